@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestAuditCountsTheWire: the costs of a mode in an audit are the bytes that parley mcp sends in that mode.
+// TestAuditCountsTheWire checks that docs audit counts the bytes that parley mcp sends in a mode.
 func TestAuditCountsTheWire(t *testing.T) {
 	home := t.TempDir()
 	run := func(in string, args ...string) string {
@@ -21,7 +21,7 @@ func TestAuditCountsTheWire(t *testing.T) {
 			return map[string]string{"PARLEY_HOME": home, "PARLEY_PINNED_TOOLS": "text.hash,cdp.Page.navigate"}[name]
 		}
 		if code := Main(args, &Streams{In: strings.NewReader(in), Out: &out, Err: &errs, Env: env}); code != 0 {
-			t.Fatalf("parley %s ends in %d: %s", strings.Join(args, " "), code, errs.String())
+			t.Fatalf("parley %s exits with %d: %s", strings.Join(args, " "), code, errs.String())
 		}
 		return out.String()
 	}
@@ -47,7 +47,7 @@ func TestAuditCountsTheWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			if sent := len(answer.Result.Tools); answer.ID == 2 && (sent != m.Bytes || manifest.TokensOf(sent) != m.Tokens) {
-				t.Errorf("%s sends %d bytes, and the audit says %d, %d tokens", m.Mode, sent, m.Bytes, m.Tokens)
+				t.Errorf("%s sends %d bytes, docs audit counts %d, %d tokens", m.Mode, sent, m.Bytes, m.Tokens)
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func TestTutorialsRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { os.RemoveAll(home) })
-			t.Chdir(t.TempDir()) // where a step puts its file
+			t.Chdir(t.TempDir()) // where a step writes its file
 			env := func(name string) string {
 				if value, set := map[string]string{"PARLEY_HOME": home, "PARLEY_SESSION": "learner"}[name]; set {
 					return value
@@ -96,19 +96,19 @@ func TestTutorialsRun(t *testing.T) {
 				for _, s := range p.Due() {
 					words, ok := shellWords(s.Run)
 					if !ok || words[0] != "parley" || s.Say == "" {
-						t.Fatalf("step %d is no command: %q", s.Step, s.Run)
+						t.Fatalf("step %d is not a command: %q", s.Step, s.Run)
 					}
 					if _, errs, code := run(words[1:]...); code != s.ExitCode {
-						t.Fatalf("step %d, %s, ends in %d instead of %d: %s", s.Step, s.Run, code, s.ExitCode, errs)
+						t.Fatalf("step %d, %s, exits with %d instead of %d: %s", s.Step, s.Run, code, s.ExitCode, errs)
 					}
 					seen = s.Step
 				}
 				if after := progress(); after.Done != seen {
-					t.Fatalf("after step %d learn says %+v", seen, after)
+					t.Fatalf("after step %d learn shows %+v", seen, after)
 				}
 			}
 			if p := progress(); !p.Finished || p.Done != len(p.Steps) || seen < 5 {
-				t.Errorf("in the end: %+v", p)
+				t.Errorf("after the last step: %+v", p)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestDocsTokens checks that traces count the documentation that was printed, in the form in which it was printed.
+// TestDocsTokens checks that traces count documentation in the form in which it was printed.
 func TestDocsTokens(t *testing.T) {
 	whole := func(out, _ string) string { return out }
 	errorDocs := func(_, errs string) string {
@@ -85,7 +85,7 @@ func TestDocsTokens(t *testing.T) {
 				}
 				got += r.DocsTokens
 			}
-			if want := manifest.Tokens(sent); got < want-1 || got > want+1 { // a line break belongs to it or not
+			if want := manifest.Tokens(sent); got < want-1 || got > want+1 { // a line break may count or not
 				t.Errorf("recorded %d tokens, printed %d: %s", got, want, sent)
 			}
 		})

@@ -68,14 +68,14 @@ func namingKeeper() (code int, entered bool) {
 	}), true
 }
 
-// secret is in everything that a plugin must not get: the responses of the forbidden servers, the person's page and its
+// secret is in everything that a plugin must not get: responses of the forbidden servers, the person's page and its
 // cookie.
 const secret = "kept-from-plugins"
 
-// outcome is how an attempt must end: the outcome of its last step.
+// outcome is the required outcome of an attempt, which is that of its last step.
 type outcome struct {
-	wild  string // if only tool:cdp.* is granted
-	named string // if everything that the manifest asks for is granted by name
+	wild  string // with the grant tool:cdp.* alone
+	named string // with everything that the manifest requests granted by name
 	says  string // part of the result
 }
 
@@ -83,14 +83,14 @@ const (
 	ok       = "ok"
 	denied   = "denied"
 	notFound = "not_found"
-	either   = "" // any, as long as no secret is in it
+	either   = "" // any outcome without the secret
 )
 
 func same(code string) outcome { return outcome{wild: code, named: code} }
 
 func saying(text string) outcome { return outcome{wild: ok, named: ok, says: text} }
 
-// outside is the outcome of a command that no wildcard grants.
+// outside is the outcome of a command that a wildcard does not grant.
 func outside(named string) outcome { return outcome{wild: denied, named: named} }
 
 var outcomes = map[string]outcome{
@@ -142,7 +142,7 @@ var outcomes = map[string]outcome{
 	"file-download-default": outside(denied), "file-download-read-only": outside(denied),
 }
 
-// TestPluginsHaveNoWayOut runs the attempts of a plugin that was granted the browser. A person's page is open in the
+// TestPluginsHaveNoWayOut runs attempts of a plugin with the browser granted to escape. A person's page is open in the
 // same browser, and servers that were not granted listen on several addresses of this machine.
 func TestPluginsHaveNoWayOut(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -179,7 +179,7 @@ func tryAll(t *testing.T, grants []string, want func(outcome) string) {
 	w.parley(&ways, "escape", "ways")
 	for way := range outcomes {
 		if !slices.Contains(ways, way) {
-			t.Errorf("the plugin has no way %s", way)
+			t.Errorf("the plugin has no attempt %s", way)
 		}
 	}
 	lines := &bytes.Buffer{}
@@ -213,11 +213,11 @@ func tryAll(t *testing.T, grants []string, want func(outcome) string) {
 			got = ok
 		}
 		if code := want(expected); code != either && got != code {
-			t.Errorf("%s ended in %s (%s %.300s), want %s", a.ID, got, last.Error.Message, last.Result, code)
+			t.Errorf("%s: %s (%s %.300s), want %s", a.ID, got, last.Error.Message, last.Result, code)
 		}
 		given := strings.Contains(string(last.Result), "of-the-plugin")
 		if a.ID == "file-input-granted" && given != (len(grants) > 1) {
-			t.Errorf("the plugin's own file was given to its page: %v; %s", given, line)
+			t.Errorf("the page got the plugin's own file: %v; %s", given, line)
 		}
 		if got == ok && !strings.Contains(string(last.Result), expected.says) {
 			t.Errorf("%s: %.300s, want %q in it", a.ID, last.Result, expected.says)
@@ -364,7 +364,7 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 	w.parley(&copied, "cdp", "Runtime.evaluate", "--target", w.person,
 		"--params", `{"expression":"copySecret()","userGesture":true}`)
 	if !copied.Result.Value {
-		t.Fatal("the person's page copied nothing")
+		t.Fatal("the person's page did not write to the clipboard")
 	}
 	t.Cleanup(func() { w.run(nil, "cdp", "close", "--all") })
 	var info struct {
@@ -379,7 +379,7 @@ func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
 	w.check(err)
 	w.with = with
 	w.mu.Lock()
-	clear(w.hits) // those of the person's own page
+	clear(w.hits) // requests of the person's own page
 	w.mu.Unlock()
 	return w
 }

@@ -40,7 +40,7 @@ func withStreams(t *testing.T, s *Streams, args ...string) (stdout, stderr strin
 	return out.String(), errs.String(), code
 }
 
-// known is what a form of help contains: the options of each command, and the exit codes.
+// known is the content of a form of help: the options of each command, and the exit codes.
 type known struct {
 	commands map[string][]string
 	exits    []string
@@ -184,7 +184,7 @@ func compareKnown(t *testing.T, got, want known) {
 			continue
 		}
 		if !slices.Equal(slices.Compact(slices.Clone(have)), options) {
-			t.Errorf("%q: the help has\n  %v, there are\n  %v", name, have, options)
+			t.Errorf("%q: the help has\n  %v, want\n  %v", name, have, options)
 		}
 	}
 	for name := range got.commands {
@@ -195,7 +195,7 @@ func compareKnown(t *testing.T, got, want known) {
 	slices.Sort(got.exits)
 	slices.Sort(want.exits)
 	if !slices.Equal(got.exits, want.exits) {
-		t.Errorf("the help has the exit codes\n  %v, there are\n  %v", got.exits, want.exits)
+		t.Errorf("the help has the exit codes\n  %v, want\n  %v", got.exits, want.exits)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestHelpOfEachCommand(t *testing.T) {
 		text, _, code := inProcess(t, args...)
 		document, _, code2 := inProcess(t, append(args, "--json")...)
 		if code != 0 || code2 != 0 {
-			t.Errorf("parley %s ends in %d and %d", strings.Join(args, " "), code, code2)
+			t.Errorf("parley %s exits with %d and %d", strings.Join(args, " "), code, code2)
 			continue
 		}
 		for _, o := range options {
@@ -224,7 +224,7 @@ func TestHelpOfEachCommand(t *testing.T) {
 	}
 }
 
-// TestCommandsAreReserved: no plugin can take the name of a command.
+// TestCommandsAreReserved checks that no plugin can have the name of a command.
 func TestCommandsAreReserved(t *testing.T) {
 	for name := range knownByTree(1).commands {
 		if name != "" && !manifest.Reserved(name) {

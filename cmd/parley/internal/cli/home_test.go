@@ -91,7 +91,7 @@ func replaceIn(from, to, old, new string) error {
 	return os.WriteFile(to, bytes.ReplaceAll(data, []byte(old), []byte(new)), 0o600)
 }
 
-// TestOldHome reads the parts of the data folder of 0.1.0 that no command prints.
+// TestOldHome reads the parts of the 0.1.0 data folder that no command prints.
 // script/home_0.1.0.txtar reads the rest.
 func TestOldHome(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
@@ -114,7 +114,7 @@ func TestOldHome(t *testing.T) {
 		"text.hash ok", "echo.call-tool ok", "echo.read-secret ok",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the traces hold %q\nwant %q", got, want)
+		t.Errorf("the traces have %q\nwant %q", got, want)
 	}
 
 	results, err := filepath.Glob(filepath.Join(state, "sessions", "results", "s-agent.*.json"))

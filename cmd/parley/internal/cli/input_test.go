@@ -11,7 +11,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestSignalEndsWaitForInput sends a signal to commands that wait for the standard input, whose other end is silent.
+// TestSignalEndsWaitForInput sends a signal to commands that wait for standard input without data.
 func TestSignalEndsWaitForInput(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *App) error{
 		"batch -": func(ctx context.Context, a *App) error {
@@ -39,7 +39,7 @@ func TestSignalEndsWaitForInput(t *testing.T) {
 				go func() { ended <- run(ctx, app) }()
 				signal(host.Errorf(host.Terminated, "terminated"))
 				if err := <-ended; err == nil || host.AsError(err).Code != host.Terminated {
-					t.Errorf("it ends with %v", err)
+					t.Errorf("the command returned %v", err)
 				}
 			})
 		}

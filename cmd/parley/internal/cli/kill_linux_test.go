@@ -122,7 +122,7 @@ func (h *home) killOnce(victim string) (doing string) {
 		_ = cmd.Wait()
 		close(done)
 	}()
-	time.Sleep(time.Duration(h.random.IntN(250)) * time.Millisecond) // any moment will do
+	time.Sleep(time.Duration(h.random.IntN(250)) * time.Millisecond) // at a random moment
 	if victim == "cli" {
 		_ = cmd.Process.Kill()
 	} else {
@@ -139,8 +139,8 @@ func (h *home) killOnce(victim string) (doing string) {
 	return doing
 }
 
-// TestHammerKillsLeaveNothing kills the command, the keeper or the browser at any moment. The next command works, one
-// keeper and one browser run then, and nothing runs after a close.
+// TestHammerKillsLeaveNothing kills the command, the keeper or the browser at a random time. The next command works,
+// one keeper and one browser run then, and nothing runs after a close.
 func TestHammerKillsLeaveNothing(t *testing.T) {
 	if ok, err := scriptCondition("chromium"); !ok {
 		t.Skip("needs a browser: ", err)
@@ -179,9 +179,9 @@ func TestHammerKillsLeaveNothing(t *testing.T) {
 				}
 			}
 			h.must("cdp", "close", "--all")
-			h.eventually("processes are left", func() bool { return len(processesOf(h.dir)) == 0 })
+			h.eventually("processes remain", func() bool { return len(processesOf(h.dir)) == 0 })
 			if left := remainingIn(h.temp, filepath.Join(h.dir, "run")); len(left) > 0 {
-				t.Errorf("left: %s", strings.Join(left, ", "))
+				t.Errorf("remaining: %s", strings.Join(left, ", "))
 			}
 		})
 	}

@@ -25,7 +25,7 @@ type served struct {
 	stopped chan error
 }
 
-// serveHTTP starts a server with the data folder home, and reads that many lines from its stderr.
+// serveHTTP starts a server with the data folder home, and reads a number of lines from its stderr.
 func serveHTTP(t *testing.T, home string, lines int, args ...string) *served {
 	t.Helper()
 	cmd := exec.Command("parley", append([]string{"mcp", "--http", "127.0.0.1:0"}, args...)...)
@@ -99,7 +99,7 @@ func TestServeHTTP(t *testing.T) {
 		t.Errorf("with the token: %d", got)
 	}
 	if got := s.ask(t, ""); got != 401 {
-		t.Errorf("without it: %d", got)
+		t.Errorf("without the token: %d", got)
 	}
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -107,10 +107,10 @@ func TestServeHTTP(t *testing.T) {
 	select {
 	case <-s.stopped:
 		if code := s.cmd.ProcessState.ExitCode(); code != 143 {
-			t.Errorf("SIGTERM ends it in %d", code)
+			t.Errorf("exit code %d after SIGTERM", code)
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("SIGTERM does not end it")
+		t.Fatal("the server runs after SIGTERM")
 	}
 
 	file := filepath.Join(t.TempDir(), "tokens")

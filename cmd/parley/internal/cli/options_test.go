@@ -20,7 +20,7 @@ func quietApp() *App {
 	return newApp(&Streams{Out: io.Discard, Err: io.Discard, Env: func(string) string { return "" }}, nil)
 }
 
-// parsed runs a command line of a command whose run function only keeps the options, and returns them. They are nil if
+// parsed parses a command line with a run function that only stores the options, and returns them. They are nil if
 // the command line is refused.
 func parsed[O any](
 	t *testing.T, app *App, newCommand func(*App, runFunc[O]) *cobra.Command, line ...string,
@@ -38,7 +38,7 @@ func parsed[O any](
 	return kept, err
 }
 
-// TestOptions checks which options command lines stand for, without running the commands.
+// TestOptions checks which options command lines set, without running the commands.
 func TestOptions(t *testing.T) {
 	app := quietApp()
 	call := func(o command.CallOptions) callOptions {
@@ -226,7 +226,7 @@ func TestRootOptions(t *testing.T) {
 		t.Errorf("\n got %+v\nwant %+v", opts, want)
 	}
 	if opts.isCall() || opts.firstOf("all", "max") != "max" || opts.check() != nil {
-		t.Errorf("a stream counts as a call, does not have --max, or is refused: %v", opts.check())
+		t.Errorf("a stream counts as a call, lost --max, or was refused: %v", opts.check())
 	}
 }
 

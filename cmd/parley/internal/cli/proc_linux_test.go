@@ -52,10 +52,10 @@ func scriptNoProcs(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	for _, p := range left {
-		ts.Logf("left: %d %.200s", p.pid, p.command)
+		ts.Logf("remaining: %d %.200s", p.pid, p.command)
 	}
 	if len(left) > 0 {
-		ts.Fatalf("%d processes are left", len(left))
+		ts.Fatalf("%d processes remain", len(left))
 	}
 }
 

@@ -13,5 +13,5 @@ var signals = map[string]os.Signal{"INT": os.Interrupt, "KILL": os.Kill}
 func scriptNoProcs(*testscript.TestScript, bool, []string) {}
 
 func scriptKillHome(ts *testscript.TestScript, _ bool, _ []string) {
-	ts.Fatalf("processes cannot be found here")
+	ts.Fatalf("processes cannot be listed on this system")
 }

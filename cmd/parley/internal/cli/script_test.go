@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// tidy runs all tests of the package, and then removes the files that they share.
+// tidy runs all tests of the package and removes the files that they share.
 type tidy struct{ *testing.M }
 
 func (m tidy) Run() int {
@@ -106,7 +106,7 @@ func setUpScript(e *testscript.Env) error {
 var goEnv = sync.OnceValue(func() (env map[string]string) {
 	out, err := exec.Command("go", "env", "-json", "GOPATH", "GOMODCACHE", "GOCACHE", "GOTOOLCHAIN").Output()
 	if err != nil || json.Unmarshal(out, &env) != nil {
-		return nil // there is no go command; scripts that need it say so
+		return nil // without a go command; scripts that need it have a condition
 	}
 	return env
 })
@@ -212,7 +212,7 @@ func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	var input any = documents
 	switch len(documents) {
 	case 0:
-		ts.Fatalf("%s holds no JSON", args[0])
+		ts.Fatalf("%s is not JSON", args[0])
 	case 1:
 		input = documents[0]
 	}
@@ -301,7 +301,7 @@ func atMost(ts *testscript.TestScript, neg bool, args []string, unit string, mea
 	got := measure(text)
 	ts.Logf("%.0f %s of %.0f", got, unit, limit)
 	if got > limit || text == "" {
-		ts.Fatalf("%s: %.1f %s, at most %.0f (and not none) are allowed", args[0], got, unit, limit)
+		ts.Fatalf("%s: %.1f %s, expected more than 0 and at most %.0f", args[0], got, unit, limit)
 	}
 }
 
@@ -378,7 +378,7 @@ func scriptWaitFor(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Fatalf("%s did not appear", args[0])
 }
 
-// feed is written to the stdin of a process before it gets a signal. It is more than a pipe holds, so when all of it is
+// feed is written to the stdin of a process before it gets a signal. It is larger than a pipe's buffer, so once it is
 // written, the process is running and reads.
 var feed = strings.Repeat(" ", 1<<20)
 
@@ -402,7 +402,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range []string{"PARLEY_HOME", "HOME", "PATH", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
-	if s := signals[args[0]]; signal.Ignored(s) { // nohup has it ignored, and the program would inherit that
+	if s := signals[args[0]]; signal.Ignored(s) { // under nohup the signal is ignored, which the program would inherit
 		caught := make(chan os.Signal, 1)
 		signal.Notify(caught, s)
 		defer signal.Stop(caught)
@@ -417,7 +417,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(in.Close())
 	if args[2] != "-" && !out.waitFor(args[2], 30*time.Second) {
-		ts.Fatalf("it did not print %q, but %q %q", args[2], out.String(), errs.String())
+		ts.Fatalf("the program did not print %q, but %q %q", args[2], out.String(), errs.String())
 	}
 	ts.Check(cmd.Process.Signal(signals[args[0]]))
 	began := time.Now()
@@ -426,7 +426,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	select {
 	case err = <-done:
 	case <-time.After(30 * time.Second):
-		ts.Fatalf("it did not end")
+		ts.Fatalf("the program did not end")
 	}
 	ts.Logf("ended %s after the signal", time.Since(began).Round(time.Millisecond))
 	fmt.Fprint(ts.Stdout(), out.String())

@@ -23,17 +23,17 @@ func TestShellQuote(t *testing.T) {
 	for _, word := range awkwardWords {
 		out, err := exec.Command(sh, "-c", "printf '%s.' "+shellQuote(word)).Output()
 		if err != nil || string(out) != word+"." {
-			t.Errorf("%q, quoted %s, became %q, %v", word, shellQuote(word), out, err)
+			t.Errorf("%q, quoted as %s, became %q, %v", word, shellQuote(word), out, err)
 		}
 	}
 	for _, word := range []string{"plain", "/a/b-c_d.e", "a=b", "user@host:x,y+z%"} {
 		if got := shellQuote(word); got != word {
-			t.Errorf("%q needs no quotes and has them: %s", word, got)
+			t.Errorf("%q is quoted without need: %s", word, got)
 		}
 	}
 }
 
-// TestCommand renders steps as commands, and has a shell read the parameters back.
+// TestCommand renders steps as commands, and parses the parameters with a shell.
 func TestCommand(t *testing.T) {
 	a := newApp(&Streams{Env: func(string) string { return "" }}, nil)
 	call := host.CallStep("text.hash", json.RawMessage("{\n \"text\": \"a b\"\n}"))

@@ -86,7 +86,7 @@ func TestPages(t *testing.T) {
 						t.Fatal(err)
 					}
 					if out != string(want) {
-						t.Errorf("%s differs; run with -update and read the diff. Now it is\n%s", path, out)
+						t.Errorf("%s differs; run with -update and read the diff. The page is\n%s", path, out)
 					}
 					checkWidth(t, args, out, width)
 				})
@@ -128,7 +128,7 @@ func TestPageStreams(t *testing.T) {
 
 var sequences = regexp.MustCompile("\x1b\\[[0-9]*m")
 
-// checkWidth checks that lines fit a terminal, except commands, which are not wrapped.
+// checkWidth checks that lines fit the terminal, except commands, which are not wrapped.
 func checkWidth(t *testing.T, args []string, out string, width int) {
 	t.Helper()
 	for _, line := range strings.Split(sequences.ReplaceAllString(out, ""), "\n") {
@@ -156,11 +156,11 @@ func TestNarrowTerminal(t *testing.T) {
 	}
 	wide, _, _ := withStreams(t, &Streams{OutTTY: true, Width: 140}, "cdp", "Network", "--list")
 	if strings.Contains(wide, "… [") {
-		t.Errorf("a brief is cut in 140 columns: %s", wide)
+		t.Errorf("a brief is truncated in 140 columns: %s", wide)
 	}
 }
 
-// TestBriefsInAPipe: in a pipe the brief of a result or a tool is whole, however wide its line becomes.
+// TestBriefsInAPipe: in a pipe the brief of a result or a tool is not truncated, however long its line becomes.
 func TestBriefsInAPipe(t *testing.T) {
 	out, _, _ := inProcess(t, "search", "take a picture", "--json")
 	var found struct{ Data host.SearchData }
@@ -170,12 +170,12 @@ func TestBriefsInAPipe(t *testing.T) {
 	text, _, _ := inProcess(t, "search", "take a picture")
 	for _, r := range found.Data.Results {
 		if !strings.Contains(text, "  "+r.Brief+" (") {
-			t.Errorf("the brief of %s is cut: %q", r.Name, r.Brief)
+			t.Errorf("the brief of %s is truncated: %q", r.Name, r.Brief)
 		}
 	}
 	for _, args := range [][]string{{"--list"}, {"text", "--list"}, {"json", "--list"}} {
 		if text, _, _ := inProcess(t, args...); strings.Contains(strings.ReplaceAll(text, ", …)", ""), "… ") {
-			t.Errorf("parley %s cuts a brief: %s", strings.Join(args, " "), text)
+			t.Errorf("parley %s truncates a brief: %s", strings.Join(args, " "), text)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// FuzzReferences: whatever a line refers to, the result is JSON or invalid_args, never a panic.
+// FuzzReferences checks that references in a line lead to JSON or invalid_args, never to a panic.
 func FuzzReferences(f *testing.F) {
 	f.Add([]byte(`{"a":"${1.frameId}"}`))
 	f.Add([]byte(`{"a":["$${x","${","${1..0}"]}`))

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// front returns what a front without a command line passes to commands. It shows steps as data.
+// front returns the Deps of a front end other than the command line. It shows steps as data.
 func front(t *testing.T, input string) *Deps {
 	t.Helper()
 	home := t.TempDir()
@@ -32,7 +32,7 @@ func front(t *testing.T, input string) *Deps {
 	return d
 }
 
-// TestCommandsAreFunctions runs commands as a front that is not a command line does.
+// TestCommandsAreFunctions runs commands as a front end other than the command line does.
 func TestCommandsAreFunctions(t *testing.T) {
 	ctx, d := t.Context(), front(t, "")
 	plugins, err := ListPlugins(d)
@@ -73,7 +73,7 @@ func TestCommandsAreFunctions(t *testing.T) {
 	}
 }
 
-// TestCallToFile: the whole result goes to a file, and the data of the answer describes it.
+// TestCallToFile: the whole result is written to a file, which the data of the answer describes.
 func TestCallToFile(t *testing.T) {
 	d, path := front(t, ""), filepath.Join(t.TempDir(), "out.json")
 	answer, err := Call(t.Context(), d, CallOptions{
@@ -90,7 +90,7 @@ func TestCallToFile(t *testing.T) {
 	}
 }
 
-// TestCallErrors: a call that was made has an answer, also if it failed; options that no call can have give none.
+// TestCallErrors: a call that was made has an answer, even if it failed; invalid options have none.
 func TestCallErrors(t *testing.T) {
 	d := front(t, "")
 	for _, c := range []struct {

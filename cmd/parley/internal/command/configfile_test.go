@@ -65,7 +65,7 @@ func TestConfigIsValidated(t *testing.T) {
 	} {
 		_, err := load(t, tc.text)
 		if err == nil {
-			t.Errorf("%q is accepted", tc.text)
+			t.Errorf("%q was accepted", tc.text)
 			continue
 		}
 		e := host.AsError(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestJQSyntax checks that the error of an expression is about its fault and says what to paste.
+// TestJQSyntax checks that the error of an expression names its fault and suggests a corrected expression.
 func TestJQSyntax(t *testing.T) {
 	for _, c := range []struct{ expr, says, next string }{
 		{"items[0].name", "begins with a dot", `.items[0].name`},
@@ -21,7 +21,7 @@ func TestJQSyntax(t *testing.T) {
 	} {
 		_, err := jqFilter(c.expr, false)
 		if err == nil {
-			t.Errorf("%s is accepted", c.expr)
+			t.Errorf("%s was accepted", c.expr)
 			continue
 		}
 		e := host.AsError(err)
@@ -31,7 +31,7 @@ func TestJQSyntax(t *testing.T) {
 	}
 }
 
-// meantJQ returns the expression that an error proposes.
+// meantJQ returns the expression that an error suggests.
 func meantJQ(e *host.Error) string {
 	for _, s := range e.Steps {
 		if s.Op == host.OpSystem && len(s.Args) == 2 && s.Args[0] == "--jq" {

@@ -18,13 +18,13 @@ func isCode(err error, code host.Code) bool { return err != nil && host.AsError(
 // isGrant reports whether a line of an explanation names the grant of TestPluginLife.
 func isGrant(by string) bool { return strings.HasPrefix(by, "secret:ECHO_SECRET (grants.toml") }
 
-// TestPluginLife installs a plugin, grants and revokes rights, and removes it, as a front that asks in its own way.
-// Each change of rights is approved, and nothing changes without that.
+// TestPluginLife installs a plugin, grants and revokes rights, and removes it, with an approver of its own.
+// Each change of rights requires approval, and nothing changes without it.
 func TestPluginLife(t *testing.T) {
 	ctx, d := t.Context(), front(t, "")
 	install := InstallOptions{Path: "../../../../testdata/wasm/echo.wasm", Grants: []string{"tool:text.*"}}
 	if _, err := InstallPlugin(ctx, d, install); !isCode(err, host.Denied) {
-		t.Fatalf("a grant that nobody approves: %v", err)
+		t.Fatalf("a grant without an approver: %v", err)
 	}
 	var asked []Change
 	approve := false
@@ -33,10 +33,10 @@ func TestPluginLife(t *testing.T) {
 		return approve, nil
 	}
 	if _, err := InstallPlugin(ctx, d, install); !isCode(err, host.Denied) {
-		t.Fatalf("a grant that the operator does not approve: %v", err)
+		t.Fatalf("a grant that is not approved: %v", err)
 	}
 	if _, err := ShowPlugin(d, "echo"); !isCode(err, host.NotFound) {
-		t.Fatalf("it is installed: %v", err)
+		t.Fatalf("the plugin was installed: %v", err)
 	}
 	approve = true
 	installed, err := InstallPlugin(ctx, d, install)
@@ -112,7 +112,7 @@ func TestSigning(t *testing.T) {
 	copyFixture(t, "echo.wasm", plugin)
 	copyFixture(t, "echo.manifest.json", filepath.Join(dir, "hash.manifest.json"))
 	if _, err := VerifyPlugin(d, VerifyOptions{Plugin: plugin}); !isCode(err, host.NotFound) {
-		t.Errorf("a plugin that is not signed: %v", err)
+		t.Errorf("an unsigned plugin: %v", err)
 	}
 	key, err := NewKey(d, KeyOptions{File: filepath.Join(dir, "my.key")})
 	if err != nil || key.Encrypted {
@@ -182,7 +182,7 @@ func TestSettingsAndSecrets(t *testing.T) {
 	}
 }
 
-// TestMCPServer serves a client over HTTP, and refuses what would let everybody in.
+// TestMCPServer serves a client over HTTP, and refuses options that would give everybody access.
 func TestMCPServer(t *testing.T) {
 	for _, c := range []struct {
 		options MCPOptions

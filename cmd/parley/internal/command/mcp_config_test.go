@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// TestMCPConfigOfClients merges the entry into a file of each client, with the other things that such files hold.
+// TestMCPConfigOfClients merges the entry into a file of each client that has other entries.
 // Merging it again changes nothing.
 func TestMCPConfigOfClients(t *testing.T) {
 	for _, c := range mcpClients {
@@ -48,7 +48,7 @@ func TestMCPConfigOfClients(t *testing.T) {
 	}
 }
 
-// TestMCPConfigRefuses leaves files unchanged that the entry cannot be merged into.
+// TestMCPConfigRefuses checks that files into which the entry cannot be merged are unchanged.
 func TestMCPConfigRefuses(t *testing.T) {
 	for _, c := range []struct{ client, file, want string }{
 		{"cursor", "{\n// mine\n}", "not plain JSON"},

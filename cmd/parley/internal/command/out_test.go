@@ -12,7 +12,8 @@ import (
 const pictureSchema = `{"type":"object","properties":{"kind":{"type":"string"},
 	"data":{"type":"string","contentEncoding":"base64","contentMediaType":"image/png"}}}`
 
-// TestOutInPieces cuts results at each position after the bytes that show their kind: the file is the same for all.
+// TestOutInPieces writes results in two pieces, cut at each position after the bytes that reveal their kind. The file
+// is always the same.
 func TestOutInPieces(t *testing.T) {
 	picture := []byte("\x89PNG\r\n\x1a\n and what follows it")
 	text := base64.StdEncoding.EncodeToString(picture)
@@ -20,9 +21,9 @@ func TestOutInPieces(t *testing.T) {
 		{"binary", `{"data":"` + text + `"}`, string(picture), "image/png"},
 		{"binary, not first", `{"kind":"p","data": "` + text + `","more":{"data":"!"}}`, string(picture), "image/png"},
 		{"empty binary", `{"data":""}`, "", "image/png"},
-		{"no text", `{"data":null}`, "{\"data\":null}\n", "application/json"},
+		{"not a text", `{"data":null}`, "{\"data\":null}\n", "application/json"},
 		{"elsewhere", `{"within":{"data":"` + text + `"}}`, `{"within":{"data":"` + text + "\"}}\n", "application/json"},
-		{"no object", `["data"]`, "[\"data\"]\n", "application/json"},
+		{"not an object", `["data"]`, "[\"data\"]\n", "application/json"},
 	} {
 		for cut := min(32, len(c.result)); cut <= len(c.result); cut++ {
 			path := filepath.Join(t.TempDir(), "out")
@@ -44,7 +45,7 @@ func TestOutInPieces(t *testing.T) {
 	}
 }
 
-// FuzzOutInPieces cuts foreign results after the bytes that show their kind: pieces and the whole make the same file,
+// FuzzOutInPieces cuts results after the bytes that reveal their kind: pieces and the whole produce the same file,
 // or both fail.
 func FuzzOutInPieces(f *testing.F) {
 	f.Add(`{"data":"aGVsbG8gd29ybGQsIGhlbGxvIHdvcmxk"}`, 36)
@@ -56,7 +57,7 @@ func FuzzOutInPieces(f *testing.F) {
 		}
 		at, media := binaryAt([]byte(result[:cut]), []byte(pictureSchema))
 		if again, _ := binaryAt([]byte(result), []byte(pictureSchema)); at != again {
-			return // the kind shows only later
+			return // the kind is known only later
 		}
 		decode := func(pieces ...string) (string, error) {
 			if at < 0 {
@@ -87,6 +88,6 @@ func TestOutRemovesFailedFile(t *testing.T) {
 	}
 	o.discard()
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("left: %v", left)
+		t.Errorf("remaining files: %v", left)
 	}
 }
