@@ -8,7 +8,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestNavigationAdvice checks that the error of a navigation advises about its reason.
+// TestNavigationAdvice checks that the error of a navigation has advice for its reason.
 func TestNavigationAdvice(t *testing.T) {
 	r := &host.Request{Tool: "Page.navigate", Params: json.RawMessage(`{"url":"https://a.test:6000/"}`)}
 	for reason, want := range map[string]string{
@@ -26,7 +26,7 @@ func TestNavigationAdvice(t *testing.T) {
 		}
 		if reason != "net::ERR_SOMETHING_ELSE" && strings.Contains(e.Message, "that the server runs") &&
 			reason != "net::ERR_CONNECTION_REFUSED" {
-			t.Errorf("%s: it runs: %s", reason, e.Message)
+			t.Errorf("%s: advice to check that the server runs: %s", reason, e.Message)
 		}
 	}
 }

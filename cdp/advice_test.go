@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestProtocolSteps maps messages of Chromium to the first step that follows from them; nil where only the
+// TestProtocolSteps maps messages of Chromium to the first suggested step, or nil if only the
 // documentation helps.
 func TestProtocolSteps(t *testing.T) {
 	p := New(Config{})

@@ -8,7 +8,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestOpenRetries opens a browser that ends while it is being opened.
+// TestOpenRetries opens a browser that ends during the opening.
 func TestOpenRetries(t *testing.T) {
 	ended := host.Errorf(host.ChromeConnection, "the browser was closed")
 	for _, c := range []struct {
@@ -20,7 +20,7 @@ func TestOpenRetries(t *testing.T) {
 		want     string
 	}{
 		{"closed three times", 3, ended, maxOpenAttempts, 4, ""},
-		{"closed for ever", 99, ended, maxOpenAttempts, maxOpenAttempts, "another caller closes it: the browser was closed"},
+		{"closed each time", 99, ended, maxOpenAttempts, maxOpenAttempts, "another caller closes it: the browser was closed"},
 		{"attached to", 99, ended, 1, 1, "the browser was closed"},
 		{"another failure", 99, errors.New("no room"), maxOpenAttempts, 1, "no room"},
 	} {

@@ -34,7 +34,7 @@ func TestTier2Fits(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := p.Describe(tool, manifest.Tier2)
-		// What the command line adds: the command of the example, and the next steps.
+		// The command line adds the command of the example and the next steps.
 		d.Examples[0].Command = "parley cdp " + name + " --params '" + string(d.Examples[0].Params) + "'"
 		next := []string{"parley cdp " + name + " --describe --tier 3"}
 		if len(d.Examples[0].Params) <= 140 {
@@ -53,7 +53,7 @@ func TestTier2Fits(t *testing.T) {
 		for _, q := range manifest.Params(tool.Params) {
 			for _, shown := range d.Parameters {
 				if shown.Name == q.Name && len(shown.Enum) < len(q.Enum) && !strings.Contains(shown.Description, "tier 3") {
-					t.Errorf("%s: %s shows %d of %d values and does not say so: %q", name, q.Name, len(shown.Enum), len(q.Enum),
+					t.Errorf("%s: %s shows %d of %d values without saying so: %q", name, q.Name, len(shown.Enum), len(q.Enum),
 						shown.Description)
 				}
 			}

@@ -57,17 +57,17 @@ func TestConfine(t *testing.T) {
 			may := slices.Contains(c.may, by)
 			switch {
 			case !may && err == nil:
-				t.Errorf("%s may %s %s", by, c.tool, c.params)
+				t.Errorf("%s may call %s %s", by, c.tool, c.params)
 			case !may && host.AsError(err).Code != host.Denied:
 				t.Errorf("%s: %s %s: %v", by, c.tool, c.params, err)
 			case may && err != nil:
-				t.Errorf("%s may not %s %s: %v", by, c.tool, c.params, err)
+				t.Errorf("%s may not call %s %s: %v", by, c.tool, c.params, err)
 			}
 		}
 	}
 }
 
-// Every tool says what it may do. One that does not, such as a command of a new protocol, may reach anything.
+// Every tool declares effect and reach. One that does not, such as a command of a new protocol, may reach anything.
 func TestEveryToolHasEffectAndReach(t *testing.T) {
 	p := New(Config{})
 	names, err := p.Names()
@@ -96,7 +96,7 @@ func TestEveryToolHasEffectAndReach(t *testing.T) {
 	}
 }
 
-// TestCallersOfTheKeeper checks what the keeper learns about callers.
+// TestCallersOfTheKeeper checks what the keeper gets to know about callers.
 func TestCallersOfTheKeeper(t *testing.T) {
 	grant := host.Grant{
 		FS:   []host.FSGrant{{Path: "/a", Source: "/srv/a", Mode: "ro"}, {Path: "/b", Source: "/srv/b", Mode: "rw"}},

@@ -67,7 +67,7 @@ func TestSearch(t *testing.T) {
 				t.Logf("%1s %-8s %3d queries: success@1 %.3f, success@5 %.3f, MRR %.3f, NDCG@10 %.3f", s.Half, s.Kind, s.Queries,
 					s.Success1, s.Success5, s.MRR, s.NDCG10)
 				if l := least[s.Kind]; s.Success1 < l.Success1 || s.Success5 < l.Success5 || s.NDCG10 < l.NDCG10 {
-					t.Errorf("%s of half %q: %+v; at least %+v was expected", s.Kind, s.Half, s, l)
+					t.Errorf("%s of half %q: %+v, expected at least %+v", s.Kind, s.Half, s, l)
 				}
 			}
 			halves := 3 // both, a and b
@@ -75,7 +75,7 @@ func TestSearch(t *testing.T) {
 				halves = 1
 			}
 			if want := halves * (len(least) + 1); len(r.Scores) != want {
-				t.Errorf("%d rows; %d were expected", len(r.Scores), want)
+				t.Errorf("%d rows, expected %d", len(r.Scores), want)
 			}
 		})
 	}
@@ -143,13 +143,13 @@ func TestEveryNameMistyped(t *testing.T) {
 	missed, tried := []string{}, 0
 	eachCommand(t, func(name, domain, bare string) {
 		if len(bare) < 6 {
-			return // "cleer" is as near to others
+			return // "cleer" has the same distance to others
 		}
 		for _, query := range []string{misspell(r, bare), domain + "." + misspell(r, bare),
 			misspell(r, strings.ReplaceAll(snake(bare), "_", " "))} {
 			tried++
 			if got := first(t, h, query); got != name && !strings.EqualFold(bareOf(got), bare) {
-				missed = append(missed, fmt.Sprintf("%q gives %s", query, got))
+				missed = append(missed, fmt.Sprintf("%q finds %s", query, got))
 			}
 		}
 	})
@@ -185,7 +185,7 @@ func first(t *testing.T, h *host.Host, query string) string {
 
 func bareOf(name string) string { return name[strings.IndexByte(name, '.')+1:] }
 
-// snake writes a name with underscores where its words begin: get_outer_html.
+// snake writes a name in snake case: get_outer_html.
 func snake(name string) string {
 	var b strings.Builder
 	lower := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }

@@ -13,9 +13,9 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestStatusOfAnotherVersion checks that status does not call a keeper with another wire version dead.
+// TestStatusOfAnotherVersion checks that status does not report a keeper with another wire version as ended.
 func TestStatusOfAnotherVersion(t *testing.T) {
-	dir, err := os.MkdirTemp("", "") // t.TempDir has too long a path for a socket
+	dir, err := os.MkdirTemp("", "") // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

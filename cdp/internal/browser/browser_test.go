@@ -19,7 +19,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// TestMain gives the tests and the browsers that they start a temporary folder of their own, and fails if files are
+// TestMain gives the tests and their browsers a temporary folder of their own, and fails if files are
 // left in it.
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
@@ -33,7 +33,7 @@ func runTests(m *testing.M) int {
 	os.Setenv("TMPDIR", dir)
 	code := m.Run()
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		fmt.Println("left in the temporary folder: ", left, err)
+		fmt.Println("files remain in the temporary folder: ", left, err)
 		return max(code, 1)
 	}
 	return code
@@ -44,7 +44,7 @@ func findChrome(t *testing.T) string {
 	found, err := Find("", os.Getenv(EnvVar), "")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("no test is skipped in CI: ", err)
+			t.Fatal("tests must not be skipped in CI: ", err)
 		}
 		t.Skip("needs a browser: ", err)
 	}
@@ -164,7 +164,7 @@ func TestPipeTruncatesLargeMessages(t *testing.T) {
 
 func TestSendNeverBlocks(t *testing.T) {
 	fromR, _ := io.Pipe()
-	_, stuck := io.Pipe() // nobody reads
+	_, stuck := io.Pipe() // nothing reads
 	c := NewPipe(fromR, stuck, 0)
 	defer c.Close()
 	big := make([]byte, MaxRequest)
@@ -199,7 +199,7 @@ func TestLaunchAndKill(t *testing.T) {
 	select {
 	case <-p.Done():
 	default:
-		t.Error("the process is still there after Kill")
+		t.Error("the process still exists after Kill")
 	}
 	if _, err := p.Conn.Receive(); !errors.Is(err, ErrClosed) {
 		t.Errorf("Receive after the exit: %v", err)
@@ -216,7 +216,7 @@ func TestClosingPipeEndsChrome(t *testing.T) {
 	case <-p.Done():
 	case <-time.After(testTimeout):
 		p.Kill()
-		t.Error("Chrome outlives its pipe")
+		t.Error("Chrome is running after its pipe was closed")
 	}
 }
 
@@ -343,7 +343,7 @@ func TestAttach(t *testing.T) {
 			t.Errorf("%q: %v, want %q", endpoint, err, want)
 		}
 	}
-	// A host that the operator allowed is dialled. Nothing responds at this one.
+	// A host that the operator allows is dialled. Nothing listens at this one.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, _, err := Attach(ctx, AttachConfig{Endpoint: "http://Named.invalid:9222", Hosts: []string{"named.invalid"}})

@@ -41,7 +41,7 @@ func TestInvalidTables(t *testing.T) {
 	for name, test := range map[string]struct{ table, old, new, message string }{
 		"a command without effect": {effectsTable, "Page.navigate\twrite\tpage\t/url\t-\t-\n", "",
 			"command Page.navigate is missing"},
-		"an effect of no command": {effectsTable, "Page.navigate\t", "Page.noSuch\tread\tpage\t-\t-\t-\nPage.navigate\t",
+		"an unknown command": {effectsTable, "Page.navigate\t", "Page.noSuch\tread\tpage\t-\t-\t-\nPage.navigate\t",
 			"there is no command Page.noSuch"},
 		"an effect twice": {effectsTable, "Page.navigate\t",
 			"Page.navigate\twrite\tpage\t/url\t-\t-\nPage.navigate\t", "twice"},
@@ -51,25 +51,25 @@ func TestInvalidTables(t *testing.T) {
 			"there is no command page.navigate"},
 		"a missing column": {effectsTable, "Page.navigate\twrite\tpage\t/url\t-\t-\n",
 			"Page.navigate\twrite\n", "2 columns: expected 6"},
-		"no reach": {effectsTable, "Page.navigate\twrite\tpage\t", "Page.navigate\twrite\t-\t", `reach "-"`},
+		"a missing reach": {effectsTable, "Page.navigate\twrite\tpage\t", "Page.navigate\twrite\t-\t", `reach "-"`},
 		"a URL that is not reviewed": {effectsTable, "\tpage\t/url\t-\t-\n", "\tpage\t-\t-\t-\n",
 			"has the parameter url, which is not reviewed"},
-		"a URL of no parameter": {effectsTable, "Page.navigate\twrite\tpage\t/url", "Page.navigate\twrite\tpage\t/uri",
+		"an unknown parameter": {effectsTable, "Page.navigate\twrite\tpage\t/url", "Page.navigate\twrite\tpage\t/uri",
 			"Page.navigate has no parameter /uri"},
 		"a file that is not reviewed": {effectsTable, "\t/files\t", "\t-\t", "which is not reviewed"},
 		"a file within a page":        {effectsTable, "\tmachine\t-\t/files\t", "\tpage\t-\t/files\t", "its reach is page"},
-		"a caller that is none":       {effectsTable, "\t/url\t-\t-\n", "\t/url\t-\tagent: no\n", `callers "agent: no"`},
+		"an invalid caller":           {effectsTable, "\t/url\t-\t-\n", "\t/url\t-\tagent: no\n", `callers "agent: no"`},
 		"a domain without brief":      {domainsTable, "\nPage\t", "\n# ", "domain Page is missing"},
 		"a long brief":                {domainsTable, "\nPage\t", "\nPage\t" + strings.Repeat("x", 60), "the limit is 50"},
 		"a deprecation without reason": {deprecatedTable, "Network.getAllCookies\t", "# ",
 			"command Network.getAllCookies is missing"},
-		"a replacement that is gone": {deprecatedTable, "\tStorage.getCookies\t", "\tStorage.getAll\t",
+		"a replacement that does not exist": {deprecatedTable, "\tStorage.getCookies\t", "\tStorage.getAll\t",
 			"names Storage.getAll as its replacement"},
-		"a message without it": {deprecatedTable, "Use Storage.getCookies instead.", "Gone.",
+		"a message without the replacement": {deprecatedTable, "Use Storage.getCookies instead.", "Gone.",
 			"does not name its replacement"},
 		"parameters that are not JSON": {examplesTable, `{"ignoreCache":true}`, `{"ignoreCache":yes}`, "not a JSON object"},
 		"a phrase with spaces":         {phrasesTable, "Page.reload\t", "Page.reload\t ; ", "has the phrase"},
-		"a value of no parameter": {valuesTable, "Page.navigate.url\t", "Page.navigate.uri\t",
+		"a value of an unknown parameter": {valuesTable, "Page.navigate.url\t", "Page.navigate.uri\t",
 			"Page.navigate has no uri"},
 		"a value that is not JSON": {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\tone\n", "is not JSON"},
 		"a value twice":            {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\t1\nDOM.NodeID\t2\n", "twice"},
@@ -99,6 +99,6 @@ func TestInvalidTables(t *testing.T) {
 		})
 	}
 	if _, err := readTables(t.TempDir(), protocol.Embedded()); err == nil {
-		t.Error("missing tables are no error")
+		t.Error("missing tables cause no error")
 	}
 }

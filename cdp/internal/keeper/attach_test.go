@@ -207,7 +207,7 @@ func TestAttachWithConsentPrompt(t *testing.T) {
 	t.Cleanup(server.Close)
 	cfg.Chrome, cfg.Attach = "", server.URL
 
-	// Nobody allows the connection: the error says so, within the timeout.
+	// The connection is not allowed: the error says so, within the timeout.
 	cfg.LaunchTimeout = 300 * time.Millisecond
 	_, err := Start(testContext(t), cfg)
 	wantCode(t, err, CodeChromeConnection, "allow remote debugging")

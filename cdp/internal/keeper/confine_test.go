@@ -11,7 +11,7 @@ func TestDenyReason(t *testing.T) {
 	one, some := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}
 	for _, c := range []struct {
 		method         string
-		plugin, client bool // whether each can be granted it
+		plugin, client bool // whether each can get a grant for it
 	}{
 		{"Page.navigate", true, true},
 		{"SystemInfo.getInfo", true, true},
@@ -43,7 +43,7 @@ func TestDenyReason(t *testing.T) {
 	}
 }
 
-// A plugin's command that goes to the browser carries the plugin's context, and no other.
+// A plugin's command to the browser contains the plugin's context, and no other.
 func TestPluginCommandsCarryTheirContext(t *testing.T) {
 	one := Caller{Name: "plugin:one"}
 	for _, c := range []struct{ method, target, params, want, code string }{
@@ -154,7 +154,7 @@ func TestMayOpenAndMayShow(t *testing.T) {
 		{"devtools://devtools/x", false, false}, {"ht\ntp://a/", false, false},
 	} {
 		if MayOpen(c.url) != c.open || mayShow(c.url) != c.shown {
-			t.Errorf("%q: may be opened %v, shown %v", c.url, MayOpen(c.url), mayShow(c.url))
+			t.Errorf("%q: may be opened %v, may be shown %v", c.url, MayOpen(c.url), mayShow(c.url))
 		}
 	}
 }

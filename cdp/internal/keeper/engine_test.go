@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// fakeBrowser is a connection whose other end is the test. It replies to the engine's own commands, so that a test
+// fakeBrowser is a connection to the test. It replies to the engine's own commands, so that a test
 // sees only its own calls.
 type fakeBrowser struct {
 	sent      chan sentCommand
@@ -158,7 +158,7 @@ func TestRevivalSurvivesSecondCrashEvent(t *testing.T) {
 	}
 }
 
-// A navigation that was under way when the renderer crashed may never be answered. Neither may one whose new
+// A navigation during which the renderer crashed may never get a reply, and neither may one whose new
 // renderer crashes.
 func TestPendingNavigationFailsOnCrash(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
@@ -221,7 +221,7 @@ func TestAbandonedPageIsClosed(t *testing.T) {
 		}()
 		making := <-f.sent
 		giveUp()
-		wantResult(t, "a page that was given up", ended, CodeTimeout)
+		wantResult(t, "an abandoned page", ended, CodeTimeout)
 		f.answer(making, `{"targetId":"N"}`)
 		synctest.Wait()
 		select {
@@ -230,7 +230,7 @@ func TestAbandonedPageIsClosed(t *testing.T) {
 				t.Errorf("the browser receives %s %s", q.Method, q.Params)
 			}
 		default:
-			t.Error("the page stays")
+			t.Error("the page was not closed")
 		}
 	})
 }
@@ -315,7 +315,7 @@ func TestPageLimit(t *testing.T) {
 		made := e.confine(by, &scope{context: "C"}, &CallRequest{Method: "Target.createTarget"})
 		for _, err := range []*Error{opened, made} {
 			if err == nil || err.Code != CodeLimitExceeded || !strings.Contains(err.Message, "close one") {
-				t.Errorf("one page too many: %v", err)
+				t.Errorf("a page over the limit: %v", err)
 			}
 		}
 		created(maxPages)
@@ -325,7 +325,7 @@ func TestPageLimit(t *testing.T) {
 				t.Errorf("the browser receives %s %s", q.Method, q.Params)
 			}
 		default:
-			t.Error("one page too many stays")
+			t.Error("a page over the limit was not closed")
 		}
 		if err := e.checkPageLimit(commandLine); err != nil {
 			t.Errorf("the command line: %v", err)
@@ -432,12 +432,12 @@ func TestCancelledOpenLeavesNoPage(t *testing.T) {
 			case q := <-f.sent:
 				if q.Method == "Target.closeTarget" && string(q.Params) == `{"targetId":"N"}` {
 					f.answer(q, `{"success":true}`)
-					wantResult(t, "a page that was given up", ended, CodeTimeout)
+					wantResult(t, "an abandoned page", ended, CodeTimeout)
 					return
 				}
 				f.answer(q, `{}`) // for example the probe of unstick
 			default:
-				t.Fatal("the page stays")
+				t.Fatal("the page was not closed")
 			}
 		}
 	})
@@ -482,7 +482,7 @@ func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
 		if all := e.listTargets(commandLine); len(all) != 1 {
 			t.Errorf("targets %+v", all)
 		}
-		f.messages <- attached // the page comes back from the cache
+		f.messages <- attached // the page is restored from the cache
 		synctest.Wait()
 		if all := e.listTargets(commandLine); len(all) != 2 || all[1].Parent != "T" {
 			t.Errorf("targets with the restored page %+v", all)

@@ -318,7 +318,7 @@ func TestSlowListenerDropsEvents(t *testing.T) {
 	next, err := c.Events(testContext(t), EventsRequest{Since: ev.LastSeq, Limit: 1})
 	if err != nil || len(next.Events) != 1 || next.Dropped != 0 ||
 		parseLine(t, next.Events[0]).Seq != parseLine(t, ev.Events[9]).Seq+1 {
-		t.Errorf("reading on: %+v, %v", next, err)
+		t.Errorf("the next page of events: %+v, %v", next, err)
 	}
 }
 
@@ -340,7 +340,7 @@ func TestWarmCallLatency(t *testing.T) {
 	}
 	t.Log("best: ", best)
 	if best > raceFactor*80*time.Millisecond {
-		t.Errorf("a warm call takes %s", best)
+		t.Errorf("a call through an open connection takes %s", best)
 	}
 	if rss, err := os.ReadFile("/proc/" + itoa(c.hello.PID) + "/status"); err == nil {
 		for line := range strings.Lines(string(rss)) {

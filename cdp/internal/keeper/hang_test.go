@@ -11,7 +11,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
-// TestEveryCallEnds provokes each way in which a call could hang. Each call must end within ten times the promised
+// TestEveryCallEnds tries each way in which a call could hang. Each call must end within ten times the promised
 // time.
 func TestEveryCallEnds(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestEveryCallEnds(t *testing.T) {
 			wantCode(t, err, c.code, c.words...)
 			t.Logf("%s after %s", c.code, took.Round(time.Millisecond))
 			if took > 10*raceFactor*c.promise {
-				t.Errorf("it took %s; the promise is %s", took, c.promise)
+				t.Errorf("the call took %s, promised are %s", took, c.promise)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
 
-// runTests gives the tests and the browsers that they start a temporary folder of their own, and fails if files are
+// runTests gives the tests and their browsers a temporary folder of their own, and fails if files are
 // left in it.
 func runTests(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "parley-test-")
@@ -46,10 +46,10 @@ func runTests(m *testing.M) int {
 	defer removeTree(dir)
 	os.Setenv("TMPDIR", dir)
 	code := m.Run()
-	// The folder for sockets of long run folders is shared by all browsers, so it stays.
+	// The folder for sockets of long run folders is shared by all browsers, so it is kept.
 	os.Remove(filepath.Join(dir, fmt.Sprint("parley-", os.Geteuid())))
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		fmt.Println("left in the temporary folder: ", left, err)
+		fmt.Println("files remain in the temporary folder: ", left, err)
 		return max(code, 1)
 	}
 	return code
@@ -79,7 +79,7 @@ func config(t *testing.T) Config {
 	cfg, err := foundConfig(tempDir(t))
 	if err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("no test is skipped in CI: ", err)
+			t.Fatal("tests must not be skipped in CI: ", err)
 		}
 		t.Skip("needs a browser: ", err)
 	}
@@ -107,7 +107,7 @@ func foundConfig(dir string) (Config, error) {
 	return Config{RunDir: filepath.Join(dir, "run"), Chrome: found.Path, FoundBy: found.From, Version: "test"}, err
 }
 
-// startBrowser opens a browser. At the test's end it checks that nothing of it is left.
+// startBrowser opens a browser. At the end of the test it checks that nothing of the browser is left.
 func startBrowser(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	c, err := Start(testContext(t), cfg)
@@ -144,7 +144,7 @@ func requireNothingLeft(t *testing.T, cfg Config) {
 			return
 		}
 	}
-	t.Errorf("left: %s", strings.Join(left, ", "))
+	t.Errorf("remaining: %s", strings.Join(left, ", "))
 }
 
 // processes returns the command lines of all processes that are not zombies, by pid.
@@ -225,7 +225,7 @@ func wantCode(t *testing.T, err error, code string, words ...string) {
 	}
 }
 
-// TestBrowserClosedByCommand closes the browser by its own command. The next call must not meet a dying browser.
+// TestBrowserClosedByCommand closes the browser by its own command. The next call must not reach the ending browser.
 func TestBrowserClosedByCommand(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)

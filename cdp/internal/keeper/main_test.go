@@ -30,12 +30,12 @@ func TestIdleLimit(t *testing.T) {
 		time.Sleep(10 * cfg.Idle)
 		synctest.Wait()
 		if len(stopped) > 0 {
-			t.Error("it stops while a request is under way")
+			t.Error("the keeper stopped during a request")
 		}
 		k.server.countRequest(-1)
 		idle := time.Now()
 		if after := (<-stopped).Sub(idle); after < cfg.Idle || after > cfg.Idle+k.tickInterval() {
-			t.Errorf("it stops %s after the last request, the limit is %s", after, cfg.Idle)
+			t.Errorf("the keeper stopped %s after the last request, the limit is %s", after, cfg.Idle)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func startNamed(t *testing.T, group int, words ...string) *exec.Cmd {
 // isRunning reports whether a process that the test started has not ended.
 func isRunning(cmd *exec.Cmd) bool { return !isZombie(cmd.Process.Pid) }
 
-// TestKillOrphans checks that only processes that name the profile are killed, and with a group only those in it: a
+// TestKillOrphans checks that only processes of the profile are killed, and with a group only those in it: a
 // person's own Chrome may use the profile that a keeper was given.
 func TestKillOrphans(t *testing.T) {
 	profile := filepath.Join(t.TempDir(), "profile")
@@ -40,7 +40,7 @@ func TestKillOrphans(t *testing.T) {
 		name    string
 		inGroup bool
 		words   []string
-		names   bool // it names the profile
+		names   bool // the profile is on its command line
 	}
 	others := []process{
 		{"a helper", true, []string{"--type=renderer", flag}, true},

@@ -109,7 +109,7 @@ func TestTargetOwnership(t *testing.T) {
 			t.Errorf("%s sees %v", by.Name, seen)
 		}
 	}
-	// What a page opens belongs to its owner.
+	// Pages that a page opens belong to its owner.
 	for _, by := range []Caller{someClient, owners[3]} {
 		for _, features := range []string{"", "noopener"} {
 			if _, err := c.As(by).Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Target: pages[by.Name],
@@ -179,7 +179,7 @@ func testOwnershipWithoutOpener(t *testing.T, c *Client) {
 	}
 }
 
-// Chrome shows a PDF with an extension in a frame of the page. The extension has more rights than a page.
+// Chrome shows a PDF with an extension in a frame of the page, which has more rights than the page.
 func testPDFViewerIsHiddenFromOthers(t *testing.T, c *Client) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/pdf")
@@ -272,7 +272,7 @@ func testEventOwnership(t *testing.T, c *Client) {
 	}
 }
 
-// The status for plugins describes nothing of the machine.
+// The status for plugins contains nothing about the machine.
 func testStatusForPlugins(t *testing.T, c *Client) {
 	openPage(t, c, "")
 	s, err := c.As(plugin("one")).Status(testContext(t))
@@ -320,7 +320,7 @@ func testPluginNetworkGrants(t *testing.T, c *Client) {
 	// The command line is not limited by the plugin's proxy.
 	openPage(t, c, stream.URL)
 
-	// New grants of the plugin apply from its next call on. So does the loss of a grant.
+	// New grants of the plugin apply from its next call on. So does a revoked grant.
 	more := c.As(plugin("one", granted, stream.URL))
 	if _, err := more.Open(testContext(t), OpenRequest{URL: stream.URL + "/"}); err != nil {
 		t.Fatal(err)
@@ -334,11 +334,11 @@ func testPluginNetworkGrants(t *testing.T, c *Client) {
 	select {
 	case <-ended:
 	case <-time.After(testTimeout):
-		t.Error("a connection outlives its grant")
+		t.Error("a connection is open after its grant was revoked")
 	}
 }
 
-// testUsedRightsAreReported checks what an operator sees of a plugin's pages: each origin and method once per call,
+// testUsedRightsAreReported checks what is reported of a plugin's pages: each origin and method once per call,
 // and nothing that was denied.
 func testUsedRightsAreReported(t *testing.T, c *Client) {
 	url := testSite(t)
@@ -404,7 +404,7 @@ func testEveryCallUpdatesGrants(t *testing.T, c *Client) {
 	select {
 	case <-ended:
 	case <-time.After(testTimeout):
-		t.Error("a connection outlives its grant")
+		t.Error("a connection is open after its grant was revoked")
 	}
 }
 
@@ -422,7 +422,7 @@ func testDownloadGrantEnds(t *testing.T, c *Client) {
 		t.Fatal(err)
 	}
 	// The same grants change nothing.
-	ended := "" // the download before, which page and browser both report
+	ended := "" // the previous download, which page and browser both report
 	for _, one := range []struct {
 		folders []string
 		state   string
@@ -452,7 +452,7 @@ func testDownloadGrantEnds(t *testing.T, c *Client) {
 	}
 }
 
-// A new version of a plugin inherits nothing in the browser: it has other grants and may come from another author.
+// A new version of a plugin inherits nothing in the browser, because it has other grants and may have another author.
 func testNewPluginVersionInheritsNothing(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
 	old := plugin("one", url)
@@ -551,7 +551,7 @@ func TestIdleContextsAreDisposed(t *testing.T) {
 	<-over
 }
 
-// testPagesAtForbiddenURLsAreClosed goes to forbidden URLs past the provider's checks: by what a page can do
+// testPagesAtForbiddenURLsAreClosed navigates to forbidden URLs without the provider's checks: by what a page can do
 // itself, and by a call that only this test can send.
 func testPagesAtForbiddenURLsAreClosed(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
@@ -628,7 +628,7 @@ func testFulfilledRequestsCannotEscapeGrants(t *testing.T, c *Client) {
 			got, err := mine.Call(testContext(t), ask)
 			shown, _ := evaluate(t, mine, p.Target, "document.documentElement ? document.documentElement.innerText : ''")
 			if strings.Contains(string(got)+shown, "kept") {
-				t.Errorf("%s of %s with %v leads to %s %s", answer.method, ask.Method, answer.params, got, shown)
+				t.Errorf("%s of %s with %v: got %s %s", answer.method, ask.Method, answer.params, got, shown)
 			}
 			t.Logf("%s of %s: %s, %v; %s", answer.method, ask.Method, got, err, shown)
 			stop()
@@ -708,7 +708,7 @@ func TestPluginsAreDeniedInExternalBrowser(t *testing.T) {
 	}
 	// The pages of an external browser have no owner, and all callers except plugins may use them.
 	if seen := targetIDs(t, attached.As(someClient)); len(seen) == 0 {
-		t.Error("an MCP client sees nothing of an attached browser")
+		t.Error("an MCP client sees no targets of an attached browser")
 	}
 }
 

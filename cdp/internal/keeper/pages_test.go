@@ -85,7 +85,7 @@ func testSite(t *testing.T) string {
 	return server.URL
 }
 
-// largeSize is above what is sent in one frame, and above what is received in one piece: 2 MiB, 10 MiB in long runs.
+// largeSize is larger than one frame, and than one received piece: 2 MiB, or 10 MiB in long runs.
 func largeSize() int {
 	if rounds(2) > 1 {
 		return 10 << 20
@@ -296,7 +296,7 @@ func testSlowAndEndlessResponses(t *testing.T, c *Client) {
 	// enough to load the beginning on a busy machine
 	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/never", TimeoutMS: 3000})
 	wantCode(t, err, CodeTimeout, "the page stays open")
-	wantValue(t, c, "", "document.body.innerText.trim()", `"so far"`) // the page can be inspected and left
+	wantValue(t, c, "", "document.body.innerText.trim()", `"so far"`) // the page can be inspected and navigated
 	if _, err := c.Call(testContext(t),
 		CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/inner.html"})}); err != nil {
 		t.Error(err)

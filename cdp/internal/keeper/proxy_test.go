@@ -67,7 +67,7 @@ func TestProxyForwardsGrantedRequests(t *testing.T) {
 	}
 	for _, added := range []string{"Content-Type", "Date", "Via"} {
 		if strings.Contains(answer, added+":") {
-			t.Errorf("%s was added: %q", added, answer)
+			t.Errorf("the proxy added %s: %q", added, answer)
 		}
 	}
 	if got.RequestURI != "/a?b;c=%zz" || got.Host != address || got.Header.Get("X-Own") != "1" ||
@@ -138,7 +138,7 @@ func TestProxyTunnels(t *testing.T) {
 	conn, r := tunnel()
 	conn.(*net.TCPConn).CloseWrite()
 	if all, err := io.ReadAll(r); err != nil || string(all) != "hello early" {
-		t.Errorf("through the tunnel came %q, %v", all, err)
+		t.Errorf("got %q through the tunnel, %v", all, err)
 	}
 	conn.Close()
 
@@ -155,14 +155,14 @@ func TestProxyTunnels(t *testing.T) {
 		}
 		end()
 		if _, err := r.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("the tunnel outlives %s: %v", what, err)
+			t.Errorf("the tunnel is open after the end of %s: %v", what, err)
 		}
 		conn.Close()
 		if what == "the proxy" {
 			break
 		}
 	}
-	waitFor(t, "the proxy to forget its connections", func() bool {
+	waitFor(t, "the proxy to drop its connections", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return len(p.conns) == 0

@@ -121,7 +121,7 @@ func TestHammerCrashAndRevival(t *testing.T) {
 			if err != nil || len(all) != 1 || !all[0].Crashed {
 				t.Errorf("targets %+v, %v", all, err)
 			}
-			_, err = evaluate(t, c, "", "1") // calls do not revive it
+			_, err = evaluate(t, c, "", "1") // calls do not revive the page
 			wantCode(t, err, CodeTargetCrashed, p.Target)
 			if _, err := c.Call(testContext(t), revive); err != nil {
 				t.Fatalf("%s after a crash: %v", revive.Method, err)
@@ -137,7 +137,7 @@ func TestHammerCrashAndRevival(t *testing.T) {
 	}
 }
 
-// loaded waits until the page is loaded, because a navigation that is still under way would swallow a crash
+// loaded waits until the page is loaded, because a navigation that is still running would drop a crash
 // command.
 func loaded(t *testing.T, c *Client) {
 	t.Helper()
@@ -187,7 +187,7 @@ func TestDialogs(t *testing.T) {
 	_, err = c.Call(testContext(t), q)
 	wantCode(t, err, CodeInvalidArgs, "accept, dismiss or fail")
 
-	// on_dialog of a call does not apply to a dialog that another one left open.
+	// on_dialog of a call does not apply to a dialog of another call.
 	_, err = evaluate(t, c, "", "alert('open')")
 	wantCode(t, err, CodeBusy)
 	for _, how := range []string{DialogAccept, DialogDismiss} {
@@ -197,7 +197,7 @@ func TestDialogs(t *testing.T) {
 		wantCode(t, err, CodeBusy, "open", "Page.handleJavaScriptDialog")
 	}
 	if all, _ := c.Targets(testContext(t)); len(all) != 1 || all[0].Dialog == nil {
-		t.Errorf("the dialog was answered: %+v", all)
+		t.Errorf("the dialog was closed: %+v", all)
 	}
 	if _, err := c.Call(testContext(t),
 		CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
@@ -228,7 +228,7 @@ func TestDialogs(t *testing.T) {
 	}
 }
 
-// testBeforeUnloadDialog lets a page ask whether it may be left. Only closing the dialog ends the question, another
+// testBeforeUnloadDialog tests a page with a beforeunload dialog. Only closing the dialog ends it, another
 // navigation does not.
 func testBeforeUnloadDialog(t *testing.T, c *Client) {
 	url := site(t,
@@ -240,7 +240,7 @@ func testBeforeUnloadDialog(t *testing.T, c *Client) {
 	openAsking := func() {
 		t.Helper()
 		openPage(t, c, url+"/")
-		gesture := evaluation("1") // a page that the user has not touched may not ask
+		gesture := evaluation("1") // without a user gesture the page may not show the dialog
 		gesture.Params = params(map[string]any{"expression": "1", "userGesture": true})
 		if _, err := c.Call(testContext(t), gesture); err != nil {
 			t.Fatal(err)
@@ -259,18 +259,18 @@ func testBeforeUnloadDialog(t *testing.T, c *Client) {
 	accepting := to("/two")
 	accepting.OnDialog = DialogAccept
 	_, err := c.Call(testContext(t), accepting)
-	wantCode(t, err, CodeBusy, "beforeunload") // the dialog is of another call
+	wantCode(t, err, CodeBusy, "beforeunload") // a dialog of another call
 	if _, err := c.Call(testContext(t),
 		CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
-	waitFor(t, "the page to be left", func() bool {
+	waitFor(t, "the navigation", func() bool {
 		title, _ := evaluate(t, c, "", "document.title")
 		return title == `"Two"`
 	})
 	openAsking()
 	if _, err := c.CloseTarget(testContext(t), "", ""); err != nil {
-		t.Error("closing a page that asks: ", err)
+		t.Error("closing a page with a beforeunload dialog: ", err)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	wantCode(t, err, CodeTimeout, "stopped")
 	wantValue(t, c, "", "1+1", "2")
 
-	// A page that only waits is left alone.
+	// The script of a page that only waits is not stopped.
 	if _, err := evaluate(t, c, "", "window.n = 0; setInterval(() => n++, 1); 0"); err != nil {
 		t.Fatal(err)
 	}
@@ -505,7 +505,7 @@ func TestKilledKeeper(t *testing.T) {
 		wantCode(t, awaitError(t, waiting), CodeChromeConnection)
 		waitFor(t, "the keeper's lock to be released", func() bool { return !files{cfg.RunDir, "default"}.isLocked() })
 		if entries, _ := os.ReadDir(cfg.RunDir); len(entries) == 0 {
-			t.Fatal("the killed keeper left no files, so this tests nothing")
+			t.Fatal("the killed keeper left no files to test")
 		}
 		list, err := List(cfg.RunDir)
 		if err != nil || len(list) != 1 || list[0].Alive || list[0].PID != c.hello.PID {
@@ -632,7 +632,7 @@ func TestHungKeeperWithEmptyLock(t *testing.T) {
 	requireNothingLeft(t, cfg)
 }
 
-// runStarter runs a process that opens a browser and stays.
+// runStarter runs a process that opens a browser and keeps running.
 func runStarter() int {
 	var cfg Config
 	if json.NewDecoder(os.Stdin).Decode(&cfg) != nil {
@@ -738,11 +738,11 @@ func TestCheckBrowserLimit(t *testing.T) {
 	}
 	wantCode(t, CheckBrowserLimit(dir, "another"), CodeLimitExceeded, fmt.Sprint(maxBrowsers))
 	if err := CheckBrowserLimit(dir, "b1"); err != nil {
-		t.Errorf("a browser that is open already: %v", err)
+		t.Errorf("a browser that is already open: %v", err)
 	}
 }
 
-// TestShortPaths checks the length of every path with sockets, and that no path looks like another browser's.
+// TestShortPaths checks the length of every path with sockets, and that no path could be that of another browser.
 func TestShortPaths(t *testing.T) {
 	seen := map[string]files{}
 	for _, dir := range []string{"/run", "/" + strings.Repeat("d", 40), "/" + strings.Repeat("d", 74),
@@ -848,7 +848,7 @@ func TestProfileInUse(t *testing.T) {
 	}
 }
 
-// shortIdle is an idle limit that even slow tests do not reach by accident.
+// shortIdle is an idle limit that even slow tests reach only on purpose.
 const shortIdle = 3 * time.Second
 
 func TestIdleKeeperEnds(t *testing.T) {
@@ -909,6 +909,6 @@ func TestFailedNavigation(t *testing.T) {
 	p := openPage(t, c, site(t, map[string]string{"/": plainPage}))
 	all, err := c.Targets(testContext(t))
 	if err != nil || len(all) != 1 || all[0].ID != p.Target {
-		t.Errorf("pages of failed navigations stay: %+v %v", all, err)
+		t.Errorf("pages of failed navigations are still open: %+v %v", all, err)
 	}
 }

@@ -25,7 +25,7 @@ func runInOneBrowser(t *testing.T, tests []pageTest) {
 	}
 }
 
-// closePages closes all pages except one, and what plugins have in the browser.
+// closePages closes all pages except one, and the contexts of plugins.
 func closePages(t *testing.T, c *Client, except string) {
 	t.Helper()
 	for _, name := range []string{"one", "two"} {
@@ -35,7 +35,7 @@ func closePages(t *testing.T, c *Client, except string) {
 	}
 	for _, target := range value(c.Targets(testContext(t))) {
 		if target.Type == "page" && target.ID != except {
-			c.CloseTarget(testContext(t), target.ID, DialogAccept) // it may be closing already
+			c.CloseTarget(testContext(t), target.ID, DialogAccept) // the target may be closing already
 		}
 	}
 	waitFor(t, "the pages to close", func() bool {
@@ -64,7 +64,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// TestCallers tests what each caller may use, see and reach.
+// TestCallers tests what each caller may use and see.
 func TestCallers(t *testing.T) {
 	runInOneBrowser(t, []pageTest{
 		{"RequestsNameTheirCaller", testRequestsNameTheirCaller},

@@ -68,7 +68,7 @@ func FuzzSpool(f *testing.F) {
 			message = fmt.Sprintf(`{"id":1,"result":%s,"sessionId":%s}`, result, quote(session))
 		}
 		if got, err := throughSpool(message, session, len(message)/2); err != nil || got != result {
-			t.Fatalf("%q came out as %q, %v", result, got, err)
+			t.Fatalf("%q was read back as %q, %v", result, got, err)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func TestDiff(t *testing.T) {
 	back := Diff(is, was)
 	if !reflect.DeepEqual(back.Methods.Added, got.Methods.Removed) ||
 		!reflect.DeepEqual(back.Parameters.Removed, got.Parameters.Added) || back.Count() != got.Count() {
-		t.Errorf("the other way round: %+v", back)
+		t.Errorf("in the other direction: %+v", back)
 	}
 	if d := Diff(Embedded(), Embedded()); d.Count() != 0 {
 		t.Errorf("a protocol differs from itself: %+v", d)

@@ -36,7 +36,7 @@ func TestParseEqualsEmbedded(t *testing.T) {
 		t.Errorf("version %q, revision %q", p.Version(), p.Revision())
 	}
 	if got, want := p.Coverage(), Embedded().Coverage(); got != want {
-		t.Errorf("coverage %+v; %+v was expected", got, want)
+		t.Errorf("coverage %+v, expected %+v", got, want)
 	}
 	if !reflect.DeepEqual(p.Domains(), Embedded().Domains()) {
 		t.Error("the domains differ")
@@ -71,10 +71,10 @@ func TestParseNewerProtocol(t *testing.T) {
 	}
 	c, _ := p.Command("Page.navigate")
 	if c.Effect != Write || len(c.Tasks) == 0 {
-		t.Errorf("what is known of Page.navigate was not taken over: %+v", c)
+		t.Errorf("the reviewed facts about Page.navigate were not adopted: %+v", c)
 	}
 	if y, ok := p.Type("Page.Odd"); !ok || y.Type != "any" {
-		t.Errorf("a type of a later protocol is %+v", y)
+		t.Errorf("a new type is %+v", y)
 	}
 	if c.Params[1].Name != "bytes" || c.Params[1].Type != "string" || !c.Params[1].Binary {
 		t.Errorf("a binary parameter is %+v", c.Params[1])
@@ -85,7 +85,7 @@ func TestParseNewerProtocol(t *testing.T) {
 	if c, _ := p.Command("Page.getNews"); c.Effect != Write || c.Use != "Page.navigate" {
 		t.Errorf("Page.getNews is %s, use %q", c.Effect, c.Use)
 	}
-	// Common examples with unknown parameters are left out.
+	// Common examples with unknown parameters are omitted.
 	c, _ = p.Command("Page.captureScreenshot")
 	for _, x := range p.Examples(c) {
 		if string(x.Params) != `{"shape":"round"}` {
@@ -101,7 +101,7 @@ func TestParseRefuses(t *testing.T) {
 	deep := strings.Repeat(`{"type":"array","items":`, 40) + `{"type":"string"}` + strings.Repeat(`}`, 40)
 	for name, test := range map[string]struct{ document, message string }{
 		"empty":         {``, "unexpected end"},
-		"no object":     {`[]`, "not a protocol as served at /json/protocol"},
+		"not an object": {`[]`, "not a protocol as served at /json/protocol"},
 		"no domains":    {`{}`, `no "domains"`},
 		"a string":      {documentOf(`"Page"`), "not a protocol as served at /json/protocol"},
 		"no version":    {`{"domains":[{"domain":"Page"}]}`, "version"},
@@ -126,7 +126,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		_, err := Parse([]byte(test.document))
 		if err == nil || !strings.Contains(err.Error(), test.message) {
-			t.Errorf("%s: the error is %v; %q was expected in it", name, err, test.message)
+			t.Errorf("%s: the error is %v, expected %q in it", name, err, test.message)
 		}
 	}
 	p, err := Parse([]byte(documentOf(`{"domain":"Page","description":"a\u001b[31mb\u202ec"}`)))
@@ -138,7 +138,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseExplosion reads types whose smallest value would be infinitely deep and wide.
+// TestParseExplosion parses types whose smallest value would be infinitely deep and wide.
 func TestParseExplosion(t *testing.T) {
 	var properties []string
 	for i := range 900 {
@@ -172,7 +172,7 @@ func FuzzParse(f *testing.F) {
 		for _, name := range p.Names() {
 			c, ok := p.Command(name)
 			if !ok || c.Name != name {
-				t.Fatalf("%s is listed and not found", name)
+				t.Fatalf("%s is listed but not found", name)
 			}
 			if !json.Valid(p.ParamsSchema(c)) || !json.Valid(p.ReturnsSchema(c)) {
 				t.Fatalf("%s: a schema is not JSON", name)

@@ -147,11 +147,11 @@ func TestRedirects(t *testing.T) {
 		c, _ := p.Command(name)
 		own, ok := p.Command(target)
 		if !ok || c.Redirect != target {
-			t.Errorf("%s redirects to %q; %s was expected", name, c.Redirect, target)
+			t.Errorf("%s redirects to %q, expected %s", name, c.Redirect, target)
 			continue
 		}
 		if a, b := p.ParamsSchema(c), p.ParamsSchema(own); !bytes.Equal(a, b) {
-			t.Errorf("%s takes\n%s\nbut %s takes\n%s", name, a, target, b)
+			t.Errorf("%s accepts\n%s\nbut %s accepts\n%s", name, a, target, b)
 		}
 	}
 	// A command whose target does not exist keeps its own parameters.
@@ -167,12 +167,12 @@ func TestDeprecated(t *testing.T) {
 		c, _ := p.Command(name)
 		if !c.Deprecated {
 			if c.DeprecationMessage != "" || c.Use != "" {
-				t.Errorf("%s is not deprecated but says %q", name, c.DeprecationMessage)
+				t.Errorf("%s is not deprecated but has the message %q", name, c.DeprecationMessage)
 			}
 			continue
 		}
 		if c.DeprecationMessage == "" {
-			t.Errorf("%s is deprecated and does not say what to use", name)
+			t.Errorf("%s is deprecated without a replacement", name)
 		}
 		if c.Use != "" {
 			if use, ok := p.Command(c.Use); !ok || use.Deprecated || !strings.Contains(c.DeprecationMessage, c.Use) {
@@ -180,7 +180,7 @@ func TestDeprecated(t *testing.T) {
 			}
 		}
 	}
-	// What the protocol's own text gives, for commands of a live protocol that are not reviewed.
+	// For commands of a live protocol that are not reviewed, the replacement is read from the protocol's own text.
 	bare, err := Build("test", Notes{}, sources(t)...)
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestDeprecated(t *testing.T) {
 	} {
 		c, _ := bare.Command(name)
 		if c.Use != want || c.DeprecationMessage == "" {
-			t.Errorf("%s: the text gives %q (%q); %q was expected", name, c.Use, c.DeprecationMessage, want)
+			t.Errorf("%s: read %q (%q) from the text, expected %q", name, c.Use, c.DeprecationMessage, want)
 		}
 	}
 }
@@ -208,8 +208,8 @@ func TestEnums(t *testing.T) {
 	p := Embedded()
 	for _, test := range []struct{ command, param, first string }{
 		{"Page.captureScreenshot", "format", "jpeg"},                                           // its own
-		{"Network.setCookie", "sameSite", "Strict"},                                            // of a type
-		{"DOMDebugger.setBreakOnCSPViolation", "violationTypes", "trustedtype-sink-violation"}, // of a type of items
+		{"Network.setCookie", "sameSite", "Strict"},                                            // of its type
+		{"DOMDebugger.setBreakOnCSPViolation", "violationTypes", "trustedtype-sink-violation"}, // of the type of its items
 		{"Emulation.setUserAgentOverride", "userAgent", ""},
 	} {
 		c, _ := p.Command(test.command)
@@ -219,7 +219,7 @@ func TestEnums(t *testing.T) {
 		}
 		if q := c.Params[i]; test.first == "" && q.Enum != nil || test.first != "" &&
 			(len(q.Enum) == 0 || q.Enum[0] != test.first) {
-			t.Errorf("%s %s: %v; first %q was expected", test.command, test.param, q.Enum, test.first)
+			t.Errorf("%s %s: %v, expected %q first", test.command, test.param, q.Enum, test.first)
 		}
 	}
 }
@@ -234,7 +234,7 @@ func TestEffects(t *testing.T) {
 		"Target.exposeDevToolsProtocol": Destructive, "DOMStorage.setDOMStorageItem": Write,
 	} {
 		if c, _ := p.Command(name); c.Effect != want {
-			t.Errorf("%s is %s; %s was expected", name, c.Effect, want)
+			t.Errorf("%s is %s, expected %s", name, c.Effect, want)
 		}
 	}
 	for _, name := range p.Names() {
@@ -245,7 +245,7 @@ func TestEffects(t *testing.T) {
 	}
 	for name, want := range map[string]struct {
 		reach          Reach
-		plugin, client bool // whether a grant can give it
+		plugin, client bool // whether it can be granted
 	}{
 		"Page.navigate": {Page, true, true}, "Storage.getCookies": {Context, true, true},
 		"Browser.close": {Browser, false, true}, "Target.sendMessageToTarget": {Browser, false, false},
@@ -254,7 +254,7 @@ func TestEffects(t *testing.T) {
 	} {
 		r := p.Rights(name)
 		if r.Reach != want.reach || (r.Refusal(true) == "") != want.plugin || (r.Refusal(false) == "") != want.client {
-			t.Errorf("%s: %+v; %+v was expected", name, r, want)
+			t.Errorf("%s: %+v, expected %+v", name, r, want)
 		}
 	}
 	for _, name := range []string{"getEverything", "enable", "inspect"} {
@@ -325,7 +325,7 @@ func TestSentence(t *testing.T) {
 		"Done!":                   "Done",
 	} {
 		if got := sentence(text); got != want {
-			t.Errorf("%q: %q; %q was expected", text, got, want)
+			t.Errorf("%q: %q, expected %q", text, got, want)
 		}
 	}
 	for name, want := range map[string]string{
@@ -334,7 +334,7 @@ func TestSentence(t *testing.T) {
 		"pushNodesByBackendIds": "Push nodes by backend ids", "x": "X", "snake_case": "Snake case", "": "", "CSS": "CSS",
 	} {
 		if got := words(name); got != want {
-			t.Errorf("%q: %q; %q was expected", name, got, want)
+			t.Errorf("%q: %q, expected %q", name, got, want)
 		}
 	}
 	for size := 2; size < 60; size++ {
@@ -358,7 +358,7 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 		if problems := validate(t, params, []byte(`{"noSuchParameter":1}`)); len(problems) == 0 {
-			t.Errorf("%s takes a parameter that it does not have", name)
+			t.Errorf("%s accepts an unknown parameter", name)
 		}
 		var order struct{ Properties json.RawMessage }
 		if err := json.Unmarshal(params, &order); err != nil {
@@ -371,7 +371,7 @@ func TestSchemas(t *testing.T) {
 				t.Errorf("%s: the schema has no %s", name, q.Name)
 			}
 			if len(c.Params) < 3 && i < at {
-				t.Errorf("%s: %s is in another order than in the protocol", name, q.Name)
+				t.Errorf("%s: the position of %s differs from the protocol", name, q.Name)
 			}
 			at = i
 		}
@@ -525,7 +525,7 @@ func BenchmarkMembers(b *testing.B) {
 }
 
 // TestAliases checks that no alias of a parameter is the name or an alias of another one of the same command, and that
-// every row of the table is of use.
+// every row of the table is used.
 func TestAliases(t *testing.T) {
 	p := Embedded()
 	used := map[string]bool{}
@@ -538,7 +538,7 @@ func TestAliases(t *testing.T) {
 		for _, q := range c.Params {
 			for _, alias := range aliasesOf(q.Name) {
 				if other := owner[strings.ToLower(alias)]; other != "" {
-					t.Errorf("%s: %s means %s and %s", name, alias, other, q.Name)
+					t.Errorf("%s: %s is an alias of %s and %s", name, alias, other, q.Name)
 				}
 				owner[strings.ToLower(alias)] = q.Name
 				used[q.Name] = true
