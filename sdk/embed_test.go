@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestGoIsComplete fails when a source file of the SDK is not embedded: a
-// pattern would take the tests along.
+// TestGoIsComplete fails if a source file of the SDK is not embedded. The files are listed, because a
+// pattern would include the tests.
 func TestGoIsComplete(t *testing.T) {
 	files, err := filepath.Glob("go/*.go")
 	if err != nil {

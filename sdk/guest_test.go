@@ -123,7 +123,7 @@ func init() {
 func main() { sdk.Main() }
 `
 
-// TestGuest builds a plugin in an empty folder out of what is embedded here,
+// TestGuest builds a plugin in an empty folder from the embedded SDK,
 // without a network, and calls it over the ABI.
 func TestGuest(t *testing.T) {
 	folder := t.TempDir()
@@ -190,7 +190,7 @@ func TestGuest(t *testing.T) {
 		}
 	}
 	if got, want := strings.Join(h.received, "; "), "log 2 asked; progress 1 2 half"; got != want {
-		t.Errorf("heard %q, want %q", got, want)
+		t.Errorf("the host got %q, want %q", got, want)
 	}
 }
 
@@ -216,7 +216,7 @@ func run(t *testing.T, folder string, env []string, args ...string) (stdout, std
 	return out.String(), errs.String()
 }
 
-// testHost is the least that the ABI asks of a host.
+// testHost is the smallest host that the ABI allows.
 type testHost struct {
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule

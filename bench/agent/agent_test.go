@@ -45,7 +45,7 @@ func binary(t *testing.T) string {
 	return built
 }
 
-// TestFirstCall goes from knowing nothing to the first result through both frontends, for Chrome, a plugin in Go and a
+// TestFirstCall goes from no knowledge to the first result through both front ends, for Chrome, a plugin in Go and a
 // plain WASI command. Help, search, open and call take at most 4 calls and 1,500 tokens.
 func TestFirstCall(t *testing.T) {
 	url, stop, err := serve()
@@ -82,14 +82,14 @@ func TestFirstCall(t *testing.T) {
 					t.Errorf("the result is %s, want %q in it", r.data, c.want)
 				}
 				if r.calls > 4 || r.tokens > 1500 {
-					t.Errorf("%d calls and %d tokens; 4 and 1500 are allowed", r.calls, r.tokens)
+					t.Errorf("%d calls and %d tokens, at most 4 and 1500 are allowed", r.calls, r.tokens)
 				}
 			})
 		}
 	}
 }
 
-// TestWhatIsLearnt verifies that the agent knows beforehand nothing that help or the list do not say.
+// TestWhatIsLearnt checks that the agent has no knowledge except from help and lists.
 func TestWhatIsLearnt(t *testing.T) {
 	var h help
 	text := `{"commands":[{"name":"search QUERY","options":[{"name":"--json"}],"more_options":["--tier"]}]}`

@@ -43,11 +43,11 @@ var number = regexp.MustCompile(`\d+(\.\d+)?`)
 // rerun is the command that writes the figures of docs/mcp.md.
 const rerun = "run go -C bench run ./agent -update docs/mcp.md"
 
-// current compares a section of docs/mcp.md with what the command would write.
+// current compares a section of docs/mcp.md with what the command writes.
 func current(t *testing.T, name, want string) {
 	t.Helper()
 	if shown := figures(t, name); !same(shown, want) {
-		t.Errorf("docs/mcp.md shows\n%s\nit is\n%s\n%s", shown, want, rerun)
+		t.Errorf("docs/mcp.md shows\n%s\nmeasured is\n%s\n%s", shown, want, rerun)
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// sampled is the number of tools of each plugin with which a class of mistakes is made, unless all are wanted.
+// sampled is the number of tools of each plugin with which a class of mistakes is tried, without PARLEY_HAMMER.
 const sampled = 5
 
-// TestMistakesAreRecovered verifies that the information in an error is enough: where a mistake lets see what was
+// TestMistakesAreRecovered checks that the information in an error is enough: if a mistake reveals what was
 // meant, the second call is that one in 98 of 100 cases, and no suggestion has a value that nobody gave. It makes a
 // sample of each class with each plugin. With PARLEY_HAMMER set it makes all of them, which are the figures in
 // docs/mcp.md.
@@ -45,14 +45,14 @@ func TestMistakesAreRecovered(t *testing.T) {
 			t.Errorf("%s: not one of %d was made", class, total[class])
 		}
 		if len(o.lost) > max(1, o.recoverable/20) {
-			t.Errorf("%s: %d of %d are lost, such as %.2000s", class, len(o.lost), o.recoverable, o.lost[0])
+			t.Errorf("%s: %d of %d are not recovered, such as %.2000s", class, len(o.lost), o.recoverable, o.lost[0])
 		}
 		if len(o.wrong) > 0 {
 			t.Errorf("%s: %d have a value that nobody gave, such as %.2000s", class, len(o.wrong), o.wrong[0])
 		}
 	}
 	if sum := counts.sum(); sum.share(sum.meant) < 0.98 {
-		t.Errorf("the second call is the one that was meant in %.4f of the cases, such as %.2000s", sum.share(sum.meant),
+		t.Errorf("the second call is the intended one in %.4f of the cases, such as %.2000s", sum.share(sum.meant),
 			sum.lost[0])
 	}
 	if whole {
@@ -68,7 +68,7 @@ func TestMistakesAreRecovered(t *testing.T) {
 	}
 	head := fmt.Sprintf("%d mistakes of %d kinds", made, len(total))
 	if shown, _, _ := strings.Cut(figures(t, mistakesSection), ","); !same(shown, head) {
-		t.Errorf("docs/mcp.md shows\n%s\nthere are %s; %s", shown, head, rerun)
+		t.Errorf("docs/mcp.md shows\n%s\nmeasured are %s; %s", shown, head, rerun)
 	}
 }
 

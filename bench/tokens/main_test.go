@@ -10,7 +10,7 @@ import (
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
-// Promises about tools/list, in tokens and in shares of full mode that are saved.
+// Promises about tools/list: tokens, and the share that is saved compared with full mode.
 const (
 	minimalTokens     = 450
 	progressiveTokens = 1200

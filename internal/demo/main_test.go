@@ -41,7 +41,7 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-// TestFailures makes sure that the demo fails if a step does.
+// TestFailures checks that the demo fails if a step does.
 func TestFailures(t *testing.T) {
 	binary, remove, err := build(t.Context())
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestProcesses makes sure that a running process is found.
+// TestProcesses checks that a running process is found.
 func TestProcesses(t *testing.T) {
 	folder := t.TempDir()
 	if found, err := processes(folder); err != nil || len(found) != 0 {

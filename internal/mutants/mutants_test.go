@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestTexts: the text of each mutant is in its file, once, where a switch can be built in.
+// TestTexts checks that the text of each mutant is in its file once, where a switch can be inserted.
 func TestTexts(t *testing.T) {
 	all, err := readMutants(os.DirFS("faults"))
 	if err != nil {
@@ -20,7 +20,7 @@ func TestTexts(t *testing.T) {
 	byFile := map[string][]numbered{}
 	for n, m := range all {
 		if m.Why == "" || m.Old == m.New || m.Hole && m.Equivalent != "" {
-			t.Errorf("%s: %q needs a reason and a new text, and is not both a hole and equivalent", m.File, m.Old)
+			t.Errorf("%s: %q requires a reason and a new text, and cannot be both a hole and equivalent", m.File, m.Old)
 		}
 		byFile[m.File] = append(byFile[m.File], numbered{m, n + 1})
 	}
@@ -108,7 +108,7 @@ func TestFunctions(t *testing.T) {
 }
 `
 
-// TestMeasure: faults of every shape are switched on in a small module, and only the one that no test holds survives.
+// TestMeasure switches on faults of every shape in a small module. Only the one that no test detects survives.
 func TestMeasure(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	dir := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestArchive verifies the content of both formats, and that packing twice gives the same bytes.
+// TestArchive checks the content of both formats, and that packing twice produces the same bytes.
 func TestArchive(t *testing.T) {
 	t.Chdir("../..") // where LICENSE and README.md are
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestArchive(t *testing.T) {
 			t.Errorf("name %s, want %s", name, c.want)
 		}
 		if got := c.list(t, packed); !slices.Equal(got, c.files) {
-			t.Errorf("%s holds %q, want %q", name, got, c.files)
+			t.Errorf("%s contains %q, want %q", name, got, c.files)
 		}
 	}
 }

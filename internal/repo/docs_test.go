@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the parts of docs/files.md that come from the binary")
 
-// parley builds the binary once for all tests of this package and returns the folder that holds it and nothing else.
+// parley builds the binary once for all tests of this package and returns the folder that contains only it.
 var parley = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "parley-repo-"); err != nil {
 		return "", err
@@ -95,7 +95,7 @@ func read(t *testing.T, path string) document {
 	return document{path, string(data)}
 }
 
-// isGenerated compares a section of docs/files.md with what the binary says. With -update it writes the section.
+// isGenerated compares a section of docs/files.md with the output of the binary. With -update it writes the section.
 func isGenerated(t *testing.T, section, want string) {
 	t.Helper()
 	const path = "docs/files.md"
@@ -231,7 +231,7 @@ func runExample(t *testing.T, bash, bin, folder, text string) {
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s\n%s", text, out)
 	if err != nil {
-		t.Errorf("this example ended in %v:\n%s\n%s", err, text, out)
+		t.Errorf("this example failed: %v:\n%s\n%s", err, text, out)
 	}
 }
 
@@ -383,7 +383,7 @@ const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 // makeTarget matches the targets that prose names, such as `make test`.
 var makeTarget = regexp.MustCompile("`make ([a-z-]+)`")
 
-// TestMakeTargets makes sure that the make targets that the documents name exist.
+// TestMakeTargets checks that the make targets that the documents name exist.
 func TestMakeTargets(t *testing.T) {
 	rules := "\n" + read(t, "Makefile").text
 	for _, page := range prose(t) {
@@ -399,11 +399,11 @@ func TestMakeTargets(t *testing.T) {
 func TestReadmeIsShort(t *testing.T) {
 	const most = 150
 	if lines := strings.Count(read(t, "README.md").text, "\n"); lines > most {
-		t.Errorf("README.md has %d lines, at most %d: move what is reference to docs", lines, most)
+		t.Errorf("README.md has %d lines, at most %d: move reference material to docs", lines, most)
 	}
 }
 
-// TestProseIsNarrow holds the lines of the manual to the width of the code. Tables, code and comments may be wider.
+// TestProseIsNarrow limits lines of the manual to the width of code. Tables, code and comments may be wider.
 func TestProseIsNarrow(t *testing.T) {
 	for _, page := range prose(t) {
 		for line := range strings.Lines(withoutCode(page.text)) {
@@ -415,7 +415,7 @@ func TestProseIsNarrow(t *testing.T) {
 	}
 }
 
-// TestPolicyIsDocumented makes sure that docs/policy.md has every key of a policy.
+// TestPolicyIsDocumented checks that docs/policy.md has every key of a policy.
 func TestPolicyIsDocumented(t *testing.T) {
 	type object struct {
 		Properties           map[string]json.RawMessage
@@ -460,7 +460,7 @@ func write(t *testing.T, name, content string) {
 	}
 }
 
-// TestEveryDependencyHasAReason verifies that RATIONALE.md argues for every direct requirement.
+// TestEveryDependencyHasAReason checks that RATIONALE.md argues for every direct requirement.
 func TestEveryDependencyHasAReason(t *testing.T) {
 	rationale := read(t, "RATIONALE.md").text
 	used := map[string]bool{}
@@ -476,7 +476,7 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 	}
 	for _, dependency := range slices.Sorted(maps.Keys(used)) {
 		if !strings.Contains(rationale, "`"+dependency+"`") {
-			t.Errorf("RATIONALE.md does not say why %s is needed", dependency)
+			t.Errorf("RATIONALE.md does not say why %s is required", dependency)
 		}
 	}
 }

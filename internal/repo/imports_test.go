@@ -9,7 +9,7 @@
 //	                             host/signature, host/trace, host/wasm, cdp, plugins, sdk}
 //	    -> host -> manifest -> manifest/schema -> manifest/jsontext
 //
-// Siblings never import each other. What one needs of another is an interface in host, passed in by the root. sdk/go
+// Siblings never import each other. If one requires another, host has an interface that the root implements. sdk/go
 // and the plugins are compiled into guests, so they import nothing of the host, and sdk/go imports only the standard
 // library.
 package repo
@@ -117,7 +117,7 @@ var dependencies = map[string][]string{
 	"oras.land/oras-go/v2":                   {"host/oci"},
 }
 
-// vagueNames say nothing about what a package does, so such a package would gather everything.
+// vagueNames say nothing about what a package does, so such a package would collect everything.
 var vagueNames = []string{"util", "utils", "common", "types", "helpers", "helper", "misc", "shared", "base"}
 
 // source is one Go file of the tree, for any system.
@@ -182,7 +182,7 @@ func TestImportsRunOneWay(t *testing.T) {
 	for _, s := range sources(t) {
 		layer := layerOf(s.dir)
 		if layer == "" {
-			t.Errorf("%s: no layer of the table holds this folder", s.path)
+			t.Errorf("%s: this folder is in no layer of the table", s.path)
 			continue
 		}
 		for _, spec := range s.ast.Imports {
@@ -197,7 +197,7 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
-// violation returns what is wrong with an import, or "".
+// violation returns the fault of an import, or "".
 func violation(layer string, test bool, imported string) string {
 	ours, isOurs := strings.CutPrefix(imported, module+"/")
 	if imported == module {
@@ -226,7 +226,7 @@ func violation(layer string, test bool, imported string) string {
 	return ""
 }
 
-// TestViolation makes sure that the tables are applied.
+// TestViolation checks that the tables are applied.
 func TestViolation(t *testing.T) {
 	for _, c := range []struct {
 		layer    string
@@ -276,7 +276,7 @@ func TestOnePackageDoc(t *testing.T) {
 	docs, hasCode := map[string][]string{}, map[string]bool{}
 	for _, s := range sources(t) {
 		if slices.Contains(vagueNames, s.ast.Name.Name) {
-			t.Errorf("%s: a package is not called %s; name it for its job", s.path, s.ast.Name.Name)
+			t.Errorf("%s: invalid package name %s; name the package for its job", s.path, s.ast.Name.Name)
 		}
 		hasCode[s.dir] = hasCode[s.dir] || !s.test
 		if s.ast.Doc != nil {

@@ -18,7 +18,7 @@ import (
 // maxColumns is the width of a line of Go. A tab counts as one column.
 const maxColumns = 120
 
-// TestLinesAreShort holds lines of Go to maxColumns. Lines of a raw string and generated files may be longer.
+// TestLinesAreShort limits lines of Go to maxColumns. Lines of a raw string and generated files may be longer.
 func TestLinesAreShort(t *testing.T) {
 	for _, s := range sources(t) {
 		if ast.IsGenerated(s.ast) {
@@ -40,7 +40,7 @@ func TestLinesAreShort(t *testing.T) {
 	}
 }
 
-// rawLines returns the numbers of the lines that a raw string touches.
+// rawLines returns the numbers of the lines with parts of raw strings.
 func rawLines(source []byte) map[int]bool {
 	lines := map[int]bool{}
 	files := token.NewFileSet()

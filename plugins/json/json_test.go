@@ -92,7 +92,7 @@ func TestQueryStopsAtLimit(t *testing.T) {
 	}
 }
 
-// TestPatch covers the cases of RFC 6902, appendix A, and more of its rules.
+// TestPatch covers the cases of RFC 6902, appendix A, and other rules of it.
 func TestPatch(t *testing.T) {
 	for _, c := range []struct{ data, patch, want, outcome string }{
 		{`{"foo":"bar"}`, `[{"op":"add","path":"/baz","value":"qux"}]`, `{"baz":"qux","foo":"bar"}`, ""},
@@ -170,7 +170,7 @@ func TestDiffIsApplicable(t *testing.T) {
 		}
 		got, err := Patch(nil, PatchParams{before, d.Patch})
 		if err != nil || !bytes.Equal(got.Data, after) {
-			t.Fatalf("%s to %s: %+v gives %s, %v", before, after, d.Patch, got.Data, err)
+			t.Fatalf("%s to %s: %+v produces %s, %v", before, after, d.Patch, got.Data, err)
 		}
 	}
 }
@@ -280,8 +280,8 @@ func TestAliasesOfAliasesAreBounded(t *testing.T) {
 	}
 }
 
-// TestJSONToYAMLAndBack reads back what was written: strings that look like
-// something else must come back as strings.
+// TestJSONToYAMLAndBack reads the written YAML again: strings that look like
+// other values must remain strings.
 func TestJSONToYAMLAndBack(t *testing.T) {
 	for _, value := range []string{
 		`null`, `true`, `0`, `-1.5`, `1e400`, `12345678901234567890123`, `1.10`, `""`, `[]`, `{}`,
@@ -333,7 +333,7 @@ func FuzzConvert(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := Convert(nil, ConvertParams{YAML: &text, All: true})
 		if err == nil && !json.Valid(got.JSON) {
-			t.Errorf("%q gives %q", text, got.JSON)
+			t.Errorf("%q became %q", text, got.JSON)
 		}
 	})
 }

@@ -285,7 +285,7 @@ func TestTemplate(t *testing.T) {
 	_, err := Template(nil, TemplateParams{Template: "{{no}} {{o.no}} {{}}", Values: values})
 	checkExit(t, err, "missing_value")
 	if !strings.Contains(err.Error(), "no, o.no") {
-		t.Errorf("%v does not name what is missing", err)
+		t.Errorf("%v does not name the missing value", err)
 	}
 	got, err := Template(nil, TemplateParams{Template: "a{{no}}b", Values: values, Missing: "empty"})
 	if err != nil || got.Text != "ab" {

@@ -250,7 +250,7 @@ func FuzzServe(f *testing.F) {
 	f.Add([]byte(`{"tool":"do","params":{"do":"call"},"granted":{"fs":[{"path":"/a","mode":"ro"}]}}`))
 	f.Fuzz(func(t *testing.T, request []byte) {
 		if got := serve(testPlugin(), request, nil); !json.Valid(got) {
-			t.Errorf("%q gives %q", request, got)
+			t.Errorf("%q returned %q", request, got)
 		}
 	})
 }
@@ -358,7 +358,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestAuthorsCanSetEveryField fails when the manifest has a field that an author cannot set.
+// TestAuthorsCanSetEveryField fails if the manifest has a field that an author cannot set.
 func TestAuthorsCanSetEveryField(t *testing.T) {
 	for _, c := range []struct {
 		form, author any

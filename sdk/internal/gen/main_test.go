@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTypesAreGenerated fails when sdk/go and package manifest differ.
+// TestTypesAreGenerated fails if sdk/go and package manifest differ.
 func TestTypesAreGenerated(t *testing.T) {
 	files, err := generate("../../../manifest")
 	if err != nil {
@@ -35,8 +35,8 @@ func TestManifestChanges(t *testing.T) {
 		"a new enum value": {`"destructive"`, `"destructive","read_twice"`, "types.go", `ReadTwice   Effect = "read_twice"`},
 		"a field of a new type": {"\tWASI         *WASI ", "\tExtra *WASI `json:\"extra\"`\n\tWASI         *WASI ", "",
 			"toolForm: field Extra: it is a manifest.WASI, which has no row"},
-		"a type that is gone":  {"type Limits struct", "type Bounds struct", "", "package manifest has no type Limits"},
-		"a field that is gone": {"\tRetry      string", "\tRepeat     string", "", "manifest.ExitCode has no field Retry"},
+		"a removed type":  {"type Limits struct", "type Bounds struct", "", "package manifest has no type Limits"},
+		"a removed field": {"\tRetry      string", "\tRepeat     string", "", "manifest.ExitCode has no field Retry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder, changed := t.TempDir(), false
