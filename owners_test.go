@@ -85,7 +85,7 @@ func inner(t *testing.T, p *parley.Parley, tool string) string {
 	return ""
 }
 
-// TestStrangerTakesNoName is the attack of a stranger's plugin that is called like one that Parley ships.
+// TestStrangerTakesNoName checks that an unsigned plugin cannot take the name of one that Parley ships.
 func TestStrangerTakesNoName(t *testing.T) {
 	p, err := parley.Open(t.Context(), parley.Config{Home: t.TempDir()})
 	if err != nil {
@@ -103,23 +103,23 @@ func TestStrangerTakesNoName(t *testing.T) {
 	for _, name := range []string{"text", "Text", "TEXT"} {
 		stranger := renamed(t, name, "99.0.0")
 		if _, err := install(t, p, stranger); !errors.Is(err, host.AlreadyExists) {
-			t.Errorf("a stranger was installed as %s: %v", name, err)
+			t.Errorf("an unsigned plugin was installed as %s: %v", name, err)
 		}
 		if _, err := install(t, p, stranger, "echo"); !errors.Is(err, host.AlreadyExists) {
-			t.Errorf("a stranger was installed as %s in place of another name: %v", name, err)
+			t.Errorf("an unsigned plugin was installed as %s with Replace for another name: %v", name, err)
 		}
 		loaded := parley.New(parley.Config{Home: t.TempDir(), Plugins: []string{stranger}})
 		if _, err := loaded.Catalog(); !errors.Is(err, host.AlreadyExists) {
-			t.Errorf("a stranger was loaded as %s: %v", name, err)
+			t.Errorf("an unsigned plugin was loaded as %s: %v", name, err)
 		}
 	}
-	// A person lets it take the name: the grant of text's tools was not for it.
+	// A person confirms that it takes the name. A grant of text's tools does not apply to it.
 	if _, err := install(t, p, renamed(t, "Text", "99.0.0"), "text"); err != nil {
 		t.Fatal(err)
 	}
 	if failed := inner(t, p, "text.echo"); !strings.Contains(failed, "denied") ||
 		!strings.Contains(failed, "belongs to") && !strings.Contains(failed, "the name went to") {
-		t.Errorf("a call of the stranger by the grant of text ended in %q", failed)
+		t.Errorf("a call of the new plugin with the grant of text: %q", failed)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestGrantsFollowTheOwner(t *testing.T) {
 	}
 	const want = "belonged to the unsigned build"
 	if failed := inner(t, p, "other.echo"); !strings.Contains(failed, want) {
-		t.Errorf("after other was replaced the call ended in %q", failed)
+		t.Errorf("after other was replaced the call returned %q", failed)
 	}
 	if _, err := p.Remove("other"); err != nil {
 		t.Fatal(err)
@@ -155,9 +155,9 @@ func TestGrantsFollowTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if failed := inner(t, p, "other.echo"); !strings.Contains(failed, want) {
-		t.Errorf("after other was removed and installed the call ended in %q", failed)
+		t.Errorf("after other was removed and installed the call returned %q", failed)
 	}
-	// Granted again, it holds for the new owner.
+	// A new grant applies to the new owner.
 	grantTools(t, p, echo, "tool:other.echo")
 	if failed := inner(t, p, "other.echo"); strings.Contains(failed, "denied") {
 		t.Error(failed)
@@ -171,7 +171,7 @@ func TestUnsignedHits(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	// The same tools under a name that sorts before "text": at equal score the shipped ones come first.
+	// The same tools have a plugin name that sorts before "text". At equal score the shipped ones come first.
 	stranger := filepath.Join(t.TempDir(), "a.wasm")
 	wasm, err := os.ReadFile(fixture("echo"))
 	if err != nil {

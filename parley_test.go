@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestMain lets the test binary do the jobs that a host starts it for.
+// TestMain also runs the child processes that a host starts from the test binary.
 func TestMain(m *testing.M) {
 	parley.Child()
 	os.Exit(m.Run())
@@ -76,7 +76,7 @@ func TestLiveCatalog(t *testing.T) {
 		return string(a.Data), err
 	}
 	if _, err := call(); !errors.Is(err, host.NotFound) {
-		t.Fatalf("before it is installed: %v", err)
+		t.Fatalf("before the install: %v", err)
 	}
 
 	other := parley.New(parley.Config{Home: home})
@@ -85,36 +85,36 @@ func TestLiveCatalog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data, err := call(); err != nil || data != `{"a":1}` {
-		t.Fatalf("after it was installed: %s, %v", data, err)
+		t.Fatalf("after the install: %s, %v", data, err)
 	}
 	if found, err := p.Search(t.Context(), "echo"); err != nil || len(found.Results) == 0 ||
 		!strings.HasPrefix(found.Results[0].Name, "echo.") {
-		t.Errorf("a search after it was installed finds %+v, %v", found, err)
+		t.Errorf("a search after the install finds %+v, %v", found, err)
 	}
 	if _, err := other.Install(t.Context(), copyPlugin(t, "echo", "99.0.0")); err != nil {
 		t.Fatal(err)
 	}
 	infos, err := p.List()
 	if err != nil || !strings.Contains(fmt.Sprint(infos), "echo 99.0.0") {
-		t.Errorf("after it was replaced: %v, %v", infos, err)
+		t.Errorf("after the replacement: %v, %v", infos, err)
 	}
 	if data, err := call(); err != nil || data != `{"a":1}` {
-		t.Fatalf("after it was replaced: %s, %v", data, err)
+		t.Fatalf("after the replacement: %s, %v", data, err)
 	}
 	if _, err := other.Remove("echo"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := call(); !errors.Is(err, host.NotFound) {
-		t.Errorf("after it was removed: %v", err)
+		t.Errorf("after the removal: %v", err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	if swaps != 3 {
-		t.Errorf("subscribers saw %d changes of the catalog, want 3", swaps)
+		t.Errorf("subscribers got %d changes of the catalog, want 3", swaps)
 	}
 }
 
-// TestRemoveBuiltin checks that what is part of the binary is not taken for something installed.
+// TestRemoveBuiltin checks that a part of the binary cannot be removed like an installed plugin.
 func TestRemoveBuiltin(t *testing.T) {
 	p := parley.New(parley.Config{Home: t.TempDir()})
 	defer p.Close()
@@ -126,7 +126,7 @@ func TestRemoveBuiltin(t *testing.T) {
 	}
 }
 
-// TestZeroPolicy checks that a host without a policy is an error, not a fault at the first call.
+// TestZeroPolicy checks that a host without a policy is an error, not a panic at the first call.
 func TestZeroPolicy(t *testing.T) {
 	catalog, err := host.NewCatalog()
 	if err != nil {

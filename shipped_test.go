@@ -24,7 +24,7 @@ func testEngine(t *testing.T) *wasm.Engine {
 }
 
 // TestShippedExamples runs every runnable example of every shipped plugin, and of the fixture of kind wasi, through the
-// whole path of a call, and compares what it declares.
+// whole path of a call, and compares the outcome with the declared one.
 func TestShippedExamples(t *testing.T) {
 	engine := testEngine(t)
 	shipped, err := plugins.Shipped()
@@ -77,10 +77,10 @@ func compare(t *testing.T, e manifest.Example, a *host.Answer) {
 		exit = a.Err.ExitCode()
 	}
 	if exit != e.ExitCode {
-		t.Fatalf("ended in %d (%v), the example declares %d", exit, a.Err, e.ExitCode)
+		t.Fatalf("exit code %d (%v), the example declares %d", exit, a.Err, e.ExitCode)
 	}
 	if len(e.Result) > 0 && canonical(t, e.Result) != canonical(t, a.Data) {
-		t.Errorf("answered %s, the example declares %s", a.Data, e.Result)
+		t.Errorf("returned %s, the example declares %s", a.Data, e.Result)
 	}
 }
 
@@ -92,7 +92,7 @@ func canonical(t *testing.T, raw json.RawMessage) string {
 	return string(jsontext.Marshal(v))
 }
 
-// TestContracts holds the shipped plugins and the C fixture to the contract of every provider.
+// TestContracts runs the tests for providers on the shipped plugins and the C fixture.
 func TestContracts(t *testing.T) {
 	engine := testEngine(t)
 	shipped, err := plugins.Shipped()

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm"
 )
 
-// TestSignersOfALongProcess checks that within one process trust and signatures are those that are on disk now.
+// TestSignersOfALongProcess checks that a running process uses the trusted keys and signatures that are on disk now.
 func TestSignersOfALongProcess(t *testing.T) {
 	home := t.TempDir()
 	p := New(Config{Home: home})
@@ -49,7 +49,7 @@ func TestSignersOfALongProcess(t *testing.T) {
 		do   func()
 		want policy.Signer
 	}{
-		{"nobody is trusted", func() {}, policy.Signer{Key: string(mine.Public())}},
+		{"no trusted keys", func() {}, policy.Signer{Key: string(mine.Public())}},
 		{"trusted", func() { write(trusted, string(mine.Public())+" me\n") },
 			policy.Signer{Key: string(mine.Public()), Trusted: true}},
 		{"trusted among others", func() { write(trusted, string(other.Public())+"\n"+string(mine.Public())+"\n") },
@@ -62,7 +62,7 @@ func TestSignersOfALongProcess(t *testing.T) {
 			write(kept, string(other.Sign(signature.Build{Name: "x", Version: "1.0.0", Digest: "sha256:0"})))
 		}, policy.Signer{}},
 		{"no signature any more", func() { write(kept, "hello") }, policy.Signer{}},
-		{"as it was", func() { write(kept, string(c.Signature)) }, policy.Signer{Key: string(mine.Public())}},
+		{"the first signature again", func() { write(kept, string(c.Signature)) }, policy.Signer{Key: string(mine.Public())}},
 	} {
 		step.do()
 		var wg sync.WaitGroup
@@ -76,12 +76,12 @@ func TestSignersOfALongProcess(t *testing.T) {
 		wg.Wait()
 	}
 	if got, err := who.signer("smallest", "sha256:0"); err != nil || got != (policy.Signer{}) {
-		t.Errorf("of a build that is not there: %+v, %v", got, err)
+		t.Errorf("of a build that does not exist: %+v, %v", got, err)
 	}
 	write(trusted, "hello")
 	if _, err := who.signer("smallest", entry.Digest); err == nil ||
 		!strings.Contains(err.Error(), signature.TrustFile+":1") {
-		t.Errorf("with a list that is broken: %v", err)
+		t.Errorf("with an invalid list: %v", err)
 	}
 }
 
