@@ -352,7 +352,7 @@ func notCallable(a Address) *Error {
 // validate decodes the parameters, coerces types where that is safe, fills in defaults and validates them.
 func (r *run) validate() error {
 	raw := r.call.Params
-	if len(bytes.TrimSpace(raw)) == 0 {
+	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
 		raw = json.RawMessage("{}")
 	}
 	paramsSchema, err := r.address.schemaOf(r.address.Tool.Params, "params")

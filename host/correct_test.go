@@ -171,6 +171,9 @@ func TestNullIsAbsent(t *testing.T) {
 	if got := string(f.requests()[0].Params); got != `{"limit":5,"name":"a","note":null,"site":{"kind":"web","url":"u"}}` {
 		t.Error(got)
 	}
+	if e := failsWith(t, call(t, h, "bank.show", `null`), host.InvalidArgs); len(e.Details) != 2 {
+		t.Errorf("null for all parameters: %+v", e.Details)
+	}
 	failsWith(t, call(t, h, "bank.show", `{"name":null,"site":{"url":"u","kind":"web"}}`), host.InvalidArgs)
 	failsWith(t, call(t, h, "bank.show", `{"name":"a","site":{"url":"u","kind":"web"},"unheard":null}`), host.InvalidArgs)
 }

@@ -142,6 +142,8 @@ func suggestion(v schema.Violation, changes []Change) *Suggestion {
 	switch {
 	case len(v.DidYouMean) > 0:
 		return &Suggestion{v.Pointer, SuggestChoose, manifest.CleanLine(strings.Join(v.DidYouMean, ", "))}
+	case v.Keyword == "required" && slices.ContainsFunc(changes, func(c Change) bool { return isBelow(c.To, v.Pointer) }):
+		return nil // the correction fills it
 	case v.Keyword == "required" && strings.Count(v.Pointer, "/") == 1:
 		return &Suggestion{Pointer: v.Pointer, Op: SuggestAdd}
 	}

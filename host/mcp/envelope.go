@@ -60,17 +60,25 @@ func (m *modeServer) teach(tool string, arguments json.RawMessage, e *host.Error
 		}
 		return nil
 	}
-	e.Corrected, e.Template, e.Changes, e.Retry = nil, nil, nil, nil
-	value, err := jsontext.Decode(arguments, jsontext.Limits{Bytes: host.MaxParams})
-	object, isObject := value.(map[string]any)
-	if err != nil || !isObject {
-		return nil
+	corrected, changes := e.Corrected, e.Changes
+	if corrected != nil || e.Code != host.InvalidArgs {
+		e.Template, e.Changes = nil, nil
 	}
-	c, ok := m.correctEnvelope(object)
+	e.Corrected, e.Retry = nil, nil
+	c, ok := m.correctArguments(arguments)
+	if !ok && corrected != nil { // what is wrong is not only where things are
+		if c, ok = m.correctArguments(corrected); ok {
+			made := c.changes
+			c.changes = changes
+			for _, change := range made {
+				c.change(change)
+			}
+		}
+	}
 	if !ok || len(c.changes) == 0 {
 		return nil
 	}
-	e.Changes = c.changes
+	e.Template, e.Changes = nil, c.changes
 	for i, d := range e.Details {
 		if s := c.suggestion(d.Parameter); s != "" {
 			e.Details[i].Suggestion = host.TextSuggestion(s)
@@ -89,10 +97,41 @@ func (m *modeServer) teach(tool string, arguments json.RawMessage, e *host.Error
 	return &nextCall{Tool: callTool, Arguments: json.RawMessage(jsontext.Marshal(c.value(c.destroys)))}
 }
 
+// correctArguments is correctEnvelope for arguments as they were given.
+func (m *modeServer) correctArguments(raw json.RawMessage) (*envelope, bool) {
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+	object, isObject := value.(map[string]any)
+	if err != nil || !isObject {
+		return nil, false
+	}
+	return m.correctEnvelope(object)
+}
+
+// change adds a change of what earlier changes made, as one of what was given.
+func (e *envelope) change(c host.Change) {
+	if c.How != schema.OnlyValue {
+		for i := len(e.changes) - 1; i >= 0; i-- {
+			earlier := e.changes[i]
+			rest, within := strings.CutPrefix(c.From, earlier.To)
+			if !within || earlier.How == schema.Dropped || earlier.How == schema.OnlyValue || rest != "" && rest[0] != '/' {
+				continue
+			}
+			left := c.How == schema.Dropped || c.To != earlier.To && !strings.HasPrefix(c.To, earlier.To+"/")
+			if c.From = earlier.From + rest; left && c.How != schema.Coerced && c.How != schema.Parsed {
+				e.changes = slices.Delete(e.changes, i, i+1) // the value is no longer there
+			}
+			break
+		}
+	}
+	e.changes = append(e.changes, c)
+}
+
 func (e *envelope) suggestion(pointer string) string {
 	for _, c := range e.changes {
 		name, to := manifest.CleanLine(strings.TrimPrefix(c.From, "/")), manifest.CleanLine(strings.TrimPrefix(c.To, "/"))
 		switch {
+		case c.How == schema.Unwrapped && strings.HasPrefix(c.From, pointer+"/"):
+			return "move what is in " + manifest.CleanLine(pointer[1:]) + " to arguments"
 		case c.From != pointer:
 		case c.How == schema.Renamed:
 			return "rename " + name + " to " + to
@@ -221,7 +260,7 @@ func (m *modeServer) correctInner(e *envelope) (*envelope, bool) {
 		if c.How != schema.Dropped {
 			c.To = within + c.To
 		}
-		e.changes = append(e.changes, c)
+		e.change(c)
 	}
 	if value, err := jsontext.Decode(meant, jsontext.Limits{}); err == nil {
 		if object, ok := value.(map[string]any); ok {
@@ -244,9 +283,9 @@ func takeText(given map[string]any, names []string) (key, text string) {
 	return key, text
 }
 
-// takeArguments takes the arguments of the tool, whatever they are called. Names that the tool itself has are arguments
-// beside the name, unless they hold an object.
-func (e *envelope) takeArguments(left map[string]any, known []string) {
+// takeArguments takes the arguments of the tool, whatever they are called. A name that the tool itself has is an
+// argument beside the name, unless it holds an object of arguments where the tool wants something else.
+func (e *envelope) takeArguments(left map[string]any, known []manifest.Param) {
 	for _, key := range append([]string{"arguments"}, argumentsAliases...) {
 		value, given := left[key]
 		object, isObject := value.(map[string]any)
@@ -262,7 +301,8 @@ func (e *envelope) takeArguments(left map[string]any, known []string) {
 				how = schema.Unwrapped
 			}
 		}
-		if !given || !isObject && (key != "arguments" || value != nil) || key != "arguments" && slices.Contains(known, key) {
+		if !given || !isObject && (key != "arguments" || value != nil) ||
+			key != "arguments" && has(known, key) && !holdsArguments(known, key, object) {
 			continue
 		}
 		delete(left, key)
@@ -279,13 +319,13 @@ func (e *envelope) takeArguments(left map[string]any, known []string) {
 }
 
 // takeOptions takes the options, and those that are beside the name, unless the tool has a parameter of that name.
-func (e *envelope) takeOptions(left map[string]any, known []string) {
+func (e *envelope) takeOptions(left map[string]any, known []manifest.Param) {
 	for _, key := range append([]string{"options"}, optionsAliases...) {
 		options, ok := left[key].(map[string]any)
 		if value, given := left[key]; given && value == nil && key == "options" {
 			delete(left, key)
 		}
-		if !ok || key != "options" && slices.Contains(known, key) {
+		if !ok || key != "options" && has(known, key) {
 			continue
 		}
 		delete(left, key)
@@ -295,7 +335,7 @@ func (e *envelope) takeOptions(left map[string]any, known []string) {
 		e.setOptions(options, "/"+key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(left)) {
-		if host.IsOption(key) && !slices.Contains(known, key) {
+		if host.IsOption(key) && !has(known, key) {
 			e.setOptions(map[string]any{key: left[key]}, "")
 			delete(left, key)
 		}
@@ -347,14 +387,26 @@ func (m *modeServer) nearestCallable(name string) (string, bool) {
 	return at.Name(), true
 }
 
-// paramsOf returns the names of a tool's parameters.
-func (m *modeServer) paramsOf(name string) (names []string) {
+// paramsOf returns the parameters of a tool.
+func (m *modeServer) paramsOf(name string) []manifest.Param {
 	at, err := m.cfg.Host.Catalog().Find(name)
 	if err != nil || at.Tool == nil {
 		return nil
 	}
-	for _, p := range manifest.Params(at.Tool.Params) {
-		names = append(names, p.Name)
+	return manifest.Params(at.Tool.Params)
+}
+
+// has reports whether a tool has a parameter.
+func has(params []manifest.Param, name string) bool {
+	return slices.ContainsFunc(params, func(p manifest.Param) bool { return p.Name == name })
+}
+
+// holdsArguments reports whether the object in the place of a parameter holds parameters of the tool.
+func holdsArguments(params []manifest.Param, name string, object map[string]any) bool {
+	for _, p := range params {
+		if p.Name == name && (strings.Contains(p.Type, "object") || p.Type == "any") {
+			return false
+		}
 	}
-	return names
+	return slices.ContainsFunc(params, func(p manifest.Param) bool { return object[p.Name] != nil })
 }

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -29,6 +30,11 @@ func TestEnvelope(t *testing.T) {
 			{"tool", `{"tool":"shop.add","arguments":{"title":"oolong"}}`, tea},
 			{"tool and params, misspelt", `{"tool":"shop__add","params":{"titel":"oolong"}}`, tea},
 			{"inside a member", `{"call":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
+			{"a name of a parameter", `{"name":"shop.add","input":{"title":"oolong"}}`, tea},
+			{"beside arguments", `{"name":"shop.add","arguments":{"title":"oolong"},"args":{"size":"small"}}`,
+				`{"tool":"call_tool","arguments":{"arguments":{"size":"small","title":"oolong"},"name":"shop.add"}}`},
+			{"a name in a list", `{"name":["shop.add"],"arguments":{"title":"oolong"}}`, tea},
+			{"a name misspelt", `{"nmae":"shop.add","arguments":{"titel":"oolong"}}`, tea},
 			{"call_tool itself", `{"name":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
 			{"a timeout as a number", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":5,"max_bytes":900}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"max_bytes":900,"timeout":"5s"}}}`},
@@ -66,6 +72,27 @@ func TestEnvelope(t *testing.T) {
 			if r, text := call(t, s, next.Tool, string(next.Arguments)); r.IsError && c.name != "flat, with an option" {
 				t.Errorf("%s: the corrected call fails: %s", c.name, text)
 			}
+		}
+		// Changes lead from what was given to what is offered, each value once.
+		for arguments, want := range map[string]string{
+			`{"name":"shop.add","params":{"titel":"oolong"}}`: `[{"from":"/params","to":"/arguments","how":"renamed"},` +
+				`{"from":"/params/titel","to":"/arguments/title","how":"renamed"}]`,
+			`{"name":"shop.add","arguments":{"title":"oolong"},"args":{"size":"small"}}`: `[{"from":"/args/size",` +
+				`"to":"/arguments/size","how":"unwrapped"}]`,
+			`{"name":"shop.add","arguments":{"title":"oolong"},"reason":"thirst"}`: `[{"from":"/reason","how":"dropped"}]`,
+			`{"name":["shop.add"],"arguments":{"title":"oolong"}}`:                 `[{"from":"/name/0","to":"/name","how":"unwrapped"}]`,
+		} {
+			_, text := call(t, s, "call_tool", arguments)
+			var got struct{ Changes json.RawMessage }
+			if json.Unmarshal([]byte(text), &got) != nil || string(got.Changes) != want {
+				t.Errorf("%s: changes %s, want %s", arguments, got.Changes, want)
+			}
+		}
+		// What is missing of the envelope itself is a hole, too.
+		_, text := call(t, s, "call_tool", `{"arguments":{"title":"oolong"}}`)
+		if !strings.Contains(text, `"template":{"arguments":{"title":"oolong"},"name":"\u003cname: string`) &&
+			!strings.Contains(text, `"template":{"arguments":{"title":"oolong"},"name":"<name: string`) {
+			t.Errorf("without a name: %s", text)
 		}
 		// Without the values, there is nothing to run.
 		for _, arguments := range []string{`{"name":"shop.add","params":{}}`, `{"tool":"shop.add"}`,

@@ -360,6 +360,9 @@ func (c *corrector) value(f fault) bool {
 			c.changes = append(c.changes, Change{To: at, How: OnlyValue})
 			return c.set(f.at, deepCopy(allowed[0]))
 		}
+		if object, ok := v.(map[string]any); ok && f.at != nil && c.hoist(f.at, object) {
+			return true
+		}
 	case "type":
 		if !given || f.node == nil || f.ambiguous {
 			break
@@ -452,7 +455,8 @@ func (c *corrector) unwrap(f fault, v any) bool {
 	return false
 }
 
-// hoist makes the members of an object those of the object that it is in. All of them have to be free properties there.
+// hoist makes the members of an object those of the object that it is in. All of them have to be free properties there,
+// and their values have to fit.
 func (c *corrector) hoist(at *location, v map[string]any) bool {
 	parent, _ := c.given(at.up)
 	object, ok := parent.(map[string]any)
@@ -462,12 +466,14 @@ func (c *corrector) hoist(at *location, v map[string]any) bool {
 	}
 	for name := range v {
 		_, taken := object[name]
-		if child := propSchema(n.conjuncts(), name); child == nil || child.always != nil || taken && name != at.token {
+		taken = taken && !c.holes[at.up.key(name).pointer()]
+		child := propSchema(n.conjuncts(), name)
+		if child == nil || child.always != nil || taken && name != at.token || !c.fits(child, v[name]) {
 			return false
 		}
 	}
-	if _, own := v[at.token]; !own {
-		return false
+	for name := range v {
+		delete(c.holes, at.up.key(name).pointer())
 	}
 	c.unwrapMembers(at.pointer(), at.up.pointer(), v, Unwrapped)
 	delete(object, at.token)

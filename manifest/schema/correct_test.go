@@ -56,6 +56,11 @@ func TestCorrect(t *testing.T) {
 			`{"param2":1}`, `{}?`, `/param2 dropped`},
 
 		// Levels.
+		{"in the place of an enum", hashSchema, `{"algorithm":{"text":"a"}}`, `{"text":"a"}`,
+			`/algorithm/text>/text unwrapped`},
+		{"in the place of an enum, and of another type", hashSchema, `{"algorithm":{"text":["a","b"]}}`,
+			`{"algorithm":"<hole algorithm: one of \"sha256\", \"sha1\", \"sha512\", \"md5\", >","text":"<hole text: string, What to hash.>"}`,
+			`/algorithm dropped`},
 		{"one level too deep", hashSchema, `{"params":{"text":"a","algorithm":"md5"}}`, `{"algorithm":"md5","text":"a"}`,
 			`/params/algorithm>/algorithm unwrapped, /params/text>/text unwrapped`},
 		{"one level too deep, with a mistake", hashSchema, `{"params":{"txet":"a"}}`, `{"text":"a"}`, `/params/txet>/text renamed`},
