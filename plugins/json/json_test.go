@@ -80,6 +80,22 @@ func TestQuery(t *testing.T) {
 	}
 }
 
+// TestQueryAdvice checks that the advice about a filter is about its mistake.
+func TestQueryAdvice(t *testing.T) {
+	for filter, want := range map[string]string{
+		`.a |`: "the filter ends too early", `.[`: "the filter ends too early", `$.a.b`: "not $: .a.b",
+		`.[] | select(.a == 'b')`: "double quotes", `.user-id`: "with a dash", `items`: "begins with a dot: .items",
+		`.1a`: "not identifiers", `.a ]`: "", `$nosuch`: "", `nosuch(1)`: "",
+	} {
+		_, err := Query(&sdk.Call{}, QueryParams{Data: raw("{}"), Filter: filter})
+		var invalid *sdk.InvalidError
+		if !errors.As(err, &invalid) || (want == "") != (invalid.Suggestion == "") ||
+			!strings.Contains(invalid.Suggestion, want) {
+			t.Errorf("%s: %v %+v, want %q", filter, err, invalid, want)
+		}
+	}
+}
+
 func TestQueryStopsAtLimit(t *testing.T) {
 	c := &sdk.Call{}
 	got, err := Query(c, QueryParams{Data: raw("null"), Filter: "repeat(1)", Limit: 3})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/itchyny/gojq"
 
@@ -76,11 +77,34 @@ func compile(filter string) (*gojq.Code, error) {
 		if errors.As(err, &parse) {
 			provided = fmt.Sprintf("%s (at byte %d)", err, parse.Offset)
 		}
-		return nil, sdk.Invalid("/filter", "a jq filter", provided, `write keys that are not identifiers as .["the key"]`)
+		return nil, sdk.Invalid("/filter", "a jq filter", provided, adviseSyntax(filter, parse))
 	}
 	code, err := gojq.Compile(query, gojq.WithEnvironLoader(func() []string { return nil }))
 	if err != nil {
-		return nil, sdk.Invalid("/filter", "a jq filter whose functions and variables exist", err.Error(), "")
+		advice := ""
+		switch {
+		case !strings.Contains(err.Error(), "function not defined"):
+		case strings.HasPrefix(filter, ".") && strings.Contains(filter, "-"):
+			advice = `write a key with a dash in quotes, such as ."the-key"`
+		case !strings.ContainsAny(filter, ".( |"):
+			advice = "the name of a key begins with a dot: ." + filter
+		}
+		return nil, sdk.Invalid("/filter", "a jq filter whose functions and variables exist", err.Error(), advice)
 	}
 	return code, nil
+}
+
+// adviseSyntax returns advice about the usual mistakes, "" for any other.
+func adviseSyntax(filter string, at *gojq.ParseError) string {
+	switch {
+	case strings.HasPrefix(filter, "$"):
+		return "the document itself is a dot, not $: ." + strings.TrimPrefix(strings.TrimPrefix(filter, "$"), ".")
+	case strings.Contains(filter, "'"):
+		return "texts are in double quotes"
+	case at != nil && at.Token == "":
+		return "the filter ends too early"
+	case at != nil && strings.HasPrefix(at.Token, "."):
+		return `write keys that are not identifiers as .["the key"]`
+	}
+	return ""
 }

@@ -55,7 +55,7 @@ func jqSyntaxError(expr string, err error) *host.Error {
 	}
 	advise := func(advice, meant string) *host.Error {
 		e.Message += "; " + advice
-		if _, err := compileJQ(meant); err == nil && manifest.CleanLine(meant) == meant {
+		if _, err := compileJQ(meant); meant != "" && err == nil && manifest.CleanLine(meant) == meant {
 			return e.WithSteps(host.OperatorStep(host.OpSystem, "--jq", meant))
 		}
 		return e
@@ -72,7 +72,10 @@ func jqSyntaxError(expr string, err error) *host.Error {
 	case undefined && !strings.HasPrefix(expr, ".") && name == expr:
 		return advise("the name of a member begins with a dot", "."+expr)
 	case syntax != nil && syntax.Token == "":
-		return advise("the expression ends too early: a bracket or a quote is not closed", closed(expr))
+		if whole := closed(expr); whole != expr {
+			return advise("the expression ends too early: a bracket or a quote is not closed", whole)
+		}
+		return advise("the expression ends too early", "")
 	}
 	return e
 }

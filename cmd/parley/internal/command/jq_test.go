@@ -16,7 +16,8 @@ func TestJQSyntax(t *testing.T) {
 		{".items[0", "not closed", `.items[0]`},
 		{".a | select(.b == 'c')", "double quotes", `.a | select(.b == "c")`},
 		{".user-id", "in quotes", `."user-id"`},
-		{".a |", "ends too early", ""},
+		{".a |", "; the expression ends too early", ""},
+		{".a ==", "; the expression ends too early", ""},
 		{".a ]", "column 4", ""},
 	} {
 		_, err := jqFilter(c.expr, false)
