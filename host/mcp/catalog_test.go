@@ -20,7 +20,7 @@ type plugins struct {
 	loaded  atomic.Pointer[host.Catalog]
 }
 
-// install makes the installed plugins shop and those of the manifests.
+// install replaces the installed plugins by shop and those of the manifests.
 func (p *plugins) install(t *testing.T, manifests ...string) *host.Catalog {
 	t.Helper()
 	var providers []host.Provider
@@ -107,7 +107,7 @@ func TestLiveCatalog(t *testing.T) {
 					names := strings.Join(listed(t, s), " ")
 					for _, name := range []string{"tea__brew", "tea__steep"} {
 						if strings.Contains(names, name) != (name == tool) {
-							t.Errorf("%s, tools/list has %s", when, names)
+							t.Errorf("%s: tools/list has %s", when, names)
 						}
 						r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: name})
 						if name == tool && (err != nil || r.IsError) || name != tool && err == nil {
@@ -133,7 +133,7 @@ func TestLiveCatalog(t *testing.T) {
 						t.Errorf("%s, resources/list has %v, %v", when, resources, err)
 					}
 				}
-				check("at first", "tea__brew")
+				check("before the change", "tea__brew")
 				p.install(t)
 				awaitChanges(t, changed, "tools", "prompts", "resources")
 				check("removed", "")
@@ -148,7 +148,7 @@ func TestLiveCatalog(t *testing.T) {
 	}
 }
 
-// TestLiveModes checks what the other modes list after a change, and that no client has to listen for that.
+// TestLiveModes checks what the other modes list after a change, also for clients that do not listen for changes.
 func TestLiveModes(t *testing.T) {
 	t.Parallel()
 	f, p := liveFixture(t, mcp.Progressive, "tea.brew", "shop.add")
@@ -158,7 +158,7 @@ func TestLiveModes(t *testing.T) {
 		p.install(t, tea("1.0.0", "brew"))
 		s := client{revision: revision}.http(t, url)
 		if got := strings.Join(listed(t, s), " "); !strings.Contains(got, "shop__add tea__brew") {
-			t.Errorf("%s: it lists %s", revision, got)
+			t.Errorf("%s: tools/list has %s", revision, got)
 		}
 		if text := s.InitializeResult().Instructions; !strings.Contains(text, "shop, tea.") {
 			t.Errorf("%s: the instructions are %s", revision, text)
@@ -166,7 +166,7 @@ func TestLiveModes(t *testing.T) {
 		p.install(t)
 		s = client{revision: revision}.http(t, url)
 		if got := strings.Join(listed(t, s), " "); !strings.Contains(got, "shop__add") || strings.Contains(got, "tea") {
-			t.Errorf("%s: after the removal it lists %s", revision, got)
+			t.Errorf("%s: after the removal tools/list has %s", revision, got)
 		}
 		if text := s.InitializeResult().Instructions; !strings.Contains(text, "Plugins: shop.") {
 			t.Errorf("%s: after the removal the instructions are %s", revision, text)
@@ -174,7 +174,7 @@ func TestLiveModes(t *testing.T) {
 	}
 }
 
-// TestHangUpWhileListening checks that a client on stdio that listens for changes can hang up.
+// TestHangUpWhileListening checks that a client on stdio that listens for changes can disconnect.
 func TestHangUpWhileListening(t *testing.T) {
 	t.Parallel()
 	f, _ := liveFixture(t, mcp.Minimal)
@@ -188,9 +188,9 @@ func TestHangUpWhileListening(t *testing.T) {
 	select {
 	case err := <-ended:
 		if err != nil || !strings.Contains(out.String(), "acknowledged") {
-			t.Errorf("it ended with %v after %s", err, out.String())
+			t.Errorf("the server ended with %v after %s", err, out.String())
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("the server does not end")
+		t.Fatal("the server is still running")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestOnlyAcceptIsYes checks each reply that a client can send, and that the record says who decided.
+// TestOnlyAcceptIsYes checks each reply that a client can send, and who decided according to the record.
 func TestOnlyAcceptIsYes(t *testing.T) {
 	const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
 	for reply, by := range map[string]string{
@@ -28,7 +28,7 @@ func TestOnlyAcceptIsYes(t *testing.T) {
 			if reply == "none" {
 				c.answer = ""
 			}
-			// A reply that the protocol does not know may end as an error of the protocol instead of one of the call.
+			// A reply that the protocol does not define may cause a protocol error instead of an error of the call.
 			r, err := connect(c).CallTool(t.Context(),
 				&sdk.CallToolParams{Name: "call_tool", Arguments: json.RawMessage(cancel)})
 			if ran := f.shop.callLog() != ""; ran != (reply == "accept") || ran == (err != nil || r.IsError) {
@@ -41,8 +41,8 @@ func TestOnlyAcceptIsYes(t *testing.T) {
 	}
 }
 
-// TestQuestionOutlivesTheCall checks that in a revision where the reply comes with a second call, the records of both
-// name one question.
+// TestQuestionOutlivesTheCall checks that in a revision that sends the reply with a second call, the records of both
+// calls name the same question.
 func TestQuestionOutlivesTheCall(t *testing.T) {
 	for _, action := range []string{"accept", "decline"} {
 		f := newFixture(t, mcp.Minimal, trustNetwork)
@@ -63,7 +63,7 @@ func TestQuestionOutlivesTheCall(t *testing.T) {
 	}
 }
 
-// TestConfirmationExpires checks that a reply is valid for five minutes, by a clock that the test sets.
+// TestConfirmationExpires checks that a reply is valid for five minutes, with a clock that the test sets.
 func TestConfirmationExpires(t *testing.T) {
 	for later, valid := range map[time.Duration]bool{5 * time.Minute: true, 5*time.Minute + time.Second: false} {
 		f := newFixture(t, mcp.Minimal, trustNetwork)
@@ -93,7 +93,8 @@ func TestConfirmationExpires(t *testing.T) {
 	}
 }
 
-// TestTicketOfAnother checks that a ticket is valid for the client, the session and the token that it was issued to.
+// TestTicketOfAnother checks that a ticket is valid only for the client, the session and the token to which it was
+// issued.
 func TestTicketOfAnother(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, func(host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Confirm, Reason: "all is"}, nil
@@ -128,7 +129,7 @@ func TestTicketOfAnother(t *testing.T) {
 		{"client", "Second", one, "s1", `{"id":1}`},
 		{"token", "First", two, "s1", `{"id":1}`},
 		{"session", "First", one, "s2", `{"id":1}`},
-		{"lack of a session", "First", one, "", `{"id":1}`},
+		{"missing session", "First", one, "", `{"id":1}`},
 		{"parameters", "First", one, "s1", `{"id":2}`},
 	} {
 		r, err := send(tt.name, tt.token, tt.session, tt.arguments, asked.RequestState)
@@ -158,11 +159,11 @@ func TestTicketOfAnother(t *testing.T) {
 		t.Errorf("its own reply: %+v %v", r, err)
 	}
 	if _, err := send("First", one, "s1", `{"id":1}`, asked.RequestState); err == nil {
-		t.Error("its own reply was taken twice")
+		t.Error("a reply was accepted twice")
 	}
 }
 
-// TestQuestionIsPlain checks that a question is one short line, whatever is in it.
+// TestQuestionIsPlain checks that a question is one short line, whatever it contains.
 func TestQuestionIsPlain(t *testing.T) {
 	hostile := policy(func(host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Confirm, Reason: "it is\x1b[31m red\nand\u202e more"}, nil
@@ -181,7 +182,7 @@ func TestQuestionIsPlain(t *testing.T) {
 	}
 }
 
-// lacksClock is a policy that allows everything but the wall clock.
+// lacksClock is a policy that allows everything except the wall clock.
 var lacksClock = policy(func(a host.Ask) (host.Decision, error) {
 	d := host.Decision{Verdict: host.Allow, Allowable: true, Grant: host.Grant{Clock: len(a.Allowed) > 0}}
 	if !d.Grant.Clock && a.Tool != "order.nested" {
@@ -192,7 +193,7 @@ var lacksClock = policy(func(a host.Ask) (host.Decision, error) {
 	return d, nil
 })
 
-// TestMissingRight checks that a client is never asked for a right: it is told in plain words, and as data, what to ask
+// TestMissingRight checks that a client is never asked for a right. The error says, in text and as data, what to ask
 // the operator for.
 func TestMissingRight(t *testing.T) {
 	for _, arguments := range []string{

@@ -1,4 +1,4 @@
-//lint:file-ignore SA1019 the suite asks for what revisions before 2026-07-28 have: sampling, roots and logging
+//lint:file-ignore SA1019 the suite requires what revisions before 2026-07-28 have: sampling, roots and logging
 
 package mcp_test
 
@@ -25,8 +25,8 @@ import (
 )
 
 // TestConformance runs the conformance suite of MCP against the server over HTTP: each scenario that a revision
-// requires of servers. The suite calls the tools of a guest, testdata/wasm/conformance.c, through a whole call. What
-// no plugin can have (sampling, roots, forms, further resources and prompts) is added to the SDK's server by extend.
+// requires of servers. The suite calls the tools of a guest, testdata/wasm/conformance.c, through the host. What
+// plugins cannot have (sampling, roots, forms, more resources and prompts) extend adds to the SDK's server.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	modules, node := foreign.NodeForTest(t, "../..")
@@ -56,9 +56,9 @@ func TestConformance(t *testing.T) {
 			checks := suite(t, "--requirements", revision)
 			for _, scenario := range required(t, modules, revision) {
 				faults := faultsOf(checks[scenario])
-				// The suite gives some answers half a second, which a busy machine may miss; what is wrong is so again.
+				// The suite waits half a second for some responses, which a busy machine may miss. A real fault occurs again.
 				for again := 0; len(faults) > 0 && again < 2; again++ {
-					t.Logf("%s, once more: %q", scenario, faults)
+					t.Logf("%s, again: %q", scenario, faults)
 					faults = faultsOf(suite(t, "--scenario", scenario, "--spec-version", revision)[scenario])
 				}
 				if len(faults) > 0 {
@@ -69,7 +69,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// faultsOf are the checks of a scenario that did not pass.
+// faultsOf returns the failed checks of a scenario.
 func faultsOf(checks []check) (faults []string) {
 	passed := 0
 	for _, c := range checks {
@@ -86,7 +86,7 @@ func faultsOf(checks []check) (faults []string) {
 	return faults
 }
 
-// required are the scenarios of servers that a revision requires.
+// required returns the scenarios for servers that a revision requires.
 func required(t *testing.T, modules, revision string) (scenarios []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(modules, "@modelcontextprotocol/conformance/requirements", revision+".yaml"))
@@ -111,7 +111,7 @@ type check struct{ ID, Status, ErrorMessage string }
 
 var resultDir = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT`)
 
-// readChecks reads what the suite wrote, by scenario.
+// readChecks reads the findings of the suite, by scenario.
 func readChecks(t *testing.T, results string) map[string][]check {
 	t.Helper()
 	dirs, err := os.ReadDir(results)
@@ -165,7 +165,7 @@ const (
 	askName  = `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`
 	onePixel = "\x89PNG\r\n\x1a\n"
 
-	// askDefaults and askChoices are forms with every kind of default and of choice.
+	// askDefaults and askChoices are forms with every kind of default and choice.
 	askDefaults = `{"type":"object","properties":{"name":{"type":"string","default":"John Doe"},"age":{"type":"integer","default":30},
 	  "score":{"type":"number","default":95.5},"status":{"type":"string","enum":["active","inactive","pending"],"default":"active"},
 	  "verified":{"type":"boolean","default":true}}}`
@@ -177,7 +177,7 @@ const (
 	  "titledMulti":{"type":"array","items":{"anyOf":[{"const":"value1","title":"First"},{"const":"value2","title":"Second"}]}}}}`
 )
 
-// extend adds what the suite asks for and no plugin of Parley has.
+// extend adds what the suite requires and plugins cannot have.
 func extend(t *testing.T, s *mcp.Server) {
 	t.Helper()
 	e, err := s.Extend(mcp.Full)
@@ -230,7 +230,7 @@ func sample(prompt string) *sdk.CreateMessageParams {
 		Content: &sdk.TextContent{Text: prompt}}}}
 }
 
-// asks is a tool that asks while it runs, as revisions before 2026-07-28 do.
+// asks returns a tool that asks while it runs, as in revisions before 2026-07-28.
 func asks(schema string) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		answer, err := r.Session.Elicit(ctx, form(schema))
@@ -241,7 +241,7 @@ func asks(schema string) sdk.ToolHandler {
 	}
 }
 
-// returns is a tool that returns its questions, and is done when each has an answer.
+// returns returns a tool that returns its questions, and its result once each is answered.
 func returns(state string, questions sdk.InputRequestMap) sdk.ToolHandler {
 	return func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		for key := range questions {

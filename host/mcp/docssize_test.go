@@ -10,7 +10,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestDocsTokens checks that records count the documentation that was sent to the client, in the form in which it was.
+// TestDocsTokens checks that records count documentation in the form in which it was sent to the client.
 func TestDocsTokens(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	s := f.stdio(t, client{revision: "2025-11-25"})

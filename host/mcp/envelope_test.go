@@ -11,8 +11,8 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 )
 
-// TestEnvelope makes mistakes in the arguments of call_tool: the first step is the whole corrected call, which keeps
-// everything that was given and succeeds.
+// TestEnvelope makes mistakes in the arguments of call_tool. The first step is the complete corrected call, which keeps
+// all given values and succeeds.
 func TestEnvelope(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -23,7 +23,7 @@ func TestEnvelope(t *testing.T) {
 			{"args", `{"name":"shop.add","args":{"title":"oolong"}}`, tea},
 			{"args as text", `{"name":"shop.add","args":"{\"title\":\"oolong\"}"}`, tea},
 			{"flat", `{"name":"shop.add","title":"oolong"}`, tea},
-			{"flat, in part", `{"name":"shop.add","arguments":{"title":"oolong"},"size":"small"}`,
+			{"partly flat", `{"name":"shop.add","arguments":{"title":"oolong"},"size":"small"}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"size":"small","title":"oolong"},"name":"shop.add"}}`},
 			{"flat, with an option", `{"name":"shop.add","title":"oolong","timeout":5,"target":"x"}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"target":"x","timeout":"5s"}}}`},
@@ -42,7 +42,7 @@ func TestEnvelope(t *testing.T) {
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"timeout":"1500ms"}}}`},
 			{"an option misspelt", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"dryRun":true}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"dry_run":true}}}`},
-			{"words for an option", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"dry_run":"yes"}}`,
+			{"a word for an option", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"dry_run":"yes"}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"dry_run":true}}}`},
 			{"a name at distance 0", `{"name":"add","arguments":{"title":"oolong"}}`, tea},
 			{"a destructive tool", `{"name":"shop.order.cancel","args":{"id":7}}`,
@@ -62,7 +62,7 @@ func TestEnvelope(t *testing.T) {
 				continue
 			}
 			if got.Corrected == nil || got.Changes == nil {
-				t.Errorf("%s: nothing says what was corrected: %s", c.name, text)
+				t.Errorf("%s: the error does not say what was corrected: %s", c.name, text)
 			}
 			var next struct {
 				Tool      string
@@ -94,7 +94,7 @@ func TestEnvelope(t *testing.T) {
 			!strings.Contains(text, `"template":{"arguments":{"title":"oolong"},"name":"<name: string`) {
 			t.Errorf("without a name: %s", text)
 		}
-		// Without the values, there is nothing to run.
+		// Without the values no call is suggested.
 		for _, arguments := range []string{`{"name":"shop.add","params":{}}`, `{"tool":"shop.add"}`,
 			`{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":"soon"}}`} {
 			_, text := call(t, s, "call_tool", arguments)
@@ -107,7 +107,7 @@ func TestEnvelope(t *testing.T) {
 				t.Errorf("%s: %s", arguments, text)
 			}
 		}
-		// No word of Go.
+		// The error has no names of Go types.
 		goType := regexp.MustCompile(`Go (struct|value)|json: |unmarshal|float64|\bint\b|interface`)
 		for _, arguments := range []string{`{"name":5}`, `{"name":"shop.add","options":{"timeout":1.5}}`, `{"name":"shop.add","options":[]}`,
 			`{"name":"shop.add","options":{"max_bytes":"many"}}`, `{"name":"shop.add","options":{"dry_run":{}}}`,

@@ -19,33 +19,33 @@ func (s *Server) SetClock(now func() time.Time) { s.now = now }
 // SetShutdownGrace sets how long the server waits for a client when it shuts down.
 func (s *Server) SetShutdownGrace(d time.Duration) { s.shutdownGrace = d }
 
-// Slots returns what bounds the calls, requests, "large calls" or "large bodies" under way.
+// Slots returns the semaphore of the calls, requests, "large calls" or "large bodies" in progress.
 func (s *Server) Slots(of string) chan struct{} {
 	return map[string]chan struct{}{"calls": s.calls, "requests": s.requests, "large calls": s.largeCalls,
 		"large bodies": s.largeBodies}[of]
 }
 
-// SetUnsentBytes sets how many bytes of responses clients have yet to read.
+// SetUnsentBytes sets the number of response bytes that clients have not read.
 func (s *Server) SetUnsentBytes(n int64) { s.unsentBytes.Store(n) }
 
-// UnsentBytes returns how many bytes of responses clients have yet to read.
+// UnsentBytes returns the number of response bytes that clients have not read.
 func (s *Server) UnsentBytes() int64 { return s.unsentBytes.Load() }
 
-// BoundListener bounds the connections of a listener.
+// BoundListener limits the connections of a listener.
 func BoundListener(l net.Listener, most int) net.Listener {
 	return &boundedListener{Listener: l, slots: make(chan struct{}, most)}
 }
 
-// SessionHash is the name of a session that some words identify.
+// SessionHash is the name of the session that some words identify.
 func SessionHash(words ...string) string { return sessionHash(words...) }
 
-// Extend gives a test the SDK's server of a mode, to add what no plugin can give.
+// Extend passes the SDK's server of a mode to a test, which adds what plugins cannot have.
 func (s *Server) Extend(mode string) (*Extension, error) {
 	m, err := s.modeServer(mode)
 	return &Extension{m}, err
 }
 
-// Next renders a step as a client is told it; "" where it is left out.
+// Next renders a step as clients get it, or returns "" if it is omitted.
 func (s *Server) Next(step host.Step) (string, error) {
 	m, err := s.modeServer(Minimal)
 	if err != nil {
@@ -59,19 +59,19 @@ func (s *Server) Next(step host.Step) (string, error) {
 	return string(raw), err
 }
 
-// Extension adds to a server beside its plugins.
+// Extension adds tools and resources to a server that are not from plugins.
 type Extension struct{ modeServer *modeServer }
 
 // Server is the SDK's server.
 func (e *Extension) Server() *sdk.Server { return e.modeServer.server }
 
-// AddTool adds a tool that is no plugin's.
+// AddTool adds a tool that is not from a plugin.
 func (e *Extension) AddTool(t *sdk.Tool, run sdk.ToolHandler) {
 	e.modeServer.lists.Load().tools[t.Name] = &listedTool{t.Name, t}
 	e.modeServer.server.AddTool(t, run)
 }
 
-// AddResource adds a resource that is no plugin's.
+// AddResource adds a resource that is not from a plugin.
 func (e *Extension) AddResource(r *sdk.Resource, read sdk.ResourceHandler) {
 	e.modeServer.lists.Load().resources[r.URI] = r
 	e.modeServer.server.AddResource(r, read)

@@ -22,8 +22,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// serveVariable makes the test binary a server of a mode on stdio; with httpVariable over HTTP, to whom the network
-// is near, until its stdin ends.
+// serveVariable makes the test binary a server of a mode on stdio, and with httpVariable over HTTP, with a policy that
+// trusts the network. It runs until its stdin ends.
 const (
 	serveVariable = "MCP_TEST_SERVE"
 	httpVariable  = "MCP_TEST_HTTP"
@@ -52,7 +52,7 @@ func serveStdio(mode string) error {
 	return s.Stdio(context.Background(), os.Stdin, os.Stdout)
 }
 
-// serveHTTP says its address on stdout.
+// serveHTTP prints its address to stdout.
 func serveHTTP(mode string) error {
 	s, err := newServer(mode, host.Config{Policy: trustNetwork}, nil)
 	if err != nil {
@@ -113,7 +113,7 @@ type fake struct {
 
 	mu    sync.Mutex
 	calls []string
-	ended chan string // tools that ended because they were interrupted
+	ended chan string // names of tools that were interrupted
 }
 
 func newFake(text string) (*fake, error) {
@@ -195,7 +195,7 @@ func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error
 	return &host.Result{Data: r.Params}, nil
 }
 
-// callLog says who has run what so far.
+// callLog returns which caller has run which tools so far.
 func (f *fake) callLog() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -206,8 +206,8 @@ type policy func(host.Ask) (host.Decision, error)
 
 func (p policy) Decide(_ context.Context, a host.Ask) (host.Decision, error) { return p(a) }
 
-// defaultPolicy is what holds without a policy file: the network may read, the rest is confirmed where it is
-// destructive.
+// defaultPolicy is the policy without a policy file: the network may only read, and for others destructive calls
+// require confirmation.
 var defaultPolicy = policy(func(a host.Ask) (host.Decision, error) {
 	switch {
 	case a.Remote && a.Effect != manifest.EffectRead:
@@ -218,13 +218,13 @@ var defaultPolicy = policy(func(a host.Ask) (host.Decision, error) {
 	return host.Decision{Verdict: host.Allow}, nil
 })
 
-// trustNetwork is defaultPolicy, and the network counts as near.
+// trustNetwork is defaultPolicy for local callers, also for the network.
 var trustNetwork = policy(func(a host.Ask) (host.Decision, error) {
 	a.Remote = false
 	return defaultPolicy(a)
 })
 
-// newServer makes a server of a mode over providers, shop alone where there are none.
+// newServer makes a server of a mode over providers, by default shop alone.
 func newServer(mode string, cfg host.Config, pinned []string, providers ...host.Provider) (*mcp.Server, error) {
 	if len(providers) == 0 {
 		f, err := newFake(shop)
@@ -248,7 +248,7 @@ func newServer(mode string, cfg host.Config, pinned []string, providers ...host.
 	return mcp.New(mcp.Config{Host: h, Version: "0.1.0", Mode: mode, Pinned: pinned, Sessions: cfg.Sessions})
 }
 
-// fixture is a server, its plugin and what happened.
+// fixture is a server, its plugin and its records.
 type fixture struct {
 	*mcp.Server
 	shop *fake
@@ -286,10 +286,10 @@ func newFixture(t testing.TB, mode string, p policy, pinned ...string) *fixture 
 	return &fixture{s, f, rec}
 }
 
-// revisions are the two that every test of a connection runs on.
+// revisions are the two revisions on which every test of a connection runs.
 var revisions = []string{"2025-11-25", "2026-07-28"}
 
-// client says how one connects: the revision, and what its person answers when asked; "" for one who cannot ask.
+// client configures a client: its revision, and the reply of its user to questions, or "" if it cannot ask.
 type client struct {
 	revision, answer string
 	asked            *[]string
@@ -345,11 +345,11 @@ func (f *fixture) stdio(t testing.TB, c client) *sdk.ClientSession {
 		_ = fromClient.Close()
 		select {
 		case err := <-ended:
-			if err != nil && !errors.Is(err, io.ErrClosedPipe) { // of an answer that the client did not wait for
+			if err != nil && !errors.Is(err, io.ErrClosedPipe) { // of a response that the client did not wait for
 				t.Errorf("the server ended with %v", err)
 			}
 		case <-time.After(10 * time.Second):
-			t.Error("the server does not end when its client hangs up")
+			t.Error("the server is running after its client disconnected")
 		}
 	})
 	return s
@@ -366,7 +366,7 @@ func (f *fixture) listen(t testing.TB, cfg mcp.HTTPConfig) string {
 	ended := make(chan error, 1)
 	go func() { ended <- f.HTTP(ctx, listener, cfg) }()
 	t.Cleanup(func() {
-		f.SetShutdownGrace(300 * time.Millisecond) // connections that a client opened in vain count as active
+		f.SetShutdownGrace(300 * time.Millisecond) // unused connections of a client count as active
 		cancel(host.Errorf(host.Terminated, "terminated"))
 		if err := <-ended; host.AsError(err).Code != host.Terminated {
 			t.Errorf("the server ended with %v", err)
@@ -395,7 +395,7 @@ func (c client) http(t testing.TB, url string) *sdk.ClientSession {
 	return s
 }
 
-// startProcess connects a client to a process of its own.
+// startProcess connects a client to a server in a process of its own.
 func startProcess(t testing.TB, mode string, c client) *sdk.ClientSession {
 	t.Helper()
 	self, err := os.Executable()

@@ -21,8 +21,8 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 )
 
-// maxResident is what a server may ever hold in memory, in bytes: with 64 clients at work it is some 40 MiB, beside
-// clients that never read some 600, however many those are.
+// maxResident limits the memory of a server, in bytes: with 64 busy clients it has about 40 MiB, with
+// any number of clients that never read about 600 MiB.
 const maxResident = 1 << 30
 
 // serverProcess is a server over HTTP in a process of its own.
@@ -31,7 +31,7 @@ type serverProcess struct {
 	pid int
 }
 
-// startServer starts one, which ends with the test.
+// startServer starts a server that ends with the test.
 func startServer(t *testing.T, mode string) *serverProcess {
 	t.Helper()
 	self, err := os.Executable()
@@ -69,12 +69,12 @@ func (s *serverProcess) address() string {
 	return strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), mcp.Path)
 }
 
-// checkMemory holds what the process has held at most, where the system tells it.
+// checkMemory checks the peak memory of the process, if the system reports it.
 func (s *serverProcess) checkMemory(t *testing.T) {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.pid), "status"))
 	if err != nil {
-		t.Log("nobody says here how much memory a process holds: ", err)
+		t.Log("this system does not report the memory of a process: ", err)
 		return
 	}
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
@@ -86,9 +86,9 @@ func (s *serverProcess) checkMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("it held at most %d MiB", kib>>10)
+	t.Logf("peak memory: %d MiB", kib>>10)
 	if kib<<10 > maxResident {
-		t.Errorf("it held %d MiB, at most %d are allowed", kib>>10, maxResident>>20)
+		t.Errorf("peak memory: %d MiB, at most %d are allowed", kib>>10, maxResident>>20)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestHammerClients(t *testing.T) {
 	s.checkMemory(t)
 }
 
-// request is a call as a client of the stateless wire sends it over a connection of its own.
+// request returns a call as a client of the stateless revision sends it over a connection of its own.
 func request(arguments string) string {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool","arguments":` + arguments +
 		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
@@ -137,7 +137,7 @@ func TestHammerClientsThatNeverRead(t *testing.T) {
 	s := startServer(t, mcp.Minimal)
 	ask := request(`{"name":"shop.large","arguments":{"bytes":4000000},"options":{"max_bytes":8000000}}`)
 
-	// The request is one that is answered.
+	// The request is valid.
 	conn := dial(t, s.address())
 	if _, err := io.WriteString(conn, ask); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestHammerClientsThatNeverRead(t *testing.T) {
 	}
 	_ = conn.Close()
 
-	// One that goes on asking is cut off.
+	// A client that sends more requests is disconnected.
 	conn = dial(t, s.address())
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Minute))
 	for {
@@ -174,14 +174,14 @@ func TestHammerClientsThatNeverRead(t *testing.T) {
 		session := client{revision: revision, token: token}.http(t, s.url)
 		for n := range 20 {
 			if r, text := call(t, session, "shop__echo", fmt.Sprintf(`{"n":%d}`, n)); r.IsError || text != fmt.Sprintf(`{"n":%d}`, n) {
-				t.Errorf("beside clients that read nothing, %s: %s", revision, text)
+				t.Errorf("besides clients that read nothing, %s: %s", revision, text)
 			}
 		}
 	}
 	s.checkMemory(t)
 }
 
-// TestHalfOpen checks that the server closes a connection that its client has closed half.
+// TestHalfOpen checks that the server closes a connection that its client has half closed.
 func TestHalfOpen(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, mcp.Minimal)

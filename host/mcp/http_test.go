@@ -26,7 +26,7 @@ const token = "correct-horse-battery"
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
 
-// post sends a body with headers, "Host" among them, and returns the status and the answer.
+// post sends a body with headers, including "Host", and returns the status and the response.
 func post(t testing.TB, url, body string, headers ...string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -50,7 +50,7 @@ func post(t testing.TB, url, body string, headers ...string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// TestHTTPAccess checks who is let in: clients with a token that use a known name, and no pages of other origins.
+// TestHTTPAccess checks who has access: clients with a token that use a known host name, and no pages of other origins.
 func TestHTTPAccess(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{"another-token-123", token}, Hosts: []string{"tools.example"}})
@@ -70,8 +70,8 @@ func TestHTTPAccess(t *testing.T) {
 		{"by localhost", []string{"Authorization", auth, "Host", "localhost:" + port}, 200},
 		{"by IPv6", []string{"Authorization", auth, "Host", "[::1]:" + port}, 200},
 		{"by an allowed name", []string{"Authorization", auth, "Host", "tools.example:" + port}, 200},
-		{"by a name that was made to lead here", []string{"Authorization", auth, "Host", "evil.example:" + port}, 403},
-		{"by a name that looks near", []string{"Authorization", auth, "Host", "localhost.evil.example"}, 403},
+		{"by a rebound name", []string{"Authorization", auth, "Host", "evil.example:" + port}, 403},
+		{"by a similar name", []string{"Authorization", auth, "Host", "localhost.evil.example"}, 403},
 		{"by a name that begins with an allowed one",
 			[]string{"Authorization", auth, "Host", "tools.example.evil.example"}, 403},
 		{"by a name that ends in an allowed one", []string{"Authorization", auth, "Host", "xtools.example"}, 403},
@@ -109,7 +109,7 @@ func TestHTTPAccess(t *testing.T) {
 	}
 }
 
-// TestSessionOfAnotherToken checks that a session is open only to the token that began it.
+// TestSessionOfAnotherToken checks that a session is accessible only with the token that began it.
 func TestSessionOfAnotherToken(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	tokens := []string{token, "another-token-123"}
@@ -156,7 +156,7 @@ func TestSessionOfAnotherToken(t *testing.T) {
 	}
 }
 
-// TestLimits checks each limit of the server at its value and one beyond. The values are written down here once more.
+// TestLimits checks each limit of the server at its value and one beyond. It has its own copy of the values.
 func TestLimits(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	url := f.listen(t, mcp.HTTPConfig{})
@@ -181,12 +181,12 @@ func TestLimits(t *testing.T) {
 			slots <- struct{}{}
 		}
 		if status, body := post(t, url, tt.body, stateless...); status != 200 || strings.Contains(body, `busy`) {
-			t.Errorf("%s: the last one: %d %.300s", tt.name, status, body)
+			t.Errorf("%s: at the limit: %d %.300s", tt.name, status, body)
 		}
 		slots <- struct{}{}
 		status, body := post(t, url, tt.body, stateless...)
 		if !strings.Contains(body, `busy`) || tt.name != "calls" && status != 503 {
-			t.Errorf("%s: one too many: %d %.300s", tt.name, status, body)
+			t.Errorf("%s: over the limit: %d %.300s", tt.name, status, body)
 		}
 		if tt.name == "large bodies" {
 			if status, body := post(t, url, small, stateless...); status != 200 || strings.Contains(body, `busy`) {
@@ -198,7 +198,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 
-	// Calls that may return much, and bytes that nobody has read.
+	// Calls that may return large results, and unread bytes.
 	slots := f.Slots("large calls")
 	if cap(slots) != 4 {
 		t.Errorf("%d large calls", cap(slots))
@@ -209,7 +209,7 @@ func TestLimits(t *testing.T) {
 	for unsent, busy := range map[int64]bool{32 << 20: false, 32<<20 + 1: true} {
 		f.SetUnsentBytes(unsent)
 		if status, body := post(t, url, whole, stateless...); status != 200 || strings.Contains(body, `busy`) != busy {
-			t.Errorf("%d bytes to read: %d %.300s", unsent, status, body)
+			t.Errorf("%d unread bytes: %d %.300s", unsent, status, body)
 		}
 	}
 	f.SetUnsentBytes(0)
@@ -226,17 +226,17 @@ func TestLimits(t *testing.T) {
 	}
 	select {
 	case <-ended:
-		t.Error("a large call too many did not wait")
+		t.Error("a large call over the limit did not wait")
 	default:
 	}
 	for range cap(slots) {
 		<-slots
 	}
 	if status := <-ended; status != 200 {
-		t.Errorf("a large call that has waited: %d", status)
+		t.Errorf("a large call that waited: %d", status)
 	}
 
-	// Bytes of a message, on HTTP.
+	// Bytes of a message, over HTTP.
 	const maxMessage = 16<<20 + 64<<10
 	stateless[5] = "shop__echo"
 	for more, want := range map[int]int{0: 200, 1: 413} {
@@ -323,7 +323,7 @@ func TestHandlerInAMux(t *testing.T) {
 		t.Errorf("from another origin: %d %s", status, body)
 	}
 
-	// Shutdown ends what MCP does; the rest of the mux goes on.
+	// Shutdown ends MCP; the other routes of the mux still work.
 	started := make(chan struct{}, 1)
 	s := client{token: token, progress: func(*sdk.ProgressNotificationParams) { started <- struct{}{} }}.
 		http(t, server.URL+"/agents/tools")
@@ -334,7 +334,7 @@ func TestHandlerInAMux(t *testing.T) {
 	p := &sdk.CallToolParams{Name: "shop__order__slow"}
 	p.SetProgressToken(1)
 	if r, err := s.CallTool(t.Context(), p); err != nil || !r.IsError || !strings.Contains(firstText(r), "terminated") {
-		t.Errorf("the call under way returned %+v, %v", r, err)
+		t.Errorf("the call in progress returned %+v, %v", r, err)
 	}
 	if status, body := post(t, server.URL+"/agents/tools", initialize, auth[:2]...); status != 503 {
 		t.Errorf("after Shutdown: %d %s", status, body)
@@ -344,7 +344,7 @@ func TestHandlerInAMux(t *testing.T) {
 	}
 }
 
-// endless is a body of 100 MB that counts how much of it was taken.
+// endless is a body of 100 MB that counts how much of it was read.
 type endless struct {
 	left  int
 	taken atomic.Int64
@@ -363,7 +363,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestLargeBodies checks that a body above the bound is refused, with and without Content-Length, and that invalid
+// TestLargeBodies checks that a body over the limit is refused, with and without Content-Length, and that invalid
 // bodies are client errors.
 func TestLargeBodies(t *testing.T) {
 	t.Parallel()
@@ -380,9 +380,9 @@ func TestLargeBodies(t *testing.T) {
 			if answer.StatusCode != http.StatusRequestEntityTooLarge {
 				t.Errorf("100 MB, announced as %d: %d", announced, answer.StatusCode)
 			}
-		} // else the connection was closed while it was sent
+		} // otherwise the connection was closed while the body was sent
 		if n := body.taken.Load(); n > 40<<20 {
-			t.Errorf("%d bytes of it were taken", n)
+			t.Errorf("%d bytes of the body were read", n)
 		}
 	}
 	for _, body := range []string{"", "{", "[]", "null", strings.Repeat("[", 1<<20), `{"jsonrpc":"2.0","id":1,"method":"nothing"}`, `{"jsonrpc":"1.0"}`} {
@@ -392,25 +392,25 @@ func TestLargeBodies(t *testing.T) {
 			}
 		}
 	}
-	// It still serves, and bodies that were refused take no place of others.
+	// The server still works, and refused bodies do not count towards the limit.
 	if names := listed(t, client{}.http(t, url)); len(names) != 3 {
-		t.Errorf("it lists %q", names)
+		t.Errorf("tools/list has %q", names)
 	}
 	waitFor(t, "large bodies to end", func() bool { return len(f.Slots("large bodies")) == 0 })
-	waitFor(t, "what was sent to be read", func() bool { return f.UnsentBytes() == 0 })
+	waitFor(t, "the responses to be read", func() bool { return f.UnsentBytes() == 0 })
 }
 
-// waitFor waits until something is so.
+// waitFor waits until a condition holds.
 func waitFor(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
 
-// pipes is a listener to which a client connects as soon as it may.
+// pipes is a listener with a client that connects as soon as Accept is called.
 type pipes struct {
 	net.Listener
 	accepted atomic.Int64
@@ -422,7 +422,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// TestBoundedListener checks that no more connections are accepted than may be open at one time.
+// TestBoundedListener checks that no more connections are accepted than may be open at a time.
 func TestBoundedListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 3
@@ -441,7 +441,7 @@ func TestBoundedListener(t *testing.T) {
 				t.Errorf("%d were accepted after %d were closed", n, closed)
 			}
 			conn := <-accepted
-			_, _ = conn.Close(), conn.Close() // twice is once
+			_, _ = conn.Close(), conn.Close() // closing twice counts once
 		}
 	})
 }
@@ -488,21 +488,21 @@ func TestSlowClients(t *testing.T) {
 			began := time.Now()
 			_ = conn.SetReadDeadline(began.Add(20 * time.Second))
 			if _, err := io.Copy(io.Discard, conn); err != nil && strings.Contains(err.Error(), "timeout") {
-				t.Errorf("a client that does not end %s is still connected after %s", name, time.Since(began))
+				t.Errorf("a client that does not finish %s is still connected after %s", name, time.Since(began))
 			}
 		})
 	}
-	// Half-open: asked, and gone without a word; the server goes on.
+	// A client disconnects after its request; the server keeps running.
 	for range 50 {
 		dial(head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(initialize), initialize)).Close()
 	}
 	if names := listed(t, client{token: token}.http(t, url)); len(names) != 3 {
-		t.Errorf("beside slow clients it lists %q", names)
+		t.Errorf("besides slow clients tools/list has %q", names)
 	}
 	wait.Wait()
 }
 
-// TestShutdown checks that a server that shuts down ends the calls under way and accepts no further connections.
+// TestShutdown checks that a server that shuts down ends the calls in progress and accepts no more connections.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcp.Minimal, trustNetwork)
@@ -521,23 +521,23 @@ func TestShutdown(t *testing.T) {
 	p.SetProgressToken(1)
 	r, err := s.CallTool(t.Context(), p)
 	if err != nil || !r.IsError || !strings.Contains(firstText(r), "terminated") {
-		t.Errorf("the call under way answers %+v, %v", r, err)
+		t.Errorf("the call in progress returned %+v, %v", r, err)
 	}
 	select {
 	case err := <-ended:
 		if host.AsError(err).Code != host.Terminated {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("the server ended with %v", err)
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("it does not end")
+		t.Fatal("the server is still running")
 	}
 	select {
 	case <-f.shop.ended:
 	case <-time.After(10 * time.Second):
-		t.Error("the tool was not told")
+		t.Error("the tool was not interrupted")
 	}
 	if _, err := net.Dial("tcp", listener.Addr().String()); err == nil {
-		t.Error("it still takes connections")
+		t.Error("the server still accepts connections")
 	}
 }
 
@@ -547,7 +547,7 @@ func TestProcess(t *testing.T) {
 	for _, revision := range revisions {
 		s := startProcess(t, mcp.Minimal, client{revision: revision, answer: "accept"})
 		if names := listed(t, s); strings.Join(names, " ") != "call_tool describe_tool search_tools" {
-			t.Errorf("%s: it lists %q", revision, names)
+			t.Errorf("%s: tools/list has %q", revision, names)
 		}
 		if r, text := call(t, s, "call_tool", `{"name":"shop.order.cancel","arguments":{"id":1}}`); r.IsError || text != `{"id":1}` {
 			t.Errorf("%s: %s", revision, text)
@@ -573,12 +573,12 @@ func TestInvalidLines(t *testing.T) {
 	}
 	for line := range strings.Lines(out.String()) {
 		if !json.Valid([]byte(line)) {
-			t.Errorf("no JSON: %s", line)
+			t.Errorf("not JSON: %s", line)
 		}
 	}
 }
 
-// TestClientThatNeverReads checks that the server stops reading from a client on stdio that reads nothing, instead of
+// TestClientThatNeverReads checks that the server stops reading from a client on stdio that does not read, instead of
 // buffering responses.
 func TestClientThatNeverReads(t *testing.T) {
 	t.Parallel()
@@ -615,15 +615,15 @@ func TestClientThatNeverReads(t *testing.T) {
 	select {
 	case err := <-ended:
 		if host.AsError(err).Code != host.Terminated {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("the server ended with %v", err)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("it does not end")
+		t.Error("the server is still running")
 	}
 	_ = toServer.Close()
 	<-wrote
 	if n := sent.Load(); n > 2000 {
-		t.Errorf("%d requests were taken of a client that reads nothing", n)
+		t.Errorf("%d requests were read from a client that reads nothing", n)
 	}
 	_ = toClient.Close()
 }
@@ -646,7 +646,7 @@ func FuzzStdio(f *testing.F) {
 		defer cancel()
 		_ = s.Stdio(ctx, strings.NewReader(initialize+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+string(line)+"\n"), &out)
 		if ctx.Err() != nil {
-			t.Fatalf("it hangs on %q", line)
+			t.Fatalf("the server hangs on %q", line)
 		}
 	})
 }

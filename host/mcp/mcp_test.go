@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// listed are the names in tools/list, of all its pages.
+// listed returns the names in all pages of tools/list.
 func listed(t testing.TB, s *sdk.ClientSession) (names []string) {
 	t.Helper()
 	params := &sdk.ListToolsParams{}
@@ -43,7 +43,7 @@ func listed(t testing.TB, s *sdk.ClientSession) (names []string) {
 	}
 }
 
-// stdioResult is the result of a request as it goes over stdio, by its bytes.
+// stdioResult returns the bytes of the result of a request over stdio.
 func stdioResult(t testing.TB, s *mcp.Server, method string) string {
 	t.Helper()
 	lines := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
@@ -94,7 +94,7 @@ func TestGoldenLists(t *testing.T) {
 	}
 }
 
-// manyTools is a plugin of n tools.
+// manyTools returns a plugin with n tools.
 func manyTools(t testing.TB, name string, n int) *fake {
 	t.Helper()
 	var b strings.Builder
@@ -113,8 +113,8 @@ func manyTools(t testing.TB, name string, n int) *fake {
 	return f
 }
 
-// TestMinimalIsConstant checks that minimal mode costs the same at 20 and at 3,000 tools (with PARLEY_HAMMER set,
-// 10,000), and that full mode comes in pages.
+// TestMinimalIsConstant checks that minimal mode costs the same with 20 and with 3,000 tools (with PARLEY_HAMMER set,
+// 10,000), and that full mode has several pages.
 func TestMinimalIsConstant(t *testing.T) {
 	t.Parallel()
 	var sizes []int
@@ -141,10 +141,10 @@ func TestMinimalIsConstant(t *testing.T) {
 	session := (&fixture{Server: s}).stdio(t, client{})
 	page, err := session.ListTools(t.Context(), nil)
 	if err != nil || page.NextCursor == "" || len(page.Tools) != 1000 {
-		t.Errorf("the first page holds %d tools, %v", len(page.Tools), err)
+		t.Errorf("the first page has %d tools, %v", len(page.Tools), err)
 	}
 	if names := listed(t, session); len(names) != paged+3 || !slices.IsSorted(names) {
-		t.Errorf("all pages hold %d tools", len(names))
+		t.Errorf("all pages have %d tools", len(names))
 	}
 }
 
@@ -217,7 +217,7 @@ func TestEveryToolInEveryMode(t *testing.T) {
 		} {
 			r, text := call(t, s, c[0], c[1])
 			if r.IsError || text != `{"id":1}` || !strings.Contains(allText(r), "warning: /count: took string") {
-				t.Errorf("%s: %s %s answers %s", mode, c[0], c[1], allText(r))
+				t.Errorf("%s: %s %s returns %s", mode, c[0], c[1], allText(r))
 			}
 			structured, _ := json.Marshal(r.StructuredContent)
 			if string(structured) != `{"id":1}` {
@@ -233,7 +233,7 @@ func TestEveryToolInEveryMode(t *testing.T) {
 	}
 }
 
-// allText is every text of a result.
+// allText returns all texts of a result.
 func allText(r *sdk.CallToolResult) string {
 	var texts []string
 	for _, c := range r.Content {
@@ -244,7 +244,7 @@ func allText(r *sdk.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// TestMetaTools searches, describes and calls on every wire, correctly and wrongly.
+// TestMetaTools searches, describes and calls over every wire, with correct and incorrect arguments.
 func TestMetaTools(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -258,15 +258,15 @@ func TestMetaTools(t *testing.T) {
 		}
 		if _, text := call(t, s, "search_tools", `{"query":"order","limit":1}`); json.Unmarshal([]byte(text), &found) != nil ||
 			string(found.Next[len(found.Next)-1]) != fmt.Sprintf(`{"tool":"search_tools","arguments":{"query":"order","limit":%d}}`, found.Total) {
-			t.Errorf("the rest is asked for by %q", found.Next)
+			t.Errorf("the step to more results is %q", found.Next)
 		}
 		if _, text := call(t, s, "search_tools", `{"query":"zzqqxv"}`); json.Unmarshal([]byte(text), &found) != nil || len(found.Next) != 0 {
-			t.Errorf("a search without hits leads on to %s", text)
+			t.Errorf("a search without hits returns %s", text)
 		}
 		var docs host.Docs
 		if _, text := call(t, s, "describe_tool", `{"name":"shop__add","tier":"3"}`); json.Unmarshal([]byte(text), &docs) != nil || docs.Tier != 3 || docs.Name != "shop.add" ||
 			!strings.Contains(text, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`) {
-			t.Errorf("described as %s", text)
+			t.Errorf("the description is %s", text)
 		}
 		for _, c := range []struct{ name, arguments, code, want string }{
 			{"search_tools", `{}`, "invalid_args", "// ✗ /query: expected string"},
@@ -296,7 +296,7 @@ func TestMetaTools(t *testing.T) {
 	})
 }
 
-// TestSessionDocs checks when documentation comes along: tier 2 with the first use or mistake, tier 3 with the
+// TestSessionDocs checks when documentation is added: tier 2 with the first use or mistake, tier 3 with the
 // second, then none.
 func TestSessionDocs(t *testing.T) {
 	forEachWire(t, mcp.Progressive, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
@@ -315,22 +315,22 @@ func TestSessionDocs(t *testing.T) {
 		}
 		elsewhere := `{"name":"shop.add","arguments":{"titel":"tea"},"options":{"browser":"b","target":"t"}}`
 		if e := fails(t, s, "call_tool", elsewhere, "invalid_args"); string(e.Next[0]) != `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"t"}}}` {
-			t.Errorf("what was asked of another page is corrected with %s", e.Next[0])
+			t.Errorf("the correction of a call with another target is %s", e.Next[0])
 		}
 		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); !strings.Contains(allText(r), "About this tool") {
-			t.Errorf("the first use of a tool brings %s", allText(r))
+			t.Errorf("the first use of a tool returns %s", allText(r))
 		}
 		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); strings.Contains(allText(r), "About this tool") {
-			t.Errorf("the second use of a tool brings %s", allText(r))
+			t.Errorf("the second use of a tool returns %s", allText(r))
 		}
 		if e := fails(t, s, "call_tool", `{"name":"shop.ech"}`, "not_found"); e.Docs != nil {
-			t.Errorf("another failure carries docs: %+v", e.Docs)
+			t.Errorf("another failure has docs: %+v", e.Docs)
 		}
 	})
 }
 
-// TestStatelessSessions checks how the session of a client is identified on the stateless wire: by _meta, or else by
-// its token, or else not at all.
+// TestStatelessSessions checks how the session of a client is identified with the stateless revision: by _meta,
+// otherwise by its token, otherwise not at all.
 func TestStatelessSessions(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -339,7 +339,7 @@ func TestStatelessSessions(t *testing.T) {
 		same   bool
 	}{
 		{"by its token", []string{"token-of-a-client"}, [2]string{"", ""}, true},
-		{"by what it says", nil, [2]string{"one", "one"}, true},
+		{"by _meta", nil, [2]string{"one", "one"}, true},
 		{"by two sessions", []string{"token-of-a-client"}, [2]string{"one", "two"}, false},
 		{"not at all", nil, [2]string{"", ""}, false},
 	} {
@@ -368,13 +368,13 @@ func TestStatelessSessions(t *testing.T) {
 			want = "2 3"
 		}
 		if got := strings.Join(tiers, " "); got != want {
-			t.Errorf("known %s: tiers %s, expected %s", c.name, got, want)
+			t.Errorf("identified %s: tiers %s, expected %s", c.name, got, want)
 		}
 	}
 }
 
-// TestClientNames checks which caller a client is by its own name, and that two clients with one token have a session
-// each.
+// TestClientNames checks which caller a client is by its own name, and that two clients with the same token have a
+// session each.
 func TestClientNames(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}})
@@ -398,15 +398,15 @@ func TestClientNames(t *testing.T) {
 		}
 		sessions[e.Session] = true
 	}
-	if len(sessions) != 6 || sessions[""] { // three of them have one name
+	if len(sessions) != 6 || sessions[""] { // three of them have the same name
 		t.Errorf("the sessions %v", sessions)
 	}
 	if mcp.SessionHash("a", "bc") == mcp.SessionHash("ab", "c") || mcp.SessionHash("a", "") == mcp.SessionHash("a") {
-		t.Error("two lists of words name one session")
+		t.Error("two lists of words have the same session name")
 	}
 }
 
-// TestResults checks the forms of results: text, structured, binary, and one that is cut and can be read whole.
+// TestResults checks the forms of results: text, structured, binary, and truncated with the whole as a resource.
 func TestResults(t *testing.T) {
 	forEachWire(t, mcp.Full, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -427,7 +427,7 @@ func TestResults(t *testing.T) {
 			!strings.HasPrefix(string(blob.Resource.Blob), "\x00\x01\x02") {
 			if image, ok := r.Content[0].(*sdk.ImageContent); !ok ||
 				base64.StdEncoding.EncodeToString(image.Data)[:4] != "AAEC" {
-				t.Errorf("something else: %+v", r.Content[0])
+				t.Errorf("other content: %+v", r.Content[0])
 			}
 		}
 
@@ -457,7 +457,7 @@ func TestResults(t *testing.T) {
 	})
 }
 
-// TestContentBlocks checks how each kind of content block arrives on each wire, with and without data.
+// TestContentBlocks checks how each kind of content block arrives over each wire, with and without data.
 func TestContentBlocks(t *testing.T) {
 	t.Parallel()
 	f, err := newFake(`{"manifest": 1, "name": "blocks", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Blocks"},
@@ -568,8 +568,8 @@ func TestConfirm(t *testing.T) {
 	})
 }
 
-// TestConfirmWithinACall checks a plugin's call of a destructive tool: the person is asked in revisions that can ask
-// during a call, and in the others the call is denied.
+// TestConfirmWithinACall checks a plugin's call of a destructive tool. A question is asked in revisions that can ask
+// during a call, and in others the call is denied.
 func TestConfirmWithinACall(t *testing.T) {
 	both := policy(func(a host.Ask) (host.Decision, error) {
 		d, err := trustNetwork(a)
@@ -593,7 +593,7 @@ func TestConfirmWithinACall(t *testing.T) {
 	}
 }
 
-// TestConfirmationHoldsOnce checks that a reply is valid once, for the very call that was asked about.
+// TestConfirmationHoldsOnce checks that a reply is valid once, for exactly the call of the question.
 func TestConfirmationHoldsOnce(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	toServer := client{revision: "2026-07-28", answer: "accept"}
@@ -625,15 +625,15 @@ func TestConfirmationHoldsOnce(t *testing.T) {
 	}
 	refused("another call", 2, asked.RequestState)
 	refused("no ticket", 1, "")
-	refused("a made-up ticket", 1, "bm9uY2UuOTk5OTk5OTk5OTkuMDA")
+	refused("a forged ticket", 1, "bm9uY2UuOTk5OTk5OTk5OTkuMDA")
 	if f.shop.callLog() != "" {
-		t.Errorf("it ran %s", f.shop.callLog())
+		t.Errorf("ran %s", f.shop.callLog())
 	}
 	if r, err := try(1, asked.RequestState, true); err != nil || r.IsError ||
 		f.shop.callLog() != "mcp:Test-Client order.cancel" {
-		t.Errorf("the answer: %+v %v", r, err)
+		t.Errorf("the reply: %+v %v", r, err)
 	}
-	refused("the answer again", 1, asked.RequestState)
+	refused("the reply again", 1, asked.RequestState)
 }
 
 // TestCancellation checks that a call ends when its client cancels it.
@@ -649,17 +649,17 @@ func TestCancellation(t *testing.T) {
 		p := &sdk.CallToolParams{Name: "shop__order__slow"}
 		p.SetProgressToken("p1")
 		if _, err := s.CallTool(ctx, p); err == nil {
-			t.Error("a cancelled call answers")
+			t.Error("a cancelled call returned a result")
 		}
 		select {
 		case <-f.shop.ended:
 		case <-time.After(10 * time.Second):
-			t.Error("the tool was not told")
+			t.Error("the tool was not interrupted")
 		}
 	})
 }
 
-// TestProgress checks that the client that asked for it receives progress, which only increases and has no control
+// TestProgress checks that a client that requests progress receives it, that it only increases and has no control
 // characters.
 func TestProgress(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
@@ -682,9 +682,9 @@ func TestProgress(t *testing.T) {
 				t.Fatalf("no progress %q", want)
 			}
 		}
-		call(t, s, "shop__order__steps", `{}`) // it did not ask
+		call(t, s, "shop__order__steps", `{}`) // without a request for progress
 		if len(seen) > 0 {
-			t.Errorf("progress that nobody asked for: %s", <-seen)
+			t.Errorf("progress without a request: %s", <-seen)
 		}
 	})
 }
@@ -727,7 +727,7 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
-// TestResultTypes checks that each result of 2026-07-28 says whether it is complete, including calls that were routed
+// TestResultTypes checks that each result of 2026-07-28 says whether it is complete, also of calls that were routed
 // to call_tool.
 func TestResultTypes(t *testing.T) {
 	const about = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}}`
@@ -758,7 +758,7 @@ func TestResultTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := requests[answer.ID][1]; answer.Result.ResultType != want {
-			t.Errorf("%s is answered by %s, expected a result of type %s", requests[answer.ID][0], line, want)
+			t.Errorf("the response to %s is %s, expected a result of type %s", requests[answer.ID][0], line, want)
 		}
 	}
 	if got := strings.Count(out.String(), "\n"); got != len(requests) {
@@ -787,10 +787,10 @@ func TestPromptsAndCompletion(t *testing.T) {
 		given := map[string]string{"tool": "shop.add", "parameter": "size", "value": "small"}
 		if got := text("use_tool", given); !strings.Contains(got, "shop.add with size = small") ||
 			!strings.Contains(got, "title: string") {
-			t.Errorf("use_tool says\n%s", got)
+			t.Errorf("use_tool returns\n%s", got)
 		}
 		if got := text("use_tool", map[string]string{"tool": "shop.ad"}); !strings.Contains(got, "no tool or group ad") {
-			t.Errorf("use_tool of nothing says %s", got)
+			t.Errorf("use_tool of an unknown tool returns %s", got)
 		}
 		for _, c := range []struct {
 			ref   *sdk.CompleteReference
@@ -833,7 +833,7 @@ func TestLongNames(t *testing.T) {
 	long := "a" + strings.Repeat("b", 70)
 	f, err := newFake(`{"manifest":1,"name":"wide","version":"1.0.0","kind":"parley/1","docs":{"brief":"Long names"},"tools":[{"name":"` + long + `","docs":{"brief":"Do it"},"effect":"read","params":{"type":"object"}}]}`)
 	if err != nil {
-		t.Skip(err) // manifests may be held to shorter names
+		t.Skip(err) // manifests may be limited to shorter names
 	}
 	name := mcp.ListedName("wide." + long)
 	for _, mode := range []string{mcp.Minimal, mcp.Full} {
@@ -843,12 +843,12 @@ func TestLongNames(t *testing.T) {
 		}
 		session := (&fixture{Server: s}).stdio(t, client{})
 		if r, text := call(t, session, name, `{"x":1}`); len(name) != 64 || r.IsError || text != `{"x":1}` {
-			t.Errorf("%s: %s answers %s", mode, name, text)
+			t.Errorf("%s: %s returns %s", mode, name, text)
 		}
 	}
 }
 
-// TestClientResults checks that a client within the process receives the bytes that go over the wire, in each mode,
+// TestClientResults checks that a client in this process receives the same bytes as one over the wire, in each mode,
 // and protocol errors as errors.
 func TestClientResults(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, defaultPolicy, "shop.add")
@@ -863,7 +863,7 @@ func TestClientResults(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nthe wire has\n%s", mode, err, got, want)
 		}
 		if _, err := c.Request(t.Context(), "tools/fly", struct{}{}); err == nil {
-			t.Errorf("%s: a method that does not exist was answered", mode)
+			t.Errorf("%s: an unknown method returned a result", mode)
 		}
 		if got, err = c.Request(t.Context(), "tools/call", map[string]any{"name": "describe_tool",
 			"arguments": map[string]any{"name": "shop.add"}}); err != nil || !strings.Contains(string(got), "shop.add") {
@@ -876,7 +876,7 @@ func TestClientResults(t *testing.T) {
 	}
 }
 
-// TestSteps renders steps as calls of the server's own tools. Steps that only an operator can take are left out.
+// TestSteps renders steps as calls of the server's own tools. Steps that only an operator can take are omitted.
 func TestSteps(t *testing.T) {
 	s, err := newServer(mcp.Minimal, host.Config{}, nil)
 	if err != nil {

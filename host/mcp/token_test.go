@@ -14,8 +14,8 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 )
 
-// TestBoundTokens serves clients whose tokens are bound to names: the policy learns the name of the token, whatever the
-// client says that it is, and a token that is withdrawn is refused from the next request on.
+// TestBoundTokens serves clients whose tokens are bound to names. The policy gets the name of the token, whatever the
+// client's own name is, and a withdrawn token is refused from the next request on.
 func TestBoundTokens(t *testing.T) {
 	var mu sync.Mutex
 	var asks []host.Ask
@@ -93,11 +93,11 @@ func TestBoundTokens(t *testing.T) {
 		return a.Name == "claude" && a.Method == http.MethodPut
 	}))
 	if _, err := callAs("claude", "token-of-anybody"); err == nil {
-		t.Error("a token that was withdrawn is accepted")
+		t.Error("a withdrawn token was accepted")
 	}
 }
 
-// TestHealthAndChallenge asks what needs no token, and what a client without one is told.
+// TestHealthAndChallenge checks what is available without a token, and the response to a client without one.
 func TestHealthAndChallenge(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}})
