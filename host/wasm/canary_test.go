@@ -50,7 +50,7 @@ func startCanary(t testing.TB, e *Engine) *canary {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &canary{cancel: stop}
 	c.done.Go(func() {
-		// Latencies count from when a call was due, so that a call that could not begin counts as delayed.
+		// Latencies are measured from when a call was due, so that a call that could not begin counts as delayed.
 		for due := time.Now(); ctx.Err() == nil; due = maxTime(due.Add(canaryEvery), time.Now()) {
 			time.Sleep(time.Until(due))
 			if _, err := p.Invoke(context.Background(), r); err != nil {
@@ -77,8 +77,8 @@ func (c *canary) stop() {
 	c.done.Wait()
 }
 
-// TestManyAtOnce checks that a well-behaved plugin keeps returning while attacks of each kind use all the time they
-// get.
+// TestManyAtOnce checks that calls of a well-behaved plugin return while attacks of each kind use all the time that
+// they get.
 func TestManyAtOnce(t *testing.T) {
 	e := testEngine(t)
 	var wg sync.WaitGroup

@@ -180,12 +180,12 @@ func TestCompileInterrupted(t *testing.T) {
 		}
 	}
 	if n := len(e.compiling); n != maxConcurrentCompiles {
-		t.Errorf("%d compilations go on", n)
+		t.Errorf("%d compilations are running", n)
 	}
 	must(t, e.Close(t.Context()))
 	for _, conn := range compilers {
-		if n, _ := conn.Read(make([]byte, 1)); n != 0 { // it has ended
-			t.Error("a compiler wrote something")
+		if n, _ := conn.Read(make([]byte, 1)); n != 0 { // the compiler has ended
+			t.Error("a compiler wrote output")
 		}
 	}
 	if remaining := slots(t, dir); len(remaining) > 0 {
@@ -196,7 +196,8 @@ func TestCompileInterrupted(t *testing.T) {
 	}
 }
 
-// TestCloseIsBounded checks that Close does not wait for ever for what it cannot end, and that this is discarded.
+// TestCloseIsBounded checks that Close waits only for a limited time for a compilation that it cannot end, and discards
+// its result.
 func TestCloseIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := cacheEngine(t, Config{CacheDir: dir})
@@ -223,7 +224,7 @@ func TestCloseIsBounded(t *testing.T) {
 	}
 }
 
-// TestCompilerFailures: a compiler that cannot start, that crashes, and that is started by hand.
+// TestCompilerFailures tests a compiler that cannot start, one that crashes, and one that is started by hand.
 func TestCompilerFailures(t *testing.T) {
 	for _, tt := range []struct {
 		child    func() *exec.Cmd
@@ -262,7 +263,7 @@ func TestInvalidCode(t *testing.T) {
 	}
 }
 
-// TestDamagedCache checks that calls succeed whatever happens to the compile cache, and that damaged code is
+// TestDamagedCache checks that calls succeed with any damage to the compile cache, and that damaged code is
 // compiled again.
 func TestDamagedCache(t *testing.T) {
 	skipWithRace(t)
@@ -381,7 +382,7 @@ func TestChecksumsAvoidHashing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This simulates that the files were hashed long after they were written. Then their metadata suffices.
+	// Pretend that the files were hashed long after they were written. Then their metadata suffices.
 	sums.Checked = time.Now().Add(time.Hour)
 	if err := s.save(sums); err != nil {
 		t.Fatal(err)
@@ -402,14 +403,14 @@ func TestChecksumsAvoidHashing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if runtime.GOOS == "windows" {
-		return // where resetting the time hides a change
+		return // on systems where resetting the time hides a change
 	}
 	if _, err := s.read(); err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("%v: a change in place was not seen", err)
+		t.Errorf("%v: a change in place was not detected", err)
 	}
 }
 
-// TestNoCache checks that only time is lost if the cache folder cannot be created.
+// TestNoCache checks that calls work, more slowly, if the cache folder cannot be created.
 func TestNoCache(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	put(t, file, nil)
@@ -446,7 +447,7 @@ func TestEviction(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(dir, smallest), past, past); err != nil {
 		t.Fatal(err)
 	}
-	// an older version's, abandoned, and not Parley's
+	// slots of an older version and an abandoned one, and a file that is not Parley's
 	for _, name := range []string{strings.Repeat("0", 32) + "-1", "filling-1.tmp", "mine"} {
 		put(t, filepath.Join(dir, name, "x"), make([]byte, 1000))
 		if err := os.Chtimes(filepath.Join(dir, name), past.Add(-time.Hour), past.Add(-time.Hour)); err != nil {
@@ -459,15 +460,15 @@ func TestEviction(t *testing.T) {
 	remaining := strings.Join(slots(t, dir), " ")
 	if !strings.Contains(remaining, smallest) || strings.Contains(remaining, "000000") ||
 		strings.Contains(remaining, "tmp") || !strings.Contains(remaining, "mine") {
-		t.Errorf("left: %s", remaining)
+		t.Errorf("remaining: %s", remaining)
 	}
 	use(dir, 1, "echo", "echo", "echo", `{"value":1}`)
 	if remaining := slots(t, dir); len(remaining) != 2 || remaining[1] != "mine" && remaining[0] != "mine" {
-		t.Errorf("left: %q, want only the new slot and what is not Parley's", remaining)
+		t.Errorf("remaining: %q, want only the new slot and the file that is not Parley's", remaining)
 	}
 }
 
-// TestSharedCache: many engines fill one empty cache at once.
+// TestSharedCache fills an empty cache from many engines at once.
 func TestSharedCache(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
@@ -483,7 +484,7 @@ func TestSharedCache(t *testing.T) {
 	}
 	wg.Wait()
 	if remaining := slots(t, dir); len(remaining) != 1 {
-		t.Errorf("left: %q", remaining)
+		t.Errorf("remaining: %q", remaining)
 	}
 }
 

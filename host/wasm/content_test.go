@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReadContent checks that a response's content is decoded, and that a block too many ends the decoding.
+// TestReadContent checks that a response's content is decoded, and that decoding ends at the limit of blocks.
 func TestReadContent(t *testing.T) {
 	r, err := readResponse([]byte(`{"ok":true,"result":{},"content":[{"type":"text","text":"a"},{"type":"link","uri":"b"}]}`))
 	if err != nil || len(r.Content) != 2 || r.Content[1].URI != "b" {
@@ -17,7 +17,7 @@ func TestReadContent(t *testing.T) {
 	}
 	for _, wrong := range []string{`{"ok":true,"content":{}}`, `{"ok":true,"content":[1]}`, `{"ok":true,"content":"a"}`} {
 		if _, err := readResponse([]byte(wrong)); err == nil {
-			t.Errorf("%s is accepted", wrong)
+			t.Errorf("%s was accepted", wrong)
 		}
 	}
 	for _, empty := range []string{`{"ok":true}`, `{"ok":true,"content":null}`, `{"ok":true,"content":[]}`} {

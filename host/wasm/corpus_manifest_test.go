@@ -81,7 +81,7 @@ func setPointer(t testing.TB, doc any, path []string, value any) any {
 }
 
 // TestHostileManifests installs plugins whose only hostile part is the manifest. It shows what is accepted in all
-// ways in which a host shows it, and checks that nothing controls a terminal or hides from a reader. PARLEY_HAMMER=1
+// ways in which a host shows it, and checks that no text has terminal control or hidden characters. PARLEY_HAMMER=1
 // uses all manifests instead of a sample.
 func TestHostileManifests(t *testing.T) {
 	skipWithRace(t)

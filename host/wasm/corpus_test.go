@@ -116,7 +116,7 @@ func (a attack) request(t testing.TB, p *Provider, timeout time.Duration) *host.
 	return r
 }
 
-// mounts grants a request the folders of its kind of attack. changes returns what changed that must not.
+// mounts grants a request the folders of its kind of attack. changes returns forbidden changes.
 func (a attack) mounts(t testing.TB, r *host.Request) (changes func() string) {
 	kind, mode, _ := strings.Cut(a.kind, " ")
 	if kind != "fs" {
@@ -187,7 +187,7 @@ func TestCorpus(t *testing.T) {
 					return
 				}
 				if try == 3 || t.Failed() {
-					t.Error("it is late each time")
+					t.Error("the attack or the other plugin was late each time")
 					return
 				}
 			}
@@ -206,7 +206,7 @@ func (a attack) runOnce(t *testing.T, p *Provider) (overrun time.Duration) {
 	const timeout = 150 * time.Millisecond
 	wait := timeout
 	if a.wantEnd != string(host.Timeout) {
-		wait = 20 * time.Second // however busy the machine is
+		wait = 20 * time.Second // even on a busy machine
 	}
 	loadErr := p.Prepare(context.Background())
 	r := a.request(t, p, wait)
@@ -263,11 +263,11 @@ func (a attack) checkOutcome(t *testing.T, result *host.Result, err *host.Error)
 	}
 }
 
-// checkDisplayed checks that a text controls no terminal and hides nothing from a reader.
+// checkDisplayed checks that a text has no terminal control or hidden characters.
 func checkDisplayed(t testing.TB, what, text string) {
 	t.Helper()
 	if i := strings.IndexFunc(text, manifest.Hidden); i >= 0 {
-		t.Errorf("%s holds a hidden character at %d: %.300q", what, i, text)
+		t.Errorf("%s has a hidden character at %d: %.300q", what, i, text)
 	}
 	if !utf8.ValidString(text) {
 		t.Errorf("%s is not UTF-8: %.300q", what, text)
@@ -314,7 +314,7 @@ func TestCorpusSources(t *testing.T) {
 	}
 	for _, module := range modules {
 		if base := filepath.Base(module); base != "wasi.wasm" && !strings.Contains(named, base) {
-			t.Errorf("%s is in no case", module)
+			t.Errorf("no case uses %s", module)
 		}
 		source := strings.TrimSuffix(module, ".wasm") + ".wat"
 		out := filepath.Join(t.TempDir(), "out.wasm")
@@ -336,7 +336,7 @@ func TestCorpusSources(t *testing.T) {
 		if logged, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", source, err, logged)
 		} else if !bytes.Equal(readFile(t, out), readFile(t, module)) {
-			t.Errorf("%s is not what its source gives", module)
+			t.Errorf("%s differs from what its source produces", module)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestOwnFiles checks that a guest reaches the host's own files neither by hard links in its folder nor by a folder
-// whose name leads to them by now, in this process and in one of its own.
+// TestOwnFiles checks that a guest cannot reach the host's own files by hard links in its folder, nor by a folder
+// whose name was replaced by a link to them, both in this process and isolated.
 func TestOwnFiles(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no identity")
@@ -67,9 +67,9 @@ func TestOwnFiles(t *testing.T) {
 		if got := call(isolated, "work", "read", "/data/file"); !strings.Contains(got, "file") {
 			t.Errorf("isolated %v: %s", isolated, got)
 		}
-		// Who may rename the file of a secret could read it under its new name.
+		// A guest that may rename the file of a secret could read it under its new name.
 		if got := call(isolated, "keys", "read", "/data/token"); !strings.HasPrefix(got, "denied") {
-			t.Errorf("isolated %v: a folder with a secret was mounted to be written: %s", isolated, got)
+			t.Errorf("isolated %v: a folder with a secret was mounted for writing: %s", isolated, got)
 		}
 		mode = "ro"
 		if got := call(isolated, "keys", "read", "/data/token"); !strings.Contains(got, "errno") {

@@ -15,8 +15,8 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// TestSwapped: while a guest uses names in every possible way, two goroutines replace what they refer to by files,
-// folders, pipes and links that leave the mount. Nothing outside is read or changed. Each script runs twice, and on
+// TestSwapped: while a guest uses names in every possible way, two goroutines replace the files behind them by files,
+// folders, pipes and links that leave the mount. Nothing outside is read or changed. Each script runs twice, and again
 // until names have been replaced often enough; PARLEY_HAMMER=1 runs each 100 times.
 func TestSwapped(t *testing.T) {
 	e := testEngine(t)
@@ -28,7 +28,7 @@ func TestSwapped(t *testing.T) {
 		}
 	}
 	before := snapshot(t, outside)
-	root, err := os.OpenRoot(inside) // os.Root keeps one swapper from being misled by the other
+	root, err := os.OpenRoot(inside) // with os.Root the goroutines cannot follow each other's links
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,12 +81,12 @@ func TestSwapped(t *testing.T) {
 		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": script})))
 		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: "rw"}}
 		result, err := invokeRequest(t, p, r)
-		if err != nil && err.Code != host.LimitExceeded { // it reached the limit of created files
+		if err != nil && err.Code != host.LimitExceeded { // the guest reached the limit of created files
 			t.Error(err)
 		}
 		var logged string
 		if err == nil && json.Unmarshal(result.Data, &logged) == nil && strings.Contains(logged, "not yours") {
-			t.Errorf("%s read what is outside", scripts[calls%len(scripts)])
+			t.Errorf("%s read a file outside", scripts[calls%len(scripts)])
 		}
 		calls++
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// tree creates the folders "inside", which is to be mounted, "outside", which must stay out of reach, and "other",
-// which is to be mounted, too. It returns the first two. There are links in both directions and files of all kinds.
+// tree creates the folders "inside", which will be mounted, "outside", which must stay out of reach, and "other",
+// which will be mounted, too. It returns the first two. There are links in both directions and files of all kinds.
 func tree(t testing.TB) (inside, outside string) {
 	t.Helper()
 	base := t.TempDir()
@@ -132,7 +132,7 @@ func runProbe(t *testing.T, p *Provider, grant host.Grant, args ...string) strin
 	return strings.TrimSpace(s)
 }
 
-// TestReadToolWritesNothing checks that a tool that only reads is told which effect to declare for its folder.
+// TestReadToolWritesNothing checks that the error of a read tool that writes says which effect to declare.
 func TestReadToolWritesNothing(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
 	inside, _ := tree(t)
@@ -200,7 +200,7 @@ func TestMounts(t *testing.T) {
 	}
 	for _, args := range changes {
 		if got := runProbe(t, p, readOnly, args...); !strings.HasPrefix(got, "errno") {
-			t.Errorf("ro %v: %q, want it refused", args, got)
+			t.Errorf("ro %v: %q, want an error", args, got)
 		}
 	}
 	if changes := changesIn(before, snapshot(t, inside)); changes != "" {
@@ -247,7 +247,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestInvalidFolderGrants checks that granting something that is not a folder is an operator's error instead of the
+// TestInvalidFolderGrants checks that granting a file that is not a folder is the operator's error instead of the
 // plugin's, and that nothing blocks on a pipe.
 func TestInvalidFolderGrants(t *testing.T) {
 	dir := t.TempDir()
@@ -272,7 +272,7 @@ func TestInvalidFolderGrants(t *testing.T) {
 	}
 }
 
-// TestClockRandomEnv checks that without grants the wall clock stands still and random bytes repeat. The monotonic
+// TestClockRandomEnv checks that without grants the wall clock is fixed and random bytes repeat. The monotonic
 // clock always runs.
 func TestClockRandomEnv(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")

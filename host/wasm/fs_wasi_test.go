@@ -26,7 +26,7 @@ func TestWASI(t *testing.T) {
 			if _, err := invokeRequest(t, p, r); err != nil {
 				t.Errorf("%s.c:%s", name, err.Message)
 			}
-			switch name { // what needs system calls of its own also runs where few are allowed
+			switch name { // programs that require other system calls also run isolated, where few are allowed
 			case "fd_flags_set", "fd_readdir", "path_rename", "readlink":
 				r.Grant.FS[0].Source = linkedFolder(t)
 				if _, err := invokeIsolated(t, p, r); err != nil {

@@ -74,7 +74,7 @@ func fuzzScript(data []byte) string {
 	return script.String()
 }
 
-// FuzzWASI checks that a call ends in time whatever WASI functions it calls, and that nothing outside its folders
+// FuzzWASI checks that a call ends in time with any calls of WASI functions, and that nothing outside its folders
 // is read or changed.
 func FuzzWASI(f *testing.F) {
 	m := scriptManifest(f)
@@ -104,10 +104,10 @@ func FuzzWASI(f *testing.F) {
 		if err != nil {
 			checkAllDisplayed(t, "the error", err.Object())
 		} else if strings.Contains(string(result.Data), "not yours") {
-			t.Errorf("%s\nreads what is outside", script)
+			t.Errorf("%s\nreads a file outside", script)
 		}
 		if changes := changesIn(before, snapshot(t, outside)); changes != "" {
-			t.Errorf("%s\nchanged what is outside:\n%s", script, changes)
+			t.Errorf("%s\nchanged files outside:\n%s", script, changes)
 		}
 		if runs++; runs%1000 == 0 {
 			emptied(t, inside)
@@ -115,7 +115,7 @@ func FuzzWASI(f *testing.F) {
 	})
 }
 
-// emptied removes what many runs have created.
+// emptied removes the files that many runs have created.
 func emptied(t testing.TB, dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

@@ -110,7 +110,7 @@ func TestHTTPResponse(t *testing.T) {
 		}
 		switch {
 		case tt.denied == "" && len(d.denied) > 0, tt.denied != "" && (len(d.denied) != 1 || d.denied[0].Right != tt.denied):
-			t.Errorf("%s: noted %v", tt.name, d.denied)
+			t.Errorf("%s: recorded %v", tt.name, d.denied)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestNetworkDenied(t *testing.T) {
 	}
 }
 
-// TestGuestFetch: a C guest sends requests to a real server.
+// TestGuestFetch runs a C guest that sends requests to a real server.
 func TestGuestFetch(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -189,7 +189,7 @@ func TestGuestFetch(t *testing.T) {
 	}
 }
 
-// FuzzHTTPRequest checks that what is accepted encodes to a request that decodes to the same.
+// FuzzHTTPRequest checks that an accepted request is the same after encoding and decoding.
 func FuzzHTTPRequest(f *testing.F) {
 	for _, s := range []string{
 		`{"method":"get","url":"https://a.test/","headers":[["a","b"]],"body":"c"}`, `{"url":"u","body_base64":"/wA="}`,

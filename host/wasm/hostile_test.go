@@ -135,7 +135,7 @@ func TestHostileCommands(t *testing.T) {
 	}
 }
 
-// TestHostCallFromAlloc: parley_alloc calls the host, whose reply would need parley_alloc again.
+// TestHostCallFromAlloc tests a parley_alloc that calls the host, whose reply requires parley_alloc again.
 func TestHostCallFromAlloc(t *testing.T) {
 	e := testEngine(t)
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
@@ -286,7 +286,7 @@ func TestConcurrent(t *testing.T) {
 	echo, rev := guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev")
 	before := runtime.NumGoroutine()
 	var wg sync.WaitGroup
-	for i := range 40 { // 32 of them of echo, the limit for one plugin
+	for i := range 40 { // 32 of them call echo, the limit for one plugin
 		wg.Go(func() {
 			switch i % 5 {
 			case 0:

@@ -89,7 +89,7 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 				if err != nil {
 					out.Err, out.Denied = failureOf(err), err.Denied
 				}
-				// How much of a flood arrives depends on buffering.
+				// How much of flooding output arrives depends on buffering.
 				out.Said = out.Said[:min(len(out.Said), 3)]
 				return out
 			}
@@ -131,7 +131,7 @@ func TestIsolatedFiles(t *testing.T) {
 		}
 		uses = append(uses, result.Warnings...)
 		if !strings.Contains(string(result.Data), tt.want) || !strings.Contains(strings.Join(uses, "\n"), tt.wantUse) {
-			t.Errorf("%v: %s, told %q", tt.args, result.Data, uses)
+			t.Errorf("%v: %s, recorded %q", tt.args, result.Data, uses)
 		}
 	}
 	if after := snapshot(t, outside); after != before {
@@ -139,7 +139,7 @@ func TestIsolatedFiles(t *testing.T) {
 	}
 }
 
-// TestIsolatedDeadline checks that the child is killed at the deadline whatever it does.
+// TestIsolatedDeadline checks that the child is killed at the deadline, whatever it does.
 func TestIsolatedDeadline(t *testing.T) {
 	e := testEngine(t)
 	const timeout = 300 * time.Millisecond
@@ -213,8 +213,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestMissingIsolationIsBounded: the child's report of missing protections is shown to people, and the child may be
-// compromised.
+// TestMissingIsolationIsBounded limits the child's report of missing protections, which is shown to people. The child
+// may be compromised.
 func TestMissingIsolationIsBounded(t *testing.T) {
 	var sent bytes.Buffer
 	for range 1000 {
@@ -235,7 +235,7 @@ func TestMissingIsolationIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzFrames checks that whatever a compromised child sends becomes a result or an error.
+// FuzzFrames checks that any output of a compromised child becomes a result or an error.
 func FuzzFrames(f *testing.F) {
 	var whole bytes.Buffer
 	for kind, body := range map[byte]string{

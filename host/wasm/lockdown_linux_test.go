@@ -20,7 +20,7 @@ import (
 )
 
 // probeJob turns the test binary into a process that locks itself down like the child of an isolated call. It then
-// tries what a compromised guest would try, and prints what succeeded.
+// tries what a compromised guest could try, and prints what succeeded.
 const probeJob = "probe"
 
 func probeMain() int {
@@ -89,7 +89,7 @@ func closeConn(c net.Conn, err error) error {
 	return err
 }
 
-// TestLockdown checks that a compromised process can use what its call was granted and nothing else.
+// TestLockdown checks that a compromised process can use only what its call was granted.
 func TestLockdown(t *testing.T) {
 	if missing := MissingIsolation(); len(missing) > 0 {
 		t.Skip(missing)
@@ -157,7 +157,7 @@ func TestIsolatedProcessDies(t *testing.T) {
 	}
 }
 
-// TestOrphans checks that the child ends when its parent is gone.
+// TestOrphans checks that the child ends after its parent.
 func TestOrphans(t *testing.T) {
 	e := testEngine(t)
 	p := guest(t, e, "echo", "echo")
@@ -177,11 +177,11 @@ func TestOrphans(t *testing.T) {
 	select {
 	case <-done:
 		if code := cmd.ProcessState.ExitCode(); code != isolateOrphan {
-			t.Errorf("it ended with %d", code)
+			t.Errorf("the child ended with %d", code)
 		}
 	case <-time.After(20 * time.Second):
 		_ = cmd.Process.Kill()
-		t.Error("it continued without its parent")
+		t.Error("the child is running without its parent")
 	}
 }
 

@@ -2,7 +2,7 @@
 
 package wasm
 
-// probeJob is tried on Linux alone.
+// probeJob runs only on Linux.
 const probeJob = "probe"
 
 func probeMain() int { return 1 }

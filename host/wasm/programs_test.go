@@ -54,7 +54,7 @@ func TestHandwrittenGuests(t *testing.T) {
 	}
 }
 
-// interpreter is an unmodified program built for WASI by others. Its tool "run" takes a script.
+// interpreter is an unmodified third-party program built for WASI. Its tool "run" takes a script.
 type interpreter struct {
 	name, file string
 	wasi       string // how the program gets the script
@@ -122,7 +122,7 @@ func TestInterpreters(t *testing.T) {
 	}
 	writeFiles(t, data, map[string]string{"numbers.txt": numbers.String()})
 	e := testEngine(t)
-	// They take 4 to 9 s of CPU time alone, and up to twice that on a shared processor. TestCompileBudget tests the
+	// Compiling them takes 4 to 9 s of CPU time, and up to twice that on a shared processor. TestCompileBudget tests the
 	// budget itself.
 	e.budget = func(codeBytes int) budget {
 		b := compileBudget(codeBytes)

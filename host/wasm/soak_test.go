@@ -15,7 +15,7 @@ import (
 )
 
 // TestHammer calls hostile plugins and a well-behaved one, four at once, and checks that the process keeps no
-// resources. PARLEY_HAMMER=1 makes 2,000 calls with all attacks that get to run.
+// resources. PARLEY_HAMMER=1 makes 2,000 calls with all attacks that run.
 func TestHammer(t *testing.T) {
 	if !raceDetector && !hammer {
 		t.Skip("runs with the race detector, and with PARLEY_HAMMER=1")
@@ -74,8 +74,8 @@ func TestHammer(t *testing.T) {
 	}
 }
 
-// rssTolerance is what the heap may keep for later calls. The race detector keeps shadow memory of every address that
-// was ever used.
+// rssTolerance is how much memory may remain for later calls. The race detector keeps shadow memory of every address
+// that was ever used.
 var rssTolerance = func() int {
 	if raceDetector {
 		return 512 << 20

@@ -61,19 +61,19 @@ func TestHashedBytesRun(t *testing.T) {
 	e := New(Config{HostVersion: "0.1.0"}) // without a cache, so that it is compiled now
 	defer e.Close(context.Background())
 	if _, err := invoke(t, e.Provider(source), "run", `{}`); err != nil {
-		t.Errorf("what was hashed did not run: %v", err)
+		t.Errorf("the hashed wasm did not run: %v", err)
 	}
 	if reads != 1 || !bytes.Equal(readFile(t, path), trap) {
 		t.Fatalf("the file was read %d times, or was not replaced", reads)
 	}
 	_, failed := invoke(t, e.Provider(s.Source(entry)), "run", `{}`)
 	if failed == nil || failed.Code != host.Integrity {
-		t.Errorf("the replaced file ends in %v", failed)
+		t.Errorf("the replaced file returns %v", failed)
 	}
-	// Running the other module would have been noticed.
+	// Running the other module would have been detected.
 	c := readCandidateFrom(t, writeEmbeddedPlugin(t, trapCommand, "swap", "1.0.0"))
 	if _, failed := invoke(t, e.Provider(c.Source()), "run", `{}`); failed == nil || failed.Code != host.Trapped {
-		t.Errorf("the other module ends in %v", failed)
+		t.Errorf("the other module returns %v", failed)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestDowngrade(t *testing.T) {
 	}
 }
 
-// TestSignatureIsPreserved checks that a plugin's signature is kept and replaced together with it.
+// TestSignatureIsPreserved checks that a plugin's signature is stored and replaced together with the plugin.
 func TestSignatureIsPreserved(t *testing.T) {
 	s := OpenStore(t.TempDir(), nil)
 	with := func(version, signature, signer string) *Candidate {
@@ -263,7 +263,7 @@ func TestEveryByteIsHashed(t *testing.T) {
 						refused++
 						continue
 					}
-					// The owner stands in the lock file alone; it gives no right to what is not the installed build.
+					// Only the lock file has the owner, which gives no rights to another build.
 					source.Info.Owner, source.Info.Displaced = entry.Info().Owner, ""
 					if !bytes.Equal(wasm, c.Wasm) || source.Info != entry.Info() {
 						t.Errorf("byte %d of %s: %+v runs", i, path, source.Info)
@@ -294,7 +294,7 @@ func TestDifferenceInError(t *testing.T) {
 		{"carried", false, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) }, difference},
 		{"gone", true, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.dir, approvedDir)) },
 			"\nThe manifest that was installed is no longer stored"},
-		{"forged too", true, func(s *Store, e Entry) {
+		{"forged, too", true, func(s *Store, e Entry) {
 			put(t, s.approvedPath(e.Digest, e.ManifestSHA256), []byte(`{"approved":"anything"}`))
 		}, "\nThe manifest that was installed is no longer stored"},
 	} {

@@ -14,7 +14,7 @@ import (
 func TestUnwritableDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, "size=256k,mode=700"); err != nil {
-		t.Skipf("a file system cannot be mounted here: %v", err)
+		t.Skipf("cannot mount a file system: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
@@ -41,13 +41,13 @@ func TestUnwritableDisk(t *testing.T) {
 	}
 	checkSource(t, s.Source(entry), c)
 
-	// Removing a plugin needs some space for the new lock file, and frees much.
+	// Removing a plugin requires little space for the new lock file, and frees more.
 	if _, err := s.Remove("a"); err != nil {
 		t.Errorf("remove on a full disk: %v", err)
 	}
 	before = names(t, s)
 	if err := unix.Mount("none", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, "size=256k"); err != nil {
-		t.Skipf("cannot make it read-only: %v", err)
+		t.Skipf("cannot remount it read-only: %v", err)
 	}
 	_, _, err = s.Install(candidate(t, "z", "1.0.0"), false)
 	wantError(t, "read-only", err, host.Unavailable, "read-only file system")

@@ -91,7 +91,7 @@ func TestInstallListRemove(t *testing.T) {
 		t.Errorf("remove: %+v, %v", gone, err)
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, "Alpha")); !os.IsNotExist(err) {
-		t.Errorf("its files are still there: %v", err)
+		t.Errorf("its files still exist: %v", err)
 	}
 	if got := names(t, s); got != "mid zeta" {
 		t.Errorf("list: %s", got)
@@ -110,7 +110,7 @@ func TestRemoveMissing(t *testing.T) {
 	s := OpenStore(filepath.Join(t.TempDir(), "plugins"), nil)
 	wantError(t, "empty store", second(s.Remove("text")), host.NotFound, `no plugin "text" is installed`)
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
-		t.Error("it created the folder")
+		t.Error("Remove created the folder")
 	}
 	install(t, s, "text", "1.0.0")
 	err := second(s.Remove("texd"))
@@ -348,7 +348,7 @@ func TestSegmentIsRebuilt(t *testing.T) {
 			t.Errorf("%s: logged %q", name, logged)
 		}
 		if content(t, path) != whole {
-			t.Errorf("%s: it was not written back", name)
+			t.Errorf("%s: the segment was not saved", name)
 		}
 	}
 	logged = nil
@@ -365,7 +365,7 @@ func TestSegmentIsRebuilt(t *testing.T) {
 	checkSource(t, s.Source(entry), c)
 	unlock()
 	if content(t, path) != "" {
-		t.Error("it was written while another process held the guard")
+		t.Error("the segment was saved while another process held the lock")
 	}
 }
 
@@ -398,12 +398,12 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	install(t, s, "other", "1.0.0")
 	for _, path := range append(leftovers, "killed") {
 		if _, err := os.Lstat(filepath.Join(s.dir, path)); !os.IsNotExist(err) {
-			t.Errorf("%s is still there", path)
+			t.Errorf("%s still exists", path)
 		}
 	}
 	for _, path := range foreign {
 		if _, err := os.Lstat(filepath.Join(s.dir, path)); err != nil {
-			t.Errorf("%s was not ours to remove", path)
+			t.Errorf("%s was removed, but is not Parley's", path)
 		}
 	}
 }
@@ -504,7 +504,7 @@ func TestKill(t *testing.T) {
 			t.Fatalf("the child printed %q, %v", line, err)
 		}
 		for until := time.Now().Add(rand.N(40 * time.Millisecond)); time.Now().Before(until); {
-			if _, err := s.List(); err != nil { // readers need no guard
+			if _, err := s.List(); err != nil { // readers require no lock
 				t.Fatalf("round %d, while the child runs: %v", round, err)
 			}
 		}
@@ -549,7 +549,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestCannotWrite: a file is in place of the folder.
+// TestCannotWrite uses a file in place of the folder.
 func TestCannotWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	put(t, file, nil)
@@ -781,7 +781,7 @@ func content(t *testing.T, path string) string {
 
 func second[T any](_ T, err error) error { return err }
 
-// What a lock names is on the disk before the lock names it.
+// TestStoreIsFlushed checks that files are flushed before the lock file names them.
 func TestStoreIsFlushed(t *testing.T) {
 	dir := t.TempDir()
 	disk := durabletest.Watch(t)
@@ -794,7 +794,7 @@ func TestStoreIsFlushed(t *testing.T) {
 	}
 	disk.OnFlush = func(flushed string) {
 		if _, err := os.Stat(path); (err == nil) != (flushed == filepath.Dir(path)) {
-			t.Errorf("%s is flushed while the file is there: %v", flushed, err == nil)
+			t.Errorf("%s was flushed while the file exists: %v", flushed, err == nil)
 		}
 	}
 	if err := writeFile(path, []byte("x")); err != nil {

@@ -76,7 +76,7 @@ func heldCompiler(t testing.TB) (func() *exec.Cmd, net.Listener) {
 	}, listener
 }
 
-// hold is the side of the compiler that heldCompiler has started.
+// hold runs in the compiler that heldCompiler has started.
 func hold(address string) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -179,7 +179,7 @@ func invokeRequest(t testing.TB, p *Provider, r *host.Request) (*host.Result, *h
 	}
 	for _, bad := range []string{"\x1b", "\u202e", "wasm stack trace", "goroutine"} {
 		if strings.Contains(e.Message, bad) {
-			t.Errorf("%s: the message holds %q: %q", r.Tool, bad, e.Message)
+			t.Errorf("%s: the message contains %q: %q", r.Tool, bad, e.Message)
 		}
 	}
 	return nil, e
@@ -232,7 +232,7 @@ func runExamples(t *testing.T, p *Provider) {
 			return fmt.Sprint(x.Runnable, x.ExitCode)
 		}) {
 			if !x.Runnable || x.ExitCode == 81 {
-				continue // most of these are decided by the schema, which the host validates before it calls a provider
+				continue // most of these fail by the schema, which the host validates before it calls a provider
 			}
 			t.Run(m.Name+"."+tool.Name+"/"+x.Title, func(t *testing.T) {
 				params := withDefaults(t, tool.Params, x.Params)
@@ -330,7 +330,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestDeadline checks that a call ends soon after its deadline whatever the guest does.
+// TestDeadline checks that a call ends soon after its deadline, whatever the guest does.
 func TestDeadline(t *testing.T) {
 	e := testEngine(t)
 	const timeout = 100 * time.Millisecond

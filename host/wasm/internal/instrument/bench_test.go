@@ -42,14 +42,14 @@ var more = []struct {
 	arg  uint64
 }{{"xorshift", 300_000}, {"sorted", 4_000}, {"moved", 5}}
 
-// programs are those for which the cost of metering is promised.
+// programs are those for which the cost of metering is limited.
 func programs() []program {
 	var all []program
 	for _, l := range []struct {
 		name          string
 		kernels, json func() ([]byte, error)
 		tool, params  string
-		times         int // that the tool is called
+		times         int // how often the tool is called
 	}{
 		{"C", fromFile("testdata/kernels-c.wasm"), fromFile("../../../../testdata/wasm/echo.wasm"), "echo", `{"value":%q}`,
 			200},

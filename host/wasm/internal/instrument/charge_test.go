@@ -69,7 +69,7 @@ func bulk(op byte, to, from, n int) []byte {
 	return code
 }
 
-// countToMillion returns a loop that counts to 1,000,000 in local 0, with behind after the branch back.
+// countToMillion returns a loop that counts to 1,000,000 in local 0, with more code after the branch back.
 func countToMillion(behind ...byte) []byte {
 	loop := []byte{0x02, 0x40, 0x03, 0x40, 0x20, 0, 0x41, 1, 0x6a, 0x22, 0, 0x41, 0xc0, 0x84, 0x3d, 0x49, 0x0d, 0}
 	return append(append(loop, behind...), 0x0b, 0x0b)
@@ -121,7 +121,7 @@ func skippedSegmentCharges() []byte {
 	return body
 }
 
-// TestYieldsWithoutGuestLoops checks that code without loops that takes long yields often enough: calls of the host
+// TestYieldsWithoutGuestLoops checks that slow code without loops yields often enough: calls of the host
 // by any path, long segments of code, copies of data segments.
 func TestYieldsWithoutGuestLoops(t *testing.T) {
 	heavy := instrument.Config{Guards: map[string]instrument.Guard{"h.h": {Type: "->", Heavy: true}}}
@@ -158,7 +158,7 @@ func TestYieldsWithoutGuestLoops(t *testing.T) {
 				repeated1000Times(append(bytes.Repeat([]byte{0x01}, 100_000), 0x10, 2)...)...), instrument.Config{}, 0, 80},
 		{"a loop of a few instructions", moduleWithBody(1, countToMillion()...), instrument.Config{}, 0, 15},
 		// br 1, call f
-		{"a loop that passes a call by", moduleWithBody(1, countToMillion(0x0c, 1, 0x10, 1)...), instrument.Config{}, 0, 15},
+		{"a loop that skips a call", moduleWithBody(1, countToMillion(0x0c, 1, 0x10, 1)...), instrument.Config{}, 0, 15},
 		{"a loop that calls what others pay for", moduleWithBody(1, timesMillion(0x10, 2)...), instrument.Config{}, 0, 15},
 		{"a loop that calls what others pay for through a table",
 			moduleWithBody(1, timesMillion(0x41, 1, 0x11, 0, 0)...), instrument.Config{}, 0, 15},
@@ -210,17 +210,17 @@ func TestYieldsWithoutGuestLoops(t *testing.T) {
 	}
 }
 
-// TestUnrollingIsBounded checks that a module full of loops does not grow by each of them.
+// TestUnrollingIsBounded checks that a module with many loops does not grow with each of them.
 func TestUnrollingIsBounded(t *testing.T) {
 	loop := slices.Insert(countToMillion(), 4, bytes.Repeat([]byte{0x01}, 40)...)
 	wasm := moduleWithBody(1, bytes.Repeat(loop, 20_000)...)
 	if grown := float64(len(rewrite(t, wasm, instrument.Config{}))) / float64(len(wasm)); grown > 2 {
-		t.Errorf("it grows %.1f times, want 2 at most", grown)
+		t.Errorf("the module grows %.1f times, want at most 2", grown)
 	}
 }
 
-// TestGuards: an argument up to the maximum reaches the host, a larger one is an error at once; both are compared
-// without a sign. The function is called directly and through a table.
+// TestGuards: an argument up to the maximum reaches the host, a larger one is an immediate error. Arguments are
+// compared as unsigned numbers. The function is called directly and through a table.
 func TestGuards(t *testing.T) {
 	edges := []uint32{0, 1, 16, 17, 0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe, 0xffffffff}
 	const errno = 28
@@ -245,7 +245,7 @@ func TestGuards(t *testing.T) {
 			}
 		}
 	}
-	// A guard for a function of another type is none.
+	// A guard for a function of another type has no effect.
 	reached := 0
 	call := guardedCalls(t, wasm, instrument.Guard{Type: "i32->i32", Params: []int{0}, Max: 0, Errno: errno}, &reached)
 	if got := call("f", 5); got != 5 || reached != 1 {
@@ -284,8 +284,8 @@ func guardedCalls(t *testing.T, wasm []byte, g instrument.Guard, reached *int) f
 	}
 }
 
-// TestBulkRanges: a range that ends with the memory is written whole, whatever its length; of one that ends a byte
-// later, or beyond 2^32, nothing is.
+// TestBulkRanges: a range that ends with the memory is written completely, with any length. If a range ends a byte
+// later, or beyond 2^32, nothing is written.
 func TestBulkRanges(t *testing.T) {
 	const size = 100 << 16
 	for _, tt := range []struct {
@@ -345,7 +345,7 @@ func TestBulkRanges(t *testing.T) {
 			want, wantErr := run(wasm)
 			got, err := run(rewrite(t, wasm, instrument.Config{}))
 			if !bytes.Equal(got, want) || (err != nil) != tt.traps || (wantErr != nil) != tt.traps {
-				t.Errorf("the memory is as without metering: %v; error %v, without metering %v", bytes.Equal(got, want), err,
+				t.Errorf("the memory equals that without metering: %v; error %v, without metering %v", bytes.Equal(got, want), err,
 					wantErr)
 			}
 		})

@@ -20,7 +20,7 @@ import (
 	"github.com/parley-tools/parley/internal/foreign"
 )
 
-// refuel is the export with which modules of both generators refill the fuel of their loops and functions.
+// refuel is the export that refills the fuel for loops and functions, in modules of both generators.
 const refuel = "hangLimitInitializer"
 
 // moduleCount returns how many modules each generator makes: a small sample, or DIFFERENTIAL_MODULES.
@@ -54,7 +54,7 @@ func TestDifferentialBinaryen(t *testing.T) {
 	})
 }
 
-// TestDifferentialGenerated does the same with modules of generate.
+// TestDifferentialGenerated does the same with modules of our own generator.
 func TestDifferentialGenerated(t *testing.T) {
 	differential(t, func(seed uint64) ([]byte, error) { return generate(seed), nil })
 }
@@ -74,9 +74,9 @@ func wasmOpt(t *testing.T) string {
 		}
 	}
 	if os.Getenv("CI") == "true" {
-		t.Fatal("wasm-opt is not there")
+		t.Fatal("wasm-opt is missing")
 	}
-	t.Skip("wasm-opt, of binaryen, is not there and cannot be fetched, which takes Debian")
+	t.Skip("wasm-opt of binaryen is missing; fetching it requires Debian")
 	return ""
 }
 
@@ -96,7 +96,7 @@ func differential(t *testing.T, make func(seed uint64) ([]byte, error)) {
 	}
 	t.Log(all)
 	if all.refused+all.invalid > all.modules/10 || all.returned < 2*all.modules || all.trapped == 0 || all.yielded == 0 {
-		t.Errorf("too little is compared: %v", all)
+		t.Errorf("too few calls were compared: %v", all)
 	}
 }
 
@@ -158,8 +158,8 @@ func words(kind api.ValueType) int {
 	return 1
 }
 
-// values makes words comparable. Above 32 bits there may be anything. A function reference is an address that
-// differs between instances, so only whether it is null counts.
+// values makes words comparable. The bits above 32 are undefined. A function reference is an address that
+// differs between instances, so only null is compared.
 func values(kinds []api.ValueType, raw []uint64) []uint64 {
 	var out []uint64
 	for _, kind := range kinds {
@@ -198,7 +198,7 @@ func compare(t *testing.T, seed uint64, wasm []byte, all *tally) bool {
 	}()
 	switch {
 	case before.invalid != after.invalid || !before.invalid && trap(before.err) != trap(after.err):
-		t.Errorf("instantiated: %v, and rewritten %v", before.err, after.err)
+		t.Errorf("instantiated: %v, instrumented %v", before.err, after.err)
 		return false
 	case before.invalid:
 		all.invalid++
@@ -230,7 +230,7 @@ func compare(t *testing.T, seed uint64, wasm []byte, all *tally) bool {
 			got, errGot := after.instance.ExportedFunction(name).Call(ctx, args...)
 			if kinds := definitions[name].ResultTypes(); trap(errWant) != trap(errGot) || errWant == nil &&
 				!slices.Equal(values(kinds, want), values(kinds, got)) {
-				t.Errorf("%s%v: %v %v, and rewritten %v %v", name, args, want, errWant, got, errGot)
+				t.Errorf("%s%v: %v %v, instrumented %v %v", name, args, want, errWant, got, errGot)
 				return false
 			}
 			if errWant != nil {
@@ -274,7 +274,7 @@ func arguments(random *rand.Rand, kinds []api.ValueType, round int) []uint64 {
 // sameState compares the state after a call and returns the difference.
 func sameState(before, after *variant, globals int) string {
 	if !slices.Equal(before.trace, after.trace) {
-		return fmt.Sprintf("the host was called with %v, and %v", before.trace, after.trace)
+		return fmt.Sprintf("the host was called with %v, instrumented with %v", before.trace, after.trace)
 	}
 	for i := range globals {
 		name := exposedGlobal(i)
@@ -282,7 +282,7 @@ func sameState(before, after *variant, globals int) string {
 		// wazero only returns the lower half of a vector.
 		kinds := []api.ValueType{want.Type()}
 		if !slices.Equal(values(kinds, []uint64{want.Get(), 0}), values(kinds, []uint64{got.Get(), 0})) {
-			return fmt.Sprintf("global %d is %v, and %v", i, want, got)
+			return fmt.Sprintf("global %d is %v, instrumented %v", i, want, got)
 		}
 	}
 	if before.instance.ExportedMemory(exposedMemory) == nil {

@@ -19,8 +19,8 @@ const (
 
 var valueTypes = []byte{i32, i64, f32, f64, v128, funcref, externref}
 
-// generator writes random valid modules with what binaryen's generator omits: blocks and loops with parameters and
-// several results, branches out of any depth with values, passive segments, bulk operations on memory and tables,
+// generator writes random valid modules with features that binaryen's generator omits: blocks and loops with parameters
+// and several results, branches with values out of any depth, passive segments, bulk operations on memory and tables,
 // references, vectors. Loops run thousands of rounds, so that metered code yields in them. Each call ends, because
 // loops and functions consume fuel of the module's own.
 type generator struct {
@@ -30,7 +30,7 @@ type generator struct {
 	globals   []byte      // their types; 0 is the fuel
 	pages     int         // of memory
 
-	// Of the function that is being written:
+	// State of the current function:
 	code             []byte
 	locals           []byte
 	labels           [][]byte // the types that a branch takes to each label, the innermost last
@@ -43,7 +43,7 @@ type signature struct{ params, results []byte }
 // Parts that all modules share: the imports, two tables (functions and external references), and the segments.
 const (
 	imports     = 5      // log-i32, log-i64, log-f32, log-f64, log-v128
-	fuel        = 20_000 // divided by the pages of memory, because operations on all of it take long
+	fuel        = 20_000 // divided by the pages of memory, because operations on all of it are slow
 	functable   = 12
 	externtable = 6
 	segments    = 3 // of data and of elements, each
@@ -67,7 +67,7 @@ func generate(seed uint64) []byte {
 	g.globals = append([]byte{i32}, slices.Concat(valueTypes, valueTypes)...)
 	g.pages = 1
 	if g.IntN(4) == 0 {
-		g.pages = 48 // large enough for bulk operations that are done in chunks
+		g.pages = 48 // large enough for bulk operations in chunks
 	}
 	return g.module()
 }
@@ -142,7 +142,7 @@ func (g *generator) module() []byte {
 		list(6, globals), list(7, exports), list(9, elements), []byte{12, byte(len(data))}, list(10, bodies), list(11, data))
 }
 
-// list returns a section that holds a vector.
+// list returns a section that contains a vector.
 func list(id byte, items [][]byte) []byte {
 	return slices.Concat([]byte{id}, leb(len(items)), bytes.Join(items, nil))
 }
@@ -181,7 +181,7 @@ func (g *generator) function(s signature) []byte {
 	return g.emit(0x0b).code
 }
 
-// consumeFuel consumes one unit of fuel and traps if there is none.
+// consumeFuel consumes one unit of fuel, or traps without fuel.
 func (g *generator) consumeFuel() {
 	g.emit(0x23, 0, 0x45, 0x04, 0x40, 0x00, 0x0b, 0x23, 0, 0x41, 1, 0x6b, 0x24, 0)
 }
@@ -404,7 +404,7 @@ func (g *generator) countedLoop() {
 	})
 }
 
-// shortLoop writes a loop of few instructions with branches out of it and back from its middle.
+// shortLoop writes a loop of few instructions with branches out of it and back from the middle.
 func (g *generator) shortLoop() {
 	if g.depth > 2 {
 		return
@@ -483,8 +483,8 @@ func (g *generator) body(s signature) {
 	g.values(s.results)
 }
 
-// table writes a br_table over labels that take the same types. It is usually skipped, because nothing after it
-// would run.
+// table writes a br_table over labels that take the same types. It is usually skipped at run time, because nothing
+// after it would run.
 func (g *generator) table() {
 	g.emit(0x02, 0x40)
 	g.withLabel(nil, func() {

@@ -48,7 +48,7 @@ func code(body ...byte) []byte {
 	return module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, append([]byte{10, 1}, body...))
 }
 
-// TestRefused: files that crash or stall wazero v1.12.0, and files that are invalid.
+// TestRefused checks that files that crash or stall wazero v1.12.0, and invalid files, are refused.
 func TestRefused(t *testing.T) {
 	nested := func(op byte, n int) []byte {
 		return code(append(bytes.Repeat([]byte{op, 0x40}, n), bytes.Repeat([]byte{0x0b}, n+1)...)...)
@@ -70,7 +70,7 @@ func TestRefused(t *testing.T) {
 		{"section twice", module([]byte{1, 0}, []byte{1, 0}), "twice"},
 		{"sections out of order", module([]byte{3, 0}, []byte{1, 0}), "too late"},
 		{"unknown section", module([]byte{13, 0}), "not a supported section"},
-		{"bytes left over", module([]byte{1, 0, 0}), "extra bytes"},
+		{"extra bytes", module([]byte{1, 0, 0}), "extra bytes"},
 		{"types", module(concat([]byte{1}, huge...)), "types are declared"},
 		{"imports", module(concat([]byte{2}, huge...)), "imports are declared"},
 		{"functions", module(concat([]byte{3}, huge...)), "functions are declared"},
@@ -92,7 +92,7 @@ func TestRefused(t *testing.T) {
 		{"bodies missing", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}), "code section is missing"},
 		{"locals", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0}, concat([]byte{10, 1, 8, 1}, append(bytes.Clone(huge),
 			0x7f, 0x0b)...)), "locals"},
-		{"a function too large", code(bytes.Repeat([]byte{0x01}, 4<<20)...), "too large to compile"},
+		{"a function that is too large", code(bytes.Repeat([]byte{0x01}, 4<<20)...), "too large to compile"},
 		{"locals of a group", functions(1, 50_001), "a function has more than 50000 locals"},
 		{"locals of a function", module([]byte{1, 1, 0x60, 0, 0}, []byte{3, 1, 0},
 			[]byte{10, 1, 9, 2, 0xd0, 0x86, 0x03, 0x7f, 0xb9, 0x17, 0x7f, 0x0b}), "more than 50000 locals"},
@@ -114,7 +114,7 @@ func TestRefused(t *testing.T) {
 		{"tail call", code(0x12, 0, 0x0b), "0x12"},
 		{"atomics", code(0xfe, 0, 0, 0x0b), "0xfe"},
 		{"relaxed SIMD", code(0xfd, 0x80, 0x02, 0x0b), "vector instruction 256"},
-		{"a vector instruction in another spelling", code(0xfd, 0x8c, 0x00, 0x0b), "vector instruction"},
+		{"a vector instruction in another encoding", code(0xfd, 0x8c, 0x00, 0x0b), "vector instruction"},
 		{"number of too many bits", code(0x41, 0x80, 0x80, 0x80, 0x80, 0x70, 0x1a, 0x0b), "too large for 32 bits"},
 		{"extended constant", module([]byte{6, 1, 0x7f, 0, 0x41, 1, 0x41, 1, 0x6a, 0x0b}), "more than one instruction"},
 		{"shared limits of a table", module([]byte{4, 1, 0x70, 3, 1, 1}), "limits"},
@@ -155,7 +155,7 @@ func types(n, parameters int) []byte {
 	return module(list(1, all))
 }
 
-// TestAtTheLimits: what has exactly the size of a limit is accepted.
+// TestAtTheLimits checks that a module of exactly the size of a limit is accepted.
 func TestAtTheLimits(t *testing.T) {
 	for name, wasm := range map[string][]byte{
 		"a function of 4 MiB":          code(append(bytes.Repeat([]byte{0x01}, 4<<20-2), 0x0b)...),
@@ -172,7 +172,7 @@ func TestAtTheLimits(t *testing.T) {
 	}
 }
 
-// TestGrowthIsBounded: a memory and a table grow up to their limit, whatever maximum the module declares.
+// TestGrowthIsBounded checks that a memory and a table grow up to their limit, whatever maximum a module declares.
 func TestGrowthIsBounded(t *testing.T) {
 	const pages, entries, moreEntries = 10, 1 << 18, 1 << 19
 	for name, maximum := range map[string][]byte{"none": nil, "below": {3}, "above": {0x80, 0x80, 0x04}} { // 65536
@@ -211,17 +211,17 @@ func TestGrowthIsBounded(t *testing.T) {
 			most = 3
 		}
 		if grow("m", limit) != -1 || grow("m", limit-1) != 1 || grow("m", 1) != -1 {
-			t.Errorf("maximum %s: the memory grew beyond %d pages, or not so far", name, limit)
+			t.Errorf("maximum %s: the memory grew to more or less than %d pages", name, limit)
 		}
 		if grow("t", most) != -1 || grow("t", most-1) != 1 || grow("t", 1) != -1 {
-			t.Errorf("maximum %s: the table grew beyond %d entries, or not so far", name, most)
+			t.Errorf("maximum %s: the table grew to more or less than %d entries", name, most)
 		}
 	}
 }
 
 // TestAddedIndicesAreUnreachable checks that a guest cannot use an index that is only valid after the additions.
 func TestAddedIndicesAreUnreachable(t *testing.T) {
-	looping := []byte{0x03, 0x40, 0x0b} // gives the function an added local
+	looping := []byte{0x03, 0x40, 0x0b} // adds a local to the function
 	tests := map[string][]byte{
 		"local":        append(bytes.Clone(looping), 0x20, 0, 0x1a, 0x0b),
 		"set local":    append(bytes.Clone(looping), 0x41, 0, 0x21, 0, 0x0b),
@@ -290,7 +290,7 @@ func TestSameResults(t *testing.T) {
 			continue // each language has a tool of its own
 		}
 		if want, ok := first[p.name]; ok && want != results[0] {
-			t.Errorf("%s gives %s in %s, and %s in C", p.name, results[0], p.language, want)
+			t.Errorf("%s returns %s in %s, and %s in C", p.name, results[0], p.language, want)
 		} else if !ok {
 			first[p.name] = results[0]
 		}
@@ -298,7 +298,8 @@ func TestSameResults(t *testing.T) {
 }
 
 // FuzzRewrite checks that no input panics and that output can be decoded again. If wazero refuses the original it
-// must refuse the output: instrumentation makes nothing valid. Custom sections are dropped, so they may be invalid.
+// must refuse the output: instrumentation must not make a module valid. Custom sections are dropped, so they may be
+// invalid.
 func FuzzRewrite(f *testing.F) {
 	kernels, err := os.ReadFile("testdata/kernels-c.wasm")
 	if err != nil {
@@ -334,7 +335,7 @@ func FuzzRewrite(f *testing.F) {
 		_, before := r.CompileModule(ctx, gated.Wasm)
 		_, after := r.CompileModule(ctx, m.Wasm)
 		if (before == nil) != (after == nil) {
-			t.Fatalf("wazero says of the module %v, and of the metered one %v", before, after)
+			t.Fatalf("wazero returns %v for the module, and %v for the metered one", before, after)
 		}
 	})
 }
@@ -376,7 +377,7 @@ func TestMergedData(t *testing.T) {
 	}
 }
 
-// TestMergedDataCases: segments that lie so that merging them could change the memory, and far apart.
+// TestMergedDataCases tests segments whose merging could change the memory, and segments far apart.
 func TestMergedDataCases(t *testing.T) {
 	segment := func(offset []byte, data string) []byte {
 		return append(append(append([]byte{0}, offset...), 0x0b), text(data)...)
@@ -388,7 +389,7 @@ func TestMergedDataCases(t *testing.T) {
 		"one after the other":       {segment(at(0), "aa"), segment(at(2), "bb"), segment(at(40), "cc")},
 		"far apart":                 {segment(at(0), "aa"), segment(at(60_000), "bb")},
 		"as far as they are merged": {segment(at(0), "aa"), segment(at(66), "bb")},
-		"a little farther":          {segment(at(0), "aa"), segment(at(67), "bb")},
+		"one byte farther":          {segment(at(0), "aa"), segment(at(67), "bb")},
 	} {
 		wasm := module([]byte{5, 1, 0, 1}, []byte("\x07\x01\x06memory\x02\x00"),
 			list(11, segments))
@@ -396,7 +397,7 @@ func TestMergedDataCases(t *testing.T) {
 		for i, cfg := range []instrument.Config{{Plain: true}, {}} {
 			out := rewrite(t, wasm, cfg)
 			if len(out) > 1000 {
-				t.Errorf("%s: it grows to %d bytes", name, len(out))
+				t.Errorf("%s: the module grows to %d bytes", name, len(out))
 			}
 			m := compile(t, out, wazero.NewRuntimeConfigInterpreter()).instance(t)
 			data, _ := m.Memory().Read(0, m.Memory().Size())

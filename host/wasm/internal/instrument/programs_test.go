@@ -17,7 +17,7 @@ import (
 )
 
 // TestSamePrograms runs real interpreters as they are and instrumented, and compares output and exit code.
-// Compiling each twice takes long, so this only runs with PARLEY_HAMMER set.
+// Compiling each twice is slow, so this only runs with PARLEY_HAMMER set.
 func TestSamePrograms(t *testing.T) {
 	if !hammer {
 		t.Skip("slow; PARLEY_HAMMER=1 runs it")
@@ -66,7 +66,7 @@ puts (1..20000).inject { |a, b| a * b % 1000000007 }; exit 7`}},
 				said[i], codes[i] = out.String(), exit.ExitCode()
 			}
 			if said[0] != said[1] || codes[0] != codes[1] || len(said[0]) < 10 || codes[0] != 7 {
-				t.Errorf("ends in %d, and rewritten in %d, want 7; says\n%s\nand rewritten\n%s", codes[0], codes[1], said[0],
+				t.Errorf("exit code %d, instrumented %d, want 7; output\n%s\ninstrumented\n%s", codes[0], codes[1], said[0],
 					said[1])
 			}
 		})

@@ -109,7 +109,7 @@ func (s *specRun) module(c specCommand, wasm []byte) {
 	m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 1 << 16})
 	if err != nil {
 		if c.Type == "module" {
-			s.refused++ // it imports memories, tables or globals
+			s.refused++ // the module imports memories, tables or globals
 		}
 		return
 	}
@@ -121,7 +121,7 @@ func (s *specRun) module(c specCommand, wasm []byte) {
 	after, errAfter := s.make(m.Wasm)
 	s.modules++
 	if (errBefore == nil) != (errAfter == nil) {
-		s.t.Errorf("%s:%d: the original gives %v and the metered module %v", s.file, c.Line, errBefore, errAfter)
+		s.t.Errorf("%s:%d: the original returns %v and the metered module %v", s.file, c.Line, errBefore, errAfter)
 	}
 	if errBefore == nil && errAfter == nil {
 		s.original, s.result = before, after
@@ -161,12 +161,12 @@ func (s *specRun) call(c specCommand) {
 	want, errWant := s.original.ExportedFunction(c.Action.Field).Call(ctx, args...)
 	got, errGot := s.result.ExportedFunction(c.Action.Field).Call(ctx, args...)
 	if innermostLoop(errWant) != innermostLoop(errGot) {
-		s.t.Errorf("%s:%d: %s gives the error %q, and %q when metered", s.file, c.Line, c.Action.Field,
+		s.t.Errorf("%s:%d: %s returns the error %q, and %q when metered", s.file, c.Line, c.Action.Field,
 			innermostLoop(errWant), innermostLoop(errGot))
 	}
 	// References are addresses, which differ between instances.
 	if !slices.Equal(want, got) && !strings.HasPrefix(s.file, "ref_") {
-		s.t.Errorf("%s:%d: %s gives %v, and %v when metered", s.file, c.Line, c.Action.Field, want, got)
+		s.t.Errorf("%s:%d: %s returns %v, and %v when metered", s.file, c.Line, c.Action.Field, want, got)
 	}
 }
 

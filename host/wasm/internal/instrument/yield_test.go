@@ -26,7 +26,7 @@ type flowGenerator struct {
 }
 
 type label struct {
-	param    bool // a branch to it takes an i32
+	param    bool // a branch to it has an i32
 	dispatch int  // for a loop in the form of Go's compiler, the number of its targets
 }
 
@@ -71,7 +71,7 @@ func (g *flowGenerator) random(mask int) {
 	g.emit(0x71)
 }
 
-// work writes n bytes of code that does nothing.
+// work writes n bytes of code without effect.
 func (g *flowGenerator) work(n int) {
 	g.emit(0x23, globalWork)
 	g.number(0x42, n)
@@ -131,7 +131,7 @@ func (g *flowGenerator) statement() {
 			g.emit(0x05)
 			g.statements()
 		})
-	case 7, 8: // br_if, with what it takes below the condition
+	case 7, 8: // br_if, with its values below the condition
 		d := g.target(false)
 		param := g.labels[len(g.labels)-1-d].param
 		if param {
@@ -318,7 +318,7 @@ func checkYields(t *testing.T, wasm []byte) (yields int) {
 	if err != nil {
 		t.Fatalf("%x: %v", wasm, err)
 	}
-	// Code that never yields cannot be stopped, so the process exits. It cannot if a garbage collection waits for that
+	// Code that never yields cannot be stopped, so the process exits, unless a garbage collection waits for that
 	// code.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	watchdog := time.AfterFunc(20*time.Second, func() {
