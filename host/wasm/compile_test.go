@@ -142,6 +142,13 @@ func TestCompileGoesOn(t *testing.T) {
 					t.Errorf("%s %v", data, err)
 				}
 			}
+			ended, cancel := context.WithTimeout(t.Context(), 0)
+			for range 20 {
+				if err := plugins[0].Prepare(ended); err != nil {
+					t.Fatalf("%v, want no error for a plugin that is compiled", err)
+				}
+			}
+			cancel()
 			if n := strings.Count(strings.Join(*lines, "\n"), "compiling rev"); n != 1 {
 				t.Errorf("compiled %d times: %q", n, *lines)
 			}

@@ -126,9 +126,13 @@ func (p *Provider) load(ctx context.Context) (*compiledPlugin, error) {
 		return nil, err
 	}
 	select {
-	case <-l.done:
-	case <-ctx.Done():
-		return nil, p.unloadedError(ctx)
+	case <-l.done: // also if ctx has ended: the plugin is not being compiled
+	default:
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return nil, p.unloadedError(ctx)
+		}
 	}
 	if known := (*host.Error)(nil); errors.As(l.err, &known) {
 		copied := *known // callers add to errors
