@@ -289,17 +289,27 @@ func (p *Parley) runExamples(ctx context.Context, provider host.Provider, m *man
 		}
 	}
 	slices.SortStableFunc(a.Examples, func(x, y ExampleRun) int { return cmp.Compare(x.Index, y.Index) })
-	budget, cancel := context.WithTimeout(ctx, exampleBudget)
-	defer cancel()
+	deadline := time.Now().Add(exampleBudget)
+	endless := map[string]bool{} // tools of which an example did not end
 	for i := range a.Examples {
 		r := &a.Examples[i]
-		r.Status, r.Reason = ExampleNotRun, "the time for examples was up"
-		if budget.Err() == nil {
+		r.Status = ExampleNotRun
+		left := time.Until(deadline)
+		switch {
+		case left <= 0:
+			r.Reason = "the time for examples was up"
+		case endless[r.Tool]:
+			r.Reason = "another example of the tool did not end in time"
+		default: // one that does not end leaves half of the time to the others
+			budget, cancel := context.WithTimeout(ctx, left/2)
 			e := m.Tool(r.Tool).Examples[r.Index]
 			answer, _ := h.Call(budget, host.Call{Name: m.Name + "." + r.Tool, Params: e.Params, Caller: "cli"})
-			if budget.Err() == nil {
+			if endless[r.Tool] = budget.Err() != nil; endless[r.Tool] {
+				r.Reason = "it did not end in time"
+			} else {
 				r.compare(&e, answer, len(a.Rights) > 0)
 			}
+			cancel()
 		}
 		if r.Status == ExampleVerified {
 			a.Verified++
@@ -318,6 +328,12 @@ func (r *ExampleRun) compare(e *manifest.Example, answer *host.Answer, asks bool
 		r.ExitCode = answer.Err.ExitCode()
 	}
 	switch failed := answer.Err; {
+	case failed != nil && len(failed.Denied) > 0:
+		var rights []string
+		for _, d := range failed.Denied {
+			rights = append(rights, d.Right)
+		}
+		r.Reason = "it needs rights: " + strings.Join(rights, ", ")
 	case r.ExitCode == e.ExitCode && (failed != nil || len(e.Result) == 0):
 		r.Status = ExampleVerified
 	case r.ExitCode == e.ExitCode:
@@ -325,12 +341,6 @@ func (r *ExampleRun) compare(e *manifest.Example, answer *host.Answer, asks bool
 		if difference := differ(e.Result, answer.Data); difference != "" {
 			r.Status, r.Reason = ExampleDiffers, difference
 		}
-	case failed != nil && len(failed.Denied) > 0:
-		var rights []string
-		for _, d := range failed.Denied {
-			rights = append(rights, d.Right)
-		}
-		r.Reason = "it needs rights: " + strings.Join(rights, ", ")
 	case failed != nil && asks && failed.Code != host.InvalidArgs && failed.Code != host.InvalidResult:
 		r.Reason = "it may need the rights that the plugin asks for: " + oneLine(failed.Message)
 	case failed != nil && (failed.Code == host.Unavailable || failed.Code == host.Busy || failed.Code == host.Denied):
@@ -539,6 +549,8 @@ func (p *Parley) annotate(digest string, m *manifest.Manifest) {
 			t.Examples[r.Index].Run = &manifest.ExampleRun{Verified: "parley " + a.Host, ExitCode: r.ExitCode}
 		case ExampleDiffers:
 			t.Examples[r.Index].Run = &manifest.ExampleRun{Differs: r.Reason, ExitCode: r.ExitCode}
+		case ExampleNotRun:
+			t.Examples[r.Index].Run = &manifest.ExampleRun{NotRun: r.Reason}
 		}
 	}
 }

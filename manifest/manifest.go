@@ -188,14 +188,15 @@ type Example struct {
 	Result   json.RawMessage `json:"result,omitempty"`
 	Runnable bool            `json:"runnable,omitempty"`
 
-	// Run is what a host found when it ran the example; nil if it did not. A manifest cannot set it.
+	// Run is what a host found when it tried to run the example; nil if it did not. A manifest cannot set it.
 	Run *ExampleRun `json:"-"`
 }
 
-// ExampleRun is what a host found when it ran an example. At most one of Verified and Differs is set.
+// ExampleRun is what a host found when it ran an example. One of Verified, Differs and NotRun is set.
 type ExampleRun struct {
 	Verified string // the host that ran it with the declared outcome, such as "parley 0.1.0"
 	Differs  string // how the outcome differs from the declared one
+	NotRun   string // why it could not be run to its end
 	ExitCode int    // the exit code in which it ended
 }
 

@@ -62,6 +62,7 @@ type ExampleDoc struct {
 	Result   json.RawMessage `json:"result,omitempty"`
 	Verified string          `json:"verified,omitempty"` // the host that ran it with this outcome
 	Differs  string          `json:"differs,omitempty"`  // how its outcome differed from what is declared
+	NotRun   string          `json:"not_run,omitempty"`  // why the outcome is only declared
 }
 
 // Call is the example in one line: its command, or the name of the tool and the parameters.
@@ -163,7 +164,7 @@ func exampleDoc(e Example) ExampleDoc {
 		ExitCode: e.ExitCode, Result: EscapeJSON(e.Result),
 	}
 	if e.Run != nil {
-		d.Verified, d.Differs = e.Run.Verified, CleanLine(e.Run.Differs)
+		d.Verified, d.Differs, d.NotRun = e.Run.Verified, CleanLine(e.Run.Differs), CleanLine(e.Run.NotRun)
 		if d.Differs != "" {
 			d.ExitCode, d.Result = e.Run.ExitCode, nil
 		}

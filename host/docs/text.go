@@ -122,7 +122,11 @@ func (x *exporter) toolPage(b *strings.Builder, t exported) {
 		call, _ := manifest.Marshal(namedArguments{t.listed.Name, e.Params})
 		fmt.Fprintf(b, "\n%s:\n\n%s%s", title, fenced("sh", e.Command), fenced("json", string(manifest.EscapeJSON(call))))
 		if len(e.Result) > 0 {
-			b.WriteString("\nreturns\n\n" + fenced("json", string(manifest.CompactJSON(e.Result))))
+			returns := "returns"
+			if e.NotRun != "" {
+				returns = "returns, as declared but not verified,"
+			}
+			b.WriteString("\n" + returns + "\n\n" + fenced("json", string(manifest.CompactJSON(e.Result))))
 		}
 	}
 }

@@ -35,7 +35,14 @@ var verbs = wordSet(readVerbs + " " + writeVerbs + " " + destructiveVerbs + ` ab
 	substitute suggest sum summarise summarize suspend swap switch sync synchronise synchronize take tally tap test think
 	template throttle toggle tokenise tokenize touch trace track train trap transcode transcribe transfer transform translate transpose
 	trigger trim try tune turn type unblock undo uninstall unlock unmount unpack unpin unregister unsubscribe unzip upload
-	upscale use validate verify visit vote wait wake walk warm warn wrap zip zoom`)
+	tag link email mask queue reverse adapt append approve archive assess audit ban benchmark blend blur bookmark broadcast
+	burn buy charge chunk claim configure construct consult correct correlate decline deny deposit describe digest dump
+	duplicate enrich enroll escalate exclude expire extend extrapolate feed forget gather glob grep guard guide harvest
+	include insure integrate intercept interpolate interview investigate limit localise localize lower obfuscate observe
+	operate outline override pair patch permute persist polish postpone promote prove prune purchase quantize randomize
+	redeem refine relate remember remind rent replicate reshape retire revise scan scrub sell sense set shorten shut sift
+	sketch skim snooze spawn spell splice stamp steer stitch stretch subtract survey tell trade transact triage twist unlink
+	upgrade upscale use vary vectorize vet watch weigh widen withdraw validate verify visit vote wait wake walk warm warn wrap zip zoom`)
 
 // The verbs whose effect is plain.
 const (

@@ -130,6 +130,9 @@ func (p *page) docsBody(d *manifest.ToolDocs, next []string) {
 		if e.Differs != "" {
 			title += "; not as declared: " + e.Differs
 		}
+		if e.NotRun != "" {
+			title += "; not verified: " + e.NotRun
+		}
 		p.text(2, "", title)
 		fmt.Fprintln(p.w, "    "+p.style(cyan, "$ "+d.Call(e)))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -64,7 +65,18 @@ func writeAdmission(w io.Writer, a *parley.Admission) {
 	fmt.Fprintln(w)
 	if len(a.Examples) > 0 {
 		fmt.Fprintf(w, "  examples: %d of %d are verified\n", a.Verified, len(a.Examples))
-		listed := 0
+		listed, reasons := 0, map[string]int{}
+		for _, r := range a.Examples {
+			if r.Status == parley.ExampleNotRun {
+				reasons[r.Reason]++
+			}
+		}
+		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+			if listed++; listed <= maxListed {
+				fmt.Fprintf(w, "    %d not run: %s\n", reasons[reason], reason)
+			}
+		}
+		listed = 0
 		for _, r := range a.Examples {
 			if r.Status == parley.ExampleDiffers && listed < maxListed {
 				fmt.Fprintf(w, "    differs: %s %q: %s\n", r.Tool, r.Title, r.Reason)
