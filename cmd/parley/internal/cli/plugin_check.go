@@ -23,8 +23,8 @@ func newPluginCheck(app *App, run runFunc[pluginCheckOptions]) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check NAME|FILE",
 		Short: "Check that search finds each tool by its task phrases",
-		Long: "Searches for each task phrase of an installed plugin. For a file or a folder (hello.wasm, ./hello) it prints\n" +
-			"the report that an installation prints, and installs nothing.",
+		Long: "Searches for each task phrase of an installed plugin. For a file or a folder (hello.wasm, ./hello) it\n" +
+			"prints the report that an installation prints, and installs nothing.",
 		Example:           "parley plugin check text",
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
