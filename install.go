@@ -115,6 +115,11 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 	if err != nil {
 		return nil, err
 	}
+	if before != nil && before.Digest == c.Digest && c.Signature == nil { // the installed signature stays
+		if signer, err = p.InstalledSigner(*before); err != nil {
+			return nil, err
+		}
+	}
 	// What cannot be compiled within its limits is refused now, and the first call is fast.
 	report, err := p.Admit(ctx, c, signer, o.Accept)
 	if err != nil {

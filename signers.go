@@ -69,7 +69,10 @@ func (s *signers) signer(plugin, digest string) (policy.Signer, error) {
 // key returns the key that signed a build: one of keys, or the one that verified it when it was installed.
 func (s *signers) key(plugin, digest string, keys []signature.Key) (signature.Key, error) {
 	if c := s.build(digest); c != nil {
-		return s.verify(c, c.Signature, keys, func() (*wasm.Candidate, error) { return c, nil })
+		key, err := s.verify(c, c.Signature, keys, func() (*wasm.Candidate, error) { return c, nil })
+		if err != nil || key != "" {
+			return key, err
+		} // the same build may be installed with a signature
 	}
 	entry, err := s.store.Find(plugin)
 	if err != nil || entry.Digest != digest {

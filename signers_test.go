@@ -75,6 +75,15 @@ func TestSignersOfALongProcess(t *testing.T) {
 		}
 		wg.Wait()
 	}
+	// The same build again, from a file without a signature or with an invalid one.
+	for _, text := range [][]byte{nil, []byte("hello")} {
+		again := *c
+		again.Signature, again.Signer = text, ""
+		who.add(&again)
+		if got, err := who.signer("smallest", entry.Digest); err != nil || got.Key != string(mine.Public()) {
+			t.Errorf("the installed build, loaded again: %+v, %v", got, err)
+		}
+	}
 	if got, err := who.signer("smallest", "sha256:0"); err != nil || got != (policy.Signer{}) {
 		t.Errorf("of a build that does not exist: %+v, %v", got, err)
 	}

@@ -142,7 +142,7 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 		return
 	}
 	if why := e.unboundReason(p, x.Digest, env); why != "" && len(p.grants) > 0 {
-		x.Notes = append(x.Notes, fmt.Sprintf("its %s in %s do not apply: %s", count(len(p.grants), "grant"), p.pos, why))
+		x.Notes = append(x.Notes, fmt.Sprintf("none of its grants in %s applies: %s", p.pos, why))
 	} else {
 		for _, g := range p.grants {
 			if !used[g.subject()] {
