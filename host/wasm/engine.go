@@ -147,9 +147,10 @@ func (p *compiledPlugin) close(ctx context.Context) error {
 	return err
 }
 
-// load returns a compiled plugin, from the cache if possible.
-func (e *Engine) load(src Source, m *manifest.Manifest) (*compiledPlugin, error) {
-	p, err := e.findOrCompile(src, m)
+// load returns a compiled plugin, from the cache if possible. It sets compiling when it compiles, or waits for another
+// load of the module.
+func (e *Engine) load(src Source, m *manifest.Manifest, compiling *atomic.Bool) (*compiledPlugin, error) {
+	p, err := e.findOrCompile(src, m, compiling)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -177,8 +178,9 @@ func (e *Engine) inBackground(load func()) error {
 
 func closedError() *host.Error { return host.Errorf(host.Unavailable, "the engine is closed") }
 
-// lockModule waits until nobody else looks up or compiles the module of a cache key. The caller must call unlock.
-func (e *Engine) lockModule(key string) (unlock func(), err error) {
+// lockModule waits until nobody else looks up or compiles the module of a cache key, and sets compiling if it has to
+// wait. The caller must call unlock.
+func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), err error) {
 	for {
 		e.mu.Lock()
 		busy := e.opening[key]
@@ -194,6 +196,7 @@ func (e *Engine) lockModule(key string) (unlock func(), err error) {
 			}, nil
 		}
 		e.mu.Unlock()
+		compiling.Store(true)
 		select {
 		case <-busy:
 		case <-e.background.Done():
@@ -204,7 +207,7 @@ func (e *Engine) lockModule(key string) (unlock func(), err error) {
 
 // findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
 // validated, instrumented and compiled.
-func (e *Engine) findOrCompile(src Source, m *manifest.Manifest) (*compiledPlugin, error) {
+func (e *Engine) findOrCompile(src Source, m *manifest.Manifest, compiling *atomic.Bool) (*compiledPlugin, error) {
 	var wasm []byte
 	var err error
 	key := ""
@@ -219,7 +222,7 @@ func (e *Engine) findOrCompile(src Source, m *manifest.Manifest) (*compiledPlugi
 	dir := e.cacheDir()
 	s := slot{filepath.Join(dir, key), key}
 	if dir != "" {
-		unlock, err := e.lockModule(key)
+		unlock, err := e.lockModule(key, compiling)
 		if err != nil {
 			return nil, err
 		}
@@ -232,6 +235,7 @@ func (e *Engine) findOrCompile(src Source, m *manifest.Manifest) (*compiledPlugi
 	if err := e.knownInvalid(key); err != nil {
 		return nil, err
 	}
+	compiling.Store(true)
 	if wasm == nil {
 		if wasm, err = src.Wasm(); err != nil {
 			return nil, err

@@ -35,9 +35,10 @@ type pluginParts struct {
 
 // loading is the loading of a plugin, which every call awaits that needs it. It goes on when these calls have ended.
 type loading struct {
-	done   chan struct{} // closed when the other fields are set
-	plugin *compiledPlugin
-	err    error
+	compiling atomic.Bool
+	done      chan struct{} // closed when plugin or err is set
+	plugin    *compiledPlugin
+	err       error
 }
 
 var _ host.Provider = (*Provider)(nil)
@@ -131,7 +132,7 @@ func (p *Provider) load(ctx context.Context) (*compiledPlugin, error) {
 		select {
 		case <-l.done:
 		case <-ctx.Done():
-			return nil, p.unloadedError(ctx)
+			return nil, l.waitError(ctx, p.info.Name)
 		}
 	}
 	if known := (*host.Error)(nil); errors.As(l.err, &known) {
@@ -151,7 +152,7 @@ func (p *Provider) startLoading() (*loading, error) {
 	l := &loading{done: make(chan struct{})}
 	err := p.engine.inBackground(func() {
 		defer close(l.done)
-		if l.plugin, l.err = p.loadNow(); l.err != nil {
+		if l.plugin, l.err = p.loadNow(&l.compiling); l.err != nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.loading = nil
@@ -164,7 +165,7 @@ func (p *Provider) startLoading() (*loading, error) {
 	return l, nil
 }
 
-func (p *Provider) loadNow() (plugin *compiledPlugin, err error) {
+func (p *Provider) loadNow(compiling *atomic.Bool) (plugin *compiledPlugin, err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // whoever calls the plugin cannot recover it in this goroutine
 			plugin, err = nil, host.Errorf(host.Internal, "internal error: loading %s: %v", p.info.Name, fault)
@@ -174,17 +175,20 @@ func (p *Provider) loadNow() (plugin *compiledPlugin, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.engine.load(p.loadParts().src, m)
+	return p.engine.load(p.loadParts().src, m, compiling)
 }
 
-// unloadedError returns the error of a call that ended before its plugin was compiled.
-func (p *Provider) unloadedError(ctx context.Context) *host.Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &host.Error{Code: host.Timeout, Cause: ctx.Err(), Message: p.info.Name + " is still being compiled; " +
-			"the compilation goes on while this process runs, and a retry in it will find it further along"}
+// waitError returns the error of a call that ended before the plugin was loaded.
+func (l *loading) waitError(ctx context.Context, name string) *host.Error {
+	what := name + " is still being loaded"
+	if l.compiling.Load() {
+		what = name + " is still being compiled"
 	}
-	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted while " + p.info.Name +
-		" was being compiled"}
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted; " + what}
+	}
+	return &host.Error{Code: host.Timeout, Cause: ctx.Err(), Message: what +
+		"; that goes on while this process runs, and a retry in it will find it further along"}
 }
 
 // Invoke runs a call in a fresh instance, on the caller's goroutine.
