@@ -26,8 +26,8 @@ import (
 
 // Names of the files in a slot of the cache.
 const (
-	checksumsName = "seal.json"
-	stubName      = "husk.wasm"
+	checksumsName = "checksums.json"
+	stubName      = "stub.wasm"
 )
 
 const (
@@ -49,7 +49,7 @@ type slot struct{ dir, key string }
 type checksums struct {
 	Key     string            `json:"key"` // the slot's own key; a file copied from another slot is not used
 	Module  instrument.Module `json:"module"`
-	Stub    hashedFile        `json:"husk"`
+	Stub    hashedFile        `json:"stub"`
 	Code    hashedFile        `json:"code"`
 	Checked time.Time         `json:"checked"` // when both files were last hashed
 }

@@ -226,8 +226,8 @@ func FuzzCandidate(f *testing.F) {
 
 // FuzzChecksums checks that any content of the cache is a valid slot or is refused.
 func FuzzChecksums(f *testing.F) {
-	f.Add([]byte(`{"key":"k","module":{},"husk":{"name":"husk.wasm","sha256":"x"},"code":{"name":"code","sha256":"y"}}`),
-		[]byte("husk"))
+	f.Add([]byte(`{"key":"k","module":{},"stub":{"name":"stub.wasm","sha256":"x"},"code":{"name":"code","sha256":"y"}}`),
+		[]byte("stub"))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, sums, stub []byte) {
 		for name, data := range map[string][]byte{checksumsName: sums, stubName: stub, "code": []byte("code")} {

@@ -20,7 +20,7 @@ import "fmt"
 
 // Version changes whenever the output for any input changes. It must be part of the key under which output is
 // cached.
-const Version = 6
+const Version = 7
 
 // YieldModule and YieldName name the imported function of type () -> () that instrumented modules call.
 const (
