@@ -206,4 +206,23 @@ func TestDeprecated(t *testing.T) {
 		found.Results[0].Score < found.Results[1].Score {
 		t.Errorf("%v: %+v", err, found)
 	}
+	// A replacement that the query does not find, or not within the limit, stands before it, too.
+	apart := newHost(t, host.Config{}, newFake(t, strings.NewReplacer("Tally the animals of a flock", "Weigh hay",
+		"count sheep of a flock", "weigh hay").Replace(old), nil))
+	for q, want := range map[host.SearchQuery]string{
+		{Text: "count the sheep"}:                 "old.tally old.count_sheep",
+		{Text: "count the sheep", Limit: 1}:       "old.tally",
+		{Text: "count the sheep", Limit: -1}:      "old.tally old.count_sheep",
+		{Text: "count the sheep", Effect: "read"}: "old.count_sheep",
+		{Text: "old.count_shep", Limit: 1}:        "old.count_sheep",
+	} {
+		found, _, err := apart.Search(t.Context(), "cli", "", q)
+		var names []string
+		for _, r := range found.Results {
+			names = append(names, r.Name)
+		}
+		if err != nil || strings.Join(names, " ") != want || found.Total < len(names) {
+			t.Errorf("%+v: %v, %d %q, want %s", q, err, found.Total, names, want)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -211,36 +212,54 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		}
 		data.Results = append(data.Results, r)
 	}
-	demoteDeprecated(catalog, text, data.Results)
+	data.Results = demoteDeprecated(catalog, q, data.Results)
+	data.Total = max(data.Total, len(data.Results))
 	return data, found.Weak, nil
 }
 
-// demoteDeprecated moves each deprecated tool behind the one that replaces it, if that is among the results. A query
-// that spells the name of the deprecated tool still finds it first.
-func demoteDeprecated(catalog *Catalog, text string, results []SearchResult) {
-	isName := !strings.Contains(strings.TrimSpace(text), " ")
+// demoteDeprecated puts each deprecated tool behind the one of its plugin that replaces it, which need not be a hit. A
+// query that spells the name of the deprecated tool still finds it first, and a query with filters only what passes
+// them.
+func demoteDeprecated(catalog *Catalog, q SearchQuery, results []SearchResult) []SearchResult {
+	text := strings.TrimSpace(manifest.Clean(q.Text))
+	isName := !strings.Contains(text, " ")
+	filtered := q.Group != "" || q.Effect != "" || q.Category != ""
+	limit := cmp.Or(q.Limit, 10)
 	for i := len(results) - 1; i >= 0; i-- {
-		if !results[i].Deprecated {
+		r := results[i]
+		if !r.Deprecated {
 			continue
 		}
-		at, err := catalog.Find(results[i].Name)
+		at, err := catalog.Find(r.Name)
 		if err != nil || at.Tool == nil || at.Tool.Deprecated == nil || at.Tool.Deprecated.Use == "" {
 			continue
 		}
-		if _, spelt := resembles(at.Plugin, at.Tool.Name, strings.TrimSpace(text)); isName && spelt {
+		if _, spelt := resembles(at.Plugin, at.Tool.Name, text); isName && spelt {
 			continue
 		}
-		use := at.Tool.Deprecated.Use
-		j := slices.IndexFunc(results, func(r SearchResult) bool {
-			return strings.EqualFold(r.Name, use) || strings.EqualFold(r.Name, at.Plugin+"."+use)
-		})
-		if j > i {
-			moved := results[i]
+		use, err := catalog.FindIn(at.Plugin, at.Tool.Deprecated.Use)
+		if err != nil || use.Tool == nil {
+			continue
+		}
+		j := slices.IndexFunc(results, func(r SearchResult) bool { return r.Name == use.Name() })
+		switch {
+		case j > i:
 			copy(results[i:j], results[i+1:j+1])
-			moved.Score = min(moved.Score, results[j-1].Score)
-			results[j] = moved
+			r.Score = min(r.Score, results[j-1].Score)
+			results[j] = r
+		case j < 0 && !filtered:
+			tool := use.Tool
+			results = slices.Insert(results, i, SearchResult{
+				Name: use.Name(), Brief: manifest.CleanLine(tool.Docs.Brief), Why: "replaces " + r.Name, Score: r.Score,
+				Confidence: r.Confidence, Effect: tool.Effect, Experimental: tool.Experimental, Unsigned: r.Unsigned,
+				Signature: manifest.Signature(Bare(tool.Name), manifest.Params(tool.Params)),
+			})
 		}
 	}
+	if limit > 0 && len(results) > limit {
+		results = results[:limit]
+	}
+	return results
 }
 
 // unsigned reports whether a plugin is neither shipped nor signed.
