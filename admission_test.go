@@ -1,6 +1,8 @@
 package parley_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"os"
@@ -311,6 +313,45 @@ func TestHonestPluginsAreAdmitted(t *testing.T) {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
+	}
+}
+
+// TestEverySourceIsAdmitted checks that a manifest within the wasm, and a compressed plugin in a folder, are admitted as
+// one beside it is.
+func TestEverySourceIsAdmitted(t *testing.T) {
+	path := variant(t, "rev", func(m *manifest.Manifest) { m.Docs.Brief = "The best text tool" })
+	code, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(strings.TrimSuffix(path, ".wasm") + ".manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := manifest.WriteSection(code, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err = z.Write(whole)
+	if err = errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	embedded, folder := filepath.Join(t.TempDir(), "rev.wasm"), t.TempDir()
+	for file, data := range map[string][]byte{embedded: whole, filepath.Join(folder, "plugin.wasm.gz"): packed.Bytes()} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := open(t, parley.Config{})
+	for _, source := range []string{path, embedded, folder} {
+		if _, err := p.Install(t.Context(), source); !errors.Is(err, host.InvalidPlugin) {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+	if _, err := open(t, parley.Config{Plugins: []string{embedded}}).Catalog(); !errors.Is(err, host.InvalidPlugin) {
+		t.Errorf("loaded: %v", err)
 	}
 }
 

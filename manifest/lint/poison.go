@@ -145,13 +145,33 @@ func checkHiddenCharacters(l *linter) {
 		if t.kind == data {
 			continue // the parser and the gate of schemas answer for values
 		}
-		for _, r := range t.raw {
-			if r != '\r' && (manifest.Hidden(r) || r == unicode.ReplacementChar) {
+		runes := []rune(t.raw)
+		for i, r := range runes {
+			if r != '\r' && (manifest.Hidden(r) || r == unicode.ReplacementChar || isSelector(r)) && !isOrthography(runes, i) {
 				l.add(t.pointer, "it has the invisible or control character U+%04X; remove it", r)
 				break
 			}
 		}
 	}
+}
+
+// isSelector reports whether a rune chooses between the forms of an emoji.
+func isSelector(r rune) bool { return r == 0xfe0e || r == 0xfe0f }
+
+// isOrthography reports whether an invisible character belongs where it is: a joiner between letters of scripts that
+// have joiners, or between emoji, or one selector after a symbol.
+func isOrthography(runes []rune, i int) bool {
+	shown := func(i int) bool {
+		return i >= 0 && i < len(runes) && runes[i] >= 0x300 && !manifest.Hidden(runes[i])
+	}
+	switch r := runes[i]; {
+	case r == 0x200c || r == 0x200d:
+		return shown(i-1) && shown(i+1)
+	case isSelector(r):
+		keycap := i > 0 && strings.ContainsRune("0123456789#*", runes[i-1])
+		return keycap || shown(i-1) && !isSelector(runes[i-1]) && !unicode.IsLetter(runes[i-1])
+	}
+	return false
 }
 
 // imperative is what a sentence has that says which tool to call, or that a tool is bad.
