@@ -316,8 +316,8 @@ func TestHonestPluginsAreAdmitted(t *testing.T) {
 	}
 }
 
-// TestEverySourceIsAdmitted checks that a manifest within the wasm, and a compressed plugin in a folder, are admitted as
-// one beside it is.
+// TestOwnerIsThatOfTheLock checks that the report and the lock file name one owner, and that a key which is not trusted
+// leaves a plugin a stranger's.
 func TestEverySourceIsAdmitted(t *testing.T) {
 	path := variant(t, "rev", func(m *manifest.Manifest) { m.Docs.Brief = "The best text tool" })
 	code, err := os.ReadFile(path)
@@ -339,7 +339,8 @@ func TestEverySourceIsAdmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	embedded, folder := filepath.Join(t.TempDir(), "rev.wasm"), t.TempDir()
-	for file, data := range map[string][]byte{embedded: whole, filepath.Join(folder, "plugin.wasm.gz"): packed.Bytes()} {
+	gzipped := filepath.Join(folder, "plugin.wasm.gz")
+	for file, data := range map[string][]byte{embedded: whole, gzipped: packed.Bytes()} {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
