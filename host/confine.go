@@ -178,7 +178,7 @@ func (r *run) resolveFile(d Decision, name string) (string, error) {
 			}
 			info, err := os.Stat(source)
 			own := r.host.cfg.Own
-			if err == nil && own.Guard().Denies(info) || !plugin && own.Check(filepath.Dir(source), false) != nil {
+			if err == nil && own.Guard().Denies(info) || own.Check(filepath.Dir(source), false) != nil {
 				return "", refused(mode)
 			}
 			if err == nil && info.Mode().IsRegular() || err == nil && info.IsDir() && g.Mode == "rw" {

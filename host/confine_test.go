@@ -146,6 +146,7 @@ func TestConfineFiles(t *testing.T) {
 	call := confined(t, host.Grant{FS: []host.FSGrant{
 		{Path: "/data", Source: filepath.Join(dir, "ro"), Mode: "ro"},
 		{Path: "/out", Source: filepath.Join(dir, "rw"), Mode: "rw"},
+		{Path: "/kernel", Source: "/proc", Mode: "ro"},
 	}}, []string{filepath.Join(dir, "up")})
 	const person, client, plugin = "cli", "mcp:some", "plugin:one"
 	files := func(path string) string { return `{"files":["` + path + `"]}` }
@@ -170,6 +171,7 @@ func TestConfineFiles(t *testing.T) {
 		{files("/etc/passwd"), []string{person}, ""},
 		{files("etc/passwd"), []string{person}, ""},
 		{files("/dev/null"), []string{person}, ""},
+		{files("/kernel/self/environ"), []string{person}, ""},
 		{files(""), []string{person}, ""},
 		{files("/data/none"), []string{person}, ""},
 		{`{"files":["/data/file","/etc/passwd"]}`, []string{person}, ""},

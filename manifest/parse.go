@@ -347,15 +347,22 @@ func (c *checker) checkHidden(at string, raw json.RawMessage) {
 	walk(at, doc, false)
 }
 
-// firstHidden returns the first character of a text that is not shown. A carriage return may precede a line break.
+// firstHidden returns the first character of a text that is not shown. A carriage return may precede a line break, and
+// a variation selector may follow what can be an emoji.
 func firstHidden(s string) (rune, bool) {
+	const blank, textForm, emojiForm = 0x2800, 0xfe0e, 0xfe0f
+	before := rune(emojiForm)
 	for i, r := range s {
 		if r == '\r' && strings.HasPrefix(s[i+1:], "\n") {
 			continue
 		}
-		if Hidden(r) || r == utf8.RuneError {
+		selector := r == textForm || r == emojiForm
+		emoji := before >= utf8.RuneSelf && before != textForm && before != emojiForm ||
+			strings.ContainsRune("0123456789#*", before)
+		if Hidden(r) || r == utf8.RuneError || r == blank || selector && !emoji {
 			return r, true
 		}
+		before = r
 	}
 	return 0, false
 }
