@@ -187,6 +187,12 @@ func (p *Parley) InstalledSigner(e wasm.Entry) (Signer, error) {
 	return signerOf(signature.Key(e.Signer), trusted, pinned), nil
 }
 
+// trusts is host.Config.Trusts.
+func (p *Parley) trusts(plugin, key string) bool {
+	signer, err := p.InstalledSigner(wasm.Entry{Name: plugin, Signer: key})
+	return err == nil && signer.Trusted
+}
+
 func signerOf(key signature.Key, trusted []signature.TrustedKey, pinned string) Signer {
 	s := Signer{Key: string(key), KeyID: key.ID(), Trusted: string(key) == pinned}
 	if i := slices.IndexFunc(trusted, func(t signature.TrustedKey) bool { return t.Key == key }); i >= 0 {

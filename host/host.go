@@ -29,6 +29,9 @@ type Config struct {
 	Egress   Egress  // nil: no network access
 	Sessions *Sessions
 	Own      *OwnFiles // what no folder grant reaches
+	// Trusts reports whether the operator trusts the key that a plugin is signed with. Nil means that all keys are
+	// trusted.
+	Trusts func(plugin, key string) bool
 	// Approver asks a person about calls that require confirmation or a right that is not granted. Nil means that such
 	// calls are denied.
 	Approver Approver

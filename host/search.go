@@ -101,7 +101,7 @@ type SearchResult struct {
 	Kind         string       `json:"kind,omitempty"` // "event" or "type"
 	Deprecated   bool         `json:"deprecated,omitempty"`
 	Experimental bool         `json:"experimental,omitempty"`
-	Unsigned     bool         `json:"unsigned,omitempty"` // its plugin is neither shipped nor signed
+	Unsigned     bool         `json:"unsigned,omitempty"` // its plugin is neither shipped nor signed with a trusted key
 	Parts        []SearchPart `json:"parts,omitempty"`
 }
 
@@ -193,7 +193,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 	text := manifest.Clean(q.Text) // the result repeats the text that was searched for
 	found := index.Search(catalog.segmentsOf(providers, h.cfg.Debug), index.Query{
 		Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
-		Last: catalog.unsigned,
+		Last: func(plugin string) bool { return h.unsigned(catalog, plugin) },
 	})
 	if found.Total == 0 && q.Group != "" {
 		if err := unknownGroup(providers, q.Group); err != nil {
@@ -205,7 +205,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		r := SearchResult{
 			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,
 			Signature: hit.Signature, Effect: hit.Effect, Deprecated: hit.Deprecated, Experimental: hit.Experimental,
-			Parts: hit.Parts, Unsigned: catalog.unsigned(hit.Plugin),
+			Parts: hit.Parts, Unsigned: h.unsigned(catalog, hit.Plugin),
 		}
 		if hit.Kind != "tool" {
 			r.Kind = hit.Kind
@@ -262,10 +262,14 @@ func demoteDeprecated(catalog *Catalog, q SearchQuery, results []SearchResult) [
 	return results
 }
 
-// unsigned reports whether a plugin is neither shipped nor signed.
-func (c *Catalog) unsigned(plugin string) bool {
-	p, ok := c.Provider(plugin)
-	return !ok || p.Info().Unsigned()
+// unsigned reports whether a plugin is neither shipped nor signed with a trusted key: anybody can make a key.
+func (h *Host) unsigned(catalog *Catalog, plugin string) bool {
+	p, ok := catalog.Provider(plugin)
+	if !ok || p.Info().Unsigned() {
+		return true
+	}
+	signed := p.Info().Owner != "" && p.Info().Owner != OwnerShipped
+	return signed && h.cfg.Trusts != nil && !h.cfg.Trusts(p.Info().Name, p.Info().Owner)
 }
 
 // unknownGroup returns a not_found error if none of the plugins has a group of this name.
