@@ -57,8 +57,8 @@ func (b *bench) crowd(plugins int) error {
 	return b.searchCrowd()
 }
 
-// crowdPlugin returns the manifest of a plugin: the tool that the module implements, and others that search has to tell
-// apart.
+// crowdPlugin returns the manifest of a plugin: the tool that the module implements, and others that search has to
+// distinguish apart.
 func crowdPlugin(i int, tools []map[string]any) map[string]any {
 	own := map[string]any{
 		"name": "call", "docs": map[string]any{"brief": "Do nothing, successfully"}, "effect": "read",

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// frontend is an interface of Parley: the command line or MCP. An agent that uses it knows what is known about any
-// program or MCP server, and reads the rest.
+// frontend is an interface of Parley: the command line or MCP. An agent that uses it has only the knowledge that
+// applies to any program or MCP server, and reads the rest.
 type frontend interface {
 	// begin reads the start text: help, or the instructions and tools of an MCP server.
 	begin(ctx context.Context) (text string, err error)

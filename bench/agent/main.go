@@ -189,11 +189,11 @@ func row(b *strings.Builder, name, mode string, c cost) {
 func (o outcomes) String() string {
 	all := o.sum()
 	others := all.made - all.accepted - all.recoverable
-	return fmt.Sprintf("%d mistakes of %d kinds, each made with every tool that it applies to. "+
-		"The first call accepted %d after a\n"+
-		"correction that it reported. From %d others the intent can be seen: the second call was the one that was meant\n"+
-		"in %.1f %%, and succeeded in %.1f %%. From the other %d it cannot: %d errors had a template with holes. "+
-		"%d suggestions\nhad a value that nobody gave.\n",
+	return fmt.Sprintf("%d mistakes of %d kinds, each made with every tool to which it applies. "+
+		"The first call corrected and reported %d.\n"+
+		"%d others reveal what was meant: the second call was the intended one in %.1f %%, and succeeded in %.1f %%.\n"+
+		"The other %d do not: %d errors had a template with placeholders. "+
+		"%d suggestions had a value that was not given.\n",
 		all.made, len(o), all.accepted, all.recoverable, 100*all.share(all.meant), 100*all.share(all.succeeded), others,
 		all.templates, len(all.wrong))
 }
@@ -201,8 +201,8 @@ func (o outcomes) String() string {
 // short returns the figures of recovery for README.md.
 func (o outcomes) short() string {
 	all := o.sum()
-	return fmt.Sprintf("After a mistake that lets see what was meant, the call that the error offers is the one that "+
-		"was meant in\n%.1f %% of %d cases, and succeeds in %.1f %%; %d calls offered had a value that nobody gave.\n",
+	return fmt.Sprintf("After a mistake that reveals what was meant, the call that the error suggests is the intended "+
+		"one in\n%.1f %% of %d cases, and succeeds in %.1f %%; %d suggestions had a value that was not given.\n",
 		100*all.share(all.meant), all.recoverable, 100*all.share(all.succeeded), len(all.wrong))
 }
 

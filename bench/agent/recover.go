@@ -25,7 +25,7 @@ type outcome struct {
 	lost        []string
 
 	templates int      // errors with holes instead of a call, of the mistakes from which it cannot be seen
-	wrong     []string // calls that were suggested, or accepted, with a value that nobody gave
+	wrong     []string // calls that were suggested, or accepted, with a value that was not given
 }
 
 // outcomes maps classes of mistakes to their outcomes.

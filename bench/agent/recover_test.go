@@ -14,7 +14,7 @@ import (
 const sampled = 5
 
 // TestMistakesAreRecovered checks that the information in an error is enough: if a mistake reveals what was
-// meant, the second call is that one in 98 of 100 cases, and no suggestion has a value that nobody gave. It makes a
+// meant, the second call is that one in 98 of 100 cases, and no suggestion has a value that was not given. It makes a
 // sample of each class with each plugin. With PARLEY_HAMMER set it makes all of them, which are the figures in
 // docs/mcp.md.
 func TestMistakesAreRecovered(t *testing.T) {
@@ -48,7 +48,7 @@ func TestMistakesAreRecovered(t *testing.T) {
 			t.Errorf("%s: %d of %d are not recovered, such as %.2000s", class, len(o.lost), o.recoverable, o.lost[0])
 		}
 		if len(o.wrong) > 0 {
-			t.Errorf("%s: %d have a value that nobody gave, such as %.2000s", class, len(o.wrong), o.wrong[0])
+			t.Errorf("%s: %d have a value that was not given, such as %.2000s", class, len(o.wrong), o.wrong[0])
 		}
 	}
 	if sum := counts.sum(); sum.share(sum.meant) < 0.98 {
