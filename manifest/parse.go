@@ -190,7 +190,7 @@ func (c *checker) add(pointer, format string, args ...any) {
 	c.found = append(c.found, Problem{CleanLine(pointer), CleanLine(fmt.Sprintf(format, args...))})
 }
 
-// doubleUnderscore is the problem of a name that could not be told from a listed name of MCP.
+// doubleUnderscore is the problem of a name that could be confused with a listed name of MCP.
 const doubleUnderscore = `a name cannot contain "__", which stands for the dot where model APIs refuse dots`
 
 func (c *checker) checkNames() {
@@ -321,7 +321,7 @@ func (c *checker) checkHidden(at string, raw json.RawMessage) {
 	}
 	doc, err := jsontext.Decode(raw, jsontext.Limits{})
 	if err != nil {
-		return // whoever compiles the schema reports it
+		return // compiling the schema reports it
 	}
 	var walk func(at string, value any, repeated bool)
 	walk = func(at string, value any, repeated bool) {

@@ -18,7 +18,7 @@ const (
 	Removed  = "removed"  // a tool, a parameter or a field of a result is gone
 	Renamed  = "renamed"  // a tool or a parameter has another name
 	Narrowed = "narrowed" // parameters or settings that were valid are not any more
-	Result   = "result"   // a result lacks what callers could rely on
+	Result   = "result"   // something on which callers could rely is missing in a result
 	Effect   = "effect"   // a tool does more than it did
 	Rights   = "rights"   // the plugin asks for other rights
 	ExitCode = "exit_code"

@@ -196,7 +196,7 @@ func checkReferences(l *linter) {
 			}
 		}
 	})
-	// Within texts only names of this plugin can be told from other words with a dot.
+	// Within texts only names of this plugin can be distinguished from other words with a dot.
 	for _, t := range l.texts {
 		if t.kind != prose || strings.HasSuffix(t.pointer, "/run") {
 			continue
@@ -231,7 +231,7 @@ func (l *linter) ownNames(s string) []string {
 	return names
 }
 
-// fileEndings tell a file, as in hello.json, from a tool.
+// fileEndings distinguish a file, as in hello.json, from a tool.
 var fileEndings = wordSet(`json toml yaml yml txt md csv html js ts py go rs wasm org com dev io net log xml pdf png jpg
 	svg sh`)
 

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// instructions are sentences that give orders to a reader, or pretend to come from somebody else than the author. A
+// instructions are sentences that give orders to a reader, or pretend to come from somebody other than the author. A
 // text of a tool is read by an agent beside its user's request, so an order in it competes with that request.
 var instructions = patterns(`
 	Orders that replace what the reader was told.
@@ -96,7 +96,7 @@ func checkInstructsReader(l *linter) {
 			found = cmp.Or(found, instructions.find(r))
 		}
 		if found != "" {
-			l.add(t.pointer, "%s instructs whoever reads it; say what the tool does, and in \"when\" and \"when_not\" what it "+
+			l.add(t.pointer, "%s instructs its reader; say what the tool does, and in \"when\" and \"when_not\" what it "+
 				"is for", quoted(found))
 		}
 	}

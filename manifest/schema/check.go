@@ -444,7 +444,7 @@ func likeliestFaults(n *node, keyword string, branches []*node, v any, at *locat
 		index, wrongKind, wrongTag, count int
 	}
 	var options []option
-	choice := true // each branch only wants another type or value, so that the union works like an enum
+	choice := true // each branch only requires another type or value, so that the union works like an enum
 	for i, faults := range all {
 		o := option{index: i, count: len(faults)}
 		for _, f := range faults {
@@ -478,7 +478,7 @@ func likeliestFaults(n *node, keyword string, branches []*node, v any, at *locat
 	if len(options) == 1 || better(options[0], options[1]) < 0 {
 		return all[options[0].index]
 	}
-	// Each branch names a value of the same property, and this is none of them: list these values.
+	// Each branch has a value for the same property, and the given one is not among them: list these values.
 	if tag := commonTag(all, at, options[0].wrongKind == 0); tag != nil {
 		return []fault{*tag}
 	}
@@ -491,7 +491,7 @@ func likeliestFaults(n *node, keyword string, branches []*node, v any, at *locat
 	return []fault{{at: at, keyword: keyword, node: n, v: v, expected: describeUnion(tied), ambiguous: true}}
 }
 
-// mergeChoices makes one fault of those of branches that each want another type or value.
+// mergeChoices makes one fault of those of branches that each require another type or value.
 func mergeChoices(n *node, keyword string, v any, at *location, all [][]fault) fault {
 	merged := fault{at: at, keyword: keyword, node: n, v: v}
 	var wants []*node
@@ -527,8 +527,8 @@ func (f fault) choices() []any {
 	return nil
 }
 
-// commonTag returns a fault for the property that tells the branches of a union apart: the one whose value every branch
-// refuses by const or enum. It is nil where there is none.
+// commonTag returns a fault for the property that distinguishes the branches of a union: the one whose value every
+// branch refuses by const or enum. It is nil without such a property.
 func commonTag(all [][]fault, at *location, sameKind bool) *fault {
 	if !sameKind {
 		return nil

@@ -17,7 +17,7 @@ type Coercion struct {
 // Coerce returns a copy of v in which safe coercions are made and defaults are filled in; v itself does not change.
 //
 // It makes a number of a numeric string, a boolean of "true" and "false", an array of a single value of its items'
-// type, and an object or array of JSON text, where the schema wants exactly that type. It never makes a string,
+// type, and an object or array of JSON text, where the schema requires exactly that type. It never makes a string,
 // changes nothing at a union (several types, anyOf, oneOf), and makes a coercion only if the result is valid there. A
 // null for a property that is not required and does not accept null means that the property is absent. An absent
 // property gets a copy of its schema's default, unless the default is invalid or makes the whole value invalid.
@@ -92,7 +92,8 @@ func (m *coercer) coerce(n *node, v any, at *location) (any, bool) {
 	return v, false
 }
 
-// wanted returns the one type that all conjuncts together want. It is false where they want several or one is a union.
+// wanted returns the one type that all conjuncts together require. It is false if they require several or one is a
+// union.
 func wanted(all []*node) (kinds, bool) {
 	want := kinds(0)
 	for _, c := range all {
@@ -114,7 +115,7 @@ func wanted(all []*node) (kinds, bool) {
 	return want, want != 0
 }
 
-// coerceType tries to convert v to the type that n wants.
+// coerceType tries to convert v to the type that n requires.
 func (m *coercer) coerceType(n *node, v any, at *location) (any, bool) {
 	all := n.conjuncts()
 	want, single := wanted(all)

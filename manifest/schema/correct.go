@@ -16,7 +16,7 @@ const (
 	Moved     = "moved"     // it belongs to another object
 	Unwrapped = "unwrapped" // it was inside an object or an array that does not belong there
 	Parsed    = "parsed"    // it was JSON in a string
-	Coerced   = "coerced"   // it got the type, or the spelling, that the schema wants
+	Coerced   = "coerced"   // it got the type, or the spelling, that the schema requires
 	Dropped   = "dropped"   // it was left out; the change has no To
 	OnlyValue = "only"      // the schema allows no other value; the change has no From
 )
@@ -58,8 +58,8 @@ type Correction struct {
 // description of the schema, which is as its author wrote it.
 type Hole func(name, expected, about string) string
 
-// MaxChanges is how many changes a correction has at most. One that needs more is given up: it is not what was meant.
-// Its Changes are then longer than MaxChanges.
+// MaxChanges is how many changes a correction has at most. A correction with more is abandoned, because it is unlikely
+// to be what was meant. Its Changes are then longer than MaxChanges.
 const MaxChanges = 100
 
 // maxRounds bounds the rounds of a correction. Each round makes the changes that do not depend on each other.
@@ -560,7 +560,7 @@ func onlyValue(n *node) (any, bool) {
 	return nil, false
 }
 
-// offered returns a value that v stands for where the schema wants another type, and which is not safe enough for
+// offered returns a value that v stands for where the schema requires another type, and which is not safe enough for
 // [Schema.Coerce]: the text of a number or a boolean, and the boolean of "yes", "no", 1 and the like.
 func (s *Schema) offered(n *node, v any) (any, bool) {
 	want, single := wanted(n.conjuncts())

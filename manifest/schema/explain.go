@@ -219,7 +219,7 @@ func describe(n *node) string { return newDescriber(false).describe(n, 2) }
 func describeUnion(branches []*node) string { return newDescriber(true).union(branches, 2) }
 
 type describer struct {
-	fields bool // name the required properties of objects, to tell alternatives apart
+	fields bool // name the required properties of objects, to distinguish alternatives
 	left   int  // how many more schemas are described, since nested unions multiply
 }
 

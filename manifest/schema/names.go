@@ -409,7 +409,7 @@ func respelled(v any, allowed []any) (any, bool) {
 	return nil, false
 }
 
-// isTypo reports whether one slip of the hand turns name into given: two neighbours that changed places, a letter too
+// isTypo reports whether one typing mistake turns name into given: two transposed letters, a letter too
 // many or too few, or, in words of at least five letters, a wrong letter. Words that differ in a digit are different.
 func isTypo(given, name string) bool {
 	a, b := []rune(given), []rune(name)
