@@ -137,8 +137,8 @@ func (r *run) askApprover(ctx context.Context, q *Question) (Approval, error) {
 	return r.host.cfg.Approver.Approve(ctx, q)
 }
 
-// decideAgain consults the policy after a person has said yes: with the rights that the person allowed, and because the
-// policy may have changed in the meantime.
+// decideAgain evaluates the policy again after a person approved: with the rights that the person allowed, and because
+// the policy may have changed in the meantime.
 func (r *run) decideAgain(ctx context.Context, q *Question, approval Approval) (Decision, error) {
 	var allowed []string
 	if q.Kind == AskRight {

@@ -69,7 +69,7 @@ type Call struct {
 	Drain    bool
 
 	// callers are the callers on whose behalf a plugin makes this call, outermost first. The plugin gains no right that
-	// one of them lacks. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
+	// one of them does not have. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
 	callers      []caller
 	callerGrant  Grant
 	callerAsks   manifest.Capabilities // of that plugin's manifest
@@ -140,7 +140,7 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	}
 	e := run.event("call", began)
 	switch {
-	case c.parentID != "": // what a plugin is told is not sent to anybody
+	case c.parentID != "": // the response to a plugin is not sent to a client
 	case a.Err != nil:
 		e.DocsTokens = docsTokens(ctx, a.Err.Docs, true)
 	default:

@@ -262,7 +262,7 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	return e.WithSteps(ListStep(plugin), SearchStep(printable(local)))
 }
 
-// searchSteps returns the steps that lead on from a name that resembles none, to what a search for it finds: it may be
+// searchSteps returns the steps for a name that resembles no other: they lead to what a search for it finds. It may be
 // a synonym or a part of a name. Only hits that score about as high as the first count.
 func (c *Catalog) searchSteps(providers []Provider, typed string) (steps []Step) {
 	const tolerance = 0.05

@@ -66,7 +66,7 @@ func hole(name, expected, about string) string {
 }
 
 // retry returns the call with other parameters, on the same page of the same browser. For a destructive tool it is a
-// dry run: whoever follows it sees what would happen.
+// dry run, which shows what would happen.
 func (r *run) retry(params json.RawMessage, o Options) *Step {
 	s := CallStep(r.answer.Tool, params).At(o)
 	s.Options.DryRun = o.DryRun

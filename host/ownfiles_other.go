@@ -13,5 +13,5 @@ func (*OwnFiles) mounted([]mount, string, bool) string { return "" }
 
 func pseudoFolder(string) bool { return false } // they are known by name
 
-// PseudoFile reports whether an open file is part of a pseudo file system. Only Linux can tell.
+// PseudoFile reports whether an open file is part of a pseudo file system. Only Linux reports it.
 func PseudoFile(*os.File) bool { return false }

@@ -275,7 +275,7 @@ func (form foldedForm) redact(s string, f folded) string {
 // beginning that many texts share, such as "https://", remains.
 func minCut(form string) int { return max(minFragment, len(form)/4) }
 
-// cutAtEnd returns the length of the beginning of a form with which a text ends, 0 if it is too short to tell.
+// cutAtEnd returns the length of the beginning of a form with which a text ends, or 0 if it is too short.
 func cutAtEnd(text, form string) int {
 	least := minCut(form)
 	if len(form) <= least || len(text) < least {
@@ -294,7 +294,7 @@ func cutAtEnd(text, form string) int {
 	}
 }
 
-// cutAtStart returns the length of the end of a form with which a text begins, 0 if it is too short to tell.
+// cutAtStart returns the length of the end of a form with which a text begins, or 0 if it is too short.
 func cutAtStart(text, form string) int {
 	least := minCut(form)
 	if len(form) <= least || len(text) < least {

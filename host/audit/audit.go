@@ -87,7 +87,7 @@ func (l *Log) Mode() (string, error) {
 	return l.cfg.Mode()
 }
 
-// modeFor returns the mode that the policy set when it decided about the call, whatever it says by now.
+// modeFor returns the mode that applied when the policy decided about the call, even if it has changed since.
 func (l *Log) modeFor(e host.Event) (string, error) {
 	if e.Audit != "" {
 		return e.Audit, nil

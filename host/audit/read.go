@@ -40,7 +40,7 @@ func (h Head) String() string {
 	return fmt.Sprintf("%s %d %s", h.Hash, h.Seq, h.Time.Format(time.RFC3339Nano))
 }
 
-// State is what the ends of the files tell about a log.
+// State is what the first and last records of the files reveal about a log.
 type State struct {
 	Files int   `json:"files"`
 	Bytes int64 `json:"bytes"`

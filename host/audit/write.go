@@ -22,8 +22,8 @@ const (
 	lockName    = "audit.lock"
 )
 
-// defaultLockTimeout limits how long a record waits for the lock. Writing takes microseconds: whoever holds the lock
-// for longer has been stopped.
+// defaultLockTimeout limits how long a record waits for the lock. Writing takes microseconds: a process that holds the
+// lock for longer has been stopped.
 const defaultLockTimeout = 5 * time.Second
 
 // append writes a record after the last one, and before it the records about the log itself.

@@ -143,7 +143,7 @@ func codes(b *strings.Builder, m *manifest.Manifest) {
 }
 
 // skills writes one Agent Skill for each plugin: a folder with a SKILL.md that names the tools and the commands that
-// tell the rest.
+// have the rest.
 func (x *exporter) skills() ([]File, error) {
 	taken := map[string]bool{}
 	return x.perPlugin(func(m *manifest.Manifest, tools []exported) (string, string) {
@@ -270,7 +270,7 @@ func fenced(language, code string) string {
 	return fence + language + "\n" + code + "\n" + fence + "\n"
 }
 
-// yamlText quotes a text for YAML, whatever it holds.
+// yamlText quotes any text for YAML.
 func yamlText(text string) string {
 	raw, _ := manifest.Marshal(text)
 	return string(raw)

@@ -148,7 +148,7 @@ func (m *modeServer) updatePrompts(next *lists) {
 	}
 }
 
-// missing returns the keys of one map that another lacks.
+// missing returns the keys of one map that another does not have.
 func missing[V any](from, in map[string]V) (keys []string) {
 	for k := range from {
 		if _, ok := in[k]; !ok {

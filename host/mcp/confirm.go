@@ -79,7 +79,7 @@ func (a *asker) elicit(ctx context.Context, q *host.Question) (host.Approval, er
 	return approval(reply), nil
 }
 
-// approval returns what a reply says. Only "accept" is yes.
+// approval returns the decision of a reply. Only "accept" is yes.
 func approval(reply *sdk.ElicitResult) host.Approval {
 	return host.Approval{Yes: reply.Action == "accept", By: host.ByMCP}
 }

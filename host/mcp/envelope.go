@@ -284,7 +284,7 @@ func takeText(given map[string]any, names []string) (key, text string) {
 }
 
 // takeArguments takes the arguments of the tool, whatever they are called. A name that the tool itself has is an
-// argument beside the name, unless it holds an object of arguments where the tool wants something else.
+// argument beside the name, unless it holds an object of arguments where the tool requires something else.
 func (e *envelope) takeArguments(left map[string]any, known []manifest.Param) {
 	for _, key := range append([]string{"arguments"}, argumentsAliases...) {
 		value, given := left[key]

@@ -87,7 +87,7 @@ type Access struct {
 	Took   time.Duration `json:"took_ns"`
 }
 
-// HealthPath is the path at which [Server.HTTP] tells without a token that it serves.
+// HealthPath is the path at which [Server.HTTP] reports its health, without a token.
 const HealthPath = "/health"
 
 // Handler returns a handler that serves MCP over Streamable HTTP in one documentation mode. It can be mounted at any
@@ -198,7 +198,7 @@ func (m *modeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
 		return
 	}
-	if r.Method == http.MethodGet { // the stream of what the server sends of its own accord
+	if r.Method == http.MethodGet { // the stream of messages that the server sends unprompted
 		defer m.watch()()
 	}
 	m.stateful.ServeHTTP(w, r)
@@ -450,7 +450,7 @@ type deadlineWriter struct {
 	written       int64 // bytes of the body
 }
 
-// WriteHeader tells a client without a valid token which scheme is expected.
+// WriteHeader adds the expected scheme to the response to a client without a valid token.
 func (w *deadlineWriter) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status

@@ -270,7 +270,7 @@ func (l *toolList) MarshalJSON() ([]byte, error) {
 
 var isDefaultHint = regexp.MustCompile(`^/tools/[0-9]+/annotations/(idempotentHint|readOnlyHint)$`)
 
-// Instructions returns what a model is told about the server: the steps and the plugins, in at most 120 tokens.
+// Instructions returns the instructions for models: the steps and the plugins, in at most 120 tokens.
 func (s *Server) Instructions() string {
 	const steps = "Sandboxed tools, described when needed. search_tools finds tools by what you want to do; " +
 		"describe_tool shows parameters and examples (skip it when a search result has a signature); " +

@@ -59,7 +59,7 @@ func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
 	return nextCall{}, false
 }
 
-// mustChoose reports whether a step lacks a value that its tool requires.
+// mustChoose reports whether a value that its tool requires is missing in a step.
 func (m *modeServer) mustChoose(s host.Step) bool {
 	if len(s.Choose) == 0 {
 		return false
@@ -121,7 +121,7 @@ func callStep(s host.Step) nextCall {
 	}{s.Tool, manifest.EscapeJSON(manifest.CompactJSON(params)), options}}
 }
 
-// describedTool is the documentation of a tool, with what leads on from it.
+// describedTool is the documentation of a tool, with next steps.
 type describedTool struct {
 	*manifest.ToolDocs
 	Next []nextCall `json:"next"`

@@ -173,8 +173,8 @@ func (p *pin) bytes() int {
 }
 
 // shortenPins shortens signatures, the longest first, until all tools fit into limit bytes. A shortened signature
-// only names the required parameters. If that is not enough, signatures are left out: a call that lacks a parameter
-// fails with an error that names it.
+// only names the required parameters. If that is not enough, signatures are left out: a call without a required
+// parameter fails with an error that names it.
 func shortenPins(pins []*pin, limit int) {
 	total := 0
 	for _, p := range pins {

@@ -148,7 +148,7 @@ var defaults = map[string][3][]string{
 	kindCLI:    {allow: {"*"}},
 	kindMCP:    {allow: {"*"}, confirm: {"effect:destructive"}},
 	kindHTTP:   {allow: {"effect:read"}},
-	kindPlugin: {allow: {"*"}}, // of those that tool: grants give it
+	kindPlugin: {allow: {"*"}}, // of those that its tool: grants include
 }
 
 func defaultRules(kind string, v verb) *rules {
@@ -207,7 +207,7 @@ func (s *state) accessOf(ask host.Ask) access {
 	}
 	a := s.accessRemote(name, tool, effect)
 	if !ask.Bound {
-		// Any client can give this name: what its entries loosen does not hold.
+		// Any client can give this name: what its entries loosen does not apply.
 		if other := s.accessRemote(nobody, tool, effect); stricter(other.verdict, a.verdict) {
 			other.reason += "; the client has no token that is bound to the name " + quote(name)
 			return other
@@ -284,7 +284,7 @@ func (s *state) accessAs(kind, name, tool, effect string, fallback bool) access 
 			if a := s.accessByAllow(kind, caller, tool, effect, fallback); a.verdict != host.Allow {
 				return a
 			}
-			return access{verdict: host.Confirm, reason: origin + " wants " + r.text + " confirmed"}
+			return access{verdict: host.Confirm, reason: origin + " requires confirmation of " + r.text}
 		}
 	}
 	return s.accessByAllow(kind, caller, tool, effect, fallback)
@@ -336,7 +336,7 @@ func (s *state) filesOf(ask host.Ask) []string {
 		return nil
 	case ask.Remote || kind == kindHTTP:
 		if !ask.Bound {
-			// Any client can give this name: it holds only as far as it loosens nothing.
+			// Any client can give this name: it applies only as far as it loosens nothing.
 			ask.Bound = true
 			own := s.filesOf(ask)
 			ask.Caller = kind + ":" + nobody

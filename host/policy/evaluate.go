@@ -116,7 +116,7 @@ func (ev *evaluator) ofKind(kind string) []locatedGrant {
 // fs mounts each granted folder whose guest path was requested, or is below a requested one. A grant is never narrowed
 // to a folder inside of it: a plugin with write access could have replaced that folder with a link. So a grant for /
 // does not give /data; one for /data gives what is below. A folder of the host's own is not mounted, whatever was
-// written: the check is repeated here, because a link may lead there by now.
+// written: the check is repeated here, because a link may lead there in the meantime.
 func (ev *evaluator) fs(asks []manifest.FSCapability) {
 	outOfReach := map[string]error{} // by guest path
 	for _, g := range ev.ofKind(FS) {

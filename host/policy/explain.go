@@ -45,7 +45,7 @@ type Right struct {
 	Reason   string   `json:"reason,omitempty"`
 	Next     string   `json:"next,omitempty"` // the command that would grant it; a front end that has commands sets it
 
-	// Grants are the grants that give the right, or a part of it.
+	// Grants are the grants that include the right, or a part of it.
 	Grants []string `json:"-"`
 	// Grantable is the right to grant, where that is all that is missing.
 	Grantable string `json:"-"`

@@ -52,7 +52,7 @@ type Env struct {
 	// plugin is known, and "" that this one is not.
 	Owner func(plugin string) (identity, displaced string)
 	// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page;
-	// nil means that none does. What a call may do depends on [host.Ask] alone; this serves what is said before it.
+	// nil means that none does. What a call may do depends on [host.Ask] alone; this is for reports before a call.
 	Outside func(pattern string) bool
 	// Difference describes, as lines, how the manifest of a build of a plugin differs from that of the approved one, or
 	// says why it cannot; nil describes nothing.

@@ -138,7 +138,7 @@ func readSecret(path string, tooOpen func(fs.FileInfo) bool, tooOpenReason strin
 	return string(data), err
 }
 
-// SecretSource says where a secret comes from, without its value.
+// SecretSource is the source of a secret, without its value.
 type SecretSource struct {
 	Name string `json:"name"`
 	From string `json:"from"`         // "store", "env:NAME", "file:PATH" or "cmd:PROGRAM"

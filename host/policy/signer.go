@@ -63,7 +63,7 @@ func (s *state) approve(plugin, digest string, env Env) error {
 	return refused.WithSteps(host.OperatorStep(host.OpPluginVerify, plugin))
 }
 
-// describe says who signed a build.
+// describe returns who signed a build, as a text.
 func (s Signer) describe() string {
 	switch {
 	case s.Key == "":
@@ -142,8 +142,8 @@ func (s *state) describeRefusal(err error, plugin, digest string, env Env) error
 	return refused
 }
 
-// RevokeStale prepares a change that removes what grants.toml gives to other builds of a plugin than the one with this
-// digest; "" means that the plugin was removed. It returns false if there is nothing to change. Notes say what
+// RevokeStale prepares a change that removes the grants of grants.toml for other builds of a plugin than the one with
+// this digest; "" means that the plugin was removed. It returns false if there is nothing to change. Notes say what
 // policy.toml grants, which only the operator can remove.
 func (p *Policy) RevokeStale(plugin, digest string) (Edit, bool, error) {
 	s, err := p.current()

@@ -136,7 +136,7 @@ func (s *Signature) Verify(b Build, keys ...Key) (Key, error) {
 		b.nameVersion(), candidates[0])
 }
 
-// checkCoverage returns an error unless the signature covers all of a build, whoever made it.
+// checkCoverage returns an error unless the signature covers all of a build. It does not check the signer.
 func (s *Signature) checkCoverage(b Build) error {
 	switch {
 	case s.claim.digest == "" && !b.ManifestEmbedded:

@@ -10,7 +10,7 @@ import (
 )
 
 // prune removes files of days before today: those of keepDays days ago and earlier, and then the oldest ones until all
-// files, today's included, hold at most maxBytes. Files with other names are not touched. A file that another process
+// files, today's included, hold at most maxBytes. Files with other names are kept. A file that another process
 // removes at the same time is not an error.
 func prune(dir, today string, keepDays int, maxBytes int64) error {
 	days, err := listDays(dir)

@@ -77,8 +77,8 @@ func openFolder(path string) (*os.Root, error) {
 	return os.OpenRoot(path)
 }
 
-// checkReach checks the folder that was opened, because its name may lead to one of the host's own folders by now. It
-// returns the folder's device.
+// checkReach checks the folder that was opened, because its name may lead to one of the host's own folders in the
+// meantime. It returns the folder's device.
 func (c *call) checkReach(root *os.Root, g host.FSGrant) (device uint64, err error) {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -142,7 +142,7 @@ func errnoOf(err error) experimentalsys.Errno {
 }
 
 // local returns the path of a file relative to the mount, and whether it must be a folder because it ends in a slash.
-// wazero has refused absolute paths by now: a slash at the start only means that the path is relative to a folder that
+// wazero has already refused absolute paths: a slash at the start only means that the path is relative to a folder that
 // the guest opened as ".".
 func local(name string) (string, bool) {
 	name = strings.TrimLeft(name, "/")
@@ -200,7 +200,7 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	if err != nil {
 		return nil, errnoOf(err)
 	}
-	// The name may refer to another file by now.
+	// The name may refer to another file in the meantime.
 	info, err = file.Stat()
 	switch {
 	case err != nil:
@@ -442,7 +442,7 @@ type rootFile struct {
 	mayBePastEnd bool // the offset may be beyond the end of the file
 	closed       bool
 
-	openedToAppend bool // whatever flag says now
+	openedToAppend bool // regardless of the current flag
 }
 
 func (f *rootFile) canWrite() bool {

@@ -167,7 +167,7 @@ func (p *Provider) startLoading() (*loading, error) {
 
 func (p *Provider) loadNow(compiling *atomic.Bool) (plugin *compiledPlugin, err error) {
 	defer func() {
-		if fault := recover(); fault != nil { // whoever calls the plugin cannot recover it in this goroutine
+		if fault := recover(); fault != nil { // the caller of the plugin cannot recover it in this goroutine
 			plugin, err = nil, host.Errorf(host.Internal, "internal error: loading %s: %v", p.info.Name, fault)
 		}
 	}()

@@ -193,7 +193,7 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 			}
 			if installed, err := s.Signature(*before); err == nil && (signature == nil || entry.Signer == "" &&
 				before.Signer != "") {
-				entry.Signer, signature = before.Signer, installed // a signature is only replaced by one that says more
+				entry.Signer, signature = before.Signer, installed // a signature is only replaced by a better one
 				entry.Owner = before.owner()
 			}
 			if s.isIntact(*before, signature) && before.Signer == entry.Signer {

@@ -22,7 +22,7 @@ func (e *FileError) Error() string { return e.Path + ": " + e.Reason }
 // or that of package os.
 func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
 	// The file is checked before it is opened, because opening a device can do harm, and afterwards, because another may
-	// be there by now.
+	// be there in the meantime.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, err
