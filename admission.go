@@ -21,7 +21,7 @@ import (
 )
 
 // Admission is the report on a plugin that is about to be installed or loaded, or was built: what it asks for, what it
-// does, who made it, and whether what it says is true. Texts of the plugin in it are cleaned.
+// does, who made it, and whether its claims are true. Texts of the plugin in it are cleaned.
 type Admission struct {
 	Plugin  string `json:"plugin"`
 	Version string `json:"version"`
@@ -147,7 +147,7 @@ func (p *Parley) Admit(ctx context.Context, c *wasm.Candidate, signer Signer, ac
 	return a, nil
 }
 
-// inspect reports what can be said of a plugin without running it.
+// inspect reports what can be found out about a plugin without running it.
 func (p *Parley) inspect(c *wasm.Candidate, signer Signer, accept []string) (*Admission, error) {
 	if err := checkAccepted(accept); err != nil {
 		return nil, err
@@ -356,7 +356,7 @@ func (r *ExampleRun) compare(e *manifest.Example, answer *host.Answer, asks bool
 
 func oneLine(s string) string { return manifest.Clip(manifest.CleanLine(s), 120) }
 
-// differ says where two results differ first, "" if they are equal.
+// differ returns where two results differ first, or "" if they are equal.
 func differ(declared, got json.RawMessage) string {
 	a, errA := jsontext.Decode(declared, jsontext.Limits{})
 	b, errB := jsontext.Decode(got, jsontext.Limits{})
@@ -494,7 +494,7 @@ func (p *Parley) pruneAdmissions(dir string) {
 	}
 }
 
-// keptAdmission returns the report of a build, nil if there is none.
+// keptAdmission returns the report of a build, or nil.
 func (p *Parley) keptAdmission(digest string) *Admission {
 	const limit = 4 << 20
 	path := p.admissionPath(digest)

@@ -282,7 +282,7 @@ func (p *Parley) Remove(name string) (Installed, error) {
 	return Installed{Entry: entry, Revoked: revoked}, nil
 }
 
-// revokeAll revokes all grants of a plugin. Those that are written by hand stay, which a notice says.
+// revokeAll revokes all grants of a plugin. Those that are written by hand remain, as a notice says.
 func (p *Parley) revokeAll(name string) ([]string, error) {
 	rules, err := p.Policy()
 	if err != nil {

@@ -72,7 +72,7 @@ type Config struct {
 	Approver host.Approver
 	// Notice takes what a person should know and that is not part of a result, such as a first compilation. It may be nil.
 	Notice func(text string)
-	// Debug takes lines for whoever looks for a fault. It may be nil.
+	// Debug receives debug lines. It may be nil.
 	Debug func(format string, args ...any)
 
 	debugging bool // Debug was given

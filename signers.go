@@ -23,7 +23,7 @@ type Signer struct {
 	Trusted bool `json:"trusted"`
 }
 
-// signers tells the policy who signed a build. It looks at the signature and at the operator's list of keys each time,
+// signers returns to the policy who signed a build. It checks the signature and the operator's list of keys each time,
 // so that withdrawn trust takes effect at once. Only the verification of the same bytes with the same keys is cached.
 type signers struct {
 	trust *signature.Trust

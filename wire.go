@@ -36,7 +36,7 @@ type parts struct {
 	host     *host.Host
 }
 
-// fileStamp tells whether a file has changed.
+// fileStamp is compared to find out whether a file has changed.
 type fileStamp struct{ info os.FileInfo }
 
 func stampOf(path string) fileStamp {

@@ -14,7 +14,7 @@ import (
 )
 
 // The host decides which tools a caller may call, which URLs it opens and which files it names. This file checks what
-// only Chrome's meaning of a parameter tells: which program a call would start, whether it downloads or pastes.
+// only Chrome's meaning of a parameter shows: which program a call would start, whether it downloads or pastes.
 
 // clientFor returns this process's connection to the browser of a call, acting for the caller.
 func (p *Provider) clientFor(ctx context.Context, r *host.Request) (*keeper.Client, error) {

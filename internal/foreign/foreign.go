@@ -45,7 +45,7 @@ func Node(modules string) (string, error) {
 	return "node", nil
 }
 
-// ForTest is [Fetch] for a test. The test is skipped if the packages cannot be had; with CI=true it fails instead.
+// ForTest is [Fetch] for a test. The test is skipped if the packages are not available; with CI=true it fails instead.
 func ForTest(t testing.TB, root string) (modules string) {
 	t.Helper()
 	modules, err := Fetch(root)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// unreached tells the switches to write down which mutants are reached, and to switch none on.
+// unreached makes the switches record which mutants are reached, without switching one on.
 const unreached = -1
 
 // program is the test binary of a package with its mutants built in.

@@ -207,7 +207,7 @@ func arguments(cfg LaunchConfig, root, smallShm bool) (args, notes []string) {
 		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
 		"--disable-renderer-backgrounding",
 		"--disable-hang-monitor", "--disable-prompt-on-repost", "--disable-search-engine-choice-screen",
-		// Without this flag WebRTC sends UDP past any proxy. Chromium 156 ignores the --force- spelling.
+		// Without this flag WebRTC sends UDP around any proxy. Chromium 156 ignores the --force- spelling.
 		"--webrtc-ip-handling-policy=disable_non_proxied_udp",
 	}
 	if !cfg.Headed {

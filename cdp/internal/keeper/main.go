@@ -358,7 +358,7 @@ func (k *keeper) shutDown() {
 }
 
 // clean removes the keeper's files and returns a function that releases its lock. If the folder was removed,
-// another keeper may have its files there by now; those are left alone.
+// another keeper may have its files there in the meantime; those are kept.
 func (k *keeper) clean() (unlock func()) {
 	lock := k.lock
 	if !sameFile(lock, k.files.lock()) {

@@ -34,5 +34,5 @@ func killOrphans(string, int) {}
 // peer.
 func isKeeper(int) bool { return false }
 
-// isZombie returns false, because this system does not tell.
+// isZombie returns false, because this system does not report it.
 func isZombie(int) bool { return false }

@@ -132,7 +132,7 @@ func (p *proxy) closeConns() {
 	}
 }
 
-// dial dials through the guard. It records the use of the right to the origin; for a tunnel the port tells whether
+// dial dials through the guard. It records the use of the right to the origin; for a tunnel the port shows whether
 // that is https.
 func (p *proxy) dial(ctx context.Context, method, origin, address string) (*trackedConn, error) {
 	p.mu.Lock()

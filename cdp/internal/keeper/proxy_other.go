@@ -4,5 +4,5 @@ package keeper
 
 import "net"
 
-// isFromBrowser returns true, because this system does not tell.
+// isFromBrowser returns true, because this system does not report it.
 func isFromBrowser(net.Conn, int) bool { return true }

@@ -573,7 +573,7 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 		c.s.engine.unlisten(l)
 		return nil
 	}
-	// The first item tells the client that the stream is complete from now on.
+	// The first item notifies the client that the stream is complete from now on.
 	c.appendReply(responseParts(id, "item", []byte(`{"listening":true}`)))
 	c.streams = append(c.streams, &stream{id: id, l: l})
 	c.mu.Unlock()

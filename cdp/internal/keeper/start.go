@@ -154,7 +154,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	return status.Error
 }
 
-// Dial connects to a running keeper. If there is none, it removes what a dead one left, and the error has
+// Dial connects to a running keeper. If there is none, it removes the files of a dead one, and the error has
 // CodeChromeConnection.
 func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 	f := files{absolute(runDir), orDefault(name)}

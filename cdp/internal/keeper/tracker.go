@@ -261,7 +261,7 @@ func (tr *tracker) refreshTargets(ctx context.Context) {
 		Infos []targetInfo `json:"targetInfos"`
 	}
 	if err != nil || json.Unmarshal(raw, &p) != nil {
-		return // keep what the events said
+		return // keep the state from the events
 	}
 	tr.mu.Lock()
 	defer tr.mu.Unlock()

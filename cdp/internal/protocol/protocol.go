@@ -85,7 +85,7 @@ const (
 	callersPerson  = "person: "
 )
 
-// Refusal returns why no grant gives the command to a plugin, or, if plugin is false, to another caller than the
+// Refusal returns why the command cannot be granted to a plugin, or, if plugin is false, to another caller than the
 // command line; "" if a grant can.
 func (r Rights) Refusal(plugin bool) string {
 	if why, ok := strings.CutPrefix(r.Callers, callersPerson); ok {

@@ -30,14 +30,14 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Streams are what a command reads and writes. Commands never touch os.Stdin or os.Stdout.
+// Streams are what a command reads and writes. Commands never use os.Stdin or os.Stdout.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Env      func(string) string
 	OutTTY   bool
 	ErrTTY   bool
-	Width    int // columns of the terminal; 0 where there is none
+	Width    int // columns of the terminal; 0 without a terminal
 }
 
 // System returns the streams of this process.
@@ -132,7 +132,7 @@ type App struct {
 	// mu guards lines, notices and what notice and debugf print, because plugins are compiled in the background of calls.
 	mu      sync.Mutex
 	lines   []string // debug lines
-	notices []string // what was said beside the result, with --json
+	notices []string // notices for the envelope, with --json
 	// admissions are the reports on loaded plugins, with --json.
 	admissions []*parley.Admission
 }
@@ -192,7 +192,7 @@ func (a *App) notice(text string) {
 	fmt.Fprintln(a.Err, "note: "+text)
 }
 
-// said returns what notice and debugf have kept for the envelope.
+// said returns the lines that notice and debugf have stored for the envelope.
 func (a *App) said() (notices, lines []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

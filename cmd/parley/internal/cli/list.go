@@ -216,7 +216,7 @@ func (a *App) toolLines(w io.Writer, plugin string, tools []host.Line) {
 	}
 }
 
-// markOf returns what a line says of a tool that is more than a stable one that reads: " [write, deprecated]".
+// markOf returns the marks of a tool that is not a stable one with the effect read: " [write, deprecated]".
 func markOf(t host.Line) string {
 	var marks []string
 	if t.Effect != manifest.EffectRead {

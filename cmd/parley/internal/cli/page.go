@@ -20,7 +20,7 @@ type page struct {
 	color bool
 }
 
-// page returns a page on stdout. In a pipe it has no colours and is as wide as [App.columns] says.
+// page returns a page on stdout. In a pipe it has no colours and has the width of [App.columns].
 func (a *App) page(w io.Writer) *page {
 	return &page{w: w, width: a.columns(), color: a.color(a.OutTTY, reset) != ""}
 }

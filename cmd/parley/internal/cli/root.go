@@ -110,7 +110,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	return root
 }
 
-// runRoot lists, describes, searches, listens or calls, whatever the options ask for.
+// runRoot lists, describes, searches, listens or calls, depending on the options.
 func runRoot(ctx context.Context, opts *rootOptions) error {
 	app := opts.app
 	if len(opts.words) > 0 {

@@ -37,11 +37,11 @@ type Deps struct {
 	Notice func(text string)
 	// Input returns the standard input, whose reads end with the context.
 	Input func(context.Context) io.Reader
-	// Debug takes lines for whoever looks for a fault. It is called only if Debugging is set.
+	// Debug receives debug lines. It is called only if Debugging is set.
 	Debug func(format string, args ...any)
 	// Debugging turns on Debug.
 	Debugging bool
-	// Approver asks a person about a call. It is read at each question. Nil means that nobody can be asked.
+	// Approver asks a person about a call. It is read at each question. Nil means that there is no approver.
 	Approver host.Approver
 	// ApproveChange asks the operator to approve a change of the operator's files. Nil means that nobody can be asked, so
 	// changes are denied.

@@ -13,7 +13,7 @@ type DescribeOptions struct {
 	Tier int    // how much, 1 to 3
 }
 
-// DescribedTool is the documentation of a tool, with the commands that lead on from it.
+// DescribedTool is the documentation of a tool, with the next commands.
 type DescribedTool struct {
 	*manifest.ToolDocs
 	Next []string `json:"next,omitempty"`

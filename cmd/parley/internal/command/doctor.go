@@ -94,7 +94,7 @@ func (d *Deps) checkPlatform() Check {
 	return c
 }
 
-// checkIsolation reports what isolate = "process" gives on this system.
+// checkIsolation reports which protections isolate = "process" has on this system.
 func checkIsolation() Check {
 	missing := wasm.MissingIsolation()
 	if len(missing) == 0 {

@@ -46,7 +46,7 @@ func jqError(option, expr string, err error) *host.Error {
 	return host.Errorf(host.InvalidArgs, "%s: %q: %s", option, manifest.CleanLine(expr), manifest.CleanLine(err.Error()))
 }
 
-// jqSyntaxError says where an expression is wrong and, for the usual mistakes, what to write instead.
+// jqSyntaxError returns where an expression is invalid and, for common mistakes, what to write instead.
 func jqSyntaxError(expr string, err error) *host.Error {
 	e := jqError("--jq", expr, err)
 	var syntax *gojq.ParseError

@@ -269,7 +269,7 @@ func (d *Deps) compare(data *Plugin, before *wasm.Entry, c *wasm.Candidate) {
 }
 
 // approveInstall prepares the grants of an installation, and has the operator approve them and what the plugin breaks.
-// Nobody is asked where there is neither. The edit is zero if there are no grants.
+// Without either, there is no question. The edit is zero if there are no grants.
 func (d *Deps) approveInstall(
 	ctx context.Context, rules *policy.Policy, prepared *parley.Installation, data *Plugin, o InstallOptions,
 ) (policy.Edit, error) {

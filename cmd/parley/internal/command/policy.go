@@ -175,8 +175,8 @@ type Change struct {
 	Diff string
 }
 
-// approve returns an error unless the operator approves a change. With yes nobody is asked: either the policy allows
-// that, or the change is denied.
+// approve returns an error unless the operator approves a change. With yes there is no question: either the policy
+// allows that, or the change is denied.
 func (d *Deps) approve(ctx context.Context, rules *policy.Policy, c Change, yes bool) error {
 	if yes {
 		allowed, err := rules.AllowYes()
