@@ -130,6 +130,12 @@ func IsOption(name string) bool {
 		setOption(&o, name, "1") != "" || setOption(&o, name, true) != ""
 }
 
+// isPromptText reports whether a value of on_dialog accepts dialogs and fills prompts with a text.
+func isPromptText(onDialog any) bool {
+	text, _ := onDialog.(string)
+	return strings.HasPrefix(text, "accept=")
+}
+
 // CorrectOptions returns call options as they were probably meant, in the same form: a number for a timeout becomes a
 // duration. The correction is complete if [ParseOptions] accepts it.
 func CorrectOptions(given map[string]any) schema.Correction {
@@ -152,7 +158,14 @@ func CorrectOptions(given map[string]any) schema.Correction {
 			changes = append(changes, Change{From: "/" + jsontext.EscapeToken(name), To: "/timeout", How: schema.Coerced})
 		}
 	}
+	prompt := meant["on_dialog"]
+	if isPromptText(prompt) {
+		meant["on_dialog"] = "accept" // the schema has no texts
+	}
 	c := optionsSchema().Correct(meant, hole)
+	if corrected, ok := c.Value.(map[string]any); ok && isPromptText(prompt) {
+		corrected["on_dialog"] = prompt
+	}
 	c.Changes = append(changes, c.Changes...)
 	return c
 }
@@ -174,5 +187,9 @@ func (o Options) Check() error {
 	case "", "accept", "dismiss", "fail":
 		return nil
 	}
-	return Errorf(InvalidArgs, "on_dialog: %q is not one of accept, dismiss, fail", manifest.CleanLine(o.OnDialog))
+	if isPromptText(o.OnDialog) {
+		return nil
+	}
+	return Errorf(InvalidArgs, "on_dialog: %q is not one of accept, accept=TEXT, dismiss, fail",
+		manifest.CleanLine(o.OnDialog))
 }

@@ -202,7 +202,8 @@ type Options struct {
 	DryRun   bool
 	// SendAnyway skips validation, for a browser that is newer than the schemas of the provider.
 	SendAnyway bool
-	// OnDialog is what to do with a JavaScript dialog: accept, dismiss or fail. "" means fail.
+	// OnDialog is what to do with a JavaScript dialog: accept, accept=TEXT, which fills a prompt, dismiss or fail. ""
+	// means fail.
 	OnDialog string
 	// Isolate is "process" to run the call in a process of its own even if the policy does not require it. "" and "none"
 	// leave that to the policy. [ParseOptions] does not set it.

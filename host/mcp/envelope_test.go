@@ -40,6 +40,8 @@ func TestEnvelope(t *testing.T) {
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"max_bytes":900,"timeout":"5s"}}}`},
 			{"a timeout without a unit", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":"1500"}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"timeout":"1500ms"}}}`},
+			{"a text for prompts", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":5,"on_dialog":"accept=Ada"}}`,
+				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"on_dialog":"accept=Ada","timeout":"5s"}}}`},
 			{"an option misspelt", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"dryRun":true}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"dry_run":true}}}`},
 			{"a word for an option", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"dry_run":"yes"}}`,

@@ -10,8 +10,8 @@ const BrowserTarget = "browser"
 
 // Values of OnDialog: what a call does with a JavaScript dialog that blocks it.
 const (
-	DialogFail    = "fail" // the default: the call fails with CodeBusy
-	DialogAccept  = "accept"
+	DialogFail    = "fail"   // the default: the call fails with CodeBusy
+	DialogAccept  = "accept" // or "accept=TEXT", which fills a prompt
 	DialogDismiss = "dismiss"
 )
 

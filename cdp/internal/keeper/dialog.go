@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/chromedp/cdproto/page"
 
@@ -25,8 +26,7 @@ func (tr *tracker) onDialogEvent(t *target, method string, params json.RawMessag
 			blocked = append(blocked, p)
 		}
 	}
-	if owner := dialogOwner(tr.pending, t); owner != nil && (owner.onDialog == DialogAccept ||
-		owner.onDialog == DialogDismiss) {
+	if owner := dialogOwner(tr.pending, t); owner != nil && answersDialogs(owner.onDialog) {
 		tr.answerDialog(t, owner.onDialog) // the calls behind it go on when it is closed
 	} else {
 		for _, p := range blocked {
@@ -49,19 +49,28 @@ func dialogOwner(calls map[int64]*pending, t *target) (owner *pending) {
 
 // answerDialog closes the open dialog of a page. The engine is locked.
 func (tr *tracker) answerDialog(t *target, how string) {
-	answer := page.HandleJavaScriptDialogParams{Accept: how == DialogAccept}
-	if t.dialog != nil && answer.Accept {
+	answer := page.HandleJavaScriptDialogParams{Accept: acceptsDialogs(how)}
+	if _, text, given := strings.Cut(how, "="); given {
+		answer.PromptText = text
+	} else if t.dialog != nil && answer.Accept {
 		answer.PromptText = t.dialog.Default // the preset text, as when a person presses OK
 	}
 	postCommand(tr.mux, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
 func checkOnDialog(s string) *Error {
-	switch s {
-	case "", DialogFail, DialogAccept, DialogDismiss:
+	if s == "" || s == DialogFail || answersDialogs(s) {
 		return nil
 	}
-	return errf(CodeInvalidArgs, "on_dialog is %q; expected accept, dismiss or fail", manifest.Clip(s, 40))
+	return errf(CodeInvalidArgs, "on_dialog is %q; expected accept, accept=TEXT, dismiss or fail", manifest.Clip(s, 40))
+}
+
+func answersDialogs(onDialog string) bool {
+	return onDialog == DialogDismiss || acceptsDialogs(onDialog)
+}
+
+func acceptsDialogs(onDialog string) bool {
+	return onDialog == DialogAccept || strings.HasPrefix(onDialog, DialogAccept+"=")
 }
 
 func blockedTarget(t *target, d *Dialog) *Error {

@@ -156,7 +156,7 @@ func (e *engine) closeTarget(ctx context.Context, by Caller, selector, onDialog 
 	}
 	err = e.wait(ctx, "for the page to close", func() (bool, *Error) {
 		if d := t.dialog; d != nil && d != before && d.Type == beforeUnload && !t.closed {
-			if onDialog == DialogAccept {
+			if acceptsDialogs(onDialog) {
 				e.answerDialog(t, onDialog)
 				return false, nil
 			}

@@ -94,7 +94,7 @@ func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Erro
 		case t.crashed:
 			return false, crashedTarget(t)
 		case t.dialog != nil:
-			if q.OnDialog == DialogAccept || q.OnDialog == DialogDismiss {
+			if answersDialogs(q.OnDialog) {
 				tr.answerDialog(t, q.OnDialog)
 				return false, nil
 			}

@@ -185,7 +185,12 @@ func TestDialogs(t *testing.T) {
 	q = evaluation("1")
 	q.OnDialog = "maybe"
 	_, err = c.Call(testContext(t), q)
-	wantCode(t, err, CodeInvalidArgs, "accept, dismiss or fail")
+	wantCode(t, err, CodeInvalidArgs, "accept, accept=TEXT, dismiss or fail")
+	q = evaluation(`prompt("Name?", "Bob")`)
+	q.OnDialog = "accept=Ada"
+	if raw, err := c.Call(testContext(t), q); err != nil || !strings.Contains(string(raw), `"Ada"`) {
+		t.Errorf("a prompt filled with a text: %s, %v", raw, err)
+	}
 
 	// on_dialog of a call does not apply to a dialog of another call.
 	_, err = evaluate(t, c, "", "alert('open')")

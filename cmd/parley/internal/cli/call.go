@@ -35,7 +35,7 @@ func addCallFlags(set *pflag.FlagSet, o *command.CallOptions) {
 	set.StringVar(&o.Out, "out", "", "write to FILE, binary decoded")
 	set.BoolVar(&o.Drain, "drain", false, "with --out: read the stream that the result names")
 	set.BoolVar(&o.All, "all", false, "with cdp status and cdp close: all browsers")
-	set.StringVar(&o.OnDialog, "on-dialog", "", "JavaScript dialogs: accept, dismiss or fail")
+	set.StringVar(&o.OnDialog, "on-dialog", "", "JavaScript dialogs: accept, accept=TEXT, dismiss or fail")
 	set.StringVar(&o.Isolate, "isolate", "", "process: run the plugin in its own process")
 	set.BoolVar(&o.SendAnyway, "send-anyway", false, "send a command that the protocol data does not have")
 }
