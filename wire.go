@@ -380,6 +380,7 @@ func (p *Parley) Host() (*host.Host, error) {
 		}),
 		Secrets:  rules,
 		Own:      rules.Own(),
+		Filter:   sandboxFilter{p},
 		Trusts:   p.trusts,
 		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
 		Audit:    log,

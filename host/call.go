@@ -57,8 +57,8 @@ type Call struct {
 	// BeforeRecord is called with the answer before it is recorded, so that a caller can send its response without
 	// waiting for the record. It may be nil.
 	BeforeRecord func(*Answer)
-	// Filter transforms the data before it is cut to Options.MaxBytes. It may be nil.
-	Filter func(json.RawMessage) (json.RawMessage, error)
+	// Filter runs Options.JQ. Nil means that of the host.
+	Filter Filter
 	// Progress, Log, Emit, Started, Until, Out and Drain are as in [Request]. They may be nil.
 	Progress func(done, total float64, message string)
 	Log      func(level int, message string)
@@ -186,6 +186,7 @@ type run struct {
 	audit          string
 	by             string // as in Event
 	innerCalls     *atomic.Int32
+	deadline       time.Time // of the run, and of the filter after it
 
 	mu          sync.Mutex
 	uses        []string
@@ -238,6 +239,9 @@ func (r *run) do(ctx context.Context) error {
 		err = r.refuse(r.call.Invalid)
 	} else {
 		err = r.validate()
+	}
+	if err == nil {
+		err = r.checkFilter(ctx)
 	}
 	if err != nil {
 		return err
@@ -314,6 +318,9 @@ func (r *run) do(ctx context.Context) error {
 		}
 		r.refuseByTool(e)
 		return e
+	}
+	if err := r.filterResult(ctx); err != nil {
+		return err
 	}
 	return r.cutResult()
 }
@@ -445,6 +452,7 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	r.deadline, _ = ctx.Deadline()
 	req := r.request(d)
 	invoke := r.address.Provider.Invoke
 	if s, ok := r.address.Provider.(Streamer); ok && r.call.Emit != nil {
@@ -677,15 +685,63 @@ func (r *run) checkResult(data json.RawMessage) error {
 	return e.WithSteps(DescribeStep(r.address.Name(), manifest.Tier3))
 }
 
-// cutResult filters the result and cuts it to Options.MaxBytes. The whole result is stored with the session.
-func (r *run) cutResult() error {
+// Filter runs jq expressions on results.
+type Filter interface {
+	// Check prepares for an expression. It returns the error of one that is invalid, and what was probably meant, ""
+	// if that is unknown.
+	Check(ctx context.Context, expression string) (corrected string, err error)
+	// Filter returns data as the expression transforms it: its only output, or an array of its outputs. The error is
+	// the cause of the end of ctx, or limit_exceeded, or invalid_args if the expression fails on the data.
+	Filter(ctx context.Context, expression string, data json.RawMessage) (json.RawMessage, error)
+}
+
+func (r *run) filter() Filter {
 	if r.call.Filter != nil {
-		filtered, err := r.call.Filter(r.answer.Data)
-		if err != nil {
-			return err
-		}
-		r.answer.Data = filtered
+		return r.call.Filter
 	}
+	return r.host.cfg.Filter
+}
+
+// checkFilter refuses an expression that is invalid before anything runs.
+func (r *run) checkFilter(ctx context.Context) error {
+	if r.call.Options.JQ == "" {
+		return nil
+	}
+	if r.filter() == nil {
+		return Errorf(Unavailable, "this host has no filter for results: call without the option jq")
+	}
+	corrected, err := r.filter().Check(ctx, r.call.Options.JQ)
+	if err == nil {
+		return nil
+	}
+	e := AsError(err)
+	if corrected == "" {
+		return e
+	}
+	again := CallStep(r.address.Name(), r.params)
+	again.Options = r.call.Given
+	again.Options.JQ = corrected
+	return e.WithSteps(again)
+}
+
+// filterResult applies Options.JQ to the result, until the call's deadline.
+func (r *run) filterResult(ctx context.Context) error {
+	if r.call.Options.JQ == "" {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, r.deadline)
+	defer cancel()
+	filtered, err := r.filter().Filter(ctx, r.call.Options.JQ, r.answer.Data)
+	if err != nil {
+		r.redactor.redactError(AsError(err))
+		return err
+	}
+	r.answer.Data, r.answer.Returns = filtered, nil
+	return nil
+}
+
+// cutResult cuts the result to Options.MaxBytes. The whole result is stored with the session.
+func (r *run) cutResult() error {
 	limit := r.call.Options.MaxBytes
 	if limit <= 0 || len(r.answer.Data) <= limit {
 		return nil

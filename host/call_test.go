@@ -639,23 +639,72 @@ func TestCallShow(t *testing.T) {
 		t.Errorf("without a session: %s", a.Data)
 	}
 
-	first := func(d json.RawMessage) (json.RawMessage, error) {
+	first := filterFunc(func(_ context.Context, d json.RawMessage) (json.RawMessage, error) {
 		if string(d) != data {
 			t.Errorf("the filter was given %s", d)
 		}
 		return json.RawMessage(`[1,2,3]`), nil
-	}
-	if a := ask(host.Call{Filter: first, Options: host.Options{MaxBytes: 7}}); a.Cut || string(a.Data) != `[1,2,3]` {
+	})
+	a := ask(host.Call{Filter: first, Options: host.Options{JQ: ".", MaxBytes: 7}})
+	if a.Cut || string(a.Data) != `[1,2,3]` {
 		t.Errorf("the filter was applied after the cut: %s", a.Data)
 	}
-	a := ask(host.Call{Session: "s", Filter: first, Options: host.Options{MaxBytes: 3}})
+	a = ask(host.Call{Session: "s", Filter: first, Options: host.Options{JQ: ".", MaxBytes: 3}})
 	if whole, err := sessions.Result("s", a.CallID); err != nil || string(whole) != `[1,2,3]` {
 		t.Errorf("the filtered result is stored: %s, %v", whole, err)
 	}
-	failing := func(json.RawMessage) (json.RawMessage, error) {
+	failing := filterFunc(func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		return nil, host.Errorf(host.InvalidArgs, "no such field")
+	})
+	failsWith(t, ask(host.Call{Filter: failing, Options: host.Options{JQ: "."}}), host.InvalidArgs)
+	if a := ask(host.Call{Filter: failing}); a.Err != nil {
+		t.Errorf("without an expression: %v", a.Err)
 	}
-	failsWith(t, ask(host.Call{Filter: failing}), host.InvalidArgs)
+	failsWith(t, ask(host.Call{Options: host.Options{JQ: "."}}), host.Unavailable)
+
+	endless := filterFunc(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+		<-ctx.Done()
+		return nil, host.Errorf(host.Timeout, "the filter did not end")
+	})
+	failsWith(t, ask(host.Call{Filter: endless, Options: host.Options{JQ: ".", Timeout: time.Millisecond}}), host.Timeout)
+}
+
+// TestInvalidFilter checks that an invalid expression is refused before the tool runs, with the call that was meant.
+func TestInvalidFilter(t *testing.T) {
+	ran := false
+	f := newFake(t, shop, map[string]handler{
+		"echo": func(context.Context, *host.Request) (*host.Result, error) {
+			ran = true
+			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		},
+	})
+	h := newHost(t, host.Config{}, f)
+	a, _ := h.Call(t.Context(), host.Call{
+		Name: "shop.echo", Filter: filterFunc(nil), Options: host.Options{JQ: "wrong", Target: "T"},
+		Given: host.StepOptions{JQ: "wrong", Target: "T"},
+	})
+	failsWith(t, a, host.InvalidArgs)
+	if ran {
+		t.Error("the tool ran")
+	}
+	want := host.StepOptions{JQ: "right", Target: "T"}
+	if len(a.Steps) != 1 || a.Steps[0].Op != host.OpCall || a.Steps[0].Options != want {
+		t.Errorf("steps: %+v", a.Steps)
+	}
+}
+
+// filterFunc filters by a function. The expression "wrong" is invalid.
+type filterFunc func(ctx context.Context, data json.RawMessage) (json.RawMessage, error)
+
+func (filterFunc) Check(_ context.Context, expression string) (corrected string, err error) {
+	if expression == "wrong" {
+		return "right", host.Errorf(host.InvalidArgs, "jq: wrong: not an expression")
+	}
+	return "", nil
+}
+
+func (f filterFunc) Filter(ctx context.Context, _ string, data json.RawMessage) (json.RawMessage, error) {
+	return f(ctx, data)
 }
 
 func TestCallToolOfAnother(t *testing.T) {

@@ -29,6 +29,7 @@ type Config struct {
 	Egress   Egress  // nil: no network access
 	Sessions *Sessions
 	Own      *OwnFiles // what no folder grant reaches
+	Filter   Filter    // runs the option jq of calls that bring no filter of their own; nil: there is no such option
 	// Trusts reports whether the operator trusts the key that a plugin is signed with. Nil means that all keys are
 	// trusted.
 	Trusts func(plugin, key string) bool

@@ -26,6 +26,7 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 		DryRun     bool   `json:"dry_run"`
 		SendAnyway bool   `json:"send_anyway"`
 		OnDialog   string `json:"on_dialog"`
+		JQ         string `json:"jq"`
 	}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		if err := checkOptions(raw); err != nil {
@@ -37,7 +38,7 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 	}
 	options := Options{
 		MaxBytes: o.MaxBytes, Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, SendAnyway: o.SendAnyway,
-		OnDialog: o.OnDialog,
+		OnDialog: o.OnDialog, JQ: o.JQ,
 	}
 	if o.Timeout != "" {
 		var err error
@@ -52,7 +53,7 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 // DefaultBrowser is the name of the browser of calls that do not name one.
 const DefaultBrowser = "default"
 
-var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog"}
+var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog", "jq"}
 
 // checkOptions rejects what encoding/json accepts: a second value, duplicate keys, and keys in other case.
 func checkOptions(raw json.RawMessage) error {
@@ -116,7 +117,7 @@ var optionsSchema = sync.OnceValue(func() *schema.Schema {
 		`"timeout":{"type":"string","pattern":"^([0-9.]+(ns|us|ms|s|m|h))+$","description":"such as 10s"},` +
 		`"max_bytes":{"type":"integer","minimum":0},"browser":{"type":"string"},"target":{"type":"string"},` +
 		`"dry_run":{"type":"boolean"},"send_anyway":{"type":"boolean"},` +
-		`"on_dialog":{"type":"string","enum":["accept","dismiss","fail"]}}}`))
+		`"on_dialog":{"type":"string","enum":["accept","dismiss","fail"]},"jq":{"type":"string","minLength":1}}}`))
 	if err != nil {
 		panic("host: the schema of options: " + err.Error())
 	}

@@ -91,7 +91,7 @@ type StepOptions struct {
 func (o Options) StepOptions() StepOptions {
 	return StepOptions{
 		Timeout: o.Timeout, Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, MaxBytes: o.MaxBytes,
-		OnDialog: o.OnDialog, Isolate: o.Isolate, SendAnyway: o.SendAnyway,
+		OnDialog: o.OnDialog, Isolate: o.Isolate, SendAnyway: o.SendAnyway, JQ: o.JQ,
 	}
 }
 

@@ -104,6 +104,9 @@ func callStep(s host.Step) nextCall {
 	if s.Options.MaxBytes > 0 {
 		options["max_bytes"] = s.Options.MaxBytes
 	}
+	if s.Options.JQ != "" {
+		options["jq"] = s.Options.JQ
+	}
 	if s.Options.OnDialog != "" {
 		options["on_dialog"] = s.Options.OnDialog
 	}

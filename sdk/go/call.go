@@ -61,6 +61,7 @@ type Options struct {
 	Browser  string `json:"browser,omitempty"`
 	Target   string `json:"target,omitempty"`
 	DryRun   bool   `json:"dry_run,omitempty"`
+	JQ       string `json:"jq,omitempty"` // filters the data
 }
 
 // Request is an HTTP request.

@@ -62,9 +62,9 @@ func TestOptions(t *testing.T) {
 			"cdp.Page.printToPDF --params {} --out page.pdf --drain --jq . --browser b --target 2 --on-dialog accept " +
 				"--isolate process --send-anyway --all", parse(app, newCall),
 			call(command.CallOptions{
-				Tool: "cdp.Page.printToPDF", Words: []string{}, Params: "{}", Out: "page.pdf", Drain: true, JQ: ".", All: true,
+				Tool: "cdp.Page.printToPDF", Words: []string{}, Params: "{}", Out: "page.pdf", Drain: true, All: true,
 				Options: host.Options{
-					Browser: "b", Target: "2", OnDialog: "accept", Isolate: "process", SendAnyway: true,
+					JQ: ".", Browser: "b", Target: "2", OnDialog: "accept", Isolate: "process", SendAnyway: true,
 				},
 			}),
 		},
@@ -220,7 +220,7 @@ func TestRootOptions(t *testing.T) {
 		app:   app,
 		words: []string{"cdp"}, given: []string{"jq", "listen", "max", "timeout", "trigger", "until"}, tier: 2,
 		listen: []string{"Network.*", "Page.*"}, until: "Page.loadEventFired", max: 10, trigger: "Page.reload",
-		CallOptions: command.CallOptions{JQ: ".method", Options: host.Options{Timeout: 20 * time.Second}},
+		CallOptions: command.CallOptions{Options: host.Options{JQ: ".method", Timeout: 20 * time.Second}},
 	}
 	if got := *opts; !sameOptions(&got, want) {
 		t.Errorf("\n got %+v\nwant %+v", opts, want)

@@ -179,7 +179,7 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 	case len(opts.listen) > 0:
 		return runListen(ctx, app, command.ListenOptions{
 			Plugin: at.Plugin, Match: opts.listen, Options: opts.Options, Until: opts.until, Max: opts.max,
-			Trigger: opts.trigger, JQ: opts.JQ,
+			Trigger: opts.trigger,
 		})
 	case isTool:
 		call.Tool, call.Words = at.Name(), rest

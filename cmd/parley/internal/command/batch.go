@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -268,6 +269,7 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	answer, _ := b.host.Call(ctx, host.Call{
 		Name: line.Tool, Params: params, Caller: Caller, Session: b.deps.Session(), Options: b.settings.Complete(options),
 		Given:        options.StepOptions(),
+		Filter:       jq.InProcess{},
 		Log:          func(_ int, message string) { b.deps.debugf("%s: %s", line.Tool, message) },
 		BeforeRecord: func(answer *host.Answer) { unsent = b.reply(id, answer) },
 	})

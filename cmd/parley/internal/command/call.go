@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/jq"
 )
 
 // CallOptions are the options of a call of a tool.
@@ -19,8 +20,6 @@ type CallOptions struct {
 	Set []string
 	// All is a shorthand for the parameter all=true.
 	All bool
-	// JQ is a jq expression that filters the result. "" means none.
-	JQ string
 	// Out is a file that takes the whole result, decoded if it is binary. "" means none.
 	Out string
 	// Drain makes Out take the byte stream that the result names.
@@ -46,9 +45,9 @@ func Call(ctx context.Context, d *Deps, o CallOptions) (*host.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	call := host.Call{Name: o.Tool, Caller: Caller, Session: d.Session(), Progress: o.Progress}
+	call := host.Call{Name: o.Tool, Caller: Caller, Session: d.Session(), Progress: o.Progress, Filter: jq.InProcess{}}
 	call.Given = o.StepOptions()
-	call.Given.JQ, call.Given.Out, call.Given.File, call.Given.Drain = o.JQ, o.Out != "", o.Out, o.Drain
+	call.Given.Out, call.Given.File, call.Given.Drain = o.Out != "", o.Out, o.Drain
 	find := h.Catalog().Find
 	if o.SendAnyway {
 		find = h.Catalog().FindAnyway
@@ -72,10 +71,6 @@ func Call(ctx context.Context, d *Deps, o CallOptions) (*host.Answer, error) {
 			WithNext("leave one of them out")
 	case o.Drain && o.Out == "":
 		return nil, host.Errorf(host.InvalidArgs, "--drain requires --out FILE").WithNext("--drain --out page.pdf")
-	case o.JQ != "":
-		if call.Filter, err = jqFilter(o.JQ, false); err != nil {
-			return nil, err
-		}
 	}
 	if o.Out == "" {
 		return cutNotice(h.Call(ctx, call))
@@ -89,7 +84,7 @@ func Call(ctx context.Context, d *Deps, o CallOptions) (*host.Answer, error) {
 	if at.Tool != nil {
 		file.returns = at.Tool.Returns
 	}
-	if call.Filter == nil { // a filter needs the whole result in memory
+	if o.JQ == "" { // a filter needs the whole result in memory
 		call.Out, call.Drain = file, o.Drain
 	}
 	answer, err := h.Call(ctx, call)

@@ -56,7 +56,7 @@ func TestCommandsAreFunctions(t *testing.T) {
 		t.Errorf("%v: %+v", err, docs)
 	}
 	answer, err := Call(ctx, d, CallOptions{
-		Tool: "text.hash", Words: []string{"hello"}, Set: []string{"algorithm=md5"}, JQ: ".hex",
+		Tool: "text.hash", Words: []string{"hello"}, Set: []string{"algorithm=md5"}, Options: host.Options{JQ: ".hex"},
 	})
 	if err != nil || string(answer.Data) != `"5d41402abc4b2a76b9719d911017c592"` {
 		t.Errorf("%v: %+v", err, answer)
@@ -101,7 +101,7 @@ func TestCallErrors(t *testing.T) {
 		{CallOptions{Tool: "text.nope"}, host.NotFound, true},
 		{CallOptions{Tool: "text.hash"}, host.InvalidArgs, true},
 		{CallOptions{Tool: "text.hash", Set: []string{"=x"}}, host.InvalidArgs, true},
-		{CallOptions{Tool: "text.hash", JQ: ".["}, host.InvalidArgs, false},
+		{CallOptions{Tool: "text.hash", Set: []string{"text=a"}, Options: host.Options{JQ: ".["}}, host.InvalidArgs, true},
 		{CallOptions{Tool: "text.hash", Drain: true}, host.InvalidArgs, false},
 		{CallOptions{Tool: "text.hash", Options: host.Options{Isolate: "moon"}}, host.InvalidArgs, false},
 	} {

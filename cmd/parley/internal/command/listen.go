@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/itchyny/gojq"
-
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -28,13 +27,12 @@ const (
 
 // ListenOptions are the options of a stream of events.
 type ListenOptions struct {
-	Plugin string
-	Match  []string // events, such as Network.*
-	host.Options
-	Until   string // end after this EVENT, or EVENT:JQ for one whose params meet a condition; "" means no such event
-	Max     int    // end after this many events; 0 means no limit
-	Trigger string // call this TOOL, with its parameters after a space, once listening; "" means none
-	JQ      string // filters each record; "" means none
+	Plugin       string
+	Match        []string // events, such as Network.*
+	host.Options          // JQ filters each record
+	Until        string   // end after this EVENT, or EVENT:JQ for one whose params meet a condition; "" means none
+	Max          int      // end after this many events; 0 means no limit
+	Trigger      string   // call this TOOL, with its parameters after a space, once listening; "" means none
 }
 
 // StreamEnd is the last line of a stream.
@@ -65,6 +63,7 @@ func Listen(ctx context.Context, d *Deps, o ListenOptions, emit func(record json
 	if err != nil {
 		return nil, err
 	}
+	options.JQ = ""
 	l := &listening{deps: d, host: h, options: o, triggerOptions: options}
 	l.triggerOptions.Timeout = o.Timeout
 	if l.trigger, l.triggerParams, err = d.readTrigger(ctx, o.Trigger); err != nil {
@@ -92,13 +91,20 @@ func Listen(ctx context.Context, d *Deps, o ListenOptions, emit func(record json
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	if o.JQ != "" {
-		each, err := jqFilter(o.JQ, true)
+		if corrected, err := jq.Check(o.JQ); corrected != "" {
+			return nil, host.AsError(err).WithSteps(host.OperatorStep(host.OpSystem, "--jq", corrected))
+		}
+		each, err := jq.Compile(o.JQ)
 		if err != nil {
 			return nil, err
 		}
 		call.Emit = func(record json.RawMessage) error {
-			filtered, err := each(record)
-			if err != nil || filtered == nil {
+			outputs, err := each.Outputs(ctx, record)
+			if err != nil || len(outputs) == 0 { // without an output the filter drops the record
+				return err
+			}
+			filtered, err := jq.Join(outputs)
+			if err != nil {
 				return err
 			}
 			return emit(filtered)
@@ -229,10 +235,10 @@ func (d *Deps) readTrigger(ctx context.Context, given string) (tool string, para
 // lastEvent decides which event ends a stream.
 type lastEvent struct {
 	ctx       context.Context
-	condition *gojq.Code // of the event's parameters; nil: any event
-	fresh     bool       // replayed events do not count
-	failed    error      // why the condition could not be evaluated, the last time
-	unmet     bool       // an event did not meet the condition
+	condition *jq.Expression // of the event's parameters; nil: any event
+	fresh     bool           // replayed events do not count
+	failed    error          // why the condition could not be evaluated, the last time
+	unmet     bool           // an event did not meet the condition
 }
 
 // conditionSample is an example of a condition of --until.
@@ -244,9 +250,10 @@ func newLastEvent(ctx context.Context, condition string, conditional, fresh bool
 		return l, nil
 	}
 	var err error
-	if l.condition, err = compileJQ(condition); err != nil {
-		return nil, jqError("--until EVENT:JQ", condition, err).
-			WithNext("--until 'Network.responseReceived:" + conditionSample + "'")
+	if l.condition, err = jq.Compile(condition); err != nil {
+		e := host.AsError(err)
+		e.Message = "--until EVENT:JQ: " + e.Message
+		return nil, e.WithNext("--until 'Network.responseReceived:" + conditionSample + "'")
 	}
 	return l, nil
 }
@@ -265,20 +272,11 @@ func (l *lastEvent) isLast(record json.RawMessage) bool {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, conditionTime)
 	defer cancel()
-	for outputs := l.condition.RunWithContext(ctx, event.Params); ; {
-		switch v, more := outputs.Next(); v := v.(type) {
-		case error:
-			l.failed = v
-			return false
-		case bool:
-			if v {
-				return true
-			}
-		default:
-			if !more || v != nil {
-				l.unmet = l.unmet || !more
-				return more
-			}
-		}
+	met, err := l.condition.Holds(ctx, event.Params)
+	if err != nil {
+		l.failed = err
+		return false
 	}
+	l.unmet = l.unmet || !met
+	return met
 }

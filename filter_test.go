@@ -1,0 +1,62 @@
+package parley_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+)
+
+// TestSandboxFilter checks the option jq of callers that bring no filter of their own: it runs in the sandbox, within
+// the time of the call.
+func TestSandboxFilter(t *testing.T) {
+	p, err := parley.Open(t.Context(), parley.Config{Home: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	h, err := p.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(filter string, timeout time.Duration) *host.Answer {
+		answer, _ := h.Call(t.Context(), host.Call{
+			Name: "text.count", Caller: "mcp:test", Params: json.RawMessage(`{"text":"one two"}`),
+			Options: host.Options{JQ: filter, Timeout: timeout},
+		})
+		return answer
+	}
+	for filter, want := range map[string]string{
+		".words": "2", ".words, .lines": "[2,1]", "empty": "[]",
+		".words # two": "2",
+	} {
+		if a := ask(filter, 0); a.Err != nil || string(a.Data) != want {
+			t.Errorf("%s: %s, %v; want %s", filter, a.Data, a.Err, want)
+		}
+	}
+	for _, c := range []struct {
+		filter  string
+		timeout time.Duration
+		code    host.Code
+		says    string
+	}{
+		{`error("no")`, 0, host.InvalidArgs, "no"},
+		{".words[", 0, host.InvalidArgs, "not closed"},
+		{"range(20000)", 0, host.LimitExceeded, "more than 10000 outputs"},
+		{`"x" * 5000000`, 0, host.LimitExceeded, "4 MiB"},
+		{"until(false; .)", time.Second, host.Timeout, ""},
+		{"env.HOME, $ENV.HOME | error", 0, host.InvalidArgs, ""},
+	} {
+		began := time.Now()
+		a := ask(c.filter, c.timeout)
+		if a.Err == nil || a.Err.Code != c.code || !strings.Contains(a.Err.Message, c.says) {
+			t.Errorf("%s: %s, %v; want %s with %q", c.filter, a.Data, a.Err, c.code, c.says)
+		}
+		if took := time.Since(began); c.code == host.Timeout && took > 10*c.timeout {
+			t.Errorf("%s ended after %s", c.filter, took)
+		}
+	}
+}
