@@ -316,8 +316,8 @@ func TestHonestPluginsAreAdmitted(t *testing.T) {
 	}
 }
 
-// TestOwnerIsThatOfTheLock checks that the report and the lock file name one owner, and that a key which is not trusted
-// leaves a plugin a stranger's.
+// TestEverySourceIsAdmitted checks that it makes no difference whether the manifest is in the wasm or beside it, and
+// whether the plugin is compressed.
 func TestEverySourceIsAdmitted(t *testing.T) {
 	path := variant(t, "rev", func(m *manifest.Manifest) { m.Docs.Brief = "The best text tool" })
 	code, err := os.ReadFile(path)
@@ -356,8 +356,8 @@ func TestEverySourceIsAdmitted(t *testing.T) {
 	}
 }
 
-// TestOwnerIsThatOfTheLock checks that the report and the lock file name one owner, whom a key that is not trusted does
-// not make less of a stranger.
+// TestOwnerIsThatOfTheLock checks that the report and the lock file name the same owner, and that a signature with an
+// untrusted key accepts no rules.
 func TestOwnerIsThatOfTheLock(t *testing.T) {
 	path := variant(t, "rev", func(m *manifest.Manifest) { m.Docs.Brief = "The best text tool" })
 	p := open(t, parley.Config{})

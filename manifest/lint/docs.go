@@ -15,7 +15,7 @@ func checkTierLength(l *linter) {
 	l.eachTool(func(at string, t *manifest.Tool) {
 		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
 			if n := manifest.Describe(l.m, t, tier).Tokens(); n > tierBudgets[tier] {
-				l.add(at, "tier %d of %q is %d tokens; aim for at most %d", tier, t.Name, n, tierBudgets[tier])
+				l.add(at, "tier %d of %q has %d tokens, the limit is %d; shorten it", tier, t.Name, n, tierBudgets[tier])
 			}
 		}
 	})
@@ -30,7 +30,7 @@ func checkTautology(l *linter) {
 			})
 		}
 		if !adds(t.Docs.Brief) && !adds(t.Docs.Standard) && !adds(t.Docs.Full) {
-			l.add(at+"/docs/brief", "%s says no more than the name %q; say on what the tool works and what it returns",
+			l.add(at+"/docs/brief", "%s says no more than the name %q; say what the tool works on and what it returns",
 				quoted(t.Docs.Brief), t.Name)
 		}
 		for _, p := range fieldsOf(t.Params) {
@@ -105,7 +105,7 @@ func checkTasks(l *linter) {
 				if len(hits) > 0 {
 					found = hits[0].Name
 				}
-				l.add(fmt.Sprintf("%s/tasks/%d", at, i), "search for %s finds %s first, and %q not among the first %d",
+				l.add(fmt.Sprintf("%s/tasks/%d", at, i), "a search for %s finds %s first and %q not among the first %d",
 					quoted(task), found, full, taskDepth)
 			}
 		}

@@ -96,8 +96,8 @@ func checkInstructsReader(l *linter) {
 			found = cmp.Or(found, instructions.find(r))
 		}
 		if found != "" {
-			l.add(t.pointer, "%s instructs its reader; say what the tool does, and in \"when\" and \"when_not\" what it "+
-				"is for", quoted(found))
+			l.add(t.pointer, "%s is an order to the reader; describe what the tool does, and say in \"when\" and \"when_not\" "+
+				"what it is for", quoted(found))
 		}
 	}
 }
@@ -134,8 +134,7 @@ func checkSuperlatives(l *linter) {
 			continue
 		}
 		if found := praise.find(t.plain); found != "" {
-			l.add(t.pointer, "%s praises the plugin; a description says what it does, search says how well that fits",
-				quoted(found))
+			l.add(t.pointer, "%s praises the plugin; describe what it does", quoted(found))
 		}
 	}
 }
@@ -148,7 +147,7 @@ func checkHiddenCharacters(l *linter) {
 		runes := []rune(t.raw)
 		for i, r := range runes {
 			if r != '\r' && (manifest.Hidden(r) || r == unicode.ReplacementChar || isSelector(r)) && !isOrthography(runes, i) {
-				l.add(t.pointer, "it has the invisible or control character U+%04X; remove it", r)
+				l.add(t.pointer, "the text has the invisible or control character U+%04X; remove it", r)
 				break
 			}
 		}
@@ -216,8 +215,8 @@ func checkNamesOtherTools(l *linter) {
 			}
 			name := l.otherTool(sentence, distinct, own)
 			if name != "" {
-				l.add(t.pointer, "%s names another plugin's tool in an order: %s; that belongs into when_not, related, needs or "+
-					"deprecated", quoted(strings.TrimSpace(sentence)), quoted(name))
+				l.add(t.pointer, "%s tells the reader to use or avoid %s, which is not a tool of this plugin; when_not, related, "+
+					"needs and deprecated are for that", quoted(strings.TrimSpace(sentence)), quoted(name))
 				break
 			}
 		}
@@ -361,17 +360,18 @@ func checkLookAlikeName(l *linter) {
 			if sameName(g.Name, p.Name) && len(p.Name) > 1 && slices.ContainsFunc(p.Tools, func(t Tool) bool {
 				return l.m.Tool(g.Name+"."+t.Name) != nil
 			}) {
-				l.add(fmt.Sprintf("/groups/%d/name", i), "the group %q has the name and the tools of the plugin %q", g.Name, p.Name)
+				l.add(fmt.Sprintf("/groups/%d/name", i), "the group %q has the name and tools of the plugin %q; rename it",
+					g.Name, p.Name)
 			}
 		}
 	}
 	l.eachTool(func(at string, t *manifest.Tool) {
 		if slices.ContainsFunc(metaTools, func(m string) bool { return sameName(m, t.Name) }) {
-			l.add(at+"/name", "%q is the name of a tool of the MCP server itself", t.Name)
+			l.add(at+"/name", "%q is the name of a tool of the MCP server itself; choose another name", t.Name)
 		} else if other := qualified[skeleton(t.Name)]; other != "" {
-			l.add(at+"/name", "%q can be mistaken for the tool %q", t.Name, other)
+			l.add(at+"/name", "%q can be mistaken for the tool %q; choose another name", t.Name, other)
 		} else if other := qualified[skeleton(l.m.Name+t.Name)]; other != "" {
-			l.add(at+"/name", "%q can be mistaken for the tool %q", l.m.Name+"."+t.Name, other)
+			l.add(at+"/name", "%q can be mistaken for the tool %q; choose another name", l.m.Name+"."+t.Name, other)
 		}
 		for i, alias := range t.Aliases {
 			if other := qualified[skeleton(alias)]; other != "" && strings.ContainsAny(alias, "._") {
@@ -517,7 +517,7 @@ func checkTakesFirstPlace(l *linter) {
 			continue // by its name or its documentation, which other rules are about
 		}
 		reported[after[0].Name+before[0].Name] = true
-		l.add(at, "search for %s, a phrase of %s, would find %s first", quoted(q),
+		l.add(at, "a search for %s, a phrase of %s, would find %s first; use other words", quoted(q),
 			before[0].Name, after[0].Name)
 	}
 }
