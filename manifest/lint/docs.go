@@ -84,7 +84,11 @@ func checkExample(l *linter) {
 // taskDepth is the number of hits among which a tool must be when one of its own task phrases is searched for.
 const taskDepth = 5
 
+// maxTaskQueries bounds the searches for task phrases of one plugin.
+const maxTaskQueries = 2000
+
 func checkTasks(l *linter) {
+	queries := 0
 	l.eachTool(func(at string, t *manifest.Tool) {
 		if t.Deprecated != nil {
 			return
@@ -98,6 +102,9 @@ func checkTasks(l *linter) {
 		}
 		full := l.m.Name + "." + t.Name
 		for i, task := range t.Tasks {
+			if queries++; queries > maxTaskQueries {
+				return
+			}
 			hits := l.search(task, true)
 			hits = hits[:min(taskDepth, len(hits))]
 			if !slices.ContainsFunc(hits, func(h Hit) bool { return sameName(h.Name, full) }) {

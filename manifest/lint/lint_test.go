@@ -531,3 +531,27 @@ func TestFindingsAreBounded(t *testing.T) {
 		t.Errorf("%d findings", count)
 	}
 }
+
+// TestSearchesAreBounded checks that a plugin with many phrases cannot make its admission endless.
+func TestSearchesAreBounded(t *testing.T) {
+	m := example(t, `{}`)
+	first := m.Tools[0]
+	other := Plugin{Name: "other", Tools: []Tool{{Name: "find"}}}
+	for i := range 100 {
+		tool := first
+		tool.Name, tool.Tasks = fmt.Sprintf("get_%d", i), nil
+		for j := range 50 {
+			tool.Tasks = append(tool.Tasks, fmt.Sprintf("find word%d word%d", i, j))
+		}
+		m.Tools = append(m.Tools, tool)
+		other.Tools[0].Tasks = append(other.Tools[0].Tasks, tool.Tasks...)
+	}
+	searches := 0
+	Check(m, Neighbors{Plugins: []Plugin{other}, Search: func(string, bool) []Hit {
+		searches++
+		return []Hit{{Name: "other.find"}}
+	}})
+	if most := maxTaskQueries + 2*maxQueries; searches > most || searches < maxTaskQueries {
+		t.Errorf("%d searches, at most %d", searches, most)
+	}
+}

@@ -488,13 +488,14 @@ func checkTakesFirstPlace(l *linter) {
 		}
 	})
 	likeness := map[string]float64{} // of a phrase of another tool to the nearest of this plugin
-	owners := map[string][]string{}  // phrase of another tool -> the tools that have it
+	near := newNearest(mine)
+	owners := map[string][]string{} // phrase of another tool -> the tools that have it
 	for _, p := range l.others {
 		for _, t := range p.Tools {
 			full := p.Name + "." + t.Name
 			for _, phrase := range append(append([]string{full, bareName(t.Name)}, t.Aliases...), t.Tasks...) {
 				key := strings.ToLower(phrase)
-				if o := nearest(contentWords(phrase), mine); o >= 0.5 {
+				if o := near.overlap(contentWords(phrase)); o >= 0.5 {
 					owners[key], likeness[key] = append(owners[key], full), max(o, likeness[key])
 				}
 			}
@@ -571,11 +572,36 @@ func overlap(a, b []string) float64 {
 	return float64(shared) / float64(len(a)+len(b)-shared)
 }
 
-// nearest is the overlap of a list with the one of others that it shares most words with.
-func nearest(list []string, others [][]string) float64 {
+// nearest finds the list of words that shares most with another, among many lists.
+type nearest struct {
+	lists  [][]string
+	having map[string][]int // the lists that have a word
+	shared []int            // with each list; zero between calls
+}
+
+func newNearest(lists [][]string) *nearest {
+	n := &nearest{lists, map[string][]int{}, make([]int, len(lists))}
+	for i, list := range lists {
+		for _, w := range list {
+			n.having[w] = append(n.having[w], i)
+		}
+	}
+	return n
+}
+
+// overlap returns the overlap of a list of distinct words with the one that it shares most with.
+func (n *nearest) overlap(list []string) float64 {
 	best := 0.0
-	for _, other := range others {
-		best = max(best, overlap(list, other))
+	for _, w := range list {
+		for _, i := range n.having[w] {
+			n.shared[i]++
+			best = max(best, float64(n.shared[i])/float64(len(list)+len(n.lists[i])-n.shared[i]))
+		}
+	}
+	for _, w := range list {
+		for _, i := range n.having[w] {
+			n.shared[i] = 0
+		}
 	}
 	return best
 }
