@@ -40,12 +40,12 @@ func ExampleParley_Call_errors() {
 	answer, err := p.Call(context.Background(), "text.hash", map[string]any{"txt": "hello"})
 	var e *host.Error
 	if errors.Is(err, host.InvalidArgs) && errors.As(err, &e) {
-		fmt.Println(e.Details[0].Suggestion)
+		fmt.Println(e.Details[1].Suggestion)
 		fmt.Println(string(e.Corrected))
 		fmt.Println(answer.Steps[0])
 	}
 	// Output:
-	// add text
+	// rename txt to text
 	// {"text":"hello"}
 	// call text.hash {"text":"hello"}
 }
