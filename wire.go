@@ -124,7 +124,7 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	defer p.parts.mu.Unlock()
 	if p.parts.rules == nil {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
-			Own: &host.OwnFiles{Folders: p.dirs.own()}, Store: p.Secrets().Dir, Signer: signers.signer,
+			Own: &host.OwnFiles{Folders: p.dirs.own(), Programs: p.programs()}, Store: p.Secrets().Dir, Signer: signers.signer,
 			Difference: signers.difference,
 			Owner: func(plugin string) (identity, displaced string) {
 				catalog, err := p.Catalog()
@@ -147,6 +147,17 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 		p.parts.rules = rules
 	}
 	return p.parts.rules, nil
+}
+
+// programs returns the paths of this binary and of the browser that the configuration names.
+func (p *Parley) programs() (paths []string) {
+	if self, err := os.Executable(); err == nil {
+		paths = append(paths, self)
+	}
+	if filepath.IsAbs(p.cfg.Chrome) {
+		paths = append(paths, p.cfg.Chrome)
+	}
+	return paths
 }
 
 // AuditLog returns the audit log.

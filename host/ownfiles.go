@@ -25,6 +25,16 @@ type OwnFiles struct {
 	// Secrets returns the paths of further files from which secrets are read, and of programs that print them; nil means
 	// none. No plugin may write to a folder that contains one: it could move the file, and read it under a new name.
 	Secrets func() []string
+	// Programs are the paths of what the host runs, itself among them. No plugin may write to a folder that contains one.
+	Programs []string
+}
+
+// secrets returns the files from which secrets are read.
+func (o *OwnFiles) secrets() []string {
+	if o.Secrets == nil {
+		return nil
+	}
+	return o.Secrets()
 }
 
 // FileID identifies a file on this machine, whatever its names are. It is zero where the system has no such numbers.
@@ -81,7 +91,8 @@ func (o *OwnFiles) Check(folder string, writable bool) error {
 	return nil
 }
 
-const holdsSecret = "holds a file from which the policy reads a secret, so that no plugin may write to it"
+const holdsInput = "holds a file from which the policy reads a secret, or a program that the host runs, so that no " +
+	"plugin may write to it"
 
 func outOfReach(folder, because string) error {
 	base, err := os.UserHomeDir()
@@ -137,7 +148,7 @@ type FileGuard struct {
 	Above   []GuardedFolder `json:"above"` // folders that contain own ones; their names are those of what they contain
 	Devices FileID          `json:"devices"`
 	Secrets []FileID        `json:"secrets,omitempty"`
-	Ways    []FileID        `json:"ways,omitempty"`   // folders on the way to a secret
+	Ways    []FileID        `json:"ways,omitempty"`   // folders on the way to a secret or a program
 	Linked  []FileID        `json:"linked,omitempty"` // what [FileGuard.Load] found
 
 	load func() []FileID
@@ -173,17 +184,18 @@ func (o *OwnFiles) Guard() *FileGuard {
 			}
 		}
 	}
-	if o.Secrets != nil {
-		for _, path := range o.Secrets() {
-			if info, err := os.Stat(path); err == nil {
+	secrets := o.secrets()
+	for _, path := range secrets {
+		if info, err := os.Stat(path); err == nil {
+			id, _ := identify(info)
+			g.Secrets = append(g.Secrets, id)
+		}
+	}
+	for _, path := range append(secrets, o.Programs...) {
+		for _, folder := range foldersTo(path) {
+			if info, err := os.Stat(folder); err == nil {
 				id, _ := identify(info)
-				g.Secrets = append(g.Secrets, id)
-			}
-			for _, folder := range foldersTo(path) {
-				if info, err := os.Stat(folder); err == nil {
-					id, _ := identify(info)
-					g.Ways = append(g.Ways, id)
-				}
+				g.Ways = append(g.Ways, id)
 			}
 		}
 	}
@@ -270,7 +282,7 @@ func (g *FileGuard) Folder(name string, ids []FileID, writable bool) error {
 		}
 	}
 	if writable && ids[0] != (FileID{}) && slices.Contains(g.Ways, ids[0]) {
-		return outOfReach(name, holdsSecret)
+		return outOfReach(name, holdsInput)
 	}
 	if g.Devices != (FileID{}) && slices.Contains(ids, g.Devices) {
 		return outOfReach(name, "is part of a pseudo file system, through which the kernel gives access to devices")

@@ -137,7 +137,7 @@ func withoutLinks(path string) string {
 }
 
 // mounted says why a folder must not be granted because a mount shows one of the host's own folders in it, or in a
-// writable one a file from which a secret is read; "" if none does.
+// writable one a file from which a secret is read, or a program; "" if none does.
 func (o *OwnFiles) mounted(all []mount, folder string, writable bool) string {
 	if o == nil || len(all) == 0 {
 		return ""
@@ -157,14 +157,14 @@ func (o *OwnFiles) mounted(all []mount, folder string, writable bool) string {
 			}
 		}
 	}
-	if !writable || o.Secrets == nil {
+	if !writable {
 		return ""
 	}
-	for _, path := range o.Secrets() {
-		secret := storedAt(all, withoutLinks(path))
+	for _, path := range append(o.secrets(), o.Programs...) {
+		file := storedAt(all, withoutLinks(path))
 		for _, s := range shown {
-			if s.device != "" && s.device == secret.device && inFolder(secret.path, s.path) {
-				return holdsSecret
+			if s.device != "" && s.device == file.device && inFolder(file.path, s.path) {
+				return holdsInput
 			}
 		}
 	}

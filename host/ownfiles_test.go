@@ -101,8 +101,8 @@ func TestFileGuardDenies(t *testing.T) {
 	}
 }
 
-// TestSecretFolders checks that no folder is writable through which the path of a secret leads, whatever links are on
-// the way: moved aside, the secret would be an ordinary file.
+// TestSecretFolders checks that no folder is writable through which the path of a secret or of a program leads,
+// whatever links are on the way: moved aside, the secret would be an ordinary file.
 func TestSecretFolders(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no identity")
@@ -112,7 +112,7 @@ func TestSecretFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(name string) string { return filepath.Join(base, filepath.FromSlash(name)) }
-	for _, dir := range []string{"named", "second", "third/below", "plain"} {
+	for _, dir := range []string{"named", "second", "third/below", "plain", "bin"} {
 		if err := os.MkdirAll(at(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +126,10 @@ func TestSecretFolders(t *testing.T) {
 	if err := os.WriteFile(at("third/token"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	own := &OwnFiles{Secrets: func() []string { return []string{at("named/token"), at("nowhere/token")} }}
+	own := &OwnFiles{Secrets: func() []string { return []string{at("named/token"), at("nowhere/token")} },
+		Programs: []string{at("bin/program")}}
 	for folder, writable := range map[string]bool{"": false, "named": false, "second": false, "to-second": false,
-		"third": false, "to-third": false, "third/below": true, "plain": true} {
+		"bin": false, "third": false, "to-third": false, "third/below": true, "plain": true} {
 		if err := own.Check(at(folder), true); (err == nil) != writable {
 			t.Errorf("%q may be granted to be written: %v, %v", folder, !writable, err)
 		}

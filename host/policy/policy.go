@@ -101,7 +101,7 @@ func Load(dir string, env Env) (*Policy, error) {
 	}
 	p := &Policy{dir: dir, env: env}
 	if env.Own != nil {
-		p.env.Own = &host.OwnFiles{Folders: env.Own.Folders, Secrets: p.SecretFiles}
+		p.env.Own = &host.OwnFiles{Folders: env.Own.Folders, Programs: env.Own.Programs, Secrets: p.SecretFiles}
 	}
 	if _, err := p.current(); err != nil {
 		return nil, err
