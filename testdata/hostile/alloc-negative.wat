@@ -1,4 +1,4 @@
-;; Gives memory at the end of the address space.
+;; Returns memory at the end of the address space.
 (module
   (memory (export "memory") 1)
   (func (export "parley_alloc") (param i32) (result i32) i32.const -1)

@@ -1,4 +1,4 @@
-;; Gives memory for its request that begins inside and ends outside.
+;; Returns memory for its request that begins inside and ends outside.
 (module
   (memory (export "memory") 1)
   (func (export "parley_alloc") (param i32) (result i32) i32.const 65530)

@@ -1,4 +1,4 @@
-;; Has its arguments written over one another, and asks through a table, which nothing can see coming.
+;; Has its arguments written over one another, through a table, which static checks cannot see.
 (module
   (import "wasi_snapshot_preview1" "args_get" (func $f (param i32 i32) (result i32)))
   (type $t (func (param i32 i32) (result i32)))

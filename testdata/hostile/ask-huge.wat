@@ -1,4 +1,4 @@
-;; Asks the host with 17 MiB.
+;; Sends the host a request of 17 MiB.
 (module
   (import "parley" "call_tool" (func $c (param i32 i32) (result i64)))
   (memory (export "memory") 300)

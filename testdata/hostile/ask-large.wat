@@ -1,4 +1,4 @@
-;; Asks the host with 15 MiB of text again and again.
+;; Sends the host requests with 15 MiB of text, again and again.
 (module
   (import "parley" "http_request" (func $c (param i32 i32) (result i64)))
   (memory (export "memory") 300)

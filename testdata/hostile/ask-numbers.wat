@@ -1,4 +1,4 @@
-;; Asks the host for a tool with millions of numbers, again and again.
+;; Calls a tool with millions of numbers, again and again.
 (module
   (import "parley" "call_tool" (func $c (param i32 i32) (result i64)))
   (memory (export "memory") 300)

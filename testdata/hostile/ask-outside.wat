@@ -1,4 +1,4 @@
-;; Asks with a question behind its memory.
+;; Sends a request that is outside its memory.
 ;; Kind parley/1.
 (module
   (import "parley" "call_tool" (func $l (param i32 i32) (result i64)))

@@ -1,4 +1,4 @@
-;; Asks for a secret whose name is longer than any.
+;; Requests a secret with a name that is longer than allowed.
 (module
   (import "parley" "read_secret" (func $c (param i32 i32) (result i64)))
   (memory (export "memory") 300)

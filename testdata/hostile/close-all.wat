@@ -1,4 +1,4 @@
-;; Closes every descriptor there may be, then writes.
+;; Closes every possible descriptor, then writes.
 (module
   (import "wasi_snapshot_preview1" "fd_close" (func $c (param i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $w (param i32 i32 i32 i32) (result i32)))

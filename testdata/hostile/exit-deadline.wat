@@ -1,4 +1,4 @@
-;; Exits with the code that wazero takes for a deadline.
+;; Exits with the code that wazero mistakes for a deadline.
 (module
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Exits with the exit code of a refusal.
+;; Exits with the exit code of a denied call.
 (module
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))
   (memory (export "memory") 1)

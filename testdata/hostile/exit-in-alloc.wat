@@ -1,4 +1,4 @@
-;; Ends itself with a deadline's code when it is asked for memory.
+;; Exits with the code of a deadline in parley_alloc.
 ;; Kind parley/1.
 (module
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))

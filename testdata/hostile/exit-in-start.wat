@@ -1,4 +1,4 @@
-;; Ends itself in its start section.
+;; Exits in its start section.
 (module
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Ends itself with success instead of answering.
+;; Exits with success instead of returning a response.
 ;; Kind parley/1.
 (module
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))

@@ -1,4 +1,4 @@
-;; Asks for a secret for ever.
+;; Requests a secret forever.
 ;; Kind parley/1.
 (module
   (import "parley" "read_secret" (func $l (param i32 i32) (result i64)))

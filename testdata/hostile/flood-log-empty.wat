@@ -1,4 +1,4 @@
-;; Logs nothing, for ever.
+;; Logs nothing, forever.
 ;; Kind parley/1.
 (module
   (import "parley" "log" (func $l (param i32 i32 i32)))

@@ -1,4 +1,4 @@
-;; Logs 1 KiB for ever.
+;; Logs 1 KiB forever.
 ;; Kind parley/1.
 (module
   (import "parley" "log" (func $l (param i32 i32 i32)))

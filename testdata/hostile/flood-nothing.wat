@@ -1,4 +1,4 @@
-;; Writes nothing, for ever.
+;; Writes nothing, forever.
 (module
   (import "wasi_snapshot_preview1" "fd_write" (func $w (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)

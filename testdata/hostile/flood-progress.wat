@@ -1,4 +1,4 @@
-;; Reports progress for ever.
+;; Reports progress forever.
 ;; Kind parley/1.
 (module
   (import "parley" "progress" (func $l (param f64 f64 i32 i32)))

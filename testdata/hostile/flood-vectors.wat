@@ -1,4 +1,4 @@
-;; Writes 2^29 ranges in one call, then ends with the error as its exit code.
+;; Writes 2^29 ranges in one call, then exits with the error.
 (module
   (import "wasi_snapshot_preview1" "fd_write" (func $w (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))

@@ -1,4 +1,4 @@
-;; The same through a table.
+;; The same as fork.wat, through a table.
 (module
   (memory (export "memory") 1)
   (type $t (func (param i32))) (table 1 funcref) (elem (i32.const 0) $f)

@@ -1,4 +1,4 @@
-;; Grows by all that there is and more.
+;; Grows its memory by more than the maximum.
 (module
   (memory (export "memory") 1)
   (func (export "_start")

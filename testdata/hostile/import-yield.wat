@@ -1,4 +1,4 @@
-;; Imports what only the host's own additions may.
+;; Imports a function that is reserved for instrumentation.
 (module
   (import "parley:host" "yield" (func $y))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Logs what steers a terminal, is no UTF-8 and runs from right to left.
+;; Logs terminal escapes, invalid UTF-8 and text that runs from right to left.
 (module
   (import "parley" "log" (func $l (param i32 i32 i32)))
   (import "parley" "progress" (func $p (param f64 f64 i32 i32)))

@@ -1,4 +1,4 @@
-;; Logs 1 GiB from behind its memory.
+;; Logs 1 GiB from outside its memory.
 ;; Kind parley/1.
 (module
   (import "parley" "log" (func $l (param i32 i32 i32)))

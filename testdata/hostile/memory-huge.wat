@@ -1,4 +1,4 @@
-;; A memory of 4 GiB from the start.
+;; Has an initial memory of 4 GiB.
 (module
   (memory (export "memory") 65536)
   (func (export "_start") nop))

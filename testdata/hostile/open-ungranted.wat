@@ -1,4 +1,4 @@
-;; Opens /etc/passwd below every descriptor, by a way that leads out, then ends with the last error as its exit code.
+;; Opens /etc/passwd from every descriptor, with a path that leads out, then exits with the last error.
 (module
   (import "wasi_snapshot_preview1" "path_open" (func $o (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))

@@ -1,4 +1,4 @@
-;; Asks for random bytes behind its memory, then ends with the error as its exit code.
+;; Requests random bytes outside its memory, then exits with the error.
 (module
   (import "wasi_snapshot_preview1" "random_get" (func $r (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))

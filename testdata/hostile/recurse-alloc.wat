@@ -1,4 +1,4 @@
-;; parley_alloc calls itself without end.
+;; parley_alloc calls itself endlessly.
 ;; Kind parley/1.
 (module
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Asks the host from within what the host calls, without end: parley_alloc asks, and its answer needs parley_alloc.
+;; Calls the host endlessly from a function that the host calls: the reply in parley_alloc requires parley_alloc.
 (module
   (import "parley" "call_tool" (func $c (param i32 i32) (result i64)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Recursion in what the host calls first.
+;; Recursion in _initialize.
 (module
   (memory (export "memory") 1)
   (func $f (export "_initialize") (call $f))

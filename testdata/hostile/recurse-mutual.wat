@@ -1,4 +1,4 @@
-;; Two functions call each other without end.
+;; Two functions call each other endlessly.
 (module
   (memory (export "memory") 1)
   (func $f (call $g)) (func $g (call $f))

@@ -1,4 +1,4 @@
-;; Calls itself without end in its start section.
+;; Calls itself endlessly in its start section.
 (module
   (memory (export "memory") 1)
   (func $f (call $f)) (start $f)

@@ -1,4 +1,4 @@
-;; Calls itself without end.
+;; Calls itself endlessly.
 (module
   (memory (export "memory") 1)
   (func $f (call $f))

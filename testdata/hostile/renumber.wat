@@ -1,4 +1,4 @@
-;; Renumbers a descriptor to 2^31-1, then ends with the error as its exit code.
+;; Renumbers a descriptor to 2^31-1, then exits with the error.
 (module
   (import "wasi_snapshot_preview1" "fd_renumber" (func $r (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))

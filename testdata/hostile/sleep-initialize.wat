@@ -1,4 +1,4 @@
-;; Sleeps for an hour in what the host calls first.
+;; Sleeps for an hour in _initialize.
 (module
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $p (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Sleeps for a microsecond, for ever.
+;; Sleeps for a microsecond, forever.
 (module
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $p (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)

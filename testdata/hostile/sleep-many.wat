@@ -1,4 +1,4 @@
-;; Waits for 2^32-1 things at once, then ends with the error as its exit code.
+;; Waits for 2^32-1 subscriptions at once, then exits with the error.
 (module
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $p (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $e (param i32) ))

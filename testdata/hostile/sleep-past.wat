@@ -1,4 +1,4 @@
-;; Sleeps until a time of day long ago, for ever.
+;; Sleeps until a time in the past, forever.
 (module
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $p (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Waits for its stdin, which is empty, then reads it for ever.
+;; Waits for its stdin, which is empty, then reads it forever.
 (module
   (import "wasi_snapshot_preview1" "fd_read" (func $r (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)

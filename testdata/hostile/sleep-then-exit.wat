@@ -1,4 +1,4 @@
-;; Sleeps for an hour and then ends well.
+;; Sleeps for an hour, then ends successfully.
 (module
   (import "wasi_snapshot_preview1" "poll_oneoff" (func $p (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $x (param i32)))

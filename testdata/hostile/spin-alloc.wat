@@ -1,4 +1,4 @@
-;; Runs for ever in parley_alloc.
+;; Runs forever in parley_alloc.
 ;; Kind parley/1.
 (module
   (memory (export "memory") 1)

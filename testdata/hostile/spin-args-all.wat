@@ -1,4 +1,4 @@
-;; Asks for megabytes of arguments for ever.
+;; Reads megabytes of arguments forever.
 (module
   (import "wasi_snapshot_preview1" "args_get" (func $f (param i32 i32) (result i32)))
   (memory (export "memory") 128)

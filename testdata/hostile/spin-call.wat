@@ -1,4 +1,4 @@
-;; Runs for ever in parley_call.
+;; Runs forever in parley_call.
 ;; Kind parley/1.
 (module
   (memory (export "memory") 1)

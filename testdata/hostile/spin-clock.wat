@@ -1,4 +1,4 @@
-;; Asks for the time for ever.
+;; Reads the clock forever.
 (module
   (import "wasi_snapshot_preview1" "clock_time_get" (func $f (param i32 i64 i32) (result i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Copies a kilobyte from anywhere to anywhere in 128 MiB for ever: too little to be charged for, and the cache never holds it.
+;; Copies a kilobyte between random addresses in 128 MiB forever: too little to be charged, and never in the cache.
 (module
   (memory (export "memory") 2048)
   (func (export "_start") (local $x i32)

@@ -1,4 +1,4 @@
-;; Asks for a megabyte of environment for ever.
+;; Reads a megabyte of environment forever.
 (module
   (import "wasi_snapshot_preview1" "environ_get" (func $f (param i32 i32) (result i32)))
   (memory (export "memory") 128)

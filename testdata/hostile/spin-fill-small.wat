@@ -1,4 +1,4 @@
-;; Fills a kilobyte of each of 128 MiB for ever.
+;; Fills a kilobyte of each of 128 MiB forever.
 (module
   (memory (export "memory") 2048)
   (func (export "_start") (local $x i32)

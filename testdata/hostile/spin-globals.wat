@@ -1,4 +1,4 @@
-;; Counts in a global for ever, which is where a meter that shares the guest's globals would be fooled.
+;; Counts in a global forever, which would defeat a meter that shares the globals of the guest.
 (module
   (memory (export "memory") 1)
   (global (mut i32) (i32.const 0))

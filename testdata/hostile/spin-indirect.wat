@@ -1,4 +1,4 @@
-;; Calls an empty function through a table for ever.
+;; Calls an empty function through a table forever.
 (module
   (memory (export "memory") 1)
   (type $t (func)) (table 1 funcref) (elem (i32.const 0) $f) (func $f)

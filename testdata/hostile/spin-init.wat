@@ -1,4 +1,4 @@
-;; Copies a passive data segment for ever.
+;; Copies a passive data segment forever.
 (module
   (memory (export "memory") 1)
   (data "01234567")

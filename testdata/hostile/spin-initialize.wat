@@ -1,4 +1,4 @@
-;; Kind parley/1. Runs for ever in _initialize.
+;; Kind parley/1. Runs forever in _initialize.
 (module
   (memory (export "memory") 1)
   (func (export "_initialize") (loop (br 0)))

@@ -1,4 +1,4 @@
-;; Asks for 16 MiB of random bytes for ever.
+;; Requests 16 MiB of random bytes forever.
 (module
   (import "wasi_snapshot_preview1" "random_get" (func $f (param i32 i32) (result i32)))
   (memory (export "memory") 256)

@@ -1,4 +1,4 @@
-;; Runs for ever in its start section, before anything is called.
+;; Runs forever in its start section, before anything is called.
 (module
   (memory (export "memory") 1)
   (func $s (loop (br 0))) (start $s)

@@ -1,4 +1,4 @@
-;; Copies a table of 200,000 entries onto itself for ever.
+;; Copies a table of 200,000 entries onto itself forever.
 (module
   (memory (export "memory") 1)
   (table 200000 funcref)

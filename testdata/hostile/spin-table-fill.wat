@@ -1,4 +1,4 @@
-;; Fills a table of 200,000 entries for ever.
+;; Fills a table of 200,000 entries forever.
 (module
   (memory (export "memory") 1)
   (table 200000 funcref)

@@ -1,4 +1,4 @@
-;; Waits until its time is nearly over, and then touches a page after another of 240 MiB, each for the first time.
+;; Waits until its time is nearly over, then writes to each page of 240 MiB for the first time.
 (module
   (import "wasi_snapshot_preview1" "clock_time_get" (func $now (param i32 i64 i32) (result i32)))
   (memory (export "memory") 3840)

@@ -1,4 +1,4 @@
-;; Yields for ever.
+;; Yields forever.
 (module
   (import "wasi_snapshot_preview1" "sched_yield" (func $f (result i32)))
   (memory (export "memory") 1)

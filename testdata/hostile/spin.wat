@@ -1,4 +1,4 @@
-;; Runs for ever.
+;; Runs forever.
 (module
   (memory (export "memory") 1)
   (func (export "_start") (loop (br 0))))

@@ -1,4 +1,4 @@
-;; A name section that names the module like the host's own functions, and exports of their names. Built with --debug-names.
+;; A name section that names the module like the module of host functions, and exports with their names. Built with --debug-names.
 (module $parley
   (memory (export "memory") 1)
   (func (export "call_tool") (param i32 i32) (result i64) i64.const 0)

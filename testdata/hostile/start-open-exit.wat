@@ -1,4 +1,4 @@
-;; Opens 250 files in its start section, and ends itself there.
+;; Opens 250 files in its start section and exits there.
 (module
   (import "wasi_snapshot_preview1" "path_open" (func $o (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $x (param i32)))

@@ -1,4 +1,4 @@
-;; Opens 250 files in its start section, and traps: the engine closes none of them, for there never was an instance.
+;; Opens 250 files in its start section and traps: the engine closes none of them, because there is no instance.
 (module
   (import "wasi_snapshot_preview1" "path_open" (func $o (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Grows eight tables as far as they go, and fills them.
+;; Grows eight tables to their limits and fills them.
 (module
   (memory (export "memory") 1)
   (table $a 1 externref) (table $b 1 externref) (table $c 1 funcref) (table $d 1 funcref)

@@ -1,4 +1,4 @@
-;; Eight tables, each grown until it is refused.
+;; Eight tables, each grown until that is refused.
 (module
   (memory (export "memory") 1)
   (table 0 funcref) (table 0 funcref) (table 0 funcref) (table 0 funcref) (table 0 funcref) (table 0 funcref) (table 0 funcref) (table 0 funcref) 

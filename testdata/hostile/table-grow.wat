@@ -1,4 +1,4 @@
-;; Grows a table until it is refused, then ends well.
+;; Grows a table until that is refused, then ends successfully.
 (module
   (memory (export "memory") 1)
   (table 1 funcref)

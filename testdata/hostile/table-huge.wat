@@ -1,4 +1,4 @@
-;; A table of 2^32-1 entries from the start.
+;; Has an initial table of 2^32-1 entries.
 (module
   (memory (export "memory") 1)
   (table 4294967295 funcref)

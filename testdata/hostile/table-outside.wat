@@ -1,4 +1,4 @@
-;; Calls behind the end of its table.
+;; Calls an entry after the end of its table.
 (module
   (memory (export "memory") 1)
   (type $t (func)) (table 1 funcref)

@@ -1,20 +1,20 @@
-// A guest that calls WASI as its standard input says, one statement after another, with nothing in between: neither a C library
-// that looks at arguments first nor rights that it keeps to itself.
+// A guest that makes the WASI calls of a script on standard input, one statement after another, without a C library, which
+// would check arguments and rights itself.
 //
 //     clang --target=wasm32 -O2 -Wall -Wextra -nostdlib -fno-builtin -Wl,--export=_start,--no-entry,-z,stack-size=65536 -s -o wasi.wasm wasi.c
 //
 // Statements are separated by ";": the name of a function and its arguments in WASI's order. An argument is
 //
 //     12, -1, 0xff    a number
-//     'text'          a text: two arguments, where it is and its length; ~ff stands for that byte
-//     @               where a result may be written
-//     $               the descriptor that path_open gave last; $$ is the one before
-//     <64> <64*3>     three vectors that all are the same 64 bytes: two arguments, where the vectors are and their number
+//     'text'          a text: two arguments, its address and its length; ~ff is the byte 0xff
+//     @               the address for a result
+//     $               the last descriptor from path_open; $$ is the one before
+//     <64> <64*3>     one or three vectors of the same 64 bytes: two arguments, the address of the vectors and their number
 //     <'text'>        one vector, of a text
-//     ^               where the buffer is (1 MiB)
+//     ^               the address of the buffer (1 MiB)
 //
-// "1000x" before a statement does it so often. "print" prints what the last read has given. For each statement a word is printed: ok, or
-// the name of the error; "=" before a statement prints the last result too.
+// "1000x" before a statement repeats it. "print" prints the bytes of the last read. Each statement prints a word: ok, or
+// the name of the error. "=" before a statement also prints the last result.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -102,7 +102,7 @@ static void number(u64 v) {
 	say(digits + at, 20 - at);
 }
 
-// The arguments of the statement at hand.
+// The arguments of the current statement.
 static u64 a[16];
 
 #define CALL(f, ...) if (same(name, #f)) return f(__VA_ARGS__);
@@ -150,7 +150,7 @@ static u64 digits(void) {
 
 static int hex(char c) { return c >= 'a' ? c - 'a' + 10 : c - '0'; }
 
-// text reads 'text' and returns where it is.
+// text reads 'text' and returns its address.
 static char *text(u32 *len) {
 	char *from = texts + used;
 	for (at++; *at != '\'' && at < script + length; at++) {
@@ -162,7 +162,7 @@ static char *text(u32 *len) {
 	return from;
 }
 
-// argument reads one argument and appends what it stands for.
+// argument reads one argument and appends its values.
 static int argument(int n) {
 	switch (*at) {
 	case '\'': {

@@ -1,16 +1,16 @@
-// slug: a parley/1 plugin in AssemblyScript, written by hand against sdk/abi.md with nothing but its standard library.
+// slug: a parley/1 plugin in AssemblyScript, which implements sdk/abi.md with only the standard library.
 
-// What the host offers. A plugin declares what it uses of it.
+// Host functions. A plugin declares those that it uses.
 // @ts-ignore: decorator
 @external("parley", "log")
 declare function log(level: i32, ptr: usize, len: i32): void;
 
-/** Gives the host a block to write into. Nobody frees it: the instance ends with the call. */
+/** Allocates a block for the host to write to. It is never freed, because the instance ends with the call. */
 export function parley_alloc(len: i32): usize {
   return heap.alloc(max(len, 1));
 }
 
-/** Takes a request of `len` bytes at `ptr`, gives the response as `ptr << 32 | len`. */
+/** Handles a request of `len` bytes at `ptr` and returns the response as `ptr << 32 | len`. */
 export function parley_call(ptr: usize, len: i32): u64 {
   const request = new Reader(String.UTF8.decodeUnsafe(ptr, len));
   const response = String.UTF8.encode(answer(request));
@@ -25,13 +25,13 @@ function answer(request: Reader): string {
   return failure(1, "slug has no such tool");
 }
 
-/** Makes a name for URLs and files of a title. */
+/** Makes a name for URLs and files from a title. */
 function slug(title: string): string {
   let out = "";
   let gap = false;
   for (let i = 0; i < title.length; i++) {
     const c = title.charCodeAt(i);
-    const small = c | 0x20; // if it is a letter
+    const small = c | 0x20; // for letters
     const kept = (small >= 0x61 && small <= 0x7a) || (c >= 0x30 && c <= 0x39);
     if (kept) out += (gap && out.length > 0 ? "-" : "") + String.fromCharCode(small);
     gap = !kept;
@@ -42,7 +42,7 @@ function slug(title: string): string {
   return success(`{"slug":"${out}"}`);
 }
 
-/** Finds the number below a bound whose Collatz sequence is longest. For a large bound it takes its time. */
+/** Finds the number below a limit with the longest Collatz sequence. A large limit takes long. */
 function collatz(below: u64): string {
   let start: u64 = 1;
   let most: u64 = 0;
@@ -61,18 +61,18 @@ function success(result: string): string {
   return `{"ok":true,"result":${result}}`;
 }
 
-/** The message must not hold what JSON would want escaped. */
+/** The message must not contain characters that JSON escapes. */
 function failure(exit: i32, message: string): string {
   return `{"ok":false,"exit":${exit},"message":"${message}"}`;
 }
 
-/** Reads JSON that is known to be valid: the host sends no other. */
+/** Reads JSON, which is valid because it comes from the host. */
 class Reader {
   private at: i32 = 0;
 
   constructor(private text: string) {}
 
-  /** Gives the JSON of a member of this object, "" if there is none. */
+  /** Returns the JSON of a member of this object, or "". */
   member(name: string): string {
     this.at = 1;
     while (this.peek() != CLOSE_BRACE) {
@@ -88,7 +88,7 @@ class Reader {
     return "";
   }
 
-  /** Gives the text that the string at this place stands for. */
+  /** Returns the value of the string at this position. */
   string(): string {
     this.peek();
     let out = "";
@@ -105,13 +105,13 @@ class Reader {
     return this.text.charCodeAt(this.at++);
   }
 
-  /** Steps over white space and gives the character that follows it. */
+  /** Skips white space and returns the next character. */
   private peek(): i32 {
     while (this.text.charCodeAt(this.at) <= 0x20) this.at++;
     return this.text.charCodeAt(this.at);
   }
 
-  /** Steps over a value: brackets are counted, and strings are read because they may hold some. */
+  /** Skips a value. It counts brackets, and reads strings because they may contain brackets. */
   private skip(): void {
     let depth = 0;
     do {
@@ -124,7 +124,7 @@ class Reader {
     } while (depth > 0);
   }
 
-  /** Steps over a number, true, false or null. */
+  /** Skips a number, true, false or null. */
   private word(): void {
     for (let c = this.next(); c > 0x20 && c != COMMA && c != CLOSE_BRACE && c != CLOSE_BRACKET; ) c = this.next();
     this.at--;
@@ -138,7 +138,7 @@ class Reader {
       case 0x6e: return "\n";
       case 0x72: return "\r";
       case 0x74: return "\t";
-      case 0x75: // u and four digits: one of the 16-bit units that strings here are made of
+      case 0x75: // u and four digits: a 16-bit unit of a string
         this.at += 4;
         return String.fromCharCode(<i32>parseInt(this.text.substring(this.at - 4, this.at), 16));
     }

@@ -1,22 +1,22 @@
-//! tally: a parley/1 plugin in Rust, written by hand against sdk/abi.md with nothing but std.
+//! tally: a parley/1 plugin in Rust, which implements sdk/abi.md with only std.
 use std::collections::BTreeMap;
 
-// What the host offers. A plugin declares what it uses of it.
+// Host functions. A plugin declares those that it uses.
 #[link(wasm_import_module = "parley")]
 extern "C" {
     fn log(level: i32, ptr: *const u8, len: usize);
 }
 
-/// Gives the host a block to write into. Nobody frees it: the instance ends with the call.
+/// Allocates a block for the host to write to. It is never freed, because the instance ends with the call.
 #[no_mangle]
 pub extern "C" fn parley_alloc(len: usize) -> *mut u8 {
     Box::leak(vec![0; len.max(1)].into_boxed_slice()).as_mut_ptr()
 }
 
-/// Takes a request of `len` bytes at `ptr`, gives the response as `ptr << 32 | len`.
+/// Handles a request of `len` bytes at `ptr` and returns the response as `ptr << 32 | len`.
 ///
 /// # Safety
-/// The block must be one that `parley_alloc` gave.
+/// The block must be from `parley_alloc`.
 #[no_mangle]
 pub unsafe extern "C" fn parley_call(ptr: *const u8, len: usize) -> u64 {
     let request = std::str::from_utf8_unchecked(std::slice::from_raw_parts(ptr, len));
@@ -60,7 +60,7 @@ fn count(params: &Json) -> String {
     success(&format!(r#"{{"total":{},"words":[{}]}}"#, total, words.join(",")))
 }
 
-/// Takes a number apart by trial division, which for a large prime takes its time.
+/// Factors a number by trial division, which takes long for a large prime.
 fn factor(params: &Json) -> String {
     let mut n: u64 = match params.member("n") {
         Json::Number(n) => match n.parse() {
@@ -99,7 +99,7 @@ fn invalid(pointer: &str, expected: &str, provided: &str) -> String {
     )
 }
 
-/// A JSON value. Numbers stay as they are written; what no tool takes is not kept.
+/// A JSON value. Numbers are kept as they are written; values that no tool accepts are dropped.
 enum Json {
     Object(Vec<(String, Json)>),
     Text(String),
@@ -129,7 +129,7 @@ fn quote(text: &str) -> String {
     out + "\""
 }
 
-/// Reads JSON that is known to be valid: the host sends no other.
+/// Reads JSON, which is valid because it comes from the host.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Steps over white space and gives the byte that follows it.
+    /// Skips white space and returns the next byte.
     fn peek(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
         while bytes[self.at].is_ascii_whitespace() {
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         bytes[self.at]
     }
 
-    /// Reads what stands between brackets.
+    /// Reads the items between brackets.
     fn list(&mut self, end: u8, mut item: impl FnMut(&mut Self)) {
         self.at += 1;
         while self.peek() != end {

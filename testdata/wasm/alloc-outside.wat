@@ -1,4 +1,4 @@
-;; parley_alloc points behind the end of memory.
+;; parley_alloc returns an address after the end of memory.
 (module
   (memory (export "memory") 1)
   (func (export "parley_alloc") (param i32) (result i32) (i32.const 0x7fffffff))

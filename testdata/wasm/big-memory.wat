@@ -1,4 +1,4 @@
-;; Asks for 4 GiB before it starts.
+;; Has an initial memory of 4 GiB.
 (module
   (memory (export "memory") 65536)
   (func (export "parley_alloc") (param i32) (result i32) (i32.const 1024))

@@ -1,4 +1,4 @@
-// conformance: a parley/1 guest with the tools that the conformance suite of MCP calls, as far as the ABI can carry what they answer.
+// conformance: a parley/1 guest with the tools that the conformance suite of MCP calls, as far as the ABI supports their results.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ IMPORT("progress") void progress(double done, double total, const char *ptr, uin
 #define WAV "\"UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQIAAAAAAA==\"" // one sample of silence
 #define TEXT "\"QW4gZW1iZWRkZWQgdGV4dA==\""
 
-// A request is cleared memory with a zero behind it, so that it is a string.
+// The memory of a request is zeroed and ends with a zero, so that it is a string.
 EXPORT("parley_alloc") void *parley_alloc(uint32_t len) { return calloc(len + 1, 1); }
 
 static uint64_t answer(const char *json) { return (uint64_t)(uintptr_t)json << 32 | strlen(json); }
@@ -23,7 +23,7 @@ static void say(const char *line) { host_log(1, line, strlen(line)); }
 
 EXPORT("parley_call") uint64_t parley_call(const char *request, uint32_t len) {
   (void)len;
-#define IS(tool) strstr(request, "\"tool\":\"" tool "\"") // no parameter of these tools holds such a text
+#define IS(tool) strstr(request, "\"tool\":\"" tool "\"") // no parameter of these tools contains such a text
   if (IS("test_simple_text")) return answer("{\"ok\":true,\"result\":\"A simple text\"}");
   if (IS("test_image_content")) return answer("{\"ok\":true,\"result\":" PNG "}");
   if (IS("test_audio_content")) return answer("{\"ok\":true,\"result\":" WAV "}");
@@ -32,7 +32,7 @@ EXPORT("parley_call") uint64_t parley_call(const char *request, uint32_t len) {
   if (IS("test_error_handling")) return answer("{\"ok\":false,\"exit\":1,\"message\":\"The tool was asked to fail\"}");
   if (IS("test_tool_with_progress"))
     for (int i = 0; i < 3; i++) {
-      if (i) usleep(60000); // a host tells no more than one step in 50 ms
+      if (i) usleep(60000); // a host reports at most one step in 50 ms
       progress(50 * i, 100, "", 0);
     }
   if (IS("test_tool_with_logging") || IS("test_logging_tool")) {

@@ -1,4 +1,4 @@
-;; Recursion without an end.
+;; Endless recursion.
 (module
   (memory (export "memory") 1)
   (func $f (call $f))

@@ -1,5 +1,5 @@
-// echo: a parley/1 guest written by hand against sdk/abi.md, to test hosts with.
-// It behaves in "echo", "ask" and "fail" and misbehaves, one way each, in the rest.
+// echo: a parley/1 guest that implements sdk/abi.md without an SDK, to test hosts.
+// Its tools "echo", "ask" and "fail" behave well; each of the others misbehaves in one way.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ IMPORT("log") void host_log(int32_t level, const char *ptr, uint32_t len);
 IMPORT("progress") void progress(double done, double total, const char *ptr, uint32_t len);
 
 static int calls;      // more than 1 in a call of tool "count" means that the instance is not fresh
-static int alloc_zero; // set by tool "ask-no-room": the answer of the import finds no room
+static int alloc_zero; // set by tool "ask-no-room": there is no memory for the reply of the import
 
 EXPORT("parley_alloc") void *parley_alloc(uint32_t len) { return alloc_zero ? 0 : malloc(len ? len : 1); }
 
@@ -23,7 +23,7 @@ static uint64_t pack(const void *ptr, uint64_t len) { return (uint64_t)(uintptr_
 
 static uint64_t text(const char *s) { return pack(s, strlen(s)); }
 
-// joined gives head, then n bytes of body, then tail, as one response.
+// joined returns head, then n bytes of body, then tail, as one response.
 static uint64_t joined(const char *head, const char *body, uint32_t n, const char *tail) {
   uint32_t h = strlen(head), t = strlen(tail);
   char *out = malloc(h + n + t);
@@ -33,8 +33,8 @@ static uint64_t joined(const char *head, const char *body, uint32_t n, const cha
   return pack(out, h + n + t);
 }
 
-// value finds the JSON value of a member of an object and gives its length, 0 if there is none. It counts brackets and
-// skips strings, which is all that valid JSON asks for. Only the object's own members count, not those of inner ones.
+// value finds the JSON value of a member of an object and returns its length, or 0. It counts brackets and
+// skips strings, which is enough for valid JSON. Only the object's own members count, not those of inner ones.
 static uint32_t value(const char *json, uint32_t len, const char *key, const char **at) {
   uint32_t k = strlen(key), start = 0;
   int depth = 0;
@@ -62,7 +62,7 @@ static uint32_t value(const char *json, uint32_t len, const char *key, const cha
 
 static int is(const char *s, uint32_t n, const char *want) { return n == strlen(want) + 2 && !memcmp(s + 1, want, n - 2); }
 
-// asked gives what an import answered as the result of the call.
+// asked returns the reply of an import as the result of the call.
 static uint64_t asked(uint64_t answer) {
   return joined("{\"ok\":true,\"result\":", (const char *)(uintptr_t)(answer >> 32), (uint32_t)answer, "}");
 }
@@ -76,7 +76,7 @@ EXPORT("parley_call") uint64_t parley_call(const char *request, uint32_t len) {
   uint32_t p = value(request, len, "params", &params);
   if (!t) return text("{\"ok\":false,\"exit\":1,\"message\":\"request without tool\"}");
 
-  // What a good guest does.
+  // Correct behaviour.
   if (is(tool, t, "echo")) return joined("{\"ok\":true,\"result\":", params, p, "}");
   if (is(tool, t, "request")) return joined("{\"ok\":true,\"result\":", request, len, "}");
   if (is(tool, t, "warn")) return text("{\"ok\":true,\"result\":{},\"warnings\":[\"first\",\"second\"]}");
@@ -106,7 +106,7 @@ EXPORT("parley_call") uint64_t parley_call(const char *request, uint32_t len) {
     return text("{\"ok\":true,\"result\":{}}");
   }
 
-  // Never ending.
+  // Calls that never end.
   if (is(tool, t, "spin"))
     for (volatile uint32_t i = 0;; i++) {}
   if (is(tool, t, "recurse")) return deep(0);
@@ -119,11 +119,11 @@ EXPORT("parley_call") uint64_t parley_call(const char *request, uint32_t len) {
     return read(0, &c, 1) == 0 ? text("{\"ok\":true,\"result\":{}}") : text("{\"ok\":false,\"exit\":1,\"message\":\"stdin is not empty\"}");
   }
 
-  // Ending badly.
+  // Calls that crash.
   if (is(tool, t, "trap")) __builtin_trap();
   if (is(tool, t, "exit")) _Exit(value(params, p, "code", &v) ? atoi(v) : 3);
 
-  // Taking too much.
+  // Excessive use of resources.
   if (is(tool, t, "grow")) {
     while (__builtin_wasm_memory_grow(0, 16) != (size_t)-1) {}
     return text("{\"ok\":false,\"exit\":11,\"message\":\"no more memory\"}");
@@ -149,7 +149,7 @@ EXPORT("parley_call") uint64_t parley_call(const char *request, uint32_t len) {
     return joined("{\"ok\":true,\"result\":\"", body, n, "\"}");
   }
 
-  // Answering what is no answer.
+  // Invalid responses.
   if (is(tool, t, "outside")) return pack((void *)0xfffffff0, 64);
   if (is(tool, t, "outside-length")) return pack(request, 0xffffffff);
   if (is(tool, t, "empty")) return 0;
@@ -161,7 +161,7 @@ EXPORT("parley_call") uint64_t parley_call(const char *request, uint32_t len) {
   if (is(tool, t, "bad-result")) return text("{\"ok\":true,\"result\":{\"value\":\"not a number\"}}");
   if (is(tool, t, "ansi")) return text("{\"ok\":false,\"exit\":10,\"message\":\"\\u001b[31mred\\u001b[0m \\u202etfel\"}");
 
-  // Asking wrongly.
+  // Invalid requests to the host.
   if (is(tool, t, "ask-outside")) return asked(call_tool((const char *)0xfffffff0, 64));
   if (is(tool, t, "ask-bad-json")) return asked(call_tool("{", 1));
   if (is(tool, t, "ask-no-room")) {

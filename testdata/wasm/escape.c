@@ -1,5 +1,5 @@
-// escape: a parley/1 guest that tries to get out of its browser context. Its tool "ways" lists the ways that it knows; "try" goes one and answers what each
-// step of it was answered. What must become of each is for the test to say.
+// escape: a parley/1 guest that tries to escape from its browser context. Its tool "ways" lists its attempts; "try" makes one and returns the reply to each
+// step of it. The test has the required outcomes.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +11,16 @@ IMPORT("call_tool") uint64_t call_tool(const char *ptr, uint32_t len);
 
 EXPORT("parley_alloc") void *parley_alloc(uint32_t len) { return malloc(len ? len : 1); }
 
-// A step is one call. In its texts ' stands for ", and $NAME for what the member NAME of "with" says. Steps of one name are one way.
+// A step is one call. In its texts ' is ", and $NAME is the value of the member NAME of "with". Steps with the same name are one attempt.
 static const struct step { const char *way, *tool, *params, *options; } steps[] = {
 #define EVALUATE(way, js) {way, "cdp.Runtime.evaluate", "{'expression':'" js "','awaitPromise':true,'returnByValue':true}", 0}
 #define AT_HOME(way) NAVIGATE(way, "http://$HOME/?" way), \
   EVALUATE(way, "new Promise(r => document.readyState === `complete` ? r(1) : addEventListener(`load`, () => r(1)))")
 #define NAVIGATE(way, url) {way, "cdp.Page.navigate", "{'url':'" url "'}", 0}
-// Where the page is after a while.
+// The location of the page after a while.
 #define WHERE(way) EVALUATE(way, "new Promise(r => setTimeout(() => r(location.href + document.documentElement.innerText), 300))")
 
-  // What a plugin may do.
+  // Allowed actions.
   {"nothing-special", "cdp.open", "{'url':'http://$HOME/?nothing-special'}", 0},
   EVALUATE("nothing-special", "document.body.innerText"),
   {"nothing-special", "cdp.targets", "{}", 0},
@@ -72,7 +72,7 @@ static const struct step { const char *way, *tool, *params, *options; } steps[] 
   NAVIGATE("rebinding", "http://turn.test:$PORT3/?rebinding"),
   EVALUATE("rebinding", "(async () => { const all = []; for (let i = 0; i < 3; i++) all.push(await fetch(`/rebinding`).then(r => r.text(), e => `refused`)); return all.join() })()"),
 
-  // What a page does by itself.
+  // Actions of a page itself.
   AT_HOME("fetch"),
   EVALUATE("fetch", "fetch(`http://$SECRET/fetch`).then(r => r.text(), () => `refused`)"),
   AT_HOME("fetch-opaque"),
@@ -148,7 +148,7 @@ static const struct step { const char *way, *tool, *params, *options; } steps[] 
   {"browser-close", "cdp.Browser.close", "{}", 0},
   {"browser-crash", "cdp.Browser.crash", "{}", 0},
   {"screens", "cdp.Emulation.updateScreen", "{'screenId':'1','width':333,'height':333}", 0},
-  // The clipboard is one of all pages.
+  // All pages share the clipboard.
 #define PASTED(way, key) AT_HOME(way), \
   EVALUATE(way, "const t = document.createElement(`textarea`); document.body.append(t); t.focus(); 1"), \
   {way, "cdp.Input.dispatchKeyEvent", key, 0}, \
@@ -190,7 +190,7 @@ static const struct step { const char *way, *tool, *params, *options; } steps[] 
 
 enum { count = sizeof steps / sizeof *steps };
 
-// out is what is being said.
+// out is the response.
 static char *out;
 static uint32_t used, room;
 
@@ -202,7 +202,7 @@ static void say(const char *s, uint32_t n) {
 
 static void say_text(const char *s) { say(s, strlen(s)); }
 
-// value finds the JSON value of a member of an object and gives its length, 0 if there is none.
+// value finds the JSON value of a member of an object and returns its length, or 0.
 static uint32_t value(const char *json, uint32_t len, const char *key, uint32_t k, const char **at) {
   uint32_t start = 0;
   int depth = 0;
@@ -228,7 +228,7 @@ static uint32_t value(const char *json, uint32_t len, const char *key, uint32_t 
   return 0;
 }
 
-// filled says a text with what stands in it for something else put in.
+// filled writes a text with its placeholders replaced.
 static void filled(const char *s, const char *with, uint32_t len) {
   for (; *s; s++) {
     if (*s == '\'') say("\"", 1);
@@ -250,7 +250,7 @@ static uint64_t said(void) {
   return packed;
 }
 
-// step makes one call and gives what it was answered.
+// step makes one call and returns the reply.
 static uint64_t step(const struct step *s, const char *with, uint32_t len) {
   say_text("{\"tool\":\"");
   say_text(s->tool);

@@ -1,4 +1,4 @@
-// fetch: a parley/1 guest whose one tool, "get", makes the HTTP request that its parameters are.
+// fetch: a parley/1 guest whose only tool, "get", sends its parameters as an HTTP request.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@ __attribute__((import_module("parley"), import_name("http_request"))) uint64_t h
 
 EXPORT("parley_alloc") void *parley_alloc(uint32_t len) { return malloc(len ? len : 1); }
 
-// params finds the parameters in a request: the value of its member "params", from bracket to bracket.
+// params finds the parameters in a request: the value of its member "params", including the brackets.
 static const char *params(const char *json, uint32_t len, uint32_t *n) {
   static const char key[] = "\"params\":";
   const char *start = 0;
@@ -37,7 +37,7 @@ EXPORT("parley_call") uint64_t parley_call(const char *request, uint32_t len) {
   const char *answer = (const char *)(uintptr_t)(packed >> 32);
   uint32_t size = (uint32_t)packed;
 
-  // What the host answers has the form of a response already, unless it refused.
+  // The reply of the host already has the form of a response, unless it is an error.
   static const char ok[] = "{\"ok\":true";
   if (size >= sizeof ok - 1 && !memcmp(answer, ok, sizeof ok - 1)) return packed;
   static const char head[] = "{\"ok\":false,\"exit\":10,\"message\":\"the request was not answered\",\"details\":";

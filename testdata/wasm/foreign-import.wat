@@ -1,4 +1,4 @@
-;; Imports a function that no host of parley/1 gives.
+;; Imports a function that parley/1 does not have.
 (module
   (import "env" "unknown" (func (param i32)))
   (memory (export "memory") 1)

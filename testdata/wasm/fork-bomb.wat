@@ -1,4 +1,4 @@
-;; Recursion without a loop that takes 2^64 calls and no stack to speak of.
+;; Recursion of 2^64 calls without a loop and with little stack.
 (module
   (memory (export "memory") 1)
   (func $f (param i32)

@@ -1,4 +1,4 @@
-;; Wants the memory of another instance.
+;; Imports the memory of another instance.
 (module
   (import "echo" "memory" (memory 1))
   (export "memory" (memory 0))

@@ -1,2 +1,2 @@
-;; A module that does something and exports nothing.
+;; A module with a function but without exports.
 (module (memory 1) (func (drop (i32.const 1))))

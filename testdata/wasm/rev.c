@@ -1,9 +1,9 @@
-// rev: an ordinary command line program. It knows nothing of Parley; its manifest stands beside it.
+// rev: an ordinary command line program that is independent of Parley. Its manifest is beside it.
 //
 //   rev [-n LINES] [--upper=true] [-j] [-f FILE] [-o FILE] [-e NAME] [-x CODE] [TEXT]
 //
-// Writes TEXT, or each line of FILE or of standard input, backwards. Ends in 0, in 3 if there was nothing to write, in 4
-// if an option is wrong, and with -x in CODE.
+// Writes TEXT, or each line of FILE or of standard input, backwards. Exits with 0, with 3 without anything to write, with
+// 4 for an invalid option, and with CODE if -x is given.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

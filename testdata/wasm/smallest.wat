@@ -1,4 +1,4 @@
-;; The smallest guest that keeps the ABI: every call gives {"ok":true,"result":{}}.
+;; The smallest guest that implements the ABI: every call returns {"ok":true,"result":{}}.
 (module
   (memory (export "memory") 1)
   (data (i32.const 0) "{\"ok\":true,\"result\":{}}")

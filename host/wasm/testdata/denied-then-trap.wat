@@ -1,4 +1,4 @@
-;; parley/1: makes a request that is not granted, then traps.
+;; parley/1: sends a request that is not granted, then traps.
 (module
   (import "parley" "http_request" (func $ask (param i32 i32) (result i64)))
   (memory (export "memory") 1)

@@ -1,4 +1,4 @@
-;; Asks for 60 MiB of randomness, repeatedly, in one loop.
+;; Requests 60 MiB of random bytes repeatedly, in one loop.
 (module
   (import "wasi_snapshot_preview1" "random_get" (func $random (param i32 i32) (result i32)))
   (memory (export "memory") 1000)

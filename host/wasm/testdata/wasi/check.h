@@ -1,6 +1,6 @@
-// What the programs of this folder share. Each is a WASI command that uses the folder granted as "/" through the calls of
-// WASI preview 1 and ends in 1, with a line on stderr, if one of them does not do what other hosts do. Their names are those
-// of the tests of the official WASI suite that hold the same behaviour.
+// Shared code of the programs in this folder. Each is a WASI command that uses the folder granted as "/" through calls of
+// WASI preview 1. It exits with 1 and a line on stderr if a call differs from other hosts. The programs have the names
+// of the tests of the official WASI suite that check the same behaviour.
 #include <stdint.h>
 #include <string.h>
 #include <wasi/api.h>
@@ -59,7 +59,7 @@ static inline __wasi_size_t put_at(__wasi_fd_t fd, const char *text, uint64_t at
   return n;
 }
 
-// holds reports whether the file's content is text.
+// holds reports whether text is the file's content.
 static inline int holds(__wasi_fd_t fd, const char *text) {
   char buf[256];
   __wasi_iovec_t v = {(uint8_t *)buf, sizeof buf};

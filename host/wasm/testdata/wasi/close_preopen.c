@@ -1,4 +1,4 @@
-// close_preopen: a granted folder can be closed; its number is free afterwards and stays unusable.
+// close_preopen: a granted folder can be closed; its number is then free and remains unusable.
 #include "check.h"
 
 int main(void) {

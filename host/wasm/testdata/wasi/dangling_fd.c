@@ -1,4 +1,4 @@
-// dangling_fd: files and folders stay usable through their descriptors after they were removed.
+// dangling_fd: files and folders can be used through their descriptors after they were removed.
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// dangling_symlink: a link to nothing, which was there before, is not opened, and can be removed.
+// dangling_symlink: an existing dangling link cannot be opened, but can be removed.
 #include "check.h"
 
 int main(void) {

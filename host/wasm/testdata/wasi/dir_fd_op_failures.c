@@ -1,4 +1,4 @@
-// dir_fd_op_failures: what is for files fails on a folder.
+// dir_fd_op_failures: operations on files fail on a folder.
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// fd_flags_set: append can be asked for when a file is opened, and switched off and on again afterwards.
+// fd_flags_set: append can be set when a file is opened, and switched off and on again later.
 #include "check.h"
 
 int main(void) {

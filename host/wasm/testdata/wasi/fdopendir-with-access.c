@@ -1,4 +1,4 @@
-// fdopendir-with-access: libc lists a folder that was opened as a file, and opens what it finds there beside it.
+// fdopendir-with-access: libc lists a folder that was opened as a file, and opens the files that it finds.
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// file_pread_pwrite: reading and writing at an offset leave the file's own offset alone.
+// file_pread_pwrite: reading and writing at an offset do not change the file's own offset.
 #include "check.h"
 
 int main(void) {

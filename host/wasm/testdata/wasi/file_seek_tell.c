@@ -1,4 +1,4 @@
-// file_seek_tell: an offset can be set, asked for, and lie past the end, but not before the start.
+// file_seek_tell: an offset can be set and read, also after the end, but not before the start.
 #include "check.h"
 
 int main(void) {

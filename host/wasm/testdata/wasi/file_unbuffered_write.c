@@ -1,4 +1,4 @@
-// file_unbuffered_write: what one descriptor writes, another one of the same file reads at once.
+// file_unbuffered_write: another descriptor of the same file immediately reads what one has written.
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// interesting_paths: unusual spellings of paths mean what they mean elsewhere, and none leads out.
+// interesting_paths: unusual spellings of paths have their usual meaning, and none leads out of the folder.
 #include "check.h"
 
 int main(void) {

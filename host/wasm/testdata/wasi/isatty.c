@@ -1,4 +1,4 @@
-// isatty: neither files, folders nor streams are terminals, which programs tell by the type character device.
+// isatty: neither files, folders nor streams are terminals, which programs recognize by the type character device.
 #include "check.h"
 
 int main(void) {

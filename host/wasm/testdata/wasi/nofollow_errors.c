@@ -1,4 +1,4 @@
-// nofollow_errors: without LOOKUP_SYMLINK_FOLLOW a link is not opened; "to-dir" and "to-file" were there before.
+// nofollow_errors: without LOOKUP_SYMLINK_FOLLOW a link is not opened; "to-dir" and "to-file" already exist.
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// path_exists: files and folders are found by path, and stay found from below a folder that was opened.
+// path_exists: files and folders are found by path, also from an opened folder.
 #include "check.h"
 
 int main(void) {

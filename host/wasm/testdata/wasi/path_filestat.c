@@ -1,4 +1,4 @@
-// path_filestat: size and times are those of the file, and times can be set by path.
+// path_filestat: size and times of a file are correct, and times can be set by path.
 #include "check.h"
 
 int main(void) {

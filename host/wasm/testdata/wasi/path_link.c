@@ -1,4 +1,4 @@
-// path_link: a hard link is the same file; links to folders and to names that exist fail.
+// path_link: a hard link is the same file; links to folders and to existing names fail.
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// path_open_create_existing: O_CREAT with O_EXCL fails where there is a file.
+// path_open_create_existing: O_CREAT with O_EXCL fails if the file exists.
 #include "check.h"
 
 int main(void) {

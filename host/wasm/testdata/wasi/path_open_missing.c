@@ -1,4 +1,4 @@
-// path_open_missing: what is not there is not opened.
+// path_open_missing: a file that does not exist cannot be opened.
 #include "check.h"
 
 int main(void) {

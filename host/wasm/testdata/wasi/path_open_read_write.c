@@ -1,4 +1,4 @@
-// path_open_read_write: a descriptor reads and writes as it was opened.
+// path_open_read_write: a descriptor can only read or write as it was opened.
 #include "check.h"
 
 int main(void) {

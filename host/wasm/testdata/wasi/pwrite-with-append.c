@@ -1,4 +1,4 @@
-// pwrite-with-append: with append, a write at an offset leaves the file's own offset alone.
+// pwrite-with-append: with append, a write at an offset does not change the file's own offset.
 #include "check.h"
 
 int main(void) {

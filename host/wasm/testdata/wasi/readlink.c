@@ -1,4 +1,4 @@
-// readlink: links within the folder can be read. Where a link leads to outside is not told. The links were there before.
+// readlink: existing links within the folder can be read; the targets of links that lead outside cannot.
 #include "check.h"
 
 static int read_link(int dir, const char *name, const char *want) {

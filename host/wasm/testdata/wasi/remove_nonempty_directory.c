@@ -1,4 +1,4 @@
-// remove_nonempty_directory: a folder that is not empty stays.
+// remove_nonempty_directory: a folder that is not empty cannot be removed.
 #include "check.h"
 
 int main(void) {

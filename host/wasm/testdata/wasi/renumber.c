@@ -1,4 +1,4 @@
-// renumber: a descriptor moves to another number and closes what was there.
+// renumber: a descriptor moves to another number and closes the previous one.
 #include "check.h"
 
 int main(void) {

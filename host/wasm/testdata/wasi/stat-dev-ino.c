@@ -1,4 +1,4 @@
-// stat-dev-ino: device and inode number tell files apart.
+// stat-dev-ino: device and inode numbers identify files.
 #include "check.h"
 
 int main(void) {

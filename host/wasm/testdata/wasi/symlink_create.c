@@ -1,4 +1,4 @@
-// symlink_create: creating symbolic links is refused, wherever they would lead.
+// symlink_create: creating symbolic links is refused, whatever their target.
 #include "check.h"
 
 int main(void) {

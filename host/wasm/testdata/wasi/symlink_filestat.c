@@ -1,4 +1,4 @@
-// symlink_filestat: a link has a type, a size and times of its own; following it, those of its target are read and set.
+// symlink_filestat: a link has its own type, size and times; with the follow flag those of its target are read and set.
 #include "check.h"
 
 int main(void) {

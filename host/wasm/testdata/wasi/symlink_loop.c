@@ -1,4 +1,4 @@
-// symlink_loop: a link to itself, which was there before, is never opened.
+// symlink_loop: an existing link to itself cannot be opened.
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// truncation_rights: a file that is open for reading only cannot be resized.
+// truncation_rights: a file that is open only for reading cannot be resized.
 #include "check.h"
 
 int main(void) {
