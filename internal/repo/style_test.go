@@ -61,7 +61,7 @@ func rawLines(source []byte) map[int]bool {
 	}
 }
 
-// instead are words that the glossary of CONTRIBUTING.md replaces, as far as they have no other meaning in code.
+// instead are the words that the glossary of CONTRIBUTING.md replaces and that have no other meaning in code.
 var instead = map[string]string{
 	"anew":    "again",
 	"barrier": "denylist, allowlist",
@@ -77,47 +77,66 @@ var instead = map[string]string{
 	"weigh":   "evaluate",
 }
 
-// oldWords are the folders in which such words are not all replaced yet. None is added.
-var oldWords = []string{}
-
-// TestWords holds identifiers to the glossary of CONTRIBUTING.md.
+// TestWords checks identifiers and comments, of Go and of scripts, for words that the glossary of CONTRIBUTING.md
+// replaces.
 func TestWords(t *testing.T) {
-	found := map[string]bool{}
 	files := token.NewFileSet()
 	for _, s := range sources(t) {
 		if ast.IsGenerated(s.ast) {
 			continue
 		}
-		f, err := parser.ParseFile(files, filepath.Join(root, s.path), nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(files, filepath.Join(root, s.path), nil,
+			parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			name, ok := n.(*ast.Ident)
-			if !ok {
-				return true
-			}
-			old, better := bannedWord(name.Name)
-			if old == "" {
-				return true
-			}
-			found[s.dir] = true
-			if !slices.Contains(oldWords, s.dir) {
-				t.Errorf("%s:%d: %s: instead of %q the glossary in CONTRIBUTING.md has %q",
-					s.path, files.Position(name.Pos()).Line, name.Name, old, better)
+			if name, ok := n.(*ast.Ident); ok {
+				checkWords(t, s.path, files.Position(name.Pos()).Line, name.Name)
 			}
 			return true
 		})
+		for _, group := range f.Comments {
+			for _, c := range group.List {
+				checkProse(t, s.path, files.Position(c.Pos()).Line, c.Text)
+			}
+		}
 	}
-	for _, dir := range oldWords {
-		if !found[dir] {
-			t.Errorf("%s has no such word any more: remove it from oldWords", dir)
+	scripts, err := filepath.Glob(filepath.Join(root, "cmd/parley/internal/cli/testdata/script/*.txtar"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatal("there are no scripts: ", err)
+	}
+	for _, script := range scripts {
+		data, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number := 0
+		for line := range strings.Lines(string(data)) {
+			number++
+			if strings.HasPrefix(line, "#") {
+				checkProse(t, filepath.Base(script), number, line)
+			}
 		}
 	}
 }
 
-// bannedWord returns the word of an identifier that the glossary replaces, and by what; "" if there is none. It knows
-// the endings of English verbs and plurals.
+// checkWords reports the word of an identifier that the glossary replaces.
+func checkWords(t *testing.T, path string, line int, identifier string) {
+	if old, better := bannedWord(identifier); old != "" {
+		t.Errorf("%s:%d: %s: instead of %q the glossary in CONTRIBUTING.md has %q", path, line, identifier, old, better)
+	}
+}
+
+// checkProse reports words of a line of prose that the glossary replaces.
+func checkProse(t *testing.T, path string, line int, text string) {
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		checkWords(t, path, line, word)
+	}
+}
+
+// bannedWord returns the word of an identifier that the glossary replaces, and its replacement, or "". It knows the
+// endings of English verbs and plurals.
 func bannedWord(identifier string) (old, better string) {
 	for _, word := range wordsOf(identifier) {
 		for _, ending := range []string{"", "s", "r", "d", "ed", "er", "ing", "ring", "red", "ped", "ping"} {
@@ -154,7 +173,7 @@ func wordsOf(identifier string) (words []string) {
 	return words
 }
 
-// TestBannedWord makes sure that the test sees words within identifiers.
+// TestBannedWord checks that words within identifiers are found.
 func TestBannedWord(t *testing.T) {
 	for identifier, want := range map[string]string{
 		"judge": "judge", "newJudge": "judge", "mendedParams": "mended", "JSONVault": "vault", "slips": "slips",
@@ -167,7 +186,7 @@ func TestBannedWord(t *testing.T) {
 	}
 }
 
-// TestGlossary makes sure that CONTRIBUTING.md has each word that is checked.
+// TestGlossary checks that CONTRIBUTING.md has each word of the test.
 func TestGlossary(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
 	if err != nil {
