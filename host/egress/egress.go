@@ -35,6 +35,8 @@ type Config struct {
 	RootCAs *x509.CertPool
 	// Resolve returns the addresses of a name; nil means the system's resolver.
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
+	// Local returns the addresses of this machine with the length of their networks; nil means those of its interfaces.
+	Local func() []netip.Prefix
 	// Proxy returns the proxy for a request where the rules use one; nil means http.ProxyFromEnvironment, which
 	// excludes localhost and loopback addresses.
 	Proxy func(*http.Request) (*url.URL, error)
@@ -69,6 +71,9 @@ func New(cfg Config) *Client {
 		cfg.Resolve = func(ctx context.Context, name string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 		}
+	}
+	if cfg.Local == nil {
+		cfg.Local = interfaceAddresses
 	}
 	if cfg.Proxy == nil {
 		cfg.Proxy = http.ProxyFromEnvironment
@@ -148,4 +153,6 @@ func parseAddress(address string) (origin.Origin, error) {
 	return to, nil
 }
 
-func (c *Client) guard(rules host.EgressRules) guard { return guard{rules.Networks, c.cfg.Resolve} }
+func (c *Client) guard(rules host.EgressRules) guard {
+	return guard{rules.Networks, c.cfg.Resolve, c.cfg.Local}
+}

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -14,7 +15,8 @@ import (
 
 // guard decides which addresses are dialled:
 //
-//   - public addresses, which are those that no row of specialNetworks contains;
+//   - public addresses, which are those that no row of specialNetworks contains, that are not of this machine and, in
+//     IPv6, not of a network that it is in: there its neighbors have public addresses, too;
 //   - the address that the URL itself names, if a grant covers that URL: the operator has written this very address;
 //   - loopback for the name localhost, if a grant covers it; no other address is dialled for that name;
 //   - addresses in the operator's networks, for hosts that a grant covers.
@@ -23,6 +25,7 @@ import (
 type guard struct {
 	networks []netip.Prefix
 	resolve  func(ctx context.Context, name string) ([]netip.Addr, error)
+	local    func() []netip.Prefix // as Config.Local
 }
 
 // target is what to dial.
@@ -95,7 +98,7 @@ func (g guard) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 
 // refusalReason says why an address must not be dialled; "" if it may be.
 func (g guard) refusalReason(t target, a netip.Addr) string {
-	kind := addressKind(a)
+	kind := cmp.Or(addressKind(a), g.localKind(a))
 	switch {
 	case t.host == "localhost" && !a.IsLoopback():
 		return "not loopback, as localhost must be"
@@ -103,6 +106,42 @@ func (g guard) refusalReason(t target, a netip.Addr) string {
 		return ""
 	}
 	return kind
+}
+
+// localKind says that an address is of this machine, or of its network; "" if it is neither.
+func (g guard) localKind(a netip.Addr) string {
+	if inner, ok := embedded(a); ok {
+		a = inner
+	}
+	for _, p := range g.local() {
+		switch {
+		case p.Addr() == a:
+			return "an address of this machine"
+		case a.Is6() && p.Bits() > 0 && p.Contains(a):
+			return "in a network of this machine"
+		}
+	}
+	return ""
+}
+
+// interfaceAddresses returns the addresses of this machine's interfaces; none if the system does not tell.
+func interfaceAddresses() []netip.Prefix {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var all []netip.Prefix
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok {
+			ip, _ := netip.AddrFromSlice(n.IP)
+			bits, _ := n.Mask.Size()
+			if ip = ip.Unmap(); ip.Is4() && len(n.Mask) == net.IPv6len {
+				bits -= 96
+			}
+			all = append(all, netip.PrefixFrom(ip, bits))
+		}
+	}
+	return all
 }
 
 // isExempt reports whether the policy allows an address that is not public, given that a grant covers the host.

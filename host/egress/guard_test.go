@@ -131,6 +131,18 @@ func TestAddresses(t *testing.T) {
 		{"a.test", "fe80::1%lo", "", true, "denied: (link-local)"},
 		{"a.test", "", "", true, "no address"},
 
+		// This machine has the addresses 9.9.9.1/24 and 2606:9::1/64.
+		{"a.test", "9.9.9.1", "", true, "denied: 9.9.9.1 (an address of this machine)"},
+		{"a.test", "::ffff:9.9.9.1 9.9.9.2", "", true, "9.9.9.2"},
+		{"a.test", "2606:9::1", "", true, "denied: 2606:9::1 (an address of this machine)"},
+		{"a.test", "2606:9::ffff:2", "", true, "denied: 2606:9::ffff:2 (in a network of this machine)"},
+		{"a.test", "2606:9:0:1::1", "", true, "2606:9:0:1::1"},
+		{"a.test", "64:ff9b::909:901", "", true, "denied: 64:ff9b::909:901 (an address of this machine)"},
+		{"a.test", "9.9.9.1", "9.9.9.1/32", true, "9.9.9.1"},
+		{"a.test", "9.9.9.1", "9.9.9.1/32", false, "denied: 9.9.9.1 (an address of this machine)"},
+		{"9.9.9.1", "", "", true, "9.9.9.1"},
+		{"9.9.9.1", "", "", false, "denied: 9.9.9.1 (an address of this machine)"},
+
 		{"a.test", "10.0.0.1 10.1.0.1", "10.1.0.0/16", true, "10.1.0.1"},
 		{"a.test", "10.1.0.1", "10.1.0.0/16", false, "denied: for hosts that are granted"},
 		{"a.test", "::ffff:10.1.0.1", "10.1.0.0/16", true, "10.1.0.1"},
@@ -160,6 +172,8 @@ func TestAddresses(t *testing.T) {
 				all = append(all, netip.MustParseAddr(s))
 			}
 			return all, nil
+		}, local: func() []netip.Prefix {
+			return []netip.Prefix{netip.MustParsePrefix("9.9.9.1/24"), netip.MustParsePrefix("2606:9::1/64")}
 		}}
 		for _, n := range strings.Fields(tt.networks) {
 			g.networks = append(g.networks, netip.MustParsePrefix(n))
