@@ -747,7 +747,10 @@ func (r *run) cutResult() error {
 		return nil
 	}
 	whole := r.answer.Data
-	text := strings.ToValidUTF8(string(whole[:limit]), "")
+	text := string(jsontext.Cut(whole, limit))
+	if text == "" { // the first value alone is longer than that
+		text = strings.ToValidUTF8(string(whole[:limit]), "")
+	}
 	cut := truncated{Truncated: true, TotalBytes: len(whole), ShownBytes: len(text), Text: text}
 	if r.host.cfg.Sessions.saveResult(r.call.Session, r.answer.CallID, r.redactor.redactAllJSON(whole)) {
 		cut.Next = "parley://result/" + r.answer.CallID

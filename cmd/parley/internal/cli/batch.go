@@ -63,7 +63,7 @@ func (a *App) printReply(id json.RawMessage, answer *host.Answer) error {
 		env.Debug, a.lines = a.lines, nil
 		a.mu.Unlock()
 	}
-	raw, err := manifest.Marshal(command.BatchReply{ID: id, Envelope: env})
+	raw, err := manifest.Marshal(command.NewBatchReply(id, env))
 	if err == nil {
 		_, err = a.Out.Write(append(manifest.EscapeJSON(raw), '\n'))
 	}

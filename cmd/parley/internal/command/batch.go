@@ -27,10 +27,27 @@ type BatchOptions struct {
 	ContinueOnError bool   // run the calls after one that failed
 }
 
-// BatchReply is the line that answers one call of a batch.
+// BatchReply is the line with the answer to one call of a batch: an envelope without what is empty, because agents pay
+// for each line.
 type BatchReply struct {
 	ID json.RawMessage `json:"id"`
 	*Envelope
+	Data     json.RawMessage `json:"data,omitempty"` // absent if it is {} or null
+	Warnings []string        `json:"warnings,omitempty"`
+	Next     []string        `json:"next,omitempty"`
+	Meta     *Meta           `json:"meta,omitempty"` // of a call that failed
+}
+
+// NewBatchReply returns the reply to the call with this id.
+func NewBatchReply(id json.RawMessage, env *Envelope) BatchReply {
+	r := BatchReply{ID: id, Envelope: env, Data: env.Data, Warnings: env.Warnings, Next: env.Next}
+	if data := string(bytes.TrimSpace(env.Data)); data == "{}" || data == "null" {
+		r.Data = nil
+	}
+	if !env.OK {
+		r.Meta = env.Meta
+	}
+	return r
 }
 
 // batchLine is one call of a batch.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 func TestMain(m *testing.M) {
@@ -134,5 +135,21 @@ func TestBatch(t *testing.T) {
 	_, err := Batch(t.Context(), front(t, ""), BatchOptions{Path: "missing"}, nil)
 	if host.AsError(err).Code != host.InvalidArgs {
 		t.Errorf("a file that does not exist: %v", err)
+	}
+}
+
+// TestBatchReply checks that a line of a batch has no fields that say nothing.
+func TestBatchReply(t *testing.T) {
+	meta := &Meta{Tool: "text.hash", CallID: "c"}
+	for want, env := range map[string]*Envelope{
+		`{"id":1,"ok":true}`:                               {OK: true, Data: []byte(` {}`), Warnings: []string{}, Next: []string{}, Meta: meta},
+		`{"id":1,"ok":true,"data":[]}`:                     {OK: true, Data: []byte(`[]`), Meta: meta},
+		`{"id":1,"ok":true,"data":1,"warnings":["w"]}`:     {OK: true, Data: []byte(`1`), Warnings: []string{"w"}},
+		`{"id":1,"ok":false,"next":["n"],"meta":{"ms":1}}`: {Next: []string{"n"}, Meta: &Meta{MS: 1}},
+	} {
+		got, err := manifest.Marshal(NewBatchReply(json.RawMessage("1"), env))
+		if err != nil || string(got) != want {
+			t.Errorf("got %s, %v; want %s", got, err, want)
+		}
 	}
 }
