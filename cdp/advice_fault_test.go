@@ -70,3 +70,19 @@ func TestEvaluationAdvice(t *testing.T) {
 		}
 	}
 }
+
+// TestScriptAdvice checks that the error of a script that V8 cannot parse says what to write.
+func TestScriptAdvice(t *testing.T) {
+	for description, want := range map[string]string{
+		"SyntaxError: await is only valid in async functions and the top level bodies of modules": "replMode",
+		"SyntaxError: Illegal return statement":                                                   "last expression",
+		"SyntaxError: Function statements require a function name":                                "in parentheses",
+		"TypeError: x is not a function":                                                          "",
+	} {
+		raw, _ := json.Marshal(map[string]any{"text": "Uncaught", "exception": map[string]any{"description": description}})
+		e := scriptError(raw)
+		if _, advice, _ := strings.Cut(e.Message, "; "); !strings.Contains(advice, want) || want == "" && advice != "" {
+			t.Errorf("%s: %s", description, e.Message)
+		}
+	}
+}

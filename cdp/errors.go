@@ -199,6 +199,13 @@ func adviseEvaluation(result *host.Result, r *host.Request) *host.Result {
 // maxExceptionDetails is the limit in bytes of the exception details in an error. Larger ones are dropped.
 const maxExceptionDetails = 4096
 
+// scriptAdvice says what to write instead of what V8 refuses to parse.
+var scriptAdvice = map[string]string{
+	"SyntaxError: await is only valid":                         "set replMode to true to await outside a function",
+	"SyntaxError: Illegal return statement":                    "the result is the last expression; leave out return",
+	"SyntaxError: Function statements require a function name": "put the function in parentheses",
+}
+
 func scriptError(raw json.RawMessage) *host.Error {
 	var exception struct {
 		Text         string `json:"text"`
@@ -219,6 +226,11 @@ func scriptError(raw json.RawMessage) *host.Error {
 	}
 	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("the page's script threw: %s (line %d, column %d)",
 		manifest.Clip(text, 1000), exception.LineNumber+1, exception.ColumnNumber+1))}
+	for fault, advice := range scriptAdvice {
+		if strings.Contains(text, fault) {
+			e.Message += "; " + advice
+		}
+	}
 	if len(raw) > maxExceptionDetails {
 		raw = nil
 	}

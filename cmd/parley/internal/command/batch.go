@@ -266,6 +266,9 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if err := json.Unmarshal(text, &line); err != nil {
 		return refuse(invalid(manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: "))))
 	}
+	if string(line.Options) == "null" {
+		line.Options = nil
+	}
 	key := idKey(id)
 	if _, used := b.earlier[key]; used {
 		return refuse(invalid(fmt.Sprintf("id %s was used before", manifest.CleanLine(key))))
