@@ -191,6 +191,10 @@ func (o Options) Check() error {
 	if isPromptText(o.OnDialog) {
 		return nil
 	}
-	return Errorf(InvalidArgs, "on_dialog: %q is not one of accept, accept=TEXT, dismiss, fail",
+	e := Errorf(InvalidArgs, "on_dialog: %q is not one of accept, accept=TEXT, dismiss, fail",
 		manifest.CleanLine(o.OnDialog))
+	for _, n := range schema.Nearest(o.OnDialog, []string{"accept", "dismiss", "fail"}, maxNear) {
+		e.DidYouMean = append(e.DidYouMean, NearName(n))
+	}
+	return e
 }

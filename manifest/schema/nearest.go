@@ -34,8 +34,9 @@ func Nearest(word string, candidates []string, limit int) []Near {
 }
 
 // Resembles returns the distance of a word from a name, and reports whether it is small enough for a typo: at most a
-// third of the length of the name, where one is always enough for three letters. Where both have equally many parts,
-// separated by dots, this holds for each part: "Page.goto" does not resemble "Page.stop" for what they share.
+// third of the length of the name, where one is always enough for three letters. Of a name with dots this holds for
+// each part, and for its shortest part where the word has more or fewer dots: "Page.goto" does not resemble "Page.stop"
+// for what they share.
 func Resembles(word, name string) (distance int, ok bool) { return resembles(fold(word), fold(name)) }
 
 func resembles(word, name []rune) (int, bool) {
@@ -49,7 +50,8 @@ func resembles(word, name []rune) (int, bool) {
 	}
 	parts, names := split(word, '.'), split(name, '.')
 	if len(parts) != len(names) {
-		return d, true
+		shortest := slices.MinFunc(names, func(a, b []rune) int { return len(a) - len(b) })
+		return d, d <= max(1, len(shortest)/3)
 	}
 	for i, part := range parts {
 		if _, ok := resembles(part, names[i]); !ok {

@@ -48,6 +48,8 @@ func TestNearest(t *testing.T) {
 		{"takeScreenshot", []string{"captureScreenshot", "printToPDF"}, 3, "[{captureScreenshot 5}]"},
 		{"screenshot", []string{"captureScreenshot"}, 3, "[]"},
 		{"Page.goto", []string{"Page.stop", "Page.got"}, 3, "[{Page.got 1}]"},
+		{"Pageget", []string{"Page.get", "cdp.Page.get"}, 3, "[{Page.get 1}]"},
+		{"Image.getAllThings", []string{"cdp.Page.getAllThings", "Page.getAllThings"}, 3, "[]"},
 		{"Pgae.gett", []string{"Page.get", "Page.set"}, 3, "[{Page.get 2}]"},
 		{"NAME", []string{"name", "name"}, 3, "[{name 0}]"},
 		{"getCokies", []string{"Network.getCookies", "getCookies"}, 3, "[{getCookies 1}]"},

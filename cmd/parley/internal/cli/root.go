@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -347,8 +348,14 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 		expected := optionType(value.GetFlag())
 		e.Message = fmt.Sprintf("option --%s: %q is not a valid %s", name, given, expected)
 		e.Details = []host.Detail{{Parameter: "--" + name, Keyword: "type", Provided: given, Expected: expected}}
+		if expected == "duration" {
+			e.Message += " such as 10s"
+			if _, err := time.ParseDuration(given + "s"); err == nil {
+				e.Next = append(e.Next, "--"+name+" "+given+"s")
+			}
+		}
 	case errors.As(err, &missing):
 		e.Message = "option --" + missing.GetSpecifiedName() + " requires a value"
 	}
-	return e.WithNext(strings.TrimSuffix("parley help "+strings.TrimPrefix(cmd.CommandPath(), "parley"), " "))
+	return e.WithNext("parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley"))
 }
