@@ -627,7 +627,7 @@ func TestCallShow(t *testing.T) {
 			!strings.HasPrefix(data, cut.Text) || cut.Next != "parley://result/"+a.CallID || len(a.Warnings) != 1 {
 			t.Errorf("%d bytes: %s, warnings %q", limit, a.Data, a.Warnings)
 		}
-		whole := map[int]string{10: `{"text":"`, 20: `{"text":"äöü<>"`, 26: `{"text":"äöü<>","n":[1,2`}
+		whole := map[int]string{10: `{"text":"`, 20: `{"text":"äöü<>"`, 27: `{"text":"äöü<>","n":[1,2`}
 		if want, ok := whole[limit]; ok && cut.Text != want {
 			t.Errorf("%d bytes: %s is shown, want %s: it ends at a whole value, if one fits", limit, cut.Text, want)
 		}
