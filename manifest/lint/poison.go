@@ -203,6 +203,12 @@ var (
 
 // checkNamesOtherTools looks for names of tools of other plugins in sentences that tell a reader what to call.
 func checkNamesOtherTools(l *linter) {
+	for i, s := range l.m.Tutorial {
+		if s.Run != "" && !l.runsItself(s.Run) {
+			l.add(fmt.Sprintf("/tutorial/%d/run", i), "%s does more than call this plugin; a tutorial runs \"parley %s ...\" "+
+				"with parameters, without other options, files or shell operators", quoted(s.Run), l.m.Name)
+		}
+	}
 	distinct := l.distinctNames()
 	own := l.ownWords()
 	for _, t := range l.texts {
@@ -221,6 +227,33 @@ func checkNamesOtherTools(l *linter) {
 			}
 		}
 	}
+}
+
+var (
+	quotedWords   = pattern(`'[^']*'|"[^"$` + "`" + `\\]*"`)
+	shellOperator = pattern("[;&|<>$`()\n]")
+	// callOptions are the options of a call that neither read nor write a file, nor grant anything.
+	callOptions = wordSet(`--params --param --describe --tier --list --search --limit --json --jq --timeout --max-bytes
+		--dry-run`)
+)
+
+// runsItself reports whether a command of a tutorial only describes or calls tools of this plugin.
+func (l *linter) runsItself(run string) bool {
+	list := strings.Fields(quotedWords().ReplaceAllString(run, " quoted "))
+	if len(list) > 2 && list[1] == "call" {
+		list = slices.Delete(list, 1, 2)
+	}
+	if len(list) < 2 || list[0] != hostName || shellOperator().MatchString(strings.Join(list, " ")) {
+		return false
+	}
+	if plugin, _, _ := strings.Cut(list[1], "."); !sameName(plugin, l.m.Name) {
+		return false
+	}
+	return !slices.ContainsFunc(list[2:], func(word string) bool {
+		option, _, _ := strings.Cut(word, "=")
+		return strings.HasPrefix(word, "-") && !callOptions()[option] || strings.HasPrefix(word, "@") ||
+			strings.Contains(word, "=@")
+	}) && !strings.Contains(run, "'@") && !strings.Contains(run, `"@`)
 }
 
 // otherTool returns the name by which a sentence refers to another plugin or one of its tools, "" if it does not.

@@ -19,7 +19,7 @@ type textKind int
 const (
 	prose  textKind = iota // sentences that people and agents read
 	phrase                 // aliases, keywords and tasks
-	data                   // values in examples, enums and defaults
+	data                   // values in examples, enums and defaults; names, patterns and whatever else is shown
 )
 
 // text is one text of a manifest.
@@ -70,7 +70,10 @@ func (c *collector) walk(v any, tokens []string, key string, kind textKind, exem
 			case slices.Contains(dataKeys, name) && !isSchemaOrList(tokens, name):
 				below = data
 			case isText && !slices.Contains(proseKeys, name):
-				continue // names, versions, types, patterns
+				below = data // names, versions, types, patterns
+			}
+			if len(tokens) > 0 && tokens[len(tokens)-1] == "properties" {
+				c.add(append(slices.Clone(tokens), name), key, data, name, free)
 			}
 			c.walk(v[name], append(slices.Clone(tokens), name), name, below, free)
 		}
@@ -79,15 +82,20 @@ func (c *collector) walk(v any, tokens []string, key string, kind textKind, exem
 			kind = phrase
 		}
 		for i, item := range v {
+			below := kind
 			if _, isText := item.(string); isText && kind == prose && !slices.Contains(proseKeys, key) {
-				continue
+				below = data
 			}
-			c.walk(item, append(slices.Clone(tokens), strconv.Itoa(i)), key, kind, exempt)
+			c.walk(item, append(slices.Clone(tokens), strconv.Itoa(i)), key, below, exempt)
 		}
 	case string:
-		plain := foldLetters(manifest.CleanLine(v))
-		c.texts = append(c.texts, text{jsontext.Pointer(tokens), key, kind, v, plain, exempt})
+		c.add(tokens, key, kind, v, exempt)
 	}
+}
+
+func (c *collector) add(tokens []string, key string, kind textKind, s string, exempt bool) {
+	plain := foldLetters(manifest.CleanLine(s))
+	c.texts = append(c.texts, text{jsontext.Pointer(tokens), key, kind, s, plain, exempt})
 }
 
 // isSchemaOrList reports whether a member named like data is the schema of a tool, its list of examples, or a property.
