@@ -92,15 +92,11 @@ func unescapeMount(s string) string {
 	return strings.Join(parts, "")
 }
 
-// stored is where a file is within its file system, which does not depend on what is mounted where.
-type stored struct{ device, path string }
+// place is where a file is in the tree, and where it is stored: in which file system, and at which path in that.
+type place struct{ at, device, path string }
 
-func (s stored) overlaps(o stored) bool {
-	return s.device != "" && s.device == o.device && (inFolder(s.path, o.path) || inFolder(o.path, s.path))
-}
-
-// storedAt returns where the file at a path without links is stored.
-func storedAt(all []mount, path string) stored {
+// placeOf returns the place of a path without links.
+func placeOf(all []mount, path string) place {
 	var best mount
 	for _, m := range all {
 		if inFolder(path, m.point) && len(m.point) >= len(best.point) {
@@ -108,18 +104,40 @@ func storedAt(all []mount, path string) stored {
 		}
 	}
 	rest, _ := filepath.Rel(best.point, path)
-	return stored{best.device, filepath.Join(best.root, rest)}
+	return place{path, best.device, filepath.Join(best.root, rest)}
 }
 
-// mountsBelow returns what is mounted below a path without links, by its point.
-func mountsBelow(all []mount, path string) map[string]stored {
-	below := map[string]stored{}
+// placesIn returns the place of a path without links, and of what is mounted below it.
+func placesIn(all []mount, path string) []place {
+	places := []place{placeOf(all, path)}
 	for _, m := range all {
 		if m.point != path && inFolder(m.point, path) {
-			below[m.point] = stored{m.device, m.root}
+			places = append(places, place{m.point, m.device, m.root})
 		}
 	}
-	return below
+	return places
+}
+
+// shows reports whether p is another place of own, of what contains that, or of something in it.
+func (p place) shows(own place) bool {
+	if p.device == "" || p.device != own.device {
+		return false
+	}
+	a, b := p.at, own.at
+	if rest, err := filepath.Rel(p.path, own.path); err == nil && filepath.IsLocal(rest) {
+		a = filepath.Join(a, rest)
+	} else if rest, err := filepath.Rel(own.path, p.path); err == nil && filepath.IsLocal(rest) {
+		b = filepath.Join(b, rest)
+	} else {
+		return false
+	}
+	// Something else may be mounted over it, and some kernels number their file systems loosely.
+	found, err := os.Stat(b)
+	if err != nil {
+		return true // it does not exist yet
+	}
+	shown, err := os.Stat(a)
+	return err == nil && os.SameFile(found, shown)
 }
 
 // withoutLinks resolves the links in a path as far as it exists.
@@ -142,17 +160,12 @@ func (o *OwnFiles) mounted(all []mount, folder string, writable bool) string {
 	if o == nil || len(all) == 0 {
 		return ""
 	}
-	folder = withoutLinks(folder)
-	shown := mountsBelow(all, folder)
-	shown[folder] = storedAt(all, folder)
+	shown := placesIn(all, withoutLinks(folder))
 	for _, own := range o.Folders {
-		path := withoutLinks(own.Path)
-		places := mountsBelow(all, path)
-		places[path] = storedAt(all, path)
-		for point, s := range shown {
-			for _, place := range places {
-				if s.overlaps(place) {
-					return fmt.Sprintf("shows the host's %s folder, %s, which is mounted at %s", own.Name, own.Path, point)
+		for _, place := range placesIn(all, withoutLinks(own.Path)) {
+			for _, s := range shown {
+				if s.shows(place) {
+					return fmt.Sprintf("shows the host's %s folder, %s, which is mounted at %s", own.Name, own.Path, s.at)
 				}
 			}
 		}
@@ -161,11 +174,9 @@ func (o *OwnFiles) mounted(all []mount, folder string, writable bool) string {
 		return ""
 	}
 	for _, path := range append(o.secrets(), o.Programs...) {
-		file := storedAt(all, withoutLinks(path))
-		for _, s := range shown {
-			if s.device != "" && s.device == file.device && inFolder(file.path, s.path) {
-				return holdsInput
-			}
+		file := placeOf(all, withoutLinks(path))
+		if slices.ContainsFunc(shown, func(s place) bool { return s.shows(file) }) {
+			return holdsInput
 		}
 	}
 	return ""
