@@ -123,7 +123,7 @@ func run(ctx context.Context, out io.Writer, sets map[string][]Mutant, jobs int,
 	fmt.Fprintf(out, "CPU time: %s\n", cpu.Round(time.Second))
 	if len(failed) > 0 {
 		slices.Sort(failed)
-		return fmt.Errorf("the tests of %v do not hold enough", failed)
+		return fmt.Errorf("the tests of %v do not detect enough faults", failed)
 	}
 	return nil
 }

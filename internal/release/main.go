@@ -59,7 +59,7 @@ func run(version, out string, platforms []string) error {
 	for _, platform := range platforms {
 		goos, goarch, ok := strings.Cut(platform, "/")
 		if !ok {
-			return fmt.Errorf("%q is no platform; expected OS/ARCH, such as linux/amd64", platform)
+			return fmt.Errorf("%q is not a platform; expected OS/ARCH, such as linux/amd64", platform)
 		}
 		binary, err := build(goos, goarch, version)
 		if err != nil {
@@ -87,7 +87,7 @@ func sourceVersion() (string, error) {
 	}
 	var answer struct{ Data struct{ Version string } }
 	if err := json.Unmarshal(out, &answer); err != nil || answer.Data.Version == "" {
-		return "", fmt.Errorf("parley version --json answered %q", out)
+		return "", fmt.Errorf("parley version --json printed %q", out)
 	}
 	return answer.Data.Version, nil
 }

@@ -25,8 +25,8 @@ func newLearn(app *App, run runFunc[learnOptions]) *cobra.Command {
 	return &cobra.Command{
 		Use:   "learn [PLUGIN]",
 		Short: "Tutorials",
-		Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and goes on to the next step:\n" +
-			"run this command again after each. Each session (PARLEY_SESSION) has its own progress; a new name starts from\n" +
+		Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and continues with the next.\n" +
+			"Run this command again after each step. Each session (PARLEY_SESSION) has its own progress; a new name starts from\n" +
 			"scratch. Without PLUGIN, lists the tutorials.",
 		Example:           "parley learn text\nPARLEY_SESSION=first parley learn cdp --json",
 		ValidArgsFunction: app.completeNames,

@@ -123,7 +123,7 @@ func newPluginDiff(app *App, run runFunc[pluginDiffOptions]) *cobra.Command {
 	opts, run := &pluginDiffOptions{app: app}, run.or(runPluginDiff)
 	return &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Say what a new version of a plugin breaks",
+		Short: "Show what a new version of a plugin breaks",
 		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), the name of an installed plugin, or\n" +
 			"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
 			"effects that got worse, and rights that were added.",
