@@ -7,13 +7,13 @@ SHELL := bash
 GO ?= go
 # The toolchain of releases and of the shipped plugins: their bytes are compared.
 export GOTOOLCHAIN ?= go1.26.8
-# Tools are pinned here and run by their version, so that go.mod holds only what Parley itself needs.
+# Tools are pinned here and run by their version, so that go.mod has only what Parley itself requires.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 PLUGINS := $(patsubst plugins/%/,%,$(wildcard plugins/*/))
 # Packages of concurrent code; tested with the race detector, the others without. Of ./host/wasm, whose tests mostly compile modules, only
-# the concurrent tests run with it. The packages that take longest come first.
+# the concurrent tests run with it. The slowest packages come first.
 RACE := ./cdp/internal/keeper ./host ./host/audit ./host/trace
 RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
@@ -21,7 +21,7 @@ RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|
 FUZZTIME ?= 30s
 HAMMER ?= 20
 
-# The race detector needs a C compiler; clang is here for the fixtures anyway.
+# The race detector requires a C compiler; clang is required for the fixtures anyway.
 ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
@@ -63,10 +63,10 @@ lint: ## gofmt, go vet, staticcheck
 bench: build ## medians of whole processes against baselines of the same run
 	$(GO) -C bench run .
 
-tokens: build programs ## what tools/list costs, of parley and of servers by others
+tokens: build programs ## what tools/list costs, of parley and of third-party servers
 	$(GO) -C bench run ./tokens
 
-hammer: ## the long runs: concurrency again and again, more random rounds
+hammer: ## the long runs: repeated concurrency tests, more random rounds
 	CGO_ENABLED=1 PARLEY_HAMMER=$(HAMMER) $(GO) test -race -timeout 60m -count $(HAMMER) -run Hammer \
 	  $$(git grep -lE 'func TestHammer' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
@@ -75,7 +75,7 @@ hammer: ## the long runs: concurrency again and again, more random rounds
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -v -run TestMistakesAreRecovered ./agent
 	PARLEY_HAMMER=1 DIFFERENTIAL_MODULES=5000 $(GO) test -timeout 60m -run 'Differential|SamePrograms' -v ./host/wasm/internal/instrument
 
-mutants: ## put faults into the code on purpose, and report those that no test notices
+mutants: ## put faults into the code on purpose, and report those that no test detects
 	$(GO) run ./internal/mutants
 
 # The go command calls its own deadline a failure when a worker is slow to stop; only an input that fails is a finding.
@@ -104,7 +104,7 @@ fixtures: ## rebuild the guests that tests run, after changing their source
 generate: ## regenerate what go generate makes
 	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins
 
-check-generated: check-plugins check-fixtures check-generate ## what is committed is what its source makes
+check-generated: check-plugins check-fixtures check-generate ## committed build results equal what their sources produce
 	for module in . bench; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
 
 check-plugins: build
@@ -129,7 +129,7 @@ check-fixtures:
 	if ((failed)); then echo "these guests are not what their sources make; run make fixtures"; exit 1; fi; \
 	echo "ok fixtures"
 
-# A tree with changes may be checked too: what counts is that generating changes nothing more.
+# A tree with changes can be checked, too: generating must not change anything else.
 check-generate:
 	@before=$$(git diff -- host/internal/index cdp sdk plugins | sha256sum); \
 	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins; \
@@ -148,10 +148,10 @@ cross: ## build for all six platforms, and vet for Windows, which differs most
 release: ## archives with checksums for all six platforms, in dist/
 	$(GO) run ./internal/release $(PLATFORMS)
 
-setup: ## install what is missing (Debian), or say what is
+setup: ## install what is missing (Debian), or print it
 	@.ci/setup
 
-programs: ## fetch the programs of others that tests run
+programs: ## fetch the third-party programs that tests run
 	@.ci/programs
 
 clean: ## remove bin/ and dist/

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make.sh PARLEY SMALL: rebuilds home/ with two binaries of Parley 0.1.0, as README.md says. /srv/parley must not exist.
+# make.sh PARLEY SMALL: rebuilds home/ with two binaries of Parley 0.1.0, see README.md. /srv/parley must not exist.
 set -euo pipefail
 parley=$(realpath "$1") small=$(realpath "$2")
 cd "$(dirname "$0")"
@@ -15,13 +15,13 @@ cp ../wasm/rev.wasm $root/guests/reader.wasm
 cp reader.manifest.json $root/guests
 echo 'stressed' >$root/data/note.txt
 cd $root
-fails() { # fails CODE COMMAND...: runs a command that must end in this exit code
+fails() { # fails CODE COMMAND...: runs a command that must exit with this code
   local code=0
   "${@:2}" || code=$?
   [[ $code == "$1" ]] || { echo "make.sh: exit code $code, want $1: ${*:2}" >&2; exit 1; }
 }
 
-# What an operator writes by hand.
+# Files that an operator writes by hand.
 cat >home/config/config.toml <<'TOML'
 tool_documentation_mode = "minimal"
 pinned_tools = ["text.hash", "echo.echo"]
@@ -38,7 +38,7 @@ allow = ["*"]
 deny = ["cdp.Browser.*"]
 TOML
 
-# A trusted key; a signed plugin; two without a signature, one of them a WASI command.
+# A trusted key, a signed plugin, and two unsigned ones, one of them a WASI command.
 $parley plugin sign --new-key author.key
 $parley plugin trust author.key.pub --name author --yes
 $parley plugin sign guests/echo.wasm --key author.key
@@ -46,7 +46,7 @@ $parley plugin install guests/echo.wasm
 $parley plugin install guests/smallest.wasm
 $parley plugin install guests/reader.wasm
 
-# Rights of one build each: in grants.toml, and by hand in policy.toml.
+# Grants for one build each, in grants.toml and by hand in policy.toml.
 $parley policy grant echo secret:read:ECHO_SECRET 'tool:text.*' --yes
 cat >>home/config/policy.toml <<TOML
 
@@ -61,7 +61,7 @@ printf 'correct horse battery' | $parley secret set ECHO_SECRET
 # The audit log's first file, closed by the binary that closes it at 2 KiB.
 while [[ ! -e home/state/audit/audit-000001.jsonl ]]; do $small smallest call; done
 
-# One day of traces, which becomes the day before.
+# A day of traces, which becomes the previous day.
 $parley text hash abc
 fails 81 $parley text hash --params '{"text":5}'
 $parley search 'checksum of a text'
@@ -69,7 +69,7 @@ today=$(date -u +%Y-%m-%d) before=$(date -u -d yesterday +%Y-%m-%d)
 sed "s/\"t\":\"${today}T/\"t\":\"${before}T/" home/state/traces/$today.jsonl >home/state/traces/$before.jsonl
 rm home/state/traces/$today.jsonl
 
-# Another day: a session that has read one tool's second tier, has failed with a correction, and has a result that was cut.
+# Another day: a session that has read one tool's second tier, has a failed call with a correction, and a truncated result.
 export PARLEY_SESSION=agent
 $parley text find --describe
 fails 81 $parley text hash --params '{"text":5}'
