@@ -14,7 +14,7 @@ import (
 // toolsEach is the number of tools of each plugin of the crowd.
 const toolsEach = 10
 
-// crowd installs many plugins of ten tools each, with descriptions as other people write them, and times what depends
+// crowd installs many plugins of ten tools each, with descriptions of third-party servers, and times what depends
 // on their number.
 func (b *bench) crowd(plugins int) error {
 	tools, err := searchTools()
@@ -58,7 +58,7 @@ func (b *bench) crowd(plugins int) error {
 }
 
 // crowdPlugin returns the manifest of a plugin: the tool that the module implements, and others that search has to
-// distinguish apart.
+// distinguish.
 func crowdPlugin(i int, tools []map[string]any) map[string]any {
 	own := map[string]any{
 		"name": "call", "docs": map[string]any{"brief": "Do nothing, successfully"}, "effect": "read",

@@ -1,6 +1,6 @@
 // Command bench times whole processes of Parley beside baselines of the same run, an empty Go program and node, and
-// code of guests beside the same code without metering. Subjects take turns, so that a busy machine slows all of them
-// alike: trust the ratios more than the milliseconds. Nothing here passes or fails.
+// code of guests beside the same code without metering. Subjects take turns, so that a busy machine slows them
+// equally: the ratios are more reliable than the milliseconds. There are no thresholds.
 package main
 
 import (

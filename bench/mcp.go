@@ -17,7 +17,7 @@ const listTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"prot
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 `
 
-// callOverheadMs limits the median of what a call over stdio takes beyond the same call in process.
+// callOverheadMs limits the median of the additional time of a call over stdio compared with the same call in process.
 const callOverheadMs = 0.5
 
 var callLine = regexp.MustCompile(`^BenchmarkCall/(\S+?)(?:-\d+)?\s`)

@@ -85,7 +85,7 @@ type route struct {
 	story  []string // one line a call
 }
 
-// firstCall goes from knowing nothing to the first call that succeeds: it searches for the goal, takes the first hit,
+// firstCall goes from no knowledge to the first call that succeeds: it searches for the goal, takes the first hit,
 // carries out the next steps of the reply, and calls. If the hit has no signature, or the signature has parameters that
 // the goal does not give, it reads the description.
 func firstCall(ctx context.Context, f frontend, g goal) (r route, err error) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// shell is the frontend of the command line. It knows beforehand only that a program has --help, and --json where help
+// shell is the frontend of the command line. It only knows in advance that a program has --help, and --json if help
 // says so.
 type shell struct {
 	binary string

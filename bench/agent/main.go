@@ -1,8 +1,8 @@
-// Command agent measures Parley with a scripted agent that has no model. It knows about Parley what is known about any
+// Command agent measures Parley with a scripted agent that has no model. It has only the knowledge that applies to any
 // program or MCP server, reads the rest, and does what replies say: next steps, signatures, corrected calls.
 //
-// It shows what that costs: the way to a first result, four scenarios in each documentation mode, and how far an
-// error's own words go after a mistake. With -update FILE it also writes the figures between the markers in that file
+// It measures the cost of a first result, of four scenarios in each documentation mode, and how far an
+// error alone leads after a mistake. With -update FILE it also writes the figures between the markers in that file
 // of the tree.
 package main
 

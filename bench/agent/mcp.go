@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// client is the frontend of MCP. It knows initialize and tools/list beforehand, and recognizes the tools that search,
+// client is the frontend of MCP. It knows initialize and tools/list in advance, and recognizes the tools that search,
 // describe and call by their schemas.
 type client struct {
 	binary string

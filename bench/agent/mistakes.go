@@ -32,7 +32,7 @@ var synonyms = map[string]string{"text": "data", "data": "input", "pattern": "re
 	"expression": "script", "filter": "query", "url": "link", "replacement": "substitute", "limit": "max",
 	"template": "tpl", "ignore_case": "case_insensitive"}
 
-// singleQuoted is the class of mistakes that texts with quotes in them would make ambiguous.
+// singleQuoted is a class of mistakes that would be ambiguous with quotes in texts.
 const singleQuoted = "JSON in single quotes"
 
 // noJSON is the class of mistakes that leave nothing to correct.
@@ -64,7 +64,7 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 			keep(class, raw, is)
 		}
 	}
-	// add adds a mistake that lets see the right parameters, lose one that does not.
+	// add adds a mistake that reveals the right parameters, lose one that does not.
 	add := func(class string, wrong any) { addMeaning(class, wrong, params) }
 	lose := func(class string, wrong any) {
 		if raw, err := json.Marshal(wrong); err == nil {

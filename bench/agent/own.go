@@ -25,7 +25,7 @@ type valueSchema struct {
 }
 
 // own returns parameters of the form of an example with other values, so that a value that comes from an example can be
-// told from one that the agent gave. A value to which the schema leaves no choice stays.
+// distinguished from one of the agent. A value to which the schema leaves no choice is kept.
 func own(schema, example json.RawMessage) (json.RawMessage, error) {
 	var root valueSchema
 	var params map[string]any

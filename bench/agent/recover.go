@@ -17,8 +17,8 @@ type outcome struct {
 	made     int
 	accepted int // the first call corrected it, said so and succeeded
 
-	// Of the others, those from which the call that was meant can be seen, what the second call was, and the mistakes
-	// after which it was another one.
+	// Of the others, those that reveal the intended call, the result of the second call, and the mistakes
+	// after which the second call was another one.
 	recoverable int
 	succeeded   int
 	meant       int
@@ -53,7 +53,7 @@ func (o outcomes) sum() (all outcome) {
 	return all
 }
 
-// share returns the share of n in the mistakes from which the call that was meant can be seen.
+// share returns the share of n in the mistakes that reveal the intended call.
 func (o outcome) share(n int) float64 { return float64(n) / float64(max(1, o.recoverable)) }
 
 // subject is a tool with which mistakes are made.
@@ -202,7 +202,7 @@ func makeMistakes(ctx context.Context, f frontend, p attempts, counts outcomes) 
 	return nil
 }
 
-// ran reports whether the parameters of a dry run are the meant ones, but for defaults.
+// ran reports whether the parameters of a dry run are the intended ones, except for defaults.
 func ran(dryRun, meant json.RawMessage) bool {
 	var run struct {
 		Data   struct{ Params map[string]any }
@@ -219,7 +219,7 @@ func ran(dryRun, meant json.RawMessage) bool {
 	return hasAll(got, want)
 }
 
-// hasAll reports whether a value is another one, but for further members of objects.
+// hasAll reports whether a value equals another one, except for further members of objects.
 func hasAll(got, want any) bool {
 	switch w := want.(type) {
 	case map[string]any:
