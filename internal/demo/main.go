@@ -1,4 +1,4 @@
-// Command demo shows the main job of Parley with a real browser and a page of its own: from knowing nothing to the
+// Command demo shows the main job of Parley with a real browser and a page of its own: from no knowledge to the
 // result of a browser and of a plugin, one command after the other, with the cost of each.
 //
 // It works in a temporary PARLEY_HOME. It fails if a step fails or leaves a process running. With -update FILE it also
@@ -121,7 +121,7 @@ func story(url string) []step {
 	}
 }
 
-// untilBrowser is the number of steps from knowing nothing to the result of the browser.
+// untilBrowser is the number of steps from the first command to the result of the browser.
 const untilBrowser = 7
 
 // demo runs the story.

@@ -1,8 +1,9 @@
-// Mutants measures what the tests hold: it puts faults into the code on purpose, one at a time, and reports those that
-// no test notices. `go run ./internal/mutants [PACKAGE...]` takes paths such as host/egress; without one it runs all.
+// Mutants measures what the tests detect: it puts faults into the code on purpose, one at a time, and reports those
+// that no test notices. `go run ./internal/mutants [PACKAGE...]` takes paths such as host/egress; without one it runs
+// all.
 //
-// The faults of a package are built into one test binary as switches. Each test runs once alone, which says how long it
-// takes and which faults it reaches; then each fault is switched on for the tests that reach it, the fastest first.
+// The faults of a package are built into one test binary as switches. Each test runs once alone, which shows how long
+// it takes and which faults it reaches; then each fault is switched on for the tests that reach it, the fastest first.
 package main
 
 import (
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-// choose returns the mutants of these packages, or all where none is named.
+// choose returns the mutants of these packages, or all if none is named.
 func choose(packages []string) (map[string][]Mutant, error) {
 	folder, err := fs.Sub(faults, "faults")
 	if err != nil {
@@ -85,7 +86,7 @@ func buildAll(ctx context.Context, sets map[string][]Mutant) error {
 	return errors.Join(failed...)
 }
 
-// run measures the packages, jobs at a time, and fails where too much survived.
+// run measures the packages, jobs at a time, and fails if too many survived.
 func run(ctx context.Context, out io.Writer, sets map[string][]Mutant, jobs int, verbose bool) error {
 	work, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -128,7 +129,7 @@ func run(ctx context.Context, out io.Writer, sets map[string][]Mutant, jobs int,
 	return nil
 }
 
-// result is what became of one mutant.
+// result is the outcome of one mutant.
 type result struct {
 	mutant  Mutant
 	by      string // the tests that ran when it was noticed; "" where it survived

@@ -24,9 +24,9 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   "install FILE|DIR",
 		Short: "Install a plugin; it is granted nothing",
-		Long: "Shows which rights the plugin requests and why, in its own words, which rules for manifests it breaks, and which\n" +
-			"of its examples are verified. --grant fs:ro:./data=/data and the like grant rights, after a question at the\n" +
-			"terminal; parley policy grant does so later. A signature beside the file (FILE.minisig) must be valid. A\n" +
+		Long: "Shows which rights the plugin requests and why, in its own words, which rules for manifests it breaks, and\n" +
+			"which of its examples are verified. --grant fs:ro:./data=/data and the like grant rights, after a question at\n" +
+			"the terminal; parley policy grant does so later. A signature beside the file (FILE.minisig) must be valid. A\n" +
 			"plugin whose texts could mislead an agent is refused unless it is signed with a trusted key or --accept RULE\n" +
 			"accepts each rule that it breaks. A version that breaks callers and is not a higher major one has to be\n" +
 			"confirmed at the terminal.",
