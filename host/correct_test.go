@@ -215,6 +215,8 @@ func TestDeprecated(t *testing.T) {
 		{Text: "count the sheep", Limit: -1}:      "old.tally old.count_sheep",
 		{Text: "count the sheep", Effect: "read"}: "old.count_sheep",
 		{Text: "old.count_shep", Limit: 1}:        "old.count_sheep",
+		{Text: "old__count_sheep", Limit: 1}:      "old.count_sheep",
+		{Text: "Count Sheep", Limit: 1}:           "old.count_sheep",
 	} {
 		found, _, err := apart.Search(t.Context(), "cli", "", q)
 		var names []string

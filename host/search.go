@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/parley-tools/parley/host/internal/index"
 	"github.com/parley-tools/parley/manifest"
@@ -222,7 +223,6 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 // them.
 func demoteDeprecated(catalog *Catalog, q SearchQuery, results []SearchResult) []SearchResult {
 	text := strings.TrimSpace(manifest.Clean(q.Text))
-	isName := !strings.Contains(text, " ")
 	filtered := q.Group != "" || q.Effect != "" || q.Category != ""
 	limit := cmp.Or(q.Limit, 10)
 	for i := len(results) - 1; i >= 0; i-- {
@@ -234,7 +234,7 @@ func demoteDeprecated(catalog *Catalog, q SearchQuery, results []SearchResult) [
 		if err != nil || at.Tool == nil || at.Tool.Deprecated == nil || at.Tool.Deprecated.Use == "" {
 			continue
 		}
-		if _, spelt := resembles(at.Plugin, at.Tool.Name, text); isName && spelt {
+		if spells(text, at.Plugin, at.Tool.Name) {
 			continue
 		}
 		use, err := catalog.FindIn(at.Plugin, at.Tool.Deprecated.Use)
@@ -260,6 +260,25 @@ func demoteDeprecated(catalog *Catalog, q SearchQuery, results []SearchResult) [
 		results = results[:limit]
 	}
 	return results
+}
+
+// spells reports whether a query is the name of a tool: as one word that may have a typo, or as its words.
+func spells(text, plugin, name string) bool {
+	if !strings.Contains(text, " ") {
+		if _, ok := resembles(plugin, name, strings.ReplaceAll(text, "__", ".")); ok {
+			return true
+		}
+	}
+	letters := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+				return -1
+			}
+			return unicode.ToLower(r)
+		}, s)
+	}
+	query := letters(text)
+	return query == letters(Bare(name)) || query == letters(name) || query == letters(plugin+name)
 }
 
 // unsigned reports whether a plugin is neither shipped nor signed with a trusted key: anybody can make a key.
