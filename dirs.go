@@ -62,9 +62,10 @@ func dirsUnder(base string) Dirs {
 // own returns the folders, and those in them whose files decide what runs.
 func (d Dirs) own() []host.OwnFolder {
 	return []host.OwnFolder{
-		{Name: "config", Path: d.Config}, {Name: "data", Path: d.Data}, {Name: "state", Path: d.State},
+		{Name: "config", Path: d.Config, Links: true}, {Name: "data", Path: d.Data}, {Name: "state", Path: d.State},
 		{Name: "cache", Path: d.Cache}, {Name: "run", Path: d.Run},
-		{Name: "secrets", Path: filepath.Join(d.Data, "secrets")}, {Name: "plugins", Path: filepath.Join(d.Data, "plugins")},
+		{Name: "secrets", Path: filepath.Join(d.Data, "secrets"), Links: true},
+		{Name: "plugins", Path: filepath.Join(d.Data, "plugins")},
 		{Name: "audit", Path: filepath.Join(d.State, "audit")},
 	}
 }

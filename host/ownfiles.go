@@ -15,6 +15,8 @@ import (
 type OwnFolder struct {
 	Name string // "config", "data", ...
 	Path string // absolute
+	// Links means that people write its files, which may be links to where they keep such files.
+	Links bool
 }
 
 // OwnFiles are what a host keeps for itself: its policy, plugins, secrets and records. No granted folder may lie in one
@@ -29,12 +31,24 @@ type OwnFiles struct {
 	Programs []string
 }
 
-// secrets returns the files from which secrets are read.
-func (o *OwnFiles) secrets() []string {
-	if o.Secrets == nil {
-		return nil
+// inputs returns the files that the host reads outside of its folders: those of secrets, and those to which links in
+// its folders lead.
+func (o *OwnFiles) inputs() (paths []string) {
+	if o.Secrets != nil {
+		paths = o.Secrets()
 	}
-	return o.Secrets()
+	for _, own := range o.Folders {
+		if !own.Links {
+			continue
+		}
+		entries, _ := os.ReadDir(own.Path) // there is nothing in a folder that cannot be read
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink != 0 {
+				paths = append(paths, filepath.Join(own.Path, e.Name()))
+			}
+		}
+	}
+	return paths
 }
 
 // FileID identifies a file on this machine, whatever its names are. It is zero where the system has no such numbers.
@@ -91,8 +105,8 @@ func (o *OwnFiles) Check(folder string, writable bool) error {
 	return nil
 }
 
-const holdsInput = "holds a file from which the policy reads a secret, or a program that the host runs, so that no " +
-	"plugin may write to it"
+const holdsInput = "holds a file from which the policy reads a secret, a file to which a link of the host leads, " +
+	"or a program that the host runs, so that no plugin may write to it"
 
 func outOfReach(folder, because string) error {
 	base, err := os.UserHomeDir()
@@ -148,7 +162,7 @@ type FileGuard struct {
 	Above   []GuardedFolder `json:"above"` // folders that contain own ones; their names are those of what they contain
 	Devices FileID          `json:"devices"`
 	Secrets []FileID        `json:"secrets,omitempty"`
-	Ways    []FileID        `json:"ways,omitempty"`   // folders on the way to a secret or a program
+	Ways    []FileID        `json:"ways,omitempty"`   // folders on the way to what the host reads or runs
 	Linked  []FileID        `json:"linked,omitempty"` // what [FileGuard.Load] found
 
 	load func() []FileID
@@ -184,14 +198,18 @@ func (o *OwnFiles) Guard() *FileGuard {
 			}
 		}
 	}
-	secrets := o.secrets()
-	for _, path := range secrets {
+	inputs := o.inputs()
+	for _, path := range inputs {
 		if info, err := os.Stat(path); err == nil {
 			id, _ := identify(info)
 			g.Secrets = append(g.Secrets, id)
 		}
 	}
-	for _, path := range append(secrets, o.Programs...) {
+	ways := append(inputs, o.Programs...)
+	for _, own := range o.Folders {
+		ways = append(ways, own.Path)
+	}
+	for _, path := range ways {
 		for _, folder := range foldersTo(path) {
 			if info, err := os.Stat(folder); err == nil {
 				id, _ := identify(info)

@@ -173,7 +173,7 @@ func (o *OwnFiles) mounted(all []mount, folder string, writable bool) string {
 	if !writable {
 		return ""
 	}
-	for _, path := range append(o.secrets(), o.Programs...) {
+	for _, path := range append(o.inputs(), o.Programs...) {
 		file := placeOf(all, withoutLinks(path))
 		if slices.ContainsFunc(shown, func(s place) bool { return s.shows(file) }) {
 			return holdsInput

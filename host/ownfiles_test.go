@@ -24,8 +24,9 @@ func TestOwnFilesOutOfReach(t *testing.T) {
 			t.Skipf("symbolic links are not supported: %v", err)
 		}
 	}
-	own := &OwnFiles{Folders: []OwnFolder{{"config", at("user/.config/parley")}, {"data", at("user/.data/parley")},
-		{"cache", at("user/.cache/parley")}}}
+	own := &OwnFiles{Folders: []OwnFolder{{Name: "config", Path: at("user/.config/parley")},
+		{Name: "data", Path: at("user/.data/parley")},
+		{Name: "cache", Path: at("user/.cache/parley")}}}
 	refused := []string{
 		"user", "user/.config", "user/.config/parley", "user/.data/parley/secrets", "user/.data/parley/new",
 		"user/.cache", "user/.cache/parley", "user/.cache/parley/wasm", "to-config", "to-secrets", "to-user", "elsewhere/up",
@@ -85,7 +86,8 @@ func TestFileGuardDenies(t *testing.T) {
 			t.Skipf("hard links are not supported: %v", err)
 		}
 	}
-	own := &OwnFiles{Folders: []OwnFolder{{"config", dir}}, Secrets: func() []string { return []string{token} }}
+	own := &OwnFiles{Folders: []OwnFolder{{Name: "config", Path: dir}},
+		Secrets: func() []string { return []string{token} }}
 	for name, want := range map[string]bool{"linked-policy": true, "linked-deep": true, "token": true, "plain": false,
 		"linked-plain": false} {
 		info, err := os.Stat(filepath.Join(data, name))
@@ -102,7 +104,8 @@ func TestFileGuardDenies(t *testing.T) {
 }
 
 // TestSecretFolders checks that no folder is writable through which the path of a secret or of a program leads,
-// whatever links are on the way: moved aside, the secret would be an ordinary file.
+// whatever links are on the way: moved aside, the secret would be an ordinary file. The same holds for files to which
+// links in the host's folders lead.
 func TestSecretFolders(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no identity")
@@ -112,24 +115,34 @@ func TestSecretFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(name string) string { return filepath.Join(base, filepath.FromSlash(name)) }
-	for _, dir := range []string{"named", "second", "third/below", "plain", "bin"} {
+	for _, dir := range []string{"named", "second", "third/below", "plain", "bin", "names", "stowed",
+		"dotfiles"} {
 		if err := os.MkdirAll(at(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for link, target := range map[string]string{"named/token": "../second/link", "second/link": at("to-third/token"),
-		"to-third": "third", "to-second": "second"} {
+		"to-third": "third", "to-second": "second", "names/config": "../stowed", "to-names": "names",
+		"stowed/policy.toml": "../dotfiles/policy.toml"} {
 		if err := os.Symlink(target, at(link)); err != nil {
 			t.Skipf("symbolic links are not supported: %v", err)
 		}
 	}
-	if err := os.WriteFile(at("third/token"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"third/token", "dotfiles/policy.toml"} {
+		if err := os.WriteFile(at(file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	own := &OwnFiles{Secrets: func() []string { return []string{at("named/token"), at("nowhere/token")} },
+	own := &OwnFiles{Folders: []OwnFolder{{Name: "config", Path: at("names/config"), Links: true}},
+		Secrets:  func() []string { return []string{at("named/token"), at("nowhere/token")} },
 		Programs: []string{at("bin/program")}}
-	for folder, writable := range map[string]bool{"": false, "named": false, "second": false, "to-second": false,
-		"bin": false, "third": false, "to-third": false, "third/below": true, "plain": true} {
+	info, err := os.Stat(at("dotfiles/policy.toml"))
+	if err != nil || !own.Guard().Denies(info) {
+		t.Errorf("the file to which a link of the host leads can be opened (%v)", err)
+	}
+	for folder, writable := range map[string]bool{"to-names": false, "dotfiles": false, "named": false, "second": false,
+		"to-second": false,
+		"bin":       false, "third": false, "to-third": false, "third/below": true, "plain": true} {
 		if err := own.Check(at(folder), true); (err == nil) != writable {
 			t.Errorf("%q may be granted to be written: %v, %v", folder, !writable, err)
 		}
