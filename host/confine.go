@@ -216,8 +216,10 @@ func (r *run) denyPluginFile(name, mode string) error {
 	if mode == "rw" {
 		folder = name
 	}
-	if err := r.host.cfg.Own.Check(folder, mode == "rw"); err != nil {
-		e.Message += "; it cannot be granted: " + manifest.CleanLine(err.Error())
+	if r.host.cfg.Own.Check(folder, mode == "rw") != nil {
+		// Which of these it is would tell a plugin where the host's folders are.
+		e.Message += "; it cannot be granted: the root, folders of the host and what holds them, and each pseudo file " +
+			"system are out of reach"
 		return e.WithSteps(OperatorStep(OpPolicyExplain, printable(strings.TrimPrefix(r.call.Caller, callerPlugin))))
 	}
 	guest, asked := "/files", false
