@@ -184,7 +184,8 @@ func TestUnsignedHits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := strings.Replace(string(manifest), `"name": "text"`, `"name": "aaaa"`, 1)
+	other := strings.NewReplacer(`"name": "text"`, `"name": "aaaa"`, "parley text ", "parley aaaa ").
+		Replace(string(manifest))
 	if err := os.WriteFile(strings.TrimSuffix(stranger, ".wasm")+".manifest.json", []byte(other), 0o600); err != nil {
 		t.Fatal(err)
 	}
