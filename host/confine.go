@@ -201,7 +201,7 @@ func (r *run) denyClientFile(name, mode string) error {
 	case mode == "rw":
 		e.Message += "; clients can name files, not folders"
 	case err != nil:
-		e.Message += "; the policy cannot list it: " + manifest.CleanLine(err.Error())
+		e.Message += "; the policy cannot list its folder" // the reason names folders of the user
 	default:
 		e.Message += fmt.Sprintf("; the operator can add %q to files in [callers.%q] of policy.toml",
 			printable(folder), client)

@@ -212,7 +212,7 @@ func TestDeniedFilesLeadOn(t *testing.T) {
 	const asksNothing = `"x-capabilities": {`
 	for _, c := range []struct{ manifest, tool, params, step, says string }{
 		{asks, "upload", `{"files":["` + dir + `/x"]}`, "policy grant one fs:ro:" + dir + "=/data", ""},
-		{asks, "upload", `{"files":["/proc/self/environ"]}`, "policy explain one", "pseudo file system"},
+		{asks, "upload", `{"files":["/proc/self/environ"]}`, "policy explain one", ""},
 		{asksNothing, "upload", `{"files":["` + dir + `/x"]}`, "policy explain one", "does not ask for it"},
 		{asks, "go", `{"url":"https://a.b.test/x"}`, "policy grant one http:GET:https://a.b.test", ""},
 		{asks, "go", `{"url":"https://c.test/x"}`, "policy explain one", "does not ask for it"},
@@ -231,7 +231,7 @@ func TestDeniedFilesLeadOn(t *testing.T) {
 	call := confined(t, host.Grant{}, []string{dir})
 	for name, says := range map[string]string{
 		"/srv/up/x":  `; the operator can add "/srv/up" to files in [callers."mcp:some"] of policy.toml`,
-		"/proc/x":    "pseudo file system",
+		"/proc/x":    "; the policy cannot list its folder",
 		dir + "/out": "clients can name files, not folders",
 	} {
 		if _, err := call("mcp:some", "upload", `{"files":["`+name+`"]}`); !strings.Contains(err.Message, says) {
