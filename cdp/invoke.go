@@ -102,7 +102,8 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 // send sends a command. It returns the result in data, or writes it to r.Out piece by piece and returns its size.
 func send(ctx context.Context, c *keeper.Client, r *host.Request, target string) (data json.RawMessage, written int64,
 	err error) {
-	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog}
+	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog,
+		Wait: r.Options.Wait}
 	if r.Out != nil && !r.Drain {
 		watch := &exceptionDetector{out: r.Out}
 		if data, written, err = c.CallInto(ctx, q, watch); err == nil {

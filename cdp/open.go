@@ -86,7 +86,7 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 			notes = append(notes, s.Notes...)
 		}
 	}
-	page, err := c.Open(ctx, keeper.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog})
+	page, err := c.Open(ctx, keeper.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait})
 	if err != nil {
 		return page, nil, p.hostError(err, r)
 	}

@@ -27,6 +27,7 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 		SendAnyway bool   `json:"send_anyway"`
 		OnDialog   string `json:"on_dialog"`
 		JQ         string `json:"jq"`
+		Wait       string `json:"wait"`
 	}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		if err := checkOptions(raw); err != nil {
@@ -38,7 +39,7 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 	}
 	options := Options{
 		MaxBytes: o.MaxBytes, Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, SendAnyway: o.SendAnyway,
-		OnDialog: o.OnDialog, JQ: o.JQ,
+		OnDialog: o.OnDialog, JQ: o.JQ, Wait: o.Wait,
 	}
 	if o.Timeout != "" {
 		var err error
@@ -53,7 +54,7 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 // DefaultBrowser is the name of the browser of calls that do not name one.
 const DefaultBrowser = "default"
 
-var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog", "jq"}
+var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog", "jq", "wait"}
 
 // checkOptions rejects what encoding/json accepts: a second value, duplicate keys, and keys in other case.
 func checkOptions(raw json.RawMessage) error {
@@ -117,7 +118,8 @@ var optionsSchema = sync.OnceValue(func() *schema.Schema {
 		`"timeout":{"type":"string","pattern":"^([0-9.]+(ns|us|ms|s|m|h))+$","description":"such as 10s"},` +
 		`"max_bytes":{"type":"integer","minimum":0},"browser":{"type":"string"},"target":{"type":"string"},` +
 		`"dry_run":{"type":"boolean"},"send_anyway":{"type":"boolean"},` +
-		`"on_dialog":{"type":"string","enum":["accept","dismiss","fail"]},"jq":{"type":"string","minLength":1}}}`))
+		`"on_dialog":{"type":"string","enum":["accept","dismiss","fail"]},"jq":{"type":"string","minLength":1},` +
+		`"wait":{"type":"string","enum":["load","idle","none"]}}}`))
 	if err != nil {
 		panic("host: the schema of options: " + err.Error())
 	}
@@ -184,16 +186,20 @@ func (o Options) Check() error {
 	default:
 		return Errorf(InvalidArgs, "isolate: %q is not one of none, process", manifest.CleanLine(o.Isolate))
 	}
-	switch o.OnDialog {
-	case "", "accept", "dismiss", "fail":
-		return nil
+	if waits := []string{"load", "idle", "none"}; o.Wait != "" && !slices.Contains(waits, o.Wait) {
+		return unknownWord("wait", o.Wait, strings.Join(waits, ", "), waits)
 	}
-	if isPromptText(o.OnDialog) {
-		return nil
+	if dialogs := []string{"accept", "dismiss", "fail"}; o.OnDialog != "" && !slices.Contains(dialogs, o.OnDialog) &&
+		!isPromptText(o.OnDialog) {
+		return unknownWord("on_dialog", o.OnDialog, "accept, accept=TEXT, dismiss, fail", dialogs)
 	}
-	e := Errorf(InvalidArgs, "on_dialog: %q is not one of accept, accept=TEXT, dismiss, fail",
-		manifest.CleanLine(o.OnDialog))
-	for _, n := range schema.Nearest(o.OnDialog, []string{"accept", "dismiss", "fail"}, maxNear) {
+	return nil
+}
+
+// unknownWord returns the error of an option that takes one of a few words.
+func unknownWord(option, given, expected string, words []string) *Error {
+	e := Errorf(InvalidArgs, "%s: %q is not one of %s", option, manifest.CleanLine(given), expected)
+	for _, n := range schema.Nearest(given, words, maxNear) {
 		e.DidYouMean = append(e.DidYouMean, NearName(n))
 	}
 	return e

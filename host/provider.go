@@ -205,6 +205,8 @@ type Options struct {
 	// OnDialog is what to do with a JavaScript dialog: accept, accept=TEXT, which fills a prompt, dismiss or fail. ""
 	// means fail.
 	OnDialog string
+	// Wait is what a call of a browser that navigates its page waits for: load, idle or none. "" leaves it to the tool.
+	Wait string
 	// JQ is a jq expression that filters the data before it is cut, within the time of the call. "" means none.
 	JQ string
 	// Isolate is "process" to run the call in a process of its own even if the policy does not require it. "" and "none"

@@ -83,6 +83,7 @@ type StepOptions struct {
 	// The following are as in [Options], and only for a corrected call.
 	MaxBytes   int
 	OnDialog   string
+	Wait       string
 	Isolate    string
 	SendAnyway bool
 }
@@ -92,6 +93,7 @@ func (o Options) StepOptions() StepOptions {
 	return StepOptions{
 		Timeout: o.Timeout, Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, MaxBytes: o.MaxBytes,
 		OnDialog: o.OnDialog, Isolate: o.Isolate, SendAnyway: o.SendAnyway, JQ: o.JQ,
+		Wait: o.Wait,
 	}
 }
 

@@ -107,6 +107,9 @@ func callStep(s host.Step) nextCall {
 	if s.Options.JQ != "" {
 		options["jq"] = s.Options.JQ
 	}
+	if s.Options.Wait != "" {
+		options["wait"] = s.Options.Wait
+	}
 	if s.Options.OnDialog != "" {
 		options["on_dialog"] = s.Options.OnDialog
 	}

@@ -61,7 +61,8 @@ type Options struct {
 	Browser  string `json:"browser,omitempty"`
 	Target   string `json:"target,omitempty"`
 	DryRun   bool   `json:"dry_run,omitempty"`
-	JQ       string `json:"jq,omitempty"` // filters the data
+	JQ       string `json:"jq,omitempty"`   // filters the data
+	Wait     string `json:"wait,omitempty"` // if the page navigates: for load, idle or none
 }
 
 // Request is an HTTP request.

@@ -33,6 +33,8 @@ type CallRequest struct {
 	// Pieces is set by [Client.CallInto]: a large result is sent in pieces, whatever its size.
 	Pieces   bool   `json:"pieces,omitempty"`
 	OnDialog string `json:"on_dialog,omitempty"`
+	// Wait is what the call waits for if it navigates its page; see WaitNone.
+	Wait string `json:"wait,omitempty"`
 }
 
 // OpenRequest opens a page and waits for its load event.
@@ -40,6 +42,7 @@ type OpenRequest struct {
 	URL       string `json:"url,omitempty"` // empty: about:blank
 	TimeoutMS int64  `json:"timeout_ms,omitempty"`
 	OnDialog  string `json:"on_dialog,omitempty"`
+	Wait      string `json:"wait,omitempty"`
 }
 
 // Page is the result of open, activate and close_target.

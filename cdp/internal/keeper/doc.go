@@ -45,13 +45,13 @@
 // context dial through a proxy in the keeper, which passes every connection to the host's egress guard with the
 // plugin's grants. Which commands a caller may call at all, the host has decided before.
 //
-// # Wire format, version 3
+// # Wire format, version 4
 //
 // A frame is the length of its payload in 4 bytes, big endian, followed by the payload, one JSON object. The
 // first frame of each side is its hello:
 //
-//	{"parley_keeper":3,"version":"0.1.0"}                                   the client
-//	{"parley_keeper":3,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
+//	{"parley_keeper":4,"version":"0.1.0"}                                   the client
+//	{"parley_keeper":4,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
 //
 // The frame format of the hello and its fields parley_keeper and replace are the same in every version, past and
 // future. A client that finds a keeper of another version sends a hello with "replace":true, which ends that

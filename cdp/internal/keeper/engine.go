@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -32,7 +33,7 @@ func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Err
 	if q.URL == "" {
 		q.URL = blankURL
 	}
-	if err := checkOnDialog(q.OnDialog); err != nil {
+	if err := cmp.Or(checkOnDialog(q.OnDialog), checkWait(q.Wait)); err != nil {
 		return Page{}, err
 	}
 	if by.isPlugin() {
@@ -177,7 +178,7 @@ func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 	if len(q.Params) > 0 && !isObject(q.Params) {
 		return reply{err: errf(CodeInvalidArgs, "the parameters of %s are not a JSON object", q.Method)}
 	}
-	if err := checkOnDialog(q.OnDialog); err != nil {
+	if err := cmp.Or(checkOnDialog(q.OnDialog), checkWait(q.Wait)); err != nil {
 		return reply{err: err}
 	}
 	e.mu.Lock()
@@ -213,7 +214,16 @@ func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
 	if err := e.attach(ctx, t, q.Method); err != nil {
 		return reply{err: err}
 	}
-	return e.exchangeForCaller(ctx, t, q, o)
+	w := e.newPageWait(t, q.Wait, q.OnDialog)
+	defer w.close()
+	r := e.exchangeForCaller(ctx, t, q, o)
+	if r.err == nil {
+		if err := w.after(ctx, q.Method, r.result); err != nil {
+			r.spool.close()
+			return reply{err: err}
+		}
+	}
+	return r
 }
 
 // getWindowForTarget belongs to the Browser domain but refers to the page that it is sent to.

@@ -28,6 +28,16 @@ func (t *target) onNavigating(method string, params json.RawMessage) {
 	}
 }
 
+// onLifecycle tracks whether the newest document's network is idle.
+func (tr *tracker) onLifecycle(t *target, params json.RawMessage) {
+	var p page.EventLifecycleEvent
+	if json.Unmarshal(params, &p) == nil && string(p.FrameID) == t.id && p.Name == "networkAlmostIdle" &&
+		len(t.loaders) > 0 && t.loaders[len(t.loaders)-1] == string(p.LoaderID) {
+		t.idle = true
+		tr.broadcast()
+	}
+}
+
 func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage) {
 	if method == page.LoadEventFired.Method {
 		t.loaded = true
@@ -40,6 +50,7 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 			Loader string `json:"loaderId"`
 			URL    string `json:"url"`
 		} `json:"frame"`
+		Type page.NavigationType `json:"type"`
 	}
 	if json.Unmarshal(params, &p) != nil || p.Frame.Parent != "" {
 		return
@@ -52,7 +63,10 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 		t.loaders = append(t.loaders[:0], t.loaders[1:]...)
 	}
 	t.loaders = append(t.loaders, p.Frame.Loader)
-	t.loaded, t.crashed, t.dialog, t.pendingURL = false, false, nil, ""
+	t.commits++
+	// A page from the back/forward cache is as it was left: no load event follows.
+	restored := p.Type == page.NavigationTypeBackForwardCacheRestore
+	t.loaded, t.idle, t.crashed, t.dialog, t.pendingURL = restored, restored, false, nil, ""
 	if t.needsReenable {
 		t.needsReenable = false
 		tr.reenableDomains(t)
@@ -75,6 +89,9 @@ const awaitBlankTimeout = 5 * time.Second
 
 // navigate navigates a page to a URL and waits for its load event.
 func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Error {
+	if q.Wait == WaitIdle {
+		defer tr.newPageWait(t, q.Wait, "").close() // it enables the event
+	}
 	nav, err := execute(ctx, tr, t, page.Navigate, page.NavigateParams{URL: q.URL}, callOptions{onDialog: q.OnDialog})
 	if err != nil {
 		return err
@@ -87,20 +104,14 @@ func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Erro
 	if nav.LoaderID == "" {
 		return nil // a navigation within the current document
 	}
+	if q.Wait == WaitNone {
+		return nil
+	}
 	err = tr.wait(ctx, "for "+manifest.Clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
-		switch {
-		case t.closed:
-			return false, closedTarget(t)
-		case t.crashed:
-			return false, crashedTarget(t)
-		case t.dialog != nil:
-			if answersDialogs(q.OnDialog) {
-				tr.answerDialog(t, q.OnDialog)
-				return false, nil
-			}
-			return false, blockedTarget(t, t.dialog)
+		if ok, err := tr.showable(t, q.OnDialog); !ok || err != nil {
+			return false, err
 		}
-		return t.loaded && t.hasLoader(string(nav.LoaderID)), nil
+		return t.loaded && t.hasLoader(string(nav.LoaderID)) && (q.Wait != WaitIdle || t.idle), nil
 	})
 	if err != nil && err.Code == CodeTimeout {
 		if diagnosis := tr.unstick(t); diagnosis != "" {

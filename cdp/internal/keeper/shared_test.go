@@ -61,6 +61,7 @@ func TestPages(t *testing.T) {
 		{"SlowServerDoesNotStopScripts", testSlowServerDoesNotStopScripts},
 		{"ListenOnCrashedPage", testListenOnCrashedPage},
 		{"ServiceWorker", testServiceWorker},
+		{"Wait", testWait},
 	})
 }
 

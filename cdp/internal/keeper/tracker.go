@@ -67,6 +67,8 @@ type target struct {
 	pendingURL           string   // of a navigation under way
 	loaders              []string // of the main frame, the newest last
 	loaded               bool     // the load event of the newest loader was received
+	idle                 bool     // its network is idle; only while a listener has lifecycle events enabled
+	commits              int      // documents that the main frame has shown
 	domains              map[string]*domain
 }
 
@@ -189,6 +191,10 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
 		if t != nil && t.kind == "page" {
 			t.onNavigating(method, params)
+		}
+	case page.LifecycleEvent.Method:
+		if t != nil && t.kind == "page" {
+			tr.onLifecycle(t, params)
 		}
 	case page.FrameNavigated.Method, page.LoadEventFired.Method:
 		if t != nil && t.kind == "page" {

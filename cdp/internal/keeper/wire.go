@@ -14,7 +14,7 @@ import (
 )
 
 // WireVersion is the version of the wire format between keeper and client.
-const WireVersion = 3
+const WireVersion = 4
 
 const (
 	maxHello   = 64 << 10
@@ -162,6 +162,8 @@ func readCall(body []byte) (q CallRequest, err error) {
 			q.Pieces, err = strconv.ParseBool(string(value))
 		case "on_dialog":
 			q.OnDialog, err = parseString(value)
+		case "wait":
+			q.Wait, err = parseString(value)
 		}
 		return err
 	})

@@ -36,6 +36,7 @@ func addCallFlags(set *pflag.FlagSet, o *command.CallOptions) {
 	set.BoolVar(&o.Drain, "drain", false, "with --out: read the stream that the result names")
 	set.BoolVar(&o.All, "all", false, "with cdp status and cdp close: all browsers")
 	set.StringVar(&o.OnDialog, "on-dialog", "", "JavaScript dialogs: accept, accept=TEXT, dismiss or fail")
+	set.StringVar(&o.Wait, "wait", "", "if the page navigates: wait for load, idle or none")
 	set.StringVar(&o.Isolate, "isolate", "", "process: run the plugin in its own process")
 	set.BoolVar(&o.SendAnyway, "send-anyway", false, "send a command that the protocol data does not have")
 }

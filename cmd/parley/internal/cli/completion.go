@@ -251,6 +251,7 @@ func (a *App) completeCall(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("param", a.completeParam)
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
 	completeWords(cmd, "on-dialog", "accept", "dismiss", "fail")
+	completeWords(cmd, "wait", "load", "idle", "none")
 }
 
 // completeWords completes an option that takes one of a few words.

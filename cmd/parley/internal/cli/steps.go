@@ -123,6 +123,7 @@ func optionWords(o host.StepOptions) (words []string) {
 		add("--max-bytes", fmt.Sprint(o.MaxBytes))
 	}
 	add("--on-dialog", o.OnDialog)
+	add("--wait", o.Wait)
 	add("--isolate", o.Isolate)
 	if o.SendAnyway {
 		words = append(words, "--send-anyway")

@@ -1,0 +1,129 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Values of Wait: what a call that navigates a page waits for. Empty means WaitNone; of [OpenRequest], WaitLoad.
+const (
+	WaitNone = "none" // nothing: the answer is Chrome's own
+	WaitLoad = "load" // the load event
+	WaitIdle = "idle" // the load event, and half a second with at most two requests under way
+)
+
+// beginTimeout is how long a call waits for the navigation that it may have caused to begin. Chrome reports one that a
+// script or an input event causes about when it returns from the command.
+const beginTimeout = 150 * time.Millisecond
+
+func checkWait(s string) *Error {
+	switch s {
+	case "", WaitNone, WaitLoad, WaitIdle:
+		return nil
+	}
+	return errf(CodeInvalidArgs, "wait is %q; expected load, idle or none", manifest.Clip(s, 40))
+}
+
+// pageWait waits for what a command does to its page. Nil waits for nothing.
+type pageWait struct {
+	tr       *tracker
+	page     *target
+	kind     string // WaitLoad or WaitIdle
+	onDialog string
+	commits  int // of the page before the command
+}
+
+// newPageWait prepares to wait after a command to a target. The caller calls close.
+func (tr *tracker) newPageWait(t *target, kind, onDialog string) *pageWait {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	root := t.root()
+	if kind == "" || kind == WaitNone || root.kind != "page" {
+		return nil
+	}
+	if kind == WaitIdle {
+		tr.enable(root, lifecycle)
+	}
+	return &pageWait{tr, root, kind, onDialog, root.commits}
+}
+
+func (w *pageWait) close() {
+	if w == nil || w.kind != WaitIdle {
+		return
+	}
+	w.tr.mu.Lock()
+	defer w.tr.mu.Unlock()
+	if w.tr.closeErr == nil {
+		w.tr.disable(w.page, lifecycle)
+	}
+}
+
+// after waits for the page once the command has returned a result.
+func (w *pageWait) after(ctx context.Context, method string, result json.RawMessage) *Error {
+	if w == nil {
+		return nil
+	}
+	if method == page.CommandNavigate {
+		var nav page.NavigateResult
+		if json.Unmarshal(result, &nav) != nil || nav.ErrorText != "" || nav.LoaderID == "" {
+			return nil // it failed, or stays in the current document
+		}
+		return w.await(ctx, func() bool { return w.page.hasLoader(string(nav.LoaderID)) })
+	}
+	began := func() bool { return w.page.commits > w.commits || w.page.pendingURL != "" }
+	if method != page.CommandReload {
+		soon, cancel := context.WithTimeout(ctx, beginTimeout)
+		defer cancel()
+		w.tr.wait(soon, "for a navigation", func() (bool, *Error) { return began() || w.page.closed, nil })
+	}
+	w.tr.mu.Lock()
+	begun := began()
+	w.tr.mu.Unlock()
+	if !begun && method != page.CommandReload {
+		return nil
+	}
+	ended := func() bool { // a download, for example, ends a navigation without a new document
+		return method != page.CommandReload && w.page.commits == w.commits && w.page.pendingURL == ""
+	}
+	return w.await(ctx, func() bool { return w.page.commits > w.commits || ended() })
+}
+
+// await waits until committed returns true and the newest document is there.
+func (w *pageWait) await(ctx context.Context, committed func() bool) *Error {
+	t := w.page
+	err := w.tr.wait(ctx, "for the page to load (the command has run, and the page stays open)", func() (bool, *Error) {
+		if ok, err := w.tr.showable(t, w.onDialog); !ok || err != nil {
+			return false, err
+		}
+		return committed() && t.loaded && (w.kind != WaitIdle || t.idle), nil
+	})
+	if err != nil && err.Code == CodeTimeout {
+		if diagnosis := w.tr.unstick(t); diagnosis != "" {
+			err.Message += "; " + diagnosis
+		}
+		err.Target = t.id
+	}
+	return err
+}
+
+// showable reports whether a page can go on loading, or why it never will. A dialog that blocks it is answered if
+// onDialog says so. The engine is locked.
+func (tr *tracker) showable(t *target, onDialog string) (bool, *Error) {
+	switch {
+	case t.closed:
+		return false, closedTarget(t)
+	case t.crashed:
+		return false, crashedTarget(t)
+	case t.dialog == nil:
+		return true, nil
+	case answersDialogs(onDialog):
+		tr.answerDialog(t, onDialog)
+		return false, nil
+	}
+	return false, blockedTarget(t, t.dialog)
+}

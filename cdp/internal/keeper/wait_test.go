@@ -1,0 +1,71 @@
+//go:build linux
+
+package keeper
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// waitSite serves a page whose load event comes late, and whose network is idle later still. /nothing responds with
+// 204, and an image of /hang never comes.
+func waitSite(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		switch r.URL.Path {
+		case "/slow":
+			time.Sleep(200 * time.Millisecond)
+		case "/nothing":
+			w.WriteHeader(http.StatusNoContent)
+		case "/never":
+			<-r.Context().Done()
+		case "/hang":
+			fmt.Fprint(w, `<img src=/never>`)
+		default:
+			fmt.Fprint(w, `<img src=/slow><a href=/two>two</a><script>
+				onload = () => { loaded = 1; Promise.all([1, 2, 3].map(i => fetch("/slow?" + i))).then(() => idle = 1) }
+			</script>`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func testWait(t *testing.T, c *Client) {
+	url := waitSite(t)
+	openPage(t, c, "about:blank")
+	for _, x := range []struct{ method, params, wait, reached, path string }{
+		{"Page.navigate", `{"url":"` + url + `/one"}`, WaitLoad, "loaded", "/one"},
+		{"Page.reload", `{}`, WaitLoad, "loaded", "/one"},
+		{"Page.navigate", `{"url":"` + url + `/one"}`, WaitIdle, "idle", "/one"},
+		{"Runtime.evaluate", `{"expression":"document.querySelector('a').click()"}`, WaitLoad, "loaded", "/two"},
+		{"Runtime.evaluate", `{"expression":"location.href = '/three'"}`, WaitIdle, "idle", "/three"},
+		{"Runtime.evaluate", `{"expression":"history.back()"}`, WaitLoad, "loaded", "/two"},
+		// what loads no document
+		{"Runtime.evaluate", `{"expression":"1"}`, WaitLoad, "loaded", "/two"},
+		{"Page.navigate", `{"url":"` + url + `/two#part"}`, WaitIdle, "loaded", "/two"},
+		{"Runtime.evaluate", `{"expression":"location.href = '/nothing'"}`, WaitLoad, "loaded", "/two"},
+		{"Page.navigate", `{"url":"` + url + `/four"}`, WaitNone, "document", "/four"},
+	} {
+		_, err := c.Call(testContext(t), CallRequest{Method: x.method, Params: []byte(x.params), Wait: x.wait})
+		if err != nil {
+			t.Fatalf("%s %s, wait %s: %v", x.method, x.params, x.wait, err)
+		}
+		wantValue(t, c, "", "!!window."+x.reached+" && location.pathname", `"`+x.path+`"`)
+	}
+	if _, err := c.Open(testContext(t), OpenRequest{URL: url, Wait: WaitIdle}); err != nil {
+		t.Error(err)
+	}
+	wantValue(t, c, "", "window.idle", "1")
+
+	_, err := c.Call(testContext(t), CallRequest{
+		Method: "Page.navigate", Params: []byte(`{"url":"` + url + `/hang"}`), Wait: WaitLoad, TimeoutMS: 1000,
+	})
+	wantCode(t, err, CodeTimeout, "the command has run")
+	_, err = c.Call(testContext(t), CallRequest{Method: "Page.reload", Wait: "soon"})
+	wantCode(t, err, CodeInvalidArgs, "load, idle or none")
+}
