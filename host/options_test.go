@@ -19,6 +19,7 @@ func TestParseOptions(t *testing.T) {
 		{`{"timeout":"10s","max_bytes":100,"browser":"b","target":"t","dry_run":true,"send_anyway":true,"on_dialog":"accept"}`,
 			host.Options{Timeout: 10 * time.Second, MaxBytes: 100, Browser: "b", Target: "t", DryRun: true, SendAnyway: true,
 				OnDialog: "accept"}},
+		{`{"jq":".a","wait":"idle"}`, host.Options{JQ: ".a", Wait: "idle"}},
 		{`{"on_dialog":"accept=Ada"}`, host.Options{OnDialog: "accept=Ada"}},
 		{`{"timeout":"1m30s","on_dialog":"fail"}`, host.Options{Timeout: 90 * time.Second, OnDialog: "fail"}},
 	} {
@@ -35,6 +36,9 @@ func TestParseOptions(t *testing.T) {
 		{`{"max_bytes":1.5}`, "max_bytes"},
 		{`{"max_bytes":"1"}`, "max_bytes"},
 		{`{"dry_run":"yes"}`, "dry_run"},
+		{`{"wait":"forever"}`, `wait: "forever" is not one of load, idle, none`},
+		{`{"wait":true}`, "wait: expected a text"},
+		{`{"jq":1}`, "jq: expected a text"},
 		{`{"on_dialog":"ignore"}`, `"ignore" is not one of accept, accept=TEXT, dismiss, fail`},
 		{`{"on_dialog":"\u001b[31mx\u202e"}`, `"x"`},
 		{`{"timeout":`, "options"},

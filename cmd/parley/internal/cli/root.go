@@ -46,7 +46,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	opts, run := &rootOptions{app: app}, run.or(runRoot)
 	root := &cobra.Command{
 		Use:   "parley PLUGIN [TOOL] [WORD...]",
-		Short: "Use a plugin's tools",
+		Short: "Use a plugin",
 		Example: "parley cdp Network --list\n" +
 			"parley cdp Network.getCookies --describe\n" +
 			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
