@@ -54,7 +54,9 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 // DefaultBrowser is the name of the browser of calls that do not name one.
 const DefaultBrowser = "default"
 
-var optionNames = []string{"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog", "jq", "wait"}
+var optionNames = []string{
+	"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog", "jq", "wait",
+}
 
 // checkOptions rejects what encoding/json accepts: a second value, duplicate keys, and keys in other case.
 func checkOptions(raw json.RawMessage) error {

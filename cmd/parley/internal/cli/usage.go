@@ -16,7 +16,8 @@ import (
 
 // browserOnly are the options that have no effect for a plugin without a browser and events.
 var browserOnly = []string{
-	"browser", "target", "on-dialog", "wait", "drain", "all", "send-anyway", "listen", "until", "max", "trigger", "diff", "live",
+	"browser", "target", "on-dialog", "wait", "drain", "all", "send-anyway", "listen", "until", "max", "trigger", "diff",
+	"live",
 }
 
 // discoveryOnly are the options that ask about tools instead of calling one.
