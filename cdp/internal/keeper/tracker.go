@@ -191,6 +191,7 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
 		if t != nil && t.kind == "page" {
 			t.onNavigating(method, params)
+			tr.broadcast()
 		}
 	case page.LifecycleEvent.Method:
 		if t != nil && t.kind == "page" {

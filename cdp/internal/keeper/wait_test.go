@@ -51,7 +51,8 @@ func testWait(t *testing.T, c *Client) {
 		{"Runtime.evaluate", `{"expression":"location.href = '/nothing'"}`, WaitLoad, "loaded", "/two"},
 		{"Page.navigate", `{"url":"` + url + `/four"}`, WaitNone, "document", "/four"},
 	} {
-		_, err := c.Call(testContext(t), CallRequest{Method: x.method, Params: []byte(x.params), Wait: x.wait})
+		q := CallRequest{Method: x.method, Params: []byte(x.params), Wait: x.wait, TimeoutMS: 30_000}
+		_, err := c.Call(testContext(t), q)
 		if err != nil {
 			t.Fatalf("%s %s, wait %s: %v", x.method, x.params, x.wait, err)
 		}
