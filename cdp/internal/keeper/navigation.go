@@ -31,7 +31,7 @@ func (t *target) onNavigating(method string, params json.RawMessage) {
 // onLifecycle tracks whether the newest document's network is idle.
 func (tr *tracker) onLifecycle(t *target, params json.RawMessage) {
 	var p page.EventLifecycleEvent
-	if json.Unmarshal(params, &p) == nil && string(p.FrameID) == t.id && p.Name == "networkAlmostIdle" &&
+	if json.Unmarshal(params, &p) == nil && string(p.FrameID) == t.id && p.Name == "networkIdle" &&
 		len(t.loaders) > 0 && t.loaders[len(t.loaders)-1] == string(p.LoaderID) {
 		t.idle = true
 		tr.broadcast()

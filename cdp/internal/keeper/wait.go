@@ -14,7 +14,7 @@ import (
 const (
 	WaitNone = "none" // nothing: the answer is Chrome's own
 	WaitLoad = "load" // the load event
-	WaitIdle = "idle" // the load event, and half a second with at most two requests under way
+	WaitIdle = "idle" // the load event, and half a second without a request under way
 )
 
 // beginTimeout is how long a call waits for the navigation that it may have caused to begin. Chrome reports one that a
