@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -500,6 +502,60 @@ func TestSlowClients(t *testing.T) {
 		t.Errorf("besides slow clients tools/list has %q", names)
 	}
 	wait.Wait()
+}
+
+// TestUnreadableTokens checks that no token counts while the tokens cannot be read, not even one that was read before.
+func TestUnreadableTokens(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	url := f.listen(t, mcp.HTTPConfig{Current: func() ([]mcp.Token, error) {
+		return []mcp.Token{{Token: token}}, errors.New("the file is being written")
+	}})
+	if status, body := post(t, url, initialize, "Authorization", "Bearer "+token); status != http.StatusUnauthorized {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// TestNoCallAfterShutdown checks that a server that shuts down begins no call while another one still ends.
+func TestNoCallAfterShutdown(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	closing, release := make(chan struct{}), make(chan struct{})
+	f.shop.handlers["order.slow"] = func(ctx context.Context, _ *host.Request) (*host.Result, error) {
+		<-ctx.Done()
+		close(closing)
+		<-release
+		return nil, ctx.Err()
+	}
+	f.shop.handlers["echo"] = func(context.Context, *host.Request) (*host.Result, error) {
+		t.Error("a call began")
+		return jsonData(`{}`)
+	}
+	s := f.stdio(t, client{revision: revisions[0]})
+	slow := make(chan struct{})
+	go func() {
+		defer close(slow)
+		_, _ = s.CallTool(t.Context(), &sdk.CallToolParams{
+			Name: "call_tool", Arguments: json.RawMessage(`{"name":"shop.order.slow","arguments":{}}`),
+		})
+	}()
+	for f.shop.callLog() == "" {
+		runtime.Gosched()
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.Shutdown(t.Context(), host.Errorf(host.Terminated, "terminated"))
+	}()
+	<-closing
+	_, text := call(t, s, "call_tool", `{"name":"shop.echo","arguments":{}}`)
+	if !strings.Contains(text, "terminated") {
+		t.Errorf("got %s", text)
+	}
+	close(release)
+	<-slow
+	<-ended
+	if e := f.rec.last(); e.Tool != "shop.order.slow" {
+		t.Errorf("the call of %s was recorded", e.Tool)
+	}
 }
 
 // TestShutdown checks that a server that shuts down ends the calls in progress and accepts no more connections.
