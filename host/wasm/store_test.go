@@ -589,9 +589,11 @@ func TestReadCandidate(t *testing.T) {
 		"empty.wasm": nil, "text.wasm": []byte("hello, I am text"), "half.wasm": []byte("\x00asm\x01"),
 		"cut.wasm":       with[:len(with)-10],
 		"component.wasm": []byte("\x00asm\x0d\x00\x01\x00"), "bare.wasm": emptyCommand, "zipped.wasm": zipped(with),
-		"bad.wasm.gz": []byte("hello"),
-		"cut.wasm.gz": zipped(with)[:60],
-		"json.wasm":   emptyCommand, "json.manifest.json": []byte(`{"manifest":1,`),
+		"bad.wasm.gz":         []byte("hello"),
+		"cut.wasm.gz":         zipped(with)[:60],
+		"start.wasm":          module([]string{"->"}, []int{0}, [][]byte{{1}}, export("memory", 2)),
+		"start.manifest.json": manifestFor("text", "1.0.0"),
+		"json.wasm":           emptyCommand, "json.manifest.json": []byte(`{"manifest":1,`),
 		"fields.wasm": emptyCommand, "fields.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"kind"`),
 			[]byte(`"kid":1,"kind"`), 1),
 		"newer.wasm": emptyCommand, "newer.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"kind"`),
@@ -653,6 +655,20 @@ func TestReadCandidate(t *testing.T) {
 	wantError(t, "missing", err, host.InvalidArgs, "does not exist")
 	_, err = ReadCandidate("", version)
 	wantError(t, "no path", err, host.InvalidArgs, `"" does not exist`)
+
+	_, err = ReadCandidate(at("start.wasm"), version)
+	wantError(t, "start.wasm", err, host.InvalidPlugin, "does not export the function _start")
+
+	// Unpacking stops at the limit: it does not see that the end is damaged.
+	var bomb bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&bomb, gzip.BestSpeed)
+	for range maxWasm>>20 + 2 {
+		z.Write(make([]byte, 1<<20))
+	}
+	z.Flush()
+	put(t, at("bomb.wasm.gz"), bomb.Bytes())
+	_, err = ReadCandidate(at("bomb.wasm.gz"), version)
+	wantError(t, "bomb.wasm.gz", err, host.InvalidPlugin, "larger than 256 MiB")
 
 	// Larger than the limit, without using disk space.
 	put(t, at("huge.wasm"), nil)
