@@ -26,7 +26,7 @@ ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
 
-.PHONY: build demo test test-plain test-race lint bench tokens hammer mutants fuzz plugins fixtures generate \
+.PHONY: build demo test test-plain test-race test-bench lint bench tokens hammer mutants fuzz plugins fixtures generate \
 	check-generated check-plugins check-fixtures check-generate cross release setup programs clean help
 
 build: ## build bin/parley, without symbols, as releases are; for a debugger use go build
@@ -35,21 +35,21 @@ build: ## build bin/parley, without symbols, as releases are; for a debugger use
 demo: setup build ## show the main job against a real browser
 	$(GO) run ./internal/demo
 
-# Browsers and deadlines make many tests wait, so two runs share the cores: those with the race detector, and the others.
+# Browsers and deadlines make many tests wait, so two runs share the cores at any time.
 test: setup programs build ## run all tests, the concurrent packages with the race detector
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-plain test-race
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-plain test-race test-bench
 
 test-plain:
-	@status=0; \
-	$(GO) test -timeout 10m ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))") || status=1; \
-	$(GO) -C bench test -timeout 10m ./... || status=1; \
-	exit $$status
+	@$(GO) test -timeout 10m ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))")
 
 test-race:
 	@export CGO_ENABLED=1; status=0; \
 	$(GO) test -race -timeout 15m $(RACE) || status=1; \
 	$(GO) test -race -timeout 15m -run '$(RACE_WASM)' ./host/wasm || status=1; \
 	exit $$status
+
+test-bench:
+	@$(GO) -C bench test -timeout 10m ./...
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -l); \
