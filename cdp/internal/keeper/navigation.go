@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -89,9 +90,8 @@ const awaitBlankTimeout = 5 * time.Second
 
 // navigate navigates a page to a URL and waits for its load event.
 func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Error {
-	if q.Wait == WaitIdle {
-		defer tr.newPageWait(t, q.Wait, "").close() // it enables the event
-	}
+	w := tr.newPageWait(t, cmp.Or(q.Wait, WaitLoad), q.OnDialog)
+	defer w.close()
 	nav, err := execute(ctx, tr, t, page.Navigate, page.NavigateParams{URL: q.URL}, callOptions{onDialog: q.OnDialog})
 	if err != nil {
 		return err
@@ -104,21 +104,9 @@ func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Erro
 	if nav.LoaderID == "" {
 		return nil // a navigation within the current document
 	}
-	if q.Wait == WaitNone {
-		return nil
-	}
-	err = tr.wait(ctx, "for "+manifest.Clip(q.URL, 200)+" to load (the page stays open)", func() (bool, *Error) {
-		if ok, err := tr.showable(t, q.OnDialog); !ok || err != nil {
-			return false, err
-		}
-		return t.loaded && t.hasLoader(string(nav.LoaderID)) && (q.Wait != WaitIdle || t.idle), nil
+	return w.await(ctx, "for "+manifest.Clip(q.URL, 200)+" to load (the page stays open)", func() bool {
+		return t.hasLoader(string(nav.LoaderID))
 	})
-	if err != nil && err.Code == CodeTimeout {
-		if diagnosis := tr.unstick(t); diagnosis != "" {
-			err.Message += "; " + diagnosis
-		}
-	}
-	return err
 }
 
 // hasLoader reports whether the main frame has shown a loader's document. The page may have moved on since.

@@ -63,17 +63,23 @@ func (w *pageWait) close() {
 	}
 }
 
-// after waits for the page once the command has returned a result.
-func (w *pageWait) after(ctx context.Context, method string, result json.RawMessage) *Error {
+// after waits for the page once a caller's command has returned a result.
+func (w *pageWait) after(ctx context.Context, method string, result json.RawMessage) (err *Error) {
 	if w == nil {
 		return nil
 	}
+	defer func() {
+		if err != nil && err.Code == CodeTimeout {
+			err.Target = w.page.id
+		}
+	}()
+	const what = "for the page to load (the command has run, and the page stays open)"
 	if method == page.CommandNavigate {
 		var nav page.NavigateResult
 		if json.Unmarshal(result, &nav) != nil || nav.ErrorText != "" || nav.LoaderID == "" {
 			return nil // it failed, or stays in the current document
 		}
-		return w.await(ctx, func() bool { return w.page.hasLoader(string(nav.LoaderID)) })
+		return w.await(ctx, what, func() bool { return w.page.hasLoader(string(nav.LoaderID)) })
 	}
 	began := func() bool { return w.page.commits > w.commits || w.page.pendingURL != "" }
 	if method != page.CommandReload {
@@ -90,13 +96,16 @@ func (w *pageWait) after(ctx context.Context, method string, result json.RawMess
 	ended := func() bool { // a download, for example, ends a navigation without a new document
 		return method != page.CommandReload && w.page.commits == w.commits && w.page.pendingURL == ""
 	}
-	return w.await(ctx, func() bool { return w.page.commits > w.commits || ended() })
+	return w.await(ctx, what, func() bool { return w.page.commits > w.commits || ended() })
 }
 
-// await waits until committed returns true and the newest document is there.
-func (w *pageWait) await(ctx context.Context, committed func() bool) *Error {
+// await waits until committed returns true and the newest document is there. what names it in the error.
+func (w *pageWait) await(ctx context.Context, what string, committed func() bool) *Error {
+	if w == nil {
+		return nil
+	}
 	t := w.page
-	err := w.tr.wait(ctx, "for the page to load (the command has run, and the page stays open)", func() (bool, *Error) {
+	err := w.tr.wait(ctx, what, func() (bool, *Error) {
 		if ok, err := w.tr.showable(t, w.onDialog); !ok || err != nil {
 			return false, err
 		}
@@ -106,7 +115,6 @@ func (w *pageWait) await(ctx context.Context, committed func() bool) *Error {
 		if diagnosis := w.tr.unstick(t); diagnosis != "" {
 			err.Message += "; " + diagnosis
 		}
-		err.Target = t.id
 	}
 	return err
 }
