@@ -217,7 +217,7 @@ func renderAll(t testing.TB, c *Candidate) string {
 	show("the names", names, err)
 	for _, name := range names[:min(3, len(names))] {
 		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
-			docs, err := h.Describe(ctx, "cli", "", c.Manifest.Name+"."+name, tier)
+			docs, err := h.Describe(ctx, "cli", host.Session{}, c.Manifest.Name+"."+name, tier)
 			show("the description", docs, err)
 			text := manifest.Describe(c.Manifest, c.Manifest.Tool(name), tier).Text()
 			checkDisplayed(t, "the text of a description", text)
@@ -225,7 +225,7 @@ func renderAll(t testing.TB, c *Candidate) string {
 		}
 	}
 	for _, detail := range []string{"names", "signatures", "full"} {
-		found, notes, err := h.SearchDetailed(ctx, "cli", "", host.SearchQuery{Text: "call a tool do it"}, detail)
+		found, notes, err := h.SearchDetailed(ctx, "cli", host.Session{}, host.SearchQuery{Text: "call a tool do it"}, detail)
 		show("what is found", found, err)
 		show("notes of a search", notes, nil)
 	}

@@ -200,21 +200,10 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	if err != nil {
 		return nil, errnoOf(err)
 	}
-	// The name may refer to another file in the meantime.
-	info, err = file.Stat()
-	switch {
-	case err != nil:
+	info, errno := f.checkOpened(file, name, folder)
+	if errno != 0 {
 		_ = file.Close()
-		return nil, errnoOf(err)
-	case !isRegularOrDir(info):
-		_ = file.Close()
-		return nil, experimentalsys.EPERM
-	case f.c.r.Guard.Denies(info) || f.device != 0 && deviceOf(info) != f.device && host.PseudoFile(file):
-		_ = file.Close()
-		return nil, f.denyOwn(name)
-	case folder && !info.IsDir():
-		_ = file.Close()
-		return nil, experimentalsys.ENOTDIR
+		return nil, errno
 	}
 	if truncate && info.Size() > 0 {
 		if err := file.Truncate(0); err != nil {
@@ -235,6 +224,22 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	}
 	f.c.files.openFiles[opened] = true
 	return opened, 0
+}
+
+// checkOpened returns what was opened, or why a guest may not have it: the name may refer to another file than before.
+func (f *rootFS) checkOpened(file *os.File, name string, folder bool) (fs.FileInfo, experimentalsys.Errno) {
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, errnoOf(err)
+	case !isRegularOrDir(info):
+		return nil, experimentalsys.EPERM
+	case f.c.r.Guard.Denies(info) || f.device != 0 && deviceOf(info) != f.device && host.PseudoFile(file):
+		return nil, f.denyOwn(name)
+	case folder && !info.IsDir():
+		return nil, experimentalsys.ENOTDIR
+	}
+	return info, 0
 }
 
 func isRegularOrDir(info fs.FileInfo) bool { return info.Mode().IsRegular() || info.IsDir() }

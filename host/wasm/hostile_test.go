@@ -358,7 +358,7 @@ func TestGuestRequest(t *testing.T) {
 		FS:    []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}},
 		HTTP:  []host.HTTPGrant{{URL: "https://example.com"}},
 		Tools: []string{"cdp.Page.*"}, Secrets: []host.SecretGrant{{Name: "KEY"}}, Env: map[string]string{"LANG": "C"},
-		Clock: true,
+		Browser: true, Clock: true,
 	}
 	result, failed := invokeRequest(t, p, r)
 	if failed != nil {
@@ -372,8 +372,9 @@ func TestGuestRequest(t *testing.T) {
 		t.Errorf("deadline_ms is %v", got["deadline_ms"])
 	}
 	delete(got, "deadline_ms")
-	want := `{"call_id":"c1","caller":"cli","granted":{"clock":true,"env":["LANG"],"fs":[{"mode":"ro","path":"/data"}],"http":["https://example.com"],` +
-		`"random":false,"secrets":["KEY"],"tools":["cdp.Page.*"]},"host":"0.1.0","params":{"value":1},"session":"s1","settings":{"level":3},"tool":"request"}`
+	want := `{"call_id":"c1","caller":"cli","granted":{"browser":true,"clock":true,"env":["LANG"],"fs":[{"mode":"ro","path":"/data"}],"http":["https://example.com"],` +
+		`"random":false,"secrets":["KEY"],"tools":["cdp.Page.*"]},"host":"0.1.0","params":{"value":1},"session":"` +
+		(host.Session{Name: "s1"}).GuestID("echo") + `","settings":{"level":3},"tool":"request"}`
 	if s := string(marshal(got)); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
 	}

@@ -35,7 +35,7 @@ type job struct {
 	Manifest  *manifest.Manifest `json:"manifest"` // with only the tool that is called
 	Params    json.RawMessage    `json:"params"`
 	Caller    string             `json:"caller"`
-	Session   string             `json:"session"`
+	Session   host.Session       `json:"session"`
 	CallID    string             `json:"call_id"`
 	Grant     host.Grant         `json:"grant"`
 	Guard     *host.FileGuard    `json:"guard,omitempty"`

@@ -58,6 +58,7 @@ type grantSummary struct {
 	Tools   []string        `json:"tools"`
 	Secrets []string        `json:"secrets"`
 	Env     []string        `json:"env"`
+	Browser bool            `json:"browser"`
 	Clock   bool            `json:"clock"`
 	Random  bool            `json:"random"`
 }
@@ -69,7 +70,7 @@ type grantedFolder struct {
 
 func summarizeGrant(g host.Grant) grantSummary {
 	out := grantSummary{FS: []grantedFolder{}, HTTP: []string{}, Tools: append([]string{}, g.Tools...),
-		Secrets: []string{}, Env: sortedKeys(g.Env), Clock: g.Clock, Random: g.Random}
+		Secrets: []string{}, Env: sortedKeys(g.Env), Browser: g.Browser, Clock: g.Clock, Random: g.Random}
 	for _, f := range g.FS {
 		out.FS = append(out.FS, grantedFolder{f.Path, f.Mode})
 	}
@@ -111,7 +112,8 @@ func (c *call) runReactor() (*host.Result, error) {
 		return nil, c.guestError(err)
 	}
 	body, err := json.Marshal(callRequest{
-		Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), CallID: c.r.CallID, Session: c.r.Session, Caller: c.r.Caller,
+		Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), CallID: c.r.CallID,
+		Session: c.r.Session.GuestID(c.m.Name), Caller: c.r.Caller,
 		Host: c.engine.cfg.HostVersion, DeadlineMS: max(time.Until(c.deadline).Milliseconds(), 1),
 		Settings: jsonOr(c.r.Settings, "{}"), Granted: summarizeGrant(c.r.Grant),
 	})

@@ -159,7 +159,8 @@ func requestFor(t testing.TB, p *Provider, tool, params string) *host.Request {
 	if err != nil || def == nil {
 		t.Fatalf("no tool %s: %v", tool, err)
 	}
-	return &host.Request{Tool: tool, Def: def, Params: json.RawMessage(params), Caller: "cli", CallID: "c1", Session: "s1"}
+	return &host.Request{Tool: tool, Def: def, Params: json.RawMessage(params), Caller: "cli", CallID: "c1",
+		Session: host.Session{Name: "s1"}}
 }
 
 func invoke(t testing.TB, p *Provider, tool, params string) (*host.Result, *host.Error) {

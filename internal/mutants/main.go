@@ -1,9 +1,10 @@
 // Mutants measures what the tests detect: it puts faults into the code on purpose, one at a time, and reports those
 // that no test notices. `go run ./internal/mutants [PACKAGE...]` takes paths such as host/egress; without one it runs
-// all.
+// all. With -run it runs only some mutants, for example those of a file, or those that survived.
 //
-// The faults of a package are built into one test binary as switches. Each test runs once alone, which shows how long
-// it takes and which faults it reaches; then each fault is switched on for the tests that reach it, the fastest first.
+// The faults of a package are built into one test binary as switches. Each test runs once alone, which shows what it
+// costs and which faults it reaches; then each fault is switched on for the tests that reach it, first those that are
+// cheap and have noticed many.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -28,11 +30,12 @@ const minKilled = 0.9
 func main() {
 	verbose := flag.Bool("v", false, "print each mutant")
 	jobs := flag.Int("j", 2, "packages at a time")
+	pattern := flag.String("run", "", "run the mutants whose \"FILE: what goes wrong\" matches this `regexp`")
 	buildOnly := flag.Bool("n", false, "build the mutants, and run no tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	sets, err := choose(flag.Args())
+	sets, err := choose(flag.Args(), *pattern)
 	if err == nil {
 		if *buildOnly {
 			err = buildAll(ctx, sets)
@@ -46,8 +49,12 @@ func main() {
 	}
 }
 
-// choose returns the mutants of these packages, or all if none is named.
-func choose(packages []string) (map[string][]Mutant, error) {
+// choose returns the mutants that match a regular expression, of these packages, or of all if none is named.
+func choose(packages []string, pattern string) (map[string][]Mutant, error) {
+	matching, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
 	folder, err := fs.Sub(faults, "faults")
 	if err != nil {
 		return nil, err
@@ -58,14 +65,20 @@ func choose(packages []string) (map[string][]Mutant, error) {
 	}
 	all := byPackage(mutants)
 	if len(packages) == 0 {
-		return all, nil
+		packages = slices.Collect(maps.Keys(all))
 	}
 	chosen := map[string][]Mutant{}
 	for _, p := range packages {
 		if all[p] == nil {
 			return nil, fmt.Errorf("there are no mutants of %q; expected one of %v", p, slices.Sorted(maps.Keys(all)))
 		}
-		chosen[p] = all[p]
+		set := slices.DeleteFunc(all[p], func(m Mutant) bool { return !matching.MatchString(m.File + ": " + m.Why) })
+		if len(set) > 0 {
+			chosen[p] = set
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no mutant matches -run %q; it is compared with \"FILE: what goes wrong\"", pattern)
 	}
 	return chosen, nil
 }
@@ -132,8 +145,9 @@ func run(ctx context.Context, out io.Writer, sets map[string][]Mutant, jobs int,
 // result is the outcome of one mutant.
 type result struct {
 	mutant  Mutant
-	by      string // the tests that ran when it was noticed; "" where it survived
+	by      string // the test that noticed it; "" where it survived
 	reached bool
+	cpu     time.Duration
 }
 
 // report is what became of a package's mutants.
@@ -141,6 +155,7 @@ type report struct {
 	pkg     string
 	results []result
 	cpu     time.Duration
+	first   time.Duration // of it, to find out what the tests reach
 }
 
 func (r *report) counts() (killed, counted int) {
@@ -169,14 +184,18 @@ func (r *report) passes() bool {
 
 func (r *report) print(out io.Writer, verbose bool) {
 	killed, counted := r.counts()
-	fmt.Fprintf(out, "%s: %d of %d mutants killed\n", r.pkg, killed, counted)
+	fmt.Fprintf(out, "%s: %d of %d mutants killed", r.pkg, killed, counted)
+	if verbose {
+		fmt.Fprintf(out, " in %s, of which %s without a mutant", r.cpu.Round(time.Second), r.first.Round(time.Second))
+	}
+	fmt.Fprintln(out)
 	for _, m := range r.results {
 		state := ""
 		switch {
 		case m.by != "" && m.mutant.Equivalent != "":
 			state = "listed as equivalent, but killed by " + m.by
 		case m.by != "" && verbose:
-			state = "killed by " + m.by
+			state = fmt.Sprintf("killed by %s in %s", m.by, m.cpu.Round(10*time.Millisecond))
 		case m.by == "" && m.mutant.Equivalent == "" && !m.reached:
 			state = "SURVIVED (no test reaches it)"
 		case m.by == "" && m.mutant.Equivalent == "":

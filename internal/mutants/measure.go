@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,14 +24,27 @@ type program struct {
 	path, dir string // dir is the package's folder, where its tests run
 	active    string // the file with the number of the mutant that is on
 	reached   string // the file with the numbers of those that were reached
+	output    string // the file with what the tests print
 	cpu       time.Duration
 }
 
-// test is one test function: how long it takes, and which mutants it reaches.
+// test is one test function: which mutants it reaches, and what it costs to run.
 type test struct {
 	name    string
-	takes   time.Duration
 	reaches map[int]bool
+	takes   time.Duration
+	cost    time.Duration
+	passed  int // mutants that it did not notice, although it reaches them
+	failed  int // mutants that it noticed
+}
+
+// costOf is the CPU time of a test, or a tenth of the time that it takes if it mostly waits. How long a test takes
+// depends on what else the machine does, and what a mutant's tests notice must not.
+func costOf(cpu, takes time.Duration) time.Duration { return max(cpu, takes/10) }
+
+// rank is what a test costs for each mutant that it will notice, by those that it has noticed before.
+func (t *test) rank() float64 {
+	return t.cost.Seconds() * float64(t.passed+t.failed+1) / (float64(t.failed) + 0.1)
 }
 
 // measure builds a package with its mutants and finds out which of them its tests notice.
@@ -44,17 +59,22 @@ func measure(ctx context.Context, work, pkg string, set []Mutant) (*report, erro
 	if err != nil {
 		return r, err
 	}
+	r.first = p.cpu
 	for n, m := range set {
 		res := result{mutant: m}
+		before := p.cpu
 		for group := range batches(reaching(tests, n+1)) {
 			res.reached = true
-			if ok, err := p.run(ctx, n+1, group); err != nil {
+			failed, err := p.run(ctx, n+1, group)
+			if err != nil {
 				return r, err
-			} else if !ok {
-				res.by = strings.Join(names(group), " ")
+			}
+			record(group, failed)
+			if res.by = failed; failed != "" {
 				break
 			}
 		}
+		res.cpu = p.cpu - before
 		r.results = append(r.results, res)
 	}
 	return r, nil
@@ -76,6 +96,7 @@ func build(ctx context.Context, work, pkg string, set []Mutant) (*program, error
 	p := &program{
 		path: filepath.Join(work, "test"), dir: filepath.Join(root, filepath.FromSlash(pkg)),
 		active: filepath.Join(work, "active"), reached: filepath.Join(work, "reached"),
+		output: filepath.Join(work, "output"),
 	}
 	byFile := map[string][]numbered{}
 	for n, m := range set {
@@ -123,28 +144,30 @@ func build(ctx context.Context, work, pkg string, set []Mutant) (*program, error
 }
 
 // tests runs each test alone, without a mutant. A test that fails so is an error; one that is skipped reaches nothing.
-func (p *program) tests(ctx context.Context) ([]test, error) {
+func (p *program) tests(ctx context.Context) ([]*test, error) {
 	cmd := exec.CommandContext(ctx, p.path, "-test.list", "^(Test|Example|Fuzz)")
 	cmd.Dir = p.dir
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, err
 	}
-	var tests []test
+	var tests []*test
 	for name := range strings.FieldsSeq(string(out)) {
-		t := test{name: name, reaches: map[int]bool{}}
-		start := time.Now()
+		t := &test{name: name, reaches: map[int]bool{}}
+		start, before := time.Now(), p.cpu
 		if err := os.RemoveAll(p.reached); err != nil {
 			return nil, err
 		}
-		ok, err := p.run(ctx, unreached, []test{t})
+		failed, err := p.run(ctx, unreached, []*test{t})
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
-			return nil, fmt.Errorf("%s fails without a mutant", name)
+		if failed != "" {
+			out, _ := os.ReadFile(p.output) // the name of the test is the more important part
+			return nil, fmt.Errorf("%s fails without a mutant:\n%s", name, out)
 		}
 		t.takes = time.Since(start)
+		t.cost = costOf(p.cpu-before, t.takes)
 		raw, err := os.ReadFile(p.reached)
 		if err != nil && !os.IsNotExist(err) {
 			return nil, err
@@ -163,10 +186,10 @@ func (p *program) tests(ctx context.Context) ([]test, error) {
 	return tests, nil
 }
 
-// run reports whether tests pass while a mutant is on. One that hangs does not pass.
-func (p *program) run(ctx context.Context, mutant int, tests []test) (bool, error) {
+// run runs tests while a mutant is on and returns the one that fails, "" if all pass. One that hangs fails.
+func (p *program) run(ctx context.Context, mutant int, tests []*test) (failed string, err error) {
 	if err := os.WriteFile(p.active, strconv.AppendInt(nil, int64(mutant), 10), 0o666); err != nil {
-		return false, err
+		return "", err
 	}
 	limit := 5 * time.Minute
 	if mutant != unreached {
@@ -175,45 +198,86 @@ func (p *program) run(ctx context.Context, mutant int, tests []test) (bool, erro
 			limit += 5 * t.takes
 		}
 	}
+	// A file, because a child of a test that was killed may hold the output.
+	out, err := os.Create(p.output)
+	if err != nil {
+		return "", err
+	}
+	defer out.Close()
 	pattern := "^(" + strings.Join(names(tests), "|") + ")$"
 	// The timeout of the tests themselves does not end a loop of native code, which no garbage collection can stop.
 	limited, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(limited, p.path, "-test.failfast", "-test.run", pattern, "-test.timeout", limit.String())
-	cmd.Dir = p.dir
-	cmd.WaitDelay = 5 * time.Second // a child of a test that was killed may hold the output
-	err := cmd.Run()
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, out, out
+	err = cmd.Run()
 	if cmd.ProcessState != nil {
 		p.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
-	if ctx.Err() != nil {
-		return false, ctx.Err()
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err == nil:
+		return "", nil
 	}
-	return err == nil, nil
+	text, err := os.ReadFile(p.output)
+	return cmp.Or(failedTest(text), strings.Join(names(tests), " ")), err
 }
 
-// reaching returns the tests that reach a mutant, the fastest first.
-func reaching(tests []test, mutant int) []test {
-	found := slices.DeleteFunc(slices.Clone(tests), func(t test) bool { return !t.reaches[mutant] })
-	slices.SortFunc(found, func(a, b test) int { return int(a.takes - b.takes) })
+// failure matches the name of the test that failed in the output of tests, or of the one that took too long.
+var failure = regexp.MustCompile(`(?m)^--- FAIL: (\w+)|^\s*running tests:\n\s*(\w+)`)
+
+func failedTest(output []byte) string {
+	m := failure.FindSubmatch(output)
+	if m == nil {
+		return ""
+	}
+	return string(m[1]) + string(m[2])
+}
+
+// record counts what the tests of a group did with a mutant, which one of them noticed, if failed is not "".
+func record(group []*test, failed string) {
+	for _, t := range group {
+		switch failed {
+		case "":
+			t.passed++
+		case t.name:
+			t.failed++
+		}
+	}
+}
+
+// maxCost is what the tests of one mutant may cost. Of those that reach it, the costliest are left out, and what only
+// they would notice counts as unnoticed: a test that starts a browser is a costly way to hold a line.
+const maxCost = 30 * time.Second
+
+// reaching returns the tests that reach a mutant and are not too costly. Those that will notice it for the least cost
+// come first.
+func reaching(tests []*test, mutant int) []*test {
+	found := slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return !t.reaches[mutant] })
+	slices.SortFunc(found, func(a, b *test) int { return cmp.Compare(a.cost, b.cost) })
+	var sum time.Duration
+	for i, t := range found {
+		if sum += t.cost; sum > maxCost && i > 0 {
+			found = found[:i]
+			break
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *test) int { return cmp.Compare(a.rank(), b.rank()) })
 	return found
 }
 
-// maxTests is how long the tests of one mutant may take, those that take longest left out. What only they would notice
-// counts as unnoticed: a test that starts a browser is a costly way to hold a line.
-const maxTests = 30 * time.Second
-
-// batches yields tests in groups that take twice as long each, so that most mutants cost one short process.
-func batches(tests []test) func(yield func([]test) bool) {
-	return func(yield func([]test) bool) {
-		var spent time.Duration
-		for limit := 2 * time.Second; len(tests) > 0; limit *= 2 {
-			n, sum := 1, tests[0].takes
-			for n < len(tests) && sum+tests[n].takes <= limit {
-				sum += tests[n].takes
+// batches yields tests in groups that cost twice as much each, so that most mutants cost one short process. The first
+// group is too small for most tests that start a browser.
+func batches(tests []*test) func(yield func([]*test) bool) {
+	return func(yield func([]*test) bool) {
+		for limit := 500 * time.Millisecond; len(tests) > 0; limit *= 2 {
+			n, sum := 1, tests[0].cost
+			for n < len(tests) && sum+tests[n].cost <= limit {
+				sum += tests[n].cost
 				n++
 			}
-			if spent += sum; spent > maxTests && spent > sum || !yield(tests[:n]) {
+			if !yield(tests[:n]) {
 				return
 			}
 			tests = tests[n:]
@@ -221,7 +285,7 @@ func batches(tests []test) func(yield func([]test) bool) {
 	}
 }
 
-func names(tests []test) []string {
+func names(tests []*test) []string {
 	var all []string
 	for _, t := range tests {
 		all = append(all, t.name)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestTexts checks that the text of each mutant is in its file once, where a switch can be inserted.
@@ -48,6 +49,22 @@ func TestParseMutants(t *testing.T) {
 	for _, text := range []string{"hole: x\n-a", "== a.go\n-a", "== a.go\nhole: x\nnonsense"} {
 		if _, err := parseMutants(text); err == nil {
 			t.Errorf("%q was parsed", text)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	const file = "cdp/internal/keeper/url.go"
+	sets, err := choose(nil, "^"+file+": .*files of this machine$")
+	set := sets["cdp/internal/keeper"]
+	if err != nil || len(sets) != 1 || len(set) != 1 || set[0].File != file {
+		t.Errorf("%v, %v", sets, err)
+	}
+	for _, tt := range []struct{ pkg, pattern, want string }{
+		{"cdp/internal/keeper", "no such fault", "no mutant matches"}, {"cdp", "", "no mutants of"}, {"", "(", "missing"},
+	} {
+		if _, err := choose(strings.Fields(tt.pkg), tt.pattern); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q of %q: %v, want %s", tt.pattern, tt.pkg, err, tt.want)
 		}
 	}
 }
@@ -151,6 +168,43 @@ func TestMeasure(t *testing.T) {
 		bad := map[string][]Mutant{"shapes": {{File: "shapes/shapes.go", Old: tt.old}}}
 		if err := run(t.Context(), &out, bad, 1, false); err == nil || !strings.Contains(out.String(), tt.want) {
 			t.Errorf("%s: %v\n%s", tt.old, err, &out)
+		}
+	}
+}
+
+// TestReaching checks which tests run with a mutant, and that those that notice others come first.
+func TestReaching(t *testing.T) {
+	newTest := func(name string, cost time.Duration, reaches ...int) *test {
+		r := &test{name: name, cost: cost, reaches: map[int]bool{}}
+		for _, n := range reaches {
+			r.reaches[n] = true
+		}
+		return r
+	}
+	tests := []*test{newTest("Slow", 20*time.Second, 1, 2), newTest("Quick", time.Second, 1), newTest("Medium",
+		5*time.Second, 1, 3), newTest("Slower", 21*time.Second, 1, 2)}
+	for mutant, want := range map[int]string{1: "Quick Medium Slow", 2: "Slow", 3: "Medium", 4: ""} {
+		if got := strings.Join(names(reaching(tests, mutant)), " "); got != want {
+			t.Errorf("mutant %d: %s, want %s", mutant, got, want)
+		}
+	}
+	for range 5 {
+		record(tests, "Medium")
+		record(tests[1:2], "")
+	}
+	if got := strings.Join(names(reaching(tests, 1)), " "); got != "Medium Quick Slow" {
+		t.Errorf("after Medium has noticed five mutants and Quick none: %s", got)
+	}
+}
+
+func TestFailedTest(t *testing.T) {
+	for output, want := range map[string]string{
+		"--- FAIL: TestA (0.01s)\n    a_test.go:1: x\n    --- FAIL: TestA/sub (0.01s)\nFAIL\n":             "TestA",
+		"panic: test timed out after 1s\n\trunning tests:\n\t\tTestB/sub (1s)\n\ngoroutine 1 [running]:\n": "TestB",
+		"fatal error: stack overflow\n": "",
+	} {
+		if got := failedTest([]byte(output)); got != want {
+			t.Errorf("%q: %q, want %q", output, got, want)
 		}
 	}
 }
