@@ -368,3 +368,43 @@ func TestPolicyChangedWhileAsking(t *testing.T) {
 		})
 	}
 }
+
+// confirming is a provider that wants some calls to be confirmed.
+type confirming struct{ *fake }
+
+func (confirming) NeedsConfirmation(r *host.Request) string {
+	if r.Tool == "add" && strings.Contains(string(r.Params), "login") {
+		return "it is of session " + r.Session.Name
+	}
+	return ""
+}
+
+// TestProviderNeedsConfirmation checks that a provider can want a call to be confirmed that the policy allows, except a
+// call of the command line itself.
+func TestProviderNeedsConfirmation(t *testing.T) {
+	for _, c := range []struct {
+		caller string
+		remote bool
+		params string
+		asks   bool
+	}{
+		{"mcp:some", false, `{"title":"login"}`, true},
+		{"mcp:some", false, `{"title":"tea"}`, false},
+		{"cli", false, `{"title":"login"}`, false},
+		{"cli", true, `{"title":"login"}`, true},
+	} {
+		f := newFake(t, shop, nil)
+		asked := ""
+		ask := func(_ context.Context, q *host.Question) (host.Approval, error) {
+			asked = q.Reason
+			return host.Approval{}, nil
+		}
+		h := newHost(t, host.Config{Approver: host.ApproverFunc(ask)}, confirming{f})
+		_, err := h.Call(t.Context(), host.Call{Name: "shop.add", Caller: c.caller, Remote: c.remote,
+			Params: []byte(c.params), Session: host.Session{Name: "work"}})
+		denied, rightReason := errors.Is(err, host.Denied), asked == "it is of session work"
+		if denied != c.asks || rightReason != c.asks || (len(f.requests()) == 0) != c.asks {
+			t.Errorf("%+v: %v, asked %q", c, err, asked)
+		}
+	}
+}

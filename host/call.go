@@ -42,7 +42,7 @@ type Call struct {
 	Caller  string
 	Remote  bool // the caller is connected over the network
 	Bound   bool // Remote only: the caller has proved that it is the client that Caller names
-	Session string
+	Session Session
 	Options Options
 	// Given are the options that the caller gave itself, without the defaults of a front end. The corrected call of an
 	// error keeps them. The zero value means none.
@@ -57,6 +57,11 @@ type Call struct {
 	// BeforeRecord is called with the answer before it is recorded, so that a caller can send its response without
 	// waiting for the record. It may be nil.
 	BeforeRecord func(*Answer)
+	// KeepBinary puts a [File] in the place of each binary part of the result, whose content is kept for the session.
+	KeepBinary bool
+	// Render renders the step that reads the whole of a result that is cut. Nil means that the answer has its URI,
+	// parley://result/CALL_ID.
+	Render func(Step) string
 	// Filter runs Options.JQ. Nil means that of the host.
 	Filter Filter
 	// Progress, Log, Emit, Started, Until, Out and Drain are as in [Request]. They may be nil.
@@ -76,7 +81,6 @@ type Call struct {
 	callerEffect string                // of the tool that makes this call
 	// trusted means that the plugin is shipped: the callers on whose behalf it calls only deny tools by name.
 	trusted  bool
-	digest   string // of that plugin
 	parentID string
 	// innerCalls counts the calls that plugins made on behalf of the outermost one. redactor holds the secrets that
 	// must not occur in their records.
@@ -105,8 +109,10 @@ type Answer struct {
 	Duration time.Duration
 	Docs     *Docs // with Call.DocsOnFirstUse, unless this session has been shown them
 	Cut      bool  // Data wraps a part of the result
-	Written  int64 // as in Result: the result went to Call.Out, and Data is empty
-	Raw      bool
+	// Whole is the data before binary parts of it were kept and before it was cut. It is nil if Data is that.
+	Whole   json.RawMessage
+	Written int64 // as in Result: the result went to Call.Out, and Data is empty
+	Raw     bool
 }
 
 // Call runs a tool. It is the only path by which any caller runs one: find the tool, coerce and validate the
@@ -121,14 +127,14 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	}
 	a := &Answer{Tool: printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
 	run := &run{host: h, mode: h.mode(ctx), call: c, answer: a,
-		redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor}, innerCalls: c.innerCalls}
+		redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor, typed: h.typed}, innerCalls: c.innerCalls}
 	if run.innerCalls == nil {
 		run.innerCalls = new(atomic.Int32)
 	}
 	err := run.do(ctx)
 	a.Duration = time.Since(began)
 	if err != nil {
-		a.Data, a.Content, a.Err = nil, nil, AsError(contextCause(ctx, err))
+		a.Data, a.Whole, a.Content, a.Err = nil, nil, nil, AsError(contextCause(ctx, err))
 		run.keepOptions(a.Err)
 		a.Steps = append(a.Steps, a.Err.Steps...)
 	}
@@ -322,7 +328,13 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.filterResult(ctx); err != nil {
 		return err
 	}
-	return r.cutResult()
+	whole := r.answer.Data
+	kept := r.keepBinary()
+	err = r.cutResult()
+	if kept || r.answer.Cut {
+		r.answer.Whole = whole
+	}
+	return err
 }
 
 func joinOrNone(names []string) string {
@@ -486,10 +498,10 @@ func (r *run) request(d Decision) *Request {
 	req := &Request{
 		Tool: r.address.Tool.Name, Def: r.address.Tool, Params: params,
 		Caller: r.call.Caller, Session: r.call.Session, CallID: r.answer.CallID,
-		Grant: d.Grant, CallerGrant: r.call.callerGrant, CallerDigest: r.call.digest, Limits: d.Limits,
+		Grant: d.Grant, CallerGrant: r.call.callerGrant, Limits: d.Limits,
 		Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,
 		Emit: r.call.Emit, Started: r.call.Started, Until: r.call.Until, Out: r.call.Out, Drain: r.call.Drain,
-		RecordUse: r.recordUse, ReadSecret: r.readSecret,
+		RecordUse: r.recordUse, ReadSecret: r.readSecret, MayCall: r.mayCall,
 	}
 	if r.call.Progress != nil {
 		req.Progress = func(done, total float64, message string) { r.call.Progress(done, total, r.redactor.redact(message)) }
@@ -499,6 +511,9 @@ func (r *run) request(d Decision) *Request {
 	}
 	req.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error) {
 		return r.callTool(ctx, d.Grant, tool, params, o)
+	}
+	if r.address.Provider.Info().Kind == manifest.KindBuiltin {
+		req.BoundSecret = r.boundSecret
 	}
 	if len(d.Grant.FS)+len(r.call.callerGrant.FS) > 0 {
 		req.Guard = r.host.cfg.Own.Guard()
@@ -556,6 +571,35 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 	}
 	r.recordUse("secret:read:" + name)
 	return r.redactor.value(ctx, name)
+}
+
+// boundSecret returns the value of a secret that is to be typed into a page, and the origins to which the policy binds
+// it. A plugin must have been granted the secret. From then on this host redacts the value from answers and records.
+func (r *run) boundSecret(ctx context.Context, name string) (value string, origins []string, err error) {
+	right := "secret:" + printable(name)
+	if strings.HasPrefix(r.call.Caller, callerPlugin) && !slices.ContainsFunc(r.call.callerGrant.Secrets,
+		func(g SecretGrant) bool { return g.Name == name }) {
+		asked := slices.ContainsFunc(r.call.callerAsks.Secrets,
+			func(c manifest.SecretCapability) bool { return c.Name == name })
+		r.recordDenial(right)
+		return "", nil, r.withGrantStep(r.deny(right, "a plugin can type only secrets that it was granted"), asked, right)
+	}
+	if binder, ok := r.host.cfg.Secrets.(SecretBinder); ok {
+		if origins, err = binder.SecretOrigins(name); err != nil {
+			return "", nil, err
+		}
+	}
+	if len(origins) == 0 {
+		r.recordDenial(right)
+		return "", nil, r.deny("", "the policy binds no secret "+printable(name)+" to an origin, by origins in [secrets."+
+			printable(name)+"]")
+	}
+	if value, err = r.host.cfg.Secrets.Secret(ctx, name); err != nil {
+		return "", nil, err
+	}
+	r.host.typed.add(name, value)
+	r.recordUse(right)
+	return value, origins, nil
 }
 
 // contextError returns the error of a call whose context has ended. The context decides, not the error of the tool;
@@ -616,8 +660,8 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 		asks = m.Capabilities
 	}
 	a, err := r.host.Call(ctx, Call{
-		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.call.Session, Options: o,
-		callerGrant: callerGrant, callerAsks: asks, digest: r.address.Provider.Info().Digest,
+		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.innerSession(callerGrant), Options: o,
+		callerGrant: callerGrant, callerAsks: asks,
 		callerEffect: r.address.Tool.Effect,
 		trusted:      r.address.Provider.Info().Identity() == OwnerShipped,
 		callers: append(slices.Clone(r.call.callers),
@@ -633,6 +677,16 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 		return nil, err
 	}
 	return &Result{Data: a.Data, Content: a.Content, Warnings: a.Warnings}, nil
+}
+
+// innerSession returns the session of the calls that the plugin makes: that of its caller if it was granted to act in
+// it, else one of its own.
+func (r *run) innerSession(g Grant) Session {
+	if g.Browser {
+		return r.call.Session
+	}
+	return r.call.Session.ofPlugin(r.address.Plugin,
+		&SessionPlugin{Digest: r.address.Provider.Info().Digest, Grant: g})
 }
 
 // checkResult validates a result. For built-in tools it only adds warnings, because Chrome may be newer than the
@@ -752,8 +806,11 @@ func (r *run) cutResult() error {
 		text = strings.ToValidUTF8(string(whole[:limit]), "")
 	}
 	cut := truncated{Truncated: true, TotalBytes: len(whole), ShownBytes: len(text), Text: text}
-	if r.host.cfg.Sessions.saveResult(r.call.Session, r.answer.CallID, r.redactor.redactAllJSON(whole)) {
+	if r.keepWhole(r.redactor.redactAllJSON(whole)) {
 		cut.Next = "parley://result/" + r.answer.CallID
+		if r.call.Render != nil {
+			cut.Next = r.call.Render(OperatorStep(OpResult, r.answer.CallID))
+		}
 	}
 	var err error
 	r.answer.Cut = true
@@ -768,7 +825,7 @@ type truncated struct {
 	TotalBytes int    `json:"total_bytes"`
 	ShownBytes int    `json:"shown_bytes"`
 	Text       string `json:"text"`
-	Next       string `json:"next,omitempty"` // URI of the whole result
+	Next       string `json:"next,omitempty"` // how to read the whole result
 }
 
 // updateSession stores in the session whether the call failed, and how, for the next call of the same tool.
@@ -784,7 +841,7 @@ func (r *run) updateSession(e *Error) {
 				delete(s.Failed, r.answer.Tool)
 				changed = true
 			}
-			if r.call.DocsOnFirstUse && r.call.Session != "" && !s.shown(r.answer.Tool, manifest.Tier2) &&
+			if r.call.DocsOnFirstUse && r.call.Session.Name != "" && !s.shown(r.answer.Tool, manifest.Tier2) &&
 				!s.shown(r.answer.Tool, manifest.Tier3) {
 				changed = r.attachDocs(s) || changed
 			}
@@ -836,7 +893,7 @@ func (r *run) event(op string, began time.Time) Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := Event{
-		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session, Caller: r.call.Caller,
+		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session.String(), Caller: r.call.Caller,
 		Tool: r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
 		Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,

@@ -235,7 +235,8 @@ func TestCallCoerces(t *testing.T) {
 func TestCallDocs(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fails := func(session, tool, params string) int {
-		a, _ := h.Call(t.Context(), host.Call{Name: tool, Params: json.RawMessage(params), Caller: "cli", Session: session})
+		a, _ := h.Call(t.Context(), host.Call{Name: tool, Params: json.RawMessage(params), Caller: "cli",
+			Session: host.Session{Name: session}})
 		if docs := failsWith(t, a, host.InvalidArgs).Docs; docs != nil {
 			return docs.Tier
 		}
@@ -257,13 +258,13 @@ func TestCallDocs(t *testing.T) {
 			t.Errorf("no session: tier %d", got)
 		}
 	}
-	if _, err := h.Describe(t.Context(), "cli", "d", "shop.add", 2); err != nil {
+	if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "d"}, "shop.add", 2); err != nil {
 		t.Fatal(err)
 	}
 	if got := fails("d", "shop.add", `{}`); got != 3 {
 		t.Errorf("after --describe: tier %d", got)
 	}
-	if _, err := h.Describe(t.Context(), "cli", "one", "shop.add", 1); err != nil {
+	if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "one"}, "shop.add", 1); err != nil {
 		t.Fatal(err)
 	}
 	if got := fails("one", "shop.add", `{}`); got != 2 {
@@ -281,7 +282,7 @@ func TestToolRefusesParams(t *testing.T) {
 	}})
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, f)
 	for _, tier := range []int{2, 3} {
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: "s"})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: host.Session{Name: "s"}})
 		e := failsWith(t, a, host.InvalidArgs)
 		if e.Docs == nil || e.Docs.Tier != tier || e.Message != "Tool 'shop.echo' failed: 1 violation" ||
 			!hasStep(e.Steps, "describe shop.echo") {
@@ -613,7 +614,7 @@ func TestCallShow(t *testing.T) {
 		t.Errorf("a result of exactly the limit was cut: %s", a.Data)
 	}
 	for limit := 1; limit < len(data); limit++ {
-		a := ask(host.Call{Session: "s", Options: host.Options{MaxBytes: limit}})
+		a := ask(host.Call{Session: host.Session{Name: "s"}, Options: host.Options{MaxBytes: limit}})
 		var cut struct {
 			Truncated  bool `json:"truncated"`
 			TotalBytes int  `json:"total_bytes"`
@@ -631,10 +632,10 @@ func TestCallShow(t *testing.T) {
 		if want, ok := whole[limit]; ok && cut.Text != want {
 			t.Errorf("%d bytes: %s is shown, want %s: it ends at a whole value, if one fits", limit, cut.Text, want)
 		}
-		if whole, err := sessions.Result("s", a.CallID); err != nil || string(whole) != data {
+		if whole, err := sessions.Result(host.Session{Name: "s"}, a.CallID); err != nil || string(whole) != data {
 			t.Errorf("%d bytes: the whole result is %s, %v", limit, whole, err)
 		}
-		if _, err := sessions.Result("other", a.CallID); err == nil {
+		if _, err := sessions.Result(host.Session{Name: "other"}, a.CallID); err == nil {
 			t.Error("another session can read the result")
 		}
 	}
@@ -652,8 +653,8 @@ func TestCallShow(t *testing.T) {
 	if a.Cut || string(a.Data) != `[1,2,3]` {
 		t.Errorf("the filter was applied after the cut: %s", a.Data)
 	}
-	a = ask(host.Call{Session: "s", Filter: first, Options: host.Options{JQ: ".", MaxBytes: 3}})
-	if whole, err := sessions.Result("s", a.CallID); err != nil || string(whole) != `[1,2,3]` {
+	a = ask(host.Call{Session: host.Session{Name: "s"}, Filter: first, Options: host.Options{JQ: ".", MaxBytes: 3}})
+	if whole, err := sessions.Result(host.Session{Name: "s"}, a.CallID); err != nil || string(whole) != `[1,2,3]` {
 		t.Errorf("the filtered result is stored: %s, %v", whole, err)
 	}
 	failing := filterFunc(func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -727,13 +728,14 @@ func TestCallToolOfAnother(t *testing.T) {
 		},
 	})
 	h := newHost(t, host.Config{Recorder: rec}, f, newFake(t, shop, nil))
-	a, _ := h.Call(t.Context(), host.Call{Name: "caller.echo", Caller: "cli", Session: "s"})
+	a, _ := h.Call(t.Context(), host.Call{Name: "caller.echo", Caller: "cli", Session: host.Session{Name: "s"}})
 	if a.Err != nil || string(a.Data) != `{"id":1}` {
 		t.Fatalf("%s, %v", a.Data, a.Err)
 	}
 	events := rec.all()
+	own := "plugin:caller/" + (host.Session{Name: "s"}).GuestID("caller")
 	if len(events) != 2 || events[0].Tool != "shop.add" || events[0].Caller != "plugin:caller" ||
-		events[0].Session != "s" || events[1].Tool != "caller.echo" || events[1].Caller != "cli" {
+		events[0].Session != own || events[1].Tool != "caller.echo" || events[1].Caller != "cli" {
 		t.Errorf("events %+v", events)
 	}
 	e := failsWith(t, call(t, h, "caller.order.cancel", `{"id":1}`), host.NotFound)
@@ -823,7 +825,7 @@ func TestCallEvents(t *testing.T) {
 	cancel := h.Subscribe(func(e host.Event) { followed = append(followed, e) })
 	ask := func(name, params string) *host.Answer {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: name, Params: json.RawMessage(params), Caller: "mcp:claude", Session: "s"})
+			host.Call{Name: name, Params: json.RawMessage(params), Caller: "mcp:claude", Session: host.Session{Name: "s"}})
 		return a
 	}
 
@@ -862,14 +864,14 @@ func TestCallEvents(t *testing.T) {
 		t.Errorf("a subscriber got %d events, expected the first 5 of the recorder", len(followed))
 	}
 
-	if _, err := h.Describe(t.Context(), "cli", "s", "shop.echo", 2); err != nil {
+	if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "s"}, "shop.echo", 2); err != nil {
 		t.Fatal(err)
 	}
 	if e := rec.last(t); e.Op != "describe" || e.Tool != "shop.echo" || !slices.Equal(e.Tiers, []int{2}) ||
 		e.DocsTokens == 0 || e.CallID == "" {
 		t.Errorf("describe: %+v", e)
 	}
-	found, _, err := h.Search(t.Context(), "cli", "s", host.SearchQuery{Text: "sell tea"})
+	found, _, err := h.Search(t.Context(), "cli", host.Session{Name: "s"}, host.SearchQuery{Text: "sell tea"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -917,7 +919,7 @@ func TestSwapDuringCalls(t *testing.T) {
 					string(a.Data) != "1" && string(a.Data) != "2" {
 					t.Errorf("%s, %v", a.Data, a.Err)
 				}
-				if _, _, err := h.Search(context.Background(), "cli", "", host.SearchQuery{Text: "echo"}); err != nil {
+				if _, _, err := h.Search(context.Background(), "cli", host.Session{}, host.SearchQuery{Text: "echo"}); err != nil {
 					t.Error(err)
 				}
 				cancel := h.Subscribe(func(host.Event) {})
@@ -971,7 +973,7 @@ func TestCallEventsOfRefusedRetries(t *testing.T) {
 			Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, newFake(t, shop, nil))
 	ask := func(params string, dry bool) *host.Answer {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: "s",
+			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: host.Session{Name: "s"},
 				Options: host.Options{DryRun: dry}})
 		return a
 	}
@@ -993,7 +995,7 @@ func TestCallEventsOfRefusedRetries(t *testing.T) {
 // without a digest.
 func TestSwapClearsBuiltins(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, shop, nil).builtin())
-	if _, err := h.Describe(t.Context(), "cli", "", "shop.echo", 2); err != nil {
+	if _, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.echo", 2); err != nil {
 		t.Fatal(err)
 	}
 	if a := call(t, h, "shop.echo", `{"a":1}`); a.Err != nil {
@@ -1003,7 +1005,7 @@ func TestSwapClearsBuiltins(t *testing.T) {
 	tool := newer.manifest.Tool("echo")
 	tool.Docs.Brief, tool.Params = "Say it twice", json.RawMessage(`{"type":"object","properties":{"b":{"type":"integer"}},"required":["b"]}`)
 	h.Swap(catalogOf(t, newer))
-	if d, err := h.Describe(t.Context(), "cli", "", "shop.echo", 2); err != nil || d.Brief != "Say it twice" {
+	if d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.echo", 2); err != nil || d.Brief != "Say it twice" {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	failsWith(t, call(t, h, "shop.echo", `{"a":1}`), host.InvalidArgs)

@@ -93,7 +93,7 @@ func TestHostDescribe(t *testing.T) {
 	f := terms{newFake(t, shop, nil)}
 	h := newHost(t, host.Config{Recorder: rec}, f)
 	for tier := 1; tier <= 3; tier++ {
-		d, err := h.Describe(t.Context(), "cli", "", "shop__add", tier)
+		d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop__add", tier)
 		if err != nil || d.Name != "shop.add" || d.Tier != tier || len(d.Next) == 0 {
 			t.Errorf("tier %d: %+v, %v", tier, d, err)
 			continue
@@ -102,23 +102,23 @@ func TestHostDescribe(t *testing.T) {
 			t.Errorf("tier %d: next %q", tier, d.Next)
 		}
 	}
-	d, err := h.Describe(t.Context(), "cli", "", "shop.order.placed", 2)
+	d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.order.placed", 2)
 	if err != nil || d.Kind != "event" || !hasStep(d.Next, "listen shop order.placed") {
 		t.Errorf("an event: %+v, %v", d, err)
 	}
-	if d, err := h.Describe(t.Context(), "cli", "", "shop.order.money", 2); err != nil || d.Kind != "type" ||
+	if d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.order.money", 2); err != nil || d.Kind != "type" ||
 		len(d.Parameters) != 1 {
 		t.Errorf("a type: %+v, %v", d, err)
 	}
 	for name, code := range map[string]host.Code{"shop": host.InvalidArgs, "shop.order": host.InvalidArgs,
 		"shop.nothing": host.NotFound, "nothing": host.NotFound} {
-		d, err := h.Describe(t.Context(), "cli", "", name, 2)
+		d, err := h.Describe(t.Context(), "cli", host.Session{}, name, 2)
 		if d != nil || err == nil || host.AsError(err).Code != code || len(host.AsError(err).Steps) == 0 {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 	}
 	for _, tier := range []int{-1, 0, 4} {
-		if _, err := h.Describe(t.Context(), "cli", "", "shop.add", tier); err == nil ||
+		if _, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.add", tier); err == nil ||
 			host.AsError(err).Code != host.InvalidArgs {
 			t.Errorf("tier %d: %v", tier, err)
 		}
@@ -142,7 +142,7 @@ func (p projecting) Describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
 
 func TestHostDescribeByProvider(t *testing.T) {
 	h := newHost(t, host.Config{}, projecting{newFake(t, shop, nil)})
-	if d, err := h.Describe(t.Context(), "cli", "", "shop.add", 2); err != nil || d.Brief != "its own words" {
+	if d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.add", 2); err != nil || d.Brief != "its own words" {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if e := failsWith(t, call(t, h, "shop.add", "{}"), host.InvalidArgs); e.Docs.Brief != "its own words" {
@@ -156,7 +156,7 @@ func TestSearch(t *testing.T) {
 	h := newHost(t, host.Config{}, f, z, unindexed{named(t, "broken")})
 	find := func(q host.SearchQuery) (*host.SearchData, string, bool) {
 		t.Helper()
-		data, weak, err := h.Search(t.Context(), "cli", "", q)
+		data, weak, err := h.Search(t.Context(), "cli", host.Session{}, q)
 		if err != nil {
 			t.Fatalf("%+v: %v", q, err)
 		}
@@ -201,7 +201,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q is shown as %q", odd, data.Query)
 		}
 	}
-	if _, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "a", Plugin: "sop"}); err == nil ||
+	if _, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "a", Plugin: "sop"}); err == nil ||
 		host.AsError(err).Code != host.NotFound || names(host.AsError(err).DidYouMean) != "shop" {
 		t.Errorf("an unknown plugin: %v", err)
 	}
@@ -211,7 +211,7 @@ func TestSearch(t *testing.T) {
 	}
 	for _, c := range [][3]string{{"oder", "", "broken.order shop.order zoo.order"}, {"zoo.oder", "zoo", "zoo.order"},
 		{"food", "", ""}} {
-		_, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "list", Group: c[0], Plugin: c[1]})
+		_, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "list", Group: c[0], Plugin: c[1]})
 		if e := host.AsError(err); err == nil || e.Code != host.NotFound || names(e.DidYouMean) != c[2] {
 			t.Errorf("an unknown group %s: %v", c[0], err)
 		}
@@ -272,10 +272,10 @@ func TestGrantNames(t *testing.T) {
 		HTTP: []host.HTTPGrant{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}},
 			{URL: "https://example.com"}},
 		Env: map[string]string{"TZ": "UTC", "LANG": "C"}, Tools: []string{"cdp.Page.*"},
-		Secrets: []host.SecretGrant{{Name: "A"}, {Name: "B", Read: true}}, Clock: true, Random: true,
+		Secrets: []host.SecretGrant{{Name: "A"}, {Name: "B", Read: true}}, Browser: true, Clock: true, Random: true,
 	}
 	want := "fs:ro:/srv/data=/data fs:rw:/tmp/out=/out http:GET,POST:https://api.example.com " +
-		"http:GET:https://example.com tool:cdp.Page.* env:LANG env:TZ secret:A secret:read:B clock random"
+		"http:GET:https://example.com tool:cdp.Page.* env:LANG env:TZ secret:A secret:read:B browser:session clock random"
 	if got := strings.Join(g.Names(), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -292,15 +292,16 @@ func TestAsked(t *testing.T) {
 			{URL: "https://example.com", Methods: []string{"PUT"}}},
 		Secrets: []manifest.SecretCapability{{Name: "A"}, {Name: "B", Read: true}},
 		Env:     []manifest.NamedCapability{{Name: "LANG"}}, Tools: []manifest.NamedCapability{{Name: "cdp.*\u200b"}},
-		Clock: &manifest.PlainCapability{Why: bad}, Random: &manifest.PlainCapability{},
+		Browser: &manifest.BrowserCapability{Context: "session"},
+		Clock:   &manifest.PlainCapability{Why: bad}, Random: &manifest.PlainCapability{},
 	})
 	var rights []string
 	for _, d := range got {
 		rights = append(rights, d.Right)
 	}
 	want := "fs:rw:PATH=/data http:GET:https://example.com http:PUT:https://example.com " +
-		"secret:A secret:read:B env:LANG tool:cdp.* clock random"
-	if strings.Join(rights, " ") != want || got[0].Why != "why not" || got[7].Why != "why not" {
+		"secret:A secret:read:B env:LANG tool:cdp.* browser:session clock random"
+	if strings.Join(rights, " ") != want || got[0].Why != "why not" || got[8].Why != "why not" {
 		t.Errorf("got %+v\nwant %s", got, want)
 	}
 }
@@ -321,7 +322,7 @@ func TestDescribeIsCached(t *testing.T) {
 	var built atomic.Int32
 	h := newHost(t, host.Config{}, counting{newFake(t, shop, nil), &built})
 	describe := func(name string, tier int) string {
-		d, err := h.Describe(t.Context(), "cli", "", name, tier)
+		d, err := h.Describe(t.Context(), "cli", host.Session{}, name, tier)
 		if err != nil {
 			t.Fatal(err)
 		}

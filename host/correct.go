@@ -103,7 +103,7 @@ func (r *run) keepOptions(e *Error) {
 // they are valid.
 func (h *Host) CheckCall(c Call) *Error {
 	r := &run{host: h, call: c, answer: &Answer{}, redactor: &redactor{source: h.cfg.Secrets}}
-	r.call.Session = ""
+	r.call.Session = Session{}
 	var err error
 	if r.address, err = h.Catalog().Find(c.Name); err != nil {
 		return AsError(err)

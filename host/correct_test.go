@@ -201,7 +201,7 @@ func TestDeprecated(t *testing.T) {
 	if a := call(t, h, "old.tally", `{}`); len(a.Warnings) != 0 {
 		t.Errorf("warnings %q", a.Warnings)
 	}
-	found, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "count the sheep"})
+	found, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "count the sheep"})
 	if err != nil || len(found.Results) != 2 || found.Results[0].Name != "old.tally" || !found.Results[1].Deprecated ||
 		found.Results[0].Score < found.Results[1].Score {
 		t.Errorf("%v: %+v", err, found)
@@ -218,7 +218,7 @@ func TestDeprecated(t *testing.T) {
 		{Text: "old__count_sheep", Limit: 1}:      "old.count_sheep",
 		{Text: "Count Sheep", Limit: 1}:           "old.count_sheep",
 	} {
-		found, _, err := apart.Search(t.Context(), "cli", "", q)
+		found, _, err := apart.Search(t.Context(), "cli", host.Session{}, q)
 		var names []string
 		for _, r := range found.Results {
 			names = append(names, r.Name)

@@ -23,6 +23,9 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 	if err := r.confine(d); err != nil {
 		return d, err
 	}
+	if why := r.needsConfirmation(); why != "" && d.Verdict == Allow {
+		d.Verdict, d.Reason = Confirm, why
+	}
 	dryRun := r.call.Options.DryRun
 	if len(d.Missing) > 0 && (!d.Allowable || dryRun || !r.forOperator()) {
 		return d, r.missingError(d)
@@ -35,6 +38,16 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 	}
 	r.by = ""
 	return r.approve(ctx, ask, d)
+}
+
+// needsConfirmation returns why the provider wants the call to be confirmed, "" if it does not.
+func (r *run) needsConfirmation() string {
+	p, ok := r.address.Provider.(Confirmer)
+	if !ok || r.call.Caller == callerCLI && !r.call.Remote {
+		return ""
+	}
+	return p.NeedsConfirmation(&Request{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller,
+		Session: r.call.Session})
 }
 
 // consult returns the decision of the policy: the strictest one for the caller and for each caller on whose behalf it
@@ -81,6 +94,20 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 		}
 	}
 	return ask, d, nil
+}
+
+// mayCall implements [Request.MayCall].
+func (r *run) mayCall(ctx context.Context, tool string) bool {
+	a, err := r.host.Catalog().FindIn(r.address.Plugin, tool)
+	if err != nil || a.Tool == nil {
+		return false
+	}
+	other := &run{host: r.host, call: r.call, address: a, answer: &Answer{Tool: a.Name()}}
+	if other.checkEffect() != nil {
+		return false
+	}
+	_, d, err := other.consult(ctx, nil)
+	return err == nil && d.Verdict == Allow && len(d.Missing) == 0
 }
 
 // settle completes a decision: how the call is isolated, and the settings of the plugin.

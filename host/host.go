@@ -44,6 +44,7 @@ type Config struct {
 type Host struct {
 	cfg     Config
 	catalog atomic.Pointer[Catalog]
+	typed   *redactor // of the secrets that calls have typed into pages
 
 	mu          sync.Mutex
 	subscribers map[int]func(Event)
@@ -58,7 +59,7 @@ func New(cfg Config) (*Host, error) {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string, ...any) {}
 	}
-	h := &Host{cfg: cfg, subscribers: map[int]func(Event){}}
+	h := &Host{cfg: cfg, subscribers: map[int]func(Event){}, typed: &redactor{source: cfg.Secrets}}
 	h.catalog.Store(cfg.Catalog)
 	return h, nil
 }
@@ -146,11 +147,11 @@ func (h *Host) notify(e Event) {
 // Describe returns the documentation of a tool, an event or a type at a tier from 1 to 3, and records in the session
 // that it was shown. The error is not_found, or invalid_args for an invalid tier and for plugins and groups, which have
 // no documentation of their own.
-func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, tier int) (*Docs, error) {
+func (h *Host) Describe(ctx context.Context, caller string, in Session, name string, tier int) (*Docs, error) {
 	began := time.Now()
 	h.Refresh()
 	a, err := h.Catalog().Find(name)
-	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: sessionName, Caller: caller, Tool: a.Name(),
+	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: in.String(), Caller: caller, Tool: a.Name(),
 		Mode: h.mode(ctx)}
 	var d *Docs
 	switch {
@@ -170,7 +171,7 @@ func (h *Host) Describe(ctx context.Context, caller, sessionName, name string, t
 	if d != nil {
 		d.Next = nextAfterDescribe(d)
 		e.Tiers, e.DocsTokens = []int{tier}, docsTokens(ctx, d, false)
-		h.cfg.Sessions.update(sessionName, func(s *session) bool { return s.recordShown(d.Name, tier) })
+		h.cfg.Sessions.update(in, func(s *session) bool { return s.recordShown(d.Name, tier) })
 		h.cfg.Debug("docs: tier %d of %s, asked for", tier, d.Name)
 	}
 	if err != nil {

@@ -67,7 +67,7 @@ func TestEarlierErrors(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fail := func(session, params string) string {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: session})
+			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: host.Session{Name: session}})
 		return strings.Join(failsWith(t, a, host.InvalidArgs).Object().Earlier, "; ")
 	}
 	for _, c := range [][2]string{
@@ -89,7 +89,8 @@ func TestEarlierErrors(t *testing.T) {
 func TestTeach(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	use := func(session string, teach bool) int {
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: session, DocsOnFirstUse: teach})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli",
+			Session: host.Session{Name: session}, DocsOnFirstUse: teach})
 		if a.Err != nil {
 			t.Fatal(a.Err)
 		}
@@ -102,7 +103,7 @@ func TestTeach(t *testing.T) {
 		got[2] != 0 || got[3] != 0 {
 		t.Errorf("tiers %v", got)
 	}
-	if _, err := h.Describe(t.Context(), "cli", "d", "shop.echo", 3); err != nil {
+	if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "d"}, "shop.echo", 3); err != nil {
 		t.Fatal(err)
 	}
 	if got := use("d", true); got != 0 {

@@ -15,12 +15,31 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// ParseOptions parses call options in JSON, the same form in batches, in MCP and in calls between plugins. Empty input
-// means no options. The error is invalid_args; for an unknown option it names the known ones.
+// LocalOptions are options of a call that only the user of this machine gives: at the command line and in batches.
+type LocalOptions struct {
+	Session string // name of the session of the call; "" leaves it to the front end
+	Out     string // file that the result goes to; "" means none
+	// Until is the EVENT that a call waits for after it has succeeded, or EVENT:JQ for one whose params meet a condition.
+	// "" means none.
+	Until string
+}
+
+// ParseOptions parses call options in JSON, the same form in MCP and in calls between plugins. Empty input means no
+// options. The error is invalid_args; for an unknown option it names the known ones.
 func ParseOptions(raw json.RawMessage) (Options, error) {
+	options, _, err := parseOptions(raw, false)
+	return options, err
+}
+
+// ParseLocalOptions is [ParseOptions] for a front end whose caller may also give [LocalOptions].
+func ParseLocalOptions(raw json.RawMessage) (Options, LocalOptions, error) {
+	return parseOptions(raw, true)
+}
+
+func parseOptions(raw json.RawMessage, isLocal bool) (Options, LocalOptions, error) {
 	var o struct {
 		Timeout    string `json:"timeout"`
-		MaxBytes   int    `json:"max_bytes"`
+		MaxBytes   *int   `json:"max_bytes"`
 		Browser    string `json:"browser"`
 		Target     string `json:"target"`
 		DryRun     bool   `json:"dry_run"`
@@ -28,27 +47,33 @@ func ParseOptions(raw json.RawMessage) (Options, error) {
 		OnDialog   string `json:"on_dialog"`
 		JQ         string `json:"jq"`
 		Wait       string `json:"wait"`
+		Session    string `json:"session"`
+		Out        string `json:"out"`
+		Until      string `json:"until"`
 	}
 	if len(bytes.TrimSpace(raw)) > 0 {
-		if err := checkOptions(raw); err != nil {
-			return Options{}, err
+		if err := checkOptions(raw, isLocal); err != nil {
+			return Options{}, LocalOptions{}, err
 		}
 		if err := json.Unmarshal(raw, &o); err != nil {
-			return Options{}, Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
+			return Options{}, LocalOptions{}, Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
 		}
 	}
 	options := Options{
-		MaxBytes: o.MaxBytes, Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, SendAnyway: o.SendAnyway,
+		Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, SendAnyway: o.SendAnyway,
 		OnDialog: o.OnDialog, JQ: o.JQ, Wait: o.Wait,
+	}
+	if o.MaxBytes != nil {
+		options.MaxBytes, options.Unlimited = *o.MaxBytes, *o.MaxBytes == 0
 	}
 	if o.Timeout != "" {
 		var err error
 		if options.Timeout, err = time.ParseDuration(o.Timeout); err != nil {
-			return Options{},
+			return Options{}, LocalOptions{},
 				Errorf(InvalidArgs, "options: timeout: %q is not a duration such as 10s", manifest.CleanLine(o.Timeout))
 		}
 	}
-	return options, options.Check()
+	return options, LocalOptions{Session: o.Session, Out: o.Out, Until: o.Until}, options.Check()
 }
 
 // DefaultBrowser is the name of the browser of calls that do not name one.
@@ -58,8 +83,11 @@ var optionNames = []string{
 	"timeout", "max_bytes", "browser", "target", "dry_run", "send_anyway", "on_dialog", "jq", "wait",
 }
 
+// localOptionNames are the names of [LocalOptions].
+var localOptionNames = []string{"session", "out", "until"}
+
 // checkOptions rejects what encoding/json accepts: a second value, duplicate keys, and keys in other case.
-func checkOptions(raw json.RawMessage) error {
+func checkOptions(raw json.RawMessage, isLocal bool) error {
 	value, err := jsontext.Decode(raw, jsontext.Limits{})
 	if err != nil {
 		return Errorf(InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
@@ -68,15 +96,31 @@ func checkOptions(raw json.RawMessage) error {
 	if !ok {
 		return Errorf(InvalidArgs, "options must be an object, such as {\"timeout\":\"10s\"}")
 	}
+	known := optionNames
+	if isLocal {
+		known = slices.Concat(optionNames, localOptionNames)
+	}
 	for _, name := range sortedKeys(object) {
-		if slices.Contains(optionNames, name) {
+		if slices.Contains(known, name) {
 			if err := checkOption(name, object[name]); err != nil {
 				return err
 			}
 			continue
 		}
-		e := Errorf(InvalidArgs, "options: unknown option %s; expected %s", printable(name), strings.Join(optionNames, ", "))
-		for _, n := range schema.Nearest(name, optionNames, 3) {
+		if name == "session" {
+			return Errorf(InvalidArgs, "options: session is an option of the command line and of batch only; "+
+				"here a call belongs to the session of the client or of the plugin: leave it out")
+		}
+		if name == "until" {
+			return Errorf(InvalidArgs, "options: until is an option of batch only; here the option wait lets a call end when "+
+				"its page is there: leave it out")
+		}
+		if name == "out" {
+			return Errorf(InvalidArgs, "options: unknown option out; only the command line and batch write a result to a "+
+				"file: leave it out, and the answer has the result")
+		}
+		e := Errorf(InvalidArgs, "options: unknown option %s; expected %s", printable(name), strings.Join(known, ", "))
+		for _, n := range schema.Nearest(name, known, 3) {
 			e.DidYouMean = append(e.DidYouMean, NearName{n.Name, distance(name, n.Name)})
 		}
 		return e
@@ -102,6 +146,16 @@ func checkOption(name string, value any) error {
 		expected = "true or false"
 		_, isBool := value.(bool)
 		valid = valid || isBool
+	case "session":
+		text, isText := value.(string)
+		if isText {
+			return CheckSessionName(text)
+		}
+		expected = "the name of a session"
+	case "out":
+		expected = "the name of a file"
+		text, isText := value.(string)
+		valid = valid || isText && text != "" && text != "-"
 	default:
 		expected = "a text"
 		_, isText := value.(string)

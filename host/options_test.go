@@ -19,6 +19,8 @@ func TestParseOptions(t *testing.T) {
 		{`{"timeout":"10s","max_bytes":100,"browser":"b","target":"t","dry_run":true,"send_anyway":true,"on_dialog":"accept"}`,
 			host.Options{Timeout: 10 * time.Second, MaxBytes: 100, Browser: "b", Target: "t", DryRun: true, SendAnyway: true,
 				OnDialog: "accept"}},
+		{`{"max_bytes":0}`, host.Options{Unlimited: true}},
+		{`{"max_bytes":null}`, host.Options{}},
 		{`{"jq":".a","wait":"idle"}`, host.Options{JQ: ".a", Wait: "idle"}},
 		{`{"on_dialog":"accept=Ada"}`, host.Options{OnDialog: "accept=Ada"}},
 		{`{"timeout":"1m30s","on_dialog":"fail"}`, host.Options{Timeout: 90 * time.Second, OnDialog: "fail"}},
@@ -29,6 +31,7 @@ func TestParseOptions(t *testing.T) {
 	}
 	for _, c := range []struct{ in, says string }{
 		{`{"time_out":"1s"}`, "time_out"},
+		{`{"out":"a.png"}`, "unknown option out; only the command line and batch write a result to a file"},
 		{`{"timeout":10}`, "timeout"},
 		{`{"timeout":"10"}`, `"10" is not a duration such as 10s`},
 		{`{"timeout":"-1s"}`, "negative"},
@@ -38,6 +41,7 @@ func TestParseOptions(t *testing.T) {
 		{`{"dry_run":"yes"}`, "dry_run"},
 		{`{"wait":"forever"}`, `wait: "forever" is not one of load, idle, none`},
 		{`{"wait":true}`, "wait: expected a text"},
+		{`{"session":"a"}`, "session is an option of the command line and of batch only"},
 		{`{"jq":1}`, "jq: expected a text"},
 		{`{"on_dialog":"ignore"}`, `"ignore" is not one of accept, accept=TEXT, dismiss, fail`},
 		{`{"on_dialog":"\u001b[31mx\u202e"}`, `"x"`},
@@ -53,6 +57,28 @@ func TestParseOptions(t *testing.T) {
 		got, err := host.ParseOptions(json.RawMessage(c.in))
 		if err == nil || host.AsError(err).Code != host.InvalidArgs || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %+v, %v; expected invalid_args with %q", c.in, got, err, c.says)
+		}
+	}
+}
+
+// TestLocalOptions checks which names of a session a line of a batch may have. Other callers may not choose a session.
+func TestLocalOptions(t *testing.T) {
+	for _, in := range []string{``, `{"session":null}`, `{"jq":"."}`} {
+		if _, local, err := host.ParseLocalOptions(json.RawMessage(in)); err != nil || local != (host.LocalOptions{}) {
+			t.Errorf("%s: got %+v, %v", in, local, err)
+		}
+	}
+	options, local, err := host.ParseLocalOptions(json.RawMessage(`{"session":"a-1","browser":"b"}`))
+	if err != nil || local.Session != "a-1" || options != (host.Options{Browser: "b"}) {
+		t.Errorf("got %+v, %+v, %v", options, local, err)
+	}
+	for in, says := range map[string]string{
+		`{"session":""}`: "not the name of a session", `{"session":"a/b"}`: "not the name of a session",
+		`{"session":true}`: "expected the name of a session, got true", `{"sesion":"a"}`: "expected timeout,",
+	} {
+		_, _, err := host.ParseLocalOptions(json.RawMessage(in))
+		if err == nil || host.AsError(err).Code != host.InvalidArgs || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v; expected invalid_args with %q", in, err, says)
 		}
 	}
 }

@@ -92,6 +92,9 @@ func Asked(c manifest.Capabilities) []Denial {
 	for _, t := range c.Tools {
 		add(t.Why, "tool:"+t.Name)
 	}
+	if c.Browser != nil {
+		add(c.Browser.Why, "browser:"+c.Browser.Context)
+	}
 	if c.Clock != nil {
 		add(c.Clock.Why, "clock")
 	}

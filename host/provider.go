@@ -147,15 +147,13 @@ type Request struct {
 	Def     *manifest.Tool  // its definition
 	Params  json.RawMessage // an object
 	Caller  string          // "cli", "mcp:CLIENT" or "plugin:NAME"
-	Session string          // "" without one
+	Session Session
 	CallID  string
 	Grant   Grant
 	// CallerGrant is the grant of the calling plugin in its own call. It is the zero value if the caller is not a plugin.
 	CallerGrant Grant
-	// CallerDigest is the digest of the calling plugin, as in [Info]; "" if the caller is not a plugin.
-	CallerDigest string
-	Limits       Limits
-	Options      Options
+	Limits      Limits
+	Options     Options
 
 	// Settings are the operator's settings for the plugin: a JSON object, or nil.
 	Settings json.RawMessage
@@ -179,10 +177,18 @@ type Request struct {
 
 	// CallTool runs a tool of another plugin on behalf of this call, through all of [Host.Call].
 	CallTool func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error)
+	// MayCall reports whether the caller may also call another tool of this plugin, by its local name: the policy allows
+	// it, also to those on whose behalf the caller calls, and nobody would be asked. A provider asks before it does what
+	// that tool does.
+	MayCall func(ctx context.Context, tool string) bool
 	// HTTP sends a request within the grant. The response does not contain secrets that the guest may not read.
 	HTTP func(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
 	// ReadSecret returns the value of a secret that the grant lets the guest read.
 	ReadSecret func(ctx context.Context, name string) (string, error)
+	// BoundSecret returns the value of a secret that is to be typed into a page, and the origins of the pages into which
+	// it may be typed. The error is denied if the policy binds it to none, or the calling plugin was not granted it. It is
+	// nil unless the provider is built in.
+	BoundSecret func(ctx context.Context, name string) (value string, origins []string, err error)
 	// Guard keeps the call away from the host's own files. It is nil where no folder is granted.
 	Guard *FileGuard
 	// RecordUse adds a use of a right to the record of the call, in the form of Event.Uses.
@@ -196,10 +202,13 @@ type Options struct {
 	// not what a [Preparer] does before.
 	TimeoutConfigured bool
 
-	MaxBytes int    // of the data in the answer; 0: no limit
-	Browser  string // "": the default browser
-	Target   string // "": the current target
-	DryRun   bool
+	MaxBytes int // of the data in the answer; 0: no limit
+	// Unlimited means that the caller gave a MaxBytes of 0, which no default of a front end replaces.
+	Unlimited bool
+
+	Browser string // "": the default browser
+	Target  string // "": the current target
+	DryRun  bool
 	// SendAnyway skips validation, for a browser that is newer than the schemas of the provider.
 	SendAnyway bool
 	// OnDialog is what to do with a JavaScript dialog: accept, accept=TEXT, which fills a prompt, dismiss or fail. ""
@@ -244,6 +253,7 @@ type Grant struct {
 	Secrets []SecretGrant
 	Env     map[string]string // values included
 	Tools   []string          // names and globs
+	Browser bool              // act in the browser context of the caller's session
 	Clock   bool
 	Random  bool
 }
@@ -294,6 +304,9 @@ func (g Grant) Names() []string {
 			names = append(names, name)
 		}
 	}
+	if g.Browser {
+		names = append(names, "browser:session")
+	}
 	if g.Clock {
 		names = append(names, "clock")
 	}
@@ -301,6 +314,13 @@ func (g Grant) Names() []string {
 		names = append(names, "random")
 	}
 	return names
+}
+
+// Confirmer is a [Provider] some of whose calls a person confirms although the policy allows them.
+type Confirmer interface {
+	// NeedsConfirmation returns why a call requires confirmation, or "" if it does not. Of r only Tool, Params, Caller
+	// and Session are set. It starts nothing. It is not asked about calls that the command line itself makes.
+	NeedsConfirmation(r *Request) string
 }
 
 // Passer is a [Provider] that can call tools that its own data does not have, for calls with Options.SendAnyway.

@@ -13,7 +13,7 @@ type Recorder interface {
 // Event is a call, search or describe that has ended. Subscribers and recorders receive the same event.
 type Event struct {
 	Time           time.Time
-	Op             string // "call", "search" or "describe"; to subscribers also "catalog"
+	Op             string // "call", "search" or "describe"; to subscribers also "catalog" and "session_end"
 	CallID         string
 	Session        string
 	Caller         string

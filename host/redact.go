@@ -20,6 +20,7 @@ type redactor struct {
 	source Secrets
 	grants []SecretGrant
 	outer  *redactor // of the call that makes this one
+	typed  *redactor // of the secrets that this host has typed into pages, which can show them in later calls
 
 	mu      sync.Mutex
 	values  map[string]string       // by name, those that were used
@@ -45,6 +46,12 @@ func (v *redactor) value(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	v.add(name, value)
+	return value, nil
+}
+
+// add makes the value of a secret one that is redacted.
+func (v *redactor) add(name, value string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.values == nil {
@@ -58,11 +65,15 @@ func (v *redactor) value(ctx context.Context, name string) (string, error) {
 		}
 		v.refused[name] = newSecretForms(map[string]string{name: value})
 	}
-	return value, nil
 }
 
 // reflected returns an error if a text holds a secret whose binding refuses that.
 func (v *redactor) reflected(where string, texts ...string) error {
+	if v.typed != nil {
+		if err := v.typed.reflected(where, texts...); err != nil {
+			return err
+		}
+	}
 	v.mu.Lock()
 	refused := v.refused
 	v.mu.Unlock()
@@ -96,7 +107,11 @@ func (v *redactor) redact(s string) string {
 	v.mu.Lock()
 	forms := v.forms
 	v.mu.Unlock()
-	return forms.redact(s)
+	s = forms.redact(s)
+	if v.typed != nil {
+		s = v.typed.redact(s)
+	}
+	return s
 }
 
 func (v *redactor) redactJSON(data json.RawMessage) json.RawMessage {
@@ -143,7 +158,7 @@ func (v *redactor) redactAllError(e *Error) *Error {
 func (v *redactor) empty() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.forms == nil
+	return v.forms == nil && (v.typed == nil || v.typed.empty())
 }
 
 // redactUnreadable is redact for data that goes to the guest itself: it keeps the secrets that the guest may read.

@@ -494,7 +494,8 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 					Details: []host.Detail{{Parameter: "/" + token, Expected: "no " + token}}}
 			},
 		}))
-	if a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Session: "s"}); a.Err != nil {
+	c := host.Call{Name: "first.echo", Caller: "cli", Session: host.Session{Name: "s"}}
+	if a, _ := h.Call(t.Context(), c); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	var files []string
@@ -645,7 +646,10 @@ func TestProviderGetsGrantsOfCallers(t *testing.T) {
 	told, digests := map[string]host.Grant{}, map[string]string{}
 	note := func(name string, then handler) handler {
 		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			told[name], digests[name] = r.CallerGrant, r.CallerDigest
+			told[name] = r.CallerGrant
+			if r.Session.Plugin != nil {
+				digests[name] = r.Session.Plugin.Digest
+			}
 			return then(ctx, r)
 		}
 	}
@@ -667,7 +671,7 @@ func TestProviderGetsGrantsOfCallers(t *testing.T) {
 	if !reflect.DeepEqual(told, want) {
 		t.Errorf("the providers got %+v, want %+v", told, want)
 	}
-	if want := map[string]string{"first": "", "second": "sha256:1", "third": "sha256:2"}; !reflect.DeepEqual(digests,
+	if want := map[string]string{"second": "sha256:1", "third": "sha256:2"}; !reflect.DeepEqual(digests,
 		want) {
 		t.Errorf("the providers got the versions %v, want %v", digests, want)
 	}
@@ -726,7 +730,8 @@ func TestCanary(t *testing.T) {
 		if strings.Contains(params, "cut") {
 			o.MaxBytes = 500
 		}
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli", Session: "s",
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli",
+			Session: host.Session{Name: "s"},
 			Options: o, Log: func(_ int, m string) { said = append(said, m) },
 			Progress: func(_, _ float64, m string) { said = append(said, m) }})
 		if len(said) != 2 {
@@ -743,7 +748,7 @@ func TestCanary(t *testing.T) {
 			seek(params+" error", a.Err.Error()+string(object)+fmt.Sprintf("%+v", a.Err.Details))
 		}
 		if a.Cut {
-			whole, err := sessions.Result("s", a.CallID)
+			whole, err := sessions.Result(host.Session{Name: "s"}, a.CallID)
 			if err != nil || len(whole) < 1000 {
 				t.Errorf("the whole result: %d bytes, %v", len(whole), err)
 			}
@@ -772,5 +777,195 @@ func TestCanary(t *testing.T) {
 	})
 	if err != nil || stored == 0 {
 		t.Errorf("%d files of the session, %v", stored, err)
+	}
+}
+
+// TestSessionOfInnerCalls checks in whose session the tools run that a plugin calls: in that of its caller if it may,
+// otherwise in one of its own, which is another one for each session of a caller and for each plugin.
+func TestSessionOfInnerCalls(t *testing.T) {
+	inner := func(plugin string, browser bool, caller host.Session) host.Session {
+		last := newFake(t, shopNamed("last"), nil)
+		h := newHost(t, host.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
+			g := host.Grant{Tools: []string{"last.echo"}, Browser: browser && a.Plugin == plugin}
+			return host.Decision{Verdict: host.Allow, Grant: g}, nil
+		})}, last, newFake(t, outerNamed(plugin), map[string]handler{"echo": callOther("last.echo")}))
+		if a, _ := h.Call(t.Context(), host.Call{Name: plugin + ".echo", Caller: "cli", Session: caller}); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		return last.requests()[0].Session
+	}
+	callers := []host.Session{
+		{}, {Name: "a", Connection: "c"}, {Name: "b"}, {Owner: "token:1", Name: "a"}, {Owner: "token:2", Temporary: true},
+	}
+	seen := map[string]bool{}
+	for _, caller := range callers {
+		if got := inner("first", true, caller); got != caller {
+			t.Errorf("a plugin that may act in the session %+v acts in %+v", caller, got)
+		}
+		for _, plugin := range []string{"first", "second"} {
+			got := inner(plugin, false, caller)
+			if got.Owner != "plugin:"+plugin || got.Within != caller.Key() || got.Connection != caller.Connection ||
+				got.Temporary != caller.Temporary || got.Plugin == nil || seen[got.Key()] {
+				t.Errorf("%s, called in %+v, acts in %+v", plugin, caller, got)
+			}
+			seen[got.Key()] = true
+			if again := inner(plugin, false, caller); again.Key() != got.Key() {
+				t.Errorf("%s, called in %+v again, acts in %s and then in %s", plugin, caller, got, again)
+			}
+		}
+	}
+}
+
+// TestMayCall asks, in a call, whether its caller may call other tools: without a person, and for each caller on whose
+// behalf it is made.
+func TestMayCall(t *testing.T) {
+	asks := func(tools ...string) handler {
+		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			may := map[string]bool{}
+			for _, tool := range tools {
+				may[tool] = r.MayCall(ctx, tool)
+			}
+			data, err := json.Marshal(may)
+			return &host.Result{Data: data}, err
+		}
+	}
+	inner := newFake(t, shopNamed("inner"),
+		map[string]handler{"echo": asks("order.list", "order.slow", "order.cancel", "add", "no.such", "order")})
+	rules := func(a host.Ask) (host.Decision, error) {
+		held := host.Grant{Tools: []string{"inner.echo", "inner.order.list"}}
+		d := host.Decision{Verdict: host.Allow, Grant: held}
+		switch {
+		case a.Caller == "plugin:outer" && !slices.Contains(a.Held, a.Plugin+"."+a.Tool),
+			a.Caller == "mcp:strict" && a.Tool == "order.list":
+			d.Verdict = host.Deny
+		case a.Tool == "order.slow":
+			d.Verdict = host.Confirm
+		case a.Tool == "add":
+			d.Missing, d.Allowable = []host.Denial{{Right: "clock"}}, true
+		}
+		return d, nil
+	}
+	approve := host.ApproverFunc(func(context.Context, *host.Question) (host.Approval, error) {
+		t.Error("a person was asked")
+		return host.Approval{Yes: true}, nil
+	})
+	h := newHost(t, host.Config{Policy: policy(rules), Approver: approve}, inner,
+		newFake(t, outerNamed("outer"), map[string]handler{"echo": callOther("inner.echo"),
+			"order.list": callOther("inner.echo")}))
+	for _, tc := range []struct {
+		name, tool, caller, allowed string
+	}{
+		{"the caller itself", "inner.echo", "cli", "order.list order.cancel"},
+		{"a caller with a rule", "inner.echo", "mcp:strict", "order.cancel"},
+		{"a plugin that holds one", "outer.echo", "cli", "order.list"},
+		{"a plugin on behalf of a caller with a rule", "outer.echo", "mcp:strict", ""},
+		{"a plugin's tool that reads", "outer.order.list", "cli", "order.list"},
+	} {
+		a, err := h.Call(t.Context(), host.Call{Name: tc.tool, Caller: tc.caller})
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+			continue
+		}
+		var may map[string]bool
+		if err := json.Unmarshal(a.Data, &may); err != nil {
+			t.Fatal(err)
+		}
+		for tool, got := range may {
+			if want := slices.Contains(strings.Fields(tc.allowed), tool); got != want {
+				t.Errorf("%s may call %s: %t, want %t", tc.name, tool, got, want)
+			}
+		}
+	}
+}
+
+// TestMayCallHoldsTheEffect makes a call of a plugin that may call anything in a tool that reads, and in one that
+// writes.
+func TestMayCallHoldsTheEffect(t *testing.T) {
+	var may bool
+	inner := newFake(t, shopNamed("inner"), map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			may = r.MayCall(ctx, "order.cancel")
+			return &host.Result{Data: json.RawMessage("{}")}, nil
+		}})
+	held := map[string][]string{"outer": {"inner.echo", "inner.order.cancel"}}
+	h := newHost(t, host.Config{Policy: holding(held)}, inner,
+		newFake(t, outerNamed("outer"), map[string]handler{"echo": callOther("inner.echo"),
+			"order.list": callOther("inner.echo")}))
+	for tool, want := range map[string]bool{"outer.echo": true, "outer.order.list": false} {
+		if a := call(t, h, tool, `{}`); a.Err != nil || may != want {
+			t.Errorf("%s may call a destructive tool: %t, want %t; %v", tool, may, want, a.Err)
+		}
+	}
+}
+
+// boundSecrets binds every secret but UNBOUND to an origin.
+type boundSecrets struct{ secrets }
+
+func (boundSecrets) SecretOrigins(name string) ([]string, error) {
+	if name == "UNBOUND" {
+		return nil, nil
+	}
+	return []string{"https://a.test"}, nil
+}
+
+// TestBoundSecrets checks who can have a secret typed into a page, and that later answers do not show it.
+func TestBoundSecrets(t *testing.T) {
+	browser := newFake(t, shopNamed("browser"), map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			value, origins, err := r.BoundSecret(ctx, string(r.Params[9:len(r.Params)-2]))
+			if err == nil && (value != token || len(origins) != 1) {
+				t.Errorf("%q, %q", value, origins)
+			}
+			return &host.Result{Data: json.RawMessage(`{}`)}, err
+		},
+		"add": func(context.Context, *host.Request) (*host.Result, error) {
+			return &host.Result{Data: jsontext.Marshal(map[string]any{"page": token})}, nil
+		}})
+	browser.info.Kind = manifest.KindBuiltin
+	caller := newFake(t, shopNamed("caller"), map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			if r.BoundSecret != nil {
+				t.Error("a plugin gets the values of bound secrets")
+			}
+			return r.CallTool(ctx, "browser.echo", r.Params, host.Options{})
+		}})
+	rules := policy(func(a host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"},
+			Secrets: []host.SecretGrant{{Name: "GRANTED"}}}}, nil
+	})
+	store := boundSecrets{secrets{"GRANTED": token, "OTHER": token, "UNBOUND": token}}
+	rec := &recorder{}
+	h := newHost(t, host.Config{Policy: rules, Secrets: store, Recorder: rec}, browser, caller)
+	for _, c := range []struct{ tool, secret, want string }{
+		{"browser.echo", "UNBOUND", "binds no secret UNBOUND to an origin"},
+		{"browser.echo", "NOWHERE", "secret NOWHERE has no value"},
+		{"caller.echo", "OTHER", "not granted: secret:OTHER"},
+		{"caller.echo", "UNBOUND", "not granted: secret:UNBOUND"},
+	} {
+		params := []byte(`{"name":"` + c.secret + `"}`)
+		_, err := h.Call(t.Context(), host.Call{Name: c.tool, Caller: "mcp:some", Params: params})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s of %s: %v", c.tool, c.secret, err)
+		}
+	}
+	page := func() string {
+		a, err := h.Call(t.Context(), host.Call{Name: "browser.add", Caller: "mcp:some", Params: []byte(`{"title":"a"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(a.Data) + string(rec.last(t).Result)
+	}
+	if !strings.Contains(page(), string(jsontext.Marshal(token))) {
+		t.Error("what no call has used is redacted: ", page())
+	}
+	for _, tool := range []string{"caller.echo", "browser.echo"} {
+		_, err := h.Call(t.Context(), host.Call{Name: tool, Caller: "mcp:some", Params: []byte(`{"name":"GRANTED"}`)})
+		if err != nil || !slices.Contains(rec.last(t).Uses, "secret:GRANTED") && tool == "browser.echo" {
+			t.Errorf("%s: %v, uses %q", tool, err, rec.last(t).Uses)
+		}
+	}
+	got := page()
+	if !strings.Contains(got, "[secret GRANTED]") || strings.Contains(got, string(jsontext.Marshal(token))) {
+		t.Errorf("a later answer has %s", got)
 	}
 }

@@ -111,12 +111,12 @@ const maxRecordedHits = 10
 
 // Search finds tools by a description in natural language. It starts no engine and uses no network. weak reports that
 // no hit matches well. The error is not_found for a plugin or a group that does not exist.
-func (h *Host) Search(ctx context.Context, caller, session string, q SearchQuery) (data *SearchData, weak bool,
+func (h *Host) Search(ctx context.Context, caller string, session Session, q SearchQuery) (data *SearchData, weak bool,
 	err error) {
 	began := time.Now()
 	h.Refresh()
 	data, weak, err = h.search(q)
-	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session, Caller: caller, Query: q.Text,
+	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session.String(), Caller: caller, Query: q.Text,
 		Mode: h.mode(ctx), Duration: time.Since(began)}
 	if err != nil {
 		e.Err = AsError(err)
@@ -140,8 +140,8 @@ type SearchAnswer struct {
 // SearchDetailed is [Host.Search] with a level of detail: "names" has the signature of the first hit only, and only if
 // its confidence is high; "signatures" has those of all hits; "full" adds tier 2 of each. It returns a warning if no
 // hit matches well.
-func (h *Host) SearchDetailed(ctx context.Context, caller, session string, q SearchQuery, detail string) (*SearchAnswer,
-	[]string, error) {
+func (h *Host) SearchDetailed(ctx context.Context, caller string, session Session, q SearchQuery, detail string) (
+	*SearchAnswer, []string, error) {
 	data, weak, err := h.Search(ctx, caller, session, q)
 	if err != nil {
 		return nil, nil, err

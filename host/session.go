@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,7 +16,89 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/parley-tools/parley/manifest"
 )
+
+// Session identifies a session: what a caller has been shown, its results, and what it has opened in browsers. Sessions
+// of different owners share nothing, whatever their names. The zero value is the user without a session: nothing is
+// remembered, and calls use the browser's default context.
+type Session struct {
+	// Owner is "" for the user, at the command line and over stdio; "token:ID" for a token over HTTP; "plugin:NAME" for
+	// what a plugin has of its own.
+	Owner string
+	// Name is the name under its owner. "" means that the calls of the owner cannot be related to each other.
+	Name string
+	// Connection is the id of the connection over which the call came: when it ends, what was opened over it is closed.
+	// "" means none.
+	Connection string
+	// Temporary sessions end with their connection.
+	Temporary bool
+	// Within is the key of the session on whose behalf a plugin has this one of its own. It ends with that session.
+	Within string
+	// Plugin is the plugin that owns the session; nil for sessions of others.
+	Plugin *SessionPlugin
+}
+
+// SessionPlugin says what a plugin's own session may do, whichever plugin is called in it.
+type SessionPlugin struct {
+	Digest string // as in [Info]
+	Grant  Grant
+}
+
+// Key identifies the session among all sessions, as "user/NAME" or "OWNER/NAME".
+func (s Session) Key() string { return cmp.Or(s.Owner, "user") + "/" + s.Name }
+
+// SessionOf returns the session with a key.
+func SessionOf(key string) Session {
+	owner, name, _ := strings.Cut(key, "/")
+	if owner == "user" {
+		owner = ""
+	}
+	return Session{Owner: owner, Name: name}
+}
+
+// String returns the session as records and lists show it: NAME for the user's, OWNER/NAME for others, "" for none.
+func (s Session) String() string {
+	if s.Owner == "" {
+		return s.Name
+	}
+	return s.Key()
+}
+
+// GuestID returns the id under which a plugin knows the session: opaque, and different for each plugin. It is "" for a
+// session without a name.
+func (s Session) GuestID(plugin string) string {
+	if s.Name == "" {
+		return ""
+	}
+	return s.idFor(plugin)
+}
+
+func (s Session) idFor(plugin string) string {
+	sum := sha256.Sum256([]byte(plugin + "\x00" + s.Key()))
+	return hex.EncodeToString(sum[:8])
+}
+
+// ofPlugin returns the session that a plugin has of its own for calls on behalf of this one.
+func (s Session) ofPlugin(plugin string, as *SessionPlugin) Session {
+	own := Session{
+		Owner: "plugin:" + plugin, Connection: s.Connection, Temporary: s.Temporary, Within: s.Key(), Plugin: as,
+	}
+	if s.Owner != "" || s.Name != "" {
+		own.Name = s.idFor(plugin)
+	}
+	return own
+}
+
+// CheckSessionName rejects what cannot be the name of a session. The error is invalid_args.
+func CheckSessionName(name string) error {
+	if !isFileName(name) {
+		return Errorf(InvalidArgs, "%q is not the name of a session: expected at most 64 letters, digits, \"-\" and \"_\", "+
+			"beginning with a letter or digit", manifest.Clip(manifest.CleanLine(name), 80))
+	}
+	return nil
+}
 
 // Sessions stores, in one small file per session, which documentation an agent has been shown and which calls failed. A
 // session expires when it has not been used for 24 hours. A nil *Sessions stores nothing.
@@ -36,9 +119,6 @@ type lastSession struct {
 const (
 	sessionTTL      = 24 * time.Hour
 	sessionLockWait = 2 * time.Second
-	// maxResults bounds the number of whole results that are stored for a session, maxResultBytes the size of each.
-	maxResults     = 16
-	maxResultBytes = 64 << 20
 	// sessionRefresh is the age of a session's file from which a use without a change updates its time.
 	sessionRefresh = time.Minute
 	// maxErrors bounds the stored errors of one tool, maxTools the number of tools with stored errors or a failed call.
@@ -48,6 +128,10 @@ const (
 
 // session is the file of one session.
 type session struct {
+	// Of is the key of the session, and Within that of the session on whose behalf a plugin has it. They are "" if the
+	// name of the file says whose it is.
+	Of     string             `json:"of,omitempty"`
+	Within string             `json:"within,omitempty"`
 	Tiers  map[string][]int   `json:"tiers,omitempty"`  // tool -> tiers shown
 	Failed map[string]failure `json:"failed,omitempty"` // tool -> the last call of it, if it failed
 	// Errors are the errors of each tool: what was expected where, never what was given.
@@ -133,8 +217,8 @@ func isFileName(name string) bool {
 
 // update calls change with a session, under a lock between processes, and writes the session back if change returns
 // true. Without a name, or if the folder cannot be written, change gets an empty session that is not stored.
-func (s *Sessions) update(name string, change func(*session) (changed bool)) {
-	if s == nil || s.Dir == "" || name == "" || os.MkdirAll(s.Dir, 0o700) != nil {
+func (s *Sessions) update(of Session, change func(*session) (changed bool)) {
+	if s == nil || s.Dir == "" || of.Name == "" || os.MkdirAll(s.Dir, 0o700) != nil {
 		change(&session{})
 		return
 	}
@@ -149,9 +233,12 @@ func (s *Sessions) update(name string, change func(*session) (changed bool)) {
 	}
 	defer lock.Unlock()
 
-	path := filepath.Join(s.Dir, fileName(name)+".json")
+	path := filepath.Join(s.Dir, of.fileName()+".json")
 	s.read(path)
 	if change(&s.last.session) {
+		if !of.isNamedByFile() {
+			s.last.session.Of, s.last.session.Within = of.Key(), of.Within
+		}
 		s.write(path)
 	} else if s.last.file != nil && s.now().Sub(s.last.file.ModTime()) > sessionRefresh {
 		_ = os.Chtimes(path, time.Time{}, s.now())
@@ -192,58 +279,50 @@ func (s *Sessions) write(path string) {
 	s.last.file, _ = os.Stat(path)
 }
 
-// saveResult stores a whole result of which only a part was returned, and reports whether it could.
-func (s *Sessions) saveResult(name, callID string, data []byte) bool {
-	if s == nil || s.Dir == "" || len(data) > maxResultBytes {
-		return false
+// delete removes what was remembered of a session and its results, and those of the sessions that plugins have on its
+// behalf.
+func (s *Sessions) delete(of Session) {
+	if s == nil || s.Dir == "" {
+		return
 	}
-	dir := filepath.Join(s.Dir, "results")
-	if os.MkdirAll(dir, 0o700) != nil {
-		return false
-	}
-	prefix := fileName(name) + "."
-	var old []string
-	for _, path := range filesIn(dir) {
-		if strings.HasPrefix(filepath.Base(path), prefix) {
-			old = append(old, path)
+	names := []string{of.fileName()}
+	for _, path := range filesIn(s.Dir, ".json") {
+		if data, err := ReadOwn(path, maxResultBytes); err == nil && strings.Contains(string(data), `"within"`) {
+			var stored session
+			if json.Unmarshal(data, &stored) == nil && stored.Within == of.Key() {
+				names = append(names, strings.TrimSuffix(filepath.Base(path), ".json"))
+			}
 		}
 	}
-	if len(old) >= maxResults {
-		slices.SortFunc(old, func(a, b string) int { return modTime(a).Compare(modTime(b)) })
-		for _, path := range old[:len(old)-maxResults+1] {
-			_ = os.Remove(path)
+	for _, name := range names {
+		_ = os.Remove(filepath.Join(s.Dir, name+".json"))
+		for _, path := range filesIn(filepath.Join(s.Dir, resultsDir), "") {
+			if strings.HasPrefix(filepath.Base(path), name+".") {
+				_ = os.Remove(path)
+			}
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, prefix+callID+".json"), data, 0o600) == nil
-}
-
-// Result returns a whole result that was stored for a call of a session. The error is not_found.
-func (s *Sessions) Result(name, callID string) ([]byte, error) {
-	if s == nil || s.Dir == "" || !isFileName(callID) {
-		return nil, Errorf(NotFound, "no result is stored for call %s", printable(callID))
-	}
-	path := filepath.Join(s.Dir, "results", fileName(name)+"."+callID+".json")
-	data, err := ReadOwn(path, maxResultBytes)
-	if err != nil || s.now().Sub(modTime(path)) > sessionTTL {
-		return nil, Errorf(NotFound, "no result is stored for call %s", printable(callID))
-	}
-	return data, nil
 }
 
 func (s *Sessions) sweep() {
-	for _, path := range append(filesIn(s.Dir), filesIn(filepath.Join(s.Dir, "results"))...) {
+	s.removeExpired(filesIn(s.Dir, ".json"))
+	s.removeExpired(filesIn(filepath.Join(s.Dir, resultsDir), ""))
+}
+
+func (s *Sessions) removeExpired(paths []string) {
+	for _, path := range paths {
 		if s.now().Sub(modTime(path)) > sessionTTL {
 			_ = os.Remove(path)
 		}
 	}
 }
 
-// filesIn returns the paths of the JSON files in a folder.
-func filesIn(dir string) []string {
+// filesIn returns the paths of the files in a folder whose names have a suffix.
+func filesIn(dir, suffix string) []string {
 	entries, _ := os.ReadDir(dir)
 	var paths []string
 	for _, e := range entries {
-		if !e.IsDir() && strings.HasSuffix(e.Name(), ".json") {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), suffix) {
 			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
 	}
@@ -257,18 +336,21 @@ func (s *Sessions) now() time.Time {
 	return time.Now()
 }
 
-// fileName returns the file name of a session. Names with other characters become their hash, so that a caller cannot
-// choose a path.
-func fileName(name string) string {
+// fileName returns the file name of a session. Other sessions than the user's have a hash, so that no caller can choose
+// a path.
+func (s Session) fileName() string {
 	switch {
-	case name == "":
+	case s.Owner == "" && s.Name == "":
 		return "none"
-	case isFileName(name):
-		return "s-" + name
+	case s.isNamedByFile():
+		return "s-" + s.Name
 	}
-	sum := sha256.Sum256([]byte(name))
+	sum := sha256.Sum256([]byte(s.Key()))
 	return "h-" + hex.EncodeToString(sum[:16])
 }
+
+// isNamedByFile reports whether the name of the session's file says which session it is.
+func (s Session) isNamedByFile() bool { return s.Owner == "" && (s.Name == "" || isFileName(s.Name)) }
 
 func modTime(path string) time.Time {
 	info, err := os.Stat(path)

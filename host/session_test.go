@@ -26,14 +26,14 @@ func newAgent(t *testing.T, s *host.Sessions) agent {
 
 func (a agent) fails(session, tool string) (tier int) {
 	a.t.Helper()
-	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: tool, Params: json.RawMessage(`[]`), Caller: "cli", Session: session})
+	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: tool, Params: json.RawMessage(`[]`), Caller: "cli", Session: host.Session{Name: session}})
 	return failsWith(a.t, answer, host.InvalidArgs).Docs.Tier
 }
 
 // keeps makes a result that is stored for a session.
 func (a agent) keeps(session string) (callID string) {
 	a.t.Helper()
-	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Caller: "cli", Session: session, Options: host.Options{MaxBytes: 5}})
+	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Caller: "cli", Session: host.Session{Name: session}, Options: host.Options{MaxBytes: 5}})
 	if answer.Err != nil || !answer.Cut {
 		a.t.Fatalf("%s, %v", answer.Data, answer.Err)
 	}
@@ -64,12 +64,12 @@ func TestSessionsAreSwept(t *testing.T) {
 	a := newAgent(t, sessions)
 	a.fails("old", "shop.add")
 	kept := a.keeps("old")
-	if _, err := sessions.Result("old", kept); err != nil {
+	if _, err := sessions.Result(host.Session{Name: "old"}, kept); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(25 * time.Hour)
 	a.fails("new", "shop.add")
-	if _, err := sessions.Result("old", kept); err == nil {
+	if _, err := sessions.Result(host.Session{Name: "old"}, kept); err == nil {
 		t.Error("the result of an old session is still there")
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -152,11 +152,11 @@ func TestSessionsWithoutAFolder(t *testing.T) {
 				t.Errorf("%s: tier %d", name, tier)
 			}
 		}
-		answer, _ := a.h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Session: "s", Options: host.Options{MaxBytes: 5}})
+		answer, _ := a.h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Session: host.Session{Name: "s"}, Options: host.Options{MaxBytes: 5}})
 		if answer.Err != nil || strings.Contains(string(answer.Data), "parley://") {
 			t.Errorf("%s: %s, %v", name, answer.Data, answer.Err)
 		}
-		if _, err := s.Result("s", answer.CallID); err == nil {
+		if _, err := s.Result(host.Session{Name: "s"}, answer.CallID); err == nil {
 			t.Errorf("%s: a result is stored", name)
 		}
 	}
@@ -185,18 +185,18 @@ func TestResultsAreBounded(t *testing.T) {
 		}
 	}
 	for i, id := range calls {
-		_, err := sessions.Result("s", id)
+		_, err := sessions.Result(host.Session{Name: "s"}, id)
 		if kept := err == nil; kept != (i >= 24) {
 			t.Errorf("result %d of 40 is stored: %v", i, kept)
 		}
 	}
 	other := a.keeps("other")
-	if _, err := sessions.Result("s", calls[39]); err != nil {
+	if _, err := sessions.Result(host.Session{Name: "s"}, calls[39]); err != nil {
 		t.Errorf("the results of another session replaced it: %v", err)
 	}
 	for _, id := range []string{"", "../../../etc/passwd", "*", "c/../c", "nothing", other, strings.Repeat("x", 1000),
 		"\x00"} {
-		data, err := sessions.Result("s", id)
+		data, err := sessions.Result(host.Session{Name: "s"}, id)
 		if err == nil || host.AsError(err).Code != host.NotFound || len(err.Error()) > 200 {
 			t.Errorf("%.20q: %s, %v", id, data, err)
 		}
@@ -220,7 +220,8 @@ func many(n int) string {
 func showTools(t *testing.T, dir string, from int) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: dir}}, newFake(t, many(4*toolsOfEach), nil))
 	for i := range toolsOfEach {
-		if _, err := h.Describe(t.Context(), "cli", "shared", fmt.Sprintf("many.t%d", from*toolsOfEach+i), 2); err != nil {
+		name := fmt.Sprintf("many.t%d", from*toolsOfEach+i)
+		if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "shared"}, name, 2); err != nil {
 			t.Error(err)
 		}
 	}
@@ -230,7 +231,7 @@ func remembersAll(t *testing.T, dir string) {
 	t.Helper()
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: dir}}, newFake(t, many(4*toolsOfEach), nil))
 	for i := range 4 * toolsOfEach {
-		a, _ := h.Call(t.Context(), host.Call{Name: fmt.Sprintf("many.t%d", i), Params: json.RawMessage(`[]`), Caller: "cli", Session: "shared"})
+		a, _ := h.Call(t.Context(), host.Call{Name: fmt.Sprintf("many.t%d", i), Params: json.RawMessage(`[]`), Caller: "cli", Session: host.Session{Name: "shared"}})
 		if e := failsWith(t, a, host.InvalidArgs); e.Docs.Tier != 3 {
 			t.Errorf("tool %d: the shown tier is not stored", i)
 		}
@@ -280,7 +281,7 @@ func TestSessionInUseIsNotForgotten(t *testing.T) {
 	now := time.Now()
 	a := newAgent(t, &host.Sessions{Dir: t.TempDir(), Now: func() time.Time { return now }})
 	describe := func() {
-		if _, err := a.h.Describe(t.Context(), "cli", "s", "shop.add", 2); err != nil {
+		if _, err := a.h.Describe(t.Context(), "cli", host.Session{Name: "s"}, "shop.add", 2); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -58,6 +58,7 @@ const (
 	OpPolicyExplain Op = "policy explain" // Args: a plugin or a tool
 	OpPolicyGrant   Op = "policy grant"   // Args: a plugin, and the rights to grant
 	OpProtocolDiff  Op = "cdp --diff"
+	OpResult        Op = "result" // Args: the id of a call
 	OpSecretList    Op = "secret list"
 	OpSecretSet     Op = "secret set" // Args: a name
 	OpSystem        Op = "system"     // Args: the words of a command of the operating system, or a whole command line
@@ -79,6 +80,7 @@ type StepOptions struct {
 	File    string // with Out: the file; "" leaves it to the caller
 	Drain   bool   // write the byte stream that the result refers to to that file
 	Live    bool   // use the protocol of the running browser
+	Session string // of the user, where the caller named it for this call
 
 	// The following are as in [Options], and only for a corrected call.
 	MaxBytes   int
@@ -86,6 +88,7 @@ type StepOptions struct {
 	Wait       string
 	Isolate    string
 	SendAnyway bool
+	Unlimited  bool
 }
 
 // StepOptions returns the options in the form of a step, which repeats a call that has them.
@@ -93,7 +96,7 @@ func (o Options) StepOptions() StepOptions {
 	return StepOptions{
 		Timeout: o.Timeout, Browser: o.Browser, Target: o.Target, DryRun: o.DryRun, MaxBytes: o.MaxBytes,
 		OnDialog: o.OnDialog, Isolate: o.Isolate, SendAnyway: o.SendAnyway, JQ: o.JQ,
-		Wait: o.Wait,
+		Wait: o.Wait, Unlimited: o.Unlimited,
 	}
 }
 
@@ -121,6 +124,14 @@ func (s Step) At(o Options) Step {
 	s.Options.Target = o.Target
 	if o.Browser != DefaultBrowser {
 		s.Options.Browser = o.Browser
+	}
+	return s
+}
+
+// In returns the step in a session of the user, if it is one that depends on the session. "" leaves it as it is.
+func (s Step) In(session string) Step {
+	if session != "" && (!s.ForOperator() || s.Op == OpResult) && s.Op != OpList {
+		s.Options.Session = session
 	}
 	return s
 }

@@ -84,6 +84,7 @@ type Capabilities struct {
 	Secrets []SecretCapability `json:"secrets,omitempty"`
 	Env     []NamedCapability  `json:"env,omitempty"`
 	Tools   []NamedCapability  `json:"tools,omitempty"`
+	Browser *BrowserCapability `json:"browser,omitempty"`
 	Clock   *PlainCapability   `json:"clock,omitempty"`
 	Random  *PlainCapability   `json:"random,omitempty"`
 }
@@ -118,6 +119,14 @@ type SecretCapability struct {
 // NamedCapability requests an environment variable, or tools of other plugins by name or glob.
 type NamedCapability struct {
 	Name     string `json:"name"`
+	Why      string `json:"why,omitempty"`
+	Optional bool   `json:"optional,omitempty"`
+}
+
+// BrowserCapability requests that the plugin's calls act in the browser context of its caller's session. Without it,
+// they act in a context of the plugin's own.
+type BrowserCapability struct {
+	Context  string `json:"context"` // session
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
 }

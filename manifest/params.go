@@ -411,6 +411,52 @@ func Binary(data, returns json.RawMessage) (base64, media string, ok bool) {
 	return "", "", false
 }
 
+// ReplaceBinary returns a result in which each text that [Binary] would find is replaced by what replace returns for
+// it, as JSON. Nil leaves the text.
+func ReplaceBinary(data, returns json.RawMessage, replace func(base64, media string) any) json.RawMessage {
+	root := readNode(returns)
+	target, _ := root.resolve(root)
+	replaced := func(raw json.RawMessage, declared *node) json.RawMessage {
+		var text string
+		if declared.text("contentEncoding") != "base64" || !isString(raw) || json.Unmarshal(raw, &text) != nil {
+			return nil
+		}
+		value := replace(text, declared.text("contentMediaType"))
+		if value == nil {
+			return nil
+		}
+		encoded, err := Marshal(value)
+		if err != nil {
+			return nil
+		}
+		return encoded
+	}
+	if whole := replaced(data, target); whole != nil {
+		return whole
+	}
+	var members map[string]json.RawMessage
+	changed := false
+	for _, name := range target.at("properties").names() {
+		declared, _ := target.at("properties").at(name).resolve(root)
+		if declared.text("contentEncoding") != "base64" {
+			continue
+		}
+		if members == nil && json.Unmarshal(data, &members) != nil {
+			return data
+		}
+		if value := replaced(members[name], declared); value != nil {
+			members[name], changed = value, true
+		}
+	}
+	if !changed {
+		return data
+	}
+	if encoded, err := Marshal(members); err == nil {
+		return encoded
+	}
+	return data
+}
+
 // isString reports whether data is a JSON string. encoding/json reads null as an empty one.
 func isString(data json.RawMessage) bool {
 	data = bytes.TrimSpace(data)

@@ -176,6 +176,33 @@ func TestBinary(t *testing.T) {
 	}
 }
 
+func TestReplaceBinary(t *testing.T) {
+	const text = `{"type":"string","contentEncoding":"base64","contentMediaType":"image/png"}`
+	for _, c := range []struct{ name, data, returns, want string }{
+		{"at the root", `"aGk="`, text, `{"was":"aGk= image/png"}`},
+		{"beside others", `{"n":1,"data":"aGk="}`, `{"properties":{"n":{"type":"integer"},"data":` + text + `}}`,
+			`{"data":{"was":"aGk= image/png"},"n":1}`},
+		{"two", `{"a":"aGk=","b":"aG8="}`, `{"properties":{"a":` + text + `,"b":` + text + `}}`,
+			`{"a":{"was":"aGk= image/png"},"b":{"was":"aG8= image/png"}}`},
+		{"one is left", `{"a":"","b":"aG8="}`, `{"properties":{"a":` + text + `,"b":` + text + `}}`,
+			`{"a":"","b":{"was":"aG8= image/png"}}`},
+		{"none", `{"b": 1,"a": ""}`, `{"properties":{"a":` + text + `}}`, `{"b": 1,"a": ""}`},
+		{"not an object", `["aGk="]`, `{"properties":{"a":` + text + `}}`, `["aGk="]`},
+		{"plain text", `"aGk="`, `{"type":"string"}`, `"aGk="`},
+		{"no schema", `"aGk="`, ``, `"aGk="`},
+	} {
+		got := ReplaceBinary(json.RawMessage(c.data), json.RawMessage(c.returns), func(base64, media string) any {
+			if base64 == "" {
+				return nil
+			}
+			return map[string]string{"was": base64 + " " + media}
+		})
+		if string(got) != c.want {
+			t.Errorf("%s: got %s", c.name, got)
+		}
+	}
+}
+
 func FuzzParams(f *testing.F) {
 	f.Add([]byte(`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"}]}}}`), "a")
 	f.Add([]byte(`{"$ref":"#"}`), "")

@@ -427,6 +427,7 @@ func (c *checker) checkWASI(at string, w *WASI, names map[string]bool) {
 var reserved = []string{
 	"call", "search", "batch", "plugin", "policy", "secret", "config", "mcp", "docs", "learn", "stats", "trace",
 	"audit", "doctor", "completion", "help", "version", "list", "cdp", "serve", "console", "fleet", "page-tools",
+	"code", "plan", "runner", "result", "score", "session", "tools", "mount", "approvals",
 }
 
 // Reserved reports whether a plugin cannot have a name, ignoring case.

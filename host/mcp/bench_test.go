@@ -27,7 +27,7 @@ func BenchmarkCall(b *testing.B) {
 		}
 		h, _ := host.New(host.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &host.Sessions{Dir: b.TempDir()}})
 		median(b, func() error {
-			if a, _ := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c", Session: "s"}); a.Err != nil {
+			if a, _ := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c", Session: host.Session{Name: "s"}}); a.Err != nil {
 				return a.Err
 			}
 			return nil

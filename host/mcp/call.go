@@ -173,10 +173,10 @@ func (m *modeServer) run(
 		Options:        m.cfg.Options(options), Given: options.StepOptions(),
 		Progress: progress(ctx, r), Log: logger(ctx, r, name),
 	}
-	if call.Options.MaxBytes == 0 {
+	if call.Options.MaxBytes == 0 && !call.Options.Unlimited {
 		call.Options.MaxBytes = m.maxBytesOf(name)
 	}
-	if call.Options.MaxBytes > maxSmall {
+	if call.Options.MaxBytes > maxSmall || call.Options.Unlimited {
 		free, err := m.admitLarge(ctx)
 		if err != nil {
 			return m.errorResult(&host.Answer{Err: err})

@@ -127,7 +127,7 @@ func (a *asker) confirmByRetry(q *host.Question) (host.Approval, error) {
 
 // binding identifies the call that a reply is valid for.
 func (a *asker) binding(q *host.Question) string {
-	return sessionHash("confirm", a.caller.name, a.caller.session, q.Ask.Plugin, q.Ask.Tool, string(q.Params))
+	return nameHash("confirm", a.caller.name, a.caller.session.Key(), q.Ask.Plugin, q.Ask.Tool, string(q.Params))
 }
 
 func elicitParams(q *host.Question) *sdk.ElicitParams {

@@ -16,6 +16,13 @@ func (s *Server) SetRefreshInterval(d time.Duration) { s.refreshInterval = d }
 // SetClock sets the clock by which confirmations expire. Call it before clients connect.
 func (s *Server) SetClock(now func() time.Time) { s.now = now }
 
+// SetLostAfter sets how long a client without a stream may take to send another request.
+func (s *Server) SetLostAfter(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lostAfter = d
+}
+
 // SetShutdownGrace sets how long the server waits for a client when it shuts down.
 func (s *Server) SetShutdownGrace(d time.Duration) { s.shutdownGrace = d }
 
@@ -37,7 +44,7 @@ func BoundListener(l net.Listener, most int) net.Listener {
 }
 
 // SessionHash is the name of the session that some words identify.
-func SessionHash(words ...string) string { return sessionHash(words...) }
+func NameHash(words ...string) string { return nameHash(words...) }
 
 // Extend passes the SDK's server of a mode to a test, which adds what plugins cannot have.
 func (s *Server) Extend(mode string) (*Extension, error) {

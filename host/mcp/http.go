@@ -73,6 +73,9 @@ type Token struct {
 	// no name.
 	Name  string
 	Token string
+	// Session is the name of the user's session that clients with the token work in. "" means that each connection has a
+	// session of its own.
+	Session string
 }
 
 // Access is one request in an access log. It has no token and no body.
@@ -198,6 +201,7 @@ func (m *modeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
 		return
 	}
+	defer m.hold(r)()
 	if r.Method == http.MethodGet { // the stream of messages that the server sends unprompted
 		defer m.watch()()
 	}
@@ -355,14 +359,21 @@ func (g *guard) verifyToken(_ context.Context, token string, _ *http.Request) (*
 		return nil, auth.ErrInvalidToken
 	}
 	info := &auth.TokenInfo{UserID: hex.EncodeToString(sum[:16])}
+	info.Extra = map[string]any{}
 	if name := accepted[at].Name; name != "" {
-		info.Extra = map[string]any{boundName: name}
+		info.Extra[boundName] = name
+	}
+	if session := accepted[at].Session; session != "" {
+		info.Extra[boundSession] = session
 	}
 	return info, nil
 }
 
-// boundName is the key of [auth.TokenInfo].Extra for the client that a token is bound to.
-const boundName = "name"
+// Keys of [auth.TokenInfo].Extra: the client and the session that a token is bound to.
+const (
+	boundName    = "name"
+	boundSession = "session"
+)
 
 // nameOf returns the name that the token of a request is bound to, or "".
 func (g *guard) nameOf(r *http.Request) string {

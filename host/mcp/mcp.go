@@ -61,6 +61,9 @@ type Config struct {
 	Mode     string         // of stdio, and of Path over HTTP
 	Pinned   []string       // qualified names of the tools that progressive mode lists
 	Sessions *host.Sessions // nil: results that were cut cannot be read whole
+	// Session is the name of the user's session that the client on stdio works in. "" means that each connection has a
+	// session of its own.
+	Session string
 	// Options completes the options of a call, for example from a configuration file. Nil means that they stay as they
 	// are.
 	Options func(host.Options) host.Options
@@ -86,11 +89,13 @@ type Server struct {
 	now             func() time.Time
 	refreshInterval time.Duration
 	shutdownGrace   time.Duration
+	lostAfter       time.Duration
 
 	mu           sync.Mutex
 	modes        map[string]*modeServer
 	redeemed     map[string]time.Time // tickets that were used, until they would expire
-	watchers     int                  // clients that listen for changes of the catalog
+	connections  map[string]*connection
+	watchers     int // clients that listen for changes of the catalog
 	stopWatching context.CancelFunc
 }
 
@@ -114,7 +119,8 @@ func New(cfg Config) (*Server, error) {
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
 		now: time.Now, refreshInterval: refreshInterval, shutdownGrace: shutdownGrace,
-		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{},
+		lostAfter: lostAfter,
+		modes:     map[string]*modeServer{}, redeemed: map[string]time.Time{}, connections: map[string]*connection{},
 	}
 	_, _ = rand.Read(s.key)
 	s.closing, s.closeWith = context.WithCancelCause(context.Background())
@@ -202,6 +208,7 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		m.refresh()
+		m.follow(req)
 		ctx = host.WithDocsSize(host.WithMode(ctx, m.mode), docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
@@ -300,40 +307,29 @@ type caller struct {
 	name    string // "mcp:CLIENT"
 	remote  bool   // over HTTP
 	bound   bool   // its token is bound to the name
-	session string // "": requests of this client cannot be related to each other
+	session host.Session
 }
 
 // SessionKey is the key in _meta of a request under which a client of a stateless revision names its session.
 const SessionKey = "parley/session"
 
-// callerOf identifies the client of a request. In stateless revisions its session is what _meta says, or else its
-// token.
+// callerOf identifies the client of a request and its session.
 func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) caller {
-	c := caller{name: "mcp:" + clientName(r.ClientInfo()), session: s.id}
+	named, _ := r.Params.GetMeta()[SessionKey].(string)
+	c := caller{name: "mcp:" + clientName(r.ClientInfo()), session: s.sessionOf(r.Session, r.Extra, named)}
 	if r.Extra == nil || r.Extra.Header == nil {
 		return c
 	}
-	c.remote, c.session = true, ""
-	user := ""
-	if r.Extra.TokenInfo != nil {
-		user = r.Extra.TokenInfo.UserID
-		if name, ok := r.Extra.TokenInfo.Extra[boundName].(string); ok {
+	c.remote = true
+	if token := r.Extra.TokenInfo; token != nil {
+		if name, ok := token.Extra[boundName].(string); ok {
 			c.name, c.bound = "mcp:"+name, true
 		}
-	}
-	given, _ := r.Params.GetMeta()[SessionKey].(string)
-	switch {
-	case r.Session.ID() != "":
-		c.session = sessionHash("connection", r.Session.ID())
-	case given != "":
-		c.session = sessionHash("meta", user, given)
-	case user != "":
-		c.session = sessionHash("token", user, c.name)
 	}
 	return c
 }
 
-func sessionHash(words ...string) string {
+func nameHash(words ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
 	return "mcp-" + hex.EncodeToString(sum[:12])
 }
@@ -361,12 +357,13 @@ func clientName(info *sdk.Implementation) string {
 }
 
 // Shutdown ends the calls under way with a cause and accepts no further ones. It waits until their results are sent, or
-// ctx ends; then it closes the sessions.
+// ctx ends; then it closes the sessions and tells the host that their connections have ended.
 func (s *Server) Shutdown(ctx context.Context, cause error) {
 	s.closeWith(cause)
 	awaitAll(ctx, s.calls)
 	awaitAll(ctx, s.requests)
 	s.closeSessions()
+	s.endConnections()
 }
 
 // awaitAll waits until all slots are free at one time, or ctx ends.

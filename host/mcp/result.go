@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -182,7 +181,7 @@ func binaryContent(a *host.Answer, data json.RawMessage) (content sdk.Content, r
 	if err != nil {
 		return nil, nil, false
 	}
-	media := mediaType(raw, declared)
+	media := host.MediaType(raw, declared)
 	switch {
 	case strings.HasPrefix(media, "image/"):
 		content = &sdk.ImageContent{Data: raw, MIMEType: media}
@@ -194,21 +193,6 @@ func binaryContent(a *host.Answer, data json.RawMessage) (content sdk.Content, r
 		}
 	}
 	return content, withoutMember(data, encoded), true
-}
-
-// mediaType detects the type of content. If it cannot, it returns what is declared.
-func mediaType(content []byte, declared string) string {
-	found := http.DetectContentType(content)
-	if strings.HasPrefix(found, "image/") || strings.HasPrefix(found, "audio/") || found == "application/pdf" {
-		if found == "audio/wave" {
-			return "audio/wav"
-		}
-		return found
-	}
-	if declared = manifest.CleanLine(declared); declared != "" {
-		return declared
-	}
-	return "application/octet-stream"
 }
 
 // withoutMember returns an object without the members whose value is the text encoded, or nil if none is left.

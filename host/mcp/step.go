@@ -101,7 +101,7 @@ func callStep(s host.Step) nextCall {
 	if s.Options.DryRun {
 		options["dry_run"] = true
 	}
-	if s.Options.MaxBytes > 0 {
+	if s.Options.MaxBytes > 0 || s.Options.Unlimited {
 		options["max_bytes"] = s.Options.MaxBytes
 	}
 	if s.Options.JQ != "" {

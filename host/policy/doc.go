@@ -16,7 +16,7 @@
 //	[plugin.github]
 //	digest = "sha256:.."           # or signer = "..": what the grants and settings are bound to
 //	grants = ["fs:ro:/srv/data=/data", "http:GET,POST:https://api.github.com", "tool:cdp.Page.*",
-//	          "env:LANG", "secret:GITHUB_TOKEN", "clock", "random"]
+//	          "env:LANG", "secret:GITHUB_TOKEN", "browser:session", "clock", "random"]
 //	isolate = "process"
 //	[plugin.github.limits]
 //	memory_mib = 128               # 1 to 4096
@@ -29,7 +29,7 @@
 //	deny = ["cdp.Browser.*"]
 //	confirm = ["effect:destructive"]
 //
-//	[secrets.GITHUB_TOKEN]
+//	[secrets.GITHUB_TOKEN]        # also origins = ["https://github.com"], into whose pages it may be typed
 //	from = "env:GITHUB_TOKEN"      # or "file:/PATH", "store", "cmd:PROGRAM ARGUMENTS" (no shell)
 //
 // # Callers

@@ -53,8 +53,15 @@ func (e entry) evaluate(caps manifest.Capabilities, digest string, shipped bool,
 	for _, c := range caps.Tools {
 		ev.tool(c)
 	}
-	ev.flag(Clock, caps.Clock, &ev.grant.Clock)
-	ev.flag(Random, caps.Random, &ev.grant.Random)
+	if b := caps.Browser; b != nil {
+		ev.flag(Grant{Kind: Browser, Name: b.Context}, b.Why, b.Optional, &ev.grant.Browser)
+	}
+	if c := caps.Clock; c != nil {
+		ev.flag(Grant{Kind: Clock}, c.Why, c.Optional, &ev.grant.Clock)
+	}
+	if c := caps.Random; c != nil {
+		ev.flag(Grant{Kind: Random}, c.Why, c.Optional, &ev.grant.Random)
+	}
 	return ev.evaluation
 }
 
@@ -322,17 +329,15 @@ func pluginOf(patterns ...string) string {
 	return ""
 }
 
-func (ev *evaluator) flag(kind string, a *manifest.PlainCapability, granted *bool) {
-	if a == nil {
-		return
-	}
-	r := right{requested: kind, why: a.Why, optional: a.Optional}
-	if r.grantedBy = ev.ofKind(kind); len(r.grantedBy) > 0 {
+// flag evaluates a right that is given or not. Each of its kind has one form.
+func (ev *evaluator) flag(asked Grant, why string, optional bool, granted *bool) {
+	r := right{requested: asked.String(), why: why, optional: optional}
+	if r.grantedBy = ev.ofKind(asked.Kind); len(r.grantedBy) > 0 {
 		*granted = true
 		ev.add(r, "", "")
 		return
 	}
-	ev.add(r, kind, "")
+	ev.add(r, asked.String(), "")
 }
 
 // MatchTool reports whether granted names and patterns, as in [host.Grant], include the tool of this qualified name. A

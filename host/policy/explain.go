@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,6 +102,9 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.shipped = info.Identity() == host.OwnerShipped
 		x.explainRights(e, m, p.env)
 	}
+	if info.Kind == manifest.KindBuiltin && (tool == "" || strings.EqualFold(tool, "type")) {
+		x.explainTyping(s)
+	}
 	if tool != "" {
 		ask := host.Ask{Plugin: info.Name, Tool: tool, Owner: info.Identity(), Displaced: info.Displaced}
 		if m == nil {
@@ -159,6 +163,20 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 	if e.manual != nil && e.manual.granted && e.generated != nil && e.generated.granted {
 		x.Notes = append(x.Notes, fmt.Sprintf("the %s in %s are ignored: %s sets grants", count(len(e.generated.grants),
 			"grant"), e.generated.pos, e.manual.grantsPos))
+	}
+}
+
+// explainTyping notes which secrets may be typed into pages.
+func (x *Explanation) explainTyping(s *state) {
+	seen := map[string]bool{}
+	for _, f := range s.files() {
+		for _, name := range slices.Sorted(maps.Keys(f.secrets)) {
+			if found := f.secrets[name]; !seen[name] && len(found.origins) > 0 {
+				x.Notes = append(x.Notes, fmt.Sprintf("secret %s may be typed into pages of %s (%s)", name,
+					strings.Join(found.origins, ", "), found.pos))
+			}
+			seen[name] = true
+		}
 	}
 }
 

@@ -58,8 +58,9 @@ type locatedGrant struct {
 
 // source is where a secret comes from.
 type source struct {
-	from          string // "env:NAME", "file:PATH", "store" or "cmd:WORDS"
-	refuseReflect bool   // an answer that holds the value fails
+	from          string   // "env:NAME", "file:PATH", "store" or "cmd:WORDS"
+	refuseReflect bool     // an answer that holds the value fails
+	origins       []string // into whose pages it may be typed, in canonical spelling
 	pos           position
 }
 
@@ -294,7 +295,17 @@ func (f *file) addSecret(all table, name string) {
 		t.doc.addProblem(all.keyPos(name), "%s is not a valid name for a secret: expected letters, digits and underscores",
 			quote(name))
 	}
-	t.allowKeys("from", "reflect")
+	t.allowKeys("from", "reflect", "origins")
+	var origins []string
+	items, _ := t.list("origins")
+	for _, element := range items {
+		origin, err := host.ParseOrigin(element.text)
+		if err != nil {
+			t.doc.addProblem(element.pos, "origins takes origins such as \"https://example.com\": %v", err)
+			continue
+		}
+		origins = append(origins, origin)
+	}
 	reflect := t.oneOf("reflect", reflectAllow, reflectRefuse)
 	from, ok := t.text("from")
 	if !ok {
@@ -307,7 +318,7 @@ func (f *file) addSecret(all table, name string) {
 	if err := checkSource(from); err != nil {
 		t.addProblem("from", "%v", err)
 	}
-	f.secrets[name] = source{from, reflect == reflectRefuse, t.valuePos("from")}
+	f.secrets[name] = source{from, reflect == reflectRefuse, origins, t.valuePos("from")}
 }
 
 func checkSource(from string) error {

@@ -14,13 +14,14 @@ import (
 
 // Kinds of grant.
 const (
-	FS     = "fs"
-	HTTP   = "http"
-	Tool   = "tool"
-	EnvVar = "env"
-	Secret = "secret"
-	Clock  = "clock"
-	Random = "random"
+	FS      = "fs"
+	HTTP    = "http"
+	Tool    = "tool"
+	EnvVar  = "env"
+	Secret  = "secret"
+	Browser = "browser"
+	Clock   = "clock"
+	Random  = "random"
 )
 
 // Grant is one right, as the operator writes it:
@@ -31,6 +32,7 @@ const (
 //	env:LANG                     an environment variable
 //	secret:NAME                  the host may put the secret where the manifest says
 //	secret:read:NAME             and the plugin may read it
+//	browser:session              to act in the browser context of the caller's session
 //	clock, random                the wall clock, randomness
 //
 // A SOURCE may contain "=", a guest path may not: the last one separates them.
@@ -41,7 +43,7 @@ type Grant struct {
 	Path    string // fs: as the guest sees it
 	Methods []string
 	Origin  Origin
-	Name    string // tool, env, secret
+	Name    string // tool, env, secret; browser: session
 	Read    bool   // secret
 }
 
@@ -73,6 +75,10 @@ func ParseGrant(s string) (Grant, error) {
 			return Grant{}, fmt.Errorf("grant %s: expected secret:NAME or secret:read:NAME with a name of letters, digits "+
 				"and underscores", quote(s))
 		}
+	case Browser:
+		if g.Name = rest; rest != "session" {
+			return Grant{}, fmt.Errorf("grant %s: expected browser:session", quote(s))
+		}
 	case Clock, Random:
 		if hasRest {
 			return Grant{}, fmt.Errorf("grant %s: expected only %q", quote(s), kind)
@@ -80,7 +86,7 @@ func ParseGrant(s string) (Grant, error) {
 	default:
 		return Grant{}, fmt.Errorf("%s is not a grant: expected fs:ro:SOURCE=/GUEST, fs:rw:SOURCE=/GUEST, "+
 			"http:GET:https://HOST, tool:NAME, "+
-			"env:NAME, secret:NAME, secret:read:NAME, clock or random", quote(s))
+			"env:NAME, secret:NAME, secret:read:NAME, browser:session, clock or random", quote(s))
 	}
 	return g, nil
 }

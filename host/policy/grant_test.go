@@ -28,12 +28,16 @@ func TestParseGrant(t *testing.T) {
 		{"secret:TOKEN", "secret:TOKEN", ""},
 		{"secret:read:TOKEN", "secret:read:TOKEN", ""},
 		{"secret:read", "secret:read", ""},
+		{"browser:session", "browser:session", ""},
 		{"clock", "clock", ""},
 		{"random", "random", ""},
 
 		{"", "", "is not a grant"},
 		{"root", "", "is not a grant"},
 		{"FS:ro:/a=/b", "", "is not a grant"},
+		{"browser", "", "expected browser:session"},
+		{"browser:", "", "expected browser:session"},
+		{"browser:default", "", "expected browser:session"},
 		{"clock:", "", "expected only"},
 		{"random:yes", "", "expected only"},
 		{"fs", "", "expected fs:ro"},
@@ -233,7 +237,7 @@ files = []
 
 func FuzzParseGrant(f *testing.F) {
 	for _, s := range []string{"fs:ro:/srv/data=/data", "fs:rw:a=b=/c", "http:GET,POST:https://*.a.test",
-		"tool:cdp.Page.*", "env:LANG", "secret:read:X", "clock", "random"} {
+		"tool:cdp.Page.*", "env:LANG", "secret:read:X", "browser:session", "clock", "random"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -229,6 +229,7 @@ func TestRights(t *testing.T) {
 		return manifest.Capabilities{Env: []manifest.NamedCapability{{Name: name}}}
 	}
 	list := func(s ...string) []string { return s }
+	session := manifest.Capabilities{Browser: &manifest.BrowserCapability{Context: "session"}}
 	tests := []struct {
 		name    string
 		grants  []string
@@ -312,6 +313,11 @@ func TestRights(t *testing.T) {
 
 		{"clock only", list("clock"), manifest.Capabilities{Clock: &manifest.PlainCapability{},
 			Random: &manifest.PlainCapability{}}, list("clock"), list("random")},
+		{"the caller's session", list("browser:session"), session, list("browser:session"), nil},
+		{"the caller's session, not granted", list("clock"), session, nil, list("browser:session")},
+		{"the caller's session, not requested", list("browser:session"), manifest.Capabilities{}, nil, nil},
+		{"the caller's session, optional", list("clock"), manifest.Capabilities{Browser: &manifest.BrowserCapability{
+			Context: "session", Optional: true}}, nil, list()},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

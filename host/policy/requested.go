@@ -31,6 +31,8 @@ func (g Grant) RequestedBy(caps manifest.Capabilities) bool {
 		return len(granted.Env) > 0
 	case Secret:
 		return len(granted.Secrets) > 0 && (granted.Secrets[0].Read || !g.Read)
+	case Browser:
+		return granted.Browser
 	case Clock:
 		return granted.Clock
 	}

@@ -13,9 +13,10 @@ func TestRequestedBy(t *testing.T) {
 			{URL: "https://*.example.com"}},
 		Secrets: []manifest.SecretCapability{{Name: "TOKEN", URL: "https://api.github.com",
 			Header: "Authorization: {secret}"}, {Name: "KEY", Read: true}},
-		Env:   []manifest.NamedCapability{{Name: "LANG"}},
-		Tools: []manifest.NamedCapability{{Name: "cdp.Page.*"}, {Name: "text.hash"}},
-		Clock: &manifest.PlainCapability{},
+		Env:     []manifest.NamedCapability{{Name: "LANG"}},
+		Tools:   []manifest.NamedCapability{{Name: "cdp.Page.*"}, {Name: "text.hash"}},
+		Browser: &manifest.BrowserCapability{Context: "session"},
+		Clock:   &manifest.PlainCapability{},
 	}
 	for text, want := range map[string]bool{
 		"fs:ro:/srv=/data": true, "fs:ro:./x=/data/deep": true, "fs:rw:/srv=/data": false, "fs:rw:/srv=/out": true,
@@ -30,14 +31,14 @@ func TestRequestedBy(t *testing.T) {
 		"env:LANG": true, "env:PATH": false,
 		"tool:cdp.Page.navigate": true, "tool:cdp.*": true, "tool:text.hash": true, "tool:text.*": true,
 		"tool:json.merge": false, "tool:json.*": false,
-		"clock": true, "random": false,
+		"browser:session": true, "clock": true, "random": false,
 	} {
 		if got := grants(t, text)[0].RequestedBy(caps); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
 	for _, text := range []string{"fs:ro:/srv=/data", "http:GET:https://api.github.com", "secret:TOKEN", "env:LANG",
-		"tool:*", "clock", "random"} {
+		"tool:*", "browser:session", "clock", "random"} {
 		if grants(t, text)[0].RequestedBy(manifest.Capabilities{}) {
 			t.Errorf("%s was not requested", text)
 		}

@@ -71,6 +71,21 @@ func (p *Policy) RefusesReflection(name string) bool {
 	return false
 }
 
+// SecretOrigins returns the origins into whose pages a secret may be typed, in their canonical spelling; none if the
+// policy has no such list for it. The error is config_error for a policy that cannot be read.
+func (p *Policy) SecretOrigins(name string) ([]string, error) {
+	s, err := p.current()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range s.files() {
+		if found, ok := f.secrets[name]; ok {
+			return slices.Clone(found.origins), nil
+		}
+	}
+	return nil, nil
+}
+
 func (p *Policy) fetch(ctx context.Context, name, from string) (string, error) {
 	kind, rest, _ := strings.Cut(from, ":")
 	switch kind {
@@ -143,6 +158,8 @@ type SecretSource struct {
 	Name string `json:"name"`
 	From string `json:"from"`         // "store", "env:NAME", "file:PATH" or "cmd:PROGRAM"
 	At   string `json:"at,omitempty"` // position in the policy, FILE:LINE
+	// Origins are those into whose pages it may be typed.
+	Origins []string `json:"origins,omitempty"`
 }
 
 // Secrets lists the secrets of the store and of the policy, by name.
@@ -170,7 +187,7 @@ func (p *Policy) Secrets() ([]SecretSource, error) {
 				words, _ := splitWords(command) // its arguments may be secret, too
 				from = "cmd:" + words[0]
 			}
-			found[name] = SecretSource{name, from, src.pos.String()}
+			found[name] = SecretSource{name, from, src.pos.String(), src.origins}
 		}
 	}
 	list := make([]SecretSource, 0, len(found))

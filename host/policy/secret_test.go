@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 func TestSecret(t *testing.T) {
@@ -163,5 +164,40 @@ from = "store"
 	must(t, os.WriteFile(filepath.Join(dir, PolicyFile), invalid, 0o600))
 	if _, err := Load(dir, Env{}); err == nil || !strings.Contains(err.Error(), "policy.toml:3:11") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestSecretOrigins checks to which origins secrets are bound, and that lists of secrets show them.
+func TestSecretOrigins(t *testing.T) {
+	p := load(t, `[secrets.A]
+from = "store"
+origins = ["https://A.test:443", "http://127.0.0.1:8080"]
+[secrets.B]
+from = "store"
+`, "")
+	for name, want := range map[string]string{"A": "https://a.test http://127.0.0.1:8080", "B": "", "C": ""} {
+		if got, err := p.SecretOrigins(name); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	all, err := p.Secrets()
+	must(t, err)
+	if len(all) != 2 || len(all[0].Origins) != 2 || len(all[1].Origins) != 0 {
+		t.Errorf("listed %+v", all)
+	}
+	builtin := host.Info{Name: "cdp", Kind: manifest.KindBuiltin}
+	for tool, told := range map[string]bool{"": true, "type": true, "open": false} {
+		text := p.Explain(builtin, nil, tool).String()
+		if strings.Contains(text, "secret A may be typed into pages of https://a.test, http://127.0.0.1:8080") != told {
+			t.Errorf("the explanation of %q: %s", tool, text)
+		}
+	}
+	for _, origin := range []string{"a.test", "https://a.test/", "https://*.a.test", "file:///", ""} {
+		dir := t.TempDir()
+		text := "[secrets.A]\nfrom = \"store\"\norigins = [\"" + origin + "\"]\n"
+		must(t, os.WriteFile(filepath.Join(dir, PolicyFile), []byte(text), 0o600))
+		if _, err := Load(dir, Env{}); err == nil || !strings.Contains(err.Error(), "policy.toml:3:12") {
+			t.Errorf("%q: %v", origin, err)
+		}
 	}
 }

@@ -73,6 +73,7 @@ func TestCompare(t *testing.T) {
 			ExitCode, true, "from 10 to 11"},
 		{`{"exit_codes": [{"code": 10, "name": "no_city", "meaning": "x"}], "tools": [{"exit_codes": ["no_city"]}]}`, `{}`,
 			ExitCode, true, "no longer ends in exit code 10"},
+		{`{}`, `{"capabilities": {"browser": {"context": "session"}}}`, Rights, true, "a further right: browser:session"},
 		{`{}`, `{"capabilities": {"clock": {}}}`, Rights, true, "a further right: clock"},
 		{`{}`, `{"capabilities": {"clock": {"optional": true}}}`, Rights, false, "optional: clock"},
 		{`{"capabilities": {"clock": {"optional": true}}}`, `{"capabilities": {"clock": {}}}`, Rights, true, "was optional: clock"},

@@ -368,6 +368,8 @@ func TestNames(t *testing.T) {
 		{"effect-rights", `{"capabilities": {"http": [{"url": "https://a.test", "methods": ["POST"], "why": "to post"}]}}`, true},
 		{"effect-rights", `{"capabilities": {"http": [{"url": "https://a.test", "methods": ["GET", "POST"], "why": "x"}]}}`, false},
 		{"effect-rights", `{"capabilities": {"clock": {}}}`, true}, // no reason
+		{"effect-rights", `{"capabilities": {"browser": {"context": "session"}}}`, true},
+		{"effect-rights", `{"capabilities": {"browser": {"context": "session", "why": "to read the open page"}}}`, false},
 		{"effect-rights", `{"capabilities": null, "tools": [{"effect": "write"}]}`, true},
 		{"look-alike-name", `{"name": "text"}`, false}, // the same name is a matter of ownership, not of look-alikes
 		{"look-alike-name", `{"name": "Text"}`, false},

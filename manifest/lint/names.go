@@ -267,8 +267,11 @@ func rights(c manifest.Capabilities) []right {
 		add("tools", i, "tool:"+t.Name, t.Why, t.Optional, false)
 	}
 	for _, name := range otherCapabilities(c) {
-		at := "/capabilities/" + name.key
-		list = append(list, right{at, manifest.CleanLine(name.key), name.Why, false, name.Optional})
+		at, asked := "/capabilities/"+name.key, name.key
+		if name.Context != "" {
+			asked += ":" + name.Context
+		}
+		list = append(list, right{at, manifest.CleanLine(asked), name.Why, false, name.Optional})
 	}
 	return list
 }
@@ -276,6 +279,7 @@ func rights(c manifest.Capabilities) []right {
 // plainCapability is a capability that is one object, such as clock.
 type plainCapability struct {
 	key      string
+	Context  string
 	Why      string
 	Optional bool
 }

@@ -34,6 +34,7 @@ type Granted struct {
 	Tools   []string `json:"tools"`
 	Secrets []string `json:"secrets"`
 	Env     []string `json:"env"`
+	Browser bool     `json:"browser"` // tools that it calls act in the session of the caller
 	Clock   bool     `json:"clock"`
 	Random  bool     `json:"random"`
 }

@@ -66,13 +66,14 @@ type ExitCode struct {
 
 // Capabilities are the rights that a plugin asks for. The operator grants them.
 type Capabilities struct {
-	FS      []FS     `json:"fs,omitempty"`
-	HTTP    []HTTP   `json:"http,omitempty"`
-	Secrets []Secret `json:"secrets,omitempty"`
-	Env     []Env    `json:"env,omitempty"`
-	Tools   []Use    `json:"tools,omitempty"`
-	Clock   *Why     `json:"clock,omitempty"`
-	Random  *Why     `json:"random,omitempty"`
+	FS      []FS            `json:"fs,omitempty"`
+	HTTP    []HTTP          `json:"http,omitempty"`
+	Secrets []Secret        `json:"secrets,omitempty"`
+	Env     []Env           `json:"env,omitempty"`
+	Tools   []Use           `json:"tools,omitempty"`
+	Browser *BrowserContext `json:"browser,omitempty"`
+	Clock   *Why            `json:"clock,omitempty"`
+	Random  *Why            `json:"random,omitempty"`
 }
 
 // FS asks for a folder. Path is its path in the guest.
@@ -113,6 +114,15 @@ type Env struct {
 // Use asks for tools of other plugins by name or glob, such as "cdp.Page.*".
 type Use struct {
 	Name     string `json:"name"`
+	Why      string `json:"why,omitempty"`
+	Optional bool   `json:"optional,omitempty"`
+}
+
+// BrowserContext asks to act in the browser context of the caller's session;
+// Context is "session". Without it, the tools of cdp that the plugin calls act
+// in a context of the plugin's own.
+type BrowserContext struct {
+	Context  string `json:"context"` // session
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
 }

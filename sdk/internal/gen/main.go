@@ -66,6 +66,9 @@ var public = []copied{
 	{name: "Env", from: "NamedCapability", doc: "Env asks for an environment variable."},
 	{name: "Use", from: "NamedCapability",
 		doc: "Use asks for tools of other plugins by name or glob, such as \"cdp.Page.*\"."},
+	{name: "BrowserContext", from: "BrowserCapability",
+		doc: "BrowserContext asks to act in the browser context of the caller's session; Context is \"session\". Without " +
+			"it, the tools of cdp that the plugin calls act in a context of the plugin's own."},
 	{name: "Why", from: "PlainCapability",
 		doc: "Why asks for a capability without a name: the wall clock or randomness."},
 	{name: "Limits", from: "Limits",

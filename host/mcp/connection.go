@@ -1,0 +1,150 @@
+package mcp
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// lostAfter is how long a client over HTTP whose stream broke off may take to send another request.
+const lostAfter = 2 * time.Second
+
+// connection is one over which requests have come. The host is told when it ends: a session of a stateful revision over
+// HTTP with that session, any other with the server.
+type connection struct {
+	session host.Session
+	user    string // whose token began it; "" without a token
+
+	begun    int  // requests of HTTP so far
+	requests int  // of them, under way
+	streamed bool // the client opened a stream for messages at least once, so it is lost without any request
+}
+
+// follow remembers the connection of a request, and waits for its end.
+func (s *Server) follow(req sdk.Request) {
+	client, ok := req.GetSession().(*sdk.ServerSession)
+	if !ok {
+		return
+	}
+	extra := req.GetExtra()
+	of := s.sessionOf(client, extra, "")
+	if of.Name == "" { // one of many clients that have no connection of their own
+		of = host.Session{Connection: of.Connection}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.connections[of.Connection] != nil {
+		return
+	}
+	c := &connection{session: of}
+	if extra != nil && extra.TokenInfo != nil {
+		c.user = extra.TokenInfo.UserID
+	}
+	s.connections[of.Connection] = c
+	if of.Connection != s.id {
+		go func() {
+			_ = client.Wait()
+			s.endConnection(of.Connection)
+		}()
+	}
+}
+
+// endConnection tells the host that a connection has ended, unless it has been told.
+func (s *Server) endConnection(id string) {
+	s.mu.Lock()
+	c := s.connections[id]
+	delete(s.connections, id)
+	s.mu.Unlock()
+	if c != nil {
+		s.cfg.Host.EndConnection(c.session)
+	}
+}
+
+// endConnections ends all connections, because the server ends.
+func (s *Server) endConnections() {
+	s.mu.Lock()
+	var ids []string
+	for id := range s.connections {
+		ids = append(ids, id)
+	}
+	s.mu.Unlock()
+	for _, id := range ids {
+		s.endConnection(id)
+	}
+}
+
+// hold counts a request over HTTP until release is called. A client that opened a stream and has had no request under
+// way for lostAfter is lost: it was probably killed. What it opened is then closed as if it had ended its session, but
+// the session stays, in case only the stream broke off.
+func (s *Server) hold(r *http.Request) (release func()) {
+	user := ""
+	if token := auth.TokenInfoFromContext(r.Context()); token != nil {
+		user = token.UserID
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.connections[connectionID(r.Header.Get("Mcp-Session-Id"))]
+	if c == nil || c.user != user {
+		return func() {}
+	}
+	c.begun++
+	c.requests++
+	if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		c.streamed = true
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.requests--
+		if begun := c.begun; c.streamed && c.requests == 0 {
+			time.AfterFunc(s.lostAfter, func() { s.lose(c, begun) })
+		}
+	}
+}
+
+// lose tells the host that a connection is lost, unless it has ended or had more requests than these.
+func (s *Server) lose(c *connection, begun int) {
+	s.mu.Lock()
+	isLost := s.connections[c.session.Connection] == c && c.begun == begun
+	s.mu.Unlock()
+	if isLost {
+		s.cfg.Host.EndConnection(host.Session{Connection: c.session.Connection})
+	}
+}
+
+// sessionOf returns the session of the requests of a client. Over stdio, and in revisions with sessions, that is the
+// connection; in stateless revisions it is the one that the request names. Without that, requests cannot be related to
+// each other.
+func (s *Server) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExtra, named string) host.Session {
+	if extra == nil || extra.Header == nil {
+		if s.cfg.Session != "" {
+			return host.Session{Name: s.cfg.Session, Connection: s.id}
+		}
+		return host.Session{Name: s.id, Connection: s.id, Temporary: true}
+	}
+	of := host.Session{Owner: "token:none", Connection: s.id, Temporary: true}
+	shared := ""
+	if token := extra.TokenInfo; token != nil {
+		of.Owner = "token:" + token.UserID
+		shared, _ = token.Extra[boundSession].(string)
+	}
+	switch {
+	case client.ID() != "":
+		of.Name = connectionID(client.ID())
+		of.Connection = of.Name
+	case named != "":
+		of.Name = nameHash("meta", named)
+	}
+	if shared != "" {
+		return host.Session{Name: shared, Connection: of.Connection}
+	}
+	return of
+}
+
+// connectionID returns the id of the connection that is a session of the protocol.
+func connectionID(session string) string { return nameHash("connection", session) }
