@@ -17,9 +17,10 @@ var remedies = []struct {
 	message string
 	steps   []host.Step
 }{
-	{"node with given", steps("DOM.getDocument")}, // returns the ids, which end with the page
-	{"No resource with given id", steps("Network.enable", "Page.reload")},
-	{"Request with the provided ID", steps("Network.enable", "Page.reload")},
+	{"node with given", steps("DOM.getDocument")},            // returns the ids, which end with the page
+	{"No resource with given id", []host.Step{requestsStep}}, // the id ends with the page
+	{"Request with the provided ID", []host.Step{requestsStep}},
+	{"evicted from inspector cache", steps("Page.reload")}, // Chrome keeps the newest bodies
 	{"Invalid InterceptionId", []host.Step{toolStep("events", map[string]any{"match": []string{"Fetch.requestPaused"}})}},
 	{"Cannot find context with specified id", []host.Step{evaluateStep}}, // the context of an object's id
 	{"Invalid remote object id", []host.Step{evaluateStep}},
@@ -38,6 +39,7 @@ var remedies = []struct {
 
 var (
 	evaluateStep = toolStep("Runtime.evaluate", map[string]any{"expression": "document.body"})
+	requestsStep = toolStep("events", map[string]any{"match": []string{"Network.responseReceived"}})
 	startTracing = toolStep("Tracing.start", map[string]any{"transferMode": "ReturnAsStream"})
 )
 
@@ -72,13 +74,21 @@ func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []host.
 
 // remedyFor returns the steps that provide what a message says is missing.
 func (p *Provider) remedyFor(tool, message string) []host.Step {
+	if known := remedyIn(message); known != nil {
+		return known
+	}
+	if enable := p.enableCommand(tool, message); enable != "" {
+		return steps(enable)
+	}
+	return nil
+}
+
+// remedyIn returns the steps of the table for a message.
+func remedyIn(message string) []host.Step {
 	for _, r := range remedies {
 		if strings.Contains(message, r.message) {
 			return r.steps
 		}
-	}
-	if enable := p.enableCommand(tool, message); enable != "" {
-		return steps(enable)
 	}
 	return nil
 }
@@ -87,8 +97,9 @@ func (p *Provider) remedyFor(tool, message string) []host.Step {
 // be enabled first": the domain that it names, or else the rejected command's own; "" for other messages.
 func (p *Provider) enableCommand(tool, message string) string {
 	words := strings.Fields(message)
-	if !slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, ".") == "enabled" }) ||
-		strings.Contains(message, "while") {
+	disabled := slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, ".") == "enabled" }) &&
+		!strings.Contains(message, "while")
+	if !disabled && message != "Enable agent first." {
 		return ""
 	}
 	own, _, _ := strings.Cut(tool, ".")

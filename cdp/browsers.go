@@ -4,12 +4,29 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
+// closeResult is the result of close.
+type closeResult struct {
+	Closed closed `json:"closed"`
+}
+
+// closed is what was closed. Browser is set if the browser has ended, Browsers with all.
+type closed struct {
+	keeper.Closed
+	Browsers []string `json:"browsers,omitempty"`
+}
+
+func newCloseResult() closeResult {
+	return closeResult{closed{Closed: keeper.Closed{Targets: []string{}, Contexts: []string{}}}}
+}
+
+// close closes what the caller's session has opened, one page, or everything.
 func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, error) {
 	var q struct {
 		All bool `json:"all"`
@@ -17,54 +34,94 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
 	}
-	if r.Options.Target != "" {
-		c, err := p.clientFor(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		page, err := c.CloseTarget(ctx, r.Options.Target, r.Options.OnDialog)
-		if err != nil {
-			return nil, p.hostError(err, r)
-		}
-		return result(closeResult{[]string{page.Target}})
+	switch {
+	case q.All && !isPerson(r.Caller):
+		return nil, deny("", "close: only the command line can close what other sessions have opened")
+	case q.All:
+		return p.closeEverything(ctx, r)
+	case r.Options.Target != "":
+		return p.closeTarget(ctx, r)
 	}
-	if isPlugin(r.Caller) {
-		return p.closeOwn(ctx, r)
+	c, err := p.clientFor(ctx, r)
+	if err != nil {
+		return p.closeWithout(ctx, r, err)
 	}
-	names := []string{r.Options.Browser}
-	if q.All {
-		entries, err := keeper.List(p.cfg.RunDir)
-		if err != nil {
-			return nil, p.hostError(err, r)
-		}
-		names = names[:0]
-		for _, e := range entries {
-			names = append(names, e.Browser)
-		}
+	found, err := c.CloseSession(ctx, "")
+	if err != nil {
+		return p.closeWithout(ctx, r, p.hostError(err, r))
 	}
-	done := closeResult{[]string{}}
+	var notes []string
+	if found.Browser != "" {
+		p.dropEndedClient(r.Options.Browser)
+	} else if len(found.Targets)+len(found.Contexts) == 0 {
+		notes = append(notes, "this session had nothing open; the browser stays open for others")
+	}
+	return result(closeResult{closed{Closed: found}}, notes...)
+}
+
+// closeWithout is close for a keeper that does not respond: there is none, or it hangs. The command line ends one that
+// hangs.
+func (p *Provider) closeWithout(ctx context.Context, r *host.Request, err error) (*host.Result, error) {
+	e := host.AsError(err)
+	if !isPerson(r.Caller) && e.Code == host.ChromeConnection {
+		return result(newCloseResult(), "no browser was open")
+	}
+	if !isPerson(r.Caller) || e.Code != host.ChromeConnection && e.Code != host.Timeout {
+		return nil, err
+	}
+	done := newCloseResult()
+	p.dropClient(r.Options.Browser)
+	was, err := keeper.Stop(ctx, p.cfg.RunDir, r.Options.Browser, p.cfg.Version)
+	switch {
+	case err != nil:
+		return nil, p.hostError(err, r)
+	case !was:
+		return result(done, "no browser was open")
+	}
+	done.Closed.Browser = displayName(r.Options.Browser)
+	return result(done)
+}
+
+func (p *Provider) closeTarget(ctx context.Context, r *host.Request) (*host.Result, error) {
+	c, err := p.clientFor(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	page, err := c.CloseTarget(ctx, r.Options.Target, r.Options.OnDialog)
+	if err != nil {
+		return nil, p.hostError(err, r)
+	}
+	done := newCloseResult()
+	done.Closed.Targets = []string{page.Target}
+	return result(done)
+}
+
+// closeEverything closes all browsers with what all sessions have opened in them.
+func (p *Provider) closeEverything(ctx context.Context, r *host.Request) (*host.Result, error) {
+	entries, err := keeper.List(p.cfg.RunDir)
+	if err != nil {
+		return nil, p.hostError(err, r)
+	}
+	done := newCloseResult()
+	done.Closed.Browsers = []string{}
 	var failed error
-	for _, name := range names {
-		p.dropClient(name)
-		was, err := keeper.Stop(ctx, p.cfg.RunDir, name, p.cfg.Version)
+	for _, e := range entries {
+		p.dropClient(e.Browser)
+		was, err := keeper.Stop(ctx, p.cfg.RunDir, e.Browser, p.cfg.Version)
 		if err != nil && failed == nil {
 			failed = err // close the others nevertheless
 		}
 		if was {
-			done.Closed = append(done.Closed, displayName(name))
+			done.Closed.Browsers = append(done.Closed.Browsers, e.Browser)
 		}
 	}
 	switch {
 	case failed != nil:
 		return nil, p.hostError(failed, r)
-	case len(done.Closed) == 0:
+	case len(done.Closed.Browsers) == 0:
 		return result(done, "no browser was open")
 	}
 	return result(done)
-}
-
-type closeResult struct {
-	Closed []string `json:"closed"`
 }
 
 func displayName(name string) string {
@@ -88,9 +145,12 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 	list := struct {
 		Browsers []any `json:"browsers"`
 	}{[]any{}}
-	var notes []string
+	var notes, others []string
 	for _, e := range entries {
 		if !q.All && e.Browser != displayName(r.Options.Browser) {
+			if e.Alive {
+				others = append(others, e.Browser)
+			}
 			continue
 		}
 		if !e.Alive {
@@ -101,7 +161,7 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 		c, err := p.client(ctx, e.Browser)
 		var s keeper.Status
 		if err == nil {
-			s, err = onBehalfOf(c, r).Status(ctx)
+			s, err = onBehalfOf(c, r).Status(ctx, q.All)
 		}
 		if err == nil {
 			list.Browsers = append(list.Browsers, s)
@@ -112,7 +172,12 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 			list.Browsers = append(list.Browsers, e)
 		}
 	}
-	if len(list.Browsers) == 0 {
+	switch {
+	case len(list.Browsers) > 0 || len(others) > 0 && len(notes) > 0:
+	case len(others) > 0:
+		notes = append(notes, fmt.Sprintf("browser %s is not open; these are: %s", displayName(r.Options.Browser),
+			strings.Join(others, ", ")))
+	default:
 		notes = append(notes, "no browser is open")
 	}
 	return result(list, notes...)

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// tier2Bytes is a little less than 400 tokens, the limit of a command's second tier as JSON.
+	// tier2Bytes is a little less than 400 tokens, the limit of a command's second tier as JSON without the text of when
+	// to use it, which is hand-written and never shortened.
 	tier2Bytes = 1785
 	// optionalShown is how many optional parameters the second tier describes; it lists the others by name.
 	optionalShown = 8
@@ -24,6 +25,7 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	if tier != manifest.Tier2 {
 		return d
 	}
+	limit := tier2Bytes
 	d.Description = firstSentence(d.Description)
 	kept := make([]manifest.Param, 0, len(d.Parameters))
 	for _, q := range d.Parameters {
@@ -42,29 +44,29 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 		func(q manifest.Param) bool { return q.Required },
 		func(manifest.Param) bool { return false },
 	} {
-		if size(d) <= tier2Bytes {
+		if size(d) <= limit {
 			return d
 		}
 		dropFields(d.Returns, func(manifest.Param) bool { return false })
 		dropFields(d.Parameters, keep)
 	}
 	for _, width := range []int{120, 80, 50, 36, 24, 0} {
-		if size(d) <= tier2Bytes {
+		if size(d) <= limit {
 			return d
 		}
 		shorten(d, width)
 	}
-	for size(d) > tier2Bytes && len(d.Returns) > 1 {
+	for size(d) > limit && len(d.Returns) > 1 {
 		d.Returns = d.Returns[:len(d.Returns)-1]
 	}
-	for size(d) > tier2Bytes && len(d.Parameters) > 0 && !d.Parameters[len(d.Parameters)-1].Required {
+	for size(d) > limit && len(d.Parameters) > 0 && !d.Parameters[len(d.Parameters)-1].Required {
 		last := len(d.Parameters) - 1
 		d.MoreParameters = append([]string{d.Parameters[last].Name}, d.MoreParameters...)
 		d.Parameters = d.Parameters[:last]
 	}
 	for _, width := range []int{24, 0} {
 		for i := range d.Parameters {
-			if size(d) > tier2Bytes && d.Parameters[i].Description != enumCut {
+			if size(d) > limit && d.Parameters[i].Description != enumCut {
 				d.Parameters[i].Description = clip(d.Parameters[i].Description, width)
 			}
 		}

@@ -59,6 +59,9 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 	case keeper.CodeNotFound:
 		e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
 	case keeper.CodeBusy:
+		if k.Dialog == nil {
+			break // the page is being left
+		}
 		e.Steps = []host.Step{toolStep("Page.handleJavaScriptDialog", map[string]any{"accept": true}).At(pageOf(r))}
 	case keeper.CodeLimitExceeded:
 		e.Message += "; request less, such as a part of the page"

@@ -16,13 +16,18 @@ import (
 )
 
 type eventsParams struct {
-	Match     []string `json:"match"`
-	Since     int64    `json:"since"`
-	Limit     int      `json:"limit"`
-	Until     string   `json:"until"`
-	Max       int      `json:"max"`
-	TimeoutMS int64    `json:"timeout_ms"`
+	Match     []string        `json:"match"`
+	URL       string          `json:"url"`
+	Status    json.RawMessage `json:"status"` // a number or a string
+	Since     *int64          `json:"since"`
+	Limit     int             `json:"limit"`
+	Until     string          `json:"until"`
+	Max       int             `json:"max"`
+	TimeoutMS int64           `json:"timeout_ms"`
 }
+
+// status returns the status as the keeper expects it.
+func (q eventsParams) status() string { return strings.Trim(string(q.Status), `"`) }
 
 // prepareEvents decodes and checks a request for events and connects to the browser.
 func (p *Provider) prepareEvents(ctx context.Context, r *host.Request) (q eventsParams, c *keeper.Client, err error) {
@@ -48,16 +53,20 @@ func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.Events(ctx, keeper.EventsRequest{Since: q.Since, Patterns: q.Match, Target: r.Options.Target,
-		Limit: q.Limit})
+	request := keeper.EventsRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
+		Newest: q.Since == nil, Limit: q.Limit}
+	if q.Since != nil {
+		request.Since = *q.Since
+	}
+	found, err := c.Events(ctx, request)
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
 	found.Events = append([]json.RawMessage{}, found.Events...)
 	var warnings []string
-	if q.Since > found.LastSeq {
+	if request.Since > found.LastSeq {
 		warnings = append(warnings, fmt.Sprintf("since is %d, but fewer events were sent: the browser was restarted and "+
-			"counts from 1 again; these are its events", q.Since))
+			"counts from 1 again; these are its events", request.Since))
 	}
 	return result(found, warnings...)
 }
@@ -108,10 +117,13 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	request := keeper.ListenRequest{Patterns: q.Match, Target: r.Options.Target, Until: q.Until, Max: q.Max,
-		TimeoutMS: q.TimeoutMS}
+	request := keeper.ListenRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
+		Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS}
 	emit := r.Emit
 	if q.Until != "" && r.Until != nil {
+		if q.URL != "" || len(q.Status) > 0 {
+			return nil, host.Errorf(host.InvalidArgs, "a stream that ends with an event of this call takes no url and no status")
+		}
 		// The keeper sends all events that could be the last one; the filter decides which one is.
 		request.Patterns, request.Until, request.Max = append(slices.Clone(q.Match), q.Until), "", 0
 		emit = (&untilFilter{eventsParams: q, last: r.Until, emit: r.Emit}).filter
@@ -124,16 +136,20 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
-	return result(end, warnWildcardDomains(q.Match)...)
+	return result(end, warnNotEnabled(q.Match)...)
 }
 
-// warnWildcardDomains warns about patterns without a literal domain: such a pattern does not enable a domain, so only
-// events of domains that are already enabled arrive.
-func warnWildcardDomains(patterns []string) (warnings []string) {
+// warnNotEnabled warns about patterns that do not enable a domain, so that only events of domains that are already
+// enabled arrive: those without a literal domain, and those of domains that listening does not enable.
+func warnNotEnabled(patterns []string) (warnings []string) {
 	for _, pattern := range patterns {
-		if domain, _, _ := strings.Cut(pattern, "."); strings.ContainsAny(domain, "*?[") {
+		switch domain, _, _ := strings.Cut(pattern, "."); {
+		case strings.ContainsAny(domain, "*?["):
 			warnings = append(warnings, fmt.Sprintf("%s enables no domain, so only events of domains that were already "+
 				"enabled arrived; name the domain, such as Network.*", manifest.CleanLine(pattern)))
+		case !keeper.ListenEnables(domain):
+			warnings = append(warnings, fmt.Sprintf("%s does not enable %s, which changes more than what is reported: call "+
+				"%s.%s.enable first", manifest.CleanLine(pattern), domain, Name, domain))
 		}
 	}
 	return warnings

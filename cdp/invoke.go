@@ -65,6 +65,10 @@ func (p *Provider) verbHandler(name string) func(context.Context, *host.Request)
 		return p.activate
 	case "events":
 		return p.events
+	case "state":
+		return p.state
+	case "type":
+		return p.typeSecret
 	}
 	return nil
 }
@@ -86,24 +90,26 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 	if err := checkDrain(r); err != nil {
 		return nil, err
 	}
-	data, written, err := send(ctx, c, r, r.Options.Target)
+	data, written, warnings, err := p.sendEnabling(ctx, c, r)
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
 	if written > 0 {
-		return &host.Result{Written: written}, nil
+		return &host.Result{Written: written, Warnings: warnings}, nil
 	}
 	if err := checkResult(data, r); err != nil {
 		return nil, err
 	}
-	return adviseEvaluation(&host.Result{Data: data}, r), nil
+	return adviseEvaluation(&host.Result{Data: data, Warnings: warnings}, r), nil
 }
 
-// send sends a command. It returns the result in data, or writes it to r.Out piece by piece and returns its size.
-func send(ctx context.Context, c *keeper.Client, r *host.Request, target string) (data json.RawMessage, written int64,
-	err error) {
+// send sends a command, with domains that are to be enabled for it. It returns the result in data, or writes it to
+// r.Out piece by piece and returns its size.
+func send(ctx context.Context, c *keeper.Client, r *host.Request, target string, enable ...string) (
+	data json.RawMessage, written int64, err error,
+) {
 	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog,
-		Wait: r.Options.Wait}
+		Wait: r.Options.Wait, Enable: enable}
 	if r.Out != nil && !r.Drain {
 		watch := &exceptionDetector{out: r.Out}
 		if data, written, err = c.CallInto(ctx, q, watch); err == nil {
@@ -161,6 +167,17 @@ func (p *Provider) addClient(name string, c *keeper.Client) *keeper.Client {
 	}
 	p.clients[name] = c
 	return c
+}
+
+// dropEndedClient forgets the connection to a browser that has ended. Another call may have replaced it by one to a new
+// browser of that name, which stays.
+func (p *Provider) dropEndedClient(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.clients[name]; c != nil && c.Ended() {
+		_ = c.Close()
+		delete(p.clients, name)
+	}
 }
 
 func (p *Provider) dropClient(name string) {

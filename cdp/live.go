@@ -72,7 +72,7 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 	}
 	var open keeper.Status
 	if c, err := p.client(ctx, name); err == nil {
-		if open, err = c.Status(ctx); err != nil {
+		if open, err = c.Status(ctx, false); err != nil {
 			return nil, "", err
 		}
 	}
@@ -130,10 +130,7 @@ func (p *Provider) cacheDocument(path string, document []byte) {
 	}
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
 	if err == nil {
-		temp := path + ".new"
-		if err = os.WriteFile(temp, document, 0o600); err == nil {
-			err = os.Rename(temp, path)
-		}
+		err = replaceFile(path, document)
 	}
 	if err != nil {
 		p.cfg.Debug("live: cannot cache the protocol: %v", err)

@@ -82,7 +82,7 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 	notes := c.Notes()
 	c = onBehalfOf(c, r)
 	if c.Started() {
-		if s, err := c.Status(ctx); err == nil {
+		if s, err := c.Status(ctx, false); err == nil {
 			notes = append(notes, s.Notes...)
 		}
 	}

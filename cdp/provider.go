@@ -23,6 +23,7 @@ const Name = "cdp"
 // Config holds the paths and settings of the plugin. Calls require only RunDir.
 type Config struct {
 	RunDir   string              // folder of sockets and locks, mode 0700
+	StateDir string              // folder of what cdp.state saves; "": nothing can be saved
 	CacheDir string              // folder of the cached protocols of browsers; "": no cache
 	Env      func(string) string // default: no environment
 	Chrome   string              // configured path of the browser; "" looks in the usual places
@@ -295,7 +296,7 @@ func (p *Provider) commandTool(c *protocol.Command) *manifest.Tool {
 		Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect),
 		Reach: string(c.Reach), URL: c.URL, Files: c.Files,
 		Docs: docs(c.Brief, c.Description), Params: p.protocol.ParamsSchema(c), Returns: p.protocol.ReturnsSchema(c),
-		Tasks: c.Tasks, Keywords: c.Keywords, Experimental: c.Experimental,
+		Tasks: c.Tasks, Keywords: c.Keywords, When: c.When, Experimental: c.Experimental,
 		Deprecated: deprecated(c.Deprecated, c.DeprecationMessage, c.Use), ExitCodes: exitCodesOf(c.Name),
 	}
 	if c.Redirect != "" && c.Redirect != c.Name {

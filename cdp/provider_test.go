@@ -14,7 +14,7 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, New(Config{RunDir: t.TempDir()}), providertest.Options{
 		Calls: []providertest.Case{
 			{Tool: "status", Want: `{"browsers":[]}`},
-			{Tool: "close", Want: `{"closed":[]}`},
+			{Tool: "close", Want: `{"closed":{"contexts":[],"targets":[]}}`},
 			{Tool: "targets", Code: host.ChromeConnection},
 			{Tool: "Runtime.evaluate", Params: `{"expression":"1"}`, Code: host.ChromeConnection},
 		},

@@ -31,16 +31,31 @@ func onBehalfOf(c *keeper.Client, r *host.Request) *keeper.Client {
 }
 
 func callerOf(r *host.Request) keeper.Caller {
-	by := keeper.Caller{Name: r.Caller}
-	if isPlugin(r.Caller) {
-		by.Digest, by.HTTP = r.CallerDigest, r.CallerGrant.HTTP
-		for _, g := range r.CallerGrant.FS {
+	by := keeper.Caller{
+		Name: r.Caller, Session: sessionKey(r.Session.Key()), Connection: r.Session.Connection,
+		Temporary: r.Session.Temporary, Within: sessionKey(r.Session.Within),
+		Anonymous: r.Session.Owner != "" && r.Session.Name == "" && r.Session.Plugin == nil,
+	}
+	if by.Session == keeper.DefaultSession && !isPerson(r.Caller) && !isPlugin(r.Caller) {
+		by.Session = "" // a program that names no session has one of its own name, not the person's
+	}
+	if p := r.Session.Plugin; p != nil {
+		by.Digest, by.HTTP = p.Digest, p.Grant.HTTP
+		for _, g := range p.Grant.FS {
 			if g.Mode == "rw" {
 				by.Folders = append(by.Folders, g.Source)
 			}
 		}
 	}
 	return by
+}
+
+// sessionKey returns the keeper's key of a session.
+func sessionKey(key string) string {
+	if key == (host.Session{}).Key() {
+		return keeper.DefaultSession
+	}
+	return key
 }
 
 func isPerson(caller string) bool { return caller == "cli" }
@@ -158,17 +173,4 @@ func checkDownloads(tool string, params map[string]any) error {
 			"deny, with the folder as downloadPath", tool)
 	}
 	return nil
-}
-
-// closeOwn implements close for a plugin: it closes the plugin's pages. The browser stays open.
-func (p *Provider) closeOwn(ctx context.Context, r *host.Request) (*host.Result, error) {
-	c, err := p.clientFor(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	pages, err := c.CloseAll(ctx)
-	if err != nil {
-		return nil, p.hostError(err, r)
-	}
-	return result(closeResult{pages}, "the browser stays open, because other callers can use it")
 }

@@ -96,20 +96,35 @@ func TestEveryToolHasEffectAndReach(t *testing.T) {
 	}
 }
 
-// TestCallersOfTheKeeper checks what the keeper gets to know about callers.
+// TestCallersOfTheKeeper checks what the keeper gets to know about callers and their sessions.
 func TestCallersOfTheKeeper(t *testing.T) {
 	grant := host.Grant{
 		FS:   []host.FSGrant{{Path: "/a", Source: "/srv/a", Mode: "ro"}, {Path: "/b", Source: "/srv/b", Mode: "rw"}},
 		HTTP: []host.HTTPGrant{{URL: "https://a.test"}},
 	}
-	for caller, want := range map[string]keeper.Caller{
-		"cli":        {Name: "cli"},
-		"mcp:some":   {Name: "mcp:some"},
-		"plugin:one": {Name: "plugin:one", Digest: "sha256:1", Folders: []string{"/srv/b"}, HTTP: grant.HTTP},
+	own := host.Session{
+		Owner: "plugin:one", Name: "7", Within: "user/", Plugin: &host.SessionPlugin{Digest: "sha256:1", Grant: grant},
+	}
+	for _, c := range []struct {
+		caller  string
+		session host.Session
+		want    keeper.Caller
+	}{
+		{"cli", host.Session{}, keeper.Caller{Name: "cli", Session: "cli"}},
+		{"cli", host.Session{Name: "work"}, keeper.Caller{Name: "cli", Session: "user/work"}},
+		{"mcp:some", host.Session{}, keeper.Caller{Name: "mcp:some"}},
+		{"mcp:some", host.Session{Name: "m1", Connection: "m1", Temporary: true},
+			keeper.Caller{Name: "mcp:some", Session: "user/m1", Connection: "m1", Temporary: true}},
+		{"mcp:some", host.Session{Owner: "token:t", Connection: "m1", Temporary: true},
+			keeper.Caller{Name: "mcp:some", Session: "token:t/", Connection: "m1", Temporary: true, Anonymous: true}},
+		{"plugin:one", host.Session{}, keeper.Caller{Name: "plugin:one", Session: "cli"}},
+		{"plugin:one", own, keeper.Caller{Name: "plugin:one", Session: "plugin:one/7", Within: "cli", Digest: "sha256:1",
+			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
+		{"plugin:two", own, keeper.Caller{Name: "plugin:two", Session: "plugin:one/7", Within: "cli", Digest: "sha256:1",
+			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
 	} {
-		if got := callerOf(&host.Request{Caller: caller, CallerDigest: "sha256:1",
-			CallerGrant: grant}); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %+v, want %+v", caller, got, want)
+		if got := callerOf(&host.Request{Caller: c.caller, Session: c.session}); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s in %q: got %+v, want %+v", c.caller, c.session, got, c.want)
 		}
 	}
 }

@@ -81,6 +81,35 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestNavigateAndWait checks that what goes to a page and waits for it in one call is found first, and that its second
+// tier names the option.
+func TestNavigateAndWait(t *testing.T) {
+	h := searchHost(t)
+	for query, want := range map[string]string{
+		"navigate and wait":                         "Page.navigate",
+		"navigate and wait for load":                "Page.navigate",
+		"navigate to a url and wait until loaded":   "Page.navigate",
+		"go to url and wait for load":               "Page.navigate",
+		"wait for navigation":                       "Page.navigate",
+		"wait until the page is loaded":             "Page.navigate",
+		"open a page and wait until it is loaded":   "open",
+		"open a page and wait for it to load":       "open",
+		"reload and wait":                           "Page.reload",
+		"reload the page and wait until it is idle": "Page.reload",
+		"go back and wait":                          "Page.navigateToHistoryEntry",
+	} {
+		if got := first(t, h, query); got != want {
+			t.Errorf("%q: %s is first, expected %s", query, got, want)
+		}
+	}
+	for _, name := range []string{"Page.navigate", "Page.reload", "Page.navigateToHistoryEntry"} {
+		docs, err := h.Describe(t.Context(), "", host.Session{}, "cdp."+name, 2)
+		if err != nil || !strings.Contains(docs.When, "option wait (load, idle, none)") {
+			t.Errorf("tier 2 of %s, %v: when %q", name, err, docs.When)
+		}
+	}
+}
+
 // TestEveryPhrase finds each command by each of its own phrases.
 func TestEveryPhrase(t *testing.T) {
 	p := New(Config{})
@@ -97,7 +126,7 @@ func TestEveryPhrase(t *testing.T) {
 		}
 		for _, task := range tool.Tasks {
 			phrases++
-			data, _, err := h.Search(t.Context(), "", "", host.SearchQuery{Text: task, Limit: 5})
+			data, _, err := h.Search(t.Context(), "", host.Session{}, host.SearchQuery{Text: task, Limit: 5})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +202,7 @@ func eachCommand(t *testing.T, f func(name, domain, bare string)) {
 }
 
 func first(t *testing.T, h *host.Host, query string) string {
-	data, _, err := h.Search(t.Context(), "", "", host.SearchQuery{Text: query, Limit: 1})
+	data, _, err := h.Search(t.Context(), "", host.Session{}, host.SearchQuery{Text: query, Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,8 @@ func (p *Provider) buildSegment() []byte {
 		docs = append(docs, host.SearchDoc{
 			Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect), Brief: c.Brief,
 			Signature:  p.signature(c),
-			Deprecated: c.Deprecated, Experimental: c.Experimental, Text: c.Description, Keywords: c.Keywords, Tasks: c.Tasks,
+			Deprecated: c.Deprecated, Experimental: c.Experimental,
+			Text: strings.TrimSpace(c.Description + " " + c.When), Keywords: c.Keywords, Tasks: c.Tasks,
 			Params: searchParams(c.Params),
 		})
 	}

@@ -16,8 +16,9 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Reach: manifest.ReachMachine, URL: []string{"/url"}, Files: []string{"/user_data_dir", "/chrome"}, OpenWorld: true,
 			Docs: manifest.Docs{
 				Brief: "Open a page, starting Chrome or attaching if needed",
-				Standard: "Opens url in a new page, which becomes the current target, and waits for its load event. Without a " +
-					"browser open it starts Chrome, headless unless headed, or attaches to a running one.",
+				Standard: "Opens url in a new page, which becomes the current target, and waits for its load event, or as the " +
+					"option wait says (load, idle, none). Without a browser open it starts Chrome, headless unless headed, or " +
+					"attaches to a running one.",
 				Full: "The browser stays open, owned by a keeper process, until close or until nobody used it for its idle " +
 					"time. Give several browsers names with the option browser. As root Chrome runs without its sandbox, and " +
 					"the answer's warnings say so.",
@@ -32,7 +33,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "browser":{"type":"string","description":"Name of the browser"},
 "target":{"type":"string","description":"Id of the page"},
 "url":{"type":"string","description":"Where it ended up"},
-"title":{"type":"string","description":"Its title"}}}`),
+"title":{"type":"string","description":"Its title"},
+"status":{"type":"integer","description":"HTTP status of the page; absent for other URLs than http"}}}`),
 			Positional: []string{"url"}, ExitCodes: []string{"navigation_failed"},
 			Examples: []manifest.Example{
 				{Title: "Open a page", Kind: "minimal", Params: json.RawMessage(`{"url":"https://example.com/"}`)},
@@ -40,28 +42,35 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				{Title: "Attach to a running Chrome", Kind: "full",
 					Params: json.RawMessage(`{"attach":"9222","url":"https://example.com/"}`)},
 			},
-			Tasks: []string{"open a page", "open a web page", "start the browser", "launch chrome", "go to a url",
-				"visit a website", "attach to a running chrome"},
+			Tasks: []string{"open a page", "open a page and wait until it is loaded", "open a web page", "start the browser",
+				"launch chrome", "go to a url", "visit a website", "attach to a running chrome"},
 			Keywords: []string{"browser", "launch", "start", "goto", "visit"}, Aliases: []string{"launch", "goto"},
 			When: "before anything else", WhenNot: "to move the current page: use Page.navigate",
 			Related: []manifest.Related{{Tool: "cdp.close", Why: "ends the browser"},
 				{Tool: "cdp.Page.navigate", Why: "moves the current page"}},
 		},
 		{
-			Name: "close", Category: "action", Effect: manifest.EffectDestructive,
-			Reach: manifest.ReachBrowser, Idempotent: true,
+			Name: "close", Category: "action", Effect: manifest.EffectWrite,
+			Reach: manifest.ReachContext, Idempotent: true,
 			Docs: manifest.Docs{
 				Brief: "Close the browser, or one page with the option target",
-				Standard: "Ends the browser, its keeper and its temporary profile; nothing is left running. With the option " +
-					"target only that page is closed.",
+				Standard: "Closes what this session has opened, and the browser once no other session has anything open. With " +
+					"the option target only that page is closed.",
+				Full: "A session is an MCP connection, or has the name that a call at the command line gives; without a name " +
+					"it is the browser's default context. When the browser ends, its keeper and temporary profile end with it, " +
+					"and nothing is left running. Only the command line can close everything with all.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
-"all":{"type":"boolean","default":false,"description":"Close every open browser"}}}`),
+"all":{"type":"boolean","default":false,"description":"Close every browser with what all sessions have open; command line only"}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["closed"],"properties":{
-"closed":{"type":"array","items":{"type":"string"},"description":"Browsers or pages that were closed"}}}`),
+"closed":{"type":"object","required":["targets","contexts"],"description":"What was closed","properties":{
+"targets":{"type":"array","items":{"type":"string"},"description":"Ids of the pages"},
+"contexts":{"type":"array","items":{"type":"string"},"description":"Ids of the browser contexts"},
+"browser":{"type":"string","description":"Name of the browser, if it has ended"},
+"browsers":{"type":"array","items":{"type":"string"},"description":"With all: names of the browsers"}}}}}`),
 			Positional: []string{"all"},
 			Examples: []manifest.Example{
-				{Title: "Close the browser", Kind: "minimal", Params: json.RawMessage(`{}`)},
+				{Title: "Close what this session opened", Kind: "minimal", Params: json.RawMessage(`{}`)},
 				{Title: "Close every browser", Kind: "full", Params: json.RawMessage(`{"all":true}`)},
 			},
 			Tasks:    []string{"close the browser", "quit chrome", "close a tab", "end the browser"},
@@ -72,8 +81,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Reach: manifest.ReachPage, Idempotent: true,
 			Docs: manifest.Docs{
 				Brief: "Tell what the browser is and how it does",
-				Standard: "Says which browser is open, since when, what it runs, why it is that one, where its log is, and " +
-					"after how long unused it ends. With no browser open it says so and ends well.",
+				Standard: "Says which browser is open, since when, what it runs, why it is that one, which sessions use it, " +
+					"where its log is, and after how long unused it ends. With no browser open it says so and ends well.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "all":{"type":"boolean","default":false,"description":"Every browser, also stale ones"}}}`),
@@ -122,32 +131,117 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Name: "events", Category: "query", Effect: manifest.EffectRead,
 			Reach: manifest.ReachPage,
 			Docs: manifest.Docs{
-				Brief: "Read events that the browser has sent",
-				Standard: "Returns kept events by sequence number, oldest first, and says how many were dropped. Read on with " +
-					"since set to last_seq.",
+				Brief: "Read requests, console and other events",
+				Standard: "Recorded from a page's start: requests, console, exceptions, downloads. Newest first; with since, " +
+					"the oldest after it first.",
+				Full: "A record has url where the params of a request's end lack it. Browser.downloadProgress names the file " +
+					"of a completed download in filePath; it is removed with the browser. " +
+					"Events of other domains are recorded while a caller has enabled them. Records have no cookies, " +
+					"Authorization headers and bodies: Network.getResponseBody gets the body of a recent request by its " +
+					"requestId. The newest events of each kind are kept; dropped says how many are lost. In a browser that " +
+					"Parley attached to, a page is recorded from its first use on.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
-"match":{"type":"array","items":{"type":"string","minLength":1},"description":"Event names such as Network.* or Page.loadEventFired; default all"},
-"since":{"type":"integer","minimum":0,"default":0,"description":"Last sequence number already seen"},
+"match":{"type":"array","items":{"type":"string","minLength":1},"description":"Event names or patterns: Network.*","x-aliases":["method","methods","event","events","name","names","pattern","patterns","filter"]},
+"url":{"type":"string","minLength":1,"description":"Part of the URL of request or page","x-aliases":["url_part","url_contains","href","contains"]},
+"status":{"type":["integer","string"],"description":"404 or 5xx; failed: 4xx, 5xx, no response","x-aliases":["status_code","statusCode","http_status","code"]},
+"since":{"type":"integer","minimum":0,"description":"Read on after this seq"},
 "limit":{"type":"integer","minimum":1,"maximum":10000,"default":100,"description":"How many at most"},
-"until":{"type":"string","minLength":1,"description":"In a stream: end after this event"},
-"max":{"type":"integer","minimum":1,"description":"In a stream: end after this many"},
-"timeout_ms":{"type":"integer","minimum":1,"description":"In a stream: end after this long"}}}`),
+"until":{"type":"string","minLength":1,"description":"Streams: last event"},
+"max":{"type":"integer","minimum":1,"description":"Streams: how many"},
+"timeout_ms":{"type":"integer","minimum":1,"description":"Streams: how long"}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{
 "events":{"type":"array","items":{"type":"object"},"description":"seq, t, browser, target, method, params"},
-"dropped":{"type":"integer","description":"How many were lost since"},
-"last_seq":{"type":"integer","description":"Read on from here"},
-"end":{"type":"string","description":"Why a stream ended: until, timeout, max or closed"}}}`),
+"dropped":{"type":"integer","description":"Lost since"},
+"last_seq":{"type":"integer","description":"The next since"},
+"end":{"type":"string","description":"Of a stream: why"}}}`),
 			Examples: []manifest.Example{
-				{Title: "Read what is there", Kind: "minimal", Params: json.RawMessage(`{}`)},
+				{Title: "Read the newest", Kind: "minimal", Params: json.RawMessage(`{}`)},
+				{Title: "Read which requests failed", Kind: "common", Params: json.RawMessage(`{"status":"failed"}`)},
+				{Title: "Read console messages and exceptions", Kind: "common",
+					Params: json.RawMessage(`{"match":["Runtime.consoleAPICalled","Runtime.exceptionThrown"]}`)},
 				{Title: "Read requests on from event 120", Kind: "full",
 					Params: json.RawMessage(`{"match":["Network.requestWillBeSent"],"since":120,"limit":50}`)},
 			},
 			Tasks: []string{"read console messages", "see network requests that were made", "what events happened",
-				"read console errors", "which requests failed", "wait for an event"},
-			When:     "after its domain was turned on, as by Network.enable",
-			WhenNot:  "to wait for an event: stream the events until it arrives",
-			Keywords: []string{"console", "log", "listen", "stream"},
+				"read console errors", "which requests failed", "wait for an event", "why did a request fail",
+				"read javascript errors", "which files were downloaded", "find the status of a request"},
+			When:     "for what pages did; enable nothing",
+			WhenNot:  "to wait for an event: stream them",
+			Keywords: []string{"console", "log", "listen", "stream", "network", "exceptions", "downloads", "history"},
+		},
+		{
+			Name: "state", Category: "action", Effect: manifest.EffectWrite,
+			Reach: manifest.ReachBrowser, URL: []string{"/origins"},
+			Docs: manifest.Docs{
+				Brief: "Save or load a login: cookies and storage of origins",
+				Standard: "Saves cookies, localStorage and the current page's sessionStorage of origins under a name, and loads " +
+					"them into this session. Answers with counts, never with values.",
+				Full: "Cookies are those that would be sent to the origins. load adds to what the session has; without origins " +
+					"it loads all that the state has, and sessionStorage only into the current page. Nothing is requested from " +
+					"the sites. A state belongs to the user, the token or the version of a plugin that saved it; for others " +
+					"the name is not found. Only the command line uses a state of another of its sessions without " +
+					"confirmation. list shows the states, delete removes one; one that is not used for 30 days is removed.",
+			},
+			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"required":["action"],"properties":{
+"action":{"enum":["save","load","list","delete"],"description":"What to do","x-aliases":["op","operation","mode","command","do"]},
+"name":{"type":"string","pattern":"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$","description":"Name of the state; all but list require it","x-aliases":["state","file","id","key"]},
+"origins":{"type":"array","items":{"type":"string","minLength":1,"maxLength":300},"maxItems":32,"description":"Such as https://example.com; save requires them","x-aliases":["origin","urls","url","sites","domains"]}}}`),
+			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["action"],"properties":{
+"action":{"type":"string","description":"What was done"},
+"name":{"type":"string","description":"Of the state"},
+"origins":{"type":"array","items":{"type":"string"},"description":"Saved or loaded"},
+"cookies":{"type":"integer","description":"How many"},
+"items":{"type":"integer","description":"Entries of storage"},
+"states":{"type":"array","items":{"type":"object"},"description":"Of list: name, session, origins, cookies, items, saved, used"}}}`),
+			Positional: []string{"action", "name"}, ExitCodes: []string{"protocol_error"},
+			Examples: []manifest.Example{
+				{Title: "Load what was saved as work", Kind: "minimal", Params: json.RawMessage(`{"action":"load","name":"work"}`)},
+				{Title: "Save the login of a site", Kind: "common",
+					Params: json.RawMessage(`{"action":"save","name":"work","origins":["https://example.com"]}`)},
+				{Title: "List what was saved", Kind: "common", Params: json.RawMessage(`{"action":"list"}`)},
+				{Title: "Load the part of two origins", Kind: "full", Params: json.RawMessage(
+					`{"action":"load","name":"work","origins":["https://example.com","https://id.example.com"]}`)},
+			},
+			Tasks: []string{"save a login", "stay logged in", "restore cookies and local storage", "reuse a session of a site",
+				"save cookies to a file", "load storage state", "log in once and reuse it"},
+			Keywords:    []string{"cookies", "localstorage", "sessionstorage", "login", "persist", "restore", "auth"},
+			When:        "to stay logged in across sessions",
+			WhenNot:     "to read values: Storage.getCookies and DOMStorage do; IndexedDB and caches are not saved",
+			Related:     []manifest.Related{{Tool: "cdp.open", Why: "shows the site after a load"}},
+			Limitations: []string{"IndexedDB, caches and service workers are not saved", "at most 16 MiB a state, 32 states"},
+		},
+		{
+			Name: "type", Category: "action", Effect: manifest.EffectWrite,
+			Reach: manifest.ReachPage,
+			Docs: manifest.Docs{
+				Brief: "Type a secret, such as a password, into the focused field",
+				Standard: "Types a secret of the operator into the focused field, without showing it, if the policy binds the " +
+					"secret to the origin of that frame. Focus the field before.",
+				Full: "The policy names the origins: origins in [secrets.NAME]. The frame that has the focus, which may be one " +
+					"in the page, must be of one of them when the text enters it; otherwise the call ends in 82 and nothing is " +
+					"typed. A plugin needs the grant secret:NAME, too. The page gets input events, but no key events except " +
+					"those of submit. The page can read what was typed.",
+			},
+			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"required":["secret"],"properties":{
+"secret":{"type":"string","minLength":1,"maxLength":64,"description":"Name of the secret, not its value","x-aliases":["name","secret_name","key"]},
+"submit":{"type":"boolean","default":false,"description":"Press Enter afterwards","x-aliases":["enter","press_enter"]}}}`),
+			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["target","origin"],"properties":{
+"target":{"type":"string","description":"Id of the page or frame"},
+"origin":{"type":"string","description":"Of the frame that has the text"}}}`),
+			Positional: []string{"secret"}, ExitCodes: []string{"protocol_error"},
+			Examples: []manifest.Example{
+				{Title: "Type a password into the focused field", Kind: "minimal", Params: json.RawMessage(`{"secret":"PASSWORD"}`)},
+				{Title: "Type it and submit the form", Kind: "full",
+					Params: json.RawMessage(`{"secret":"PASSWORD","submit":true}`)},
+			},
+			Tasks: []string{"type a password", "fill in a secret", "log in to a site with a stored password",
+				"enter credentials without seeing them"},
+			Keywords: []string{"password", "login", "credentials", "fill", "secret"},
+			When:     "to log in without knowing the password",
+			WhenNot:  "for other texts: use Input.insertText",
+			Related: []manifest.Related{{Tool: "cdp.DOM.focus", Why: "focuses the field"},
+				{Tool: "cdp.state", Why: "keeps the login"}},
 		},
 	}
 })

@@ -57,10 +57,18 @@ func TestInvalidTables(t *testing.T) {
 		"an unknown parameter": {effectsTable, "Page.navigate\twrite\tpage\t/url", "Page.navigate\twrite\tpage\t/uri",
 			"Page.navigate has no parameter /uri"},
 		"a file that is not reviewed": {effectsTable, "\t/files\t", "\t-\t", "which is not reviewed"},
-		"a file within a page":        {effectsTable, "\tmachine\t-\t/files\t", "\tpage\t-\t/files\t", "its reach is page"},
-		"an invalid caller":           {effectsTable, "\t/url\t-\t-\n", "\t/url\t-\tagent: no\n", `callers "agent: no"`},
-		"a domain without brief":      {domainsTable, "\nPage\t", "\n# ", "domain Page is missing"},
-		"a long brief":                {domainsTable, "\nPage\t", "\nPage\t" + strings.Repeat("x", 60), "the limit is 50"},
+		"a file within a page": {effectsTable, "\tmachine\t-\t/files\t", "\tpage\t-\t/files\t",
+			"its reach is page"},
+		"an invalid caller":                       {effectsTable, "\t/url\t-\t-\n", "\t/url\t-\tagent: no\n", `callers "agent: no"`},
+		"a domain whose enabling is not reviewed": {enablesTable, "\nPage\t", "\n# ", "domain Page is missing"},
+		"a domain that cannot be enabled": {enablesTable, "\nPage\t", "\nIO\tall\t-\t-\tx\nPage\t",
+			"there is no command IO.enable"},
+		"an enabling twice":              {enablesTable, "\nPage\t", "\nPage\tall\t-\t-\tx\nPage\t", "twice"},
+		"an enabling for some":           {enablesTable, "\nPage\tall\t", "\nPage\tsome\t", `enabled for "some"`},
+		"an enabling after no domain":    {enablesTable, "\nCSS\tall\tDOM\t", "\nCSS\tall\tTree\t", "CSS needs Tree"},
+		"an enabling kept by no command": {enablesTable, "\tDOM.*,", "\tDOM.keep*,", "matches no command"},
+		"a domain without brief":         {domainsTable, "\nPage\t", "\n# ", "domain Page is missing"},
+		"a long brief":                   {domainsTable, "\nPage\t", "\nPage\t" + strings.Repeat("x", 60), "the limit is 50"},
 		"a deprecation without reason": {deprecatedTable, "Network.getAllCookies\t", "# ",
 			"command Network.getAllCookies is missing"},
 		"a replacement that does not exist": {deprecatedTable, "\tStorage.getCookies\t", "\tStorage.getAll\t",
@@ -74,11 +82,14 @@ func TestInvalidTables(t *testing.T) {
 		"a value that is not JSON": {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\tone\n", "is not JSON"},
 		"a value twice":            {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\t1\nDOM.NodeID\t2\n", "twice"},
 		"a brief twice":            {briefsTable, "PWA.install\t", "PWA.install\tInstall\nPWA.install\t", "twice"},
+		"a use twice":              {whenTable, "Page.reload\t", "Page.reload\tagain\nPage.reload\t", "twice"},
+		"a long use": {whenTable, "Page.reload\t", "Page.reload\t" + strings.Repeat("x", 121),
+			"the limit is 120"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			for _, table := range []string{domainsTable, effectsTable, briefsTable, phrasesTable, deprecatedTable, examplesTable,
-				valuesTable} {
+			for _, table := range []string{domainsTable, effectsTable, enablesTable, briefsTable, phrasesTable, deprecatedTable,
+				examplesTable, valuesTable, whenTable} {
 				text, err := os.ReadFile(table)
 				if err != nil {
 					t.Fatal(err)

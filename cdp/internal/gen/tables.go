@@ -17,27 +17,34 @@ import (
 const (
 	domainsTable    = "domains.tsv"    // domain, brief
 	effectsTable    = "effects.tsv"    // command, effect, reach, url, files, callers, as explained in the file
+	enablesTable    = "enables.tsv"    // domain, for, needs, keeps, reason, as explained in the file
 	briefsTable     = "briefs.tsv"     // command, brief
 	phrasesTable    = "phrases.tsv"    // command, phrases separated by "; ", keywords separated by spaces (may be absent)
 	deprecatedTable = "deprecated.tsv" // command, replacement or -, message
 	examplesTable   = "examples.tsv"   // command, title, parameters as JSON
 	valuesTable     = "values.tsv"     // key as explained in the file, JSON
+	whenTable       = "when.tsv"       // command, when to use it
 )
 
 // maxPhrases limits the phrases of a command, so that common commands are not diluted by many phrases.
 const maxPhrases = 12
 
+// maxWhen limits the text of when.tsv, which the second tier has in full.
+const maxWhen = 120
+
 // readTables reads all tables and joins the errors of all rows that do not match the protocol.
 func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
 	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{},
-		Commands: map[string]protocol.Note{}, Values: map[string]string{}}}
+		Enables: map[string]protocol.Enabling{}, Commands: map[string]protocol.Note{}, Values: map[string]string{}}}
 	t.domains()
 	t.effects()
+	t.enables()
 	t.briefs()
 	t.phrases()
 	t.deprecated()
 	t.examples()
 	t.values()
+	t.when()
 	return t.notes, errors.Join(t.problems...)
 }
 
@@ -108,6 +115,47 @@ func (t *tables) effects() {
 	}
 }
 
+func (t *tables) enables() {
+	t.rows(enablesTable, 5, func(row []string) error {
+		if c, ok := t.p.Command(row[0] + ".enable"); !ok || c.Domain != row[0] {
+			return fmt.Errorf("there is no command %s.enable", row[0])
+		}
+		if _, twice := t.notes.Enables[row[0]]; twice {
+			return fmt.Errorf("%s occurs twice", row[0])
+		}
+		if !slices.Contains([]string{protocol.EnableForAll, protocol.EnableForRead, protocol.EnableForNone}, row[1]) {
+			return fmt.Errorf("%s is enabled for %q: expected all, read or none", row[0], row[1])
+		}
+		e := protocol.Enabling{For: row[1], Needs: list(row[2]), Keeps: list(row[3])}
+		for _, needed := range e.Needs {
+			if d, ok := t.p.Domain(needed); !ok || d.Name != needed {
+				return fmt.Errorf("%s needs %s, which is not a domain", row[0], needed)
+			}
+		}
+		for _, pattern := range e.Keeps {
+			one := protocol.Enabling{Keeps: []string{pattern}}
+			if !slices.ContainsFunc(t.p.Names(), one.KeptBy) {
+				return fmt.Errorf("%s is kept by %s, which matches no command", row[0], pattern)
+			}
+		}
+		t.notes.Enables[row[0]] = e
+		return nil
+	})
+	for _, name := range t.p.Names() {
+		if domain, ok := strings.CutSuffix(name, ".enable"); ok && t.notes.Enables[domain].For == "" {
+			t.problem(enablesTable, 0, fmt.Errorf("domain %s is missing", domain))
+		}
+	}
+}
+
+// list reads a column of names that are separated by commas.
+func list(column string) []string {
+	if column == "-" {
+		return nil
+	}
+	return strings.Split(column, ",")
+}
+
 // pointers reads a column of JSON pointers to parameters. A command with a parameter whose name contains one of words
 // must have a pointer, or "ref".
 func pointers(c *protocol.Command, column string, words ...string) ([]string, error) {
@@ -125,14 +173,14 @@ func pointers(c *protocol.Command, column string, words ...string) ([]string, er
 		}
 		return nil, nil
 	}
-	list := strings.Split(column, ",")
-	for _, pointer := range list {
+	named := list(column)
+	for _, pointer := range named {
 		name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/") // types of other parameters are not resolved
 		if !slices.ContainsFunc(c.Params, func(p protocol.Param) bool { return p.Name == name }) {
 			return nil, fmt.Errorf("%s has no parameter %s", c.Name, pointer)
 		}
 	}
-	return list, nil
+	return named, nil
 }
 
 func (t *tables) briefs() {
@@ -239,6 +287,19 @@ func (t *tables) values() {
 		if len(parts) == 3 && !slices.ContainsFunc(fields, func(q protocol.Param) bool { return q.Name == parts[2] }) {
 			return fmt.Errorf("%s has no %s", owner, parts[2])
 		}
+		return nil
+	})
+}
+
+func (t *tables) when() {
+	t.commands(whenTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
+		if n.When != "" {
+			return fmt.Errorf("%s occurs twice", row[0])
+		}
+		if len(row[1]) > maxWhen {
+			return fmt.Errorf("the text of %s has %d characters; the limit is %d", row[0], len(row[1]), maxWhen)
+		}
+		n.When = row[1]
 		return nil
 	})
 }

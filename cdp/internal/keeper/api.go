@@ -35,6 +35,9 @@ type CallRequest struct {
 	OnDialog string `json:"on_dialog,omitempty"`
 	// Wait is what the call waits for if it navigates its page; see WaitNone.
 	Wait string `json:"wait,omitempty"`
+	// Enable are domains that the keeper enables for the call, in this order, those of the reviewed table alone. The
+	// caller may enable each: the keeper does not ask. Nil enables nothing.
+	Enable []string `json:"enable,omitempty"`
 }
 
 // OpenRequest opens a page and waits for its load event.
@@ -45,12 +48,14 @@ type OpenRequest struct {
 	Wait      string `json:"wait,omitempty"`
 }
 
-// Page is the result of open, activate and close_target.
+// Page is the result of open, activate and close_target. Only open sets Status, the HTTP status of the page's document;
+// it is zero for URLs of other schemes.
 type Page struct {
 	Browser string `json:"browser"`
 	Target  string `json:"target"`
 	URL     string `json:"url"`
 	Title   string `json:"title"`
+	Status  int    `json:"status,omitempty"`
 }
 
 // Target is a page, frame, worker or popup.
@@ -63,7 +68,8 @@ type Target struct {
 	Current  bool   `json:"current,omitempty"`
 	Attached bool   `json:"attached"`
 	Crashed  bool   `json:"crashed,omitempty"`
-	// Owner is the caller that opened the target. It is empty for the caller's own targets.
+	// Owner is the session that the target belongs to, the user's without "user/". It is empty for the caller's own
+	// targets.
 	Owner string `json:"owner,omitempty"`
 	// Parent is the page of a frame or worker. Opener is the page that opened this one.
 	Parent string  `json:"parent,omitempty"`
@@ -94,9 +100,11 @@ type Status struct {
 	Calls      int64    `json:"calls"`
 	Clients    int      `json:"clients"`
 	Targets    []Target `json:"targets"`
-	Events     RingInfo `json:"events"`
-	Log        string   `json:"log"`
-	Notes      []string `json:"notes,omitempty"`
+	// Sessions are those that have anything in the browser. Only the command line is shown others than its own.
+	Sessions []SessionInfo `json:"sessions,omitempty"`
+	Events   RingInfo      `json:"events"`
+	Log      string        `json:"log"`
+	Notes    []string      `json:"notes,omitempty"`
 }
 
 // RingInfo describes the stored events.
@@ -109,17 +117,24 @@ type RingInfo struct {
 
 // EventsRequest reads stored events.
 type EventsRequest struct {
-	// Since is the last sequence number already read; zero reads from the oldest.
+	// Since is the last sequence number already read; zero reads all.
 	Since int64 `json:"since,omitempty"`
 	// Patterns are event names in which * matches any characters. Empty matches all events.
 	Patterns []string `json:"patterns,omitempty"`
 	Target   string   `json:"target,omitempty"`
+	// URL is a part of the URL of the request, or of the page for other events. Empty matches all.
+	URL string `json:"url,omitempty"`
+	// Status selects responses by their HTTP status, such as 404, or class, such as 4xx. "failed" selects what ended
+	// without a response, and the classes 4xx and 5xx. Empty matches all events.
+	Status string `json:"status,omitempty"`
+	// Newest returns the newest events, the newest first. Otherwise the oldest come first.
+	Newest bool `json:"newest,omitempty"`
 	// Limit is the maximum number of events. Zero means 1000.
 	Limit int `json:"limit,omitempty"`
 }
 
 // Events is the response to an EventsRequest. Dropped counts the lost events after Since. To read on, pass LastSeq
-// as the next Since.
+// as the next Since. A record of a request whose own parameters lack the URL has it as "url".
 type Events struct {
 	Events  []json.RawMessage `json:"events"`
 	Dropped int64             `json:"dropped"`
@@ -130,7 +145,10 @@ type Events struct {
 // target, or on Target and its frames and workers.
 type ListenRequest struct {
 	Patterns []string `json:"patterns"`
-	Target   string   `json:"target,omitempty"`
+	// URL and Status are those of EventsRequest. They do not apply to Until.
+	URL    string `json:"url,omitempty"`
+	Status string `json:"status,omitempty"`
+	Target string `json:"target,omitempty"`
 	// Until is a pattern. The first event that matches it is the last one sent.
 	Until string `json:"until,omitempty"`
 	// Max ends the stream after that many events. Zero means no limit.
@@ -142,6 +160,16 @@ type ListenRequest struct {
 // ListenEnd is the reason why a stream ended: until, timeout, max or closed.
 type ListenEnd struct {
 	End string `json:"end"`
+}
+
+type statusRequest struct {
+	All bool `json:"all,omitempty"` // the targets of all sessions, for a person
+}
+
+type closeRequest struct {
+	// Session is the session to close, for a person. "" means the caller's.
+	Session   string `json:"session,omitempty"`
+	TimeoutMS int64  `json:"timeout_ms,omitempty"`
 }
 
 type targetRequest struct {

@@ -2,9 +2,13 @@ package keeper
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/debugger"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	cdptarget "github.com/chromedp/cdproto/target"
@@ -28,6 +32,7 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 		t.parent = via
 	}
 	postCommand(tr.mux, t, cdptarget.SetAutoAttach, tr.autoAttachParams(), nil)
+	tr.startRecording(t)
 	if hasPage(t.kind) {
 		// Without Page.enable no dialog is reported, and an open one can only be closed by a reload. Until Chrome
 		// has processed it, a navigation to another process discards it; so the target is not ready before.
@@ -50,29 +55,47 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 	}
 }
 
-// reenableDomains enables a crashed page's domains again for its listeners: the enable commands sent to the dead
-// renderer had no effect. It runs once the new page exists, because whatever is sent earlier is lost, too.
+// reenableDomains enables a crashed page's domains again for the recorder and for listeners: the enable commands sent
+// to the dead renderer had no effect. It runs once the new page exists, because whatever is sent earlier is lost, too.
 func (tr *tracker) reenableDomains(t *target) {
 	for name, d := range t.domains {
-		if d.listeners > 0 {
+		d.repeating = false
+		switch {
+		case d.listeners > 0 || d.recording:
 			tr.setDomain(t, name, true, nil) // events that the new page has sent so far are not replayed
+		case d.crashed && !d.byCaller && d.calls == 0:
+			tr.stopDomain(t, name)
 		}
+		d.crashed = false
 	}
 }
 
 // trackDomain records which domains a caller's command enabled or disabled. The engine is locked.
-func (tr *tracker) trackDomain(t *target, method string) {
+func (tr *tracker) trackDomain(t *target, method string, params json.RawMessage) {
 	domain, command, _ := strings.Cut(method, ".")
+	tr.keepFor(t, method)
 	switch {
-	case command == "enable":
-		t.domain(domain).byCaller = true
+	case command == "enable", method == dom.CommandGetDocument: // which enables its domain
+		alone := t.onlyRecorded(domain)
+		d := t.domain(domain)
+		d.byCaller, d.kept = true, false
+		switch {
+		case alone && domain == "Runtime":
+			tr.repeatContexts(t) // Chrome has reported them to the recorder
+		case domain == debuggerDomain:
+			tr.letPause(t)
+		}
+	case method == debugger.CommandSetSkipAllPauses, method == debugger.CommandSetBreakpointsActive:
+		t.domain(domain).unpausing = false // as the caller says from now on
+	case method == page.CommandSetLifecycleEventsEnabled:
+		d := t.domain(lifecycle)
+		d.byCaller = string(field(params, "enabled")) == "true"
+		if !d.byCaller && d.listeners > 0 {
+			tr.setDomain(t, lifecycle, true, nil)
+		}
 	case command == "disable":
 		d := t.domain(domain)
-		d.byCaller = false
-		// Listeners still need the domain, or the engine does: it needs Page for dialogs and navigations.
-		if d.listeners > 0 || domain == "Page" {
-			tr.post(t, domain+".enable", nil, nil)
-		}
+		d.byCaller, d.kept = false, false
 	}
 }
 
@@ -137,7 +160,10 @@ func (tr *tracker) attachAsync(t *target) {
 type domain struct {
 	listeners int
 	byCaller  bool // a caller enabled it, so the engine must not disable it
+	recording bool // the recorder has it enabled for as long as the session lasts
 	enabling  bool // events that arrive now are replayed history
+	repeating bool // it was disabled and enabled again: the history that arrives now is stored already
+	temporary
 }
 
 func (t *target) domain(name string) *domain {
@@ -149,21 +175,37 @@ func (t *target) domain(name string) *domain {
 	return d
 }
 
-// replaying reports whether an event is part of the history that Chrome replays while its domain is being enabled.
-func (t *target) replaying(method string) bool {
-	name, _, _ := strings.Cut(method, ".")
-	d := t.domains[name]
-	return d != nil && d.enabling
+// domainState returns the state of an event's domain, which is zero where nobody has enabled it. t may be nil.
+func (t *target) domainState(method string) domain {
+	if t == nil {
+		return domain{}
+	}
+	if d := t.domains[domainOf(method)]; d != nil {
+		return *d
+	}
+	return domain{}
 }
 
-// enable is called for each listener that needs a domain in a session, disable when the listener ends. The engine
-// is locked.
-func (tr *tracker) enable(t *target, name string) {
+// enable is called for each listener that needs a domain in a session, disable when the listener ends. It returns true
+// if the domain was enabled for the recorder alone: then Chrome does not send the history again. The engine is locked.
+func (tr *tracker) enable(t *target, name string) (wasRecorded bool) {
+	wasRecorded = t.onlyRecorded(name)
 	d := t.domain(name)
 	d.listeners++
-	if d.listeners > 1 || d.byCaller || name == "Page" && hasPage(t.kind) {
-		return
+	switch {
+	case d.listeners > 1 || d.byCaller || d.recording || name == "Page" && hasPage(t.kind):
+		return wasRecorded
+	case d.calls > 0 && !d.before:
+		d.enabling = true // the end of the calls enables it again
+	default:
+		tr.startDomain(t, name)
 	}
+	return false
+}
+
+// startDomain enables a domain for listeners.
+func (tr *tracker) startDomain(t *target, name string) {
+	d := t.domain(name)
 	d.enabling = true
 	tr.setDomain(t, name, true, func(reply) {
 		d.enabling = false
@@ -174,7 +216,8 @@ func (tr *tracker) enable(t *target, name string) {
 func (tr *tracker) disable(t *target, name string) {
 	d := t.domain(name)
 	d.listeners--
-	if d.listeners > 0 || d.byCaller || name == "Page" || t.closed || t.session == "" {
+	if d.listeners > 0 || d.byCaller || d.recording || d.calls > 0 || d.kept || name == "Page" || t.closed ||
+		t.session == "" {
 		return
 	}
 	tr.setDomain(t, name, false, nil)
@@ -185,9 +228,17 @@ func (tr *tracker) setDomain(t *target, name string, on bool, after func(reply))
 	switch {
 	case name == lifecycle:
 		postCommand(tr.mux, t, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: on}, after)
+	case on && name == "Network":
+		limits := network.EnableParams{
+			MaxTotalBufferSize: new(int64(bodyBytes)), MaxResourceBufferSize: new(int64(maxBodyBytes)),
+		}
+		postCommand(tr.mux, t, network.Enable, limits, after)
+	case on && name == debuggerDomain && !t.domain(name).byCaller:
+		tr.enableDebugger(t, after)
 	case on:
 		tr.post(t, name+".enable", nil, after)
 	default:
+		t.domain(name).unpausing = false
 		tr.post(t, name+".disable", nil, after)
 	}
 }

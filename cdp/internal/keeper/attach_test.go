@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -75,7 +76,7 @@ func TestAttach(t *testing.T) {
 	}
 	cfg.Chrome, cfg.Attach = "", address
 	c := startBrowser(t, cfg)
-	s, err := c.Status(testContext(t))
+	s, err := c.Status(testContext(t), true)
 	if err != nil || s.Mode != "attached" || s.Endpoint != address || len(s.Targets) != 1 || s.Targets[0].Attached {
 		t.Errorf("status %+v, %v", s, err)
 	}
@@ -129,6 +130,10 @@ func TestListenInExternalBrowser(t *testing.T) {
 	if _, err := other.CloseTarget(testContext(t), unused.Target, ""); err != nil {
 		t.Fatal(err)
 	}
+	waitFor(t, "the page to be gone", func() bool {
+		left := value(c.Targets(testContext(t)))
+		return !slices.ContainsFunc(left, func(one Target) bool { return one.ID == unused.Target })
+	})
 	var opened Page
 	lines, end = listen(t, c, q, func() { opened, _ = other.Open(testContext(t), OpenRequest{URL: url + "/ticks"}) })
 	if end.End != "max" || lines[0].Target == unused.Target {

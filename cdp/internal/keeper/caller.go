@@ -1,26 +1,44 @@
 package keeper
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Caller identifies the sender of a request. The host has already decided what it may call; the keeper enforces
-// whose targets it may use and what a plugin's pages may dial.
+// Caller identifies the sender of a request and the session that the request belongs to. The host has already decided
+// what it may call; the keeper enforces whose targets it may use and what a plugin's pages may dial.
 type Caller struct {
 	// Name is "cli", "mcp:CLIENT" or "plugin:NAME".
 	Name string `json:"name"`
-	// Digest identifies the version of a plugin. A new version inherits nothing in the browser from the previous
-	// one.
+	// Session is the key of the session. Everything in the browser belongs to one. "" stands for a session of the
+	// caller's name.
+	Session string `json:"session,omitempty"`
+	// Connection is the id of the connection over which the caller calls. When it ends, what was opened over it is
+	// closed after a grace. "" means none.
+	Connection string `json:"connection,omitempty"`
+	// Temporary sessions end with their connection.
+	Temporary bool `json:"temporary,omitempty"`
+	// Anonymous sessions have no current target, and end 10 minutes after their last use.
+	Anonymous bool `json:"anonymous,omitempty"`
+	// Within is the session on whose behalf a plugin has its own. It ends with that.
+	Within string `json:"within,omitempty"`
+
+	// Digest identifies the version of the plugin that owns the session. A new version inherits nothing in the browser
+	// from the previous one.
 	Digest string `json:"digest,omitempty"`
-	// Folders are the folders that a plugin may write to. When they change, downloads into other folders are
+	// Folders are the folders that this plugin may write to. When they change, downloads into other folders are
 	// denied.
 	Folders []string `json:"folders,omitempty"`
 	// HTTP is the plugin's network grants. They apply to its pages also after the call, until its next call.
 	HTTP []host.HTTPGrant `json:"http,omitempty"`
 }
+
+// DefaultSession is the session of the person at the command line who names none. It uses the browser's default
+// context.
+const DefaultSession = "cli"
 
 // commandLine is the person at the command line, who may use everything.
 var commandLine = Caller{Name: "cli"}
@@ -28,9 +46,21 @@ var commandLine = Caller{Name: "cli"}
 // commandLineJSON is commandLine as JSON.
 const commandLineJSON = `{"name":"cli"}`
 
+// session returns the key of the caller's session.
+func (c Caller) session() string { return cmp.Or(c.Session, c.Name) }
+
 func (c Caller) isCommandLine() bool { return c.Name == commandLine.Name }
 
 func (c Caller) isPlugin() bool { return strings.HasPrefix(c.Name, pluginPrefix) }
+
+// isPerson reports whether the caller is the person at the command line without a session of their own.
+func (c Caller) isPerson() bool { return c.isCommandLine() && c.session() == DefaultSession }
+
+// hasContext reports whether the caller's session has a browser context of its own.
+func (c Caller) hasContext() bool { return c.session() != DefaultSession }
+
+// ofPlugin reports whether a session is a plugin's own, whose pages dial only what the plugin was granted.
+func ofPlugin(session string) bool { return strings.HasPrefix(session, pluginPrefix) }
 
 const pluginPrefix = "plugin:"
 
@@ -44,15 +74,22 @@ func (s Status) forPlugin() Status {
 
 func (c Caller) validate() *Error {
 	kind, name, _ := strings.Cut(c.Name, ":")
-	if c.isCommandLine() || (kind == "mcp" || kind == "plugin") && name != "" {
-		return nil
+	switch {
+	case !c.isCommandLine() && (kind != "mcp" && kind != "plugin" || name == ""):
+		return errf(CodeInvalidArgs, "%q is not a caller: expected cli, mcp:CLIENT or plugin:NAME", manifest.Clip(c.Name, 80))
+	case c.session() == DefaultSession && kind == "mcp":
+		return errf(CodeInvalidArgs, "%s has no session", manifest.Clip(c.Name, 80))
 	}
-	return errf(CodeInvalidArgs, "%q is not a caller: expected cli, mcp:CLIENT or plugin:NAME", manifest.Clip(c.Name, 80))
+	return nil
 }
 
-// canSee reports whether a caller may see and use what belongs to an owner. A target that was not opened through
-// Parley, such as a page of an external browser, has no owner. It is open to all callers except plugins, which are
-// confined to their own browser context.
-func (c Caller) canSee(owner string) bool {
-	return c.isCommandLine() || c.Name == owner || owner == "" && !c.isPlugin()
+// canSee reports whether a caller may see what belongs to a session. A target that was not opened through Parley, such
+// as a page of an external browser, belongs to none; the person sees those.
+func (c Caller) canSee(session string) bool {
+	return c.session() == session || session == "" && c.isPerson()
+}
+
+// displayName returns the name of a session for messages.
+func displayName(session string) string {
+	return manifest.Clip(strings.TrimPrefix(session, "user/"), 80)
 }

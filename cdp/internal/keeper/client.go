@@ -20,6 +20,7 @@ type Client struct {
 	*connection
 	by        Caller
 	recordUse func(right string) // may be nil
+	onEnabled func(Enabled)      // may be nil
 }
 
 // connection is the state shared by all clients of one connection.
@@ -87,21 +88,27 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	conn.SetDeadline(time.Time{})
 	c := &Client{&connection{
 		conn: conn, hello: peerHello, waiters: map[int64]chan response{}, done: make(chan struct{}),
-	}, commandLine, nil}
+	}, commandLine, nil, nil}
 	go c.read(r)
 	return c, nil
 }
 
 // As returns a client on the same connection that calls on behalf of another caller. The default is the command
 // line.
-func (c *Client) As(by Caller) *Client { return &Client{c.connection, by, c.recordUse} }
+func (c *Client) As(by Caller) *Client { return &Client{c.connection, by, c.recordUse, c.onEnabled} }
 
 // WithUseRecorder returns a client on the same connection that calls record for each right that the pages of a
 // plugin have used since the plugin's previous call, once per right. Rights are written as in grants:
 // "http:GET:http://example.com", and for tunnels "http:CONNECT:https://example.com" or
 // "http:CONNECT:example.com:8443".
 func (c *Client) WithUseRecorder(record func(right string)) *Client {
-	return &Client{c.connection, c.by, record}
+	return &Client{c.connection, c.by, record, c.onEnabled}
+}
+
+// OnEnabled returns a client on the same connection that passes what the keeper enabled for a successful call to each,
+// before the call returns. It does not call it for calls that needed nothing.
+func (c *Client) OnEnabled(each func(Enabled)) *Client {
+	return &Client{c.connection, c.by, c.recordUse, each}
 }
 
 // Notes returns what the user should know about how this connection was made.
@@ -167,6 +174,22 @@ func (c *Client) Open(ctx context.Context, q OpenRequest) (p Page, err error) {
 	return p, c.requestInto(ctx, "open", q, &p)
 }
 
+// SaveState returns what the caller's session stores for origins, in their canonical spelling.
+func (c *Client) SaveState(ctx context.Context, origins []string) (s State, err error) {
+	return s, c.requestInto(ctx, "save_state", stateRequest{Origins: origins, TimeoutMS: timeoutMS(ctx, 0)}, &s)
+}
+
+// LoadState puts the part of a state that belongs to origins into the caller's session.
+func (c *Client) LoadState(ctx context.Context, s State, origins []string) (done StateLoaded, err error) {
+	return done, c.requestInto(ctx, "load_state", stateRequest{origins, &s, timeoutMS(ctx, 0)}, &done)
+}
+
+// Type types a secret into the focused element of a target.
+func (c *Client) Type(ctx context.Context, q TypeRequest) (done Typed, err error) {
+	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
+	return done, c.requestInto(ctx, "type", q, &done)
+}
+
 // Targets returns all targets, the oldest first.
 func (c *Client) Targets(ctx context.Context) (all []Target, err error) {
 	return all, c.requestInto(ctx, "targets", struct{}{}, &all)
@@ -183,9 +206,10 @@ func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (p Pa
 	return p, c.requestInto(ctx, "close_target", targetRequest{target, timeoutMS(ctx, 0), onDialog}, &p)
 }
 
-// Status returns the state of the keeper and its browser.
-func (c *Client) Status(ctx context.Context) (s Status, err error) {
-	return s, c.requestInto(ctx, "status", struct{}{}, &s)
+// Status returns the state of the keeper and its browser, with the targets of the caller's session, or for a person
+// those of all.
+func (c *Client) Status(ctx context.Context, all bool) (s Status, err error) {
+	return s, c.requestInto(ctx, "status", statusRequest{all}, &s)
 }
 
 // Events returns stored events.
@@ -193,12 +217,39 @@ func (c *Client) Events(ctx context.Context, q EventsRequest) (ev Events, err er
 	return ev, c.requestInto(ctx, "events", q, &ev)
 }
 
-// CloseBrowser ends the browser and its keeper, and waits until the process is gone and its files are removed. An
-// external browser is only disconnected.
+// CloseSession closes what the caller's session has opened, or, for a person, another session unless it is "". The
+// browser ends if nothing is left in it; an external browser is only disconnected. CloseSession then waits until the
+// keeper is gone and its files are removed.
+func (c *Client) CloseSession(ctx context.Context, session string) (closed Closed, err error) {
+	err = c.requestInto(ctx, "close", closeRequest{session, timeoutMS(ctx, 0)}, &closed)
+	if err == nil && closed.Browser != "" {
+		err = c.awaitExit(ctx)
+	}
+	return closed, err
+}
+
+// Sessions returns the sessions that have anything in the browser.
+func (c *Client) Sessions(ctx context.Context) (all []SessionInfo, err error) {
+	return all, c.requestInto(ctx, "sessions", struct{}{}, &all)
+}
+
+// EndConnection tells the keeper that the caller's connection has ended.
+func (c *Client) EndConnection(ctx context.Context) error {
+	_, err := c.request(ctx, "end_connection", struct{}{})
+	return err
+}
+
+// CloseBrowser ends the browser and its keeper, whatever sessions use it, and waits until the process is gone and its
+// files are removed. An external browser is only disconnected.
 func (c *Client) CloseBrowser(ctx context.Context) error {
-	if _, err := c.request(ctx, "close", struct{}{}); err != nil {
+	if _, err := c.request(ctx, "stop", struct{}{}); err != nil {
 		return err
 	}
+	return c.awaitExit(ctx)
+}
+
+// awaitExit waits until the keeper's process is gone.
+func (c *Client) awaitExit(ctx context.Context) error {
 	// The keeper closes its connections just before it exits.
 	select {
 	case <-c.done:
@@ -210,11 +261,6 @@ func (c *Client) CloseBrowser(ctx context.Context) error {
 		time.Sleep(time.Millisecond)
 	}
 	return nil
-}
-
-// CloseAll closes everything that a plugin has in the browser and returns the ids of the closed pages.
-func (c *Client) CloseAll(ctx context.Context) (pages []string, err error) {
-	return pages, c.requestInto(ctx, "close", struct{}{}, &pages)
 }
 
 // Listen streams events. It calls each in this goroutine for every line, an event or a count of dropped events, as
@@ -348,6 +394,9 @@ func (c *Client) result(a response) (json.RawMessage, error) {
 	}
 	if a.failure != nil {
 		return nil, a.failure
+	}
+	if c.onEnabled != nil && !a.enabled.none() {
+		c.onEnabled(a.enabled)
 	}
 	return a.result, nil
 }

@@ -36,9 +36,13 @@ type Config struct {
 
 	// Idle is how long a keeper without requests stays. Zero means 30 minutes, a negative value no limit.
 	Idle time.Duration `json:"idle,omitempty"`
+	// Grace is how long what was opened over a connection stays open after the connection has ended. Zero means 30 s.
+	Grace time.Duration `json:"grace,omitempty"`
+	// Forbidden are origins that no session may list, attach to, navigate to or send input to.
+	Forbidden []string `json:"forbidden,omitempty"`
 	// MaxMessage is the largest reply read from the browser, in bytes. Zero means 128 MiB.
 	MaxMessage int `json:"max_message,omitempty"`
-	// RingEvents and RingBytes limit the stored events. Zero means 10,000 and 16 MiB.
+	// RingEvents and RingBytes limit the stored events of all sessions together. Zero means 50,000 and 12 MiB.
 	RingEvents int `json:"ring_events,omitempty"`
 	RingBytes  int `json:"ring_bytes,omitempty"`
 }
@@ -54,14 +58,17 @@ func (c *Config) setDefaults() {
 	if c.Idle == 0 {
 		c.Idle = 30 * time.Minute
 	}
+	if c.Grace <= 0 {
+		c.Grace = 30 * time.Second
+	}
 	if c.MaxMessage <= 0 {
 		c.MaxMessage = 128 << 20
 	}
 	if c.RingEvents <= 0 {
-		c.RingEvents = 10_000
+		c.RingEvents = 50_000
 	}
 	if c.RingBytes <= 0 {
-		c.RingBytes = 16 << 20
+		c.RingBytes = 12 << 20
 	}
 }
 

@@ -12,32 +12,72 @@ import (
 )
 
 // A command that names a target in CallRequest.Target goes to that target, which must belong to the caller. But
-// some commands name targets, sessions and contexts in their parameters, or concern the browser as a whole. For all
-// callers except the command line, the functions below limit those commands to what belongs to the caller.
+// some commands name targets, sessions and contexts in their parameters, or concern the browser as a whole. The
+// functions below limit those commands to what belongs to the caller's session.
 
 // denyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of
 // the protocol says so.
 func denyReason(by Caller, method string) string {
+	if by.isCommandLine() {
+		return ""
+	}
 	return protocol.Embedded().Rights(method).Refusal(by.isPlugin())
 }
 
-// takesContext reports whether a plugin's command goes to the browser, with the plugin's context filled in: without one
-// Chrome uses the default context, for Storage.getCookies even in the session of a page elsewhere.
+// checkShared denies a session a command that reaches the pages of others, while there are any: those of other
+// sessions, and those of the user in a browser that Parley did not start. The reviewed table, which denies these
+// commands to plugins, says which ones do. The engine is locked.
+func (tn *tenancy) checkShared(by Caller, method string) *Error {
+	if by.isPerson() || followsTargets(method) {
+		return nil
+	}
+	why := protocol.Embedded().Rights(method).Refusal(true)
+	if why == "" || !tn.external && tn.isAlone(by.session()) {
+		return nil
+	}
+	return errf(CodeDenied, "%s reaches the pages of others in this browser: open a browser of your own, "+
+		"with the option browser", method)
+}
+
+// followsTargets reports whether a command only follows targets, of which each session hears its own, or creates a
+// context, which belongs to the session.
+func followsTargets(method string) bool {
+	switch method {
+	case cdptarget.CommandAutoAttachRelated, cdptarget.CommandSetAutoAttach, cdptarget.CommandSetDiscoverTargets,
+		cdptarget.CommandCreateBrowserContext:
+		return true
+	}
+	return false
+}
+
+// disposes reports whether a command disposes of a scope's context.
+func disposes(q CallRequest, s *scope) bool {
+	var p cdptarget.DisposeBrowserContextParams
+	return q.Method == cdptarget.CommandDisposeBrowserContext && json.Unmarshal(q.Params, &p) == nil &&
+		p.BrowserContextID == s.context
+}
+
+// takesContext reports whether a session's command goes to the browser, with the session's context filled in: without
+// one Chrome uses the default context, for Storage.getCookies even in the session of a page elsewhere.
 func takesContext(method string) bool { return protocol.Embedded().Rights(method).InContext() }
 
-// confine limits a call to what belongs to the caller and fills in the parameters that the keeper knows. s is the
-// plugin's scope, nil for other callers.
+// confine limits a call to what belongs to the caller's session and fills in the parameters that the keeper knows. s is
+// the session's scope, nil for that of the default context.
 func (tn *tenancy) confine(by Caller, s *scope, q *CallRequest) *Error {
 	if why := denyReason(by, q.Method); why != "" {
 		return errf(CodeDenied, "%s is never available to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
 	}
-	if s != nil && q.Target == BrowserTarget {
-		return errf(CodeDenied, "a plugin cannot send %s to the browser itself: name one of its targets, or no target",
-			q.Method)
+	ofBrowser := isBrowserDomain(domainOf(q.Method)) || takesContext(q.Method)
+	if q.Target == BrowserTarget && (by.isPlugin() || s != nil && !ofBrowser) {
+		return errf(CodeDenied, "%s cannot send %s to the browser itself: name a target of its own, or no target",
+			displayName(by.session()), q.Method)
 	}
-	if q.Target == BrowserTarget && domainOf(q.Method) == "Fetch" {
-		return errf(CodeDenied, "%s sent to the browser itself would pause the requests of all callers: send it to a target",
-			q.Method)
+	if q.Target == BrowserTarget && domainOf(q.Method) == "Storage" && !ofBrowser {
+		// Chrome 148 crashes on some of these, with the pages of all sessions.
+		return errf(CodeDenied, "%s cannot be sent to the browser itself: name a target, or none", q.Method)
+	}
+	if by.isPerson() && !ofBrowser && len(tn.forbidden) == 0 {
+		return nil
 	}
 	params := map[string]json.RawMessage{}
 	if len(q.Params) > 0 {
@@ -48,14 +88,20 @@ func (tn *tenancy) confine(by Caller, s *scope, q *CallRequest) *Error {
 	if s != nil && takesContext(q.Method) && params["browserContextId"] == nil {
 		params["browserContextId"] = quote(string(s.context))
 	}
-	if s != nil && (isBrowserDomain(domainOf(q.Method)) || takesContext(q.Method)) {
+	if (s != nil || by.isPlugin()) && ofBrowser {
 		if err := tn.routeToBrowser(by, q, params); err != nil {
 			return err
 		}
 	}
 	tn.mu.Lock()
 	defer tn.mu.Unlock()
-	if q.Method == cdptarget.CommandCreateTarget {
+	if err := tn.checkShared(by, q.Method); err != nil {
+		return err
+	}
+	if err := tn.checkForbidden(q.Method, params); err != nil {
+		return err
+	}
+	if q.Method == cdptarget.CommandCreateTarget && !by.isCommandLine() {
 		for _, name := range []string{"forTab", "hidden"} {
 			if given := string(params[name]); given != "" && given != "false" {
 				return errf(CodeDenied, "%s with %s is available only to the command line: "+
@@ -74,16 +120,35 @@ func (tn *tenancy) confine(by Caller, s *scope, q *CallRequest) *Error {
 	}
 	if raw, named := params["browserContextId"]; named {
 		var id string
-		if json.Unmarshal(raw, &id) != nil || s != nil && id != string(s.context) || s == nil && tn.contextOwners[id] != "" {
+		if json.Unmarshal(raw, &id) != nil || !tn.ownsContext(by, id) {
 			return errf(CodeNotFound, "%s has no browser context with that id", manifest.Clip(by.Name, 80))
 		}
 	}
-	q.Params = mustJSON(params)
+	if !by.isPerson() {
+		q.Params = mustJSON(params)
+	}
 	return nil
 }
 
-// routeToBrowser sends a plugin's command of a browser domain to the browser itself, because a page's session could
-// return more than the plugin's own. Commands about a target get the id of the target that the plugin addressed.
+// checkForbidden rejects a command that navigates to a forbidden origin. The engine is locked.
+func (tn *tenancy) checkForbidden(method string, params map[string]json.RawMessage) *Error {
+	var url string
+	if raw := params["url"]; raw == nil || json.Unmarshal(raw, &url) != nil {
+		return nil
+	}
+	return tn.checkURL(method, url)
+}
+
+// checkURL is checkForbidden for a URL.
+func (tn *tenancy) checkURL(what, url string) *Error {
+	if !tn.isForbidden(url) {
+		return nil
+	}
+	return errf(CodeDenied, "%s cannot use %s, which no session may use", what, manifest.Clip(url, 100))
+}
+
+// routeToBrowser sends a session's command of a browser domain to the browser itself, because a page's session could
+// return more than the session's own. Commands about a target get the id of the target that the plugin addressed.
 func (tn *tenancy) routeToBrowser(by Caller, q *CallRequest, params map[string]json.RawMessage) *Error {
 	about := q.Method == cdptarget.CommandGetTargetInfo || q.Method == cdpbrowser.CommandGetWindowForTarget
 	if about && params["targetId"] == nil {
@@ -111,19 +176,24 @@ func (tn *tenancy) filterResult(by Caller, s *scope, method string, result json.
 		defer tn.mu.Unlock()
 		all.Infos = slices.DeleteFunc(all.Infos, func(raw json.RawMessage) bool {
 			var info targetInfo
-			if json.Unmarshal(raw, &info) != nil {
+			if json.Unmarshal(raw, &info) != nil || tn.isForbidden(info.URL) {
 				return true
 			}
 			if t := tn.targets[info.ID]; t != nil {
 				return !tn.canUse(by, t)
 			}
-			return !by.canSee(tn.contextOwners[info.Context])
+			return !tn.ownsContext(by, info.Context)
 		})
 		return mustJSON(all)
 	case cdptarget.CommandGetBrowserContexts:
-		if s != nil {
-			return mustJSON(map[string][]string{"browserContextIds": {string(s.context)}})
+		var all struct {
+			IDs []string `json:"browserContextIds"`
 		}
+		_ = json.Unmarshal(result, &all)
+		tn.mu.Lock()
+		defer tn.mu.Unlock()
+		return mustJSON(map[string][]string{"browserContextIds": slices.DeleteFunc(append([]string{}, all.IDs...),
+			func(id string) bool { return !tn.ownsContext(by, id) })})
 	}
 	return result
 }

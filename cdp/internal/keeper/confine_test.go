@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 )
@@ -40,6 +41,9 @@ func TestDenyReason(t *testing.T) {
 		if got := denyReason(some, c.method) == ""; got != c.client {
 			t.Errorf("an MCP client can be granted %s: %v", c.method, got)
 		}
+		if why := denyReason(commandLine, c.method); why != "" {
+			t.Errorf("the person is denied %s: %s", c.method, why)
+		}
 	}
 }
 
@@ -72,9 +76,7 @@ func TestPluginCommandsCarryTheirContext(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
 			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-				e.mu.Lock()
-				e.contextOwners["C"], e.scopes[one.Name] = one.Name, &scope{caller: one.Name, context: "C"}
-				e.mu.Unlock()
+				addScope(e, one, "C")
 				f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 				synctest.Wait()
 				q := CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
@@ -90,29 +92,45 @@ func TestPluginCommandsCarryTheirContext(t *testing.T) {
 	}
 }
 
-// An MCP client has no access to a plugin's context or to other clients' targets.
-func TestClientCommandsStayOutOfPluginContexts(t *testing.T) {
-	some := Caller{Name: "mcp:some"}
-	for _, c := range []struct{ method, params, code string }{
-		{"Target.createTarget", `{"url":"http://a/"}`, ""},
-		{"Target.createTarget", `{"url":"http://a/","browserContextId":"D"}`, ""},
-		{"Target.createTarget", `{"url":"http://a/","browserContextId":"C"}`, CodeNotFound},
-		{"Storage.getCookies", `{"browserContextId":"C"}`, CodeNotFound},
-		{"Target.closeTarget", `{"targetId":"T"}`, ""},
-		{"Target.closeTarget", `{"targetId":"PLUGINS"}`, CodeNotFound},
-		{"Target.sendMessageToTarget", `{"message":"{}","targetId":"T"}`, CodeDenied},
-		{"Fetch.enable", `{}`, CodeDenied},
+// An MCP client's command to the browser contains the context of its session, and reaches no other.
+func TestClientCommandsStayInTheirContext(t *testing.T) {
+	some := Caller{Name: "mcp:some", Session: "user/work"}
+	for _, c := range []struct{ method, target, params, want, code string }{
+		{"Target.createTarget", "browser", `{"url":"http://a/"}`, `{"browserContextId":"D","url":"http://a/"}`, ""},
+		{"Target.createTarget", "", `{"url":"http://a/"}`, `{"browserContextId":"D","url":"http://a/"}`, ""},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"D"}`, `{"browserContextId":"D","url":"http://a/"}`, ""},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"C"}`, "", CodeNotFound},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"unknown"}`, "", CodeNotFound},
+		{"Storage.getCookies", "browser", `{}`, `{"browserContextId":"D"}`, ""},
+		{"Storage.getCookies", "MINE", `{}`, `{"browserContextId":"D"}`, ""},
+		{"Storage.getCookies", "browser", `{"browserContextId":"C"}`, "", CodeNotFound},
+		{"Target.closeTarget", "browser", `{"targetId":"MINE"}`, `{"targetId":"MINE"}`, ""},
+		{"Target.closeTarget", "browser", `{"targetId":"T"}`, "", CodeNotFound},
+		{"Target.closeTarget", "browser", `{"targetId":"PLUGINS"}`, "", CodeNotFound},
+		{"Target.getTargetInfo", "", `{}`, `{"targetId":"MINE"}`, ""},
+		{"Target.sendMessageToTarget", "browser", `{"message":"{}","targetId":"MINE"}`, "", CodeDenied},
+		{"Fetch.enable", "browser", `{}`, "", CodeDenied},
+		{"Page.reload", "browser", `{}`, "", CodeDenied},
+		{"Tracing.start", "browser", `{}`, "", CodeDenied},
 	} {
-		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			e.mu.Lock()
-			e.contextOwners["C"] = "plugin:one"
-			e.mu.Unlock()
-			f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"P","targetInfo":{"targetId":"PLUGINS","type":"page","url":"http://b/","browserContextId":"C"}}}`
-			synctest.Wait()
-			q := CallRequest{Target: BrowserTarget, Method: c.method, Params: json.RawMessage(c.params)}
-			if err := e.confine(some, nil, &q); err != nil && err.Code != c.code || err == nil && c.code != "" {
-				t.Errorf("%s %s: %v, want %q", c.method, c.params, err, c.code)
-			}
+		t.Run(c.method+" "+c.params, func(t *testing.T) {
+			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+				addScope(e, Caller{Name: "plugin:one"}, "C")
+				addScope(e, some, "D")
+				for id, context := range map[string]string{"PLUGINS": "C", "MINE": "D"} {
+					f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"S-` + id +
+						`","targetInfo":{"targetId":"` + id + `","type":"page","url":"http://b/","browserContextId":"` + context + `"}}}`
+				}
+				synctest.Wait()
+				q := CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
+				err := e.confine(some, e.scopes[some.session()], &q)
+				switch {
+				case err != nil && err.Code != c.code, err == nil && c.code != "":
+					t.Errorf("error %v, want %q", err, c.code)
+				case err == nil && (string(q.Params) != c.want || q.Target != BrowserTarget):
+					t.Errorf("%s is sent to %q, want %s", q.Params, q.Target, c.want)
+				}
+			})
 		})
 	}
 }
@@ -183,6 +201,81 @@ func TestIsFromWeb(t *testing.T) {
 	}
 }
 
+func TestSameOrigin(t *testing.T) {
+	for url, want := range map[string]bool{
+		"http://127.0.0.1:9000":                 true,
+		"http://127.0.0.1:9000/x?y":             true,
+		"HTTP://127.0.0.1:9000/":                true,
+		"http://user@127.0.0.1:9000/":           true,
+		"blob:http://127.0.0.1:9000/1":          true,
+		"view-source:http://127.0.0.1:9000/":    true,
+		"filesystem:http://127.0.0.1:9000/t":    true,
+		"":                                      false,
+		"about:blank":                           false,
+		"http://127.0.0.1:90001/":               false,
+		"http://127.0.0.1/":                     false,
+		"https://127.0.0.1:9000/":               false,
+		"http://127.0.0.1:9000.example/":        false,
+		"http://127.0.0.1:9000@example/":        false,
+		"http://example/http://127.0.0.1:9000/": false,
+	} {
+		if sameOrigin(url, "http://127.0.0.1:9000") != want {
+			t.Errorf("%q is of the origin: %v", url, !want)
+		}
+	}
+}
+
+// A command that reaches the pages of all sessions is denied to a session that is not alone in the browser.
+func TestCommandsThatReachOtherSessions(t *testing.T) {
+	some, helper := Caller{Name: "mcp:some", Session: "user/work"}, Caller{Name: "plugin:one", Within: "user/work"}
+	sharing, other := Caller{Name: "cli", Session: "user/work"}, Caller{Name: "mcp:other"}
+	for _, c := range []struct {
+		by     Caller
+		with   string // what else is in the browser
+		method string
+		code   string
+	}{
+		{some, "", "Browser.close", ""},
+		{some, "", "Target.exposeDevToolsProtocol", CodeDenied},
+		{commandLine, "", "Target.exposeDevToolsProtocol", ""},
+		{some, "its plugin", "Browser.close", ""},
+		{some, "an unused page", "Browser.close", ""},
+		{some, "another session", "Browser.close", CodeDenied},
+		{some, "another session", "Browser.setWindowBounds", CodeDenied},
+		{some, "another session", "Target.attachToBrowserTarget", CodeDenied},
+		{some, "another session", "Target.setAutoAttach", ""},
+		{some, "another session", "Target.setDiscoverTargets", ""},
+		{some, "another session", "Target.createBrowserContext", ""},
+		{some, "another session", "Target.disposeBrowserContext", ""},
+		{some, "another session", "Browser.getVersion", ""},
+		{some, "another session", "Target.createTarget", ""},
+		{some, "a page of the person", "Browser.close", CodeDenied},
+		{some, "a user's own browser", "Browser.close", CodeDenied},
+		{sharing, "another session", "Browser.close", CodeDenied},
+		{commandLine, "another session", "Browser.close", ""},
+		{commandLine, "a user's own browser", "Browser.close", ""},
+	} {
+		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			addScope(e, some, "C")
+			e.started, e.sparePage = true, e.targets["T"]
+			switch c.with {
+			case "its plugin":
+				addScope(e, helper, "D")
+			case "another session":
+				addScope(e, other, "D")
+			case "a page of the person":
+				e.takeOver(commandLine, e.targets["T"])
+			case "a user's own browser":
+				e.started, e.sparePage, e.external = false, nil, true
+			}
+			err := e.confine(c.by, e.scopes[c.by.session()], &CallRequest{Method: c.method})
+			if err != nil && err.Code != c.code || err == nil && c.code != "" {
+				t.Errorf("with %s, %s in %q: %v, want %q", c.with, c.method, c.by.session(), err, c.code)
+			}
+		})
+	}
+}
+
 // Events of an extra session belong to its target, so no other caller receives them.
 func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 	one, some, other := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}, Caller{Name: "mcp:other"}
@@ -205,7 +298,7 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 	})
 }
 
-// The stored events of the initial page go to the caller that takes it over.
+// The stored events of the initial page go to the session that takes it over.
 func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		f.messages <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
@@ -213,10 +306,35 @@ func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 		e.mu.Lock()
 		e.claim(Caller{Name: "mcp:some"}, e.sessions["S"])
 		e.mu.Unlock()
-		for by, want := range map[string]int{"cli": 1, "mcp:some": 1, "mcp:other": 0} {
+		for by, want := range map[string]int{"cli": 0, "mcp:some": 1, "mcp:other": 0} {
 			stored, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Page.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by, stored.Events, err)
+			}
+		}
+	})
+}
+
+// A page's session that follows targets hears of all of them. Each session gets the reports of its own.
+func TestReportsBelongToTheSessionOfTheirTarget(t *testing.T) {
+	other := Caller{Name: "mcp:other"}
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		addScope(e, other, "C")
+		e.mu.Lock()
+		e.takeOver(commandLine, e.targets["T"])
+		e.mu.Unlock()
+		f.messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"THEIRS",` +
+			`"type":"page","url":"http://b/","browserContextId":"C"}}}`
+		f.messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"UNKNOWN",` +
+			`"type":"other","url":"","browserContextId":""}}}`
+		synctest.Wait()
+		for _, c := range []struct {
+			by   Caller
+			want []string
+		}{{commandLine, []string{"UNKNOWN"}}, {other, []string{"THEIRS"}}} {
+			stored, err := e.storedEvents(c.by, EventsRequest{Patterns: []string{"Target.targetCreated"}})
+			if err != nil || len(stored.Events) != len(c.want) || !strings.Contains(string(stored.Events[0]), c.want[0]) {
+				t.Errorf("%s receives %s, %v", c.by.Name, stored.Events, err)
 			}
 		}
 	})

@@ -7,10 +7,13 @@
 //
 //	wire         frames, requests, errors; [Client] at one end, server at the other   (wire, json, api, client, server)
 //	engine       runs a caller's request                                              (engine)
-//	tenancy      what a caller may use: owners know whose targets, events and         (owner, pages, listen, scope,
-//	             downloads are; tenancy confines plugins to scopes with a proxy        confine, proxy)
-//	tracker      the targets, their sessions, dialogs and navigations; the ring       (tracker, attach, exchange,
-//	             of events; why a command cannot be sent or does not return            dialog, navigation, unstick, ring)
+//	tenancy      what a session may use: owners know to which session targets,        (owner, pages, listen, scope,
+//	             events and downloads belong; tenancy gives each session a scope,      confine, proxy, ending)
+//	             and a plugin's own a proxy
+//	tracker      the targets, their sessions, dialogs and navigations; the recorder   (tracker, attach, exchange,
+//	             and the journals of events; why a command cannot be sent or does      dialog, navigation, unstick,
+//	             not return                                                            autoenable, recorder, redact,
+//	                                                                                   journal, ring)
 //	mux          numbers messages, and delivers replies; the lock of all state        (mux, spool)
 //
 // Each part calls only the ones below it. What the lower ones have to say, such as an event or a new target, they say
@@ -21,8 +24,8 @@
 //
 // [Start] connects to the keeper of a browser name. If there is none, it starts one: it runs this program again
 // with PARLEY_CHILD=keeper, and the program's main must then call [Main] before anything else. A keeper exits on
-// request, when Chrome exits, after the idle limit without a request, on SIGTERM, and when its folder is
-// removed.
+// request, when Chrome exits, when the last session closes, after the idle limit without a request, on SIGTERM, and
+// when its folder is removed.
 //
 // # Files
 //
@@ -34,24 +37,31 @@
 //	NAME.json     pids, product and profile of the browser
 //	NAME.log      the log of the keeper and Chrome's stderr
 //	NAME.profile  Chrome's user data directory, unless the user gave one
-//	NAME.tmp      Chrome's temporary directory; in another folder as NAME.sock
+//	NAME.tmp      Chrome's temporary directory, and what pages download; in another folder as NAME.sock
 //
 // A killed keeper leaves its files behind. Every command that finds such files removes them first.
 //
-// # Callers
+// # Sessions
 //
-// Each request names its caller. The command line may use everything in the browser. Other callers may use and
-// see only the targets that they opened. A plugin works in a browser context of its own. The pages of that
-// context dial through a proxy in the keeper, which passes every connection to the host's egress guard with the
-// plugin's grants. Which commands a caller may call at all, the host has decided before.
+// Each request names its caller and a session. Everything in the browser belongs to a session: a target to the one in
+// which it was opened, an event or a download to the one of its page. A session uses and sees only what belongs to it.
+// The person at the command line without a session uses the browser's default context, and can name any target by its
+// id. Every other session has a scope, which is a browser context of its own with a current target. A plugin that was
+// not granted its caller's session has one of its own; the pages of that dial through a proxy in the keeper, which
+// passes every connection to the host's egress guard with the plugin's grants. Which commands a caller may call at all,
+// the host has decided before.
 //
-// # Wire format, version 4
+// A session ends when it is closed. What was opened over a caller's connection, such as that of an MCP client, is
+// closed a grace after the connection has ended, or the process that served it (see connections). When nothing is left
+// in the browser, the keeper exits.
+//
+// # Wire format, version 5
 //
 // A frame is the length of its payload in 4 bytes, big endian, followed by the payload, one JSON object. The
 // first frame of each side is its hello:
 //
-//	{"parley_keeper":4,"version":"0.1.0"}                                   the client
-//	{"parley_keeper":4,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
+//	{"parley_keeper":5,"version":"0.1.0"}                                   the client
+//	{"parley_keeper":5,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
 //
 // The frame format of the hello and its fields parley_keeper and replace are the same in every version, past and
 // future. A client that finds a keeper of another version sends a hello with "replace":true, which ends that
@@ -67,13 +77,21 @@
 //	{"id":1,"error":{"code":"timeout","message":"..."}}
 //	{"id":2,"item":{"seq":9,"t":1700000000000,"browser":"default","target":"..","method":"..","params":{}}}
 //
+// The record of the end of a request, whose params lack the URL, also has "url", and a download that the keeper has
+// cancelled says why in "note".
+//
 // A response to a plugin also has the rights that its pages have used since the previous response, as
 // "touched":["http:GET:http://example.com"].
+//
+// A call names domains in enable, such as ["DOM","CSS"], that the keeper enables for it. The response says which it did
+// enable: those that it disabled again, and those that stay enabled because ids or settings of the call end with them,
+// as "enabled":{"off":["CSS"],"kept":["DOM"]}.
 //
 // If a call asks for pieces, a result above 1 MiB is sent before its response in frames of another format: a
 // zero byte, the id in 8 bytes, big endian, and a piece of the result.
 //
-// The operations are call, open, targets, activate, close_target, close, status, events and listen. Their bodies
-// and results are the exported types of this package. The first item of listen is {"listening":true}; the stream
-// is complete from then on. A client that closes its connection abandons its calls.
+// The operations are call, open, targets, activate, close_target, close, stop, status, sessions, events, listen,
+// save_state, load_state, type and end_connection. Their bodies and results are the exported types of this package. The
+// first item of listen is {"listening":true}; the stream is complete from then on. A client that closes its connection
+// abandons its calls.
 package keeper

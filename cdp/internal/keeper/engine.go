@@ -24,8 +24,10 @@ type engine struct {
 
 func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engine {
 	m := newMux(conn, cfg.MaxMessage)
-	tr := newTracker(m, name, external, newRing(cfg.RingEvents, cfg.RingBytes))
-	return &engine{tenancy: newTenancy(newOwners(tr))}
+	tr := newTracker(m, name, external, newJournals(cfg.RingEvents, cfg.RingBytes))
+	ow := newOwners(tr)
+	ow.forbidden = cfg.Forbidden
+	return &engine{tenancy: newTenancy(ow)}
 }
 
 // open creates a page, or uses the initial blank one, and waits for its load event.
@@ -33,17 +35,17 @@ func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Err
 	if q.URL == "" {
 		q.URL = blankURL
 	}
-	if err := cmp.Or(checkOnDialog(q.OnDialog), checkWait(q.Wait)); err != nil {
+	if err := cmp.Or(checkOnDialog(q.OnDialog), checkWait(q.Wait), e.checkURL("open", q.URL)); err != nil {
 		return Page{}, err
 	}
-	if by.isPlugin() {
-		return e.openForPlugin(ctx, by, q)
+	if by.hasContext() {
+		return e.openInScope(ctx, by, q)
 	}
 	e.mu.Lock()
 	e.callCount++
 	t := e.sparePage
 	e.sparePage = nil
-	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil && by.canSee(t.owner)
+	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil && (t.owner == "" || by.canSee(t.owner))
 	if usable {
 		e.takeOver(by, t)
 	}
@@ -57,8 +59,8 @@ func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Err
 	return e.loadPage(ctx, by, t, q, usable)
 }
 
-// openForPlugin is open for a plugin.
-func (e *engine) openForPlugin(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
+// openInScope is open for a session with a context of its own.
+func (e *engine) openInScope(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
 	s, release, err := e.enterScope(ctx, by)
 	if err != nil {
 		return Page{}, err
@@ -71,7 +73,7 @@ func (e *engine) openForPlugin(ctx context.Context, by Caller, q OpenRequest) (P
 	if err != nil {
 		return Page{}, err
 	}
-	since := s.proxy.refusalCount()
+	since := s.refusalCount()
 	p, err := e.loadPage(ctx, by, t, q, false)
 	if err != nil && err.Code == CodeNavigationFailed {
 		if refused := s.dialError(since, q.URL); refused != nil {
@@ -95,7 +97,11 @@ func (e *engine) loadPage(ctx context.Context, by Caller, t *target, q OpenReque
 	e.mu.Lock()
 	e.setCurrent(by, t)
 	e.mu.Unlock()
-	return e.pageInfo(ctx, t)
+	p, err := e.pageInfo(ctx, t)
+	if err == nil && isWebURL(p.URL) {
+		p.Status = e.documentStatus(t)
+	}
+	return p, err
 }
 
 // discardFailed closes a page that never had content, or whose caller has cancelled the call. A page that is only
@@ -112,7 +118,7 @@ func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp 
 		// Wait for this navigation: its commit would abort the next one.
 		if e.navigate(ctx, t, OpenRequest{URL: blankURL}) == nil {
 			e.mu.Lock()
-			e.sparePage, t.owner = t, ""
+			e.sparePage, t.owner, t.origin = t, "", origin{}
 			e.mu.Unlock()
 		}
 	default:
@@ -136,7 +142,12 @@ func (e *engine) activate(ctx context.Context, by Caller, selector string) (Page
 		}
 	}
 	e.mu.Lock()
-	e.setCurrent(by, t)
+	if t.owner == "" && e.external {
+		e.takeOver(by, t) // a person gives the page to the session
+	}
+	if t.owner == by.session() {
+		e.setCurrent(by, t)
+	}
 	e.mu.Unlock()
 	return e.pageInfo(ctx, t)
 }
@@ -184,20 +195,17 @@ func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 	e.mu.Lock()
 	e.callCount++
 	e.mu.Unlock()
-	if by.isCommandLine() {
-		return e.dispatch(ctx, by, q)
-	}
 	return e.callConfined(ctx, by, q)
 }
 
 // dispatch sends a command to the browser or to the target that it names.
 func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
-	o := callOptions{by: by.Name, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
+	o := callOptions{by: by, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
 	if q.Target == BrowserTarget ||
 		q.Target == "" && isBrowserDomain(domainOf(q.Method)) && q.Method != getWindowForTarget {
 		r := e.exchangeForCaller(ctx, nil, q, o)
-		if r.err == nil && q.Method == cdptarget.CommandCreateTarget {
-			e.assignCreated(by, r.result)
+		if r.err == nil {
+			e.onBrowserCommand(by, q, r.result)
 		}
 		return r
 	}
@@ -214,9 +222,17 @@ func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
 	if err := e.attach(ctx, t, q.Method); err != nil {
 		return reply{err: err}
 	}
+	if err := e.awaitCalls(ctx, t, q.Method); err != nil {
+		return reply{err: err}
+	}
+	held, err := e.enableFor(ctx, by, t, q)
+	if err != nil {
+		return reply{err: err}
+	}
 	w := e.newPageWait(t, q.Wait, q.OnDialog)
 	defer w.close()
 	r := e.exchangeForCaller(ctx, t, q, o)
+	r.enabled = e.release(t, held)
 	if r.err == nil {
 		if err := w.after(ctx, q.Method, r.result); err != nil {
 			r.spool.close()
@@ -243,10 +259,10 @@ func domainOf(method string) string {
 	return domain
 }
 
-// callConfined is call for all callers except the command line.
+// callConfined runs a command within what belongs to the caller's session.
 func (e *engine) callConfined(ctx context.Context, by Caller, q CallRequest) reply {
 	var s *scope
-	if by.isPlugin() {
+	if by.hasContext() {
 		entered, release, err := e.enterScope(ctx, by)
 		if err != nil {
 			return reply{err: err}
@@ -258,16 +274,16 @@ func (e *engine) callConfined(ctx context.Context, by Caller, q CallRequest) rep
 		return reply{err: err}
 	}
 	switch {
-	case s != nil && q.Method == cdptarget.CommandDisposeBrowserContext:
+	case s != nil && disposes(q, s):
 		return reply{result: json.RawMessage("{}"), err: e.dispose(s)}
-	case s != nil && q.Target == "":
+	case s != nil && s.proxy != nil && q.Target == "":
 		if err := e.firstPage(ctx, by, s); err != nil {
 			return reply{err: err}
 		}
 	}
 	since := 0
 	if s != nil {
-		since = s.proxy.refusalCount()
+		since = s.refusalCount()
 	}
 	r := e.dispatch(ctx, by, q)
 	switch {

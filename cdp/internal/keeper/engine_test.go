@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
@@ -39,7 +41,8 @@ func (f *fakeBrowser) Send(message []byte) error {
 	if err := json.Unmarshal(message, &q); err != nil {
 		return err
 	}
-	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable"}, q.Method) {
+	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable", "Network.enable", "Runtime.enable", "Log.enable"},
+		q.Method) {
 		f.automatic = append(f.automatic, q)
 		f.answer(q, `{}`)
 	} else {
@@ -94,6 +97,21 @@ func withPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) 
 		f.Close()
 		<-e.done
 	})
+}
+
+// addScope gives a caller's session a context with an id, as if it had made its first call.
+func addScope(e *engine, by Caller, context string) *scope {
+	s := &scope{
+		session: by.session(), within: by.Within, context: cdp.BrowserContextID(context),
+		firstPageLock: make(chan struct{}, 1),
+	}
+	if by.Temporary {
+		s.connection = by.Connection
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.scopes[s.session], e.contextOwners[context] = s, s.session
+	return s
 }
 
 // startCommand starts a call. It returns the command that the browser received and a channel for the call's error.
@@ -479,12 +497,12 @@ func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
 		f.messages <- `{"method":"Target.detachedFromTarget","sessionId":"S","params":{"sessionId":"F","targetId":"frame"}}`
 		f.messages <- `{"method":"Target.targetInfoChanged","params":{` + frame + `}}`
 		synctest.Wait()
-		if all := e.listTargets(commandLine); len(all) != 1 {
+		if all := e.listTargets(commandLine, false); len(all) != 1 {
 			t.Errorf("targets %+v", all)
 		}
 		f.messages <- attached // the page is restored from the cache
 		synctest.Wait()
-		if all := e.listTargets(commandLine); len(all) != 2 || all[1].Parent != "T" {
+		if all := e.listTargets(commandLine, false); len(all) != 2 || all[1].Parent != "T" {
 			t.Errorf("targets with the restored page %+v", all)
 		}
 	})
@@ -504,7 +522,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-				l, err := e.listen(commandLine, ListenRequest{Patterns: []string{"Runtime.*", "Runtime.consoleAPICalled"}}, nil,
+				l, err := e.listen(commandLine, ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}}, nil,
 					func() {})
 				if err != nil {
 					t.Fatal(err)
@@ -519,7 +537,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 					t.Fatal("the stream begins before the page has responded")
 				}
 				c.tells(f, q)
-				if took := <-waited; q.Method != "Runtime.enable" || took != c.wait {
+				if took := <-waited; q.Method != "DOM.enable" || took != c.wait {
 					t.Errorf("after %s the stream begins in %s, want %s", q.Method, took, c.wait)
 				}
 			})
@@ -531,7 +549,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 // range.
 func TestDroppedEventsAreCountedOnce(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.events = newRing(10, 10_000)
+		e.events = newJournals(30, 100_000)
 		for _, stored := range []bool{true, false, true, true, false, false, true} {
 			if stored {
 				e.events.add(&record{method: "A.b"})

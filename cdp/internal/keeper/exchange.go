@@ -13,7 +13,7 @@ import (
 
 // callOptions are the options of one command.
 type callOptions struct {
-	by       string
+	by       Caller
 	maxBytes int64
 	onDialog string
 	pieces   bool
@@ -56,6 +56,9 @@ func (tr *tracker) exchange(
 	}
 	p := &pending{method: method, by: o.by, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog, pieces: o.pieces}
 	err := tr.send(p, params)
+	if err == nil && t != nil && o.by.Name != "" {
+		tr.keepEnabled(t, p)
+	}
 	tr.mu.Unlock()
 	if err != nil {
 		return reply{err: err}
@@ -111,9 +114,12 @@ func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q CallReque
 	if r.err == nil {
 		tr.mu.Lock()
 		if t != nil {
-			tr.trackDomain(t, q.Method)
+			tr.trackDomain(t, q.Method, q.Params)
 		}
 		tr.restoreTracking(t, q.Method)
+		if q.Method == cdpbrowser.CommandSetDownloadBehavior {
+			tr.downloads.releaseDownloads(q.Params)
+		}
 		tr.mu.Unlock()
 		if q.Method == cdpbrowser.CommandClose {
 			tr.awaitDisconnect(ctx)

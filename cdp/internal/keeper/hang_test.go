@@ -64,7 +64,7 @@ func TestEveryCallEnds(t *testing.T) {
 		{name: "request over the limit", call: evaluation(strings.Repeat("x", browser.MaxRequest)), code: CodeLimitExceeded,
 			words: []string{"at most"}, promise: reading},
 		{name: "browser stopped", call: late(evaluation("1")), before: func(t *testing.T, _ *Client, s Status) {
-			syscall.Kill(s.ChromePID, syscall.SIGSTOP)
+			stopProcess(t, s.ChromePID)
 		}, code: CodeTimeout, promise: stopped, fatal: true},
 		{name: "browser killed", call: neverReturns, after: func(t *testing.T, _ *Client, s Status) {
 			syscall.Kill(s.ChromePID, syscall.SIGKILL)
@@ -82,7 +82,7 @@ func TestEveryCallEnds(t *testing.T) {
 				client = startBrowser(t, config(t))
 			}
 			openPage(t, client, url)
-			status, err := client.Status(testContext(t))
+			status, err := client.Status(testContext(t), true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,11 +115,11 @@ func TestFullPipe(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
 	openPage(t, c, "")
-	s, err := c.Status(testContext(t))
+	s, err := c.Status(testContext(t), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	syscall.Kill(s.ChromePID, syscall.SIGSTOP)
+	stopProcess(t, s.ChromePID)
 	q := CallRequest{Method: "Browser.none", TimeoutMS: 100}
 	refused := 0
 	for round := 0; refused == 0; round++ {

@@ -160,3 +160,17 @@ func mustJSON(v any) json.RawMessage {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// eachElement is eachField for the elements of a JSON array.
+func eachElement(data []byte, visit func(element []byte)) {
+	for i := skipSpace(data, 1); i < len(data) && data[i] != ']'; {
+		end := skipValue(data, i)
+		if end <= i {
+			return
+		}
+		visit(data[i:end])
+		if i = skipSpace(data, end); i < len(data) && data[i] == ',' {
+			i = skipSpace(data, i+1)
+		}
+	}
+}

@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		os.Exit(Main(testEgress))
 	case "oldkeeper":
 		os.Exit(runOldKeeper())
+	case "agent":
+		os.Exit(runAgent())
 	case "starter":
 		os.Exit(runStarter())
 	case "stranger":
@@ -293,7 +295,7 @@ func TestOpenEvaluateClose(t *testing.T) {
 	_, err = evaluate(t, c, p.Target, "1")
 	wantCode(t, err, CodeNotFound)
 
-	s, err := c.Status(testContext(t))
+	s, err := c.Status(testContext(t), true)
 	if err != nil || s.Mode != "launched" || !strings.Contains(s.Product, "/") || s.ChromePID == 0 || !s.Temporary ||
 		s.IdleLimit != 30*60*1000 || len(s.Targets) != 1 || p2.Target != s.Targets[0].ID {
 		t.Errorf("status %+v, %v", s, err)

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/manifest"
 )
 
-// domainsOf returns the domains to enable for patterns. Target events need none. Fetch is left to the caller,
-// because enabling it pauses every request until it is continued.
+// domainsOf returns the domains to enable for patterns. Target events need none.
 func domainsOf(patterns []string) (domains []string) {
 	seen := map[string]bool{}
 	add := func(name string) {
@@ -29,15 +29,25 @@ func domainsOf(patterns []string) (domains []string) {
 			continue
 		}
 		switch name {
-		case "Target", "Browser", "Inspector", "SystemInfo", "Tracing", "Tethering", "Fetch":
+		case "Target", "Browser", "Inspector", "SystemInfo", "Tracing", "Tethering":
 		default:
-			add(name)
+			if ListenEnables(name) {
+				add(name)
+			}
 		}
 		if p == lifecycle {
 			add(lifecycle)
 		}
 	}
 	return domains
+}
+
+// ListenEnables reports whether a stream of a domain's events enables the domain. Listening reads, so it leaves to the
+// caller what changes something: to enable Fetch pauses every request until it is continued. The debugger is enabled
+// without pauses.
+func ListenEnables(domain string) bool {
+	enable, known := protocol.Embedded().Command(domain + ".enable")
+	return !known || enable.Effect == protocol.Read || domain == debuggerDomain
 }
 
 func checkPatterns(patterns ...string) *Error {
@@ -68,6 +78,8 @@ const (
 // them. Events that do not fit are dropped and counted.
 type listener struct {
 	patterns []string
+	url      string
+	status   func(int) bool // nil: any
 	until    string
 	max      int
 	by       Caller
@@ -92,8 +104,13 @@ type queued struct {
 
 // listen registers a stream and enables the domains that it needs.
 func (ow *owners) listen(by Caller, q ListenRequest, scope *target, wake func()) (*listener, *Error) {
+	status, err := parseStatus(q.Status)
+	if err != nil {
+		return nil, err
+	}
 	l := &listener{
-		by: by, patterns: q.Patterns, until: q.Until, max: q.Max, scope: scope, wake: wake, done: make(chan struct{}),
+		by: by, patterns: q.Patterns, url: q.URL, status: status, until: q.Until, max: q.Max, scope: scope, wake: wake,
+		done: make(chan struct{}),
 	}
 	all := q.Patterns
 	if q.Until != "" {
@@ -112,13 +129,20 @@ func (ow *owners) listen(by Caller, q ListenRequest, scope *target, wake func())
 		return nil, closedTarget(scope)
 	}
 	ow.listeners[l] = true
+	recorded := map[*target][]string{}
 	for _, t := range ow.order {
-		if t.session != "" && l.covers(t) {
-			for _, d := range l.domains {
-				ow.enable(t, d)
+		if !l.covers(t) {
+			continue
+		}
+		if ow.external && t.owner == "" {
+		}
+		for _, d := range l.domains {
+			if t.session != "" && ow.enable(t, d) {
+				recorded[t] = append(recorded[t], d)
 			}
 		}
 	}
+	ow.replay(l, recorded)
 	return l, nil
 }
 
@@ -203,19 +227,28 @@ func (ow *owners) unlisten(l *listener) {
 }
 
 func (l *listener) covers(t *target) bool {
-	return l.by.canSee(t.owner) && (l.scope == nil || t.within(l.scope))
+	return l.hears(t.owner) && (l.scope == nil || t.within(l.scope))
+}
+
+// hears reports whether the stream may have events of a session: that of its caller, or that of the target that a
+// person has named.
+func (l *listener) hears(session string) bool {
+	return l.by.canSee(session) || l.scope != nil && l.by.isCommandLine()
+}
+
+// wants reports whether the stream covers an event.
+func (l *listener) wants(r *record, t *target) bool {
+	return l.hears(r.owner) && (!r.private || l.by.isCommandLine()) && (l.scope == nil || t != nil && t.within(l.scope)) &&
+		(l.endsWith(r) || r.has(l.url, l.status) && Matches(l.patterns, r.method))
+}
+
+func (l *listener) endsWith(r *record) bool {
+	return l.until != "" && Matches([]string{l.until}, r.method)
 }
 
 // offer queues an event that the stream covers. It never waits.
-func (l *listener) offer(r *record, t *target) {
-	if !l.by.canSee(r.owner) || l.scope != nil && (t == nil || !t.within(l.scope)) {
-		return
-	}
-	matches := Matches(l.patterns, r.method)
-	ends := l.until != "" && Matches([]string{l.until}, r.method)
-	if !matches && !ends {
-		return
-	}
+func (l *listener) offer(r *record) {
+	ends := l.endsWith(r)
 	l.mu.Lock()
 	if l.end != "" {
 		l.mu.Unlock()
@@ -294,39 +327,86 @@ func (l *listener) next(browser string) (line []byte, end string) {
 	return next.event.line(browser), ""
 }
 
-// storedEvents returns the events of the ring that a caller may see.
+// defaultLimit is the number of stored events that are read at a time.
+const defaultLimit = 1000
+
+// storedEvents returns the stored events that a caller may see.
 func (ow *owners) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
 	if err := checkPatterns(q.Patterns...); err != nil {
 		return Events{}, err
 	}
+	status, err := parseStatus(q.Status)
+	if err != nil {
+		return Events{}, err
+	}
 	var only *target
 	if q.Target != "" && q.Target != BrowserTarget {
-		var err *Error
 		if only, err = ow.resolve(by, q.Target); err != nil {
 			return Events{}, err
 		}
 	}
 	if q.Limit <= 0 {
-		q.Limit = 1000
+		q.Limit = defaultLimit
+	}
+	named := map[string]bool{}
+	for _, p := range q.Patterns {
+		named[domainOf(p)] = true
 	}
 	ow.mu.Lock()
-	records, dropped := ow.events.since(q.Since)
-	last := ow.events.lastSeq
-	ow.mu.Unlock()
-	out := Events{Events: []json.RawMessage{}, Dropped: dropped, LastSeq: last}
+	defer ow.mu.Unlock() // reassign changes the numbers of records
+	session := by.session()
+	if only != nil && only.owner != "" {
+		session = only.owner // the caller's, or that of a page that a person has named
+	}
+	records, last := ow.events.since(session, q.Since)
+	if q.Since < 0 || q.Since > last { // of a browser before this one
+		q.Since = 0
+		records, last = ow.events.since(session, 0)
+	}
+	out := Events{Events: []json.RawMessage{}, Dropped: last - q.Since - int64(len(records)), LastSeq: last}
+	if q.Newest {
+		slices.Reverse(records)
+	}
 	for i, r := range records {
 		switch {
-		case !by.canSee(r.owner):
+		case r.quiet && !named[domainOf(r.method)]:
+		case r.private && !by.isCommandLine():
 		case len(q.Patterns) > 0 && !Matches(q.Patterns, r.method):
 		case only != nil && r.target != only.id:
 		case q.Target == BrowserTarget && r.target != BrowserTarget:
-		case len(out.Events) == q.Limit:
-			out.LastSeq = r.seq - 1                                   // a next request with this Since finds r,
-			out.Dropped -= last - out.LastSeq - int64(len(records)-i) // and the losses after it
+		case !r.has(q.URL, status):
+		case len(out.Events) < q.Limit:
+			out.Events = append(out.Events, r.line(ow.name))
+		case q.Newest: // the older ones are not read
 			return out, nil
 		default:
-			out.Events = append(out.Events, r.line(ow.name))
+			// A next request with this Since finds r, and the losses after it.
+			out.LastSeq = r.seq - 1
+			out.Dropped -= last - out.LastSeq - int64(len(records)-i)
+			return out, nil
 		}
 	}
 	return out, nil
+}
+
+// has reports whether an event is about a URL that contains url, and has a status that matches.
+func (r *record) has(url string, status func(int) bool) bool {
+	return strings.Contains(r.url, url) && (status == nil || status(r.status))
+}
+
+// parseStatus returns a filter for HTTP statuses, nil for all events.
+func parseStatus(s string) (func(status int) bool, *Error) {
+	code, err := strconv.Atoi(s)
+	switch {
+	case s == "":
+		return nil, nil
+	case s == "failed":
+		return func(status int) bool { return status == noResponse || status >= 400 }, nil
+	case len(s) == 3 && s[0] >= '1' && s[0] <= '5' && strings.EqualFold(s[1:], "xx"):
+		return func(status int) bool { return status/100 == int(s[0]-'0') }, nil
+	case err == nil && code >= 100 && code <= 599:
+		return func(status int) bool { return status == code }, nil
+	}
+	return nil, errf(CodeInvalidArgs,
+		"%q is not a status: expected a number such as 404, a class such as 4xx, or failed", manifest.Clip(s, 40))
 }

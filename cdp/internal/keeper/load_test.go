@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -28,11 +30,17 @@ func BenchmarkCall(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.Run("open", func(b *testing.B) {
+	timed := func(b *testing.B) {
+		var took []time.Duration
 		for b.Loop() {
+			began := time.Now()
 			one(b, c)
+			took = append(took, time.Since(began))
 		}
-	})
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+	}
+	b.Run("open", timed)
 	b.Run("cold", func(b *testing.B) {
 		for b.Loop() {
 			again, err := Dial(b.Context(), cfg.RunDir, "", "test")
@@ -49,23 +57,13 @@ func BenchmarkCall(b *testing.B) {
 			evaluation("setInterval(() => { for (let i = 0; i < 100; i++) console.log(i) }, 10); 0")); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.Call(b.Context(), CallRequest{Method: "Runtime.enable"}); err != nil {
-			b.Fatal(err)
-		}
 		if _, err := c.Open(b.Context(), OpenRequest{}); err != nil {
 			b.Fatal(err)
 		}
-		before, _ := c.Status(b.Context())
+		before, _ := c.Status(b.Context(), false)
 		started := time.Now()
-		var times []time.Duration
-		for b.Loop() {
-			t := time.Now()
-			one(b, c)
-			times = append(times, time.Since(t))
-		}
-		after, _ := c.Status(b.Context())
-		slices.Sort(times)
-		b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-us")
+		timed(b)
+		after, _ := c.Status(b.Context(), false)
 		b.ReportMetric(float64(after.Events.LastSeq-before.Events.LastSeq)/time.Since(started).Seconds(), "events/s")
 	})
 }
@@ -88,6 +86,53 @@ func benchBrowser(b *testing.B) (Config, *Client) {
 		b.Fatal(err)
 	}
 	return cfg, c
+}
+
+// BenchmarkFullJournals measures the memory of a keeper whose journals are full of requests, messages and others.
+func BenchmarkFullJournals(b *testing.B) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	b.Cleanup(server.Close)
+	_, c := benchBrowser(b)
+	run := func(expression string) {
+		b.Helper()
+		if _, err := c.Call(b.Context(), CallRequest{Method: "Runtime.evaluate", TimeoutMS: 120_000,
+			Params: mustJSON(map[string]any{"expression": expression, "awaitPromise": true})}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, name := range []string{"mcp:one", "mcp:two", "mcp:three", "mcp:four", "mcp:five", "cli"} {
+		c = c.As(Caller{Name: name})
+		if _, err := c.Open(b.Context(), OpenRequest{URL: server.URL}); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Call(b.Context(), CallRequest{Method: "DOMStorage.enable"}); err != nil {
+			b.Fatal(err)
+		}
+		run(`(async () => {
+			for (let i = 0; i < 3000; i++) console.log(i, "x".repeat(400))
+			for (let i = 0; i < 3000; i++) localStorage.setItem("key", i + "x".repeat(400))
+			for (let i = 0; i < 80; i++) await Promise.all(Array.from({length: 10}, () => fetch("/" + Math.random())))
+		})()`)
+	}
+	var s Status
+	for b.Loop() {
+		var err error
+		if s, err = c.Status(b.Context(), false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(s.Events.Bytes)/1e6, "stored-MB")
+	b.ReportMetric(float64(s.Events.Kept), "events")
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.KeeperPID))
+	for line := range strings.Lines(string(raw)) {
+		var kB float64
+		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kB); n == 1 {
+			b.ReportMetric(kB/1024, "RSS-MiB")
+		}
+		if n, _ := fmt.Sscanf(line, "VmHWM: %f kB", &kB); n == 1 {
+			b.ReportMetric(kB/1024, "peak-MiB")
+		}
+	}
 }
 
 // TestHammerCallsAndStreams calls a browser from many connections while streams start and end.
@@ -158,7 +203,7 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := newServer(e, hello{Wire: WireVersion})
+	s := newServer(e, hello{Wire: WireVersion}, time.Minute)
 	go s.serve(l)
 	const many = maxQueuedBytes>>19 + maxInFlight + 100 // the response to each request has half a megabyte
 	pad := strings.Repeat(" ", 64<<10)                  // so that only few requests fit into the socket's buffer
@@ -238,7 +283,7 @@ func BenchmarkFlood(b *testing.B) {
 func (e *engine) seenEvents() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.events.lastSeq
+	return e.events.lastOrder
 }
 
 // newPipePeer returns a client of a keeper whose browser is a goroutine at the other end of a pipe. It responds to
@@ -294,7 +339,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := newServer(e, hello{Wire: WireVersion, PID: os.Getpid()})
+	s := newServer(e, hello{Wire: WireVersion, PID: os.Getpid()}, time.Minute)
 	go s.serve(l)
 	c, err := connect(b.Context(), f, "test")
 	if err != nil {

@@ -10,9 +10,11 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,7 +134,12 @@ func (k *keeper) start(ctx context.Context) *Error {
 	}
 	k.engine = newEngine(conn, k.cfg.Browser, k.proc == nil, &k.cfg)
 	k.setEgress()
-	if err := k.engine.start(ctx); err != nil {
+	err = k.engine.start(ctx)
+	if err == nil && k.proc != nil {
+		k.engine.downloads.dir = filepath.Join(k.files.temp(), "downloads")
+		err = k.engine.keepDownloads(ctx, "")
+	}
+	if err != nil {
 		err.Message = "the browser started, but: " + err.Message
 		err.Code = CodeChromeLaunch
 		return err
@@ -239,7 +246,7 @@ func (k *keeper) listen() error {
 	if k.temporary {
 		h.Profile = ""
 	}
-	k.server = newServer(k.engine, h)
+	k.server = newServer(k.engine, h, k.cfg.Grace)
 	k.server.status = k.status
 	k.server.requestStop = k.requestStop
 	return nil
@@ -295,9 +302,7 @@ func (k *keeper) run(ctx context.Context) {
 				log.Print("stops: idle for ", k.cfg.Idle)
 				return
 			}
-			if k.cfg.Idle > 0 {
-				k.engine.disposeIdle(k.cfg.Idle)
-			}
+			k.engine.disposeIdle(k.cfg.Idle)
 			// Without its folder no client can find this keeper.
 			if !sameFile(k.lock, k.files.lock()) {
 				log.Print("stops: its files were removed")
@@ -377,13 +382,14 @@ func (k *keeper) clean() (unlock func()) {
 	return func() { k.files.unlock(lock) }
 }
 
-func (k *keeper) status(by Caller) Status {
+func (k *keeper) status(by Caller, all bool) Status {
 	s := Status{Browser: k.cfg.Browser, Mode: k.mode(),
 		Product: k.version.Product, Revision: k.version.Revision, Protocol: k.version.Protocol,
 		Executable: k.cfg.Chrome, FoundBy: k.cfg.FoundBy, Why: k.cfg.Why, Endpoint: k.endpoint, Headed: k.cfg.Headed,
 		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
 		UptimeMS: time.Since(k.started).Milliseconds(), IdleLimit: max(0, k.cfg.Idle).Milliseconds(),
-		Clients: k.server.clientCount(), Targets: k.engine.listTargets(by), Log: k.files.log(), Notes: k.notes}
+		Clients: k.server.clientCount(), Log: k.files.log(), Notes: k.notes,
+		Targets: k.engine.listTargets(by, all && by.isCommandLine())}
 	if k.proc != nil {
 		s.ChromePID = k.proc.PID
 	}
@@ -392,8 +398,14 @@ func (k *keeper) status(by Caller) Status {
 	}
 	e := k.engine
 	e.mu.Lock()
+	if by.isCommandLine() {
+		s.Sessions = e.openSessions()
+		for i := range s.Sessions {
+			s.Sessions[i].Session = strings.TrimPrefix(s.Sessions[i].Session, "user/")
+		}
+	}
 	s.Calls = e.callCount
-	s.Events = RingInfo{Kept: e.events.count, Bytes: e.events.bytes, Dropped: e.events.dropped, LastSeq: e.events.lastSeq}
+	s.Events = e.events.info()
 	e.mu.Unlock()
 	return s
 }

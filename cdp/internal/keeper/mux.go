@@ -53,7 +53,7 @@ func newMux(conn browser.Conn, maxMessage int) *mux {
 type pending struct {
 	id       int64
 	method   string
-	by       string  // the caller; "" for the engine's own messages
+	by       Caller  // whose command it is; the zero value for the engine's own
 	target   *target // nil: the browser
 	maxBytes int64
 	onDialog string
@@ -64,9 +64,10 @@ type pending struct {
 
 // reply holds a result, a large result in a spool, or an error.
 type reply struct {
-	result json.RawMessage
-	spool  *spool
-	err    *Error
+	result  json.RawMessage
+	spool   *spool
+	err     *Error
+	enabled Enabled // for the call
 }
 
 // read handles the browser's messages until the connection ends.

@@ -109,6 +109,16 @@ func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Erro
 	})
 }
 
+// documentStatus returns the HTTP status of the document that a page shows, 0 if it is unknown.
+func (tr *tracker) documentStatus(t *target) int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if n := len(t.loaders); n > 0 && t.document.loader == t.loaders[n-1] {
+		return t.document.status
+	}
+	return 0
+}
+
 // hasLoader reports whether the main frame has shown a loader's document. The page may have moved on since.
 func (t *target) hasLoader(loader string) bool {
 	for _, l := range t.loaders {

@@ -1,6 +1,8 @@
 package keeper
 
 import (
+	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -15,25 +17,34 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Each target belongs to the caller that opened it, together with everything that comes of it: popups, frames and
-// workers. Everything in a plugin's browser context belongs to the plugin, whoever opened it there.
+// Each target belongs to the session in which it was opened, together with everything that comes of it: popups, frames
+// and workers. Everything in a browser context belongs to the session of that context, whoever opened it there.
 
-// owners knows to which caller each target, event and download belongs, and which target is the current one of each.
+// owners knows to which session each target, event and download belongs, and which target is the current one of each.
 type owners struct {
 	*tracker
 
-	contextOwners  map[string]string  // plugin names by the id of their browser context
-	current        *target            // of the command line
-	callerCurrent  map[string]*target // of the other callers, by name
+	// hiddenURL is where the engine's own pages begin. It cannot be guessed: whatever else had it would be hidden, too.
+	hiddenURL string
+	// forbidden are origins whose pages no session may use.
+	forbidden []string
+	// contextOwners has the sessions of browser contexts by their ids, createdContexts those that a session created by a
+	// command of its own.
+	contextOwners, createdContexts map[string]string
+
+	current        map[string]*target // by session
+	domainOwners   map[string]string  // the session that used a domain of the browser itself last, by domain
 	requestedPages []requestedPage    // by pages, the newest last
 	downloadOwners map[string]string  // of downloads under way, by download id
 }
 
 func newOwners(tr *tracker) *owners {
 	ow := &owners{
-		tracker:        tr,
-		contextOwners:  map[string]string{},
-		callerCurrent:  map[string]*target{},
+		tracker:       tr,
+		hiddenURL:     blankURL + "#" + rand.Text(),
+		contextOwners: map[string]string{}, createdContexts: map[string]string{},
+		current:        map[string]*target{},
+		domainOwners:   map[string]string{},
 		downloadOwners: map[string]string{},
 	}
 	tr.ownership = ow
@@ -42,77 +53,104 @@ func newOwners(tr *tracker) *owners {
 
 // onTarget implements [ownership].
 func (ow *owners) onTarget(t *target, context string, via *target, fresh bool) {
-	ow.adopt(t, context, via)
-	if fresh {
+	if context != "" {
+		t.context = context
+	}
+	if fresh && t.url == ow.hiddenURL {
+		t.hidden, t.owner = true, disowned
+	}
+	if t.hidden {
+		return
+	}
+	from := ow.targets[t.opener]
+	if from == nil {
+		from = via
+	}
+	ow.adopt(t, from)
+	if fresh && (from == nil || from.owner != t.owner) {
 		ow.guessOwner(t)
 	}
 	ow.onURL(t, t.url)
 	if fresh {
 		ow.enforcePageLimit(t)
 	}
-	if ow.current == nil && t.kind == "page" && !ow.ownedByPlugin(t) {
-		ow.current = t
-	}
 }
 
 // onForgotten implements [ownership].
 func (ow *owners) onForgotten(t *target) {
-	if ow.current == t {
-		ow.current = ow.newestPage(commandLine)
-	}
-	maps.DeleteFunc(ow.callerCurrent, func(_ string, current *target) bool { return current == t })
+	maps.DeleteFunc(ow.current, func(_ string, current *target) bool { return current == t })
 }
 
-// adopt sets the owner of a target once its origin is known. The engine is locked.
-func (ow *owners) adopt(t *target, context string, via *target) {
-	if owner := ow.contextOwners[context]; owner != "" {
+// onDownload implements [ownership].
+func (ow *owners) onDownload(t *target, id string) {
+	if len(ow.downloadOwners) < maxDownloads {
+		ow.downloadOwners[id] = t.owner
+	}
+}
+
+// adopt makes a target belong to the session of its context, or of the target that opened it. The engine is locked.
+func (ow *owners) adopt(t, from *target) {
+	if owner := ow.contextOwners[t.context]; owner != "" {
 		t.owner, t.ownerTentative = owner, false
+	} else if from != nil && (t.owner == "" || t.ownerTentative) {
+		t.owner, t.ownerTentative = from.owner, false
 	}
-	if t.owner != "" && !t.ownerTentative {
-		return
-	}
-	if opener := ow.targets[t.opener]; opener != nil {
-		t.owner, t.ownerTentative = opener.owner, false
-	} else if via != nil {
-		t.owner, t.ownerTentative = via.owner, false
+	if from != nil && from.owner == t.owner {
+		t.origin = from.origin
 	}
 }
 
-// guessOwner sets the tentative owner of a new target of unknown origin in our own browser. That is the caller that
-// waits for a new target, else the owner of the page that has just requested its URL, as by a Ctrl-click, which
-// leaves no opener, else the command line. The engine is locked.
+// guessOwner sets the origin of a new target that no other one has opened: that of the first command under way that
+// creates one in its session, or of the page that has just requested its URL, as by a Ctrl-click, which leaves no
+// opener. Without a session, in our own browser, it gets a tentative one: that of the page, else the person's. The
+// engine is locked.
 func (ow *owners) guessOwner(t *target) {
-	if t.owner != "" || !ow.started {
-		return
+	if t.owner == "" {
+		if !ow.started {
+			return
+		}
+		t.owner, t.origin, t.ownerTentative = DefaultSession, commandLine.origin(), true
 	}
-	t.owner, t.ownerTentative = commandLine.Name, true
 	if t.kind != "page" {
 		return
 	}
-	var first *pending
-	for _, p := range ow.pending {
-		creates := p.method == cdptarget.CommandCreateTarget && p.by != "" && !(Caller{Name: p.by}).isPlugin()
-		if creates && (first == nil || p.id < first.id) {
-			first = p
-		}
-	}
-	if first != nil {
-		t.owner = first.by
+	if p := ow.creating(t.owner); p != nil {
+		t.origin = p.by.origin()
 		return
 	}
 	for i, a := range ow.requestedPages {
-		if a.url == t.url && time.Since(a.at) < requestedPageTTL {
-			t.owner = a.owner
+		if a.url == t.url && a.context == t.context && time.Since(a.at) < requestedPageTTL {
+			t.owner, t.origin = a.owner, a.origin
 			ow.requestedPages = slices.Delete(ow.requestedPages, i, i+1)
 			return
 		}
 	}
 }
 
+// creating returns the first command under way that creates a target for a session. The engine is locked.
+func (ow *owners) creating(session string) (first *pending) {
+	for _, p := range ow.pending {
+		creates := p.method == cdptarget.CommandCreateTarget && p.by.Name != "" && p.by.session() == session
+		if creates && (first == nil || p.id < first.id) {
+			first = p
+		}
+	}
+	return first
+}
+
+// origin says who opened a page, within the session that it belongs to. Its popups have the same.
+type origin struct {
+	person     bool   // the person at the command line, who may open any URL and any number of pages
+	connection string // over which it was opened; it is closed with that
+}
+
+func (c Caller) origin() origin { return origin{c.isCommandLine(), c.Connection} }
+
 // requestedPage is a page that another page has requested.
 type requestedPage struct {
-	url, owner string
-	at         time.Time
+	url, owner, context string
+	origin              origin
+	at                  time.Time
 }
 
 const (
@@ -131,19 +169,22 @@ func (ow *owners) onNavigationRequested(t *target, params json.RawMessage) {
 	if len(ow.requestedPages) == maxRequestedPages {
 		ow.requestedPages = append(ow.requestedPages[:0], ow.requestedPages[1:]...)
 	}
-	ow.requestedPages = append(ow.requestedPages, requestedPage{p.URL, t.owner, time.Now()})
+	ow.requestedPages = append(ow.requestedPages, requestedPage{p.URL, t.owner, t.context, t.origin, time.Now()})
 }
 
-// assign makes the caller that requested a new target its owner. Concurrent requests may exceed the page limit, so
-// it is enforced again. The engine is locked.
+// assign makes the session of the caller that requested a new target its owner. Concurrent requests may exceed the page
+// limit, so it is enforced again. The engine is locked.
 func (ow *owners) assign(t *target, by Caller) {
 	if t.owner == "" || t.ownerTentative {
-		t.owner, t.ownerTentative = by.Name, false
+		t.owner, t.ownerTentative = by.session(), false
+	}
+	if t.owner == by.session() {
+		t.origin = by.origin()
 		ow.enforcePageLimit(t)
 	}
 }
 
-// claim gives a page without an owner to the first caller that uses it. Pages of an external browser stay without
+// claim gives a page without an owner to the first session that uses it. Pages of an external browser stay without
 // an owner. The engine is locked.
 func (ow *owners) claim(by Caller, t *target) {
 	if root := t.root(); root != nil && root.owner == "" && !ow.external && root.kind == "page" {
@@ -151,54 +192,59 @@ func (ow *owners) claim(by Caller, t *target) {
 	}
 }
 
-// takeOver makes a caller the owner of a page that had none, and of its stored events. The engine is locked.
+// takeOver makes a caller's session the owner of a page that had none, and of its stored events. A page that is in use
+// is not spare. The engine is locked.
 func (ow *owners) takeOver(by Caller, t *target) {
-	t.owner = by.Name
-	ow.events.reassign(by.Name, func(r *record) bool { return r.target == t.id && r.owner == "" })
+	t.owner, t.origin = by.session(), by.origin()
+	if ow.sparePage == t {
+		ow.sparePage = nil
+	}
+	ow.events.reassign(t.owner, func(r *record) bool { return r.target == t.id && r.owner == DefaultSession })
 }
 
-// currentOf returns the caller's default target, or nil. The engine is locked.
+// currentOf returns the default target of the caller's session, or nil. The engine is locked.
 func (ow *owners) currentOf(by Caller) *target {
-	if by.isCommandLine() {
-		return ow.current
+	if by.Anonymous {
+		return nil
 	}
-	if t := ow.callerCurrent[by.Name]; t != nil && t.evictErr == nil {
+	if t := ow.current[by.session()]; t != nil && t.evictErr == nil && ow.canUse(by, t) {
 		return t
-	}
-	if ow.current != nil && ow.canUse(by, ow.current) {
-		return ow.current
 	}
 	return ow.newestPage(by)
 }
 
-// canUse reports whether a caller may use a target. The target must belong to the caller. It must not show content
-// of the browser itself either, such as the PDF viewer, an extension in a frame of the page; a caller's page that
-// goes there is closed by onURL. The engine is locked.
+// canUse reports whether a caller may use a target. The target must belong to the caller's session. It must not show
+// content of the browser itself either, such as the PDF viewer, an extension in a frame of the page; a page that goes
+// there is closed by onURL, unless a person opened it in a session that they share. The engine is locked.
 func (ow *owners) canUse(by Caller, t *target) bool {
-	return by.canSee(t.owner) && (by.isCommandLine() || t.kind == "page" && t.owner != "" || isFromWeb(t.url))
+	switch {
+	case !by.canSee(t.owner) || ow.isForbidden(t.url):
+		return false
+	case by.isCommandLine():
+		return true
+	case t.kind == "page":
+		return !t.origin.person || mayShow(t.url)
+	}
+	return isFromWeb(t.url)
 }
 
-// newestPage returns the newest page that a caller may use. For the command line, pages of plugins do not count,
-// because a call without a target never means them. The engine is locked.
+// isForbidden reports whether no session may use a page at a URL.
+func (ow *owners) isForbidden(url string) bool {
+	return slices.ContainsFunc(ow.forbidden, func(origin string) bool { return sameOrigin(url, origin) })
+}
+
+// newestPage returns the newest page that a caller may use. The engine is locked.
 func (ow *owners) newestPage(by Caller) (found *target) {
 	for _, t := range ow.order {
-		if t.kind == "page" && t.evictErr == nil && ow.canUse(by, t) && !(by.isCommandLine() && ow.ownedByPlugin(t)) {
+		if t.kind == "page" && t.evictErr == nil && ow.canUse(by, t) {
 			found = t
 		}
 	}
 	return found
 }
 
-func (ow *owners) ownedByPlugin(t *target) bool { return Caller{Name: t.owner}.isPlugin() }
-
-// setCurrent makes t the caller's default target. The engine is locked.
-func (ow *owners) setCurrent(by Caller, t *target) {
-	if by.isCommandLine() {
-		ow.current = t
-	} else {
-		ow.callerCurrent[by.Name] = t
-	}
-}
+// setCurrent makes t the default target of the caller's session. The engine is locked.
+func (ow *owners) setCurrent(by Caller, t *target) { ow.current[by.session()] = t }
 
 // visibleTo returns the targets that a caller may use, the oldest first. The engine is locked.
 func (ow *owners) visibleTo(by Caller) []*target {
@@ -211,41 +257,75 @@ func (ow *owners) visibleTo(by Caller) []*target {
 	return all
 }
 
-// ownerOf returns the owner of an event: the owner of its session's target, or of the target that the event
-// reports. The engine is locked.
+// ownerOf returns the owner of an event: that of the target that it reports, else that of its session's target. A
+// page's session can report the targets of others, too. The engine is locked.
 func (ow *owners) ownerOf(t *target, method string, params json.RawMessage) string {
+	if reportsTarget(method) {
+		if owner, known := ow.ownerOfReported(params); known || t == nil {
+			return owner
+		}
+	}
 	if t != nil {
 		return t.owner
 	}
 	switch method {
 	case cdpbrowser.DownloadWillBegin.Method, cdpbrowser.DownloadProgress.Method:
 		return ow.ownerOfDownload(params)
+	}
+	return ow.domainOwners[domainOf(method)]
+}
+
+// reportsTarget reports whether an event is about another target than the one in whose session it arrives.
+func reportsTarget(method string) bool {
+	switch method {
 	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method,
 		cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
-	default:
-		return ""
+		return true
 	}
+	return false
+}
+
+// isPrivate implements [ownership]: agents in a session that a person shares do not hear of the person's files.
+func (ow *owners) isPrivate(t *target, method string, params json.RawMessage) bool {
+	if reportsTarget(method) {
+		var p struct {
+			Info targetInfo `json:"targetInfo"`
+			ID   string     `json:"targetId"`
+		}
+		if json.Unmarshal(params, &p) == nil {
+			t = ow.targets[cmp.Or(p.Info.ID, p.ID)]
+		}
+	}
+	top := t.root()
+	return top != nil && top.origin.person && top.kind == "page" && !mayShow(top.url)
+}
+
+// ownerOfReported returns the owner of the target that an event reports. The engine is locked.
+func (ow *owners) ownerOfReported(params json.RawMessage) (owner string, known bool) {
 	var p struct {
 		Info    targetInfo `json:"targetInfo"`
 		ID      string     `json:"targetId"`
 		Session string     `json:"sessionId"`
 	}
 	if json.Unmarshal(params, &p) != nil {
-		return ""
+		return "", false
+	}
+	if reported := ow.targets[p.Info.ID]; reported != nil && reported.hidden {
+		return disowned, true
 	}
 	if owner := ow.contextOwners[p.Info.Context]; owner != "" {
-		return owner
+		return owner, true
 	}
 	reported := []*target{ow.targets[p.Info.ID], ow.targets[p.ID], ow.sessions[p.Session], ow.targets[p.Info.Opener]}
 	for _, found := range reported {
 		if found != nil {
-			return found.owner
+			return found.owner, true
 		}
 	}
-	return ""
+	return "", false
 }
 
-// ownerOfDownload returns the owner of the page that began a download, or the command line if that is unknown. The
+// ownerOfDownload returns the owner of the page that began a download, or the person if that is unknown. The
 // engine is locked.
 func (ow *owners) ownerOfDownload(params json.RawMessage) string {
 	var p struct {
@@ -264,36 +344,39 @@ func (ow *owners) ownerOfDownload(params json.RawMessage) string {
 		delete(ow.downloadOwners, p.ID)
 	}
 	if !known {
-		return commandLine.Name
+		return DefaultSession
 	}
 	return owner
 }
 
-const maxDownloads = 1024 // under way; further ones count as the command line's
+const maxDownloads = 1024 // under way; further ones count as the person's
 
-// listTargets returns the targets that a caller may use, the oldest first.
-func (ow *owners) listTargets(by Caller) []Target {
+// listTargets returns the targets that a caller may use, the oldest first; with all those of all sessions.
+func (ow *owners) listTargets(by Caller, all bool) []Target {
 	ow.mu.Lock()
 	defer ow.mu.Unlock()
 	seen := ow.visibleTo(by)
+	if all {
+		seen = slices.DeleteFunc(slices.Clone(ow.order), func(t *target) bool { return ow.isForbidden(t.url) })
+	}
 	current := ow.currentOf(by)
-	all := make([]Target, 0, len(seen))
+	list := make([]Target, 0, len(seen))
 	for i, t := range seen {
 		one := Target{Index: i, ID: t.id, Type: t.kind, URL: t.url, Title: t.title, Current: t == current,
 			Attached: t.session != "", Crashed: t.crashed, Opener: t.opener, Dialog: t.dialog}
 		if t.parent != nil {
 			one.Parent = t.parent.id
 		}
-		if t.owner != by.Name {
-			one.Owner = t.owner
+		if t.owner != by.session() {
+			one.Owner = strings.TrimPrefix(t.owner, "user/")
 		}
-		all = append(all, one)
+		list = append(list, one)
 	}
-	return all
+	return list
 }
 
 // resolve returns the target that a caller's selector names. For targets that the caller may not use it returns the
-// same error as for missing ones.
+// same error as for missing ones. The person at the command line can name any target by its id.
 func (ow *owners) resolve(by Caller, selector string) (*target, *Error) {
 	ow.mu.Lock()
 	defer ow.mu.Unlock()
@@ -304,13 +387,18 @@ func (ow *owners) resolve(by Caller, selector string) (*target, *Error) {
 		if t := ow.currentOf(by); t != nil {
 			return t, nil
 		}
-		if by.isCommandLine() {
+		switch {
+		case by.isPerson():
 			return nil, errf(CodeNotFound, "the browser has no page; open one first")
+		case by.Anonymous:
+			return nil, errf(CodeNotFound, "a client without a session has no current page: name one as target, by its id")
+		case by.isCommandLine():
+			return nil, errf(CodeNotFound, "session %s has no page in this browser; open one first", displayName(by.session()))
 		}
 		return nil, errf(CodeNotFound, "%s has no page in this browser; open one first", manifest.Clip(by.Name, 80))
 	}
 	all := ow.visibleTo(by)
-	if t := ow.targets[selector]; t != nil && ow.canUse(by, t) {
+	if t := ow.targets[selector]; t != nil && (ow.canUse(by, t) || by.isCommandLine() && !ow.isForbidden(t.url)) {
 		return t, nil
 	}
 	if n, err := strconv.Atoi(selector); err == nil && len(selector) < 4 {
@@ -365,7 +453,7 @@ func (ow *owners) checkIDs(by Caller, params map[string]json.RawMessage) *Error 
 			return errf(CodeInvalidArgs, "/%s is not a string", kind.name)
 		}
 		t := kind.find(id)
-		if t == nil && !by.isPlugin() {
+		if t == nil && by.isPerson() {
 			continue // for example a tab, which the keeper does not track
 		}
 		if t == nil || !ow.canUse(by, t) {
@@ -376,17 +464,39 @@ func (ow *owners) checkIDs(by Caller, params map[string]json.RawMessage) *Error 
 	return nil
 }
 
-// assignCreated makes the caller the owner of the target that its command created.
-func (ow *owners) assignCreated(by Caller, result json.RawMessage) {
-	var made struct {
-		ID string `json:"targetId"`
-	}
-	if json.Unmarshal(result, &made) != nil {
-		return
+// onBrowserCommand records what a caller's command to the browser itself has created, and whose its events are.
+func (ow *owners) onBrowserCommand(by Caller, q CallRequest, result json.RawMessage) {
+	var about struct {
+		Target  string `json:"targetId"`
+		Context string `json:"browserContextId"`
 	}
 	ow.mu.Lock()
 	defer ow.mu.Unlock()
-	if t := ow.targets[made.ID]; t != nil {
-		ow.assign(t, by)
+	switch q.Method {
+	case cdptarget.CommandCreateTarget:
+		if json.Unmarshal(result, &about) == nil && ow.targets[about.Target] != nil {
+			ow.assign(ow.targets[about.Target], by)
+		}
+	case cdptarget.CommandCreateBrowserContext:
+		if json.Unmarshal(result, &about) == nil && about.Context != "" {
+			ow.contextOwners[about.Context], ow.createdContexts[about.Context] = by.session(), by.session()
+		}
+	case cdptarget.CommandDisposeBrowserContext:
+		if json.Unmarshal(q.Params, &about) == nil {
+			delete(ow.createdContexts, about.Context)
+		}
 	}
+	if domain := domainOf(q.Method); domain != "Target" && domain != "Browser" {
+		ow.domainOwners[domain] = by.session()
+	}
+}
+
+// ownsContext reports whether a browser context is that of a caller's session. The default context is the person's. The
+// engine is locked.
+func (ow *owners) ownsContext(by Caller, id string) bool {
+	owner, known := ow.contextOwners[id]
+	if !known && !ow.external {
+		owner = DefaultSession
+	}
+	return by.canSee(owner)
 }

@@ -39,11 +39,11 @@ func plugin(name string, urls ...string) Caller {
 
 func targetIDs(t *testing.T, c *Client) (all []string) {
 	t.Helper()
-	targets, err := c.Targets(testContext(t))
+	s, err := c.Status(testContext(t), true) // of all sessions, for a person
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range targets {
+	for _, one := range s.Targets {
 		all = append(all, one.ID)
 	}
 	return all
@@ -72,7 +72,7 @@ func TestTargetOwnership(t *testing.T) {
 			for _, selector := range selectors {
 				got, err := evaluate(t, mine, selector, "location.search.slice(1)")
 				switch {
-				case by.isCommandLine() || by.Name == name:
+				case by.Name == name || by.isCommandLine() && selector == id: // a person names any page by its id
 					if err != nil || got != `"`+name+`"` {
 						t.Errorf("%s in %s's page by %s: %s, %v", by.Name, name, selector, got, err)
 					}
@@ -99,7 +99,7 @@ func TestTargetOwnership(t *testing.T) {
 			}
 		}
 		for _, one := range value(mine.Targets(testContext(t))) {
-			if by.isCommandLine() && pages[one.Owner] != one.ID && one.Owner != "" || !by.isCommandLine() && one.Owner != "" {
+			if one.Owner != "" {
 				t.Errorf("%s sees that %s belongs to %s", by.Name, one.ID, one.Owner)
 			}
 		}
@@ -196,7 +196,7 @@ func testPDFViewerIsHiddenFromOthers(t *testing.T, c *Client) {
 		}
 		var id string
 		waitFor(t, "the viewer", func() bool {
-			for _, one := range value(c.Targets(testContext(t))) {
+			for _, one := range value(c.Status(testContext(t), true)).Targets {
 				if strings.HasPrefix(one.URL, viewer) && one.Owner == by.Name {
 					id = one.ID
 				}
@@ -275,7 +275,7 @@ func testEventOwnership(t *testing.T, c *Client) {
 // The status for plugins contains nothing about the machine.
 func testStatusForPlugins(t *testing.T, c *Client) {
 	openPage(t, c, "")
-	s, err := c.As(plugin("one")).Status(testContext(t))
+	s, err := c.As(plugin("one")).Status(testContext(t), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +429,7 @@ func testDownloadGrantEnds(t *testing.T, c *Client) {
 	}{{by.Folders, "completed"}, {nil, "canceled"}} {
 		by.Folders = one.folders
 		stop, state := io.EOF, ""
-		_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"*.downloadProgress"}}, func() {
+		_, err := c.As(by).Listen(testContext(t), ListenRequest{Patterns: []string{"*.downloadProgress"}}, func() {
 			go evaluate(t, c.As(by), "", "location = '/file'")
 		}, func(raw json.RawMessage) error {
 			var p struct{ GUID, State string }
@@ -516,8 +516,8 @@ func TestPluginPagesEndWithTheirContext(t *testing.T) {
 	wantValue(t, mine, "", "document.cookie + localStorage.mine", `"mine=11"`)
 	wantValue(t, c, persons.Target, "document.cookie + localStorage.mine", `"undefined"`)
 
-	closed, err := mine.CloseAll(testContext(t))
-	if err != nil || len(closed) != 2 {
+	closed, err := mine.CloseSession(testContext(t), "")
+	if err != nil || len(closed.Targets) != 2 || len(closed.Contexts) != 1 || closed.Browser != "" {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 	waitFor(t, "the plugin's pages to close", func() bool { return len(targetIDs(t, c)) == 1 })
@@ -632,7 +632,7 @@ func testFulfilledRequestsCannotEscapeGrants(t *testing.T, c *Client) {
 			}
 			t.Logf("%s of %s: %s, %v; %s", answer.method, ask.Method, got, err, shown)
 			stop()
-			if _, err := mine.CloseAll(testContext(t)); err != nil {
+			if _, err := mine.CloseSession(testContext(t), ""); err != nil {
 				t.Error(err)
 			}
 		}
@@ -679,7 +679,7 @@ func TestPluginsAreDeniedInExternalBrowser(t *testing.T) {
 	cfg := config(t)
 	cfg.Args = []string{"--remote-debugging-port=0"}
 	c := startBrowser(t, cfg)
-	s, err := c.Status(testContext(t))
+	s, err := c.Status(testContext(t), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -700,15 +700,18 @@ func TestPluginsAreDeniedInExternalBrowser(t *testing.T) {
 		"call":    errorOf(mine.Call(testContext(t), evaluation("1"))),
 		"browser": errorOf(mine.Call(testContext(t), CallRequest{Method: "Target.getTargets"})),
 		"targets": errorOf(mine.Targets(testContext(t))),
-		"status":  errorOf(mine.Status(testContext(t))),
+		"status":  errorOf(mine.Status(testContext(t), true)),
 		"events":  errorOf(mine.Events(testContext(t), EventsRequest{})),
-		"close":   errorOf(mine.CloseAll(testContext(t))),
+		"close":   errorOf(mine.CloseSession(testContext(t), "")),
 	} {
 		t.Run(what, func(t *testing.T) { wantCode(t, err, CodeDenied, "attached") })
 	}
-	// The pages of an external browser have no owner, and all callers except plugins may use them.
-	if seen := targetIDs(t, attached.As(someClient)); len(seen) == 0 {
-		t.Error("an MCP client sees no targets of an attached browser")
+	// The pages of an external browser belong to no session; only the person sees them.
+	if seen := targetIDs(t, attached); len(seen) == 0 {
+		t.Error("the person sees no targets of an attached browser")
+	}
+	if seen := targetIDs(t, attached.As(someClient)); len(seen) != 0 {
+		t.Errorf("an MCP client sees %v of an attached browser", seen)
 	}
 }
 

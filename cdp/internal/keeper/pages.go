@@ -9,12 +9,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// maxPages limits the pages of each caller except the command line, including popups.
+// maxPages limits the pages of each session, including popups. Those that the person opens do not count.
 const maxPages = 32
 
 // checkPageLimit returns an error if the caller may not open another page. The engine is locked.
 func (ow *owners) checkPageLimit(by Caller) *Error {
-	if by.isCommandLine() || ow.countPages(by.Name) < maxPages {
+	if by.isCommandLine() || ow.countPages(by.session()) < maxPages {
 		return nil
 	}
 	return errf(CodeLimitExceeded, "%s has %d pages open in this browser, which is the limit: "+
@@ -23,7 +23,7 @@ func (ow *owners) checkPageLimit(by Caller) *Error {
 
 func (ow *owners) countPages(owner string) (n int) {
 	for _, t := range ow.order {
-		if t.kind == "page" && t.owner == owner && t.evictErr == nil {
+		if t.kind == "page" && t.owner == owner && !t.origin.person && t.evictErr == nil {
 			n++
 		}
 	}
@@ -33,12 +33,11 @@ func (ow *owners) countPages(owner string) (n int) {
 // enforcePageLimit closes a page that was opened without a request, such as a popup, if its owner has too many. The
 // engine is locked.
 func (ow *owners) enforcePageLimit(t *target) {
-	by := Caller{Name: t.owner}
-	if t.kind != "page" || t.owner == "" || by.isCommandLine() || ow.countPages(t.owner) <= maxPages {
+	if t.kind != "page" || t.owner == "" || ow.countPages(t.owner) <= maxPages {
 		return
 	}
 	ow.evict(t, errf(CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the limit",
-		manifest.Clip(t.owner, 80), maxPages))
+		displayName(t.owner), maxPages))
 }
 
 // evict closes a page that its owner may not have. The engine is locked.
@@ -58,31 +57,44 @@ func (ow *owners) newPage(ctx context.Context, by Caller, in cdp.BrowserContextI
 		return nil, err
 	}
 	params := cdptarget.CreateTargetParams{URL: blankURL, BrowserContextID: in}
-	made, err := execute(ctx, ow.tracker, nil, cdptarget.CreateTarget, params, callOptions{by: by.Name})
+	return ow.createPage(ctx, params, callOptions{by: by}, func(t *target) { ow.assign(t, by) })
+}
+
+// createPage creates a page and waits until it is tracked; it then calls created, unless nil, with the engine locked.
+func (tr *tracker) createPage(ctx context.Context, params cdptarget.CreateTargetParams, o callOptions,
+	created func(*target),
+) (t *target, err *Error) {
+	made, err := execute(ctx, tr, nil, cdptarget.CreateTarget, params, o)
 	if err != nil {
 		return nil, err
 	}
-	err = ow.wait(ctx, "for the new page", func() (bool, *Error) {
-		if t = ow.targets[string(made.TargetID)]; t != nil {
-			ow.assign(t, by)
+	err = tr.wait(ctx, "for the new page", func() (bool, *Error) {
+		if t = tr.targets[string(made.TargetID)]; t != nil && created != nil {
+			created(t)
 		}
 		return t != nil, nil
 	})
 	if err != nil {
-		ow.mu.Lock()
-		ow.postClose(made.TargetID)
-		ow.mu.Unlock()
+		tr.mu.Lock()
+		tr.postClose(made.TargetID)
+		tr.mu.Unlock()
 	}
 	return t, err
 }
 
-// onURL closes a page of any caller except the command line that shows a URL reserved for the command line. No
-// parameter allows such a URL, and Chrome does not let a page navigate there; this is the second line of defense.
-// The engine is locked.
+// onURL closes a page that the person did not open and that shows a URL reserved for the person, and any page that
+// shows a forbidden origin. No parameter allows such a URL, and Chrome does not let a page navigate to the former; this
+// is the second line of defense. The engine is locked.
 func (ow *owners) onURL(t *target, url string) {
-	if t.owner == "" || t.owner == commandLine.Name || t.kind != "page" || t.evictErr != nil || mayShow(url) {
+	if t.owner == "" || t.kind != "page" || t.evictErr != nil {
 		return
 	}
-	ow.evict(t, errf(CodeDenied, "the page was closed because it showed %s: %s may only open http and https pages",
-		manifest.Clip(url, 100), manifest.Clip(t.owner, 80)))
+	switch {
+	case ow.isForbidden(url):
+		ow.evict(t, errf(CodeDenied, "the page was closed because it showed %s, which no session may use",
+			manifest.Clip(url, 100)))
+	case !t.origin.person && !mayShow(url):
+		ow.evict(t, errf(CodeDenied, "the page was closed because it showed %s: %s may only open http and https pages",
+			manifest.Clip(url, 100), displayName(t.owner)))
+	}
 }

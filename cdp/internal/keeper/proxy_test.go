@@ -31,21 +31,36 @@ func testProxy(t *testing.T, granted ...string) *proxy {
 	return p
 }
 
-// sendRaw sends a text to a proxy and returns the whole response.
-func sendRaw(t *testing.T, p *proxy, text string) string {
+// sendRaw sends a text to a proxy and returns the connection, whose reads fail after testTimeout.
+func sendRaw(t *testing.T, p *proxy, text string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.address())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(testTimeout))
 	io.WriteString(conn, text)
-	answer, err := io.ReadAll(conn)
-	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+	return conn
+}
+
+// responseTo sends a text to a proxy and returns the whole response.
+func responseTo(t *testing.T, p *proxy, text string) string {
+	t.Helper()
+	answer, err := io.ReadAll(sendRaw(t, p, text))
+	if err != nil {
 		t.Error(err)
 	}
 	return string(answer)
+}
+
+// wantNoResponse sends a text to a proxy, which must close the connection without a response.
+func wantNoResponse(t *testing.T, p *proxy, text string) {
+	t.Helper()
+	first := make([]byte, 1)
+	if _, err := sendRaw(t, p, text).Read(first); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the response to %q begins with %q, %v", text, first, err)
+	}
 }
 
 func TestProxyForwardsGrantedRequests(t *testing.T) {
@@ -59,7 +74,7 @@ func TestProxyForwardsGrantedRequests(t *testing.T) {
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
 	p := testProxy(t, server.URL)
-	answer := sendRaw(t, p,
+	answer := responseTo(t, p,
 		"GET http://"+address+"/a?b;c=%zz HTTP/1.1\r\nHost: elsewhere.test\r\nX-Own: 1\r\n"+
 			"Proxy-Connection: keep-alive\r\nConnection: close\r\n\r\n")
 	if !strings.HasPrefix(answer, "HTTP/1.1 200") || !strings.HasSuffix(answer, "<p>served") {
@@ -92,9 +107,7 @@ func TestProxyClosesOtherRequests(t *testing.T) {
 		"OPTIONS * HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
 		"CONNECT / HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
 	} {
-		if answer := sendRaw(t, p, text); answer != "" {
-			t.Errorf("the response to %q is %q", text, answer)
-		}
+		wantNoResponse(t, p, text)
 	}
 	if refused := p.refusalSince(0, address); refused == nil || refused.Code != host.Denied || p.refusalCount() < 2 {
 		t.Errorf("refused %v, %d times", refused, p.refusalCount())
@@ -143,24 +156,21 @@ func TestProxyTunnels(t *testing.T) {
 	conn.Close()
 
 	// Open tunnels end with the grant and with the proxy.
-	for what, end := range map[string]func(){
-		"the grant": func() { p.allow(nil) },
-		"the proxy": p.close,
-	} {
+	for _, c := range []struct {
+		what string
+		end  func()
+	}{{"the grant", func() { p.allow(nil) }}, {"the proxy", p.close}} {
 		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP)
 		conn, r := tunnel()
 		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP) // the same grants change nothing
 		if _, err := io.ReadFull(r, make([]byte, len("hello early"))); err != nil {
 			t.Error(err)
 		}
-		end()
+		c.end()
 		if _, err := r.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("the tunnel is open after the end of %s: %v", what, err)
+			t.Errorf("the tunnel is open after the end of %s: %v", c.what, err)
 		}
 		conn.Close()
-		if what == "the proxy" {
-			break
-		}
 	}
 	waitFor(t, "the proxy to drop its connections", func() bool {
 		p.mu.Lock()
@@ -183,6 +193,7 @@ func (s slowEgress) Dial(ctx context.Context, address string, grants []host.HTTP
 	return conn, err
 }
 
+// TestProxyDropsDialsOfEndedGrant ends a grant during a dial that it allows.
 func TestProxyDropsDialsOfEndedGrant(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -201,9 +212,7 @@ func TestProxyDropsDialsOfEndedGrant(t *testing.T) {
 		p.allow(nil)
 		close(s.proceed)
 	}()
-	if answer := sendRaw(t, p, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\n"); answer != "" {
-		t.Errorf("the response is %q although the grant has ended", answer)
-	}
+	wantNoResponse(t, p, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\n")
 }
 
 func TestProxyAcceptsOnlyItsBrowser(t *testing.T) {
@@ -217,9 +226,7 @@ func TestProxyAcceptsOnlyItsBrowser(t *testing.T) {
 	}
 	defer p.close()
 	p.allow(plugin("one", server.URL).HTTP)
-	if answer := sendRaw(t, p, "GET "+server.URL+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); answer != "" {
-		t.Errorf("another process receives %q", answer)
-	}
+	wantNoResponse(t, p, "GET "+server.URL+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 }
 
 func TestProxyConnectionLimit(t *testing.T) {

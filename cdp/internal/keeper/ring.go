@@ -7,19 +7,34 @@ import (
 
 // record is one event.
 type record struct {
-	seq      int64
+	order    int64 // among all events of the browser
+	seq      int64 // among the events of its session, see journal
 	t        int64 // ms since the Unix epoch
 	target   string
-	owner    string // the owner of the target
+	owner    string // the session that it belongs to: first the owner of the target, then of the journal
 	method   string
 	params   json.RawMessage
+	url      string // of the request, else of the page
+	ofURL    bool   // the params lack the URL of the request, so that the line has it
+	status   int    // of a response; noResponse for a request that failed without one; 0 for other events
+	note     string // of the keeper
 	replayed bool
+	private  bool // only the command line may hear it
+	quiet    bool // only for who asks for its domain by name
 }
 
-// size returns the approximate memory that the record takes, in bytes.
-func (r *record) size() int { return len(r.params) + len(r.method) + len(r.target) + 96 }
+// noResponse is the status of a request that ended without a response.
+const noResponse = -1
 
-// line returns the record as a line of a stream.
+// recordSize is what a record takes beside its texts: the struct, its allocations and its slot in a ring.
+const recordSize = 256
+
+// size returns the approximate memory that the record takes, in bytes.
+func (r *record) size() int {
+	return len(r.params) + len(r.method) + len(r.target) + len(r.url) + len(r.note) + recordSize
+}
+
+// line returns the record as a line of a stream or an element of [Events].
 func (r *record) line(browser string) []byte {
 	b := make([]byte, 0, r.size()+len(browser)+64)
 	b = append(b, `{"seq":`...)
@@ -38,13 +53,19 @@ func (r *record) line(browser string) []byte {
 	} else {
 		b = append(b, r.params...)
 	}
+	if r.ofURL && r.url != "" {
+		b = append(append(b, `,"url":`...), quote(r.url)...)
+	}
+	if r.note != "" {
+		b = append(append(b, `,"note":`...), quote(r.note)...)
+	}
 	if r.replayed {
 		b = append(b, `,"replayed":true`...)
 	}
 	return append(b, '}')
 }
 
-// ring stores the newest events, limited by count and by bytes.
+// ring stores the newest records, limited by count and by bytes.
 type ring struct {
 	maxCount, maxBytes int
 
@@ -52,65 +73,65 @@ type ring struct {
 	head    int
 	count   int
 	bytes   int
-	lastSeq int64
-	dropped int64 // events that were never stored or are no longer
 }
 
-func newRing(maxCount, maxBytes int) *ring {
-	return &ring{maxCount: maxCount, maxBytes: maxBytes}
-}
-
-// add numbers the record and stores it.
+// add stores a record, unless it alone is larger than the ring.
 func (g *ring) add(r *record) {
-	g.lastSeq++
-	r.seq = g.lastSeq
 	if r.size() > g.maxBytes {
-		g.dropped++
 		return
 	}
-	for g.count > 0 && (g.count == g.maxCount || g.bytes+r.size() > g.maxBytes) {
-		g.bytes -= g.records[g.head].size()
-		g.records[g.head] = nil
-		g.head = (g.head + 1) % len(g.records)
-		g.count--
-		g.dropped++
-	}
+	g.evict(1, r.size())
 	if g.count == len(g.records) {
-		grown := make([]*record, min(g.maxCount, max(64, 2*len(g.records))))
-		for i := range g.count {
-			grown[i] = g.records[(g.head+i)%len(g.records)]
-		}
-		g.records, g.head = grown, 0
+		g.resize(min(g.maxCount, max(64, 2*len(g.records))))
 	}
 	g.records[(g.head+g.count)%len(g.records)] = r
 	g.count++
 	g.bytes += r.size()
 }
 
-// skip counts an event that could not be read whole.
-func (g *ring) skip() {
-	g.lastSeq++
-	g.dropped++
+// evict removes the oldest records until count more of that size fit in.
+func (g *ring) evict(count, size int) {
+	for g.count > 0 && (g.count+count > g.maxCount || g.bytes+size > g.maxBytes) {
+		g.bytes -= g.records[g.head].size()
+		g.records[g.head] = nil
+		g.head = (g.head + 1) % len(g.records)
+		g.count--
+	}
 }
 
-// since returns the stored records after seq, the oldest first, and the number of dropped ones after seq.
-func (g *ring) since(seq int64) (records []*record, dropped int64) {
-	if seq < 0 || seq > g.lastSeq {
-		seq = 0
-	}
+func (g *ring) resize(slots int) {
+	grown := make([]*record, slots)
 	for i := range g.count {
-		if r := g.records[(g.head+i)%len(g.records)]; r.seq > seq {
-			records = append(records, r)
-		}
+		grown[i] = g.at(i)
 	}
-	return records, g.lastSeq - seq - int64(len(records))
+	g.records, g.head = grown, 0
 }
 
-// reassign changes the owner of the matching records.
-func (r *ring) reassign(owner string, match func(*record) bool) {
-	for _, one := range r.records {
-		if one != nil && match(one) {
-			one.owner = owner
+// limit changes the limits, and evicts what exceeds them.
+func (g *ring) limit(maxCount, maxBytes int) {
+	g.maxCount, g.maxBytes = max(1, maxCount), maxBytes
+	g.evict(0, 0)
+	if len(g.records) > g.maxCount {
+		g.resize(g.maxCount)
+	}
+}
+
+// at returns the record i after the oldest one.
+func (g *ring) at(i int) *record { return g.records[(g.head+i)%len(g.records)] }
+
+// take removes the matching records and returns them, the oldest first.
+func (g *ring) take(match func(*record) bool) (taken []*record) {
+	kept := make([]*record, 0, g.count)
+	for i := range g.count {
+		if r := g.at(i); match(r) {
+			taken = append(taken, r)
+			g.bytes -= r.size()
+		} else {
+			kept = append(kept, r)
 		}
 	}
+	if len(taken) > 0 {
+		g.records, g.head, g.count = kept, 0, len(kept)
+	}
+	return taken
 }

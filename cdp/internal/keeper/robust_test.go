@@ -447,11 +447,11 @@ func TestHammerStoppedChrome(t *testing.T) {
 	cfg := config(t)
 	c := startBrowser(t, cfg)
 	openPage(t, c, "")
-	s, err := c.Status(testContext(t))
+	s, err := c.Status(testContext(t), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	syscall.Kill(s.ChromePID, syscall.SIGSTOP)
+	stopProcess(t, s.ChromePID)
 	// Fill the pipe as well. No call may block forever.
 	q := evaluation("'" + strings.Repeat("y", 8<<20) + "'.length")
 	q.TimeoutMS = 300
@@ -461,20 +461,38 @@ func TestHammerStoppedChrome(t *testing.T) {
 	}
 	syscall.Kill(s.ChromePID, syscall.SIGCONT)
 	wantValue(t, c, "", "1+1", "2")
-	syscall.Kill(s.ChromePID, syscall.SIGSTOP)
+	stopProcess(t, s.ChromePID)
 	if err := c.CloseBrowser(testContext(t)); err != nil {
 		t.Error(err)
 	}
 	requireNothingLeft(t, cfg)
 }
 
+// stopProcess returns once every thread of a process has stopped. A signal is delivered when a thread of the process
+// runs next, which takes its time on a busy machine.
+func stopProcess(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the process to be stopped", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, thread := range threads {
+			stat, err := os.ReadFile(thread)
+			if err == nil && !strings.Contains(string(stat), ") T ") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 func TestStoppedKeeper(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
-	syscall.Kill(c.hello.PID, syscall.SIGSTOP)
+	stopProcess(t, c.hello.PID)
 	ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
 	defer cancel()
-	// Use a call that never returns, because the keeper may still run until the signal arrives.
 	_, err := c.Call(ctx,
 		CallRequest{Method: "Runtime.evaluate",
 			Params: params(map[string]any{"expression": "new Promise(() => 0)", "awaitPromise": true})})
@@ -487,7 +505,7 @@ func TestKilledChrome(t *testing.T) {
 	cfg := config(t)
 	c := startBrowser(t, cfg)
 	openPage(t, c, "")
-	s, err := c.Status(testContext(t))
+	s, err := c.Status(testContext(t), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -861,7 +879,7 @@ func TestIdleKeeperEnds(t *testing.T) {
 	cfg := config(t)
 	cfg.Idle = shortIdle
 	c := startBrowser(t, cfg)
-	s, err := c.Status(testContext(t))
+	s, err := c.Status(testContext(t), true)
 	if err != nil || s.IdleLimit != shortIdle.Milliseconds() {
 		t.Errorf("%+v %v", s, err)
 	}

@@ -16,30 +16,41 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// scope is the working area of a plugin: a browser context of its own, which shares cookies and storage with no
-// other caller and reaches the network only through a proxy that dials within the plugin's grants. It is created by
-// the plugin's first call. It ends after the idle limit, when the plugin closes it, and with the browser.
+// scope is the working area of a session: a browser context of its own, which shares cookies and storage with no other
+// session. A plugin's own reaches the network only through a proxy that dials within the plugin's grants. A scope is
+// created by the first call of its session. It ends when the session closes it, with the session within which a plugin
+// has it, with its connection if it is temporary, and with the browser; that of a plugin or an anonymous client also
+// ends when it was not used for a while.
 type scope struct {
-	caller        string
-	digest        string
-	folders       []string
-	context       cdp.BrowserContextID
-	proxy         *proxy
+	session    string
+	within     string
+	connection string // with which it ends; "" if it stays
+	anonymous  bool
+	context    cdp.BrowserContextID
+
+	// Of a plugin's own:
+	digest  string
+	folders []string
+	proxy   *proxy
+
 	lastUsed      time.Time
 	activeCalls   int           // number of calls under way
 	firstPageLock chan struct{} // holds one while the first page is created
 }
 
-// maxScopes limits the plugins that work in one browser at the same time.
+// maxScopes limits the sessions with a context of their own in one browser.
 const maxScopes = 64
 
-// tenancy confines plugins: each works in a scope, and reaches no more than its call was granted.
+// anonymousTTL is how long the context of a client without a session stays after its last call.
+const anonymousTTL = 10 * time.Minute
+
+// tenancy gives each session its scope, and confines plugins to what their calls were granted.
 type tenancy struct {
 	*owners
 
-	egress    host.Egress       // nil: plugins are denied
+	egress    host.Egress       // nil: plugins are denied contexts of their own
 	chromePID int               // the browser's process
-	scopes    map[string]*scope // of plugins, by name
+	scopes    map[string]*scope // by session
 	scopeLock chan struct{}     // holds one while a scope is created
 }
 
@@ -52,7 +63,7 @@ func (tn *tenancy) checkCaller(by Caller) *Error {
 	switch {
 	case by.validate() != nil:
 		return by.validate()
-	case !by.isPlugin():
+	case !ofPlugin(by.session()):
 		return nil
 	case tn.external:
 		return errf(CodeDenied, "plugins cannot use a browser that Parley is attached to, "+
@@ -64,15 +75,25 @@ func (tn *tenancy) checkCaller(by Caller) *Error {
 	return nil
 }
 
-// enterScope returns a plugin's scope, which it creates if necessary, and applies the call's grants to it. The
+// lockScopes waits until no other call creates or changes a scope: two first calls of a session would create two.
+func (tn *tenancy) lockScopes(ctx context.Context) *Error {
+	select {
+	case tn.scopeLock <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return contextError(ctx, "waiting for the session's browser context")
+	}
+}
+
+func (tn *tenancy) unlockScopes() { <-tn.scopeLock }
+
+// enterScope returns the scope of a session, which it creates if necessary, and applies the call's grants to it. The
 // caller calls release when its call ends.
 func (tn *tenancy) enterScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
-	select { // one at a time, or two first calls of a plugin would create two scopes
-	case tn.scopeLock <- struct{}{}:
-		defer func() { <-tn.scopeLock }()
-	case <-ctx.Done():
-		return nil, nil, contextError(ctx, "waiting for the plugin's browser context")
+	if err := tn.lockScopes(ctx); err != nil {
+		return nil, nil, err
 	}
+	defer tn.unlockScopes()
 	s, release, err = tn.existingScope(ctx, by)
 	if s != nil || err != nil {
 		return s, release, err
@@ -81,7 +102,7 @@ func (tn *tenancy) enterScope(ctx context.Context, by Caller) (s *scope, release
 	full := len(tn.scopes) >= maxScopes
 	tn.mu.Unlock()
 	if full {
-		return nil, nil, errf(CodeLimitExceeded, "%d plugins use this browser, which is the limit: "+
+		return nil, nil, errf(CodeLimitExceeded, "%d sessions use this browser, which is the limit: "+
 			"try again after one of them has called cdp.close", maxScopes)
 	}
 	if s, err = tn.newScope(ctx, by); err != nil {
@@ -90,14 +111,12 @@ func (tn *tenancy) enterScope(ctx context.Context, by Caller) (s *scope, release
 	return s, tn.releaseFunc(s), nil
 }
 
-// updateScope applies the grants of a call that needs no page to the plugin's scope, if it has one.
+// updateScope applies the grants of a call that needs no page to the session's scope, if it has one.
 func (tn *tenancy) updateScope(ctx context.Context, by Caller) *Error {
-	select { // as in enterScope
-	case tn.scopeLock <- struct{}{}:
-		defer func() { <-tn.scopeLock }()
-	case <-ctx.Done():
-		return contextError(ctx, "waiting for the plugin's browser context")
+	if err := tn.lockScopes(ctx); err != nil {
+		return err
 	}
+	defer tn.unlockScopes()
 	s, release, err := tn.existingScope(ctx, by)
 	if s != nil {
 		release()
@@ -105,16 +124,13 @@ func (tn *tenancy) updateScope(ctx context.Context, by Caller) *Error {
 	return err
 }
 
-// existingScope applies the call's grants to the plugin's scope and returns it, or nil if there is none. A scope of
+// existingScope applies the call's grants to the session's scope and returns it, or nil if there is none. A scope of
 // another version of the plugin is closed.
 func (tn *tenancy) existingScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
 	tn.mu.Lock()
-	s = tn.scopes[by.Name]
+	s = tn.scopes[by.session()]
 	otherVersion := s != nil && s.digest != by.Digest
-	switch {
-	case otherVersion:
-		tn.disown(s)
-	case s != nil:
+	if s != nil && !otherVersion {
 		s.activeCalls++ // so that it is not idle
 	}
 	tn.mu.Unlock()
@@ -125,6 +141,9 @@ func (tn *tenancy) existingScope(ctx context.Context, by Caller) (s *scope, rele
 		return nil, nil, tn.dispose(s)
 	}
 	release = tn.releaseFunc(s)
+	if s.proxy == nil {
+		return s, release, nil
+	}
 	s.proxy.allow(by.HTTP)
 	if !slices.Equal(s.folders, by.Folders) {
 		if err := tn.denyDownloads(ctx, s); err != nil {
@@ -139,9 +158,9 @@ func (tn *tenancy) existingScope(ctx context.Context, by Caller) (s *scope, rele
 // takeUsedRights returns the rights that a plugin's pages have used since the previous takeUsedRights.
 func (tn *tenancy) takeUsedRights(by Caller) []string {
 	tn.mu.Lock()
-	s := tn.scopes[by.Name]
+	s := tn.scopes[by.session()]
 	tn.mu.Unlock()
-	if s == nil {
+	if s == nil || s.proxy == nil {
 		return nil
 	}
 	return s.proxy.takeUsedRights()
@@ -156,51 +175,82 @@ func (tn *tenancy) releaseFunc(s *scope) func() {
 	}
 }
 
-// disown detaches a scope's targets and events from the plugin's name. The engine is locked.
+// disown takes a scope away from its session, with its targets, and forgets the session's events. It does nothing if
+// the session no longer has this scope. The engine is locked.
 func (tn *tenancy) disown(s *scope) {
-	tn.contextOwners[string(s.context)] = pluginPrefix // not the name of any caller
+	if tn.scopes[s.session] != s {
+		return
+	}
+	delete(tn.scopes, s.session)
+	tn.contextOwners[string(s.context)] = disowned
 	for _, t := range tn.order {
-		if t.owner == s.caller {
-			t.owner = pluginPrefix
+		if t.context == string(s.context) {
+			t.owner = disowned
 		}
 	}
-	tn.events.reassign(pluginPrefix, func(r *record) bool { return r.owner == s.caller })
-	delete(tn.callerCurrent, s.caller)
+	for id, owner := range tn.downloadOwners {
+		if owner == s.session {
+			tn.downloadOwners[id] = disowned
+		}
+	}
+	tn.events.remove(s.session)
+	delete(tn.current, s.session)
 }
 
+// disowned owns what belonged to a scope that is being closed. It is not the name of any session.
+const disowned = pluginPrefix
+
 func (tn *tenancy) newScope(ctx context.Context, by Caller) (*scope, *Error) {
-	p, failed := newProxy(tn.egress, tn.chromePID)
-	if failed != nil {
-		return nil, errf(CodeInternal, "the plugin's proxy cannot listen: %v", failed)
-	}
-	made, err := execute(ctx, tn.tracker, nil, cdptarget.CreateBrowserContext, cdptarget.CreateBrowserContextParams{
-		// Without this setting Chrome bypasses the proxy for loopback addresses.
-		ProxyServer: "http://" + p.address(), ProxyBypassList: "<-loopback>",
-	}, callOptions{})
-	if err != nil {
-		p.close()
-		return nil, err
-	}
-	p.allow(by.HTTP)
 	s := &scope{
-		caller: by.Name, digest: by.Digest, folders: by.Folders, context: made.BrowserContextID, proxy: p,
+		session: by.session(), within: by.Within, anonymous: by.Anonymous, digest: by.Digest, folders: by.Folders,
 		activeCalls: 1, firstPageLock: make(chan struct{}, 1),
 	}
+	if by.Temporary {
+		s.connection = by.Connection
+	}
+	var params cdptarget.CreateBrowserContextParams
+	if ofPlugin(s.session) {
+		p, failed := newProxy(tn.egress, tn.chromePID)
+		if failed != nil {
+			return nil, errf(CodeInternal, "the plugin's proxy cannot listen: %v", failed)
+		}
+		p.allow(by.HTTP)
+		s.proxy = p
+		// Without the second setting Chrome bypasses the proxy for loopback addresses.
+		params.ProxyServer, params.ProxyBypassList = "http://"+p.address(), "<-loopback>"
+	}
+	made, err := execute(ctx, tn.tracker, nil, cdptarget.CreateBrowserContext, params, callOptions{})
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	s.context = made.BrowserContextID
 	tn.mu.Lock()
-	tn.contextOwners[string(s.context)] = by.Name
+	tn.contextOwners[string(s.context)] = s.session
 	tn.mu.Unlock()
-	if err := tn.denyDownloads(ctx, s); err != nil {
+	if s.proxy == nil && tn.downloads.dir != "" {
+		err = tn.keepDownloads(ctx, s.context)
+	} else {
+		err = tn.denyDownloads(ctx, s)
+	}
+	if err != nil {
 		tn.dispose(s)
 		return nil, err
 	}
 	tn.mu.Lock()
-	tn.scopes[by.Name] = s
+	tn.scopes[s.session] = s
 	tn.mu.Unlock()
 	return s, nil
 }
 
-// denyDownloads denies downloads in a scope until the plugin allows them: a page can start one by itself, and
-// Chrome would save it in the user's download folder.
+func (s *scope) close() {
+	if s.proxy != nil {
+		s.proxy.close()
+	}
+}
+
+// denyDownloads denies downloads in a scope until the session allows them: a page can start one by itself, and Chrome
+// would save it in the user's download folder.
 func (tn *tenancy) denyDownloads(ctx context.Context, s *scope) *Error {
 	_, err := execute(ctx, tn.tracker, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.context,
@@ -212,27 +262,29 @@ func (tn *tenancy) denyDownloads(ctx context.Context, s *scope) *Error {
 // about it stay hidden from other callers.
 func (tn *tenancy) dispose(s *scope) *Error {
 	tn.mu.Lock()
-	if tn.scopes[s.caller] == s {
-		delete(tn.scopes, s.caller)
-	}
+	tn.disown(s)
 	tn.mu.Unlock()
-	s.proxy.close()
+	s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
 	defer cancel()
 	params := cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}
 	_, err := execute(ctx, tn.tracker, nil, cdptarget.DisposeBrowserContext, params, callOptions{})
+	tn.removeDownloads(s.context)
 	return err
 }
 
 const disposeTimeout = 5 * time.Second
 
-// disposeIdle closes the scopes that had no call for at least limit.
+// disposeIdle closes the scopes of plugins that had no call for at least limit, and those of anonymous clients after
+// anonymousTTL.
 func (tn *tenancy) disposeIdle(limit time.Duration) {
 	tn.mu.Lock()
 	var idle []*scope
 	for _, s := range tn.scopes {
-		if s.activeCalls == 0 && time.Since(s.lastUsed) >= limit {
-			delete(tn.scopes, s.caller)
+		unused := time.Since(s.lastUsed)
+		if s.activeCalls == 0 &&
+			(s.proxy != nil && limit > 0 && unused >= limit || s.anonymous && unused >= anonymousTTL) {
+			tn.disown(s)
 			idle = append(idle, s)
 		}
 	}
@@ -247,28 +299,11 @@ func (tn *tenancy) closeProxies() {
 	tn.mu.Lock()
 	defer tn.mu.Unlock()
 	for _, s := range tn.scopes {
-		s.proxy.close()
+		s.close()
 	}
 }
 
-// closeScope closes everything that a plugin has in this browser and returns the ids of its pages.
-func (tn *tenancy) closeScope(by Caller) ([]string, *Error) {
-	pages := []string{}
-	tn.mu.Lock()
-	for _, t := range tn.visibleTo(by) {
-		if t.kind == "page" {
-			pages = append(pages, t.id)
-		}
-	}
-	s := tn.scopes[by.Name]
-	tn.mu.Unlock()
-	if s == nil {
-		return pages, nil
-	}
-	return pages, tn.dispose(s)
-}
-
-// firstPage makes sure that a plugin has a page.
+// firstPage makes sure that a plugin's own session has a page.
 func (tn *tenancy) firstPage(ctx context.Context, by Caller, s *scope) *Error {
 	select { // one at a time, as in enterScope
 	case s.firstPageLock <- struct{}{}:
@@ -296,8 +331,19 @@ func (tn *tenancy) firstPage(ctx context.Context, by Caller, s *scope) *Error {
 	return nil
 }
 
+// refusalCount returns how many connections of the scope's pages were refused.
+func (s *scope) refusalCount() int {
+	if s.proxy == nil {
+		return 0
+	}
+	return s.proxy.refusalCount()
+}
+
 // dialError returns the reason why a plugin's navigation failed, if its proxy refused to dial.
 func (s *scope) dialError(since int, to string) *Error {
+	if s.proxy == nil {
+		return nil
+	}
 	refused := s.proxy.refusalSince(since, dialAddress(to))
 	if refused == nil {
 		return nil

@@ -6,8 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 )
@@ -74,4 +78,376 @@ func TestNewScopeIsClosed(t *testing.T) {
 	if server != "http://"+s.proxy.address() {
 		t.Errorf("the context's proxy is %s, not %s", server, s.proxy.address())
 	}
+}
+
+// bubble is withScopes in a synctest bubble, for sessions that are not a plugin's: those have a proxy.
+func bubble(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser, received func() []string)) {
+	synctest.Test(t, func(t *testing.T) {
+		withScopes(t, func(e *engine, f *fakeBrowser, received func() []string) {
+			e.started = true
+			test(t, e, f, received)
+		})
+	})
+}
+
+// created returns the id that a caller's command returns for what it has created.
+func created(t *testing.T, e *engine, by Caller, method, params string) string {
+	t.Helper()
+	r := e.call(t.Context(), by, CallRequest{Method: method, Params: json.RawMessage(params)})
+	if r.err != nil {
+		t.Fatalf("%s of %s: %v", method, by.session(), r.err)
+	}
+	var made struct{ TargetID, BrowserContextID string }
+	json.Unmarshal(r.result, &made)
+	return made.TargetID + made.BrowserContextID
+}
+
+// sessionsOf returns the sessions that have anything in the browser.
+func sessionsOf(e *engine) (names []string) {
+	synctest.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, one := range e.openSessions() {
+		names = append(names, one.Session)
+	}
+	return names
+}
+
+// Each session has one context, which its callers share.
+func TestScopeOfEachSession(t *testing.T) {
+	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+		shared := enter(t, e, Caller{Name: "cli", Session: "user/work"})
+		if enter(t, e, Caller{Name: "mcp:some", Session: "user/work"}) != shared {
+			t.Error("two callers of a session have a context each")
+		}
+		for _, session := range []string{"", "user/other", "token:1/work"} {
+			if other := enter(t, e, Caller{Name: "mcp:some", Session: session}); other.context == shared.context {
+				t.Errorf("session %q has the context of another", session)
+			}
+		}
+		for _, one := range received() {
+			if strings.Contains(one, "proxyServer") {
+				t.Errorf("the browser receives %s", one)
+			}
+		}
+		if err := e.call(t.Context(), commandLine, CallRequest{Method: "Target.createTarget"}).err; err != nil {
+			t.Fatal(err)
+		}
+		if got := received(); len(got) == 0 || got[0] != "Target.createTarget " {
+			t.Errorf("for the person without a session the browser receives %q", got)
+		}
+	})
+}
+
+// The context of a client without a session ends when that was not used for a while, but no other one does.
+func TestAnonymousScopeEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+		anonymous := Caller{Name: "mcp:some", Session: "token:1/", Anonymous: true}
+		enter(t, e, Caller{Name: "mcp:some", Session: "user/work"})
+		enter(t, e, anonymous)
+		time.Sleep(anonymousTTL - time.Second)
+		enter(t, e, anonymous)
+		_, release, err := e.enterScope(t.Context(), Caller{Name: "mcp:some", Session: "token:2/", Anonymous: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range [][]string{{"token:1/", "token:2/", "user/work"}, {"token:2/", "user/work"}} {
+			time.Sleep(anonymousTTL - time.Second)
+			e.disposeIdle(time.Minute)
+			if got := sessionsOf(e); !slices.Equal(got, want) {
+				t.Errorf("these sessions are open: %q, want %q", got, want)
+			}
+		}
+		release()
+		time.Sleep(anonymousTTL)
+		e.disposeIdle(-1)
+		if got := sessionsOf(e); !slices.Equal(got, []string{"user/work"}) {
+			t.Errorf("these sessions are open: %q", got)
+		}
+	})
+}
+
+// A session ends with the one within which a plugin has it, however deep.
+func TestSessionsWithinOthers(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
+		e.sparePage = e.targets["T"]
+		for session, within := range map[string]string{
+			"user/work": "", "plugin:one/a": "user/work", "plugin:two/b": "plugin:one/a", "plugin:one": DefaultSession,
+			"plugin:x": "plugin:y", "plugin:y": "plugin:x",
+		} {
+			addScope(e, Caller{Name: "mcp:some", Session: session, Within: within}, "C-"+session)
+		}
+		for _, c := range []struct {
+			session, other string
+			want           bool
+		}{
+			{"user/work", "user/work", true}, {"plugin:one/a", "user/work", true}, {"plugin:two/b", "user/work", true},
+			{"plugin:two/b", "plugin:one/a", true}, {"plugin:one", DefaultSession, true},
+			{"user/work", "plugin:one/a", false}, {"plugin:one", "user/work", false}, {"plugin:one/a", DefaultSession, false},
+			{"user/gone", "user/gone", true}, {"user/gone", "user/work", false}, {DefaultSession, DefaultSession, true},
+			{"plugin:x", "user/work", false}, {"plugin:x", "", false}, {"", "", false},
+		} {
+			if got := e.endsWith(c.session, c.other); got != c.want {
+				t.Errorf("%q ends with %q: %v", c.session, c.other, got)
+			}
+		}
+		for _, gone := range []string{"plugin:x", "plugin:y"} {
+			delete(e.scopes, gone)
+		}
+		if e.isAlone("user/work") || e.isAlone(DefaultSession) {
+			t.Error("a session is alone beside another one")
+		}
+		delete(e.scopes, "plugin:one")
+		if !e.isAlone("user/work") || e.isAlone("plugin:one/a") {
+			t.Error("a session is not alone beside its plugins, or a plugin is beside the session that it works for")
+		}
+		e.takeOver(commandLine, e.targets["T"])
+		if e.isAlone("user/work") {
+			t.Error("a session is alone beside the person's page")
+		}
+	})
+}
+
+func TestOpenSessions(t *testing.T) {
+	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		addScope(e, Caller{Name: "cli", Session: "user/empty"}, "C-EMPTY")
+		f.attach("", targetInfo{ID: "SECOND", Type: "page", URL: "http://a/", Context: "C-SOME"})
+		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
+		f.attach("", targetInfo{ID: "EVICTED", Type: "page", URL: "file:///x", Context: "C-OTHER"})
+		f.attach("", targetInfo{ID: "REPLACED", Type: "page", URL: "http://a/", Context: "C-OLD"})
+		synctest.Wait()
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.targets["REPLACED"].owner = pluginPrefix
+		e.setCurrent(someClient, e.targets["SOME"])
+		want := []SessionInfo{
+			{Session: "mcp:other", Pages: 1}, {Session: "mcp:some", Pages: 2, Current: "http://SOME/"},
+			{Session: "plugin:one", Pages: 1}, {Session: "user/empty"},
+		}
+		if got := e.openSessions(); !reflect.DeepEqual(got, want) {
+			t.Errorf("these sessions are open: %+v", got)
+		}
+	})
+}
+
+// Closing a session closes what it has opened, with what plugins have opened on its behalf and what it has in contexts
+// that it has created, and nothing else.
+func TestCloseSession(t *testing.T) {
+	work := Caller{Name: "mcp:some", Session: "user/work"}
+	helper := Caller{Name: "mcp:helper", Session: "h", Within: "user/work"}
+	closed := func(targets, contexts string) Closed {
+		return Closed{Targets: strings.Fields(targets), Contexts: strings.Fields(contexts)}
+	}
+	create := func(t *testing.T, e *engine) {
+		for _, by := range []Caller{work, helper, otherClient, commandLine} { // P1 in C1, P2 in C2, P3 in C3, P4 in no other
+			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
+		}
+		own := created(t, e, work, "Target.createBrowserContext", `{}`) // C4
+		created(t, e, work, "Target.createTarget", `{"url":"http://a/","browserContextId":"`+own+`"}`)
+		created(t, e, commandLine, "Target.createBrowserContext", `{}`)                                  // C5
+		created(t, e, commandLine, "Target.createTarget", `{"url":"file:///a","browserContextId":"C5"}`) // P6
+		e.mu.Lock()
+		e.sparePage = &target{id: "SPARE", kind: "page"}
+		e.order = append(e.order, e.sparePage)
+		e.mu.Unlock()
+	}
+	for session, c := range map[string]struct {
+		closed Closed
+		left   []string
+	}{
+		"user/work":    {closed("P1 P2 P5", "C1 C2 C4"), []string{DefaultSession, "mcp:other"}},
+		"h":            {closed("P2", "C2"), []string{DefaultSession, "mcp:other", "user/work"}},
+		DefaultSession: {closed("P4 P6", "C5"), []string{"h", "mcp:other", "user/work"}},
+		"user/none":    {closed("", ""), []string{DefaultSession, "h", "mcp:other", "user/work"}},
+	} {
+		bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+			create(t, e)
+			got, err := e.closeSession(t.Context(), session)
+			if err != nil || !reflect.DeepEqual(got, c.closed) {
+				t.Errorf("closing %s closes %+v, %v; want %+v", session, got, err, c.closed)
+			}
+			if left := sessionsOf(e); !slices.Equal(left, c.left) {
+				t.Errorf("after %s was closed these are open: %q, want %q", session, left, c.left)
+			}
+			e.mu.Lock()
+			for _, id := range c.closed.Targets {
+				if e.targets[id] != nil {
+					t.Errorf("after %s was closed %s is open", session, id)
+				}
+			}
+			e.mu.Unlock()
+			if again, err := e.closeSession(t.Context(), session); err != nil || len(again.Targets)+len(again.Contexts) > 0 {
+				t.Errorf("closing %s again closes %+v, %v", session, again, err)
+			}
+			next, err := e.closeSession(t.Context(), "mcp:other")
+			if err != nil || !reflect.DeepEqual(next, closed("P3", "C3")) {
+				t.Errorf("closing another session then closes %+v, %v", next, err)
+			}
+		})
+	}
+}
+
+// Closing waits for the pages, and does not ask the user whether one may be left.
+func TestCloseSessionWithBeforeUnloadDialog(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.takeOver(commandLine, e.targets["T"])
+		ended := make(chan *Error, 1)
+		go func() {
+			_, err := e.closeSession(t.Context(), DefaultSession)
+			ended <- err
+		}()
+		if q := <-f.sent; q.Method != "Target.closeTarget" {
+			t.Errorf("the browser receives %s", q.Method)
+		}
+		f.send("S", "Page.javascriptDialogOpening", map[string]any{"type": "beforeunload"})
+		if q := <-f.sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), `"accept":true`) {
+			t.Errorf("the browser receives %s %s", q.Method, q.Params)
+		}
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatal("closing ends before the page is gone")
+		}
+		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
+		wantResult(t, "closing", ended, "")
+	})
+}
+
+// When a connection ends, temporary sessions end with it. Others lose the pages that were opened over it, and keep
+// their contexts with what was opened otherwise.
+func TestCloseConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+		temporary := Caller{Name: "mcp:some", Session: "user/temporary", Connection: "1", Temporary: true}
+		helper := temporary
+		helper.Session, helper.Within = "helper", temporary.Session
+		work := Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
+		later := work
+		later.Connection = "2"
+		others := Caller{Name: "mcp:other", Session: "user/others", Connection: "2", Temporary: true}
+		person := Caller{Name: "cli", Session: "user/work"}
+		for _, by := range []Caller{temporary, helper, work, later, others, person, commandLine} { // P1 to P7
+			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
+		}
+		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: "http://a/", Context: "C3", Opener: "P3"})
+		created(t, e, temporary, "Target.createBrowserContext", `{}`) // C5
+		synctest.Wait()
+		ended := make(chan Closed, 1)
+		go func() {
+			got, err := e.closeConnection(t.Context(), "1")
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- got
+		}()
+		synctest.Wait()
+		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "POPUP"})
+		want := Closed{Targets: []string{"P1", "P2", "P3", "POPUP"}, Contexts: []string{"C1", "C2", "C5"}}
+		if got := <-ended; !reflect.DeepEqual(got, want) {
+			t.Errorf("what is closed is %+v, want %+v", got, want)
+		}
+		if got := sessionsOf(e); !slices.Equal(got, []string{DefaultSession, "user/others", "user/work"}) {
+			t.Errorf("these sessions are open: %q", got)
+		}
+		if got := listed(e, work); !slices.Equal(got, []string{"P4", "P6"}) {
+			t.Errorf("the session that stays has %q", got)
+		}
+	})
+}
+
+// A context that a session creates by a command is its own, until it disposes of it.
+func TestCreatedContextBelongsToItsSession(t *testing.T) {
+	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+		own := created(t, e, someClient, "Target.createBrowserContext", `{}`)
+		in := `{"url":"http://a/","browserContextId":"` + own + `"}`
+		page := created(t, e, someClient, "Target.createTarget", in)
+		if owner := ownerIn(e, page); owner != someClient.session() {
+			t.Errorf("a page there belongs to %q", owner)
+		}
+		for _, by := range []Caller{otherClient, commandLine} {
+			for _, method := range []string{"Target.createTarget", "Storage.getCookies", "Target.disposeBrowserContext"} {
+				err := e.call(t.Context(), by, CallRequest{Method: method, Params: json.RawMessage(in)}).err
+				refused(t, method+" of "+by.Name, err, CodeNotFound)
+			}
+		}
+		created(t, e, someClient, "Target.disposeBrowserContext", `{"browserContextId":"`+own+`"}`)
+		if got := ownerIn(e, page); got != "no such target" {
+			t.Errorf("after its context was disposed of, the page belongs to %q", got)
+		}
+		if scope := e.scopes[someClient.session()]; scope == nil || string(scope.context) == own {
+			t.Errorf("the session's scope is %+v", scope)
+		}
+		received()
+		if got, err := e.closeSession(t.Context(), someClient.session()); err != nil || slices.Contains(got.Contexts, own) {
+			t.Errorf("closing the session closes %+v, %v", got, err)
+		}
+	})
+}
+
+// A session that disposes of its own context gets a new one with its next call.
+func TestSessionDisposesOfItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+		created(t, e, someClient, "Target.createTarget", `{"url":"http://a/"}`)
+		created(t, e, someClient, "Target.disposeBrowserContext", `{"browserContextId":"C1"}`)
+		if got := sessionsOf(e); len(got) > 0 {
+			t.Errorf("these sessions are open: %q", got)
+		}
+		page := created(t, e, someClient, "Target.createTarget", `{"url":"http://a/"}`)
+		if s := e.scopes[someClient.session()]; s == nil || s.context != "C2" || ownerIn(e, page) != s.session {
+			t.Errorf("the session then has %+v", s)
+		}
+	})
+}
+
+// A client closes what its session has opened, whatever it names; a person can close another session. The browser ends
+// with the last.
+func TestCloseEndsBrowserWithLastSession(t *testing.T) {
+	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+		s := newServer(e, hello{}, time.Minute)
+		stops := 0
+		s.requestStop = func(string) {
+			stops++
+			close(s.stopped)
+		}
+		for _, by := range []Caller{someClient, otherClient} {
+			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
+		}
+		for _, c := range []struct {
+			by     Caller
+			q      closeRequest
+			closed Closed
+			left   []string
+		}{
+			{someClient, closeRequest{Session: otherClient.session()},
+				Closed{Targets: []string{"P1"}, Contexts: []string{"C1"}}, []string{otherClient.session()}},
+			{someClient, closeRequest{}, Closed{Targets: []string{}, Contexts: []string{}}, []string{otherClient.session()}},
+			{commandLine, closeRequest{Session: otherClient.session()},
+				Closed{Targets: []string{"P2"}, Contexts: []string{"C2"}, Browser: "test"}, nil},
+		} {
+			got, err := s.close(t.Context(), c.by, c.q)
+			if err != nil || !reflect.DeepEqual(got, c.closed) {
+				t.Errorf("%s closes %+v, %v; want %+v", c.by.Name, got, err, c.closed)
+			}
+			if left := sessionsOf(e); !slices.Equal(left, c.left) || stops > 0 != (c.left == nil) {
+				t.Errorf("then these sessions are open: %q, and the browser has ended %d times", left, stops)
+			}
+		}
+	})
+}
+
+// The browser ends with the connection over which everything in it was opened.
+func TestConnectionEndsBrowser(t *testing.T) {
+	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+		s := newServer(e, hello{}, time.Minute)
+		var stops []string
+		s.requestStop = func(reason string) { stops = append(stops, reason) }
+		for _, connection := range []string{"1", "2"} {
+			by := Caller{Name: "mcp:some", Session: "user/" + connection, Connection: connection, Temporary: true}
+			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
+		}
+		for n, connection := range []string{"none", "1", "1", "2"} {
+			s.endConnection(connection)
+			if len(stops) > 0 != (n == 3) {
+				t.Errorf("after connection %s has ended, the browser stops: %q", connection, stops)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"net"
 	"os"
 	"sync"
@@ -17,9 +18,10 @@ import (
 type server struct {
 	engine *engine
 	hello  hello
-	status func(by Caller) Status
+	status func(by Caller, all bool) Status
 	// requestStop asks the keeper to stop. Main then closes the browser and this server.
 	requestStop func(reason string)
+	connections *connections
 	// stopped is closed when the browser has ended and its files are removed.
 	stopped chan struct{}
 
@@ -54,6 +56,7 @@ type stream struct {
 	id    int64
 	l     *listener
 	spool *spool
+	aside aside         // of the response after the pieces
 	done  chan struct{} // closed when the spool is read or abandoned
 }
 
@@ -63,8 +66,53 @@ const (
 	helloTimeout   = 10 * time.Second
 )
 
-func newServer(e *engine, h hello) *server {
-	return &server{engine: e, hello: h, stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
+func newServer(e *engine, h hello, grace time.Duration) *server {
+	s := &server{engine: e, hello: h, stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
+	s.connections = newConnections(grace, s.endConnection)
+	return s
+}
+
+// close closes what the caller's session has opened, or a session that a person names, and the browser if nothing is
+// left in it.
+func (s *server) close(ctx context.Context, by Caller, q closeRequest) (Closed, *Error) {
+	session := by.session()
+	if q.Session != "" && by.isCommandLine() {
+		session = q.Session
+	}
+	closed, err := s.engine.closeSession(ctx, session)
+	if err != nil && err.Code == CodeChromeConnection { // another session was the last one meanwhile
+		err = nil
+	}
+	if err == nil && s.stopIfEmpty("closed by a client") {
+		<-s.stopped
+		closed.Browser = s.engine.name
+	}
+	return closed, err
+}
+
+// endConnection closes what was opened over a connection whose grace is over.
+func (s *server) endConnection(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), DefaultTimeout)
+	defer cancel()
+	closed, err := s.engine.closeConnection(ctx, id)
+	if err != nil {
+		log.Print("closing what a connection has opened: ", err.Message)
+	}
+	if len(closed.Contexts)+len(closed.Targets) > 0 {
+		s.stopIfEmpty("what its last connection had opened was closed")
+	}
+}
+
+// stopIfEmpty stops the keeper if no session has anything in the browser, and reports whether it does.
+func (s *server) stopIfEmpty(reason string) bool {
+	e := s.engine
+	e.mu.Lock()
+	empty := len(e.openSessions()) == 0
+	e.mu.Unlock()
+	if empty {
+		s.requestStop(reason)
+	}
+	return empty
 }
 
 // serve accepts clients until the listener is closed.
@@ -118,6 +166,7 @@ func (s *server) serveClient(conn net.Conn) {
 	c.read(r)
 	c.abandonAll()
 	<-written
+	s.connections.releaseAll(c)
 	s.mu.Lock()
 	delete(s.clients, c)
 	s.mu.Unlock()
@@ -247,16 +296,16 @@ type job struct {
 // stack.
 func (c *client) work(j job, jobs <-chan job) {
 	for ok := true; ok; j, ok = <-jobs {
-		result, failure := c.handle(j.ctx, j.request)
-		var rights []string
+		var beside aside
+		result, failure := c.handle(j.ctx, j.request, &beside)
 		if j.by.isPlugin() && (failure != nil || result != nil) {
-			rights = c.s.engine.takeUsedRights(j.by)
+			beside.rights = c.s.engine.takeUsedRights(j.by)
 		}
 		switch {
 		case failure != nil:
-			c.finish(j.id, responseParts(j.id, "error", mustJSON(failure), rights...))
+			c.finish(j.id, responseParts(j.id, "error", mustJSON(failure), beside))
 		case result != nil:
-			c.finish(j.id, responseParts(j.id, "result", result, rights...))
+			c.finish(j.id, responseParts(j.id, "result", result, beside))
 		default: // a stream has sent its own response
 			c.finish(j.id, nil)
 		}
@@ -395,7 +444,7 @@ func (c *client) nextPiece(s *stream) [][]byte {
 	if err != io.EOF {
 		return responseParts(s.id, "error", mustJSON(errf(CodeUnavailable, "the reply on disk cannot be read: %v", err)))
 	}
-	return responseParts(s.id, "result", []byte("{}"))
+	return responseParts(s.id, "result", []byte("{}"), s.aside)
 }
 
 // awaitWork blocks until there may be something to send. It returns false when the client is to be closed.
@@ -455,12 +504,15 @@ func (c *client) removeStream(s *stream) {
 }
 
 // handle runs one request. If both results are nil, a stream sends the response later.
-func (c *client) handle(ctx context.Context, q request) (json.RawMessage, *Error) {
+func (c *client) handle(ctx context.Context, q request, beside *aside) (json.RawMessage, *Error) {
 	e := c.s.engine
 	if err := e.checkCaller(q.by); err != nil {
 		return nil, err
 	}
-	if q.by.isPlugin() && q.op != "call" && q.op != "open" { // those call enterScope
+	if q.by.Connection != "" {
+		c.s.connections.hold(q.by.Connection, c)
+	}
+	if q.by.hasContext() && q.op != "call" && q.op != "open" { // those call enterScope
 		ctx, cancel := withTimeout(ctx, 0)
 		defer cancel()
 		if err := e.updateScope(ctx, q.by); err != nil {
@@ -476,8 +528,9 @@ func (c *client) handle(ctx context.Context, q request) (json.RawMessage, *Error
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
 		r := e.call(ctx, q.by, b)
+		beside.enabled = r.enabled
 		if r.spool != nil {
-			c.streamSpool(ctx, q.id, r.spool)
+			c.streamSpool(ctx, q.id, r)
 		}
 		return r.result, r.err
 	case "open":
@@ -499,12 +552,35 @@ func (c *client) handle(ctx context.Context, q request) (json.RawMessage, *Error
 			return marshalResult(e.activate(ctx, q.by, b.Target))
 		}
 		return marshalResult(e.closeTarget(ctx, q.by, b.Target, b.OnDialog))
+	case "save_state", "load_state":
+		var b stateRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
+		defer cancel()
+		if b.State == nil {
+			return marshalResult(e.saveState(ctx, q.by, b.Origins))
+		}
+		return marshalResult(e.loadState(ctx, q.by, b.Origins, *b.State))
+	case "type":
+		var b TypeRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
+		defer cancel()
+		return marshalResult(e.typeText(ctx, q.by, b))
 	case "targets":
 		e.refreshTargets(ctx)
-		return mustJSON(e.listTargets(q.by)), nil
+		return mustJSON(e.listTargets(q.by, false)), nil
 	case "status":
+		var b statusRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
 		e.refreshTargets(ctx)
-		return mustJSON(c.s.status(q.by)), nil
+		return mustJSON(c.s.status(q.by, b.All)), nil
 	case "events":
 		var b EventsRequest
 		if err := decode(q, &b); err != nil {
@@ -518,23 +594,38 @@ func (c *client) handle(ctx context.Context, q request) (json.RawMessage, *Error
 		}
 		return nil, c.listen(ctx, q.id, q.by, b)
 	case "close":
-		if q.by.isPlugin() {
-			return marshalResult(e.closeScope(q.by))
+		var b closeRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
+		defer cancel()
+		return marshalResult(c.s.close(ctx, q.by, b))
+	case "stop":
+		if !q.by.isCommandLine() {
+			return nil, errf(CodeDenied, "only the command line can close what other sessions have opened")
 		}
 		c.s.requestStop("closed by a client")
 		<-c.s.stopped
+		return json.RawMessage("{}"), nil
+	case "sessions":
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return mustJSON(e.openSessions()), nil
+	case "end_connection":
+		c.s.connections.release(q.by.Connection, c)
 		return json.RawMessage("{}"), nil
 	}
 	return nil, errf(CodeInvalidArgs, "the keeper has no operation %q", manifest.Clip(q.op, 40))
 }
 
-// streamSpool sends a spool in pieces. It returns when that is done or the call is abandoned.
-func (c *client) streamSpool(ctx context.Context, id int64, spool *spool) {
-	s := &stream{id: id, spool: spool, done: make(chan struct{})}
+// streamSpool sends the spool of a reply in pieces. It returns when that is done or the call is abandoned.
+func (c *client) streamSpool(ctx context.Context, id int64, r reply) {
+	s := &stream{id: id, spool: r.spool, aside: aside{enabled: r.enabled}, done: make(chan struct{})}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		spool.close()
+		s.spool.close()
 		return
 	}
 	c.streams = append(c.streams, s)

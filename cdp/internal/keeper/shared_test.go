@@ -29,17 +29,17 @@ func runInOneBrowser(t *testing.T, tests []pageTest) {
 func closePages(t *testing.T, c *Client, except string) {
 	t.Helper()
 	for _, name := range []string{"one", "two"} {
-		if _, err := c.As(plugin(name)).CloseAll(testContext(t)); err != nil {
+		if _, err := c.As(plugin(name)).CloseSession(testContext(t), ""); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, target := range value(c.Targets(testContext(t))) {
+	for _, target := range value(c.Status(testContext(t), true)).Targets {
 		if target.Type == "page" && target.ID != except {
 			c.CloseTarget(testContext(t), target.ID, DialogAccept) // the target may be closing already
 		}
 	}
 	waitFor(t, "the pages to close", func() bool {
-		for _, target := range value(c.Targets(testContext(t))) {
+		for _, target := range value(c.Status(testContext(t), true)).Targets {
 			if target.Type == "page" && target.ID != except {
 				return false
 			}
@@ -51,6 +51,7 @@ func closePages(t *testing.T, c *Client, except string) {
 // TestPages tests commands, events and navigation of pages.
 func TestPages(t *testing.T) {
 	runInOneBrowser(t, []pageTest{
+		{"DownloadsAreKept", testDownloadsAreKept}, // before one that chooses another folder
 		{"Download", testDownload},
 		{"ListenMarksReplayedHistory", testListenMarksReplayedHistory},
 		{"ListenUntilMaxTimeout", testListenUntilMaxTimeout},
@@ -62,6 +63,25 @@ func TestPages(t *testing.T) {
 		{"ListenOnCrashedPage", testListenOnCrashedPage},
 		{"ServiceWorker", testServiceWorker},
 		{"Wait", testWait},
+		{"RecordedFromTheStart", testRecordedFromTheStart},
+		{"RecordedFailures", testRecordedFailures},
+		{"RecordsAreRedacted", testRecordsAreRedacted},
+		{"RecordingSurvivesDisable", testRecordingSurvivesDisable},
+		{"StreamsOfRecordedDomains", testStreamsOfRecordedDomains},
+		{"LoggedObjectsAreReleased", testLoggedObjectsAreReleased},
+	})
+}
+
+// TestEnabling tests calls for which domains are enabled.
+func TestEnabling(t *testing.T) {
+	runInOneBrowser(t, []pageTest{
+		{"IsNotSeen", testEnablingIsNotSeen},
+		{"ForCall", testEnableForCall},
+		{"IDsSurvive", testIDsSurvive},
+		{"EventsAreQuiet", testEnabledEventsAreQuiet},
+		{"DebuggerSkipsPauses", testDebuggerSkipsPauses},
+		{"Never", testNeverEnabled},
+		{"DuringNavigations", testEnablingDuringNavigations},
 	})
 }
 

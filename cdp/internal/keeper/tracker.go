@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/inspector"
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
@@ -24,8 +26,9 @@ type tracker struct {
 	extraSessions map[string]*target // by the id of sessions that callers created beside the engine's
 	sparePage     *target            // the blank page for the first open
 	started       bool               // the first page exists; new targets have owners
-	events        *ring
+	events        *journals
 	listeners     map[*listener]bool
+	downloads     downloads
 }
 
 // ownership decides whose targets and events are. Its methods are called with the engine locked.
@@ -35,17 +38,21 @@ type ownership interface {
 	onURL(t *target, url string)
 	onNavigationRequested(t *target, params json.RawMessage)
 	onForgotten(t *target)
+	onDownload(t *target, id string) // began
+	// isPrivate reports whether only the command line may hear an event.
+	isPrivate(t *target, method string, params json.RawMessage) bool
 	// ownerOf returns the owner of an event of a target; nil means the browser.
 	ownerOf(t *target, method string, params json.RawMessage) string
 }
 
-func newTracker(m *mux, name string, external bool, events *ring) *tracker {
+func newTracker(m *mux, name string, external bool, events *journals) *tracker {
 	tr := &tracker{
 		mux: m, name: name, external: external, events: events,
 		targets:       map[string]*target{},
 		sessions:      map[string]*target{},
 		extraSessions: map[string]*target{},
 		listeners:     map[*listener]bool{},
+		downloads:     downloads{folders: map[cdp.BrowserContextID]*downloadFolder{}},
 	}
 	m.observer = tr
 	return tr
@@ -54,7 +61,9 @@ func newTracker(m *mux, name string, external bool, events *ring) *tracker {
 type target struct {
 	id, kind, url, title string
 	opener               string
-	owner                string  // the name of the owning caller; "" if there is none
+	context              string  // id of its browser context
+	owner                string  // the session that it belongs to; "" if there is none
+	origin               origin  // who opened it there
 	ownerTentative       bool    // the owner is a guess that later events may correct
 	parent               *target // the page of a frame or worker
 	session              string
@@ -62,14 +71,17 @@ type target struct {
 	ready                bool // Page events are enabled
 	crashed, closed      bool
 	needsReenable        bool   // enabled domains were lost in a crash; cleared by the next page
+	hidden               bool   // a page of the engine's own, which no session sees
 	evictErr             *Error // why the engine closes it: the owner may not have it
 	dialog               *Dialog
 	pendingURL           string   // of a navigation under way
 	loaders              []string // of the main frame, the newest last
 	loaded               bool     // the load event of the newest loader was received
-	idle                 bool     // its network is idle; only while a listener has lifecycle events enabled
+	idle                 bool     // its network is idle; only while lifecycle events are enabled
+	idleWaits            int      // calls that wait for that
 	commits              int      // documents that the main frame has shown
 	domains              map[string]*domain
+	activity
 }
 
 // start begins to read messages and to track targets.
@@ -160,15 +172,22 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 		of = tr.extraSessions[session]
 		id = of.id
 	}
-	r := &record{
-		t: time.Now().UnixMilli(), target: id, method: method, params: params,
-		owner: tr.ownership.ownerOf(of, method, params), replayed: t != nil && t.replaying(method),
+	d := t.domainState(method)
+	if d.unpausing && tr.resume(t, method) {
+		return
 	}
-	tr.events.add(r)
-	for l := range tr.listeners {
-		l.offer(r, t)
+	if t == nil || !t.hidden {
+		tr.publish(&record{
+			t: now(), target: id, method: method, params: params,
+			owner: tr.ownership.ownerOf(of, method, params), private: tr.ownership.isPrivate(of, method, params),
+			replayed: d.enabling,
+		}, t)
 	}
 	switch method {
+	case fetch.RequestPaused.Method:
+		if t != nil && t.hidden {
+			tr.fulfill(t, params)
+		}
 	case cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
 		tr.onTargetGone(method, params)
 	case inspector.TargetCrashed.Method:
@@ -208,9 +227,11 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 func (tr *tracker) onLoss(method string) {
 	tr.events.skip()
 	for l := range tr.listeners {
-		l.recordLoss(method, tr.events.lastSeq)
+		l.recordLoss(method, tr.events.of(l.by.session()).lastSeq)
 	}
 }
+
+func now() int64 { return time.Now().UnixMilli() }
 
 // onEnd implements [observer].
 func (tr *tracker) onEnd() {
@@ -302,6 +323,7 @@ func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 		if t := tr.sessions[p.Session]; t != nil {
 			delete(tr.sessions, p.Session)
 			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
+			t.activity = activity{}
 			tr.failPending(t, closedTarget(t))
 			// Destroyed frames and workers are reported only where targets are discovered.
 			if !hasPage(t.kind) || t.kind == "iframe" {

@@ -1,6 +1,9 @@
 package keeper
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
 
 const blankURL = "about:blank"
 
@@ -35,4 +38,13 @@ func isFromWeb(url string) bool {
 		}
 	}
 	return mayShow(url)
+}
+
+// sameOrigin reports whether a URL is of an origin, such as "http://127.0.0.1:8931".
+func sameOrigin(raw, origin string) bool {
+	for _, prefix := range []string{"view-source:", "blob:", "filesystem:"} {
+		raw = strings.TrimPrefix(raw, prefix)
+	}
+	u, err := url.Parse(raw)
+	return err == nil && strings.EqualFold(u.Scheme+"://"+u.Host, origin)
 }

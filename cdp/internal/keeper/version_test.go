@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -122,13 +121,7 @@ func TestStopEndsHungKeeper(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
 	c := startBrowser(t, cfg)
-	if err := syscall.Kill(c.hello.PID, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "the keeper to be stopped", func() bool {
-		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(c.hello.PID) + "/stat")
-		return strings.Contains(string(stat), ") T ")
-	})
+	stopProcess(t, c.hello.PID)
 	if ok, err := Stop(testContext(t), cfg.RunDir, "", "test"); !ok || err != nil {
 		t.Errorf("Stop: %v, %v", ok, err)
 	}

@@ -48,6 +48,7 @@ func (tr *tracker) newPageWait(t *target, kind, onDialog string) *pageWait {
 	}
 	if kind == WaitIdle {
 		tr.enable(root, lifecycle)
+		root.idleWaits++
 	}
 	return &pageWait{tr, root, kind, onDialog, root.commits}
 }
@@ -59,8 +60,15 @@ func (w *pageWait) close() {
 	w.tr.mu.Lock()
 	defer w.tr.mu.Unlock()
 	if w.tr.closeErr == nil {
+		w.page.idleWaits--
 		w.tr.disable(w.page, lifecycle)
 	}
+}
+
+// onlyAwaited reports whether nobody but calls that wait asked for the lifecycle events of a page.
+func (t *target) onlyAwaited() bool {
+	d := t.domain(lifecycle)
+	return !d.byCaller && d.listeners == t.idleWaits
 }
 
 // after waits for the page once a caller's command has returned a result.

@@ -63,6 +63,29 @@ func testWait(t *testing.T, c *Client) {
 	}
 	wantValue(t, c, "", "window.idle", "1")
 
+	// The events that waiting needs reach only those who asked for them, and stay on for a caller who did.
+	lifecycles := func() (n int) {
+		before := value(c.Events(testContext(t), EventsRequest{})).LastSeq
+		q := CallRequest{Method: "Page.navigate", Params: []byte(`{"url":"` + url + `/one"}`), Wait: WaitIdle}
+		if _, err := c.Call(testContext(t), q); err != nil {
+			t.Error(err)
+		}
+		return len(value(c.Events(testContext(t), EventsRequest{Since: before, Patterns: []string{lifecycle}})).Events)
+	}
+	if n := lifecycles(); n != 0 {
+		t.Errorf("waiting caused %d events", n)
+	}
+	if _, err := c.Call(testContext(t), CallRequest{
+		Method: "Page.setLifecycleEventsEnabled", Params: []byte(`{"enabled":true}`),
+	}); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if n := lifecycles(); n == 0 {
+			t.Error("a caller who asked for the events has none")
+		}
+	}
+
 	_, err := c.Call(testContext(t), CallRequest{
 		Method: "Page.navigate", Params: []byte(`{"url":"` + url + `/hang"}`), Wait: WaitLoad, TimeoutMS: 1000,
 	})

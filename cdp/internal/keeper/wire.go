@@ -14,7 +14,7 @@ import (
 )
 
 // WireVersion is the version of the wire format between keeper and client.
-const WireVersion = 4
+const WireVersion = 5
 
 const (
 	maxHello   = 64 << 10
@@ -164,6 +164,8 @@ func readCall(body []byte) (q CallRequest, err error) {
 			q.OnDialog, err = parseString(value)
 		case "wait":
 			q.Wait, err = parseString(value)
+		case "enable":
+			err = json.Unmarshal(value, &q.Enable)
 		}
 		return err
 	})
@@ -179,6 +181,7 @@ type response struct {
 	failure    *Error
 	item       json.RawMessage
 	piece      []byte
+	enabled    Enabled
 }
 
 func readResponse(r io.Reader) (a response, err error) {
@@ -200,6 +203,8 @@ func readResponse(r io.Reader) (a response, err error) {
 			a.item = value
 		case "touched":
 			return json.Unmarshal(value, &a.usedRights)
+		case "enabled":
+			return json.Unmarshal(value, &a.enabled)
 		case "error":
 			a.failure = &Error{}
 			return json.Unmarshal(value, a.failure)
@@ -220,11 +225,22 @@ func pieceParts(id int64, piece []byte) [][]byte {
 	return [][]byte{binary.BigEndian.AppendUint64([]byte{0}, uint64(id)), piece}
 }
 
+// aside is what a response says beside its result or error. The zero value says nothing.
+type aside struct {
+	rights  []string // that the pages of a plugin have used
+	enabled Enabled
+}
+
 // responseParts returns the parts of a response's frame. kind is result, error or item.
-func responseParts(id int64, kind string, value []byte, rights ...string) [][]byte {
+func responseParts(id int64, kind string, value []byte, beside ...aside) [][]byte {
 	head := strconv.AppendInt([]byte(`{"id":`), id, 10)
-	if len(rights) > 0 {
-		head = append(append(head, `,"touched":`...), mustJSON(rights)...)
+	for _, b := range beside {
+		if len(b.rights) > 0 {
+			head = append(append(head, `,"touched":`...), mustJSON(b.rights)...)
+		}
+		if !b.enabled.none() {
+			head = append(append(head, `,"enabled":`...), mustJSON(b.enabled)...)
+		}
 	}
 	head = append(head, `,"`...)
 	head = append(head, kind...)

@@ -72,27 +72,6 @@ func TestEachFieldOfTruncatedMessage(t *testing.T) {
 	}
 }
 
-func TestRing(t *testing.T) {
-	g := newRing(3, 10_000)
-	for range 5 {
-		g.add(&record{method: "A.b"})
-	}
-	stored, dropped := g.since(0)
-	if len(stored) != 3 || stored[0].seq != 3 || dropped != 2 {
-		t.Errorf("%d stored, %d dropped", len(stored), dropped)
-	}
-	if stored, dropped = g.since(4); len(stored) != 1 || dropped != 0 {
-		t.Errorf("since 4: %d stored, %d dropped", len(stored), dropped)
-	}
-	g.add(&record{method: "A.b", params: make([]byte, 20_000)}) // larger than the ring
-	g.skip()
-	g.add(&record{method: "A.b", params: make([]byte, 9_850)}) // leaves no space for other records
-	if stored, dropped = g.since(5); len(stored) != 1 || dropped != 2 || stored[0].seq != 8 || g.count != 1 ||
-		g.dropped != 7 {
-		t.Errorf("%d stored, %d dropped, count %d, lost %d", len(stored), dropped, g.count, g.dropped)
-	}
-}
-
 func TestChromeErrors(t *testing.T) {
 	for raw, want := range map[string]ChromeError{
 		`{"code":-32602,"message":"Invalid parameters","data":"url: string value expected"}`: {-32602, "Invalid parameters",

@@ -9,13 +9,13 @@ import (
 
 // The flat form. All numbers are little-endian. A string is its length as uvarint, followed by its bytes.
 //
-//	header   "parleyCDP2", then for domains, commands, events, types, values: u32 count, u32 offset of the index;
+//	header   "parleyCDP3", then for domains, commands, events, types, values: u32 count, u32 offset of the index;
 //	         then version, revision
 //	index    one u32 per member: the offset of its record; sorted by qualified name in lower case
 //	records  the qualified name, which the binary search compares, then what writer.domain, node and note write
 //
 // The members of a domain are adjacent in an index, so a domain record refers to them by first index and count.
-const magic = "parleyCDP2"
+const magic = "parleyCDP3"
 
 const headerSize = len(magic) + 5*8
 
@@ -37,8 +37,9 @@ const (
 
 // Notes are hand-written additions to the protocol.
 type Notes struct {
-	Domains  map[string]string // brief by domain name
-	Commands map[string]Note   // by qualified command name
+	Domains  map[string]string   // brief by domain name
+	Enables  map[string]Enabling // by domain name
+	Commands map[string]Note     // by qualified command name
 	// Values are example values: JSON by "Domain.command.parameter", "Domain.Type" or "type name".
 	Values map[string]string
 }
@@ -49,6 +50,7 @@ type Note struct {
 	Brief       string   // replaces the protocol's first sentence; empty: keep it
 	Tasks       []string // phrases that a user of the command would say
 	Keywords    []string
+	When        string // when to use it; empty: the documentation does not say
 	Deprecation string // the reason and the alternative, in one sentence
 	Use         string // qualified name of the command that replaces a deprecated one
 	Examples    []Example
@@ -215,6 +217,7 @@ func (w *writer) note(n Note) {
 	w.str(n.Brief)
 	w.strs(n.Tasks)
 	w.strs(n.Keywords)
+	w.str(n.When)
 	w.str(n.Deprecation)
 	w.str(n.Use)
 	w.uint(len(n.Examples))
@@ -234,6 +237,10 @@ func (w *writer) domain(d *sourceDomain, notes Notes, first map[Kind]int) {
 	}
 	w.uint(bits)
 	w.str(notes.Domains[d.Domain])
+	enabling := notes.Enables[d.Domain]
+	w.str(enabling.For)
+	w.strs(enabling.Needs)
+	w.strs(enabling.Keeps)
 	w.str(d.Description)
 	w.strs(d.Dependencies)
 	for _, k := range kinds {
@@ -338,8 +345,8 @@ func (r *reader) rights() Rights {
 }
 
 func (r *reader) note() Note {
-	n := Note{Rights: r.rights(), Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(), Deprecation: r.str(),
-		Use: r.str()}
+	n := Note{Rights: r.rights(), Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(), When: r.str(),
+		Deprecation: r.str(), Use: r.str()}
 	if count := r.uint(); count > 0 {
 		n.Examples = make([]Example, count)
 		for i := range n.Examples {
@@ -365,6 +372,7 @@ func (r *reader) domain() domainRecord {
 	bits := r.uint()
 	d.Experimental, d.Deprecated = bits&isExperimental != 0, bits&isDeprecated != 0
 	d.Brief = r.str()
+	d.Enabling = Enabling{For: r.str(), Needs: r.strs(), Keeps: r.strs()}
 	d.Description = r.str()
 	d.Dependencies = r.strs()
 	for i := range kinds {

@@ -22,6 +22,7 @@ type Command struct {
 
 	Tasks    []string // phrases that a user of the command would say
 	Keywords []string
+	When     string // when to use it; may be empty
 
 	source   memberRecord // the command that handles this one
 	examples []Example    // hand-written
@@ -72,7 +73,7 @@ func (p *Protocol) Command(name string) (*Command, bool) {
 	c := &Command{
 		Name: m.qualified, Domain: m.domain, Rights: note.Rights, Description: m.Description,
 		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
-		Tasks: note.Tasks, Keywords: note.Keywords, examples: note.Examples,
+		Tasks: note.Tasks, Keywords: note.Keywords, When: note.When, examples: note.Examples,
 	}
 	if c.Brief = note.Brief; c.Brief == "" {
 		c.Brief = briefOf(m.Description, m.Name, BriefSize)

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	_ "embed"
+	"path"
 	"slices"
 	"strings"
 )
@@ -124,6 +125,35 @@ type Domain struct {
 	Commands, Events, Types  int
 	Experimental, Deprecated bool
 	Dependencies             []string // names of domains
+	Enabling                 Enabling
+}
+
+// Enabling says whether a domain may be enabled for a call of another command that requires it, as reviewed. The zero
+// value, of a domain that was not reviewed or has no command enable, does not allow it.
+type Enabling struct {
+	For   string   // EnableForAll, EnableForRead or EnableForNone; "" means none
+	Needs []string // names of the domains that have to be enabled before it
+	Keeps []string // patterns of commands after which it stays enabled: their ids or settings end with it
+}
+
+// Values of Enabling.For: the effects of the commands for which a domain may be enabled.
+const (
+	EnableForAll  = "all"
+	EnableForRead = "read"
+	EnableForNone = "none"
+)
+
+// Allows reports whether the domain may be enabled for a command with an effect.
+func (e Enabling) Allows(effect Effect) bool {
+	return e.For == EnableForAll || e.For == EnableForRead && effect == Read
+}
+
+// KeptBy reports whether the domain stays enabled after a command, by its qualified name.
+func (e Enabling) KeptBy(command string) bool {
+	return slices.ContainsFunc(e.Keeps, func(pattern string) bool {
+		ok, _ := path.Match(pattern, command)
+		return ok
+	})
 }
 
 // Line is a member in a list.
@@ -265,9 +295,9 @@ func (p *Protocol) Names() []string {
 
 // notes returns the hand-written notes, for another protocol.
 func (p *Protocol) notes() Notes {
-	n := Notes{Domains: map[string]string{}, Commands: map[string]Note{}}
+	n := Notes{Domains: map[string]string{}, Enables: map[string]Enabling{}, Commands: map[string]Note{}}
 	for _, d := range p.Domains() {
-		n.Domains[d.Name] = d.Brief
+		n.Domains[d.Name], n.Enables[d.Name] = d.Brief, d.Enabling
 	}
 	count, _ := p.index(KindCommand)
 	for i := range count {

@@ -1,0 +1,223 @@
+package keeper
+
+import (
+	"context"
+	"slices"
+
+	"github.com/chromedp/cdproto/debugger"
+
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// This file enables domains for calls to which Chrome answered that they are not enabled. The host names them in
+// CallRequest.Enable, after it has asked the policy. They are disabled again when the call ends, unless ids or settings
+// depend on them, and until then their events are for nobody.
+
+// Enabled says which domains the keeper enabled for a call, those that need others first.
+type Enabled struct {
+	Off  []string `json:"off,omitempty"`  // disabled again
+	Kept []string `json:"kept,omitempty"` // still enabled: ids or settings of the call end with them
+}
+
+func (e Enabled) none() bool { return len(e.Off)+len(e.Kept) == 0 }
+
+// temporary is the state of a domain that the engine has enabled for calls, in one session.
+type temporary struct {
+	calls    int  // running calls that need it
+	starting bool // its enable command is under way
+	before   bool // it was enabled before the first of these calls
+	kept     bool // it stays enabled after the calls
+	crashed  bool // the calls ended with the renderer: it is disabled when the page is back
+	ending   int  // its disable commands under way
+
+	unpausing bool // of the debugger; see enableDebugger
+}
+
+// quiet reports whether a domain is enabled only because the engine enabled it for calls.
+func (d *domain) quiet() bool {
+	return d.listeners == 0 && !d.byCaller && !d.recording && (d.calls > 0 || d.kept || d.crashed || d.ending > 0)
+}
+
+// heldDomain is a domain that a call holds enabled.
+type heldDomain struct {
+	name string
+	*domain
+}
+
+// enableFor enables the domains that a call names, in their order. The caller passes the result to release when the
+// call ends.
+func (tr *tracker) enableFor(ctx context.Context, by Caller, t *target, q CallRequest) ([]heldDomain, *Error) {
+	for _, name := range q.Enable {
+		if err := checkEnable(by, q.Method, name); err != nil {
+			return nil, err
+		}
+	}
+	var held []heldDomain
+	for _, name := range q.Enable {
+		if name == "Page" && hasPage(t.kind) {
+			continue // the engine has it enabled
+		}
+		d, err := tr.hold(ctx, t, name)
+		if d != nil {
+			held = append(held, heldDomain{name, d})
+		}
+		if err != nil {
+			tr.release(t, held)
+			return nil, err
+		}
+	}
+	return held, nil
+}
+
+// checkEnable rejects a domain that the reviewed table does not enable for a command.
+func checkEnable(by Caller, method, name string) *Error {
+	why := ""
+	if !by.isCommandLine() {
+		why = denyReason(by, name+".enable")
+	}
+	if why == "" && !enabling(name).Allows(protocol.Embedded().Rights(method).Effect) {
+		why = "enabling it can affect the page"
+	}
+	if why != "" {
+		return errf(CodeInvalidArgs, "%q is not enabled for %s: %s", manifest.Clip(name, 80), manifest.Clip(method, 80), why)
+	}
+	return nil
+}
+
+// enabling returns what was reviewed about enabling a domain.
+func enabling(name string) protocol.Enabling {
+	d, _ := protocol.Embedded().Domain(name)
+	return d.Enabling
+}
+
+// hold enables a domain and waits until that is done. The domain that it returns, also with an error, has to be
+// released. It asks Chrome even where the domain counts as enabled, because Chrome has just said that it is not.
+func (tr *tracker) hold(ctx context.Context, t *target, name string) (*domain, *Error) {
+	tr.mu.Lock()
+	if err := tr.checkSendable(t, name+".enable"); err != nil {
+		tr.mu.Unlock()
+		return nil, err
+	}
+	d := t.domain(name)
+	if d.calls++; d.calls == 1 {
+		d.before, d.starting = d.listeners > 0 || d.byCaller || d.recording || d.kept, true
+		tr.setDomain(t, name, true, func(reply) { // if it fails, so does the call, with Chrome's reason
+			d.starting = false
+			tr.broadcast()
+		})
+	}
+	tr.mu.Unlock()
+	return d, tr.wait(ctx, "for "+name+".enable", func() (bool, *Error) { return !d.starting, nil })
+}
+
+// enableDebugger enables the debugger for the engine. Until a caller enables it, neither debugger statements nor
+// breakpoints pause the page. The first setting holds from before it is enabled until the next navigation, the second
+// from then on. Chrome resets the second when it enables the debugger, and lets it overtake other commands.
+func (tr *tracker) enableDebugger(t *target, after func(reply)) {
+	t.domain(debuggerDomain).unpausing = true
+	postCommand(tr.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
+	tr.post(t, debugger.CommandEnable, nil, func(r reply) {
+		if t.domain(debuggerDomain).unpausing {
+			postCommand(tr.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{}, nil)
+		}
+		if after != nil {
+			after(r)
+		}
+	})
+}
+
+// resume lets a page go on that pauses nevertheless, and returns true for an event of such a pause, which is for
+// nobody. When another process takes over the page, Chrome restores that the debugger is enabled, but not its settings:
+// the page can pause once after each navigation.
+func (tr *tracker) resume(t *target, method string) bool {
+	if method == debugger.Paused.Method {
+		postCommand(tr.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
+		postCommand(tr.mux, t, debugger.Resume, debugger.ResumeParams{}, nil)
+	}
+	return method == debugger.Paused.Method || method == debugger.Resumed.Method
+}
+
+// letPause ends the settings of enableDebugger, because a caller has enabled the debugger.
+func (tr *tracker) letPause(t *target) {
+	if d := t.domain(debuggerDomain); d.unpausing {
+		d.unpausing = false
+		postCommand(tr.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{Active: true}, nil)
+		postCommand(tr.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{}, nil)
+	}
+}
+
+const debuggerDomain = "Debugger"
+
+// release ends a call's use of domains and disables those that nobody else needs.
+func (tr *tracker) release(t *target, held []heldDomain) (done Enabled) {
+	if len(held) == 0 {
+		return done
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	for _, d := range slices.Backward(held) {
+		switch {
+		case d.before || d.listeners > 0 || d.byCaller:
+		case d.kept:
+			done.Kept = append(done.Kept, d.name)
+		default:
+			done.Off = append(done.Off, d.name)
+		}
+		if d.calls--; d.calls == 0 {
+			tr.endTemporary(t, d.name, d.domain)
+		}
+	}
+	tr.broadcast()
+	return done
+}
+
+// endTemporary disables a domain after the last call that needed it, unless somebody else needs it by now.
+func (tr *tracker) endTemporary(t *target, name string, d *domain) {
+	switch {
+	case t.closed || t.domains[name] != d: // its session has ended
+	case d.byCaller || d.recording || d.before && d.listeners > 0:
+	case d.kept:
+		d.enabling = false
+	case t.crashed:
+		d.crashed = true // commands sent to the dead renderer are lost, and Chrome restores its domains in the next one
+	case d.listeners > 0:
+		// The listener came while the domain was enabled, so its history has not been replayed to it.
+		tr.setDomain(t, name, false, nil)
+		tr.startDomain(t, name)
+	default:
+		tr.stopDomain(t, name)
+	}
+}
+
+// stopDomain disables a domain that the engine enabled for calls.
+func (tr *tracker) stopDomain(t *target, name string) {
+	d := t.domain(name)
+	d.ending++
+	tr.setDomain(t, name, false, func(reply) { d.ending-- })
+}
+
+// keepFor records that domains stay enabled after a command that has succeeded. The engine is locked.
+func (tr *tracker) keepFor(t *target, method string) {
+	for name, d := range t.domains {
+		if d.calls == 0 || !enabling(name).KeptBy(method) {
+			continue
+		}
+		for _, kept := range append(enabling(name).Needs, name) {
+			t.domain(kept).kept = !t.domain(kept).byCaller && !t.domain(kept).recording
+		}
+	}
+}
+
+// awaitCalls waits, before a caller enables or disables a domain itself, until no call needs it: it would get no
+// replayed events, or the call would lose the domain.
+func (tr *tracker) awaitCalls(ctx context.Context, t *target, method string) *Error {
+	name := domainOf(method)
+	if method != name+".enable" && method != name+".disable" {
+		return nil
+	}
+	return tr.wait(ctx, "for the calls that need "+name, func() (bool, *Error) {
+		d := t.domains[name]
+		return d == nil || d.calls == 0, nil
+	})
+}

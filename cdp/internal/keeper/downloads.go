@@ -1,0 +1,191 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+)
+
+// downloads are the files that pages download, in a folder for each session. Chrome names the files by the ids of the
+// downloads, because a page chooses the other name. They are removed with the session, or with the browser.
+type downloads struct {
+	dir      string                                   // for the folders; "" keeps no downloads, as in an external browser
+	folders  map[cdp.BrowserContextID]*downloadFolder // of sessions; "" is the default context
+	underWay map[string]*download                     // by id
+	made     int                                      // folders so far
+}
+
+// downloadFolder has the downloads of a session.
+type downloadFolder struct {
+	dir     string
+	context cdp.BrowserContextID // "": the default one
+	files   int
+	bytes   int64 // received, or expected
+	unused  bool  // a caller has chosen another folder
+}
+
+// download is one that is under way.
+type download struct {
+	page      string // the id of the target
+	url       string
+	folder    *downloadFolder
+	bytes     int64  // received, or expected
+	cancelled string // why, if it was
+}
+
+// Limits of a session's folder. What exceeds them is cancelled.
+const (
+	maxDownloadFiles = 100
+	maxDownloadBytes = 512 << 20
+)
+
+// keepDownloads lets the pages of a session's browser context download files into a folder. An empty context is the
+// default one.
+func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *Error {
+	d := &tr.downloads
+	if d.dir == "" {
+		return nil
+	}
+	tr.mu.Lock()
+	d.made++
+	f := &downloadFolder{dir: filepath.Join(d.dir, strconv.Itoa(d.made)), context: in}
+	tr.mu.Unlock()
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return errf(CodeInternal, "the folder for downloads cannot be created: %v", err)
+	}
+	_, err := execute(ctx, tr, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, BrowserContextID: in, DownloadPath: f.dir,
+		EventsEnabled: new(true),
+	}, callOptions{})
+	if err != nil {
+		os.RemoveAll(f.dir)
+		return err
+	}
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	d.folders[in] = f
+	return nil
+}
+
+// removeDownloads removes the files of a context that was disposed of.
+func (tr *tracker) removeDownloads(in cdp.BrowserContextID) {
+	tr.mu.Lock()
+	f := tr.downloads.folders[in]
+	delete(tr.downloads.folders, in)
+	maps.DeleteFunc(tr.downloads.underWay, func(_ string, d *download) bool { return d.folder == f })
+	tr.mu.Unlock()
+	if f != nil {
+		os.RemoveAll(f.dir)
+		time.AfterFunc(removeAgain, func() { os.RemoveAll(f.dir) })
+	}
+}
+
+// removeAgain is after how long a folder is removed again: Chrome writes files after it has reported their end.
+const removeAgain = 2 * time.Second
+
+// folderOf returns the folder for the downloads of a target, nil if they go elsewhere or are denied.
+func (d *downloads) folderOf(t *target) *downloadFolder {
+	if t.owner == DefaultSession {
+		return d.folders[""]
+	}
+	return d.folders[cdp.BrowserContextID(t.context)]
+}
+
+// pageDownloadBegins is a deprecated event, which says what the browser's own does not: whose page it is.
+const pageDownloadBegins = "Page.downloadWillBegin"
+
+// trackDownload follows a download by its events and adds to the records what they lack. Each download is reported
+// twice, first by its page and then by the browser. t is the target in whose session the event arrived. passing is set
+// for events that only streams need. The engine is locked.
+func (tr *tracker) trackDownload(r *record, t *target) (passing bool) {
+	var p struct {
+		ID       string                           `json:"guid"`
+		URL      string                           `json:"url"`
+		State    cdpbrowser.DownloadProgressState `json:"state"`
+		Total    float64                          `json:"totalBytes"`
+		Received float64                          `json:"receivedBytes"`
+		Path     string                           `json:"filePath"`
+	}
+	if json.Unmarshal(r.params, &p) != nil || p.ID == "" {
+		return false
+	}
+	d := tr.downloads.underWay[p.ID]
+	switch {
+	case r.method == pageDownloadBegins:
+		if t == nil {
+			return false
+		}
+		if f := tr.downloads.folderOf(t); f != nil {
+			tr.downloads.begin(p.ID, &download{page: t.id, url: clipURL(p.URL), folder: f})
+			tr.ownership.onDownload(t, p.ID)
+		}
+		return false
+	case d == nil:
+		return p.State == cdpbrowser.DownloadProgressStateInProgress
+	}
+	r.target, r.url = d.page, d.url
+	switch p.State {
+	case "":
+		d.folder.files++
+		tr.limitDownload(p.ID, d)
+		return false
+	case cdpbrowser.DownloadProgressStateInProgress:
+		grown := int64(max(p.Total, p.Received)) - d.bytes
+		d.bytes += grown
+		d.folder.bytes += grown
+		tr.limitDownload(p.ID, d)
+		return true
+	}
+	delete(tr.downloads.underWay, p.ID)
+	r.ofURL, r.note = true, d.cancelled
+	switch {
+	case p.State != cdpbrowser.DownloadProgressStateCompleted:
+		r.status = noResponse
+	case d.cancelled != "": // too late
+		go os.Remove(p.Path)
+	default:
+		return false
+	}
+	d.folder.files--
+	d.folder.bytes -= d.bytes
+	return false
+}
+
+func (d *downloads) begin(id string, one *download) {
+	if len(d.underWay) >= maxDownloads || d.underWay == nil {
+		d.underWay = map[string]*download{}
+	}
+	d.underWay[id] = one
+}
+
+// releaseDownloads is called when a caller has chosen what happens to the downloads of a context. Its own folder has no
+// limits. The engine is locked.
+func (d *downloads) releaseDownloads(params json.RawMessage) {
+	if f := d.folders[cdp.BrowserContextID(text(params, "browserContextId"))]; f != nil {
+		f.unused = true
+	}
+}
+
+// limitDownload cancels a download if the folder is full.
+func (tr *tracker) limitDownload(id string, d *download) {
+	switch {
+	case d.cancelled != "" || d.folder.unused:
+		return
+	case d.folder.files > maxDownloadFiles:
+		d.cancelled = fmt.Sprintf("cancelled: a session keeps at most %d downloads", maxDownloadFiles)
+	case d.folder.bytes > maxDownloadBytes:
+		d.cancelled = fmt.Sprintf("cancelled: the downloads of a session have at most %d MiB", maxDownloadBytes>>20)
+	default:
+		return
+	}
+	params := cdpbrowser.CancelDownloadParams{GUID: id, BrowserContextID: d.folder.context}
+	postCommand(tr.mux, nil, cdpbrowser.CancelDownload, params, nil)
+}

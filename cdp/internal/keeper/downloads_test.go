@@ -1,0 +1,151 @@
+//go:build linux
+
+package keeper
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// endOf returns the record of the end of the download of a URL.
+func endOf(t *testing.T, c *Client, url string) (l storedLine, path, state string) {
+	t.Helper()
+	found := events(t, c, EventsRequest{URL: url, Patterns: []string{"Browser.downloadProgress"}}, some)
+	var p struct{ FilePath, State string }
+	if err := json.Unmarshal(found[0].Params, &p); err != nil {
+		t.Fatal(err)
+	}
+	return found[0], p.FilePath, p.State
+}
+
+// A download of a page, or of a frame in it, is kept in a folder and recorded with the file's path.
+func testDownloadsAreKept(t *testing.T, c *Client) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/file"):
+			w.Header().Set("Content-Disposition", `attachment; filename="../../report.pdf"`)
+			fmt.Fprint(w, "content of ", r.URL.Path)
+		case r.URL.Path == "/endless":
+			w.Header().Set("Content-Type", "application/octet-stream")
+			w.Header().Set("Content-Length", fmt.Sprint(maxDownloadBytes+1))
+			w.Write(make([]byte, 1<<20))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		default:
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, `<title>x</title><iframe src="/in"></iframe>`)
+		}
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	var folders []string
+	for _, by := range []Caller{commandLine, someClient} {
+		mine := c.As(by)
+		p, err := mine.Open(testContext(t), OpenRequest{URL: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, script := range map[string]string{
+			"/file1": "location = '/file1'", "/file2": "frames[0].location = '/file2'",
+		} {
+			if _, err := evaluate(t, mine, "", script+"; 0"); err != nil {
+				t.Fatal(err)
+			}
+			end, path, state := endOf(t, mine, name)
+			content, err := os.ReadFile(path)
+			if state != "completed" || string(content) != "content of "+name || err != nil {
+				t.Errorf("%s ends %s with %q, %v", name, state, content, err)
+			}
+			if end.Target != p.Target || !strings.HasSuffix(end.URL, name) {
+				t.Errorf("the record is %s", end.raw)
+			}
+			if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("the folder %s: %v, %v", filepath.Dir(path), info, err)
+			}
+			began := events(t, mine, EventsRequest{URL: name, Patterns: []string{"Browser.downloadWillBegin"}}, some)
+			if len(began) != 1 || !strings.Contains(began[0].raw, `report.pdf"`) {
+				t.Errorf("the beginning is %+v", began)
+			}
+			folders = append(folders, filepath.Dir(path))
+		}
+		// What is too large is cancelled once its size is known.
+		evaluate(t, mine, "", "location = '/endless'; 0")
+		if end, _, state := endOf(t, mine, "/endless"); state != "canceled" || !strings.Contains(end.Note, "512 MiB") {
+			t.Errorf("the endless download: %s", end.raw)
+		}
+		failed := events(t, mine, EventsRequest{URL: "/endless", Status: "failed", Patterns: []string{"Browser.*"}}, some)
+		if len(failed) != 1 {
+			t.Errorf("%d failures", len(failed))
+		}
+	}
+	if folders[0] != folders[1] || folders[2] != folders[3] || folders[0] == folders[2] {
+		t.Errorf("the folders of two sessions are %q", folders)
+	}
+	if _, err := c.As(someClient).CloseSession(testContext(t), ""); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the folder of the second session to be removed", func() bool {
+		_, err := os.Stat(folders[2])
+		return errors.Is(err, os.ErrNotExist)
+	})
+	if _, err := os.Stat(folders[0]); err != nil {
+		t.Errorf("after the end of the second session: %v", err)
+	}
+}
+
+// A session keeps a limited number of downloads, and another folder that a caller has chosen has no limit.
+func TestDownloadLimits(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.downloads.dir = t.TempDir()
+		go e.keepDownloads(t.Context(), "")
+		q := <-f.sent
+		f.answer(q, `{}`)
+		synctest.Wait()
+		if folder := text(q.Params, "downloadPath"); q.Method != "Browser.setDownloadBehavior" ||
+			text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.downloads.dir {
+			t.Fatalf("the browser receives %s %s", q.Method, q.Params)
+		}
+		e.takeOver(commandLine, e.targets["T"])
+		download := func(id string) {
+			f.messages <- `{"method":"Page.downloadWillBegin","sessionId":"S","params":{"frameId":"T","guid":"` + id + `"}}`
+			f.messages <- `{"method":"Browser.downloadWillBegin","params":{"frameId":"T","guid":"` + id + `"}}`
+			synctest.Wait()
+		}
+		for i := range maxDownloadFiles {
+			download(fmt.Sprint("G", i))
+		}
+		if len(f.sent) > 0 {
+			t.Fatalf("%s after %d downloads", (<-f.sent).Method, maxDownloadFiles)
+		}
+		download("one more")
+		if q := <-f.sent; q.Method != "Browser.cancelDownload" || text(q.Params, "guid") != "one more" {
+			t.Errorf("the browser receives %s %s", q.Method, q.Params)
+		}
+		f.messages <- `{"method":"Browser.downloadProgress","params":{"guid":"one more","state":"canceled"}}`
+		f.messages <- `{"method":"Browser.downloadProgress","params":{"guid":"G0","state":"canceled"}}`
+		download("in its place")
+		synctest.Wait()
+		if len(f.sent) > 0 {
+			t.Errorf("%s although a download has ended", (<-f.sent).Method)
+		}
+		e.downloads.releaseDownloads(nil)
+		download("in a folder of the caller")
+		if len(f.sent) > 0 {
+			t.Errorf("%s in a folder of the caller", (<-f.sent).Method)
+		}
+		e.removeDownloads("")
+		if left, err := os.ReadDir(e.downloads.dir); err != nil || len(left) > 0 {
+			t.Errorf("%v are left, %v", left, err)
+		}
+	})
+}

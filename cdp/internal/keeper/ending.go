@@ -1,0 +1,147 @@
+package keeper
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/chromedp/cdproto/cdp"
+	cdptarget "github.com/chromedp/cdproto/target"
+)
+
+// Closed is what a close has closed. Browser is the browser's name if it ended, because nothing was left in it.
+type Closed struct {
+	Targets  []string `json:"targets"`
+	Contexts []string `json:"contexts"`
+	Browser  string   `json:"browser,omitempty"`
+}
+
+// SessionInfo describes what a session has in a browser.
+type SessionInfo struct {
+	Session string `json:"session"` // its key
+	Pages   int    `json:"pages"`
+	Current string `json:"current,omitempty"` // URL of the current page
+}
+
+// openSessions returns the sessions with a context or a page in the browser, sorted by name. The engine is locked.
+func (tn *tenancy) openSessions() []SessionInfo {
+	pages := map[string]int{}
+	for name := range tn.scopes {
+		pages[name] = 0
+	}
+	for _, t := range tn.order {
+		if t.kind == "page" && t.owner != "" && t.evictErr == nil {
+			pages[t.owner]++
+		}
+	}
+	all := make([]SessionInfo, 0, len(pages))
+	for name, n := range pages {
+		if name == disowned {
+			continue
+		}
+		info := SessionInfo{Session: name, Pages: n}
+		if t := tn.current[name]; t != nil {
+			info.Current = t.url
+		}
+		all = append(all, info)
+	}
+	slices.SortFunc(all, func(a, b SessionInfo) int { return strings.Compare(a.Session, b.Session) })
+	return all
+}
+
+// isAlone reports whether no other session than this one, and the plugins that work for it, has anything in the
+// browser. The engine is locked.
+func (tn *tenancy) isAlone(session string) bool {
+	return !slices.ContainsFunc(tn.openSessions(), func(other SessionInfo) bool {
+		return !tn.endsWith(other.Session, session)
+	})
+}
+
+// endsWith reports whether a session is another one, or that of a plugin working for it. The engine is locked.
+func (tn *tenancy) endsWith(session, other string) bool {
+	for depth := 0; session != "" && depth < maxNesting; depth++ {
+		if session == other {
+			return true
+		}
+		s := tn.scopes[session]
+		if s == nil {
+			return false
+		}
+		session = s.within
+	}
+	return false
+}
+
+// maxNesting bounds how deep the sessions of plugins can be within each other.
+const maxNesting = 16
+
+// closeSession closes what a session has opened, and what plugins have opened on its behalf.
+func (tn *tenancy) closeSession(ctx context.Context, session string) (Closed, *Error) {
+	ends := func(other string) bool { return tn.endsWith(other, session) }
+	return tn.closeAll(ctx, ends, func(t *target) bool { return ends(t.owner) })
+}
+
+// closeConnection closes what was opened over a connection that has ended.
+func (tn *tenancy) closeConnection(ctx context.Context, id string) (Closed, *Error) {
+	ends := func(session string) bool { return tn.scopes[session] != nil && tn.scopes[session].connection == id }
+	return tn.closeAll(ctx, ends, func(t *target) bool { return t.origin.connection == id })
+}
+
+// closeAll closes the contexts of the sessions that end, and other pages, and waits until these are gone. It
+// calls the functions with the engine locked.
+func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool, page func(*target) bool) (
+	Closed, *Error,
+) {
+	closed := Closed{Targets: []string{}, Contexts: []string{}}
+	var scopes []*scope
+	var pages []*target
+	tn.mu.Lock()
+	for name, s := range tn.scopes {
+		if ends(name) {
+			scopes = append(scopes, s)
+		}
+	}
+	for id, session := range tn.createdContexts {
+		if ends(session) {
+			closed.Contexts = append(closed.Contexts, id)
+		}
+	}
+	for _, t := range tn.order {
+		inContext := tn.scopes[t.owner] != nil && ends(t.owner)
+		if t.kind != "page" || t.owner == "" || !inContext && !page(t) {
+			continue
+		}
+		closed.Targets = append(closed.Targets, t.id)
+		if !inContext {
+			pages = append(pages, t)
+			tn.postClose(cdptarget.ID(t.id))
+		}
+	}
+	for _, id := range closed.Contexts {
+		delete(tn.createdContexts, id)
+		postCommand(tn.mux, nil, cdptarget.DisposeBrowserContext,
+			cdptarget.DisposeBrowserContextParams{BrowserContextID: cdp.BrowserContextID(id)}, nil)
+	}
+	tn.mu.Unlock()
+
+	var failed *Error
+	for _, s := range scopes {
+		closed.Contexts = append(closed.Contexts, string(s.context))
+		if err := tn.dispose(s); err != nil && failed == nil {
+			failed = err // close the others nevertheless
+		}
+	}
+	slices.Sort(closed.Contexts)
+	err := tn.wait(ctx, "for the pages to close", func() (bool, *Error) {
+		left := false
+		for _, t := range pages {
+			if t.dialog != nil && t.dialog.Type == beforeUnload && !t.closed {
+				tn.answerDialog(t, DialogAccept) // the page asks whether it may be left
+			}
+			left = left || !t.closed
+		}
+		return !left, nil
+	})
+	return closed, cmp.Or(failed, err)
+}

@@ -1,0 +1,1158 @@
+//go:build linux
+
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// These tests check what each caller may use and see, against a fake browser: a test of the engine alone takes a
+// millisecond.
+
+// attach reports a target in a session of its own. via is the session that reports it, "" for the browser's.
+func (f *fakeBrowser) attach(via string, info targetInfo) {
+	f.attachTwice(via, "session of "+info.ID, info)
+}
+
+// attachTwice is attach with the name of the session, for a second one with the same target.
+func (f *fakeBrowser) attachTwice(via, session string, info targetInfo) {
+	f.send(via, "Target.attachedToTarget", map[string]any{"sessionId": session, "targetInfo": info})
+}
+
+// send sends an event of a session, "" for the browser's.
+func (f *fakeBrowser) send(session, method string, params any) {
+	f.messages <- string(mustJSON(map[string]any{"method": method, "sessionId": session, "params": params}))
+}
+
+// withPages is withPage with one more page of each of three sessions: ONE is plugin one's, SOME and OTHER are those of
+// MCP clients. Each is in the context of its session, C-ONE to C-OTHER. The page T has no owner.
+func withPages(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		for _, of := range []struct {
+			id string
+			by Caller
+		}{{"ONE", plugin("one")}, {"SOME", someClient}, {"OTHER", otherClient}} {
+			addScope(e, of.by, "C-"+of.id)
+			f.attach("", targetInfo{ID: of.id, Type: "page", URL: "http://" + of.id + "/", Context: "C-" + of.id})
+			synctest.Wait()
+		}
+		test(t, e, f)
+	})
+}
+
+// found returns the id of the target that a selector of a caller names, or the error.
+func found(e *engine, by Caller, selector string) string {
+	target, err := e.resolve(by, selector)
+	if err != nil {
+		return err.Code + ": " + err.Message
+	}
+	return target.id
+}
+
+// listed returns the ids of the targets that a caller may use.
+func listed(e *engine, by Caller) (ids []string) {
+	for _, one := range e.listTargets(by, false) {
+		ids = append(ids, one.ID)
+	}
+	return ids
+}
+
+// ownerIn returns the owner of a target.
+func ownerIn(e *engine, id string) string {
+	synctest.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.targets[id] == nil {
+		return "no such target"
+	}
+	return e.targets[id].owner
+}
+
+// refused checks that a request fails with a code and a message with these words.
+func refused(t *testing.T, what string, err *Error, code string, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s succeeds, want %s", what, code)
+		return
+	}
+	wantCode(t, err, code, words...)
+}
+
+func TestNamesOfCallers(t *testing.T) {
+	for name, valid := range map[string]bool{
+		"cli": true, "mcp:some": true, "plugin:one": true,
+		"": false, "cli:x": false, "client": false, "mcp": false, "mcp:": false, "plugin:": false, "root:x": false,
+	} {
+		if err := (Caller{Name: name}).validate(); (err == nil) != valid {
+			t.Errorf("%q: %v", name, err)
+		}
+		if (Caller{Name: name}).canSee("another") {
+			t.Errorf("%q sees what belongs to another session", name)
+		}
+	}
+	for _, name := range []string{"mcp:some", "mcp:other"} {
+		err := (Caller{Name: name, Session: DefaultSession}).validate()
+		refused(t, name+" in the person's session", err, CodeInvalidArgs, "no session")
+	}
+}
+
+// What a caller sees depends on the session, whoever calls in it. What belongs to no session is the person's.
+func TestCallersSeeTheirSession(t *testing.T) {
+	for _, c := range []struct {
+		by   Caller
+		sees []string
+	}{
+		{commandLine, []string{DefaultSession, ""}},
+		{Caller{Name: "cli", Session: "user/work"}, []string{"user/work"}},
+		{Caller{Name: "mcp:some", Session: "user/work"}, []string{"user/work"}},
+		{Caller{Name: "plugin:one", Session: "user/work"}, []string{"user/work"}},
+		{Caller{Name: "plugin:one", Session: DefaultSession}, []string{DefaultSession}},
+		{someClient, []string{"mcp:some"}},
+		{plugin("one"), []string{"plugin:one"}},
+	} {
+		for _, session := range []string{DefaultSession, "", "user/work", "user/", "mcp:some", "plugin:one", pluginPrefix} {
+			if got := c.by.canSee(session); got != slices.Contains(c.sees, session) {
+				t.Errorf("%s in %q sees what belongs to %q: %v", c.by.Name, c.by.Session, session, got)
+			}
+		}
+	}
+}
+
+// Plugins work only in a browser that Parley started, and behind a guard.
+func TestBrowsersForPlugins(t *testing.T) {
+	one := plugin("one")
+	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
+		refused(t, "a plugin without a guard", e.checkCaller(one), CodeDenied, "guard")
+		e.egress = testGuard{}
+		if err := e.checkCaller(one); err != nil {
+			t.Error(err)
+		}
+		e.external = true
+		refused(t, "a plugin in an attached browser", e.checkCaller(one), CodeDenied, "attached")
+		if err := e.checkCaller(someClient); err != nil {
+			t.Error(err)
+		}
+		refused(t, "another kind of caller", e.checkCaller(Caller{Name: "root:x"}), CodeInvalidArgs)
+	})
+}
+
+// A plugin's status names the browser, and neither the machine nor other callers.
+func TestStatusOfPlugin(t *testing.T) {
+	all := Status{
+		Browser: "default", Mode: "launched", Product: "Chrome/1", Executable: "/opt/secret", FoundBy: "secret",
+		Why: "secret", Endpoint: "ws://secret", Profile: "/home/secret", KeeperPID: 1, ChromePID: 2, UptimeMS: 3, Calls: 4,
+		Clients: 5, Events: RingInfo{Kept: 6}, Log: "/run/secret", Notes: []string{"secret"},
+	}
+	got := all.forPlugin()
+	if raw := string(mustJSON(got)); strings.Contains(raw, "secret") || got.KeeperPID+got.ChromePID+got.Clients != 0 ||
+		got.UptimeMS+got.Calls != 0 || got.Events != (RingInfo{}) || got.Product != all.Product {
+		t.Errorf("a plugin's status is %s", raw)
+	}
+}
+
+// A selector finds only targets that the caller may use, as if there were no others. A person can name any by its id.
+func TestSelectorsFindOwnTargets(t *testing.T) {
+	one, guest := plugin("one"), Caller{Name: "cli", Session: someClient.session()}
+	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		// The PDF viewer, in a frame of SOME's page, and settings that nobody has opened through Parley.
+		f.attach("session of SOME", targetInfo{ID: "VIEWER", Type: "iframe", URL: "chrome-extension://pdf/"})
+		f.attach("", targetInfo{ID: "SECOND", Type: "page", URL: "http://SECOND/", Context: "C-SOME"})
+		f.attach("", targetInfo{ID: "SETTINGS", Type: "page", URL: "chrome://settings/"})
+		synctest.Wait()
+		all := []string{"T", "ONE", "SOME", "OTHER", "VIEWER", "SECOND", "SETTINGS"}
+		for by, want := range map[*Caller][]string{
+			&commandLine: {"T", "SETTINGS"}, &guest: {"SOME", "VIEWER", "SECOND"},
+			&someClient: {"SOME", "SECOND"}, &otherClient: {"OTHER"}, &one: {"ONE"},
+		} {
+			if got := listed(e, *by); !slices.Equal(got, want) {
+				t.Errorf("%s sees %q, want %q", by.Name, got, want)
+			}
+			for _, id := range all {
+				if got := found(e, *by, id); (got == id) != (slices.Contains(want, id) || by.isCommandLine()) {
+					t.Errorf("%s finds %s by its id: %s", by.Name, id, got)
+				}
+			}
+			for i := range len(all) + 1 {
+				got := found(e, *by, fmt.Sprint(i))
+				if i < len(want) && got != want[i] || i >= len(want) && !strings.HasPrefix(got, CodeNotFound) {
+					t.Errorf("%s finds by index %d: %s", by.Name, i, got)
+				}
+			}
+		}
+		for _, c := range []struct {
+			by             Caller
+			selector, want string
+		}{
+			{someClient, "//SOME", "SOME"}, {someClient, "http://", "matches 2 targets"},
+			{someClient, "//ONE", "no target matches"}, {someClient, "pdf", "no target matches"},
+			{someClient, "settings", "no target matches"}, {someClient, "-1", "there is no target -1"},
+			{commandLine, "//SOME", "no target matches"}, {commandLine, "OTHE", "no target matches"},
+		} {
+			if got := found(e, c.by, c.selector); !strings.Contains(got, c.want) {
+				t.Errorf("%q of %s finds %s, want %s", c.selector, c.by.Name, got, c.want)
+			}
+		}
+		everything := e.listTargets(commandLine, true)
+		for i, one := range everything {
+			if one.ID != all[i] || one.Owner != ownerIn(e, one.ID) {
+				t.Errorf("in the list of all, %s of %q is number %d", one.ID, one.Owner, i)
+			}
+		}
+	})
+}
+
+// What a page opens belongs to the owner of the page, and everything in a plugin's context to the plugin.
+func TestNewTargetsFindTheirOwner(t *testing.T) {
+	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.started = true // so that a page without a known origin counts as the command line's at first
+		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: blankURL, Opener: "SOME"})
+		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
+		f.attach("session of ONE", targetInfo{ID: "WORKER", Type: "worker", URL: "http://a/w.js"})
+		late := targetInfo{ID: "LATE", Type: "page", URL: blankURL}
+		f.send("", "Target.targetCreated", map[string]any{"targetInfo": late})
+		if got := ownerIn(e, "LATE"); got != DefaultSession {
+			t.Errorf("a page of unknown origin belongs to %q", got)
+		}
+		late.Context = "C-ONE"
+		f.attach("", late)
+		one := plugin("one").Name
+		for id, want := range map[string]string{
+			"POPUP": someClient.Name, "FRAME": someClient.Name, "WORKER": one, "LATE": one,
+		} {
+			if got := ownerIn(e, id); got != want {
+				t.Errorf("%s belongs to %q, want %q", id, got, want)
+			}
+		}
+	})
+}
+
+// What two callers of a session create at the same time was opened by the one whose command created it, whichever was
+// first.
+func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
+	agent := Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
+	person := Caller{Name: "cli", Session: "user/work"}
+	for context, callers := range map[string][2]Caller{
+		"C": {agent, person},
+		"":  {{Name: "plugin:one", Session: DefaultSession, Connection: "1"}, commandLine},
+	} {
+		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			e.started = true
+			addScope(e, agent, "C")
+			var made []sentCommand
+			for _, by := range callers {
+				go e.call(t.Context(), by, CallRequest{Method: "Target.createTarget", Params: json.RawMessage(`{}`)})
+				made = append(made, <-f.sent)
+			}
+			for i, id := range []string{"B", "A"} { // the second caller's page comes first
+				f.attach("", targetInfo{ID: id, Type: "page", URL: blankURL, Context: context})
+				synctest.Wait()
+				f.answer(made[1-i], `{"targetId":"`+id+`"}`)
+				synctest.Wait()
+			}
+			for i, id := range []string{"A", "B"} {
+				if owner := ownerIn(e, id); owner != callers[i].session() || e.targets[id].origin != callers[i].origin() {
+					t.Errorf("%s belongs to %q, opened by %+v", id, owner, e.targets[id].origin)
+				}
+			}
+		})
+	}
+}
+
+// The person's first call takes over a page that has no owner, with its events and nothing else.
+func TestTakingOverPages(t *testing.T) {
+	events := func(e *engine, by Caller) (all []string) {
+		stored, err := e.storedEvents(by, EventsRequest{Patterns: []string{"Page.*"}})
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for _, raw := range stored.Events {
+			var line streamLine
+			json.Unmarshal(raw, &line)
+			all = append(all, line.Target)
+		}
+		return all
+	}
+	call := func(t *testing.T, e *engine, by Caller, target string) {
+		go e.call(t.Context(), by, CallRequest{Method: "Runtime.evaluate", Target: target})
+		synctest.Wait()
+	}
+	guest := Caller{Name: "cli", Session: someClient.session()}
+	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		for _, id := range []string{"NEXT", "GIVEN"} {
+			f.attach("", targetInfo{ID: id, Type: "page", URL: "http://a/"})
+		}
+		f.attach("", targetInfo{ID: "WORKER", Type: "service_worker", URL: "http://a/w.js"})
+		for _, session := range []string{"S", "session of NEXT", "session of GIVEN", "session of OTHER"} {
+			f.send(session, "Page.frameStoppedLoading", map[string]any{})
+		}
+		synctest.Wait()
+		for _, id := range []string{"T", "WORKER", "OTHER"} {
+			call(t, e, commandLine, id)
+		}
+		call(t, e, someClient, "NEXT")
+		call(t, e, guest, "GIVEN")
+		for id, want := range map[string]string{
+			"T": DefaultSession, "GIVEN": someClient.Name, "SOME": someClient.Name, "OTHER": otherClient.Name, "NEXT": "",
+			"WORKER": "",
+		} {
+			if got := ownerIn(e, id); got != want {
+				t.Errorf("%s belongs to %q, want %q", id, got, want)
+			}
+		}
+		if got := events(e, commandLine); !slices.Equal(got, []string{"T", "NEXT"}) {
+			t.Errorf("the person who took over T has events of %q", got)
+		}
+		if got := events(e, someClient); !slices.Equal(got, []string{"GIVEN"}) {
+			t.Errorf("the session that was given a page has events of %q", got)
+		}
+		if got := events(e, otherClient); !slices.Equal(got, []string{"OTHER"}) {
+			t.Errorf("another session has events of %q", got)
+		}
+	})
+	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
+		e.external = true
+		call(t, e, commandLine, "T")
+		if got := ownerIn(e, "T"); got != "" {
+			t.Errorf("a page of the person's own browser belongs to %q", got)
+		}
+	})
+}
+
+// The browser's first page counts as the person's once it was used, and is not given to the next open.
+func TestUsedFirstPageIsNotSpare(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.sparePage, e.started = e.targets["T"], true
+		if all := e.openSessions(); len(all) > 0 {
+			t.Errorf("with the unused page these sessions are open: %+v", all)
+		}
+		used, ended := startCommand(t, e, f, "Runtime.evaluate")
+		f.answer(used, `{}`)
+		wantResult(t, "a call in the first page", ended, "")
+		e.mu.Lock()
+		all := e.openSessions()
+		e.mu.Unlock()
+		if len(all) != 1 || all[0].Session != DefaultSession || all[0].Pages != 1 {
+			t.Errorf("with the used page these sessions are open: %+v", all)
+		}
+		go e.open(t.Context(), commandLine, OpenRequest{})
+		if q := <-f.sent; q.Method != "Target.createTarget" {
+			t.Errorf("for the next open the browser receives %s", q.Method)
+		}
+	})
+}
+
+// The default target is the caller's newest page, but one that is closed or that it may not have.
+func TestDefaultTargets(t *testing.T) {
+	gone := func(f *fakeBrowser, id string) {
+		f.send("", "Target.targetDestroyed", map[string]any{"targetId": id})
+		synctest.Wait()
+	}
+	t.Run("the person's", func(t *testing.T) {
+		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			e.contextOwners["C"] = plugin("one").Name
+			opened := func(id string) {
+				f.attach("", targetInfo{ID: id, Type: "page", URL: "http://b/", Context: "C"})
+				synctest.Wait()
+			}
+			opened("BEFORE")
+			gone(f, "T")
+			opened("AFTER")
+			if got := found(e, commandLine, ""); !strings.Contains(got, "no page") {
+				t.Errorf("where only a plugin has pages, the person's default is %s", got)
+			}
+		})
+	})
+	t.Run("a client's", func(t *testing.T) {
+		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			gone(f, "T")
+			file := targetInfo{ID: "FILE", Type: "page", URL: "http://a/", Context: "C-SOME"}
+			f.attach("", file)
+			synctest.Wait()
+			file.URL = "file:///etc/passwd"
+			f.send("", "Target.targetInfoChanged", map[string]any{"targetInfo": file})
+			synctest.Wait()
+			if got := found(e, someClient, ""); got != "SOME" {
+				t.Errorf("beside a page that may not be shown, the default is %s", got)
+			}
+			f.attach("", targetInfo{ID: "NEW", Type: "page", URL: "http://a/", Context: "C-SOME"})
+			synctest.Wait()
+			e.setCurrent(someClient, e.targets["SOME"])
+			if got := found(e, someClient, ""); got != "SOME" {
+				t.Errorf("the chosen page is SOME, the default %s", got)
+			}
+			anonymous := someClient
+			anonymous.Anonymous = true
+			if got := found(e, anonymous, ""); !strings.Contains(got, "name one as target") {
+				t.Errorf("a client without a session has the default target %s", got)
+			}
+			if got := found(e, anonymous, "SOME"); got != "SOME" {
+				t.Errorf("a client without a session finds %s by its id", got)
+			}
+			gone(f, "SOME")
+			if got := found(e, someClient, ""); got != "NEW" {
+				t.Errorf("after the chosen page was closed, the default is %s", got)
+			}
+		})
+	})
+}
+
+// A command that names a target, a session or a window of another caller is refused before it is sent.
+func TestCommandsNameOwnTargets(t *testing.T) {
+	one := plugin("one")
+	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		f.attachTwice("", "second of ONE", targetInfo{ID: "ONE", Type: "page", URL: "http://ONE/", Context: "C-ONE"})
+		synctest.Wait()
+		for _, c := range []struct{ by, method, params, code string }{
+			{"mcp", "Target.createTarget", `{"url":"http://a/","forTab":true}`, CodeDenied},
+			{"mcp", "Target.createTarget", `{"url":"http://a/","hidden":1}`, CodeDenied},
+			{"mcp", "Target.createTarget", `{"url":"http://a/","forTab":false}`, ""},
+			{"plugin", "Target.createTarget", `{"url":"http://a/","forTab":true}`, CodeDenied},
+			{"mcp", "Browser.getWindowForTarget", `{"targetId":"SOME"}`, ""},
+			{"mcp", "Browser.getWindowForTarget", `{"targetId":"ONE"}`, CodeNotFound},
+			{"mcp", "Target.closeTarget", `{"targetId":"OTHER"}`, CodeNotFound},
+			{"mcp", "Target.closeTarget", `{"targetId":"a tab, which the keeper does not track"}`, CodeNotFound},
+			{"person", "Target.closeTarget", `{"targetId":"a tab, which the keeper does not track"}`, ""},
+			{"person", "Target.createTarget", `{"url":"http://a/","forTab":true}`, ""},
+			{"plugin", "Target.closeTarget", `{"targetId":"a tab, which the keeper does not track"}`, CodeNotFound},
+			{"mcp", "Target.detachFromTarget", `{"sessionId":"session of SOME"}`, ""},
+			{"mcp", "Target.detachFromTarget", `{"sessionId":"session of ONE"}`, CodeNotFound},
+			{"mcp", "Target.detachFromTarget", `{"sessionId":"second of ONE"}`, CodeNotFound},
+			{"plugin", "Target.detachFromTarget", `{"sessionId":"second of ONE"}`, ""},
+		} {
+			by := map[string]Caller{"mcp": someClient, "plugin": one, "person": commandLine}[c.by]
+			err := e.confine(by, e.scopes[by.session()], &CallRequest{Method: c.method, Params: json.RawMessage(c.params)})
+			switch {
+			case c.code != "":
+				refused(t, c.by+" "+c.method+" "+c.params, err, c.code)
+			case err != nil:
+				t.Errorf("%s %s %s: %v", c.by, c.method, c.params, err)
+			}
+		}
+	})
+}
+
+// wasEvicted reports whether the engine closes a target, by its command to the browser and for calls in it.
+func wasEvicted(t *testing.T, e *engine, f *fakeBrowser, id string) bool {
+	t.Helper()
+	synctest.Wait()
+	e.mu.Lock()
+	why := e.targets[id].evictErr
+	e.mu.Unlock()
+	closed := false
+	for len(f.sent) > 0 {
+		q := <-f.sent
+		closed = closed || q.Method == "Target.closeTarget" && string(q.Params) == `{"targetId":"`+id+`"}`
+	}
+	if closed != (why != nil) {
+		t.Errorf("%s was closed: %v, because of %v", id, closed, why)
+	}
+	return closed
+}
+
+// show reports that a target shows another URL.
+func (f *fakeBrowser) show(info targetInfo, url string) {
+	info.URL = url
+	f.send("", "Target.targetInfoChanged", map[string]any{"targetInfo": info})
+	synctest.Wait()
+}
+
+// The person and an agent, each over a connection, in a session that they share.
+var (
+	sharing = Caller{Name: "cli", Session: "user/work"}
+	agent   = Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
+)
+
+// opened lets a caller open a blank page in the context C.
+func opened(t *testing.T, e *engine, f *fakeBrowser, by Caller, id string) targetInfo {
+	t.Helper()
+	info := targetInfo{ID: id, Type: "page", URL: blankURL, Context: "C"}
+	ended := make(chan *Error, 1)
+	go func() { ended <- e.call(t.Context(), by, CallRequest{Method: "Target.createTarget"}).err }()
+	synctest.Wait()
+	f.attach("", info)
+	f.answer(<-f.sent, `{"targetId":"`+id+`"}`)
+	wantResult(t, "opening "+id, ended, "")
+	return info
+}
+
+// The person's pages in a shared session may show what only a person may open. The others in the session use such a
+// page only while it shows what a page of theirs could.
+func TestPagesOfPersonInSharedSession(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.started = true
+		addScope(e, sharing, "C")
+		persons, agents := opened(t, e, f, sharing, "PERSONS"), opened(t, e, f, agent, "AGENTS")
+		both := []string{"PERSONS", "AGENTS"}
+		for url, want := range map[string][]string{
+			"http://a/": both, blankURL: both, "file:///etc/passwd": {"AGENTS"}, "chrome://settings/": {"AGENTS"},
+			"data:text/html,x": {"AGENTS"},
+		} {
+			f.show(persons, url)
+			f.send("session of PERSONS", "Page.windowOpen", map[string]any{"url": url})
+			synctest.Wait()
+			for by, hears := range map[*Caller]bool{&sharing: true, &agent: slices.Contains(want, "PERSONS")} {
+				stored := value(e.storedEvents(*by, EventsRequest{URL: ""}))
+				heard := 0
+				for _, raw := range stored.Events {
+					if bytes.Contains(raw, []byte(`"url":"`+url+`"`)) {
+						heard++ // the page's own event, and that of its target
+					}
+				}
+				if (heard > 0) != hears {
+					t.Errorf("%s hears %d events of the person's page that shows %s", by.Name, heard, url)
+				}
+			}
+			if got := listed(e, agent); !slices.Equal(got, want) {
+				t.Errorf("while the person's page shows %s, the agent sees %q", url, got)
+			}
+			if got := found(e, agent, "PERSONS"); (got == "PERSONS") != slices.Contains(want, "PERSONS") {
+				t.Errorf("the person's page that shows %s is found by the agent: %s", url, got)
+			}
+			if got := listed(e, sharing); !slices.Equal(got, both) {
+				t.Errorf("while the person's page shows %s, the person sees %q", url, got)
+			}
+			e.setCurrent(sharing, e.targets["PERSONS"])
+			if got := found(e, agent, ""); !slices.Contains(want, got) {
+				t.Errorf("while the person's page shows %s, the agent's default is %s", url, got)
+			}
+			if wasEvicted(t, e, f, "PERSONS") {
+				t.Errorf("the person's page is closed because it shows %s", url)
+			}
+		}
+		f.show(agents, "file:///etc/passwd")
+		if !wasEvicted(t, e, f, "AGENTS") {
+			t.Error("the agent's page that shows a file stays")
+		}
+	})
+}
+
+// A page that another one opens was opened by the same caller, also where it has no opener, and so were its own.
+func TestPopupsInheritTheirOrigin(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.started = true
+		addScope(e, sharing, "C")
+		for by, id := range map[*Caller]string{&sharing: "PERSONS", &agent: "AGENTS"} {
+			opened(t, e, f, *by, id)
+			clicked := targetInfo{ID: "CLICKED-" + id, Type: "page", URL: "http://" + id + "/clicked", Context: "C"}
+			f.send("session of "+id, "Page.frameRequestedNavigation", map[string]any{
+				"frameId": id, "reason": "anchorClick", "url": clicked.URL, "disposition": "newTab",
+			})
+			f.attach("", clicked)
+			f.attach("", targetInfo{ID: "POPUP-" + id, Type: "page", URL: blankURL, Context: "C", Opener: id})
+			f.attach("", targetInfo{ID: "NEXT-" + id, Type: "page", URL: blankURL, Context: "C", Opener: "POPUP-" + id})
+			for _, kind := range []string{"CLICKED-", "POPUP-", "NEXT-"} {
+				if owner := ownerIn(e, kind+id); owner != "user/work" || e.targets[kind+id].origin != by.origin() {
+					t.Errorf("%s%s belongs to %q, opened by %+v", kind, id, owner, e.targets[kind+id].origin)
+				}
+			}
+		}
+	})
+}
+
+// A page keeps its origin when it changes while another caller of the session opens one.
+func TestOriginStays(t *testing.T) {
+	stateless := Caller{Name: "mcp:some", Session: "user/work"}
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.started = true
+		addScope(e, sharing, "C")
+		mine := opened(t, e, f, stateless, "MINE")
+		go e.call(t.Context(), sharing, CallRequest{Method: "Target.createTarget"})
+		synctest.Wait()
+		f.show(mine, "http://a/")
+		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: blankURL, Context: "C", Opener: "MINE"})
+		addScope(e, otherClient, "D")
+		f.attach("", targetInfo{ID: "ELSEWHERE", Type: "page", URL: blankURL, Context: "D"})
+		for _, id := range []string{"MINE", "POPUP", "ELSEWHERE"} {
+			if ownerIn(e, id); e.targets[id].origin != stateless.origin() {
+				t.Errorf("%s was opened by %+v", id, e.targets[id].origin)
+			}
+		}
+	})
+}
+
+// A page that another session has requested is not taken for a new one elsewhere with the same URL.
+func TestRequestedPageIsInTheSameContext(t *testing.T) {
+	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.started = true
+		f.send("session of SOME", "Page.frameRequestedNavigation", map[string]any{
+			"frameId": "SOME", "reason": "anchorClick", "url": "http://bank/", "disposition": "newTab",
+		})
+		f.attach("", targetInfo{ID: "BANK", Type: "page", URL: "http://bank/", Context: "default"})
+		if got := ownerIn(e, "BANK"); got != DefaultSession {
+			t.Errorf("a page in the default context belongs to %q", got)
+		}
+	})
+}
+
+// The number of a session's pages is limited, but a person has no limit, and the person's pages in the session do not
+// count.
+func TestPageLimitOfSharedSession(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.started = true
+		addScope(e, sharing, "C")
+		for n := range maxPages + 1 {
+			opened(t, e, f, sharing, fmt.Sprint("PERSONS", n))
+		}
+		for n := range maxPages {
+			opened(t, e, f, agent, fmt.Sprint("AGENTS", n))
+		}
+		opened(t, e, f, sharing, "LAST")
+		for by, id := range map[*Caller]string{&sharing: "LAST", &agent: "AGENTS0"} {
+			popup := targetInfo{ID: "POPUP-" + id, Type: "page", URL: blankURL, Context: "C", Opener: id}
+			f.attach("", popup)
+			if got := wasEvicted(t, e, f, popup.ID); got != !by.isCommandLine() {
+				t.Errorf("a popup of %s over the limit is closed: %v", id, got)
+			}
+		}
+		refused(t, "a page over the limit", e.call(t.Context(), agent, CallRequest{Method: "Target.createTarget"}).err,
+			CodeLimitExceeded)
+	})
+}
+
+// No session uses a page of a forbidden origin: none finds it, attaches to it or opens it, and one that goes there is
+// closed.
+func TestForbiddenOrigins(t *testing.T) {
+	const secret = "http://127.0.0.1:9000"
+	everybody := []Caller{commandLine, {Name: "cli", Session: someClient.session()}, someClient, plugin("one")}
+	withForbidden := func(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
+		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			e.started, e.forbidden = true, []string{"http://other", secret}
+			test(t, e, f)
+		})
+	}
+	t.Run("found", func(t *testing.T) {
+		withForbidden(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			e.started = false // so that nobody's page stays
+			f.attach("", targetInfo{ID: "SECRET", Type: "page", URL: secret + "/x"})
+			f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: secret + "/y"})
+			synctest.Wait()
+			infos := json.RawMessage(`{"targetInfos":[{"targetId":"SECRET"},{"targetId":"FRAME"},
+				{"targetId":"its tab","type":"tab","url":"` + secret + `/x"}]}`)
+			for _, by := range everybody {
+				for _, one := range e.listTargets(by, true) {
+					if strings.HasPrefix(one.URL, secret) {
+						t.Errorf("%s is shown %s", by.Name, one.URL)
+					}
+				}
+				for _, id := range []string{"SECRET", "FRAME", secret} {
+					if got := found(e, by, id); !strings.HasPrefix(got, CodeNotFound) {
+						t.Errorf("%s finds %s by %s", by.Name, got, id)
+					}
+				}
+				for _, method := range []string{"Target.attachToTarget", "Target.activateTarget", "Target.getTargetInfo"} {
+					for _, params := range []string{`{"targetId":"SECRET"}`, `{"targetId":"FRAME"}`} {
+						q := CallRequest{Method: method, Params: json.RawMessage(params)}
+						refused(t, by.Name+" "+method+params, e.call(t.Context(), by, q).err, CodeNotFound)
+					}
+				}
+				if got := string(e.filterResult(by, nil, "Target.getTargets", infos)); got != `{"targetInfos":[]}` {
+					t.Errorf("%s gets %s", by.Name, got)
+				}
+			}
+			if wasEvicted(t, e, f, "SECRET") {
+				t.Error("a page that belongs to no session is closed")
+			}
+		})
+	})
+	t.Run("opened", func(t *testing.T) {
+		withForbidden(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			url := json.RawMessage(`{"url":"` + secret + `/x"}`)
+			for _, by := range everybody {
+				for _, method := range []string{"Page.navigate", "Target.createTarget", "Network.loadNetworkResource"} {
+					target := map[bool]string{true: "SOME"}[by.isCommandLine() && method != "Target.createTarget"]
+					err := e.call(t.Context(), by, CallRequest{Method: method, Target: target, Params: url}).err
+					refused(t, by.Name+" "+method, err, CodeDenied, "no session may use")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				_, err := e.open(ctx, by, OpenRequest{URL: secret + "/x"})
+				refused(t, by.Name+" open", err, CodeDenied, "no session may use")
+				cancel()
+			}
+			if len(f.sent) > 0 {
+				t.Errorf("the browser receives %s", (<-f.sent).Method)
+			}
+		})
+	})
+	t.Run("shown", func(t *testing.T) {
+		withForbidden(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			ended := make(chan *Error, 1)
+			go func() { ended <- e.call(t.Context(), someClient, CallRequest{Method: "Runtime.evaluate"}).err }()
+			synctest.Wait()
+			f.show(targetInfo{ID: "SOME", Type: "page", Context: "C-SOME"}, secret+"/x")
+			wantResult(t, "a call in a page that goes to a forbidden origin", ended, CodeDenied)
+			if !wasEvicted(t, e, f, "SOME") {
+				t.Error("the page stays")
+			}
+			f.attach("", targetInfo{ID: "PERSONS", Type: "page", URL: secret + "/x"})
+			if !wasEvicted(t, e, f, "PERSONS") {
+				t.Error("the person's page stays")
+			}
+		})
+	})
+}
+
+// Every call of a client is confined, and no command has parameters that are not an object.
+func TestCallsAreCheckedFirst(t *testing.T) {
+	for _, c := range []struct {
+		by             Caller
+		method, params string
+		code           string
+	}{
+		{someClient, "Target.exposeDevToolsProtocol", `{"targetId":"SOME"}`, CodeDenied},
+		{commandLine, "Page.reload", `[]`, CodeInvalidArgs},
+		{commandLine, "Page.reload", `null`, CodeInvalidArgs},
+		{someClient, "Page.reload", `"{}"`, CodeInvalidArgs},
+		{someClient, "Page", ``, CodeInvalidArgs},
+	} {
+		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			ended := make(chan *Error, 1)
+			go func() {
+				ended <- e.call(t.Context(), c.by, CallRequest{Method: c.method, Params: json.RawMessage(c.params)}).err
+			}()
+			wantResult(t, c.by.Name+" "+c.method+" "+c.params, ended, c.code)
+			if len(f.sent) > 0 {
+				t.Errorf("the browser receives %s", (<-f.sent).Method)
+			}
+		})
+	}
+}
+
+// A caller's list of targets and contexts has only what is the caller's.
+func TestResultsHaveOwnTargets(t *testing.T) {
+	const result = `{"targetInfos":[{"targetId":"T"},{"targetId":"ONE"},{"targetId":"SOME"},{"targetId":"OTHER"},
+		{"targetId":"untracked","browserContextId":"C-ONE"},{"targetId":"tab"},7]}`
+	one := plugin("one")
+	withPages(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
+		for _, c := range []struct {
+			by   Caller
+			want []string
+		}{
+			{commandLine, []string{"T", "tab"}}, {someClient, []string{"SOME"}}, {one, []string{"ONE", "untracked"}},
+			{plugin("two"), nil},
+		} {
+			var got struct{ TargetInfos []json.RawMessage }
+			raw := e.filterResult(c.by, nil, "Target.getTargets", json.RawMessage(result))
+			if err := json.Unmarshal(raw, &got); err != nil {
+				t.Error(err)
+			}
+			var ids []string
+			for _, raw := range got.TargetInfos {
+				var info targetInfo
+				if err := json.Unmarshal(raw, &info); err != nil {
+					t.Errorf("%s gets %s", c.by.Name, raw)
+				}
+				ids = append(ids, info.ID)
+			}
+			if !slices.Equal(ids, c.want) {
+				t.Errorf("%s gets %q, want %q", c.by.Name, ids, c.want)
+			}
+		}
+		unreadable := json.RawMessage(`{"targetInfos":7}`)
+		if got := string(e.filterResult(someClient, nil, "Target.getTargets", unreadable)); got != `{"targetInfos":[]}` {
+			t.Errorf("a list that cannot be read becomes %s", got)
+		}
+		contexts := json.RawMessage(`{"browserContextIds":["C-ONE","C-SOME","D"]}`)
+		for by, want := range map[*Caller]string{
+			&one: `"C-ONE"`, &someClient: `"C-SOME"`, &commandLine: `"D"`, &otherClient: "",
+		} {
+			got := string(e.filterResult(*by, nil, "Target.getBrowserContexts", contexts))
+			if got != `{"browserContextIds":[`+want+`]}` {
+				t.Errorf("the list of contexts of %s is %s", by.Name, got)
+			}
+		}
+	})
+}
+
+// What the browser reports about a target, also about one that the keeper does not track, and about a download goes to
+// its owner.
+func TestBrowserEventsGoToTheirOwner(t *testing.T) {
+	one := plugin("one")
+	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.events = newJournals(300, 100_000)
+		cached := targetInfo{ID: "CACHED", Type: "iframe", URL: "http://a/", Context: "C-ONE"}
+		f.send("", "Target.targetInfoChanged", map[string]any{"targetInfo": cached})
+		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "ONE"})
+		f.send("", "Browser.downloadWillBegin", map[string]any{"frameId": "SOME", "guid": "G"})
+		synctest.Wait()
+		if e.downloadOwners["G"] != someClient.Name {
+			t.Errorf("the download belongs to %q", e.downloadOwners["G"])
+		}
+		f.send("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "inProgress"})
+		f.send("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "completed"})
+		f.send("", "Browser.downloadProgress", map[string]any{"guid": "unknown", "state": "completed"})
+		synctest.Wait()
+		for by, want := range map[*Caller]int{&one: 2, &someClient: 2, &otherClient: 0, &commandLine: 1} {
+			stored, err := e.storedEvents(*by, EventsRequest{})
+			if err != nil || len(stored.Events) != want {
+				t.Errorf("%s receives %s, %v; want %d events", by.Name, stored.Events, err, want)
+			}
+		}
+		if len(e.downloadOwners) > 0 {
+			t.Errorf("the ended downloads are known as %v", e.downloadOwners)
+		}
+	})
+}
+
+// What a domain of the browser itself reports goes to the session that used the domain last.
+func TestEventsOfBrowserDomains(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.sparePage = e.targets["T"]
+		addScope(e, someClient, "C")
+		ended := make(chan *Error, 1)
+		go func() { ended <- e.call(t.Context(), someClient, CallRequest{Method: "Tethering.bind"}).err }()
+		f.answer(<-f.sent, `{}`)
+		wantResult(t, "Tethering.bind", ended, "")
+		f.send("", "Tethering.accepted", map[string]any{"port": 1})
+		f.send("", "SystemInfo.unknown", map[string]any{})
+		synctest.Wait()
+		for by, want := range map[*Caller]int{&someClient: 1, &otherClient: 0} {
+			stored, err := e.storedEvents(*by, EventsRequest{Patterns: []string{"Tethering.*", "SystemInfo.*"}})
+			if err != nil || len(stored.Events) != want {
+				t.Errorf("%s receives %s, %v", by.Name, stored.Events, err)
+			}
+		}
+	})
+}
+
+// A page that a session opens is in its context.
+func TestOpenInContextOfSession(t *testing.T) {
+	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.sparePage = e.targets["T"]
+		for by, want := range map[*Caller]string{
+			&someClient: "C-SOME", {Name: "cli", Session: otherClient.session()}: "C-OTHER",
+		} {
+			go e.open(t.Context(), *by, OpenRequest{URL: "http://a/"})
+			if q := <-f.sent; q.Method != "Target.createTarget" || !strings.Contains(string(q.Params), `"`+want+`"`) {
+				t.Errorf("for a page of %s the browser receives %s %s", by.session(), q.Method, q.Params)
+			}
+		}
+	})
+}
+
+// A person gives a page of the user's own browser to a session by activating it there. The page of another session does
+// not become the current one.
+func TestActivate(t *testing.T) {
+	guest := Caller{Name: "cli", Session: someClient.session()}
+	for _, c := range []struct {
+		by             Caller
+		external       bool
+		target         string
+		owner, current string // of the caller's session
+	}{
+		{guest, true, "T", guest.Session, "T"},
+		{commandLine, true, "T", DefaultSession, "T"},
+		{commandLine, false, "T", "", "T"},
+		{commandLine, false, "SOME", someClient.session(), "T"},
+		{guest, false, "OTHER", otherClient.session(), "SOME"},
+		{guest, false, "SOME", someClient.session(), "SOME"},
+	} {
+		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			e.external = c.external
+			f.attach("", targetInfo{ID: "NEWEST", Type: "page", URL: "http://a/", Context: "C-SOME"})
+			synctest.Wait()
+			e.setCurrent(guest, e.targets["SOME"])
+			ended := make(chan *Error, 1)
+			go func() {
+				_, err := e.activate(t.Context(), c.by, c.target)
+				ended <- err
+			}()
+			f.answer(<-f.sent, `{}`)
+			f.answer(<-f.sent, `{"targetInfo":{"targetId":"x","type":"page"}}`)
+			wantResult(t, "activating "+c.target, ended, "")
+			if got := ownerIn(e, c.target); got != c.owner {
+				t.Errorf("after %s of %q activated %s, it belongs to %q", c.by.Name, c.by.session(), c.target, got)
+			}
+			if got := found(e, c.by, ""); got != c.current {
+				t.Errorf("after %s of %q activated %s, the current target is %s", c.by.Name, c.by.session(), c.target, got)
+			}
+		})
+	}
+}
+
+// A call that waits ends with its page, and a dialog that it opens is dismissed if it says so.
+func TestCallsEndWithTheirPage(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		_, ended := startCommand(t, e, f, "Runtime.evaluate")
+		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
+		wantResult(t, "a call in a page that is closed", ended, CodeNotFound)
+	})
+	for how, accept := range map[string]string{DialogDismiss: `"accept":false`, DialogAccept: `"accept":true`} {
+		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			go e.call(t.Context(), commandLine, CallRequest{Method: "Runtime.evaluate", OnDialog: how})
+			<-f.sent
+			f.send("S", "Page.javascriptDialogOpening", map[string]any{"type": "confirm"})
+			if q := <-f.sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), accept) {
+				t.Errorf("%s: the browser receives %s %s", how, q.Method, q.Params)
+			}
+		})
+	}
+}
+
+// withScopes runs a test against an engine whose browser does what it is sent: it creates contexts C1, C2 and so on,
+// with pages P1, P2 and so on, and closes them. received returns the commands that it has received since the
+// previous call, each with its parameters.
+func withScopes(t *testing.T, test func(e *engine, f *fakeBrowser, received func() []string)) {
+	cfg := Config{}
+	cfg.setDefaults()
+	f := newFakeBrowser()
+	e := newEngine(f, "test", false, &cfg)
+	e.egress = testGuard{}
+	go e.read()
+	var mu sync.Mutex
+	var log []string
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		contexts, pages, contextOf := 0, 0, map[string]string{}
+		for {
+			select {
+			case q := <-f.sent:
+				mu.Lock()
+				log = append(log, q.Method+" "+string(q.Params))
+				mu.Unlock()
+				var p targetInfo
+				json.Unmarshal(q.Params, &p)
+				result := `{}`
+				switch q.Method {
+				case "Target.createBrowserContext":
+					contexts++
+					result = fmt.Sprintf(`{"browserContextId":"C%d"}`, contexts)
+				case "Target.createTarget":
+					pages++
+					p.ID, p.Type = fmt.Sprintf("P%d", pages), "page"
+					contextOf[p.ID] = p.Context
+					f.attach("", p)
+					result = `{"targetId":"` + p.ID + `"}`
+				case "Target.closeTarget", "Target.disposeBrowserContext":
+					for id, context := range contextOf {
+						if id == p.ID || p.ID == "" && context == p.Context {
+							delete(contextOf, id)
+							f.send("", "Target.targetDestroyed", map[string]any{"targetId": id})
+						}
+					}
+				}
+				f.answer(q, result)
+			case <-e.done:
+				return
+			}
+		}
+	}()
+	defer func() {
+		e.closeProxies()
+		f.Close()
+		<-over
+	}()
+	test(e, f, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		since := log
+		log = nil
+		return since
+	})
+}
+
+// enter enters a plugin's scope for a call that ends at once.
+func enter(t *testing.T, e *engine, by Caller) *scope {
+	t.Helper()
+	s, release, err := e.enterScope(testContext(t), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	return s
+}
+
+// The grants and folders of a plugin's newest call replace those of the earlier ones.
+func TestScopeHasRightsOfNewestCall(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "http://")
+	withScopes(t, func(e *engine, _ *fakeBrowser, received func() []string) {
+		by := plugin("one", server.URL)
+		by.Folders = []string{"/a"}
+		s := enter(t, e, by)
+		received()
+		if enter(t, e, by) != s || len(received()) > 0 {
+			t.Error("a call with the same rights changes the scope")
+		}
+		conn, err := s.proxy.dial(t.Context(), "GET", server.URL, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		by.Folders = nil
+		if enter(t, e, by) != s {
+			t.Error("a call with other folders gets another scope")
+		}
+		if got := received(); len(got) != 1 || !strings.Contains(got[0], `"behavior":"deny"`) {
+			t.Errorf("without the folder of the earlier call the browser receives %q", got)
+		}
+		by.HTTP = nil
+		if enter(t, e, by) != s {
+			t.Error("a call with other grants gets another scope")
+		}
+		if err := conn.SetDeadline(time.Now()); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a connection outlives the grant that allowed it: %v", err)
+		}
+		if conn, err := s.proxy.dial(t.Context(), "GET", server.URL, address); err == nil {
+			conn.Close()
+			t.Error("the grant of an earlier call holds")
+		}
+	})
+}
+
+// Another version of a plugin gets another scope. It does not see the pages of the old one, which are closing.
+func TestScopeOfOtherVersion(t *testing.T) {
+	withScopes(t, func(e *engine, f *fakeBrowser, received func() []string) {
+		by := plugin("one")
+		by.Digest = "sha256:old"
+		old := enter(t, e, by)
+		f.attach("", targetInfo{ID: "OLD", Type: "page", URL: "http://a/", Context: string(old.context)})
+		waitFor(t, "the page", func() bool { return slices.Contains(listed(e, by), "OLD") })
+		by.Digest = "sha256:new"
+		received()
+		s := enter(t, e, by)
+		if s == old || s.context == old.context {
+			t.Error("another version works in the old version's context")
+		}
+		if got := received(); len(got) == 0 || got[0] != `Target.disposeBrowserContext {"browserContextId":"C1"}` {
+			t.Errorf("the browser receives %q", got)
+		}
+		if got := listed(e, by); len(got) > 0 {
+			t.Errorf("another version sees %q", got)
+		}
+	})
+}
+
+// The number of contexts is limited. One that is idle is closed, but none with a call under way.
+func TestScopesAreLimited(t *testing.T) {
+	withScopes(t, func(e *engine, _ *fakeBrowser, received func() []string) {
+		busy, release, err := e.enterScope(testContext(t), plugin("busy"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle := enter(t, e, plugin("idle"))
+		for n := len(e.scopes); n < maxScopes; n++ {
+			enter(t, e, plugin(fmt.Sprint(n)))
+		}
+		received()
+		_, _, err = e.enterScope(testContext(t), plugin("another"))
+		refused(t, "a context over the limit", err, CodeLimitExceeded, fmt.Sprint(maxScopes))
+		if got := received(); len(got) > 0 {
+			t.Errorf("the browser receives %q", got)
+		}
+		remaining := func(limit time.Duration) int {
+			e.disposeIdle(limit)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return len(e.scopes)
+		}
+		if left := remaining(-1); left != maxScopes {
+			t.Errorf("without a limit %d contexts are left", left)
+		}
+		left := remaining(time.Nanosecond)
+		if left != 1 || busy.proxy.ctx.Err() != nil {
+			t.Errorf("%d contexts are left", left)
+		}
+		<-idle.proxy.ctx.Done()
+		release()
+	})
+}
+
+// The proxy dials for each request, so that each is checked against the grants of its time and recorded as a use.
+func TestProxyDialsForEachRequest(t *testing.T) {
+	var kept atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if !r.Close {
+			kept.Store(true)
+		}
+	}))
+	defer server.Close()
+	p := testProxy(t, server.URL)
+	for _, method := range []string{"GET", "POST"} {
+		request := method + " " + server.URL + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+		for range 2 {
+			if answer := responseTo(t, p, request); !strings.HasPrefix(answer, "HTTP/1.1 200") {
+				t.Errorf("the response is %q", answer)
+			}
+			if got := p.takeUsedRights(); !slices.Equal(got, []string{"http:" + method + ":" + server.URL}) {
+				t.Errorf("%s is recorded as %q", method, got)
+			}
+		}
+	}
+	if kept.Load() {
+		t.Error("the proxy asks the server to keep its connection")
+	}
+}
+
+// shortListener accepts a number of connections and then ends.
+type shortListener struct {
+	net.Listener
+	left int
+}
+
+func (l *shortListener) Accept() (net.Conn, error) {
+	if l.left == 0 {
+		return nil, net.ErrClosed
+	}
+	l.left--
+	return l.Listener.Accept()
+}
+
+// A connection over the limit is closed, and one that ends makes way for the next.
+func TestListenerHasSlots(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var dialled []net.Conn
+	for range 3 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		dialled = append(dialled, conn)
+	}
+	short := &shortListener{l, 2}
+	g := &browserListener{Listener: short, chromePID: syscall.Getpgrp(), slots: make(chan struct{}, 1)}
+	first, err := g.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := g.Accept(); err == nil {
+		t.Fatalf("a connection over the limit is accepted: %v", second)
+	}
+	dialled[1].SetReadDeadline(time.Now().Add(time.Second))
+	if _, err := dialled[1].Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("a connection over the limit is not closed: %v", err)
+	}
+	first.Close()
+	first.Close() // the second time it has no slot
+	short.left = 1
+	third, err := g.Accept()
+	if err != nil {
+		t.Fatalf("the slot of a closed connection is not free: %v", err)
+	}
+	third.Close()
+	if len(g.slots) > 0 {
+		t.Errorf("%d slots are in use", len(g.slots))
+	}
+}

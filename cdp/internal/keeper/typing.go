@@ -1,0 +1,168 @@
+package keeper
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// TypeRequest types a secret into the focused element of a target.
+type TypeRequest struct {
+	Target string `json:"target,omitempty"` // as in CallRequest
+	Text   string `json:"text"`
+	// Origins are those into whose documents the text may go, in canonical spelling.
+	Origins   []string `json:"origins"`
+	Submit    bool     `json:"submit,omitempty"` // press Enter afterwards
+	TimeoutMS int64    `json:"timeout_ms,omitempty"`
+}
+
+// Typed is the result of a TypeRequest.
+type Typed struct {
+	Target string `json:"target"` // the page, or the frame if that is a target of its own
+	Origin string `json:"origin"` // of the document that has the text now
+}
+
+// typeText types a text into the focused element of a frame, if its document is of one of the origins. The document
+// itself compares its origin, in the same turn in which the text enters it: key events would go to whichever frame has
+// the focus when they arrive. So the text is in no document of another origin, whatever the page does meanwhile.
+func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed, *Error) {
+	if by.hasContext() {
+		_, release, err := e.enterScope(ctx, by)
+		if err != nil {
+			return Typed{}, err
+		}
+		defer release()
+	}
+	t, err := e.resolve(by, q.Target)
+	if err != nil {
+		return Typed{}, err
+	}
+	e.mu.Lock()
+	e.callCount++
+	e.claim(by, t)
+	leaving := ""
+	if root := t.root(); root != nil {
+		leaving = root.pendingURL
+	}
+	e.mu.Unlock()
+	switch {
+	case !hasPage(t.kind):
+		return Typed{}, errf(CodeInvalidArgs, "target %s is a %s, which has no field to type into", t.id, t.kind)
+	case leaving != "":
+		return Typed{}, errf(CodeBusy, "the page is being left for %s, so nothing was typed: wait until that is loaded, "+
+			"and focus a field there", manifest.Clip(leaving, 200))
+	}
+	t, frame, err := e.focusedFrame(ctx, by, t)
+	if err != nil {
+		return Typed{}, err
+	}
+	outcome, err := callInFrame[string](ctx, e.tracker, t, frame, typeInto, q.Origins, q.Text)
+	if err != nil {
+		return Typed{}, err
+	}
+	kind, origin, _ := strings.Cut(outcome, " ")
+	switch kind {
+	case "typed":
+	case "origin":
+		return Typed{}, errf(CodeDenied, "the focused frame is of origin %s, but this secret is bound to %s; "+
+			"nothing was typed", manifest.Clip(origin, 200), strings.Join(q.Origins, ", "))
+	case "nothing":
+		return Typed{}, errf(CodeProtocolError, "no element has the focus, so nothing was typed: focus a field first, "+
+			"by DOM.focus or a click")
+	default:
+		return Typed{}, errf(CodeProtocolError, "the focused element takes no text, so nothing was typed: "+
+			"focus a field that can be edited")
+	}
+	if q.Submit {
+		for _, kind := range []string{"keyDown", "keyUp"} {
+			key := map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+			if kind == "keyDown" {
+				key["text"] = "\r"
+			}
+			if _, err := e.do(ctx, t, "Input.dispatchKeyEvent", mustJSON(key), callOptions{}); err != nil {
+				return Typed{}, err
+			}
+		}
+	}
+	return Typed{t.id, origin}, nil
+}
+
+// typeInto compares the origin before it uses the text. A page cannot replace location.origin; self.origin differs from
+// it in a sandboxed frame.
+const typeInto = `function(origins, text) {
+	const origin = location.origin;
+	let bound = false;
+	for (let i = 0; i < origins.length; i++) if (origins[i] === origin) bound = true;
+	if (!bound) return "origin " + origin;
+	if (self.origin !== origin) return "origin " + self.origin;
+	let at = document.activeElement;
+	while (at && at.shadowRoot && at.shadowRoot.activeElement) at = at.shadowRoot.activeElement;
+	if (!at || at === document.documentElement || at === document.body && !at.isContentEditable) return "nothing";
+	if (!at.matches(":read-write")) return "field " + origin; // the selection may be in another one
+	return (document.execCommand("insertText", false, text) ? "typed " : "field ") + origin;
+}`
+
+// focusedFrame returns the frame in a target that has the focus, as the target to which its commands go and its id.
+func (e *engine) focusedFrame(ctx context.Context, by Caller, t *target) (in *target, frame string, err *Error) {
+	frame = t.id
+	for range maxFrameDepth {
+		if err := e.attach(ctx, t, ""); err != nil {
+			return nil, "", err
+		}
+		child, err := e.focusedChild(ctx, t, frame)
+		if err != nil || child == "" {
+			return t, frame, err
+		}
+		frame = child
+		e.mu.Lock()
+		if remote := e.targets[child]; remote != nil && e.canUse(by, remote) {
+			t = remote
+		}
+		e.mu.Unlock()
+	}
+	return nil, "", errf(CodeLimitExceeded, "the focused frame is more than %d frames deep", maxFrameDepth)
+}
+
+const maxFrameDepth = 16
+
+// focusedChild returns the id of the frame whose element has the focus in a frame, "" if another element has it.
+func (e *engine) focusedChild(ctx context.Context, t *target, frame string) (string, *Error) {
+	raw, err := e.callInWorld(ctx, t, frame, focusedElement, false)
+	if err != nil {
+		return "", err
+	}
+	var element struct {
+		Result struct {
+			ID string `json:"objectId"`
+		} `json:"result"`
+	}
+	if json.Unmarshal(raw, &element) != nil || element.Result.ID == "" {
+		return "", nil
+	}
+	raw, err = e.do(ctx, t, "DOM.describeNode", mustJSON(map[string]any{"objectId": element.Result.ID}), callOptions{})
+	if err != nil {
+		return "", err
+	}
+	var described struct {
+		Node struct {
+			Name  string `json:"nodeName"`
+			Frame string `json:"frameId"`
+		} `json:"node"`
+	}
+	if json.Unmarshal(raw, &described) != nil || !slices.Contains(frameElements, strings.ToUpper(described.Node.Name)) {
+		return "", nil
+	}
+	return described.Node.Frame, nil
+}
+
+const focusedElement = `function() {
+	let at = document.activeElement;
+	while (at && at.shadowRoot && at.shadowRoot.activeElement) at = at.shadowRoot.activeElement;
+	return at;
+}`
+
+// frameElements are the names of the elements that hold a frame.
+var frameElements = []string{"IFRAME", "FRAME", "OBJECT", "EMBED", "FENCEDFRAME"}
