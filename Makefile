@@ -69,6 +69,8 @@ tokens: build programs ## what tools/list costs, of parley and of third-party se
 hammer: ## the long runs: repeated concurrency tests, more random rounds
 	CGO_ENABLED=1 PARLEY_HAMMER=$(HAMMER) $(GO) test -race -timeout 60m -count $(HAMMER) -run Hammer \
 	  $$(git grep -lE 'func TestHammer' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
+	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run WrongSession ./cdp/internal/keeper
+	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run TwoAgentsAtOnce ./cmd/parley/internal/cli
 	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -v -run 'Corpus|Hammer|ManyAtOnce|Swapped|Hostile|Interpreters|Examples|EveryByte|Kill|Yields|Spec' ./host/wasm/... | \
 	  grep -E 'figures|FAIL|panic|_test.go:|^ok'

@@ -250,7 +250,7 @@ func searcher(providers []host.Provider) (func(phrase string) []lint.Hit, error)
 	}
 	return func(phrase string) []lint.Hit {
 		const depth = 5
-		data, _, err := h.Search(context.Background(), "", "", host.SearchQuery{Text: phrase, Limit: depth})
+		data, _, err := h.Search(context.Background(), "", host.Session{}, host.SearchQuery{Text: phrase, Limit: depth})
 		if err != nil {
 			return nil
 		}

@@ -1,6 +1,8 @@
 package parley_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/wasm"
 )
 
 // renamed returns the path of a copy of the plugin echo under another name, with another version.
@@ -196,12 +199,91 @@ func TestUnsignedHits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _, err := h.Search(t.Context(), "cli", "", host.SearchQuery{Text: "hash of a text", Limit: 4})
+	found, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "hash of a text", Limit: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(found.Results) < 2 || found.Results[0].Name != "text.hash" || found.Results[0].Unsigned ||
 		found.Results[1].Name != "aaaa.hash" || !found.Results[1].Unsigned {
 		t.Errorf("found %+v", found.Results)
+	}
+}
+
+// TestNameReservedLater checks that a plugin that was installed under a name that is reserved since then still works by
+// its full name, with a notice, and can be removed.
+func TestNameReservedLater(t *testing.T) {
+	home := t.TempDir()
+	p, err := parley.Open(t.Context(), parley.Config{Home: home})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := install(t, p, renamed(t, "plin", "1.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	p.Close()
+	renameInstalled(t, filepath.Join(home, "data", "plugins"), "plin", "plan")
+
+	var notices []string
+	p, err = parley.Open(t.Context(), parley.Config{Home: home, Notice: func(s string) { notices = append(notices, s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if a, err := p.Call(t.Context(), "plan.echo", map[string]any{"value": 1}); err != nil || string(a.Data) != `{"value":1}` {
+		t.Errorf("%v, %v", a, err)
+	}
+	if all := strings.Join(notices, "\n"); !strings.Contains(all, "plan has a name that Parley reserves") {
+		t.Errorf("the notices are %q", notices)
+	}
+	if _, err := install(t, p, renamed(t, "plan", "1.0.1")); !errors.Is(err, host.AlreadyExists) {
+		t.Errorf("a plugin was installed under a reserved name: %v", err)
+	}
+	if _, err := p.Store().Remove("plan"); err != nil {
+		t.Error(err)
+	}
+}
+
+// renameInstalled gives an installed plugin another name of the same length, as if an older version had installed it.
+func renameInstalled(t *testing.T, store, from, to string) {
+	t.Helper()
+	lock := filepath.Join(store, "lock.json")
+	list, err := os.ReadFile(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries struct {
+		Plugins []wasm.Entry
+	}
+	if err := json.Unmarshal(list, &entries); err != nil || len(entries.Plugins) != 1 {
+		t.Fatalf("%v: %s", err, list)
+	}
+	e := entries.Plugins[0]
+	folder := func(name, digest string) string {
+		return filepath.Join(store, name, strings.TrimPrefix(digest, "sha256:"))
+	}
+	old := folder(from, e.Digest)
+	code, err := os.ReadFile(filepath.Join(old, "plugin.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(old, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = []byte(strings.Replace(string(text), `"name":"`+from+`"`, `"name":"`+to+`"`, 1))
+	digest, sum := wasm.Digest(code, text), sha256.Sum256(text)
+	files := map[string][]byte{"plugin.wasm": code, "manifest.json": text}
+	if err := os.MkdirAll(folder(to, digest), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(folder(to, digest), name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := strings.NewReplacer(`"name":"`+from+`"`, `"name":"`+to+`"`, e.Digest, digest,
+		e.ManifestSHA256, hex.EncodeToString(sum[:])).Replace(string(list))
+	if err := os.WriteFile(lock, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -99,7 +99,8 @@ func (p *Parley) Chrome() *cdp.Provider {
 	defer p.parts.mu.Unlock()
 	if p.parts.chrome == nil {
 		p.parts.chrome = cdp.New(cdp.Config{
-			RunDir: p.dirs.Run, CacheDir: p.dirs.Cache, Env: p.cfg.Env, Chrome: p.cfg.Chrome, Idle: p.cfg.BrowserIdle,
+			RunDir: p.dirs.Run, CacheDir: p.dirs.Cache, StateDir: filepath.Join(p.dirs.State, "browser"),
+			Env: p.cfg.Env, Chrome: p.cfg.Chrome, Idle: p.cfg.BrowserIdle,
 			Version: Version, Debug: p.cfg.Debug,
 			AttachHosts: func() ([]string, error) {
 				rules, err := p.Policy()
@@ -228,9 +229,13 @@ func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err erro
 		list.add(s)
 	}
 	for _, e := range entries {
-		if manifest.Reserved(e.Name) {
+		switch {
+		case manifest.Reserved(e.Name) && list.has(e.Name):
 			p.cfg.Notice("the installed plugin " + e.Name + " has a reserved name and is ignored")
 			continue
+		case manifest.Reserved(e.Name):
+			p.cfg.Notice("the installed plugin " + e.Name + " has a name that Parley reserves for a command: its tools are " +
+				"called by their full names, such as " + e.Name + ".TOOL")
 		}
 		list.add(engine.Installed(store, e))
 	}

@@ -117,7 +117,7 @@ func isGenerated(t *testing.T, section, want string) {
 
 // TestExitCodes compares the table of exit codes with those of the binary.
 func TestExitCodes(t *testing.T) {
-	out := output(t, filepath.Join(binaryFolder(t), executable()), t.TempDir(), "", "--help", "--json")
+	out := output(t, filepath.Join(binaryFolder(t), executable()), t.TempDir(), "", "--help", "--json", "--full")
 	var help struct {
 		ExitCodes map[string]string `json:"exit_codes"`
 	}

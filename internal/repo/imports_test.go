@@ -114,7 +114,7 @@ var dependencies = map[string][]string{
 	"go.yaml.in/yaml/v3":                     {"plugins/json"},
 	"golang.org/x/sys":                       {"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm"},
 	"golang.org/x/term":                      {"cmd"},
-	"github.com/modelcontextprotocol/go-sdk": {"host/mcp", "bench"},
+	"github.com/modelcontextprotocol/go-sdk": {"bench", "cmd", "host/mcp"}, // cmd: tests
 	"oras.land/oras-go/v2":                   {"host/oci"},
 }
 

@@ -53,6 +53,7 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 				return missingWord("call", "NAME", "parley call text.hash --param text=hello")
 			}
 			opts.Tool, opts.Words = args[0], args[1:]
+			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
 			if opts.describe {
 				for _, name := range callOnly {
 					if cmd.Flags().Changed(name) {

@@ -27,7 +27,7 @@ func newCompletion(app *App, run runFunc[completionOptions]) *cobra.Command {
 	opts, run := &completionOptions{app: app}, run.or(runCompletion)
 	return &cobra.Command{
 		Use:       "completion SHELL",
-		Short:     "Print completions",
+		Short:     "Completions",
 		Example:   "parley completion bash",
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -193,8 +193,12 @@ func (a *App) completeTargets(cmd *cobra.Command, _ []string, typed string) ([]s
 	browser, _ := cmd.Flags().GetString("browser")
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
+	session, err := a.deps.Session()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	result, err := a.deps.Parley().Chrome().Invoke(ctx, &host.Request{
-		Tool: "targets", Params: json.RawMessage("{}"), Caller: "cli",
+		Tool: "targets", Params: json.RawMessage("{}"), Caller: "cli", Session: session,
 		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
 	})
 	if err != nil {

@@ -25,8 +25,8 @@ var essential = map[string][]string{
 	"parley": {"list", "describe", "tier", "params", "param", "jq", "out"},
 }
 
-// forAgents are the commands of which the compact help shows an example. The others are for people.
-var forAgents = []string{"search", "call", "batch"}
+// agentHint is the part of the description that only the help has.
+const agentHint = " PARLEY_AGENT=1: output <= 32 KiB, binary in files."
 
 type helpOptions struct {
 	app   *App
@@ -117,7 +117,7 @@ func (a *App) help(cmd *cobra.Command) error {
 		return a.printDocument(doc)
 	}
 	return a.write(func(w io.Writer) {
-		fmt.Fprintf(w, "parley %s: %s\n\n", doc.Version, doc.Description)
+		fmt.Fprintf(w, "%s\n\n", wrapped("parley "+doc.Version+": "+doc.Description, 80, ""))
 		for i, c := range doc.Commands {
 			helpText(w, c, i == 0 || a.full)
 		}
@@ -143,7 +143,7 @@ func (a *App) write(text func(io.Writer)) error {
 // rootHelp returns the help of all commands.
 func (a *App) rootHelp(root *cobra.Command) command.HelpData {
 	doc := command.HelpData{
-		Name: "parley", Version: parley.Version, Description: description, ExitCodes: map[string]string{},
+		Name: "parley", Version: parley.Version, Description: description + agentHint, ExitCodes: map[string]string{},
 		Next: []string{"parley --list", `parley search "what you want"`, "parley --help --json --full"},
 	}
 	doc.Commands = append(doc.Commands, a.helpOf(root, a.full))
@@ -159,7 +159,11 @@ func (a *App) rootHelp(root *cobra.Command) command.HelpData {
 		}
 	}
 	for _, row := range exitTable() {
-		doc.ExitCodes[row[0]] = row[1]
+		meaning := row[1]
+		if !a.full { // the names are enough for agents
+			meaning, _, _ = strings.Cut(meaning, ":")
+		}
+		doc.ExitCodes[row[0]] = meaning
 	}
 	return doc
 }
@@ -189,10 +193,8 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) command.CommandHelp {
 	if cmd.Example != "" {
 		h.Examples = strings.Split(cmd.Example, "\n")
 	}
-	if !full && cmd.HasParent() && !slices.Contains(forAgents, cmd.Name()) {
+	if !full && cmd.HasParent() {
 		h.Examples = []string{}
-	} else if !full && cmd.HasParent() {
-		h.Examples = h.Examples[:1]
 	}
 	if full && cmd.Long != "" {
 		h.Description = cmd.Short + ". " + cmd.Long

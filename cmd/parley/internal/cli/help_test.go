@@ -103,7 +103,7 @@ var (
 func knownByText(text string) known {
 	k := known{commands: map[string][]string{}}
 	text, rest, _ := strings.Cut(text, "\nExit codes:\n")
-	_, text, _ = strings.Cut(text, "\n") // the first line describes parley
+	_, text, _ = strings.Cut(text, "\n\n") // the first lines describe parley
 	name, at := "", false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")

@@ -26,9 +26,9 @@ func newLearn(app *App, run runFunc[learnOptions]) *cobra.Command {
 		Use:   "learn [PLUGIN]",
 		Short: "Tutorials",
 		Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and continues with the next.\n" +
-			"Run this command again after each step. Each session (PARLEY_SESSION) has its own progress; a new name starts\n" +
+			"Run this command again after each step. Each session (--session NAME) has its own progress; a new name starts\n" +
 			"from scratch. Without PLUGIN, lists the tutorials.",
-		Example:           "parley learn text\nPARLEY_SESSION=first parley learn cdp --json",
+		Example:           "parley learn text\nparley learn cdp --session first --json",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch len(args) {

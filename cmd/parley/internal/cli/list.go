@@ -25,7 +25,7 @@ func newList(app *App, run runFunc[listOptions]) *cobra.Command {
 	opts, run := &listOptions{app: app}, run.or(runList)
 	return &cobra.Command{
 		Use:               "list [PLUGIN] [GROUP]",
-		Short:             "Same as --list",
+		Short:             "As --list",
 		Example:           "parley list cdp Network",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -23,8 +23,10 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 		Short: "Serve MCP",
 		Long: "Without --http it serves stdin and stdout. Over HTTP a client must send the bearer token that is printed\n" +
 			"on stderr at the start, or one of --token-file. " + mcp.Path + "/MODE serves another documentation mode.\n" +
-			"The setting pinned_tools names tools that progressive mode lists.",
-		Example: "parley mcp\nparley mcp --docs minimal\n" +
+			"The setting pinned_tools names tools that progressive mode lists.\n" +
+			"Each client has a session of its own. With --session, the client on stdin and stdout shares your session NAME:\n" +
+			"its pages, cookies and logins. Over HTTP the line NAME=TOKEN session=NAME of --token-file does that.",
+		Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --session research\n" +
 			"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
 		Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {

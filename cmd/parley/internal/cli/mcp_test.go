@@ -187,7 +187,7 @@ func TestBrowserAtOnce(t *testing.T) {
 				}
 			}
 		}
-		out, err := parley("cdp", "status", "--json").Output()
+		out, err := parley("cdp", "status", "--param", "all=true", "--json").Output()
 		if err == nil {
 			err = json.Unmarshal(out, &answer)
 		}
@@ -195,7 +195,7 @@ func TestBrowserAtOnce(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		for _, x := range answer.Data.Browsers[0].Targets {
-			if x.Type == "page" && x.Owner == "mcp:once" {
+			if x.Type == "page" && strings.HasPrefix(x.Owner, "mcp-") {
 				pages++
 			}
 		}

@@ -187,6 +187,13 @@ func TestOptions(t *testing.T) {
 				Client: "codex", Docs: "minimal", Write: true,
 			}},
 		},
+		{
+			"c1 --jq .a --out a.json", parse(app, newResult),
+			resultOptions{app, command.ResultOptions{ID: "c1", JQ: ".a", Out: "a.json"}},
+		},
+		{"text.hash --max-bytes 0", parse(app, newCall), call(command.CallOptions{
+			Tool: "text.hash", Words: []string{}, Options: host.Options{Unlimited: true},
+		})},
 		{"", parse(app, newDoctor), doctorOptions{app}},
 		{"", parse(app, newVersion), versionOptions{app}},
 	} {
@@ -238,7 +245,7 @@ func sameOptions(got, want *rootOptions) bool {
 		}
 	}
 	same := len(got.given) == len(want.given)
-	got.given, want.given = nil, nil
+	got.given, want.given, got.flags = nil, nil, nil
 	return same && reflect.DeepEqual(got, want)
 }
 
@@ -258,6 +265,8 @@ func TestRefusedOptions(t *testing.T) {
 		{"--eval set --plugin cdp", parse(app, newSearch), "--plugin cannot be combined with --eval"},
 		{"--eval set cookie", parse(app, newSearch), `unexpected word "cookie"`},
 		{"", parse(app, newBatch), "requires one FILE"},
+		{"", parse(app, newResult), "requires the ID of one call"},
+		{"c1 --out -", parse(app, newResult), "--out requires the name of a file"},
 		{"one two", parse(app, newBatch), "requires one FILE"},
 		{"text --coverage", parse(app, newDocsAudit), "it takes no --mode and no names"},
 		{"--format mcp --out=", parse(app, newDocsExport), "--out requires the name of a folder"},

@@ -27,6 +27,7 @@ type rootOptions struct {
 	command.CallOptions
 	words []string // after parley
 	given []string // names of the options that were given
+	flags *pflag.FlagSet
 
 	list     bool
 	describe bool
@@ -47,8 +48,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley PLUGIN [TOOL] [WORD...]",
 		Short: "Use a plugin",
-		Example: "parley cdp Network --list\n" +
-			"parley cdp Network.getCookies --describe\n" +
+		Example: "parley cdp Network.getCookies --describe\n" +
 			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
 		Annotations:       map[string]string{modes: "execute list describe search"},
 		Args:              cobra.ArbitraryArgs,
@@ -57,7 +57,8 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.words = args
+			opts.words, opts.flags = args, cmd.Flags()
+			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
 			cmd.Flags().Visit(func(f *pflag.Flag) { opts.given = append(opts.given, f.Name) })
 			return run(cmd.Context(), opts)
 		},
@@ -65,7 +66,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	flags := root.Flags()
 	addCallFlags(flags, &opts.CallOptions)
 	app.completeCall(root)
-	flags.BoolVar(&opts.list, "list", false, "list what there is")
+	flags.BoolVar(&opts.list, "list", false, "list tools")
 	flags.BoolVar(&opts.describe, "describe", false, "document a tool")
 	flags.IntVar(&opts.tier, "tier", manifest.Tier2, "detail, 1 to 3")
 	flags.StringVar(&opts.search, "search", "", "search the tools of a plugin")
@@ -82,15 +83,18 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	global.BoolVar(&app.json, "json", app.json, "print JSON")
 	global.BoolVar(&app.deps.Debugging, "debug", app.deps.Debugging, "print what is done and why")
 	global.BoolVar(&app.deps.Live, "live", false, "use the protocol of the running browser")
+	global.Var((*sessionName)(&app.deps.SessionName), "session", "work in this session: pages and cookies of its own")
+	_ = root.RegisterFlagCompletionFunc("session", app.completeSessionOption)
 	global.StringArrayVar(&app.deps.Plugins, "load", nil, "load the plugin FILE.wasm for this command")
 	global.StringArrayVar(&app.deps.Accept, "accept", nil, "accept a plugin that breaks RULE")
 	global.StringArrayVar(&app.deps.Replace, "replace", nil, "let a plugin take the NAME of another owner")
 	global.BoolP("help", "h", false, "explain a command")
 
 	root.AddCommand(
-		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newPlugin(app), newPolicy(app), newAudit(app),
-		newSecret(app), newConfig(app), newMCP(app, nil), newDocs(app), newLearn(app, nil), newDoctor(app, nil),
-		newList(app, nil), newHelp(app, nil), newVersion(app, nil), newCompletion(app, nil),
+		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newResult(app, nil), newPlugin(app),
+		newPolicy(app), newAudit(app), newSecret(app), newSession(app), newConfig(app), newMCP(app, nil), newDocs(app),
+		newLearn(app, nil), newDoctor(app, nil), newList(app, nil), newHelp(app, nil), newVersion(app, nil),
+		newCompletion(app, nil),
 	)
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
@@ -147,6 +151,9 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 		return runCall(ctx, call)
 	}
 	if err == nil {
+		err = opts.callBesideListen(ctx, at, rest)
+	}
+	if err == nil {
 		err = opts.check()
 	}
 	if err != nil {
@@ -154,9 +161,8 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 	}
 	isTool := at.Tool != nil || at.Entry != nil
 	switch {
-	case opts.has("out") && (opts.Out == "" || opts.Out == "-"):
-		return host.Errorf(host.InvalidArgs, "--out requires the name of a file, got %q", opts.Out).
-			WithNext("--out page.png, or --out /dev/stdout")
+	case opts.has("out") && checkOut(opts.Out) != nil:
+		return checkOut(opts.Out)
 	case len(rest) > 0 && !isTool:
 		return app.tooManyWords(at, rest[0])
 	case opts.diff && !app.isProtocol(at):
@@ -318,9 +324,25 @@ func (a *App) intro() error {
 	})
 }
 
+// sessionName is the value of --session. It accepts the name of a session only, so that an empty shell variable never
+// leads to the browser's default context.
+type sessionName string
+
+func (s *sessionName) String() string { return string(*s) }
+func (s *sessionName) Type() string   { return "string" }
+
+func (s *sessionName) Set(name string) error {
+	if err := host.CheckSessionName(name); err != nil {
+		return err
+	}
+	*s = sessionName(name)
+	return nil
+}
+
 // flagError turns an error of pflag into one that says what was given, what exists and what to type next.
 func (a *App) flagError(cmd *cobra.Command, err error) error {
 	e := &host.Error{Code: host.InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
+	var invalid *host.Error // of a value that validates itself
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
 	var missing *pflag.ValueRequiredError
@@ -343,6 +365,8 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 		} else if !cmd.HasParent() {
 			e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
 		}
+	case errors.As(err, &invalid):
+		e.Message = "--session: " + invalid.Message
 	case errors.As(err, &value):
 		name, given := value.GetFlag().Name, manifest.CleanLine(value.GetValue())
 		expected := optionType(value.GetFlag())

@@ -12,9 +12,19 @@ import (
 
 // command renders a step as a command for a POSIX shell. Placeholders for what the caller must choose are in capitals.
 func (a *App) command(s host.Step) string {
+	if s.Options.Session == "" {
+		s = s.In(a.deps.SessionName)
+	}
 	plugin, local, _ := strings.Cut(s.Tool, ".")
 	words := []string{"parley"}
-	if plugin != "" {
+	isReserved := manifest.Reserved(plugin) && plugin != cdp.Name // a plugin that had the name before
+	switch {
+	case isReserved && s.Op == host.OpList:
+		words = append(words, "list", quoteWord(plugin))
+	case isReserved && (s.Op == host.OpCall || s.Op == host.OpDescribe):
+		words = append(words, "call")
+		local = s.Tool
+	case plugin != "":
 		words = append(words, quoteWord(plugin))
 	}
 	if local != "" {
@@ -29,7 +39,9 @@ func (a *App) command(s host.Step) string {
 			words = append(words, "--tier", fmt.Sprint(s.Options.Tier))
 		}
 	case host.OpList:
-		words = append(words, "--list")
+		if !isReserved {
+			words = append(words, "--list")
+		}
 	case host.OpListen:
 		words = append(words, "--listen", quoteWord(s.Query))
 	case host.OpSearch:
@@ -105,6 +117,7 @@ func optionWords(o host.StepOptions) (words []string) {
 	if o.Limit > 0 {
 		add("--limit", fmt.Sprint(o.Limit))
 	}
+	add("--session", o.Session)
 	add("--browser", o.Browser)
 	add("--target", o.Target)
 	add("--until", o.Until)
@@ -119,7 +132,7 @@ func optionWords(o host.StepOptions) (words []string) {
 	if o.Out {
 		words = append(words, "--out", shellQuote(cmp.Or(o.File, "FILE")))
 	}
-	if o.MaxBytes > 0 {
+	if o.MaxBytes > 0 || o.Unlimited {
 		add("--max-bytes", fmt.Sprint(o.MaxBytes))
 	}
 	add("--on-dialog", o.OnDialog)

@@ -16,7 +16,7 @@ func newVersion(app *App, run runFunc[versionOptions]) *cobra.Command {
 	opts, run := &versionOptions{app: app}, run.or(runVersion)
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version",
+		Short:   "Version",
 		Example: "parley version --json",
 		Args:    noWords,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },

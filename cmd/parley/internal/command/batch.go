@@ -10,12 +10,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -79,11 +80,11 @@ func Batch(ctx context.Context, d *Deps, o BatchOptions,
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := d.Settings()
+	session, err := d.Session()
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{deps: d, host: h, settings: cfg, reply: reply, earlier: results{}}
+	b := &batch{deps: d, host: h, session: session, reply: reply, earlier: results{}}
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for number := 1; ; number++ {
 		line, err := readLine(lines, host.MaxParams)
@@ -113,11 +114,11 @@ func Batch(ctx context.Context, d *Deps, o BatchOptions,
 
 // batch is a batch that is running.
 type batch struct {
-	deps     *Deps
-	host     *host.Host
-	settings *Settings
-	reply    func(id json.RawMessage, answer *host.Answer) error
-	earlier  results
+	deps    *Deps
+	host    *host.Host
+	session host.Session // of the lines that name none
+	reply   func(id json.RawMessage, answer *host.Answer) error
+	earlier results
 }
 
 // readLine reads a line of at most limit bytes. The last one may end without a newline.
@@ -174,6 +175,11 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 		}
 		return e
 	}
+	isLocalOption := func(name string) bool {
+		isParam := func(p manifest.Param) bool { return p.Name == name }
+		return slices.Contains([]string{"session", "out", "until"}, name) &&
+			!slices.ContainsFunc(manifest.Params(at.Tool.Params), isParam)
+	}
 	move := func(i int, name string, to map[string]json.RawMessage, pointer string) map[string]json.RawMessage {
 		if to == nil {
 			to = map[string]json.RawMessage{}
@@ -198,6 +204,8 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 		case given[name] == nil:
 		case isOption:
 			meant.Options = move(i, option, meant.Options, "/options")
+		case isLocalOption(name) && c.How == schema.Dropped:
+			meant.Options = move(i, name, meant.Options, "/options")
 		case c.How == schema.Dropped:
 			meant.Params = move(i, name, meant.Params, "/params")
 		}
@@ -211,8 +219,10 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	}
 	e.Corrected, _ = manifest.Marshal(line)
 	retry := host.CallStep(at.Name(), line.Params)
-	if options, err := host.ParseOptions(line.Options); err == nil {
+	if options, local, err := host.ParseLocalOptions(line.Options); err == nil {
 		retry.Options = options.StepOptions()
+		retry.Options.Out, retry.Options.File = local.Out != "", local.Out
+		retry = retry.In(local.Session)
 	}
 	if at.Tool.Effect == manifest.EffectDestructive {
 		retry.Options.DryRun = true
@@ -281,22 +291,137 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if err != nil {
 		return refuse(err)
 	}
-	options, err := host.ParseOptions(given)
+	options, local, err := host.ParseLocalOptions(given)
 	if err != nil {
 		return refuse(err)
 	}
+	call, err := b.deps.newCall(line.Tool, options, local.Out)
+	if err != nil {
+		return nil, err
+	}
+	call.Params = params
+	if call.Session = b.session; local.Session != "" {
+		call.Session = host.Session{Name: local.Session}
+		call.Render = func(s host.Step) string { return b.deps.Command(s.In(local.Session)) }
+	}
+	call.Log = func(_ int, message string) { b.deps.debugf("%s: %s", line.Tool, message) }
 	var unsent error
-	answer, _ := b.host.Call(ctx, host.Call{
-		Name: line.Tool, Params: params, Caller: Caller, Session: b.deps.Session(), Options: b.settings.Complete(options),
-		Given:        options.StepOptions(),
-		Filter:       jq.InProcess{},
-		Log:          func(_ int, message string) { b.deps.debugf("%s: %s", line.Tool, message) },
-		BeforeRecord: func(answer *host.Answer) { unsent = b.reply(id, answer) },
-	})
+	reply := func(answer *host.Answer) {
+		stepsIn(answer, local.Session)
+		unsent = b.reply(id, answer)
+	}
+	if local.Out != "" || local.Until != "" {
+		run := func(ctx context.Context) *host.Answer {
+			if local.Out != "" {
+				return b.callInto(ctx, call, local.Out)
+			}
+			answer, _ := b.host.Call(ctx, call)
+			return answer
+		}
+		answer := b.callUntil(ctx, call, local.Until, run)
+		reply(answer)
+		if answer.Err == nil {
+			b.earlier[key] = answer.Data
+		}
+		return answer, unsent
+	}
+	call.BeforeRecord = reply
+	answer, _ := b.host.Call(ctx, call)
 	if answer.Err == nil {
 		b.earlier[key] = answer.Data
+		if answer.Whole != nil {
+			b.earlier[key] = answer.Whole
+		}
 	}
 	return answer, unsent
+}
+
+// stepsIn makes the steps of an answer name the session of the call, "" for none.
+func stepsIn(answer *host.Answer, session string) {
+	for i := range answer.Steps {
+		answer.Steps[i] = answer.Steps[i].In(session)
+	}
+	if e := answer.Err; e != nil && e.Retry != nil {
+		retry := e.Retry.In(session)
+		e.Retry = &retry
+	}
+}
+
+// callUntil makes the call of a line by run, and waits for an event of the same plugin that comes after it was sent.
+// The answer fails if the event does not come within the time of the call. Without an event it is that of run.
+func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
+	run func(context.Context) *host.Answer,
+) *host.Answer {
+	if until == "" || call.Options.DryRun {
+		return run(ctx)
+	}
+	fail := func(err error) *host.Answer {
+		e := host.AsError(err)
+		return &host.Answer{Tool: call.Name, Err: e, Steps: e.Steps}
+	}
+	plugin, _, _ := strings.Cut(call.Name, ".")
+	if _, err := b.host.Catalog().FindIn(plugin, "events"); err != nil {
+		return fail(host.Errorf(host.InvalidArgs, "options: until: %s has no events", plugin))
+	}
+	event, condition, conditional := strings.Cut(until, ":")
+	last, err := newLastEvent(ctx, condition, conditional, true)
+	if err != nil {
+		return fail(err)
+	}
+	patience := cmp.Or(call.Options.Timeout, defaultUntil)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	params, _ := manifest.Marshal(map[string]any{
+		"match": []string{event}, "until": event, "timeout_ms": patience.Milliseconds(),
+	})
+	began, streamed := make(chan struct{}), make(chan *host.Answer, 1)
+	go func() {
+		stream, _ := b.host.Call(ctx, host.Call{
+			Name: plugin + ".events", Params: params, Caller: Caller, Session: call.Session, Until: last.isLast,
+			Options: host.Options{
+				Browser: call.Options.Browser, Target: call.Options.Target, Timeout: patience + listenGrace,
+			},
+			Started: func() { close(began) }, Emit: func(json.RawMessage) error { return nil },
+		})
+		streamed <- stream
+	}()
+	select {
+	case stream := <-streamed: // it could not begin
+		if stream.Err != nil {
+			return fail(stream.Err)
+		}
+		return fail(host.Errorf(host.Unavailable, "the stream of events ended at once"))
+	case <-began:
+	}
+	answer := run(ctx)
+	if answer.Err != nil {
+		return answer
+	}
+	stream := <-streamed
+	var end StreamEnd
+	if stream.Err == nil {
+		_ = json.Unmarshal(stream.Data, &end)
+	}
+	if end.End != "until" {
+		answer.Data = nil
+		answer.Err = host.Errorf(host.Timeout, "%s has run, but %s did not come within %s", answer.Tool,
+			manifest.CleanLine(event), patience)
+	}
+	return answer
+}
+
+// defaultUntil is how long a line waits for its event unless it has a timeout.
+const defaultUntil = 30 * time.Second
+
+// callInto makes the call of a line whose result goes to a file. The answer says if the file cannot be written.
+func (b *batch) callInto(ctx context.Context, call host.Call, path string) *host.Answer {
+	at, _ := b.host.Catalog().Find(call.Name)
+	answer, err := callInto(ctx, b.host, call, path, at.Tool)
+	if answer == nil {
+		e := host.AsError(err)
+		answer = &host.Answer{Tool: call.Name, Err: e, Steps: e.Steps}
+	}
+	return answer
 }
 
 // idKey returns an id as references write it: a string without its quotes.
@@ -403,15 +528,6 @@ func (r results) find(ref string) (id, path string, data json.RawMessage, ok boo
 	return id, path, nil, false
 }
 
-// isCut reports whether a result is the wrapper of one that was cut to the limit of its call.
-func isCut(data json.RawMessage) bool {
-	var cut struct {
-		Truncated bool  `json:"truncated"`
-		Total     int64 `json:"total_bytes"`
-	}
-	return json.Unmarshal(data, &cut) == nil && cut.Truncated && cut.Total > 0
-}
-
 // lookUp returns the value that a reference names.
 func lookUp(ref string, earlier results) (any, error) {
 	id, path, data, ok := earlier.find(ref)
@@ -441,9 +557,6 @@ func lookUp(ref string, earlier results) (any, error) {
 			}
 		default:
 			ok = false
-		}
-		if !ok && isCut(data) {
-			return nil, invalid("the result of %s was cut by max_bytes; leave it out for a result that others refer to", name)
 		}
 		if !ok {
 			return nil, invalid("the result of %s has no %s", name, manifest.CleanLine(step))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/jq"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // CallOptions are the options of a call of a tool.
@@ -29,14 +30,7 @@ type CallOptions struct {
 	Progress func(done, total float64, message string)
 }
 
-// OutFile is the data of a call whose result was written to a file.
-type OutFile struct {
-	Out   string `json:"out"`
-	Bytes int64  `json:"bytes"`
-	Mime  string `json:"mime"`
-}
-
-// Call runs a tool. With Out, the data of the answer is an [OutFile].
+// Call runs a tool. With Out, the data of the answer is a [host.File].
 //
 // If the call was made, the answer says which one it was, also of a call that failed, such as that of a tool that does
 // not exist. The answer is nil if the options are invalid or the file cannot be written.
@@ -45,9 +39,11 @@ func Call(ctx context.Context, d *Deps, o CallOptions) (*host.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	call := host.Call{Name: o.Tool, Caller: Caller, Session: d.Session(), Progress: o.Progress, Filter: jq.InProcess{}}
-	call.Given = o.StepOptions()
-	call.Given.Out, call.Given.File, call.Given.Drain = o.Out != "", o.Out, o.Drain
+	call, err := d.newCall(o.Tool, o.Options, o.Out)
+	if err != nil {
+		return nil, err
+	}
+	call.Progress, call.Drain, call.Given.Drain = o.Progress, o.Drain, o.Drain
 	find := h.Catalog().Find
 	if o.SendAnyway {
 		find = h.Catalog().FindAnyway
@@ -57,7 +53,7 @@ func Call(ctx context.Context, d *Deps, o CallOptions) (*host.Answer, error) {
 		return h.Call(ctx, call)
 	}
 	call.Log = func(_ int, message string) { d.debugf("%s: %s", at.Plugin, message) }
-	if call.Options, err = d.callOptions(o.Options); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if at.Tool != nil {
@@ -72,20 +68,53 @@ func Call(ctx context.Context, d *Deps, o CallOptions) (*host.Answer, error) {
 	case o.Drain && o.Out == "":
 		return nil, host.Errorf(host.InvalidArgs, "--drain requires --out FILE").WithNext("--drain --out page.pdf")
 	}
-	if o.Out == "" {
-		return cutNotice(h.Call(ctx, call))
+	if o.Out != "" {
+		return callInto(ctx, h, call, o.Out, at.Tool)
 	}
-	call.Options.MaxBytes = 0 // the file takes the whole result
-	if o.DryRun {
+	answer, err := h.Call(ctx, call)
+	if answer.Cut {
+		answer.Warnings = append(answer.Warnings,
+			"parley result prints the whole result, with --jq a part of it; --out FILE writes it")
+	}
+	return answer, err
+}
+
+// newCall returns a call of a tool, with the configured values in place of options that are zero. out is the file that
+// the result goes to, "" for none.
+func (d *Deps) newCall(tool string, o host.Options, out string) (host.Call, error) {
+	s, err := d.Settings()
+	if err != nil {
+		return host.Call{}, err
+	}
+	session, err := d.Session()
+	if err != nil {
+		return host.Call{}, err
+	}
+	c := host.Call{
+		Name: tool, Caller: Caller, Session: session, Options: s.forCall(o), Given: o.StepOptions(),
+		KeepBinary: s.Agent, Render: d.Command, Filter: jq.InProcess{},
+	}
+	c.Given.Out, c.Given.File = out != "", out
+	return c, nil
+}
+
+// callInto makes a call and writes the whole result to a file: the data of the answer is a [host.File]. A call that
+// fails or is a dry run writes none. The answer is nil if the file cannot be written. The tool may be nil.
+func callInto(
+	ctx context.Context, h *host.Host, call host.Call, path string, tool *manifest.Tool,
+) (*host.Answer, error) {
+	call.Options.MaxBytes, call.KeepBinary = 0, false
+	if call.Options.DryRun {
+		call.Drain = false
 		return h.Call(ctx, call)
 	}
-	file := &outFile{path: o.Out, raw: o.Drain}
+	file := &outFile{path: path, raw: call.Drain}
 	defer file.discard()
-	if at.Tool != nil {
-		file.returns = at.Tool.Returns
+	if tool != nil {
+		file.returns = tool.Returns
 	}
-	if o.JQ == "" { // a filter needs the whole result in memory
-		call.Out, call.Drain = file, o.Drain
+	if call.Options.JQ == "" { // a filter needs the whole result in memory
+		call.Out = file
 	}
 	answer, err := h.Call(ctx, call)
 	if err != nil {
@@ -100,22 +129,4 @@ func Call(ctx context.Context, d *Deps, o CallOptions) (*host.Answer, error) {
 		return nil, err
 	}
 	return answer, nil
-}
-
-// cutNotice adds to an answer that was cut how to get the whole result.
-func cutNotice(answer *host.Answer, err error) (*host.Answer, error) {
-	if answer.Cut {
-		answer.Warnings = append(answer.Warnings, "--out FILE writes the whole result")
-	}
-	return answer, err
-}
-
-// callOptions returns the options of a call with the configured values in place of those that are zero. The error is
-// invalid_args for a value that no call can have.
-func (d *Deps) callOptions(o host.Options) (host.Options, error) {
-	s, err := d.Settings()
-	if err != nil {
-		return o, err
-	}
-	return s.Complete(o), o.Check()
 }

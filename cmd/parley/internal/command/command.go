@@ -54,6 +54,8 @@ type Deps struct {
 	Admitted func(*parley.Admission)
 	// Replace are names that plugins may take from another owner. The operator has to approve that.
 	Replace []string
+	// SessionName names the session of the calls. "" means PARLEY_SESSION, and without that none.
+	SessionName string
 	// Live replaces the embedded protocol by that of a running browser.
 	Live bool
 	// LiveBrowser names that browser. "" means the configured one.
@@ -106,8 +108,25 @@ func (d *Deps) Settings() (*Settings, error) {
 // Dirs returns the folders of the host.
 func (d *Deps) Dirs() parley.Dirs { return parley.FindDirs("", d.Env) }
 
-// Session returns the session of the calls, "" if there is none.
-func (d *Deps) Session() string { return d.Env("PARLEY_SESSION") }
+// SessionVariable is the environment variable that names the session of calls.
+const SessionVariable = "PARLEY_SESSION"
+
+// Session returns the session of the calls. The error is invalid_args for SessionName, or config_error for the
+// variable, if that is not the name of a session.
+func (d *Deps) Session() (host.Session, error) {
+	if d.SessionName != "" {
+		return host.Session{Name: d.SessionName}, host.CheckSessionName(d.SessionName)
+	}
+	name := d.Env(SessionVariable)
+	if name == "" {
+		return host.Session{}, nil
+	}
+	if err := host.CheckSessionName(name); err != nil {
+		return host.Session{}, host.Errorf(host.ConfigError, "%s: %s", SessionVariable, err).
+			WithNext("correct or unset " + SessionVariable)
+	}
+	return host.Session{Name: name}, nil
+}
 
 // Store returns the installed plugins.
 func (d *Deps) Store() *wasm.Store { return d.Parley().Store() }

@@ -83,10 +83,10 @@ func TestCallToFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file OutFile
+	var file host.File
 	content, err := os.ReadFile(path)
 	if json.Unmarshal(answer.Data, &file) != nil || err != nil || file.Out != path || file.Bytes != int64(len(content)) ||
-		file.Mime != "application/json" || !json.Valid(content) {
+		file.MIME != "application/json" || !json.Valid(content) {
 		t.Errorf("%s describes %q, %v", answer.Data, content, err)
 	}
 }

@@ -26,7 +26,11 @@ func Describe(ctx context.Context, d *Deps, o DescribeOptions) (*DescribedTool, 
 	if err != nil {
 		return nil, err
 	}
-	docs, err := h.Describe(ctx, Caller, d.Session(), o.Tool, o.Tier)
+	session, err := d.Session()
+	if err != nil {
+		return nil, err
+	}
+	docs, err := h.Describe(ctx, Caller, session, o.Tool, o.Tier)
 	if err != nil {
 		return nil, err
 	}

@@ -97,14 +97,18 @@ func (d *Deps) events() ([]learn.Event, error) {
 			"traces are off, and learn finds in them which steps are done; set traces.off to false").
 			WithNext("parley config list")
 	}
+	session, err := d.Session()
+	if err != nil {
+		return nil, err
+	}
 	var events []learn.Event
-	recent := trace.Filter{Since: time.Now().Add(-learnSince), Session: d.Session()}
+	recent := trace.Filter{Since: time.Now().Add(-learnSince), Session: session.String()}
 	for r, err := range trace.Read(filepath.Join(d.Dirs().State, "traces"), recent) {
 		if err != nil {
 			return nil, host.Errorf(host.Unavailable, "cannot read the traces: %s", manifest.CleanLine(err.Error())).
 				WithSteps(host.OperatorStep(host.OpDoctor))
 		}
-		if r.Session != d.Session() {
+		if r.Session != session.String() {
 			continue
 		}
 		op := r.Op

@@ -59,12 +59,20 @@ func Listen(ctx context.Context, d *Deps, o ListenOptions, emit func(record json
 		return nil, host.Errorf(host.InvalidArgs, "%s has no events to listen to", o.Plugin).
 			WithSteps(host.ListStep(o.Plugin))
 	}
-	options, err := d.callOptions(o.Options)
+	settings, err := d.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	options := settings.Complete(o.Options)
+	session, err := d.Session()
 	if err != nil {
 		return nil, err
 	}
 	options.JQ = ""
-	l := &listening{deps: d, host: h, options: o, triggerOptions: options}
+	l := &listening{deps: d, host: h, session: session, options: o, triggerOptions: options}
 	l.triggerOptions.Timeout = o.Timeout
 	if l.trigger, l.triggerParams, err = d.readTrigger(ctx, o.Trigger); err != nil {
 		return nil, err
@@ -83,7 +91,7 @@ func Listen(ctx context.Context, d *Deps, o ListenOptions, emit func(record json
 		options.Timeout = o.Timeout + listenGrace
 	}
 	call := host.Call{
-		Name: o.Plugin + ".events", Caller: Caller, Session: d.Session(), Options: options, Started: l.began, Emit: emit,
+		Name: o.Plugin + ".events", Caller: Caller, Session: session, Options: options, Started: l.began, Emit: emit,
 	}
 	if call.Params, err = manifest.Marshal(params); err != nil {
 		return nil, err
@@ -133,6 +141,7 @@ func Listen(ctx context.Context, d *Deps, o ListenOptions, emit func(record json
 type listening struct {
 	deps           *Deps
 	host           *host.Host
+	session        host.Session
 	options        ListenOptions
 	trigger        string
 	triggerParams  json.RawMessage
@@ -157,7 +166,7 @@ func (l *listening) began() {
 			return
 		}
 		answer, _ := l.host.Call(l.triggering, host.Call{
-			Name: l.options.Plugin + "." + l.trigger, Params: l.triggerParams, Caller: Caller, Session: l.deps.Session(),
+			Name: l.options.Plugin + "." + l.trigger, Params: l.triggerParams, Caller: Caller, Session: l.session,
 			Options: l.triggerOptions,
 		})
 		if l.triggering.Err() != nil {
@@ -230,6 +239,42 @@ func (d *Deps) readTrigger(ctx context.Context, given string) (tool string, para
 		params, err = d.readParams(ctx, rest, 0)
 	}
 	return tool, params, err
+}
+
+// TriggerOf returns the value of [ListenOptions.Trigger] that makes a call: its tool, and its parameters as JSON or as
+// they were given with --params @FILE or -. The parameters are those of o, or what they were certainly meant to be. The
+// error is that of the call: its tool does not exist, or it is unknown what its parameters were meant to be.
+func TriggerOf(ctx context.Context, d *Deps, o CallOptions) (string, error) {
+	h, err := d.Host(ctx)
+	if err != nil {
+		return "", err
+	}
+	at, err := h.Catalog().Find(o.Tool)
+	if err != nil {
+		return "", err
+	}
+	tool := strings.TrimPrefix(at.Name(), at.Plugin+".")
+	fromInput := o.Params == "-" || strings.HasPrefix(o.Params, "@")
+	if at.Tool == nil || fromInput && len(o.Set)+len(o.Words) == 0 {
+		return strings.TrimSpace(tool + " " + o.Params), nil
+	}
+	params, err := d.buildParams(ctx, at.Tool, &o)
+	if err == nil {
+		if e := h.CheckCall(host.Call{Name: o.Tool, Params: params}); e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		e := host.AsError(err)
+		if e.Corrected == nil || at.Tool.Effect == manifest.EffectDestructive {
+			return "", e
+		}
+		params = e.Corrected
+	}
+	if text := string(manifest.EscapeJSON(manifest.CompactJSON(params))); text != "" && text != "{}" {
+		return tool + " " + text, nil
+	}
+	return tool, nil
 }
 
 // lastEvent decides which event ends a stream.

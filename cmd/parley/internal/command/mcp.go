@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,8 +32,9 @@ type MCPOptions struct {
 	// HTTP is the address to serve Streamable HTTP at: HOST:PORT, :PORT or PORT, without a host on loopback. "" means that
 	// stdin and stdout are served.
 	HTTP string
-	// TokenFile has the accepted tokens, one per line: TOKEN, or NAME=TOKEN for the client NAME. It is read again when it
-	// changes. "" means that a token is generated.
+	// TokenFile has the accepted tokens, one per line: TOKEN, or NAME=TOKEN for the client NAME, and after a space
+	// session=SESSION for clients that work in that session of the user. It is read again when it changes. "" means that a
+	// token is generated.
 	TokenFile string
 	// NoToken accepts every client that can connect. It is refused unless the address is on loopback.
 	NoToken bool
@@ -49,8 +52,14 @@ type MCPServer struct {
 	config   mcp.HTTPConfig
 }
 
-// MCP prepares a server. Its clients are asked to confirm calls.
+// MCP prepares a server. Its clients are asked to confirm calls. [Deps.SessionName] names the session of the user that
+// the client on stdin and stdout works in; without one, each connection has a session of its own.
 func MCP(ctx context.Context, d *Deps, o MCPOptions) (*MCPServer, error) {
+	if d.SessionName != "" && o.HTTP != "" {
+		return nil, host.Errorf(host.InvalidArgs, "--session is for the one client on stdin and stdout; over HTTP the line "+
+			"\"NAME=TOKEN session=%s\" in a file of tokens lets the clients with that token work in it", d.SessionName).
+			WithNext("parley mcp --http " + o.HTTP + " --token-file FILE")
+	}
 	settings, err := d.Settings()
 	if err != nil {
 		return nil, err
@@ -67,12 +76,18 @@ func MCP(ctx context.Context, d *Deps, o MCPOptions) (*MCPServer, error) {
 	}
 	s := &MCPServer{}
 	s.server, err = d.Parley().MCP(mcp.Config{
-		Mode: settings.DocMode, Pinned: settings.Pinned, Options: settings.Complete,
+		Mode: settings.DocMode, Pinned: settings.Pinned, Options: settings.Complete, Session: d.SessionName,
 	})
-	if err != nil || o.HTTP == "" {
-		return s, err
+	if err != nil {
+		return nil, err
 	}
-	return s, s.listen(ctx, d, o)
+	if o.HTTP != "" {
+		return s, s.listen(ctx, d, o)
+	}
+	if d.SessionName != "" {
+		d.Notice("the client works in your session " + d.SessionName + ": it shares its pages, cookies and logins")
+	}
+	return s, nil
 }
 
 func (s *MCPServer) listen(ctx context.Context, d *Deps, o MCPOptions) error {
@@ -87,7 +102,7 @@ func (s *MCPServer) listen(ctx context.Context, d *Deps, o MCPOptions) error {
 	s.config = mcp.HTTPConfig{Hosts: o.Hosts, Access: accessLog(d)}
 	switch {
 	case o.TokenFile != "":
-		file := &tokenFile{path: o.TokenFile}
+		file := &tokenFile{path: o.TokenFile, notice: d.Notice}
 		if _, err := file.current(ctx); err != nil {
 			return err
 		}
@@ -138,11 +153,13 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 
 // tokenFile is a file of accepted tokens, read again when it has changed. It is safe for concurrent use.
 type tokenFile struct {
-	path string
+	path   string
+	notice func(string)
 
 	mu     sync.Mutex
 	info   os.FileInfo
 	tokens []mcp.Token
+	shared []string // sessions that a notice was about
 }
 
 // current returns the tokens. The error is config_error for a file that cannot be read or has no valid tokens.
@@ -165,13 +182,12 @@ func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
 	}
 	var tokens []mcp.Token
 	for line := range strings.Lines(string(data)) {
-		token := parseToken(strings.TrimSpace(line))
-		if token.Token == "" || strings.HasPrefix(token.Token, "#") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if len(token.Token) < minTokenLength || strings.ContainsAny(token.Token, " \t") {
-			return nil, host.Errorf(host.ConfigError,
-				"--token-file %s: a token must have at least %d characters and no spaces", f.path, minTokenLength)
+		token, err := parseToken(line)
+		if err != nil {
+			return nil, host.Errorf(host.ConfigError, "--token-file %s: %s", f.path, err)
 		}
 		tokens = append(tokens, token)
 	}
@@ -180,16 +196,43 @@ func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
 			WithNext("write one token per line into it")
 	}
 	f.info, f.tokens = info, tokens
+	for _, t := range tokens {
+		if t.Session != "" && !slices.Contains(f.shared, t.Session) {
+			f.shared = append(f.shared, t.Session)
+			f.notice("clients with a token for it work in your session " + t.Session +
+				": they share its pages, cookies and logins")
+		}
+	}
 	return tokens, nil
 }
 
-// parseToken reads TOKEN or NAME=TOKEN. A "=" is part of the token if what follows is too short for one.
-func parseToken(line string) mcp.Token {
-	name, token, bound := strings.Cut(line, "=")
+// parseToken reads TOKEN or NAME=TOKEN, and session=NAME after a space.
+func parseToken(line string) (mcp.Token, error) {
+	fields := strings.Fields(line)
+	token := parseName(fields[0])
+	if len(fields) > 1 {
+		session, is := strings.CutPrefix(fields[1], "session=")
+		if !is || len(fields) > 2 {
+			return mcp.Token{}, errors.New("after a token and a space, only session=NAME may follow")
+		}
+		if err := host.CheckSessionName(session); err != nil {
+			return mcp.Token{}, err
+		}
+		token.Session = session
+	}
+	if len(token.Token) < minTokenLength {
+		return mcp.Token{}, fmt.Errorf("a token must have at least %d characters and no spaces", minTokenLength)
+	}
+	return token, nil
+}
+
+// parseName reads TOKEN or NAME=TOKEN. A "=" is part of the token if what follows is too short for one.
+func parseName(word string) mcp.Token {
+	name, token, bound := strings.Cut(word, "=")
 	if bound && len(token) >= minTokenLength && name != "" && strings.Trim(name, nameCharacters) == "" {
 		return mcp.Token{Name: name, Token: token}
 	}
-	return mcp.Token{Token: line}
+	return mcp.Token{Token: word}
 }
 
 const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."

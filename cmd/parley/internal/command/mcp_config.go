@@ -88,7 +88,8 @@ type MCPConfigData struct {
 	Backup  string `json:"backup,omitempty"` // the file with the previous text
 }
 
-// MCPConfig returns the entry that starts this program as a server of an MCP client.
+// MCPConfig returns the entry that starts this program as a server of an MCP client, in the session [Deps.SessionName]
+// if there is one.
 func MCPConfig(d *Deps, o MCPConfigOptions) (*MCPConfigData, error) {
 	at := slices.IndexFunc(mcpClients, func(c mcpClient) bool { return c.name == o.Client })
 	if at < 0 {
@@ -108,6 +109,9 @@ func MCPConfig(d *Deps, o MCPConfigOptions) (*MCPConfigData, error) {
 			return nil, err
 		}
 		entry.Args = append(entry.Args, "--docs", o.Docs)
+	}
+	if d.SessionName != "" {
+		entry.Args = append(entry.Args, "--session", d.SessionName)
 	}
 	if home := d.Env("PARLEY_HOME"); home != "" { // the client does not pass its environment on
 		entry.Env = map[string]string{"PARLEY_HOME": home}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -75,6 +74,9 @@ func writeFile(path string, content []byte) error {
 	return r.done()
 }
 
+// headSize is how much of a content its media type is detected by, in bytes.
+const headSize = 512
+
 // outFile is the file of --out. It takes a result as a whole or in pieces. It holds the content if the schema declares
 // the result as binary, and JSON otherwise.
 type outFile struct {
@@ -84,7 +86,7 @@ type outFile struct {
 
 	file   *replacement // nil before the first piece
 	decode *decoder
-	head   []byte // the first bytes of the content, at least 16 if there are as many
+	head   []byte // the first bytes of the content, headSize if there are as many
 	bytes  int64
 	media  string
 }
@@ -119,9 +121,7 @@ func (o *outFile) begin(piece []byte) (err error) {
 }
 
 func (o *outFile) put(content []byte) error {
-	if len(o.head) < 16 {
-		o.head = append(o.head, content[:min(len(content), 16)]...)
-	}
+	o.head = append(o.head, content[:min(len(content), headSize-len(o.head))]...)
 	o.bytes += int64(len(content))
 	_, err := o.file.Write(content)
 	return o.failed(err)
@@ -150,7 +150,7 @@ func (o *outFile) whole(data json.RawMessage) (json.RawMessage, error) {
 	return o.done()
 }
 
-// done renames the file to its path and returns an [OutFile].
+// done renames the file to its path and returns a [host.File].
 func (o *outFile) done() (json.RawMessage, error) {
 	if o.file == nil { // an empty stream makes an empty file
 		if _, err := o.Write(nil); err != nil {
@@ -167,9 +167,9 @@ func (o *outFile) done() (json.RawMessage, error) {
 	}
 	mime := o.media
 	if o.raw || o.decode != nil {
-		mime = sniff(o.head, o.media)
+		mime = host.MediaType(o.head, o.media)
 	}
-	return manifest.Marshal(OutFile{o.path, o.bytes, mime})
+	return manifest.Marshal(host.File{Out: o.path, Bytes: o.bytes, MIME: mime})
 }
 
 // discard removes a file that was begun and is not done.
@@ -235,25 +235,4 @@ func (d *decoder) next(piece []byte) ([]byte, error) {
 	content := make([]byte, base64.StdEncoding.DecodedLen(whole))
 	n, err := base64.StdEncoding.Decode(content, text[:whole])
 	return content[:n], err
-}
-
-// sniff returns the media type of content by its first bytes, else the declared one: the caller may have chosen another
-// image format than the schema names.
-func sniff(content []byte, declared string) string {
-	for magic, mime := range map[string]string{
-		"\x89PNG\r\n\x1a\n": "image/png", "\xff\xd8\xff": "image/jpeg", "%PDF-": "application/pdf",
-		"\x1f\x8b": "application/gzip",
-		`{"`:       "application/json", // such as a trace of the browser, which declares nothing
-	} {
-		if strings.HasPrefix(string(content[:min(len(content), 16)]), magic) {
-			return mime
-		}
-	}
-	if len(content) > 12 && string(content[:4]) == "RIFF" && string(content[8:12]) == "WEBP" {
-		return "image/webp"
-	}
-	if declared == "" {
-		return "application/octet-stream"
-	}
-	return declared
 }

@@ -47,7 +47,11 @@ func Search(ctx context.Context, d *Deps, o SearchOptions) (*host.SearchAnswer, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return h.SearchDetailed(ctx, Caller, d.Session(), o.SearchQuery, o.Detail)
+	session, err := d.Session()
+	if err != nil {
+		return nil, nil, err
+	}
+	return h.SearchDetailed(ctx, Caller, session, o.SearchQuery, o.Detail)
 }
 
 // InvalidLimit returns the error of a limit that no search can have.

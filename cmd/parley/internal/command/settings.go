@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -21,6 +22,7 @@ type Settings struct {
 	Pinned       []string
 	Timeout      time.Duration
 	MaxBytes     int
+	Agent        bool
 	Browser      string
 	Chrome       string
 	BrowserIdle  time.Duration
@@ -28,6 +30,8 @@ type Settings struct {
 	TracesValues bool
 	TracesDays   int
 	TracesMiB    int
+
+	maxBytesSet bool // MaxBytes is not the default
 
 	// Values are all settings with their sources.
 	Values []SettingValue
@@ -70,6 +74,10 @@ var settingTable = []setting{
 	{
 		"max_bytes", "0", "cut larger results; 0: never", true,
 		func(s *Settings, v string) error { return count(&s.MaxBytes, v) },
+	},
+	{
+		"agent", "false", "for agents: cut at 32 KiB, keep binary in files", false,
+		func(s *Settings, v string) error { return truth(&s.Agent, v) },
 	},
 	{
 		"browser", "default", "name of the browser that calls use", false,
@@ -158,11 +166,20 @@ func (s *Settings) Complete(o host.Options) host.Options {
 	if o.Timeout == 0 {
 		o.Timeout, o.TimeoutConfigured = s.Timeout, s.Timeout > 0
 	}
-	if o.MaxBytes == 0 {
+	if o.MaxBytes == 0 && !o.Unlimited {
 		o.MaxBytes = s.MaxBytes
 	}
 	if o.Browser == "" {
 		o.Browser = s.Browser
+	}
+	return o
+}
+
+// forCall is [Settings.Complete] for a call of the command line. For agents it limits a result as MCP does.
+func (s *Settings) forCall(o host.Options) host.Options {
+	o = s.Complete(o)
+	if s.Agent && !s.maxBytesSet && o.MaxBytes == 0 && !o.Unlimited {
+		o.MaxBytes = mcp.DefaultMaxBytes
 	}
 	return o
 }
@@ -193,6 +210,7 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 			return nil, host.Errorf(host.ConfigError, "%s, set by %s: %s", row.name, at, manifest.CleanLine(err.Error())).
 				WithNext("correct " + source)
 		}
+		s.maxBytesSet = s.maxBytesSet || row.name == "max_bytes" && source != "default"
 		s.Values = append(s.Values, SettingValue{row.name, value, source, row.env(), row.description})
 	}
 	return s, nil
