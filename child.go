@@ -28,8 +28,8 @@ func Child() {
 		os.Exit(cdp.KeeperMain(keeperEgress(egress.Config{})))
 	case wasm.CompileJob:
 		os.Exit(wasm.CompileMain())
-	case wasm.IsolateJob:
-		os.Exit(wasm.IsolateMain())
+	case wasm.RunnerJob:
+		os.Exit(wasm.RunnerMain())
 	}
 	fmt.Fprintf(os.Stderr, "Error: %s=%q is not a job of this binary\n", childVariable, job)
 	os.Exit((&host.Error{Code: host.ConfigError}).ExitCode())

@@ -102,6 +102,7 @@ type call struct {
 	r         *host.Request
 	limits    limits
 	functions dispatcher
+	session   string // the id by which the guest knows it
 
 	ctx      context.Context
 	deadline time.Time
@@ -121,8 +122,8 @@ type call struct {
 	logCalls     int
 }
 
-// dispatcher serves the host functions of a guest: hostFunctions in this process, parentProcess in the process of
-// an isolated call.
+// dispatcher serves the host functions of a guest: hostFunctions in this process, hostConn in the process of an
+// isolated call.
 type dispatcher interface {
 	dispatch(ctx context.Context, function string, request []byte) []byte
 	// deny records a denial and returns the error for it.
@@ -136,7 +137,7 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 func newCall(e *Engine, p *compiledPlugin, m *manifest.Manifest, r *host.Request, functions dispatcher) *call {
 	return &call{engine: e, plugin: p, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), functions: functions,
-		stdin: bytes.NewReader(nil)}
+		session: r.Session.GuestID(m.Name), stdin: bytes.NewReader(nil)}
 }
 
 // recordUse records what a right was used for.

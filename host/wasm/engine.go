@@ -29,7 +29,7 @@ type Config struct {
 	// CacheSize bounds the compiled code that is kept, in bytes; 0 means 1 GiB. The least recently used goes first.
 	CacheSize int64
 	// Child returns a command that starts this program again, without arguments. With PARLEY_CHILD=compile in its
-	// environment the program must call [CompileMain] first, with PARLEY_CHILD=isolate [IsolateMain]. If Child is
+	// environment the program must call [CompileMain] first, with PARLEY_CHILD=runner [RunnerMain]. If Child is
 	// nil, modules are compiled in this process without any bound, which is meant for tests and for trusted
 	// modules, and isolated calls fail.
 	Child func() *exec.Cmd

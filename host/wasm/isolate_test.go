@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -68,7 +69,7 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 		t.Run(tt.tool, func(t *testing.T) {
 			type ending struct {
 				Result *host.Result
-				Err    *failure
+				Err    *wire.Error
 				Denied []host.Denial
 				Said   []string
 			}
@@ -87,7 +88,7 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 					out.Result, err = invokeIsolated(t, tt.p, r)
 				}
 				if err != nil {
-					out.Err, out.Denied = failureOf(err), err.Denied
+					out.Err, out.Denied = wire.ErrorOf(err), err.Denied
 				}
 				// How much of flooding output arrives depends on buffering.
 				out.Said = out.Said[:min(len(out.Said), 3)]
@@ -196,16 +197,6 @@ func TestIsolatedCorpus(t *testing.T) {
 	}
 }
 
-// onlyTool returns a plugin's manifest with only one of its tools.
-func onlyTool(t testing.TB, p *Provider, name string) *manifest.Manifest {
-	t.Helper()
-	m, err := p.Manifest()
-	must(t, err)
-	one := *m
-	one.Tools = []manifest.Tool{*m.Tool(name)}
-	return &one
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -213,51 +204,88 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// received returns a call whose process has sent data.
+func received(t testing.TB, data []byte) *remoteCall {
+	t.Helper()
+	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
+	r := &host.Request{Tool: "call", Params: json.RawMessage("{}"), Log: func(int, string) {}}
+	d := &hostFunctions{r: r}
+	c := newCall(New(Config{}), &compiledPlugin{slot: slot{"x", "y"}}, m, r, d)
+	c.ctx = context.Background()
+	return &remoteCall{c: c, functions: d, conn: wire.NewConn(bytes.NewReader(data), io.Discard)}
+}
+
 // TestMissingIsolationIsBounded limits the child's report of missing protections, which is shown to people. The child
 // may be compromised.
 func TestMissingIsolationIsBounded(t *testing.T) {
 	var sent bytes.Buffer
-	for range 1000 {
-		must(t, writeFrame(&sent, frameMissing, []byte("\x1b[31m"+strings.Repeat("x", 10_000))))
-	}
-	must(t, writeFrame(&sent, frameDone, []byte(`{"data":1}`)))
-	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
-	r := &host.Request{Tool: "call"}
-	d := &hostFunctions{r: r}
-	c := newCall(New(Config{}), &compiledPlugin{slot: slot{"x", "y"}}, m, r, d)
-	a := &isolatedCall{c: c, functions: d, in: io.Discard}
-	if _, err := a.serve(&sent); err != nil {
-		t.Fatal(err)
-	}
-	if logged := strings.Join(a.missing, ""); len(a.missing) == 0 || len(logged) > 10_000 ||
-		strings.Contains(logged, "\x1b") {
-		t.Errorf("%d entries of %d bytes: %.100q", len(a.missing), len(logged), logged)
+	conn := wire.NewConn(nil, &sent)
+	must(t, conn.SendHello(wire.Hello{Missing: slices.Repeat([]string{"\x1b[31m" + strings.Repeat("x", 1000)}, 50)}))
+	must(t, conn.Send(wire.KindDone, []byte(`{"data":1}`)))
+	a := received(t, sent.Bytes())
+	missing, result, err := a.startAndSend(a.c.terms("y"))
+	must(t, err)
+	a.addMissing(missing, result)
+	if shown := strings.Join(result.Warnings, ""); len(result.Warnings) == 0 || len(shown) > 10_000 ||
+		strings.Contains(shown, "\x1b") {
+		t.Errorf("%d entries of %d bytes: %.100q", len(result.Warnings), len(shown), shown)
 	}
 }
 
-// FuzzFrames checks that any output of a compromised child becomes a result or an error.
-func FuzzFrames(f *testing.F) {
-	var whole bytes.Buffer
-	for kind, body := range map[byte]string{
-		frameRequest: "call_tool\n{}", frameDeny: "fs:rw:/x=/y\nno", frameUse: "fs:read:/x",
-		frameLog: `{"level":1,"message":"m"}`, frameDone: `{"data":1}`,
-	} {
-		must(f, writeFrame(&whole, kind, []byte(body)))
+// TestCallsNameNothingOfThisMachine checks that neither a folder nor a value of a variable is in the frame of a call.
+func TestCallsNameNothingOfThisMachine(t *testing.T) {
+	a := received(t, nil)
+	var sent bytes.Buffer
+	a.conn = wire.NewConn(strings.NewReader(""), &sent)
+	a.c.plugin.slot.dir = "/folder/of/code"
+	a.c.r.Grant = host.Grant{Env: map[string]string{"LANG": "value-of-lang"},
+		FS: []host.FSGrant{{Path: "/data", Source: "/folder/of/data", Mode: "ro"}}}
+	if _, err := a.send(a.c.terms("y")); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
 	}
+	for _, secret := range []string{"/folder", "value-of-lang"} {
+		if strings.Contains(sent.String(), secret) {
+			t.Errorf("%q is in %s", secret, sent.String())
+		}
+	}
+	if !strings.Contains(sent.String(), `"env:LANG","fs:ro:/data"`) {
+		t.Errorf("no rights in %s", sent.String())
+	}
+}
+
+// TestOtherTerms checks that a process runs no call for which it was not started.
+func TestOtherTerms(t *testing.T) {
+	r := &runner{start: start{Terms: wire.Terms{Code: "a", Rights: []string{}}, Manifest: &manifest.Manifest{Name: "p"}}}
+	h := r.connection(wire.NewConn(nil, io.Discard))
+	for _, terms := range []wire.Terms{{Code: "b", Rights: []string{}}, {Code: "a", Rights: []string{"random"}},
+		{Code: "a", Rights: []string{}, Limits: host.Limits{HostCalls: 1}}} {
+		if _, err := h.runCall(marshal(wire.Call{Terms: terms})); !errors.Is(err, host.Internal) {
+			t.Errorf("%+v: %v", terms, err)
+		}
+	}
+}
+
+// FuzzRemoteCall checks that any output of a compromised child becomes a result or an error.
+func FuzzRemoteCall(f *testing.F) {
+	var whole bytes.Buffer
+	conn := wire.NewConn(nil, &whole)
+	must(f, conn.SendHello(wire.Hello{}))
+	must(f, conn.Send(wire.KindBegun))
+	must(f, conn.Send(wire.KindAsk, []byte("call_tool\n{}")))
+	for _, e := range []wire.Event{{Kind: wire.EventDenied, Right: "fs:rw:/x=/y", Why: "no"},
+		{Kind: wire.EventUse, Right: "fs:read:/x"}, {Kind: wire.EventLog, Level: 1, Message: "m"},
+		{Kind: wire.EventProgress, Done: 1}} {
+		must(f, conn.SendJSON(wire.KindEvent, e))
+	}
+	must(f, conn.SendJSON(wire.KindDone, wire.Outcome{Data: json.RawMessage("1"),
+		Err: wire.ErrorOf(&host.Error{Details: []host.Detail{{}}, Tool: &host.ToolError{}, Steps: []host.Step{{}}})}))
 	f.Add(whole.Bytes())
-	f.Add([]byte("e\xff\xff\xff\xff"))
-	m := loadManifest(f, readFile(f, filepath.Join(guestDir, "smallest.manifest.json")))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := &host.Request{Tool: "call", Params: json.RawMessage("{}"), Log: func(int, string) {}}
-		d := &hostFunctions{r: r}
-		u := &compiledPlugin{slot: slot{"x", "y"}}
-		c := newCall(New(Config{}), u, m, r, d)
-		c.ctx = context.Background()
-		a := &isolatedCall{c: c, functions: d, in: io.Discard}
-		_, err := a.serve(bytes.NewReader(data))
+		a := received(t, data)
+		_, result, err := a.startAndSend(a.c.terms("y"))
 		var known *host.Error
-		if err != nil && !errors.As(err, &known) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%v", err)
+		if err != nil && !errors.As(err, &known) && !isGone(err) || err == nil && result == nil {
+			t.Errorf("%v, %v", result, err)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 // probeJob turns the test binary into a process that locks itself down like the child of an isolated call. It then
@@ -163,20 +164,26 @@ func TestOrphans(t *testing.T) {
 	p := guest(t, e, "echo", "echo")
 	plugin, err := p.load(t.Context())
 	must(t, err)
-	cmd := e.childCommand(IsolateJob)
+	r := requestFor(t, p, "spin", "{}")
+	r.Options.Timeout = time.Hour
+	m, err := p.Manifest()
+	must(t, err)
+	c := newCall(e, plugin, m, r, nil)
+	cmd := e.childCommand(RunnerJob)
 	stdin, err := cmd.StdinPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	must(t, writeFrame(stdin, frameJob, marshal(job{
-		Slot: plugin.slot.dir, Key: plugin.slot.key, Remaining: time.Hour, Manifest: onlyTool(t, p, "spin"),
-		Params: json.RawMessage("{}"),
-	})))
+	conn := wire.NewConn(nil, stdin)
+	terms := c.terms(plugin.slot.key)
+	must(t, conn.Queue(wire.KindStart, marshal(c.start(terms))))
+	must(t, conn.SendHello(wire.Hello{}))
+	must(t, conn.SendJSON(wire.KindCall, wire.Call{Terms: terms, Tool: "spin", Left: time.Hour}))
 	must(t, stdin.Close()) // as if the parent had died
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	select {
 	case <-done:
-		if code := cmd.ProcessState.ExitCode(); code != isolateOrphan {
+		if code := cmd.ProcessState.ExitCode(); code != runnerOrphan {
 			t.Errorf("the child ended with %d", code)
 		}
 	case <-time.After(20 * time.Second):

@@ -113,7 +113,7 @@ func (c *call) runReactor() (*host.Result, error) {
 	}
 	body, err := json.Marshal(callRequest{
 		Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), CallID: c.r.CallID,
-		Session: c.r.Session.GuestID(c.m.Name), Caller: c.r.Caller,
+		Session: c.session, Caller: c.r.Caller,
 		Host: c.engine.cfg.HostVersion, DeadlineMS: max(time.Until(c.deadline).Milliseconds(), 1),
 		Settings: jsonOr(c.r.Settings, "{}"), Granted: summarizeGrant(c.r.Grant),
 	})

@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 			hold(address)
 		}
 		os.Exit(CompileMain())
-	case IsolateJob:
-		os.Exit(IsolateMain())
+	case RunnerJob:
+		os.Exit(RunnerMain())
 	case probeJob:
 		os.Exit(probeMain())
 	}

@@ -43,7 +43,8 @@ var layers = map[string][]string{
 	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host":              {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host/providertest": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/wasm":         {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/wasm":         {"host", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/mcp":          {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/policy":       {"host", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
 	"host/signature":    {"host", "manifest"},
@@ -109,10 +110,12 @@ var dependencies = map[string][]string{
 	"github.com/spf13/cobra":               {"cmd"},
 	"github.com/spf13/pflag":               {"cmd"},
 	// sdk: a test, which calls a guest through the ABI alone
-	"github.com/tetratelabs/wazero":          {"host/wasm", "sdk"},
-	"github.com/xeipuuv/gojsonschema":        {"manifest/document", "manifest/schema"}, // manifest/schema: tests
-	"go.yaml.in/yaml/v3":                     {"plugins/json"},
-	"golang.org/x/sys":                       {"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm"},
+	"github.com/tetratelabs/wazero":   {"host/wasm", "sdk"},
+	"github.com/xeipuuv/gojsonschema": {"manifest/document", "manifest/schema"}, // manifest/schema: tests
+	"go.yaml.in/yaml/v3":              {"plugins/json"},
+	"golang.org/x/sys": {
+		"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm", "internal/wire",
+	},
 	"golang.org/x/term":                      {"cmd"},
 	"github.com/modelcontextprotocol/go-sdk": {"bench", "cmd", "host/mcp"}, // cmd: tests
 	"oras.land/oras-go/v2":                   {"host/oci"},

@@ -1,0 +1,165 @@
+package wasm
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/wire"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// maxMissing bounds how many missing protections a process may report.
+const maxMissing = 16
+
+// frameOverhead is what a frame may hold in addition to a result or a request: an error with details, JSON escapes.
+const frameOverhead = 1 << 20
+
+// remoteCall is the host's side of a call that runs in another process. That process may be compromised, so everything
+// that it sends is bounded and cleaned here.
+type remoteCall struct {
+	c         *call
+	functions *hostFunctions
+	conn      *wire.Conn
+
+	begun  bool // the guest may have run
+	logged int
+	done   bool // the outcome has arrived
+}
+
+// terms returns what a runner for the call is for.
+func (c *call) terms(code string) wire.Terms {
+	return wire.Terms{Code: code, Rights: wire.RightsOf(c.r.Grant), Limits: c.r.Limits}
+}
+
+// send sends the call and serves requests until the outcome arrives. An error of the connection means that the process
+// has ended; see isGone.
+func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
+	c := a.c
+	body, err := json.Marshal(wire.Call{
+		Terms: terms, Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.session,
+		CallID: c.r.CallID, Left: time.Until(c.deadline), Options: c.r.Options, Settings: c.r.Settings,
+		Log: c.r.Log != nil, Progress: c.r.Progress != nil,
+	})
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
+	}
+	if err := a.conn.Send(wire.KindCall, body); err != nil {
+		return nil, io.ErrUnexpectedEOF
+	}
+	for {
+		// A byte of guest text may take six bytes in JSON.
+		kind, body, err := a.conn.Receive(max(6*c.limits.output, maxHostRequest) + frameOverhead)
+		switch {
+		case isGone(err):
+			return nil, err
+		case err != nil:
+			return nil, host.Errorf(host.Trapped, "the process of %s sent %v", c.toolName(), err)
+		case kind == wire.KindDone:
+			a.done = true
+			return a.decodeOutcome(body)
+		}
+		if err := a.handle(kind, body); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isGone reports whether an error of a connection means that the other side has ended.
+func isGone(err error) bool {
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, net.ErrClosed, syscall.ECONNRESET,
+		syscall.EPIPE} {
+		if errors.Is(err, gone) {
+			return true
+		}
+	}
+	return false
+}
+
+// handle processes one frame. It enforces the same limits as the process itself.
+func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
+	c := a.c
+	switch kind {
+	case wire.KindBegun:
+		a.begun = true
+	case wire.KindAsk:
+		if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
+			return host.Errorf(host.LimitExceeded, "%s made more than %d requests to the host in one call", c.toolName(),
+				c.limits.hostCalls)
+		}
+		function, argument, _ := bytes.Cut(body, []byte("\n"))
+		if err := a.conn.Send(wire.KindReply, a.functions.dispatch(c.ctx, string(function), argument)); err != nil {
+			return io.ErrUnexpectedEOF
+		}
+	case wire.KindEvent:
+		return a.event(body)
+	default:
+		return host.Errorf(host.Trapped, "the process of %s sent a frame of unknown kind", c.toolName())
+	}
+	return nil
+}
+
+// event records or forwards what happened during the call.
+func (a *remoteCall) event(body []byte) error {
+	c := a.c
+	var e wire.Event
+	if json.Unmarshal(body, &e) != nil {
+		return host.Errorf(host.Trapped, "the process of %s sent an invalid event", c.toolName())
+	}
+	if e.Kind == wire.EventLog || e.Kind == wire.EventProgress {
+		// The guest may use the limit twice: for its log and for stderr.
+		if a.logged += len(body); a.logged > 2*(c.limits.log+frameOverhead) {
+			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", c.toolName(), c.limits.log)
+		}
+		e.Message = truncate(manifest.CleanLine(e.Message), 2*maxMessage) // the process has truncated it already
+	}
+	switch {
+	case e.Kind == wire.EventDenied:
+		a.functions.deny(truncate(manifest.CleanLine(e.Right), 4<<10), truncate(manifest.CleanLine(e.Why), maxMessage))
+	case e.Kind == wire.EventUse:
+		c.recordUse(truncate(e.Right, 8<<10))
+	case e.Kind == wire.EventLog && c.r.Log != nil:
+		c.r.Log(min(max(e.Level, 0), 3), e.Message)
+	case e.Kind == wire.EventProgress && c.r.Progress != nil:
+		c.r.Progress(e.Done, e.Total, e.Message)
+	}
+	return nil
+}
+
+func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
+	var o wire.Outcome
+	switch err := json.Unmarshal(body, &o); {
+	case err != nil:
+		return nil, host.Errorf(host.Trapped, "the process of %s sent an invalid outcome: %s", a.c.toolName(),
+			truncate(manifest.CleanLine(err.Error()), 200))
+	case o.Err != nil:
+		e := o.Err.Untrusted()
+		if e.Code == host.ConfigError { // a granted folder
+			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.c.m.Name)}
+		}
+		return nil, e
+	}
+	for _, block := range o.Content {
+		if err := block.Check(); err != nil {
+			return nil, host.Errorf(host.InvalidResult, "%s returned invalid content: %s", a.c.toolName(), err)
+		}
+	}
+	return &host.Result{Data: jsonOr(o.Data, "null"), Content: o.Content, Warnings: cleanWarnings(o.Warnings)}, nil
+}
+
+// addMissing says in the outcome of a call which protections its process did not have.
+func (a *remoteCall) addMissing(missing []string, result *host.Result) {
+	for _, m := range missing[:min(len(missing), maxMissing)] {
+		m = truncate(manifest.CleanLine(m), 300)
+		a.c.engine.cfg.Debug("isolation is missing " + m)
+		if result != nil {
+			result.Warnings = append(result.Warnings, "isolated without "+m)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// Terms are what one runner is for: all its calls have the same. A runner whose terms differ must not run the call.
+type Terms struct {
+	// Code is the key of the compiled code, which depends on nothing but the module and the machine.
+	Code string `json:"code"`
+	// Rights are the names of the granted rights: of folders as the guest sees them, of variables without their values.
+	Rights []string    `json:"rights"`
+	Limits host.Limits `json:"limits"`
+}
+
+// RightsOf returns the names of the rights of a grant as [Terms] has them.
+func RightsOf(g host.Grant) []string {
+	named := g
+	named.FS = nil
+	names := named.Names()
+	for _, f := range g.FS {
+		names = append(names, "fs:"+f.Mode+":"+f.Path)
+	}
+	return names
+}
+
+// Call is one call. It is plain data.
+type Call struct {
+	Terms
+	Tool    string          `json:"tool"` // local name, in the spelling of the manifest
+	Params  json.RawMessage `json:"params"`
+	Caller  string          `json:"caller,omitempty"`
+	Session string          `json:"session,omitempty"` // the id by which the guest knows it
+	CallID  string          `json:"call_id,omitempty"`
+	// Left is the time until the deadline when the call was sent, in nanoseconds. Clocks of the two sides may differ.
+	Left     time.Duration   `json:"left"`
+	Options  host.Options    `json:"options"`
+	Settings json.RawMessage `json:"settings,omitempty"`
+	// Log and Progress say whether these events are read.
+	Log      bool `json:"log,omitempty"`
+	Progress bool `json:"progress,omitempty"`
+}
+
+// Kinds of an [Event].
+const (
+	EventLog      = "log"
+	EventProgress = "progress"
+	EventUse      = "use"
+	EventDenied   = "denied"
+)
+
+// Event is something that happens during a call.
+type Event struct {
+	Kind    string  `json:"kind"`
+	Level   int     `json:"level,omitempty"`   // log: 0 debug, 1 info, 2 warn, 3 error
+	Message string  `json:"message,omitempty"` // log, progress
+	Done    float64 `json:"done,omitempty"`    // progress
+	Total   float64 `json:"total,omitempty"`   // progress
+	Right   string  `json:"right,omitempty"`   // use, denied
+	Why     string  `json:"why,omitempty"`     // denied
+}
+
+// Outcome is how a call ended: with Err, or with the rest.
+type Outcome struct {
+	Data     json.RawMessage `json:"data,omitempty"`
+	Content  []host.Content  `json:"content,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"`
+	Err      *Error          `json:"error,omitempty"`
+}

@@ -1,0 +1,136 @@
+// Package wire is the one framed wire between a host and what runs calls for it: the process of an isolated call today,
+// a machine elsewhere later. Each side first sends a [Hello]; the host then sends a [Call], and the other side what the
+// guest asks, what happens during the call, and the outcome. A call is plain data: code by digest and rights by name,
+// never a path, a descriptor or the value of a secret or variable. Who runs a call was given those when it was started.
+//
+// The package moves bytes and knows no rights. A receiver bounds and cleans what it does not trust; see
+// [Error.Untrusted].
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Kind is the kind of a frame.
+type Kind byte
+
+// The kinds of frames. The host sends hello, call and reply; the other side sends the others, and its own hello.
+const (
+	KindHello Kind = 'h' // [Hello], the first frame of each side
+	KindStart Kind = 's' // to a process that the host has started: what it must know before its first call
+	KindCall  Kind = 'c' // [Call]
+	KindBegun Kind = 'b' // empty: from now on the guest may have run
+	KindAsk   Kind = 'a' // the name of a function of the host, newline, its argument
+	KindReply Kind = 'r' // to an ask, as the guest gets it
+	KindEvent Kind = 'v' // [Event]
+	KindDone  Kind = 'e' // [Outcome], the last frame of a call
+)
+
+// headBytes is the size of a frame without its body: the kind, and the length of the body as a big-endian uint32.
+const headBytes = 5
+
+// eagerBytes is the length up to which a body's memory is allocated before the body has arrived.
+const eagerBytes = 64 << 10
+
+// TooLargeError is a frame that is longer than its receiver accepts.
+type TooLargeError struct{ Bytes, Limit int64 }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("a frame of %d bytes, the limit is %d", e.Bytes, e.Limit)
+}
+
+// Conn sends and receives frames. Send and Queue may be called from several goroutines, Receive from one at a time.
+type Conn struct {
+	in  io.Reader
+	mu  sync.Mutex
+	out io.Writer
+	buf []byte // frames that are not sent yet
+}
+
+// NewConn returns a connection that reads frames from in and writes them to out. A slow in should be buffered.
+func NewConn(in io.Reader, out io.Writer) *Conn { return &Conn{in: in, out: out} }
+
+// Queue adds a frame, with the parts as its body, to what the next Send writes.
+func (c *Conn) Queue(kind Kind, parts ...[]byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.queue(kind, parts)
+}
+
+func (c *Conn) queue(kind Kind, parts [][]byte) error {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	if int64(size) > 1<<32-1 {
+		return &TooLargeError{int64(size), 1<<32 - 1}
+	}
+	c.buf = binary.BigEndian.AppendUint32(append(c.buf, byte(kind)), uint32(size))
+	for _, p := range parts {
+		c.buf = append(c.buf, p...)
+	}
+	return nil
+}
+
+// keptBytes bounds the buffer that a connection keeps between frames.
+const keptBytes = 256 << 10
+
+// Send writes the queued frames and this one, in one write.
+func (c *Conn) Send(kind Kind, parts ...[]byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.queue(kind, parts); err != nil {
+		return err
+	}
+	_, err := c.out.Write(c.buf)
+	if c.buf = c.buf[:0]; cap(c.buf) > keptBytes {
+		c.buf = nil
+	}
+	return err
+}
+
+// SendJSON sends a value as JSON.
+func (c *Conn) SendJSON(kind Kind, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return c.Send(kind, body)
+}
+
+// Receive reads a frame whose body has at most limit bytes. The error is io.EOF between frames, io.ErrUnexpectedEOF
+// within one, and a *[TooLargeError] for a longer body, after which nothing more can be read.
+func (c *Conn) Receive(limit int) (Kind, []byte, error) {
+	var head [headBytes]byte
+	if _, err := io.ReadFull(c.in, head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := int64(binary.BigEndian.Uint32(head[1:]))
+	if n > int64(limit) {
+		return 0, nil, &TooLargeError{n, int64(limit)}
+	}
+	kind := Kind(head[0])
+	if n <= eagerBytes {
+		body := make([]byte, n)
+		_, err := io.ReadFull(c.in, body)
+		return kind, body, within(err)
+	}
+	// The buffer grows as data arrives, because the length is only a claim.
+	var body bytes.Buffer
+	_, err := io.CopyN(&body, c.in, n)
+	return kind, body.Bytes(), within(err)
+}
+
+// within returns the error of a frame that has begun.
+func within(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
