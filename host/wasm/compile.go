@@ -23,6 +23,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/internal/contain"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -69,9 +70,9 @@ func compileBudget(codeBytes int) budget {
 // CompileMain runs the compiler and returns its exit code. The compiler is a process of its own, because
 // compilation can be neither bounded nor interrupted within a process. It reads an instrumented module from stdin
 // and fills the folder that its first argument names. The other arguments are its budget: CPU time in milliseconds
-// and memory in bytes. The process ends itself when it exceeds the budget or when its parent is gone. Linux and
-// macOS enforce the limits in the kernel, too. Elsewhere only the parent does, by wall time: ten times the CPU
-// time.
+// and memory in bytes. The process keeps nothing but that folder where the kernel can confine it, and ends itself when
+// it exceeds the budget or when its parent is gone. Linux and macOS enforce the limits in the kernel, too. Elsewhere
+// only the parent does, by wall time: ten times the CPU time.
 func CompileMain() int {
 	var dir string
 	var b budget
@@ -85,7 +86,9 @@ func CompileMain() int {
 		fmt.Fprintln(os.Stderr, "parley starts the compiler itself; it cannot be started by hand")
 		return compileMisused
 	}
-	limitProcess(b)
+	// The kernel's bounds are for the case that the process fails to end itself.
+	contain.Process(contain.Rights{Folders: []contain.Folder{{Path: dir, Writable: true}}},
+		contain.Bounds{CPU: b.cpu + 2*time.Second, Memory: b.memory, FileBytes: compileEntry})
 	go watchBudget(b, os.Getppid())
 	// Fewer collections save CPU time. Near the limit memory matters more.
 	debug.SetGCPercent(300)

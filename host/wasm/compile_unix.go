@@ -3,7 +3,6 @@
 package wasm
 
 import (
-	"os/exec"
 	"syscall"
 	"time"
 )
@@ -16,6 +15,3 @@ func cpuTime() time.Duration {
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
-
-// detach keeps signals of the terminal from a child, which its parent ends.
-func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -1,8 +1,6 @@
 package wasm
 
 import (
-	"os/exec"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -16,9 +14,4 @@ func cpuTime() time.Duration {
 	}
 	ticks := func(t windows.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) }
 	return time.Duration(ticks(kernel)+ticks(user)) * 100
-}
-
-// detach keeps signals of the console from a child, which its parent ends.
-func detach(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/contain"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -120,17 +121,9 @@ func (c *call) start(terms wire.Terms) start {
 		Manifest: &m, Grant: c.r.Grant, Guard: c.r.Guard.Load(), CPU: c.limits.timeout}
 }
 
-// childCommand returns the command for a job of this program. The child gets only the environment variables that it
-// needs to start, not the user's.
+// childCommand returns the command for a job of this program; see [contain.Command].
 func (e *Engine) childCommand(jobName string, args ...string) *exec.Cmd {
 	cmd := e.cfg.Child()
 	cmd.Args = append(cmd.Args[:1], args...)
-	cmd.Env = append(cmd.Env, "PARLEY_CHILD="+jobName, "GOTRACEBACK=none")
-	for _, needed := range []string{"SYSTEMROOT", "GOCOVERDIR"} {
-		if v := os.Getenv(needed); v != "" {
-			cmd.Env = append(cmd.Env, needed+"="+v)
-		}
-	}
-	detach(cmd)
-	return cmd
+	return contain.Command(cmd, "PARLEY_CHILD="+jobName)
 }

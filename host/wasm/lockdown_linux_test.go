@@ -27,8 +27,11 @@ const probeJob = "probe"
 func probeMain() int {
 	ro, rw, outside, port := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
 	parent := os.Getppid()
-	missing := lockDown(limits{pages: 16, timeout: 10 * time.Second, openFiles: 16},
-		[]host.FSGrant{{Source: ro, Mode: "ro"}, {Source: rw, Mode: "rw"}}, 1<<20)
+	grants := []host.FSGrant{{Source: ro, Mode: "ro"}, {Source: rw, Mode: "rw"}}
+	if os.Getenv("PARLEY_TEST_NO_FOLDERS") != "" {
+		grants = nil
+	}
+	missing := lockDown(limits{pages: 16, openFiles: 16}, grants, 1<<20, 1, 10*time.Second)
 	tries := map[string]func() error{
 		"read granted":    func() error { _, err := os.ReadFile(filepath.Join(ro, "a")); return err },
 		"write granted":   func() error { return os.WriteFile(filepath.Join(rw, "new"), []byte("x"), 0o600) },
@@ -53,6 +56,10 @@ func probeMain() int {
 		"a mount":         func() error { return unix.Mount("none", rw, "tmpfs", 0, "") },
 		"a chroot":        func() error { return unix.Chroot(rw) },
 		"a device":        func() error { return unix.Mknod(filepath.Join(rw, "dev"), unix.S_IFCHR|0o600, 259) },
+		"a file that was left open": func() error {
+			_, err := unix.Pread(inheritedFile, make([]byte, 1), 0)
+			return err
+		},
 		"much memory": func() error {
 			b, err := unix.Mmap(-1, 0, 2<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 			if err == nil {
@@ -80,8 +87,12 @@ func probeMain() int {
 		files = append(files, f)
 	}
 	_ = json.NewEncoder(os.Stdout).Encode(result)
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until the test has looked at this process
 	return 0
 }
+
+// inheritedFile is a descriptor that the test leaves open for the process.
+const inheritedFile = 3
 
 func closeConn(c net.Conn, err error) error {
 	if err == nil {
@@ -90,7 +101,7 @@ func closeConn(c net.Conn, err error) error {
 	return err
 }
 
-// TestLockdown checks that a compromised process can use only what its call was granted.
+// TestLockdown checks that a compromised process can use only what its calls were granted.
 func TestLockdown(t *testing.T) {
 	if missing := MissingIsolation(); len(missing) > 0 {
 		t.Skip(missing)
@@ -106,34 +117,61 @@ func TestLockdown(t *testing.T) {
 	local, err := net.Listen("unix", filepath.Join(dir, "rw", "socket"))
 	must(t, err)
 	defer local.Close()
-	cmd := compiler()
-	cmd.Args = append(cmd.Args, filepath.Join(dir, "ro"), filepath.Join(dir, "rw"), filepath.Join(dir, "outside"),
-		strconv.Itoa(server.Addr().(*net.TCPAddr).Port))
-	cmd.Env = append(os.Environ(), "PARLEY_CHILD="+probeJob)
-	out, err := cmd.Output()
-	if err != nil {
-		var exit *exec.ExitError
-		errors.As(err, &exit)
-		t.Fatalf("%v\n%s\n%.2000s", err, out, exit.Stderr)
-	}
-	var result map[string]string
-	must(t, json.Unmarshal(out, &result))
-	allowed := map[string]bool{"read granted": true, "write granted": true, "move granted": true, "threads": true,
-		"memory": true}
-	for name, got := range result {
-		if name == "missing" {
-			if got != "" {
-				t.Errorf("the kernel does not support: %s", got)
+	for _, folders := range []bool{true, false} {
+		cmd := compiler()
+		cmd.Args = append(cmd.Args, filepath.Join(dir, "ro"), filepath.Join(dir, "rw"), filepath.Join(dir, "outside"),
+			strconv.Itoa(server.Addr().(*net.TCPAddr).Port))
+		cmd.Env = append(os.Environ(), "PARLEY_CHILD="+probeJob)
+		allowed := map[string]bool{"threads": true, "memory": true}
+		if folders {
+			for _, right := range []string{"read granted", "write granted", "move granted"} {
+				allowed[right] = true
 			}
-			continue
+		} else {
+			cmd.Env = append(cmd.Env, "PARLEY_TEST_NO_FOLDERS=1")
 		}
-		if (got == "went through") != allowed[name] {
-			t.Errorf("%s: %s", name, got)
+		for name, got := range probed(t, cmd) {
+			if name == "missing" {
+				if got != "" {
+					t.Errorf("the kernel does not support: %s", got)
+				}
+				continue
+			}
+			if (got == "went through") != allowed[name] {
+				t.Errorf("with folders: %v: %s: %s", folders, name, got)
+			}
 		}
 	}
 	if entries, _ := os.ReadDir(filepath.Join(dir, "outside")); len(entries) != 1 {
 		t.Errorf("outside: %v", entries)
 	}
+}
+
+// probed runs a process that tries what a compromised guest could try, and returns its report.
+func probed(t *testing.T, cmd *exec.Cmd) (result map[string]string) {
+	t.Helper()
+	inherited, err := os.Open("/proc/self/exe")
+	must(t, err)
+	defer inherited.Close()
+	cmd.ExtraFiles = []*os.File{inherited}
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	stderr := &prefixWriter{limit: 4 << 10}
+	cmd.Stderr = stderr
+	must(t, cmd.Start())
+	if err := json.NewDecoder(stdout).Decode(&result); err != nil {
+		t.Errorf("%v: %s", err, stderr.String())
+	}
+	// Only root may look at a process whose memory is protected.
+	folder, err := os.Readlink("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/cwd")
+	if isRoot := os.Getuid() == 0; isRoot && folder != "/" || !isRoot && !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("its working folder is %q, %v", folder, err)
+	}
+	must(t, stdin.Close())
+	must(t, cmd.Wait())
+	return result
 }
 
 // TestIsolatedProcessDies checks that killing the child ends its call and nothing else.

@@ -91,8 +91,7 @@ func newRunner(s *start) *runner {
 		return r
 	}
 	bounds := limitsOf(s.Defaults, s.Manifest, &host.Request{Limits: s.Limits})
-	bounds.timeout = s.CPU
-	r.missing = lockDown(bounds, s.Grant.FS, sums.Code.Size)
+	r.missing = lockDown(bounds, s.Grant.FS, sums.Code.Size, 1, s.CPU+time.Second)
 	return r
 }
 
@@ -205,13 +204,4 @@ func (h *hostConn) dispatch(ctx context.Context, function string, request []byte
 func (h *hostConn) deny(right, why string) *host.Error {
 	h.event(wire.Event{Kind: wire.EventDenied, Right: right, Why: why})
 	return host.Errorf(host.Denied, "not granted: %s", right)
-}
-
-// processMemory is the memory of a process in addition to its guest's memory and code: Go's heap, which holds a large
-// result twice.
-const processMemory = 768 << 20
-
-// processLimits returns the kernel limits of the process. They back the limits that it enforces itself.
-func processLimits(l limits, code int64) (cpu time.Duration, memory, open uint64) {
-	return l.timeout + time.Second, uint64(l.pages)*pageBytes + uint64(2*code) + processMemory, uint64(l.openFiles) + 64
 }

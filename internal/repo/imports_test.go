@@ -43,8 +43,9 @@ var layers = map[string][]string{
 	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host":              {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host/providertest": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"internal/contain":  {},
 	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/wasm":         {"host", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/wasm":         {"host", "internal/contain", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/mcp":          {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/policy":       {"host", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
 	"host/signature":    {"host", "manifest"},
@@ -98,11 +99,11 @@ var testsMayImport = map[string][]string{
 var dependencies = map[string][]string{
 	"aead.dev/minisign":                    {"host/signature"},
 	"github.com/chromedp/cdproto":          {"cdp"},
-	"github.com/elastic/go-seccomp-bpf":    {"host/wasm"},
+	"github.com/elastic/go-seccomp-bpf":    {"internal/contain"},
 	"github.com/gofrs/flock":               {"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm"},
 	"github.com/gorilla/websocket":         {"cdp"},
 	"github.com/itchyny/gojq":              {"cmd", "host/jq", "plugins/json"},
-	"github.com/landlock-lsm/go-landlock":  {"host/wasm"},
+	"github.com/landlock-lsm/go-landlock":  {"internal/contain"},
 	"github.com/pelletier/go-toml/v2":      {"cmd", "cmd/parley/internal/command", "host/policy"},
 	"github.com/pkoukk/tiktoken-go":        {"bench"},
 	"github.com/pkoukk/tiktoken-go-loader": {"bench"},
@@ -114,7 +115,8 @@ var dependencies = map[string][]string{
 	"github.com/xeipuuv/gojsonschema": {"manifest/document", "manifest/schema"}, // manifest/schema: tests
 	"go.yaml.in/yaml/v3":              {"plugins/json"},
 	"golang.org/x/sys": {
-		"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm", "internal/wire",
+		"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm", "internal/contain",
+		"internal/wire",
 	},
 	"golang.org/x/term":                      {"cmd"},
 	"github.com/modelcontextprotocol/go-sdk": {"bench", "cmd", "host/mcp"}, // cmd: tests

@@ -1,64 +1,91 @@
-package wasm
+package contain
 
 import (
+	"errors"
 	"fmt"
-	"math"
 	"os"
 	"runtime"
+	"strconv"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"github.com/landlock-lsm/go-landlock/landlock"
 	lsm "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
-
-	"github.com/parley-tools/parley/host"
 )
 
-// MissingIsolation returns the protections that this kernel cannot give to the process of an isolated call. It
-// returns nil if there is none.
-func MissingIsolation() []string {
+// Missing returns the protections that this kernel cannot give to a process that has folders. It returns nil if there
+// is none.
+func Missing() []string {
 	var missing []string
-	if version, err := lsm.LandlockGetABIVersion(); err != nil || version < 1 {
+	if !hasLandlock() {
 		missing = append(missing, "a private view of files: this kernel has no Landlock")
 	}
-	if _, err := arch.GetInfo(""); err != nil || !seccomp.Supported() {
+	if !hasSeccomp() {
 		missing = append(missing, "a filter of system calls: this kernel has no seccomp")
 	}
 	return missing
 }
 
-// lockDown takes from this process whatever its guest's call does not need. What remains is a bounded amount of
-// resources, the granted folders, and the system calls that Go's runtime, memory and files need: no network, no
-// other processes, no new privileges. It returns the protections that the kernel refused.
-func lockDown(l limits, grants []host.FSGrant, code int64) (missing []string) {
-	cpu, memory, open := processLimits(l, code)
-	for resource, limit := range map[int]uint64{
-		unix.RLIMIT_CPU: uint64(math.Ceil(cpu.Seconds())), unix.RLIMIT_DATA: memory, unix.RLIMIT_NOFILE: open,
-		unix.RLIMIT_CORE: 0,
-	} {
-		// A lower limit that is already set stays in force.
-		_ = unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit})
-	}
-	if err := restrictFiles(grants); err != nil {
+func hasLandlock() bool {
+	version, err := lsm.LandlockGetABIVersion()
+	return err == nil && version >= 1
+}
+
+func hasSeccomp() bool {
+	_, err := arch.GetInfo("")
+	return err == nil && seccomp.Supported()
+}
+
+// Process takes from this process whatever it does not need. What remains is a bounded amount of resources, the files
+// of the folders, and the system calls that Go's runtime, memory and files need: no network, no other processes, no new
+// privileges. Descriptors that another program left open are closed, and no other process can read the memory of this
+// one. It returns the protections that the kernel refused.
+func Process(r Rights, b Bounds) (missing []string) {
+	closeForeign()
+	_ = unix.Chdir("/")
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	setBounds(b)
+	// A filter that has no call with a path hides all files by itself, also on a kernel without Landlock.
+	if err := restrictFiles(r.Folders); err != nil && (len(r.Folders) > 0 || !hasSeccomp()) {
 		missing = append(missing, fmt.Sprintf("a private view of files: %v", err))
 	}
-	if err := restrictSyscalls(); err != nil {
+	if err := restrictSyscalls(r); err != nil {
 		missing = append(missing, fmt.Sprintf("a filter of system calls: %v", err))
 	}
 	return missing
 }
 
-func restrictFiles(grants []host.FSGrant) error {
+// closeForeign closes the descriptors that the program had when it was started, but the standard streams. Go's own are
+// closed on exec; what is not was inherited.
+func closeForeign() {
+	folder, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	defer folder.Close()
+	names, _ := folder.Readdirnames(-1)
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil || fd <= 2 {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+func restrictFiles(folders []Folder) error {
 	version, err := lsm.LandlockGetABIVersion()
 	if err != nil || version < 1 {
-		return fmt.Errorf("this kernel has no Landlock")
+		return errors.New("this kernel has no Landlock")
 	}
 	var rules []landlock.Rule
-	for _, g := range grants {
-		rule := landlock.RODirs(g.Source)
-		if g.Mode == "rw" {
-			rule = landlock.RWDirs(g.Source)
+	for _, f := range folders {
+		rule := landlock.RODirs(f.Path)
+		if f.Writable {
+			rule = landlock.RWDirs(f.Path)
 			if version >= 2 { // older versions cannot move files between folders
 				rule = rule.WithRefer()
 			}
@@ -68,15 +95,10 @@ func restrictFiles(grants []host.FSGrant) error {
 	return landlock.V10.BestEffort().Restrict(rules...)
 }
 
-// allowedSyscalls are what Go's runtime, files and pipes use. Landlock ensures that only files of granted folders
-// can be opened.
-var allowedSyscalls = []string{
+// baseSyscalls are what Go's runtime and open files, pipes and sockets use. None takes a path.
+var baseSyscalls = []string{
 	"read", "write", "readv", "writev", "pread64", "pwrite64", "lseek", "close", "fcntl", "fsync", "fdatasync",
-	"ftruncate", "fallocate", "fadvise64",
-	"openat", "openat2", "fstat", "fstatfs", "newfstatat", "statx", "getdents64", "readlinkat", "unlinkat",
-	"renameat", "renameat2",
-	"mkdirat", "linkat", "utimensat",
-	"fchmod", "fchmodat", "umask",
+	"ftruncate", "fallocate", "fadvise64", "flock", "fstat", "fstatfs", "getdents64", "fchmod", "umask",
 	"mmap", "munmap", "mprotect", "mremap", "madvise", "mincore", "brk", "membarrier",
 	"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "sched_yield",
 	"sched_getaffinity", "getrandom", "rseq",
@@ -85,14 +107,30 @@ var allowedSyscalls = []string{
 	"getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "exit", "exit_group",
 }
 
+// pathSyscalls are allowed where there are folders. Landlock ensures that only files of these can be opened.
+var pathSyscalls = []string{
+	"openat", "openat2", "newfstatat", "statx", "readlinkat", "unlinkat", "renameat", "renameat2", "mkdirat", "linkat",
+	"utimensat", "fchmodat",
+}
+
+// acceptSyscalls are allowed where connections are accepted.
+var acceptSyscalls = []string{"accept4", "getsockname", "getsockopt"}
+
 // restrictSyscalls makes every system call fail with EPERM that is not allowed.
-func restrictSyscalls() error {
+func restrictSyscalls(r Rights) error {
 	machine, err := arch.GetInfo("")
 	if err != nil {
 		return err
 	}
+	allowed := append([]string{}, baseSyscalls...)
+	if len(r.Folders) > 0 {
+		allowed = append(allowed, pathSyscalls...)
+	}
+	if r.Accept {
+		allowed = append(allowed, acceptSyscalls...)
+	}
 	var names []string
-	for _, name := range allowedSyscalls {
+	for _, name := range allowed {
 		if _, known := machine.SyscallNames[name]; known {
 			names = append(names, name)
 		}
