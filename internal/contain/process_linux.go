@@ -1,14 +1,13 @@
+//go:build amd64 || arm64
+
 package contain
 
 import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
-	"github.com/elastic/go-seccomp-bpf/arch"
 	"github.com/landlock-lsm/go-landlock/landlock"
 	lsm "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -30,11 +29,6 @@ func Missing() []string {
 func hasLandlock() bool {
 	version, err := lsm.LandlockGetABIVersion()
 	return err == nil && version >= 1
-}
-
-func hasSeccomp() bool {
-	_, err := arch.GetInfo("")
-	return err == nil && seccomp.Supported()
 }
 
 // Process takes from this process whatever it does not need. What remains is a bounded amount of resources, the files
@@ -93,73 +87,4 @@ func restrictFiles(folders []Folder) error {
 		rules = append(rules, rule.IgnoreIfMissing())
 	}
 	return landlock.V10.BestEffort().Restrict(rules...)
-}
-
-// baseSyscalls are what Go's runtime and open files, pipes and sockets use. None takes a path.
-var baseSyscalls = []string{
-	"read", "write", "readv", "writev", "pread64", "pwrite64", "lseek", "close", "fcntl", "fsync", "fdatasync",
-	"ftruncate", "fallocate", "fadvise64", "flock", "fstat", "fstatfs", "getdents64", "fchmod", "umask",
-	"mmap", "munmap", "mprotect", "mremap", "madvise", "mincore", "brk", "membarrier",
-	"futex", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres", "gettimeofday", "sched_yield",
-	"sched_getaffinity", "getrandom", "rseq",
-	"epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait", "eventfd2", "pipe2", "poll", "ppoll",
-	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall", "set_robust_list",
-	"getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getrusage", "exit", "exit_group",
-}
-
-// pathSyscalls are allowed where there are folders. Landlock ensures that only files of these can be opened.
-var pathSyscalls = []string{
-	"openat", "openat2", "newfstatat", "statx", "readlinkat", "unlinkat", "renameat", "renameat2", "mkdirat", "linkat",
-	"utimensat", "fchmodat",
-}
-
-// acceptSyscalls are allowed where connections are accepted.
-var acceptSyscalls = []string{"accept4", "getsockname", "getsockopt"}
-
-// restrictSyscalls makes every system call fail with EPERM that is not allowed.
-func restrictSyscalls(r Rights) error {
-	machine, err := arch.GetInfo("")
-	if err != nil {
-		return err
-	}
-	allowed := append([]string{}, baseSyscalls...)
-	if len(r.Folders) > 0 {
-		allowed = append(allowed, pathSyscalls...)
-	}
-	if r.Accept {
-		allowed = append(allowed, acceptSyscalls...)
-	}
-	var names []string
-	for _, name := range allowed {
-		if _, known := machine.SyscallNames[name]; known {
-			names = append(names, name)
-		}
-	}
-	only := func(name string, argument uint32, op seccomp.Operation, value uint64) seccomp.NameWithConditions {
-		return seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{{Argument: argument,
-			Operation: op, Value: value}}}
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	return seccomp.LoadFilter(seccomp.Filter{
-		NoNewPrivs: true,
-		Flag:       seccomp.FilterFlagTSync,
-		Policy: seccomp.Policy{
-			DefaultAction: seccomp.ActionErrno,
-			Syscalls: []seccomp.SyscallGroup{
-				{
-					Action: seccomp.ActionAllow,
-					Names:  names,
-					NamesWithCondtions: []seccomp.NameWithConditions{
-						only("clone", 0, seccomp.BitsSet, unix.CLONE_THREAD), // threads, but no processes
-						only("tgkill", 0, seccomp.Equal, uint64(os.Getpid())),
-						only("prctl", 0, seccomp.Equal, unix.PR_SET_VMA), // the Go runtime names its memory
-					},
-				},
-				// The flags of clone3 lie in memory, which a filter cannot read. A libc that finds clone3 missing
-				// uses clone.
-				{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3"}},
-			},
-		},
-	})
 }
