@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/metrics"
+	"runtime"
 	"strings"
 	"time"
 
@@ -178,9 +178,9 @@ func (x *Expression) interrupted(ctx context.Context) *host.Error {
 // limitMemory ends a context when the heap has grown by more than maxMemory. The caller calls stop.
 func limitMemory(ctx context.Context) (limited context.Context, stop func()) {
 	limited, cancel := context.WithCancelCause(ctx)
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	before := sample[0].Value.Uint64()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	before := memory.HeapAlloc
 	go func() {
 		tick := time.NewTicker(memoryInterval)
 		defer tick.Stop()
@@ -190,7 +190,7 @@ func limitMemory(ctx context.Context) (limited context.Context, stop func()) {
 				return
 			case <-tick.C:
 			}
-			if metrics.Read(sample); sample[0].Value.Uint64() > before+maxMemory {
+			if runtime.ReadMemStats(&memory); memory.HeapAlloc > before+maxMemory {
 				cancel(errMemory)
 				return
 			}

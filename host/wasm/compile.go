@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"strconv"
 	"strings"
 	"syscall"
@@ -113,13 +112,13 @@ func CompileMain() int {
 
 // watchBudget ends this process when it exceeds its budget or its parent is gone.
 func watchBudget(b budget, parent int) {
-	memory := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	var memory runtime.MemStats
 	for range time.Tick(watchEvery) {
-		metrics.Read(memory)
+		runtime.ReadMemStats(&memory)
 		switch {
 		case cpuTime() > b.cpu:
 			os.Exit(compileOverTime)
-		case memory[0].Value.Uint64()-memory[1].Value.Uint64() > b.memory*15/16:
+		case memory.Sys-memory.HeapReleased > b.memory*15/16:
 			os.Exit(compileOverMemory)
 		case os.Getppid() != parent:
 			os.Exit(compileOrphaned)

@@ -38,8 +38,7 @@ const root = "../.."
 var layers = map[string][]string{
 	"manifest/jsontext": {},
 	"manifest/schema":   {"manifest/jsontext"},
-	"manifest/document": {"manifest/jsontext", "manifest/schema"},
-	"manifest":          {"manifest/document", "manifest/jsontext", "manifest/schema"},
+	"manifest":          {"manifest/jsontext", "manifest/schema"},
 	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host":              {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host/providertest": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -47,7 +46,7 @@ var layers = map[string][]string{
 	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/wasm":         {"host", "internal/contain", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/mcp":          {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/policy":       {"host", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
+	"host/policy":       {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/signature":    {"host", "manifest"},
 	"host/egress":       {"host", "manifest"},
 	"host/trace":        {"host", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -68,7 +67,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/audit", "host/docs", "host/jq", "host/learn", "host/mcp", "host/oci", "host/policy",
-		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/document", "manifest/jsontext",
+		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/jsontext",
 		"manifest/lint", "manifest/schema", "sdk",
 	},
 	"cmd": {
@@ -99,7 +98,6 @@ var testsMayImport = map[string][]string{
 var dependencies = map[string][]string{
 	"aead.dev/minisign":                    {"host/signature"},
 	"github.com/chromedp/cdproto":          {"cdp"},
-	"github.com/elastic/go-seccomp-bpf":    {"internal/contain"},
 	"github.com/gofrs/flock":               {"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm"},
 	"github.com/gorilla/websocket":         {"cdp"},
 	"github.com/itchyny/gojq":              {"cmd", "host/jq", "plugins/json"},
@@ -112,7 +110,7 @@ var dependencies = map[string][]string{
 	"github.com/spf13/pflag":               {"cmd"},
 	// sdk: a test, which calls a guest through the ABI alone
 	"github.com/tetratelabs/wazero":   {"host/wasm", "sdk"},
-	"github.com/xeipuuv/gojsonschema": {"manifest/document", "manifest/schema"}, // manifest/schema: tests
+	"github.com/xeipuuv/gojsonschema": {"manifest/schema"}, // tests
 	"go.yaml.in/yaml/v3":              {"plugins/json"},
 	"golang.org/x/sys": {
 		"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm", "internal/contain",
