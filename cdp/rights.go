@@ -33,8 +33,11 @@ func onBehalfOf(c *keeper.Client, r *host.Request) *keeper.Client {
 func callerOf(r *host.Request) keeper.Caller {
 	by := keeper.Caller{
 		Name: r.Caller, Session: sessionKey(r.Session.Key()), Connection: r.Session.Connection,
-		Temporary: r.Session.Temporary, Within: sessionKey(r.Session.Within),
+		Temporary: r.Session.Temporary,
 		Anonymous: r.Session.Owner != "" && r.Session.Name == "" && r.Session.Plugin == nil,
+	}
+	for _, key := range r.Session.Within {
+		by.Within = append(by.Within, sessionKey(key))
 	}
 	if by.Session == keeper.DefaultSession && !isPerson(r.Caller) && !isPlugin(r.Caller) {
 		by.Session = "" // a program that names no session has one of its own name, not the person's

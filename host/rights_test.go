@@ -796,15 +796,17 @@ func TestSessionOfInnerCalls(t *testing.T) {
 	}
 	callers := []host.Session{
 		{}, {Name: "a", Connection: "c"}, {Name: "b"}, {Owner: "token:1", Name: "a"}, {Owner: "token:2", Temporary: true},
+		{Owner: "plugin:outer", Name: "1", Within: []string{"user/a"}},
 	}
 	seen := map[string]bool{}
 	for _, caller := range callers {
-		if got := inner("first", true, caller); got != caller {
+		if got := inner("first", true, caller); !reflect.DeepEqual(got, caller) {
 			t.Errorf("a plugin that may act in the session %+v acts in %+v", caller, got)
 		}
+		within := append([]string{caller.Key()}, caller.Within...)
 		for _, plugin := range []string{"first", "second"} {
 			got := inner(plugin, false, caller)
-			if got.Owner != "plugin:"+plugin || got.Within != caller.Key() || got.Connection != caller.Connection ||
+			if got.Owner != "plugin:"+plugin || !slices.Equal(got.Within, within) || got.Connection != caller.Connection ||
 				got.Temporary != caller.Temporary || got.Plugin == nil || seen[got.Key()] {
 				t.Errorf("%s, called in %+v, acts in %+v", plugin, caller, got)
 			}

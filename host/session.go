@@ -34,8 +34,9 @@ type Session struct {
 	Connection string
 	// Temporary sessions end with their connection.
 	Temporary bool
-	// Within is the key of the session on whose behalf a plugin has this one of its own. It ends with that session.
-	Within string
+	// Within are the keys of the sessions on whose behalf a plugin has this one of its own, the nearest first. It ends
+	// with each of them.
+	Within []string
 	// Plugin is the plugin that owns the session; nil for sessions of others.
 	Plugin *SessionPlugin
 }
@@ -83,7 +84,8 @@ func (s Session) idFor(plugin string) string {
 // ofPlugin returns the session that a plugin has of its own for calls on behalf of this one.
 func (s Session) ofPlugin(plugin string, as *SessionPlugin) Session {
 	own := Session{
-		Owner: "plugin:" + plugin, Connection: s.Connection, Temporary: s.Temporary, Within: s.Key(), Plugin: as,
+		Owner: "plugin:" + plugin, Connection: s.Connection, Temporary: s.Temporary, Plugin: as,
+		Within: append([]string{s.Key()}, s.Within...),
 	}
 	if s.Owner != "" || s.Name != "" {
 		own.Name = s.idFor(plugin)
@@ -128,10 +130,10 @@ const (
 
 // session is the file of one session.
 type session struct {
-	// Of is the key of the session, and Within that of the session on whose behalf a plugin has it. They are "" if the
-	// name of the file says whose it is.
+	// Of is the key of the session, and Within are those of the sessions on whose behalf a plugin has it. They are empty
+	// if the name of the file says whose it is.
 	Of     string             `json:"of,omitempty"`
-	Within string             `json:"within,omitempty"`
+	Within []string           `json:"within,omitempty"`
 	Tiers  map[string][]int   `json:"tiers,omitempty"`  // tool -> tiers shown
 	Failed map[string]failure `json:"failed,omitempty"` // tool -> the last call of it, if it failed
 	// Errors are the errors of each tool: what was expected where, never what was given.
@@ -289,7 +291,7 @@ func (s *Sessions) delete(of Session) {
 	for _, path := range filesIn(s.Dir, ".json") {
 		if data, err := ReadOwn(path, maxResultBytes); err == nil && strings.Contains(string(data), `"within"`) {
 			var stored session
-			if json.Unmarshal(data, &stored) == nil && stored.Within == of.Key() {
+			if json.Unmarshal(data, &stored) == nil && slices.Contains(stored.Within, of.Key()) {
 				names = append(names, strings.TrimSuffix(filepath.Base(path), ".json"))
 			}
 		}

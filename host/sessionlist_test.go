@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,9 @@ func TestListOfSessions(t *testing.T) {
 	a := newAgent(t, sessions)
 	of := []host.Session{
 		{}, {Name: "research"}, {Name: "other"}, {Owner: "token:1", Name: "research"},
-		{Owner: "plugin:p", Name: "x", Within: "user/research"}, {Owner: "plugin:p", Name: "y", Within: "user/other"},
+		{Owner: "plugin:p", Name: "x", Within: []string{"user/research"}},
+		{Owner: "plugin:p", Name: "y", Within: []string{"user/other"}},
+		{Owner: "plugin:p", Name: "z", Within: []string{"plugin:p/x", "user/research"}},
 	}
 	results := map[string]string{}
 	for _, s := range of {
@@ -75,10 +78,10 @@ func TestListOfSessions(t *testing.T) {
 		if !strings.Contains(" "+keys()+" ", " "+s.Key()+" ") {
 			t.Errorf("the list has no %s: %s", s.Key(), keys())
 		}
-		if s.Within != "" {
+		if s.Within != nil {
 			continue
 		}
-		if got := host.SessionOf(s.Key()); got != s {
+		if got := host.SessionOf(s.Key()); !reflect.DeepEqual(got, s) {
 			t.Errorf("the key %s is that of %+v", s.Key(), got)
 		}
 	}
@@ -95,10 +98,11 @@ func TestListOfSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := " " + keys() + " "; strings.Contains(left, " user/research ") || strings.Contains(left, "plugin:p/x") ||
+		strings.Contains(left, "plugin:p/z") ||
 		!strings.Contains(left, " token:1/research ") || !strings.Contains(left, "plugin:p/y") {
 		t.Errorf("after the end of user/research: %s", left)
 	}
-	if len(e.ended) != 1 || e.ended[0] != of[1] || len(events) != 1 || events[0].Op != "session_end" ||
+	if len(e.ended) != 1 || !reflect.DeepEqual(e.ended[0], of[1]) || len(events) != 1 || events[0].Op != "session_end" ||
 		events[0].Session != "research" {
 		t.Errorf("the end of %+v was told as %+v and %+v", of[1], e.ended, events)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -96,7 +97,7 @@ func TestConnectionsEnd(t *testing.T) {
 			f, p := newPages(t, nil)
 			s := f.stdio(t, client{revision: revision})
 			first, again := p.opens(t, s), p.opens(t, s)
-			if first != again || first.Owner != "" || first.Name == "" || !first.Temporary {
+			if !reflect.DeepEqual(first, again) || first.Owner != "" || first.Name == "" || !first.Temporary {
 				t.Errorf("the sessions %+v and %+v", first, again)
 			}
 			_ = s.Close()
@@ -109,7 +110,7 @@ func TestConnectionsEnd(t *testing.T) {
 		c := client{revision: "2025-11-25", token: token}
 		one, two := c.http(t, url), c.http(t, url)
 		first, second := p.opens(t, one), p.opens(t, two)
-		if first == second || first.Owner != second.Owner || !first.Temporary || first.Connection == second.Connection {
+		if reflect.DeepEqual(first, second) || first.Owner != second.Owner || !first.Temporary || first.Connection == second.Connection {
 			t.Errorf("the sessions %+v and %+v", first, second)
 		}
 		_ = one.Close()
@@ -126,7 +127,7 @@ func TestConnectionsEnd(t *testing.T) {
 		c := client{revision: "2026-07-28", token: token}
 		one, two := c.http(t, url), c.http(t, url)
 		first, second := p.opens(t, one), p.opens(t, two)
-		if first != second || first.Name != "" {
+		if !reflect.DeepEqual(first, second) || first.Name != "" {
 			t.Errorf("the sessions %+v and %+v", first, second)
 		}
 		_ = one.Close()

@@ -28,7 +28,7 @@ import (
 const minKilled = 0.9
 
 func main() {
-	verbose := flag.Bool("v", false, "print each mutant")
+	verbose := flag.Bool("v", false, "print each test and each mutant as soon as it has run")
 	jobs := flag.Int("j", 2, "packages at a time")
 	pattern := flag.String("run", "", "run the mutants whose \"FILE: what goes wrong\" matches this `regexp`")
 	buildOnly := flag.Bool("n", false, "build the mutants, and run no tests")
@@ -118,7 +118,11 @@ func run(ctx context.Context, out io.Writer, sets map[string][]Mutant, jobs int,
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			report, err := measure(ctx, work, pkg, sets[pkg])
+			var progress io.Writer = io.Discard
+			if verbose {
+				progress = out
+			}
+			report, err := measure(ctx, progress, work, pkg, sets[pkg])
 			mu.Lock()
 			defer mu.Unlock()
 			cpu += report.cpu
@@ -194,8 +198,6 @@ func (r *report) print(out io.Writer, verbose bool) {
 		switch {
 		case m.by != "" && m.mutant.Equivalent != "":
 			state = "listed as equivalent, but killed by " + m.by
-		case m.by != "" && verbose:
-			state = fmt.Sprintf("killed by %s in %s", m.by, m.cpu.Round(10*time.Millisecond))
 		case m.by == "" && m.mutant.Equivalent == "" && !m.reached:
 			state = "SURVIVED (no test reaches it)"
 		case m.by == "" && m.mutant.Equivalent == "":

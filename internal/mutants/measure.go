@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,22 +48,22 @@ func (t *test) rank() float64 {
 	return t.cost.Seconds() * float64(t.passed+t.failed+1) / (float64(t.failed) + 0.1)
 }
 
-// measure builds a package with its mutants and finds out which of them its tests notice.
-func measure(ctx context.Context, work, pkg string, set []Mutant) (*report, error) {
+// measure builds a package with its mutants and finds out which of them its tests notice. It prints its progress.
+func measure(ctx context.Context, progress io.Writer, work, pkg string, set []Mutant) (*report, error) {
 	r := &report{pkg: pkg}
 	p, err := build(ctx, workFolder(work, pkg), pkg, set)
 	if err != nil {
 		return r, err
 	}
 	defer func() { r.cpu = p.cpu }()
-	tests, err := p.tests(ctx)
+	tests, err := p.tests(ctx, progress)
 	if err != nil {
 		return r, err
 	}
 	r.first = p.cpu
 	for n, m := range set {
 		res := result{mutant: m}
-		before := p.cpu
+		start, before := time.Now(), p.cpu
 		for group := range batches(reaching(tests, n+1)) {
 			res.reached = true
 			failed, err := p.run(ctx, n+1, group)
@@ -75,6 +76,8 @@ func measure(ctx context.Context, work, pkg string, set []Mutant) (*report, erro
 			}
 		}
 		res.cpu = p.cpu - before
+		fmt.Fprintf(progress, "%s: %s: %s in %s of %s\n", m.File, m.Why, cmp.Or(res.by, "no test"),
+			time.Since(start).Round(10*time.Millisecond), res.cpu.Round(10*time.Millisecond))
 		r.results = append(r.results, res)
 	}
 	return r, nil
@@ -144,7 +147,7 @@ func build(ctx context.Context, work, pkg string, set []Mutant) (*program, error
 }
 
 // tests runs each test alone, without a mutant. A test that fails so is an error; one that is skipped reaches nothing.
-func (p *program) tests(ctx context.Context) ([]*test, error) {
+func (p *program) tests(ctx context.Context, progress io.Writer) ([]*test, error) {
 	cmd := exec.CommandContext(ctx, p.path, "-test.list", "^(Test|Example|Fuzz)")
 	cmd.Dir = p.dir
 	out, err := cmd.Output()
@@ -168,6 +171,8 @@ func (p *program) tests(ctx context.Context) ([]*test, error) {
 		}
 		t.takes = time.Since(start)
 		t.cost = costOf(p.cpu-before, t.takes)
+		fmt.Fprintf(progress, "%s takes %s of %s\n", name, t.takes.Round(10*time.Millisecond),
+			(p.cpu - before).Round(10*time.Millisecond))
 		raw, err := os.ReadFile(p.reached)
 		if err != nil && !os.IsNotExist(err) {
 			return nil, err

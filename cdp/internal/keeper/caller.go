@@ -23,8 +23,8 @@ type Caller struct {
 	Temporary bool `json:"temporary,omitempty"`
 	// Anonymous sessions have no current target, and end 10 minutes after their last use.
 	Anonymous bool `json:"anonymous,omitempty"`
-	// Within is the session on whose behalf a plugin has its own. It ends with that.
-	Within string `json:"within,omitempty"`
+	// Within are the sessions on whose behalf a plugin has its own, the nearest first. It ends with each of them.
+	Within []string `json:"within,omitempty"`
 
 	// Digest identifies the version of the plugin that owns the session. A new version inherits nothing in the browser
 	// from the previous one.

@@ -30,6 +30,9 @@ func (tn *tenancy) openSessions() []SessionInfo {
 	for name := range tn.scopes {
 		pages[name] = 0
 	}
+	for _, session := range tn.createdContexts {
+		pages[session] = 0
+	}
 	for _, t := range tn.order {
 		if t.kind == "page" && t.owner != "" && t.evictErr == nil {
 			pages[t.owner]++
@@ -60,21 +63,9 @@ func (tn *tenancy) isAlone(session string) bool {
 
 // endsWith reports whether a session is another one, or that of a plugin working for it. The engine is locked.
 func (tn *tenancy) endsWith(session, other string) bool {
-	for depth := 0; session != "" && depth < maxNesting; depth++ {
-		if session == other {
-			return true
-		}
-		s := tn.scopes[session]
-		if s == nil {
-			return false
-		}
-		session = s.within
-	}
-	return false
+	s := tn.scopes[session]
+	return session == other || s != nil && slices.Contains(s.within, other)
 }
-
-// maxNesting bounds how deep the sessions of plugins can be within each other.
-const maxNesting = 16
 
 // closeSession closes what a session has opened, and what plugins have opened on its behalf.
 func (tn *tenancy) closeSession(ctx context.Context, session string) (Closed, *Error) {
@@ -118,11 +109,7 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 			tn.postClose(cdptarget.ID(t.id))
 		}
 	}
-	for _, id := range closed.Contexts {
-		delete(tn.createdContexts, id)
-		postCommand(tn.mux, nil, cdptarget.DisposeBrowserContext,
-			cdptarget.DisposeBrowserContextParams{BrowserContextID: cdp.BrowserContextID(id)}, nil)
-	}
+	tn.disposeCreated(ends)
 	tn.mu.Unlock()
 
 	var failed *Error
@@ -144,4 +131,15 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 		return !left, nil
 	})
 	return closed, cmp.Or(failed, err)
+}
+
+// disposeCreated closes the contexts that sessions have created by commands of their own. The engine is locked.
+func (tn *tenancy) disposeCreated(ends func(session string) bool) {
+	for id, session := range tn.createdContexts {
+		if ends(session) {
+			delete(tn.createdContexts, id)
+			postCommand(tn.mux, nil, cdptarget.DisposeBrowserContext,
+				cdptarget.DisposeBrowserContextParams{BrowserContextID: cdp.BrowserContextID(id)}, nil)
+		}
+	}
 }

@@ -134,8 +134,6 @@ func (ow *owners) listen(by Caller, q ListenRequest, scope *target, wake func())
 		if !l.covers(t) {
 			continue
 		}
-		if ow.external && t.owner == "" {
-		}
 		for _, d := range l.domains {
 			if t.session != "" && ow.enable(t, d) {
 				recorded[t] = append(recorded[t], d)

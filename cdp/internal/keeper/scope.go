@@ -23,8 +23,8 @@ import (
 // ends when it was not used for a while.
 type scope struct {
 	session    string
-	within     string
-	connection string // with which it ends; "" if it stays
+	within     []string // the sessions with which it ends
+	connection string   // with which it ends; "" if it stays
 	anonymous  bool
 	context    cdp.BrowserContextID
 
@@ -175,13 +175,14 @@ func (tn *tenancy) releaseFunc(s *scope) func() {
 	}
 }
 
-// disown takes a scope away from its session, with its targets, and forgets the session's events. It does nothing if
-// the session no longer has this scope. The engine is locked.
+// disown takes a scope away from its session, with its targets and the contexts that the session has created, and
+// forgets the session's events. It does nothing if the session no longer has this scope. The engine is locked.
 func (tn *tenancy) disown(s *scope) {
 	if tn.scopes[s.session] != s {
 		return
 	}
 	delete(tn.scopes, s.session)
+	tn.disposeCreated(func(session string) bool { return session == s.session })
 	tn.contextOwners[string(s.context)] = disowned
 	for _, t := range tn.order {
 		if t.context == string(s.context) {

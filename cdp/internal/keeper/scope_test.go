@@ -167,13 +167,13 @@ func TestAnonymousScopeEnds(t *testing.T) {
 	})
 }
 
-// A session ends with the one within which a plugin has it, however deep.
+// A session ends with each of those on whose behalf a plugin has it, also if one of them has nothing in the browser.
 func TestSessionsWithinOthers(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
 		e.sparePage = e.targets["T"]
-		for session, within := range map[string]string{
-			"user/work": "", "plugin:one/a": "user/work", "plugin:two/b": "plugin:one/a", "plugin:one": DefaultSession,
-			"plugin:x": "plugin:y", "plugin:y": "plugin:x",
+		for session, within := range map[string][]string{
+			"user/work": nil, "plugin:one/a": {"user/work"}, "plugin:two/b": {"plugin:one/a", "user/work"},
+			"plugin:one": {DefaultSession}, "plugin:x": {"plugin:idle", "user/work"},
 		} {
 			addScope(e, Caller{Name: "mcp:some", Session: session, Within: within}, "C-"+session)
 		}
@@ -185,14 +185,11 @@ func TestSessionsWithinOthers(t *testing.T) {
 			{"plugin:two/b", "plugin:one/a", true}, {"plugin:one", DefaultSession, true},
 			{"user/work", "plugin:one/a", false}, {"plugin:one", "user/work", false}, {"plugin:one/a", DefaultSession, false},
 			{"user/gone", "user/gone", true}, {"user/gone", "user/work", false}, {DefaultSession, DefaultSession, true},
-			{"plugin:x", "user/work", false}, {"plugin:x", "", false}, {"", "", false},
+			{"plugin:x", "plugin:idle", true}, {"plugin:x", "user/work", true}, {"plugin:x", "", false},
 		} {
 			if got := e.endsWith(c.session, c.other); got != c.want {
 				t.Errorf("%q ends with %q: %v", c.session, c.other, got)
 			}
-		}
-		for _, gone := range []string{"plugin:x", "plugin:y"} {
-			delete(e.scopes, gone)
 		}
 		if e.isAlone("user/work") || e.isAlone(DefaultSession) {
 			t.Error("a session is alone beside another one")
@@ -211,6 +208,7 @@ func TestSessionsWithinOthers(t *testing.T) {
 func TestOpenSessions(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		addScope(e, Caller{Name: "cli", Session: "user/empty"}, "C-EMPTY")
+		e.createdContexts["C-CREATED"] = DefaultSession
 		f.attach("", targetInfo{ID: "SECOND", Type: "page", URL: "http://a/", Context: "C-SOME"})
 		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
 		f.attach("", targetInfo{ID: "EVICTED", Type: "page", URL: "file:///x", Context: "C-OTHER"})
@@ -221,7 +219,7 @@ func TestOpenSessions(t *testing.T) {
 		e.targets["REPLACED"].owner = pluginPrefix
 		e.setCurrent(someClient, e.targets["SOME"])
 		want := []SessionInfo{
-			{Session: "mcp:other", Pages: 1}, {Session: "mcp:some", Pages: 2, Current: "http://SOME/"},
+			{Session: DefaultSession}, {Session: "mcp:other", Pages: 1}, {Session: "mcp:some", Pages: 2, Current: "http://SOME/"},
 			{Session: "plugin:one", Pages: 1}, {Session: "user/empty"},
 		}
 		if got := e.openSessions(); !reflect.DeepEqual(got, want) {
@@ -234,7 +232,7 @@ func TestOpenSessions(t *testing.T) {
 // that it has created, and nothing else.
 func TestCloseSession(t *testing.T) {
 	work := Caller{Name: "mcp:some", Session: "user/work"}
-	helper := Caller{Name: "mcp:helper", Session: "h", Within: "user/work"}
+	helper := Caller{Name: "mcp:helper", Session: "h", Within: []string{"user/work"}}
 	closed := func(targets, contexts string) Closed {
 		return Closed{Targets: strings.Fields(targets), Contexts: strings.Fields(contexts)}
 	}
@@ -318,7 +316,7 @@ func TestCloseConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
 		temporary := Caller{Name: "mcp:some", Session: "user/temporary", Connection: "1", Temporary: true}
 		helper := temporary
-		helper.Session, helper.Within = "helper", temporary.Session
+		helper.Session, helper.Within = "helper", []string{temporary.Session}
 		work := Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
 		later := work
 		later.Connection = "2"
