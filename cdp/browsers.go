@@ -52,7 +52,7 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 	}
 	var notes []string
 	if found.Browser != "" {
-		p.dropEndedClient(r.Options.Browser)
+		p.dropClient(r.Options.Browser, true)
 	} else if len(found.Targets)+len(found.Contexts) == 0 {
 		notes = append(notes, "this session had nothing open; the browser stays open for others")
 	}
@@ -70,7 +70,7 @@ func (p *Provider) closeWithout(ctx context.Context, r *host.Request, err error)
 		return nil, err
 	}
 	done := newCloseResult()
-	p.dropClient(r.Options.Browser)
+	p.dropClient(r.Options.Browser, false)
 	was, err := keeper.Stop(ctx, p.cfg.RunDir, r.Options.Browser, p.cfg.Version)
 	switch {
 	case err != nil:
@@ -106,7 +106,7 @@ func (p *Provider) closeEverything(ctx context.Context, r *host.Request) (*host.
 	done.Closed.Browsers = []string{}
 	var failed error
 	for _, e := range entries {
-		p.dropClient(e.Browser)
+		p.dropClient(e.Browser, false)
 		was, err := keeper.Stop(ctx, p.cfg.RunDir, e.Browser, p.cfg.Version)
 		if err != nil && failed == nil {
 			failed = err // close the others nevertheless

@@ -169,21 +169,12 @@ func (p *Provider) addClient(name string, c *keeper.Client) *keeper.Client {
 	return c
 }
 
-// dropEndedClient forgets the connection to a browser that has ended. Another call may have replaced it by one to a new
-// browser of that name, which stays.
-func (p *Provider) dropEndedClient(name string) {
+// dropClient closes and forgets the connection to a browser. If it is forgotten because the browser has ended, another
+// call may have replaced it by one to a new browser of that name, which stays.
+func (p *Provider) dropClient(name string, onlyEnded bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.clients[name]; c != nil && c.Ended() {
-		_ = c.Close()
-		delete(p.clients, name)
-	}
-}
-
-func (p *Provider) dropClient(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c := p.clients[name]; c != nil {
+	if c := p.clients[name]; c != nil && (!onlyEnded || c.Ended()) {
 		_ = c.Close()
 		delete(p.clients, name)
 	}

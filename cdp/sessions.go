@@ -43,7 +43,7 @@ func (p *Provider) EndSession(ctx context.Context, of host.Session) error {
 	return p.eachBrowser(ctx, func(name string, c *keeper.Client) error {
 		closed, err := c.As(person).CloseSession(ctx, sessionKey(of.Key()))
 		if closed.Browser != "" {
-			p.dropEndedClient(name)
+			p.dropClient(name, true)
 		}
 		return err
 	})

@@ -198,7 +198,7 @@ func (p *program) run(ctx context.Context, mutant int, tests []*test) (failed st
 	}
 	limit := 5 * time.Minute
 	if mutant != unreached {
-		limit = 30 * time.Second
+		limit = 10 * time.Second
 		for _, t := range tests {
 			limit += 5 * t.takes
 		}

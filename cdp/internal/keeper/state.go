@@ -98,8 +98,9 @@ func (e *engine) saveState(ctx context.Context, by Caller, origins []string) (St
 	return saved, nil
 }
 
-// loadState puts the part of a state that belongs to origins into the session's context. What is there stays, unless
-// the state has an entry of the same name.
+// loadState makes the session's context store for origins what a state has for them, and nothing else: a login that is
+// half of one user and half of another would be neither. sessionStorage is that of the current page, and stays if the
+// state has none: it may have been saved without that page.
 func (e *engine) loadState(ctx context.Context, by Caller, origins []string, state State) (StateLoaded, *Error) {
 	in, release, err := e.stateContext(ctx, by, origins)
 	if err != nil {
@@ -107,9 +108,23 @@ func (e *engine) loadState(ctx context.Context, by Caller, origins []string, sta
 	}
 	defer release()
 	var done StateLoaded
+	present, err := e.cookies(ctx, in)
+	if err != nil {
+		return done, err
+	}
+	now := time.Now()
 	var cookies []map[string]any
+	set := map[string]bool{}
 	for _, c := range cookiesOf(state.Cookies, origins) {
-		if c.Expires < 0 || c.Expires > float64(time.Now().Unix()) { // setting an expired cookie would delete one
+		if !c.expired(now) { // setting an expired cookie deletes one
+			cookies = append(cookies, c.param())
+			set[c.key()] = true
+		}
+	}
+	done.Cookies = len(cookies)
+	for _, c := range cookiesOf(present, origins) {
+		if !set[c.key()] {
+			c.Value, c.Expires = "", 1
 			cookies = append(cookies, c.param())
 		}
 	}
@@ -122,14 +137,15 @@ func (e *engine) loadState(ctx context.Context, by Caller, origins []string, sta
 			return done, err
 		}
 	}
-	done.Cookies = len(cookies)
 	write := func(t *target, origin, storage string, items json.RawMessage) (bool, *Error) {
+		if items == nil {
+			items = json.RawMessage("[]")
+		}
 		n, err := callInFrame[int](ctx, e.tracker, t, t.id, writeStorage, origin, storage, string(items))
 		done.Items += max(0, n)
 		return n >= 0, err
 	}
-	stored := slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return state.Local[o] == nil })
-	err = e.visitOrigins(ctx, in, stored, func(t *target, origin string) *Error {
+	err = e.visitOrigins(ctx, in, origins, func(t *target, origin string) *Error {
 		_, err := write(t, origin, "localStorage", state.Local[origin])
 		return err
 	})
@@ -166,6 +182,7 @@ const (
 	writeStorage = `function(origin, storage, items) {
 	if (location.origin !== origin) return -1;
 	const all = JSON.parse(items);
+	window[storage].clear();
 	for (const [key, value] of all) window[storage].setItem(key, value);
 	return all.length;
 }`
@@ -225,6 +242,14 @@ func cookiesOf(all []Cookie, origins []string) []Cookie {
 		}
 	}
 	return found
+}
+
+// expired reports whether no browser has the cookie any more.
+func (c Cookie) expired(now time.Time) bool { return c.Expires >= 0 && c.Expires <= float64(now.Unix()) }
+
+// key identifies the cookie in a browser context: setting another one with the same key replaces it.
+func (c Cookie) key() string {
+	return string(mustJSON([]any{c.Name, c.Domain, c.Path, c.Partition}))
 }
 
 // sentTo reports whether a cookie would be sent to an origin. That of a partition is, if the partition is the site of

@@ -75,34 +75,45 @@ func TestState(t *testing.T) {
 		Cookie{Name: "page", Value: "old", Domain: "127.0.0.1", Path: "/", Expires: 1})
 	saved.Local["https://other.test"] = json.RawMessage(`[["forged","x"]]`)
 	saved.Local["https://a.test"] = json.RawMessage(`[["a","1"],["b","2"]]`)
+	// What the origins have already stored for the session goes, and what others have stays.
+	openPage(t, two, s.URL+"/")
+	evaluate(t, two, "", `localStorage.stale = 1; sessionStorage.stale = 1; document.cookie = "stale=1"; document.cookie = "page=0"`)
+	q.Params = json.RawMessage(`{"cookies":[{"name":"stale","value":"1","url":"https://a.test/","domain":".a.test","httpOnly":true},
+		{"name":"kept","value":"1","url":"https://other.test/"}]}`)
+	if _, err := two.Call(testContext(t), q); err != nil {
+		t.Fatal(err)
+	}
+	openPage(t, two, "about:blank")
 	done, err := two.LoadState(testContext(t), saved, origins)
 	if err != nil || done.Cookies != 3 || done.Items != 3 || !slices.Equal(done.Left, []string{s.URL}) {
 		t.Errorf("loaded %+v, %v", done, err)
 	}
-	if n := requests.Load(); n != 1 {
+	if n := requests.Load(); n != 2 {
 		t.Errorf("the site got %d requests", n)
 	}
 	loaded := cookies(two)
 	for _, want := range []string{`"name":"own","value":"1","domain":"a.test"`, `"httpOnly":true`, `"sameSite":"Strict"`,
-		fmt.Sprint(`"expires":`, expires), `"name":"wide","value":"2","domain":".a.test"`, `"name":"page","value":"1"`} {
+		fmt.Sprint(`"expires":`, expires), `"name":"wide","value":"2","domain":".a.test"`, `"name":"page","value":"1"`,
+		`"name":"kept"`} {
 		if !strings.Contains(loaded, want) {
 			t.Errorf("%s is missing in %s", want, loaded)
 		}
 	}
-	for _, foreign := range []string{"forged", "below", "other", "part"} {
+	for _, foreign := range []string{"forged", "below", "other", "part", "stale"} {
 		if strings.Contains(loaded, `"name":"`+foreign) {
 			t.Errorf("the cookie %s was loaded: %s", foreign, loaded)
 		}
 	}
-	if targets := value(two.Targets(testContext(t))); len(targets) != 0 {
+	if targets := value(two.Targets(testContext(t))); len(targets) != 2 {
 		t.Errorf("the session sees %+v", targets)
 	}
 	openPage(t, two, s.URL+"/")
-	wantValue(t, two, "", `localStorage.login === "secret one \udc00"`, "true")
+	wantValue(t, two, "", `localStorage.login === "secret one \udc00" && localStorage.length === 1`, "true")
+	evaluate(t, two, "", `sessionStorage.stale = 1`)
 	if done, err = two.LoadState(testContext(t), saved, origins[:1]); err != nil || done.Items != 2 || done.Left != nil {
 		t.Errorf("loaded into the page %+v, %v", done, err)
 	}
-	wantValue(t, two, "", `sessionStorage.tab`, `"t1"`)
+	wantValue(t, two, "", `sessionStorage.tab + sessionStorage.length`, `"t11"`)
 	if kept, err := two.SaveState(testContext(t), []string{"https://a.test", "https://other.test"}); err != nil ||
 		string(kept.Local["https://a.test"]) != `[["a","1"],["b","2"]]` || len(kept.Local) != 1 {
 		t.Errorf("loaded into localStorage %+v, %v", kept, err)
