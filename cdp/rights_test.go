@@ -103,8 +103,10 @@ func TestCallersOfTheKeeper(t *testing.T) {
 		HTTP: []host.HTTPGrant{{URL: "https://a.test"}},
 	}
 	own := host.Session{
-		Owner: "plugin:one", Name: "7", Within: []string{"plugin:two/8", "user/"}, Plugin: &host.SessionPlugin{Digest: "sha256:1", Grant: grant},
+		Owner: "plugin:one", Name: "7", Within: []string{"plugin:two/8", "user/"},
+		Plugin: &host.SessionPlugin{Digest: "sha256:1", Grant: grant},
 	}
+	within := []string{"plugin:two/8", "cli"}
 	for _, c := range []struct {
 		caller  string
 		session host.Session
@@ -118,9 +120,9 @@ func TestCallersOfTheKeeper(t *testing.T) {
 		{"mcp:some", host.Session{Owner: "token:t", Connection: "m1", Temporary: true},
 			keeper.Caller{Name: "mcp:some", Session: "token:t/", Connection: "m1", Temporary: true, Anonymous: true}},
 		{"plugin:one", host.Session{}, keeper.Caller{Name: "plugin:one", Session: "cli"}},
-		{"plugin:one", own, keeper.Caller{Name: "plugin:one", Session: "plugin:one/7", Within: []string{"plugin:two/8", "cli"}, Digest: "sha256:1",
+		{"plugin:one", own, keeper.Caller{Name: "plugin:one", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
 			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
-		{"plugin:two", own, keeper.Caller{Name: "plugin:two", Session: "plugin:one/7", Within: []string{"plugin:two/8", "cli"}, Digest: "sha256:1",
+		{"plugin:two", own, keeper.Caller{Name: "plugin:two", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
 			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
 	} {
 		if got := callerOf(&host.Request{Caller: c.caller, Session: c.session}); !reflect.DeepEqual(got, c.want) {

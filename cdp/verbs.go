@@ -178,9 +178,9 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				Standard: "Saves cookies, localStorage and the current page's sessionStorage of origins under a name, and loads " +
 					"them into this session. Answers with counts, never with values.",
 				Full: "Cookies are those that would be sent to the origins. load replaces what the session has of them; " +
-					"without origins it loads all that the state has, and sessionStorage only into the current page. Nothing is requested from " +
-					"the sites. A state belongs to the user, the token or the version of a plugin that saved it; for others " +
-					"the name is not found. Only the command line uses a state of another of its sessions without " +
+					"without origins it loads all that the state has, and sessionStorage only into the current page. Nothing " +
+					"is requested from the sites. A state belongs to the user, the token or the version of a plugin that saved " +
+					"it; for others the name is not found. Only the command line uses a state of another of its sessions without " +
 					"confirmation. list shows the states, delete removes one; one that is not used for 30 days is removed.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"required":["action"],"properties":{

@@ -11,8 +11,13 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// lostAfter is how long a client over HTTP whose stream broke off may take to send another request.
-const lostAfter = 2 * time.Second
+const (
+	// lostAfter is how long a client over HTTP whose stream broke off may take to send another request.
+	lostAfter = 2 * time.Second
+	// silentAfter is the same for one without a stream. It may only be thinking, so it has as long as a client without a
+	// session.
+	silentAfter = 10 * time.Minute
+)
 
 // connection is one over which requests have come. The host is told when it ends: a session of a stateful revision over
 // HTTP with that session, any other with the server.
@@ -22,7 +27,9 @@ type connection struct {
 
 	begun    int  // requests of HTTP so far
 	requests int  // of them, under way
-	streamed bool // the client opened a stream for messages at least once, so it is lost without any request
+	streams  int  // of these, streams for messages
+	streamed bool // the client sends no request without a stream, so it is lost when that breaks off
+	silence  *time.Timer
 }
 
 // follow remembers the connection of a request, and waits for its end.
@@ -78,9 +85,9 @@ func (s *Server) endConnections() {
 	}
 }
 
-// hold counts a request over HTTP until release is called. A client that opened a stream and has had no request under
-// way for lostAfter is lost: it was probably killed. What it opened is then closed as if it had ended its session, but
-// the session stays, in case only the stream broke off.
+// hold counts a request over HTTP until release is called. A client whose stream broke off and that has had no request
+// under way for lostAfter is lost: it was probably killed. One without a stream is lost after silentAfter. What it
+// opened is then closed as if it had ended its session, but the session stays, in case only the stream broke off.
 func (s *Server) hold(r *http.Request) (release func()) {
 	user := ""
 	if token := auth.TokenInfoFromContext(r.Context()); token != nil {
@@ -92,18 +99,31 @@ func (s *Server) hold(r *http.Request) (release func()) {
 	if c == nil || c.user != user {
 		return func() {}
 	}
+	if c.silence != nil {
+		c.silence.Stop()
+	}
+	streams := 0
+	if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		streams = 1
+	}
 	c.begun++
 	c.requests++
-	if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
-		c.streamed = true
-	}
+	c.streams += streams
+	c.streamed = c.streams > 0
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c.requests--
-		if begun := c.begun; c.streamed && c.requests == 0 {
-			time.AfterFunc(s.lostAfter, func() { s.lose(c, begun) })
+		c.streams -= streams
+		if c.requests > 0 {
+			return
 		}
+		after := s.silentAfter
+		if c.streamed {
+			after = s.lostAfter
+		}
+		begun := c.begun
+		c.silence = time.AfterFunc(after, func() { s.lose(c, begun) })
 	}
 }
 

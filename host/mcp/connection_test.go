@@ -110,7 +110,8 @@ func TestConnectionsEnd(t *testing.T) {
 		c := client{revision: "2025-11-25", token: token}
 		one, two := c.http(t, url), c.http(t, url)
 		first, second := p.opens(t, one), p.opens(t, two)
-		if reflect.DeepEqual(first, second) || first.Owner != second.Owner || !first.Temporary || first.Connection == second.Connection {
+		if reflect.DeepEqual(first, second) || first.Owner != second.Owner || !first.Temporary ||
+			first.Connection == second.Connection {
 			t.Errorf("the sessions %+v and %+v", first, second)
 		}
 		_ = one.Close()
@@ -181,10 +182,10 @@ func (b *breakable) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // TestKilledClient checks that a client over HTTP counts as gone when the stream that it opened breaks off and it sends
-// nothing more, whatever others send in its session's name, and that a client without a stream never does.
+// nothing more, whatever others send in its session's name.
 func TestKilledClient(t *testing.T) {
 	f, p := newPages(t, nil)
-	f.SetLostAfter(300 * time.Millisecond)
+	f.SetLostAfter(time.Second, time.Hour)
 	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token, "another-long-token"}})
 	b := newBreakable()
 	s := client{revision: "2025-11-25"}.connect(t, &sdk.StreamableClientTransport{
@@ -221,8 +222,14 @@ func TestKilledClient(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
 
-	f.SetLostAfter(0)
+// TestSilentClient checks that a client over HTTP without a stream may be silent for a while between two requests, and
+// counts as gone when it stays silent; also one whose stream broke off before its latest request.
+func TestSilentClient(t *testing.T) {
+	f, p := newPages(t, nil)
+	f.SetLostAfter(0, time.Hour)
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}})
 	quiet := client{revision: "2025-11-25"}.connect(t, &sdk.StreamableClientTransport{
 		Endpoint: url, MaxRetries: -1, DisableStandaloneSSE: true, HTTPClient: &http.Client{Transport: bearer{token}},
 	})
@@ -230,8 +237,24 @@ func TestKilledClient(t *testing.T) {
 	for range 20 {
 		p.opens(t, quiet)
 	}
-	p.expectNone(t)
-	_ = quiet.Close()
+	stream, cancel := context.WithCancel(t.Context())
+	r, _ := http.NewRequestWithContext(stream, http.MethodGet, url, nil)
+	r.Header = http.Header{"Accept": {"text/event-stream"}, "Mcp-Session-Id": {quiet.ID()}}
+	opened, err := (&http.Client{Transport: bearer{token}}).Do(r)
+	if err != nil || opened.StatusCode != http.StatusOK {
+		t.Fatal(opened, err)
+	}
+	f.SetLostAfter(0, 0)
+	for range 20 {
+		p.opens(t, quiet)
+	}
+	p.expectNone(t) // while its stream is open
+	f.SetLostAfter(time.Hour, 0)
+	cancel()
+	_ = opened.Body.Close()
+	for began := time.Now(); len(p.ended) == 0 && time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
+		p.opens(t, quiet) // the first one after the server has noticed
+	}
 	p.expectEnd(t, of)
 }
 

@@ -16,11 +16,12 @@ func (s *Server) SetRefreshInterval(d time.Duration) { s.refreshInterval = d }
 // SetClock sets the clock by which confirmations expire. Call it before clients connect.
 func (s *Server) SetClock(now func() time.Time) { s.now = now }
 
-// SetLostAfter sets how long a client without a stream may take to send another request.
-func (s *Server) SetLostAfter(d time.Duration) {
+// SetLostAfter sets how long a client whose stream broke off, and one without a stream, may take to send another
+// request.
+func (s *Server) SetLostAfter(streamed, silent time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lostAfter = d
+	s.lostAfter, s.silentAfter = streamed, silent
 }
 
 // SetShutdownGrace sets how long the server waits for a client when it shuts down.

@@ -90,6 +90,7 @@ type Server struct {
 	refreshInterval time.Duration
 	shutdownGrace   time.Duration
 	lostAfter       time.Duration
+	silentAfter     time.Duration
 
 	mu           sync.Mutex
 	modes        map[string]*modeServer
@@ -119,8 +120,8 @@ func New(cfg Config) (*Server, error) {
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
 		now: time.Now, refreshInterval: refreshInterval, shutdownGrace: shutdownGrace,
-		lostAfter: lostAfter,
-		modes:     map[string]*modeServer{}, redeemed: map[string]time.Time{}, connections: map[string]*connection{},
+		lostAfter: lostAfter, silentAfter: silentAfter,
+		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{}, connections: map[string]*connection{},
 	}
 	_, _ = rand.Read(s.key)
 	s.closing, s.closeWith = context.WithCancelCause(context.Background())

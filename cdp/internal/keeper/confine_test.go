@@ -227,7 +227,8 @@ func TestSameOrigin(t *testing.T) {
 
 // A command that reaches the pages of all sessions is denied to a session that is not alone in the browser.
 func TestCommandsThatReachOtherSessions(t *testing.T) {
-	some, helper := Caller{Name: "mcp:some", Session: "user/work"}, Caller{Name: "plugin:one", Within: []string{"user/work"}}
+	some := Caller{Name: "mcp:some", Session: "user/work"}
+	helper := Caller{Name: "plugin:one", Within: []string{"user/work"}}
 	sharing, other := Caller{Name: "cli", Session: "user/work"}, Caller{Name: "mcp:other"}
 	for _, c := range []struct {
 		by     Caller

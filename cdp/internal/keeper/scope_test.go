@@ -219,8 +219,8 @@ func TestOpenSessions(t *testing.T) {
 		e.targets["REPLACED"].owner = pluginPrefix
 		e.setCurrent(someClient, e.targets["SOME"])
 		want := []SessionInfo{
-			{Session: DefaultSession}, {Session: "mcp:other", Pages: 1}, {Session: "mcp:some", Pages: 2, Current: "http://SOME/"},
-			{Session: "plugin:one", Pages: 1}, {Session: "user/empty"},
+			{Session: DefaultSession}, {Session: "mcp:other", Pages: 1},
+			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1}, {Session: "user/empty"},
 		}
 		if got := e.openSessions(); !reflect.DeepEqual(got, want) {
 			t.Errorf("these sessions are open: %+v", got)

@@ -245,7 +245,9 @@ func cookiesOf(all []Cookie, origins []string) []Cookie {
 }
 
 // expired reports whether no browser has the cookie any more.
-func (c Cookie) expired(now time.Time) bool { return c.Expires >= 0 && c.Expires <= float64(now.Unix()) }
+func (c Cookie) expired(now time.Time) bool {
+	return c.Expires >= 0 && c.Expires <= float64(now.Unix())
+}
 
 // key identifies the cookie in a browser context: setting another one with the same key replaces it.
 func (c Cookie) key() string {
