@@ -79,18 +79,25 @@ func (b *bench) browser() error {
 		b.withOwnBrowser(pages.URL, func(batch *batch, page, _ string) error { return b.navigate(batch, page, pages.URL) }))
 }
 
-// keeperAlone runs the same flood without Chrome, which shows how much of the delay is the keeper's.
+// keeperAlone runs such floods in the keeper's package, which shows how much of the delay is the keeper's: without
+// Chrome, and with it beside a client that has no keeper.
 func (b *bench) keeperAlone() error {
 	const pkg = "./cdp/internal/keeper"
-	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "^BenchmarkFlood$", "-benchtime", floodTime.String(),
-		pkg).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("go test -bench BenchmarkFlood %s: %w\n%s", pkg, err, out)
-	}
-	fmt.Fprintln(b.out, "\nThe same of the keeper alone: its browser is a goroutine at the other end of the pipe")
-	for line := range strings.Lines(string(out)) {
-		if strings.HasPrefix(line, "BenchmarkFlood/") {
-			fmt.Fprint(b.out, "  ", line)
+	for _, flood := range []struct{ benchmark, what string }{
+		{"BenchmarkFlood", "The same of the keeper alone: its browser is a goroutine at the other end of the pipe"},
+		{"BenchmarkBesideFlood", "Calls beside a page that logs 10,000 messages a second, and by turns is silent: by a bare\n" +
+			"client that hears them, through a keeper that does not record that page, and through one that does"},
+	} {
+		out, err := exec.Command("go", "test", "-run", "^$", "-bench", "^"+flood.benchmark+"$", "-benchtime",
+			floodTime.String(), pkg).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("go test -bench %s %s: %w\n%s", flood.benchmark, pkg, err, out)
+		}
+		fmt.Fprintln(b.out, "\n"+flood.what)
+		for line := range strings.Lines(string(out)) {
+			if strings.HasPrefix(line, flood.benchmark+"/") {
+				fmt.Fprint(b.out, "  ", line)
+			}
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 
 // startExternalChrome starts a Chrome outside Parley with a debugging port. It returns its process id and its ws://
 // address.
-func startExternalChrome(t *testing.T, chrome string) (pid int, address string) {
+func startExternalChrome(t testing.TB, chrome string) (pid int, address string) {
 	t.Helper()
 	profile := filepath.Join(tempDir(t), "theirs")
 	cmd := exec.Command(chrome, "--headless", "--disable-gpu", "--no-sandbox", "--no-first-run",

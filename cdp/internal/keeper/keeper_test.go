@@ -69,7 +69,7 @@ func rounds(many int) int {
 // testTimeout bounds every wait of a test. It is long enough for a machine under heavy load.
 const testTimeout = 2 * time.Minute
 
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
@@ -90,7 +90,7 @@ func config(t *testing.T) Config {
 
 // tempDir is like t.TempDir, but its path is short enough for sockets, and it is removed even while dying processes
 // still write into it.
-func tempDir(t *testing.T) string {
+func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -193,7 +193,7 @@ func openPage(t *testing.T, c *Client, url string) Page {
 func params(v any) json.RawMessage { return mustJSON(v) }
 
 // evaluate runs an expression in a target and returns its value as JSON.
-func evaluate(t *testing.T, c *Client, target, expression string) (string, error) {
+func evaluate(t testing.TB, c *Client, target, expression string) (string, error) {
 	t.Helper()
 	raw, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Runtime.evaluate",
 		Params: params(map[string]any{"expression": expression, "returnByValue": true})})

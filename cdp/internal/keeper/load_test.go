@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/parley-tools/parley/cdp/internal/browser"
 )
 
@@ -256,6 +258,116 @@ func BenchmarkEvent(b *testing.B) {
 	for b.Loop() {
 		e.handle(browser.Message{Data: []byte(consoleEvent), Size: int64(len(consoleEvent))})
 	}
+}
+
+// BenchmarkBesideFlood measures a call to one page of a Chrome while another page logs 10,000 messages a second, and by
+// turns while that is silent: by a bare client over a websocket, through a keeper that does not record the loud page,
+// while a bare client hears it, and through one that records it. The first ratio is Chrome's own share.
+func BenchmarkBesideFlood(b *testing.B) {
+	cfg, err := foundConfig(tempDir(b))
+	if err != nil {
+		b.Skip("needs a browser: ", err)
+	}
+	_, address := startExternalChrome(b, cfg.Chrome)
+	cfg.Chrome, cfg.Attach = "", address
+	c, err := Start(b.Context(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		c.Close()
+		Stop(context.Background(), cfg.RunDir, "", "test")
+	})
+	first, err := c.Targets(b.Context())
+	if err != nil || len(first) != 1 {
+		b.Fatal(first, err)
+	}
+	loud := first[0].ID
+	page, err := c.Open(b.Context(), OpenRequest{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	dial := func(id string) *websocket.Conn {
+		url := strings.Split(address, "/devtools/")[0] + "/devtools/page/" + id
+		ws, _, err := websocket.DefaultDialer.Dial(url, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { ws.Close() })
+		return ws
+	}
+	do := func(ws *websocket.Conn, method, params string) (result struct{ Result struct{ Value int } }) {
+		command := fmt.Sprintf(`{"id":1,"method":"%s","params":%s}`, method, params)
+		err := ws.WriteMessage(websocket.TextMessage, []byte(command))
+		var reply struct {
+			ID     int
+			Result any
+		}
+		for reply.Result = &result; err == nil && reply.ID == 0; {
+			err = ws.ReadJSON(&reply)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		return result
+	}
+	control, quiet := dial(loud), dial(page.Target)
+	inLoud := func(expression string) int {
+		return do(control, "Runtime.evaluate", fmt.Sprintf(`{"expression":%s}`, quote(expression))).Result.Value
+	}
+	// Chrome slows the timers of a page in the background, but not those of a worker.
+	inLoud(`var loud, n = 0, clock = new Worker(URL.createObjectURL(new Blob(["setInterval(() => postMessage(0), 10)"])));
+		clock.onmessage = () => { for (let i = 0; loud && i < 100; i++) console.log(n++) }; 0`)
+	measure := func(name string, call func()) {
+		b.Run(name, func(b *testing.B) {
+			var took [2][]time.Duration // without and with the flood
+			var inFlood time.Duration
+			before := inLoud("n")
+			at, until := 1, time.Now()
+			for b.Loop() {
+				if time.Now().After(until) {
+					at, until = 1-at, time.Now().Add(300*time.Millisecond)
+					inLoud(fmt.Sprintf("loud = %v; 0", at == 1))
+				}
+				began := time.Now()
+				call()
+				took[at] = append(took[at], time.Since(began))
+				if at == 1 {
+					inFlood += time.Since(began)
+				}
+			}
+			inLoud("loud = false; 0")
+			b.ReportMetric(float64(inLoud("n")-before)/inFlood.Seconds(), "logged/s")
+			for at, unit := range []string{"idle", "flood"} {
+				slices.Sort(took[at])
+				for _, percent := range []int{50, 99} {
+					b.ReportMetric(float64(took[at][len(took[at])*percent/100].Microseconds()),
+						fmt.Sprintf("%s-p%d-us", unit, percent))
+				}
+			}
+		})
+	}
+	kept := func() {
+		if _, err := c.Call(b.Context(), evaluation("1+1")); err != nil {
+			b.Fatal(err)
+		}
+	}
+	hearing := dial(loud)
+	do(hearing, "Runtime.enable", "{}")
+	go func() {
+		for {
+			if _, _, err := hearing.ReadMessage(); err != nil {
+				return
+			}
+		}
+	}()
+	measure("bare", func() { do(quiet, "Runtime.evaluate", `{"expression":"1+1"}`) })
+	measure("keeper", kept)
+	hearing.Close()
+	if _, err := evaluate(b, c, loud, "0"); err != nil { // from here on the keeper records the page
+		b.Fatal(err)
+	}
+	measure("recorder", kept)
 }
 
 // BenchmarkFlood measures a call through an open connection, alone and while 10,000 events a second arrive through
