@@ -85,8 +85,8 @@ func (b *bench) keeperAlone() error {
 	const pkg = "./cdp/internal/keeper"
 	for _, flood := range []struct{ benchmark, what string }{
 		{"BenchmarkFlood", "The same of the keeper alone: its browser is a goroutine at the other end of the pipe"},
-		{"BenchmarkBesideFlood", "Calls beside a page that logs 10,000 messages a second, and by turns is silent: by a bare\n" +
-			"client that hears them, through a keeper that does not record that page, and through one that does"},
+		{"BenchmarkBesideFlood", "Calls beside a page that logs 10,000 messages a second, and by turns is silent: by a " +
+			"bare\nclient that hears them, through a keeper that does not record that page, and through one that does"},
 	} {
 		out, err := exec.Command("go", "test", "-run", "^$", "-bench", "^"+flood.benchmark+"$", "-benchtime",
 			floodTime.String(), pkg).CombinedOutput()

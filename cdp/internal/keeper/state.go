@@ -172,7 +172,7 @@ func (e *engine) loadState(ctx context.Context, by Caller, origins []string, sta
 
 // These functions compare the origin in the same turn as they read or write: the page may have moved on. Nothing that
 // they use before that can be replaced by a page.
-const (
+var (
 	readStorage = `function(origin, storage) {
 	if (location.origin !== origin) return "";
 	const from = window[storage], all = [];

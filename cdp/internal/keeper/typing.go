@@ -92,7 +92,7 @@ func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed,
 
 // typeInto compares the origin before it uses the text. A page cannot replace location.origin; self.origin differs from
 // it in a sandboxed frame.
-const typeInto = `function(origins, text) {
+var typeInto = `function(origins, text) {
 	const origin = location.origin;
 	let bound = false;
 	for (let i = 0; i < origins.length; i++) if (origins[i] === origin) bound = true;

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -158,7 +159,8 @@ func TestAgentsCloseWhatTheyOpened(t *testing.T) {
 	waitForEmpty(t, home)
 }
 
-// TestTutorialCloses follows the tutorial and the prompt made of it: the last call closes what the first has opened.
+// TestTutorialCloses follows the tutorial, as parley learn shows it, and the prompt made of it: the last call closes
+// what the first has opened.
 func TestTutorialCloses(t *testing.T) {
 	needBrowser(t)
 	home := shortHome(t)
@@ -183,6 +185,41 @@ func TestTutorialCloses(t *testing.T) {
 		}
 	}
 	waitForEmpty(t, home)
+	if ran := followTutorial(t, home); len(ran) < len(steps) || !strings.Contains(ran[len(ran)-1], "close") {
+		t.Errorf("the tutorial runs %q", ran)
+	}
+	waitForEmpty(t, home)
+}
+
+// followTutorial runs what parley learn cdp shows, until the tutorial is complete, and returns the commands.
+func followTutorial(t *testing.T, home string) (ran []string) {
+	t.Helper()
+	for range 20 {
+		out, err := homeCommand(home, "learn", "cdp", "--json").Output()
+		var shown struct {
+			Data struct{ Finished bool }
+			Next []string
+		}
+		if err = errors.Join(err, json.Unmarshal(out, &shown)); err != nil {
+			t.Fatalf("learn: %v: %s", err, out)
+		}
+		if shown.Data.Finished {
+			return ran
+		}
+		for _, command := range shown.Next {
+			if strings.HasPrefix(command, "parley learn ") {
+				continue
+			}
+			ran = append(ran, command)
+			shell := homeCommand(home)
+			shell.Args, shell.Path = []string{"sh", "-c", command}, "/bin/sh"
+			if out, err := shell.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v: %s", command, err, out)
+			}
+		}
+	}
+	t.Errorf("the tutorial is not complete after %q", ran)
+	return ran
 }
 
 // shortHome returns a data folder whose path is short enough for sockets. All browsers in it are closed at the end.
@@ -249,8 +286,39 @@ func task(url string) []map[string]any {
 		step("events", map[string]any{"match": []string{"Network.requestWillBeSent"}, "since": 0},
 			jq("[.events[].params.request.url]")),
 		step("Page.captureScreenshot", nil, jq(".data|length>100")),
+		step("Runtime.evaluate", map[string]any{"awaitPromise": true, "returnByValue": true, "expression": `
+			Object.assign(document.createElement('a'), {href: '/file?NAME', download: ''}).click();
+			fetch('/downloaded?NAME').then(r => r.text())`}, nil),
+		step("events", map[string]any{"match": []string{"Browser.downloadWillBegin"}, "since": 0},
+			jq("[.events[].params|.url,.suggestedFilename]")),
 		step("targets", nil, jq("[.targets[]|{type,url,current}]")),
 		step("close", nil, jq(".closed|[(.targets|length),(.contexts|length)]")),
+	}
+}
+
+// awaitDownload waits until one file in the run folder of a home has a text, and returns that.
+func awaitDownload(ctx context.Context, home, text string) string {
+	for {
+		found := ""
+		_ = filepath.WalkDir(filepath.Join(home, "run"), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return nil
+			}
+			if info, err := entry.Info(); err == nil && info.Size() == int64(len(text)) {
+				if content, err := os.ReadFile(path); err == nil && string(content) == text {
+					found += text
+				}
+			}
+			return nil
+		})
+		if found != "" {
+			return found
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }
 
@@ -273,6 +341,15 @@ func TestTwoAgentsAtOnce(t *testing.T) {
 	needBrowser(t)
 	home := shortHome(t)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/file":
+			w.Header().Set("Content-Disposition", "attachment; filename=report.txt")
+			fmt.Fprintf(w, "for %s alone", r.URL.RawQuery)
+			return
+		case "/downloaded":
+			fmt.Fprint(w, awaitDownload(r.Context(), home, fmt.Sprintf("for %s alone", r.URL.RawQuery)))
+			return
+		}
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprintf(w, "<title>%s</title><link rel=icon href=data:><input>", r.URL.Path)
 	}))
