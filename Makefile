@@ -42,11 +42,11 @@ test: setup programs build ## run all tests, the concurrent packages with the ra
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-plain test-race test-bench
 
 test-plain:
-	@$(GO) test -timeout 10m ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))")
+	@$(GO) test -timeout 20m ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))")
 
 test-race:
 	@export CGO_ENABLED=1; status=0; \
-	$(GO) test -race -timeout 15m $(RACE) || status=1; \
+	$(GO) test -race -timeout 20m $(RACE) || status=1; \
 	$(GO) test -race -timeout 15m -run '$(RACE_WASM)' ./host/wasm || status=1; \
 	exit $$status
 

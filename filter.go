@@ -25,8 +25,8 @@ func (f sandboxFilter) Check(ctx context.Context, expression string) (corrected 
 	if err != nil {
 		return "", err
 	}
-	if p, ok := provider.(host.Preparer); ok {
-		err = p.Prepare(ctx)
+	if prepare := provider.Features().Prepare; prepare != nil {
+		err = prepare(ctx)
 	}
 	return "", err
 }
@@ -42,7 +42,8 @@ func (f sandboxFilter) Filter(
 	if err != nil {
 		return nil, err
 	}
-	result, err := provider.Invoke(ctx, &host.Request{Tool: tool.Name, Def: tool, Params: params, Caller: "host"})
+	result, err := provider.Invoke(ctx, &host.Request{Def: tool,
+		Job: host.Job{Tool: tool.Name, Params: params, Caller: "host"}})
 	if err != nil {
 		return nil, filterError(err)
 	}

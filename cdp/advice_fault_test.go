@@ -10,7 +10,8 @@ import (
 
 // TestNavigationAdvice checks that the error of a navigation has advice for its reason.
 func TestNavigationAdvice(t *testing.T) {
-	r := &host.Request{Tool: "Page.navigate", Params: json.RawMessage(`{"url":"https://a.test:6000/"}`)}
+	r := &host.Request{Job: host.Job{Tool: "Page.navigate",
+		Params: json.RawMessage(`{"url":"https://a.test:6000/"}`)}}
 	for reason, want := range map[string]string{
 		"net::ERR_UNSAFE_PORT":                "another port",
 		"net::ERR_INVALID_AUTH_CREDENTIALS":   "login (HTTP 401)",
@@ -35,8 +36,8 @@ func TestNavigationAdvice(t *testing.T) {
 func TestNavigateWithoutScheme(t *testing.T) {
 	p := New(Config{RunDir: t.TempDir()})
 	for _, tool := range []string{"Page.navigate", "Target.createTarget"} {
-		_, err := p.Invoke(t.Context(), &host.Request{Tool: tool,
-			Params: json.RawMessage(`{"newWindow":12345678901234567,"url":"a.test/b"}`)})
+		_, err := p.Invoke(t.Context(), &host.Request{Job: host.Job{Tool: tool,
+			Params: json.RawMessage(`{"newWindow":12345678901234567,"url":"a.test/b"}`)}})
 		e := host.AsError(err)
 		if err == nil || e.Code != host.InvalidURL || len(e.Changes) != 1 ||
 			string(e.Corrected) != `{"newWindow":12345678901234567,"url":"https://a.test/b"}` {
@@ -57,7 +58,7 @@ func TestEvaluationAdvice(t *testing.T) {
 		{`{"expression":"1"}`, `{"result":{"type":"number","value":1}}`, "", ""},
 	} {
 		got := adviseEvaluation(&host.Result{Data: json.RawMessage(c.data)},
-			&host.Request{Tool: "Runtime.evaluate", Params: json.RawMessage(c.params)})
+			&host.Request{Job: host.Job{Tool: "Runtime.evaluate", Params: json.RawMessage(c.params)}})
 		if warns := strings.Join(got.Warnings, ""); (c.warns == "") != (warns == "") || !strings.Contains(warns, c.warns) {
 			t.Errorf("%s: warns %q", c.params, warns)
 		}

@@ -43,7 +43,7 @@ func TestProtocolSteps(t *testing.T) {
 			browser(toolStep("targets", nil))},
 		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, nil},
 	} {
-		got := p.protocolSteps(&host.Request{Tool: c.tool, Options: at},
+		got := p.protocolSteps(&host.Request{Job: host.Job{Tool: c.tool, Options: at}},
 			&keeper.Error{Chrome: &keeper.ChromeError{Code: c.code, Message: c.message}})
 		var want []host.Step
 		if c.want != nil {

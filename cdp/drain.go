@@ -19,9 +19,9 @@ const (
 	closeTimeout = 2 * time.Second
 )
 
-// drain sends a command and copies the stream that its result or a later event names to r.Out.
+// drain sends a command and copies the stream that its result or a later event names to the output.
 func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request) (*host.Result, error) {
-	if r.Out == nil {
+	if !r.Wants.Output {
 		return nil, host.Errorf(host.InvalidArgs, "draining a stream requires an output file").
 			WithSteps(repeatStep(r, host.StepOptions{Drain: true, Out: true}))
 	}
@@ -52,7 +52,7 @@ func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request)
 	if stream.Handle == "" {
 		return nil, noStreamError(r)
 	}
-	written, err := stream.read(ctx, c, target, r.Out)
+	written, err := stream.read(ctx, c, target, r.Output())
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
@@ -137,7 +137,7 @@ func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target str
 // checkDrain rejects a PDF that is requested as a stream without draining it: the output file would contain only the
 // stream's name.
 func checkDrain(r *host.Request) error {
-	if r.Tool != "Page.printToPDF" || r.Out == nil || r.Drain {
+	if r.Tool != "Page.printToPDF" || !r.Wants.Output || r.Drain {
 		return nil
 	}
 	var q struct {

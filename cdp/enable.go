@@ -36,9 +36,7 @@ func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.R
 		}
 	}
 	for _, domain := range slices.Concat(done.Off, done.Kept) {
-		if r.RecordUse != nil {
-			r.RecordUse("tool:" + Name + "." + domain + ".enable")
-		}
+		r.RecordUse("tool:" + Name + "." + domain + ".enable")
 	}
 	return data, written, warnEnabled(done), err
 }
@@ -49,7 +47,7 @@ func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.R
 func (p *Provider) domainsToEnable(ctx context.Context, r *host.Request, enabled []string, data json.RawMessage,
 	err error) (domains []string) {
 	missing := p.disabledDomain(r.Tool, data, err)
-	if missing == "" || slices.Contains(enabled, missing) || r.MayCall == nil {
+	if missing == "" || slices.Contains(enabled, missing) {
 		return nil
 	}
 	d, _ := protocol.Embedded().Domain(missing)

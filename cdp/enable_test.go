@@ -57,7 +57,8 @@ func TestDomainsToEnable(t *testing.T) {
 		{tool: "Runtime.getIsolateId", data: `{"id":"1"}`},
 		{tool: "DOM.performSearch", err: &keeper.Error{Code: keeper.CodeTimeout, Message: "DOM agent is not enabled"}},
 	} {
-		r := &host.Request{Tool: c.tool, MayCall: func(_ context.Context, tool string) bool { return tool != c.denied }}
+		functions := host.Functions{MayCall: func(_ context.Context, tool string) bool { return tool != c.denied }}
+		r := &host.Request{Job: host.Job{Tool: c.tool}, Ask: functions.Ask}
 		got := p.domainsToEnable(t.Context(), r, strings.Fields(c.enabled), json.RawMessage(c.data), c.err)
 		if !slices.Equal(got, strings.Fields(c.want)) {
 			t.Errorf("%s: %v, %s: enables %q, want %q", c.tool, c.err, c.data, got, c.want)

@@ -65,7 +65,7 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		e.Steps = []host.Step{toolStep("Page.handleJavaScriptDialog", map[string]any{"accept": true}).At(pageOf(r))}
 	case keeper.CodeLimitExceeded:
 		e.Message += "; request less, such as a part of the page"
-		if k.Bytes > 0 && r != nil && isPerson(r.Caller) && r.Out == nil {
+		if k.Bytes > 0 && r != nil && isPerson(r.Caller) && !r.Wants.Output {
 			e.Message += ", or write the result to a file, which can have any size"
 			e.Steps = []host.Step{repeatStep(r, host.StepOptions{Out: true})}
 		}

@@ -49,6 +49,9 @@ func (p *Provider) prepareEvents(ctx context.Context, r *host.Request) (q events
 func localEvent(pattern string) string { return strings.TrimPrefix(pattern, Name+".") }
 
 func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, error) {
+	if r.Wants.Records {
+		return p.stream(ctx, r)
+	}
 	q, c, err := p.prepareEvents(ctx, r)
 	if err != nil {
 		return nil, err
@@ -108,11 +111,8 @@ func (p *Provider) eventNames() []string {
 	return names
 }
 
-// Stream is like [Provider.Invoke], except that events emits records as they arrive. Its result says why it ended.
-func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, error) {
-	if r.Tool != "events" {
-		return p.Invoke(ctx, r)
-	}
+// stream emits events as they arrive. Its result says why it ended.
+func (p *Provider) stream(ctx context.Context, r *host.Request) (*host.Result, error) {
 	q, c, err := p.prepareEvents(ctx, r)
 	if err != nil {
 		return nil, err
@@ -120,13 +120,15 @@ func (p *Provider) Stream(ctx context.Context, r *host.Request) (*host.Result, e
 	request := keeper.ListenRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
 		Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS}
 	emit := r.Emit
-	if q.Until != "" && r.Until != nil {
+	if q.Until != "" && r.Wants.Until {
 		if q.URL != "" || len(q.Status) > 0 {
 			return nil, host.Errorf(host.InvalidArgs, "a stream that ends with an event of this call takes no url and no status")
 		}
 		// The keeper sends all events that could be the last one; the filter decides which one is.
 		request.Patterns, request.Until, request.Max = append(slices.Clone(q.Match), q.Until), "", 0
-		emit = (&untilFilter{eventsParams: q, last: r.Until, emit: r.Emit}).filter
+		emit = (&untilFilter{eventsParams: q, emit: r.Emit, last: func(record json.RawMessage) bool {
+			return r.IsLast(ctx, record)
+		}}).filter
 	}
 	end, err := c.Listen(ctx, request, r.Started, emit)
 	var over streamEnd

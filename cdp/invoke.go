@@ -104,14 +104,14 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 }
 
 // send sends a command, with domains that are to be enabled for it. It returns the result in data, or writes it to
-// r.Out piece by piece and returns its size.
+// the output piece by piece and returns its size.
 func send(ctx context.Context, c *keeper.Client, r *host.Request, target string, enable ...string) (
 	data json.RawMessage, written int64, err error,
 ) {
 	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog,
 		Wait: r.Options.Wait, Enable: enable}
-	if r.Out != nil && !r.Drain {
-		watch := &exceptionDetector{out: r.Out}
+	if out := r.Output(); out != nil && !r.Drain {
+		watch := &exceptionDetector{out: out}
 		if data, written, err = c.CallInto(ctx, q, watch); err == nil {
 			err = watch.err()
 		}
@@ -148,7 +148,7 @@ func (p *Provider) client(ctx context.Context, name string) (*keeper.Client, err
 	}
 	c, err := keeper.Dial(ctx, p.cfg.RunDir, name, p.cfg.Version)
 	if err != nil {
-		return nil, p.hostError(err, &host.Request{Options: host.Options{Browser: name}})
+		return nil, p.hostError(err, &host.Request{Job: host.Job{Options: host.Options{Browser: name}}})
 	}
 	return p.addClient(name, c), nil
 }

@@ -48,17 +48,15 @@ type Provider struct {
 	clients map[string]*keeper.Client // by browser name
 }
 
-var (
-	_ host.Provider  = (*Provider)(nil)
-	_ host.Glossary  = (*Provider)(nil)
-	_ host.Surveyor  = (*Provider)(nil)
-	_ host.Projector = (*Provider)(nil)
-	_ host.Streamer  = (*Provider)(nil)
-	_ host.Passer    = (*Provider)(nil)
-	_ host.Opener    = (*Provider)(nil)
+var _ host.Provider = (*Provider)(nil)
 
-	_ host.URLChecker = (*Provider)(nil)
-)
+// Features returns what the plugin can do beyond listing and running tools.
+func (p *Provider) Features() host.Features {
+	return host.Features{
+		Events: p.Events, Entry: p.Entry, Coverage: p.Coverage, Describe: p.Describe, MissingOpen: p.MissingOpen,
+		CheckURL: checkURL, NeedsConfirmation: p.NeedsConfirmation, Pass: p.Pass,
+	}
+}
 
 // New returns the plugin for the embedded protocol. It does no work until the first look-up.
 func New(cfg Config) *Provider {

@@ -65,9 +65,6 @@ func isPerson(caller string) bool { return caller == "cli" }
 
 func isPlugin(caller string) bool { return strings.HasPrefix(caller, "plugin:") }
 
-// CheckURL returns the error of a URL that Chrome would not load, with what may have been meant.
-func (p *Provider) CheckURL(params json.RawMessage) error { return checkURL(params) }
-
 // confine rejects a call whose parameters its caller may not use. The host has checked what the tool declares: the URLs
 // that it opens and the files that it names.
 func (p *Provider) confine(r *host.Request) error {

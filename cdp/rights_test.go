@@ -49,7 +49,7 @@ func TestConfine(t *testing.T) {
 			[]string{person, client}},
 	} {
 		for _, by := range everybody {
-			r := &host.Request{Tool: c.tool, Params: json.RawMessage(c.params), Caller: by}
+			r := &host.Request{Job: host.Job{Tool: c.tool, Params: json.RawMessage(c.params), Caller: by}}
 			if by == plugin {
 				r.CallerGrant = host.Grant{Tools: []string{"cdp.*"}}
 			}
@@ -125,7 +125,8 @@ func TestCallersOfTheKeeper(t *testing.T) {
 		{"plugin:two", own, keeper.Caller{Name: "plugin:two", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
 			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
 	} {
-		if got := callerOf(&host.Request{Caller: c.caller, Session: c.session}); !reflect.DeepEqual(got, c.want) {
+		got := callerOf(&host.Request{Job: host.Job{Caller: c.caller, Session: c.session}})
+		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s in %q: got %+v, want %+v", c.caller, c.session, got, c.want)
 		}
 	}

@@ -20,8 +20,6 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-var _ host.Confirmer = (*Provider)(nil)
-
 type stateParams struct {
 	Action  string   `json:"action"`
 	Name    string   `json:"name"`
@@ -170,8 +168,10 @@ func (p *Provider) loadState(ctx context.Context, r *host.Request, store stateSt
 		Items: &done.Items}, notes...)
 }
 
-// NeedsConfirmation implements [host.Confirmer]: what another session of the same owner has saved is its login.
-func (p *Provider) NeedsConfirmation(r *host.Request) string {
+// NeedsConfirmation asks a person where a state is used that another session of the same owner has
+// saved: it is that session's login.
+func (p *Provider) NeedsConfirmation(j *host.Job) string {
+	r := &host.Request{Job: *j}
 	if r.Tool != "state" {
 		return ""
 	}

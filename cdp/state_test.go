@@ -13,7 +13,7 @@ import (
 )
 
 func stateRequest(caller string, session host.Session, params string) *host.Request {
-	return &host.Request{Tool: "state", Caller: caller, Session: session, Params: json.RawMessage(params)}
+	return &host.Request{Job: host.Job{Tool: "state", Caller: caller, Session: session, Params: json.RawMessage(params)}}
 }
 
 // ofPlugin returns a session of a plugin's own.
@@ -79,7 +79,7 @@ func TestStateOwners(t *testing.T) {
 		} else if host.AsError(err).Code != host.NotFound {
 			t.Error(err)
 		}
-		if p.NeedsConfirmation(r) != "" {
+		if p.NeedsConfirmation(&r.Job) != "" {
 			got += ", after confirmation"
 		}
 		if got != c.want {
@@ -87,7 +87,7 @@ func TestStateOwners(t *testing.T) {
 		}
 		for _, action := range []string{"save", "delete"} {
 			r.Params = json.RawMessage(`{"action":"` + action + `","name":"` + c.name + `","origins":["https://a.test"]}`)
-			if asks := p.NeedsConfirmation(r) != ""; asks != (c.want == confirmed) {
+			if asks := p.NeedsConfirmation(&r.Job) != ""; asks != (c.want == confirmed) {
 				t.Errorf("%s in %q: %s of %s asks: %v", c.caller, c.session, action, c.name, asks)
 			}
 		}

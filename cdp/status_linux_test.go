@@ -47,7 +47,8 @@ func TestStatusOfAnotherVersion(t *testing.T) {
 			_, _ = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(hello))), hello...))
 		}
 	}()
-	got, err := New(Config{RunDir: dir}).status(t.Context(), &host.Request{Caller: "cli", Params: json.RawMessage("{}")})
+	got, err := New(Config{RunDir: dir}).status(t.Context(), &host.Request{Job: host.Job{Caller: "cli",
+		Params: json.RawMessage("{}")}})
 	if err != nil {
 		t.Fatal(err)
 	}

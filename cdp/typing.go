@@ -21,11 +21,11 @@ func (p *Provider) typeSecret(ctx context.Context, r *host.Request) (*host.Resul
 	if err != nil {
 		return nil, err
 	}
-	value, origins, err := r.BoundSecret(ctx, q.Secret)
+	secret, err := r.BoundSecret(ctx, q.Secret)
 	if err != nil {
 		return nil, err
 	}
-	done, err := c.Type(ctx, keeper.TypeRequest{Target: r.Options.Target, Text: value, Origins: origins, Submit: q.Submit})
+	done, err := c.Type(ctx, keeper.TypeRequest{Target: r.Options.Target, Text: secret.Value, Origins: secret.Origins, Submit: q.Submit})
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}

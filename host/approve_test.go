@@ -188,7 +188,7 @@ func TestNestedVerdicts(t *testing.T) {
 							h := newHost(t, host.Config{Policy: rules, Approver: person},
 								newFake(t, outerNamed("first"), map[string]handler{
 									"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-										return r.CallTool(ctx, "shop."+tool, json.RawMessage(params[tool]), host.Options{})
+										return callTool(ctx, r, "shop."+tool, json.RawMessage(params[tool]), "")
 									}}), inner)
 							a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: outer.caller, Remote: outer.remote})
 
@@ -372,7 +372,11 @@ func TestPolicyChangedWhileAsking(t *testing.T) {
 // confirming is a provider that wants some calls to be confirmed.
 type confirming struct{ *fake }
 
-func (confirming) NeedsConfirmation(r *host.Request) string {
+func (c confirming) Features() host.Features {
+	return host.Features{NeedsConfirmation: c.needsConfirmation}
+}
+
+func (confirming) needsConfirmation(r *host.Job) string {
 	if r.Tool == "add" && strings.Contains(string(r.Params), "login") {
 		return "it is of session " + r.Session.Name
 	}

@@ -64,14 +64,20 @@ type Call struct {
 	Render func(Step) string
 	// Filter runs Options.JQ. Nil means that of the host.
 	Filter Filter
-	// Progress, Log, Emit, Started, Until, Out and Drain are as in [Request]. They may be nil.
+	// Progress and Log receive what the tool reports, with levels from 0, debug, to 3, error. Their messages are not
+	// cleaned of control characters. They may be nil.
 	Progress func(done, total float64, message string)
 	Log      func(level int, message string)
-	Emit     func(record json.RawMessage) error
-	Started  func()
-	Until    func(record json.RawMessage) bool
-	Out      io.Writer
-	Drain    bool
+	// Emit receives each record of a stream; its error means that nobody reads any more. Nil means that no stream is
+	// wanted. Started is called once, when the stream receives every further record. Until is called for each record that
+	// could be the last one; the first for which it returns true is. Both may be nil.
+	Emit    func(record json.RawMessage) error
+	Started func()
+	Until   func(record json.RawMessage) bool
+	// Out receives a result that is too large for memory as JSON text, in parts. With Drain it receives the byte stream
+	// that the result refers to. Nil means that the result must be data of the answer.
+	Out   io.Writer
+	Drain bool
 
 	// callers are the callers on whose behalf a plugin makes this call, outermost first. The plugin gains no right that
 	// one of them does not have. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
@@ -197,7 +203,8 @@ type run struct {
 	mu          sync.Mutex
 	uses        []string
 	usesDropped int
-	denials     []string
+	denials     []string // for the record: the rights
+	denied      []Denial // for the answer
 }
 
 // recordUse adds a use of a right to the record of the call.
@@ -452,8 +459,8 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	if p, ok := r.address.Provider.(Preparer); ok {
-		if err := p.Prepare(ctx); err != nil && ctx.Err() != nil {
+	if prepare := r.address.Provider.Features().Prepare; prepare != nil {
+		if err := prepare(ctx); err != nil && ctx.Err() != nil {
 			return nil, r.contextError(ctx, d, 0, err) // the step is the call without a timeout
 		} else if err != nil {
 			return nil, err
@@ -465,19 +472,14 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r.deadline, _ = ctx.Deadline()
-	req := r.request(d)
-	invoke := r.address.Provider.Invoke
-	if s, ok := r.address.Provider.(Streamer); ok && r.call.Emit != nil {
-		invoke = s.Stream
-	}
-	result, err := invoke(ctx, req)
+	result, err := r.address.Provider.Invoke(ctx, r.request(d))
 	if ctx.Err() != nil && (err != nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
-		return nil, r.contextError(ctx, d, timeout, err)
+		return r.withDenials(nil, r.contextError(ctx, d, timeout, err))
 	}
 	if err == nil && result == nil {
 		return nil, Errorf(Internal, "%s returned no result", r.answer.Tool)
 	}
-	return result, err
+	return r.withDenials(result, err)
 }
 
 // beginAudit records the start of the call in the audit. An error of the audit ends the call before anything runs.
@@ -495,33 +497,85 @@ func (r *run) request(d Decision) *Request {
 	if r.confined != nil {
 		params = r.confined
 	}
-	req := &Request{
-		Tool: r.address.Tool.Name, Def: r.address.Tool, Params: params,
-		Caller: r.call.Caller, Session: r.call.Session, CallID: r.answer.CallID,
-		Grant: d.Grant, CallerGrant: r.call.callerGrant, Limits: d.Limits,
-		Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate,
-		Emit: r.call.Emit, Started: r.call.Started, Until: r.call.Until, Out: r.call.Out, Drain: r.call.Drain,
-		RecordUse: r.recordUse, ReadSecret: r.readSecret, MayCall: r.mayCall,
-	}
-	if r.call.Progress != nil {
-		req.Progress = func(done, total float64, message string) { r.call.Progress(done, total, r.redactor.redact(message)) }
-	}
-	if r.call.Log != nil {
-		req.Log = func(level int, message string) { r.call.Log(level, r.redactor.redact(message)) }
-	}
-	req.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error) {
+	functions := &Functions{ReadSecret: r.readSecret, MayCall: r.mayCall, Last: r.call.Until, Denied: r.denyUse}
+	functions.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error) {
 		return r.callTool(ctx, d.Grant, tool, params, o)
 	}
+	if r.host.cfg.Egress != nil {
+		functions.HTTP = func(ctx context.Context, q *HTTPRequest) (*HTTPResponse, error) { return r.send(ctx, d.Grant, q) }
+	}
 	if r.address.Provider.Info().Kind == manifest.KindBuiltin {
-		req.BoundSecret = r.boundSecret
+		functions.BoundSecret = r.boundSecret
+	}
+	req := &Request{
+		Job: Job{
+			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Caller, Session: r.call.Session,
+			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.call.callerGrant, Limits: d.Limits,
+			Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate, Drain: r.call.Drain,
+			Wants: Wants{Log: r.call.Log != nil, Progress: r.call.Progress != nil, Records: r.call.Emit != nil,
+				Until: r.call.Until != nil, Output: r.call.Out != nil},
+		},
+		Def: r.address.Tool, Ask: functions.Ask, Events: r.receive,
 	}
 	if len(d.Grant.FS)+len(r.call.callerGrant.FS) > 0 {
 		req.Guard = r.host.cfg.Own.Guard()
 	}
-	if r.host.cfg.Egress != nil {
-		req.HTTP = func(ctx context.Context, q *HTTPRequest) (*HTTPResponse, error) { return r.send(ctx, d.Grant, q) }
-	}
 	return req
+}
+
+// receive serves [Request].Events.
+func (r *run) receive(e JobEvent) error {
+	switch {
+	case e.Kind == EventUse:
+		r.recordUse(e.Right)
+	case e.Kind == EventDenied:
+		r.denyUse(e.Right, e.Why)
+	case e.Kind == EventLog && r.call.Log != nil:
+		r.call.Log(e.Level, r.redactor.redact(e.Message))
+	case e.Kind == EventProgress && r.call.Progress != nil:
+		r.call.Progress(e.Done, e.Total, r.redactor.redact(e.Message))
+	case e.Kind == EventStarted && r.call.Started != nil:
+		r.call.Started()
+	case e.Kind == EventRecord && r.call.Emit != nil:
+		return r.call.Emit(e.Record)
+	case e.Kind == EventOutput && r.call.Out != nil:
+		_, err := r.call.Out.Write(e.Output)
+		return err
+	}
+	return nil
+}
+
+// maxDenied bounds the denials that the answer of one call lists.
+const maxDenied = 100
+
+// denyUse adds a denial to the answer of the call, once for each right and reason.
+func (r *run) denyUse(right, why string) {
+	denial := Denial{Right: right, Why: why}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.denied) < maxDenied && !slices.Contains(r.denied, denial) {
+		r.denied = append(r.denied, denial)
+	}
+}
+
+// withDenials adds the denials of a call to its outcome: to the error, or to the result as warnings.
+func (r *run) withDenials(result *Result, err error) (*Result, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.denied) == 0 {
+		return result, err
+	}
+	if err != nil {
+		e := AsError(err)
+		if len(e.Denied) == 0 { // otherwise the failure is itself that of a right
+			e.Denied = slices.Clone(r.denied)
+		}
+		return nil, e
+	}
+	for _, denial := range r.denied {
+		result.Warnings = append(result.Warnings, "denied: "+denial.Right+" ("+denial.Why+")")
+	}
+	return result, nil
 }
 
 // send makes an HTTP request for a plugin. Secrets that the host adds to the request are redacted from the response, so
@@ -575,31 +629,31 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 
 // boundSecret returns the value of a secret that is to be typed into a page, and the origins to which the policy binds
 // it. A plugin must have been granted the secret. From then on this host redacts the value from answers and records.
-func (r *run) boundSecret(ctx context.Context, name string) (value string, origins []string, err error) {
+func (r *run) boundSecret(ctx context.Context, name string) (s BoundSecret, err error) {
 	right := "secret:" + printable(name)
 	if strings.HasPrefix(r.call.Caller, callerPlugin) && !slices.ContainsFunc(r.call.callerGrant.Secrets,
 		func(g SecretGrant) bool { return g.Name == name }) {
 		asked := slices.ContainsFunc(r.call.callerAsks.Secrets,
 			func(c manifest.SecretCapability) bool { return c.Name == name })
 		r.recordDenial(right)
-		return "", nil, r.withGrantStep(r.deny(right, "a plugin can type only secrets that it was granted"), asked, right)
+		return s, r.withGrantStep(r.deny(right, "a plugin can type only secrets that it was granted"), asked, right)
 	}
 	if binder, ok := r.host.cfg.Secrets.(SecretBinder); ok {
-		if origins, err = binder.SecretOrigins(name); err != nil {
-			return "", nil, err
+		if s.Origins, err = binder.SecretOrigins(name); err != nil {
+			return s, err
 		}
 	}
-	if len(origins) == 0 {
+	if len(s.Origins) == 0 {
 		r.recordDenial(right)
-		return "", nil, r.deny("", "the policy binds no secret "+printable(name)+" to an origin, by origins in [secrets."+
+		return s, r.deny("", "the policy binds no secret "+printable(name)+" to an origin, by origins in [secrets."+
 			printable(name)+"]")
 	}
-	if value, err = r.host.cfg.Secrets.Secret(ctx, name); err != nil {
-		return "", nil, err
+	if s.Value, err = r.host.cfg.Secrets.Secret(ctx, name); err != nil {
+		return s, err
 	}
-	r.host.typed.add(name, value)
+	r.host.typed.add(name, s.Value)
 	r.recordUse(right)
-	return value, origins, nil
+	return s, nil
 }
 
 // contextError returns the error of a call whose context has ended. The context decides, not the error of the tool;

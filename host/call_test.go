@@ -31,7 +31,7 @@ func TestCall(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", c.name, a, a.Err)
 		}
 	}
-	if r := f.requests()[0]; r.Tool != "echo" || r.Def == nil || r.Caller != "cli" || r.CallID == "" || r.CallTool == nil {
+	if r := f.requests()[0]; r.Tool != "echo" || r.Def == nil || r.Caller != "cli" || r.CallID == "" || r.Ask == nil {
 		t.Errorf("the provider got %+v", r)
 	}
 	for _, params := range []string{"", "  ", "{}"} {
@@ -480,7 +480,7 @@ func TestCallEnds(t *testing.T) {
 
 func TestCallDefaultTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		text := strings.Replace(shop, `"limits": {"timeout_ms": 5000},`, "", 1)
+		text := strings.Replace(shop, `"limits": {"timeout_ms": 20000},`, "", 1)
 		h := newHost(t, host.Config{}, newFake(t, text, nil))
 		if a := call(t, h, "shop.order.slow", ""); a.Duration != host.DefaultTimeout {
 			t.Errorf("the call took %v", a.Duration)
@@ -494,7 +494,9 @@ type preparer struct {
 	ready time.Time
 }
 
-func (p *preparer) Prepare(ctx context.Context) error {
+func (p *preparer) Features() host.Features { return host.Features{Prepare: p.prepare} }
+
+func (p *preparer) prepare(ctx context.Context) error {
 	select {
 	case <-time.After(time.Until(p.ready)):
 		return nil
@@ -717,14 +719,14 @@ func TestCallToolOfAnother(t *testing.T) {
 	var depth int
 	f := newFake(t, caller, map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			return r.CallTool(ctx, "shop__add", json.RawMessage(`{"title":"a","count":"3"}`), host.Options{})
+			return callTool(ctx, r, "shop__add", json.RawMessage(`{"title":"a","count":"3"}`), "")
 		},
 		"order.list": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			depth++
-			return r.CallTool(ctx, "caller.order.list", nil, host.Options{})
+			return callTool(ctx, r, "caller.order.list", nil, "")
 		},
 		"order.cancel": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			return r.CallTool(ctx, "shop.nothing", nil, host.Options{})
+			return callTool(ctx, r, "shop.nothing", nil, "")
 		},
 	})
 	h := newHost(t, host.Config{Recorder: rec}, f, newFake(t, shop, nil))
@@ -751,7 +753,9 @@ func TestCallToolOfAnother(t *testing.T) {
 // passing is a fake that can send parameters and tools that its manifest does not have.
 type passing struct{ *fake }
 
-func (p passing) Pass(name string) *manifest.Tool {
+func (p passing) Features() host.Features { return host.Features{Pass: p.pass} }
+
+func (p passing) pass(name string) *manifest.Tool {
 	if strings.Count(name, ".") != 1 {
 		return nil
 	}
@@ -784,10 +788,11 @@ func TestCallSendAnyway(t *testing.T) {
 // streaming is a fake that emits three records.
 type streaming struct{ *fake }
 
-func (s streaming) Stream(_ context.Context, r *host.Request) (*host.Result, error) {
-	if r.Started != nil {
-		r.Started()
+func (s streaming) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+	if !r.Wants.Records {
+		return s.fake.Invoke(ctx, r)
 	}
+	r.Started()
 	for i := range 3 {
 		if err := r.Emit(json.RawMessage(fmt.Sprint(i))); err != nil {
 			return nil, host.Errorf(host.Interrupted, "nobody reads any more")

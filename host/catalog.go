@@ -178,23 +178,26 @@ func (a Address) lookUp(local string) (Address, error) {
 			return a, nil
 		}
 	}
-	if g, ok := a.Provider.(Glossary); ok {
-		a.Entry, err = g.Entry(local)
+	if entry := a.Provider.Features().Entry; entry != nil {
+		a.Entry, err = entry(local)
 	}
 	return a, err
 }
 
 // FindAnyway is [Catalog.Find] for Options.SendAnyway: it also accepts tools that the plugin's data does not have, if
-// the plugin is a [Passer]. A name close to a known one is treated as a typo and remains not_found.
+// the plugin passes on such calls. A name close to a known one is treated as a typo and remains not_found.
 func (c *Catalog) FindAnyway(name string) (Address, error) {
 	a, err := c.Find(name)
 	var e *Error
 	if !errors.As(err, &e) || e.Code != NotFound || len(e.DidYouMean) > 0 && e.DidYouMean[0].Distance <= 2 {
 		return a, err
 	}
-	if p, ok := a.Provider.(Passer); ok {
+	if a.Provider == nil {
+		return a, err
+	}
+	if pass := a.Provider.Features().Pass; pass != nil {
 		_, local := split(name)
-		if a.Tool = p.Pass(strings.ReplaceAll(local, "__", ".")); a.Tool != nil {
+		if a.Tool = pass(strings.ReplaceAll(local, "__", ".")); a.Tool != nil {
 			return a, nil
 		}
 	}
@@ -284,11 +287,11 @@ func nearest(providers []Provider, typed string) (near []NearName) {
 	for _, p := range providers {
 		names, _ := p.Names()
 		groups, _ := p.Groups()
-		glossary, hasEvents := p.(Glossary)
+		eventsOf := p.Features().Events
 		for _, g := range groups {
 			names = append(names, g.Name)
-			if hasEvents && strings.EqualFold(g.Name, group) {
-				events, _ := glossary.Events(g.Name)
+			if eventsOf != nil && strings.EqualFold(g.Name, group) {
+				events, _ := eventsOf(g.Name)
 				for _, e := range events {
 					names = append(names, e.Name)
 				}

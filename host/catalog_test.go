@@ -45,11 +45,13 @@ func TestCatalog(t *testing.T) {
 // terms is a fake that documents an event and a type.
 type terms struct{ *fake }
 
-func (g terms) Events(string) ([]host.EventLine, error) {
+func (g terms) Features() host.Features { return host.Features{Events: g.events, Entry: g.entry} }
+
+func (g terms) events(string) ([]host.EventLine, error) {
 	return []host.EventLine{{Name: "order.placed", Brief: "Somebody ordered"}}, nil
 }
 
-func (g terms) Entry(name string) (*host.Entry, error) {
+func (g terms) entry(name string) (*host.Entry, error) {
 	switch strings.ToLower(name) {
 	case "order.placed":
 		return &host.Entry{Kind: "event", Tool: manifest.Tool{Name: "order.placed", Group: "order", Docs: manifest.Docs{Brief: "Somebody ordered"}, Params: []byte(`{"properties":{"id":{"type":"integer"}}}`)}}, nil
@@ -134,7 +136,9 @@ func TestHostDescribe(t *testing.T) {
 // projecting is a fake that builds the documentation of its tools itself.
 type projecting struct{ *fake }
 
-func (p projecting) Describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
+func (p projecting) Features() host.Features { return host.Features{Describe: p.describe} }
+
+func (p projecting) describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
 	d := manifest.Describe(p.manifest, tool, tier)
 	d.Brief = "its own words"
 	return d
@@ -312,7 +316,9 @@ type counting struct {
 	built *atomic.Int32
 }
 
-func (c counting) Describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
+func (c counting) Features() host.Features { return host.Features{Describe: c.describe} }
+
+func (c counting) describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
 	c.built.Add(1)
 	return manifest.Describe(c.manifest, tool, tier)
 }

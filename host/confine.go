@@ -1,7 +1,6 @@
 package host
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path"
@@ -13,11 +12,6 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
-
-// URLChecker is a [Provider] that can say what is wrong with a URL in parameters, and what was meant.
-type URLChecker interface {
-	CheckURL(params json.RawMessage) error
-}
 
 // confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
 // may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the
@@ -92,8 +86,8 @@ func (r *run) checkURL(given string) (string, error) {
 	}
 	if scheme, _, ok := strings.Cut(given, "://"); !ok || !strings.EqualFold(scheme, "http") &&
 		!strings.EqualFold(scheme, "https") {
-		if p, ok := r.address.Provider.(URLChecker); ok {
-			if err := p.CheckURL(r.params); err != nil {
+		if check := r.address.Provider.Features().CheckURL; check != nil {
+			if err := check(r.params); err != nil {
 				return "", err // not a URL at all; this error suggests what was meant
 			}
 		}

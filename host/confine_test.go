@@ -34,7 +34,7 @@ func confined(t *testing.T, grant host.Grant, folders []string,
 	var inner struct{ tool, params string }
 	outer := newFake(t, outerNamed("one"), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			return r.CallTool(ctx, inner.tool, json.RawMessage(inner.params), host.Options{})
+			return callTool(ctx, r, inner.tool, json.RawMessage(inner.params), "")
 		}})
 	h := newHost(t, host.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: host.Allow}
@@ -219,7 +219,7 @@ func TestDeniedFilesLeadOn(t *testing.T) {
 	} {
 		outer := newFake(t, strings.Replace(outerNamed("one"), `"capabilities": {`, c.manifest, 1), map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				return r.CallTool(ctx, "web."+c.tool, json.RawMessage(c.params), host.Options{})
+				return callTool(ctx, r, "web."+c.tool, json.RawMessage(c.params), "")
 			}})
 		h := newHost(t, host.Config{}, newFake(t, browser, nil), outer)
 		a := call(t, h, "one.echo", "{}")

@@ -127,7 +127,9 @@ func TestCorrectionMovesOptions(t *testing.T) {
 // speller is a browser that corrects URLs, both before a call and in it.
 type speller struct{ *fake }
 
-func (speller) CheckURL(params json.RawMessage) error {
+func (s speller) Features() host.Features { return host.Features{CheckURL: s.checkURL} }
+
+func (speller) checkURL(params json.RawMessage) error {
 	e := host.Errorf(host.InvalidURL, "not a valid URL")
 	if bytes.Contains(params, []byte("a.test")) {
 		e.Corrected = bytes.Replace(params, []byte("a.test"), []byte("https://a.test"), 1)
@@ -140,7 +142,7 @@ func (speller) CheckURL(params json.RawMessage) error {
 func TestInvalidURLLeadsOn(t *testing.T) {
 	m := strings.Replace(browser, `"x": {"type": "number"}`, `"x": {"type": "number", "default": 4}`, 1)
 	web := speller{newFake(t, m, nil)}
-	check := func(_ context.Context, r *host.Request) (*host.Result, error) { return nil, web.CheckURL(r.Params) }
+	check := func(_ context.Context, r *host.Request) (*host.Result, error) { return nil, web.checkURL(r.Params) }
 	web.handlers = map[string]handler{"go": check}
 	h := newHost(t, host.Config{}, web)
 	for _, caller := range []string{"cli", "mcp:some"} {

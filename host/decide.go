@@ -42,11 +42,11 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 
 // needsConfirmation returns why the provider wants the call to be confirmed, "" if it does not.
 func (r *run) needsConfirmation() string {
-	p, ok := r.address.Provider.(Confirmer)
-	if !ok || r.call.Caller == callerCLI && !r.call.Remote {
+	needs := r.address.Provider.Features().NeedsConfirmation
+	if needs == nil || r.call.Caller == callerCLI && !r.call.Remote {
 		return ""
 	}
-	return p.NeedsConfirmation(&Request{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller,
+	return needs(&Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller,
 		Session: r.call.Session})
 }
 
@@ -96,7 +96,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	return ask, d, nil
 }
 
-// mayCall implements [Request.MayCall].
+// mayCall serves [AskMayCall].
 func (r *run) mayCall(ctx context.Context, tool string) bool {
 	a, err := r.host.Catalog().FindIn(r.address.Plugin, tool)
 	if err != nil || a.Tool == nil {

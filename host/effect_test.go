@@ -23,7 +23,7 @@ func TestReadToolPostsNothing(t *testing.T) {
 		})}, newFake(t, text, map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 				mode = r.Grant
-				_, err := r.HTTP(ctx, &host.HTTPRequest{Method: method, URL: "https://api.example.com/x"})
+				_, err := sendHTTP(ctx, r, method, "https://api.example.com/x")
 				return &host.Result{Data: json.RawMessage(`{}`)}, err
 			}}))
 		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "mcp:far", Remote: true})
@@ -62,8 +62,8 @@ func TestInnerCallsKeepTheEffect(t *testing.T) {
 		inner := newFake(t, shop, nil)
 		h := newHost(t, host.Config{}, inner, newFake(t, outer, map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				return r.CallTool(ctx, c.tool, json.RawMessage(map[bool]string{true: `{"title":"tea"}`,
-					false: `{"id":1}`}[c.tool == "shop.add"]), host.Options{})
+				return callTool(ctx, r, c.tool, json.RawMessage(map[bool]string{true: `{"title":"tea"}`,
+					false: `{"id":1}`}[c.tool == "shop.add"]), "")
 			}}))
 		a := call(t, h, "outer.echo", `{}`)
 		if ran := len(inner.requests()) == 1; ran != c.may {

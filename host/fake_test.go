@@ -18,7 +18,7 @@ const shop = `{
   "groups": [{"name": "order", "docs": {"brief": "Orders of customers"}}],
   "exit_codes": [{"code": 10, "name": "sold_out", "meaning": "There is none left"}],
   "capabilities": {"fs": [{"path": "/data", "mode": "ro", "why": "prices"}], "clock": {}},
-  "limits": {"timeout_ms": 5000},
+  "limits": {"timeout_ms": 20000},
   "tools": [
     {"name": "add", "docs": {"brief": "Add an article", "standard": "The article can be ordered at once.", "full": "The article can be ordered at once, by anybody."}, "effect": "write",
      "params": {"type": "object", "additionalProperties": false, "required": ["title"], "properties": {
@@ -94,6 +94,7 @@ func (f *fake) Segment() ([]byte, error) {
 func (f *fake) Groups() ([]host.GroupLine, error)       { return host.GroupsOf(f.manifest), nil }
 func (f *fake) Lines(group string) ([]host.Line, error) { return host.LinesOf(f.manifest, group), nil }
 func (f *fake) Names() ([]string, error)                { return host.NamesOf(f.manifest), nil }
+func (f *fake) Features() host.Features                 { return host.Features{} }
 
 func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	f.mu.Lock()
@@ -205,4 +206,46 @@ func names(list []host.NearName) string {
 		names = append(names, s.Name)
 	}
 	return strings.Join(names, " ")
+}
+
+// callTool calls a tool as a plugin does. Options are JSON; "" means none.
+func callTool(ctx context.Context, r *host.Request, tool string, params json.RawMessage, options string) (*host.Result, error) {
+	return ask(ctx, r, host.AskTool, map[string]any{"tool": tool, "params": params, "options": json.RawMessage(options)})
+}
+
+// readSecret reads a secret as a plugin does.
+func readSecret(ctx context.Context, r *host.Request, name string) (value string, err error) {
+	result, err := ask(ctx, r, host.AskSecret, map[string]any{"name": name})
+	if err != nil {
+		return "", err
+	}
+	return value, json.Unmarshal(result.Data, &value)
+}
+
+// sendHTTP sends a request as a plugin does.
+func sendHTTP(ctx context.Context, r *host.Request, method, url string) (*host.HTTPResponse, error) {
+	result, err := ask(ctx, r, host.AskHTTP, map[string]any{"method": method, "url": url})
+	if err != nil {
+		return nil, err
+	}
+	var response struct {
+		Status  int
+		Headers [][2]string
+		Body    string
+	}
+	err = json.Unmarshal(result.Data, &response)
+	return &host.HTTPResponse{Status: response.Status, Headers: response.Headers, Body: []byte(response.Body)}, err
+}
+
+func ask(ctx context.Context, r *host.Request, function string, argument map[string]any) (*host.Result, error) {
+	for name, value := range argument {
+		if raw, ok := value.(json.RawMessage); ok && len(raw) == 0 {
+			delete(argument, name)
+		}
+	}
+	raw, err := json.Marshal(argument)
+	if err != nil {
+		return nil, err
+	}
+	return r.Ask(ctx, function, raw)
 }

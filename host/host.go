@@ -182,17 +182,12 @@ func (h *Host) Describe(ctx context.Context, caller string, in Session, name str
 	return d, err
 }
 
-// Projector is a [Provider] that builds the documentation of its tools itself. For others it is [manifest.Describe].
-type Projector interface {
-	Describe(t *manifest.Tool, tier int) *manifest.ToolDocs
-}
-
 func (a Address) describe(t *manifest.Tool, tier int) (*Docs, error) {
 	key := tierKey{a.Name(), tier}
 	built, ok := a.catalog.docs.Load(key)
 	if !ok {
-		if p, projects := a.Provider.(Projector); projects {
-			built = p.Describe(t, tier)
+		if describe := a.Provider.Features().Describe; describe != nil {
+			built = describe(t, tier)
 		} else if m, err := a.Provider.Manifest(); err == nil {
 			built = manifest.Describe(m, t, tier)
 		} else {

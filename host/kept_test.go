@@ -175,7 +175,7 @@ func TestKeptBinaryHasNoSecret(t *testing.T) {
 	})
 	h := newHost(t, host.Config{Sessions: sessions, Policy: readable, Secrets: secrets{"KEY": canary}},
 		newFake(t, cameras, map[string]handler{"shoot": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			key, err := r.ReadSecret(ctx, "KEY")
+			key, err := readSecret(ctx, r, "KEY")
 			return &host.Result{Data: json.RawMessage(`{"left":"` + encoded(png+key) + `"}`)}, err
 		}}))
 	a, err := h.Call(t.Context(), host.Call{Name: "cam.shoot", Caller: "cli", KeepBinary: true})

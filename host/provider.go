@@ -5,7 +5,6 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +32,8 @@ type Provider interface {
 	Tool(name string) (*manifest.Tool, error)
 	// Segment returns the search segment of the plugin; see [BuildSegment].
 	Segment() ([]byte, error)
+	// Features returns what else the provider can do. It must be cheap.
+	Features() Features
 	// Invoke runs a call that has been validated and allowed. It must return soon after ctx ends. Errors are [*Error];
 	// any other error is reported as internal.
 	Invoke(ctx context.Context, r *Request) (*Result, error)
@@ -103,12 +104,32 @@ type EventLine struct {
 	Brief string `json:"brief"`
 }
 
-// Glossary is a [Provider] that also documents events and types, which cannot be called.
-type Glossary interface {
+// Features are what some providers can do beyond [Provider]. A function that is nil is a feature that the provider
+// does not have. Like the methods of Provider, all but Prepare are discovery.
+type Features struct {
 	// Events returns the events of a group in listing order.
-	Events(group string) ([]EventLine, error)
-	// Entry returns an event or a type by its local name, or nil if there is none. Its Params are its properties.
-	Entry(name string) (*Entry, error)
+	Events func(group string) ([]EventLine, error)
+	// Entry returns an event or a type, which cannot be called, by its local name, or nil if there is none. Its Params are
+	// its properties.
+	Entry func(name string) (*Entry, error)
+	// Coverage reports how much of a protocol the provider covers, for lists in JSON.
+	Coverage func() (any, error)
+	// Describe builds the documentation of a tool. Without it, that is [manifest.Describe].
+	Describe func(t *manifest.Tool, tier int) *manifest.ToolDocs
+	// MissingOpen returns the step that opens what a tool requires, such as a browser, or nil if nothing is missing. It
+	// starts nothing.
+	MissingOpen func(tool string) *Step
+	// CheckURL returns what is wrong with a URL in parameters, and what was meant.
+	CheckURL func(params json.RawMessage) error
+	// NeedsConfirmation returns why a person confirms a call although the policy allows it, or "" if nobody has to. Of the
+	// job only Tool, Params, Caller and Session are set. It is not asked about calls that the command line itself makes.
+	NeedsConfirmation func(j *Job) string
+	// Pass returns a tool for a name that the provider's data does not have, for calls with Options.SendAnyway, or nil if
+	// the name cannot be that of a tool.
+	Pass func(name string) *manifest.Tool
+	// Prepare does what the first call requires, such as compiling. Only a timeout that was given with the call bounds it.
+	// When ctx ends first, it returns at once, with an error that says so, and what it prepares goes on for later calls.
+	Prepare func(ctx context.Context) error
 }
 
 // Entry documents an event or a type in the form of a tool.
@@ -117,89 +138,11 @@ type Entry struct {
 	Tool manifest.Tool
 }
 
-// Surveyor is a [Provider] that reports its coverage of a protocol, for lists in JSON.
-type Surveyor interface {
-	Coverage() (any, error)
-}
-
-// Preparer is a [Provider] whose first call requires preparation, such as compiling. Only a timeout that was given
-// with the call bounds it. When ctx ends first, Prepare returns at once, with an error that says so, and what it
-// prepares goes on for later calls.
-type Preparer interface {
-	Prepare(ctx context.Context) error
-}
-
-// Opener is a [Provider] whose tools require something to be open, such as a browser.
-type Opener interface {
-	// MissingOpen returns the step that opens what a tool requires, or nil if nothing is missing. It starts nothing.
-	MissingOpen(tool string) *Step
-}
-
-// Streamer is a [Provider] whose tools can emit records before they end.
-type Streamer interface {
-	// Stream is Invoke for a call that emits records through r.Emit.
-	Stream(ctx context.Context, r *Request) (*Result, error)
-}
-
-// Request is one call on its way to a provider: validated, with defaults, allowed.
-type Request struct {
-	Tool    string          // local name, in the spelling of the manifest
-	Def     *manifest.Tool  // its definition
-	Params  json.RawMessage // an object
-	Caller  string          // "cli", "mcp:CLIENT" or "plugin:NAME"
-	Session Session
-	CallID  string
-	Grant   Grant
-	// CallerGrant is the grant of the calling plugin in its own call. It is the zero value if the caller is not a plugin.
-	CallerGrant Grant
-	Limits      Limits
-	Options     Options
-
-	// Settings are the operator's settings for the plugin: a JSON object, or nil.
-	Settings json.RawMessage
-	// Progress and Log may be nil. Their messages are not cleaned of control characters.
-	Progress func(done, total float64, message string)
-	Log      func(level int, message string) // 0 debug, 1 info, 2 warn, 3 error
-	// Emit receives each record of a stream. An error means that the reader has gone. It is nil unless streaming.
-	Emit func(record json.RawMessage) error
-	// Started is called once, when the stream receives every further record. It may be nil.
-	Started func()
-	// Until is called for each record that could be the last of a stream; the first for which it returns true is the last.
-	// Nil means that any such record is.
-	Until func(record json.RawMessage) bool
-	// Out receives a result that is too large for memory as JSON text, in parts. The Result then has Written and no Data.
-	// Nil means that the result must be returned as Data.
-	Out io.Writer
-	// Drain reads the byte stream that the result refers to into Out, to its end.
-	Drain bool
-	// Isolate is "process" if the call must run in a process of its own; otherwise "" or "none".
-	Isolate string
-
-	// CallTool runs a tool of another plugin on behalf of this call, through all of [Host.Call].
-	CallTool func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error)
-	// MayCall reports whether the caller may also call another tool of this plugin, by its local name: the policy allows
-	// it, also to those on whose behalf the caller calls, and nobody would be asked. A provider asks before it does what
-	// that tool does.
-	MayCall func(ctx context.Context, tool string) bool
-	// HTTP sends a request within the grant. The response does not contain secrets that the guest may not read.
-	HTTP func(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
-	// ReadSecret returns the value of a secret that the grant lets the guest read.
-	ReadSecret func(ctx context.Context, name string) (string, error)
-	// BoundSecret returns the value of a secret that is to be typed into a page, and the origins of the pages into which
-	// it may be typed. The error is denied if the policy binds it to none, or the calling plugin was not granted it. It is
-	// nil unless the provider is built in.
-	BoundSecret func(ctx context.Context, name string) (value string, origins []string, err error)
-	// Guard keeps the call away from the host's own files. It is nil where no folder is granted.
-	Guard *FileGuard
-	// RecordUse adds a use of a right to the record of the call, in the form of Event.Uses.
-	RecordUse func(what string)
-}
-
 // Options are the options of one call, the same for every kind of caller. The zero value is valid.
 type Options struct {
 	Timeout time.Duration // until the answer; 0: the plugin's, limited by the policy
 	// TimeoutConfigured means that Timeout is a default from a configuration. Like the plugin's, it bounds only the run,
-	// not what a [Preparer] does before.
+	// not what Features.Prepare does before.
 	TimeoutConfigured bool
 
 	MaxBytes int // of the data in the answer; 0: no limit
@@ -241,8 +184,8 @@ type Result struct {
 	Data     json.RawMessage
 	Content  []Content // for the client to display, in addition to Data
 	Warnings []string
-	Written  int64 // bytes written to Request.Out instead of Data; 0 if it was not used
-	Raw      bool  // the bytes written to Out are the content itself, not JSON
+	Written  int64 // bytes sent as output instead of Data; 0 if there were none
+	Raw      bool  // the output is the content itself, not JSON
 	Steps    []Step
 }
 
@@ -314,17 +257,4 @@ func (g Grant) Names() []string {
 		names = append(names, "random")
 	}
 	return names
-}
-
-// Confirmer is a [Provider] some of whose calls a person confirms although the policy allows them.
-type Confirmer interface {
-	// NeedsConfirmation returns why a call requires confirmation, or "" if it does not. Of r only Tool, Params, Caller
-	// and Session are set. It starts nothing. It is not asked about calls that the command line itself makes.
-	NeedsConfirmation(r *Request) string
-}
-
-// Passer is a [Provider] that can call tools that its own data does not have, for calls with Options.SendAnyway.
-type Passer interface {
-	// Pass returns a tool for an unknown name, or nil if the name cannot be that of a tool.
-	Pass(name string) *manifest.Tool
 }

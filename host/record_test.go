@@ -25,10 +25,10 @@ func (wall) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error) { 
 func TestEventsSayWhatWasRefused(t *testing.T) {
 	greedy := func(ctx context.Context, r *host.Request) (*host.Result, error) {
 		for range 2 {
-			_, _ = r.ReadSecret(ctx, "KEY")
-			_, _ = r.HTTP(ctx, &host.HTTPRequest{URL: "https://evil.example"})
-			_, _ = r.CallTool(ctx, "third.echo", json.RawMessage(`{}`), host.Options{})
-			_, _ = r.CallTool(ctx, "second.echo", json.RawMessage(`{}`), host.Options{})
+			_, _ = readSecret(ctx, r, "KEY")
+			_, _ = sendHTTP(ctx, r, "GET", "https://evil.example")
+			_, _ = callTool(ctx, r, "third.echo", json.RawMessage(`{}`), "")
+			_, _ = callTool(ctx, r, "second.echo", json.RawMessage(`{}`), "")
 		}
 		return &host.Result{Data: json.RawMessage(`{}`)}, nil
 	}

@@ -26,7 +26,7 @@ import (
 // callOther returns a handler that calls another tool and returns its result.
 func callOther(tool string) handler {
 	return func(ctx context.Context, r *host.Request) (*host.Result, error) {
-		return r.CallTool(ctx, tool, json.RawMessage(`{}`), host.Options{})
+		return callTool(ctx, r, tool, json.RawMessage(`{}`), "")
 	}
 }
 
@@ -84,7 +84,7 @@ func TestCallsOfCallsAreBounded(t *testing.T) {
 		newFake(t, shopNamed("first"),
 			map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 				for {
-					if _, err := r.CallTool(ctx, "second.echo", nil, host.Options{}); err != nil {
+					if _, err := callTool(ctx, r, "second.echo", nil, ""); err != nil {
 						return nil, err
 					}
 					made++
@@ -103,7 +103,7 @@ func TestCallsOfCallsAreCountedTogether(t *testing.T) {
 	calling := func(name string) handler {
 		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
 			for range 120 {
-				if _, err := r.CallTool(ctx, name, nil, host.Options{}); err != nil {
+				if _, err := callTool(ctx, r, name, nil, ""); err != nil {
 					return nil, err
 				}
 				made++
@@ -125,7 +125,7 @@ func TestIsolationExtends(t *testing.T) {
 	inner := newFake(t, shopNamed("second"), nil)
 	outer := newFake(t, shopNamed("first"), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			return r.CallTool(ctx, "second.echo", nil, host.Options{Isolate: "none"})
+			return callTool(ctx, r, "second.echo", nil, "")
 		}})
 	confirmed := policy(func(host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Confirm, Reason: "why not", Grant: host.Grant{Tools: []string{"*"}}}, nil
@@ -165,7 +165,7 @@ func TestFilesAreGuarded(t *testing.T) {
 				if (r.Guard != nil) != (holder == "first") {
 					t.Errorf("%s has a folder, the outer call is guarded: %v", holder, r.Guard != nil)
 				}
-				return r.CallTool(ctx, "second.echo", nil, host.Options{})
+				return callTool(ctx, r, "second.echo", nil, "")
 			}}), inner)
 		if a := call(t, h, "first.echo", `{}`); a.Err != nil {
 			t.Fatal(a.Err)
@@ -205,7 +205,7 @@ func TestPolicyFails(t *testing.T) {
 			return d, nil
 		})}, newFake(t, shopNamed("first"), map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				return r.CallTool(ctx, "second.echo", nil, host.Options{})
+				return callTool(ctx, r, "second.echo", nil, "")
 			}}), inner)
 		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Remote: true})
 		fails := failing == "cli" || failing == "plugin:first"
@@ -229,7 +229,7 @@ func TestPolicyInput(t *testing.T) {
 		}
 		outer := newFake(t, shopNamed("first"), map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				return r.CallTool(ctx, "second.echo", nil, host.Options{})
+				return callTool(ctx, r, "second.echo", nil, "")
 			}})
 		if shipped {
 			outer.info.Owner = host.OwnerShipped
@@ -314,7 +314,7 @@ func TestSecretsAreSentAndNeverSeen(t *testing.T) {
 	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"TOKEN": token}, Egress: out, Recorder: rec},
 		newFake(t, shop, map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				answer, err := r.HTTP(ctx, &host.HTTPRequest{Method: "GET", URL: "https://api.example.com/"})
+				answer, err := sendHTTP(ctx, r, "GET", "https://api.example.com/")
 				if err != nil {
 					return nil, err
 				}
@@ -322,7 +322,7 @@ func TestSecretsAreSentAndNeverSeen(t *testing.T) {
 				return &host.Result{Data: json.RawMessage(`{}`)}, nil
 			},
 			"order.list": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				_, err := r.HTTP(ctx, &host.HTTPRequest{Method: "GET", URL: "fail"})
+				_, err := sendHTTP(ctx, r, "GET", "fail")
 				return nil, err
 			},
 		}))
@@ -356,14 +356,14 @@ func TestReflectedSecretFails(t *testing.T) {
 		Egress: out, Recorder: rec},
 		newFake(t, shop, map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				answer, err := r.HTTP(ctx, &host.HTTPRequest{Method: "GET", URL: "https://api.example.com/"})
+				answer, err := sendHTTP(ctx, r, "GET", "https://api.example.com/")
 				if err == nil {
 					t.Errorf("the guest received %q", answer.Body)
 				}
 				return nil, err
 			},
 			"order.list": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				key, err := r.ReadSecret(ctx, "KEY")
+				key, err := readSecret(ctx, r, "KEY")
 				if err != nil {
 					t.Error(err)
 				}
@@ -404,7 +404,7 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 			h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec},
 				newFake(t, shop, map[string]handler{
 					"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-						key, err := r.ReadSecret(ctx, "KEY")
+						key, err := readSecret(ctx, r, "KEY")
 						if err != nil || key != token {
 							t.Errorf("read %q, %v", key, err)
 						}
@@ -439,7 +439,7 @@ func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 	var lines []string
 	h := newHost(t, host.Config{Policy: secretive, Secrets: secrets{"KEY": key}}, newFake(t, shop, map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			_, err := r.ReadSecret(ctx, "KEY")
+			_, err := readSecret(ctx, r, "KEY")
 			for line := range strings.Lines(key) {
 				r.Log(1, manifest.CleanLine(line))
 			}
@@ -464,21 +464,21 @@ func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
 		host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec, Sessions: &host.Sessions{Dir: dir}},
 		newFake(t, shopNamed("first"),
 			map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				key, _ := r.ReadSecret(ctx, "KEY")
+				key, _ := readSecret(ctx, r, "KEY")
 				params, _ := json.Marshal(map[string]string{"key": key})
-				answer, err := r.CallTool(ctx, "second.echo", params, host.Options{})
+				answer, err := callTool(ctx, r, "second.echo", params, "")
 				if err != nil || !strings.Contains(string(answer.Data), "s3cret") {
 					t.Errorf("the first got %s, %v", answer.Data, err)
 				}
 				long, _ := json.Marshal(map[string]string{"key": key, "more": strings.Repeat("x", 1000)})
-				if cut, err := r.CallTool(ctx, "second.echo", long, host.Options{MaxBytes: 100}); err != nil ||
+				if cut, err := callTool(ctx, r, "second.echo", long, `{"max_bytes":100}`); err != nil ||
 					!strings.Contains(string(cut.Data), "parley://result/") {
 					t.Errorf("a truncated result: %s, %v", cut.Data, err)
 				}
-				if _, err := r.CallTool(ctx, "second."+key, nil, host.Options{}); err == nil {
+				if _, err := callTool(ctx, r, "second."+key, nil, ""); err == nil {
 					t.Error("a tool with the name of a secret was found")
 				}
-				if _, err := r.CallTool(ctx, "second.order.list", params, host.Options{}); err == nil ||
+				if _, err := callTool(ctx, r, "second.order.list", params, ""); err == nil ||
 					!strings.Contains(err.Error(), "s3cret") {
 					t.Errorf("the first got the error %v", err)
 				}
@@ -527,7 +527,7 @@ func TestSecretsThatAreNotGranted(t *testing.T) {
 		newFake(t, shop, map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 				for _, name := range []string{"TOKEN", "OTHER", ""} {
-					if value, err := r.ReadSecret(ctx, name); host.AsError(err).Code != host.Denied {
+					if value, err := readSecret(ctx, r, name); host.AsError(err).Code != host.Denied {
 						t.Errorf("%s: %q, %v", name, value, err)
 					}
 				}
@@ -691,19 +691,19 @@ func TestCanary(t *testing.T) {
 	h := newHost(t, host.Config{Policy: both, Secrets: secrets{"KEY": canary, "TOKEN": "token-" + canary[7:]}, Egress: out,
 		Recorder: rec, Sessions: sessions}, newFake(t, shop, map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			key, err := r.ReadSecret(ctx, "KEY")
+			key, err := readSecret(ctx, r, "KEY")
 			if err != nil || key != canary {
 				t.Fatalf("the guest read %q, %v", key, err)
 			}
 			for _, url := range []string{"https://api.example.com/", "fail"} {
-				answer, err := r.HTTP(ctx, &host.HTTPRequest{Method: "GET", URL: url})
+				answer, err := sendHTTP(ctx, r, "GET", url)
 				seen = append(seen, fmt.Sprintf("%+v %v", answer, err))
 			}
 			r.Log(2, "log "+key)
 			r.Progress(1, 2, "progress "+key)
 			r.RecordUse("fs:read:/srv/" + key)
-			_, _ = r.ReadSecret(ctx, key)
-			_, _ = r.CallTool(ctx, "shop."+key, json.RawMessage(`{"`+key+`":"`+key+`"}`), host.Options{})
+			_, _ = readSecret(ctx, r, key)
+			_, _ = callTool(ctx, r, "shop."+key, json.RawMessage(`{"`+key+`":"`+key+`"}`), "")
 			data, _ := json.Marshal(map[string]any{key: []string{key, strings.Repeat("x", 1000), key}})
 			switch string(r.Params) {
 			case `{"a":"fail"}`:
@@ -914,9 +914,9 @@ func (boundSecrets) SecretOrigins(name string) ([]string, error) {
 func TestBoundSecrets(t *testing.T) {
 	browser := newFake(t, shopNamed("browser"), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			value, origins, err := r.BoundSecret(ctx, string(r.Params[9:len(r.Params)-2]))
-			if err == nil && (value != token || len(origins) != 1) {
-				t.Errorf("%q, %q", value, origins)
+			secret, err := r.BoundSecret(ctx, string(r.Params[9:len(r.Params)-2]))
+			if err == nil && (secret.Value != token || len(secret.Origins) != 1) {
+				t.Errorf("%+v", secret)
 			}
 			return &host.Result{Data: json.RawMessage(`{}`)}, err
 		},
@@ -926,10 +926,10 @@ func TestBoundSecrets(t *testing.T) {
 	browser.info.Kind = manifest.KindBuiltin
 	caller := newFake(t, shopNamed("caller"), map[string]handler{
 		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			if r.BoundSecret != nil {
-				t.Error("a plugin gets the values of bound secrets")
+			if _, err := r.BoundSecret(ctx, "GRANTED"); host.AsError(err).Code != host.NotFound {
+				t.Errorf("a plugin gets the values of bound secrets: %v", err)
 			}
-			return r.CallTool(ctx, "browser.echo", r.Params, host.Options{})
+			return callTool(ctx, r, "browser.echo", r.Params, "")
 		}})
 	rules := policy(func(a host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"},

@@ -174,9 +174,12 @@ func (h *Host) SearchDetailed(ctx context.Context, caller string, session Sessio
 // missingOpen returns the step that is required before a tool can be called, or nil.
 func (h *Host) missingOpen(name string) *Step {
 	plugin, tool, _ := strings.Cut(name, ".")
-	p, _ := h.Catalog().Provider(plugin)
-	if o, ok := p.(Opener); ok {
-		return o.MissingOpen(tool)
+	p, ok := h.Catalog().Provider(plugin)
+	if !ok {
+		return nil
+	}
+	if missing := p.Features().MissingOpen; missing != nil {
+		return missing(tool)
 	}
 	return nil
 }

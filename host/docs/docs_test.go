@@ -23,6 +23,7 @@ type plugin struct {
 func (p plugin) Info() host.Info                          { return host.Info{Name: p.m.Name, Kind: p.m.Kind} }
 func (p plugin) Manifest() (*manifest.Manifest, error)    { return p.m, nil }
 func (p plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
+func (p plugin) Features() host.Features                  { return host.Features{} }
 func (p plugin) Segment() ([]byte, error) {
 	return host.BuildSegment(p.m.Name, host.SearchDocs(p.m)), nil
 }

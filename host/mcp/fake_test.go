@@ -144,23 +144,19 @@ func newFake(text string) (*fake, error) {
 			return jsonData(`{"text":"` + strings.Repeat("x", p.Bytes) + `"}`)
 		},
 		"order.slow": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			if r.Progress != nil {
-				r.Progress(1, 2, "waiting")
-			}
+			r.Progress(1, 2, "waiting")
 			<-ctx.Done()
 			f.ended <- r.Tool
 			return nil, ctx.Err()
 		},
 		"order.steps": func(_ context.Context, r *host.Request) (*host.Result, error) {
-			if r.Progress != nil {
-				r.Progress(1, 3, "one\x1b[2J")
-				r.Progress(0.5, 3, "back")
-				r.Progress(3, 3, "done")
-			}
+			r.Progress(1, 3, "one\x1b[2J")
+			r.Progress(0.5, 3, "back")
+			r.Progress(3, 3, "done")
 			return jsonData(`{}`)
 		},
 		"order.nested": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			return r.CallTool(ctx, "shop.order.cancel", json.RawMessage(`{"id":7}`), host.Options{})
+			return r.Ask(ctx, host.AskTool, json.RawMessage(`{"tool":"shop.order.cancel","params":{"id":7}}`))
 		},
 	}
 	return f, nil
@@ -184,6 +180,7 @@ func (f *fake) Segment() ([]byte, error) {
 func (f *fake) Groups() ([]host.GroupLine, error)       { return host.GroupsOf(f.manifest), nil }
 func (f *fake) Lines(group string) ([]host.Line, error) { return host.LinesOf(f.manifest, group), nil }
 func (f *fake) Names() ([]string, error)                { return host.NamesOf(f.manifest), nil }
+func (f *fake) Features() host.Features                 { return host.Features{} }
 
 func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	f.mu.Lock()

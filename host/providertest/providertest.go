@@ -257,7 +257,8 @@ func newRequest(t *testing.T, p host.Provider, c Case) *host.Request {
 	if params == "" {
 		params = "{}"
 	}
-	return &host.Request{Tool: tool.Name, Def: tool, Params: json.RawMessage(params), Caller: "cli", CallID: "c0"}
+	return &host.Request{Def: tool,
+		Job: host.Job{Tool: tool.Name, Params: json.RawMessage(params), Caller: "cli", CallID: "c0"}}
 }
 
 func checkCall(t *testing.T, p host.Provider, c Case) {

@@ -96,13 +96,12 @@ func firstPositive[T int | time.Duration](values ...T) T {
 
 // call is one call in one instance. It is not safe for concurrent use.
 type call struct {
-	engine    *Engine
-	plugin    *compiledPlugin
-	m         *manifest.Manifest
-	r         *host.Request
-	limits    limits
-	functions dispatcher
-	session   string // the id by which the guest knows it
+	engine  *Engine
+	plugin  *compiledPlugin
+	m       *manifest.Manifest
+	r       *host.Request
+	limits  limits
+	session string // the id by which the guest knows it
 
 	ctx      context.Context
 	deadline time.Time
@@ -120,14 +119,9 @@ type call struct {
 	hostCalls    int // requests to the host
 	logged       int // bytes
 	logCalls     int
-}
 
-// dispatcher serves the host functions of a guest: hostFunctions in this process, hostConn in the process of an
-// isolated call.
-type dispatcher interface {
-	dispatch(ctx context.Context, function string, request []byte) []byte
-	// deny records a denial and returns the error for it.
-	deny(right, why string) *host.Error
+	// serve serves the functions of the host for the guest, as [serveGuest] does.
+	serve func(ctx context.Context, function string, argument []byte) []byte
 }
 
 type callKey struct{}
@@ -135,16 +129,13 @@ type callKey struct{}
 // callOf returns the call that a host function serves.
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-func newCall(e *Engine, p *compiledPlugin, m *manifest.Manifest, r *host.Request, functions dispatcher) *call {
-	return &call{engine: e, plugin: p, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), functions: functions,
-		session: r.Session.GuestID(m.Name), stdin: bytes.NewReader(nil)}
-}
-
-// recordUse records what a right was used for.
-func (c *call) recordUse(what string) {
-	if c.r.RecordUse != nil {
-		c.r.RecordUse(what)
+func newCall(e *Engine, p *compiledPlugin, m *manifest.Manifest, r *host.Request) *call {
+	c := &call{engine: e, plugin: p, m: m, r: r, limits: limitsOf(e.cfg.Limits, m, r), session: r.Session.GuestID(m.Name),
+		stdin: bytes.NewReader(nil)}
+	c.serve = func(ctx context.Context, function string, argument []byte) []byte {
+		return serveGuest(ctx, r, function, argument)
 	}
+	return c
 }
 
 // run creates an instance, runs the call in it and closes it.

@@ -47,7 +47,7 @@ func TestLimitsOf(t *testing.T) {
 			plugin: manifest.Limits{MemoryMiB: 1 << 40, OutputBytes: 1 << 40},
 			want:   with(func(l *limits) { l.pages, l.output = 1024*pagesPerMiB, 16<<20 })},
 	} {
-		r := &host.Request{Limits: tt.policy, Options: host.Options{Timeout: tt.timeoutOfCaller}}
+		r := &host.Request{Job: host.Job{Limits: tt.policy, Options: host.Options{Timeout: tt.timeoutOfCaller}}}
 		if got := limitsOf(tt.engine, &manifest.Manifest{Limits: tt.plugin}, r); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}

@@ -210,8 +210,8 @@ func (a attack) runOnce(t *testing.T, p *Provider) (overrun time.Duration) {
 	}
 	loadErr := p.Prepare(context.Background())
 	r := a.request(t, p, wait)
-	r.Log = func(_ int, line string) { checkDisplayed(t, "the log", line) }
-	r.Progress = func(_, _ float64, line string) { checkDisplayed(t, "progress", line) }
+	on(r, host.EventLog, func(e host.JobEvent) { checkDisplayed(t, "the log", e.Message) })
+	on(r, host.EventProgress, func(e host.JobEvent) { checkDisplayed(t, "progress", e.Message) })
 	changes := a.mounts(t, r)
 	files := openFiles()
 	start := time.Now()

@@ -109,14 +109,14 @@ type rootFS struct {
 
 // denyOwn refuses a file that is one of the host's own.
 func (f *rootFS) denyOwn(name string) experimentalsys.Errno {
-	f.c.functions.deny("fs:"+f.grant.Mode+":"+filepath.Join(f.grant.Source, name),
+	f.c.r.Deny("fs:"+f.grant.Mode+":"+filepath.Join(f.grant.Source, name),
 		"it is a file of the host itself, or part of a pseudo file system, and no grant reaches those")
 	return experimentalsys.EPERM
 }
 
 // recordUse records what was done with a file of this machine.
 func (f *rootFS) recordUse(how, name string) {
-	f.c.recordUse("fs:" + how + ":" + filepath.Join(f.grant.Source, name))
+	f.c.r.RecordUse("fs:" + how + ":" + filepath.Join(f.grant.Source, name))
 }
 
 // denyWrite records a denied change.
@@ -125,7 +125,7 @@ func (f *rootFS) denyWrite() experimentalsys.Errno {
 	if def := f.c.r.Def; def != nil && def.Effect == manifest.EffectRead {
 		why = f.c.toolName() + " has the effect read, which has folders read-only; declare the effect write"
 	}
-	f.c.functions.deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, why)
+	f.c.r.Deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, why)
 	return experimentalsys.EROFS
 }
 

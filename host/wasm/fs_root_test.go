@@ -25,7 +25,7 @@ const (
 // mounted returns a folder as the guest of this request sees it.
 func mounted(t *testing.T, dir, mode string, r *host.Request) *rootFS {
 	t.Helper()
-	c := newCall(New(Config{}), nil, &manifest.Manifest{Name: "guest"}, r, &hostFunctions{r: r})
+	c := newCall(New(Config{}), nil, &manifest.Manifest{Name: "guest"}, r)
 	c.ctx, c.deadline = t.Context(), time.Now().Add(time.Hour)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -35,9 +35,6 @@ func mounted(t *testing.T, dir, mode string, r *host.Request) *rootFS {
 	t.Cleanup(c.files.closeAll)
 	return &rootFS{c: c, root: root, grant: host.FSGrant{Path: "/data", Source: dir, Mode: mode}, writable: mode == "rw"}
 }
-
-// denials returns what a call has denied so far.
-func denials(f *rootFS) []host.Denial { return f.c.functions.(*hostFunctions).denied }
 
 // stopped returns the error with which op ended the guest, or nil.
 func stopped(op func()) (err *host.Error) {
@@ -110,7 +107,7 @@ func TestFileLimits(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			put(t, filepath.Join(dir, "file"), nil)
-			f := mounted(t, dir, "rw", &host.Request{Tool: "tool", Limits: tt.limits})
+			f := mounted(t, dir, "rw", &host.Request{Job: host.Job{Tool: "tool", Limits: tt.limits}})
 			for i := range limit {
 				if err := stopped(func() { tt.step(f, i) }); err != nil {
 					t.Fatalf("step %d: %v", i+1, err)
@@ -132,7 +129,7 @@ func TestLargeWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	put(t, path, nil)
-	f := mounted(t, dir, "rw", &host.Request{Limits: host.Limits{BytesWritten: 100}})
+	f := mounted(t, dir, "rw", &host.Request{Job: host.Job{Limits: host.Limits{BytesWritten: 100}}})
 	file, errno := f.OpenFile("file", writeOnly, 0)
 	if errno != 0 {
 		t.Fatal(errno)
@@ -154,7 +151,9 @@ func TestRecordedUse(t *testing.T) {
 	put(t, filepath.Join(dir, "file"), []byte("content"))
 	must(t, os.Mkdir(filepath.Join(dir, "dir"), 0o700))
 	var uses []string
-	f := mounted(t, dir, "rw", &host.Request{RecordUse: func(what string) { uses = append(uses, what) }})
+	r := &host.Request{}
+	on(r, host.EventUse, func(e host.JobEvent) { uses = append(uses, e.Right) })
+	f := mounted(t, dir, "rw", r)
 	at := func(how, name string) string { return "fs:" + how + ":" + filepath.Join(dir, name) }
 	for _, tt := range []struct {
 		name string
@@ -199,9 +198,11 @@ func TestReadOnlyFolder(t *testing.T) {
 		"append": opening("file", writeOnly|experimentalsys.O_APPEND), "truncate": opening("file", experimentalsys.O_TRUNC),
 		"create": opening("new", writeOnly|create), "create and read": opening("new", readOnly|create),
 	} {
-		f := mounted(t, dir, "ro", &host.Request{})
-		if errno := op(f); errno != experimentalsys.EROFS || len(denials(f)) != 1 {
-			t.Errorf("%s: %v, denied %v", name, errno, denials(f))
+		r := &host.Request{}
+		denied := denialsOf(r)
+		f := mounted(t, dir, "ro", r)
+		if errno := op(f); errno != experimentalsys.EROFS || len(*denied) != 1 {
+			t.Errorf("%s: %v, denied %v", name, errno, *denied)
 		}
 	}
 	if changes := changesIn(before, snapshot(t, dir)); changes != "" {
@@ -268,15 +269,17 @@ func TestReplacedFiles(t *testing.T) {
 		{"pipe", false, experimentalsys.EPERM, 0},
 		{"own", false, experimentalsys.EPERM, 1},
 	} {
-		f := mounted(t, inside, "rw", &host.Request{Guard: guard})
+		r := &host.Request{Guard: guard}
+		denied := denialsOf(r)
+		f := mounted(t, inside, "rw", r)
 		file, err := f.root.OpenFile(tt.name, os.O_RDONLY|openNonblock, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
 		info, errno := f.checkOpened(file, tt.name, tt.folder)
-		if errno != tt.errno || (errno == 0) != (info != nil) || len(denials(f)) != tt.denied {
-			t.Errorf("%s: %v, %v, denied %v, want %v", tt.name, info, errno, denials(f), tt.errno)
+		if errno != tt.errno || (errno == 0) != (info != nil) || len(*denied) != tt.denied {
+			t.Errorf("%s: %v, %v, denied %v, want %v", tt.name, info, errno, *denied, tt.errno)
 		}
 	}
 }

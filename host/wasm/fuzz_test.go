@@ -13,11 +13,11 @@ import (
 func fuzzCall() *call {
 	m := &manifest.Manifest{Name: "fuzz", Kind: manifest.KindParley,
 		ExitCodes: []manifest.ExitCode{{Code: 10, Name: "ten"}}}
-	r := &host.Request{Tool: "tool", Grant: host.Grant{Tools: []string{"cdp.*"}}}
-	r.CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+	r := &host.Request{Job: host.Job{Tool: "tool", Grant: host.Grant{Tools: []string{"cdp.*"}}}}
+	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
 		return &host.Result{}, nil
 	}
-	return newCall(New(Config{}), nil, m, r, &hostFunctions{r: r})
+	return newCall(New(Config{}), nil, m, r)
 }
 
 // FuzzResponse checks that any response becomes a result or a *host.Error.
@@ -49,7 +49,7 @@ func FuzzHostRequest(f *testing.F) {
 	f.Add("http_request", []byte(`{"method":"GET","url":"http://127.0.0.1"}`))
 	f.Add("read_secret", []byte(`{"name":"\u001b[31m"}`))
 	f.Fuzz(func(t *testing.T, function string, request []byte) {
-		if reply := fuzzCall().functions.dispatch(context.Background(), function, request); !json.Valid(reply) {
+		if reply := fuzzCall().serve(context.Background(), function, request); !json.Valid(reply) {
 			t.Errorf("%q", reply)
 		}
 	})

@@ -95,7 +95,7 @@ func FuzzWASI(f *testing.F) {
 		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": script})))
 		r.Options.Timeout = time.Second
 		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: []string{"ro", "rw"}[len(data)%2]}}
-		r.Log = func(_ int, line string) { checkDisplayed(t, "the log", line) }
+		on(r, host.EventLog, func(e host.JobEvent) { checkDisplayed(t, "the log", e.Message) })
 		start := time.Now()
 		result, err := invokeRequest(t, p, r)
 		if elapsed := time.Since(start); elapsed > 10*time.Second {
@@ -141,7 +141,7 @@ func FuzzStderr(f *testing.F) {
 		c.ctx, c.deadline = t.Context(), time.Now().Add(time.Hour)
 		c.limits.log = 1000
 		var lines []string
-		c.r.Log = func(_ int, line string) { lines = append(lines, line) }
+		on(c.r, host.EventLog, func(e host.JobEvent) { lines = append(lines, e.Message) })
 		c.streams(&capture{c: c})
 		for rest := data; len(rest) > 0; {
 			n := min(len(rest), int(size)+1)

@@ -171,12 +171,12 @@ func TestGoGuestHostCalls(t *testing.T) {
 	r := requestFor(t, p, "run", `{"times":200}`)
 	r.Grant.Tools = []string{"other.*"}
 	asked, logged, progress := 0, 0, 0.0
-	r.CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
 		asked++
 		return &host.Result{Data: marshal(strings.Repeat("y", 5000))}, nil
 	}
-	r.Log = func(int, string) { logged++ }
-	r.Progress = func(done, total float64, _ string) { progress = done / total }
+	on(r, host.EventLog, func(host.JobEvent) { logged++ })
+	on(r, host.EventProgress, func(e host.JobEvent) { progress = e.Done / e.Total })
 	result, failed := invokeRequest(t, p, r)
 	if failed != nil || string(result.Data) != `{"bytes":1000000}` || asked != 200 || logged != 200 || progress != 1 {
 		t.Errorf("%v %v: asked %d times, logged %d lines, progress %v", result, failed, asked, logged, progress)
@@ -184,7 +184,7 @@ func TestGoGuestHostCalls(t *testing.T) {
 
 	// A tool that blocks does not extend the call.
 	r.Options.Timeout = 50 * time.Millisecond
-	r.CallTool = func(ctx context.Context, _ string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
+	serving(r).CallTool = func(ctx context.Context, _ string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -388,7 +388,7 @@ func TestHostCalls(t *testing.T) {
 		t.Helper()
 		r := requestFor(t, p, tool, params)
 		r.Grant.Tools = grant
-		r.CallTool = func(_ context.Context, name string, params json.RawMessage, o host.Options) (*host.Result, error) {
+		serving(r).CallTool = func(_ context.Context, name string, params json.RawMessage, o host.Options) (*host.Result, error) {
 			called = append(called, fmt.Sprintf("%s %s %s %d", name, params, o.Timeout, o.MaxBytes))
 			if !slices.Contains(r.Grant.Tools, "*") && !strings.HasPrefix(name, "cdp.Page.") {
 				return nil, host.Errorf(host.Denied, "not granted")
@@ -443,10 +443,10 @@ func TestLogAndProgress(t *testing.T) {
 	p := guest(t, testEngine(t), "echo", "echo")
 	var lines []string
 	r := requestFor(t, p, "log", "{}")
-	r.Log = func(level int, message string) { lines = append(lines, fmt.Sprint(level, " ", message)) }
-	r.Progress = func(done, total float64, message string) {
-		lines = append(lines, fmt.Sprint(done, "/", total, " ", message))
-	}
+	on(r, host.EventLog, func(e host.JobEvent) { lines = append(lines, fmt.Sprint(e.Level, " ", e.Message)) })
+	on(r, host.EventProgress, func(e host.JobEvent) {
+		lines = append(lines, fmt.Sprint(e.Done, "/", e.Total, " ", e.Message))
+	})
 	for _, tool := range []string{"log", "progress", "print"} {
 		r.Tool = tool
 		if _, err := invokeRequest(t, p, r); err != nil {

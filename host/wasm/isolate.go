@@ -19,19 +19,19 @@ const isolateProcess = "process"
 // runIsolated runs a call in a child process. The child sends all requests that reach beyond its instance to this
 // process, and is killed at the deadline.
 func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest.Manifest, r *host.Request,
-	functions *hostFunctions) (*host.Result, error) {
+) (*host.Result, error) {
 	if e.cfg.Child == nil || p.slot.dir == "" {
 		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, but there is no folder for its "+
 			"compiled code; nothing was run", m.Name).
 			WithSteps(host.OperatorStep(host.OpDoctor))
 	}
-	c := newCall(e, p, m, r, functions)
+	c := newCall(e, p, m, r)
 	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
 	defer cancel()
 	c.ctx = ctx
 	c.deadline, _ = ctx.Deadline()
 
-	result, err := (&remoteCall{c: c, functions: functions}).runInChild()
+	result, err := (&remoteCall{c: c}).runInChild()
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil {
 		<-ctx.Done() // the child's clock ran slightly ahead
 	}

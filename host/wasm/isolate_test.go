@@ -76,9 +76,9 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 			end := func(isolate string) ending {
 				var out ending
 				r := requestFor(t, tt.p, tt.tool, tt.params)
-				r.Log = func(_ int, m string) { out.Said = append(out.Said, m) }
-				r.Progress = func(_, _ float64, m string) { out.Said = append(out.Said, m) }
-				r.CallTool = func(_ context.Context, tool string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
+				on(r, host.EventLog, func(e host.JobEvent) { out.Said = append(out.Said, e.Message) })
+				on(r, host.EventProgress, func(e host.JobEvent) { out.Said = append(out.Said, e.Message) })
+				serving(r).CallTool = func(_ context.Context, tool string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
 					return nil, host.Errorf(host.Denied, "%s is not for you", tool)
 				}
 				var err *host.Error
@@ -125,7 +125,7 @@ func TestIsolatedFiles(t *testing.T) {
 		r := requestFor(t, p, "run", argParams(tt.args...))
 		r.Grant.FS = []host.FSGrant{{Source: inside, Path: "/data", Mode: tt.mode}}
 		var uses []string
-		r.RecordUse = func(what string) { uses = append(uses, what) }
+		on(r, host.EventUse, func(e host.JobEvent) { uses = append(uses, e.Right) })
 		result, err := invokeIsolated(t, p, r)
 		if err != nil {
 			t.Fatalf("%v: %v", tt.args, err)
@@ -208,11 +208,10 @@ func must(t testing.TB, err error) {
 func received(t testing.TB, data []byte) *remoteCall {
 	t.Helper()
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
-	r := &host.Request{Tool: "call", Params: json.RawMessage("{}"), Log: func(int, string) {}}
-	d := &hostFunctions{r: r}
-	c := newCall(New(Config{}), &compiledPlugin{slot: slot{"x", "y"}}, m, r, d)
+	r := &host.Request{Job: host.Job{Tool: "call", Params: json.RawMessage("{}"), Wants: host.Wants{Log: true}}}
+	c := newCall(New(Config{}), &compiledPlugin{slot: slot{"x", "y"}}, m, r)
 	c.ctx = context.Background()
-	return &remoteCall{c: c, functions: d, conn: wire.NewConn(bytes.NewReader(data), io.Discard)}
+	return &remoteCall{c: c, conn: wire.NewConn(bytes.NewReader(data), io.Discard)}
 }
 
 // TestMissingIsolationIsBounded limits the child's report of missing protections, which is shown to people. The child
@@ -272,9 +271,9 @@ func FuzzRemoteCall(f *testing.F) {
 	must(f, conn.SendHello(wire.Hello{}))
 	must(f, conn.Send(wire.KindBegun))
 	must(f, conn.Send(wire.KindAsk, []byte("call_tool\n{}")))
-	for _, e := range []wire.Event{{Kind: wire.EventDenied, Right: "fs:rw:/x=/y", Why: "no"},
-		{Kind: wire.EventUse, Right: "fs:read:/x"}, {Kind: wire.EventLog, Level: 1, Message: "m"},
-		{Kind: wire.EventProgress, Done: 1}} {
+	for _, e := range []host.JobEvent{{Kind: host.EventDenied, Right: "fs:rw:/x=/y", Why: "no"},
+		{Kind: host.EventUse, Right: "fs:read:/x"}, {Kind: host.EventLog, Level: 1, Message: "m"},
+		{Kind: host.EventProgress, Done: 1}} {
 		must(f, conn.SendJSON(wire.KindEvent, e))
 	}
 	must(f, conn.SendJSON(wire.KindDone, wire.Outcome{Data: json.RawMessage("1"),

@@ -182,7 +182,7 @@ func TestIsolatedProcessDies(t *testing.T) {
 	p := guest(t, e, "echo", "echo")
 	must(t, p.Prepare(context.Background()))
 	r := requestFor(t, p, "call-tool", `{"tool":"cdp.open"}`)
-	r.CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
 		for _, pid := range children(t) {
 			process, _ := os.FindProcess(pid)
 			_ = process.Kill()
@@ -208,7 +208,7 @@ func TestOrphans(t *testing.T) {
 	r.Options.Timeout = time.Hour
 	m, err := p.Manifest()
 	must(t, err)
-	c := newCall(e, plugin, m, r, nil)
+	c := newCall(e, plugin, m, r)
 	cmd := e.childCommand(RunnerJob)
 	stdin, err := cmd.StdinPipe()
 	must(t, err)

@@ -352,7 +352,7 @@ func (c *call) declaredExit(exit int64) *manifest.ExitCode {
 func instantiateParleyModule(ctx context.Context, r wazero.Runtime) error {
 	i32, i64, f64 := api.ValueTypeI32, api.ValueTypeI64, api.ValueTypeF64
 	b := r.NewHostModuleBuilder(parleyModule)
-	for _, name := range []string{"call_tool", "http_request", "read_secret"} {
+	for _, name := range guestFunctions {
 		hostCall := func(ctx context.Context, mod api.Module, stack []uint64) {
 			c := callOf(ctx)
 			stack[0] = c.serveHostCall(ctx, name, mod, uint32(stack[0]), uint32(stack[1]))
@@ -364,16 +364,14 @@ func instantiateParleyModule(ctx context.Context, r wazero.Runtime) error {
 		stack []uint64) {
 		c := callOf(ctx)
 		text := c.readMessage(mod, uint32(stack[1]), uint32(stack[2]))
-		if c.r.Log != nil {
-			c.r.Log(int(min(uint32(stack[0]), 3)), c.m.Name+": "+text)
-		}
+		c.r.Log(int(min(uint32(stack[0]), 3)), c.m.Name+": "+text)
 	}), []api.ValueType{i32, i32, i32}, nil).Export("log")
 	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module,
 		stack []uint64) {
 		c := callOf(ctx)
 		done, total := api.DecodeF64(stack[0]), api.DecodeF64(stack[1])
 		text := c.readMessage(mod, uint32(stack[2]), uint32(stack[3]))
-		if c.r.Progress != nil && isFinite(done) && isFinite(total) {
+		if isFinite(done) && isFinite(total) {
 			c.r.Progress(done, total, text)
 		}
 	}), []api.ValueType{f64, f64, i32, i32}, nil).Export("progress")
@@ -417,7 +415,7 @@ func (c *call) serveHostCall(ctx context.Context, function string, mod api.Modul
 	// dropped.
 	replied := make(chan []byte, 1)
 	request = bytes.Clone(request)
-	go func() { replied <- c.functions.dispatch(c.ctx, function, request) }()
+	go func() { replied <- c.serve(c.ctx, function, request) }()
 	var reply []byte
 	select {
 	case reply = <-replied:

@@ -113,6 +113,9 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 	return m.Tool(name), nil
 }
 
+// Features returns that a call may have to wait until the plugin is compiled.
+func (p *Provider) Features() host.Features { return host.Features{Prepare: p.Prepare} }
+
 // Prepare compiles the plugin if necessary. The first time this may take seconds, so callers that measure or limit
 // a call's time can call Prepare before they start the clock. [Provider.Invoke] does it otherwise. When ctx ends, the
 // error is timeout or interrupted, and the compilation goes on for later calls, until the engine is closed.
@@ -206,11 +209,10 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 		return nil, err
 	}
 	defer release()
-	functions := &hostFunctions{r: r}
 	if r.Isolate == isolateProcess {
-		return functions.withDenials(p.engine.runIsolated(ctx, plugin, m, r, functions))
+		return p.engine.runIsolated(ctx, plugin, m, r)
 	}
-	return functions.withDenials(newCall(p.engine, plugin, m, r, functions).run(ctx))
+	return newCall(p.engine, plugin, m, r).run(ctx)
 }
 
 // acquire counts a call that begins. The caller must call release when it ends.

@@ -24,9 +24,8 @@ const frameOverhead = 1 << 20
 // remoteCall is the host's side of a call that runs in another process. That process may be compromised, so everything
 // that it sends is bounded and cleaned here.
 type remoteCall struct {
-	c         *call
-	functions *hostFunctions
-	conn      *wire.Conn
+	c    *call
+	conn *wire.Conn
 
 	begun  bool // the guest may have run
 	logged int
@@ -45,7 +44,7 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	body, err := json.Marshal(wire.Call{
 		Terms: terms, Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.session,
 		CallID: c.r.CallID, Left: time.Until(c.deadline), Options: c.r.Options, Settings: c.r.Settings,
-		Log: c.r.Log != nil, Progress: c.r.Progress != nil,
+		Wants: c.r.Wants,
 	})
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
@@ -94,7 +93,7 @@ func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
 				c.limits.hostCalls)
 		}
 		function, argument, _ := bytes.Cut(body, []byte("\n"))
-		if err := a.conn.Send(wire.KindReply, a.functions.dispatch(c.ctx, string(function), argument)); err != nil {
+		if err := a.conn.Send(wire.KindReply, serveGuest(c.ctx, c.r, string(function), argument)); err != nil {
 			return io.ErrUnexpectedEOF
 		}
 	case wire.KindEvent:
@@ -108,25 +107,25 @@ func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
 // event records or forwards what happened during the call.
 func (a *remoteCall) event(body []byte) error {
 	c := a.c
-	var e wire.Event
+	var e host.JobEvent
 	if json.Unmarshal(body, &e) != nil {
 		return host.Errorf(host.Trapped, "the process of %s sent an invalid event", c.toolName())
 	}
-	if e.Kind == wire.EventLog || e.Kind == wire.EventProgress {
+	if e.Kind == host.EventLog || e.Kind == host.EventProgress {
 		// The guest may use the limit twice: for its log and for stderr.
 		if a.logged += len(body); a.logged > 2*(c.limits.log+frameOverhead) {
 			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", c.toolName(), c.limits.log)
 		}
 		e.Message = truncate(manifest.CleanLine(e.Message), 2*maxMessage) // the process has truncated it already
 	}
-	switch {
-	case e.Kind == wire.EventDenied:
-		a.functions.deny(truncate(manifest.CleanLine(e.Right), 4<<10), truncate(manifest.CleanLine(e.Why), maxMessage))
-	case e.Kind == wire.EventUse:
-		c.recordUse(truncate(e.Right, 8<<10))
-	case e.Kind == wire.EventLog && c.r.Log != nil:
+	switch e.Kind {
+	case host.EventDenied:
+		c.r.Deny(truncate(manifest.CleanLine(e.Right), 4<<10), truncate(manifest.CleanLine(e.Why), maxMessage))
+	case host.EventUse:
+		c.r.RecordUse(truncate(e.Right, 8<<10))
+	case host.EventLog:
 		c.r.Log(min(max(e.Level, 0), 3), e.Message)
-	case e.Kind == wire.EventProgress && c.r.Progress != nil:
+	case host.EventProgress:
 		c.r.Progress(e.Done, e.Total, e.Message)
 	}
 	return nil

@@ -90,7 +90,7 @@ func newRunner(s *start) *runner {
 			s.Manifest.Name, err)
 		return r
 	}
-	bounds := limitsOf(s.Defaults, s.Manifest, &host.Request{Limits: s.Limits})
+	bounds := limitsOf(s.Defaults, s.Manifest, &host.Request{Job: host.Job{Limits: s.Limits}})
 	r.missing = lockDown(bounds, s.Grant.FS, sums.Code.Size, 1, s.CPU+time.Second)
 	return r
 }
@@ -163,27 +163,23 @@ func (h *hostConn) runCall(body []byte) (*host.Result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.Left)
 	defer cancel()
 	r := &host.Request{
-		Tool: w.Tool, Def: h.Manifest.Tool(w.Tool), Params: w.Params, Caller: w.Caller, CallID: w.CallID,
-		Grant: h.Grant, Guard: h.Guard, Limits: h.Limits, Options: w.Options, Settings: w.Settings,
-		RecordUse: func(what string) { h.event(wire.Event{Kind: wire.EventUse, Right: what}) },
+		Job: host.Job{
+			Tool: w.Tool, Params: w.Params, Caller: w.Caller, CallID: w.CallID, Grant: h.Grant, Limits: h.Limits,
+			Options: w.Options, Settings: w.Settings, Wants: w.Wants,
+		},
+		Def: h.Manifest.Tool(w.Tool), Guard: h.Guard, Events: h.event,
 	}
-	if w.Log {
-		r.Log = func(level int, message string) {
-			h.event(wire.Event{Kind: wire.EventLog, Level: level, Message: message})
-		}
-	}
-	if w.Progress {
-		r.Progress = func(done, total float64, message string) {
-			h.event(wire.Event{Kind: wire.EventProgress, Done: done, Total: total, Message: message})
-		}
-	}
-	c := newCall(h.engine, h.plugin, h.Manifest, r, h)
-	c.session = w.Session
+	c := newCall(h.engine, h.plugin, h.Manifest, r)
+	c.session, c.serve = w.Session, h.ask
 	h.send(wire.KindBegun, nil)
 	return c.run(ctx)
 }
 
-func (h *hostConn) event(e wire.Event) { h.send(wire.KindEvent, marshal(e)) }
+// event sends an event of a call; it is what [host.Request].Events requires.
+func (h *hostConn) event(e host.JobEvent) error {
+	h.send(wire.KindEvent, marshal(e))
+	return nil
+}
 
 func (h *hostConn) send(kind wire.Kind, body []byte) {
 	if h.conn.Send(kind, body) != nil {
@@ -191,7 +187,8 @@ func (h *hostConn) send(kind wire.Kind, body []byte) {
 	}
 }
 
-func (h *hostConn) dispatch(ctx context.Context, function string, request []byte) []byte {
+// ask serves a function of the host for the guest: it asks the host. The reply is that of [serveGuest].
+func (h *hostConn) ask(ctx context.Context, function string, request []byte) []byte {
 	h.send(wire.KindAsk, append([]byte(function+"\n"), request...))
 	select {
 	case body := <-h.replies:
@@ -199,9 +196,4 @@ func (h *hostConn) dispatch(ctx context.Context, function string, request []byte
 	case <-ctx.Done():
 		return nil // the guest is stopped before it could read this
 	}
-}
-
-func (h *hostConn) deny(right, why string) *host.Error {
-	h.event(wire.Event{Kind: wire.EventDenied, Right: right, Why: why})
-	return host.Errorf(host.Denied, "not granted: %s", right)
 }

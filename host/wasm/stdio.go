@@ -139,7 +139,7 @@ func (w *capture) lastLines(n int) (lines []string, before int) {
 func (c *call) streams(stdout *capture) {
 	c.stdout = stdout
 	c.stderr = &capture{c: c, limit: stderrExcerpt, name: "stderr"}
-	if c.r.Log != nil {
+	if c.r.Wants.Log {
 		c.stderr.line = func(line string) { c.r.Log(0, c.m.Name+": "+line) }
 	}
 }

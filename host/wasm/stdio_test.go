@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/host"
 )
 
 // TestStderrLimit checks that the log reports how much of stderr it does not contain.
@@ -27,7 +29,7 @@ func TestStderrLimit(t *testing.T) {
 	} {
 		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": tt.script})))
 		var lines []string
-		r.Log = func(_ int, line string) { lines = append(lines, strings.TrimPrefix(line, "hostile: ")) }
+		on(r, host.EventLog, func(e host.JobEvent) { lines = append(lines, strings.TrimPrefix(e.Message, "hostile: ")) })
 		if _, err := invokeRequest(t, p, r); err != nil {
 			t.Fatal(err)
 		}

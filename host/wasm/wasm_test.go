@@ -159,8 +159,8 @@ func requestFor(t testing.TB, p *Provider, tool, params string) *host.Request {
 	if err != nil || def == nil {
 		t.Fatalf("no tool %s: %v", tool, err)
 	}
-	return &host.Request{Tool: tool, Def: def, Params: json.RawMessage(params), Caller: "cli", CallID: "c1",
-		Session: host.Session{Name: "s1"}}
+	return &host.Request{Def: def, Job: host.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli", CallID: "c1",
+		Session: host.Session{Name: "s1"}}}
 }
 
 func invoke(t testing.TB, p *Provider, tool, params string) (*host.Result, *host.Error) {
@@ -170,8 +170,12 @@ func invoke(t testing.TB, p *Provider, tool, params string) (*host.Result, *host
 
 func invokeRequest(t testing.TB, p *Provider, r *host.Request) (*host.Result, *host.Error) {
 	t.Helper()
+	denied := denialsOf(r)
 	result, err := p.Invoke(context.Background(), r)
 	if err == nil {
+		for _, d := range *denied { // as the host does
+			result.Warnings = append(result.Warnings, "denied: "+d.Right+" ("+d.Why+")")
+		}
 		return result, nil
 	}
 	var e *host.Error
@@ -183,6 +187,7 @@ func invokeRequest(t testing.TB, p *Provider, r *host.Request) (*host.Result, *h
 			t.Errorf("%s: the message contains %q: %q", r.Tool, bad, e.Message)
 		}
 	}
+	e.Denied = append(e.Denied, *denied...)
 	return nil, e
 }
 

@@ -39,28 +39,7 @@ type Call struct {
 	Left     time.Duration   `json:"left"`
 	Options  host.Options    `json:"options"`
 	Settings json.RawMessage `json:"settings,omitempty"`
-	// Log and Progress say whether these events are read.
-	Log      bool `json:"log,omitempty"`
-	Progress bool `json:"progress,omitempty"`
-}
-
-// Kinds of an [Event].
-const (
-	EventLog      = "log"
-	EventProgress = "progress"
-	EventUse      = "use"
-	EventDenied   = "denied"
-)
-
-// Event is something that happens during a call.
-type Event struct {
-	Kind    string  `json:"kind"`
-	Level   int     `json:"level,omitempty"`   // log: 0 debug, 1 info, 2 warn, 3 error
-	Message string  `json:"message,omitempty"` // log, progress
-	Done    float64 `json:"done,omitempty"`    // progress
-	Total   float64 `json:"total,omitempty"`   // progress
-	Right   string  `json:"right,omitempty"`   // use, denied
-	Why     string  `json:"why,omitempty"`     // denied
+	Wants    host.Wants      `json:"wants"`
 }
 
 // Outcome is how a call ended: with Err, or with the rest.

@@ -28,7 +28,7 @@ const (
 	KindBegun Kind = 'b' // empty: from now on the guest may have run
 	KindAsk   Kind = 'a' // the name of a function of the host, newline, its argument
 	KindReply Kind = 'r' // to an ask, as the guest gets it
-	KindEvent Kind = 'v' // [Event]
+	KindEvent Kind = 'v' // [host.JobEvent]
 	KindDone  Kind = 'e' // [Outcome], the last frame of a call
 )
 

@@ -197,7 +197,7 @@ func FuzzFrames(f *testing.F) {
 	var whole bytes.Buffer
 	out := NewConn(nil, &whole)
 	_ = errors.Join(out.SendHello(Hello{}), out.SendJSON(KindCall, Call{}), out.Send(KindBegun),
-		out.SendJSON(KindEvent, Event{Kind: EventLog}), out.SendJSON(KindDone, Outcome{Err: &Error{}}))
+		out.SendJSON(KindEvent, host.JobEvent{Kind: host.EventLog}), out.SendJSON(KindDone, Outcome{Err: &Error{}}))
 	f.Add(whole.Bytes())
 	f.Add([]byte("e\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -197,10 +197,10 @@ func (a *App) completeTargets(cmd *cobra.Command, _ []string, typed string) ([]s
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	result, err := a.deps.Parley().Chrome().Invoke(ctx, &host.Request{
+	result, err := a.deps.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
 		Tool: "targets", Params: json.RawMessage("{}"), Caller: "cli", Session: session,
 		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
-	})
+	}})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

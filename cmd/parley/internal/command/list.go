@@ -73,8 +73,8 @@ func ListPlugin(d *Deps, o ListOptions) (*PluginData, error) {
 	if len(groups) == 0 {
 		data.Total = len(tools)
 	}
-	if s, ok := at.Provider.(host.Surveyor); ok && o.Coverage {
-		if data.Coverage, err = s.Coverage(); err != nil {
+	if coverage := at.Provider.Features().Coverage; coverage != nil && o.Coverage {
+		if data.Coverage, err = coverage(); err != nil {
 			return nil, err
 		}
 	}
@@ -95,8 +95,8 @@ func ListGroup(d *Deps, o ListOptions) (*GroupData, error) {
 		Plugin: at.Plugin, Group: at.Group, Tools: qualified(at.Plugin, tools), Events: []host.EventLine{},
 		Total: len(tools),
 	}
-	if g, ok := at.Provider.(host.Glossary); ok {
-		events, err := g.Events(at.Group)
+	if eventsOf := at.Provider.Features().Events; eventsOf != nil {
+		events, err := eventsOf(at.Group)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package wasm
+package host
 
 import (
 	"context"
@@ -9,42 +9,41 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/origin"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // httpRequest makes an HTTP request on behalf of the guest. The host checks the grant; denials are recorded here.
-func (h *hostFunctions) httpRequest(ctx context.Context, request []byte) (*host.Result, error) {
-	in, err := decodeHTTPRequest(request)
+func (f *Functions) httpRequest(ctx context.Context, argument json.RawMessage) (*Result, error) {
+	in, err := decodeHTTPRequest(argument)
 	if err != nil {
-		return nil, badRequest("http_request",
+		return nil, badArgument(AskHTTP,
 			`{"method":"GET","url":"https://example.com/","headers":[["accept","text/html"]],"body":".."} or "body_base64"`,
 			err)
 	}
-	if h.r.HTTP == nil {
+	if f.HTTP == nil {
 		to, err := origin.Of(in.URL)
 		if err != nil {
-			return nil, host.Errorf(host.InvalidURL, "%v", err)
+			return nil, Errorf(InvalidURL, "%v", err)
 		}
-		return nil, h.deny("http:"+truncate(manifest.CleanLine(in.Method), 40)+":"+to.String(),
+		return nil, f.deny("http:"+manifest.Clip(manifest.CleanLine(in.Method), 40)+":"+to.String(),
 			"plugins have no network access here")
 	}
-	response, err := h.r.HTTP(ctx, in)
-	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Denied && len(e.Denied) > 0 {
-		return nil, h.deny(e.Denied[0].Right, e.Denied[0].Why)
+	response, err := f.HTTP(ctx, in)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Code == Denied && len(e.Denied) > 0 {
+		f.deny(e.Denied[0].Right, e.Denied[0].Why)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: encodeHTTPResponse(response)}, nil
+	return resultOf(encodeHTTPResponse(response))
 }
 
 // decodeHTTPRequest decodes the argument of http_request. Unknown fields are refused, because the author may rely
 // on them. A null field counts as absent. The method is returned in upper case.
-func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
-	value, err := jsontext.Decode(data, jsontext.Limits{Depth: 4, Bytes: maxHostRequest})
+func decodeHTTPRequest(data []byte) (*HTTPRequest, error) {
+	value, err := jsontext.Decode(data, jsontext.Limits{Depth: 4, Bytes: MaxParams})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +51,7 @@ func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
 	if !ok {
 		return nil, errors.New("expected an object")
 	}
-	request := &host.HTTPRequest{Method: "GET"}
+	request := &HTTPRequest{Method: "GET"}
 	var bodies int
 	for _, name := range sortedKeys(fields) {
 		field := fields[name]
@@ -79,7 +78,7 @@ func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
 			err = errors.New("unknown field; known fields are method, url, headers, body and body_base64")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("field %q: %w", truncate(manifest.CleanLine(name), 100), err)
+			return nil, fmt.Errorf("field %q: %w", manifest.Clip(manifest.CleanLine(name), 100), err)
 		}
 	}
 	switch {
@@ -132,20 +131,26 @@ func headersField(field any) ([][2]string, error) {
 	return pairs, nil
 }
 
+// httpReply is the response as guests read it. The body is text if it is UTF-8.
+type httpReply struct {
+	Status  int         `json:"status"`
+	Headers [][2]string `json:"headers"`
+	Text    *string     `json:"body,omitempty"`
+	Binary  []byte      `json:"body_base64,omitempty"`
+}
+
 // encodeHTTPResponse encodes a response: the body as text if it is UTF-8, else as base64. Bytes of headers that are
 // not UTF-8 become U+FFFD.
-func encodeHTTPResponse(r *host.HTTPResponse) json.RawMessage {
-	out := struct {
-		Status  int         `json:"status"`
-		Headers [][2]string `json:"headers"`
-		Text    *string     `json:"body,omitempty"`
-		Binary  []byte      `json:"body_base64,omitempty"`
-	}{Status: r.Status, Headers: append([][2]string{}, r.Headers...)}
+func encodeHTTPResponse(r *HTTPResponse) httpReply {
+	out := httpReply{Status: r.Status, Headers: append([][2]string{}, r.Headers...)}
+	for i, h := range out.Headers {
+		out.Headers[i] = [2]string{strings.ToValidUTF8(h[0], "\ufffd"), strings.ToValidUTF8(h[1], "\ufffd")}
+	}
 	if utf8.Valid(r.Body) {
 		text := string(r.Body)
 		out.Text = &text
 	} else {
 		out.Binary = r.Body
 	}
-	return marshal(out)
+	return out
 }

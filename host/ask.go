@@ -1,0 +1,137 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Functions serves what a provider asks of the host; see [Request]. A function that is nil is denied, or not found if
+// guests do not know it.
+type Functions struct {
+	// CallTool serves [AskTool].
+	CallTool func(ctx context.Context, tool string, params json.RawMessage, o Options) (*Result, error)
+	// HTTP serves [AskHTTP].
+	HTTP func(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
+	// ReadSecret serves [AskSecret].
+	ReadSecret func(ctx context.Context, name string) (string, error)
+	// MayCall serves [AskMayCall].
+	MayCall func(ctx context.Context, tool string) bool
+	// BoundSecret serves [AskBoundSecret].
+	BoundSecret func(ctx context.Context, name string) (BoundSecret, error)
+	// Last serves [AskLast].
+	Last func(record json.RawMessage) bool
+	// Denied, if not nil, is called for each right that was denied.
+	Denied func(right, why string)
+}
+
+// maxNamed is the maximum length of a name from a guest in a message, in bytes.
+const maxNamed = 200
+
+// Ask serves one function; it is what [Request].Ask requires.
+func (f *Functions) Ask(ctx context.Context, function string, argument json.RawMessage) (*Result, error) {
+	switch {
+	case function == AskTool:
+		return f.callTool(ctx, argument)
+	case function == AskHTTP:
+		return f.httpRequest(ctx, argument)
+	case function == AskSecret:
+		return f.readSecret(ctx, argument)
+	case function == AskMayCall && f.MayCall != nil:
+		in, err := decodeArgument[toolArgument](function, `{"tool":"Page.enable"}`, argument)
+		if err != nil {
+			return nil, err
+		}
+		return resultOf(f.MayCall(ctx, in.Tool))
+	case function == AskBoundSecret && f.BoundSecret != nil:
+		in, err := decodeArgument[nameArgument](function, `{"name":"PASSWORD"}`, argument)
+		if err != nil {
+			return nil, err
+		}
+		secret, err := f.BoundSecret(ctx, in.Name)
+		if err != nil {
+			return nil, err
+		}
+		return resultOf(secret)
+	case function == AskLast && f.Last != nil:
+		return resultOf(f.Last(argument))
+	}
+	return nil, Errorf(NotFound, "the host has no function %s", printable(function))
+}
+
+func resultOf(v any) (*Result, error) {
+	data, err := manifest.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Data: data}, nil
+}
+
+func decodeArgument[T any](function, expected string, argument json.RawMessage) (in T, err error) {
+	if err = json.Unmarshal(argument, &in); err != nil {
+		return in, badArgument(function, expected, err)
+	}
+	return in, nil
+}
+
+func badArgument(function, expected string, err error) *Error {
+	return &Error{Code: InvalidArgs, Cause: err, Message: fmt.Sprintf("%s: invalid request: %s; expected %s", function,
+		manifest.Clip(manifest.CleanLine(err.Error()), maxNamed), expected)}
+}
+
+// deny records a denial, and returns the error for the guest.
+func (f *Functions) deny(right, why string) *Error {
+	if f.Denied != nil {
+		f.Denied(right, why)
+	}
+	return notGranted(right, why)
+}
+
+// callTool runs a tool of another plugin through the host, which consults the policy.
+func (f *Functions) callTool(ctx context.Context, argument json.RawMessage) (*Result, error) {
+	in, err := decodeArgument[toolArgument](AskTool, `{"tool":"cdp.Page.navigate","params":{},"options":{}}`, argument)
+	if err != nil {
+		return nil, err
+	}
+	options, err := ParseOptions(in.Options)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.ReplaceAll(in.Tool, "__", ".")
+	right := "tool:" + manifest.Clip(manifest.CleanLine(name), maxNamed)
+	if f.CallTool == nil {
+		return nil, f.deny(right, "tools cannot be called here")
+	}
+	if len(in.Params) == 0 {
+		in.Params = json.RawMessage("{}")
+	}
+	result, err := f.CallTool(ctx, name, in.Params, options)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Code == Denied {
+		f.deny(right, e.Message)
+	}
+	return result, err
+}
+
+// readSecret returns a secret that the guest may read.
+func (f *Functions) readSecret(ctx context.Context, argument json.RawMessage) (*Result, error) {
+	in, err := decodeArgument[nameArgument](AskSecret, `{"name":"SIGNING_KEY"}`, argument)
+	if err != nil {
+		return nil, err
+	}
+	right := "secret:read:" + manifest.Clip(manifest.CleanLine(in.Name), maxNamed)
+	if f.ReadSecret == nil {
+		return nil, f.deny(right, "no secrets can be read here")
+	}
+	value, err := f.ReadSecret(ctx, in.Name)
+	if e := (*Error)(nil); errors.As(err, &e) && e.Code == Denied {
+		f.deny(right, e.Message)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resultOf(value)
+}

@@ -1,0 +1,213 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Job is one call on its way to a provider: validated, with defaults, allowed. It is plain data.
+type Job struct {
+	Tool    string          // local name, in the spelling of the manifest
+	Params  json.RawMessage // an object
+	Caller  string          // "cli", "mcp:CLIENT" or "plugin:NAME"
+	Session Session
+	CallID  string
+	Grant   Grant
+	// CallerGrant is the grant of the calling plugin in its own call. It is the zero value if the caller is not a plugin.
+	CallerGrant Grant
+	Limits      Limits
+	Options     Options
+
+	// Settings are the operator's settings for the plugin: a JSON object, or nil.
+	Settings json.RawMessage
+	// Isolate is "process" if the call must run in a process of its own; otherwise "" or "none".
+	Isolate string
+	// Wants says which optional events the caller reads.
+	Wants Wants
+	// Drain reads the byte stream that the result refers to, to its end, and sends it as output.
+	Drain bool
+}
+
+// Wants says which events of a call its caller reads. Others are dropped.
+type Wants struct {
+	Log, Progress bool
+	// Records means that the result is wanted as a stream of records as they arrive, where the tool can do that.
+	Records bool
+	// Until means that the caller decides which record is the last one; see [AskLast]. Otherwise any record may be it.
+	Until bool
+	// Output means that a result that is too large for memory may be sent as output, as JSON text in parts. The Result
+	// then has Written and no Data.
+	Output bool
+}
+
+// Request is a job with the way back to the host: what the provider asks of it, and what it tells it.
+type Request struct {
+	Job
+	Def *manifest.Tool // the definition of Job.Tool
+	// Guard keeps the call away from the host's own files. It is nil where no folder is granted.
+	Guard *FileGuard
+	// Ask calls a function of the host, one of the constants below, with its argument as JSON. The Data of the result is
+	// JSON. Errors are [*Error]. The host checks the rights of the call and records what it denied. Nil means that the
+	// host serves nothing.
+	Ask func(ctx context.Context, function string, argument json.RawMessage) (*Result, error)
+	// Events receives what happens during the call. An error means that nobody reads records or output any more. It may
+	// be called from several goroutines. Nil drops all.
+	Events func(JobEvent) error
+}
+
+// Functions of the host that every provider may ask for. A guest's imports of these names take the same arguments.
+const (
+	// AskTool runs a tool of another plugin through all of [Host.Call]: {"tool","params","options"}.
+	AskTool = "call_tool"
+	// AskHTTP sends a request within the grant: {"method","url","headers","body" or "body_base64"}. The response has no
+	// secrets that the guest may not read.
+	AskHTTP = "http_request"
+	// AskSecret returns a secret that the grant lets the guest read: {"name"}.
+	AskSecret = "read_secret"
+)
+
+// Functions of the host that guests cannot import. The last one is for built-in providers only.
+const (
+	// AskMayCall returns whether the caller may also call another tool of this plugin without a question: {"tool"}, by its
+	// local name. A provider asks before it does what that tool does. It also holds for all on whose behalf the caller
+	// calls.
+	AskMayCall = "may_call"
+	// AskLast returns whether a record is the last one of the stream: the record. See [Wants].
+	AskLast = "is_last"
+	// AskBoundSecret returns a secret that is to be typed into a page, as a [BoundSecret]: {"name"}. The error is denied
+	// if the policy binds it to no origin, or if the calling plugin was not granted it.
+	AskBoundSecret = "bound_secret"
+)
+
+// BoundSecret is the value of a secret and the origins of the pages into which it may be typed.
+type BoundSecret struct {
+	Value   string   `json:"value"`
+	Origins []string `json:"origins"`
+}
+
+// JobEvent is something that happens during a call. Its texts are not cleaned of control characters.
+type JobEvent struct {
+	Kind    string          `json:"kind"`
+	Level   int             `json:"level,omitempty"`   // log: 0 debug, 1 info, 2 warn, 3 error
+	Message string          `json:"message,omitempty"` // log, progress
+	Done    float64         `json:"done,omitempty"`    // progress
+	Total   float64         `json:"total,omitempty"`   // progress
+	Record  json.RawMessage `json:"record,omitempty"`  // record
+	Output  []byte          `json:"output,omitempty"`  // output
+	Right   string          `json:"right,omitempty"`   // use: in the form of Event.Uses; denied: in the grammar of grants
+	Why     string          `json:"why,omitempty"`     // denied
+}
+
+// Kinds of a [JobEvent].
+const (
+	EventLog      = "log"
+	EventProgress = "progress"
+	EventStarted  = "started" // from now on the stream has every record; at most once
+	EventRecord   = "record"
+	EventOutput   = "output"
+	EventUse      = "use"    // of a right
+	EventDenied   = "denied" // a right that the grant does not have
+)
+
+func (r *Request) send(e JobEvent) error {
+	if r.Events == nil {
+		return nil
+	}
+	return r.Events(e)
+}
+
+// Log sends a line of the tool's log, if the caller reads it.
+func (r *Request) Log(level int, message string) {
+	if r.Wants.Log {
+		_ = r.send(JobEvent{Kind: EventLog, Level: level, Message: message})
+	}
+}
+
+// Progress sends a report of progress, if the caller reads it.
+func (r *Request) Progress(done, total float64, message string) {
+	if r.Wants.Progress {
+		_ = r.send(JobEvent{Kind: EventProgress, Done: done, Total: total, Message: message})
+	}
+}
+
+// Started says that the stream receives every further record.
+func (r *Request) Started() { _ = r.send(JobEvent{Kind: EventStarted}) }
+
+// Emit sends a record of a stream. An error means that the reader has gone.
+func (r *Request) Emit(record json.RawMessage) error {
+	return r.send(JobEvent{Kind: EventRecord, Record: record})
+}
+
+// RecordUse adds a use of a right to the record of the call, in the form of Event.Uses.
+func (r *Request) RecordUse(what string) { _ = r.send(JobEvent{Kind: EventUse, Right: what}) }
+
+// Deny records a right that the grant does not have, and returns the error for the guest.
+func (r *Request) Deny(right, why string) *Error {
+	_ = r.send(JobEvent{Kind: EventDenied, Right: right, Why: why})
+	return notGranted(right, why)
+}
+
+func notGranted(right, why string) *Error {
+	return &Error{Code: Denied, Message: "not granted: " + right, Denied: []Denial{{Right: right, Why: why}}}
+}
+
+// Output returns where a result that is too large for memory goes, or nil if it must be returned as Data.
+func (r *Request) Output() io.Writer {
+	if !r.Wants.Output {
+		return nil
+	}
+	return outputWriter{r}
+}
+
+type outputWriter struct{ r *Request }
+
+func (w outputWriter) Write(p []byte) (int, error) {
+	if err := w.r.send(JobEvent{Kind: EventOutput, Output: p}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// ask calls a function of the host and decodes its result into v.
+func (r *Request) ask(ctx context.Context, function string, argument, v any) error {
+	if r.Ask == nil {
+		return Errorf(Unavailable, "the host serves no %s here", function)
+	}
+	raw, err := manifest.Marshal(argument)
+	if err != nil {
+		return err
+	}
+	result, err := r.Ask(ctx, function, raw)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(result.Data, v)
+}
+
+// MayCall asks [AskMayCall]. A host that cannot be asked allows nothing.
+func (r *Request) MayCall(ctx context.Context, tool string) (may bool) {
+	return r.ask(ctx, AskMayCall, toolArgument{Tool: tool}, &may) == nil && may
+}
+
+// BoundSecret asks [AskBoundSecret].
+func (r *Request) BoundSecret(ctx context.Context, name string) (s BoundSecret, err error) {
+	return s, r.ask(ctx, AskBoundSecret, nameArgument{name}, &s)
+}
+
+// IsLast asks [AskLast]. A record is the last one if the host cannot be asked.
+func (r *Request) IsLast(ctx context.Context, record json.RawMessage) (last bool) {
+	return r.ask(ctx, AskLast, record, &last) != nil || last
+}
+
+type toolArgument struct {
+	Tool    string          `json:"tool"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Options json.RawMessage `json:"options,omitempty"`
+}
+
+type nameArgument struct {
+	Name string `json:"name"`
+}
