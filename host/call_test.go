@@ -480,7 +480,7 @@ func TestCallEnds(t *testing.T) {
 
 func TestCallDefaultTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		text := strings.Replace(shop, `"limits": {"timeout_ms": 20000},`, "", 1)
+		text := strings.Replace(shop, `"limits": {"timeout_ms": 5000},`, "", 1)
 		h := newHost(t, host.Config{}, newFake(t, text, nil))
 		if a := call(t, h, "shop.order.slow", ""); a.Duration != host.DefaultTimeout {
 			t.Errorf("the call took %v", a.Duration)

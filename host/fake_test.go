@@ -18,7 +18,7 @@ const shop = `{
   "groups": [{"name": "order", "docs": {"brief": "Orders of customers"}}],
   "exit_codes": [{"code": 10, "name": "sold_out", "meaning": "There is none left"}],
   "capabilities": {"fs": [{"path": "/data", "mode": "ro", "why": "prices"}], "clock": {}},
-  "limits": {"timeout_ms": 20000},
+  "limits": {"timeout_ms": 5000},
   "tools": [
     {"name": "add", "docs": {"brief": "Add an article", "standard": "The article can be ordered at once.", "full": "The article can be ordered at once, by anybody."}, "effect": "write",
      "params": {"type": "object", "additionalProperties": false, "required": ["title"], "properties": {

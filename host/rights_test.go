@@ -31,7 +31,9 @@ func callOther(tool string) handler {
 }
 
 func shopNamed(name string) string {
-	return strings.Replace(shop, `"name": "shop"`, `"name": "`+name+`"`, 1)
+	// Ten thousand calls of one another take seconds on a busy machine.
+	patient := strings.Replace(shop, `"timeout_ms": 5000`, `"timeout_ms": 60000`, 1)
+	return strings.Replace(patient, `"name": "shop"`, `"name": "`+name+`"`, 1)
 }
 
 // outerNamed is shopNamed with an echo whose effect allows it to call any tool.
