@@ -111,7 +111,11 @@ func (f *Functions) callTool(ctx context.Context, argument json.RawMessage) (*Re
 	}
 	result, err := f.CallTool(ctx, name, in.Params, options)
 	if e := (*Error)(nil); errors.As(err, &e) && e.Code == Denied {
-		f.deny(right, e.Message)
+		// The denied right may also be another one that the tool needs for these parameters.
+		if refused := f.deny(right, e.Message); len(e.Denied) == 0 {
+			refused.Message = e.Message
+			return nil, refused
+		}
 	}
 	return result, err
 }
@@ -128,7 +132,7 @@ func (f *Functions) readSecret(ctx context.Context, argument json.RawMessage) (*
 	}
 	value, err := f.ReadSecret(ctx, in.Name)
 	if e := (*Error)(nil); errors.As(err, &e) && e.Code == Denied {
-		f.deny(right, e.Message)
+		return nil, f.deny(right, e.Message)
 	}
 	if err != nil {
 		return nil, err

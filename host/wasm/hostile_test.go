@@ -200,7 +200,7 @@ func TestDenialsInError(t *testing.T) {
 	_, err := invoke(t, e.Provider(sourceOf(readFile(t, "testdata/denied-then-trap.wasm"), m)), "call", "{}")
 	if err == nil || err.Code != host.Trapped || len(err.Denied) != 1 ||
 		err.Denied[0].Right != "http:POST:http://169.254.169.254" {
-		t.Errorf("%+v", err)
+		t.Errorf("%+v, denied %v", err, err.Denied)
 	}
 }
 

@@ -1,6 +1,13 @@
 package wasm
 
-import "github.com/parley-tools/parley/host"
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+)
 
 // serving returns the functions of the host that serve the requests of a call.
 func serving(r *host.Request) *host.Functions {
@@ -25,9 +32,29 @@ func on(r *host.Request, kind string, receive func(host.JobEvent)) {
 	}
 }
 
-// denialsOf returns a list that fills with what a call denies.
+// denialsOf returns a list that fills with what a call denies, each once.
 func denialsOf(r *host.Request) *[]host.Denial {
 	denied := &[]host.Denial{}
-	on(r, host.EventDenied, func(e host.JobEvent) { *denied = append(*denied, host.Denial{Right: e.Right, Why: e.Why}) })
+	on(r, host.EventDenied, func(e host.JobEvent) {
+		if d := (host.Denial{Right: e.Right, Why: e.Why}); !slices.Contains(*denied, d) {
+			*denied = append(*denied, d)
+		}
+	})
 	return denied
+}
+
+// TestGuestFunctions checks that a guest, or a process in its place, cannot ask the host for what is not a function that
+// guests import.
+func TestGuestFunctions(t *testing.T) {
+	r := &host.Request{}
+	serving(r).MayCall = func(context.Context, string) bool { return true }
+	serving(r).BoundSecret = func(context.Context, string) (host.BoundSecret, error) {
+		return host.BoundSecret{Value: "hidden"}, nil
+	}
+	for _, function := range []string{host.AskMayCall, host.AskBoundSecret, host.AskLast, "", "CALL_TOOL"} {
+		reply := serveGuest(t.Context(), r, function, []byte(`{"name":"KEY","tool":"x"}`))
+		if !strings.Contains(string(reply), `"code":"not_found"`) {
+			t.Errorf("%q: %s", function, reply)
+		}
+	}
 }

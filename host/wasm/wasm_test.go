@@ -159,8 +159,10 @@ func requestFor(t testing.TB, p *Provider, tool, params string) *host.Request {
 	if err != nil || def == nil {
 		t.Fatalf("no tool %s: %v", tool, err)
 	}
-	return &host.Request{Def: def, Job: host.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli", CallID: "c1",
+	r := &host.Request{Def: def, Job: host.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli", CallID: "c1",
 		Session: host.Session{Name: "s1"}}}
+	serving(r)
+	return r
 }
 
 func invoke(t testing.TB, p *Provider, tool, params string) (*host.Result, *host.Error) {
