@@ -78,7 +78,9 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 				r := requestFor(t, tt.p, tt.tool, tt.params)
 				on(r, host.EventLog, func(e host.JobEvent) { out.Said = append(out.Said, e.Message) })
 				on(r, host.EventProgress, func(e host.JobEvent) { out.Said = append(out.Said, e.Message) })
-				serving(r).CallTool = func(_ context.Context, tool string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
+				serving(r).CallTool = func(
+					_ context.Context, tool string, _ json.RawMessage, _ host.Options,
+				) (*host.Result, error) {
 					return nil, host.Errorf(host.Denied, "%s is not for you", tool)
 				}
 				var err *host.Error

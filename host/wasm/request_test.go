@@ -43,8 +43,8 @@ func denialsOf(r *host.Request) *[]host.Denial {
 	return denied
 }
 
-// TestGuestFunctions checks that a guest, or a process in its place, cannot ask the host for what is not a function that
-// guests import.
+// TestGuestFunctions checks that a guest, or a process in its place, cannot ask the host for what guests do not
+// import.
 func TestGuestFunctions(t *testing.T) {
 	r := &host.Request{}
 	serving(r).MayCall = func(context.Context, string) bool { return true }
