@@ -12,8 +12,8 @@ import (
 // guestFunctions are the functions of the host that a guest may import.
 var guestFunctions = []string{host.AskTool, host.AskHTTP, host.AskSecret}
 
-// serveGuest asks the host for a function on behalf of a guest, which serves it through [call].serve. The reply is {"ok":true,"result":..,"warnings":[..]} or
-// {"ok":false,"error":{..}}.
+// serveGuest asks the host for a function on behalf of a guest, which serves it through [call].serve. The reply is
+// {"ok":true,"result":..,"warnings":[..]} or {"ok":false,"error":{..}}.
 func serveGuest(ctx context.Context, r *host.Request, function string, argument []byte) []byte {
 	var result *host.Result
 	err := error(host.Errorf(host.NotFound, "the host has no function %s", truncate(function, maxMessage)))

@@ -388,7 +388,9 @@ func TestHostCalls(t *testing.T) {
 		t.Helper()
 		r := requestFor(t, p, tool, params)
 		r.Grant.Tools = grant
-		serving(r).CallTool = func(_ context.Context, name string, params json.RawMessage, o host.Options) (*host.Result, error) {
+		serving(r).CallTool = func(
+			_ context.Context, name string, params json.RawMessage, o host.Options,
+		) (*host.Result, error) {
 			called = append(called, fmt.Sprintf("%s %s %s %d", name, params, o.Timeout, o.MaxBytes))
 			if !slices.Contains(r.Grant.Tools, "*") && !strings.HasPrefix(name, "cdp.Page.") {
 				return nil, host.Errorf(host.Denied, "not granted")
