@@ -209,7 +209,9 @@ func names(list []host.NearName) string {
 }
 
 // callTool calls a tool as a plugin does. Options are JSON; "" means none.
-func callTool(ctx context.Context, r *host.Request, tool string, params json.RawMessage, options string) (*host.Result, error) {
+func callTool(
+	ctx context.Context, r *host.Request, tool string, params json.RawMessage, options string,
+) (*host.Result, error) {
 	return ask(ctx, r, host.AskTool, map[string]any{"tool": tool, "params": params, "options": json.RawMessage(options)})
 }
 

@@ -23,7 +23,8 @@ func TestResultToWriter(t *testing.T) {
 	}})
 	var out bytes.Buffer
 	a, _ := newHost(t, host.Config{}, f.builtin()).Call(t.Context(), host.Call{
-		Name: "shop.echo", Caller: "cli", Out: &out, Drain: true, Until: func(r json.RawMessage) bool { return string(r) == "1" },
+		Name: "shop.echo", Caller: "cli", Out: &out, Drain: true,
+		Until: func(r json.RawMessage) bool { return string(r) == "1" },
 	})
 	if a.Err != nil || a.Written != 7 || !a.Raw || len(a.Data) != 0 || out.String() != "written" || len(a.Warnings) != 1 {
 		t.Errorf("answer %+v, out %q", a, out.String())
