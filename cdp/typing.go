@@ -25,7 +25,8 @@ func (p *Provider) typeSecret(ctx context.Context, r *host.Request) (*host.Resul
 	if err != nil {
 		return nil, err
 	}
-	done, err := c.Type(ctx, keeper.TypeRequest{Target: r.Options.Target, Text: secret.Value, Origins: secret.Origins, Submit: q.Submit})
+	done, err := c.Type(ctx, keeper.TypeRequest{Target: r.Options.Target, Text: secret.Value, Origins: secret.Origins,
+		Submit: q.Submit})
 	if err != nil {
 		return nil, p.hostError(err, r)
 	}
