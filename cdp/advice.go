@@ -1,6 +1,7 @@
 package cdp
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ var remedies = []struct {
 	{"No resource with given id", []host.Step{requestsStep}}, // the id ends with the page
 	{"Request with the provided ID", []host.Step{requestsStep}},
 	{"evicted from inspector cache", steps("Page.reload")}, // Chrome keeps the newest bodies
-	{"Invalid InterceptionId", []host.Step{toolStep("events", map[string]any{"match": []string{"Fetch.requestPaused"}})}},
+	{"Invalid InterceptionId", []host.Step{rawStep("events", `{"match":["Fetch.requestPaused"]}`)}},
 	{"Cannot find context with specified id", []host.Step{evaluateStep}}, // the context of an object's id
 	{"Invalid remote object id", []host.Step{evaluateStep}},
 	{"frame id", steps("Page.getFrameTree")},
@@ -38,10 +39,18 @@ var remedies = []struct {
 }
 
 var (
-	evaluateStep = toolStep("Runtime.evaluate", map[string]any{"expression": "document.body"})
-	requestsStep = toolStep("events", map[string]any{"match": []string{"Network.responseReceived"}})
-	startTracing = toolStep("Tracing.start", map[string]any{"transferMode": "ReturnAsStream"})
+	evaluateStep = rawStep("Runtime.evaluate", `{"expression":"document.body"}`)
+	requestsStep = rawStep("events", `{"match":["Network.responseReceived"]}`)
+	startTracing = rawStep("Tracing.start", `{"transferMode":"ReturnAsStream"}`)
 )
+
+// rawStep returns the step that calls a tool with JSON. The variables of a package are made at the start of each
+// process, where encoding a map would cost more than all of them.
+func rawStep(name, params string) host.Step {
+	step := toolStep(name, nil)
+	step.Params = json.RawMessage(params)
+	return step
+}
 
 // steps returns steps that call tools without parameters.
 func steps(tools ...string) []host.Step {

@@ -108,7 +108,7 @@ func (p *Provider) MissingOpen(tool string) *host.Step {
 // openStep opens a page, and a browser if none is open; statusStep lists the open browsers.
 var (
 	openStep   = host.Step{Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}}
-	statusStep = toolStep("status", map[string]any{"all": true})
+	statusStep = rawStep("status", `{"all":true}`)
 )
 
 // start connects to the keeper of a browser, which it starts if there is none.

@@ -13,6 +13,7 @@ import (
 func main() {
 	parley.Child()
 	collectLater()
+	growStack(false)
 	os.Exit(cli.Main(os.Args[1:], cli.System()))
 }
 
@@ -28,4 +29,15 @@ func collectLater() {
 	// A cleanup needs an object of its own: the runtime may put tiny objects without pointers together with others.
 	type sentinel struct{ _ *sentinel }
 	runtime.AddCleanup(&sentinel{}, func(percent int) { debug.SetGCPercent(percent) }, usual)
+}
+
+// growStack makes the stack of its goroutine as large as most commands need it at once, instead of copying it each time
+// it doubles. The frame has to have the size; nothing of it is used.
+//
+//go:noinline
+func growStack(used bool) {
+	if used {
+		var frame [40 << 10]byte
+		runtime.KeepAlive(&frame)
+	}
 }

@@ -272,11 +272,13 @@ func (l *toolList) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	return jsontext.Prune(raw, func(pointer string, value []byte) bool {
-		return string(value) == "false" && isDefaultHint.MatchString(pointer)
+		return string(value) == "false" && isDefaultHint().MatchString(pointer)
 	}), nil
 }
 
-var isDefaultHint = regexp.MustCompile(`^/tools/[0-9]+/annotations/(idempotentHint|readOnlyHint)$`)
+var isDefaultHint = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/tools/[0-9]+/annotations/(idempotentHint|readOnlyHint)$`)
+})
 
 // Instructions returns the instructions for models: the steps and the plugins, in at most 120 tokens.
 func (s *Server) Instructions() string {

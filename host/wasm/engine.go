@@ -63,6 +63,7 @@ type Engine struct {
 	background context.Context
 	stop       context.CancelFunc
 	loads      sync.WaitGroup
+	loaded     bool          // whether a load was ever started
 	compiling  chan struct{} // holds one token per running compilation
 	budget     func(codeBytes int) budget
 
@@ -107,17 +108,20 @@ const closeWait = 2 * time.Second
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
+	loaded := e.loaded
 	e.mu.Unlock()
 	e.stop()
-	ended := make(chan struct{})
-	go func() {
-		e.loads.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-	case <-time.After(closeWait):
+	if loaded { // most commands run no guest, and then need no goroutine
+		ended := make(chan struct{})
+		go func() {
+			e.loads.Wait()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		case <-time.After(closeWait):
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -172,6 +176,7 @@ func (e *Engine) inBackground(load func()) error {
 	if e.closed {
 		return closedError()
 	}
+	e.loaded = true
 	e.loads.Go(load)
 	return nil
 }

@@ -25,7 +25,7 @@ var callOnly = []string{"params", "param", "dry-run", "jq", "out", "drain", "all
 // addCallFlags adds the options of a call.
 func addCallFlags(set *pflag.FlagSet, o *command.CallOptions) {
 	set.StringVar(&o.Params, "params", "", "JSON, @FILE or - (stdin)")
-	set.StringArrayVar(&o.Set, "param", nil, "KEY=VALUE, KEY=@FILE, a.b=1")
+	set.Var((*texts)(&o.Set), "param", "KEY=VALUE, KEY=@FILE, a.b=1")
 	set.DurationVar(&o.Timeout, "timeout", 0, "end the call after this long, such as 10s")
 	set.IntVar(&o.MaxBytes, "max-bytes", 0, "cut a larger result and warn")
 	set.StringVar(&o.Browser, "browser", "", "use the browser of this name")

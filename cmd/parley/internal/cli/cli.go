@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unicode/utf8"
 
@@ -89,8 +90,36 @@ func (e *exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.cod
 
 // signalContext returns a context that SIGINT, SIGTERM and SIGHUP cancel. The cause is the error with whose exit code
 // the process ends. A second signal ends the process at once. The function stops the handling of signals.
+//
+// Signals are handled from when something first waits for the end of the context, because handling them takes threads.
+// Until then, as in a command that only prints, a signal ends the process with the same exit code, as a shell sees it.
 func signalContext() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	inner, cancel := context.WithCancelCause(context.Background())
+	ctx := &signaledContext{Context: inner}
+	ctx.handle = sync.OnceValue(func() func() { return handleSignals(cancel) })
+	return ctx, func() {
+		if ctx.waited.Load() {
+			ctx.handle()()
+		}
+		cancel(nil)
+	}
+}
+
+// signaledContext starts to handle signals when something asks for its end.
+type signaledContext struct {
+	context.Context
+	waited atomic.Bool
+	handle func() (stop func())
+}
+
+func (c *signaledContext) Done() <-chan struct{} {
+	c.waited.Store(true)
+	c.handle()
+	return c.Context.Done()
+}
+
+// handleSignals ends a context when signals come, until stop.
+func handleSignals(cancel context.CancelCauseFunc) (stop func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
@@ -112,10 +141,9 @@ func signalContext() (context.Context, func()) {
 			cancel(e)
 		}
 	}()
-	return ctx, func() {
+	return func() {
 		signal.Stop(signals)
 		close(signals)
-		cancel(nil)
 	}
 }
 

@@ -44,7 +44,7 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 	cmd.Flags().StringVar(&opts.HTTP, "http", "", "serve Streamable HTTP at ADDRESS, such as 127.0.0.1:8931")
 	cmd.Flags().StringVar(&opts.TokenFile, "token-file", "", "with --http: file of the accepted tokens, one per line")
 	cmd.Flags().BoolVar(&opts.NoToken, "no-token", false, "with --http on loopback: accept every client")
-	cmd.Flags().StringArrayVar(&opts.Hosts, "allow-host", nil,
+	cmd.Flags().Var((*texts)(&opts.Hosts), "allow-host",
 		"with --http: a name by which clients may call this server")
 	cmd.Flags().SortFlags = false
 	cmd.AddCommand(newMCPConfig(app, nil))

@@ -39,7 +39,7 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 			return run(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringArrayVar(&opts.Grants, "grant", nil,
+	cmd.Flags().Var((*texts)(&opts.Grants), "grant",
 		"grant this right to this build, as policy grant does; repeatable")
 	cmd.Flags().StringVar(&opts.Signature, "signature", "", "signature file, if it is not beside FILE")
 	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")

@@ -70,7 +70,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	flags.BoolVar(&opts.describe, "describe", false, "document a tool")
 	flags.IntVar(&opts.tier, "tier", manifest.Tier2, "detail, 1 to 3")
 	flags.StringVar(&opts.search, "search", "", "search the tools of a plugin")
-	flags.StringArrayVar(&opts.listen, "listen", nil, "stream events that match, such as Network.*")
+	flags.Var((*texts)(&opts.listen), "listen", "stream events that match, such as Network.*")
 	flags.StringVar(&opts.until, "until", "", "with --listen: end after EVENT, or EVENT:JQ of its params")
 	flags.IntVar(&opts.max, "max", 0, "with --listen: end after this many events")
 	flags.StringVar(&opts.trigger, "trigger", "", "with --listen: call TOOL [JSON] once listening")
@@ -85,9 +85,9 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	global.BoolVar(&app.deps.Live, "live", false, "use the protocol of the running browser")
 	global.Var((*sessionName)(&app.deps.SessionName), "session", "work in this session: pages and cookies of its own")
 	_ = root.RegisterFlagCompletionFunc("session", app.completeSessionOption)
-	global.StringArrayVar(&app.deps.Plugins, "load", nil, "load the plugin FILE.wasm for this command")
-	global.StringArrayVar(&app.deps.Accept, "accept", nil, "accept a plugin that breaks RULE")
-	global.StringArrayVar(&app.deps.Replace, "replace", nil, "let a plugin take the NAME of another owner")
+	global.Var((*texts)(&app.deps.Plugins), "load", "load the plugin FILE.wasm for this command")
+	global.Var((*texts)(&app.deps.Accept), "accept", "accept a plugin that breaks RULE")
+	global.Var((*texts)(&app.deps.Replace), "replace", "let a plugin take the NAME of another owner")
 	global.BoolP("help", "h", false, "explain a command")
 
 	root.AddCommand(
@@ -336,6 +336,18 @@ func (s *sessionName) Set(name string) error {
 		return err
 	}
 	*s = sessionName(name)
+	return nil
+}
+
+// texts is the value of an option that can be given several times. pflag's own writes its default as CSV, with a buffer
+// of 4 KB for each option of each command line.
+type texts []string
+
+func (t *texts) String() string { return strings.Join(*t, ",") }
+func (t *texts) Type() string   { return "stringArray" }
+
+func (t *texts) Set(text string) error {
+	*t = append(*t, text)
 	return nil
 }
 
