@@ -100,13 +100,13 @@ plugins: build ## rebuild the shipped plugins and their index; commit one only w
 	  bin/parley plugin build plugins/$$name --out plugins/$$name/plugin.wasm.gz --manifest plugins/$$name/manifest.json; \
 	  echo "sha256:$$(gzip -dc plugins/$$name/plugin.wasm.gz | sha256sum | cut -d' ' -f1)" >plugins/$$name/digest; \
 	done; \
-	$(GO) generate ./plugins
+	$(GO) generate ./plugins .
 
 fixtures: ## rebuild the guests that tests run, after changing their source
 	.ci/fixtures .
 
 generate: ## regenerate what go generate makes
-	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins
+	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins .
 
 check-generated: check-plugins check-fixtures check-generate ## committed build results equal what their sources produce
 	for module in . bench; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
@@ -135,10 +135,10 @@ check-fixtures:
 
 # A tree with changes can be checked, too: generating must not change anything else.
 check-generate:
-	@before=$$(git diff -- host/internal/index cdp sdk plugins | sha256sum); \
-	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins; \
-	if [[ $$(git diff -- host/internal/index cdp sdk plugins | sha256sum) != "$$before" ]]; then \
-	  git --no-pager diff --stat -- host/internal/index cdp sdk plugins; echo "make generate changed these files; commit the result"; exit 1; \
+	@before=$$(git diff -- host/internal/index cdp sdk plugins listed.txt | sha256sum); \
+	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins .; \
+	if [[ $$(git diff -- host/internal/index cdp sdk plugins listed.txt | sha256sum) != "$$before" ]]; then \
+	  git --no-pager diff --stat -- host/internal/index cdp sdk plugins listed.txt; echo "make generate changed these files; commit the result"; exit 1; \
 	fi; \
 	echo "ok go generate"
 

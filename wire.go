@@ -417,7 +417,7 @@ func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
 	if cfg.Mode == "" {
 		cfg.Mode = mcp.Progressive
 	}
-	cfg.Host, cfg.Version, cfg.Sessions = h, Version, p.Sessions()
+	cfg.Host, cfg.Version, cfg.Sessions, cfg.Prepared = h, Version, p.Sessions(), preparedTools
 	return mcp.New(cfg)
 }
 

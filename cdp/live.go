@@ -25,6 +25,9 @@ func (p *Provider) Live(ctx context.Context, name string) error {
 	return nil
 }
 
+// IsEmbedded reports whether the protocol is the embedded one, for [Provider.Live] was not called.
+func (p *Provider) IsEmbedded() bool { return p.protocol == protocol.Embedded() }
+
 // Difference lists the differences between the embedded protocol and that of a browser.
 type Difference struct {
 	Embedded string `json:"embedded"` // version of the npm package

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,6 +131,10 @@ func (m *modeServer) protocolError(prefix string, a *host.Answer) error {
 // qualified returns the name that the catalog has for a tool. The catalog itself accepts "__" for dots, so only names
 // that [ListedName] had to cut need a search.
 func (m *modeServer) qualified(name string) string {
+	listed := m.lists.Load().tools
+	if i, ok := slices.BinarySearchFunc(listed, listedTool{name: name}, compareTools); ok && listed[i].qualified != "" {
+		return listed[i].qualified
+	}
 	if len(name) != maxName {
 		return name
 	}

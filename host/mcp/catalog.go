@@ -20,16 +20,18 @@ const refreshInterval = time.Second
 
 // lists are what a mode lists of one catalog.
 type lists struct {
-	tools     map[string]*listedTool   // by the names in tools/list, without the meta-tools
+	tools     []listedTool             // sorted by name, without those that the SDK lists
 	resources map[string]*sdk.Resource // by URI
 	digests   map[string]string        // of the plugins that these resources describe
 	prompts   map[string]*sdk.Prompt   // by name
 }
 
-// listedTool is a tool of the catalog as tools/list shows it.
+// listedTool is a tool of the catalog as tools/list shows it. The SDK does not know it, because it would decode and
+// encode its schema again and again: a call by its name becomes one of call_tool.
 type listedTool struct {
-	name string // qualified
-	tool *sdk.Tool
+	name      string // in tools/list
+	qualified string // "" if the catalog finds it by its name in tools/list
+	json      []byte
 }
 
 // refresh brings the lists of every mode up to date with the plugins that are installed.
@@ -89,34 +91,17 @@ func (m *modeServer) update() error {
 		return nil
 	}
 	next, err := m.listsOf(catalog)
-	m.updateTools(next)
 	m.updateResources(next)
 	m.updatePrompts(next)
-	m.lists.Store(next)
-	m.catalog.Store(catalog)
+	last := m.lists.Swap(next)
+	if m.catalog.Swap(catalog) != nil && !slices.EqualFunc(last.tools, next.tools, listedTool.equal) {
+		err = errors.Join(err, m.addMetaTools()) // the SDK notifies clients when a tool is added
+	}
 	return err
 }
 
-func (m *modeServer) updateTools(next *lists) {
-	last := m.lists.Load()
-	removed := missing(last.tools, next.tools)
-	if len(removed) > 0 {
-		// A call that arrives meanwhile must not find a name listed that the SDK no longer knows.
-		kept := *last
-		kept.tools = maps.Clone(last.tools)
-		maps.DeleteFunc(kept.tools, func(name string, _ *listedTool) bool { return next.tools[name] == nil })
-		m.lists.Store(&kept)
-		m.server.RemoveTools(removed...)
-	}
-	for _, name := range slices.Sorted(maps.Keys(next.tools)) {
-		t := next.tools[name]
-		if old := last.tools[name]; old != nil && old.name == t.name && sameJSON(old.tool, t.tool) {
-			continue
-		}
-		m.server.AddTool(t.tool, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			return m.run(ctx, r, t.name, r.Params.Arguments, host.Options{})
-		})
-	}
+func (t listedTool) equal(other listedTool) bool {
+	return t.name == other.name && t.qualified == other.qualified && bytes.Equal(t.json, other.json)
 }
 
 func (m *modeServer) updateResources(next *lists) {
@@ -169,16 +154,17 @@ func sameJSON(a, b any) bool {
 // could be read is listed all the same.
 func (m *modeServer) listsOf(catalog *host.Catalog) (*lists, error) {
 	l := &lists{
-		tools: map[string]*listedTool{}, resources: map[string]*sdk.Resource{},
-		digests: map[string]string{}, prompts: map[string]*sdk.Prompt{},
+		resources: map[string]*sdk.Resource{},
+		digests:   map[string]string{}, prompts: map[string]*sdk.Prompt{},
 	}
 	var faults []error
 	switch m.mode {
 	case Progressive:
 		l.addPinned(pinnedTools(catalog, m.cfg.Pinned))
 	case Full:
-		faults = append(faults, l.addAll(catalog))
+		faults = append(faults, l.addAll(catalog, m.cfg.Prepared))
 	}
+	slices.SortFunc(l.tools, compareTools)
 	for _, p := range catalog.Providers() {
 		l.addResource(p.Info())
 		faults = append(faults, l.addPrompt(p))

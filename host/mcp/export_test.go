@@ -75,7 +75,10 @@ func (e *Extension) Server() *sdk.Server { return e.modeServer.server }
 
 // AddTool adds a tool that is not from a plugin.
 func (e *Extension) AddTool(t *sdk.Tool, run sdk.ToolHandler) {
-	e.modeServer.lists.Load().tools[t.Name] = &listedTool{t.Name, t}
+	if e.modeServer.native == nil {
+		e.modeServer.native = map[string]bool{}
+	}
+	e.modeServer.native[t.Name] = true
 	e.modeServer.server.AddTool(t, run)
 }
 

@@ -9,11 +9,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +22,6 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -64,6 +61,9 @@ type Config struct {
 	// Session is the name of the user's session that the client on stdio works in. "" means that each connection has a
 	// session of its own.
 	Session string
+	// Prepared returns the tools of a provider as [PrepareTools] returned them for the same tools, so that full mode
+	// need not make them. Nil, and an empty result, mean that there are none.
+	Prepared func(host.Provider) []byte
 	// Options completes the options of a call, for example from a configuration file. Nil means that they stay as they
 	// are.
 	Options func(host.Options) host.Options
@@ -106,6 +106,8 @@ type modeServer struct {
 	mode                string
 	server              *sdk.Server
 	stateless, stateful http.Handler // of the two kinds of revisions over HTTP
+
+	native map[string]bool // tools beside the meta-tools that the SDK runs; tests add some
 
 	updating sync.Mutex                   // held while lists follow a catalog
 	catalog  atomic.Pointer[host.Catalog] // that lists are of
@@ -213,13 +215,15 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		ctx = host.WithDocsSize(host.WithMode(ctx, m.mode), docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
-			if m.isListed(r.Params.Name) {
+			if m.isNative(r.Params.Name) {
 				break
 			}
 			var err error
 			if ctx, err = m.routeToCallTool(ctx, r); err != nil {
 				return nil, err
 			}
+		case *sdk.ListToolsRequest:
+			return m.listTools(ctx, r, next)
 		case *sdk.SubscriptionsListenRequest:
 			defer m.watch()()
 			var stop context.CancelFunc
@@ -235,8 +239,6 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			r.Instructions = m.Instructions() // the SDK has those of the time when the mode was set up
 		case *sdk.DiscoverResult:
 			r.Instructions = m.Instructions()
-		case *sdk.ListToolsResult:
-			return &toolList{r}, nil
 		}
 		return result, nil
 	}
@@ -254,31 +256,6 @@ func (m *modeServer) untilEnd(ctx context.Context) (context.Context, context.Can
 		cancel()
 	}
 }
-
-// isListed reports whether tools/list has a tool of that name.
-func (m *modeServer) isListed(name string) bool {
-	return m.lists.Load().tools[name] != nil || slices.ContainsFunc(metaTools(), func(t metaTool) bool {
-		return t.name == name
-	})
-}
-
-// toolList is the result of tools/list without hints that equal their defaults.
-type toolList struct{ *sdk.ListToolsResult }
-
-// MarshalJSON leaves out what the SDK writes into the annotations of every tool.
-func (l *toolList) MarshalJSON() ([]byte, error) {
-	raw, err := json.Marshal(l.ListToolsResult)
-	if err != nil {
-		return nil, err
-	}
-	return jsontext.Prune(raw, func(pointer string, value []byte) bool {
-		return string(value) == "false" && isDefaultHint().MatchString(pointer)
-	}), nil
-}
-
-var isDefaultHint = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^/tools/[0-9]+/annotations/(idempotentHint|readOnlyHint)$`)
-})
 
 // Instructions returns the instructions for models: the steps and the plugins, in at most 120 tokens.
 func (s *Server) Instructions() string {

@@ -143,6 +143,9 @@ func TestMinimalIsConstant(t *testing.T) {
 	if err != nil || page.NextCursor == "" || len(page.Tools) != 1000 {
 		t.Errorf("the first page has %d tools, %v", len(page.Tools), err)
 	}
+	if _, err := session.ListTools(t.Context(), &sdk.ListToolsParams{Cursor: "no cursor"}); err == nil {
+		t.Error("a cursor that no page had is accepted")
+	}
 	if names := listed(t, session); len(names) != paged+3 || !slices.IsSorted(names) {
 		t.Errorf("all pages have %d tools", len(names))
 	}

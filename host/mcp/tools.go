@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
@@ -199,9 +201,15 @@ func shortenPins(pins []*pin, limit int) {
 }
 
 // addAll lists every tool of a catalog.
-func (l *lists) addAll(catalog *host.Catalog) error {
+func (l *lists) addAll(catalog *host.Catalog, prepared func(host.Provider) []byte) error {
 	var faults []error
 	for _, p := range catalog.Providers() {
+		if prepared != nil {
+			if lines := prepared(p); len(lines) > 0 {
+				l.addPrepared(lines)
+				continue
+			}
+		}
 		names, err := p.Names()
 		faults = append(faults, err)
 		for _, name := range names {
@@ -215,7 +223,126 @@ func (l *lists) addAll(catalog *host.Catalog) error {
 
 func (l *lists) addTool(a host.Address, t *sdk.Tool) {
 	t.Name = ListedName(a.Name())
-	l.tools[t.Name] = &listedTool{a.Name(), t}
+	l.tools = append(l.tools, listedTool{t.Name, a.Name(), toolJSON(t)})
+}
+
+// PrepareTools returns the tools of a provider as full mode lists them, for [Config.Prepared]: a line for each, with
+// its name, a tab and the JSON.
+func PrepareTools(p host.Provider) ([]byte, error) {
+	catalog, err := host.NewCatalog(p)
+	if err != nil {
+		return nil, err
+	}
+	l := &lists{}
+	if err := l.addAll(catalog, nil); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	for _, t := range l.tools {
+		b.WriteString(t.name + "\t")
+		b.Write(t.json)
+		b.WriteByte('\n')
+	}
+	return b.Bytes(), nil
+}
+
+func (l *lists) addPrepared(lines []byte) {
+	l.tools = slices.Grow(l.tools, bytes.Count(lines, []byte{'\n'}))
+	for len(lines) > 0 {
+		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
+		name, json, _ := bytes.Cut(line, []byte{'\t'})
+		l.tools = append(l.tools, listedTool{name: string(name), json: json})
+		lines = rest
+	}
+}
+
+// toolJSON returns a tool without the hints that equal their defaults, which the SDK writes for every tool.
+func toolJSON(t *sdk.Tool) []byte {
+	raw, err := json.Marshal(t)
+	if err != nil {
+		return nil
+	}
+	return jsontext.Prune(raw, func(pointer string, value []byte) bool {
+		return string(value) == "false" &&
+			(pointer == "/annotations/idempotentHint" || pointer == "/annotations/readOnlyHint")
+	})
+}
+
+// isNative reports whether the SDK runs a tool, as it does the meta-tools.
+func (m *modeServer) isNative(name string) bool {
+	return m.native[name] || slices.ContainsFunc(metaTools(), func(t metaTool) bool { return t.name == name })
+}
+
+// listTools returns a page of the tools that the SDK knows and those of the catalog, sorted by name.
+func (m *modeServer) listTools(ctx context.Context, r *sdk.ListToolsRequest, next sdk.MethodHandler) (sdk.Result, error) {
+	after := ""
+	if r.Params != nil && r.Params.Cursor != "" {
+		name, err := base64.RawURLEncoding.DecodeString(r.Params.Cursor)
+		if err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid cursor"}
+		}
+		after, r.Params.Cursor = string(name), ""
+	}
+	result, err := next(ctx, "tools/list", r)
+	native, ok := result.(*sdk.ListToolsResult)
+	if err != nil || !ok {
+		return result, err
+	}
+	all := slices.Clone(m.lists.Load().tools)
+	for _, t := range native.Tools {
+		own := listedTool{name: t.Name, json: toolJSON(t)}
+		at, _ := slices.BinarySearchFunc(all, own, compareTools)
+		all = slices.Insert(all, at, own)
+	}
+	from := 0
+	if after != "" {
+		at, found := slices.BinarySearchFunc(all, listedTool{name: after}, compareTools)
+		from = at
+		if found {
+			from++
+		}
+	}
+	page := all[from:]
+	if len(page) > pageSize {
+		page = page[:pageSize]
+		native.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(page[pageSize-1].name))
+	}
+	native.Tools = []*sdk.Tool{}
+	return &toolList{native, page}, nil
+}
+
+func compareTools(a, b listedTool) int { return strings.Compare(a.name, b.name) }
+
+// toolList is a result of tools/list whose tools are JSON already.
+type toolList struct {
+	*sdk.ListToolsResult
+	tools []listedTool
+}
+
+// MarshalJSON writes the tools where the result has an empty list.
+func (l *toolList) MarshalJSON() ([]byte, error) {
+	raw, err := json.Marshal(l.ListToolsResult)
+	if err != nil {
+		return nil, err
+	}
+	const list = `"tools":[`
+	at := bytes.Index(raw, []byte(list+"]"))
+	if at < 0 {
+		return nil, errors.New("mcp: a list of tools without tools")
+	}
+	at += len(list)
+	size := len(raw)
+	for _, t := range l.tools {
+		size += len(t.json) + 1
+	}
+	out := append(make([]byte, 0, size), raw[:at]...)
+	for i, t := range l.tools {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, t.json...)
+	}
+	return append(out, raw[at:]...), nil
 }
 
 // objectSchema is the schema of a tool's required parameters.
