@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +16,9 @@ const listTools = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"prot
 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 `
 
+// fullOverhead limits the time of a server in full mode, as a multiple of that in minimal mode.
+const fullOverhead = 2.0
+
 // callOverheadMs limits the median of the additional time of a call over stdio compared with the same call in process.
 const callOverheadMs = 0.5
 
@@ -30,7 +32,13 @@ func (b *bench) mcp() error {
 		s.stdin = listTools
 		servers = append(servers, s)
 	}
-	return errors.Join(b.table("Cold process that serves MCP on stdio", servers...), b.wires())
+	if err := b.table("Cold process that serves MCP on stdio", servers...); err != nil {
+		return err
+	}
+	ratio := float64(median(servers[2].took)) / float64(median(servers[0].took))
+	fmt.Fprintf(b.out, "full mode takes %.1f times as long as minimal (at most %.1f)%s\n", ratio, fullOverhead,
+		overMark(ratio > fullOverhead))
+	return b.wires()
 }
 
 // wires prints the benchmark of host/mcp: one call, in process and over each transport.

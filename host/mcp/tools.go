@@ -274,7 +274,9 @@ func (m *modeServer) isNative(name string) bool {
 }
 
 // listTools returns a page of the tools that the SDK knows and those of the catalog, sorted by name.
-func (m *modeServer) listTools(ctx context.Context, r *sdk.ListToolsRequest, next sdk.MethodHandler) (sdk.Result, error) {
+func (m *modeServer) listTools(
+	ctx context.Context, r *sdk.ListToolsRequest, next sdk.MethodHandler,
+) (sdk.Result, error) {
 	after := ""
 	if r.Params != nil && r.Params.Cursor != "" {
 		name, err := base64.RawURLEncoding.DecodeString(r.Params.Cursor)
