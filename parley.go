@@ -60,6 +60,9 @@ type Config struct {
 	Chrome string
 	// BrowserIdle is how long an unused browser stays open. Zero means 30 minutes.
 	BrowserIdle time.Duration
+	// RunnerIdle is how long an unused runner stays, a process in which the guests of isolated calls run. Zero means one
+	// minute; less than zero means that there are none, and that each such call has a process of its own.
+	RunnerIdle time.Duration
 	// Mode is the documentation mode that traces name. It may be empty.
 	Mode string
 	// Caller is the name by which policy and records know the calls of this program. "" means "cli".

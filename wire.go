@@ -86,7 +86,10 @@ func (p *Parley) Engine() *wasm.Engine {
 	defer p.parts.mu.Unlock()
 	if p.parts.engine == nil {
 		p.parts.engine = wasm.New(wasm.Config{
-			CacheDir: filepath.Join(p.dirs.Cache, "wasm"), HostVersion: Version, Child: host.SelfCommand,
+			CacheDir: filepath.Join(p.dirs.Cache, "wasm"), RunDir: p.dirs.Run, RunnerIdle: p.cfg.RunnerIdle,
+			Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
+				filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
+			HostVersion: Version, Child: host.SelfCommand,
 			Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.annotate,
 		})
 	}

@@ -460,7 +460,7 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 		defer cancel()
 	}
 	if prepare := r.address.Provider.Features().Prepare; prepare != nil {
-		if err := prepare(ctx); err != nil && ctx.Err() != nil {
+		if err := prepare(ctx, d.Isolate); err != nil && ctx.Err() != nil {
 			return nil, r.contextError(ctx, d, 0, err) // the step is the call without a timeout
 		} else if err != nil {
 			return nil, err

@@ -494,7 +494,9 @@ type preparer struct {
 	ready time.Time
 }
 
-func (p *preparer) Features() host.Features { return host.Features{Prepare: p.prepare} }
+func (p *preparer) Features() host.Features {
+	return host.Features{Prepare: func(ctx context.Context, _ string) error { return p.prepare(ctx) }}
+}
 
 func (p *preparer) prepare(ctx context.Context) error {
 	select {

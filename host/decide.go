@@ -112,12 +112,14 @@ func (r *run) mayCall(ctx context.Context, tool string) bool {
 
 // settle completes a decision: how the call is isolated, and the settings of the plugin.
 func (r *run) settle(d *Decision) error {
-	if r.call.Options.Isolate == "process" {
+	if asked := r.call.Options.Isolate; asked == "process" || asked == "call" {
 		info := r.address.Provider.Info()
 		if info.Kind == manifest.KindBuiltin && len(r.call.callers) == 0 {
 			return Errorf(InvalidArgs, "%s is built in: there is no guest to isolate", info.Name)
 		}
-		d.Isolate = "process"
+		if d.Isolate != "call" { // that is more than process
+			d.Isolate = asked
+		}
 	}
 	return r.settings(d)
 }

@@ -238,9 +238,9 @@ func (o Options) Check() error {
 		return Errorf(InvalidArgs, "max_bytes: %d is negative", o.MaxBytes)
 	}
 	switch o.Isolate {
-	case "", "none", "process":
+	case "", "none", "process", "call":
 	default:
-		return Errorf(InvalidArgs, "isolate: %q is not one of none, process", manifest.CleanLine(o.Isolate))
+		return Errorf(InvalidArgs, "isolate: %q is not one of none, process, call", manifest.CleanLine(o.Isolate))
 	}
 	if waits := []string{"load", "idle", "none"}; o.Wait != "" && !slices.Contains(waits, o.Wait) {
 		return unknownWord("wait", o.Wait, strings.Join(waits, ", "), waits)

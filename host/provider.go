@@ -129,7 +129,8 @@ type Features struct {
 	Pass func(name string) *manifest.Tool
 	// Prepare does what the first call requires, such as compiling. Only a timeout that was given with the call bounds it.
 	// When ctx ends first, it returns at once, with an error that says so, and what it prepares goes on for later calls.
-	Prepare func(ctx context.Context) error
+	// Isolate is that of the job.
+	Prepare func(ctx context.Context, isolate string) error
 }
 
 // Entry documents an event or a type in the form of a tool.

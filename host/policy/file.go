@@ -67,6 +67,7 @@ type source struct {
 const (
 	isolateNone      = "none"
 	isolateProcess   = "process"
+	isolateCall      = "call"
 	reflectAllow     = "allow"
 	reflectRefuse    = "refuse"
 	proxyNone        = "none"
@@ -102,7 +103,7 @@ func parseFile(path string, data []byte) (*file, []problem) {
 	if t, ok := root.subtable("defaults"); ok {
 		t.allowKeys("timeout", "isolate")
 		f.timeout = t.duration("timeout")
-		f.isolate = t.oneOf("isolate", isolateNone, isolateProcess)
+		f.isolate = t.oneOf("isolate", isolateNone, isolateProcess, isolateCall)
 	}
 	if t, ok := root.subtable("plugin"); ok {
 		for _, name := range t.names() {
@@ -186,7 +187,7 @@ func (f *file) addPlugin(all table, name string) {
 			t.addProblem("signer", "signer must be a public key without white space, not %s", quote(p.signer))
 		}
 	}
-	p.isolate = t.oneOf("isolate", isolateNone, isolateProcess)
+	p.isolate = t.oneOf("isolate", isolateNone, isolateProcess, isolateCall)
 	f.addGrants(t, p)
 	f.addOwners(t, p)
 	if l, ok := t.subtable("limits"); ok {

@@ -106,6 +106,10 @@ type call struct {
 	ctx      context.Context
 	deadline time.Time
 	mod      api.Module
+	started  time.Time // where the guest's monotonic clock is 0
+	prepared bool      // the instance is made and initialized
+	// initialized is how long that took, by the guest's clock.
+	initialized time.Duration
 
 	stdin  *bytes.Reader
 	stdout *capture
@@ -140,16 +144,24 @@ func newCall(e *Engine, p *compiledPlugin, m *manifest.Manifest, r *host.Request
 
 // run creates an instance, runs the call in it and closes it.
 func (c *call) run(ctx context.Context) (result *host.Result, err error) {
+	defer c.close()
+	return c.runOpen(ctx)
+}
+
+// runOpen is run without closing the instance.
+func (c *call) runOpen(ctx context.Context) (result *host.Result, err error) {
 	if c.plugin.module.MemoryMin > c.limits.pages {
 		return nil, host.Errorf(host.LimitExceeded, "%s starts with %d MiB of memory, the limit is %d MiB", c.m.Name,
 			c.plugin.module.MemoryMin/pagesPerMiB, c.limits.pages/pagesPerMiB)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
 	defer cancel()
-	ctx = context.WithValue(ctx, callKey{}, c)
-	c.ctx = experimental.WithMemoryAllocator(ctx, c)
-	c.deadline, _ = ctx.Deadline()
-	defer c.close()
+	c.begin(ctx)
+	defer func() {
+		if c.stderr != nil {
+			c.stderr.flush()
+		}
+	}()
 
 	switch c.m.Kind {
 	case manifest.KindParley:
@@ -164,6 +176,13 @@ func (c *call) run(ctx context.Context) (result *host.Result, err error) {
 		return nil, err
 	}
 	return result, nil
+}
+
+// begin makes ctx that of the call. It has a deadline.
+func (c *call) begin(ctx context.Context) {
+	ctx = context.WithValue(ctx, callKey{}, c)
+	c.ctx = experimental.WithMemoryAllocator(ctx, c)
+	c.deadline, _ = ctx.Deadline()
 }
 
 // instantiate creates the instance and runs the start functions named.
@@ -188,9 +207,6 @@ func (c *call) close() {
 		m.Free()
 	}
 	c.files.closeAll()
-	if c.stderr != nil {
-		c.stderr.flush()
-	}
 }
 
 // guestHalt is the panic value with which a host function ends the guest. wazero returns an error that wraps it.

@@ -33,6 +33,13 @@ type Config struct {
 	// nil, modules are compiled in this process without any bound, which is meant for tests and for trusted
 	// modules, and isolated calls fail.
 	Child func() *exec.Cmd
+	// RunDir is the folder of the sockets of runners, which serve several calls. It is created with mode 0700. Guests
+	// run in runners where a call must be isolated; "" gives each such call a process of its own.
+	RunDir string
+	// RunnerIdle is how long an unused runner stays. Zero means one minute; less than zero means that there are none.
+	RunnerIdle time.Duration
+	// Watch are files by which calls are decided, such as policies. A runner ends when one of them changes.
+	Watch []string
 	// HostVersion is the version of the host in the requests that guests get.
 	HostVersion string
 	// Limits are the defaults for plugins that ask for nothing else. Zero fields mean 256 MiB of memory, 30 s, and
@@ -68,6 +75,9 @@ type Engine struct {
 	budget     func(codeBytes int) budget
 
 	activeCalls atomic.Int32 // calls in progress
+
+	poolOnce sync.Once
+	pool     *runnerPool // see runners
 }
 
 // maxConcurrent bounds the calls in progress, and thereby their memory. A further call is refused instead of
@@ -123,6 +133,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		case <-time.After(closeWait):
 		}
 	}
+	e.runners().close()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var all []error
@@ -213,16 +224,9 @@ func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), 
 // findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
 // validated, instrumented and compiled.
 func (e *Engine) findOrCompile(src Source, m *manifest.Manifest, compiling *atomic.Bool) (*compiledPlugin, error) {
-	var wasm []byte
-	var err error
-	key := ""
-	if len(src.Packed) > 0 {
-		key = cacheKey("packed", src.Packed)
-	} else {
-		if wasm, err = src.Wasm(); err != nil {
-			return nil, err
-		}
-		key = cacheKey("wasm", wasm)
+	key, wasm, err := src.moduleKey()
+	if err != nil {
+		return nil, err
 	}
 	dir := e.cacheDir()
 	s := slot{filepath.Join(dir, key), key}

@@ -14,7 +14,11 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-const isolateProcess = "process"
+// Values of [host.Request].Isolate besides "" and "none".
+const (
+	isolateProcess = "process" // in a runner, or else in a process for the call alone
+	isolateCall    = "call"    // in a process for the call alone
+)
 
 // runIsolated runs a call in a child process. The child sends all requests that reach beyond its instance to this
 // process, and is killed at the deadline.
@@ -61,35 +65,23 @@ func (a *remoteCall) runInChild() (*host.Result, error) {
 	defer stop()
 	a.conn = wire.NewConn(bufio.NewReader(stdout), stdin)
 	terms := a.c.terms(a.c.plugin.slot.key)
-	missing, result, err := a.startAndSend(terms)
+	result, err := a.startAndSend(terms)
 	_ = cmd.Process.Kill()
 	_ = stdin.Close()
 	_ = cmd.Wait()
 	if isGone(err) {
 		err = a.crashError(cmd.ProcessState, stderr.String())
 	}
-	a.addMissing(missing, result)
+	a.addMissing(result)
 	return result, err
 }
 
 // startAndSend gives a new child what it needs, then the call.
-func (a *remoteCall) startAndSend(terms wire.Terms) (missing []string, result *host.Result, err error) {
+func (a *remoteCall) startAndSend(terms wire.Terms) (*host.Result, error) {
 	if err := a.conn.Queue(wire.KindStart, marshal(a.c.start(terms))); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := a.conn.SendHello(wire.Hello{Host: a.c.engine.cfg.HostVersion}); err != nil {
-		return nil, nil, os.ErrClosed
-	}
-	hello, err := a.conn.ReceiveHello()
-	switch {
-	case isGone(err):
-		return nil, nil, err
-	case err != nil:
-		return nil, nil, host.Errorf(host.Trapped, "the process of %s: %s", a.c.m.Name,
-			truncate(manifest.CleanLine(err.Error()), 200))
-	}
-	result, err = a.send(terms)
-	return hello.Missing, result, err
+	return a.send(terms)
 }
 
 func (c *call) startError(err error) error {

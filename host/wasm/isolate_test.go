@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,13 +31,11 @@ func invokeIsolated(t testing.TB, p *Provider, r *host.Request) (*host.Result, *
 	return result, err
 }
 
-// TestIsolatedCallsMatchLocalCalls makes each call in this process and in a child process and compares the
-// outcomes.
+// TestIsolatedCallsMatchLocalCalls makes each call in this process, in a process for it alone and in a runner, and
+// compares the outcomes.
 func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 	skipWithRace(t)
-	e := testEngine(t)
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600))
+	e := runnerEngine(t)
 	tests := []struct {
 		p            *Provider
 		tool, params string
@@ -84,11 +81,8 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 					return nil, host.Errorf(host.Denied, "%s is not for you", tool)
 				}
 				var err *host.Error
-				if isolate == "" {
-					out.Result, err = invokeRequest(t, tt.p, r)
-				} else {
-					out.Result, err = invokeIsolated(t, tt.p, r)
-				}
+				r.Isolate = isolate
+				out.Result, err = invokeRequest(t, tt.p, r)
 				if err != nil {
 					out.Err, out.Denied = wire.ErrorOf(err), err.Denied
 				}
@@ -96,9 +90,11 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 				out.Said = out.Said[:min(len(out.Said), 3)]
 				return out
 			}
-			local, isolated := end(""), end(isolateProcess)
-			if a, b := marshal(local), marshal(isolated); !bytes.Equal(a, b) {
-				t.Errorf("local    %.1000s\nisolated %.1000s", a, b)
+			local := marshal(end(""))
+			for _, isolate := range []string{isolateCall, isolateProcess} {
+				if got := marshal(end(isolate)); !bytes.Equal(got, local) {
+					t.Errorf("local %.1000s\n%s %.1000s", local, isolate, got)
+				}
 			}
 		})
 	}
@@ -176,7 +172,11 @@ func TestIsolationRequirements(t *testing.T) {
 // instead of a sample.
 func TestIsolatedCorpus(t *testing.T) {
 	skipWithRace(t)
-	e := testEngine(t)
+	testCorpus(t, testEngine(t), isolateCall)
+}
+
+// testCorpus runs attacks in isolated calls.
+func testCorpus(t *testing.T, e *Engine, isolate string) {
 	cases := slices.DeleteFunc(loadAttacks(t), attack.neverRuns)
 	for _, a := range sample(cases, 24, func(a attack) string { return a.kind }) {
 		t.Run(a.String(), func(t *testing.T) {
@@ -190,7 +190,8 @@ func TestIsolatedCorpus(t *testing.T) {
 			}
 			r := a.request(t, p, wait)
 			changes := a.mounts(t, r)
-			result, err := invokeIsolated(t, p, r)
+			r.Isolate = isolate
+			result, err := invokeRequest(t, p, r)
 			a.checkOutcome(t, result, err)
 			if changed := changes(); changed != "" {
 				t.Errorf("changed outside the writable folders:\n%s", changed)
@@ -224,9 +225,9 @@ func TestMissingIsolationIsBounded(t *testing.T) {
 	must(t, conn.SendHello(wire.Hello{Missing: slices.Repeat([]string{"\x1b[31m" + strings.Repeat("x", 1000)}, 50)}))
 	must(t, conn.Send(wire.KindDone, []byte(`{"data":1}`)))
 	a := received(t, sent.Bytes())
-	missing, result, err := a.startAndSend(a.c.terms("y"))
+	result, err := a.startAndSend(a.c.terms("y"))
 	must(t, err)
-	a.addMissing(missing, result)
+	a.addMissing(result)
 	if shown := strings.Join(result.Warnings, ""); len(result.Warnings) == 0 || len(shown) > 10_000 ||
 		strings.Contains(shown, "\x1b") {
 		t.Errorf("%d entries of %d bytes: %.100q", len(result.Warnings), len(shown), shown)
@@ -260,7 +261,7 @@ func TestOtherTerms(t *testing.T) {
 	h := r.connection(wire.NewConn(nil, io.Discard))
 	for _, terms := range []wire.Terms{{Code: "b", Rights: []string{}}, {Code: "a", Rights: []string{"random"}},
 		{Code: "a", Rights: []string{}, Limits: host.Limits{HostCalls: 1}}} {
-		if _, err := h.runCall(marshal(wire.Call{Terms: terms})); !errors.Is(err, host.Internal) {
+		if _, _, err := h.runCall(marshal(wire.Call{Terms: terms})); !errors.Is(err, host.Internal) {
 			t.Errorf("%+v: %v", terms, err)
 		}
 	}
@@ -283,7 +284,7 @@ func FuzzRemoteCall(f *testing.F) {
 	f.Add(whole.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a := received(t, data)
-		_, result, err := a.startAndSend(a.c.terms("y"))
+		result, err := a.startAndSend(a.c.terms("y"))
 		var known *host.Error
 		if err != nil && !errors.As(err, &known) && !isGone(err) || err == nil && result == nil {
 			t.Errorf("%v, %v", result, err)

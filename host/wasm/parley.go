@@ -107,9 +107,10 @@ type violation struct {
 // runReactor runs a call of kind parley/1: it initializes the guest, writes the request into its memory, calls it
 // and reads the response.
 func (c *call) runReactor() (*host.Result, error) {
-	c.streams(&capture{c: c, name: "stdout"})
-	if err := c.instantiate(wazero.NewModuleConfig().WithArgs(c.m.Name), "_initialize"); err != nil {
-		return nil, c.guestError(err)
+	if !c.prepared {
+		if err := c.initialize(); err != nil {
+			return nil, c.guestError(err)
+		}
 	}
 	body, err := json.Marshal(callRequest{
 		Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), CallID: c.r.CallID,
@@ -133,6 +134,12 @@ func (c *call) runReactor() (*host.Result, error) {
 		return nil, err
 	}
 	return c.interpretResponse(data)
+}
+
+// initialize creates the instance of a guest of kind parley/1.
+func (c *call) initialize() error {
+	c.streams(&capture{c: c, name: "stdout"})
+	return c.instantiate(wazero.NewModuleConfig().WithArgs(c.m.Name), "_initialize")
 }
 
 func jsonOr(data json.RawMessage, fallback string) json.RawMessage {

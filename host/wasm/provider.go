@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -23,6 +25,10 @@ type Provider struct {
 	mu          sync.Mutex
 	loading     *loading     // the last one, unless it failed
 	activeCalls atomic.Int32 // calls in progress
+
+	identityOnce sync.Once
+	identified   string // see identity
+	key          string // see moduleKey; guarded by mu
 }
 
 // pluginParts is what a provider needs beyond its info. It is created on first use, because listing a thousand
@@ -114,7 +120,7 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 }
 
 // Features returns that a call may have to wait until the plugin is compiled.
-func (p *Provider) Features() host.Features { return host.Features{Prepare: p.Prepare} }
+func (p *Provider) Features() host.Features { return host.Features{Prepare: p.prepareFor} }
 
 // Prepare compiles the plugin if necessary. The first time this may take seconds, so callers that measure or limit
 // a call's time can call Prepare before they start the clock. [Provider.Invoke] does it otherwise. When ctx ends, the
@@ -122,6 +128,41 @@ func (p *Provider) Features() host.Features { return host.Features{Prepare: p.Pr
 func (p *Provider) Prepare(ctx context.Context) error {
 	_, err := p.load(ctx)
 	return err
+}
+
+// prepareFor is Prepare for a call. If that runs in a runner, the compiled code is not opened here.
+func (p *Provider) prepareFor(ctx context.Context, isolate string) error {
+	if isolate == isolateProcess && p.engine.runners() != nil {
+		return p.ensureCompiled(ctx)
+	}
+	return p.Prepare(ctx)
+}
+
+// ensureCompiled makes sure that the compiled code is in the cache, without opening it, which a runner does.
+func (p *Provider) ensureCompiled(ctx context.Context) error {
+	key, err := p.moduleKey()
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(filepath.Join(p.engine.cfg.CacheDir, key)); err == nil && info.IsDir() {
+		return nil
+	}
+	_, err = p.load(ctx)
+	return err
+}
+
+// moduleKey returns the key of the compiled code.
+func (p *Provider) moduleKey() (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.key == "" {
+		key, _, err := p.loadParts().src.moduleKey()
+		if err != nil {
+			return "", err
+		}
+		p.key = key
+	}
+	return p.key, nil
 }
 
 func (p *Provider) load(ctx context.Context) (*compiledPlugin, error) {
@@ -194,11 +235,18 @@ func (l *loading) waitError(ctx context.Context, name string) *host.Error {
 		"; that goes on while this process runs, and a retry in it will find it further along"}
 }
 
-// Invoke runs a call in a fresh instance, on the caller's goroutine.
+// Invoke runs a call in a fresh instance: in a runner or a process of its own if the call must be isolated, else on the
+// caller's goroutine.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
+	}
+	if r.Isolate == isolateProcess {
+		result, err := p.invokeInRunner(ctx, m, r)
+		if !errors.Is(err, errNoRunner) {
+			return result, err
+		}
 	}
 	plugin, err := p.load(ctx)
 	if err != nil {
@@ -209,10 +257,23 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 		return nil, err
 	}
 	defer release()
-	if r.Isolate == isolateProcess {
+	if r.Isolate == isolateProcess || r.Isolate == isolateCall {
 		return p.engine.runIsolated(ctx, plugin, m, r)
 	}
 	return newCall(p.engine, plugin, m, r).run(ctx)
+}
+
+// invokeInRunner runs a call in a runner. The error is errNoRunner if there is none: nothing was run then.
+func (p *Provider) invokeInRunner(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Result, error) {
+	if p.engine.runners() == nil {
+		return nil, errNoRunner
+	}
+	release, err := p.acquire(r.Limits)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return p.engine.runInRunner(ctx, p, m, r)
 }
 
 // acquire counts a call that begins. The caller must call release when it ends.

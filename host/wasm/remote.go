@@ -27,9 +27,11 @@ type remoteCall struct {
 	c    *call
 	conn *wire.Conn
 
-	begun  bool // the guest may have run
+	hello *wire.Hello // of the process; nil until it has arrived
+	begun bool        // the guest may have run
+	done  bool        // the outcome has arrived
+
 	logged int
-	done   bool // the outcome has arrived
 }
 
 // terms returns what a runner for the call is for.
@@ -37,8 +39,8 @@ func (c *call) terms(code string) wire.Terms {
 	return wire.Terms{Code: code, Rights: wire.RightsOf(c.r.Grant), Limits: c.r.Limits}
 }
 
-// send sends the call and serves requests until the outcome arrives. An error of the connection means that the process
-// has ended; see isGone.
+// send sends the call, after a hello if this is the first one on the connection, and serves requests until the outcome
+// arrives. An error of the connection means that the process has ended; see isGone.
 func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	c := a.c
 	body, err := json.Marshal(wire.Call{
@@ -49,8 +51,24 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
 	}
+	if a.hello == nil {
+		if err := a.conn.QueueHello(wire.Hello{Host: c.engine.cfg.HostVersion}); err != nil {
+			return nil, err
+		}
+	}
 	if err := a.conn.Send(wire.KindCall, body); err != nil {
 		return nil, io.ErrUnexpectedEOF
+	}
+	if a.hello == nil {
+		hello, err := a.conn.ReceiveHello()
+		if isGone(err) {
+			return nil, err
+		}
+		if err != nil {
+			return nil, host.Errorf(host.Trapped, "the process of %s: %s", c.m.Name,
+				truncate(manifest.CleanLine(err.Error()), 200))
+		}
+		a.hello = &hello
 	}
 	for {
 		// A byte of guest text may take six bytes in JSON.
@@ -153,8 +171,11 @@ func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 }
 
 // addMissing says in the outcome of a call which protections its process did not have.
-func (a *remoteCall) addMissing(missing []string, result *host.Result) {
-	for _, m := range missing[:min(len(missing), maxMissing)] {
+func (a *remoteCall) addMissing(result *host.Result) {
+	if a.hello == nil {
+		return
+	}
+	for _, m := range a.hello.Missing[:min(len(a.hello.Missing), maxMissing)] {
 		m = truncate(manifest.CleanLine(m), 300)
 		a.c.engine.cfg.Debug("isolation is missing " + m)
 		if result != nil {

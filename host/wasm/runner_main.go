@@ -44,12 +44,21 @@ type start struct {
 	Manifest *manifest.Manifest `json:"manifest"` // with the tools that may be called
 	Grant    host.Grant         `json:"grant"`
 	Guard    *host.FileGuard    `json:"guard,omitempty"`
-	CPU      time.Duration      `json:"cpu"` // that the guest may use
+	CPU      time.Duration      `json:"cpu,omitempty"` // that the process may use; 0 if the host bounds it
+	Resident *resident          `json:"resident,omitempty"`
+}
+
+// resident is what a process must know that serves more than one call.
+type resident struct {
+	Socket string        `json:"socket"` // on which it listens
+	Lock   string        `json:"lock"`   // a file that is locked while somebody uses the process
+	Watch  []string      `json:"watch"`  // files: the process ends when one changes
+	Idle   time.Duration `json:"idle"`   // after which it ends
 }
 
 // RunnerMain runs guests and returns the exit code of the process. It opens the compiled code, gives up every right
-// that its guests do not need, and only then reads a call. It serves one call from stdin and ends when its parent is
-// gone.
+// that its guests do not need, and only then reads a call. It serves one call from stdin, or calls over a socket, and
+// ends when nobody waits for its call any more.
 func RunnerMain() int {
 	conn := wire.NewConn(bufio.NewReader(os.Stdin), os.Stdout)
 	kind, body, err := conn.Receive(maxStart)
@@ -58,26 +67,46 @@ func RunnerMain() int {
 		fmt.Fprintln(os.Stderr, "parley starts the process of a plugin itself; it cannot be started by hand")
 		return runnerMisused
 	}
+	if s.Resident != nil {
+		return reside(&s, conn)
+	}
 	r := newRunner(&s)
-	if err := r.connection(conn).serve(); err != nil {
+	h := r.connection(conn)
+	if err := h.greet(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return runnerMisused
 	}
+	go h.read()
+	h.run((<-r.calls).body)
 	return runnerOK
 }
 
-// runner runs the guests of one process.
+// runner runs the guests of one process, one at a time.
 type runner struct {
 	start
 	engine  *Engine
 	plugin  *compiledPlugin
-	failure error // why no guest can run
+	limits  limits // of a call without options
+	failure error  // why no guest can run
 	missing []string
+
+	calls chan receivedCall
+	busy  atomic.Bool // a call is in progress
+
+	ready        *call // an instance for the next call; nil if there is none
+	unpreparable bool  // the guest does something before its first call that depends on the call
+}
+
+type receivedCall struct {
+	from *hostConn
+	body []byte
 }
 
 // newRunner opens the compiled code and locks the process down.
 func newRunner(s *start) *runner {
-	r := &runner{start: *s, engine: New(Config{HostVersion: s.Host, Limits: s.Defaults})}
+	r := &runner{start: *s, engine: New(Config{HostVersion: s.Host, Limits: s.Defaults}),
+		calls: make(chan receivedCall)}
+	r.limits = limitsOf(s.Defaults, s.Manifest, &host.Request{Job: host.Job{Limits: s.Limits}})
 	code := slot{s.Slot, s.Code}
 	sums, err := code.read()
 	if err != nil {
@@ -90,75 +119,101 @@ func newRunner(s *start) *runner {
 			s.Manifest.Name, err)
 		return r
 	}
-	bounds := limitsOf(s.Defaults, s.Manifest, &host.Request{Job: host.Job{Limits: s.Limits}})
-	r.missing = lockDown(bounds, s.Grant.FS, sums.Code.Size, 1, s.CPU+time.Second)
+	cpu, instances := time.Duration(0), residentInstances
+	if s.Resident == nil {
+		cpu, instances = s.CPU+time.Second, 1
+	}
+	r.missing = lockDown(r.limits, s.Grant.FS, sums.Code.Size, instances, cpu)
 	return r
 }
+
+// residentInstances is how many instances have memory in a resident process at one time: that of the call, the one of
+// the call before it, whose memory may still be returned to the system, and the next one.
+const residentInstances = 3
 
 // hostConn is a connection to the host. It serves host functions by asking it.
 type hostConn struct {
 	*runner
 	conn    *wire.Conn
-	calls   chan []byte
+	close   func() // nil: the process ends with the connection
 	replies chan []byte
-	busy    atomic.Bool // a call is in progress
+	calling atomic.Bool // the call in progress is of this connection
 }
 
 func (r *runner) connection(conn *wire.Conn) *hostConn {
-	return &hostConn{runner: r, conn: conn, calls: make(chan []byte), replies: make(chan []byte)}
+	return &hostConn{runner: r, conn: conn, replies: make(chan []byte)}
 }
 
-// serve runs one call. An error means that the other side is not a host of this version.
-func (h *hostConn) serve() error {
+// greet exchanges hellos. An error means that the other side is not a host of this version.
+func (h *hostConn) greet() error {
 	if _, err := h.conn.ReceiveHello(); err != nil {
 		return err
 	}
-	if err := h.conn.SendHello(wire.Hello{Host: h.Host, Missing: h.missing}); err != nil {
-		return err
-	}
-	go h.read()
-	h.run(<-h.calls)
-	return nil
+	return h.conn.SendHello(wire.Hello{Host: h.Host, Missing: h.missing})
 }
 
-// read forwards calls and replies. If the host is gone, nobody waits for the call: the process ends.
+// read forwards calls and replies until the connection ends. If its call is in progress, nobody waits for that: the
+// process ends.
 func (h *hostConn) read() {
 	for {
 		kind, body, err := h.conn.Receive(maxReply)
 		switch {
-		case err == nil && kind == wire.KindCall && h.busy.CompareAndSwap(false, true):
-			h.calls <- body
-		case err == nil && kind == wire.KindReply && h.busy.Load():
+		case err == nil && kind == wire.KindReply && h.calling.Load():
 			h.replies <- body
-		default:
+			continue
+		case err == nil && kind == wire.KindCall && h.busy.CompareAndSwap(false, true):
+			h.calling.Store(true)
+			h.calls <- receivedCall{h, body}
+			continue
+		case h.calling.Load() || h.close == nil:
 			os.Exit(runnerOrphan)
 		}
+		h.close()
+		return
 	}
 }
 
-// run runs one call and sends its outcome.
-func (h *hostConn) run(body []byte) {
-	result, err := h.runCall(body)
+// run runs one call and sends its outcome. It reports whether the process can run another.
+func (h *hostConn) run(body []byte) (again bool) {
+	c, result, err := h.runCall(body)
 	o := wire.Outcome{}
 	if err != nil {
 		o.Err = wire.ErrorOf(asHostError(err))
 	} else {
 		o.Data, o.Content, o.Warnings = result.Data, result.Content, result.Warnings
 	}
+	h.calling.Store(false)
+	h.busy.Store(false)
 	h.send(wire.KindDone, marshal(o))
+	if c != nil {
+		c.close() // after the answer
+	}
+	return !endsRunner(err)
 }
 
-func (h *hostConn) runCall(body []byte) (*host.Result, error) {
+// endsRunner reports whether the outcome of a call ends its runner: whatever went wrong may have left something behind.
+func endsRunner(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch asHostError(err).Code {
+	case host.Trapped, host.Timeout, host.Interrupted, host.LimitExceeded, host.Internal, host.Unavailable:
+		return true
+	}
+	return false
+}
+
+func (h *hostConn) runCall(body []byte) (*call, *host.Result, error) {
 	var w wire.Call
 	if err := json.Unmarshal(body, &w); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	switch {
 	case !reflect.DeepEqual(w.Terms, h.Terms):
-		return nil, host.Errorf(host.Internal, "the process of %s was started for other code, rights or limits",
+		return nil, nil, host.Errorf(host.Internal, "the process of %s was started for other code, rights or limits",
 			h.Manifest.Name)
 	case h.failure != nil:
-		return nil, h.failure
+		return nil, nil, h.failure
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), w.Left)
 	defer cancel()
@@ -170,9 +225,14 @@ func (h *hostConn) runCall(body []byte) (*host.Result, error) {
 		Def: h.Manifest.Tool(w.Tool), Guard: h.Guard, Events: h.event,
 	}
 	c := newCall(h.engine, h.plugin, h.Manifest, r)
+	if h.ready != nil {
+		c = h.ready.take(c)
+		h.ready = nil
+	}
 	c.session, c.serve = w.Session, h.ask
 	h.send(wire.KindBegun, nil)
-	return c.run(ctx)
+	result, err := c.runOpen(ctx)
+	return c, result, err
 }
 
 // event sends an event of a call; it is what [host.Request].Events requires.
@@ -182,7 +242,7 @@ func (h *hostConn) event(e host.JobEvent) error {
 }
 
 func (h *hostConn) send(kind wire.Kind, body []byte) {
-	if h.conn.Send(kind, body) != nil {
+	if h.conn.Send(kind, body) != nil && h.calling.Load() {
 		os.Exit(runnerOrphan)
 	}
 }
@@ -196,4 +256,42 @@ func (h *hostConn) ask(ctx context.Context, function string, request []byte) []b
 	case <-ctx.Done():
 		return nil // the guest is stopped before it could read this
 	}
+}
+
+// prepareTimeout bounds the preparation of an instance, for which no call has begun.
+const prepareTimeout = time.Second
+
+// prepare makes the instance of the next call, as far as that does not depend on the call: not for programs, whose
+// arguments are those of the call, nor where folders are granted, which may be replaced until then. A guest that asks
+// the host for anything before its first call, or prints, is not prepared.
+func (r *runner) prepare() {
+	if r.ready != nil || r.unpreparable || r.failure != nil || r.Manifest.Kind != manifest.KindParley ||
+		len(r.Grant.FS) > 0 || r.plugin.module.MemoryMin > r.limits.pages {
+		return
+	}
+	var asked atomic.Bool
+	c := newCall(r.engine, r.plugin, r.Manifest, &host.Request{
+		Job:    host.Job{Grant: r.Grant, Limits: r.Limits, Wants: host.Wants{Log: true, Progress: true}},
+		Events: func(host.JobEvent) error { asked.Store(true); return nil },
+	})
+	c.serve = func(context.Context, string, []byte) []byte { asked.Store(true); return nil }
+	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
+	defer cancel()
+	c.begin(ctx)
+	if err := c.initialize(); err != nil || asked.Load() || c.fatal != nil || c.stderr.total+c.stdout.total > 0 {
+		r.unpreparable = true
+		c.close()
+		return
+	}
+	c.prepared = true
+	c.initialized = time.Since(c.started)
+	r.ready = c
+}
+
+// take makes a prepared call the call c, and returns it.
+func (p *call) take(c *call) *call {
+	p.r, p.limits, p.serve = c.r, c.limits, c.serve
+	p.started = time.Now().Add(-p.initialized)
+	p.logStderr()
+	return p
 }

@@ -17,3 +17,14 @@ type Source struct {
 	// up without decompressing the module.
 	Packed []byte
 }
+
+// moduleKey returns the key of the compiled code, and the module if it had to be read for that.
+func (s *Source) moduleKey() (key string, wasm []byte, err error) {
+	if len(s.Packed) > 0 {
+		return cacheKey("packed", s.Packed), nil, nil
+	}
+	if wasm, err = s.Wasm(); err != nil {
+		return "", nil, err
+	}
+	return cacheKey("wasm", wasm), wasm, nil
+}

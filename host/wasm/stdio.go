@@ -139,6 +139,12 @@ func (w *capture) lastLines(n int) (lines []string, before int) {
 func (c *call) streams(stdout *capture) {
 	c.stdout = stdout
 	c.stderr = &capture{c: c, limit: stderrExcerpt, name: "stderr"}
+	c.logStderr()
+}
+
+// logStderr sends lines of stderr to the log, if it is read.
+func (c *call) logStderr() {
+	c.stderr.line = nil
 	if c.r.Wants.Log {
 		c.stderr.line = func(line string) { c.r.Log(0, c.m.Name+": "+line) }
 	}

@@ -88,7 +88,7 @@ func yield(ctx context.Context, _ []uint64) {
 
 // configureSystem configures a guest's clocks, random source and streams.
 func (c *call) configureSystem(config wazero.ModuleConfig) wazero.ModuleConfig {
-	start := time.Now()
+	c.started = time.Now()
 	wall := func() (int64, int32) { return 0, 0 }
 	if c.r.Grant.Clock {
 		wall = func() (int64, int32) {
@@ -98,7 +98,7 @@ func (c *call) configureSystem(config wazero.ModuleConfig) wazero.ModuleConfig {
 	}
 	return config.
 		WithWalltime(wall, sys.ClockResolution(time.Microsecond)).
-		WithNanotime(func() int64 { return int64(time.Since(start)) }, 1).
+		WithNanotime(func() int64 { return int64(time.Since(c.started)) }, 1).
 		WithNanosleep(c.sleep).
 		WithOsyield(c.checkpoint).
 		WithRandSource(c.randomSource()).

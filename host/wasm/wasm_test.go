@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 		os.Exit(CompileMain())
 	case RunnerJob:
 		os.Exit(RunnerMain())
+	case "burn": // for [TestRunnersCPU]
+		for {
+		}
 	case probeJob:
 		os.Exit(probeMain())
 	}
@@ -96,6 +99,21 @@ func testEngine(t testing.TB) *Engine {
 			t.Error(err)
 		}
 	})
+	return e
+}
+
+// runnerEngine returns an engine whose isolated calls run in runners. They end with the test.
+func runnerEngine(t testing.TB) *Engine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "run-") // a path that is short enough for sockets
+	must(t, err)
+	t.Cleanup(func() {
+		StopRunners(dir, func(RunnerInfo) bool { return true })
+		_ = os.RemoveAll(dir)
+	})
+	e := testEngine(t)
+	e.cfg.RunDir = dir
+	e.cfg.Debug = func(line string) { t.Log(line) }
 	return e
 }
 

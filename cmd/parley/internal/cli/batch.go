@@ -22,7 +22,7 @@ func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
 	opts, run := &batchOptions{app: app}, run.or(runBatch)
 	cmd := &cobra.Command{
 		Use:   "batch FILE|-",
-		Short: "Run NDJSON calls",
+		Short: "NDJSON calls",
 		Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and gets a reply of one line ` +
 			"with the same id\n(default: the line's number). \"${1.frameId}\" in params or options is replaced by data of the " +
 			"call with the id 1,\nwith its type; $${ stands for ${. Options are those of a call, such as\n" +

@@ -31,13 +31,13 @@ func addCallFlags(set *pflag.FlagSet, o *command.CallOptions) {
 	set.StringVar(&o.Browser, "browser", "", "use the browser of this name")
 	set.StringVar(&o.Target, "target", "", "use this page: its id, part of its URL, or index")
 	set.BoolVar(&o.DryRun, "dry-run", false, "validate and check the policy, run nothing")
-	set.StringVar(&o.JQ, "jq", "", "filter the result")
-	set.StringVar(&o.Out, "out", "", "write to FILE, binary decoded")
+	set.StringVar(&o.JQ, "jq", "", "filter")
+	set.StringVar(&o.Out, "out", "", "to FILE, binary decoded")
 	set.BoolVar(&o.Drain, "drain", false, "with --out: read the stream that the result names")
 	set.BoolVar(&o.All, "all", false, "with cdp status and cdp close: all browsers")
 	set.StringVar(&o.OnDialog, "on-dialog", "", "JavaScript dialogs: accept, accept=TEXT, dismiss or fail")
 	set.StringVar(&o.Wait, "wait", "", "if the page navigates: wait for load, idle or none")
-	set.StringVar(&o.Isolate, "isolate", "", "process: run the plugin in its own process")
+	set.StringVar(&o.Isolate, "isolate", "", "process: run the plugin in a process; call: in its own")
 	set.BoolVar(&o.SendAnyway, "send-anyway", false, "send a command that the protocol data does not have")
 }
 
@@ -45,7 +45,7 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 	opts, run := &callOptions{app: app}, run.or(runCall)
 	cmd := &cobra.Command{
 		Use:               "call NAME [WORD...]",
-		Short:             "Run a tool by its full name",
+		Short:             "Run a tool by name",
 		Example:           `parley call text.hash --param text=hello`,
 		ValidArgsFunction: app.completeQualified,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -15,7 +15,7 @@ import (
 )
 
 func newConfig(app *App) *cobra.Command {
-	return parent("config", "Show settings", newConfigList(app, nil))
+	return parent("config", "Settings", newConfigList(app, nil))
 }
 
 type configListOptions struct{ app *App }

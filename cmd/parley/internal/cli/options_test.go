@@ -194,7 +194,8 @@ func TestOptions(t *testing.T) {
 		{"text.hash --max-bytes 0", parse(app, newCall), call(command.CallOptions{
 			Tool: "text.hash", Words: []string{}, Options: host.Options{Unlimited: true},
 		})},
-		{"", parse(app, newDoctor), doctorOptions{app}},
+		{"--clean", parse(app, newDoctor), doctorOptions{app, command.DoctorOptions{Clean: true}}},
+		{"text", parse(app, newRunnerStop), runnerStopOptions{app, command.StopRunnersOptions{Plugin: "text"}}},
 		{"", parse(app, newVersion), versionOptions{app}},
 	} {
 		got, err := c.parse(t, strings.Fields(c.line)...)

@@ -13,7 +13,7 @@ import (
 )
 
 func newPlugin(app *App) *cobra.Command {
-	return parent("plugin", "Manage plugins",
+	return parent("plugin", "Plugins",
 		newPluginInstall(app, nil), newPluginList(app, nil), newPluginShow(app, nil), newPluginRemove(app, nil),
 		newPluginBuild(app, nil), newPluginCheck(app, nil), newPluginDiff(app, nil),
 		newPluginSign(app, nil), newPluginVerify(app, nil), newPluginTrust(app, nil))

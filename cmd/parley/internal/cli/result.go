@@ -18,7 +18,7 @@ func newResult(app *App, run runFunc[resultOptions]) *cobra.Command {
 	opts, run := &resultOptions{app: app}, run.or(runResult)
 	cmd := &cobra.Command{
 		Use:   "result ID",
-		Short: "Print a cut result",
+		Short: "A cut result",
 		Long: "ID is that of the call, as the answer names it in next. The session keeps its last results for a day, and " +
 			"so\ndo all calls without a session.",
 		Example: "parley result c0123456789abcdef --jq '.nodes | length'\n" +
@@ -37,8 +37,8 @@ func newResult(app *App, run runFunc[resultOptions]) *cobra.Command {
 			return run(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringVar(&opts.JQ, "jq", "", "filter the result")
-	cmd.Flags().StringVar(&opts.Out, "out", "", "write to FILE, binary decoded")
+	cmd.Flags().StringVar(&opts.JQ, "jq", "", "filter")
+	cmd.Flags().StringVar(&opts.Out, "out", "", "to FILE, binary decoded")
 	return cmd
 }
 

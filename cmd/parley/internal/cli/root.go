@@ -92,7 +92,8 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 
 	root.AddCommand(
 		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newResult(app, nil), newPlugin(app),
-		newPolicy(app), newAudit(app), newSecret(app), newSession(app), newConfig(app), newMCP(app, nil), newDocs(app),
+		newPolicy(app), newAudit(app), newSecret(app), newSession(app), newRunner(app), newConfig(app),
+		newMCP(app, nil), newDocs(app),
 		newLearn(app, nil), newDoctor(app, nil), newList(app, nil), newHelp(app, nil), newVersion(app, nil),
 		newCompletion(app, nil),
 	)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host/wasm"
 )
 
 // TestMain makes the test binary behave as parley: for scripts as a command of that name, and for the processes that
@@ -166,6 +167,8 @@ func scriptCondition(name string) (bool, error) {
 		_, err = exec.LookPath("go")
 	case "unshare":
 		return runtime.GOOS == "linux" && exec.Command("unshare", "-rn", "true").Run() == nil, nil
+	case "runners":
+		return len(wasm.MissingIsolation()) == 0, nil
 	case "root":
 		return os.Geteuid() == 0, nil
 	default:

@@ -16,7 +16,7 @@ import (
 )
 
 func newSecret(app *App) *cobra.Command {
-	return parent("secret", "Store secrets", newSecretSet(app, nil), newSecretList(app, nil), newSecretRemove(app, nil))
+	return parent("secret", "Secrets", newSecretSet(app, nil), newSecretList(app, nil), newSecretRemove(app, nil))
 }
 
 type secretSetOptions struct {

@@ -13,7 +13,7 @@ import (
 )
 
 func newSession(app *App) *cobra.Command {
-	return parent("session", "Sessions of agents", newSessionList(app, nil), newSessionShow(app, nil),
+	return parent("session", "Sessions", newSessionList(app, nil), newSessionShow(app, nil),
 		newSessionEnd(app, nil))
 }
 

@@ -84,6 +84,9 @@ func (d *Deps) Parley() *parley.Parley {
 		}
 		if s, err := d.Settings(); err == nil {
 			cfg.Chrome, cfg.BrowserIdle, cfg.Mode = s.Chrome, s.BrowserIdle, s.DocMode
+			if cfg.RunnerIdle = s.RunnerIdle; !s.Runner {
+				cfg.RunnerIdle = -1
+			}
 			cfg.Traces = parley.Traces{
 				Off: s.TracesOff, Values: s.TracesValues, KeepDays: s.TracesDays, MaxBytes: int64(s.TracesMiB) << 20,
 			}

@@ -66,7 +66,7 @@ func TestCommandsAreFunctions(t *testing.T) {
 	if err != nil || coverage.Total.Tools.Total < 600 {
 		t.Errorf("%v: %+v", err, coverage)
 	}
-	if data := Doctor(ctx, d); len(data.Checks) < 10 || data.Fixes() == nil {
+	if data := Doctor(ctx, d, DoctorOptions{}); len(data.Checks) < 10 || data.Fixes() == nil {
 		t.Errorf("%+v", data)
 	}
 	if v := Version(); v.Version != parley.Version {

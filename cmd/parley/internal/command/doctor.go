@@ -49,8 +49,16 @@ func (data *DoctorData) Fixes() []string {
 	return fixes
 }
 
+// DoctorOptions say what to do besides checking.
+type DoctorOptions struct {
+	Clean bool // remove the files of runners that have ended
+}
+
 // Doctor checks everything that parley depends on. A check that fails is data, not an error.
-func Doctor(ctx context.Context, d *Deps) *DoctorData {
+func Doctor(ctx context.Context, d *Deps, o DoctorOptions) *DoctorData {
+	if o.Clean {
+		wasm.StopRunners(d.Dirs().Run, func(wasm.RunnerInfo) bool { return false })
+	}
 	checks := []Check{d.checkPlatform(), d.checkConfig(), d.checkPolicy(), d.checkAudit(), d.checkPlugins()}
 	chrome := ""
 	if s, err := d.Settings(); err == nil {
@@ -62,7 +70,7 @@ func Doctor(ctx context.Context, d *Deps) *DoctorData {
 		c.Name += "_dir"
 		checks = append(checks, c)
 	}
-	checks = append(checks, d.checkCompiled(), checkIsolation(), d.checkSocket(), d.checkKeepers())
+	checks = append(checks, d.checkCompiled(), checkIsolation(), d.checkRunners(), d.checkSocket(), d.checkKeepers())
 	for _, t := range []struct{ name, version, fix string }{
 		{"go", "version", "install Go 1.26 to build Go plugins"},
 		{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
@@ -108,6 +116,20 @@ func checkIsolation() Check {
 		`isolate = "process" gives a process of its own here, without ` + strings.Join(missing, "; without "),
 		"use a Linux kernel with Landlock and seccomp",
 	}
+}
+
+// checkRunners reports the runners, and the files of those that were killed.
+func (d *Deps) checkRunners() Check {
+	s, err := d.Settings()
+	if err == nil && !s.Runner {
+		return Check{Name: "runners", Status: "ok", Detail: "off: each isolated call has a process of its own"}
+	}
+	running, stale := d.runners()
+	c := Check{Name: "runners", Status: "ok", Detail: manifest.Plural(len(running), "runner")}
+	if len(stale) > 0 {
+		c.Detail += fmt.Sprintf("; the next one, or parley doctor --clean, removes the files of %d that ended", len(stale))
+	}
+	return c
 }
 
 func (d *Deps) checkConfig() Check {

@@ -26,6 +26,8 @@ type Settings struct {
 	Browser      string
 	Chrome       string
 	BrowserIdle  time.Duration
+	Runner       bool
+	RunnerIdle   time.Duration
 	TracesOff    bool
 	TracesValues bool
 	TracesDays   int
@@ -90,6 +92,14 @@ var settingTable = []setting{
 	{
 		"browser_idle", "30m", "end a browser that nobody used for this long", false,
 		func(s *Settings, v string) error { return duration(&s.BrowserIdle, v) },
+	},
+	{
+		"runner", "on", "on: isolated calls share processes; off: none do", false,
+		func(s *Settings, v string) error { s.Runner = v == "on"; return oneOf(v, "on", "off") },
+	},
+	{
+		"runner_idle", "1m", "end a runner that nobody used for this long", false,
+		func(s *Settings, v string) error { return duration(&s.RunnerIdle, v) },
 	},
 	{
 		"traces.off", "false", "write no traces", false,

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+)
+
+func newRunner(app *App) *cobra.Command {
+	return parent("runner", "Runners", newRunnerList(app, nil), newRunnerStop(app, nil))
+}
+
+type runnerListOptions struct{ app *App }
+
+func newRunnerList(app *App, run runFunc[runnerListOptions]) *cobra.Command {
+	opts, run := &runnerListOptions{app: app}, run.or(runRunnerList)
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the runners",
+		Example: "parley runner list",
+		Args:    noWords,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+	}
+}
+
+func runRunnerList(_ context.Context, opts *runnerListOptions) error {
+	data := command.Runners(opts.app.deps)
+	return opts.app.print(data, []string{"parley runner stop"}, func(w io.Writer) {
+		if data.Total == 0 {
+			fmt.Fprintln(w, "No runner is running.")
+			return
+		}
+		for _, r := range data.Runners {
+			state := usedAgo(&r.Used)
+			if r.Busy {
+				state = "in a call"
+			}
+			fmt.Fprintf(w, "%8d  %-16s %-16s %-12s %s\n", r.PID, r.Plugin, r.Caller, state, r.Session)
+		}
+		fmt.Fprintln(w, "Next: parley runner stop")
+	})
+}
+
+type runnerStopOptions struct {
+	app *App
+	command.StopRunnersOptions
+}
+
+func newRunnerStop(app *App, run runFunc[runnerStopOptions]) *cobra.Command {
+	opts, run := &runnerStopOptions{app: app}, run.or(runRunnerStop)
+	return &cobra.Command{
+		Use:   "stop [PLUGIN]",
+		Short: "End the runners of a plugin, or all of them",
+		Long: "End the runners of a plugin, or all of them, also in the middle of a call. A runner ends by itself when " +
+			"nobody uses it, when its plugin or a policy changes, and after a crash or a timeout.",
+		Example: "parley runner stop text",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return missingWord("runner stop", "at most one PLUGIN", "parley runner list")
+			}
+			if len(args) == 1 {
+				opts.Plugin = args[0]
+			}
+			return run(cmd.Context(), opts)
+		},
+	}
+}
+
+func runRunnerStop(_ context.Context, opts *runnerStopOptions) error {
+	data, err := command.StopRunners(opts.app.deps, opts.StopRunnersOptions)
+	if err != nil {
+		return err
+	}
+	return opts.app.print(data, []string{"parley runner list"}, func(w io.Writer) {
+		fmt.Fprintf(w, "Stopped %s\n", plural(data.Total, "runner"))
+	})
+}

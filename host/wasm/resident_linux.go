@@ -1,0 +1,188 @@
+package wasm
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/wire"
+)
+
+// reside serves calls over a socket until the runner ends. It sends a hello to its starter when it can be used, or the
+// outcome of every call if it cannot.
+func reside(s *start, starter *wire.Conn) int {
+	listener, lock, changes, err := openResident(s.Resident)
+	if err != nil {
+		_ = starter.SendJSON(wire.KindDone, wire.Outcome{Err: wire.ErrorOf(asHostError(err))})
+		return runnerMisused
+	}
+	r := newRunner(s)
+	if r.failure != nil {
+		_ = starter.SendJSON(wire.KindDone, wire.Outcome{Err: wire.ErrorOf(asHostError(r.failure))})
+		return runnerMisused
+	}
+	if starter.SendHello(wire.Hello{Host: s.Host, Missing: r.missing}) != nil {
+		return runnerOrphan
+	}
+	_ = os.Stdin.Close()
+	_ = os.Stdout.Close()
+	go r.accept(listener)
+	r.serveCalls(lock, changes)
+	return runnerOK
+}
+
+// openResident opens what a resident process keeps: its socket, its lock file, and changes, which is closed when a file
+// that it watches has changed.
+func openResident(s *resident) (*net.UnixListener, *os.File, <-chan struct{}, error) {
+	changes, err := watchFiles(s.Lock, s.Watch)
+	if err != nil {
+		return nil, nil, nil, host.Errorf(host.Busy, "the files of the runner cannot be watched: %v", err)
+	}
+	lock, err := os.Open(s.Lock)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.Socket, Net: "unix"})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	listener.SetUnlinkOnClose(false)
+	return listener, lock, changes, nil
+}
+
+// accept serves connections, each in a goroutine.
+func (r *runner) accept(listener *net.UnixListener) {
+	for {
+		socket, err := listener.AcceptUnix()
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // too many descriptors are open
+			continue
+		}
+		go func() {
+			defer socket.Close()
+			if _, err := wire.Peer(socket); err != nil {
+				return
+			}
+			h := r.connection(wire.NewConn(bufio.NewReader(socket), socket))
+			h.close = func() { _ = socket.Close() }
+			if h.greet() == nil {
+				h.read()
+			}
+		}()
+	}
+}
+
+// serveCalls runs calls, one at a time, until the runner ends: when a watched file has changed, when it has not been
+// used for a while, when it has become old, or after a call that may have left something behind.
+func (r *runner) serveCalls(lock *os.File, changes <-chan struct{}) {
+	started := time.Now()
+	for calls := 0; calls < maxRunnerCalls && time.Since(started) < maxRunnerAge; calls++ {
+		r.prepare()
+		idle := time.NewTimer(r.Resident.Idle)
+		for waiting := true; waiting; {
+			select {
+			case call := <-r.calls:
+				if !call.from.run(call.body) {
+					return
+				}
+				waiting = false
+			case <-changes:
+				return
+			case <-idle.C:
+				// Who holds the lock is about to call. The kernel releases it when the process ends.
+				if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+					return
+				}
+				idle.Reset(time.Second)
+			}
+		}
+		idle.Stop()
+	}
+}
+
+const (
+	removes = unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
+	changes = removes | unix.IN_CREATE | unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO
+)
+
+// watchFiles returns a channel that is closed when kept is removed, or when one of the files is changed, replaced, made
+// or removed, or a folder on the way to it.
+func watchFiles(kept string, files []string) (<-chan struct{}, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "inotify")
+	names := watchedNames{}
+	watch := func(path string, mask uint32) error {
+		// The nearest folder that exists is watched for what leads on to the file.
+		folder, name := filepath.Split(path)
+		for folder = filepath.Clean(folder); ; folder, name = filepath.Dir(folder), filepath.Base(folder) {
+			id, err := unix.InotifyAddWatch(fd, folder, changes|unix.IN_ONLYDIR)
+			switch {
+			case err == nil:
+				names[watchedName{int32(id), name}] |= mask
+				return nil
+			case !errors.Is(err, unix.ENOENT) || folder == filepath.Dir(folder):
+				return err
+			}
+		}
+	}
+	err = watch(kept, removes)
+	for _, path := range files {
+		err = errors.Join(err, watch(path, changes))
+		if target, linkErr := filepath.EvalSymlinks(path); linkErr == nil && target != path {
+			err = errors.Join(err, watch(target, changes))
+		}
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	changed := make(chan struct{})
+	go func() {
+		defer close(changed)
+		buffer := make([]byte, 4096)
+		for {
+			n, err := file.Read(buffer)
+			if err != nil || names.concerned(buffer[:n]) {
+				return
+			}
+		}
+	}()
+	return changed, nil
+}
+
+// watchedNames has the events that matter for each name in a watched folder.
+type watchedNames map[watchedName]uint32
+
+type watchedName struct {
+	folder int32 // id of the watch
+	name   string
+}
+
+// concerned reports whether one of the events of inotify matters: to a name, or to a watched folder itself.
+func (w watchedNames) concerned(events []byte) bool {
+	for len(events) >= unix.SizeofInotifyEvent {
+		id := int32(binary.NativeEndian.Uint32(events[0:]))
+		mask, length := binary.NativeEndian.Uint32(events[4:]), int(binary.NativeEndian.Uint32(events[12:]))
+		events = events[unix.SizeofInotifyEvent:]
+		if length > len(events) {
+			return true
+		}
+		name := strings.TrimRight(string(events[:length]), "\x00")
+		events = events[length:]
+		if name == "" || w[watchedName{id, name}]&mask != 0 {
+			return true
+		}
+	}
+	return false
+}

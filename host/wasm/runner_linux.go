@@ -1,0 +1,692 @@
+package wasm
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/internal/wire"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// A runner has two files in the run folder, NAME.lock and NAME.sock. Who holds the lock may use the runner, or start it
+// if nothing listens on the socket. A runner that ends cannot remove its files, because it has no call that takes a
+// path; who starts the next one does.
+const (
+	runnerPrefix = "r-"
+	lockSuffix   = ".lock"
+	socketSuffix = ".sock"
+
+	maxSocketPath = 107
+	runnerTries   = 10 // of a call that had not begun when its runner ended
+)
+
+// runnerPool finds and starts the runners for the calls of one engine.
+type runnerPool struct {
+	e   *Engine
+	dir string
+
+	using chan struct{} // holds one token for each runner that this process uses
+
+	mu       sync.Mutex
+	idle     map[string][]*lease // connections to runners that this process does not use now
+	children map[int]*runnerChild
+	closed   bool
+}
+
+// runnerChild is a runner that this process has started.
+type runnerChild struct {
+	cmd    *exec.Cmd
+	stderr *prefixWriter
+	exited chan struct{}
+}
+
+// runners returns the pool, or nil if this engine uses no runners.
+func (e *Engine) runners() *runnerPool {
+	e.poolOnce.Do(func() {
+		longest := filepath.Join(e.cfg.RunDir, runnerPrefix+strings.Repeat("0", runnerIDBytes*2)+"-0"+socketSuffix)
+		switch {
+		case e.cfg.RunDir == "" || e.cfg.Child == nil || e.cfg.CacheDir == "" || e.cfg.RunnerIdle < 0:
+			return
+		case len(longest) > maxSocketPath:
+			e.cfg.Debug("no runners: the path of a socket in " + e.cfg.RunDir + " would be too long")
+			return
+		}
+		if missing := MissingIsolation(); len(missing) > 0 {
+			e.cfg.Debug("no runners: " + strings.Join(missing, "; "))
+			return
+		}
+		if err := private.Dir(e.cfg.RunDir); err != nil {
+			e.cfg.Debug("no runners: " + err.Error())
+			return
+		}
+		e.pool = &runnerPool{e: e, dir: e.cfg.RunDir, using: make(chan struct{}, maxRunners),
+			idle: map[string][]*lease{}, children: map[int]*runnerChild{}}
+	})
+	return e.pool
+}
+
+// close closes the connections. Runners end by themselves.
+func (p *runnerPool) close() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, leases := range p.idle {
+		for _, l := range leases {
+			l.drop()
+		}
+	}
+	clear(p.idle)
+	p.closed = true
+}
+
+const runnerIDBytes = 10
+
+// runnerSpec is what one runner is for. Calls of different specs never share one.
+type runnerSpec struct {
+	start
+	Plugin  string    // digest of the plugin
+	Caller  string    // who calls, and in which session
+	Session string    //
+	Program string    // identity of this binary
+	Folders []fsID    // the granted folders as they are now
+	Wire    int       //
+	folder  *Provider // to load the code
+}
+
+// fsID identifies a file.
+type fsID struct{ Device, Inode uint64 }
+
+func fileID(path string) fsID {
+	var s unix.Stat_t
+	if unix.Stat(path, &s) != nil {
+		return fsID{}
+	}
+	return fsID{uint64(s.Dev), s.Ino}
+}
+
+// programID identifies the running binary.
+var programID = sync.OnceValue(func() string {
+	info, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return ""
+	}
+	inode, changed := stamp(info)
+	return fmt.Sprint(inode, changed.UnixNano(), info.Size())
+})
+
+// id names the runners of a spec.
+func (s *runnerSpec) id() string {
+	of := *s
+	of.Manifest = nil // Plugin and Host identify it
+	of.CPU = 0
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode(of)
+	return runnerPrefix + hex.EncodeToString(h.Sum(nil)[:runnerIDBytes])
+}
+
+// lease is the use of a runner by one call at a time.
+type lease struct {
+	pool   *runnerPool
+	name   string
+	lock   *os.File
+	socket *net.UnixConn
+	conn   *wire.Conn
+	pid    int
+	handle int // of the process
+	hello  *wire.Hello
+	over   atomic.Bool // it was killed because it used too much CPU time
+	mu     sync.Mutex  // guards socket and handle against a late kill
+}
+
+// drop ends the use for good.
+func (l *lease) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.socket != nil {
+		_ = l.socket.Close()
+		_ = unix.Close(l.handle)
+		l.socket = nil
+	}
+	if l.lock != nil {
+		_ = l.lock.Close()
+	}
+}
+
+// dropEnded drops the use if the runner has ended, and reports whether it has.
+func (l *lease) dropEnded() bool {
+	if l.isConnected() {
+		return false
+	}
+	l.drop()
+	return true
+}
+
+// kill kills the runner.
+func (l *lease) kill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.socket == nil {
+		return // the handle is closed
+	}
+	_ = unix.PidfdSendSignal(l.handle, unix.SIGKILL, nil, 0)
+}
+
+// acquire returns a runner that nobody else uses. Outer calls wait for one, inner calls do not: the call that they
+// would wait for may be the one that made them.
+func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, inner bool) (*lease, error) {
+	select {
+	case p.using <- struct{}{}:
+	default:
+		if inner {
+			return nil, errNoRunner
+		}
+		select {
+		case p.using <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	l, err := p.find(ctx, id, spec, inner)
+	if err != nil {
+		<-p.using
+	}
+	return l, err
+}
+
+// release gives a runner back. It is kept for the next call unless the call ended it.
+func (p *runnerPool) release(id string, l *lease, reusable bool) {
+	if reusable {
+		now := time.Now()
+		_ = os.Chtimes(p.path(l.name, lockSuffix), now, now)
+		reusable = unix.Flock(int(l.lock.Fd()), unix.LOCK_UN) == nil
+	}
+	<-p.using
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, leases := range p.idle {
+		if p.idle[id] = slices.DeleteFunc(leases, (*lease).dropEnded); len(p.idle[id]) == 0 {
+			delete(p.idle, id)
+		}
+	}
+	if !reusable || p.closed {
+		l.drop()
+		return
+	}
+	p.idle[id] = append(p.idle[id], l)
+}
+
+func (p *runnerPool) path(name, suffix string) string { return filepath.Join(p.dir, name+suffix) }
+
+// find looks for a runner that is not in use, and starts one otherwise.
+func (p *runnerPool) find(ctx context.Context, id string, spec *runnerSpec, inner bool) (*lease, error) {
+	if l := p.kept(id); l != nil {
+		return l, nil
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		for i := range maxRunners {
+			l, err := p.lock(fmt.Sprintf("%s-%d", id, i))
+			if err != nil {
+				return nil, errors.Join(errNoRunner, err)
+			}
+			if l == nil {
+				continue
+			}
+			if l.dial() == nil {
+				return l, nil
+			}
+			if err := p.start(ctx, l, spec); err != nil {
+				l.drop()
+				return nil, err
+			}
+			return l, nil
+		}
+		if inner {
+			return nil, errNoRunner
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// kept returns a runner to which this process is connected, or nil.
+func (p *runnerPool) kept(id string) *lease {
+	for {
+		p.mu.Lock()
+		n := len(p.idle[id])
+		if n == 0 {
+			p.mu.Unlock()
+			return nil
+		}
+		l := p.idle[id][n-1]
+		p.idle[id] = p.idle[id][:n-1]
+		p.mu.Unlock()
+		var s unix.Stat_t
+		if unix.Flock(int(l.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && unix.Fstat(int(l.lock.Fd()), &s) == nil &&
+			s.Nlink > 0 && l.isConnected() {
+			return l
+		}
+		l.drop()
+	}
+}
+
+// lock returns the use of the runner of a name, whether it runs or not, or nil if somebody else has it.
+func (p *runnerPool) lock(name string) (*lease, error) {
+	path := p.path(name, lockSuffix)
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			_ = f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, nil
+			}
+			return nil, err
+		}
+		// The file may have been removed between opening and locking.
+		opened, err := f.Stat()
+		if there, errThere := os.Lstat(path); err == nil && errThere == nil && os.SameFile(opened, there) {
+			return &lease{pool: p, name: name, lock: f}, nil
+		}
+		_ = f.Close()
+	}
+}
+
+// dial connects to the runner. The process at the other end must belong to this user.
+func (l *lease) dial() error {
+	socket, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: l.pool.path(l.name, socketSuffix), Net: "unix"})
+	if err != nil {
+		return err
+	}
+	if l.pid, err = wire.Peer(socket); err == nil {
+		l.handle, err = unix.PidfdOpen(l.pid, 0)
+	}
+	if err != nil {
+		_ = socket.Close()
+		return err
+	}
+	l.socket = socket
+	// As long as the connection holds, the process lives, so the handle is that of the runner.
+	if !l.isConnected() {
+		_ = socket.Close()
+		_ = unix.Close(l.handle)
+		l.socket = nil
+		return io.ErrUnexpectedEOF
+	}
+	l.conn, l.hello = wire.NewConn(bufio.NewReader(socket), socket), nil
+	return nil
+}
+
+// isConnected reports whether the runner has not closed the connection.
+func (l *lease) isConnected() bool {
+	raw, err := l.socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	connected := false
+	_ = raw.Control(func(fd uintptr) {
+		polled := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(polled, 0)
+		connected = err == nil && n == 0
+	})
+	return connected
+}
+
+// start starts the runner and connects to it.
+func (p *runnerPool) start(ctx context.Context, l *lease, spec *runnerSpec) error {
+	p.sweep(l.name)
+	if err := spec.folder.ensureCompiled(ctx); err != nil {
+		return err
+	}
+	err := p.startProcess(ctx, l, spec)
+	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.Unavailable && known.Exit == 0 {
+		// The compiled code is missing or damaged. Loading it here compiles it again.
+		if _, err := spec.folder.load(ctx); err != nil {
+			return err
+		}
+		err = p.startProcess(ctx, l, spec)
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.dial(); err != nil {
+		return errors.Join(errNoRunner, err)
+	}
+	return nil
+}
+
+func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpec) error {
+	path := p.path(l.name, socketSuffix)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(errNoRunner, err)
+	}
+	info := marshal(RunnerInfo{Name: l.name, Plugin: spec.Manifest.Name, Caller: spec.Caller,
+		Session: host.SessionOf(spec.Session).String(), Started: time.Now()})
+	if err := errors.Join(l.lock.Truncate(0), writeAt(l.lock, info)); err != nil {
+		return errors.Join(errNoRunner, err)
+	}
+	child := &runnerChild{cmd: p.e.childCommand(RunnerJob, spec.Manifest.Name, path), exited: make(chan struct{}),
+		stderr: &prefixWriter{limit: 4 << 10}}
+	child.cmd.Stderr = child.stderr
+	stdin, err := child.cmd.StdinPipe()
+	if err != nil {
+		return errors.Join(errNoRunner, err)
+	}
+	stdout, err := child.cmd.StdoutPipe()
+	if err != nil {
+		return errors.Join(errNoRunner, err)
+	}
+	if err := child.cmd.Start(); err != nil {
+		return errors.Join(errNoRunner, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = child.cmd.Process.Kill() })
+	defer stop()
+	s := spec.start
+	s.Resident = &resident{Socket: path, Lock: p.path(l.name, lockSuffix), Watch: p.e.cfg.Watch,
+		Idle: cmp.Or(p.e.cfg.RunnerIdle, runnerIdle)}
+	conn := wire.NewConn(bufio.NewReader(stdout), stdin)
+	err = conn.Send(wire.KindStart, marshal(s))
+	_ = stdin.Close()
+	var kind wire.Kind
+	var body []byte
+	if err == nil {
+		kind, body, err = conn.Receive(1 << 20)
+	}
+	_ = stdout.Close()
+	go p.reap(child)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && kind == wire.KindHello:
+		p.mu.Lock()
+		p.children[child.cmd.Process.Pid] = child
+		p.mu.Unlock()
+		return nil
+	case err == nil && kind == wire.KindDone:
+		var o wire.Outcome
+		if json.Unmarshal(body, &o) == nil && o.Err != nil {
+			return o.Err.Untrusted()
+		}
+	}
+	<-child.exited
+	return fmt.Errorf("%w: the runner did not start: %v: %s", errNoRunner, child.cmd.ProcessState,
+		truncate(manifest.CleanLine(child.stderr.String()), 300))
+}
+
+func writeAt(f *os.File, data []byte) error {
+	_, err := f.WriteAt(data, 0)
+	return err
+}
+
+// reap waits for a runner, so that it leaves no zombie while this process runs.
+func (p *runnerPool) reap(child *runnerChild) {
+	_ = child.cmd.Wait()
+	close(child.exited)
+	// Whoever used the runner may ask why it ended, for a short time.
+	time.Sleep(10 * time.Second)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.children, child.cmd.Process.Pid)
+}
+
+// sweep removes the files of runners that have ended, and ends the least recently used runners that are not in use, so
+// that there are less than [maxRunners].
+func (p *runnerPool) sweep(except string) {
+	var unused []*lease
+	running := 0
+	for _, info := range runnerFiles(p.dir) {
+		if info.Name == except {
+			continue
+		}
+		l, err := p.lock(info.Name)
+		switch {
+		case err != nil:
+		case l == nil: // in use
+			running++
+		case l.dial() != nil:
+			l.removeFiles()
+		default:
+			running++
+			unused = append(unused, l)
+		}
+	}
+	for _, l := range unused { // the least recently used first
+		if running >= maxRunners {
+			l.kill()
+			l.removeFiles()
+			running--
+			continue
+		}
+		l.drop()
+	}
+}
+
+// removeFiles removes the files of a runner that has ended and drops the lease.
+func (l *lease) removeFiles() {
+	_ = os.Remove(l.pool.path(l.name, socketSuffix))
+	_ = os.Remove(l.pool.path(l.name, lockSuffix))
+	l.drop()
+}
+
+// runInRunner runs a call in a runner. The error is errNoRunner if there is none: nothing was run then.
+func (e *Engine) runInRunner(ctx context.Context, p *Provider, m *manifest.Manifest, r *host.Request) (*host.Result,
+	error) {
+	pool := e.runners()
+	if pool == nil {
+		return nil, errNoRunner
+	}
+	key, err := p.moduleKey()
+	if err != nil {
+		return nil, err
+	}
+	c := newCall(e, nil, m, r)
+	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
+	defer cancel()
+	c.ctx = ctx
+	c.deadline, _ = ctx.Deadline()
+	terms := c.terms(key)
+	spec := &runnerSpec{
+		start: start{Terms: terms, Slot: filepath.Join(e.cfg.CacheDir, key), Host: e.cfg.HostVersion,
+			Defaults: e.cfg.Limits, Manifest: m, Grant: r.Grant, Guard: r.Guard.Load()},
+		Plugin: p.identity(m), Caller: r.Caller, Session: r.Session.Key(), Program: programID(), Wire: wire.Version,
+		folder: p,
+	}
+	for _, g := range r.Grant.FS {
+		spec.Folders = append(spec.Folders, fileID(g.Source))
+	}
+	inner := strings.HasPrefix(r.Caller, "plugin:")
+	id := spec.id()
+	for range runnerTries {
+		l, err := pool.acquire(ctx, id, spec, inner)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil, c.contextError()
+		case errors.Is(err, errNoRunner):
+			e.cfg.Debug("no runner for " + m.Name + ": " + truncate(manifest.CleanLine(err.Error()), 300))
+			fallthrough
+		case err != nil:
+			return nil, err
+		}
+		a := &remoteCall{c: c, conn: l.conn, hello: l.hello}
+		result, err := a.runOn(l, terms)
+		if isGone(err) && !a.begun && ctx.Err() == nil {
+			pool.release(id, l, false)
+			continue
+		}
+		if isGone(err) {
+			err = l.crashError(a)
+		}
+		pool.release(id, l, a.done && !endsRunner(err) && ctx.Err() == nil)
+		if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.Timeout && known.Tool == nil {
+			<-ctx.Done() // the runner's clock ran slightly ahead
+		}
+		if ctx.Err() != nil {
+			return nil, c.contextError()
+		}
+		return result, err
+	}
+	return nil, fmt.Errorf("%w: %d of them ended before the call began", errNoRunner, runnerTries)
+}
+
+// runOn runs the call on a runner. The runner is killed if it does anything but send an outcome in time.
+func (a *remoteCall) runOn(l *lease, terms wire.Terms) (*host.Result, error) {
+	stop := context.AfterFunc(a.c.ctx, l.kill)
+	stopWatch := l.watchCPU(a.c.limits.timeout)
+	result, err := a.send(terms)
+	stopWatch()
+	l.hello = a.hello
+	if ended := !stop(); ended || !a.done {
+		l.kill()
+	}
+	a.addMissing(result)
+	return result, err
+}
+
+// cpuSlack is how much CPU time the process of a call may use in addition to the guest's, for the collector of garbage.
+const cpuSlack = time.Second
+
+// watchCPU kills the runner when the call uses more CPU time than its deadline allows on one processor. The kernel's
+// bound would count all calls of the runner. The caller must call stop when the call has ended.
+func (l *lease) watchCPU(limit time.Duration) (stop func()) {
+	before, _ := cpuTimeOf(l.pid)
+	every := max(limit/time.Duration(2*runtime.NumCPU()), 100*time.Millisecond)
+	ended := make(chan struct{})
+	timer := time.AfterFunc(every, func() {
+		ticks := time.NewTicker(every)
+		defer ticks.Stop()
+		for {
+			if used, ok := cpuTimeOf(l.pid); ok && used-before > limit+cpuSlack {
+				l.over.Store(true)
+				l.kill()
+			}
+			select {
+			case <-ticks.C:
+			case <-ended:
+				return
+			}
+		}
+	})
+	return func() {
+		timer.Stop()
+		close(ended)
+	}
+}
+
+// cpuTimeOf returns the CPU time that a process has used.
+func cpuTimeOf(pid int) (time.Duration, bool) {
+	const schedClock = 2
+	var t unix.Timespec
+	if unix.ClockGettime(int32(^pid<<3|schedClock), &t) != nil {
+		return 0, false
+	}
+	return time.Duration(t.Nano()), true
+}
+
+// crashError returns the reason why a runner ended during a call.
+func (l *lease) crashError(a *remoteCall) error {
+	l.pool.mu.Lock()
+	child := l.pool.children[l.pid]
+	l.pool.mu.Unlock()
+	if l.over.Load() {
+		return host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.c.toolName(), a.c.limits.timeout)
+	}
+	if child == nil {
+		return host.Errorf(host.Trapped, "the runner of %s ended during the call", a.c.toolName())
+	}
+	<-child.exited // its connection is closed, so it ends
+	if isOutOfMemory(child.stderr.String()) {
+		return host.Errorf(host.LimitExceeded, "%s and its process need more memory than the limit", a.c.toolName())
+	}
+	a.c.engine.cfg.Debug(fmt.Sprintf("the runner of %s: %v: %s", a.c.m.Name, child.cmd.ProcessState,
+		truncate(manifest.CleanLine(child.stderr.String()), 1000)))
+	return host.Errorf(host.Trapped, "the runner of %s ended during the call: %v", a.c.toolName(), child.cmd.ProcessState)
+}
+
+// runnerFiles returns what the files of runners say, the least recently used first.
+func runnerFiles(dir string) []RunnerInfo {
+	entries, _ := os.ReadDir(dir)
+	var all []RunnerInfo
+	for _, entry := range entries {
+		name, isLock := strings.CutSuffix(entry.Name(), lockSuffix)
+		if !isLock || !strings.HasPrefix(name, runnerPrefix) {
+			continue
+		}
+		info := RunnerInfo{}
+		if data, err := readBounded(filepath.Join(dir, entry.Name()), 64<<10); err == nil {
+			_ = json.Unmarshal(data, &info)
+		}
+		info.Name = name
+		if stat, err := entry.Info(); err == nil {
+			info.Used = stat.ModTime()
+		}
+		all = append(all, info)
+	}
+	slices.SortFunc(all, func(a, b RunnerInfo) int { return a.Used.Compare(b.Used) })
+	return all
+}
+
+// Runners returns the runners of a run folder, the least recently used first, and those that have ended but left files.
+func Runners(dir string) []RunnerInfo {
+	p := &runnerPool{dir: dir}
+	all := runnerFiles(dir)
+	for i := range all {
+		info := &all[i]
+		info.PID = 0 // only the kernel knows
+		l, err := p.lock(info.Name)
+		if info.Busy = err == nil && l == nil; l == nil {
+			l = &lease{pool: p, name: info.Name}
+		}
+		if l.dial() == nil {
+			info.PID = l.pid
+		}
+		l.drop()
+	}
+	return all
+}
+
+// StopRunners ends the runners of a run folder that match, also in the middle of a call, removes the files of those and
+// of runners that have ended, and returns those that it has ended.
+func StopRunners(dir string, match func(RunnerInfo) bool) (stopped []RunnerInfo) {
+	p := &runnerPool{dir: dir}
+	for _, info := range Runners(dir) {
+		if info.PID != 0 && !match(info) {
+			continue
+		}
+		l := &lease{pool: p, name: info.Name}
+		if l.dial() == nil {
+			l.kill()
+			info.PID = l.pid
+			stopped = append(stopped, info)
+		}
+		l.removeFiles()
+	}
+	return stopped
+}

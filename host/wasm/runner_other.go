@@ -1,0 +1,30 @@
+//go:build !linux
+
+package wasm
+
+import (
+	"context"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/wire"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// runnerPool exists on Linux only.
+type runnerPool struct{}
+
+func (e *Engine) runners() *runnerPool { return nil }
+
+func (*runnerPool) close() {}
+
+func (e *Engine) runInRunner(context.Context, *Provider, *manifest.Manifest, *host.Request) (*host.Result, error) {
+	return nil, errNoRunner
+}
+
+func reside(*start, *wire.Conn) int { return runnerMisused }
+
+// Runners returns the runners of a run folder: none on this system.
+func Runners(string) []RunnerInfo { return nil }
+
+// StopRunners ends runners of a run folder: there are none on this system.
+func StopRunners(string, func(RunnerInfo) bool) []RunnerInfo { return nil }
