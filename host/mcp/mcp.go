@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -210,11 +211,14 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 // listed becomes one of call_tool: every tool can be called in every mode.
 func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		m.refresh()
+		if method != "ping" {
+			m.refresh()
+		}
 		m.follow(req)
 		ctx = host.WithDocsSize(host.WithMode(ctx, m.mode), docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
+			growStack(false)
 			if m.isNative(r.Params.Name) {
 				break
 			}
@@ -241,6 +245,17 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			r.Instructions = m.Instructions()
 		}
 		return result, nil
+	}
+}
+
+// growStack makes the stack of a call's goroutine as large as most calls need it at once. While the stack is still
+// shallow this takes less than copying it each time that it doubles. The frame has to have the size; nothing is used.
+//
+//go:noinline
+func growStack(used bool) {
+	if used {
+		var frame [24 << 10]byte
+		runtime.KeepAlive(&frame)
 	}
 }
 
