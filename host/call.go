@@ -221,6 +221,26 @@ func (r *run) recordUse(what string) {
 	}
 }
 
+// effects returns the uses of rights that may have changed something.
+func (r *run) effects() (changes []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, use := range r.uses {
+		kind, of, _ := strings.Cut(use, ":")
+		how, _, _ := strings.Cut(of, ":")
+		switch {
+		case kind == "secret", kind == "fs" && how == "read", kind == "http" && (how == "GET" || how == "HEAD"):
+			continue
+		case kind == "tool":
+			if a, err := r.host.Catalog().Find(of); err == nil && a.Tool != nil && a.Tool.Effect == manifest.EffectRead {
+				continue
+			}
+		}
+		changes = append(changes, use)
+	}
+	return changes
+}
+
 // recordDenial adds a denied right to the record of the call.
 func (r *run) recordDenial(right string) {
 	right = manifest.CleanLine(r.redactor.redactAll(right))
@@ -478,6 +498,9 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	}
 	if err == nil && result == nil {
 		return nil, Errorf(Internal, "%s returned no result", r.answer.Tool)
+	}
+	if errors.Is(err, Trapped) {
+		AsError(err).Effects = r.effects()
 	}
 	return r.withDenials(result, err)
 }

@@ -110,6 +110,8 @@ type Error struct {
 	Marked string
 	// Earlier are the previous errors of this session with the tool, the latest one last.
 	Earlier []string
+	// Effects are what a call that crashed may have changed before, in the form of [Event].Uses.
+	Effects []string
 	Docs    *Docs
 	// Steps are what to do next, best first.
 	Steps []Step

@@ -21,6 +21,7 @@ type ErrorObject struct {
 	DidYouMean []NearName         `json:"did_you_mean,omitempty"`
 	Marked     string             `json:"marked,omitempty"`
 	Earlier    []string           `json:"earlier,omitempty"`
+	Effects    []string           `json:"effects,omitempty"`
 	Docs       *manifest.ToolDocs `json:"docs,omitempty"`
 	Tool       *ToolError         `json:"tool,omitempty"`
 	CDP        *ProtocolError     `json:"cdp,omitempty"`
@@ -31,7 +32,7 @@ func (e *Error) Object() *ErrorObject {
 	o := &ErrorObject{
 		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied,
 		Corrected: e.Corrected, Template: e.Template, Changes: e.Changes, DidYouMean: e.DidYouMean,
-		Marked: e.Marked, Earlier: e.Earlier, Tool: e.Tool, CDP: e.Protocol,
+		Marked: e.Marked, Earlier: e.Earlier, Effects: e.Effects, Tool: e.Tool, CDP: e.Protocol,
 	}
 	if e.Docs != nil {
 		o.Docs = e.Docs.ToolDocs

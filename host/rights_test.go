@@ -133,7 +133,7 @@ func TestIsolationExtends(t *testing.T) {
 		return host.Decision{Verdict: host.Confirm, Reason: "why not", Grant: host.Grant{Tools: []string{"*"}}}, nil
 	})
 	h := newHost(t, host.Config{Policy: confirmed, Approver: &approver{answer: host.Approval{Yes: true}}}, outer, inner)
-	for _, isolate := range []string{"process", ""} {
+	for _, isolate := range []string{"process", "call", ""} {
 		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Options: host.Options{Isolate: isolate}})
 		if a.Err != nil {
 			t.Fatal(a.Err)
@@ -144,6 +144,38 @@ func TestIsolationExtends(t *testing.T) {
 				t.Errorf("isolate %q: %s was called with %q", isolate, f.info.Name, got)
 			}
 		}
+	}
+}
+
+// TestIsolationIsNotWeakened checks that a call cannot ask for less isolation than the policy.
+func TestIsolationIsNotWeakened(t *testing.T) {
+	f := newFake(t, shopNamed("shop"), nil)
+	h := newHost(t, host.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
+		return host.Decision{Verdict: host.Allow, Isolate: "call"}, nil
+	})}, f)
+	for _, isolate := range []string{"", "none", "process", "call"} {
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{Isolate: isolate}})
+		requests := f.requests()
+		if a.Err != nil || requests[len(requests)-1].Isolate != "call" {
+			t.Errorf("isolate %q: %v", isolate, a.Err)
+		}
+	}
+}
+
+// TestCrashesNameEffects checks that the error of a crash says what the call may have changed before.
+func TestCrashesNameEffects(t *testing.T) {
+	h := newHost(t, host.Config{}, newFake(t, shopNamed("shop"), map[string]handler{
+		"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
+			for _, use := range []string{"fs:read:/a", "fs:write:/b", "http:GET:https://a.test", "http:POST:https://a.test",
+				"secret:KEY", "tool:shop.echo", "tool:gone.tool"} {
+				r.RecordUse(use)
+			}
+			return nil, host.Errorf(host.Trapped, "gone")
+		}}))
+	a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli"})
+	want := []string{"fs:write:/b", "http:POST:https://a.test", "tool:gone.tool"}
+	if a.Err == nil || !slices.Equal(a.Err.Object().Effects, want) {
+		t.Errorf("%+v", a.Err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ type remoteCall struct {
 	hello *wire.Hello // of the process; nil until it has arrived
 	begun bool        // the guest may have run
 	done  bool        // the outcome has arrived
+	acted bool        // the guest may have changed something beyond its instance
 
 	logged int
 }
@@ -111,6 +113,7 @@ func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
 				c.limits.hostCalls)
 		}
 		function, argument, _ := bytes.Cut(body, []byte("\n"))
+		a.acted = a.acted || string(function) != host.AskSecret
 		if err := a.conn.Send(wire.KindReply, serveGuest(c.ctx, c.r, string(function), argument)); err != nil {
 			return io.ErrUnexpectedEOF
 		}
@@ -140,6 +143,7 @@ func (a *remoteCall) event(body []byte) error {
 	case host.EventDenied:
 		c.r.Deny(truncate(manifest.CleanLine(e.Right), 4<<10), truncate(manifest.CleanLine(e.Why), maxMessage))
 	case host.EventUse:
+		a.acted = a.acted || !strings.HasPrefix(e.Right, "fs:read:")
 		c.r.RecordUse(truncate(e.Right, 8<<10))
 	case host.EventLog:
 		c.r.Log(min(max(e.Level, 0), 3), e.Message)
@@ -147,6 +151,13 @@ func (a *remoteCall) event(body []byte) error {
 		c.r.Progress(e.Done, e.Total, e.Message)
 	}
 	return nil
+}
+
+// repeatable reports whether the call can be run again although its guest may have run: its tool says so, or has the
+// effect read and therefore only rights to read, or it has not used a right to change anything.
+func (a *remoteCall) repeatable() bool {
+	def := a.c.r.Def
+	return !a.acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead)
 }
 
 func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {

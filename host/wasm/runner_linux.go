@@ -524,6 +524,7 @@ func (e *Engine) runInRunner(ctx context.Context, p *Provider, m *manifest.Manif
 	}
 	inner := strings.HasPrefix(r.Caller, "plugin:")
 	id := spec.id()
+	repeated := false
 	for range runnerTries {
 		l, err := pool.acquire(ctx, id, spec, inner)
 		switch {
@@ -543,6 +544,12 @@ func (e *Engine) runInRunner(ctx context.Context, p *Provider, m *manifest.Manif
 		}
 		if isGone(err) {
 			err = l.crashError(a)
+			// Somebody may have killed the runner. If it was the guest, it is so again.
+			if !repeated && a.repeatable() && errors.Is(err, host.Trapped) && ctx.Err() == nil {
+				pool.release(id, l, false)
+				repeated, c.hostCalls = true, 0
+				continue
+			}
 		}
 		pool.release(id, l, a.done && !endsRunner(err) && ctx.Err() == nil)
 		if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.Timeout && known.Tool == nil {

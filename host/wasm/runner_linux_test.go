@@ -21,6 +21,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/contain"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // all matches every runner.
@@ -286,6 +287,44 @@ func TestKilledRunners(t *testing.T) {
 	StopRunners(e.cfg.RunDir, all)
 	if left, _ := os.ReadDir(e.cfg.RunDir); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestLostCalls kills the runner of a call that has asked the host for something. The call is run again, once, if its
+// tool says that this does no harm.
+func TestLostCalls(t *testing.T) {
+	skipWithoutRunners(t)
+	e := runnerEngine(t)
+	p := guest(t, e, "echo", "echo")
+	for _, c := range []struct {
+		name  string
+		def   func(*manifest.Tool)
+		kills int
+		asked int
+		ends  bool
+	}{
+		{"read", func(def *manifest.Tool) { def.Effect = manifest.EffectRead }, 1, 2, true},
+		{"read, killed twice", func(def *manifest.Tool) { def.Effect = manifest.EffectRead }, 2, 2, false},
+		{"write", func(def *manifest.Tool) { def.Effect = manifest.EffectWrite }, 1, 1, false},
+		{"idempotent", func(def *manifest.Tool) { def.Effect, def.Idempotent = manifest.EffectWrite, true }, 1, 2, true},
+	} {
+		r := requestFor(t, p, "call-tool", `{"tool":"other.tool"}`)
+		def := *r.Def
+		c.def(&def)
+		r.Def, r.Isolate = &def, isolateProcess
+		asked := 0
+		r.Ask = func(context.Context, string, json.RawMessage) (*host.Result, error) {
+			if asked++; asked <= c.kills {
+				for _, pid := range running(e) {
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		}
+		_, err := invokeRequest(t, p, r)
+		if asked != c.asked || (err == nil) != c.ends || err != nil && err.Code != host.Trapped {
+			t.Errorf("%s: asked %d times, %v", c.name, asked, err)
+		}
 	}
 }
 

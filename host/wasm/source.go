@@ -20,6 +20,9 @@ type Source struct {
 
 // moduleKey returns the key of the compiled code, and the module if it had to be read for that.
 func (s *Source) moduleKey() (key string, wasm []byte, err error) {
+	if len(s.Packed) > 0 && s.Info.Digest != "" {
+		return cacheKey("digest", []byte(s.Info.Digest)), nil, nil // which covers what is in memory
+	}
 	if len(s.Packed) > 0 {
 		return cacheKey("packed", s.Packed), nil, nil
 	}
