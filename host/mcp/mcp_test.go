@@ -151,6 +151,34 @@ func TestMinimalIsConstant(t *testing.T) {
 	}
 }
 
+// TestLargeResults checks that a list that is written without the SDK is what the SDK writes in a batch.
+func TestLargeResults(t *testing.T) {
+	t.Parallel()
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",` +
+		`"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	const list = `{"jsonrpc":"2.0","id":"a","method":"tools/list"}`
+	respond := func(input string) string {
+		s, err := newServer(mcp.Full, host.Config{}, nil, manyTools(t, "many", 400))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := s.Stdio(t.Context(), strings.NewReader(hello+input+"\n"), &out); err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(out.String(), "\n") // of initialize
+		return strings.TrimSuffix(rest, "\n")
+	}
+	single, batch := respond(list), respond("["+list+"]")
+	if len(single) < 32<<10 || !strings.HasPrefix(single, `{"jsonrpc":"2.0","id":"a","result":{`) {
+		t.Errorf("%d bytes: %.100s", len(single), single)
+	}
+	if batch != "["+single+"]" {
+		t.Errorf("in a batch: %.100s", batch)
+	}
+}
+
 // TestProgressiveBudget checks that 22 pinned tools cost at most 1,200 tokens.
 func TestProgressiveBudget(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -36,9 +37,10 @@ func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	hungUp, hangUp := context.WithCancel(context.Background())
 	defer hangUp()
 	w := &lineWriter{w: out}
+	r := newLineReader(in, w)
 	transport := &boundedTransport{
-		hangUp: hangUp,
-		inner:  &sdk.IOTransport{Reader: newLineReader(in, w), Writer: w, MaxLineLength: maxMessage + 2},
+		hangUp: hangUp, reader: r, writer: w,
+		inner: &sdk.IOTransport{Reader: r, Writer: w, MaxLineLength: maxMessage + 2},
 	}
 	connected := context.WithValue(context.WithoutCancel(ctx), hungUpKey{}, hungUp)
 	session, err := m.server.Connect(connected, transport, nil)
@@ -98,6 +100,22 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 
 func (l *lineWriter) Close() error { return nil }
 
+// writeResult writes the response to a request. The result is JSON on one line.
+func (l *lineWriter) writeResult(id jsonrpc.ID, result json.RawMessage) error {
+	raw, err := json.Marshal(id.Raw())
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, part := range [][]byte{[]byte(`{"jsonrpc":"2.0","id":`), raw, []byte(`,"result":`), result, []byte("}\n")} {
+		if _, err := l.w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // lineReader reads one message per line. It responds to a line that is too long or not JSON with an error and skips it,
 // so that one mistake does not end the connection.
 type lineReader struct {
@@ -107,6 +125,8 @@ type lineReader struct {
 	err    error
 	closed chan struct{}
 	once   sync.Once
+
+	batched atomic.Bool // whether the client has sent several messages in one line
 }
 
 func newLineReader(in io.Reader, out io.Writer) *lineReader {
@@ -140,6 +160,9 @@ func (l *lineReader) next() {
 	case !json.Valid(line):
 		l.reportError(jsonrpc.CodeParseError, "a line is not one JSON value")
 	default:
+		if line[0] == '[' {
+			l.batched.Store(true)
+		}
 		l.rest = append(line, '\n')
 	}
 }
@@ -171,18 +194,23 @@ func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error)
 type boundedTransport struct {
 	inner  sdk.Transport
 	hangUp func()
+	reader *lineReader
+	writer *lineWriter
 }
 
 func (t *boundedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	inner, err := t.inner.Connect(ctx)
 	return &boundedConn{
-		Connection: inner, hangUp: t.hangUp, open: map[jsonrpc.ID]bool{}, changed: make(chan struct{}, 1),
+		Connection: inner, hangUp: t.hangUp, reader: t.reader, writer: t.writer,
+		open: map[jsonrpc.ID]bool{}, changed: make(chan struct{}, 1),
 	}, err
 }
 
 type boundedConn struct {
 	sdk.Connection
 	hangUp  func()
+	reader  *lineReader
+	writer  *lineWriter
 	mu      sync.Mutex
 	open    map[jsonrpc.ID]bool // requests without a response
 	changed chan struct{}       // holds a value when open may have become empty
@@ -223,9 +251,18 @@ func (c *boundedConn) begin(id jsonrpc.ID) bool {
 	return true
 }
 
-func (c *boundedConn) Write(ctx context.Context, message jsonrpc.Message) error {
-	err := c.Connection.Write(ctx, message)
-	if response, ok := message.(*jsonrpc.Response); ok {
+// largeResult is the size from which a result is written as it is. The SDK would check it and copy it once more.
+const largeResult = 32 << 10
+
+func (c *boundedConn) Write(ctx context.Context, message jsonrpc.Message) (err error) {
+	response, ok := message.(*jsonrpc.Response)
+	if ok && len(response.Result) >= largeResult && response.Error == nil && ctx.Err() == nil &&
+		!c.reader.batched.Load() { // the SDK collects the responses to a batch
+		err = c.writer.writeResult(response.ID, response.Result)
+	} else {
+		err = c.Connection.Write(ctx, message)
+	}
+	if ok {
 		c.mu.Lock()
 		delete(c.open, response.ID)
 		empty := len(c.open) == 0
