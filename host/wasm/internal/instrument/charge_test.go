@@ -210,6 +210,48 @@ func TestYieldsWithoutGuestLoops(t *testing.T) {
 	}
 }
 
+// switchOf returns a switch of which an arm of no code is taken. Each of 64 others has 2,000 instructions. Each arm
+// ends with a branch to the end of the switch.
+func switchOf() []byte {
+	const arms = 64
+	code := append(bytes.Repeat([]byte{0x02, 0x40}, arms+1), 0x41, 0, 0x0e, arms) // i32.const 0, br_table
+	for label := range byte(arms + 1) {
+		code = append(code, label)
+	}
+	code = append(code, 0x0b)
+	for outer := arms - 1; outer >= 0; outer-- {
+		code = append(append(code, 0x0c, byte(outer)), bytes.Repeat([]byte{0x01}, 2000)...)
+		code = append(code, 0x0b)
+	}
+	return code
+}
+
+// TestShortPathsAreCheap: code that is passed by is not charged, whatever its length.
+func TestShortPathsAreCheap(t *testing.T) {
+	long := bytes.Repeat([]byte{0x01}, 100_000)
+	for _, tt := range []struct {
+		name string
+		body []byte
+		most int
+	}{
+		{"a switch in a loop", timesMillion(switchOf()...), 150},
+		// local.get 0, i32.const 2000000, i32.eq, if
+		{"an if in a loop", timesMillion(slices.Concat([]byte{0x20, 0, 0x41, 0x80, 0x89, 0x7a, 0x46, 0x04, 0x40}, long,
+			[]byte{0x0b})...), 1200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if yields, _ := countYields(t, moduleWithBody(1, tt.body...), instrument.Config{}); yields > tt.most {
+				t.Errorf("%d yields, want at most %d", yields, tt.most)
+			}
+		})
+	}
+	calls := repeated1000Times(bytes.Repeat([]byte{0x10, 2}, 100)...)
+	yields, _ := countYields(t, moduleWithCallee(1, switchOf(), calls...), instrument.Config{})
+	if yields > 150 {
+		t.Errorf("100,000 calls of a function with a switch: %d yields, want at most 150", yields)
+	}
+}
+
 // TestUnrollingIsBounded checks that a module with many loops does not grow with each of them.
 func TestUnrollingIsBounded(t *testing.T) {
 	loop := slices.Insert(countToMillion(), 4, bytes.Repeat([]byte{0x01}, 40)...)

@@ -63,9 +63,9 @@ func (d *decoder) measureSmallFunctions(n int) {
 				return
 			}
 			_, _, locals := d.readLocals(f)
-			m := meter{start: d.pos}
+			m := meter{counted: d.pos}
 			if d.body = d.rewriteInstructions(d.body[:0], locals, &m); d.err == nil && m.loops == 0 {
-				d.callerPays[f] = uint8(1 + m.units(d.pos))
+				d.callerPays[f] = uint8(1 + m.most/unitBytes)
 				d.maxCallerPays = max(d.maxCallerPays, int(d.callerPays[f]))
 			}
 		})
@@ -75,13 +75,14 @@ func (d *decoder) measureSmallFunctions(n int) {
 
 // frame is an open block.
 type frame struct {
-	op       byte // the instruction that opened it
-	charged  bool // every path to this position has charged a small function
-	segments int  // before it
+	op      byte // the instruction that opened it
+	charged bool // every path to this position has charged a small function
+	join    int  // the largest due of the branches to its end, and of the first arm of an if with an else
 
-	// For a loop: the weight of the function before it, and where the new body needs the weight that is counted at
-	// once, its negative, and the weight of one round.
-	units                                      int
+	// For an if and a loop: what is due where it begins. For a loop: how many branch tables precede it, by how much
+	// the due of an uncounted branch back exceeds that at the beginning, and where the new body needs the weight that
+	// is counted at once, its negative, and the weight of one round.
+	due, tables, round                         int
 	weightOffsets, restartOffsets, freeOffsets []int
 
 	dispatch *dispatch // set for a block to which this dispatch loop branches
@@ -125,19 +126,19 @@ func (d *decoder) rewriteFunction(f int) {
 	}
 	if d.cfg.Plain {
 		b := append(appendU32(d.body[:0], uint32(groups)), declared...)
-		d.body = d.rewriteInstructions(b, locals, &meter{start: d.pos})
+		d.body = d.rewriteInstructions(b, locals, &meter{counted: d.pos})
 		return
 	}
 	b := append(appendU32(d.body[:0], uint32(groups+1)), declared...)
 	b = append(b, 1, typeI32)
-	m := meter{enabled: true, counter: uint32(locals), start: d.pos, chargeAtCalls: d.callerPays[f] > 0}
+	m := meter{enabled: true, counter: uint32(locals), counted: d.pos, chargeAtCalls: d.callerPays[f] > 0}
 	var weight int
 	if m.chargeAtCalls {
 		b = d.rewriteInstructions(b, locals, &m)
 		weight = 1 + m.callees // the callers are charged for its own code
 	} else {
 		b = d.rewriteInstructions(d.emitEntry(b, &m), locals, &m)
-		weight = 1 + min(m.units(d.pos), segmentUnits)
+		weight = 1 + m.most/unitBytes
 		if m.loops > m.unmetered {
 			weight += firstTick // what its loops have counted but not reported when it returns
 		}
@@ -146,6 +147,7 @@ func (d *decoder) rewriteFunction(f int) {
 		return
 	}
 	fillPadded(b, m.chargeOffsets, min(weight, yieldEvery))
+	m.fillTicks(b)
 	d.body = b
 }
 
@@ -157,6 +159,7 @@ const (
 	opEnd   = 0x0b
 	opBr    = 0x0c
 	opBrIf  = 0x0d
+	opTable = 0x0e
 	opCall  = 0x10
 )
 
@@ -164,18 +167,16 @@ const (
 // The bytes from copied to d.pos have not been written yet.
 func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 	copied := d.pos
-	frames := append(d.frames[:0], frame{op: opBlock})
+	frames := append(d.frames[:0], frame{op: opBlock, join: unreachable})
 	loops := 0
 	var disp *dispatch       // of the open loop, if it is a dispatch loop
 	var inner *innermostLoop // the loop that was opened last, until it or one in it ends
 	var lastAt, prevAt int   // positions of this instruction and the previous one
 	for len(frames) > 0 {
-		if n := m.units(d.pos) - m.segmentStart; m.enabled && n > segmentUnits {
+		if m.advance(d.pos); m.due > stretch && m.enabled && !m.chargeAtCalls {
 			b = append(b, d.data[copied:d.pos]...)
 			copied = d.pos
-			b = d.emitTick(b, segmentUnits)
-			m.segmentStart += n
-			m.segments++
+			b = d.emitDue(b, m)
 		}
 		at := d.pos
 		op := d.byte()
@@ -185,7 +186,11 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 		switch {
 		case op == opBlock || op == opLoop || op == opIf:
 			params := d.readBlockType()
-			f := frame{op: op, charged: top.charged, units: m.units(at), segments: m.segments}
+			if op == opIf {
+				m.advance(d.pos)
+			}
+			m.counted = d.pos // the others are only labels
+			f := frame{op: op, charged: top.charged, join: unreachable, due: m.due, tables: m.tables}
 			if len(frames) >= maxNesting {
 				d.fail(at, "blocks are nested more than %d deep", maxNesting)
 			}
@@ -202,7 +207,7 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 					}
 					b = append(b, inner.opener...)
 					copied = d.pos
-					b = d.emitLoop(b, m.counter, params, &f)
+					b = d.emitLoop(b, m, params, &f)
 					inner.body, inner.source, inner.accesses = len(b), d.pos, m.accesses
 					if loops == 1 && params == 0 {
 						disp = d.matchDispatch(len(frames))
@@ -218,54 +223,60 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 				d.fail(at, "else without if")
 				break
 			}
+			m.counted = d.pos
 			top.op, top.charged = opElse, frames[len(frames)-2].charged
-			b, copied = d.emitJoin(b, copied, m, top)
+			top.join, m.due = max(top.join, m.due), top.due
 		case op == opEnd:
+			m.counted = d.pos
 			frames = frames[:len(frames)-1]
-			if len(frames) > 0 {
-				b, copied = d.emitJoin(b, copied, m, top)
+			m.due = max(m.due, top.join)
+			if top.op == opIf {
+				m.due = max(m.due, top.due)
 			}
 			if top.dispatch != nil {
-				disp.closedAt[len(frames)] = m.units(d.pos)
+				disp.closed[len(frames)] = m.due
 			}
 			if top.op == opLoop {
 				loops--
 				if m.enabled && d.err == nil {
-					round := min(1+m.units(d.pos)-top.units, maxPadded)
-					if disp != nil && disp.loopFrame == len(frames) {
-						fillPadded(b, disp.weight, round)
-						top.fillWeights(b, 1, 1)
-						disp = nil
-					} else {
-						b, copied = d.endLoop(b, copied, m, top, inner, round, setAt, at)
-					}
+					b, copied = d.endLoop(b, copied, m, top, inner, 1+top.round/unitBytes, setAt, at)
 					inner = nil
+					if disp != nil && disp.loopFrame == len(frames) {
+						disp = nil
+					}
 				}
 			}
 		case op == opBr || op == opBrIf:
 			n := d.index("label", len(frames))
 			inner.recordBranch(at+1, d.pos, n, len(frames))
-			if disp != nil && d.err == nil && len(frames)-1-int(n) == disp.loopFrame {
-				back, known := 0, false
-				if op == opBr {
-					back, known = d.branchUnits(disp, frames, valueAt, setAt, m.units(at))
+			m.advance(d.pos)
+			if d.err == nil {
+				back := -1
+				if disp != nil && op == opBr && len(frames)-1-int(n) == disp.loopFrame {
+					back = d.jumpBack(disp, frames, valueAt, setAt, m.due)
 				}
-				if b, copied = append(b, d.data[copied:at]...), at; !known || back > 0 {
-					b = disp.emitBranch(b, m.counter, back)
+				if back < 0 {
+					back = m.branch(&frames[len(frames)-1-int(n)])
 				}
+				b, copied = d.emitBack(b, copied, at, m, back)
 			}
-		case op == 0x0e: // br_table
-			branchesBack := false
+			if op == opBr {
+				m.due = unreachable
+			}
+		case op == opTable:
+			m.add(tableCost) // the labels are no code that runs
+			back := 0
 			for range d.count("labels", 1, maxBody) + 1 {
 				at := d.pos
 				n := d.index("label", len(frames))
 				inner.recordBranch(at, d.pos, n, len(frames))
-				branchesBack = branchesBack || disp != nil && len(frames)-1-int(n) == disp.loopFrame
+				if d.err == nil {
+					back = max(back, m.branch(&frames[len(frames)-1-int(n)]))
+				}
 			}
-			if branchesBack && d.err == nil {
-				b, copied = append(b, d.data[copied:at]...), at
-				b = disp.emitBranch(b, m.counter, 0)
-			}
+			b, copied = d.emitBack(b, copied, at, m, back)
+			m.tables++
+			m.counted, m.due = d.pos, unreachable
 		case op == opCall:
 			f := d.index("function", len(d.funcs))
 			if m.enabled && d.err == nil {
@@ -273,6 +284,7 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 				if int(f) >= d.imported && d.callerPays[f] == 0 && disp == nil {
 					inner.recordCall(len(frames))
 				}
+				m.calls = m.calls || d.callerPays[f] == 0
 				b = d.emitCall(append(b, d.data[copied:at]...), m, top, int(d.callerPays[f]))
 				b = appendU32(append(b, opCall), d.newIndex(f))
 				copied = d.pos
@@ -281,6 +293,7 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 			d.index("type", len(d.types))
 			d.index("table", d.tables)
 			if m.enabled && d.err == nil {
+				m.calls = true
 				b = d.emitCall(append(b, d.data[copied:at]...), m, top, d.maxCallerPays)
 				copied = at
 			}
@@ -295,10 +308,10 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 			d.index("global", d.globals)
 		case op == 0x25 || op == 0x26:
 			d.index("table", d.tables)
-			m.accesses++
+			m.access()
 		case op >= 0x28 && op <= 0x3e:
 			d.readMemArg()
-			m.accesses++
+			m.access()
 		case op == 0x3f:
 			d.zero("a memory index")
 		case op == 0x40: // memory.grow
@@ -329,7 +342,10 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 			b, copied = d.rewritePrefixFC(b, at, copied, m, top)
 		case op == 0xfd:
 			d.readVector(at, m)
-		case op <= 0x01, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
+		case op == 0x00 || op == 0x0f: // unreachable, return
+			m.advance(d.pos)
+			m.due = unreachable
+		case op == 0x01, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
 			// no immediates
 		default:
 			d.failUnknown(at, "instruction 0x%02x", op)
@@ -443,7 +459,7 @@ func (d *decoder) readVector(at int, m *meter) {
 	switch {
 	case op <= 11, op == 92, op == 93:
 		d.readMemArg()
-		m.accesses++
+		m.access()
 	case op == 12 || op == 13:
 		d.skip(16)
 	case op >= 21 && op <= 34:
@@ -451,6 +467,6 @@ func (d *decoder) readVector(at int, m *meter) {
 	case op >= 84 && op <= 91:
 		d.readMemArg()
 		d.byte()
-		m.accesses++
+		m.access()
 	}
 }

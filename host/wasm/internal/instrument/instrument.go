@@ -7,10 +7,30 @@
 // loop counts in a local variable and each function in a global. When the budget is exhausted, the code calls an
 // imported function, which lets Go's scheduler and garbage collector run, and stops the guest after its deadline.
 //
-// A function is charged for all its code where it begins. A loop is charged from its second round on, and short
-// loops for several rounds at once. A small function without loops is charged by its callers, and only charges
-// itself for calls of other small functions. A leaf function thus costs nothing, and recursion is charged at every
-// level.
+// Code is charged by the longest path. While a function is read, due is an upper bound of the work on any path from
+// its beginning to this position that has not been charged since. Where blocks end it is the largest due of the
+// paths that meet there. Where it exceeds a stretch, all of it is charged and it is zero again. The function itself
+// is charged the largest due where it begins. A branch back needs no more: a walk from a loop's beginning back to it
+// is charged by how much the due at the branch exceeds that at the beginning. Rounds thus count their longest path
+// in the local variable; behind a branch table, which is where interpreters have arms of all lengths, each branch
+// back counts its own path instead. Go's compiler turns each function into one loop around a branch table; a jump in
+// that form, by a known number, counts as the branch that it is.
+//
+// Why this bounds the work of a function: let D be the due at the position that it has reached. Each instruction
+// adds at least its work to D. Each charge of n units takes at most n from D. A branch forward leads to a position
+// whose D is no smaller, and a branch back to one whose D is smaller by at most what it counts. D is at most what
+// the function was charged where it began. So at each position all work since then is charged or counted. What is
+// counted and not yet reported when the function returns is covered by the function's charge too: until the first
+// report by firstTick units, then by what the first report paid ahead.
+//
+// What is charged ahead limits the work between two yields, because a recursion can pay at each level and do the
+// work on its way back. For a function on the stack that is at most a stretch, its largest callee and the local
+// count, which is small where a function calls others. 300,000 levels of code that is written to be slow thus run for
+// tens of milliseconds between two yields.
+//
+// A small function without loops is charged by its callers, and only charges itself for calls of other small
+// functions. A leaf function thus costs nothing, and recursion is charged at every level. Short loops are charged
+// for several rounds at once.
 //
 // Guest code cannot reach what is added: every index in the module is checked against the counts that the module
 // itself declares.
@@ -20,7 +40,7 @@ import "fmt"
 
 // Version changes whenever the output for any input changes. It must be part of the key under which output is
 // cached.
-const Version = 7
+const Version = 8
 
 // YieldModule and YieldName name the imported function of type () -> () that instrumented modules call.
 const (
@@ -29,20 +49,24 @@ const (
 )
 
 // The budget is counted in units. A unit is a memory access or 16 bytes of code. It usually takes 0.1 to 3 ns, and
-// about 150 ns if it misses all caches. Between two yields a guest uses at most yieldEvery units, plus the cost of
-// one code segment or one bulk operation: some tens of microseconds for ordinary code, and 10 ms for code that is
-// written to be slow.
+// about 150 ns if it misses all caches. Between two yields a guest uses at most yieldEvery units, plus one bulk
+// operation, plus what the functions on the stack have paid ahead: some tens of microseconds for ordinary code, and
+// 10 ms for code that is written to be slow.
 const (
 	unitBytes  = 16
 	yieldEvery = 1 << 16
 	yieldNow   = yieldEvery + 1 // always yields, whatever is left of the budget
 	tickEvery  = 1 << 10        // units after which a loop reports its local count
+	// the same in a function that calls others, which may be on the stack many times, each time with work that is paid
+	// for and not done
+	tickEveryAround = 1 << 7
 	// units after which it first reports; the function's charge covers them, so short loops never report
 	firstTick    = 1 << 6
 	maxSmallBody = 128 // bytes of a function without loops that its callers pay for
-	// units of a code segment; the function's charge covers the first, each other is charged where it begins, on
-	// all paths
-	segmentUnits = yieldEvery / 4
+	// stretch is the due, in bytes of code, above which code is charged.
+	stretch = 64 * unitBytes
+	// tableCost is the cost of a branch table of any length.
+	tableCost = unitBytes
 	// importCharge is the cost of a call of the host, which may take a hundred microseconds.
 	importCharge = yieldEvery / 64
 	// tableOpCharge is the cost of a table operation of any length; the table size limit bounds it.

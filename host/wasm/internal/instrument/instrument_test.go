@@ -256,7 +256,8 @@ func TestAddedIndicesAreUnreachable(t *testing.T) {
 func TestSameResults(t *testing.T) {
 	all := programs()
 	for _, k := range more {
-		all = append(all, program{"C", k.name, fromFile("testdata/kernels-c.wasm"), kernel(k.name, k.arg)})
+		all = append(all, program{language: "C", name: k.name, wasm: fromFile("testdata/kernels-c.wasm"),
+			run: kernel(k.name, k.arg)})
 	}
 	first := map[string]string{}
 	cache := wazero.NewCompilationCache() // for modules with more than one program

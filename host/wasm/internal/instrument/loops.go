@@ -47,6 +47,7 @@ func (d *decoder) endLoop(b []byte, from int, m *meter, f *frame, loop *innermos
 	case loop == nil:
 	case loop.callsCharged && round <= maxUncountedRound && m.accesses == loop.accesses:
 		m.unmetered++
+		m.tickOffsets = m.tickOffsets[:len(m.tickOffsets)-1]
 		code := b[loop.body:]
 		return append(append(b[:loop.begin], loop.opener...), code...), from
 	case from == loop.source && len(b) == loop.body: // nothing was added to it
@@ -111,16 +112,14 @@ func (d *decoder) unrollLoop(b []byte, l *innermostLoop, last, end int) (_ []byt
 }
 
 // dispatch is a loop that only branches: nested blocks around a br_table on a local variable. Go's compiler turns
-// each function into such a loop, and each jump into a number in that variable and a branch to the loop. Its rounds
-// are not charged, only jumps back. A jump forward, to the end of a block that is still open, reaches nothing
-// beyond what the function's weight covers.
+// each function into such a loop, and each jump into a number in that variable and a branch to the loop. A jump with a
+// known number is taken for a branch to the end of the block to which the number leads.
 type dispatch struct {
 	loopFrame int         // index of the loop's frame
 	selector  uint32      // the local variable
 	targets   []int       // for each number, the frame to whose end it leads
 	headerEnd int         // of the nested blocks' beginning, in the file
-	closedAt  map[int]int // for each frame that has ended, the function's weight up to there
-	weight    []int       // offsets for the weight of the whole loop
+	closed    map[int]int // for each frame that has ended, what was due there
 }
 
 // matchDispatch returns the dispatch loop that begins at this position, which will be the given frame, or nil if it
@@ -132,7 +131,7 @@ func (d *decoder) matchDispatch(loop int) *dispatch {
 		blocks++
 		r.pos += 2
 	}
-	disp := &dispatch{loopFrame: loop, headerEnd: r.pos, closedAt: map[int]int{}}
+	disp := &dispatch{loopFrame: loop, headerEnd: r.pos, closed: map[int]int{}}
 	if r.byte() != 0x20 { // local.get
 		return nil
 	}
@@ -148,21 +147,25 @@ func (d *decoder) matchDispatch(loop int) *dispatch {
 	return disp
 }
 
-// branchUnits reads the number that the two instructions before a branch store in the selector, and returns how
-// many units the branch jumps back; 0 means forward. known is false if the instructions are different ones.
-func (d *decoder) branchUnits(disp *dispatch, frames []frame, value, set, units int) (back int, known bool) {
+// jumpBack reads the number that the two instructions before a branch store in the selector, and returns what the
+// branch has to count: for a jump forward nothing, for a jump back by how much the due here exceeds that at its target.
+// It returns -1 if the instructions are different ones.
+func (d *decoder) jumpBack(disp *dispatch, frames []frame, value, set, due int) int {
 	r := reader{data: d.data, pos: value, end: d.end}
 	if r.byte() != 0x41 {
-		return 0, false
+		return -1
 	}
 	n := r.signed(32)
 	if r.pos != set || r.byte() != 0x21 || r.u32() != disp.selector || n < 0 || n >= int64(len(disp.targets)) {
-		return 0, false
+		return -1
 	}
 	target := disp.targets[n]
 	if target < len(frames) && frames[target].dispatch == disp {
-		return 0, true
+		frames[target].join = max(frames[target].join, due)
+		return 0
 	}
-	end, ok := disp.closedAt[target]
-	return 1 + units - end, ok
+	if from, ok := disp.closed[target]; ok {
+		return max(due-from, 1)
+	}
+	return -1
 }

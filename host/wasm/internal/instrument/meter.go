@@ -1,5 +1,7 @@
 package instrument
 
+import "math"
+
 // Metering adds to a module: three types, the import of yield, three functions, the guards, and one global.
 
 func (d *decoder) addTypes(b []byte) []byte {
@@ -42,30 +44,68 @@ type meter struct {
 	chargeAtCalls bool   // a small function without loops is charged where it calls, not where it begins
 	chargeOffsets []int  // where the function's weight goes in the new body
 
-	start     int // of the code, in the file
+	startOffsets, tickOffsets []int // where it says when its loops report, at first and then
+	calls                     bool  // it calls a function that charges itself
+
+	// due is the largest amount of work on any path from the function's beginning to this position that has not been
+	// charged since, in bytes of code. It is unreachable where no path leads.
+	due     int
+	most    int // the largest due so far
+	counted int // the position in the file up to which due counts
+
 	loops     int // so far, like all that follows
+	tables    int // branch tables
 	unmetered int // of the loops
 	accesses  int // to memory and tables
 	callees   int // units of callees that do not charge themselves
-
-	segments     int // how many have begun, not counting the first
-	segmentStart int // units before the last segment
 }
 
-// units returns the weight of the function up to a position in the file.
-func (m *meter) units(pos int) int { return (pos-m.start)/unitBytes + m.accesses + m.callees }
+// unreachable is so far below zero that no function makes up for it.
+const unreachable = math.MinInt / 2
 
-// emitCharge takes a function's weight from the budget. The count is inline. Only an exhausted budget calls tick,
-// after which the charge is repeated from the full budget.
+// advance adds the code up to a position in the file to what is due.
+func (m *meter) advance(pos int) {
+	m.add(pos - m.counted)
+	m.counted = pos
+}
+
+// add adds work, in bytes of code, to what is due.
+func (m *meter) add(work int) {
+	m.due += work
+	m.most = max(m.most, m.due)
+}
+
+// access counts an access to a memory or a table.
+func (m *meter) access() {
+	m.accesses++
+	m.add(unitBytes)
+}
+
+// branch takes a branch to a block's label into account. Behind a branch table, it returns by how much the due of a
+// branch back exceeds that where the loop begins: the branch has to count that.
+func (m *meter) branch(f *frame) (back int) {
+	if f.op != opLoop {
+		f.join = max(f.join, m.due)
+		return 0
+	}
+	if m.tables > f.tables {
+		return max(m.due-f.due, 0)
+	}
+	f.round = max(f.round, m.due-f.due)
+	return 0
+}
+
+// emitCharge takes from the budget what amount pushes. The count is inline. Only an exhausted budget calls tick, after
+// which the charge is repeated from the full budget.
 //
 // Here and in emitLoop the rare path leads back to a loop header instead of past the call. Where two paths join,
 // wazero v1.12.0 keeps values where the first path left them. After a call that is the stack, so each round of a
 // loop would begin with loads. At a loop header the first path is the entry, where the values are in registers.
-func (d *decoder) emitCharge(b []byte, m *meter) []byte {
+func (d *decoder) emitCharge(b []byte, amount func([]byte) []byte) []byte {
 	g := d.counterIndex()
 	b = append(b, opLoop, 0x40)
 	b = appendU32(append(b, 0x23), g) // global.get
-	b = emitPadded(b, &m.chargeOffsets)
+	b = amount(b)
 	b = append(b, 0x6b)               // i32.sub
 	b = appendU32(append(b, 0x24), g) // global.set
 	b = appendU32(append(b, 0x23), g) // global.get
@@ -75,32 +115,44 @@ func (d *decoder) emitCharge(b []byte, m *meter) []byte {
 	return append(b, opBr, 1, opEnd, opEnd)
 }
 
+// emitWeight charges a function's weight, which is filled in later.
+func (d *decoder) emitWeight(b []byte, m *meter) []byte {
+	return d.emitCharge(b, func(b []byte) []byte { return emitPadded(b, &m.chargeOffsets) })
+}
+
+// emitDue charges what is due.
+func (d *decoder) emitDue(b []byte, m *meter) []byte {
+	units := int32(1 + m.due/unitBytes)
+	m.due = 0
+	return d.emitCharge(b, func(b []byte) []byte { return appendS32(append(b, 0x41), units) }) // i32.const
+}
+
 // emitEntry charges a function where it begins. Its loops report for the first time after firstTick units.
 func (d *decoder) emitEntry(b []byte, m *meter) []byte {
-	b = d.emitCharge(b, m)
-	b = appendS32(append(b, 0x41), tickEvery-firstTick) // i32.const
-	return appendU32(append(b, 0x21), m.counter)        // local.set
+	b = emitPadded(d.emitWeight(b, m), &m.startOffsets)
+	return appendU32(append(b, 0x21), m.counter) // local.set
+}
+
+// fillTicks fills in after how many units the function's loops report.
+func (m *meter) fillTicks(b []byte) {
+	every := tickEvery
+	if m.calls {
+		every = tickEveryAround
+	}
+	fillPadded(b, m.startOffsets, every-firstTick)
+	fillPadded(b, m.tickOffsets, every)
 }
 
 // emitCall counts the units of a callee that does not charge itself. It charges a small function before such a
 // call, unless every path to this position has charged it already.
 func (d *decoder) emitCall(b []byte, m *meter, f *frame, units int) []byte {
 	m.callees += units
+	m.add(units * unitBytes)
 	if !m.chargeAtCalls || f.charged || units == 0 {
 		return b
 	}
 	f.charged = true
-	return d.emitCharge(b, m)
-}
-
-// emitJoin charges a segment where a block ends or an else begins, if a segment began within the block: a branch to
-// this position may have skipped its charge.
-func (d *decoder) emitJoin(b []byte, from int, m *meter, f *frame) ([]byte, int) {
-	if f.segments == m.segments {
-		return b, from
-	}
-	b = append(b, d.data[from:d.pos]...)
-	return d.emitTick(b, segmentUnits), d.pos
+	return d.emitWeight(b, m)
 }
 
 // emitFreeRound takes a loop's weight from the local counter before the loop, because the first round is part of
@@ -114,13 +166,14 @@ func emitFreeRound(b []byte, counter uint32, f *frame) []byte {
 
 // emitLoop counts one round of a loop in the local counter. When the counter is full, it is reported and the round
 // starts again. A loop with parameters cannot start again, because its parameters have been consumed: it continues.
-func (d *decoder) emitLoop(b []byte, counter uint32, params int, f *frame) []byte {
+func (d *decoder) emitLoop(b []byte, m *meter, params int, f *frame) []byte {
+	counter := m.counter
 	b = appendU32(append(b, 0x20), counter) // local.get
 	b = emitPadded(b, &f.weightOffsets)
-	b = append(b, 0x6a)                       // i32.add
-	b = appendU32(append(b, 0x22), counter)   // local.tee
-	b = appendS32(append(b, 0x41), tickEvery) // i32.const
-	b = append(b, 0x4e)                       // i32.ge_s
+	b = append(b, 0x6a)                     // i32.add
+	b = appendU32(append(b, 0x22), counter) // local.tee
+	b = emitPadded(b, &m.tickOffsets)
+	b = append(b, 0x4e) // i32.ge_s
 	b = append(b, opIf, 0x40)
 	b = appendU32(append(b, 0x20), counter) // local.get
 	b = appendU32(append(b, opCall), d.tickIndex())
@@ -134,17 +187,15 @@ func (d *decoder) emitLoop(b []byte, counter uint32, params int, f *frame) []byt
 	return append(b, opEnd)
 }
 
-// emitBranch counts the units that a branch of a dispatch loop jumps back over. If back is 0, it counts the whole
-// loop.
-func (disp *dispatch) emitBranch(b []byte, counter uint32, back int) []byte {
-	b = appendU32(append(b, 0x20), counter) // local.get
-	if back > 0 {
-		b = appendS32(append(b, 0x41), int32(back)) // i32.const
-	} else {
-		b = emitPadded(b, &disp.weight)
+// emitBack counts what a branch back has to count, before the instruction at this position.
+func (d *decoder) emitBack(b []byte, from, at int, m *meter, back int) ([]byte, int) {
+	if back == 0 || !m.enabled || d.err != nil {
+		return b, from
 	}
-	b = append(b, 0x6a)                        // i32.add
-	return appendU32(append(b, 0x21), counter) // local.set
+	b = append(b, d.data[from:at]...)
+	b = appendU32(append(b, 0x20), m.counter)               // local.get
+	b = appendS32(append(b, 0x41), int32(1+back/unitBytes)) // i32.const
+	return appendU32(append(b, 0x6a, 0x21), m.counter), at  // i32.add, local.set
 }
 
 // emitPadded writes an i32.const whose value is filled in later, and records its offset.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ const (
 	globalRandom         = 0
 	globalWork           = 1
 	localTarget          = 0
-	maxWorkBetweenYields = 4 << 20 // bytes of code between two yields; yieldEvery units of 16 bytes are a quarter of it
+	maxWorkBetweenYields = 2 << 20 // bytes of code between two yields; yieldEvery units of 16 bytes are half of it
 )
 
 func (g *flowGenerator) next() int {
@@ -115,7 +116,7 @@ func (g *flowGenerator) target(tables bool) int {
 }
 
 func (g *flowGenerator) statement() {
-	switch b := g.next(); b % 18 {
+	switch b := g.next(); b % 20 {
 	case 0, 1:
 		g.work(g.next())
 	case 2:
@@ -174,7 +175,50 @@ func (g *flowGenerator) statement() {
 		g.shortLoop(func() { g.work(g.next() % 24) })
 	case 17:
 		g.shortLoop(func() { g.emit(0x10, byte(g.next()%flowFunctions)) })
+	case 18, 19:
+		g.switchLoop()
 	}
+}
+
+// switchLoop writes a loop around a switch, as interpreters have it. Its arms are short or long, fall through, leave
+// the switch, start the next round or end the loop; before it, a round may start a loop around it again.
+func (g *flowGenerator) switchLoop() {
+	n := 1 + g.next()%6
+	g.open(0x02, label{}, func() {
+		g.open(0x03, label{}, func() {
+			g.open(0x03, label{}, func() {
+				for range n + 1 {
+					g.emit(0x02, 0x40)
+					g.labels = append(g.labels, label{})
+				}
+				g.random(7)
+				g.emit(0x0e, byte(n+2))
+				for range n + 3 {
+					g.emit(byte(g.next() % (n + 4))) // the ends of the arms, both loops, and the end
+				}
+				for arm := n; arm >= 0; arm-- {
+					g.labels = g.labels[:len(g.labels)-1]
+					g.emit(opEnd)
+					g.work(g.next() << (g.next() % 10))
+					switch leave := g.next() % 8; leave {
+					case 0, 1, 2, 3: // the next round
+						g.emit(0x0c, byte(arm))
+					case 4:
+						g.random(7)
+						g.emit(0x0d, byte(arm+g.next()%2))
+					case 5:
+						if arm > 0 {
+							g.emit(0x0c, byte(arm-1))
+						}
+					case 6:
+						g.statements()
+					}
+				}
+				g.random(15)
+				g.emit(0x0d, byte(g.next()%3))
+			})
+		})
+	})
 }
 
 // shortLoop writes a loop of few instructions that ends with a branch back, conditional or not.
@@ -269,7 +313,20 @@ func flowModule(data []byte) []byte {
 			g.statementsLeft--
 			g.statement()
 		}
-		body := append(append([]byte{1, 2, 0x7f}, g.out...), opEnd)
+		bodies = append(bodies, g.out)
+	}
+	return flowModuleOf(bodies...)
+}
+
+// flowModuleOf returns a module of up to flowFunctions functions with two locals each.
+func flowModuleOf(code ...[]byte) []byte {
+	var bodies [][]byte
+	for i := range flowFunctions {
+		body := []byte{1, 2, 0x7f}
+		if i < len(code) {
+			body = append(body, code[i]...)
+		}
+		body = append(body, opEnd)
 		bodies = append(bodies, append(leb(len(body)), body...))
 	}
 	functions, elements := []byte{3, flowFunctions}, []byte{9, 1, 0, 0x41, 0, opEnd, 8}
@@ -286,8 +343,15 @@ func flowModule(data []byte) []byte {
 
 var errEnough = errors.New("enough")
 
-// checkYields runs a module of flowModule until it has yielded often, and checks the work between yields.
-func checkYields(t *testing.T, wasm []byte) (yields int) {
+// checkYields runs a module of flowModule until it has yielded often, and checks the work between yields, of which it
+// returns the most.
+func checkYields(t *testing.T, wasm []byte) (yields int, most uint64) {
+	t.Helper()
+	return workBetweenYields(t, wasm, maxWorkBetweenYields, 20)
+}
+
+// workBetweenYields is checkYields with a limit of the work, in bytes of code, and of the yields.
+func workBetweenYields(t *testing.T, wasm []byte, limit uint64, maxYields int) (yields int, most uint64) {
 	t.Helper()
 	m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: 1})
 	if err != nil {
@@ -299,14 +363,15 @@ func checkYields(t *testing.T, wasm []byte) (yields int) {
 	last := uint64(0)
 	check := func(mod api.Module) {
 		work := mod.ExportedGlobal("w").Get()
-		if work-last > maxWorkBetweenYields {
+		most = max(most, work-last)
+		if work-last > limit {
 			t.Errorf("%x\ndoes %d bytes of work between two yields", wasm, work-last)
 		}
 		last = work
 	}
 	yield := func(_ context.Context, mod api.Module, _ []uint64) {
 		check(mod)
-		if yields++; yields > 20 {
+		if yields++; yields > maxYields {
 			panic(errEnough)
 		}
 	}
@@ -328,12 +393,12 @@ func checkYields(t *testing.T, wasm []byte) (yields int) {
 	_, _ = mod.ExportedFunction("f").Call(ctx)
 	watchdog.Stop()
 	check(mod)
-	return yields
+	return yields, most
 }
 
 // TestYields checks that guests yield before they have done much work, whatever their control flow.
 func TestYields(t *testing.T) {
-	rounds, ran, yielded := 300, 0, 0
+	rounds, ran, yielded, most := 200, 0, 0, uint64(0)
 	if hammer {
 		rounds = 10_000
 	}
@@ -344,13 +409,124 @@ func TestYields(t *testing.T) {
 			data[i] = byte(random.Uint32())
 		}
 		ran++
-		if checkYields(t, flowModule(data)) > 0 {
+		yields, work := checkYields(t, flowModule(data))
+		if most = max(most, work); yields > 0 {
 			yielded++
 		}
 	}
-	t.Logf("%d modules, %d of them yielded", ran, yielded)
+	t.Logf("%d modules, %d of them yielded, at most %d bytes of work between two yields", ran, yielded, most)
 	if yielded < rounds/20 {
 		t.Errorf("only %d of %d modules ran long enough to yield", yielded, ran)
+	}
+}
+
+// TestYieldsInLoops checks shapes of loops whose rounds the weight of a path might miss.
+func TestYieldsInLoops(t *testing.T) {
+	code := func(write func(*flowGenerator)) []byte {
+		g := &flowGenerator{labels: []label{{}}}
+		write(g)
+		return g.out
+	}
+	work := func(n int) []byte { return code(func(g *flowGenerator) { g.work(n) }) }
+	random := code(func(g *flowGenerator) { g.random(3) })
+	loop, block, end, zero := []byte{0x03, 0x40}, []byte{0x02, 0x40}, []byte{opEnd}, []byte{0x41, 0}
+	setTarget := func(n byte) []byte { return []byte{0x41, n, 0x21, localTarget} }
+	br := func(label byte) []byte { return []byte{0x0c, label} }
+	brIf := func(label byte) []byte { return append(slices.Clone(random), 0x0d, label) }
+	table := func(labels ...byte) []byte { return append([]byte{0x0e, byte(len(labels) - 1)}, labels...) }
+	dispatch := slices.Concat([]byte{0x20, localTarget}, table(0, 1, 1), end)
+	for _, tt := range []struct {
+		name string
+		body []byte
+	}{
+		{"a round of nothing", slices.Concat(loop, br(0), end)},
+		{"a round of labels", slices.Concat(loop, block, loop, block, end, end, end, br(0), end)},
+		{"a table that leads back", slices.Concat(loop, random, table(0, 0, 0), end)},
+		{"a table that leads to the begin of two loops", slices.Concat(loop, work(3000), loop, random, table(0, 1, 0, 1),
+			end, end)},
+		{"the longest arm each round", slices.Concat(loop, block, block, block, zero, table(0, 1, 2), end, work(30_000),
+			br(2), end, work(10), br(1), end, br(0), end)},
+		{"the longest arm each round, to the end of the switch", slices.Concat(loop, block, block, block, zero,
+			table(0, 1, 2), end, work(30_000), br(1), end, work(10), end, br(0), end)},
+		{"arms that fall through", slices.Concat(loop, block, block, block, zero, table(0, 1, 2), end, work(900), end,
+			work(900), end, work(900), br(0), end)},
+		{"many arms of less than a stretch", slices.Concat(loop, slices.Repeat(slices.Concat(block, brIf(0), work(900),
+			end), 50), br(0), end)},
+		{"arms that skip the charge of what precedes", slices.Concat(loop, slices.Repeat(slices.Concat(work(1000), block,
+			br(0), work(100), end), 50), br(0), end)},
+		{"an if without an else around long code", slices.Concat(loop, slices.Repeat(slices.Concat([]byte{0x41, 1, 0x04,
+			0x40}, work(500), end), 9), br(0), end)},
+		{"an else, never the then", slices.Concat(loop, zero, []byte{0x04, 0x40}, work(3), []byte{0x05}, work(900), end,
+			br(0), end)},
+		{"a conditional branch back behind a table", slices.Concat(loop, block, random, table(0, 0), end, work(900),
+			[]byte{0x41, 1, 0x0d, 0}, br(0), end)},
+		{"a table that leads back behind another", slices.Concat(loop, block, random, table(0, 0), end, work(900), zero,
+			table(0, 0), end)},
+		{"an outer loop from behind an inner table", slices.Concat(loop, work(900), block, loop, random, table(1, 1, 0),
+			end, end, br(0), end)},
+		{"an inner table once each round of an outer loop", slices.Concat(loop, loop, block, zero, table(0, 0), end,
+			work(900), br(1), end, end)},
+		{"a dispatch that jumps back to its beginning", slices.Concat(loop, block, block, dispatch, work(900),
+			setTarget(0), br(1), end, end)},
+		{"a dispatch that jumps back over nothing", slices.Concat(loop, block, block, dispatch, setTarget(0), br(1), end,
+			end)},
+		{"a dispatch that jumps to and fro", slices.Concat(loop, block, block, dispatch, work(900), setTarget(1), br(1), end,
+			work(900), setTarget(0), br(0), end)},
+		{"a dispatch that jumps forward with a number that another instruction replaces", slices.Concat(loop, block, block,
+			dispatch, work(900), setTarget(1), setTarget(0), br(1), end, end)},
+		{"a dispatch that jumps forward from where long code ends", slices.Concat(loop, block, block, dispatch, work(900),
+			block, brIf(0), work(900), setTarget(1), br(2), end, work(900), setTarget(1), br(1), end, work(900),
+			setTarget(0), br(0), end)},
+		{"a dispatch in an arm of a dispatch", slices.Concat(loop, block, block, dispatch, loop, block, block, dispatch,
+			work(900), setTarget(1), br(1), end, work(900), setTarget(0), br(2), end, end, end)},
+		{"two entries to a loop", slices.Concat(random, []byte{0x21, localTarget}, loop, block, block, dispatch, work(9000),
+			random, []byte{0x21, localTarget}, br(1), end, work(9000), random, []byte{0x45, 0x21, localTarget}, br(0), end)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if yields, most := checkYields(t, flowModuleOf(tt.body)); yields < 20 {
+				t.Errorf("%d yields, at most %d bytes of work between two", yields, most)
+			}
+		})
+	}
+}
+
+// TestYieldsOnReturn checks that work that follows a call is not paid for before it: a recursion would hold as much
+// of it as its depth allows, and do it without a yield.
+func TestYieldsOnReturn(t *testing.T) {
+	const depth, perFrame = 20_000, 3 << 10 // bytes of work that a function on the stack may have paid for
+	g := &flowGenerator{labels: []label{{}}}
+	recurse := func() {
+		g.out = nil
+		g.emit(0x23, globalRandom, 0x41, 1, 0x6a, 0x24, globalRandom, 0x23, globalRandom)
+		g.number(0x41, depth)
+		g.emit(0x48, 0x04, 0x40, 0x10, 0, opEnd) // i32.lt_s, if, call, end
+	}
+	rounds := func(n int) {
+		g.emit(0x41, 0, 0x21, localTarget, 0x03, 0x40)
+		g.work(100)
+		g.emit(0x20, localTarget, 0x41, 1, 0x6a, 0x22, localTarget)
+		g.number(0x41, n)
+		g.emit(0x48, 0x0d, 0, opEnd) // i32.lt_s, br_if, end
+	}
+	recurse()
+	g.work(20_000)
+	straight := g.out
+	recurse()
+	rounds(200)
+	looping := g.out
+	recurse()
+	after := g.out
+	g.out = nil
+	rounds(12) // enough for a loop to report
+	g.out = append(g.out, after...)
+	rounds(100)
+	both := g.out
+	for name, body := range map[string][]byte{"code": straight, "a loop": looping, "loops before and after": both} {
+		t.Run(name, func(t *testing.T) {
+			const most = maxWorkBetweenYields + depth*perFrame
+			_, work := workBetweenYields(t, flowModuleOf(body), most, 1<<30)
+			t.Logf("at most %d bytes of work between two yields", work)
+		})
 	}
 }
 
