@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -256,7 +257,7 @@ func (b *bench) inits() error {
 	return w.Flush()
 }
 
-func median(d []time.Duration) time.Duration {
+func median[T cmp.Ordered](d []T) T {
 	s := slices.Sorted(slices.Values(d))
 	return s[len(s)/2]
 }
