@@ -686,6 +686,9 @@ func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duratio
 	if errors.As(context.Cause(ctx), &cause) {
 		return cause
 	}
+	if errors.As(err, &reported) && reported.Code == Busy {
+		return reported // nothing was run: the call waited for its turn until the deadline
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		if !errors.As(err, &reported) || reported.Code != Timeout || reported.Tool != nil {
 			reported = Errorf(Timeout, "%s did not end within %s", r.answer.Tool, timeout)

@@ -264,6 +264,9 @@ func (e *Engine) evict(dir, except string) {
 	total := int64(0)
 	for _, d := range readDir(dir) {
 		info, err := d.Info()
+		if err == nil && strings.HasSuffix(d.Name(), refusedSuffix) && time.Since(info.ModTime()) > staleRefusal {
+			_ = os.Remove(filepath.Join(dir, d.Name()))
+		}
 		if err != nil || !d.IsDir() {
 			continue
 		}

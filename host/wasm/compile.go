@@ -37,7 +37,7 @@ const (
 	compileCPU            = 10 * time.Second
 	maxCompileCPU         = 60 * time.Second
 	compileWallFactor     = 10 // multiplied by the CPU time
-	maxConcurrentCompiles = 2  // per engine
+	maxConcurrentCompiles = 2  // of all processes
 	watchEvery            = 10 * time.Millisecond
 )
 
@@ -191,12 +191,11 @@ type diskError struct{ error }
 // runCompiler compiles a module into an empty folder, in a child process if the engine has one. Errors are
 // *host.Error or diskError.
 func (e *Engine) runCompiler(name string, module *instrument.Module, dir string) error {
-	select {
-	case e.compiling <- struct{}{}:
-		defer func() { <-e.compiling }()
-	case <-e.background.Done():
+	release, err := e.shared.Acquire(e.background, compileSlots, maxConcurrentCompiles, true)
+	if err != nil {
 		return closedError()
 	}
+	defer release()
 	if e.cfg.Child == nil {
 		err := compileModule(module.Wasm, dir)
 		var disk *fs.PathError
@@ -216,7 +215,6 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, dir string)
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
-	var err error
 	select {
 	case err = <-exited:
 	case <-e.background.Done():
@@ -241,12 +239,11 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, dir string)
 	// The kernel's account counts, too: a process that the kernel kills cannot report why.
 	switch code := cmd.ProcessState.ExitCode(); {
 	case code == compileOverTime, code < 0 && used >= b.cpu:
-		return host.Errorf(host.InvalidPlugin,
-			"%s is refused: compiling its %d bytes of code takes more than %v of CPU time", name, module.CodeBytes, b.cpu)
+		return refuse(fmt.Sprintf("%s is refused: compiling its %d bytes of code takes more than %v of CPU time", name,
+			module.CodeBytes, b.cpu), code >= 0)
 	case code == compileOverMemory, code < 0, isOutOfMemory(stderr.String()):
-		return host.Errorf(host.InvalidPlugin,
-			"%s is refused: compiling its %d bytes of code takes more than %d MiB of memory", name, module.CodeBytes,
-			b.memory>>20)
+		return refuse(fmt.Sprintf("%s is refused: compiling its %d bytes of code takes more than %d MiB of memory", name,
+			module.CodeBytes, b.memory>>20), code >= 0)
 	case code == compileDiskError:
 		return diskError{errors.New(stdout.String())}
 	case code == compileRefused:
@@ -255,6 +252,15 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, dir string)
 		return host.Errorf(host.Internal, "the compiler for %s ended with exit code %d", name, code)
 	}
 	return host.Errorf(host.InvalidPlugin, "%s is refused: the compiler crashed on it", name)
+}
+
+// refuse returns the error of a module that cannot be compiled, now or, if the compiler itself says so, ever.
+func refuse(message string, ever bool) *host.Error {
+	e := &host.Error{Code: host.InvalidPlugin, Message: message}
+	if ever {
+		e.Cause = errOverBudget
+	}
+	return e
 }
 
 // isOutOfMemory reports whether the output of a crashed Go runtime shows that the kernel refused memory, for the

@@ -35,12 +35,14 @@ func cacheEngine(t testing.TB, cfg Config) (*Engine, *[]string) {
 	return e, lines
 }
 
-// slots returns the names of the folders in a cache.
-func slots(t testing.TB, dir string) []string {
+// slotNames returns the names of the folders in a cache.
+func slotNames(t testing.TB, dir string) []string {
 	t.Helper()
 	var names []string
 	for _, d := range readDir(dir) {
-		names = append(names, d.Name())
+		if d.IsDir() {
+			names = append(names, d.Name())
+		}
 	}
 	return names
 }
@@ -81,7 +83,19 @@ func TestCompileBudget(t *testing.T) {
 			if _, again := invoke(t, p, "run", "{}"); again == nil || again.Message != err.Message || len(*lines) > 0 {
 				t.Errorf("%v, want the same without compiling; logged %q", again, *lines)
 			}
-			if remaining := slots(t, dir); len(remaining) > 0 {
+			// Another process with the same bounds knows it, one with others compiles again.
+			for _, same := range []bool{true, false} {
+				later, logged := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
+				later.budget = func(int) budget { return tt.budget }
+				if !same {
+					later.budget = func(int) budget { return budget{tt.budget.cpu + 1, tt.budget.memory} }
+				}
+				_, again := invoke(t, later.Provider(sourceOf(cpuBomb(2), commandManifest(t, "bomb"))), "run", "{}")
+				if again == nil || same && again.Message != err.Message || same != (len(*logged) == 0) {
+					t.Errorf("same bounds %v: %v; logged %q", same, again, *logged)
+				}
+			}
+			if remaining := slotNames(t, dir); len(remaining) > 0 {
 				t.Errorf("left behind: %q", remaining)
 			}
 			// Other plugins are unaffected.
@@ -194,8 +208,8 @@ func TestCompileInterrupted(t *testing.T) {
 			t.Errorf("%v, want interrupted", err)
 		}
 	}
-	if n := len(e.compiling); n != maxConcurrentCompiles {
-		t.Errorf("%d compilations are running", n)
+	if _, err := e.shared.Acquire(t.Context(), compileSlots, maxConcurrentCompiles, false); err == nil {
+		t.Error("fewer compilations are running")
 	}
 	must(t, e.Close(t.Context()))
 	for _, conn := range compilers {
@@ -203,7 +217,7 @@ func TestCompileInterrupted(t *testing.T) {
 			t.Error("a compiler wrote output")
 		}
 	}
-	if remaining := slots(t, dir); len(remaining) > 0 {
+	if remaining := slotNames(t, dir); len(remaining) > 0 {
 		t.Errorf("left behind: %q", remaining)
 	}
 	if err := guest(t, e, "rev", "rev").Prepare(t.Context()); host.AsError(err).Code != host.Unavailable {
@@ -295,7 +309,7 @@ func TestDamagedCache(t *testing.T) {
 	}
 	call("compiling smallest 1.0.0 (happens once)")
 	call("")
-	only := slots(t, dir)
+	only := slotNames(t, dir)
 	if len(only) != 1 {
 		t.Fatalf("%q", only)
 	}
@@ -339,7 +353,7 @@ func TestDamagedCache(t *testing.T) {
 			damage()
 			call("discarded")
 			call("")
-			if now := slots(t, dir); len(now) != 1 || now[0] != only[0] {
+			if now := slotNames(t, dir); len(now) != 1 || now[0] != only[0] {
 				t.Errorf("%q is in the cache, want %q", now, only)
 			}
 		})
@@ -358,7 +372,7 @@ func TestStubRequiresCode(t *testing.T) {
 	if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 		t.Fatal(err)
 	}
-	key := slots(t, dir)[0]
+	key := slotNames(t, dir)[0]
 	s := slot{filepath.Join(dir, key), key}
 	sums, err := s.read()
 	if err != nil {
@@ -391,7 +405,7 @@ func TestChecksumsAvoidHashing(t *testing.T) {
 	if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 		t.Fatal(err)
 	}
-	key := slots(t, dir)[0]
+	key := slotNames(t, dir)[0]
 	s := slot{filepath.Join(dir, key), key}
 	sums, err := s.read()
 	if err != nil {
@@ -440,7 +454,7 @@ func TestNoCache(t *testing.T) {
 			strings.Contains(text, "once") {
 			t.Errorf("logged %q", text)
 		}
-		if remaining := slots(t, temp); len(remaining) > 0 {
+		if remaining := slotNames(t, temp); len(remaining) > 0 {
 			t.Errorf("left behind: %q", remaining)
 		}
 	}
@@ -457,7 +471,7 @@ func TestEviction(t *testing.T) {
 		}
 	}
 	use(dir, 0, "smallest", "smallest", "call", "{}")
-	smallest := slots(t, dir)[0]
+	smallest := slotNames(t, dir)[0]
 	past := time.Now().Add(-48 * time.Hour)
 	if err := os.Chtimes(filepath.Join(dir, smallest), past, past); err != nil {
 		t.Fatal(err)
@@ -472,13 +486,13 @@ func TestEviction(t *testing.T) {
 	use(dir, 0, "smallest", "smallest", "call", "{}") // marks it as used
 	use(measure, 0, "rev", "rev", "word", `{"text":"a"}`)
 	use(dir, dirSize(dir)-2500+dirSize(measure), "rev", "rev", "word", `{"text":"a"}`)
-	remaining := strings.Join(slots(t, dir), " ")
+	remaining := strings.Join(slotNames(t, dir), " ")
 	if !strings.Contains(remaining, smallest) || strings.Contains(remaining, "000000") ||
 		strings.Contains(remaining, "tmp") || !strings.Contains(remaining, "mine") {
 		t.Errorf("remaining: %s", remaining)
 	}
 	use(dir, 1, "echo", "echo", "echo", `{"value":1}`)
-	if remaining := slots(t, dir); len(remaining) != 2 || remaining[1] != "mine" && remaining[0] != "mine" {
+	if remaining := slotNames(t, dir); len(remaining) != 2 || remaining[1] != "mine" && remaining[0] != "mine" {
 		t.Errorf("remaining: %q, want only the new slot and the file that is not Parley's", remaining)
 	}
 }
@@ -498,7 +512,7 @@ func TestSharedCache(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if remaining := slots(t, dir); len(remaining) != 1 {
+	if remaining := slotNames(t, dir); len(remaining) != 1 {
 		t.Errorf("remaining: %q", remaining)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/internal/slots"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -33,7 +34,8 @@ type Config struct {
 	// nil, modules are compiled in this process without any bound, which is meant for tests and for trusted
 	// modules, and isolated calls fail.
 	Child func() *exec.Cmd
-	// RunDir is the folder of the sockets of runners, which serve several calls. It is created with mode 0700. Guests
+	// RunDir is the folder of the sockets of runners, which serve several calls, and of the locks by which all processes
+	// share the bounds of concurrent calls and compilations. It is created with mode 0700. Guests
 	// run in runners where a call must be isolated; "" gives each such call a process of its own.
 	RunDir string
 	// RunnerIdle is how long an unused runner stays. Zero means one minute; less than zero means that there are none.
@@ -60,8 +62,8 @@ type Engine struct {
 	mu      sync.Mutex
 	plugins map[*compiledPlugin]bool
 	closed  bool
-	// invalid holds the errors of modules that cannot be compiled, by cache key.
-	invalid map[string]*host.Error
+	// refused holds the errors of modules that cannot be compiled, by cache key.
+	refused map[string]*host.Error
 	// opening has the modules that are being looked up in the cache or compiled into it, by cache key. A channel is
 	// closed when that has ended.
 	opening map[string]chan struct{}
@@ -70,30 +72,24 @@ type Engine struct {
 	background context.Context
 	stop       context.CancelFunc
 	loads      sync.WaitGroup
-	loaded     bool          // whether a load was ever started
-	compiling  chan struct{} // holds one token per running compilation
+	loaded     bool // whether a load was ever started
 	budget     func(codeBytes int) budget
 
-	activeCalls atomic.Int32 // calls in progress
+	shared slots.Pool // calls of one plugin and compilations, of all processes
+	own    slots.Pool // calls of all plugins, of this process
 
 	poolOnce sync.Once
 	pool     *runnerPool // see runners
 }
 
-// maxConcurrent bounds the calls in progress, and thereby their memory. A further call is refused instead of
-// queued, because the call that it would wait for may be the one that made it.
-const maxConcurrent = 64
+// Names of slots that are not those of a plugin, whose names begin with a letter.
+const (
+	compileSlots = "_compile"
+	callSlots    = "_calls"
+)
 
-// acquire counts a call that begins. The caller must call release when it ends.
-func (e *Engine) acquire() (release func(), err error) {
-	release = func() { e.activeCalls.Add(-1) }
-	if n := e.activeCalls.Add(1); n > maxConcurrent {
-		release()
-		return nil, host.Errorf(host.Busy,
-			"the limit of %d concurrent plugin calls is reached; try again when one has ended", maxConcurrent)
-	}
-	return release, nil
-}
+// maxConcurrent bounds the calls in progress, and thereby their memory.
+const maxConcurrent = 64
 
 // New returns an engine.
 func New(cfg Config) *Engine {
@@ -103,8 +99,11 @@ func New(cfg Config) *Engine {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string) {}
 	}
-	e := &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, invalid: map[string]*host.Error{},
-		opening: map[string]chan struct{}{}, compiling: make(chan struct{}, maxConcurrentCompiles), budget: compileBudget}
+	e := &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, refused: map[string]*host.Error{},
+		opening: map[string]chan struct{}{}, budget: compileBudget}
+	if cfg.RunDir != "" {
+		e.shared.Dir = filepath.Join(cfg.RunDir, "slots")
+	}
 	e.background, e.stop = context.WithCancel(context.Background())
 	return e
 }
@@ -241,7 +240,7 @@ func (e *Engine) findOrCompile(src Source, m *manifest.Manifest, compiling *atom
 			return p, err
 		}
 	}
-	if err := e.knownInvalid(key); err != nil {
+	if err := e.knownRefusal(dir, key); err != nil {
 		return nil, err
 	}
 	compiling.Store(true)
@@ -261,7 +260,7 @@ func (e *Engine) findOrCompile(src Source, m *manifest.Manifest, compiling *atom
 	e.cfg.Notice(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), suffix))
 	p, err := e.compile(m.Name, module, s, dir)
 	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.InvalidPlugin {
-		e.rememberInvalid(key, known)
+		e.rememberRefusal(dir, key, known)
 	}
 	return p, err
 }
@@ -358,30 +357,6 @@ func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// maxKnownInvalid bounds how many errors are remembered.
-const maxKnownInvalid = 1000
-
-// rememberInvalid records that a module cannot be compiled, so that the next attempt fails at once.
-func (e *Engine) rememberInvalid(key string, err *host.Error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.invalid) >= maxKnownInvalid {
-		clear(e.invalid)
-	}
-	e.invalid[key] = err
-}
-
-// knownInvalid returns the recorded error of a module, or nil. It is a copy, because callers add to errors.
-func (e *Engine) knownInvalid(key string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.invalid[key]; err != nil {
-		copied := *err
-		return &copied
-	}
-	return nil
 }
 
 // truncate shortens a text for display and appends its full length.

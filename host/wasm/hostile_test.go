@@ -326,25 +326,64 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestTooManyCalls checks that a call beyond the limit is refused at once, and that the next one is served when a
-// call has ended.
+// TestTooManyCalls checks that a call beyond a limit waits until its deadline, that one which a plugin makes is refused
+// at once, and that the next one is served when a call has ended. The limit of a plugin is one for all processes.
 func TestTooManyCalls(t *testing.T) {
-	e := testEngine(t)
-	p := guest(t, e, "smallest", "smallest")
-	var leave []func()
-	for range maxConcurrent {
-		l, err := e.acquire()
-		if err != nil {
-			t.Fatal(err)
-		}
-		leave = append(leave, l)
+	dir := t.TempDir()
+	e, other := New(Config{RunDir: dir}), New(Config{RunDir: dir})
+	defer e.Close(context.Background())
+	defer other.Close(context.Background())
+	p, elsewhere := guest(t, e, "smallest", "smallest"), guest(t, other, "smallest", "smallest")
+	const limit = 2
+	request := func(caller string) *host.Request {
+		r := requestFor(t, p, "call", "{}")
+		r.Caller, r.Limits.ConcurrentCalls = caller, limit
+		return r
 	}
-	if _, err := invoke(t, p, "call", "{}"); err == nil || err.Code != host.Busy {
-		t.Errorf("%v, want busy", err)
-	}
-	leave[0]()
-	if _, err := invoke(t, p, "call", "{}"); err != nil {
-		t.Error(err)
+	for _, tt := range []struct {
+		name  string
+		limit int
+		take  func() (func(), error)
+		at    *Provider
+	}{
+		{"plugin", limit, func() (func(), error) { return p.acquire(t.Context(), request("cli")) }, p},
+		{"plugin, elsewhere", limit, func() (func(), error) { return p.acquire(t.Context(), request("cli")) }, elsewhere},
+		{"process", maxConcurrent, func() (func(), error) {
+			return e.own.Acquire(t.Context(), callSlots, maxConcurrent, false)
+		}, p},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			must(t, tt.at.Prepare(t.Context()))
+			var held []func()
+			for range tt.limit {
+				release, err := tt.take()
+				must(t, err)
+				held = append(held, release)
+			}
+			ask := func(ctx context.Context, caller string) error {
+				_, err := tt.at.Invoke(ctx, request(caller))
+				return err
+			}
+			if err := ask(t.Context(), "plugin:other"); host.AsError(err).Code != host.Busy {
+				t.Errorf("%v, want busy at once", err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if err := ask(ctx, "cli"); host.AsError(err).Code != host.Busy || !strings.Contains(err.Error(), "nothing was run") {
+				t.Errorf("%v, want busy at the deadline", err)
+			}
+			ctx, cancel = context.WithCancel(t.Context())
+			cancel()
+			if err := ask(ctx, "cli"); host.AsError(err).Code != host.Interrupted {
+				t.Errorf("%v, want interrupted", err)
+			}
+			served := make(chan error, 1)
+			go func() { served <- ask(context.Background(), "mcp:client") }()
+			for _, release := range held {
+				release()
+			}
+			must(t, <-served)
+		})
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -22,9 +24,8 @@ type Provider struct {
 	partsOnce  sync.Once
 	parts      pluginParts // see pluginParts
 
-	mu          sync.Mutex
-	loading     *loading     // the last one, unless it failed
-	activeCalls atomic.Int32 // calls in progress
+	mu      sync.Mutex
+	loading *loading // the last one, unless it failed
 
 	identityOnce sync.Once
 	identified   string // see identity
@@ -252,7 +253,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	release, err := p.acquire(r.Limits)
+	release, err := p.acquire(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +269,7 @@ func (p *Provider) invokeInRunner(ctx context.Context, m *manifest.Manifest, r *
 	if p.engine.runners() == nil {
 		return nil, errNoRunner
 	}
-	release, err := p.acquire(r.Limits)
+	release, err := p.acquire(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -276,20 +277,31 @@ func (p *Provider) invokeInRunner(ctx context.Context, m *manifest.Manifest, r *
 	return p.engine.runInRunner(ctx, p, m, r)
 }
 
-// acquire counts a call that begins. The caller must call release when it ends.
-func (p *Provider) acquire(l host.Limits) (release func(), err error) {
-	releaseEngine, err := p.engine.acquire()
+// acquire takes the slots of a call: one of the plugin's, and one of this process. A call of a person or a client waits
+// for them until its deadline. One that a plugin makes does not wait, because the call that it would wait for may be the
+// one that made it. The caller must call release when the call has ended.
+func (p *Provider) acquire(ctx context.Context, r *host.Request) (release func(), err error) {
+	wait := !strings.HasPrefix(r.Caller, "plugin:")
+	limit := cmp.Or(r.Limits.ConcurrentCalls, defaultConcurrentCalls)
+	releasePlugin, err := p.engine.shared.Acquire(ctx, p.info.Name, limit, wait)
 	if err != nil {
-		return nil, err
+		return nil, p.busyError(ctx, fmt.Sprintf("%d concurrent calls of %s", limit, p.info.Name))
 	}
-	release = func() {
-		p.activeCalls.Add(-1)
-		releaseEngine()
+	releaseCall, err := p.engine.own.Acquire(ctx, callSlots, maxConcurrent, wait)
+	if err != nil {
+		releasePlugin()
+		return nil, p.busyError(ctx, fmt.Sprintf("%d concurrent calls of plugins", maxConcurrent))
 	}
-	if limit := cmp.Or(l.ConcurrentCalls, defaultConcurrentCalls); int(p.activeCalls.Add(1)) > limit {
-		release()
-		return nil, host.Errorf(host.Busy,
-			"the limit of %d concurrent calls of %s is reached; try again when one has ended", limit, p.info.Name)
+	return func() { releaseCall(); releasePlugin() }, nil
+}
+
+func (p *Provider) busyError(ctx context.Context, limit string) *host.Error {
+	switch {
+	case ctx.Err() == nil:
+		return host.Errorf(host.Busy, "the limit of %s is reached; nothing was run; try again when one has ended", limit)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &host.Error{Code: host.Busy, Cause: ctx.Err(), Message: fmt.Sprintf("the limit of %s was reached until the "+
+			"deadline of this call; nothing was run", limit)}
 	}
-	return release, nil
+	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
 }

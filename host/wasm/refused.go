@@ -1,0 +1,73 @@
+package wasm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// maxRefused bounds how many refusals one engine remembers.
+const maxRefused = 1000
+
+// refusedSuffix is that of a file in the cache folder which says that a module cannot be compiled.
+const refusedSuffix = ".refused"
+
+// staleRefusal is the age at which such a file is removed, so that the cache does not keep what nobody asks for.
+const staleRefusal = 30 * 24 * time.Hour
+
+// errOverBudget is the cause of a refusal that a compiler with the same bounds would repeat on any day. Others, such as
+// that of a compiler which the kernel has killed, are remembered by this process alone.
+var errOverBudget = errors.New("the compiler itself refused the module")
+
+// refusal is the content of such a file.
+type refusal struct {
+	Host    string `json:"host"`   // version that wrote it
+	Bounds  string `json:"bounds"` // of compilation
+	Message string `json:"message"`
+}
+
+// bounds describes what a compilation may use. A refusal with other bounds is not remembered.
+func (e *Engine) bounds() string { return fmt.Sprint(e.budget(0), e.budget(1<<20), e.budget(1<<30)) }
+
+// rememberRefusal records that a module cannot be compiled, so that the next attempt fails at once: in this engine, and
+// in others with the cache folder dir if the outcome will not change.
+func (e *Engine) rememberRefusal(dir, key string, err *host.Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.refused) >= maxRefused {
+		clear(e.refused)
+	}
+	e.refused[key] = err
+	if dir == "" || !errors.Is(err, errOverBudget) {
+		return
+	}
+	content := marshal(refusal{Host: e.cfg.HostVersion, Bounds: e.bounds(), Message: err.Message})
+	if err := os.WriteFile(filepath.Join(dir, key+refusedSuffix), content, 0o600); err != nil {
+		e.cfg.Debug("cannot remember a refused module: " + manifest.CleanLine(err.Error()))
+	}
+}
+
+// knownRefusal returns the recorded error of a module, or nil. It is a copy, because callers add to errors.
+func (e *Engine) knownRefusal(dir, key string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.refused[key]; err != nil {
+		copied := *err
+		return &copied
+	}
+	if dir == "" {
+		return nil
+	}
+	data, err := readBounded(filepath.Join(dir, key+refusedSuffix), maxChecksums)
+	var r refusal
+	if err != nil || json.Unmarshal(data, &r) != nil || r.Host != e.cfg.HostVersion || r.Bounds != e.bounds() {
+		return nil
+	}
+	return &host.Error{Code: host.InvalidPlugin, Message: truncate(manifest.CleanLine(r.Message), maxMessage)}
+}

@@ -1,0 +1,237 @@
+// Package slots bounds how many of something run at a time on this machine, over all processes of a user. A slot is a
+// locked file, so what a killed process held is free at once. Whoever waits is served in the order of arrival.
+package slots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// ErrBusy means that no slot was free, or became free before the context ended.
+var ErrBusy = errors.New("all slots are taken")
+
+// pollEvery is how often whoever is next looks whether another process has released a slot. A release in this process
+// is noticed at once.
+const pollEvery = 5 * time.Millisecond
+
+// Pool has the slots of one folder. Its zero value bounds what this process runs.
+type Pool struct {
+	// Dir is the folder of the slots, one folder below it for each name. It is created with mode 0700. If it is empty, or
+	// cannot be written, the slots are those of this process alone.
+	Dir string
+
+	mu    sync.Mutex
+	lines map[string]*line
+}
+
+// line is the queue of this process for one name.
+type line struct {
+	dir string // "" without files
+
+	mu      sync.Mutex
+	held    map[int]bool    // the slots that this process holds
+	waiting []chan struct{} // in the order of arrival; the first one is next, and woken by a release
+}
+
+// Acquire takes one of limit slots of a name, such as that of a plugin. If all are taken, or somebody waits already, and
+// wait is true, it waits until ctx ends. Without wait it takes a slot that is free, also if somebody waits: it is for
+// what runs within something that holds a slot already, which would otherwise wait for itself. The caller must call
+// release once. The error is [ErrBusy].
+func (p *Pool) Acquire(ctx context.Context, name string, limit int, wait bool) (release func(), err error) {
+	l := p.line(name)
+	l.mu.Lock()
+	if !wait || len(l.waiting) == 0 && !l.othersWait(uptime()) {
+		if release, ok := l.take(limit); ok || !wait {
+			l.mu.Unlock()
+			if !ok {
+				return nil, ErrBusy
+			}
+			return release, nil
+		}
+	}
+	woken := make(chan struct{}, 1)
+	arrival := uptime()
+	l.waiting = append(l.waiting, woken)
+	if len(l.waiting) == 1 {
+		woken <- struct{}{}
+	}
+	l.mu.Unlock()
+	defer l.leave(woken)
+
+	// The first one of this process looks for a slot, and has a ticket for other processes to see.
+	select {
+	case <-woken:
+	case <-ctx.Done():
+		return nil, ErrBusy
+	}
+	ticket := l.draw(arrival)
+	defer ticket.discard()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		if !l.othersWait(arrival) {
+			l.mu.Lock()
+			release, ok := l.take(limit)
+			l.mu.Unlock()
+			if ok {
+				return release, nil
+			}
+		}
+		select {
+		case <-woken:
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, ErrBusy
+		}
+	}
+}
+
+func (p *Pool) line(name string) *line {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.lines[name]; l != nil {
+		return l
+	}
+	if p.lines == nil {
+		p.lines = map[string]*line{}
+	}
+	l := &line{held: map[int]bool{}}
+	if p.Dir != "" {
+		dir := filepath.Join(p.Dir, name)
+		if os.MkdirAll(dir, 0o700) == nil {
+			l.dir = dir
+		}
+	}
+	p.lines[name] = l
+	return l
+}
+
+// take takes a free slot. The line is locked.
+func (l *line) take(limit int) (release func(), ok bool) {
+	for i := range limit {
+		if l.held[i] {
+			continue
+		}
+		unlock, ok := l.lock(fmt.Sprintf("slot-%d", i))
+		if !ok {
+			continue
+		}
+		l.held[i] = true
+		return sync.OnceFunc(func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			unlock()
+			delete(l.held, i)
+			l.wake()
+		}), true
+	}
+	return nil, false
+}
+
+// lock locks a file of the folder. It always succeeds without a folder, and where the folder has become unusable: a
+// broken disk is no reason to run nothing.
+func (l *line) lock(name string) (unlock func(), ok bool) {
+	if l.dir == "" {
+		return func() {}, true
+	}
+	f := flock.New(filepath.Join(l.dir, name), flock.SetPermissions(0o600))
+	switch locked, err := f.TryLock(); {
+	case locked:
+		return func() { _ = f.Close() }, true
+	case err == nil:
+		_ = f.Close()
+		return nil, false
+	}
+	_ = f.Close()
+	return func() {}, true
+}
+
+// wake wakes the first one that waits. The line is locked.
+func (l *line) wake() {
+	if len(l.waiting) > 0 {
+		select {
+		case l.waiting[0] <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// leave removes one that waited, and wakes the next one.
+func (l *line) leave(woken chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, woken)
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	l.wake()
+}
+
+// Prefixes of the names of tickets. One that is still being drawn is locked before it gets its name.
+const (
+	ticketPrefix = "ticket-"
+	drawnPrefix  = "drawn-"
+)
+
+// ticket is a locked file whose name has the arrival of the first one in the line of a process.
+type ticket struct {
+	path   string
+	unlock func()
+}
+
+// draw makes a ticket. Others see it only once it is locked: an unlocked ticket is one that was left behind. Without a
+// ticket, where the folder has become unusable, other processes may come first.
+func (l *line) draw(arrival time.Duration) *ticket {
+	if l.dir == "" {
+		return &ticket{}
+	}
+	id := fmt.Sprintf("%020d-%d", arrival, os.Getpid())
+	unlock, ok := l.lock(drawnPrefix + id)
+	t := &ticket{path: filepath.Join(l.dir, ticketPrefix+id), unlock: unlock}
+	if !ok || os.Rename(filepath.Join(l.dir, drawnPrefix+id), t.path) != nil {
+		t.discard()
+		return &ticket{}
+	}
+	return t
+}
+
+func (t *ticket) discard() {
+	if t.unlock != nil {
+		_ = os.Remove(t.path)
+		t.unlock()
+	}
+}
+
+// othersWait reports whether a process that is alive has drawn a ticket before arrival. It removes tickets of processes
+// that are gone.
+func (l *line) othersWait(arrival time.Duration) bool {
+	if l.dir == "" {
+		return false
+	}
+	entries, _ := os.ReadDir(l.dir)
+	own := fmt.Sprintf("%s%020d-%d", ticketPrefix, arrival, os.Getpid())
+	for _, e := range entries { // in the order of their names
+		name := e.Name()
+		drawn := strings.HasPrefix(name, drawnPrefix)
+		if !drawn && (!strings.HasPrefix(name, ticketPrefix) || name >= own) {
+			continue
+		}
+		unlock, abandoned := l.lock(name)
+		switch {
+		case !abandoned && drawn:
+			continue
+		case !abandoned:
+			return true
+		}
+		_ = os.Remove(filepath.Join(l.dir, name))
+		unlock()
+	}
+	return false
+}
