@@ -278,8 +278,8 @@ func (p *Provider) invokeInRunner(ctx context.Context, m *manifest.Manifest, r *
 }
 
 // acquire takes the slots of a call: one of the plugin's, and one of this process. A call of a person or a client waits
-// for them until its deadline. One that a plugin makes does not wait, because the call that it would wait for may be the
-// one that made it. The caller must call release when the call has ended.
+// for them until its deadline. One that a plugin makes does not wait, because the call that it would wait for may be
+// the one that made it. The caller must call release when the call has ended.
 func (p *Provider) acquire(ctx context.Context, r *host.Request) (release func(), err error) {
 	wait := !strings.HasPrefix(r.Caller, "plugin:")
 	limit := cmp.Or(r.Limits.ConcurrentCalls, defaultConcurrentCalls)
