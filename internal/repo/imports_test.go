@@ -99,9 +99,11 @@ var testsMayImport = map[string][]string{
 // dependencies says which layers may import a third-party module. The other modules of go.mod come with these.
 // RATIONALE.md says why each is there.
 var dependencies = map[string][]string{
-	"aead.dev/minisign":                    {"host/signature"},
-	"github.com/chromedp/cdproto":          {"cdp"},
-	"github.com/gofrs/flock":               {"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm"},
+	"aead.dev/minisign":           {"host/signature"},
+	"github.com/chromedp/cdproto": {"cdp"},
+	"github.com/gofrs/flock": {
+		"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm", "internal/slots",
+	},
 	"github.com/gorilla/websocket":         {"cdp"},
 	"github.com/itchyny/gojq":              {"cmd", "host/jq", "plugins/json"},
 	"github.com/landlock-lsm/go-landlock":  {"internal/contain"},
@@ -117,7 +119,7 @@ var dependencies = map[string][]string{
 	"go.yaml.in/yaml/v3":              {"plugins/json"},
 	"golang.org/x/sys": {
 		"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm", "internal/contain",
-		"internal/wire",
+		"internal/slots", "internal/wire",
 	},
 	"golang.org/x/term":                      {"cmd"},
 	"github.com/modelcontextprotocol/go-sdk": {"bench", "cmd", "host/mcp"}, // cmd: tests
