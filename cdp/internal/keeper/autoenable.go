@@ -47,9 +47,9 @@ type heldDomain struct {
 
 // enableFor enables the domains that a call names, in their order. The caller passes the result to release when the
 // call ends.
-func (tr *tracker) enableFor(ctx context.Context, by Caller, t *target, q CallRequest) ([]heldDomain, *Error) {
+func (tr *tracker) enableFor(ctx context.Context, t *target, q CallRequest) ([]heldDomain, *Error) {
 	for _, name := range q.Enable {
-		if err := checkEnable(by, q.Method, name); err != nil {
+		if err := checkEnable(q.Method, name); err != nil {
 			return nil, err
 		}
 	}
@@ -71,18 +71,12 @@ func (tr *tracker) enableFor(ctx context.Context, by Caller, t *target, q CallRe
 }
 
 // checkEnable rejects a domain that the reviewed table does not enable for a command.
-func checkEnable(by Caller, method, name string) *Error {
-	why := ""
-	if !by.isCommandLine() {
-		why = denyReason(by, name+".enable")
+func checkEnable(method, name string) *Error {
+	if enabling(name).Allows(protocol.Embedded().Rights(method).Effect) {
+		return nil
 	}
-	if why == "" && !enabling(name).Allows(protocol.Embedded().Rights(method).Effect) {
-		why = "enabling it can affect the page"
-	}
-	if why != "" {
-		return errf(CodeInvalidArgs, "%q is not enabled for %s: %s", manifest.Clip(name, 80), manifest.Clip(method, 80), why)
-	}
-	return nil
+	return errf(CodeInvalidArgs, "%q is not enabled for %s: enabling it can affect the page", manifest.Clip(name, 80),
+		manifest.Clip(method, 80))
 }
 
 // enabling returns what was reviewed about enabling a domain.

@@ -225,7 +225,7 @@ func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
 	if err := e.awaitCalls(ctx, t, q.Method); err != nil {
 		return reply{err: err}
 	}
-	held, err := e.enableFor(ctx, by, t, q)
+	held, err := e.enableFor(ctx, t, q)
 	if err != nil {
 		return reply{err: err}
 	}
