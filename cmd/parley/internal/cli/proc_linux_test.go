@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -64,16 +65,20 @@ func scriptKillHome(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: killhome keeper|chrome")
 	}
-	killed := 0
-	for _, p := range processesOf(ts.Getenv("PARLEY_HOME")) {
+	if killed, err := killHome(ts.Getenv("PARLEY_HOME"), args[0]); killed == 0 || err != nil {
+		ts.Fatalf("%d processes of %s were killed: %v", killed, args[0], err)
+	}
+}
+
+// killHome kills the keeper or Chrome of a data folder.
+func killHome(home, who string) (killed int, err error) {
+	for _, p := range processesOf(home) {
 		isKeeper := strings.Contains(p.command, "parley keeper ")
 		isChrome := strings.Contains(p.command, "--remote-debugging-pipe") && !strings.Contains(p.command, "--type=")
-		if args[0] == "keeper" && isKeeper || args[0] == "chrome" && isChrome {
-			ts.Check(syscall.Kill(p.pid, syscall.SIGKILL))
+		if who == "keeper" && isKeeper || who == "chrome" && isChrome {
+			err = errors.Join(err, syscall.Kill(p.pid, syscall.SIGKILL))
 			killed++
 		}
 	}
-	if killed == 0 {
-		ts.Fatalf("no %s is running", args[0])
-	}
+	return killed, err
 }
