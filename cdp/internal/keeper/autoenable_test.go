@@ -526,6 +526,80 @@ func TestCallsShareAnEnabledDomain(t *testing.T) {
 	})
 }
 
+// A domain stays enabled with those that it needs after a command whose ids end with it.
+func TestDomainIsKeptForIDs(t *testing.T) {
+	withEnabling(t, func(x callTest) {
+		call := x.start(x.Context(), "CSS.getMatchedStylesForNode", "DOM", "CSS")
+		x.answer(x.sent("DOM.enable"))
+		x.answer(x.sent("CSS.enable"))
+		x.answer(x.sent("CSS.getMatchedStylesForNode"))
+		wantResult(x.T, "the call", call, "")
+		x.sent()
+		x.f.event("DOM.documentUpdated")
+		synctest.Wait()
+		if n := x.stored(); n != 0 {
+			x.Errorf("%d events of DOM are stored, which nobody has asked for", n)
+		}
+	})
+}
+
+// No page pauses for a debugger that the engine has enabled, until a caller enables it.
+func TestDebuggerWithoutPauses(t *testing.T) {
+	withEnabling(t, func(x callTest) {
+		params := func(all []sentCommand) (text string) {
+			for _, q := range all {
+				text += string(q.Params)
+			}
+			return text
+		}
+		call := x.start(x.Context(), "Debugger.getScriptSource", "Debugger")
+		enabling := x.sent("Debugger.setSkipAllPauses", "Debugger.enable")
+		if enabling[0].ID > enabling[1].ID || !strings.Contains(params(enabling[:1]), `"skip":true`) {
+			x.Errorf("the debugger is enabled by %+v", enabling)
+		}
+		x.answer(enabling)
+		running := x.sent("Debugger.setBreakpointsActive", "Debugger.getScriptSource")
+		if got := params(running[:1]); !strings.Contains(got, `"active":false`) {
+			x.Errorf("breakpoints are set %s", got)
+		}
+		// The page pauses once after it moved to another process.
+		l, err := x.e.listen(commandLine, ListenRequest{Patterns: []string{"*"}}, nil, func() {})
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.f.event("Debugger.paused")
+		x.answer(x.sent("Debugger.setSkipAllPauses", "Debugger.resume"))
+		x.f.event("Debugger.resumed")
+		synctest.Wait()
+		if line, _ := l.next("b"); line != nil {
+			x.Errorf("a listener got %s", line)
+		}
+		x.answer(running)
+		wantResult(x.T, "the call", call, "")
+		x.answer(x.sent("Debugger.disable"))
+
+		l, err = x.e.listen(commandLine, ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.answer(x.sent("Debugger.setSkipAllPauses", "Debugger.enable"))
+		x.answer(x.sent("Debugger.setBreakpointsActive"))
+		own := x.start(x.Context(), "Debugger.enable")
+		x.answer(x.sent("Debugger.enable"))
+		pausing := x.sent("Debugger.setBreakpointsActive", "Debugger.setSkipAllPauses")
+		if got := params(pausing); !strings.Contains(got, `"active":true`) || !strings.Contains(got, `"skip":false`) {
+			x.Errorf("for a caller the debugger is set %s", got)
+		}
+		x.answer(pausing)
+		wantResult(x.T, "the caller's own", own, "")
+		x.f.event("Debugger.paused")
+		synctest.Wait()
+		if line, _ := l.next("b"); !strings.Contains(string(line), "Debugger.paused") {
+			x.Errorf("the listener got %s", line)
+		}
+	})
+}
+
 func TestListenerComesDuringCall(t *testing.T) {
 	withEnabling(t, func(x callTest) {
 		call := x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")

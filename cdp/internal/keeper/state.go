@@ -75,7 +75,7 @@ func (e *engine) saveState(ctx context.Context, by Caller, origins []string) (St
 	saved := State{Cookies: cookiesOf(all, origins), Local: map[string]json.RawMessage{},
 		Session: map[string]json.RawMessage{}}
 	read := func(t *target, origin, storage string, into map[string]json.RawMessage) *Error {
-		text, err := callInFrame[string](ctx, e.tracker, t, t.id, readStorage, origin, storage)
+		text, err := callInFrame[string](ctx, e.tracker, t, t.id, readStorage(), origin, storage)
 		if err == nil && text != "" && text != "[]" {
 			into[origin] = json.RawMessage(text)
 		}
@@ -141,7 +141,7 @@ func (e *engine) loadState(ctx context.Context, by Caller, origins []string, sta
 		if items == nil {
 			items = json.RawMessage("[]")
 		}
-		n, err := callInFrame[int](ctx, e.tracker, t, t.id, writeStorage, origin, storage, string(items))
+		n, err := callInFrame[int](ctx, e.tracker, t, t.id, writeStorage(), origin, storage, string(items))
 		done.Items += max(0, n)
 		return n >= 0, err
 	}
@@ -170,23 +170,28 @@ func (e *engine) loadState(ctx context.Context, by Caller, origins []string, sta
 	return done, nil
 }
 
-// These functions compare the origin in the same turn as they read or write: the page may have moved on. Nothing that
-// they use before that can be replaced by a page.
-var (
-	readStorage = `function(origin, storage) {
+// readStorage is the function of JavaScript that returns the entries of a storage. As writeStorage, it compares the
+// origin in the same turn as it reads or writes: the page may have moved on. Nothing that they use before that can be
+// replaced by a page.
+func readStorage() string {
+	return `function(origin, storage) {
 	if (location.origin !== origin) return "";
 	const from = window[storage], all = [];
 	for (let i = 0; i < from.length; i++) all.push([from.key(i), from.getItem(from.key(i))]);
 	return JSON.stringify(all);
 }`
-	writeStorage = `function(origin, storage, items) {
+}
+
+// writeStorage is the function that replaces the entries of a storage.
+func writeStorage() string {
+	return `function(origin, storage, items) {
 	if (location.origin !== origin) return -1;
 	const all = JSON.parse(items);
 	window[storage].clear();
 	for (const [key, value] of all) window[storage].setItem(key, value);
 	return all.length;
 }`
-)
+}
 
 // stateContext returns the browser context of the caller's session, "" for the default one. The caller calls release.
 func (e *engine) stateContext(ctx context.Context, by Caller, origins []string) (

@@ -134,13 +134,71 @@ func TestState(t *testing.T) {
 
 // A state is for web origins without a path, none of which is forbidden.
 func TestStateOrigins(t *testing.T) {
-	t.Parallel()
-	cfg := config(t)
-	cfg.Forbidden = []string{"http://127.0.0.1:1"}
-	c := startBrowser(t, cfg)
-	for _, origin := range []string{"", "*", "file:///etc", "https://a.test/", "http://127.0.0.1:1"} {
-		if _, err := c.SaveState(testContext(t), []string{origin}); err == nil {
-			t.Errorf("saved %q", origin)
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.forbidden = []string{"http://127.0.0.1:1"}
+		for origin, code := range map[string]string{
+			"": CodeInvalidArgs, "*": CodeInvalidArgs, "file:///etc": CodeInvalidArgs, "https://a.test/": CodeInvalidArgs,
+			"ftp://a.test": CodeInvalidArgs, "https://a.test?": CodeInvalidArgs, "http://127.0.0.1:1": CodeDenied,
+		} {
+			if _, err := e.saveState(t.Context(), commandLine, []string{origin}); err == nil || err.Code != code {
+				t.Errorf("saving %q: %v", origin, err)
+			}
+			if _, err := e.loadState(t.Context(), commandLine, []string{origin}, State{}); err == nil || err.Code != code {
+				t.Errorf("loading %q: %v", origin, err)
+			}
+		}
+		if len(f.sent) > 0 {
+			t.Errorf("the browser received %+v", <-f.sent)
+		}
+	})
+}
+
+// TestCookiesOf checks which cookies belong to an origin: those that Chrome would send to it.
+func TestCookiesOf(t *testing.T) {
+	partition := func(site string) Cookie { return Cookie{Domain: "a.test", Partition: &partitionKey{Site: site}} }
+	for _, c := range []struct {
+		cookie  Cookie
+		origins string
+		want    bool
+	}{
+		{Cookie{Domain: "a.test"}, "https://a.test", true},
+		{Cookie{Domain: "a.test"}, "http://a.test:8080", true}, // cookies know no ports
+		{Cookie{Domain: "a.test"}, "https://b.a.test", false},
+		{Cookie{Domain: ".a.test"}, "https://b.a.test", true},
+		{Cookie{Domain: ".a.test"}, "https://a.test", true},
+		{Cookie{Domain: ".a.test"}, "https://ba.test", false},
+		{Cookie{Domain: "b.a.test"}, "https://a.test", false},
+		{Cookie{Domain: "."}, "https://a.test", false},
+		{Cookie{Domain: "[::1]"}, "http://[::1]:80", true},
+		{Cookie{Domain: "a.test"}, "https://b.test https://a.test", true},
+		{Cookie{Domain: "c.test"}, "https://b.test https://a.test", false},
+		{Cookie{Domain: "a.test", Secure: true}, "http://a.test", false},
+		{Cookie{Domain: "a.test", Secure: true}, "https://a.test", true},
+		{Cookie{Domain: "127.0.0.1", Secure: true}, "http://127.0.0.1:80", true},
+		{Cookie{Domain: "localhost", Secure: true}, "http://localhost", true},
+		{Cookie{Domain: "x.localhost", Secure: true}, "http://x.localhost", true},
+		{partition("https://a.test"), "https://a.test", true},
+		{partition("http://a.test"), "https://a.test", false},
+		{partition("https://other.test"), "https://a.test", false},
+		{partition("https://other.test"), "https://a.test https://www.other.test", true},
+	} {
+		if got := len(cookiesOf([]Cookie{c.cookie}, strings.Fields(c.origins))) == 1; got != c.want {
+			t.Errorf("%+v is one of %s: %v", c.cookie, c.origins, got)
+		}
+	}
+}
+
+// TestCookieParam checks that a cookie is set with the reach that it had.
+func TestCookieParam(t *testing.T) {
+	for want, c := range map[string]Cookie{
+		`{"httpOnly":true,"name":"n","path":"/p","secure":false,"url":"http://a.test/p","value":"v"}`: {
+			Name: "n", Value: "v", Domain: "a.test", Path: "/p", Expires: -1, HTTPOnly: true},
+		`{"domain":".a.test","expires":9,"httpOnly":false,"name":"n","path":"/","sameSite":"Lax","secure":true,` +
+			`"url":"https://a.test/","value":""}`: {
+			Name: "n", Domain: ".a.test", Path: "/", Expires: 9, Secure: true, SameSite: "Lax"},
+	} {
+		if got := string(mustJSON(c.param())); got != want {
+			t.Errorf("%+v is set by %s, want %s", c, got, want)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed,
 	if err != nil {
 		return Typed{}, err
 	}
-	outcome, err := callInFrame[string](ctx, e.tracker, t, frame, typeInto, q.Origins, q.Text)
+	outcome, err := callInFrame[string](ctx, e.tracker, t, frame, typeInto(), q.Origins, q.Text)
 	if err != nil {
 		return Typed{}, err
 	}
@@ -90,9 +90,10 @@ func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed,
 	return Typed{t.id, origin}, nil
 }
 
-// typeInto compares the origin before it uses the text. A page cannot replace location.origin; self.origin differs from
+// typeInto is the function of JavaScript that types. It compares the origin before it uses the text. A page cannot replace location.origin; self.origin differs from
 // it in a sandboxed frame.
-var typeInto = `function(origins, text) {
+func typeInto() string {
+	return `function(origins, text) {
 	const origin = location.origin;
 	let bound = false;
 	for (let i = 0; i < origins.length; i++) if (origins[i] === origin) bound = true;
@@ -104,6 +105,7 @@ var typeInto = `function(origins, text) {
 	if (!at.matches(":read-write")) return "field " + origin; // the selection may be in another one
 	return (document.execCommand("insertText", false, text) ? "typed " : "field ") + origin;
 }`
+}
 
 // focusedFrame returns the frame in a target that has the focus, as the target to which its commands go and its id.
 func (e *engine) focusedFrame(ctx context.Context, by Caller, t *target) (in *target, frame string, err *Error) {

@@ -1,0 +1,86 @@
+package cdp
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper"
+)
+
+// fakeRequest is what a keeper receives.
+type fakeRequest struct {
+	ID   int64
+	Op   string
+	By   keeper.Caller
+	Body json.RawMessage
+}
+
+// fakeKeeper serves as the keeper of the default browser, with a greeting, and returns the folder to use it. Each
+// request is answered with the result that answer returns; without answer it hangs up after the greeting.
+func fakeKeeper(t *testing.T, greeting string, answer func(fakeRequest) string) (runDir string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "") // the path of t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	lock, err := os.Create(filepath.Join(dir, "default.lock"))
+	if err == nil {
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lock.Close() })
+	socket := SocketPath(dir)
+	l, err := net.Listen("unix", socket)
+	if err == nil {
+		err = os.Chmod(socket, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serveFake(conn, greeting, answer)
+		}
+	}()
+	return dir
+}
+
+func serveFake(conn net.Conn, greeting string, answer func(fakeRequest) string) {
+	defer conn.Close()
+	write := func(text []byte) {
+		_, _ = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+	}
+	write([]byte(greeting))
+	r := bufio.NewReader(conn)
+	for hello := true; answer != nil; hello = false {
+		var size uint32
+		if binary.Read(r, binary.BigEndian, &size) != nil {
+			return
+		}
+		frame := make([]byte, size)
+		if _, err := io.ReadFull(r, frame); err != nil {
+			return
+		}
+		var q fakeRequest
+		if json.Unmarshal(frame, &q) != nil || hello {
+			continue
+		}
+		reply, _ := json.Marshal(map[string]any{"id": q.ID, "result": json.RawMessage(answer(q))})
+		write(reply)
+	}
+}
