@@ -3,6 +3,7 @@ package cdp
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/host"
@@ -15,7 +16,8 @@ type SessionInfo struct {
 	Session string // as [host.Session.Key]
 	Browser string
 	Pages   int
-	Current string // URL of the current page; "" if there is none
+	Current string    // URL of the current page; "" if there is none
+	Used    time.Time // its last call; zero if there was none
 }
 
 // person is the person at the command line, for requests that are no calls of tools.
@@ -31,7 +33,11 @@ func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
 			if key == keeper.DefaultSession {
 				key = host.Session{}.Key()
 			}
-			all = append(all, SessionInfo{Session: key, Browser: name, Pages: s.Pages, Current: s.Current})
+			info := SessionInfo{Session: key, Browser: name, Pages: s.Pages, Current: s.Current}
+			if s.Used > 0 {
+				info.Used = time.UnixMilli(s.Used)
+			}
+			all = append(all, info)
 		}
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	cdptarget "github.com/chromedp/cdproto/target"
@@ -22,6 +23,8 @@ type SessionInfo struct {
 	Session string `json:"session"` // its key
 	Pages   int    `json:"pages"`
 	Current string `json:"current,omitempty"` // URL of the current page
+	// Used is the time of the session's last call that could use pages, in ms since the Unix epoch.
+	Used int64 `json:"used,omitempty"`
 }
 
 // openSessions returns the sessions with a context or a page in the browser, sorted by name. The engine is locked.
@@ -44,6 +47,19 @@ func (tn *tenancy) openSessions() []SessionInfo {
 			continue
 		}
 		info := SessionInfo{Session: name, Pages: n}
+		var used time.Time
+		s := tn.scopes[name]
+		switch {
+		case name == DefaultSession:
+			used = tn.defaultUsed
+		case s != nil && s.activeCalls > 0:
+			used = time.Now()
+		case s != nil:
+			used = s.lastUsed
+		}
+		if !used.IsZero() {
+			info.Used = used.UnixMilli()
+		}
 		if t := tn.current[name]; t != nil {
 			info.Current = t.url
 		}

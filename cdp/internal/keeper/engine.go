@@ -42,7 +42,7 @@ func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Err
 		return e.openInScope(ctx, by, q)
 	}
 	e.mu.Lock()
-	e.callCount++
+	e.countCall(by)
 	t := e.sparePage
 	e.sparePage = nil
 	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil && (t.owner == "" || by.canSee(t.owner))
@@ -59,6 +59,14 @@ func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Err
 	return e.loadPage(ctx, by, t, q, usable)
 }
 
+// countCall counts a call of a session, and records when it began. The engine is locked.
+func (e *engine) countCall(by Caller) {
+	e.callCount++
+	if !by.hasContext() {
+		e.defaultUsed = time.Now()
+	}
+}
+
 // openInScope is open for a session with a context of its own.
 func (e *engine) openInScope(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
 	s, release, err := e.enterScope(ctx, by)
@@ -67,7 +75,7 @@ func (e *engine) openInScope(ctx context.Context, by Caller, q OpenRequest) (Pag
 	}
 	defer release()
 	e.mu.Lock()
-	e.callCount++
+	e.countCall(by)
 	e.mu.Unlock()
 	t, err := e.newPage(ctx, by, s.context)
 	if err != nil {
@@ -193,7 +201,7 @@ func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 		return reply{err: err}
 	}
 	e.mu.Lock()
-	e.callCount++
+	e.countCall(by)
 	e.mu.Unlock()
 	return e.callConfined(ctx, by, q)
 }

@@ -51,7 +51,9 @@ type tenancy struct {
 	egress    host.Egress       // nil: plugins are denied contexts of their own
 	chromePID int               // the browser's process
 	scopes    map[string]*scope // by session
-	scopeLock chan struct{}     // holds one while a scope is created
+	// defaultUsed is when the last call in the default context began.
+	defaultUsed time.Time
+	scopeLock   chan struct{} // holds one while a scope is created
 }
 
 func newTenancy(ow *owners) *tenancy {

@@ -209,6 +209,7 @@ func TestOpenSessions(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		addScope(e, Caller{Name: "cli", Session: "user/empty"}, "C-EMPTY")
 		e.createdContexts["C-CREATED"] = DefaultSession
+		e.defaultUsed, e.scopes["user/empty"].lastUsed = time.UnixMilli(9), time.UnixMilli(7)
 		f.attach("", targetInfo{ID: "SECOND", Type: "page", URL: "http://a/", Context: "C-SOME"})
 		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
 		f.attach("", targetInfo{ID: "EVICTED", Type: "page", URL: "file:///x", Context: "C-OTHER"})
@@ -219,8 +220,8 @@ func TestOpenSessions(t *testing.T) {
 		e.targets["REPLACED"].owner = pluginPrefix
 		e.setCurrent(someClient, e.targets["SOME"])
 		want := []SessionInfo{
-			{Session: DefaultSession}, {Session: "mcp:other", Pages: 1},
-			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1}, {Session: "user/empty"},
+			{Session: DefaultSession, Used: 9}, {Session: "mcp:other", Pages: 1},
+			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1}, {Session: "user/empty", Used: 7},
 		}
 		if got := e.openSessions(); !reflect.DeepEqual(got, want) {
 			t.Errorf("these sessions are open: %+v", got)

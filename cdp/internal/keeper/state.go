@@ -198,7 +198,7 @@ func (e *engine) stateContext(ctx context.Context, by Caller, origins []string) 
 	in cdp.BrowserContextID, release func(), err *Error,
 ) {
 	e.mu.Lock()
-	e.callCount++
+	e.countCall(by)
 	e.mu.Unlock()
 	for _, origin := range origins {
 		if u, failed := url.Parse(origin); failed != nil || !isWebURL(origin) || u.Scheme+"://"+u.Host != origin {

@@ -41,7 +41,7 @@ func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed,
 		return Typed{}, err
 	}
 	e.mu.Lock()
-	e.callCount++
+	e.countCall(by)
 	e.claim(by, t)
 	leaving := ""
 	if root := t.root(); root != nil {

@@ -15,7 +15,7 @@ import (
 // SessionData is a session of an agent. Without a name it is that of calls that name none.
 type SessionData struct {
 	Name    string             `json:"name"`            // with the owner before it, unless that is the user
-	Used    *time.Time         `json:"used,omitempty"`  // last time that something was stored or looked up for it
+	Used    *time.Time         `json:"used,omitempty"`  // last time that it was stored, looked up or used in a browser
 	Shown   int                `json:"shown"`           // tools whose documentation it has been shown
 	Results int                `json:"results"`         // whole results that are stored for it
 	Pages   []SessionPagesData `json:"pages,omitempty"` // in the browsers that it uses
@@ -83,9 +83,21 @@ func (d *Deps) sessions(ctx context.Context) []*SessionData {
 			data = &SessionData{Name: of.String(), stored: host.StoredSession{Session: of}}
 			all, byKey[o.Session] = append(all, data), data
 		}
+		if used := o.Used.UTC().Truncate(time.Second); !o.Used.IsZero() && (data.Used == nil || used.After(*data.Used)) {
+			data.Used = &used
+		}
 		data.Pages = append(data.Pages, SessionPagesData{o.Browser, o.Pages, manifest.CleanLine(o.Current)})
 	}
+	slices.SortStableFunc(all, func(a, b *SessionData) int { return lastUse(b).Compare(lastUse(a)) })
 	return all
+}
+
+// lastUse returns when a session was used, the zero time if that is unknown.
+func lastUse(s *SessionData) (used time.Time) {
+	if s.Used != nil {
+		used = *s.Used
+	}
+	return used
 }
 
 // ShownSession is a session with everything that is known of it.
