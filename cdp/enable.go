@@ -47,7 +47,7 @@ func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.R
 func (p *Provider) domainsToEnable(ctx context.Context, r *host.Request, enabled []string, data json.RawMessage,
 	err error) (domains []string) {
 	missing := p.disabledDomain(r.Tool, data, err)
-	if missing == "" || slices.Contains(enabled, missing) {
+	if missing == "" {
 		return nil
 	}
 	d, _ := protocol.Embedded().Domain(missing)

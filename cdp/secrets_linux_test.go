@@ -30,12 +30,12 @@ func TestTypeSecret(t *testing.T) {
 	defer p.Close()
 	r := stateRequest("mcp:some", host.Session{Name: "work"}, `{"secret":"PASSWORD","submit":true}`)
 	r.Options.Target = "page"
-	r.BoundSecret = func(_ context.Context, name string) (string, []string, error) {
+	r.Ask = (&host.Functions{BoundSecret: func(_ context.Context, name string) (s host.BoundSecret, err error) {
 		if name != "PASSWORD" {
-			return "", nil, host.Errorf(host.Denied, "no")
+			return s, host.Errorf(host.Denied, "no")
 		}
-		return "the value", []string{"https://a.test", "https://b.test"}, nil
-	}
+		return host.BoundSecret{Value: "the value", Origins: []string{"https://a.test", "https://b.test"}}, nil
+	}}).Ask
 	got, err := p.typeSecret(t.Context(), r)
 	if err != nil || strings.Contains(string(got.Data), "value") {
 		t.Errorf("%+v, %v", got, err)

@@ -205,7 +205,7 @@ func TestHammerKilledServers(t *testing.T) {
 		}
 	}
 	if hammer {
-		waitForOnlyPage(t, home)
+		waitForOnlySession(t, home)
 	}
 	_ = server.cmd.Process.Kill()
 	<-server.stopped
@@ -221,16 +221,16 @@ func TestHammerKilledServers(t *testing.T) {
 	t.Errorf("these processes are left: %+v", left)
 }
 
-// waitForOnlyPage waits until the grace of all connections is over and no session but work has a page.
-func waitForOnlyPage(t *testing.T, home string) {
+// waitForOnlySession waits until the grace of all connections is over and only one session has pages.
+func waitForOnlySession(t *testing.T, home string) {
 	t.Helper()
 	var out []byte
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Millisecond) {
 		var status struct {
-			Browsers []struct{ Targets []struct{ Owner string } }
+			Browsers []struct{ Sessions []struct{ Session string } }
 		}
 		out, _ = homeCommand(home, "cdp", "status", "--param", "all=true", "--session", "work").Output()
-		if json.Unmarshal(out, &status) == nil && len(status.Browsers) == 1 && len(status.Browsers[0].Targets) <= 2 {
+		if json.Unmarshal(out, &status) == nil && len(status.Browsers) == 1 && len(status.Browsers[0].Sessions) == 1 {
 			return
 		}
 	}
