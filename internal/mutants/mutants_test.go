@@ -61,7 +61,8 @@ func TestChoose(t *testing.T) {
 		t.Errorf("%v, %v", sets, err)
 	}
 	for _, tt := range []struct{ pkg, pattern, want string }{
-		{"cdp/internal/keeper", "no such fault", "no mutant matches"}, {"cdp/internal", "", "no mutants of"}, {"", "(", "missing"},
+		{"cdp/internal/keeper", "no such fault", "no mutant matches"}, {"cdp/internal", "", "no mutants of"},
+		{"", "(", "missing"},
 	} {
 		if _, err := choose(strings.Fields(tt.pkg), tt.pattern); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q of %q: %v, want %s", tt.pattern, tt.pkg, err, tt.want)

@@ -125,10 +125,17 @@ func TestHammerKilledAgents(t *testing.T) {
 			t.Errorf("kill %d: %s", i, &out)
 		}
 	}
-	waitFor(t, "what the killed agents opened to close", func() bool {
-		s, err := c.Sessions(testContext(t))
-		return err == nil && len(s) == 1 && len(value(c.Status(testContext(t), true)).Targets) <= 2
-	})
+	var left Status
+	closed := func() bool {
+		var err error
+		left, err = c.Status(testContext(t), true)
+		return err == nil && len(left.Sessions) == 1 && len(left.Targets) <= 2
+	}
+	for end := time.Now().Add(testTimeout); !closed(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("of what the killed agents have opened there are %+v, %+v", left.Sessions, left.Targets)
+		}
+	}
 	wantValue(t, c.As(person), page.Target, "1+1", "2")
 	if closed, err := c.As(person).CloseSession(testContext(t), ""); err != nil || closed.Browser == "" {
 		t.Errorf("closed %+v, %v", closed, err)

@@ -221,7 +221,8 @@ func TestOpenSessions(t *testing.T) {
 		e.setCurrent(someClient, e.targets["SOME"])
 		want := []SessionInfo{
 			{Session: DefaultSession, Used: 9}, {Session: "mcp:other", Pages: 1},
-			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1}, {Session: "user/empty", Used: 7},
+			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1},
+			{Session: "user/empty", Used: 7},
 		}
 		if got := e.openSessions(); !reflect.DeepEqual(got, want) {
 			t.Errorf("these sessions are open: %+v", got)

@@ -47,6 +47,7 @@ type client struct {
 	drained     chan struct{} // holds one when queuedBytes may have decreased
 	streams     []*stream
 	calls       map[int64]context.CancelFunc
+	workers     sync.WaitGroup // goroutines that run calls
 	closing     bool
 	closed      bool
 }
@@ -166,6 +167,7 @@ func (s *server) serveClient(conn net.Conn) {
 	c.read(r)
 	c.abandonAll()
 	<-written
+	c.workers.Wait() // what a call still opens has to be closed with the connection
 	s.connections.releaseAll(c)
 	s.mu.Lock()
 	delete(s.clients, c)
@@ -259,7 +261,7 @@ func (c *client) read(r *bufio.Reader) {
 		select {
 		case jobs <- next:
 		default:
-			go c.work(next, jobs)
+			c.workers.Go(func() { c.work(next, jobs) })
 		}
 	}
 }

@@ -90,8 +90,8 @@ func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed,
 	return Typed{t.id, origin}, nil
 }
 
-// typeInto is the function of JavaScript that types. It compares the origin before it uses the text. A page cannot replace location.origin; self.origin differs from
-// it in a sandboxed frame.
+// typeInto is the function of JavaScript that types. It compares the origin before it uses the text. A page cannot
+// replace location.origin; self.origin differs from it in a sandboxed frame.
 func typeInto() string {
 	return `function(origins, text) {
 	const origin = location.origin;

@@ -296,23 +296,23 @@ func task(url string) []map[string]any {
 	}
 }
 
-// awaitDownload waits until one file in the run folder of a home has a text, and returns that.
+// awaitDownload waits until a file in the run folder of a home has a text, and returns that.
 func awaitDownload(ctx context.Context, home, text string) string {
 	for {
-		found := ""
+		found := false
 		_ = filepath.WalkDir(filepath.Join(home, "run"), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.Type().IsRegular() {
 				return nil
 			}
 			if info, err := entry.Info(); err == nil && info.Size() == int64(len(text)) {
 				if content, err := os.ReadFile(path); err == nil && string(content) == text {
-					found += text
+					found = true
 				}
 			}
 			return nil
 		})
-		if found != "" {
-			return found
+		if found {
+			return text
 		}
 		select {
 		case <-ctx.Done():
