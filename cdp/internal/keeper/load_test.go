@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -260,9 +261,10 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkBesideFlood measures a call to one page of a Chrome while another page logs 10,000 messages a second, and by
-// turns while that is silent: by a bare client over a websocket, through a keeper that does not record the loud page,
-// while a bare client hears it, and through one that records it. The first ratio is Chrome's own share.
+// BenchmarkBesideFlood measures a call to one page of a Chrome while another page logs 10,000 messages a second, and in
+// turns while that is silent: by a bare client with a connection for each page, by one that has both on one
+// connection, as a keeper needs it, through a keeper that does not record the loud page, and through one that does.
+// The ratio of the second is Chrome's own share of the fourth.
 func BenchmarkBesideFlood(b *testing.B) {
 	cfg, err := foundConfig(tempDir(b))
 	if err != nil {
@@ -364,6 +366,39 @@ func BenchmarkBesideFlood(b *testing.B) {
 	measure("bare", func() { do(quiet, "Runtime.evaluate", `{"expression":"1+1"}`) })
 	measure("keeper", kept)
 	hearing.Close()
+	both := func() (call, end func()) {
+		ws, _, err := websocket.DefaultDialer.Dial(address, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		id := 0
+		in := func(session, method, params string) (reply struct{ Result struct{ SessionID string } }) {
+			id++
+			text := fmt.Sprintf(`{"id":%d,"sessionId":%q,"method":%q,"params":%s}`, id, session, method, params)
+			if session == "" {
+				text = strings.Replace(text, `"sessionId":"",`, "", 1)
+			}
+			err := ws.WriteMessage(websocket.TextMessage, []byte(text))
+			for prefix := fmt.Appendf(nil, `{"id":%d,`, id); err == nil; {
+				var message []byte
+				if _, message, err = ws.ReadMessage(); bytes.HasPrefix(message, prefix) {
+					json.Unmarshal(message, &reply)
+					return reply
+				}
+			}
+			b.Fatal(err)
+			return reply
+		}
+		attach := func(target string) string {
+			return in("", "Target.attachToTarget", fmt.Sprintf(`{"targetId":%q,"flatten":true}`, target)).Result.SessionID
+		}
+		in(attach(loud), "Runtime.enable", "{}")
+		session := attach(page.Target)
+		return func() { in(session, "Runtime.evaluate", `{"expression":"1+1"}`) }, func() { ws.Close() }
+	}
+	call, end := both()
+	measure("bare-one-connection", call)
+	end()
 	if _, err := evaluate(b, c, loud, "0"); err != nil { // from here on the keeper records the page
 		b.Fatal(err)
 	}
