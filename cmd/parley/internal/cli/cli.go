@@ -92,7 +92,7 @@ func (e *exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.cod
 // the process ends. A second signal ends the process at once. The function stops the handling of signals.
 //
 // Signals are handled from when something first waits for the end of the context, because handling them takes threads.
-// Until then, as in a command that only prints, a signal ends the process with the same exit code, as a shell sees it.
+// Until then, and thus in a command that only prints, the system ends the process.
 func signalContext() (context.Context, func()) {
 	inner, cancel := context.WithCancelCause(context.Background())
 	ctx := &signaledContext{Context: inner}
