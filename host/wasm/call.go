@@ -105,6 +105,7 @@ type call struct {
 
 	ctx      context.Context
 	deadline time.Time
+	gaveWay  time.Time // when yield last called the scheduler
 	mod      api.Module
 	started  time.Time // where the guest's monotonic clock is 0
 	prepared bool      // the instance is made and initialized
@@ -217,9 +218,12 @@ func (h guestHalt) Unwrap() error { return h.err }
 
 // checkpoint ends the guest if its deadline has passed. Instrumented code calls it, and so does every host function
 // that may run long.
-func (c *call) checkpoint() {
+func (c *call) checkpoint() { c.checkpointAt(time.Now()) }
+
+// checkpointAt is checkpoint for a caller that knows what time it is.
+func (c *call) checkpointAt(now time.Time) {
 	if c.ctx.Err() == nil {
-		if time.Now().Before(c.deadline) {
+		if now.Before(c.deadline) {
 			return
 		}
 		<-c.ctx.Done() // the timer fires late; the deadline has passed

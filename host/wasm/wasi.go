@@ -79,11 +79,19 @@ func instantiateHostModules(ctx context.Context, p *compiledPlugin) error {
 	return instantiateParleyModule(ctx, p.runtime)
 }
 
-// yield is called by instrumented code several times per millisecond. Yielding right away, instead of waiting for
-// the scheduler's preemption after 10 ms, keeps other calls and garbage collection quick while a guest computes.
+// giveWayEvery is how long a guest computes before other goroutines get its processor.
+const giveWayEvery = 200 * time.Microsecond
+
+// yield is called by instrumented code many times per millisecond. Any call of Go lets a garbage collection begin.
+// Giving way without the scheduler's preemption after 10 ms keeps other calls quick while a guest computes. It is not
+// done each time, because the scheduler then also wakes an idle processor to look for work.
 func yield(ctx context.Context, _ []uint64) {
-	callOf(ctx).checkpoint()
-	runtime.Gosched()
+	c, now := callOf(ctx), time.Now()
+	c.checkpointAt(now)
+	if now.Sub(c.gaveWay) >= giveWayEvery {
+		c.gaveWay = now
+		runtime.Gosched()
+	}
 }
 
 // configureSystem configures a guest's clocks, random source and streams.

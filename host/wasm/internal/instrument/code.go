@@ -166,14 +166,14 @@ const (
 // rewriteInstructions copies the instructions of a body to b. It validates each instruction and adds the metering.
 // The bytes from copied to d.pos have not been written yet.
 func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
-	copied := d.pos
+	start, copied := d.pos, d.pos
 	frames := append(d.frames[:0], frame{op: opBlock, join: unreachable})
 	loops := 0
 	var disp *dispatch       // of the open loop, if it is a dispatch loop
 	var inner *innermostLoop // the loop that was opened last, until it or one in it ends
 	var lastAt, prevAt int   // positions of this instruction and the previous one
 	for len(frames) > 0 {
-		if m.advance(d.pos); m.due > stretch && m.enabled && !m.chargeAtCalls {
+		if m.advance(d.pos); m.due > max(stretch, (d.end-start)/maxCharges) && m.enabled && !m.chargeAtCalls {
 			b = append(b, d.data[copied:d.pos]...)
 			copied = d.pos
 			b = d.emitDue(b, m)

@@ -65,6 +65,9 @@ const (
 	maxSmallBody = 128 // bytes of a function without loops that its callers pay for
 	// stretch is the due, in bytes of code, above which code is charged.
 	stretch = 64 * unitBytes
+	// maxCharges bounds how many such charges straight code has, in functions of more than this number of stretches:
+	// each takes the compiler time.
+	maxCharges = 512
 	// tableCost is the cost of a branch table of any length.
 	tableCost = unitBytes
 	// importCharge is the cost of a call of the host, which may take a hundred microseconds.
