@@ -80,7 +80,8 @@ type subject struct {
 	args []string
 	took []time.Duration
 
-	stdin string // the whole input
+	stdin  string   // the whole input
+	before *subject // run, untimed, before each time; may be nil
 }
 
 func (b *bench) build() error {
@@ -123,10 +124,18 @@ func (b *bench) calls() error {
 			return err
 		}
 	}
+	stop := b.command("", "plain", "runner", "stop")
+	defer func() { _ = b.time(stop) }()
+	cold := b.command("the same, no runner before", "plain", "text", "hash", "hello", "--isolate", "process")
+	cold.before = stop
 	return b.table("Cold process that calls a tool, compiled code in the cache",
+		b.command("parley version", "plain", "version"),
 		b.command("kind wasi, C: rev word abc", "plain", "rev", "word", "abc"),
 		b.command("kind parley/1, C: echo echo 1", "plain", "echo", "echo", "1"),
+		b.command("the same in a runner", "plain", "echo", "echo", "1", "--isolate", "process"),
 		b.command("kind parley/1, Go: text hash hello", "plain", "text", "hash", "hello"),
+		b.command("the same in a runner", "plain", "text", "hash", "hello", "--isolate", "process"), cold,
+		b.command("the same, a process for each call", "plain", "text", "hash", "hello", "--isolate", "call"),
 		b.command("kind parley/1, Go: json query", "plain", "json", "query", "--params", `{"data":{"a":1},"filter":".a"}`),
 	)
 }
@@ -167,6 +176,11 @@ func (b *bench) table(title string, subjects ...*subject) error {
 }
 
 func (b *bench) time(s *subject) error {
+	if s.before != nil {
+		if err := b.time(s.before); err != nil {
+			return err
+		}
+	}
 	// A file instead of a pipe: a pipe would be a goroutine of this process and part of the measurement.
 	stderr, err := os.CreateTemp(b.work, "stderr")
 	if err != nil {

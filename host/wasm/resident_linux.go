@@ -55,6 +55,9 @@ func openResident(s *resident) (*net.UnixListener, *os.File, <-chan struct{}, er
 		return nil, nil, nil, err
 	}
 	listener.SetUnlinkOnClose(false)
+	if err := os.Chmod(s.Socket, 0o600); err != nil {
+		return nil, nil, nil, err
+	}
 	return listener, lock, changes, nil
 }
 

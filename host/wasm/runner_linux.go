@@ -30,13 +30,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// A runner has two files in the run folder, NAME.lock and NAME.sock. Who holds the lock may use the runner, or start it
-// if nothing listens on the socket. A runner that ends cannot remove its files, because it has no call that takes a
-// path; who starts the next one does.
+// A runner has two files in the run folder, NAME.use and NAME.runner. Who holds the lock on the first may use the
+// runner, or start it if nothing listens on the socket. A runner that ends cannot remove its files, because it has no
+// call that takes a path; who starts the next one does.
 const (
 	runnerPrefix = "r-"
-	lockSuffix   = ".lock"
-	socketSuffix = ".sock"
+	lockSuffix   = ".use"
+	socketSuffix = ".runner" // the sockets of browsers have another one
 
 	maxSocketPath = 107
 	runnerTries   = 10 // of a call that had not begun when its runner ended
@@ -374,11 +374,11 @@ func (p *runnerPool) start(ctx context.Context, l *lease, spec *runnerSpec) erro
 		}
 		err = p.startProcess(ctx, l, spec)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = l.dial()
 	}
-	if err := l.dial(); err != nil {
-		return errors.Join(errNoRunner, err)
+	if err != nil {
+		return errors.Join(errNoRunner, err) // such as too many watches of the kernel
 	}
 	return nil
 }

@@ -479,6 +479,18 @@ func TestRunnerFallsBack(t *testing.T) {
 	}
 }
 
+// TestRunnersThatCannotStart checks that a call runs in a process of its own if its runner ends before it is ready.
+func TestRunnersThatCannotStart(t *testing.T) {
+	skipWithoutRunners(t)
+	e := runnerEngine(t)
+	e.cfg.Watch = []string{filepath.Join(t.TempDir(), strings.Repeat("long", 100), "policy.toml")}
+	p := guest(t, e, "echo", "echo")
+	inRunner(t, p, requestFor(t, p, "echo", `{"value":1}`))
+	if got := running(e); len(got) > 0 {
+		t.Errorf("runners: %v", got)
+	}
+}
+
 // TestInnerCallsDoNotWait checks that a call of a plugin runs although all runners are in use, by calls that may wait
 // for it.
 func TestInnerCallsDoNotWait(t *testing.T) {
