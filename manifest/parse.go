@@ -14,6 +14,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -24,7 +25,7 @@ var schemaJSON []byte
 // Schema returns a copy of the schema of manifests of version 1, in draft-07.
 func Schema() []byte { return bytes.Clone(schemaJSON) }
 
-var manifestSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.CompileTrusted(schemaJSON) })
+var manifestSchema = sync.OnceValues(func() (*document.Schema, error) { return document.Compile(schemaJSON) })
 
 // Bounds of a manifest as a document.
 const (

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 const hostVersion = "0.1.0"
@@ -431,7 +431,7 @@ func TestReserved(t *testing.T) {
 // TestSchemaIsOurs checks that the embedded schema compiles, and that callers get a copy of it.
 func TestSchemaIsOurs(t *testing.T) {
 	a := Schema()
-	if _, err := schema.CompileTrusted(a); err != nil {
+	if _, err := document.Compile(a); err != nil {
 		t.Fatal(err)
 	}
 	a[0] = 'x'

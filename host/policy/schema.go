@@ -7,13 +7,13 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/parley-tools/parley/manifest/schema"
+	format "github.com/parley-tools/parley/manifest/document"
 )
 
 //go:embed schema.json
 var schemaJSON []byte
 
-var fileSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.CompileTrusted(schemaJSON) })
+var fileSchema = sync.OnceValues(func() (*format.Schema, error) { return format.Compile(schemaJSON) })
 
 // checkSchema validates a policy file by the schema of policies. It repeats what parseFile checks, by other code and
 // without positions, and takes milliseconds: it is for files that are about to be written, not for each start.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -23,7 +24,7 @@ var configSchemaJSON []byte
 // configSchema is compiled only where there is a configuration file.
 var configSchema = sync.OnceValues(compileConfigSchema)
 
-func compileConfigSchema() (*schema.Schema, error) { return schema.CompileTrusted(configSchemaJSON) }
+func compileConfigSchema() (*document.Schema, error) { return document.Compile(configSchemaJSON) }
 
 // configFile is a valid configuration file.
 type configFile struct {
