@@ -38,7 +38,8 @@ const root = "../.."
 var layers = map[string][]string{
 	"manifest/jsontext": {},
 	"manifest/schema":   {"manifest/jsontext"},
-	"manifest":          {"manifest/jsontext", "manifest/schema"},
+	"manifest/document": {"manifest/jsontext", "manifest/schema"},
+	"manifest":          {"manifest/document", "manifest/jsontext", "manifest/schema"},
 	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host":              {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host/providertest": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -49,7 +50,7 @@ var layers = map[string][]string{
 		"host", "internal/contain", "internal/slots", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"host/mcp":       {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/policy":    {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/policy":    {"host", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
 	"host/signature": {"host", "manifest"},
 	"host/egress":    {"host", "manifest"},
 	"host/trace":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -70,7 +71,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/audit", "host/docs", "host/jq", "host/learn", "host/mcp", "host/oci", "host/policy",
-		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/jsontext",
+		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/document", "manifest/jsontext",
 		"manifest/lint", "manifest/schema", "sdk",
 	},
 	"cmd": {
@@ -115,7 +116,7 @@ var dependencies = map[string][]string{
 	"github.com/spf13/pflag":               {"cmd"},
 	// sdk: a test, which calls a guest through the ABI alone
 	"github.com/tetratelabs/wazero":   {"host/wasm", "sdk"},
-	"github.com/xeipuuv/gojsonschema": {"manifest/schema"}, // tests
+	"github.com/xeipuuv/gojsonschema": {"manifest/document", "manifest/schema"}, // manifest/schema: tests
 	"go.yaml.in/yaml/v3":              {"plugins/json"},
 	"golang.org/x/sys": {
 		"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm", "internal/contain",
