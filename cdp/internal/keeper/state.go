@@ -92,10 +92,14 @@ func (e *engine) saveState(ctx context.Context, by Caller, origins []string) (St
 			return State{}, err
 		}
 	}
-	if size := len(mustJSON(saved)); size > MaxState {
-		return State{}, &Error{Code: CodeLimitExceeded, Message: "these origins store more than 16 MiB; name fewer origins"}
+	return saved, saved.checkSize()
+}
+
+func (s State) checkSize() *Error {
+	if len(mustJSON(s)) > MaxState {
+		return &Error{Code: CodeLimitExceeded, Message: "these origins store more than 16 MiB; name fewer origins"}
 	}
-	return saved, nil
+	return nil
 }
 
 // loadState makes the session's context store for origins what a state has for them, and nothing else: a login that is

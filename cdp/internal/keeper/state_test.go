@@ -3,6 +3,7 @@
 package keeper
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -69,6 +70,11 @@ func TestState(t *testing.T) {
 	if got := string(saved.Session[s.URL]); got != `[["tab","t1"]]` || len(saved.Local)+len(saved.Session) != 2 {
 		t.Errorf("saved of sessionStorage %s; %+v", got, saved)
 	}
+
+	// A page that has moved on to another origin is neither read nor written.
+	wantValue(t, one, "", "("+readStorage()+`)("https://a.test", "localStorage")`, `""`)
+	wantValue(t, one, "", "("+writeStorage()+`)("https://a.test", "localStorage", "[]")`, `-1`)
+	wantValue(t, one, "", `localStorage.length`, "1")
 
 	// What a state holds beside the named origins does not enter.
 	saved.Cookies = append(saved.Cookies, Cookie{Name: "forged", Value: "x", Domain: "other.test", Path: "/", Expires: -1},
@@ -186,6 +192,58 @@ func TestCookiesOf(t *testing.T) {
 			t.Errorf("%+v is one of %s: %v", c.cookie, c.origins, got)
 		}
 	}
+}
+
+// TestStateIsBounded checks that a state of up to 16 MiB is saved, and no larger one.
+func TestStateIsBounded(t *testing.T) {
+	whole := len(mustJSON(State{Local: map[string]json.RawMessage{"https://a.test": json.RawMessage(`""`)}}))
+	for over := range 2 {
+		text := `"` + strings.Repeat("x", MaxState-whole+over) + `"`
+		err := State{Local: map[string]json.RawMessage{"https://a.test": json.RawMessage(text)}}.checkSize()
+		if (err != nil) != (over > 0) || err != nil && err.Code != CodeLimitExceeded {
+			t.Errorf("%d bytes over the limit: %v", over, err)
+		}
+	}
+}
+
+// TestHiddenPageIsClosed checks that the page in which storage is read is closed afterwards.
+func TestHiddenPageIsClosed(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		page, err := e.resolve(commandLine, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan struct{})
+		go func() {
+			e.closeHidden(page)
+			close(closed)
+		}()
+		q := <-f.sent
+		if q.Method != "Target.closeTarget" || !strings.Contains(string(q.Params), page.id) {
+			t.Errorf("the browser received %s %s", q.Method, q.Params)
+		}
+		f.answer(q, `{"success":true}`)
+		<-closed
+	})
+}
+
+// TestNothingIsTypedIntoPageBeingLeft checks that a page which is about to become another one gets no secret.
+func TestNothingIsTypedIntoPageBeingLeft(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		page, err := e.resolve(commandLine, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.mu.Lock()
+		page.pendingURL = "https://b.test/"
+		e.mu.Unlock()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = e.typeText(ctx, commandLine, TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})
+		if err == nil || err.Code != CodeBusy || len(f.sent) > 0 {
+			t.Errorf("%v; the browser received %d commands", err, len(f.sent))
+		}
+	})
 }
 
 // TestCookieParam checks that a cookie is set with the reach that it had.

@@ -95,9 +95,7 @@ func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed,
 func typeInto() string {
 	return `function(origins, text) {
 	const origin = location.origin;
-	let bound = false;
-	for (let i = 0; i < origins.length; i++) if (origins[i] === origin) bound = true;
-	if (!bound) return "origin " + origin;
+	if (!origins.includes(origin)) return "origin " + origin;
 	if (self.origin !== origin) return "origin " + self.origin;
 	let at = document.activeElement;
 	while (at && at.shadowRoot && at.shadowRoot.activeElement) at = at.shadowRoot.activeElement;
