@@ -87,6 +87,7 @@ func (p *Parley) Engine() *wasm.Engine {
 	if p.parts.engine == nil {
 		p.parts.engine = wasm.New(wasm.Config{
 			CacheDir: filepath.Join(p.dirs.Cache, "wasm"), RunDir: p.dirs.Run, RunnerIdle: p.cfg.RunnerIdle,
+			SlotDir: filepath.Join(p.dirs.State, "slots"),
 			Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
 				filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
 			HostVersion: Version, Child: host.SelfCommand,

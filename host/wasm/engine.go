@@ -34,8 +34,10 @@ type Config struct {
 	// nil, modules are compiled in this process without any bound, which is meant for tests and for trusted
 	// modules, and isolated calls fail.
 	Child func() *exec.Cmd
-	// RunDir is the folder of the sockets of runners, which serve several calls, and of the locks by which all processes
-	// share the bounds of concurrent calls and compilations. It is created with mode 0700. Guests
+	// SlotDir is the folder by which all processes with the same folder share the bounds of concurrent calls and
+	// compilations. It is created with mode 0700. "" bounds this engine alone.
+	SlotDir string
+	// RunDir is the folder of the sockets of runners, which serve several calls. It is created with mode 0700. Guests
 	// run in runners where a call must be isolated; "" gives each such call a process of its own.
 	RunDir string
 	// RunnerIdle is how long an unused runner stays. Zero means one minute; less than zero means that there are none.
@@ -101,9 +103,7 @@ func New(cfg Config) *Engine {
 	}
 	e := &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, refused: map[string]*host.Error{},
 		opening: map[string]chan struct{}{}, budget: compileBudget}
-	if cfg.RunDir != "" {
-		e.shared.Dir = filepath.Join(cfg.RunDir, "slots")
-	}
+	e.shared.Dir = cfg.SlotDir
 	e.background, e.stop = context.WithCancel(context.Background())
 	return e
 }

@@ -330,7 +330,7 @@ func TestConcurrent(t *testing.T) {
 // at once, and that the next one is served when a call has ended. The limit of a plugin is one for all processes.
 func TestTooManyCalls(t *testing.T) {
 	dir := t.TempDir()
-	e, other := New(Config{RunDir: dir}), New(Config{RunDir: dir})
+	e, other := New(Config{SlotDir: dir}), New(Config{SlotDir: dir})
 	defer e.Close(context.Background())
 	defer other.Close(context.Background())
 	p, elsewhere := guest(t, e, "smallest", "smallest"), guest(t, other, "smallest", "smallest")

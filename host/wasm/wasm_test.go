@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	case RunnerJob:
 		os.Exit(RunnerMain())
 	case "burn": // for [TestRunnersCPU]
-		for {
+		for n := 0; ; n++ {
 		}
 	case probeJob:
 		os.Exit(probeMain())

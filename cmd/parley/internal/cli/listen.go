@@ -93,8 +93,8 @@ func (o *rootOptions) again(except ...string) string {
 			return
 		}
 		values := []string{f.Value.String()}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			values = list.GetSlice()
+		if list, ok := f.Value.(*texts); ok {
+			values = *list
 		}
 		for _, v := range values {
 			line.WriteString(" --" + f.Name)

@@ -191,15 +191,13 @@ func appendS32(b []byte, v int32) []byte {
 	}
 }
 
-// putPadded writes v, at most maxPadded in magnitude, as a signed LEB128 number of exactly three bytes. The number
+// putPadded writes v, less than 1<<20 in magnitude, as a signed LEB128 number of exactly three bytes. The number
 // can thus be filled in after the code around it is written.
 func putPadded(b []byte, v int) {
 	b[0] = byte(v)&0x7f | 0x80
 	b[1] = byte(v>>7)&0x7f | 0x80
 	b[2] = byte(v>>14) & 0x7f
 }
-
-const maxPadded = 1<<20 - 1
 
 func appendName(b []byte, s string) []byte {
 	b = appendU32(b, uint32(len(s)))
