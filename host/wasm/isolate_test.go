@@ -178,7 +178,7 @@ func TestIsolatedCorpus(t *testing.T) {
 // testCorpus runs attacks in isolated calls.
 func testCorpus(t *testing.T, e *Engine, isolate string) {
 	cases := slices.DeleteFunc(loadAttacks(t), attack.neverRuns)
-	for _, a := range sample(cases, 24, func(a attack) string { return a.kind }) {
+	for _, a := range sample(cases, 48, func(a attack) string { return a.kind }) {
 		t.Run(a.String(), func(t *testing.T) {
 			p := a.provider(t, e)
 			if p.Prepare(context.Background()) != nil {

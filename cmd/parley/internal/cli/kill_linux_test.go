@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// kills returns how often each victim is killed: ten times. PARLEY_HAMMER=N repeats the test N times and makes a
+// kills returns how often each victim is killed: four times. PARLEY_HAMMER=N repeats the test N times and makes a
 // hundred kills in all.
 func kills() int {
 	if n, err := strconv.Atoi(os.Getenv("PARLEY_HAMMER")); err == nil && n > 0 {
 		return (100 + n - 1) / n
 	}
-	return 10
+	return 4
 }
 
 // home is the machine of one user: a data folder, a temporary folder, and the processes that use them.

@@ -17,7 +17,7 @@ func runnerKills() int {
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		return 310
 	}
-	return 9
+	return 6
 }
 
 // TestHammerRunnerKills kills the command, the runner or the compiler of isolated calls at random moments. No command
