@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"strings"
 
 	"github.com/parley-tools/parley/manifest"
 )
@@ -30,6 +31,10 @@ type Job struct {
 	// Drain reads the byte stream that the result refers to, to its end, and sends it as output.
 	Drain bool
 }
+
+// Inner reports whether a plugin makes the call. Such a call must not wait for a place: the call that it would wait for
+// may be the one that made it.
+func (j *Job) Inner() bool { return strings.HasPrefix(j.Caller, callerPlugin) }
 
 // Wants says which events of a call its caller reads. Others are dropped.
 type Wants struct {

@@ -3,7 +3,6 @@ package wasm
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,19 +29,8 @@ func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest
 			WithSteps(host.OperatorStep(host.OpDoctor))
 	}
 	c := newCall(e, p, m, r)
-	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
-	defer cancel()
-	c.ctx = ctx
-	c.deadline, _ = ctx.Deadline()
-
-	result, err := (&remoteCall{c: c}).runInChild()
-	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil {
-		<-ctx.Done() // the child's clock ran slightly ahead
-	}
-	if ctx.Err() != nil {
-		return nil, c.contextError()
-	}
-	return result, err
+	defer c.setDeadline(ctx)()
+	return c.remoteOutcome((&remoteCall{c: c}).runInChild())
 }
 
 // runInChild runs the call in a child process that is started for it alone.

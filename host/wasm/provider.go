@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -281,7 +280,7 @@ func (p *Provider) invokeInRunner(ctx context.Context, m *manifest.Manifest, r *
 // for them until its deadline. One that a plugin makes does not wait, because the call that it would wait for may be
 // the one that made it. The caller must call release when the call has ended.
 func (p *Provider) acquire(ctx context.Context, r *host.Request) (release func(), err error) {
-	wait := !strings.HasPrefix(r.Caller, "plugin:")
+	wait := !r.Inner()
 	limit := cmp.Or(r.Limits.ConcurrentCalls, defaultConcurrentCalls)
 	releasePlugin, err := p.engine.shared.Acquire(ctx, p.info.Name, limit, wait)
 	if err != nil {

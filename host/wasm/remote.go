@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -34,6 +35,26 @@ type remoteCall struct {
 	acted bool        // the guest may have changed something beyond its instance
 
 	logged int
+}
+
+// setDeadline begins the time of a call that another process runs.
+func (c *call) setDeadline(ctx context.Context) context.CancelFunc {
+	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
+	c.ctx = ctx
+	c.deadline, _ = ctx.Deadline()
+	return cancel
+}
+
+// remoteOutcome returns the outcome of a call that another process ran. The clock of this process decides whether it
+// ended in time; that of the other may run slightly ahead.
+func (c *call) remoteOutcome(result *host.Result, err error) (*host.Result, error) {
+	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil {
+		<-c.ctx.Done()
+	}
+	if c.ctx.Err() != nil {
+		return nil, c.contextError()
+	}
+	return result, err
 }
 
 // terms returns what a runner for the call is for.

@@ -499,19 +499,14 @@ func (l *lease) removeFiles() {
 // runInRunner runs a call in a runner. The error is errNoRunner if there is none: nothing was run then.
 func (e *Engine) runInRunner(ctx context.Context, p *Provider, m *manifest.Manifest, r *host.Request) (*host.Result,
 	error) {
-	pool := e.runners()
-	if pool == nil {
-		return nil, errNoRunner
-	}
+	pool := e.runners() // there is one: the caller has asked
 	key, err := p.moduleKey()
 	if err != nil {
 		return nil, err
 	}
 	c := newCall(e, nil, m, r)
-	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
-	defer cancel()
-	c.ctx = ctx
-	c.deadline, _ = ctx.Deadline()
+	defer c.setDeadline(ctx)()
+	ctx = c.ctx
 	terms := c.terms(key)
 	spec := &runnerSpec{
 		start: start{Terms: terms, Slot: filepath.Join(e.cfg.CacheDir, key), Host: e.cfg.HostVersion,
@@ -522,11 +517,10 @@ func (e *Engine) runInRunner(ctx context.Context, p *Provider, m *manifest.Manif
 	for _, g := range r.Grant.FS {
 		spec.Folders = append(spec.Folders, fileID(g.Source))
 	}
-	inner := strings.HasPrefix(r.Caller, "plugin:")
 	id := spec.id()
 	repeated := false
 	for range runnerTries {
-		l, err := pool.acquire(ctx, id, spec, inner)
+		l, err := pool.acquire(ctx, id, spec, r.Inner())
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, c.contextError()
@@ -552,13 +546,7 @@ func (e *Engine) runInRunner(ctx context.Context, p *Provider, m *manifest.Manif
 			}
 		}
 		pool.release(id, l, a.done && !endsRunner(err) && ctx.Err() == nil)
-		if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.Timeout && known.Tool == nil {
-			<-ctx.Done() // the runner's clock ran slightly ahead
-		}
-		if ctx.Err() != nil {
-			return nil, c.contextError()
-		}
-		return result, err
+		return c.remoteOutcome(result, err)
 	}
 	return nil, fmt.Errorf("%w: %d of them ended before the call began", errNoRunner, runnerTries)
 }

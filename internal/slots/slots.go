@@ -50,13 +50,14 @@ func (p *Pool) Acquire(ctx context.Context, name string, limit int, wait bool) (
 	l := p.line(name)
 	l.mu.Lock()
 	if !wait || len(l.waiting) == 0 && !l.othersWait(uptime()) {
-		if release, ok := l.take(limit); ok || !wait {
+		if release, ok := l.take(limit); ok {
 			l.mu.Unlock()
-			if !ok {
-				return nil, ErrBusy
-			}
 			return release, nil
 		}
+	}
+	if !wait {
+		l.mu.Unlock()
+		return nil, ErrBusy
 	}
 	woken := make(chan struct{}, 1)
 	arrival := uptime()

@@ -139,6 +139,37 @@ func (h *home) killOnce(victim string) (doing string) {
 	return doing
 }
 
+// newHome returns a home that ends with the test, with all of its processes.
+func newHome(t *testing.T) *home {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	dir, err := os.MkdirTemp("", "kill-") // a path that is short enough for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &home{t, filepath.Join(dir, "home"), filepath.Join(dir, "temp"), rand.New(rand.NewPCG(seed, 1))}
+	t.Cleanup(func() {
+		for _, p := range processesOf(h.dir) {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	if err := os.Mkdir(h.temp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// requireNothingLeft waits until no process of the home runs, and fails if files remain.
+func (h *home) requireNothingLeft() {
+	h.Helper()
+	h.eventually("processes remain", func() bool { return len(processesOf(h.dir)) == 0 })
+	if left := remainingIn(h.temp, filepath.Join(h.dir, "run")); len(left) > 0 {
+		h.Errorf("remaining: %s", strings.Join(left, ", "))
+	}
+}
+
 // TestHammerKillsLeaveNothing kills the command, the keeper or the browser at a random time. The next command works,
 // one keeper and one browser run then, and nothing runs after a close.
 func TestHammerKillsLeaveNothing(t *testing.T) {
@@ -148,22 +179,7 @@ func TestHammerKillsLeaveNothing(t *testing.T) {
 	for _, victim := range []string{"cli", "keeper", "chrome"} {
 		t.Run(victim, func(t *testing.T) {
 			t.Parallel()
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			dir, err := os.MkdirTemp("", "kill-") // a path that is short enough for sockets
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := &home{t, filepath.Join(dir, "home"), filepath.Join(dir, "temp"), rand.New(rand.NewPCG(seed, 1))}
-			t.Cleanup(func() {
-				for _, p := range processesOf(h.dir) {
-					_ = syscall.Kill(p.pid, syscall.SIGKILL)
-				}
-				_ = os.RemoveAll(dir)
-			})
-			if err := os.Mkdir(h.temp, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			h := newHome(t)
 			for range kills() {
 				doing := h.killOnce(victim)
 				h.must("cdp", "open")
@@ -179,10 +195,7 @@ func TestHammerKillsLeaveNothing(t *testing.T) {
 				}
 			}
 			h.must("cdp", "close", "--all")
-			h.eventually("processes remain", func() bool { return len(processesOf(h.dir)) == 0 })
-			if left := remainingIn(h.temp, filepath.Join(h.dir, "run")); len(left) > 0 {
-				t.Errorf("remaining: %s", strings.Join(left, ", "))
-			}
+			h.requireNothingLeft()
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,22 +26,7 @@ func TestHammerRunnerKills(t *testing.T) {
 		t.Skip(missing)
 	}
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	dir, err := os.MkdirTemp("", "kill-") // a path that is short enough for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &home{t, filepath.Join(dir, "home"), filepath.Join(dir, "temp"), rand.New(rand.NewPCG(seed, 1))}
-	t.Cleanup(func() {
-		for _, p := range processesOf(h.dir) {
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
-		}
-		_ = os.RemoveAll(dir)
-	})
-	if err := os.Mkdir(h.temp, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	h := newHome(t)
 	guest, err := filepath.Abs("../../../../testdata/wasm/echo.wasm")
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +57,5 @@ func TestHammerRunnerKills(t *testing.T) {
 		}
 	}
 	h.must("runner", "stop")
-	h.eventually("processes remain", func() bool { return len(processesOf(h.dir)) == 0 })
-	if left := remainingIn(h.temp, filepath.Join(h.dir, "run")); len(left) > 0 {
-		t.Errorf("remaining: %s", strings.Join(left, ", "))
-	}
+	h.requireNothingLeft()
 }
