@@ -13,11 +13,21 @@ export CGO_ENABLED := 0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-PLUGINS := $(patsubst plugins/%/,%,$(wildcard plugins/*/))
+PLUGINS := $(patsubst plugins/%/,%,$(dir $(wildcard plugins/*/plugin.go plugins/*/build.mjs)))
+# build_plugin NAME OUT MANIFEST builds a shipped plugin. A module that is not Go has a build.mjs and a manifest.json.
+build_plugin = build_plugin() { \
+	if [[ -f plugins/$$1/build.mjs ]]; then \
+	  local module=$$(mktemp --suffix .wasm); node plugins/$$1/build.mjs $$module; \
+	  bin/parley plugin pack $$module --manifest plugins/$$1/manifest.json --out $$2; rm $$module; \
+	  [[ plugins/$$1/manifest.json -ef $$3 ]] || cp plugins/$$1/manifest.json $$3; \
+	else bin/parley plugin build plugins/$$1 --out $$2 --manifest $$3; fi; }
 # Packages of concurrent code; tested with the race detector, the others without. Of ./host/wasm, whose tests mostly compile modules, only
 # the concurrent tests run with it. The slowest packages come first.
 RACE := ./cdp/internal/keeper ./host ./host/audit ./host/trace
 RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
+
+# Tests mostly wait, for browsers and deadlines, so more of them run at once than there are cores.
+PARALLEL := -parallel 3
 
 # How long each fuzz target runs, and how many times the hammer tests repeat themselves.
 FUZZTIME ?= 30s
@@ -42,11 +52,11 @@ test: setup programs build ## run all tests, the concurrent packages with the ra
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-plain test-race test-bench
 
 test-plain:
-	@$(GO) test -timeout 20m ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))")
+	@$(GO) test -timeout 20m $(PARALLEL) ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))")
 
 test-race:
 	@export CGO_ENABLED=1; status=0; \
-	$(GO) test -race -timeout 20m $(RACE) || status=1; \
+	$(GO) test -race -timeout 20m $(PARALLEL) $(RACE) || status=1; \
 	$(GO) test -race -timeout 15m -run '$(RACE_WASM)' ./host/wasm || status=1; \
 	exit $$status
 
@@ -73,6 +83,7 @@ hammer: ## the long runs: repeated concurrency tests, more random rounds
 	  $$(git grep -lE 'func TestHammer' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run WrongSession ./cdp/internal/keeper
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run TwoAgentsAtOnce ./cmd/parley/internal/cli
+	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run ExamplesRun ./cdp/internal/trial
 	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -v -run 'Corpus|Hammer|ManyAtOnce|Swapped|Hostile|Interpreters|Examples|EveryByte|Kill|Yields|Spec' ./host/wasm/... | \
 	  grep -E 'figures|FAIL|panic|_test.go:|^ok'
@@ -94,10 +105,10 @@ fuzz: ## each fuzz target for FUZZTIME (30s)
 	  done; \
 	done; exit $$failed
 
-plugins: build ## rebuild the shipped plugins and their index; commit one only when its source changed
-	@export PARLEY_HOME=$$(mktemp -d); trap 'rm -rf "$$PARLEY_HOME"' EXIT; \
+plugins: build programs ## rebuild the shipped plugins and their index; commit one only when its source changed
+	@export PARLEY_HOME=$$(mktemp -d); trap 'rm -rf "$$PARLEY_HOME"' EXIT; $(build_plugin); \
 	for name in $(PLUGINS); do \
-	  bin/parley plugin build plugins/$$name --out plugins/$$name/plugin.wasm.gz --manifest plugins/$$name/manifest.json; \
+	  build_plugin $$name plugins/$$name/plugin.wasm.gz plugins/$$name/manifest.json; \
 	  echo "sha256:$$(gzip -dc plugins/$$name/plugin.wasm.gz | sha256sum | cut -d' ' -f1)" >plugins/$$name/digest; \
 	done; \
 	$(GO) generate ./plugins .
@@ -111,10 +122,10 @@ generate: ## regenerate what go generate makes
 check-generated: check-plugins check-fixtures check-generate ## committed build results equal what their sources produce
 	for module in . bench; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
 
-check-plugins: build
-	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; export PARLEY_HOME=$$work/home; failed=0; \
+check-plugins: build programs
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; export PARLEY_HOME=$$work/home; failed=0; $(build_plugin); \
 	for name in $(PLUGINS); do \
-	  bin/parley plugin build plugins/$$name --out $$work/$$name.wasm --manifest $$work/$$name.json >/dev/null; \
+	  build_plugin $$name $$work/$$name.wasm $$work/$$name.json >/dev/null; \
 	  built=$$(sha256sum <$$work/$$name.wasm | cut -d' ' -f1); \
 	  shipped=$$(gzip -dc plugins/$$name/plugin.wasm.gz | sha256sum | cut -d' ' -f1); \
 	  if [[ $$built == "$$shipped" ]] && cmp -s $$work/$$name.json plugins/$$name/manifest.json && [[ sha256:$$built == $$(<plugins/$$name/digest) ]]; then \

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -143,6 +144,9 @@ func (p *Parley) Admit(ctx context.Context, c *wasm.Candidate, signer Signer, ac
 	if err := p.runExamples(ctx, provider, c.Manifest, a); err != nil {
 		return a, err
 	}
+	if err := p.checkWarm(ctx, c.Source()); err != nil {
+		return a, err
+	}
 	p.saveAdmission(a)
 	return a, nil
 }
@@ -203,10 +207,11 @@ func (p *Parley) neighbors(c *wasm.Candidate) (lint.Neighbors, error) {
 		if err != nil {
 			continue // a damaged plugin; lists say so
 		}
-		plugin := lint.Plugin{Name: o.Info().Name}
+		plugin := lint.Plugin{Name: o.Info().Name, Shipped: o.Info().Identity() == host.OwnerShipped}
 		for _, name := range names {
 			if t, err := o.Tool(name); err == nil && t != nil {
-				plugin.Tools = append(plugin.Tools, lint.Tool{Name: t.Name, Aliases: t.Aliases, Tasks: t.Tasks})
+				plugin.Tools = append(plugin.Tools, lint.Tool{Name: t.Name, Aliases: t.Aliases, Tasks: t.Tasks,
+					Returns: t.Returns})
 			}
 		}
 		beside.Plugins = append(beside.Plugins, plugin)
@@ -262,11 +267,11 @@ func searcher(providers []host.Provider) (func(phrase string) []lint.Hit, error)
 	}, nil
 }
 
-// withoutRights allows every call without any right. Calls run isolated where the system can isolate them.
-type withoutRights struct{ isolate string }
+// withoutRights allows every call without any right.
+type withoutRights struct{}
 
-func (w withoutRights) Decide(context.Context, host.Ask) (host.Decision, error) {
-	return host.Decision{Verdict: host.Allow, Isolate: w.isolate}, nil
+func (withoutRights) Decide(context.Context, host.Ask) (host.Decision, error) {
+	return host.Decision{Verdict: host.Allow}, nil
 }
 
 // runExamples runs the examples of a plugin: first one of each tool, then the others, until the time is up.
@@ -275,11 +280,7 @@ func (p *Parley) runExamples(ctx context.Context, provider host.Provider, m *man
 	if err != nil {
 		return err
 	}
-	rules := withoutRights{}
-	if len(wasm.MissingIsolation()) == 0 {
-		rules.isolate = "process"
-	}
-	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: rules})
+	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: withoutRights{}})
 	if err != nil {
 		return err
 	}
@@ -303,10 +304,17 @@ func (p *Parley) runExamples(ctx context.Context, provider host.Provider, m *man
 		default: // one that does not end leaves half of the time to the others
 			budget, cancel := context.WithTimeout(ctx, left/2)
 			e := m.Tool(r.Tool).Examples[r.Index]
-			answer, _ := h.Call(budget, host.Call{Name: m.Name + "." + r.Tool, Params: e.Params, Caller: "cli"})
-			if endless[r.Tool] = budget.Err() != nil; endless[r.Tool] {
+			params, reason := afterBefore(budget, h, m.Name, &e)
+			var answer *host.Answer
+			if reason == "" {
+				answer, _ = h.Call(budget, host.Call{Name: m.Name + "." + r.Tool, Params: params, Caller: "cli"})
+			}
+			switch endless[r.Tool] = budget.Err() != nil; {
+			case endless[r.Tool]:
 				r.Reason = "it did not end in time"
-			} else {
+			case reason != "":
+				r.Reason = reason
+			default:
 				r.compare(&e, answer, len(a.Rights) > 0)
 			}
 			cancel()
@@ -320,6 +328,107 @@ func (p *Parley) runExamples(ctx context.Context, provider host.Provider, m *man
 	}
 	return nil
 }
+
+// afterBefore makes the calls before an example and returns its parameters with the values that they returned, or why
+// they could not be made: a check of a plugin calls no other plugin.
+func afterBefore(ctx context.Context, h *host.Host, plugin string, e *manifest.Example) (
+	params json.RawMessage, reason string,
+) {
+	results := host.Results{}
+	for i, b := range e.Before {
+		if owner, _, _ := strings.Cut(b.Tool, "."); !strings.EqualFold(owner, plugin) {
+			return nil, fmt.Sprintf("it runs after a call of another plugin, %s", manifest.CleanLine(b.Tool))
+		}
+		params, err := results.Substitute(b.Params)
+		if err != nil {
+			return nil, oneLine(err.Error())
+		}
+		options, _, err := host.ParseLocalOptions(b.Options)
+		if err != nil {
+			return nil, oneLine(err.Error())
+		}
+		answer, _ := h.Call(ctx, host.Call{Name: b.Tool, Params: params, Caller: "cli", Options: options})
+		if answer.Err != nil {
+			return nil, fmt.Sprintf("call %d before it failed: %s", i+1, oneLine(answer.Err.Message))
+		}
+		results[strconv.Itoa(i+1)] = answer.Data
+	}
+	params, err := results.Substitute(e.Params)
+	if err != nil {
+		return nil, oneLine(err.Error())
+	}
+	return params, ""
+}
+
+// warmBudget bounds the time in which all examples of a plugin run twice.
+const warmBudget = time.Minute
+
+// checkWarm refuses a plugin whose manifest says that an example may run in an instance before its call, if that
+// changes the outcome of any example. Where there are no runners, no instance is ever warm.
+func (p *Parley) checkWarm(ctx context.Context, src wasm.Source) error {
+	m, err := src.Manifest()
+	if err != nil || !m.Warm || len(wasm.MissingIsolation(false)) > 0 {
+		return err
+	}
+	engine := p.newEngine(warmIdle) // also where the configuration has no runners
+	defer func() { _ = engine.Close(context.WithoutCancel(ctx)) }()
+	catalog, err := host.NewCatalog(engine.Provider(src))
+	if err != nil {
+		return err
+	}
+	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: withoutRights{}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, warmBudget)
+	defer cancel()
+	for i := range m.Tools {
+		for _, e := range m.Tools[i].Examples {
+			params, reason := afterBefore(ctx, h, m.Name, &e)
+			if reason != "" {
+				continue
+			}
+			run := func(isolate string) *host.Answer {
+				a, _ := h.Call(ctx, host.Call{Name: m.Name + "." + m.Tools[i].Name, Params: params, Caller: "cli",
+					Options: host.Options{Isolate: isolate}})
+				return a
+			}
+			fresh, warm := run("call"), run("process")
+			if err := ctx.Err(); err != nil {
+				return host.Errorf(host.InvalidPlugin, "%s is refused: its examples did not end within %s, so that they could not "+
+					"be compared with and without \"warm\"; remove warm from the manifest", m.Name, warmBudget)
+			}
+			if difference := differFrom(fresh, warm); difference != "" {
+				return host.Errorf(host.InvalidPlugin, "%s is refused: its manifest has \"warm\", and the example %q of %s has "+
+					"another outcome after another example has run in the instance: %s; remove warm, or let no call depend on what "+
+					"the instance did before", m.Name, manifest.CleanLine(e.Title), m.Tools[i].Name, oneLine(difference))
+			}
+		}
+	}
+	return nil
+}
+
+// differFrom returns how the outcome of a call differs from that of another, or "" if it does not.
+func differFrom(a, b *host.Answer) string {
+	switch {
+	case a.Err == nil && b.Err == nil:
+		return differ(a.Data, b.Data)
+	case a.Err == nil || b.Err == nil || a.Err.ExitCode() != b.Err.ExitCode() ||
+		a.Err.Tool != nil && a.Err.Message != b.Err.Message:
+		return fmt.Sprintf("%v instead of %v", outcomeOf(b), outcomeOf(a))
+	}
+	return ""
+}
+
+func outcomeOf(a *host.Answer) any {
+	if a.Err == nil {
+		return "a result"
+	}
+	return a.Err
+}
+
+// warmIdle is how long a runner stays that compared examples.
+const warmIdle = time.Second
 
 // compare sets what a run of an example shows. asks says that the plugin asks for rights, which it did not have.
 func (r *ExampleRun) compare(e *manifest.Example, answer *host.Answer, asks bool) {

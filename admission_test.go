@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,6 +157,49 @@ func TestFalseExamples(t *testing.T) {
 	}
 }
 
+// TestBeforeExamples checks that the calls before an example run with it, and that no other plugin is called for one.
+func TestBeforeExamples(t *testing.T) {
+	path := variant(t, "rev", func(m *manifest.Manifest) {
+		before := func(i int, tool, params string) {
+			e := &m.Tool("lines").Examples[i]
+			e.Before = []manifest.BatchLine{{Tool: tool, Params: json.RawMessage(params)}}
+			e.Params, e.Result = json.RawMessage(`{"text":"${1.0}"}`), json.RawMessage(`["ab"]`)
+		}
+		before(0, "rev.lines", `{"text":"ab"}`)
+		before(1, "text.count", `{"text":"ab"}`)
+		m.Tool("word").Examples[0].Before = []manifest.BatchLine{{Tool: "rev.end", Params: json.RawMessage(`{"code":3}`)}}
+		m.Tool("word").Needs = []string{"rev.nosuch", "text.count", "shop.login"}
+	})
+	i, err := open(t, parley.Config{}).PrepareInstall(t.Context(), path, parley.InstallOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range i.Admission.Examples {
+		want, reason := parley.ExampleVerified, ""
+		switch {
+		case r.Tool == "lines" && r.Index == 1:
+			want, reason = parley.ExampleNotRun, "it runs after a call of another plugin, text.count"
+		case r.Tool == "word" && r.Index == 0:
+			want, reason = parley.ExampleNotRun, "call 1 before it failed"
+		case r.Tool != "lines" || r.Index > 1:
+			continue
+		}
+		if r.Status != want || !strings.Contains(r.Reason, reason) {
+			t.Errorf("got %+v, want %s %s", r, want, reason)
+		}
+	}
+	var found []string
+	for _, f := range i.Admission.Findings {
+		if f.Rule == "flow" {
+			found = append(found, f.Pointer)
+		}
+	}
+	at := slices.IndexFunc(i.Candidate.Manifest.Tools, func(o manifest.Tool) bool { return o.Name == "word" })
+	if want := fmt.Sprintf("/tools/%d/needs/0 /tools/%d/needs/2", at, at); strings.Join(found, " ") != want {
+		t.Errorf("findings at %v, want %s", found, want)
+	}
+}
+
 // TestExamplesAreBounded checks that examples which do not end cost two seconds in all, and that the others run first.
 func TestExamplesAreBounded(t *testing.T) {
 	path := variant(t, "echo", func(m *manifest.Manifest) {
@@ -223,6 +267,45 @@ func TestExamplesHaveNoRights(t *testing.T) {
 		if r.Tool == "call-tool" && (r.Status == parley.ExampleVerified || strings.Contains(r.Reason, `"ok":true`)) {
 			t.Errorf("got %+v", r)
 		}
+	}
+}
+
+// TestWarmIsCompared checks that a plugin whose instances may be warm is refused if that changes the outcome of one of
+// its examples, and only then.
+func TestWarmIsCompared(t *testing.T) {
+	if missing := wasm.MissingIsolation(false); len(missing) > 0 {
+		t.Skip(missing)
+	}
+	for name, tt := range map[string]struct {
+		tool, params, want string
+	}{
+		"the same":        {"echo", `{"value":2}`, ""},
+		"the same error":  {"fail", `{}`, ""},
+		"another outcome": {"count", `{}`, "/calls is declared as 1; it was 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := variant(t, "echo", func(m *manifest.Manifest) {
+				m.Warm = true
+				for i := range m.Tools {
+					m.Tools[i].Examples = nil
+				}
+				m.Tool("echo").Examples = []manifest.Example{{Title: "One", Params: json.RawMessage(`{"value":1}`)}}
+				def := m.Tool(tt.tool)
+				example := manifest.Example{Title: "Another", Params: json.RawMessage(tt.params)}
+				if tt.tool == "fail" {
+					example.ExitCode = 10
+				}
+				def.Examples = append(def.Examples, example)
+			})
+			p := open(t, parley.Config{RunnerIdle: -1})
+			i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{})
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (!errors.Is(err, host.InvalidPlugin) || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("%+v, %v", i, err)
+			}
+		})
 	}
 }
 

@@ -87,7 +87,9 @@ func ExampleParley_List() {
 	}
 	// Output:
 	// cdp
+	// js
 	// json
+	// page
 	// text
 }
 

@@ -26,7 +26,7 @@ func (f sandboxFilter) Check(ctx context.Context, expression string) (corrected 
 		return "", err
 	}
 	if prepare := provider.Features().Prepare; prepare != nil {
-		err = prepare(ctx, "")
+		err = prepare(ctx, &host.Request{})
 	}
 	return "", err
 }

@@ -21,6 +21,10 @@ import (
 type InstallOptions struct {
 	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
 	Signature string
+	// Origin is where the file was fetched from, with its digest, for the lock file and messages; SignatureText is the
+	// signature that was fetched with it. "" and nil mean that it is a file of the operator.
+	Origin        string
+	SignatureText []byte
 	// Downgrade lets an older version take the place of a newer one.
 	Downgrade bool
 	// Accept are rules of manifest/RULES.md that the plugin may break although they refuse a plugin.
@@ -60,6 +64,19 @@ func (p *Parley) Report(ctx context.Context, path string, accept []string) (*Adm
 	return a, p.refuse(a, host.OperatorStep(host.OpHelp, "plugin install"))
 }
 
+// ReportInstalled returns the report on an installed plugin. Its examples run again.
+func (p *Parley) ReportInstalled(ctx context.Context, e wasm.Entry) (*Admission, error) {
+	c, err := p.Store().Open(e)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := p.InstalledSigner(e)
+	if err != nil {
+		return nil, err
+	}
+	return p.Admit(ctx, c, signer, nil)
+}
+
 // Breaks returns the changes that a person must confirm: those that break callers or ask for more rights, in a newer
 // build whose version does not announce it by a higher first number.
 func (i *Installation) Breaks() []lint.Change {
@@ -81,12 +98,19 @@ type Installed struct {
 
 // ReadSigned reads a plugin and its signature. The error is integrity for an invalid signature.
 func (p *Parley) ReadSigned(path, signatureFile string) (*wasm.Candidate, Signer, error) {
+	return p.readOffered(path, InstallOptions{Signature: signatureFile})
+}
+
+func (p *Parley) readOffered(path string, o InstallOptions) (*wasm.Candidate, Signer, error) {
 	c, err := wasm.ReadCandidate(path, Version)
 	if err != nil {
 		return nil, Signer{}, err
 	}
-	if signatureFile != "" {
-		if c.Signature, err = wasm.ReadSignature(signatureFile); err != nil {
+	if o.Origin != "" {
+		path, c.Path, c.Signature = o.Origin, o.Origin, o.SignatureText
+	}
+	if o.Signature != "" {
+		if c.Signature, err = wasm.ReadSignature(o.Signature); err != nil {
 			return nil, Signer{}, err
 		}
 	}
@@ -94,6 +118,9 @@ func (p *Parley) ReadSigned(path, signatureFile string) (*wasm.Candidate, Signer
 	if err != nil {
 		e := host.AsError(err)
 		e.Message += "; nothing was installed"
+		if o.Origin != "" {
+			return nil, Signer{}, e.WithSteps(host.OperatorStep(host.OpPluginPull, path))
+		}
 		return nil, Signer{}, e.WithSteps(host.OperatorStep(host.OpPluginVerify, path))
 	}
 	c.Signer = signer.Key
@@ -103,7 +130,7 @@ func (p *Parley) ReadSigned(path, signatureFile string) (*wasm.Candidate, Signer
 // PrepareInstall reads, verifies, compiles and admits a plugin. Nothing is installed yet. The error is invalid_plugin
 // for a plugin that its admission refuses.
 func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptions) (*Installation, error) {
-	c, signer, err := p.ReadSigned(path, o.Signature)
+	c, signer, err := p.readOffered(path, o)
 	if err != nil {
 		return nil, err
 	}

@@ -62,8 +62,11 @@ func TestRemovedPluginEndsItsCalls(t *testing.T) {
 				ended <- a
 			}()
 			log := filepath.Join(home, "state", "audit", "audit.jsonl")
+			slot := filepath.Join(home, "state", "slots", "worker", "slot-0")
 			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-				if text, _ := os.ReadFile(log); bytes.Contains(text, []byte(`"op":"begin"`)) &&
+				text, _ := os.ReadFile(log)
+				_, err := os.Stat(slot) // it was taken after the module was read
+				if err == nil && bytes.Contains(text, []byte(`"op":"begin"`)) &&
 					bytes.Contains(text, []byte(`"tool":"worker.spin"`)) {
 					break
 				}

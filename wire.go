@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
@@ -85,16 +86,21 @@ func (p *Parley) Engine() *wasm.Engine {
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
 	if p.parts.engine == nil {
-		p.parts.engine = wasm.New(wasm.Config{
-			CacheDir: filepath.Join(p.dirs.Cache, "wasm"), RunDir: p.dirs.Run, RunnerIdle: p.cfg.RunnerIdle,
-			SlotDir: filepath.Join(p.dirs.State, "slots"),
-			Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
-				filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
-			HostVersion: Version, Child: host.SelfCommand,
-			Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.annotate,
-		})
+		p.parts.engine = p.newEngine(p.cfg.RunnerIdle)
 	}
 	return p.parts.engine
+}
+
+// newEngine returns an engine whose unused runners stay for a time; see [Config].RunnerIdle.
+func (p *Parley) newEngine(runnerIdle time.Duration) *wasm.Engine {
+	return wasm.New(wasm.Config{
+		CacheDir: filepath.Join(p.dirs.Cache, "wasm"), RunDir: p.dirs.Run, RunnerIdle: runnerIdle,
+		SlotDir: filepath.Join(p.dirs.State, "slots"),
+		Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
+			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
+		HostVersion: Version, Child: host.SelfCommand, Isolate: true,
+		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.annotate,
+	})
 }
 
 // Chrome returns the built-in plugin for Chrome. It starts nothing until a tool needs a browser.
@@ -130,7 +136,7 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	if p.parts.rules == nil {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
 			Own: &host.OwnFiles{Folders: p.dirs.own(), Programs: p.programs()}, Store: p.Secrets().Dir, Signer: signers.signer,
-			Difference: signers.difference,
+			Difference: signers.difference, NotIsolated: wasm.MissingIsolation,
 			Owner: func(plugin string) (identity, displaced string) {
 				catalog, err := p.Catalog()
 				if err != nil {
@@ -367,7 +373,7 @@ func shippedSource(f plugins.File) wasm.Source {
 			if err != nil {
 				return nil, err
 			}
-			return host.BuildSegment(m.Name, host.SearchDocs(m)), nil
+			return host.ManifestSegment(m), nil
 		},
 	}
 }

@@ -118,23 +118,34 @@ func (b *bench) discovery() error {
 	)
 }
 
+// calls times calls in runners, which is the default, and in Parley's own process, which a policy chooses.
 func (b *bench) calls() error {
-	for _, guest := range []string{"rev", "echo"} {
-		if err := b.succeed("plain", "plugin", "install", filepath.Join("testdata", "wasm", guest+".wasm")); err != nil {
-			return err
+	policy := filepath.Join(b.work, "local", "config", "policy.toml")
+	if err := os.MkdirAll(filepath.Dir(policy), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(policy, []byte("[defaults]\nisolate = \"none\"\n"), 0o600); err != nil {
+		return err
+	}
+	for _, home := range []string{"plain", "local"} {
+		for _, guest := range []string{"rev", "echo"} {
+			if err := b.succeed(home, "plugin", "install", filepath.Join("testdata", "wasm", guest+".wasm")); err != nil {
+				return err
+			}
 		}
 	}
 	stop := b.command("", "plain", "runner", "stop")
 	defer func() { _ = b.time(stop) }()
-	cold := b.command("the same, no runner before", "plain", "text", "hash", "hello", "--isolate", "process")
+	cold := b.command("the same, no runner before", "plain", "text", "hash", "hello")
 	cold.before = stop
 	return b.table("Cold process that calls a tool, compiled code in the cache",
 		b.command("parley version", "plain", "version"),
 		b.command("kind wasi, C: rev word abc", "plain", "rev", "word", "abc"),
+		b.command("the same in process", "local", "rev", "word", "abc"),
 		b.command("kind parley/1, C: echo echo 1", "plain", "echo", "echo", "1"),
-		b.command("the same in a runner", "plain", "echo", "echo", "1", "--isolate", "process"),
+		b.command("the same in process", "local", "echo", "echo", "1"),
 		b.command("kind parley/1, Go: text hash hello", "plain", "text", "hash", "hello"),
-		b.command("the same in a runner", "plain", "text", "hash", "hello", "--isolate", "process"), cold,
+		b.command("the same in process", "local", "text", "hash", "hello"), cold,
 		b.command("the same, a process for each call", "plain", "text", "hash", "hello", "--isolate", "call"),
 		b.command("kind parley/1, Go: json query", "plain", "json", "query", "--params", `{"data":{"a":1},"filter":".a"}`),
 	)

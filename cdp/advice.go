@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -71,7 +72,15 @@ func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []host.
 	case strings.Contains(e.Chrome.Message, "only be executed on top-level targets"):
 		next = []host.Step{toolStep("targets", nil).At(browserOf(r))}
 	default:
-		for _, step := range p.remedyFor(r.Tool, e.Chrome.Message) {
+		remedies := p.remedyFor(r.Tool, e.Chrome.Message)
+		if step := p.planStep(r); step != nil {
+			at := len(remedies)
+			if getsValue(e.Chrome.Message) {
+				at = 0
+			}
+			remedies = slices.Insert(slices.Clone(remedies), at, *step)
+		}
+		for _, step := range remedies {
 			next = append(next, step.At(r.Options))
 		}
 	}
@@ -79,6 +88,25 @@ func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []host.
 		next = append(next, host.DescribeStep(Name+"."+r.Tool, 0))
 	}
 	return next
+}
+
+// planStep returns the step that makes the calls before a command that Chrome rejected, and the command again with the
+// caller's other values; nil if nothing comes before the command.
+func (p *Provider) planStep(r *host.Request) *host.Step {
+	flow := p.Flow(r.Tool)
+	if flow == nil {
+		return nil
+	}
+	step := host.RetryPlan(Name+"."+r.Tool, flow, r.Params)
+	c, _ := p.protocol.Command(r.Tool)
+	step.Options.DryRun = c.Effect == protocol.Destructive
+	return &step
+}
+
+// getsValue reports whether a message is about a value, or a call that has to come first, which a plan knows better
+// than the table of remedies.
+func getsValue(message string) bool {
+	return remedyIn(message) != nil && !strings.Contains(message, "evicted") && !strings.Contains(message, "already")
 }
 
 // remedyFor returns the steps that provide what a message says is missing.

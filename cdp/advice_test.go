@@ -27,27 +27,36 @@ func TestProtocolSteps(t *testing.T) {
 		tool, message string
 		code          int
 		want          *host.Step
+		plan          string // "first" or "last": where the step is that makes the calls before the command
 	}{
-		{"DOM.querySelector", "Could not find node with given id", -32000, page("DOM.getDocument")},
-		{"DOM.resolveNode", "No node with given id found", -32000, page("DOM.getDocument")},
-		{"CSS.getComputedStyleForNode", "CSS agent was not enabled", -32000, page("CSS.enable")},
-		{"CSS.enable", "DOM agent needs to be enabled first.", -32000, page("DOM.enable")},
-		{"DOMSnapshot.captureSnapshot", "DOM snapshot agent hasn't been enabled.", -32000, page("DOMSnapshot.enable")},
-		{"Accessibility.getRootAXNode", "Accessibility has not been enabled.", -32000, page("Accessibility.enable")},
-		{"CSS.takeCoverageDelta", "CSS rule usage tracking is not enabled", -32000, page("CSS.startRuleUsageTracking")},
+		{"DOM.querySelector", "Could not find node with given id", -32000, page("DOM.getDocument"), "first"},
+		{"DOM.resolveNode", "No node with given id found", -32000, page("DOM.getDocument"), "first"},
+		{"CSS.getComputedStyleForNode", "CSS agent was not enabled", -32000, page("CSS.enable"), "last"},
+		{"CSS.enable", "DOM agent needs to be enabled first.", -32000, page("DOM.enable"), ""},
+		{"DOMSnapshot.captureSnapshot", "DOM snapshot agent hasn't been enabled.", -32000, page("DOMSnapshot.enable"), ""},
+		{"Accessibility.getRootAXNode", "Accessibility has not been enabled.", -32000, page("Accessibility.enable"), "last"},
+		{"CSS.takeCoverageDelta", "CSS rule usage tracking is not enabled", -32000,
+			page("CSS.startRuleUsageTracking"), "first"},
 		{"Performance.setTimeDomain",
-			"Cannot set time domain while performance metrics collection is enabled.", -32000, nil},
-		{"Page.getSubApps", "'Page.getSubApps' wasn't found", -32601, diff},
-		{"Page.future", "'Page.future' wasn't found", -32601, diff},
+			"Cannot set time domain while performance metrics collection is enabled.", -32000, nil, ""},
+		{"Page.getSubApps", "'Page.getSubApps' wasn't found", -32601, diff, ""},
+		{"Page.future", "'Page.future' wasn't found", -32601, diff, ""},
 		{"Page.captureScreenshot", "Command can only be executed on top-level targets", -32000,
-			browser(toolStep("targets", nil))},
-		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, nil},
+			browser(toolStep("targets", nil)), ""},
+		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, nil, ""},
 	} {
 		got := p.protocolSteps(&host.Request{Job: host.Job{Tool: c.tool, Options: at}},
 			&keeper.Error{Chrome: &keeper.ChromeError{Code: c.code, Message: c.message}})
 		var want []host.Step
 		if c.want != nil {
 			want = append(want, *c.want)
+		}
+		plan := host.PlanStep("cdp."+c.tool, nil).At(at)
+		switch c.plan {
+		case "first":
+			want = append([]host.Step{plan}, want...)
+		case "last":
+			want = append(want, plan)
 		}
 		if c.tool != "Page.future" { // an unknown command has no documentation
 			want = append(want, host.DescribeStep("cdp."+c.tool, 0))

@@ -8,9 +8,13 @@ import (
 )
 
 const (
-	// tier2Bytes is a little less than 400 tokens, the limit of a command's second tier as JSON without the text of when
-	// to use it, which is hand-written and never shortened.
+	// flowBytes is how much longer the second tier may be for what comes before a command.
+	flowBytes = 370
+	// tier2Bytes is a little less than 400 tokens, the limit of a command's second tier as JSON without what comes before
+	// it and without the texts of when to use it, which are hand-written and never shortened.
 	tier2Bytes = 1785
+	// maxBytes is a little less than 500 tokens, the limit of all of it.
+	maxBytes = 2220
 	// optionalShown is how many optional parameters the second tier describes; it lists the others by name.
 	optionalShown = 8
 	// enumCut marks an enum that is not complete. It is short enough to stay.
@@ -22,10 +26,14 @@ const (
 func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	m, _ := p.Manifest()
 	d := manifest.Describe(m, t, tier)
+	if f := p.Flow(t.Name); f != nil && tier > manifest.Tier1 {
+		d.SetFlow(f)
+	}
 	if tier != manifest.Tier2 {
 		return d
 	}
-	limit := tier2Bytes
+	shortenExamples(d)
+	limit := min(maxBytes, tier2Bytes+min(flowBytes, flowSize(d))+len(d.When)+len(d.WhenNot))
 	d.Description = firstSentence(d.Description)
 	kept := make([]manifest.Param, 0, len(d.Parameters))
 	for _, q := range d.Parameters {
@@ -39,6 +47,16 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	d.Parameters = kept
 	for i := range d.Returns {
 		d.Returns[i].Description = firstSentence(d.Returns[i].Description)
+	}
+	for i := range d.Get {
+		if size(d) > limit {
+			d.Get[i].From = d.Get[i].From[:1]
+		}
+	}
+	for i := range d.Examples {
+		if size(d) > limit+flowBytes {
+			d.Examples[i].Before = nil
+		}
 	}
 	for _, keep := range []func(manifest.Param) bool{
 		func(q manifest.Param) bool { return q.Required },
@@ -72,6 +90,43 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 		}
 	}
 	return d
+}
+
+// beforeBytes is how long the calls before an example may be for the second tier to have them. A plan has them, too.
+const beforeBytes = 400
+
+// shortenExamples leaves the results of examples, and the details of their runs, to the third tier.
+func shortenExamples(d *manifest.ToolDocs) {
+	for i := range d.Examples {
+		e := &d.Examples[i]
+		e.Result = nil
+		e.Verified, _, _ = strings.Cut(e.Verified, ".")
+		e.NotRun = clip(e.NotRun, 60)
+		if raw, err := json.Marshal(e.Before); err != nil || len(raw) > beforeBytes {
+			e.Before = nil
+		}
+	}
+}
+
+// flowSize returns the size of what the documentation says about calls before the command.
+func flowSize(d *manifest.ToolDocs) int {
+	type flow struct {
+		Get    []manifest.ValueDoc
+		Needs  []string
+		Before []manifest.BatchLine
+	}
+	f := flow{Get: d.Get, Needs: d.Needs}
+	for _, e := range d.Examples {
+		f.Before = append(f.Before, e.Before...)
+	}
+	if len(f.Get)+len(f.Needs)+len(f.Before) == 0 {
+		return 0
+	}
+	raw, err := json.Marshal(f)
+	if err != nil {
+		return 0
+	}
+	return len(raw)
 }
 
 // dropFields drops the fields of objects, which the third tier and the type's own documentation describe.

@@ -69,6 +69,12 @@ func (p *Provider) verbHandler(name string) func(context.Context, *host.Request)
 		return p.state
 	case "type":
 		return p.typeSecret
+	case "script":
+		return p.script
+	case "input":
+		return p.input
+	case "route":
+		return p.route
 	}
 	return nil
 }
@@ -110,7 +116,7 @@ func send(ctx context.Context, c *keeper.Client, r *host.Request, target string,
 ) {
 	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog,
 		Wait: r.Options.Wait, Enable: enable}
-	if out := r.Output(); out != nil && !r.Drain {
+	if out := r.Output(); out != nil && !r.Drain && r.Tool != exceptionTool {
 		watch := &exceptionDetector{out: out}
 		if data, written, err = c.CallInto(ctx, q, watch); err == nil {
 			err = watch.err()
@@ -121,11 +127,17 @@ func send(ctx context.Context, c *keeper.Client, r *host.Request, target string,
 	return data, 0, err
 }
 
+// exceptionTool is the command whose result is the details of an exception. They report no failure of the call.
+const exceptionTool = "Runtime.getExceptionDetails"
+
 // checkResult returns the error of a result that reports a failed navigation or an exception, nil for others.
 func checkResult(data json.RawMessage, r *host.Request) error {
 	var outcome struct {
 		ErrorText        string          `json:"errorText"`
 		ExceptionDetails json.RawMessage `json:"exceptionDetails"`
+	}
+	if r.Tool == exceptionTool {
+		return nil
 	}
 	if json.Unmarshal(data, &outcome) == nil {
 		switch {

@@ -2,16 +2,16 @@ package cdp
 
 import (
 	"bufio"
-	"encoding/binary"
 	"encoding/json"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 // fakeRequest is what a keeper receives.
@@ -62,25 +62,23 @@ func fakeKeeper(t *testing.T, greeting string, answer func(fakeRequest) string) 
 
 func serveFake(conn net.Conn, greeting string, answer func(fakeRequest) string) {
 	defer conn.Close()
-	write := func(text []byte) {
-		_, _ = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
-	}
-	write([]byte(greeting))
+	_ = wire.WriteFrame(conn, wire.KindHello, []byte(greeting))
 	r := bufio.NewReader(conn)
-	for hello := true; answer != nil; hello = false {
-		var size uint32
-		if binary.Read(r, binary.BigEndian, &size) != nil {
-			return
-		}
-		frame := make([]byte, size)
-		if _, err := io.ReadFull(r, frame); err != nil {
+	for answer != nil {
+		kind, frame, err := wire.ReadFrame(r, 1<<30)
+		if err != nil {
 			return
 		}
 		var q fakeRequest
-		if json.Unmarshal(frame, &q) != nil || hello {
+		if json.Unmarshal(frame, &q) != nil || kind != wire.KindCall {
 			continue
 		}
-		reply, _ := json.Marshal(map[string]any{"id": q.ID, "result": json.RawMessage(answer(q))})
-		write(reply)
+		text, failed := strings.CutPrefix(answer(q), "!") // which marks an error
+		field := "result"
+		if failed {
+			field = "error"
+		}
+		reply, _ := json.Marshal(map[string]any{"id": q.ID, field: json.RawMessage(text)})
+		_ = wire.WriteFrame(conn, wire.KindDone, reply)
 	}
 }

@@ -105,6 +105,27 @@ func (p *Provider) MissingOpen(tool string) *host.Step {
 	return &openStep
 }
 
+// MissingPage returns the step that opens a page if the tool of a job requires one and the caller's session has none,
+// and nil otherwise.
+func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
+	if step := p.MissingOpen(j.Tool); step != nil || j.Options.Target != "" {
+		return step
+	}
+	isPageVerb := slices.Contains([]string{"input", "route", "script", "type"}, j.Tool)
+	if !isPageVerb && (!strings.Contains(j.Tool, ".") || !keeper.RequiresPage(j.Tool)) {
+		return nil
+	}
+	c, err := p.client(ctx, j.Options.Browser)
+	if err != nil {
+		return &openStep
+	}
+	s, err := c.As(callerOf(&host.Request{Job: *j})).Status(ctx, false)
+	if err != nil || len(s.Targets) > 0 {
+		return nil
+	}
+	return &openStep
+}
+
 // openStep opens a page, and a browser if none is open; statusStep lists the open browsers.
 var (
 	openStep   = host.Step{Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}}

@@ -54,7 +54,9 @@ var _ host.Provider = (*Provider)(nil)
 func (p *Provider) Features() host.Features {
 	return host.Features{
 		Events: p.Events, Entry: p.Entry, Coverage: p.Coverage, Describe: p.Describe, MissingOpen: p.MissingOpen,
+		MissingPage: p.MissingPage, Flow: p.Flow,
 		CheckURL: checkURL, NeedsConfirmation: p.NeedsConfirmation, Pass: p.Pass,
+		Effect: p.Effect,
 	}
 }
 
@@ -222,10 +224,11 @@ func share(part, whole int) float64 {
 	return math.Round(1000*float64(part)/float64(whole)) / 1000
 }
 
-// Tool returns a command or a verb by its name without regard to case, nil if there is none.
+// Tool returns a command or a verb by its name without regard to case, nil if there is none. Input is the domain, input
+// the verb.
 func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 	for i := range verbs() {
-		if t := &verbs()[i]; strings.EqualFold(t.Name, name) {
+		if t := &verbs()[i]; strings.EqualFold(t.Name, name) && !p.isDomain(name) {
 			return t, nil
 		}
 	}
@@ -239,6 +242,12 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 	}
 	made, _ := p.tools.LoadOrStore(key, p.commandTool(c))
 	return made.(*manifest.Tool), nil
+}
+
+// isDomain reports whether a domain has exactly this name.
+func (p *Provider) isDomain(name string) bool {
+	d, ok := p.protocol.Domain(name)
+	return ok && d.Name == name
 }
 
 // Pass returns a tool for a command that the embedded protocol does not contain, for callers that send it anyway; nil
@@ -294,14 +303,21 @@ func (p *Provider) commandTool(c *protocol.Command) *manifest.Tool {
 		Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect),
 		Reach: string(c.Reach), URL: c.URL, Files: c.Files,
 		Docs: docs(c.Brief, c.Description), Params: p.protocol.ParamsSchema(c), Returns: p.protocol.ReturnsSchema(c),
-		Tasks: c.Tasks, Keywords: c.Keywords, When: c.When, Experimental: c.Experimental,
+		Tasks: c.Tasks, Keywords: c.Keywords, When: c.When, WhenNot: c.WhenNot, Experimental: c.Experimental,
 		Deprecated: deprecated(c.Deprecated, c.DeprecationMessage, c.Use), ExitCodes: exitCodesOf(c.Name),
 	}
 	if c.Redirect != "" && c.Redirect != c.Name {
 		t.Related = []manifest.Related{{Tool: Name + "." + c.Redirect, Why: "handles this command"}}
 	}
+	for _, r := range c.Related {
+		tool := r.Tool
+		if !strings.HasPrefix(tool, Name+".") {
+			tool = Name + "." + tool
+		}
+		t.Related = append(t.Related, manifest.Related{Tool: tool, Why: r.Why})
+	}
 	for _, e := range p.protocol.Examples(c) {
-		t.Examples = append(t.Examples, manifest.Example{Title: e.Title, Kind: e.Kind, Params: e.Params})
+		t.Examples = append(t.Examples, p.example(&e))
 	}
 	return t
 }

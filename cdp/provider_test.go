@@ -47,8 +47,11 @@ func TestTier2Fits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := manifest.Tokens(string(raw)); n > 400 {
-			t.Errorf("%s: %d tokens", name, n)
+		if n := manifest.Tokens(string(raw)); n > 500 {
+			t.Errorf("%s: %d tokens of JSON", name, n)
+		}
+		if n := d.Tokens(); n > 400 {
+			t.Errorf("%s: %d tokens of text", name, n)
 		}
 		for _, q := range manifest.Params(tool.Params) {
 			for _, shown := range d.Parameters {

@@ -88,7 +88,7 @@ func (p *Provider) confine(r *host.Request) error {
 	if err := checkDownloads(r.Tool, params); err != nil {
 		return err
 	}
-	if isPaste(r.Tool, params) && !grantedByName(r) {
+	if pastes(r.Tool, params) && !grantedByName(r) {
 		return denyUnnamed(r, "pasting reads the clipboard, which is outside the page, and a wildcard never grants "+
 			"access outside the page")
 	}
@@ -120,13 +120,25 @@ func denyUnnamed(r *host.Request, why string) error {
 	return deny(right, "%s", why).WithSteps(grantStep(r, right))
 }
 
+// pastes reports whether a call sends a key event that pastes.
+func pastes(tool string, params map[string]any) bool {
+	switch tool {
+	case "Input.dispatchKeyEvent":
+		return isPaste(params)
+	case "input":
+		events, _ := params["events"].([]any)
+		return slices.ContainsFunc(events, func(event any) bool {
+			fields, _ := event.(map[string]any)
+			return isPaste(fields)
+		})
+	}
+	return false
+}
+
 // isPaste reports whether a key event pastes the clipboard into the page. All pages of a browser share one clipboard,
 // and with visible windows it is the user's. Chrome pastes on Ctrl+V and Shift+Insert, by key code, and on editor
 // commands, which any key event can carry.
-func isPaste(tool string, params map[string]any) bool {
-	if tool != "Input.dispatchKeyEvent" {
-		return false
-	}
+func isPaste(params map[string]any) bool {
 	commands, _ := params["commands"].([]any)
 	for _, c := range commands {
 		if name, ok := c.(string); !ok || strings.Contains(strings.ToLower(name), "paste") {

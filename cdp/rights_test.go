@@ -47,6 +47,10 @@ func TestConfine(t *testing.T) {
 			[]string{person, client}},
 		{"Input.dispatchKeyEvent", `{"type":"rawKeyDown","modifiers":8,"windowsVirtualKeyCode":45}`,
 			[]string{person, client}},
+		{"input", `{"events":[{"type":"keyDown","key":"v","windowsVirtualKeyCode":86}]}`, everybody},
+		{"input", `{"events":[{"type":"keyUp"},{"type":"keyDown","modifiers":2,"windowsVirtualKeyCode":86}]}`,
+			[]string{person, client}},
+		{"input", `{"events":[{"type":"keyDown","commands":["paste"]}]}`, []string{person, client}},
 	} {
 		for _, by := range everybody {
 			r := &host.Request{Job: host.Job{Tool: c.tool, Params: json.RawMessage(c.params), Caller: by}}

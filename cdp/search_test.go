@@ -110,6 +110,39 @@ func TestNavigateAndWait(t *testing.T) {
 	}
 }
 
+// TestWhatOpensAPage checks that whatever a caller calls opening a page leads to the tools that do it, and the page's
+// own script to the one that runs it.
+func TestWhatOpensAPage(t *testing.T) {
+	h := searchHost(t)
+	for _, query := range []string{
+		"open a page", "open a website", "open a url", "open example.com", "open example.com in the browser",
+		"go to a website", "go to google.com", "goto url", "visit a site", "visit https://example.com/",
+		"browse to a page", "load a page", "load url",
+		"navigate", "navigate to example.com", "show a web page", "open the site", "open link",
+	} {
+		if got := first(t, h, query); got != "open" && got != "Page.navigate" {
+			t.Errorf("%q: %s is first", query, got)
+		}
+	}
+	for _, query := range []string{
+		"execute javascript", "run javascript", "run JavaScript", "execute JavaScript", "evaluate JavaScript inside the page",
+		"execute a script in the page", "eval",
+	} {
+		if got := first(t, h, query); got != "Runtime.evaluate" {
+			t.Errorf("%q: %s is first", query, got)
+		}
+	}
+	data, _, err := h.Search(t.Context(), "", host.Session{}, host.SearchQuery{Text: "read the page"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range data.Results {
+		if r.Name == "cdp.Log.enable" && (i < 2 || r.Confidence == "high") {
+			t.Errorf("reading the page: result %d is %s, %s", i, r.Name, r.Confidence)
+		}
+	}
+}
+
 // TestEveryPhrase finds each command by each of its own phrases.
 func TestEveryPhrase(t *testing.T) {
 	p := New(Config{})

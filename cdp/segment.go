@@ -38,7 +38,8 @@ func (p *Provider) buildSegment() []byte {
 			Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect), Brief: c.Brief,
 			Signature:  p.signature(c),
 			Deprecated: c.Deprecated, Experimental: c.Experimental,
-			Text: strings.TrimSpace(c.Description + " " + c.When), Keywords: c.Keywords, Tasks: c.Tasks,
+			// Not When: measured on testdata/search, its everyday words give common tools hits that belong to others.
+			Text: c.Description, Keywords: c.Keywords, Tasks: c.Tasks,
 			Params: searchParams(c.Params),
 		})
 	}
@@ -59,7 +60,7 @@ func (p *Provider) buildSegment() []byte {
 			}
 		}
 	}
-	return host.BuildSegment(Name, docs)
+	return host.BuildSegment(host.SearchPluginOf(p.manifest()), docs)
 }
 
 func category(c *protocol.Command) string {

@@ -39,13 +39,15 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Examples: []manifest.Example{
 				{Title: "Open a page", Kind: "minimal", Params: json.RawMessage(`{"url":"https://example.com/"}`)},
 				{Title: "Open an empty page in a window", Kind: "common", Params: json.RawMessage(`{"headed":true}`)},
+				{Title: "Start a certain Chrome with a profile that stays", Kind: "common", Params: json.RawMessage(
+					`{"url":"https://example.com/","chrome":"/usr/bin/chromium","user_data_dir":"/home/ada/profile"}`)},
 				{Title: "Attach to a running Chrome", Kind: "full",
 					Params: json.RawMessage(`{"attach":"9222","url":"https://example.com/"}`)},
 			},
 			Tasks: []string{"open a page", "open a page and wait until it is loaded", "open a web page", "start the browser",
 				"launch chrome", "go to a url", "visit a website", "attach to a running chrome"},
 			Keywords: []string{"browser", "launch", "start", "goto", "visit"}, Aliases: []string{"launch", "goto"},
-			When: "before anything else", WhenNot: "to move the current page: use Page.navigate",
+			When: "no page is open yet, or you want another one", WhenNot: "the current page goes to a URL: Page.navigate",
 			Related: []manifest.Related{{Tool: "cdp.close", Why: "ends the browser"},
 				{Tool: "cdp.Page.navigate", Why: "moves the current page"}},
 		},
@@ -75,6 +77,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			},
 			Tasks:    []string{"close the browser", "quit chrome", "close a tab", "end the browser"},
 			Keywords: []string{"quit", "exit", "stop", "kill"},
+			When:     "you are done with what you opened", WhenNot: "you close one of several pages: Target.closeTarget",
+			Related: []manifest.Related{{Tool: "cdp.targets", Why: "lists what is open"}},
 		},
 		{
 			Name: "status", Category: "query", Effect: manifest.EffectRead,
@@ -94,6 +98,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				{Title: "Ask for every browser", Kind: "full", Params: json.RawMessage(`{"all":true}`)},
 			},
 			Tasks: []string{"is a browser open", "which chrome is running", "browser status"},
+			When:  "you want to know which browser runs and who uses it", WhenNot: "you want its pages: cdp.targets",
+			Related: []manifest.Related{{Tool: "cdp.Browser.getVersion", Why: "only the version"}},
 		},
 		{
 			Name: "targets", Category: "query", Effect: manifest.EffectRead,
@@ -105,10 +111,13 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["targets"],"properties":{
-"targets":{"type":"array","items":{"type":"object"},"description":"index, id, type, url, title, current, crashed, owner, parent, opener, dialog"}}}`),
+"targets":{"type":"array","items":{"type":"object"},"description":"index, id, type, url, title, current, crashed, owner, parent, opener, since (an event), dialog"}}}`),
 			Examples: []manifest.Example{{Title: "List the targets", Kind: "minimal", Params: json.RawMessage(`{}`)}},
 			Tasks:    []string{"list open tabs", "which pages are open", "list tabs"},
 			Keywords: []string{"tabs", "pages", "windows"},
+			When:     "you want to know what is open, or need a target for a call",
+			WhenNot:  "you want all browser contexts: Target.getTargets",
+			Related:  []manifest.Related{{Tool: "cdp.activate", Why: "makes one of them current"}},
 		},
 		{
 			Name: "activate", Category: "action", Effect: manifest.EffectWrite,
@@ -126,6 +135,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				Params: json.RawMessage(`{"target":"1"}`)}},
 			Tasks:    []string{"switch to another tab", "focus a page", "select a tab"},
 			Keywords: []string{"switch", "focus", "tab"},
+			When:     "later calls should go to another page", WhenNot: "one call goes there: its option target",
+			Related: []manifest.Related{{Tool: "cdp.targets", Why: "lists the pages"}},
 		},
 		{
 			Name: "events", Category: "query", Effect: manifest.EffectRead,
@@ -158,6 +169,10 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Examples: []manifest.Example{
 				{Title: "Read the newest", Kind: "minimal", Params: json.RawMessage(`{}`)},
 				{Title: "Read which requests failed", Kind: "common", Params: json.RawMessage(`{"status":"failed"}`)},
+				{Title: "Find requests by URL", Kind: "common",
+					Params: json.RawMessage(`{"match":["Network.responseReceived"],"url":"/api/"}`)},
+				{Title: "Wait up to a minute for the end of a download", Kind: "common", Params: json.RawMessage(
+					`{"match":["Browser.download*"],"until":"Browser.downloadProgress","max":100,"timeout_ms":60000}`)},
 				{Title: "Read console messages and exceptions", Kind: "common",
 					Params: json.RawMessage(`{"match":["Runtime.consoleAPICalled","Runtime.exceptionThrown"]}`)},
 				{Title: "Read requests on from event 120", Kind: "full",
@@ -166,8 +181,9 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Tasks: []string{"read console messages", "see network requests that were made", "what events happened",
 				"read console errors", "which requests failed", "wait for an event", "why did a request fail",
 				"read javascript errors", "which files were downloaded", "find the status of a request"},
-			When:     "for what pages did; enable nothing",
-			WhenNot:  "to wait for an event: stream them",
+			When:     "you want to know what pages did; nothing has to be enabled",
+			WhenNot:  "you wait for what a call causes: its option until",
+			Related:  []manifest.Related{{Tool: "cdp.Network.getResponseBody", Why: "gets the body of a response"}},
 			Keywords: []string{"console", "log", "listen", "stream", "network", "exceptions", "downloads", "history"},
 		},
 		{
@@ -206,8 +222,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Tasks: []string{"save a login", "stay logged in", "restore cookies and local storage", "reuse a session of a site",
 				"save cookies to a file", "load storage state", "log in once and reuse it"},
 			Keywords:    []string{"cookies", "localstorage", "sessionstorage", "login", "persist", "restore", "auth"},
-			When:        "to stay logged in across sessions",
-			WhenNot:     "to read values: Storage.getCookies and DOMStorage do; IndexedDB and caches are not saved",
+			When:        "you want to stay logged in across sessions",
+			WhenNot:     "you read values: Storage.getCookies, DOMStorage.getDOMStorageItems",
 			Related:     []manifest.Related{{Tool: "cdp.open", Why: "shows the site after a load"}},
 			Limitations: []string{"IndexedDB, caches and service workers are not saved", "at most 16 MiB a state, 32 states"},
 		},
@@ -238,10 +254,127 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Tasks: []string{"type a password", "fill in a secret", "log in to a site with a stored password",
 				"enter credentials without seeing them"},
 			Keywords: []string{"password", "login", "credentials", "fill", "secret"},
-			When:     "to log in without knowing the password",
-			WhenNot:  "for other texts: use Input.insertText",
+			When:     "you log in without knowing the password",
+			WhenNot:  "the text is not a secret: Input.insertText",
 			Related: []manifest.Related{{Tool: "cdp.DOM.focus", Why: "focuses the field"},
 				{Tool: "cdp.state", Why: "keeps the login"}},
+		},
+		{
+			Name: "script", Category: "action", Effect: manifest.EffectWrite,
+			Reach: manifest.ReachContext,
+			Docs: manifest.Docs{
+				Brief: "Call a function of a script that the calling plugin ships",
+				Standard: "Runs in an isolated world of the page, or of the frame that the option target names: it sees the " +
+					"document, and nothing that the page's own scripts have replaced. Only plugins can call it.",
+				Full: "The manifest of the plugin names its scripts under scripts, with their digests. A script assigns its " +
+					"functions to exports. It begins in each document once, at the first call, or with document_start at the " +
+					"start of each document of the session, also of later pages, frames and popups, until the session ends; a " +
+					"popup's first document of its opener's origin waits for the first call. The call has the effect read " +
+					"where a shipped plugin calls a function that was reviewed as such. A grant has to name this tool: no " +
+					"wildcard includes it.",
+			},
+			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"required":["script"],"properties":{
+"script":{"type":"string","pattern":"^[a-z][a-z0-9_-]{0,39}$","description":"Name of the script in the plugin's manifest","x-aliases":["name"]},
+"call":{"type":"string","minLength":1,"maxLength":100,"description":"Function to call, an export of the script","x-aliases":["function","method"]},
+"args":{"type":"array","maxItems":32,"description":"Its arguments; promises that it returns are awaited","x-aliases":["arguments"]},
+"document_start":{"type":"boolean","default":false,"description":"Also run the script at the start of each document of the session from now on"}}}`),
+			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{
+"target":{"type":"string","description":"Id of the page, or of the frame that is a target of its own"},
+"frame":{"type":"string","description":"Id of the frame"},
+"last_seq":{"type":"integer","description":"Newest event before the call, for since of cdp.events"},
+"value":{"description":"What the function returned; absent if undefined"}}}`),
+			Positional: []string{"script", "call"}, ExitCodes: []string{"script_error", "protocol_error"},
+			Examples: []manifest.Example{
+				{Title: "Call a function", Kind: "minimal", Params: json.RawMessage(`{"script":"page","call":"snapshot"}`)},
+				{Title: "Call it with arguments", Kind: "common",
+					Params: json.RawMessage(`{"script":"page","call":"find","args":[{"role":"button","name":"Sign in"}]}`)},
+				{Title: "Run it in later documents, too", Kind: "full",
+					Params: json.RawMessage(`{"script":"page","call":"snapshot","document_start":true}`)},
+			},
+			Tasks: []string{"run a plugin's script in a page", "call a function in an isolated world",
+				"inject a script into every page"},
+			Keywords: []string{"content", "inject", "isolated", "world", "javascript", "evaluate"},
+			When:     "a plugin works on the document",
+			WhenNot:  "the script is your own: Runtime.evaluate, Page.addScriptToEvaluateOnNewDocument",
+			Related:  []manifest.Related{{Tool: "cdp.Runtime.evaluate", Why: "runs an expression of the caller"}},
+		},
+		{
+			Name: "input", Category: "action", Effect: manifest.EffectWrite,
+			Reach: manifest.ReachPage,
+			Docs: manifest.Docs{
+				Brief: "Send several input events in one request",
+				Standard: "Sends all events in one request, without waiting between them. They have the fields of " +
+					"Input.dispatchMouseEvent, dispatchKeyEvent, dispatchTouchEvent or insertText; type selects which.",
+				Full: "Between the press and the release of a click nothing else gets in. The page gets trusted events. Events " +
+					"with an unknown type or field are refused before any is sent.",
+			},
+			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"required":["events"],"properties":{
+"events":{"type":"array","minItems":1,"maxItems":1000,"description":"Events in their order","items":{"type":"object","additionalProperties":false,"required":["type"],"properties":{
+"type":{"enum":["mousePressed","mouseReleased","mouseMoved","mouseWheel","keyDown","keyUp","rawKeyDown","char","touchStart","touchEnd","touchMove","touchCancel","insertText"]},
+"x":{"type":"number"},"y":{"type":"number"},"button":{"enum":["none","left","middle","right","back","forward"]},"buttons":{"type":"integer"},"clickCount":{"type":"integer"},
+"deltaX":{"type":"number"},"deltaY":{"type":"number"},"modifiers":{"type":"integer"},"pointerType":{"enum":["mouse","pen"]},"force":{"type":"number"},
+"key":{"type":"string"},"code":{"type":"string"},"text":{"type":"string","maxLength":1000000},"unmodifiedText":{"type":"string"},"keyIdentifier":{"type":"string"},
+"windowsVirtualKeyCode":{"type":"integer"},"nativeVirtualKeyCode":{"type":"integer"},"location":{"type":"integer"},"autoRepeat":{"type":"boolean"},"isKeypad":{"type":"boolean"},
+"commands":{"type":"array","items":{"type":"string"}},"timestamp":{"type":"number"},
+"touchPoints":{"type":"array","items":{"type":"object","required":["x","y"]}}}}}}}`),
+			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["target","events"],"properties":{
+"target":{"type":"string","description":"Id of the page or frame"},
+"events":{"type":"integer","description":"How many were sent"}}}`),
+			ExitCodes: []string{"protocol_error"},
+			Examples: []manifest.Example{
+				{Title: "Move the mouse", Kind: "minimal",
+					Params: json.RawMessage(`{"events":[{"type":"mouseMoved","x":20,"y":20}]}`)},
+				{Title: "Click", Kind: "common", Params: json.RawMessage(`{"events":[{"type":"mousePressed","x":20,"y":20,` +
+					`"button":"left","clickCount":1},{"type":"mouseReleased","x":20,"y":20,"button":"left","clickCount":1}]}`)},
+				{Title: "Type and press Enter", Kind: "full", Params: json.RawMessage(`{"events":[{"type":"insertText",` +
+					`"text":"hello"},{"type":"keyDown","key":"Enter","code":"Enter","text":"\r","windowsVirtualKeyCode":13},` +
+					`{"type":"keyUp","key":"Enter","code":"Enter","windowsVirtualKeyCode":13}]}`)},
+			},
+			Tasks: []string{"click at a point in one call", "send several input events at once", "drag with the mouse",
+				"type text and press enter"},
+			Keywords: []string{"click", "mouse", "keyboard", "touch", "drag", "press"},
+			When:     "events belong together, as in a click or a drag",
+			WhenNot:  "you send a single event: Input.dispatchMouseEvent",
+			Related:  []manifest.Related{{Tool: "cdp.type", Why: "types secrets"}},
+		},
+		{
+			Name: "route", Category: "action", Effect: manifest.EffectWrite,
+			Reach: manifest.ReachContext, Idempotent: true,
+			Docs: manifest.Docs{
+				Brief: "Mock, block or delay requests of this session by rules",
+				Standard: "Replaces the session's rules. They apply to present and later pages, frames and popups until the " +
+					"session ends; the first rule that matches decides. Without rules it only lists them; [] removes all.",
+				Full: "mock answers with status, headers and body, and sends nothing; block fails the request; delay sends it " +
+					"after delay_ms, which also delays the other two. What is sent is subject to the grants of a plugin as " +
+					"before. While a session has rules, Fetch.enable is refused in its pages.",
+			},
+			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
+"rules":{"type":"array","maxItems":64,"description":"All rules of the session; url: * and ? are wildcards; body or body_base64","x-aliases":["routes","rule"],"items":{"type":"object","additionalProperties":false,"required":["url","action"],"properties":{
+"url":{"type":"string","minLength":1,"maxLength":2000},
+"method":{"type":"string","pattern":"^[A-Za-z]{1,20}$"},
+"action":{"enum":["mock","block","delay"]},
+"status":{"type":"integer","minimum":200,"maximum":599},
+"headers":{"type":"object","additionalProperties":{"type":"string"}},
+"body":{"type":"string"},
+"body_base64":{"type":"string","contentEncoding":"base64"},
+"delay_ms":{"type":"integer","minimum":0,"maximum":60000}}}}}}`),
+			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["rules"],"properties":{
+"rules":{"type":"array","items":{"type":"object"},"description":"The rules now: url, method, action, and requests, how many they matched"}}}`),
+			ExitCodes: []string{"protocol_error"},
+			Examples: []manifest.Example{
+				{Title: "List the rules", Kind: "minimal", Params: json.RawMessage(`{}`)},
+				{Title: "Block images", Kind: "common", Params: json.RawMessage(`{"rules":[{"url":"*.png","action":"block"}]}`)},
+				{Title: "Mock an API", Kind: "full", Params: json.RawMessage(`{"rules":[{"url":"*/api/user","method":"GET",` +
+					`"action":"mock","headers":{"Content-Type":"application/json"},"body":"{\"name\":\"Ada\"}"}]}`)},
+				{Title: "Remove all rules", Kind: "common", Params: json.RawMessage(`{"rules":[]}`)},
+			},
+			Tasks: []string{"mock an api response", "block requests to a url", "delay a request", "stub the network",
+				"simulate a slow api", "block ads or trackers"},
+			Keywords:    []string{"intercept", "mock", "stub", "fetch", "network", "fulfill", "abort"},
+			When:        "a page should get other responses",
+			WhenNot:     "you decide on each request yourself: Fetch.enable",
+			Related:     []manifest.Related{{Tool: "cdp.Fetch.enable", Why: "pauses requests for the caller"}},
+			Limitations: []string{"requests that workers send by themselves are not matched", "at most 64 rules, 2 MiB"},
 		},
 	}
 })

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/parley-tools/parley/manifest"
 )
@@ -23,6 +25,8 @@ type Functions struct {
 	MayCall func(ctx context.Context, tool string) bool
 	// BoundSecret serves [AskBoundSecret].
 	BoundSecret func(ctx context.Context, name string) (BoundSecret, error)
+	// Script serves [AskScript].
+	Script func(name string, withText bool) (Script, error)
 	// Last serves [AskLast].
 	Last func(record json.RawMessage) bool
 	// Denied, if not nil, is called for each right that was denied.
@@ -37,6 +41,8 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 	switch {
 	case function == AskTool:
 		return f.callTool(ctx, argument)
+	case function == AskTools:
+		return f.callTools(ctx, argument)
 	case function == AskHTTP:
 		return f.httpRequest(ctx, argument)
 	case function == AskSecret:
@@ -57,6 +63,16 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 			return nil, err
 		}
 		return resultOf(secret)
+	case function == AskScript && f.Script != nil:
+		in, err := decodeArgument[scriptArgument](function, `{"name":"page","text":false}`, argument)
+		if err != nil {
+			return nil, err
+		}
+		script, err := f.Script(in.Name, in.Text)
+		if err != nil {
+			return nil, err
+		}
+		return resultOf(script)
 	case function == AskLast && f.Last != nil:
 		return resultOf(f.Last(argument))
 	}
@@ -118,6 +134,71 @@ func (f *Functions) callTool(ctx context.Context, argument json.RawMessage) (*Re
 		}
 	}
 	return result, err
+}
+
+// Bounds of [AskTools].
+const (
+	maxPending   = 1000     // calls in one request
+	maxAtOnce    = 16       // of them
+	maxAnswering = 64 << 20 // bytes of all results
+)
+
+type pendingCall struct {
+	ID      json.RawMessage `json:"id"`
+	Tool    string          `json:"tool"`
+	Params  json.RawMessage `json:"params"`
+	Options json.RawMessage `json:"options,omitempty"`
+}
+
+type answeredCall struct {
+	ID       json.RawMessage `json:"id"`
+	OK       bool            `json:"ok"`
+	Result   json.RawMessage `json:"result,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"`
+	Error    *ErrorObject    `json:"error,omitempty"`
+}
+
+// callTools runs the calls for which a guest waits, some of them at once. Each has an outcome of its own.
+func (f *Functions) callTools(ctx context.Context, argument json.RawMessage) (*Result, error) {
+	in, err := decodeArgument[struct {
+		Pending []pendingCall `json:"pending"`
+	}](AskTools, `{"pending":[{"id":1,"tool":"cdp.Page.navigate","params":{}}]}`, argument)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Pending) > maxPending {
+		return nil, Errorf(LimitExceeded, "%d calls are pending at once, the limit is %d", len(in.Pending), maxPending)
+	}
+	answers := make([]answeredCall, len(in.Pending))
+	var size atomic.Int64
+	var running sync.WaitGroup
+	places := make(chan struct{}, maxAtOnce)
+	for i, p := range in.Pending {
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			answers[i] = f.answer(ctx, p)
+			if size.Add(int64(len(answers[i].Result))) > maxAnswering {
+				e := Errorf(LimitExceeded, "the results of calls that were made at once have more than %d bytes; make fewer "+
+					"at once", maxAnswering)
+				answers[i] = answeredCall{ID: p.ID, Error: e.Object()}
+			}
+		})
+	}
+	running.Wait()
+	return resultOf(map[string]any{"answers": answers})
+}
+
+func (f *Functions) answer(ctx context.Context, p pendingCall) answeredCall {
+	argument, err := json.Marshal(toolArgument{Tool: p.Tool, Params: p.Params, Options: p.Options})
+	var result *Result
+	if err == nil {
+		result, err = f.callTool(ctx, argument)
+	}
+	if err != nil {
+		return answeredCall{ID: p.ID, Error: AsError(err).Object()}
+	}
+	return answeredCall{ID: p.ID, OK: true, Result: result.Data, Warnings: result.Warnings}
 }
 
 // readSecret returns a secret that the guest may read.

@@ -71,6 +71,7 @@ func TestAskNothing(t *testing.T) {
 		{host.AskSecret, `[]`, string(host.InvalidArgs)},
 		{host.AskMayCall, `{"tool":"Page.enable"}`, string(host.NotFound)},
 		{host.AskBoundSecret, `{"name":"TOKEN"}`, string(host.NotFound)},
+		{host.AskScript, `{"name":"page"}`, string(host.NotFound)},
 		{host.AskLast, `{}`, string(host.NotFound)},
 		{"other", `{}`, string(host.NotFound)},
 	} {

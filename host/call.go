@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,8 @@ const (
 	// maxCallDepth bounds the nesting of calls between plugins, maxInnerCalls the number of calls that one call causes.
 	maxCallDepth  = 8
 	maxInnerCalls = 10_000
+	// maxProgramCalls bounds the calls that a program makes as its caller.
+	maxProgramCalls = 200
 	// maxUses bounds the uses of rights, and also the denials, in the record of one call.
 	maxUses = 200
 )
@@ -68,6 +71,8 @@ type Call struct {
 	// cleaned of control characters. They may be nil.
 	Progress func(done, total float64, message string)
 	Log      func(level int, message string)
+	// Trace asks for [Error].Trace of a guest that crashes.
+	Trace bool
 	// Emit receives each record of a stream; its error means that nobody reads any more. Nil means that no stream is
 	// wanted. Started is called once, when the stream receives every further record. Until is called for each record that
 	// could be the last one; the first for which it returns true is. Both may be nil.
@@ -85,8 +90,12 @@ type Call struct {
 	callerGrant  Grant
 	callerAsks   manifest.Capabilities // of that plugin's manifest
 	callerEffect string                // of the tool that makes this call
+	callerPlugin Provider              // that plugin; nil if the caller is not one
 	// trusted means that the plugin is shipped: the callers on whose behalf it calls only deny tools by name.
-	trusted  bool
+	trusted bool
+	// program is the plugin that makes this call as its own caller, with the capability caller; "" if none does, also not
+	// further out.
+	program  string
 	parentID string
 	// innerCalls counts the calls that plugins made on behalf of the outermost one. redactor holds the secrets that
 	// must not occur in their records.
@@ -95,10 +104,11 @@ type Call struct {
 }
 
 type caller struct {
-	name   string
-	remote bool
-	bound  bool
-	tools  []string
+	name    string
+	remote  bool
+	bound   bool
+	tools   []string
+	program bool // it only denies what the policy denies it by name
 }
 
 // Answer is the outcome of a call: either data or Err.
@@ -187,6 +197,7 @@ type run struct {
 	address        Address
 	params         json.RawMessage
 	confined       json.RawMessage // params for the tool, if confine has replaced paths
+	steps          []*run          // the calls of other tools of the plugin that the params list
 	tiers          []int
 	retryOf        string
 	changes        []string // as in Event
@@ -198,6 +209,7 @@ type run struct {
 	audit          string
 	by             string // as in Event
 	innerCalls     *atomic.Int32
+	programCalls   atomic.Int32
 	deadline       time.Time // of the run, and of the filter after it
 
 	mu          sync.Mutex
@@ -205,6 +217,7 @@ type run struct {
 	usesDropped int
 	denials     []string // for the record: the rights
 	denied      []Denial // for the answer
+	innerError  *Error   // of the last call of the plugin that failed
 }
 
 // recordUse adds a use of a right to the record of the call.
@@ -274,6 +287,9 @@ func (r *run) do(ctx context.Context) error {
 		err = r.validate()
 	}
 	if err == nil {
+		err = r.readSteps()
+	}
+	if err == nil {
 		err = r.checkFilter(ctx)
 	}
 	if err != nil {
@@ -289,7 +305,7 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	r.granted = decision.Grant.Names()
-	decision.Grant = decision.Grant.narrow(r.address.Tool.Effect)
+	decision.Grant = decision.Grant.narrow(r.effect())
 	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, joinOrNone(decision.Grant.Names()))
 	if r.call.Options.DryRun {
 		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(),
@@ -334,6 +350,7 @@ func (r *run) do(ctx context.Context) error {
 		}
 		err = r.checkResult(result.Data)
 		r.answer.Data = r.redactor.redactJSON(r.answer.Data)
+		r.markUntrusted()
 	}
 	if err != nil {
 		e := AsError(err)
@@ -342,6 +359,7 @@ func (r *run) do(ctx context.Context) error {
 		if e.Tool != nil && isOutcome(e.Code) {
 			e.Code = ToolFailed // a plugin must not report one of the host's codes
 		}
+		r.passOn(e)
 		switch {
 		case len(e.Steps) > 0:
 		case len(e.Denied) > 0:
@@ -479,8 +497,9 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
+	request := r.request(d)
 	if prepare := r.address.Provider.Features().Prepare; prepare != nil {
-		if err := prepare(ctx, d.Isolate); err != nil && ctx.Err() != nil {
+		if err := prepare(ctx, request); err != nil && ctx.Err() != nil {
 			return nil, r.contextError(ctx, d, 0, err) // the step is the call without a timeout
 		} else if err != nil {
 			return nil, err
@@ -492,17 +511,37 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r.deadline, _ = ctx.Deadline()
-	result, err := r.address.Provider.Invoke(ctx, r.request(d))
+	result, err := r.address.Provider.Invoke(ctx, request)
 	if ctx.Err() != nil && (err != nil || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 		return r.withDenials(nil, r.contextError(ctx, d, timeout, err))
 	}
 	if err == nil && result == nil {
 		return nil, Errorf(Internal, "%s returned no result", r.answer.Tool)
 	}
+	// A runner ends with its plugin or policy, which may come before the watch has seen the change.
+	if info := r.address.Provider.Info(); info.Kind != manifest.KindBuiltin &&
+		(errors.Is(err, Unavailable) || errors.Is(err, Trapped)) {
+		if lost, _ := r.lost(ctx, info); lost != nil {
+			return r.withDenials(nil, lost)
+		}
+	}
 	if errors.Is(err, Trapped) {
 		AsError(err).Effects = r.effects()
 	}
 	return r.withDenials(result, err)
+}
+
+// passOn gives the error of a plugin that ended with the exit code of an inner call that failed the code of that call
+// and what to do next: the host found that failure, and the plugin only passes it on.
+func (r *run) passOn(e *Error) {
+	r.mu.Lock()
+	inner := r.innerError
+	r.mu.Unlock()
+	if e.Code != ToolFailed || e.Tool == nil || inner == nil || inner.Exit != 0 || e.Tool.Exit != inner.ExitCode() ||
+		!isOutcome(inner.Code) {
+		return
+	}
+	e.Code, e.Tool, e.Protocol, e.Steps = inner.Code, nil, inner.Protocol, inner.Steps
 }
 
 // beginAudit records the start of the call in the audit. An error of the audit ends the call before anything runs.
@@ -528,15 +567,15 @@ func (r *run) request(d Decision) *Request {
 		functions.HTTP = func(ctx context.Context, q *HTTPRequest) (*HTTPResponse, error) { return r.send(ctx, d.Grant, q) }
 	}
 	if r.address.Provider.Info().Kind == manifest.KindBuiltin {
-		functions.BoundSecret = r.boundSecret
+		functions.BoundSecret, functions.Script = r.boundSecret, r.script
 	}
 	req := &Request{
 		Job: Job{
 			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Caller, Session: r.call.Session,
-			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.call.callerGrant, Limits: d.Limits,
-			Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate, Drain: r.call.Drain,
+			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.call.callerGrant, Trusted: r.call.trusted,
+			Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate, Drain: r.call.Drain,
 			Wants: Wants{Log: r.call.Log != nil, Progress: r.call.Progress != nil, Records: r.call.Emit != nil,
-				Until: r.call.Until != nil, Output: r.call.Out != nil},
+				Until: r.call.Until != nil, Output: r.call.Out != nil, Trace: r.call.Trace},
 		},
 		Def: r.address.Tool, Ask: functions.Ask, Events: r.receive,
 	}
@@ -654,8 +693,8 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 // it. A plugin must have been granted the secret. From then on this host redacts the value from answers and records.
 func (r *run) boundSecret(ctx context.Context, name string) (s BoundSecret, err error) {
 	right := "secret:" + printable(name)
-	if strings.HasPrefix(r.call.Caller, callerPlugin) && !slices.ContainsFunc(r.call.callerGrant.Secrets,
-		func(g SecretGrant) bool { return g.Name == name }) {
+	if strings.HasPrefix(r.call.Caller, callerPlugin) && !r.typesForCaller() &&
+		!slices.ContainsFunc(r.call.callerGrant.Secrets, func(g SecretGrant) bool { return g.Name == name }) {
 		asked := slices.ContainsFunc(r.call.callerAsks.Secrets,
 			func(c manifest.SecretCapability) bool { return c.Name == name })
 		r.recordDenial(right)
@@ -676,6 +715,39 @@ func (r *run) boundSecret(ctx context.Context, name string) (s BoundSecret, err 
 	}
 	r.host.typed.add(name, s.Value)
 	r.recordUse(right)
+	return s, nil
+}
+
+// typesForCaller reports whether a shipped plugin types a secret in the browser context of its caller, for a caller
+// that could do so itself: no other plugin is behind the call.
+func (r *run) typesForCaller() bool {
+	return r.actsInSession() && !slices.ContainsFunc(r.call.callers, func(c caller) bool {
+		return strings.HasPrefix(c.name, callerPlugin)
+	})
+}
+
+// script returns a script for pages that the calling plugin ships.
+func (r *run) script(name string, withText bool) (s Script, err error) {
+	p := r.call.callerPlugin
+	if p == nil {
+		return s, r.deny("", "only a plugin can run a script, of those that it ships")
+	}
+	m, err := p.Manifest()
+	if err != nil {
+		return s, err
+	}
+	declared := m.Script(name)
+	if declared == nil || p.Features().Script == nil {
+		return s, Errorf(NotFound, "%s ships no script %s", m.Name, printable(name))
+	}
+	s = Script{Plugin: m.Name, SHA256: declared.SHA256}
+	if withText {
+		text, err := p.Features().Script(name)
+		if err != nil {
+			return s, err
+		}
+		s.Text = string(text)
+	}
 	return s, nil
 }
 
@@ -725,7 +797,8 @@ func (r *run) timeout(d Decision) time.Duration {
 	return timeout
 }
 
-// callTool runs a tool for a plugin, which is the caller, through all of [Host.Call].
+// callTool runs a tool for a plugin through all of [Host.Call]. The plugin is the caller, or makes the call as its own
+// caller.
 func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, params json.RawMessage, o Options) (*Result,
 	error) {
 	if len(r.call.callers) >= maxCallDepth {
@@ -735,28 +808,59 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 		return nil, Errorf(LimitExceeded, "one call caused more than %d calls between plugins", maxInnerCalls)
 	}
 	o.Isolate = r.call.Options.Isolate // isolation extends to the plugins that an isolated plugin calls
-	var asks manifest.Capabilities
-	if m, err := r.address.Provider.Manifest(); err == nil {
-		asks = m.Capabilities
+	if callerGrant.Browser && o.Browser == "" {
+		o.Browser, o.Target = r.call.Options.Browser, cmp.Or(o.Target, r.call.Options.Target)
+		o.OnDialog = cmp.Or(o.OnDialog, r.call.Options.OnDialog)
 	}
-	a, err := r.host.Call(ctx, Call{
-		Name: tool, Params: params, Caller: "plugin:" + r.address.Plugin, Session: r.innerSession(callerGrant), Options: o,
-		callerGrant: callerGrant, callerAsks: asks,
-		callerEffect: r.address.Tool.Effect,
-		trusted:      r.address.Provider.Info().Identity() == OwnerShipped,
-		callers: append(slices.Clone(r.call.callers),
-			caller{r.call.Caller, r.call.Remote, r.call.Bound, r.call.callerGrant.Tools}),
-		innerCalls: r.innerCalls, redactor: r.redactor, parentID: r.answer.CallID,
-	})
+	inner := Call{Name: tool, Params: params, Options: o, innerCalls: r.innerCalls, redactor: r.redactor,
+		parentID: r.answer.CallID, program: r.call.program}
+	if callerGrant.Caller && r.address.Provider.Info().Identity() == OwnerShipped {
+		if r.programCalls.Add(1) > maxProgramCalls {
+			return nil, Errorf(LimitExceeded, "a program may make %d calls; have each do more, or run several programs",
+				maxProgramCalls)
+		}
+		r.asCaller(&inner)
+	} else {
+		r.asPlugin(&inner, callerGrant)
+	}
+	a, err := r.host.Call(ctx, inner)
 	if errors.Is(err, Denied) {
 		r.recordDenial("tool:" + a.Tool)
 	} else {
 		r.recordUse("tool:" + a.Tool)
 	}
 	if err != nil {
+		r.mu.Lock()
+		r.innerError = a.Err
+		r.mu.Unlock()
 		return nil, err
 	}
 	return &Result{Data: a.Data, Content: a.Content, Warnings: a.Warnings}, nil
+}
+
+// asPlugin makes the plugin the caller of an inner call, on behalf of its own callers.
+func (r *run) asPlugin(inner *Call, grant Grant) {
+	if m, err := r.address.Provider.Manifest(); err == nil {
+		inner.callerAsks = m.Capabilities
+	}
+	inner.Caller, inner.Session = callerPlugin+r.address.Plugin, r.innerSession(grant)
+	inner.callerGrant, inner.callerPlugin, inner.callerEffect = grant, r.address.Provider, r.address.Tool.Effect
+	inner.trusted = r.address.Provider.Info().Identity() == OwnerShipped
+	inner.callers = append(slices.Clone(r.call.callers),
+		caller{name: r.call.Caller, remote: r.call.Remote, bound: r.call.Bound, tools: r.call.callerGrant.Tools})
+}
+
+// asCaller gives an inner call the identity, session and rights of the plugin's caller, as if that had made it. The
+// call has no right of the plugin. Where it names no browser and no page, it has those of the outer call.
+func (r *run) asCaller(inner *Call) {
+	c := r.call
+	inner.Caller, inner.Remote, inner.Bound, inner.Session = c.Caller, c.Remote, c.Bound, c.Session
+	inner.callers, inner.callerGrant, inner.callerAsks = c.callers, c.callerGrant, c.callerAsks
+	inner.callerEffect, inner.callerPlugin, inner.trusted = c.callerEffect, c.callerPlugin, c.trusted
+	inner.Filter, inner.program = c.Filter, r.address.Plugin
+	if o := &inner.Options; o.Browser == "" && o.Target == "" {
+		o.Browser, o.Target = c.Options.Browser, c.Options.Target
+	}
 }
 
 // innerSession returns the session of the calls that the plugin makes: that of its caller if it was granted to act in

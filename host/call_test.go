@@ -495,7 +495,7 @@ type preparer struct {
 }
 
 func (p *preparer) Features() host.Features {
-	return host.Features{Prepare: func(ctx context.Context, _ string) error { return p.prepare(ctx) }}
+	return host.Features{Prepare: func(ctx context.Context, _ *host.Request) error { return p.prepare(ctx) }}
 }
 
 func (p *preparer) prepare(ctx context.Context) error {

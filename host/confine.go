@@ -19,7 +19,7 @@ import (
 // the paths of this machine.
 func (r *run) confine(d Decision) error {
 	tool := r.address.Tool
-	if r.call.Caller == "cli" || len(tool.URL)+len(tool.Files) == 0 {
+	if r.call.Caller == "cli" || len(tool.URL)+len(tool.Files) == 0 || r.actsForCLI() {
 		return nil
 	}
 	params, err := jsontext.Decode(r.params, jsontext.Limits{Bytes: MaxParams})
@@ -39,6 +39,18 @@ func (r *run) confine(d Decision) error {
 	}
 	r.confined = jsontext.Marshal(params)
 	return nil
+}
+
+// actsInSession reports whether a shipped plugin makes the call in the browser context of its caller. It then opens
+// what its caller named in a parameter that it declares: the caller's own rights have been checked there.
+func (r *run) actsInSession() bool { return r.call.trusted && r.call.callerGrant.Browser }
+
+// actsForCLI reports whether a shipped plugin makes the call in the browser context of the command line, and for nobody
+// else.
+func (r *run) actsForCLI() bool {
+	return r.actsInSession() && !slices.ContainsFunc(r.call.callers, func(c caller) bool {
+		return c.name != callerCLI || c.remote
+	})
 }
 
 // visitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. Of a list on the
@@ -95,7 +107,7 @@ func (r *run) checkURL(given string) (string, error) {
 		return "", r.deny("", "callers other than the command line can open only http and https pages and about:blank; "+
 			"this is a "+printable(strings.ToLower(strings.TrimSpace(scheme)))+": URL")
 	}
-	if !strings.HasPrefix(r.call.Caller, callerPlugin) {
+	if !strings.HasPrefix(r.call.Caller, callerPlugin) || r.actsInSession() {
 		return given, nil
 	}
 	to, err := origin.Of(given)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -21,6 +22,9 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 	}
 	r.by = ByPolicy
 	if err := r.confine(d); err != nil {
+		return d, err
+	}
+	if err := r.confineSteps(); err != nil {
 		return d, err
 	}
 	if why := r.needsConfirmation(); why != "" && d.Verdict == Allow {
@@ -54,9 +58,12 @@ func (r *run) needsConfirmation() string {
 // calls. Allowed are rights that a person allowed for this call. A denied call is an error.
 func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, error) {
 	info := r.address.Provider.Info()
+	if err := r.checkProgram(); err != nil {
+		return Ask{}, Decision{}, err
+	}
 	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Bound: r.call.Bound, Trusted: r.call.trusted,
 		Held: r.call.callerGrant.Tools, Plugin: info.Name,
-		Tool: r.address.Tool.Name, Effect: r.address.Tool.Effect, Outside: r.address.outside(), Digest: info.Digest,
+		Tool: r.address.Tool.Name, Effect: r.effect(), Outside: r.address.outside(), Digest: info.Digest,
 		Owner: info.Identity(), Displaced: info.Displaced,
 		Allowed: allowed}
 	if info.Kind != manifest.KindBuiltin {
@@ -71,9 +78,13 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	if err != nil {
 		return ask, d, err
 	}
-	for _, c := range r.call.callers {
+	others := r.call.callers
+	if r.call.program != "" { // it gives no right, and may still be denied one
+		others = append(slices.Clone(others), caller{name: callerPlugin + r.call.program, program: true})
+	}
+	for _, c := range others {
 		as, err := r.host.cfg.Policy.Decide(ctx,
-			Ask{Caller: c.name, Remote: c.remote, Bound: c.bound, Behind: r.call.trusted, Held: c.tools,
+			Ask{Caller: c.name, Remote: c.remote, Bound: c.bound, Behind: r.call.trusted || c.program, Held: c.tools,
 				Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect,
 				Outside: ask.Outside, Owner: ask.Owner, Displaced: ask.Displaced})
 		if err != nil {
@@ -93,7 +104,20 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Caller, r.answer.Tool, d.Reason),
 		}
 	}
-	return ask, d, nil
+	err = r.decideSteps(ctx, &d)
+	return ask, d, err
+}
+
+// checkProgram refuses a program within a program: its calls would be made as the caller of both.
+func (r *run) checkProgram() error {
+	if r.call.program == "" || r.address.Provider.Info().Identity() != OwnerShipped {
+		return nil
+	}
+	m, err := r.address.Provider.Manifest()
+	if err != nil || m.Capabilities.Caller == nil {
+		return err
+	}
+	return r.deny("", "a program cannot run another program; put what it does into this one")
 }
 
 // mayCall serves [AskMayCall].

@@ -21,6 +21,21 @@ func WithDocsSize(ctx context.Context, size func(d *Docs, inError bool) int) con
 	return context.WithValue(ctx, docsSizeKey{}, size)
 }
 
+type maxTokensKey struct{}
+
+// WithMaxTokens returns a context in which [Host.Describe] returns the best documentation that stays within a number
+// of tokens, as the front end sends it; see [WithDocsSize]. What is left out is said in it. 0 means that there is no
+// limit.
+func WithMaxTokens(ctx context.Context, tokens int) context.Context {
+	return context.WithValue(ctx, maxTokensKey{}, tokens)
+}
+
+// maxTokens returns the limit of [WithMaxTokens], 0 if there is none.
+func maxTokens(ctx context.Context) int {
+	n, _ := ctx.Value(maxTokensKey{}).(int)
+	return n
+}
+
 // docsTokens estimates the tokens of documentation as the front end sends it; 0 for nil.
 func docsTokens(ctx context.Context, d *Docs, inError bool) int {
 	if d == nil {

@@ -47,10 +47,22 @@ func (g Grant) narrow(effect string) Grant {
 	return g
 }
 
+// effect returns the effect of the call: that of its tool, unless the provider knows that this call has less.
+func (r *run) effect() string {
+	own := r.address.Tool.Effect
+	if of := r.address.Provider.Features().Effect; of != nil && r.params != nil {
+		less := of(&Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller, Trusted: r.call.trusted})
+		if severity(less) < severity(own) {
+			return less
+		}
+	}
+	return own
+}
+
 // checkEffect returns an error if a plugin's tool calls one with a worse effect than its own: a tool that reads calls
 // tools that read, and one that writes calls no destructive ones.
 func (r *run) checkEffect() error {
-	own, callee := r.call.callerEffect, r.address.Tool.Effect
+	own, callee := r.call.callerEffect, r.effect()
 	if len(r.call.callers) == 0 || severity(callee) <= severity(own) {
 		return nil
 	}

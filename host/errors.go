@@ -112,7 +112,9 @@ type Error struct {
 	Earlier []string
 	// Effects are what a call that crashed may have changed before, in the form of [Event].Uses.
 	Effects []string
-	Docs    *Docs
+	// Trace is where a guest crashed. Only calls with [Call].Trace have it.
+	Trace *Trace
+	Docs  *Docs
 	// Steps are what to do next, best first.
 	Steps []Step
 	// Next are commands of the front end that made the error. Other packages leave it empty and set Steps.
@@ -160,6 +162,20 @@ type ProtocolError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 	Data    string `json:"data,omitempty"`
+}
+
+// Trace says where a guest crashed, and what it wrote last. Its texts are cleaned.
+type Trace struct {
+	Frames  []Frame  `json:"frames"`            // innermost first, at most 30
+	Unnamed bool     `json:"unnamed,omitempty"` // the module has no names of functions
+	Stderr  []string `json:"stderr,omitempty"`  // the last lines, at most 20
+	Log     []string `json:"log,omitempty"`     // the last lines of the guest's own log, at most 20
+}
+
+// Frame is a function that a guest was in.
+type Frame struct {
+	Function int    `json:"function"` // its index in the module
+	Name     string `json:"name,omitempty"`
 }
 
 // NearName is a suggested name. Distance is the unrestricted Damerau-Levenshtein distance to the given one.

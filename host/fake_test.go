@@ -45,6 +45,7 @@ type fake struct {
 	info     host.Info
 	manifest *manifest.Manifest
 	handlers map[string]handler
+	features host.Features
 
 	mu    sync.Mutex
 	calls []*host.Request
@@ -53,7 +54,10 @@ type fake struct {
 // newFake returns a fake whose tools without a handler return their parameters; order.slow waits for its context.
 func newFake(t testing.TB, text string, handlers map[string]handler) *fake {
 	t.Helper()
-	m, err := manifest.Parse([]byte(text), "0.1.0")
+	m, err := manifest.Load([]byte(text))
+	if err == nil && m.Kind != manifest.KindMCP { // which no file has: its provider makes the manifest
+		m, err = manifest.Parse([]byte(text), "0.1.0")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +92,13 @@ func (f *fake) Tool(name string) (*manifest.Tool, error) {
 	return f.manifest.Tool(name), nil
 }
 func (f *fake) Segment() ([]byte, error) {
-	return host.BuildSegment(f.info.Name, host.SearchDocs(f.manifest)), nil
+	return host.BuildSegment(host.SearchPlugin{Name: f.info.Name}, host.SearchDocs(f.manifest)), nil
 }
 
 func (f *fake) Groups() ([]host.GroupLine, error)       { return host.GroupsOf(f.manifest), nil }
 func (f *fake) Lines(group string) ([]host.Line, error) { return host.LinesOf(f.manifest, group), nil }
 func (f *fake) Names() ([]string, error)                { return host.NamesOf(f.manifest), nil }
-func (f *fake) Features() host.Features                 { return host.Features{} }
+func (f *fake) Features() host.Features                 { return f.features }
 
 func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	f.mu.Lock()

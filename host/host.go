@@ -158,9 +158,9 @@ func (h *Host) Describe(ctx context.Context, caller string, in Session, name str
 	case tier < manifest.Tier1 || tier > manifest.Tier3:
 		err = Errorf(InvalidArgs, "tier %d does not exist; expected 1, 2 or 3", tier)
 	case a.Tool != nil:
-		d, err = a.describe(a.Tool, tier)
+		d, err = a.describeWithin(ctx, a.Tool, tier)
 	case a.Entry != nil:
-		if d, err = a.describe(&a.Entry.Tool, tier); d != nil {
+		if d, err = a.describeWithin(ctx, &a.Entry.Tool, tier); d != nil {
 			d.Kind = a.Entry.Kind
 		}
 	default:
@@ -168,6 +168,7 @@ func (h *Host) Describe(ctx context.Context, caller string, in Session, name str
 			WithSteps(a.ListStep())
 	}
 	if d != nil {
+		tier = d.Tier
 		d.Next = nextAfterDescribe(d)
 		e.Tiers, e.DocsTokens = []int{tier}, docsTokens(ctx, d, false)
 		h.cfg.Sessions.update(in, func(s *session) bool { return s.recordShown(d.Name, tier) })
@@ -208,7 +209,7 @@ func nextAfterDescribe(d *Docs) (next []Step) {
 		next = append(next, Step{Op: OpListen, Tool: d.Plugin, Query: d.Tool})
 	case d.Kind == "" && len(d.Examples) > 0:
 		if len(d.Examples[0].Params) <= maxExampleStep || d.Tier == manifest.Tier3 {
-			next = append(next, CallStep(d.Name, d.Examples[0].Params))
+			next = append(next, ExampleStep(d.Name, &d.Examples[0]))
 		}
 	case d.Kind == "":
 		next = append(next, DescribeStep(d.Name, 0))

@@ -19,12 +19,15 @@ type Job struct {
 	Grant   Grant
 	// CallerGrant is the grant of the calling plugin in its own call. It is the zero value if the caller is not a plugin.
 	CallerGrant Grant
-	Limits      Limits
-	Options     Options
+	// Trusted means that the caller is a shipped plugin.
+	Trusted bool
+	Limits  Limits
+	Options Options
 
 	// Settings are the operator's settings for the plugin: a JSON object, or nil.
 	Settings json.RawMessage
-	// Isolate is "process" if the call must run in a process of its own; otherwise "" or "none".
+	// Isolate says where a guest runs: "process", in one that the kernel confines and that may serve several calls;
+	// "call", in one for this call alone; "none", in this process. "" leaves it to the provider.
 	Isolate string
 	// Wants says which optional events the caller reads.
 	Wants Wants
@@ -46,6 +49,8 @@ type Wants struct {
 	// Output means that a result that is too large for memory may be sent as output, as JSON text in parts. The Result
 	// then has Written and no Data.
 	Output bool
+	// Trace means that the error of a guest that crashes has a trace.
+	Trace bool
 }
 
 // Request is a job with the way back to the host: what the provider asks of it, and what it tells it.
@@ -67,6 +72,10 @@ type Request struct {
 const (
 	// AskTool runs a tool of another plugin through all of [Host.Call]: {"tool","params","options"}.
 	AskTool = "call_tool"
+	// AskTools runs several tools at once, each as [AskTool] does: {"pending":[{"id","tool","params","options"}]}. The
+	// result is {"answers":[{"id","ok","result" or "error"}]}. A guest does not import it: it is for the response of one
+	// that waits for calls.
+	AskTools = "call_tools"
 	// AskHTTP sends a request within the grant: {"method","url","headers","body" or "body_base64"}. The response has no
 	// secrets that the guest may not read.
 	AskHTTP = "http_request"
@@ -85,7 +94,17 @@ const (
 	// AskBoundSecret returns a secret that is to be typed into a page, as a [BoundSecret]: {"name"}. The error is denied
 	// if the policy binds it to no origin, or if the calling plugin was not granted it.
 	AskBoundSecret = "bound_secret"
+	// AskScript returns a script for pages that the calling plugin ships, as a [Script]: {"name","text"}. It has its text
+	// only if text is true. The error is denied if the caller is not a plugin, and not_found if it ships no such script.
+	AskScript = "script"
 )
+
+// Script is a script for pages that a plugin ships.
+type Script struct {
+	Plugin string `json:"plugin"`
+	SHA256 string `json:"sha256"` // of the text, in hexadecimal
+	Text   string `json:"text,omitempty"`
+}
 
 // BoundSecret is the value of a secret and the origins of the pages into which it may be typed.
 type BoundSecret struct {
@@ -197,6 +216,11 @@ func (r *Request) MayCall(ctx context.Context, tool string) (may bool) {
 	return r.ask(ctx, AskMayCall, toolArgument{Tool: tool}, &may) == nil && may
 }
 
+// Script asks [AskScript].
+func (r *Request) Script(ctx context.Context, name string, withText bool) (s Script, err error) {
+	return s, r.ask(ctx, AskScript, scriptArgument{name, withText}, &s)
+}
+
 // BoundSecret asks [AskBoundSecret].
 func (r *Request) BoundSecret(ctx context.Context, name string) (s BoundSecret, err error) {
 	return s, r.ask(ctx, AskBoundSecret, nameArgument{name}, &s)
@@ -211,6 +235,11 @@ type toolArgument struct {
 	Tool    string          `json:"tool"`
 	Params  json.RawMessage `json:"params,omitempty"`
 	Options json.RawMessage `json:"options,omitempty"`
+}
+
+type scriptArgument struct {
+	Name string `json:"name"`
+	Text bool   `json:"text"`
 }
 
 type nameArgument struct {

@@ -61,7 +61,7 @@ type Decision struct {
 	// SettingsIn is where the settings are defined: "[plugin.NAME.settings] of /path/policy.toml".
 	SettingsIn string
 	Files      []string // folders of this machine whose files an MCP client may name in parameters
-	Isolate    string   // "process": run it in a process of its own; "" or "none": in this one
+	Isolate    string   // that of the [Job]
 	Audit      string   // how the call depends on the audit log; "" leaves that to the log
 	Steps      []Step   // what the operator can do to allow the call
 }
@@ -100,6 +100,9 @@ func Asked(c manifest.Capabilities) []Denial {
 	}
 	if c.Random != nil {
 		add(c.Random.Why, "random")
+	}
+	if c.Caller != nil {
+		add(c.Caller.Why, "caller")
 	}
 	return rights
 }

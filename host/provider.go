@@ -119,6 +119,12 @@ type Features struct {
 	// MissingOpen returns the step that opens what a tool requires, such as a browser, or nil if nothing is missing. It
 	// starts nothing.
 	MissingOpen func(tool string) *Step
+	// MissingPage is MissingOpen for a call: it also returns the step if the caller's session has no page and the tool
+	// requires one. Of the job only Tool, Caller, Session and Options are set.
+	MissingPage func(ctx context.Context, j *Job) *Step
+	// Flow returns what comes before a tool; nil for one of which only the manifest says it. Without it, that is
+	// [manifest.FlowOf].
+	Flow func(tool string) *manifest.Flow
 	// CheckURL returns what is wrong with a URL in parameters, and what was meant.
 	CheckURL func(params json.RawMessage) error
 	// NeedsConfirmation returns why a person confirms a call although the policy allows it, or "" if nobody has to. Of the
@@ -127,10 +133,14 @@ type Features struct {
 	// Pass returns a tool for a name that the provider's data does not have, for calls with Options.SendAnyway, or nil if
 	// the name cannot be that of a tool.
 	Pass func(name string) *manifest.Tool
+	// Effect returns the effect of a call, which may be less than that of its tool. Of the job only Tool, Params, Caller
+	// and Trusted are set.
+	Effect func(j *Job) string
+	// Script returns the text of a script for pages that the plugin ships, whose digest its manifest declares.
+	Script func(name string) ([]byte, error)
 	// Prepare does what the first call requires, such as compiling. Only a timeout that was given with the call bounds it.
 	// When ctx ends first, it returns at once, with an error that says so, and what it prepares goes on for later calls.
-	// Isolate is that of the job.
-	Prepare func(ctx context.Context, isolate string) error
+	Prepare func(ctx context.Context, r *Request) error
 }
 
 // Entry documents an event or a type in the form of a tool.
@@ -162,8 +172,8 @@ type Options struct {
 	Wait string
 	// JQ is a jq expression that filters the data before it is cut, within the time of the call. "" means none.
 	JQ string
-	// Isolate is "process" to run the call in a process of its own even if the policy does not require it. "" and "none"
-	// leave that to the policy. [ParseOptions] does not set it.
+	// Isolate is "process" or "call" to isolate the call even if the policy does not require it. "" and "none" leave that
+	// to the policy. [ParseOptions] does not set it.
 	Isolate string
 }
 
@@ -200,6 +210,7 @@ type Grant struct {
 	Browser bool              // act in the browser context of the caller's session
 	Clock   bool
 	Random  bool
+	Caller  bool // make inner calls as the caller; see [Host.Call]
 }
 
 // FSGrant makes a folder of this machine available to the guest at a path.
@@ -222,6 +233,14 @@ type SecretGrant struct {
 	Read   bool
 	URL    string // origin of the requests that it is added to; "" if it is only read
 	Header string // "Authorization: Bearer {secret}"
+}
+
+// Split returns the part of the grant that ties a call to this machine, because the process that runs the guest must
+// have it itself, and the part for which the guest asks the host, wherever the two are.
+func (g Grant) Split() (local, asked Grant) {
+	local.FS, local.Env = g.FS, g.Env
+	g.FS, g.Env = nil, nil
+	return local, g
 }
 
 // Names returns each right as one word, as dry runs and the audit show it: "fs:ro:/srv/data=/data".
@@ -256,6 +275,9 @@ func (g Grant) Names() []string {
 	}
 	if g.Random {
 		names = append(names, "random")
+	}
+	if g.Caller {
+		names = append(names, "caller")
 	}
 	return names
 }

@@ -163,7 +163,7 @@ func (p inventive) Tool(name string) (*manifest.Tool, error) {
 func (p unindexed) Segment() ([]byte, error) { return []byte("nothing"), nil }
 
 func (p misindexed) Segment() ([]byte, error) {
-	return host.BuildSegment("other", host.SearchDocs(p.manifest)), nil
+	return host.BuildSegment(host.SearchPlugin{Name: "other"}, host.SearchDocs(p.manifest)), nil
 }
 
 func (p deaf) Invoke(_ context.Context, r *host.Request) (*host.Result, error) {

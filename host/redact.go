@@ -196,6 +196,13 @@ func (v *redactor) redactError(e *Error) {
 	if e.Tool != nil {
 		e.Tool.Name, e.Tool.Details = v.redact(e.Tool.Name), v.redactJSON(e.Tool.Details)
 	}
+	if e.Trace != nil {
+		for _, lines := range [][]string{e.Trace.Stderr, e.Trace.Log} {
+			for i := range lines {
+				lines[i] = v.redact(lines[i])
+			}
+		}
+	}
 	for i := range e.Steps {
 		e.Steps[i] = e.Steps[i].redact(v.redact, v.redactJSON)
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,10 +55,55 @@ func (r *run) violationError(paramsSchema *schema.Schema, given, value any, viol
 			e.DidYouMean = append(e.DidYouMean, NearName{manifest.CleanLine(name), distance(wordOf(value, v), name)})
 		}
 	}
+	r.planMissing(e)
 	e.Marked = Mark(given, e.Details)
 	e.DidYouMean = Closest(e.DidYouMean)
 	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
 	return e
+}
+
+// planMissing adds to the error of an incomplete call the step that gets what another tool returns, if any does, and
+// makes the calls before it. The step keeps the caller's other values, and leaves out those that only the caller can
+// choose.
+func (r *run) planMissing(e *Error) {
+	if e.Template == nil || r.address.Tool == nil || r.address.Provider == nil {
+		return
+	}
+	flow := r.address.FlowOf()
+	missing := slices.ContainsFunc(e.Details, func(d Detail) bool {
+		return d.Keyword == "required" && (len(flow.Needs) > 0 || slices.ContainsFunc(flow.Values,
+			func(v manifest.Value) bool { return v.Required && strings.HasPrefix(v.Pointer+"/", d.Parameter+"/") }))
+	})
+	if !missing {
+		return
+	}
+	step := RetryPlan(r.answer.Tool, flow, e.Template)
+	given, err := decodeParams(step.Params)
+	if err != nil {
+		return
+	}
+	step.Choose, step.Params = takeHoles(given, ""), nil
+	if len(given) > 0 {
+		step.Params = jsontext.Marshal(given)
+	}
+	step.Options.DryRun = r.address.Tool.Effect == manifest.EffectDestructive
+	e.Steps = append([]Step{step.At(r.call.Options)}, e.Steps...)
+}
+
+// takeHoles removes the values with holes from an object, and the objects that are empty then, and returns their names:
+// "start.lineNumber" for one within an object.
+func takeHoles(object map[string]any, at string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if inner, ok := object[name].(map[string]any); ok && len(inner) > 0 {
+			if names = append(names, takeHoles(inner, at+name+".")...); len(inner) == 0 {
+				delete(object, name)
+			}
+		} else if len(holesIn(object[name])) > 0 {
+			delete(object, name)
+			names = append(names, at+name)
+		}
+	}
+	return names
 }
 
 // repairObject decodes an object from a text that is almost valid JSON, and reports whether it could.

@@ -18,9 +18,24 @@ type SearchDoc = index.Doc
 // SearchParam is a parameter in a [SearchDoc].
 type SearchParam = index.Param
 
+// SearchPlugin is what search indexes of a plugin itself.
+type SearchPlugin = index.Plugin
+
 // BuildSegment returns the search segment of a plugin. It is built when the plugin is installed, or generated if the
 // plugin is built in, and combined with the segments of other plugins at query time.
-func BuildSegment(plugin string, docs []SearchDoc) []byte { return index.Build(plugin, docs) }
+func BuildSegment(plugin SearchPlugin, docs []SearchDoc) []byte { return index.Build(plugin, docs) }
+
+// ManifestSegment returns the search segment of a manifest.
+func ManifestSegment(m *manifest.Manifest) []byte {
+	return BuildSegment(SearchPluginOf(m), SearchDocs(m))
+}
+
+// SearchPluginOf returns what search indexes of a plugin itself: its brief, its standard documentation, its keywords.
+func SearchPluginOf(m *manifest.Manifest) SearchPlugin {
+	return SearchPlugin{
+		Name: m.Name, Text: manifest.CleanLine(m.Docs.Brief + " " + m.Docs.Standard), Keywords: cleanPhrases(m.Keywords),
+	}
+}
 
 // SegmentUsable returns an error if [Host.Search] cannot read a segment.
 func SegmentUsable(segment []byte) error {
@@ -88,6 +103,8 @@ type SearchData struct {
 	Total         int            `json:"total"`
 	Results       []SearchResult `json:"results"`
 	NearestGroups []string       `json:"nearest_groups,omitempty"`
+
+	foreign bool // the query is probably not in English
 }
 
 // SearchResult is one hit.
@@ -133,33 +150,58 @@ func (h *Host) Search(ctx context.Context, caller string, session Session, q Sea
 type SearchAnswer struct {
 	*SearchData
 	Docs []*Docs `json:"docs,omitempty"`
+	// LeftOut is what a limit of tokens left no place for.
+	LeftOut []string `json:"left_out,omitempty"`
 	// Open is the step that is required before the first result can be called; nil if there is none.
 	Open *Step `json:"-"`
+}
+
+// Best returns the result that a next step may name: the first, unless its confidence is low. Nil means that there is
+// none.
+func (a *SearchAnswer) Best() *SearchResult {
+	if len(a.Results) == 0 || a.Results[0].Confidence == "low" {
+		return nil
+	}
+	return &a.Results[0]
 }
 
 // SearchDetailed is [Host.Search] with a level of detail: "names" has the signature of the first hit only, and only if
 // its confidence is high; "signatures" has those of all hits; "full" adds tier 2 of each. It returns a warning if no
 // hit matches well.
-func (h *Host) SearchDetailed(ctx context.Context, caller string, session Session, q SearchQuery, detail string) (
-	*SearchAnswer, []string, error) {
+//
+// With fits, which reports whether an answer is small enough to be sent, it leaves out what does not fit; one result
+// stays in any case.
+func (h *Host) SearchDetailed(ctx context.Context, caller string, session Session, q SearchQuery, detail string,
+	fits func(*SearchAnswer) bool) (*SearchAnswer, []string, error) {
 	data, weak, err := h.Search(ctx, caller, session, q)
 	if err != nil {
 		return nil, nil, err
 	}
 	answer, warnings := &SearchAnswer{SearchData: data}, []string{}
-	for i := range data.Results {
-		r := &data.Results[i]
-		if detail == "full" {
-			if d, err := h.Describe(ctx, caller, session, r.Name, manifest.Tier2); err == nil {
-				answer.Docs = append(answer.Docs, d)
+	if best := answer.Best(); best != nil {
+		answer.Open = h.missingOpen(best.Name)
+	}
+	if detail == "names" {
+		data.keepSignatures(0)
+	}
+	if fits != nil {
+		answer.reduce(fits)
+	}
+	if detail == "full" {
+		for i, r := range data.Results {
+			if fits != nil && !h.fitsWithDocs(*answer, r.Name, fits) {
+				answer.LeftOut = append(answer.LeftOut, missingDocs(len(data.Results)-i))
+				break
 			}
-		}
-		if detail == "names" && (i > 0 || r.Confidence != "high") {
-			r.Signature = ""
+			d, err := h.Describe(ctx, caller, session, r.Name, manifest.Tier2)
+			if err != nil {
+				break
+			}
+			answer.Docs = append(answer.Docs, d)
 		}
 	}
-	if len(data.Results) > 0 {
-		answer.Open = h.missingOpen(data.Results[0].Name)
+	if data.foreign && (len(data.Results) == 0 || data.Results[0].Confidence != "high") {
+		warnings = append(warnings, "search reads English; translate the query if it is in another language")
 	}
 	if weak {
 		w := "no tool matches well"
@@ -171,6 +213,50 @@ func (h *Host) SearchDetailed(ctx context.Context, caller string, session Sessio
 	return answer, warnings, nil
 }
 
+// keepSignatures removes the signatures of the results, except for that of a sure one at index i.
+func (d *SearchData) keepSignatures(i int) {
+	for k := range d.Results {
+		if k != i || d.Results[k].Confidence != "high" {
+			d.Results[k].Signature = ""
+		}
+	}
+}
+
+// reduce removes signatures, and then results from the end, until an answer fits.
+func (a *SearchAnswer) reduce(fits func(*SearchAnswer) bool) {
+	for _, keep := range []int{0, -1} {
+		if fits(a) {
+			return
+		}
+		a.keepSignatures(keep)
+		a.LeftOut = []string{"signatures"}
+	}
+	for dropped := 1; len(a.Results) > 1 && !fits(a); dropped++ {
+		a.Results = a.Results[:len(a.Results)-1]
+		a.LeftOut = []string{"signatures", manifest.Plural(dropped, "result")}
+	}
+}
+
+func missingDocs(n int) string { return "the documentation of " + manifest.Plural(n, "result") }
+
+// fitsWithDocs reports whether an answer still fits with the documentation of one more result.
+func (h *Host) fitsWithDocs(a SearchAnswer, name string, fits func(*SearchAnswer) bool) bool {
+	at, err := h.Catalog().Find(name)
+	if err != nil || at.Tool == nil {
+		return true // it has no documentation
+	}
+	d, err := at.describe(at.Tool, manifest.Tier2)
+	if err != nil {
+		return true
+	}
+	d.Next = nextAfterDescribe(d)
+	a.Docs = append(slices.Clip(a.Docs), d)
+	if more := len(a.Results) - len(a.Docs); more > 0 {
+		a.LeftOut = append(slices.Clip(a.LeftOut), missingDocs(more))
+	}
+	return fits(&a)
+}
+
 // missingOpen returns the step that is required before a tool can be called, or nil.
 func (h *Host) missingOpen(name string) *Step {
 	plugin, tool, _ := strings.Cut(name, ".")
@@ -180,6 +266,15 @@ func (h *Host) missingOpen(name string) *Step {
 	}
 	if missing := p.Features().MissingOpen; missing != nil {
 		return missing(tool)
+	}
+	// A plugin's tool that acts on a page requires what the provider of pages says.
+	if at, err := h.Catalog().Find(name); err != nil || at.Tool == nil || at.Tool.Reach != manifest.ReachPage {
+		return nil
+	}
+	for _, other := range h.Catalog().Providers() {
+		if missing := other.Features().MissingOpen; missing != nil {
+			return missing("")
+		}
 	}
 	return nil
 }
@@ -204,7 +299,8 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 			return nil, false, err
 		}
 	}
-	data := &SearchData{Query: text, Total: found.Total, Results: []SearchResult{}, NearestGroups: found.Groups}
+	data := &SearchData{Query: text, Total: found.Total, Results: []SearchResult{}, NearestGroups: found.Groups,
+		foreign: found.Foreign}
 	for _, hit := range found.Hits {
 		r := SearchResult{
 			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,

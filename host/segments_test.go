@@ -141,7 +141,7 @@ func TestMergedSegment(t *testing.T) {
 		"changed":         func() error { return os.WriteFile(file, []byte(whole[:500]+"\xff"+whole[501:]), 0o600) },
 		"another version": func() error { return os.WriteFile(file, []byte(whole[:8]+"\x03"+whole[9:]), 0o600) },
 		"a segment of one": func() error {
-			return os.WriteFile(file, host.BuildSegment("shop01", nil), 0o600)
+			return os.WriteFile(file, host.BuildSegment(host.SearchPlugin{Name: "shop01"}, nil), 0o600)
 		},
 		"gone": func() error { return os.Remove(file) },
 	} {

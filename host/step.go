@@ -37,6 +37,7 @@ const (
 	OpDescribe Op = "describe" // read the documentation of Tool at Options.Tier
 	OpList     Op = "list"     // list Tool, a plugin or a group
 	OpSearch   Op = "search"   // search for Query, in the plugin Tool if it is set
+	OpPlan     Op = "plan"     // make the calls that lead to Tool with Params, of which some are missing
 	OpListen   Op = "listen"   // stream the events of the plugin Tool that match Query
 )
 
@@ -50,9 +51,15 @@ const (
 	OpPluginCheck   Op = "plugin check"   // Args: a plugin or a file
 	OpPluginInstall Op = "plugin install" // Args: a file, and options
 	OpPluginList    Op = "plugin list"
+	OpPluginNew     Op = "plugin new"  // Args: a name, and options
+	OpPluginPack    Op = "plugin pack" // Args: a file, and options
+	OpPluginPull    Op = "plugin pull" // Args: a reference, and options
+	OpPluginSchema  Op = "plugin schema"
 	OpPluginShow    Op = "plugin show"   // Args: a plugin
 	OpPluginSign    Op = "plugin sign"   // Args: as of the command
+	OpPluginTest    Op = "plugin test"   // Args: a plugin or a file, and options
 	OpPluginTrust   Op = "plugin trust"  // Args: a key, or --list
+	OpPluginWrap    Op = "plugin wrap"   // Args: a file
 	OpPluginVerify  Op = "plugin verify" // Args: a plugin or a file
 	OpPolicyCheck   Op = "policy check"
 	OpPolicyExplain Op = "policy explain" // Args: a plugin or a tool
@@ -105,6 +112,12 @@ func CallStep(tool string, params json.RawMessage) Step {
 	return Step{Op: OpCall, Tool: tool, Params: params}
 }
 
+// PlanStep returns the step that makes the calls before a call of a tool, and then that call. With Options.DryRun it
+// makes none of them.
+func PlanStep(tool string, params json.RawMessage) Step {
+	return Step{Op: OpPlan, Tool: tool, Params: params}
+}
+
 // DescribeStep returns the step that shows the documentation of a tool at a tier; 0 means the default tier.
 func DescribeStep(name string, tier int) Step {
 	return Step{Op: OpDescribe, Tool: name, Options: StepOptions{Tier: tier}}
@@ -149,7 +162,7 @@ func (s Step) With(params map[string]any) Step {
 // ForOperator reports whether the step is for the operator only.
 func (s Step) ForOperator() bool {
 	switch s.Op {
-	case OpCall, OpDescribe, OpList, OpSearch, OpListen:
+	case OpCall, OpDescribe, OpList, OpSearch, OpPlan, OpListen:
 		return false
 	}
 	return true

@@ -11,7 +11,8 @@ import (
 // Version is the version of the manifest format that [Parse] accepts.
 const Version = 1
 
-// Kinds of plugin. KindBuiltin is for providers that are compiled into the host; a manifest file cannot have it.
+// Kinds of plugin. A manifest file has KindParley or KindWASI. KindMCP is for providers that list the tools of an MCP
+// server, KindBuiltin for those that are compiled into the host.
 const (
 	KindParley  = "parley/1"
 	KindWASI    = "wasi"
@@ -48,11 +49,20 @@ type Manifest struct {
 	Homepage     string          `json:"homepage,omitempty"`
 	Groups       []Group         `json:"groups,omitempty"`
 	ExitCodes    []ExitCode      `json:"exit_codes,omitempty"`
+	Scripts      []Script        `json:"scripts,omitempty"`
 	Capabilities Capabilities    `json:"capabilities,omitzero"`
 	Limits       Limits          `json:"limits,omitzero"`
+	Warm         bool            `json:"warm,omitempty"`     // an example may run in an instance before its call
+	Assets       *Assets         `json:"assets,omitempty"`   // files that the plugin brings; nil if it has none
 	Settings     json.RawMessage `json:"settings,omitempty"` // JSON Schema of the settings of the operator
 	Tutorial     []Step          `json:"tutorial,omitempty"`
 	Tools        []Tool          `json:"tools"`
+}
+
+// Assets are the files of a tar in the custom section parley.assets of the wasm file. The guest can read them below
+// Path without a right.
+type Assets struct {
+	Path string `json:"path"`
 }
 
 // Docs is one text in three lengths: a line, a paragraph, everything.
@@ -77,6 +87,13 @@ type ExitCode struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
+// Script is a script for pages that the plugin ships in a custom section of its wasm file; see [ReadScript]. The tool
+// cdp.script runs it.
+type Script struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"` // of its text, in hexadecimal
+}
+
 // Capabilities are the rights that a plugin requests. A request grants nothing.
 type Capabilities struct {
 	FS      []FSCapability     `json:"fs,omitempty"`
@@ -87,6 +104,9 @@ type Capabilities struct {
 	Browser *BrowserCapability `json:"browser,omitempty"`
 	Clock   *PlainCapability   `json:"clock,omitempty"`
 	Random  *PlainCapability   `json:"random,omitempty"`
+	// Caller requests that inner calls are made as the caller, with its rights and no others. Only a plugin that ships
+	// with Parley can have it.
+	Caller *PlainCapability `json:"caller,omitempty"`
 }
 
 // FSCapability requests a folder; Path is its path in the guest.
@@ -167,12 +187,14 @@ type Tool struct {
 	Params       json.RawMessage `json:"params"`
 	Returns      json.RawMessage `json:"returns,omitempty"`
 	Positional   []string        `json:"positional,omitempty"`
+	Steps        string          `json:"steps,omitempty"` // parameter that lists calls of the plugin's other tools
 	Effect       string          `json:"effect"`
 	Reach        string          `json:"reach,omitempty"` // page, context, browser or machine; "" if it drives no browser
 	URL          []string        `json:"url,omitempty"`   // pointers to parameters that hold URLs it loads
 	Files        []string        `json:"files,omitempty"` // pointers to parameters that name files of the host
 	Idempotent   bool            `json:"idempotent,omitempty"`
 	OpenWorld    bool            `json:"open_world,omitempty"`
+	Needs        []string        `json:"needs,omitempty"` // qualified tools that must have been called before
 	Examples     []Example       `json:"examples,omitempty"`
 	ExitCodes    []string        `json:"exit_codes,omitempty"` // names of the manifest's exit codes
 	Aliases      []string        `json:"aliases,omitempty"`
@@ -196,9 +218,18 @@ type Example struct {
 	ExitCode int             `json:"exit_code,omitempty"`
 	Result   json.RawMessage `json:"result,omitempty"`
 	Runnable bool            `json:"runnable,omitempty"`
+	// Before are the calls before it. "${1.id}" in Params is a part of the result of the first of them.
+	Before []BatchLine `json:"before,omitempty"`
 
 	// Run is what a host found when it tried to run the example; nil if it did not. A manifest cannot set it.
 	Run *ExampleRun `json:"-"`
+}
+
+// BatchLine is a call as a line of a batch.
+type BatchLine struct {
+	Tool    string          `json:"tool"` // qualified
+	Params  json.RawMessage `json:"params,omitempty"`
+	Options json.RawMessage `json:"options,omitempty"`
 }
 
 // ExampleRun is what a host found when it ran an example. One of Verified, Differs and NotRun is set.
@@ -229,7 +260,7 @@ type WASI struct {
 	Stdin  string            `json:"stdin,omitempty"`
 	Env    map[string]string `json:"env,omitempty"`
 	Files  []WASIFile        `json:"files,omitempty"`
-	Output string            `json:"output,omitempty"` // text (default), json, lines or file:/PATH
+	Output string            `json:"output,omitempty"` // text (default), json, lines, bytes or file:/PATH
 }
 
 // WASIFile is a file for the guest: the value of the parameter From at the guest's path Path.
@@ -268,6 +299,16 @@ func (m *Manifest) Tool(name string) *Tool {
 	for i := range m.Tools {
 		if strings.EqualFold(m.Tools[i].Name, name) {
 			return &m.Tools[i]
+		}
+	}
+	return nil
+}
+
+// Script returns the script with a name, nil if there is none.
+func (m *Manifest) Script(name string) *Script {
+	for i := range m.Scripts {
+		if m.Scripts[i].Name == name {
+			return &m.Scripts[i]
 		}
 	}
 	return nil

@@ -135,6 +135,58 @@ func Signature(name string, params []Param) string {
 	return name + "(" + strings.Join(append(required, optional...), ", ") + ")"
 }
 
+// signatureEnum is how many values of an enum a typed signature shows.
+const signatureEnum = 8
+
+// TypedSignature returns the signature of a tool with the values of enums and the type of the result:
+// shot(format?: "png"|"webp") -> {data: string}.
+func TypedSignature(name string, t *Tool) string {
+	params := Params(t.Params)
+	for i, p := range params {
+		params[i].Type, params[i].Items = p.typed(), nil
+	}
+	text := Signature(name, params)
+	var fields []string
+	returns := Params(t.Returns)
+	for _, r := range returns {
+		mark := ""
+		if !r.Required {
+			mark = "?"
+		}
+		fields = append(fields, r.Name+mark+": "+r.typed())
+	}
+	switch {
+	case len(returns) == 1 && returns[0].Name == "result":
+		text += " -> " + returns[0].typed()
+	case len(fields) > 0:
+		text += " -> {" + strings.Join(fields, ", ") + "}"
+	}
+	return text
+}
+
+// typed returns the type as a typed signature shows it: that of [Param.Text], or the values of its enum.
+func (p Param) typed() string {
+	values, list := p.Enum, ""
+	if values == nil && p.Items != nil && p.Type == "array" {
+		values, list = p.Items.Enum, "[]"
+	}
+	if len(values) == 0 {
+		return p.short()
+	}
+	var words []string
+	for _, v := range values[:min(len(values), signatureEnum)] {
+		words = append(words, string(v))
+	}
+	if len(values) > signatureEnum {
+		words = append(words, "…")
+	}
+	text := strings.Join(words, "|")
+	if list != "" {
+		text = "(" + text + ")"
+	}
+	return text + list
+}
+
 // short returns the type as a signature shows it: integer, string[], (string|null)[].
 func (p Param) short() string {
 	if p.Type == "array" && p.Items != nil {

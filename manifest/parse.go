@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -168,7 +169,9 @@ func versionParts(v string) (parts [3]int) {
 func check(m *Manifest) []Problem {
 	c := &checker{m: m}
 	c.checkNames()
+	c.checkScripts()
 	c.checkExitCodes()
+	c.checkInstance()
 	c.checkHidden("/settings", m.Settings)
 	if len(m.Settings) > 0 {
 		if _, err := schema.CompileUntrusted(m.Settings); err != nil {
@@ -220,6 +223,41 @@ func (c *checker) checkNames() {
 	}
 }
 
+func (c *checker) checkScripts() {
+	names := map[string]bool{}
+	for i, s := range c.m.Scripts {
+		if names[s.Name] {
+			c.add(fmt.Sprintf("/scripts/%d/name", i), "script %q is declared twice", s.Name)
+		}
+		names[s.Name] = true
+	}
+}
+
+// checkInstance checks what concerns the instances of the plugin.
+func (c *checker) checkInstance() {
+	if c.m.Warm && c.m.Kind != KindParley {
+		c.add("/warm", "only a plugin of kind %s has instances that an example can warm; this one is of kind %s", KindParley,
+			c.m.Kind)
+	}
+	if c.m.Assets == nil {
+		return
+	}
+	at := c.m.Assets.Path + "/"
+	for i, f := range c.m.Capabilities.FS {
+		if folder := path.Clean("/"+f.Path) + "/"; folder != "//" && (strings.HasPrefix(folder, at) ||
+			strings.HasPrefix(at, folder)) {
+			c.add(fmt.Sprintf("/capabilities/fs/%d/path", i), "%s overlaps the path of the assets, %s", f.Path, c.m.Assets.Path)
+		}
+	}
+	for i := range c.m.Tools {
+		if w := c.m.Tools[i].WASI; w != nil && slices.ContainsFunc(w.Files, func(f WASIFile) bool {
+			return strings.HasPrefix(path.Clean("/"+f.Path)+"/", at)
+		}) {
+			c.add(fmt.Sprintf("/tools/%d/wasi/files", i), "a file overlaps the path of the assets, %s", c.m.Assets.Path)
+		}
+	}
+}
+
 func (c *checker) checkExitCodes() {
 	codes, names := map[int]bool{}, map[string]bool{}
 	for i, e := range c.m.ExitCodes {
@@ -258,6 +296,9 @@ func (c *checker) checkTool(at string, t *Tool) {
 			c.add(fmt.Sprintf("%s/positional/%d", at, i), "%q is not a parameter of the tool", name)
 		}
 	}
+	if t.Steps != "" && !names[t.Steps] {
+		c.add(at+"/steps", "%q is not a parameter of the tool", t.Steps)
+	}
 	for field, pointers := range map[string][]string{"url": t.URL, "files": t.Files} {
 		for i, pointer := range pointers {
 			name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
@@ -270,13 +311,10 @@ func (c *checker) checkTool(at string, t *Tool) {
 		c.add(at+"/reach", "a tool whose parameters name files of the host has the reach machine, not %s", t.Reach)
 	}
 	if t.WASI != nil {
-		c.checkWASI(at+"/wasi", t.WASI, names)
+		c.checkWASI(at+"/wasi", t, names)
 		if c.m.Kind != KindWASI {
 			c.add(at+"/wasi", "only a plugin of kind wasi may have it; this one is of kind %s", c.m.Kind)
 		}
-	}
-	if c.m.Kind == KindMCP {
-		return // its schemas are kept as they are; the host applies those that pass the gate
 	}
 	root := readNode(t.Params)
 	if kind := root.text("type"); kind != "object" {
@@ -304,10 +342,10 @@ func (c *checker) checkTool(at string, t *Tool) {
 		const invalidArgs = 81 // such an example shows parameters that the schema or the tool refuses
 		pointer := fmt.Sprintf("%s/examples/%d", at, i)
 		if e.ExitCode != invalidArgs {
-			c.checkExample(pointer+"/params", e.Params, paramsSchema)
+			c.checkExample(pointer+"/params", e.Params, paramsSchema, &e)
 		}
 		if e.ExitCode == 0 && len(e.Result) > 0 && returns != nil {
-			c.checkExample(pointer+"/result", e.Result, returns)
+			c.checkExample(pointer+"/result", e.Result, returns, &Example{})
 		}
 	}
 }
@@ -383,7 +421,7 @@ func (c *checker) checkListing(at string, params []Param) {
 }
 
 // checkExample validates the parameters or the result of an example.
-func (c *checker) checkExample(at string, data json.RawMessage, against *schema.Schema) {
+func (c *checker) checkExample(at string, data json.RawMessage, against *schema.Schema, e *Example) {
 	value, err := jsontext.Decode(data, jsontext.Limits{})
 	if err != nil {
 		c.add(at, "%v", err)
@@ -393,13 +431,18 @@ func (c *checker) checkExample(at string, data json.RawMessage, against *schema.
 	if err != nil {
 		c.add(at, "%v", err)
 	}
-	if len(violations) > 0 {
+	if violations = WithoutReferences(e, violations); len(violations) > 0 {
 		v := violations[0]
 		c.add(at+v.Pointer, "the example breaks the tool's own schema: expected %s, got %s", v.Expected, v.Provided)
 	}
 }
 
-func (c *checker) checkWASI(at string, w *WASI, names map[string]bool) {
+func (c *checker) checkWASI(at string, t *Tool, names map[string]bool) {
+	w := t.WASI
+	if w.Output == "bytes" && readNode(t.Returns).text("contentEncoding") != "base64" {
+		c.add(at+"/output", "bytes are a string in base64, and returns does not say so; expected returns "+
+			`{"type": "string", "contentEncoding": "base64", "contentMediaType": ".."}`)
+	}
 	use := func(pointer, text string) {
 		for _, match := range Placeholder().FindAllStringSubmatch(text, -1) {
 			if !names[match[1]] {

@@ -2,9 +2,12 @@ package manifest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // SectionName is the name of the custom section of a wasm file that contains the manifest.
@@ -87,6 +90,48 @@ func isText(wasm []byte) bool {
 // ReadSection returns the manifest in a wasm file, as a part of wasm. It compiles nothing and allocates nothing by
 // declared lengths. The error is [ErrNoSection] or a *[FormatError].
 func ReadSection(wasm []byte) ([]byte, error) {
+	found, err := readCustom(wasm, SectionName)
+	if err == nil && found == nil {
+		err = ErrNoSection
+	}
+	return found, err
+}
+
+// scriptSection is the beginning of the names of custom sections that contain scripts.
+const scriptSection = "parley.script."
+
+// MaxScript is the maximum size of a script in bytes.
+const MaxScript = 256 << 10
+
+// ReadScript returns the text of a script that a wasm file ships, as a part of wasm. The error says that it is missing,
+// larger than [MaxScript], not UTF-8, or another text than the manifest declares; or it is a *[FormatError].
+func ReadScript(wasm []byte, s *Script) ([]byte, error) {
+	text, err := readCustom(wasm, scriptSection+s.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case text == nil:
+		return nil, fmt.Errorf("script %s is missing: the file has no custom section %s%s", s.Name, scriptSection, s.Name)
+	case len(text) > MaxScript:
+		return nil, fmt.Errorf("script %s has %d bytes; the limit is %d", s.Name, len(text), MaxScript)
+	case !utf8.Valid(text):
+		return nil, fmt.Errorf("script %s is not UTF-8", s.Name)
+	}
+	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != s.SHA256 {
+		return nil, fmt.Errorf("script %s has the SHA-256 %x; the manifest declares %s", s.Name, sum, s.SHA256)
+	}
+	return text, nil
+}
+
+// assetsSection is the name of the custom section that contains a tar of the files for [Assets].
+const assetsSection = "parley.assets"
+
+// ReadAssets returns the tar of the assets in a wasm file, as a part of wasm, nil if there is none. The error is a
+// *[FormatError].
+func ReadAssets(wasm []byte) ([]byte, error) { return readCustom(wasm, assetsSection) }
+
+// readCustom returns the content of the custom section with a name, nil if there is none.
+func readCustom(wasm []byte, section string) ([]byte, error) {
 	if err := CheckHeader(wasm); err != nil {
 		return nil, err
 	}
@@ -102,17 +147,14 @@ func ReadSection(wasm []byte) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			if string(wasm[name:rest]) == SectionName {
+			if string(wasm[name:rest]) == section {
 				if found != nil {
-					return nil, &FormatError{Offset: at, Message: "it has two sections " + SectionName}
+					return nil, &FormatError{Offset: at, Message: "it has two sections " + section}
 				}
 				found = wasm[rest:next:next]
 			}
 		}
 		at = next
-	}
-	if found == nil {
-		return nil, ErrNoSection
 	}
 	return found, nil
 }
@@ -134,14 +176,28 @@ func span(data []byte, at int) (start, end int, err error) {
 // WriteSection returns a copy of wasm with the manifest in a custom section right after the header. It replaces the
 // manifest that wasm had before.
 func WriteSection(wasm, manifest []byte) ([]byte, error) {
-	bare, err := stripSection(wasm)
+	return writeCustom(wasm, SectionName, manifest)
+}
+
+// WriteScript returns a copy of wasm with the text of a script in a custom section. It replaces the script of that name
+// that wasm had before.
+func WriteScript(wasm []byte, name string, text []byte) ([]byte, error) {
+	return writeCustom(wasm, scriptSection+name, text)
+}
+
+// WriteAssets returns a copy of wasm with the tar of the assets in a custom section. It replaces the one that wasm had
+// before.
+func WriteAssets(wasm, tar []byte) ([]byte, error) { return writeCustom(wasm, assetsSection, tar) }
+
+func writeCustom(wasm []byte, section string, content []byte) ([]byte, error) {
+	bare, err := stripCustom(wasm, section)
 	if err != nil {
 		return nil, err
 	}
 	var body []byte
-	body = binary.AppendUvarint(body, uint64(len(SectionName)))
-	body = append(body, SectionName...)
-	body = append(body, manifest...)
+	body = binary.AppendUvarint(body, uint64(len(section)))
+	body = append(body, section...)
+	body = append(body, content...)
 
 	out := make([]byte, 0, len(bare)+len(body)+8)
 	out = append(out, moduleHeader...)
@@ -151,7 +207,7 @@ func WriteSection(wasm, manifest []byte) ([]byte, error) {
 	return append(out, bare[len(moduleHeader):]...), nil
 }
 
-func stripSection(wasm []byte) ([]byte, error) {
+func stripCustom(wasm []byte, section string) ([]byte, error) {
 	if err := CheckHeader(wasm); err != nil {
 		return nil, err
 	}
@@ -167,7 +223,7 @@ func stripSection(wasm []byte) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			keep = string(wasm[name:rest]) != SectionName
+			keep = string(wasm[name:rest]) != section
 		}
 		if keep {
 			out = append(out, wasm[at:next]...)

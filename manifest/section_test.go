@@ -2,8 +2,10 @@ package manifest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -219,4 +221,38 @@ func FuzzReadSection(f *testing.F) {
 			t.Error("the module that was given has changed")
 		}
 	})
+}
+
+func TestScripts(t *testing.T) {
+	const text = "exports.f = () => 1"
+	whole, err := WriteScript(module(section(1, 1, 0x60, 0, 0)), "page", []byte("old"))
+	if err == nil {
+		whole, err = WriteScript(whole, "page", []byte(text))
+	}
+	if err == nil {
+		whole, err = WriteSection(whole, []byte("{}"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+	if got, err := ReadScript(whole, &Script{"page", digest(text)}); err != nil || string(got) != text {
+		t.Errorf("got %q, %v", got, err)
+	}
+	large, invalid := strings.Repeat(" ", MaxScript+1), "\xff"
+	for _, c := range []struct {
+		script Script
+		want   string
+	}{
+		{Script{"page", digest("old")}, "the manifest declares"},
+		{Script{"other", digest(text)}, "is missing"},
+		{Script{"large", digest(large)}, "the limit is"},
+		{Script{"invalid", digest(invalid)}, "not UTF-8"},
+	} {
+		wasm := module(custom("parley.script.page", text), custom("parley.script.large", large),
+			custom("parley.script.invalid", invalid))
+		if _, err := ReadScript(wasm, &c.script); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.script.Name, err, c.want)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest/schema"
@@ -32,6 +33,8 @@ type ToolDocs struct {
 	Experimental       bool            `json:"experimental,omitempty"`
 	Parameters         []Param         `json:"parameters"`
 	MoreParameters     []string        `json:"more_parameters,omitempty"` // names; tier 3 describes them
+	Get                []ValueDoc      `json:"get,omitempty"`             // where values come from
+	Needs              []string        `json:"needs,omitempty"`           // tools that must have been called before
 	Returns            []Param         `json:"returns,omitzero"`
 	Examples           []ExampleDoc    `json:"examples,omitzero"`
 	ExitCodes          []ExitCodeDoc   `json:"exit_codes,omitzero"`
@@ -48,6 +51,7 @@ type ToolDocs struct {
 	OpenWorld          bool            `json:"open_world,omitempty"`
 	Since              string          `json:"since,omitempty"`
 	Note               string          `json:"note,omitempty"`
+	LeftOut            []string        `json:"left_out,omitempty"` // what a limit of tokens left no place for
 	ParamsSchema       json.RawMessage `json:"params_schema,omitempty"`
 	ReturnsSchema      json.RawMessage `json:"returns_schema,omitempty"`
 }
@@ -57,6 +61,7 @@ type ExampleDoc struct {
 	Title    string          `json:"title"`
 	Kind     string          `json:"kind"`
 	Params   json.RawMessage `json:"params"`
+	Before   []BatchLine     `json:"before,omitempty"`  // the calls before it
 	Command  string          `json:"command,omitempty"` // the command that runs it; a front end that has commands sets it
 	ExitCode int             `json:"exit_code"`
 	Result   json.RawMessage `json:"result,omitempty"`
@@ -104,6 +109,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	if t.Reach == "" && t.Outside() {
 		d.Reach = ReachMachine
 	}
+	d.SetFlow(FlowOf(t))
 	d.Returns = append([]Param{}, Params(t.Returns)...)
 	d.Examples = []ExampleDoc{}
 	d.ExitCodes = exitCodes(m, t)
@@ -161,7 +167,7 @@ func uncheckedNote(t *Tool) string {
 func exampleDoc(e Example) ExampleDoc {
 	d := ExampleDoc{
 		Title: CleanLine(e.Title), Kind: firstOf(e.Kind, "common"), Params: EscapeJSON(e.Params),
-		ExitCode: e.ExitCode, Result: EscapeJSON(e.Result),
+		ExitCode: e.ExitCode, Result: EscapeJSON(e.Result), Before: e.Before,
 	}
 	if e.Run != nil {
 		d.Verified, d.Differs, d.NotRun = e.Run.Verified, CleanLine(e.Run.Differs), CleanLine(e.Run.NotRun)
@@ -188,6 +194,7 @@ func (d *ToolDocs) Text() string {
 		line("%s", d.DeprecationMessage)
 	}
 	if d.Tier == Tier1 {
+		d.leftOutText(&b)
 		return b.String()
 	}
 	if d.Description != d.Brief {
@@ -202,6 +209,12 @@ func (d *ToolDocs) Text() string {
 	if len(d.MoreParameters) > 0 {
 		line("  also: %s", strings.Join(d.MoreParameters, ", "))
 	}
+	for _, v := range d.Get {
+		line("  get %s", v.Text())
+	}
+	if len(d.Needs) > 0 {
+		line("Needs: %s", strings.Join(d.Needs, ", "))
+	}
 	if len(d.Returns) > 0 {
 		var names []string
 		for _, r := range d.Returns {
@@ -210,6 +223,9 @@ func (d *ToolDocs) Text() string {
 		line("Returns: %s", strings.Join(names, ", "))
 	}
 	for _, e := range d.Examples {
+		for i, b := range e.Before {
+			line("Before %d: %s", i+1, b.Text())
+		}
 		switch {
 		case e.Differs != "":
 			line("Example (differs: %s): %s", e.Differs, d.Call(e))
@@ -238,7 +254,65 @@ func (d *ToolDocs) Text() string {
 	for _, l := range d.Limitations {
 		line("Limit: %s", l)
 	}
+	d.leftOutText(&b)
 	return b.String()
+}
+
+func (d *ToolDocs) leftOutText(b *strings.Builder) {
+	if len(d.LeftOut) > 0 {
+		fmt.Fprintf(b, "Left out for max_tokens: %s\n", strings.Join(d.LeftOut, ", "))
+	}
+}
+
+// Reduction is a part of documentation that can be left out. Remove reports false if there is nothing to remove.
+type Reduction struct {
+	Name   string
+	Remove func() bool
+}
+
+// Reductions returns the parts of tier 2 to leave out where there is little place, those that a call needs least first.
+func (d *ToolDocs) Reductions() []Reduction {
+	return []Reduction{
+		{"when to use it", func() bool {
+			had := d.When != "" || d.WhenNot != "" || len(d.Related) > 0
+			d.When, d.WhenNot, d.Related = "", "", nil
+			return had
+		}},
+		{"exit codes", func() bool {
+			had := len(d.ExitCodes) > 0
+			d.ExitCodes = []ExitCodeDoc{}
+			return had
+		}},
+		{"returns", func() bool {
+			had := len(d.Returns) > 0
+			d.Returns = []Param{}
+			return had
+		}},
+		{"optional parameters", func() bool {
+			var required []Param
+			d.MoreParameters = slices.Clip(d.MoreParameters)
+			for _, p := range d.Parameters {
+				if p.Required {
+					required = append(required, p)
+				} else {
+					d.MoreParameters = append(d.MoreParameters, p.Name)
+				}
+			}
+			had := len(required) < len(d.Parameters)
+			d.Parameters = append([]Param{}, required...)
+			return had
+		}},
+		{"description", func() bool {
+			had := d.Description != d.Brief
+			d.Description = d.Brief
+			return had
+		}},
+		{"examples", func() bool {
+			had := len(d.Examples) > 0
+			d.Examples = []ExampleDoc{}
+			return had
+		}},
+	}
 }
 
 // Tokens estimates the tokens of [ToolDocs.Text].

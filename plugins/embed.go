@@ -21,6 +21,15 @@ import (
 
 // The compressed plugins are variables of their own, because embed.FS would copy them.
 var (
+	//go:embed js/plugin.wasm.gz
+	jsGzip []byte
+	//go:embed js/manifest.json
+	jsManifest []byte
+	//go:embed js/digest
+	jsDigest string
+	//go:embed js/segment
+	jsSegment []byte
+
 	//go:embed json/plugin.wasm.gz
 	jsonGzip []byte
 	//go:embed json/manifest.json
@@ -29,6 +38,15 @@ var (
 	jsonDigest string
 	//go:embed json/segment
 	jsonSegment []byte
+
+	//go:embed page/plugin.wasm.gz
+	pageGzip []byte
+	//go:embed page/manifest.json
+	pageManifest []byte
+	//go:embed page/digest
+	pageDigest string
+	//go:embed page/segment
+	pageSegment []byte
 
 	//go:embed text/plugin.wasm.gz
 	textGzip []byte
@@ -54,7 +72,9 @@ type File struct {
 // Shipped returns the shipped plugins, sorted by name. The bytes are shared: do not modify them.
 func Shipped() ([]File, error) {
 	files := []File{
+		{host.Info{Name: "js", Digest: strings.TrimSpace(jsDigest)}, jsManifest, jsSegment, jsGzip},
 		{host.Info{Name: "json", Digest: strings.TrimSpace(jsonDigest)}, jsonManifest, jsonSegment, jsonGzip},
+		{host.Info{Name: "page", Digest: strings.TrimSpace(pageDigest)}, pageManifest, pageSegment, pageGzip},
 		{host.Info{Name: "text", Digest: strings.TrimSpace(textDigest)}, textManifest, textSegment, textGzip},
 	}
 	var infos []host.Info

@@ -1,5 +1,5 @@
-// Package sdk embeds the source of the Go SDK, so that a plugin can be built in
-// an empty folder without a network.
+// Package sdk embeds the SDKs, so that a plugin can be built in an empty folder
+// without a network.
 package sdk
 
 import "embed"
@@ -17,3 +17,20 @@ var Go embed.FS
 //
 //go:embed abi.md
 var ABI string
+
+// C is parley.h, the SDK for C and C++.
+//
+//go:embed c/parley.h
+var C []byte
+
+// Rust is parley.rs, the SDK for Rust.
+//
+//go:embed rust/parley.rs
+var Rust []byte
+
+// Templates holds the source of a small plugin in each language, and a
+// manifest for those that do not derive it from their source. NAME stands for
+// the name of the plugin.
+//
+//go:embed templates
+var Templates embed.FS

@@ -44,33 +44,6 @@ type failure struct {
 	Docs *docs `json:"docs"`
 }
 
-// docs is the description of a tool, as far as an agent uses it.
-type docs struct {
-	Name       string
-	Tier       int
-	Parameters []struct {
-		Name     string
-		Required bool
-	}
-	Examples []struct {
-		Kind     string
-		Params   json.RawMessage
-		ExitCode int `json:"exit_code"`
-	}
-	ParamsSchema json.RawMessage `json:"params_schema"`
-}
-
-// hit is a result of a search.
-type hit struct{ Name, Signature string }
-
-func (a answer) hits() ([]hit, error) {
-	var found struct{ Results []hit }
-	if err := json.Unmarshal(a.data, &found); err != nil {
-		return nil, fmt.Errorf("a search returned %.200s: %w", a.text, err)
-	}
-	return found.Results, nil
-}
-
 // goal is a task for the agent: a description in words, and the values for it under their everyday names.
 type goal struct {
 	want  string
@@ -182,8 +155,8 @@ func (g goal) fillIn(step string) string {
 // describedParams builds the parameters that a description requires; values that the goal does not give come from its
 // first example.
 func (g goal) describedParams(described answer) (json.RawMessage, error) {
-	var d docs
-	if err := json.Unmarshal(described.data, &d); err != nil {
+	d, err := described.described()
+	if err != nil {
 		return nil, err
 	}
 	given := map[string]any{}

@@ -54,7 +54,8 @@ func (c *client) begin(ctx context.Context) (string, error) {
 		switch properties, required := shape(t.InputSchema); {
 		case slices.Contains(required, "query"):
 			c.searcher = t.Name
-		case slices.Contains(required, "name") && slices.Contains(properties, "arguments"):
+		case slices.Contains(required, "name") && slices.Contains(properties, "arguments") &&
+			slices.Contains(properties, "options"): // plan_call has no options
 			c.caller = t.Name
 		case slices.Contains(required, "name") && slices.Contains(properties, "tier"):
 			c.describer = t.Name
@@ -120,6 +121,18 @@ func (c *client) close() error {
 	return c.session.Close()
 }
 
+// stepOf returns a step that a text names, "call_tool {..} (choose url)", in the form that it has in an error.
+func stepOf(text string) string {
+	tool, arguments, _ := strings.Cut(text, " ")
+	arguments, choose, _ := strings.Cut(strings.TrimSuffix(arguments, ")"), " (choose ")
+	step := map[string]any{"tool": tool, "arguments": json.RawMessage(arguments)}
+	if choose != "" {
+		step["choose"] = strings.Split(choose, ", ")
+	}
+	raw, _ := json.Marshal(step)
+	return string(raw)
+}
+
 // use calls a listed tool. The agent reads all texts of the result.
 func (c *client) use(ctx context.Context, tool string, arguments any) (a answer, err error) {
 	r, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -137,6 +150,11 @@ func (c *client) use(ctx context.Context, tool string, arguments any) (a answer,
 		return a, nil
 	}
 	a.data = json.RawMessage(texts[0])
+	for line := range strings.Lines(texts[0]) {
+		if call, ok := strings.CutPrefix(strings.TrimSpace(line), "Next: "); ok {
+			a.next = append(a.next, stepOf(call))
+		}
+	}
 	var reply struct{ Next []json.RawMessage }
 	if json.Unmarshal(a.data, &reply) == nil {
 		for _, step := range reply.Next {

@@ -47,9 +47,8 @@ func scenarios() []scenario {
 	return []scenario{
 		{"simple", []step{hash}},
 		{"several tools", []step{
-			{want: "open a web page", tool: "cdp.open", params: `{"url":"URL"}`},
-			{want: "evaluate JavaScript in the page", tool: "cdp.Runtime.evaluate",
-				params: `{"expression":"document.title","returnByValue":true}`},
+			{want: "open a web page", tool: "page.open", params: `{"url":"URL"}`},
+			{want: "evaluate JavaScript in the page", tool: "page.evaluate", params: `{"expression":"document.title"}`},
 			{want: "compute a checksum of a text", tool: "text.hash", params: `{"text":"Harbour","algorithm":"md5"}`},
 			encode,
 			{want: "compare two JSON documents", tool: "json.diff", params: `{"before":{"a":1},"after":{"a":2}}`},
@@ -188,11 +187,11 @@ func (p *player) readDocs(ctx context.Context, tool string) error {
 		return err
 	}
 	p.read(a)
-	var d docs
-	if err := json.Unmarshal(a.data, &d); err != nil {
+	d, err := a.described()
+	if err != nil {
 		return err
 	}
-	p.docs[fmt.Sprintf("%s tier %d", d.Name, d.Tier)]++
+	p.docs[d.key()]++
 	for _, param := range d.Parameters {
 		p.known[tool] = append(p.known[tool], param.Name)
 	}
@@ -236,9 +235,6 @@ func (p *player) take(ctx context.Context, s step, url string) error {
 	return err
 }
 
-// teachingNote begins the documentation that comes with the first use of a tool.
-const teachingNote = "About this tool, said once:"
-
 func (p *player) try(ctx context.Context, tool string, params json.RawMessage) (answer, error) {
 	a, err := p.client.call(ctx, tool, params)
 	if err != nil {
@@ -249,11 +245,8 @@ func (p *player) try(ctx context.Context, tool string, params json.RawMessage) (
 	if a.failed {
 		p.failures++
 		if d := a.err.Docs; d != nil {
-			p.docs[fmt.Sprintf("%s tier %d", d.Name, d.Tier)]++
+			p.docs[d.key()]++
 		}
-	}
-	if strings.Contains(a.text, teachingNote) {
-		p.docs[tool+" tier 2"]++
 	}
 	return a, nil
 }

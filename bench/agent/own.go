@@ -38,6 +38,19 @@ func own(schema, example json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(root.other(params, &root))
 }
 
+// given returns a value in the place of a reference.
+func (s *valueSchema) given() any {
+	switch s.Type {
+	case "integer", "number":
+		return 7.0
+	case "object":
+		return map[string]any{}
+	case "array":
+		return []any{}
+	}
+	return "own"
+}
+
 // other returns another value of a schema than the given one.
 func (s *valueSchema) other(value any, root *valueSchema) any {
 	for range 8 {
@@ -58,6 +71,9 @@ func (s *valueSchema) other(value any, root *valueSchema) any {
 	}
 	switch v := value.(type) {
 	case string:
+		if strings.HasPrefix(v, "${") { // a part of an earlier call's result
+			return s.given()
+		}
 		if s.Type != "string" || s.Pattern != "" || s.Format != "" || s.Const != nil ||
 			s.Length != nil && *s.Length < len(v)+4 {
 			return v

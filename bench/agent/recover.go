@@ -69,8 +69,7 @@ func (c *client) subjects(ctx context.Context) (all []subject, err error) {
 		if !strings.Contains(listed, "__") {
 			continue
 		}
-		name := strings.ReplaceAll(listed, "__", ".")
-		a, err := c.use(ctx, c.describer, map[string]any{"name": name, "tier": 3})
+		a, err := c.use(ctx, c.describer, map[string]any{"name": listed, "tier": 3, "format": "json"})
 		if err != nil {
 			return nil, err
 		}
@@ -78,6 +77,7 @@ func (c *client) subjects(ctx context.Context) (all []subject, err error) {
 		if err := json.Unmarshal(a.data, &d); err != nil {
 			return nil, err
 		}
+		name := d.Name
 		s := subject{name: name}
 		for _, e := range d.Examples {
 			if e.ExitCode == 0 && len(e.Params) > len(s.right) {

@@ -13,7 +13,7 @@ import (
 // Promises about tools/list: tokens, and the share that is saved compared with full mode.
 const (
 	minimalTokens     = 450
-	progressiveTokens = 1200
+	progressiveTokens = 1260 // with plan_call
 	minimalSaves      = 0.73
 	progressiveSaves  = 0.60
 )
@@ -49,7 +49,7 @@ func TestPromises(t *testing.T) {
 		case strings.Contains(name, "minimal"):
 			most, saves, tools = minimalTokens, minimalSaves, 3
 		case strings.Contains(name, "progressive"):
-			most, saves, tools = progressiveTokens, progressiveSaves, 3+len(commonPins)
+			most, saves, tools = progressiveTokens, progressiveSaves, 4+len(commonPins)
 		default:
 			continue
 		}
@@ -60,6 +60,9 @@ func TestPromises(t *testing.T) {
 	}
 	t.Run("any pins", func(t *testing.T) { testAnyPins(t, parley, work) })
 }
+
+// cutName is the length of listed names that were cut, in bytes.
+const cutName = 51
 
 // testAnyPins pins the tools with the longest names, those with the longest signatures, and all others in turn.
 func testAnyPins(t *testing.T, parley, work string) {
@@ -85,7 +88,7 @@ func testAnyPins(t *testing.T, parley, work string) {
 		if err := json.Unmarshal(raw, &tool); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(tool.Name, "__") {
+		if strings.Contains(tool.Name, "__") && len(tool.Name) < cutName { // a cut name cannot be configured
 			names = append(names, tool.Name)
 			fat[tool.Name] = len(tool.Name) + len(strings.Join(tool.InputSchema.Required, `{"type":"string"}`))
 		}

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -22,7 +23,9 @@ type PluginCoverage struct {
 	Groups     Share  `json:"groups"`     // groups with a brief
 	Tools      Share  `json:"tools"`      // tools with a brief
 	Parameters Share  `json:"parameters"` // parameters with a description
+	Shown      Share  `json:"shown"`      // parameters that an example of their tool has
 	Examples   Share  `json:"examples"`   // tools with an example
+	Verified   Share  `json:"verified"`   // examples that were run and ended as they say
 	// Errors counts tools with structured errors: the host validates their parameters, and they declare exit codes.
 	Errors Share `json:"errors"`
 	Tasks  Share `json:"tasks"` // tools with a task phrase, by which search finds them
@@ -75,7 +78,7 @@ func Cover(catalog *host.Catalog) (*Coverage, error) {
 }
 
 func (p *PluginCoverage) shares() []*Share {
-	return []*Share{&p.Groups, &p.Tools, &p.Parameters, &p.Examples, &p.Errors, &p.Tasks}
+	return []*Share{&p.Groups, &p.Tools, &p.Parameters, &p.Shown, &p.Examples, &p.Verified, &p.Errors, &p.Tasks}
 }
 
 func (p *PluginCoverage) finish() {
@@ -107,10 +110,15 @@ func coverPlugin(p host.Provider) (PluginCoverage, error) {
 			continue
 		}
 		c.Tools.count(describes(t.Docs.Brief, t.Name))
+		shown := shownIn(t.Examples)
 		for _, param := range manifest.Params(t.Params) {
 			c.Parameters.count(describes(param.Description, param.Name))
+			c.Shown.count(shown[param.Name])
 		}
 		c.Examples.count(len(t.Examples) > 0)
+		for _, e := range t.Examples {
+			c.Verified.count(e.Run != nil && e.Run.Verified != "")
+		}
 		c.Errors.count(info.Kind != manifest.KindMCP && len(t.ExitCodes) > 0)
 		c.Tasks.count(len(t.Tasks) > 0)
 		if len(t.Tasks) == 0 {
@@ -119,6 +127,21 @@ func coverPlugin(p host.Provider) (PluginCoverage, error) {
 	}
 	slices.Sort(c.WithoutTasks)
 	return c, nil
+}
+
+// shownIn returns the names of the parameters that examples have.
+func shownIn(examples []manifest.Example) map[string]bool {
+	shown := map[string]bool{}
+	for _, e := range examples {
+		var params map[string]json.RawMessage
+		if json.Unmarshal(e.Params, &params) != nil {
+			continue
+		}
+		for name := range params {
+			shown[name] = true
+		}
+	}
+	return shown
 }
 
 // describes reports whether a text says more than a name does: it has a word that is not one of the name's.

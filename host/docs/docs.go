@@ -19,6 +19,8 @@ type Source struct {
 	Request func(ctx context.Context, mode, method string, params any) (json.RawMessage, error)
 	// ListedName converts a qualified name to the one in tools/list, which model APIs accept.
 	ListedName func(qualified string) string
+	// Common are the tools that an export for a tool search loads at once, by their names in tools/list.
+	Common []string
 	// Command renders a step as a command of the command line.
 	Command func(host.Step) string
 	// Instructions is the text that the server sends to each client in initialize.

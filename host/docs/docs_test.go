@@ -25,7 +25,7 @@ func (p plugin) Manifest() (*manifest.Manifest, error)    { return p.m, nil }
 func (p plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
 func (p plugin) Features() host.Features                  { return host.Features{} }
 func (p plugin) Segment() ([]byte, error) {
-	return host.BuildSegment(p.m.Name, host.SearchDocs(p.m)), nil
+	return host.ManifestSegment(p.m), nil
 }
 
 func (p plugin) Names() (names []string, err error) {

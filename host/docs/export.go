@@ -43,6 +43,7 @@ var forms = []form{
 	{"markdown", (*exporter).markdown},
 	{"skill", (*exporter).skills},
 	{"prompt", (*exporter).prompt},
+	{"openai-strict", (*exporter).openaiStrict},
 }
 
 // Formats returns the names of all formats that [Source.Export] accepts.
@@ -118,10 +119,11 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	return &Export{Format: format, Tools: len(x.tools), Files: files, Warnings: x.warnings}, nil
 }
 
-// examples returns the examples that succeed.
+// examples returns the examples that succeed and are calls by themselves: without references to the results of others.
 func (e exported) examples() []manifest.ExampleDoc {
-	fails := func(d manifest.ExampleDoc) bool { return d.ExitCode != 0 }
-	return slices.DeleteFunc(slices.Clone(e.docs.Examples), fails)
+	return slices.DeleteFunc(slices.Clone(e.docs.Examples), func(d manifest.ExampleDoc) bool {
+		return d.ExitCode != 0 || d.Refers()
+	})
 }
 
 // toolSet is a list of tool definitions, with examples in the form of the calls that a model would make.
@@ -176,11 +178,17 @@ func (x *exporter) mcp() ([]File, error) {
 }
 
 // openai writes "tools" as the chat completions of OpenAI accept it.
-func (x *exporter) openai() ([]File, error) {
+func (x *exporter) openai() ([]File, error) { return x.openaiTools("openai.json", false) }
+
+// openaiStrict writes the same for strict mode, in which the model's arguments always fit the schema.
+func (x *exporter) openaiStrict() ([]File, error) { return x.openaiTools("openai-strict.json", true) }
+
+func (x *exporter) openaiTools(file string, strict bool) ([]File, error) {
 	type function struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description"`
 		Parameters  json.RawMessage `json:"parameters"`
+		Strict      bool            `json:"strict,omitempty"`
 	}
 	type tool struct {
 		Type     string   `json:"type"`
@@ -200,10 +208,14 @@ func (x *exporter) openai() ([]File, error) {
 			"a request to OpenAI accepts at most %d tools, and this export has %d; name plugins, groups or tools",
 			openAITools, len(x.tools)))
 	}
-	return x.toolSet("openai.json",
+	return x.toolSet(file,
 		func(t listed) any {
 			description := truncate(t.Description, openAIDescription)
-			return tool{"function", function{t.Name, description, plainObject(t.InputSchema)}}
+			parameters := plainObject(t.InputSchema)
+			if strict {
+				parameters = strictSchema(parameters)
+			}
+			return tool{"function", function{t.Name, description, parameters, strict}}
 		},
 		func(n int, name string, params json.RawMessage) any {
 			id := fmt.Sprintf("call_%d", n)
@@ -211,12 +223,19 @@ func (x *exporter) openai() ([]File, error) {
 		})
 }
 
-// anthropic writes "tools" as the messages API of Anthropic accepts it.
+// maxInputExamples bounds the examples of one tool for Anthropic, which count as tokens of the prompt.
+const maxInputExamples = 3
+
+// anthropic writes "tools" as the messages API of Anthropic accepts it, with examples of the input. In a large export,
+// all tools but those that progressive mode lists are loaded when Anthropic's tool search finds them.
 func (x *exporter) anthropic() ([]File, error) {
 	type tool struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description"`
 		InputSchema json.RawMessage `json:"input_schema"`
+		// Examples and Deferred are of the beta advanced-tool-use.
+		Examples []json.RawMessage `json:"input_examples,omitempty"`
+		Deferred bool              `json:"defer_loading,omitempty"`
 	}
 	type call struct {
 		Type  string          `json:"type"`
@@ -224,11 +243,29 @@ func (x *exporter) anthropic() ([]File, error) {
 		Name  string          `json:"name"`
 		Input json.RawMessage `json:"input"`
 	}
+	examples := map[string][]json.RawMessage{}
+	for _, t := range x.tools {
+		for _, e := range t.examples() {
+			if len(examples[t.listed.Name]) < maxInputExamples {
+				examples[t.listed.Name] = append(examples[t.listed.Name], manifest.CompactJSON(e.Params))
+			}
+		}
+	}
 	return x.toolSet("anthropic.json",
-		func(t listed) any { return tool{t.Name, t.Description, plainObject(t.InputSchema)} },
+		func(t listed) any {
+			return tool{t.Name, t.Description, plainObject(t.InputSchema), examples[t.Name], x.deferred(t.Name)}
+		},
 		func(n int, name string, params json.RawMessage) any {
 			return call{"tool_use", fmt.Sprintf("toolu_%d", n), name, params}
 		})
+}
+
+// manyTools is the number of tools from which an export defers loading.
+const manyTools = 30
+
+// deferred reports whether a tool is left to a tool search.
+func (x *exporter) deferred(listedName string) bool {
+	return len(x.tools) >= manyTools && !slices.Contains(x.Common, listedName)
 }
 
 // jsonSchema writes one schema that validates a call {"name","arguments"} of any of the tools. The schema of each tool
@@ -243,7 +280,7 @@ func (x *exporter) jsonSchema() ([]File, error) {
 			"if":   object{"properties": object{"name": object{"const": name}}},
 			"then": object{"title": t.docs.Brief, "properties": object{"arguments": object{"$ref": schemaID + name}}},
 		})
-		defs[name] = withID(t.listed.InputSchema, schemaID+name)
+		defs[name] = withID(manifest.CleanJSON(t.at.Tool.Params), schemaID+name) // the whole one: lists say less
 		for _, e := range t.examples() {
 			examples = append(examples, namedArguments{name, e.Params})
 		}

@@ -25,6 +25,7 @@ func (m *modeServer) searchTools(
 	var p struct {
 		Query, Detail string
 		Limit         int
+		MaxTokens     int `json:"max_tokens"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
@@ -36,14 +37,24 @@ func (m *modeServer) searchTools(
 	}
 	c := callerOf(m.Server, r)
 	query := host.SearchQuery{Text: p.Query, Limit: p.Limit}
-	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return jsonSize(d) })
-	found, warnings, err := m.cfg.Host.SearchDetailed(ctx, c.name, c.session, query, p.Detail)
+	fits := func(found *host.SearchAnswer) bool {
+		return manifest.Tokens(m.foundText(found, m.afterSearch(found))) <= p.MaxTokens
+	}
+	if p.MaxTokens == 0 {
+		fits = nil
+	}
+	found, warnings, err := m.cfg.Host.SearchDetailed(m.withTextSize(ctx), c.name, c.session, query, p.Detail, fits)
 	if err != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
-	next := []nextCall{}
-	if len(found.Results) > 0 {
-		next = append(next, describeStep(found.Results[0].Name, 0))
+	return textResult(m.foundText(found, m.afterSearch(found)), warnings), nil
+}
+
+// afterSearch returns the calls to take after a search: the documentation of the first result if that is likely, what
+// it requires before, and more results.
+func (m *modeServer) afterSearch(found *host.SearchAnswer) (next []nextCall) {
+	if best := found.Best(); best != nil {
+		next = append(next, describeStep(best.Name, 0))
 		if found.Open != nil {
 			next = append(next, m.renderSteps([]host.Step{*found.Open})...)
 		}
@@ -51,28 +62,75 @@ func (m *modeServer) searchTools(
 	if shown := len(found.Results); found.Total > shown && shown < maxLimit {
 		next = append(next, searchStep(found.Query, min(found.Total, maxLimit)))
 	}
-	return jsonResult(struct {
-		*host.SearchAnswer
-		Next []nextCall `json:"next"`
-	}{found, next}, warnings)
+	return next
 }
 
 func (m *modeServer) describeTool(
 	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
 ) (*sdk.CallToolResult, error) {
 	var p struct {
-		Name string
-		Tier int
+		Name, Format string
+		Tier         int
+		MaxTokens    int `json:"max_tokens"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
 	c := callerOf(m.Server, r)
-	docs, err := m.cfg.Host.Describe(m.withDescribedSize(ctx), c.name, c.session, m.qualified(p.Name), p.Tier)
+	asJSON := p.Format == "json"
+	if ctx = m.withTextSize(ctx); asJSON {
+		ctx = m.withDescribedSize(ctx)
+	}
+	ctx = host.WithMaxTokens(ctx, p.MaxTokens)
+	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, m.qualified(p.Name), p.Tier)
+	switch {
+	case err != nil:
+		return m.errorResult(&host.Answer{Err: host.AsError(err)})
+	case asJSON:
+		return jsonResult(m.described(docs), nil)
+	}
+	return textResult(m.docsText(docs), nil), nil
+}
+
+// plannedCall is a call of a plan as a client makes it. "${2.nodeId}" in its arguments is a part of the result of call
+// 2, which the client fills in.
+type plannedCall struct {
+	ID int `json:"id"`
+	nextCall
+	After string `json:"wait_for,omitempty"` // the event of the plugin that has to come before the next call
+}
+
+func (m *modeServer) planCall(
+	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
+) (*sdk.CallToolResult, error) {
+	var p struct {
+		Name      string
+		Arguments json.RawMessage
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	c := callerOf(m.Server, r)
+	plan, warnings, err := m.cfg.Host.PlanFor(ctx, host.PlanQuery{
+		Tool: m.qualified(p.Name), Params: p.Arguments, Caller: c.name, Session: c.session})
 	if err != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
-	return jsonResult(m.described(docs), nil)
+	calls := make([]plannedCall, len(plan.Calls))
+	for i, call := range plan.Calls {
+		step := host.CallStep(call.Tool, call.Params)
+		if call.Options != nil {
+			step.Options.JQ, calls[i].After = call.Options.JQ, call.Options.Until
+		}
+		calls[i].ID, calls[i].nextCall = call.ID, callStep(step)
+	}
+	result, err := jsonResult(struct {
+		Tool   string        `json:"tool"`
+		Calls  []plannedCall `json:"calls"`
+		Chosen []host.Chosen `json:"chosen,omitempty"`
+		Holes  []string      `json:"holes,omitempty"`
+	}{plan.Tool, calls, plan.Chosen, plan.Holes}, nil)
+	return withWarnings(result, warnings), err
 }
 
 func (m *modeServer) callTool(
@@ -174,7 +232,7 @@ func (m *modeServer) run(
 	call := host.Call{
 		Name: name, Params: params, Caller: c.name, Remote: c.remote, Bound: c.bound,
 		Session:        c.session,
-		DocsOnFirstUse: m.mode != Full,
+		DocsOnFirstUse: m.cfg.DocsOnFirstUse && m.mode != Full,
 		Options:        m.cfg.Options(options), Given: options.StepOptions(),
 		Progress: progress(ctx, r), Log: logger(ctx, r, name),
 	}

@@ -160,7 +160,11 @@ func (m *modeServer) listsOf(catalog *host.Catalog) (*lists, error) {
 	var faults []error
 	switch m.mode {
 	case Progressive:
-		l.addPinned(pinnedTools(catalog, m.cfg.Pinned))
+		pinned := m.cfg.Pinned
+		if len(pinned) == 0 {
+			pinned = defaultPinned
+		}
+		l.addPinned(pinnedTools(catalog, pinned))
 	case Full:
 		faults = append(faults, l.addAll(catalog, m.cfg.Prepared))
 	}

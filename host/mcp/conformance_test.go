@@ -156,7 +156,7 @@ func conformanceGuest(t *testing.T) host.Provider {
 			Digest: "sha256:" + m.Name},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return code, nil },
-		Segment:  func() ([]byte, error) { return host.BuildSegment(m.Name, host.SearchDocs(m)), nil },
+		Segment:  func() ([]byte, error) { return host.ManifestSegment(m), nil },
 	})
 }
 

@@ -291,3 +291,16 @@ func TestSharedSessions(t *testing.T) {
 			`{"name":"shop.add","arguments":{"title":"tea"},"options":{"session":"research"}}`, "invalid_args")
 	}
 }
+
+// TestDocsOnFirstUse adds tier 2 to the first success of a tool, once, where the operator wants it.
+func TestDocsOnFirstUse(t *testing.T) {
+	f, p := newPages(t, func(cfg *mcp.Config) { cfg.DocsOnFirstUse = true })
+	s := f.stdio(t, client{})
+	for use, want := range []bool{true, false} {
+		r, _ := call(t, s, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`)
+		<-p.sessions
+		if strings.Contains(allText(r), "About this tool, said once:\nshop.add") != want {
+			t.Errorf("use %d returns %s", use+1, allText(r))
+		}
+	}
+}

@@ -174,7 +174,7 @@ func (f *fake) Info() host.Info {
 func (f *fake) Manifest() (*manifest.Manifest, error)    { return f.manifest, nil }
 func (f *fake) Tool(name string) (*manifest.Tool, error) { return f.manifest.Tool(name), nil }
 func (f *fake) Segment() ([]byte, error) {
-	return host.BuildSegment(f.manifest.Name, host.SearchDocs(f.manifest)), nil
+	return host.ManifestSegment(f.manifest), nil
 }
 
 func (f *fake) Groups() ([]host.GroupLine, error)       { return host.GroupsOf(f.manifest), nil }
@@ -459,7 +459,7 @@ type failure struct {
 	Message  string
 	Marked   string
 	Earlier  []string
-	Docs     *host.Docs
+	Docs     string
 	Next     []json.RawMessage
 	Details  []host.Detail
 

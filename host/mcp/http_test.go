@@ -264,7 +264,7 @@ func TestModesOverHTTP(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork, "shop.add")
 	url := f.listen(t, mcp.HTTPConfig{})
 	for _, revision := range revisions {
-		for path, want := range map[string]int{"": 3, "/minimal": 3, "/progressive": 4, "/full": 13} {
+		for path, want := range map[string]int{"": 3, "/minimal": 3, "/progressive": 5, "/full": 14} {
 			if names := listed(t, client{revision: revision}.http(t, url+path)); len(names) != want {
 				t.Errorf("%s %s: %q", revision, path, names)
 			}
@@ -305,7 +305,7 @@ func TestHandlerInAMux(t *testing.T) {
 	defer server.Close()
 
 	for _, revision := range revisions {
-		for path, want := range map[string]int{"/agents/tools": 4, "/all/mcp": 13} {
+		for path, want := range map[string]int{"/agents/tools": 5, "/all/mcp": 14} {
 			s := client{revision: revision, token: token}.http(t, server.URL+path)
 			if names := listed(t, s); len(names) != want {
 				t.Errorf("%s %s lists %q", revision, path, names)

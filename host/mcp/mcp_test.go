@@ -146,7 +146,7 @@ func TestMinimalIsConstant(t *testing.T) {
 	if _, err := session.ListTools(t.Context(), &sdk.ListToolsParams{Cursor: "no cursor"}); err == nil {
 		t.Error("a cursor that no page had is accepted")
 	}
-	if names := listed(t, session); len(names) != paged+3 || !slices.IsSorted(names) {
+	if names := listed(t, session); len(names) != paged+4 || !slices.IsSorted(names) {
 		t.Errorf("all pages have %d tools", len(names))
 	}
 }
@@ -191,7 +191,7 @@ func TestProgressiveBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := stdioResult(t, s, "tools/list")
-	if got := manifest.Tokens(list); strings.Count(list, `"name":"`) != 25 || got > 1200 {
+	if got := manifest.Tokens(list); strings.Count(list, `"name":"`) != 26 || got > 1200 {
 		t.Errorf("%d tokens: %s", got, list)
 	} else {
 		t.Logf("%d tokens", got)
@@ -279,25 +279,23 @@ func allText(r *sdk.CallToolResult) string {
 func TestMetaTools(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
-		var found struct {
-			host.SearchData
-			Next []json.RawMessage
-		}
-		if _, text := call(t, s, "search_tools", `{"query":"sell something new"}`); json.Unmarshal([]byte(text), &found) != nil || len(found.Results) == 0 ||
-			found.Results[0].Name != "shop.add" || found.Results[0].Signature == "" || string(found.Next[0]) != `{"tool":"describe_tool","arguments":{"name":"shop.add"}}` {
-			t.Errorf("search found %s", text)
-		}
-		if _, text := call(t, s, "search_tools", `{"query":"order","limit":1}`); json.Unmarshal([]byte(text), &found) != nil ||
-			string(found.Next[len(found.Next)-1]) != fmt.Sprintf(`{"tool":"search_tools","arguments":{"query":"order","limit":%d}}`, found.Total) {
-			t.Errorf("the step to more results is %q", found.Next)
-		}
-		if _, text := call(t, s, "search_tools", `{"query":"zzqqxv"}`); json.Unmarshal([]byte(text), &found) != nil || len(found.Next) != 0 {
-			t.Errorf("a search without hits returns %s", text)
-		}
-		var docs host.Docs
-		if _, text := call(t, s, "describe_tool", `{"name":"shop__add","tier":"3"}`); json.Unmarshal([]byte(text), &docs) != nil || docs.Tier != 3 || docs.Name != "shop.add" ||
-			!strings.Contains(text, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`) {
-			t.Errorf("the description is %s", text)
+		for _, c := range []struct{ name, arguments, want string }{
+			{"search_tools", `{"query":"sell something new"}`, `shop.add(title: string, count?: integer, tags?: string[], ` +
+				`size?: "small"|"medium"|"large") -> {id: integer}  Add an article (task "sell something new", high, write, ` +
+				"unsigned)\nNext: describe_tool {\"name\":\"shop.add\"}"},
+			{"search_tools", `{"query":"order","limit":1}`, `Next: search_tools {"query":"order","limit":`},
+			{"search_tools", `{"query":"zzqqxv"}`, `nothing found for "zzqqxv"`},
+			{"search_tools", `{"query":"sell something new","detail":"full","limit":1}`, "\nExample: shop.add {\"title\":\"tea\"}\n"},
+			{"search_tools", `{"query":"order","max_tokens":40}`, "Left out for max_tokens: signatures"},
+			{"describe_tool", `{"name":"shop__add","tier":"2"}`, "shop.add: Add an article [write]\n" +
+				"The article can be ordered at once.\n  title: string  Name of the article.\n"},
+			{"describe_tool", `{"name":"shop.add","max_tokens":45}`, "Left out for max_tokens: exit codes, returns"},
+			{"describe_tool", `{"name":"shop.add","tier":3,"format":"json"}`,
+				`{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`},
+		} {
+			if r, text := call(t, s, c.name, c.arguments); !strings.Contains(text, c.want) || r.StructuredContent != nil {
+				t.Errorf("%s %s returns %s", c.name, c.arguments, text)
+			}
 		}
 		for _, c := range []struct{ name, arguments, code, want string }{
 			{"search_tools", `{}`, "invalid_args", "// ✗ /query: expected string"},
@@ -327,8 +325,8 @@ func TestMetaTools(t *testing.T) {
 	})
 }
 
-// TestSessionDocs checks when documentation is added: tier 2 with the first use or mistake, tier 3 with the
-// second, then none. Over the stateless wire, a client that names no session is not remembered.
+// TestSessionDocs checks when documentation is added: tier 2 with the first mistake, tier 3 with the second, then none,
+// and none with a success. Over the stateless wire, a client that names no session is not remembered.
 func TestSessionDocs(t *testing.T) {
 	forEachWire(t, mcp.Progressive, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
@@ -341,8 +339,8 @@ func TestSessionDocs(t *testing.T) {
 		for i, want := range tiers {
 			e := fails(t, s, "call_tool", wrong, "invalid_args")
 			got := 0
-			if e.Docs != nil {
-				got = e.Docs.Tier
+			if e.Docs != "" {
+				got = f.rec.last().Tiers[0]
 			}
 			if got != want || !strings.Contains(e.Marked, "3 // ✗ /tags/1: expected string, got number") ||
 				(i > 0 && remembered) != slices.Contains(e.Earlier, "/tags/1: expected string") {
@@ -353,13 +351,10 @@ func TestSessionDocs(t *testing.T) {
 		if e := fails(t, s, "call_tool", elsewhere, "invalid_args"); string(e.Next[0]) != `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"t"}}}` {
 			t.Errorf("the correction of a call with another target is %s", e.Next[0])
 		}
-		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); strings.Contains(allText(r), "About this tool") != remembered {
+		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); strings.Contains(allText(r), "About this tool") {
 			t.Errorf("the first use of a tool returns %s", allText(r))
 		}
-		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); strings.Contains(allText(r), "About this tool") {
-			t.Errorf("the second use of a tool returns %s", allText(r))
-		}
-		if e := fails(t, s, "call_tool", `{"name":"shop.ech"}`, "not_found"); e.Docs != nil {
+		if e := fails(t, s, "call_tool", `{"name":"shop.ech"}`, "not_found"); e.Docs != "" {
 			t.Errorf("another failure has docs: %+v", e.Docs)
 		}
 	})
@@ -397,7 +392,9 @@ func TestStatelessSessions(t *testing.T) {
 			}
 			var e failure
 			_ = json.Unmarshal([]byte(firstText(r)), &e)
-			tiers = append(tiers, fmt.Sprint(e.Docs.Tier))
+			if e.Docs != "" {
+				tiers = append(tiers, fmt.Sprint(f.rec.last().Tiers[0]))
+			}
 		}
 		want := "2 2"
 		if c.same {
@@ -554,7 +551,7 @@ func TestPolicy(t *testing.T) {
 		near := f.stdio(t, client{revision: revision})
 		call(t, near, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`)
 		far := client{revision: revision}.http(t, f.listen(t, mcp.HTTPConfig{}))
-		if e := fails(t, far, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`, "denied"); e.ExitCode != 82 || e.Docs != nil {
+		if e := fails(t, far, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`, "denied"); e.ExitCode != 82 || e.Docs != "" {
 			t.Errorf("denied with %+v", e)
 		}
 		call(t, far, "call_tool", `{"name":"shop.echo"}`)
@@ -875,7 +872,7 @@ func TestLongNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		session := (&fixture{Server: s}).stdio(t, client{})
-		if r, text := call(t, session, name, `{"x":1}`); len(name) != 64 || r.IsError || text != `{"x":1}` {
+		if r, text := call(t, session, name, `{"x":1}`); len(name) != 51 || r.IsError || text != `{"x":1}` {
 			t.Errorf("%s: %s returns %s", mode, name, text)
 		}
 	}

@@ -15,9 +15,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// failure is the error object, with the other members of an envelope.
+// failure is the error object, with the other members of an envelope. Documentation is rendered.
 type failure struct {
 	*host.ErrorObject
+	Docs     string     `json:"docs,omitempty"`
 	Warnings []string   `json:"warnings,omitempty"`
 	Next     []nextCall `json:"next"`
 	CallID   string     `json:"call_id,omitempty"`
@@ -32,7 +33,11 @@ func (m *modeServer) failure(a *host.Answer) failure {
 	if a.Err.Code == host.Denied && len(calls) == 0 && a.Tool != "" {
 		calls = m.renderSteps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
 	}
-	return failure{a.Err.Object(), a.Warnings, calls, a.CallID}
+	f := failure{ErrorObject: a.Err.Object(), Warnings: a.Warnings, Next: calls, CallID: a.CallID}
+	if a.Err.Docs != nil {
+		f.Docs = a.Err.Docs.Text()
+	}
+	return f
 }
 
 // taughtResult makes the result of a mistake in the arguments of a meta-tool. The first step is the whole corrected
@@ -126,7 +131,7 @@ func firstUseText(d *host.Docs) string {
 // docsSizeInCall is for [host.WithDocsSize]: the size of documentation in the result of a call.
 func docsSizeInCall(d *host.Docs, inError bool) int {
 	if inError {
-		return jsonSize(d.ToolDocs)
+		return len(d.Text())
 	}
 	return len(firstUseText(d))
 }

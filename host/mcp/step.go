@@ -45,6 +45,11 @@ func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
 		return searchStep(strings.ReplaceAll(s.Tool, ".", " "), 0), s.Tool != ""
 	case host.OpDescribe:
 		return describeStep(s.Tool, s.Options.Tier), true
+	case host.OpPlan:
+		if m.mode == Minimal { // which does not list plan_call; the description names the sources
+			return describeStep(s.Tool, 0), true
+		}
+		return planStep(s), true
 	case host.OpListen:
 		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
 		return callStep(host.CallStep(s.Tool+".events", raw)), true
@@ -85,6 +90,13 @@ func describeStep(name string, tier int) nextCall {
 		Name string `json:"name"`
 		Tier int    `json:"tier,omitempty"`
 	}{name, tier}}
+}
+
+func planStep(s host.Step) nextCall {
+	return nextCall{Tool: planCall, Arguments: struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments,omitempty"`
+	}{s.Tool, s.Params}, Choose: s.Choose}
 }
 
 func callStep(s host.Step) nextCall {

@@ -21,8 +21,9 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
-// maxName bounds the name of a tool, in bytes: model APIs refuse longer ones.
-const maxName = 64
+// maxName bounds the name of a tool, in bytes. Model APIs refuse names of more than 64, of which clients use some for a
+// prefix such as mcp__parley__.
+const maxName = 64 - len("mcp__parley__")
 
 // ListedName returns the name that tools/list has for a tool. Model APIs refuse dots, so each becomes "__". A name that
 // is too long is cut and ends in a hash.
@@ -35,8 +36,12 @@ func ListedName(qualified string) string {
 	return name[:maxName-9] + "_" + hex.EncodeToString(sum[:4])
 }
 
-// callTool is the name of the meta-tool that calls other tools.
-const callTool = "call_tool"
+// callTool is the name of the meta-tool that calls other tools, planCall that of the one that lists the calls before a
+// call, which mode minimal does not list.
+const (
+	callTool = "call_tool"
+	planCall = "plan_call"
+)
 
 // maxLimit is the largest number of results that search_tools returns, as its schema says.
 const maxLimit = 100
@@ -57,12 +62,19 @@ func metaTools() []metaTool {
 			`"required":["name"],"additionalProperties":false}`, false, (*modeServer).callTool},
 		{"describe_tool", "Show how a tool is used", `{"type":"object","properties":{"name":{"type":"string",` +
 			`"x-aliases":["tool","tool_name","function"]},` +
-			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2}},` +
+			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2},` +
+			`"format":{"type":"string","enum":["text","json"],"default":"text"},` +
+			`"max_tokens":{"type":"integer","minimum":1}},` +
 			`"required":["name"],"additionalProperties":false}`, true, (*modeServer).describeTool},
+		{planCall, "List the calls that come before a call",
+			`{"type":"object","properties":{"name":{"type":"string","x-aliases":["tool","tool_name"]},` +
+				`"arguments":{"type":"object","x-aliases":["params"]}},"required":["name"],"additionalProperties":false}`, true,
+			(*modeServer).planCall},
 		{"search_tools", "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string",` +
 			`"x-aliases":["q","text","search","keywords","task"]},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},` +
-			`"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"}},` +
+			`"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"},` +
+			`"max_tokens":{"type":"integer","minimum":1}},` +
 			`"required":["query"],"additionalProperties":false}`, true, (*modeServer).searchTools},
 	}
 }
@@ -71,7 +83,6 @@ func metaTools() []metaTool {
 func (t metaTool) listedSchema() json.RawMessage {
 	return jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
 		return pointer == "/additionalProperties" || strings.HasSuffix(pointer, "/x-aliases") ||
-			pointer == "/properties/detail/type" ||
 			strings.HasSuffix(pointer, "/minimum") || strings.HasSuffix(pointer, "/maximum")
 	})
 }
@@ -158,7 +169,7 @@ func (l *lists) addPinned(pinned []host.Address) {
 // Up to manyPins tools and the meta-tools stay within 1,200 tokens: the average signature may have pinnedBytes bytes.
 const (
 	manyPins    = 22
-	pinnedBytes = 155
+	pinnedBytes = 153
 )
 
 // pin is a pinned tool as it is listed.
@@ -292,6 +303,9 @@ func (m *modeServer) listTools(
 	}
 	all := slices.Clone(m.lists.Load().tools)
 	for _, t := range native.Tools {
+		if t.Name == planCall && m.mode == Minimal {
+			continue
+		}
 		own := listedTool{name: t.Name, json: toolJSON(t)}
 		at, _ := slices.BinarySearchFunc(all, own, compareTools)
 		all = slices.Insert(all, at, own)
@@ -349,36 +363,25 @@ func (l *toolList) MarshalJSON() ([]byte, error) {
 
 // objectSchema is the schema of a tool's required parameters.
 type objectSchema struct {
-	Type       string              `json:"type"`
-	Properties map[string]property `json:"properties,omitempty"`
-	Required   []string            `json:"required,omitempty"`
-}
-
-type property struct {
-	Type any               `json:"type,omitempty"`
-	Enum []json.RawMessage `json:"enum,omitempty"`
+	Type       string                     `json:"type"`
+	Properties map[string]json.RawMessage `json:"properties,omitempty"`
+	Required   []string                   `json:"required,omitempty"`
 }
 
 // signatureSchema returns the first tier of a tool's documentation as a schema: the required parameters and their
 // types. It allows further parameters.
 func signatureSchema(params json.RawMessage) objectSchema {
-	s := objectSchema{Type: "object", Properties: map[string]property{}}
-	for _, p := range manifest.Params(params) {
-		if !p.Required {
-			continue
-		}
-		types := slices.DeleteFunc(strings.Split(p.Type, "|"), func(t string) bool {
-			return !slices.Contains(schemaTypes, t)
+	var whole struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	_ = json.Unmarshal(Portable(params), &whole)
+	s := objectSchema{Type: "object", Properties: map[string]json.RawMessage{}, Required: whole.Required}
+	for _, name := range whole.Required {
+		s.Properties[name] = jsontext.Prune(whole.Properties[name], func(pointer string, _ []byte) bool {
+			return !strings.HasPrefix(pointer, "/type") && !strings.HasPrefix(pointer, "/enum") &&
+				!strings.HasPrefix(pointer, "/items") && !strings.HasPrefix(pointer, "/anyOf")
 		})
-		declared := property{Enum: p.Enum}
-		switch {
-		case len(types) == 1:
-			declared.Type = types[0]
-		case len(types) > 1:
-			declared.Type = types
-		}
-		s.Properties[p.Name] = declared
-		s.Required = append(s.Required, p.Name)
 	}
 	return s
 }
@@ -402,7 +405,7 @@ func fullTool(a host.Address) *sdk.Tool {
 	hints := annotations(t)
 	hints.IdempotentHint, hints.OpenWorldHint = t.Idempotent, &t.OpenWorld
 	return &sdk.Tool{
-		Description: description, InputSchema: inputSchema(t.Params), OutputSchema: outputSchema(a), Annotations: hints,
+		Description: description, InputSchema: Portable(t.Params), OutputSchema: outputSchema(a), Annotations: hints,
 	}
 }
 
@@ -420,42 +423,6 @@ func prefixed(prefix, text string) string {
 		return ""
 	}
 	return prefix + manifest.CleanLine(text)
-}
-
-// inputSchema returns the schema of a tool's parameters as MCP requires it: with an object at its root, without the
-// keyword that makes a client send a parameter in an HTTP header, and without the one that serves corrections.
-func inputSchema(params json.RawMessage) any {
-	value, err := jsontext.Decode(params, jsontext.Limits{})
-	object, ok := value.(map[string]any)
-	if err != nil || !ok {
-		return json.RawMessage(`{"type":"object"}`)
-	}
-	if object["type"] == "object" && !bytes.Contains(params, []byte("x-mcp-header")) {
-		if bytes.Contains(params, []byte("x-aliases")) {
-			params = jsontext.Prune(params, func(pointer string, _ []byte) bool {
-				return strings.HasSuffix(pointer, "/x-aliases")
-			})
-		}
-		return manifest.CleanJSON(params)
-	}
-	object["type"] = "object"
-	removeKey(object, "x-mcp-header")
-	removeKey(object, "x-aliases")
-	return manifest.CleanJSON(jsontext.Marshal(object))
-}
-
-func removeKey(value any, key string) {
-	switch v := value.(type) {
-	case map[string]any:
-		delete(v, key)
-		for _, inner := range v {
-			removeKey(inner, key)
-		}
-	case []any:
-		for _, inner := range v {
-			removeKey(inner, key)
-		}
-	}
 }
 
 // outputSchema returns the schema of a tool's results if they are objects without binary content, or else nil. A result

@@ -11,7 +11,7 @@
 //
 //	[defaults]
 //	timeout = "30s"                # the longest that a call may take, 1ms to 24h
-//	isolate = "none"               # "process", "call"
+//	isolate = "process"            # "call", "none"; without it "process" where the system can
 //
 //	[plugin.github]
 //	digest = "sha256:.."           # or signer = "..": what the grants and settings are bound to

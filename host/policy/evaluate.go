@@ -62,6 +62,12 @@ func (e entry) evaluate(caps manifest.Capabilities, digest string, shipped bool,
 	if c := caps.Random; c != nil {
 		ev.flag(Grant{Kind: Random}, c.Why, c.Optional, &ev.grant.Random)
 	}
+	if c := caps.Caller; c != nil && shipped {
+		ev.flag(Grant{Kind: Caller}, c.Why, c.Optional, &ev.grant.Caller)
+	} else if c != nil {
+		ev.add(right{requested: Caller, why: c.Why, optional: c.Optional}, Caller,
+			"only plugins that ship with Parley can make calls as their caller; ask for the tools by name")
+	}
 	return ev.evaluation
 }
 

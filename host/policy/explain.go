@@ -20,14 +20,14 @@ type Explanation struct {
 	Digest   string   `json:"digest,omitempty"`
 	Signer   string   `json:"signer,omitempty"` // public key of a valid signature
 	Files    []string `json:"files"`            // that were read; none: the defaults apply
-	Isolate  string   `json:"isolate"`
-	Limits   []string `json:"limits"` // set by the policy, such as "timeout 30s"
+	Isolate  string   `json:"isolate"`          // that applies: none, process or call
+	Limits   []string `json:"limits"`           // set by the policy, such as "timeout 30s"
 	Settings string   `json:"settings,omitempty"`
 	Rights   []Right  `json:"rights"`
 	Callers  []Access `json:"callers"` // who may call the tool
 	Notes    []string `json:"notes,omitempty"`
 
-	shipped bool
+	shipped, isolatedByDefault bool
 
 	Unused []UnusedGrant `json:"-"` // grants without effect, which Notes also name
 }
@@ -73,7 +73,6 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.Files = append(x.Files, f.path)
 	}
 	e := s.entry(info.Name)
-	x.Isolate = s.isolate(info.Name)
 	l := e.limits(s.timeout())
 	if l.Timeout > 0 {
 		x.Limits = append(x.Limits, fmt.Sprintf("timeout %s", l.Timeout))
@@ -102,6 +101,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.shipped = info.Identity() == host.OwnerShipped
 		x.explainRights(e, m, p.env)
 	}
+	x.explainIsolation(s, p.env)
 	if info.Kind == manifest.KindBuiltin && (tool == "" || strings.EqualFold(tool, "type")) {
 		x.explainTyping(s)
 	}
@@ -212,6 +212,28 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 }
 
 // String returns the explanation as text.
+// explainIsolation says how calls of the plugin are isolated on this system. Its rights are explained already.
+func (x *Explanation) explainIsolation(s *state, env Env) {
+	x.Isolate = s.isolate(x.Plugin)
+	if x.Digest == "" { // built in
+		x.Isolate = isolateNone
+	}
+	folders := slices.ContainsFunc(x.Rights, func(r Right) bool {
+		return strings.HasPrefix(r.Right, "fs:") && len(r.Grants) > 0
+	})
+	lacks := env.notIsolated(folders)
+	switch {
+	case x.Isolate == isolateNone:
+	case x.Isolate != "" && lacks != "":
+		x.Notes = append(x.Notes, fmt.Sprintf("it does not run: isolate = %q cannot hold here: %s", x.Isolate, lacks))
+	case x.Isolate == "" && lacks != "":
+		x.Isolate = isolateNone
+		x.Notes = append(x.Notes, "it runs in Parley's own process, because it cannot be isolated here: "+lacks)
+	case x.Isolate == "":
+		x.Isolate, x.isolatedByDefault = isolateProcess, true
+	}
+}
+
 func (x Explanation) String() string {
 	var b strings.Builder
 	name := x.Plugin
@@ -226,7 +248,11 @@ func (x Explanation) String() string {
 		files = []string{"no file, so the defaults apply"}
 	}
 	fmt.Fprintf(&b, "%s by %s\n", name, strings.Join(files, " and "))
-	for _, line := range [][2]string{{"digest", x.Digest}, {"signer", x.Signer}, {"isolate", x.Isolate}, {"limits",
+	isolate := x.Isolate
+	if x.isolatedByDefault {
+		isolate += " (default)"
+	}
+	for _, line := range [][2]string{{"digest", x.Digest}, {"signer", x.Signer}, {"isolate", isolate}, {"limits",
 		strings.Join(x.Limits, ", ")}, {"settings", x.Settings}} {
 		if line[1] != "" {
 			fmt.Fprintf(&b, "  %-9s %s\n", line[0], line[1])

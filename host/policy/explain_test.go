@@ -73,6 +73,40 @@ grants = ["tool:github.*"]
 	golden(t, "explain_default.txt", Default().Explain(host.Info{Name: "text", Digest: digestA},
 		&manifest.Manifest{Tools: []manifest.Tool{{Name: "hash", Effect: "read"}}}, "hash").String())
 
+	for _, tt := range []struct {
+		name, policy, lacks string
+		grants              bool
+		isolate, note       string
+	}{
+		{"default", "", "", false, "process", ""},
+		{"default, the kernel cannot", "", "no seccomp", false, "none",
+			"own process, because it cannot be isolated here: no s"},
+		{"default, the kernel cannot with folders", "", "no Landlock", true, "none", "no Landlock"},
+		{"default, no folder is granted", "", "no Landlock", false, "process", ""},
+		{"written", "[defaults]\nisolate = \"process\"\n", "no seccomp", false, "process",
+			"it does not run: isolate = \"process\""},
+		{"call", "[defaults]\nisolate = \"call\"\n", "no seccomp", false, "call", "it does not run"},
+		{"none", "[defaults]\nisolate = \"none\"\n", "no seccomp", false, "none", ""},
+	} {
+		text := tt.policy
+		if tt.grants {
+			text += "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = [\"fs:ro:/srv/data=/data\"]\n"
+		}
+		p := load(t, text, "")
+		p.env.NotIsolated = func(folders bool) []string {
+			if tt.lacks == "" || strings.Contains(tt.lacks, "Landlock") && !folders {
+				return nil
+			}
+			return []string{tt.lacks}
+		}
+		x := p.Explain(host.Info{Name: "p", Digest: digestA}, &manifest.Manifest{Capabilities: manifest.Capabilities{
+			FS: []manifest.FSCapability{{Path: "/data", Mode: "ro", Optional: true}}}}, "")
+		notes := strings.Join(x.Notes, "\n")
+		if x.Isolate != tt.isolate || !strings.Contains(notes, tt.note) || tt.note == "" && notes != "" {
+			t.Errorf("%s: isolate %s, notes %q", tt.name, x.Isolate, notes)
+		}
+	}
+
 	over := load(t, "[plugin.p]\ndigest = \""+digestA+"\"\ngrants = [\"clock\"]\n",
 		"[plugin.p]\ndigest = \""+digestA+"\"\ngrants = [\"random\", \"env:LANG\"]\n")
 	x := over.Explain(host.Info{Name: "p", Digest: digestA}, &manifest.Manifest{}, "")

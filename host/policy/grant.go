@@ -22,6 +22,7 @@ const (
 	Browser = "browser"
 	Clock   = "clock"
 	Random  = "random"
+	Caller  = "caller"
 )
 
 // Grant is one right, as the operator writes it:
@@ -34,6 +35,7 @@ const (
 //	secret:read:NAME             and the plugin may read it
 //	browser:session              to act in the browser context of the caller's session
 //	clock, random                the wall clock, randomness
+//	caller                       inner calls are made as the caller, for a shipped plugin only
 //
 // A SOURCE may contain "=", a guest path may not: the last one separates them.
 type Grant struct {
@@ -79,14 +81,14 @@ func ParseGrant(s string) (Grant, error) {
 		if g.Name = rest; rest != "session" {
 			return Grant{}, fmt.Errorf("grant %s: expected browser:session", quote(s))
 		}
-	case Clock, Random:
+	case Clock, Random, Caller:
 		if hasRest {
 			return Grant{}, fmt.Errorf("grant %s: expected only %q", quote(s), kind)
 		}
 	default:
 		return Grant{}, fmt.Errorf("%s is not a grant: expected fs:ro:SOURCE=/GUEST, fs:rw:SOURCE=/GUEST, "+
 			"http:GET:https://HOST, tool:NAME, "+
-			"env:NAME, secret:NAME, secret:read:NAME, browser:session, clock or random", quote(s))
+			"env:NAME, secret:NAME, secret:read:NAME, browser:session, clock, random or caller", quote(s))
 	}
 	return g, nil
 }
@@ -220,7 +222,7 @@ func (g Grant) String() string {
 		if g.Read {
 			return "secret:read:" + g.Name
 		}
-	case Clock, Random:
+	case Clock, Random, Caller:
 		return g.Kind
 	}
 	return g.Kind + ":" + g.Name

@@ -54,6 +54,9 @@ type Env struct {
 	// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page;
 	// nil means that none does. What a call may do depends on [host.Ask] alone; this is for reports before a call.
 	Outside func(pattern string) bool
+	// NotIsolated returns what this system lacks to isolate a plugin, with or without granted folders. Nil means that it
+	// lacks nothing.
+	NotIsolated func(folders bool) []string
 	// Difference describes, as lines, how the manifest of a build of a plugin differs from that of the approved one, or
 	// says why it cannot; nil describes nothing.
 	Difference func(plugin, approved, found string) string
@@ -71,6 +74,13 @@ func (e Env) owner(plugin string) (identity, displaced string) {
 		return "", ""
 	}
 	return e.Owner(plugin)
+}
+
+func (e Env) notIsolated(folders bool) string {
+	if e.NotIsolated == nil {
+		return ""
+	}
+	return strings.Join(e.NotIsolated(folders), "; ")
 }
 
 func (e Env) outside(pattern string) bool { return e.Outside != nil && e.Outside(pattern) }
@@ -188,7 +198,7 @@ func parseAllowed(rights []string, plugin string) ([]Grant, error) {
 	return grants, nil
 }
 
-// Isolate returns how calls of a plugin are run: "none" or "process".
+// Isolate returns how calls of a plugin are isolated: "none", "process" or "call", or "" if the files do not say.
 func (p *Policy) Isolate(plugin string) (string, error) {
 	s, err := p.current()
 	if err != nil {
@@ -395,6 +405,7 @@ func (s *state) timeout() time.Duration {
 	return 0
 }
 
+// isolate returns how the files isolate a plugin, "" if they do not say.
 func (s *state) isolate(name string) string {
 	e := s.entry(name)
 	for _, p := range e.parts() {
@@ -407,7 +418,7 @@ func (s *state) isolate(name string) string {
 			return f.isolate
 		}
 	}
-	return isolateNone
+	return ""
 }
 
 // entry is what both files say about one plugin; nil for a file without it.

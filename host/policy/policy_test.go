@@ -314,6 +314,9 @@ func TestRights(t *testing.T) {
 		{"clock only", list("clock"), manifest.Capabilities{Clock: &manifest.PlainCapability{},
 			Random: &manifest.PlainCapability{}}, list("clock"), list("random")},
 		{"the caller's session", list("browser:session"), session, list("browser:session"), nil},
+		{"browser:session only", list("browser:session"), manifest.Capabilities{Browser: session.Browser,
+			Clock: &manifest.PlainCapability{}, Random: &manifest.PlainCapability{}},
+			list("browser:session"), list("clock", "random")},
 		{"the caller's session, not granted", list("clock"), session, nil, list("browser:session")},
 		{"the caller's session, not requested", list("browser:session"), manifest.Capabilities{}, nil, nil},
 		{"the caller's session, optional", list("clock"), manifest.Capabilities{Browser: &manifest.BrowserCapability{
@@ -483,6 +486,9 @@ func TestTwoFiles(t *testing.T) {
 		if got, err := p.Isolate(name); got != want || err != nil {
 			t.Errorf("isolate of %s is %s, %v", name, got, err)
 		}
+	}
+	if got, err := Default().Isolate("p"); got != "" || err != nil {
+		t.Errorf("isolate without files is %q, %v", got, err)
 	}
 	if yes, err := p.AllowYes(); !yes || err != nil {
 		t.Errorf("allow_yes is %v, %v", yes, err)
@@ -806,5 +812,27 @@ grants = ["fs:ro:/srv/old=/data", "http:GET:https://api.github.com"]
 	p = load(t, "[callers.cli]\ndeny = [\"blocked\"]\n", "")
 	if d := decide(t, p, ask); d.Verdict != host.Deny || d.Allowable {
 		t.Errorf("a call that a rule denies may be allowed: %+v", d)
+	}
+}
+
+// TestCallerIsForShippedPlugins: no grant gives a plugin of anybody else the right to call in the name of its caller.
+func TestCallerIsForShippedPlugins(t *testing.T) {
+	caps := manifest.Capabilities{Caller: &manifest.PlainCapability{}}
+	p := load(t, `[plugin.js]
+digest = "`+digestA+`"
+grants = ["caller"]
+`, "")
+	for _, tc := range []struct {
+		owner string
+		want  bool
+	}{{host.OwnerShipped, true}, {host.OwnerUnsigned, false}, {"RWKEY", false}, {"", false}} {
+		d, err := p.Decide(t.Context(), host.Ask{Caller: "cli", Plugin: "js", Tool: "run", Effect: "read", Digest: digestA,
+			Owner: tc.owner, Capabilities: caps})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Grant.Caller != tc.want || (len(d.Missing) == 0) != tc.want || !tc.want && d.Allowable {
+			t.Errorf("owner %q: granted %t, missing %v, allowable %t", tc.owner, d.Grant.Caller, d.Missing, d.Allowable)
+		}
 	}
 }

@@ -35,6 +35,8 @@ func (g Grant) RequestedBy(caps manifest.Capabilities) bool {
 		return granted.Browser
 	case Clock:
 		return granted.Clock
+	case Caller:
+		return granted.Caller
 	}
 	return granted.Random
 }

@@ -84,7 +84,8 @@ func checkInfo(t *testing.T, p host.Provider) {
 	}
 }
 
-// checkNames compares lists, names and groups: each tool must be in exactly one list.
+// checkNames compares lists, names and groups: each tool must be in exactly one list. A group and a tool of a built-in
+// provider may differ by case alone, if the spelling of the group is not taken for the tool.
 func checkNames(t *testing.T, p host.Provider) {
 	all := must(p.Names())
 	if !slices.IsSorted(all) {
@@ -100,7 +101,7 @@ func checkNames(t *testing.T, p host.Provider) {
 	groups := append([]host.GroupLine{{}}, must(p.Groups())...)
 	listed := []string{}
 	for _, g := range groups {
-		if g.Name != "" && taken[strings.ToLower(g.Name)] {
+		if g.Name != "" && taken[strings.ToLower(g.Name)] && must(p.Tool(g.Name)) != nil {
 			t.Errorf("%q is a group and a tool", g.Name)
 		}
 		lines := must(p.Lines(g.Name))
@@ -185,6 +186,7 @@ func checkExample(t *testing.T, name string, e manifest.Example, params *schema.
 		return
 	}
 	violations, err := params.Validate(value)
+	violations = manifest.WithoutReferences(&e, violations)
 	if err != nil || len(violations) > 0 && e.ExitCode != host.Errorf(host.InvalidArgs, "").ExitCode() {
 		t.Errorf("%s: example %q breaks the tool's own schema: %v %v", name, e.Title, violations, err)
 	}

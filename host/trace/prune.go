@@ -45,6 +45,33 @@ func prune(dir, today string, keepDays int, maxBytes int64) error {
 	return failed
 }
 
+// Clear removes the files of days before a UTC day, or all if the day is the zero time. It returns how many it removed,
+// and their size in bytes. Whoever is writing begins a new file.
+func Clear(dir string, before time.Time) (files int, bytes int64, err error) {
+	days, err := listDays(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, day := range days {
+		if !before.IsZero() && day >= before.UTC().Format(dayFormat) {
+			break
+		}
+		path := filepath.Join(dir, day+suffix)
+		info, failed := os.Stat(path)
+		if failed == nil {
+			failed = os.Remove(path)
+		}
+		switch {
+		case failed == nil:
+			files++
+			bytes += info.Size()
+		case !errors.Is(failed, fs.ErrNotExist): // another process removed it
+			err = errors.Join(err, failed)
+		}
+	}
+	return files, bytes, err
+}
+
 // listDays returns the days that have a file, oldest first.
 func listDays(dir string) ([]string, error) {
 	files, err := os.ReadDir(dir) // sorted by name, which is the day

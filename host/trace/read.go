@@ -3,7 +3,10 @@ package trace
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -64,6 +67,22 @@ func Follow(ctx context.Context, dir string, f Filter, from Cursor, each func(Re
 		}
 	}
 	return ctx.Err()
+}
+
+// End returns the position after the last record in a folder of traces.
+func End(dir string) (Cursor, error) {
+	days, err := listDays(dir)
+	if err != nil || len(days) == 0 {
+		return Cursor{}, err
+	}
+	last := days[len(days)-1]
+	info, err := os.Stat(filepath.Join(dir, last+suffix))
+	if errors.Is(err, fs.ErrNotExist) { // it was pruned meanwhile
+		return Cursor{File: last}, nil
+	} else if err != nil {
+		return Cursor{}, err
+	}
+	return Cursor{File: last, Offset: info.Size()}, nil
 }
 
 // lines yields the lines of the days that the filter matches.

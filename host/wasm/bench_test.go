@@ -20,22 +20,33 @@ func callsToTime(b *testing.B) []struct {
 	}
 }
 
-// BenchmarkCall measures a call in a fresh instance of a loaded plugin.
+// BenchmarkCall measures a call in a fresh instance of a loaded plugin, with and without an image.
 func BenchmarkCall(b *testing.B) {
 	for _, c := range callsToTime(b) {
-		b.Run(c.name, func(b *testing.B) {
-			p := c.make(testEngine(b))
-			if _, err := invoke(b, p, c.tool, c.params); err != nil {
-				b.Fatal(err)
-			}
-			r := requestFor(b, p, c.tool, c.params)
-			for b.Loop() {
-				if _, err := p.Invoke(context.Background(), r); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+		b.Run(c.name, func(b *testing.B) { benchmarkCall(b, testEngine(b), c.make, c.tool, c.params) })
 	}
+	c := callsToTime(b)[2]
+	b.Run(c.name+"WithoutImage", func(b *testing.B) {
+		e := testEngine(b)
+		e.cfg.CacheDir, e.noImages = b.TempDir(), true
+		benchmarkCall(b, e, c.make, c.tool, c.params)
+	})
+}
+
+func benchmarkCall(b *testing.B, e *Engine, make func(*Engine) *Provider, tool, params string) {
+	p := make(e)
+	if _, err := invoke(b, p, tool, params); err != nil {
+		b.Fatal(err)
+	}
+	r := requestFor(b, p, tool, params)
+	b.ReportAllocs()
+	before := cpuTime()
+	for b.Loop() {
+		if _, err := p.Invoke(context.Background(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64((cpuTime()-before).Microseconds())/float64(b.N), "cpu-us/op")
 }
 
 // BenchmarkFirstCall measures the first call in a process, with compiled code in the cache on disk.

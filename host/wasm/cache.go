@@ -28,6 +28,7 @@ import (
 const (
 	checksumsName = "checksums.json"
 	stubName      = "stub.wasm"
+	assetsName    = "assets.tar"
 )
 
 const (
@@ -39,11 +40,23 @@ const (
 )
 
 // slot is a folder of the cache. It holds one module compiled for one kind of machine: the native code, the stub
-// module that it belongs to, and a file with the checksums of both. A slot is filled under a temporary name and
-// renamed when it is complete. Trust in a slot rests on file permissions (0700, owned by this user; the system
-// checks the folders above). The checksums only detect damage, so a file that has not changed since it was hashed
-// is not hashed again.
+// module that it belongs to, the assets of its plugin, an image, and a file with the checksums of all. A slot is
+// filled under a temporary name and renamed when it is complete. Trust in a slot rests on file permissions (0700,
+// owned by this user; the system checks the folders above). The checksums only detect damage, so a file that has not
+// changed since it was hashed is not hashed again.
 type slot struct{ dir, key string }
+
+// openAssets returns the tree of the assets, or nil if there are none and name is "".
+func (s slot) openAssets(name string) (*memNode, error) {
+	if name == "" {
+		return nil, nil
+	}
+	data, err := readBounded(filepath.Join(s.dir, name), maxAssetBytes)
+	if err != nil {
+		return nil, err
+	}
+	return parseAssets(data)
+}
 
 // checksums describes a slot. It is written last.
 type checksums struct {
@@ -51,7 +64,21 @@ type checksums struct {
 	Module  instrument.Module `json:"module"`
 	Stub    hashedFile        `json:"stub"`
 	Code    hashedFile        `json:"code"`
-	Checked time.Time         `json:"checked"` // when both files were last hashed
+	Assets  hashedFile        `json:"assets,omitzero"` // without a name if the plugin has none
+	Image   *image            `json:"image,omitempty"` // nil if there is none
+	Checked time.Time         `json:"checked"`         // when the files were last hashed
+}
+
+// files returns the files of the slot.
+func (c *checksums) files() []*hashedFile {
+	all := []*hashedFile{&c.Stub, &c.Code}
+	if c.Assets.Name != "" {
+		all = append(all, &c.Assets)
+	}
+	if c.Image != nil {
+		all = append(all, &c.Image.Memory)
+	}
+	return all
 }
 
 // hashedFile describes a file as it was when it was hashed.
@@ -115,8 +142,11 @@ func (e *Engine) cacheDir() string {
 }
 
 // writeChecksums describes a slot that has just been filled. The result has the stub as the module's wasm.
-func (s slot) writeChecksums(module *instrument.Module) (*checksums, error) {
-	stub := instrument.Stub(module.Wasm)
+func (s slot) writeChecksums(module *instrument.Module, assets bool) (*checksums, error) {
+	stub, image := instrument.Stub(module.Wasm), s.readImage()
+	if image != nil {
+		stub = instrument.Imaged(stub, image.Globals, image.Pages)
+	}
 	if err := os.WriteFile(filepath.Join(s.dir, stubName), stub, 0o600); err != nil {
 		return nil, err
 	}
@@ -127,7 +157,11 @@ func (s slot) writeChecksums(module *instrument.Module) (*checksums, error) {
 	if code, err = filepath.Rel(s.dir, code); err != nil {
 		return nil, err
 	}
-	sums := &checksums{Key: s.key, Module: *module, Stub: hashedFile{Name: stubName}, Code: hashedFile{Name: code}}
+	sums := &checksums{Key: s.key, Module: *module, Stub: hashedFile{Name: stubName}, Code: hashedFile{Name: code},
+		Image: image}
+	if assets {
+		sums.Assets.Name = assetsName
+	}
 	sums.Module.Exports, sums.Module.Wasm = neededExports(module), stub
 	if err := s.verify(sums); err != nil {
 		return nil, err
@@ -138,7 +172,7 @@ func (s slot) writeChecksums(module *instrument.Module) (*checksums, error) {
 // verify hashes the files of a slot, compares them with sums and updates sums.
 func (s slot) verify(sums *checksums) error {
 	sums.Checked = time.Now()
-	for _, f := range []*hashedFile{&sums.Stub, &sums.Code} {
+	for _, f := range sums.files() {
 		file, err := os.Open(filepath.Join(s.dir, f.Name))
 		if err != nil {
 			return err
@@ -203,12 +237,14 @@ func (s slot) read() (*checksums, error) {
 	if err := json.Unmarshal(data, &sums); err != nil {
 		return nil, fmt.Errorf("its checksum file: %v", err)
 	}
-	if sums.Key != s.key || sums.Stub.Name != stubName || !filepath.IsLocal(sums.Code.Name) || sums.Stub.SHA256 == "" ||
-		sums.Code.SHA256 == "" {
+	if sums.Key != s.key || sums.Stub.Name != stubName || !filepath.IsLocal(sums.Code.Name) ||
+		sums.Assets.Name != "" && sums.Assets.Name != assetsName ||
+		sums.Image != nil && sums.Image.Memory.Name != imageName ||
+		slices.ContainsFunc(sums.files(), func(f *hashedFile) bool { return f.SHA256 == "" }) {
 		return nil, errors.New("its checksum file belongs to another slot")
 	}
 	fresh := true
-	for _, f := range []hashedFile{sums.Stub, sums.Code} {
+	for _, f := range sums.files() {
 		info, err := os.Lstat(filepath.Join(s.dir, f.Name))
 		switch {
 		case err != nil:

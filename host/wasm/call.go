@@ -32,6 +32,9 @@ const (
 	defaultBytesWritten    = 1 << 30
 	defaultConcurrentCalls = 32 // of one plugin
 
+	// programTime is how long a guest that makes calls as its caller may run, without the time that it waits.
+	programTime = 10 * time.Second
+
 	maxOutput       = 16 << 20
 	maxUnlimitedMiB = 1 << 10 // of memory, if the policy names no limit
 	maxLogCalls     = 100_000
@@ -42,8 +45,9 @@ const (
 type limits struct {
 	pages     uint32 // of 64 KiB each
 	timeout   time.Duration
-	output    int // bytes
-	log       int // bytes
+	running   time.Duration // without the time that the guest waits for the host; 0 means as long as timeout
+	output    int           // bytes
+	log       int           // bytes
 	hostCalls int
 	openFiles int
 	created   int // files
@@ -75,7 +79,11 @@ func limitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) limits {
 	if r.Limits.OutputBytes > 0 {
 		output = min(output, r.Limits.OutputBytes)
 	}
-	return limits{
+	running := time.Duration(0)
+	if r.Grant.Caller {
+		running = programTime
+	}
+	return limits{running: running,
 		pages: min(memory, maxPages/pagesPerMiB) * pagesPerMiB, timeout: timeout, output: output,
 		log:       cmp.Or(r.Limits.LogBytes, defaultLogBytes),
 		hostCalls: cmp.Or(r.Limits.HostCalls, defaultHostCalls),
@@ -106,9 +114,11 @@ type call struct {
 	ctx      context.Context
 	deadline time.Time
 	gaveWay  time.Time // when yield last called the scheduler
+	stops    time.Time // when the guest has run for as long as it may; waiting moves it
 	mod      api.Module
 	started  time.Time // where the guest's monotonic clock is 0
 	prepared bool      // the instance is made and initialized
+	taken    *image    // the image that is taken of the instance; else nil
 	// initialized is how long that took, by the guest's clock.
 	initialized time.Duration
 
@@ -118,12 +128,14 @@ type call struct {
 
 	inAlloc      bool // parley_alloc is running
 	memory       []*boundedMemory
+	imaged       pages // with the image, before the instance has it
 	memoryDenied bool
 	fatal        *host.Error // the error that the host ended the guest with, however the guest reports its own end
 	files        fileTable
 	hostCalls    int // requests to the host
 	logged       int // bytes
 	logCalls     int
+	lastLog      []string // the last messages
 
 	// serve serves the functions of the host for the guest, as [serveGuest] does.
 	serve func(ctx context.Context, function string, argument []byte) []byte
@@ -151,9 +163,9 @@ func (c *call) run(ctx context.Context) (result *host.Result, err error) {
 
 // runOpen is run without closing the instance.
 func (c *call) runOpen(ctx context.Context) (result *host.Result, err error) {
-	if c.plugin.module.MemoryMin > c.limits.pages {
+	if pages := c.plugin.startPages(); pages > c.limits.pages {
 		return nil, host.Errorf(host.LimitExceeded, "%s starts with %d MiB of memory, the limit is %d MiB", c.m.Name,
-			c.plugin.module.MemoryMin/pagesPerMiB, c.limits.pages/pagesPerMiB)
+			pages/pagesPerMiB, c.limits.pages/pagesPerMiB)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
 	defer cancel()
@@ -184,6 +196,7 @@ func (c *call) begin(ctx context.Context) {
 	ctx = context.WithValue(ctx, callKey{}, c)
 	c.ctx = experimental.WithMemoryAllocator(ctx, c)
 	c.deadline, _ = ctx.Deadline()
+	c.stops = time.Now().Add(c.limits.running)
 }
 
 // instantiate creates the instance and runs the start functions named.
@@ -194,6 +207,15 @@ func (c *call) instantiate(config wazero.ModuleConfig, start ...string) error {
 	}
 	for _, name := range sortedKeys(c.r.Grant.Env) {
 		config = config.WithEnv(name, c.r.Grant.Env[name])
+	}
+	if i := c.plugin.image; i != nil && c.taken == nil {
+		if !fitsImage(c.r.Grant) {
+			return host.Errorf(host.Internal, "%s has rights for which its manifest does not ask", c.m.Name)
+		}
+		if c.imaged, err = i.pages(uint64(min(c.plugin.module.MemoryMax, c.limits.pages)) * pageBytes); err != nil {
+			return err
+		}
+		config = config.WithStartFunctions() // they have run
 	}
 	c.mod, err = c.plugin.runtime.InstantiateModule(c.ctx, c.plugin.compiled, config)
 	return err
@@ -206,6 +228,9 @@ func (c *call) close() {
 	}
 	for _, m := range c.memory {
 		m.Free()
+	}
+	if c.imaged != nil {
+		c.imaged.free()
 	}
 	c.files.closeAll()
 }
@@ -223,6 +248,10 @@ func (c *call) checkpoint() { c.checkpointAt(time.Now()) }
 // checkpointAt is checkpoint for a caller that knows what time it is.
 func (c *call) checkpointAt(now time.Time) {
 	if c.ctx.Err() == nil {
+		if c.limits.running > 0 && now.After(c.stops) {
+			panic(guestHalt{c.recordFatal(host.Errorf(host.Timeout, "%s ran for more than %s, without the time that it waited, "+
+				"and was stopped", c.toolName(), c.limits.running))})
+		}
 		if now.Before(c.deadline) {
 			return
 		}
@@ -270,7 +299,7 @@ func (c *call) guestError(err error) error {
 	if logged := c.stderrSummary(); logged != "" {
 		message += "; its last output: " + logged
 	}
-	return &host.Error{Code: host.Trapped, Message: message, Cause: err}
+	return &host.Error{Code: host.Trapped, Message: message, Cause: err, Trace: c.trace(err)}
 }
 
 // exitError returns the error for a guest that called proc_exit instead of returning a response.

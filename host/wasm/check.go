@@ -9,11 +9,19 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Check validates a module against its manifest at install, without compiling it: the binary format with all its
-// counts and bounds, the imports, the required exports, and the initial memory. Errors are *host.Error with code
-// invalid_plugin; they say what is wrong and how to fix it.
+// Check validates a module against its manifest at install, without compiling it: the binary format with all its counts
+// and bounds, the imports, the required exports, the initial memory, the scripts for pages, and the assets. Errors are
+// *host.Error with code invalid_plugin; they say what is wrong and how to fix it.
 func Check(wasm []byte, m *manifest.Manifest) error {
-	_, err := validateModule(wasm, m)
+	if _, err := validateModule(wasm, m); err != nil {
+		return err
+	}
+	for i := range m.Scripts {
+		if _, err := manifest.ReadScript(wasm, &m.Scripts[i]); err != nil {
+			return moduleError(m, "%v; build the plugin again", err)
+		}
+	}
+	_, err := findAssets(wasm, m)
 	return err
 }
 
@@ -106,6 +114,7 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 			{name: "memory", kind: instrument.KindMemory},
 			{name: "parley_alloc", typ: "i32->i32"},
 			{name: "parley_call", typ: "i32,i32->i64"},
+			{name: "parley_resume", typ: "i32,i32->i64", optional: true},
 			{name: "_initialize", typ: "->", optional: true},
 		}
 	case manifest.KindWASI:
@@ -161,7 +170,7 @@ func exportHint(module *instrument.Module, m *manifest.Manifest, missing string)
 		return "; it is a command: build it as a reactor (Go: -buildmode=c-shared, C: -mexec-model=reactor), or set " +
 			"\"kind\": \"wasi\""
 	case m.Kind == manifest.KindParley && module.Export("call") != nil && module.Export("parley_call") == nil:
-		return "; it looks like an Extism plugin, which is kind \"mcp\""
+		return "; it looks like an Extism plugin, which has another ABI; sdk/abi.md says what a plugin must export"
 	case m.Kind == manifest.KindWASI && module.Export("parley_call") != nil:
 		return "; it is a reactor: set \"kind\": \"parley/1\""
 	case missing == "parley_alloc" || missing == "parley_call":

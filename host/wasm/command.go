@@ -23,7 +23,7 @@ type command struct {
 	stdin  string
 	env    map[string]string
 	files  map[string]string // guest path -> content
-	output string            // text, json, lines or file:/PATH
+	output string            // text, json, lines, bytes or file:/PATH
 }
 
 // runCommand runs a WASI command. The manifest's wasi object maps parameters to arguments, streams, environment and
@@ -93,28 +93,31 @@ func (c *call) commandResult(kind string, data []byte) (*host.Result, error) {
 				c.toolName(), excerpt(data))
 		}
 		return &host.Result{Data: bytes.TrimSpace(data)}, nil
+	case "bytes":
+		return &host.Result{Data: marshal(base64.StdEncoding.EncodeToString(data))}, nil
 	case "lines":
 		lines := []string{}
 		for line := range strings.Lines(string(data)) {
 			lines = append(lines, strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"))
 		}
-		return textResult(lines, data)
+		return c.textResult(lines, data)
 	case "text", "":
-		return textResult(string(data), data)
+		return c.textResult(string(data), data)
 	}
 	if c.wantsBase64() {
 		return &host.Result{Data: marshal(base64.StdEncoding.EncodeToString(data))}, nil
 	}
-	return textResult(string(data), data)
+	return c.textResult(string(data), data)
 }
 
-// textResult encodes text as JSON, with a warning if it was not UTF-8.
-func textResult(v any, data []byte) (*host.Result, error) {
-	r := &host.Result{Data: marshal(v)}
+// textResult encodes text as JSON. Bytes that are not UTF-8 would be lost, so they are refused.
+func (c *call) textResult(v any, data []byte) (*host.Result, error) {
 	if !utf8.Valid(data) {
-		r.Warnings = append(r.Warnings, "the output is not UTF-8; invalid bytes were replaced by U+FFFD")
+		return nil, host.Errorf(host.InvalidResult, "%s succeeded, but its output of %d bytes is not UTF-8 and cannot be a "+
+			"text; for bytes, the manifest says \"contentEncoding\": \"base64\" in returns and \"output\": \"bytes\" in wasi",
+			c.toolName(), len(data))
 	}
-	return r, nil
+	return &host.Result{Data: marshal(v)}, nil
 }
 
 func excerpt(data []byte) string {

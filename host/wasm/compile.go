@@ -3,6 +3,7 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,8 +44,8 @@ const (
 
 // Exit codes of the compiler process.
 const (
-	compileOK = iota
-	_         // the Go runtime's exit codes of a crash are 1 and 2
+	compileOK = iota // stdout has the reason if there is no image
+	_                // the Go runtime's exit codes of a crash are 1 and 2
 	_
 	compileRefused // by the engine; stdout has the reason
 	compileOverTime
@@ -68,18 +69,20 @@ func compileBudget(codeBytes int) budget {
 
 // CompileMain runs the compiler and returns its exit code. The compiler is a process of its own, because
 // compilation can be neither bounded nor interrupted within a process. It reads an instrumented module from stdin
-// and fills the folder that its first argument names. The other arguments are its budget: CPU time in milliseconds
-// and memory in bytes. The process keeps nothing but that folder where the kernel can confine it, and ends itself when
-// it exceeds the budget or when its parent is gone. Linux and macOS enforce the limits in the kernel, too. Elsewhere
-// only the parent does, by wall time: ten times the CPU time.
+// and fills the folder that its first argument names. The other arguments are its budget, CPU time in milliseconds
+// and memory in bytes, and the order for an image as JSON. The process keeps nothing but that folder where the
+// kernel can confine it, and ends itself when it exceeds the budget or when its parent is gone. Linux and macOS
+// enforce the limits in the kernel, too. Elsewhere only the parent does, by wall time: ten times the CPU time.
 func CompileMain() int {
 	var dir string
 	var b budget
-	if len(os.Args) == 4 {
+	var order *imageOrder
+	if len(os.Args) == 5 {
 		dir = os.Args[1]
 		ms, _ := strconv.ParseInt(os.Args[2], 10, 32)
 		b.cpu = time.Duration(ms) * time.Millisecond
 		b.memory, _ = strconv.ParseUint(os.Args[3], 10, 63)
+		_ = json.Unmarshal([]byte(os.Args[4]), &order)
 	}
 	if b.cpu <= 0 || b.memory == 0 {
 		fmt.Fprintln(os.Stderr, "parley starts the compiler itself; it cannot be started by hand")
@@ -96,10 +99,13 @@ func CompileMain() int {
 	if err != nil {
 		return compileOrphaned
 	}
-	err = compileModule(module, dir)
+	noImage, err := compileModule(module, dir, order)
 	var disk *fs.PathError
 	var link *os.LinkError
 	switch {
+	case err == nil && noImage != nil:
+		fmt.Print(noImage)
+		return compileOK
 	case err == nil:
 		return compileOK
 	case errors.As(err, &disk), errors.As(err, &link):
@@ -128,30 +134,47 @@ func watchBudget(b budget, parent int) {
 
 // compileModule compiles an instrumented module and stores the result in dir under the name by which wazero looks
 // up the compiled form of the stub module. Later processes thus need not decode and validate the function bodies,
-// which would take longer than everything else.
-func compileModule(module []byte, dir string) error {
-	full := filepath.Join(dir, "full")
-	if err := compileInto(full, module); err != nil {
-		return err
+// which would take longer than everything else. If there is an order for an image, and one can be taken, the stub is
+// that of the image; noImage says why not.
+func compileModule(module []byte, dir string, order *imageOrder) (noImage, err error) {
+	full, stub := filepath.Join(dir, "full"), instrument.Stub(module)
+	var globals []string
+	if order != nil {
+		module, globals = instrument.ExportGlobals(module)
 	}
-	if err := compileInto(dir, instrument.Stub(module)); err != nil {
-		return err
+	err = compileInto(full, module, func(r wazero.Runtime, compiled wazero.CompiledModule) {
+		if order == nil {
+			return
+		}
+		var i *image
+		if i, noImage = takeImage(r, compiled, globals, dir, order); noImage == nil {
+			stub = instrument.Imaged(stub, i.Globals, i.Pages)
+		} else {
+			_ = os.Remove(filepath.Join(dir, imageName))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := compileInto(dir, stub, nil); err != nil {
+		return nil, err
 	}
 	code, err := onlyEntry(full)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	stub, err := onlyEntry(dir)
+	entry, err := onlyEntry(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := os.Rename(code, stub); err != nil {
-		return err
+	if err := os.Rename(code, entry); err != nil {
+		return nil, err
 	}
-	return os.RemoveAll(full)
+	return noImage, os.RemoveAll(full)
 }
 
-func compileInto(dir string, module []byte) error {
+// compileInto compiles a module into a cache folder. If then is not nil, it gets the result.
+func compileInto(dir string, module []byte, then func(wazero.Runtime, wazero.CompiledModule)) error {
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return err
@@ -160,7 +183,10 @@ func compileInto(dir string, module []byte) error {
 	defer cache.Close(ctx)
 	r := wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(cache))
 	defer r.Close(ctx)
-	_, err = r.CompileModule(ctx, module)
+	compiled, err := r.CompileModule(ctx, module)
+	if err == nil && then != nil {
+		then(r, compiled)
+	}
 	return err
 }
 
@@ -190,14 +216,14 @@ type diskError struct{ error }
 
 // runCompiler compiles a module into an empty folder, in a child process if the engine has one. Errors are
 // *host.Error or diskError.
-func (e *Engine) runCompiler(name string, module *instrument.Module, dir string) error {
+func (e *Engine) runCompiler(name string, module *instrument.Module, order *imageOrder, dir string) error {
 	release, err := e.shared.Acquire(e.background, compileSlots, maxConcurrentCompiles, true)
 	if err != nil {
 		return closedError()
 	}
 	defer release()
 	if e.cfg.Child == nil {
-		err := compileModule(module.Wasm, dir)
+		_, err := compileModule(module.Wasm, dir, order)
 		var disk *fs.PathError
 		if errors.As(err, &disk) {
 			return diskError{err}
@@ -206,7 +232,8 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, dir string)
 	}
 	start := time.Now()
 	b := e.budget(module.CodeBytes)
-	cmd := e.childCommand(CompileJob, dir, strconv.FormatInt(b.cpu.Milliseconds(), 10), strconv.FormatUint(b.memory, 10))
+	cmd := e.childCommand(CompileJob, dir, strconv.FormatInt(b.cpu.Milliseconds(), 10), strconv.FormatUint(b.memory, 10),
+		string(marshal(order)))
 	stdout, stderr := &prefixWriter{limit: 4 << 10}, &prefixWriter{limit: 4 << 10}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), stdout, stderr
 	if err := cmd.Start(); err != nil {
@@ -231,6 +258,9 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, dir string)
 	e.cfg.Debug(fmt.Sprintf("compiled %s in %v, %v of CPU time: %v", name, time.Since(start).Round(time.Millisecond),
 		used.Round(time.Millisecond), cmd.ProcessState))
 	if err == nil {
+		if stdout.written > 0 {
+			e.cfg.Debug(name + " starts without an image: " + truncate(manifest.CleanLine(stdout.String()), 300))
+		}
 		return nil
 	}
 	if stderr.written > 0 {

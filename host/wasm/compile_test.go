@@ -556,7 +556,7 @@ func TestStub(t *testing.T) {
 		t.Fatal(err)
 	}
 	stub := instrument.Stub(whole.Wasm)
-	if err := compileInto(t.TempDir(), stub); err != nil {
+	if err := compileInto(t.TempDir(), stub, nil); err != nil {
 		t.Error(err)
 	}
 	if again := instrument.Stub(stub); !bytes.Equal(again, stub) || len(stub) >= len(whole.Wasm) {

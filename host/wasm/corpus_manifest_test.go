@@ -225,7 +225,8 @@ func renderAll(t testing.TB, c *Candidate) string {
 		}
 	}
 	for _, detail := range []string{"names", "signatures", "full"} {
-		found, notes, err := h.SearchDetailed(ctx, "cli", host.Session{}, host.SearchQuery{Text: "call a tool do it"}, detail)
+		found, notes, err := h.SearchDetailed(ctx, "cli", host.Session{}, host.SearchQuery{Text: "call a tool do it"}, detail,
+			nil)
 		show("what is found", found, err)
 		show("notes of a search", notes, nil)
 	}

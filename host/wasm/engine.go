@@ -37,6 +37,8 @@ type Config struct {
 	// SlotDir is the folder by which all processes with the same folder share the bounds of concurrent calls and
 	// compilations. It is created with mode 0700. "" bounds this engine alone.
 	SlotDir string
+	// Isolate isolates calls for which nothing else is said, where the system can; others run in this process.
+	Isolate bool
 	// RunDir is the folder of the sockets of runners, which serve several calls. It is created with mode 0700. Guests
 	// run in runners where a call must be isolated; "" gives each such call a process of its own.
 	RunDir string
@@ -76,6 +78,8 @@ type Engine struct {
 	loads      sync.WaitGroup
 	loaded     bool // whether a load was ever started
 	budget     func(codeBytes int) budget
+	noImages   bool                        // to measure what they save
+	missing    func(folders bool) []string // MissingIsolation, but for tests
 
 	shared slots.Pool // calls of one plugin and compilations, of all processes
 	own    slots.Pool // calls of all plugins, of this process
@@ -88,6 +92,7 @@ type Engine struct {
 const (
 	compileSlots = "_compile"
 	callSlots    = "_calls"
+	runnerSlots  = "_runners"
 )
 
 // maxConcurrent bounds the calls in progress, and thereby their memory.
@@ -102,7 +107,7 @@ func New(cfg Config) *Engine {
 		cfg.Debug = func(string) {}
 	}
 	e := &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, refused: map[string]*host.Error{},
-		opening: map[string]chan struct{}{}, budget: compileBudget}
+		opening: map[string]chan struct{}{}, budget: compileBudget, missing: MissingIsolation}
 	e.shared.Dir = cfg.SlotDir
 	e.background, e.stop = context.WithCancel(context.Background())
 	return e
@@ -151,12 +156,25 @@ type compiledPlugin struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule
+	assets   *memNode // nil if it has none
+	image    *image   // nil if its instances begin with _initialize
+}
+
+// startPages returns how much memory an instance begins with.
+func (p *compiledPlugin) startPages() uint32 {
+	if p.image != nil {
+		return p.image.Pages
+	}
+	return p.module.MemoryMin
 }
 
 func (p *compiledPlugin) close(ctx context.Context) error {
 	err := p.runtime.Close(ctx)
 	if p.cache != nil {
 		err = errors.Join(err, p.cache.Close(ctx))
+	}
+	if p.image != nil {
+		err = errors.Join(err, p.image.file.Close())
 	}
 	return err
 }
@@ -253,12 +271,16 @@ func (e *Engine) findOrCompile(src Source, m *manifest.Manifest, compiling *atom
 	if err != nil {
 		return nil, err
 	}
+	assets, err := findAssets(wasm, m)
+	if err != nil {
+		return nil, err
+	}
 	suffix := ""
 	if dir != "" {
 		suffix = " (happens once)"
 	}
 	e.cfg.Notice(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), suffix))
-	p, err := e.compile(m.Name, module, s, dir)
+	p, err := e.compile(m, module, assets, s, dir)
 	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.InvalidPlugin {
 		e.rememberRefusal(dir, key, known)
 	}
@@ -273,6 +295,9 @@ func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, erro
 	}
 	if err == nil {
 		if err := checkModule(&sums.Module, m); err != nil {
+			return nil, err
+		}
+		if err := checkAssets(sums.Assets.Name != "", m); err != nil {
 			return nil, err
 		}
 		var p *compiledPlugin
@@ -290,13 +315,14 @@ func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, erro
 
 // compile fills a new folder, opens it and renames it to the slot s. If there is no cache folder (dir is "") or it
 // cannot be written, a temporary folder is used and removed.
-func (e *Engine) compile(name string, module *instrument.Module, s slot, dir string) (*compiledPlugin, error) {
+func (e *Engine) compile(m *manifest.Manifest, module *instrument.Module, assets []byte, s slot, dir string,
+) (*compiledPlugin, error) {
 	var lastErr error
 	for _, parent := range slices.Compact([]string{dir, ""}) {
 		temp, err := os.MkdirTemp(parent, "filling-*"+tempSuffix)
 		if err == nil {
 			var p *compiledPlugin
-			p, err = e.compileIn(name, module, slot{temp, s.key})
+			p, err = e.compileIn(m, module, assets, slot{temp, s.key})
 			if err == nil && parent != "" && os.Rename(temp, s.dir) == nil {
 				p.slot = s
 				e.evict(dir, s.key)
@@ -316,17 +342,27 @@ func (e *Engine) compile(name string, module *instrument.Module, s slot, dir str
 		lastErr = err
 	}
 	return nil, &host.Error{Code: host.Unavailable, Cause: lastErr, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
-		Message: fmt.Sprintf("cannot write the compiled code of %s: %s", name, truncate(manifest.CleanLine(lastErr.Error()),
-			300))}
+		Message: fmt.Sprintf("cannot write the compiled code of %s: %s", m.Name,
+			truncate(manifest.CleanLine(lastErr.Error()), 300))}
 }
 
 // compileIn fills a folder, writes its checksums and opens it. An error that is not a *host.Error concerns the
 // folder.
-func (e *Engine) compileIn(name string, module *instrument.Module, s slot) (*compiledPlugin, error) {
-	if err := e.runCompiler(name, module, s.dir); err != nil {
+func (e *Engine) compileIn(m *manifest.Manifest, module *instrument.Module, assets []byte, s slot) (*compiledPlugin,
+	error) {
+	if assets != nil {
+		if err := os.WriteFile(filepath.Join(s.dir, assetsName), assets, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	order := orderImage(module, m)
+	if e.noImages {
+		order = nil
+	}
+	if err := e.runCompiler(m.Name, module, order, s.dir); err != nil {
 		return nil, err
 	}
-	sums, err := s.writeChecksums(module)
+	sums, err := s.writeChecksums(module, assets != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -337,6 +373,12 @@ func (e *Engine) compileIn(name string, module *instrument.Module, s slot) (*com
 func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 	ctx := compilerContext()
 	p := &compiledPlugin{module: &sums.Module, slot: s}
+	if p.assets, err = s.openAssets(sums.Assets.Name); err != nil {
+		return nil, err
+	}
+	if p.image, err = s.openImage(sums.Image); err != nil {
+		return nil, err
+	}
 	if p.cache, err = wazero.NewCompilationCacheWithDir(s.dir); err != nil {
 		return nil, err
 	}

@@ -39,12 +39,15 @@ func (t *fileTable) closeAll() {
 	}
 }
 
-// mount gives the guest its granted folders. Each is behind a file system that never leaves the folder.
+// mount gives the guest its assets and its granted folders. Each folder is behind a file system that never leaves it.
 func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
 	fsConfig := wazero.NewFSConfig()
 	mountAt := func(f experimentalsys.FS, at string) { fsConfig = fsConfig.(sysfs.FSConfig).WithSysFSMount(f, at) }
 	if c.files.scratch != nil {
 		mountAt(c.files.scratch, "/")
+	}
+	if c.m.Assets != nil {
+		mountAt(c.assetsFS(), c.m.Assets.Path)
 	}
 	for _, g := range c.r.Grant.FS {
 		root, err := openFolder(g.Source)

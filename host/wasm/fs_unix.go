@@ -83,15 +83,20 @@ func deviceOf(info fs.FileInfo) uint64 {
 	return 0
 }
 
+// openDir opens a folder. With O_DIRECTORY, a pipe that has replaced it is an error instead of blocking.
+func openDir(root *os.Root, name string) (*os.File, error) {
+	return root.OpenFile(name, os.O_RDONLY|syscall.O_DIRECTORY, 0)
+}
+
 // renameOver renames what is there, as rename(2) does: a folder replaces an empty folder. [os.Root.Rename] refuses
 // that. Neither last element is followed if it is a link.
 func renameOver(root *os.Root, from, to string) error {
-	fromDir, err := root.Open(path.Dir(from))
+	fromDir, err := openDir(root, path.Dir(from))
 	if err != nil {
 		return err
 	}
 	defer fromDir.Close()
-	toDir, err := root.Open(path.Dir(to))
+	toDir, err := openDir(root, path.Dir(to))
 	if err != nil {
 		return err
 	}

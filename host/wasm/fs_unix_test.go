@@ -3,7 +3,10 @@
 package wasm
 
 import (
+	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -36,4 +39,20 @@ func linksTo(info fs.FileInfo) uint64 {
 		return uint64(st.Nlink)
 	}
 	return 1
+}
+
+// TestRenamePastPipe: a pipe that has replaced the folder of a name is an error. Opening it would wait for a writer.
+func TestRenamePastPipe(t *testing.T) {
+	dir := t.TempDir()
+	makePipe(t, filepath.Join(dir, "pipe"))
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, names := range [][2]string{{"pipe/x", "y"}, {"x", "pipe/y"}} {
+		if err := renameOver(root, names[0], names[1]); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("rename %s to %s: got %v, want %v", names[0], names[1], err, syscall.ENOTDIR)
+		}
+	}
 }

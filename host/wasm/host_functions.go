@@ -17,7 +17,7 @@ var guestFunctions = []string{host.AskTool, host.AskHTTP, host.AskSecret}
 func serveGuest(ctx context.Context, r *host.Request, function string, argument []byte) []byte {
 	var result *host.Result
 	err := error(host.Errorf(host.NotFound, "the host has no function %s", truncate(function, maxMessage)))
-	if r.Ask != nil && slices.Contains(guestFunctions, function) {
+	if r.Ask != nil && (function == host.AskTools || slices.Contains(guestFunctions, function)) {
 		result, err = r.Ask(ctx, function, argument)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/contain"
@@ -13,17 +14,46 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Values of [host.Request].Isolate besides "" and "none".
+// Values of [host.Job].Isolate besides "".
 const (
+	isolateNone    = "none"    // in this process
 	isolateProcess = "process" // in a runner, or else in a process for the call alone
 	isolateCall    = "call"    // in a process for the call alone
 )
+
+// isolation returns how a call is isolated. A level that the operator or the caller has written holds, or the error is
+// config_error. Without one it is the default, where the system has what that takes.
+func (e *Engine) isolation(plugin string, r *host.Request) (level string, err error) {
+	if level = r.Isolate; level == "" && (!e.cfg.Isolate || e.cfg.Child == nil) || level == isolateNone {
+		return isolateNone, nil
+	}
+	missing := e.missing(len(r.Grant.FS) > 0)
+	switch {
+	case level == "" && len(missing) > 0:
+		return isolateNone, nil
+	case level == "":
+		return isolateProcess, nil
+	case len(missing) > 0:
+		return "", notIsolated(plugin, missing)
+	}
+	return level, nil
+}
+
+func notIsolated(plugin string, missing []string) *host.Error {
+	return host.Errorf(host.ConfigError, "%s must be isolated, but the kernel cannot confine its process: %s; nothing "+
+		"was run; use a kernel that can, or set isolate = \"none\" for it in policy.toml", plugin,
+		strings.Join(missing, "; ")).
+		WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin), host.OperatorStep(host.OpDoctor))
+}
+
+// canIsolate reports whether a plugin's compiled code is where another process can open it.
+func (e *Engine) canIsolate(p *compiledPlugin) bool { return e.cfg.Child != nil && p.slot.dir != "" }
 
 // runIsolated runs a call in a child process. The child sends all requests that reach beyond its instance to this
 // process, and is killed at the deadline.
 func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest.Manifest, r *host.Request,
 ) (*host.Result, error) {
-	if e.cfg.Child == nil || p.slot.dir == "" {
+	if !e.canIsolate(p) {
 		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, but there is no folder for its "+
 			"compiled code; nothing was run", m.Name).
 			WithSteps(host.OperatorStep(host.OpDoctor))
@@ -60,7 +90,6 @@ func (a *remoteCall) runInChild() (*host.Result, error) {
 	if isGone(err) {
 		err = a.crashError(cmd.ProcessState, stderr.String())
 	}
-	a.addMissing(result)
 	return result, err
 }
 

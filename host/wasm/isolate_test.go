@@ -21,14 +21,24 @@ import (
 func invokeIsolated(t testing.TB, p *Provider, r *host.Request) (*host.Result, *host.Error) {
 	t.Helper()
 	r.Isolate = isolateProcess
-	result, err := invokeRequest(t, p, r)
-	if result != nil {
-		result.Warnings = slices.DeleteFunc(result.Warnings, func(w string) bool {
-			return strings.HasPrefix(w,
-				"isolated without")
-		})
+	return invokeRequest(t, p, r)
+}
+
+// running returns the ids of the runners that run, the one that was used last at the end.
+func running(e *Engine) (pids []int) {
+	for _, info := range Runners(e.cfg.RunDir) {
+		if info.PID != 0 {
+			pids = append(pids, info.PID)
+		}
 	}
-	return result, err
+	return pids
+}
+
+func skipWithoutRunners(t testing.TB) {
+	t.Helper()
+	if missing := MissingIsolation(true); len(missing) > 0 {
+		t.Skip(missing)
+	}
 }
 
 // TestIsolatedCallsMatchLocalCalls makes each call in this process, in a process for it alone and in a runner, and
@@ -168,6 +178,50 @@ func TestIsolationRequirements(t *testing.T) {
 	}
 }
 
+// TestIsolationByDefault checks where calls run for which nothing is said: in a runner if the engine isolates by
+// default, and else, or where the code cannot be kept, in this process, which the result says.
+func TestIsolationByDefault(t *testing.T) {
+	skipWithoutRunners(t)
+	for name, tt := range map[string]struct {
+		isolate, nowhere bool
+		written          string
+		runners          int
+		warned           bool
+	}{
+		"by default":       {isolate: true, runners: 1},
+		"none is written":  {isolate: true, written: isolateNone},
+		"call is written":  {isolate: true, written: isolateCall},
+		"no default":       {},
+		"nowhere to keep":  {isolate: true, nowhere: true, warned: true},
+		"no default, none": {nowhere: true, written: isolateNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := runnerEngine(t)
+			e.cfg.Isolate = tt.isolate
+			if tt.nowhere {
+				e.cfg.CacheDir = "/dev/null/cache"
+			}
+			p := guest(t, e, "echo", "echo")
+			r := requestFor(t, p, "echo", `{"value":1}`)
+			r.Isolate = tt.written
+			must(t, p.Features().Prepare(t.Context(), r))
+			result, err := invokeRequest(t, p, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := running(e); len(got) != tt.runners {
+				t.Errorf("%d runners, want %d", len(got), tt.runners)
+			}
+			if tt.runners > 0 && len(e.plugins) > 0 {
+				t.Error("the compiled code was opened by the host too")
+			}
+			if warned := strings.Contains(strings.Join(result.Warnings, ""), "was not isolated"); warned != tt.warned {
+				t.Errorf("warnings %q", result.Warnings)
+			}
+		})
+	}
+}
+
 // TestIsolatedCorpus runs attacks in isolated calls. The outcomes are those of local calls. PARLEY_HAMMER=1 runs all
 // instead of a sample.
 func TestIsolatedCorpus(t *testing.T) {
@@ -215,23 +269,6 @@ func received(t testing.TB, data []byte) *remoteCall {
 	c := newCall(New(Config{}), &compiledPlugin{slot: slot{"x", "y"}}, m, r)
 	c.ctx = context.Background()
 	return &remoteCall{c: c, conn: wire.NewConn(bytes.NewReader(data), io.Discard)}
-}
-
-// TestMissingIsolationIsBounded limits the child's report of missing protections, which is shown to people. The child
-// may be compromised.
-func TestMissingIsolationIsBounded(t *testing.T) {
-	var sent bytes.Buffer
-	conn := wire.NewConn(nil, &sent)
-	must(t, conn.SendHello(wire.Hello{Missing: slices.Repeat([]string{"\x1b[31m" + strings.Repeat("x", 1000)}, 50)}))
-	must(t, conn.Send(wire.KindDone, []byte(`{"data":1}`)))
-	a := received(t, sent.Bytes())
-	result, err := a.startAndSend(a.c.terms("y"))
-	must(t, err)
-	a.addMissing(result)
-	if shown := strings.Join(result.Warnings, ""); len(result.Warnings) == 0 || len(shown) > 10_000 ||
-		strings.Contains(shown, "\x1b") {
-		t.Errorf("%d entries of %d bytes: %.100q", len(result.Warnings), len(shown), shown)
-	}
 }
 
 // TestCallsNameNothingOfThisMachine checks that neither a folder nor a value of a variable is in the frame of a call.
@@ -290,4 +327,28 @@ func FuzzRemoteCall(f *testing.F) {
 			t.Errorf("%v, %v", result, err)
 		}
 	})
+}
+
+// TestIsolationHolds: a level that somebody has written holds or is refused; the default is what the system can do.
+func TestIsolationHolds(t *testing.T) {
+	e := New(Config{Isolate: true, Child: compiler})
+	for _, can := range []bool{true, false} {
+		e.missing = func(bool) []string {
+			if can {
+				return nil
+			}
+			return []string{"seccomp"}
+		}
+		for written, want := range map[string]string{"": isolateProcess, isolateNone: isolateNone,
+			isolateProcess: isolateProcess, isolateCall: isolateCall} {
+			if !can && written == "" {
+				want = isolateNone
+			}
+			r := &host.Request{Job: host.Job{Isolate: written}}
+			level, err := e.isolation("p", r)
+			if refused := !can && want != isolateNone; refused != errors.Is(err, host.ConfigError) || !refused && level != want {
+				t.Errorf("possible %v, %q: %q, %v", can, written, level, err)
+			}
+		}
+	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/parley-tools/parley/internal/contain"
 )
 
-// MissingIsolation returns the protections that this system cannot give to the process in which a guest runs. It
-// returns nil if there is none.
-func MissingIsolation() []string { return contain.Missing() }
+// MissingIsolation returns what this system lacks to isolate a plugin, with or without granted folders. It returns nil
+// if there is nothing.
+func MissingIsolation(folders bool) []string { return contain.Missing(folders) }
 
 // processMemory is the memory of a process in addition to its guests' memory and code: Go's heap, which holds a large
 // result twice.

@@ -11,8 +11,9 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// memFS holds the input files of a call of kind wasi and its output file if there is one. The guest can only write
-// if there is. Nothing is stored on disk, and the total size is bounded by the call's output limit.
+// memFS holds files in memory: the assets of a plugin, or the input files of a call of kind wasi and its output file if
+// there is one. The guest can only write if there is. Nothing is stored on disk, and the total size of what is written
+// is bounded by the call's output limit.
 type memFS struct {
 	experimentalsys.UnimplementedFS
 	c        *call
@@ -30,6 +31,7 @@ type memNode struct {
 	readOnly bool // an input file, which cannot be written
 	data     []byte
 	children map[string]*memNode
+	names    []string // of the children, sorted, if they do not change
 }
 
 func newMemFS(c *call, files map[string]string, writable bool) *memFS {
@@ -357,7 +359,10 @@ func (f *memFile) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errn
 	if !f.node.dir {
 		return nil, experimentalsys.ENOTDIR
 	}
-	names := sortedKeys(f.node.children)
+	names := f.node.names
+	if names == nil {
+		names = sortedKeys(f.node.children)
+	}
 	names = names[min(f.entriesRead, len(names)):]
 	if n > 0 {
 		names = names[:min(n, len(names))]

@@ -1,6 +1,8 @@
 package wasm
 
 import (
+	"os"
+
 	"github.com/tetratelabs/wazero/experimental"
 )
 
@@ -14,7 +16,10 @@ const (
 // only sees -1 and most guests crash on it.
 func (c *call) Allocate(_, limit uint64) experimental.LinearMemory {
 	bound := min(limit, uint64(c.limits.pages)*pageBytes)
-	m := &boundedMemory{call: c, limit: bound, pages: newPages(bound)}
+	m := &boundedMemory{call: c, limit: bound, pages: c.imaged}
+	if c.imaged = nil; m.pages == nil {
+		m.pages = newPages(bound)
+	}
 	c.memory = append(c.memory, m)
 	return m
 }
@@ -28,6 +33,7 @@ type boundedMemory struct {
 // pages is memory that can be resized up to the size that it was created for.
 type pages interface {
 	resize(size uint64) []byte
+	load(file *os.File, size uint64) error // sets the size, and the content to that of the file
 	free()
 }
 
@@ -52,6 +58,11 @@ func (h *heapPages) resize(size uint64) []byte {
 	}
 	h.data = h.data[:size]
 	return h.data
+}
+
+func (h *heapPages) load(file *os.File, size uint64) error {
+	_, err := file.ReadAt(h.resize(size), 0)
+	return err
 }
 
 func (h *heapPages) free() { h.data = nil }

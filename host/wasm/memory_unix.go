@@ -2,7 +2,12 @@
 
 package wasm
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
 
 // mappedPages lies outside the Go heap: it costs the collector nothing, does not move when it grows, and returns to
 // the system at once.
@@ -25,9 +30,26 @@ func newPages(limit uint64) pages {
 	return &mappedPages{data: data}
 }
 
+// startsLarge is the size from which a memory is backed by huge pages from the beginning: a fault for each small page
+// of the data with which a Go guest starts takes longer than copying that. A small guest would only take more memory.
+const startsLarge = 2 << 20
+
 func (m *mappedPages) resize(size uint64) []byte {
+	if m.used == 0 && size >= startsLarge {
+		preferHugePages(m.data)
+	}
 	m.used = max(m.used, size)
 	return m.data[:size:size]
+}
+
+// load maps the file over the beginning: a page is read when it is used, and copied when it is written.
+func (m *mappedPages) load(file *os.File, size uint64) error {
+	m.used = size
+	return withFD(file, func(fd int) error {
+		_, err := unix.MmapPtr(fd, 0, unsafe.Pointer(unsafe.SliceData(m.data)), uintptr(size),
+			unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
+		return err
+	})
 }
 
 func (m *mappedPages) free() {

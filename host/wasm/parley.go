@@ -121,19 +121,84 @@ func (c *call) runReactor() (*host.Result, error) {
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
 	}
-	addr, err := c.copyToGuest(body)
-	if err != nil {
-		return nil, err
+	data, err := c.callGuest("parley_call", body)
+	for err == nil && isPending(data) {
+		var answers []byte
+		if answers, err = c.answerPending(data); err == nil {
+			data, err = c.callGuest("parley_resume", answers)
+		}
 	}
-	results, err := c.mod.ExportedFunction("parley_call").Call(c.ctx, uint64(addr), uint64(len(body)))
-	if err != nil {
-		return nil, c.guestError(err)
-	}
-	data, err := c.copyFromGuest(results[0])
 	if err != nil {
 		return nil, err
 	}
 	return c.interpretResponse(data)
+}
+
+// callGuest hands a message to an export of the guest and returns what it returns.
+func (c *call) callGuest(export string, message []byte) ([]byte, error) {
+	addr, err := c.copyToGuest(message)
+	if err != nil {
+		return nil, err
+	}
+	results, err := c.mod.ExportedFunction(export).Call(c.ctx, uint64(addr), uint64(len(message)))
+	if err != nil {
+		return nil, c.guestError(err)
+	}
+	return c.copyFromGuest(results[0])
+}
+
+// isPending reports whether a response says that the guest waits for calls.
+func isPending(data []byte) bool {
+	var r struct {
+		Pending json.RawMessage `json:"pending"`
+	}
+	return bytes.Contains(data, []byte(`"pending"`)) && json.Unmarshal(data, &r) == nil && r.Pending != nil
+}
+
+// answerPending makes the calls for which the guest waits, and returns the answers for parley_resume.
+func (c *call) answerPending(data []byte) ([]byte, error) {
+	if c.mod.ExportedFunction("parley_resume") == nil {
+		return nil, host.Errorf(host.InvalidResult, "%s waits for calls, but it does not export parley_resume", c.toolName())
+	}
+	if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
+		return nil, c.tooManyRequests()
+	}
+	reply := c.askHost(host.AskTools, data)
+	if c.ctx.Err() != nil {
+		return nil, c.contextError()
+	}
+	var r struct {
+		OK     bool
+		Result json.RawMessage
+		Error  *host.ErrorObject
+	}
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return nil, host.Errorf(host.Internal, "the host's answers cannot be read")
+	}
+	if !r.OK {
+		return nil, host.Errorf(host.InvalidResult, "%s waits for calls that the host cannot make: %s", c.toolName(),
+			r.Error.Message)
+	}
+	return r.Result, nil
+}
+
+// askHost asks the host for a function. Decoding a large request takes time, and so may a browser: a reply that arrives
+// after the deadline is dropped. Waiting is not counted as running.
+func (c *call) askHost(function string, request []byte) (reply []byte) {
+	began := time.Now()
+	replied := make(chan []byte, 1)
+	go func() { replied <- c.serve(c.ctx, function, request) }()
+	select {
+	case reply = <-replied:
+	case <-c.ctx.Done():
+	}
+	c.stops = c.stops.Add(time.Since(began))
+	return reply
+}
+
+func (c *call) tooManyRequests() *host.Error {
+	return host.Errorf(host.LimitExceeded, "%s made more than %d requests to the host in one call", c.toolName(),
+		c.limits.hostCalls)
 }
 
 // initialize creates the instance of a guest of kind parley/1.
@@ -323,6 +388,9 @@ func (c *call) toolError(exit int64, message string, details json.RawMessage) *h
 			message += " (" + advice + ")"
 		}
 	}
+	if e.Exit == 0 {
+		e.Trace = c.trace(nil)
+	}
 	e.Message = firstNonEmpty(message, fmt.Sprintf("%s failed with exit code %d and no message", c.toolName(), exit))
 	return e
 }
@@ -371,6 +439,7 @@ func instantiateParleyModule(ctx context.Context, r wazero.Runtime) error {
 		stack []uint64) {
 		c := callOf(ctx)
 		text := c.readMessage(mod, uint32(stack[1]), uint32(stack[2]))
+		c.lastLog = append(c.lastLog[max(0, len(c.lastLog)-traceLines+1):], text)
 		c.r.Log(int(min(uint32(stack[0]), 3)), c.m.Name+": "+text)
 	}), []api.ValueType{i32, i32, i32}, nil).Export("log")
 	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module,
@@ -403,7 +472,7 @@ func (c *call) serveHostCall(ctx context.Context, function string, mod api.Modul
 			function))})
 	}
 	if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
-		c.exceedLimit("%s made more than %d requests to the host in one call", c.toolName(), c.limits.hostCalls)
+		panic(guestHalt{c.recordFatal(c.tooManyRequests())})
 	}
 	request, ok := mod.Memory().Read(addr, n)
 	if !ok {
@@ -418,16 +487,7 @@ func (c *call) serveHostCall(ctx context.Context, function string, mod api.Modul
 	if n > limit {
 		c.exceedLimit("%s called %s with %d bytes, the limit is %d", c.toolName(), function, n, limit)
 	}
-	// Decoding a large request takes time, and so may a browser. A reply that arrives after the deadline is
-	// dropped.
-	replied := make(chan []byte, 1)
-	request = bytes.Clone(request)
-	go func() { replied <- c.serve(c.ctx, function, request) }()
-	var reply []byte
-	select {
-	case reply = <-replied:
-	case <-c.ctx.Done():
-	}
+	reply := c.askHost(function, bytes.Clone(request))
 	c.checkpoint()
 	replyAddr, err := c.copyToGuest(reply)
 	if err != nil {

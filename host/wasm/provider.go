@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -120,7 +121,30 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 }
 
 // Features returns that a call may have to wait until the plugin is compiled.
-func (p *Provider) Features() host.Features { return host.Features{Prepare: p.prepareFor} }
+func (p *Provider) Features() host.Features {
+	return host.Features{Prepare: p.prepareFor, Script: p.script}
+}
+
+// script returns the text of a script that the plugin ships.
+func (p *Provider) script(name string) ([]byte, error) {
+	m, err := p.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	s := m.Script(name)
+	if s == nil {
+		return nil, host.Errorf(host.NotFound, "%s ships no script %s", m.Name, manifest.CleanLine(name))
+	}
+	wasm, err := p.loadParts().src.Wasm()
+	if err != nil {
+		return nil, err
+	}
+	text, err := manifest.ReadScript(wasm, s)
+	if err != nil {
+		return nil, host.Errorf(host.Integrity, "%s: %v", m.Name, err)
+	}
+	return bytes.Clone(text), nil
+}
 
 // Prepare compiles the plugin if necessary. The first time this may take seconds, so callers that measure or limit
 // a call's time can call Prepare before they start the clock. [Provider.Invoke] does it otherwise. When ctx ends, the
@@ -131,24 +155,29 @@ func (p *Provider) Prepare(ctx context.Context) error {
 }
 
 // prepareFor is Prepare for a call. If that runs in a runner, the compiled code is not opened here.
-func (p *Provider) prepareFor(ctx context.Context, isolate string) error {
-	if isolate == isolateProcess && p.engine.runners() != nil {
-		return p.ensureCompiled(ctx)
+func (p *Provider) prepareFor(ctx context.Context, r *host.Request) error {
+	switch level, err := p.engine.isolation(p.info.Name, r); {
+	case err != nil:
+		return err
+	case level == isolateProcess && p.engine.runners() != nil:
+		_, err := p.ensureCompiled(ctx)
+		return err
 	}
 	return p.Prepare(ctx)
 }
 
-// ensureCompiled makes sure that the compiled code is in the cache, without opening it, which a runner does.
-func (p *Provider) ensureCompiled(ctx context.Context) error {
+// ensureCompiled makes sure that the compiled code is in the cache, without opening it, which a runner does. It reports
+// whether it is there, which it is not if the cache cannot be written.
+func (p *Provider) ensureCompiled(ctx context.Context) (cached bool, err error) {
 	key, err := p.moduleKey()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if info, err := os.Stat(filepath.Join(p.engine.cfg.CacheDir, key)); err == nil && info.IsDir() {
-		return nil
+		return true, nil
 	}
-	_, err = p.load(ctx)
-	return err
+	plugin, err := p.load(ctx)
+	return err == nil && p.engine.canIsolate(plugin), err
 }
 
 // moduleKey returns the key of the compiled code.
@@ -238,11 +267,23 @@ func (l *loading) waitError(ctx context.Context, name string) *host.Error {
 // Invoke runs a call in a fresh instance: in a runner or a process of its own if the call must be isolated, else on the
 // caller's goroutine.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+	result, err := p.invoke(ctx, r)
+	if e := (*host.Error)(nil); errors.As(err, &e) && e.Trace != nil {
+		p.nameFrames(e.Trace)
+	}
+	return result, err
+}
+
+func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
 	}
-	if r.Isolate == isolateProcess {
+	level, err := p.engine.isolation(p.info.Name, r)
+	if err != nil {
+		return nil, err
+	}
+	if level == isolateProcess {
 		result, err := p.invokeInRunner(ctx, m, r)
 		if !errors.Is(err, errNoRunner) {
 			return result, err
@@ -257,10 +298,16 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 		return nil, err
 	}
 	defer release()
-	if r.Isolate == isolateProcess || r.Isolate == isolateCall {
+	isolate := level != isolateNone
+	if isolate && (r.Isolate != "" || p.engine.canIsolate(plugin)) {
 		return p.engine.runIsolated(ctx, plugin, m, r)
 	}
-	return newCall(p.engine, plugin, m, r).run(ctx)
+	result, err := newCall(p.engine, plugin, m, r).run(ctx)
+	if err == nil && isolate {
+		result.Warnings = append(result.Warnings, m.Name+" was not isolated, because its compiled code cannot be kept; "+
+			"parley doctor says why")
+	}
+	return result, err
 }
 
 // invokeInRunner runs a call in a runner. The error is errNoRunner if there is none: nothing was run then.

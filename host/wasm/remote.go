@@ -17,9 +17,6 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// maxMissing bounds how many missing protections a process may report.
-const maxMissing = 16
-
 // frameOverhead is what a frame may hold in addition to a result or a request: an error with details, JSON escapes.
 const frameOverhead = 1 << 20
 
@@ -29,10 +26,10 @@ type remoteCall struct {
 	c    *call
 	conn *wire.Conn
 
-	hello *wire.Hello // of the process; nil until it has arrived
-	begun bool        // the guest may have run
-	done  bool        // the outcome has arrived
-	acted bool        // the guest may have changed something beyond its instance
+	greeted bool // the hello of the process has arrived
+	begun   bool // the guest may have run
+	done    bool // the outcome has arrived
+	acted   bool // the guest may have changed something beyond its instance
 
 	logged int
 }
@@ -46,9 +43,11 @@ func (c *call) setDeadline(ctx context.Context) context.CancelFunc {
 }
 
 // remoteOutcome returns the outcome of a call that another process ran. The clock of this process decides whether it
-// ended in time; that of the other may run slightly ahead.
+// ended in time; that of the other may run slightly ahead. A guest may also have run for too long before the deadline.
 func (c *call) remoteOutcome(result *host.Result, err error) (*host.Result, error) {
-	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil {
+	const ahead = time.Second
+	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil &&
+		time.Until(c.deadline) < ahead {
 		<-c.ctx.Done()
 	}
 	if c.ctx.Err() != nil {
@@ -74,7 +73,7 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
 	}
-	if a.hello == nil {
+	if !a.greeted {
 		if err := a.conn.QueueHello(wire.Hello{Host: c.engine.cfg.HostVersion}); err != nil {
 			return nil, err
 		}
@@ -82,8 +81,8 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	if err := a.conn.Send(wire.KindCall, body); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
-	if a.hello == nil {
-		hello, err := a.conn.ReceiveHello()
+	if !a.greeted {
+		_, err := a.conn.ReceiveHello()
 		if isGone(err) {
 			return nil, err
 		}
@@ -91,7 +90,7 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 			return nil, host.Errorf(host.Trapped, "the process of %s: %s", c.m.Name,
 				truncate(manifest.CleanLine(err.Error()), 200))
 		}
-		a.hello = &hello
+		a.greeted = true
 	}
 	for {
 		// A byte of guest text may take six bytes in JSON.
@@ -130,8 +129,7 @@ func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
 		a.begun = true
 	case wire.KindAsk:
 		if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
-			return host.Errorf(host.LimitExceeded, "%s made more than %d requests to the host in one call", c.toolName(),
-				c.limits.hostCalls)
+			return c.tooManyRequests()
 		}
 		function, argument, _ := bytes.Cut(body, []byte("\n"))
 		a.acted = a.acted || string(function) != host.AskSecret
@@ -175,10 +173,11 @@ func (a *remoteCall) event(body []byte) error {
 }
 
 // repeatable reports whether the call can be run again although its guest may have run: its tool says so, or has the
-// effect read and therefore only rights to read, or it has not used a right to change anything.
+// effect read and therefore only rights to read, or it has not used a right to change anything. Calls that it makes as
+// its caller are not narrowed to its effect.
 func (a *remoteCall) repeatable() bool {
 	def := a.c.r.Def
-	return !a.acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead)
+	return !a.acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead && !a.c.r.Grant.Caller)
 }
 
 func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
@@ -200,18 +199,4 @@ func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 		}
 	}
 	return &host.Result{Data: jsonOr(o.Data, "null"), Content: o.Content, Warnings: cleanWarnings(o.Warnings)}, nil
-}
-
-// addMissing says in the outcome of a call which protections its process did not have.
-func (a *remoteCall) addMissing(result *host.Result) {
-	if a.hello == nil {
-		return
-	}
-	for _, m := range a.hello.Missing[:min(len(a.hello.Missing), maxMissing)] {
-		m = truncate(manifest.CleanLine(m), 300)
-		a.c.engine.cfg.Debug("isolation is missing " + m)
-		if result != nil {
-			result.Warnings = append(result.Warnings, "isolated without "+m)
-		}
-	}
 }

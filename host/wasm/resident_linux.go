@@ -29,7 +29,7 @@ func reside(s *start, starter *wire.Conn) int {
 		_ = starter.SendJSON(wire.KindDone, wire.Outcome{Err: wire.ErrorOf(asHostError(r.failure))})
 		return runnerMisused
 	}
-	if starter.SendHello(wire.Hello{Host: s.Host, Missing: r.missing}) != nil {
+	if starter.SendHello(wire.Hello{Host: s.Host}) != nil {
 		return runnerOrphan
 	}
 	_ = os.Stdin.Close()

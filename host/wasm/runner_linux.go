@@ -47,8 +47,6 @@ type runnerPool struct {
 	e   *Engine
 	dir string
 
-	using chan struct{} // holds one token for each runner that this process uses
-
 	mu       sync.Mutex
 	idle     map[string][]*lease // connections to runners that this process does not use now
 	children map[int]*runnerChild
@@ -65,7 +63,7 @@ type runnerChild struct {
 // runners returns the pool, or nil if this engine uses no runners.
 func (e *Engine) runners() *runnerPool {
 	e.poolOnce.Do(func() {
-		longest := filepath.Join(e.cfg.RunDir, runnerPrefix+strings.Repeat("0", runnerIDBytes*2)+"-0"+socketSuffix)
+		longest := filepath.Join(e.cfg.RunDir, runnerPrefix+strings.Repeat("0", runnerIDBytes*2)+"-00"+socketSuffix)
 		switch {
 		case e.cfg.RunDir == "" || e.cfg.Child == nil || e.cfg.CacheDir == "" || e.cfg.RunnerIdle < 0:
 			return
@@ -73,16 +71,11 @@ func (e *Engine) runners() *runnerPool {
 			e.cfg.Debug("no runners: the path of a socket in " + e.cfg.RunDir + " would be too long")
 			return
 		}
-		if missing := MissingIsolation(); len(missing) > 0 {
-			e.cfg.Debug("no runners: " + strings.Join(missing, "; "))
-			return
-		}
 		if err := private.Dir(e.cfg.RunDir); err != nil {
 			e.cfg.Debug("no runners: " + err.Error())
 			return
 		}
-		e.pool = &runnerPool{e: e, dir: e.cfg.RunDir, using: make(chan struct{}, maxRunners),
-			idle: map[string][]*lease{}, children: map[int]*runnerChild{}}
+		e.pool = &runnerPool{e: e, dir: e.cfg.RunDir, idle: map[string][]*lease{}, children: map[int]*runnerChild{}}
 	})
 	return e.pool
 }
@@ -150,16 +143,17 @@ func (s *runnerSpec) id() string {
 
 // lease is the use of a runner by one call at a time.
 type lease struct {
-	pool   *runnerPool
-	name   string
-	lock   *os.File
-	socket *net.UnixConn
-	conn   *wire.Conn
-	pid    int
-	handle int // of the process
-	hello  *wire.Hello
-	over   atomic.Bool // it was killed because it used too much CPU time
-	mu     sync.Mutex  // guards socket and handle against a late kill
+	pool    *runnerPool
+	name    string
+	lock    *os.File
+	endUse  func() // releases the slot of the call
+	socket  *net.UnixConn
+	conn    *wire.Conn
+	pid     int
+	handle  int         // of the process
+	greeted bool        // hellos were exchanged
+	over    atomic.Bool // it was killed because it used too much CPU time
+	mu      sync.Mutex  // guards socket and handle against a late kill
 }
 
 // drop ends the use for good.
@@ -195,26 +189,23 @@ func (l *lease) kill() {
 	_ = unix.PidfdSendSignal(l.handle, unix.SIGKILL, nil, 0)
 }
 
-// acquire returns a runner that nobody else uses. Outer calls wait for one, inner calls do not: the call that they
-// would wait for may be the one that made them.
+// acquire returns a runner that nobody else uses, one of at most [maxRunners] in use on this machine. Outer calls wait
+// for one, inner calls do not: the call that they would wait for may be the one that made them.
 func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, inner bool) (*lease, error) {
-	select {
-	case p.using <- struct{}{}:
-	default:
+	release, err := p.e.shared.Acquire(ctx, runnerSlots, maxRunners, !inner)
+	if err != nil {
 		if inner {
 			return nil, errNoRunner
 		}
-		select {
-		case p.using <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		return nil, spec.folder.busyError(ctx, fmt.Sprintf("%d runners in use", maxRunners))
 	}
-	l, err := p.find(ctx, id, spec, inner)
+	l, err := p.find(ctx, id, spec)
 	if err != nil {
-		<-p.using
+		release()
+		return nil, err
 	}
-	return l, err
+	l.endUse = release
+	return l, nil
 }
 
 // release gives a runner back. It is kept for the next call unless the call ended it.
@@ -224,7 +215,7 @@ func (p *runnerPool) release(id string, l *lease, reusable bool) {
 		_ = os.Chtimes(p.path(l.name, lockSuffix), now, now)
 		reusable = unix.Flock(int(l.lock.Fd()), unix.LOCK_UN) == nil
 	}
-	<-p.using
+	l.endUse()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id, leases := range p.idle {
@@ -241,37 +232,27 @@ func (p *runnerPool) release(id string, l *lease, reusable bool) {
 
 func (p *runnerPool) path(name, suffix string) string { return filepath.Join(p.dir, name+suffix) }
 
-// find looks for a runner that is not in use, and starts one otherwise.
-func (p *runnerPool) find(ctx context.Context, id string, spec *runnerSpec, inner bool) (*lease, error) {
+// find looks for a runner that is not in use, and starts one otherwise. One of the first names is not locked, because
+// whoever locks one for longer than a glance has a slot.
+func (p *runnerPool) find(ctx context.Context, id string, spec *runnerSpec) (*lease, error) {
 	if l := p.kept(id); l != nil {
 		return l, nil
 	}
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		for i := range maxRunners {
-			l, err := p.lock(fmt.Sprintf("%s-%d", id, i))
-			if err != nil {
-				return nil, errors.Join(errNoRunner, err)
-			}
-			if l == nil {
-				continue
-			}
-			if l.dial() == nil {
-				return l, nil
-			}
-			if err := p.start(ctx, l, spec); err != nil {
-				l.drop()
-				return nil, err
-			}
+	for i := 0; ; i++ {
+		l, err := p.lock(fmt.Sprintf("%s-%d", id, i))
+		switch {
+		case err != nil:
+			return nil, errors.Join(errNoRunner, err)
+		case l == nil:
+			continue
+		case l.dial() == nil:
 			return l, nil
 		}
-		if inner {
-			return nil, errNoRunner
+		if err := p.start(ctx, l, spec); err != nil {
+			l.drop()
+			return nil, err
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		return l, nil
 	}
 }
 
@@ -341,7 +322,7 @@ func (l *lease) dial() error {
 		l.socket = nil
 		return io.ErrUnexpectedEOF
 	}
-	l.conn, l.hello = wire.NewConn(bufio.NewReader(socket), socket), nil
+	l.conn, l.greeted = wire.NewConn(bufio.NewReader(socket), socket), false
 	return nil
 }
 
@@ -363,8 +344,11 @@ func (l *lease) isConnected() bool {
 // start starts the runner and connects to it.
 func (p *runnerPool) start(ctx context.Context, l *lease, spec *runnerSpec) error {
 	p.sweep(l.name)
-	if err := spec.folder.ensureCompiled(ctx); err != nil {
+	switch cached, err := spec.folder.ensureCompiled(ctx); {
+	case err != nil:
 		return err
+	case !cached:
+		return errNoRunner
 	}
 	err := p.startProcess(ctx, l, spec)
 	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.Unavailable && known.Exit == 0 {
@@ -522,7 +506,7 @@ func (e *Engine) runInRunner(ctx context.Context, p *Provider, m *manifest.Manif
 	for range runnerTries {
 		l, err := pool.acquire(ctx, id, spec, r.Inner())
 		switch {
-		case err != nil && ctx.Err() != nil:
+		case err != nil && ctx.Err() != nil && !errors.Is(err, host.Busy):
 			return nil, c.contextError()
 		case errors.Is(err, errNoRunner):
 			e.cfg.Debug("no runner for " + m.Name + ": " + truncate(manifest.CleanLine(err.Error()), 300))
@@ -530,7 +514,7 @@ func (e *Engine) runInRunner(ctx context.Context, p *Provider, m *manifest.Manif
 		case err != nil:
 			return nil, err
 		}
-		a := &remoteCall{c: c, conn: l.conn, hello: l.hello}
+		a := &remoteCall{c: c, conn: l.conn, greeted: l.greeted}
 		result, err := a.runOn(l, terms)
 		if isGone(err) && !a.begun && ctx.Err() == nil {
 			pool.release(id, l, false)
@@ -557,11 +541,10 @@ func (a *remoteCall) runOn(l *lease, terms wire.Terms) (*host.Result, error) {
 	stopWatch := l.watchCPU(a.c.limits.timeout)
 	result, err := a.send(terms)
 	stopWatch()
-	l.hello = a.hello
+	l.greeted = a.greeted
 	if ended := !stop(); ended || !a.done {
 		l.kill()
 	}
-	a.addMissing(result)
 	return result, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/contain"
+	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -38,29 +40,12 @@ func inRunner(t testing.TB, p *Provider, r *host.Request) string {
 	return string(result.Data)
 }
 
-// running returns the ids of the runners that run, the one that was used last at the end.
-func running(e *Engine) (pids []int) {
-	for _, info := range Runners(e.cfg.RunDir) {
-		if info.PID != 0 {
-			pids = append(pids, info.PID)
-		}
-	}
-	return pids
-}
-
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal(what)
 		}
-	}
-}
-
-func skipWithoutRunners(t testing.TB) {
-	t.Helper()
-	if missing := MissingIsolation(); len(missing) > 0 {
-		t.Skip(missing)
 	}
 }
 
@@ -435,6 +420,71 @@ func TestPreparedInstances(t *testing.T) {
 	}
 }
 
+// TestWarmInstances checks in which instances an example has run before the call, by a guest that counts its calls:
+// where the manifest says so, and where the example does nothing that a call would miss.
+func TestWarmInstances(t *testing.T) {
+	e := testEngine(t)
+	p := guest(t, e, "echo", "echo")
+	plugin, err := p.load(t.Context())
+	must(t, err)
+	for _, tt := range []struct {
+		name, tool string
+		warm       bool
+		calls      int
+	}{
+		{"warm", "echo", true, 2}, {"not warm", "echo", false, 1}, {"the example asks the host", "call-tool", true, 1},
+		{"it logs", "log", true, 1}, {"it prints", "print", true, 1}, {"it fails", "fail", true, 1},
+		{"it crashes", "trap", true, 1}, {"it does not end", "spin", true, 1},
+	} {
+		m := loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json")))
+		for i := range m.Tools {
+			m.Tools[i].Examples = nil
+		}
+		def := m.Tool(tt.tool)
+		m.Warm, def.Effect = tt.warm, manifest.EffectRead
+		def.Examples = []manifest.Example{{ExitCode: 10}, {Params: json.RawMessage(`{"value":1,"tool":"a.b"}`)}}
+		r := &runner{start: start{Manifest: m}, engine: e, plugin: plugin,
+			limits: limitsOf(host.Limits{}, m, &host.Request{})}
+		r.prepare()
+		if r.ready == nil {
+			t.Errorf("%s: no instance is ready", tt.name)
+			continue
+		}
+		result, err := r.ready.take(newCall(e, plugin, m, requestFor(t, p, "count", `{}`))).run(t.Context())
+		if want := fmt.Sprintf(`{"calls":%d}`, tt.calls); err != nil || string(result.Data) != want {
+			t.Errorf("%s: %v, %v; want %s", tt.name, result, err, want)
+		}
+	}
+}
+
+// TestCallsDoNotWaitForExamples checks that an example that does not end is given up soon when a call arrives.
+func TestCallsDoNotWaitForExamples(t *testing.T) {
+	e := testEngine(t)
+	plugin, err := guest(t, e, "echo", "echo").load(t.Context())
+	must(t, err)
+	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json")))
+	for i := range m.Tools {
+		m.Tools[i].Examples = nil
+	}
+	m.Warm, m.Tool("spin").Effect = true, manifest.EffectRead
+	m.Tool("spin").Examples = []manifest.Example{{Params: json.RawMessage(`{}`)}}
+	r := &runner{start: start{Manifest: m}, engine: e, plugin: plugin, calls: make(chan receivedCall, 1),
+		limits: limitsOf(host.Limits{}, m, &host.Request{})}
+	prepared := make(chan time.Duration)
+	go func() {
+		began := time.Now()
+		r.prepare()
+		prepared <- time.Since(began)
+	}()
+	eventually(t, "no example runs", func() bool { return r.warming.Load() != nil })
+	from, to := io.Pipe() // stays open: the process would end with it
+	go r.connection(wire.NewConn(from, io.Discard)).read()
+	must(t, wire.NewConn(nil, to).Send(wire.KindCall, []byte("{}")))
+	if took := <-prepared; took > prepareTimeout-100*time.Millisecond || !r.unwarmable || r.ready == nil {
+		t.Errorf("prepared after %v, another example: %v, an instance: %v", took, !r.unwarmable, r.ready != nil)
+	}
+}
+
 // TestRunnersCPU checks that a runner is killed when a call uses more CPU time than its deadline allows.
 func TestRunnersCPU(t *testing.T) {
 	skipWithoutRunners(t)
@@ -497,19 +547,21 @@ func TestInnerCallsDoNotWait(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
 	p := guest(t, e, "echo", "echo")
-	pool := e.runners()
+	var release func()
 	for range maxRunners {
-		pool.using <- struct{}{}
+		var err error
+		release, err = e.shared.Acquire(t.Context(), runnerSlots, maxRunners, false)
+		must(t, err)
 	}
 	r := requestFor(t, p, "echo", `{"value":1}`)
 	r.Caller = "plugin:other"
 	inRunner(t, p, r)
 	outer := requestFor(t, p, "echo", `{"value":1}`)
 	outer.Isolate, outer.Options.Timeout = isolateProcess, 50*time.Millisecond
-	if _, err := p.Invoke(t.Context(), outer); !errors.Is(err, host.Timeout) {
+	if _, err := p.Invoke(t.Context(), outer); !errors.Is(err, host.Busy) {
 		t.Errorf("an outer call: %v", err)
 	}
-	<-pool.using
+	release()
 	outer = requestFor(t, p, "echo", `{"value":1}`)
 	inRunner(t, p, outer)
 }

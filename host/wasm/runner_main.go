@@ -88,13 +88,15 @@ type runner struct {
 	plugin  *compiledPlugin
 	limits  limits // of a call without options
 	failure error  // why no guest can run
-	missing []string
 
 	calls chan receivedCall
 	busy  atomic.Bool // a call is in progress
 
 	ready        *call // an instance for the next call; nil if there is none
 	unpreparable bool  // the guest does something before its first call that depends on the call
+	unwarmable   bool  // no example can run before a call
+	// warming ends the example that runs before the next call; nil if none does.
+	warming atomic.Pointer[context.CancelFunc]
 }
 
 type receivedCall struct {
@@ -123,7 +125,9 @@ func newRunner(s *start) *runner {
 	if s.Resident == nil {
 		cpu, instances = s.CPU+time.Second, 1
 	}
-	r.missing = lockDown(r.limits, s.Grant.FS, sums.Code.Size, instances, cpu)
+	if missing := lockDown(r.limits, s.Grant.FS, sums.Code.Size, instances, cpu); len(missing) > 0 {
+		r.failure = notIsolated(s.Manifest.Name, missing)
+	}
 	return r
 }
 
@@ -149,7 +153,7 @@ func (h *hostConn) greet() error {
 	if _, err := h.conn.ReceiveHello(); err != nil {
 		return err
 	}
-	return h.conn.SendHello(wire.Hello{Host: h.Host, Missing: h.missing})
+	return h.conn.SendHello(wire.Hello{Host: h.Host})
 }
 
 // read forwards calls and replies until the connection ends. If its call is in progress, nobody waits for that: the
@@ -163,6 +167,9 @@ func (h *hostConn) read() {
 			continue
 		case err == nil && kind == wire.KindCall && h.busy.CompareAndSwap(false, true):
 			h.calling.Store(true)
+			if stop := h.warming.Load(); stop != nil {
+				time.AfterFunc(warmGrace, *stop)
+			}
 			h.calls <- receivedCall{h, body}
 			continue
 		case h.calling.Load() || h.close == nil:
@@ -258,34 +265,76 @@ func (h *hostConn) ask(ctx context.Context, function string, request []byte) []b
 	}
 }
 
-// prepareTimeout bounds the preparation of an instance, for which no call has begun.
-const prepareTimeout = time.Second
+// Bounds of the preparation of an instance, for which no call has begun: of all of it, and of the time for which a call
+// waits for the end of an example.
+const (
+	prepareTimeout = time.Second
+	warmGrace      = 20 * time.Millisecond
+)
 
 // prepare makes the instance of the next call, as far as that does not depend on the call: not for programs, whose
-// arguments are those of the call, nor where folders are granted, which may be replaced until then. A guest that asks
-// the host for anything before its first call, or prints, is not prepared.
+// arguments are those of the call, nor where folders are granted, which may be replaced until then. Where the manifest
+// says that an instance may be warm, an example has run in it.
 func (r *runner) prepare() {
 	if r.ready != nil || r.unpreparable || r.failure != nil || r.Manifest.Kind != manifest.KindParley ||
-		len(r.Grant.FS) > 0 || r.plugin.module.MemoryMin > r.limits.pages {
+		len(r.Grant.FS) > 0 || r.plugin.startPages() > r.limits.pages {
 		return
 	}
-	var asked atomic.Bool
-	c := newCall(r.engine, r.plugin, r.Manifest, &host.Request{
+	if !r.unwarmable {
+		if def, example := warmingExample(r.Manifest); example != nil {
+			r.ready = r.newInstance(def, example)
+		}
+		r.unwarmable = r.ready == nil
+	}
+	if r.ready == nil {
+		r.ready = r.newInstance(nil, nil)
+		r.unpreparable = r.ready == nil
+	}
+}
+
+// warmingExample returns the example that runs in an instance to warm it, or nil: the first one that succeeds, of a
+// tool that changes nothing.
+func warmingExample(m *manifest.Manifest) (*manifest.Tool, *manifest.Example) {
+	for i := range m.Tools {
+		if def := &m.Tools[i]; m.Warm && def.Effect == manifest.EffectRead {
+			for j := range def.Examples {
+				if e := &def.Examples[j]; e.ExitCode == 0 {
+					return def, e
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// newInstance makes an instance, and runs an example in it if it is not nil. It returns nil if the guest did anything
+// that would be missing in a call that uses the instance: if it asked the host, logged, printed or failed, or if a call
+// had to wait for it.
+func (r *runner) newInstance(def *manifest.Tool, example *manifest.Example) *call {
+	asked := false
+	request := &host.Request{
 		Job:    host.Job{Grant: r.Grant, Limits: r.Limits, Wants: host.Wants{Log: true, Progress: true}},
-		Events: func(host.JobEvent) error { asked.Store(true); return nil },
-	})
-	c.serve = func(context.Context, string, []byte) []byte { asked.Store(true); return nil }
+		Events: func(host.JobEvent) error { asked = true; return nil },
+	}
+	c := newCall(r.engine, r.plugin, r.Manifest, request)
+	c.serve = func(context.Context, string, []byte) []byte { asked = true; return nil }
 	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
 	c.begin(ctx)
-	if err := c.initialize(); err != nil || asked.Load() || c.fatal != nil || c.stderr.total+c.stdout.total > 0 {
-		r.unpreparable = true
+	err := c.initialize()
+	if err == nil && example != nil {
+		request.Tool, request.Params, request.Def, c.prepared = def.Name, example.Params, def, true
+		r.warming.Store(&cancel)
+		_, err = c.runReactor()
+		r.warming.Store(nil)
+	}
+	if err != nil || asked || c.fatal != nil || c.stderr.total+c.stdout.total > 0 {
 		c.close()
-		return
+		return nil
 	}
 	c.prepared = true
 	c.initialized = time.Since(c.started)
-	r.ready = c
+	return c
 }
 
 // take makes a prepared call the call c, and returns it.

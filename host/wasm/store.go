@@ -569,7 +569,7 @@ func entryFromManifest(m *manifest.Manifest) Entry {
 		Groups: len(m.Groups), Tools: len(m.Tools)}
 }
 
-func buildSegment(m *manifest.Manifest) []byte { return host.BuildSegment(m.Name, host.SearchDocs(m)) }
+func buildSegment(m *manifest.Manifest) []byte { return host.ManifestSegment(m) }
 
 func indexOf(entries []Entry, name string) int {
 	for i := range entries {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -91,7 +92,7 @@ func (c *Candidate) Source() Source {
 }
 
 func readCandidate(path, hostVersion string) (*Candidate, error) {
-	wasm, err := readWasmFile(path)
+	wasm, err := ReadModule(path)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,34 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	embedded := from == path
+	c, err := newCandidate(path, wasm, manifestJSON, from, hostVersion)
+	if err != nil {
+		return nil, err
+	}
+	if c.Signature, err = findSignature(path); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Pack puts a manifest into the module of a wasm file, right after its header, in place of the one that it has. from is
+// the file that the manifest is from, for errors. Nothing is written. Errors are those of [ReadCandidate].
+func Pack(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Candidate, error) {
+	manifestJSON = bytes.TrimSpace(manifestJSON)
+	packed, err := manifest.WriteSection(wasm, manifestJSON)
+	if err != nil {
+		return nil, asInvalidPlugin(path, err)
+	}
+	c, err := newCandidate(path, packed, manifestJSON, from, hostVersion)
+	if err != nil {
+		return nil, err
+	}
+	c.ManifestEmbedded = true
+	return c, nil
+}
+
+// newCandidate validates a plugin in memory. from is the path of the file that contains its manifest.
+func newCandidate(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Candidate, error) {
 	m, err := manifest.Parse(manifestJSON, hostVersion)
 	if err != nil {
 		return nil, manifestError(from, err)
@@ -110,15 +138,12 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 	if err := Check(wasm, m); err != nil {
 		return nil, asInvalidPlugin(path, err)
 	}
-	signature, err := findSignature(path)
-	if err != nil {
-		return nil, err
-	}
+	embedded := from == path
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
 	}
 	return &Candidate{Path: path, Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: Digest(wasm, manifestJSON),
-		ManifestEmbedded: embedded, Signature: signature}, nil
+		ManifestEmbedded: embedded}, nil
 }
 
 // findManifest returns the manifest of a wasm file and the path of the file that holds it.
@@ -141,16 +166,37 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 		}
 		if !bytes.Equal(manifest.CompactJSON(beside), manifest.CompactJSON(embedded)) {
 			return nil, "", host.Errorf(host.InvalidPlugin, "%s contains a manifest and %s is a different one; expected "+
-				"one manifest, or two equal ones. Remove the file, or build the plugin again",
-				path, name).WithSteps(host.OperatorStep(host.OpHelp, "plugin build"))
+				"one manifest, or two equal ones. Remove the file, or put its manifest into the module",
+				path, name).WithSteps(host.OperatorStep(host.OpPluginPack, path, "--manifest", name))
 		}
 	}
 	if embedded == nil {
-		return nil, "", host.Errorf(host.InvalidPlugin, "%s contains no manifest, and there is none beside it in %s. "+
-			"For a plugin with source, parley plugin build adds one; for any other wasm file, write one beside it",
-			path, names[0]).WithSteps(host.OperatorStep(host.OpHelp, "plugin build"))
+		refused := host.Errorf(host.InvalidPlugin, "%s contains no manifest, and there is none beside it in %s. "+
+			"For a plugin with source, parley plugin build adds one; for a WASI command parley plugin wrap writes one; for "+
+			"any other module, write one (parley plugin schema prints its format) and pack it", path, names[0])
+		if isCommand(wasm) {
+			refused.WithSteps(host.OperatorStep(host.OpPluginWrap, path))
+		}
+		return nil, "", refused.
+			WithSteps(host.OperatorStep(host.OpPluginSchema), host.OperatorStep(host.OpHelp, "plugin pack"))
 	}
 	return embedded, path, nil
+}
+
+// isCommand reports whether a module is a WASI command.
+func isCommand(wasm []byte) bool {
+	module, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: wasiGuards()})
+	return err == nil && module.Export("_start") != nil && module.Export("parley_call") == nil
+}
+
+// ManifestBeside returns the file beside a wasm file that holds its manifest, "" if there is none.
+func ManifestBeside(path string) string {
+	for _, name := range sidecarNames(path) {
+		if _, err := os.Stat(name); err == nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // sidecarNames returns the paths beside a wasm file that may hold its manifest, in order of preference.
@@ -207,8 +253,9 @@ func findOnlyPlugin(dir string) (string, error) {
 		WithSteps(host.OperatorStep(host.OpPluginInstall, filepath.Join(dir, names[0])))
 }
 
-// readWasmFile reads a wasm file and refuses everything but core modules.
-func readWasmFile(path string) ([]byte, error) {
+// ReadModule reads a wasm file, which may be gzipped, and refuses everything but core modules. Errors are those of
+// [ReadCandidate].
+func ReadModule(path string) ([]byte, error) {
 	data, err := readBounded(path, maxWasm)
 	if err != nil {
 		return nil, asInvalidPlugin(path, err)

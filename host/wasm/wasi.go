@@ -71,12 +71,17 @@ func instantiateHostModules(ctx context.Context, p *compiledPlugin) error {
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
 		return err
 	}
-	meter := p.runtime.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder()
-	if _, err := meter.WithGoFunction(api.GoFunc(yield), nil, nil).
-		Export(instrument.YieldName).Instantiate(ctx); err != nil {
+	if err := instantiateMeter(ctx, p.runtime); err != nil {
 		return err
 	}
 	return instantiateParleyModule(ctx, p.runtime)
+}
+
+// instantiateMeter instantiates the module of the function that instrumented code calls.
+func instantiateMeter(ctx context.Context, r wazero.Runtime) error {
+	meter := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder()
+	_, err := meter.WithGoFunction(api.GoFunc(yield), nil, nil).Export(instrument.YieldName).Instantiate(ctx)
+	return err
 }
 
 // giveWayEvery is how long a guest computes before other goroutines get its processor.
@@ -94,33 +99,45 @@ func yield(ctx context.Context, _ []uint64) {
 	}
 }
 
-// configureSystem configures a guest's clocks, random source and streams.
+// configureSystem configures a guest's clocks, random source and streams. A guest that begins with an image has them
+// as they were when it was taken.
 func (c *call) configureSystem(config wazero.ModuleConfig) wazero.ModuleConfig {
 	c.started = time.Now()
-	wall := func() (int64, int32) { return 0, 0 }
-	if c.r.Grant.Clock {
-		wall = func() (int64, int32) {
-			now := time.Now()
-			return now.Unix(), int32(now.Nanosecond())
-		}
+	if i := c.plugin.image; i != nil {
+		c.started = c.started.Add(-i.Clock)
+	}
+	wall, mono := c.wallClock, func() int64 { return int64(time.Since(c.started)) }
+	if c.taken != nil {
+		wall, mono = c.taken.wallClock, c.taken.monotonicClock
 	}
 	return config.
 		WithWalltime(wall, sys.ClockResolution(time.Microsecond)).
-		WithNanotime(func() int64 { return int64(time.Since(c.started)) }, 1).
+		WithNanotime(mono, 1).
 		WithNanosleep(c.sleep).
 		WithOsyield(c.checkpoint).
 		WithRandSource(c.randomSource()).
 		WithStdin(c.stdin).WithStdout(c.stdout).WithStderr(c.stderr)
 }
 
+// wallClock returns the time if it is granted, else always the same.
+func (c *call) wallClock() (seconds int64, nanoseconds int32) {
+	if !c.r.Grant.Clock {
+		return 0, 0
+	}
+	now := time.Now()
+	return now.Unix(), int32(now.Nanosecond())
+}
+
 // sleep ends early when the call ends.
 func (c *call) sleep(ns int64) {
+	began := time.Now()
 	timer := time.NewTimer(time.Duration(max(ns, 0)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-c.ctx.Done():
 	}
+	c.stops = c.stops.Add(time.Since(began))
 	c.checkpoint()
 }
 
@@ -129,7 +146,14 @@ func (c *call) randomSource() io.Reader {
 	if c.r.Grant.Random {
 		return c.withCheckpoints(cryptorand.Reader)
 	}
-	return c.withCheckpoints(rand.NewChaCha8([32]byte([]byte("parley: no randomness is granted"))))
+	var stream io.Reader = rand.NewChaCha8([32]byte([]byte("parley: no randomness is granted")))
+	switch {
+	case c.taken != nil:
+		stream = c.taken.countRandom(stream)
+	case c.plugin.image != nil:
+		_, _ = io.CopyN(io.Discard, stream, c.plugin.image.Random)
+	}
+	return c.withCheckpoints(stream)
 }
 
 // withCheckpoints reads in chunks with a checkpoint before each.

@@ -113,6 +113,8 @@ func runnerEngine(t testing.TB) *Engine {
 	})
 	e := testEngine(t)
 	e.cfg.RunDir = dir
+	e.cfg.SlotDir = filepath.Join(t.TempDir(), "slots")
+	e.shared.Dir = e.cfg.SlotDir
 	e.cfg.Debug = func(line string) { t.Log(line) }
 	return e
 }

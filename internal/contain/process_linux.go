@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Missing returns the protections that this kernel cannot give to a process that has folders. It returns nil if there
-// is none.
-func Missing() []string {
+// Missing returns what this kernel lacks to confine a process, with or without folders. It returns nil if there is
+// nothing. A process without folders needs no Landlock: its filter has no system call that takes a path.
+func Missing(folders bool) []string {
 	var missing []string
-	if !hasLandlock() {
-		missing = append(missing, "a private view of files: this kernel has no Landlock")
+	if folders && !hasLandlock() {
+		missing = append(missing, "this kernel has no Landlock, which keeps a process to its folders")
 	}
 	if !hasSeccomp() {
-		missing = append(missing, "a filter of system calls: this kernel has no seccomp")
+		missing = append(missing, "this kernel has no seccomp, which filters system calls")
 	}
 	return missing
 }
@@ -40,12 +40,11 @@ func Process(r Rights, b Bounds) (missing []string) {
 	_ = unix.Chdir("/")
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	setBounds(b)
-	// A filter that has no call with a path hides all files by itself, also on a kernel without Landlock.
-	if err := restrictFiles(r.Folders); err != nil && (len(r.Folders) > 0 || !hasSeccomp()) {
-		missing = append(missing, fmt.Sprintf("a private view of files: %v", err))
+	if err := restrictFiles(r.Folders); err != nil && len(r.Folders) > 0 {
+		missing = append(missing, fmt.Sprintf("Landlock: %v", err))
 	}
 	if err := restrictSyscalls(r); err != nil {
-		missing = append(missing, fmt.Sprintf("a filter of system calls: %v", err))
+		missing = append(missing, fmt.Sprintf("seccomp: %v", err))
 	}
 	return missing
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -38,11 +39,12 @@ var pathSyscalls = []uint32{
 // acceptSyscalls are allowed where connections are accepted.
 var acceptSyscalls = []uint32{unix.SYS_ACCEPT4, unix.SYS_GETSOCKNAME, unix.SYS_GETSOCKOPT}
 
-// hasSeccomp reports whether the kernel filters system calls. One that does refuses the flag of strict mode.
-func hasSeccomp() bool {
+// hasSeccomp reports whether the kernel filters system calls. One that does refuses the flag of strict mode. Every call
+// asks, so the kernel is asked once.
+var hasSeccomp = sync.OnceValue(func() bool {
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_STRICT, 1, 0)
 	return errno == unix.EINVAL
-}
+})
 
 // restrictSyscalls makes every system call of all threads fail with EPERM that is not allowed. It cannot be undone.
 func restrictSyscalls(r Rights) error {

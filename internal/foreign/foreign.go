@@ -4,6 +4,8 @@ package foreign
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // oldestNode is the oldest major version of Node that all programs run on.
@@ -71,4 +74,53 @@ func orSkip(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 	t.Skip(err)
+}
+
+// Registry is [StartRegistry] for a test. The test is skipped, or fails with CI=true, if there is no registry.
+func Registry(t testing.TB) (address string) {
+	t.Helper()
+	_, err := exec.LookPath("docker-registry")
+	orSkip(t, err)
+	stop, address, err := StartRegistry(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return address
+}
+
+// StartRegistry starts Debian's docker-registry on a free port, with its content in a folder, and waits until it
+// serves.
+func StartRegistry(dir string) (stop func(), address string, err error) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	address = free.Addr().String()
+	_ = free.Close()
+	config := filepath.Join(dir, "config.yml")
+	text := "version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: " + filepath.Join(dir, "data") +
+		"}}\nhttp: {addr: \"" + address + "\"}\n"
+	if err = os.MkdirAll(dir, 0o700); err == nil {
+		err = os.WriteFile(config, []byte(text), 0o600)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	cmd := exec.Command("docker-registry", "serve", config)
+	if err := cmd.Start(); err != nil {
+		return nil, "", err
+	}
+	stop = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if response, err := http.Get("http://" + address + "/v2/"); err == nil {
+			_ = response.Body.Close()
+			return stop, address, nil
+		}
+	}
+	stop()
+	return nil, "", errors.New("docker-registry did not start")
 }

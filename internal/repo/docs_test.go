@@ -163,7 +163,8 @@ func TestSettings(t *testing.T) {
 }
 
 // TestExamples runs the sh blocks of each page in order and in a folder of its own, as a reader would. A block marked
-// "sh browser" needs Chromium. A go block is the file hello/main.go of the page. A block marked "toml policy" is a
+// "sh browser" needs Chromium, one marked "sh clang" a clang for wasm32-wasi. A go block is the file hello/main.go of
+// the page, and a block marked with the name of a file, as in "c hello.c", that file. A block marked "toml policy" is a
 // policy that parley policy check accepts.
 func TestExamples(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -175,7 +176,7 @@ func TestExamples(t *testing.T) {
 	}
 	bin := binaryFolder(t)
 	found := map[string]bool{}
-	for _, page := range manual(t) {
+	for _, page := range append(manual(t), read(t, "sdk/abi.md"), read(t, "sdk/wasi.md")) {
 		for _, block := range blocks(page.text) {
 			found[block.kind] = true
 		}
@@ -187,18 +188,22 @@ func TestExamples(t *testing.T) {
 				_ = cmd.Run()
 			})
 			for _, block := range blocks(page.text) {
+				if _, file, ok := strings.Cut(block.kind, " "); ok && strings.Contains(file, ".") {
+					write(t, filepath.Join(folder, file), block.text)
+				}
 				switch block.kind {
 				case "go":
 					write(t, filepath.Join(folder, "hello", "main.go"), block.text)
 				case "toml policy":
 					write(t, filepath.Join(folder, "policy", "config", "policy.toml"), block.text)
 					runExample(t, bash, bin, folder, "PARLEY_HOME=$PWD/policy parley policy check")
-				case "sh", "sh browser":
-					if block.kind == "sh browser" && !haveBrowser() {
-						if os.Getenv("CI") == "true" {
-							t.Fatal("no browser was found, and nothing may be skipped here; run make setup")
-						}
-						t.Log("not run, because there is no Chromium:\n" + block.text)
+				case "sh", "sh browser", "sh clang":
+					what := lacks(block.kind)
+					if what != "" && os.Getenv("CI") == "true" {
+						t.Fatal("no " + what + " was found, and nothing may be skipped here; run make setup")
+					}
+					if what != "" {
+						t.Log("not run, because there is no " + what + ":\n" + block.text)
 						continue
 					}
 					runExample(t, bash, bin, folder, block.text)
@@ -206,7 +211,7 @@ func TestExamples(t *testing.T) {
 			}
 		})
 	}
-	for _, kind := range []string{"sh", "sh browser", "go", "toml policy"} {
+	for _, kind := range []string{"sh", "sh browser", "sh clang", "go", "toml policy"} {
 		if !found[kind] {
 			t.Errorf("no page has a block marked %q", kind)
 		}
@@ -233,6 +238,27 @@ func runExample(t *testing.T, bash, bin, folder, text string) {
 	if err != nil {
 		t.Errorf("this example failed: %v:\n%s\n%s", err, text, out)
 	}
+}
+
+// lacks returns what a block needs and this machine does not have, or "".
+func lacks(kind string) string {
+	switch kind {
+	case "sh browser":
+		if !haveBrowser() {
+			return "Chromium"
+		}
+	case "sh clang":
+		_, err := os.Stat("/usr/include/wasm32-wasi")
+		for _, tool := range []string{"clang", "wasm-ld"} {
+			if err == nil {
+				_, err = exec.LookPath(tool)
+			}
+		}
+		if err != nil {
+			return "clang for wasm32-wasi"
+		}
+	}
+	return ""
 }
 
 func haveBrowser() bool {

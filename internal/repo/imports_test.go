@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"manifest/schema":   {"manifest/jsontext"},
 	"manifest/document": {"manifest/jsontext", "manifest/schema"},
 	"manifest":          {"manifest/document", "manifest/jsontext", "manifest/schema"},
+	"manifest/generate": {"manifest/jsontext"},
 	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host":              {"manifest", "manifest/jsontext", "manifest/schema"},
 	"host/providertest": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -59,15 +60,16 @@ var layers = map[string][]string{
 	"host/learn":     {"host", "manifest"},
 	"host/audit":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/oci":       {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"cdp":            {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"cdp":            {"host", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema"},
 	"sdk":            {},
 	"sdk/go":         {},
 	"plugins":        {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"plugins/json":   {"sdk/go"},
+	"plugins/page":   {"sdk/go"},
 	"plugins/text":   {"sdk/go"},
 	".": {
 		"cdp", "host", "host/audit", "host/egress", "host/jq", "host/mcp", "host/policy", "host/signature", "host/trace",
-		"host/wasm", "manifest", "manifest/jsontext", "manifest/lint", "manifest/schema", "plugins",
+		"host/wasm", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema", "plugins",
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/audit", "host/docs", "host/jq", "host/learn", "host/mcp", "host/oci", "host/policy",
@@ -89,12 +91,16 @@ var layers = map[string][]string{
 
 // testsMayImport are additional imports of _test.go files.
 var testsMayImport = map[string][]string{
-	"host":      {"host/providertest"},
-	"cdp":       {"host/providertest"},
-	"host/mcp":  {"host/wasm", "internal/foreign"},
-	"host/wasm": {"host/providertest", "internal/foreign", "manifest/lint"},
-	".":         {"host/providertest"},
-	"cmd":       {"host/providertest", "internal/foreign"},
+	"manifest/generate": {"manifest/schema"},
+	"host":              {"host/providertest"},
+	"host/oci":          {"internal/foreign"},
+	"cdp":               {"host/providertest"},
+	"host/mcp":          {"host/wasm", "internal/foreign"},
+	"host/wasm":         {"host/providertest", "internal/foreign", "manifest/lint"},
+	".":                 {"host/providertest"},
+	// the script of the plugin runs in a browser
+	"plugins/page": {"cdp", "host", "manifest"},
+	"cmd":          {"host/providertest", "internal/foreign"},
 }
 
 // dependencies says which layers may import a third-party module. The other modules of go.mod come with these.

@@ -61,6 +61,43 @@ func rawLines(source []byte) map[int]bool {
 	}
 }
 
+// maxMethods is how many methods a type of the keeper may have. The engine once had a hundred.
+const maxMethods = 40
+
+func TestKeeperTypesAreSmall(t *testing.T) {
+	methods := map[string]int{}
+	for _, s := range sources(t) {
+		if s.test || s.dir != "cdp/internal/keeper" {
+			continue
+		}
+		whole, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, s.path), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range whole.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || len(f.Recv.List) != 1 {
+				continue
+			}
+			of := f.Recv.List[0].Type
+			if pointer, ok := of.(*ast.StarExpr); ok {
+				of = pointer.X
+			}
+			if name, ok := of.(*ast.Ident); ok {
+				methods[s.dir+"."+name.Name]++
+			}
+		}
+	}
+	if len(methods) < 10 {
+		t.Fatalf("only %d types have methods", len(methods))
+	}
+	for name, n := range methods {
+		if n > maxMethods {
+			t.Errorf("%s has %d methods, at most %d: it does several jobs", name, n, maxMethods)
+		}
+	}
+}
+
 // instead are the words that the glossary of CONTRIBUTING.md replaces and that have no other meaning in code.
 var instead = map[string]string{
 	"anew":    "again",

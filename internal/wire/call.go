@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/parley-tools/parley/host"
@@ -18,12 +19,15 @@ type Terms struct {
 
 // RightsOf returns the names of the rights of a grant as [Terms] has them.
 func RightsOf(g host.Grant) []string {
-	named := g
-	named.FS = nil
-	names := named.Names()
-	for _, f := range g.FS {
+	local, asked := g.Split()
+	names := asked.Names()
+	for name := range local.Env {
+		names = append(names, "env:"+name)
+	}
+	for _, f := range local.FS {
 		names = append(names, "fs:"+f.Mode+":"+f.Path)
 	}
+	slices.Sort(names)
 	return names
 }
 

@@ -28,6 +28,7 @@ type Error struct {
 	Docs       *manifest.ToolDocs  `json:"docs,omitempty"`
 	DocsNext   []host.Step         `json:"docs_next,omitempty"`
 	Steps      []host.Step         `json:"steps,omitempty"`
+	Trace      *host.Trace         `json:"trace,omitempty"`
 }
 
 // detail is a [host.Detail] whose suggestion is data.
@@ -50,7 +51,7 @@ func ErrorOf(e *host.Error) *Error {
 	w := &Error{
 		Code: e.Code, Exit: e.Exit, Message: e.Message, Denied: e.Denied, Tool: e.Tool, Protocol: e.Protocol,
 		Corrected: e.Corrected, Retry: e.Retry, Template: e.Template, Changes: e.Changes, DidYouMean: e.DidYouMean,
-		Marked: e.Marked, Earlier: e.Earlier, Effects: e.Effects, Steps: e.Steps,
+		Marked: e.Marked, Earlier: e.Earlier, Effects: e.Effects, Steps: e.Steps, Trace: e.Trace,
 	}
 	for _, d := range e.Details {
 		w.Details = append(w.Details, detail{d.Parameter, d.Keyword, d.Provided, d.Expected, (*suggestion)(d.Suggestion)})
@@ -66,7 +67,7 @@ func (w *Error) HostError() *host.Error {
 	e := &host.Error{
 		Code: w.Code, Exit: w.Exit, Message: w.Message, Denied: w.Denied, Tool: w.Tool, Protocol: w.Protocol,
 		Corrected: w.Corrected, Retry: w.Retry, Template: w.Template, Changes: w.Changes, DidYouMean: w.DidYouMean,
-		Marked: w.Marked, Earlier: w.Earlier, Effects: w.Effects, Steps: w.Steps,
+		Marked: w.Marked, Earlier: w.Earlier, Effects: w.Effects, Steps: w.Steps, Trace: w.Trace,
 	}
 	for _, d := range w.Details {
 		e.Details = append(e.Details, host.Detail{Parameter: d.Parameter, Keyword: d.Keyword, Provided: d.Provided,
@@ -112,6 +113,18 @@ func (w *Error) Untrusted() *host.Error {
 	}
 	if p := from.Protocol; p != nil {
 		e.Protocol = &host.ProtocolError{Code: p.Code, Message: line(p.Message), Data: line(p.Data)}
+	}
+	if t := from.Trace; t != nil {
+		e.Trace = &host.Trace{Unnamed: t.Unnamed, Frames: first(t.Frames)}
+		for i := range e.Trace.Frames {
+			e.Trace.Frames[i].Name = line(e.Trace.Frames[i].Name)
+		}
+		for _, s := range first(t.Stderr) {
+			e.Trace.Stderr = append(e.Trace.Stderr, line(s))
+		}
+		for _, s := range first(t.Log) {
+			e.Trace.Log = append(e.Trace.Log, line(s))
+		}
 	}
 	for _, s := range first(from.Steps) {
 		if slices.Contains([]host.Op{host.OpDescribe, host.OpList, host.OpSearch}, s.Op) {

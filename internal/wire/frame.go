@@ -1,7 +1,8 @@
-// Package wire is the one framed wire between a host and what runs calls for it: the process of an isolated call today,
-// a machine elsewhere later. Each side first sends a [Hello]; the host then sends a [Call], and the other side what the
-// guest asks, what happens during the call, and the outcome. A call is plain data: code by digest and rights by name,
-// never a path, a descriptor or the value of a secret or variable. Who runs a call was given those when it was started.
+// Package wire is the one framed wire between a host and what runs calls for it: runners and the processes of isolated
+// calls today, a machine elsewhere later. Each side first sends a [Hello]; the host then sends a [Call], and the other
+// side what the guest asks, what happens during the call, and the outcome. A call is plain data: code by digest and
+// rights by name, never a path, a descriptor or the value of a secret or variable. Who runs a call was given those when
+// it was started. The keepers of browsers use the same frames, with requests and a hello of their own.
 //
 // The package moves bytes and knows no rights. A receiver bounds and cleans what it does not trust; see
 // [Error.Untrusted].
@@ -14,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 )
 
@@ -30,6 +32,7 @@ const (
 	KindReply Kind = 'r' // to an ask, as the guest gets it
 	KindEvent Kind = 'v' // [host.JobEvent]
 	KindDone  Kind = 'e' // [Outcome], the last frame of a call
+	KindPiece Kind = 'p' // of a large outcome, before it; only keepers send pieces
 )
 
 // headBytes is the size of a frame without its body: the kind, and the length of the body as a big-endian uint32.
@@ -64,18 +67,27 @@ func (c *Conn) Queue(kind Kind, parts ...[]byte) error {
 }
 
 func (c *Conn) queue(kind Kind, parts [][]byte) error {
+	buf, err := appendHead(c.buf, kind, parts)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		buf = append(buf, p...)
+	}
+	c.buf = buf
+	return nil
+}
+
+// appendHead appends what precedes the body of a frame.
+func appendHead(b []byte, kind Kind, parts [][]byte) ([]byte, error) {
 	size := 0
 	for _, p := range parts {
 		size += len(p)
 	}
 	if int64(size) > 1<<32-1 {
-		return &TooLargeError{int64(size), 1<<32 - 1}
+		return nil, &TooLargeError{int64(size), 1<<32 - 1}
 	}
-	c.buf = binary.BigEndian.AppendUint32(append(c.buf, byte(kind)), uint32(size))
-	for _, p := range parts {
-		c.buf = append(c.buf, p...)
-	}
-	return nil
+	return binary.BigEndian.AppendUint32(append(b, byte(kind)), uint32(size)), nil
 }
 
 // keptBytes bounds the buffer that a connection keeps between frames.
@@ -106,9 +118,23 @@ func (c *Conn) SendJSON(kind Kind, v any) error {
 
 // Receive reads a frame whose body has at most limit bytes. The error is io.EOF between frames, io.ErrUnexpectedEOF
 // within one, and a *[TooLargeError] for a longer body, after which nothing more can be read.
-func (c *Conn) Receive(limit int) (Kind, []byte, error) {
+func (c *Conn) Receive(limit int) (Kind, []byte, error) { return ReadFrame(c.in, limit) }
+
+// WriteFrame writes a frame with the parts as its body, to a connection in one call.
+func WriteFrame(w io.Writer, kind Kind, parts ...[]byte) error {
+	head, err := appendHead(nil, kind, parts)
+	if err != nil {
+		return err
+	}
+	frame := append(net.Buffers{head}, parts...)
+	_, err = frame.WriteTo(w)
+	return err
+}
+
+// ReadFrame reads a frame, as [Conn.Receive] does.
+func ReadFrame(r io.Reader, limit int) (Kind, []byte, error) {
 	var head [headBytes]byte
-	if _, err := io.ReadFull(c.in, head[:]); err != nil {
+	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
 	}
 	n := int64(binary.BigEndian.Uint32(head[1:]))
@@ -118,12 +144,12 @@ func (c *Conn) Receive(limit int) (Kind, []byte, error) {
 	kind := Kind(head[0])
 	if n <= eagerBytes {
 		body := make([]byte, n)
-		_, err := io.ReadFull(c.in, body)
+		_, err := io.ReadFull(r, body)
 		return kind, body, within(err)
 	}
 	// The buffer grows as data arrives, because the length is only a claim.
 	var body bytes.Buffer
-	_, err := io.CopyN(&body, c.in, n)
+	_, err := io.CopyN(&body, r, n)
 	return kind, body.Bytes(), within(err)
 }
 

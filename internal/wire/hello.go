@@ -16,8 +16,6 @@ type Hello struct {
 	Wire int `json:"parley_wire"`
 	// Host is the version of the host that the side belongs to.
 	Host string `json:"host,omitempty"`
-	// Missing are the protections that the kernel did not give to the process that runs the guests.
-	Missing []string `json:"missing,omitempty"`
 }
 
 // QueueHello adds this side's hello to what the next Send writes. It sets h.Wire.

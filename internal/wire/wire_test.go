@@ -60,7 +60,7 @@ func TestLies(t *testing.T) {
 
 func TestHellos(t *testing.T) {
 	var sent bytes.Buffer
-	if err := NewConn(nil, &sent).SendHello(Hello{Host: "1.2.3", Missing: []string{"x"}}); err != nil {
+	if err := NewConn(nil, &sent).SendHello(Hello{Host: "1.2.3"}); err != nil {
 		t.Fatal(err)
 	}
 	if h, err := NewConn(&sent, nil).ReceiveHello(); err != nil || h.Host != "1.2.3" || h.Wire != Version {
@@ -162,7 +162,7 @@ func TestUntrustedErrors(t *testing.T) {
 func TestRights(t *testing.T) {
 	got := RightsOf(host.Grant{Clock: true, Env: map[string]string{"LANG": "C"},
 		FS: []host.FSGrant{{Path: "/data", Source: "/home/me", Mode: "rw"}}})
-	if want := []string{"env:LANG", "clock", "fs:rw:/data"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"clock", "env:LANG", "fs:rw:/data"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
 	if got := RightsOf(host.Grant{}); got == nil {

@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -51,14 +52,16 @@ type Neighbors struct {
 
 // Plugin is another plugin, as far as rules compare with it.
 type Plugin struct {
-	Name  string
-	Tools []Tool
+	Name    string
+	Shipped bool // every host has it
+	Tools   []Tool
 }
 
 // Tool is a tool of another plugin.
 type Tool struct {
 	Name           string // local
 	Aliases, Tasks []string
+	Returns        json.RawMessage // its schema; nil if it declares none
 }
 
 // Hit is a tool that a search found.
@@ -165,6 +168,7 @@ var rules = []Rule{
 	{"deprecation", Warning, "A deprecated tool names a replacement that exists, with versions in order.",
 		checkDeprecation},
 	{"reference", Warning, "Each tool and parameter that a text refers to exists.", checkReferences},
+	{"flow", Warning, "What comes before a tool, or returns a value for it, exists wherever the plugin runs.", checkFlow},
 	{"category-returns", Warning, "A tool returns what tools of its category return.", checkCategory},
 	{"instructs-reader", Error, "Texts describe the plugin. They do not instruct their reader.",
 		checkInstructsReader},

@@ -30,7 +30,7 @@ var verbs = wordSet(readVerbs + " " + writeVerbs + " " + destructiveVerbs + ` ab
 	redo reduce refactor refresh refund register reindex reject release reload render reorder repair repeat replay reply
 	report request require reschedule reserve resize resolve respond restart restore restrict resume retry revert review
 	revoke rewrite rewind roll rollback rotate route run sample sanitise sanitize scale schedule score scrape screenshot
-	scroll seal seek segment select serialise serialize serve share shift shuffle sign simplify simulate skip sleep slice
+	scroll seal seek segment select serialise serialize serve share shift shuffle sign simplify simulate skip snapshot sleep slice
 	slugify smooth snap solve sort speak spin split squash stage standardise start stash step star stop stream strip submit subscribe
 	substitute suggest sum summarise summarize suspend swap switch sync synchronise synchronize take tally tap test think
 	template throttle toggle tokenise tokenize touch trace track train trap transcode transcribe transfer transform translate transpose

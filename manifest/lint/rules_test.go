@@ -49,7 +49,7 @@ func merge(base, fragment any) any {
 		switch {
 		case v == nil:
 			delete(merged, k)
-		case k == "tools" && isList:
+		case k == "tools" && isList && merged["tools"] != nil: // not those of capabilities
 			first := merged["tools"].([]any)[0]
 			var tools []any
 			for _, tool := range list {
@@ -87,8 +87,9 @@ func example(t *testing.T, fragment string) *manifest.Manifest {
 // neighbors are the plugins that RULES.md names, and a search that ranks phrases by shared words.
 func neighbors(m *manifest.Manifest) Neighbors {
 	plugins := []Plugin{
-		{Name: "text", Tools: []Tool{{Name: "hash", Aliases: []string{"digest"}, Tasks: []string{"checksum of a text"}}}},
-		{Name: "cdp", Tools: []Tool{
+		{Name: "text", Shipped: true, Tools: []Tool{{Name: "hash", Aliases: []string{"digest"},
+			Tasks: []string{"checksum of a text"}, Returns: []byte(`{"type":"object","properties":{"hex":{"type":"string"}}}`)}}},
+		{Name: "cdp", Shipped: true, Tools: []Tool{
 			{Name: "Page.captureScreenshot", Tasks: []string{"take a picture of a page"}}, {Name: "Network.getCookies"}}},
 	}
 	search := func(query string, with bool) []Hit {

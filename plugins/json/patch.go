@@ -147,7 +147,7 @@ type PatchParams struct {
 	// JSON to change, e.g. {"a":1}.
 	Data json.RawMessage `json:"data"`
 	// Operations, done in order.
-	Patch []Operation `json:"patch" maxItems:"10000"`
+	Patch []Operation `json:"patch" maxItems:"10000" from:"json.diff/patch"`
 }
 
 // PatchResult is a changed value.

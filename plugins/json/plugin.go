@@ -16,6 +16,7 @@ var plugin = sdk.Plugin{
 	Standard: "Pure functions of their parameters: no files, no network, no rights. Large numbers keep every digit.",
 	Keywords: []string{"jq", "yaml", "rfc6902", "rfc7396", "pointer"},
 	License:  "Apache-2.0",
+	Warm:     true,
 	ExitCodes: []sdk.ExitCode{
 		{Code: 10, Name: "query_failed", Meaning: "The filter failed on this data", Retry: sdk.FixInput,
 			Suggestion: "use ? after what may fail, or look at the data with the filter ."},

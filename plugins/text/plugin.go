@@ -16,6 +16,7 @@ var plugin = sdk.Plugin{
 	Standard: "Pure functions of their parameters: no files, no network, no rights, the same answer every time.",
 	Keywords: []string{"string", "regex", "checksum", "base64", "diff", "tokens"},
 	License:  "Apache-2.0",
+	Warm:     true,
 	ExitCodes: []sdk.ExitCode{
 		{Code: 10, Name: "no_match", Meaning: "The pattern does not match", Retry: sdk.FixInput,
 			Suggestion: "look at what is there with text.find, or set ignore_case"},

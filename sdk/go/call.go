@@ -136,6 +136,17 @@ func (c *Call) CallTool(tool string, params any, o Options, result any) error {
 	return nil
 }
 
+// Run runs another tool of the plugin within this call. A tool whose [Doc].Steps names a parameter runs the steps in it
+// so: the host has validated and decided each of them, and each is {"tool","params"}.
+func (c *Call) Run(tool string, params json.RawMessage) (result any, err error) {
+	for _, t := range registered.Tools {
+		if t.name == tool {
+			return t.run(c, params)
+		}
+	}
+	return nil, fmt.Errorf("plugin %s has no tool %q", registered.Name, tool)
+}
+
 // HTTP makes an HTTP request. The manifest must ask for its origin
 // ([Capabilities].HTTP). When the host refuses or the request fails, the error
 // is a *[HostError].

@@ -48,7 +48,12 @@
 //	minLength, maxLength        bounds of a string's length in characters
 //	pattern, format             pattern (RE2) and format of a string
 //	minItems, maxItems          bounds of an array's length
+//	from:"shop.list/items/0/id" the tools whose results have the value, and where
+//	aliases:"a,b"               other names that callers use for a parameter
+//	media:"image/png"           what a string of base64 in a result contains
+//	untrusted:"true"            a text of a result that was written by others
 //
 // On a slice or a map, the tags apply to the elements, except default, example,
-// minItems and maxItems. Values of types other than string are written as JSON.
+// minItems, maxItems and from. Values of types other than string are written as
+// JSON.
 package sdk

@@ -19,8 +19,11 @@ type manifestForm struct {
 	Homepage     string       `json:"homepage,omitempty"`
 	Groups       []groupForm  `json:"groups,omitempty"`
 	ExitCodes    []ExitCode   `json:"exit_codes,omitempty"`
+	Scripts      []scriptForm `json:"scripts,omitempty"`
 	Capabilities Capabilities `json:"capabilities,omitzero"`
 	Limits       Limits       `json:"limits,omitzero"`
+	Warm         bool         `json:"warm,omitempty"`     // an example may run in an instance before its call
+	Assets       *Assets      `json:"assets,omitempty"`   // files that the plugin brings; nil if it has none
 	Settings     *schema      `json:"settings,omitempty"` // JSON Schema of the settings of the operator
 	Tutorial     []Step       `json:"tutorial,omitempty"`
 	Tools        []toolForm   `json:"tools"`
@@ -39,6 +42,12 @@ type groupForm struct {
 	Docs docsForm `json:"docs"`
 }
 
+// scriptForm is the JSON form of manifest.Script.
+type scriptForm struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"` // of its text, in hexadecimal
+}
+
 // toolForm is the JSON form of manifest.Tool.
 type toolForm struct {
 	Name         string        `json:"name"`
@@ -48,12 +57,14 @@ type toolForm struct {
 	Params       *schema       `json:"params"`
 	Returns      *schema       `json:"returns,omitempty"`
 	Positional   []string      `json:"positional,omitempty"`
+	Steps        string        `json:"steps,omitempty"` // parameter that lists calls of the plugin's other tools
 	Effect       Effect        `json:"effect"`
 	Reach        Reach         `json:"reach,omitempty"` // page, context, browser or machine; "" if it drives no browser
 	URL          []string      `json:"url,omitempty"`   // pointers to parameters that hold URLs it loads
 	Files        []string      `json:"files,omitempty"` // pointers to parameters that name files of the host
 	Idempotent   bool          `json:"idempotent,omitempty"`
 	OpenWorld    bool          `json:"open_world,omitempty"`
+	Needs        []string      `json:"needs,omitempty"` // qualified tools that must have been called before
 	Examples     []exampleForm `json:"examples,omitempty"`
 	ExitCodes    []string      `json:"exit_codes,omitempty"` // names of the manifest's exit codes
 	Aliases      []string      `json:"aliases,omitempty"`
@@ -76,4 +87,5 @@ type exampleForm struct {
 	ExitCode int             `json:"exit_code"`
 	Result   json.RawMessage `json:"result,omitempty"`
 	Runnable bool            `json:"runnable"`
+	Before   []Before        `json:"before,omitempty"`
 }

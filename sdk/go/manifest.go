@@ -4,6 +4,7 @@ package sdk
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,10 +140,18 @@ func buildManifest(p *Plugin) (raw []byte, hints []string, err error) {
 		Docs:     docsForm{p.Brief, p.Standard, p.Full},
 		Keywords: p.Keywords, License: p.License, Homepage: p.Homepage,
 		ExitCodes: p.ExitCodes, Capabilities: p.Capabilities, Limits: p.Limits, Tutorial: p.Tutorial,
+		Warm: p.Warm, Assets: p.Assets,
 		Tools: []toolForm{},
 	}
 	for _, g := range p.Groups {
 		m.Groups = append(m.Groups, groupForm{g.Name, docsForm{Brief: g.Brief, Standard: g.Standard}})
+	}
+	for _, name := range p.Scripts {
+		text, err := os.ReadFile(name + ".js")
+		if err != nil {
+			b.fail("script %s: %w", name, err)
+		}
+		m.Scripts = append(m.Scripts, scriptForm{name, fmt.Sprintf("%x", sha256.Sum256(text))})
 	}
 	for _, c := range p.ExitCodes {
 		if c.Code < 2 || c.Code > 79 {
@@ -208,8 +217,8 @@ func (b *builder) tool(t Definition) toolForm {
 	d := t.doc
 	f := toolForm{
 		Name: t.name, Group: b.group(t), Category: d.Category, Docs: docsForm{d.Brief, d.Standard, d.Full},
-		Positional: d.Positional, Effect: d.Effect, Reach: d.Reach, URL: d.URL, Files: d.Files,
-		Idempotent: d.Idempotent, OpenWorld: d.OpenWorld,
+		Positional: d.Positional, Steps: d.Steps, Effect: d.Effect, Reach: d.Reach, URL: d.URL, Files: d.Files,
+		Idempotent: d.Idempotent, OpenWorld: d.OpenWorld, Needs: d.Needs,
 		ExitCodes: d.ExitCodes, Aliases: d.Aliases, Keywords: d.Keywords, Tasks: d.Tasks, When: d.When, WhenNot: d.WhenNot,
 		Related: d.Related, Limitations: d.Limitations,
 		Since: d.Since, Experimental: d.Experimental, Deprecated: d.Deprecated,
@@ -246,7 +255,8 @@ func (b *builder) tool(t Definition) toolForm {
 }
 
 func (b *builder) example(t Definition, params *schema, e Example) (exampleForm, error) {
-	f := exampleForm{Title: e.Title, Kind: e.Kind, ExitCode: e.ExitCode, Runnable: e.Runnable}
+	f := exampleForm{Title: e.Title, Kind: e.Kind, ExitCode: e.ExitCode, Runnable: e.Runnable,
+		Before: e.Before}
 	var err error
 	if f.Params, err = encodeParams(e.Params); err != nil {
 		return f, err

@@ -135,3 +135,6 @@ func collect(texts map[string]string, path string, t ast.Expr) {
 		}
 	}
 }
+
+// warm has nothing to do here.
+func warm() {}

@@ -16,10 +16,19 @@ type Plugin struct {
 	License  string // SPDX, such as "Apache-2.0"
 	Homepage string
 
-	Groups       []Group
-	ExitCodes    []ExitCode
+	Groups    []Group
+	ExitCodes []ExitCode
+	// Scripts are the names of the scripts for pages that the plugin ships, for the
+	// tool cdp.script. The text of NAME is the file NAME.js in the plugin's folder;
+	// "parley plugin build" puts it into the wasm file.
+	Scripts      []string
 	Capabilities Capabilities
 	Limits       Limits
+	// Warm lets the host run one of the examples in an instance before the call
+	// for which it is, where it keeps instances ready. No result may depend on
+	// what the instance did before: the host compares all examples.
+	Warm   bool
+	Assets *Assets // nil: none
 	// Settings is a struct value whose type describes, like parameters do, what
 	// the operator can set. [Call.Settings] holds the values.
 	Settings any
@@ -58,7 +67,9 @@ type Doc struct {
 	Files       []string // JSON pointers to parameters that name files of the host
 	Idempotent  bool
 	OpenWorld   bool     // reaches beyond the plugin and its parameters
+	Needs       []string // tools that must have been called before, such as cdp.open
 	Positional  []string // parameters that can be given as plain words, in this order
+	Steps       string   // parameter that lists calls of the plugin's other tools; see [Call.Run]
 	Examples    []Example
 	ExitCodes   []string // names from Plugin.ExitCodes
 	Aliases     []string
@@ -85,6 +96,7 @@ type Example struct {
 	// the manifest build runs the function and records its result.
 	Result   any
 	Runnable bool // the call needs nothing but the plugin
+	Before   []Before
 }
 
 // Tool returns the definition of a tool that run implements. P is the type of
@@ -113,4 +125,7 @@ func Tool[P, R any](name string, run func(*Call, P) (R, error), doc Doc) Definit
 var registered Plugin
 
 // Register sets the plugin that this program implements. Call it from init.
-func Register(p Plugin) { registered = p }
+func Register(p Plugin) {
+	registered = p
+	warm()
+}

@@ -35,6 +35,10 @@ type schema struct {
 	MinItems             json.Number        `json:"minItems,omitempty"`
 	MaxItems             json.Number        `json:"maxItems,omitempty"`
 	ContentEncoding      string             `json:"contentEncoding,omitempty"`
+	From                 []string           `json:"x-from,omitempty"` // tools that return the value
+	ContentMediaType     string             `json:"contentMediaType,omitempty"`
+	Aliases              []string           `json:"x-aliases,omitempty"`
+	Untrusted            bool               `json:"x-untrusted,omitempty"`
 	Defs                 map[string]*schema `json:"$defs,omitempty"`
 }
 
@@ -344,6 +348,15 @@ func (s *schema) constrain(tag reflect.StructTag) error {
 		}
 		*n.into = json.Number(value)
 	}
+	if aliases, ok := tag.Lookup("aliases"); ok {
+		s.Aliases = strings.Split(aliases, ",")
+	}
+	if media := tag.Get("media"); media != "" {
+		s.ContentEncoding, s.ContentMediaType = "base64", media
+	}
+	if s.Untrusted = tag.Get("untrusted") == "true"; s.Untrusted && s.Type != "string" {
+		return fmt.Errorf("tag untrusted applies to string, but the field has type %q", s.Type)
+	}
 	target.Pattern = tag.Get("pattern")
 	if format := tag.Get("format"); format != "" {
 		target.Format = format
@@ -355,6 +368,15 @@ func (s *schema) constrain(tag reflect.StructTag) error {
 				return fmt.Errorf("tag enum: %w", err)
 			}
 			target.Enum = append(target.Enum, raw)
+		}
+	}
+	if sources, ok := tag.Lookup("from"); ok {
+		for source := range strings.SplitSeq(sources, ",") {
+			tool, field, isField := strings.Cut(source, "/")
+			if !isField || field == "" || !strings.Contains(tool, ".") {
+				return fmt.Errorf("tag from: %q is not a source; expected plugin.tool/field", source)
+			}
+			s.From = append(s.From, source)
 		}
 	}
 	if value, ok := tag.Lookup("default"); ok {

@@ -25,7 +25,7 @@ type Sample struct {
 	Size   uint8
 	Ratio  float64         `json:"ratio,omitzero"`
 	Flag   *bool           `json:"flag"`
-	List   []string        `json:"list,omitempty" enum:"x,y" minItems:"1" maxItems:"2" default:"[\"x\"]"`
+	List   []string        `json:"list,omitempty" enum:"x,y" minItems:"1" maxItems:"2" default:"[\"x\"]" from:"a.b/c/0,d.e/f"`
 	Map    map[string]int  `json:"map" minimum:"0"`
 	Raw    json.RawMessage `json:"raw,omitempty"`
 	Any    any             `json:"any,omitempty"`
@@ -79,7 +79,8 @@ func TestSchema(t *testing.T) {
 			`"Size":{"type":"integer","minimum":0,"maximum":255},` +
 			`"ratio":{"type":"number"},` +
 			`"flag":{"type":"boolean"},` +
-			`"list":{"type":"array","items":{"type":"string","enum":["x","y"]},"default":["x"],"minItems":1,"maxItems":2},` +
+			`"list":{"type":"array","items":{"type":"string","enum":["x","y"]},"default":["x"],"minItems":1,"maxItems":2,` +
+			`"x-from":["a.b/c/0","d.e/f"]},` +
 			`"map":{"type":"object","additionalProperties":{"type":"integer","minimum":0}},` +
 			`"raw":{},"any":{},"number":{"type":"number"},` +
 			`"bytes":{"type":"string","contentEncoding":"base64"},` +

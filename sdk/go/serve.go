@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"reflect"
+	"runtime"
+	"strings"
 	"time"
 )
 
@@ -57,6 +60,7 @@ func (p *Plugin) invoke(c *Call, params json.RawMessage) (r response) {
 	defer func() {
 		if v := recover(); v != nil {
 			r = response{Exit: 1, Message: fmt.Sprintf("panic: %v", v)}
+			c.logPanic()
 		}
 	}()
 	for _, t := range p.Tools {
@@ -76,11 +80,26 @@ func (p *Plugin) invoke(c *Call, params json.RawMessage) (r response) {
 	return response{Exit: 1, Message: fmt.Sprintf("plugin %s has no tool %q", p.Name, c.Tool)}
 }
 
+// logPanic logs the functions that a panic went through, innermost first.
+func (c *Call) logPanic() {
+	var callers [20]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
+	for f, more := frames.Next(); more && !strings.HasSuffix(f.Function, ".(*Plugin).invoke"); f, more = frames.Next() {
+		if !strings.HasPrefix(f.Function, "runtime.") {
+			c.Log(Err, fmt.Sprintf("panic in %s (%s:%d)", f.Function, path.Base(f.File), f.Line))
+		}
+	}
+}
+
 func (p *Plugin) failure(err error) response {
 	if v := violations(err); v != nil {
 		return response{Invalid: v}
 	}
 	var exit *ExitError
+	// What failed in the host keeps its exit code. That a right was denied is a failure of the plugin itself.
+	if host, ok := err.(*HostError); ok && host.ExitCode != 0 && host.Code != "denied" {
+		return response{Exit: host.ExitCode, Message: host.Message}
+	}
 	if !errors.As(err, &exit) {
 		return response{Exit: 1, Message: err.Error()}
 	}

@@ -104,6 +104,14 @@ type Secret struct {
 	Optional bool   `json:"optional,omitempty"`
 }
 
+// Before is a call that an example requires before it. "${1.id}" in Params,
+// which are JSON, is a part of the result of the first such call.
+type Before struct {
+	Tool    string          `json:"tool"` // qualified
+	Params  json.RawMessage `json:"params,omitempty"`
+	Options json.RawMessage `json:"options,omitempty"`
+}
+
 // Env asks for an environment variable.
 type Env struct {
 	Name     string `json:"name"`
@@ -131,6 +139,13 @@ type BrowserContext struct {
 type Why struct {
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
+}
+
+// Assets are the files of the folder assets beside the source of the plugin,
+// which parley plugin build packs into it. It can read them below Path, such as
+// "/lib", without a right.
+type Assets struct {
+	Path string `json:"path"`
 }
 
 // Limits are what the plugin needs. Zero means the host's default. The host and

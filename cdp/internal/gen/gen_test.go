@@ -38,6 +38,14 @@ func TestReadmeNamesTheRevision(t *testing.T) {
 
 // TestInvalidTables changes one table at a time and expects an error.
 func TestInvalidTables(t *testing.T) {
+	documents, err := readDocuments("../protocol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := protocol.Build(revision, protocol.Notes{}, documents...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct{ table, old, new, message string }{
 		"a command without effect": {effectsTable, "Page.navigate\twrite\tpage\t/url\t-\t-\n", "",
 			"command Page.navigate is missing"},
@@ -82,14 +90,54 @@ func TestInvalidTables(t *testing.T) {
 		"a value that is not JSON": {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\tone\n", "is not JSON"},
 		"a value twice":            {valuesTable, "DOM.NodeId\t1\n", "DOM.NodeId\t1\nDOM.NodeID\t2\n", "twice"},
 		"a brief twice":            {briefsTable, "PWA.install\t", "PWA.install\tInstall\nPWA.install\t", "twice"},
-		"a use twice":              {whenTable, "Page.reload\t", "Page.reload\tagain\nPage.reload\t", "twice"},
+		"a use twice":              {whenTable, "Page.reload\t", "Page.reload\tagain\t-\t-\nPage.reload\t", "twice"},
+		"a use instead that does not exist": {whenTable, "Page.reload\t", "Page.crash\tx\ty: Page.stop\t-\nPage.reload\t",
+			"Page.stop does not exist"},
+		"a related tool without a reason": {whenTable, "Page.reload\t", "Page.crash\tx\t-\tPage.close\nPage.reload\t",
+			"expected another tool, a colon and why"},
+		"an example with an unknown parameter": {examplesTable, `{"ignoreCache":true}`, `{"ignoreCaches":true}`,
+			"which is not a parameter"},
+		"an example with an unknown source": {examplesTable, "/nodeId=heading node", "/nodeId=footing node",
+			`takes "footing node"`},
+		"a description twice": {descriptionsTable, "Profiler.stop\t", "Profiler.stop\tStops.\nProfiler.stop\t", "twice"},
+		"a description of what has one": {descriptionsTable, "Profiler.stop\t", "Page.reload\tReloads.\nProfiler.stop\t",
+			"the protocol describes Page.reload"},
+		"a description of nothing": {descriptionsTable, "Profiler.stop\t", "Page.*.nothing\tNone.\nProfiler.stop\t",
+			"has nothing of this name"},
+		"a source that calls nothing": {sourcesTable, "DOM.NodeId\tDOM.querySelector\t", "DOM.NodeId\tDOM.queryAll\t",
+			"calls DOM.queryAll, which does not exist"},
+		"a source without a value": {sourcesTable, "DOM.NodeId\tDOM.querySelector\t/nodeId",
+			"DOM.NodeId\tDOM.querySelector\t/id", "the result of DOM.querySelector has no /id"},
+		"a source with an unknown parameter": {sourcesTable, `{"selector":"body"}`, `{"css":"body"}`,
+			"with css, which is not a parameter"},
+		"a source whose parameters are not JSON": {sourcesTable, `{"selector":"body"}`, `{selector}`,
+			"are not a JSON object"},
+		"a source of an unknown type": {sourcesTable, "DOM.NodeId\tDOM.querySelector\t", "DOM.NoId\tDOM.querySelector\t",
+			"there is no type DOM.NoId"},
+		"a source of unknown age": {sourcesTable, "\twhen the page navigates or DOM is disabled\n", "\t-\n",
+			"does not say when its values end"},
+		"a source that nothing takes": {fromTable, "\tpopover button\n", "\tDOM.NodeId\n",
+			"no parameter takes popover button"},
+		"a parameter from an unknown source": {fromTable, "\tfocusable node\n", "\tfocused node\n",
+			`comes from "focused node"`},
+		"an unknown parameter with a source": {fromTable, "DOM.focus.nodeId\t", "DOM.focus.node\t",
+			"there is no parameter DOM.focus.node"},
+		"a parameter with two sources": {fromTable, "DOM.focus.nodeId\t",
+			"DOM.focus.nodeId\tDOM.NodeId\nDOM.focus.nodeId\t", "occurs twice"},
+		"a need that does not exist": {needsTable, "DOM.disable\tDOM.enable\n", "DOM.disable\tDOM.start\n",
+			"calls DOM.start, which does not exist"},
+		"a need that waits for no event": {needsTable, "-> Debugger.paused\n", "-> Debugger.stopped\n",
+			"is not an event"},
+		"needs twice":            {needsTable, "DOM.disable\t", "DOM.disable\tDOM.enable\nDOM.disable\t", "twice"},
+		"a run that is not JSON": {ranTable, "\t{}\t", "\t{\t", "are not JSON"},
+		"runs in no browser":     {ranTable, "# Ran on: ", "# ", "the first line does not begin"},
 		"a long use": {whenTable, "Page.reload\t", "Page.reload\t" + strings.Repeat("x", 121),
 			"the limit is 120"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			for _, table := range []string{domainsTable, effectsTable, enablesTable, briefsTable, phrasesTable, deprecatedTable,
-				examplesTable, valuesTable, whenTable} {
+				examplesTable, valuesTable, whenTable, descriptionsTable, sourcesTable, fromTable, needsTable, ranTable} {
 				text, err := os.ReadFile(table)
 				if err != nil {
 					t.Fatal(err)
@@ -104,12 +152,12 @@ func TestInvalidTables(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := readTables(folder, protocol.Embedded()); err == nil || !strings.Contains(err.Error(), test.message) {
+			if _, err := readTables(folder, bare); err == nil || !strings.Contains(err.Error(), test.message) {
 				t.Errorf("error %v; expected %q in it", err, test.message)
 			}
 		})
 	}
-	if _, err := readTables(t.TempDir(), protocol.Embedded()); err == nil {
+	if _, err := readTables(t.TempDir(), bare); err == nil {
 		t.Error("missing tables cause no error")
 	}
 }

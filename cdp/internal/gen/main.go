@@ -34,13 +34,9 @@ func run(folder, tables string) error {
 }
 
 func generate(folder, tables string) (*protocol.Protocol, error) {
-	var documents [][]byte
-	for _, name := range []string{"browser_protocol.json.gz", "js_protocol.json.gz"} {
-		raw, err := gunzip(filepath.Join(folder, "source", name))
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, raw)
+	documents, err := readDocuments(folder)
+	if err != nil {
+		return nil, err
 	}
 	// First without notes, for the names that the tables must match.
 	bare, err := protocol.Build(revision, protocol.Notes{}, documents...)
@@ -52,6 +48,18 @@ func generate(folder, tables string) (*protocol.Protocol, error) {
 		return nil, err
 	}
 	return protocol.Build(revision, notes, documents...)
+}
+
+// readDocuments returns the pinned documents.
+func readDocuments(folder string) (documents [][]byte, err error) {
+	for _, name := range []string{"browser_protocol.json.gz", "js_protocol.json.gz"} {
+		raw, err := gunzip(filepath.Join(folder, "source", name))
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, raw)
+	}
+	return documents, nil
 }
 
 func gunzip(file string) ([]byte, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,21 +22,24 @@ const (
 	briefsTable     = "briefs.tsv"     // command, brief
 	phrasesTable    = "phrases.tsv"    // command, phrases separated by "; ", keywords separated by spaces (may be absent)
 	deprecatedTable = "deprecated.tsv" // command, replacement or -, message
-	examplesTable   = "examples.tsv"   // command, title, parameters as JSON
+	examplesTable   = "examples.tsv"   // command, title, parameters, before, values, as explained in the file
 	valuesTable     = "values.tsv"     // key as explained in the file, JSON
-	whenTable       = "when.tsv"       // command, when to use it
+	whenTable       = "when.tsv"       // command, when, when not, related, as explained in the file
+
+	descriptionsTable = "descriptions.tsv" // key as explained in the file, text
 )
 
 // maxPhrases limits the phrases of a command, so that common commands are not diluted by many phrases.
 const maxPhrases = 12
 
-// maxWhen limits the text of when.tsv, which the second tier has in full.
+// maxWhen limits a text of when.tsv. The second tier has when and when not in full.
 const maxWhen = 120
 
 // readTables reads all tables and joins the errors of all rows that do not match the protocol.
 func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
 	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{},
-		Enables: map[string]protocol.Enabling{}, Commands: map[string]protocol.Note{}, Values: map[string]string{}}}
+		Enables: map[string]protocol.Enabling{}, Commands: map[string]protocol.Note{}, Values: map[string]string{},
+		Descriptions: map[string]string{}, Sources: map[string][]protocol.SourceRow{}}}
 	t.domains()
 	t.effects()
 	t.enables()
@@ -45,6 +49,11 @@ func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
 	t.examples()
 	t.values()
 	t.when()
+	t.descriptions()
+	t.sources()
+	t.from()
+	t.needs()
+	t.ran()
 	return t.notes, errors.Join(t.problems...)
 }
 
@@ -251,7 +260,22 @@ func (t *tables) examples() {
 		if !json.Valid([]byte(row[2])) || !strings.HasPrefix(row[2], "{") {
 			return fmt.Errorf("the parameters of %s are not a JSON object: %s", row[0], row[2])
 		}
-		n.Examples = append(n.Examples, protocol.Example{Title: row[1], Params: json.RawMessage(row[2])})
+		e := protocol.Example{Title: row[1], Params: json.RawMessage(row[2])}
+		if err := t.checkCall(c.Name, protocol.Call{Tool: c.Name, Params: e.Params}); err != nil {
+			return err
+		}
+		if len(row) > 3 && row[3] != "-" {
+			e.Needs = row[3]
+		}
+		if len(row) > 4 {
+			e.From = row[4]
+		}
+		for _, call := range e.Flow().Needs {
+			if err := t.checkCall(c.Name, call); err != nil {
+				return err
+			}
+		}
+		n.Examples = append(n.Examples, e)
 		return nil
 	})
 }
@@ -291,17 +315,72 @@ func (t *tables) values() {
 	})
 }
 
+// descriptions reads texts for what the protocol does not describe. Each must be needed.
+func (t *tables) descriptions() {
+	needed := t.p.Undescribed()
+	t.rows(descriptionsTable, 2, func(row []string) error {
+		if _, twice := t.notes.Descriptions[row[0]]; twice {
+			return fmt.Errorf("%s occurs twice", row[0])
+		}
+		domain, parameter, all := strings.Cut(row[0], ".*.")
+		fits := func(name string) bool {
+			return name == row[0] || all && strings.HasPrefix(name, domain+".") && strings.HasSuffix(name, "."+parameter) &&
+				strings.Count(name, ".") == 2
+		}
+		if !slices.ContainsFunc(needed, fits) {
+			return fmt.Errorf("the protocol describes %s, or has nothing of this name", row[0])
+		}
+		t.notes.Descriptions[row[0]] = row[1]
+		return nil
+	})
+}
+
 func (t *tables) when() {
-	t.commands(whenTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
+	t.commands(whenTable, 4, func(row []string, c *protocol.Command, n *protocol.Note) error {
 		if n.When != "" {
 			return fmt.Errorf("%s occurs twice", row[0])
 		}
-		if len(row[1]) > maxWhen {
-			return fmt.Errorf("the text of %s has %d characters; the limit is %d", row[0], len(row[1]), maxWhen)
+		for _, text := range row[1:3] {
+			if len(text) > maxWhen {
+				return fmt.Errorf("a text of %s has %d characters; the limit is %d", row[0], len(text), maxWhen)
+			}
+			if err := t.checkNames(text); err != nil {
+				return fmt.Errorf("%s: %w", row[0], err)
+			}
 		}
-		n.When = row[1]
+		if n.When = row[1]; row[2] != "-" {
+			n.WhenNot = row[2]
+		}
+		if row[3] == "-" {
+			return nil
+		}
+		for _, one := range strings.Split(row[3], "; ") {
+			tool, why, ok := strings.Cut(one, ": ")
+			if !ok || tool == c.Name || len(why) > maxWhen {
+				return fmt.Errorf("%s has %q as related: expected another tool, a colon and why", row[0], one)
+			}
+			if err := t.checkNames(tool); err != nil {
+				return fmt.Errorf("%s: %w", row[0], err)
+			}
+			n.Related = append(n.Related, protocol.Related{Tool: tool, Why: why})
+		}
 		return nil
 	})
+}
+
+var dottedName = regexp.MustCompile(`\b[A-Z]\w*\.\w+`)
+
+// checkNames checks that the commands and events that a text names exist, and that the commands are not deprecated.
+func (t *tables) checkNames(text string) error {
+	for _, name := range dottedName.FindAllString(text, -1) {
+		if e, ok := t.p.Event(name); ok && e.Name == name {
+			continue
+		}
+		if c, ok := t.p.Command(name); !ok || c.Name != name || c.Deprecated {
+			return fmt.Errorf("%s does not exist or is deprecated", name)
+		}
+	}
+	return nil
 }
 
 // commands reads a table whose first column is a command.
@@ -327,6 +406,7 @@ func (t *tables) rows(file string, columns int, each func(row []string) error) {
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
 	for number := 1; lines.Scan(); number++ {
 		line := lines.Text()
 		if line == "" || strings.HasPrefix(line, "#") {

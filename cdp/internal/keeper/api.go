@@ -72,8 +72,10 @@ type Target struct {
 	// targets.
 	Owner string `json:"owner,omitempty"`
 	// Parent is the page of a frame or worker. Opener is the page that opened this one.
-	Parent string  `json:"parent,omitempty"`
-	Opener string  `json:"opener,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	Opener string `json:"opener,omitempty"`
+	// Since is the number of its session's newest event when it appeared.
+	Since  int64   `json:"since,omitempty"`
 	Dialog *Dialog `json:"dialog,omitempty"`
 }
 
@@ -91,19 +93,20 @@ type Status struct {
 	Headed     bool     `json:"headed"`
 	Profile    string   `json:"profile,omitempty"`
 	Temporary  bool     `json:"temporary_profile"`
-	KeeperPID  int      `json:"keeper_pid"`
+	KeeperPID  int      `json:"keeper_pid,omitempty"`
 	ChromePID  int      `json:"chrome_pid,omitempty"`
 	Version    string   `json:"version"`
 	Wire       int      `json:"wire"`
-	UptimeMS   int64    `json:"uptime_ms"`
+	UptimeMS   int64    `json:"uptime_ms,omitempty"`
 	IdleLimit  int64    `json:"idle_limit_ms"` // 0 means no limit
-	Calls      int64    `json:"calls"`
-	Clients    int      `json:"clients"`
+	Calls      int64    `json:"calls,omitempty"`
+	Clients    int      `json:"clients,omitempty"`
 	Targets    []Target `json:"targets"`
-	// Sessions are those that have anything in the browser. Only the command line is shown others than its own.
+	// Sessions are those that have anything in the browser: all for the person, without the current pages of others
+	// unless all is asked for; its own for a named session of the command line; none for other callers.
 	Sessions []SessionInfo `json:"sessions,omitempty"`
-	Events   RingInfo      `json:"events"`
-	Log      string        `json:"log"`
+	Events   RingInfo      `json:"events,omitzero"`
+	Log      string        `json:"log,omitempty"`
 	Notes    []string      `json:"notes,omitempty"`
 }
 

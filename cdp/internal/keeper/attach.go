@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/debugger"
 	"github.com/chromedp/cdproto/dom"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	cdptarget "github.com/chromedp/cdproto/target"
@@ -43,6 +43,9 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 	} else {
 		t.ready = true
 	}
+	if hasPage(t.kind) && tr.external {
+		tr.readFrames(t)
+	}
 	for l := range tr.listeners {
 		if l.covers(t) {
 			for _, d := range l.domains {
@@ -50,24 +53,33 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 			}
 		}
 	}
+	tr.ownership.onSession(t)
 	if waiting {
 		postCommand(tr.mux, t, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
 	}
 }
 
-// reenableDomains enables a crashed page's domains again for the recorder and for listeners: the enable commands sent
-// to the dead renderer had no effect. It runs once the new page exists, because whatever is sent earlier is lost, too.
-func (tr *tracker) reenableDomains(t *target) {
-	for name, d := range t.domains {
-		d.repeating = false
-		switch {
-		case d.listeners > 0 || d.recording:
-			tr.setDomain(t, name, true, nil) // events that the new page has sent so far are not replayed
-		case d.crashed && !d.byCaller && d.calls == 0:
-			tr.stopDomain(t, name)
-		}
-		d.crashed = false
+// exchangeForCaller is exchange for a caller's own command, which may change the state that the engine tracks.
+func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q CallRequest, o callOptions) reply {
+	if t != nil {
+		o.onSent = func(p *pending) { tr.keepEnabled(t, p) }
 	}
+	r := tr.exchange(ctx, t, q.Method, q.Params, o)
+	if r.err == nil {
+		tr.mu.Lock()
+		if t != nil {
+			tr.trackDomain(t, q.Method, q.Params)
+		}
+		tr.restoreTracking(t, q.Method)
+		if q.Method == cdpbrowser.CommandSetDownloadBehavior {
+			tr.downloads.releaseDownloads(q.Params)
+		}
+		tr.mu.Unlock()
+		if q.Method == cdpbrowser.CommandClose {
+			tr.awaitDisconnect(ctx)
+		}
+	}
+	return r
 }
 
 // trackDomain records which domains a caller's command enabled or disabled. The engine is locked.
@@ -134,7 +146,7 @@ func (tr *tracker) attach(ctx context.Context, t *target, method string) *Error 
 		return nil
 	}
 	if unattached {
-		if _, err := execute(ctx, tr, nil, cdptarget.AttachToTarget, attachParams(t), callOptions{}); err != nil {
+		if _, err := execute(ctx, tr.sender, nil, cdptarget.AttachToTarget, attachParams(t), callOptions{}); err != nil {
 			return err
 		}
 	}
@@ -155,93 +167,3 @@ func (tr *tracker) attachAsync(t *target) {
 		tr.broadcast()
 	})
 }
-
-// domain is the state of a DevTools domain in one session.
-type domain struct {
-	listeners int
-	byCaller  bool // a caller enabled it, so the engine must not disable it
-	recording bool // the recorder has it enabled for as long as the session lasts
-	enabling  bool // events that arrive now are replayed history
-	repeating bool // it was disabled and enabled again: the history that arrives now is stored already
-	temporary
-}
-
-func (t *target) domain(name string) *domain {
-	d := t.domains[name]
-	if d == nil {
-		d = &domain{}
-		t.domains[name] = d
-	}
-	return d
-}
-
-// domainState returns the state of an event's domain, which is zero where nobody has enabled it. t may be nil.
-func (t *target) domainState(method string) domain {
-	if t == nil {
-		return domain{}
-	}
-	if d := t.domains[domainOf(method)]; d != nil {
-		return *d
-	}
-	return domain{}
-}
-
-// enable is called for each listener that needs a domain in a session, disable when the listener ends. It returns true
-// if the domain was enabled for the recorder alone: then Chrome does not send the history again. The engine is locked.
-func (tr *tracker) enable(t *target, name string) (wasRecorded bool) {
-	wasRecorded = t.onlyRecorded(name)
-	d := t.domain(name)
-	d.listeners++
-	switch {
-	case d.listeners > 1 || d.byCaller || d.recording || name == "Page" && hasPage(t.kind):
-		return wasRecorded
-	case d.calls > 0 && !d.before:
-		d.enabling = true // the end of the calls enables it again
-	default:
-		tr.startDomain(t, name)
-	}
-	return false
-}
-
-// startDomain enables a domain for listeners.
-func (tr *tracker) startDomain(t *target, name string) {
-	d := t.domain(name)
-	d.enabling = true
-	tr.setDomain(t, name, true, func(reply) {
-		d.enabling = false
-		tr.broadcast()
-	})
-}
-
-func (tr *tracker) disable(t *target, name string) {
-	d := t.domain(name)
-	d.listeners--
-	if d.listeners > 0 || d.byCaller || d.recording || d.calls > 0 || d.kept || name == "Page" || t.closed ||
-		t.session == "" {
-		return
-	}
-	tr.setDomain(t, name, false, nil)
-}
-
-// setDomain enables or disables a domain.
-func (tr *tracker) setDomain(t *target, name string, on bool, after func(reply)) {
-	switch {
-	case name == lifecycle:
-		postCommand(tr.mux, t, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: on}, after)
-	case on && name == "Network":
-		limits := network.EnableParams{
-			MaxTotalBufferSize: new(int64(bodyBytes)), MaxResourceBufferSize: new(int64(maxBodyBytes)),
-		}
-		postCommand(tr.mux, t, network.Enable, limits, after)
-	case on && name == debuggerDomain && !t.domain(name).byCaller:
-		tr.enableDebugger(t, after)
-	case on:
-		tr.post(t, name+".enable", nil, after)
-	default:
-		t.domain(name).unpausing = false
-		tr.post(t, name+".disable", nil, after)
-	}
-}
-
-// lifecycle is the event that has a switch of its own beside its domain's.
-const lifecycle = "Page.lifecycleEvent"

@@ -47,7 +47,7 @@ type heldDomain struct {
 
 // enableFor enables the domains that a call names, in their order. The caller passes the result to release when the
 // call ends.
-func (tr *tracker) enableFor(ctx context.Context, t *target, q CallRequest) ([]heldDomain, *Error) {
+func (en *enabler) enableFor(ctx context.Context, t *target, q CallRequest) ([]heldDomain, *Error) {
 	for _, name := range q.Enable {
 		if err := checkEnable(q.Method, name); err != nil {
 			return nil, err
@@ -58,12 +58,12 @@ func (tr *tracker) enableFor(ctx context.Context, t *target, q CallRequest) ([]h
 		if name == "Page" && hasPage(t.kind) {
 			continue // the engine has it enabled
 		}
-		d, err := tr.hold(ctx, t, name)
+		d, err := en.hold(ctx, t, name)
 		if d != nil {
 			held = append(held, heldDomain{name, d})
 		}
 		if err != nil {
-			tr.release(t, held)
+			en.release(t, held)
 			return nil, err
 		}
 	}
@@ -87,33 +87,33 @@ func enabling(name string) protocol.Enabling {
 
 // hold enables a domain and waits until that is done. The domain that it returns, also with an error, has to be
 // released. It asks Chrome even where the domain counts as enabled, because Chrome has just said that it is not.
-func (tr *tracker) hold(ctx context.Context, t *target, name string) (*domain, *Error) {
-	tr.mu.Lock()
-	if err := tr.checkSendable(t, name+".enable"); err != nil {
-		tr.mu.Unlock()
+func (en *enabler) hold(ctx context.Context, t *target, name string) (*domain, *Error) {
+	en.mu.Lock()
+	if err := en.checkSendable(t, name+".enable"); err != nil {
+		en.mu.Unlock()
 		return nil, err
 	}
 	d := t.domain(name)
 	if d.calls++; d.calls == 1 {
 		d.before, d.starting = d.listeners > 0 || d.byCaller || d.recording || d.kept, true
-		tr.setDomain(t, name, true, func(reply) { // if it fails, so does the call, with Chrome's reason
+		en.setDomain(t, name, true, func(reply) { // if it fails, so does the call, with Chrome's reason
 			d.starting = false
-			tr.broadcast()
+			en.broadcast()
 		})
 	}
-	tr.mu.Unlock()
-	return d, tr.wait(ctx, "for "+name+".enable", func() (bool, *Error) { return !d.starting, nil })
+	en.mu.Unlock()
+	return d, en.wait(ctx, "for "+name+".enable", func() (bool, *Error) { return !d.starting, nil })
 }
 
 // enableDebugger enables the debugger for the engine. Until a caller enables it, neither debugger statements nor
 // breakpoints pause the page. The first setting holds from before it is enabled until the next navigation, the second
 // from then on. Chrome resets the second when it enables the debugger, and lets it overtake other commands.
-func (tr *tracker) enableDebugger(t *target, after func(reply)) {
+func (en *enabler) enableDebugger(t *target, after func(reply)) {
 	t.domain(debuggerDomain).unpausing = true
-	postCommand(tr.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
-	tr.post(t, debugger.CommandEnable, nil, func(r reply) {
+	postCommand(en.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
+	en.post(t, debugger.CommandEnable, nil, func(r reply) {
 		if t.domain(debuggerDomain).unpausing {
-			postCommand(tr.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{}, nil)
+			postCommand(en.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{}, nil)
 		}
 		if after != nil {
 			after(r)
@@ -124,32 +124,32 @@ func (tr *tracker) enableDebugger(t *target, after func(reply)) {
 // resume lets a page go on that pauses nevertheless, and returns true for an event of such a pause, which is for
 // nobody. When another process takes over the page, Chrome restores that the debugger is enabled, but not its settings:
 // the page can pause once after each navigation.
-func (tr *tracker) resume(t *target, method string) bool {
+func (en *enabler) resume(t *target, method string) bool {
 	if method == debugger.Paused.Method {
-		postCommand(tr.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
-		postCommand(tr.mux, t, debugger.Resume, debugger.ResumeParams{}, nil)
+		postCommand(en.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
+		postCommand(en.mux, t, debugger.Resume, debugger.ResumeParams{}, nil)
 	}
 	return method == debugger.Paused.Method || method == debugger.Resumed.Method
 }
 
 // letPause ends the settings of enableDebugger, because a caller has enabled the debugger.
-func (tr *tracker) letPause(t *target) {
+func (en *enabler) letPause(t *target) {
 	if d := t.domain(debuggerDomain); d.unpausing {
 		d.unpausing = false
-		postCommand(tr.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{Active: true}, nil)
-		postCommand(tr.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{}, nil)
+		postCommand(en.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{Active: true}, nil)
+		postCommand(en.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{}, nil)
 	}
 }
 
 const debuggerDomain = "Debugger"
 
 // release ends a call's use of domains and disables those that nobody else needs.
-func (tr *tracker) release(t *target, held []heldDomain) (done Enabled) {
+func (en *enabler) release(t *target, held []heldDomain) (done Enabled) {
 	if len(held) == 0 {
 		return done
 	}
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+	en.mu.Lock()
+	defer en.mu.Unlock()
 	for _, d := range slices.Backward(held) {
 		switch {
 		case d.before || d.listeners > 0 || d.byCaller:
@@ -159,15 +159,15 @@ func (tr *tracker) release(t *target, held []heldDomain) (done Enabled) {
 			done.Off = append(done.Off, d.name)
 		}
 		if d.calls--; d.calls == 0 {
-			tr.endTemporary(t, d.name, d.domain)
+			en.endTemporary(t, d.name, d.domain)
 		}
 	}
-	tr.broadcast()
+	en.broadcast()
 	return done
 }
 
 // endTemporary disables a domain after the last call that needed it, unless somebody else needs it by now.
-func (tr *tracker) endTemporary(t *target, name string, d *domain) {
+func (en *enabler) endTemporary(t *target, name string, d *domain) {
 	switch {
 	case t.closed || t.domains[name] != d: // its session has ended
 	case d.byCaller || d.recording || d.before && d.listeners > 0:
@@ -177,22 +177,22 @@ func (tr *tracker) endTemporary(t *target, name string, d *domain) {
 		d.crashed = true // commands sent to the dead renderer are lost, and Chrome restores its domains in the next one
 	case d.listeners > 0:
 		// The listener came while the domain was enabled, so its history has not been replayed to it.
-		tr.setDomain(t, name, false, nil)
-		tr.startDomain(t, name)
+		en.setDomain(t, name, false, nil)
+		en.startDomain(t, name)
 	default:
-		tr.stopDomain(t, name)
+		en.stopDomain(t, name)
 	}
 }
 
 // stopDomain disables a domain that the engine enabled for calls.
-func (tr *tracker) stopDomain(t *target, name string) {
+func (en *enabler) stopDomain(t *target, name string) {
 	d := t.domain(name)
 	d.ending++
-	tr.setDomain(t, name, false, func(reply) { d.ending-- })
+	en.setDomain(t, name, false, func(reply) { d.ending-- })
 }
 
 // keepFor records that domains stay enabled after a command that has succeeded. The engine is locked.
-func (tr *tracker) keepFor(t *target, method string) {
+func (en *enabler) keepFor(t *target, method string) {
 	for name, d := range t.domains {
 		if d.calls == 0 || !enabling(name).KeptBy(method) {
 			continue
@@ -205,12 +205,12 @@ func (tr *tracker) keepFor(t *target, method string) {
 
 // awaitCalls waits, before a caller enables or disables a domain itself, until no call needs it: it would get no
 // replayed events, or the call would lose the domain.
-func (tr *tracker) awaitCalls(ctx context.Context, t *target, method string) *Error {
+func (en *enabler) awaitCalls(ctx context.Context, t *target, method string) *Error {
 	name := domainOf(method)
 	if method != name+".enable" && method != name+".disable" {
 		return nil
 	}
-	return tr.wait(ctx, "for the calls that need "+name, func() (bool, *Error) {
+	return en.wait(ctx, "for the calls that need "+name, func() (bool, *Error) {
 		d := t.domains[name]
 		return d == nil || d.calls == 0, nil
 	})

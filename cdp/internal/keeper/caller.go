@@ -64,9 +64,9 @@ func ofPlugin(session string) bool { return strings.HasPrefix(session, pluginPre
 
 const pluginPrefix = "plugin:"
 
-// forPlugin returns the part of a status that concerns pages. Plugins learn nothing about the machine and other
-// callers.
-func (s Status) forPlugin() Status {
+// public returns the part of a status that concerns the caller's pages. Only the command line is shown the machine and
+// what other callers do.
+func (s Status) public() Status {
 	return Status{Browser: s.Browser, Mode: s.Mode, Product: s.Product, Revision: s.Revision, Protocol: s.Protocol,
 		Headed:  s.Headed,
 		Version: s.Version, Wire: s.Wire, IdleLimit: s.IdleLimit, Targets: s.Targets}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 // Client is a connection to a keeper. Its methods may be called concurrently. Every error is an *Error.
@@ -68,7 +69,7 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	conn.SetDeadline(time.Now().Add(helloTimeout / 2))
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
 	r := bufio.NewReaderSize(conn, 64<<10)
-	err = writeFrame(conn, mustJSON(hello{Wire: WireVersion, Version: version}))
+	err = writeHello(conn, hello{Wire: WireVersion, Version: version})
 	var peerHello hello
 	if err == nil {
 		peerHello, err = readHello(r)
@@ -78,6 +79,9 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 		conn.Close()
 		if ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil, &unusableKeeperError{pid: pid, hung: true}
+		}
+		if i := f.readInfo(); i.PID == pid && i.Wire != WireVersion { // it does not understand a hello of this version
+			return nil, &unusableKeeperError{pid: pid, wire: i.Wire, version: i.Version, silent: true}
 		}
 		return nil, err
 	}
@@ -188,6 +192,28 @@ func (c *Client) LoadState(ctx context.Context, s State, origins []string) (done
 func (c *Client) Type(ctx context.Context, q TypeRequest) (done Typed, err error) {
 	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
 	return done, c.requestInto(ctx, "type", q, &done)
+}
+
+// Script calls a function of a script that a plugin ships. The error is [ErrNoScript] if the request has no text and
+// the keeper does not have it.
+func (c *Client) Script(ctx context.Context, q ScriptRequest) (done ScriptResult, err error) {
+	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
+	err = c.requestInto(ctx, "script", q, &done)
+	if failed := (*Error)(nil); errors.As(err, &failed) && failed.Message == ErrNoScript.Error() {
+		err = ErrNoScript
+	}
+	return done, err
+}
+
+// Input sends input events to a page.
+func (c *Client) Input(ctx context.Context, q InputRequest) (sent InputSent, err error) {
+	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
+	return sent, c.requestInto(ctx, "input", q, &sent)
+}
+
+// Route replaces the rules of the caller's session, unless q has none, and returns them.
+func (c *Client) Route(ctx context.Context, q RouteRequest) (rules Routed, err error) {
+	return rules, c.requestInto(ctx, "route", q, &rules)
 }
 
 // Targets returns all targets, the oldest first.
@@ -441,7 +467,7 @@ func (c *Client) writeRequest(id int64, op string, body []byte) error {
 	}
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
-	return writeFrame(c.conn, head, body, []byte{'}'})
+	return wire.WriteFrame(c.conn, wire.KindCall, head, body, []byte{'}'})
 }
 
 // cancel abandons a request. It does not wait, because a hung keeper may not read the message.

@@ -9,10 +9,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func (tr *tracker) onDialogEvent(t *target, method string, params json.RawMessage) {
+func (s *sender) onDialogEvent(t *target, method string, params json.RawMessage) {
 	if method == page.JavascriptDialogClosed.Method {
 		t.dialog = nil
-		tr.broadcast()
+		s.broadcast()
 		return
 	}
 	d := &Dialog{}
@@ -21,19 +21,19 @@ func (tr *tracker) onDialogEvent(t *target, method string, params json.RawMessag
 	}
 	t.dialog = d
 	var blocked []*pending
-	for _, p := range tr.pending {
+	for _, p := range s.pending {
 		if p.target != nil && p.target.root() == t && !d.endedBy(p.method) {
 			blocked = append(blocked, p)
 		}
 	}
-	if owner := dialogOwner(tr.pending, t); owner != nil && answersDialogs(owner.onDialog) {
-		tr.answerDialog(t, owner.onDialog) // the calls behind it go on when it is closed
+	if owner := dialogOwner(s.pending, t); owner != nil && answersDialogs(owner.onDialog) {
+		s.answerDialog(t, owner.onDialog) // the calls behind it go on when it is closed
 	} else {
 		for _, p := range blocked {
-			tr.finish(p, reply{err: blockedTarget(t, d)})
+			s.finish(p, reply{err: blockedTarget(t, d)})
 		}
 	}
-	tr.broadcast()
+	s.broadcast()
 }
 
 // dialogOwner returns the call that opened a dialog of a page: the one that was sent first. The page runs one call
@@ -48,14 +48,14 @@ func dialogOwner(calls map[int64]*pending, t *target) (owner *pending) {
 }
 
 // answerDialog closes the open dialog of a page. The engine is locked.
-func (tr *tracker) answerDialog(t *target, how string) {
+func (s *sender) answerDialog(t *target, how string) {
 	answer := page.HandleJavaScriptDialogParams{Accept: acceptsDialogs(how)}
 	if _, text, given := strings.Cut(how, "="); given {
 		answer.PromptText = text
 	} else if t.dialog != nil && answer.Accept {
 		answer.PromptText = t.dialog.Default // the preset text, as when a person presses OK
 	}
-	postCommand(tr.mux, t, page.HandleJavaScriptDialog, answer, nil)
+	postCommand(s.mux, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
 func checkOnDialog(s string) *Error {

@@ -3,17 +3,20 @@
 //
 // # Structure
 //
-// The package has five parts. A request enters each once, from top to bottom, and its result comes back the same way:
+// The package has six parts. A request enters each once, from top to bottom, and its result comes back the same way:
 //
 //	wire         frames, requests, errors; [Client] at one end, server at the other   (wire, json, api, client, server)
-//	engine       runs a caller's request                                              (engine)
+//	engine       runs a caller's request                                              (engine, state, typing, script,
+//	                                                                                   input)
 //	tenancy      what a session may use: owners know to which session targets,        (owner, pages, listen, scope,
-//	             events and downloads belong; tenancy gives each session a scope,      confine, proxy, ending)
-//	             and a plugin's own a proxy
-//	tracker      the targets, their sessions, dialogs and navigations; the recorder   (tracker, attach, exchange,
-//	             and the journals of events; why a command cannot be sent or does      dialog, navigation, unstick,
-//	             not return                                                            autoenable, recorder, redact,
+//	             events and downloads belong; tenancy gives each session a scope,      confine, proxy, ending,
+//	             and a plugin's own a proxy; what a session set up for its pages       setup, route)
+//	tracker      the targets, their sessions and navigations; the recorder and the    (tracker, frames, attach,
+//	             journals of events                                                    navigation, wait, recorder,
+//	                                                                                   downloads, redact,
 //	                                                                                   journal, ring)
+//	enabler,     the domains that are enabled in a target; commands to targets, and   (enabler, autoenable, exchange,
+//	sender       why one cannot be sent or does not return                             dialog, unstick, isolated)
 //	mux          numbers messages, and delivers replies; the lock of all state        (mux, spool)
 //
 // Each part calls only the ones below it. What the lower ones have to say, such as an event or a new target, they say
@@ -55,13 +58,13 @@
 // closed a grace after the connection has ended, or the process that served it (see connections). When nothing is left
 // in the browser, the keeper exits.
 //
-// # Wire format, version 5
+// # Wire format, version 6
 //
 // A frame is the length of its payload in 4 bytes, big endian, followed by the payload, one JSON object. The
 // first frame of each side is its hello:
 //
-//	{"parley_keeper":5,"version":"0.1.0"}                                   the client
-//	{"parley_keeper":5,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
+//	{"parley_keeper":6,"version":"0.1.0"}                                   the client
+//	{"parley_keeper":6,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
 //
 // The frame format of the hello and its fields parley_keeper and replace are the same in every version, past and
 // future. A client that finds a keeper of another version sends a hello with "replace":true, which ends that
@@ -91,7 +94,7 @@
 // zero byte, the id in 8 bytes, big endian, and a piece of the result.
 //
 // The operations are call, open, targets, activate, close_target, close, stop, status, sessions, events, listen,
-// save_state, load_state, type and end_connection. Their bodies and results are the exported types of this package. The
-// first item of listen is {"listening":true}; the stream is complete from then on. A client that closes its connection
-// abandons its calls.
+// save_state, load_state, type, script, input, route and end_connection. Their bodies and results are the exported
+// types of this package. The first item of listen is {"listening":true}; the stream is complete from then on. A client
+// that closes its connection abandons its calls.
 package keeper

@@ -61,7 +61,7 @@ func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return errf(CodeInternal, "the folder for downloads cannot be created: %v", err)
 	}
-	_, err := execute(ctx, tr, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+	_, err := execute(ctx, tr.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, BrowserContextID: in, DownloadPath: f.dir,
 		EventsEnabled: new(true),
 	}, callOptions{})

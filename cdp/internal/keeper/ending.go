@@ -3,6 +3,7 @@ package keeper
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -126,6 +127,7 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 		}
 	}
 	tn.disposeCreated(ends)
+	maps.DeleteFunc(tn.setups.bySession, func(session string, _ *setup) bool { return ends(session) })
 	tn.mu.Unlock()
 
 	var failed *Error

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
 
@@ -15,11 +17,13 @@ import (
 )
 
 // engine runs the requests of callers in one browser. Its state is in the types it embeds, each of which knows only the
-// ones before it: [mux] exchanges messages, [tracker] knows the targets, [owners] knows whose they are, and [tenancy]
-// confines plugins. All state is guarded by the mux's lock, and nothing blocks while holding it.
+// ones before it: [mux] exchanges messages, [sender] sends commands to targets, [enabler] enables their domains,
+// [tracker] knows the targets, [owners] knows whose they are, and [tenancy] confines plugins. All state is guarded by
+// the mux's lock, and nothing blocks while holding it.
 type engine struct {
 	*tenancy
-	callCount int64
+	callCount   int64
+	scriptCalls atomic.Int64 // numbers the documents in which scripts run
 }
 
 func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engine {
@@ -131,7 +135,7 @@ func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp 
 		}
 	default:
 		params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
-		execute(ctx, e.tracker, nil, cdptarget.CloseTarget, params, callOptions{})
+		execute(ctx, e.sender, nil, cdptarget.CloseTarget, params, callOptions{})
 	}
 }
 
@@ -145,7 +149,7 @@ func (e *engine) activate(ctx context.Context, by Caller, selector string) (Page
 	}
 	if t.kind == "page" {
 		params := cdptarget.ActivateTargetParams{TargetID: cdptarget.ID(t.id)}
-		if _, err := execute(ctx, e.tracker, nil, cdptarget.ActivateTarget, params, callOptions{}); err != nil {
+		if _, err := execute(ctx, e.sender, nil, cdptarget.ActivateTarget, params, callOptions{}); err != nil {
 			return Page{}, err
 		}
 	}
@@ -171,7 +175,7 @@ func (e *engine) closeTarget(ctx context.Context, by Caller, selector, onDialog 
 	before := t.dialog // this one closes with the page
 	e.mu.Unlock()
 	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
-	if _, err := execute(ctx, e.tracker, nil, cdptarget.CloseTarget, params, callOptions{}); err != nil {
+	if _, err := execute(ctx, e.sender, nil, cdptarget.CloseTarget, params, callOptions{}); err != nil {
 		return Page{}, err
 	}
 	err = e.wait(ctx, "for the page to close", func() (bool, *Error) {
@@ -217,7 +221,13 @@ func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
 		}
 		return r
 	}
-	t, err := e.resolve(by, q.Target)
+	t, frame, err := e.locate(by, q.Target)
+	if err == nil && frame != t.id {
+		err = e.aimAtFrame(&q, t, frame)
+	}
+	if err == nil && q.Method == fetch.CommandEnable {
+		err = e.checkUnrouted(t)
+	}
 	if err != nil {
 		return reply{err: err}
 	}
@@ -252,6 +262,11 @@ func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
 
 // getWindowForTarget belongs to the Browser domain but refers to the page that it is sent to.
 const getWindowForTarget = "Browser.getWindowForTarget"
+
+// RequiresPage reports whether a command goes to a page unless a target is named.
+func RequiresPage(method string) bool {
+	return !isBrowserDomain(domainOf(method)) || method == getWindowForTarget
+}
 
 // isBrowserDomain reports whether commands of a domain go to the browser unless a target is named.
 func isBrowserDomain(domain string) bool {

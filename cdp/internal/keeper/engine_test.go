@@ -41,7 +41,8 @@ func (f *fakeBrowser) Send(message []byte) error {
 	if err := json.Unmarshal(message, &q); err != nil {
 		return err
 	}
-	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable", "Network.enable", "Runtime.enable", "Log.enable"},
+	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable", "Network.enable", "Runtime.enable", "Log.enable",
+		"Page.getFrameTree"},
 		q.Method) {
 		f.automatic = append(f.automatic, q)
 		f.answer(q, `{}`)

@@ -152,17 +152,17 @@ func TestBrowsersForPlugins(t *testing.T) {
 	})
 }
 
-// A plugin's status names the browser, and neither the machine nor other callers.
-func TestStatusOfPlugin(t *testing.T) {
+// The status that callers other than the command line get names the browser, and neither the machine nor others.
+func TestPublicStatus(t *testing.T) {
 	all := Status{
 		Browser: "default", Mode: "launched", Product: "Chrome/1", Executable: "/opt/secret", FoundBy: "secret",
 		Why: "secret", Endpoint: "ws://secret", Profile: "/home/secret", KeeperPID: 1, ChromePID: 2, UptimeMS: 3, Calls: 4,
 		Clients: 5, Events: RingInfo{Kept: 6}, Log: "/run/secret", Notes: []string{"secret"},
 	}
-	got := all.forPlugin()
+	got := all.public()
 	if raw := string(mustJSON(got)); strings.Contains(raw, "secret") || got.KeeperPID+got.ChromePID+got.Clients != 0 ||
 		got.UptimeMS+got.Calls != 0 || got.Events != (RingInfo{}) || got.Product != all.Product {
-		t.Errorf("a plugin's status is %s", raw)
+		t.Errorf("the public status is %s", raw)
 	}
 }
 
@@ -1155,4 +1155,21 @@ func TestListenerHasSlots(t *testing.T) {
 	if len(g.slots) > 0 {
 		t.Errorf("%d slots are in use", len(g.slots))
 	}
+}
+
+// A frame is found by those who can use its page.
+func TestFrameOwners(t *testing.T) {
+	withPages(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
+		e.mu.Lock()
+		e.frames.set(e.targets["SOME"], "FRAME", "SOME", "http://SOME/frame")
+		e.mu.Unlock()
+		for _, by := range []Caller{otherClient, plugin("one"), {Name: "mcp:third", Session: "user/third"}} {
+			if page, _, err := e.locate(by, "FRAME"); err == nil {
+				t.Errorf("%+v finds the frame in %s", by, page.id)
+			}
+		}
+		if page, frame, err := e.locate(someClient, "FRAME"); err != nil || page.id != "SOME" || frame != "FRAME" {
+			t.Errorf("its owner: %v, %s, %v", page, frame, err)
+		}
+	})
 }

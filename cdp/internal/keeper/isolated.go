@@ -16,10 +16,10 @@ const worldName = "parley"
 // callInFrame calls a function in an isolated world of a frame, and returns its result by value. A world ends with its
 // document. The number of one may then be that of another document's, so a function that depends on an origin checks
 // location.origin itself, which no page can replace, before it uses its other arguments.
-func callInFrame[R any](ctx context.Context, tr *tracker, t *target, frame, function string, args ...any) (
+func callInFrame[R any](ctx context.Context, s *sender, t *target, frame, function string, args ...any) (
 	result R, err *Error,
 ) {
-	raw, err := tr.callInWorld(ctx, t, frame, function, true, args...)
+	raw, err := s.callInWorld(ctx, t, frame, function, true, args...)
 	if err != nil {
 		return result, err
 	}
@@ -47,10 +47,10 @@ func callInFrame[R any](ctx context.Context, tr *tracker, t *target, frame, func
 
 // callInWorld calls a function in an isolated world of a frame, and returns what Runtime.callFunctionOn does: the
 // result by value, or a reference to an object in that world.
-func (tr *tracker) callInWorld(ctx context.Context, t *target, frame, function string, byValue bool, args ...any) (
+func (s *sender) callInWorld(ctx context.Context, t *target, frame, function string, byValue bool, args ...any) (
 	json.RawMessage, *Error,
 ) {
-	made, err := execute(ctx, tr, t, page.CreateIsolatedWorld,
+	made, err := execute(ctx, s, t, page.CreateIsolatedWorld,
 		page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(frame), WorldName: worldName}, callOptions{})
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (tr *tracker) callInWorld(ctx context.Context, t *target, frame, function s
 	for i, arg := range args {
 		given[i] = map[string]any{"value": arg}
 	}
-	return tr.do(ctx, t, "Runtime.callFunctionOn", mustJSON(map[string]any{
+	return s.do(ctx, t, "Runtime.callFunctionOn", mustJSON(map[string]any{
 		"functionDeclaration": function, "executionContextId": made.ExecutionContextID, "arguments": given,
 		"returnByValue": byValue, "silent": true,
 	}), callOptions{})

@@ -104,6 +104,14 @@ func (js *journals) remove(session string) {
 	}
 }
 
+// lastSeqOf returns the newest sequence number of a session, 0 if it has no events.
+func (js *journals) lastSeqOf(session string) int64 {
+	if j := js.bySession[cmp.Or(session, DefaultSession)]; j != nil {
+		return j.lastSeq
+	}
+	return 0
+}
+
 // since returns the stored records of a session after seq, the oldest first, and the newest sequence number.
 func (js *journals) since(session string, seq int64) (records []*record, last int64) {
 	j := js.bySession[session]

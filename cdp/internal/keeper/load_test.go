@@ -23,6 +23,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 // BenchmarkCall measures one evaluation through an open connection and through a new one.
@@ -216,7 +217,7 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		if err := writeFrame(conn, mustJSON(hello{Wire: WireVersion})); err != nil {
+		if err := writeHello(conn, hello{Wire: WireVersion}); err != nil {
 			t.Fatal(err)
 		}
 		r = bufio.NewReader(conn)
@@ -224,7 +225,7 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.SetWriteDeadline(time.Now().Add(2 * time.Second))
-		for writeFrame(conn,
+		for wire.WriteFrame(conn, wire.KindCall,
 			fmt.Appendf(nil, `{"id":%d,"op":"events","by":{"name":"cli"},"body":{}%s}`, sent+1, pad)) == nil {
 			if sent++; sent == many {
 				t.Fatalf("the keeper read %d requests without a response being read", sent)

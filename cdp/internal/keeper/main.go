@@ -393,16 +393,23 @@ func (k *keeper) status(by Caller, all bool) Status {
 	if k.proc != nil {
 		s.ChromePID = k.proc.PID
 	}
-	if by.isPlugin() {
-		return s.forPlugin()
+	if !by.isCommandLine() {
+		return s.public()
 	}
 	e := k.engine
 	e.mu.Lock()
-	if by.isCommandLine() {
-		s.Sessions = e.openSessions()
-		for i := range s.Sessions {
-			s.Sessions[i].Session = strings.TrimPrefix(s.Sessions[i].Session, "user/")
+	for _, session := range e.openSessions() {
+		own := session.Session == by.session()
+		if !all && !own && !by.isPerson() {
+			continue
 		}
+		if !all && !own {
+			session.Current = ""
+		}
+		if session.Session = strings.TrimPrefix(session.Session, "user/"); session.Session == DefaultSession {
+			session.Session = "" // as in the list of sessions
+		}
+		s.Sessions = append(s.Sessions, session)
 	}
 	s.Calls = e.callCount
 	s.Events = e.events.info()

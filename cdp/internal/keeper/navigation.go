@@ -92,7 +92,8 @@ const awaitBlankTimeout = 5 * time.Second
 func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Error {
 	w := tr.newPageWait(t, cmp.Or(q.Wait, WaitLoad), q.OnDialog)
 	defer w.close()
-	nav, err := execute(ctx, tr, t, page.Navigate, page.NavigateParams{URL: q.URL}, callOptions{onDialog: q.OnDialog})
+	nav, err := execute(ctx, tr.sender, t, page.Navigate, page.NavigateParams{URL: q.URL},
+		callOptions{onDialog: q.OnDialog})
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (t *target) hasLoader(loader string) bool {
 // pageInfo queries the browser, not the page, so it works however busy the page is.
 func (tr *tracker) pageInfo(ctx context.Context, t *target) (Page, *Error) {
 	params := cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.id)}
-	result, err := execute(ctx, tr, nil, cdptarget.GetTargetInfo, params, callOptions{})
+	result, err := execute(ctx, tr.sender, nil, cdptarget.GetTargetInfo, params, callOptions{})
 	if err != nil {
 		return Page{}, err
 	}

@@ -36,6 +36,9 @@ type owners struct {
 	domainOwners   map[string]string  // the session that used a domain of the browser itself last, by domain
 	requestedPages []requestedPage    // by pages, the newest last
 	downloadOwners map[string]string  // of downloads under way, by download id
+
+	setups  *setups
+	scripts map[string]string // texts of scripts that plugins ship
 }
 
 func newOwners(tr *tracker) *owners {
@@ -46,6 +49,8 @@ func newOwners(tr *tracker) *owners {
 		current:        map[string]*target{},
 		domainOwners:   map[string]string{},
 		downloadOwners: map[string]string{},
+		setups:         newSetups(tr.sender),
+		scripts:        map[string]string{},
 	}
 	tr.ownership = ow
 	return ow
@@ -80,6 +85,12 @@ func (ow *owners) onTarget(t *target, context string, via *target, fresh bool) {
 func (ow *owners) onForgotten(t *target) {
 	maps.DeleteFunc(ow.current, func(_ string, current *target) bool { return current == t })
 }
+
+// onSession implements [ownership].
+func (ow *owners) onSession(t *target) { ow.setups.apply(t) }
+
+// onPaused implements [ownership].
+func (ow *owners) onPaused(t *target, params json.RawMessage) { ow.setups.onPaused(t, params) }
 
 // onDownload implements [ownership].
 func (ow *owners) onDownload(t *target, id string) {
@@ -181,6 +192,7 @@ func (ow *owners) assign(t *target, by Caller) {
 	if t.owner == by.session() {
 		t.origin = by.origin()
 		ow.enforcePageLimit(t)
+		ow.setups.apply(t)
 	}
 }
 
@@ -199,6 +211,7 @@ func (ow *owners) takeOver(by Caller, t *target) {
 	if ow.sparePage == t {
 		ow.sparePage = nil
 	}
+	ow.setups.apply(t)
 	ow.events.reassign(t.owner, func(r *record) bool { return r.target == t.id && r.owner == DefaultSession })
 }
 
@@ -363,7 +376,8 @@ func (ow *owners) listTargets(by Caller, all bool) []Target {
 	list := make([]Target, 0, len(seen))
 	for i, t := range seen {
 		one := Target{Index: i, ID: t.id, Type: t.kind, URL: t.url, Title: t.title, Current: t == current,
-			Attached: t.session != "", Crashed: t.crashed, Opener: t.opener, Dialog: t.dialog}
+			Attached: t.session != "", Crashed: t.crashed, Opener: t.opener, Since: t.appeared,
+			Dialog: t.dialog}
 		if t.parent != nil {
 			one.Parent = t.parent.id
 		}

@@ -811,7 +811,7 @@ func runStranger(socket string) int {
 	}
 	defer conn.Close()
 	fmt.Print("connected, ")
-	writeFrame(conn, mustJSON(hello{Wire: WireVersion}))
+	writeHello(conn, hello{Wire: WireVersion})
 	conn.SetDeadline(time.Now().Add(testTimeout))
 	if h, err := readHello(conn); err == nil {
 		fmt.Println("answered", h)

@@ -64,7 +64,7 @@ func (ow *owners) newPage(ctx context.Context, by Caller, in cdp.BrowserContextI
 func (tr *tracker) createPage(ctx context.Context, params cdptarget.CreateTargetParams, o callOptions,
 	created func(*target),
 ) (t *target, err *Error) {
-	made, err := execute(ctx, tr, nil, cdptarget.CreateTarget, params, o)
+	made, err := execute(ctx, tr.sender, nil, cdptarget.CreateTarget, params, o)
 	if err != nil {
 		return nil, err
 	}

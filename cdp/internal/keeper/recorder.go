@@ -292,28 +292,6 @@ func (tr *tracker) repeatContexts(t *target) {
 	}
 }
 
-// keepEnabled is called when a caller's command has been sent. If that disables a domain that others need, the domain
-// is enabled again at once: nothing is lost in between. Page is always needed, for dialogs and navigations. The engine
-// is locked.
-func (tr *tracker) keepEnabled(t *target, p *pending) {
-	name, command, _ := strings.Cut(p.method, ".")
-	if command != "disable" {
-		return
-	}
-	d := t.domain(name)
-	if !d.recording && d.listeners == 0 && name != "Page" {
-		return
-	}
-	if name == debuggerDomain { // as for who listens, no longer as for the caller
-		tr.enableDebugger(t, nil)
-		return
-	}
-	if d.recording { // Chrome will repeat what is stored
-		p.after = func(r reply) { d.repeating = r.err == nil }
-	}
-	tr.setDomain(t, name, true, func(reply) { d.repeating = false })
-}
-
 // field returns a value inside a JSON object by the names that lead to it, nil if there is none.
 func field(raw json.RawMessage, path ...string) (found json.RawMessage) {
 	found = raw

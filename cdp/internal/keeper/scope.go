@@ -198,6 +198,7 @@ func (tn *tenancy) disown(s *scope) {
 	}
 	tn.events.remove(s.session)
 	delete(tn.current, s.session)
+	delete(tn.setups.bySession, s.session)
 }
 
 // disowned owns what belonged to a scope that is being closed. It is not the name of any session.
@@ -222,7 +223,7 @@ func (tn *tenancy) newScope(ctx context.Context, by Caller) (*scope, *Error) {
 		// Without the second setting Chrome bypasses the proxy for loopback addresses.
 		params.ProxyServer, params.ProxyBypassList = "http://"+p.address(), "<-loopback>"
 	}
-	made, err := execute(ctx, tn.tracker, nil, cdptarget.CreateBrowserContext, params, callOptions{})
+	made, err := execute(ctx, tn.sender, nil, cdptarget.CreateBrowserContext, params, callOptions{})
 	if err != nil {
 		s.close()
 		return nil, err
@@ -255,7 +256,7 @@ func (s *scope) close() {
 // denyDownloads denies downloads in a scope until the session allows them: a page can start one by itself, and Chrome
 // would save it in the user's download folder.
 func (tn *tenancy) denyDownloads(ctx context.Context, s *scope) *Error {
-	_, err := execute(ctx, tn.tracker, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+	_, err := execute(ctx, tn.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.context,
 	}, callOptions{})
 	return err
@@ -271,7 +272,7 @@ func (tn *tenancy) dispose(s *scope) *Error {
 	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
 	defer cancel()
 	params := cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}
-	_, err := execute(ctx, tn.tracker, nil, cdptarget.DisposeBrowserContext, params, callOptions{})
+	_, err := execute(ctx, tn.sender, nil, cdptarget.DisposeBrowserContext, params, callOptions{})
 	tn.removeDownloads(s.context)
 	return err
 }

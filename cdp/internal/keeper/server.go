@@ -42,7 +42,7 @@ type client struct {
 	writeMu sync.Mutex    // guards writes to conn
 
 	mu          sync.Mutex
-	replies     [][][]byte
+	replies     []frame
 	queuedBytes int           // the size of replies
 	drained     chan struct{} // holds one when queuedBytes may have decreased
 	streams     []*stream
@@ -138,7 +138,7 @@ func (s *server) serveClient(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	if writeFrame(conn, mustJSON(s.hello)) != nil {
+	if writeHello(conn, s.hello) != nil {
 		return
 	}
 	if clientHello.Replace {
@@ -253,7 +253,7 @@ func (c *client) read(r *bufio.Reader) {
 				return
 			}
 			err := errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their responses", maxInFlight)
-			c.sendReply(responseParts(q.id, "error", mustJSON(err)))
+			c.sendReply(responseFrame(q.id, "error", mustJSON(err)))
 			continue
 		}
 		c.s.countRequest(1)
@@ -280,10 +280,10 @@ func (c *client) awaitReader() {
 }
 
 // appendReply queues a reply without waking the writer. The client is locked.
-func (c *client) appendReply(parts [][]byte) {
+func (c *client) appendReply(f frame) {
 	if !c.closed {
-		c.replies = append(c.replies, parts)
-		c.queuedBytes += totalSize(parts)
+		c.replies = append(c.replies, f)
+		c.queuedBytes += f.size()
 	}
 }
 
@@ -305,11 +305,11 @@ func (c *client) work(j job, jobs <-chan job) {
 		}
 		switch {
 		case failure != nil:
-			c.finish(j.id, responseParts(j.id, "error", mustJSON(failure), beside))
+			c.finish(j.id, responseFrame(j.id, "error", mustJSON(failure), beside))
 		case result != nil:
-			c.finish(j.id, responseParts(j.id, "result", result, beside))
+			c.finish(j.id, responseFrame(j.id, "result", result, beside))
 		default: // a stream has sent its own response
-			c.finish(j.id, nil)
+			c.finish(j.id, frame{})
 		}
 		j.cancel()
 		c.s.countRequest(-1)
@@ -318,20 +318,20 @@ func (c *client) work(j job, jobs <-chan job) {
 
 // finish frees the slot of a request and sends its response. While the writer is idle it sends here; a client that
 // does not read then blocks only this goroutine.
-func (c *client) finish(id int64, parts [][]byte) {
-	writerIdle := parts != nil && c.writeMu.TryLock()
+func (c *client) finish(id int64, f frame) {
+	writerIdle := f.parts != nil && c.writeMu.TryLock()
 	if writerIdle {
 		defer c.writeMu.Unlock()
 	}
 	c.mu.Lock()
 	delete(c.calls, id)
 	now := writerIdle && !c.closed && len(c.replies) == 0
-	if parts != nil && !now {
-		c.appendReply(parts)
+	if f.parts != nil && !now {
+		c.appendReply(f)
 	}
 	wake := !now || c.closing
 	c.mu.Unlock()
-	if now && writeFrame(c.conn, parts...) != nil {
+	if now && f.write(c.conn) != nil {
 		c.conn.Close()
 	}
 	if wake {
@@ -339,9 +339,9 @@ func (c *client) finish(id int64, parts [][]byte) {
 	}
 }
 
-func (c *client) sendReply(parts [][]byte) {
+func (c *client) sendReply(f frame) {
 	c.mu.Lock()
-	c.appendReply(parts)
+	c.appendReply(f)
 	c.mu.Unlock()
 	c.wakeWriter()
 }
@@ -379,7 +379,7 @@ func (c *client) write() {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	for {
-		parts, idle, ok := c.next()
+		f, idle, ok := c.next()
 		if !ok {
 			w.Flush()
 			return
@@ -396,27 +396,27 @@ func (c *client) write() {
 			}
 			continue
 		}
-		if writeFrame(w, parts...) != nil {
+		if f.write(w) != nil {
 			return
 		}
 	}
 }
 
 // next returns the next frame, replies first. idle is true if there is none, ok is false if the client has ended.
-func (c *client) next() (parts [][]byte, idle, ok bool) {
+func (c *client) next() (f frame, idle, ok bool) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return nil, false, false
+		return frame{}, false, false
 	}
 	if len(c.replies) > 0 {
-		parts = c.replies[0]
-		c.replies[0] = nil
+		f = c.replies[0]
+		c.replies[0] = frame{}
 		c.replies = c.replies[1:]
-		c.queuedBytes -= totalSize(parts)
+		c.queuedBytes -= f.size()
 		c.mu.Unlock()
 		notify(c.drained)
-		return parts, false, true
+		return f, false, true
 	}
 	streams := c.streams
 	c.mu.Unlock()
@@ -427,26 +427,26 @@ func (c *client) next() (parts [][]byte, idle, ok bool) {
 		line, end := s.l.next(c.s.engine.name)
 		switch {
 		case line != nil:
-			return responseParts(s.id, "item", line), false, true
+			return responseFrame(s.id, "item", line), false, true
 		case end != "":
 			c.removeStream(s)
-			return responseParts(s.id, "result", mustJSON(ListenEnd{end})), false, true
+			return responseFrame(s.id, "result", mustJSON(ListenEnd{end})), false, true
 		}
 	}
-	return nil, true, true
+	return frame{}, true, true
 }
 
 // nextPiece returns the frame with the next piece of a spool, or the final response.
-func (c *client) nextPiece(s *stream) [][]byte {
+func (c *client) nextPiece(s *stream) frame {
 	piece, err := s.spool.next()
 	if err == nil {
-		return pieceParts(s.id, piece)
+		return pieceFrame(s.id, piece)
 	}
 	c.removeStream(s)
 	if err != io.EOF {
-		return responseParts(s.id, "error", mustJSON(errf(CodeUnavailable, "the reply on disk cannot be read: %v", err)))
+		return responseFrame(s.id, "error", mustJSON(errf(CodeUnavailable, "the reply on disk cannot be read: %v", err)))
 	}
-	return responseParts(s.id, "result", []byte("{}"), s.aside)
+	return responseFrame(s.id, "result", []byte("{}"), s.aside)
 }
 
 // awaitWork blocks until there may be something to send. It returns false when the client is to be closed.
@@ -573,6 +573,30 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
 		return marshalResult(e.typeText(ctx, q.by, b))
+	case "script":
+		var b ScriptRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
+		defer cancel()
+		return marshalResult(e.runScript(ctx, q.by, b))
+	case "input":
+		var b InputRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
+		defer cancel()
+		return marshalResult(e.sendInput(ctx, q.by, b))
+	case "route":
+		var b RouteRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
+		}
+		ctx, cancel := withTimeout(ctx, 0)
+		defer cancel()
+		return marshalResult(e.route(ctx, q.by, b))
 	case "targets":
 		e.refreshTargets(ctx)
 		return mustJSON(e.listTargets(q.by, false)), nil
@@ -667,7 +691,7 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 		return nil
 	}
 	// The first item notifies the client that the stream is complete from now on.
-	c.appendReply(responseParts(id, "item", []byte(`{"listening":true}`)))
+	c.appendReply(responseFrame(id, "item", []byte(`{"listening":true}`)))
 	c.streams = append(c.streams, &stream{id: id, l: l})
 	c.mu.Unlock()
 	c.wakeWriter()

@@ -102,3 +102,15 @@ func TestCallers(t *testing.T) {
 		{"OwnershipWithoutOpener", testOwnershipWithoutOpener},
 	})
 }
+
+// TestScripts tests what sessions set up in pages, and what they do in frames.
+func TestScripts(t *testing.T) {
+	runInOneBrowser(t, []pageTest{
+		{"Script", testScript},
+		{"Frames", testFrames},
+		{"DocumentStart", testDocumentStart},
+		{"Input", testInput},
+		{"Route", testRoute},
+		{"RouteKeepsGrants", testRouteKeepsGrants},
+	})
+}

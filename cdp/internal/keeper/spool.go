@@ -3,6 +3,7 @@ package keeper
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -69,7 +70,7 @@ func (s *spool) next() ([]byte, error) {
 	}
 	piece := make([]byte, min(s.size, pieceSize))
 	if _, err := io.ReadFull(s.file, piece); err != nil {
-		return nil, unexpectedEOF(err)
+		return nil, fmt.Errorf("the spool is shorter than it was: %w", err)
 	}
 	s.size -= int64(len(piece))
 	return piece, nil

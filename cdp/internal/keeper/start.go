@@ -248,6 +248,7 @@ type unusableKeeperError struct {
 	wire    int
 	version string
 	hung    bool // it does not send its hello
+	silent  bool // it does not understand that of this version
 }
 
 func (o *unusableKeeperError) Error() string {
@@ -280,9 +281,9 @@ func replace(ctx context.Context, f files, o *unusableKeeperError) error {
 	asked, pid := false, 0
 	if conn, err := net.DialTimeout("unix", socket, time.Second); err == nil {
 		_, pid, _ = peerCredentials(conn)
-		if !o.hung {
+		if !o.hung && !o.silent {
 			conn.SetDeadline(time.Now().Add(helloTimeout))
-			asked = writeFrame(conn, mustJSON(hello{Wire: WireVersion, Replace: true})) == nil
+			asked = writeHello(conn, hello{Wire: WireVersion, Replace: true}) == nil
 			readHello(conn)
 		}
 		conn.Close()

@@ -75,7 +75,7 @@ func (e *engine) saveState(ctx context.Context, by Caller, origins []string) (St
 	saved := State{Cookies: cookiesOf(all, origins), Local: map[string]json.RawMessage{},
 		Session: map[string]json.RawMessage{}}
 	read := func(t *target, origin, storage string, into map[string]json.RawMessage) *Error {
-		text, err := callInFrame[string](ctx, e.tracker, t, t.id, readStorage(), origin, storage)
+		text, err := callInFrame[string](ctx, e.sender, t, t.id, readStorage(), origin, storage)
 		if err == nil && text != "" && text != "[]" {
 			into[origin] = json.RawMessage(text)
 		}
@@ -145,7 +145,7 @@ func (e *engine) loadState(ctx context.Context, by Caller, origins []string, sta
 		if items == nil {
 			items = json.RawMessage("[]")
 		}
-		n, err := callInFrame[int](ctx, e.tracker, t, t.id, writeStorage(), origin, storage, string(items))
+		n, err := callInFrame[int](ctx, e.sender, t, t.id, writeStorage(), origin, storage, string(items))
 		done.Items += max(0, n)
 		return n >= 0, err
 	}
@@ -358,10 +358,10 @@ func (tn *tenancy) visitOrigins(ctx context.Context, in cdp.BrowserContextID, or
 	}
 	tn.awaitBlank(ctx, t)
 	bypass := network.SetBypassServiceWorkerParams{Bypass: true}
-	if _, err := execute(ctx, tn.tracker, t, network.SetBypassServiceWorker, bypass, callOptions{}); err != nil {
+	if _, err := execute(ctx, tn.sender, t, network.SetBypassServiceWorker, bypass, callOptions{}); err != nil {
 		return err
 	}
-	if _, err := execute(ctx, tn.tracker, t, fetch.Enable, fetch.EnableParams{}, callOptions{}); err != nil {
+	if _, err := execute(ctx, tn.sender, t, fetch.Enable, fetch.EnableParams{}, callOptions{}); err != nil {
 		return err
 	}
 	for _, origin := range origins {
@@ -379,7 +379,7 @@ func (tn *tenancy) closeHidden(t *target) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
 	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
-	execute(ctx, tn.tracker, nil, cdptarget.CloseTarget, params, callOptions{})
+	execute(ctx, tn.sender, nil, cdptarget.CloseTarget, params, callOptions{})
 	tn.wait(ctx, "for a page to close", func() (bool, *Error) { return t.closed, nil })
 	tn.mu.Lock()
 	tn.events.remove(disowned)

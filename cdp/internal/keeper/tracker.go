@@ -12,10 +12,9 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 )
 
-// tracker follows the browser's targets by its events, stores the events, and sends commands to targets, with the
-// reason where one cannot be sent or does not return.
+// tracker follows the browser's targets by its events, and stores the events.
 type tracker struct {
-	*mux
+	*enabler
 	name      string // of the browser
 	external  bool   // a browser that Parley did not start: attach to a target on first use
 	ownership ownership
@@ -24,6 +23,7 @@ type tracker struct {
 	order         []*target // the oldest first
 	sessions      map[string]*target
 	extraSessions map[string]*target // by the id of sessions that callers created beside the engine's
+	frames        frames             // those inside of targets
 	sparePage     *target            // the blank page for the first open
 	started       bool               // the first page exists; new targets have owners
 	events        *journals
@@ -39,6 +39,10 @@ type ownership interface {
 	onNavigationRequested(t *target, params json.RawMessage)
 	onForgotten(t *target)
 	onDownload(t *target, id string) // began
+	// onSession is called when a target has a session, before it runs.
+	onSession(t *target)
+	// onPaused is called for a request that was paused for the rules of a session.
+	onPaused(t *target, params json.RawMessage)
 	// isPrivate reports whether only the command line may hear an event.
 	isPrivate(t *target, method string, params json.RawMessage) bool
 	// ownerOf returns the owner of an event of a target; nil means the browser.
@@ -47,10 +51,11 @@ type ownership interface {
 
 func newTracker(m *mux, name string, external bool, events *journals) *tracker {
 	tr := &tracker{
-		mux: m, name: name, external: external, events: events,
+		enabler: &enabler{&sender{m}}, name: name, external: external, events: events,
 		targets:       map[string]*target{},
 		sessions:      map[string]*target{},
 		extraSessions: map[string]*target{},
+		frames:        frames{},
 		listeners:     map[*listener]bool{},
 		downloads:     downloads{folders: map[cdp.BrowserContextID]*downloadFolder{}},
 	}
@@ -61,6 +66,7 @@ func newTracker(m *mux, name string, external bool, events *journals) *tracker {
 type target struct {
 	id, kind, url, title string
 	opener               string
+	appeared             int64   // the newest event of its session at that time
 	context              string  // id of its browser context
 	owner                string  // the session that it belongs to; "" if there is none
 	origin               origin  // who opened it there
@@ -81,19 +87,20 @@ type target struct {
 	idleWaits            int      // calls that wait for that
 	commits              int      // documents that the main frame has shown
 	domains              map[string]*domain
+	applied
 	activity
 }
 
 // start begins to read messages and to track targets.
 func (tr *tracker) start(ctx context.Context) *Error {
 	go tr.read()
-	if _, err := execute(ctx, tr, nil, cdptarget.SetDiscoverTargets, discoverParams(), callOptions{}); err != nil {
+	if _, err := execute(ctx, tr.sender, nil, cdptarget.SetDiscoverTargets, discoverParams(), callOptions{}); err != nil {
 		return err
 	}
 	if tr.external {
 		return nil
 	}
-	if _, err := execute(ctx, tr, nil, cdptarget.SetAutoAttach, tr.autoAttachParams(), callOptions{}); err != nil {
+	if _, err := execute(ctx, tr.sender, nil, cdptarget.SetAutoAttach, tr.autoAttachParams(), callOptions{}); err != nil {
 		return err
 	}
 	err := tr.wait(ctx, "for the first page", func() (bool, *Error) {
@@ -172,6 +179,10 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 		of = tr.extraSessions[session]
 		id = of.id
 	}
+	if t != nil && t.routed && method == fetch.RequestPaused.Method {
+		tr.ownership.onPaused(t, params)
+		return
+	}
 	d := t.domainState(method)
 	if d.unpausing && tr.resume(t, method) {
 		return
@@ -182,6 +193,9 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 			owner: tr.ownership.ownerOf(of, method, params), private: tr.ownership.isPrivate(of, method, params),
 			replayed: d.enabling,
 		}, t)
+	}
+	if t != nil && hasPage(t.kind) {
+		tr.frames.follow(t, method, params)
 	}
 	switch method {
 	case fetch.RequestPaused.Method:
@@ -261,6 +275,9 @@ func (tr *tracker) onTargetInfo(via *target, method string, params json.RawMessa
 	}
 	t.kind, t.url, t.title, t.opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
 	tr.ownership.onTarget(t, p.Info.Context, via, fresh)
+	if fresh {
+		t.appeared = tr.events.lastSeqOf(t.owner)
+	}
 	if method == cdptarget.AttachedToTarget.Method {
 		tr.onAttached(t, via, p.Session, p.Waiting)
 	}
@@ -323,7 +340,8 @@ func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 		if t := tr.sessions[p.Session]; t != nil {
 			delete(tr.sessions, p.Session)
 			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
-			t.activity = activity{}
+			t.activity, t.applied = activity{}, applied{}
+			tr.frames.forgetIn(t)
 			tr.failPending(t, closedTarget(t))
 			// Destroyed frames and workers are reported only where targets are discovered.
 			if !hasPage(t.kind) || t.kind == "iframe" {
@@ -341,6 +359,7 @@ func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 func (tr *tracker) forget(t *target) {
 	t.closed = true
 	delete(tr.targets, t.id)
+	tr.frames.forgetIn(t)
 	delete(tr.sessions, t.session)
 	for i, other := range tr.order {
 		if other == t {
@@ -374,6 +393,7 @@ func (tr *tracker) onCrash(t *target) {
 		return
 	}
 	t.crashed, t.needsReenable, t.dialog, t.pendingURL = true, true, nil, ""
+	tr.frames.forgetIn(t)
 	tr.failPending(t, crashedTarget(t))
 	tr.broadcast()
 }

@@ -59,7 +59,7 @@ func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed,
 	if err != nil {
 		return Typed{}, err
 	}
-	outcome, err := callInFrame[string](ctx, e.tracker, t, frame, typeInto(), q.Origins, q.Text)
+	outcome, err := callInFrame[string](ctx, e.sender, t, frame, typeInto(), q.Origins, q.Text)
 	if err != nil {
 		return Typed{}, err
 	}

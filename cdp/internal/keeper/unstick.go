@@ -13,10 +13,10 @@ import (
 // This file handles what keeps a call from being sent or from returning.
 
 // checkSendable returns the reason why a call cannot be sent now, or nil.
-func (tr *tracker) checkSendable(t *target, method string) *Error {
+func (s *sender) checkSendable(t *target, method string) *Error {
 	switch {
-	case tr.closeErr != nil:
-		return tr.closeErr
+	case s.closeErr != nil:
+		return s.closeErr
 	case t == nil:
 		return nil
 	case t.evictErr != nil:
@@ -55,17 +55,17 @@ func revives(method string) bool {
 // unstick checks whether a target whose call timed out is busy with a script. If so, it terminates the script. It
 // returns a description of what it found, or "". A target that only waits, for example for a promise, responds to
 // the probe and is left alone.
-func (tr *tracker) unstick(t *target) string {
+func (s *sender) unstick(t *target) string {
 	if t == nil {
 		return ""
 	}
-	tr.mu.Lock()
-	unresponsive := tr.closeErr != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
-	tr.mu.Unlock()
+	s.mu.Lock()
+	unresponsive := s.closeErr != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
+	s.mu.Unlock()
 	if unresponsive {
 		return ""
 	}
-	responded, forget, err := tr.probe(t)
+	responded, forget, err := s.probe(t)
 	defer forget()
 	if err != nil {
 		return "the browser has stopped reading"
@@ -75,12 +75,12 @@ func (tr *tracker) unstick(t *target) string {
 		return ""
 	case <-time.After(probeTimeout):
 	}
-	tr.mu.Lock()
+	s.mu.Lock()
 	pendingURL := t.root().pendingURL
 	if pendingURL == "" {
-		postCommand(tr.mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
+		postCommand(s.mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
 	}
-	tr.mu.Unlock()
+	s.mu.Unlock()
 	if pendingURL != "" { // messages now reach the new page, whose script must not be terminated
 		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, and its server has not responded"
 	}
@@ -93,15 +93,15 @@ func (tr *tracker) unstick(t *target) string {
 }
 
 // probe sends a command to which an idle target responds at once.
-func (tr *tracker) probe(t *target) (responded <-chan reply, forget func(), err *Error) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+func (s *sender) probe(t *target) (responded <-chan reply, forget func(), err *Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := &pending{method: runtime.CommandEvaluate, target: t}
-	err = tr.send(p, mustJSON(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
+	err = s.send(p, mustJSON(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
 	return p.done, func() {
-		tr.mu.Lock()
-		delete(tr.pending, p.id)
-		tr.mu.Unlock()
+		s.mu.Lock()
+		delete(s.pending, p.id)
+		s.mu.Unlock()
 	}, err
 }
 

@@ -4,6 +4,7 @@ package keeper
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -15,7 +16,8 @@ import (
 )
 
 // runOldKeeper runs a keeper of another version: its hello has wire version 99. With OLD_KEEPER=obeys it exits on
-// request, with =hung it does not respond at all.
+// request, with =hung it does not respond at all, with =silent it has version 6 and closes a connection whose hello it
+// does not understand.
 func runOldKeeper() int {
 	syscall.Umask(0o077)
 	f := files{os.Args[1], "default"}
@@ -27,6 +29,11 @@ func runOldKeeper() int {
 		return 1
 	}
 	fmt.Fprintln(lock, os.Getpid())
+	if os.Getenv("OLD_KEEPER") == "silent" {
+		if err := os.WriteFile(f.info(), mustJSON(info{PID: os.Getpid(), Wire: 6, Version: "0.0.9"}), 0o600); err != nil {
+			return 1
+		}
+	}
 	socket := f.socket()
 	os.Remove(socket)
 	l, err := net.Listen("unix", socket)
@@ -40,7 +47,9 @@ func runOldKeeper() int {
 			continue
 		}
 		h, _ := readHello(bufio.NewReader(conn))
-		writeFrame(conn, mustJSON(hello{Wire: 99, Version: "99.0.0"}))
+		if os.Getenv("OLD_KEEPER") != "silent" {
+			writeHello(conn, hello{Wire: 99, Version: "99.0.0"})
+		}
 		conn.Close()
 		if h.Replace && os.Getenv("OLD_KEEPER") == "obeys" {
 			l.Close()
@@ -98,14 +107,15 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 }
 
 func TestOtherKeeperVersionIsReplaced(t *testing.T) {
-	for _, manners := range []string{"obeys", "refuses", "hung"} {
+	for _, manners := range []string{"obeys", "refuses", "hung", "silent"} {
 		t.Run(manners, func(t *testing.T) {
 			t.Parallel()
 			cfg := config(t)
 			pid := startOldKeeper(t, cfg.RunDir, manners)
 			if manners != "hung" {
 				_, err := Dial(testContext(t), cfg.RunDir, "", "test")
-				wantCode(t, err, CodeChromeConnection, "uses wire version 99", strconv.Itoa(pid))
+				version := map[string]string{"silent": "6"}[manners]
+				wantCode(t, err, CodeChromeConnection, "uses wire version "+cmp.Or(version, "99"), strconv.Itoa(pid))
 			}
 			c := startBrowser(t, cfg)
 			if len(c.Notes()) != 1 || !c.Started() {

@@ -1,20 +1,20 @@
 package keeper
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"slices"
 	"strconv"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 // WireVersion is the version of the wire format between keeper and client.
-const WireVersion = 5
+const WireVersion = 7
 
 const (
 	maxHello   = 64 << 10
@@ -39,64 +39,38 @@ type hello struct {
 	Chrome  string `json:"chrome,omitempty"`
 }
 
-type frameTooLarge struct{ size, limit int64 }
-
-func (e *frameTooLarge) Error() string {
-	return fmt.Sprintf("the frame has %d bytes; the limit is %d", e.size, e.limit)
+// frame is a message of either side. The zero frame is none.
+type frame struct {
+	kind  wire.Kind
+	parts [][]byte
 }
 
-// writeFrame writes the parts as one frame, to a connection in one call.
-func writeFrame(w io.Writer, parts ...[]byte) error {
-	size := totalSize(parts)
-	if int64(size) > maxReply {
-		return &frameTooLarge{int64(size), maxReply}
-	}
-	frame := append(net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(size))}, parts...)
-	_, err := frame.WriteTo(w)
-	return err
-}
+func (f frame) write(w io.Writer) error { return wire.WriteFrame(w, f.kind, f.parts...) }
 
-func totalSize(parts [][]byte) (bytes int) {
-	for _, p := range parts {
+// size returns the size of the body in bytes.
+func (f frame) size() (bytes int) {
+	for _, p := range f.parts {
 		bytes += len(p)
 	}
 	return bytes
 }
 
-// readFrame reads one frame. It allocates memory as data arrives, never by the declared length.
-func readFrame(r io.Reader, limit int64) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
+// readFrame reads a frame of one of these kinds.
+func readFrame(r io.Reader, limit int, kinds ...wire.Kind) (wire.Kind, []byte, error) {
+	kind, body, err := wire.ReadFrame(r, limit)
+	if err == nil && !slices.Contains(kinds, kind) {
+		err = fmt.Errorf("a frame of kind %q", byte(kind))
 	}
-	size := int64(binary.BigEndian.Uint32(head[:]))
-	if size > limit {
-		return nil, &frameTooLarge{size, limit}
-	}
-	if size <= 64<<10 {
-		payload := make([]byte, size)
-		if _, err := io.ReadFull(r, payload); err != nil {
-			return nil, unexpectedEOF(err)
-		}
-		return payload, nil
-	}
-	var b bytes.Buffer
-	if _, err := io.CopyN(&b, r, size); err != nil {
-		return nil, unexpectedEOF(err)
-	}
-	return b.Bytes(), nil
+	return kind, body, err
 }
 
-func unexpectedEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+func writeHello(w io.Writer, h hello) error {
+	return frame{wire.KindHello, [][]byte{mustJSON(h)}}.write(w)
 }
 
 func readHello(r io.Reader) (hello, error) {
 	var h hello
-	payload, err := readFrame(r, maxHello)
+	_, payload, err := readFrame(r, maxHello, wire.KindHello)
 	if err != nil {
 		return h, err
 	}
@@ -115,7 +89,7 @@ type request struct {
 }
 
 func readRequest(r io.Reader) (q request, err error) {
-	payload, err := readFrame(r, maxRequest)
+	_, payload, err := readFrame(r, maxRequest, wire.KindCall)
 	if err != nil {
 		return q, err
 	}
@@ -185,12 +159,15 @@ type response struct {
 }
 
 func readResponse(r io.Reader) (a response, err error) {
-	payload, err := readFrame(r, maxReply)
+	kind, payload, err := readFrame(r, maxReply, wire.KindDone, wire.KindEvent, wire.KindPiece)
 	if err != nil {
 		return a, err
 	}
-	if len(payload) > pieceHead && payload[0] == 0 {
-		return response{id: int64(binary.BigEndian.Uint64(payload[1:])), piece: payload[pieceHead:]}, nil
+	if kind == wire.KindPiece {
+		if len(payload) <= pieceHead {
+			return a, errors.New("a piece of nothing")
+		}
+		return response{id: int64(binary.BigEndian.Uint64(payload)), piece: payload[pieceHead:]}, nil
 	}
 	err = eachField(payload, func(key, value []byte) error {
 		switch string(key) {
@@ -217,12 +194,12 @@ func readResponse(r io.Reader) (a response, err error) {
 	return a, err
 }
 
-// pieceHead is the size of the header before a piece: a zero byte and the id.
-const pieceHead = 9
+// pieceHead is the size of the header before a piece: the id.
+const pieceHead = 8
 
-// pieceParts returns the parts of a frame with a piece of a large result.
-func pieceParts(id int64, piece []byte) [][]byte {
-	return [][]byte{binary.BigEndian.AppendUint64([]byte{0}, uint64(id)), piece}
+// pieceFrame returns the frame of a piece of a large result.
+func pieceFrame(id int64, piece []byte) frame {
+	return frame{wire.KindPiece, [][]byte{binary.BigEndian.AppendUint64(nil, uint64(id)), piece}}
 }
 
 // aside is what a response says beside its result or error. The zero value says nothing.
@@ -231,8 +208,12 @@ type aside struct {
 	enabled Enabled
 }
 
-// responseParts returns the parts of a response's frame. kind is result, error or item.
-func responseParts(id int64, kind string, value []byte, beside ...aside) [][]byte {
+// responseFrame returns the frame of a response. field is result, error or item.
+func responseFrame(id int64, field string, value []byte, beside ...aside) frame {
+	kind := wire.KindDone
+	if field == "item" {
+		kind = wire.KindEvent
+	}
 	head := strconv.AppendInt([]byte(`{"id":`), id, 10)
 	for _, b := range beside {
 		if len(b.rights) > 0 {
@@ -243,7 +224,7 @@ func responseParts(id int64, kind string, value []byte, beside ...aside) [][]byt
 		}
 	}
 	head = append(head, `,"`...)
-	head = append(head, kind...)
+	head = append(head, field...)
 	head = append(head, `":`...)
-	return [][]byte{head, value, {'}'}}
+	return frame{kind, [][]byte{head, value, {'}'}}}
 }

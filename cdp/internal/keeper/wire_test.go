@@ -2,52 +2,40 @@ package keeper
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/internal/wire"
 )
 
-func frame(payload string) []byte {
+// framed returns the bytes of a frame.
+func framed(kind wire.Kind, payload string) []byte {
 	var b bytes.Buffer
-	writeFrame(&b, []byte(payload))
+	wire.WriteFrame(&b, kind, []byte(payload))
 	return b.Bytes()
 }
 
-func TestFrames(t *testing.T) {
-	for _, size := range []int{0, 1, 64 << 10, 64<<10 + 1, 3 << 20} {
-		payload := strings.Repeat("a", size)
-		got, err := readFrame(bytes.NewReader(frame(payload)), maxReply)
-		if err != nil || string(got) != payload {
-			t.Errorf("%d bytes: %d, %v", size, len(got), err)
-		}
-	}
-	var tooLarge *frameTooLarge
-	if _, err := readFrame(bytes.NewReader(frame("12345")), 4); !errors.As(err, &tooLarge) {
-		t.Errorf("too large: %v", err)
-	}
-	// A false length must not allocate memory.
-	lie := binary.BigEndian.AppendUint32(nil, 1<<30)
-	if allocated := testing.AllocsPerRun(1, func() { readFrame(bytes.NewReader(lie), maxReply) }); allocated > 20 {
-		t.Errorf("%v allocations", allocated)
-	}
-}
-
 func TestRequestsAndResponses(t *testing.T) {
-	q, err := readRequest(bytes.NewReader(frame(`{"id":7,"op":"call","body":{"method":"A.b"}}`)))
+	q, err := readRequest(bytes.NewReader(framed(wire.KindCall, `{"id":7,"op":"call","body":{"method":"A.b"}}`)))
 	if err != nil || q.id != 7 || q.op != "call" || string(q.body) != `{"method":"A.b"}` {
 		t.Errorf("%+v %v", q, err)
 	}
 	for _, bad := range []string{"", "null", "[]", `{}`, `{"id":0,"op":"x"}`, `{"id":1}`, `{"id":"1","op":"x"}`,
 		`{"id":1,"op":"x"`, `{"id":1,"op":"x"} x`} {
-		if q, err := readRequest(bytes.NewReader(frame(bad))); err == nil {
+		if q, err := readRequest(bytes.NewReader(framed(wire.KindCall, bad))); err == nil {
 			t.Errorf("%q is a request: %+v", bad, q)
 		}
 	}
 	var b bytes.Buffer
-	writeFrame(&b, responseParts(3, "error", mustJSON(errf(CodeBusy, "x")))...)
-	writeFrame(&b, responseParts(4, "result", []byte(`{"a":[1,"}"]}`))...)
+	for _, f := range []frame{
+		responseFrame(3, "error", mustJSON(errf(CodeBusy, "x"))), responseFrame(4, "result", []byte(`{"a":[1,"}"]}`)),
+		pieceFrame(5, []byte("piece")), responseFrame(6, "item", []byte("7")),
+	} {
+		if err := f.write(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
 	a, err := readResponse(&b)
 	if err != nil || a.id != 3 || a.failure == nil || a.failure.Code != CodeBusy {
 		t.Errorf("%+v %v", a, err)
@@ -56,8 +44,26 @@ func TestRequestsAndResponses(t *testing.T) {
 	if err != nil || a.id != 4 || string(a.result) != `{"a":[1,"}"]}` {
 		t.Errorf("%+v %v", a, err)
 	}
-	if _, err := readHello(bytes.NewReader(frame(`{"other":1}`))); err == nil {
-		t.Error("readHello accepts a frame that is not a hello")
+	a, err = readResponse(&b)
+	if err != nil || a.id != 5 || string(a.piece) != "piece" {
+		t.Errorf("%+v %v", a, err)
+	}
+	a, err = readResponse(&b)
+	if err != nil || a.id != 6 || string(a.item) != "7" {
+		t.Errorf("%+v %v", a, err)
+	}
+	for _, bad := range [][]byte{
+		framed(wire.KindHello, `{"other":1}`), framed(wire.KindCall, `{"parley_keeper":1}`),
+		append([]byte{0, 0, 0, 19}, `{"parley_keeper":6}`...), // before version 7 frames had no kind
+	} {
+		if _, err := readHello(bytes.NewReader(bad)); err == nil {
+			t.Errorf("readHello accepts %q", bad)
+		}
+	}
+	for _, kind := range []wire.Kind{wire.KindCall, wire.KindPiece, wire.KindHello} {
+		if a, err := readResponse(bytes.NewReader(framed(kind, `{}`))); err == nil {
+			t.Errorf("a frame of kind %q is a response: %+v", byte(kind), a)
+		}
 	}
 }
 
@@ -119,10 +125,10 @@ func FuzzEachField(f *testing.F) {
 
 // FuzzWire feeds arbitrary bytes to every reader of the wire format.
 func FuzzWire(f *testing.F) {
-	f.Add(frame(`{"parley_keeper":1}`))
-	f.Add(append(frame(`{"id":1,"op":"call","body":{}}`), frame(`{"id":1,"result":{}}`)...))
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
-	f.Add(frame("\x00\x00\x00\x00\x00\x00\x00\x00\x01piece"))
+	f.Add(framed(wire.KindHello, `{"parley_keeper":1}`))
+	f.Add(append(framed(wire.KindCall, `{"id":1,"op":"call","body":{}}`), framed(wire.KindDone, `{"id":1,"result":{}}`)...))
+	f.Add([]byte{'c', 0xff, 0xff, 0xff, 0xff})
+	f.Add(framed(wire.KindPiece, "\x00\x00\x00\x00\x00\x00\x00\x01piece"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		readHello(bytes.NewReader(data))
 		r := bytes.NewReader(data)

@@ -3,21 +3,22 @@ package protocol
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strings"
 )
 
 // The flat form. All numbers are little-endian. A string is its length as uvarint, followed by its bytes.
 //
-//	header   "parleyCDP3", then for domains, commands, events, types, values: u32 count, u32 offset of the index;
-//	         then version, revision
+//	header   "parleyCDP4", then for domains, commands, events, types, values, sources: u32 count, u32 offset of the
+//	         index; then version, revision
 //	index    one u32 per member: the offset of its record; sorted by qualified name in lower case
 //	records  the qualified name, which the binary search compares, then what writer.domain, node and note write
 //
 // The members of a domain are adjacent in an index, so a domain record refers to them by first index and count.
-const magic = "parleyCDP3"
+const magic = "parleyCDP4"
 
-const headerSize = len(magic) + 5*8
+const headerSize = len(magic) + 6*8
 
 // The fields that a node has, as bits at the beginning of its record.
 const (
@@ -42,6 +43,41 @@ type Notes struct {
 	Commands map[string]Note     // by qualified command name
 	// Values are example values: JSON by "Domain.command.parameter", "Domain.Type" or "type name".
 	Values map[string]string
+	// Descriptions are texts for commands and parameters that the protocol does not describe, or only by their name: by
+	// "Domain.command", "Domain.command.parameter", or "Domain.*.parameter" for all commands of a domain.
+	Descriptions map[string]string
+	// Sources are the calls that return values, by the name of a type or of a kind of value.
+	Sources map[string][]SourceRow
+}
+
+// describe sets the descriptions that a command and its parameters do not have.
+func (n Notes) describe(domain string, command *node) {
+	set := func(m *node, keys ...string) {
+		own, binary := splitBinaryMark(m)
+		if !repeats(own, m.Name) {
+			return
+		}
+		for _, key := range keys {
+			if text, ok := n.Descriptions[key]; ok {
+				if m.Description = text; binary {
+					m.Description += " " + binaryMark
+				}
+				return
+			}
+		}
+	}
+	name := domain + "." + command.Name
+	set(command, name)
+	for i := range command.Parameters {
+		q := &command.Parameters[i]
+		set(q, name+"."+q.Name, domain+".*."+q.Name)
+	}
+}
+
+// repeats reports whether a description says no more than the name.
+func repeats(description, name string) bool {
+	letters := func(s string) string { return strings.ToLower(strings.Join(strings.Fields(strings.Trim(s, ". ")), "")) }
+	return description == "" || letters(description) == letters(name)
 }
 
 // Note is the hand-written documentation of one command.
@@ -51,10 +87,28 @@ type Note struct {
 	Tasks       []string // phrases that a user of the command would say
 	Keywords    []string
 	When        string // when to use it; empty: the documentation does not say
+	WhenNot     string // when to use another command, which it names; may be empty
+	Related     []Related
 	Deprecation string // the reason and the alternative, in one sentence
 	Use         string // qualified name of the command that replaces a deprecated one
 	Examples    []Example
+	Needs       string         // calls that come before it, as [ParseCalls] reads them
+	Values      []Value        // the parameters whose values other calls return
+	Runs        map[string]Run // by the title of the example
 }
+
+// RanOn is where the examples of the embedded protocol were run: "Chrome 148.0.7778.167 on https://example.com/".
+func (p *Protocol) RanOn() string {
+	r, ok := p.find(kindValue, ranOn)
+	if !ok {
+		return ""
+	}
+	r.str()
+	return r.str()
+}
+
+// ranOn is the key of what [Protocol.RanOn] returns.
+const ranOn = "ran on"
 
 // Encoded returns the flat form, which the generator writes to protocol.bin.
 func (p *Protocol) Encoded() string { return p.data }
@@ -80,6 +134,9 @@ func write(revision string, notes Notes, docs []*document) string {
 	for _, doc := range docs {
 		for i := range doc.Domains {
 			d := &doc.Domains[i]
+			for j := range d.Commands {
+				notes.describe(d.Domain, &d.Commands[j])
+			}
 			counts[d.Domain] = map[Kind]int{}
 			for _, k := range kinds {
 				counts[d.Domain][k] = len(d.members(k))
@@ -132,6 +189,13 @@ func write(revision string, notes Notes, docs []*document) string {
 		w.str(value)
 		lists[kindValue] = append(lists[kindValue], entry{strings.ToLower(key), w.b})
 	}
+	for name, rows := range notes.Sources {
+		w := &writer{}
+		w.str(name)
+		w.sources(rows)
+		lists[kindSource] = append(lists[kindSource], entry{strings.ToLower(name), w.b})
+	}
+	slices.SortFunc(lists[kindSource], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
 	slices.SortFunc(lists[kindValue], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
 	slices.SortFunc(lists[kindDomain], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
 
@@ -214,16 +278,32 @@ func (w *writer) note(n Note) {
 	w.strs(n.URL)
 	w.strs(n.Files)
 	w.str(n.Callers)
+	w.flow(n.Needs, n.Values)
 	w.str(n.Brief)
 	w.strs(n.Tasks)
 	w.strs(n.Keywords)
 	w.str(n.When)
+	w.str(n.WhenNot)
+	w.uint(len(n.Related))
+	for _, r := range n.Related {
+		w.str(r.Tool)
+		w.str(r.Why)
+	}
 	w.str(n.Deprecation)
 	w.str(n.Use)
 	w.uint(len(n.Examples))
 	for _, e := range n.Examples {
-		w.str(e.Title)
-		w.str(string(e.Params))
+		for _, text := range []string{e.Title, string(e.Params), e.Needs, e.From} {
+			w.str(text)
+		}
+	}
+	titles := slices.Sorted(maps.Keys(n.Runs))
+	w.uint(len(titles))
+	for _, title := range titles {
+		run := n.Runs[title]
+		for _, text := range []string{title, run.Outcome, string(run.Before), string(run.Params), run.Text} {
+			w.str(text)
+		}
 	}
 }
 
@@ -344,13 +424,38 @@ func (r *reader) rights() Rights {
 	return Rights{Effect: Effect(r.str()), Reach: Reach(r.str()), URL: r.strs(), Files: r.strs(), Callers: r.str()}
 }
 
+func (r *reader) related() []Related {
+	count := r.uint()
+	if count == 0 {
+		return nil
+	}
+	list := make([]Related, count)
+	for i := range list {
+		list[i] = Related{Tool: r.str(), Why: r.str()}
+	}
+	return list
+}
+
 func (r *reader) note() Note {
-	n := Note{Rights: r.rights(), Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(), When: r.str(),
-		Deprecation: r.str(), Use: r.str()}
+	rights, needs, values := r.rights(), r.str(), r.values()
+	n := Note{Rights: rights, Needs: needs, Values: values, Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(),
+		When: r.str(), WhenNot: r.str(), Related: r.related(), Deprecation: r.str(), Use: r.str()}
 	if count := r.uint(); count > 0 {
 		n.Examples = make([]Example, count)
 		for i := range n.Examples {
-			n.Examples[i] = Example{Title: r.str(), Kind: "common", Params: []byte(r.str())}
+			n.Examples[i] = Example{Title: r.str(), Kind: "common", Params: []byte(r.str()), Needs: r.str(), From: r.str()}
+		}
+	}
+	if count := r.uint(); count > 0 {
+		n.Runs = make(map[string]Run, count)
+		for range count {
+			title := r.str()
+			run := Run{Outcome: r.str()}
+			if before := r.str(); before != "" {
+				run.Before = []byte(before)
+			}
+			run.Params, run.Text = []byte(r.str()), r.str()
+			n.Runs[title] = run
 		}
 	}
 	return n

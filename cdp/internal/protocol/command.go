@@ -23,10 +23,16 @@ type Command struct {
 	Tasks    []string // phrases that a user of the command would say
 	Keywords []string
 	When     string // when to use it; may be empty
+	WhenNot  string // when to use another command, which it names; may be empty
+	Related  []Related
 
 	source   memberRecord // the command that handles this one
 	examples []Example    // hand-written
+	runs     map[string]Run
 }
+
+// Related is another command, or a verb of the plugin, and what it has to do with a command.
+type Related struct{ Tool, Why string }
 
 // Event is one event.
 type Event struct {
@@ -73,7 +79,8 @@ func (p *Protocol) Command(name string) (*Command, bool) {
 	c := &Command{
 		Name: m.qualified, Domain: m.domain, Rights: note.Rights, Description: m.Description,
 		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
-		Tasks: note.Tasks, Keywords: note.Keywords, When: note.When, examples: note.Examples,
+		Tasks: note.Tasks, Keywords: note.Keywords, When: note.When, WhenNot: note.WhenNot, Related: note.Related,
+		examples: note.Examples, runs: note.Runs,
 	}
 	if c.Brief = note.Brief; c.Brief == "" {
 		c.Brief = briefOf(m.Description, m.Name, BriefSize)

@@ -12,7 +12,27 @@ type Example struct {
 	Title  string
 	Kind   string          // minimal, common or full
 	Params json.RawMessage // an object
+	Needs  string          // calls that this example needs before it, as ParseCalls reads them
+	From   string          // where its values come from instead: "/nodeId=NAME; /frameId=NAME"
+	Run    *Run            // what happened when it was run; nil if it was not
 }
+
+// Run is what happened when an example was run on a prepared page, as ran.tsv has it.
+type Run struct {
+	Outcome string          // RunVerified, RunFailed, RunHung, RunSkipped or RunUnknown
+	Before  json.RawMessage // the calls before it, as lines of a batch; nil for none
+	Params  json.RawMessage // the parameters, with references to the results of these calls
+	Text    string          // the result, or why there is none
+}
+
+// Outcomes of a [Run].
+const (
+	RunVerified = "verified" // it did what the command is for
+	RunFailed   = "failed"   // it ended in an error, or returned nothing
+	RunHung     = "hung"     // the page or the browser did not respond any more
+	RunSkipped  = "skipped"  // it was not run: it changes the machine, or requires what the browser does not have
+	RunUnknown  = "unknown"  // the browser does not know the command
+)
 
 // Examples returns the smallest call (required parameters, and one of a group of which Chrome requires one),
 // hand-written common calls, and a call with all compatible parameters that are not deprecated.
@@ -48,14 +68,20 @@ func (e *exampleBuilder) examples(c *Command) []Example {
 	if len(nodes) == 0 {
 		title = "No parameters"
 	}
-	list := []Example{{title, "minimal", minimal}}
+	list := []Example{{Title: title, Kind: "minimal", Params: minimal}}
 	for _, common := range c.examples {
-		if supported := e.supports(common.Params, nodes); supported && !bytes.Equal(common.Params, minimal) {
+		differs := !bytes.Equal(common.Params, minimal) || common.Needs+common.From != ""
+		if differs && e.supports(common.Params, nodes) {
 			list = append(list, common)
 		}
 	}
 	if !slices.ContainsFunc(list, func(x Example) bool { return bytes.Equal(x.Params, full) }) {
-		list = append(list, Example{"All parameters", "full", full})
+		list = append(list, Example{Title: "All parameters", Kind: "full", Params: full})
+	}
+	for i := range list {
+		if run, ok := c.runs[list[i].Title]; ok {
+			list[i].Run = &run
+		}
 	}
 	return list
 }
@@ -194,6 +220,10 @@ func impliedParams(command string, nodes []node) []string {
 	switch command {
 	case "Animation.seekAnimations":
 		return []string{"currentTime"}
+	case "Autofill.trigger":
+		return []string{"card"}
+	case "Debugger.restartFrame":
+		return []string{"mode"}
 	case "Browser.setContentsSize":
 		return []string{"width", "height"}
 	case "Browser.setDownloadBehavior", "Page.setDownloadBehavior":
@@ -218,6 +248,8 @@ func impliedParams(command string, nodes []node) []string {
 		return []string{"displayMode"}
 	case "Runtime.callFunctionOn":
 		return []string{"objectId"}
+	case "Target.setAutoAttach":
+		return []string{"flatten"}
 	case "Target.detachFromTarget", "Target.sendMessageToTarget":
 		return []string{"sessionId"}
 	}
@@ -245,6 +277,8 @@ func excludedParams(command string, nodes []node) []string {
 	switch command {
 	case "Autofill.trigger":
 		return []string{"address"}
+	case "CSS.resolveValues":
+		return []string{"pseudoType", "pseudoIdentifier"} // of a pseudo element, which few elements have
 	case "Debugger.setBreakpointByUrl":
 		return []string{"urlRegex", "scriptHash"}
 	case "Fetch.fulfillRequest", "Fetch.continueResponse":

@@ -64,6 +64,7 @@ func TestExamples(t *testing.T) {
 // intentionallyEmpty lists examples that contain something empty on purpose.
 var intentionallyEmpty = map[string]bool{
 	"DOMDebugger.setXHRBreakpoint: Pause on every request":           true,
+	"IndexedDB.requestData: All parameters":                          true, // a key of the type string
 	"Input.dispatchTouchEvent: Lift all fingers":                     true,
 	"Network.emulateNetworkConditionsByRule: Slow 3G for everything": true,
 }

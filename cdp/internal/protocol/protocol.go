@@ -39,12 +39,13 @@ const (
 	KindType    Kind = "type"
 
 	kindDomain Kind = "domain"
-	kindValue  Kind = "value" // for examples
+	kindValue  Kind = "value"  // for examples
+	kindSource Kind = "source" // of values
 )
 
 var (
 	kinds   = [3]Kind{KindCommand, KindEvent, KindType}
-	indexes = []Kind{kindDomain, KindCommand, KindEvent, KindType, kindValue}
+	indexes = []Kind{kindDomain, KindCommand, KindEvent, KindType, kindValue, kindSource}
 )
 
 // Effect is the effect of a command on the browser and its pages.
@@ -295,7 +296,8 @@ func (p *Protocol) Names() []string {
 
 // notes returns the hand-written notes, for another protocol.
 func (p *Protocol) notes() Notes {
-	n := Notes{Domains: map[string]string{}, Enables: map[string]Enabling{}, Commands: map[string]Note{}}
+	n := Notes{Domains: map[string]string{}, Enables: map[string]Enabling{}, Commands: map[string]Note{},
+		Descriptions: map[string]string{}}
 	for _, d := range p.Domains() {
 		n.Domains[d.Name], n.Enables[d.Name] = d.Brief, d.Enabling
 	}
@@ -304,9 +306,35 @@ func (p *Protocol) notes() Notes {
 		r := p.at(KindCommand, i)
 		m := r.member()
 		n.Commands[m.qualified] = r.note()
+		n.Descriptions[m.qualified] = m.Description
+		for _, q := range m.Parameters {
+			n.Descriptions[m.qualified+"."+q.Name], _ = splitBinaryMark(&q)
+		}
 	}
 	return n
 }
+
+// Undescribed returns the commands and parameters whose description is missing or repeats the name, and that have no
+// type whose description says more.
+func (p *Protocol) Undescribed() (names []string) {
+	for _, name := range p.Names() {
+		c, ok := p.Command(name)
+		if !ok {
+			continue
+		}
+		if repeats(strings.ToLower(c.Description), strings.ToLower(words(bareName(name)))) {
+			names = append(names, name)
+		}
+		for _, q := range c.Params {
+			if repeats(strings.ToLower(q.Description), strings.ToLower(words(q.Name))) {
+				names = append(names, name+"."+q.Name)
+			}
+		}
+	}
+	return names
+}
+
+func bareName(name string) string { return name[strings.IndexByte(name, '.')+1:] }
 
 // Coverage counts the members of a protocol and how many are documented. [Build] computes all counts.
 type Coverage struct {
@@ -320,7 +348,7 @@ type Coverage struct {
 	ExperimentalCommands int `json:"experimental_commands"`
 	DeprecatedCommands   int `json:"deprecated_commands"`
 
-	// Members that the protocol itself describes; the texts of others are derived from their names and types.
+	// Members that the protocol or a reviewed table describes; the texts of others are derived from names and types.
 	DescribedCommands   int `json:"described_commands"`
 	DescribedEvents     int `json:"described_events"`
 	DescribedParameters int `json:"described_parameters"`

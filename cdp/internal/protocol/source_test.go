@@ -78,8 +78,39 @@ func rebuild(p *Protocol) []document {
 	return docs
 }
 
+// withoutAdded replaces the descriptions that the reviewed table adds by those of the sources.
+func withoutAdded(t *testing.T, docs []document) {
+	bare, err := Build("test", Notes{}, sources(t)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := map[string]bool{}
+	for _, name := range bare.Undescribed() {
+		added[name] = true
+	}
+	own := rebuild(bare)
+	for f := range docs {
+		for i := range docs[f].Domains {
+			d := &docs[f].Domains[i]
+			for j := range d.Commands {
+				c, from := &d.Commands[j], own[f].Domains[i].Commands[j]
+				name := d.Domain + "." + c.Name
+				if added[name] {
+					c.Description = from.Description
+				}
+				for k := range c.Parameters {
+					if q := &c.Parameters[k]; added[name+"."+q.Name] {
+						q.Description = from.Parameters[k].Description
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestEmbeddedEqualsSource(t *testing.T) {
 	docs := rebuild(Embedded())
+	withoutAdded(t, docs)
 	for i, raw := range sources(t) {
 		var want, got any
 		if err := json.Unmarshal(raw, &want); err != nil {

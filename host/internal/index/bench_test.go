@@ -50,7 +50,7 @@ func synthetic(seed uint64, n int) []Doc {
 
 func fleet(b testing.TB, plugins, tools int) (segs []*Segment, size int) {
 	for i := range plugins {
-		data := Build(fmt.Sprintf("plugin%d", i), synthetic(uint64(i), tools))
+		data := Build(Plugin{Name: fmt.Sprintf("plugin%d", i)}, synthetic(uint64(i), tools))
 		seg, err := Open(data)
 		if err != nil {
 			b.Fatal(err)
@@ -89,7 +89,7 @@ func BenchmarkSearch(b *testing.B) {
 }
 
 func BenchmarkOpen(b *testing.B) {
-	data := Build("plugin", synthetic(1, 677))
+	data := Build(Plugin{Name: "plugin"}, synthetic(1, 677))
 	for b.Loop() {
 		if _, err := Open(data); err != nil {
 			b.Fatal(err)
@@ -100,7 +100,7 @@ func BenchmarkOpen(b *testing.B) {
 func BenchmarkBuild(b *testing.B) {
 	docs := synthetic(1, 677)
 	for b.Loop() {
-		Build("plugin", docs)
+		Build(Plugin{Name: "plugin"}, docs)
 	}
 }
 

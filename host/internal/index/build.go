@@ -59,7 +59,7 @@ func kindOf(kind string) int {
 
 // Build packs the documents of a plugin into a segment. The bytes do not depend on the order of the documents. A
 // document of an unknown kind counts as a tool.
-func Build(plugin string, docs []Doc) []byte {
+func Build(plugin Plugin, docs []Doc) []byte {
 	b := builder{terms: map[string]*term{}, numbers: map[string]int{}}
 	sorted := make([]packed, len(docs))
 	for i := range docs {
@@ -68,7 +68,7 @@ func Build(plugin string, docs []Doc) []byte {
 			b.numbers[s] = 0
 		}
 	}
-	m := draft{plugin: plugin, strings: b.number()}
+	m := draft{plugin: plugin.Name, strings: b.number()}
 	for i := range sorted {
 		sorted[i].record = b.record(sorted[i].doc, sorted[i].kind)
 	}
@@ -80,12 +80,51 @@ func Build(plugin string, docs []Doc) []byte {
 		group, _ := splitName(p.doc.Name)
 		d := draftDoc{record: p.record, name: []byte(identifier(p.doc.Name)), own: byte(min(255, len(identifier(group))))}
 		if p.kind == 0 {
-			d.meaning = meaningOf(plugin, p.doc).packed()
+			d.meaning = meaningOf(plugin.Name, p.doc).packed()
 		}
 		m.docs[p.kind] = append(m.docs[p.kind], d)
 	}
-	return layout([]draft{m}, b.entries())
+	entries := b.entries()
+	if len(m.docs[0]) > 0 {
+		plugin.addTo(entries)
+	}
+	return layout([]draft{m}, entries)
 }
+
+// maxAbout is how many words of a plugin's own documentation are indexed.
+const maxAbout = 200
+
+// addTo adds the words that say what the plugin is for. A posting without a field applies to all of its tools; it
+// stands at the first of them.
+func (p Plugin) addTo(entries map[string]*entry) {
+	add := func(text string, weight byte) {
+		for _, c := range chunks(text, maxAbout) {
+			for _, word := range c.parts {
+				if stopWord(word) || len(word) > maxTerm {
+					continue
+				}
+				e := entries[word]
+				if e == nil {
+					e = &entry{word: word}
+					entries[word] = e
+				}
+				if len(e.postings) > 0 && e.postings[0].mask == 0 {
+					e.postings[0].weight = max(e.postings[0].weight, weight)
+					continue
+				}
+				e.postings = slices.Insert(e.postings, 0, posting{weight: weight})
+			}
+		}
+	}
+	add(p.Text, aboutText)
+	add(strings.Join(p.Keywords, " "), aboutKeyword)
+}
+
+// The weights of words that describe a whole plugin.
+const (
+	aboutText    = 50
+	aboutKeyword = 70
+)
 
 // meaningOf returns the meaning of a document.
 func meaningOf(plugin string, d *Doc) *meaning {

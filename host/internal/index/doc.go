@@ -23,7 +23,7 @@
 // finds tools that share no word with the query and orders those that share equally many. Deprecated and experimental
 // documents rank lower.
 //
-// # Layout, version 4
+// # Layout, version 5
 //
 // All integers are little-endian; "v" is an unsigned varint; "str" is a length as v, followed by that many bytes.
 //
@@ -47,7 +47,8 @@
 //	terms       groups of words with the same stem: str stem, v number of words; each word: u8 bytes shared with the
 //	            stem, u8 length and bytes of the rest, v length of the postings, postings
 //	postings    per document: v distance from the previous one, u8 weight (BM25F's saturated frequency, 255 = 1.0),
-//	            u8 mask of the fields that contain the word
+//	            u8 mask of the fields that contain the word; 0: the plugin's own documentation contains it, and the
+//	            document is the first tool of the plugin
 //
 // Words longer than 40 bytes are not indexed. Open refuses a segment of another version with [ErrVersion]; it must be
 // rebuilt. The bytes depend only on plugins and documents, not on their order.

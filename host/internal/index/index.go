@@ -14,6 +14,13 @@ type Doc struct {
 	Params                   []Param
 }
 
+// Plugin is what describes all tools of a plugin.
+type Plugin struct {
+	Name     string
+	Text     string // its own documentation
+	Keywords []string
+}
+
 // Param is a parameter of a tool, or a field of an event or a type.
 type Param struct {
 	Name, Text string
@@ -36,10 +43,12 @@ type Query struct {
 // Results are the results of a search, best first. The order is deterministic: equal scores are sorted by
 // Query.Last, then by name.
 type Results struct {
-	Total  int // number of matching documents, regardless of the limit
-	Hits   []Hit
-	Weak   bool     // no document matches well; there may be poor hits, or none
-	Groups []string // if weak, up to three nearest groups: "cdp.Network", or "cdp" for a plugin without groups
+	Total int // number of matching documents, regardless of the limit
+	Hits  []Hit
+	Weak  bool // no document matches well; there may be poor hits, or none
+	// Foreign reports that the query is probably not in English, the language that search reads.
+	Foreign bool
+	Groups  []string // if weak, up to three nearest groups: "cdp.Network", or "cdp" for a plugin without groups
 }
 
 // Hit is a matching document.

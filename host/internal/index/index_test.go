@@ -8,7 +8,7 @@ import (
 
 func open(t testing.TB, plugin string, docs []Doc) *Segment {
 	t.Helper()
-	seg, err := Open(Build(plugin, docs))
+	seg, err := Open(Build(Plugin{Name: plugin}, docs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,14 +22,14 @@ func TestBuildIsDeterministic(t *testing.T) {
 		{Name: "Page.captureScreenshot", Group: "Page", Brief: "Capture page screenshot"},
 		{Name: "Page.loadEventFired", Kind: "event", Group: "Page"},
 	}
-	want := Build("cdp", docs)
+	want := Build(Plugin{Name: "cdp"}, docs)
 	for range 20 {
-		if !bytes.Equal(Build("cdp", docs), want) {
+		if !bytes.Equal(Build(Plugin{Name: "cdp"}, docs), want) {
 			t.Fatal("two builds of the same documents differ")
 		}
 	}
 	slices.Reverse(docs)
-	if !bytes.Equal(Build("cdp", docs), want) {
+	if !bytes.Equal(Build(Plugin{Name: "cdp"}, docs), want) {
 		t.Error("the order of the documents changes the bytes")
 	}
 }

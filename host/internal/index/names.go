@@ -79,7 +79,7 @@ func (s *search) nearNames() {
 		switch {
 		case i > 0:
 			doubt = 0.08
-		case mayBeMisspelled || looksLikeName(s.q.Text) && len(strings.Fields(s.q.Text)) == 1:
+		case mayBeMisspelled || looksLikeName(s.text) && len(strings.Fields(s.text)) == 1:
 		case len(s.words) <= 4:
 			doubt = 0.15
 		default:
@@ -89,7 +89,7 @@ func (s *search) nearNames() {
 			continue
 		}
 		for _, src := range s.sources {
-			s.nearName(src, id, doubt)
+			s.nearName(src, id, i > 0, doubt)
 		}
 	}
 }
@@ -151,7 +151,25 @@ func (src *source) eachPrefixed(id string, f func(p *part, local string)) {
 	}
 }
 
+// ownName returns the name of a document without its group.
+func (src *source) ownName(doc int) []byte {
+	name := src.seg.name(doc)
+	return name[bytes.LastIndexByte(name, '.')+1:]
+}
+
+// compound reports whether a name has several parts. A field of a longer query is an identifier only if it equals two
+// parts or more: JavaScript, e-mail and YouTube are plain words, even where a tool is called javascript.
+func compound(name []byte) bool {
+	for i := 1; i < len(name); i++ {
+		if !asciiLetter(name[i]) && name[i] < 0x80 || boundary(name, i) {
+			return true
+		}
+	}
+	return false
+}
+
 // exactName looks for documents whose name is id: in full, with the plugin's name before it, or only their own name.
+// within means that id is a field of a longer query.
 func (s *search) exactName(src *source, id string, within bool) bool {
 	found := false
 	full, bare := 1.0, 0.985
@@ -160,6 +178,7 @@ func (s *search) exactName(src *source, id string, within bool) bool {
 	}
 	for _, h := range src.nameMatches(id) {
 		switch {
+		case within && !compound(src.ownName(h.doc)) && (h.own == 0 || len(h.line) != len(id)):
 		case len(h.line) == len(id):
 			s.note(src, nameEvidence{doc: h.doc, score: full})
 			found = true
@@ -248,8 +267,9 @@ func startsNamePart(name []byte, at int) bool {
 	return false
 }
 
-// nearName looks for documents whose name is id with up to three typos.
-func (s *search) nearName(src *source, id string, doubt float64) {
+// nearName looks for documents whose name is id with up to three typos. within means that id is a field of a longer
+// query.
+func (s *search) nearName(src *source, id string, within bool, doubt float64) {
 	maxEdits := 1
 	switch {
 	case len(id) >= 16:
@@ -258,7 +278,7 @@ func (s *search) nearName(src *source, id string, doubt float64) {
 		maxEdits = 2
 	}
 	names, lines := src.seg.idents(), src.seg.lines
-	try := func(lo, hi int, id string) {
+	try := func(lo, hi int, id string, within bool) {
 		pattern := []byte(id)
 		set, shortest, longest := letters(pattern), max(4, len(id)-maxEdits), len(id)+maxEdits
 		for doc := lo; doc < hi; doc++ {
@@ -268,6 +288,11 @@ func (s *search) nearName(src *source, id string, doubt float64) {
 			ownFits := own > 0 && size-own >= shortest && size-own <= longest && near(set, n.ownSet, maxEdits)
 			if !fits && !ownFits || src.partOf(doc) == nil {
 				continue
+			}
+			if within && !compound(src.ownName(doc)) {
+				if ownFits = false; own == 0 || !fits {
+					continue
+				}
 			}
 			best, line := maxEdits+1, lines[n.at:][:n.size]
 			if fits {
@@ -283,10 +308,10 @@ func (s *search) nearName(src *source, id string, doubt float64) {
 			s.note(src, nameEvidence{doc: doc, score: score, how: matchNearName, typo: id})
 		}
 	}
-	try(src.lo, src.hi, id)
+	try(src.lo, src.hi, id, within)
 	src.eachPrefixed(id, func(p *part, local string) {
 		if len(local) >= 4 {
-			try(p.lo, p.hi, local)
+			try(p.lo, p.hi, local, false) // the plugin's name is the other part
 		}
 	})
 }

@@ -113,6 +113,50 @@ func TestOthers(t *testing.T) {
 	}
 }
 
+// TestConfidenceOthers checks that low means that a tool is missing: it is rare for queries whose answer is among the
+// first five, and several times as frequent for those without an answer, because its plugin was removed.
+func TestConfidenceOthers(t *testing.T) {
+	plugins, docs := others(t)
+	segs := make([]*Segment, len(plugins))
+	for i, p := range plugins {
+		segs[i] = open(t, p, docs[p])
+	}
+	low := func(r Results) bool { return len(r.Hits) == 0 || r.Hits[0].Confidence == "low" }
+	for _, file := range []string{"others.jsonl", "others_later.jsonl"} {
+		answered, lowThoughFound, found, lowWithout := 0.0, 0.0, 0.0, 0.0
+		eachLine(t, file, func(line []byte) error {
+			var q struct {
+				Query    string
+				Relevant map[string]float64
+			}
+			if err := json.Unmarshal(line, &q); err != nil {
+				return err
+			}
+			answered++
+			r := Search(segs, Query{Text: q.Query, Limit: 5})
+			if slices.ContainsFunc(r.Hits, func(h Hit) bool { return q.Relevant[full(h)] > 0 }) {
+				if found++; low(r) {
+					lowThoughFound++
+				}
+			}
+			for name := range q.Relevant {
+				plugin, _, _ := strings.Cut(name, ".")
+				i := slices.Index(plugins, plugin)
+				if low(Search(slices.Concat(segs[:i], segs[i+1:]), Query{Text: q.Query, Limit: 1})) {
+					lowWithout++
+				}
+			}
+			return nil
+		})
+		t.Logf("%s: low for %.2f of the queries whose answer is among the first five, and for %.2f without an answer", file,
+			lowThoughFound/found, lowWithout/answered)
+		if lowThoughFound > 0.2*found || lowWithout < 0.18*answered || lowThoughFound > lowWithout/3 {
+			t.Errorf("%s: low for %.0f of %.0f that were found, and for %.0f of %.0f without an answer", file, lowThoughFound,
+				found, lowWithout, answered)
+		}
+	}
+}
+
 // oneAnswer counts queries with one relevant tool each.
 type oneAnswer struct{ queries, first, five, gain float64 }
 

@@ -16,11 +16,26 @@ const (
 	candidates  = 64 // minimum number of documents that are rescored
 )
 
-// Search ranks the documents of all segments for a query.
+// Search ranks the documents of all segments for a query. What the query excludes ("screenshot without cookies") does
+// not count, unless a document says that it excludes the same ("reload without cache").
 func Search(segs []*Segment, q Query) Results {
-	s := newSearch(segs, q)
+	text := q.Text[:min(len(q.Text), maxQuery)]
+	if asked := withoutExcluded(text); asked != text {
+		if whole, meant := rank(segs, q, text); meant {
+			return whole
+		}
+		text = asked
+	}
+	found, _ := rank(segs, q, text)
+	return found
+}
+
+// rank ranks the documents for the part of a query that counts. meant reports that the first one excludes what the
+// query excludes.
+func rank(segs []*Segment, q Query, text string) (found Results, meant bool) {
+	s := newSearch(segs, q, text)
 	if s == nil {
-		return Results{Weak: true}
+		return Results{Weak: true, Foreign: foreign(text)}, false
 	}
 	defer s.release()
 	exact := s.names()
@@ -39,8 +54,10 @@ type search struct {
 	q         Query
 	kind      int
 	fields    []string // identifiers: the whole query first, then the fields of it that look like names
+	text      string   // the part of the query that counts
 	words     []queryWord
 	variants  []variant
+	about     []about
 	whole     int // variant that is the whole query as one word
 	sources   []*source
 	parts     []*part // of all sources, by plugin
@@ -54,6 +71,7 @@ type queryWord struct {
 	idf        float64 // in all segments
 	known      bool    // some segment contains the word itself
 	plugin     bool    // a plugin has this name
+	about      bool    // the own documentation of a plugin contains it
 	light      float64 // factor of its weight, less than 1 for light words
 }
 
@@ -66,9 +84,10 @@ const (
 	asTypo
 	asNamePart
 	asPlugin
+	asAbout // the plugin's own documentation contains it
 )
 
-var matchKinds = [...]string{"word", "joined", "synonym", "prefix", "typo", "name part", "plugin"}
+var matchKinds = [...]string{"word", "joined", "synonym", "prefix", "typo", "name part", "plugin", "about the plugin"}
 
 // variant is a word to look up for a word of the query, or for two joined words.
 type variant struct {
@@ -82,6 +101,13 @@ type variant struct {
 	mask        byte      // fields that contain it, in all segments
 	counts      []int32   // by part: number of documents that contain it; nil if there are none
 	maxIDF      []float64 // by part: maximum idf of a synonym; 0 if not yet computed
+}
+
+// about is a word of the query in the own documentation of a plugin.
+type about struct {
+	part     *part
+	word     int
+	strength float32
 }
 
 // source is the search within one segment, with the evidence for each of its documents.
@@ -119,14 +145,13 @@ type cell struct {
 	mask     byte
 }
 
-func newSearch(segs []*Segment, q Query) *search {
-	s := &search{q: q, kind: kindOf(q.Kind), spellings: map[string][]spelling{}}
+func newSearch(segs []*Segment, q Query, text string) *search {
+	s := &search{q: q, text: text, kind: kindOf(q.Kind), spellings: map[string][]spelling{}}
 	if s.kind < 0 {
 		return nil
 	}
-	text := q.Text[:min(len(q.Text), maxQuery)]
 	s.readFields(text)
-	s.readWords(text)
+	s.readWords(withoutAddresses(text))
 	if len(s.words) == 0 && len(s.fields) == 0 {
 		return nil
 	}
@@ -182,8 +207,8 @@ func (src *source) partOf(doc int) *part { return src.parts[src.seg.owner[doc]] 
 // readWords adds the words of the query, each stem once, and their variants.
 func (s *search) readWords(text string) {
 	var all []string
-	for _, c := range chunks(withoutAddresses(text), maxWords) {
-		all = append(all, c.parts...)
+	for _, c := range chunks(text, maxWords) {
+		all = append(all, c.words()...)
 	}
 	content := slices.DeleteFunc(slices.Clone(all), stopWord)
 	if len(content) == 0 {
@@ -209,18 +234,32 @@ func (s *search) readWords(text string) {
 	}
 }
 
-// withoutAddresses replaces each URL with the word url, because its parts are not words of a tool.
+// withoutAddresses replaces each address of a site with the word url, because its parts are not words of a tool.
 func withoutAddresses(text string) string {
-	if !strings.Contains(text, "://") {
+	if !strings.ContainsAny(text, ".:") {
 		return text
 	}
 	fields := strings.Fields(text)
 	for i, f := range fields {
-		if strings.Contains(f, "://") {
+		if isAddress(f) {
 			fields[i] = "url"
 		}
 	}
 	return strings.Join(fields, " ")
+}
+
+// topLevel are the top-level domains that are recognized in an address without a scheme.
+const topLevel = " com org net edu gov io dev app ai co de fr es it nl uk eu us ca jp cn in br ru ch at example test "
+
+// isAddress reports whether a field of a query is a URL, or a host with a common top-level domain: example.com/cart.
+func isAddress(field string) bool {
+	if strings.Contains(field, "://") {
+		return true
+	}
+	host, _, _ := strings.Cut(strings.Trim(field, "\"'`,.;!?()[]<>"), "/")
+	host, _, _ = strings.Cut(host, ":")
+	at := strings.LastIndexByte(host, '.')
+	return host == "localhost" || at > 0 && strings.ToLower(host) == host && among(topLevel, host[at+1:])
 }
 
 func newWord(text string) queryWord {
@@ -264,14 +303,38 @@ func (s *search) wordByWord() {
 	for i := range s.words {
 		s.namePart(i)
 	}
+	s.applyAbout()
 	for i := range s.words {
 		s.words[i].known = s.isKnown(i)
 	}
 }
 
+// applyAbout adds weak evidence for each tool of a plugin whose own documentation contains a word.
+func (s *search) applyAbout() {
+	const weight = 0.3 // of the word that such evidence covers
+	for word := range s.words {
+		i := len(s.variants)
+		for _, a := range s.about {
+			if a.word != word {
+				continue
+			}
+			if len(s.variants) == i {
+				w := &s.words[word]
+				s.add(variant{first: word, last: word, how: asAbout, text: w.text, stem: w.stem, weight: weight})
+			}
+			if len(s.variants) == i {
+				return // there are too many
+			}
+			for doc := a.part.lo; doc < a.part.hi; doc++ {
+				s.put(a.part.src, word, doc, cell{a.strength, uint16(i), 0})
+			}
+		}
+	}
+}
+
 // isKnown reports whether some segment contains word i itself, alone or joined to its neighbour, or has it as its name.
 func (s *search) isKnown(i int) bool {
-	return slices.ContainsFunc(s.variants, func(v variant) bool {
+	return s.words[i].about || slices.ContainsFunc(s.variants, func(v variant) bool {
 		return v.first <= i && i <= v.last && v.docs > 0 && (v.how == asWord || v.how == asJoined || v.how == asPlugin)
 	})
 }
@@ -313,6 +376,10 @@ func (s *search) applyTo(src *source, i int) {
 			if p == nil || !v.appliesTo(p) {
 				return
 			}
+			if mask == 0 {
+				s.addAbout(p, v, weight*float64(w)/255)
+				return
+			}
 			v.counts[p.number]++
 			v.mask |= mask
 			strength := float32(weight * float64(w) / 255)
@@ -325,6 +392,16 @@ func (s *search) applyTo(src *source, i int) {
 		n := &v.counts[p.number]
 		*n = min(*n, int32(p.hi-p.lo))
 		v.docs += int(*n)
+	}
+}
+
+// addAbout notes that the own documentation of a plugin contains a variant.
+func (s *search) addAbout(p *part, v *variant, strength float64) {
+	if v.how == asWord || v.how == asSynonym {
+		s.about = append(s.about, about{p, v.first, float32(strength)})
+		if v.how == asWord {
+			s.words[v.first].about = true
+		}
 	}
 }
 

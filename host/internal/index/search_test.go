@@ -221,11 +221,11 @@ func TestFilters(t *testing.T) {
 func TestConfidence(t *testing.T) {
 	segs := corpus(t)
 	for query, want := range map[string]string{
-		"Page.captureScreenshot":          "high",
-		"take a picture of the page":      "high",
-		"upload a file":                   "high",
-		"cookies":                         "medium",
-		"unfold the origami page quickly": "low",
+		"Page.captureScreenshot":                 "high",
+		"take a picture of the page":             "high",
+		"upload a file":                          "high",
+		"cookies":                                "medium",
+		"unfold the purple origami page quickly": "low",
 	} {
 		r := Search(segs, Query{Text: query})
 		if len(r.Hits) == 0 || r.Hits[0].Confidence != want {

@@ -11,7 +11,7 @@ import (
 
 const (
 	magic      = "PARLEYIX"
-	version    = 4
+	version    = 5
 	headerSize = 64
 )
 

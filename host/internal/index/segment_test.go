@@ -63,7 +63,7 @@ func TestOddDocuments(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	good := Build("cdp", browserDocs)
+	good := Build(Plugin{Name: "cdp"}, browserDocs)
 	other := slices.Clone(good)
 	binary.LittleEndian.PutUint32(other[8:], version+1)
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOpenDetectsCorruption(t *testing.T) {
-	good := Build("text", textDocs)
+	good := Build(Plugin{Name: "text"}, textDocs)
 	data := slices.Clone(good)
 	for i := range data {
 		for _, flip := range []byte{1, 0x80, 0xff} {
@@ -130,7 +130,7 @@ func exercise(seg *Segment, queries ...string) {
 }
 
 func TestHostileSegments(t *testing.T) {
-	good := Build("text", textDocs)
+	good := Build(Plugin{Name: "text"}, textDocs)
 	queries := []string{"json", "encode_base64", "chcksum of txt", "qqqq"}
 	data := slices.Clone(good)
 	for i := range data {
@@ -175,9 +175,9 @@ func TestOneSegmentManyGoroutines(t *testing.T) {
 
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte(magic), "x")
-	f.Add(Build("", nil), "x")
-	f.Add(Build("text", textDocs), "encode jsn")
-	f.Add(Build("cdp", browserDocs[:8]), "getCokies")
+	f.Add(Build(Plugin{Name: ""}, nil), "x")
+	f.Add(Build(Plugin{Name: "text"}, textDocs), "encode jsn")
+	f.Add(Build(Plugin{Name: "cdp"}, browserDocs[:8]), "getCokies")
 	f.Fuzz(func(t *testing.T, data []byte, query string) {
 		if seg, err := Open(data); err == nil {
 			exercise(seg, query)

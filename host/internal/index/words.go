@@ -15,6 +15,14 @@ type chunk struct {
 	parts []string // one part: the same as whole
 }
 
+// words returns the parts, or the whole if it is a word of its own: JavaScript and GitHub are one word each.
+func (c chunk) words() []string {
+	if len(c.parts) > 1 && vectorOf(c.whole) != "" {
+		return []string{c.whole}
+	}
+	return c.parts
+}
+
 // chunks splits text at everything that is neither a letter nor a digit. "getDOMStorage" has the parts get, dom and
 // storage. Scripts without spaces (Chinese, Japanese, Korean, Thai) are split into overlapping pairs of letters. It
 // stops after limit parts.

@@ -55,7 +55,7 @@ type copied struct {
 var public = []copied{
 	{name: "ExitCode", from: "ExitCode", with: map[string]string{"Retry": "Retry"},
 		doc: "ExitCode declares one code between 2 and 79 that a tool can end with. [Exit] refers to it by its name."},
-	{name: "Capabilities", from: "Capabilities",
+	{name: "Capabilities", from: "Capabilities", omit: []string{"Caller"},
 		doc: "Capabilities are the rights that a plugin asks for. The operator grants them."},
 	{name: "FS", from: "FSCapability", doc: "FS asks for a folder. Path is its path in the guest."},
 	{name: "HTTP", from: "HTTPCapability",
@@ -63,6 +63,9 @@ var public = []copied{
 	{name: "Secret", from: "SecretCapability",
 		doc: "Secret asks for a secret. Either the host puts it into Header of requests to URL, such as " +
 			"\"Authorization: Bearer {secret}\", or, with Read, [Call.ReadSecret] returns it."},
+	{name: "Before", from: "BatchLine",
+		doc: "Before is a call that an example requires before it. \"${1.id}\" in Params, which are JSON, is a part of " +
+			"the result of the first such call."},
 	{name: "Env", from: "NamedCapability", doc: "Env asks for an environment variable."},
 	{name: "Use", from: "NamedCapability",
 		doc: "Use asks for tools of other plugins by name or glob, such as \"cdp.Page.*\"."},
@@ -71,6 +74,9 @@ var public = []copied{
 			"it, the tools of cdp that the plugin calls act in a context of the plugin's own."},
 	{name: "Why", from: "PlainCapability",
 		doc: "Why asks for a capability without a name: the wall clock or randomness."},
+	{name: "Assets", from: "Assets",
+		doc: "Assets are the files of the folder assets beside the source of the plugin, which parley plugin build packs " +
+			"into it. It can read them below Path, such as \"/lib\", without a right."},
 	{name: "Limits", from: "Limits",
 		doc: "Limits are what the plugin needs. Zero means the host's default. The host and the operator may set " +
 			"lower limits."},
@@ -89,6 +95,7 @@ var private = []copied{
 	{name: "manifestForm", from: "Manifest", with: map[string]string{"Settings": "*schema"}},
 	{name: "docsForm", from: "Docs"},
 	{name: "groupForm", from: "Group"},
+	{name: "scriptForm", from: "Script"},
 	{name: "toolForm", from: "Tool", omit: []string{"WASI"},
 		with: map[string]string{"Category": "Category", "Effect": "Effect", "Reach": "Reach",
 			"Params": "*schema", "Returns": "*schema"}},

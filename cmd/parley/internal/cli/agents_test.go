@@ -122,6 +122,7 @@ func serveAgents(t *testing.T, home string) *served {
 // TestAgentsCloseWhatTheyOpened runs ten clients at once that cannot be asked to confirm anything: each opens a page,
 // works there and closes it, although calls that destroy something are confirmed.
 func TestAgentsCloseWhatTheyOpened(t *testing.T) {
+	t.Parallel()
 	needBrowser(t)
 	home := shortHome(t)
 	server := serveAgents(t, home)
@@ -162,6 +163,7 @@ func TestAgentsCloseWhatTheyOpened(t *testing.T) {
 // TestTutorialCloses follows the tutorial, as parley learn shows it, and the prompt made of it: the last call closes
 // what the first has opened.
 func TestTutorialCloses(t *testing.T) {
+	t.Parallel()
 	needBrowser(t)
 	home := shortHome(t)
 	a := stdioAgent(t, home, revisions[0])
@@ -338,6 +340,7 @@ func answersAs(name string, steps []map[string]any, do func(lines []map[string]a
 // TestTwoAgentsAtOnce runs a task in two sessions of one browser at once, on every way that agents take. Their answers
 // are those of an agent that is alone.
 func TestTwoAgentsAtOnce(t *testing.T) {
+	t.Parallel()
 	needBrowser(t)
 	home := shortHome(t)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -45,7 +45,7 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 	opts, run := &callOptions{app: app}, run.or(runCall)
 	cmd := &cobra.Command{
 		Use:               "call NAME [WORD...]",
-		Short:             "Run a tool by name",
+		Short:             "Run a tool",
 		Example:           `parley call text.hash --param text=hello`,
 		ValidArgsFunction: app.completeQualified,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,8 +61,12 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 							WithSteps(host.DescribeStep(args[0], 0))
 					}
 				}
-			} else if cmd.Flags().Changed("tier") {
-				return host.Errorf(host.InvalidArgs, "--tier requires --describe").WithSteps(host.DescribeStep(args[0], opts.tier))
+				if err := app.checkMaxTokens(cmd.Flags()); err != nil {
+					return err
+				}
+			} else if name := firstSet(cmd, "tier", "max-tokens"); name != "" {
+				return host.Errorf(host.InvalidArgs, "--%s requires --describe", name).
+					WithSteps(host.DescribeStep(args[0], opts.tier))
 			}
 			return run(cmd.Context(), opts)
 		},
@@ -70,6 +74,7 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 	addCallFlags(cmd.Flags(), &opts.CallOptions)
 	cmd.Flags().BoolVar(&opts.describe, "describe", false, "document the tool")
 	cmd.Flags().IntVar(&opts.tier, "tier", manifest.Tier2, "with --describe: how much, 1 to 3")
+	app.addMaxTokens(cmd.Flags())
 	app.completeCall(cmd)
 	cmd.Flags().SortFlags = false
 	return cmd
@@ -89,6 +94,11 @@ func runCall(ctx context.Context, opts *callOptions) error {
 	}
 	opts.Progress = app.progress()
 	answer, err := command.Call(ctx, app.deps, opts.CallOptions)
+	return app.printAnswer(answer, err)
+}
+
+// printAnswer prints what a call has returned. The answer is nil if err kept the call from being made.
+func (app *App) printAnswer(answer *host.Answer, err error) error {
 	switch {
 	case answer == nil:
 		return err

@@ -156,6 +156,8 @@ type App struct {
 	json     bool
 	full     bool  // --help with all options
 	helpErr  error // what failed while printing help
+	// maxTokens limits what lists, descriptions and searches print; 0 means that they print everything.
+	maxTokens int
 
 	// mu guards lines, notices and what notice and debugf print, because plugins are compiled in the background of calls.
 	mu      sync.Mutex
@@ -227,6 +229,13 @@ func (a *App) said() (notices, lines []string) {
 	return slices.Clone(a.notices), slices.Clone(a.lines)
 }
 
+// forget removes what notice, debugf and reports have stored, so that the next envelope does not repeat it.
+func (a *App) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.notices, a.lines, a.admissions = nil, nil, nil
+}
+
 // print prints the result of a command: with --json the envelope, otherwise text. A nil text means the data as JSON.
 func (a *App) print(data any, next []string, text func(w io.Writer)) error {
 	raw, err := manifest.Marshal(data)
@@ -292,6 +301,7 @@ func (a *App) fail(err error) int {
 		next = a.nextFor(e.Code)
 	}
 	if a.json {
+		a.lines = append(a.lines, traceText(e.Trace)...)
 		env := &command.Envelope{Error: a.deps.ErrorObject(e), Warnings: []string{}}
 		var f *failure
 		if errors.As(err, &f) {
@@ -374,6 +384,9 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		}
 		fmt.Fprintln(w, wrapped("  "+manifest.CleanLine(line), a.columns(), "      "))
 	}
+	for _, line := range traceText(e.Trace) {
+		fmt.Fprintln(w, "  "+line)
+	}
 	for _, d := range e.Denied {
 		fmt.Fprintf(w, "  %s: %s\n", d.Right, manifest.CleanLine(d.Why))
 	}
@@ -398,6 +411,39 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		}
 		fmt.Fprintf(w, "%s %s\n", label, manifest.CleanLine(n))
 	}
+}
+
+// traceText says where a guest crashed and what it wrote last, in lines. It is empty without a trace.
+func traceText(t *host.Trace) (lines []string) {
+	if t == nil {
+		return nil
+	}
+	if len(t.Frames) > 0 {
+		lines = append(lines, "functions of the plugin, innermost first:")
+	}
+	for _, f := range t.Frames {
+		line := fmt.Sprintf("  function %d", f.Function)
+		if f.Name != "" {
+			line = "  " + f.Name
+		}
+		lines = append(lines, line)
+	}
+	if t.Unnamed && len(t.Frames) > 0 {
+		lines = append(lines, "to see their names, build with parley plugin build --names, or with the compiler's own "+
+			"means: C without -s, Rust with -C strip=none, Go with -ldflags=-w in place of -s")
+	}
+	for _, of := range []struct {
+		name  string
+		lines []string
+	}{{"stderr", t.Stderr}, {"log", t.Log}} {
+		if len(of.lines) > 0 {
+			lines = append(lines, "the last lines of its "+of.name+":")
+		}
+		for _, line := range of.lines {
+			lines = append(lines, "  "+line)
+		}
+	}
+	return lines
 }
 
 // docsText prints documentation wrapped to the width of the terminal. Commands are not wrapped, so that they can be

@@ -13,6 +13,7 @@ import (
 // TestManyClients has 64 clients over HTTP call one plugin at once: each call waits for its turn, none is refused or
 // lost. With PARLEY_HAMMER=1 each makes 200 calls.
 func TestManyClients(t *testing.T) {
+	t.Parallel()
 	const clients = 64
 	calls := 1
 	if os.Getenv("PARLEY_HAMMER") != "" {

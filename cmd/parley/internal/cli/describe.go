@@ -11,7 +11,8 @@ import (
 // runDescribe prints documentation: a page on a terminal, otherwise the document itself.
 func runDescribe(ctx context.Context, app *App, opts command.DescribeOptions) error {
 	count := func(w io.Writer, docs *host.Docs) { app.writeDescribed(w, app.deps.Described(docs)) }
-	doc, err := command.Describe(countDocs(ctx, count), app.deps, opts)
+	ctx = host.WithMaxTokens(countDocs(ctx, count), app.maxTokens)
+	doc, err := command.Describe(ctx, app.deps, opts)
 	if err != nil {
 		return err
 	}

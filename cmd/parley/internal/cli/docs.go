@@ -17,7 +17,7 @@ import (
 )
 
 func newDocs(app *App) *cobra.Command {
-	return parent("docs", "Audit, export docs", newDocsAudit(app, nil), newDocsExport(app, nil))
+	return parent("docs", "Audit docs", newDocsAudit(app, nil), newDocsExport(app, nil))
 }
 
 type docsAuditOptions struct {
@@ -102,15 +102,15 @@ func (a *App) docsCoverage() error {
 		return err
 	}
 	return a.print(data, []string{"parley docs audit"}, func(w io.Writer) {
-		fmt.Fprintf(w, "%-12s %11s %11s %11s %9s %9s %9s\n",
-			"plugin", "groups", "tools", "parameters", "examples", "errors", "tasks")
+		fmt.Fprintf(w, "%-8s %6s %8s %10s %9s %8s %8s %7s %7s\n",
+			"plugin", "groups", "tools", "parameters", "shown", "examples", "verified", "errors", "tasks")
 		for _, p := range append(data.Plugins, data.Total) {
-			fmt.Fprintf(w, "%-12s", cmp.Or(p.Plugin, "all"))
-			for _, s := range []docs.Share{p.Groups, p.Tools, p.Parameters} {
-				fmt.Fprintf(w, " %11s", fmt.Sprintf("%d/%d", s.Have, s.Total))
+			fmt.Fprintf(w, "%-8s", cmp.Or(p.Plugin, "all"))
+			for i, s := range []docs.Share{p.Groups, p.Tools, p.Parameters, p.Shown} {
+				fmt.Fprintf(w, " %*s", []int{6, 8, 10, 9}[i], fmt.Sprintf("%d/%d", s.Have, s.Total))
 			}
-			for _, s := range []docs.Share{p.Examples, p.Errors, p.Tasks} {
-				fmt.Fprintf(w, " %8.1f%%", 100*s.Share)
+			for i, s := range []docs.Share{p.Examples, p.Verified, p.Errors, p.Tasks} {
+				fmt.Fprintf(w, " %*.1f%%", []int{7, 7, 6, 6}[i], 100*s.Share)
 			}
 			fmt.Fprintln(w)
 		}
@@ -139,8 +139,8 @@ func newDocsExport(app *App, run runFunc[docsExportOptions]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [NAME...]",
 		Short: "Write the catalog in a format of other systems",
-		Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai and anthropic are " +
-			`{"tools","examples"},` + "\nwith examples as calls of that API. jsonschema is one schema of all calls, markdown " +
+		Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai, openai-strict and\n" +
+			`anthropic are {"tools","examples"},` + " with examples as calls of that API. jsonschema is one schema of all calls, markdown " +
 			"is a page and skill an Agent Skill for each\nplugin, and prompt is what MCP sends a client at the start, for an " +
 			"AGENTS.md. Tools have the names that MCP lists, which call\naccepts, too.",
 		Example: "parley docs export text --format openai\n" +

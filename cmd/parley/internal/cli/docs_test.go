@@ -56,7 +56,7 @@ func TestAuditCountsTheWire(t *testing.T) {
 // TestTutorialsRun runs every step of every shipped tutorial against the real tools, and checks that parley learn sees
 // each step and continues with the next.
 func TestTutorialsRun(t *testing.T) {
-	for _, plugin := range []string{"cdp", "json", "text"} {
+	for _, plugin := range []string{"cdp", "json", "page", "text"} {
 		t.Run(plugin, func(t *testing.T) {
 			if plugin == "cdp" {
 				needBrowser(t)

@@ -19,7 +19,7 @@ func newDoctor(app *App, run runFunc[doctorOptions]) *cobra.Command {
 	opts, run := &doctorOptions{app: app}, run.or(runDoctor)
 	cmd := &cobra.Command{
 		Use:     "doctor",
-		Short:   "Check set-up",
+		Short:   "Set-up",
 		Example: "parley doctor --json",
 		Args:    noWords,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },

@@ -145,6 +145,7 @@ var outcomes = map[string]outcome{
 // TestPluginsHaveNoWayOut runs attempts of a plugin with the browser granted to escape. A person's page is open in the
 // same browser, and servers that were not granted listen on several addresses of this machine.
 func TestPluginsHaveNoWayOut(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("needs several loopback addresses")
 	}

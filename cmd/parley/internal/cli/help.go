@@ -22,8 +22,12 @@ const modes = "modes"
 
 // essential are the options that the compact help explains: those of a first call. The full help explains all.
 var essential = map[string][]string{
-	"parley": {"list", "describe", "tier", "params", "param", "jq", "out"},
+	"parley": {"list", "describe", "params", "param", "jq", "out"},
 }
+
+// listsMore are the commands whose other options the compact help names: those that agents use. Options that a command
+// shares with the root stand there.
+var listsMore = []string{"parley", "batch", "plan", "result", "search"}
 
 // agentHint is the part of the description that only the help has.
 const agentHint = " PARLEY_AGENT=1: output <= 32 KiB, binary in files."
@@ -38,7 +42,7 @@ func newHelp(app *App, run runFunc[helpOptions]) *cobra.Command {
 	opts, run := &helpOptions{app: app}, run.or(runHelp)
 	return &cobra.Command{
 		Use:               "help [COMMAND]",
-		Short:             "Explain a command",
+		Short:             "Explain",
 		Example:           "parley help search",
 		ValidArgsFunction: completeCommands,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -205,7 +209,8 @@ func (a *App) helpOf(cmd *cobra.Command, full bool) command.CommandHelp {
 			return
 		}
 		if !full && !slices.Contains(wanted, f.Name) {
-			if cmd.Name() != "call" { // its options are those of the root
+			shared := cmd.HasParent() && cmd.Root().Flags().Lookup(f.Name) != nil
+			if slices.Contains(listsMore, cmd.Name()) && !shared {
 				h.More = append(h.More, "--"+f.Name)
 			}
 			return

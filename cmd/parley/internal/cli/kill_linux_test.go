@@ -173,6 +173,7 @@ func (h *home) requireNothingLeft() {
 // TestHammerKillsLeaveNothing kills the command, the keeper or the browser at a random time. The next command works,
 // one keeper and one browser run then, and nothing runs after a close.
 func TestHammerKillsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	if ok, err := scriptCondition("chromium"); !ok {
 		t.Skip("needs a browser: ", err)
 	}

@@ -135,6 +135,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // keeper or Chrome, each time beside another session's page in the same browser. No call hangs, the other session keeps
 // its page unless its own browser ended, and nothing is left in the end.
 func TestHammerKilledServers(t *testing.T) {
+	t.Parallel()
 	needBrowser(t)
 	home := shortHome(t)
 	kills, hammer := 6, os.Getenv("PARLEY_HAMMER") != ""

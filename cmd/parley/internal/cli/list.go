@@ -23,16 +23,21 @@ type listOptions struct {
 
 func newList(app *App, run runFunc[listOptions]) *cobra.Command {
 	opts, run := &listOptions{app: app}, run.or(runList)
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:               "list [PLUGIN] [GROUP]",
 		Short:             "As --list",
 		Example:           "parley list cdp Network",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := app.checkMaxTokens(cmd.Flags()); err != nil {
+				return err
+			}
 			opts.words = args
 			return run(cmd.Context(), opts)
 		},
 	}
+	app.addMaxTokens(cmd.Flags())
+	return cmd
 }
 
 // runList prints one level of the catalog.
@@ -74,7 +79,14 @@ func (a *App) listPlugins() error {
 		return err
 	}
 	next := []string{"parley cdp --list", "parley search \"what you want\""}
-	return a.print(data, next, func(w io.Writer) {
+	withoutBriefs := reduction{"briefs", func() (some bool) {
+		for i := range data.Plugins {
+			some = some || data.Plugins[i].Brief != ""
+			data.Plugins[i].Brief = ""
+		}
+		return some
+	}}
+	return a.printWithin(data, next, func(w io.Writer) {
 		width := 0
 		for _, i := range data.Plugins {
 			width = max(width, len(i.Name))
@@ -86,10 +98,11 @@ func (a *App) listPlugins() error {
 				count = manifest.Plural(i.Groups, "group") + ", " + count
 			}
 			name := p.style(bold, i.Name) + strings.Repeat(" ", width-len(i.Name))
-			fmt.Fprintf(w, "%s  %s (%s)\n", name, a.fitBrief(i.Brief, a.columns()-width-len(count)-5), count)
+			brief := a.fitBrief(i.Brief, a.columns()-width-len(count)-5)
+			fmt.Fprintf(w, "%s  %s\n", name, strings.TrimPrefix(brief+" ("+count+")", " "))
 		}
 		fmt.Fprintf(w, "Next: %s\n", strings.Join(next, "  |  "))
-	})
+	}, withoutBriefs, withoutLast("plugins", &data.Plugins))
 }
 
 // listPlugin prints the second level: the groups of a plugin, and its tools that are in no group.
@@ -98,21 +111,35 @@ func (a *App) listPlugin(at host.Address) error {
 	if err != nil {
 		return err
 	}
-	groups, next := data.Groups, []string{}
-	if len(groups) > 0 {
-		next = append(next, "parley "+data.Plugin+" "+busiest(groups)+" --list")
+	next := []string{}
+	if len(data.Groups) > 0 {
+		next = append(next, "parley "+data.Plugin+" "+busiest(data.Groups)+" --list")
 	}
 	if len(data.Tools) > 0 {
 		next = append(next, describeCommand(data.Plugin, inviting(data.Tools).Name))
 	}
-	return a.print(data, next, func(w io.Writer) {
+	withoutBriefs := reduction{"briefs of groups", func() (some bool) {
+		for i := range data.Groups {
+			some = some || data.Groups[i].Brief != ""
+			data.Groups[i].Brief = ""
+		}
+		return some
+	}}
+	withoutCoverage := reduction{"coverage", func() bool {
+		had := data.Coverage != nil
+		data.Coverage = nil
+		return had
+	}}
+	return a.printWithin(data, next, func(w io.Writer) {
+		groups := data.Groups
 		switch {
 		case len(groups) == 0:
 			a.toolLines(w, data.Plugin, data.Tools)
 		case len(groups) <= 20:
 			for _, g := range groups {
 				name := a.page(w).style(bold, g.Name)
-				fmt.Fprintf(w, "%s (%d)  %s\n", name, g.Tools, a.fitBrief(g.Brief, a.columns()-len(g.Name)-8))
+				brief := a.fitBrief(g.Brief, a.columns()-len(g.Name)-8)
+				fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%s (%d)  %s", name, g.Tools, brief), " "))
 			}
 			a.toolLines(w, data.Plugin, data.Tools)
 		default:
@@ -127,7 +154,8 @@ func (a *App) listPlugin(at host.Address) error {
 			}
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
-	})
+	}, withoutCoverage, withoutBriefs, withoutDetails(data.Tools), withoutLast("tools", &data.Tools),
+		withoutLast("groups", &data.Groups))
 }
 
 // describeCommand returns the command that documents a tool of a plugin by its qualified name.
@@ -168,7 +196,7 @@ func (a *App) listGroup(at host.Address) error {
 	} else if len(data.Events) > 0 {
 		next = append(next, describeCommand(data.Plugin, data.Events[0].Name))
 	}
-	return a.print(data, next, func(w io.Writer) {
+	return a.printWithin(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s.%s: %s\n", data.Plugin, data.Group, manifest.Plural(data.Total, "tool"))
 		a.toolLines(w, data.Plugin, data.Tools)
 		if len(data.Events) > 0 {
@@ -182,7 +210,11 @@ func (a *App) listGroup(at host.Address) error {
 		for _, n := range next {
 			fmt.Fprintln(w, "Next: "+n)
 		}
-	})
+	}, reduction{"events", func() bool {
+		had := len(data.Events) > 0
+		data.Events = []host.EventLine{}
+		return had
+	}}, withoutDetails(data.Tools), withoutLast("tools", &data.Tools))
 }
 
 // pipedLine limits the line of a tool in a pipe, in columns: below 22 tokens, the budget of a list for each tool.
@@ -206,7 +238,7 @@ func (a *App) toolLines(w io.Writer, plugin string, tools []host.Line) {
 		if utf8.RuneCountInString(head)+needed > width {
 			head = t.Name
 		}
-		if rest := width - utf8.RuneCountInString(head) - len(mark) - 2; rest >= 12 {
+		if rest := width - utf8.RuneCountInString(head) - len(mark) - 2; rest >= 12 && brief != "" {
 			brief = "  " + fit(brief, rest)
 		} else {
 			brief = ""

@@ -86,6 +86,7 @@ func (s *served) ask(t *testing.T, authorization string) int {
 
 // TestServeHTTP starts and ends a server: it prints its token once, requires it in every request, and ends at a signal.
 func TestServeHTTP(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("signals end the servers of this test")
 	}
@@ -156,6 +157,7 @@ func (s *stdioServer) read(t *testing.T) string {
 // TestBrowserAtOnce opens pages with concurrent calls: while no browser runs, right after the browser was killed, and
 // from another process while the browser runs. Each call gets its page.
 func TestBrowserAtOnce(t *testing.T) {
+	t.Parallel()
 	needBrowser(t)
 	home := t.TempDir()
 	parley := func(args ...string) *exec.Cmd {

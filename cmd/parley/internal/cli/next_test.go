@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -124,6 +125,88 @@ func TestNextCommandsExist(t *testing.T) {
 	}
 	if len(seen) < 30 {
 		t.Errorf("only %d commands were followed", len(seen))
+	}
+}
+
+// TestInstallTips installs foreign and broken modules, and follows each tip of the error, and of the errors after it: a
+// command must parse, and end in success or in an error that was not seen before.
+func TestInstallTips(t *testing.T) {
+	home, work := t.TempDir(), t.TempDir()
+	run := func(args ...string) (next []string, message string, code int) {
+		var o, e strings.Builder
+		env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
+		code = Main(append(args, "--json"), &Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
+		var doc struct {
+			Next  []string
+			Error struct{ Message string }
+		}
+		_ = json.Unmarshal([]byte(e.String()), &doc)
+		return doc.Next, doc.Error.Message, code
+	}
+	fixtures := filepath.Join("..", "..", "..", "..", "testdata", "wasm")
+	files, err := filepath.Glob(filepath.Join(fixtures, "*.wasm"))
+	if err != nil || len(files) < 15 {
+		t.Fatal(files, err)
+	}
+	described, err := os.ReadFile(filepath.Join(fixtures, "smallest.manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string][]byte{}
+	for _, f := range files {
+		if cases[filepath.Base(f)], err = os.ReadFile(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, start := range map[string]string{"empty": "", "text": "(module)", "script": "#!/bin/sh\n",
+		"zip": "PK\x03\x04", "elf": "\x7fELF\x02",
+		"bitcode": "BC\xc0\xde", "archive": "!<arch>\n", "cut": "\x00asm", "gzip": "\x1f\x8b\x08",
+		"version": "\x00asm\x09\x00\x00\x00", "section": "\x00asm\x01\x00\x00\x00\x01\x7f"} {
+		cases[name+".wasm"] = []byte(start)
+	}
+	followed := 0
+	var follow func(t *testing.T, args []string, seen []string)
+	follow = func(t *testing.T, args, seen []string) {
+		next, message, code := run(args...)
+		switch {
+		case code == 0:
+			return
+		case code == 110 || code == 81 && len(seen) > 0 || slices.Contains(seen, message):
+			t.Errorf("parley %s ends in %d: %s; before it: %q", strings.Join(args, " "), code, message, seen)
+			return
+		case len(next) == 0:
+			t.Errorf("parley %s ends in %d without a tip: %s", strings.Join(args, " "), code, message)
+		}
+		for _, line := range next {
+			words, ok := shellWords(line)
+			if ok && len(words) > 1 && words[0] == "parley" && !slices.ContainsFunc(words, placeholder.MatchString) {
+				followed++
+				follow(t, words[1:], append(slices.Clone(seen), message))
+			} else if !ok || words[0] == "parley" {
+				t.Errorf("parley %s: the tip %q is not a command", strings.Join(args, " "), line)
+			}
+		}
+	}
+	for name, wasm := range cases {
+		for _, beside := range []bool{false, true} { // a manifest
+			dir := filepath.Join(work, name, strconv.FormatBool(beside))
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, name)
+			if err := os.WriteFile(path, wasm, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if beside {
+				if err := os.WriteFile(strings.TrimSuffix(path, ".wasm")+".manifest.json", described, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			follow(t, []string{"plugin", "install", path}, nil)
+		}
+	}
+	if followed < 30 {
+		t.Errorf("only %d tips were followed", followed)
 	}
 }
 

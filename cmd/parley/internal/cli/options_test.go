@@ -90,6 +90,11 @@ func TestOptions(t *testing.T) {
 			batchOptions{app: app, BatchOptions: command.BatchOptions{Path: "calls.ndjson"}},
 		},
 		{
+			"program.js --param a=1 --timeout 5s --max-bytes 0", parse(app, newCode),
+			codeOptions{app: app, CodeOptions: command.CodeOptions{Path: "program.js", CallOptions: command.CallOptions{
+				Set: []string{"a=1"}, Options: host.Options{Timeout: 5 * time.Second, Unlimited: true}}}},
+		},
+		{
 			"- --continue-on-error", parse(app, newBatch),
 			batchOptions{app: app, BatchOptions: command.BatchOptions{Path: "-", ContinueOnError: true}},
 		},
@@ -266,6 +271,7 @@ func TestRefusedOptions(t *testing.T) {
 		{"--eval set --plugin cdp", parse(app, newSearch), "--plugin cannot be combined with --eval"},
 		{"--eval set cookie", parse(app, newSearch), `unexpected word "cookie"`},
 		{"", parse(app, newBatch), "requires one FILE"},
+		{"", parse(app, newCode), "requires one FILE"},
 		{"", parse(app, newResult), "requires the ID of one call"},
 		{"c1 --out -", parse(app, newResult), "--out requires the name of a file"},
 		{"one two", parse(app, newBatch), "requires one FILE"},

@@ -15,7 +15,10 @@ import (
 func newPlugin(app *App) *cobra.Command {
 	return parent("plugin", "Plugins",
 		newPluginInstall(app, nil), newPluginList(app, nil), newPluginShow(app, nil), newPluginRemove(app, nil),
-		newPluginBuild(app, nil), newPluginCheck(app, nil), newPluginDiff(app, nil),
+		newPluginNew(app, nil), newPluginSchema(app, nil), newPluginBuild(app, nil), newPluginPack(app, nil),
+		newPluginRun(app, nil), newPluginDev(app, nil), newPluginWrap(app, nil),
+		newPluginPush(app, nil), newPluginPull(app, nil), newPluginUpdate(app, nil),
+		newPluginCheck(app, nil), newPluginTest(app, nil), newPluginDiff(app, nil),
 		newPluginSign(app, nil), newPluginVerify(app, nil), newPluginTrust(app, nil))
 }
 

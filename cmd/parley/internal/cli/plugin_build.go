@@ -21,9 +21,11 @@ func newPluginBuild(app *App, run runFunc[pluginBuildOptions]) *cobra.Command {
 	opts, run := &pluginBuildOptions{app: app}, run.or(runPluginBuild)
 	cmd := &cobra.Command{
 		Use:   "build [DIR]",
-		Short: "Build a plugin from Go source: wasm and manifest in one file",
-		Long: "Generates the manifest from the code, compiles with the flags that make the result reproducible, and\n" +
-			"checks it. A folder without a go.mod gets one that finds the SDK in this binary: no network is needed.",
+		Short: "Build a plugin from source: wasm and manifest in one file",
+		Long: "Compiles the Go, Rust, C or C++ source of DIR with the flags that make the result reproducible, puts the\n" +
+			"manifest into it, and prints the report that an installation prints. The manifest of Go comes from the code,\n" +
+			"that of other languages from manifest.json. A folder with Go and no go.mod gets one, with the SDK from this\n" +
+			"binary: no network is needed.",
 		Example: "parley plugin build ./hello",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -36,6 +38,7 @@ func newPluginBuild(app *App, run runFunc[pluginBuildOptions]) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&opts.Out, "out", "", "default DIR/plugin.wasm; .gz compresses")
+	cmd.Flags().BoolVar(&opts.Names, "names", false, "keep the names of functions, which show where a plugin crashes")
 	cmd.Flags().StringVar(&opts.Manifest, "manifest", "", "also write the manifest alone to this file")
 	return cmd
 }
@@ -45,18 +48,27 @@ func runPluginBuild(ctx context.Context, opts *pluginBuildOptions) error {
 	if err != nil {
 		return err
 	}
+	again := "parley plugin build" + strings.TrimSuffix(" "+shellQuote(opts.Dir), " ''")
+	if opts.Names {
+		again += " --names"
+	}
+	return opts.app.printBuilt(data, "Built", again)
+}
+
+// printBuilt prints what was built or packed. again is the command that does it again.
+func (a *App) printBuilt(data *command.BuildPluginData, did, again string) error {
 	out := shellQuote(data.Out)
 	next := []string{"parley plugin install " + out, "parley " + data.Name + " --list --load " + out}
 	refused := len(data.Admission.Errors()) > 0
 	if refused {
-		next = []string{"parley plugin build" + strings.TrimSuffix(" "+shellQuote(opts.Dir), " ''")}
+		next = []string{again}
 	}
-	return opts.app.print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Built %s: %s, %s, %d bytes\n", data.Out, data.Name, plural(data.Tools, "tool"), data.Bytes)
+	return a.print(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s: %s, %s, %d bytes\n", did, data.Out, data.Name, plural(data.Tools, "tool"), data.Bytes)
 		writeAsks(w, data.Admission.Rights, nil, nil)
 		writeAdmission(w, data.Admission)
 		if refused {
-			fmt.Fprintln(w, "  An installation refuses it because of these errors. Change the texts and build again.")
+			fmt.Fprintln(w, "  An installation refuses it because of these errors. Change the texts, then repeat this.")
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})

@@ -21,15 +21,16 @@ type pluginCheckOptions struct {
 func newPluginCheck(app *App, run runFunc[pluginCheckOptions]) *cobra.Command {
 	opts, run := &pluginCheckOptions{app: app}, run.or(runPluginCheck)
 	return &cobra.Command{
-		Use:   "check NAME|FILE",
-		Short: "Check that search finds each tool by its task phrases",
-		Long: "Searches for each task phrase of an installed plugin. For a file or a folder (hello.wasm, ./hello) it\n" +
-			"prints the report that an installation prints, and installs nothing.",
-		Example:           "parley plugin check text",
+		Use:   "check FILE|DIR|NAME",
+		Short: "Print what an installation says of a plugin",
+		Long: "For a file or a folder (hello.wasm, ./hello): rights, broken rules, and which examples are verified.\n" +
+			"Nothing is installed. For an installed plugin it also searches for each task phrase, which must find its own\n" +
+			"tool.",
+		Example:           "parley plugin check ./hello/plugin.wasm\nparley plugin check text",
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return missingWord("plugin check", "one NAME or FILE", "parley plugin list")
+				return missingWord("plugin check", "one FILE, DIR or NAME", "parley plugin check ./hello/plugin.wasm")
 			}
 			opts.name = args[0]
 			return run(cmd.Context(), opts)
@@ -51,9 +52,13 @@ func runPluginCheck(ctx context.Context, opts *pluginCheckOptions) error {
 	return opts.app.print(data, []string{"parley search --eval FILE"}, func(w io.Writer) {
 		if data.Phrases == 0 {
 			fmt.Fprintf(w, "%s has no task phrases\n", data.Plugin)
-			return
+		} else {
+			fmt.Fprintf(w, "%s: %s of %s, each finds its own tool among the first five\n",
+				data.Plugin, plural(data.Phrases, "task phrase"), plural(data.Tools, "tool"))
 		}
-		fmt.Fprintf(w, "%s: %s of %s, each finds its own tool among the first five\n",
-			data.Plugin, plural(data.Phrases, "task phrase"), plural(data.Tools, "tool"))
+		if data.Admission != nil {
+			writeAsks(w, data.Admission.Rights, nil, nil)
+			writeAdmission(w, data.Admission)
+		}
 	})
 }

@@ -22,14 +22,15 @@ type pluginInstallOptions struct {
 func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Command {
 	opts, run := &pluginInstallOptions{app: app}, run.or(runPluginInstall)
 	cmd := &cobra.Command{
-		Use:   "install FILE|DIR",
+		Use:   "install FILE|DIR|URL",
 		Short: "Install a plugin; it is granted nothing",
 		Long: "Shows which rights the plugin requests and why, in its own words, which rules for manifests it breaks, and\n" +
 			"which of its examples are verified. --grant fs:ro:./data=/data and the like grant rights, after a question at\n" +
 			"the terminal; parley policy grant does so later. A signature beside the file (FILE.minisig) must be valid. A\n" +
 			"plugin whose texts could mislead an agent is refused unless it is signed with a trusted key or --accept RULE\n" +
 			"accepts each rule that it breaks. A version that breaks callers and is not a higher major one has to be\n" +
-			"confirmed at the terminal.",
+			"confirmed at the terminal. A plugin at a URL, oci://HOST/NAME:TAG or https://HOST/FILE.wasm, is fetched with\n" +
+			"its signature; the lock file pins its digest, and a tag that has moved has to be confirmed.",
 		Example: "parley plugin install ./hello/plugin.wasm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -49,16 +50,22 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 }
 
 func runPluginInstall(ctx context.Context, opts *pluginInstallOptions) error {
+	opts.Progress = opts.app.transfer()
 	data, err := command.InstallPlugin(ctx, opts.app.deps, opts.InstallOptions)
 	if err != nil {
 		return err
 	}
+	return opts.app.printInstalled(data)
+}
+
+// printInstalled prints what was installed.
+func (a *App) printInstalled(data *command.Plugin) error {
 	trust := trustCommands(*data.Signer)
 	next := append([]string{"parley " + data.Name + " --list"}, trust...)
 	if len(data.Asks) > 0 {
 		next = append(next, "parley policy explain "+data.Name)
 	}
-	return opts.app.print(data, next, func(w io.Writer) {
+	return a.print(data, next, func(w io.Writer) {
 		verb := "Installed"
 		if data.Unchanged {
 			verb = "Already installed:"
@@ -96,6 +103,9 @@ func writeInstalled(w io.Writer, p *command.Plugin, verb string) {
 	writeAsks(w, p.Asks, p.NewRights, p.Applies)
 	if len(p.DroppedRights) > 0 {
 		fmt.Fprintln(w, "  no longer asks for "+strings.Join(p.DroppedRights, ", "))
+	}
+	if p.Moved != "" {
+		fmt.Fprintln(w, "  "+p.Moved)
 	}
 	if len(p.Breaks) > 0 {
 		fmt.Fprintln(w, "  "+command.BreaksText(p))

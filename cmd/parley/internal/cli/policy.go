@@ -12,7 +12,7 @@ import (
 )
 
 func newPolicy(app *App) *cobra.Command {
-	return parent("policy", "Grant rights",
+	return parent("policy", "Rights",
 		newPolicyCheck(app, nil), newPolicyExplain(app, nil), newPolicyGrant(app, nil), newPolicyRevoke(app, nil))
 }
 
@@ -100,6 +100,7 @@ func newPolicyGrant(app *App, run runFunc[policyGrantOptions]) *cobra.Command {
 			return run(cmd.Context(), opts)
 		},
 	}
+	cmd.Flags().BoolVar(&opts.Signer, "signer", false, "grant to the trusted key that signed the build")
 	addYes(cmd, &opts.Yes)
 	return cmd
 }

@@ -69,6 +69,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	flags.BoolVar(&opts.list, "list", false, "list tools")
 	flags.BoolVar(&opts.describe, "describe", false, "document a tool")
 	flags.IntVar(&opts.tier, "tier", manifest.Tier2, "detail, 1 to 3")
+	app.addMaxTokens(flags)
 	flags.StringVar(&opts.search, "search", "", "search the tools of a plugin")
 	flags.Var((*texts)(&opts.listen), "listen", "stream events that match, such as Network.*")
 	flags.StringVar(&opts.until, "until", "", "with --listen: end after EVENT, or EVENT:JQ of its params")
@@ -91,9 +92,9 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	global.BoolP("help", "h", false, "explain a command")
 
 	root.AddCommand(
-		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newResult(app, nil), newPlugin(app),
-		newPolicy(app), newAudit(app), newSecret(app), newSession(app), newRunner(app), newConfig(app),
-		newMCP(app, nil), newDocs(app),
+		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newCode(app, nil), newPlan(app, nil), newResult(app, nil),
+		newPlugin(app), newPolicy(app), newAudit(app), newTrace(app), newSecret(app), newSession(app), newRunner(app),
+		newConfig(app), newMCP(app, nil), newDocs(app),
 		newLearn(app, nil), newDoctor(app, nil), newList(app, nil), newHelp(app, nil), newVersion(app, nil),
 		newCompletion(app, nil),
 	)
@@ -189,6 +190,10 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 			Plugin: at.Plugin, Match: opts.listen, Options: opts.Options, Until: opts.until, Max: opts.max,
 			Trigger: opts.trigger,
 		})
+	case isTool && opts.has("max-tokens"):
+		return host.Errorf(host.InvalidArgs,
+			"--max-tokens requires --list, --describe or --search; --max-bytes cuts a result").
+			WithSteps(host.DescribeStep(at.Name(), 0))
 	case isTool:
 		call.Tool, call.Words = at.Name(), rest
 		return runCall(ctx, call)
@@ -235,6 +240,9 @@ func (o *rootOptions) check() error {
 	if name := o.firstOf("until", "max", "trigger"); name != "" && len(o.listen) == 0 {
 		return host.Errorf(host.InvalidArgs, "--%s requires --listen EVENT", name).
 			WithNext("parley cdp --listen 'Network.*' --max 10")
+	}
+	if err := o.app.checkMaxTokens(o.flags); err != nil {
+		return err
 	}
 	if o.has("max") && o.max < 1 {
 		return host.Errorf(host.InvalidArgs, "--max must be at least 1, got %d", o.max).WithNext("--max 10, or leave it out")

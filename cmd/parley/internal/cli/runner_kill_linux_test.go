@@ -22,7 +22,7 @@ func runnerKills() int {
 // TestHammerRunnerKills kills the command, the runner or the compiler of isolated calls at random moments. No command
 // hangs, the next one works, and nothing is left in the end.
 func TestHammerRunnerKills(t *testing.T) {
-	if missing := wasm.MissingIsolation(); len(missing) > 0 {
+	if missing := wasm.MissingIsolation(false); len(missing) > 0 {
 		t.Skip(missing)
 	}
 	t.Parallel()

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/internal/foreign"
 )
 
 // TestMain makes the test binary behave as parley: for scripts as a command of that name, and for the processes that
@@ -35,7 +36,8 @@ func TestMain(m *testing.M) {
 	}
 	parley.Child()
 	testscript.Main(tidy{m}, map[string]func(){
-		"parley": func() { os.Exit(Main(os.Args[1:], System())) },
+		"parley":  func() { os.Exit(Main(os.Args[1:], System())) },
+		"lacking": lacking,
 	})
 }
 
@@ -53,6 +55,7 @@ func (m tidy) Run() int {
 // TestScripts runs the scripts of testdata/script. Each has its own home, $PARLEY_HOME, and the commands below. With
 // SCRIPT_CONTINUE set, a script goes on after a failure.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -71,6 +74,7 @@ func TestScripts(t *testing.T) {
 			"noprocs":  scriptNoProcs,
 			"oldhome":  scriptOldHome,
 			"pad":      scriptPad,
+			"registry": scriptRegistry,
 			"serve":    scriptServe,
 			"signal":   scriptSignal,
 			"tokens":   scriptTokens,
@@ -87,7 +91,9 @@ func setUpScript(e *testscript.Env) error {
 		return err
 	}
 	e.Setenv("PARLEY_HOME", home)
+	e.Setenv("PARLEY_RUNNER_IDLE", "1s") // a script ends when nothing of it is left
 	e.Setenv("WASM", fixtures)
+	e.Setenv("SDK", filepath.Join(fixtures, "..", "..", "sdk"))
 	e.Setenv("HOME", filepath.Join(e.WorkDir, "user"))
 	for name, value := range goEnv() {
 		e.Setenv(name, value)
@@ -157,7 +163,8 @@ func shareCompiled(dir string) error {
 	})
 }
 
-// scriptCondition evaluates [chromium], [golang], [unshare] and [root]. In CI the first two must hold.
+// scriptCondition evaluates [chromium], [golang], [clang], [rust], [registry], [unshare] and [root]. In CI the
+// first five must hold.
 func scriptCondition(name string) (bool, error) {
 	var err error
 	switch name {
@@ -165,10 +172,16 @@ func scriptCondition(name string) (bool, error) {
 		_, _, err = cdp.FindChrome(os.Getenv, "")
 	case "golang":
 		_, err = exec.LookPath("go")
+	case "clang":
+		_, err = os.Stat("/usr/include/wasm32-wasi/stdio.h")
+	case "registry":
+		_, err = exec.LookPath("docker-registry")
+	case "rust":
+		_, err = os.Stat("/usr/lib/rustlib/wasm32-wasi")
 	case "unshare":
 		return runtime.GOOS == "linux" && exec.Command("unshare", "-rn", "true").Run() == nil, nil
 	case "runners":
-		return len(wasm.MissingIsolation()) == 0, nil
+		return len(wasm.MissingIsolation(false)) == 0, nil
 	case "root":
 		return os.Geteuid() == 0, nil
 	default:
@@ -371,6 +384,14 @@ func scriptTouched(ts *testscript.TestScript, neg bool, _ []string) {
 	}
 }
 
+// scriptRegistry starts an OCI registry and sets REGISTRY to oci:// with its address.
+func scriptRegistry(ts *testscript.TestScript, _ bool, _ []string) {
+	stop, address, err := foreign.StartRegistry(ts.MkAbs("registry"))
+	ts.Check(err)
+	ts.Defer(stop)
+	ts.Setenv("REGISTRY", "oci://"+address)
+}
+
 // scriptWaitFor waits until a file exists and is not empty.
 func scriptWaitFor(ts *testscript.TestScript, _ bool, args []string) {
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -402,7 +423,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := exec.Command(path, args[5:]...)
 	cmd.Args[0] = args[4]
 	cmd.Dir, cmd.Env = ts.MkAbs("."), []string{}
-	for _, name := range []string{"PARLEY_HOME", "HOME", "PATH", "TMPDIR"} {
+	for _, name := range []string{"PARLEY_HOME", "PARLEY_RUNNER_IDLE", "HOME", "PATH", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	if s := signals[args[0]]; signal.Ignored(s) { // under nohup the signal is ignored, which the program would inherit

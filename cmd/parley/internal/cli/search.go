@@ -32,6 +32,9 @@ func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
 					return err
 				}
 			}
+			if err := app.checkMaxTokens(cmd.Flags()); err != nil {
+				return err
+			}
 			if opts.Limit < 1 {
 				return command.InvalidLimit(opts.Limit)
 			}
@@ -47,6 +50,7 @@ func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
 	flags.StringVar(&opts.Kind, "kind", searchDefaults["kind"], "tool, event or type")
 	flags.IntVar(&opts.Limit, "limit", 10, "how many")
 	flags.StringVar(&opts.Detail, "detail", searchDefaults["detail"], "names, signatures or full")
+	app.addMaxTokens(flags)
 	flags.BoolVar(&opts.Explain, "explain", false, "show the parts of each score")
 	flags.StringVar(&opts.eval, "eval", "", "score a JSONL file of queries with graded results")
 	flags.SortFlags = false
@@ -63,7 +67,8 @@ func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
 // onlyEval refuses what has no effect beside --eval.
 func onlyEval(cmd *cobra.Command, args []string) error {
 	const leaveOut = "leave one of them out"
-	if name := firstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain"); name != "" {
+	if name := firstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain",
+		"max-tokens"); name != "" {
 		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --eval", name).WithNext(leaveOut)
 	}
 	if len(args) > 0 {
@@ -91,6 +96,12 @@ func runSearch(ctx context.Context, opts *searchOptions) error {
 	app := opts.app
 	if opts.eval != "" {
 		return runEval(ctx, opts)
+	}
+	if app.maxTokens > 0 {
+		opts.Fits = func(found *host.SearchAnswer) bool {
+			next := app.searchNext(&opts.SearchOptions, found)
+			return app.fits(found, next, nil, func(w io.Writer) { app.searchText(w, found, next) })
+		}
 	}
 	found, warnings, err := command.Search(countDocs(ctx, app.writeFoundDocs), app.deps, opts.SearchOptions)
 	if err != nil {
@@ -144,6 +155,9 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 			fmt.Fprintln(w)
 		}
 	}
+	if len(data.LeftOut) > 0 {
+		fmt.Fprintf(w, "Left out for --max-tokens: %s\n", strings.Join(data.LeftOut, ", "))
+	}
 	switch more := data.Total - len(data.Results); {
 	case more > 0 && len(data.Results) < command.MaxHits:
 		fmt.Fprintf(w, "(%d more: %s)\n", more, next[len(next)-1])
@@ -189,15 +203,18 @@ func partText(p *host.SearchPart) string {
 	return manifest.CleanLine(text)
 }
 
-// searchNext returns what to type after a search: the documentation of the first result, and how to see all.
+// searchNext returns what to type after a search: the documentation of the first result if it is likely, or else the
+// nearest list, and how to see all.
 func (a *App) searchNext(o *command.SearchOptions, data *host.SearchAnswer) []string {
 	next := []string{}
-	if len(data.Results) > 0 {
-		plugin, tool, _ := strings.Cut(data.Results[0].Name, ".")
+	if best := data.Best(); best != nil {
+		plugin, tool, _ := strings.Cut(best.Name, ".")
 		next = append(next, "parley "+plugin+" "+tool+" --describe")
 		if data.Open != nil {
 			next = append(next, a.command(*data.Open))
 		}
+	} else if len(data.NearestGroups) > 0 {
+		next = append(next, "parley "+strings.Replace(data.NearestGroups[0], ".", " ", 1)+" --list")
 	} else if o.Plugin != "" {
 		next = append(next, "parley "+shellQuote(o.Plugin)+" --list")
 	} else {

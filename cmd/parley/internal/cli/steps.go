@@ -17,6 +17,9 @@ func (a *App) command(s host.Step) string {
 	}
 	plugin, local, _ := strings.Cut(s.Tool, ".")
 	words := []string{"parley"}
+	if s.Op == host.OpPlan {
+		words, plugin, local = append(words, "plan", s.Tool), "", ""
+	}
 	isReserved := manifest.Reserved(plugin) && plugin != cdp.Name // a plugin that had the name before
 	switch {
 	case isReserved && s.Op == host.OpList:
@@ -33,6 +36,12 @@ func (a *App) command(s host.Step) string {
 	switch s.Op {
 	case host.OpCall:
 		words = append(words, a.paramWords(s)...)
+	case host.OpPlan:
+		words = append(words, a.paramWords(s)...)
+		if !s.Options.DryRun {
+			words = append(words, "--run")
+		}
+		s.Options.DryRun = false
 	case host.OpDescribe:
 		words = append(words, "--describe")
 		if s.Options.Tier > 0 {

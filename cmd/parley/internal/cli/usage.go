@@ -21,7 +21,8 @@ var browserOnly = []string{
 }
 
 // discoveryOnly are the options that ask about tools instead of calling one.
-var discoveryOnly = []string{"list", "describe", "tier", "search", "listen", "until", "max", "trigger", "diff"}
+var discoveryOnly = []string{"list", "describe", "tier", "max-tokens", "search", "listen", "until", "max", "trigger",
+	"diff"}
 
 // usageExamples is how many example calls the help of a plugin shows.
 const usageExamples = 3

@@ -24,8 +24,9 @@ import (
 
 // BatchOptions are the options of a batch.
 type BatchOptions struct {
-	Path            string // a file of calls, one JSON object a line; "-" is [Deps.Input]
-	ContinueOnError bool   // run the calls after one that failed
+	Path            string    // a file of calls, one JSON object a line; "-" is [Deps.Input]
+	Lines           io.Reader // the calls themselves, instead of Path
+	ContinueOnError bool      // run the calls after one that failed
 }
 
 // BatchReply is the line with the answer to one call of a batch: an envelope without what is empty, because agents pay
@@ -59,16 +60,17 @@ type batchLine struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// results are the data of the calls that succeeded, by id. They are parsed when something refers to them.
-type results map[string]json.RawMessage
-
 // Batch runs calls in order and passes the answer to each to reply, before it is recorded, together with the id of the
 // call: what sends the calls can continue meanwhile. It returns the error of the first call that failed, nil if none.
 // The error is one of reply, or says that the calls could not be read.
 func Batch(ctx context.Context, d *Deps, o BatchOptions,
 	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
-	input := d.Input(ctx)
-	if o.Path != "-" {
+	input := o.Lines
+	switch {
+	case input != nil:
+	case o.Path == "-":
+		input = d.Input(ctx)
+	default:
 		file, err := os.Open(o.Path)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidArgs, "batch: %s", manifest.CleanLine(err.Error()))
@@ -84,7 +86,7 @@ func Batch(ctx context.Context, d *Deps, o BatchOptions,
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{deps: d, host: h, session: session, reply: reply, earlier: results{}}
+	b := &batch{deps: d, host: h, session: session, reply: reply, earlier: host.Results{}}
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for number := 1; ; number++ {
 		line, err := readLine(lines, host.MaxParams)
@@ -118,7 +120,7 @@ type batch struct {
 	host    *host.Host
 	session host.Session // of the lines that name none
 	reply   func(id json.RawMessage, answer *host.Answer) error
-	earlier results
+	earlier host.Results
 }
 
 // readLine reads a line of at most limit bytes. The last one may end without a newline.
@@ -283,11 +285,11 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if _, used := b.earlier[key]; used {
 		return refuse(invalid(fmt.Sprintf("id %s was used before", manifest.CleanLine(key))))
 	}
-	params, err := substitute(line.Params, b.earlier)
+	params, err := b.earlier.Substitute(line.Params)
 	if err != nil {
 		return refuse(err)
 	}
-	given, err := substitute(line.Options, b.earlier)
+	given, err := b.earlier.Substitute(line.Options)
 	if err != nil {
 		return refuse(err)
 	}
@@ -431,136 +433,4 @@ func idKey(id json.RawMessage) string {
 		return text
 	}
 	return string(id)
-}
-
-// substitute replaces references to earlier results in the strings of a call's parameters, or of its options.
-func substitute(params json.RawMessage, earlier results) (json.RawMessage, error) {
-	if !bytes.Contains(params, []byte("${")) {
-		return params, nil
-	}
-	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
-	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error()))
-	}
-	replaced, err := replaceRefs(value, earlier)
-	if err != nil {
-		return nil, err
-	}
-	return jsontext.Marshal(replaced), nil
-}
-
-func replaceRefs(value any, earlier results) (any, error) {
-	switch v := value.(type) {
-	case string:
-		return expand(v, earlier)
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			var err error
-			if out[i], err = replaceRefs(v[i], earlier); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k := range v {
-			var err error
-			if out[k], err = replaceRefs(v[k], earlier); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	}
-	return value, nil
-}
-
-// expand replaces each ${id.path} of a string. A string that is exactly one reference becomes the value with its type.
-// Within a longer text the value must be a string, a number or a boolean.
-func expand(s string, earlier results) (any, error) {
-	var b strings.Builder
-	for rest := s; ; {
-		at := strings.Index(rest, "${")
-		if at < 0 {
-			b.WriteString(rest)
-			return b.String(), nil
-		}
-		if at > 0 && rest[at-1] == '$' {
-			b.WriteString(rest[:at-1] + "${")
-			rest = rest[at+2:]
-			continue
-		}
-		end := strings.IndexByte(rest[at:], '}')
-		if end < 0 {
-			return nil, host.Errorf(host.InvalidArgs, "%q has a ${ without }; write $${ for the characters themselves",
-				manifest.CleanLine(s))
-		}
-		value, err := lookUp(rest[at+2:at+end], earlier)
-		if err != nil {
-			return nil, err
-		}
-		if at == 0 && end == len(s)-1 && len(rest) == len(s) {
-			return value, nil
-		}
-		b.WriteString(rest[:at])
-		switch v := value.(type) {
-		case string:
-			b.WriteString(v)
-		case json.Number, bool:
-			fmt.Fprint(&b, v)
-		default:
-			return nil, host.Errorf(host.InvalidArgs,
-				"${%s} is neither a string nor a number, so it cannot be part of a longer text",
-				manifest.CleanLine(rest[at+2:at+end]))
-		}
-		rest = rest[at+end+1:]
-	}
-}
-
-// find splits a reference at the dot after an id. An id may have dots itself, so the longest known id counts.
-func (r results) find(ref string) (id, path string, data json.RawMessage, ok bool) {
-	for end := len(ref); end >= 0; end = strings.LastIndexByte(ref[:end], '.') {
-		if data, ok := r[ref[:end]]; ok {
-			return ref[:end], strings.TrimPrefix(ref[end:], "."), data, true
-		}
-	}
-	id, path, _ = strings.Cut(ref, ".")
-	return id, path, nil, false
-}
-
-// lookUp returns the value that a reference names.
-func lookUp(ref string, earlier results) (any, error) {
-	id, path, data, ok := earlier.find(ref)
-	name := manifest.CleanLine(id)
-	invalid := func(format string, args ...any) error {
-		return host.Errorf(host.InvalidArgs, "${%s}: "+format, append([]any{manifest.CleanLine(ref)}, args...)...)
-	}
-	if !ok {
-		return nil, invalid("no earlier call that succeeded has the id %s", name)
-	}
-	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(1, len(data)), ReplaceSurrogates: true})
-	if err != nil {
-		return nil, invalid("the result of %s cannot be read: %s", name, manifest.CleanLine(err.Error()))
-	}
-	if path == "" {
-		return value, nil
-	}
-	for _, step := range strings.Split(path, ".") {
-		switch v := value.(type) {
-		case map[string]any:
-			value, ok = v[step]
-		case []any:
-			i, err := strconv.Atoi(step)
-			ok = err == nil && i >= 0 && i < len(v)
-			if ok {
-				value = v[i]
-			}
-		default:
-			ok = false
-		}
-		if !ok {
-			return nil, invalid("the result of %s has no %s", name, manifest.CleanLine(step))
-		}
-	}
-	return value, nil
 }

@@ -23,6 +23,8 @@ type CallOptions struct {
 	All bool
 	// Out is a file that takes the whole result, decoded if it is binary. "" means none.
 	Out string
+	// Trace shows where a plugin crashes; see [host.Error].
+	Trace bool
 	// Drain makes Out take the byte stream that the result names.
 	Drain bool
 
@@ -52,6 +54,7 @@ func Call(ctx context.Context, d *Deps, o CallOptions) (*host.Answer, error) {
 	if err != nil { // the host refuses the call and records it
 		return h.Call(ctx, call)
 	}
+	call.Trace = o.Trace || d.Debugging
 	call.Log = func(_ int, message string) { d.debugf("%s: %s", at.Plugin, message) }
 	if err := o.Check(); err != nil {
 		return nil, err

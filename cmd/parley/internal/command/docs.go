@@ -147,7 +147,7 @@ func (d *Deps) docsSource(ctx context.Context) (*docs.Source, func(), error) {
 	}
 	source := &docs.Source{
 		Host: quiet, Modes: mcp.Modes(), Request: request, ListedName: mcp.ListedName, Command: d.Command,
-		Instructions: server.Instructions(),
+		Instructions: server.Instructions(), Common: mcp.CommonTools(),
 	}
 	return source, func() {
 		for _, c := range clients {

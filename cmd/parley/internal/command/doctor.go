@@ -74,7 +74,7 @@ func Doctor(ctx context.Context, d *Deps, o DoctorOptions) *DoctorData {
 	for _, t := range []struct{ name, version, fix string }{
 		{"go", "version", "install Go 1.26 to build Go plugins"},
 		{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
-		{"rustc", "--version", "install Rust with a wasm32-wasi target to build Rust plugins"},
+		{"rustc", "--version", "apt-get install rustc libstd-rust-dev-wasm32, to build Rust plugins"},
 		{"node", "--version", "install Node to build AssemblyScript plugins"},
 		{"npm", "--version", "install npm, which fetches the AssemblyScript compiler"},
 	} {
@@ -102,20 +102,22 @@ func (d *Deps) checkPlatform() Check {
 	return c
 }
 
-// checkIsolation reports which protections isolate = "process" has on this system.
+// checkIsolation reports where guests run on this system.
 func checkIsolation() Check {
-	missing := wasm.MissingIsolation()
-	if len(missing) == 0 {
-		return Check{
-			Name: "isolation", Status: "ok",
-			Detail: `isolate = "process": a process with limits, a private view of files, a filter of system calls`,
-		}
+	all, withFolders := wasm.MissingIsolation(false), wasm.MissingIsolation(true)
+	c := Check{Name: "isolation", Status: "warn", Fix: `use a Linux kernel with Landlock and seccomp; until then a plugin ` +
+		`with isolate = "process" in the policy is refused`}
+	switch {
+	case len(all) > 0:
+		c.Detail = "plugins run in Parley's own process: " + strings.Join(withFolders, "; ")
+	case len(withFolders) > 0:
+		c.Detail = "plugins run in processes that the kernel confines, but those with folders in Parley's own: " +
+			strings.Join(withFolders, "; ")
+	default:
+		c = Check{Name: "isolation", Status: "ok",
+			Detail: "plugins run in processes that the kernel confines (Landlock, seccomp)"}
 	}
-	return Check{
-		"isolation", "warn",
-		`isolate = "process" gives a process of its own here, without ` + strings.Join(missing, "; without "),
-		"use a Linux kernel with Landlock and seccomp",
-	}
+	return c
 }
 
 // checkRunners reports the runners, and the files of those that were killed.

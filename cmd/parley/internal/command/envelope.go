@@ -65,7 +65,7 @@ func (d *Deps) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
 	with := *docs
 	with.Examples = slices.Clone(docs.Examples)
 	for i, e := range with.Examples {
-		with.Examples[i].Command = d.Command(host.CallStep(docs.Name, e.Params))
+		with.Examples[i].Command = d.Command(host.ExampleStep(docs.Name, &e))
 	}
 	return &with
 }

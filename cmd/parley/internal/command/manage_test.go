@@ -171,7 +171,7 @@ func TestSettingsAndSecrets(t *testing.T) {
 	if _, err := RemoveSecret(d, "TOKEN"); !isCode(err, host.NotFound) {
 		t.Errorf("removed twice: %v", err)
 	}
-	if data, err := Tutorials(ctx, d); err != nil || data.Total != 3 || data.Tutorials[0].Done != 0 {
+	if data, err := Tutorials(ctx, d); err != nil || data.Total != 4 || data.Tutorials[0].Done != 0 {
 		t.Errorf("%v: %+v", err, data)
 	}
 	if data, err := Learn(ctx, d, "text"); err != nil || data.Finished || len(data.Due()) == 0 {

@@ -76,7 +76,8 @@ func MCP(ctx context.Context, d *Deps, o MCPOptions) (*MCPServer, error) {
 	}
 	s := &MCPServer{}
 	s.server, err = d.Parley().MCP(mcp.Config{
-		Mode: settings.DocMode, Pinned: settings.Pinned, Options: settings.Complete, Session: d.SessionName,
+		Mode: settings.DocMode, Pinned: settings.Pinned, DocsOnFirstUse: settings.DocsOnFirstUse,
+		Options: settings.Complete, Session: d.SessionName,
 	})
 	if err != nil {
 		return nil, err

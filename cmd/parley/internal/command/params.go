@@ -47,7 +47,11 @@ func (d *Deps) buildParams(ctx context.Context, t *manifest.Tool, o *CallOptions
 		}
 		params = object
 	}
-	if err := positional(params, t, o.Words); err != nil {
+	words, err := d.readWords(ctx, params, t, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := positional(params, t, words); err != nil {
 		return nil, err
 	}
 	for _, p := range given {
@@ -112,6 +116,29 @@ func readInput(ctx context.Context, option, path string, timeout time.Duration) 
 	message := manifest.CleanLine(strings.TrimPrefix(err.Error(), path+": "))
 	return nil, host.Errorf(host.InvalidArgs, "%s%s: %s", option, manifest.CleanLine(path), message).
 		WithNext("for a value that begins with @, use --params JSON")
+}
+
+// readWords reads the last positional parameter from a file or the standard input, if it is an array or an object and
+// its only word is @FILE or -. It returns the words that remain.
+func (d *Deps) readWords(ctx context.Context, params map[string]any, t *manifest.Tool, o *CallOptions) ([]string,
+	error) {
+	last := len(o.Words) - 1
+	if last < 0 || last >= len(t.Positional) || o.Words[last] != "-" && !strings.HasPrefix(o.Words[last], "@") {
+		return o.Words, nil
+	}
+	if kind, _ := manifest.TypeAt(t.Params, t.Positional[last]); kind != "array" && kind != "object" {
+		return o.Words, nil
+	}
+	raw, err := d.readParams(ctx, o.Words[last], o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "%s of %s is not JSON: %v", t.Positional[last], t.Name, err)
+	}
+	params[t.Positional[last]] = value
+	return o.Words[:last], nil
 }
 
 // positional assigns words to the positional parameters of a tool. The last one takes all further words if it is an

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,6 +48,8 @@ type Plugin struct {
 	Breaks  []lint.Change `json:"breaks,omitempty"`
 	// Admission is the report on a plugin that is installed.
 	Admission *parley.Admission `json:"admission,omitempty"`
+	// Moved says that the tag of a registry that the replaced build came from now means another artifact.
+	Moved string `json:"moved,omitempty"`
 	// Applies are the grants that give this build something that it requests.
 	Applies []string `json:"applies,omitempty"`
 }
@@ -165,11 +168,14 @@ func RemovePlugin(d *Deps, name string) (*Plugin, error) {
 	return data, nil
 }
 
-// CheckPluginData is how many task phrases of a plugin were searched.
-type CheckPluginData = host.TaskReport
+// CheckPluginData is how many task phrases of a plugin were searched, and the report of its admission.
+type CheckPluginData struct {
+	*host.TaskReport
+	Admission *parley.Admission `json:"admission,omitempty"` // nil for a plugin that is not installed
+}
 
-// CheckPlugin searches all plugins for each task phrase of one. The error is invalid_plugin, so that an author's CI
-// fails, if a phrase does not find its own tool.
+// CheckPlugin searches all plugins for each task phrase of one, and admits an installed one again. The error is
+// invalid_plugin, so that an author's CI fails, if a phrase does not find its own tool.
 func CheckPlugin(ctx context.Context, d *Deps, name string) (*CheckPluginData, error) {
 	h, err := d.Host(ctx)
 	if err != nil {
@@ -189,15 +195,26 @@ func CheckPlugin(ctx context.Context, d *Deps, name string) (*CheckPluginData, e
 			len(report.Misses), manifest.Plural(report.Phrases, "task phrase"), report.Plugin, strings.Join(misses, "; ")).
 			WithNext("parley search PHRASE --explain")
 	}
-	return report, nil
+	data := &CheckPluginData{TaskReport: report}
+	entry, err := d.Store().Find(report.Plugin)
+	if errors.Is(err, host.NotFound) {
+		return data, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	data.Admission, err = d.Parley().ReportInstalled(ctx, entry)
+	return data, err
 }
 
 // InstallOptions say what to install and what to grant to it.
 type InstallOptions struct {
-	// Path is the wasm file, or a folder with plugin.wasm.
+	// Path is the wasm file, a folder with plugin.wasm, or a remote plugin: oci://HOST/NAME:TAG or https://..
 	Path string
 	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
 	Signature string
+	// Progress gets how many bytes of a remote plugin have arrived. It may be nil.
+	Progress func(done, total int64)
 	// Downgrade lets an older version replace a newer one.
 	Downgrade bool
 	// Grants are rights for this build, in the grammar of grants. The operator has to approve them.
@@ -209,8 +226,16 @@ type InstallOptions struct {
 // InstallPlugin installs a plugin and writes its grants, which the operator approves before. Grants of another build of
 // the plugin are revoked. With an error nothing was installed, unless its message says otherwise.
 func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, error) {
-	prepared, err := d.Parley().PrepareInstall(ctx, o.Path,
-		parley.InstallOptions{Signature: o.Signature, Downgrade: o.Downgrade, Accept: d.Accept, Replace: d.Replace})
+	options := parley.InstallOptions{Signature: o.Signature, Downgrade: o.Downgrade, Accept: d.Accept, Replace: d.Replace}
+	path := o.Path
+	if IsRemote(path) {
+		fetched, err := d.fetch(ctx, path, o.Progress)
+		if err != nil {
+			return nil, err
+		}
+		path, options.Origin, options.SignatureText = fetched.Path, fetched.Source, fetched.Signature
+	}
+	prepared, err := d.Parley().PrepareInstall(ctx, path, options)
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +243,9 @@ func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, err
 	data := newPlugin(c.Source().Info, c.Path, c.Manifest)
 	data.Signer = &prepared.Signer
 	d.compare(data, prepared.Replaces, c)
+	if before := prepared.Replaces; before != nil {
+		data.Moved = tagMoved(before.Source, c.Path)
+	}
 	data.Admission, data.Changes, data.Breaks = prepared.Admission, prepared.Changes, prepared.Breaks()
 	rules, err := d.Policy()
 	if err != nil {
@@ -275,7 +303,7 @@ func (d *Deps) approveInstall(
 ) (policy.Edit, error) {
 	edit, err := d.prepareGrants(rules, prepared.Candidate, data, o)
 	takes := prepared.TakesFrom != ""
-	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 && !takes {
+	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 && !takes && data.Moved == "" {
 		return edit, err
 	}
 	change := Change{Plugin: data}
@@ -285,6 +313,11 @@ func (d *Deps) approveInstall(
 	yes := o.Yes
 	if takes {
 		change.Diff += takesText(data.Name, prepared.TakesFrom)
+	}
+	if data.Moved != "" {
+		change.Diff += data.Moved + "\n"
+	}
+	if takes || data.Moved != "" {
 		yes = yes || len(o.Grants)+len(data.Breaks) == 0 && allowsYes(rules)
 	}
 	if err = d.approve(ctx, rules, change, yes); err != nil && len(data.Breaks) > 0 {

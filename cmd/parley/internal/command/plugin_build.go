@@ -37,6 +37,8 @@ type BuildOptions struct {
 	Out string
 	// Manifest is a further file for the manifest alone. "" means none.
 	Manifest string
+	// Names keeps the names of functions in the module, for the trace of a crash.
+	Names bool
 }
 
 // BuildPluginData is the plugin that was built.
@@ -51,31 +53,19 @@ type BuildPluginData struct {
 	Admission *parley.Admission `json:"admission,omitempty"`
 }
 
-// BuildPlugin builds a plugin from Go source with the go command, reproducibly. A folder without a go.mod gets one. The
-// error is unavailable without a go command, and invalid_plugin if the source does not compile or the plugin is not
-// valid.
+// BuildPlugin builds a plugin from the source in a folder, with the compiler of its language, reproducibly. Where the
+// manifest has assets, the files of the folder assets beside the source are packed into the plugin. The error is
+// unavailable without the compiler, and invalid_plugin if the source does not compile or the plugin is not valid.
 func BuildPlugin(ctx context.Context, d *Deps, o BuildOptions) (*BuildPluginData, error) {
 	dir := o.Dir
 	if dir == "" {
 		dir = "."
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, host.Errorf(host.InvalidArgs, "%s is not a folder; expected one with a Go package",
-			manifest.CleanLine(dir)).WithNext("parley plugin build ./hello")
-	}
-	if sources, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(sources) == 0 {
-		return nil, host.Errorf(host.InvalidArgs, "%s has no Go source", manifest.CleanLine(dir)).WithNext(
-			"write main.go as sdk/go shows, or build another language yourself and run parley plugin install FILE.wasm")
-	}
-	if _, err := exec.LookPath("go"); err != nil {
-		return nil, host.Errorf(host.Unavailable, "building a Go plugin requires the go command, which is not in PATH").
-			WithSteps(host.OperatorStep(host.OpDoctor))
-	}
-	module, err := d.moduleFlags(ctx, dir)
+	l, sources, err := findLanguage(dir)
 	if err != nil {
 		return nil, err
 	}
-	whole, m, err := compile(ctx, dir, module, o.Manifest)
+	code, described, err := l.build(ctx, d, source{dir, sources, o.Names})
 	if err != nil {
 		return nil, err
 	}
@@ -83,19 +73,32 @@ func BuildPlugin(ctx context.Context, d *Deps, o BuildOptions) (*BuildPluginData
 	if out == "" {
 		out = filepath.Join(dir, "plugin.wasm")
 	}
-	size, err := writeBuilt(out, whole)
+	if code, err = embedFiles(code, described, dir); err != nil {
+		return nil, err
+	}
+	c, err := wasm.Pack(out, code, described, dir, parley.Version)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(whole)
+	if o.Manifest != "" {
+		if err := writeFile(o.Manifest, append(described, '\n')); err != nil {
+			return nil, host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(o.Manifest), err)
+		}
+	}
+	return d.writePlugin(ctx, c, out)
+}
+
+// writePlugin writes a plugin that was built or packed, and returns the report of its admission. Its author is the
+// operator, so what would refuse the plugin of a stranger is only reported.
+func (d *Deps) writePlugin(ctx context.Context, c *wasm.Candidate, out string) (*BuildPluginData, error) {
+	size, err := writeBuilt(out, c.Wasm)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(c.Wasm)
 	data := &BuildPluginData{
-		Out: out, Bytes: size, Name: m.Name, Tools: len(m.Tools), SHA256: hex.EncodeToString(sum[:]),
+		Out: out, Bytes: size, Name: c.Manifest.Name, Tools: len(c.Manifest.Tools), SHA256: hex.EncodeToString(sum[:]),
 	}
-	c, err := wasm.ReadCandidateFile(out, parley.Version)
-	if err != nil {
-		return nil, err
-	}
-	// Its author is the operator: what would refuse the plugin of a stranger is only reported.
 	if data.Admission, err = d.Parley().Admit(ctx, c, parley.Signer{}, nil); err != nil {
 		return nil, err
 	}
@@ -105,18 +108,28 @@ func BuildPlugin(ctx context.Context, d *Deps, o BuildOptions) (*BuildPluginData
 	return data, nil
 }
 
-// compile returns the wasm with its manifest embedded. It writes the manifest to manifestFile, unless that is "".
-func compile(
-	ctx context.Context, dir string, module []string, manifestFile string,
-) ([]byte, *manifest.Manifest, error) {
-	described, err := goTool(ctx, dir, nil, append([]string{"run"}, append(module, ".")...)...)
+// buildGo builds a Go package. A folder outside a module gets a go.mod.
+func buildGo(ctx context.Context, d *Deps, s source) (code, described []byte, err error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return nil, nil, host.Errorf(host.Unavailable, "building a Go plugin requires the go command, which is not in PATH").
+			WithSteps(host.OperatorStep(host.OpDoctor))
+	}
+	module, err := d.moduleFlags(ctx, s.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	return compileGo(ctx, s, module)
+}
+
+// compileGo returns the wasm of a Go package, and the manifest that its code describes.
+func compileGo(ctx context.Context, s source, module []string) (code, described []byte, err error) {
+	described, err = goTool(ctx, s.dir, nil, append([]string{"run"}, append(module, ".")...)...)
 	if err != nil {
 		return nil, nil, host.AsError(err).
 			WithNext("fix what the compiler names; the plugin is also built natively, to read its manifest")
 	}
 	described = bytes.TrimSpace(described)
-	m, err := manifest.Parse(described, parley.Version)
-	if err != nil {
+	if _, err := manifest.Parse(described, parley.Version); err != nil {
 		return nil, nil, &host.Error{
 			Code: host.InvalidPlugin, Message: err.Error(), Cause: err,
 			Next: []string{"fix the code that the pointer names, then build again"},
@@ -128,28 +141,59 @@ func compile(
 	}
 	defer os.RemoveAll(work)
 	compiled := filepath.Join(work, "plugin.wasm")
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o", compiled}
+	link := "-ldflags=-s -w"
+	if s.names {
+		link = "-ldflags=-w"
+	}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", link, "-o", compiled}
 	args = append(append(args, module...), ".")
-	if _, err := goTool(ctx, dir, []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, args...); err != nil {
+	if _, err := goTool(ctx, s.dir, []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, args...); err != nil {
 		return nil, nil, err
 	}
-	code, err := os.ReadFile(compiled)
+	code, err = os.ReadFile(compiled)
+	return code, described, err
+}
+
+// assetsFolder is the folder beside the source or the module whose files a plugin with assets brings.
+const assetsFolder = "assets"
+
+// embedFiles puts the scripts and the assets that a manifest declares into a module. They are files of a folder:
+// NAME.js, and those in assets. What is not there, but in the module already, stays. A manifest that is not valid
+// declares nothing: [wasm.Pack] says what is wrong with it.
+func embedFiles(code, described []byte, folder string) ([]byte, error) {
+	m, err := manifest.Parse(described, parley.Version)
 	if err != nil {
-		return nil, nil, err
+		return code, nil
 	}
-	whole, err := manifest.WriteSection(code, described)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := wasm.Check(whole, m); err != nil {
-		return nil, nil, err
-	}
-	if manifestFile != "" {
-		if err := writeFile(manifestFile, append(described, '\n')); err != nil {
-			return nil, nil, host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(manifestFile), err)
+	for _, s := range m.Scripts {
+		text, err := os.ReadFile(filepath.Join(folder, s.Name+".js"))
+		if _, missing := manifest.ReadScript(code, &s); err != nil && missing == nil {
+			continue
+		}
+		if err != nil {
+			return nil, host.Errorf(host.InvalidPlugin, "the manifest has the script %s: %s", s.Name,
+				manifest.CleanLine(err.Error()))
+		}
+		if code, err = manifest.WriteScript(code, s.Name, text); err != nil {
+			return nil, err
 		}
 	}
-	return whole, m, nil
+	if m.Assets == nil {
+		return code, nil
+	}
+	folder = filepath.Join(folder, assetsFolder)
+	_, err = os.Stat(folder)
+	if inside, _ := manifest.ReadAssets(code); err != nil && inside != nil {
+		return code, nil
+	}
+	packed, err := wasm.PackAssets(os.DirFS(folder))
+	if err != nil {
+		return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
+			Message: fmt.Sprintf("the manifest has assets, and the folder %s cannot be packed: %s",
+				manifest.CleanLine(folder), manifest.CleanLine(host.WithoutPath(err).Error())),
+			Next: []string{"put the files into that folder, or remove Assets from the plugin, then build again"}}
+	}
+	return manifest.WriteAssets(code, packed)
 }
 
 // writeBuilt writes a plugin and returns the size of the file.
@@ -189,6 +233,10 @@ func sameUnzipped(packed, whole []byte) bool {
 	return err == nil && bytes.Equal(data, whole)
 }
 
+// goSDKFolder is the folder beside a go.mod that plugin build or plugin new wrote. It has the SDK, so that the plugin
+// builds wherever it is moved to. The go command ignores it in patterns, because of the dot.
+const goSDKFolder = ".parley"
+
 // moduleFlags makes the SDK importable and returns the flags that the go command needs for that. A folder outside a
 // module gets a go.mod. If the module does not require the SDK, a copy of its go.mod that does is used.
 func (d *Deps) moduleFlags(ctx context.Context, dir string) ([]string, error) {
@@ -198,27 +246,20 @@ func (d *Deps) moduleFlags(ctx context.Context, dir string) ([]string, error) {
 	}
 	goMod := strings.TrimSpace(string(out))
 	if goMod == "" || goMod == os.DevNull {
-		root, err := d.extractSDK()
-		if err != nil {
+		if err := writeGoModule(dir); err != nil {
 			return nil, err
 		}
-		absolute, err := filepath.Abs(dir)
-		if err != nil {
-			return nil, err
-		}
-		text := fmt.Sprintf("module %s\n\ngo 1.26\n\nrequire %s v%s\n\nreplace %s => %s\n",
-			moduleName(filepath.Base(absolute)), modulePath, parley.Version, modulePath, root)
-		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644); err != nil {
-			return nil, host.Errorf(host.Unavailable, "cannot write go.mod: %v", err)
-		}
-		d.Notice("wrote go.mod, which finds the SDK in " + root)
+		d.Notice("wrote go.mod, which finds the SDK in " + filepath.Join(dir, goSDKFolder))
 		return nil, nil
+	}
+	if text, err := os.ReadFile(goMod); err == nil && strings.Contains(string(text), "=> ./"+goSDKFolder) {
+		return nil, extractSDK(filepath.Join(filepath.Dir(goMod), goSDKFolder)) // it may be of an older version, or gone
 	}
 	if _, err := goTool(ctx, dir, nil, "list", "-find", modulePath+"/sdk/go"); err == nil {
 		return nil, nil
 	}
-	root, err := d.extractSDK()
-	if err != nil {
+	root := filepath.Join(d.Dirs().Data, "sdk", "go-"+parley.Version)
+	if err := extractSDK(root); err != nil {
 		return nil, err
 	}
 	// The author's own go.mod stays as it is.
@@ -248,6 +289,23 @@ func (d *Deps) moduleFlags(ctx context.Context, dir string) ([]string, error) {
 	return []string{"-modfile=" + copied}, nil
 }
 
+// writeGoModule writes a go.mod and the SDK into a folder. It has no path of this machine.
+func writeGoModule(dir string) error {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := extractSDK(filepath.Join(dir, goSDKFolder)); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("module %s\n\ngo 1.26\n\nrequire %s v%s\n\nreplace %s => ./%s\n",
+		moduleName(filepath.Base(absolute)), modulePath, parley.Version, modulePath, goSDKFolder)
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644); err != nil {
+		return host.Errorf(host.Unavailable, "cannot write go.mod: %v", err)
+	}
+	return nil
+}
+
 func moduleName(folder string) string {
 	odd := regexp.MustCompile(`[^a-z0-9._-]+`)
 	name := strings.Trim(odd.ReplaceAllString(strings.ToLower(folder), "-"), "-.")
@@ -262,8 +320,8 @@ func hashName(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// extractSDK writes the SDK, which is embedded in this binary, to the data folder as a module, and returns its folder.
-func (d *Deps) extractSDK() (string, error) {
+// extractSDK writes the SDK for Go, which is embedded in this binary, to a folder as a module.
+func extractSDK(root string) error {
 	files := map[string][]byte{"go.mod": []byte("module " + modulePath + "\n\ngo 1.26\n")}
 	hash := sha256.New()
 	err := fs.WalkDir(sdk.Go, ".", func(path string, entry fs.DirEntry, err error) error {
@@ -276,20 +334,18 @@ func (d *Deps) extractSDK() (string, error) {
 		return err
 	})
 	if err != nil {
-		return "", err
+		return err
 	}
-	parent := filepath.Join(d.Dirs().Data, "sdk")
-	root := filepath.Join(parent, "go-"+parley.Version)
 	sum := hex.EncodeToString(hash.Sum(nil))
 	const mark = ".sha256" // the file that a complete copy has
 	if have, err := os.ReadFile(filepath.Join(root, mark)); err == nil && string(have) == sum {
-		return root, nil
+		return nil
 	}
 	files[mark] = []byte(sum)
-	if err := replaceFolder(parent, root, files); err != nil {
-		return "", host.Errorf(host.Unavailable, "cannot write the SDK into %s: %v", root, err)
+	if err := replaceFolder(filepath.Dir(root), root, files); err != nil {
+		return host.Errorf(host.Unavailable, "cannot write the SDK into %s: %v", root, err)
 	}
-	return root, nil
+	return nil
 }
 
 // replaceFolder writes files to a new folder, which then replaces root. Both are in parent.
@@ -320,24 +376,10 @@ func replaceFolder(parent, root string, files map[string][]byte) error {
 
 // goTool runs the go command in a folder, with the environment that makes its output reproducible.
 func goTool(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWASM=", "GOWORK=off", "GOTOOLCHAIN="+goVersion)
+	own := []string{"GOFLAGS=", "GOWASM=", "GOWORK=off", "GOTOOLCHAIN=" + goVersion}
 	local, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
 	if err == nil && strings.TrimSpace(string(local)) == goVersion {
-		cmd.Env = append(cmd.Env, "GOTOOLCHAIN=local")
+		own = append(own, "GOTOOLCHAIN=local")
 	}
-	cmd.Env = append(cmd.Env, env...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		output := strings.TrimSpace(stderr.String())
-		if len(output) > 4000 {
-			output = output[:4000] + "…"
-		}
-		return nil, &host.Error{
-			Code: host.InvalidPlugin, Message: manifest.Clean(fmt.Sprintf("go %s: %v\n%s", args[0], err, output)), Cause: err,
-		}
-	}
-	return stdout.Bytes(), nil
+	return runCompiler(ctx, dir, append(own, env...), "go", args...)
 }

@@ -68,6 +68,8 @@ type GrantOptions struct {
 	Plugin string
 	// Rights are in the grammar of grants. [Revoke] without rights takes all.
 	Rights []string
+	// Signer binds the grants to the key that signed the installed build, so that later builds with it have them.
+	Signer bool
 	// Yes approves the change without asking, if the policy allows it.
 	Yes bool
 }
@@ -101,7 +103,13 @@ func Grant(ctx context.Context, d *Deps, o GrantOptions) (*GrantData, error) {
 	if info.Digest == "" {
 		return nil, host.Errorf(host.InvalidArgs, "%s is built in and asks for no rights", info.Name)
 	}
-	edit, err := rules.Grant(info.Name, info.Digest, grants...)
+	to := info.Digest
+	if o.Signer {
+		if to, err = d.grantee(info.Name); err != nil {
+			return nil, err
+		}
+	}
+	edit, err := rules.Grant(info.Name, to, grants...)
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +118,26 @@ func Grant(ctx context.Context, d *Deps, o GrantOptions) (*GrantData, error) {
 		d.noteUnused(rules, at.Provider, edit.Added)
 	}
 	return data, err
+}
+
+// grantee returns the key that signed an installed plugin. The error is denied if it is not signed with a trusted one.
+func (d *Deps) grantee(name string) (string, error) {
+	entry, err := d.Store().Find(name)
+	if err != nil {
+		return "", err
+	}
+	signer, err := d.Parley().InstalledSigner(entry)
+	switch {
+	case err != nil:
+		return "", err
+	case signer.Key == "":
+		return "", host.Errorf(host.Denied, "%s is not signed, so nothing can be granted to its signer; grant it to the "+
+			"build, without --signer", name).WithSteps(host.OperatorStep(host.OpPluginShow, name))
+	case !signer.Trusted:
+		return "", host.Errorf(host.Denied, "%s is signed with the key %s, which is not trusted; trust it first, so that "+
+			"what is granted to it counts", name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginTrust, signer.Key))
+	}
+	return signer.Key, nil
 }
 
 // Revoke takes rights from a plugin, once the operator has approved. The errors are those of [Grant].

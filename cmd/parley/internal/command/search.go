@@ -13,6 +13,8 @@ import (
 type SearchOptions struct {
 	host.SearchQuery
 	Detail string // names, signatures or full; "" means names
+	// Fits reports whether an answer is small enough; what does not fit is left out. Nil means that everything fits.
+	Fits func(*host.SearchAnswer) bool
 }
 
 // MaxHits is how many results a search may ask for.
@@ -51,7 +53,7 @@ func Search(ctx context.Context, d *Deps, o SearchOptions) (*host.SearchAnswer, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return h.SearchDetailed(ctx, Caller, session, o.SearchQuery, o.Detail)
+	return h.SearchDetailed(ctx, Caller, session, o.SearchQuery, o.Detail, o.Fits)
 }
 
 // InvalidLimit returns the error of a limit that no search can have.

@@ -18,20 +18,22 @@ import (
 
 // Settings are the values of the configuration. Each comes from its most specific source.
 type Settings struct {
-	DocMode      string
-	Pinned       []string
-	Timeout      time.Duration
-	MaxBytes     int
-	Agent        bool
-	Browser      string
-	Chrome       string
-	BrowserIdle  time.Duration
-	Runner       bool
-	RunnerIdle   time.Duration
-	TracesOff    bool
-	TracesValues bool
-	TracesDays   int
-	TracesMiB    int
+	DocMode string
+	// DocsOnFirstUse adds tier 2 to the first success of a tool over MCP.
+	DocsOnFirstUse bool
+	Pinned         []string
+	Timeout        time.Duration
+	MaxBytes       int
+	Agent          bool
+	Browser        string
+	Chrome         string
+	BrowserIdle    time.Duration
+	Runner         bool
+	RunnerIdle     time.Duration
+	TracesOff      bool
+	TracesValues   bool
+	TracesDays     int
+	TracesMiB      int
 
 	maxBytesSet bool // MaxBytes is not the default
 
@@ -64,6 +66,10 @@ var settingTable = []setting{
 	{
 		"tool_documentation_mode", "progressive", "tools that MCP shows: minimal, progressive or full", true,
 		func(s *Settings, v string) error { s.DocMode = v; return oneOf(v, "minimal", "progressive", "full") },
+	},
+	{
+		"docs_on_first_use", "none", "documents a first success over MCP: none, tier2", true,
+		func(s *Settings, v string) error { s.DocsOnFirstUse = v == "tier2"; return oneOf(v, "none", "tier2") },
 	},
 	{
 		"pinned_tools", "", "tools that MCP's progressive mode shows at once", true,

@@ -96,14 +96,14 @@ func recursiveBody(behindElse bool) []byte {
 }
 
 // dispatchLoop returns a body in the form in which Go compiles each function: a loop that branches to the end of
-// one of two blocks by local 0. After the first block come a thousand instructions and a jump to the second, after
-// that back, which leads to the first, 20,000 times.
+// one of two blocks by local 0. After the first block comes nearly a stretch of instructions and a jump to the second,
+// after that back, which leads to the first, 20,000 times.
 func dispatchLoop(back ...byte) []byte {
 	load := []byte{0x41, 0, 0x28, 2, 0}
 	return slices.Concat(
 		// loop, block, block, local.get 0, br_table, end
 		[]byte{0x03, 0x40, 0x02, 0x40, 0x02, 0x40, 0x20, 0, 0x0e, 2, 0, 1, 1, 0x0b},
-		[]byte{0x41, 0}, load, []byte{0x41, 1, 0x6a, 0x36, 2, 0}, bytes.Repeat([]byte{0x01}, 1000), // memory[0]++, nop
+		[]byte{0x41, 0}, load, []byte{0x41, 1, 0x6a, 0x36, 2, 0}, bytes.Repeat([]byte{0x01}, 900), // memory[0]++, nop
 		[]byte{0x41, 1, 0x21, 0, 0x0c, 1, 0x0b}, // i32.const 1, local.set 0, br 1, end
 		// i32.const 20000, i32.lt_u, if, .., end, end
 		load, []byte{0x41, 0xa0, 0x9c, 0x01, 0x49, 0x04, 0x40}, back, []byte{0x0b, 0x0b})
@@ -156,6 +156,9 @@ func TestYieldsWithoutGuestLoops(t *testing.T) {
 		{"a loop that does more than call",
 			moduleWithCallee(1, bytes.Repeat([]byte{0x01}, 200),
 				repeated1000Times(append(bytes.Repeat([]byte{0x01}, 100_000), 0x10, 2)...)...), instrument.Config{}, 0, 80},
+		{"a loop that calls and does a stretch of other work",
+			moduleWithCallee(1, bytes.Repeat([]byte{0x01}, 200), timesMillion(append(bytes.Repeat([]byte{0x01}, 900), 0x10,
+				2)...)...), instrument.Config{}, 0, 800},
 		{"a loop of a few instructions", moduleWithBody(1, countToMillion()...), instrument.Config{}, 0, 15},
 		// br 1, call f
 		{"a loop that skips a call", moduleWithBody(1, countToMillion(0x0c, 1, 0x10, 1)...), instrument.Config{}, 0, 15},

@@ -306,7 +306,8 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 			d.index("local", locals)
 		case op == 0x23 || op == 0x24:
 			d.index("global", d.globals)
-		case op == 0x25 || op == 0x26:
+		case op == 0x25 || op == 0x26: // table.get, table.set
+			d.hasState = d.hasState || op == 0x26
 			d.index("table", d.tables)
 			m.access()
 		case op >= 0x28 && op <= 0x3e:
@@ -416,16 +417,20 @@ func (d *decoder) rewritePrefixFC(b []byte, at, from int, m *meter, top *frame) 
 		d.zero("a memory index")
 		replace = d.fillIndex()
 	case op == 12: // table.init
+		d.hasState = true
 		d.index("element segment", d.elements)
 		d.index("table", d.tables)
 		charge = tableOpCharge
 	case op == 13: // elem.drop
+		d.hasState = true
 		d.index("element segment", d.elements)
 	case op == 14: // table.copy
+		d.hasState = true
 		d.index("table", d.tables)
 		d.index("table", d.tables)
 		charge = tableOpCharge
 	case op == 15 || op == 17: // table.grow, table.fill
+		d.hasState = true
 		d.index("table", d.tables)
 		charge = tableOpCharge
 	case op == 16: // table.size

@@ -40,7 +40,7 @@ import "fmt"
 
 // Version changes whenever the output for any input changes. It must be part of the key under which output is
 // cached.
-const Version = 8
+const Version = 9
 
 // YieldModule and YieldName name the imported function of type () -> () that instrumented modules call.
 const (
@@ -131,7 +131,10 @@ type Module struct {
 	HasMemory            bool
 	MemoryMin, MemoryMax uint32
 	HasStart             bool
-	CodeBytes            int // of the original code section
+	// Imageable means that the state of an instance is its memory and the numbers in its mutable globals, and that it
+	// does nothing before its first call.
+	Imageable bool
+	CodeBytes int // of the original code section
 }
 
 // Import is an imported function. Modules that import anything else are refused.

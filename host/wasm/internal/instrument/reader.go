@@ -180,7 +180,10 @@ func appendU32(b []byte, v uint32) []byte {
 }
 
 // appendS32 writes a signed LEB128 number, as i32.const has it.
-func appendS32(b []byte, v int32) []byte {
+func appendS32(b []byte, v int32) []byte { return appendS64(b, int64(v)) }
+
+// appendS64 writes a signed LEB128 number, as i64.const has it.
+func appendS64(b []byte, v int64) []byte {
 	for {
 		c := byte(v) & 0x7f
 		v >>= 7

@@ -47,6 +47,7 @@ type decoder struct {
 	elements  int
 	dataCount int  // -1 without a data count section
 	usesData  bool // an instruction refers to a data segment
+	hasState  bool // an instance can have state in its tables, or in globals that hold no numbers
 	locals    int  // declared so far in all functions
 
 	callerPays    []uint8 // for each function, its weight in units if its callers pay, else 0
@@ -139,6 +140,7 @@ func (d *decoder) decodeModule() error {
 		return err
 	}
 	d.writeAddedSections(rank+1, sectionRank[secData])
+	d.found.Imageable = d.found.HasMemory && !d.found.HasStart && !d.usesData && !d.hasState
 	return nil
 }
 
@@ -408,6 +410,9 @@ func (d *decoder) readGlobals() []byte {
 		mutable := d.byte()
 		if mutable > 1 && d.err == nil {
 			d.fail(at, "a global's mutability must be 0 or 1 but is %d", mutable)
+		}
+		if kind := b[len(b)-1]; mutable == 1 && kind != typeI32 && kind != typeI64 && kind != typeF32 && kind != typeF64 {
+			d.hasState = true
 		}
 		b = append(b, mutable)
 		b = d.copyConstant(b)

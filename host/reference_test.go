@@ -1,15 +1,13 @@
-package command
+package host
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"github.com/parley-tools/parley/host"
 )
 
 func TestReferences(t *testing.T) {
-	earlier := results{
+	earlier := Results{
 		"1":    json.RawMessage(`{"frameId":"F","n":7,"list":["a",{"b":true}],"none":null}`),
 		"open": json.RawMessage(`"whole"`),
 		"a.b":  json.RawMessage(`{"c":5}`),
@@ -36,12 +34,12 @@ func TestReferences(t *testing.T) {
 		{`{"a":"x ${1.list}"}`, "", "is neither a string nor a number"},
 		{`{"a":"${1.frameId"}`, "", "without }"},
 	} {
-		got, err := substitute(json.RawMessage(c.params), earlier)
+		got, err := earlier.Substitute(json.RawMessage(c.params))
 		switch {
 		case c.fails == "" && (err != nil || string(got) != c.want):
 			t.Errorf("%s: got %s, %v; want %s", c.params, got, err, c.want)
 		case c.fails != "":
-			if err == nil || host.AsError(err).Code != host.InvalidArgs || !strings.Contains(err.Error(), c.fails) {
+			if err == nil || AsError(err).Code != InvalidArgs || !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("%s: got %s, %v; want an error with %q", c.params, got, err, c.fails)
 			}
 		}
@@ -52,11 +50,11 @@ func TestReferences(t *testing.T) {
 func FuzzReferences(f *testing.F) {
 	f.Add([]byte(`{"a":"${1.frameId}"}`))
 	f.Add([]byte(`{"a":["$${x","${","${1..0}"]}`))
-	earlier := results{"1": json.RawMessage(`{"frameId":"F","":[1]}`)}
+	earlier := Results{"1": json.RawMessage(`{"frameId":"F","":[1]}`)}
 	f.Fuzz(func(t *testing.T, params []byte) {
-		got, err := substitute(params, earlier)
+		got, err := earlier.Substitute(params)
 		if err != nil {
-			if e := host.AsError(err); e.Code != host.InvalidArgs {
+			if e := AsError(err); e.Code != InvalidArgs {
 				t.Errorf("%s: %v", e.Code, err)
 			}
 			return

@@ -1,0 +1,113 @@
+package cdp
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Flow returns what comes before a command; nil for a verb and for a name that is not a command.
+func (p *Provider) Flow(tool string) *manifest.Flow {
+	c := p.protocol.Flow(tool)
+	if len(c.Needs)+len(c.Values) == 0 {
+		return nil
+	}
+	f := p.flow(c)
+	return &f
+}
+
+// ExampleFlow returns what an example of a command needs before it, besides what the command needs.
+func (p *Provider) ExampleFlow(tool, title string) (f manifest.Flow) {
+	c, ok := p.protocol.Command(tool)
+	if !ok {
+		return f
+	}
+	for _, e := range p.protocol.Examples(c) {
+		if e.Title == title {
+			return p.flow(e.Flow())
+		}
+	}
+	return f
+}
+
+func (p *Provider) flow(c protocol.Flow) manifest.Flow {
+	f := manifest.Flow{Needs: p.flowCalls(c.Needs)}
+	for _, v := range c.Values {
+		f.Values = append(f.Values, p.flowValue(v))
+	}
+	return f
+}
+
+func (p *Provider) flowValue(v protocol.Value) manifest.Value {
+	value := manifest.Value{Pointer: v.Pointer, Required: v.Required, Instead: v.Instead}
+	for _, s := range p.protocol.Sources(v.Source) {
+		if value.From == nil {
+			value.Ends = s.Ends
+		}
+		value.From = append(value.From, manifest.Source{FlowCall: p.flowCall(s.Call), Result: s.Result,
+			Before: p.flowCalls(s.Before)})
+	}
+	return value
+}
+
+func (p *Provider) flowCalls(calls []protocol.Call) (list []manifest.FlowCall) {
+	for _, c := range calls {
+		list = append(list, p.flowCall(c))
+	}
+	return list
+}
+
+// flowCall returns a call of the tables. A parameter that is "${NAME}" is a value of the source NAME.
+func (p *Provider) flowCall(c protocol.Call) manifest.FlowCall {
+	call := manifest.FlowCall{Tool: Name + "." + c.Tool, Params: c.Params, Filter: c.Filter, Until: c.Until}
+	if !strings.Contains(string(c.Params), "${") {
+		return call
+	}
+	var params map[string]any
+	if json.Unmarshal(c.Params, &params) != nil {
+		return call
+	}
+	for name, value := range params {
+		text, _ := value.(string)
+		if source, ok := strings.CutPrefix(text, "${"); ok {
+			delete(params, name)
+			call.Values = append(call.Values, p.flowValue(protocol.Value{
+				Pointer: "/" + name, Required: true, Source: strings.TrimSuffix(source, "}")}))
+		}
+	}
+	call.Params, _ = manifest.Marshal(params)
+	return call
+}
+
+// example returns an example with the calls before it and what happened when it ran. One that did not do what its
+// command is for is not the smallest call to copy.
+func (p *Provider) example(e *protocol.Example) manifest.Example {
+	x := manifest.Example{Title: e.Title, Kind: e.Kind, Params: e.Params}
+	if e.Run == nil {
+		return x
+	}
+	x.Params, x.Run = e.Run.Params, &manifest.ExampleRun{}
+	_ = json.Unmarshal(e.Run.Before, &x.Before)
+	product, _, _ := strings.Cut(protocol.Embedded().RanOn(), ".")
+	if e.Run.Outcome == protocol.RunVerified {
+		x.Run.Verified, x.Result = protocol.Embedded().RanOn(), json.RawMessage(e.Run.Text)
+		return x
+	}
+	if x.Kind == "minimal" && e.Run.Outcome != protocol.RunUnknown {
+		x.Kind = "common"
+	}
+	x.Run.NotRun = notRun[e.Run.Outcome] + product + ": " + e.Run.Text
+	if e.Run.Outcome == protocol.RunSkipped {
+		x.Run.NotRun = e.Run.Text
+	}
+	return x
+}
+
+// notRun says what became of examples that did not succeed.
+var notRun = map[string]string{
+	protocol.RunFailed:  "failed in ",
+	protocol.RunHung:    "hung in ",
+	protocol.RunUnknown: "unknown to ",
+}

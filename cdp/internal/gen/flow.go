@@ -1,0 +1,266 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+)
+
+// The tables of what comes before a command.
+const (
+	sourcesTable = "sources.tsv" // name, tool, result, params, before, ends, filter, as explained in the file
+	fromTable    = "from.tsv"    // parameter, source
+	needsTable   = "needs.tsv"   // command, calls
+	ranTable     = "ran.tsv"     // command, title, outcome, before, params, text; written by ../trial
+)
+
+// verbs are the tools of the plugin that are not commands, with the fields of their results that sources name.
+var verbs = map[string][]string{"events": {"events"}, "targets": {"targets"}}
+
+func (t *tables) sources() {
+	t.rows(sourcesTable, 6, func(row []string) error {
+		name, s := row[0], protocol.SourceRow{Tool: row[1], Result: row[2], Params: row[3], Before: row[4], Ends: row[5]}
+		if len(row) > 6 {
+			s.Filter = row[6]
+		}
+		if _, isType := t.p.Type(name); !isType && !strings.Contains(name, " ") && !t.kinds(name) {
+			return fmt.Errorf("there is no type %s", name)
+		}
+		if len(t.notes.Sources[name]) == 0 && s.Ends == "-" {
+			return fmt.Errorf("the first source of %s does not say when its values end", name)
+		}
+		if err := t.checkCall(name, protocol.Call{Tool: s.Tool, Params: paramsOf(s.Params)}); err != nil {
+			return err
+		}
+		if err := t.checkResult(s); s.Filter == "" && err != nil {
+			return err
+		}
+		for _, c := range protocol.ParseCalls(s.Before) {
+			if err := t.checkCall(name, c); err != nil {
+				return err
+			}
+		}
+		t.notes.Sources[name] = append(t.notes.Sources[name], s)
+		return nil
+	})
+}
+
+// kinds reports whether a name without a space is that of a kind of value.
+func (t *tables) kinds(name string) bool { return !strings.Contains(name, ".") }
+
+func paramsOf(column string) json.RawMessage {
+	if column == "-" {
+		return nil
+	}
+	return json.RawMessage(column)
+}
+
+// checkCall checks that a call of a table can be made: its command, the names of its parameters and its event exist.
+func (t *tables) checkCall(of string, call protocol.Call) error {
+	var given map[string]json.RawMessage
+	if call.Params != nil && json.Unmarshal(call.Params, &given) != nil {
+		return fmt.Errorf("%s: the parameters of %s are not a JSON object: %s", of, call.Tool, call.Params)
+	}
+	if call.Until != "" {
+		if e, ok := t.p.Event(call.Until); !ok || e.Name != call.Until {
+			return fmt.Errorf("%s waits for %s, which is not an event", of, call.Until)
+		}
+	}
+	if verbs[call.Tool] != nil {
+		return nil
+	}
+	c, ok := t.p.Command(call.Tool)
+	if !ok || c.Name != call.Tool {
+		return fmt.Errorf("%s calls %s, which does not exist", of, call.Tool)
+	}
+	for name := range given {
+		if !slices.ContainsFunc(c.Params, func(p protocol.Param) bool { return p.Name == name }) {
+			return fmt.Errorf("%s calls %s with %s, which is not a parameter", of, call.Tool, name)
+		}
+	}
+	return nil
+}
+
+// checkResult checks that the result of a source has the field that its pointer names.
+func (t *tables) checkResult(s protocol.SourceRow) error {
+	fail := fmt.Errorf("the result of %s has no %s", s.Tool, s.Result)
+	steps := strings.Split(strings.TrimPrefix(s.Result, "/"), "/")
+	if own, isVerb := verbs[s.Tool]; isVerb {
+		if !slices.Contains(own, steps[0]) {
+			return fail
+		}
+		if s.Tool != "events" {
+			return nil
+		}
+		var q struct{ Match []string }
+		if len(steps) < 4 || steps[2] != "params" || json.Unmarshal([]byte(s.Params), &q) != nil || len(q.Match) != 1 {
+			return fail
+		}
+		e, ok := t.p.Event(q.Match[0])
+		if !ok || !t.hasField(e.Params, steps[3:]) {
+			return fail
+		}
+		return nil
+	}
+	c, ok := t.p.Command(s.Tool)
+	if !ok || !t.hasField(c.Returns, steps) {
+		return fail
+	}
+	return nil
+}
+
+func (t *tables) hasField(fields []protocol.Param, steps []string) bool {
+	at := slices.IndexFunc(fields, func(q protocol.Param) bool { return q.Name == steps[0] })
+	if at < 0 {
+		return false
+	}
+	field, steps := fields[at], steps[1:]
+	for len(steps) > 0 {
+		if _, err := strconv.Atoi(steps[0]); err != nil {
+			break
+		}
+		steps = steps[1:]
+	}
+	if len(steps) == 0 {
+		return true
+	}
+	if y, ok := t.p.Type(field.Ref); ok {
+		return t.hasField(y.Properties, steps)
+	}
+	return t.hasField(field.Properties, steps)
+}
+
+// from reads where the values of parameters come from, and finds those that the types say.
+func (t *tables) from() {
+	from := map[string]string{}
+	t.rows(fromTable, 2, func(row []string) error {
+		if _, twice := from[row[0]]; twice {
+			return fmt.Errorf("%s occurs twice", row[0])
+		}
+		if row[1] != "-" && t.notes.Sources[row[1]] == nil {
+			return fmt.Errorf("%s comes from %q, which %s does not have", row[0], row[1], sourcesTable)
+		}
+		from[row[0]] = row[1]
+		return nil
+	})
+	used, unknown := map[string]bool{}, maps.Clone(from)
+	for _, name := range t.p.Names() {
+		c, _ := t.p.Command(name)
+		n := t.notes.Commands[name]
+		n.Values = t.p.Values(c, from, func(name string) bool { return t.notes.Sources[name] != nil })
+		t.notes.Commands[name] = n
+		for _, v := range n.Values {
+			used[v.Source] = true
+		}
+		t.exampleValues(name, &n, used)
+		for _, p := range c.Params {
+			delete(unknown, name+"."+p.Name)
+			delete(unknown, name+"."+p.Name+"[]")
+			t.dropNested(unknown, name+"."+p.Name, p)
+		}
+	}
+	for key := range unknown {
+		t.problem(fromTable, 0, fmt.Errorf("there is no parameter %s", key))
+	}
+	for _, rows := range t.notes.Sources {
+		for _, s := range rows {
+			for _, text := range append(strings.Split(s.Params, `"${`)[1:], strings.Split(s.Before, `"${`)[1:]...) {
+				name, _, _ := strings.Cut(text, "}")
+				used[name] = true
+				if t.notes.Sources[name] == nil {
+					t.problem(sourcesTable, 0, fmt.Errorf("%s takes %q, which is not in the table", s.Tool, name))
+				}
+			}
+		}
+	}
+	for name := range t.notes.Sources {
+		if !used[name] {
+			t.problem(sourcesTable, 0, fmt.Errorf("no parameter takes %s", name))
+		}
+	}
+}
+
+// exampleValues checks the values that examples of a command take from sources of their own.
+func (t *tables) exampleValues(command string, n *protocol.Note, used map[string]bool) {
+	for _, e := range n.Examples {
+		for _, own := range e.Flow().Values {
+			used[own.Source] = true
+			switch {
+			case t.notes.Sources[own.Source] == nil:
+				t.problem(examplesTable, 0, fmt.Errorf("%s takes %q, which is not in %s", command, own.Source, sourcesTable))
+			case !slices.ContainsFunc(n.Values, func(v protocol.Value) bool { return v.Pointer == own.Pointer }):
+				t.problem(examplesTable, 0, fmt.Errorf("%s takes no value at %s", command, own.Pointer))
+			}
+		}
+	}
+}
+
+// dropNested drops the rows of the properties of a parameter.
+func (t *tables) dropNested(from map[string]string, path string, p protocol.Param) {
+	properties := p.Properties
+	if y, ok := t.p.Type(p.Ref); ok && len(properties) == 0 {
+		for _, q := range y.Properties {
+			delete(from, p.Ref+"."+q.Name)
+			delete(from, path+"."+q.Name)
+		}
+	}
+	for _, q := range properties {
+		delete(from, path+"."+q.Name)
+	}
+}
+
+func (t *tables) needs() {
+	t.commands(needsTable, 2, func(row []string, c *protocol.Command, n *protocol.Note) error {
+		if n.Needs != "" {
+			return fmt.Errorf("%s occurs twice", row[0])
+		}
+		for _, call := range protocol.ParseCalls(row[1]) {
+			if err := t.checkCall(c.Name, call); err != nil {
+				return err
+			}
+		}
+		n.Needs = row[1]
+		return nil
+	})
+}
+
+// ranColumns names the browser and the page in the first line of ranTable.
+const ranColumns = "# Ran on: "
+
+// ran reads what happened when the examples were run.
+func (t *tables) ran() {
+	t.commands(ranTable, 6, func(row []string, _ *protocol.Command, n *protocol.Note) error {
+		if n.Runs == nil {
+			n.Runs = map[string]protocol.Run{}
+		}
+		if _, twice := n.Runs[row[1]]; twice {
+			return fmt.Errorf("%s occurs twice with the title %s", row[0], row[1])
+		}
+		run := protocol.Run{Outcome: row[2], Params: json.RawMessage(row[4]), Text: row[5]}
+		if row[3] != "-" {
+			run.Before = json.RawMessage(row[3])
+		}
+		if !json.Valid(run.Params) || run.Before != nil && !json.Valid(run.Before) {
+			return fmt.Errorf("the calls of %s are not JSON", row[0])
+		}
+		n.Runs[row[1]] = run
+		return nil
+	})
+	raw, err := os.ReadFile(filepath.Join(t.folder, ranTable))
+	line, _, _ := strings.Cut(string(raw), "\n")
+	on, ok := strings.CutPrefix(line, ranColumns)
+	if err == nil && !ok {
+		err = fmt.Errorf("the first line does not begin with %q", ranColumns)
+	}
+	if err != nil {
+		t.problem(ranTable, 0, err)
+	}
+	t.notes.Values["ran on"] = on
+}

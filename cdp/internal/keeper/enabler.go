@@ -1,0 +1,138 @@
+package keeper
+
+import (
+	"strings"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+)
+
+// enabler enables and disables the domains of targets, for the recorder, for streams, for calls and as callers ask.
+type enabler struct{ *sender }
+
+// domain is the state of a DevTools domain in one session.
+type domain struct {
+	listeners int
+	byCaller  bool // a caller enabled it, so the engine must not disable it
+	recording bool // the recorder has it enabled for as long as the session lasts
+	enabling  bool // events that arrive now are replayed history
+	repeating bool // it was disabled and enabled again: the history that arrives now is stored already
+	temporary
+}
+
+func (t *target) domain(name string) *domain {
+	d := t.domains[name]
+	if d == nil {
+		d = &domain{}
+		t.domains[name] = d
+	}
+	return d
+}
+
+// domainState returns the state of an event's domain, which is zero where nobody has enabled it. t may be nil.
+func (t *target) domainState(method string) domain {
+	if t == nil {
+		return domain{}
+	}
+	if d := t.domains[domainOf(method)]; d != nil {
+		return *d
+	}
+	return domain{}
+}
+
+// enable is called for each listener that needs a domain in a session, disable when the listener ends. It returns true
+// if the domain was enabled for the recorder alone: then Chrome does not send the history again. The engine is locked.
+func (en *enabler) enable(t *target, name string) (wasRecorded bool) {
+	wasRecorded = t.onlyRecorded(name)
+	d := t.domain(name)
+	d.listeners++
+	switch {
+	case d.listeners > 1 || d.byCaller || d.recording || name == "Page" && hasPage(t.kind):
+		return wasRecorded
+	case d.calls > 0 && !d.before:
+		d.enabling = true // the end of the calls enables it again
+	default:
+		en.startDomain(t, name)
+	}
+	return false
+}
+
+// startDomain enables a domain for listeners.
+func (en *enabler) startDomain(t *target, name string) {
+	d := t.domain(name)
+	d.enabling = true
+	en.setDomain(t, name, true, func(reply) {
+		d.enabling = false
+		en.broadcast()
+	})
+}
+
+func (en *enabler) disable(t *target, name string) {
+	d := t.domain(name)
+	d.listeners--
+	if d.listeners > 0 || d.byCaller || d.recording || d.calls > 0 || d.kept || name == "Page" || t.closed ||
+		t.session == "" {
+		return
+	}
+	en.setDomain(t, name, false, nil)
+}
+
+// setDomain enables or disables a domain.
+func (en *enabler) setDomain(t *target, name string, on bool, after func(reply)) {
+	switch {
+	case name == lifecycle:
+		postCommand(en.mux, t, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: on}, after)
+	case on && name == "Network":
+		limits := network.EnableParams{
+			MaxTotalBufferSize: new(int64(bodyBytes)), MaxResourceBufferSize: new(int64(maxBodyBytes)),
+		}
+		postCommand(en.mux, t, network.Enable, limits, after)
+	case on && name == debuggerDomain && !t.domain(name).byCaller:
+		en.enableDebugger(t, after)
+	case on:
+		en.post(t, name+".enable", nil, after)
+	default:
+		t.domain(name).unpausing = false
+		en.post(t, name+".disable", nil, after)
+	}
+}
+
+// reenableDomains enables a crashed page's domains again for the recorder and for listeners: the enable commands sent
+// to the dead renderer had no effect. It runs once the new page exists, because whatever is sent earlier is lost, too.
+func (en *enabler) reenableDomains(t *target) {
+	for name, d := range t.domains {
+		d.repeating = false
+		switch {
+		case d.listeners > 0 || d.recording:
+			en.setDomain(t, name, true, nil) // events that the new page has sent so far are not replayed
+		case d.crashed && !d.byCaller && d.calls == 0:
+			en.stopDomain(t, name)
+		}
+		d.crashed = false
+	}
+}
+
+// keepEnabled is called when a caller's command has been sent. If that disables a domain that others need, the domain
+// is enabled again at once: nothing is lost in between. Page is always needed, for dialogs and navigations. The engine
+// is locked.
+func (en *enabler) keepEnabled(t *target, p *pending) {
+	name, command, _ := strings.Cut(p.method, ".")
+	if command != "disable" {
+		return
+	}
+	d := t.domain(name)
+	if !d.recording && d.listeners == 0 && name != "Page" {
+		return
+	}
+	if name == debuggerDomain { // as for who listens, no longer as for the caller
+		en.enableDebugger(t, nil)
+		return
+	}
+	if d.recording { // Chrome will repeat what is stored
+		p.after = func(r reply) { d.repeating = r.err == nil }
+	}
+	en.setDomain(t, name, true, func(reply) { d.repeating = false })
+}
+
+// lifecycle is the event that has a switch of its own beside its domain's.
+const lifecycle = "Page.lifecycleEvent"

@@ -1,0 +1,175 @@
+package keeper
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// A frame that Chrome runs in another process than its page is a target. All others are part of the target of their
+// page or of the frame around them. This file follows those, so that a caller can name any frame by its id.
+
+// pageFrame is a frame inside a page.
+type pageFrame struct {
+	id, parent string
+	url        string  // "" until a document is there
+	in         *target // to which its commands go; nil while it is a target of its own
+}
+
+// maxFrames limits the frames that are known in a browser. Further ones cannot be named.
+const maxFrames = 10_000
+
+// frames are the frames inside of targets, by id. The engine is locked for its methods.
+type frames map[string]*pageFrame
+
+// follow updates the frames inside a target by an event.
+func (fs frames) follow(t *target, method string, params json.RawMessage) {
+	switch method {
+	case page.FrameAttached.Method:
+		fs.set(t, text(params, "frameId"), text(params, "parentFrameId"), "")
+	case page.FrameNavigated.Method:
+		if parent := text(params, "frame", "parentId"); parent != "" {
+			fs.set(t, text(params, "frame", "id"), parent, text(params, "frame", "url"))
+		}
+	case page.FrameDetached.Method:
+		f := fs[text(params, "frameId")]
+		switch {
+		case f == nil || f.in != t:
+		case text(params, "reason") == string(page.FrameDetachedReasonSwap):
+			f.in = nil // it goes on as a target
+		default:
+			fs.forget(f)
+		}
+	}
+}
+
+func (fs frames) set(t *target, id, parent, url string) {
+	f := fs[id]
+	if f == nil {
+		if len(fs) >= maxFrames || id == "" {
+			return
+		}
+		f = &pageFrame{id: id}
+		fs[id] = f
+	}
+	f.parent, f.url, f.in = parent, url, t
+}
+
+// forget forgets a frame and those in it.
+func (fs frames) forget(f *pageFrame) {
+	delete(fs, f.id)
+	for _, child := range fs {
+		if child.parent == f.id {
+			fs.forget(child)
+		}
+	}
+}
+
+// forgetIn forgets the frames of a target that has no page any more.
+func (fs frames) forgetIn(t *target) {
+	for _, f := range fs {
+		if f.in == t || f.in == nil && f.id == t.id {
+			fs.forget(f)
+		}
+	}
+}
+
+// readFrames learns the frames of a page that was there before Parley attached to its browser. The engine is locked.
+func (tr *tracker) readFrames(t *target) {
+	postCommand(tr.mux, t, page.GetFrameTree, cdp.Empty{}, func(r reply) {
+		var read func(tree json.RawMessage)
+		read = func(tree json.RawMessage) {
+			eachElement(field(tree, "childFrames"), func(child []byte) {
+				tr.frames.set(t, text(child, "frame", "id"), text(child, "frame", "parentId"), text(child, "frame", "url"))
+				read(child)
+			})
+		}
+		if r.err == nil {
+			read(field(r.result, "frameTree"))
+		}
+	})
+}
+
+// locate returns the target that a caller's selector names, and the frame in it, which is the target's own id unless
+// the selector is the id of a frame inside.
+func (e *engine) locate(by Caller, selector string) (t *target, frame string, err *Error) {
+	e.mu.Lock()
+	f := e.frames[selector]
+	inside := f != nil && e.targets[selector] == nil && f.in != nil && !e.isForbidden(f.url) &&
+		(e.canUse(by, f.in) || by.isCommandLine() && !e.isForbidden(f.in.url))
+	if inside {
+		t = f.in
+	}
+	e.mu.Unlock()
+	if inside {
+		return t, selector, nil
+	}
+	if t, err = e.resolve(by, selector); err != nil {
+		return nil, "", err
+	}
+	return t, t.id, nil
+}
+
+// aimAtFrame fills in the parameter of a command that names the frame, or the context of its scripts. It rejects
+// commands that act on a whole page.
+func (tr *tracker) aimAtFrame(q *CallRequest, t *target, frame string) *Error {
+	params := map[string]json.RawMessage{}
+	if len(q.Params) > 0 {
+		if err := json.Unmarshal(q.Params, &params); err != nil {
+			return errf(CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
+		}
+	}
+	given := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return params[name] != nil })
+	}
+	command, _ := protocol.Embedded().Command(q.Method)
+	takesFrame := command != nil && slices.ContainsFunc(command.Params, func(p protocol.Param) bool {
+		return p.Name == "frameId"
+	})
+	switch {
+	case q.Method == runtime.CommandEvaluate || q.Method == runtime.CommandCallFunctionOn:
+		if given("contextId", "uniqueContextId", "executionContextId", "objectId") {
+			return nil
+		}
+		tr.mu.Lock()
+		unique := t.mainContext(frame)
+		tr.mu.Unlock()
+		if unique == "" {
+			return errf(CodeNotFound, "frame %s has no document yet, or a new one; try again", manifest.Clip(frame, 80))
+		}
+		params["uniqueContextId"] = quote(unique)
+	case !takesFrame:
+		return errf(CodeInvalidArgs, "%s acts on a whole page, and %s is a frame inside one: name the page %s as target",
+			manifest.Clip(q.Method, 80), manifest.Clip(frame, 80), t.id)
+	case given("frameId"):
+		return nil
+	default:
+		params["frameId"] = quote(frame)
+	}
+	q.Params = mustJSON(params)
+	return nil
+}
+
+// mainContext returns the unique id of the context in which the scripts of a frame run, "" if it is not known. The
+// engine is locked.
+func (t *target) mainContext(frame string) (unique string) {
+	return t.contextWhere(func(c json.RawMessage) bool {
+		return text(c, "auxData", "frameId") == frame && string(field(c, "auxData", "isDefault")) == "true"
+	})
+}
+
+// contextWhere returns the unique id of the newest context that has a property, "" if none is known.
+func (t *target) contextWhere(has func(context json.RawMessage) bool) (unique string) {
+	for _, c := range t.contexts {
+		if context := field(c.created, "context"); has(context) {
+			unique = text(context, "uniqueId")
+		}
+	}
+	return unique
+}

@@ -1,0 +1,75 @@
+package keeper
+
+import (
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/page"
+)
+
+// setup is what a session has set up for its pages, frames and popups, present and later ones. It ends with the
+// session.
+type setup struct {
+	scripts []pageScript // run at the start of each document
+	rules   []*routeRule // for requests
+}
+
+// setups are the set-ups of all sessions. The engine is locked for its methods.
+type setups struct {
+	sender    *sender
+	bySession map[string]*setup
+}
+
+func newSetups(s *sender) *setups { return &setups{s, map[string]*setup{}} }
+
+// of returns the set-up of a session, which it creates if necessary.
+func (ss *setups) of(session string) *setup {
+	s := ss.bySession[session]
+	if s == nil {
+		s = &setup{}
+		ss.bySession[session] = s
+	}
+	return s
+}
+
+// applied is what of its session's set-up a target has.
+type applied struct {
+	worlds map[string]bool // of scripts
+	routed bool
+}
+
+// apply applies the set-up of its session to a target. For a target that begins that is before it runs.
+func (ss *setups) apply(t *target) {
+	s := ss.bySession[t.owner]
+	if s == nil || t.session == "" || !hasPage(t.kind) || t.hidden {
+		return
+	}
+	for _, script := range s.scripts {
+		if t.worlds[script.world()] {
+			continue
+		}
+		if t.worlds == nil {
+			t.worlds = map[string]bool{}
+		}
+		t.worlds[script.world()] = true
+		postCommand(ss.sender.mux, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+			Source: script.program(), WorldName: script.world(), RunImmediately: new(true),
+		}, nil)
+	}
+	switch {
+	case len(s.rules) > 0:
+		t.routed = true
+		postCommand(ss.sender.mux, t, fetch.Enable, fetch.EnableParams{Patterns: patternsOf(s.rules)}, nil)
+	case t.routed:
+		t.routed = false
+		postCommand(ss.sender.mux, t, fetch.Disable, cdp.Empty{}, nil)
+	}
+}
+
+// applyToAll applies the set-up of a session to all its targets. The engine is locked.
+func (ow *owners) applyToAll(session string) {
+	for _, t := range ow.order {
+		if t.owner == session {
+			ow.setups.apply(t)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package keeper
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// What a session has set up is for its own pages, and ends with it.
+func TestSetups(t *testing.T) {
+	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		e.mu.Lock()
+		page := e.targets["T"]
+		page.owner = "user/one"
+		script := func(text string) []pageScript {
+			return []pageScript{{Plugin: "p", SHA256: strings.Repeat("0", 64), Text: text}}
+		}
+		e.setups.of("user/two").scripts = script("theirs")
+		e.setups.apply(page)
+		e.setups.of("user/one").scripts = script("own")
+		e.setups.apply(page)
+		e.mu.Unlock()
+		synctest.Wait()
+		if n := len(f.sent); n != 1 {
+			t.Fatalf("%d commands were sent", n)
+		}
+		q := <-f.sent
+		if q.Method != "Page.addScriptToEvaluateOnNewDocument" || strings.Contains(string(q.Params), "theirs") {
+			t.Errorf("sent: %s %s", q.Method, q.Params)
+		}
+
+		_, err := e.closeAll(context.Background(), func(session string) bool { return session == "user/one" },
+			func(*target) bool { return false })
+		if err != nil || e.setups.bySession["user/one"] != nil || e.setups.bySession["user/two"] == nil {
+			t.Errorf("%v; left: %v", err, e.setups.bySession)
+		}
+	})
+}
+
+// A world is of one script of one plugin.
+func TestWorlds(t *testing.T) {
+	t.Parallel()
+	script := pageScript{Plugin: "p", Name: "s", SHA256: strings.Repeat("a", 64)}
+	for _, other := range []pageScript{
+		{Plugin: "q", Name: script.Name, SHA256: script.SHA256},
+		{Plugin: script.Plugin, Name: "t", SHA256: script.SHA256},
+		{Plugin: script.Plugin, Name: script.Name, SHA256: strings.Repeat("b", 64)},
+	} {
+		if other.world() == script.world() {
+			t.Errorf("%+v has the world of %+v", other, script)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package protocol
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Flow is what comes before a command: calls that it needs, and the sources of values that other calls return.
+type Flow struct {
+	Needs  []Call
+	Values []Value
+}
+
+// Value is a parameter, or a property of one, whose value another call returns.
+type Value struct {
+	Pointer  string // JSON pointer into the parameters
+	Required bool   // a call without it fails, unless one of Instead is given
+	Instead  []string
+	Source   string // a name for [Protocol.Sources]
+}
+
+// Source is a call that returns a value.
+type Source struct {
+	Call
+	Result string // JSON pointer to the value in the result
+	Before []Call
+	Ends   string // when the value becomes stale; only the first source of a name says it
+}
+
+// Call is a call of a command, or of a verb of the plugin.
+type Call struct {
+	Tool   string
+	Params json.RawMessage // an object, or nil for none
+	Filter string          // jq expression that filters the result; "" for none
+	Until  string          // the event that the call causes and that has to come first; "" for none
+}
+
+// ParseCalls reads calls as the tables have them: "TOOL {PARAMS} -> EVENT; TOOL", and "-" for none.
+func ParseCalls(text string) []Call {
+	if text == "" || text == "-" {
+		return nil
+	}
+	var calls []Call
+	for _, one := range strings.Split(text, "; ") {
+		head, until, _ := strings.Cut(one, " -> ")
+		tool, params, _ := strings.Cut(head, " ")
+		c := Call{Tool: tool, Until: until}
+		if params != "" {
+			c.Params = json.RawMessage(params)
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+// Flow returns what an example needs before it, besides what its command needs.
+func (e *Example) Flow() Flow {
+	f := Flow{Needs: ParseCalls(e.Needs)}
+	if e.From == "" || e.From == "-" {
+		return f
+	}
+	for _, one := range strings.Split(e.From, "; ") {
+		pointer, source, _ := strings.Cut(one, "=")
+		f.Values = append(f.Values, Value{Pointer: pointer, Required: true, Source: source})
+	}
+	return f
+}
+
+// Flow returns what comes before a command, by its qualified name. Nothing is known of commands that the tables do not
+// have.
+func (p *Protocol) Flow(name string) Flow {
+	r, ok := p.find(KindCommand, name)
+	if !ok {
+		return Flow{}
+	}
+	r.member()
+	r.rights()
+	return Flow{Needs: ParseCalls(r.str()), Values: r.values()}
+}
+
+// Sources returns the calls that return the values of a name, the best first; nil if there is no such name.
+func (p *Protocol) Sources(name string) []Source {
+	r, ok := Embedded().find(kindSource, name)
+	if !ok {
+		return nil
+	}
+	r.str()
+	return r.sources()
+}
+
+func (w *writer) flow(needs string, values []Value) {
+	w.str(needs)
+	w.uint(len(values))
+	for _, v := range values {
+		w.str(v.Pointer)
+		required := 0
+		if v.Required {
+			required = 1
+		}
+		w.uint(required)
+		w.strs(v.Instead)
+		w.str(v.Source)
+	}
+}
+
+func (r *reader) values() []Value {
+	count := r.uint()
+	if count == 0 {
+		return nil
+	}
+	list := make([]Value, count)
+	for i := range list {
+		list[i] = Value{Pointer: r.str(), Required: r.uint() == 1, Instead: r.strs(), Source: r.str()}
+	}
+	return list
+}
+
+// SourceRow is a source as the table has it.
+type SourceRow struct{ Tool, Result, Params, Before, Ends, Filter string }
+
+func (w *writer) sources(rows []SourceRow) {
+	w.uint(len(rows))
+	for _, s := range rows {
+		for _, text := range []string{s.Tool, s.Result, s.Params, s.Before, s.Ends, s.Filter} {
+			w.str(text)
+		}
+	}
+}
+
+func (r *reader) sources() []Source {
+	list := make([]Source, r.uint())
+	for i := range list {
+		s := Source{Call: Call{Tool: r.str()}, Result: r.str()}
+		if params := r.str(); params != "-" {
+			s.Params = json.RawMessage(params)
+		}
+		s.Before, s.Ends = ParseCalls(r.str()), r.str()
+		s.Filter = r.str()
+		list[i] = s
+	}
+	return list
+}
+
+// Values returns the parameters of a command whose values other calls return. from maps "Domain.command.parameter" and
+// "Domain.Type.property" to the name of a source, "-" for none; isSource reports whether a type is one.
+func (p *Protocol) Values(c *Command, from map[string]string, isSource func(name string) bool) []Value {
+	v := valueFinder{p: p, from: from, isSource: isSource}
+	nodes := c.source.Parameters
+	implied := impliedParams(c.source.qualified, nodes)
+	for i := range nodes {
+		n := &nodes[i]
+		start := len(v.found)
+		v.walk(c.Name, c.source.domain, n.Name, n, "/"+n.Name, !n.Optional || slices.Contains(implied, n.Name), nil)
+		for j := start; j < len(v.found); j++ {
+			if v.found[j].Pointer == "/"+n.Name {
+				v.found[j].Instead = alternatives(n, nodes)
+			}
+		}
+	}
+	return v.found
+}
+
+// alternatives returns the parameters that can take the place of an optional one.
+func alternatives(n *node, nodes []node) (names []string) {
+	if !n.Optional {
+		return nil
+	}
+	for _, group := range oneOf {
+		if !slices.Contains(group, n.Name) {
+			continue
+		}
+		for _, name := range group {
+			if name != n.Name && hasNode(nodes, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// insteadOf returns the properties that can take the place of an optional one, if all of them are optional and it is
+// the first: one of them is required.
+func insteadOf(n *node, nodes []node) []string {
+	names := alternatives(n, nodes)
+	for _, group := range oneOf {
+		for _, name := range group {
+			if slices.Contains(names, name) && slices.Index(group, name) < slices.Index(group, n.Name) {
+				return nil
+			}
+		}
+	}
+	for i := range nodes {
+		if slices.Contains(names, nodes[i].Name) && !nodes[i].Optional {
+			return nil
+		}
+	}
+	return names
+}
+
+// oneOf are groups of optional parameters of which commands require one.
+var oneOf = [][]string{
+	{"nodeId", "backendNodeId", "objectId", "selector"},
+	{"storageKey", "securityOrigin", "storageBucket"},
+	{"objectId", "executionContextId", "uniqueContextId"},
+	{"targetId", "sessionId"},
+}
+
+type valueFinder struct {
+	p        *Protocol
+	from     map[string]string
+	isSource func(name string) bool
+	found    []Value
+}
+
+func (v *valueFinder) walk(owner, domain, name string, n *node, pointer string, required bool, seen []string) {
+	source, known := v.from[owner+"."+name]
+	switch {
+	case source == "-":
+		return
+	case known:
+		v.found = append(v.found, Value{Pointer: pointer, Required: required, Source: source})
+		return
+	case n.Ref != "":
+		t, ok := v.p.typeRecord(qualify(domain, n.Ref))
+		switch {
+		case !ok || slices.Contains(seen, t.qualified):
+		case v.isSource(t.qualified):
+			v.found = append(v.found, Value{Pointer: pointer, Required: required, Source: t.qualified})
+		default:
+			seen = append(slices.Clone(seen), t.qualified)
+			v.properties(t.qualified, t.domain, &t.node, pointer, required, seen)
+		}
+	case n.Items != nil:
+		v.walk(owner, domain, name+"[]", n.Items, pointer+"/0", required, seen)
+	default:
+		v.properties(owner+"."+name, domain, n, pointer, required, seen)
+	}
+}
+
+func (v *valueFinder) properties(owner, domain string, n *node, pointer string, required bool, seen []string) {
+	for i := range n.Properties {
+		q := &n.Properties[i]
+		instead := insteadOf(q, n.Properties)
+		start := len(v.found)
+		v.walk(owner, domain, q.Name, q, pointer+"/"+q.Name, required && (!q.Optional || len(instead) > 0), seen)
+		for j := start; j < len(v.found); j++ {
+			if v.found[j].Pointer == pointer+"/"+q.Name {
+				v.found[j].Instead = instead
+			}
+		}
+	}
+	if n.Items != nil {
+		v.walk(owner, domain, "[]", n.Items, pointer+"/0", required, seen)
+	}
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+)
+
+type pluginPackOptions struct {
+	app *App
+	command.PackOptions
+}
+
+func newPluginPack(app *App, run runFunc[pluginPackOptions]) *cobra.Command {
+	opts, run := &pluginPackOptions{app: app}, run.or(runPluginPack)
+	cmd := &cobra.Command{
+		Use:   "pack FILE",
+		Short: "Put a manifest into a wasm module, of any language",
+		Long: "Writes the manifest into the custom section parley.manifest of the module, in place of the one that it\n" +
+			"has, and the scripts (NAME.js) and assets (the folder assets) that it declares, from the folder of FILE.\n" +
+			"Prints the report that an installation prints. A module or a manifest that no installation accepts is\n" +
+			"refused, and nothing is written.",
+		Example: "parley plugin pack hello.wasm --manifest hello.manifest.json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return missingWord("plugin pack", "one FILE", "parley plugin pack hello.wasm --manifest hello.manifest.json")
+			}
+			opts.Path = args[0]
+			return run(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.Manifest, "manifest", "", "JSON file; default FILE without .wasm, with .manifest.json")
+	cmd.Flags().StringVar(&opts.Out, "out", "", "default FILE itself; .gz compresses")
+	return cmd
+}
+
+func runPluginPack(ctx context.Context, opts *pluginPackOptions) error {
+	data, err := command.PackPlugin(ctx, opts.app.deps, opts.PackOptions)
+	if err != nil {
+		return err
+	}
+	again := "parley plugin pack " + shellQuote(opts.Path)
+	if opts.Manifest != "" {
+		again += " --manifest " + shellQuote(opts.Manifest)
+	}
+	return opts.app.printBuilt(data, "Packed", again)
+}
+
+type pluginSchemaOptions struct{ app *App }
+
+func newPluginSchema(app *App, run runFunc[pluginSchemaOptions]) *cobra.Command {
+	opts, run := &pluginSchemaOptions{app: app}, run.or(runPluginSchema)
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of manifests",
+		Long:    "The schema says what each field means, its default and its bounds. With --json it is in an envelope.",
+		Example: "parley plugin schema > manifest.schema.json",
+		Args:    noWords,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+	}
+}
+
+func runPluginSchema(_ context.Context, opts *pluginSchemaOptions) error {
+	return opts.app.print(command.PluginSchema(), []string{"parley plugin pack FILE --manifest FILE"}, nil)
+}

@@ -1,0 +1,212 @@
+package command
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// PluginFile reads a plugin from a file or a folder, so that it is loaded for this command, and returns its name.
+func (d *Deps) PluginFile(path string) (name string, err error) {
+	c, err := wasm.ReadCandidate(path, parley.Version)
+	if err != nil {
+		return "", err
+	}
+	d.Plugins = append(d.Plugins, c.Path)
+	return c.Manifest.Name, nil
+}
+
+// DevOptions say what to build again and again.
+type DevOptions struct {
+	// Dir is the folder with the source.
+	Dir string
+	// Once ends after the first build, with its error.
+	Once bool
+	// Each gets what a build came to: the data, or the error.
+	Each func(*DevPluginData, error)
+}
+
+// DevPluginData is a build that was installed.
+type DevPluginData struct {
+	Name      string   `json:"name"`
+	Version   string   `json:"version"`
+	Digest    string   `json:"digest"`
+	Key       string   `json:"key"` // that signed it
+	Trusted   bool     `json:"trusted"`
+	Unchanged bool     `json:"unchanged"` // the same build was installed before
+	Applies   []string `json:"applies"`   // grants that give it something
+	Asks      []string `json:"asks"`      // rights
+	Lint      []string `json:"lint"`
+	MS        int64    `json:"ms"` // from the change to the end of the installation
+}
+
+// devInterval is how often the source is looked at. The standard library cannot watch files; a few hundred of them take
+// less than a millisecond to look at.
+const devInterval = 300 * time.Millisecond
+
+// maxDevFiles bounds the files that are watched.
+const maxDevFiles = 10_000
+
+// DevPlugin builds a plugin, signs it with the key of this machine and installs it, at once and whenever its source has
+// changed, until the context ends. Running hosts see the new build as they see any installation. Changes that break
+// callers need no confirmation where the replaced build has the same signer. An error of a build goes to Each; the
+// error that is returned means that nothing can be built at all, or with Once that of the build.
+func DevPlugin(ctx context.Context, d *Deps, o DevOptions) error {
+	key, err := d.devKey()
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(devInterval)
+	defer tick.Stop()
+	for last := ""; ; {
+		seen, err := sourceState(o.Dir)
+		if err != nil {
+			return err
+		}
+		if seen != last {
+			last = seen
+			data, err := d.devBuild(ctx, o.Dir, key)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if o.Once && err != nil {
+				return err
+			}
+			o.Each(data, err)
+			if o.Once {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil // a person has ended it
+		case <-tick.C:
+		}
+	}
+}
+
+// sourceState returns a text that changes with the names, sizes and times of the files in a folder. Hidden files, what
+// a build writes and what package managers fetch are left out.
+func sourceState(dir string) (string, error) {
+	var b strings.Builder
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil && path == dir:
+			return err
+		case err != nil:
+			return nil // it has just been removed
+		}
+		name := e.Name()
+		switch {
+		case path != dir && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "target"):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case e.IsDir() || strings.HasSuffix(strings.TrimSuffix(name, ".minisig"), ".wasm"):
+			return nil
+		}
+		if info, err := e.Info(); err == nil {
+			fmt.Fprintf(&b, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+		}
+		if files++; files > maxDevFiles {
+			return fmt.Errorf("it has more than %d files", maxDevFiles)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", host.Errorf(host.InvalidArgs, "cannot watch %s: %v; expected a folder with the source of a plugin",
+			manifest.CleanLine(dir), host.WithoutPath(err)).WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// devBuild builds, signs and installs a plugin.
+func (d *Deps) devBuild(ctx context.Context, dir string, key signature.SecretKey) (*DevPluginData, error) {
+	start := time.Now()
+	built, err := BuildPlugin(ctx, d, BuildOptions{Dir: dir, Names: true})
+	if err != nil {
+		return nil, err
+	}
+	c, err := wasm.ReadCandidate(built.Out, parley.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFile(wasm.SignatureName(c.Path), key.Sign(parley.BuildOf(c))); err != nil {
+		return nil, host.Errorf(host.Unavailable, "cannot write the signature: %v", err)
+	}
+	prepared, err := d.Parley().PrepareInstall(ctx, c.Path,
+		parley.InstallOptions{Accept: d.Accept, Replace: d.Replace})
+	if err != nil {
+		return nil, err
+	}
+	before := prepared.Replaces
+	if before != nil && before.Signer == string(key.Public()) {
+		prepared.Confirm() // the author changes what the author has made
+	}
+	rules, err := d.Policy()
+	if err != nil {
+		return nil, err
+	}
+	if prepared.TakesFrom != "" {
+		change := Change{Diff: takesText(c.Manifest.Name, prepared.TakesFrom)}
+		if err := d.approve(ctx, rules, change, allowsYes(rules)); err != nil {
+			return nil, err
+		}
+	}
+	done, err := prepared.Commit(policy.Edit{})
+	if err != nil {
+		return nil, err
+	}
+	return &DevPluginData{
+		Name: done.Name, Version: done.Version, Digest: done.Digest, Key: string(key.Public()),
+		Trusted: prepared.Signer.Trusted, Unchanged: before != nil && before.Digest == done.Digest,
+		Applies: append([]string{}, applyingRights(rules, prepared.Candidate)...),
+		Asks:    rightsOf(host.Asked(prepared.Candidate.Manifest.Capabilities)),
+		Lint:    append([]string{}, built.Lint...), MS: time.Since(start).Milliseconds(),
+	}, nil
+}
+
+// devKey returns the key of this machine that plugin dev signs with. The first use makes it.
+func (d *Deps) devKey() (signature.SecretKey, error) {
+	path := filepath.Join(d.Dirs().Data, "dev.key")
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		key, err := signature.NewSecretKey()
+		if err == nil {
+			err = os.MkdirAll(d.Dirs().Data, 0o700)
+		}
+		if err == nil {
+			err = key.WritePair(path, "")
+		}
+		if err != nil && !errors.Is(err, host.AlreadyExists) { // another process has made it
+			return key, err
+		}
+	}
+	text, err := readKeyFile(path)
+	if err != nil {
+		return signature.SecretKey{}, err
+	}
+	key, err := signature.ReadSecretKey(text, func() (string, error) {
+		return "", errors.New("it is encrypted; expected the key that parley plugin dev made, which is not")
+	})
+	if err != nil {
+		return key, host.Errorf(host.ConfigError, "%s: %v; remove it and its .pub, and plugin dev makes another", path, err)
+	}
+	return key, nil
+}

@@ -1,0 +1,301 @@
+package oci
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Tries of a download. Each goes on where the one before ended; one that brings nothing counts.
+const (
+	maxTries  = 5
+	maxRounds = 1000 // in all, of a server that sends a little each time
+	retryWait = 300 * time.Millisecond
+	idleWait  = 30 * time.Second // for the next bytes
+)
+
+const (
+	partialSuffix = ".partial"
+	keepDownloads = 7 * 24 * time.Hour
+)
+
+// download fetches a blob into the folder of downloads and returns its path. The file appears whole, with the digest
+// that was asked for, or not at all.
+func (c *Client) download(ctx context.Context, from blobs, d descriptor, r Reference) (string, error) {
+	if d.Size > maxWasm || d.Size < 0 {
+		return "", tooLarge("the plugin", d.Size, maxWasm)
+	}
+	if !isDigest().MatchString(d.Digest) {
+		return "", host.Errorf(host.InvalidPlugin, "%s names its content %s; expected a digest of the form sha256:..", r,
+			manifest.Clip(manifest.CleanLine(d.Digest), 100))
+	}
+	path, partial, err := c.files(strings.TrimPrefix(d.Digest, "sha256:"))
+	if err != nil {
+		return "", err
+	}
+	if sum, err := hashFile(path); err == nil && sum == d.Digest {
+		return path, nil
+	}
+	err = c.fill(ctx, partial, d.Size, func(ctx context.Context, at int64) (io.ReadCloser, error) {
+		return from.get(ctx, d, at)
+	})
+	if err != nil {
+		return "", err
+	}
+	sum, err := hashFile(partial)
+	if err == nil && sum != d.Digest {
+		_ = os.Remove(partial)
+		return "", wrongDigest(sum, d)
+	}
+	if err == nil {
+		err = os.Rename(partial, path)
+	}
+	return path, err
+}
+
+// files returns the path of a download, and that of its unfinished form. It removes old downloads.
+func (c *Client) files(name string) (path, partial string, err error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return "", "", host.Errorf(host.Unavailable, "cannot make the folder of downloads: %v", err)
+	}
+	entries, _ := os.ReadDir(c.Dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > keepDownloads {
+			_ = os.Remove(filepath.Join(c.Dir, e.Name()))
+		}
+	}
+	path = filepath.Join(c.Dir, name+".wasm")
+	return path, path + partialSuffix, nil
+}
+
+// errStalled says that a server sends no more, errRestart that it cannot go on in the middle of a file.
+var errStalled = fmt.Errorf("it sent nothing for %v", idleWait)
+
+var errRestart = errors.New("the server sends only whole files")
+
+// fill makes a file have size bytes, by what read returns from a position on. A size below zero is not known: the file
+// ends where the content does.
+func (c *Client) fill(
+	ctx context.Context, path string, size int64, read func(ctx context.Context, at int64) (io.ReadCloser, error),
+) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	at, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	limit := size
+	if size < 0 {
+		limit = maxWasm
+	}
+	if at > limit {
+		at = 0
+	}
+	farthest := at
+	for tries, round := 0, 0; ; round++ {
+		if size >= 0 && at == size {
+			return errors.Join(f.Truncate(size), f.Sync())
+		}
+		reading, cancel := context.WithCancelCause(ctx)
+		idle := time.AfterFunc(idleWait, func() { cancel(errStalled) })
+		body, err := read(reading, at)
+		switch {
+		case errors.Is(err, errRestart) && at > 0:
+			at, err = 0, nil
+		case err == nil:
+			if _, err = f.Seek(at, io.SeekStart); err == nil {
+				var n int64
+				n, err = io.Copy(f, &progressReader{io.LimitReader(body, limit-at+1), c, idle, at, size})
+				at += n
+			}
+			_ = body.Close()
+			if err == nil && size < 0 && at <= limit {
+				idle.Stop()
+				return errors.Join(f.Truncate(at), f.Sync())
+			}
+		}
+		idle.Stop()
+		if context.Cause(reading) == errStalled {
+			err = errStalled
+		}
+		cancel(nil)
+		switch {
+		case at > limit:
+			_ = os.Remove(path)
+			return tooLarge("the plugin", at, limit)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && isFinal(err):
+			return err
+		}
+		if tries++; at > farthest {
+			tries, farthest = 1, at
+		}
+		if at == size {
+			continue
+		}
+		if tries >= maxTries || round >= maxRounds {
+			if err == nil {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryWait):
+		}
+	}
+}
+
+// isFinal reports whether an error is an answer, which another try would get again.
+func isFinal(err error) bool {
+	known := (*host.Error)(nil)
+	return errors.As(err, &known)
+}
+
+// progressReader reports what is read.
+type progressReader struct {
+	from     io.Reader
+	client   *Client
+	idle     *time.Timer
+	at, size int64
+}
+
+func (p *progressReader) Read(b []byte) (int, error) {
+	n, err := p.from.Read(b)
+	p.idle.Reset(idleWait)
+	if p.at += int64(n); n > 0 && p.client.Progress != nil {
+		p.client.Progress(p.at, p.size)
+	}
+	return n, err
+}
+
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+var isDigest = lazy(`^sha256:[0-9a-f]{64}$`)
+
+// Get fetches a plugin from a server, and its signature from the same URL with .minisig, if it is there. A fragment
+// #sha256:.. pins the digest of the file. The errors are those of [Client.Pull], and invalid_url.
+func (c *Client) Get(ctx context.Context, text string) (*Fetched, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && isLoopback(u.Host)) ||
+		u.Fragment != "" && !isDigest().MatchString(u.Fragment) {
+		return nil, host.Errorf(host.InvalidURL, "%s cannot be fetched; expected https://HOST/PATH, with #sha256:.. to pin "+
+			"it, and without a user", manifest.Clip(manifest.CleanLine(text), 200))
+	}
+	pinned := u.Fragment
+	u.Fragment = ""
+	name := sha256.Sum256([]byte(u.String()))
+	_, partial, err := c.files("url-" + hex.EncodeToString(name[:]))
+	if err != nil {
+		return nil, err
+	}
+	if pinned == "" {
+		_ = os.Remove(partial) // it may be of a file that has changed since
+	}
+	client := c.http()
+	err = c.fill(ctx, partial, -1, func(ctx context.Context, at int64) (io.ReadCloser, error) {
+		return open(ctx, client, u.String(), at)
+	})
+	if err != nil {
+		return nil, urlError(u, err)
+	}
+	sum, err := hashFile(partial)
+	if err != nil {
+		return nil, err
+	}
+	if pinned != "" && sum != pinned {
+		_ = os.Remove(partial)
+		return nil, host.Errorf(host.Integrity, "%s has the digest %s, not %s; nothing was installed", u, sum, pinned)
+	}
+	path := filepath.Join(c.Dir, strings.TrimPrefix(sum, "sha256:")+".wasm")
+	if strings.HasSuffix(u.Path, ".gz") {
+		path += ".gz"
+	}
+	if err := os.Rename(partial, path); err != nil {
+		return nil, err
+	}
+	f := &Fetched{Path: path, Digest: sum, Source: u.String() + "#" + sum}
+	u.Path = strings.TrimSuffix(u.Path, ".gz") + ".minisig"
+	body, err := open(ctx, client, u.String(), 0)
+	if errors.Is(err, host.NotFound) {
+		return f, nil
+	}
+	if err == nil {
+		defer body.Close()
+		f.Signature, err = io.ReadAll(io.LimitReader(body, maxSignature+1))
+	}
+	if err == nil && len(f.Signature) > maxSignature {
+		err = tooLarge("the signature", int64(len(f.Signature)), maxSignature)
+	}
+	if err != nil {
+		return nil, urlError(u, err)
+	}
+	return f, nil
+}
+
+// open returns the content of a URL from a position on.
+func open(ctx context.Context, client *http.Client, url string, at int64) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", "parley")
+	request.Header.Set("Accept-Encoding", "identity")
+	if at > 0 {
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", at))
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case at > 0 && response.StatusCode == http.StatusPartialContent &&
+		strings.HasPrefix(response.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", at)):
+		return response.Body, nil
+	case at == 0 && response.StatusCode == http.StatusOK:
+		return response.Body, nil
+	}
+	_ = response.Body.Close()
+	switch {
+	case at > 0:
+		return nil, errRestart
+	case response.StatusCode == http.StatusNotFound:
+		return nil, host.Errorf(host.NotFound, "%s does not exist (404)", manifest.CleanLine(url))
+	}
+	return nil, host.Errorf(host.Unavailable, "%s: the server answered %d", manifest.CleanLine(url), response.StatusCode)
+}
+
+func urlError(u *url.URL, err error) error {
+	if known := (*host.Error)(nil); errors.As(err, &known) {
+		return known
+	}
+	return &host.Error{Code: host.Unavailable, Cause: err,
+		Message: fmt.Sprintf("cannot fetch %s: %s", u.Redacted(), manifest.Clip(manifest.CleanLine(err.Error()), 300))}
+}

@@ -1,0 +1,429 @@
+package oci
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// repository is one repository of a registry, over the protocol of the OCI Distribution Specification 1.1.
+type repository struct {
+	ref    Reference
+	client *Client
+	http   *http.Client
+	base   string // the URL of the repository
+	header string // of the Authorization header, once the registry has asked for it
+}
+
+var _ blobs = (*repository)(nil)
+
+func (c *Client) repository(r Reference) *repository {
+	scheme := "https"
+	if isLoopback(r.host) {
+		scheme = "http"
+	}
+	return &repository{ref: r, client: c, http: c.http(), base: scheme + "://" + r.host + "/v2/" + r.name + "/"}
+}
+
+// do sends a request to the repository, again with credentials if the registry asks for them. The response has one of
+// the statuses, or the error says what the registry answered.
+func (p *repository) do(
+	ctx context.Context, method, to string, header map[string]string, body []byte, statuses ...int,
+) (*http.Response, error) {
+	if !strings.Contains(to, "://") {
+		to = p.base + to
+	}
+	for try := 0; ; try++ {
+		request, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("User-Agent", "parley")
+		for name, value := range header {
+			request.Header.Set(name, value)
+		}
+		if p.header != "" && sameOrigin(to, p.base) {
+			request.Header.Set("Authorization", p.header)
+		}
+		response, err := p.http.Do(request)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(statuses, response.StatusCode) {
+			return response, nil
+		}
+		_ = response.Body.Close()
+		asked := response.Header.Get("WWW-Authenticate")
+		if response.StatusCode == http.StatusUnauthorized && try == 0 && sameOrigin(to, p.base) {
+			if err := p.authorize(ctx, asked, method != http.MethodGet && method != http.MethodHead); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		return nil, p.refused(response.StatusCode)
+	}
+}
+
+func sameOrigin(a, b string) bool {
+	x, errX := url.Parse(a)
+	y, errY := url.Parse(b)
+	return errX == nil && errY == nil && x.Scheme == y.Scheme && x.Host == y.Host
+}
+
+// refused is the error of an answer that was not expected.
+func (p *repository) refused(status int) error {
+	switch status {
+	case http.StatusNotFound:
+		return host.Errorf(host.NotFound, "the registry has no %s", p.ref)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return host.Errorf(host.Denied, "the registry of %s refuses access (%d); docker login, or another tool that writes "+
+			"Docker's config.json, sets credentials", p.ref, status)
+	case http.StatusTooManyRequests:
+		return host.Errorf(host.Busy, "the registry of %s accepts no more requests for now (429)", p.ref)
+	}
+	if status >= 500 {
+		return fmt.Errorf("it answered %d", status) // another try may succeed
+	}
+	return host.Errorf(host.Unavailable, "the registry of %s answered %d", p.ref, status)
+}
+
+// content reads the body of a response of at most limit bytes.
+func content(response *http.Response, limit int64, what string) ([]byte, error) {
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, tooLarge(what, int64(len(data)), limit)
+	}
+	return data, err
+}
+
+// manifest fetches the manifest that a reference means, which must have the digest of the reference if it has one.
+func (p *repository) manifest(ctx context.Context, r Reference) (*image, descriptor, error) {
+	wanted := cmp.Or(r.digest, r.tag)
+	response, err := p.do(ctx, http.MethodGet, "manifests/"+wanted,
+		map[string]string{"Accept": imageType + ", application/vnd.docker.distribution.manifest.v2+json"}, nil, http.StatusOK)
+	if err != nil {
+		return nil, descriptor{}, err
+	}
+	data, err := content(response, maxManifest, "the artifact's manifest")
+	if err != nil {
+		return nil, descriptor{}, err
+	}
+	d := describe(imageType, data)
+	if r.digest != "" && d.Digest != r.digest {
+		return nil, d, wrongDigest(d.Digest, descriptor{Digest: r.digest})
+	}
+	m := &image{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, d, host.Errorf(host.InvalidPlugin, "the artifact's manifest is not valid JSON: %s",
+			manifest.Clip(manifest.CleanLine(err.Error()), 200))
+	}
+	return m, d, nil
+}
+
+func (p *repository) has(ctx context.Context, d descriptor) (bool, error) {
+	response, err := p.do(ctx, http.MethodHead, "blobs/"+d.Digest, nil, nil, http.StatusOK, http.StatusNotFound)
+	if err != nil {
+		return false, err
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK, nil
+}
+
+func (p *repository) get(ctx context.Context, d descriptor, at int64) (io.ReadCloser, error) {
+	header := map[string]string{"Accept-Encoding": "identity"}
+	if at > 0 {
+		header["Range"] = fmt.Sprintf("bytes=%d-", at)
+	}
+	response, err := p.do(ctx, http.MethodGet, "blobs/"+d.Digest, header, nil, http.StatusOK, http.StatusPartialContent)
+	if err != nil {
+		return nil, err
+	}
+	from := strings.HasPrefix(response.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", at))
+	if (response.StatusCode == http.StatusPartialContent) != (at > 0) || at > 0 && !from {
+		_ = response.Body.Close()
+		if at == 0 {
+			return nil, errors.New("it answered a part of a file that was asked for whole")
+		}
+		return nil, errRestart
+	}
+	return response.Body, nil
+}
+
+func (p *repository) put(ctx context.Context, d descriptor, content []byte) error {
+	response, err := p.do(ctx, http.MethodPost, "blobs/uploads/", nil, nil, http.StatusAccepted)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	to, err := response.Location()
+	if err != nil {
+		return err
+	}
+	query := to.Query()
+	query.Set("digest", d.Digest)
+	to.RawQuery = query.Encode()
+	if to.Scheme != "https" && !isLoopback(to.Host) {
+		return fmt.Errorf("it wants the upload at %s, which is not HTTPS", to.Host)
+	}
+	response, err = p.do(ctx, http.MethodPut, to.String(), map[string]string{"Content-Type": "application/octet-stream"},
+		content, http.StatusCreated)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	return err
+}
+
+// push pushes the contents that a manifest describes, then the manifest, with a tag unless that is "".
+func (p *repository) push(ctx context.Context, m image, tag string, contents ...[]byte) (descriptor, error) {
+	for i, d := range append([]descriptor{*m.Config}, m.Layers...) {
+		has, err := p.has(ctx, d)
+		if err == nil && !has {
+			err = p.put(ctx, d, contents[i])
+		}
+		if err != nil {
+			return d, err
+		}
+	}
+	data, err := json.Marshal(m)
+	if err != nil {
+		return descriptor{}, err
+	}
+	d := describe(imageType, data)
+	response, err := p.do(ctx, http.MethodPut, "manifests/"+cmp.Or(tag, d.Digest),
+		map[string]string{"Content-Type": imageType}, data, http.StatusCreated)
+	if err != nil {
+		return d, err
+	}
+	_ = response.Body.Close()
+	if m.Subject == nil || response.Header.Get("OCI-Subject") != "" {
+		return d, nil
+	}
+	d.ArtifactType = m.ArtifactType
+	return d, p.index(ctx, *m.Subject, d)
+}
+
+// indexTag is where a registry that does not know referrers has the index of them.
+func indexTag(of descriptor) string { return strings.Replace(of.Digest, ":", "-", 1) }
+
+// index adds an artifact to the index of those that refer to another.
+func (p *repository) index(ctx context.Context, subject, d descriptor) error {
+	all, err := p.referrers(ctx, subject)
+	if err != nil || slices.Contains(all, d) {
+		return err
+	}
+	data, err := json.Marshal(image{SchemaVersion: 2, MediaType: indexType, Manifests: append(all, d)})
+	if err != nil {
+		return err
+	}
+	response, err := p.do(ctx, http.MethodPut, "manifests/"+indexTag(subject),
+		map[string]string{"Content-Type": indexType}, data, http.StatusCreated)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	return err
+}
+
+// referrers returns the artifacts that refer to another.
+func (p *repository) referrers(ctx context.Context, of descriptor) ([]descriptor, error) {
+	for _, path := range []string{"referrers/" + of.Digest, "manifests/" + indexTag(of)} {
+		response, err := p.do(ctx, http.MethodGet, path, map[string]string{"Accept": indexType}, nil,
+			http.StatusOK, http.StatusNotFound)
+		if err != nil {
+			return nil, err
+		}
+		data, err := content(response, maxManifest, "the list of signatures")
+		if err != nil {
+			return nil, err
+		}
+		var found image
+		if response.StatusCode == http.StatusOK && json.Unmarshal(data, &found) == nil && found.MediaType == indexType {
+			return found.Manifests, nil
+		}
+	}
+	return nil, nil
+}
+
+// signature returns the signature that refers to an artifact, the last one of the list, or nil if there is none.
+// Whether it is valid, and whose it is, the installation decides.
+func (p *repository) signature(ctx context.Context, r Reference, of descriptor) ([]byte, error) {
+	found, err := p.referrers(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(d descriptor) bool {
+		return d.ArtifactType != SignatureType || !isDigest().MatchString(d.Digest)
+	})
+	if len(found) == 0 {
+		return nil, nil
+	}
+	m, _, err := p.manifest(ctx, r.at(found[len(found)-1].Digest))
+	if err != nil {
+		return nil, err
+	}
+	if m.Subject == nil || m.Subject.Digest != of.Digest || len(m.Layers) != 1 ||
+		!isDigest().MatchString(m.Layers[0].Digest) {
+		return nil, host.Errorf(host.Integrity, "the registry lists a signature of another artifact; nothing was installed")
+	}
+	layer := m.Layers[0]
+	body, err := p.get(ctx, layer, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, maxSignature+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > maxSignature:
+		return nil, tooLarge("the signature", int64(len(data)), maxSignature)
+	case digestOf(data) != layer.Digest:
+		return nil, wrongDigest(digestOf(data), layer)
+	}
+	return data, nil
+}
+
+var challengePart = lazy(`([a-z]+)="([^"]*)"`)
+
+// authorize gets what a registry asks for: credentials, or a token that it gives for them.
+func (p *repository) authorize(ctx context.Context, asked string, write bool) error {
+	user, password, err := p.client.credentials(ctx, p.ref.host)
+	if err != nil {
+		return err
+	}
+	basic := ""
+	if user != "" {
+		basic = "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+	}
+	scheme, rest, _ := strings.Cut(asked, " ")
+	if strings.EqualFold(scheme, "Basic") && basic != "" {
+		p.header = basic
+		return nil
+	}
+	if !strings.EqualFold(scheme, "Bearer") {
+		return p.refused(http.StatusUnauthorized)
+	}
+	parts := map[string]string{}
+	for _, m := range challengePart().FindAllStringSubmatch(rest, -1) {
+		parts[m[1]] = m[2]
+	}
+	realm, err := url.Parse(parts["realm"])
+	if err != nil || realm.Host == "" || realm.Scheme != "https" && !isLoopback(p.ref.host) ||
+		isLoopback(realm.Host) && !isLoopback(p.ref.host) {
+		return host.Errorf(host.Denied, "the registry of %s asks for a token of %s, which is not an HTTPS address of "+
+			"another machine; no credentials were sent", p.ref, manifest.Clip(manifest.CleanLine(parts["realm"]), 200))
+	}
+	actions := "pull"
+	if write {
+		actions = "pull,push"
+	}
+	query := realm.Query()
+	query.Set("service", parts["service"])
+	query.Set("scope", "repository:"+p.ref.name+":"+actions)
+	realm.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, realm.String(), nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("User-Agent", "parley")
+	if basic != "" {
+		request.Header.Set("Authorization", basic)
+	}
+	response, err := p.http.Do(request)
+	if err != nil {
+		return err
+	}
+	data, err := content(response, maxManifest, "the answer with a token")
+	if err != nil {
+		return err
+	}
+	var token struct {
+		Token  string `json:"token"`
+		Access string `json:"access_token"`
+	}
+	if response.StatusCode != http.StatusOK || json.Unmarshal(data, &token) != nil || token.Token+token.Access == "" {
+		return p.refused(http.StatusUnauthorized)
+	}
+	p.header = "Bearer " + cmp.Or(token.Token, token.Access)
+	return nil
+}
+
+// credentials returns what Docker's config.json has for a registry: itself, or by a program that it names, as docker
+// login sets them up. Both are "" if there is nothing.
+func (c *Client) credentials(ctx context.Context, registry string) (user, password string, err error) {
+	if c.Config == "" {
+		return "", "", nil
+	}
+	const limit = 1 << 20
+	path := filepath.Join(c.Config, "config.json")
+	if _, err := os.Stat(path); err != nil {
+		return "", "", nil
+	}
+	data, err := host.ReadValue(ctx, path, limit)
+	if err != nil {
+		return "", "", host.Errorf(host.ConfigError, "cannot read the credentials of Docker: %s",
+			manifest.CleanLine(err.Error()))
+	}
+	var config struct {
+		Auths map[string]struct {
+			Auth string `json:"auth"`
+		} `json:"auths"`
+		Helpers map[string]string `json:"credHelpers"`
+		Store   string            `json:"credsStore"`
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return "", "", host.Errorf(host.ConfigError, "%s is not valid JSON: %s", path, manifest.CleanLine(err.Error()))
+	}
+	if helper := cmp.Or(config.Helpers[registry], config.Store); helper != "" {
+		return askHelper(ctx, helper, registry)
+	}
+	secure := "https://" + registry
+	for _, name := range []string{registry, secure, secure + "/v1/", secure + "/v2/"} {
+		if decoded, err := base64.StdEncoding.DecodeString(config.Auths[name].Auth); err == nil && len(decoded) > 0 {
+			user, password, _ = strings.Cut(string(decoded), ":")
+			return user, password, nil
+		}
+	}
+	return "", "", nil
+}
+
+// helperName is the name of a program that holds credentials, after docker-credential-.
+var helperName = lazy(`^[A-Za-z0-9._-]+$`)
+
+// askHelper asks a program for credentials, in the protocol of Docker.
+func askHelper(ctx context.Context, helper, registry string) (user, password string, err error) {
+	if !helperName().MatchString(helper) {
+		return "", "", host.Errorf(host.ConfigError, "Docker's config.json names the helper %q, which is not the name of a "+
+			"program", manifest.CleanLine(helper))
+	}
+	cmd := exec.CommandContext(ctx, "docker-credential-"+helper, "get")
+	cmd.Stdin = strings.NewReader(registry)
+	out, err := cmd.Output()
+	if err != nil {
+		if strings.Contains(string(out), "credentials not found") {
+			return "", "", nil
+		}
+		return "", "", host.Errorf(host.ConfigError, "docker-credential-%s, which Docker's config.json names, failed: %v",
+			helper, err)
+	}
+	var answer struct{ Username, Secret string }
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return "", "", host.Errorf(host.ConfigError, "docker-credential-%s did not print JSON", helper)
+	}
+	return answer.Username, answer.Secret, nil
+}

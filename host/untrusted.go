@@ -1,0 +1,78 @@
+package host
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// untrustedMark is the member of a schema that says that a text of a result was written by neither the tool nor its
+// caller, such as the text of a web page.
+const untrustedMark = "x-untrusted"
+
+// markUntrusted puts the texts of the result that its schema marks as untrusted between two lines that nobody could
+// foresee, so that a reader can tell where such a text ends whatever it says. Control and bidi characters are removed
+// from it. The result of a call that a plugin makes stays as it is: the plugin puts it into its own.
+func (r *run) markUntrusted() {
+	marked := func(of *run) bool { return bytes.Contains(of.address.Tool.Returns, []byte(untrustedMark)) }
+	if r.call.parentID != "" || !marked(r) && !slices.ContainsFunc(r.steps, marked) {
+		return
+	}
+	value, err := jsontext.Decode(r.answer.Data, jsontext.Limits{Bytes: max(len(r.answer.Data), 1)})
+	if err != nil {
+		return
+	}
+	var random [4]byte
+	_, _ = rand.Read(random[:])
+	boundary := hex.EncodeToString(random[:])
+	if object, ok := value.(map[string]any); ok && len(r.steps) > 0 {
+		results, _ := object["results"].([]any)
+		for _, one := range results {
+			r.markStep(one, boundary)
+		}
+	}
+	r.answer.Data = jsontext.Marshal(bounded(value, schemaOf(r.address.Tool), boundary))
+}
+
+// markStep marks the untrusted texts in the result of a step, {"step": NUMBER, "result": RESULT}.
+func (r *run) markStep(one any, boundary string) {
+	object, _ := one.(map[string]any)
+	number, err := strconv.Atoi(fmt.Sprint(object["step"]))
+	if err == nil && number > 0 && number <= len(r.steps) {
+		object["result"] = bounded(object["result"], schemaOf(r.steps[number-1].address.Tool), boundary)
+	}
+}
+
+func schemaOf(t *manifest.Tool) (returns any) {
+	_ = json.Unmarshal(t.Returns, &returns)
+	return returns
+}
+
+// bounded returns a value with its untrusted texts inside a boundary. It follows properties and items of the schema.
+func bounded(value, of any, boundary string) any {
+	schema, _ := of.(map[string]any)
+	switch v := value.(type) {
+	case string:
+		if v = manifest.Clean(v); schema[untrustedMark] == true && v != "" {
+			v = "<page " + boundary + ">\n" + v + "\n</page " + boundary + ">"
+		}
+		return v
+	case []any:
+		for i := range v {
+			v[i] = bounded(v[i], schema["items"], boundary)
+		}
+	case map[string]any:
+		properties, _ := schema["properties"].(map[string]any)
+		for name := range v {
+			v[name] = bounded(v[name], properties[name], boundary)
+		}
+	}
+	return value
+}

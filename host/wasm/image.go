@@ -1,0 +1,267 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// image describes the state of an instance after _initialize. Other instances of the module begin with it instead of
+// computing it again. Its memory is a file of the slot, its globals are in the slot's stub.
+type image struct {
+	Memory  hashedFile    `json:"memory"`
+	Globals []uint64      `json:"globals"`
+	Pages   uint32        `json:"pages"`  // of memory, each of 64 KiB
+	Clock   time.Duration `json:"clock"`  // what the guest's monotonic clock showed
+	Random  int64         `json:"random"` // bytes that it had read from the stream of [call.randomSource]
+
+	file *os.File // with the memory
+	wall bool     // while it is taken: the wall clock was read
+}
+
+// imageOrder asks the compiler for an image.
+type imageOrder struct {
+	Name   string `json:"name"`   // of the plugin, which is the guest's argument 0
+	Pages  uint32 `json:"pages"`  // that its memory may have
+	Assets string `json:"assets"` // where its assets are; "" if it has none
+	Clock  bool   `json:"clock"`  // calls can have the wall clock, so _initialize must not read it
+}
+
+// Names of files in a slot. The compiler writes both; the description then becomes part of the checksums.
+const (
+	imageName            = "image"
+	imageDescriptionName = "image.json"
+)
+
+const (
+	imageTimeout = 5 * time.Second
+	// minImageData is the size of the data below which an instance is made faster without an image.
+	minImageData = 256 << 10
+	// maxImageData bounds the data on disk.
+	maxImageData        = 64 << 20
+	maxImageDescription = 1 << 20
+	maxImageRandom      = 4 << 10 // bytes that every call then has to skip
+	imageBlock          = 4 << 10 // blocks of zeros are holes in the file
+)
+
+// orderImage returns the order for a module, or nil if it must begin without an image: if its manifest asks for
+// folders, variables or randomness, which _initialize could use, or if an instance has state that an image cannot
+// hold.
+func orderImage(module *instrument.Module, m *manifest.Manifest) *imageOrder {
+	asks := m.Capabilities
+	if m.Kind != manifest.KindParley || !module.Imageable || module.Export("_initialize") == nil ||
+		len(asks.FS) > 0 || len(asks.Env) > 0 || asks.Random != nil {
+		return nil
+	}
+	o := &imageOrder{Name: m.Name, Pages: requestedMemoryMiB(m) * pagesPerMiB, Clock: asks.Clock != nil}
+	if m.Assets != nil {
+		o.Assets = m.Assets.Path
+	}
+	return o
+}
+
+// fitsImage reports whether a call can begin with the image: it has none of the rights for which [orderImage] looks.
+func fitsImage(g host.Grant) bool {
+	return len(g.FS) == 0 && len(g.Env) == 0 && !g.Random
+}
+
+// takeImage runs _initialize and writes the state of the instance to dir. The error says why there is no image: the
+// guest asked for anything but the time, randomness and its assets, or it failed.
+func takeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []string, dir string, o *imageOrder) (*image,
+	error) {
+	ctx, cancel := context.WithTimeout(context.Background(), imageTimeout)
+	defer cancel()
+	p := &compiledPlugin{module: &instrument.Module{}, runtime: r, compiled: compiled}
+	m := &manifest.Manifest{Name: o.Name, Kind: manifest.KindParley}
+	if o.Assets != "" {
+		m.Assets = &manifest.Assets{Path: o.Assets}
+		var err error
+		if p.assets, err = (slot{dir: dir}).openAssets(assetsName); err != nil {
+			return nil, err
+		}
+	}
+	if err := instantiateImageModules(ctx, r, o.Assets != ""); err != nil {
+		return nil, err
+	}
+	c := newCall(&Engine{}, p, m, &host.Request{})
+	c.limits.pages = o.Pages
+	c.taken = &image{}
+	defer c.close()
+	c.begin(ctx)
+	if err := c.initialize(); err != nil {
+		return nil, err
+	}
+	folders := 0
+	if o.Assets != "" {
+		folders = 1 // which the engine keeps open
+	}
+	switch {
+	case c.files.openCount > folders:
+		return nil, errors.New("it has open files")
+	case c.taken.wall && o.Clock:
+		return nil, errors.New("it has read the clock")
+	}
+	memory := c.mod.Memory()
+	data, ok := memory.Read(0, memory.Size())
+	if !ok {
+		return nil, errors.New("its memory cannot be read")
+	}
+	c.taken.Pages = memory.Size() / pageBytes
+	for _, name := range globals {
+		c.taken.Globals = append(c.taken.Globals, c.mod.ExportedGlobal(name).Get())
+	}
+	return c.taken, c.taken.write(dir, data)
+}
+
+// The clocks of a guest of which an image is taken are the same each time. The monotonic one advances whenever it is
+// read, so that no guest waits forever.
+func (i *image) monotonicClock() int64 {
+	i.Clock += 100 * time.Millisecond
+	return int64(i.Clock)
+}
+
+func (i *image) wallClock() (seconds int64, nanoseconds int32) {
+	i.wall = true
+	return 0, 0
+}
+
+// countRandom counts what the guest reads.
+func (i *image) countRandom(stream io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		n, err := stream.Read(p)
+		if i.Random += int64(n); i.Random > maxImageRandom {
+			panic(guestHalt{host.Errorf(host.LimitExceeded, "_initialize reads more than %d random bytes", maxImageRandom)})
+		}
+		return n, err
+	})
+}
+
+// write writes the image's files. The error says that it is too small or too large to be worth it.
+func (i *image) write(dir string, memory []byte) error {
+	file, err := os.OpenFile(filepath.Join(dir, imageName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	zeros, size := make([]byte, imageBlock), 0
+	for at := 0; at < len(memory); at += imageBlock {
+		if block := memory[at : at+imageBlock]; !bytes.Equal(block, zeros) {
+			if _, err := file.WriteAt(block, int64(at)); err != nil {
+				return err
+			}
+			size += imageBlock
+		}
+	}
+	if size < minImageData || size > maxImageData {
+		return fmt.Errorf("it has %d bytes of data", size)
+	}
+	description, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Truncate(int64(len(memory))),
+		os.WriteFile(filepath.Join(dir, imageDescriptionName), description, 0o600))
+}
+
+// readImage returns the description of the image that the compiler has left in a slot, or nil if there is none.
+func (s slot) readImage() *image {
+	path := filepath.Join(s.dir, imageDescriptionName)
+	data, err := readBounded(path, maxImageDescription)
+	i := &image{}
+	if err != nil || json.Unmarshal(data, i) != nil || os.Remove(path) != nil {
+		return nil
+	}
+	i.Memory = hashedFile{Name: imageName}
+	return i
+}
+
+// instantiateImageModules instantiates the modules that a guest imports, for _initialize alone. Of what it could ask
+// the host for, it gets what is the same in every call.
+func instantiateImageModules(ctx context.Context, r wazero.Runtime, assets bool) error {
+	halt := func(name string) api.GoModuleFunc {
+		return func(context.Context, api.Module, []uint64) {
+			panic(guestHalt{host.Errorf(host.Denied, "_initialize calls %s", name)})
+		}
+	}
+	wasi := r.NewHostModuleBuilder(wasiModule)
+	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(wasi)
+	for name, t := range wasiFunctions {
+		if !slices.Contains(imageFunctions, name) && !(assets && slices.Contains(imageFileFunctions, name)) {
+			params, results := engineTypes(t)
+			wasi.NewFunctionBuilder().WithGoModuleFunction(halt(name), params, results).Export(name)
+		}
+	}
+	if _, err := wasi.Instantiate(ctx); err != nil {
+		return err
+	}
+	own := r.NewHostModuleBuilder(parleyModule)
+	for name, t := range parleyFunctions {
+		params, results := engineTypes(t)
+		own.NewFunctionBuilder().WithGoModuleFunction(halt(name), params, results).Export(name)
+	}
+	if _, err := own.Instantiate(ctx); err != nil {
+		return err
+	}
+	return instantiateMeter(ctx, r)
+}
+
+// Functions of WASI that _initialize may call while an image is taken. The flags are those of the standard streams,
+// which are in memory and never block. The second list is for plugins with assets.
+var (
+	imageFunctions = []string{"args_get", "args_sizes_get", "clock_res_get", "clock_time_get", "environ_get",
+		"environ_sizes_get", "fd_fdstat_get", "fd_fdstat_set_flags", "fd_prestat_dir_name", "fd_prestat_get",
+		"random_get", "sched_yield"}
+	imageFileFunctions = []string{"fd_close", "fd_filestat_get", "fd_pread", "fd_read", "fd_readdir", "fd_seek", "fd_tell",
+		"path_filestat_get", "path_open"}
+)
+
+// engineTypes returns the types of a function's parameters and results as the engine has them.
+func engineTypes(t instrument.FuncType) (params, results []api.ValueType) {
+	known := map[string]api.ValueType{"i32": api.ValueTypeI32, "i64": api.ValueTypeI64, "f64": api.ValueTypeF64}
+	list := func(s string) (types []api.ValueType) {
+		for name := range strings.SplitSeq(s, ",") {
+			if name != "" {
+				types = append(types, known[name])
+			}
+		}
+		return types
+	}
+	before, after, _ := strings.Cut(string(t), "->")
+	return list(before), list(after)
+}
+
+// openImage opens the memory of an image; i may be nil.
+func (s slot) openImage(i *image) (*image, error) {
+	if i == nil {
+		return nil, nil
+	}
+	var err error
+	i.file, err = os.Open(filepath.Join(s.dir, imageName))
+	return i, err
+}
+
+// pages returns memory that begins with the image.
+func (i *image) pages(limit uint64) (pages, error) {
+	p := newPages(limit)
+	if err := p.load(i.file, uint64(i.Pages)*pageBytes); err != nil {
+		p.free()
+		return nil, err
+	}
+	return p, nil
+}

@@ -1,0 +1,60 @@
+package instrument
+
+// OriginalIndex returns the index in the original module of a function of the instrumented one. It is false for a
+// function that was added.
+func (m *Module) OriginalIndex(function int) (int, bool) {
+	switch {
+	case function < len(m.Imports):
+		return function, true
+	case function == len(m.Imports):
+		return 0, false
+	}
+	return function - 1, true // what is added at the end has no name
+}
+
+const functionNames = 1 // the subsection of the section "name" that has the names of functions
+
+// FunctionNames sets the values of wanted, whose keys are indices of functions, to the names that a module has for
+// them. It reports whether the module has any names. It reads nothing but the headers of sections and these names; a
+// section that is damaged has the names before the damage.
+func FunctionNames(wasm []byte, wanted map[int]string) bool {
+	r := reader{data: wasm, pos: min(8, len(wasm)), end: len(wasm)}
+	for r.remaining() > 0 {
+		id, size := r.byte(), int(r.u32())
+		next := r.pos + size
+		if r.err != nil || size > r.remaining() {
+			return false
+		}
+		if id == secCustom {
+			section := reader{data: wasm, pos: r.pos, end: next}
+			if section.name() == "name" && section.err == nil {
+				return section.functionNames(wanted)
+			}
+		}
+		r.pos = next
+	}
+	return false
+}
+
+func (r *reader) functionNames(wanted map[int]string) bool {
+	for r.remaining() > 0 {
+		id, size := r.byte(), int(r.u32())
+		next := r.pos + size
+		if r.err != nil || size > r.remaining() {
+			return false
+		}
+		if id == functionNames {
+			r.end = next
+			n := r.count("names", 2, maxFunctions)
+			for range n {
+				index, name := int(r.u32()), r.name()
+				if _, ok := wanted[index]; ok && r.err == nil {
+					wanted[index] = name
+				}
+			}
+			return n > 0
+		}
+		r.pos = next
+	}
+	return false
+}

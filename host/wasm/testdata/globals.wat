@@ -1,0 +1,20 @@
+;; Globals of every kind of number, which a function sets and another adds to.
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 0) "beginning")
+  (global $fixed i32 (i32.const 5))
+  (global $i32 (mut i32) (i32.const 1))
+  (global $i64 (mut i64) (i64.const 1))
+  (global $f32 (mut f32) (f32.const 1))
+  (global $f64 (mut f64) (f64.const 1))
+  (global (export "global 0") (mut i32) (i32.const 6))
+  (func (export "set")
+    (global.set $i32 (i32.const -7))
+    (global.set $i64 (i64.const -0x123456789abcdef))
+    (global.set $f32 (f32.const -0x1.8p20))
+    (global.set $f64 (f64.const 0x1.23456p-30))
+    (drop (memory.grow (i32.const 2)))
+    (i32.store (i32.const 0x20000) (i32.const 99)))
+  (func (export "get") (result i32 i64 f32 f64 i32 i32 i32)
+    global.get $i32 global.get $i64 global.get $f32 global.get $f64 global.get $fixed
+    (i32.load (i32.const 0)) memory.size))

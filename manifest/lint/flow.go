@@ -1,0 +1,102 @@
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+func checkFlow(l *linter) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for i, name := range t.Needs {
+			l.checkBefore(fmt.Sprintf("%s/needs/%d", at, i), name, "")
+		}
+		for _, f := range fieldsOf(t.Params) {
+			sources, given := f.schema["x-from"]
+			if !given {
+				continue
+			}
+			pointer := at + "/params" + f.pointer + "/x-from"
+			list, ok := sources.([]any)
+			if !ok {
+				l.add(pointer, "the sources of %q are not a list; expected one such as [\"plugin.tool/field\"]", f.name)
+				continue
+			}
+			for i, one := range list {
+				from, _ := one.(string)
+				tool, result, ok := manifest.SplitSource(from)
+				if !ok {
+					l.add(fmt.Sprintf("%s/%d", pointer, i), "%s is not a source; expected plugin.tool/field", quoted(fmt.Sprint(one)))
+					continue
+				}
+				l.checkBefore(fmt.Sprintf("%s/%d", pointer, i), tool, result)
+			}
+		}
+		for i, e := range t.Examples {
+			for j, b := range e.Before {
+				l.checkBefore(fmt.Sprintf("%s/examples/%d/before/%d/tool", at, i, j), b.Tool, "")
+			}
+		}
+	})
+}
+
+// checkBefore checks that a tool exists, and that its result has a field, which a JSON pointer names; "" for none. A
+// host has this plugin, the shipped ones, and those that this plugin has a right to call.
+func (l *linter) checkBefore(pointer, name, result string) {
+	plugin, local, _ := strings.Cut(name, ".")
+	var returns json.RawMessage
+	if own := l.m.Tool(local); sameName(plugin, l.m.Name) {
+		if own == nil {
+			l.add(pointer, "there is no tool %s", quoted(name))
+			return
+		}
+		returns = own.Returns
+	} else {
+		named := slices.ContainsFunc(l.m.Capabilities.Tools, func(c manifest.NamedCapability) bool {
+			asked, _, _ := strings.Cut(c.Name, ".")
+			return sameName(asked, plugin)
+		})
+		i := slices.IndexFunc(l.others, func(p Plugin) bool { return sameName(p.Name, plugin) })
+		switch {
+		case len(l.others) == 0 || i < 0 && named:
+			return // it cannot be known here
+		case !named && (i < 0 || !l.others[i].Shipped):
+			l.add(pointer, "%s is of a plugin that may be missing; name it in capabilities.tools, or leave it out", quoted(name))
+			return
+		}
+		at := slices.IndexFunc(l.others[i].Tools, func(t Tool) bool { return sameName(t.Name, local) })
+		if at < 0 {
+			l.add(pointer, "there is no tool %s", quoted(name))
+			return
+		}
+		returns = l.others[i].Tools[at].Returns
+	}
+	if tokens, ok := jsontext.SplitPointer(result); !ok || !hasField(schemaNode(returns), tokens) {
+		l.add(pointer, "the result of %s has no %s", quoted(name), quoted(result))
+	}
+}
+
+// hasField reports whether a value by a schema can have the field that the tokens of a pointer lead to.
+func hasField(root any, tokens []string) bool {
+	w := &fieldWalker{root: root}
+	at, seen := root, []string(nil)
+	for _, token := range tokens {
+		var s map[string]any
+		s, seen = w.resolve(at, seen)
+		properties, _ := s["properties"].(map[string]any)
+		next, declared := properties[token]
+		if _, err := strconv.Atoi(token); err == nil && s["items"] != nil {
+			next, declared = s["items"], true
+		}
+		if !declared {
+			return len(properties) == 0 && s["items"] == nil // the schema does not say
+		}
+		at = next
+	}
+	return true
+}

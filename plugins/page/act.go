@@ -1,0 +1,475 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// how says how an element must be and what begins with it, for the function begin of page.js.
+type how struct {
+	Guarded bool  `json:"guarded,omitempty"`
+	Focused bool  `json:"focused,omitempty"`
+	All     bool  `json:"all"`
+	Covered *bool `json:"covered,omitempty"` // false: the element may be covered
+	Edit    bool  `json:"edit,omitempty"`
+	Timeout int64 `json:"timeout"` // milliseconds; set by begin
+}
+
+var no = new(bool)
+
+// patience is how long an action waits for its element. Of a call that may last less, there is time left to say why.
+func (b *browser) patience() time.Duration {
+	if b.Deadline > 0 {
+		return min(5*time.Second, b.Deadline*3/4)
+	}
+	return 5 * time.Second
+}
+
+// begin waits for the element of an action, in whatever frame it is, and starts the action. Word is "" for the element
+// that has the focus.
+func (b *browser) begin(word string, h how) (*begun, error) {
+	return b.beginUntil(word, h, time.Now().Add(b.patience()))
+}
+
+func (b *browser) beginUntil(word string, h how, until time.Time) (*begun, error) {
+	var where any
+	if word != "" {
+		where = parseLocator(word)
+	}
+	var children []pageFrame
+	for turn := 0; ; turn++ {
+		start := &begun{}
+		h.Timeout = max(min(time.Until(until).Milliseconds(), 1000), 1)
+		if turn == 0 { // the element may be in a frame, which the next turn shows
+			h.Timeout = min(h.Timeout, 150)
+		}
+		seq, err := b.script("", start, "begin", where, h)
+		if isReplaced(err) && time.Now().Before(until) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if start.seq = seq; start.Failure == nil {
+			return start, nil
+		}
+		mine := start.Failure
+		if mine.elsewhere() {
+			if children, err = b.frames(); err != nil {
+				return nil, err
+			}
+			h.Timeout = 1
+			for i := range children {
+				start = &begun{in: children[i].id}
+				if start.seq, err = b.script(start.in, start, "begin", where, h); err != nil {
+					continue
+				}
+				switch f := start.Failure; {
+				case f == nil:
+					return b.throughFrames(start, children, word)
+				case !f.elsewhere() && f.Code != "not_ready":
+					return nil, f.error(word)
+				case !f.elsewhere():
+					mine = f
+				}
+			}
+		}
+		if mine.Code != "no_match" && mine.Code != "not_ready" || time.Now().After(until) {
+			return nil, mine.error(word)
+		}
+	}
+}
+
+// throughFrames turns the point of an element in a frame into one of the page, and guards the frames around it.
+func (b *browser) throughFrames(start *begun, all []pageFrame, word string) (*begun, error) {
+	for in := start.in; in != ""; {
+		var f *pageFrame
+		for i := range all {
+			if all[i].id == in {
+				f = &all[i]
+			}
+		}
+		if f == nil {
+			return nil, sdk.Exit("not_ready", fmt.Sprintf("%q is in a frame that is being replaced", word), nil)
+		}
+		var at struct {
+			X, Y    float64
+			Failure *failure
+		}
+		if _, err := b.script(f.parent, &at, "hold", b.place(f), start.X, start.Y); err != nil {
+			return nil, err
+		}
+		if at.Failure != nil {
+			return nil, at.Failure.error(word)
+		}
+		start.X, start.Y, in = at.X, at.Y, f.parent
+		start.around = append(start.around, in)
+	}
+	return start, nil
+}
+
+// ClickParams say what to click, and how.
+type ClickParams struct {
+	// Ref, name or css=.
+	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on,name,text"`
+	// Or a point [x, y].
+	At []float64 `json:"at,omitempty" minItems:"2" maxItems:"2"`
+	// Otherwise left.
+	Button string `json:"button,omitempty" enum:"right,middle"`
+	// At most 3.
+	Count int `json:"count,omitempty" minimum:"1" maximum:"3" aliases:"clicks,click_count"`
+	// Also Shift.
+	Modifiers []string `json:"modifiers,omitempty"`
+}
+
+// Click clicks an element or a point.
+func Click(c *sdk.Call, p ClickParams) (*Effects, error) {
+	b := &browser{Call: c, writes: true}
+	modifiers, err := modifierBits(p.Modifiers)
+	if err != nil {
+		return nil, err
+	}
+	events := func(x, y float64) []map[string]any {
+		at := map[string]any{"x": x, "y": y, "modifiers": modifiers}
+		all := []map[string]any{with(at, "type", "mouseMoved")}
+		for i := range max(p.Count, 1) {
+			press := with(with(at, "button", cmp.Or(p.Button, "left")), "clickCount", i+1)
+			all = append(all, with(press, "type", "mousePressed"), with(press, "type", "mouseReleased"))
+		}
+		return all
+	}
+	if len(p.At) == 2 && p.Element == "" {
+		start, err := b.begin("", how{})
+		if err != nil {
+			return nil, err
+		}
+		e, _, err := b.finish(start, b.input(events(p.At[0], p.At[1])...))
+		return e, err
+	}
+	if p.Element == "" {
+		return nil, sdk.Invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
+	}
+	e, _, err := b.clickOn(p.Element, events)
+	return e, err
+}
+
+// clickOn clicks an element. What the element does not receive is swallowed and tried again, until the time is up.
+func (b *browser) clickOn(word string, events func(x, y float64) []map[string]any) (*Effects, *ended, error) {
+	for until := time.Now().Add(b.patience()); ; {
+		start, err := b.beginUntil(word, how{Guarded: true, All: true}, until)
+		if err != nil {
+			return nil, nil, err
+		}
+		e, last, err := b.finish(start, b.input(events(start.X, start.Y)...))
+		for _, in := range start.around {
+			var outer ended
+			if _, released := b.script(in, &outer, "landed"); released == nil && outer.Missed != nil && last != nil {
+				last.Missed = outer.Missed
+			}
+		}
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case last.Missed != nil && time.Now().Before(until):
+			continue
+		case last.Missed != nil:
+			return nil, nil, sdk.Exit("not_ready",
+				fmt.Sprintf("%s moves: the click would have hit %s, so the page did not get it",
+					start.element, last.Missed), map[string]any{"by": last.Missed})
+		case !last.Received && !last.Changed && e.quiet():
+			return nil, nil, sdk.Exit("not_ready", fmt.Sprintf("%s did not receive the click", start.element), nil)
+		}
+		return e, last, nil
+	}
+}
+
+// with returns a copy of an event with one more field.
+func with(event map[string]any, name string, value any) map[string]any {
+	more := map[string]any{name: value}
+	for k, v := range event {
+		more[k] = v
+	}
+	return more
+}
+
+// ElementParams name an element.
+type ElementParams struct {
+	// Ref, name, or css=.
+	Element string `json:"element" aliases:"ref,selector,target,locator,on,name"`
+}
+
+// Hover moves the mouse to an element.
+func Hover(c *sdk.Call, p ElementParams) (*Effects, error) {
+	b := &browser{Call: c, writes: true}
+	start, err := b.begin(p.Element, how{})
+	if err != nil {
+		return nil, err
+	}
+	e, _, err := b.finish(start, b.input(map[string]any{"type": "mouseMoved", "x": start.X, "y": start.Y}))
+	return e, err
+}
+
+// FillParams say what a field is to hold.
+type FillParams struct {
+	// Label, ref, or css=.
+	Element string `json:"element" aliases:"ref,selector,target,locator,on,field,label,name"`
+	// New text; dates as 2026-01-31.
+	Value string `json:"value,omitempty" maxLength:"1000000" aliases:"text,with,content"`
+	// Or the name of a secret.
+	Secret string `json:"secret,omitempty"`
+	// Press Enter.
+	Submit bool `json:"submit,omitempty" aliases:"enter,press_enter"`
+}
+
+// FillResult is what filling in a field caused.
+type FillResult struct {
+	Effects
+	// What it has, if not that.
+	Value string `json:"value,omitempty"`
+}
+
+// Fill replaces the text of a field.
+func Fill(c *sdk.Call, p FillParams) (*FillResult, error) {
+	b := &browser{Call: c, writes: true}
+	start, err := b.begin(p.Element, how{Focused: true, All: true, Covered: no, Edit: true})
+	if err != nil {
+		return nil, err
+	}
+	note := ""
+	switch {
+	case p.Secret != "":
+		err = b.cdp("type", map[string]any{"secret": p.Secret}, nil)
+	case start.Picker:
+		note = "set by value: this field has a picker of the browser"
+		err = b.call(start, "assign", p.Value)
+	case start.Select:
+		err = b.call(start, "choose", []string{p.Value})
+	case !start.Editable:
+		return nil, sdk.Exit("not_ready", start.element.String()+" is not a field", nil)
+	case p.Value == "":
+		err = b.input(key("Delete", 0)...)
+	default:
+		err = b.input(map[string]any{"type": "insertText", "text": p.Value})
+	}
+	if err == nil && p.Submit {
+		err = b.input(key("Enter", 0)...)
+	}
+	if _, own := err.(*sdk.HostError); err != nil && !own {
+		return nil, err
+	}
+	e, last, err := b.finish(start, err)
+	if err != nil {
+		return nil, err
+	}
+	e.addNote(note)
+	r := &FillResult{Effects: *e}
+	if last.Value != nil && p.Secret == "" && !p.Submit && !same(*last.Value, p.Value) && !start.Select {
+		r.Value = *last.Value
+		r.addNote("the field has another value than was given")
+	} else if !p.Submit && r.quiet() {
+		r.Note = strings.TrimSuffix(strings.TrimSuffix(r.Note, "no change seen"), "; ")
+	}
+	return r, nil
+}
+
+// same reports whether a field has the text that was given: it may have been shortened, or be that of a password.
+func same(now, wanted string) bool {
+	if strings.Trim(now, "•") == "" {
+		return (now == "") == (wanted == "")
+	}
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	now = strings.TrimSuffix(flat(now), "…")
+	return now == flat(wanted) || len(now) > 150 && strings.HasPrefix(flat(wanted), now)
+}
+
+func (e *Effects) addNote(note string) {
+	e.Note = strings.Trim(e.Note+"; "+note, "; ")
+}
+
+// call calls a function of page.js for the element of an action, which can fail.
+func (b *browser) call(start *begun, function string, arg any) error {
+	var done struct{ Failure *failure }
+	if _, err := b.script(start.in, &done, function, start.Ref, arg); err != nil {
+		return err
+	}
+	if done.Failure != nil {
+		return done.Failure.error(start.Ref)
+	}
+	return nil
+}
+
+// TypeParams say what to type.
+type TypeParams struct {
+	// Key by key.
+	Text string `json:"text" maxLength:"10000" aliases:"value,keys"`
+	// To focus first.
+	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on,into,field"`
+	// Press Enter.
+	Submit bool `json:"submit,omitempty" aliases:"enter,press_enter"`
+}
+
+// Type types a text, key by key, at the end of what is there.
+func Type(c *sdk.Call, p TypeParams) (*Effects, error) {
+	b := &browser{Call: c, writes: true}
+	start, err := b.begin(p.Element, how{Focused: true, Covered: no})
+	if err != nil {
+		return nil, err
+	}
+	var events []map[string]any
+	for _, r := range p.Text {
+		switch r {
+		case '\n', '\r':
+			events = append(events, key("Enter", 0)...)
+		case '\t':
+			events = append(events, key("Tab", 0)...)
+		default:
+			events = append(events, key(string(r), 0)...)
+		}
+	}
+	if p.Submit {
+		events = append(events, key("Enter", 0)...)
+	}
+	for len(events) > 0 && err == nil {
+		part := events[:min(len(events), 1000)]
+		events, err = events[len(part):], b.input(part...)
+	}
+	e, _, err := b.finish(start, err)
+	return e, err
+}
+
+// PressParams say which keys to press.
+type PressParams struct {
+	// Enter, ArrowDown, Control+a.
+	Key string `json:"key" minLength:"1" maxLength:"60" aliases:"keys,shortcut"`
+	// To focus first.
+	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
+	// How often.
+	Count int `json:"count,omitempty" minimum:"1" maximum:"100" default:"1" aliases:"times,repeat"`
+}
+
+// Press presses a key or a combination.
+func Press(c *sdk.Call, p PressParams) (*Effects, error) {
+	b := &browser{Call: c, writes: true}
+	one, err := combination(p.Key)
+	if err != nil {
+		return nil, err
+	}
+	start, err := b.begin(p.Element, how{Focused: true, Covered: no})
+	if err != nil {
+		return nil, err
+	}
+	var events []map[string]any
+	for range p.Count {
+		events = append(events, one...)
+	}
+	e, _, err := b.finish(start, b.input(events...))
+	return e, err
+}
+
+// SelectParams say which options to select.
+type SelectParams struct {
+	// Label, ref, or css=.
+	Element string `json:"element" aliases:"ref,selector,target,locator,on,field,label,name"`
+	// Labels or values.
+	Options []string `json:"options" minItems:"1" maxItems:"100" aliases:"option,value,values"`
+}
+
+// Select selects options of a native select.
+func Select(c *sdk.Call, p SelectParams) (*Effects, error) {
+	b := &browser{Call: c, writes: true}
+	start, err := b.begin(p.Element, how{Focused: true, Covered: no})
+	if err != nil {
+		return nil, err
+	}
+	if err = b.call(start, "choose", p.Options); err != nil && !isDialog(err) {
+		return nil, err
+	}
+	e, _, err := b.finish(start, err)
+	return e, err
+}
+
+// CheckParams say whether a box is to be checked.
+type CheckParams struct {
+	// Label, ref, or css=.
+	Element string `json:"element" aliases:"ref,selector,target,locator,on,label,name"`
+	// Uncheck.
+	Off bool `json:"off,omitempty" aliases:"uncheck,unchecked"`
+}
+
+// Check checks or unchecks a box by a click, if it is not so already.
+func Check(c *sdk.Call, p CheckParams) (*Effects, error) {
+	b := &browser{Call: c, writes: true}
+	start, err := b.begin(p.Element, how{})
+	if err != nil {
+		return nil, err
+	}
+	if start.Checked == !p.Off {
+		return &Effects{On: start.element.String(), Note: "it is so already"}, nil
+	}
+	e, last, err := b.clickOn(p.Element, func(x, y float64) []map[string]any { return click(x, y) })
+	if err != nil {
+		return nil, err
+	}
+	if last.Document == start.Document && last.Value != nil && last.Checked == p.Off {
+		return nil, sdk.Exit("not_ready", start.element.String()+" received the click and did not change", nil)
+	}
+	return e, nil
+}
+
+// click returns the events of a click at a point.
+func click(x, y float64) []map[string]any {
+	at := map[string]any{"x": x, "y": y}
+	press := with(with(at, "button", "left"), "clickCount", 1)
+	return []map[string]any{with(at, "type", "mouseMoved"), with(press, "type", "mousePressed"),
+		with(press, "type", "mouseReleased")}
+}
+
+// ScrollParams say what to scroll.
+type ScrollParams struct {
+	// To scroll into view, or by.
+	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
+	// Wheel, [x, y] pixels.
+	By []float64 `json:"by,omitempty" minItems:"2" maxItems:"2"`
+	// Instead.
+	To string `json:"to,omitempty" enum:"top,bottom" aliases:"direction"`
+}
+
+// Scroll scrolls the page or an element.
+func Scroll(c *sdk.Call, p ScrollParams) (*Effects, error) {
+	b := &browser{Call: c, writes: true}
+	start, err := b.begin(p.Element, how{Covered: no})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.To != "":
+		err = b.scrollTo(start, p.To)
+	case len(p.By) == 2:
+		x, y := start.X, start.Y
+		if p.Element == "" {
+			x, y = 20, 20
+		}
+		err = b.input(map[string]any{"type": "mouseWheel", "x": x, "y": y, "deltaX": p.By[0], "deltaY": p.By[1]})
+	case p.Element == "":
+		err = b.input(map[string]any{"type": "mouseWheel", "x": 20, "y": 20, "deltaX": 0, "deltaY": 600})
+	default: // aiming at it has scrolled it into view
+		return &Effects{On: start.element.String()}, nil
+	}
+	e, _, err := b.finish(start, err)
+	return e, err
+}
+
+func (b *browser) scrollTo(start *begun, end string) error {
+	var ref any
+	if start.Ref != "" {
+		ref = start.Ref
+	}
+	var done json.RawMessage
+	_, err := b.script(start.in, &done, "scrollEnd", ref, end)
+	return err
+}

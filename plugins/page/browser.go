@@ -1,0 +1,174 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// browser is the page of a call. Its calls go to the current page, or to the one that the caller's option target names,
+// and once that is known always to the same.
+type browser struct {
+	*sdk.Call
+	target string // the page, as of the first call of a script
+	writes bool   // the tool may change something
+}
+
+// frame is where an element is: "" is the page's own document, otherwise the id of a frame.
+type frame string
+
+// called is the result of cdp.script.
+type called struct {
+	Target  string          `json:"target"`
+	LastSeq int64           `json:"last_seq"`
+	Value   json.RawMessage `json:"value"`
+}
+
+// script calls a function of page.js in a frame and decodes what it returned. It returns the number of the newest event
+// before the call.
+func (b *browser) script(in frame, result any, function string, args ...any) (seq int64, err error) {
+	params := map[string]any{"script": "page", "call": function}
+	if len(args) > 0 {
+		params["args"] = args
+	}
+	if b.writes {
+		params["document_start"] = true
+	}
+	target := string(in)
+	if target == "" {
+		target = b.target
+	}
+	var done called
+	if err := b.CallTool("cdp.script", params, sdk.Options{Target: target}, &done); err != nil {
+		return 0, err
+	}
+	if in == "" {
+		b.target = done.Target
+	}
+	if len(done.Value) == 0 {
+		return done.LastSeq, nil
+	}
+	return done.LastSeq, json.Unmarshal(done.Value, result)
+}
+
+// cdp calls a tool of the plugin cdp for the page.
+func (b *browser) cdp(tool string, params, result any) error {
+	if params == nil {
+		params = struct{}{}
+	}
+	return b.CallTool("cdp."+tool, params, sdk.Options{Target: b.target}, result)
+}
+
+// cdpAll calls a tool of the plugin cdp for all pages of the session.
+func (b *browser) cdpAll(tool string, params, result any) error {
+	return b.CallTool("cdp."+tool, params, sdk.Options{}, result)
+}
+
+// input sends input events to the page.
+func (b *browser) input(events ...map[string]any) error {
+	return b.cdp("input", map[string]any{"events": events}, nil)
+}
+
+// isReplaced reports whether a call of a script failed because its document was replaced.
+func isReplaced(err error) bool {
+	var e *sdk.HostError
+	if !errors.As(err, &e) || e.Code != "protocol_error" && e.Code != "not_found" {
+		return false
+	}
+	for _, sign := range []string{"ontext", "navigated", "ollected", "No target", "no frame", "not found"} {
+		if strings.Contains(e.Message, sign) {
+			return true
+		}
+	}
+	return e.Code == "not_found"
+}
+
+// isDialog reports whether a call failed because a dialog is open.
+func isDialog(err error) bool {
+	var e *sdk.HostError
+	return errors.As(err, &e) && e.Code == "busy" && strings.Contains(e.Message, "dialog")
+}
+
+// target is a page, frame or worker, as cdp.targets lists it.
+type target struct {
+	ID, Type, URL, Title, Parent, Opener string
+	Since                                int64
+	Current                              bool
+	Dialog                               *Dialog
+}
+
+func (b *browser) targets() ([]target, error) {
+	var list struct{ Targets []target }
+	err := b.cdp("targets", nil, &list)
+	return list.Targets, err
+}
+
+// element is what page.js says of an element.
+type element struct {
+	Ref   string `json:"ref"`
+	Role  string `json:"role"`
+	Name  string `json:"name"`
+	State string `json:"state,omitempty"`
+	Value string `json:"value,omitempty"`
+	CSS   string `json:"css,omitempty"`
+}
+
+func (e element) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %q %s", e.Role, e.Name, e.Ref))
+}
+
+// failure is why page.js did not do what was asked.
+type failure struct {
+	element
+	Code    string // no_match, many, stale or not_ready
+	Why     string
+	Foreign bool // the reference is not of this document
+	Total   int
+	Near    []element
+	By      *element // what covers the element
+}
+
+// error returns the failure as the error of a tool. Wanted is the locator as the caller gave it.
+func (f *failure) error(wanted string) error {
+	var near []string
+	for _, e := range f.Near {
+		near = append(near, e.String())
+	}
+	list := strings.Join(near, ", ")
+	details := map[string]any{"candidates": f.Near}
+	if len(f.Near) == 0 {
+		details = nil
+	}
+	switch f.Code {
+	case "many":
+		return sdk.Exit("ambiguous", fmt.Sprintf("%q matches %d elements: %s", wanted, f.Total, list), details)
+	case "stale":
+		if list != "" {
+			list = "; nearest: " + list
+		}
+		return sdk.Exit("stale", f.Why+list, details)
+	case "not_ready":
+		why := f.Why
+		if f.By != nil {
+			why += " by " + f.By.String()
+			details = map[string]any{"by": f.By}
+		}
+		if f.Ref != "" {
+			why = f.element.String() + ": " + why
+		}
+		return sdk.Exit("not_ready", why, details)
+	}
+	if list != "" {
+		list = "; nearest: " + list
+	}
+	if f.Why != "" {
+		return sdk.Exit("no_match", f.Why+list, details)
+	}
+	return sdk.Exit("no_match", fmt.Sprintf("nothing matches %q%s", wanted, list), details)
+}
+
+// elsewhere reports whether the element may be in another frame.
+func (f *failure) elsewhere() bool { return f.Code == "no_match" || f.Foreign }

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// DoParams are steps.
+type DoParams struct {
+	// Each as ["click", "Sign in"] or {"tool", "params"}.
+	Steps []json.RawMessage `json:"steps" minItems:"1" maxItems:"200"`
+	// Also show what changed.
+	Diff bool `json:"diff,omitempty"`
+}
+
+// DoResult is what the steps gave.
+type DoResult struct {
+	// Steps that were done.
+	Done int `json:"done"`
+	// Where the page is now, if it went elsewhere.
+	URL string `json:"url,omitempty"`
+	// Of the steps that have something to tell.
+	Results []StepResult `json:"results,omitempty"`
+	// What changed on the page, if asked for.
+	Diff string `json:"diff,omitempty" untrusted:"true"`
+}
+
+// StepResult is the result of a step.
+type StepResult struct {
+	// From 1.
+	Step int `json:"step"`
+	// Any JSON: what the tool returned.
+	Result any `json:"result"`
+}
+
+// step is a step as the host hands it over.
+type step struct {
+	Tool   string
+	Params json.RawMessage
+}
+
+// Do runs steps, and stops at the first that fails.
+func Do(c *sdk.Call, p DoParams) (*DoResult, error) {
+	b := &browser{Call: c, writes: true}
+	if p.Diff {
+		if err := b.remember(); err != nil {
+			return nil, err
+		}
+	}
+	r := &DoResult{}
+	for i, raw := range p.Steps {
+		var s step
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return nil, err
+		}
+		result, err := c.Run(s.Tool, s.Params)
+		if err != nil {
+			return nil, r.failed(i, s.Tool, err)
+		}
+		r.Done++
+		r.add(i, result)
+	}
+	if p.Diff {
+		s, err := Snapshot(c, SnapshotParams{MaxTokens: 500, Since: true})
+		if err != nil {
+			return nil, err
+		}
+		r.Diff = s.Text
+	}
+	return r, nil
+}
+
+// remember makes page.js remember what the page shows, for a later diff.
+func (b *browser) remember() error {
+	var s snapshot
+	_, err := b.script("", &s, "snapshot", map[string]any{"max_tokens": 500})
+	var host *sdk.HostError
+	if errors.As(err, &host) && host.Code == "chrome_connection" {
+		return nil // the first step opens a page
+	}
+	return err
+}
+
+// add keeps what a step has to tell: not that it acted on what it was told to act on.
+func (r *DoResult) add(i int, result any) {
+	switch v := result.(type) {
+	case *PageResult:
+		r.URL = v.URL
+		if v.Caused != nil || v.Status >= 400 {
+			r.Results = append(r.Results, StepResult{i + 1, v})
+		}
+	case *Effects:
+		r.addEffects(i, FillResult{Effects: *v})
+	case *FillResult:
+		r.addEffects(i, *v)
+	case WaitResult, ExpectResult:
+	default:
+		r.Results = append(r.Results, StepResult{i + 1, result})
+	}
+}
+
+// addEffects keeps what an action caused besides going to another address.
+func (r *DoResult) addEffects(i int, e FillResult) {
+	if e.URL != "" {
+		r.URL = e.URL
+	}
+	if e.URL, e.Title = "", ""; e.Status < 400 {
+		e.Status = 0
+	}
+	if e.Caused != nil || e.Note != "" || e.Status != 0 || e.Value != "" {
+		r.Results = append(r.Results, StepResult{i + 1, e})
+	}
+}
+
+// failed returns the error of a step, with its own exit code, and what was done before.
+func (r *DoResult) failed(i int, tool string, err error) error {
+	at := fmt.Sprintf("step %d, %s: ", i+1, tool)
+	details := map[string]any{"step": i + 1, "done": r.Done}
+	if len(r.Results) > 0 {
+		details["results"] = r.Results
+	}
+	var exit *sdk.ExitError
+	var host *sdk.HostError
+	var invalid *sdk.InvalidError
+	switch {
+	case errors.As(err, &exit):
+		if exit.Details != nil {
+			details["details"] = exit.Details
+		}
+		return sdk.Exit(exit.Name, at+exit.Message, details)
+	case errors.As(err, &host):
+		again := *host
+		again.Message = fmt.Sprintf("%s%s (done before: %d)", at, host.Message, r.Done)
+		return &again
+	case errors.As(err, &invalid):
+		return sdk.Invalid(fmt.Sprintf("/steps/%d/params%s", i, invalid.Pointer), invalid.Expected, invalid.Provided,
+			invalid.Suggestion)
+	}
+	return fmt.Errorf("%s%w", at, err)
+}

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Effects are what an action caused. What did not happen is absent.
+type Effects struct {
+	// Element acted on.
+	On string `json:"on,omitempty"`
+	// New address.
+	URL string `json:"url,omitempty"`
+	// Title there.
+	Title string `json:"title,omitempty"`
+	// HTTP status of a new document.
+	Status int `json:"status,omitempty"`
+	// What else happened.
+	Caused *Caused `json:"caused,omitempty"`
+	// Remarks, such as: no change seen.
+	Note string `json:"note,omitempty"`
+}
+
+// Caused is what happened besides a change of the page.
+type Caused struct {
+	// Requests that failed.
+	Failed []string `json:"failed,omitempty"`
+	// New errors of the console.
+	Errors []string `json:"errors,omitempty"`
+	// A dialog that is open now and blocks the page.
+	Dialog *Dialog `json:"dialog,omitempty"`
+	// Files that were downloaded, with their paths.
+	Downloads []string `json:"downloads,omitempty"`
+	// Pages that were opened.
+	NewPages []NewPage `json:"new_pages,omitempty"`
+	// Why the page is still busy.
+	NotSettled string `json:"not_settled,omitempty"`
+}
+
+// Dialog is a JavaScript dialog.
+type Dialog struct {
+	// Kind: alert, confirm, prompt or beforeunload.
+	Type string `json:"type"`
+	// Text of the page.
+	Message string `json:"message"`
+}
+
+// NewPage is a page that the action opened. It is not the current one: name it by the option target.
+type NewPage struct {
+	// Id for the option target.
+	Target string `json:"target"`
+	// Its address.
+	URL string `json:"url"`
+}
+
+// ended is what the function end of page.js returns.
+type ended struct {
+	Received, Changed, Settled, Checked bool
+	Missed                              *element
+	URL, Title, Document                string
+	Value                               *string
+}
+
+// event is a record of cdp.events, as far as it matters here.
+type event struct {
+	Seq    int64
+	Target string
+	Method string
+	URL    string
+	Params struct {
+		RequestID string
+		Type      string
+		FrameID   string
+		Canceled  bool
+		ErrorText string
+		Request   struct{ URL, Method string }
+		Response  struct {
+			URL    string
+			Status int
+		}
+		Args []struct {
+			Value       any
+			Description string
+		}
+		ExceptionDetails struct {
+			Text      string
+			Exception struct{ Description string }
+		}
+		Entry struct{ Source, Level, Text, URL string }
+		GUID  string
+		State string
+		File  string `json:"filePath"`
+		Name  string `json:"suggestedFilename"`
+	}
+}
+
+// activity collects what happened since an event.
+type activity struct {
+	seq       int64
+	pending   map[string]string // URLs of requests that the page waits for, by id
+	methods   map[string]string
+	status    int // of the last document of the page itself
+	failed    []string
+	errors    []string
+	downloads map[string]string // by id: the state, or the path
+	order     []string          // of downloads
+}
+
+func newActivity(seq int64) *activity {
+	return &activity{seq: seq, pending: map[string]string{}, methods: map[string]string{}, downloads: map[string]string{}}
+}
+
+var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
+	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
+	"Browser.downloadWillBegin", "Browser.downloadProgress"}
+
+// awaited are the types of requests whose responses change a document.
+func awaited(kind string) bool {
+	switch kind {
+	case "Document", "XHR", "Fetch", "Script", "Stylesheet":
+		return true
+	}
+	return false
+}
+
+// read reads the events since the last time.
+func (a *activity) read(b *browser) error {
+	var list struct {
+		Events  []event
+		LastSeq int64 `json:"last_seq"`
+	}
+	if err := b.cdpAll("events", map[string]any{"match": actionEvents, "since": a.seq, "limit": 1000}, &list); err != nil {
+		return err
+	}
+	a.seq = list.LastSeq
+	for _, e := range list.Events {
+		if e.Target == b.target || strings.HasPrefix(e.Method, "Browser.") {
+			a.note(b, e)
+		}
+	}
+	return nil
+}
+
+func (a *activity) note(b *browser, e event) {
+	p := &e.Params
+	switch e.Method {
+	case "Network.requestWillBeSent":
+		a.methods[p.RequestID] = p.Request.Method
+		if awaited(p.Type) {
+			a.pending[p.RequestID] = p.Request.URL
+		}
+	case "Network.responseReceived":
+		if p.Type == "Document" && p.FrameID == b.target {
+			a.status = p.Response.Status
+		}
+		if p.Response.Status >= 400 && !strings.HasSuffix(p.Response.URL, "/favicon.ico") {
+			a.failed = append(a.failed, fmt.Sprintf("%d %s %s", p.Response.Status, a.methods[p.RequestID], p.Response.URL))
+		}
+	case "Network.loadingFinished":
+		delete(a.pending, p.RequestID)
+	case "Network.loadingFailed":
+		delete(a.pending, p.RequestID)
+		if !p.Canceled {
+			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+e.URL))
+		}
+	case "Runtime.exceptionThrown":
+		text, _, _ := strings.Cut(p.ExceptionDetails.Exception.Description, "\n")
+		if text == "" {
+			text = p.ExceptionDetails.Text
+		}
+		a.errors = append(a.errors, clip(text, 160))
+	case "Runtime.consoleAPICalled":
+		if p.Type == "error" || p.Type == "assert" {
+			a.errors = append(a.errors, clip(consoleText(e), 160))
+		}
+	case "Log.entryAdded":
+		if p.Entry.Level == "error" && p.Entry.Source != "network" {
+			a.errors = append(a.errors, clip(p.Entry.Text, 160))
+		}
+	case "Browser.downloadWillBegin":
+		a.order = append(a.order, p.GUID)
+		a.downloads[p.GUID] = p.Name + " (under way)"
+	case "Browser.downloadProgress":
+		if a.downloads[p.GUID] != "" && p.State == "completed" {
+			a.downloads[p.GUID] = strings.TrimSuffix(a.downloads[p.GUID], " (under way)") + ": " + p.File
+		}
+	}
+}
+
+// consoleText returns what was logged.
+func consoleText(e event) string {
+	var words []string
+	for _, arg := range e.Params.Args {
+		switch {
+		case arg.Value != nil:
+			words = append(words, fmt.Sprint(arg.Value))
+		default:
+			text, _, _ := strings.Cut(arg.Description, "\n")
+			words = append(words, text)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func clip(s string, size int) string {
+	if len(s) <= size {
+		return s
+	}
+	return strings.ToValidUTF8(s[:size], "") + "…"
+}
+
+// settleTime bounds how long an action waits for what it caused, quietTime how long for a document that changes without
+// a request.
+const settleTime, quietTime = 5 * time.Second, 1500 * time.Millisecond
+
+// begun is what the function begin of page.js returns.
+type begun struct {
+	element
+	X, Y                              float64
+	Picker, Select, Editable, Checked bool
+	Resolved, Document, URL           string
+	Failure                           *failure
+	in                                frame
+	around                            []frame // the documents around it, which swallow pointer events
+	seq                               int64
+}
+
+// finish waits until what an action caused is over, and returns it. Start is what began it, fault the error of its
+// input.
+func (b *browser) finish(start *begun, fault error) (*Effects, *ended, error) {
+	e := &Effects{Note: start.Resolved}
+	if start.Ref != "" {
+		e.On = start.element.String()
+	}
+	caused := &Caused{}
+	a, last := newActivity(start.seq), &ended{Document: start.Document, URL: start.URL}
+	began := time.Now()
+	until, in := began.Add(settleTime), start.in
+	err := fault
+	for turn := 0; err == nil; turn++ {
+		now := ended{}
+		limit := min(time.Until(until), time.Second)
+		if _, err = b.script(in, &now, "end", map[string]any{"timeout": max(limit.Milliseconds(), 50),
+			"quiet": min(40+40*turn, 120)}); err != nil {
+			if !isReplaced(err) || time.Now().After(until) {
+				break
+			}
+			in, err = "", nil // the frame may be gone, too
+			continue
+		}
+		now.Received = now.Received || last.Received
+		now.Changed = now.Changed || last.Changed || now.Document != start.Document
+		if last = &now; now.Missed != nil {
+			return e, last, nil
+		}
+		if err = a.read(b); err != nil {
+			break
+		}
+		if now.Settled && len(a.pending) == 0 {
+			break
+		}
+		if time.Now().After(until) || len(a.pending) == 0 && time.Since(began) > quietTime {
+			caused.NotSettled = a.why()
+			break
+		}
+	}
+	if err != nil && !isDialog(err) {
+		return e, last, err
+	}
+	if err != nil {
+		last.Changed = true
+		if readErr := a.read(b); readErr != nil {
+			return e, last, readErr
+		}
+	}
+	return e, last, b.describe(e, caused, start, a, last)
+}
+
+// why says what a page still does.
+func (a *activity) why() string {
+	for _, url := range a.pending {
+		if len(a.pending) > 1 {
+			return fmt.Sprintf("%d requests are under way, one to %s", len(a.pending), clip(url, 120))
+		}
+		return "a request is under way: " + clip(url, 120)
+	}
+	return "the document changes all the time"
+}
+
+// describe adds to the effects what the events and the list of targets say.
+func (b *browser) describe(e *Effects, caused *Caused, start *begun, a *activity, last *ended) error {
+	for turn := 0; ; turn++ {
+		targets, err := b.targets()
+		if err != nil {
+			return err
+		}
+		caused.NewPages = nil
+		blank := false
+		for _, t := range targets {
+			switch {
+			case t.ID == b.target:
+				caused.Dialog = t.Dialog
+			case t.Type == "page" && t.Opener == b.target && t.Since >= start.seq:
+				caused.NewPages = append(caused.NewPages, NewPage{t.ID, t.URL})
+				blank = blank || t.URL == ""
+			}
+		}
+		if !blank || turn == 10 || caused.Dialog != nil {
+			break
+		}
+		if err := b.pause(); err != nil { // its address follows
+			return err
+		}
+	}
+	if last.Document != start.Document || last.URL != start.URL {
+		e.URL, e.Title = clip(last.URL, 200), last.Title
+		if last.Document != start.Document {
+			e.Status = a.status
+		}
+	}
+	caused.Failed, caused.Errors = few(a.failed), few(a.errors)
+	for _, id := range a.order {
+		caused.Downloads = append(caused.Downloads, a.downloads[id])
+	}
+	if len(caused.Failed)+len(caused.Errors)+len(caused.Downloads)+len(caused.NewPages) > 0 || caused.Dialog != nil ||
+		caused.NotSettled != "" {
+		e.Caused = caused
+	}
+	if !last.Changed && e.quiet() {
+		e.Note = strings.TrimPrefix(e.Note+"; no change seen", "; ")
+	}
+	return nil
+}
+
+// quiet reports whether nothing happened besides what the document shows.
+func (e *Effects) quiet() bool { return e.URL == "" && e.Caused == nil }
+
+// few returns the first lines of a list, each once, with its count.
+func few(all []string) (some []string) {
+	const most = 3
+	counts := map[string]int{}
+	for _, line := range all {
+		if counts[line]++; counts[line] == 1 {
+			some = append(some, line)
+		}
+	}
+	for i, line := range some {
+		if counts[line] > 1 {
+			some[i] = fmt.Sprintf("%s (%d times)", line, counts[line])
+		}
+		some[i] = clip(some[i], 200)
+	}
+	if len(some) > most {
+		some = append(some[:most:most], fmt.Sprintf("and %d more", len(some)-most))
+	}
+	return some
+}

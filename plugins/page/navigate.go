@@ -1,0 +1,230 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// OpenParams say what to open.
+type OpenParams struct {
+	// Address, such as https://example.com/.
+	URL string `json:"url" format:"uri" minLength:"1" aliases:"uri,href,link,address,page"`
+	// Use the current page instead of a new one.
+	Here bool `json:"here,omitempty" aliases:"same_tab,current"`
+}
+
+// PageResult is where a page is.
+type PageResult struct {
+	// Where it ended up.
+	URL string `json:"url"`
+	// Its title.
+	Title string `json:"title"`
+	// HTTP status; absent for other addresses than http.
+	Status int `json:"status,omitempty"`
+	// What else happened.
+	Caused *Caused `json:"caused,omitempty"`
+}
+
+// Open opens a page and waits until it is there.
+func Open(c *sdk.Call, p OpenParams) (*PageResult, error) {
+	b := &browser{Call: c, writes: true}
+	if p.Here {
+		return b.move(func(*begun) error {
+			return b.CallTool("cdp.Page.navigate", map[string]any{"url": p.URL}, sdk.Options{Target: b.target, Wait: "load"},
+				nil)
+		})
+	}
+	var page struct {
+		Target, URL, Title string
+		Status             int
+	}
+	if err := b.CallTool("cdp.open", map[string]any{"url": p.URL}, sdk.Options{}, &page); err != nil {
+		return nil, err
+	}
+	b.target = page.Target
+	start := &begun{}
+	r := &PageResult{URL: page.URL, Title: page.Title, Status: page.Status}
+	e, last, err := b.finish(start, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.add(e)
+	if last.URL != "" {
+		r.URL, r.Title = last.URL, last.Title
+	}
+	return r, nil
+}
+
+func (r *PageResult) add(e *Effects) {
+	r.Caused = e.Caused
+	if e.Status != 0 {
+		r.Status = e.Status
+	}
+}
+
+// move navigates the current page.
+func (b *browser) move(how func(*begun) error) (*PageResult, error) {
+	start := &begun{}
+	var err error
+	if start.seq, err = b.script("", start, "begin", nil); err != nil {
+		return nil, err
+	}
+	fault := how(start)
+	if e, ok := fault.(*sdk.HostError); fault != nil && (!ok || !isDialog(e)) {
+		return nil, fault
+	}
+	e, last, err := b.finish(start, fault)
+	if err != nil {
+		return nil, err
+	}
+	r := &PageResult{URL: last.URL, Title: last.Title}
+	r.add(e)
+	return r, nil
+}
+
+// GoParams say where to go.
+type GoParams struct {
+	// Where.
+	To string `json:"to" enum:"back,forward,reload" aliases:"direction,action"`
+}
+
+// Go goes back, forward, or loads the page again.
+func Go(c *sdk.Call, p GoParams) (*PageResult, error) {
+	b := &browser{Call: c, writes: true}
+	return b.move(func(*begun) error {
+		wait := sdk.Options{Target: b.target, Wait: "load"}
+		if p.To == "reload" {
+			return b.CallTool("cdp.Page.reload", struct{}{}, wait, nil)
+		}
+		var history struct {
+			CurrentIndex int
+			Entries      []struct {
+				ID  int
+				URL string
+			}
+		}
+		if err := b.cdp("Page.getNavigationHistory", nil, &history); err != nil {
+			return err
+		}
+		next := history.CurrentIndex + 1
+		if p.To == "back" {
+			next -= 2
+		}
+		if next < 0 || next >= len(history.Entries) {
+			return sdk.Exit("no_match", fmt.Sprintf("the history has no page to go %s to", p.To), nil)
+		}
+		return b.CallTool("cdp.Page.navigateToHistoryEntry", map[string]any{"entryId": history.Entries[next].ID}, wait, nil)
+	})
+}
+
+// EvaluateParams are a program.
+type EvaluateParams struct {
+	// JavaScript.
+	Expression string `json:"expression" minLength:"1" maxLength:"1000000" aliases:"script,code,js,javascript,function"`
+	// Argument, if expression is a function.
+	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
+}
+
+// EvaluateResult is a value.
+type EvaluateResult struct {
+	// Any JSON: the value, or null.
+	Value json.RawMessage `json:"value"`
+}
+
+// Evaluate runs JavaScript in the page.
+func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
+	b := &browser{Call: c, writes: true}
+	r := EvaluateResult{json.RawMessage("null")}
+	expression, target := p.Expression, ""
+	if p.Element != "" {
+		in, ref, err := b.focus(p.Element)
+		if err != nil {
+			return r, err
+		}
+		var found FindResult
+		if _, err := b.script(in, &found, "find", locator{"ref": ref}); err != nil {
+			return r, err
+		}
+		if len(found.Matches) == 0 || found.Matches[0].CSS == "" {
+			return r, sdk.Exit("not_ready", p.Element+" is in a shadow root, where no selector finds it", nil)
+		}
+		selector, _ := json.Marshal(found.Matches[0].CSS)
+		expression, target = "("+p.Expression+")(document.querySelector("+string(selector)+"))", string(in)
+	}
+	var done struct {
+		Result struct {
+			Value       json.RawMessage
+			Type        string
+			Unusable    string `json:"unserializableValue"`
+			Description string
+		}
+	}
+	if target == "" {
+		target = b.target
+	}
+	err := b.CallTool("cdp.Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true,
+		"returnByValue": true, "userGesture": true, "replMode": p.Element == "" && strings.Contains(expression, "await")},
+		sdk.Options{Target: target}, &done)
+	if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" {
+		return r, sdk.Exit("script_error", e.Message, nil)
+	}
+	switch {
+	case err != nil:
+		return r, err
+	case len(done.Result.Value) > 0:
+		r.Value = done.Result.Value
+	case done.Result.Unusable != "":
+		r.Value, err = json.Marshal(done.Result.Unusable)
+	}
+	return r, err
+}
+
+// ScreenshotParams say what to show.
+type ScreenshotParams struct {
+	// Ref or locator of an element; without it the view.
+	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator"`
+	// The whole page, not only the view.
+	Full bool `json:"full,omitempty" aliases:"full_page,fullPage"`
+}
+
+// ScreenshotResult is a picture.
+type ScreenshotResult struct {
+	// PNG.
+	Data string `json:"data" media:"image/png"`
+}
+
+// Screenshot takes a picture.
+func Screenshot(c *sdk.Call, p ScreenshotParams) (ScreenshotResult, error) {
+	b := &browser{Call: c}
+	params := map[string]any{"format": "png"}
+	var r ScreenshotResult
+	if p.Full {
+		params["captureBeyondViewport"] = true
+	}
+	var sight struct {
+		X, Y, Width, Height float64
+		Failure             *failure
+	}
+	if p.Element != "" || p.Full {
+		in, ref, err := b.focus(p.Element)
+		if err != nil {
+			return r, err
+		}
+		if in != "" {
+			return r, sdk.Exit("not_ready", p.Element+" is in a frame; a screenshot of an element shows the page itself", nil)
+		}
+		if _, err := b.script(in, &sight, "area", ref); err != nil {
+			return r, err
+		}
+		if sight.Failure != nil {
+			return r, sight.Failure.error(p.Element)
+		}
+		params["clip"] = map[string]any{"x": sight.X, "y": sight.Y, "width": sight.Width, "height": sight.Height, "scale": 1}
+		params["captureBeyondViewport"] = true
+	}
+	err := b.cdp("Page.captureScreenshot", params, &r)
+	return r, err
+}

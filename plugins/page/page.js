@@ -1,0 +1,1215 @@
+// The script of the plugin page. It runs in an isolated world of each frame, by cdp.script: it sees the document, and
+// nothing that the page's own scripts have replaced. It leaves no trace in the page, except where a function says so.
+// All that leaves a function is JSON and bounded.
+
+// ---- The DOM
+//
+// A form, a document and a window have properties that a page can name after its elements: form.getAttribute may be an
+// input. So members of all elements are called through the prototypes, which no page can reach in this world.
+
+const bound = Function.prototype.call;
+const method = (of, name) => bound.bind(of.prototype[name]);
+const getter = (of, name) => bound.bind(Object.getOwnPropertyDescriptor(of.prototype, name).get);
+
+const nodeType = getter(Node, "nodeType"), parentNode = getter(Node, "parentNode");
+const childNodes = getter(Node, "childNodes"), textContent = getter(Node, "textContent");
+const isConnected = getter(Node, "isConnected");
+const rootNode = method(Node, "getRootNode"), contains = method(Node, "contains");
+const data = getter(CharacterData, "data");
+const tag = getter(Element, "localName"), namespace = getter(Element, "namespaceURI");
+const attribute = method(Element, "getAttribute"), has = method(Element, "hasAttribute");
+const matches = method(Element, "matches"), closest = method(Element, "closest");
+const query = method(Element, "querySelector"), queryAll = method(Element, "querySelectorAll");
+const shadowRoot = getter(Element, "shadowRoot");
+const assignedSlot = getter(Element, "assignedSlot"), clientRects = method(Element, "getClientRects");
+const rectOf = method(Element, "getBoundingClientRect"), scrollIntoView = method(Element, "scrollIntoView");
+const checkVisibility = method(Element, "checkVisibility"), innerHTML = getter(Element, "innerHTML");
+const innerText = getter(HTMLElement, "innerText"), isEditable = getter(HTMLElement, "isContentEditable");
+const htmlTabIndex = getter(HTMLElement, "tabIndex"), svgTabIndex = getter(SVGElement, "tabIndex");
+const isInert = getter(HTMLElement, "inert"), focusHTML = method(HTMLElement, "focus");
+const documentElement = getter(Document, "documentElement"), elementById = method(Document, "getElementById");
+const queryDocument = method(Document, "querySelectorAll"), titleOf = getter(Document, "title");
+const activeIn = getter(Document, "activeElement"), pointInDocument = method(Document, "elementFromPoint");
+const queryShadow = method(DocumentFragment, "querySelectorAll");
+const byIdInShadow = method(ShadowRoot, "getElementById"), pointInShadow = method(ShadowRoot, "elementFromPoint");
+const activeInShadow = getter(ShadowRoot, "activeElement"), slotOfText = getter(Text, "assignedSlot");
+const readyState = getter(Document, "readyState"), dispatch = method(EventTarget, "dispatchEvent");
+const listen = method(EventTarget, "addEventListener");
+
+const isElement = (node) => nodeType(node) === 1;
+const isHTML = (el) => el instanceof HTMLElement;
+const textIn = (el) => (isHTML(el) ? innerText(el) : textContent(el)) || "";
+const editable = (el) => isHTML(el) && isEditable(el);
+const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? svgTabIndex(el) : -1;
+
+// styles and labels are what one call has read. Reading them again costs more than remembering.
+let styles = new Map(), labels = new Map();
+const readAgain = () => { styles = new Map(); labels = new Map(); };
+function style(el) {
+	let s = styles.get(el);
+	if (!s) styles.set(el, s = getComputedStyle(el));
+	return s;
+}
+
+// The flat tree: with shadow roots, and what their slots show.
+function parent(node) {
+	const slot = isElement(node) ? assignedSlot(node) : nodeType(node) === 3 ? slotOfText(node) : null;
+	if (slot) return slot;
+	const up = parentNode(node);
+	return up instanceof ShadowRoot ? up.host : up && nodeType(up) === 1 ? up : null;
+}
+
+function children(el) {
+	const root = shadowRoot(el);
+	if (root) return childNodes(root);
+	if (tag(el) === "slot") {
+		const assigned = el.assignedNodes({flatten: true});
+		if (assigned.length) return assigned;
+	}
+	return childNodes(el);
+}
+
+function within(el, inner) {
+	for (let at = inner; at; at = parent(at)) if (at === el) return true;
+	return false;
+}
+
+function byIds(el, name) {
+	const root = rootNode(el);
+	const find = root instanceof ShadowRoot ? (x) => byIdInShadow(root, x) : (x) => elementById(document, x);
+	return (attribute(el, name) || "").split(/\s+/).filter(Boolean).map(find).filter(Boolean);
+}
+
+const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
+const clip = (text, size) => text.length > size ? text.slice(0, size - 1) + "…" : text;
+const set = (words) => new Set(words.split(" "));
+
+// ---- Roles, as Chrome's accessibility tree names them
+
+const unrendered = set("script style template noscript head meta link title base param source track datalist " +
+	"col colgroup");
+const interactive = set("button link textbox searchbox combobox listbox checkbox radio switch slider " +
+	"spinbutton tab menuitem menuitemcheckbox menuitemradio option treeitem scrollbar DisclosureTriangle " +
+	"ColorWell Date DateTime InputTime");
+const known = set("alert alertdialog application article banner blockquote button caption cell checkbox code " +
+	"columnheader combobox comment complementary contentinfo definition deletion dialog directory document " +
+	"emphasis feed figure form generic grid gridcell group heading img image insertion link list listbox " +
+	"listitem log main mark marquee math menu menubar menuitem menuitemcheckbox menuitemradio meter navigation " +
+	"none note option paragraph presentation progressbar radio radiogroup region row rowgroup rowheader " +
+	"scrollbar search searchbox separator slider spinbutton status strong subscript suggestion superscript " +
+	"switch tab table tablist tabpanel term textbox time timer toolbar tooltip tree treegrid treeitem");
+const namedByContent = set("button cell gridcell checkbox columnheader rowheader heading link menuitem " +
+	"menuitemcheckbox menuitemradio option radio row switch tab tooltip treeitem DisclosureTriangle LabelText " +
+	"legend comment");
+const globalStates = ["atomic", "busy", "controls", "current", "describedby", "details", "dropeffect", "flowto",
+	"keyshortcuts", "label", "labelledby", "live", "owns", "relevant", "roledescription"];
+const sectioning = "article,aside,main,nav,section,[role=article],[role=complementary],[role=main],[role=navigation]," +
+	"[role=region]";
+
+const plainRoles = {button: "button", ul: "list", ol: "list", menu: "list", li: "listitem", nav: "navigation",
+	main: "main", aside: "complementary", article: "article", table: "table", tr: "row", td: "cell", thead: "rowgroup",
+	tbody: "rowgroup", tfoot: "rowgroup", dialog: "dialog", fieldset: "group", details: "group", optgroup: "group",
+	legend: "legend",
+	label: "LabelText", progress: "progressbar", meter: "meter", output: "status", hr: "separator", iframe: "Iframe",
+	frame: "Iframe", p: "paragraph", figure: "figure", search: "search", textarea: "textbox", option: "option",
+	h1: "heading", h2: "heading", h3: "heading", h4: "heading", h5: "heading", h6: "heading", svg: "image",
+	canvas: "Canvas", video: "Video", audio: "Audio"};
+const inputRoles = {hidden: "none", button: "button", submit: "button", reset: "button", image: "button",
+	file: "button", checkbox: "checkbox", radio: "radio", range: "slider", number: "spinbutton", color: "ColorWell",
+	date: "Date", "datetime-local": "DateTime", month: "DateTime", week: "DateTime", time: "InputTime"};
+
+const focusable = (el) => !el.disabled && (tabIndex(el) >= 0 || has(el, "tabindex") || editingHost(el));
+function editingHost(el) {
+	const up = editable(el) && parent(el);
+	return editable(el) && !(up && editable(up));
+}
+
+function role(el) {
+	for (const word of (attribute(el, "role") || "").toLowerCase().split(/\s+/)) {
+		if (!known.has(word)) continue;
+		if (word === "none" || word === "presentation") {
+			if (focusable(el) || globalStates.some((s) => has(el, "aria-" + s))) break;
+			return "none";
+		}
+		return word === "img" ? "image" : word === "directory" ? "list" : word;
+	}
+	return ownRole(el);
+}
+
+function ownRole(el) {
+	const named = () => has(el, "aria-label") || has(el, "aria-labelledby") || has(el, "title");
+	const name = tag(el);
+	switch (name) {
+	case "a": case "area":
+		return has(el, "href") || has(el, "onclick") || el.href && el.href.baseVal ? "link" : "generic";
+	case "summary": {
+		const up = parentNode(el);
+		return up && nodeType(up) === 1 && tag(up) === "details" && query(up, ":scope>summary") === el ?
+			"DisclosureTriangle" : "generic";
+	}
+	case "input": {
+		const own = inputRoles[el.type];
+		return own || (has(el, "list") ? "combobox" : el.type === "search" ? "searchbox" : "textbox");
+	}
+	case "select": return el.multiple || el.size > 1 ? "listbox" : "combobox";
+	case "img": return attribute(el, "alt") === "" && !has(el, "title") ? "none" : "image";
+	case "header": return closest(el, sectioning) ? "generic" : "banner";
+	case "footer": return closest(el, sectioning) ? "generic" : "contentinfo";
+	case "section": return named() ? "region" : "generic";
+	case "form": return named() ? "form" : "generic";
+	case "th": return attribute(el, "scope") === "row" ? "rowheader" : "columnheader";
+	}
+	return Object.hasOwn(plainRoles, name) ? plainRoles[name] : editingHost(el) ? "textbox" : "generic";
+}
+
+// ---- Names, by the rules of accessible names as Chrome applies them
+
+function hiddenInNames(el) {
+	const s = style(el);
+	return unrendered.has(tag(el)) || s.display === "none" || s.visibility !== "visible" ||
+		attribute(el, "aria-hidden") === "true";
+}
+
+// generated returns the text of a pseudo-element.
+function generated(el, which) {
+	const s = getComputedStyle(el, which), text = s.content;
+	if (!text || text === "none" || text === "normal" || s.display === "none" || s.visibility === "hidden") return "";
+	const alternative = text.match(/\/\s*(["'])(.*)\1\s*$/);
+	if (alternative) return ` ${alternative[2]} `;
+	let out = "";
+	for (const [, quoted, attr] of text.replace(/url\("(?:[^"\\]|\\.)*"\)/g, "")
+		.matchAll(/"((?:[^"\\]|\\.)*)"|attr\(([^)]+)\)/g)) {
+		out += quoted !== undefined ? quoted.replace(/\\(["\\])/g, "$1") : attribute(el, attr) || "";
+	}
+	return s.display.startsWith("inline") ? out : ` ${out} `;
+}
+
+function shownText(node, el) {
+	const text = data(node);
+	switch (style(parent(node) || el).textTransform) {
+	case "uppercase": return text.toUpperCase();
+	case "lowercase": return text.toLowerCase();
+	case "capitalize":
+		return text.replace(/(^|[^\p{L}\p{N}'’])(\p{L})/gu, (all, before, letter) => before + letter.toUpperCase());
+	}
+	return text;
+}
+
+function contentName(el, seen, how) {
+	if (role(el) === "treeitem") how = {...how, tree: true};
+	let out = how.svg ? "" : generated(el, "::before");
+	for (const node of [...children(el), ...byIds(el, "aria-owns")]) {
+		if (nodeType(node) === 3) out += shownText(node, el);
+		if (!isElement(node) || seen.has(node)) continue;
+		if (tag(node) === "br" || tag(node) === "wbr") {
+			out += " ";
+			continue;
+		}
+		if (how.hidden ? unrendered.has(tag(node)) : hiddenInNames(node) || how.tree && role(node) === "group") continue;
+		const text = nameOf(node, seen, {...how, inside: true}), display = style(node).display;
+		out += display === "inline" || display === "contents" ? text : ` ${text} `;
+	}
+	return how.svg ? out : out + generated(el, "::after");
+}
+
+// nameOf computes the name of an element. seen are the elements that are being named; how says on whose behalf: inside
+// the content of another one, by a reference of it (of a hidden element, if hidden), or as a label of a control.
+function nameOf(el, seen, how) {
+	if (seen.has(el)) return "";
+	seen.add(el);
+	if (!how.reference) {
+		const others = byIds(el, "aria-labelledby").map((other) => nameOf(other, other === el ? new Set() : new Set([el]),
+			{reference: true, hidden: hiddenInNames(other) || !rendered(other)}));
+		if (clean(others.join(" "))) return others.join(" ");
+	}
+	const own = role(el);
+	if (how.inside && how.label !== el) {
+		const embedded = embeddedValue(el, own, seen);
+		if (embedded !== null) return embedded;
+	}
+	const label = attribute(el, "aria-label");
+	if (clean(label)) return label;
+	const native = nativeName(el, seen, how);
+	if (clean(native)) return native;
+	const fromContent = namedByContent.has(own) || how.inside || how.reference;
+	const field = own === "textbox" && editable(el) && !how.inside && !how.reference;
+	if (fromContent && !["select", "textarea", "iframe"].includes(tag(el)) && !field) {
+		const text = contentName(el, seen, how);
+		if (clean(text)) return text;
+	}
+	const title = attribute(el, "title");
+	if (clean(title)) return title;
+	return how.inside ? "" : ["textbox", "searchbox", "spinbutton", "combobox"].includes(own) &&
+		(el.placeholder || attribute(el, "aria-placeholder")) || "";
+}
+
+// embeddedValue returns what a control inside the content of another element adds to its name, null if it is no field.
+function embeddedValue(el, own, seen) {
+	if (!["textbox", "searchbox", "combobox", "spinbutton", "slider", "listbox"].includes(own)) return null;
+	if (tag(el) === "select") return value(el);
+	if (own === "combobox" || own === "listbox") {
+		const chosen = [...queryAll(el, "[aria-selected=true]")];
+		if (chosen.length) return chosen.map((x) => nameOf(x, new Set(seen), {inside: true})).join(" ");
+	}
+	const text = value(el);
+	return text || !clean(attribute(el, "aria-label")) ? text : null;
+}
+
+function nativeName(el, seen, how) {
+	const byLabel = () => labelText(el, how), first = (selector) => query(el, selector);
+	switch (tag(el)) {
+	case "input":
+		switch (el.type) {
+		case "submit": case "reset": case "button":
+			return byLabel() || clean(el.value) && el.value || attribute(el, "title") ||
+				{submit: "Submit", reset: "Reset"}[el.type] || "";
+		case "image": return byLabel() || el.alt || el.value || attribute(el, "title") || "Submit";
+		case "file": {
+			const files = el.files, chosen = files.length === 1 ? files[0].name : `${files.length} files`;
+			return byLabel() || `${el.multiple ? "Choose Files" : "Choose File"}: ${files.length ? chosen : "No file chosen"}`;
+		}
+		}
+		return byLabel();
+	case "select": case "textarea": case "button": case "meter": case "progress": case "output": return byLabel();
+	case "img": case "area": return attribute(el, "alt");
+	case "svg": case "a": {
+		if (namespace(el) === "http://www.w3.org/1999/xhtml") return "";
+		const title = [...childNodes(el)].find((node) => isElement(node) && tag(node) === "title");
+		return title ? textContent(title) : tag(el) === "svg" && how.inside ? contentName(el, seen, {...how, svg: true}) : "";
+	}
+	case "fieldset": case "table": case "figure": {
+		const by = first({fieldset: ":scope>legend", table: ":scope>caption", figure: ":scope>figcaption"}[tag(el)]);
+		return by ? nameOf(by, seen, {...how, inside: true}) : "";
+	}
+	case "option": case "optgroup": return el.label;
+	case "iframe": return attribute(el, "title");
+	}
+	return "";
+}
+
+const labelable = set("button input meter output progress select textarea");
+
+// labelsOf returns the labels of a control. The property labels searches the document each time.
+function labelsOf(el) {
+	const root = rootNode(el);
+	if (!labelable.has(tag(el)) || isElement(root)) return [];
+	let all = labels.get(root);
+	if (!all) {
+		labels.set(root, all = new Map());
+		for (const label of root instanceof ShadowRoot ? queryShadow(root, "label") : queryDocument(root, "label")) {
+			const control = label.control;
+			if (control) all.set(control, [...all.get(control) || [], label]);
+		}
+	}
+	return all.get(el) || [];
+}
+
+function labelText(el, how) {
+	if (how.reference && how.inside) return "";
+	return clean(labelsOf(el).map((label) => nameOf(label, new Set([el]),
+		{inside: true, label: el, hidden: !rendered(label)})).join(" "));
+}
+
+const name = (el) => clean(nameOf(el, new Set(), {}));
+
+// value returns what a control holds. That of a password is never shown.
+function value(el) {
+	const own = role(el);
+	if (tag(el) === "select") return [...el.selectedOptions].map((o) => o.label).join(", ");
+	if (tag(el) === "input" || tag(el) === "textarea") {
+		if (["checkbox", "radio", "button"].includes(own) || el.type === "hidden") return "";
+		return el.type === "password" ? "•".repeat(el.value.length) : el.value;
+	}
+	if (own === "slider" || own === "spinbutton" || own === "progressbar" || own === "meter") {
+		return attribute(el, "aria-valuetext") || attribute(el, "aria-valuenow") ||
+			(el.value === undefined ? "" : `${el.value}`);
+	}
+	return (own === "textbox" || own === "combobox") && editable(el) ? clean(innerText(el)) : "";
+}
+
+function states(el, own) {
+	const out = [], aria = (word) => attribute(el, "aria-" + word);
+	const when = (holds, word) => holds && out.push(word);
+	when(disabled(el), "disabled");
+	when(/checkbox|radio|switch/.test(own) && el.checked === true || aria("checked") === "true", "checked");
+	when(el.indeterminate === true || aria("checked") === "mixed", "mixed");
+	const open = aria("expanded") === "true" || parent(el)?.open === true;
+	when(aria("expanded") || own === "DisclosureTriangle", open ? "open" : "closed");
+	when(aria("selected") === "true", "selected");
+	when(aria("pressed") === "true", "pressed");
+	when(el.required === true || aria("required") === "true", "required");
+	when(el.readOnly === true || aria("readonly") === "true", "readonly");
+	when(aria("invalid") === "true", "invalid");
+	when(aria("current") && aria("current") !== "false", "current");
+	when(focused() === el, "focused");
+	return out.join(" ");
+}
+
+function disabled(el) {
+	return matches(el, ":disabled") || closest(el, "[aria-disabled=true]") !== null;
+}
+
+function focused() {
+	let at = activeIn(document);
+	for (let root; at && (root = shadowRoot(at)) && activeInShadow(root);) at = activeInShadow(root);
+	return at;
+}
+
+// ---- The tree that a person could see
+
+// rendered reports whether an element has a place in the page, whatever its visibility is.
+function rendered(el) {
+	if (unrendered.has(tag(el))) return false;
+	if (["option", "optgroup", "area"].includes(tag(el)) || style(el).display === "contents") return true;
+	return checkVisibility(el, {contentVisibilityAuto: false});
+}
+
+function excluded(el) {
+	if (unrendered.has(tag(el)) || attribute(el, "aria-hidden") === "true" || isHTML(el) && isInert(el)) return true;
+	const s = style(el);
+	return s.display === "none" || s.contentVisibility === "hidden";
+}
+
+const visible = (el) => style(el).visibility === "visible";
+const withoutChildren = set("textbox searchbox slider spinbutton progressbar meter scrollbar Canvas Video " +
+	"Audio Iframe");
+
+// shownChildren returns the nodes in an element that the tree has.
+function shownChildren(el) {
+	if (withoutChildren.has(role(el)) || tag(el) === "select") return [];
+	if (tag(el) === "details" && !el.open) {
+		const summary = query(el, ":scope>summary");
+		return summary ? [summary] : [];
+	}
+	return children(el);
+}
+
+// elements yields all elements of the tree below a node, in its order.
+function* elements(from) {
+	if (excluded(from)) return;
+	yield from;
+	for (const node of shownChildren(from)) if (isElement(node)) yield* elements(node);
+}
+const allElements = () => elements(documentElement(document));
+
+// clickable reports whether an element without a role of its own looks as if it could be clicked.
+function clickable(el) {
+	if (has(el, "onclick")) return true;
+	const up = parent(el);
+	return style(el).cursor === "pointer" && !(up && style(up).cursor === "pointer");
+}
+
+// ---- References
+//
+// A reference is "e", letters that stand for the document, and a number: ea12. The keeper numbers the documents, so
+// that no reference of one can mean an element of another.
+
+const refs = new Map(), refOf = new WeakMap();
+let documentLetters = "";
+
+function letters(number) {
+	let out = "";
+	for (; number > 0; number = Math.floor((number - 1) / 26)) out = String.fromCharCode(97 + (number - 1) % 26) + out;
+	return out;
+}
+
+function refer(el, own = role(el), named = name(el)) {
+	let ref = refOf.get(el);
+	if (!ref) refOf.set(el, ref = `e${documentLetters}${refs.size + 1}`);
+	refs.set(ref, {el: new WeakRef(el), role: own, name: named, around: ancestors(el)});
+	return ref;
+}
+
+// ancestors describes where an element is, by the roles around it and the names of those that have one.
+function ancestors(el) {
+	const out = [];
+	for (let at = parent(el); at && out.length < 5; at = parent(at)) {
+		const own = role(at);
+		if (own === "generic" || own === "none") continue;
+		const item = own === "listitem" || own === "row";
+		const named = item ? clean(clip(textContent(at), 300)).slice(0, 80) : attribute(at, "aria-label");
+		out.push(own + (named ? ":" + named : ""));
+	}
+	return out.join(" ");
+}
+
+const describe = (el) => ({ref: refer(el), role: role(el), name: clip(name(el) || clean(textIn(el)), 60)});
+
+// ---- Locators
+
+// locate returns the elements that a locator means: {elements}, or {failure}. A locator has one of ref, css, role (with
+// name), label, text, placeholder, test_id, and word, which tries name, label, placeholder and text in this order.
+function locate(locator) {
+	readAgain();
+	if (locator.ref) return byRef(locator.ref);
+	const found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
+	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator)}};
+}
+
+function byRef(ref) {
+	const kept = refs.get(ref);
+	if (!kept) return {failure: {code: "stale", foreign: true, why: `${ref} is of no document that is here now`, near: []}};
+	const el = kept.el.deref();
+	if (el && isConnected(el)) return {elements: [el]};
+	const same = [...allElements()].filter((x) => role(x) === kept.role && name(x) === kept.name);
+	const placed = same.filter((x) => ancestors(x) === kept.around);
+	if (placed.length === 1) {
+		refs.set(ref, {...kept, el: new WeakRef(placed[0])});
+		refOf.set(placed[0], ref);
+		return {elements: placed,
+			resolved: `${ref} was rendered again: it is now another element with the same role, name and place`};
+	}
+	return {failure: {code: "stale", why: `${ref} (${kept.role} "${clip(kept.name, 40)}") is no longer in the document`,
+		near: same.slice(0, 2).map(describe)}};
+}
+
+const equal = (a, b) => clean(a).toLowerCase() === clean(b).toLowerCase();
+const fieldRoles = set("textbox searchbox combobox checkbox radio switch slider spinbutton listbox ColorWell " +
+	"Date DateTime InputTime");
+
+function search(locator) {
+	if (locator.css !== undefined) return [...allElements()].filter((el) => matches(el, locator.css));
+	if (locator.text !== undefined) return textSearch(locator.text);
+	const fits = {
+		role: (el) => role(el) === locator.role && (locator.name === undefined || equal(name(el), locator.name)),
+		label: (el) => fieldRoles.has(role(el)) && equal(name(el), locator.label),
+		placeholder: (el) => equal(attribute(el, "placeholder"), locator.placeholder) && has(el, "placeholder"),
+		test_id: (el) => attribute(el, "data-testid") === locator.test_id,
+	};
+	const by = Object.keys(fits).find((key) => locator[key] !== undefined);
+	const found = by ? [...allElements()].filter((el) => visible(el) && fits[by](el)) : [];
+	if (found.length || by !== "role" || locator.name === undefined || locator.exact) return found;
+	const part = clean(locator.name).toLowerCase();
+	return [...allElements()].filter((el) => visible(el) && role(el) === locator.role &&
+		name(el).toLowerCase().includes(part));
+}
+
+// textSearch returns the innermost elements that show exactly a text.
+function textSearch(text) {
+	const found = [...allElements()].filter((el) => visible(el) && equal(textContent(el), text) && rendered(el));
+	return found.filter((el) => !found.some((other) => other !== el && contains(el, other)));
+}
+
+function wordSearch(word) {
+	const all = [...allElements()].filter(visible);
+	for (const fits of [
+		(el) => interactive.has(role(el)) && equal(name(el), word),
+		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
+		(el) => interactive.has(role(el)) && name(el).toLowerCase().includes(clean(word).toLowerCase()),
+	]) {
+		const found = all.filter(fits);
+		if (found.length) return found;
+	}
+	return textSearch(word);
+}
+
+// nearest returns the two interactive elements whose names have most words in common with what was not found.
+function nearest(locator) {
+	const wanted = new Set(clean(Object.values(locator).join(" ")).toLowerCase().split(/\W+/));
+	return [...allElements()].filter((el) => visible(el) && interactive.has(role(el)))
+		.map((el) => [el, name(el).toLowerCase().split(/\W+/).filter((word) => word && wanted.has(word)).length])
+		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).slice(0, 2).map(([el]) => describe(el));
+}
+
+// one returns the only element that a locator means: {el}, or {failure} with the first candidates.
+function one(locator) {
+	const found = locate(locator);
+	if (found.failure) return found;
+	if (found.elements.length > 1) {
+		return {failure: {code: "many", total: found.elements.length, near: found.elements.slice(0, 3).map(describe)}};
+	}
+	return {el: found.elements[0], resolved: found.resolved};
+}
+
+// ---- The snapshot
+
+const containers = set("heading navigation main complementary banner contentinfo form search region dialog " +
+	"alertdialog alert status table row list listitem group tablist tabpanel toolbar menu menubar tree treegrid " +
+	"grid radiogroup progressbar meter article Iframe Canvas image figure listbox");
+const leaves = set("button link textbox searchbox combobox checkbox radio switch slider spinbutton tab " +
+	"menuitem menuitemcheckbox menuitemradio option treeitem DisclosureTriangle ColorWell Date DateTime " +
+	"InputTime heading");
+const unnamed = set("row listitem list table main paragraph");
+
+const inView = (el) => {
+	const r = rectOf(el);
+	return r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.left < innerWidth;
+};
+
+// tree returns the nodes of the snapshot of an element: {role, name, value, state, el, kids}. Boxes without a meaning
+// are left out; those that hold several things stay, without a role, to keep them together.
+function tree(el) {
+	if (excluded(el)) return [];
+	const own = role(el), shown = visible(el);
+	const node = (kids, more) => ({role: own, name: "", value: "", state: "", kids, ...more});
+	const control = (kids) => node(kids, {name: name(el), value: value(el), state: states(el, own), el});
+	if (shown && leaves.has(own)) {
+		if (own !== "heading" && own !== "treeitem") return [control([])];
+		const kids = treeOf(el).filter((kid) => interactive.has(kid.role)), itself = control(kids);
+		if (own !== "heading") return [itself];
+		if (kids.length === 1 && kids[0].name === itself.name) return [{...kids[0], heading: true}];
+		return [{...itself, value: "", el: undefined}];
+	}
+	if (own === "Iframe") return [node([], {name: name(el) || attribute(el, "name") || "", el})];
+	if (own === "image") return name(el) ? [node([], {name: name(el)})] : [];
+	const labelled = tag(el) === "label" && el.control; // which has the text as its name
+	const kids = labelled ? treeOf(el).filter((kid) => kid.role !== "text") : treeOf(el);
+	if (shown && interactive.has(own)) return [control(kids)];
+	if (shown && own === "generic" && clickable(el) && !kids.some((kid) => interactive.has(kid.role))) {
+		return [node([], {role: "clickable", name: clip(clean(textIn(el)), 80), el})];
+	}
+	if (containers.has(own)) {
+		if (!kids.length && own !== "Canvas" && own !== "progressbar" && own !== "meter") return [];
+		if (kids.length === 1 && ["listitem", "group", "figure", "article"].includes(own)) return kids;
+		return [node(kids, {name: unnamed.has(own) ? clean(attribute(el, "aria-label")) : name(el),
+			value: own === "progressbar" || own === "meter" ? value(el) : "", el: own === "Canvas" ? el : undefined, box: el})];
+	}
+	const inline = style(el).display === "inline" || style(el).display === "contents";
+	return kids.length > 1 && !inline ? [node(kids, {role: "", box: el})] : kids;
+}
+
+function treeOf(el) {
+	const out = [];
+	for (const child of shownChildren(el)) {
+		if (nodeType(child) === 3) {
+			const text = clean(data(child));
+			if (!text || !visible(parent(child) || el)) continue;
+			join(out, {role: "text", name: text, value: "", state: "", kids: [], box: el});
+		} else if (isElement(child)) {
+			for (const node of tree(child)) join(out, node);
+		}
+	}
+	return out;
+}
+
+// join appends a node, a text to the text before it.
+function join(out, node) {
+	const last = out[out.length - 1];
+	if (node.role === "text" && last && last.role === "text") {
+		out[out.length - 1] = {...last, name: `${last.name} ${node.name}`};
+	} else out.push(node);
+}
+
+// shape describes a node without its names; nodes of one shape are a group.
+function shape(node) {
+	if (node.shape === undefined) {
+		const kids = node.kids.filter((kid) => kid.role !== "text").map(shape);
+		const parts = kids.filter((kid, i) => kid !== kids[i - 1]).join(" ");
+		node.shape = clip(`${roleName(node.role)}${parts ? `(${parts})` : ""}`, 200);
+	}
+	return node.shape;
+}
+
+const roleName = (own) => own === "DisclosureTriangle" ? "summary" : own;
+const label = (node) => node.name || node.kids.map(label).find(Boolean) || "";
+const withState = (kids) => kids.flatMap((kid) => [...kid.state ? [kid] : [], ...withState(kid.kids)]);
+const stateIn = (node) => [node.state, ...node.kids.map(stateIn)].join("|").replace("focused", "");
+
+const minGroup = 4;
+let groups = [];
+
+// levels say what is given up, one after the other, until the snapshot fits: prose outside the view, prose, repeated
+// groups, and what is nested outside the view.
+const levels = [
+	{text: 400, name: 120},
+	{text: 200, name: 100, proseInView: true},
+	{text: 100, name: 80, noProse: true},
+	{text: 100, name: 60, noProse: true, fold: true},
+	{text: 100, name: 40, noProse: true, fold: true, closed: true},
+];
+
+// render returns the lines of nodes: {lines, left}, and how many of each kind were left out.
+function render(nodes, level, only) {
+	const lines = [], left = {prose: 0, grouped: 0, closed: 0};
+	groups = [];
+	const line = (node, refers) => {
+		if (node.role === "text") return clip(node.name, level.text);
+		let out = (node.heading ? "heading " : "") + roleName(node.role);
+		if (node.name) out += ` "${clip(node.name, level.name)}"`;
+		if (node.value) out += ` =${JSON.stringify(clip(node.value, 40))}`;
+		if (node.state) out += ` [${node.state}]`;
+		if (node.el) out += ` ${refers ? refer(node.el, node.role, node.name) : `e${documentLetters}000`}`;
+		return out;
+	};
+	const put = (depth, make) => lines.push((refers) => " ".repeat(depth) + make(refers));
+	const prose = (node) => node.role === "text" &&
+		(level.noProse || only || level.proseInView && !(node.box && inView(node.box)));
+	const show = (all, depth) => {
+		const kept = all.filter((node) => !prose(node) || !++left.prose);
+		for (let i = 0, end = 0; i < kept.length;) {
+			if (i >= end) { // a run of one role begins
+				for (end = i + 1; end < kept.length && kept[end].role === kept[i].role && kept[i].role !== "text";) end++;
+				if (level.fold && end - i >= minGroup && group(kept.slice(i, end), depth)) {
+					i = end;
+					continue;
+				}
+			}
+			single(kept, i, depth);
+			i = nextOf(kept, i);
+		}
+	};
+	// single shows one node, or a line of several that have nothing in them.
+	const small = (node) => !node.kids.length;
+	const nextOf = (kept, i) => {
+		if (!small(kept[i])) return i + 1;
+		let end = i + 1, size = 0;
+		while (end < kept.length && small(kept[end]) && (size += kept[end].name.length + 12) < 110) end++;
+		return end;
+	};
+	const single = (kept, i, depth) => {
+		const node = kept[i];
+		if (small(node)) {
+			const run = kept.slice(i, nextOf(kept, i));
+			return put(depth, (refers) => run.map((one) => line(one, refers)).join(" | "));
+		}
+		if (only && !interactive.has(node.role)) return show(node.kids, depth);
+		if (node.role === "") return show(node.kids, depth);
+		if (level.closed && depth > 1 && node.box && !inView(node.box)) {
+			left.closed++;
+			return put(depth, (refers) => `${line({...node, el: node.el || node.box}, refers)} …`);
+		}
+		if (node.kids.every(small) && (node.role === "row" || node.role === "listitem")) {
+			const kids = node.kids.filter((kid) => !prose(kid) || !++left.prose);
+			return put(depth, (refers) => `${line(node, refers)}: ${kids.map((kid) => line(kid, refers)).join(" | ")}`);
+		}
+		put(depth, (refers) => `${line(node, refers)}:`);
+		show(node.kids, depth + 1);
+	};
+	// group shows a run of like nodes as one line, and those that differ from most of them.
+	const group = (run, depth) => {
+		const counts = new Map(), key = (node) => shape(node) + stateIn(node);
+		for (const node of run) counts.set(key(node), (counts.get(key(node)) || 0) + 1);
+		const [usual, times] = [...counts].sort((a, b) => b[1] - a[1])[0];
+		const odd = run.map((node, i) => [node, i]).filter(([node]) => key(node) !== usual);
+		if (times < minGroup || odd.length > run.length / 4) return false;
+		groups.push(run);
+		const handle = `g${groups.length}`, typical = run.find((node) => key(node) === usual);
+		left.grouped += times;
+		const first = clip(label(run[0]), 40), last = clip(label(run[run.length - 1]), 40);
+		put(depth, () => `${run.length} x ${clip(shape(typical), 100)} "${first}" … "${last}" ${handle}`);
+		for (const [node, i] of odd.slice(0, 8)) {
+			put(depth + 1, (refers) => `${handle}[${i}] ${[{...node, name: label(node)}, ...withState(node.kids)]
+				.map((part) => line(part, refers)).join(" | ")}`);
+		}
+		return true;
+	};
+	show(nodes, 0);
+	return {lines, left};
+}
+
+const encoder = new TextEncoder();
+const bytes = (text) => encoder.encode(text).length;
+const bytesPerToken = 4; // less than it is, so that the promise holds
+
+// lastLines are those of the last snapshot of the whole document.
+let lastLines = [];
+
+// changes returns the lines that are new, with "+", and those that are gone, with "-".
+function changes(before, now) {
+	const old = new Set(before), fresh = new Set(now);
+	return [...before.filter((line) => !fresh.has(line)).map((line) => "- " + line.trim()),
+		...now.filter((line) => !old.has(line)).map((line) => "+ " + line.trim())];
+}
+
+// unnamedControls returns a line for each control without a name.
+const unnamedControls = (top) => [...elements(top)]
+	.filter((el) => visible(el) && interactive.has(role(el)) && !name(el))
+	.map((el) => `${roleName(role(el))} ${refer(el)} ${clip(path(el), 80)}`);
+
+// framesIn returns the frames in the document, by their places: {ref, index}.
+const framesIn = (top) => [...elements(top)].filter((el) => role(el) === "Iframe" && visible(el))
+	.map((el) => ({ref: refer(el), index: placeOf(window, el.contentWindow)}));
+
+// placeOf returns the index of a window in the one around it, -1 if it has none, as in a shadow root.
+function placeOf(around, inner) {
+	for (let i = 0; i < around.length; i++) if (around[i] === inner) return i;
+	return -1;
+}
+
+// place returns where this document is among the frames of the one around it: {index}, -1 if it is in no frame. The
+// document around it knows the same index.
+const place = () => ({index: window.parent === window ? -1 : placeOf(window.parent, window)});
+
+// snapshot returns the page as text, at most max_tokens long: {title, url, text, frames, left_out}. With since only
+// what has changed since the last one is shown, with audit only controls without a name.
+function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from = 0, count = 20, since = false,
+	audit = false} = {}) {
+	readAgain();
+	let top = documentElement(document), nodes;
+	if (group) {
+		const run = groups[Number(group.slice(1)) - 1];
+		if (!run) return {failure: {code: "no_match", why: `there is no group ${group} in the last snapshot`, near: []}};
+		nodes = run.slice(from, from + count);
+	} else {
+		if (focus) {
+			const found = one({ref: focus});
+			if (found.failure) return found;
+			top = found.el;
+		}
+		nodes = tree(top);
+	}
+	const keptGroups = groups, budget = Math.max(200, max_tokens * bytesPerToken - 240);
+	const head = {title: clip(titleOf(document), 100), url: clip(location.href, 200)};
+	// part returns the first lines that fit into the budget.
+	const part = (lines) => {
+		let size = 0, end = 0;
+		while (end < lines.length && (size += bytes(lines[end]) + 1) <= budget) end++;
+		return {text: lines.slice(0, end).join("\n"), cut: lines.length - end};
+	};
+	if (audit) {
+		const {text, cut} = part(unnamedControls(top));
+		return {...head, text, frames: [], left_out: {prose: 0, grouped: 0, closed: 0, cut}};
+	}
+	let best, used = 0, lines = [];
+	for (const level of levels) {
+		best = render(nodes, level, roles === "interactive");
+		lines = best.lines.map((make) => make(false));
+		used = lines.reduce((sum, text) => sum + bytes(text) + 1, 0);
+		if (used <= budget || group) break;
+	}
+	let shown = lines.length;
+	while (used > budget) used -= bytes(lines[--shown]) + 1;
+	if (group) groups = keptGroups;
+	const result = {...head, frames: group ? [] : framesIn(top), left_out: {...best.left, cut: lines.length - shown}};
+	lines = best.lines.slice(0, shown).map((make) => make(true));
+	if (group || focus) return {...result, text: lines.join("\n")};
+	const before = lastLines;
+	lastLines = lines;
+	if (!since) return {...result, text: lines.join("\n")};
+	const {text, cut} = part(changes(before, lines));
+	return {...result, text, left_out: {...best.left, cut}};
+}
+
+// ---- Text
+
+const blocks = set("address article aside blockquote dd div dl dt fieldset figcaption figure footer form h1 " +
+	"h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul");
+
+// text returns what the page says, as Markdown: {text, cut}, cut being the number of characters that are left out.
+function text({max_tokens = 2000, focus = ""} = {}) {
+	readAgain();
+	let top = documentElement(document);
+	if (focus) {
+		const found = one({ref: focus});
+		if (found.failure) return found;
+		top = found.el;
+	}
+	let out = "";
+	const line = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n"; };
+	const paragraph = () => { if (out && !out.endsWith("\n\n")) out = out.trimEnd() + "\n\n"; };
+	const write = (el) => {
+		if (excluded(el) || !visible(el) && !children(el).length) return;
+		const name = tag(el);
+		if (name === "br") return void (out += "\n");
+		if (name === "tr") {
+			const cells = [...childNodes(el)].filter((cell) => isElement(cell) && !excluded(cell))
+				.map((cell) => clean(textIn(cell)));
+			line();
+			out += `| ${cells.join(" | ")} |\n`;
+			if (query(el, ":scope>th") && !query(el, ":scope>td")) out += `|${" --- |".repeat(cells.length)}\n`;
+			return;
+		}
+		if (name === "img") return void (out += attribute(el, "alt") ? `[image: ${clean(attribute(el, "alt"))}]` : "");
+		if (["select", "textarea", "input"].includes(name)) {
+			if (value(el)) out += (/\s$/.test(out) ? "" : " ") + value(el);
+			return;
+		}
+		if (name === "pre") {
+			paragraph();
+			out += "```\n" + textIn(el).trimEnd() + "\n```\n\n";
+			return;
+		}
+		const block = blocks.has(name) || ["block", "flex", "grid", "table", "list-item"].includes(style(el).display);
+		if (block) {
+			if (name !== "li") paragraph();
+			else {
+				line();
+				out += "- ";
+			}
+		}
+		if (/^h[1-6]$/.test(name)) out += "#".repeat(Number(name[1])) + " ";
+		for (const node of shownChildren(el)) {
+			if (nodeType(node) === 3) {
+				if (!visible(parent(node) || el)) continue;
+				out += (/\s$/.test(out) ? data(node).replace(/^\s+/, "") : data(node)).replace(/\s+/g, " ");
+			} else if (isElement(node)) write(node);
+		}
+		if (block && name !== "li") paragraph();
+	};
+	write(top);
+	out = out.replace(/\n{3,}/g, "\n\n").trim();
+	let size = max_tokens * bytesPerToken, end = out.length;
+	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
+	return {text: out.slice(0, end), cut: out.length - end};
+}
+
+// ---- What a locator finds
+
+function find(locator, {limit = 5} = {}) {
+	const found = locate(locator);
+	if (found.failure) return found;
+	return {total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
+		const own = role(el), value_ = value(el), state = states(el, own);
+		return {...describe(el), ...value_ && {value: clip(value_, 60)}, ...state && {state},
+			...found.elements.length < 3 && {css: path(el)}};
+	}), ...found.resolved && {resolved: found.resolved}};
+}
+
+// path returns a short CSS selector that finds the element alone, "" in a shadow root.
+function path(el) {
+	if (rootNode(el) !== document) return "";
+	const only = (selector) => queryDocument(document, selector).length === 1;
+	const testId = attribute(el, "data-testid");
+	if (testId && only(`[data-testid=${CSS.escape(testId)}]`)) return `[data-testid=${CSS.escape(testId)}]`;
+	const parts = [];
+	for (let at = el; at && nodeType(at) === 1; at = parentNode(at)) {
+		const own = attribute(at, "id");
+		if (own && only("#" + CSS.escape(own))) return ["#" + CSS.escape(own), ...parts].join(">");
+		const like = [...childNodes(parentNode(at))].filter((x) => isElement(x) && tag(x) === tag(at));
+		parts.unshift(CSS.escape(tag(at)) + (like.length > 1 ? `:nth-of-type(${like.indexOf(at) + 1})` : ""));
+	}
+	return parts.join(">");
+}
+
+// get returns a property of the only element that a locator means; of count, of all.
+function get(locator, what, of = "") {
+	if (what === "count") {
+		const found = locate(locator);
+		return {value: found.failure ? found.failure.code === "no_match" ? 0 : null : found.elements.length};
+	}
+	const found = one(locator);
+	if (found.failure) return found;
+	const el = found.el, box = rectOf(el);
+	const read = {
+		value: () => value(el), text: () => clean(textIn(el)), html: () => clip(innerHTML(el), 20000),
+		attribute: () => attribute(el, of), name: () => name(el), role: () => role(el), state: () => states(el, role(el)),
+		box: () => ({x: box.x, y: box.y, width: box.width, height: box.height}),
+		style: () => getComputedStyle(el).getPropertyValue(of), visible: () => rendered(el) && visible(el),
+	}[what];
+	return {value: read(), ref: refer(el)};
+}
+
+// ---- Actions
+
+const frame = () => new Promise((done) => {
+	requestAnimationFrame(done);
+	setTimeout(done, 100); // a page in the background has no frames
+});
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+function pointedAt(x, y) {
+	let el = pointInDocument(document, x, y);
+	for (let root; el && (root = shadowRoot(el));) {
+		const inner = pointInShadow(root, x, y);
+		if (!inner || inner === el) break;
+		el = inner;
+	}
+	return el;
+}
+
+// takes reports whether an event at an element reaches the one that is meant: in it, or at a label of it.
+const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => within(label, hit));
+
+function boxOf(el) {
+	return [...clientRects(el)].find((r) => r.width > 0 && r.height > 0) || rectOf(el);
+}
+
+// ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}.
+async function ready(el, {covered = true, edit = false} = {}) {
+	readAgain();
+	if (!isConnected(el)) return {why: "it is no longer in the document"};
+	if (disabled(el)) return {why: "it is disabled"};
+	if (edit && (el.readOnly === true || attribute(el, "aria-readonly") === "true")) return {why: "it is read-only"};
+	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
+	let box = boxOf(el);
+	if (!box.width || !box.height) return {why: "it has no size"};
+	if (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth) {
+		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
+	}
+	box = boxOf(el);
+	await frame();
+	const now = boxOf(el);
+	if (["x", "y", "width", "height"].some((side) => box[side] !== now[side])) return {why: "it is moving"};
+	const inside = (at, size, limit) => (Math.max(0, at) + Math.min(limit, at + size)) / 2;
+	const x = inside(now.x, now.width, innerWidth), y = inside(now.y, now.height, innerHeight);
+	const hit = pointedAt(x, y);
+	if (covered && !(hit && takes(el, hit))) {
+		return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: describe(hit)}};
+	}
+	return {x, y};
+}
+
+// aim waits until the only element that a locator means can be acted on: {ref, role, name, x, y}, or {failure}.
+async function aim(locator, {timeout = 5000, ...how} = {}) {
+	const until = performance.now() + timeout;
+	for (let turn = 0; ; turn++) {
+		const found = one(locator);
+		let failure = found.failure;
+		if (failure && failure.code !== "no_match") return found;
+		if (!failure) {
+			const at = await ready(found.el, how);
+			if (at.x !== undefined) return {...describe(found.el), ...at, ...found.resolved && {resolved: found.resolved}};
+			failure = {code: "not_ready", ...describe(found.el), ...at};
+		}
+		if (performance.now() > until) return {failure};
+		await pause(turn < 3 ? 20 : 80);
+	}
+}
+
+// guard swallows trusted pointer events that would miss an element, until landed is called: between the last look at
+// the page and the event, anything can move under the pointer.
+const pointer = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu"];
+let guarded = null;
+
+function onPointer(event) {
+	if (!guarded || !event.isTrusted || performance.now() > guarded.until) return;
+	const hit = event.composedPath()[0], right = guarded.el && isElement(hit) && takes(guarded.el, hit);
+	if (!right && !guarded.missed) guarded.missed = isElement(hit) ? describe(hit) : {role: "document", name: ""};
+	if (guarded.missed) {
+		event.preventDefault();
+		event.stopImmediatePropagation();
+	} else if (event.type === "click" || event.type === "auxclick" || event.type === "contextmenu") {
+		guarded.received = true;
+	}
+}
+
+// These listeners come before those of the page where the script runs at document start.
+for (const type of pointer) listen(window, type, onPointer, {capture: true});
+
+// guardTime is how long a guard holds if nothing ends it, so that no later click of a person is swallowed.
+const guardTime = 3000;
+
+function guard(ref) {
+	const found = one({ref});
+	if (found.failure) return found;
+	guarded = {el: found.el, received: false, missed: null, until: performance.now() + guardTime};
+	return {};
+}
+
+// landed ends guard: {received}, and what was hit instead, {missed}.
+function landed() {
+	const {received = false, missed = null} = guarded || {};
+	guarded = null;
+	return {received: received && !missed, ...missed && {missed}};
+}
+
+// hold swallows pointer events during an action in a frame, since they are meant for the frame, and returns where a
+// point of the frame is here.
+async function hold(index, x, y) {
+	readAgain();
+	const el = [...allElements()].find((one) => role(one) === "Iframe" && placeOf(window, one.contentWindow) === index);
+	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
+	const point = () => {
+		const box = rectOf(el), s = getComputedStyle(el), px = (name) => parseFloat(s.getPropertyValue(name)) || 0;
+		return {x: box.x + px("border-left-width") + px("padding-left") + x,
+			y: box.y + px("border-top-width") + px("padding-top") + y};
+	};
+	let at = point();
+	if (at.x < 0 || at.y < 0 || at.x > innerWidth || at.y > innerHeight) {
+		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
+		await frame();
+		at = point();
+	}
+	const hit = pointedAt(at.x, at.y);
+	if (hit !== el) return {failure: {code: "not_ready", ...describe(el), why: "its frame is covered", ...hit && {by: describe(hit)}}};
+	guarded = {el: null, received: false, missed: null, until: performance.now() + guardTime};
+	return at;
+}
+
+// ---- An action: begin, the input, end
+
+let action = null;
+
+// prepare starts to watch what an action changes.
+function prepare(el) {
+	action?.observer.disconnect();
+	const now = {el, count: 0, last: performance.now()};
+	now.observer = new MutationObserver(() => { now.last = performance.now(); now.count++; });
+	const watched = {subtree: true, childList: true, attributes: true, characterData: true};
+	const watch = (root) => {
+		now.observer.observe(root, watched);
+		for (const host of root === document ? queryDocument(root, "*") : queryShadow(root, "*")) {
+			if (shadowRoot(host)) watch(shadowRoot(host));
+		}
+	};
+	watch(document);
+	setTimeout(() => now.observer.disconnect(), 30_000);
+	now.before = looks(el);
+	action = now;
+}
+
+// looks sums up what an action can change besides the document: URL, scroll positions, and the state of its element.
+function looks(el) {
+	readAgain();
+	const own = el && role(el), state = el ? states(el, own) : "";
+	return JSON.stringify([location.href, scrollX, scrollY, el && [el.scrollTop, el.scrollLeft, value(el), el.checked,
+		editable(el) || /input|textarea|select/.test(tag(el)) ? state : state.replace(/ ?focused/, "")]]);
+}
+
+// begin prepares an action on the only element that a locator means: it waits until the element can be acted on, guards
+// it if guarded, or focuses it if focused. It returns what aim does, and what focusOn does. Without a locator the
+// focused element is meant.
+async function begin(locator, {guarded: guards = false, focused: focuses = false, all = true, ...how} = {}) {
+	if (!locator) {
+		prepare(focused());
+		return {document: documentLetters, url: location.href};
+	}
+	const at = await aim(locator, how);
+	if (at.failure) return at;
+	const el = one({ref: at.ref}).el;
+	const field = focuses ? focusOn(at.ref, {all}) : {checked: el.checked === true || attribute(el, "aria-checked") === "true"};
+	prepare(el);
+	if (guards) guard(at.ref);
+	return {...at, ...field, document: documentLetters, url: location.href};
+}
+
+const unchangedTime = 300;
+
+// end ends an action, as soon as the document has been quiet: {received, missed, changed, settled, url, title, value}.
+// It may be called again. In another document than that of begin there is nothing but what it shows.
+async function end({quiet = 40, timeout = 1000} = {}) {
+	const done = guarded ? landed() : {}, began = performance.now(), until = began + timeout;
+	if (done.missed) return done;
+	const now = action, here = {document: documentLetters};
+	if (!now) {
+		const {settled} = await settle({quiet, timeout});
+		return {...here, settled, url: location.href, title: clip(titleOf(document), 100)};
+	}
+	let settled = false, changed = false;
+	for (;;) {
+		const time = performance.now();
+		changed = now.count > 0 || looks(now.el) !== now.before;
+		settled = readyState(document) === "complete" && time - now.last >= quiet && time - began >= quiet / 2 &&
+			(changed || time - began >= unchangedTime);
+		if (settled || time >= until) break;
+		await pause(10);
+	}
+	const el = now.el && isConnected(now.el) ? now.el : null;
+	return {...done, ...here, changed, settled, url: location.href, title: clip(titleOf(document), 100),
+		...el && {value: clip(value(el), 200), checked: el.checked === true || attribute(el, "aria-checked") === "true"}};
+}
+
+// focusOn focuses a field and selects what it holds, so that text that is typed replaces it.
+function focusOn(ref, {all = true} = {}) {
+	const found = one({ref});
+	if (found.failure) return found;
+	const el = found.el;
+	if (isHTML(el)) focusHTML(el);
+	if (all && typeof el.select === "function" && tag(el) !== "form") el.select();
+	else if (all && editable(el)) getSelection().selectAllChildren(el);
+	return {picker: ["Date", "DateTime", "InputTime", "ColorWell", "slider"].includes(role(el)),
+		select: tag(el) === "select", editable: editable(el) || ["textarea", "input"].includes(tag(el)), value: value(el)};
+}
+
+// scrollEnd scrolls an element, or without one the document, to its top or bottom.
+function scrollEnd(ref, end) {
+	const found = ref ? one({ref}) : {el: documentElement(document)};
+	if (found.failure) return found;
+	found.el.scrollTop = end === "top" ? 0 : found.el.scrollHeight;
+	return {};
+}
+
+// area returns the box of an element in the document; without a reference that of the document, which is bounded.
+function area(ref) {
+	if (!ref) {
+		const root = documentElement(document);
+		return {x: 0, y: 0, width: Math.max(root.clientWidth, 1), height: Math.min(root.scrollHeight, 16000)};
+	}
+	const found = one({ref});
+	if (found.failure) return found;
+	const box = rectOf(found.el);
+	if (!box.width || !box.height) return {failure: {code: "not_ready", ...describe(found.el), why: "it has no size"}};
+	return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height};
+}
+
+const changed = (el) => {
+	for (const type of ["input", "change"]) dispatch(el, new Event(type, {bubbles: true, composed: type === "input"}));
+};
+
+// choose selects the options of a select by label or value. The events are not trusted: no input opens the list.
+function choose(ref, wanted) {
+	const found = one({ref});
+	if (found.failure) return found;
+	const el = found.el;
+	if (tag(el) !== "select") return {failure: {code: "not_ready", ...describe(el), why: "it is not a select"}};
+	const options = [...el.options], pick = wanted.map((word) => options.find((o) => o.value === word) ||
+		options.find((o) => equal(o.label, word)));
+	if (pick.includes(undefined)) {
+		return {failure: {code: "no_match", why: `it has no option "${clip(wanted[pick.indexOf(undefined)], 40)}"`,
+			near: options.slice(0, 10).map((o) => ({role: "option", name: clip(o.label, 40)}))}};
+	}
+	for (const o of options) o.selected = pick.includes(o);
+	changed(el);
+	return {value: value(el)};
+}
+
+// assign sets the value of a native picker (date, colour, range), which no typing can.
+function assign(ref, text) {
+	const found = one({ref});
+	if (found.failure) return found;
+	const el = found.el;
+	Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(el, text);
+	changed(el);
+	return {value: el.value};
+}
+
+// settle waits until the document has not changed for a while: {settled}, false when the time is up before.
+async function settle({quiet = 100, timeout = 2000} = {}) {
+	const until = performance.now() + timeout;
+	let last = performance.now(), changes = 0;
+	const observer = new MutationObserver(() => { last = performance.now(); changes++; });
+	observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
+	try {
+		while (performance.now() < until) {
+			if (readyState(document) === "complete" && performance.now() - last >= quiet) return {settled: true, changes};
+			await pause(20);
+		}
+		return {settled: false, changes};
+	} finally {
+		observer.disconnect();
+	}
+}
+
+// until waits for a text, or for what a locator means: {found}, false when the time is up before.
+async function until({text: wanted, url, locator, gone = false, timeout = 5000}) {
+	const end = performance.now() + timeout;
+	for (;;) {
+		readAgain();
+		const there = wanted !== undefined ?
+			clean(textIn(documentElement(document))).toLowerCase().includes(clean(wanted).toLowerCase()) :
+			url !== undefined ? location.href.includes(url) :
+			(locate(locator).elements || []).some((el) => rendered(el) && visible(el));
+		if (there !== gone) return {found: true};
+		if (performance.now() >= end) return {found: false, url: location.href, title: clip(titleOf(document), 100),
+			near: wanted === undefined ? [] : nearTexts(wanted)};
+		await pause(50);
+	}
+}
+
+// nearTexts returns the lines of the page that have most words in common with a text that is not there, at most two;
+// if none has any, what the page reports in headings and alerts.
+function nearTexts(wanted) {
+	const words = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean), asked = new Set(words(wanted));
+	const lines = textIn(documentElement(document)).split("\n").map(clean).filter(Boolean);
+	const near = lines.map((line) => [line, words(line).filter((word) => asked.has(word)).length])
+		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).map(([line]) => line);
+	const reports = [...allElements()].filter((el) => visible(el) && /^(heading|alert|status)$/.test(role(el)))
+		.map((el) => clean(textIn(el))).filter(Boolean);
+	return (near.length ? near : reports).slice(0, 2).map((line) => clip(line, 100));
+}
+
+// nodes returns role and name of each interactive element, for the comparison with Chrome's own tree. In that tree an
+// element that can be edited has no role of its own.
+function nodes() {
+	readAgain();
+	return [...allElements()].filter((el) => visible(el) && interactive.has(role(el)) &&
+		!(editable(el) && !has(el, "role"))).map((el) => ({role: role(el), name: name(el)}));
+}
+
+for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, landed, focusOn, choose, assign, settle,
+	until, place, nodes, hold, begin, end, scrollEnd, area})) {
+	exports[key] = function (...args) {
+		documentLetters = letters(this.number);
+		return f(...args);
+	};
+}

@@ -1,0 +1,687 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("PARLEY_CHILD") == cdp.KeeperJob {
+		os.Exit(cdp.KeeperMain(func() (host.Egress, error) { return nil, fmt.Errorf("no guard in this test") }))
+	}
+	code := m.Run()
+	if shared != nil {
+		shared.stop()
+	}
+	os.Exit(code)
+}
+
+// chrome is a browser with the script, and a site of the pages in testdata.
+type chrome struct {
+	p        *cdp.Provider
+	dir      string
+	script   []byte
+	site     *httptest.Server
+	given    atomic.Pointer[string] // the document at /given
+	target   string                 // of the next calls; "" for the current page
+	wait     string                 // as target
+	deadline time.Duration          // as wait
+}
+
+// shared is the browser of all tests.
+var shared *chrome
+
+func startChrome(t *testing.T) *chrome {
+	t.Helper()
+	if shared != nil {
+		return shared
+	}
+	script, err := os.ReadFile("page.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "") // the path of t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &chrome{dir: dir, script: script,
+		p: cdp.New(cdp.Config{RunDir: filepath.Join(dir, "run"), Env: os.Getenv, Version: "test"})}
+	c.site = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/given" {
+			http.FileServer(http.Dir("testdata")).ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, *c.given.Load())
+	}))
+	if _, err := c.invoke(t.Context(), "open", `{}`); err != nil {
+		c.stop()
+		if host.AsError(err).Code == host.ChromeLaunch && os.Getenv("CI") != "true" {
+			t.Skip("needs a browser: ", err)
+		}
+		t.Fatal(err)
+	}
+	shared = c
+	return c
+}
+
+func (c *chrome) stop() {
+	_, _ = c.invoke(context.Background(), "close", `{"all":true}`)
+	c.p.Close()
+	c.site.Close()
+	_ = os.RemoveAll(c.dir)
+}
+
+func (c *chrome) invoke(ctx context.Context, tool, params string) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	r := &host.Request{Job: host.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli",
+		Options: host.Options{Target: c.target, Wait: c.wait}}}
+	r.Ask = (&host.Functions{Script: func(_ string, withText bool) (host.Script, error) {
+		s := host.Script{Plugin: "page", SHA256: strings.Repeat("0", 64)}
+		if withText {
+			s.Text = string(c.script)
+		}
+		return s, nil
+	}}).Ask
+	result, err := c.p.Invoke(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return result.Data, nil
+}
+
+// open shows a page of testdata, or a document given as HTML.
+func (c *chrome) open(t *testing.T, page string) {
+	t.Helper()
+	path := page
+	if strings.HasPrefix(page, "<") {
+		c.given.Store(&page)
+		path = "given"
+	}
+	if _, err := c.invoke(t.Context(), "open", string(must(json.Marshal(map[string]string{
+		"url": c.site.URL + "/" + path})))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// call calls a function of the script and decodes its value into v, unless v is nil.
+func (c *chrome) call(t *testing.T, v any, function string, args ...any) {
+	t.Helper()
+	params := must(json.Marshal(map[string]any{"script": "page", "call": function, "args": append([]any{}, args...)}))
+	raw, err := c.invoke(t.Context(), "script", string(params))
+	if err != nil {
+		t.Fatalf("%s: %v", function, err)
+	}
+	var done struct{ Value json.RawMessage }
+	if err := json.Unmarshal(raw, &done); err != nil {
+		t.Fatal(err)
+	}
+	if v != nil {
+		if err := json.Unmarshal(done.Value, v); err != nil {
+			t.Fatalf("%s: %s: %v", function, done.Value, err)
+		}
+	}
+}
+
+// evaluate returns the value of an expression in the page.
+func (c *chrome) evaluate(t *testing.T, expression string) string {
+	t.Helper()
+	raw, err := c.invoke(t.Context(), "Runtime.evaluate",
+		string(must(json.Marshal(map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done struct {
+		Result struct{ Value json.RawMessage }
+	}
+	if err := json.Unmarshal(raw, &done); err != nil {
+		t.Fatal(err)
+	}
+	return string(done.Result.Value)
+}
+
+// TestSize checks the size of the script without its comments and the white space that a minifier removes at least.
+func TestSize(t *testing.T) {
+	text := string(must(os.ReadFile("page.js")))
+	small := regexp.MustCompile(`(?m)^\s*(//.*)?\n?`).ReplaceAllString(text, "")
+	small = regexp.MustCompile(`\s*([=+<>!?:;,{}()&|])[ \t]*`).ReplaceAllString(small, "$1")
+	if len(small) > 46_000 { // a minifier, which shortens names, makes 34 KB of 44,000
+		t.Errorf("the script has %d bytes without comments and white space; minified it would exceed 40 KB", len(small))
+	}
+	if len(text) > manifest.MaxScript {
+		t.Errorf("the script has %d bytes", len(text))
+	}
+}
+
+// node is an interactive element.
+type node struct{ Role, Name string }
+
+// interactiveRoles are those that are compared. Options of a native select are not in the page.
+var interactiveRoles = strings.Fields("button link textbox searchbox combobox listbox checkbox radio switch slider " +
+	"spinbutton tab menuitem menuitemcheckbox menuitemradio treeitem scrollbar DisclosureTriangle ColorWell Date " +
+	"DateTime InputTime")
+
+// chromeNodes returns the interactive elements of Chrome's own accessibility tree.
+func (c *chrome) chromeNodes(t *testing.T) (all []node) {
+	t.Helper()
+	raw, err := c.invoke(t.Context(), "Accessibility.getFullAXTree", `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree struct {
+		Nodes []struct {
+			Ignored    bool
+			Role, Name struct{ Value string }
+			Node       int    `json:"backendDOMNodeId"`
+			ID         string `json:"nodeId"`
+			Parent     string `json:"parentId"`
+		}
+	}
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		t.Fatal(err)
+	}
+	inPicker := map[string]bool{}  // what Chrome shows in its own controls
+	for _, n := range tree.Nodes { // parents come first
+		inPicker[n.ID] = inPicker[n.Parent]
+		if inPicker[n.ID] {
+			continue
+		}
+		inPicker[n.ID] = slices.Contains([]string{"Date", "DateTime", "InputTime"}, n.Role.Value)
+		if !n.Ignored && n.Node != 0 && slices.Contains(interactiveRoles, n.Role.Value) {
+			all = append(all, node{n.Role.Value, strings.Join(strings.Fields(n.Name.Value), " ")})
+		}
+	}
+	return all
+}
+
+// TestRolesAndNames compares role and name of each interactive element with Chrome's own tree.
+func TestRolesAndNames(t *testing.T) {
+	c := startChrome(t)
+	pages := must(filepath.Glob("testdata/*.html"))
+	same, union := 0, 0
+	for _, page := range pages {
+		c.open(t, filepath.Base(page))
+		var ours []node
+		c.call(t, &ours, "nodes")
+		ours = slices.DeleteFunc(ours, func(n node) bool { return n.Role == "option" })
+		counts := map[node][2]int{}
+		for side, all := range [][]node{ours, c.chromeNodes(t)} {
+			for _, n := range all {
+				k := counts[n]
+				k[side]++
+				counts[n] = k
+			}
+		}
+		pageSame, pageUnion := 0, 0
+		var differences []string
+		for n, k := range counts {
+			pageSame += min(k[0], k[1])
+			pageUnion += max(k[0], k[1])
+			if k[0] != k[1] {
+				differences = append(differences, fmt.Sprintf("%s %q: the script has %d, Chrome %d", n.Role, n.Name, k[0], k[1]))
+			}
+		}
+		sort.Strings(differences)
+		t.Logf("%s: %d of %d agree\n%s", page, pageSame, pageUnion, strings.Join(differences, "\n"))
+		if pageUnion == 0 || float64(pageSame) < 0.95*float64(pageUnion) {
+			t.Errorf("%s: only %d of %d nodes agree", page, pageSame, pageUnion)
+		}
+		same, union = same+pageSame, union+pageUnion
+	}
+	if float64(same) < 0.99*float64(union) {
+		t.Errorf("%d of %d nodes agree, less than 99 %%", same, union)
+	}
+}
+
+// TestSnapshot checks what a snapshot shows, that it stays within its budget, and what it says it left out.
+func TestSnapshot(t *testing.T) {
+	c := startChrome(t)
+	var s snapshot
+	c.open(t, "forms.html")
+	c.call(t, &s, "snapshot")
+	for _, want := range []string{`link "Shop" e`, `textbox "Password" ="••••••" e`, `radio "Paid from 5 €" e`,
+		`combobox "Country" ="Italy" e`, `button "Disabled" [disabled] e`, `summary "Open one" [open] e`} {
+		if !strings.Contains(s.Text, want) {
+			t.Errorf("%s is missing in\n%s", want, s.Text)
+		}
+	}
+	for _, hidden := range []string{"secret", "Hidden", "Invisible", "Not there", "Inert", "In details"} {
+		if strings.Contains(s.Text, hidden) {
+			t.Errorf("%s is shown", hidden)
+		}
+	}
+	c.call(t, &s, "snapshot", map[string]any{"roles": "interactive"})
+	if strings.Contains(s.Text, "Not a link") || !strings.Contains(s.Text, `button "Send" e`) || s.Left.Prose == 0 {
+		t.Errorf("interactive only: %+v", s)
+	}
+
+	c.open(t, "clobbered.html")
+	c.call(t, &s, "snapshot")
+	var said struct{ Text string }
+	var send aimed
+	c.call(t, &said, "text")
+	c.call(t, &send, "aim", map[string]string{"word": "Send"})
+	if !strings.Contains(s.Text, `textbox "One" e`) || !strings.Contains(said.Text, "Send") || send.Ref == "" {
+		t.Errorf("a page with clobbered members: %+v\n%s\n%+v", s, said.Text, send.Failure)
+	}
+
+	c.open(t, cards(720))
+	c.call(t, &s, "snapshot")
+	for _, want := range []string{`720 x article(heading link button) "Card 0" … "Card 719" g1`,
+		`g1[411] article "Card 411" | button "Buy 411" [disabled] e`, `link "Terms" e`} {
+		if !strings.Contains(s.Text, want) {
+			t.Errorf("%s is missing in\n%s", want, s.Text)
+		}
+	}
+	if s.Left.Prose == 0 || s.Left.Grouped != 719 {
+		t.Errorf("left out: %+v", s.Left)
+	}
+	s = snapshot{}
+	c.call(t, &s, "snapshot", map[string]any{"group": "g1", "from": 37, "count": 2})
+	if !strings.Contains(s.Text, `button "Buy 38" e`) || strings.Contains(s.Text, "39") || !strings.Contains(s.Text, "prose about") {
+		t.Errorf("a part of a group: %+v", s)
+	}
+	c.call(t, &s, "snapshot", map[string]any{"group": "g7"})
+	if s.Failure == nil || s.Failure.Code != "no_match" {
+		t.Errorf("a group that is not there: %+v", s)
+	}
+
+	var mixed strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&mixed, `<section aria-label="Part %d"><p>%s<div><h2>Title %d</h2><a href="#%d">%s</a></div><%s>x%d`+
+			`</section>`, i, strings.Repeat("words ", 9), i, i, strings.Repeat("é long name ", 9),
+			[]string{"button", "p", "div"}[i%3], i)
+	}
+	for _, page := range []string{cards(720), mixed.String(), "<title>" + strings.Repeat("long ", 99) + "</title>" +
+		strings.Repeat("<button>"+strings.Repeat("é", 99)+"</button>", 200)} {
+		c.open(t, page)
+		for _, tokens := range []int{110, 300, 1500, 6000} {
+			c.call(t, &s, "snapshot", map[string]any{"max_tokens": tokens})
+			if size := len(s.Text) + len(s.Title) + len(s.URL) + 40; size > 4*tokens && tokens > 110 {
+				t.Errorf("%d tokens were asked for: %d bytes, left out %+v", tokens, size, s.Left)
+			}
+		}
+	}
+}
+
+// TestSnapshotParts checks what has changed since the last snapshot, controls without a name, and the places of frames.
+func TestSnapshotParts(t *testing.T) {
+	c := startChrome(t)
+	far := strings.Replace(c.site.URL, "127.0.0.1", "localhost", 1)
+	c.open(t, `<button>Stay</button><p>Long enough to be a line of its own, as the text after it is one, too.</p><ul id=list><li><a
+		href="#a">One</a><li><a href="#b">Two</a></ul><input id=bare><iframe hidden></iframe><iframe title="Near"
+		src="/shadow.html"></iframe><iframe title="Far" src="`+far+`/shadow.html"></iframe>`)
+	var s struct {
+		snapshot
+		Frames []struct {
+			Ref   string
+			Index int
+		}
+	}
+	c.call(t, &s, "snapshot")
+	if len(s.Frames) != 2 || s.Frames[0].Index != 1 || s.Frames[1].Index != 2 ||
+		!strings.Contains(s.Text, `Iframe "Far" `+s.Frames[1].Ref) {
+		t.Errorf("frames: %+v in\n%s", s.Frames, s.Text)
+	}
+	var place struct{ Index int }
+	if c.call(t, &place, "place"); place.Index != -1 {
+		t.Errorf("the page is at %d", place.Index)
+	}
+	raw, err := c.invoke(t.Context(), "targets", `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`"id":"(\w+)","type":"iframe","url":"` + regexp.QuoteMeta(far)).FindSubmatch(raw)
+	if found == nil {
+		t.Fatalf("the frame is not in %s", raw)
+	}
+	c.target = string(found[1])
+	c.call(t, &place, "place")
+	if c.target = ""; place.Index != 2 {
+		t.Errorf("a frame of another origin is at %d", place.Index)
+	}
+	c.call(t, &s, "snapshot", map[string]any{"since": true})
+	if s.Text != "" {
+		t.Errorf("nothing has changed: %s", s.Text)
+	}
+	c.evaluate(t, `document.querySelector("a").textContent = "Other"; 1`)
+	c.call(t, &s, "snapshot", map[string]any{"since": true})
+	if !regexp.MustCompile(`^- .*link "One".*\n\+ .*link "Other" e\w+`).MatchString(s.Text) || strings.Contains(s.Text, "Stay") {
+		t.Errorf("a link has changed: %s", s.Text)
+	}
+	c.call(t, &s, "snapshot", map[string]any{"audit": true})
+	if !regexp.MustCompile(`^textbox e\w+ #bare$`).MatchString(s.Text) {
+		t.Errorf("controls without a name: %s", s.Text)
+	}
+}
+
+// TestReferences checks which element a reference means after the page has changed.
+func TestReferences(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<ul id=list></ul><script>
+		const render = (...names) => list.innerHTML = names.map(n => "<li>" + n + " <button>Delete</button></li>").join("");
+		render("Ada", "Bob")</script>`)
+	ref := func(name string) string {
+		t.Helper()
+		var s snapshot
+		c.call(t, &s, "snapshot")
+		found := regexp.MustCompile(name + ` \| button "Delete" (e\w+)`).FindStringSubmatch(s.Text)
+		if found == nil {
+			t.Fatalf("%s is not in\n%s", name, s.Text)
+		}
+		return found[1]
+	}
+	type got struct {
+		Failure  *failure
+		Matches  []element
+		Resolved string
+	}
+	find := func(locator map[string]any) (g got) {
+		t.Helper()
+		c.call(t, &g, "find", locator)
+		return g
+	}
+	bob := ref("Bob")
+	if g := find(map[string]any{"ref": bob}); len(g.Matches) != 1 || g.Resolved != "" {
+		t.Errorf("the same element: %+v", g)
+	}
+	c.evaluate(t, `render("Carl", "Bob", "Ada"); 1`)
+	if g := find(map[string]any{"ref": bob}); len(g.Matches) != 1 || g.Matches[0].Ref != bob || g.Resolved == "" {
+		t.Errorf("rendered again: %+v", g)
+	}
+	if again := ref("Bob"); again != bob {
+		t.Errorf("the element has the references %s and %s", bob, again)
+	}
+	c.evaluate(t, `render("Carl", "Ada"); 1`)
+	if g := find(map[string]any{"ref": bob}); g.Failure == nil || g.Failure.Code != "stale" || len(g.Failure.Near) != 2 {
+		t.Errorf("removed: %+v", g.Failure)
+	}
+	c.evaluate(t, `render("Bob", "Bob"); 1`)
+	if g := find(map[string]any{"ref": bob}); g.Failure == nil || g.Failure.Code != "stale" {
+		t.Errorf("two could be meant: %+v", g)
+	}
+	ada := "e" + bob[1:]
+	c.evaluate(t, `location.reload(); 1`)
+	if _, err := c.invoke(t.Context(), "Page.reload", `{}`); err != nil {
+		t.Fatal(err)
+	}
+	if again := ref("Bob"); again == bob {
+		t.Errorf("two documents have the reference %s", bob)
+	}
+	if g := find(map[string]any{"ref": ada}); g.Failure == nil || g.Failure.Code != "stale" {
+		t.Errorf("a reference of another document: %+v", g)
+	}
+}
+
+// TestLocators checks what locators find, through shadow roots, and what they say if that is nothing or too much.
+func TestLocators(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<label>User <input id=u placeholder="Your name"></label><button data-testid=go>Sign in</button>
+		<button>Sign in with a key</button><a href="#x">More</a><p><span>Only text</span></p><div style="visibility:hidden">
+		<button>Cancel</button></div><button>Same</button><button>Same</button><div id=host></div>
+		<script>host.attachShadow({mode: "open"}).innerHTML = "<button>Deep</button>"</script>`)
+	for _, l := range []struct{ locator, want string }{
+		{`{"css":"#u"}`, "textbox User"}, {`{"role":"button","name":"sign in"}`, "button Sign in"},
+		{`{"role":"button","name":"with a"}`, "button Sign in with a key"}, {`{"role":"button","name":"with a","exact":true}`, "no_match"},
+		{`{"label":"user"}`, "textbox User"}, {`{"placeholder":"Your name"}`, "textbox User"}, {`{"test_id":"go"}`, "button Sign in"},
+		{`{"text":"only text"}`, "generic Only text"}, {`{"word":"Deep"}`, "button Deep"}, {`{"word":"sign IN"}`, "button Sign in"},
+		{`{"word":"your name"}`, "textbox User"}, {`{"word":"with a key"}`, "button Sign in with a key"},
+		{`{"word":"Only text"}`, "generic Only text"}, {`{"word":"Cancel"}`, "no_match"}, {`{"word":"Same"}`, "many 2"},
+		{`{"role":"link"}`, "link More"}, {`{"ref":"ezz9"}`, "stale"},
+	} {
+		var g struct {
+			Failure *failure
+			Value   any
+			Ref     string
+		}
+		c.call(t, &g, "get", json.RawMessage(l.locator), "role")
+		got := fmt.Sprint(g.Value)
+		switch {
+		case g.Failure != nil && g.Failure.Total > 0:
+			got = fmt.Sprint(g.Failure.Code, " ", g.Failure.Total)
+		case g.Failure != nil:
+			got = g.Failure.Code
+		default:
+			var found struct{ Matches []element }
+			c.call(t, &found, "find", map[string]any{"ref": g.Ref})
+			got += " " + found.Matches[0].Name
+		}
+		if got != l.want {
+			t.Errorf("%s: %s, want %s", l.locator, got, l.want)
+		}
+	}
+}
+
+// aimed is the result of aim.
+type aimed struct {
+	element
+	X, Y    float64
+	Failure *struct {
+		failure
+		By *element
+	}
+}
+
+// TestAim checks when an element can be acted on, and why not.
+func TestAim(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<style>button{width:90px;height:30px}#far{margin-top:3000px}
+		@keyframes m{from{transform:translate(0)}to{transform:translate(300px)}}</style>
+		<button id=plain>Plain</button><button id=off disabled>Off</button><fieldset disabled><button id=in>In</button></fieldset>
+		<div aria-disabled=true><button id=aria>Aria</button></div><button id=hidden style="visibility:hidden">H</button>
+		<button id=none style="display:none">N</button><button id=flat style="width:0;height:0;padding:0;border:0"></button>
+		<div style="position:relative"><button id=under>Under</button><div id=cover onclick="1"
+		style="position:absolute;inset:0">Cover</div></div><button id=moving style="animation:m .1s infinite">Moving</button>
+		<label for=box id=label style="position:relative">Box<input type=checkbox id=box></label>
+		<button id=far>Far</button>`)
+	for id, want := range map[string]string{"plain": "", "far": "", "box": "", "off": "disabled", "in": "disabled",
+		"aria": "disabled", "hidden": "not visible", "none": "no_match", "flat": "no size", "under": "covered",
+		"moving": "moving"} {
+		var a aimed
+		c.call(t, &a, "aim", map[string]string{"css": "#" + id}, map[string]int{"timeout": 50})
+		switch {
+		case want == "" && (a.Failure != nil || a.Ref == "" || a.X == 0):
+			t.Errorf("%s: %+v", id, a.Failure)
+		case want != "" && (a.Failure == nil || !strings.Contains(a.Failure.Code+a.Failure.Why, want)):
+			t.Errorf("%s: %+v, want %s", id, a.Failure, want)
+		case want == "covered" && (a.Failure.By == nil || a.Failure.By.Name != "Cover" || a.Failure.By.Ref == ""):
+			t.Errorf("covered by %+v", a.Failure.By)
+		}
+	}
+	c.evaluate(t, `setTimeout(() => cover.remove(), 100); 1`)
+	var a aimed
+	c.call(t, &a, "aim", map[string]string{"css": "#under"})
+	if a.Failure != nil {
+		t.Errorf("what covered it is gone: %+v", a.Failure)
+	}
+}
+
+// TestClicksOnMovingPages clicks on pages that change all the time. No click reaches anything but what was meant, and
+// no click that the script reports as received was without effect.
+func TestClicksOnMovingPages(t *testing.T) {
+	c := startChrome(t)
+	clicks := 10
+	if os.Getenv("PARLEY_HAMMER") != "" {
+		clicks = 200
+	}
+	for name, change := range moving {
+		c.open(t, movingList+change+`</script>`)
+		received := 0
+		for try := 0; received < clicks && try < 100*clicks; try++ {
+			var a aimed
+			c.call(t, &a, "aim", map[string]string{"role": "button", "name": "Item 3"}, map[string]int{"timeout": 20_000})
+			if a.Failure != nil {
+				t.Fatalf("%s: %+v", name, a.Failure)
+			}
+			c.call(t, nil, "guard", a.Ref)
+			at := fmt.Sprintf(`"x":%g,"y":%g,"button":"left","clickCount":1}`, a.X, a.Y)
+			if _, err := c.invoke(t.Context(), "input", `{"events":[{"type":"mouseMoved","x":`+fmt.Sprintf(`%g,"y":%g}`, a.X, a.Y)+
+				`,{"type":"mousePressed",`+at+`,{"type":"mouseReleased",`+at+`]}`); err != nil {
+				t.Fatal(err)
+			}
+			var done struct {
+				Received bool
+				Missed   *element
+			}
+			c.call(t, &done, "landed")
+			if done.Received {
+				received++
+			} else if done.Missed == nil && c.evaluate(t, "right") != fmt.Sprint(received) {
+				t.Errorf("%s: a click had an effect that was not reported", name)
+			}
+		}
+		if right, wrong := c.evaluate(t, "right"), c.evaluate(t, "wrong"); wrong != "0" || right != fmt.Sprint(received) ||
+			received < clicks {
+			t.Errorf("%s: %d clicks were received, %s right and %s wrong", name, received, right, wrong)
+		}
+	}
+}
+
+// movingList is a list in which only Item 3 is meant; moving are changes of it.
+const movingList = `<style>button{display:block;width:200px;height:30px}</style><div id=list></div><script>
+		var right = 0, wrong = 0, names = [...Array(8).keys()].map(i => "Item " + i);
+		for (const name of names) { const b = document.createElement("button"); b.textContent = name; list.append(b);
+			b.onclick = () => name == "Item 3" ? right++ : wrong++; }`
+
+var moving = map[string]string{
+	"a list in another order every 15 ms": `setInterval(() => list.append(list.children[Math.random() * 8 | 0]), 15)`,
+	"a list in another order every 50 ms": `setInterval(() => list.append(list.children[Math.random() * 8 | 0]), 50)`,
+	"an inserted banner": `setInterval(() => { const b = document.createElement("button"); b.textContent = "Banner";
+			b.onclick = () => wrong++; list.prepend(b); setTimeout(() => b.remove(), 40) }, 90)`,
+	"a flashing overlay": `const o = document.createElement("div"); o.style = "position:fixed;inset:0"; o.onclick = () => wrong++;
+			setInterval(() => o.isConnected ? o.remove() : document.body.append(o), 30)`,
+}
+
+// TestFields checks what the script does with fields: focus, selection, options, pickers.
+func TestFields(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<input id=text value="old"><div id=edit contenteditable>old</div><select id=one><option value=a>Apple</option>
+		<option value=b>Berry</option></select><select id=many multiple><option>X<option>Y<option>Z</select>
+		<input id=day type=date><script>var events = [];
+		for (const type of ["input", "change"]) addEventListener(type, e => events.push(type + " " + e.target.id))</script>`)
+	ref := func(id string) string {
+		t.Helper()
+		var found struct{ Ref string }
+		c.call(t, &found, "get", map[string]string{"css": "#" + id}, "role")
+		return found.Ref
+	}
+	for _, id := range []string{"text", "edit"} {
+		var focus struct{ Picker, Select, Editable bool }
+		c.call(t, &focus, "focusOn", ref(id))
+		if got := c.evaluate(t, `document.activeElement.id + " " + getSelection()`); !focus.Editable || focus.Picker || focus.Select ||
+			got != fmt.Sprintf("%q", id+" old") {
+			t.Errorf("%s: %+v, the focus and the selection are %s", id, focus, got)
+		}
+	}
+	var done struct {
+		Value   string
+		Failure *failure
+	}
+	c.call(t, &done, "choose", ref("one"), []string{"berry"})
+	if done.Value != "Berry" || c.evaluate(t, "one.value + events") != `"binput one,change one"` {
+		t.Errorf("an option: %+v, %s", done, c.evaluate(t, "one.value + events"))
+	}
+	c.call(t, &done, "choose", ref("many"), []string{"X", "Z"})
+	if done.Value != "X, Z" {
+		t.Errorf("two options: %+v", done)
+	}
+	c.call(t, &done, "choose", ref("one"), []string{"Cherry"})
+	if done.Failure == nil || len(done.Failure.Near) != 2 || c.evaluate(t, "one.value") != `"b"` {
+		t.Errorf("an option that is not there: %+v", done.Failure)
+	}
+	c.evaluate(t, "events = []; 1")
+	c.call(t, &done, "assign", ref("day"), "2026-01-02")
+	if c.evaluate(t, "day.value + events") != `"2026-01-02input day,change day"` {
+		t.Errorf("a date: %s", c.evaluate(t, "day.value + events"))
+	}
+}
+
+// TestWaiting checks what waits for a page.
+func TestWaiting(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<p id=p>Loading</p>`)
+	var done struct{ Found, Settled bool }
+	for condition, want := range map[string]bool{
+		`{"text":"loading"}`: true, `{"text":"Welcome","timeout":30}`: false, `{"text":"Welcome","gone":true}`: true,
+		`{"locator":{"css":"#p"}}`: true, `{"locator":{"css":"#q"},"timeout":30}`: false,
+	} {
+		if c.call(t, &done, "until", json.RawMessage(condition)); done.Found != want {
+			t.Errorf("%s: %t", condition, done.Found)
+		}
+	}
+	c.evaluate(t, `setTimeout(() => p.textContent = "Welcome", 100); 1`)
+	if c.call(t, &done, "until", map[string]any{"text": "welcome"}); !done.Found {
+		t.Error("the text came later")
+	}
+	if c.call(t, &done, "settle"); !done.Settled {
+		t.Error("a quiet page does not settle")
+	}
+	c.evaluate(t, `setInterval(() => p.textContent += ".", 10); 1`)
+	if c.call(t, &done, "settle", map[string]int{"timeout": 300}); done.Settled {
+		t.Error("a page that changes all the time settles")
+	}
+}
+
+// TestText checks the Markdown of a page.
+func TestText(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<title>T</title><h1>Head <b>line</b></h1><p>One
+		paragraph<br>two lines</p><ul><li>First<li>Second</ul><table><tr><th>A<th>B<tr><td>1<td>2</table><pre>  code
+  more</pre><p hidden>Hidden</p><script>var s = "script"</script><img alt="Picture" src="x.png"><label>L <input value="typed"></label>`)
+	var got struct {
+		Text string
+		Cut  int
+	}
+	c.call(t, &got, "text")
+	const want = "# Head line\n\nOne paragraph\ntwo lines\n\n- First\n- Second\n\n| A | B |\n| --- | --- |\n" +
+		"| 1 | 2 |\n\n```\n  code\n  more\n```\n\n" +
+		"[image: Picture]L typed"
+	if got.Text != want || got.Cut != 0 {
+		t.Errorf("%q, cut %d", got.Text, got.Cut)
+	}
+	c.call(t, &got, "text", map[string]int{"max_tokens": 5})
+	if len(got.Text) > 20 || got.Cut == 0 {
+		t.Errorf("%q, cut %d", got.Text, got.Cut)
+	}
+}
+
+// cards returns a shop with many cards, of which one is sold out.
+func cards(n int) string {
+	var b strings.Builder
+	b.WriteString(`<title>Cards</title><nav><a href="#1">Home</a><a href="#2">Cart</a></nav><h1>Shop</h1><p>Welcome to a long text.</p><main><ul>`)
+	for i := range n {
+		state := ""
+		if i == 411 {
+			state = " disabled"
+		}
+		fmt.Fprintf(&b, `<li><article><h3>Card %d</h3><p>Some prose about card %d.</p><a href="#c%d">Details %d</a>`+
+			`<button%s>Buy %d</button></article></li>`, i, i, i, i, state, i)
+	}
+	b.WriteString(`</ul></main><footer><a href="#t">Terms</a></footer>`)
+	return b.String()
+}

@@ -1,0 +1,349 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// direct is a host for the tools of the plugin, which run natively: their calls go to cdp without a policy.
+type direct struct {
+	sdk.Host
+	c   *chrome
+	ctx context.Context
+}
+
+func (d direct) CallTool(tool string, params json.RawMessage, o sdk.Options) (json.RawMessage, error) {
+	target := d.c.target
+	defer func() { d.c.target, d.c.wait = target, "" }()
+	d.c.target, d.c.wait = o.Target, o.Wait
+	raw, err := d.c.invoke(d.ctx, strings.TrimPrefix(tool, "cdp."), string(params))
+	if err != nil {
+		e := host.AsError(err)
+		return nil, &sdk.HostError{Code: string(e.Code), ExitCode: e.ExitCode(), Message: e.Message}
+	}
+	return raw, nil
+}
+
+// run runs a tool with parameters that have their defaults.
+func run[P, R any](t *testing.T, c *chrome, tool func(*sdk.Call, P) (R, error), p P) (R, error) {
+	t.Helper()
+	deadline := c.deadline
+	c.deadline = 0
+	return tool(&sdk.Call{Host: direct{c: c, ctx: t.Context()}, Deadline: deadline}, p)
+}
+
+// hurried gives the next call little time.
+func (c *chrome) hurried() *chrome {
+	c.deadline = 400 * time.Millisecond
+	return c
+}
+
+// exit returns the name of the exit code of an error, and its message.
+func exit(err error) string {
+	if e, ok := err.(*sdk.ExitError); ok {
+		return e.Name + ": " + e.Message
+	}
+	return fmt.Sprint(err)
+}
+
+func effects(e any) string {
+	raw, _ := json.Marshal(e)
+	return string(raw)
+}
+
+// site serves what actions cause: slow and failing responses, downloads, a new document.
+func site(t *testing.T, c *chrome) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		switch r.URL.Path {
+		case "/slow":
+			time.Sleep(300 * time.Millisecond)
+			_, _ = io.WriteString(w, "done")
+		case "/broken":
+			http.Error(w, "no", http.StatusInternalServerError)
+		case "/file":
+			w.Header().Set("Content-Disposition", `attachment; filename="report.csv"`)
+			_, _ = io.WriteString(w, "a,b")
+		case "/next":
+			_, _ = io.WriteString(w, "<title>Next</title><h1>Next page</h1>")
+		case "/inner":
+			_, _ = io.WriteString(w, `<meta charset=utf-8><button onclick="this.textContent='Done'">Inside</button><input aria-label=Deep>`)
+		default:
+			_, _ = io.WriteString(w, *c.given.Load())
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func (c *chrome) show(t *testing.T, url, html string) {
+	t.Helper()
+	c.given.Store(&html)
+	if _, err := run(t, c, Open, OpenParams{URL: url}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEffects checks what clicks say that they caused.
+func TestEffects(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const page = `<title>Start</title><button onclick="">Nothing</button><button onclick="out.textContent='x'">Change</button>
+		<button onclick="fetch('/slow').then(() => out.textContent='late')">Slow</button>
+		<button onclick="fetch('/broken')">Broken</button><button onclick="setTimeout(() => { throw new Error('oops') })">Throw</button>
+		<button onclick="console.error('bad', 7)">Log</button><button onclick="alert('Hello')">Alert</button>
+		<a href="/file">File</a><a href="/next">Next</a><a href="/next" target=_blank>Tab</a>
+		<button onclick="history.pushState({}, '', '#there')">Push</button>
+		<p id=out></p>`
+	c.show(t, url+"/", page)
+	for _, test := range []struct {
+		name string
+		want []string // parts of the effects
+	}{
+		{"Nothing", []string{`"on":"button \"Nothing\" e`, `"note":"no change seen"}`}},
+		{"Change", []string{`"on":"button \"Change\"`}},
+		{"Slow", []string{`{"on":"button \"Slow\"`}},
+		{"Broken", []string{`"failed":["500 GET ` + url + `/broken"]`}},
+		{"Throw", []string{`"errors":["Error: oops"]`}},
+		{"Log", []string{`"errors":["bad 7"]`}},
+		{"Push", []string{`#there","title":"Start"}`}},
+		{"Tab", []string{`"new_pages":[{"target":"`, `/next"}]`}},
+		{"File", []string{`"downloads":["`, `report.csv: /`}},
+	} {
+		before := time.Now()
+		e, err := run(t, c, Click, ClickParams{Element: test.name})
+		if err != nil {
+			t.Fatalf("%s: %s", test.name, exit(err))
+		}
+		t.Logf("%s: %s, %s", test.name, effects(e), time.Since(before).Round(time.Millisecond))
+		for _, part := range test.want {
+			if !strings.Contains(effects(e), part) {
+				t.Errorf("%s: %s lacks %s", test.name, effects(e), part)
+			}
+		}
+		if test.name == "Slow" && c.evaluate(t, "out.textContent") != `"late"` {
+			t.Error("a click ended before the response that it caused was there")
+		}
+		if test.name == "Change" && e.Note != "" {
+			t.Errorf("a change: %s", effects(e))
+		}
+		if e.Caused != nil && len(e.Caused.NewPages) > 0 {
+			_, _ = c.invoke(t.Context(), "Target.closeTarget", `{"targetId":"`+e.Caused.NewPages[0].Target+`"}`)
+			c.show(t, url+"/", page)
+		}
+	}
+	c.show(t, url+"/", page)
+	e, err := run(t, c, Click, ClickParams{Element: "Alert"})
+	if err != nil || e.Caused == nil || e.Caused.Dialog == nil || e.Caused.Dialog.Message != "Hello" ||
+		e.Caused.Dialog.Type != "alert" {
+		t.Fatalf("a dialog: %s, %v", effects(e), err)
+	}
+	if _, err := c.invoke(t.Context(), "Page.handleJavaScriptDialog", `{"accept":true}`); err != nil {
+		t.Fatal(err)
+	}
+	e, err = run(t, c, Click, ClickParams{Element: "Next"})
+	if err != nil || e.URL != url+"/next" || e.Title != "Next" || e.Status != 200 {
+		t.Errorf("a new document: %s, %v", effects(e), err)
+	}
+	back, err := run(t, c, Go, GoParams{To: "back"})
+	if err != nil || back.URL != url+"/" || back.Title != "Start" {
+		t.Errorf("back: %+v, %v", back, err)
+	}
+	if _, err := run(t, c, Go, GoParams{To: "forward"}); err != nil {
+		t.Error(err)
+	}
+	if r, err := run(t, c, Go, GoParams{To: "reload"}); err != nil || r.Title != "Next" {
+		t.Errorf("reload: %+v, %v", r, err)
+	}
+	if _, err := run(t, c, Go, GoParams{To: "forward"}); !strings.HasPrefix(exit(err), "no_match") {
+		t.Errorf("beyond the history: %v", err)
+	}
+}
+
+// TestFrames checks that tools work in frames of the same and of another origin.
+func TestFrames(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	far := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	for _, other := range []string{url, far} {
+		c.show(t, url+"/", `<h1>Outer</h1><div style="height:2000px"></div><div style="padding:30px"><iframe title=Frame
+			style="border:5px solid;padding:7px" src="`+other+`/inner"></iframe></div>`)
+		s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})
+		if err != nil || !strings.Contains(s.Text, "\n button \"Inside\" e") {
+			t.Fatalf("%s: %s, %v", other, s.Text, err)
+		}
+		began := time.Now()
+		e, err := run(t, c, Click, ClickParams{Element: "Inside"})
+		t.Log(time.Since(began), effects(e))
+		if err != nil || e.Note != "" {
+			t.Fatalf("%s: %s, %s", other, effects(e), exit(err))
+		}
+		if _, err := run(t, c, Expect, ExpectParams{Element: `button "Done"`, Timeout: 3000}); err != nil {
+			t.Errorf("%s: %s", other, exit(err))
+		}
+		if _, err := run(t, c, Fill, FillParams{Element: "Deep", Value: "text"}); err != nil {
+			t.Errorf("%s: %s", other, exit(err))
+		}
+		if r, err := run(t, c, Get, GetParams{Element: "Deep", What: "value"}); err != nil || string(r.Value) != `"text"` {
+			t.Errorf("%s: %s, %v", other, r.Value, err)
+		}
+	}
+}
+
+// TestForms checks the tools for fields, and what they say about those that do not take what is given.
+func TestForms(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Form</title><form action="/next"><label>User <input id=user value=old></label>
+		<label>Upper <input id=upper oninput="this.value = this.value.toUpperCase()"></label><label>Day <input type=date id=day></label>
+		<label>Pass <input type=password id=pass></label><label>Fixed <input readonly value=x></label><div id=edit contenteditable aria-label=Note role=textbox>old</div>
+		<label>Fruit <select id=fruit><option value=a>Apple<option value=b>Berry</select></label><label><input type=checkbox id=box> Box</label>
+		<input id=keys aria-label=Keys onkeydown="this.title += event.key"><button type=button disabled>Off</button><button>Send</button></form>`)
+	fill := func(field, value string) *FillResult {
+		t.Helper()
+		e, err := run(t, c, Fill, FillParams{Element: field, Value: value})
+		if err != nil {
+			t.Fatalf("%s: %s", field, exit(err))
+		}
+		return e
+	}
+	if e := fill("User", "Ada Lovelace"); e.Note != "" || e.Value != "" {
+		t.Error(effects(e))
+	}
+	if e := fill("Upper", "abc"); e.Value != "ABC" {
+		t.Error(effects(e))
+	}
+	if e := fill("Day", "2026-01-31"); !strings.Contains(e.Note, "by value") {
+		t.Error(effects(e))
+	}
+	fill("Pass", "secret")
+	fill("Note", "new")
+	fill("Fruit", "Berry")
+	fill("User", "")
+	if got := c.evaluate(t, `[user, upper, day, pass, fruit].map(e => e.value).join() + edit.textContent`); got != `",ABC,2026-01-31,secret,bnew"` {
+		t.Error(got)
+	}
+	if _, err := run(t, c, Select, SelectParams{Element: "Fruit", Options: []string{"Apple"}}); err != nil {
+		t.Error(exit(err))
+	}
+	if _, err := run(t, c, Select, SelectParams{Element: "Fruit",
+		Options: []string{"Cherry"}}); !strings.HasPrefix(exit(err), "no_match") {
+		t.Error(exit(err))
+	}
+	for _, off := range []bool{false, false, true} {
+		if _, err := run(t, c, Check, CheckParams{Element: "Box", Off: off}); err != nil || c.evaluate(t,
+			"box.checked") != fmt.Sprint(!off) {
+			t.Errorf("off %t: %v", off, err)
+		}
+	}
+	if _, err := run(t, c, Type, TypeParams{Text: "aB1", Element: "Keys"}); err != nil || c.evaluate(t, "keys.value + keys.title") != `"aB1aB1"` {
+		t.Errorf("%v, %s", err, c.evaluate(t, "keys.value + keys.title"))
+	}
+	if _, err := run(t, c, Press, PressParams{Key: "Control+a", Count: 1}); err != nil || c.evaluate(t, "keys.selectionStart + '-' + keys.selectionEnd") != `"0-3"` {
+		t.Errorf("%v", err)
+	}
+	for field, want := range map[string]string{"Fixed": "not_ready: textbox \"Fixed\"", "None": "no_match: "} {
+		if _, err := run(t, c.hurried(), Fill, FillParams{Element: field, Value: "y"}); !strings.HasPrefix(exit(err), want) {
+			t.Errorf("%s: %s", field, exit(err))
+		}
+	}
+	if _, err := run(t, c.hurried(), Click, ClickParams{Element: "Off"}); !strings.Contains(exit(err), "it is disabled") {
+		t.Error(exit(err))
+	}
+	if e, err := run(t, c, Fill, FillParams{Element: "User", Value: "x", Submit: true}); err != nil || e.Title != "Next" {
+		t.Errorf("%s, %v", effects(e), err)
+	}
+}
+
+// TestWaitAndExpect checks conditions, and what is said where they are not met.
+func TestWaitAndExpect(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Wait</title><h1>Orders</h1><ul><li>One<li>Two</ul><button id=b disabled>Buy</button><script>var ready = false;
+		setTimeout(() => { ready = true; b.disabled = false; fetch("/slow").then(() => document.body.append("Loaded")) }, 200)</script>`)
+	for _, p := range []WaitParams{{Text: "loaded"}, {Element: "Buy"}, {URL: "127.0.0.1"}, {Request: "/slow"},
+		{Expression: "ready"},
+		{Idle: true}, {Text: "Nowhere", Gone: true}} {
+		p.Timeout = 20_000
+		if _, err := run(t, c, Wait, p); err != nil {
+			t.Errorf("%+v: %s", p, exit(err))
+		}
+	}
+	if _, err := run(t, c, Wait, WaitParams{Text: "orders empty", Timeout: 100}); !strings.Contains(exit(err), `it shows "Orders"`) {
+		t.Error(exit(err))
+	}
+	if _, err := run(t, c, Wait, WaitParams{Expression: "document.title = 'x'",
+		Timeout: 100}); !strings.HasPrefix(exit(err), "script_error") {
+		t.Error(exit(err))
+	}
+	two, three, value := 2, 3, "x"
+	for _, test := range []struct {
+		p    ExpectParams
+		want string
+	}{
+		{ExpectParams{Text: "orders"}, ""}, {ExpectParams{Element: "css=li", Count: &two}, ""},
+		{ExpectParams{Element: "Buy", State: "enabled"}, ""},
+		{ExpectParams{URL: "/"}, ""}, {ExpectParams{Element: "None", State: "hidden"}, ""},
+		{ExpectParams{Element: "css=li", Count: &three}, "expected 3 elements, 2 match"},
+		{ExpectParams{Element: "Buy", State: "disabled"}, "expected disabled, it is []"},
+		{ExpectParams{Element: "Buy", Value: &value}, `expected the value "x", it has ""`},
+		{ExpectParams{URL: "/home"}, `expected an address with "/home"`},
+		{ExpectParams{Element: "None"}, `nothing matches "None"`},
+	} {
+		if _, err := run(t, c, Expect, test.p); (err == nil) != (test.want == "") || err != nil &&
+			!strings.Contains(exit(err), test.want) {
+			t.Errorf("%+v: %s", test.p, exit(err))
+		}
+	}
+	if r, err := run(t, c, Evaluate, EvaluateParams{Expression: "Promise.resolve({a: [1]})"}); err != nil || string(r.Value) != `{"a":[1]}` {
+		t.Errorf("%s, %v", r.Value, err)
+	}
+	if r, err := run(t, c, Evaluate, EvaluateParams{Expression: "e => e.id", Element: "Buy"}); err != nil || string(r.Value) != `"b"` {
+		t.Errorf("%s, %v", r.Value, err)
+	}
+	if _, err := run(t, c, Evaluate, EvaluateParams{Expression: "none()"}); !strings.HasPrefix(exit(err), "script_error") {
+		t.Error(exit(err))
+	}
+	for _, p := range []ScreenshotParams{{}, {Full: true}, {Element: "Buy"}} {
+		if r, err := run(t, c, Screenshot, p); err != nil || !strings.HasPrefix(r.Data, "iVBOR") {
+			t.Errorf("%+v: %.10s, %v", p, r.Data, err)
+		}
+	}
+}
+
+// TestClicksThatMiss clicks on pages that change all the time: no click reaches what was not meant, none that is
+// reported was without effect.
+func TestClicksThatMiss(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	clicks := 10
+	if os.Getenv("PARLEY_HAMMER") != "" {
+		clicks = 200
+	}
+	for name, change := range moving {
+		c.show(t, url+"/", movingList+change+`</script>`)
+		done := 0
+		for try := 0; done < clicks && try < 10*clicks; try++ {
+			if _, err := run(t, c, Click, ClickParams{Element: `button "Item 3"`}); err == nil {
+				done++
+			} else if !strings.HasPrefix(exit(err), "not_ready") {
+				t.Fatalf("%s: %s", name, exit(err))
+			}
+		}
+		if right, wrong := c.evaluate(t, "right"), c.evaluate(t, "wrong"); wrong != "0" || right != fmt.Sprint(done) ||
+			done < clicks {
+			t.Errorf("%s: %d clicks were reported, %s right and %s wrong", name, done, right, wrong)
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// WaitParams say what to wait for. Exactly one condition is given.
+type WaitParams struct {
+	// Shown text.
+	Text string `json:"text,omitempty" aliases:"for"`
+	// Ref, name or css=.
+	Element string `json:"element,omitempty" aliases:"ref,selector,locator"`
+	// Part of it.
+	URL string `json:"address,omitempty" aliases:"url"`
+	// Part of a response URL.
+	Request string `json:"request,omitempty" aliases:"response"`
+	// Or pure JavaScript, only.
+	Expression string `json:"expression,omitempty" aliases:"function,js"`
+	// No request.
+	Idle bool `json:"idle,omitempty"`
+	// Until it is gone.
+	Gone bool `json:"gone,omitempty" aliases:"hidden,absent"`
+	// Milliseconds.
+	Timeout int64 `json:"timeout,omitempty" minimum:"1" maximum:"600000" default:"10000" aliases:"timeout_ms"`
+}
+
+// WaitResult says how long it took.
+type WaitResult struct {
+	// Milliseconds.
+	MS int64 `json:"ms"`
+}
+
+// seen is what a condition met instead.
+type seen struct {
+	Found      bool
+	URL, Title string
+	Near       []string
+}
+
+// Wait waits for a condition.
+func Wait(c *sdk.Call, p WaitParams) (WaitResult, error) {
+	b := &browser{Call: c}
+	began := time.Now()
+	until := began.Add(time.Duration(p.Timeout) * time.Millisecond)
+	var what string
+	var last seen
+	var err error
+	switch {
+	case p.Text != "" || p.Element != "" || p.URL != "":
+		condition := map[string]any{"gone": p.Gone}
+		switch {
+		case p.Text != "":
+			condition["text"], what = p.Text, fmt.Sprintf("the text %q", p.Text)
+		case p.Element != "":
+			condition["locator"], what = parseLocator(p.Element), fmt.Sprintf("the element %q", p.Element)
+		default:
+			condition["url"], what = p.URL, fmt.Sprintf("an address with %q", p.URL)
+		}
+		last, err = b.until(condition, until)
+	case p.Request != "":
+		what = fmt.Sprintf("a response from %q", p.Request)
+		last.Found, err = b.awaitRequest(p.Request, until)
+	case p.Expression != "":
+		what = "the expression"
+		last.Found, err = b.awaitTrue(p.Expression, until)
+	case p.Idle:
+		what = "an idle page"
+		last.Found, err = b.awaitIdle(until)
+	default:
+		return WaitResult{}, sdk.Invalid("/text", "a condition: text, element, url, request, expression or idle", "none", "")
+	}
+	if err != nil {
+		return WaitResult{}, err
+	}
+	if !last.Found {
+		if p.Gone {
+			what += " to go"
+		}
+		return WaitResult{}, sdk.Exit("not_met", fmt.Sprintf("waited %d ms for %s%s", time.Since(began).Milliseconds(), what,
+			last.instead()), nil)
+	}
+	return WaitResult{time.Since(began).Milliseconds()}, nil
+}
+
+// instead says what the page shows instead of what was asked for.
+func (s seen) instead() string {
+	if s.URL == "" {
+		return ""
+	}
+	text := fmt.Sprintf("; the page is %q at %s", s.Title, clip(s.URL, 200))
+	for _, line := range s.Near {
+		text += fmt.Sprintf(", it shows %q", line)
+	}
+	return text
+}
+
+// until waits in the page for a condition, through changes of the document. Elements and texts may be in a frame.
+func (b *browser) until(condition map[string]any, end time.Time) (last seen, err error) {
+	for turn := 0; ; turn++ {
+		left := time.Until(end)
+		condition["timeout"] = max(min(left.Milliseconds(), 2000), 0)
+		if turn == 0 {
+			condition["timeout"] = min(left.Milliseconds(), 300)
+		}
+		var now seen
+		if _, err = b.script("", &now, "until", condition); err != nil && !isReplaced(err) {
+			return last, err
+		}
+		if err == nil {
+			last = now
+		}
+		if last.Found {
+			return last, nil
+		}
+		if condition["url"] == nil && condition["gone"] != true {
+			children, err := b.frames()
+			if err != nil && !isReplaced(err) {
+				return last, err
+			}
+			condition["timeout"] = 0
+			for _, f := range children {
+				if _, err := b.script(f.id, &now, "until", condition); err == nil && now.Found {
+					return now, nil
+				}
+			}
+		}
+		if time.Now().After(end) {
+			return last, nil
+		}
+	}
+}
+
+// awaitRequest waits for a response from an address. One that has come since the document began counts.
+func (b *browser) awaitRequest(part string, end time.Time) (bool, error) {
+	for {
+		var list struct{ Events []json.RawMessage }
+		err := b.cdp("events", map[string]any{"match": []string{"Network.responseReceived"}, "url": part, "limit": 1}, &list)
+		if err != nil || len(list.Events) > 0 {
+			return err == nil, err
+		}
+		if time.Now().After(end) {
+			return false, nil
+		}
+		if err := b.pause(); err != nil {
+			return false, err
+		}
+	}
+}
+
+// pause waits a little, in the page: a guest cannot sleep cheaply.
+func (b *browser) pause() error {
+	var now seen
+	_, err := b.script("", &now, "until", map[string]any{"url": "\x00", "timeout": 50})
+	if isReplaced(err) {
+		return nil
+	}
+	return err
+}
+
+// awaitTrue waits until an expression is true. Chrome stops one that would change something.
+func (b *browser) awaitTrue(expression string, end time.Time) (bool, error) {
+	for {
+		var done struct{ Result struct{ Value any } }
+		err := b.cdp("Runtime.evaluate", map[string]any{"expression": "!!(" + expression + "\n)", "returnByValue": true,
+			"throwOnSideEffect": true}, &done)
+		if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" && strings.Contains(e.Message, "side-effect") {
+			return false, sdk.Exit("script_error", "the expression changes something; page.evaluate runs it", nil)
+		} else if ok && e.Code == "script_error" && time.Now().After(end) {
+			return false, sdk.Exit("script_error", e.Message, nil)
+		} else if err != nil && !ok {
+			return false, err
+		}
+		if done.Result.Value == true {
+			return true, nil
+		}
+		if time.Now().After(end) {
+			return false, nil
+		}
+		if err := b.pause(); err != nil {
+			return false, err
+		}
+	}
+}
+
+// awaitIdle waits until the document is quiet and no request of it is under way.
+func (b *browser) awaitIdle(end time.Time) (bool, error) {
+	a := newActivity(0)
+	for {
+		var now struct{ Settled bool }
+		left := max(min(time.Until(end).Milliseconds(), 2000), 1)
+		if _, err := b.script("", &now, "settle", map[string]any{"quiet": 200, "timeout": left}); err != nil &&
+			!isReplaced(err) {
+			return false, err
+		}
+		if err := a.read(b); err != nil {
+			return false, err
+		}
+		if now.Settled && len(a.pending) == 0 {
+			return true, nil
+		}
+		if time.Now().After(end) {
+			return false, nil
+		}
+	}
+}
+
+// ExpectParams say how the page should be. All conditions must hold.
+type ExpectParams struct {
+	// Shown text.
+	Text string `json:"text,omitempty"`
+	// Ref, name or css=.
+	Element string `json:"element,omitempty" aliases:"ref,selector,locator"`
+	// Otherwise visible.
+	State string `json:"state,omitempty" enum:"visible,hidden,enabled,disabled,checked,unchecked"`
+	// Also.
+	Value *string `json:"value,omitempty"`
+	// Matches, also 0.
+	Count *int `json:"count,omitempty" minimum:"0"`
+	// Part of it.
+	URL string `json:"address,omitempty" aliases:"url"`
+	// Milliseconds.
+	Timeout int64 `json:"timeout,omitempty" minimum:"0" maximum:"600000" default:"2000" aliases:"timeout_ms"`
+}
+
+// ExpectResult is empty where the page is as expected.
+type ExpectResult struct {
+	// Always true: otherwise the call fails.
+	Met bool `json:"met"`
+}
+
+// Expect checks the page.
+func Expect(c *sdk.Call, p ExpectParams) (ExpectResult, error) {
+	b := &browser{Call: c}
+	end := time.Now().Add(time.Duration(p.Timeout) * time.Millisecond)
+	if p.Text == "" && p.Element == "" && p.URL == "" {
+		return ExpectResult{}, sdk.Invalid("/text", "a condition: text, element or url", "none", "")
+	}
+	fail := func(format string, args ...any) (ExpectResult, error) {
+		return ExpectResult{}, sdk.Exit("not_met", fmt.Sprintf(format, args...), nil)
+	}
+	if p.URL != "" {
+		if s, err := b.until(map[string]any{"url": p.URL}, end); err != nil || !s.Found {
+			return errOr(err, fail, "expected an address with %q%s", p.URL, s.instead())
+		}
+	}
+	if p.Text != "" {
+		if s, err := b.until(map[string]any{"text": p.Text}, end); err != nil || !s.Found {
+			return errOr(err, fail, "expected the text %q%s", p.Text, s.instead())
+		}
+	}
+	if p.Element == "" {
+		return ExpectResult{true}, nil
+	}
+	for {
+		problem, err := b.differs(p)
+		if e, ok := err.(*sdk.ExitError); ok {
+			problem, err = e.Message, nil
+		}
+		if err != nil || problem == "" {
+			return ExpectResult{err == nil}, err
+		}
+		if time.Now().After(end) {
+			return fail("%q: %s", p.Element, problem)
+		}
+		if err := b.pause(); err != nil {
+			return ExpectResult{}, err
+		}
+	}
+}
+
+func errOr(err error, fail func(string, ...any) (ExpectResult, error), format string, args ...any) (ExpectResult,
+	error) {
+	if err != nil {
+		return ExpectResult{}, err
+	}
+	return fail(format, args...)
+}
+
+// differs returns how an element is not as expected, "" if it is.
+func (b *browser) differs(p ExpectParams) (string, error) {
+	get := func(what string) (json.RawMessage, error) {
+		r, err := Get(b.Call, GetParams{Element: p.Element, What: what})
+		return r.Value, err
+	}
+	if p.Count != nil {
+		n, err := get("count")
+		if err != nil || string(n) == fmt.Sprint(*p.Count) {
+			return "", err
+		}
+		return fmt.Sprintf("expected %d elements, %s match", *p.Count, n), nil
+	}
+	visible, err := get("visible")
+	var missing *sdk.ExitError
+	if e, ok := err.(*sdk.ExitError); ok && (e.Name == "no_match" || e.Name == "stale") {
+		missing, err = e, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	shown := string(visible) == "true"
+	switch {
+	case p.State == "hidden":
+		if shown {
+			return "expected hidden, it is visible", nil
+		}
+		return "", nil
+	case missing != nil:
+		return missing.Message, nil
+	case !shown:
+		return "it is not visible", nil
+	}
+	if p.Value != nil {
+		raw, err := get("value")
+		var now string
+		if err == nil {
+			err = json.Unmarshal(raw, &now)
+		}
+		if err != nil || now != *p.Value {
+			return fmt.Sprintf("expected the value %q, it has %q", *p.Value, now), err
+		}
+	}
+	if p.State == "" || p.State == "visible" {
+		return "", nil
+	}
+	raw, err := get("state")
+	words := " " + strings.Trim(string(raw), `"`) + " "
+	has := map[string]bool{"enabled": !strings.Contains(words, " disabled "), "disabled": strings.Contains(words,
+		" disabled "),
+		"checked": strings.Contains(words, " checked "), "unchecked": !strings.Contains(words, " checked ")}
+	if err != nil || has[p.State] {
+		return "", err
+	}
+	return fmt.Sprintf("expected %s, it is [%s]", p.State, strings.TrimSpace(words)), nil
+}

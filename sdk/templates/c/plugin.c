@@ -1,0 +1,16 @@
+// NAME: greets people.
+#include "parley.h"
+
+static parley_json greet(const parley_request *r) {
+  const char *name = parley_text(parley_member(r->params, "name"));
+  if (!strcmp(name, "nobody")) return parley_fail(10, "there is nobody to greet");
+  parley_writer text = PARLEY_EMPTY, w = PARLEY_EMPTY;
+  parley_raw(&text, "Hello, ");
+  parley_raw(&text, name);
+  parley_raw(&w, "{\"text\":");
+  parley_string(&w, text.at);
+  parley_raw(&w, "}");
+  return parley_ok(w);
+}
+
+PARLEY_PLUGIN({"greet", greet})
