@@ -54,11 +54,14 @@ const (
 
 // Config configures a [Server]. Host and Mode are required.
 type Config struct {
-	Host     *host.Host
-	Version  string         // of the server, as clients see it
-	Mode     string         // of stdio, and of Path over HTTP
-	Pinned   []string       // qualified names of the tools that progressive mode lists
-	Sessions *host.Sessions // nil: results that were cut cannot be read whole
+	Host    *host.Host
+	Version string   // of the server, as clients see it
+	Mode    string   // of stdio, and of Path over HTTP
+	Pinned  []string // qualified names of the tools that progressive mode lists
+	// DocsOnFirstUse adds tier 2 to the first success of a tool that the session has not read about. Full mode, whose list
+	// has the documentation, never does.
+	DocsOnFirstUse bool
+	Sessions       *host.Sessions // nil: results that were cut cannot be read whole
 	// Session is the name of the user's session that the client on stdio works in. "" means that each connection has a
 	// session of its own.
 	Session string
@@ -79,7 +82,7 @@ type Server struct {
 	// Each holds a value for each call, request or body that is under way.
 	calls       chan struct{}
 	largeCalls  chan struct{} // those calls that may return more than maxSmall
-	requests    chan struct{} // over HTTP
+	requests    chan struct{} // without a complete response
 	largeBodies chan struct{}
 
 	unsentBytes atomic.Int64 // bytes of responses that HTTP clients have yet to read

@@ -39,7 +39,7 @@ func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	w := &lineWriter{w: out}
 	r := newLineReader(in, w)
 	transport := &boundedTransport{
-		hangUp: hangUp, reader: r, writer: w,
+		hangUp: hangUp, requests: s.requests, reader: r, writer: w,
 		inner: &sdk.IOTransport{Reader: r, Writer: w, MaxLineLength: maxMessage + 2},
 	}
 	connected := context.WithValue(context.WithoutCancel(ctx), hungUpKey{}, hungUp)
@@ -192,28 +192,30 @@ func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error)
 // boundedTransport bounds the requests of a client that have no response yet. The goroutine that reads requests also
 // refuses those above the bound. So a client that does not read responses blocks when it sends further requests.
 type boundedTransport struct {
-	inner  sdk.Transport
-	hangUp func()
-	reader *lineReader
-	writer *lineWriter
+	inner    sdk.Transport
+	hangUp   func()
+	requests chan struct{}
+	reader   *lineReader
+	writer   *lineWriter
 }
 
 func (t *boundedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	inner, err := t.inner.Connect(ctx)
 	return &boundedConn{
-		Connection: inner, hangUp: t.hangUp, reader: t.reader, writer: t.writer,
+		Connection: inner, hangUp: t.hangUp, requests: t.requests, reader: t.reader, writer: t.writer,
 		open: map[jsonrpc.ID]bool{}, changed: make(chan struct{}, 1),
 	}, err
 }
 
 type boundedConn struct {
 	sdk.Connection
-	hangUp  func()
-	reader  *lineReader
-	writer  *lineWriter
-	mu      sync.Mutex
-	open    map[jsonrpc.ID]bool // requests without a response
-	changed chan struct{}       // holds a value when open may have become empty
+	hangUp   func()
+	requests chan struct{} // the server's; it holds a value for each open request
+	reader   *lineReader
+	writer   *lineWriter
+	mu       sync.Mutex
+	open     map[jsonrpc.ID]bool // requests without a response
+	changed  chan struct{}       // holds a value when open may have become empty
 }
 
 func (c *boundedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
@@ -244,11 +246,37 @@ func (c *boundedConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (c *boundedConn) begin(id jsonrpc.ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.open[id] {
+		return true
+	}
 	if len(c.open) >= maxOpen {
+		return false
+	}
+	select {
+	case c.requests <- struct{}{}:
+	default:
 		return false
 	}
 	c.open[id] = true
 	return true
+}
+
+// Close also ends the requests that can no longer have a response.
+func (c *boundedConn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.open {
+		c.end(id)
+	}
+	return c.Connection.Close()
+}
+
+// end removes a request from the open ones. The caller holds c.mu.
+func (c *boundedConn) end(id jsonrpc.ID) {
+	if c.open[id] {
+		delete(c.open, id)
+		<-c.requests
+	}
 }
 
 // largeResult is the size from which a result is written as it is. The SDK would check it and copy it once more.
@@ -264,7 +292,7 @@ func (c *boundedConn) Write(ctx context.Context, message jsonrpc.Message) (err e
 	}
 	if ok {
 		c.mu.Lock()
-		delete(c.open, response.ID)
+		c.end(response.ID)
 		empty := len(c.open) == 0
 		c.mu.Unlock()
 		if empty {
