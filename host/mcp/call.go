@@ -100,19 +100,27 @@ type plannedCall struct {
 	After string `json:"wait_for,omitempty"` // the event of the plugin that has to come before the next call
 }
 
+// planOptions are the options of all calls of a plan.
+type planOptions struct {
+	Browser string `json:"browser,omitempty"`
+	Target  string `json:"target,omitempty"`
+}
+
 func (m *modeServer) planCall(
 	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
 ) (*sdk.CallToolResult, error) {
 	var p struct {
 		Name      string
 		Arguments json.RawMessage
+		Options   planOptions
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
 	c := callerOf(m.Server, r)
 	plan, warnings, err := m.cfg.Host.PlanFor(ctx, host.PlanQuery{
-		Tool: m.qualified(p.Name), Params: p.Arguments, Caller: c.name, Session: c.session})
+		Tool: m.qualified(p.Name), Params: p.Arguments, Caller: c.name, Session: c.session,
+		Browser: m.cfg.Options(host.Options{Browser: p.Options.Browser}).Browser, Target: p.Options.Target})
 	if err != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
@@ -121,6 +129,7 @@ func (m *modeServer) planCall(
 		step := host.CallStep(call.Tool, call.Params)
 		if call.Options != nil {
 			step.Options.JQ, calls[i].After = call.Options.JQ, call.Options.Until
+			step.Options.Browser, step.Options.Target = call.Options.Browser, call.Options.Target
 		}
 		calls[i].ID, calls[i].nextCall = call.ID, callStep(step)
 	}

@@ -289,6 +289,8 @@ func TestMetaTools(t *testing.T) {
 			{"search_tools", `{"query":"order","max_tokens":40}`, "Left out for max_tokens: signatures"},
 			{"describe_tool", `{"name":"shop__add","tier":"2"}`, "shop.add: Add an article [write]\n" +
 				"The article can be ordered at once.\n  title: string  Name of the article.\n"},
+			{"plan_call", `{"name":"shop.add","arguments":{"title":"tea"},"options":{"target":"T"}}`,
+				`"arguments":{"title":"tea"},"options":{"target":"T"}`},
 			{"describe_tool", `{"name":"shop.add","max_tokens":45}`, "Left out for max_tokens: exit codes, returns"},
 			{"describe_tool", `{"name":"shop.add","tier":3,"format":"json"}`,
 				`{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`},
@@ -926,6 +928,8 @@ func TestSteps(t *testing.T) {
 		{slow, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"timeout":"1m0s"}}}`},
 		{unfinished, `{"tool":"describe_tool","arguments":{"name":"shop.add"}}`},
 		{host.DescribeStep("shop.add", 3), `{"tool":"describe_tool","arguments":{"name":"shop.add","tier":3}}`},
+		{host.PlanStep("shop.add", nil).At(host.Options{Target: "T"}),
+			`{"tool":"plan_call","arguments":{"name":"shop.add","options":{"target":"T"}}}`},
 		{host.SearchStep("sell tea"), `{"tool":"search_tools","arguments":{"query":"sell tea"}}`},
 		{host.ListStep("shop.order"), `{"tool":"search_tools","arguments":{"query":"shop order"}}`},
 		{host.ListStep(""), ""},

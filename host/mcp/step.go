@@ -96,7 +96,8 @@ func planStep(s host.Step) nextCall {
 	return nextCall{Tool: planCall, Arguments: struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments,omitempty"`
-	}{s.Tool, s.Params}, Choose: s.Choose}
+		Options   planOptions     `json:"options,omitzero"`
+	}{s.Tool, s.Params, planOptions{s.Options.Browser, s.Options.Target}}, Choose: s.Choose}
 }
 
 func callStep(s host.Step) nextCall {

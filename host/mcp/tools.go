@@ -68,7 +68,9 @@ func metaTools() []metaTool {
 			`"required":["name"],"additionalProperties":false}`, true, (*modeServer).describeTool},
 		{planCall, "List the calls that come before a call",
 			`{"type":"object","properties":{"name":{"type":"string","x-aliases":["tool","tool_name"]},` +
-				`"arguments":{"type":"object","x-aliases":["params"]}},"required":["name"],"additionalProperties":false}`, true,
+				`"arguments":{"type":"object","x-aliases":["params"]},` +
+				`"options":{"type":"object","properties":{"browser":{"type":"string"},"target":{"type":"string"}},` +
+				`"additionalProperties":false}},"required":["name"],"additionalProperties":false}`, true,
 			(*modeServer).planCall},
 		{"search_tools", "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string",` +
 			`"x-aliases":["q","text","search","keywords","task"]},` +
