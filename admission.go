@@ -274,13 +274,18 @@ func (withoutRights) Decide(context.Context, host.Ask) (host.Decision, error) {
 	return host.Decision{Verdict: host.Allow}, nil
 }
 
-// runExamples runs the examples of a plugin: first one of each tool, then the others, until the time is up.
-func (p *Parley) runExamples(ctx context.Context, provider host.Provider, m *manifest.Manifest, a *Admission) error {
+// hostWithoutRights returns a host with one plugin, which has no right.
+func hostWithoutRights(provider host.Provider) (*host.Host, error) {
 	catalog, err := host.NewCatalog(provider)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: withoutRights{}})
+	return host.New(host.Config{Version: Version, Catalog: catalog, Policy: withoutRights{}})
+}
+
+// runExamples runs the examples of a plugin: first one of each tool, then the others, until the time is up.
+func (p *Parley) runExamples(ctx context.Context, provider host.Provider, m *manifest.Manifest, a *Admission) error {
+	h, err := hostWithoutRights(provider)
 	if err != nil {
 		return err
 	}
@@ -364,19 +369,28 @@ func afterBefore(ctx context.Context, h *host.Host, plugin string, e *manifest.E
 const warmBudget = time.Minute
 
 // checkWarm refuses a plugin whose manifest says that an example may run in an instance before its call, if that
-// changes the outcome of any example. Where there are no runners, no instance is ever warm.
+// changes the outcome of any example. Where there are no runners, the check is not made, and no instance is ever warm.
 func (p *Parley) checkWarm(ctx context.Context, src wasm.Source) error {
 	m, err := src.Manifest()
 	if err != nil || !m.Warm || len(wasm.MissingIsolation(false)) > 0 {
 		return err
 	}
-	engine := p.newEngine(warmIdle) // also where the configuration has no runners
-	defer func() { _ = engine.Close(context.WithoutCancel(ctx)) }()
-	catalog, err := host.NewCatalog(engine.Provider(src))
+	work, err := os.MkdirTemp("", "parley-fresh-*")
 	if err != nil {
 		return err
 	}
-	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: withoutRights{}})
+	defer os.RemoveAll(work)
+	cfg := p.engineConfig(warmIdle) // with runners, also where the configuration has none
+	warmEngine := wasm.New(cfg)
+	defer func() { _ = warmEngine.Close(context.WithoutCancel(ctx)) }()
+	cfg.CacheDir, cfg.Fresh, cfg.Notice = work, true, nil
+	freshEngine := wasm.New(cfg)
+	defer func() { _ = freshEngine.Close(context.WithoutCancel(ctx)) }()
+	warm, err := hostWithoutRights(warmEngine.Provider(src))
+	if err != nil {
+		return err
+	}
+	fresh, err := hostWithoutRights(freshEngine.Provider(src))
 	if err != nil {
 		return err
 	}
@@ -384,21 +398,21 @@ func (p *Parley) checkWarm(ctx context.Context, src wasm.Source) error {
 	defer cancel()
 	for i := range m.Tools {
 		for _, e := range m.Tools[i].Examples {
-			params, reason := afterBefore(ctx, h, m.Name, &e)
+			params, reason := afterBefore(ctx, fresh, m.Name, &e)
 			if reason != "" {
 				continue
 			}
-			run := func(isolate string) *host.Answer {
+			run := func(h *host.Host, isolate string) *host.Answer {
 				a, _ := h.Call(ctx, host.Call{Name: m.Name + "." + m.Tools[i].Name, Params: params, Caller: "cli",
 					Options: host.Options{Isolate: isolate}})
 				return a
 			}
-			fresh, warm := run("call"), run("process")
+			cold, after := run(fresh, "call"), run(warm, "process")
 			if err := ctx.Err(); err != nil {
 				return host.Errorf(host.InvalidPlugin, "%s is refused: its examples did not end within %s, so that they could not "+
 					"be compared with and without \"warm\"; remove warm from the manifest", m.Name, warmBudget)
 			}
-			if difference := differFrom(fresh, warm); difference != "" {
+			if difference := differFrom(cold, after); difference != "" {
 				return host.Errorf(host.InvalidPlugin, "%s is refused: its manifest has \"warm\", and the example %q of %s has "+
 					"another outcome after another example has run in the instance: %s; remove warm, or let no call depend on what "+
 					"the instance did before", m.Name, manifest.CleanLine(e.Title), m.Tools[i].Name, oneLine(difference))

@@ -72,11 +72,7 @@ func (p *Parley) Test(ctx context.Context, provider host.Provider, o TestOptions
 		}
 	}
 	counted := &countedProvider{Provider: provider}
-	catalog, err := host.NewCatalog(counted)
-	if err != nil {
-		return nil, err
-	}
-	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: withoutRights{}})
+	h, err := hostWithoutRights(counted)
 	if err != nil {
 		return nil, err
 	}

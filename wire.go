@@ -86,21 +86,21 @@ func (p *Parley) Engine() *wasm.Engine {
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
 	if p.parts.engine == nil {
-		p.parts.engine = p.newEngine(p.cfg.RunnerIdle)
+		p.parts.engine = wasm.New(p.engineConfig(p.cfg.RunnerIdle))
 	}
 	return p.parts.engine
 }
 
-// newEngine returns an engine whose unused runners stay for a time; see [Config].RunnerIdle.
-func (p *Parley) newEngine(runnerIdle time.Duration) *wasm.Engine {
-	return wasm.New(wasm.Config{
+// engineConfig returns the configuration of an engine whose unused runners stay for a time; see [Config].RunnerIdle.
+func (p *Parley) engineConfig(runnerIdle time.Duration) wasm.Config {
+	return wasm.Config{
 		CacheDir: filepath.Join(p.dirs.Cache, "wasm"), RunDir: p.dirs.Run, RunnerIdle: runnerIdle,
 		SlotDir: filepath.Join(p.dirs.State, "slots"),
 		Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
 		HostVersion: Version, Child: host.SelfCommand, Isolate: true,
 		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.annotate,
-	})
+	}
 }
 
 // Chrome returns the built-in plugin for Chrome. It starts nothing until a tool needs a browser.

@@ -16,7 +16,7 @@ func callsToTime(b *testing.B) []struct {
 	}{
 		{"C", "echo", `{"value":1}`, func(e *Engine) *Provider { return guest(b, e, "echo", "echo") }},
 		{"command", "word", `{"text":"abc"}`, func(e *Engine) *Provider { return guest(b, e, "rev", "rev") }},
-		{"Go", "hash", `{"text":"abc"}`, func(e *Engine) *Provider { return shipped(b, e, "text") }},
+		{"Go", "count", `{"text":"abc"}`, func(e *Engine) *Provider { return shipped(b, e, "text") }},
 	}
 }
 
@@ -28,7 +28,7 @@ func BenchmarkCall(b *testing.B) {
 	c := callsToTime(b)[2]
 	b.Run(c.name+"WithoutImage", func(b *testing.B) {
 		e := testEngine(b)
-		e.cfg.CacheDir, e.noImages = b.TempDir(), true
+		e.cfg.CacheDir, e.cfg.Fresh = b.TempDir(), true
 		benchmarkCall(b, e, c.make, c.tool, c.params)
 	})
 }

@@ -44,6 +44,9 @@ type Config struct {
 	RunDir string
 	// RunnerIdle is how long an unused runner stays. Zero means one minute; less than zero means that there are none.
 	RunnerIdle time.Duration
+	// Fresh lets every instance begin without an image of another one, to compare outcomes or measure what images save.
+	// CacheDir must then be one that no other engine uses.
+	Fresh bool
 	// Watch are files by which calls are decided, such as policies. A runner ends when one of them changes.
 	Watch []string
 	// HostVersion is the version of the host in the requests that guests get.
@@ -78,7 +81,6 @@ type Engine struct {
 	loads      sync.WaitGroup
 	loaded     bool // whether a load was ever started
 	budget     func(codeBytes int) budget
-	noImages   bool                        // to measure what they save
 	missing    func(folders bool) []string // MissingIsolation, but for tests
 
 	shared slots.Pool // calls of one plugin and compilations, of all processes
@@ -356,7 +358,7 @@ func (e *Engine) compileIn(m *manifest.Manifest, module *instrument.Module, asse
 		}
 	}
 	order := orderImage(module, m)
-	if e.noImages {
+	if e.cfg.Fresh {
 		order = nil
 	}
 	if err := e.runCompiler(m.Name, module, order, s.dir); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,12 +23,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// image describes the state of an instance after _initialize. Other instances of the module begin with it instead of
-// computing it again. Its memory is a file of the slot, its globals are in the slot's stub.
+// image describes the state of an instance after _initialize, or after an example that has run in it since. Other
+// instances of the module begin with it instead of computing it again. Its memory is a file of the slot, its globals
+// are in the slot's stub.
 type image struct {
 	Memory  hashedFile    `json:"memory"`
+	Warm    bool          `json:"warm"` // an example has run
 	Globals []uint64      `json:"globals"`
 	Pages   uint32        `json:"pages"`  // of memory, each of 64 KiB
+	Data    []span        `json:"data"`   // the parts of memory that are not all zero
 	Clock   time.Duration `json:"clock"`  // what the guest's monotonic clock showed
 	Random  int64         `json:"random"` // bytes that it had read from the stream of [call.randomSource]
 
@@ -35,12 +39,25 @@ type image struct {
 	wall bool     // while it is taken: the wall clock was read
 }
 
+// span is a part of a memory, in bytes.
+type span struct {
+	At   int64 `json:"at"`
+	Size int64 `json:"size"`
+}
+
 // imageOrder asks the compiler for an image.
 type imageOrder struct {
 	Name   string `json:"name"`   // of the plugin, which is the guest's argument 0
 	Pages  uint32 `json:"pages"`  // that its memory may have
 	Assets string `json:"assets"` // where its assets are; "" if it has none
-	Clock  bool   `json:"clock"`  // calls can have the wall clock, so _initialize must not read it
+	Clock  bool   `json:"clock"`  // calls can have the wall clock, so nothing in the image may have read it
+	// Warm is the call to run in the instance, if the manifest allows that; else nil.
+	Warm *warmUp `json:"warm,omitempty"`
+}
+
+type warmUp struct {
+	Tool   string          `json:"tool"`
+	Params json.RawMessage `json:"params"`
 }
 
 // Names of files in a slot. The compiler writes both; the description then becomes part of the checksums.
@@ -57,7 +74,9 @@ const (
 	maxImageData        = 64 << 20
 	maxImageDescription = 1 << 20
 	maxImageRandom      = 4 << 10 // bytes that every call then has to skip
-	imageBlock          = 4 << 10 // blocks of zeros are holes in the file
+	// maxWarmUp bounds the parameters of an example, which the compiler gets as an argument.
+	maxWarmUp  = 16 << 10
+	imageBlock = 4 << 10 // blocks of zeros are holes in the file
 )
 
 // orderImage returns the order for a module, or nil if it must begin without an image: if its manifest asks for
@@ -73,6 +92,9 @@ func orderImage(module *instrument.Module, m *manifest.Manifest) *imageOrder {
 	if m.Assets != nil {
 		o.Assets = m.Assets.Path
 	}
+	if def, example := warmingExample(m); example != nil && len(example.Params) <= maxWarmUp {
+		o.Warm = &warmUp{def.Name, example.Params}
+	}
 	return o
 }
 
@@ -81,16 +103,14 @@ func fitsImage(g host.Grant) bool {
 	return len(g.FS) == 0 && len(g.Env) == 0 && !g.Random
 }
 
-// takeImage runs _initialize and writes the state of the instance to dir. The error says why there is no image: the
-// guest asked for anything but the time, randomness and its assets, or it failed.
+// takeImage runs _initialize and, if it is ordered, an example, and writes the state of the instance to dir. If the
+// example does what an image cannot hold, the image is that of an instance in which it has not run. The error says why
+// there is no image: the guest asked for anything but the time, randomness and its assets, or it failed.
 func takeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []string, dir string, o *imageOrder) (*image,
 	error) {
-	ctx, cancel := context.WithTimeout(context.Background(), imageTimeout)
-	defer cancel()
+	ctx := context.Background()
 	p := &compiledPlugin{module: &instrument.Module{}, runtime: r, compiled: compiled}
-	m := &manifest.Manifest{Name: o.Name, Kind: manifest.KindParley}
 	if o.Assets != "" {
-		m.Assets = &manifest.Assets{Path: o.Assets}
 		var err error
 		if p.assets, err = (slot{dir: dir}).openAssets(assetsName); err != nil {
 			return nil, err
@@ -99,13 +119,37 @@ func takeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []strin
 	if err := instantiateImageModules(ctx, r, o.Assets != ""); err != nil {
 		return nil, err
 	}
+	if o.Warm != nil {
+		if i, err := runForImage(ctx, p, globals, dir, o, o.Warm); err == nil {
+			return i, nil
+		}
+	}
+	return runForImage(ctx, p, globals, dir, o, nil)
+}
+
+// runForImage makes the instance of which [takeImage] takes an image.
+func runForImage(ctx context.Context, p *compiledPlugin, globals []string, dir string, o *imageOrder, warm *warmUp,
+) (*image, error) {
+	ctx, cancel := context.WithTimeout(ctx, imageTimeout)
+	defer cancel()
+	m := &manifest.Manifest{Name: o.Name, Kind: manifest.KindParley}
+	if o.Assets != "" {
+		m.Assets = &manifest.Assets{Path: o.Assets}
+	}
 	c := newCall(&Engine{}, p, m, &host.Request{})
 	c.limits.pages = o.Pages
-	c.taken = &image{}
+	c.taken = &image{Warm: warm != nil}
+	c.serve = func(context.Context, string, []byte) []byte { return nil }
 	defer c.close()
 	c.begin(ctx)
 	if err := c.initialize(); err != nil {
 		return nil, err
+	}
+	if warm != nil {
+		c.r.Tool, c.r.Params, c.prepared = warm.Tool, warm.Params, true
+		if _, err := c.runReactor(); err != nil {
+			return nil, err
+		}
 	}
 	folders := 0
 	if o.Assets != "" {
@@ -146,7 +190,7 @@ func (i *image) countRandom(stream io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		n, err := stream.Read(p)
 		if i.Random += int64(n); i.Random > maxImageRandom {
-			panic(guestHalt{host.Errorf(host.LimitExceeded, "_initialize reads more than %d random bytes", maxImageRandom)})
+			panic(guestHalt{host.Errorf(host.LimitExceeded, "it reads more than %d random bytes", maxImageRandom)})
 		}
 		return n, err
 	})
@@ -154,18 +198,25 @@ func (i *image) countRandom(stream io.Reader) io.Reader {
 
 // write writes the image's files. The error says that it is too small or too large to be worth it.
 func (i *image) write(dir string, memory []byte) error {
-	file, err := os.OpenFile(filepath.Join(dir, imageName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(filepath.Join(dir, imageName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	zeros, size := make([]byte, imageBlock), 0
-	for at := 0; at < len(memory); at += imageBlock {
-		if block := memory[at : at+imageBlock]; !bytes.Equal(block, zeros) {
-			if _, err := file.WriteAt(block, int64(at)); err != nil {
-				return err
-			}
-			size += imageBlock
+	zeros, size := make([]byte, imageBlock), int64(0)
+	for at := int64(0); at < int64(len(memory)); at += imageBlock {
+		block := memory[at : at+imageBlock]
+		if bytes.Equal(block, zeros) {
+			continue
+		}
+		if _, err := file.WriteAt(block, at); err != nil {
+			return err
+		}
+		size += imageBlock
+		if last := len(i.Data) - 1; last >= 0 && i.Data[last].At+i.Data[last].Size == at {
+			i.Data[last].Size += imageBlock
+		} else {
+			i.Data = append(i.Data, span{at, imageBlock})
 		}
 	}
 	if size < minImageData || size > maxImageData {
@@ -191,12 +242,12 @@ func (s slot) readImage() *image {
 	return i
 }
 
-// instantiateImageModules instantiates the modules that a guest imports, for _initialize alone. Of what it could ask
+// instantiateImageModules instantiates the modules that a guest imports, while an image is taken. Of what it could ask
 // the host for, it gets what is the same in every call.
 func instantiateImageModules(ctx context.Context, r wazero.Runtime, assets bool) error {
 	halt := func(name string) api.GoModuleFunc {
 		return func(context.Context, api.Module, []uint64) {
-			panic(guestHalt{host.Errorf(host.Denied, "_initialize calls %s", name)})
+			panic(guestHalt{host.Errorf(host.Denied, "it calls %s", name)})
 		}
 	}
 	wasi := r.NewHostModuleBuilder(wasiModule)
@@ -221,7 +272,7 @@ func instantiateImageModules(ctx context.Context, r wazero.Runtime, assets bool)
 	return instantiateMeter(ctx, r)
 }
 
-// Functions of WASI that _initialize may call while an image is taken. The flags are those of the standard streams,
+// Functions of WASI that a guest may call while an image is taken. The flags are those of the standard streams,
 // which are in memory and never block. The second list is for plugins with assets.
 var (
 	imageFunctions = []string{"args_get", "args_sizes_get", "clock_res_get", "clock_time_get", "environ_get",
@@ -251,17 +302,26 @@ func (s slot) openImage(i *image) (*image, error) {
 	if i == nil {
 		return nil, nil
 	}
+	for _, d := range i.Data {
+		if d.At < 0 || d.Size < 0 || d.At > math.MaxInt64-d.Size || d.At+d.Size > int64(i.Pages)*pageBytes {
+			return nil, errors.New("its image has data outside its memory")
+		}
+	}
 	var err error
 	i.file, err = os.Open(filepath.Join(s.dir, imageName))
 	return i, err
 }
 
-// pages returns memory that begins with the image.
+// pages returns memory that begins with the image. Reading it takes less than mapping the file, where each page that
+// the guest writes is a fault.
 func (i *image) pages(limit uint64) (pages, error) {
 	p := newPages(limit)
-	if err := p.load(i.file, uint64(i.Pages)*pageBytes); err != nil {
-		p.free()
-		return nil, err
+	memory := p.resize(uint64(i.Pages) * pageBytes)
+	for _, s := range i.Data {
+		if _, err := i.file.ReadAt(memory[s.At:s.At+s.Size], s.At); err != nil {
+			p.free()
+			return nil, err
+		}
 	}
 	return p, nil
 }

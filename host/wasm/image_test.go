@@ -52,7 +52,7 @@ func hasImage(e *Engine) bool {
 // finds nothing of the call before it.
 func TestImage(t *testing.T) {
 	plain := testEngine(t)
-	plain.noImages = true
+	plain.cfg.Fresh = true
 	p, _ := imageGuest(t, plain, '.', nil)
 	want, failed := invoke(t, p, "show", `{}`)
 	if failed != nil || !strings.Contains(string(want.Data), `"greeting":"hi"`) || hasImage(plain) {
@@ -134,6 +134,51 @@ func TestNoImage(t *testing.T) {
 			}
 			if got := said(); strings.Contains(got, "without an image") != (tt.why != "") || !strings.Contains(got, tt.why) {
 				t.Errorf("the engine says %q, want %q", got, tt.why)
+			}
+		})
+	}
+}
+
+// TestWarmImage: where the manifest allows it, an example has run in the image. If it did what an image cannot hold,
+// the image has the state before it. The guest counts its calls.
+func TestWarmImage(t *testing.T) {
+	warm := func(m *manifest.Manifest) {
+		m.Warm = true
+		m.Tools[0].Examples = []manifest.Example{
+			{Params: []byte(`{}`), ExitCode: 10}, {Params: []byte(`{}`), Before: []manifest.BatchLine{{Tool: "image.show"}}},
+			{Params: []byte(`{}`)},
+		}
+	}
+	large := func(m *manifest.Manifest) {
+		warm(m)
+		m.Tools[0].Examples[2].Params = []byte(`{"` + strings.Repeat("x", maxWarmUp) + `":1}`)
+	}
+	for _, tt := range []struct {
+		name   string
+		mode   byte
+		change func(*manifest.Manifest)
+		fresh  bool
+		calls  string
+	}{
+		{"an example", '.', warm, false, `"calls":2`},
+		{"an engine without images", '.', warm, true, `"calls":1`},
+		{"no example is allowed", '.', nil, false, `"calls":1`},
+		{"the example logs", 'L', warm, false, `"calls":1`},
+		{"a large example", '.', large, false, `"calls":1`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			e := testEngine(t)
+			e.cfg.Fresh = tt.fresh
+			p, said := imageGuest(t, e, tt.mode, tt.change)
+			for range 2 {
+				r, err := invoke(t, p, "show", `{}`)
+				if err != nil || !strings.Contains(string(r.Data), tt.calls) || !strings.Contains(string(r.Data), `"later":true`) {
+					t.Errorf("%v, %v; want %s", r, err, tt.calls)
+				}
+			}
+			if hasImage(e) == tt.fresh {
+				t.Errorf("has an image: %v; the engine says %q", !tt.fresh, said())
 			}
 		})
 	}

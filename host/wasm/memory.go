@@ -1,10 +1,6 @@
 package wasm
 
-import (
-	"os"
-
-	"github.com/tetratelabs/wazero/experimental"
-)
+import "github.com/tetratelabs/wazero/experimental"
 
 const (
 	pageBytes   = 1 << 16
@@ -33,7 +29,6 @@ type boundedMemory struct {
 // pages is memory that can be resized up to the size that it was created for.
 type pages interface {
 	resize(size uint64) []byte
-	load(file *os.File, size uint64) error // sets the size, and the content to that of the file
 	free()
 }
 
@@ -58,11 +53,6 @@ func (h *heapPages) resize(size uint64) []byte {
 	}
 	h.data = h.data[:size]
 	return h.data
-}
-
-func (h *heapPages) load(file *os.File, size uint64) error {
-	_, err := file.ReadAt(h.resize(size), 0)
-	return err
 }
 
 func (h *heapPages) free() { h.data = nil }

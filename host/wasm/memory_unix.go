@@ -2,12 +2,7 @@
 
 package wasm
 
-import (
-	"os"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // mappedPages lies outside the Go heap: it costs the collector nothing, does not move when it grows, and returns to
 // the system at once.
@@ -40,16 +35,6 @@ func (m *mappedPages) resize(size uint64) []byte {
 	}
 	m.used = max(m.used, size)
 	return m.data[:size:size]
-}
-
-// load maps the file over the beginning: a page is read when it is used, and copied when it is written.
-func (m *mappedPages) load(file *os.File, size uint64) error {
-	m.used = size
-	return withFD(file, func(fd int) error {
-		_, err := unix.MmapPtr(fd, 0, unsafe.Pointer(unsafe.SliceData(m.data)), uintptr(size),
-			unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
-		return err
-	})
 }
 
 func (m *mappedPages) free() {

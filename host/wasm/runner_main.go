@@ -280,7 +280,7 @@ func (r *runner) prepare() {
 		len(r.Grant.FS) > 0 || r.plugin.startPages() > r.limits.pages {
 		return
 	}
-	if !r.unwarmable {
+	if i := r.plugin.image; !r.unwarmable && (i == nil || !i.Warm) {
 		if def, example := warmingExample(r.Manifest); example != nil {
 			r.ready = r.newInstance(def, example)
 		}
@@ -293,12 +293,12 @@ func (r *runner) prepare() {
 }
 
 // warmingExample returns the example that runs in an instance to warm it, or nil: the first one that succeeds, of a
-// tool that changes nothing.
+// tool that changes nothing, without calls before it.
 func warmingExample(m *manifest.Manifest) (*manifest.Tool, *manifest.Example) {
 	for i := range m.Tools {
 		if def := &m.Tools[i]; m.Warm && def.Effect == manifest.EffectRead {
 			for j := range def.Examples {
-				if e := &def.Examples[j]; e.ExitCode == 0 {
+				if e := &def.Examples[j]; e.ExitCode == 0 && len(e.Before) == 0 {
 					return def, e
 				}
 			}

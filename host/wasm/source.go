@@ -18,7 +18,8 @@ type Source struct {
 	Packed []byte
 }
 
-// moduleKey returns the key of the compiled code, and the module if it had to be read for that.
+// moduleKey returns the key of the compiled code, and the module if it had to be read for that. The digest covers the
+// manifest too, which says what an image of the module may hold.
 func (s *Source) moduleKey() (key string, wasm []byte, err error) {
 	if len(s.Packed) > 0 && s.Info.Digest != "" {
 		return cacheKey("digest", []byte(s.Info.Digest)), nil, nil // which covers what is in memory
@@ -29,5 +30,5 @@ func (s *Source) moduleKey() (key string, wasm []byte, err error) {
 	if wasm, err = s.Wasm(); err != nil {
 		return "", nil, err
 	}
-	return cacheKey("wasm", wasm), wasm, nil
+	return cacheKey("wasm "+s.Info.Digest, wasm), wasm, nil
 }

@@ -56,10 +56,11 @@ EXPORT("parley_alloc") void *parley_alloc(uint32_t len) { return malloc(len ? le
 
 EXPORT("parley_call") uint64_t parley_call(const char *request, uint32_t len) {
   (void)request, (void)len;
+  if (mode[12] == 'L') host_log(1, "call", 4);
   unsigned char more[4];
   uint32_t sum = 0;
   for (uint32_t i = 0; i < TABLE; i++) sum += table[i];
-  memset(table, calls, TABLE); // another call must not see it
+  memset(table, calls + 1, TABLE); // another call must not see it
   (void)__wasi_random_get(more, sizeof more);
   char *out = malloc(512);
   int n = sprintf(out,
