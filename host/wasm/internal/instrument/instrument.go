@@ -38,9 +38,9 @@ package instrument
 
 import "fmt"
 
-// Version changes whenever the output for any input changes. It must be part of the key under which output is
-// cached.
-const Version = 9
+// Version changes whenever the output for any input changes, or an image of it. It must be part of the key under which
+// output is cached.
+const Version = 10
 
 // YieldModule and YieldName name the imported function of type () -> () that instrumented modules call.
 const (
