@@ -260,6 +260,9 @@ func TestCredentials(t *testing.T) {
 	var seen []string
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, "other "+r.Header.Get("Authorization"))
+		if r.Method == http.MethodPut {
+			w.WriteHeader(http.StatusCreated)
+		}
 		fmt.Fprint(w, "good")
 	}))
 	defer other.Close()
@@ -273,6 +276,9 @@ func TestCredentials(t *testing.T) {
 		case r.Header.Get("Authorization") != "Bearer T" || basic:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="`+server.URL+`/token",service="s"`)
 			w.WriteHeader(http.StatusUnauthorized)
+		case r.Method == http.MethodPost:
+			w.Header().Set("Location", other.URL+"/upload")
+			w.WriteHeader(http.StatusAccepted)
 		case strings.Contains(r.URL.Path, "/blobs/"):
 			http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1)+"/blob", http.StatusTemporaryRedirect)
 		case strings.Contains(r.URL.Path, "/manifests/1"):
@@ -295,6 +301,15 @@ func TestCredentials(t *testing.T) {
 	}
 	if got, want := strings.Join(seen, "; "), "token ada secret repository:x:pull; other "; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	seen = nil
+	upload := []byte("good")
+	to := c.repository(parsed(t, "oci://"+at+"/x:1"))
+	if err := to.put(context.Background(), describe(wasmType, upload), upload); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(seen, "; "), "token ada secret repository:x:pull,push; other "; got != want {
+		t.Errorf("an upload elsewhere: %q, want %q", got, want)
 	}
 }
 
