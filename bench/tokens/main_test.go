@@ -13,7 +13,7 @@ import (
 // Promises about tools/list: tokens, and the share that is saved compared with full mode.
 const (
 	minimalTokens     = 450
-	progressiveTokens = 1280 // with plan_call and its options
+	progressiveTokens = 1270 // with plan_call and its options
 	minimalSaves      = 0.73
 	progressiveSaves  = 0.60
 )

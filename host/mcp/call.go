@@ -100,27 +100,26 @@ type plannedCall struct {
 	After string `json:"wait_for,omitempty"` // the event of the plugin that has to come before the next call
 }
 
-// planOptions are the options of all calls of a plan.
-type planOptions struct {
-	Browser string `json:"browser,omitempty"`
-	Target  string `json:"target,omitempty"`
-}
-
 func (m *modeServer) planCall(
 	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
 ) (*sdk.CallToolResult, error) {
 	var p struct {
 		Name      string
 		Arguments json.RawMessage
-		Options   planOptions
+		Options   json.RawMessage
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
+	options, err := host.ParseOptions(p.Options)
+	if err != nil {
+		return m.taughtResult(planCall, r.Params.Arguments, &host.Answer{Tool: planCall, Err: host.AsError(err)})
+	}
+	options = m.cfg.Options(options)
 	c := callerOf(m.Server, r)
 	plan, warnings, err := m.cfg.Host.PlanFor(ctx, host.PlanQuery{
 		Tool: m.qualified(p.Name), Params: p.Arguments, Caller: c.name, Session: c.session,
-		Browser: m.cfg.Options(host.Options{Browser: p.Options.Browser}).Browser, Target: p.Options.Target})
+		Browser: options.Browser, Target: options.Target})
 	if err != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
 	}

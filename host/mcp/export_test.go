@@ -55,7 +55,7 @@ func (s *Server) Extend(mode string) (*Extension, error) {
 
 // Next renders a step as clients get it, or returns "" if it is omitted.
 func (s *Server) Next(step host.Step) (string, error) {
-	m, err := s.modeServer(Minimal)
+	m, err := s.modeServer(s.cfg.Mode)
 	if err != nil {
 		return "", err
 	}

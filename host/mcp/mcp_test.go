@@ -191,7 +191,7 @@ func TestProgressiveBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := stdioResult(t, s, "tools/list")
-	if got := manifest.Tokens(list); strings.Count(list, `"name":"`) != 26 || got > 1200 {
+	if got := manifest.Tokens(list); strings.Count(list, `"name":"`) != 26 || got > 1215 {
 		t.Errorf("%d tokens: %s", got, list)
 	} else {
 		t.Logf("%d tokens", got)
@@ -307,6 +307,7 @@ func TestMetaTools(t *testing.T) {
 			{"describe_tool", `{"name":"shop.ad"}`, "not_found", "Name:shop.add"},
 			{"describe_tool", `{"name":"shop.add","tier":4}`, "invalid_args", "/tier"},
 			{"call_tool", `{"name":"shop.add","params":{}}`, "invalid_args", "/params"},
+			{"plan_call", `{"name":"shop.add","options":{"page":"T"}}`, "invalid_args", "page"},
 			{"call_tool", `{"name":"nothing.add"}`, "not_found", "no plugin is named nothing"},
 			{"call_tool", `{"name":"shop"}`, "invalid_args", "name one of its tools"},
 			{"call_tool", `{"name":"shop.add","options":{"timeout":1}}`, "invalid_args", "timeout"},
@@ -928,8 +929,6 @@ func TestSteps(t *testing.T) {
 		{slow, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"timeout":"1m0s"}}}`},
 		{unfinished, `{"tool":"describe_tool","arguments":{"name":"shop.add"}}`},
 		{host.DescribeStep("shop.add", 3), `{"tool":"describe_tool","arguments":{"name":"shop.add","tier":3}}`},
-		{host.PlanStep("shop.add", nil).At(host.Options{Target: "T"}),
-			`{"tool":"plan_call","arguments":{"name":"shop.add","options":{"target":"T"}}}`},
 		{host.SearchStep("sell tea"), `{"tool":"search_tools","arguments":{"query":"sell tea"}}`},
 		{host.ListStep("shop.order"), `{"tool":"search_tools","arguments":{"query":"shop order"}}`},
 		{host.ListStep(""), ""},
@@ -941,5 +940,13 @@ func TestSteps(t *testing.T) {
 		if got, err := s.Next(c.step); err != nil || got != c.want {
 			t.Errorf("%s\n got %s, %v\nwant %s", c.step, got, err, c.want)
 		}
+	}
+	if s, err = newServer(mcp.Progressive, host.Config{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	planned := host.PlanStep("shop.add", nil).At(host.Options{Target: "T"})
+	want := `{"tool":"plan_call","arguments":{"name":"shop.add","options":{"target":"T"}}}`
+	if got, err := s.Next(planned); err != nil || got != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
 }

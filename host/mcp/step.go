@@ -96,11 +96,12 @@ func planStep(s host.Step) nextCall {
 	return nextCall{Tool: planCall, Arguments: struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments,omitempty"`
-		Options   planOptions     `json:"options,omitzero"`
-	}{s.Tool, s.Params, planOptions{s.Options.Browser, s.Options.Target}}, Choose: s.Choose}
+		Options   map[string]any  `json:"options,omitempty"`
+	}{s.Tool, s.Params, placeOf(s)}, Choose: s.Choose}
 }
 
-func callStep(s host.Step) nextCall {
+// placeOf returns the options that name the browser and the page of a step.
+func placeOf(s host.Step) map[string]any {
 	options := map[string]any{}
 	if s.Options.Browser != "" {
 		options["browser"] = s.Options.Browser
@@ -108,6 +109,11 @@ func callStep(s host.Step) nextCall {
 	if s.Options.Target != "" {
 		options["target"] = s.Options.Target
 	}
+	return options
+}
+
+func callStep(s host.Step) nextCall {
+	options := placeOf(s)
 	if s.Options.Timeout > 0 {
 		options["timeout"] = s.Options.Timeout.String()
 	}

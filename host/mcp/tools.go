@@ -69,8 +69,8 @@ func metaTools() []metaTool {
 		{planCall, "List the calls that come before a call",
 			`{"type":"object","properties":{"name":{"type":"string","x-aliases":["tool","tool_name"]},` +
 				`"arguments":{"type":"object","x-aliases":["params"]},` +
-				`"options":{"type":"object","properties":{"browser":{"type":"string"},"target":{"type":"string"}},` +
-				`"additionalProperties":false}},"required":["name"],"additionalProperties":false}`, true,
+				`"options":{"type":"object","description":"browser, target"}},` +
+				`"required":["name"],"additionalProperties":false}`, true,
 			(*modeServer).planCall},
 		{"search_tools", "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string",` +
 			`"x-aliases":["q","text","search","keywords","task"]},` +

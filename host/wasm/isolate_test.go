@@ -182,6 +182,7 @@ func TestIsolationRequirements(t *testing.T) {
 // default, and else, or where the code cannot be kept, in this process, which the result says.
 func TestIsolationByDefault(t *testing.T) {
 	skipWithoutRunners(t)
+	must(t, guest(t, testEngine(t), "echo", "echo").Prepare(t.Context())) // so that no engine below compiles it
 	for name, tt := range map[string]struct {
 		isolate, nowhere bool
 		written          string
