@@ -17,13 +17,14 @@ type scriptParams struct {
 	Call          string            `json:"call"`
 	Args          []json.RawMessage `json:"args"`
 	DocumentStart bool              `json:"document_start"`
+	Files         []string          `json:"files"`
 }
 
 // readFunctions are the functions of scripts of shipped plugins that were reviewed to change nothing that a page or its
 // user can see, as PLUGIN/SCRIPT.FUNCTION.
 var readFunctions = []string{
 	"page/page.snapshot", "page/page.text", "page/page.find", "page/page.get", "page/page.until", "page/page.settle",
-	"page/page.place", "page/page.area",
+	"page/page.place", "page/page.area", "page/page.vitals",
 }
 
 // Effect returns the effect of a call: that of a script is read where a shipped plugin calls a reviewed function, that
@@ -33,7 +34,7 @@ func (p *Provider) Effect(j *host.Job) string {
 	switch j.Tool {
 	case "script":
 		var q scriptParams
-		if json.Unmarshal(j.Params, &q) != nil || q.DocumentStart || !j.Trusted {
+		if json.Unmarshal(j.Params, &q) != nil || q.DocumentStart || len(q.Files) > 0 || !j.Trusted {
 			return manifest.EffectWrite
 		}
 		plugin := strings.TrimPrefix(j.Caller, "plugin:")
@@ -51,7 +52,7 @@ func (p *Provider) Effect(j *host.Job) string {
 		return manifest.EffectWrite
 	case "route":
 		var q routeParams
-		if json.Unmarshal(j.Params, &q) == nil && q.Rules == nil {
+		if json.Unmarshal(j.Params, &q) == nil && q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
 			return manifest.EffectRead
 		}
 		return manifest.EffectWrite
@@ -82,6 +83,9 @@ func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, e
 	request := keeper.NewScriptRequest(declared.Plugin, q.Script, declared.SHA256, "")
 	request.Target, request.OnDialog = r.Options.Target, r.Options.OnDialog
 	request.Function, request.Args, request.DocumentStart = q.Call, q.Args, q.DocumentStart
+	if request.Files, err = p.filesFor(ctx, c, r, q.Files); err != nil {
+		return nil, err
+	}
 	done, err := c.Script(ctx, request)
 	if errors.Is(err, keeper.ErrNoScript) {
 		if declared, err = r.Script(ctx, q.Script, true); err != nil {
@@ -97,6 +101,25 @@ func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, e
 		return nil, scriptError(done.Exception)
 	}
 	return result(done)
+}
+
+// filesFor returns the paths of files for a page: those that the host has handed to the plugin are copied to where the
+// session's pages get theirs from; the others are downloads, which the keeper checks.
+func (p *Provider) filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []string) ([]string, error) {
+	var paths []string
+	for _, file := range given {
+		if strings.HasPrefix(file, host.HandedPrefix) {
+			folder, err := c.UploadFolder(ctx)
+			if err != nil {
+				return nil, p.hostError(err, r)
+			}
+			if file, err = r.Handed(ctx, file, folder.Path); err != nil {
+				return nil, err
+			}
+		}
+		paths = append(paths, file)
+	}
+	return paths, nil
 }
 
 // input sends input events to a page.
@@ -120,7 +143,9 @@ func (p *Provider) input(ctx context.Context, r *host.Request) (*host.Result, er
 }
 
 type routeParams struct {
-	Rules *[]routeParam `json:"rules"`
+	Rules  *[]routeParam `json:"rules"`
+	Add    []routeParam  `json:"add"`
+	Remove []string      `json:"remove"`
 }
 
 // routeParam is a rule as callers give it.
@@ -135,20 +160,24 @@ type routeParam struct {
 	DelayMS int64             `json:"delay_ms"`
 }
 
-// route replaces or lists the rules for requests.
+func routeRules(given []routeParam) []keeper.RouteRule {
+	rules := make([]keeper.RouteRule, len(given))
+	for i, r := range given {
+		rules[i] = keeper.RouteRule{URL: r.URL, Method: r.Method, Action: r.Action, Status: r.Status, Headers: r.Headers,
+			Body: append([]byte(r.Body), r.Binary...), DelayMS: r.DelayMS}
+	}
+	return rules
+}
+
+// route changes or lists the rules for requests.
 func (p *Provider) route(ctx context.Context, r *host.Request) (*host.Result, error) {
 	var q routeParams
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "body_base64 is not base64: %v", err)
 	}
-	var request keeper.RouteRequest
+	request := keeper.RouteRequest{Add: routeRules(q.Add), Remove: q.Remove}
 	if q.Rules != nil {
-		rules := make([]keeper.RouteRule, len(*q.Rules))
-		for i, given := range *q.Rules {
-			rules[i] = keeper.RouteRule{URL: given.URL, Method: given.Method, Action: given.Action, Status: given.Status,
-				Headers: given.Headers, Body: append([]byte(given.Body), given.Binary...), DelayMS: given.DelayMS}
-		}
-		request.Rules = &rules
+		request.Rules = new(routeRules(*q.Rules))
 	}
 	c, err := p.clientFor(ctx, r)
 	if err != nil {

@@ -277,6 +277,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "script":{"type":"string","pattern":"^[a-z][a-z0-9_-]{0,39}$","description":"Name of the script in the plugin's manifest","x-aliases":["name"]},
 "call":{"type":"string","minLength":1,"maxLength":100,"description":"Function to call, an export of the script","x-aliases":["function","method"]},
 "args":{"type":"array","maxItems":32,"description":"Its arguments; promises that it returns are awaited","x-aliases":["arguments"]},
+"files":{"type":"array","maxItems":20,"items":{"type":"string"},"description":"Files for the file input that the function returns: handed on by the host, or downloads of the session"},
 "document_start":{"type":"boolean","default":false,"description":"Also run the script at the start of each document of the session from now on"}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{
 "target":{"type":"string","description":"Id of the page, or of the frame that is a target of its own"},
@@ -342,14 +343,18 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Reach: manifest.ReachContext, Idempotent: true,
 			Docs: manifest.Docs{
 				Brief: "Mock, block or delay requests of this session by rules",
-				Standard: "Replaces the session's rules. They apply to present and later pages, frames and popups until the " +
-					"session ends; the first rule that matches decides. Without rules it only lists them; [] removes all.",
+				Standard: "rules replaces the session's rules, add puts some before them. They apply to present and later pages, " +
+					"frames and popups until the session ends; the first that matches decides. Without parameters it only lists " +
+					"them; rules [] removes all.",
 				Full: "mock answers with status, headers and body, and sends nothing; block fails the request; delay sends it " +
 					"after delay_ms, which also delays the other two. What is sent is subject to the grants of a plugin as " +
 					"before. While a session has rules, Fetch.enable is refused in its pages.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
-"rules":{"type":"array","maxItems":64,"description":"All rules of the session; url: * and ? are wildcards; body or body_base64","x-aliases":["routes","rule"],"items":{"type":"object","additionalProperties":false,"required":["url","action"],"properties":{
+"rules":{"type":"array","maxItems":64,"description":"All rules of the session; url: * and ? are wildcards; body or body_base64","x-aliases":["routes","rule"],"items":{"$ref":"#/definitions/rule"}},
+"add":{"type":"array","maxItems":64,"description":"Rules to put first; they replace those of the same url and method","items":{"$ref":"#/definitions/rule"}},
+"remove":{"type":"array","maxItems":64,"items":{"type":"string"},"description":"Patterns of rules to remove"}},
+"definitions":{"rule":{"type":"object","additionalProperties":false,"required":["url","action"],"properties":{
 "url":{"type":"string","minLength":1,"maxLength":2000},
 "method":{"type":"string","pattern":"^[A-Za-z]{1,20}$"},
 "action":{"enum":["mock","block","delay"]},
@@ -357,7 +362,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "headers":{"type":"object","additionalProperties":{"type":"string"}},
 "body":{"type":"string"},
 "body_base64":{"type":"string","contentEncoding":"base64"},
-"delay_ms":{"type":"integer","minimum":0,"maximum":60000}}}}}}`),
+"delay_ms":{"type":"integer","minimum":0,"maximum":60000}}}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["rules"],"properties":{
 "rules":{"type":"array","items":{"type":"object"},"description":"The rules now: url, method, action, and requests, how many they matched"}}}`),
 			ExitCodes: []string{"protocol_error"},

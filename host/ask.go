@@ -27,6 +27,8 @@ type Functions struct {
 	BoundSecret func(ctx context.Context, name string) (BoundSecret, error)
 	// Script serves [AskScript].
 	Script func(name string, withText bool) (Script, error)
+	// CopyHanded serves [AskHanded].
+	CopyHanded func(text, folder string) (path string, err error)
 	// Last serves [AskLast].
 	Last func(record json.RawMessage) bool
 	// Denied, if not nil, is called for each right that was denied.
@@ -73,6 +75,16 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 			return nil, err
 		}
 		return resultOf(script)
+	case function == AskHanded && f.CopyHanded != nil:
+		in, err := decodeArgument[handedArgument](function, `{"text":"handed:..","folder":"/run/.."}`, argument)
+		if err != nil {
+			return nil, err
+		}
+		path, err := f.CopyHanded(in.Text, in.Folder)
+		if err != nil {
+			return nil, err
+		}
+		return resultOf(path)
 	case function == AskLast && f.Last != nil:
 		return resultOf(f.Last(argument))
 	}

@@ -101,6 +101,7 @@ type Call struct {
 	// must not occur in their records.
 	innerCalls *atomic.Int32
 	redactor   *redactor
+	handed     *handed // files that were opened for the outermost call
 }
 
 type caller struct {
@@ -146,6 +147,10 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 		redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor, typed: h.typed}, innerCalls: c.innerCalls}
 	if run.innerCalls == nil {
 		run.innerCalls = new(atomic.Int32)
+	}
+	if run.handed = c.handed; run.handed == nil {
+		run.handed = &handed{}
+		defer run.handed.close()
 	}
 	err := run.do(ctx)
 	a.Duration = time.Since(began)
@@ -209,6 +214,7 @@ type run struct {
 	audit          string
 	by             string // as in Event
 	innerCalls     *atomic.Int32
+	handed         *handed
 	programCalls   atomic.Int32
 	deadline       time.Time // of the run, and of the filter after it
 
@@ -567,7 +573,7 @@ func (r *run) request(d Decision) *Request {
 		functions.HTTP = func(ctx context.Context, q *HTTPRequest) (*HTTPResponse, error) { return r.send(ctx, d.Grant, q) }
 	}
 	if r.address.Provider.Info().Kind == manifest.KindBuiltin {
-		functions.BoundSecret, functions.Script = r.boundSecret, r.script
+		functions.BoundSecret, functions.Script, functions.CopyHanded = r.boundSecret, r.script, r.copyHanded
 	}
 	req := &Request{
 		Job: Job{
@@ -812,7 +818,7 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 		o.Browser, o.Target = r.call.Options.Browser, cmp.Or(o.Target, r.call.Options.Target)
 		o.OnDialog = cmp.Or(o.OnDialog, r.call.Options.OnDialog)
 	}
-	inner := Call{Name: tool, Params: params, Options: o, innerCalls: r.innerCalls, redactor: r.redactor,
+	inner := Call{Name: tool, Params: params, Options: o, innerCalls: r.innerCalls, redactor: r.redactor, handed: r.handed,
 		parentID: r.answer.CallID, program: r.call.program}
 	if callerGrant.Caller && r.address.Provider.Info().Identity() == OwnerShipped {
 		if r.programCalls.Add(1) > maxProgramCalls {

@@ -16,10 +16,11 @@ import (
 // confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
 // may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the
 // folders that they were granted, MCP clients those in the folders that the policy lists for them; r.confined then has
-// the paths of this machine.
+// the paths of this machine, or where a tool gets none the texts that stand for the files.
 func (r *run) confine(d Decision) error {
 	tool := r.address.Tool
-	if r.call.Caller == "cli" || len(tool.URL)+len(tool.Files) == 0 || r.actsForCLI() {
+	anything := r.call.Caller == callerCLI || r.actsForCLI()
+	if len(tool.URL)+len(tool.Files) == 0 || anything && !hands(tool) {
 		return nil
 	}
 	params, err := jsontext.Decode(r.params, jsontext.Limits{Bytes: MaxParams})
@@ -27,11 +28,23 @@ func (r *run) confine(d Decision) error {
 		return syntaxError(err, r.params)
 	}
 	for _, pointer := range tool.URL {
+		if anything {
+			break
+		}
 		if _, err := r.visitTexts(params, pointer, r.checkURL); err != nil {
 			return err
 		}
 	}
-	resolve := func(name string) (string, error) { return r.resolveFile(d, name) }
+	resolve := func(name string) (string, error) {
+		if anything {
+			return r.handOn(name, name, os.Open)
+		}
+		root, path, err := r.resolveFile(d, name)
+		if err != nil || !hands(tool) {
+			return path, err
+		}
+		return r.handOn(name, path, func(path string) (*os.File, error) { return openWithin(root, path) })
+	}
 	for _, pointer := range tool.Files {
 		if _, err := r.visitTexts(params, pointer, resolve); err != nil {
 			return err
@@ -141,11 +154,11 @@ func (r *run) withGrantStep(e *Error, asked bool, grant string) *Error {
 const callerPlugin = "plugin:"
 
 // resolveFile returns the path on this machine of a file or folder that the caller names by its guest path or by its
-// path on this machine. It must be in a granted folder, which for a folder must be writable; symbolic links are
-// followed only inside it.
-func (r *run) resolveFile(d Decision, name string) (string, error) {
+// path on this machine, and that of the folder which gives the right to it. It must be in a granted folder, which for a
+// folder must be writable; symbolic links are followed only inside it.
+func (r *run) resolveFile(d Decision, name string) (root, file string, err error) {
 	if path.Clean(name) != name || !path.IsAbs(name) {
-		return "", Errorf(InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.answer.Tool,
+		return "", "", Errorf(InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.answer.Tool,
 			manifest.CleanLine(name))
 	}
 	folders, plugin := r.call.callerGrant.FS, strings.HasPrefix(r.call.Caller, callerPlugin)
@@ -173,30 +186,30 @@ func (r *run) resolveFile(d Decision, name string) (string, error) {
 			}
 			root, err := filepath.EvalSymlinks(g.Source)
 			if err != nil {
-				return "", refused(mode)
+				return "", "", refused(mode)
 			}
 			source, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(rest)))
 			if err != nil {
-				return "", Errorf(InvalidArgs, "%s: %s does not exist", r.answer.Tool, manifest.CleanLine(name))
+				return "", "", Errorf(InvalidArgs, "%s: %s does not exist", r.answer.Tool, manifest.CleanLine(name))
 			}
 			if _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
-				return "", refused(mode)
+				return "", "", refused(mode)
 			}
 			info, err := os.Stat(source)
 			own := r.host.cfg.Own
 			if err == nil && own.Guard().Denies(info) || own.Check(filepath.Dir(source), false) != nil {
-				return "", refused(mode)
+				return "", "", refused(mode)
 			}
 			if err == nil && info.Mode().IsRegular() || err == nil && info.IsDir() && g.Mode == "rw" {
-				return source, nil
+				return root, source, nil
 			}
 			if err != nil || !info.IsDir() {
-				return "", r.deny("", manifest.CleanLine(name)+" is not a regular file or a folder")
+				return "", "", r.deny("", manifest.CleanLine(name)+" is not a regular file or a folder")
 			}
 			mode = "rw"
 		}
 	}
-	return "", refused(mode)
+	return "", "", refused(mode)
 }
 
 // denyClientFile returns the error of a client that may not name a file. It says what the operator can do about it.

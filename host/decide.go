@@ -47,7 +47,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 // needsConfirmation returns why the provider wants the call to be confirmed, "" if it does not.
 func (r *run) needsConfirmation() string {
 	needs := r.address.Provider.Features().NeedsConfirmation
-	if needs == nil || r.call.Caller == callerCLI && !r.call.Remote {
+	if needs == nil || r.call.Caller == callerCLI && !r.call.Remote || r.actsForCLI() {
 		return ""
 	}
 	return needs(&Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller,

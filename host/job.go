@@ -83,7 +83,7 @@ const (
 	AskSecret = "read_secret"
 )
 
-// Functions of the host that guests cannot import. The last one is for built-in providers only.
+// Functions of the host that guests cannot import. The last three are for built-in providers only.
 const (
 	// AskMayCall returns whether the caller may also call another tool of this plugin without a question: {"tool"}, by its
 	// local name. A provider asks before it does what that tool does. It also holds for all on whose behalf the caller
@@ -97,6 +97,9 @@ const (
 	// AskScript returns a script for pages that the calling plugin ships, as a [Script]: {"name","text"}. It has its text
 	// only if text is true. The error is denied if the caller is not a plugin, and not_found if it ships no such script.
 	AskScript = "script"
+	// AskHanded copies a file that was handed to the calling plugin into a folder, and returns its path there:
+	// {"text","folder"}, the text as the plugin got it.
+	AskHanded = "copy_handed"
 )
 
 // Script is a script for pages that a plugin ships.
@@ -221,6 +224,11 @@ func (r *Request) Script(ctx context.Context, name string, withText bool) (s Scr
 	return s, r.ask(ctx, AskScript, scriptArgument{name, withText}, &s)
 }
 
+// Handed asks [AskHanded].
+func (r *Request) Handed(ctx context.Context, text, folder string) (path string, err error) {
+	return path, r.ask(ctx, AskHanded, handedArgument{text, folder}, &path)
+}
+
 // BoundSecret asks [AskBoundSecret].
 func (r *Request) BoundSecret(ctx context.Context, name string) (s BoundSecret, err error) {
 	return s, r.ask(ctx, AskBoundSecret, nameArgument{name}, &s)
@@ -235,6 +243,11 @@ type toolArgument struct {
 	Tool    string          `json:"tool"`
 	Params  json.RawMessage `json:"params,omitempty"`
 	Options json.RawMessage `json:"options,omitempty"`
+}
+
+type handedArgument struct {
+	Text   string `json:"text"`
+	Folder string `json:"folder"`
 }
 
 type scriptArgument struct {

@@ -128,7 +128,8 @@ type Features struct {
 	// CheckURL returns what is wrong with a URL in parameters, and what was meant.
 	CheckURL func(params json.RawMessage) error
 	// NeedsConfirmation returns why a person confirms a call although the policy allows it, or "" if nobody has to. Of the
-	// job only Tool, Params, Caller and Session are set. It is not asked about calls that the command line itself makes.
+	// job only Tool, Params, Caller and Session are set. It is not asked about calls that the command line
+	// makes, itself or by way of a shipped plugin.
 	NeedsConfirmation func(j *Job) string
 	// Pass returns a tool for a name that the provider's data does not have, for calls with Options.SendAnyway, or nil if
 	// the name cannot be that of a tool.

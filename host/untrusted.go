@@ -8,14 +8,22 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // untrustedMark is the member of a schema that says that a text of a result was written by neither the tool nor its
-// caller, such as the text of a web page.
-const untrustedMark = "x-untrusted"
+// caller, such as the text of a web page: true, or untrustedLong for a value of any type, whose short texts callers use
+// as they are.
+const (
+	untrustedMark = "x-untrusted"
+	untrustedLong = "long"
+)
+
+// longText is how many bytes a text of one line has at least that is more than a name or a title.
+const longText = 100
 
 // markUntrusted puts the texts of the result that its schema marks as untrusted between two lines that nobody could
 // foresee, so that a reader can tell where such a text ends whatever it says. Control and bidi characters are removed
@@ -58,20 +66,30 @@ func schemaOf(t *manifest.Tool) (returns any) {
 // bounded returns a value with its untrusted texts inside a boundary. It follows properties and items of the schema.
 func bounded(value, of any, boundary string) any {
 	schema, _ := of.(map[string]any)
+	long := schema[untrustedMark] == untrustedLong
 	switch v := value.(type) {
 	case string:
-		if v = manifest.Clean(v); schema[untrustedMark] == true && v != "" {
+		v = manifest.Clean(v)
+		if schema[untrustedMark] == true && v != "" || long && (len(v) > longText || strings.Contains(v, "\n")) {
 			v = "<page " + boundary + ">\n" + v + "\n</page " + boundary + ">"
 		}
 		return v
 	case []any:
+		items := schema["items"]
+		if long {
+			items = schema
+		}
 		for i := range v {
-			v[i] = bounded(v[i], schema["items"], boundary)
+			v[i] = bounded(v[i], items, boundary)
 		}
 	case map[string]any:
 		properties, _ := schema["properties"].(map[string]any)
 		for name := range v {
-			v[name] = bounded(v[name], properties[name], boundary)
+			inner := properties[name]
+			if long && inner == nil {
+				inner = schema
+			}
+			v[name] = bounded(v[name], inner, boundary)
 		}
 	}
 	return value

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,9 @@ type how struct {
 	All     bool  `json:"all"`
 	Covered *bool `json:"covered,omitempty"` // false: the element may be covered
 	Edit    bool  `json:"edit,omitempty"`
-	Timeout int64 `json:"timeout"` // milliseconds; set by begin
+	To      any   `json:"to,omitempty"`    // of a drag: where it ends
+	Files   int   `json:"files,omitempty"` // how many the file input is to get; it may be invisible
+	Timeout int64 `json:"timeout"`         // milliseconds; set by begin
 }
 
 var no = new(bool)
@@ -107,6 +110,7 @@ func (b *browser) throughFrames(start *begun, all []pageFrame, word string) (*be
 		if at.Failure != nil {
 			return nil, at.Failure.error(word)
 		}
+		start.To.X, start.To.Y = start.To.X+at.X-start.X, start.To.Y+at.Y-start.Y
 		start.X, start.Y, in = at.X, at.Y, f.parent
 		start.around = append(start.around, in)
 	}
@@ -154,18 +158,71 @@ func Click(c *sdk.Call, p ClickParams) (*Effects, error) {
 	if p.Element == "" {
 		return nil, sdk.Invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
 	}
-	e, _, err := b.clickOn(p.Element, events)
+	e, _, err := b.pointAt(p.Element, how{}, "click", func(start *begun) error {
+		return b.input(events(start.X, start.Y)...)
+	})
 	return e, err
 }
 
-// clickOn clicks an element. What the element does not receive is swallowed and tried again, until the time is up.
-func (b *browser) clickOn(word string, events func(x, y float64) []map[string]any) (*Effects, *ended, error) {
+// DragParams say what to drag where.
+type DragParams struct {
+	// Ref, name, or css=.
+	Element string `json:"element" aliases:"ref,selector,target,locator,from,source,name"`
+	// The same, of where it ends.
+	To string `json:"to,omitempty" aliases:"onto,destination"`
+	// Or how far, [x, y] pixels.
+	By []float64 `json:"by,omitempty" minItems:"2" maxItems:"2" aliases:"offset"`
+}
+
+// Drag drags an element to another one of its document, or by some pixels.
+func Drag(c *sdk.Call, p DragParams) (*Effects, error) {
+	b := &browser{Call: c, writes: true}
+	h := how{}
+	switch {
+	case p.To != "":
+		h.To = parseLocator(p.To)
+	case len(p.By) == 2:
+		h.To = locator{"by": p.By}
+	default:
+		return nil, sdk.Invalid("/to", "an element to drag to, or pixels in by", "nothing", "")
+	}
+	start, err := b.begin(p.Element, h)
+	if err != nil {
+		return nil, err
+	}
+	if start.Draggable {
+		if err = b.call(start, "dropOn", start.To.Ref); err != nil && !isDialog(err) {
+			return nil, err
+		}
+		e, _, err := b.finish(start, err)
+		if err == nil {
+			e.addNote("by events of a script: this element is dragged by the browser itself")
+		}
+		return e, err
+	}
+	e, _, err := b.pointAt(p.Element, h, "drag", func(start *begun) error {
+		move := func(part float64) map[string]any {
+			return map[string]any{"type": "mouseMoved", "x": start.X + part*(start.To.X-start.X),
+				"y": start.Y + part*(start.To.Y-start.Y), "button": "left", "buttons": 1}
+		}
+		return b.input(map[string]any{"type": "mouseMoved", "x": start.X, "y": start.Y},
+			map[string]any{"type": "mousePressed", "x": start.X, "y": start.Y, "button": "left", "clickCount": 1},
+			move(0.1), move(0.5), move(0.9), move(1),
+			map[string]any{"type": "mouseReleased", "x": start.To.X, "y": start.To.Y, "button": "left", "clickCount": 1})
+	})
+	return e, err
+}
+
+// pointAt sends pointer events to an element, such as a click. What the element does not receive is swallowed and tried
+// again, until the time is up.
+func (b *browser) pointAt(word string, h how, what string, send func(*begun) error) (*Effects, *ended, error) {
+	h.Guarded, h.All = true, true
 	for until := time.Now().Add(b.patience()); ; {
-		start, err := b.beginUntil(word, how{Guarded: true, All: true}, until)
+		start, err := b.beginUntil(word, h, until)
 		if err != nil {
 			return nil, nil, err
 		}
-		e, last, err := b.finish(start, b.input(events(start.X, start.Y)...))
+		e, last, err := b.finish(start, send(start))
 		for _, in := range start.around {
 			var outer ended
 			if _, released := b.script(in, &outer, "landed"); released == nil && outer.Missed != nil && last != nil {
@@ -179,10 +236,14 @@ func (b *browser) clickOn(word string, events func(x, y float64) []map[string]an
 			continue
 		case last.Missed != nil:
 			return nil, nil, sdk.Exit("not_ready",
-				fmt.Sprintf("%s moves: the click would have hit %s, so the page did not get it",
-					start.element, last.Missed), map[string]any{"by": last.Missed})
+				fmt.Sprintf("%s moves: the %s would have hit %s, so the page did not get it",
+					start.element, what, last.Missed), map[string]any{"by": last.Missed})
 		case !last.Received && !last.Changed && e.quiet():
-			return nil, nil, sdk.Exit("not_ready", fmt.Sprintf("%s did not receive the click", start.element), nil)
+			meant := start.element
+			if start.To.Ref != "" {
+				meant = start.To.element
+			}
+			return nil, nil, sdk.Exit("not_ready", fmt.Sprintf("%s did not receive the %s", meant, what), nil)
 		}
 		return e, last, nil
 	}
@@ -212,6 +273,74 @@ func Hover(c *sdk.Call, p ElementParams) (*Effects, error) {
 	}
 	e, _, err := b.finish(start, b.input(map[string]any{"type": "mouseMoved", "x": start.X, "y": start.Y}))
 	return e, err
+}
+
+// UploadParams say which files a file input is to have.
+type UploadParams struct {
+	// Label, ref, or css=.
+	Element string `json:"element" aliases:"ref,selector,target,locator,on,input,name"`
+	// Paths.
+	Files []sdk.File `json:"files,omitempty" maxItems:"20" handed:"true" aliases:"file,path,paths"`
+	// Or names of downloads.
+	Downloads []string `json:"downloads,omitempty" maxItems:"20" aliases:"download"`
+}
+
+// UploadResult is what giving files caused.
+type UploadResult struct {
+	Effects
+	// Names and sizes.
+	Files []UploadedFile `json:"files"`
+}
+
+// UploadedFile is a file that the page has.
+type UploadedFile struct {
+	// Its name.
+	Name string `json:"name"`
+	// Bytes.
+	Size int64 `json:"size"`
+}
+
+// Upload gives files to a file input, or to the one that belongs to a label or a button.
+func Upload(c *sdk.Call, p UploadParams) (*UploadResult, error) {
+	b := &browser{Call: c, writes: true}
+	r := &UploadResult{}
+	var files []string
+	for _, f := range p.Files {
+		files = append(files, string(f))
+		r.Files = append(r.Files, UploadedFile{f.Name(), f.Size()})
+	}
+	if len(p.Downloads) > 0 {
+		list, _, err := b.downloads()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range p.Downloads {
+			at := slices.IndexFunc(list.Downloads, func(d Download) bool { return d.Name == name && d.State == "done" })
+			if at < 0 {
+				return nil, sdk.Exit("no_match", fmt.Sprintf("no download is named %q; page.downloads lists them", name), nil)
+			}
+			files = append(files, list.Downloads[at].Path)
+			r.Files = append(r.Files, UploadedFile{name, list.Downloads[at].Bytes})
+		}
+	}
+	if len(files) == 0 {
+		return nil, sdk.Invalid("/files", "files, or downloads of the session", "none", "")
+	}
+	start, err := b.begin(p.Element, how{Files: len(files)})
+	if err != nil {
+		return nil, err
+	}
+	err = b.CallTool("cdp.script", map[string]any{"script": "page", "call": "chosen", "files": files},
+		sdk.Options{Target: cmp.Or(string(start.in), b.target)}, nil)
+	if _, own := err.(*sdk.HostError); err != nil && (!own || !isDialog(err)) {
+		return nil, err
+	}
+	e, _, err := b.finish(start, err)
+	if err != nil {
+		return nil, err
+	}
+	r.Effects = *e
+	return r, nil
 }
 
 // FillParams say what a field is to hold.
@@ -411,7 +540,9 @@ func Check(c *sdk.Call, p CheckParams) (*Effects, error) {
 	if start.Checked == !p.Off {
 		return &Effects{On: start.element.String(), Note: "it is so already"}, nil
 	}
-	e, last, err := b.clickOn(p.Element, func(x, y float64) []map[string]any { return click(x, y) })
+	e, last, err := b.pointAt(p.Element, how{}, "click", func(start *begun) error {
+		return b.input(click(start.X, start.Y)...)
+	})
 	if err != nil {
 		return nil, err
 	}

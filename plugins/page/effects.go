@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -68,32 +69,55 @@ type event struct {
 	Target string
 	Method string
 	URL    string
+}
+
+// actionEvent is a record of what an action can cause.
+type actionEvent struct {
+	event
 	Params struct {
-		RequestID string
-		Type      string
-		FrameID   string
-		Canceled  bool
-		ErrorText string
-		Request   struct{ URL, Method string }
-		Response  struct {
+		eventParams
+		RequestID        string
+		Canceled         bool
+		ErrorText        string
+		Request          struct{ URL, Method string }
+		ExceptionDetails exceptionText
+		Entry            logEntry
+		Response         struct {
 			URL    string
 			Status int
 		}
-		Args []struct {
-			Value       any
-			Description string
-		}
-		ExceptionDetails struct {
-			Text      string
-			Exception struct{ Description string }
-		}
-		Entry struct{ Source, Level, Text, URL string }
 		GUID  string
 		State string
 		File  string `json:"filePath"`
 		Name  string `json:"suggestedFilename"`
 	}
 }
+
+// eventParams are what events of several kinds have.
+type eventParams struct {
+	Type    string
+	FrameID string
+	Args    []logged
+}
+
+// logged is a value in a message of the console.
+type logged struct {
+	Value       any
+	Description string
+}
+
+type exceptionText struct {
+	Text      string
+	Exception struct{ Description string }
+}
+
+// String returns the first line of an exception.
+func (e exceptionText) String() string {
+	text, _, _ := strings.Cut(e.Exception.Description, "\n")
+	return cmp.Or(text, e.Text)
+}
+
+type logEntry struct{ Source, Level, Text, URL string }
 
 // activity collects what happened since an event.
 type activity struct {
@@ -127,7 +151,7 @@ func awaited(kind string) bool {
 // read reads the events since the last time.
 func (a *activity) read(b *browser) error {
 	var list struct {
-		Events  []event
+		Events  []actionEvent
 		LastSeq int64 `json:"last_seq"`
 	}
 	if err := b.cdpAll("events", map[string]any{"match": actionEvents, "since": a.seq, "limit": 1000}, &list); err != nil {
@@ -142,7 +166,7 @@ func (a *activity) read(b *browser) error {
 	return nil
 }
 
-func (a *activity) note(b *browser, e event) {
+func (a *activity) note(b *browser, e actionEvent) {
 	p := &e.Params
 	switch e.Method {
 	case "Network.requestWillBeSent":
@@ -154,7 +178,7 @@ func (a *activity) note(b *browser, e event) {
 		if p.Type == "Document" && p.FrameID == b.target {
 			a.status = p.Response.Status
 		}
-		if p.Response.Status >= 400 && !strings.HasSuffix(p.Response.URL, "/favicon.ico") {
+		if p.Response.Status >= 400 && !isOwnIcon(p.Response.URL) {
 			a.failed = append(a.failed, fmt.Sprintf("%d %s %s", p.Response.Status, a.methods[p.RequestID], p.Response.URL))
 		}
 	case "Network.loadingFinished":
@@ -165,14 +189,10 @@ func (a *activity) note(b *browser, e event) {
 			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+e.URL))
 		}
 	case "Runtime.exceptionThrown":
-		text, _, _ := strings.Cut(p.ExceptionDetails.Exception.Description, "\n")
-		if text == "" {
-			text = p.ExceptionDetails.Text
-		}
-		a.errors = append(a.errors, clip(text, 160))
+		a.errors = append(a.errors, clip(p.ExceptionDetails.String(), 160))
 	case "Runtime.consoleAPICalled":
 		if p.Type == "error" || p.Type == "assert" {
-			a.errors = append(a.errors, clip(consoleText(e), 160))
+			a.errors = append(a.errors, clip(consoleText(p.Args), 160))
 		}
 	case "Log.entryAdded":
 		if p.Entry.Level == "error" && p.Entry.Source != "network" {
@@ -188,10 +208,12 @@ func (a *activity) note(b *browser, e event) {
 	}
 }
 
+func isOwnIcon(url string) bool { return strings.HasSuffix(url, "/favicon.ico") }
+
 // consoleText returns what was logged.
-func consoleText(e event) string {
+func consoleText(args []logged) string {
 	var words []string
-	for _, arg := range e.Params.Args {
+	for _, arg := range args {
 		switch {
 		case arg.Value != nil:
 			words = append(words, fmt.Sprint(arg.Value))
@@ -217,8 +239,13 @@ const settleTime, quietTime = 5 * time.Second, 1500 * time.Millisecond
 // begun is what the function begin of page.js returns.
 type begun struct {
 	element
-	X, Y                              float64
+	X, Y float64
+	To   struct {
+		element
+		X, Y float64
+	} // of a drag
 	Picker, Select, Editable, Checked bool
+	Draggable                         bool
 	Resolved, Document, URL           string
 	Failure                           *failure
 	in                                frame

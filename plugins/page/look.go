@@ -293,7 +293,7 @@ type GetParams struct {
 // GetResult is a value.
 type GetResult struct {
 	// Any JSON: what was asked for, or null.
-	Value json.RawMessage `json:"value"`
+	Value json.RawMessage `json:"value" untrusted:"long"`
 }
 
 // Get reads one property of an element.

@@ -131,7 +131,7 @@ type EvaluateParams struct {
 // EvaluateResult is a value.
 type EvaluateResult struct {
 	// Any JSON: the value, or null.
-	Value json.RawMessage `json:"value"`
+	Value json.RawMessage `json:"value" untrusted:"long"`
 }
 
 // Evaluate runs JavaScript in the page.

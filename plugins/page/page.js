@@ -915,7 +915,7 @@ function boxOf(el) {
 }
 
 // ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}.
-async function ready(el, {covered = true, edit = false} = {}) {
+async function ready(el, {covered = true, edit = false, scroll = true} = {}) {
 	readAgain();
 	if (!isConnected(el)) return {why: "it is no longer in the document"};
 	if (disabled(el)) return {why: "it is disabled"};
@@ -923,7 +923,7 @@ async function ready(el, {covered = true, edit = false} = {}) {
 	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
 	let box = boxOf(el);
 	if (!box.width || !box.height) return {why: "it has no size"};
-	if (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth) {
+	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth)) {
 		scrollIntoView(el, {block: "center", inline: "center", behavior: "instant"});
 	}
 	box = boxOf(el);
@@ -961,16 +961,20 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 const pointer = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu"];
 let guarded = null;
 
+// In a drag, what comes after the press may reach another element.
+const released = set("pointerup mouseup click");
+
 function onPointer(event) {
 	if (!guarded || !event.isTrusted || performance.now() > guarded.until) return;
-	const hit = event.composedPath()[0], right = guarded.el && isElement(hit) && takes(guarded.el, hit);
+	const over = guarded.to && released.has(event.type);
+	if (over && event.type === "click") return; // on what holds both elements
+	const hit = event.composedPath()[0]; // what is dragged may follow the pointer, or capture it
+	const right = guarded.el && isElement(hit) && (takes(guarded.el, hit) || over && takes(guarded.to, hit));
 	if (!right && !guarded.missed) guarded.missed = isElement(hit) ? describe(hit) : {role: "document", name: ""};
 	if (guarded.missed) {
 		event.preventDefault();
 		event.stopImmediatePropagation();
-	} else if (event.type === "click" || event.type === "auxclick" || event.type === "contextmenu") {
-		guarded.received = true;
-	}
+	} else if (over || ["click", "auxclick", "contextmenu"].includes(event.type)) guarded.received = true;
 }
 
 // These listeners come before those of the page where the script runs at document start.
@@ -979,10 +983,10 @@ for (const type of pointer) listen(window, type, onPointer, {capture: true});
 // guardTime is how long a guard holds if nothing ends it, so that no later click of a person is swallowed.
 const guardTime = 3000;
 
-function guard(ref) {
+function guard(ref, to) {
 	const found = one({ref});
 	if (found.failure) return found;
-	guarded = {el: found.el, received: false, missed: null, until: performance.now() + guardTime};
+	guarded = {el: found.el, to, received: false, missed: null, until: performance.now() + guardTime};
 	return {};
 }
 
@@ -1042,25 +1046,68 @@ function prepare(el) {
 function looks(el) {
 	readAgain();
 	const own = el && role(el), state = el ? states(el, own) : "";
-	return JSON.stringify([location.href, scrollX, scrollY, el && [el.scrollTop, el.scrollLeft, value(el), el.checked,
+	const files = el && isFileInput(el) ? [...el.files].map((file) => file.name) : [];
+	return JSON.stringify([location.href, scrollX, scrollY, files, el && [el.scrollTop, el.scrollLeft, value(el), el.checked,
 		editable(el) || /input|textarea|select/.test(tag(el)) ? state : state.replace(/ ?focused/, "")]]);
 }
 
 // begin prepares an action on the only element that a locator means: it waits until the element can be acted on, guards
 // it if guarded, or focuses it if focused. It returns what aim does, and what focusOn does. Without a locator the
 // focused element is meant.
-async function begin(locator, {guarded: guards = false, focused: focuses = false, all = true, ...how} = {}) {
+async function begin(locator, {guarded: guards = false, focused: focuses = false, all = true, to, ...how} = {}) {
 	if (!locator) {
 		prepare(focused());
 		return {document: documentLetters, url: location.href};
 	}
+	if (how.files) return beginFiles(locator, how.files);
 	const at = await aim(locator, how);
 	if (at.failure) return at;
 	const el = one({ref: at.ref}).el;
+	let other = null, toward = {};
+	if (to) { // another element, to which this one is dragged
+		const end = to.by ? {el: documentElement(document)} : one(to);
+		if (end.failure) return end;
+		other = end.el;
+		if (to.by) toward = {to: {x: at.x + to.by[0], y: at.y + to.by[1]}};
+		else {
+			const there = await ready(other);
+			if (there.x === undefined) return {failure: {code: "not_ready", ...describe(other), ...there}};
+			const again = await ready(el, {...how, scroll: false}); // the page may have been scrolled
+			if (again.x === undefined) return {failure: {code: "not_ready", ...describe(el), ...again}};
+			Object.assign(at, again);
+			toward = {to: {x: there.x, y: there.y, ...describe(other)}, draggable: closest(el, "[draggable=true]") !== null};
+		}
+	}
 	const field = focuses ? focusOn(at.ref, {all}) : {checked: el.checked === true || attribute(el, "aria-checked") === "true"};
 	prepare(el);
-	if (guards) guard(at.ref);
-	return {...at, ...field, document: documentLetters, url: location.href};
+	if (guards) guard(at.ref, other);
+	return {...at, ...toward, ...field, document: documentLetters, url: location.href};
+}
+
+// fileInput is the one that the last beginFiles has found; chosen returns it to the keeper, which gives it files.
+let fileInput = null;
+const chosen = () => fileInput;
+const isFileInput = (el) => tag(el) === "input" && el.type === "file";
+
+// beginFiles begins an action on the file input that a locator means: itself, that of a label, or the only one in what
+// is close around the element. File inputs are often invisible.
+function beginFiles(locator, count) {
+	const hidden = locator.css === undefined ? [] : [...queryDocument(document, locator.css)].filter(isFileInput);
+	const found = hidden.length === 1 ? {el: hidden[0]} : one(locator);
+	if (found.failure) return found;
+	let el = found.el;
+	if (tag(el) === "label" && el.control) el = el.control;
+	for (let up = el, turn = 0; !isFileInput(el) && up && tag(up) !== "body" && turn < 4; turn++, up = parent(up)) {
+		const inside = [...queryAll(up, "input[type=file]")];
+		if (inside.length === 1) el = inside[0];
+		if (inside.length > 1) break;
+	}
+	const why = !isFileInput(el) ? "it is not a file input, and none belongs to it" : disabled(el) ? "it is disabled" :
+		count > 1 && !el.multiple ? "it takes one file" : "";
+	if (why) return {failure: {code: "not_ready", ...describe(el), why}};
+	fileInput = el;
+	prepare(el);
+	return {...describe(found.el), x: 0, y: 0, document: documentLetters, url: location.href};
 }
 
 const unchangedTime = 300;
@@ -1099,6 +1146,21 @@ function focusOn(ref, {all = true} = {}) {
 	else if (all && editable(el)) getSelection().selectAllChildren(el);
 	return {picker: ["Date", "DateTime", "InputTime", "ColorWell", "slider"].includes(role(el)),
 		select: tag(el) === "select", editable: editable(el) || ["textarea", "input"].includes(tag(el)), value: value(el)};
+}
+
+// dropOn drags an element that the browser itself would drag. No input does that reliably, so the events are not trusted.
+function dropOn(ref, to) {
+	const from = one({ref}), end = one({ref: to});
+	if (from.failure || end.failure) return from.failure ? from : end;
+	const el = closest(from.el, "[draggable=true]"), data = new DataTransfer(), box = boxOf(end.el);
+	const fire = (on, type) => dispatch(on, new DragEvent(type, {bubbles: true, cancelable: true, composed: true,
+		dataTransfer: data, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2}));
+	if (!fire(el, "dragstart")) return {failure: {code: "not_ready", ...describe(el), why: "the page does not let it go"}};
+	fire(end.el, "dragenter");
+	const taken = !fire(end.el, "dragover");
+	fire(end.el, taken ? "drop" : "dragleave");
+	fire(el, "dragend");
+	return taken ? {} : {failure: {code: "not_ready", ...describe(end.el), why: "it takes nothing that is dropped"}};
 }
 
 // scrollEnd scrolls an element, or without one the document, to its top or bottom.
@@ -1198,6 +1260,58 @@ function nearTexts(wanted) {
 	return (near.length ? near : reports).slice(0, 2).map((line) => clip(line, 100));
 }
 
+// ---- What a page stores, and how fast it was
+
+// stored returns entries of a storage of the document's origin, and sets one if it has a value.
+function stored({area = "local", key = "", value: text} = {}) {
+	const here = {url: location.href, now: Date.now() / 1000, entries: []};
+	try {
+		const store = area === "session" ? sessionStorage : localStorage, most = key ? 100000 : 60;
+		if (typeof text === "string") store.setItem(key, text);
+		const keys = key ? [key] : Array.from({length: Math.min(store.length, 200)}, (_, i) => store.key(i));
+		here.entries = keys.map((name) => [name, store.getItem(name)]).filter(([, text]) => text !== null)
+			.map(([name, text]) => ({key: clip(name, 200), value: clip(text, most),
+				...text.length > most && {length: text.length}}));
+	} catch (error) {
+		here.error = error.message;
+	}
+	return here;
+}
+
+// vitals returns how fast the document was, as the browser has recorded it.
+async function vitals() {
+	const read = (type) => new Promise((done) => {
+		const all = [], observer = new PerformanceObserver((list) => all.push(...list.getEntries()));
+		observer.observe({type, buffered: true});
+		setTimeout(() => {
+			all.push(...observer.takeRecords());
+			observer.disconnect();
+			done(all);
+		}, 60);
+	});
+	const [paints, largest, shifts, tasks] = await Promise.all(
+		["paint", "largest-contentful-paint", "layout-shift", "longtask"].map(read));
+	const [navigation] = performance.getEntriesByType("navigation"), last = largest[largest.length - 1];
+	// Shifts count in windows of at most 5 s, with less than 1 s between them; the worst window is the figure.
+	let cls = 0, sum = 0, first = 0, before = -Infinity;
+	for (const {startTime, value, hadRecentInput} of shifts) {
+		if (hadRecentInput) continue;
+		if (startTime - before > 1000 || startTime - first > 5000) [sum, first] = [0, startTime];
+		cls = Math.max(cls, sum += value);
+		before = startTime;
+	}
+	const ms = (time) => Math.round(time || 0);
+	return {ttfb: ms(navigation?.responseStart), fcp: ms(paints.find((p) => p.name === "first-contentful-paint")?.startTime),
+		lcp: ms(last?.startTime), ...last?.element && {lcp_element: describeLine(last.element)},
+		cls: Math.round(cls * 1000) / 1000, long_tasks: tasks.length,
+		longest_task: ms(Math.max(0, ...tasks.map((task) => task.duration))), load: ms(navigation?.loadEventEnd)};
+}
+
+function describeLine(el) {
+	const {role: own, name: named, ref} = describe(el);
+	return `${own} "${named}" ${ref}`;
+}
+
 // nodes returns role and name of each interactive element, for the comparison with Chrome's own tree. In that tree an
 // element that can be edited has no role of its own.
 function nodes() {
@@ -1207,7 +1321,7 @@ function nodes() {
 }
 
 for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, landed, focusOn, choose, assign, settle,
-	until, place, nodes, hold, begin, end, scrollEnd, area})) {
+	until, place, nodes, stored, vitals, hold, begin, end, chosen, dropOn, scrollEnd, area})) {
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number);
 		return f(...args);

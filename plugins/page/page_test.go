@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -62,7 +63,8 @@ func startChrome(t *testing.T) *chrome {
 		t.Fatal(err)
 	}
 	c := &chrome{dir: dir, script: script,
-		p: cdp.New(cdp.Config{RunDir: filepath.Join(dir, "run"), Env: os.Getenv, Version: "test"})}
+		p: cdp.New(cdp.Config{RunDir: filepath.Join(dir, "run"), Env: os.Getenv, Version: "test",
+			StateDir: filepath.Join(dir, "state")})}
 	c.site = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/given" {
 			http.FileServer(http.Dir("testdata")).ServeHTTP(w, r)
@@ -100,6 +102,10 @@ func (c *chrome) invoke(ctx context.Context, tool, params string) (json.RawMessa
 			s.Text = string(c.script)
 		}
 		return s, nil
+	}, CopyHanded: func(text, folder string) (string, error) {
+		own, err := os.MkdirTemp(folder, "")
+		path := filepath.Join(own, filepath.Base(text))
+		return path, errors.Join(err, os.WriteFile(path, []byte(text), 0o600))
 	}}).Ask
 	result, err := c.p.Invoke(ctx, r)
 	if err != nil {
@@ -170,7 +176,7 @@ func TestSize(t *testing.T) {
 	text := string(must(os.ReadFile("page.js")))
 	small := regexp.MustCompile(`(?m)^\s*(//.*)?\n?`).ReplaceAllString(text, "")
 	small = regexp.MustCompile(`\s*([=+<>!?:;,{}()&|])[ \t]*`).ReplaceAllString(small, "$1")
-	if len(small) > 46_000 { // a minifier, which shortens names, makes 34 KB of 44,000
+	if len(small) > 52_000 { // esbuild, which shortens names, makes 34 KB of 47,500
 		t.Errorf("the script has %d bytes without comments and white space; minified it would exceed 40 KB", len(small))
 	}
 	if len(text) > manifest.MaxScript {

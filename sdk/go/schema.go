@@ -38,7 +38,8 @@ type schema struct {
 	From                 []string           `json:"x-from,omitempty"` // tools that return the value
 	ContentMediaType     string             `json:"contentMediaType,omitempty"`
 	Aliases              []string           `json:"x-aliases,omitempty"`
-	Untrusted            bool               `json:"x-untrusted,omitempty"`
+	Untrusted            any                `json:"x-untrusted,omitempty"` // true or "long"
+	Handed               bool               `json:"x-handed,omitempty"`
 	Defs                 map[string]*schema `json:"$defs,omitempty"`
 }
 
@@ -354,9 +355,15 @@ func (s *schema) constrain(tag reflect.StructTag) error {
 	if media := tag.Get("media"); media != "" {
 		s.ContentEncoding, s.ContentMediaType = "base64", media
 	}
-	if s.Untrusted = tag.Get("untrusted") == "true"; s.Untrusted && s.Type != "string" {
-		return fmt.Errorf("tag untrusted applies to string, but the field has type %q", s.Type)
+	switch value := tag.Get("untrusted"); {
+	case value == "true" && s.Type == "string":
+		s.Untrusted = true
+	case value == "long":
+		s.Untrusted = value
+	case value != "":
+		return fmt.Errorf("tag untrusted: expected true for a string, or long, got %q for type %q", value, s.Type)
 	}
+	s.Handed = tag.Get("handed") == "true"
 	target.Pattern = tag.Get("pattern")
 	if format := tag.Get("format"); format != "" {
 		target.Format = format

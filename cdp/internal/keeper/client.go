@@ -211,9 +211,14 @@ func (c *Client) Input(ctx context.Context, q InputRequest) (sent InputSent, err
 	return sent, c.requestInto(ctx, "input", q, &sent)
 }
 
-// Route replaces the rules of the caller's session, unless q has none, and returns them.
+// Route changes the rules of the caller's session, and returns them.
 func (c *Client) Route(ctx context.Context, q RouteRequest) (rules Routed, err error) {
 	return rules, c.requestInto(ctx, "route", q, &rules)
+}
+
+// UploadFolder returns the folder for files that pages of the caller's session may get, see [ScriptRequest.Files].
+func (c *Client) UploadFolder(ctx context.Context) (f UploadFolder, err error) {
+	return f, c.requestInto(ctx, "uploads", struct{}{}, &f)
 }
 
 // Targets returns all targets, the oldest first.

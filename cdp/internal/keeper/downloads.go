@@ -28,8 +28,9 @@ type downloadFolder struct {
 	dir     string
 	context cdp.BrowserContextID // "": the default one
 	files   int
-	bytes   int64 // received, or expected
-	unused  bool  // a caller has chosen another folder
+	bytes   int64             // received, or expected
+	names   map[string]string // that the pages gave the files, by the ids of the downloads
+	unused  bool              // a caller has chosen another folder
 }
 
 // download is one that is under way.
@@ -108,6 +109,7 @@ const pageDownloadBegins = "Page.downloadWillBegin"
 func (tr *tracker) trackDownload(r *record, t *target) (passing bool) {
 	var p struct {
 		ID       string                           `json:"guid"`
+		Name     string                           `json:"suggestedFilename"`
 		URL      string                           `json:"url"`
 		State    cdpbrowser.DownloadProgressState `json:"state"`
 		Total    float64                          `json:"totalBytes"`
@@ -135,6 +137,7 @@ func (tr *tracker) trackDownload(r *record, t *target) (passing bool) {
 	switch p.State {
 	case "":
 		d.folder.files++
+		d.folder.name(p.ID, p.Name)
 		tr.limitDownload(p.ID, d)
 		return false
 	case cdpbrowser.DownloadProgressStateInProgress:
@@ -171,6 +174,16 @@ func (d *downloads) begin(id string, one *download) {
 func (d *downloads) releaseDownloads(params json.RawMessage) {
 	if f := d.folders[cdp.BrowserContextID(text(params, "browserContextId"))]; f != nil {
 		f.unused = true
+	}
+}
+
+// name keeps the name that a page gave a file.
+func (f *downloadFolder) name(id, given string) {
+	if f.names == nil {
+		f.names = map[string]string{}
+	}
+	if given = filepath.Base(given); len(f.names) < maxDownloads && given != "." && given != ".." && given != "/" {
+		f.names[id] = given
 	}
 }
 

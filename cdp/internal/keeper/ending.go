@@ -3,7 +3,6 @@ package keeper
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -127,7 +126,7 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 		}
 	}
 	tn.disposeCreated(ends)
-	maps.DeleteFunc(tn.setups.bySession, func(session string, _ *setup) bool { return ends(session) })
+	tn.setups.end(ends)
 	tn.mu.Unlock()
 
 	var failed *Error

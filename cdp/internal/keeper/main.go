@@ -133,6 +133,7 @@ func (k *keeper) start(ctx context.Context) *Error {
 		return err
 	}
 	k.engine = newEngine(conn, k.cfg.Browser, k.proc == nil, &k.cfg)
+	k.engine.setups.dir = filepath.Join(k.files.temp(), "uploads")
 	k.setEgress()
 	err = k.engine.start(ctx)
 	if err == nil && k.proc != nil {

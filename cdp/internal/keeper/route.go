@@ -33,9 +33,13 @@ const (
 	RouteDelay = "delay" // send, after the delay
 )
 
-// RouteRequest replaces the rules of the caller's session. Nil leaves them as they are.
+// RouteRequest changes the rules of the caller's session. The zero value leaves them as they are.
 type RouteRequest struct {
-	Rules *[]RouteRule `json:"rules,omitempty"`
+	Rules *[]RouteRule `json:"rules,omitempty"` // instead of the present ones; nil keeps those
+	// Add are rules before those that stay. One that has the URL and the method of another replaces it.
+	Add []RouteRule `json:"add,omitempty"`
+	// Remove are the URL patterns of rules that go.
+	Remove []string `json:"remove,omitempty"`
 }
 
 // Routed are the rules of a session.
@@ -75,10 +79,8 @@ func (e *engine) route(ctx context.Context, by Caller, q RouteRequest) (Routed, 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.countCall(by)
-	if q.Rules != nil {
-		if err := e.replaceRules(by.session(), *q.Rules); err != nil {
-			return Routed{}, err
-		}
+	if err := e.changeRules(by.session(), q); err != nil {
+		return Routed{}, err
 	}
 	all := Routed{Rules: []RoutedRule{}}
 	if set := e.setups.bySession[by.session()]; set != nil {
@@ -89,24 +91,42 @@ func (e *engine) route(ctx context.Context, by Caller, q RouteRequest) (Routed, 
 	return all, nil
 }
 
-// replaceRules gives a session other rules. The engine is locked.
-func (e *engine) replaceRules(session string, given []RouteRule) *Error {
-	if len(given) > MaxRouteRules {
-		return errf(CodeLimitExceeded, "%d rules were given; the limit is %d", len(given), MaxRouteRules)
+// changeRules changes the rules of a session. The engine is locked.
+func (e *engine) changeRules(session string, q RouteRequest) *Error {
+	if q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
+		return nil
 	}
-	rules, size := make([]*routeRule, len(given)), 0
-	for i, r := range given {
+	var given []RouteRule
+	if q.Rules != nil {
+		given = *q.Rules
+	}
+	rules := make([]*routeRule, 0, len(q.Add)+len(given))
+	for _, r := range slices.Concat(q.Add, given) {
 		if err := r.check(); err != nil {
 			return err
 		}
+		rules = append(rules, &routeRule{RouteRule: r})
+	}
+	if set := e.setups.bySession[session]; set != nil && q.Rules == nil {
+		for _, present := range set.rules {
+			replaced := func(r RouteRule) bool { return r.URL == present.URL && strings.EqualFold(r.Method, present.Method) }
+			if !slices.Contains(q.Remove, present.URL) && !slices.ContainsFunc(q.Add, replaced) {
+				rules = append(rules, present)
+			}
+		}
+	}
+	if len(rules) > MaxRouteRules {
+		return errf(CodeLimitExceeded, "these would be %d rules; the limit is %d", len(rules), MaxRouteRules)
+	}
+	size := 0
+	for _, r := range rules {
 		size += len(r.Body)
 		for name, value := range r.Headers {
 			size += len(name) + len(value)
 		}
-		rules[i] = &routeRule{RouteRule: r}
 	}
 	if size > MaxRouteBytes {
-		return errf(CodeLimitExceeded, "the bodies and headers of the rules have %d bytes; the limit is %d", size,
+		return errf(CodeLimitExceeded, "the bodies and headers of the rules would have %d bytes; the limit is %d", size,
 			MaxRouteBytes)
 	}
 	for _, t := range e.order {

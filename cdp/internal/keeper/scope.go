@@ -198,7 +198,7 @@ func (tn *tenancy) disown(s *scope) {
 	}
 	tn.events.remove(s.session)
 	delete(tn.current, s.session)
-	delete(tn.setups.bySession, s.session)
+	tn.setups.end(func(session string) bool { return session == s.session })
 }
 
 // disowned owns what belonged to a scope that is being closed. It is not the name of any session.

@@ -22,9 +22,12 @@ type ScriptRequest struct {
 	Function string            `json:"function,omitempty"`
 	Args     []json.RawMessage `json:"args,omitempty"`
 	// DocumentStart runs the script at the start of each document of the session from now on, until the session ends.
-	DocumentStart bool   `json:"document_start,omitempty"`
-	OnDialog      string `json:"on_dialog,omitempty"`
-	TimeoutMS     int64  `json:"timeout_ms,omitempty"`
+	DocumentStart bool `json:"document_start,omitempty"`
+	// Files are given to the file input that the function returns: files in the folder of [Client.UploadFolder], and
+	// downloads of the session.
+	Files     []string `json:"files,omitempty"`
+	OnDialog  string   `json:"on_dialog,omitempty"`
+	TimeoutMS int64    `json:"timeout_ms,omitempty"`
 }
 
 // NewScriptRequest returns a request for a script of a plugin. SHA256 is the digest of its text. The text may be "" if
@@ -86,6 +89,16 @@ func callExport() string {
 }`, exportsKey)
 }
 
+// callElement is callExport for a function that returns an element. It returns null where the script is missing.
+func callElement() string {
+	return fmt.Sprintf(`async function (number, name, ...args) {
+	const {state, value} = await (%s).call(this, number, name, ...args);
+	if (state === "missing") return null;
+	if (!(value instanceof Element)) throw new TypeError(name + " returned no element");
+	return value;
+}`, callExport())
+}
+
 // maxScripts limits the scripts whose texts the keeper has, and those that a session has at the start of documents.
 const maxScripts = 32
 
@@ -124,6 +137,9 @@ func (e *engine) runScript(ctx context.Context, by Caller, q ScriptRequest) (Scr
 	e.mu.Unlock()
 	if !hasPage(t.kind) {
 		return ScriptResult{}, errf(CodeInvalidArgs, "target %s is a %s, which has no document", t.id, t.kind)
+	}
+	if q.Files, err = e.filesFor(by, t, q.Files); err != nil {
+		return ScriptResult{}, err
 	}
 	if err := e.attach(ctx, t, ""); err != nil {
 		return ScriptResult{}, err
@@ -185,6 +201,9 @@ func (e *engine) callScript(ctx context.Context, t *target, frame string, s page
 		}
 		call := map[string]any{"functionDeclaration": callExport(), "arguments": args, "returnByValue": true,
 			"awaitPromise": true, "silent": true, "userGesture": true}
+		if len(q.Files) > 0 {
+			call["functionDeclaration"], call["returnByValue"] = callElement(), false
+		}
 		for name, id := range world {
 			call[name] = id
 		}
@@ -198,6 +217,9 @@ func (e *engine) callScript(ctx context.Context, t *target, frame string, s page
 		}
 		if exception := field(raw, "exceptionDetails"); exception != nil {
 			return nil, exception, nil
+		}
+		if input := text(raw, "result", "objectId"); input != "" {
+			return nil, nil, e.setFiles(ctx, t, input, q.Files)
 		}
 		switch text(raw, "result", "value", "state") {
 		case "called":

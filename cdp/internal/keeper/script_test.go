@@ -23,6 +23,7 @@ exports.fail = () => { throw new TypeError("no such thing"); };
 exports.nothing = () => {};
 exports.number = function () { return this.number; };
 exports.current = function () { return this.document === document; };
+exports.input = () => document.querySelector("input");
 exports.talk = () => confirm("sure?");`
 
 // scriptRequest returns a request for a function of countScript, with the script's text.

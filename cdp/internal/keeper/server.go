@@ -597,6 +597,10 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		ctx, cancel := withTimeout(ctx, 0)
 		defer cancel()
 		return marshalResult(e.route(ctx, q.by, b))
+	case "uploads":
+		ctx, cancel := withTimeout(ctx, 0)
+		defer cancel()
+		return marshalResult(e.uploadFolder(ctx, q.by))
 	case "targets":
 		e.refreshTargets(ctx)
 		return mustJSON(e.listTargets(q.by, false)), nil

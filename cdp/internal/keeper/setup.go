@@ -1,6 +1,8 @@
 package keeper
 
 import (
+	"os"
+
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/page"
@@ -11,15 +13,31 @@ import (
 type setup struct {
 	scripts []pageScript // run at the start of each document
 	rules   []*routeRule // for requests
+	uploads string       // the folder of files that its pages may get; "" if there is none yet
 }
 
 // setups are the set-ups of all sessions. The engine is locked for its methods.
 type setups struct {
 	sender    *sender
 	bySession map[string]*setup
+	dir       string // for the folders of uploads
+	folders   int    // so far
 }
 
-func newSetups(s *sender) *setups { return &setups{s, map[string]*setup{}} }
+func newSetups(s *sender) *setups { return &setups{sender: s, bySession: map[string]*setup{}} }
+
+// end ends the set-ups of sessions.
+func (ss *setups) end(ends func(session string) bool) {
+	for session, s := range ss.bySession {
+		if !ends(session) {
+			continue
+		}
+		delete(ss.bySession, session)
+		if s.uploads != "" {
+			go os.RemoveAll(s.uploads)
+		}
+	}
+}
 
 // of returns the set-up of a session, which it creates if necessary.
 func (ss *setups) of(session string) *setup {

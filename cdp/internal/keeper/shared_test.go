@@ -112,5 +112,6 @@ func TestScripts(t *testing.T) {
 		{"Input", testInput},
 		{"Route", testRoute},
 		{"RouteKeepsGrants", testRouteKeepsGrants},
+		{"Uploads", testUploads},
 	})
 }

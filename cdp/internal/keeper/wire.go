@@ -14,7 +14,7 @@ import (
 )
 
 // WireVersion is the version of the wire format between keeper and client.
-const WireVersion = 7
+const WireVersion = 8
 
 const (
 	maxHello   = 64 << 10

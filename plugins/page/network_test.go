@@ -1,0 +1,452 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// api serves a page that makes requests of several kinds.
+func api(t *testing.T, c *chrome) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		switch r.URL.Path {
+		case "/data":
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("X-Api-Key", "hidden")
+			_, _ = fmt.Fprintf(w, `{"method":%q,"header":%q,"agent":%q}`, r.Method, r.Header.Get("X-Test"), r.UserAgent())
+		case "/gone":
+			http.Error(w, "nothing here", http.StatusNotFound)
+		case "/cut":
+			panic(http.ErrAbortHandler)
+		default:
+			_, _ = w.Write([]byte(*c.given.Load()))
+		}
+	}))
+	s.Config.ErrorLog = nil
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestRequests checks which requests are listed, in which order, and what is said of one.
+func TestRequests(t *testing.T) {
+	c := startChrome(t)
+	url := api(t, c)
+	c.show(t, url+"/before", `<title>Before</title><script>fetch("/data?before")</script>`)
+	c.show(t, url+"/", `<title>Requests</title><script>
+		const all = async () => { await fetch("/data?token=abc&a=1", {method: "POST", body: "sent text", headers: {"Authorization": "Bearer x"}});
+			await fetch("/gone"); await fetch("/cut").catch(() => 0); document.title = "Done" }; all()</script>`)
+	if _, err := run(t, c, Wait, WaitParams{Expression: `document.title == "Done"`, Timeout: 20_000}); err != nil {
+		t.Fatal(exit(err))
+	}
+	list := func(p RequestsParams) *RequestsResult {
+		t.Helper()
+		if p.Limit == 0 {
+			p.Limit = 20
+		}
+		r, err := run(t, c, Requests, p)
+		if err != nil {
+			t.Fatalf("%+v: %s", p, exit(err))
+		}
+		return r
+	}
+	r := list(RequestsParams{})
+	want := regexp.MustCompile(`^r\d+ net::ERR_EMPTY_RESPONSE GET ` + url + `/cut fetch \d+ ms\nr\d+ 404 GET ` + url +
+		`/gone fetch \d+ ms \d+ B\n(r\d+ .*favicon.*\n)?r\d+ 200 POST ` + url + `/data\?token=abc&a=1 fetch \d+ ms \d+ B\n` +
+		`(r\d+ .*favicon.*\n)?r\d+ 200 GET ` + url + `/ document \d+ ms \d+ B$`)
+	if !want.MatchString(r.Text) || r.Failed != 2 || strings.Contains(r.Text, "before") {
+		t.Errorf("%d requests, %d failed:\n%s", r.Total, r.Failed, r.Text)
+	}
+	if r := list(RequestsParams{Failed: true, Limit: 1}); r.Total != 2 || strings.Contains(r.Text, "\n") {
+		t.Errorf("failed ones: %+v", r)
+	}
+	if r := list(RequestsParams{Address: "/data", All: true}); r.Total < 1 {
+		t.Errorf("by address: %+v", r)
+	}
+	id := regexp.MustCompile(`r\d+ 200 POST`).FindString(r.Text)
+	one := list(RequestsParams{ID: strings.Fields(id)[0]}).Request
+	if one.Outcome != "200 OK" || one.SentBody != "sent text" || !strings.HasPrefix(one.Body, `{"method":"POST"`) ||
+		one.Sent["Authorization"] != redacted || one.Received["X-Api-Key"] == "" || one.Note != "" {
+		t.Errorf("one request: %+v", one)
+	}
+	har := effects(list(RequestsParams{Format: "har"}).HAR)
+	for _, want := range []string{`"version":"1.2"`, `"url":"` + url + `/data?token=[redacted]\u0026a=1"`,
+		`{"name":"x-api-key","value":"[redacted]"}`, `{"name":"a","value":"1"}`, `"_error":"net::ERR_EMPTY_RESPONSE"`,
+		`"startedDateTime":"20`, `"status":404`} {
+		if !strings.Contains(har, want) {
+			t.Errorf("%s is not in %s", want, har)
+		}
+	}
+	for _, secret := range []string{"abc", "hidden", "Bearer"} {
+		if strings.Contains(har, secret) {
+			t.Errorf("%q is in %s", secret, har)
+		}
+	}
+	if _, err := run(t, c, Requests, RequestsParams{ID: "r1"}); !strings.HasPrefix(exit(err), "no_match") {
+		t.Error(exit(err))
+	}
+}
+
+// TestConsole checks levels, counts and positions of messages, in the page and in a frame of another origin.
+func TestConsole(t *testing.T) {
+	c := startChrome(t)
+	url := api(t, c)
+	c.show(t, url+"/", "<title>Log</title><script>console.log('before')</script>")
+	c.given.Store(new(`<script>console.warn("framed")</script>`))
+	far := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	page := `<title>Log</title><script>
+for (let i = 0; i < 3; i++) console.error("twice", i < 2, {a: 1});
+console.debug("quiet");
+function fails() { throw new TypeError("no such thing") }
+setTimeout(fails);
+</script>`
+	if strings.Contains(far, "localhost") {
+		page += `<iframe src="` + far + `/frame"></iframe>`
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte(page))
+	}))
+	t.Cleanup(s.Close)
+	if _, err := run(t, c, Open, OpenParams{URL: s.URL + "/app"}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := run(t, c, Console, ConsoleParams{Level: "debug", Limit: 30})
+	if err != nil {
+		t.Fatal(exit(err))
+	}
+	for _, want := range []string{"error x2 twice true Object (/app:2:37)", "error twice false Object (/app:2:37)",
+		"debug quiet (/app:3:9)", "error TypeError: no such thing (/app:4:26)", "warning framed ("} {
+		if !strings.Contains("\n"+r.Text+"\n", "\n"+want) {
+			t.Errorf("%s is not in\n%s", want, r.Text)
+		}
+	}
+	if r.Total != 6 || r.Errors != 4 || strings.Contains(r.Text, "before") {
+		t.Errorf("%+v", r)
+	}
+	if r, err := run(t, c, Console, ConsoleParams{Level: "warning", Limit: 1,
+		Contains: "framed"}); err != nil || r.Total != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestDialogs checks that a dialog is shown, and what its answer causes.
+func TestDialogs(t *testing.T) {
+	c := startChrome(t)
+	url := api(t, c)
+	c.show(t, url+"/", `<title>Dialogs</title><p id=out></p><button onclick="out.textContent = prompt('Name?', 'Ada')">Ask</button>
+		<button onclick="if (confirm('Sure?')) location = '/data'">Leave</button>`)
+	if _, err := run(t, c, AnswerDialog, DialogParams{}); !strings.HasPrefix(exit(err), "no_match: no dialog") {
+		t.Error(exit(err))
+	}
+	click := func(name string) {
+		t.Helper()
+		if e, err := run(t, c, Click, ClickParams{Element: name}); err != nil || e.Caused == nil || e.Caused.Dialog == nil {
+			t.Fatalf("%s, %v", effects(e), err)
+		}
+	}
+	click("Ask")
+	if r, err := run(t, c, AnswerDialog, DialogParams{}); err != nil ||
+		r.Dialog != (Dialog{"prompt", "Name?"}) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if r, err := run(t, c, Requests, RequestsParams{Limit: 5}); err != nil || r.Total == 0 {
+		t.Errorf("requests while a dialog is open: %+v, %v", r, err)
+	}
+	r, err := run(t, c, AnswerDialog, DialogParams{Action: "accept", Text: "Bob"})
+	if err != nil || r.URL != "" || c.evaluate(t, "out.textContent") != `"Bob"` {
+		t.Errorf("%s, %v", effects(r), err)
+	}
+	click("Leave")
+	if r, err = run(t, c, AnswerDialog, DialogParams{Action: "accept"}); err != nil || r.URL != url+"/data" {
+		t.Errorf("%s, %v", effects(r), err)
+	}
+}
+
+// TestDownloadList checks the list of downloads.
+func TestDownloadList(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<a href="/file">File</a>`)
+	if _, err := run(t, c, Click, ClickParams{Element: "File"}); err != nil {
+		t.Fatal(exit(err))
+	}
+	r, err := run(t, c, Downloads, DownloadsParams{Wait: 10_000})
+	if err != nil || len(r.Downloads) == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if d := r.Downloads[len(r.Downloads)-1]; d.Name != "report.csv" || d.State != "done" || d.Path == "" || d.Bytes != 3 ||
+		d.URL != url+"/file" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestStores checks cookies, the storage of a page, and saved logins.
+func TestStores(t *testing.T) {
+	c := startChrome(t)
+	url := api(t, c)
+	c.show(t, url+"/", `<title>Stores</title><script>document.cookie = "one=1; path=/"; localStorage.long = "x".repeat(100)</script>`)
+	text := func(v string) *string { return &v }
+	r, err := run(t, c, Cookies, CookiesParams{})
+	if err != nil || !strings.Contains(effects(r), `{"name":"one","for":"127.0.0.1/"}`) {
+		t.Errorf("%s, %v", effects(r), err)
+	}
+	if r, err = run(t, c, Cookies, CookiesParams{Name: "one"}); err != nil || *r.Cookies[0].Value != "1" {
+		t.Errorf("%s, %v", effects(r), err)
+	}
+	if r, err = run(t, c, Cookies, CookiesParams{Name: "two", Value: text("2"), MaxAge: 3600, HTTPOnly: true,
+		SameSite: "Lax"}); err != nil || r.Cookies[0].Flags != "http_only same_site=Lax" || r.Cookies[0].Expires == "" {
+		t.Errorf("%s, %v", effects(r), err)
+	}
+	if got := c.evaluate(t, "document.cookie"); got != `"one=1"` {
+		t.Errorf("a cookie that is not for scripts: %s", got)
+	}
+	if _, err = run(t, c, Cookies, CookiesParams{Name: "none"}); !strings.HasPrefix(exit(err), "no_match") {
+		t.Error(exit(err))
+	}
+	if _, err = run(t, c, Cookies, CookiesParams{Name: "x", Value: text("1"), Domain: "other.test"}); err == nil {
+		t.Error("a cookie of another domain is set")
+	}
+
+	s, err := run(t, c, Storage, StorageParams{Area: "local"})
+	if err != nil || effects(s) != `{"entries":[{"key":"long","value":"`+strings.Repeat("x", 59)+`…","length":100}]}` {
+		t.Errorf("%s, %v", effects(s), err)
+	}
+	if _, err := run(t, c, Storage, StorageParams{Area: "session", Key: "k", Value: text("v")}); err != nil ||
+		c.evaluate(t, "sessionStorage.k") != `"v"` {
+		t.Errorf("%v", err)
+	}
+	if s, err = run(t, c, Storage, StorageParams{Area: "local", Key: "long"}); err != nil ||
+		len(s.Entries[0].Value) != 100 {
+		t.Errorf("%s, %v", effects(s), err)
+	}
+	if _, err = run(t, c, Storage, StorageParams{Area: "local", Key: "none"}); !strings.HasPrefix(exit(err), "no_match") {
+		t.Error(exit(err))
+	}
+
+	saved, err := run(t, c, State, StateParams{Action: "save", Name: "work"})
+	if err != nil || saved.Cookies != 2 || saved.Items != 2 || saved.Origins[0] != url {
+		t.Fatalf("%s, %v", effects(saved), err)
+	}
+	c.evaluate(t, `document.cookie = "one=; max-age=0; path=/"; localStorage.clear(); 1`)
+	if saved, err = run(t, c, State, StateParams{Action: "load", Name: "work"}); err != nil || saved.Cookies != 2 ||
+		c.evaluate(t, "document.cookie + localStorage.long.length") != `"one=1100"` {
+		t.Errorf("%s, %v", effects(saved), err)
+	}
+	if saved, err = run(t, c, State, StateParams{Action: "list"}); err != nil || len(saved.States) != 1 {
+		t.Errorf("%s, %v", effects(saved), err)
+	}
+	if _, err = run(t, c, State, StateParams{Action: "delete", Name: "work"}); err != nil {
+		t.Error(exit(err))
+	}
+}
+
+// TestRoutes checks rules for requests: added one by one, removed, listed.
+func TestRoutes(t *testing.T) {
+	c := startChrome(t)
+	url := api(t, c)
+	c.show(t, url+"/", `<title>Routes</title>`)
+	route := func(p RouteParams) *RouteResult {
+		t.Helper()
+		r, err := run(t, c, Route, p)
+		if err != nil {
+			t.Fatalf("%+v: %s", p, exit(err))
+		}
+		return r
+	}
+	fetched := func(path string) string {
+		t.Helper()
+		return c.evaluate(t, fmt.Sprintf(`fetch(%q).then(async r => r.status + await r.text(), () => "failed")`, path))
+	}
+	route(RouteParams{Action: "mock", Address: "*/data*", Body: "mocked", Status: 201})
+	r := route(RouteParams{Action: "block", Address: "*/data?blocked"})
+	if len(r.Rules) != 2 || r.Rules[0].Action != "block" {
+		t.Errorf("%+v", r)
+	}
+	if a, b := fetched("/data"), fetched("/data?blocked"); a != `"201mocked"` || b != `"failed"` {
+		t.Errorf("%s and %s", a, b)
+	}
+	route(RouteParams{Action: "delay", Address: "*/gone", Delay: 300})
+	began := time.Now()
+	if got := fetched("/gone"); !strings.HasPrefix(got, `"404`) || time.Since(began) < 300*time.Millisecond {
+		t.Errorf("%s after %s", got, time.Since(began))
+	}
+	route(RouteParams{Action: "mock", Address: "*/data*", Body: "other"})
+	if r = route(RouteParams{Action: "remove", Address: "*/data?blocked"}); len(r.Rules) != 2 {
+		t.Errorf("%+v", r)
+	}
+	if got := fetched("/data?blocked"); got != `"200other"` {
+		t.Errorf("a rule that replaced another: %s", got)
+	}
+	if r = route(RouteParams{Action: "remove"}); len(r.Rules) != 0 || !strings.Contains(fetched("/data"), "GET") {
+		t.Errorf("%+v", r)
+	}
+	if _, err := run(t, c, Route, RouteParams{Action: "mock"}); !strings.Contains(fmt.Sprint(err), "pattern") {
+		t.Error(err)
+	}
+}
+
+// TestEmulate checks what the page finds, and that it is as before after a reset.
+func TestEmulate(t *testing.T) {
+	c := startChrome(t)
+	url := api(t, c)
+	c.show(t, url+"/", `<title>Emulate</title><meta name=viewport content="width=device-width">`)
+	const seen = `JSON.stringify([innerWidth, devicePixelRatio, matchMedia("(prefers-color-scheme: dark)").matches,
+		new Date(0).getHours(), (1.5).toLocaleString(), navigator.onLine, navigator.maxTouchPoints, /iPhone/.test(navigator.userAgent)])`
+	before := c.evaluate(t, seen)
+	dark := true
+	r, err := run(t, c, Emulate, EmulateParams{Device: "iphone", Dark: &dark, Locale: "de-DE", Timezone: "Asia/Tokyo",
+		Geolocation: []float64{59.9, 10.7}, Headers: map[string]string{"X-Test": "sent"}, CPU: 2})
+	if err != nil {
+		t.Fatal(exit(err))
+	}
+	if got := c.evaluate(t, seen); got != `"[393,3,true,9,\"1,5\",true,5,true]"` {
+		t.Errorf("%s, %s", got, effects(r))
+	}
+	if got := c.evaluate(t, `fetch("/data").then(r => r.json()).then(d => d.header + /iPhone/.test(d.agent))`); got != `"senttrue"` {
+		t.Error(got)
+	}
+	if got := c.evaluate(t, `new Promise((done) => navigator.geolocation.getCurrentPosition((p) => done(p.coords.latitude), (e) => done(e.message)))`); got != `59.9` {
+		t.Error(got)
+	}
+	if _, err := run(t, c, Emulate, EmulateParams{Network: "offline"}); err != nil {
+		t.Fatal(exit(err))
+	}
+	if got := c.evaluate(t, `fetch("/data").then(() => "sent", () => "failed").then(r => r + navigator.onLine)`); got != `"failedfalse"` {
+		t.Errorf("offline: %s", got)
+	}
+	if _, err := run(t, c, Emulate, EmulateParams{Reset: true}); err != nil {
+		t.Fatal(exit(err))
+	}
+	if got := c.evaluate(t, seen); got != before {
+		t.Errorf("after a reset: %s, before %s", got, before)
+	}
+	if got := c.evaluate(t, `fetch("/data").then(r => r.json()).then(d => d.header)`); got != `""` {
+		t.Errorf("headers after a reset: %s", got)
+	}
+	if _, err := run(t, c, Emulate, EmulateParams{Device: "640x480"}); err != nil || c.evaluate(t, "innerWidth") != "640" {
+		t.Errorf("a viewport: %v", err)
+	}
+	for _, p := range []EmulateParams{{Timezone: "Nowhere"}, {Device: "toaster"}, {Device: "1x1"}, {Network: "9g"}} {
+		if _, err := run(t, c, Emulate, p); err == nil {
+			t.Errorf("%+v is accepted", p)
+		}
+	}
+	if _, err := run(t, c, Emulate, EmulateParams{Reset: true}); err != nil {
+		t.Fatal(exit(err))
+	}
+}
+
+// TestVitals checks the figures of a page that shifts and is busy.
+func TestVitals(t *testing.T) {
+	c := startChrome(t)
+	url := api(t, c)
+	c.show(t, url+"/", `<title>Vitals</title><div id=space></div><h1 style="font-size:80px">A large title</h1><p>Text</p>
+		<script>setTimeout(() => { space.style.height = "200px"; const end = performance.now() + 120; while (performance.now() < end); document.title = "Done" }, 100)</script>`)
+	if _, err := run(t, c, Wait, WaitParams{Expression: `document.title == "Done"`, Timeout: 20_000}); err != nil {
+		t.Fatal(exit(err))
+	}
+	r, err := run(t, c, Vitals, VitalsParams{})
+	if err != nil || r.FCP == 0 || r.LCP < r.FCP || !strings.HasPrefix(r.Element, `heading "A large title" e`) || r.CLS == 0 ||
+		r.LongTasks == 0 || r.Longest < 100 || r.Load == 0 {
+		t.Errorf("%s, %v", effects(r), err)
+	}
+}
+
+// TestDrag drags by pointer events and by the browser's own drag and drop.
+func TestDrag(t *testing.T) {
+	c := startChrome(t)
+	url := api(t, c)
+	c.show(t, url+"/", `<title>Drag</title><style>div { width: 100px; height: 60px; margin: 20px; background: #ccc }</style>
+		<div id=card role=button draggable=true aria-label=Card>Card</div><div id=bin role=group aria-label=Bin>Bin</div>
+		<div id=knob role=slider aria-label=Knob tabindex=0></div><div id=plain role=button aria-label=Plain></div><p id=out></p>
+		<div style="height:3000px"></div><div id=far role=button aria-label=Far></div><script>
+		let from = "";
+		card.ondragstart = (e) => { from = "card"; e.dataTransfer.setData("text/plain", "card") };
+		bin.ondragover = (e) => e.preventDefault();
+		bin.ondrop = (e) => { e.preventDefault(); out.textContent = e.dataTransfer.getData("text/plain") + " dropped" };
+		let x = 0;
+		knob.onpointerdown = (e) => { x = e.clientX; knob.setPointerCapture(e.pointerId) };
+		knob.onpointerup = (e) => out.textContent = "moved " + Math.round(e.clientX - x);
+		far.onpointerup = () => out.textContent = "far";
+		</script>`)
+	e, err := run(t, c, Drag, DragParams{Element: "Card", To: "css=#bin"})
+	if err != nil || c.evaluate(t, "out.textContent") != `"card dropped"` {
+		t.Errorf("drag and drop: %s, %s, %s", effects(e), exit(err), c.evaluate(t, "out.textContent"))
+	}
+	if e, err = run(t, c, Drag, DragParams{Element: "Knob", By: []float64{120, 3}}); err != nil ||
+		c.evaluate(t, "out.textContent") != `"moved 120"` {
+		t.Errorf("by pixels: %s, %s, %s", effects(e), exit(err), c.evaluate(t, "out.textContent"))
+	}
+	if _, err = run(t, c.hurried(), Drag, DragParams{Element: "Card",
+		To: "Plain"}); !strings.HasPrefix(exit(err), "not_ready") {
+		t.Errorf("onto what takes nothing: %s", exit(err))
+	}
+	if e, err = run(t, c, Drag, DragParams{Element: "Knob", To: "Plain"}); err != nil ||
+		c.evaluate(t, "out.textContent") == `"moved 120"` {
+		t.Errorf("onto another: %s, %s", effects(e), exit(err))
+	}
+	if _, err = run(t, c.hurried(), Drag, DragParams{Element: "Plain",
+		To: "None"}); !strings.HasPrefix(exit(err), "no_match") {
+		t.Error(exit(err))
+	}
+	if _, err := run(t, c, Click, ClickParams{Element: "Plain"}); err != nil {
+		t.Errorf("a click after drags: %s", exit(err))
+	}
+}
+
+// TestUpload gives files to inputs: hidden ones, those of labels, in a shadow root and in a frame.
+func TestUpload(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Upload</title><label>Photo <input id=photo type=file style="display:none"></label>
+		<form><button type=button>Attach</button><input id=many type=file multiple hidden></form><div><button>Alone</button></div>
+		<input id=off type=file disabled aria-label=Off><div id=host></div><a href="/file">File</a><p id=out></p><script>
+		host.attachShadow({mode: "open"}).innerHTML = "<input type=file aria-label=Inner>";
+		for (const root of [document, host.shadowRoot]) root.addEventListener("change", async (e) => { const files = [...e.composedPath()[0].files];
+			out.textContent = e.isTrusted + files.map((f) => f.name + f.size).join() + (await files[0].text()) });
+		</script>`)
+	upload := func(p UploadParams, want string) {
+		t.Helper()
+		r, err := run(t, c, Upload, p)
+		if err != nil || r.Note != "" {
+			t.Fatalf("%+v: %s, %s", p, effects(r), exit(err))
+		}
+		if _, err := run(t, c, Wait, WaitParams{Text: want, Timeout: 5000}); err != nil {
+			t.Errorf("%+v: %s, %s", p, exit(err), c.evaluate(t, "out.textContent"))
+		}
+	}
+	const one, two = sdk.File("handed:a1/3/one.txt"), sdk.File("handed:b2/3/two.txt")
+	if one.Name() != "one.txt" || one.Size() != 3 {
+		t.Errorf("%s has %d bytes", one.Name(), one.Size())
+	}
+	upload(UploadParams{Element: "css=#photo", Files: []sdk.File{one}}, "trueone.txt19handed:a1/3/one.txt")
+	upload(UploadParams{Element: "Photo", Files: []sdk.File{two}}, "truetwo.txt19")
+	upload(UploadParams{Element: "Attach", Files: []sdk.File{one, two}}, "trueone.txt19,two.txt19")
+	upload(UploadParams{Element: "Inner", Files: []sdk.File{one}}, "trueone.txt19")
+	if _, err := run(t, c, Click, ClickParams{Element: "File"}); err != nil {
+		t.Fatal(exit(err))
+	}
+	upload(UploadParams{Element: "css=#photo", Downloads: []string{"report.csv"}}, "report.csv3a,b")
+	for _, test := range []struct {
+		p    UploadParams
+		want string
+	}{
+		{UploadParams{Element: "css=#photo", Files: []sdk.File{one, two}}, "it takes one file"},
+		{UploadParams{Element: "Alone", Files: []sdk.File{one}}, "it is not a file input"},
+		{UploadParams{Element: "css=#off", Files: []sdk.File{one}}, "it is disabled"},
+		{UploadParams{Element: "css=#photo", Downloads: []string{"none"}}, "no download is named"},
+		{UploadParams{Element: "css=#photo", Files: []sdk.File{"/etc/hostname"}}, "denied"},
+		{UploadParams{Element: "css=#photo"}, "files, or downloads"},
+	} {
+		if _, err := run(t, c.hurried(), Upload, test.p); !strings.Contains(exit(err), test.want) {
+			t.Errorf("%+v: %s", test.p, exit(err))
+		}
+	}
+}

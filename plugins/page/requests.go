@@ -1,0 +1,435 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
+
+// exchange is a request with what became of it, as the records of cdp.events say.
+type exchange struct {
+	seq             int64 // of the record of the request, which is the exchange's id
+	requestID       string
+	target          string
+	document        bool // it is for the document of the page itself
+	kind            string
+	method, url     string
+	hasBody         bool
+	sent            map[string]string // headers
+	began, ended    float64           // seconds, on the browser's clock
+	wall            float64           // when it began, in seconds since the Unix epoch
+	status          int
+	statusText      string
+	protocol, mime  string
+	received        map[string]string // headers
+	size            int64
+	err             string
+	cancelled, over bool
+}
+
+// failed reports whether a page misses something. The icon that a browser asks for by itself is not missed.
+func (x *exchange) failed() bool {
+	return (x.status >= 400 || x.err != "" && !x.cancelled) && !isOwnIcon(x.url)
+}
+
+func (x *exchange) id() string { return "r" + strconv.FormatInt(x.seq, 10) }
+
+func (x *exchange) milliseconds() int64 {
+	if x.ended <= x.began {
+		return 0
+	}
+	return int64(math.Round((x.ended - x.began) * 1000))
+}
+
+// line describes an exchange in few tokens.
+func (x *exchange) line() string {
+	outcome := "pending"
+	switch {
+	case x.err != "":
+		outcome = x.err
+	case x.status != 0:
+		outcome = strconv.Itoa(x.status)
+	}
+	text := fmt.Sprintf("%s %s %s %s %s", x.id(), outcome, x.method, clip(x.url, 200), strings.ToLower(x.kind))
+	if x.over {
+		text += fmt.Sprintf(" %d ms", x.milliseconds())
+	}
+	if x.size > 0 {
+		text += fmt.Sprintf(" %d B", x.size)
+	}
+	return text
+}
+
+// networkEvent is a record of the domain Network, as far as exchanges show it.
+type networkEvent struct {
+	Seq    int64
+	Target string
+	Method string
+	URL    string
+	Params struct {
+		RequestID string
+		FrameID   string
+		Type      string
+		Timestamp float64
+		WallTime  float64
+		Canceled  bool
+		ErrorText string
+		Blocked   string  `json:"blockedReason"`
+		Length    float64 `json:"encodedDataLength"`
+		Redirect  *answer `json:"redirectResponse"`
+		Response  answer
+		Request   struct {
+			URL, Method string
+			Headers     map[string]string
+			HasPostData bool
+		}
+	}
+}
+
+// answer is the response of a server.
+type answer struct {
+	Status               int
+	StatusText, Protocol string
+	MimeType             string
+	Headers              map[string]string
+	Length               float64 `json:"encodedDataLength"`
+}
+
+// historyLimit bounds the records that a call reads.
+const historyLimit = 4000
+
+// history reads the records of the page and its frames that match, the oldest first.
+func history[E any](b *browser, match []string, of func(*E) string) ([]E, error) {
+	targets, err := b.locate()
+	if err != nil {
+		return nil, err
+	}
+	ours := []string{b.target}
+	for more := true; more; {
+		more = false
+		for _, t := range targets {
+			if slices.Contains(ours, t.Parent) && !slices.Contains(ours, t.ID) {
+				ours, more = append(ours, t.ID), true
+			}
+		}
+	}
+	var list struct{ Events []E }
+	err = b.cdpAll("events", map[string]any{"match": match, "limit": historyLimit}, &list)
+	slices.Reverse(list.Events)
+	return slices.DeleteFunc(list.Events, func(e E) bool { return !slices.Contains(ours, of(&e)) }), err
+}
+
+// locate finds out which page the call is about, also while a dialog blocks it. It returns all targets.
+func (b *browser) locate() ([]target, error) {
+	var place struct{}
+	_, blocked := b.script("", &place, "place")
+	var host *sdk.HostError
+	if blocked != nil && (!errors.As(blocked, &host) || host.Code != "busy" && host.Code != "target_crashed") {
+		return nil, blocked
+	}
+	targets, err := b.targets()
+	for _, t := range targets {
+		if b.target == "" && t.Current {
+			b.target = t.ID
+		}
+	}
+	if err == nil && b.target == "" {
+		err = blocked
+	}
+	return targets, err
+}
+
+var networkEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
+	"Network.loadingFailed"}
+
+// exchanges reads the requests of the page, the oldest first: of its present document, or all that are known.
+func (b *browser) exchanges(all bool) ([]*exchange, error) {
+	events, err := history(b, networkEvents, func(e *networkEvent) string { return e.Target })
+	if err != nil {
+		return nil, err
+	}
+	var found []*exchange
+	open := map[string]*exchange{}
+	for i := range events {
+		e := &events[i]
+		key := e.Target + " " + e.Params.RequestID
+		x := open[key]
+		if e.Method == "Network.requestWillBeSent" {
+			if x != nil && e.Params.Redirect != nil {
+				x.answered(e.Params.Redirect)
+				x.ended, x.over = e.Params.Timestamp, true
+			}
+			x = begunBy(e)
+			x.document = e.Params.Type == "Document" && e.Params.FrameID == b.target
+			open[key], found = x, append(found, x)
+			continue
+		}
+		if x == nil {
+			continue // its beginning is no longer known
+		}
+		x.follow(e)
+	}
+	if all {
+		return found, nil
+	}
+	for i, x := range slices.Backward(found) {
+		if x.document && (x.status != 0 || x.err != "") && !x.cancelled && !isRedirect(x.status) {
+			for i > 0 && found[i-1].document && found[i-1].requestID == x.requestID {
+				i--
+			}
+			return found[i:], nil
+		}
+	}
+	return found, nil
+}
+
+func isRedirect(status int) bool { return status >= 300 && status < 400 && status != 304 }
+
+func begunBy(e *networkEvent) *exchange {
+	p := &e.Params
+	return &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, method: p.Request.Method,
+		url: p.Request.URL, hasBody: p.Request.HasPostData, sent: p.Request.Headers, began: p.Timestamp, wall: p.WallTime}
+}
+
+func (x *exchange) answered(a *answer) {
+	x.status, x.statusText, x.protocol, x.mime, x.received = a.Status, a.StatusText, a.Protocol, a.MimeType, a.Headers
+	x.size = int64(a.Length)
+}
+
+// follow adds what a later record says of an exchange.
+func (x *exchange) follow(e *networkEvent) {
+	p := &e.Params
+	x.ended = p.Timestamp
+	switch e.Method {
+	case "Network.responseReceived":
+		x.answered(&p.Response)
+		x.kind = cmp.Or(p.Type, x.kind)
+	case "Network.loadingFinished":
+		x.over, x.size = true, int64(p.Length)
+	case "Network.loadingFailed":
+		x.over, x.err, x.cancelled = true, cmp.Or(p.ErrorText, p.Blocked, "failed"), p.Canceled
+		if p.Canceled {
+			x.err = "cancelled"
+		}
+	}
+}
+
+// RequestsParams say which requests to show.
+type RequestsParams struct {
+	// One, such as r12.
+	ID string `json:"id,omitempty" pattern:"^r[0-9]{1,15}$" aliases:"request,request_id"`
+	// Part of the URL.
+	Address string `json:"address,omitempty" aliases:"url,contains,filter"`
+	// Only these.
+	Failed bool `json:"failed,omitempty" aliases:"errors"`
+	// Of earlier documents, too.
+	All bool `json:"all,omitempty"`
+	// Most lines.
+	Limit int `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"20"`
+	// A HAR without bodies, cookies and keys.
+	Format string `json:"format,omitempty" enum:"har"`
+}
+
+// RequestsResult are requests.
+type RequestsResult struct {
+	// How many.
+	Total int `json:"total"`
+	// How many of them failed.
+	Failed int `json:"failed,omitempty"`
+	// Id, outcome, method, URL, type, time and size; failed ones first, then the newest.
+	Text string `json:"text,omitempty" untrusted:"true"`
+	// With id.
+	Request *RequestDetails `json:"request,omitempty"`
+	// Any JSON: with format har.
+	HAR any `json:"har,omitempty"`
+}
+
+// RequestDetails are one request.
+type RequestDetails struct {
+	// Method and URL.
+	Request string `json:"request"`
+	// Status, or why it failed.
+	Outcome string `json:"outcome"`
+	// Its headers.
+	Sent map[string]string `json:"sent,omitempty"`
+	// What was sent.
+	SentBody string `json:"sent_body,omitempty" untrusted:"true"`
+	// Headers of the response.
+	Received map[string]string `json:"received,omitempty"`
+	// Body of the response, base64 if it is not text.
+	Body string `json:"body,omitempty" untrusted:"true"`
+	// What is missing.
+	Note string `json:"note,omitempty"`
+}
+
+// Requests shows which requests the page has made.
+func Requests(c *sdk.Call, p RequestsParams) (*RequestsResult, error) {
+	b := &browser{Call: c}
+	found, err := b.exchanges(p.All || p.ID != "")
+	if err != nil {
+		return nil, err
+	}
+	if p.ID != "" {
+		at := slices.IndexFunc(found, func(x *exchange) bool { return x.id() == p.ID })
+		if at < 0 {
+			return nil, sdk.Exit("no_match", p.ID+" is not a request that is known; page.requests lists them", nil)
+		}
+		return &RequestsResult{Total: 1, Request: b.details(found[at])}, nil
+	}
+	found = slices.DeleteFunc(found, func(x *exchange) bool {
+		return !strings.Contains(x.url, p.Address) || p.Failed && !x.failed()
+	})
+	r := &RequestsResult{Total: len(found)}
+	for _, x := range found {
+		if x.failed() {
+			r.Failed++
+		}
+	}
+	if p.Format == "har" {
+		r.HAR = harOf(found)
+		return r, nil
+	}
+	slices.Reverse(found)
+	slices.SortStableFunc(found, func(x, y *exchange) int { return cmp.Compare(rank(x), rank(y)) })
+	var lines []string
+	for _, x := range found[:min(len(found), p.Limit)] {
+		lines = append(lines, x.line())
+	}
+	r.Text = strings.Join(lines, "\n")
+	return r, nil
+}
+
+func rank(x *exchange) int {
+	if x.failed() {
+		return 0
+	}
+	return 1
+}
+
+// maxBody bounds a body in an answer, in bytes.
+const maxBody = 20_000
+
+// details adds the bodies to an exchange, as far as the browser still has them.
+func (b *browser) details(x *exchange) *RequestDetails {
+	d := &RequestDetails{Request: x.method + " " + x.url, Sent: x.sent, Received: x.received}
+	if _, d.Outcome, _ = strings.Cut(x.line(), " "); x.err == "" && x.status != 0 {
+		d.Outcome = strings.TrimSpace(fmt.Sprintf("%d %s", x.status, x.statusText))
+	} else if x.err != "" {
+		d.Outcome = x.err
+	} else {
+		d.Outcome = "pending"
+	}
+	at := sdk.Options{Target: x.target}
+	id := map[string]string{"requestId": x.requestID}
+	if x.hasBody {
+		var sent struct{ PostData string }
+		if err := b.CallTool("cdp.Network.getRequestPostData", id, at, &sent); err != nil {
+			d.Note = "the browser no longer has the body that was sent"
+		}
+		d.SentBody = clip(sent.PostData, maxBody)
+	}
+	if !x.over || x.status == 0 || x.err != "" || isRedirect(x.status) {
+		return d
+	}
+	var body struct{ Body string }
+	if err := b.CallTool("cdp.Network.getResponseBody", id, at, &body); err != nil {
+		d.Note = strings.TrimPrefix(d.Note+"; the browser no longer has the body of the response", "; ")
+	}
+	if d.Body = clip(body.Body, maxBody); len(body.Body) > maxBody {
+		d.Note = strings.TrimPrefix(fmt.Sprintf("%s; the body has %d bytes, cdp.Network.getResponseBody {\"requestId\":%q} "+
+			"returns all", d.Note, len(body.Body), x.requestID), "; ")
+	}
+	return d
+}
+
+// secretName matches names of headers and query parameters whose values open something.
+var secretName = regexp.MustCompile(`(?i)auth|cookie|token|secret|passw|pwd|api.?key|access.?key|session|signature|^sig$|` +
+	`credential|^code$|^key$`)
+
+const redacted = "[redacted]"
+
+// redactURL returns a URL without credentials and without the values of parameters that open something.
+func redactURL(given string) string {
+	u, err := url.Parse(given)
+	if err != nil {
+		return redacted
+	}
+	if u.User != nil {
+		u.User = url.User(redacted)
+	}
+	u.Fragment, u.RawFragment = "", ""
+	parts := strings.Split(u.RawQuery, "&")
+	for i, part := range parts {
+		if name, _, ok := strings.Cut(part, "="); ok && secretName.MatchString(name) {
+			parts[i] = name + "=" + redacted
+		}
+	}
+	u.RawQuery = strings.Join(parts, "&")
+	return u.String()
+}
+
+// pair is a header or a parameter in a HAR.
+type pair struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func pairsOf(headers map[string]string) []pair {
+	all := []pair{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		value := headers[name]
+		if secretName.MatchString(name) {
+			value = redacted
+		}
+		if name = strings.ToLower(name); name == "referer" || name == "location" {
+			value = redactURL(value)
+		}
+		all = append(all, pair{name, value})
+	}
+	return all
+}
+
+func queryOf(address string) []pair {
+	all := []pair{}
+	_, query, _ := strings.Cut(address, "?")
+	for part := range strings.SplitSeq(query, "&") {
+		if name, value, ok := strings.Cut(part, "="); ok {
+			all = append(all, pair{name, value})
+		}
+	}
+	return all
+}
+
+// harOf returns exchanges in the format HAR 1.2, without bodies, cookies and what else opens something.
+func harOf(all []*exchange) any {
+	entries := []object{}
+	for _, x := range all {
+		address, version := redactURL(x.url), cmp.Or(x.protocol, "unknown")
+		entry := object{
+			"startedDateTime": time.UnixMilli(int64(x.wall * 1000)).UTC().Format(time.RFC3339Nano), "time": x.milliseconds(),
+			"request": object{"method": x.method, "url": address, "httpVersion": version, "cookies": []any{},
+				"headers": pairsOf(x.sent), "queryString": queryOf(address), "headersSize": -1, "bodySize": -1},
+			"response": object{"status": x.status, "statusText": x.statusText, "httpVersion": version, "cookies": []any{},
+				"headers": pairsOf(x.received), "content": object{"size": x.size, "mimeType": x.mime},
+				"redirectURL": "", "headersSize": -1, "bodySize": x.size},
+			"cache": object{}, "timings": object{"send": 0, "wait": x.milliseconds(), "receive": 0},
+			"_resourceType": strings.ToLower(x.kind),
+		}
+		if x.err != "" {
+			entry["_error"] = x.err
+		}
+		entries = append(entries, entry)
+	}
+	return object{"log": object{"version": "1.2", "creator": object{"name": "parley page", "version": version},
+		"entries": entries}}
+}
