@@ -107,6 +107,23 @@ func testRoute(t *testing.T, c *Client) {
 	}
 	_, err = mine.Call(testContext(t), CallRequest{Method: "Fetch.enable"})
 	wantCode(t, err, CodeBusy, "cdp.route")
+	// one rule is added, replaces another, is removed
+	added := RouteRequest{Add: []RouteRule{{URL: "*/api/mock", Action: RouteMock, Body: []byte("other")}}}
+	if set, err = mine.Route(testContext(t), added); err != nil || len(set.Rules) != 4 ||
+		set.Rules[0].URL != "*/api/mock" {
+		t.Errorf("%+v, %v", set, err)
+	}
+	if got := fetched(mine, "", "/api/mock", "GET"); got != `"200 null other"` {
+		t.Errorf("a rule that was added: %s", got)
+	}
+	if set, err = mine.Route(testContext(t), RouteRequest{Remove: []string{"*/api/mock"}}); err != nil ||
+		len(set.Rules) != 2 {
+		t.Errorf("%+v, %v", set, err)
+	}
+	_, err = mine.Route(testContext(t), RouteRequest{Add: make([]RouteRule, MaxRouteRules+1)})
+	if err == nil {
+		t.Error("too many rules are accepted")
+	}
 	// the rules end
 	if _, err := mine.Route(testContext(t), RouteRequest{Rules: &[]RouteRule{}}); err != nil {
 		t.Fatal(err)
