@@ -12,6 +12,6 @@ func CommonTools() []string {
 // defaultPinned are the tools that progressive mode lists without configuration: the shipped verbs that agents use
 // most. Those that are not installed are left out.
 var defaultPinned = []string{
-	"page.open", "page.snapshot", "page.text", "page.find", "page.click", "page.fill", "page.press", "page.do", "page.wait",
-	"page.screenshot", "page.evaluate", "page.requests", "page.console",
+	"page.open", "page.snapshot", "page.text", "page.find", "page.click", "page.fill", "page.press", "page.do",
+	"page.wait", "page.screenshot", "page.evaluate", "page.requests", "page.console",
 }
