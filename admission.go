@@ -138,6 +138,9 @@ func (p *Parley) Admit(ctx context.Context, c *wasm.Candidate, signer Signer, ac
 		return a, err
 	}
 	a.CompileMS = time.Since(began).Milliseconds()
+	if err := provider.CheckScript(ctx); err != nil {
+		return a, err
+	}
 	if before := p.keptAdmission(a.Digest); before != nil && before.Host == Version {
 		a.CompileMS = max(a.CompileMS, before.CompileMS) // its code was in the cache
 	}

@@ -157,6 +157,9 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 		e.Message += ". Nothing was installed"
 		return nil, e
 	}
+	if c.Engine, err = p.Engine().Provider(c.Source()).EngineDigest(); err != nil {
+		return nil, err
+	}
 	p.signers().add(c)
 	i := &Installation{Candidate: c, Signer: signer, Admission: report, Replaces: before,
 		TakesFrom: takesFrom, p: p, options: o}

@@ -2,6 +2,7 @@ package parley
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,7 @@ type parts struct {
 	log      *audit.Log
 	sessions *host.Sessions
 	signers  *signers
+	engines  map[string]*wasm.Provider // of scripts, by digest
 	shipped  []host.Provider
 	loaded   []host.Provider
 	catalog  *host.Catalog
@@ -100,7 +102,49 @@ func (p *Parley) engineConfig(runnerIdle time.Duration) wasm.Config {
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
 		HostVersion: Version, Child: host.SelfCommand, Isolate: true,
 		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.annotate,
+		ScriptEngine: p.scriptEngine,
 	}
+}
+
+// scriptEngine returns the plugin that runs plugins of kind script: an installed or a shipped one. A loaded file is not
+// an engine, because loading one may need an engine.
+func (p *Parley) scriptEngine(name string) (*wasm.Provider, error) {
+	engine := p.Engine()
+	of, err := p.scriptEngineOf(engine, name)
+	if of == nil || err != nil {
+		return nil, err
+	}
+	p.parts.mu.Lock()
+	defer p.parts.mu.Unlock()
+	if known := p.parts.engines[of.Info().Digest]; known != nil {
+		return known, nil // its code is compiled, or open
+	}
+	if p.parts.engines == nil {
+		p.parts.engines = map[string]*wasm.Provider{}
+	}
+	p.parts.engines[of.Info().Digest] = of
+	return of, nil
+}
+
+func (p *Parley) scriptEngineOf(engine *wasm.Engine, name string) (*wasm.Provider, error) {
+	store := p.Store()
+	entry, err := store.Find(name)
+	if err == nil {
+		return engine.Installed(store, entry), nil
+	}
+	if !errors.Is(err, host.NotFound) {
+		return nil, err
+	}
+	files, err := plugins.Shipped()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if strings.EqualFold(f.Info.Name, name) {
+			return engine.Provider(shippedSource(f)), nil
+		}
+	}
+	return nil, nil
 }
 
 // Chrome returns the built-in plugin for Chrome. It starts nothing until a tool needs a browser.

@@ -11,11 +11,12 @@ import (
 // Version is the version of the manifest format that [Parse] accepts.
 const Version = 1
 
-// Kinds of plugin. A manifest file has KindParley or KindWASI. KindMCP is for providers that list the tools of an MCP
-// server, KindBuiltin for those that are compiled into the host.
+// Kinds of plugin. A manifest file has KindParley, KindWASI or KindScript. KindMCP is for providers that list the tools
+// of an MCP server, KindBuiltin for those that are compiled into the host.
 const (
 	KindParley  = "parley/1"
 	KindWASI    = "wasi"
+	KindScript  = "script"
 	KindMCP     = "mcp"
 	KindBuiltin = "builtin"
 )
@@ -43,6 +44,7 @@ type Manifest struct {
 	Version      string          `json:"version"`
 	Kind         string          `json:"kind"`
 	MinHost      string          `json:"min_host,omitempty"`
+	Engine       *Engine         `json:"engine,omitempty"` // that runs a plugin of kind script; else nil
 	Docs         Docs            `json:"docs"`
 	Keywords     []string        `json:"keywords,omitempty"`
 	License      string          `json:"license,omitempty"`
@@ -57,6 +59,17 @@ type Manifest struct {
 	Settings     json.RawMessage `json:"settings,omitempty"` // JSON Schema of the settings of the operator
 	Tutorial     []Step          `json:"tutorial,omitempty"`
 	Tools        []Tool          `json:"tools"`
+}
+
+// Engine names the plugin that runs the text of a plugin of kind script.
+type Engine struct {
+	Name    string `json:"name"`
+	Version string `json:"version"` // see Accepts
+}
+
+// Accepts reports whether an engine of a version can run the script: "1" accepts all versions 1.x.y, "1.2" all 1.2.y.
+func (e *Engine) Accepts(version string) bool {
+	return version == e.Version || strings.HasPrefix(version, e.Version+".")
 }
 
 // Assets are the files of a tar in the custom section parley.assets of the wasm file. The guest can read them below

@@ -239,8 +239,18 @@ func (c *checker) checkInstance() {
 		c.add("/warm", "only a plugin of kind %s has instances that an example can warm; this one is of kind %s", KindParley,
 			c.m.Kind)
 	}
+	switch script := c.m.Kind == KindScript; {
+	case script && c.m.Engine == nil:
+		c.add("/engine", "a plugin of kind %s names the plugin that runs it: "+
+			`{"name": "js", "version": "1"}`, KindScript)
+	case !script && c.m.Engine != nil:
+		c.add("/engine", "only a plugin of kind %s has an engine; this one is of kind %s", KindScript, c.m.Kind)
+	}
 	if c.m.Assets == nil {
 		return
+	}
+	if c.m.Kind == KindScript {
+		c.add("/assets", "a plugin of kind %s cannot have assets; put the data into its text", KindScript)
 	}
 	at := c.m.Assets.Path + "/"
 	for i, f := range c.m.Capabilities.FS {

@@ -12,13 +12,14 @@ import (
 const (
 	examplePath = "../sdk/example.manifest.json"
 	wasiPath    = "../sdk/wasi.md"
+	scriptPath  = "../sdk/script.md"
 )
 
-// TestReference compares sdk/manifest.md with what the schema and two manifests, which have every field, make of it.
+// TestReference compares sdk/manifest.md with what the schema and three manifests, which have every field, make of it.
 func TestReference(t *testing.T) {
 	const path = "../sdk/manifest.md"
 	r := reference{t: t, root: readNode(schemaJSON)}
-	for _, data := range [][]byte{exampleManifest(t), wasiManifest(t)} {
+	for _, data := range [][]byte{exampleManifest(t), manifestIn(t, wasiPath), manifestIn(t, scriptPath)} {
 		if _, err := Parse(data, hostVersion); err != nil {
 			t.Fatal(err)
 		}
@@ -48,12 +49,13 @@ func exampleManifest(t *testing.T) []byte {
 	return data
 }
 
-func wasiManifest(t *testing.T) []byte {
-	page, err := os.ReadFile(wasiPath)
+// manifestIn returns the manifest that a page shows.
+func manifestIn(t *testing.T, path string) []byte {
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(page), "```json counts.manifest.json\n")
+	_, rest, _ := strings.Cut(string(page), ".manifest.json\n")
 	data, _, _ := strings.Cut(rest, "\n```")
 	return []byte(data)
 }
@@ -69,8 +71,8 @@ module, right after the header, or beside ` + "`x.wasm` as `x.manifest.json`" + 
     parley plugin check x.wasm                           # what an installation says about it
 
 An unknown field is an error, except fields that begin with ` + "`x-`" + `. A field marked **!** is required in its object.
-The examples are from two manifests that install as they are: [one of kind parley/1](example.manifest.json), and
-[one of kind wasi](wasi.md#a-whole-example). [RULES.md](../manifest/RULES.md) says how to write the texts.
+The examples are from manifests that install as they are: [one of kind parley/1](example.manifest.json),
+[one of kind wasi](wasi.md#a-whole-example), and [one of kind script](script.md#a-whole-example). [RULES.md](../manifest/RULES.md) says how to write the texts.
 
 Schemas of tools are validated within bounds: local references that resolve, no reference that leads to itself without
 consuming a value, patterns of RE2, at most 256 KiB and 100 levels.

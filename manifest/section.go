@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -71,7 +72,7 @@ var foreign = []struct{ start, what, fix string }{
 	{"MZ", "a native Windows program", rebuildForWASI},
 	{"BC\xc0\xde", "LLVM bitcode", "link it: clang --target=wasm32-wasi without -c and -flto"},
 	{"!<arch>\n", "a library of object files", "link it: clang --target=wasm32-wasi or wasm-ld"},
-	{"#!", "a script", "a plugin is a wasm module; an interpreter built for WASI runs scripts"},
+	{"#!", "a script", "a plugin is a wasm module, or a text of JavaScript whose name ends in .js"},
 }
 
 const rebuildForWASI = "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"
@@ -121,6 +122,53 @@ func ReadScript(wasm []byte, s *Script) ([]byte, error) {
 		return nil, fmt.Errorf("script %s has the SHA-256 %x; the manifest declares %s", s.Name, sum, s.SHA256)
 	}
 	return text, nil
+}
+
+// sourceSection is the name of the custom section that contains the text of a plugin of kind script: the name of its
+// file, a line break, the text.
+const sourceSection = "parley.source"
+
+// MaxSource is the maximum size of a [SourceFile] in bytes.
+const MaxSource = 1 << 20
+
+// SourceFile is the text of a plugin of kind script.
+type SourceFile struct {
+	File   string `json:"file"` // its name, for errors
+	Source string `json:"source"`
+}
+
+// ReadSource returns the text of a plugin of kind script. Its module has nothing but custom sections. The error says
+// what is wrong with the text or the module, or is a *[FormatError].
+func ReadSource(wasm []byte) (*SourceFile, error) {
+	content, err := readCustom(wasm, sourceSection)
+	if err != nil {
+		return nil, err
+	}
+	for at := len(moduleHeader); at < len(wasm); {
+		if wasm[at] != 0 {
+			return nil, errors.New("the file has code, and a script has only a text; set another kind in its manifest")
+		}
+		if _, at, err = span(wasm, at+1); err != nil {
+			return nil, err
+		}
+	}
+	file, text, found := bytes.Cut(content, []byte{'\n'})
+	switch {
+	case !found || len(file) == 0:
+		return nil, fmt.Errorf("the file has no text of a script: it has no custom section %s", sourceSection)
+	case len(text) > MaxSource:
+		return nil, fmt.Errorf("the script has %d bytes; the limit is %d", len(text), MaxSource)
+	case !utf8.Valid(content):
+		return nil, errors.New("the script is not UTF-8")
+	}
+	return &SourceFile{File: CleanLine(string(file)), Source: string(text)}, nil
+}
+
+// WriteSource returns a module that has nothing but the text of a script. The name of its file ends at a line break.
+func WriteSource(file string, text []byte) []byte {
+	file, _, _ = strings.Cut(file, "\n")
+	wasm, _ := writeCustom(moduleHeader, sourceSection, append([]byte(file+"\n"), text...)) // a valid header
+	return wasm
 }
 
 // assetsSection is the name of the custom section that contains a tar of the files for [Assets].

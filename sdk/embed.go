@@ -28,6 +28,11 @@ var C []byte
 //go:embed rust/parley.rs
 var Rust []byte
 
+// JS is parley.d.ts, the types of what plugins in JavaScript find.
+//
+//go:embed js/parley.d.ts
+var JS []byte
+
 // Templates holds the source of a small plugin in each language, and a
 // manifest for those that do not derive it from their source. NAME stands for
 // the name of the plugin.

@@ -108,6 +108,7 @@ type call struct {
 	plugin  *compiledPlugin
 	m       *manifest.Manifest
 	r       *host.Request
+	text    *manifest.SourceFile // of a plugin of kind script; else nil
 	limits  limits
 	session string // the id by which the guest knows it
 
@@ -177,10 +178,10 @@ func (c *call) runOpen(ctx context.Context) (result *host.Result, err error) {
 	}()
 
 	switch c.m.Kind {
-	case manifest.KindParley:
-		result, err = c.runReactor()
-	default:
+	case manifest.KindWASI:
 		result, err = c.runCommand()
+	default:
+		result, err = c.runReactor()
 	}
 	if c.ctx.Err() != nil {
 		err = c.contextError()

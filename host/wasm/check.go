@@ -13,7 +13,11 @@ import (
 // and bounds, the imports, the required exports, the initial memory, the scripts for pages, and the assets. Errors are
 // *host.Error with code invalid_plugin; they say what is wrong and how to fix it.
 func Check(wasm []byte, m *manifest.Manifest) error {
-	if _, err := validateModule(wasm, m); err != nil {
+	if m.Kind == manifest.KindScript {
+		if _, err := manifest.ReadSource(wasm); err != nil {
+			return moduleError(m, "%v", err)
+		}
+	} else if _, err := validateModule(wasm, m); err != nil {
 		return err
 	}
 	for i := range m.Scripts {
@@ -120,7 +124,7 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 	case manifest.KindWASI:
 		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_start", typ: "->"}}
 	default:
-		return moduleError(m, "plugins of kind %q cannot be run; known kinds are parley/1 and wasi",
+		return moduleError(m, "plugins of kind %q cannot be run; known kinds are parley/1, wasi and script",
 			truncate(manifest.CleanLine(m.Kind), 40))
 	}
 	for _, n := range needs {

@@ -54,6 +54,8 @@ type Config struct {
 	// Limits are the defaults for plugins that ask for nothing else. Zero fields mean 256 MiB of memory, 30 s, and
 	// 1 MiB of output.
 	Limits host.Limits
+	// ScriptEngine, if not nil, returns the plugin of a name that runs plugins of kind script, nil if there is none.
+	ScriptEngine func(name string) (*Provider, error)
 	// Annotate, if not nil, adds what is known of a build to its manifest, which was just read: the runs of its examples.
 	Annotate func(digest string, m *manifest.Manifest)
 	// Notice, if not nil, gets a line before a plugin is compiled for the first time, which may take seconds.

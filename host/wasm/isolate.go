@@ -49,16 +49,14 @@ func notIsolated(plugin string, missing []string) *host.Error {
 // canIsolate reports whether a plugin's compiled code is where another process can open it.
 func (e *Engine) canIsolate(p *compiledPlugin) bool { return e.cfg.Child != nil && p.slot.dir != "" }
 
-// runIsolated runs a call in a child process. The child sends all requests that reach beyond its instance to this
+// runIsolated runs the call in a child process. The child sends all requests that reach beyond its instance to this
 // process, and is killed at the deadline.
-func (e *Engine) runIsolated(ctx context.Context, p *compiledPlugin, m *manifest.Manifest, r *host.Request,
-) (*host.Result, error) {
-	if !e.canIsolate(p) {
+func (c *call) runIsolated(ctx context.Context) (*host.Result, error) {
+	if !c.engine.canIsolate(c.plugin) {
 		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, but there is no folder for its "+
-			"compiled code; nothing was run", m.Name).
+			"compiled code; nothing was run", c.m.Name).
 			WithSteps(host.OperatorStep(host.OpDoctor))
 	}
-	c := newCall(e, p, m, r)
 	defer c.setDeadline(ctx)()
 	return c.remoteOutcome((&remoteCall{c: c}).runInChild())
 }
@@ -127,7 +125,7 @@ func (c *call) start(terms wire.Terms) start {
 		m.Tools = append(m.Tools, *c.r.Def)
 	}
 	return start{Terms: terms, Slot: c.plugin.slot.dir, Host: c.engine.cfg.HostVersion, Defaults: c.engine.cfg.Limits,
-		Manifest: &m, Grant: c.r.Grant, Guard: c.r.Guard.Load(), CPU: c.limits.timeout}
+		Manifest: &m, Text: c.text, Grant: c.r.Grant, Guard: c.r.Guard.Load(), CPU: c.limits.timeout}
 }
 
 // childCommand returns the command for a job of this program; see [contain.Command].

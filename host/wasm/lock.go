@@ -145,6 +145,9 @@ func decodeLine(line string) (Entry, bool) {
 	if strings.HasPrefix(f.rest, `,"displaced":`) {
 		e.Displaced = f.text(`,"displaced":`)
 	}
+	if strings.HasPrefix(f.rest, `,"engine":`) {
+		e.Engine = f.text(`,"engine":`)
+	}
 	return e, err == nil && !f.failed && f.rest == "}"
 }
 

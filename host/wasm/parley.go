@@ -50,6 +50,8 @@ type callRequest struct {
 	DeadlineMS int64           `json:"deadline_ms"`
 	Settings   json.RawMessage `json:"settings"`
 	Granted    grantSummary    `json:"granted"`
+	// Script is the text that an engine runs.
+	Script *manifest.SourceFile `json:"script,omitempty"`
 }
 
 type grantSummary struct {
@@ -117,6 +119,7 @@ func (c *call) runReactor() (*host.Result, error) {
 		Session: c.session, Caller: c.r.Caller,
 		Host: c.engine.cfg.HostVersion, DeadlineMS: max(time.Until(c.deadline).Milliseconds(), 1),
 		Settings: jsonOr(c.r.Settings, "{}"), Granted: summarizeGrant(c.r.Grant),
+		Script: c.text,
 	})
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)

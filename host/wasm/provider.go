@@ -30,6 +30,8 @@ type Provider struct {
 	identityOnce sync.Once
 	identified   string // see identity
 	key          string // see moduleKey; guarded by mu
+
+	scriptEngine *Provider // see runsOn; guarded by mu
 }
 
 // pluginParts is what a provider needs beyond its info. It is created on first use, because listing a thousand
@@ -38,6 +40,7 @@ type pluginParts struct {
 	src      Source
 	manifest func() (*manifest.Manifest, error)
 	segment  func() ([]byte, error)
+	text     func() (*manifest.SourceFile, error) // see readText
 }
 
 // loading is the loading of a plugin, which every call awaits that needs it. It goes on when these calls have ended.
@@ -70,7 +73,8 @@ func (p *Provider) loadParts() *pluginParts {
 			}
 			return m, err
 		}
-		p.parts = pluginParts{src: src, manifest: sync.OnceValues(read), segment: sync.OnceValues(src.Segment)}
+		p.parts = pluginParts{src: src, manifest: sync.OnceValues(read), segment: sync.OnceValues(src.Segment),
+			text: sync.OnceValues(p.readText)}
 	})
 	return &p.parts
 }
@@ -122,11 +126,11 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 
 // Features returns that a call may have to wait until the plugin is compiled.
 func (p *Provider) Features() host.Features {
-	return host.Features{Prepare: p.prepareFor, Script: p.script}
+	return host.Features{Prepare: p.prepareFor, Script: p.pageScript}
 }
 
-// script returns the text of a script that the plugin ships.
-func (p *Provider) script(name string) ([]byte, error) {
+// pageScript returns the text of a script that the plugin ships.
+func (p *Provider) pageScript(name string) ([]byte, error) {
 	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
@@ -182,6 +186,12 @@ func (p *Provider) ensureCompiled(ctx context.Context) (cached bool, err error) 
 
 // moduleKey returns the key of the compiled code.
 func (p *Provider) moduleKey() (string, error) {
+	if on, err := p.runsOn(); err != nil || on != p {
+		if err != nil {
+			return "", err
+		}
+		return on.moduleKey()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.key == "" {
@@ -195,6 +205,10 @@ func (p *Provider) moduleKey() (string, error) {
 }
 
 func (p *Provider) load(ctx context.Context) (*compiledPlugin, error) {
+	p, err := p.runsOn()
+	if err != nil {
+		return nil, err
+	}
 	l, err := p.startLoading()
 	if err != nil {
 		return nil, err
@@ -283,8 +297,12 @@ func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
+	c, err := p.newCall(m, r)
+	if err != nil {
+		return nil, err
+	}
 	if level == isolateProcess {
-		result, err := p.invokeInRunner(ctx, m, r)
+		result, err := p.invokeInRunner(ctx, c)
 		if !errors.Is(err, errNoRunner) {
 			return result, err
 		}
@@ -298,11 +316,12 @@ func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, e
 		return nil, err
 	}
 	defer release()
+	c.plugin = plugin
 	isolate := level != isolateNone
 	if isolate && (r.Isolate != "" || p.engine.canIsolate(plugin)) {
-		return p.engine.runIsolated(ctx, plugin, m, r)
+		return c.runIsolated(ctx)
 	}
-	result, err := newCall(p.engine, plugin, m, r).run(ctx)
+	result, err := c.run(ctx)
 	if err == nil && isolate {
 		result.Warnings = append(result.Warnings, m.Name+" was not isolated, because its compiled code cannot be kept; "+
 			"parley doctor says why")
@@ -311,16 +330,16 @@ func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, e
 }
 
 // invokeInRunner runs a call in a runner. The error is errNoRunner if there is none: nothing was run then.
-func (p *Provider) invokeInRunner(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Result, error) {
+func (p *Provider) invokeInRunner(ctx context.Context, c *call) (*host.Result, error) {
 	if p.engine.runners() == nil {
 		return nil, errNoRunner
 	}
-	release, err := p.acquire(ctx, r)
+	release, err := p.acquire(ctx, c.r)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return p.engine.runInRunner(ctx, p, m, r)
+	return c.runInRunner(ctx, p)
 }
 
 // acquire takes the slots of a call: one of the plugin's, and one of this process. A call of a person or a client waits

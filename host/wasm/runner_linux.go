@@ -134,7 +134,7 @@ var programID = sync.OnceValue(func() string {
 // id names the runners of a spec.
 func (s *runnerSpec) id() string {
 	of := *s
-	of.Manifest = nil // Plugin and Host identify it
+	of.Manifest, of.Text = nil, nil // Plugin and Host identify them
 	of.CPU = 0
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode(of)
@@ -480,21 +480,20 @@ func (l *lease) removeFiles() {
 	l.drop()
 }
 
-// runInRunner runs a call in a runner. The error is errNoRunner if there is none: nothing was run then.
-func (e *Engine) runInRunner(ctx context.Context, p *Provider, m *manifest.Manifest, r *host.Request) (*host.Result,
-	error) {
+// runInRunner runs the call in a runner. The error is errNoRunner if there is none: nothing was run then.
+func (c *call) runInRunner(ctx context.Context, p *Provider) (*host.Result, error) {
+	e, m, r := c.engine, c.m, c.r
 	pool := e.runners() // there is one: the caller has asked
 	key, err := p.moduleKey()
 	if err != nil {
 		return nil, err
 	}
-	c := newCall(e, nil, m, r)
 	defer c.setDeadline(ctx)()
 	ctx = c.ctx
 	terms := c.terms(key)
 	spec := &runnerSpec{
 		start: start{Terms: terms, Slot: filepath.Join(e.cfg.CacheDir, key), Host: e.cfg.HostVersion,
-			Defaults: e.cfg.Limits, Manifest: m, Grant: r.Grant, Guard: r.Guard.Load()},
+			Defaults: e.cfg.Limits, Manifest: m, Text: c.text, Grant: r.Grant, Guard: r.Guard.Load()},
 		Plugin: p.identity(m), Caller: r.Caller, Session: r.Session.Key(), Program: programID(), Wire: wire.Version,
 		folder: p,
 	}

@@ -42,10 +42,12 @@ type start struct {
 	Host     string             `json:"host"`
 	Defaults host.Limits        `json:"defaults"` // the engine's defaults
 	Manifest *manifest.Manifest `json:"manifest"` // with the tools that may be called
-	Grant    host.Grant         `json:"grant"`
-	Guard    *host.FileGuard    `json:"guard,omitempty"`
-	CPU      time.Duration      `json:"cpu,omitempty"` // that the process may use; 0 if the host bounds it
-	Resident *resident          `json:"resident,omitempty"`
+	// Text is that of a plugin of kind script; else nil.
+	Text     *manifest.SourceFile `json:"text,omitempty"`
+	Grant    host.Grant           `json:"grant"`
+	Guard    *host.FileGuard      `json:"guard,omitempty"`
+	CPU      time.Duration        `json:"cpu,omitempty"` // that the process may use; 0 if the host bounds it
+	Resident *resident            `json:"resident,omitempty"`
 }
 
 // resident is what a process must know that serves more than one call.
@@ -236,7 +238,7 @@ func (h *hostConn) runCall(body []byte) (*call, *host.Result, error) {
 		c = h.ready.take(c)
 		h.ready = nil
 	}
-	c.session, c.serve = w.Session, h.ask
+	c.session, c.serve, c.text = w.Session, h.ask, h.Text
 	h.send(wire.KindBegun, nil)
 	result, err := c.runOpen(ctx)
 	return c, result, err
@@ -276,7 +278,7 @@ const (
 // arguments are those of the call, nor where folders are granted, which may be replaced until then. Where the manifest
 // says that an instance may be warm, an example has run in it.
 func (r *runner) prepare() {
-	if r.ready != nil || r.unpreparable || r.failure != nil || r.Manifest.Kind != manifest.KindParley ||
+	if r.ready != nil || r.unpreparable || r.failure != nil || r.Manifest.Kind == manifest.KindWASI ||
 		len(r.Grant.FS) > 0 || r.plugin.startPages() > r.limits.pages {
 		return
 	}
@@ -339,7 +341,7 @@ func (r *runner) newInstance(def *manifest.Tool, example *manifest.Example) *cal
 
 // take makes a prepared call the call c, and returns it.
 func (p *call) take(c *call) *call {
-	p.r, p.limits, p.serve = c.r, c.limits, c.serve
+	p.r, p.limits, p.serve, p.text = c.r, c.limits, c.serve, c.text
 	p.started = time.Now().Add(-p.initialized)
 	p.logStderr()
 	return p

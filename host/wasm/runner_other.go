@@ -7,7 +7,6 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/wire"
-	"github.com/parley-tools/parley/manifest"
 )
 
 // runnerPool exists on Linux only.
@@ -17,9 +16,7 @@ func (e *Engine) runners() *runnerPool { return nil }
 
 func (*runnerPool) close() {}
 
-func (e *Engine) runInRunner(context.Context, *Provider, *manifest.Manifest, *host.Request) (*host.Result, error) {
-	return nil, errNoRunner
-}
+func (*call) runInRunner(context.Context, *Provider) (*host.Result, error) { return nil, errNoRunner }
 
 func reside(*start, *wire.Conn) int { return runnerMisused }
 

@@ -71,6 +71,8 @@ type Entry struct {
 	Owner string `json:"owner,omitempty"`
 	// Displaced is the identity of what had the name before, as in [host.Info].
 	Displaced string `json:"displaced,omitempty"`
+	// Engine is the digest of the engine that a plugin of kind script runs on.
+	Engine string `json:"engine,omitempty"`
 }
 
 // owner returns the owner of the name.
@@ -196,7 +198,8 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 				entry.Signer, signature = before.Signer, installed // a signature is only replaced by a better one
 				entry.Owner = before.owner()
 			}
-			if s.isIntact(*before, signature) && before.Signer == entry.Signer {
+			if s.isIntact(*before, signature) && before.Signer == entry.Signer &&
+				before.Engine == entry.Engine {
 				entry = *before
 				return nil, nil
 			}
@@ -253,6 +256,7 @@ func (s *Store) Source(e Entry) Source {
 			return s.readWasm(e, data)
 		},
 		Segment: func() ([]byte, error) { return s.segment(e, parsed) },
+		Engine:  e.Engine, Origin: e.Source,
 	}
 }
 
@@ -559,7 +563,7 @@ func newEntry(c *Candidate) Entry {
 	e := entryFromManifest(c.Manifest)
 	e.Digest, e.WasmSize, e.ManifestSHA256 = Digest(c.Wasm, c.ManifestJSON), int64(len(c.Wasm)), hashOf(c.ManifestJSON)
 	e.Source, e.InstalledAt, e.Signer = c.Path, time.Now().UTC().Truncate(time.Second), c.Signer
-	e.Owner, e.Displaced = cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), c.Displaced
+	e.Owner, e.Displaced, e.Engine = cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), c.Displaced, c.Engine
 	return e
 }
 

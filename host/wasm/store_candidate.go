@@ -39,12 +39,14 @@ type Candidate struct {
 	Owner            string // host.OwnerShipped if it is a plugin that ships with the host; "" if it is its signer's
 	Displaced        string // the identity of the plugin that is not installed and whose name it takes; "" if none
 	TakesName        bool   // a person has confirmed that it takes the name of another owner
+	Engine           string // the digest of the engine of a script that will be installed; else ""
 }
 
 // ReadCandidate reads a plugin from a wasm file, or from a folder that holds exactly one, and validates it as far
 // as that is possible without running it. hostVersion is compared with the manifest's min_host.
 //
-// A wasm file may be gzipped if its name ends in ".gz". Its manifest is in the custom section parley.manifest, or
+// A wasm file may be gzipped if its name ends in ".gz". A text in JavaScript, whose name ends in ".js", is read as a
+// module that has nothing else. The manifest of a file is in the custom section parley.manifest, or
 // beside X.wasm in X.manifest.json. Beside plugin.wasm it may also be in manifest.json, so that the folder of an
 // installed plugin can be installed again. If there are two manifests, they must be equal. A signature beside the
 // file (see [SignatureName]) is read but not verified. Each file is read once.
@@ -209,10 +211,13 @@ func sidecarNames(path string) []string {
 	return names
 }
 
-// pluginStem strips .wasm or .wasm.gz from a file name.
+// pluginStem strips .wasm, .wasm.gz or .js from a file name.
 func pluginStem(name string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".wasm")
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".wasm"), scriptSuffix)
 }
+
+// scriptSuffix ends the names of files that have the text of a plugin of kind script.
+const scriptSuffix = ".js"
 
 // findOnlyPlugin returns the path of the only plugin in a folder. Of a plain and a gzipped form, it takes the plain
 // one.
@@ -253,9 +258,16 @@ func findOnlyPlugin(dir string) (string, error) {
 		WithSteps(host.OperatorStep(host.OpPluginInstall, filepath.Join(dir, names[0])))
 }
 
-// ReadModule reads a wasm file, which may be gzipped, and refuses everything but core modules. Errors are those of
-// [ReadCandidate].
+// ReadModule reads a wasm file, which may be gzipped, and refuses everything but core modules. A text in JavaScript
+// becomes a module that has nothing else. Errors are those of [ReadCandidate].
 func ReadModule(path string) ([]byte, error) {
+	if strings.HasSuffix(path, scriptSuffix) {
+		text, err := readBounded(path, manifest.MaxSource)
+		if err != nil {
+			return nil, asInvalidPlugin(path, err)
+		}
+		return manifest.WriteSource(filepath.Base(path), text), nil
+	}
 	data, err := readBounded(path, maxWasm)
 	if err != nil {
 		return nil, asInvalidPlugin(path, err)

@@ -56,7 +56,11 @@ func (c *call) trace(err error) *host.Trace {
 
 // nameFrames adds the names of functions, which compiled code does not have, to a trace.
 func (p *Provider) nameFrames(t *host.Trace) {
-	wasm, err := p.loadParts().src.Wasm()
+	on, err := p.runsOn()
+	if err != nil {
+		return
+	}
+	wasm, err := on.loadParts().src.Wasm()
 	if err != nil {
 		return
 	}

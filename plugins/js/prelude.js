@@ -615,12 +615,18 @@
     return value;
   };
 
-  // runScript runs a tool of a script: a function that its module exports.
+  // functions returns the names of the functions in an object, and in the objects in it.
+  const functions = (of, prefix = "") => Object.entries(of ?? {}).flatMap(([name, value]) =>
+    typeof value === "function" ? [prefix + name]
+    : value && typeof value === "object" && !prefix ? functions(value, name + ".") : []);
+
+  // runScript runs a tool of a script: a function that its module exports. Without a tool it returns their names.
   const runScript = async ({ script, tool, params, ...context }) => {
     file = script.file;
     source = script.source;
     indent = 0;
     const exports = await evaluate(source, file, asModule);
+    if (tool === "") return [...functions(exports), ...functions(exports.default)];
     const find = (from) => tool.split(".").reduce((o, part) => o?.[part], from);
     const f = find(exports) ?? find(exports.default);
     if (typeof f !== "function") throw new Error(`${file} exports no function ${tool}`);

@@ -23,7 +23,7 @@ type NewOptions struct {
 }
 
 // Languages returns the languages in which a plugin can begin.
-func Languages() []string { return []string{"go", "rust", "c"} }
+func Languages() []string { return []string{"go", "rust", "c", "js"} }
 
 // NewPluginData is the folder that was made.
 type NewPluginData struct {
@@ -40,7 +40,7 @@ func NewPlugin(d *Deps, o NewOptions) (*NewPluginData, error) {
 		if o.Lang != "" {
 			given = "--lang " + manifest.CleanLine(o.Lang) + " is not a language that plugin new knows"
 		}
-		return nil, host.Errorf(host.InvalidArgs, "%s; expected go, rust or c. Other languages implement the ABI "+
+		return nil, host.Errorf(host.InvalidArgs, "%s; expected go, rust, c or js. Other languages implement the ABI "+
 			"(sdk/abi.md) and are packed", given).
 			WithSteps(host.OperatorStep(host.OpPluginNew, o.Name, "--lang", "go"))
 	}
@@ -49,6 +49,10 @@ func NewPlugin(d *Deps, o NewOptions) (*NewPluginData, error) {
 		return nil, err
 	}
 	described := bytes.ReplaceAll(template, []byte("NAME"), []byte(o.Name))
+	if o.Lang == "js" {
+		described = bytes.Replace(described, []byte(`"kind": "parley/1"`),
+			[]byte(`"kind": "script",`+"\n"+` "engine": {"name": "js", "version": "1"}`), 1)
+	}
 	if _, err := manifest.Parse(described, parley.Version); err != nil || len(o.Name) > 40 {
 		return nil, host.Errorf(host.InvalidArgs, "%s is not the name of a plugin; expected at most 40 letters, digits, "+
 			"hyphens and underscores, a letter first, without \"__\"", manifest.CleanLine(o.Name)).
@@ -91,6 +95,8 @@ func NewPlugin(d *Deps, o NewOptions) (*NewPluginData, error) {
 		err = errors.Join(write("parley.rs", sdk.Rust), write(sourceManifest, described))
 	case "c":
 		err = errors.Join(write("parley.h", sdk.C), write(sourceManifest, described))
+	case "js":
+		err = errors.Join(write("parley.d.ts", sdk.JS), write(sourceManifest, described))
 	}
 	return data, err
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// sourceManifest is the file beside C or Rust source that has the manifest.
+// sourceManifest is the file beside the source that has the manifest, but for Go.
 const sourceManifest = "manifest.json"
 
 // language is how a plugin in one language is built.
@@ -37,11 +37,13 @@ type source struct {
 	names bool     // keep the names of functions
 }
 
-// languages are all that plugin build knows. A folder with Go and C is a Go package.
+// languages are all that plugin build knows. A folder with Go and C is a Go package, and one with C and JavaScript is C
+// with scripts for pages.
 var languages = []language{
 	{"go", []string{".go"}, buildGo},
 	{"rust", []string{".rs"}, withManifest(compileRust)},
 	{"c", []string{".c", ".cc", ".cpp", ".cxx"}, withManifest(compileC)},
+	{"js", []string{".js", ".mjs", ".ts", ".mts"}, withManifest(bundleScript)},
 }
 
 // findLanguage returns the language of the source in a folder, and its files.
@@ -54,7 +56,7 @@ func findLanguage(dir string) (language, []string, error) {
 	for _, l := range languages {
 		var sources []string
 		for _, e := range entries {
-			if !e.IsDir() && slices.Contains(l.extensions, filepath.Ext(e.Name())) {
+			if !e.IsDir() && !strings.HasSuffix(e.Name(), ".d.ts") && slices.Contains(l.extensions, filepath.Ext(e.Name())) {
 				sources = append(sources, e.Name())
 			}
 		}
@@ -62,8 +64,8 @@ func findLanguage(dir string) (language, []string, error) {
 			return l, sources, nil
 		}
 	}
-	message := "%s has no source that plugin build knows; expected files *.go, *.rs, *.c or *.cpp. A module of another " +
-		"language is packed with its manifest"
+	message := "%s has no source that plugin build knows; expected files *.go, *.rs, *.c, *.cpp, *.js or *.ts. A " +
+		"module of another language is packed with its manifest"
 	if _, err := os.Stat(filepath.Join(dir, "Cargo.toml")); err == nil {
 		message = "%s is a package of Cargo, which plugin build does not run. Build it with cargo build --release --target " +
 			"wasm32-wasip1, then pack the module with its manifest"
@@ -175,19 +177,9 @@ var rustTargets = []string{"wasm32-wasip1", "wasm32-wasi"}
 
 // compileRust compiles one crate with rustc: plugin.rs, main.rs, or the only file.
 func compileRust(ctx context.Context, s source, kind, out string) error {
-	root := ""
-	for _, name := range []string{"main.rs", "plugin.rs"} {
-		if slices.Contains(s.files, name) {
-			root = name
-		}
-	}
-	if root == "" && len(s.files) == 1 {
-		root = s.files[0]
-	}
-	if root == "" {
-		return host.Errorf(host.InvalidArgs, "the folder has %s, and none is plugin.rs or main.rs; expected one of them as "+
-			"the root of the crate", manifest.CleanLine(strings.Join(s.files, ", "))).
-			WithSteps(host.OperatorStep(host.OpHelp, "plugin build"))
+	root, err := rootOf(s, "plugin.rs", "main.rs")
+	if err != nil {
+		return err
 	}
 	rustc, target := findRust(ctx)
 	if rustc == "" {
@@ -203,7 +195,7 @@ func compileRust(ctx context.Context, s source, kind, out string) error {
 	if s.names {
 		strip = "strip=debuginfo"
 	}
-	_, err := runCompiler(ctx, s.dir, nil, rustc, "--target", target, "--crate-type", crate, "--crate-name", "plugin",
+	_, err = runCompiler(ctx, s.dir, nil, rustc, "--target", target, "--crate-type", crate, "--crate-name", "plugin",
 		"--edition", "2021", "-O", "-C", "panic=abort", "-C", "lto", "-C", strip, "-o", out, root)
 	return err
 }

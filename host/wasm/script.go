@@ -1,0 +1,134 @@
+package wasm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// runsOn returns the provider whose module runs the plugin: itself, or the engine of a plugin of kind script. The error
+// is invalid_plugin if there is no such engine, and integrity if it is not the build that an installed script is bound
+// to.
+func (p *Provider) runsOn() (*Provider, error) {
+	if p.info.Kind != manifest.KindScript {
+		return p, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.scriptEngine != nil {
+		return p.scriptEngine, nil
+	}
+	m, err := p.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	var engine *Provider
+	if find := p.engine.cfg.ScriptEngine; find != nil {
+		if engine, err = find(m.Engine.Name); err != nil {
+			return nil, err
+		}
+	}
+	src := p.loadParts().src
+	switch {
+	case engine == nil:
+		return nil, moduleError(m, "its engine is the plugin %s, which is not installed; install it first",
+			m.Engine.Name).WithSteps(host.OperatorStep(host.OpPluginList))
+	case engine.info.Kind != manifest.KindParley:
+		return nil, moduleError(m, "its engine is the plugin %s of kind %s; expected one of kind %s", m.Engine.Name,
+			engine.info.Kind, manifest.KindParley)
+	case !m.Engine.Accepts(engine.info.Version):
+		return nil, moduleError(m, "it needs version %s of the engine %s, and %s is installed; install another version "+
+			"of one of them", m.Engine.Version, m.Engine.Name, manifest.CleanLine(engine.info.Version)).
+			WithSteps(host.OperatorStep(host.OpPluginList))
+	case src.Engine != "" && src.Engine != engine.info.Digest:
+		return nil, host.Errorf(host.Integrity, "%s was installed for another build of its engine %s: %s, not %s; "+
+			"nothing was run. Install the plugin again to run it on this one", m.Name, m.Engine.Name, src.Engine,
+			engine.info.Digest).WithSteps(host.OperatorStep(host.OpPluginInstall, src.Origin))
+	}
+	p.scriptEngine = engine
+	return engine, nil
+}
+
+// EngineDigest returns the digest of the engine of a plugin of kind script, "" for other plugins.
+func (p *Provider) EngineDigest() (string, error) {
+	on, err := p.runsOn()
+	if err != nil || on == p {
+		return "", err
+	}
+	return on.info.Digest, nil
+}
+
+// newCall returns a call of the plugin that is not bound to compiled code yet.
+func (p *Provider) newCall(m *manifest.Manifest, r *host.Request) (*call, error) {
+	c := newCall(p.engine, nil, m, r)
+	if m.Kind == manifest.KindScript {
+		text, err := p.loadParts().text()
+		if err != nil {
+			return nil, err
+		}
+		c.text = text
+	}
+	return c, nil
+}
+
+// readText returns the text of a plugin of kind script.
+func (p *Provider) readText() (*manifest.SourceFile, error) {
+	wasm, err := p.loadParts().src.Wasm()
+	if err != nil {
+		return nil, err
+	}
+	text, err := manifest.ReadSource(wasm)
+	if err != nil {
+		return nil, host.Errorf(host.InvalidPlugin, "%s: %v", p.info.Name, err)
+	}
+	return text, nil
+}
+
+// scriptCheckTime bounds the loading of a script that is checked.
+const scriptCheckTime = 5 * time.Second
+
+// CheckScript loads the text of a plugin of kind script, without rights, and checks that it has a function for each
+// tool of the manifest; it does nothing for other plugins. The error is invalid_plugin. An engine answers a request for
+// the tool "" with the names of the functions, see sdk/abi.md.
+func (p *Provider) CheckScript(ctx context.Context) error {
+	m, err := p.Manifest()
+	if err != nil || m.Kind != manifest.KindScript {
+		return err
+	}
+	text, err := p.loadParts().text()
+	if err != nil {
+		return err
+	}
+	result, err := p.Invoke(ctx, &host.Request{
+		Job: host.Job{Caller: "cli", Options: host.Options{Timeout: scriptCheckTime}},
+	})
+	if ctx.Err() == nil && (errors.Is(err, host.ToolFailed) || errors.Is(err, host.Timeout)) {
+		return moduleError(m, "%s cannot be loaded: %s", text.File, asHostError(err).Message)
+	}
+	if err != nil {
+		return err
+	}
+	var functions []string
+	if err := json.Unmarshal(result.Data, &functions); err != nil {
+		return moduleError(m, "the engine %s does not say which functions %s has; it runs no scripts", m.Engine.Name,
+			text.File)
+	}
+	for _, t := range m.Tools {
+		if !slices.Contains(functions, t.Name) {
+			group, name, grouped := strings.Cut(t.Name, ".")
+			export := "export function " + group + "(params, context) {..}"
+			if grouped {
+				export = "export const " + group + " = {" + name + "(params, context) {..}}"
+			}
+			return moduleError(m, "%s exports no function for the tool %s; add %s, or remove the tool from the manifest",
+				text.File, t.Name, export)
+		}
+	}
+	return nil
+}
