@@ -91,7 +91,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{
 "all":{"type":"boolean","default":false,"description":"Every browser, also stale ones"}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["browsers"],"properties":{
-"browsers":{"type":"array","items":{"type":"object"},"description":"One object a browser: name, product, executable, why, pids, targets, idle limit, log"}}}`),
+"browsers":{"type":"array","items":{"type":"object","properties":{"browser":{"type":"string"},"mode":{"type":"string"},"product":{"type":"string"},"protocol":{"type":"string"},"executable":{"type":"string"},"why":{"type":"string"},"headed":{"type":"boolean"},"profile":{"type":"string"},"keeper_pid":{"type":"integer"},"chrome_pid":{"type":"integer"},"targets":{"type":"array","items":{"type":"object"}},"log":{"type":"string"}}},"description":"One object a browser"}}}`),
 			Positional: []string{"all"},
 			Examples: []manifest.Example{
 				{Title: "Ask for the default browser", Kind: "minimal", Params: json.RawMessage(`{}`)},
@@ -111,7 +111,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"properties":{}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["targets"],"properties":{
-"targets":{"type":"array","items":{"type":"object"},"description":"index, id, type, url, title, current, crashed, owner, parent, opener, since (an event), dialog"}}}`),
+"targets":{"type":"array","items":{"type":"object","required":["index","id","type","url","title"],"properties":{"index":{"type":"integer"},"id":{"type":"string"},"type":{"type":"string"},"url":{"type":"string"},"title":{"type":"string"},"current":{"type":"boolean"},"crashed":{"type":"boolean"},"owner":{"type":"string"},"parent":{"type":"string"},"opener":{"type":"string"},"since":{"type":"integer"},"dialog":{"type":"object"}}},"description":"Pages, frames and workers; since is an event"}}}`),
 			Examples: []manifest.Example{{Title: "List the targets", Kind: "minimal", Params: json.RawMessage(`{}`)}},
 			Tasks:    []string{"list open tabs", "which pages are open", "list tabs"},
 			Keywords: []string{"tabs", "pages", "windows"},
@@ -162,7 +162,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "max":{"type":"integer","minimum":1,"description":"Streams: how many"},
 "timeout_ms":{"type":"integer","minimum":1,"description":"Streams: how long"}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{
-"events":{"type":"array","items":{"type":"object"},"description":"seq, t, browser, target, method, params"},
+"events":{"type":"array","items":{"type":"object","required":["seq"],"properties":{"seq":{"type":"integer"},"t":{"type":"number"},"browser":{"type":"string"},"target":{"type":"string"},"method":{"type":"string"},"params":{"type":"object"}}},"description":"In their order"},
 "dropped":{"type":"integer","description":"Lost since"},
 "last_seq":{"type":"integer","description":"The next since"},
 "end":{"type":"string","description":"Of a stream: why"}}}`),
@@ -209,7 +209,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "origins":{"type":"array","items":{"type":"string"},"description":"Saved or loaded"},
 "cookies":{"type":"integer","description":"How many"},
 "items":{"type":"integer","description":"Entries of storage"},
-"states":{"type":"array","items":{"type":"object"},"description":"Of list: name, session, origins, cookies, items, saved, used"}}}`),
+"states":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"session":{"type":"string"},"origins":{"type":"array","items":{"type":"string"}},"cookies":{"type":"integer"},"items":{"type":"integer"},"saved":{"type":"string"},"used":{"type":"string"}}},"description":"Of list"}}}`),
 			Positional: []string{"action", "name"}, ExitCodes: []string{"protocol_error"},
 			Examples: []manifest.Example{
 				{Title: "Load what was saved as work", Kind: "minimal", Params: json.RawMessage(`{"action":"load","name":"work"}`)},
@@ -364,7 +364,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "body_base64":{"type":"string","contentEncoding":"base64"},
 "delay_ms":{"type":"integer","minimum":0,"maximum":60000}}}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["rules"],"properties":{
-"rules":{"type":"array","items":{"type":"object"},"description":"The rules now: url, method, action, and requests, how many they matched"}}}`),
+"rules":{"type":"array","items":{"type":"object","required":["url","action","requests"],"properties":{"url":{"type":"string"},"method":{"type":"string"},"action":{"type":"string"},"requests":{"type":"integer"}}},"description":"The rules now, and how many requests they matched"}}}`),
 			ExitCodes: []string{"protocol_error"},
 			Examples: []manifest.Example{
 				{Title: "List the rules", Kind: "minimal", Params: json.RawMessage(`{}`)},

@@ -157,7 +157,7 @@ func (m *modeServer) callTool(
 		e := host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))
 		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})
 	}
-	if meta := metaToolNamed(p.Name); meta != "" {
+	if meta := m.metaToolNamed(p.Name); meta != "" {
 		e := host.Errorf(host.InvalidArgs, "%s is called by its own name, not by %s", meta, callTool)
 		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})
 	}

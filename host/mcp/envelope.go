@@ -84,7 +84,7 @@ func (m *modeServer) teach(tool string, arguments json.RawMessage, e *host.Error
 			e.Details[i].Suggestion = host.TextSuggestion(s)
 		}
 	}
-	if isMetaTool(c.tool) {
+	if m.isMetaTool(c.tool) {
 		e.Corrected = jsontext.Marshal(c.arguments)
 		return &nextCall{Tool: c.tool, Arguments: e.Corrected}
 	}
@@ -142,14 +142,14 @@ func (e *envelope) suggestion(pointer string) string {
 	return ""
 }
 
-func isMetaTool(name string) bool {
-	return slices.ContainsFunc(metaTools(), func(t metaTool) bool { return t.name == name })
+func (m *modeServer) isMetaTool(name string) bool {
+	return slices.ContainsFunc(m.metaTools(), func(t metaTool) bool { return t.name == name })
 }
 
 // metaToolNamed returns the meta-tool that a name means, "" if it means none.
-func metaToolNamed(name string) string {
+func (m *modeServer) metaToolNamed(name string) string {
 	name = strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "parley."), "-", "_"))
-	if isMetaTool(name) {
+	if m.isMetaTool(name) {
 		return name
 	}
 	return ""
@@ -187,7 +187,7 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 	if nameKey != "name" {
 		e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Renamed})
 	}
-	if e.tool = metaToolNamed(name); e.tool == "" {
+	if e.tool = m.metaToolNamed(name); e.tool == "" {
 		tool, ok := m.nearestCallable(name)
 		if !ok {
 			return nil, false
@@ -225,8 +225,8 @@ func (m *modeServer) correctInner(e *envelope) (*envelope, bool) {
 	var invalid *host.Error
 	within := "/arguments" // where the arguments of the tool are
 	raw := json.RawMessage(jsontext.Marshal(e.arguments))
-	if i := slices.IndexFunc(metaTools(), func(t metaTool) bool { return t.name == e.tool }); i >= 0 {
-		if s, err := metaTools()[i].validatedSchema(); err == nil {
+	if i := slices.IndexFunc(m.metaTools(), func(t metaTool) bool { return t.name == e.tool }); i >= 0 {
+		if s, err := m.metaTools()[i].validatedSchema(); err == nil {
 			_, _, invalid = host.CheckParams(e.tool, s, raw)
 		}
 		if invalid != nil && invalid.Corrected == nil {

@@ -31,10 +31,11 @@ const (
 	Minimal     = "minimal"     // search_tools, describe_tool, call_tool
 	Progressive = "progressive" // also the signatures of pinned tools
 	Full        = "full"        // every tool with its whole schema
+	Code        = "code"        // search_tools in TypeScript, and run_code
 )
 
 // Modes returns all documentation modes.
-func Modes() []string { return []string{Minimal, Progressive, Full} }
+func Modes() []string { return []string{Minimal, Progressive, Full, Code} }
 
 const (
 	// DefaultMaxBytes is how much of a result a call shows without the option max_bytes. maxBinary applies to results
@@ -173,7 +174,7 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 	m := &modeServer{Server: s, mode: mode}
 	m.lists.Store(&lists{})
 	m.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
-		Instructions:      s.Instructions(),
+		Instructions:      m.instructions(),
 		PageSize:          pageSize,
 		CompletionHandler: m.complete,
 		SetCacheable:      cacheable,
@@ -243,9 +244,9 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		switch r := result.(type) {
 		case *sdk.InitializeResult:
-			r.Instructions = m.Instructions() // the SDK has those of the time when the mode was set up
+			r.Instructions = m.instructions() // the SDK has those of the time when the mode was set up
 		case *sdk.DiscoverResult:
-			r.Instructions = m.Instructions()
+			r.Instructions = m.instructions()
 		}
 		return result, nil
 	}
@@ -280,6 +281,18 @@ func (s *Server) Instructions() string {
 	const steps = "Sandboxed tools, described when needed. search_tools finds tools by what you want to do; " +
 		"describe_tool shows parameters and examples (skip it when a search result has a signature); " +
 		"call_tool runs one. Errors say what to correct: apply it and call again. Plugins: "
+	return s.instructionsFrom(steps)
+}
+
+// instructions returns the instructions of the mode.
+func (m *modeServer) instructions() string {
+	if m.mode == Code {
+		return m.instructionsFrom(codeInstructions)
+	}
+	return m.Instructions()
+}
+
+func (s *Server) instructionsFrom(steps string) string {
 	return steps + joinWithin(s.plugins(), maxInstructions-len(steps)) + "."
 }
 

@@ -38,6 +38,9 @@ func (m *modeServer) renderSteps(steps []host.Step) []nextCall {
 
 // renderStep renders one step. It reports false for one that a client cannot take.
 func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
+	if m.mode == Code {
+		return m.codeStep(s)
+	}
 	switch s.Op {
 	case host.OpSearch:
 		return searchStep(s.Query, 0), true
@@ -79,7 +82,7 @@ func (m *modeServer) mustChoose(s host.Step) bool {
 }
 
 func searchStep(query string, limit int) nextCall {
-	return nextCall{Tool: "search_tools", Arguments: struct {
+	return nextCall{Tool: searchTools, Arguments: struct {
 		Query string `json:"query"`
 		Limit int    `json:"limit,omitempty"`
 	}{query, limit}}
@@ -113,7 +116,17 @@ func placeOf(s host.Step) map[string]any {
 }
 
 func callStep(s host.Step) nextCall {
-	options := placeOf(s)
+	params, options := stepArguments(s)
+	return nextCall{Tool: callTool, Arguments: struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+		Options   map[string]any  `json:"options,omitempty"`
+	}{s.Tool, params, options}}
+}
+
+// stepArguments returns the parameters and the options of the call of a step.
+func stepArguments(s host.Step) (params json.RawMessage, options map[string]any) {
+	options = placeOf(s)
 	if s.Options.Timeout > 0 {
 		options["timeout"] = s.Options.Timeout.String()
 	}
@@ -135,15 +148,10 @@ func callStep(s host.Step) nextCall {
 	if s.Options.SendAnyway {
 		options["send_anyway"] = true
 	}
-	params := s.Params
-	if len(params) == 0 {
+	if params = s.Params; len(params) == 0 {
 		params = json.RawMessage("{}")
 	}
-	return nextCall{Tool: callTool, Arguments: struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-		Options   map[string]any  `json:"options,omitempty"`
-	}{s.Tool, manifest.EscapeJSON(manifest.CompactJSON(params)), options}}
+	return manifest.EscapeJSON(manifest.CompactJSON(params)), options
 }
 
 // describedTool is the documentation of a tool, with next steps.

@@ -46,7 +46,7 @@ const (
 // maxLimit is the largest number of results that search_tools returns, as its schema says.
 const maxLimit = 100
 
-// metaTool is one of the tools that every mode lists.
+// metaTool is a tool that searches, describes or calls others.
 type metaTool struct {
 	name, description, schema string
 	readOnly                  bool
@@ -72,7 +72,7 @@ func metaTools() []metaTool {
 				`"options":{"type":"object","description":"browser, target"}},` +
 				`"required":["name"],"additionalProperties":false}`, true,
 			(*modeServer).planCall},
-		{"search_tools", "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string",` +
+		{searchTools, "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string",` +
 			`"x-aliases":["q","text","search","keywords","task"]},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},` +
 			`"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"},` +
@@ -98,7 +98,7 @@ func (t metaTool) validatedSchema() (*schema.Schema, error) {
 }
 
 func (m *modeServer) addMetaTools() error {
-	for _, tool := range metaTools() {
+	for _, tool := range m.metaTools() {
 		paramsSchema, err := tool.validatedSchema()
 		if err != nil {
 			return err
@@ -283,7 +283,7 @@ func toolJSON(t *sdk.Tool) []byte {
 
 // isNative reports whether the SDK runs a tool, as it does the meta-tools.
 func (m *modeServer) isNative(name string) bool {
-	return m.native[name] || slices.ContainsFunc(metaTools(), func(t metaTool) bool { return t.name == name })
+	return m.native[name] || m.isMetaTool(name)
 }
 
 // listTools returns a page of the tools that the SDK knows and those of the catalog, sorted by name.
@@ -305,7 +305,7 @@ func (m *modeServer) listTools(
 	}
 	all := slices.Clone(m.lists.Load().tools)
 	for _, t := range native.Tools {
-		if t.Name == planCall && m.mode == Minimal {
+		if m.isMetaTool(t.Name) && !m.listsMeta(t.Name) {
 			continue
 		}
 		own := listedTool{name: t.Name, json: toolJSON(t)}

@@ -45,7 +45,7 @@ func newDocsAudit(app *App, run runFunc[docsAuditOptions]) *cobra.Command {
 			return run(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringVar(&opts.Mode, "mode", "", "only minimal, progressive or full")
+	cmd.Flags().StringVar(&opts.Mode, "mode", "", "only minimal, progressive, full or code")
 	cmd.Flags().BoolVar(&opts.coverage, "coverage", false, "how much has descriptions, examples, errors and tasks")
 	cmd.Flags().SortFlags = false
 	completeWords(cmd, "mode", mcp.Modes()...)

@@ -40,7 +40,7 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 			return run(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().StringVar(&opts.Docs, "docs", "", "documentation mode: minimal, progressive or full")
+	cmd.Flags().StringVar(&opts.Docs, "docs", "", "documentation mode: minimal, progressive, full or code")
 	cmd.Flags().StringVar(&opts.HTTP, "http", "", "serve Streamable HTTP at ADDRESS, such as 127.0.0.1:8931")
 	cmd.Flags().StringVar(&opts.TokenFile, "token-file", "", "with --http: file of the accepted tokens, one per line")
 	cmd.Flags().BoolVar(&opts.NoToken, "no-token", false, "with --http on loopback: accept every client")

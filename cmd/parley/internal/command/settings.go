@@ -64,8 +64,11 @@ func (s setting) env() string {
 
 var settingTable = []setting{
 	{
-		"tool_documentation_mode", "progressive", "tools that MCP shows: minimal, progressive or full", true,
-		func(s *Settings, v string) error { s.DocMode = v; return oneOf(v, "minimal", "progressive", "full") },
+		"tool_documentation_mode", "progressive", "tools in MCP: minimal, progressive, full or code", true,
+		func(s *Settings, v string) error {
+			s.DocMode = v
+			return oneOf(v, "minimal", "progressive", "full", "code")
+		},
 	},
 	{
 		"docs_on_first_use", "none", "documents a first success over MCP: none, tier2", true,
