@@ -201,8 +201,9 @@ type run struct {
 	answer         *Answer
 	address        Address
 	params         json.RawMessage
-	confined       json.RawMessage // params for the tool, if confine has replaced paths
-	steps          []*run          // the calls of other tools of the plugin that the params list
+	confined       json.RawMessage     // params for the tool, if confine has replaced paths
+	members        map[string][]string // as in Event
+	steps          []*run              // the calls of other tools of the plugin that the params list
 	tiers          []int
 	retryOf        string
 	changes        []string // as in Event
@@ -436,6 +437,9 @@ func (r *run) validate() error {
 			r.correct(e, paramsSchema, brokenJSON(raw))
 		}
 		return r.refuse(e)
+	}
+	if paramsSchema != nil {
+		r.members = enumMembers(paramsSchema.Root(), value)
 	}
 	if paramsSchema == nil || r.call.Options.SendAnyway {
 		r.params = raw
@@ -1039,6 +1043,9 @@ func (r *run) updateSession(e *Error) {
 		}
 		redacted := r.redactor.redactAllError(e)
 		e.Earlier = s.recordErrors(r.answer.Tool, redacted)
+		if n := s.repeated(r.answer.Tool, redacted); n >= sameMistake {
+			e.Message += fmt.Sprintf("; the same error for the %s time in this session", ordinal(n))
+		}
 		s.recordFailure(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(redacted.Corrected)})
 		return true
 	})
@@ -1085,7 +1092,7 @@ func (r *run) event(op string, began time.Time) Event {
 	e := Event{
 		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session.String(), Caller: r.call.Caller,
 		Tool: r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
-		Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
+		Params: r.redactor.redactAllJSON(r.call.Params), Members: r.redactor.withoutSecrets(r.members), Err: r.redactor.redactAllError(r.answer.Err),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
 		SuggestionUsed: r.suggestionUsed,
 		Result:         r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
@@ -1094,7 +1101,7 @@ func (r *run) event(op string, began time.Time) Event {
 	}
 	e.Changes = append(r.changes, correctionsOf(r.answer.Err)...)
 	if r.address.Provider != nil {
-		e.Digest = r.address.Provider.Info().Digest
+		e.Digest = r.address.Provider.Info().build()
 	}
 	if r.answer.Err != nil {
 		if encoded, err := manifest.Marshal(r.answer.Err.Object()); err == nil {

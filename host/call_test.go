@@ -231,7 +231,8 @@ func TestCallCoerces(t *testing.T) {
 	}
 }
 
-// TestCallDocs checks which documentation a parameter error has: tier 2, then in the same session tier 3, then none.
+// TestCallDocs checks which documentation a parameter error has: tier 2, then in the same session tier 3, also with the
+// third mistake that is the same, then none.
 func TestCallDocs(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fails := func(session, tool, params string) int {
@@ -242,7 +243,7 @@ func TestCallDocs(t *testing.T) {
 		}
 		return 0
 	}
-	for i, want := range []int{2, 3, 0, 0} {
+	for i, want := range []int{2, 3, 3, 0} {
 		if got := fails("s", "shop.add", `{}`); got != want {
 			t.Errorf("failure %d of a session: tier %d, expected %d", i+1, got, want)
 		}

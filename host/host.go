@@ -152,6 +152,9 @@ func (h *Host) Describe(ctx context.Context, caller string, in Session, name str
 	a, err := h.Catalog().Find(name)
 	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: in.String(), Caller: caller, Tool: a.Name(),
 		Mode: h.mode(ctx)}
+	if a.Provider != nil {
+		e.Digest = a.Provider.Info().build()
+	}
 	var d *Docs
 	switch {
 	case err != nil:

@@ -2,10 +2,12 @@ package host_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // TestMarked checks that Mark marks each fault and shortens values without one.
@@ -78,6 +80,24 @@ func TestEarlierErrors(t *testing.T) {
 	} {
 		if got := fail("s", c[0]); got != c[1] {
 			t.Errorf("%s: earlier %q, expected %q", c[0], got, c[1])
+		}
+	}
+	// The third time says so, and has all documentation again.
+	repeat := func() *host.Error {
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(`{"title":"tea","count":0}`),
+			Caller: "cli", Session: host.Session{Name: "again"}})
+		return failsWith(t, a, host.InvalidArgs)
+	}
+	for i, want := range []int{manifest.Tier2, manifest.Tier3, manifest.Tier3, 0} {
+		e := repeat()
+		said := strings.Contains(e.Message, fmt.Sprintf("the same error for the %dth time", i+1)) ||
+			i == 2 && strings.Contains(e.Message, "the same error for the 3rd time in this session")
+		tier := 0
+		if e.Docs != nil {
+			tier = e.Docs.Tier
+		}
+		if tier != want || said != (i >= 2) {
+			t.Errorf("failure %d: %s, tier %d, want %d", i+1, e.Message, tier, want)
 		}
 	}
 	if got := fail("other", `{}`) + fail("", `{}`) + fail("", `{}`); got != "" {

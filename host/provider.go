@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -54,6 +55,9 @@ type Info struct {
 	// Displaced is the identity of what had the name before, as [Info.Identity], if that was another owner; "" if none.
 	Displaced string `json:"-"`
 }
+
+// build identifies the build of the plugin: by its digest, or by its version if it is built in.
+func (i Info) build() string { return cmp.Or(i.Digest, i.Version) }
 
 // Owners of names that are not the public keys of signers.
 const (

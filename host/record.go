@@ -2,7 +2,10 @@ package host
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Recorder records events. It cannot fail a call and has to report its errors by other means.
@@ -12,18 +15,20 @@ type Recorder interface {
 
 // Event is a call, search or describe that has ended. Subscribers and recorders receive the same event.
 type Event struct {
-	Time           time.Time
-	Op             string // "call", "search" or "describe"; to subscribers also "catalog" and "session_end"
-	CallID         string
-	Session        string
-	Caller         string
-	Tool           string          // qualified name, or the name as given if it is unknown
-	Digest         string          // of the plugin
-	Mode           string          // documentation mode of the caller; "" if it has none
-	Tiers          []int           // tiers that this caller was shown of this tool
-	Params         json.RawMessage // as given
-	Query          string          // of a search
-	Err            *Error          // nil if it succeeded
+	Time    time.Time
+	Op      string // "call", "search" or "describe"; to subscribers also "catalog" and "session_end"
+	CallID  string
+	Session string
+	Caller  string
+	Tool    string          // qualified name, or the name as given if it is unknown
+	Digest  string          // of the plugin, or the version of one that is built in
+	Mode    string          // documentation mode of the caller; "" if it has none
+	Tiers   []int           // tiers that this caller was shown of this tool
+	Params  json.RawMessage // as given
+	// Members are the values of parameters that the schema lists in an enum, by parameter.
+	Members        map[string][]string
+	Query          string // of a search
+	Err            *Error // nil if it succeeded
 	Duration       time.Duration
 	OutBytes       int
 	DocsTokens     int    // tokens of the documentation that was sent, in the form in which it was
@@ -47,9 +52,99 @@ type Event struct {
 	Changes  []string // kinds of corrections of the parameters, such as "renamed"
 }
 
+// Record is the stored form of an event, one line of a trace. Absent fields do not apply.
+type Record struct {
+	V        int             `json:"v"`
+	Time     time.Time       `json:"t"`
+	Op       string          `json:"op,omitempty"` // "" is a call; else "search" or "describe"
+	Call     string          `json:"call,omitempty"`
+	Session  string          `json:"session,omitempty"`
+	Caller   string          `json:"caller,omitempty"`
+	Tool     string          `json:"tool,omitempty"`
+	Query    string          `json:"query,omitempty"`
+	Manifest string          `json:"manifest,omitempty"` // as Event.Digest
+	Mode     string          `json:"mode,omitempty"`
+	Tiers    []int           `json:"tiers,omitempty"`
+	Params   json.RawMessage `json:"params,omitempty"` // the shapes of the parameters, or their values
+	Errors   []Violation     `json:"errors,omitempty"`
+
+	Code           string  `json:"code"`
+	ExitCode       int     `json:"exit_code"`
+	MS             float64 `json:"ms"`
+	OutBytes       int     `json:"out_bytes,omitempty"`
+	DocsTokens     int     `json:"docs_tokens,omitempty"`
+	RetryOf        string  `json:"retry_of,omitempty"`
+	SuggestionUsed bool    `json:"suggestion_used,omitempty"`
+
+	By       string   `json:"by,omitempty"`       // who allowed or denied the call: "terminal", "mcp" or "policy"
+	Question string   `json:"question,omitempty"` // id of the question that a person was asked
+	Hits     []string `json:"hits,omitempty"`     // names of the first ten results of a search
+	Changes  []string `json:"changes,omitempty"`  // how the parameters were corrected
+}
+
+// Violation is what was wrong with one parameter, without the value.
+type Violation struct {
+	Pointer  string `json:"pointer"`
+	Keyword  string `json:"keyword"`
+	Expected string `json:"expected"`
+}
+
 // Auditor is a [Recorder] for evidence. It can refuse a call that it could not record.
 type Auditor interface {
 	Recorder
 	// Begin is called when the policy has allowed a call, before anything runs. An error refuses the call.
 	Begin(Event) error
+}
+
+// maxMembers bounds the recorded members of an enum of one parameter.
+const maxMembers = 8
+
+// enumMembers returns the values of parameters that their schema lists in an enum, by parameter: those words are the
+// schema's, so a record may have them. Of an array, it returns the different items, if all are in the enum.
+func enumMembers(paramsSchema, params any) map[string][]string {
+	given, _ := params.(map[string]any)
+	object, _ := paramsSchema.(map[string]any)
+	properties, _ := object["properties"].(map[string]any)
+	var members map[string][]string
+	for name, value := range given {
+		property := resolveLocal(paramsSchema, properties[name])
+		list, isList := value.([]any)
+		if isList {
+			property = resolveLocal(paramsSchema, property["items"])
+		} else {
+			list = []any{value}
+		}
+		enum, _ := property["enum"].([]any)
+		var found []string
+		for _, item := range list {
+			text, ok := item.(string)
+			if !ok || !slices.Contains(enum, item) || len(found) == maxMembers {
+				found = nil
+				break
+			}
+			if !slices.Contains(found, text) {
+				found = append(found, text)
+			}
+		}
+		if len(found) > 0 {
+			if members == nil {
+				members = map[string][]string{}
+			}
+			members[name] = found
+		}
+	}
+	return members
+}
+
+// resolveLocal returns a schema as an object, and the one that it refers to in its place.
+func resolveLocal(root, node any) map[string]any {
+	object, _ := node.(map[string]any)
+	if ref, ok := object["$ref"].(string); ok && len(ref) > 1 && ref[0] == '#' {
+		if tokens, ok := jsontext.SplitPointer(ref[1:]); ok {
+			if target, ok := jsontext.Lookup(root, tokens); ok {
+				object, _ = target.(map[string]any)
+			}
+		}
+	}
+	return object
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // wall is an egress that denies everything.
@@ -65,5 +66,36 @@ func TestEventsOfDryRuns(t *testing.T) {
 	h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{DryRun: true}})
 	if events := rec.all(); len(events) != 1 || !events[0].DryRun {
 		t.Errorf("%+v", events)
+	}
+}
+
+// TestEventsHaveMembersOfEnums checks that events name the words of a schema that a caller used, of one that is
+// refused, too, and no other value. What is built in is identified by its version.
+func TestEventsHaveMembersOfEnums(t *testing.T) {
+	rec := &recorder{}
+	h := newHost(t, host.Config{Recorder: rec}, newFake(t, shop, nil))
+	for _, c := range []struct{ params, want string }{
+		{`{"title":"tea","size":"small","tags":["small"]}`, "small"},
+		{`{"size":"large","count":0}`, "large"},
+		{`{"title":"tea","size":"huge"}`, ""},
+	} {
+		call(t, h, "shop.add", c.params)
+		events := rec.all()
+		got := events[len(events)-1].Members
+		if c.want == "" && len(got) != 0 || c.want != "" && (len(got) != 1 || !slices.Equal(got["size"], []string{c.want})) {
+			t.Errorf("%s: members %v, want %q", c.params, got, c.want)
+		}
+	}
+	builtin := newFake(t, shopNamed("builtin"), nil)
+	builtin.info.Kind, builtin.info.Version, builtin.info.Digest = manifest.KindBuiltin, "7", ""
+	h = newHost(t, host.Config{Recorder: rec}, builtin)
+	call(t, h, "builtin.echo", `{}`)
+	if _, err := h.Describe(t.Context(), "cli", host.Session{}, "builtin.echo", 2); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range rec.all()[3:] {
+		if e.Digest != "7" {
+			t.Errorf("%s has the digest %q, want the version", e.Op, e.Digest)
+		}
 	}
 }

@@ -279,3 +279,13 @@ func lowerEscapes(escaped string) string {
 	}
 	return strings.Join(parts, "%")
 }
+
+// withoutSecrets removes the members of enums that are the value of a secret.
+func (v *redactor) withoutSecrets(members map[string][]string) map[string][]string {
+	for name, list := range members {
+		if slices.ContainsFunc(list, func(text string) bool { return v.redactAll(text) != text }) {
+			delete(members, name)
+		}
+	}
+	return members
+}

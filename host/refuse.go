@@ -214,12 +214,14 @@ func plural(n int, noun string) string {
 }
 
 // refuse adds to a parameter error what helps to fix it: the next steps, and documentation of the tool that the session
-// has not been shown yet: tier 2, then tier 3, then none.
+// has not been shown yet: tier 2, then tier 3, then none, but tier 3 each third time that the mistake is the same.
 func (r *run) refuse(e *Error) error {
 	tool := r.address.Tool
 	tier, why := manifest.Tier2, "first parameter error"
 	r.host.cfg.Sessions.update(r.call.Session, func(s *session) bool {
 		switch {
+		case (s.repeated(r.answer.Tool, r.redactor.redactAllError(e))+1)%sameMistake == 0:
+			tier, why = manifest.Tier3, "the same parameter error again"
 		case s.shown(r.answer.Tool, manifest.Tier3):
 			tier = 0
 			return false

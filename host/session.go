@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -126,6 +127,8 @@ const (
 	// maxErrors bounds the stored errors of one tool, maxTools the number of tools with stored errors or a failed call.
 	maxErrors = 8
 	maxTools  = 256
+	// sameMistake is how often a mistake occurs until the error says so. Each such time it has all documentation again.
+	sameMistake = 3
 )
 
 // session is the file of one session.
@@ -138,6 +141,8 @@ type session struct {
 	Failed map[string]failure `json:"failed,omitempty"` // tool -> the last call of it, if it failed
 	// Errors are the errors of each tool: what was expected where, never what was given.
 	Errors map[string][]string `json:"errors,omitempty"`
+	// Times is how often each of Errors occurred, if more than once.
+	Times map[string]map[string]int `json:"times,omitempty"`
 }
 
 type failure struct {
@@ -180,13 +185,49 @@ func (s *session) recordErrors(tool string, e *Error) []string {
 	for _, line := range e.summary() {
 		if i := slices.Index(list, line); i >= 0 {
 			list = slices.Delete(list, i, i+1)
+			s.countAgain(tool, line)
 		}
 		list = append(list, line)
 	}
 	if before != nil || len(s.Errors) < maxTools {
-		s.Errors[tool] = list[max(0, len(list)-maxErrors):]
+		dropped := max(0, len(list)-maxErrors)
+		for _, line := range list[:dropped] {
+			delete(s.Times[tool], line)
+		}
+		s.Errors[tool] = list[dropped:]
 	}
 	return before
+}
+
+func (s *session) countAgain(tool, line string) {
+	if s.Times == nil {
+		s.Times = map[string]map[string]int{}
+	}
+	if s.Times[tool] == nil {
+		s.Times[tool] = map[string]int{}
+	}
+	s.Times[tool][line] = max(s.Times[tool][line], 1) + 1
+}
+
+// repeated returns how often the most frequent part of an error has occurred with a tool.
+func (s *session) repeated(tool string, e *Error) (times int) {
+	for _, line := range e.summary() {
+		n := s.Times[tool][line]
+		if n == 0 && slices.Contains(s.Errors[tool], line) {
+			n = 1
+		}
+		times = max(times, n)
+	}
+	return times
+}
+
+// ordinal returns a number as in "the 3rd time".
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		suffix = map[int]string{1: "st", 2: "nd", 3: "rd"}[n%10]
+	}
+	return strconv.Itoa(n) + cmp.Or(suffix, "th")
 }
 
 // summary returns lines that describe an error without values: a parameter and what was expected, or the code.

@@ -328,14 +328,14 @@ func TestMetaTools(t *testing.T) {
 	})
 }
 
-// TestSessionDocs checks when documentation is added: tier 2 with the first mistake, tier 3 with the second, then none,
-// and none with a success. Over the stateless wire, a client that names no session is not remembered.
+// TestSessionDocs checks when documentation is added: tier 2 with the first mistake, tier 3 with the second, and
+// again with the third that is the same; none with a success. Over the stateless wire, a client that names no session is not remembered.
 func TestSessionDocs(t *testing.T) {
 	forEachWire(t, mcp.Progressive, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
 		wrong := `{"name":"shop.add","arguments":{"tags":["a",3],"title":"tea"}}`
 		remembered := !strings.HasSuffix(t.Name(), "http_2026-07-28")
-		tiers := []int{2, 3, 0, 0}
+		tiers := []int{2, 3, 3, 0}
 		if !remembered {
 			tiers = []int{2, 2, 2, 2}
 		}

@@ -26,13 +26,14 @@ const (
 
 // Shapes describes parameters without their values, as an object with the shape of each parameter:
 //
-//	"null"  "boolean"  "integer"  "number"  "string(19)"  "object{a,b}"
-//	"array[0]"  "array[2]<string(3..19)>"  "array[3]<integer|null>"
+//	"null"  "boolean"  "integer"  "number"  "string(19)"  "enum(sha256)"  "object{a,b}"
+//	"array[0]"  "array[2]<string(3..19)>"  "array[2]<enum(a|b)>"  "array[3]<integer|null>"
 //
-// The number of a string is its length in characters. Names of parameters and keys are included, cleaned and cut. If
+// Members are the values that the schema lists in an enum, by parameter: they are words of the schema, not of the
+// caller. The number of a string is its length in characters. Names of parameters and keys are included, cleaned and cut. If
 // params is not an object, the result is one shape as a JSON string; if it is not JSON, it is "invalid(N)" with the
 // length in bytes.
-func Shapes(params json.RawMessage) json.RawMessage {
+func Shapes(params json.RawMessage, members map[string][]string) json.RawMessage {
 	data := bytes.TrimSpace(params)
 	if !json.Valid(data) {
 		return quoted(fmt.Sprintf("invalid(%d)", len(params)))
@@ -52,7 +53,7 @@ func Shapes(params json.RawMessage) json.RawMessage {
 			}
 			b.Write(quoted(key))
 			b.WriteByte(':')
-			b.Write(quoted(manifest.Clip(shape.String(), maxShape)))
+			b.Write(quoted(manifest.Clip(withMembers(shape, members[key]).String(), maxShape)))
 		}
 		n++
 	})
@@ -77,6 +78,19 @@ func (s shape) String() string {
 		return fmt.Sprintf("string(%d)", s.min)
 	}
 	return fmt.Sprintf("string(%d..%d)", s.min, s.max)
+}
+
+// withMembers replaces strings in a shape by the members of an enum that they are.
+func withMembers(s shape, members []string) shape {
+	of := "enum(" + strings.Join(members, "|") + ")"
+	switch {
+	case len(members) == 0:
+	case s.kind == "string":
+		return shape{kind: of}
+	case strings.HasPrefix(s.kind, "array[") && strings.Contains(s.kind, "<string("):
+		return shape{kind: s.kind[:strings.IndexByte(s.kind, '<')] + "<" + of + ">"}
+	}
+	return s
 }
 
 // scanner finds the shapes of a valid JSON text.

@@ -40,21 +40,30 @@ func TestShapes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := string(Shapes(json.RawMessage(tt.given))); got != tt.want {
+			if got := string(Shapes(json.RawMessage(tt.given), nil)); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
 	}
-	got := string(Shapes(json.RawMessage("{" + keys(100) + "}")))
+	got := string(Shapes(json.RawMessage("{"+keys(100)+"}"), nil))
 	if !strings.HasSuffix(got, `"k63":"integer","…":"36 more"}`) {
 		t.Errorf("100 parameters: %s", got)
+	}
+}
+
+// TestMembers checks that members of an enum stand in shapes, and other strings do not.
+func TestMembers(t *testing.T) {
+	members := map[string][]string{"a": {"sha256"}, "b": {"x", "y"}, "c": {"n"}}
+	got := string(Shapes(json.RawMessage(`{"a":"sha256","b":["x","y"],"c":7,"d":"secret"}`), members))
+	if want := `{"a":"enum(sha256)","b":"array[2]<enum(x|y)>","c":"integer","d":"string(6)"}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 func TestShapesOfMegabytes(t *testing.T) {
 	given := json.RawMessage(`{"a":[` + strings.Repeat(`{"x":"yyyyyyyy","z":[1,2,3]},`, 70_000) + `{}]}`) // 2 MB
 	began := time.Now()
-	got := string(Shapes(given))
+	got := string(Shapes(given, nil))
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("%v", took)
 	}
@@ -68,7 +77,7 @@ func FuzzShapes(f *testing.F) {
 	f.Add([]byte(`"\ud83d\u0041"`))
 	f.Add([]byte(` -1.5e3 `))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got := Shapes(data)
+		got := Shapes(data, nil)
 		if !json.Valid(got) || len(got) > 64<<10 {
 			t.Fatalf("%q has the shape %s", data, got)
 		}

@@ -60,42 +60,11 @@ type Config struct {
 	Warn func(error)
 }
 
-// Record is one line. Absent fields do not apply.
-type Record struct {
-	V       int             `json:"v"`
-	Time    time.Time       `json:"t"`
-	Op      string          `json:"op,omitempty"` // "" is a call; else "search" or "describe"
-	Call    string          `json:"call,omitempty"`
-	Session string          `json:"session,omitempty"`
-	Caller  string          `json:"caller,omitempty"`
-	Tool    string          `json:"tool,omitempty"`
-	Query   string          `json:"query,omitempty"`
-	Digest  string          `json:"manifest,omitempty"`
-	Mode    string          `json:"mode,omitempty"`
-	Tiers   []int           `json:"tiers,omitempty"`
-	Params  json.RawMessage `json:"params,omitempty"` // the shapes of the parameters, or their values
-	Errors  []Violation     `json:"errors,omitempty"`
+// Record is one line of a trace; see [host.Record].
+type Record = host.Record
 
-	Code           string  `json:"code"`
-	ExitCode       int     `json:"exit_code"`
-	MS             float64 `json:"ms"`
-	OutBytes       int     `json:"out_bytes,omitempty"`
-	DocsTokens     int     `json:"docs_tokens,omitempty"`
-	RetryOf        string  `json:"retry_of,omitempty"`
-	SuggestionUsed bool    `json:"suggestion_used,omitempty"`
-
-	By       string   `json:"by,omitempty"`       // who allowed or denied the call: "terminal", "mcp" or "policy"
-	Question string   `json:"question,omitempty"` // id of the question that a person was asked
-	Hits     []string `json:"hits,omitempty"`     // names of the first ten results of a search
-	Changes  []string `json:"changes,omitempty"`  // how the parameters were corrected
-}
-
-// Violation is what was wrong with one parameter, without the value.
-type Violation struct {
-	Pointer  string `json:"pointer"`
-	Keyword  string `json:"keyword"`
-	Expected string `json:"expected"`
-}
+// Violation is what was wrong with one parameter; see [host.Violation].
+type Violation = host.Violation
 
 // Open returns a recorder that appends to DIR/YYYY-MM-DD.jsonl, by the UTC day of the event. The folder and the files
 // are made when needed, for this user alone. Several processes may share the folder: a line is one write. The recorder
@@ -242,7 +211,7 @@ func recordOf(e host.Event, values bool) Record {
 	r := Record{
 		V: version, Time: e.Time,
 		Call: clip(e.CallID), Session: clip(e.Session), Caller: clip(e.Caller), Tool: clip(e.Tool),
-		Digest: e.Digest, Mode: e.Mode, Tiers: e.Tiers,
+		Manifest: e.Digest, Mode: e.Mode, Tiers: e.Tiers,
 		Code: string(host.OK), MS: milliseconds(e.Duration),
 		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: clip(e.RetryOf), SuggestionUsed: e.SuggestionUsed,
 		By: clip(e.By), Question: clip(e.Question), Hits: clipAll(e.Hits), Changes: clipAll(e.Changes),
@@ -253,25 +222,26 @@ func recordOf(e host.Event, values bool) Record {
 	if values {
 		r.Query = manifest.Clip(manifest.CleanLine(e.Query), maxQuery)
 	}
-	r.Params = paramsOf(e.Params, values)
+	r.Params = paramsOf(e.Params, e.Members, values)
 	if e.Err == nil {
 		return r
 	}
 	r.Code, r.ExitCode = string(e.Err.Code), e.Err.ExitCode()
 	for _, d := range e.Err.Details[:min(len(e.Err.Details), maxErrors)] {
-		r.Errors = append(r.Errors, Violation{clip(d.Parameter), clip(d.Keyword), clip(d.Expected)})
+		r.Errors = append(r.Errors,
+			Violation{Pointer: clip(d.Parameter), Keyword: clip(d.Keyword), Expected: clip(d.Expected)})
 	}
 	return r
 }
 
-func paramsOf(given json.RawMessage, values bool) json.RawMessage {
+func paramsOf(given json.RawMessage, members map[string][]string, values bool) json.RawMessage {
 	if len(bytes.TrimSpace(given)) == 0 {
 		return nil
 	}
 	if values && len(given) <= maxValues && json.Valid(given) {
 		return given
 	}
-	return Shapes(given)
+	return Shapes(given, members)
 }
 
 func milliseconds(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }

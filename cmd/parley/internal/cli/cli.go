@@ -360,6 +360,9 @@ func (f *failure) Unwrap() error { return f.err }
 // failed returns the error of a call that has failed.
 func (a *App) failed(answer *host.Answer) error { return &failure{answer.Err, a.deps.Envelope(answer)} }
 
+// earlierShown is how many earlier errors of the session the text of an error names; --json has all that are stored.
+const earlierShown = 3
+
 // writeErrorText prints an error for people: what is wrong, what was probably meant, and the first two next steps.
 func writeErrorText(a *App, e *host.Error, next []string) {
 	w := a.Err
@@ -383,6 +386,10 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 			line += " (" + d.Suggestion.String() + ")"
 		}
 		fmt.Fprintln(w, wrapped("  "+manifest.CleanLine(line), a.columns(), "      "))
+	}
+	if len(e.Earlier) > 0 {
+		latest := e.Earlier[max(0, len(e.Earlier)-earlierShown):]
+		fmt.Fprintln(w, wrapped("Errors of this session before: "+strings.Join(latest, "; "), a.columns(), "  "))
 	}
 	for _, line := range traceText(e.Trace) {
 		fmt.Fprintln(w, "  "+line)
