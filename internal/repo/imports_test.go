@@ -6,7 +6,7 @@
 //
 //	cmd -> cmd/parley/internal/command
 //	    -> parley (the root) -> {host/audit, host/docs, host/egress, host/learn, host/mcp, host/oci, host/policy,
-//	                             host/signature, host/trace, host/wasm, cdp, plugins, sdk}
+//	                             host/signature, host/stats, host/trace, host/wasm, cdp, plugins, sdk}
 //	    -> host -> manifest -> manifest/schema -> manifest/jsontext
 //
 // Siblings never import each other. If one requires another, host has an interface that the root implements. sdk/go
@@ -58,6 +58,7 @@ var layers = map[string][]string{
 	"host/docs":      {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/jq":        {"host", "manifest"},
 	"host/learn":     {"host", "manifest"},
+	"host/stats":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/audit":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/oci":       {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"cdp":            {"host", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -73,12 +74,12 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/audit", "host/docs", "host/jq", "host/learn", "host/mcp", "host/oci", "host/policy",
-		"host/signature", "host/trace", "host/wasm", "manifest", "manifest/document", "manifest/jsontext",
+		"host/signature", "host/stats", "host/trace", "host/wasm", "manifest", "manifest/document", "manifest/jsontext",
 		"manifest/lint", "manifest/schema", "sdk",
 	},
 	"cmd": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/audit", "host/docs", "host/egress", "host/learn",
-		"host/mcp", "host/oci", "host/policy", "host/signature", "host/trace", "host/wasm", "manifest",
+		"host/mcp", "host/oci", "host/policy", "host/signature", "host/stats", "host/trace", "host/wasm", "manifest",
 		"manifest/jsontext", "manifest/lint", "manifest/schema", "plugins", "sdk",
 	},
 	"bench":            {"internal/foreign"},

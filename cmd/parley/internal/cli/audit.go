@@ -18,7 +18,7 @@ import (
 )
 
 func newAudit(app *App) *cobra.Command {
-	cmd := parent("audit", "Audit log",
+	cmd := parent("audit", "Audit",
 		newAuditShow(app, nil), newAuditVerify(app, nil), newAuditHead(app, nil))
 	cmd.Long = "Each call adds a JSON line that contains the hash of the previous line: caller, tool, rights, their " +
 		"use, outcome. No parameters and no results. show prints records, verify checks that none was changed, head " +

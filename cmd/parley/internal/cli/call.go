@@ -24,15 +24,15 @@ var callOnly = []string{"params", "param", "dry-run", "jq", "out", "drain", "all
 
 // addCallFlags adds the options of a call.
 func addCallFlags(set *pflag.FlagSet, o *command.CallOptions) {
-	set.StringVar(&o.Params, "params", "", "JSON, @FILE or - (stdin)")
-	set.Var((*texts)(&o.Set), "param", "KEY=VALUE, KEY=@FILE, a.b=1")
+	set.StringVar(&o.Params, "params", "", "JSON, @FILE or -")
+	set.Var((*texts)(&o.Set), "param", "KEY=VALUE, a.b=@FILE")
 	set.DurationVar(&o.Timeout, "timeout", 0, "end the call after this long, such as 10s")
 	set.IntVar(&o.MaxBytes, "max-bytes", 0, "cut a larger result and warn")
 	set.StringVar(&o.Browser, "browser", "", "use the browser of this name")
 	set.StringVar(&o.Target, "target", "", "use this page: its id, part of its URL, or index")
 	set.BoolVar(&o.DryRun, "dry-run", false, "validate and check the policy, run nothing")
 	set.StringVar(&o.JQ, "jq", "", "filter")
-	set.StringVar(&o.Out, "out", "", "to FILE, binary decoded")
+	set.StringVar(&o.Out, "out", "", "decoded, to FILE")
 	set.BoolVar(&o.Drain, "drain", false, "with --out: read the stream that the result names")
 	set.BoolVar(&o.All, "all", false, "with cdp status and cdp close: all browsers")
 	set.StringVar(&o.OnDialog, "on-dialog", "", "JavaScript dialogs: accept, accept=TEXT, dismiss or fail")
@@ -45,7 +45,7 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 	opts, run := &callOptions{app: app}, run.or(runCall)
 	cmd := &cobra.Command{
 		Use:               "call NAME [WORD...]",
-		Short:             "Run a tool",
+		Short:             "Run",
 		Example:           `parley call text.hash --param text=hello`,
 		ValidArgsFunction: app.completeQualified,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -38,7 +38,7 @@ func newCode(app *App, run runFunc[codeOptions]) *cobra.Command {
 	flags.StringVar(&opts.Browser, "browser", "", "use the browser of this name")
 	flags.StringVar(&opts.Target, "target", "", "use this page: its id, part of its URL, or index")
 	flags.StringVar(&opts.JQ, "jq", "", "filter")
-	flags.StringVar(&opts.Out, "out", "", "to FILE, binary decoded")
+	flags.StringVar(&opts.Out, "out", "", "decoded, to FILE")
 	flags.SortFlags = false
 	return cmd
 }

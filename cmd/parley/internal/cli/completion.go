@@ -27,7 +27,7 @@ func newCompletion(app *App, run runFunc[completionOptions]) *cobra.Command {
 	opts, run := &completionOptions{app: app}, run.or(runCompletion)
 	return &cobra.Command{
 		Use:       "completion SHELL",
-		Short:     "Completions",
+		Short:     "Shell",
 		Example:   "parley completion bash",
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {

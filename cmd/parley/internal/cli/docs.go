@@ -17,7 +17,7 @@ import (
 )
 
 func newDocs(app *App) *cobra.Command {
-	return parent("docs", "Audit docs", newDocsAudit(app, nil), newDocsExport(app, nil))
+	return parent("docs", "Docs", newDocsAudit(app, nil), newDocsExport(app, nil))
 }
 
 type docsAuditOptions struct {

@@ -30,7 +30,7 @@ var essential = map[string][]string{
 var listsMore = []string{"parley", "batch", "plan", "result", "search"}
 
 // agentHint is the part of the description that only the help has.
-const agentHint = " PARLEY_AGENT=1: output <= 32 KiB, binary in files."
+const agentHint = " PARLEY_AGENT=1: <= 32 KiB, binary in files."
 
 type helpOptions struct {
 	app   *App

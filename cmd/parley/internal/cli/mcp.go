@@ -20,7 +20,7 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 	opts, run := &mcpOptions{app: app}, run.or(runMCP)
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve MCP",
+		Short: "MCP",
 		Long: "Without --http it serves stdin and stdout. Over HTTP a client must send the bearer token that is printed\n" +
 			"on stderr at the start, or one of --token-file. " + mcp.Path + "/MODE serves another documentation mode.\n" +
 			"The setting pinned_tools names tools that progressive mode lists.\n" +

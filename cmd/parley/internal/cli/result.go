@@ -18,7 +18,7 @@ func newResult(app *App, run runFunc[resultOptions]) *cobra.Command {
 	opts, run := &resultOptions{app: app}, run.or(runResult)
 	cmd := &cobra.Command{
 		Use:   "result ID",
-		Short: "A cut result",
+		Short: "Results",
 		Long: "ID is that of the call, as the answer names it in next. The session keeps its last results for a day, and " +
 			"so\ndo all calls without a session.",
 		Example: "parley result c0123456789abcdef --jq '.nodes | length'\n" +
@@ -38,7 +38,7 @@ func newResult(app *App, run runFunc[resultOptions]) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&opts.JQ, "jq", "", "filter")
-	cmd.Flags().StringVar(&opts.Out, "out", "", "to FILE, binary decoded")
+	cmd.Flags().StringVar(&opts.Out, "out", "", "decoded, to FILE")
 	return cmd
 }
 

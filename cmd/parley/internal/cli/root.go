@@ -93,7 +93,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 
 	root.AddCommand(
 		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newCode(app, nil), newPlan(app, nil), newResult(app, nil),
-		newPlugin(app), newPolicy(app), newAudit(app), newTrace(app), newSecret(app), newSession(app), newRunner(app),
+		newPlugin(app), newPolicy(app), newAudit(app), newTrace(app), newStats(app, nil), newSecret(app), newSession(app), newRunner(app),
 		newConfig(app), newMCP(app, nil), newDocs(app),
 		newLearn(app, nil), newDoctor(app, nil), newList(app, nil), newHelp(app, nil), newVersion(app, nil),
 		newCompletion(app, nil),

@@ -1,0 +1,60 @@
+package stats
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Mend is something that is worth mending, in words.
+type Mend struct {
+	Tool  string `json:"tool,omitempty"`
+	Text  string `json:"text"`
+	Cases int    `json:"cases"` // calls or searches that it cost
+}
+
+const (
+	maxMend = 3
+	// minCases and minSessions are the fewest cases, and the sessions that they come from, that count as a finding.
+	minCases    = 3
+	minSessions = 2
+	slowMS      = 5000
+)
+
+// mend returns the findings that cost most.
+func mend(r *Report) []Mend {
+	found := []Mend{}
+	add := func(tool string, cases, sessions int, format string, args ...any) {
+		if cases >= minCases && sessions >= minSessions {
+			found = append(found, Mend{tool, fmt.Sprintf(format, args...), cases})
+		}
+	}
+	for _, t := range r.Tools {
+		for _, f := range t.Fields {
+			how := "expected " + f.Expected
+			switch f.Keyword {
+			case "additionalProperties":
+				how = "there is no such parameter"
+			case "required":
+				how = "it is required and was missing"
+			}
+			add(t.Name, f.N, f.Sessions, "%s: %s of %d failed at %s (%s): %s", t.Name, manifest.Plural(f.N, "call"), t.Calls,
+				f.Pointer, manifest.Plural(f.Sessions, "session"), how)
+		}
+		if p := t.P50; p != nil && p.Low > slowMS {
+			add(t.Name, t.Calls, minSessions, "%s is slow: half of %d calls take more than %.1f s", t.Name, p.Of, p.Value/1000)
+		}
+	}
+	for _, c := range r.Confusions {
+		add(c.Called, c.N, c.Sessions, "%s is taken for %s: %s failed, and then the other succeeded (%s)", c.Called, c.Meant,
+			manifest.Plural(c.N, "call"), manifest.Plural(c.Sessions, "session"))
+	}
+	for _, m := range r.Search.Misses {
+		add(m.Tool, m.N, m.Sessions, "%s is not found: %d searches did not have it among the first five (%s)",
+			m.Tool, m.N, manifest.Plural(m.Sessions, "session"))
+	}
+	slices.SortStableFunc(found, func(a, b Mend) int { return cmp.Or(b.Cases-a.Cases, cmp.Compare(a.Text, b.Text)) })
+	return found[:min(len(found), maxMend)]
+}

@@ -1,0 +1,157 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// TestWilson compares the interval with published values.
+func TestWilson(t *testing.T) {
+	for _, c := range []struct {
+		n, of     int
+		low, high float64
+	}{{0, 10, 0, 0.2775}, {5, 10, 0.2366, 0.7634}, {10, 10, 0.7225, 1}, {81, 263, 0.2553, 0.3662}, {0, 0, 0, 1}} {
+		if low, high := Wilson(c.n, c.of); math.Abs(low-c.low) > 5e-4 || math.Abs(high-c.high) > 5e-4 {
+			t.Errorf("%d of %d: %.4f to %.4f, want %.4f to %.4f", c.n, c.of, low, high, c.low, c.high)
+		}
+	}
+	if ShareOf(4, 4) != nil || ShareOf(5, 5) == nil {
+		t.Error("a share needs five cases")
+	}
+}
+
+func TestQuantileOf(t *testing.T) {
+	var values []float64
+	for i := range 200 {
+		values = append(values, float64(199-i))
+	}
+	if q := QuantileOf(values, 0.5); q == nil || q.Value != 100 || q.Low != 86 || q.High != 114 {
+		t.Errorf("the median of 0 to 199: %+v", q)
+	}
+	if q := QuantileOf(values, 0.95); q == nil || q.Value != 190 || q.Low >= 190 || q.High <= 190 {
+		t.Errorf("the 95th percentile of 0 to 199: %+v", q)
+	}
+	if q := QuantileOf(values, 0.99); q != nil {
+		t.Errorf("the 99th percentile of too few values: %+v", q)
+	}
+	if QuantileOf(values[:7], 0.5) != nil || QuantileOf(values[:8], 0.5) == nil {
+		t.Error("a median needs eight values")
+	}
+}
+
+// script makes the records of sessions.
+type script struct{ records []host.Record }
+
+func (s *script) add(r host.Record) *host.Record {
+	n := len(s.records)
+	r.Time, r.Call = time.Unix(int64(n), 0).UTC(), fmt.Sprintf("c%d", n)
+	if r.Code == "" {
+		r.Code = "ok"
+	}
+	s.records = append(s.records, r)
+	return &s.records[n]
+}
+
+func (s *script) call(session, tool, params string) {
+	s.add(host.Record{Session: session, Tool: tool, Params: []byte(params), MS: 2})
+}
+
+func (s *script) fail(session, tool, params, pointer, keyword string) *host.Record {
+	return s.add(host.Record{Session: session, Tool: tool, Params: []byte(params), Code: "invalid_args", ExitCode: 81,
+		Errors: []host.Violation{{Pointer: pointer, Keyword: keyword, Expected: "integer"}}, MS: 1})
+}
+
+func compute(s *script, scope string) *Report { return Compute(slices.Values(s.records), nil, scope) }
+
+// TestSessions checks what is known only from the order of calls in a session.
+func TestSessions(t *testing.T) {
+	var s script
+	for i := range 6 {
+		in := fmt.Sprint("s", i)
+		s.add(host.Record{Op: "search", Session: in, Hits: []string{"a.x", "a.y"}, Query: "do it"})
+		s.add(host.Record{Op: "describe", Session: in, Tool: "a.x", Tiers: []int{2}, DocsTokens: 80})
+		r := s.fail(in, "a.x", `{"p":"string(1)","q":"string(2)"}`, "/p", "type")
+		r.Changes, r.DocsTokens, r.Tiers = []string{"coerced"}, 100, []int{3}
+		s.fail(in, "a.x", `{"p":"string(1)","q":"string(2)"}`, "/p", "type")
+		s.add(host.Record{Session: in, Tool: "a.z", Params: []byte(`{"p":"integer","q":"string(2)"}`)})
+	}
+	s.call("s6", "a.x", `{"p":"integer"}`)
+	s.fail("s6", "a.x", `{"p":"string(1)"}`, "/p", "type").Changes = []string{"coerced"}
+	s.add(host.Record{Session: "s6", Tool: "a.x", Params: []byte(`{"p":"integer"}`), SuggestionUsed: true})
+	s.fail("", "a.x", `{}`, "/p", "required") // without a session it is no first call
+
+	r := compute(&s, "")
+	if r.Calls != 22 || r.Searches != 6 || r.Describes != 6 || r.Sessions != 7 {
+		t.Errorf("%d calls, %d searches, %d describes, %d sessions", r.Calls, r.Searches, r.Describes, r.Sessions)
+	}
+	x := r.Tools[0]
+	if x.Name != "a.x" || x.Calls != 16 || x.Failed != 14 || x.Repeated != 6 {
+		t.Errorf("a.x: %d calls, %d failed, %d repeated", x.Calls, x.Failed, x.Repeated)
+	}
+	if x.FirstTry == nil || x.FirstTry.N != 1 || x.FirstTry.Of != 7 {
+		t.Errorf("first try: %+v", x.FirstTry)
+	}
+	if x.Recovered == nil || x.Recovered.N != 1 || x.Recovered.Of != 7 || x.Kept != nil {
+		t.Errorf("recovered: %+v, corrections used: %+v of too few", x.Recovered, x.Kept)
+	}
+	if len(x.Fields) != 2 || x.Fields[0].N != 13 || x.Fields[0].Sessions != 7 || x.Fields[0].Call == "" {
+		t.Errorf("fields: %+v", x.Fields)
+	}
+	if len(r.Confusions) != 1 || r.Confusions[0].Called != "a.x" || r.Confusions[0].Meant != "a.z" || r.Confusions[0].N != 6 {
+		t.Errorf("confusions: %+v", r.Confusions)
+	}
+	if m := r.Search.Misses; len(m) != 1 || m[0].Tool != "a.z" || m[0].N != 6 || !slices.Equal(m[0].Queries, []string{"do it"}) {
+		t.Errorf("misses: %+v", m)
+	}
+	if r.Search.Five == nil || r.Search.Five.N != 0 || r.Search.Five.Of != 6 {
+		t.Errorf("found: %+v", r.Search.Five)
+	}
+	if r.WithDocs == nil || r.WithDocs.N != 0 || r.WithDocs.Of != 6 || r.WithoutDocs != nil {
+		t.Errorf("after errors: with docs %+v, without %+v", r.WithDocs, r.WithoutDocs)
+	}
+	if r.Abandoned == nil || r.Abandoned.N != 0 {
+		t.Errorf("abandoned: %+v", r.Abandoned)
+	}
+	if len(r.Mend) != 3 || r.Mend[0].Tool != "a.x" || r.Mend[0].Cases != 13 {
+		t.Errorf("to mend: %+v", r.Mend)
+	}
+	if only := compute(&s, "a.z"); len(only.Tools) != 1 || only.Calls != 6 || len(only.Confusions) != 1 {
+		t.Errorf("a.z alone: %+v", only)
+	}
+}
+
+// TestAbandoned checks that a session which ends with an error or with discovery counts as abandoned.
+func TestAbandoned(t *testing.T) {
+	var s script
+	for i := range 6 {
+		in := fmt.Sprint("s", i)
+		s.call(in, "a.x", `{}`)
+		switch i {
+		case 0:
+			s.fail(in, "a.x", `{}`, "/p", "required")
+		case 1:
+			s.add(host.Record{Op: "search", Session: in})
+		}
+	}
+	r := compute(&s, "")
+	if r.Abandoned == nil || r.Abandoned.N != 2 || r.Abandoned.Of != 6 {
+		t.Errorf("%+v", r.Abandoned)
+	}
+	// One case is no finding, and nothing is said of too few.
+	if len(r.Mend) != 0 || r.Tools[0].P50 != nil {
+		t.Errorf("mend %+v, median %+v of %d calls", r.Mend, r.Tools[0].P50, r.Tools[0].Calls)
+	}
+}
+
+// TestEmpty checks that lists of an empty report are empty, not null.
+func TestEmpty(t *testing.T) {
+	r := compute(&script{}, "")
+	if r.Tools == nil || r.Confusions == nil || r.Mend == nil || r.Unused == nil || r.Tiers == nil {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,207 @@
+package stats
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// walk follows the records of one session.
+type walk struct {
+	tools map[string]*tool
+
+	succeeded bool // a call did
+	open      bool // discovery or an error came after the last success
+	turns     int  // records until the first success
+	tokens    int
+	last      *host.Record // the call before, if it failed
+	search    *host.Record // the search that no successful call has followed yet
+	since     int          // calls since the search
+}
+
+// tool is the state of a tool in a session.
+type tool struct {
+	called   bool
+	errors   map[string]bool // the kinds of errors that occurred
+	waiting  int             // calls since the first error after a success; 0 means that the last call succeeded
+	offered  bool            // the last error had a correction
+	hadDocs  bool            // the last error had documentation
+	refusals bool            // the last error was one of parameters
+}
+
+// searchReach is how many calls after a search count as its outcome.
+const searchReach = 4
+
+// step counts what a record means after those before it.
+func (w *walk) step(c *counter, r *host.Record) {
+	if !w.succeeded {
+		w.turns++
+		w.tokens += r.DocsTokens
+	}
+	if r.Op != "" {
+		w.open = true
+		if r.Op == "search" && r.ExitCode == 0 {
+			w.search, w.since = r, 0
+		}
+		return
+	}
+	in := InScope(r.Tool, c.scope)
+	if in {
+		w.tool(c, r)
+	}
+	if r.ExitCode != 0 {
+		w.open, w.last = true, r
+		w.since++
+		return
+	}
+	w.succeeded, w.open = true, false
+	w.since++
+	if w.last != nil && isConfusion(w.last, r) && (in || InScope(w.last.Tool, c.scope)) {
+		at(c.confusions, [2]string{w.last.Tool, r.Tool}).add(w.last)
+	}
+	w.last = nil
+	if w.search != nil && w.since <= searchReach && in {
+		c.followed++
+		switch rank := slices.Index(w.search.Hits, r.Tool); {
+		case rank == 0:
+			c.first++
+			c.five++
+		case rank > 0 && rank < 5:
+			c.five++
+		default:
+			g := at(c.misses, r.Tool)
+			g.add(w.search)
+			if q := w.search.Query; q != "" && !slices.Contains(g.queries, q) && len(g.queries) < maxListed {
+				g.queries = append(g.queries, q)
+			}
+		}
+	}
+	w.search = nil
+}
+
+// tool counts a call of a tool for the tool itself and for all.
+func (w *walk) tool(c *counter, r *host.Record) {
+	t := w.tools[r.Tool]
+	if t == nil {
+		t = &tool{errors: map[string]bool{}}
+		w.tools[r.Tool] = t
+	}
+	for _, sum := range []*tally{c.tally(r.Tool), &c.all} {
+		t.count(sum, r)
+	}
+	t.afterDocs(c, r)
+	t.called = true
+	if r.ExitCode == 0 {
+		t.waiting = 0
+		return
+	}
+	t.waiting++
+	for _, kind := range kinds(r) {
+		t.errors[kind] = true
+	}
+	t.refusals, t.hadDocs = r.Code == string(host.InvalidArgs), r.DocsTokens > 0
+	t.offered = len(r.Changes) > 0
+}
+
+func (t *tool) count(sum *tally, r *host.Record) {
+	ok := r.ExitCode == 0
+	if !t.called {
+		sum.first++
+		if ok {
+			sum.firstOK++
+		}
+	}
+	switch {
+	case !ok && t.waiting == 0:
+		sum.errors++
+	case ok && t.waiting > 0:
+		sum.recovered++
+		sum.recovery = append(sum.recovery, float64(t.waiting))
+		if t.offered {
+			sum.offered++
+			if r.SuggestionUsed {
+				sum.kept++
+			}
+		}
+	}
+	if !ok && slices.ContainsFunc(kinds(r), func(kind string) bool { return t.errors[kind] }) {
+		sum.repeated++
+	}
+}
+
+// afterDocs counts whether the call after a parameter error succeeded.
+func (t *tool) afterDocs(c *counter, r *host.Record) {
+	if t.waiting == 0 || !t.refusals {
+		return
+	}
+	outcomes := &c.noDocs
+	if t.hadDocs {
+		outcomes = &c.docs
+	}
+	outcomes[0]++
+	if r.ExitCode == 0 {
+		outcomes[1]++
+	}
+}
+
+// end counts what is known only when a session has ended.
+func (w *walk) end(c *counter) {
+	if w.open {
+		c.abandoned++
+	}
+	if w.succeeded {
+		c.tokens, c.turns = append(c.tokens, float64(w.tokens)), append(c.turns, float64(w.turns))
+	}
+}
+
+// kinds returns what was wrong in a failed call, without values.
+func kinds(r *host.Record) []string {
+	if len(r.Errors) == 0 {
+		return []string{r.Code}
+	}
+	list := make([]string, 0, len(r.Errors))
+	for _, e := range r.Errors {
+		list = append(list, e.Pointer+" "+e.Keyword)
+	}
+	return list
+}
+
+// isConfusion reports whether a failed call was probably meant for the tool of the next one, which succeeded: at least
+// half of their parameters have the same names. A call that was denied or that had no browser is none.
+func isConfusion(failed, next *host.Record) bool {
+	switch host.Code(failed.Code) {
+	case host.InvalidArgs, host.ToolFailed, host.NotFound, host.InvalidURL:
+	default:
+		return false
+	}
+	if strings.EqualFold(failed.Tool, next.Tool) {
+		return false
+	}
+	a, b := parameters(failed), parameters(next)
+	both := 0
+	for _, name := range a {
+		if slices.Contains(b, name) {
+			both++
+		}
+	}
+	return both > 0 && 2*both >= max(len(a), len(b))
+}
+
+// parameters returns the names of the parameters of a call, sorted.
+func parameters(r *host.Record) []string {
+	names := []string{}
+	if len(r.Params) == 0 || r.Params[0] != '{' {
+		return names
+	}
+	s := jsontext.Scan(r.Params)
+	s.Members(func(key []byte) {
+		if name, ok := jsontext.Unquote(key); ok && name != "…" {
+			names = append(names, name)
+		}
+		s.Skip()
+	})
+	slices.Sort(names)
+	return names
+}
