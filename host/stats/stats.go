@@ -40,9 +40,9 @@ type Report struct {
 	WithDocs    *Share `json:"after_error_with_docs,omitempty"`
 	WithoutDocs *Share `json:"after_error_without_docs,omitempty"`
 
-	Unused     []string `json:"unused_tools"` // of plugins that are in use
-	Deprecated []Count  `json:"deprecated_in_use"`
-	Mend       []Mend   `json:"mend"` // what is most worth mending, worst first
+	Unused     []string  `json:"unused_tools"` // of plugins that are in use
+	Deprecated []Count   `json:"deprecated_in_use"`
+	Worst      []Problem `json:"worst"` // what is most worth fixing
 }
 
 // Tool are the statistics of a tool.
@@ -320,7 +320,7 @@ func (c *counter) report() *Report {
 	slices.SortFunc(r.Search.Misses, func(a, b Miss) int { return cmp.Or(b.N-a.N, cmp.Compare(a.Tool, b.Tool)) })
 	r.Tiers = counts(c.tiers)
 	c.compareWithCatalog(r)
-	r.Mend = mend(r)
+	r.Worst = problems(r)
 	return r
 }
 

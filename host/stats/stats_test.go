@@ -117,8 +117,8 @@ func TestSessions(t *testing.T) {
 	if r.Abandoned == nil || r.Abandoned.N != 0 {
 		t.Errorf("abandoned: %+v", r.Abandoned)
 	}
-	if len(r.Mend) != 3 || r.Mend[0].Tool != "a.x" || r.Mend[0].Cases != 13 {
-		t.Errorf("to mend: %+v", r.Mend)
+	if len(r.Worst) != 3 || r.Worst[0].Tool != "a.x" || r.Worst[0].Cases != 13 {
+		t.Errorf("to fix: %+v", r.Worst)
 	}
 	if only := compute(&s, "a.z"); len(only.Tools) != 1 || only.Calls != 6 || len(only.Confusions) != 1 {
 		t.Errorf("a.z alone: %+v", only)
@@ -143,15 +143,15 @@ func TestAbandoned(t *testing.T) {
 		t.Errorf("%+v", r.Abandoned)
 	}
 	// One case is no finding, and nothing is said of too few.
-	if len(r.Mend) != 0 || r.Tools[0].P50 != nil {
-		t.Errorf("mend %+v, median %+v of %d calls", r.Mend, r.Tools[0].P50, r.Tools[0].Calls)
+	if len(r.Worst) != 0 || r.Tools[0].P50 != nil {
+		t.Errorf("worst %+v, median %+v of %d calls", r.Worst, r.Tools[0].P50, r.Tools[0].Calls)
 	}
 }
 
 // TestEmpty checks that lists of an empty report are empty, not null.
 func TestEmpty(t *testing.T) {
 	r := compute(&script{}, "")
-	if r.Tools == nil || r.Confusions == nil || r.Mend == nil || r.Unused == nil || r.Tiers == nil {
+	if r.Tools == nil || r.Confusions == nil || r.Worst == nil || r.Unused == nil || r.Tiers == nil {
 		t.Errorf("%+v", r)
 	}
 }

@@ -49,7 +49,7 @@ func runStats(ctx context.Context, opts *statsOptions) error {
 		return err
 	}
 	next := []string{"parley trace list --failed"}
-	if len(r.Mend) > 0 {
+	if len(r.Worst) > 0 {
 		next = append([]string{"parley docs suggest"}, next...)
 	}
 	return app.print(r, next, func(w io.Writer) { app.statsText(w, r, opts.Name != "") })
@@ -58,7 +58,7 @@ func runStats(ctx context.Context, opts *statsOptions) error {
 // statsRows is how many rows a table of statistics has.
 const statsRows = 15
 
-// statsText prints what is most worth mending, and the tables behind it. Details are those of single tools.
+// statsText prints what is most worth fixing, and the tables behind it. Details are those of single tools.
 func (a *App) statsText(w io.Writer, r *stats.Report, details bool) {
 	if r.Calls+r.Searches+r.Describes == 0 {
 		fmt.Fprintln(w, "no records; calls, searches and describes leave them")
@@ -66,9 +66,9 @@ func (a *App) statsText(w io.Writer, r *stats.Report, details bool) {
 	}
 	fmt.Fprintf(w, "%s, %s and %s in %s, %s to %s\n", plural(r.Calls, "call"), searches(r.Searches),
 		plural(r.Describes, "describe"), plural(r.Sessions, "session"), auditTime(r.Since), auditTime(r.Until))
-	if len(r.Mend) > 0 {
-		fmt.Fprintln(w, "\nMost worth mending:")
-		for i, m := range r.Mend {
+	if len(r.Worst) > 0 {
+		fmt.Fprintln(w, "\nMost worth fixing:")
+		for i, m := range r.Worst {
 			fmt.Fprintln(w, wrapped(fmt.Sprintf("%d. %s", i+1, manifest.CleanLine(m.Text)), a.columns(), "   "))
 		}
 	}

@@ -8,27 +8,27 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Mend is something that is worth mending, in words.
-type Mend struct {
+// Problem is something that is worth fixing, in words.
+type Problem struct {
 	Tool  string `json:"tool,omitempty"`
 	Text  string `json:"text"`
 	Cases int    `json:"cases"` // calls or searches that it cost
 }
 
 const (
-	maxMend = 3
+	maxProblems = 3
 	// minCases and minSessions are the fewest cases, and the sessions that they come from, that count as a finding.
 	minCases    = 3
 	minSessions = 2
 	slowMS      = 5000
 )
 
-// mend returns the findings that cost most.
-func mend(r *Report) []Mend {
-	found := []Mend{}
+// problems returns those that cost most.
+func problems(r *Report) []Problem {
+	found := []Problem{}
 	add := func(tool string, cases, sessions int, format string, args ...any) {
 		if cases >= minCases && sessions >= minSessions {
-			found = append(found, Mend{tool, fmt.Sprintf(format, args...), cases})
+			found = append(found, Problem{tool, fmt.Sprintf(format, args...), cases})
 		}
 	}
 	for _, t := range r.Tools {
@@ -55,6 +55,6 @@ func mend(r *Report) []Mend {
 		add(m.Tool, m.N, m.Sessions, "%s is not found: %d searches did not have it among the first five (%s)",
 			m.Tool, m.N, manifest.Plural(m.Sessions, "session"))
 	}
-	slices.SortStableFunc(found, func(a, b Mend) int { return cmp.Or(b.Cases-a.Cases, cmp.Compare(a.Text, b.Text)) })
-	return found[:min(len(found), maxMend)]
+	slices.SortStableFunc(found, func(a, b Problem) int { return cmp.Or(b.Cases-a.Cases, cmp.Compare(a.Text, b.Text)) })
+	return found[:min(len(found), maxProblems)]
 }
