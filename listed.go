@@ -18,6 +18,9 @@ var listedTools []byte
 
 // preparedTools returns the lines of a provider in listedTools, nil if it is not there.
 func preparedTools(of host.Provider) []byte {
+	if of.Features().Overlaid {
+		return nil
+	}
 	key := of.Info().Digest
 	if chrome, ok := of.(*cdp.Provider); ok && chrome.IsEmbedded() {
 		key = cdp.Name

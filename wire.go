@@ -35,7 +35,7 @@ type parts struct {
 	shipped  []host.Provider
 	loaded   []host.Provider
 	catalog  *host.Catalog
-	stamp    fileStamp // of the lock file that catalog was made from
+	stamp    [2]fileStamp // of the lock file and the folder of overlays that catalog was made from
 	host     *host.Host
 }
 
@@ -45,6 +45,11 @@ type fileStamp struct{ info os.FileInfo }
 func stampOf(path string) fileStamp {
 	info, _ := os.Stat(path)
 	return fileStamp{info}
+}
+
+// catalogStamp is that of the files that decide what a catalog has.
+func (p *Parley) catalogStamp() [2]fileStamp {
+	return [2]fileStamp{stampOf(p.Store().LockPath()), stampOf(p.Overlays().Dir)}
 }
 
 func (s fileStamp) same(o fileStamp) bool {
@@ -60,6 +65,11 @@ func (p *Parley) Dirs() Dirs { return p.dirs }
 // Store returns the installed plugins.
 func (p *Parley) Store() *wasm.Store {
 	return wasm.OpenStore(filepath.Join(p.dirs.Data, "plugins"), p.cfg.debugLine())
+}
+
+// Overlays returns the operator's edits of the documentation of plugins.
+func (p *Parley) Overlays() *host.Overlays {
+	return &host.Overlays{Dir: filepath.Join(p.dirs.Data, "docs"), Notice: p.cfg.Notice}
 }
 
 // Secrets returns the store of secret values.
@@ -248,7 +258,8 @@ func (p *Parley) Sessions() *host.Sessions {
 func (p *Parley) TraceDir() string { return filepath.Join(p.dirs.State, "traces") }
 
 // Catalog returns the plugins: Chrome, what is shipped, what is installed, and what the configuration loads. An
-// installed plugin takes the place of a shipped one of its name, and a loaded one that of either.
+// installed plugin takes the place of a shipped one of its name, and a loaded one that of either. The documentation of
+// all but loaded ones has the edits of [Parley.Overlays].
 func (p *Parley) Catalog() (*host.Catalog, error) {
 	if h := p.madeHost(); h != nil {
 		h.Refresh()
@@ -261,10 +272,10 @@ func (p *Parley) Catalog() (*host.Catalog, error) {
 // currentCatalog returns the catalog, made again if the lock file of the store has changed, and whether it was.
 func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err error) {
 	chrome, engine, store := p.Chrome(), p.Engine(), p.Store()
-	stamp := stampOf(store.LockPath())
+	stamp := p.catalogStamp()
 	p.parts.mu.Lock()
 	made := p.parts.catalog
-	if made != nil && p.parts.stamp.same(stamp) {
+	if made != nil && p.parts.stamp[0].same(stamp[0]) && p.parts.stamp[1].same(stamp[1]) {
 		p.parts.mu.Unlock()
 		return made, false, nil
 	}
@@ -293,6 +304,7 @@ func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err erro
 		}
 		list.add(engine.Installed(store, e))
 	}
+	list.providers = p.Overlays().Wrap(list.providers)
 	for _, l := range p.parts.loaded {
 		if name := l.Info().Name; list.has(name) {
 			p.cfg.Debug("a loaded file replaces the plugin %s in this host", name)

@@ -56,7 +56,7 @@ func (p *Provider) Features() host.Features {
 		Events: p.Events, Entry: p.Entry, Coverage: p.Coverage, Describe: p.Describe, MissingOpen: p.MissingOpen,
 		MissingPage: p.MissingPage, Flow: p.Flow,
 		CheckURL: checkURL, NeedsConfirmation: p.NeedsConfirmation, Pass: p.Pass,
-		Effect: p.Effect,
+		Effect: p.Effect, SearchDocs: p.searchDocs,
 	}
 }
 

@@ -25,7 +25,11 @@ func (p *Provider) Segment() ([]byte, error) {
 }
 
 func (p *Provider) buildSegment() []byte {
-	var docs []host.SearchDoc
+	return host.BuildSegment(host.SearchPluginOf(p.manifest()), p.searchDocs())
+}
+
+// searchDocs returns what is indexed of verbs, commands, events and types.
+func (p *Provider) searchDocs() (docs []host.SearchDoc) {
 	for _, t := range verbs() {
 		docs = append(docs, host.SearchDocOf(&t))
 	}
@@ -60,7 +64,7 @@ func (p *Provider) buildSegment() []byte {
 			}
 		}
 	}
-	return host.BuildSegment(host.SearchPluginOf(p.manifest()), docs)
+	return docs
 }
 
 func category(c *protocol.Command) string {

@@ -40,7 +40,7 @@ func (h *Host) EndConnection(of Session) {
 
 func (h *Host) sessionEnders() (all []SessionEnder) {
 	for _, p := range h.Catalog().Providers() {
-		if e, ok := p.(SessionEnder); ok {
+		if e, ok := Base(p).(SessionEnder); ok {
 			all = append(all, e)
 		}
 	}

@@ -143,6 +143,11 @@ type Features struct {
 	Effect func(j *Job) string
 	// Script returns the text of a script for pages that the plugin ships, whose digest its manifest declares.
 	Script func(name string) ([]byte, error)
+	// SearchDocs returns what search indexes of the provider's tools, events and types. Without it, that is [SearchDocs] of
+	// the manifest.
+	SearchDocs func() []SearchDoc
+	// Overlaid reports that the documentation has edits of the operator, so that nothing prepared for its build holds.
+	Overlaid bool
 	// Prepare does what the first call requires, such as compiling. Only a timeout that was given with the call bounds it.
 	// When ctx ends first, it returns at once, with an error that says so, and what it prepares goes on for later calls.
 	Prepare func(ctx context.Context, r *Request) error

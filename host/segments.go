@@ -87,7 +87,7 @@ func openSegment(p Provider) (*index.Segment, error) {
 func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []Provider) {
 	builds := make(map[string]string, len(c.providers))
 	for _, p := range c.providers {
-		if info := p.Info(); info.Digest != "" {
+		if info := p.Info(); info.Digest != "" && !p.Features().Overlaid {
 			builds[info.Name] = info.Digest
 		}
 	}

@@ -41,6 +41,13 @@ var weights = [fieldCount]struct{ boost, b, usual float64 }{
 const saturation = 1.4 // BM25's k1
 
 const (
+	// foreignMark begins a phrase in a record that is not the author's. Phrases of authors have no control characters.
+	foreignMark = "\x01"
+	// foreignShare is the weight of such a phrase, of one of the author.
+	foreignShare = 0.6
+)
+
+const (
 	flagKind         = 3 // mask: 0 tool, 1 event, 2 type
 	flagDeprecated   = 4
 	flagExperimental = 8
@@ -133,7 +140,7 @@ func meaningOf(plugin string, d *Doc) *meaning {
 	m.add(d.Name, 1)
 	m.add(d.Brief, 1.5)
 	m.add(d.Text, 0.5)
-	for _, phrases := range [][]string{d.Aliases, d.Keywords, d.Tasks} {
+	for _, phrases := range [][]string{d.Aliases, d.Keywords, d.Tasks, d.Phrases} {
 		for _, p := range phrases {
 			m.add(p, 0.5)
 		}
@@ -202,12 +209,15 @@ func (b *builder) record(d *Doc, kind int) []byte {
 	r = appendString(r, d.Brief)
 	r = appendString(r, signature)
 	r = binary.AppendUvarint(r, uint64(len(d.Aliases)))
-	r = binary.AppendUvarint(r, uint64(len(d.Tasks)))
+	r = binary.AppendUvarint(r, uint64(len(d.Tasks)+len(d.Phrases)))
 	for _, s := range d.Aliases {
 		r = appendString(r, s)
 	}
 	for _, s := range d.Tasks {
 		r = appendString(r, s)
+	}
+	for _, s := range d.Phrases {
+		r = appendString(r, foreignMark+s)
 	}
 	return r
 }
@@ -223,6 +233,7 @@ func (b *builder) words(doc int, d *Doc) {
 	b.field(doc, inAlias, true, d.Aliases...)
 	b.field(doc, inKeyword, true, d.Keywords...)
 	b.field(doc, inTask, false, d.Tasks...)
+	b.weighedField(doc, inTask, foreignShare, false, d.Phrases...)
 	b.field(doc, inBrief, false, d.Brief)
 	text := []string{d.Text}
 	var params []string
@@ -240,6 +251,11 @@ func (b *builder) words(doc int, d *Doc) {
 
 // field counts the words of texts, including stop words if every word matters.
 func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
+	b.weighedField(doc, field, 1, everyWord, texts...)
+}
+
+// weighedField is field for words that count as a share of one.
+func (b *builder) weighedField(doc, field int, share float64, everyWord bool, texts ...string) {
 	const maxCount = 5000 // words of one document's field
 	counts := map[string]float64{}
 	length := 0.0
@@ -279,7 +295,7 @@ func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
 			t.docs = append(t.docs, occurrences{doc: doc})
 		}
 		p := &t.docs[len(t.docs)-1]
-		p.tf[field] += min(n, 3) / norm
+		p.tf[field] += share * min(n, 3) / norm
 		p.mask |= 1 << field
 	}
 }

@@ -401,6 +401,10 @@ func (s *search) addSpelling(text string, sp spelling) {
 	}
 }
 
+// foreignFit is how well a phrase fits at most that is not the author's: never so well that the query counts as its
+// document's name.
+const foreignFit = 0.85
+
 // Limits on a document's phrases, which bound the cost of a search whatever a plugin contains.
 const (
 	maxPhrases = 100
@@ -500,8 +504,13 @@ func (s *search) bestPhrase(p *part, r stored) phrase {
 		if i >= r.aliases {
 			field = inTask
 		}
+		text, foreign := bytes.CutPrefix(text, []byte(foreignMark))
 		cover, asked, words := s.fits(p, text, false)
-		if fit := asked * (0.35 + 0.65*cover); fit > best.fit {
+		fit := asked * (0.35 + 0.65*cover)
+		if foreign {
+			fit *= foreignFit
+		}
+		if fit > best.fit {
 			best = phrase{string(text), field, fit, cover, words}
 		}
 	}

@@ -93,8 +93,8 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 
 	root.AddCommand(
 		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newCode(app, nil), newPlan(app, nil), newResult(app, nil),
-		newPlugin(app), newPolicy(app), newAudit(app), newTrace(app), newStats(app, nil), newSecret(app), newSession(app), newRunner(app),
-		newConfig(app), newMCP(app, nil), newDocs(app),
+		newPlugin(app), newPolicy(app), newAudit(app), newTrace(app), newStats(app, nil), newSecret(app), newSession(app),
+		newRunner(app), newConfig(app), newMCP(app, nil), newDocs(app),
 		newLearn(app, nil), newDoctor(app, nil), newList(app, nil), newHelp(app, nil), newVersion(app, nil),
 		newCompletion(app, nil),
 	)
@@ -207,7 +207,7 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 
 // isProtocol reports whether an address is the plugin of the browser as a whole.
 func (a *App) isProtocol(at host.Address) bool {
-	return at.Provider == host.Provider(a.deps.Parley().Chrome()) && at.Group == "" && at.Tool == nil && at.Entry == nil
+	return host.Base(at.Provider) == host.Provider(a.deps.Parley().Chrome()) && at.Group == "" && at.Tool == nil && at.Entry == nil
 }
 
 // isCall reports whether the options ask for a call and for no other mode.
