@@ -277,6 +277,24 @@ func (withoutRights) Decide(context.Context, host.Ask) (host.Decision, error) {
 	return host.Decision{Verdict: host.Allow}, nil
 }
 
+// TryExample runs a tool of the catalog as an example of its documentation: without rights, and without a record.
+func (p *Parley) TryExample(ctx context.Context, tool string, params json.RawMessage) error {
+	catalog, err := p.Catalog()
+	if err != nil {
+		return err
+	}
+	at, err := catalog.Find(tool)
+	if err != nil {
+		return err
+	}
+	h, err := hostWithoutRights(at.Provider)
+	if err != nil {
+		return err
+	}
+	_, err = h.Call(ctx, host.Call{Name: tool, Params: params, Caller: "cli"})
+	return err
+}
+
 // hostWithoutRights returns a host with one plugin, which has no right.
 func hostWithoutRights(provider host.Provider) (*host.Host, error) {
 	catalog, err := host.NewCatalog(provider)

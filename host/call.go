@@ -1092,7 +1092,8 @@ func (r *run) event(op string, began time.Time) Event {
 	e := Event{
 		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session.String(), Caller: r.call.Caller,
 		Tool: r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
-		Params: r.redactor.redactAllJSON(r.call.Params), Members: r.redactor.withoutSecrets(r.members), Err: r.redactor.redactAllError(r.answer.Err),
+		Params: r.redactor.redactAllJSON(r.call.Params), Members: r.redactor.withoutSecrets(r.members),
+		Err:      r.redactor.redactAllError(r.answer.Err),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
 		SuggestionUsed: r.suggestionUsed,
 		Result:         r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
@@ -1101,7 +1102,7 @@ func (r *run) event(op string, began time.Time) Event {
 	}
 	e.Changes = append(r.changes, correctionsOf(r.answer.Err)...)
 	if r.address.Provider != nil {
-		e.Digest = r.address.Provider.Info().build()
+		e.Digest = r.address.Provider.Info().Build()
 	}
 	if r.answer.Err != nil {
 		if encoded, err := manifest.Marshal(r.answer.Err.Object()); err == nil {

@@ -153,7 +153,7 @@ func (h *Host) Describe(ctx context.Context, caller string, in Session, name str
 	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: in.String(), Caller: caller, Tool: a.Name(),
 		Mode: h.mode(ctx)}
 	if a.Provider != nil {
-		e.Digest = a.Provider.Info().build()
+		e.Digest = a.Provider.Info().Build()
 	}
 	var d *Docs
 	switch {

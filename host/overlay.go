@@ -420,7 +420,7 @@ const (
 
 // buildKey returns the part of a file's name that stands for a build.
 func buildKey(i Info) string {
-	build := strings.TrimPrefix(i.build(), "sha256:")
+	build := strings.TrimPrefix(i.Build(), "sha256:")
 	safe := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
 			return r

@@ -119,7 +119,8 @@ func TestOverlaidProvider(t *testing.T) {
 func TestOverlayOfAnotherBuild(t *testing.T) {
 	base := newFake(t, shop, nil)
 	var notices []string
-	store := &host.Overlays{Dir: filepath.Join(t.TempDir(), "docs"), Notice: func(s string) { notices = append(notices, s) }}
+	store := &host.Overlays{Dir: filepath.Join(t.TempDir(), "docs"),
+		Notice: func(s string) { notices = append(notices, s) }}
 	if err := store.Save(base, &host.Overlay{Edits: everyEdit[:1]}); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,8 @@ func TestOverlayOfAnotherBuild(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Wrap([]host.Provider{next})[0].Tool("add"); err == nil || host.AsError(err).Code != host.ConfigError ||
+	_, err := store.Wrap([]host.Provider{next})[0].Tool("add")
+	if err == nil || host.AsError(err).Code != host.ConfigError ||
 		!strings.Contains(strings.Join(host.AsError(err).Next, " "), path) {
 		t.Errorf("a damaged file: %v", err)
 	}

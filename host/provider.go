@@ -56,8 +56,8 @@ type Info struct {
 	Displaced string `json:"-"`
 }
 
-// build identifies the build of the plugin: by its digest, or by its version if it is built in.
-func (i Info) build() string { return cmp.Or(i.Digest, i.Version) }
+// Build identifies the build of the plugin: by its digest, or by its version if it is built in.
+func (i Info) Build() string { return cmp.Or(i.Digest, i.Version) }
 
 // Owners of names that are not the public keys of signers.
 const (
@@ -143,8 +143,8 @@ type Features struct {
 	Effect func(j *Job) string
 	// Script returns the text of a script for pages that the plugin ships, whose digest its manifest declares.
 	Script func(name string) ([]byte, error)
-	// SearchDocs returns what search indexes of the provider's tools, events and types. Without it, that is [SearchDocs] of
-	// the manifest.
+	// SearchDocs returns what search indexes of the provider's tools, events and types. Without it, that is [SearchDocs]
+	// of the manifest.
 	SearchDocs func() []SearchDoc
 	// Overlaid reports that the documentation has edits of the operator, so that nothing prepared for its build holds.
 	Overlaid bool

@@ -329,7 +329,8 @@ func TestMetaTools(t *testing.T) {
 }
 
 // TestSessionDocs checks when documentation is added: tier 2 with the first mistake, tier 3 with the second, and
-// again with the third that is the same; none with a success. Over the stateless wire, a client that names no session is not remembered.
+// again with the third that is the same; none with a success. Over the stateless wire, a client that names no session
+// is not remembered.
 func TestSessionDocs(t *testing.T) {
 	forEachWire(t, mcp.Progressive, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})

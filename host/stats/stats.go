@@ -33,6 +33,8 @@ type Report struct {
 	Tokens     *Quantile   `json:"tokens_to_success,omitempty"`
 	Turns      *Quantile   `json:"turns_to_success,omitempty"`
 	Confusions []Confusion `json:"confusions"`
+	Renames    []Rename    `json:"renames"`
+	Needs      []Need      `json:"needs"`
 	Search     Search      `json:"search"`
 	Tiers      []Count     `json:"tiers"` // how often each tier of documentation was sent
 	// WithDocs and WithoutDocs are the parameter errors after which the next call of the tool succeeded, with and without
@@ -49,6 +51,7 @@ type Report struct {
 type Tool struct {
 	Name     string    `json:"name"`
 	Calls    int       `json:"calls"`
+	Sessions int       `json:"sessions"`
 	Failed   int       `json:"failed"`
 	Failures *Share    `json:"failures,omitempty"`
 	Codes    []Count   `json:"codes"` // how failed calls ended, most frequent first
@@ -71,12 +74,12 @@ type Tool struct {
 
 // Field is what was wrong with a parameter.
 type Field struct {
-	Pointer  string `json:"pointer"`
-	Keyword  string `json:"keyword"`
-	Expected string `json:"expected"`
-	N        int    `json:"n"`
-	Sessions int    `json:"sessions"`
-	Call     string `json:"call"` // id of the last such call
+	Pointer  string   `json:"pointer"`
+	Keyword  string   `json:"keyword"`
+	Expected string   `json:"expected"`
+	N        int      `json:"n"`
+	Sessions int      `json:"sessions"`
+	Calls    []string `json:"calls"` // ids of the last such calls
 }
 
 // Count is how often something occurred.
@@ -87,11 +90,31 @@ type Count struct {
 
 // Confusion is a pair of tools: a call of one failed, and then a call of the other with similar parameters succeeded.
 type Confusion struct {
-	Called   string `json:"called"`
-	Meant    string `json:"meant"`
-	N        int    `json:"n"`
-	Sessions int    `json:"sessions"`
-	Call     string `json:"call"` // id of the last call that failed
+	Called   string   `json:"called"`
+	Meant    string   `json:"meant"`
+	N        int      `json:"n"`
+	Sessions int      `json:"sessions"`
+	Calls    []string `json:"calls"` // ids of the last calls that failed
+}
+
+// Rename is a parameter that does not exist, in whose place the next call, which succeeded, had another one.
+type Rename struct {
+	Tool     string   `json:"tool"`
+	Sent     string   `json:"sent"`
+	Meant    string   `json:"meant"`
+	N        int      `json:"n"`
+	Sessions int      `json:"sessions"`
+	Calls    []string `json:"calls"` // ids of the last calls that failed
+}
+
+// Need is a tool that failed, although its parameters were valid, and succeeded after a call of another one, without
+// which it never succeeded.
+type Need struct {
+	Tool     string   `json:"tool"`
+	Before   string   `json:"before"`
+	N        int      `json:"n"`
+	Sessions int      `json:"sessions"`
+	Calls    []string `json:"calls"`
 }
 
 // Search is how searches did that a successful call followed in the session.
@@ -108,8 +131,11 @@ type Miss struct {
 	N        int      `json:"n"`
 	Sessions int      `json:"sessions"`
 	Queries  []string `json:"queries,omitempty"` // as far as traces have values
-	Call     string   `json:"call"`              // id of the last such search
+	Calls    []string `json:"calls"`             // ids of the last such searches
 }
+
+// maxCalls is how many calls a finding names as examples.
+const maxCalls = 3
 
 // maxListed bounds the entries of lists in a report.
 const maxListed = 20
@@ -123,6 +149,8 @@ func Compute(records iter.Seq[host.Record], catalog *host.Catalog, scope string)
 	c := &counter{
 		catalog: catalog, scope: scope, tools: map[string]*tally{}, sessions: map[string]*walk{},
 		confusions: map[[2]string]*group{}, misses: map[string]*group{}, tiers: map[string]int{},
+		renames: map[[3]string]*group{}, needs: map[[2]string]*group{}, together: map[[2]string]int{},
+		alone: map[string]int{},
 	}
 	for r := range records {
 		c.add(&r)
@@ -146,6 +174,10 @@ type counter struct {
 	sessions   map[string]*walk
 	confusions map[[2]string]*group
 	misses     map[string]*group
+	renames    map[[3]string]*group
+	needs      map[[2]string]*group
+	together   map[[2]string]int // sessions in which a tool succeeded after another one
+	alone      map[string]int    // sessions in which a tool succeeded
 	tiers      map[string]int
 
 	abandoned             int
@@ -158,14 +190,15 @@ type counter struct {
 type group struct {
 	n        int
 	sessions map[string]bool
-	call     string
+	calls    []string
 	queries  []string
 	field    host.Violation
 }
 
 func (g *group) add(r *host.Record) {
 	g.n++
-	g.call = r.Call
+	g.calls = append(g.calls, r.Call)
+	g.calls = g.calls[max(0, len(g.calls)-maxCalls):]
 	if g.sessions == nil {
 		g.sessions = map[string]bool{}
 	}
@@ -307,7 +340,7 @@ func (c *counter) report() *Report {
 	r.WithDocs, r.WithoutDocs = ShareOf(c.docs[1], c.docs[0]), ShareOf(c.noDocs[1], c.noDocs[0])
 	r.Confusions = []Confusion{}
 	for pair, g := range c.confusions {
-		r.Confusions = append(r.Confusions, Confusion{pair[0], pair[1], g.n, len(g.sessions), g.call})
+		r.Confusions = append(r.Confusions, Confusion{pair[0], pair[1], g.n, len(g.sessions), g.calls})
 	}
 	slices.SortFunc(r.Confusions, func(a, b Confusion) int {
 		return cmp.Or(b.N-a.N, cmp.Compare(a.Called+" "+a.Meant, b.Called+" "+b.Meant))
@@ -315,19 +348,40 @@ func (c *counter) report() *Report {
 	r.Search = Search{Followed: c.followed, First: ShareOf(c.first, c.followed), Five: ShareOf(c.five, c.followed),
 		Misses: []Miss{}}
 	for tool, g := range c.misses {
-		r.Search.Misses = append(r.Search.Misses, Miss{tool, g.n, len(g.sessions), g.queries, g.call})
+		r.Search.Misses = append(r.Search.Misses, Miss{tool, g.n, len(g.sessions), g.queries, g.calls})
 	}
 	slices.SortFunc(r.Search.Misses, func(a, b Miss) int { return cmp.Or(b.N-a.N, cmp.Compare(a.Tool, b.Tool)) })
+	c.addRelations(r)
 	r.Tiers = counts(c.tiers)
 	c.compareWithCatalog(r)
 	r.Worst = problems(r)
 	return r
 }
 
+// addRelations adds what is known of parameters that were sent in place of others, and of tools that need others.
+func (c *counter) addRelations(r *Report) {
+	r.Renames, r.Needs = []Rename{}, []Need{}
+	for key, g := range c.renames {
+		r.Renames = append(r.Renames, Rename{key[0], key[1], key[2], g.n, len(g.sessions), g.calls})
+	}
+	slices.SortFunc(r.Renames, func(a, b Rename) int {
+		return cmp.Or(b.N-a.N, cmp.Compare(a.Tool+" "+a.Sent+" "+a.Meant, b.Tool+" "+b.Sent+" "+b.Meant))
+	})
+	for key, g := range c.needs {
+		if c.together[key] == c.alone[key[0]] {
+			r.Needs = append(r.Needs, Need{key[0], key[1], g.n, len(g.sessions), g.calls})
+		}
+	}
+	slices.SortFunc(r.Needs, func(a, b Need) int {
+		return cmp.Or(b.N-a.N, cmp.Compare(a.Tool+" "+a.Before, b.Tool+" "+b.Before))
+	})
+}
+
 // tool returns the row of what was counted.
 func (t *tally) tool(name string) Tool {
 	row := Tool{
-		Name: name, Calls: t.calls, Failed: t.failed, Failures: ShareOf(t.failed, t.calls), Codes: counts(t.codes),
+		Name: name, Calls: t.calls, Sessions: t.first, Failed: t.failed,
+		Failures: ShareOf(t.failed, t.calls), Codes: counts(t.codes),
 		Fields: []Field{}, P50: QuantileOf(t.ms, 0.5), P95: QuantileOf(t.ms, 0.95), P99: QuantileOf(t.ms, 0.99),
 		FirstTry: ShareOf(t.firstOK, t.first), Recovered: ShareOf(t.recovered, t.errors),
 		Recovery: QuantileOf(t.recovery, 0.5), Kept: ShareOf(t.kept, t.offered), Repeated: t.repeated,
@@ -335,7 +389,7 @@ func (t *tally) tool(name string) Tool {
 	}
 	for _, g := range t.fields {
 		f := g.field
-		row.Fields = append(row.Fields, Field{f.Pointer, f.Keyword, f.Expected, g.n, len(g.sessions), g.call})
+		row.Fields = append(row.Fields, Field{f.Pointer, f.Keyword, f.Expected, g.n, len(g.sessions), g.calls})
 	}
 	slices.SortFunc(row.Fields, func(a, b Field) int {
 		return cmp.Or(b.N-a.N, cmp.Compare(a.Pointer+a.Keyword, b.Pointer+b.Keyword))

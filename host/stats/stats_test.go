@@ -99,13 +99,14 @@ func TestSessions(t *testing.T) {
 	if x.Recovered == nil || x.Recovered.N != 1 || x.Recovered.Of != 7 || x.Kept != nil {
 		t.Errorf("recovered: %+v, corrections used: %+v of too few", x.Recovered, x.Kept)
 	}
-	if len(x.Fields) != 2 || x.Fields[0].N != 13 || x.Fields[0].Sessions != 7 || x.Fields[0].Call == "" {
+	if len(x.Fields) != 2 || x.Fields[0].N != 13 || x.Fields[0].Sessions != 7 || len(x.Fields[0].Calls) != 3 {
 		t.Errorf("fields: %+v", x.Fields)
 	}
-	if len(r.Confusions) != 1 || r.Confusions[0].Called != "a.x" || r.Confusions[0].Meant != "a.z" || r.Confusions[0].N != 6 {
+	if c := r.Confusions; len(c) != 1 || c[0].Called != "a.x" || c[0].Meant != "a.z" || c[0].N != 6 {
 		t.Errorf("confusions: %+v", r.Confusions)
 	}
-	if m := r.Search.Misses; len(m) != 1 || m[0].Tool != "a.z" || m[0].N != 6 || !slices.Equal(m[0].Queries, []string{"do it"}) {
+	if m := r.Search.Misses; len(m) != 1 || m[0].Tool != "a.z" || m[0].N != 6 ||
+		!slices.Equal(m[0].Queries, []string{"do it"}) {
 		t.Errorf("misses: %+v", m)
 	}
 	if r.Search.Five == nil || r.Search.Five.N != 0 || r.Search.Five.Of != 6 {
@@ -145,6 +146,30 @@ func TestAbandoned(t *testing.T) {
 	// One case is no finding, and nothing is said of too few.
 	if len(r.Worst) != 0 || r.Tools[0].P50 != nil {
 		t.Errorf("worst %+v, median %+v of %d calls", r.Worst, r.Tools[0].P50, r.Tools[0].Calls)
+	}
+}
+
+// TestRelations checks which parameter was meant by one that does not exist, and what a tool needs before it.
+func TestRelations(t *testing.T) {
+	var s script
+	for i := range 3 {
+		in := fmt.Sprint("s", i)
+		s.fail(in, "a.x", `{"txt":"string(1)","q":"integer"}`, "/txt", "additionalProperties")
+		s.call(in, "a.x", `{"text":"string(1)","q":"integer"}`)
+		s.add(host.Record{Session: in, Tool: "a.query", Params: []byte(`{}`), Code: "tool_failed", ExitCode: 12})
+		s.call(in, "a.enable", `{}`)
+		s.call(in, "a.query", `{}`)
+	}
+	r := compute(&s, "")
+	if len(r.Renames) != 1 || r.Renames[0].Sent != "txt" || r.Renames[0].Meant != "text" || r.Renames[0].Sessions != 3 {
+		t.Errorf("renames: %+v", r.Renames)
+	}
+	if len(r.Needs) != 1 || r.Needs[0].Tool != "a.query" || r.Needs[0].Before != "a.enable" || r.Needs[0].N != 3 {
+		t.Errorf("needs: %+v", r.Needs)
+	}
+	s.call("other", "a.query", `{}`) // it succeeds without
+	if r := compute(&s, ""); len(r.Needs) != 0 {
+		t.Errorf("needs: %+v", r.Needs)
 	}
 }
 

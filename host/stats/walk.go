@@ -19,6 +19,7 @@ type walk struct {
 	last      *host.Record // the call before, if it failed
 	search    *host.Record // the search that no successful call has followed yet
 	since     int          // calls since the search
+	done      []string     // the tools that succeeded, each once
 }
 
 // tool is the state of a tool in a session.
@@ -29,6 +30,8 @@ type tool struct {
 	offered  bool            // the last error had a correction
 	hadDocs  bool            // the last error had documentation
 	refusals bool            // the last error was one of parameters
+	failed   *host.Record    // the last call, if it failed
+	between  []string        // tools that succeeded since then
 }
 
 // searchReach is how many calls after a search count as its outcome.
@@ -62,6 +65,7 @@ func (w *walk) step(c *counter, r *host.Record) {
 		at(c.confusions, [2]string{w.last.Tool, r.Tool}).add(w.last)
 	}
 	w.last = nil
+	w.succeed(c, r)
 	if w.search != nil && w.since <= searchReach && in {
 		c.followed++
 		switch rank := slices.Index(w.search.Hits, r.Tool); {
@@ -94,15 +98,61 @@ func (w *walk) tool(c *counter, r *host.Record) {
 	t.afterDocs(c, r)
 	t.called = true
 	if r.ExitCode == 0 {
-		t.waiting = 0
+		t.compare(c, r)
+		t.waiting, t.failed = 0, nil
 		return
 	}
+	t.failed, t.between = r, nil
 	t.waiting++
 	for _, kind := range kinds(r) {
 		t.errors[kind] = true
 	}
 	t.refusals, t.hadDocs = r.Code == string(host.InvalidArgs), r.DocsTokens > 0
 	t.offered = len(r.Changes) > 0
+}
+
+// succeed notes which tools have succeeded before a tool.
+func (w *walk) succeed(c *counter, r *host.Record) {
+	for name, t := range w.tools {
+		if name != r.Tool && t.failed != nil && !slices.Contains(t.between, r.Tool) {
+			t.between = append(t.between, r.Tool)
+		}
+	}
+	if slices.Contains(w.done, r.Tool) {
+		return
+	}
+	c.alone[r.Tool]++
+	for _, before := range w.done {
+		c.together[[2]string{r.Tool, before}]++
+	}
+	if len(w.done) < maxListed {
+		w.done = append(w.done, r.Tool)
+	}
+}
+
+// compare finds out what a call that succeeded had that the one before, which failed, did not have.
+func (t *tool) compare(c *counter, r *host.Record) {
+	if t.failed == nil {
+		return
+	}
+	if !t.refusals {
+		if len(t.between) == 1 && slices.Equal(parameters(t.failed), parameters(r)) {
+			at(c.needs, [2]string{r.Tool, t.between[0]}).add(t.failed)
+		}
+		return
+	}
+	given, now := parameters(t.failed), parameters(r)
+	var sent []string
+	for _, e := range t.failed.Errors {
+		name := strings.TrimPrefix(e.Pointer, "/")
+		if e.Keyword == "additionalProperties" && slices.Contains(given, name) && !slices.Contains(now, name) {
+			sent = append(sent, name)
+		}
+	}
+	meant := slices.DeleteFunc(slices.Clone(now), func(name string) bool { return slices.Contains(given, name) })
+	if len(sent) == 1 && len(meant) == 1 {
+		at(c.renames, [3]string{r.Tool, sent[0], meant[0]}).add(t.failed)
+	}
 }
 
 func (t *tool) count(sum *tally, r *host.Record) {

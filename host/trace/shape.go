@@ -30,9 +30,9 @@ const (
 //	"array[0]"  "array[2]<string(3..19)>"  "array[2]<enum(a|b)>"  "array[3]<integer|null>"
 //
 // Members are the values that the schema lists in an enum, by parameter: they are words of the schema, not of the
-// caller. The number of a string is its length in characters. Names of parameters and keys are included, cleaned and cut. If
-// params is not an object, the result is one shape as a JSON string; if it is not JSON, it is "invalid(N)" with the
-// length in bytes.
+// caller. The number of a string is its length in characters. Names of parameters and keys are included, cleaned and
+// cut. If params is not an object, the result is one shape as a JSON string; if it is not JSON, it is "invalid(N)" with
+// the length in bytes.
 func Shapes(params json.RawMessage, members map[string][]string) json.RawMessage {
 	data := bytes.TrimSpace(params)
 	if !json.Valid(data) {

@@ -58,7 +58,7 @@ var layers = map[string][]string{
 	"host/docs":      {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/jq":        {"host", "manifest"},
 	"host/learn":     {"host", "manifest"},
-	"host/stats":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/stats":     {"host", "manifest", "manifest/jsontext", "manifest/lint", "manifest/schema"},
 	"host/audit":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/oci":       {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"cdp":            {"host", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema"},

@@ -170,6 +170,27 @@ func checkOneTask(l *linter) {
 	})
 }
 
+// Promises returns the verbs of a new text whose effect is stronger than the given one and that the text before does
+// not have: a text must not promise more than the tool does.
+func Promises(before, after, effect string) (verbs []string) {
+	stronger := wordSet(writeVerbs + " " + destructiveVerbs)()
+	switch effect {
+	case manifest.EffectWrite:
+		stronger = wordSet(destructiveVerbs)()
+	case manifest.EffectDestructive:
+		return nil
+	}
+	had := words(before)
+	for _, word := range words(after) {
+		stem := strings.TrimSuffix(word, "s")
+		if (stronger[word] || stronger[stem]) && !slices.Contains(had, word) && !slices.Contains(had, stem) &&
+			!slices.Contains(verbs, word) {
+			verbs = append(verbs, word)
+		}
+	}
+	return verbs
+}
+
 // checkEffectVerb compares the declared effect with the verb of the name, where its effect is plain.
 func checkEffectVerb(l *linter) {
 	reads, writes, destroys := wordSet(readVerbs)(), wordSet(writeVerbs)(), wordSet(destructiveVerbs)()

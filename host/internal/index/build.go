@@ -233,7 +233,7 @@ func (b *builder) words(doc int, d *Doc) {
 	b.field(doc, inAlias, true, d.Aliases...)
 	b.field(doc, inKeyword, true, d.Keywords...)
 	b.field(doc, inTask, false, d.Tasks...)
-	b.weighedField(doc, inTask, foreignShare, false, d.Phrases...)
+	b.sharedField(doc, inTask, foreignShare, false, d.Phrases...)
 	b.field(doc, inBrief, false, d.Brief)
 	text := []string{d.Text}
 	var params []string
@@ -251,11 +251,11 @@ func (b *builder) words(doc int, d *Doc) {
 
 // field counts the words of texts, including stop words if every word matters.
 func (b *builder) field(doc, field int, everyWord bool, texts ...string) {
-	b.weighedField(doc, field, 1, everyWord, texts...)
+	b.sharedField(doc, field, 1, everyWord, texts...)
 }
 
-// weighedField is field for words that count as a share of one.
-func (b *builder) weighedField(doc, field int, share float64, everyWord bool, texts ...string) {
+// sharedField is field for words that count as a share of one.
+func (b *builder) sharedField(doc, field int, share float64, everyWord bool, texts ...string) {
 	const maxCount = 5000 // words of one document's field
 	counts := map[string]float64{}
 	length := 0.0

@@ -11,7 +11,7 @@ type Doc struct {
 	Aliases                  []string // other names
 	Keywords                 []string
 	Tasks                    []string // phrases that a user would say: "take a picture of the page"
-	Phrases                  []string // such phrases that are not the author's; they weigh less
+	Phrases                  []string // such phrases that are not the author's; they count less
 	Params                   []Param
 }
 

@@ -207,7 +207,8 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 
 // isProtocol reports whether an address is the plugin of the browser as a whole.
 func (a *App) isProtocol(at host.Address) bool {
-	return host.Base(at.Provider) == host.Provider(a.deps.Parley().Chrome()) && at.Group == "" && at.Tool == nil && at.Entry == nil
+	return host.Base(at.Provider) == host.Provider(a.deps.Parley().Chrome()) && at.Group == "" && at.Tool == nil &&
+		at.Entry == nil
 }
 
 // isCall reports whether the options ask for a call and for no other mode.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -24,17 +23,16 @@ func newStats(app *App, run runFunc[statsOptions]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats [NAME]",
 		Short: "Usage",
-		Long: "Computed from traces. NAME is a plugin, a group or a tool. Each figure has the number of cases behind it and " +
-			"a 95 % interval;\nnothing is shown from too few. How calls follow each other is known only within sessions. " +
+		Long: "Computed from traces. NAME is a plugin, a group or a tool. Each figure has the number of cases behind it " +
+			"and a 95 % interval;\nnothing is shown from too few. How calls follow each other is known only within sessions. " +
 			"--json has all of it.",
 		Example:           "parley stats\nparley stats text.hash --since 7d --json",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return host.Errorf(host.InvalidArgs, "parley stats takes one NAME, got %d words", len(args)).
-					WithNext("parley stats")
+			var err error
+			if opts.Name, err = oneName(args, "stats"); err != nil {
+				return err
 			}
-			opts.Name = strings.Join(args, "")
 			return run(cmd.Context(), opts)
 		},
 	}

@@ -1,0 +1,420 @@
+package suggest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/lint"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Gate decides which edits may be applied. Every edit, whoever proposes it, passes all of it or is refused with the
+// reason.
+type Gate struct {
+	// Catalog has all plugins, with their present overlays.
+	Catalog *host.Catalog
+	// Run runs an example of a tool that reads, without rights; nil means that examples are validated, not run.
+	Run func(ctx context.Context, tool string, params json.RawMessage) error
+
+	before map[string]int // rank of each held-out query before any edit
+}
+
+// Proposal is an edit that is to pass the gate.
+type Proposal struct {
+	Edit host.Edit
+	// Sessions are those that the evidence for the edit is from; 0 means that no trace is: it was written by somebody.
+	Sessions int
+}
+
+// Refusal is an edit that did not pass, and why.
+type Refusal struct {
+	Edit host.Edit `json:"edit"`
+	Why  string    `json:"why"`
+}
+
+// found is how far down a tool counts as found.
+const found = 5
+
+// Check returns the overlay of a plugin with the edits that pass, in their order, and the refusals of the others.
+func (g *Gate) Check(ctx context.Context, p host.Provider, current *host.Overlay, proposals []Proposal) (*host.Overlay,
+	[]Refusal, error) {
+	accepted, refused := current, []Refusal{}
+	base := host.Base(p)
+	var passed []Proposal
+	for _, q := range proposals {
+		why, err := g.checkAlone(ctx, base, accepted, &q)
+		if err != nil {
+			return nil, nil, err
+		}
+		if why != "" {
+			refused = append(refused, Refusal{q.Edit, why})
+			continue
+		}
+		passed = append(passed, q)
+		accepted = accepted.Merge([]host.Edit{q.Edit})
+	}
+	accepted, lost, err := g.checkSearch(base, current, passed)
+	return accepted, append(refused, lost...), err
+}
+
+// checkAlone checks an edit on top of those that were accepted before it, in all but search.
+func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *host.Overlay, q *Proposal) (why string,
+	err error) {
+	e := &q.Edit
+	before, err := base.Tool(e.Tool)
+	switch {
+	case err != nil:
+		return "", err
+	case before == nil:
+		return base.Info().Name + " has no tool " + manifest.CleanLine(e.Tool), nil
+	case !slices.Contains(host.EditFields(), e.Field):
+		return fmt.Sprintf("%q is not a field that can be edited; expected one of %s", manifest.CleanLine(e.Field),
+			strings.Join(host.EditFields(), ", ")), nil
+	case strings.HasPrefix(e.Origin, "rule ") && q.Sessions < minSessions:
+		return fmt.Sprintf("the evidence is from %s; it takes %d", manifest.Plural(q.Sessions, "session"), minSessions), nil
+	}
+	before = accepted.Apply(before)
+	after := accepted.Merge([]host.Edit{*e}).Apply(before)
+	for _, check := range []func() string{
+		func() string { return g.checkValue(e, before) },
+		func() string { return g.checkCopy(base.Info().Name, e, before) },
+		func() string { return checkPromise(e, before) },
+		func() string { return g.checkLint(base, before, after) },
+		func() string { return g.checkExample(ctx, base, e, after) },
+	} {
+		if why := check(); why != "" {
+			return why, nil
+		}
+	}
+	return "", nil
+}
+
+// maxValue bounds the value of an edit, in bytes.
+const maxValue = 2000
+
+// checkValue checks what an edit refers to, and that its value is one of the field.
+func (g *Gate) checkValue(e *host.Edit, t *manifest.Tool) string {
+	if e.Value != manifest.Clean(e.Value) || len(e.Value) > maxValue {
+		return fmt.Sprintf("the value has invisible characters, or more than %d bytes", maxValue)
+	}
+	switch e.Field {
+	case host.EditParam, host.EditParamAlias, host.EditFrom, host.EditRare:
+		p := param(manifest.Params(t.Params), "/"+jsontext.EscapeToken(e.Param))
+		if p == nil {
+			return fmt.Sprintf("%s has no parameter %s", t.Name, manifest.CleanLine(e.Param))
+		}
+		if e.Field == host.EditRare && p.Required {
+			return e.Param + " is required"
+		}
+	}
+	switch e.Field {
+	case host.EditAlias, host.EditParamAlias, host.EditKeyword:
+		if !plainName.MatchString(e.Value) {
+			return fmt.Sprintf("%q is not a word", manifest.CleanLine(manifest.Clip(e.Value, 60)))
+		}
+	case host.EditNeed:
+		if at, err := g.Catalog.Find(e.Value); err != nil || at.Tool == nil {
+			return "there is no tool " + manifest.CleanLine(e.Value)
+		}
+	case host.EditFrom:
+		tool, _, ok := manifest.SplitSource(e.Value)
+		if at, err := g.Catalog.Find(tool); !ok || err != nil || at.Tool == nil {
+			return fmt.Sprintf("%q is not the result of a tool", manifest.CleanLine(e.Value))
+		}
+	case host.EditExample:
+		if e.Example == nil {
+			return "there is no example"
+		}
+	case host.EditRare:
+	default:
+		if strings.TrimSpace(e.Value) == "" {
+			return "the text is empty"
+		}
+	}
+	return ""
+}
+
+// texts are the fields whose value is prose.
+var texts = []string{host.EditBrief, host.EditStandard, host.EditFull, host.EditWhen, host.EditParam, host.EditTask,
+	host.EditPhrase}
+
+// copyWords is the length of the runs of words that are compared with the texts of other tools.
+const copyWords = 4
+
+// checkCopy refuses a text of which half is that of another tool.
+func (g *Gate) checkCopy(plugin string, e *host.Edit, t *manifest.Tool) string {
+	if !slices.Contains(texts, e.Field) {
+		return ""
+	}
+	own := runs(docsOf(t))
+	fresh := 0
+	list := runs(e.Value)
+	for run := range list {
+		if !own[run] {
+			fresh++
+		}
+	}
+	if fresh == 0 {
+		return ""
+	}
+	for _, p := range g.Catalog.Providers() {
+		names, err := p.Names()
+		if err != nil {
+			continue // a damaged plugin; lists say so
+		}
+		for _, name := range names {
+			if p.Info().Name == plugin && strings.EqualFold(name, t.Name) {
+				continue
+			}
+			other, err := p.Tool(name)
+			if err != nil || other == nil {
+				continue
+			}
+			copied := 0
+			theirs := runs(docsOf(other))
+			for run := range list {
+				if theirs[run] && !own[run] {
+					copied++
+				}
+			}
+			if 2*copied >= len(list) {
+				return fmt.Sprintf("half of the text is that of %s.%s", p.Info().Name, name)
+			}
+		}
+	}
+	return ""
+}
+
+// docsOf are the texts of a tool.
+func docsOf(t *manifest.Tool) string {
+	return strings.Join(slices.Concat([]string{t.Docs.Brief, t.Docs.Standard, t.Docs.Full, t.When}, t.Tasks), " . ")
+}
+
+// runs returns the runs of words of a text; a short text is one.
+func runs(text string) map[string]bool {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r != '.' && !isLetter(r) })
+	set := map[string]bool{}
+	for i := range max(1, len(words)-copyWords+1) {
+		if run := strings.Join(words[i:min(len(words), i+copyWords)], " "); run != "" {
+			set[run] = true
+		}
+	}
+	return set
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r > 127 }
+
+// checkPromise refuses a text by which the tool would do more than it does.
+func checkPromise(e *host.Edit, t *manifest.Tool) string {
+	if !slices.Contains(texts, e.Field) {
+		return ""
+	}
+	before := strings.Join(slices.Concat([]string{t.Name, docsOf(t), string(t.Params)}, t.Keywords, t.Aliases), " ")
+	if verbs := lint.Promises(before, e.Value, t.Effect); len(verbs) > 0 {
+		return fmt.Sprintf("the text says %q, and %s is of effect %s", strings.Join(verbs, ", "), t.Name, t.Effect)
+	}
+	return ""
+}
+
+// foreignRules are rules that a plugin whose texts are generated is exempt from.
+var foreignRules = []string{"tier-length", "near-duplicate", "reference", "flow"}
+
+// checkLint refuses an edit with which the tool breaks a rule that it does not break without.
+func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) string {
+	m, err := base.Manifest()
+	if err != nil {
+		return err.Error()
+	}
+	builtin := m.Kind == manifest.KindBuiltin
+	beside := lint.Neighbors{}
+	for _, p := range g.Catalog.Providers() {
+		n := lint.Plugin{Name: p.Info().Name}
+		names, _ := p.Names()
+		for _, name := range names {
+			n.Tools = append(n.Tools, lint.Tool{Name: name})
+		}
+		beside.Plugins = append(beside.Plugins, n)
+	}
+	findings := func(t *manifest.Tool) (list []lint.Finding) {
+		only := *m
+		only.Tools = []manifest.Tool{*t}
+		if !builtin {
+			only.Tools = slices.Clone(m.Tools)
+			for i := range only.Tools {
+				if strings.EqualFold(only.Tools[i].Name, t.Name) {
+					only.Tools[i] = *t
+				}
+			}
+		}
+		for _, f := range lint.Check(&only, beside) {
+			if !builtin || !slices.Contains(foreignRules, f.Rule) {
+				list = append(list, f)
+			}
+		}
+		return list
+	}
+	counts := map[string]int{}
+	for _, f := range findings(before) {
+		counts[f.Rule]++
+	}
+	for _, f := range findings(after) {
+		if counts[f.Rule]--; counts[f.Rule] < 0 {
+			return "it breaks the rule " + f.Rule + ": " + f.Message
+		}
+	}
+	return ""
+}
+
+// checkExample validates the parameters of an example, and runs it where that changes nothing.
+func (g *Gate) checkExample(ctx context.Context, base host.Provider, e *host.Edit, t *manifest.Tool) string {
+	if e.Field != host.EditExample {
+		return ""
+	}
+	params, err := schema.CompileUntrusted(t.Params)
+	if err != nil {
+		return "the schema of the tool cannot be used: " + err.Error()
+	}
+	value, err := jsontext.Decode(e.Example.Params, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return "the parameters of the example are not JSON: " + err.Error()
+	}
+	violations, err := params.Validate(value)
+	if err != nil || len(violations) > 0 {
+		return fmt.Sprintf("the parameters of the example are not valid: %v %v", violations, err)
+	}
+	if g.Run == nil || t.Effect != manifest.EffectRead || base.Info().Kind == manifest.KindBuiltin {
+		return ""
+	}
+	if err := g.Run(ctx, base.Info().Name+"."+t.Name, e.Example.Params); err != nil {
+		return "the example does not run: " + manifest.CleanLine(err.Error())
+	}
+	return ""
+}
+
+// checkSearch accepts the edits with which every tool is still found by its own tasks. If all together lose a query,
+// they are tried one by one.
+func (g *Gate) checkSearch(base host.Provider, current *host.Overlay, passed []Proposal) (*host.Overlay, []Refusal,
+	error) {
+	edits := make([]host.Edit, len(passed))
+	for i, q := range passed {
+		edits[i] = q.Edit
+	}
+	all := current.Merge(edits)
+	why, err := g.lost(base, all, edits)
+	if err != nil || why == "" {
+		return all, nil, err
+	}
+	if len(passed) == 1 {
+		return current, []Refusal{{passed[0].Edit, why}}, nil
+	}
+	half := len(passed) / 2
+	accepted, refused, err := g.checkSearch(base, current, passed[:half])
+	if err != nil {
+		return nil, nil, err
+	}
+	accepted, more, err := g.checkSearch(base, accepted, passed[half:])
+	return accepted, append(refused, more...), err
+}
+
+// unsearched are the fields that search does not read.
+var unsearched = []string{host.EditExample, host.EditRare, host.EditNeed, host.EditFrom, host.EditParam,
+	host.EditWhenNot}
+
+// lost returns which query no longer finds its tool, or which new phrase does not find its own, with an overlay.
+func (g *Gate) lost(base host.Provider, o *host.Overlay, edits []host.Edit) (string, error) {
+	if !slices.ContainsFunc(edits, func(e host.Edit) bool { return !slices.Contains(unsearched, e.Field) }) {
+		return "", nil
+	}
+	edited, err := g.with(base, o)
+	if err != nil {
+		return "", err
+	}
+	plugin := base.Info().Name
+	for _, e := range edits {
+		switch e.Field {
+		case host.EditTask, host.EditPhrase, host.EditAlias:
+			if rankOf(edited, e.Value, plugin+"."+e.Tool) >= found {
+				return fmt.Sprintf("searching for %q does not find %s among the first %d", e.Value, e.Tool, found), nil
+			}
+		}
+	}
+	if g.before == nil {
+		if err := g.measure(); err != nil {
+			return "", err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(g.before)) {
+		rank := g.before[key]
+		tool, query, _ := strings.Cut(key, "\x00")
+		if rank < found && rankOf(edited, query, tool) >= found {
+			return fmt.Sprintf("%s is no longer found by its task %q", tool, query), nil
+		}
+	}
+	return "", nil
+}
+
+// with returns a host over the catalog with an overlay in place of the present one.
+func (g *Gate) with(base host.Provider, o *host.Overlay) (*host.Host, error) {
+	providers := g.Catalog.Providers()
+	for i, p := range providers {
+		if host.Base(p) == base {
+			providers[i] = host.Overlaid(base, func() (*host.Overlay, error) { return o, nil }, nil)
+		}
+	}
+	return quiet(providers)
+}
+
+// quiet returns a host that records nothing.
+func quiet(providers []host.Provider) (*host.Host, error) {
+	catalog, err := host.NewCatalog(providers...)
+	if err != nil {
+		return nil, err
+	}
+	return host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+}
+
+// measure ranks each tool for each of its author's tasks: these are the held-out queries, which no edit is made from.
+func (g *Gate) measure() error {
+	h, err := quiet(g.Catalog.Providers())
+	if err != nil {
+		return err
+	}
+	g.before = map[string]int{}
+	for _, p := range g.Catalog.Providers() {
+		names, err := p.Names()
+		if err != nil {
+			continue // a damaged plugin; lists say so
+		}
+		for _, name := range names {
+			t, err := host.Base(p).Tool(name)
+			if err != nil || t == nil {
+				continue
+			}
+			full := p.Info().Name + "." + t.Name
+			for _, task := range t.Tasks {
+				g.before[full+"\x00"+task] = rankOf(h, task, full)
+			}
+		}
+	}
+	return nil
+}
+
+// rankOf returns the place of a tool among the hits of a query, from 0; found or more if it is not among the first.
+func rankOf(h *host.Host, query, tool string) int {
+	data, _, err := h.Search(context.Background(), "", host.Session{}, host.SearchQuery{Text: query, Limit: found})
+	if err != nil {
+		return found
+	}
+	i := slices.IndexFunc(data.Results, func(r host.SearchResult) bool { return strings.EqualFold(r.Name, tool) })
+	if i < 0 {
+		return found
+	}
+	return i
+}

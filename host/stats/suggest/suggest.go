@@ -1,0 +1,430 @@
+// Package suggest proposes better documentation from statistics of use, by rules that need no model, and decides by a
+// gate which edits, from whatever source, do no harm.
+package suggest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Suggestion is an edit with the reason for it.
+type Suggestion struct {
+	ID       string    `json:"id"`
+	Plugin   string    `json:"plugin"`
+	Edit     host.Edit `json:"edit"`
+	Rule     string    `json:"rule"`
+	Why      string    `json:"why"`
+	Cases    int       `json:"cases"`    // calls or searches that are the evidence
+	Sessions int       `json:"sessions"` // in which they were
+	Calls    []string  `json:"calls"`    // ids of some of them
+}
+
+// Thresholds of evidence.
+const (
+	minCases    = 3
+	minSessions = 2
+	// minShare is the least share of a tool's calls, by the lower end of its interval, that a mistake has to cost.
+	minShare = 0.02
+	// minUses and minUsers are the successful calls, and their sessions, after which a parameter counts as never used.
+	minUses  = 20
+	minUsers = 3
+	slowMS   = 5000
+)
+
+// Suggest returns edits for the tools in a report, the ones with most evidence first. It depends only on the report and
+// the catalog.
+func Suggest(r *stats.Report, catalog *host.Catalog) []Suggestion {
+	s := &suggester{catalog: catalog, found: []Suggestion{}}
+	for i := range r.Tools {
+		s.tool(&r.Tools[i])
+	}
+	for _, n := range r.Renames {
+		s.rename(n)
+	}
+	for _, c := range r.Confusions {
+		s.confusion(c)
+	}
+	for _, n := range r.Needs {
+		s.need(n)
+	}
+	for _, m := range r.Search.Misses {
+		s.miss(m)
+	}
+	slices.SortStableFunc(s.found, func(a, b Suggestion) int {
+		return cmp.Or(b.Cases-a.Cases, cmp.Compare(a.Plugin+a.Edit.Tool, b.Plugin+b.Edit.Tool), cmp.Compare(a.ID, b.ID))
+	})
+	return s.found
+}
+
+type suggester struct {
+	catalog *host.Catalog
+	found   []Suggestion
+}
+
+// evidence is what a rule goes by.
+type evidence struct {
+	rule            string
+	cases, sessions int
+	calls           []string
+	why             string
+}
+
+// add proposes an edit if the evidence is enough and the edit changes anything.
+func (s *suggester) add(at host.Address, edit host.Edit, e evidence) {
+	if e.cases < minCases || e.sessions < minSessions {
+		return
+	}
+	edit.Tool, edit.Origin = at.Tool.Name, "rule "+e.rule
+	s.found = append(s.found, Suggestion{edit.ID(), at.Plugin, edit, e.rule, e.why, e.cases, e.sessions, e.calls})
+}
+
+// find returns a tool of the catalog.
+func (s *suggester) find(name string) (host.Address, bool) {
+	at, err := s.catalog.Find(name)
+	return at, err == nil && at.Tool != nil
+}
+
+// tool applies the rules about the calls of one tool.
+func (s *suggester) tool(t *stats.Tool) {
+	at, ok := s.find(t.Name)
+	if !ok {
+		return
+	}
+	params := manifest.Params(at.Tool.Params)
+	described := map[string][]evidence{} // sentences to add, by parameter
+	sentences := map[string][]string{}
+	for _, f := range t.Fields {
+		low, _ := stats.Wilson(f.N, t.Calls)
+		p := param(params, f.Pointer)
+		if low < minShare || p == nil {
+			continue
+		}
+		sentence, rule := sentenceFor(at.Tool, p, &f)
+		if sentence == "" {
+			continue
+		}
+		described[p.Name] = append(described[p.Name], evidence{rule, f.N, f.Sessions, f.Calls, fmt.Sprintf(
+			"%d of %d calls failed at %s: expected %s", f.N, t.Calls, f.Pointer, f.Expected)})
+		sentences[p.Name] = append(sentences[p.Name], sentence)
+		if f.Keyword == "required" {
+			s.example(at, params, p.Name, evidence{"required example", f.N, f.Sessions, f.Calls, fmt.Sprintf(
+				"%d of %d calls had no %s, and no example has it", f.N, t.Calls, p.Name)})
+		}
+	}
+	for _, p := range params {
+		for i, e := range described[p.Name] {
+			if e.cases < minCases || e.sessions < minSessions {
+				continue
+			}
+			text := strings.TrimSpace(strings.TrimRight(p.Description, ". ") + ". " + strings.Join(sentences[p.Name][i:], " "))
+			s.add(at, host.Edit{Field: host.EditParam, Param: p.Name, Value: strings.TrimPrefix(text, ". ")}, e)
+			break // one text for all that is wrong with the parameter
+		}
+	}
+	if t.Calls-t.Failed >= minUses && t.Sessions >= minUsers {
+		for _, name := range t.Unused {
+			s.add(at, host.Edit{Field: host.EditRare, Param: name}, evidence{"unused", t.Calls - t.Failed, t.Sessions, nil,
+				fmt.Sprintf("none of %d successful calls had %s", t.Calls-t.Failed, name)})
+		}
+	}
+	s.common(at, params, t)
+	if p := t.P50; p != nil && p.Low > slowMS && !strings.Contains(at.Tool.Docs.Standard, "akes about") {
+		text := strings.TrimRight(cmp.Or(at.Tool.Docs.Standard, at.Tool.Docs.Brief), ". ")
+		s.add(at, host.Edit{Field: host.EditStandard, Value: fmt.Sprintf("%s. Takes about %.0f s.", text, p.Value/1000)},
+			evidence{"slow", p.Of, t.Sessions, nil, fmt.Sprintf("half of %d calls took more than %.1f s", p.Of, p.Value/1000)})
+	}
+}
+
+// param returns the parameter that a pointer leads to or into.
+func param(params []manifest.Param, pointer string) *manifest.Param {
+	tokens, ok := jsontext.SplitPointer(pointer)
+	if !ok || len(tokens) == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(params, func(p manifest.Param) bool { return p.Name == tokens[0] })
+	if i < 0 {
+		return nil
+	}
+	return &params[i]
+}
+
+// sentenceFor returns what a description is missing about what callers do wrong, in words of the schema, "" if it says
+// so, and the name of the rule.
+func sentenceFor(t *manifest.Tool, p *manifest.Param, f *stats.Field) (sentence, rule string) {
+	says := func(words string) bool {
+		return strings.Contains(strings.ToLower(p.Description), strings.ToLower(words))
+	}
+	switch f.Keyword {
+	case "required":
+		if f.Pointer != "/"+jsontext.EscapeToken(p.Name) || says("required") {
+			return "", ""
+		}
+		return "Required.", "required"
+	case "enum":
+		var values, missing []string
+		enum := p.Enum
+		if enum == nil && p.Items != nil {
+			enum = p.Items.Enum
+		}
+		for _, raw := range enum {
+			value := strings.Trim(string(raw), `"`)
+			if values = append(values, value); !says(value) {
+				missing = append(missing, value)
+			}
+		}
+		if len(missing) == 0 || len(values) > 12 {
+			return "", ""
+		}
+		return "One of " + strings.Join(values, ", ") + ".", "enum"
+	case "pattern", "format":
+		if says(f.Expected) {
+			return "", ""
+		}
+		sentence = "Expected: " + f.Expected + "."
+		if example := worked(t, p.Name); example != "" && !says(example) {
+			sentence = strings.TrimSuffix(sentence, ".") + ", such as " + example + "."
+		}
+		return sentence, f.Keyword
+	case "type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+		"minItems", "maxItems", "items":
+		if f.Pointer != "/"+jsontext.EscapeToken(p.Name) || says(f.Expected) {
+			return "", ""
+		}
+		return "Expected: " + f.Expected + ".", "bounds"
+	}
+	return "", ""
+}
+
+// worked returns a value of a parameter from an example of the author, as short JSON.
+func worked(t *manifest.Tool, name string) string {
+	if raw := exampleValue(t, name); raw != nil && len(raw) <= 40 {
+		return string(manifest.EscapeJSON(raw))
+	}
+	return ""
+}
+
+// exampleValue returns a value that the author gave a parameter: in an example that succeeds, as a default, or as the
+// first of an enum. Values of callers are never used.
+func exampleValue(t *manifest.Tool, name string) json.RawMessage {
+	for _, e := range t.Examples {
+		var given map[string]json.RawMessage
+		if e.ExitCode == 0 && len(e.Before) == 0 && json.Unmarshal(e.Params, &given) == nil && given[name] != nil {
+			return given[name]
+		}
+	}
+	for _, p := range manifest.Params(t.Params) {
+		switch {
+		case p.Name != name:
+		case p.Default != nil:
+			return p.Default
+		case len(p.Enum) > 0:
+			return p.Enum[0]
+		}
+	}
+	return nil
+}
+
+// example proposes an example with all required parameters if none has this one.
+func (s *suggester) example(at host.Address, params []manifest.Param, name string, e evidence) {
+	for _, x := range at.Tool.Examples {
+		var given map[string]json.RawMessage
+		if json.Unmarshal(x.Params, &given) == nil && given[name] != nil && x.ExitCode == 0 {
+			return
+		}
+	}
+	var names []string
+	for _, p := range params {
+		if p.Required {
+			names = append(names, p.Name)
+		}
+	}
+	s.addExample(at, names, "minimal", e)
+}
+
+// common proposes as the first example the parameters that most calls have, if no example has just these.
+func (s *suggester) common(at host.Address, params []manifest.Param, t *stats.Tool) {
+	good := t.Calls - t.Failed
+	if len(t.Arguments) == 0 || good < 2*minCases || t.Arguments[0].Name == "" {
+		return
+	}
+	top := t.Arguments[0]
+	if low, _ := stats.Wilson(top.N, good); low < 0.4 {
+		return
+	}
+	names := strings.Split(top.Name, ", ")
+	if len(at.Tool.Examples) > 0 && len(at.Tool.Examples[0].Before) > 0 {
+		return // the first example needs calls before it; a shorter one would not run
+	}
+	for _, x := range at.Tool.Examples {
+		var given map[string]json.RawMessage
+		if json.Unmarshal(x.Params, &given) != nil || len(given) != len(names) {
+			continue
+		}
+		if !slices.ContainsFunc(names, func(n string) bool { return given[n] == nil }) {
+			return
+		}
+	}
+	s.addExample(at, names, "common", evidence{"common example", top.N, t.Sessions, nil, fmt.Sprintf(
+		"%d of %d successful calls had just %s, and no example has", top.N, good, top.Name)})
+}
+
+// addExample proposes an example of named parameters, if the author gave values for all of them.
+func (s *suggester) addExample(at host.Address, names []string, kind string, e evidence) {
+	if len(names) == 0 {
+		return
+	}
+	given := map[string]json.RawMessage{}
+	for _, name := range names {
+		value := exampleValue(at.Tool, name)
+		if value == nil {
+			return
+		}
+		given[name] = value
+	}
+	raw, err := manifest.Marshal(given)
+	if err != nil {
+		return
+	}
+	title := map[string]string{"minimal": "The required parameters", "common": "As it is used most"}[kind]
+	s.add(at, host.Edit{Field: host.EditExample, Example: &manifest.Example{Title: title, Kind: kind, Params: raw}}, e)
+}
+
+// plainName is what a word of callers must look like to become part of documentation.
+var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
+
+// rename proposes another name of a parameter. Names that the host recognizes as a typo need none.
+func (s *suggester) rename(n stats.Rename) {
+	at, ok := s.find(n.Tool)
+	if !ok || !plainName.MatchString(n.Sent) || param(manifest.Params(at.Tool.Params), "/"+n.Meant) == nil {
+		return
+	}
+	if param(manifest.Params(at.Tool.Params), "/"+n.Sent) != nil {
+		return
+	}
+	s.add(at, host.Edit{Field: host.EditParamAlias, Param: n.Meant, Value: n.Sent}, evidence{"alias", n.N, n.Sessions,
+		n.Calls, fmt.Sprintf("%d calls sent %s and then, with success, %s", n.N, n.Sent, n.Meant)})
+}
+
+// confusion proposes an alias for a name that no tool has, and else says on each of the two tools what the other is
+// for.
+func (s *suggester) confusion(c stats.Confusion) {
+	meant, ok := s.find(c.Meant)
+	if !ok {
+		return
+	}
+	why := fmt.Sprintf("%d calls of %s failed, and then one of %s succeeded", c.N, c.Called, c.Meant)
+	called, ok := s.find(c.Called)
+	if !ok {
+		plugin, name, _ := strings.Cut(c.Called, ".")
+		group, _, _ := strings.Cut(name, ".")
+		if _, near := schema.Resembles(name, meant.Tool.Name); near || !strings.EqualFold(plugin, meant.Plugin) ||
+			!plainName.MatchString(group) || !plainName.MatchString(host.Bare(name)) {
+			return
+		}
+		s.add(meant, host.Edit{Field: host.EditAlias, Value: host.Bare(name)},
+			evidence{"tool alias", c.N, c.Sessions, c.Calls, why})
+		return
+	}
+	if called.Plugin != meant.Plugin { // a plugin's texts do not lead to tools of others
+		return
+	}
+	e := evidence{"confusion", c.N, c.Sessions, c.Calls, why}
+	if !strings.Contains(called.Tool.WhenNot, meant.Tool.Name) {
+		hint := "to " + lowerFirst(meant.Tool.Docs.Brief) + ": " + meant.Tool.Name
+		if called.Tool.WhenNot != "" {
+			hint = called.Tool.WhenNot + "; " + hint
+		}
+		s.add(called, host.Edit{Field: host.EditWhenNot, Value: hint}, e)
+	}
+	if !strings.Contains(meant.Tool.WhenNot, called.Tool.Name) {
+		hint := "to " + lowerFirst(called.Tool.Docs.Brief) + ": " + called.Tool.Name
+		if meant.Tool.WhenNot != "" {
+			hint = meant.Tool.WhenNot + "; " + hint
+		}
+		s.add(meant, host.Edit{Field: host.EditWhenNot, Value: hint}, e)
+	}
+}
+
+func lowerFirst(s string) string {
+	s = strings.TrimRight(manifest.CleanLine(s), ".")
+	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' {
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
+}
+
+// need proposes that a tool has to be called before another one.
+func (s *suggester) need(n stats.Need) {
+	at, ok := s.find(n.Tool)
+	before, known := s.find(n.Before)
+	if !ok || !known || slices.Contains(at.Tool.Needs, before.Name()) {
+		return
+	}
+	if flow := at.FlowOf(); slices.ContainsFunc(flow.Needs, func(c manifest.FlowCall) bool {
+		return strings.EqualFold(c.Tool, before.Name())
+	}) {
+		return
+	}
+	s.add(at, host.Edit{Field: host.EditNeed, Value: before.Name()}, evidence{"need", n.N, n.Sessions, n.Calls,
+		fmt.Sprintf("%d times it failed, and succeeded after %s; it never succeeded without", n.N, before.Name())})
+}
+
+// maxWords is how many keywords a tool gets from searches at once.
+const maxWords = 3
+
+// plainWord is a word of a query that may become a keyword; a whole query, which is free text, never does.
+var plainWord = regexp.MustCompile(`^[a-z]{3,20}$`)
+
+// miss proposes as keywords the words that most queries have in common which did not find the tool.
+func (s *suggester) miss(m stats.Miss) {
+	at, ok := s.find(m.Tool)
+	if !ok || m.N < minCases || m.Sessions < minSessions {
+		return
+	}
+	known := strings.ToLower(strings.Join(slices.Concat([]string{at.Plugin, at.Tool.Name, at.Tool.Docs.Brief,
+		at.Tool.Docs.Standard}, at.Tool.Keywords, at.Tool.Aliases, at.Tool.Tasks), " "))
+	counts := map[string]int{}
+	for _, query := range m.Queries {
+		seen := map[string]bool{}
+		for _, word := range strings.Fields(strings.ToLower(query)) {
+			if plainWord.MatchString(word) && !seen[word] && !strings.Contains(known, word) && !common[word] {
+				seen[word] = true
+				counts[word]++
+			}
+		}
+	}
+	var words []string
+	for word, n := range counts {
+		if n >= minSessions && 2*n >= len(m.Queries) {
+			words = append(words, word)
+		}
+	}
+	slices.SortFunc(words, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	for _, word := range words[:min(len(words), maxWords)] {
+		s.add(at, host.Edit{Field: host.EditKeyword, Value: word}, evidence{"search miss", m.N, m.Sessions, m.Calls,
+			fmt.Sprintf("%d searches did not find it among the first five; %d different queries had the word %s", m.N,
+				counts[word], word)})
+	}
+}
+
+// common are words that say nothing about a tool.
+var common = wordsOf(`the and for with from into that this what how can you want need please all any are its out get
+	make use using tool page one some when where which then them they there text data value file now`)
+
+func wordsOf(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		set[w] = true
+	}
+	return set
+}
