@@ -130,7 +130,11 @@ func (d *Deps) docsSource(ctx context.Context) (*docs.Source, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := mcp.New(mcp.Config{Host: quiet, Version: parley.Version, Mode: s.DocMode, Pinned: s.Pinned})
+	pinned, err := d.pinned(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := mcp.New(mcp.Config{Host: quiet, Version: parley.Version, Mode: s.DocMode, Pinned: pinned})
 	if err != nil {
 		return nil, nil, err
 	}

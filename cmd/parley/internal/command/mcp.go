@@ -74,9 +74,13 @@ func MCP(ctx context.Context, d *Deps, o MCPOptions) (*MCPServer, error) {
 	if _, err := d.Host(ctx); err != nil {
 		return nil, err
 	}
+	pinned, err := d.pinned(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s := &MCPServer{}
 	s.server, err = d.Parley().MCP(mcp.Config{
-		Mode: settings.DocMode, Pinned: settings.Pinned, DocsOnFirstUse: settings.DocsOnFirstUse,
+		Mode: settings.DocMode, Pinned: pinned, DocsOnFirstUse: settings.DocsOnFirstUse,
 		Options: settings.Complete, Session: d.SessionName,
 	})
 	if err != nil {

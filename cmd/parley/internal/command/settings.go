@@ -75,7 +75,7 @@ var settingTable = []setting{
 		func(s *Settings, v string) error { s.DocsOnFirstUse = v == "tier2"; return oneOf(v, "none", "tier2") },
 	},
 	{
-		"pinned_tools", "", "tools that MCP's progressive mode shows at once", true,
+		"pinned_tools", "", "tools that MCP's progressive mode shows; auto: by use", true,
 		func(s *Settings, v string) error { s.Pinned = splitList(v); return nil },
 	},
 	{

@@ -37,6 +37,46 @@ func Stats(ctx context.Context, d *Deps, o StatsOptions) (*stats.Report, error) 
 	return stats.Compute(slices.Values(records), h.Catalog(), o.Name), nil
 }
 
+// autoPins is the value of pinned_tools for the tools that are used most.
+const autoPins = "auto"
+
+const (
+	// maxAutoPins is how many tools are pinned by use: as many as without configuration.
+	maxAutoPins = 8
+	// minAutoCalls are the successful calls from which a tool is pinned.
+	minAutoCalls = 3
+)
+
+// pinned returns the tools that progressive mode lists. With "auto" they are those that succeeded most, once a server
+// starts; without such calls they are the default.
+func (d *Deps) pinned(ctx context.Context) ([]string, error) {
+	s, err := d.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(s.Pinned, []string{autoPins}) {
+		return s.Pinned, nil
+	}
+	report, err := Stats(ctx, d, StatsOptions{})
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := d.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	tools := slices.DeleteFunc(report.Tools, func(t stats.Tool) bool {
+		at, err := catalog.Find(t.Name)
+		return err != nil || at.Tool == nil || t.Calls-t.Failed < minAutoCalls
+	})
+	slices.SortStableFunc(tools, func(a, b stats.Tool) int { return (b.Calls - b.Failed) - (a.Calls - a.Failed) })
+	var names []string
+	for _, t := range tools[:min(len(tools), maxAutoPins)] {
+		names = append(names, t.Name)
+	}
+	return names, nil
+}
+
 // records returns what traces have since a duration before now or a time, "" for everything that is kept.
 func (d *Deps) records(since string) ([]host.Record, error) {
 	from, err := parseSince(since, time.Now())
