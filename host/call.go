@@ -1092,8 +1092,8 @@ func (r *run) event(op string, began time.Time) Event {
 	e := Event{
 		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session.String(), Caller: r.call.Caller,
 		Tool: r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
-		Params: r.redactor.redactAllJSON(r.call.Params), Members: r.redactor.withoutSecrets(r.members),
-		Err:      r.redactor.redactAllError(r.answer.Err),
+		Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
+		Members:  r.redactor.withoutSecrets(r.members),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
 		SuggestionUsed: r.suggestionUsed,
 		Result:         r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,

@@ -46,14 +46,15 @@ func Shapes(params json.RawMessage, members map[string][]string) json.RawMessage
 	b.WriteByte('{')
 	n := 0
 	s.Members(func(raw []byte) {
-		key, shape := keyName(raw), s.value(1)
+		key := keyName(raw)
+		shape := withMembers(s.value(1), members[key])
 		if n < maxParams {
 			if n > 0 {
 				b.WriteByte(',')
 			}
 			b.Write(quoted(key))
 			b.WriteByte(':')
-			b.Write(quoted(manifest.Clip(withMembers(shape, members[key]).String(), maxShape)))
+			b.Write(quoted(manifest.Clip(shape.String(), maxShape)))
 		}
 		n++
 	})
