@@ -37,7 +37,7 @@ func (r *run) confine(d Decision) error {
 	}
 	resolve := func(name string) (string, error) {
 		if anything {
-			return r.handOn(name, name, os.Open)
+			return r.handOn(name, name, openAnywhere)
 		}
 		root, path, err := r.resolveFile(d, name)
 		if err != nil || !hands(tool) {

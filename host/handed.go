@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/parley-tools/parley/host/internal/private"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -75,6 +76,11 @@ func (r *run) handOn(name, path string, open func(path string) (*os.File, error)
 	return text, nil
 }
 
+// openRead are the flags with which a file is opened: a pipe that has replaced it meanwhile is not waited for.
+const openRead = os.O_RDONLY | private.Nonblock
+
+func openAnywhere(path string) (*os.File, error) { return os.OpenFile(path, openRead, 0) }
+
 // openWithin opens a file in a folder. No symbolic link leads out of it, also none that was put there meanwhile.
 func openWithin(folder, path string) (*os.File, error) {
 	rest, err := filepath.Rel(folder, path)
@@ -86,7 +92,7 @@ func openWithin(folder, path string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return root.Open(rest)
+	return root.OpenFile(rest, openRead, 0)
 }
 
 func (h *handed) close() {

@@ -30,7 +30,7 @@ func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
 	if err := check(path, info, limit); err != nil {
 		return nil, nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|Nonblock, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,4 +2,5 @@
 
 package private
 
-const openNonblock = 0
+// Nonblock are flags of open where opening may wait.
+const Nonblock = 0

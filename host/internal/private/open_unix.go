@@ -4,5 +4,5 @@ package private
 
 import "syscall"
 
-// openNonblock keeps open from waiting for the writer of a pipe, and from becoming the terminal of the process.
-const openNonblock = syscall.O_NONBLOCK | syscall.O_NOCTTY
+// Nonblock are flags of open: it does not wait for the writer of a pipe, and no terminal becomes that of the process.
+const Nonblock = syscall.O_NONBLOCK | syscall.O_NOCTTY
