@@ -65,7 +65,7 @@ func (s *Source) Audit(ctx context.Context, mode string, names []string) (*Audit
 	if err != nil {
 		return nil, err
 	}
-	a := &Audit{Instructions: manifest.Tokens(s.Instructions), ListedMode: cmp.Or(mode, s.fullMode())}
+	a := &Audit{Instructions: manifest.Tokens(s.Instructions), ListedMode: cmp.Or(mode, s.Full)}
 	if a.Search, a.Describe, err = s.replyCosts(ctx, tools); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (s *Source) Audit(ctx context.Context, mode string, names []string) (*Audit
 			return nil, err
 		}
 	}
-	full := costOf(s.fullMode(), lists[s.fullMode()])
+	full := costOf(s.Full, lists[s.Full])
 	for _, m := range s.Modes {
 		if mode != "" && m != mode {
 			continue

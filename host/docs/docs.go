@@ -12,9 +12,9 @@ import (
 // Source is a catalog and the MCP server in front of it. All fields are required.
 type Source struct {
 	// Host describes each tool and searches for it. It should have no recorder, because these are measurements.
-	Host *host.Host
-	// Modes are the documentation modes, from the smallest to the one that lists every tool with its whole schema.
-	Modes []string
+	Host  *host.Host
+	Modes []string // the documentation modes; the first lists least
+	Full  string   // the mode that lists every tool with its whole schema
 	// Request sends a request to the server in the given mode and returns the raw result.
 	Request func(ctx context.Context, mode, method string, params any) (json.RawMessage, error)
 	// ListedName converts a qualified name to the one in tools/list, which model APIs accept.
@@ -26,9 +26,6 @@ type Source struct {
 	// Instructions is the text that the server sends to each client in initialize.
 	Instructions string
 }
-
-// fullMode returns the mode that lists every tool with its whole schema.
-func (s *Source) fullMode() string { return s.Modes[len(s.Modes)-1] }
 
 // listed is a tool as tools/list shows it.
 type listed struct {

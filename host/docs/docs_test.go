@@ -113,7 +113,7 @@ func newSource(t *testing.T, manifests ...*manifest.Manifest) *Source {
 		t.Fatal(err)
 	}
 	return &Source{
-		Host: h, Modes: []string{"minimal", "full"}, Request: list(catalog),
+		Host: h, Modes: []string{"minimal", "full", "code"}, Full: "full", Request: list(catalog),
 		ListedName: underscored, Command: host.Step.String, Instructions: "Ask first.",
 	}
 }

@@ -93,7 +93,7 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.list(ctx, s.fullMode())
+	list, err := s.list(ctx, s.Full)
 	if err != nil {
 		return nil, err
 	}

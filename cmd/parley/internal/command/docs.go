@@ -150,7 +150,7 @@ func (d *Deps) docsSource(ctx context.Context) (*docs.Source, func(), error) {
 		return clients[mode].Request(ctx, method, params)
 	}
 	source := &docs.Source{
-		Host: quiet, Modes: mcp.Modes(), Request: request, ListedName: mcp.ListedName, Command: d.Command,
+		Host: quiet, Modes: mcp.Modes(), Full: mcp.Full, Request: request, ListedName: mcp.ListedName, Command: d.Command,
 		Instructions: server.Instructions(), Common: mcp.CommonTools(),
 	}
 	return source, func() {
