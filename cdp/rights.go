@@ -33,7 +33,7 @@ func onBehalfOf(c *keeper.Client, r *host.Request) *keeper.Client {
 func callerOf(r *host.Request) keeper.Caller {
 	by := keeper.Caller{
 		Name: r.Caller, Session: sessionKey(r.Session.Key()), Connection: r.Session.Connection,
-		Temporary: r.Session.Temporary,
+		Temporary: r.Session.Temporary, ForPerson: r.ForCLI,
 		Anonymous: r.Session.Owner != "" && r.Session.Name == "" && r.Session.Plugin == nil,
 	}
 	for _, key := range r.Session.Within {

@@ -583,6 +583,7 @@ func (r *run) request(d Decision) *Request {
 		Job: Job{
 			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Caller, Session: r.call.Session,
 			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.call.callerGrant, Trusted: r.call.trusted,
+			ForCLI: r.actsForCLI(),
 			Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate, Drain: r.call.Drain,
 			Wants: Wants{Log: r.call.Log != nil, Progress: r.call.Progress != nil, Records: r.call.Emit != nil,
 				Until: r.call.Until != nil, Output: r.call.Out != nil, Trace: r.call.Trace},

@@ -21,6 +21,8 @@ type Job struct {
 	CallerGrant Grant
 	// Trusted means that the caller is a shipped plugin.
 	Trusted bool
+	// ForCLI means that it makes the call in the browser context of the command line, and for nobody else.
+	ForCLI  bool
 	Limits  Limits
 	Options Options
 

@@ -171,7 +171,7 @@ func (a *activity) note(b *browser, e actionEvent) {
 	switch e.Method {
 	case "Network.requestWillBeSent":
 		a.methods[p.RequestID] = p.Request.Method
-		if awaited(p.Type) {
+		if awaited(p.Type) && !strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
 			a.pending[p.RequestID] = p.Request.URL
 		}
 	case "Network.responseReceived":

@@ -26,6 +26,10 @@ type Caller struct {
 	// Within are the sessions on whose behalf a plugin has its own, the nearest first. It ends with each of them.
 	Within []string `json:"within,omitempty"`
 
+	// ForPerson means that a plugin acts for the person at the command line, and for nobody else: a page that it opens is
+	// theirs.
+	ForPerson bool `json:"for_person,omitempty"`
+
 	// Digest identifies the version of the plugin that owns the session. A new version inherits nothing in the browser
 	// from the previous one.
 	Digest string `json:"digest,omitempty"`
@@ -50,6 +54,9 @@ const commandLineJSON = `{"name":"cli"}`
 func (c Caller) session() string { return cmp.Or(c.Session, c.Name) }
 
 func (c Caller) isCommandLine() bool { return c.Name == commandLine.Name }
+
+// actsForPerson reports whether what the caller does is the person's: it is the command line, or acts for it alone.
+func (c Caller) actsForPerson() bool { return c.isCommandLine() || c.ForPerson }
 
 func (c Caller) isPlugin() bool { return strings.HasPrefix(c.Name, pluginPrefix) }
 

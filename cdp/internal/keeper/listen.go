@@ -236,7 +236,7 @@ func (l *listener) hears(session string) bool {
 
 // wants reports whether the stream covers an event.
 func (l *listener) wants(r *record, t *target) bool {
-	return l.hears(r.owner) && (!r.private || l.by.isCommandLine()) && (l.scope == nil || t != nil && t.within(l.scope)) &&
+	return l.hears(r.owner) && (!r.private || l.by.actsForPerson()) && (l.scope == nil || t != nil && t.within(l.scope)) &&
 		(l.endsWith(r) || r.has(l.url, l.status) && Matches(l.patterns, r.method))
 }
 
@@ -368,7 +368,7 @@ func (ow *owners) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
 	for i, r := range records {
 		switch {
 		case r.quiet && !named[domainOf(r.method)]:
-		case r.private && !by.isCommandLine():
+		case r.private && !by.actsForPerson():
 		case len(q.Patterns) > 0 && !Matches(q.Patterns, r.method):
 		case only != nil && r.target != only.id:
 		case q.Target == BrowserTarget && r.target != BrowserTarget:

@@ -155,7 +155,7 @@ type origin struct {
 	connection string // over which it was opened; it is closed with that
 }
 
-func (c Caller) origin() origin { return origin{c.isCommandLine(), c.Connection} }
+func (c Caller) origin() origin { return origin{c.actsForPerson(), c.Connection} }
 
 // requestedPage is a page that another page has requested.
 type requestedPage struct {
@@ -233,7 +233,7 @@ func (ow *owners) canUse(by Caller, t *target) bool {
 	switch {
 	case !by.canSee(t.owner) || ow.isForbidden(t.url):
 		return false
-	case by.isCommandLine():
+	case by.actsForPerson():
 		return true
 	case t.kind == "page":
 		return !t.origin.person || mayShow(t.url)
