@@ -135,7 +135,7 @@ func TestVendorsAcceptEveryList(t *testing.T) {
 		if len(names) != len(list.Tools) {
 			t.Errorf("%s: %d names of %d tools", mode, len(names), len(list.Tools))
 		}
-		if verbs := []string{"cdp__open", "cdp__Page__navigate", "cdp__Runtime__evaluate"}; mode == mcp.Progressive {
+		if verbs := []string{"page__open", "page__snapshot", "page__click"}; mode == mcp.Progressive {
 			for _, verb := range verbs {
 				if !names[verb] {
 					t.Errorf("progressive mode without configuration does not list %s", verb)
