@@ -13,7 +13,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-const greeting = `{"parley_keeper":7,"version":"0.1.0","browser":"default","pid":1}`
+var greeting = fmt.Sprintf(`{"parley_keeper":%d,"version":"0.1.0","browser":"default","pid":1}`, keeper.WireVersion)
 
 // TestTypeSecret checks that the value of a secret goes to the keeper with its origins and no others, and nowhere else,
 // and that nothing is typed that the policy does not bind.

@@ -289,6 +289,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				{Title: "Call a function", Kind: "minimal", Params: json.RawMessage(`{"script":"page","call":"snapshot"}`)},
 				{Title: "Call it with arguments", Kind: "common",
 					Params: json.RawMessage(`{"script":"page","call":"find","args":[{"role":"button","name":"Sign in"}]}`)},
+				{Title: "Give a file to the input that it returns", Kind: "common",
+					Params: json.RawMessage(`{"script":"page","call":"fileInput","args":["Photo"],"files":["/data/photo.png"]}`)},
 				{Title: "Run it in later documents, too", Kind: "full",
 					Params: json.RawMessage(`{"script":"page","call":"snapshot","document_start":true}`)},
 			},
@@ -371,6 +373,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				{Title: "Block images", Kind: "common", Params: json.RawMessage(`{"rules":[{"url":"*.png","action":"block"}]}`)},
 				{Title: "Mock an API", Kind: "full", Params: json.RawMessage(`{"rules":[{"url":"*/api/user","method":"GET",` +
 					`"action":"mock","headers":{"Content-Type":"application/json"},"body":"{\"name\":\"Ada\"}"}]}`)},
+				{Title: "Add a rule and remove another", Kind: "common",
+					Params: json.RawMessage(`{"add":[{"url":"*/ads/*","action":"block"}],"remove":["*.png"]}`)},
 				{Title: "Remove all rules", Kind: "common", Params: json.RawMessage(`{"rules":[]}`)},
 			},
 			Tasks: []string{"mock an api response", "block requests to a url", "delay a request", "stub the network",
