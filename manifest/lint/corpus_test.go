@@ -100,6 +100,16 @@ func TestForeign(t *testing.T) {
 // and most cannot have an example.
 var rigs = []string{"assets", "conformance", "echo", "escape", "fetch", "image", "smallest"}
 
+// known are the warnings about shipped plugins: tools that are named for what they show, and that set some of many
+// things at a time.
+var known = []string{
+	"verb-name /tools/30/name", "one-task /tools/27/params/properties/action", "one-task /tools/28/params/properties/action",
+	"tautology /tools/25/params/properties/same_site", "tautology /tools/28/params/properties/address",
+	"constraints /tools/27/params/properties/name", "required /tools/28/params/required",
+	"required /tools/29/params/required", "optional-default /tools/25/params/properties/same_site",
+	"category-returns /tools/30/category",
+}
+
 // TestOurs checks the shipped plugins and those in testdata.
 func TestOurs(t *testing.T) {
 	var files []string
@@ -122,7 +132,8 @@ func TestOurs(t *testing.T) {
 		}
 		for _, f := range Check(m, Neighbors{}) {
 			rig := slices.Contains(rigs, m.Name) || strings.Contains(path, "home-0.1.0") // of an older version
-			if !rig || f.Severity == Error {
+			isKnown := m.Name == "page" && f.Severity == Warning && slices.Contains(known, f.Rule+" "+f.Pointer)
+			if !isKnown && (!rig || f.Severity == Error) {
 				t.Errorf("%s: %v", path, f)
 			}
 		}
