@@ -55,7 +55,7 @@ func (c *client) begin(ctx context.Context) (string, error) {
 		case slices.Contains(required, "query"):
 			c.searcher = t.Name
 		case slices.Contains(required, "name") && slices.Contains(properties, "arguments") &&
-			slices.Contains(properties, "options"): // plan_call has no options
+			(t.Annotations == nil || !t.Annotations.ReadOnlyHint): // plan_call only reads
 			c.caller = t.Name
 		case slices.Contains(required, "name") && slices.Contains(properties, "tier"):
 			c.describer = t.Name
