@@ -103,7 +103,8 @@ var rigs = []string{"assets", "conformance", "echo", "escape", "fetch", "image",
 // known are the warnings about shipped plugins: tools that are named for what they show, and that set some of many
 // things at a time.
 var known = []string{
-	"verb-name /tools/30/name", "one-task /tools/27/params/properties/action", "one-task /tools/28/params/properties/action",
+	"verb-name /tools/30/name",
+	"one-task /tools/27/params/properties/action", "one-task /tools/28/params/properties/action",
 	"tautology /tools/25/params/properties/same_site", "tautology /tools/28/params/properties/address",
 	"constraints /tools/27/params/properties/name", "required /tools/28/params/required",
 	"required /tools/29/params/required", "optional-default /tools/25/params/properties/same_site",
