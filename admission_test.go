@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -48,7 +49,7 @@ func variant(t *testing.T, name string, edit func(m *manifest.Manifest)) string 
 func open(t *testing.T, cfg parley.Config) *parley.Parley {
 	t.Helper()
 	if cfg.Home == "" {
-		cfg.Home = t.TempDir()
+		cfg.Home = testhome.New(t)
 	}
 	p := parley.New(cfg)
 	t.Cleanup(func() { _ = p.Close() })
@@ -109,7 +110,7 @@ func TestFalseExamples(t *testing.T) {
 		lines := m.Tool("lines")
 		lines.Examples[0].ExitCode, lines.Examples[0].Result = 3, nil
 	})
-	home := t.TempDir()
+	home := testhome.New(t)
 	p := open(t, parley.Config{Home: home})
 	i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{})
 	if err != nil {
@@ -208,7 +209,7 @@ func TestExamplesAreBounded(t *testing.T) {
 			spin.Examples = append(spin.Examples, manifest.Example{Title: "Spin", Params: json.RawMessage(`{}`), Runnable: true})
 		}
 	})
-	home := t.TempDir()
+	home := testhome.New(t)
 	p := open(t, parley.Config{Home: home})
 	c, err := wasm.ReadCandidateFile(path, parley.Version)
 	if err != nil {

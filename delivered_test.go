@@ -8,6 +8,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -23,7 +24,7 @@ var deliveredSample = []string{
 // dialMinimal returns a Parley with an empty home, and a client of its server in minimal mode.
 func dialMinimal(t *testing.T) (*Parley, *mcp.Client) {
 	t.Helper()
-	p, err := Open(t.Context(), Config{Home: t.TempDir()})
+	p, err := Open(t.Context(), Config{Home: testhome.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,13 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // TestSandboxFilter checks the option jq of callers that bring no filter of their own: it runs in the sandbox, within
 // the time of the call.
 func TestSandboxFilter(t *testing.T) {
-	p, err := parley.Open(t.Context(), parley.Config{Home: t.TempDir()})
+	p, err := parley.Open(t.Context(), parley.Config{Home: testhome.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 var update = flag.Bool("update", false, "rewrite listed.txt")
 
 // TestListedTools compares the tools in listed.txt with those that it would have now.
 func TestListedTools(t *testing.T) {
-	p, err := Open(t.Context(), Config{Home: t.TempDir()})
+	p, err := Open(t.Context(), Config{Home: testhome.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // renamed returns the path of a copy of the plugin echo under another name, with another version.
@@ -90,7 +91,7 @@ func inner(t *testing.T, p *parley.Parley, tool string) string {
 
 // TestStrangerTakesNoName checks that an unsigned plugin cannot take the name of one that Parley ships.
 func TestStrangerTakesNoName(t *testing.T) {
-	p, err := parley.Open(t.Context(), parley.Config{Home: t.TempDir()})
+	p, err := parley.Open(t.Context(), parley.Config{Home: testhome.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestStrangerTakesNoName(t *testing.T) {
 		if _, err := install(t, p, stranger, "echo"); !errors.Is(err, host.AlreadyExists) {
 			t.Errorf("an unsigned plugin was installed as %s with Replace for another name: %v", name, err)
 		}
-		loaded := parley.New(parley.Config{Home: t.TempDir(), Plugins: []string{stranger}})
+		loaded := parley.New(parley.Config{Home: testhome.New(t), Plugins: []string{stranger}})
 		if _, err := loaded.Catalog(); !errors.Is(err, host.AlreadyExists) {
 			t.Errorf("an unsigned plugin was loaded as %s: %v", name, err)
 		}
@@ -128,7 +129,7 @@ func TestStrangerTakesNoName(t *testing.T) {
 
 // TestGrantsFollowTheOwner replaces a plugin whose tools another one was granted.
 func TestGrantsFollowTheOwner(t *testing.T) {
-	p, err := parley.Open(t.Context(), parley.Config{Home: t.TempDir()})
+	p, err := parley.Open(t.Context(), parley.Config{Home: testhome.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestGrantsFollowTheOwner(t *testing.T) {
 
 // TestUnsignedHits searches for a tool of an unsigned plugin.
 func TestUnsignedHits(t *testing.T) {
-	p, err := parley.Open(t.Context(), parley.Config{Home: t.TempDir()})
+	p, err := parley.Open(t.Context(), parley.Config{Home: testhome.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

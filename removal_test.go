@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // TestRemovedPluginEndsItsCalls removes a plugin, or revokes a grant, by another process while a guest loops for ever:
@@ -33,7 +34,7 @@ func TestRemovedPluginEndsItsCalls(t *testing.T) {
 			want: "tool:worker.spin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			home := t.TempDir()
+			home := testhome.New(t)
 			config := filepath.Join(home, "config", "policy.toml")
 			if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // The rules of model APIs for tools. Each refuses the whole request for one tool that breaks them.
@@ -98,7 +99,7 @@ func breaks(params json.RawMessage) (broken []string) {
 
 // TestVendorsAcceptEveryList checks the lists of all modes, with and without configured pins.
 func TestVendorsAcceptEveryList(t *testing.T) {
-	p, err := Open(t.Context(), Config{Home: t.TempDir()})
+	p, err := Open(t.Context(), Config{Home: testhome.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/bench/internal/tree"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // parley builds the binary once for all tests, in a folder of its own.
@@ -53,7 +54,7 @@ func TestFirstCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	home := t.TempDir()
+	home := testhome.New(t)
 	must(t, home, "plugin", "install", filepath.Join("..", "..", "testdata", "wasm", "rev.wasm"))
 	for _, c := range []struct {
 		name string

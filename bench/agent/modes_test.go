@@ -6,13 +6,15 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // TestModes plays all scenarios in all modes. No mode has more failures or a tenth more turns than full mode, no
 // documentation is read twice, and docs/mcp.md has these figures.
 func TestModes(t *testing.T) {
 	needBrowser(t)
-	costs, err := playAll(t.Context(), binary(t), t.TempDir())
+	costs, err := playAll(t.Context(), binary(t), testhome.New(t))
 	if err != nil {
 		t.Fatal(err)
 	}

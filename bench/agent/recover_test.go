@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // sampled is the number of tools of each plugin with which a class of mistakes is tried, without PARLEY_HAMMER.
@@ -18,7 +20,7 @@ const sampled = 5
 // sample of each class with each plugin. With PARLEY_HAMMER set it makes all of them, which are the figures in
 // docs/mcp.md.
 func TestMistakesAreRecovered(t *testing.T) {
-	home := t.TempDir()
+	home := testhome.New(t)
 	all, err := planAll(t.Context(), binary(t), home)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +83,7 @@ func TestMistakesInTheBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	home := t.TempDir()
+	home := testhome.New(t)
 	t.Cleanup(func() { closeBrowser(binary(t), home) })
 	c := &client{binary: binary(t), home: home}
 	if _, err := c.begin(t.Context()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/bench/internal/tree"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // Promises about tools/list: tokens, and the share that is saved compared with full mode.
@@ -20,7 +21,7 @@ const (
 
 // TestPromises counts parley mcp in each mode, as the command does, and compares the counts with the promises.
 func TestPromises(t *testing.T) {
-	work := t.TempDir()
+	work := testhome.New(t)
 	parley, err := tree.Build(t.Context(), work)
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 var update = flag.Bool("update", false, "write the parts of docs/files.md that come from the binary")
@@ -182,6 +184,9 @@ func TestExamples(t *testing.T) {
 		}
 		t.Run(page.path, func(t *testing.T) {
 			folder := t.TempDir()
+			if err := testhome.Fill(filepath.Join(folder, "home")); err != nil {
+				t.Fatal(err)
+			}
 			t.Cleanup(func() { // a failed example may leave a browser
 				cmd := exec.Command(filepath.Join(bin, executable()), "cdp", "close")
 				cmd.Env = append(os.Environ(), "PARLEY_HOME="+filepath.Join(folder, "home"))

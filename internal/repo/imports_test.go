@@ -82,12 +82,13 @@ var layers = map[string][]string{
 		"host/mcp", "host/oci", "host/policy", "host/signature", "host/stats", "host/trace", "host/wasm", "manifest",
 		"manifest/jsontext", "manifest/lint", "manifest/schema", "plugins", "sdk",
 	},
-	"bench":            {"internal/foreign"},
-	"internal/demo":    {},
-	"internal/foreign": {},
-	"internal/mutants": {},
-	"internal/release": {},
-	"internal/repo":    {},
+	"bench":             {"internal/foreign"},
+	"internal/demo":     {},
+	"internal/foreign":  {},
+	"internal/mutants":  {},
+	"internal/release":  {},
+	"internal/repo":     {},
+	"internal/testhome": {},
 }
 
 // testsMayImport are additional imports of _test.go files.
@@ -98,10 +99,12 @@ var testsMayImport = map[string][]string{
 	"cdp":               {"host/providertest"},
 	"host/mcp":          {"host/wasm", "internal/foreign"},
 	"host/wasm":         {"host/providertest", "internal/foreign", "manifest/lint"},
-	".":                 {"host/providertest"},
+	".":                 {"host/providertest", "internal/testhome"},
 	// the script of the plugin runs in a browser
-	"plugins/page": {"cdp", "host", "manifest"},
-	"cmd":          {"host/providertest", "internal/foreign"},
+	"plugins/page":  {"cdp", "host", "manifest"},
+	"cmd":           {"host/providertest", "internal/foreign", "internal/testhome"},
+	"internal/repo": {"internal/testhome"},
+	"bench":         {"internal/testhome"},
 }
 
 // dependencies says which layers may import a third-party module. The other modules of go.mod come with these.
@@ -110,7 +113,7 @@ var dependencies = map[string][]string{
 	"aead.dev/minisign":           {"host/signature"},
 	"github.com/chromedp/cdproto": {"cdp"},
 	"github.com/gofrs/flock": {
-		"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm", "internal/slots",
+		"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm", "internal/slots", "internal/testhome",
 	},
 	"github.com/gorilla/websocket":         {"cdp"},
 	"github.com/itchyny/gojq":              {"cmd", "host/jq", "plugins/json"},

@@ -119,24 +119,29 @@ func (e *engine) loadPage(ctx context.Context, by Caller, t *target, q OpenReque
 // discardFailed closes a page that never had content, or whose caller has cancelled the call. A page that is only
 // slow, or shows a dialog, stays and becomes the current target, so that it can be inspected.
 func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
-	defer cancel()
 	switch {
 	case !givenUp && err.Code != CodeNavigationFailed && err.Code != CodeProtocolError:
 		e.mu.Lock()
 		e.setCurrent(by, t)
 		e.mu.Unlock()
-	case first:
-		// Wait for this navigation: its commit would abort the next one.
-		if e.navigate(ctx, t, OpenRequest{URL: blankURL}) == nil {
-			e.mu.Lock()
-			e.sparePage, t.owner, t.origin = t, "", origin{}
-			e.mu.Unlock()
-		}
+	case first && e.blank(t):
+		e.mu.Lock()
+		e.sparePage, t.owner, t.origin = t, "", origin{}
+		e.mu.Unlock()
 	default:
+		ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
+		defer cancel()
 		params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
 		execute(ctx, e.sender, nil, cdptarget.CloseTarget, params, callOptions{})
 	}
+}
+
+// blank navigates a page to the blank page, and reports whether it got there. It waits for the end of that navigation,
+// whose commit would abort the next one.
+func (e *engine) blank(t *target) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
+	defer cancel()
+	return e.navigate(ctx, t, OpenRequest{URL: blankURL}) == nil
 }
 
 const discardTimeout = 2 * time.Second

@@ -9,12 +9,13 @@ import (
 	"github.com/parley-tools/parley/host/docs"
 	"github.com/parley-tools/parley/host/learn"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // TestAuditCountsTheWire checks that docs audit counts the bytes that parley mcp sends in a mode.
 func TestAuditCountsTheWire(t *testing.T) {
-	home := t.TempDir()
+	home := testhome.New(t)
 	run := func(in string, args ...string) string {
 		var out, errs strings.Builder
 		env := func(name string) string {

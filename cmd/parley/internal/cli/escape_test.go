@@ -24,6 +24,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // namesVariable is an environment variable with host names for the keepers of these tests: words of the form
@@ -293,7 +294,7 @@ type escapeWorld struct {
 }
 
 func newEscapeWorld(t *testing.T, grants []string) *escapeWorld {
-	w := &escapeWorld{t: t, home: t.TempDir(), hits: map[string]bool{}}
+	w := &escapeWorld{t: t, home: testhome.New(t), hits: map[string]bool{}}
 	forbidden := func(w2 http.ResponseWriter, r *http.Request) {
 		w.hit(r.URL.Path)
 		http.SetCookie(w2, &http.Cookie{Name: "kept", Value: secret})

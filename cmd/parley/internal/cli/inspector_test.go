@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/internal/foreign"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // TestInspector runs MCP's inspector, an independent client, over stdio and HTTP and in both eras of the protocol: it
@@ -23,7 +24,7 @@ func TestInspector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
+	home := testhome.New(t)
 	install := exec.Command(parley, "plugin", "install", "../../../../testdata/wasm/rev.wasm")
 	install.Env = append(os.Environ(), "PARLEY_HOME="+home)
 	if out, err := install.CombinedOutput(); err != nil {

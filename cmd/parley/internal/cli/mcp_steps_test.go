@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -381,7 +382,7 @@ func with(params map[string]any, name string, value any) map[string]any {
 // step has a placeholder among its values.
 func TestStepsOverMCP(t *testing.T) {
 	t.Parallel()
-	home := t.TempDir()
+	home := testhome.New(t)
 	began := time.Now()
 	tools := listAll(dialMCP(t, home, "--docs", "full"))
 	w := &stepWalk{

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // served is a process of parley mcp --http.
@@ -159,7 +161,7 @@ func (s *stdioServer) read(t *testing.T) string {
 func TestBrowserAtOnce(t *testing.T) {
 	t.Parallel()
 	needBrowser(t)
-	home := t.TempDir()
+	home := testhome.New(t)
 	parley := func(args ...string) *exec.Cmd {
 		cmd := exec.Command("parley", args...)
 		cmd.Env = append(os.Environ(), "PARLEY_HOME="+home, "HOME="+home)

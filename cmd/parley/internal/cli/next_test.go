@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // placeholder matches a word of a command that the reader must replace.
@@ -22,7 +24,7 @@ var discovery = regexp.MustCompile(`^(--list|--describe|--help|--version|search|
 // and calls as dry runs. It skips install and batch, which need a file. A next step that does not work is worse than
 // none.
 func TestNextCommandsExist(t *testing.T) {
-	home := t.TempDir()
+	home := testhome.New(t)
 	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
 	run := func(args []string) (out, errs string, code int) {
 		var o, e strings.Builder
@@ -131,7 +133,7 @@ func TestNextCommandsExist(t *testing.T) {
 // TestInstallTips installs foreign and broken modules, and follows each tip of the error, and of the errors after it: a
 // command must parse, and end in success or in an error that was not seen before.
 func TestInstallTips(t *testing.T) {
-	home, work := t.TempDir(), t.TempDir()
+	home, work := testhome.New(t), t.TempDir()
 	run := func(args ...string) (next []string, message string, code int) {
 		var o, e strings.Builder
 		env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }

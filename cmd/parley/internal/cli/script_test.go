@@ -26,6 +26,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/foreign"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // TestMain makes the test binary behave as parley: for scripts as a command of that name, and for the processes that
@@ -35,21 +36,10 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}
 	parley.Child()
-	testscript.Main(tidy{m}, map[string]func(){
+	testscript.Main(m, map[string]func(){
 		"parley":  func() { os.Exit(Main(os.Args[1:], System())) },
 		"lacking": lacking,
 	})
-}
-
-// tidy runs all tests of the package and removes the files that they share.
-type tidy struct{ *testing.M }
-
-func (m tidy) Run() int {
-	code := m.M.Run()
-	if compiledHome != "" {
-		_ = os.RemoveAll(compiledHome)
-	}
-	return code
 }
 
 // TestScripts runs the scripts of testdata/script. Each has its own home, $PARLEY_HOME, and the commands below. With
@@ -106,7 +96,7 @@ func setUpScript(e *testscript.Env) error {
 			e.Setenv(name, v)
 		}
 	}
-	return shareCompiled(filepath.Join(home, "cache", "wasm"))
+	return testhome.Fill(home)
 }
 
 // goEnv returns the settings that let the go command in a script use the caches of the user.
@@ -117,51 +107,6 @@ var goEnv = sync.OnceValue(func() (env map[string]string) {
 	}
 	return env
 })
-
-// compiledHome is the home of the cache of compiled, "" if no script needed it.
-var compiledHome string
-
-// compiled returns a cache with the shipped plugins, which are compiled once for all scripts.
-var compiled = sync.OnceValues(func() (string, error) {
-	home, err := os.MkdirTemp("", "parley-compiled-")
-	if err != nil {
-		return "", err
-	}
-	compiledHome = home
-	for _, line := range []string{"text hash a", `json merge --params {"data":1,"patch":2}`} {
-		cmd := exec.Command("parley", strings.Fields(line)...)
-		cmd.Env = append(os.Environ(), "PARLEY_HOME="+home)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("parley %s: %w\n%s", line, err, out)
-		}
-	}
-	return filepath.Join(home, "cache", "wasm"), nil
-})
-
-func shareCompiled(dir string) error {
-	from, err := compiled()
-	if err != nil {
-		return err
-	}
-	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(from, path)
-		to := filepath.Join(dir, rel)
-		if d.IsDir() {
-			return os.MkdirAll(to, 0o700)
-		}
-		if os.Link(path, to) == nil {
-			return nil
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(to, data, 0o600)
-	})
-}
 
 // scriptCondition evaluates [chromium], [golang], [clang], [rust], [registry], [unshare] and [root]. In CI the
 // first five must hold.

@@ -80,10 +80,12 @@ func DevPlugin(ctx context.Context, d *Deps, o DevOptions) error {
 		if seen != last {
 			last = seen
 			data, err := d.devBuild(ctx, o.Dir, key)
-			if ctx.Err() != nil {
+			switch {
+			case ctx.Err() != nil && !o.Once:
+				return nil // a person has ended it, during a build
+			case ctx.Err() != nil:
 				return context.Cause(ctx)
-			}
-			if o.Once && err != nil {
+			case o.Once && err != nil:
 				return err
 			}
 			o.Each(data, err)

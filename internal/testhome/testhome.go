@@ -1,0 +1,112 @@
+// Package testhome makes data folders for tests in which the shipped plugins are compiled already. Compiling them takes
+// up to 7 s of CPU time each, which most tests are not about.
+package testhome
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/gofrs/flock"
+)
+
+// New returns a data folder that is removed when the test ends.
+func New(t testing.TB) string {
+	t.Helper()
+	home := t.TempDir()
+	if err := Fill(home); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+// Fill gives a data folder the compiled code of the shipped plugins. It creates the folder if it is missing.
+func Fill(home string) error {
+	from, err := compiled()
+	if err != nil {
+		return fmt.Errorf("compile the shipped plugins for tests: %w", err)
+	}
+	return filepath.WalkDir(filepath.Join(from, cache), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(home, rel)
+		if d.IsDir() {
+			return os.MkdirAll(to, 0o700)
+		}
+		if os.Link(path, to) == nil {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, data, 0o600)
+	})
+}
+
+// cache is where a data folder has compiled code.
+var cache = filepath.Join("cache", "wasm")
+
+// calls are of one tool of each shipped plugin, with the exit code.
+var calls = []struct {
+	args []string
+	code int
+}{
+	{[]string{"text", "hash", "a"}, 0},
+	{[]string{"json", "merge", "--params", `{"data":1,"patch":2}`}, 0},
+	{[]string{"js", "run", "--params", `{"source":"return 1"}`}, 0},
+	{[]string{"page", "vitals"}, 101}, // no browser is open
+}
+
+// builds are the go commands that build parley as users have it, and as tests have it in their own process: the build
+// information of a test has no versions of modules, on which compiled code depends.
+var builds = map[string][]string{
+	"built":  {"build", "./cmd/parley"},
+	"tested": {"test", "-c", "./cmd/parley/internal/cli"},
+}
+
+// compiled returns a data folder in bin/ of this repository, in which it has called each shipped plugin.
+var compiled = sync.OnceValues(func() (home string, err error) {
+	_, file, _, _ := runtime.Caller(0)
+	root := filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	home = filepath.Join(root, "bin", "compiled")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", err
+	}
+	lock := flock.New(filepath.Join(home, ".lock")) // several test processes run at once
+	if err := lock.Lock(); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	for name, build := range builds {
+		parley := filepath.Join(home, name, "parley") // by this name, a test binary is the program
+		if runtime.GOOS == "windows" {
+			parley += ".exe"
+		}
+		cmd := exec.Command("go", build[0], "-o", parley)
+		cmd.Args = append(cmd.Args, build[1:]...)
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("go %v: %w\n%s", build, err, out)
+		}
+		for _, c := range calls {
+			cmd := exec.Command(parley, c.args...)
+			cmd.Env = append(os.Environ(), "PARLEY_HOME="+home, "PARLEY_RUNNER=off")
+			if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != c.code {
+				return "", fmt.Errorf("parley %v: %w\n%s", c.args, err, out)
+			}
+		}
+	}
+	return home, nil
+})
