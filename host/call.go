@@ -357,7 +357,9 @@ func (r *run) do(ctx context.Context) error {
 		}
 		err = r.checkResult(result.Data)
 		r.answer.Data = r.redactor.redactJSON(r.answer.Data)
-		r.markUntrusted()
+		if err == nil {
+			err = r.markUntrusted()
+		}
 	}
 	if err != nil {
 		e := AsError(err)

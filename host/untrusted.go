@@ -27,15 +27,16 @@ const longText = 100
 
 // markUntrusted puts the texts of the result that its schema marks as untrusted between two lines that nobody could
 // foresee, so that a reader can tell where such a text ends whatever it says. Control and bidi characters are removed
-// from it. The result of a call that a plugin makes stays as it is: the plugin puts it into its own.
-func (r *run) markUntrusted() {
+// from it. The result of a call that a plugin makes stays as it is: the plugin puts it into its own. A result that
+// cannot be read fails the call.
+func (r *run) markUntrusted() error {
 	marked := func(of *run) bool { return bytes.Contains(of.address.Tool.Returns, []byte(untrustedMark)) }
 	if r.call.parentID != "" || !marked(r) && !slices.ContainsFunc(r.steps, marked) {
-		return
+		return nil
 	}
 	value, err := jsontext.Decode(r.answer.Data, jsontext.Limits{Bytes: max(len(r.answer.Data), 1)})
 	if err != nil {
-		return
+		return Errorf(InvalidResult, "%s returned a result whose texts cannot be marked as untrusted: %v", r.answer.Tool, err)
 	}
 	var random [4]byte
 	_, _ = rand.Read(random[:])
@@ -47,6 +48,7 @@ func (r *run) markUntrusted() {
 		}
 	}
 	r.answer.Data = jsontext.Marshal(bounded(value, schemaOf(r.address.Tool), boundary))
+	return nil
 }
 
 // markStep marks the untrusted texts in the result of a step, {"step": NUMBER, "result": RESULT}.

@@ -17,17 +17,18 @@ type Problem struct {
 
 const (
 	maxProblems = 3
-	// minCases and minSessions are the fewest cases, and the sessions that they come from, that count as a finding.
-	minCases    = 3
-	minSessions = 2
-	slowMS      = 5000
+	// MinCases and MinSessions are the fewest cases, and the sessions that they come from, that count as a finding.
+	MinCases    = 3
+	MinSessions = 2
+	// SlowMS is the median in milliseconds from which a tool is slow.
+	SlowMS = 5000
 )
 
 // problems returns those that cost most.
 func problems(r *Report) []Problem {
 	found := []Problem{}
 	add := func(tool string, cases, sessions int, format string, args ...any) {
-		if cases >= minCases && sessions >= minSessions {
+		if cases >= MinCases && sessions >= MinSessions {
 			found = append(found, Problem{tool, fmt.Sprintf(format, args...), cases})
 		}
 	}
@@ -43,8 +44,8 @@ func problems(r *Report) []Problem {
 			add(t.Name, f.N, f.Sessions, "%s: %s of %d failed at %s (%s): %s", t.Name, manifest.Plural(f.N, "call"), t.Calls,
 				f.Pointer, manifest.Plural(f.Sessions, "session"), how)
 		}
-		if p := t.P50; p != nil && p.Low > slowMS {
-			add(t.Name, t.Calls, minSessions, "%s is slow: half of %d calls take more than %.1f s", t.Name, p.Of, p.Value/1000)
+		if p := t.P50; p != nil && p.Low > SlowMS {
+			add(t.Name, t.Calls, MinSessions, "%s is slow: half of %d calls take more than %.1f s", t.Name, p.Of, p.Value/1000)
 		}
 	}
 	for _, c := range r.Confusions {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -77,8 +78,8 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *hos
 	case !slices.Contains(host.EditFields(), e.Field):
 		return fmt.Sprintf("%q is not a field that can be edited; expected one of %s", manifest.CleanLine(e.Field),
 			strings.Join(host.EditFields(), ", ")), nil
-	case strings.HasPrefix(e.Origin, "rule ") && q.Sessions < minSessions:
-		return fmt.Sprintf("the evidence is from %s; it takes %d", manifest.Plural(q.Sessions, "session"), minSessions), nil
+	case strings.HasPrefix(e.Origin, "rule ") && q.Sessions < stats.MinSessions:
+		return fmt.Sprintf("the evidence is from %s; it takes %d", manifest.Plural(q.Sessions, "session"), stats.MinSessions), nil
 	}
 	before = accepted.Apply(before)
 	after := accepted.Merge([]host.Edit{*e}).Apply(before)

@@ -31,14 +31,11 @@ type Suggestion struct {
 
 // Thresholds of evidence.
 const (
-	minCases    = 3
-	minSessions = 2
 	// minShare is the least share of a tool's calls, by the lower end of its interval, that a mistake has to cost.
 	minShare = 0.02
 	// minUses and minUsers are the successful calls, and their sessions, after which a parameter counts as never used.
 	minUses  = 20
 	minUsers = 3
-	slowMS   = 5000
 )
 
 // Suggest returns edits for the tools in a report, the ones with most evidence first. It depends only on the report and
@@ -81,7 +78,7 @@ type evidence struct {
 
 // add proposes an edit if the evidence is enough and the edit changes anything.
 func (s *suggester) add(at host.Address, edit host.Edit, e evidence) {
-	if e.cases < minCases || e.sessions < minSessions {
+	if e.cases < stats.MinCases || e.sessions < stats.MinSessions {
 		return
 	}
 	edit.Tool, edit.Origin = at.Tool.Name, "rule "+e.rule
@@ -123,7 +120,7 @@ func (s *suggester) tool(t *stats.Tool) {
 	}
 	for _, p := range params {
 		for i, e := range described[p.Name] {
-			if e.cases < minCases || e.sessions < minSessions {
+			if e.cases < stats.MinCases || e.sessions < stats.MinSessions {
 				continue
 			}
 			text := strings.TrimSpace(strings.TrimRight(p.Description, ". ") + ". " + strings.Join(sentences[p.Name][i:], " "))
@@ -138,7 +135,7 @@ func (s *suggester) tool(t *stats.Tool) {
 		}
 	}
 	s.common(at, params, t)
-	if p := t.P50; p != nil && p.Low > slowMS && !strings.Contains(at.Tool.Docs.Standard, "akes about") {
+	if p := t.P50; p != nil && p.Low > stats.SlowMS && !strings.Contains(at.Tool.Docs.Standard, "akes about") {
 		text := strings.TrimRight(cmp.Or(at.Tool.Docs.Standard, at.Tool.Docs.Brief), ". ")
 		s.add(at, host.Edit{Field: host.EditStandard, Value: fmt.Sprintf("%s. Takes about %.0f s.", text, p.Value/1000)},
 			evidence{"slow", p.Of, t.Sessions, nil, fmt.Sprintf("half of %d calls took more than %.1f s", p.Of, p.Value/1000)})
@@ -254,7 +251,7 @@ func (s *suggester) example(at host.Address, params []manifest.Param, name strin
 // common proposes as the first example the parameters that most calls have, if no example has just these.
 func (s *suggester) common(at host.Address, params []manifest.Param, t *stats.Tool) {
 	good := t.Calls - t.Failed
-	if len(t.Arguments) == 0 || good < 2*minCases || t.Arguments[0].Name == "" {
+	if len(t.Arguments) == 0 || good < 2*stats.MinCases || t.Arguments[0].Name == "" {
 		return
 	}
 	top := t.Arguments[0]
@@ -388,7 +385,7 @@ var plainWord = regexp.MustCompile(`^[a-z]{3,20}$`)
 // miss proposes as keywords the words that most queries have in common which did not find the tool.
 func (s *suggester) miss(m stats.Miss) {
 	at, ok := s.find(m.Tool)
-	if !ok || m.N < minCases || m.Sessions < minSessions {
+	if !ok || m.N < stats.MinCases || m.Sessions < stats.MinSessions {
 		return
 	}
 	known := strings.ToLower(strings.Join(slices.Concat([]string{at.Plugin, at.Tool.Name, at.Tool.Docs.Brief,
@@ -405,7 +402,7 @@ func (s *suggester) miss(m stats.Miss) {
 	}
 	var words []string
 	for word, n := range counts {
-		if n >= minSessions && 2*n >= len(m.Queries) {
+		if n >= stats.MinSessions && 2*n >= len(m.Queries) {
 			words = append(words, word)
 		}
 	}

@@ -165,7 +165,7 @@ func TestRules(t *testing.T) {
 				value = string(s.Edit.Example.Params)
 			}
 			got = append(got, want{s.Edit.Field, s.Edit.Param, value})
-			if s.Cases < minCases || s.Sessions != 4 || s.Why == "" || s.ID != s.Edit.ID() {
+			if s.Cases < stats.MinCases || s.Sessions != 4 || s.Why == "" || s.ID != s.Edit.ID() {
 				t.Errorf("%s: the evidence of %+v", c.rule, s)
 			}
 		}
