@@ -299,66 +299,101 @@ func (g *Gate) checkExample(ctx context.Context, base host.Provider, e *host.Edi
 	return ""
 }
 
-// checkSearch accepts the edits with which every tool is still found by its own tasks. If all together lose a query,
-// they are tried one by one.
-func (g *Gate) checkSearch(base host.Provider, current *host.Overlay, passed []Proposal) (*host.Overlay, []Refusal,
-	error) {
-	edits := make([]host.Edit, len(passed))
-	for i, q := range passed {
-		edits[i] = q.Edit
-	}
-	all := current.Merge(edits)
-	why, err := g.lost(base, all, edits)
-	if err != nil || why == "" {
-		return all, nil, err
-	}
-	if len(passed) == 1 {
-		return current, []Refusal{{passed[0].Edit, why}}, nil
-	}
-	half := len(passed) / 2
-	accepted, refused, err := g.checkSearch(base, current, passed[:half])
-	if err != nil {
-		return nil, nil, err
-	}
-	accepted, more, err := g.checkSearch(base, accepted, passed[half:])
-	return accepted, append(refused, more...), err
-}
-
 // unsearched are the fields that search does not read.
 var unsearched = []string{host.EditExample, host.EditRare, host.EditNeed, host.EditFrom, host.EditParam,
 	host.EditWhenNot}
 
-// lost returns which query no longer finds its tool, or which new phrase does not find its own, with an overlay.
-func (g *Gate) lost(base host.Provider, o *host.Overlay, edits []host.Edit) (string, error) {
-	if !slices.ContainsFunc(edits, func(e host.Edit) bool { return !slices.Contains(unsearched, e.Field) }) {
-		return "", nil
-	}
-	edited, err := g.with(base, o)
-	if err != nil {
-		return "", err
-	}
-	plugin := base.Info().Name
-	for _, e := range edits {
-		switch e.Field {
-		case host.EditTask, host.EditPhrase, host.EditAlias:
-			if rankOf(edited, e.Value, plugin+"."+e.Tool) >= found {
-				return fmt.Sprintf("searching for %q does not find %s among the first %d", e.Value, e.Tool, found), nil
-			}
-		}
+// checkSearch accepts the edits that find their own tool, and with which every tool is still found by its own tasks.
+func (g *Gate) checkSearch(base host.Provider, current *host.Overlay, passed []Proposal) (*host.Overlay, []Refusal,
+	error) {
+	if !slices.ContainsFunc(passed, func(q Proposal) bool { return !slices.Contains(unsearched, q.Edit.Field) }) {
+		return merge(current, passed), nil, nil
 	}
 	if g.before == nil {
 		if err := g.measure(); err != nil {
-			return "", err
+			return nil, nil, err
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(g.before)) {
-		rank := g.before[key]
+	passed, refused, err := g.findThemselves(base, current, passed)
+	for err == nil {
+		var lost []string
+		if lost, err = g.lost(base, merge(current, passed), slices.Sorted(maps.Keys(g.before))); len(lost) == 0 {
+			break
+		}
+		var more []Refusal
+		if passed, more, err = g.keepQueries(base, current, passed, lost); len(more) == 0 {
+			break
+		}
+		refused = append(refused, more...)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return merge(current, passed), refused, nil
+}
+
+func merge(o *host.Overlay, proposals []Proposal) *host.Overlay {
+	edits := make([]host.Edit, len(proposals))
+	for i, q := range proposals {
+		edits[i] = q.Edit
+	}
+	return o.Merge(edits)
+}
+
+// findThemselves refuses tasks, phrases and aliases that do not find the tool that they are for.
+func (g *Gate) findThemselves(base host.Provider, current *host.Overlay, passed []Proposal) (kept []Proposal,
+	refused []Refusal, err error) {
+	edited, err := g.with(base, merge(current, passed))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, q := range passed {
+		switch q.Edit.Field {
+		case host.EditTask, host.EditPhrase, host.EditAlias:
+			if rankOf(edited, q.Edit.Value, base.Info().Name+"."+q.Edit.Tool) >= found {
+				refused = append(refused, Refusal{q.Edit,
+					fmt.Sprintf("searching for %q does not find %s among the first %d", q.Edit.Value, q.Edit.Tool, found)})
+				continue
+			}
+		}
+		kept = append(kept, q)
+	}
+	return kept, refused, nil
+}
+
+// keepQueries refuses edits until none of the queries is lost. They are tried by halves.
+func (g *Gate) keepQueries(base host.Provider, current *host.Overlay, passed []Proposal, queries []string) (
+	kept []Proposal, refused []Refusal, err error) {
+	lost, err := g.lost(base, merge(current, passed), queries)
+	switch {
+	case err != nil || len(lost) == 0:
+		return passed, nil, err
+	case len(passed) == 1:
+		tool, query, _ := strings.Cut(lost[0], "\x00")
+		return nil, []Refusal{{passed[0].Edit, fmt.Sprintf("%s is no longer found by its task %q", tool, query)}}, nil
+	}
+	half := len(passed) / 2
+	kept, refused, err = g.keepQueries(base, current, passed[:half], queries)
+	if err != nil {
+		return nil, nil, err
+	}
+	rest, more, err := g.keepQueries(base, merge(current, kept), passed[half:], queries)
+	return append(slices.Clip(kept), rest...), append(refused, more...), err
+}
+
+// lost returns which of the held-out queries no longer find their tool with an overlay.
+func (g *Gate) lost(base host.Provider, o *host.Overlay, queries []string) (lost []string, err error) {
+	edited, err := g.with(base, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range queries {
 		tool, query, _ := strings.Cut(key, "\x00")
-		if rank < found && rankOf(edited, query, tool) >= found {
-			return fmt.Sprintf("%s is no longer found by its task %q", tool, query), nil
+		if g.before[key] < found && rankOf(edited, query, tool) >= found {
+			lost = append(lost, key)
 		}
 	}
-	return "", nil
+	return lost, nil
 }
 
 // with returns a host over the catalog with an overlay in place of the present one.

@@ -157,7 +157,7 @@ func (d *Deps) proposals(ctx context.Context, o ApplyOptions) (map[string][]sugg
 		all[plugin] = append(all[plugin], p)
 	}
 	if o.From != "" {
-		file, err := d.readEdits(o.From)
+		file, err := d.readEdits(ctx, o.From)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -199,11 +199,8 @@ func (d *Deps) proposals(ctx context.Context, o ApplyOptions) (map[string][]sugg
 const maxEdits = 16 << 20
 
 // readEdits reads a file of edits, which has to be for the present build of its plugin.
-func (d *Deps) readEdits(path string) (*EditFile, error) {
-	raw, err := os.ReadFile(path)
-	if err == nil && len(raw) > maxEdits {
-		err = fmt.Errorf("it has more than %d bytes", maxEdits)
-	}
+func (d *Deps) readEdits(ctx context.Context, path string) (*EditFile, error) {
+	raw, err := host.ReadValue(ctx, path, maxEdits)
 	file := &EditFile{}
 	if err == nil {
 		err = json.Unmarshal(raw, file)
@@ -215,20 +212,8 @@ func (d *Deps) readEdits(path string) (*EditFile, error) {
 		return nil, host.Errorf(host.InvalidArgs, "%s is not a file of edits: %s", path, manifest.CleanLine(err.Error())).
 			WithNext(`{"plugin":"text","manifest":"sha256:..","edits":[{"tool":"hash","field":"task","value":".."}]}`)
 	}
-	catalog, err := d.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	at, err := catalog.FindIn(file.Plugin, "")
-	if err != nil {
-		return nil, err
-	}
-	if build := at.Provider.Info().Build(); build != file.Manifest {
-		return nil, host.Errorf(host.Integrity, "%s is for another build of %s: %s, and this is %s", path, at.Plugin,
-			manifest.CleanLine(file.Manifest), build).WithNext("parley docs list --json")
-	}
-	file.Plugin = at.Plugin
-	return file, nil
+	file.Plugin, err = d.sameBuild(file.Plugin, file.Manifest, path+" is")
+	return file, err
 }
 
 // EditsData are the overlays of the operator.

@@ -1,0 +1,176 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// PhrasesFile is what a model returns: for each tool of one build of a plugin, the ways in which somebody would ask for
+// it.
+type PhrasesFile struct {
+	Plugin   string              `json:"plugin"`
+	Manifest string              `json:"manifest"` // the digest of the build, or the version of what is built in
+	Phrases  map[string][]string `json:"phrases"`  // by local name of the tool
+}
+
+// Phrases of a tool are at most maxPhrases, of at most maxPhrase bytes each. A prompt asks for fewPhrases to maxPhrases.
+const (
+	fewPhrases = 4
+	maxPhrases = 7
+	maxPhrase  = 120
+)
+
+const phrasesTask = `For each tool below, write %d to %d phrases in which somebody would search for it who wants what it does and
+does not know that it exists. Use other words than its name and its tasks. Let the phrases differ: the goal behind it, a
+question, a vague wish, terms of another program. Each has 3 to 12 words, in English, and fits no other tool of the list
+better. Return nothing but JSON of this form, with the name of each tool as it stands here:
+{"plugin":%q,"manifest":%q,"phrases":{%q:["..",".."]}}
+`
+
+// PhrasesPrompt returns the text that asks a model for phrases of a plugin's tools, of a group or of one tool.
+func PhrasesPrompt(d *Deps, name string) (string, error) {
+	catalog, err := d.Catalog()
+	if err != nil {
+		return "", err
+	}
+	at, err := catalog.Find(name)
+	if err != nil {
+		return "", err
+	}
+	names, err := at.Provider.Names()
+	if err != nil {
+		return "", err
+	}
+	var tools bytes.Buffer
+	first := ""
+	for _, local := range names {
+		if !stats.InScope(at.Plugin+"."+local, at.Name()) {
+			continue
+		}
+		t, err := host.Base(at.Provider).Tool(local)
+		if err != nil || t == nil {
+			return "", errors.Join(err, fmt.Errorf("%s.%s cannot be read", at.Plugin, local))
+		}
+		if first == "" {
+			first = t.Name
+		}
+		fmt.Fprintf(&tools, "\n%s: %s\n", t.Name, strings.TrimSpace(t.Docs.Brief+". "+t.Docs.Standard))
+		var params []string
+		for _, p := range manifest.Params(t.Params) {
+			params = append(params, p.Name)
+		}
+		for _, line := range []struct {
+			title string
+			of    []string
+		}{{"parameters", params}, {"tasks", t.Tasks}} {
+			if len(line.of) > 0 {
+				fmt.Fprintf(&tools, "  %s: %s\n", line.title, strings.Join(line.of, ", "))
+			}
+		}
+	}
+	if first == "" {
+		return "", host.Errorf(host.NotFound, "%s has no tools", at.Name()).WithNext("parley --list")
+	}
+	return fmt.Sprintf(phrasesTask, fewPhrases, maxPhrases, at.Plugin, at.Provider.Info().Build(), first) +
+		manifest.Clean(tools.String()), nil
+}
+
+// ImportPhrases applies the phrases that a model returned, those that pass the gate. A tool has at most seven; the ones
+// that it has already count.
+// path is a file, or - for the standard input.
+func ImportPhrases(ctx context.Context, d *Deps, path string, dryRun bool) (*ApplyData, error) {
+	file, err := d.readPhrases(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	data := &ApplyData{Applied: []AppliedEdit{}, Refused: []suggest.Refusal{}, DryRun: dryRun}
+	present, err := DocsList(d, file.Plugin)
+	if err != nil {
+		return nil, err
+	}
+	count := map[string]int{}
+	for _, of := range present.Overlays {
+		for _, e := range of.Edits {
+			if e.Field == host.EditPhrase {
+				count[strings.ToLower(e.Tool)]++
+			}
+		}
+	}
+	var proposals []suggest.Proposal
+	for _, tool := range slices.Sorted(maps.Keys(file.Phrases)) {
+		for _, phrase := range file.Phrases[tool] {
+			e := host.Edit{Tool: tool, Field: host.EditPhrase, Value: strings.Join(strings.Fields(phrase), " "), Origin: "phrases"}
+			switch {
+			case present.has(file.Plugin, e.ID()):
+			case len(strings.Fields(e.Value)) < 2 || len(e.Value) > maxPhrase:
+				data.Refused = append(data.Refused, suggest.Refusal{Edit: e,
+					Why: fmt.Sprintf("a phrase has two words or more, and at most %d bytes", maxPhrase)})
+			case count[strings.ToLower(tool)] >= maxPhrases:
+				data.Refused = append(data.Refused, suggest.Refusal{Edit: e,
+					Why: fmt.Sprintf("%s has %d phrases already", manifest.CleanLine(tool), maxPhrases)})
+			default:
+				count[strings.ToLower(tool)]++
+				proposals = append(proposals, suggest.Proposal{Edit: e})
+			}
+		}
+	}
+	return data, d.applyTo(ctx, file.Plugin, proposals, dryRun, data)
+}
+
+// readPhrases reads a file of phrases. Models like to put JSON into a block of Markdown, with words around it.
+func (d *Deps) readPhrases(ctx context.Context, path string) (*PhrasesFile, error) {
+	var raw []byte
+	var err error
+	if path == "-" {
+		raw, err = io.ReadAll(io.LimitReader(d.Input(ctx), maxEdits))
+	} else {
+		raw, err = host.ReadValue(ctx, path, maxEdits)
+	}
+	file := &PhrasesFile{}
+	if err == nil {
+		begin, end := bytes.IndexByte(raw, '{'), bytes.LastIndexByte(raw, '}')
+		if begin < 0 || end < begin {
+			err = errors.New("it has no JSON object")
+		} else {
+			err = json.Unmarshal(raw[begin:end+1], file)
+		}
+	}
+	if err == nil && (file.Plugin == "" || file.Manifest == "") {
+		err = errors.New("plugin or manifest is missing")
+	}
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "these are not phrases: %s; expected the JSON that the prompt asks for",
+			manifest.CleanLine(err.Error())).WithNext("parley docs phrases NAME --prompt")
+	}
+	file.Plugin, err = d.sameBuild(file.Plugin, file.Manifest, "the phrases are")
+	return file, err
+}
+
+// sameBuild returns the name of a plugin, if its build is the one that something is for.
+func (d *Deps) sameBuild(plugin, build, what string) (string, error) {
+	catalog, err := d.Catalog()
+	if err != nil {
+		return "", err
+	}
+	at, err := catalog.FindIn(plugin, "")
+	if err != nil {
+		return "", err
+	}
+	if now := at.Provider.Info().Build(); now != build {
+		return "", host.Errorf(host.Integrity, "%s for another build of %s: %s, and this is %s", what, at.Plugin,
+			manifest.CleanLine(build), now).WithNext("parley docs list --json")
+	}
+	return at.Plugin, nil
+}
