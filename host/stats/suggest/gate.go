@@ -79,7 +79,8 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *hos
 		return fmt.Sprintf("%q is not a field that can be edited; expected one of %s", manifest.CleanLine(e.Field),
 			strings.Join(host.EditFields(), ", ")), nil
 	case strings.HasPrefix(e.Origin, "rule ") && q.Sessions < stats.MinSessions:
-		return fmt.Sprintf("the evidence is from %s; it takes %d", manifest.Plural(q.Sessions, "session"), stats.MinSessions), nil
+		return fmt.Sprintf("the evidence is from %s; it takes %d", manifest.Plural(q.Sessions, "session"),
+			stats.MinSessions), nil
 	}
 	before = accepted.Apply(before)
 	after := accepted.Merge([]host.Edit{*e}).Apply(before)

@@ -25,8 +25,8 @@ func newDocsPhrases(app *App, run runFunc[docsPhrasesOptions]) *cobra.Command {
 		Use:   "phrases [NAME]",
 		Short: "Let a model phrase how people ask for tools",
 		Long: "--prompt prints a text for any model or agent, about a plugin, a group or a tool. --import applies what it " +
-			"returns: search\nfinds a tool by these phrases, too, and gives them less weight than the author's words. Each passes " +
-			"the gate of docs apply:\nit finds its tool among the first five, and no other tool loses a search by it.",
+			"returns: search\nfinds a tool by these phrases, too, and gives them less weight than the author's words. Each " +
+			"passes the gate of docs apply:\nit finds its tool among the first five, and no other tool loses a search by it.",
 		Example: "parley docs phrases text --prompt >prompt.txt\nparley docs phrases --import answer.json --dry-run\n" +
 			"parley docs phrases --import -",
 		ValidArgsFunction: app.completeNames,

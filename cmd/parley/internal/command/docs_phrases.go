@@ -33,9 +33,9 @@ const (
 )
 
 const phrasesTask = `For each tool below, write %d to %d phrases in which somebody would search for it who wants what it does and
-does not know that it exists. Use other words than its name and its tasks. Let the phrases differ: the goal behind it, a
-question, a vague wish, terms of another program. Each has 3 to 12 words, in English, and fits no other tool of the list
-better. Return nothing but JSON of this form, with the name of each tool as it stands here:
+does not know that it exists. Use other words than its name and its tasks. Let the phrases differ: the goal behind it,
+a question, a vague wish, terms of another program. Each has 3 to 12 words, in English, and fits no other tool of the
+list better. Return nothing but JSON of this form, with the name of each tool as it stands here:
 {"plugin":%q,"manifest":%q,"phrases":{%q:["..",".."]}}
 `
 
@@ -111,10 +111,11 @@ func ImportPhrases(ctx context.Context, d *Deps, path string, dryRun bool) (*App
 	var proposals []suggest.Proposal
 	for _, tool := range slices.Sorted(maps.Keys(file.Phrases)) {
 		for _, phrase := range file.Phrases[tool] {
-			e := host.Edit{Tool: tool, Field: host.EditPhrase, Value: strings.Join(strings.Fields(phrase), " "), Origin: "phrases"}
+			words := strings.Fields(phrase)
+			e := host.Edit{Tool: tool, Field: host.EditPhrase, Value: strings.Join(words, " "), Origin: "phrases"}
 			switch {
 			case present.has(file.Plugin, e.ID()):
-			case len(strings.Fields(e.Value)) < 2 || len(e.Value) > maxPhrase:
+			case len(words) < 2 || len(e.Value) > maxPhrase:
 				data.Refused = append(data.Refused, suggest.Refusal{Edit: e,
 					Why: fmt.Sprintf("a phrase has two words or more, and at most %d bytes", maxPhrase)})
 			case count[strings.ToLower(tool)] >= maxPhrases:
