@@ -67,7 +67,7 @@ func checkImports(module *instrument.Module, m *manifest.Manifest) error {
 		name := truncate(manifest.CleanLine(i.Module), 60) + "." + truncate(manifest.CleanLine(i.Name), 60)
 		var known map[string]instrument.FuncType
 		switch {
-		case i.Module == wasiModule:
+		case i.Module == wasiModule || i.Module == unstableModule:
 			known = wasiFunctions
 		case i.Module == parleyModule && m.Kind == manifest.KindParley:
 			known = parleyFunctions
@@ -76,9 +76,6 @@ func checkImports(module *instrument.Module, m *manifest.Manifest) error {
 				"\"parley/1\" or remove the import", name)
 		case i.Module == "gojs" || i.Module == "go":
 			return moduleError(m, "it imports %s, so it was built for a browser; build it with GOOS=wasip1 GOARCH=wasm", name)
-		case i.Module == "wasi_unstable":
-			return moduleError(m, "it imports %s, a draft of WASI; rebuild it for WASI preview 1 (wasi_snapshot_preview1)",
-				name)
 		case i.Module == "env":
 			return moduleError(m, "it imports %s, a function that the linker left undefined; define it, or build for "+
 				"wasm32-wasi without --allow-undefined", name)

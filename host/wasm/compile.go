@@ -191,7 +191,8 @@ func compileInto(dir string, module []byte, then func(wazero.Runtime, wazero.Com
 }
 
 func engineConfig() wazero.RuntimeConfig {
-	return wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
+	return wazero.NewRuntimeConfig().WithDebugInfoEnabled(false).
+		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst)
 }
 
 func compilerContext() context.Context {

@@ -27,7 +27,7 @@ func TestWASI(t *testing.T) {
 				t.Errorf("%s.c:%s", name, err.Message)
 			}
 			switch name { // programs that require other system calls also run isolated, where few are allowed
-			case "fd_flags_set", "fd_readdir", "path_rename", "readlink":
+			case "fd_flags_set", "fd_readdir", "path_rename", "readlink", "unstable":
 				r.Grant.FS[0].Source = linkedFolder(t)
 				if _, err := invokeIsolated(t, p, r); err != nil {
 					t.Errorf("isolated: %s.c:%s", name, err.Message)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,11 +36,11 @@ const (
 	errnoNametoolong = 37
 )
 
-// wasiGuards returns the guards that instrumentation puts around WASI functions.
+// wasiGuards returns the guards that instrumentation puts around WASI functions, of both versions.
 var wasiGuards = sync.OnceValue(func() map[string]instrument.Guard {
 	g := map[string]instrument.Guard{}
 	add := func(name string, limit uint32, errno int32, params ...int) {
-		g[wasiModule+"."+name] = instrument.Guard{Type: wasiFunctions[name], Params: params, Max: limit, Errno: errno}
+		g[name] = instrument.Guard{Type: wasiFunctions[name], Params: params, Max: limit, Errno: errno}
 	}
 	add("fd_renumber", maxDescriptor, errnoBadf, 1)
 	for _, name := range []string{"fd_read", "fd_pread", "fd_write", "fd_pwrite"} {
@@ -58,11 +59,20 @@ var wasiGuards = sync.OnceValue(func() map[string]instrument.Guard {
 	add("path_symlink", maxPath, errnoNametoolong, 1, 4)
 	// a call may take a tenth of a millisecond or more
 	for _, name := range []string{"args_get", "environ_get", "fd_readdir", "poll_oneoff"} {
-		guard := g[wasiModule+"."+name]
+		guard := g[name]
 		guard.Type, guard.Heavy = wasiFunctions[name], true
-		g[wasiModule+"."+name] = guard
+		g[name] = guard
 	}
-	return g
+	all := make(map[string]instrument.Guard, 2*len(g)+len(unstableCode))
+	for name, guard := range g {
+		all[wasiModule+"."+name], all[unstableModule+"."+name] = guard, guard
+	}
+	for name, code := range unstableCode {
+		guard := all[unstableModule+"."+name]
+		guard.Type, guard.Before, guard.After = wasiFunctions[name], code.before, code.after
+		all[unstableModule+"."+name] = guard
+	}
+	return all
 })
 
 // instantiateHostModules instantiates the modules that guests may import. They find the state of a call through the
@@ -70,6 +80,11 @@ var wasiGuards = sync.OnceValue(func() map[string]instrument.Guard {
 func instantiateHostModules(ctx context.Context, p *compiledPlugin) error {
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(p.module.Imports, func(i instrument.Import) bool { return i.Module == unstableModule }) {
+		if err := instantiateUnstable(ctx, p.runtime); err != nil {
+			return err
+		}
 	}
 	if err := instantiateMeter(ctx, p.runtime); err != nil {
 		return err

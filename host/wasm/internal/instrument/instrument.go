@@ -40,7 +40,7 @@ import "fmt"
 
 // Version changes whenever the output for any input changes, or an image of it. It must be part of the key under which
 // output is cached.
-const Version = 10
+const Version = 11
 
 // YieldModule and YieldName name the imported function of type () -> () that instrumented modules call.
 const (
@@ -98,6 +98,7 @@ const (
 	maxNesting      = 10_000
 	maxLoopNesting  = 128 // compile time grows with a power of it: 500 nested loops take 9 s
 	maxName         = 10_000
+	maxConstant     = 64 // instructions of a constant expression, which an instance evaluates without a break
 )
 
 // Error says why a module is refused, and where.
@@ -181,6 +182,10 @@ type Guard struct {
 	Max    uint32
 	Errno  int32
 	Heavy  bool // a call may take a millisecond, so each call yields
+	// Before and After are code around the call, for functions whose layouts differ from those of the host. The
+	// arguments are the first locals, followed by one of type i64 and one of type i32. After finds the result on the
+	// stack, and leaves it there.
+	Before, After []byte
 }
 
 // Config configures [Rewrite].

@@ -116,7 +116,12 @@ func TestRefused(t *testing.T) {
 		{"relaxed SIMD", code(0xfd, 0x80, 0x02, 0x0b), "vector instruction 256"},
 		{"a vector instruction in another encoding", code(0xfd, 0x8c, 0x00, 0x0b), "vector instruction"},
 		{"number of too many bits", code(0x41, 0x80, 0x80, 0x80, 0x80, 0x70, 0x1a, 0x0b), "too large for 32 bits"},
-		{"extended constant", module([]byte{6, 1, 0x7f, 0, 0x41, 1, 0x41, 1, 0x6a, 0x0b}), "more than one instruction"},
+		{"a long constant", module(concat(append([]byte{6, 1, 0x7f, 0, 0x41, 1}, bytes.Repeat([]byte{0x41, 1, 0x6a},
+			32)...), 0x0b)), "more than 64 instructions"},
+		{"an empty constant", module([]byte{6, 1, 0x7f, 0, 0x0b, 0}), "is empty"},
+		{"a constant that divides", module([]byte{6, 1, 0x7f, 0, 0x41, 1, 0x41, 1, 0x6d, 0x0b}), "0x6d is not constant"},
+		{"a constant that can change", module([]byte{6, 2, 0x7f, 1, 0x41, 1, 0x0b, 0x7f, 0, 0x23, 0, 0x0b}),
+			"reads global 0, which is mutable"},
 		{"shared limits of a table", module([]byte{4, 1, 0x70, 3, 1, 1}), "limits"},
 	}
 	for _, tt := range tests {

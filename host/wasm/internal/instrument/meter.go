@@ -342,13 +342,17 @@ func advance(b []byte, local, op byte) []byte {
 }
 
 // guardBody charges a call of an imported function. If an argument is too large it returns the error number, else
-// it calls the function.
+// it calls the function, with the code around it.
 func (d *decoder) guardBody(g guard) []byte {
 	charge := int32(importCharge)
 	if g.Heavy {
 		charge = yieldNow
 	}
-	b := d.emitTick([]byte{0}, charge)
+	before, after, locals := g.Before, g.After, []byte{2, 1, typeI64, 1, typeI32}
+	if before == nil && after == nil || !d.found.HasMemory {
+		before, after, locals = nil, nil, []byte{0}
+	}
+	b := d.emitTick(locals, charge)
 	for _, p := range g.Params {
 		b = appendU32(append(b, 0x20), uint32(p))
 		b = appendS32(append(b, 0x41), int32(g.Max))
@@ -356,9 +360,11 @@ func (d *decoder) guardBody(g guard) []byte {
 		b = appendS32(append(b, 0x41), g.Errno)
 		b = append(b, 0x0f, opEnd)
 	}
+	b = append(b, before...)
 	for i := range d.params[g.typeIndex] {
 		b = appendU32(append(b, 0x20), uint32(i))
 	}
 	b = appendU32(append(b, opCall), g.index)
+	b = append(b, after...)
 	return append(b, opEnd)
 }

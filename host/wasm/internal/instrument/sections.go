@@ -2,6 +2,7 @@ package instrument
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
@@ -44,6 +45,7 @@ type decoder struct {
 	guards    []guard  // one per imported function
 	tables    int
 	globals   int
+	mutable   []uint32 // the mutable globals
 	elements  int
 	dataCount int  // -1 without a data count section
 	usesData  bool // an instruction refers to a data segment
@@ -416,50 +418,61 @@ func (d *decoder) readGlobals() []byte {
 		}
 		b = append(b, mutable)
 		b = d.copyConstant(b)
+		if mutable == 1 {
+			d.mutable = append(d.mutable, uint32(d.globals))
+		}
 		d.globals++
 	}
 	return b
 }
 
-// copyConstant copies a constant expression, which must be a single instruction.
+// copyConstant copies a constant expression. Its arithmetic is that of the extended-const feature. It reads immutable
+// globals only: where a guest begins with an image, the others have another value than in the module.
 func (d *decoder) copyConstant(b []byte) []byte {
-	at := d.pos
-	switch op := d.byte(); op {
-	case 0x41:
-		d.signed(32)
-	case 0x42:
-		d.signed(64)
-	case 0x43:
-		d.skip(4)
-	case 0x44:
-		d.skip(8)
-	case 0x23:
-		d.index("global", d.globals)
-	case 0xd0:
-		d.refType()
-	case 0xfd:
-		if v := d.byte(); v != 12 && d.err == nil {
-			d.fail(at, "vector instruction %d is not constant", v)
+	for n := 0; d.err == nil; n++ {
+		at := d.pos
+		op := d.byte()
+		switch op {
+		case 0x41:
+			d.signed(32)
+		case 0x42:
+			d.signed(64)
+		case 0x43:
+			d.skip(4)
+		case 0x44:
+			d.skip(8)
+		case 0x23:
+			g := d.index("global", d.globals)
+			if _, mutable := slices.BinarySearch(d.mutable, g); mutable && d.err == nil {
+				d.fail(at, "a constant expression reads global %d, which is mutable", g)
+			}
+		case 0xd0:
+			d.refType()
+		case 0xfd:
+			if v := d.byte(); v != 12 && d.err == nil {
+				d.fail(at, "vector instruction %d is not constant", v)
+			}
+			d.skip(16)
+		case 0xd2:
+			b = appendU32(append(b, op), d.newIndex(d.index("function", len(d.funcs))))
+			continue
+		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub and mul
+		case opEnd:
+			if n == 0 {
+				d.fail(at, "a constant expression is empty")
+			}
+			return append(b, op)
+		default:
+			if d.err == nil {
+				d.fail(at, "instruction 0x%02x is not constant", op)
+			}
 		}
-		d.skip(16)
-	case 0xd2:
-		f := d.index("function", len(d.funcs))
-		b = appendU32(append(b, op), d.newIndex(f))
-		at = d.pos
-	default:
-		if d.err == nil {
-			d.fail(at, "instruction 0x%02x is not constant", op)
+		if n >= maxConstant && d.err == nil {
+			d.fail(at, "a constant expression has more than %d instructions", maxConstant)
 		}
+		b = append(b, d.data[at:d.pos]...)
 	}
-	end := d.pos
-	if op := d.byte(); op != 0x0b && d.err == nil {
-		d.fail(end, "a constant expression has more than one instruction")
-		d.err.Fix = "build it without the extended-const feature"
-	}
-	if d.err != nil {
-		return b
-	}
-	return append(b, d.data[at:d.pos]...)
+	return b
 }
 
 func (d *decoder) readExports() []byte {
@@ -653,13 +666,14 @@ func (m *merger) flush() {
 	m.data = nil
 }
 
-// constantOffset returns the value of a validated constant expression, if it is a number.
+// constantOffset returns the value of a validated constant expression, if it is nothing but a number.
 func constantOffset(expr []byte) (uint64, bool) {
 	if len(expr) == 0 || expr[0] != 0x41 {
 		return 0, false
 	}
 	r := reader{data: expr, pos: 1, end: len(expr)}
-	return uint64(uint32(r.signed(32))), r.err == nil
+	at := uint64(uint32(r.signed(32)))
+	return at, r.err == nil && r.remaining() == 1 // the end
 }
 
 func checkHeader(data []byte) error {

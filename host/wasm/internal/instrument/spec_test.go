@@ -17,6 +17,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
@@ -32,19 +33,20 @@ type specCommand struct {
 	} `json:"action"`
 }
 
-// TestSpec runs the official WebAssembly 2.0 test suite, which is part of wazero's module, with each module as it is
-// and instrumented. Results and traps must be equal, and invalid modules must stay invalid. PARLEY_HAMMER=1 runs all
-// scripts instead of every fourth.
+// TestSpec runs the official WebAssembly 2.0 test suite and that of extended-const, which are part of wazero's module,
+// with each module as it is and instrumented. Results and traps must be equal, and invalid modules must stay invalid.
+// PARLEY_HAMMER=1 runs all scripts instead of every fourth of the former.
 func TestSpec(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
-	dir := filepath.Join(strings.TrimSpace(string(out)), "internal/integration_test/spectest/v2/testdata")
-	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil || len(files) == 0 {
+	suites := filepath.Join(strings.TrimSpace(string(out)), "internal/integration_test/spectest")
+	files, _ := filepath.Glob(filepath.Join(suites, "v2/testdata/*.json"))
+	extended, _ := filepath.Glob(filepath.Join(suites, "extended-const/testdata/*.json"))
+	if err != nil || len(files) == 0 || len(extended) == 0 {
 		t.Skip("wazero's module with its tests is not in the module cache")
 	}
-	s := &specRun{t: t, dir: dir}
-	for i, file := range files {
-		if i%4 != 0 && !hammer {
+	s := &specRun{t: t}
+	for i, file := range slices.Concat(files, extended) {
+		if i%4 != 0 && i < len(files) && !hammer {
 			continue
 		}
 		data, err := os.ReadFile(file)
@@ -57,7 +59,7 @@ func TestSpec(t *testing.T) {
 		if err := json.Unmarshal(data, &script); err != nil {
 			t.Fatal(err)
 		}
-		s.file = filepath.Base(file)
+		s.dir, s.file = filepath.Split(file)
 		for _, c := range script.Commands {
 			s.command(c)
 		}
@@ -130,7 +132,8 @@ func (s *specRun) module(c specCommand, wasm []byte) {
 
 func (s *specRun) make(wasm []byte) (api.Module, error) {
 	ctx := context.Background()
-	r := wazero.NewRuntime(ctx)
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
+		WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesExtendedConst))
 	s.runtimes = append(s.runtimes, r)
 	nothing := api.GoFunc(func(context.Context, []uint64) {})
 	b := r.NewHostModuleBuilder("spectest")
