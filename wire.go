@@ -112,8 +112,16 @@ func (p *Parley) engineConfig(runnerIdle time.Duration) wasm.Config {
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
 		HostVersion: Version, Child: host.SelfCommand, Isolate: true,
 		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.annotate,
-		ScriptEngine: p.scriptEngine,
+		ScriptEngine: p.scriptEngine, ModuleLimits: p.moduleLimits,
 	}
+}
+
+func (p *Parley) moduleLimits(plugin string) (host.ModuleLimits, error) {
+	rules, err := p.Policy()
+	if err != nil {
+		return host.ModuleLimits{}, err
+	}
+	return rules.ModuleLimits(plugin)
 }
 
 // scriptEngine returns the plugin that runs plugins of kind script: an installed or a shipped one. A loaded file is not

@@ -200,6 +200,24 @@ type Limits struct {
 	ConcurrentCalls int // of the plugin in one host
 }
 
+// Bounds of what a policy can set in [ModuleLimits].
+const (
+	MaxModuleMiB        = 256
+	MaxFunctions        = 4_000_000
+	MaxTableEntries     = 4_000_000
+	MaxCompileMemoryMiB = 1 << 16
+)
+
+// ModuleLimits bound the module of a plugin and its compilation. Zero means the default, which package host/wasm
+// documents.
+type ModuleLimits struct {
+	FileMiB          int
+	Functions        int
+	TableEntries     int // of each table
+	CompileTime      time.Duration
+	CompileMemoryMiB int
+}
+
 // Result is what a tool returned.
 type Result struct {
 	Data     json.RawMessage

@@ -73,9 +73,12 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.Files = append(x.Files, f.path)
 	}
 	e := s.entry(info.Name)
-	l := e.limits(s.timeout())
+	l, module := e.limits(s.timeout()), e.moduleLimits()
 	if l.Timeout > 0 {
 		x.Limits = append(x.Limits, fmt.Sprintf("timeout %s", l.Timeout))
+	}
+	if module.CompileTime > 0 {
+		x.Limits = append(x.Limits, fmt.Sprintf("compile time %s", module.CompileTime))
 	}
 	for _, bound := range []struct {
 		text string
@@ -84,7 +87,8 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		{"memory %d MiB", l.MemoryMiB}, {"output %d bytes", l.OutputBytes}, {"log %d bytes", l.LogBytes}, {"%d host calls",
 			l.HostCalls},
 		{"%d open files", l.OpenFiles}, {"%d files created", l.FilesCreated}, {"%d bytes written", l.BytesWritten},
-		{"%d concurrent calls", l.ConcurrentCalls},
+		{"%d concurrent calls", l.ConcurrentCalls}, {"module %d MiB", module.FileMiB}, {"%d functions", module.Functions},
+		{"%d table entries", module.TableEntries}, {"compile memory %d MiB", module.CompileMemoryMiB},
 	} {
 		if bound.n > 0 {
 			x.Limits = append(x.Limits, fmt.Sprintf(bound.text, bound.n))

@@ -46,6 +46,7 @@ type plugin struct {
 	owners      map[string]string // the identity that tool: grants are bound to, by the name of their plugin in lower case
 	isolate     string
 	limits      host.Limits
+	module      host.ModuleLimits
 	settings    json.RawMessage
 	settingsPos position
 }
@@ -192,7 +193,8 @@ func (f *file) addPlugin(all table, name string) {
 	f.addOwners(t, p)
 	if l, ok := t.subtable("limits"); ok {
 		l.allowKeys("memory_mib", "timeout", "output_bytes", "log_bytes", "host_calls", "open_files", "files_created",
-			"bytes_written", "concurrent_calls")
+			"bytes_written", "concurrent_calls", "module_mib", "functions", "table_entries", "compile_time",
+			"compile_memory_mib")
 		p.limits = host.Limits{
 			MemoryMiB:       l.integer("memory_mib", 4096),
 			Timeout:         l.duration("timeout"),
@@ -203,6 +205,13 @@ func (f *file) addPlugin(all table, name string) {
 			FilesCreated:    l.integer("files_created", 1_000_000),
 			BytesWritten:    l.integer("bytes_written", 1<<40),
 			ConcurrentCalls: l.integer("concurrent_calls", 1000),
+		}
+		p.module = host.ModuleLimits{
+			FileMiB:          l.integer("module_mib", host.MaxModuleMiB),
+			Functions:        l.integer("functions", host.MaxFunctions),
+			TableEntries:     l.integer("table_entries", host.MaxTableEntries),
+			CompileTime:      l.duration("compile_time"),
+			CompileMemoryMiB: l.integer("compile_memory_mib", host.MaxCompileMemoryMiB),
 		}
 	}
 	if s, ok := t.subtable("settings"); ok {

@@ -223,6 +223,15 @@ func (p *Policy) Egress() (host.EgressRules, error) {
 	return rules, nil
 }
 
+// ModuleLimits returns the limits that the files set for the module of a plugin. The error is config_error.
+func (p *Policy) ModuleLimits(plugin string) (host.ModuleLimits, error) {
+	s, err := p.current()
+	if err != nil {
+		return host.ModuleLimits{}, err
+	}
+	return s.entry(plugin).moduleLimits(), nil
+}
+
 // AttachHosts returns the other machines whose browsers may be attached to, in lower case.
 func (p *Policy) AttachHosts() ([]string, error) {
 	s, err := p.current()
@@ -458,6 +467,19 @@ func (e entry) grants() []locatedGrant {
 		return p.grants
 	}
 	return nil
+}
+
+// moduleLimits takes each limit from the first file that sets it.
+func (e entry) moduleLimits() host.ModuleLimits {
+	var l host.ModuleLimits
+	for _, p := range e.parts() {
+		l.FileMiB = cmp.Or(l.FileMiB, p.module.FileMiB)
+		l.Functions = cmp.Or(l.Functions, p.module.Functions)
+		l.TableEntries = cmp.Or(l.TableEntries, p.module.TableEntries)
+		l.CompileTime = cmp.Or(l.CompileTime, p.module.CompileTime)
+		l.CompileMemoryMiB = cmp.Or(l.CompileMemoryMiB, p.module.CompileMemoryMiB)
+	}
+	return l
 }
 
 // limits takes each limit from the first file that sets it.

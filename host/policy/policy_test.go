@@ -581,6 +581,7 @@ func TestMalformed(t *testing.T) {
 		{"memory as text", "[plugin.p.limits]\nmemory_mib = \"64\"", "2:14", "must be a whole number"},
 		{"memory as fraction", "[plugin.p.limits]\nmemory_mib = 64.0", "2:14", "not a fraction"},
 		{"no memory", "[plugin.p.limits]\nmemory_mib = 0", "2:14", "between 1 and 4096"},
+		{"too many functions", "[plugin.p.limits]\nfunctions = 4000001", "2:13", "between 1 and 4000000"},
 		{"too much memory", "[plugin.p]\nlimits = {memory_mib = 5000}", "2:24", "between 1 and 4096"},
 		{"list as text", "[callers.cli]\nallow = \"*\"", "2:9", "must be a list"},
 		{"list of numbers", "[callers.cli]\nallow = [\"*\", 3]", "2:15", "must contain strings"},

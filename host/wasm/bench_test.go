@@ -3,6 +3,8 @@ package wasm
 import (
 	"context"
 	"testing"
+
+	"github.com/parley-tools/parley/host"
 )
 
 // callsToTime are calls of a small C guest, a C command and a Go guest of several MB.
@@ -79,7 +81,7 @@ func BenchmarkAdmit(b *testing.B) {
 			m, _ := p.Manifest()
 			b.SetBytes(int64(len(wasm)))
 			for b.Loop() {
-				if _, err := validateModule(wasm, m); err != nil {
+				if _, err := validateModule(wasm, m, host.ModuleLimits{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -17,7 +17,7 @@ func Check(wasm []byte, m *manifest.Manifest) error {
 		if _, err := manifest.ReadSource(wasm); err != nil {
 			return moduleError(m, "%v", err)
 		}
-	} else if _, err := validateModule(wasm, m); err != nil {
+	} else if _, err := validateModule(wasm, m, largestModule); err != nil {
 		return err
 	}
 	for i := range m.Scripts {
@@ -29,17 +29,48 @@ func Check(wasm []byte, m *manifest.Manifest) error {
 	return err
 }
 
+// largestModule are the largest limits of a module that a policy can set. [Check] applies them, because it knows no
+// policy; those of the policy apply before the module is compiled, which an installation does.
+var largestModule = host.ModuleLimits{FileMiB: host.MaxModuleMiB, Functions: host.MaxFunctions,
+	TableEntries: host.MaxTableEntries}
+
 // validateModule validates and instruments a module. Only its result may be compiled.
-func validateModule(wasm []byte, m *manifest.Manifest) (*instrument.Module, error) {
-	module, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: wasiGuards()})
+func validateModule(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (*instrument.Module, error) {
+	module, err := rewriteModule(wasm, l)
 	if err != nil {
 		e := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: m.Name + ": " + err.Error()}
+		if refused := (*instrument.Error)(nil); errors.As(err, &refused) {
+			e.Message += raiseLimit(m.Name, refused)
+		}
 		return nil, e
 	}
 	if err := checkModule(module, m); err != nil {
 		return nil, err
 	}
 	return module, nil
+}
+
+func rewriteModule(wasm []byte, l host.ModuleLimits) (*instrument.Module, error) {
+	return instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: wasiGuards(),
+		Limits: instrument.Limits{FileBytes: l.FileMiB << 20, Functions: l.Functions, TableEntries: l.TableEntries}})
+}
+
+// raiseLimit says which setting of the policy accepts a module that exceeds a limit; "" if none does.
+func raiseLimit(plugin string, e *instrument.Error) string {
+	var setting string
+	needs, most := e.Needs, 0
+	switch e.Limit {
+	case instrument.LimitFile:
+		setting, most, needs = "module_mib", largestModule.FileMiB, (needs+1<<20-1)>>20
+	case instrument.LimitFunctions:
+		setting, most = "functions", largestModule.Functions
+	case instrument.LimitTableEntries:
+		setting, most = "table_entries", largestModule.TableEntries
+	}
+	if needs > most {
+		return ""
+	}
+	return fmt.Sprintf("; to accept it, set %s = %d under [plugin.%s.limits] in policy.toml", setting, needs, plugin)
 }
 
 // checkModule checks a decoded module against its manifest.

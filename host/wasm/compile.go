@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,6 +66,12 @@ type budget struct {
 // most 60 s, and 2 GiB of memory.
 func compileBudget(codeBytes int) budget {
 	return budget{min(compileCPU+time.Duration(codeBytes>>20)*time.Second, maxCompileCPU), compileMemory}
+}
+
+// budgetWithin returns the budget for a code section of codeBytes bytes, where a policy may have set another one.
+func (e *Engine) budgetWithin(l host.ModuleLimits, codeBytes int) budget {
+	b := e.budget(codeBytes)
+	return budget{cmp.Or(l.CompileTime, b.cpu), cmp.Or(uint64(l.CompileMemoryMiB)<<20, b.memory)}
 }
 
 // CompileMain runs the compiler and returns its exit code. The compiler is a process of its own, because
@@ -217,7 +224,8 @@ type diskError struct{ error }
 
 // runCompiler compiles a module into an empty folder, in a child process if the engine has one. Errors are
 // *host.Error or diskError.
-func (e *Engine) runCompiler(name string, module *instrument.Module, order *imageOrder, dir string) error {
+func (e *Engine) runCompiler(name string, module *instrument.Module, l host.ModuleLimits, order *imageOrder, dir string,
+) error {
 	release, err := e.shared.Acquire(e.background, compileSlots, maxConcurrentCompiles, true)
 	if err != nil {
 		return closedError()
@@ -232,7 +240,7 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, order *imag
 		return e.compileError(name, err)
 	}
 	start := time.Now()
-	b := e.budget(module.CodeBytes)
+	b := e.budgetWithin(l, module.CodeBytes)
 	cmd := e.childCommand(CompileJob, dir, strconv.FormatInt(b.cpu.Milliseconds(), 10), strconv.FormatUint(b.memory, 10),
 		string(marshal(order)))
 	stdout, stderr := &prefixWriter{limit: 4 << 10}, &prefixWriter{limit: 4 << 10}
@@ -270,11 +278,12 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, order *imag
 	// The kernel's account counts, too: a process that the kernel kills cannot report why.
 	switch code := cmd.ProcessState.ExitCode(); {
 	case code == compileOverTime, code < 0 && used >= b.cpu:
-		return refuse(fmt.Sprintf("%s is refused: compiling its %d bytes of code takes more than %v of CPU time", name,
-			module.CodeBytes, b.cpu), code >= 0)
+		return refuse(fmt.Sprintf("%s is refused: compiling its %d bytes of code takes more than %v of CPU time; to allow "+
+			"more, set compile_time under [plugin.%s.limits] in policy.toml", name, module.CodeBytes, b.cpu, name), code >= 0)
 	case code == compileOverMemory, code < 0, isOutOfMemory(stderr.String()):
-		return refuse(fmt.Sprintf("%s is refused: compiling its %d bytes of code takes more than %d MiB of memory", name,
-			module.CodeBytes, b.memory>>20), code >= 0)
+		return refuse(fmt.Sprintf("%s is refused: compiling its %d bytes of code takes more than %d MiB of memory; to "+
+			"allow more, set compile_memory_mib under [plugin.%s.limits] in policy.toml", name, module.CodeBytes, b.memory>>20,
+			name), code >= 0)
 	case code == compileDiskError:
 		return diskError{errors.New(stdout.String())}
 	case code == compileRefused:

@@ -65,8 +65,10 @@ func TestCompileBudget(t *testing.T) {
 		budget   budget
 		wantText string
 	}{
-		{"cpu", budget{500 * time.Millisecond, compileMemory}, "500ms of CPU time"},
-		{"memory", budget{time.Minute, memory << 20}, fmt.Sprint(memory, " MiB of memory")},
+		{"cpu", budget{500 * time.Millisecond, compileMemory}, "500ms of CPU time; to allow more, set compile_time " +
+			"under [plugin.bomb.limits] in policy.toml"},
+		{"memory", budget{time.Minute, memory << 20}, fmt.Sprint(memory, " MiB of memory; to "+
+			"allow more, set compile_memory_mib under [plugin.bomb.limits] in policy.toml")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -107,12 +109,64 @@ func TestCompileBudget(t *testing.T) {
 	}
 }
 
+// TestModuleLimits checks that the limits of a plugin decide whether its module is compiled, and that a refusal names
+// the setting that accepts it.
+func TestModuleLimits(t *testing.T) {
+	var limits host.ModuleLimits
+	dir := t.TempDir()
+	e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler, ModuleLimits: func(plugin string) (host.ModuleLimits,
+		error) {
+		if plugin != "rev" {
+			t.Errorf("the limits of %s", plugin)
+		}
+		return limits, nil
+	}})
+	refused := ""
+	for _, tt := range []struct {
+		limits host.ModuleLimits
+		says   string // "" if it runs
+	}{
+		{host.ModuleLimits{Functions: 10}, "at most 10 are accepted (section function, offset "},
+		{host.ModuleLimits{TableEntries: 1}, "entries is declared, at most 1 are accepted"},
+		{host.ModuleLimits{}, ""},
+	} {
+		limits = tt.limits
+		_, err := invoke(t, guest(t, e, "rev", "rev"), "word", `{"text":"abc"}`)
+		switch {
+		case tt.says == "" && err != nil:
+			t.Errorf("%+v: %v", tt.limits, err)
+		case tt.says != "" && (err == nil || err.Code != host.InvalidPlugin || !strings.Contains(err.Message, tt.says)):
+			t.Errorf("%+v: %v, want %q", tt.limits, err, tt.says)
+		case tt.limits.Functions > 0:
+			refused = err.Message
+		}
+	}
+	// What it says is enough.
+	var functions int
+	if _, setting, ok := strings.Cut(refused, "set functions = "); !ok {
+		t.Fatalf("%q names no setting", refused)
+	} else if _, err := fmt.Sscanf(setting, "%d under [plugin.rev.limits]", &functions); err != nil {
+		t.Fatalf("%q: %v", setting, err)
+	}
+	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "rev.manifest.json")))
+	for n, want := range map[int]bool{functions: true, functions - 1: false} {
+		_, err := validateModule(readFile(t, filepath.Join(guestDir, "rev.wasm")), m, host.ModuleLimits{Functions: n})
+		if (err == nil) != want {
+			t.Errorf("%d functions: %v", n, err)
+		}
+	}
+}
+
 func TestCompileBudgetGrows(t *testing.T) {
 	for mib, want := range map[int]time.Duration{0: 10 * time.Second, 1: 11 * time.Second, 30: 40 * time.Second,
 		128: 60 * time.Second} {
 		if got := compileBudget(mib << 20); got.cpu != want || got.memory != 2<<30 {
 			t.Errorf("%d MiB: %+v, want %v", mib, got, want)
 		}
+	}
+	set := host.ModuleLimits{CompileTime: time.Minute * 3, CompileMemoryMiB: 4096}
+	if got := New(Config{}).budgetWithin(set, 1<<20); got != (budget{3 * time.Minute, 4 << 30}) {
+		t.Errorf("%+v with %+v", got, set)
 	}
 }
 
@@ -551,7 +605,7 @@ func TestPackedLookup(t *testing.T) {
 // TestStub checks that the engine accepts the stub of a module, and that it equals its own stub.
 func TestStub(t *testing.T) {
 	whole, err := validateModule(readFile(t, filepath.Join(guestDir, "echo.wasm")),
-		loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))))
+		loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))), host.ModuleLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,9 @@ type Config struct {
 	// Limits are the defaults for plugins that ask for nothing else. Zero fields mean 256 MiB of memory, 30 s, and
 	// 1 MiB of output.
 	Limits host.Limits
+	// ModuleLimits, if not nil, returns the limits of the module of a plugin. Zero fields mean 128 MiB, 250,000 functions,
+	// tables of 262,144 entries, 10 s of CPU time and 1 s for each MiB of code, and 2 GiB of memory.
+	ModuleLimits func(plugin string) (host.ModuleLimits, error)
 	// ScriptEngine, if not nil, returns the plugin of a name that runs plugins of kind script, nil if there is none.
 	ScriptEngine func(name string) (*Provider, error)
 	// Annotate, if not nil, adds what is known of a build to its manifest, which was just read: the runs of its examples.
@@ -71,7 +74,7 @@ type Engine struct {
 	mu      sync.Mutex
 	plugins map[*compiledPlugin]bool
 	closed  bool
-	// refused holds the errors of modules that cannot be compiled, by cache key.
+	// refused holds the errors of modules that cannot be compiled, by cache key and bounds.
 	refused map[string]*host.Error
 	// opening has the modules that are being looked up in the cache or compiled into it, by cache key. A channel is
 	// closed when that has ended.
@@ -262,7 +265,11 @@ func (e *Engine) findOrCompile(src Source, m *manifest.Manifest, compiling *atom
 			return p, err
 		}
 	}
-	if err := e.knownRefusal(dir, key); err != nil {
+	limits, err := e.moduleLimits(m.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.knownRefusal(dir, key, limits); err != nil {
 		return nil, err
 	}
 	compiling.Store(true)
@@ -271,7 +278,7 @@ func (e *Engine) findOrCompile(src Source, m *manifest.Manifest, compiling *atom
 			return nil, err
 		}
 	}
-	module, err := validateModule(wasm, m)
+	module, err := validateModule(wasm, m, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -284,11 +291,18 @@ func (e *Engine) findOrCompile(src Source, m *manifest.Manifest, compiling *atom
 		suffix = " (happens once)"
 	}
 	e.cfg.Notice(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), suffix))
-	p, err := e.compile(m, module, assets, s, dir)
+	p, err := e.compile(m, module, limits, assets, s, dir)
 	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.InvalidPlugin {
-		e.rememberRefusal(dir, key, known)
+		e.rememberRefusal(dir, key, limits, known)
 	}
 	return p, err
+}
+
+func (e *Engine) moduleLimits(plugin string) (host.ModuleLimits, error) {
+	if e.cfg.ModuleLimits == nil {
+		return host.ModuleLimits{}, nil
+	}
+	return e.cfg.ModuleLimits(plugin)
 }
 
 // openCached opens a slot. fs.ErrNotExist means that there is no slot, or that it was damaged and has been removed.
@@ -319,14 +333,14 @@ func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, erro
 
 // compile fills a new folder, opens it and renames it to the slot s. If there is no cache folder (dir is "") or it
 // cannot be written, a temporary folder is used and removed.
-func (e *Engine) compile(m *manifest.Manifest, module *instrument.Module, assets []byte, s slot, dir string,
-) (*compiledPlugin, error) {
+func (e *Engine) compile(m *manifest.Manifest, module *instrument.Module, l host.ModuleLimits, assets []byte, s slot,
+	dir string) (*compiledPlugin, error) {
 	var lastErr error
 	for _, parent := range slices.Compact([]string{dir, ""}) {
 		temp, err := os.MkdirTemp(parent, "filling-*"+tempSuffix)
 		if err == nil {
 			var p *compiledPlugin
-			p, err = e.compileIn(m, module, assets, slot{temp, s.key})
+			p, err = e.compileIn(m, module, l, assets, slot{temp, s.key})
 			if err == nil && parent != "" && os.Rename(temp, s.dir) == nil {
 				p.slot = s
 				e.evict(dir, s.key)
@@ -352,8 +366,8 @@ func (e *Engine) compile(m *manifest.Manifest, module *instrument.Module, assets
 
 // compileIn fills a folder, writes its checksums and opens it. An error that is not a *host.Error concerns the
 // folder.
-func (e *Engine) compileIn(m *manifest.Manifest, module *instrument.Module, assets []byte, s slot) (*compiledPlugin,
-	error) {
+func (e *Engine) compileIn(m *manifest.Manifest, module *instrument.Module, l host.ModuleLimits, assets []byte, s slot,
+) (*compiledPlugin, error) {
 	if assets != nil {
 		if err := os.WriteFile(filepath.Join(s.dir, assetsName), assets, 0o600); err != nil {
 			return nil, err
@@ -363,7 +377,7 @@ func (e *Engine) compileIn(m *manifest.Manifest, module *instrument.Module, asse
 	if e.cfg.Fresh {
 		order = nil
 	}
-	if err := e.runCompiler(m.Name, module, order, s.dir); err != nil {
+	if err := e.runCompiler(m.Name, module, l, order, s.dir); err != nil {
 		return nil, err
 	}
 	sums, err := s.writeChecksums(module, assets != nil)

@@ -33,31 +33,33 @@ type refusal struct {
 }
 
 // bounds describes what a compilation may use. A refusal with other bounds is not remembered.
-func (e *Engine) bounds() string { return fmt.Sprint(e.budget(0), e.budget(1<<20), e.budget(1<<30)) }
+func (e *Engine) bounds(l host.ModuleLimits) string {
+	return fmt.Sprint(l, e.budget(0), e.budget(1<<20), e.budget(1<<30))
+}
 
 // rememberRefusal records that a module cannot be compiled, so that the next attempt fails at once: in this engine, and
 // in others with the cache folder dir if the outcome will not change.
-func (e *Engine) rememberRefusal(dir, key string, err *host.Error) {
+func (e *Engine) rememberRefusal(dir, key string, l host.ModuleLimits, err *host.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.refused) >= maxRefused {
 		clear(e.refused)
 	}
-	e.refused[key] = err
+	e.refused[key+e.bounds(l)] = err
 	if dir == "" || !errors.Is(err, errOverBudget) {
 		return
 	}
-	content := marshal(refusal{Host: e.cfg.HostVersion, Bounds: e.bounds(), Message: err.Message})
+	content := marshal(refusal{Host: e.cfg.HostVersion, Bounds: e.bounds(l), Message: err.Message})
 	if err := os.WriteFile(filepath.Join(dir, key+refusedSuffix), content, 0o600); err != nil {
 		e.cfg.Debug("cannot remember a refused module: " + manifest.CleanLine(err.Error()))
 	}
 }
 
 // knownRefusal returns the recorded error of a module, or nil. It is a copy, because callers add to errors.
-func (e *Engine) knownRefusal(dir, key string) error {
+func (e *Engine) knownRefusal(dir, key string, l host.ModuleLimits) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.refused[key]; err != nil {
+	if err := e.refused[key+e.bounds(l)]; err != nil {
 		copied := *err
 		return &copied
 	}
@@ -66,7 +68,7 @@ func (e *Engine) knownRefusal(dir, key string) error {
 	}
 	data, err := readBounded(filepath.Join(dir, key+refusedSuffix), maxChecksums)
 	var r refusal
-	if err != nil || json.Unmarshal(data, &r) != nil || r.Host != e.cfg.HostVersion || r.Bounds != e.bounds() {
+	if err != nil || json.Unmarshal(data, &r) != nil || r.Host != e.cfg.HostVersion || r.Bounds != e.bounds(l) {
 		return nil
 	}
 	return &host.Error{Code: host.InvalidPlugin, Message: truncate(manifest.CleanLine(r.Message), maxMessage)}

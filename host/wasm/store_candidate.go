@@ -16,13 +16,12 @@ import (
 	"syscall"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Bounds of files to read. A larger file was given by mistake: CPython has 25 MiB.
 const (
-	maxWasm     = 256 << 20
+	maxWasm     = host.MaxModuleMiB << 20
 	maxManifest = 4 << 20
 )
 
@@ -187,7 +186,7 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 
 // isCommand reports whether a module is a WASI command.
 func isCommand(wasm []byte) bool {
-	module, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: wasiGuards()})
+	module, err := rewriteModule(wasm, largestModule)
 	return err == nil && module.Export("_start") != nil && module.Export("parley_call") == nil
 }
 

@@ -4,7 +4,7 @@ package instrument
 func (d *decoder) readCode() {
 	start := d.pos
 	d.found.CodeBytes = d.end - d.pos
-	n := d.count("function bodies", 2, maxFunctions)
+	n := d.count("function bodies", 2, d.cfg.Limits.Functions)
 	if want := len(d.funcs) - d.imported; n != want && d.err == nil {
 		d.fail(start, "%d functions are declared but %d bodies follow", want, n)
 	}
@@ -118,8 +118,8 @@ func (d *decoder) readLocals(f int) (groups int, declared []byte, locals int) {
 func (d *decoder) rewriteFunction(f int) {
 	start := d.pos
 	groups, declared, locals := d.readLocals(f)
-	if d.locals += locals - d.params[d.funcs[f]]; d.locals > maxAllLocals {
-		d.fail(start, "all functions together have more than %d locals", maxAllLocals)
+	if d.locals += locals - d.params[d.funcs[f]]; d.locals > d.cfg.Limits.allLocals() {
+		d.fail(start, "all functions together have more than %d locals", d.cfg.Limits.allLocals())
 	}
 	if d.err != nil {
 		return

@@ -36,7 +36,10 @@
 // itself declares.
 package instrument
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Version changes whenever the output for any input changes, or an image of it. It must be part of the key under which
 // output is cached.
@@ -77,16 +80,16 @@ const (
 )
 
 // Limits of what is accepted. Each stops something that would crash or stall wazero. Real programs (CPython, Ruby,
-// PHP, Go) stay far below them.
+// PHP, Go) stay far below them. The first three are defaults; see [Limits].
 const (
 	maxFile         = 128 << 20
+	maxFunctions    = 250_000
+	maxTableSize    = 1 << 18 // entries; a larger maximum is lowered, because tables are outside the memory limit
 	maxTypes        = 50_000
 	maxParams       = 1_000   // and results
 	maxAllParams    = 1 << 20 // of all types together, including results
 	maxImports      = 10_000
-	maxFunctions    = 250_000
 	maxTables       = 8
-	maxTableSize    = 1 << 18 // entries; a larger maximum is lowered, because tables are outside the memory limit
 	maxGlobals      = 100_000
 	maxExports      = 250_000
 	maxElements     = 100_000
@@ -94,11 +97,32 @@ const (
 	maxBody         = 4 << 20
 	maxInitData     = 4 << 20 // of a data segment that instructions copy, which cannot be interrupted
 	maxLocals       = 50_000
-	maxAllLocals    = 4 << 20 // of all functions together, because wazero allocates each
+	maxAllLocals    = 4 << 20 // of all functions together, because wazero allocates each; see allLocals
 	maxNesting      = 10_000
 	maxLoopNesting  = 128 // compile time grows with a power of it: 500 nested loops take 9 s
 	maxName         = 10_000
 	maxConstant     = 64 // instructions of a constant expression, which an instance evaluates without a break
+)
+
+// Limits are those that can be raised for one module. Zero means the default.
+type Limits struct {
+	FileBytes    int // 128 MiB
+	Functions    int // 250,000
+	TableEntries int // 262,144, of each table
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{cmp.Or(l.FileBytes, maxFile), cmp.Or(l.Functions, maxFunctions), cmp.Or(l.TableEntries, maxTableSize)}
+}
+
+// allLocals is the limit of the locals of all functions, which follows that of the functions.
+func (l Limits) allLocals() int { return max(maxAllLocals, maxAllLocals/maxFunctions*l.Functions) }
+
+// Names of the limits that can be raised.
+const (
+	LimitFile         = "file"
+	LimitFunctions    = "functions"
+	LimitTableEntries = "table entries"
 )
 
 // Error says why a module is refused, and where.
@@ -107,6 +131,9 @@ type Error struct {
 	Offset  int    // in the file
 	Message string
 	Fix     string // advice, if there is any
+	// Limit is the name of the limit that the module exceeds, and Needs what it has, if raising that can help; else "".
+	Limit string
+	Needs int
 }
 
 func (e *Error) Error() string {
@@ -195,15 +222,18 @@ type Config struct {
 	MaxPages uint32
 	// Guards maps imported functions, as "module.function", to their guards.
 	Guards map[string]Guard
+	// Limits of this module.
+	Limits Limits
 	// Plain validates without metering, to measure what metering costs.
 	Plain bool
 }
 
 // Rewrite validates and instruments a module. Errors are *[Error].
 func Rewrite(wasm []byte, cfg Config) (*Module, error) {
-	if len(wasm) > maxFile {
-		return nil, &Error{Offset: 0, Message: fmt.Sprintf("the file has %d bytes, at most %d are accepted", len(wasm),
-			maxFile)}
+	cfg.Limits = cfg.Limits.withDefaults()
+	if len(wasm) > cfg.Limits.FileBytes {
+		return nil, &Error{Limit: LimitFile, Needs: len(wasm), Message: fmt.Sprintf(
+			"the file has %d bytes, at most %d are accepted", len(wasm), cfg.Limits.FileBytes)}
 	}
 	d := &decoder{reader: reader{data: wasm, end: len(wasm)}, cfg: cfg}
 	if err := d.decodeModule(); err != nil {

@@ -171,6 +171,26 @@ func TestAtTheLimits(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// More is accepted only where a limit is raised, and the error has what that takes.
+	table := module([]byte{4, 1, 0x70, 0, 0x81, 0x80, 0x10})
+	for _, tt := range []struct {
+		name  string
+		wasm  []byte
+		needs int
+		raise instrument.Limits
+	}{
+		{instrument.LimitFunctions, functions(300_000, 15), 300_000, instrument.Limits{Functions: 300_000}},
+		{instrument.LimitTableEntries, table, 1<<18 + 1, instrument.Limits{TableEntries: 1<<18 + 1}},
+	} {
+		var e *instrument.Error
+		if _, err := instrument.Rewrite(tt.wasm, instrument.Config{}); !errors.As(err, &e) || e.Limit != tt.name ||
+			e.Needs != tt.needs {
+			t.Errorf("%s: %v, limit %+v", tt.name, err, e)
+		}
+		if _, err := instrument.Rewrite(tt.wasm, instrument.Config{Limits: tt.raise}); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
 	if _, err := instrument.Rewrite(make([]byte, 128<<20+1), instrument.Config{}); err == nil ||
 		!strings.Contains(err.Error(), "at most 134217728 are accepted") {
 		t.Errorf("a file of more than 128 MiB: %v", err)

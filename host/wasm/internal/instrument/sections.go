@@ -205,7 +205,8 @@ func (d *decoder) readSection(id byte) {
 			return
 		}
 	case secFunction:
-		n := d.count("functions", 1, maxFunctions)
+		n := d.count("functions", 1, d.cfg.Limits.Functions)
+		d.exceeded(start, LimitFunctions, d.cfg.Limits.Functions)
 		for range n {
 			d.funcs = append(d.funcs, d.index("type", len(d.types)))
 		}
@@ -252,6 +253,14 @@ func (d *decoder) readSection(id byte) {
 	}
 	if d.err == nil {
 		d.writeSection(id, d.data[start:d.end])
+	}
+}
+
+// exceeded adds to the error of a count, if there is one, that it exceeds a limit.
+func (d *decoder) exceeded(at int, name string, limit int) {
+	r := reader{data: d.data, pos: at, end: d.end}
+	if n := int(r.u32()); d.err != nil && n > limit {
+		d.err.Limit, d.err.Needs = name, n
 	}
 }
 
@@ -352,9 +361,10 @@ func (d *decoder) readTables() []byte {
 		if flag > 1 && d.err == nil {
 			d.fail(at, "table limits of form %d are not accepted", flag)
 		}
-		size, maxEntries := d.u32(), uint32(maxTableSize)
-		if size > maxTableSize && d.err == nil {
-			d.fail(at, "a table of %d entries is declared, at most %d are accepted", size, maxTableSize)
+		size, maxEntries := d.u32(), uint32(d.cfg.Limits.TableEntries)
+		if size > maxEntries && d.err == nil {
+			d.fail(at, "a table of %d entries is declared, at most %d are accepted", size, maxEntries)
+			d.err.Limit, d.err.Needs = LimitTableEntries, int(size)
 		}
 		if flag == 1 {
 			declared := d.u32()
@@ -542,7 +552,7 @@ func (d *decoder) readElements() []byte {
 		if flag&4 != 0 {
 			size = 3
 		}
-		n := d.count("elements", size, maxFile)
+		n := d.count("elements", size, d.cfg.Limits.FileBytes)
 		b = appendU32(b, uint32(n))
 		for range n {
 			if flag&4 == 0 {
@@ -580,7 +590,7 @@ func (d *decoder) readData() []byte {
 		if flag != 1 {
 			offset = d.copyConstant(nil)
 		}
-		size := d.count("bytes of data", 1, maxFile)
+		size := d.count("bytes of data", 1, d.cfg.Limits.FileBytes)
 		if d.usesData && size > maxInitData && d.err == nil {
 			d.fail(at, "a data segment of %d bytes can be copied by instructions, at most %d are accepted", size, maxInitData)
 		}
