@@ -25,6 +25,8 @@ type InstallOptions struct {
 	// signature that was fetched with it. "" and nil mean that it is a file of the operator.
 	Origin        string
 	SignatureText []byte
+	// Digest, if not "", is the only digest that the plugin may have.
+	Digest string
 	// Downgrade lets an older version take the place of a newer one.
 	Downgrade bool
 	// Accept are rules of manifest/RULES.md that the plugin may break although they refuse a plugin.
@@ -133,6 +135,10 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 	c, signer, err := p.readOffered(path, o)
 	if err != nil {
 		return nil, err
+	}
+	if o.Digest != "" && c.Digest != o.Digest {
+		return nil, host.Errorf(host.Integrity, "%s has %s %s with the digest %s, not with the pinned %s; nothing was "+
+			"installed", manifest.CleanLine(c.Path), c.Manifest.Name, manifest.CleanLine(c.Manifest.Version), c.Digest, o.Digest)
 	}
 	takesFrom, err := p.ownName(c, o.Replace)
 	if err != nil {

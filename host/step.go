@@ -51,12 +51,14 @@ const (
 	OpPluginCheck   Op = "plugin check"   // Args: a plugin or a file
 	OpPluginInstall Op = "plugin install" // Args: a file, and options
 	OpPluginList    Op = "plugin list"
+	OpPluginLock    Op = "plugin lock" // Args: plugins
 	OpPluginNew     Op = "plugin new"  // Args: a name, and options
 	OpPluginPack    Op = "plugin pack" // Args: a file, and options
 	OpPluginPull    Op = "plugin pull" // Args: a reference, and options
 	OpPluginSchema  Op = "plugin schema"
-	OpPluginShow    Op = "plugin show"   // Args: a plugin
-	OpPluginSign    Op = "plugin sign"   // Args: as of the command
+	OpPluginShow    Op = "plugin show" // Args: a plugin
+	OpPluginSign    Op = "plugin sign" // Args: as of the command
+	OpPluginSync    Op = "plugin sync"
 	OpPluginTest    Op = "plugin test"   // Args: a plugin or a file, and options
 	OpPluginTrust   Op = "plugin trust"  // Args: a key, or --list
 	OpPluginWrap    Op = "plugin wrap"   // Args: a file

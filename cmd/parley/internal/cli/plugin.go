@@ -18,6 +18,7 @@ func newPlugin(app *App) *cobra.Command {
 		newPluginNew(app, nil), newPluginSchema(app, nil), newPluginBuild(app, nil), newPluginPack(app, nil),
 		newPluginRun(app, nil), newPluginDev(app, nil), newPluginWrap(app, nil),
 		newPluginPush(app, nil), newPluginPull(app, nil), newPluginUpdate(app, nil),
+		newPluginLock(app, nil), newPluginSync(app, nil),
 		newPluginCheck(app, nil), newPluginTest(app, nil), newPluginDiff(app, nil),
 		newPluginSign(app, nil), newPluginVerify(app, nil), newPluginTrust(app, nil))
 }

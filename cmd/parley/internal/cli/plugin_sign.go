@@ -116,15 +116,19 @@ type pluginVerifyOptions struct {
 func newPluginVerify(app *App, run runFunc[pluginVerifyOptions]) *cobra.Command {
 	opts, run := &pluginVerifyOptions{app: app}, run.or(runPluginVerify)
 	cmd := &cobra.Command{
-		Use:     "verify FILE|DIR|NAME",
-		Short:   "Verify that a trusted key, or the one of --key, signed a plugin",
+		Use:   "verify [FILE|DIR|NAME]",
+		Short: "Verify who signed a plugin, or what the project pins",
+		Long: "With a plugin: that a trusted key, or the one of --key, signed it. Without: that what the project's parley.toml\n" +
+			"pins is installed, in the pinned build and unchanged. Nothing is fetched.",
 		Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) > 1 || len(args) == 0 && (opts.Key != "" || opts.Signature != "") {
 				return missingWord("plugin verify", "one FILE, DIR or NAME of an installed plugin",
 					"parley plugin verify ./hello/plugin.wasm")
 			}
-			opts.Plugin = args[0]
+			if len(args) == 1 {
+				opts.Plugin = args[0]
+			}
 			return run(cmd.Context(), opts)
 		},
 	}
@@ -134,6 +138,13 @@ func newPluginVerify(app *App, run runFunc[pluginVerifyOptions]) *cobra.Command 
 }
 
 func runPluginVerify(_ context.Context, opts *pluginVerifyOptions) error {
+	if opts.Plugin == "" {
+		data, err := command.VerifyPins(opts.app.deps)
+		if err != nil {
+			return err
+		}
+		return opts.app.printPins(data)
+	}
 	data, err := command.VerifyPlugin(opts.app.deps, opts.VerifyOptions)
 	if err != nil {
 		return err

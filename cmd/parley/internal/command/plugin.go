@@ -215,6 +215,8 @@ type InstallOptions struct {
 	Signature string
 	// Progress gets how many bytes of a remote plugin have arrived. It may be nil.
 	Progress func(done, total int64)
+	// Digest, if not "", is the only digest that the plugin may have.
+	Digest string
 	// Downgrade lets an older version replace a newer one.
 	Downgrade bool
 	// Grants are rights for this build, in the grammar of grants. The operator has to approve them.
@@ -226,7 +228,8 @@ type InstallOptions struct {
 // InstallPlugin installs a plugin and writes its grants, which the operator approves before. Grants of another build of
 // the plugin are revoked. With an error nothing was installed, unless its message says otherwise.
 func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, error) {
-	options := parley.InstallOptions{Signature: o.Signature, Downgrade: o.Downgrade, Accept: d.Accept, Replace: d.Replace}
+	options := parley.InstallOptions{Signature: o.Signature, Digest: o.Digest, Downgrade: o.Downgrade, Accept: d.Accept,
+		Replace: d.Replace}
 	path := o.Path
 	if IsRemote(path) {
 		fetched, err := d.fetch(ctx, path, o.Progress)

@@ -235,20 +235,33 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 	return s, nil
 }
 
-// projectConfig reads the nearest parley.toml in the working folder or above it.
+// projectConfig reads the project's file.
 func projectConfig() (*configFile, error) {
-	dir, err := os.Getwd()
+	path, err := projectFile()
 	if err != nil {
 		return &configFile{}, nil
 	}
-	for {
+	if _, err := os.Lstat(path); err != nil { // a dangling link is a file that cannot be read
+		return &configFile{}, nil
+	}
+	return readConfig(path, true)
+}
+
+// projectFile returns the nearest parley.toml in the working folder or above it, or the one in the working folder if
+// there is none.
+func projectFile() (string, error) {
+	working, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := working; ; {
 		path := filepath.Join(dir, "parley.toml")
-		if _, err := os.Lstat(path); err == nil { // a dangling link is a file that cannot be read
-			return readConfig(path, true)
+		if _, err := os.Lstat(path); err == nil {
+			return path, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return &configFile{}, nil
+			return filepath.Join(working, "parley.toml"), nil
 		}
 		dir = parent
 	}
@@ -265,8 +278,17 @@ func readConfig(path string, project bool) (*configFile, error) {
 			WithNext("look at "+path, "correct or remove it")
 	}
 	f, err := parseConfig(path, data)
-	if err != nil || !project {
-		return f, err
+	if err != nil {
+		return nil, err
+	}
+	if !project {
+		for name := range f.values {
+			if strings.HasPrefix(name, "plugins.") {
+				return nil, host.Errorf(host.ConfigError, "%s: %s is a pin of a project; write it in its parley.toml", f.at(name),
+					manifest.CleanLine(name))
+			}
+		}
+		return f, nil
 	}
 	for _, row := range settingTable {
 		if _, set := f.values[row.name]; set && !row.byProject {
