@@ -98,6 +98,28 @@ type Installed struct {
 	Granted, Revoked []string // rights, in the grammar of grants
 }
 
+// BindScript binds an installed plugin of kind script to the build of its engine that is installed now, once that has
+// loaded its text. Its texts and rights were approved when it was installed, and stay.
+func (p *Parley) BindScript(ctx context.Context, e wasm.Entry) error {
+	c, err := p.Store().Open(e)
+	if err != nil {
+		return err
+	}
+	script := p.Engine().Provider(c.Source())
+	if c.Engine, err = script.EngineDigest(); err != nil {
+		return err
+	}
+	if err := script.CheckScript(ctx); err != nil {
+		return err
+	}
+	c.Path = e.Source
+	if _, _, err := p.Store().Install(c, false); err != nil {
+		return err
+	}
+	p.noteAudit("install", e.Name, e.Version, e.Digest, "from "+e.Source, "on engine "+c.Engine)
+	return nil
+}
+
 // ReadSigned reads a plugin and its signature. The error is integrity for an invalid signature.
 func (p *Parley) ReadSigned(path, signatureFile string) (*wasm.Candidate, Signer, error) {
 	return p.readOffered(path, InstallOptions{Signature: signatureFile})

@@ -60,6 +60,7 @@ const (
 	OpPluginSign    Op = "plugin sign" // Args: as of the command
 	OpPluginSync    Op = "plugin sync"
 	OpPluginTest    Op = "plugin test"   // Args: a plugin or a file, and options
+	OpPluginUpdate  Op = "plugin update" // Args: a plugin, or --scripts
 	OpPluginTrust   Op = "plugin trust"  // Args: a key, or --list
 	OpPluginWrap    Op = "plugin wrap"   // Args: a file
 	OpPluginVerify  Op = "plugin verify" // Args: a plugin or a file

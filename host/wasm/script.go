@@ -48,8 +48,9 @@ func (p *Provider) runsOn() (*Provider, error) {
 			WithSteps(host.OperatorStep(host.OpPluginList))
 	case src.Engine != "" && src.Engine != engine.info.Digest:
 		return nil, host.Errorf(host.Integrity, "%s was installed for another build of its engine %s: %s, not %s; "+
-			"nothing was run. Install the plugin again to run it on this one", m.Name, m.Engine.Name, src.Engine,
-			engine.info.Digest).WithSteps(host.OperatorStep(host.OpPluginInstall, src.Origin))
+			"nothing was run. parley plugin update --scripts checks all installed scripts on this one, and binds them to it",
+			m.Name, m.Engine.Name, src.Engine, engine.info.Digest).
+			WithSteps(host.OperatorStep(host.OpPluginUpdate, "--scripts"))
 	}
 	p.scriptEngine = engine
 	return engine, nil

@@ -16,9 +16,8 @@ type Source struct {
 	// Packed is the compressed form of Wasm if that is in memory anyway, else nil. Compiled code can then be looked
 	// up without decompressing the module.
 	Packed []byte
-	// Engine is the digest of the engine that a plugin of kind script is bound to, and Origin what it was installed from;
-	// "" if it is not installed.
-	Engine, Origin string
+	// Engine is the digest of the engine that a plugin of kind script is bound to, "" if it is not installed.
+	Engine string
 }
 
 // moduleKey returns the key of the compiled code, and the module if it had to be read for that. The digest covers the

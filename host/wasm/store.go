@@ -256,7 +256,7 @@ func (s *Store) Source(e Entry) Source {
 			return s.readWasm(e, data)
 		},
 		Segment: func() ([]byte, error) { return s.segment(e, parsed) },
-		Engine:  e.Engine, Origin: e.Source,
+		Engine:  e.Engine,
 	}
 }
 

@@ -91,39 +91,61 @@ func runPluginPull(ctx context.Context, opts *pluginPullOptions) error {
 }
 
 type pluginUpdateOptions struct {
-	app *App
+	app     *App
+	scripts bool
 	command.UpdateOptions
 }
 
 func newPluginUpdate(app *App, run runFunc[pluginUpdateOptions]) *cobra.Command {
 	opts, run := &pluginUpdateOptions{app: app}, run.or(runPluginUpdate)
 	cmd := &cobra.Command{
-		Use:   "update NAME",
+		Use:   "update NAME|--scripts",
 		Short: "Install what a plugin's registry or server has now",
 		Long: "Looks at the tag or the URL that the plugin was installed from. Shows what a new build changes, and asks\n" +
 			"before it is installed. It keeps those rights of the old build that it asks for too, and gains none. A build of\n" +
-			"another signer is refused.",
-		Example:           "parley plugin update hello",
+			"another signer is refused. --scripts is for the plugins in JavaScript after their engine was replaced: it checks\n" +
+			"each on the engine that is installed now, and binds it to that build.",
+		Example:           "parley plugin update hello\nparley plugin update --scripts",
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return missingWord("plugin update", "one NAME", "parley plugin list")
+			if opts.scripts != (len(args) == 0) || len(args) > 1 || len(args) == 1 && args[0] == "" {
+				return missingWord("plugin update", "one NAME, or --scripts", "parley plugin list")
 			}
-			opts.Name = args[0]
+			if !opts.scripts {
+				opts.Name = args[0]
+			}
 			return run(cmd.Context(), opts)
 		},
 	}
+	cmd.Flags().BoolVar(&opts.scripts, "scripts", false, "bind all installed scripts to the engines installed now")
 	addYes(cmd, &opts.Yes)
 	return cmd
 }
 
 func runPluginUpdate(ctx context.Context, opts *pluginUpdateOptions) error {
+	if opts.scripts {
+		return opts.app.updateScripts(ctx)
+	}
 	opts.Progress = opts.app.transfer()
 	data, err := command.UpdatePlugin(ctx, opts.app.deps, opts.UpdateOptions)
 	if err != nil {
 		return err
 	}
 	return opts.app.printInstalled(data)
+}
+
+func (a *App) updateScripts(ctx context.Context) error {
+	data, err := command.UpdateScripts(ctx, a.deps)
+	if err != nil {
+		return err
+	}
+	return a.print(data, []string{"parley plugin list"}, func(w io.Writer) {
+		if len(data.Updated) == 0 {
+			fmt.Fprintln(w, "All installed scripts run on the engines that are installed.")
+			return
+		}
+		fmt.Fprintln(w, "Bound to the engine that is installed now: "+strings.Join(data.Updated, ", "))
+	})
 }
 
 // transfer returns a function that prints how much of a file has arrived, nil unless people see it.

@@ -269,6 +269,9 @@ func InstallPlugin(ctx context.Context, d *Deps, o InstallOptions) (*Plugin, err
 	for _, note := range rules.Explain(c.Source().Info, c.Manifest, "").Notes {
 		d.Notice(note)
 	}
+	if c.Manifest.Kind == manifest.KindParley {
+		d.noticeScripts()
+	}
 	return data, nil
 }
 

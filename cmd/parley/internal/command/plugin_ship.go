@@ -208,6 +208,62 @@ func UpdatePlugin(ctx context.Context, d *Deps, o UpdateOptions) (*Plugin, error
 	return InstallPlugin(ctx, d, options)
 }
 
+// ScriptsData are the installed plugins of kind script whose engine was replaced by another build.
+type ScriptsData struct {
+	Updated []string `json:"updated"` // are bound to the engine that is installed now
+}
+
+// UpdateScripts checks the installed scripts that are bound to another build of their engine than the one that is
+// installed now, and binds them to it. It stops at the first that this engine cannot run.
+func UpdateScripts(ctx context.Context, d *Deps) (*ScriptsData, error) {
+	stale, err := d.staleScripts()
+	if err != nil {
+		return nil, err
+	}
+	data := &ScriptsData{Updated: []string{}}
+	for _, entry := range stale {
+		if err := d.Parley().BindScript(ctx, entry); err != nil {
+			return nil, err
+		}
+		data.Updated = append(data.Updated, entry.Name)
+	}
+	return data, nil
+}
+
+// staleScripts returns the installed scripts that are bound to another build of their engine.
+func (d *Deps) staleScripts() ([]wasm.Entry, error) {
+	entries, err := d.Store().List()
+	if err != nil {
+		return nil, err
+	}
+	var stale []wasm.Entry
+	for _, entry := range entries {
+		if entry.Kind != manifest.KindScript {
+			continue
+		}
+		source := d.Store().Source(entry)
+		source.Engine = "" // any build
+		if engine, err := d.Parley().Engine().Provider(source).EngineDigest(); err != nil || engine != entry.Engine {
+			stale = append(stale, entry) // an engine that is missing is said by the update
+		}
+	}
+	return stale, nil
+}
+
+// noticeScripts says that installed scripts are bound to a build of an engine that was replaced.
+func (d *Deps) noticeScripts() {
+	stale, err := d.staleScripts()
+	if err != nil || len(stale) == 0 {
+		return
+	}
+	names := make([]string, len(stale))
+	for i, entry := range stale {
+		names[i] = entry.Name
+	}
+	d.Notice("these scripts were installed for another build of their engine and do not run until parley plugin update " +
+		"--scripts binds them to this one: " + strings.Join(names, ", "))
+}
+
 // carried returns the grants of an installed build that a new one asks for too.
 func (d *Deps) carried(rules *policy.Policy, entry wasm.Entry, c *wasm.Candidate) ([]string, error) {
 	old, err := d.Store().Open(entry)
