@@ -168,17 +168,22 @@ func isFinal(err error) bool {
 	return errors.As(err, &known)
 }
 
+// progressFrom is the size from which sending a file is reported.
+const progressFrom = 64 << 10
+
 // progressReader reports what is read.
 type progressReader struct {
 	from     io.Reader
 	client   *Client
-	idle     *time.Timer
+	idle     *time.Timer // ends what waits too long; may be nil
 	at, size int64
 }
 
 func (p *progressReader) Read(b []byte) (int, error) {
 	n, err := p.from.Read(b)
-	p.idle.Reset(idleWait)
+	if p.idle != nil {
+		p.idle.Reset(idleWait)
+	}
 	if p.at += int64(n); n > 0 && p.client.Progress != nil {
 		p.client.Progress(p.at, p.size)
 	}

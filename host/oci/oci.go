@@ -95,7 +95,7 @@ type Client struct {
 	Config string
 	// Dir is the folder of downloads, those that were interrupted included.
 	Dir string
-	// Progress, if not nil, gets how many bytes of a file have arrived.
+	// Progress, if not nil, gets how many bytes of a file have arrived or been sent.
 	Progress func(done, total int64)
 }
 

@@ -80,10 +80,18 @@ func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	at := foreign.Registry(t)
 	ctx, c := context.Background(), testClient(t)
-	_, err := c.Push(ctx, parsed(t, "oci://"+at+"/large:1"), Plugin{Name: "large", Version: "1", Wasm: large})
-	if err != nil {
-		t.Fatal(err)
+	last := int64(0)
+	c.Progress = func(done, total int64) {
+		if done <= last || total != int64(len(large)) {
+			t.Errorf("sent %d of %d after %d", done, total, last)
+		}
+		last = done
 	}
+	_, err := c.Push(ctx, parsed(t, "oci://"+at+"/large:1"), Plugin{Name: "large", Version: "1", Wasm: large})
+	if err != nil || last != int64(len(large)) {
+		t.Fatalf("%v, sent %d of %d", err, last, len(large))
+	}
+	c.Progress = nil
 	answers, most := 0, 1<<20
 	proxy := httptest.NewServer(cut(t, "http://"+at, func() int { answers++; return most }))
 	defer proxy.Close()

@@ -53,6 +53,9 @@ func (p *repository) do(
 		if err != nil {
 			return nil, err
 		}
+		if p.client.Progress != nil && len(body) >= progressFrom {
+			request.Body = io.NopCloser(&progressReader{from: request.Body, client: p.client, size: int64(len(body))})
+		}
 		request.Header.Set("User-Agent", "parley")
 		for name, value := range header {
 			request.Header.Set(name, value)

@@ -38,6 +38,7 @@ func newPluginPush(app *App, run runFunc[pluginPushOptions]) *cobra.Command {
 }
 
 func runPluginPush(ctx context.Context, opts *pluginPushOptions) error {
+	opts.Progress = opts.app.transfer()
 	data, err := command.PushPlugin(ctx, opts.app.deps, opts.PushOptions)
 	if err != nil {
 		return err
@@ -148,7 +149,7 @@ func (a *App) updateScripts(ctx context.Context) error {
 	})
 }
 
-// transfer returns a function that prints how much of a file has arrived, nil unless people see it.
+// transfer returns a function that prints how much of a file has been transferred, nil unless people see it.
 func (a *App) transfer() func(done, total int64) {
 	if !a.ErrTTY || a.json {
 		return nil

@@ -66,6 +66,8 @@ type PushOptions struct {
 	Plugin string
 	// To is the reference: oci://HOST/NAME:TAG. Without a tag it is that of the version.
 	To string
+	// Progress gets how many bytes were sent. It may be nil.
+	Progress func(done, total int64)
 }
 
 // PushData is an artifact that was pushed.
@@ -99,7 +101,7 @@ func PushPlugin(ctx context.Context, d *Deps, o PushOptions) (*PushData, error) 
 			return nil, err
 		}
 	}
-	digest, err := d.registry(nil).Push(ctx, ref, oci.Plugin{
+	digest, err := d.registry(o.Progress).Push(ctx, ref, oci.Plugin{
 		Name: c.Manifest.Name, Version: c.Manifest.Version, Brief: manifest.CleanLine(c.Manifest.Docs.Brief),
 		Wasm: c.Wasm, Signature: c.Signature,
 	})
