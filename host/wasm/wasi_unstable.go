@@ -123,11 +123,11 @@ func pollUnstable(ctx context.Context, mod api.Module, stack []uint64) {
 func (c *call) unstableWait(s []byte) (time.Duration, bool) {
 	const clock, read, write, realtime, absolute = 0, 1, 2, 0, 1
 	switch s[8] {
+	case clock:
 	case read, write:
 		return 0, true
 	default:
 		return 0, false
-	case clock:
 	}
 	until := binary.LittleEndian.Uint64(s[32:])
 	wait := time.Duration(min(until, math.MaxInt64))
