@@ -11,10 +11,10 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// unstableModule is the draft of WASI before preview 1. It has the same functions, but three layouts differ: the numbers
-// of whence, filestat, whose nlink has 32 bits, and subscription, whose clocks have an identifier in front. The engine's
-// functions know only those of preview 1, so code around a call translates the first two, and the third has a function
-// of its own.
+// unstableModule is the draft of WASI before preview 1. It has the same functions, but three layouts differ: the
+// numbers of whence, filestat, whose nlink has 32 bits, and subscription, whose clocks have an identifier in front. The
+// engine's functions know only those of preview 1, so code around a call translates the first two, and the third has a
+// function of its own.
 const unstableModule = "wasi_unstable"
 
 const errnoFault = 21

@@ -57,8 +57,8 @@ func newPluginSync(app *App, run runFunc[pluginSyncOptions]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sync",
 		Short: "Install what the project's parley.toml pins",
-		Long: "Installs the pinned builds that are missing or differ, as plugin install does: they gain no rights, and each\n" +
-			"must have the digest of its pin. Without anything to install it needs no network.",
+		Long: "Installs the pinned builds that are missing or differ, as plugin install does: they gain no rights, and\n" +
+			"each must have the digest of its pin. Without anything to install it needs no network.",
 		Example: "parley plugin sync",
 		Args:    noWords,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },

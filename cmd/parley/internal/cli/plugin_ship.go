@@ -104,8 +104,8 @@ func newPluginUpdate(app *App, run runFunc[pluginUpdateOptions]) *cobra.Command 
 		Short: "Install what a plugin's registry or server has now",
 		Long: "Looks at the tag or the URL that the plugin was installed from. Shows what a new build changes, and asks\n" +
 			"before it is installed. It keeps those rights of the old build that it asks for too, and gains none. A build of\n" +
-			"another signer is refused. --scripts is for the plugins in JavaScript after their engine was replaced: it checks\n" +
-			"each on the engine that is installed now, and binds it to that build.",
+			"another signer is refused. --scripts is for plugins in JavaScript whose engine was replaced: it checks each on\n" +
+			"the engine that is installed now, and binds it to that build.",
 		Example:           "parley plugin update hello\nparley plugin update --scripts",
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
