@@ -100,7 +100,7 @@ type pluginUpdateOptions struct {
 func newPluginUpdate(app *App, run runFunc[pluginUpdateOptions]) *cobra.Command {
 	opts, run := &pluginUpdateOptions{app: app}, run.or(runPluginUpdate)
 	cmd := &cobra.Command{
-		Use:   "update NAME|--scripts",
+		Use:   "update [NAME]",
 		Short: "Install what a plugin's registry or server has now",
 		Long: "Looks at the tag or the URL that the plugin was installed from. Shows what a new build changes, and asks\n" +
 			"before it is installed. It keeps those rights of the old build that it asks for too, and gains none. A build of\n" +

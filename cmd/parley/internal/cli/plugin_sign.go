@@ -116,9 +116,9 @@ type pluginVerifyOptions struct {
 func newPluginVerify(app *App, run runFunc[pluginVerifyOptions]) *cobra.Command {
 	opts, run := &pluginVerifyOptions{app: app}, run.or(runPluginVerify)
 	cmd := &cobra.Command{
-		Use:   "verify [FILE|DIR|NAME]",
+		Use:   "verify [PLUGIN]",
 		Short: "Verify who signed a plugin, or what the project pins",
-		Long: "With a plugin: that a trusted key, or the one of --key, signed it. Without: that what the project's\n" +
+		Long: "With a FILE, DIR or NAME: that a trusted key, or the one of --key, signed it. Without: that what the project's\n" +
 			"parley.toml pins is installed, in the pinned build and unchanged. Nothing is fetched.",
 		Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
 		RunE: func(cmd *cobra.Command, args []string) error {
