@@ -118,8 +118,8 @@ func newPluginVerify(app *App, run runFunc[pluginVerifyOptions]) *cobra.Command 
 	cmd := &cobra.Command{
 		Use:   "verify [PLUGIN]",
 		Short: "Verify who signed a plugin, or what the project pins",
-		Long: "With a FILE, DIR or NAME: that a trusted key, or the one of --key, signed it. Without: that what the project's\n" +
-			"parley.toml pins is installed, in the pinned build and unchanged. Nothing is fetched.",
+		Long: "With a FILE, DIR or NAME: that a trusted key, or the one of --key, signed it. Without: that what the\n" +
+			"project's parley.toml pins is installed, in the pinned build and unchanged. Nothing is fetched.",
 		Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 0 && (opts.Key != "" || opts.Signature != "") {
