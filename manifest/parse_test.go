@@ -401,8 +401,12 @@ func TestShippedManifests(t *testing.T) {
 		for i := range m.Tools {
 			for tier := Tier1; tier <= Tier3; tier++ {
 				d := Describe(m, &m.Tools[i], tier)
-				if d.Tokens() > budgets[tier] {
-					t.Errorf("%s tier %d: %d tokens, at most %d:\n%s", d.Name, tier, d.Tokens(), budgets[tier], d.Text())
+				limit := budgets[tier]
+				if tier > Tier1 {
+					limit += 15 * max(0, len(Params(m.Tools[i].Params))-4)
+				}
+				if d.Tokens() > limit {
+					t.Errorf("%s tier %d: %d tokens, at most %d:\n%s", d.Name, tier, d.Tokens(), limit, d.Text())
 				}
 			}
 		}

@@ -8,14 +8,31 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// tierBudgets are the tokens that each rendered tier should stay within.
+// tierBudgets are the tokens that each rendered tier should stay within, for a tool of at most plainParams parameters.
 var tierBudgets = [...]int{manifest.Tier1: 50, manifest.Tier2: 120, manifest.Tier3: 300}
+
+// Tiers 2 and 3 list every parameter in a line. paramTokens is room for its name, type and a phrase of about eight
+// words, so that a tool of many parameters need not describe them in riddles.
+const (
+	plainParams = 4
+	paramTokens = 15
+)
+
+// tierBudget returns the tokens that a tier of a tool should stay within.
+func tierBudget(tier, params int) int {
+	if tier == manifest.Tier1 {
+		return tierBudgets[tier]
+	}
+	return tierBudgets[tier] + paramTokens*max(0, params-plainParams)
+}
 
 func checkTierLength(l *linter) {
 	l.eachTool(func(at string, t *manifest.Tool) {
+		params := len(manifest.Params(t.Params))
 		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
-			if n := manifest.Describe(l.m, t, tier).Tokens(); n > tierBudgets[tier] {
-				l.add(at, "tier %d of %q has %d tokens, the limit is %d; shorten it", tier, t.Name, n, tierBudgets[tier])
+			limit := tierBudget(tier, params)
+			if n := manifest.Describe(l.m, t, tier).Tokens(); n > limit {
+				l.add(at, "tier %d of %q has %d tokens, the limit is %d; shorten it", tier, t.Name, n, limit)
 			}
 		}
 	})
