@@ -26,8 +26,9 @@ build_plugin = build_plugin() { \
 RACE := ./cdp/internal/keeper ./host ./host/audit ./host/trace
 RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
-# Tests mostly wait, for browsers and deadlines, so more of them run at once than there are cores.
-PARALLEL := -parallel 3
+# Two runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor instead of
+# for what they test.
+PARALLEL := -p 1 -parallel 2
 
 # How long each fuzz target runs, and how many times the hammer tests repeat themselves.
 FUZZTIME ?= 30s
@@ -47,7 +48,6 @@ build: ## build bin/parley, without symbols, as releases are; for a debugger use
 demo: setup build ## show the main job against a real browser
 	$(GO) run ./internal/demo
 
-# Browsers and deadlines make many tests wait, so two runs share the cores at any time.
 test: setup programs build ## run all tests, the concurrent packages with the race detector
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-plain test-race test-bench
 
@@ -57,11 +57,11 @@ test-plain:
 test-race:
 	@export CGO_ENABLED=1; status=0; \
 	$(GO) test -race -timeout 20m $(PARALLEL) $(RACE) || status=1; \
-	$(GO) test -race -timeout 15m -run '$(RACE_WASM)' ./host/wasm || status=1; \
+	$(GO) test -race -timeout 15m $(PARALLEL) -run '$(RACE_WASM)' ./host/wasm || status=1; \
 	exit $$status
 
 test-bench:
-	@$(GO) -C bench test -timeout 10m ./...
+	@$(GO) -C bench test -timeout 10m $(PARALLEL) ./...
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -l); \

@@ -403,7 +403,7 @@ func TestShippedManifests(t *testing.T) {
 				d := Describe(m, &m.Tools[i], tier)
 				limit := budgets[tier]
 				if tier > Tier1 {
-					limit += 15 * max(0, len(Params(m.Tools[i].Params))-4)
+					limit += 15 * max(0, len(Params(m.Tools[i].Params))-2)
 				}
 				if d.Tokens() > limit {
 					t.Errorf("%s tier %d: %d tokens, at most %d:\n%s", d.Name, tier, d.Tokens(), limit, d.Text())

@@ -14,7 +14,7 @@ var tierBudgets = [...]int{manifest.Tier1: 50, manifest.Tier2: 120, manifest.Tie
 // Tiers 2 and 3 list every parameter in a line. paramTokens is room for its name, type and a phrase of about eight
 // words, so that a tool of many parameters need not describe them in riddles.
 const (
-	plainParams = 4
+	plainParams = 2
 	paramTokens = 15
 )
 

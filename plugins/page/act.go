@@ -119,15 +119,15 @@ func (b *browser) throughFrames(start *begun, all []pageFrame, word string) (*be
 
 // ClickParams say what to click, and how.
 type ClickParams struct {
-	// Ref, name or css=.
+	// Ref or name of the element, or css=SELECTOR.
 	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on,name,text"`
-	// Or a point [x, y].
+	// A point instead: [x, y] in pixels of the view.
 	At []float64 `json:"at,omitempty" minItems:"2" maxItems:"2"`
-	// Otherwise left.
+	// Mouse button; the left one by default.
 	Button string `json:"button,omitempty" enum:"right,middle"`
-	// At most 3.
+	// Number of clicks, such as 2 for a double-click.
 	Count int `json:"count,omitempty" minimum:"1" maximum:"3" aliases:"clicks,click_count"`
-	// Also Shift.
+	// Keys to hold down also, such as Shift.
 	Modifiers []string `json:"modifiers,omitempty"`
 }
 
@@ -166,11 +166,11 @@ func Click(c *sdk.Call, p ClickParams) (*Effects, error) {
 
 // DragParams say what to drag where.
 type DragParams struct {
-	// Ref, name, or css=.
+	// Ref or name of the element to drag, or css=SELECTOR.
 	Element string `json:"element" aliases:"ref,selector,target,locator,from,source,name"`
-	// The same, of where it ends.
+	// Ref, name or css= of the element to drop it on.
 	To string `json:"to,omitempty" aliases:"onto,destination"`
-	// Or how far, [x, y] pixels.
+	// How far to drag it instead: [x, y] in pixels.
 	By []float64 `json:"by,omitempty" minItems:"2" maxItems:"2" aliases:"offset"`
 }
 
@@ -260,7 +260,7 @@ func with(event map[string]any, name string, value any) map[string]any {
 
 // ElementParams name an element.
 type ElementParams struct {
-	// Ref, name, or css=.
+	// Ref or name of the element, or css=SELECTOR.
 	Element string `json:"element" aliases:"ref,selector,target,locator,on,name"`
 }
 
@@ -277,26 +277,26 @@ func Hover(c *sdk.Call, p ElementParams) (*Effects, error) {
 
 // UploadParams say which files a file input is to have.
 type UploadParams struct {
-	// Label, ref, or css=.
+	// Ref or label of the file input, or css=SELECTOR.
 	Element string `json:"element" aliases:"ref,selector,target,locator,on,input,name"`
-	// Paths.
+	// Paths of files of the caller.
 	Files []sdk.File `json:"files,omitempty" maxItems:"20" handed:"true" aliases:"file,path,paths"`
-	// Or names of downloads.
+	// Names of files that the session has downloaded.
 	Downloads []string `json:"downloads,omitempty" maxItems:"20" aliases:"download"`
 }
 
 // UploadResult is what giving files caused.
 type UploadResult struct {
 	Effects
-	// Names and sizes.
+	// Names and sizes of the files that the page got.
 	Files []UploadedFile `json:"files"`
 }
 
 // UploadedFile is a file that the page has.
 type UploadedFile struct {
-	// Its name.
+	// Name of the file.
 	Name string `json:"name"`
-	// Bytes.
+	// Size in bytes.
 	Size int64 `json:"size"`
 }
 
@@ -345,20 +345,20 @@ func Upload(c *sdk.Call, p UploadParams) (*UploadResult, error) {
 
 // FillParams say what a field is to hold.
 type FillParams struct {
-	// Label, ref, or css=.
+	// Ref or label of the field, or css=SELECTOR.
 	Element string `json:"element" aliases:"ref,selector,target,locator,on,field,label,name"`
-	// New text; dates as 2026-01-31.
+	// New text; a date as 2026-01-31.
 	Value string `json:"value,omitempty" maxLength:"1000000" aliases:"text,with,content"`
-	// Or the name of a secret.
+	// Name of a secret to fill in instead of a value.
 	Secret string `json:"secret,omitempty"`
-	// Press Enter.
+	// Press Enter afterwards.
 	Submit bool `json:"submit,omitempty" aliases:"enter,press_enter"`
 }
 
 // FillResult is what filling in a field caused.
 type FillResult struct {
 	Effects
-	// What it has, if not that.
+	// What the field holds now, if that is not the given value.
 	Value string `json:"value,omitempty"`
 }
 
@@ -434,11 +434,11 @@ func (b *browser) call(start *begun, function string, arg any) error {
 
 // TypeParams say what to type.
 type TypeParams struct {
-	// Key by key.
+	// Text to type.
 	Text string `json:"text" maxLength:"10000" aliases:"value,keys"`
-	// To focus first.
+	// Element to focus first.
 	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on,into,field"`
-	// Press Enter.
+	// Press Enter afterwards.
 	Submit bool `json:"submit,omitempty" aliases:"enter,press_enter"`
 }
 
@@ -473,11 +473,11 @@ func Type(c *sdk.Call, p TypeParams) (*Effects, error) {
 
 // PressParams say which keys to press.
 type PressParams struct {
-	// Enter, ArrowDown, Control+a.
+	// Key or combination, such as Enter, ArrowDown or Control+a.
 	Key string `json:"key" minLength:"1" maxLength:"60" aliases:"keys,shortcut"`
-	// To focus first.
+	// Element to focus first.
 	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
-	// How often.
+	// How often to press it.
 	Count int `json:"count,omitempty" minimum:"1" maximum:"100" default:"1" aliases:"times,repeat"`
 }
 
@@ -502,9 +502,9 @@ func Press(c *sdk.Call, p PressParams) (*Effects, error) {
 
 // SelectParams say which options to select.
 type SelectParams struct {
-	// Label, ref, or css=.
+	// Ref or label of the field, or css=SELECTOR.
 	Element string `json:"element" aliases:"ref,selector,target,locator,on,field,label,name"`
-	// Labels or values.
+	// Labels or values of the options.
 	Options []string `json:"options" minItems:"1" maxItems:"100" aliases:"option,value,values"`
 }
 
@@ -524,9 +524,9 @@ func Select(c *sdk.Call, p SelectParams) (*Effects, error) {
 
 // CheckParams say whether a box is to be checked.
 type CheckParams struct {
-	// Label, ref, or css=.
+	// Ref or label of the box, or css=SELECTOR.
 	Element string `json:"element" aliases:"ref,selector,target,locator,on,label,name"`
-	// Uncheck.
+	// Uncheck it instead.
 	Off bool `json:"off,omitempty" aliases:"uncheck,unchecked"`
 }
 
@@ -562,11 +562,11 @@ func click(x, y float64) []map[string]any {
 
 // ScrollParams say what to scroll.
 type ScrollParams struct {
-	// To scroll into view, or by.
+	// Element to scroll into view, or to turn the wheel over.
 	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
-	// Wheel, [x, y] pixels.
+	// How far to turn the wheel: [x, y] in pixels.
 	By []float64 `json:"by,omitempty" minItems:"2" maxItems:"2"`
-	// Instead.
+	// Scroll to this end of the page instead.
 	To string `json:"to,omitempty" enum:"top,bottom" aliases:"direction"`
 }
 

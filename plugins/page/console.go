@@ -12,23 +12,23 @@ import (
 
 // ConsoleParams say which messages to show.
 type ConsoleParams struct {
-	// At least.
+	// Show only messages of this level or worse.
 	Level string `json:"level,omitempty" enum:"error,warning,info,debug" default:"debug" aliases:"severity,type"`
-	// Part of a message.
+	// Show only messages that contain this.
 	Contains string `json:"contains,omitempty" aliases:"text,filter"`
-	// Of earlier documents, too.
+	// Include messages of earlier documents.
 	All bool `json:"all,omitempty"`
-	// Most lines.
+	// How many lines to show at most.
 	Limit int `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"30"`
 }
 
 // ConsoleResult are messages.
 type ConsoleResult struct {
-	// How many, repeated ones included.
+	// Number of messages, with repeated ones.
 	Total int `json:"total"`
-	// How many of them are errors.
+	// Number of errors among them.
 	Errors int `json:"errors,omitempty"`
-	// Level, how often, message and position; the newest last.
+	// Messages with level, count and position; the newest is last.
 	Text string `json:"text,omitempty" untrusted:"true"`
 }
 
@@ -170,16 +170,16 @@ func Console(c *sdk.Call, p ConsoleParams) (*ConsoleResult, error) {
 
 // DialogParams say what to do with a dialog.
 type DialogParams struct {
-	// Without it the dialog is only shown.
+	// How to answer; without it the dialog is only shown.
 	Action string `json:"action,omitempty" enum:"accept,dismiss" aliases:"answer"`
-	// For a prompt.
+	// Text to enter into a prompt.
 	Text string `json:"text,omitempty" maxLength:"10000" aliases:"prompt_text,value"`
 }
 
 // DialogResult is a dialog, and what its answer caused.
 type DialogResult struct {
 	Effects
-	// The one that was open.
+	// The dialog that was open.
 	Dialog Dialog `json:"dialog"`
 }
 
@@ -226,13 +226,13 @@ func AnswerDialog(c *sdk.Call, p DialogParams) (*DialogResult, error) {
 
 // DownloadsParams have nothing to say.
 type DownloadsParams struct {
-	// Milliseconds to wait for those under way.
+	// How long to wait for unfinished downloads, in milliseconds.
 	Wait int64 `json:"wait,omitempty" minimum:"0" maximum:"600000" aliases:"timeout,wait_ms"`
 }
 
 // DownloadsResult are the files that the page has downloaded.
 type DownloadsResult struct {
-	// The newest last.
+	// The downloaded files; the newest is last.
 	Downloads []Download `json:"downloads"`
 }
 

@@ -12,25 +12,25 @@ import (
 type DoParams struct {
 	// Each as ["click", "Sign in"] or {"tool", "params"}.
 	Steps []json.RawMessage `json:"steps" minItems:"1" maxItems:"200"`
-	// Also show what changed.
+	// Also return what changed.
 	Diff bool `json:"diff,omitempty"`
 }
 
 // DoResult is what the steps gave.
 type DoResult struct {
-	// Steps that were done.
+	// Number of steps that were done.
 	Done int `json:"done"`
-	// Where the page is now, if it went elsewhere.
+	// New address of the page.
 	URL string `json:"url,omitempty"`
-	// Of the steps that have something to tell.
+	// Results of the steps that returned something.
 	Results []StepResult `json:"results,omitempty"`
-	// What changed on the page, if asked for.
+	// What changed, if asked for.
 	Diff string `json:"diff,omitempty" untrusted:"true"`
 }
 
 // StepResult is the result of a step.
 type StepResult struct {
-	// From 1.
+	// Number of the step, from 1.
 	Step int `json:"step"`
 	// Any JSON: what the tool returned.
 	Result any `json:"result"`

@@ -9,17 +9,17 @@ import (
 
 // Effects are what an action caused. What did not happen is absent.
 type Effects struct {
-	// Element acted on.
+	// The element that was acted on.
 	On string `json:"on,omitempty"`
-	// New address.
+	// Address of the page, if that has changed.
 	URL string `json:"url,omitempty"`
-	// Title there.
+	// Title of the page at that address.
 	Title string `json:"title,omitempty"`
-	// HTTP status of a new document.
+	// HTTP status, if a new document was loaded.
 	Status int `json:"status,omitempty"`
-	// What else happened.
+	// What else happened, if anything did.
 	Caused *Caused `json:"caused,omitempty"`
-	// Remarks, such as: no change seen.
+	// A remark, such as: no change seen.
 	Note string `json:"note,omitempty"`
 }
 

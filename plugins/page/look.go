@@ -11,17 +11,17 @@ import (
 
 // SnapshotParams say which part of the page to show.
 type SnapshotParams struct {
-	// Bound.
+	// Limit of the size of the answer, in tokens.
 	MaxTokens int `json:"max_tokens,omitempty" minimum:"100" maximum:"100000" default:"1500"`
-	// No prose.
+	// interactive: only controls, without text.
 	Roles string `json:"roles,omitempty" enum:"interactive"`
-	// A part: ref or css=.
+	// Show only this part: a ref, or css=SELECTOR.
 	Focus string `json:"focus,omitempty" aliases:"ref,element,selector"`
-	// g1, g1[20].
+	// Show a group that was shortened, such as g1, or from an item on: g1[20].
 	Group string `json:"group,omitempty" pattern:"^g[0-9]{1,4}(\\[[0-9]{1,6}\\])?$"`
-	// Only changes.
+	// Show only what changed since the last snapshot.
 	Since bool `json:"since,omitempty" aliases:"diff,changes"`
-	// Unnamed controls.
+	// List controls that have no name.
 	Audit bool `json:"audit,omitempty"`
 }
 
@@ -29,11 +29,11 @@ type SnapshotParams struct {
 type SnapshotResult struct {
 	// Title of the page.
 	Title string `json:"title"`
-	// Its address.
+	// Address of the page.
 	URL string `json:"url"`
 	// One element or more a line: role, name, =value, [state] and ref.
 	Text string `json:"text" untrusted:"true"`
-	// What is missing, and how to see it.
+	// What was left out, and how to see it.
 	LeftOut string `json:"left_out,omitempty"`
 }
 
@@ -156,15 +156,15 @@ func (s *snapshot) leftOut() string {
 
 // TextParams say which text to read.
 type TextParams struct {
-	// Ref or locator of a part of the page.
+	// Ref or locator of the part to read; without it, the whole page.
 	Element string `json:"element,omitempty" aliases:"ref,selector,focus,target,locator"`
-	// Most tokens.
+	// Limit of the size of the text, in tokens.
 	MaxTokens int `json:"max_tokens,omitempty" minimum:"20" maximum:"100000" default:"2000"`
 }
 
 // TextResult is a text.
 type TextResult struct {
-	// Markdown.
+	// The text, as Markdown.
 	Text string `json:"text" untrusted:"true"`
 	// Characters that are left out; a larger max_tokens shows them.
 	Cut int `json:"cut,omitempty"`
@@ -194,17 +194,17 @@ func Text(c *sdk.Call, p TextParams) (TextResult, error) {
 type FindParams struct {
 	// Name, label, text or ref, or css=, text=, role=, label=, placeholder=, testid=.
 	Element string `json:"element" minLength:"1" aliases:"query,ref,selector,target,locator,name,text"`
-	// Most matches that are listed.
+	// How many matches to list at most.
 	Limit int `json:"limit,omitempty" minimum:"1" maximum:"50" default:"5"`
 }
 
 // FindResult are elements.
 type FindResult struct {
-	// How many match.
+	// How many elements match.
 	Total int `json:"total"`
-	// The first of them; css finds the element again later.
+	// The first matches; css finds an element again later.
 	Matches []element `json:"matches"`
-	// What became of the ref, if its element was rendered again.
+	// How the ref was found again, if its element was replaced.
 	Note string `json:"note,omitempty"`
 }
 
@@ -282,11 +282,11 @@ func (b *browser) anywhere(try func(frame) (*failure, error)) (frame, error) {
 
 // GetParams say what to read.
 type GetParams struct {
-	// Ref, name, or css=, text=, label=, testid=.
+	// Ref or name of the element, or css=, text=, label=, testid=.
 	Element string `json:"element" minLength:"1" aliases:"ref,selector,target,locator,on,name"`
-	// What to read; style and attribute need of.
+	// What to read; attribute and style need its name in of.
 	What string `json:"what,omitempty" enum:"text,value,attribute,html,name,role,state,box,style,visible,count" default:"text" aliases:"property,get"`
-	// Name of the attribute or style property.
+	// Name of the attribute or of the style property.
 	Of string `json:"of,omitempty" maxLength:"100" aliases:"attribute,property_name"`
 }
 

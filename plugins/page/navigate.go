@@ -10,21 +10,21 @@ import (
 
 // OpenParams say what to open.
 type OpenParams struct {
-	// Address, such as https://example.com/.
+	// Address to open, such as https://example.com/.
 	URL string `json:"url" format:"uri" minLength:"1" aliases:"uri,href,link,address,page"`
-	// Use the current page instead of a new one.
+	// Open it in the current page instead of a new one.
 	Here bool `json:"here,omitempty" aliases:"same_tab,current"`
 }
 
 // PageResult is where a page is.
 type PageResult struct {
-	// Where it ended up.
+	// Address of the page after redirects.
 	URL string `json:"url"`
-	// Its title.
+	// Title of the page.
 	Title string `json:"title"`
-	// HTTP status; absent for other addresses than http.
+	// HTTP status; absent where the address is not http or https.
 	Status int `json:"status,omitempty"`
-	// What else happened.
+	// What else happened, if anything did.
 	Caused *Caused `json:"caused,omitempty"`
 }
 
@@ -87,7 +87,7 @@ func (b *browser) move(how func(*begun) error) (*PageResult, error) {
 
 // GoParams say where to go.
 type GoParams struct {
-	// Where.
+	// Direction in the history, or reload.
 	To string `json:"to" enum:"back,forward,reload" aliases:"direction,action"`
 }
 
@@ -122,9 +122,9 @@ func Go(c *sdk.Call, p GoParams) (*PageResult, error) {
 
 // EvaluateParams are a program.
 type EvaluateParams struct {
-	// JavaScript.
+	// A JavaScript expression, or a function that takes the element.
 	Expression string `json:"expression" minLength:"1" maxLength:"1000000" aliases:"script,code,js,javascript,function"`
-	// Argument, if expression is a function.
+	// Ref or locator of an element, which the function gets as its argument.
 	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
 }
 
@@ -184,15 +184,15 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 
 // ScreenshotParams say what to show.
 type ScreenshotParams struct {
-	// Ref or locator of an element; without it the view.
+	// Ref or locator of an element; without it, the visible part of the page.
 	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator"`
-	// The whole page, not only the view.
+	// Take the whole page, not only the visible part.
 	Full bool `json:"full,omitempty" aliases:"full_page,fullPage"`
 }
 
 // ScreenshotResult is a picture.
 type ScreenshotResult struct {
-	// PNG.
+	// The picture, a PNG file.
 	Data string `json:"data" media:"image/png"`
 }
 

@@ -8,37 +8,37 @@ import (
 
 // RouteParams are a rule for requests, or what to do with the rules.
 type RouteParams struct {
-	// Otherwise lists.
+	// What to do; without it the rules are listed.
 	Action string `json:"action,omitempty" enum:"mock,block,delay,remove" aliases:"do,type"`
-	// With * and ?.
+	// URL pattern with * and ?, such as */api/*; with remove, all without it.
 	Address string `json:"address,omitempty" maxLength:"2000" aliases:"url,pattern,match"`
-	// Mocked.
+	// Body of the mocked response.
 	Body string `json:"body,omitempty" maxLength:"1000000" aliases:"response"`
-	// Mocked.
+	// HTTP status of the mocked response.
 	Status int `json:"status,omitempty" minimum:"200" maximum:"599"`
-	// Mocked.
+	// Headers of the mocked response.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Only this.
+	// Match only this method, such as POST.
 	Method string `json:"method,omitempty" pattern:"^[A-Za-z]{1,20}$"`
-	// Milliseconds.
+	// How long to delay the request, in milliseconds.
 	Delay int64 `json:"delay,omitempty" minimum:"0" maximum:"60000" aliases:"delay_ms"`
 }
 
 // RouteResult are the rules now.
 type RouteResult struct {
-	// In their order: the first that matches decides.
+	// All rules; the first one that matches a request decides.
 	Rules []RouteRule `json:"rules"`
 }
 
 // RouteRule is a rule.
 type RouteRule struct {
-	// Pattern.
+	// URL pattern.
 	Address string `json:"address"`
-	// Method.
+	// HTTP method; absent for any.
 	Method string `json:"method,omitempty"`
-	// What becomes of requests.
+	// What happens to matching requests.
 	Action string `json:"action"`
-	// How many it matched.
+	// Number of requests that it has matched.
 	Requests int `json:"requests"`
 }
 
@@ -91,31 +91,31 @@ func Route(c *sdk.Call, p RouteParams) (*RouteResult, error) {
 
 // EmulateParams say how the page is to find its environment.
 type EmulateParams struct {
-	// As iphone, ipad, 390x844.
+	// Device or size: iphone, ipad, 390x844.
 	Device string `json:"device,omitempty" maxLength:"20" aliases:"viewport,size"`
-	// Or light.
+	// Prefer dark mode, or with false light mode.
 	Dark *bool `json:"dark,omitempty" aliases:"dark_mode"`
-	// As de-DE.
+	// Locale of the browser, such as de-DE.
 	Locale string `json:"locale,omitempty" maxLength:"40" aliases:"language"`
-	// Zone.
+	// Time zone, such as Europe/Oslo.
 	Timezone string `json:"timezone,omitempty" maxLength:"60" aliases:"time_zone"`
-	// Lat, lon.
+	// Position as [latitude, longitude].
 	Geolocation []float64 `json:"geolocation,omitempty" minItems:"2" maxItems:"2" minimum:"-180" maximum:"180" aliases:"location,position"`
-	// Added.
+	// Headers to add to all requests.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Granted.
+	// Permissions to grant, such as camera.
 	Permissions []string `json:"permissions,omitempty" maxItems:"20" aliases:"permission"`
-	// As offline, slow-3g.
+	// Network to emulate: offline, slow-3g, 3g, 4g or online.
 	Network string `json:"network,omitempty" maxLength:"10" aliases:"connection,throttle"`
-	// Times slower.
+	// How many times slower the processor is to be.
 	CPU float64 `json:"cpu,omitempty" minimum:"1" maximum:"100" aliases:"cpu_slowdown"`
-	// First.
+	// End all earlier emulation first.
 	Reset bool `json:"reset,omitempty" aliases:"clear"`
 }
 
 // EmulateResult says what the page finds now.
 type EmulateResult struct {
-	// What was set.
+	// What is emulated by this call.
 	Set []string `json:"set"`
 }
 
@@ -265,21 +265,21 @@ type VitalsParams struct{}
 
 // VitalsResult are how fast the page was, in milliseconds since its navigation began.
 type VitalsResult struct {
-	// Time to first byte.
+	// Time to first byte, in ms.
 	TTFB int64 `json:"ttfb"`
-	// First contentful paint.
+	// First contentful paint, in ms.
 	FCP int64 `json:"fcp,omitempty"`
-	// Largest contentful paint.
+	// Largest contentful paint, in ms.
 	LCP int64 `json:"lcp,omitempty"`
-	// Its element.
+	// Element of the largest contentful paint.
 	Element string `json:"lcp_element,omitempty"`
-	// Layout shift, no unit.
+	// Cumulative layout shift, without unit.
 	CLS float64 `json:"cls"`
-	// Tasks over 50 ms.
+	// Number of tasks over 50 ms.
 	LongTasks int `json:"long_tasks"`
-	// The longest of them.
+	// Duration of the longest task, in ms.
 	Longest int64 `json:"longest_task,omitempty"`
-	// Load event.
+	// Time of the load event, in ms.
 	Load int64 `json:"load,omitempty"`
 }
 

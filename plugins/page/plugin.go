@@ -168,7 +168,7 @@ var pageTools = []sdk.Definition{
 		Keywords:  []string{"accessibility", "tree", "aria", "dom", "look", "see", "elements", "inspect"},
 		Tasks: []string{"see what is on the page", "look at the page", "list buttons, links and fields",
 			"get refs of elements", "what changed on the page", "find controls without a name"},
-		When: "you do not know the page", WhenNot: "you read: page.text",
+		When: "you do not know the page", WhenNot: "you only read: page.text",
 		Related:     []sdk.Related{{Tool: "page.find", Why: "finds one element"}, {Tool: "page.click", Why: "takes a ref"}},
 		Limitations: []string{"closed shadow roots are not shown"},
 		Examples: []sdk.Example{
@@ -188,7 +188,7 @@ var pageTools = []sdk.Definition{
 		Keywords:  []string{"markdown", "content", "read", "article", "scrape", "extract"},
 		Tasks: []string{"read an article", "get the text of a web page", "read a table",
 			"extract the content of a page"},
-		When: "you read", WhenNot: "you act: page.snapshot has refs",
+		When: "you read content", WhenNot: "you want to act: page.snapshot shows refs",
 		Related: []sdk.Related{{Tool: "page.get", Why: "reads one property"}},
 		Examples: []sdk.Example{
 			{Title: "The page", Kind: sdk.Minimal, Params: raw(`{}`), Result: raw(`{"text":"# Title\n\nA paragraph"}`)},
@@ -225,7 +225,7 @@ var pageTools = []sdk.Definition{
 		Keywords:  []string{"attribute", "property", "html", "style", "count", "value", "href"},
 		Tasks: []string{"read the value of a field", "get an attribute of an element", "count elements",
 			"get the html of an element", "is an element visible"},
-		When: "you need one property", WhenNot: "you check it: page.expect",
+		When: "you need one property", WhenNot: "you check a condition: page.expect",
 		Related: []sdk.Related{{Tool: "page.find", Why: "finds elements"}},
 		Examples: []sdk.Example{
 			{Title: "Text", Kind: sdk.Minimal, Params: raw(`{"element":"css=h1"}`), Result: raw(`{"value":"Welcome"}`)},
@@ -237,12 +237,12 @@ var pageTools = []sdk.Definition{
 	}),
 	sdk.Tool("click", Click, sdk.Doc{
 		Brief:    "Click an element, and say what that caused",
-		Standard: "Never hits anything else.",
+		Standard: "Fails instead of clicking what covers it.",
 		Category: sdk.Action, Effect: sdk.Write, Reach: sdk.Page, Positional: []string{"element"}, ExitCodes: actCodes,
 		Keywords: []string{"press", "tap", "button", "link", "mouse", "double", "right", "context"},
 		Tasks: []string{"click a button", "follow a link", "double-click", "right-click", "click at a point on a canvas",
 			"submit a form"},
-		When: "a button or link", WhenNot: "a box: page.check",
+		When: "you press a button or follow a link", WhenNot: "it is a checkbox: page.check",
 		Related: []sdk.Related{{Tool: "page.snapshot", Why: "shows refs"}, {Tool: "page.fill", Why: "fills in fields"}},
 		Examples: []sdk.Example{
 			{Title: "By name", Kind: sdk.Minimal, Params: raw(`{"element":"Sign in"}`),
@@ -277,7 +277,7 @@ var pageTools = []sdk.Definition{
 		ExitCodes: actCodes,
 		Keywords:  []string{"keyboard", "keys", "keystrokes", "append"},
 		Tasks:     []string{"type into an editor", "type text with key events", "type to get suggestions"},
-		When:      "the page listens to keys", WhenNot: "a field gets a text: page.fill",
+		When:      "the page listens to keys", WhenNot: "you set a field: page.fill",
 		Related: []sdk.Related{{Tool: "page.press", Why: "presses special keys"}},
 		Examples: []sdk.Example{
 			{Title: "Where the focus is", Kind: sdk.Minimal, Params: raw(`{"text":"hello"}`), Result: raw(`{}`)},
@@ -347,7 +347,7 @@ var pageTools = []sdk.Definition{
 		Category: sdk.Action, Effect: sdk.Write, Reach: sdk.Page, Positional: []string{"element"}, ExitCodes: actCodes,
 		Keywords: []string{"mouse", "over", "tooltip", "menu"},
 		Tasks:    []string{"open a menu by hovering", "show a tooltip", "move the mouse over an element"},
-		When:     "something shows on hover", WhenNot: "you click: page.click",
+		When:     "something shows on hover", WhenNot: "you click it next: page.click",
 		Related: []sdk.Related{{Tool: "page.snapshot", Why: "shows what appeared, with since"}},
 		Examples: []sdk.Example{
 			{Title: "A menu", Kind: sdk.Minimal, Params: raw(`{"element":"Products"}`), Result: raw(`{"on":"link \"Products\" ea3"}`)},
@@ -364,7 +364,7 @@ var pageTools = []sdk.Definition{
 		ExitCodes: actCodes,
 		Keywords:  []string{"drop", "mouse", "move", "sort", "slider", "reorder"},
 		Tasks:     []string{"drag and drop a card", "sort a list by dragging", "move a slider"},
-		When:      "things move with the mouse", WhenNot: "files: page.upload",
+		When:      "things move with the mouse", WhenNot: "you give it files: page.upload",
 		Related:     []sdk.Related{{Tool: "page.expect", Why: "checks the outcome"}},
 		Limitations: []string{"both elements are in one document"},
 		Examples: []sdk.Example{
@@ -379,7 +379,7 @@ var pageTools = []sdk.Definition{
 	}),
 	sdk.Tool("scroll", Scroll, sdk.Doc{
 		Brief:    "Scroll the page, or an element into view",
-		Standard: "By default one screen down.",
+		Standard: "Without parameters, one screen down.",
 		Category: sdk.Action, Effect: sdk.Write, Reach: sdk.Page, Positional: []string{"element"}, ExitCodes: actCodes,
 		Keywords: []string{"wheel", "down", "up", "bottom", "infinite"},
 		Tasks: []string{"scroll down", "scroll to the bottom of the page", "scroll an element into view",
@@ -401,7 +401,7 @@ var pageTools = []sdk.Definition{
 		Keywords:  []string{"until", "poll", "appear", "load", "idle", "response"},
 		Tasks: []string{"wait for a text to appear", "wait until the page is idle", "wait for a request to finish",
 			"wait until a spinner is gone"},
-		When: "the page needs time", WhenNot: "after actions: they wait",
+		When: "the page needs time", WhenNot: "after an action: actions wait",
 		Related: []sdk.Related{{Tool: "page.expect", Why: "checks without much waiting"}},
 		Examples: []sdk.Example{
 			{Title: "A text", Kind: sdk.Minimal, Params: raw(`{"text":"Welcome"}`), Result: raw(`{"ms":120}`)},
@@ -417,7 +417,7 @@ var pageTools = []sdk.Definition{
 		Keywords:  []string{"assert", "verify", "test", "should", "visible", "equal"},
 		Tasks: []string{"check that a text is shown", "verify the result of a form", "assert that a button is disabled",
 			"test that a list has three items"},
-		When: "a step depends on it", WhenNot: "you need the value: page.get",
+		When: "the next step depends on it", WhenNot: "you need the value: page.get",
 		Related: []sdk.Related{{Tool: "page.wait", Why: "waits longer"}},
 		Examples: []sdk.Example{
 			{Title: "A text", Kind: sdk.Minimal, Params: raw(`{"text":"Welcome"}`), Result: raw(`{"met":true}`)},
@@ -432,7 +432,7 @@ var pageTools = []sdk.Definition{
 		ExitCodes: actCodes,
 		Keywords:  []string{"picture", "image", "png", "capture", "photo"},
 		Tasks:     []string{"take a screenshot", "take a picture of the whole page", "capture an element as an image"},
-		When:      "the looks matter", WhenNot: "you look for elements: page.snapshot is shorter",
+		When:      "you check how it looks", WhenNot: "you look for elements: page.snapshot is shorter",
 		Related: []sdk.Related{{Tool: "page.snapshot", Why: "shows text and refs"}},
 		Examples: []sdk.Example{
 			{Title: "What is in view", Kind: sdk.Minimal, Params: raw(`{}`), Result: raw(`{"data":"iVBORw0KGgo="}`)},
@@ -449,7 +449,7 @@ var pageTools = []sdk.Definition{
 		Keywords:  []string{"javascript", "js", "eval", "script", "execute", "console"},
 		Tasks: []string{"evaluate javascript in the page", "run javascript in the page", "read a variable of the page",
 			"call a function of the page"},
-		When: "a program is needed", WhenNot: "you read a property: page.get",
+		When: "you need JavaScript", WhenNot: "you read a property: page.get",
 		Related: []sdk.Related{{Tool: "page.get", Why: "reads values"}},
 		Examples: []sdk.Example{
 			{Title: "A value", Kind: sdk.Minimal, Params: raw(`{"expression":"document.title"}`), Result: raw(`{"value":"Login"}`)},

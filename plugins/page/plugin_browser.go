@@ -11,7 +11,7 @@ var browserTools = []sdk.Definition{
 		Keywords:  []string{"network", "http", "xhr", "fetch", "har", "status", "headers", "response", "body"},
 		Tasks: []string{"see which requests failed", "read the response of an api call of the page", "export a har",
 			"debug the network of a page", "see the headers that a page sent"},
-		When: "data do not arrive", WhenNot: "you wait for one: page.wait",
+		When: "data does not arrive", WhenNot: "you wait for one: page.wait",
 		Related: []sdk.Related{{Tool: "page.route", Why: "mocks responses"}},
 		Examples: []sdk.Example{
 			{Title: "Of this document", Kind: sdk.Minimal, Params: raw(`{}`),
@@ -28,7 +28,7 @@ var browserTools = []sdk.Definition{
 		Keywords: []string{"log", "errors", "exception", "warning", "javascript", "debug"},
 		Tasks: []string{"read console errors", "see javascript exceptions of a page", "find out why a page is broken",
 			"read what the page logs"},
-		When: "a page misbehaves", WhenNot: "an action said it: caused.errors",
+		When: "a page misbehaves", WhenNot: "an action reported it: caused.errors",
 		Related: []sdk.Related{{Tool: "page.requests", Why: "shows failed requests"}},
 		Examples: []sdk.Example{
 			{Title: "All", Kind: sdk.Minimal, Params: raw(`{}`),
@@ -46,7 +46,7 @@ var browserTools = []sdk.Definition{
 		Keywords:  []string{"alert", "confirm", "prompt", "beforeunload", "accept", "dismiss", "popup"},
 		Tasks: []string{"accept a javascript dialog", "dismiss an alert", "answer a prompt of the page",
 			"confirm that the page is left"},
-		When: "a call ends in 85", WhenNot: "it is drawn by the page: page.click",
+		When: "a call ends in 85", WhenNot: "the page draws it itself: page.click",
 		Related: []sdk.Related{{Tool: "page.click", Why: "reports the dialog that it opens"}},
 		Examples: []sdk.Example{
 			{Title: "What it says", Kind: sdk.Minimal, Params: raw(`{}`),
@@ -87,7 +87,7 @@ var browserTools = []sdk.Definition{
 		Keywords: []string{"file", "save", "download", "path"},
 		Tasks: []string{"find a downloaded file", "wait for a download to finish", "get the path of a download",
 			"list downloads"},
-		When: "a click downloads", WhenNot: "the action named it: caused.downloads",
+		When: "a click downloads", WhenNot: "an action reported it: caused.downloads",
 		Related: []sdk.Related{{Tool: "page.click", Why: "starts downloads"}},
 		Examples: []sdk.Example{
 			{Title: "List", Kind: sdk.Minimal, Params: raw(`{}`),
@@ -105,7 +105,7 @@ var browserTools = []sdk.Definition{
 		Keywords:   []string{"cookie", "session", "login", "consent"},
 		Tasks: []string{"list the cookies of a site", "read a cookie", "set a cookie",
 			"check whether a login cookie is set"},
-		When: "a cookie decides", WhenNot: "a login is kept: page.state",
+		When: "you check or set a cookie", WhenNot: "you keep a login: page.state",
 		Related: []sdk.Related{{Tool: "cdp.Network.deleteCookies", Why: "deletes"}},
 		Examples: []sdk.Example{
 			{Title: "Names", Kind: sdk.Minimal, Params: raw(`{}`),
@@ -124,7 +124,7 @@ var browserTools = []sdk.Definition{
 		Keywords:  []string{"localstorage", "sessionstorage", "token", "settings"},
 		Tasks: []string{"read the local storage of a page", "set an entry of local storage",
 			"see what a page has stored"},
-		When: "an app keeps its state there", WhenNot: "a login is kept: page.state",
+		When: "an app keeps state there", WhenNot: "you keep a login: page.state",
 		Related: []sdk.Related{{Tool: "cdp.DOMStorage.removeDOMStorageItem", Why: "removes"}},
 		Examples: []sdk.Example{
 			{Title: "Keys", Kind: sdk.Minimal, Params: raw(`{}`), Result: raw(`{"entries":[{"key":"theme","value":"dark"}]}`)},
@@ -142,7 +142,7 @@ var browserTools = []sdk.Definition{
 		Positional: []string{"action", "name"},
 		Keywords:   []string{"login", "session", "persist", "restore", "auth", "cookies"},
 		Tasks:      []string{"save the login of this page", "log in once and reuse it", "restore a saved login"},
-		When:       "a login is to last", WhenNot: "you read values: page.cookies",
+		When:       "you keep a login for later", WhenNot: "you read values: page.cookies",
 		Related: []sdk.Related{{Tool: "cdp.state", Why: "does this without a page"}},
 		Examples: []sdk.Example{
 			{Title: "Of this page", Kind: sdk.Minimal, Params: raw(`{"action":"save","name":"work"}`),
@@ -162,7 +162,7 @@ var browserTools = []sdk.Definition{
 		Keywords:   []string{"intercept", "mock", "stub", "network", "abort", "slow"},
 		Tasks: []string{"mock an api response", "block requests of a page", "delay a request",
 			"test how a page takes a failing api"},
-		When: "responses should differ", WhenNot: "all is slow: page.emulate",
+		When: "you test other responses", WhenNot: "the whole network is to be slow: page.emulate",
 		Related: []sdk.Related{{Tool: "page.requests", Why: "shows what was sent"}},
 		Examples: []sdk.Example{
 			{Title: "Block", Kind: sdk.Minimal, Params: raw(`{"action":"block","address":"*.png"}`),
@@ -179,7 +179,7 @@ var browserTools = []sdk.Definition{
 		Keywords: []string{"mobile", "responsive", "viewport", "geolocation", "offline", "throttle", "permission"},
 		Tasks: []string{"show the page as on a phone", "set the viewport size", "test dark mode", "go offline",
 			"slow the network down", "set the geolocation", "grant a permission to a page"},
-		When: "a page depends on it", WhenNot: "one request: page.route",
+		When: "you test a page elsewhere or otherwise", WhenNot: "it is about one request: page.route",
 		Related: []sdk.Related{{Tool: "page.go", Why: "reloads"}},
 		Examples: []sdk.Example{
 			{Title: "A phone", Kind: sdk.Minimal, Params: raw(`{"device":"iphone"}`), Result: raw(`{"set":["iphone"]}`)},
@@ -191,7 +191,7 @@ var browserTools = []sdk.Definition{
 	}),
 	sdk.Tool("vitals", Vitals, sdk.Doc{
 		Brief:    "Measure how fast the page was: LCP, CLS, TTFB",
-		Category: sdk.Review, Effect: sdk.Read, Reach: sdk.Page, Idempotent: true,
+		Category: sdk.Query, Effect: sdk.Read, Reach: sdk.Page, Idempotent: true,
 		Keywords: []string{"performance", "speed", "lcp", "cls", "ttfb", "metrics", "load"},
 		Tasks:    []string{"measure the performance of a page", "get core web vitals", "find out why a page is slow"},
 		When:     "the page has loaded", WhenNot: "one request is slow: page.requests",

@@ -226,31 +226,31 @@ func (x *exchange) follow(e *networkEvent) {
 
 // RequestsParams say which requests to show.
 type RequestsParams struct {
-	// One, such as r12.
+	// Show one request whole, such as r12.
 	ID string `json:"id,omitempty" pattern:"^r[0-9]{1,15}$" aliases:"request,request_id"`
-	// Part of the URL.
+	// Show only requests whose URL contains this.
 	Address string `json:"address,omitempty" aliases:"url,contains,filter"`
-	// Only these.
+	// Show only failed requests.
 	Failed bool `json:"failed,omitempty" aliases:"errors"`
-	// Of earlier documents, too.
+	// Include requests of earlier documents.
 	All bool `json:"all,omitempty"`
-	// Most lines.
+	// How many lines to show at most.
 	Limit int `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"20"`
-	// A HAR without bodies, cookies and keys.
+	// har: return an HTTP archive, without bodies, cookies and keys.
 	Format string `json:"format,omitempty" enum:"har"`
 }
 
 // RequestsResult are requests.
 type RequestsResult struct {
-	// How many.
+	// Number of requests.
 	Total int `json:"total"`
-	// How many of them failed.
+	// Number of failed requests.
 	Failed int `json:"failed,omitempty"`
-	// Id, outcome, method, URL, type, time and size; failed ones first, then the newest.
+	// A line for each: id, outcome, method, URL, type, time, size; failed ones first.
 	Text string `json:"text,omitempty" untrusted:"true"`
-	// With id.
+	// The request that was asked for by id.
 	Request *RequestDetails `json:"request,omitempty"`
-	// Any JSON: with format har.
+	// Any JSON: the HTTP archive, with format har.
 	HAR any `json:"har,omitempty"`
 }
 

@@ -11,41 +11,41 @@ import (
 
 // CookiesParams say which cookies to show, or one to set.
 type CookiesParams struct {
-	// One, with its value.
+	// Name of a cookie; without a value it is shown.
 	Name string `json:"name,omitempty" maxLength:"1000" aliases:"cookie,key"`
-	// To set it.
+	// Value to set.
 	Value *string `json:"value,omitempty" maxLength:"4096"`
-	// If set: whole domain.
+	// Domain that the cookie is for, with its subdomains; else only this host.
 	Domain string `json:"domain,omitempty"`
-	// Otherwise /.
+	// Path that the cookie is for; / by default.
 	Path string `json:"path,omitempty"`
-	// Seconds it lasts.
+	// Lifetime in seconds; else it ends with the browser.
 	MaxAge int64 `json:"max_age,omitempty" minimum:"1" aliases:"expires_in"`
-	// HTTPS only.
+	// Send it only over HTTPS.
 	Secure bool `json:"secure,omitempty"`
-	// Not for scripts.
+	// Hide it from scripts of the page.
 	HTTPOnly bool `json:"http_only,omitempty" aliases:"httpOnly"`
-	// SameSite.
+	// Whether requests from other sites carry it; by default Chrome decides.
 	SameSite string `json:"same_site,omitempty" enum:"Strict,Lax,None" aliases:"sameSite"`
 }
 
 // CookiesResult are cookies that the page sends.
 type CookiesResult struct {
-	// Cookies.
+	// The cookies that the page sends, by name.
 	Cookies []Cookie `json:"cookies"`
 }
 
 // Cookie is a cookie. Its value is shown only where it is asked for by name.
 type Cookie struct {
-	// Its name.
+	// Name of the cookie.
 	Name string `json:"name"`
-	// If asked for by name.
+	// Its value, if asked for by name.
 	Value *string `json:"value,omitempty" untrusted:"true"`
-	// Domain and path.
+	// Domain and path that it is for.
 	For string `json:"for"`
 	// When it ends.
 	Expires string `json:"expires,omitempty"`
-	// secure, http_only, same_site.
+	// Its flags: secure, http_only, same_site.
 	Flags string `json:"flags,omitempty"`
 }
 
@@ -142,27 +142,27 @@ type stored struct {
 
 // StorageParams say which storage of the page to show, or what to set in it.
 type StorageParams struct {
-	// One entry, whole.
+	// Key of an entry; without a value it is shown whole.
 	Key string `json:"key,omitempty" maxLength:"10000" aliases:"name,item"`
-	// To set it.
+	// Value to set.
 	Value *string `json:"value,omitempty" maxLength:"1000000"`
-	// Which storage.
+	// Which storage to use: localStorage or sessionStorage.
 	Area string `json:"area,omitempty" enum:"local,session" default:"local" aliases:"type,storage"`
 }
 
 // StorageResult is what the storage has.
 type StorageResult struct {
-	// Entries.
+	// Entries of the storage.
 	Entries []StorageEntry `json:"entries"`
 }
 
 // StorageEntry is an entry of the storage.
 type StorageEntry struct {
-	// Its key.
+	// Key of the entry.
 	Key string `json:"key"`
 	// Its value, shortened in a list.
 	Value string `json:"value" untrusted:"true"`
-	// Characters, if it is shortened.
+	// Length in characters, if the value is shortened.
 	Length int `json:"length,omitempty"`
 }
 
@@ -190,25 +190,25 @@ func Storage(c *sdk.Call, p StorageParams) (*StorageResult, error) {
 
 // StateParams say which login to save or load.
 type StateParams struct {
-	// What to do.
+	// Save or load a login, list or delete saved ones.
 	Action string `json:"action" enum:"save,load,list,delete" aliases:"op,do"`
-	// Of the state.
+	// Name of the saved state, such as work.
 	Name string `json:"name,omitempty" pattern:"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$" aliases:"state"`
-	// Otherwise the page's, or all of the state.
+	// Sites, such as https://example.com; else that of the page, or all saved ones.
 	Origins []string `json:"origins,omitempty" maxItems:"32" aliases:"origin,sites"`
 }
 
 // StateResult are counts and names, never values.
 type StateResult struct {
-	// Name of the state.
+	// Name of the saved state.
 	Name string `json:"name,omitempty"`
-	// Saved or loaded.
+	// Sites that were saved or loaded.
 	Origins []string `json:"origins,omitempty"`
-	// How many.
+	// Number of cookies.
 	Cookies int `json:"cookies,omitempty"`
-	// Entries of storage.
+	// Number of entries of storage.
 	Items int `json:"items,omitempty"`
-	// Any JSON: with list.
+	// Any JSON: the saved states, with list.
 	States []any `json:"states,omitempty"`
 }
 

@@ -11,27 +11,27 @@ import (
 
 // WaitParams say what to wait for. Exactly one condition is given.
 type WaitParams struct {
-	// Shown text.
+	// Text to wait for, instead of the others.
 	Text string `json:"text,omitempty" aliases:"for"`
-	// Ref, name or css=.
+	// Element to wait for instead: ref, name or css=SELECTOR.
 	Element string `json:"element,omitempty" aliases:"ref,selector,locator"`
-	// Part of it.
+	// Part of an address to wait for instead.
 	URL string `json:"address,omitempty" aliases:"url"`
-	// Part of a response URL.
+	// Part of the URL of a response to wait for instead.
 	Request string `json:"request,omitempty" aliases:"response"`
-	// Or pure JavaScript, only.
+	// JavaScript to wait for instead; it must change nothing.
 	Expression string `json:"expression,omitempty" aliases:"function,js"`
-	// No request.
+	// Wait until the page makes no requests.
 	Idle bool `json:"idle,omitempty"`
-	// Until it is gone.
+	// Wait until the text or element is gone.
 	Gone bool `json:"gone,omitempty" aliases:"hidden,absent"`
-	// Milliseconds.
+	// How long to wait, in milliseconds.
 	Timeout int64 `json:"timeout,omitempty" minimum:"1" maximum:"600000" default:"10000" aliases:"timeout_ms"`
 }
 
 // WaitResult says how long it took.
 type WaitResult struct {
-	// Milliseconds.
+	// How long it took, in milliseconds.
 	MS int64 `json:"ms"`
 }
 
@@ -211,25 +211,25 @@ func (b *browser) awaitIdle(end time.Time) (bool, error) {
 
 // ExpectParams say how the page should be. All conditions must hold.
 type ExpectParams struct {
-	// Shown text.
+	// Also: the page shows this text.
 	Text string `json:"text,omitempty"`
-	// Ref, name or css=.
+	// Ref or name of an element, or css=SELECTOR.
 	Element string `json:"element,omitempty" aliases:"ref,selector,locator"`
-	// Otherwise visible.
+	// State of the element; visible by default.
 	State string `json:"state,omitempty" enum:"visible,hidden,enabled,disabled,checked,unchecked"`
-	// Also.
+	// Also: the element has this value.
 	Value *string `json:"value,omitempty"`
-	// Matches, also 0.
+	// Also: so many elements match; 0 for none.
 	Count *int `json:"count,omitempty" minimum:"0"`
-	// Part of it.
+	// Also: the address contains this.
 	URL string `json:"address,omitempty" aliases:"url"`
-	// Milliseconds.
+	// How long to wait for it, in milliseconds.
 	Timeout int64 `json:"timeout,omitempty" minimum:"0" maximum:"600000" default:"2000" aliases:"timeout_ms"`
 }
 
 // ExpectResult is empty where the page is as expected.
 type ExpectResult struct {
-	// Always true: otherwise the call fails.
+	// Always true; where the page is not as expected, the call fails.
 	Met bool `json:"met"`
 }
 
