@@ -52,16 +52,16 @@ test: setup programs build ## run all tests, the concurrent packages with the ra
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-plain test-race test-bench
 
 test-plain:
-	@$(GO) test -timeout 20m $(PARALLEL) ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))")
+	@$(GO) test -timeout 40m $(PARALLEL) ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))")
 
 test-race:
 	@export CGO_ENABLED=1; status=0; \
-	$(GO) test -race -timeout 20m $(PARALLEL) $(RACE) || status=1; \
-	$(GO) test -race -timeout 15m $(PARALLEL) -run '$(RACE_WASM)' ./host/wasm || status=1; \
+	$(GO) test -race -timeout 40m $(PARALLEL) $(RACE) || status=1; \
+	$(GO) test -race -timeout 40m $(PARALLEL) -run '$(RACE_WASM)' ./host/wasm || status=1; \
 	exit $$status
 
 test-bench:
-	@$(GO) -C bench test -timeout 10m $(PARALLEL) ./...
+	@$(GO) -C bench test -timeout 40m $(PARALLEL) ./...
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -l); \
