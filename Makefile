@@ -26,9 +26,9 @@ build_plugin = build_plugin() { \
 RACE := ./cdp/internal/keeper ./host ./host/audit ./host/trace
 RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
-# Two runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor instead of
-# for what they test.
-PARALLEL := -p 1 -parallel 2
+# Two runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor
+# instead of for what they test.
+TESTFLAGS := -timeout 40m -p 1 -parallel 2
 
 # How long each fuzz target runs, and how many times the hammer tests repeat themselves.
 FUZZTIME ?= 30s
@@ -39,8 +39,8 @@ ifeq ($(shell command -v gcc),)
 export CC := clang
 endif
 
-.PHONY: build demo test test-plain test-race test-bench lint bench tokens hammer mutants fuzz plugins fixtures generate \
-	check-generated check-plugins check-fixtures check-generate cross release setup programs clean help
+.PHONY: build demo test test-cli test-race test-browser test-plain test-bench lint bench tokens hammer mutants fuzz \
+	plugins fixtures generate check-generated check-plugins check-fixtures check-generate cross release setup programs clean help
 
 build: ## build bin/parley, without symbols, as releases are; for a debugger use go build
 	$(GO) build -ldflags='-s -w' -o bin/parley ./cmd/parley
@@ -49,19 +49,26 @@ demo: setup build ## show the main job against a real browser
 	$(GO) run ./internal/demo
 
 test: setup programs build ## run all tests, the concurrent packages with the race detector
-	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-plain test-race test-bench
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cli test-race test-browser test-plain test-bench
+
+test-cli:
+	@$(GO) test $(TESTFLAGS) ./cmd/...
+
+test-browser:
+	@$(GO) test $(TESTFLAGS) ./host/wasm ./plugins/... $$($(GO) list ./cdp/... | grep -vxF "$$($(GO) list $(RACE))")
 
 test-plain:
-	@$(GO) test -timeout 40m $(PARALLEL) ./cmd/... ./host/wasm $$($(GO) list ./... | grep -vxF "$$($(GO) list ./cmd/... $(RACE))")
+	@$(GO) test $(TESTFLAGS) $$($(GO) list ./... | \
+	  grep -vxF "$$($(GO) list ./cmd/... ./host/wasm ./plugins/... ./cdp/... $(RACE))")
 
 test-race:
 	@export CGO_ENABLED=1; status=0; \
-	$(GO) test -race -timeout 40m $(PARALLEL) $(RACE) || status=1; \
-	$(GO) test -race -timeout 40m $(PARALLEL) -run '$(RACE_WASM)' ./host/wasm || status=1; \
+	$(GO) test -race $(TESTFLAGS) $(RACE) || status=1; \
+	$(GO) test -race $(TESTFLAGS) -run '$(RACE_WASM)' ./host/wasm || status=1; \
 	exit $$status
 
 test-bench:
-	@$(GO) -C bench test -timeout 40m $(PARALLEL) ./...
+	@$(GO) -C bench test $(TESTFLAGS) ./...
 
 lint: ## gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs gofmt -l); \
