@@ -387,28 +387,13 @@ func TestShippedManifests(t *testing.T) {
 	if err != nil || len(files) < 2 {
 		t.Fatalf("found %q, %v", files, err)
 	}
-	budgets := [...]int{0, 50, 120, 300}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := Parse(data, hostVersion)
-		if err != nil {
+		if _, err := Parse(data, hostVersion); err != nil {
 			t.Errorf("%s: %v", file, err)
-			continue
-		}
-		for i := range m.Tools {
-			for tier := Tier1; tier <= Tier3; tier++ {
-				d := Describe(m, &m.Tools[i], tier)
-				limit := budgets[tier]
-				if tier > Tier1 {
-					limit += 15 * max(0, len(Params(m.Tools[i].Params))-2)
-				}
-				if d.Tokens() > limit {
-					t.Errorf("%s tier %d: %d tokens, at most %d:\n%s", d.Name, tier, d.Tokens(), limit, d.Text())
-				}
-			}
 		}
 	}
 }

@@ -101,9 +101,9 @@ func TestShippedFilesAgree(t *testing.T) {
 	}
 }
 
-// TestManifestsTeach checks the shipped manifests against the budgets for authors.
+// TestManifestsTeach checks that the shipped manifests have an example of each kind, and describe every field. The
+// linter's own test checks the rest.
 func TestManifestsTeach(t *testing.T) {
-	budget := map[int]int{manifest.Tier1: 50, manifest.Tier2: 120, manifest.Tier3: 300}
 	for _, f := range shipped(t) {
 		m, err := manifest.Load(f.Manifest)
 		if err != nil {
@@ -114,11 +114,6 @@ func TestManifestsTeach(t *testing.T) {
 		}
 		for i := range m.Tools {
 			tool := &m.Tools[i]
-			for tier, most := range budget {
-				if n := manifest.Describe(m, tool, tier).Tokens(); n > most {
-					t.Errorf("%s.%s: tier %d takes %d tokens, at most %d", m.Name, tool.Name, tier, n, most)
-				}
-			}
 			kinds := map[string]bool{}
 			for _, e := range tool.Examples {
 				kinds[e.Kind] = true
