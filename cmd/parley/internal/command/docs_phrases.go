@@ -87,9 +87,8 @@ func PhrasesPrompt(d *Deps, name string) (string, error) {
 		manifest.Clean(tools.String()), nil
 }
 
-// ImportPhrases applies the phrases that a model returned, those that pass the gate. A tool has at most seven; the ones
-// that it has already count.
-// path is a file, or - for the standard input.
+// ImportPhrases reads phrases that a model returned from a file, or from the standard input for -, and applies those
+// that pass the gate. A tool has at most seven, earlier ones included.
 func ImportPhrases(ctx context.Context, d *Deps, path string, dryRun bool) (*ApplyData, error) {
 	file, err := d.readPhrases(ctx, path)
 	if err != nil {

@@ -31,7 +31,7 @@ type Pin struct {
 type PinStatus struct {
 	Pin
 	Status string `json:"status"` // one of those below
-	// Installed is the digest of the installed build; "" if there is none.
+	// Installed is the digest of the installed build, empty if the plugin is not installed.
 	Installed string `json:"installed,omitempty"`
 
 	err error // of a damaged build
@@ -53,7 +53,7 @@ type PinsData struct {
 	Changed []string `json:"changed"`
 }
 
-// projectPins returns the pins of the project, sorted by name, and its file, which does not exist if there is none.
+// projectPins returns the pins of the project, sorted by name, and the path of its file, which need not exist.
 func projectPins() (string, []Pin, error) {
 	path, err := projectFile()
 	if err != nil {
@@ -89,8 +89,8 @@ func parsePins(data []byte) ([]Pin, error) {
 	return pins, nil
 }
 
-// VerifyPins compares the pins of the project with what is installed, without a network. The error is not_found if
-// there are none or one is not installed, and integrity if the build of one is another or damaged.
+// VerifyPins compares the pins of the project with what is installed, without a network. The error is not_found if the
+// project has no pins or a pinned plugin is not installed, and integrity if a build differs from its pin or is damaged.
 func VerifyPins(d *Deps) (*PinsData, error) {
 	data, err := pinned(d)
 	if err != nil {
@@ -119,7 +119,7 @@ func VerifyPins(d *Deps) (*PinsData, error) {
 	return data, nil
 }
 
-// pinned returns the pins of the project with their status. The error is not_found if there are none.
+// pinned returns the pins of the project with their status. The error is not_found if the project has no pins.
 func pinned(d *Deps) (*PinsData, error) {
 	path, pins, err := projectPins()
 	if err != nil {

@@ -247,8 +247,8 @@ func projectConfig() (*configFile, error) {
 	return readConfig(path, true)
 }
 
-// projectFile returns the nearest parley.toml in the working folder or above it, or the one in the working folder if
-// there is none.
+// projectFile returns the nearest parley.toml in the working folder or above it. If there is no such
+// file, it returns the path for one in the working folder.
 func projectFile() (string, error) {
 	working, err := os.Getwd()
 	if err != nil {
