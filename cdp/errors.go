@@ -58,6 +58,9 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		e.Steps = []host.Step{toolStep("Page.reload", nil).At(pageOf(r)), navigate.At(pageOf(r))}
 	case keeper.CodeNotFound:
 		e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
+		if k.NoPage {
+			e.Steps = []host.Step{openStep.At(browserOf(r))}
+		}
 	case keeper.CodeBusy:
 		if k.Dialog == nil {
 			break // the page is being left

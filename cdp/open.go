@@ -93,26 +93,22 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 	return page, notes, nil
 }
 
-// MissingOpen returns the step that opens a browser if tool requires one and none is open, and nil otherwise.
-func (p *Provider) MissingOpen(tool string) *host.Step {
-	if slices.Contains([]string{"open", "close", "status"}, tool) {
+// MissingPage returns the step that opens a page, and a browser if none is open, if the tool of a job requires it and
+// the caller's session has none; nil otherwise. A job without a tool stands for one that acts on a page.
+func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
+	if slices.Contains([]string{"open", "close", "status"}, j.Tool) {
 		return nil
 	}
 	open, err := keeper.List(p.cfg.RunDir)
-	if err != nil || slices.ContainsFunc(open, func(e keeper.Entry) bool { return e.Alive }) {
+	if err != nil {
 		return nil
 	}
-	return &openStep
-}
-
-// MissingPage returns the step that opens a page if the tool of a job requires one and the caller's session has none,
-// and nil otherwise.
-func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
-	if step := p.MissingOpen(j.Tool); step != nil || j.Options.Target != "" {
-		return step
+	if !slices.ContainsFunc(open, func(e keeper.Entry) bool { return e.Alive }) {
+		return &openStep
 	}
-	isPageVerb := slices.Contains([]string{"input", "route", "script", "type"}, j.Tool)
-	if !isPageVerb && (!strings.Contains(j.Tool, ".") || !keeper.RequiresPage(j.Tool)) {
+	isPageVerb := slices.Contains([]string{"", "input", "route", "script", "type"}, j.Tool)
+	isCommand := strings.Contains(j.Tool, ".") && keeper.RequiresPage(j.Tool)
+	if j.Options.Target != "" || !isPageVerb && !isCommand {
 		return nil
 	}
 	c, err := p.client(ctx, j.Options.Browser)
@@ -120,7 +116,8 @@ func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
 		return &openStep
 	}
 	s, err := c.As(callerOf(&host.Request{Job: *j})).Status(ctx, false)
-	if err != nil || len(s.Targets) > 0 {
+	// The blank page that a browser starts with is nobody's, and has nothing to act on.
+	if err != nil || slices.ContainsFunc(s.Targets, func(t keeper.Target) bool { return t.URL != "about:blank" }) {
 		return nil
 	}
 	return &openStep

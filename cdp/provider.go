@@ -53,7 +53,7 @@ var _ host.Provider = (*Provider)(nil)
 // Features returns what the plugin can do beyond listing and running tools.
 func (p *Provider) Features() host.Features {
 	return host.Features{
-		Events: p.Events, Entry: p.Entry, Coverage: p.Coverage, Describe: p.Describe, MissingOpen: p.MissingOpen,
+		Events: p.Events, Entry: p.Entry, Coverage: p.Coverage, Describe: p.Describe,
 		MissingPage: p.MissingPage, Flow: p.Flow,
 		CheckURL: checkURL, NeedsConfirmation: p.NeedsConfirmation, Pass: p.Pass,
 		Effect: p.Effect, SearchDocs: p.searchDocs,

@@ -120,11 +120,9 @@ type Features struct {
 	Coverage func() (any, error)
 	// Describe builds the documentation of a tool. Without it, that is [manifest.Describe].
 	Describe func(t *manifest.Tool, tier int) *manifest.ToolDocs
-	// MissingOpen returns the step that opens what a tool requires, such as a browser, or nil if nothing is missing. It
-	// starts nothing.
-	MissingOpen func(tool string) *Step
-	// MissingPage is MissingOpen for a call: it also returns the step if the caller's session has no page and the tool
-	// requires one. Of the job only Tool, Caller, Session and Options are set.
+	// MissingPage returns the step that opens a page if a tool requires one and the caller's session has none, or nil if
+	// nothing is missing. It starts nothing. Of the job only Tool, Caller, Session and Options are set; without a tool it
+	// stands for one that acts on a page.
 	MissingPage func(ctx context.Context, j *Job) *Step
 	// Flow returns what comes before a tool; nil for one of which only the manifest says it. Without it, that is
 	// [manifest.FlowOf].

@@ -179,7 +179,7 @@ func (h *Host) SearchDetailed(ctx context.Context, caller string, session Sessio
 	}
 	answer, warnings := &SearchAnswer{SearchData: data}, []string{}
 	if best := answer.Best(); best != nil {
-		answer.Open = h.missingOpen(best.Name)
+		answer.Open = h.missingPage(ctx, best.Name, caller, session)
 	}
 	if detail == "names" {
 		data.keepSignatures(0)
@@ -257,23 +257,24 @@ func (h *Host) fitsWithDocs(a SearchAnswer, name string, fits func(*SearchAnswer
 	return fits(&a)
 }
 
-// missingOpen returns the step that is required before a tool can be called, or nil.
-func (h *Host) missingOpen(name string) *Step {
-	plugin, tool, _ := strings.Cut(name, ".")
-	p, ok := h.Catalog().Provider(plugin)
-	if !ok {
+// missingPage returns the step that opens a page if a tool requires one and the session has none, or nil.
+func (h *Host) missingPage(ctx context.Context, name, caller string, session Session) *Step {
+	at, err := h.Catalog().Find(name)
+	if err != nil || at.Tool == nil {
 		return nil
 	}
-	if missing := p.Features().MissingOpen; missing != nil {
-		return missing(tool)
+	job := &Job{Tool: at.Tool.Name, Caller: caller, Session: session, Options: Options{Browser: DefaultBrowser}}
+	if missing := at.Provider.Features().MissingPage; missing != nil {
+		return missing(ctx, job)
+	}
+	if at.Tool.Reach != manifest.ReachPage {
+		return nil
 	}
 	// A plugin's tool that acts on a page requires what the provider of pages says.
-	if at, err := h.Catalog().Find(name); err != nil || at.Tool == nil || at.Tool.Reach != manifest.ReachPage {
-		return nil
-	}
+	job.Tool = ""
 	for _, other := range h.Catalog().Providers() {
-		if missing := other.Features().MissingOpen; missing != nil {
-			return missing("")
+		if missing := other.Features().MissingPage; missing != nil {
+			return missing(ctx, job)
 		}
 	}
 	return nil

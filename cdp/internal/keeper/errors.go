@@ -38,6 +38,8 @@ type Error struct {
 	Dialog *Dialog `json:"dialog,omitempty"`
 	// Bytes is the size of the reply over the limit, with CodeLimitExceeded; zero if unknown.
 	Bytes int64 `json:"bytes,omitempty"`
+	// NoPage says that the caller named no target and has no page, with CodeNotFound.
+	NoPage bool `json:"no_page,omitempty"`
 	// Denied are the missing rights, with CodeDenied. It is empty if no right would help.
 	Denied []host.Denial `json:"denied,omitempty"`
 }

@@ -401,15 +401,18 @@ func (ow *owners) resolve(by Caller, selector string) (*target, *Error) {
 		if t := ow.currentOf(by); t != nil {
 			return t, nil
 		}
-		switch {
-		case by.isPerson():
-			return nil, errf(CodeNotFound, "the browser has no page; open one first")
-		case by.Anonymous:
+		if by.Anonymous {
 			return nil, errf(CodeNotFound, "a client without a session has no current page: name one as target, by its id")
-		case by.isCommandLine():
-			return nil, errf(CodeNotFound, "session %s has no page in this browser; open one first", displayName(by.session()))
 		}
-		return nil, errf(CodeNotFound, "%s has no page in this browser; open one first", manifest.Clip(by.Name, 80))
+		e := errf(CodeNotFound, "this session has no page in the browser; open one first")
+		switch {
+		case by.isPerson() || by.ForPerson:
+			e.Message = "the browser has no page; open one first"
+		case by.isCommandLine():
+			e.Message = "session " + displayName(by.session()) + " has no page in this browser; open one first"
+		}
+		e.NoPage = true
+		return nil, e
 	}
 	all := ow.visibleTo(by)
 	if t := ow.targets[selector]; t != nil && (ow.canUse(by, t) || by.isCommandLine() && !ow.isForbidden(t.url)) {
