@@ -18,13 +18,15 @@ type scriptParams struct {
 	Args          []json.RawMessage `json:"args"`
 	DocumentStart bool              `json:"document_start"`
 	Files         []string          `json:"files"`
+	ClosedRoots   bool              `json:"closed_roots"`
 }
 
 // readFunctions are the functions of scripts of shipped plugins that were reviewed to change nothing that a page or its
 // user can see, as PLUGIN/SCRIPT.FUNCTION.
 var readFunctions = []string{
 	"page/page.snapshot", "page/page.text", "page/page.find", "page/page.get", "page/page.until", "page/page.settle",
-	"page/page.place", "page/page.area", "page/page.vitals",
+	"page/page.place", "page/page.area", "page/page.vitals", "page/page.hosts", "page/page.marks",
+	"page/page.origin",
 }
 
 // Effect returns the effect of a call: that of a script is read where a shipped plugin calls a reviewed function, that
@@ -83,6 +85,7 @@ func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, e
 	request := keeper.NewScriptRequest(declared.Plugin, q.Script, declared.SHA256, "")
 	request.Target, request.OnDialog = r.Options.Target, r.Options.OnDialog
 	request.Function, request.Args, request.DocumentStart = q.Call, q.Args, q.DocumentStart
+	request.ClosedRoots = q.ClosedRoots
 	if request.Files, err = p.filesFor(ctx, c, r, q.Files); err != nil {
 		return nil, err
 	}

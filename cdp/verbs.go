@@ -278,6 +278,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "call":{"type":"string","minLength":1,"maxLength":100,"description":"Function to call, an export of the script","x-aliases":["function","method"]},
 "args":{"type":"array","maxItems":32,"description":"Its arguments; promises that it returns are awaited","x-aliases":["arguments"]},
 "files":{"type":"array","maxItems":20,"items":{"type":"string"},"description":"Files for the file input that the function returns: handed on by the host, or downloads of the session"},
+"closed_roots":{"type":"boolean","default":false,"description":"The function returns an array of elements: call the export adopt with each that has a closed shadow root, and with that root. The value is how many have one"},
 "document_start":{"type":"boolean","default":false,"description":"Also run the script at the start of each document of the session from now on"}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{
 "target":{"type":"string","description":"Id of the page, or of the frame that is a target of its own"},
@@ -291,6 +292,8 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 					Params: json.RawMessage(`{"script":"page","call":"find","args":[{"role":"button","name":"Sign in"}]}`)},
 				{Title: "Give a file to the input that it returns", Kind: "common",
 					Params: json.RawMessage(`{"script":"page","call":"fileInput","args":["Photo"],"files":["/data/photo.png"]}`)},
+				{Title: "Look into closed shadow roots", Kind: "common",
+					Params: json.RawMessage(`{"script":"page","call":"hosts","closed_roots":true}`)},
 				{Title: "Run it in later documents, too", Kind: "full",
 					Params: json.RawMessage(`{"script":"page","call":"snapshot","document_start":true}`)},
 			},
@@ -308,13 +311,15 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 				Brief: "Send several input events in one request",
 				Standard: "Sends all events in one request, without waiting between them. They have the fields of " +
 					"Input.dispatchMouseEvent, dispatchKeyEvent, dispatchTouchEvent or insertText; type selects which.",
-				Full: "Between the press and the release of a click nothing else gets in. The page gets trusted events. Events " +
-					"with an unknown type or field are refused before any is sent.",
+				Full: "drag, alone, presses the mouse at x and y, moves it to toX and toY and releases it; a drag that the page " +
+					"leaves to the browser, as of a draggable element, ends in a drop there. Between the press and the release " +
+					"of a click nothing else gets in. The page gets trusted events. Events with an unknown type or field are " +
+					"refused before any is sent.",
 			},
 			Params: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,"required":["events"],"properties":{
 "events":{"type":"array","minItems":1,"maxItems":1000,"description":"Events in their order","items":{"type":"object","additionalProperties":false,"required":["type"],"properties":{
-"type":{"enum":["mousePressed","mouseReleased","mouseMoved","mouseWheel","keyDown","keyUp","rawKeyDown","char","touchStart","touchEnd","touchMove","touchCancel","insertText"]},
-"x":{"type":"number"},"y":{"type":"number"},"button":{"enum":["none","left","middle","right","back","forward"]},"buttons":{"type":"integer"},"clickCount":{"type":"integer"},
+"type":{"enum":["mousePressed","mouseReleased","mouseMoved","mouseWheel","keyDown","keyUp","rawKeyDown","char","touchStart","touchEnd","touchMove","touchCancel","insertText","drag"]},
+"x":{"type":"number"},"y":{"type":"number"},"toX":{"type":"number"},"toY":{"type":"number"},"button":{"enum":["none","left","middle","right","back","forward"]},"buttons":{"type":"integer"},"clickCount":{"type":"integer"},
 "deltaX":{"type":"number"},"deltaY":{"type":"number"},"modifiers":{"type":"integer"},"pointerType":{"enum":["mouse","pen"]},"force":{"type":"number"},
 "key":{"type":"string"},"code":{"type":"string"},"text":{"type":"string","maxLength":1000000},"unmodifiedText":{"type":"string"},"keyIdentifier":{"type":"string"},
 "windowsVirtualKeyCode":{"type":"integer"},"nativeVirtualKeyCode":{"type":"integer"},"location":{"type":"integer"},"autoRepeat":{"type":"boolean"},"isKeypad":{"type":"boolean"},
@@ -322,13 +327,16 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "touchPoints":{"type":"array","items":{"type":"object","required":["x","y"]}}}}}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","required":["target","events"],"properties":{
 "target":{"type":"string","description":"Id of the page or frame"},
-"events":{"type":"integer","description":"How many were sent"}}}`),
+"events":{"type":"integer","description":"How many were sent"},
+"dragged":{"type":"boolean","description":"The browser itself dragged, and dropped"}}}`),
 			ExitCodes: []string{"protocol_error"},
 			Examples: []manifest.Example{
 				{Title: "Move the mouse", Kind: "minimal",
 					Params: json.RawMessage(`{"events":[{"type":"mouseMoved","x":20,"y":20}]}`)},
 				{Title: "Click", Kind: "common", Params: json.RawMessage(`{"events":[{"type":"mousePressed","x":20,"y":20,` +
 					`"button":"left","clickCount":1},{"type":"mouseReleased","x":20,"y":20,"button":"left","clickCount":1}]}`)},
+				{Title: "Drag", Kind: "common",
+					Params: json.RawMessage(`{"events":[{"type":"drag","x":20,"y":20,"toX":200,"toY":90}]}`)},
 				{Title: "Type and press Enter", Kind: "full", Params: json.RawMessage(`{"events":[{"type":"insertText",` +
 					`"text":"hello"},{"type":"keyDown","key":"Enter","code":"Enter","text":"\r","windowsVirtualKeyCode":13},` +
 					`{"type":"keyUp","key":"Enter","code":"Enter","windowsVirtualKeyCode":13}]}`)},

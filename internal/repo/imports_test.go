@@ -128,6 +128,7 @@ var dependencies = map[string][]string{
 	"github.com/tetratelabs/wazero":   {"host/wasm", "sdk"},
 	"github.com/xeipuuv/gojsonschema": {"manifest/document", "manifest/schema"}, // manifest/schema: tests
 	"go.yaml.in/yaml/v3":              {"plugins/json"},
+	"golang.org/x/image":              {"plugins/page"},
 	"golang.org/x/sys": {
 		"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm", "internal/contain",
 		"internal/slots", "internal/wire",

@@ -62,14 +62,23 @@ func (b *browser) beginUntil(word string, h how, until time.Time) (*begun, error
 			return start, nil
 		}
 		mine := start.Failure
+		if mine.Hosts && b.openClosedRoots("") {
+			continue
+		}
 		if mine.elsewhere() {
 			if children, err = b.frames(); err != nil {
 				return nil, err
 			}
 			h.Timeout = 1
-			for i := range children {
-				start = &begun{in: children[i].id}
-				if start.seq, err = b.script(start.in, start, "begin", where, h); err != nil {
+			for _, child := range children {
+				for range maxClosedDepth {
+					start = &begun{in: child.id}
+					if start.seq, err = b.script(start.in, start, "begin", where, h); err != nil || start.Failure == nil ||
+						!start.Failure.Hosts || !b.openClosedRoots(start.in) {
+						break
+					}
+				}
+				if err != nil {
 					continue
 				}
 				switch f := start.Failure; {
@@ -186,30 +195,14 @@ func Drag(c *sdk.Call, p DragParams) (*Effects, error) {
 	default:
 		return nil, sdk.Invalid("/to", "an element to drag to, or pixels in by", "nothing", "")
 	}
-	start, err := b.begin(p.Element, h)
-	if err != nil {
-		return nil, err
-	}
-	if start.Draggable {
-		if err = b.call(start, "dropOn", start.To.Ref); err != nil && !isDialog(err) {
-			return nil, err
-		}
-		e, _, err := b.finish(start, err)
-		if err == nil {
-			e.addNote("by events of a script: this element is dragged by the browser itself")
-		}
-		return e, err
-	}
-	e, _, err := b.pointAt(p.Element, h, "drag", func(start *begun) error {
-		move := func(part float64) map[string]any {
-			return map[string]any{"type": "mouseMoved", "x": start.X + part*(start.To.X-start.X),
-				"y": start.Y + part*(start.To.Y-start.Y), "button": "left", "buttons": 1}
-		}
-		return b.input(map[string]any{"type": "mouseMoved", "x": start.X, "y": start.Y},
-			map[string]any{"type": "mousePressed", "x": start.X, "y": start.Y, "button": "left", "clickCount": 1},
-			move(0.1), move(0.5), move(0.9), move(1),
-			map[string]any{"type": "mouseReleased", "x": start.To.X, "y": start.To.Y, "button": "left", "clickCount": 1})
+	var sent struct{ Dragged bool }
+	e, last, err := b.pointAt(p.Element, h, "drag", func(start *begun) error {
+		return b.cdp("input", map[string]any{"events": []any{map[string]any{"type": "drag", "x": start.X, "y": start.Y,
+			"toX": start.To.X, "toY": start.To.Y}}}, &sent)
 	})
+	if err == nil && sent.Dragged && !last.Received {
+		return nil, sdk.Exit("not_ready", "it was dragged, and nothing took it where it was dropped", nil)
+	}
 	return e, err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,6 +54,17 @@ func (b *browser) script(in frame, result any, function string, args ...any) (se
 	}
 	return done.LastSeq, json.Unmarshal(done.Value, result)
 }
+
+// openClosedRoots lets page.js look into closed shadow roots of a frame, and reports whether there are any.
+func (b *browser) openClosedRoots(in frame) bool {
+	params := map[string]any{"script": "page", "call": "hosts", "closed_roots": true}
+	var done struct{ Value int }
+	err := b.CallTool("cdp.script", params, sdk.Options{Target: cmp.Or(string(in), b.target)}, &done)
+	return err == nil && done.Value > 0
+}
+
+// maxClosedDepth limits how deep closed shadow roots in each other are looked into.
+const maxClosedDepth = 5
 
 // cdp calls a tool of the plugin cdp for the page.
 func (b *browser) cdp(tool string, params, result any) error {
@@ -126,6 +138,7 @@ type failure struct {
 	Code    string // no_match, many, stale or not_ready
 	Why     string
 	Foreign bool // the reference is not of this document
+	Hosts   bool // elements may have closed shadow roots, which were not looked into
 	Total   int
 	Near    []element
 	By      *element // what covers the element

@@ -245,7 +245,6 @@ type begun struct {
 		X, Y float64
 	} // of a drag
 	Picker, Select, Editable, Checked bool
-	Draggable                         bool
 	Resolved, Document, URL           string
 	Failure                           *failure
 	in                                frame

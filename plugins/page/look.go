@@ -44,7 +44,8 @@ type snapshot struct {
 		Ref   string
 		Index int
 	}
-	Left struct{ Prose, Grouped, Closed, Cut int } `json:"left_out"`
+	Hosts bool                                      // elements may have closed shadow roots, which were not looked into
+	Left  struct{ Prose, Grouped, Closed, Cut int } `json:"left_out"`
 }
 
 // Snapshot shows the page as a tree of what a person could see, with refs.
@@ -61,20 +62,31 @@ func Snapshot(c *sdk.Call, p SnapshotParams) (SnapshotResult, error) {
 	if ref != "" {
 		args["focus"] = ref
 	}
-	var s snapshot
-	if _, err := b.script(in, &s, "snapshot", args); err != nil {
+	s, err := b.snapshot(in, args)
+	if err != nil {
 		return s.SnapshotResult, err
 	}
 	if s.Failure != nil {
 		return s.SnapshotResult, s.Failure.error(p.Focus + p.Group)
 	}
-	if len(s.Frames) > 0 && !p.Since && !p.Audit {
+	if len(s.Frames) > 0 {
 		if err := b.addFrames(&s, in, args); err != nil {
 			return s.SnapshotResult, err
 		}
 	}
 	s.SnapshotResult.LeftOut = s.leftOut()
 	return s.SnapshotResult, nil
+}
+
+// snapshot returns the snapshot of a frame, also of what is in closed shadow roots.
+func (b *browser) snapshot(in frame, args map[string]any) (s snapshot, err error) {
+	for range maxClosedDepth {
+		s = snapshot{}
+		if _, err = b.script(in, &s, "snapshot", args); err != nil || !s.Hosts || !b.openClosedRoots(in) {
+			break
+		}
+	}
+	return s, err
 }
 
 // focus finds the element of a locator that a call is about: the frame that it is in, and its ref. No locator means
@@ -109,9 +121,9 @@ func (b *browser) addFrames(s *snapshot, in frame, args map[string]any) error {
 			if f.parent != in || left < 60 || b.place(f) != shown.Index {
 				continue
 			}
-			inner := snapshot{}
-			more := map[string]any{"max_tokens": left, "roles": args["roles"]}
-			if _, err := b.script(f.id, &inner, "snapshot", more); err != nil || inner.Text == "" {
+			more := map[string]any{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"]}
+			inner, err := b.snapshot(f.id, more)
+			if err != nil || inner.Text == "" {
 				continue // it is being replaced
 			}
 			if len(inner.Frames) > 0 {
@@ -119,16 +131,7 @@ func (b *browser) addFrames(s *snapshot, in frame, args map[string]any) error {
 					return err
 				}
 			}
-			lines := strings.Split(s.Text, "\n")
-			for k, line := range lines {
-				if !strings.HasSuffix(line, " "+shown.Ref) && !strings.Contains(line, " "+shown.Ref+" ") {
-					continue
-				}
-				indent := "\n" + strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " "))+1)
-				lines[k] += ":" + indent + strings.ReplaceAll(inner.Text, "\n", indent)
-				break
-			}
-			s.Text = strings.Join(lines, "\n")
+			s.insert(shown.Ref, inner.Text, args["since"] == true || args["audit"] == true)
 			left = args["max_tokens"].(int) - len(s.Text)/bytesPerToken
 			s.Left.Prose += inner.Left.Prose
 			s.Left.Cut += inner.Left.Cut
@@ -137,6 +140,23 @@ func (b *browser) addFrames(s *snapshot, in frame, args map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// insert adds the text of a frame below its line; or at the end, in a text that has only some lines.
+func (s *snapshot) insert(ref, text string, partial bool) {
+	if partial {
+		s.Text = strings.TrimPrefix(s.Text+"\nIframe "+ref+":\n "+strings.ReplaceAll(text, "\n", "\n "), "\n")
+		return
+	}
+	lines := strings.Split(s.Text, "\n")
+	for k, line := range lines {
+		if strings.HasSuffix(line, " "+ref) || strings.Contains(line, " "+ref+" ") {
+			indent := "\n" + strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " "))+1)
+			lines[k] += ":" + indent + strings.ReplaceAll(text, "\n", indent)
+			break
+		}
+	}
+	s.Text = strings.Join(lines, "\n")
 }
 
 // leftOut says what the text lacks, and the calls that show it.
@@ -250,7 +270,15 @@ func (n *notFound) Error() string { return n.Code }
 // anywhere calls a function for the page and, where that fails because the element is not there, for its frames. It
 // returns the frame for which the function did not fail.
 func (b *browser) anywhere(try func(frame) (*failure, error)) (frame, error) {
-	mine, err := try("")
+	look := func(in frame) (f *failure, err error) {
+		for range maxClosedDepth {
+			if f, err = try(in); err != nil || f == nil || !f.Hosts || !b.openClosedRoots(in) {
+				break
+			}
+		}
+		return f, err
+	}
+	mine, err := look("")
 	if err != nil {
 		return "", err
 	}
@@ -263,7 +291,7 @@ func (b *browser) anywhere(try func(frame) (*failure, error)) (frame, error) {
 			return "", err
 		}
 		for _, f := range children {
-			switch other, err := try(f.id); {
+			switch other, err := look(f.id); {
 			case err != nil:
 			case other == nil:
 				return f.id, nil

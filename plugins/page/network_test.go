@@ -375,17 +375,19 @@ func TestDrag(t *testing.T) {
 		<div id=card role=button draggable=true aria-label=Card>Card</div><div id=bin role=group aria-label=Bin>Bin</div>
 		<div id=knob role=slider aria-label=Knob tabindex=0></div><div id=plain role=button aria-label=Plain></div><p id=out></p>
 		<div style="height:3000px"></div><div id=far role=button aria-label=Far></div><script>
-		let from = "";
+		let from = "", ended = null;
 		card.ondragstart = (e) => { from = "card"; e.dataTransfer.setData("text/plain", "card") };
+		card.ondragend = (e) => ended = e.isTrusted;
 		bin.ondragover = (e) => e.preventDefault();
-		bin.ondrop = (e) => { e.preventDefault(); out.textContent = e.dataTransfer.getData("text/plain") + " dropped" };
+		bin.ondrop = (e) => { e.preventDefault(); out.textContent = e.dataTransfer.getData("text/plain") + " dropped " + e.isTrusted };
 		let x = 0;
 		knob.onpointerdown = (e) => { x = e.clientX; knob.setPointerCapture(e.pointerId) };
 		knob.onpointerup = (e) => out.textContent = "moved " + Math.round(e.clientX - x);
 		far.onpointerup = () => out.textContent = "far";
 		</script>`)
 	e, err := run(t, c, Drag, DragParams{Element: "Card", To: "css=#bin"})
-	if err != nil || c.evaluate(t, "out.textContent") != `"card dropped"` {
+	if err != nil || c.evaluate(t, "out.textContent") != `"card dropped true"` ||
+		e.Note != "" || c.evaluate(t, "ended") != "true" {
 		t.Errorf("drag and drop: %s, %s, %s", effects(e), exit(err), c.evaluate(t, "out.textContent"))
 	}
 	if e, err = run(t, c, Drag, DragParams{Element: "Knob", By: []float64{120, 3}}); err != nil ||
@@ -415,7 +417,9 @@ func TestUpload(t *testing.T) {
 	url := site(t, c)
 	c.show(t, url+"/", `<title>Upload</title><label>Photo <input id=photo type=file style="display:none"></label>
 		<form><button type=button>Attach</button><input id=many type=file multiple hidden></form><div><button>Alone</button></div>
-		<input id=off type=file disabled aria-label=Off><div id=host></div><a href="/file">File</a><p id=out></p><script>
+		<input id=off type=file disabled aria-label=Off><div id=host></div><a href="/file">File</a><p id=out></p>
+		<iframe title=Frame srcdoc="<input type=file aria-label=Framed
+			onchange='parent.out.textContent = event.isTrusted + this.files[0].name'>"></iframe><script>
 		host.attachShadow({mode: "open"}).innerHTML = "<input type=file aria-label=Inner>";
 		for (const root of [document, host.shadowRoot]) root.addEventListener("change", async (e) => { const files = [...e.composedPath()[0].files];
 			out.textContent = e.isTrusted + files.map((f) => f.name + f.size).join() + (await files[0].text()) });
@@ -438,6 +442,7 @@ func TestUpload(t *testing.T) {
 	upload(UploadParams{Element: "Photo", Files: []sdk.File{two}}, "truetwo.txt19")
 	upload(UploadParams{Element: "Attach", Files: []sdk.File{one, two}}, "trueone.txt19,two.txt19")
 	upload(UploadParams{Element: "Inner", Files: []sdk.File{one}}, "trueone.txt19")
+	upload(UploadParams{Element: "Framed", Files: []sdk.File{two}}, "truetwo.txt")
 	if _, err := run(t, c, Click, ClickParams{Element: "File"}); err != nil {
 		t.Fatal(exit(err))
 	}

@@ -20,7 +20,7 @@ const tag = getter(Element, "localName"), namespace = getter(Element, "namespace
 const attribute = method(Element, "getAttribute"), has = method(Element, "hasAttribute");
 const matches = method(Element, "matches"), closest = method(Element, "closest");
 const query = method(Element, "querySelector"), queryAll = method(Element, "querySelectorAll");
-const shadowRoot = getter(Element, "shadowRoot");
+const openRoot = getter(Element, "shadowRoot");
 const assignedSlot = getter(Element, "assignedSlot"), clientRects = method(Element, "getClientRects");
 const rectOf = method(Element, "getBoundingClientRect"), scrollIntoView = method(Element, "scrollIntoView");
 const checkVisibility = method(Element, "checkVisibility"), innerHTML = getter(Element, "innerHTML");
@@ -34,7 +34,7 @@ const queryShadow = method(DocumentFragment, "querySelectorAll");
 const byIdInShadow = method(ShadowRoot, "getElementById"), pointInShadow = method(ShadowRoot, "elementFromPoint");
 const activeInShadow = getter(ShadowRoot, "activeElement"), slotOfText = getter(Text, "assignedSlot");
 const readyState = getter(Document, "readyState"), dispatch = method(EventTarget, "dispatchEvent");
-const listen = method(EventTarget, "addEventListener");
+const listen = method(EventTarget, "addEventListener"), scrollingElement = getter(Document, "scrollingElement");
 
 const isElement = (node) => nodeType(node) === 1;
 const isHTML = (el) => el instanceof HTMLElement;
@@ -50,6 +50,12 @@ function style(el) {
 	if (!s) styles.set(el, s = getComputedStyle(el));
 	return s;
 }
+
+// closedRoots are the closed shadow roots that the keeper has handed over, since no script can get them; askedFor are
+// the elements that it was asked about.
+const closedRoots = new WeakMap(), askedFor = new WeakSet();
+const shadowRoot = (el) => openRoot(el) || closedRoots.get(el) || null;
+const adopt = (el, root) => void closedRoots.set(el, root);
 
 // The flat tree: with shadow roots, and what their slots show.
 function parent(node) {
@@ -266,7 +272,9 @@ function nativeName(el, seen, how) {
 		case "image": return byLabel() || el.alt || el.value || attribute(el, "title") || "Submit";
 		case "file": {
 			const files = el.files, chosen = files.length === 1 ? files[0].name : `${files.length} files`;
-			return byLabel() || `${el.multiple ? "Choose Files" : "Choose File"}: ${files.length ? chosen : "No file chosen"}`;
+			const button = el.multiple ? "Choose Files" : "Choose File";
+			const room = rectOf(el).width > 8 * parseFloat(style(el).fontSize); // for more than the button
+			return byLabel() || (room ? `${button}: ${files.length ? chosen : "No file chosen"}` : button);
 		}
 		}
 		return byLabel();
@@ -354,6 +362,34 @@ function focused() {
 	for (let root; at && (root = shadowRoot(at)) && activeInShadow(root);) at = activeInShadow(root);
 	return at;
 }
+
+// ---- Closed shadow roots
+
+const hostTags = set("article aside blockquote div footer h1 h2 h3 h4 h5 h6 header main nav p section span");
+
+// mayHost reports whether an element may have a closed shadow root that nobody has asked for: a custom element, or an
+// element with nothing in it that has a size all the same.
+function mayHost(el) {
+	if (askedFor.has(el) || shadowRoot(el)) return false;
+	if (tag(el).includes("-")) return true;
+	if (!hostTags.has(tag(el)) || childNodes(el).length) return false;
+	const box = rectOf(el);
+	return box.width >= 16 && box.height >= 16;
+}
+
+// hosts returns elements that may have a closed shadow root, at most 100, each once.
+function hosts() {
+	readAgain();
+	const found = [];
+	for (const el of allElements()) {
+		if (!mayHost(el)) continue;
+		askedFor.add(el);
+		if (found.push(el) === 100) break;
+	}
+	return found;
+}
+
+const hasHosts = () => [...allElements()].some(mayHost);
 
 // ---- The tree that a person could see
 
@@ -443,7 +479,8 @@ function locate(locator) {
 	readAgain();
 	if (locator.ref) return byRef(locator.ref);
 	const found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
-	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator)}};
+	return found.length ? {elements: found} :
+		{failure: {code: "no_match", near: nearest(locator), ...hasHosts() && {hosts: true}}};
 }
 
 function byRef(ref) {
@@ -758,7 +795,7 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 	};
 	if (audit) {
 		const {text, cut} = part(unnamedControls(top));
-		return {...head, text, frames: [], left_out: {prose: 0, grouped: 0, closed: 0, cut}};
+		return {...head, text, frames: framesIn(top), left_out: {prose: 0, grouped: 0, closed: 0, cut}};
 	}
 	let best, used = 0, lines = [];
 	for (const level of levels) {
@@ -770,7 +807,7 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 	let shown = lines.length;
 	while (used > budget) used -= bytes(lines[--shown]) + 1;
 	if (group) groups = keptGroups;
-	const result = {...head, frames: group ? [] : framesIn(top), left_out: {...best.left, cut: lines.length - shown}};
+	const result = {...head, frames: group ? [] : framesIn(top), ...!group && !focus && hasHosts() && {hosts: true}, left_out: {...best.left, cut: lines.length - shown}};
 	lines = best.lines.slice(0, shown).map((make) => make(true));
 	if (group || focus) return {...result, text: lines.join("\n")};
 	const before = lastLines;
@@ -958,17 +995,21 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 
 // guard swallows trusted pointer events that would miss an element, until landed is called: between the last look at
 // the page and the event, anything can move under the pointer.
-const pointer = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu"];
+const pointer = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu",
+	"dragstart", "drop"];
 let guarded = null;
 
 // In a drag, what comes after the press may reach another element.
-const released = set("pointerup mouseup click");
+const released = set("pointerup mouseup click drop");
 
 function onPointer(event) {
 	if (!guarded || !event.isTrusted || performance.now() > guarded.until) return;
+	if (event.type === "dragstart") guarded.dragging = true; // from now on, only the drop counts
+	if (guarded.dragging && event.type !== "drop") return;
 	const over = guarded.to && released.has(event.type);
 	if (over && event.type === "click") return; // on what holds both elements
-	const hit = event.composedPath()[0]; // what is dragged may follow the pointer, or capture it
+	let hit = event.composedPath()[0]; // what is dragged may follow the pointer, or capture it
+	if (isElement(hit) && closedRoots.has(hit)) hit = pointedAt(event.clientX, event.clientY) || hit; // the path ends there
 	const right = guarded.el && isElement(hit) && (takes(guarded.el, hit) || over && takes(guarded.to, hit));
 	if (!right && !guarded.missed) guarded.missed = isElement(hit) ? describe(hit) : {role: "document", name: ""};
 	if (guarded.missed) {
@@ -997,16 +1038,32 @@ function landed() {
 	return {received: received && !missed, ...missed && {missed}};
 }
 
+// frameAt returns the element of a frame by its place.
+const frameAt = (index) =>
+	[...allElements()].find((one) => role(one) === "Iframe" && placeOf(window, one.contentWindow) === index);
+
+// contentOf returns where the content of a frame begins, in pixels of the view.
+function contentOf(el) {
+	const box = rectOf(el), s = getComputedStyle(el), px = (name) => parseFloat(s.getPropertyValue(name)) || 0;
+	return {x: box.x + px("border-left-width") + px("padding-left"), y: box.y + px("border-top-width") + px("padding-top")};
+}
+
+// origin is contentOf for the frame at a place.
+function origin(index) {
+	readAgain();
+	const el = frameAt(index);
+	return el ? contentOf(el) : {failure: {code: "not_ready", why: "its frame is not visible"}};
+}
+
 // hold swallows pointer events during an action in a frame, since they are meant for the frame, and returns where a
 // point of the frame is here.
 async function hold(index, x, y) {
 	readAgain();
-	const el = [...allElements()].find((one) => role(one) === "Iframe" && placeOf(window, one.contentWindow) === index);
+	const el = frameAt(index);
 	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
 	const point = () => {
-		const box = rectOf(el), s = getComputedStyle(el), px = (name) => parseFloat(s.getPropertyValue(name)) || 0;
-		return {x: box.x + px("border-left-width") + px("padding-left") + x,
-			y: box.y + px("border-top-width") + px("padding-top") + y};
+		const from = contentOf(el);
+		return {x: from.x + x, y: from.y + y};
 	};
 	let at = point();
 	if (at.x < 0 || at.y < 0 || at.x > innerWidth || at.y > innerHeight) {
@@ -1075,7 +1132,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 			const again = await ready(el, {...how, scroll: false}); // the page may have been scrolled
 			if (again.x === undefined) return {failure: {code: "not_ready", ...describe(el), ...again}};
 			Object.assign(at, again);
-			toward = {to: {x: there.x, y: there.y, ...describe(other)}, draggable: closest(el, "[draggable=true]") !== null};
+			toward = {to: {x: there.x, y: there.y, ...describe(other)}};
 		}
 	}
 	const field = focuses ? focusOn(at.ref, {all}) : {checked: el.checked === true || attribute(el, "aria-checked") === "true"};
@@ -1148,24 +1205,12 @@ function focusOn(ref, {all = true} = {}) {
 		select: tag(el) === "select", editable: editable(el) || ["textarea", "input"].includes(tag(el)), value: value(el)};
 }
 
-// dropOn drags an element that the browser itself would drag. No input does that reliably, so the events are not trusted.
-function dropOn(ref, to) {
-	const from = one({ref}), end = one({ref: to});
-	if (from.failure || end.failure) return from.failure ? from : end;
-	const el = closest(from.el, "[draggable=true]"), data = new DataTransfer(), box = boxOf(end.el);
-	const fire = (on, type) => dispatch(on, new DragEvent(type, {bubbles: true, cancelable: true, composed: true,
-		dataTransfer: data, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2}));
-	if (!fire(el, "dragstart")) return {failure: {code: "not_ready", ...describe(el), why: "the page does not let it go"}};
-	fire(end.el, "dragenter");
-	const taken = !fire(end.el, "dragover");
-	fire(end.el, taken ? "drop" : "dragleave");
-	fire(el, "dragend");
-	return taken ? {} : {failure: {code: "not_ready", ...describe(end.el), why: "it takes nothing that is dropped"}};
-}
+// scroller returns the element that scrolls with the document: the body, in a document without a doctype.
+const scroller = () => scrollingElement(document) || documentElement(document);
 
 // scrollEnd scrolls an element, or without one the document, to its top or bottom.
 function scrollEnd(ref, end) {
-	const found = ref ? one({ref}) : {el: documentElement(document)};
+	const found = ref ? one({ref}) : {el: scroller()};
 	if (found.failure) return found;
 	found.el.scrollTop = end === "top" ? 0 : found.el.scrollHeight;
 	return {};
@@ -1173,15 +1218,29 @@ function scrollEnd(ref, end) {
 
 // area returns the box of an element in the document; without a reference that of the document, which is bounded.
 function area(ref) {
+	const scroll = {x: scrollX, y: scrollY};
 	if (!ref) {
-		const root = documentElement(document);
-		return {x: 0, y: 0, width: Math.max(root.clientWidth, 1), height: Math.min(root.scrollHeight, 16000)};
+		const root = scroller();
+		return {x: 0, y: 0, width: Math.max(root.clientWidth, 1), height: Math.min(root.scrollHeight, 16000), scroll};
 	}
 	const found = one({ref});
 	if (found.failure) return found;
 	const box = rectOf(found.el);
 	if (!box.width || !box.height) return {failure: {code: "not_ready", ...describe(found.el), why: "it has no size"}};
-	return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height};
+	return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scroll};
+}
+
+// marks returns the boxes of controls, in pixels of the view: those in it, or all.
+function marks({all = false, limit = 300} = {}) {
+	readAgain();
+	const found = [];
+	for (const el of allElements()) {
+		if (!visible(el) || !(interactive.has(role(el)) || clickable(el)) || !rendered(el)) continue;
+		const {x, y, width, height} = boxOf(el);
+		if (!width || !height || !all && !inView(el)) continue;
+		if (found.push({ref: refer(el), x, y, width, height}) === limit) break;
+	}
+	return {marks: found, scroll: {x: scrollX, y: scrollY}, width: innerWidth};
 }
 
 const changed = (el) => {
@@ -1238,7 +1297,7 @@ async function until({text: wanted, url, locator, gone = false, timeout = 5000})
 	for (;;) {
 		readAgain();
 		const there = wanted !== undefined ?
-			clean(textIn(documentElement(document))).toLowerCase().includes(clean(wanted).toLowerCase()) :
+			clean(pageText()).toLowerCase().includes(clean(wanted).toLowerCase()) :
 			url !== undefined ? location.href.includes(url) :
 			(locate(locator).elements || []).some((el) => rendered(el) && visible(el));
 		if (there !== gone) return {found: true};
@@ -1248,11 +1307,28 @@ async function until({text: wanted, url, locator, gone = false, timeout = 5000})
 	}
 }
 
+// pageText returns what the page says, in shadow roots, too.
+function pageText() {
+	const parts = [textIn(documentElement(document))];
+	const addRoots = (all) => {
+		for (const el of all) {
+			const root = shadowRoot(el);
+			if (!root || excluded(el)) continue;
+			for (const node of childNodes(root)) {
+				parts.push(nodeType(node) === 3 ? data(node) : isElement(node) && !excluded(node) ? textIn(node) : "");
+			}
+			addRoots(queryShadow(root, "*"));
+		}
+	};
+	addRoots(queryDocument(document, "*"));
+	return parts.join("\n");
+}
+
 // nearTexts returns the lines of the page that have most words in common with a text that is not there, at most two;
 // if none has any, what the page reports in headings and alerts.
 function nearTexts(wanted) {
 	const words = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean), asked = new Set(words(wanted));
-	const lines = textIn(documentElement(document)).split("\n").map(clean).filter(Boolean);
+	const lines = pageText().split("\n").map(clean).filter(Boolean);
 	const near = lines.map((line) => [line, words(line).filter((word) => asked.has(word)).length])
 		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).map(([line]) => line);
 	const reports = [...allElements()].filter((el) => visible(el) && /^(heading|alert|status)$/.test(role(el)))
@@ -1321,7 +1397,8 @@ function nodes() {
 }
 
 for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, landed, focusOn, choose, assign, settle,
-	until, place, nodes, stored, vitals, hold, begin, end, chosen, dropOn, scrollEnd, area})) {
+	until, place, nodes, stored, vitals, hold, begin, end, chosen, scrollEnd, area, hosts, adopt, marks,
+	origin})) {
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number);
 		return f(...args);

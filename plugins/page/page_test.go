@@ -11,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"sort"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/manifest"
 )
 
 func TestMain(m *testing.M) {
@@ -66,6 +63,10 @@ func startChrome(t *testing.T) *chrome {
 		p: cdp.New(cdp.Config{RunDir: filepath.Join(dir, "run"), Env: os.Getenv, Version: "test",
 			StateDir: filepath.Join(dir, "state")})}
 	c.site = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if foreign, ok := strings.CutPrefix(r.URL.Path, "/foreign/"); ok {
+			http.ServeFile(w, r, filepath.Join(packages, filepath.FromSlash(foreign)))
+			return
+		}
 		if r.URL.Path != "/given" {
 			http.FileServer(http.Dir("testdata")).ServeHTTP(w, r)
 			return
@@ -169,99 +170,6 @@ func (c *chrome) evaluate(t *testing.T, expression string) string {
 		t.Fatal(err)
 	}
 	return string(done.Result.Value)
-}
-
-// TestSize checks the size of the script without its comments and the white space that a minifier removes at least.
-func TestSize(t *testing.T) {
-	text := string(must(os.ReadFile("page.js")))
-	small := regexp.MustCompile(`(?m)^\s*(//.*)?\n?`).ReplaceAllString(text, "")
-	small = regexp.MustCompile(`\s*([=+<>!?:;,{}()&|])[ \t]*`).ReplaceAllString(small, "$1")
-	if len(small) > 52_000 { // esbuild, which shortens names, makes 34 KB of 47,500
-		t.Errorf("the script has %d bytes without comments and white space; minified it would exceed 40 KB", len(small))
-	}
-	if len(text) > manifest.MaxScript {
-		t.Errorf("the script has %d bytes", len(text))
-	}
-}
-
-// node is an interactive element.
-type node struct{ Role, Name string }
-
-// interactiveRoles are those that are compared. Options of a native select are not in the page.
-var interactiveRoles = strings.Fields("button link textbox searchbox combobox listbox checkbox radio switch slider " +
-	"spinbutton tab menuitem menuitemcheckbox menuitemradio treeitem scrollbar DisclosureTriangle ColorWell Date " +
-	"DateTime InputTime")
-
-// chromeNodes returns the interactive elements of Chrome's own accessibility tree.
-func (c *chrome) chromeNodes(t *testing.T) (all []node) {
-	t.Helper()
-	raw, err := c.invoke(t.Context(), "Accessibility.getFullAXTree", `{}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tree struct {
-		Nodes []struct {
-			Ignored    bool
-			Role, Name struct{ Value string }
-			Node       int    `json:"backendDOMNodeId"`
-			ID         string `json:"nodeId"`
-			Parent     string `json:"parentId"`
-		}
-	}
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		t.Fatal(err)
-	}
-	inPicker := map[string]bool{}  // what Chrome shows in its own controls
-	for _, n := range tree.Nodes { // parents come first
-		inPicker[n.ID] = inPicker[n.Parent]
-		if inPicker[n.ID] {
-			continue
-		}
-		inPicker[n.ID] = slices.Contains([]string{"Date", "DateTime", "InputTime"}, n.Role.Value)
-		if !n.Ignored && n.Node != 0 && slices.Contains(interactiveRoles, n.Role.Value) {
-			all = append(all, node{n.Role.Value, strings.Join(strings.Fields(n.Name.Value), " ")})
-		}
-	}
-	return all
-}
-
-// TestRolesAndNames compares role and name of each interactive element with Chrome's own tree.
-func TestRolesAndNames(t *testing.T) {
-	c := startChrome(t)
-	pages := must(filepath.Glob("testdata/*.html"))
-	same, union := 0, 0
-	for _, page := range pages {
-		c.open(t, filepath.Base(page))
-		var ours []node
-		c.call(t, &ours, "nodes")
-		ours = slices.DeleteFunc(ours, func(n node) bool { return n.Role == "option" })
-		counts := map[node][2]int{}
-		for side, all := range [][]node{ours, c.chromeNodes(t)} {
-			for _, n := range all {
-				k := counts[n]
-				k[side]++
-				counts[n] = k
-			}
-		}
-		pageSame, pageUnion := 0, 0
-		var differences []string
-		for n, k := range counts {
-			pageSame += min(k[0], k[1])
-			pageUnion += max(k[0], k[1])
-			if k[0] != k[1] {
-				differences = append(differences, fmt.Sprintf("%s %q: the script has %d, Chrome %d", n.Role, n.Name, k[0], k[1]))
-			}
-		}
-		sort.Strings(differences)
-		t.Logf("%s: %d of %d agree\n%s", page, pageSame, pageUnion, strings.Join(differences, "\n"))
-		if pageUnion == 0 || float64(pageSame) < 0.95*float64(pageUnion) {
-			t.Errorf("%s: only %d of %d nodes agree", page, pageSame, pageUnion)
-		}
-		same, union = same+pageSame, union+pageUnion
-	}
-	if float64(same) < 0.99*float64(union) {
-		t.Errorf("%d of %d nodes agree, less than 99 %%", same, union)
-	}
 }
 
 // TestSnapshot checks what a snapshot shows, that it stays within its budget, and what it says it left out.

@@ -179,7 +179,7 @@ var browserTools = []sdk.Definition{
 		Keywords: []string{"mobile", "responsive", "viewport", "geolocation", "offline", "throttle", "permission"},
 		Tasks: []string{"show the page as on a phone", "set the viewport size", "test dark mode", "go offline",
 			"slow the network down", "set the geolocation", "grant a permission to a page"},
-		When: "you test a page elsewhere or otherwise", WhenNot: "it is about one request: page.route",
+		When: "a page has to behave as on another device or network", WhenNot: "it is about one request: page.route",
 		Related: []sdk.Related{{Tool: "page.go", Why: "reloads"}},
 		Examples: []sdk.Example{
 			{Title: "A phone", Kind: sdk.Minimal, Params: raw(`{"device":"iphone"}`), Result: raw(`{"set":["iphone"]}`)},

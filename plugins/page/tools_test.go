@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
+	"image"
+	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -319,6 +325,138 @@ func TestWaitAndExpect(t *testing.T) {
 		if r, err := run(t, c, Screenshot, p); err != nil || !strings.HasPrefix(r.Data, "iVBOR") {
 			t.Errorf("%+v: %.10s, %v", p, r.Data, err)
 		}
+	}
+}
+
+// TestPartsOfFrames checks that what has changed, and controls without a name, are shown of frames, too.
+func TestPartsOfFrames(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Parts</title><button>Stay</button><iframe title=Frame
+		srcdoc="<a href=x>Old</a><input>"></iframe>`)
+	if s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500}); err != nil || !strings.Contains(s.Text, `link "Old"`) {
+		t.Fatalf("%s\n%s", exit(err), s.Text)
+	}
+	c.evaluate(t, `document.querySelector("iframe").contentDocument.querySelector("a").textContent = "New"`)
+	s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500, Since: true})
+	if want := regexp.MustCompile(`^Iframe e\w+:\n - .*link "Old".*\n \+ .*link "New" e\w+`); err != nil ||
+		!want.MatchString(s.Text) {
+		t.Errorf("what has changed: %s\n%s", exit(err), s.Text)
+	}
+	s, err = run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500, Audit: true})
+	if want := regexp.MustCompile(`^Iframe e\w+:\n textbox e\w+ `); err != nil ||
+		!want.MatchString(s.Text) {
+		t.Errorf("controls without a name: %s\n%s", exit(err), s.Text)
+	}
+}
+
+// TestScreenshotOfRefs compares pictures with and without refs: boxes and labels are where the controls are, in the page
+// and in frames, in the view and in an element.
+func TestScreenshotOfRefs(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<title>Refs</title><style>body { margin: 0; background: #fff } button { position: absolute;
+		width: 100px; height: 40px; border: 0; background: #fff; color: #fff } iframe { position: absolute; left: 300px;
+		top: 200px; width: 200px; height: 100px; border: 5px solid #fff }</style>
+		<button style="left:50px;top:60px">One</button><button style="left:50px;top:2000px">Far</button>
+		<div id=part style="position:absolute;left:250px;top:150px;width:300px;height:200px"><iframe title=Frame
+		style="left:50px;top:50px" srcdoc="<style>body { margin: 0 } button { width: 60px; height: 30px; border: 0;
+			background: #fff; color: #fff }</style><button>In</button>"></iframe></div>`)
+	// colored returns whether something is drawn at a point.
+	colored := func(r ScreenshotResult, x, y int) bool {
+		data, err := base64.StdEncoding.DecodeString(r.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		picture, err := png.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		red, green, blue, _ := picture.At(x, y).RGBA()
+		return red+green+blue < 3*0xf000
+	}
+	for _, test := range []struct {
+		p           ScreenshotParams
+		drawn, free []image.Point
+	}{
+		{ScreenshotParams{}, nil, []image.Point{{51, 80}, {306, 206}}},
+		{ScreenshotParams{Refs: true},
+			[]image.Point{{51, 80}, {149, 80}, {100, 61}, {100, 99}, {52, 50}, {306, 220}, {364, 220}},
+			[]image.Point{{48, 80}, {152, 80}, {100, 80}, {400, 220}}},
+		{ScreenshotParams{Refs: true, Full: true}, []image.Point{{51, 80}, {51, 2020}, {306, 220}},
+			[]image.Point{{100, 2020}}},
+		{ScreenshotParams{Refs: true, Element: "css=#part"}, []image.Point{{56, 70}}, []image.Point{{51, 80}}},
+		{ScreenshotParams{Element: "In"}, nil, []image.Point{{1, 10}}},
+	} {
+		r, err := run(t, c, Screenshot, test.p)
+		if err != nil {
+			t.Fatalf("%+v: %s", test.p, exit(err))
+		}
+		for _, at := range test.drawn {
+			if !colored(r, at.X, at.Y) {
+				t.Errorf("%+v: nothing is drawn at %v", test.p, at)
+			}
+		}
+		for _, at := range test.free {
+			if colored(r, at.X, at.Y) {
+				t.Errorf("%+v: something is drawn at %v", test.p, at)
+			}
+		}
+	}
+}
+
+// TestClosedShadowRoots looks into closed shadow roots, in each other, under elements of the page's own and in frames,
+// and clicks there.
+func TestClosedShadowRoots(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const page = `<title>Closed</title><x-outer></x-outer><div id=plain style="height:40px"></div><p id=out></p><script>
+		const say = (word) => top.document.getElementById("out").textContent += word + " ";
+		customElements.define("x-inner", class extends HTMLElement { constructor() { super();
+			const root = this.attachShadow({mode: "closed"});
+			root.innerHTML = "<button>Deepest</button>"; root.firstChild.onclick = (e) => say("deepest" + e.isTrusted) } });
+		customElements.define("x-outer", class extends HTMLElement { constructor() { super();
+			const root = this.attachShadow({mode: "closed"});
+			root.innerHTML = "<label>User <input></label><x-inner></x-inner>"; } });
+		const plain = document.getElementById("plain").attachShadow({mode: "closed"});
+		plain.innerHTML = "<button>Plain</button>"; plain.firstChild.onclick = () => say("plain");
+		</script>`
+	inner := strings.NewReplacer("Deepest", "Framed", "Plain", "Other", "User", "Inside", "<p id=out></p>", "",
+		"deepest", "framed").Replace(page)
+	c.show(t, url+"/", strings.Replace(page, "<script>", `<iframe title=Frame srcdoc="`+html.EscapeString(inner)+
+		`"></iframe><script>`, 1))
+	if _, err := run(t, c, Click, ClickParams{Element: "Framed"}); err != nil {
+		t.Error(exit(err))
+	}
+	s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})
+	if err != nil {
+		t.Fatal(exit(err))
+	}
+	for _, want := range []string{`button "Deepest"`, `textbox "User"`, `button "Plain"`, `button "Framed"`} {
+		if !strings.Contains(s.Text, want) {
+			t.Errorf("the snapshot lacks %s:\n%s", want, s.Text)
+		}
+	}
+	if r, err := run(t, c, Fill, FillParams{Element: "User", Value: "ada"}); err != nil || r.Value != "" {
+		t.Errorf("%s, %s", effects(r), exit(err))
+	}
+	for _, name := range []string{"Deepest", "Plain"} {
+		if _, err := run(t, c, Click, ClickParams{Element: name}); err != nil {
+			t.Errorf("%s: %s", name, exit(err))
+		}
+	}
+	if got := c.evaluate(t, "out.textContent"); got != `"framedtrue deepesttrue plain "` {
+		t.Errorf("the page received %s", got)
+	}
+	// In a new document the first call is an action.
+	c.show(t, url+"/", page)
+	if _, err := run(t, c, Click, ClickParams{Element: "Deepest"}); err != nil ||
+		c.evaluate(t, "out.textContent") != `"deepesttrue "` {
+		t.Errorf("%s: %s", exit(err), c.evaluate(t, "out.textContent"))
+	}
+	c.show(t, url+"/", page)
+	if r, err := run(t, c, Find, FindParams{Element: "Plain"}); err != nil || r.Total != 1 {
+		t.Errorf("%+v, %s", r, exit(err))
 	}
 }
 

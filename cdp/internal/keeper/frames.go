@@ -159,17 +159,17 @@ func (tr *tracker) aimAtFrame(q *CallRequest, t *target, frame string) *Error {
 // mainContext returns the unique id of the context in which the scripts of a frame run, "" if it is not known. The
 // engine is locked.
 func (t *target) mainContext(frame string) (unique string) {
-	return t.contextWhere(func(c json.RawMessage) bool {
+	return text(t.contextWhere(func(c json.RawMessage) bool {
 		return text(c, "auxData", "frameId") == frame && string(field(c, "auxData", "isDefault")) == "true"
-	})
+	}), "uniqueId")
 }
 
-// contextWhere returns the unique id of the newest context that has a property, "" if none is known.
-func (t *target) contextWhere(has func(context json.RawMessage) bool) (unique string) {
+// contextWhere returns the newest context that has a property, nil if none is known.
+func (t *target) contextWhere(has func(context json.RawMessage) bool) (newest json.RawMessage) {
 	for _, c := range t.contexts {
 		if context := field(c.created, "context"); has(context) {
-			unique = text(context, "uniqueId")
+			newest = context
 		}
 	}
-	return unique
+	return newest
 }

@@ -25,9 +25,12 @@ type ScriptRequest struct {
 	DocumentStart bool `json:"document_start,omitempty"`
 	// Files are given to the file input that the function returns: files in the folder of [Client.UploadFolder], and
 	// downloads of the session.
-	Files     []string `json:"files,omitempty"`
-	OnDialog  string   `json:"on_dialog,omitempty"`
-	TimeoutMS int64    `json:"timeout_ms,omitempty"`
+	Files []string `json:"files,omitempty"`
+	// ClosedRoots says that the function returns elements. The script's function adopt is called with each of them that
+	// has a closed shadow root, and with that root, which no script can get itself. The value is how many those are.
+	ClosedRoots bool   `json:"closed_roots,omitempty"`
+	OnDialog    string `json:"on_dialog,omitempty"`
+	TimeoutMS   int64  `json:"timeout_ms,omitempty"`
 }
 
 // NewScriptRequest returns a request for a script of a plugin. SHA256 is the digest of its text. The text may be "" if
@@ -89,14 +92,15 @@ func callExport() string {
 }`, exportsKey)
 }
 
-// callElement is callExport for a function that returns an element. It returns null where the script is missing.
-func callElement() string {
+// callByReference is callExport for a function that returns an element, or an array of elements. It returns null where
+// the script is missing.
+func callByReference(class string) string {
 	return fmt.Sprintf(`async function (number, name, ...args) {
 	const {state, value} = await (%s).call(this, number, name, ...args);
 	if (state === "missing") return null;
-	if (!(value instanceof Element)) throw new TypeError(name + " returned no element");
+	if (!(value instanceof %s)) throw new TypeError(name + " did not return an %[2]s");
 	return value;
-}`, callExport())
+}`, callExport(), class)
 }
 
 // maxScripts limits the scripts whose texts the keeper has, and those that a session has at the start of documents.
@@ -201,8 +205,11 @@ func (e *engine) callScript(ctx context.Context, t *target, frame string, s page
 		}
 		call := map[string]any{"functionDeclaration": callExport(), "arguments": args, "returnByValue": true,
 			"awaitPromise": true, "silent": true, "userGesture": true}
-		if len(q.Files) > 0 {
-			call["functionDeclaration"], call["returnByValue"] = callElement(), false
+		switch {
+		case len(q.Files) > 0:
+			call["functionDeclaration"], call["returnByValue"] = callByReference("Element"), false
+		case q.ClosedRoots:
+			call["functionDeclaration"], call["returnByValue"] = callByReference("Array"), false
 		}
 		for name, id := range world {
 			call[name] = id
@@ -218,8 +225,12 @@ func (e *engine) callScript(ctx context.Context, t *target, frame string, s page
 		if exception := field(raw, "exceptionDetails"); exception != nil {
 			return nil, exception, nil
 		}
-		if input := text(raw, "result", "objectId"); input != "" {
-			return nil, nil, e.setFiles(ctx, t, input, q.Files)
+		if object := text(raw, "result", "objectId"); object != "" {
+			if q.ClosedRoots {
+				adopted, err := e.adoptRoots(ctx, t, frame, s, object)
+				return mustJSON(adopted), nil, err
+			}
+			return nil, nil, e.setFiles(ctx, t, object, q.Files)
 		}
 		switch text(raw, "result", "value", "state") {
 		case "called":
@@ -263,13 +274,7 @@ func isContextGone(err *Error) bool {
 // scriptWorld returns the parameter that names the isolated world of a script in a frame, which it creates if
 // necessary.
 func (e *engine) scriptWorld(ctx context.Context, t *target, frame string, s pageScript) (map[string]any, *Error) {
-	find := func() string {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return t.contextWhere(func(c json.RawMessage) bool {
-			return text(c, "name") == s.world() && text(c, "auxData", "frameId") == frame
-		})
-	}
+	find := func() string { return text(e.scriptContext(t, frame, s), "uniqueId") }
 	if unique := find(); unique != "" {
 		return map[string]any{"uniqueContextId": unique}, nil
 	}
@@ -282,4 +287,13 @@ func (e *engine) scriptWorld(ctx context.Context, t *target, frame string, s pag
 		return map[string]any{"uniqueContextId": unique}, nil
 	}
 	return map[string]any{"executionContextId": made.ExecutionContextID}, nil
+}
+
+// scriptContext returns the execution context of a script in a frame, as Chrome has reported it; nil if it has not.
+func (e *engine) scriptContext(t *target, frame string, s pageScript) json.RawMessage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return t.contextWhere(func(c json.RawMessage) bool {
+		return text(c, "name") == s.world() && text(c, "auxData", "frameId") == frame
+	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/inspector"
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
@@ -80,12 +81,13 @@ type target struct {
 	hidden               bool   // a page of the engine's own, which no session sees
 	evictErr             *Error // why the engine closes it: the owner may not have it
 	dialog               *Dialog
-	pendingURL           string   // of a navigation under way
-	loaders              []string // of the main frame, the newest last
-	loaded               bool     // the load event of the newest loader was received
-	idle                 bool     // its network is idle; only while lifecycle events are enabled
-	idleWaits            int      // calls that wait for that
-	commits              int      // documents that the main frame has shown
+	pendingURL           string          // of a navigation under way
+	loaders              []string        // of the main frame, the newest last
+	loaded               bool            // the load event of the newest loader was received
+	idle                 bool            // its network is idle; only while lifecycle events are enabled
+	idleWaits            int             // calls that wait for that
+	dragData             json.RawMessage // of the newest drag that the browser began during a call; see engine.drag
+	commits              int             // documents that the main frame has shown
 	domains              map[string]*domain
 	applied
 	activity
@@ -216,6 +218,11 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	case page.JavascriptDialogOpening.Method, page.JavascriptDialogClosed.Method:
 		if t != nil {
 			tr.onDialogEvent(t, method, params)
+		}
+	case input.DragIntercepted.Method:
+		if t != nil {
+			t.root().dragData = field(params, "data")
+			tr.broadcast()
 		}
 	case page.FrameRequestedNavigation.Method:
 		if t != nil {

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// maxMinified is the limit of page.js in bytes, minified.
+const maxMinified = 40_000
+
+// minify prints how long the script that it reads is, minified.
+const minify = `import {minify} from "rolldown/experimental";
+let text = "";
+for await (const part of process.stdin) text += part;
+const {code, errors} = await minify("page.js", "(function (exports) {" + text + "})(globalThis.exports)", {compress: true, mangle: true});
+if (errors.length) throw new Error(errors[0].message);
+console.log(code.length);`
+
+// TestScriptSize measures page.js as a minifier leaves it.
+func TestScriptSize(t *testing.T) {
+	if text := must(os.ReadFile("page.js")); len(text) > manifest.MaxScript {
+		t.Errorf("page.js has %d bytes, at most %d are allowed", len(text), manifest.MaxScript)
+	}
+	if _, err := os.Stat(filepath.Join(packages, "rolldown")); errors.Is(err, os.ErrNotExist) {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("the minifier is missing: make programs")
+		}
+		t.Skip("needs the programs of testdata: make programs")
+	}
+	script, err := os.Open("page.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer script.Close()
+	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "--eval", minify)
+	cmd.Dir, cmd.Stdin, cmd.Stderr = packages, script, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil || size == 0 || size > maxMinified {
+		t.Errorf("page.js has %d bytes minified, at most %d are allowed: %v", size, maxMinified, err)
+	}
+}
