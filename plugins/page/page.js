@@ -270,12 +270,7 @@ function nativeName(el, seen, how) {
 			return byLabel() || clean(el.value) && el.value || attribute(el, "title") ||
 				{submit: "Submit", reset: "Reset"}[el.type] || "";
 		case "image": return byLabel() || el.alt || el.value || attribute(el, "title") || "Submit";
-		case "file": {
-			const files = el.files, chosen = files.length === 1 ? files[0].name : `${files.length} files`;
-			const button = el.multiple ? "Choose Files" : "Choose File";
-			const room = rectOf(el).width > 8 * parseFloat(style(el).fontSize); // for more than the button
-			return byLabel() || (room ? `${button}: ${files.length ? chosen : "No file chosen"}` : button);
-		}
+		case "file": return byLabel() || (el.multiple ? "Choose Files" : "Choose File");
 		}
 		return byLabel();
 	case "select": case "textarea": case "button": case "meter": case "progress": case "output": return byLabel();
@@ -325,6 +320,7 @@ function value(el) {
 	const own = role(el);
 	if (tag(el) === "select") return [...el.selectedOptions].map((o) => o.label).join(", ");
 	if (tag(el) === "input" || tag(el) === "textarea") {
+		if (el.type === "file") return [...el.files].map((file) => file.name).join(", ");
 		if (["checkbox", "radio", "button"].includes(own) || el.type === "hidden") return "";
 		return el.type === "password" ? "•".repeat(el.value.length) : el.value;
 	}
