@@ -350,8 +350,8 @@ func TestPartsOfFrames(t *testing.T) {
 	}
 }
 
-// TestScreenshotOfRefs compares pictures with and without refs: boxes and labels are where the controls are, in the page
-// and in frames, in the view and in an element.
+// TestScreenshotOfRefs checks that boxes and labels are drawn where the controls are, in the page and in frames, in the
+// view and in an element, and only if they are asked for.
 func TestScreenshotOfRefs(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
