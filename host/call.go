@@ -155,7 +155,8 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	err := run.do(ctx)
 	a.Duration = time.Since(began)
 	if err != nil {
-		a.Data, a.Whole, a.Content, a.Err = nil, nil, nil, AsError(contextCause(ctx, err))
+		own := *AsError(contextCause(ctx, err)) // a cause may end several calls, and each adds its own advice
+		a.Data, a.Whole, a.Content, a.Err = nil, nil, nil, &own
 		run.keepOptions(a.Err)
 		a.Steps = append(a.Steps, a.Err.Steps...)
 	}

@@ -225,37 +225,23 @@ func (m *modeServer) run(
 	if m.closing.Err() != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(context.Cause(m.closing))})
 	}
-	select {
-	case m.calls <- struct{}{}:
-		defer func() { <-m.calls }()
-	default:
-		return m.errorResult(&host.Answer{Err: host.Errorf(host.Busy,
-			"%d calls are running already; nothing was run, call again when one has ended", maxCalls)})
+	a := &asker{server: m.Server, request: r, caller: callerOf(m.Server, r)}
+	w, err := m.resume(a, name, params)
+	if err != nil {
+		e := &host.Error{Code: host.Denied, Message: err.Error(), Cause: err}
+		return nil, m.protocolError("", &host.Answer{Tool: name, Err: e})
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(m.closing, func() { cancel(context.Cause(m.closing)) })()
-
-	c := callerOf(m.Server, r)
-	call := host.Call{
-		Name: name, Params: params, Caller: c.name, Remote: c.remote, Bound: c.bound,
-		Session:        c.session,
-		DocsOnFirstUse: m.cfg.DocsOnFirstUse && m.mode != Full,
-		Options:        m.cfg.Options(options), Given: options.StepOptions(),
-		Progress: progress(ctx, r), Log: logger(ctx, r, name),
-	}
-	if call.Options.MaxBytes == 0 && !call.Options.Unlimited {
-		call.Options.MaxBytes = m.maxBytesOf(name)
-	}
-	if call.Options.MaxBytes > maxSmall || call.Options.Unlimited {
-		free, err := m.admitLarge(ctx)
-		if err != nil {
-			return m.errorResult(&host.Answer{Err: err})
+	if w == nil {
+		var failure *host.Error
+		if w, failure = m.begin(ctx, a, name, params, options); failure != nil {
+			return m.errorResult(&host.Answer{Err: failure})
 		}
-		defer free()
 	}
-	answer, _ := m.cfg.Host.Call(context.WithValue(ctx, askerKey{}, &asker{m.Server, r, c}), call)
-	var required *inputRequired
+	answer, required := m.await(ctx, w)
+	if required != nil {
+		return required.result(), nil
+	}
+	defer w.ended()
 	switch {
 	case answer.Err == nil:
 		return successResult(answer)
@@ -268,6 +254,39 @@ func (m *modeServer) run(
 		return m.taughtResult(callTool, r.Params.Arguments, answer)
 	}
 	return m.errorResult(answer)
+}
+
+// begin admits and starts a call.
+func (m *modeServer) begin(
+	ctx context.Context, a *asker, name string, params json.RawMessage, options host.Options,
+) (*waitingCall, *host.Error) {
+	select {
+	case m.calls <- struct{}{}:
+	default:
+		return nil, host.Errorf(host.Busy,
+			"%d calls are running already; nothing was run, call again when one has ended", maxCalls)
+	}
+	ended := func() { <-m.calls }
+	c := a.caller
+	call := host.Call{
+		Name: name, Params: params, Caller: c.name, Remote: c.remote, Bound: c.bound,
+		Session:        c.session,
+		DocsOnFirstUse: m.cfg.DocsOnFirstUse && m.mode != Full,
+		Options:        m.cfg.Options(options), Given: options.StepOptions(),
+		Progress: progress(ctx, a.request), Log: logger(ctx, a.request, name),
+	}
+	if call.Options.MaxBytes == 0 && !call.Options.Unlimited {
+		call.Options.MaxBytes = m.maxBytesOf(name)
+	}
+	if call.Options.MaxBytes > maxSmall || call.Options.Unlimited {
+		free, err := m.admitLarge(ctx)
+		if err != nil {
+			ended()
+			return nil, err
+		}
+		ended = func() { free(); <-m.calls }
+	}
+	return m.start(ctx, a, call, ended), nil
 }
 
 // admitLarge waits until a call may begin that can return more than maxSmall: maxLarge of them run at one time, and

@@ -37,6 +37,8 @@ type asker struct {
 	server  *Server
 	request *sdk.CallToolRequest
 	caller  caller
+	// questions takes those that a plugin's call puts half-way; see waitingCall.
+	questions chan<- halfwayQuestion
 }
 
 // Approver is the [host.Approver] for calls over MCP: it makes the client ask a person to confirm a call. Nobody is
@@ -49,15 +51,27 @@ func (Approver) Approve(ctx context.Context, q *host.Question) (host.Approval, e
 	if !ok || q.Kind != host.AskConfirm {
 		return host.Approval{}, host.CannotAsk("nobody can be asked")
 	}
-	capabilities := a.request.ClientCapabilities()
-	if capabilities == nil || capabilities.Elicitation == nil ||
-		capabilities.Elicitation.Form == nil && capabilities.Elicitation.URL != nil {
+	if !a.canAsk() {
 		return host.Approval{}, host.CannotAsk("this client cannot ask (it has no elicitation)")
 	}
-	if a.request.ProtocolVersion() >= firstStateless {
+	if a.asksByRetry() {
+		if q.Within != "" {
+			return a.askHalfway(ctx, q)
+		}
 		return a.confirmByRetry(q)
 	}
 	return a.elicit(ctx, q)
+}
+
+// canAsk reports whether the client can ask a person.
+func (a *asker) canAsk() bool {
+	c := a.request.ClientCapabilities()
+	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
+}
+
+// asksByRetry reports whether the client can ask, and sends the reply with a second request.
+func (a *asker) asksByRetry() bool {
+	return a.canAsk() && a.request.ProtocolVersion() >= firstStateless
 }
 
 // elicit asks while the call waits, as revisions before firstStateless do.
@@ -101,13 +115,8 @@ const errWrongState = host.CannotAsk("the reply belongs to another call, has exp
 
 // confirmByRetry returns the reply that the client has sent along with the call, or else a question for it as an
 // error. A reply is valid once, for the very call that was asked about; the protocol requires an error of its own for
-// a reply with another state. What a plugin calls cannot be asked about: the plugin's own call has begun and cannot
-// begin again.
+// a reply with another state.
 func (a *asker) confirmByRetry(q *host.Question) (host.Approval, error) {
-	if q.Within != "" {
-		return host.Approval{},
-			host.CannotAsk("a plugin calls it, which this revision of MCP cannot ask about half-way")
-	}
 	about := a.binding(q)
 	if reply, ok := a.request.Params.InputResponses[confirmID].(*sdk.ElicitResult); ok {
 		question, ok := a.server.redeem(a.request.Params.RequestState, about)

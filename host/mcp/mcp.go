@@ -100,6 +100,7 @@ type Server struct {
 	mu           sync.Mutex
 	modes        map[string]*modeServer
 	redeemed     map[string]time.Time // tickets that were used, until they would expire
+	parked       map[string]*parkedCall
 	connections  map[string]*connection
 	watchers     int // clients that listen for changes of the catalog
 	stopWatching context.CancelFunc
@@ -128,7 +129,8 @@ func New(cfg Config) (*Server, error) {
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
 		now: time.Now, refreshInterval: refreshInterval, shutdownGrace: shutdownGrace,
 		lostAfter: lostAfter, silentAfter: silentAfter,
-		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{}, connections: map[string]*connection{},
+		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{}, parked: map[string]*parkedCall{},
+		connections: map[string]*connection{},
 	}
 	_, _ = rand.Read(s.key)
 	s.closing, s.closeWith = context.WithCancelCause(context.Background())

@@ -602,26 +602,24 @@ func TestConfirm(t *testing.T) {
 	})
 }
 
-// TestConfirmWithinACall checks a plugin's call of a destructive tool. A question is asked in revisions that can ask
-// during a call, and in others the call is denied.
+// nestedOnly is a policy that requires confirmation of what the tool shop.order.nested calls.
+func nestedOnly(a host.Ask) (host.Decision, error) {
+	d, err := trustNetwork(a)
+	d.Grant.Tools = []string{"shop.*"}
+	if a.Tool == "order.nested" {
+		d.Verdict = host.Allow
+	}
+	return d, err
+}
+
+// TestConfirmWithinACall checks a plugin's call of a destructive tool: a person is asked half-way, in each revision.
 func TestConfirmWithinACall(t *testing.T) {
-	both := policy(func(a host.Ask) (host.Decision, error) {
-		d, err := trustNetwork(a)
-		d.Grant.Tools = []string{"shop.*"}
-		if a.Tool == "order.nested" {
-			d.Verdict = host.Allow
-		}
-		return d, err
-	})
 	for _, revision := range revisions {
-		f := newFixture(t, mcp.Minimal, both)
+		f := newFixture(t, mcp.Minimal, policy(nestedOnly))
 		var asked []string
 		s := f.stdio(t, client{revision: revision, answer: "accept", asked: &asked})
 		r, text := call(t, s, "call_tool", `{"name":"shop.order.nested"}`)
-		if revision == "2025-11-25" && (r.IsError || len(asked) == 0 || !strings.HasPrefix(asked[0], "Within a call")) {
-			t.Errorf("%s: %s, asked %q", revision, text, asked)
-		}
-		if revision == "2026-07-28" && (!r.IsError || len(asked) != 0 || !strings.Contains(text, "half-way")) {
+		if r.IsError || len(asked) != 1 || !strings.HasPrefix(asked[0], "Within a call") {
 			t.Errorf("%s: %s, asked %q", revision, text, asked)
 		}
 	}
