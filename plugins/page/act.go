@@ -62,7 +62,7 @@ func (b *browser) beginUntil(word string, h how, until time.Time) (*begun, error
 			return start, nil
 		}
 		mine := start.Failure
-		if mine.Hosts && b.openClosedRoots("") {
+		if mine.Hosts && b.openClosedRoots("", true) {
 			continue
 		}
 		if mine.elsewhere() {
@@ -74,7 +74,7 @@ func (b *browser) beginUntil(word string, h how, until time.Time) (*begun, error
 				for range maxClosedDepth {
 					start = &begun{in: child.id}
 					if start.seq, err = b.script(start.in, start, "begin", where, h); err != nil || start.Failure == nil ||
-						!start.Failure.Hosts || !b.openClosedRoots(start.in) {
+						!start.Failure.Hosts || !b.openClosedRoots(start.in, true) {
 						break
 					}
 				}

@@ -55,9 +55,10 @@ func (b *browser) script(in frame, result any, function string, args ...any) (se
 	return done.LastSeq, json.Unmarshal(done.Value, result)
 }
 
-// openClosedRoots lets page.js look into closed shadow roots of a frame, and reports whether there are any.
-func (b *browser) openClosedRoots(in frame) bool {
-	params := map[string]any{"script": "page", "call": "hosts", "closed_roots": true}
+// openClosedRoots lets page.js look into closed shadow roots of a frame, and reports whether it found any: of custom
+// elements or, if thorough, of all that may have one.
+func (b *browser) openClosedRoots(in frame, thorough bool) bool {
+	params := map[string]any{"script": "page", "call": "hosts", "args": []any{thorough}, "closed_roots": true}
 	var done struct{ Value int }
 	err := b.CallTool("cdp.script", params, sdk.Options{Target: cmp.Or(string(in), b.target)}, &done)
 	return err == nil && done.Value > 0

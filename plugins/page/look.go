@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -44,7 +45,7 @@ type snapshot struct {
 		Ref   string
 		Index int
 	}
-	Hosts bool                                      // elements may have closed shadow roots, which were not looked into
+	Hosts bool                                      // there is no text yet: custom elements may have closed shadow roots, which were not looked into
 	Left  struct{ Prose, Grouped, Closed, Cut int } `json:"left_out"`
 }
 
@@ -80,13 +81,14 @@ func Snapshot(c *sdk.Call, p SnapshotParams) (SnapshotResult, error) {
 
 // snapshot returns the snapshot of a frame, also of what is in closed shadow roots.
 func (b *browser) snapshot(in frame, args map[string]any) (s snapshot, err error) {
-	for range maxClosedDepth {
+	args = maps.Clone(args)
+	for depth := 1; ; depth++ {
 		s = snapshot{}
-		if _, err = b.script(in, &s, "snapshot", args); err != nil || !s.Hosts || !b.openClosedRoots(in) {
-			break
+		if _, err = b.script(in, &s, "snapshot", args); err != nil || !s.Hosts {
+			return s, err
 		}
+		args["final"] = !b.openClosedRoots(in, false) || depth == maxClosedDepth
 	}
-	return s, err
 }
 
 // focus finds the element of a locator that a call is about: the frame that it is in, and its ref. No locator means
@@ -272,7 +274,7 @@ func (n *notFound) Error() string { return n.Code }
 func (b *browser) anywhere(try func(frame) (*failure, error)) (frame, error) {
 	look := func(in frame) (f *failure, err error) {
 		for range maxClosedDepth {
-			if f, err = try(in); err != nil || f == nil || !f.Hosts || !b.openClosedRoots(in) {
+			if f, err = try(in); err != nil || f == nil || !f.Hosts || !b.openClosedRoots(in, true) {
 				break
 			}
 		}

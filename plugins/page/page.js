@@ -363,29 +363,29 @@ function focused() {
 
 const hostTags = set("article aside blockquote div footer h1 h2 h3 h4 h5 h6 header main nav p section span");
 
-// mayHost reports whether an element may have a closed shadow root that nobody has asked for: a custom element, or an
-// element with nothing in it that has a size all the same.
-function mayHost(el) {
+// mayHost reports whether an element may have a closed shadow root that nobody has asked for: a custom element or, to be
+// thorough, an element with nothing in it that has a size all the same.
+function mayHost(el, thorough) {
 	if (askedFor.has(el) || shadowRoot(el)) return false;
 	if (tag(el).includes("-")) return true;
-	if (!hostTags.has(tag(el)) || childNodes(el).length) return false;
+	if (!thorough || !hostTags.has(tag(el)) || childNodes(el).length) return false;
 	const box = rectOf(el);
 	return box.width >= 16 && box.height >= 16;
 }
 
 // hosts returns elements that may have a closed shadow root, at most 100, each once.
-function hosts() {
+function hosts(thorough) {
 	readAgain();
 	const found = [];
 	for (const el of allElements()) {
-		if (!mayHost(el)) continue;
+		if (!mayHost(el, thorough)) continue;
 		askedFor.add(el);
 		if (found.push(el) === 100) break;
 	}
 	return found;
 }
 
-const hasHosts = () => [...allElements()].some(mayHost);
+const hasHosts = (thorough) => [...allElements()].some((el) => mayHost(el, thorough));
 
 // ---- The tree that a person could see
 
@@ -476,7 +476,7 @@ function locate(locator) {
 	if (locator.ref) return byRef(locator.ref);
 	const found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
 	return found.length ? {elements: found} :
-		{failure: {code: "no_match", near: nearest(locator), ...hasHosts() && {hosts: true}}};
+		{failure: {code: "no_match", near: nearest(locator), ...hasHosts(true) && {hosts: true}}};
 }
 
 function byRef(ref) {
@@ -764,10 +764,12 @@ function placeOf(around, inner) {
 const place = () => ({index: window.parent === window ? -1 : placeOf(window.parent, window)});
 
 // snapshot returns the page as text, at most max_tokens long: {title, url, text, frames, left_out}. With since only
-// what has changed since the last one is shown, with audit only controls without a name.
+// what has changed since the last one is shown, with audit only controls without a name. Unless it is final it returns
+// only {hosts} if custom elements may have closed shadow roots that nobody has asked for.
 function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from = 0, count = 20, since = false,
-	audit = false} = {}) {
+	audit = false, final = false} = {}) {
 	readAgain();
+	if (!final && !group && hasHosts(false)) return {hosts: true};
 	let top = documentElement(document), nodes;
 	if (group) {
 		const run = groups[Number(group.slice(1)) - 1];
@@ -803,7 +805,7 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 	let shown = lines.length;
 	while (used > budget) used -= bytes(lines[--shown]) + 1;
 	if (group) groups = keptGroups;
-	const result = {...head, frames: group ? [] : framesIn(top), ...!group && !focus && hasHosts() && {hosts: true}, left_out: {...best.left, cut: lines.length - shown}};
+	const result = {...head, frames: group ? [] : framesIn(top), left_out: {...best.left, cut: lines.length - shown}};
 	lines = best.lines.slice(0, shown).map((make) => make(true));
 	if (group || focus) return {...result, text: lines.join("\n")};
 	const before = lastLines;

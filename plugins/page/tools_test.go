@@ -448,6 +448,13 @@ func TestClosedShadowRoots(t *testing.T) {
 	if got := c.evaluate(t, "out.textContent"); got != `"framedtrue deepesttrue plain "` {
 		t.Errorf("the page received %s", got)
 	}
+	c.evaluate(t, `document.body.append(Object.assign(document.createElement("button"), {textContent: "Added"}),
+		document.createElement("x-inner"))`)
+	if s, err = run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500, Since: true}); err != nil ||
+		!regexp.MustCompile(`\n\+ button "Added" e\w+ \| button "Deepest" e`).MatchString(s.Text) ||
+		!strings.Contains(s.Text, `- textbox "User"`) {
+		t.Errorf("what has changed: %s\n%s", exit(err), s.Text)
+	}
 	// In a new document the first call is an action.
 	c.show(t, url+"/", page)
 	if _, err := run(t, c, Click, ClickParams{Element: "Deepest"}); err != nil ||
