@@ -45,7 +45,8 @@ type snapshot struct {
 		Ref   string
 		Index int
 	}
-	Hosts bool                                      // there is no text yet: custom elements may have closed shadow roots, which were not looked into
+	// Hosts says that there is no text yet: custom elements may have closed shadow roots, which were not looked into.
+	Hosts bool
 	Left  struct{ Prose, Grouped, Closed, Cut int } `json:"left_out"`
 }
 
