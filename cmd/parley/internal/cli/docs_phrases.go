@@ -17,6 +17,7 @@ type docsPhrasesOptions struct {
 	Prompt bool
 	Import string
 	DryRun bool
+	model  command.ModelOptions
 }
 
 func newDocsPhrases(app *App, run runFunc[docsPhrasesOptions]) *cobra.Command {
@@ -24,11 +25,12 @@ func newDocsPhrases(app *App, run runFunc[docsPhrasesOptions]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "phrases [NAME]",
 		Short: "Let a model phrase how people ask for tools",
-		Long: "--prompt prints a text for any model or agent, about a plugin, a group or a tool. --import applies what it " +
-			"returns: search\nfinds a tool by these phrases, too, and gives them less weight than the author's words. Each " +
-			"passes the gate of docs apply:\nit finds its tool among the first five, and no other tool loses a search by it.",
-		Example: "parley docs phrases text --prompt >prompt.txt\nparley docs phrases --import answer.json --dry-run\n" +
-			"parley docs phrases --import -",
+		Long: "NAME is a plugin, a group or a tool. The configured model is asked (model.url), after a question at the " +
+			"terminal. --prompt\nprints the text for any other model or agent, and --import applies what that returns. " +
+			"Search finds a tool by these phrases,\ntoo, and gives them less weight than the author's words. Each passes the " +
+			"gate of docs apply: it finds its tool among the\nfirst five, and no other tool loses a search by it.",
+		Example: "parley docs phrases text --dry-run\nparley docs phrases text --prompt >prompt.txt\n" +
+			"parley docs phrases --import answer.json",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -36,8 +38,8 @@ func newDocsPhrases(app *App, run runFunc[docsPhrasesOptions]) *cobra.Command {
 				return err
 			}
 			switch {
-			case opts.Prompt == (opts.Import != ""), opts.Prompt && opts.Name == "", opts.Import != "" && opts.Name != "":
-				return host.Errorf(host.InvalidArgs, "expected NAME with --prompt, or --import FILE").
+			case opts.Prompt && opts.Import != "", (opts.Name == "") == (opts.Import == ""):
+				return host.Errorf(host.InvalidArgs, "expected NAME, NAME with --prompt, or --import FILE").
 					WithNext("parley docs phrases text --prompt", "parley docs phrases --import answer.json")
 			}
 			return run(cmd.Context(), opts)
@@ -46,6 +48,7 @@ func newDocsPhrases(app *App, run runFunc[docsPhrasesOptions]) *cobra.Command {
 	cmd.Flags().BoolVar(&opts.Prompt, "prompt", false, "print the text that asks for phrases")
 	cmd.Flags().StringVar(&opts.Import, "import", "", "apply the phrases in FILE; - is stdin")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be applied")
+	app.addModel(cmd, &opts.model)
 	cmd.Flags().SortFlags = false
 	return cmd
 }
@@ -59,6 +62,18 @@ func runDocsPhrases(ctx context.Context, opts *docsPhrasesOptions) error {
 		}
 		next := []string{"parley docs phrases --import FILE"}
 		return app.print(map[string]string{"prompt": prompt}, next, func(w io.Writer) { fmt.Fprint(w, prompt) })
+	}
+	if opts.Name != "" {
+		opts.model.Progress = app.progress()
+		data, err := command.AskPhrases(ctx, app.deps, opts.Name, opts.DryRun, opts.model)
+		if err != nil {
+			return err
+		}
+		return app.print(data, []string{"parley docs list"}, func(w io.Writer) {
+			app.applyText(w, data.ApplyData)
+			malformedText(w, data.Malformed, data.Questions)
+			modelText(w, &data.Model)
+		})
 	}
 	data, err := command.ImportPhrases(ctx, app.deps, opts.Import, opts.DryRun)
 	if err != nil {

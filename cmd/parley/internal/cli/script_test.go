@@ -61,6 +61,7 @@ func TestScripts(t *testing.T) {
 			"killhome": scriptKillHome,
 			"lines":    scriptLines,
 			"mode":     scriptMode,
+			"model":    scriptModel,
 			"noprocs":  scriptNoProcs,
 			"oldhome":  scriptOldHome,
 			"pad":      scriptPad,
@@ -307,6 +308,41 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 		server.CloseClientConnections()
 		server.Close()
 	})
+}
+
+// scriptModel starts an endpoint of chat completions and configures it. It answers with the first file of a folder
+// whose first line is in the question; the answer is what follows. Without such a file it ends in status 400.
+func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: model DIR")
+	}
+	server := httptest.NewServer(modelOf(ts.MkAbs(args[0])))
+	ts.Setenv("PARLEY_MODEL_URL", server.URL)
+	ts.Setenv("PARLEY_MODEL_NAME", "scripted")
+	ts.Defer(server.Close)
+}
+
+func modelOf(dir string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var q struct{ Messages []struct{ Content string } }
+		files, _ := filepath.Glob(filepath.Join(dir, "*"))
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || len(q.Messages) != 2 {
+			http.Error(w, "not a question", http.StatusBadRequest)
+			return
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			when, answer, _ := strings.Cut(string(data), "\n")
+			if err == nil && strings.Contains(q.Messages[1].Content, when) {
+				_ = json.NewEncoder(w).Encode(map[string]any{
+					"choices": []any{map[string]any{"message": map[string]any{"content": answer}}},
+					"usage":   map[string]any{"prompt_tokens": 1000, "completion_tokens": 100},
+				})
+				return
+			}
+		}
+		http.Error(w, "no file has an answer to: "+q.Messages[1].Content, http.StatusBadRequest)
+	}
 }
 
 // touched has, by the URL of each server, a channel with its requests of /touched.

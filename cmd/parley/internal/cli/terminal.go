@@ -72,14 +72,20 @@ func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, q *host.Ques
 func approveOnTerminal(ctx context.Context, c command.Change) (bool, error) {
 	tty, err := openTerminal()
 	if err != nil {
-		return false, host.Errorf(host.Denied,
-			"a person at a terminal must approve rights and trust, and there is no terminal; nothing was changed").
-			WithNext("run it at a terminal, or edit the file yourself")
+		e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and there is no terminal; %s",
+			map[bool]string{false: "rights and trust", true: "what is sent to a model"}[c.Sends], c.Undone())
+		if c.Sends {
+			return false, e.WithNext("run it at a terminal, or with --yes where the policy sets allow_yes")
+		}
+		return false, e.WithNext("run it at a terminal, or edit the file yourself")
 	}
 	defer tty.Close()
 	var text strings.Builder
 	question := "Write this?"
-	if c.Plugin != nil {
+	switch {
+	case c.Sends:
+		question = "Send this?"
+	case c.Plugin != nil:
 		writeInstalled(&text, c.Plugin, "To be installed:")
 		if question = "Install it and write this?"; c.Diff == "" {
 			question = "Install it?"

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/host/stats/suggest"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -41,31 +41,48 @@ the list better. Return nothing but JSON of this form, with the name of each too
 
 // PhrasesPrompt returns the text that asks a model for phrases of a plugin's tools, of a group or of one tool.
 func PhrasesPrompt(d *Deps, name string) (string, error) {
-	catalog, err := d.Catalog()
+	at, tools, err := d.toolsBelow(name)
 	if err != nil {
 		return "", err
+	}
+	return phrasesPrompt(at, tools), nil
+}
+
+// toolsBelow returns the tools of a plugin or a group, or one tool, as their author documents them.
+func (d *Deps) toolsBelow(name string) (host.Address, []*manifest.Tool, error) {
+	catalog, err := d.Catalog()
+	if err != nil {
+		return host.Address{}, nil, err
 	}
 	at, err := catalog.Find(name)
 	if err != nil {
-		return "", err
+		return at, nil, err
 	}
 	names, err := at.Provider.Names()
 	if err != nil {
-		return "", err
+		return at, nil, err
 	}
-	var tools bytes.Buffer
-	first := ""
+	var tools []*manifest.Tool
 	for _, local := range names {
 		if !stats.InScope(at.Plugin+"."+local, at.Name()) {
 			continue
 		}
 		t, err := host.Base(at.Provider).Tool(local)
 		if err != nil || t == nil {
-			return "", errors.Join(err, fmt.Errorf("%s.%s cannot be read", at.Plugin, local))
+			return at, nil, errors.Join(err, fmt.Errorf("%s.%s cannot be read", at.Plugin, local))
 		}
-		if first == "" {
-			first = t.Name
-		}
+		tools = append(tools, t)
+	}
+	if len(tools) == 0 {
+		return at, nil, host.Errorf(host.NotFound, "%s has no tools", at.Name()).WithNext("parley --list")
+	}
+	return at, tools, nil
+}
+
+// phrasesPrompt returns the text that asks for phrases of some tools of a plugin.
+func phrasesPrompt(at host.Address, of []*manifest.Tool) string {
+	var tools bytes.Buffer
+	for _, t := range of {
 		fmt.Fprintf(&tools, "\n%s: %s\n", t.Name, strings.TrimSpace(t.Docs.Brief+". "+t.Docs.Standard))
 		var params []string
 		for _, p := range manifest.Params(t.Params) {
@@ -80,11 +97,66 @@ func PhrasesPrompt(d *Deps, name string) (string, error) {
 			}
 		}
 	}
-	if first == "" {
-		return "", host.Errorf(host.NotFound, "%s has no tools", at.Name()).WithNext("parley --list")
+	return fmt.Sprintf(phrasesTask, fewPhrases, maxPhrases, at.Plugin, at.Provider.Info().Build(), of[0].Name) +
+		manifest.Clean(tools.String())
+}
+
+// PhrasesData says which phrases of a model were applied and which the gate refused.
+type PhrasesData struct {
+	*ApplyData
+	Questions int      `json:"questions"`
+	Malformed int      `json:"malformed"` // answers that are not phrases of the tools that were asked about
+	Model     ModelRun `json:"model"`
+}
+
+const (
+	phrasesBatch  = 20   // tools of one question
+	phrasesAnswer = 4000 // most tokens of its answer
+)
+
+// AskPhrases asks the configured model for phrases, and applies those that pass the gate, as [ImportPhrases] does.
+func AskPhrases(ctx context.Context, d *Deps, name string, dryRun bool, o ModelOptions) (*PhrasesData, error) {
+	at, tools, err := d.toolsBelow(name)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf(phrasesTask, fewPhrases, maxPhrases, at.Plugin, at.Provider.Info().Build(), first) +
-		manifest.Clean(tools.String()), nil
+	plan := modelPlan{what: "phrases for " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
+		sends: "the documentation of these tools"}
+	var questions []model.Question
+	for batch := range slices.Chunk(tools, phrasesBatch) {
+		q := model.Question{Kind: "phrases", Text: phrasesPrompt(at, batch), Limit: phrasesAnswer,
+			System: "You write search queries that people would type. You return JSON alone."}
+		questions = append(questions, q)
+		plan.calls, plan.tokens = plan.calls+1, plan.tokens+q.Most()
+	}
+	client, err := d.model(o, plan)
+	if err != nil {
+		return nil, err
+	}
+	data := &PhrasesData{Questions: len(questions)}
+	all := &PhrasesFile{Plugin: at.Plugin, Manifest: at.Provider.Info().Build(), Phrases: map[string][]string{}}
+	batches := slices.Collect(slices.Chunk(tools, phrasesBatch))
+	for i, q := range questions {
+		o.told(i, len(questions), "phrases of "+at.Plugin)
+		answer, err := client.Ask(ctx, q)
+		if i > 0 && data.Model.stop(err) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		file := &PhrasesFile{}
+		if model.Object(answer, file) != nil || len(file.Phrases) == 0 {
+			data.Malformed++
+			continue
+		}
+		for _, t := range batches[i] {
+			all.Phrases[t.Name] = file.Phrases[t.Name]
+		}
+	}
+	data.Model.Usage = client.Usage()
+	data.ApplyData, err = d.importPhrases(ctx, all, dryRun)
+	return data, err
 }
 
 // ImportPhrases reads phrases that a model returned from a file, or from the standard input for -, and applies those
@@ -94,6 +166,10 @@ func ImportPhrases(ctx context.Context, d *Deps, path string, dryRun bool) (*App
 	if err != nil {
 		return nil, err
 	}
+	return d.importPhrases(ctx, file, dryRun)
+}
+
+func (d *Deps) importPhrases(ctx context.Context, file *PhrasesFile, dryRun bool) (*ApplyData, error) {
 	data := &ApplyData{Applied: []AppliedEdit{}, Refused: []suggest.Refusal{}, DryRun: dryRun}
 	present, err := DocsList(d, file.Plugin)
 	if err != nil {
@@ -129,7 +205,7 @@ func ImportPhrases(ctx context.Context, d *Deps, path string, dryRun bool) (*App
 	return data, d.applyTo(ctx, file.Plugin, proposals, dryRun, data)
 }
 
-// readPhrases reads a file of phrases. Models like to put JSON into a block of Markdown, with words around it.
+// readPhrases reads a file of phrases.
 func (d *Deps) readPhrases(ctx context.Context, path string) (*PhrasesFile, error) {
 	var raw []byte
 	var err error
@@ -140,12 +216,7 @@ func (d *Deps) readPhrases(ctx context.Context, path string) (*PhrasesFile, erro
 	}
 	file := &PhrasesFile{}
 	if err == nil {
-		begin, end := bytes.IndexByte(raw, '{'), bytes.LastIndexByte(raw, '}')
-		if begin < 0 || end < begin {
-			err = errors.New("it has no JSON object")
-		} else {
-			err = json.Unmarshal(raw[begin:end+1], file)
-		}
+		err = model.Object(string(raw), file)
 	}
 	if err == nil && (file.Plugin == "" || file.Manifest == "") {
 		err = errors.New("plugin or manifest is missing")

@@ -195,12 +195,23 @@ func (d *Deps) noteUnused(rules *policy.Policy, to host.Provider, added []string
 	}
 }
 
-// Change is a change of the operator's files, which the operator has to approve.
+// Change is what the operator has to approve: a change of the operator's files, or sending data to a model.
 type Change struct {
 	// Plugin is the plugin that is installed together with the change, or nil.
 	Plugin *Plugin
-	// Diff has a line that names the file, lines that begin with "-" and "+", and notes.
+	// Diff has a line that names the file, lines that begin with "-" and "+", and notes. With Sends it says what is sent
+	// where, and what that can cost.
 	Diff string
+	// Sends says that nothing is written and something is sent.
+	Sends bool
+}
+
+// Undone says what has not happened to a change that is not approved.
+func (c *Change) Undone() string {
+	if c.Sends {
+		return "nothing was sent"
+	}
+	return "nothing was changed"
 }
 
 // approve returns an error unless the operator approves a change. With yes there is no question: either the policy
@@ -214,12 +225,11 @@ func (d *Deps) approve(ctx context.Context, rules *policy.Policy, c Change, yes 
 		return host.Errorf(host.Denied, "--yes is refused: policy.toml does not set allow_yes = true under [operator]")
 	}
 	if d.ApproveChange == nil {
-		return host.Errorf(host.Denied, "an operator must approve rights and trust, and none can be asked here; "+
-			"nothing was changed")
+		return host.Errorf(host.Denied, "an operator must approve this, and none can be asked here; %s", c.Undone())
 	}
 	approved, err := d.ApproveChange(ctx, c)
 	if err == nil && !approved {
-		err = host.Errorf(host.Denied, "not confirmed; nothing was changed")
+		err = host.Errorf(host.Denied, "not confirmed; %s", c.Undone())
 	}
 	return err
 }

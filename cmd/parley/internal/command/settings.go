@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -34,11 +35,21 @@ type Settings struct {
 	TracesValues   bool
 	TracesDays     int
 	TracesMiB      int
+	Model          ModelSettings
 
 	maxBytesSet bool // MaxBytes is not the default
 
 	// Values are all settings with their sources.
 	Values []SettingValue
+}
+
+// ModelSettings name the model that some commands ask when somebody calls them. Without URL there is none.
+type ModelSettings struct {
+	URL     string
+	Name    string
+	Key     string // "env:NAME", "secret:NAME" or "" for none
+	Prices  model.Prices
+	Timeout time.Duration
 }
 
 // SettingValue is one setting: its value and where that comes from.
@@ -127,6 +138,53 @@ var settingTable = []setting{
 		"remove the oldest traces beyond this many MiB in all", false,
 		func(s *Settings, v string) error { return between(&s.TracesMiB, v, 1, 1<<20) },
 	},
+	{
+		"model.url", "", "chat-completions API, as https://HOST/v1; empty: none", false,
+		func(s *Settings, v string) error {
+			if s.Model.URL = v; v == "" {
+				return nil
+			}
+			return model.CheckURL(v)
+		},
+	},
+	{
+		"model.name", "", "name of the model that commands of docs ask", false,
+		func(s *Settings, v string) error { s.Model.Name = v; return nil },
+	},
+	{
+		"model.key", "", "its key: env:NAME or secret:NAME; empty: none", false,
+		func(s *Settings, v string) error { s.Model.Key = v; return keySource(v) },
+	},
+	{
+		"model.price_in", "0", "price of a million tokens that are sent", false,
+		func(s *Settings, v string) error { return price(&s.Model.Prices.In, v) },
+	},
+	{
+		"model.price_out", "0", "price of a million tokens that are answered", false,
+		func(s *Settings, v string) error { return price(&s.Model.Prices.Out, v) },
+	},
+	{
+		"model.timeout", "2m", "bound of one request to it", false,
+		func(s *Settings, v string) error { return duration(&s.Model.Timeout, v) },
+	},
+}
+
+// keySource checks that a setting names a key, and is not one.
+func keySource(v string) error {
+	kind, name, _ := strings.Cut(v, ":")
+	if v == "" || (kind == "env" || kind == "secret") && name != "" {
+		return nil
+	}
+	return errors.New("expected env:NAME or secret:NAME; a key itself does not belong into a file of settings")
+}
+
+func price(to *float64, v string) error {
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(f >= 0 && f < 1e9) {
+		return fmt.Errorf("%q is not a price such as 0.25", v)
+	}
+	*to = f
+	return nil
 }
 
 func oneOf(v string, allowed ...string) error {
