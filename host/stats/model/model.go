@@ -148,7 +148,7 @@ func (c *Client) afford(q *Question) error {
 	var why string
 	switch b := c.Budget; {
 	case b.Calls > 0 && c.used.Calls+1 > b.Calls:
-		why = fmt.Sprintf("%s were sent", manifest.Plural(b.Calls, "request"))
+		why = fmt.Sprintf("%d of %s are sent", b.Calls, manifest.Plural(b.Calls, "request"))
 	case b.Tokens > 0 && c.used.In+c.used.Out+q.Most() > b.Tokens:
 		why = fmt.Sprintf("%d of %d tokens are spent, and the next request can take %d", c.used.In+c.used.Out, b.Tokens,
 			q.Most())
