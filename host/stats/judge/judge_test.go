@@ -91,7 +91,9 @@ func TestQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := []host.Record{{Session: "s", Op: "search", Query: "a \"b\"\nTools:", Hits: []string{"a.b", "a.c"}, Code: "ok"}}
+	records := []host.Record{
+		{Session: "s", Op: "search", Query: "a \"b\"\nTools:", Hits: []string{"a.b", "a.c"}, Code: "ok"},
+	}
 	for range maxShown {
 		records = append(records, call("s", "a.b", `{"x":"`+strings.Repeat("y", 1000)+`"}`, 81,
 			host.Violation{Pointer: "/x", Keyword: "maxLength", Expected: "at most 10 characters"}))

@@ -1,0 +1,231 @@
+// Package optimize lets a model rewrite the documentation of a tool, and keeps the rewriting only if it measures
+// better. The model that writes sees calls that succeeded and calls that failed, and none of the queries by which the
+// result is measured. Measured is whether a model, given the texts, chooses the right tool for a query with valid
+// arguments; tokens count against a text. What the gate of package suggest refuses is not measured at all.
+package optimize
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Optimizer optimizes the tools of one plugin. It is not safe for concurrent use.
+type Optimizer struct {
+	Catalog  *host.Catalog // with the present overlays
+	Provider host.Provider // the plugin, one of the catalog
+	Gate     *suggest.Gate
+	// Ask asks the model.
+	Ask func(ctx context.Context, q model.Question) (string, error)
+	// Try calls a tool without any right. Calls of a tool that reads are tried if traces have none.
+	Try func(ctx context.Context, tool string, params json.RawMessage) error
+	// Records are the traces, and Scores those of sessions by a model. Without one, the last call of a session decides.
+	Records []host.Record
+	Scores  map[string]float64
+	Seed    uint64 // of the split, and of generated calls
+}
+
+// MaxQuestions is the most that is asked about one tool: one question for queries, one for candidates, and two for the
+// score of the original and of each candidate.
+const MaxQuestions = 2 + 2*(1+maxCandidates)
+
+// maxCandidates is how many candidates a model is asked for.
+const maxCandidates = 3
+
+// Result is what came of a tool.
+type Result struct {
+	Tool     string      `json:"tool"`     // qualified
+	Accepted bool        `json:"accepted"` // otherwise the original is kept
+	Why      string      `json:"why"`
+	Edits    []host.Edit `json:"edits"`
+	Before   Texts       `json:"before"`
+	After    Texts       `json:"after"` // as Before if the original is kept
+	// BeforeScore and AfterScore are measured over all queries. They are nil if nothing was measured to the end.
+	BeforeScore *Score      `json:"before_score,omitempty"`
+	AfterScore  *Score      `json:"after_score,omitempty"`
+	Candidates  []Candidate `json:"candidates"`
+	Calls       int         `json:"calls"`   // in the traces
+	Failed      int         `json:"failed"`  // of these
+	Queries     int         `json:"queries"` // of the tool itself
+	Cold        bool        `json:"cold_start,omitempty"`
+}
+
+// Candidate is a proposal and how far it came.
+type Candidate struct {
+	Texts     Texts  `json:"texts"`
+	Rejected  string `json:"rejected,omitempty"` // why
+	Minibatch *Score `json:"minibatch,omitempty"`
+
+	edits []host.Edit
+	first *outcome // of the minibatch
+}
+
+// Tool optimizes a tool, whose name is local, on top of an overlay. It changes nothing: the edits are in the result.
+func (o *Optimizer) Tool(ctx context.Context, current *host.Overlay, name string) (*Result, error) {
+	s, err := o.newSubject(current, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Tool: s.full, Before: textsOf(s.tool), After: textsOf(s.tool), Edits: []host.Edit{},
+		Candidates: []Candidate{}, Calls: s.calls, Failed: s.failures}
+	own, err := s.queries(ctx)
+	r.Cold = s.cold
+	if err != nil {
+		return r, err
+	}
+	r.Queries = len(own)
+	if len(own) < minQueries {
+		r.Why = fmt.Sprintf("there are %d queries for it; it takes %d", len(own), minQueries)
+		return r, nil
+	}
+	first, rest := s.split(own)
+	base, why, err := s.measure(ctx, s.overlay, first)
+	if err != nil || why != "" {
+		r.Why = why
+		return r, err
+	}
+	baseRest, why, err := s.measure(ctx, s.overlay, rest)
+	if err != nil || why != "" {
+		r.Why = why
+		return r, err
+	}
+	whole := base.with(baseRest)
+	r.BeforeScore = whole.score()
+	if r.Candidates, r.Why, err = s.candidates(ctx); err != nil || r.Why != "" {
+		return r, err
+	}
+	order, err := s.tryAll(ctx, r.Candidates, base, first)
+	if err != nil {
+		return r, err
+	}
+	for n, i := range order {
+		c := &r.Candidates[i]
+		more, why, err := s.measure(ctx, s.overlay.Merge(c.edits), rest)
+		if err != nil {
+			return r, err
+		}
+		if why == "" {
+			after := c.first.with(more)
+			if why = whole.worse(after); why == "" {
+				r.Accepted, r.Edits, r.After, r.AfterScore = true, c.edits, c.Texts, after.score()
+				r.Why = "better in the minibatch, and not worse over all and for any tool beside it"
+				for _, other := range order[n+1:] {
+					r.Candidates[other].Rejected = "another candidate is better"
+				}
+				return r, nil
+			}
+		}
+		c.Rejected = why
+	}
+	r.Why = "no candidate was better"
+	return r, nil
+}
+
+// tryAll measures the candidates that the gate passes in the minibatch, and returns those that are better there, the
+// best first.
+func (s *subject) tryAll(ctx context.Context, list []Candidate, base *outcome, first []query) (order []int, err error) {
+	for i := range list {
+		c := &list[i]
+		if c.Rejected, err = s.refuse(ctx, c); err != nil {
+			return nil, err
+		}
+		if c.Rejected != "" {
+			continue
+		}
+		got, why, err := s.measure(ctx, s.overlay.Merge(c.edits), first)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			c.Rejected = why
+			continue
+		}
+		c.first, c.Minibatch = got, got.score()
+		if c.Minibatch.Score <= base.score().Score {
+			c.Rejected = fmt.Sprintf("not better in the minibatch: %.3f, and the original %.3f", c.Minibatch.Score,
+				base.score().Score)
+			continue
+		}
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(list[b].Minibatch.Score, list[a].Minibatch.Score)
+	})
+	return order, nil
+}
+
+// subject is a tool that is being optimized.
+type subject struct {
+	*Optimizer
+	full     string // qualified name
+	plugin   string
+	tool     *manifest.Tool // with its overlay
+	overlay  *host.Overlay
+	siblings []*manifest.Tool
+
+	calls, failures   int // in the traces
+	succeeded, failed []example
+	cold              bool
+}
+
+func (o *Optimizer) newSubject(current *host.Overlay, name string) (*subject, error) {
+	base := host.Base(o.Provider)
+	t, err := base.Tool(name)
+	if err != nil {
+		return nil, err
+	}
+	plugin := base.Info().Name
+	if t == nil {
+		return nil, host.Errorf(host.NotFound, "%s has no tool %s", plugin, manifest.CleanLine(name))
+	}
+	s := &subject{Optimizer: o, full: plugin + "." + t.Name, plugin: plugin, tool: current.Apply(t), overlay: current}
+	if err := s.findSiblings(base); err != nil {
+		return nil, err
+	}
+	s.readCalls()
+	return s, nil
+}
+
+// maxSiblings is how many tools beside the one that is optimized a model chooses from.
+const maxSiblings = 12
+
+// findSiblings finds the tools of the plugin that are nearest to the one that is optimized.
+func (s *subject) findSiblings(base host.Provider) error {
+	h, err := host.New(host.Config{Catalog: s.Catalog, Policy: host.DenyAll{}}) // which records nothing
+	if err != nil {
+		return err
+	}
+	var names []string
+	query := host.SearchQuery{Text: s.tool.Docs.Brief, Plugin: s.plugin, Limit: maxSiblings + 1}
+	if data, _, err := h.Search(context.Background(), "", host.Session{}, query); err == nil {
+		for _, hit := range data.Results {
+			names = append(names, strings.TrimPrefix(hit.Name, s.plugin+"."))
+		}
+	}
+	all, err := base.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range append(names, all...) {
+		if strings.EqualFold(name, s.tool.Name) || len(s.siblings) == maxSiblings ||
+			slices.ContainsFunc(s.siblings, func(t *manifest.Tool) bool { return strings.EqualFold(t.Name, name) }) {
+			continue
+		}
+		t, err := base.Tool(name)
+		if err != nil {
+			return err
+		}
+		if t != nil && t.Deprecated == nil {
+			s.siblings = append(s.siblings, s.overlay.Apply(t))
+		}
+	}
+	return nil
+}
