@@ -47,7 +47,7 @@ func runDocsJudge(ctx context.Context, opts *docsJudgeOptions) error {
 	if err != nil {
 		return err
 	}
-	return app.print(data, []string{"parley stats"}, func(w io.Writer) {
+	return app.print(data, []string{"parley stats", "parley docs optimize NAME"}, func(w io.Writer) {
 		for _, r := range data.Results {
 			fmt.Fprintf(w, "%-6s %.2f  %s: %s, %d failed\n", map[bool]string{true: "passed", false: "failed"}[r.Passed],
 				r.Verdict.Score, manifest.CleanLine(r.Session), plural(r.Calls, "call"), r.Failed)

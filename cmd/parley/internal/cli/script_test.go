@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -311,7 +312,8 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // scriptModel starts an endpoint of chat completions and configures it. It answers with the first file of a folder
-// whose first line is in the question; the answer is what follows. Without such a file it ends in status 400.
+// whose first line is in the question, or all of its parts between "&&"; the answer is what follows. Without such a
+// file it ends in status 400.
 func scriptModel(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: model DIR")
@@ -333,7 +335,10 @@ func modelOf(dir string) http.HandlerFunc {
 		for _, file := range files {
 			data, err := os.ReadFile(file)
 			when, answer, _ := strings.Cut(string(data), "\n")
-			if err == nil && strings.Contains(q.Messages[1].Content, when) {
+			missing := slices.ContainsFunc(strings.Split(when, " && "), func(part string) bool {
+				return !strings.Contains(q.Messages[1].Content, part)
+			})
+			if err == nil && !missing {
 				_ = json.NewEncoder(w).Encode(map[string]any{
 					"choices": []any{map[string]any{"message": map[string]any{"content": answer}}},
 					"usage":   map[string]any{"prompt_tokens": 1000, "completion_tokens": 100},
