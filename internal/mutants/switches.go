@@ -200,7 +200,8 @@ func dispatch(f *ast.FuncDecl, n int, names []string) string {
 }
 
 // switchFile is what a package needs to switch its mutants: the number of the one that is on is read from a file when
-// the process starts, because some children of tests get no environment; which ones are reached is written to another.
+// the process starts, because some children of tests get no environment; which ones are reached is written to another,
+// which is opened then, too, because some children soon may open no more files.
 const switchFile = `package %s
 
 import (
@@ -212,6 +213,7 @@ import (
 var (
 	mutantNumber  = readMutant(%q)
 	mutantReached sync.Map
+	mutantLog     = openMutantLog(%q)
 )
 
 func readMutant(file string) int {
@@ -222,15 +224,20 @@ func readMutant(file string) int {
 	return n
 }
 
+func openMutantLog(file string) *os.File {
+	if mutantNumber >= 0 {
+		return nil
+	}
+	f, _ := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	return f
+}
+
 func mutantOn(n int) bool {
 	if mutantNumber >= 0 {
 		return mutantNumber == n
 	}
 	if _, seen := mutantReached.LoadOrStore(n, true); !seen {
-		if f, err := os.OpenFile(%q, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666); err == nil {
-			fmt.Fprintln(f, n)
-			f.Close()
-		}
+		fmt.Fprintln(mutantLog, n)
 	}
 	return false
 }
