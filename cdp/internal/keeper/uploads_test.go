@@ -57,7 +57,7 @@ func testUploads(t *testing.T, c *Client) {
 		wantCode(t, give(denied), CodeDenied, "neither a file that was handed on")
 	}
 	openPage(t, mine, url+"/none")
-	if err := give(file); err == nil || !strings.Contains(err.Error(), "returned no element") {
+	if err := give(file); err == nil || !strings.Contains(err.Error(), "did not return an Element") {
 		t.Errorf("without an input: %v", err)
 	}
 	for _, of := range []*Client{mine, other} {
