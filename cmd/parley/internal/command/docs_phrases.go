@@ -123,7 +123,8 @@ func AskPhrases(ctx context.Context, d *Deps, name string, dryRun bool, o ModelO
 	plan := modelPlan{what: "phrases for " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
 		sends: "the documentation of these tools"}
 	var questions []model.Question
-	for batch := range slices.Chunk(tools, phrasesBatch) {
+	batches := slices.Collect(slices.Chunk(tools, phrasesBatch))
+	for _, batch := range batches {
 		q := model.Question{Kind: "phrases", Text: phrasesPrompt(at, batch), Limit: phrasesAnswer,
 			System: "You write search queries that people would type. You return JSON alone."}
 		questions = append(questions, q)
@@ -135,7 +136,6 @@ func AskPhrases(ctx context.Context, d *Deps, name string, dryRun bool, o ModelO
 	}
 	data := &PhrasesData{Questions: len(questions)}
 	all := &PhrasesFile{Plugin: at.Plugin, Manifest: at.Provider.Info().Build(), Phrases: map[string][]string{}}
-	batches := slices.Collect(slices.Chunk(tools, phrasesBatch))
 	for i, q := range questions {
 		o.told(i, len(questions), "phrases of "+at.Plugin)
 		answer, err := client.Ask(ctx, q)

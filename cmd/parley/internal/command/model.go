@@ -79,7 +79,7 @@ func (d *Deps) model(o ModelOptions, plan modelPlan) (*model.Client, error) {
 		return nil, host.Errorf(host.ConfigError, "--max-cost takes the prices of the model; model.price_in and "+
 			"model.price_out are not set").WithNext("set PARLEY_MODEL_PRICE_IN and PARLEY_MODEL_PRICE_OUT, for a million tokens")
 	}
-	client.Approve = func(ctx context.Context) error { return d.approveModel(ctx, client, o, plan) }
+	client.Approve = func(ctx context.Context) error { return d.approveModel(ctx, client, s.Model.Key, o, plan) }
 	return client, nil
 }
 
@@ -98,8 +98,10 @@ func replayedModel(c *model.Client) error {
 	return nil
 }
 
-// approveModel asks whether the plan may be carried out, and then fetches the key.
-func (d *Deps) approveModel(ctx context.Context, c *model.Client, o ModelOptions, plan modelPlan) error {
+// approveModel asks whether the plan may be carried out, and then fetches the key that a setting names.
+func (d *Deps) approveModel(
+	ctx context.Context, c *model.Client, key string, o ModelOptions, plan modelPlan,
+) error {
 	rules, err := d.Policy()
 	if err != nil {
 		return err
@@ -118,15 +120,11 @@ func (d *Deps) approveModel(ctx context.Context, c *model.Client, o ModelOptions
 	if err := d.approve(ctx, rules, Change{Diff: text, Sends: true}, o.Yes); err != nil {
 		return err
 	}
-	s, err := d.Settings()
-	if err != nil {
-		return err
-	}
-	kind, name, _ := strings.Cut(s.Model.Key, ":")
+	kind, name, _ := strings.Cut(key, ":")
 	switch kind {
 	case "env":
 		if c.Endpoint.Key = d.Env(name); c.Endpoint.Key == "" {
-			return host.Errorf(host.ConfigError, "model.key is %s, and this variable is not set", s.Model.Key).
+			return host.Errorf(host.ConfigError, "model.key is %s, and this variable is not set", key).
 				WithNext("parley config list")
 		}
 	case "secret":
