@@ -379,7 +379,7 @@ func (b *bench) output(home string, args ...string) ([]byte, error) {
 }
 
 // closeBrowser closes the browser of a home.
-func (b *bench) closeBrowser(home string) { _, _ = b.output(home, "cdp", "close") }
+func (b *bench) closeBrowser(home string) { _, _ = b.output(home, "cdp", "close", "--all") }
 
 // batch is an open parley batch.
 type batch struct {

@@ -55,6 +55,7 @@ func TestFirstCall(t *testing.T) {
 	}
 	t.Cleanup(stop)
 	home := testhome.New(t)
+	t.Cleanup(func() { must(t, home, "cdp", "close", "--all") })
 	must(t, home, "plugin", "install", filepath.Join("..", "..", "testdata", "wasm", "rev.wasm"))
 	for _, c := range []struct {
 		name string
@@ -121,7 +122,8 @@ func TestWhatIsLearnt(t *testing.T) {
 // must runs a command that has to succeed.
 func must(t *testing.T, home string, args ...string) {
 	t.Helper()
-	a, err := (&shell{binary: binary(t), home: home}).run(t.Context(), args...)
+	ctx := context.WithoutCancel(t.Context()) // it is cancelled before cleanups run
+	a, err := (&shell{binary: binary(t), home: home}).run(ctx, args...)
 	if err != nil || a.failed {
 		t.Errorf("parley %s: %v %s", strings.Join(args, " "), err, a.text)
 	}

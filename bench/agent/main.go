@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -136,8 +137,7 @@ func playAll(ctx context.Context, binary, home string) (costs [][]cost, err erro
 		var row []cost
 		for _, mode := range modes {
 			c, err := play(ctx, binary, home, mode, url, s)
-			closeBrowser(binary, home)
-			if err != nil {
+			if err = errors.Join(err, closeBrowser(binary, home)); err != nil {
 				return nil, err
 			}
 			row = append(row, c)
@@ -147,11 +147,15 @@ func playAll(ctx context.Context, binary, home string) (costs [][]cost, err erro
 	return costs, nil
 }
 
-// closeBrowser closes the browser of a home if one is open.
-func closeBrowser(binary, home string) {
-	cmd := exec.Command(binary, "cdp", "close")
+// closeBrowser closes the browser of a home if one is open, also one in which an MCP server that has just exited still
+// has a session.
+func closeBrowser(binary, home string) error {
+	cmd := exec.Command(binary, "cdp", "close", "--all")
 	cmd.Env = environment(home)
-	_ = cmd.Run() // an error before this one is what counts
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("parley cdp close --all: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // modesTable returns the comparison of the modes, with the sums over all scenarios.

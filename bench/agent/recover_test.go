@@ -84,7 +84,7 @@ func TestMistakesInTheBrowser(t *testing.T) {
 	}
 	t.Cleanup(stop)
 	home := testhome.New(t)
-	t.Cleanup(func() { closeBrowser(binary(t), home) })
+	t.Cleanup(func() { must(t, home, "cdp", "close", "--all") })
 	c := &client{binary: binary(t), home: home}
 	if _, err := c.begin(t.Context()); err != nil {
 		t.Fatal(err)
