@@ -187,21 +187,31 @@ type ticket struct {
 	unlock func()
 }
 
-// draw makes a ticket. Others see it only once it is locked: an unlocked ticket is one that was left behind. Without a
-// ticket, where the folder has become unusable, other processes may come first.
+// draw makes a ticket. Others see it only once it is locked: an unlocked ticket is one that was left behind. A file that
+// is not locked yet may be taken for such a one and removed, so draw tries again by another name. Without a ticket,
+// where the folder has become unusable, other processes may come first.
 func (l *line) draw(arrival time.Duration) *ticket {
 	if l.dir == "" {
 		return &ticket{}
 	}
 	id := fmt.Sprintf("%020d-%d", arrival, os.Getpid())
-	unlock, ok := l.lock(drawnPrefix + id)
-	t := &ticket{path: filepath.Join(l.dir, ticketPrefix+id), unlock: unlock}
-	if !ok || os.Rename(filepath.Join(l.dir, drawnPrefix+id), t.path) != nil {
-		t.discard()
-		return &ticket{}
+	path := filepath.Join(l.dir, ticketPrefix+id)
+	for attempt := range drawAttempts {
+		drawn := fmt.Sprintf("%s%s-%d", drawnPrefix, id, attempt)
+		unlock, ok := l.lock(drawn)
+		if !ok {
+			continue
+		}
+		if os.Rename(filepath.Join(l.dir, drawn), path) == nil {
+			return &ticket{path: path, unlock: unlock}
+		}
+		unlock()
 	}
-	return t
+	return &ticket{}
 }
+
+// drawAttempts is far more than others can spoil: each has to be opened within the same few microseconds.
+const drawAttempts = 100
 
 func (t *ticket) discard() {
 	if t.unlock != nil {

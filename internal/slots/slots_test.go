@@ -207,6 +207,39 @@ func TestProcesses(t *testing.T) {
 	release()
 }
 
+// TestDrawBesideSweeps checks that whoever draws a ticket gets one, although others may remove the file before it is
+// locked.
+func TestDrawBesideSweeps(t *testing.T) {
+	dir := t.TempDir()
+	done := make(chan struct{})
+	var sweeps sync.WaitGroup
+	for range 4 {
+		other := &slots.Pool{Dir: dir}
+		sweeps.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					other.Sweep("plugin")
+				}
+			}
+		})
+	}
+	p := &slots.Pool{Dir: dir}
+	missing := 0
+	for range 2000 {
+		if !p.Draws("plugin") {
+			missing++
+		}
+	}
+	close(done)
+	sweeps.Wait()
+	if missing > 0 {
+		t.Errorf("%d of 2000 had no ticket", missing)
+	}
+}
+
 // TestWithoutFolder checks that a folder that cannot be made bounds this process alone.
 func TestWithoutFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
