@@ -90,8 +90,8 @@ func TestShares(t *testing.T) {
 		len(common))
 }
 
-// TestExamplesRun runs a tenth of the verified examples again, does a tenth of the tasks, and lets the agent visit some
-// commands; with PARLEY_HAMMER all. In another browser than that of the table, what fails is only reported.
+// TestExamplesRun runs a thirtieth of the verified examples again, does a tenth of the tasks, and lets the agent visit
+// some commands; with PARLEY_HAMMER all. In another browser than that of the table, what fails is only reported.
 func TestExamplesRun(t *testing.T) {
 	t.Parallel()
 	if _, err := chromium(); err != nil {
@@ -104,9 +104,9 @@ func TestExamplesRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, part := committed(t), 10
+	rows, part, partOfTasks, partOfVisits := committed(t), 30, 10, 50
 	if os.Getenv("PARLEY_HAMMER") != "" {
-		part = 1
+		part, partOfTasks, partOfVisits = 1, 1, 1
 	}
 	var selected []*example
 	for i, e := range examples {
@@ -132,11 +132,8 @@ func TestExamplesRun(t *testing.T) {
 			report("%s %q: %s: %s", e.command.Name, e.Title, e.status, e.message)
 		}
 	})
-	doTasks(t, l, part, report)
-	if part > 1 {
-		part = 50
-	}
-	visits := readable(options{only: regexp.MustCompile(""), part: part})
+	doTasks(t, l, partOfTasks, report)
+	visits := readable(options{only: regexp.MustCompile(""), part: partOfVisits})
 	missed := len(visits)
 	for _, n := range l.visitAll(t.Context(), visits) {
 		missed -= n
