@@ -189,6 +189,11 @@ func IsOption(name string) bool {
 		setOption(&o, name, "1") != "" || setOption(&o, name, true) != ""
 }
 
+// IsLocalOption reports whether a call option, or one of [LocalOptions], has this name.
+func IsLocalOption(name string) bool {
+	return slices.Contains(optionNames, name) || slices.Contains(localOptionNames, name)
+}
+
 // isPromptText reports whether a value of on_dialog accepts dialogs and fills prompts with a text.
 func isPromptText(onDialog any) bool {
 	text, _ := onDialog.(string)

@@ -50,14 +50,18 @@ func runListen(ctx context.Context, app *App, opts command.ListenOptions) error 
 const maxTrigger = 4 << 10
 
 // callBesideListen returns the error of a call that was given beside --listen: the parameters of a trigger as options
-// of their own, or a tool in the place of the plugin. It leads to the stream that was meant, whose trigger is that
-// call. It returns nil if the options are not such a call.
+// of their own, perhaps without --listen, or a tool in the place of the plugin. It leads to the stream that was meant,
+// whose trigger is that call. It returns nil if the options are not such a call.
 func (o *rootOptions) callBesideListen(ctx context.Context, at host.Address, words []string) error {
 	call := o.CallOptions
 	call.Words = words
 	option := o.firstOf("params", "param")
 	var message string
+	listen := ""
 	switch {
+	case len(o.listen) == 0 && at.Tool == nil && option != "" && o.trigger != "" && !strings.Contains(o.trigger, " "):
+		call.Tool = at.Plugin + "." + strings.TrimPrefix(o.trigger, at.Plugin+".")
+		message, listen = "--trigger requires --listen EVENT", " --listen EVENT"
 	case len(o.listen) == 0:
 		return nil
 	case at.Tool != nil && o.trigger == "":
@@ -77,8 +81,8 @@ func (o *rootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	case err != nil: // it is not known which call was meant
 		e = e.WithNext("--trigger '" + local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool, 0))
 	case len(trigger) <= maxTrigger && manifest.CleanLine(trigger) == trigger:
-		if line := o.again("params", "param", "trigger"); line != "" {
-			e = e.WithNext("parley " + at.Plugin + line + " --trigger " + shellQuote(trigger))
+		if line := o.again("params", "param", "trigger"); line != "" || listen != "" {
+			e = e.WithNext("parley " + at.Plugin + listen + line + " --trigger " + shellQuote(trigger))
 		}
 	}
 	return e

@@ -179,8 +179,7 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	}
 	isLocalOption := func(name string) bool {
 		isParam := func(p manifest.Param) bool { return p.Name == name }
-		return slices.Contains([]string{"session", "out", "until"}, name) &&
-			!slices.ContainsFunc(manifest.Params(at.Tool.Params), isParam)
+		return host.IsLocalOption(name) && !slices.ContainsFunc(manifest.Params(at.Tool.Params), isParam)
 	}
 	move := func(i int, name string, to map[string]json.RawMessage, pointer string) map[string]json.RawMessage {
 		if to == nil {
