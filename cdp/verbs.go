@@ -162,7 +162,7 @@ var verbs = sync.OnceValue(func() []manifest.Tool {
 "max":{"type":"integer","minimum":1,"description":"Streams: how many"},
 "timeout_ms":{"type":"integer","minimum":1,"description":"Streams: how long"}}}`),
 			Returns: json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{
-"events":{"type":"array","items":{"type":"object","required":["seq"],"properties":{"seq":{"type":"integer"},"t":{"type":"number"},"browser":{"type":"string"},"target":{"type":"string"},"method":{"type":"string"},"params":{"type":"object"}}},"description":"In their order"},
+"events":{"type":"array","items":{"type":"object","required":["seq"],"properties":{"seq":{"type":"integer"},"t":{"type":"number"},"browser":{"type":"string"},"target":{"type":"string"},"method":{"type":"string"},"params":{"type":"object"}}},"description":"Newest first; with since, oldest first"},
 "dropped":{"type":"integer","description":"Lost since"},
 "last_seq":{"type":"integer","description":"The next since"},
 "end":{"type":"string","description":"Of a stream: why"}}}`),
