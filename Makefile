@@ -26,8 +26,8 @@ build_plugin = build_plugin() { \
 RACE := ./cdp/internal/keeper ./host ./host/audit ./host/trace
 RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
-# Three runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor
-# instead of for what they test. With fewer, cores are idle, because many tests wait for browsers and deadlines.
+# Two runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor
+# instead of for what they test.
 TESTFLAGS := -timeout 40m -p 1 -parallel 2
 
 # How long each fuzz target runs, and how many times the hammer tests repeat themselves.
@@ -49,7 +49,7 @@ demo: setup build ## show the main job against a real browser
 	$(GO) run ./internal/demo
 
 test: setup programs build ## run all tests, the concurrent packages with the race detector
-	@$(MAKE) --no-print-directory --keep-going --jobs 3 test-cli test-race test-browser test-plain test-bench
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 test-cli test-race test-browser test-plain test-bench
 
 test-cli:
 	@$(GO) test $(TESTFLAGS) ./cmd/...
