@@ -55,7 +55,15 @@ type Edit struct {
 	// Example is the value of EditExample.
 	Example *manifest.Example `json:"example,omitempty"`
 	Origin  string            `json:"origin,omitempty"` // what proposed it, such as "rule enum"
-	Applied time.Time         `json:"applied,omitzero"`
+	// Scores are those of the texts before and after it and the edits that it was applied with, if they were measured.
+	Scores  *EditScores `json:"scores,omitempty"`
+	Applied time.Time   `json:"applied,omitzero"`
+}
+
+// EditScores are the scores of a tool's texts before and after edits.
+type EditScores struct {
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
 }
 
 // ID identifies an edit by what it changes, and by its value.

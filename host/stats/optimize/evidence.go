@@ -7,11 +7,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -128,8 +128,10 @@ func (s *subject) queries(ctx context.Context) ([]query, error) {
 	for _, task := range s.tool.Tasks[:min(len(s.tool.Tasks), maxOwn/2)] {
 		add(task)
 	}
-	for _, text := range s.searches() {
-		add(text)
+	for _, f := range stats.FollowedSearches(s.Records) {
+		if strings.EqualFold(f.Tool, s.full) {
+			add(f.Query)
+		}
 	}
 	phrased, err := s.phrase(ctx, s.heldCalls(ctx))
 	for _, text := range phrased {
@@ -138,42 +140,13 @@ func (s *subject) queries(ctx context.Context) ([]query, error) {
 	return list, err
 }
 
-// searchReach is how many calls after a search count as its outcome, as in package stats.
-const searchReach = 4
-
-// searches returns the queries that a successful call of the tool followed, as far as traces have them.
-func (s *subject) searches() (found []string) {
-	type state struct {
-		query string
-		since int
-	}
-	open := map[string]*state{}
-	for i := range s.Records {
-		r := &s.Records[i]
-		switch {
-		case r.Session == "":
-		case r.Op == "search":
-			open[r.Session] = &state{query: r.Query}
-		case r.Op == "" && open[r.Session] != nil:
-			w := open[r.Session]
-			if w.since++; r.ExitCode == 0 {
-				if strings.EqualFold(r.Tool, s.full) && w.since <= searchReach && w.query != "" {
-					found = append(found, w.query)
-				}
-				delete(open, r.Session)
-			}
-		}
-	}
-	return found
-}
-
 // heldCalls returns calls that worked, with their values, and takes them from those that a model sees as examples: half
 // of what traces have. Without any in the traces, the author's examples and generated calls are tried.
 func (s *subject) heldCalls(ctx context.Context) (calls []json.RawMessage) {
 	valid := s.validator()
 	var shown []example
 	for _, e := range s.succeeded {
-		if areShapes(e.params) || !valid(e.params) {
+		if stats.AreShapes(e.params) || !valid(e.params) {
 			shown = append(shown, e)
 			continue
 		}
@@ -195,23 +168,6 @@ func (s *subject) heldCalls(ctx context.Context) (calls []json.RawMessage) {
 		}
 	}
 	return calls
-}
-
-// shapeOf is what a trace without values has in the place of one.
-var shapeOf = regexp.MustCompile(`^(null|boolean|integer|number|(string|enum)\(.*\)|object\{.*\}|array\[\d+\].*)$`)
-
-// areShapes reports whether parameters are the shapes of values.
-func areShapes(params json.RawMessage) bool {
-	var given map[string]any
-	if json.Unmarshal(params, &given) != nil || len(given) == 0 {
-		return false
-	}
-	for _, v := range given {
-		if text, ok := v.(string); !ok || !shapeOf.MatchString(text) {
-			return false
-		}
-	}
-	return true
 }
 
 // tried returns calls of the tool that worked: examples of the author, and generated parameters. Only a tool that reads

@@ -116,7 +116,7 @@ func (o *Optimizer) Tool(ctx context.Context, current *host.Overlay, name string
 			after := c.first.with(more)
 			if why = whole.worse(after); why == "" {
 				r.Accepted, r.Edits, r.After, r.AfterScore = true, c.edits, c.Texts, after.score()
-				r.Why = "better in the minibatch, and not worse over all and for any tool beside it"
+				r.Why = "better in the minibatch, and not worse over all and for any sibling tool"
 				for _, other := range order[n+1:] {
 					r.Candidates[other].Rejected = "another candidate is better"
 				}

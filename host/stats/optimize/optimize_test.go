@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats/choose"
 	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/host/stats/suggest"
 	"github.com/parley-tools/parley/manifest"
@@ -77,10 +78,10 @@ func (a *agent) ask(_ context.Context, q model.Question) (string, error) {
 	if a.broken != "" && strings.Contains(docs, a.broken) {
 		return "I would rather not.", nil
 	}
-	var calls []call
+	var calls []choose.Call
 	own := 0
 	for i, line := range strings.Split(strings.TrimSpace(requests), "\n") {
-		c := call{ID: i + 1, Tool: "library.loan.find", Arguments: json.RawMessage(`{"reader":"Ada"}`)}
+		c := choose.Call{ID: i + 1, Tool: "library.loan.find", Arguments: json.RawMessage(`{"reader":"Ada"}`)}
 		switch {
 		case a.confused != "" && strings.Contains(docs, a.confused):
 		case strings.Contains(line, "novel"):
@@ -323,22 +324,5 @@ func TestScoresOrderExamples(t *testing.T) {
 	}
 	if got != "high middle low low middle high " {
 		t.Error(got)
-	}
-}
-
-// TestParseCalls checks that an answer has a call for each request, or is none.
-func TestParseCalls(t *testing.T) {
-	for answer, ok := range map[string]bool{
-		`{"calls":[{"id":2,"tool":"a"},{"id":1,"tool":"b","arguments":{}}]}`: true,
-		`{"calls":[{"id":1,"tool":"a"}]}`:                                    false,
-		`{"calls":[{"id":1,"tool":"a"},{"id":1,"tool":"a"}]}`:                false,
-		`{"calls":[{"id":1,"tool":"a"},{"id":3,"tool":"a"}]}`:                false,
-		`{"calls":[{"id":1,"tool":"a"},{"id":2,"tool":"a"},{"id":0}]}`:       false,
-		`{"calls":{"1":"a"}}`:                                                false,
-		``:                                                                   false,
-	} {
-		if calls, got := parseCalls(answer, 2); got != ok || ok && calls[1].Tool != "a" {
-			t.Errorf("%s: %v", answer, got)
-		}
 	}
 }

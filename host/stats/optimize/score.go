@@ -10,7 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/stats/choose"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -31,10 +31,8 @@ type Score struct {
 // tokenCost is what a token of a text costs: 100 tokens have to gain two points in a hundred.
 const tokenCost = 0.0002
 
-const (
-	batchSize   = (maxOwn + maxSiblings) / 2 // queries of one question
-	batchAnswer = 2500                       // tokens of its answer
-)
+// batchSize is the number of queries of one question.
+const batchSize = (maxOwn + maxSiblings) / 2
 
 // outcome is what was chosen for some queries.
 type outcome struct {
@@ -93,9 +91,7 @@ func (a *outcome) worse(after *outcome) string {
 	return ""
 }
 
-const choose = `You are an agent with the tools below and no others. For each request, choose the one tool that serves it best and
-the arguments of its call, by the documentation alone. Where none serves it, the tool is "". Return JSON alone:
-{"calls":[{"id":1,"tool":"..","arguments":{}}]}, one call for each request. Tools other than the first need no arguments`
+const note = "Tools other than the first need no arguments."
 
 // measure lets the model choose tools for queries, by the texts that an overlay makes. why says that it cannot be
 // measured, because an answer is malformed: that is no bad score.
@@ -106,29 +102,21 @@ func (s *subject) measure(ctx context.Context, overlay *host.Overlay, queries []
 		return nil, "", err
 	}
 	o = &outcome{sums: Score{Tokens: docs.Tokens()}, right: map[string]bool{}, wrong: map[string]bool{}}
-	var tools strings.Builder
-	fmt.Fprintf(&tools, "Tools:\n%s", docs.Text())
+	tools := docs.Text()
 	for _, t := range s.siblings {
-		fmt.Fprintf(&tools, "%s: %s", manifest.Signature(s.plugin+"."+t.Name, manifest.Params(t.Params)),
-			manifest.CleanLine(t.Docs.Brief))
-		if t.When != "" {
-			fmt.Fprintf(&tools, ". When: %s", manifest.CleanLine(t.When))
-		}
-		tools.WriteByte('\n')
+		tools += choose.Line(s.plugin, t)
 	}
 	valid := s.validator()
 	for batch := range slices.Chunk(queries, batchSize) {
-		var b strings.Builder
-		b.WriteString(tools.String() + "\nRequests:\n")
-		for i, q := range batch {
-			fmt.Fprintf(&b, "%d. %s\n", i+1, q.text)
+		var requests []string
+		for _, q := range batch {
+			requests = append(requests, q.text)
 		}
-		answer, err := s.Ask(ctx, model.Question{Kind: "choose", System: choose, Text: manifest.Clean(b.String()),
-			Limit: batchAnswer})
+		answer, err := s.Ask(ctx, choose.Question(tools, note, requests))
 		if err != nil {
 			return nil, "", err
 		}
-		calls, ok := parseCalls(answer, len(batch))
+		calls, ok := choose.Parse(answer, len(batch))
 		if !ok {
 			return nil, "it cannot be measured: an answer of the model is malformed", nil
 		}
@@ -140,9 +128,8 @@ func (s *subject) measure(ctx context.Context, overlay *host.Overlay, queries []
 }
 
 // count counts what was chosen for a query.
-func (s *subject) count(o *outcome, q query, c call, valid func(json.RawMessage) bool) {
-	name := strings.TrimPrefix(strings.ReplaceAll(c.Tool, "__", "."), s.plugin+".")
-	chosen := strings.EqualFold(name, q.tool)
+func (s *subject) count(o *outcome, q query, c choose.Call, valid func(json.RawMessage) bool) {
+	chosen := c.Named(s.plugin + "." + q.tool)
 	if q.tool != s.tool.Name {
 		o.sums.Siblings++
 		key := q.tool + "\x00" + q.text
@@ -161,30 +148,6 @@ func (s *subject) count(o *outcome, q query, c call, valid func(json.RawMessage)
 			o.sums.Valid++
 		}
 	}
-}
-
-// call is a call that a model chose.
-type call struct {
-	ID        int             `json:"id"`
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments"`
-}
-
-// parseCalls returns a call for each of n requests. Fewer are not an answer.
-func parseCalls(answer string, n int) ([]call, bool) {
-	var got struct{ Calls []call }
-	if model.Object(answer, &got) != nil {
-		return nil, false
-	}
-	calls, have := make([]call, n), 0
-	for _, c := range got.Calls {
-		if c.ID < 1 || c.ID > n || calls[c.ID-1].ID != 0 {
-			return nil, false
-		}
-		calls[c.ID-1] = c
-		have++
-	}
-	return calls, have == n
 }
 
 // describe returns tier 2 of the tool with an overlay.

@@ -74,7 +74,8 @@ func parent(name, short string, children ...*cobra.Command) *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return host.Errorf(host.InvalidArgs, "parley %s requires one of %s", name, strings.Join(childNames(cmd), ", ")).
+				names := strings.Join(childNames(cmd), ", ")
+				return host.Errorf(host.InvalidArgs, "%s requires one of %s", cmd.CommandPath(), names).
 					WithNext(strings.Split(children[0].Example, "\n")...)
 			}
 			return unknownCommand(cmd, args[0])

@@ -19,7 +19,8 @@ import (
 func newDocs(app *App) *cobra.Command {
 	return parent("docs", "Docs", newDocsAudit(app, nil), newDocsExport(app, nil), newDocsSuggest(app, nil),
 		newDocsApply(app, nil), newDocsDiff(app, nil), newDocsList(app, nil), newDocsRevert(app, nil),
-		newDocsPhrases(app, nil), newDocsJudge(app, nil), newDocsOptimize(app, nil))
+		newDocsPhrases(app, nil), newDocsJudge(app, nil), newDocsOptimize(app, nil),
+		newDocsDataset(app), newDocsEval(app, nil))
 }
 
 type docsAuditOptions struct {

@@ -239,7 +239,7 @@ func runDocsList(_ context.Context, opts *docsListOptions) error {
 			fmt.Fprintf(w, "%s, build %s\n", of.Plugin, manifest.Clip(of.Manifest, 24))
 			for _, e := range of.Edits {
 				fmt.Fprintf(w, "  %s  %s  %-28s %s\n", e.ID, e.Applied.Format("2006-01-02"),
-					manifest.CleanLine(e.Tool+" "+e.Field), manifest.CleanLine(e.Origin))
+					manifest.CleanLine(e.Tool+" "+e.Field), manifest.CleanLine(e.Origin)+scoresText(e.Scores))
 			}
 		}
 		for _, path := range data.Dropped {
@@ -249,6 +249,14 @@ func runDocsList(_ context.Context, opts *docsListOptions) error {
 			fmt.Fprintln(w, "no edits")
 		}
 	})
+}
+
+// scoresText is what was measured of an edit, "" if nothing was.
+func scoresText(s *host.EditScores) string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf(", score %.3f, before %.3f", s.After, s.Before)
 }
 
 type docsRevertOptions struct {

@@ -26,7 +26,7 @@ func newDocsOptimize(app *App, run runFunc[docsOptimizeOptions]) *cobra.Command 
 		Short: "Let a model rewrite documentation, and keep what is better",
 		Long: "NAME is a plugin, a group or a tool. The configured model (model.url) proposes texts from calls that " +
 			"succeeded and that\nfailed, after a question at the terminal. Then it chooses tools for queries that it did not " +
-			"see, by the old texts and the\nnew ones. What is better there, not worse for any tool beside it, and passes the " +
+			"see, by the old texts and the\nnew ones. What is better there, not worse for any sibling tool, and passes the " +
 			"gate of docs apply, becomes an edit of\nyours; otherwise the original is kept. Without calls in the traces, " +
 			"examples are called in the sandbox.",
 		Example: "parley docs optimize text.hash --dry-run\nparley docs optimize text --max-cost 0.5\n" +

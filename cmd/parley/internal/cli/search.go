@@ -16,7 +16,8 @@ import (
 type searchOptions struct {
 	app *App
 	command.SearchOptions
-	eval string // a file of queries to score instead of a search; "" means none
+	eval  string // a file of queries to score instead of a search; "" means none
+	tools string // with eval, a list of MCP tools to search in place of the installed plugins; "" means these
 }
 
 func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
@@ -31,6 +32,10 @@ func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
 				if err := onlyEval(cmd, args); err != nil {
 					return err
 				}
+			}
+			if opts.tools != "" && opts.eval == "" {
+				return host.Errorf(host.InvalidArgs, "--tools has an effect only with --eval").
+					WithNext("parley search --eval FILE --tools " + shellQuote(opts.tools))
 			}
 			if err := app.checkMaxTokens(cmd.Flags()); err != nil {
 				return err
@@ -53,6 +58,7 @@ func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
 	app.addMaxTokens(flags)
 	flags.BoolVar(&opts.Explain, "explain", false, "show the parts of each score")
 	flags.StringVar(&opts.eval, "eval", "", "score a JSONL file of queries with graded results")
+	flags.StringVar(&opts.tools, "tools", "", "with --eval: search the tools/list result in FILE")
 	flags.SortFlags = false
 	for name, words := range command.SearchWords {
 		completeWords(cmd, name, words...)
@@ -237,19 +243,22 @@ func (a *App) searchNext(o *command.SearchOptions, data *host.SearchAnswer) []st
 
 // runEval prints how well the search does on a set of queries.
 func runEval(ctx context.Context, opts *searchOptions) error {
-	report, err := command.Evaluate(ctx, opts.app.deps, opts.eval)
+	report, err := command.Evaluate(ctx, opts.app.deps, opts.eval, opts.tools)
 	if err != nil {
 		return err
 	}
-	return opts.app.print(report, nil, func(w io.Writer) {
-		fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n",
-			"kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
-		for _, s := range report.Scores {
-			fmt.Fprintf(w, "%-10s %-5s %7d %9.3f %9.3f %6.3f %7.3f\n", manifest.CleanLine(s.Kind),
-				manifest.CleanLine(s.Half), s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
-		}
-		for _, u := range report.Unknown {
-			fmt.Fprintln(w, "unknown tool: "+manifest.CleanLine(u))
-		}
-	})
+	return opts.app.print(report, nil, func(w io.Writer) { searchScores(w, report) })
+}
+
+// searchScores prints how well the search does, by kinds of queries.
+func searchScores(w io.Writer, report *host.EvalReport) {
+	fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n",
+		"kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
+	for _, s := range report.Scores {
+		fmt.Fprintf(w, "%-10s %-5s %7d %9.3f %9.3f %6.3f %7.3f\n", manifest.CleanLine(s.Kind),
+			manifest.CleanLine(s.Half), s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
+	}
+	for _, u := range report.Unknown {
+		fmt.Fprintln(w, "unknown tool: "+manifest.CleanLine(u))
+	}
 }

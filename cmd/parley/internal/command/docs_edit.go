@@ -162,7 +162,7 @@ func (d *Deps) proposals(ctx context.Context, o ApplyOptions) (map[string][]sugg
 			return nil, nil, err
 		}
 		for _, e := range file.Edits {
-			e.Origin, e.Applied = cmp.Or(e.Origin, "file"), time.Time{}
+			e.Origin, e.Applied, e.Scores = cmp.Or(e.Origin, "file"), time.Time{}, nil // nothing was measured here
 			if strings.HasPrefix(e.Origin, "rule ") { // only a rule may say so, for it has evidence
 				e.Origin = "file"
 			}

@@ -100,6 +100,7 @@ func (d *Deps) applyOptimized(ctx context.Context, plugin string, r *optimize.Re
 	var proposals []suggest.Proposal
 	for _, e := range r.Edits {
 		e.Origin = "model " + manifest.CleanLine(by)
+		e.Scores = &host.EditScores{Before: r.BeforeScore.Score, After: r.AfterScore.Score}
 		proposals = append(proposals, suggest.Proposal{Edit: e})
 	}
 	applied := &ApplyData{}

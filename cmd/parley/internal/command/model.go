@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (d *Deps) model(o ModelOptions, plan modelPlan) (*model.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := o.Record
+	path := d.recordingPath(o.Record)
 	switch {
 	case o.Budget.Calls < 0 || o.Budget.Tokens < 0 || !(o.Budget.Cost >= 0):
 		return nil, host.Errorf(host.InvalidArgs, "a budget is negative; expected 0, which is no bound, or more")
@@ -55,8 +56,6 @@ func (d *Deps) model(o ModelOptions, plan modelPlan) (*model.Client, error) {
 		return nil, host.Errorf(host.InvalidArgs, "--record and --replay exclude each other: a replay records nothing")
 	case o.Replay != "":
 		path = o.Replay
-	case path == "":
-		path = filepath.Join(d.Dirs().State, "model", "exchanges.jsonl")
 	}
 	recording, err := model.OpenRecording(path, o.Replay == "")
 	if err != nil {
@@ -81,6 +80,11 @@ func (d *Deps) model(o ModelOptions, plan modelPlan) (*model.Client, error) {
 	}
 	client.Approve = func(ctx context.Context) error { return d.approveModel(ctx, client, s.Model.Key, o, plan) }
 	return client, nil
+}
+
+// recordingPath returns the file of exchanges that a name stands for; "" is the one in the host's state folder.
+func (d *Deps) recordingPath(name string) string {
+	return cmp.Or(name, filepath.Join(d.Dirs().State, "model", "exchanges.jsonl"))
 }
 
 // replayedModel chooses the model of a recording: the configured one, or the only one.

@@ -65,8 +65,9 @@ func InvalidLimit(limit int) *host.Error {
 // evalLine is an example of a line of an evaluation set.
 const evalLine = `one line a query: {"query":"take a picture","relevant":{"cdp.Page.captureScreenshot":3}}`
 
-// Evaluate scores the search by a file of queries with graded results. Authors can so test their own set in CI.
-func Evaluate(ctx context.Context, d *Deps, path string) (*host.EvalReport, error) {
+// Evaluate scores the search by a file of queries with graded results: over the installed plugins, or over the list of
+// MCP tools in the file tools. Authors can so test their own set in CI.
+func Evaluate(ctx context.Context, d *Deps, path, tools string) (*host.EvalReport, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).WithNext(evalLine)
@@ -80,7 +81,7 @@ func Evaluate(ctx context.Context, d *Deps, path string) (*host.EvalReport, erro
 		}
 		return nil, e.WithNext(evalLine)
 	}
-	h, err := d.Host(ctx)
+	h, err := d.measured(ctx, tools)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,158 @@
+package dataset
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/stats/choose"
+	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Report is how a catalog does on a dataset. It depends only on both.
+type Report struct {
+	Search *host.EvalReport `json:"search,omitempty"` // nil without queries
+	Calls  Calls            `json:"calls"`
+}
+
+// Calls are the recorded calls, validated by the schemas of a catalog. Those without values cannot be.
+type Calls struct {
+	Calls   int `json:"calls"`
+	Unknown int `json:"unknown_tool"`
+	Values  int `json:"with_values"` // of known tools
+	// Accepted are the calls that succeeded and whose arguments are valid, Refused those that failed by their arguments
+	// and whose arguments are not valid.
+	Succeeded     int          `json:"succeeded"`
+	Accepted      int          `json:"accepted"`
+	AcceptedShare *stats.Share `json:"accepted_share,omitempty"`
+	Failed        int          `json:"failed_by_arguments"`
+	Refused       int          `json:"refused"`
+	RefusedShare  *stats.Share `json:"refused_share,omitempty"`
+}
+
+// Evaluate scores the catalog of a host: search by the queries, and schemas by the calls.
+func (d *Dataset) Evaluate(h *host.Host) *Report {
+	r := &Report{}
+	if len(d.Queries) > 0 {
+		r.Search = host.Evaluate(d.Queries, h)
+	}
+	compiled := map[string]*schema.Schema{}
+	c := &r.Calls
+	for _, s := range d.Sessions {
+		for _, call := range s.Calls {
+			c.Calls++
+			at, err := h.Catalog().Find(call.Name)
+			if err != nil || at.Tool == nil {
+				c.Unknown++
+				continue
+			}
+			if call.Shapes || len(call.Arguments) == 0 {
+				continue
+			}
+			c.Values++
+			name := at.Name()
+			if compiled[name] == nil {
+				if compiled[name], err = schema.CompileUntrusted(at.Tool.Params); err != nil {
+					continue
+				}
+			}
+			valid := isValid(compiled[name], call.Arguments)
+			switch {
+			case call.ExitCode == 0:
+				c.Succeeded++
+				if valid {
+					c.Accepted++
+				}
+			case call.Code == string(host.InvalidArgs):
+				c.Failed++
+				if !valid {
+					c.Refused++
+				}
+			}
+		}
+	}
+	c.AcceptedShare, c.RefusedShare = stats.ShareOf(c.Accepted, c.Succeeded), stats.ShareOf(c.Refused, c.Failed)
+	return r
+}
+
+func isValid(s *schema.Schema, arguments json.RawMessage) bool {
+	value, err := jsontext.Decode(arguments, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return false
+	}
+	violations, err := s.Validate(value)
+	return err == nil && len(violations) == 0
+}
+
+// Choices are what a model chose for the queries of a dataset.
+type Choices struct {
+	Queries   int          `json:"queries"` // that were answered
+	Right     int          `json:"right"`   // of these; a tool with the best grade of the query
+	Share     *stats.Share `json:"share,omitempty"`
+	Malformed int          `json:"malformed"` // queries whose answer is malformed; they are in no other figure
+}
+
+const (
+	batchSize  = 10 // queries of one question
+	offeredPer = 5  // hits of search that are offered for each query of it
+)
+
+// Questions returns what a model is asked to choose for the queries, ten at a time. It is offered the tools that serve
+// them, as far as the catalog of h has these, and the first five hits of each.
+func (d *Dataset) Questions(h *host.Host) []model.Question {
+	var questions []model.Question
+	for batch := range slices.Chunk(d.Queries, batchSize) {
+		offered := map[string]string{}
+		offer := func(name string) {
+			if at, err := h.Catalog().Find(name); err == nil && at.Tool != nil {
+				offered[at.Name()] = choose.Line(at.Plugin, at.Tool)
+			}
+		}
+		var requests []string
+		for _, q := range batch {
+			requests = append(requests, q.Query)
+			for name := range q.Relevant {
+				offer(name)
+			}
+			query := host.SearchQuery{Text: q.Query, Limit: offeredPer}
+			if data, _, err := h.Search(context.Background(), "", host.Session{}, query); err == nil {
+				for _, hit := range data.Results {
+					offer(hit.Name)
+				}
+			}
+		}
+		var tools strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(offered)) {
+			tools.WriteString(offered[name])
+		}
+		questions = append(questions, choose.Question(tools.String(), "Arguments may be empty.", requests))
+	}
+	return questions
+}
+
+// Count counts the answer to the question with a number, from 0.
+func (d *Dataset) Count(c *Choices, number int, answer string) {
+	batch := d.Queries[number*batchSize : min(len(d.Queries), (number+1)*batchSize)]
+	calls, ok := choose.Parse(answer, len(batch))
+	if !ok {
+		c.Malformed += len(batch)
+		return
+	}
+	for i, q := range batch {
+		c.Queries++
+		best := slices.Max(slices.Collect(maps.Values(q.Relevant)))
+		for name, grade := range q.Relevant {
+			if grade == best && calls[i].Named(name) {
+				c.Right++
+				break
+			}
+		}
+	}
+	c.Share = stats.ShareOf(c.Right, c.Queries)
+}

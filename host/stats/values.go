@@ -1,0 +1,57 @@
+package stats
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// shapeOf is what a trace without values has in the place of one.
+var shapeOf = regexp.MustCompile(`^(null|boolean|integer|number|(string|enum)\(.*\)|object\{.*\}|array\[\d+\].*)$`)
+
+// AreShapes reports whether the parameters of a record are the shapes of values, and not values.
+func AreShapes(params json.RawMessage) bool {
+	var given map[string]any
+	if json.Unmarshal(params, &given) != nil || len(given) == 0 {
+		return false
+	}
+	for _, v := range given {
+		if text, ok := v.(string); !ok || !shapeOf.MatchString(text) {
+			return false
+		}
+	}
+	return true
+}
+
+// Followed is a search that a successful call of a tool followed.
+type Followed struct {
+	Query string
+	Tool  string // qualified
+}
+
+// FollowedSearches returns the searches of records, as far as these have queries, that a successful call followed
+// within searchReach calls.
+func FollowedSearches(records []host.Record) (found []Followed) {
+	type state struct {
+		query string
+		calls int
+	}
+	open := map[string]*state{}
+	for i := range records {
+		r := &records[i]
+		switch w := open[r.Session]; {
+		case r.Session == "":
+		case r.Op == "search":
+			open[r.Session] = &state{query: r.Query}
+		case r.Op == "" && w != nil:
+			if w.calls++; r.ExitCode == 0 {
+				if w.query != "" && w.calls <= searchReach {
+					found = append(found, Followed{w.query, r.Tool})
+				}
+				delete(open, r.Session)
+			}
+		}
+	}
+	return found
+}
