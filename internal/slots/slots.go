@@ -188,8 +188,8 @@ type ticket struct {
 }
 
 // draw makes a ticket. Others see it only once it is locked: an unlocked ticket is one that was left behind. A file
-// that is not locked yet may be taken for such a one and removed, so draw tries again by another name. Without a ticket,
-// where the folder has become unusable, other processes may come first.
+// that is not locked yet may be taken for such a one and removed, so draw tries again by another name. Without a
+// ticket, where the folder has become unusable, other processes may come first.
 func (l *line) draw(arrival time.Duration) *ticket {
 	if l.dir == "" {
 		return &ticket{}

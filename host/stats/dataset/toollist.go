@@ -16,8 +16,8 @@ import (
 const unnamed = "tools"
 
 // ToolList returns a catalog of the tools in a list of MCP, {"tools":[{"name","description","inputSchema"}]}, to
-// measure with. Its tools cannot be called. A name such as text__hash is that of the tool hash of text; a name without a
-// plugin is one of "tools".
+// measure with. Its tools cannot be called. A name such as text__hash is that of the tool hash of text; a name without
+// a plugin is one of "tools".
 func ToolList(raw []byte) (*host.Catalog, error) {
 	var list struct {
 		Tools []struct {
