@@ -10,7 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -136,6 +141,64 @@ func TestNoImage(t *testing.T) {
 				t.Errorf("the engine says %q, want %q", got, tt.why)
 			}
 		})
+	}
+}
+
+// TestOrderImage checks which manifests allow an image.
+func TestOrderImage(t *testing.T) {
+	module, err := rewriteModule(readFile(t, filepath.Join(guestDir, "image.wasm")), largestModule)
+	must(t, err)
+	for _, tt := range []struct {
+		name   string
+		asks   manifest.Capabilities
+		kind   string
+		orders bool
+	}{
+		{"nothing", manifest.Capabilities{}, manifest.KindParley, true},
+		{"the clock", manifest.Capabilities{Clock: &manifest.PlainCapability{}}, manifest.KindParley, true},
+		{"randomness", manifest.Capabilities{Random: &manifest.PlainCapability{}}, manifest.KindParley, false},
+		{"variables", manifest.Capabilities{Env: []manifest.NamedCapability{{Name: "HOME"}}}, manifest.KindParley, false},
+		{"folders", manifest.Capabilities{FS: []manifest.FSCapability{{Path: "/d", Mode: "ro"}}}, manifest.KindParley, false},
+		{"another kind", manifest.Capabilities{}, manifest.KindWASI, false},
+	} {
+		m := loadManifest(t, readFile(t, filepath.Join(guestDir, "image.manifest.json")))
+		m.Kind, m.Capabilities = tt.kind, tt.asks
+		if o := orderImage(module, m); (o != nil) != tt.orders {
+			t.Errorf("%s: %+v", tt.name, o)
+		}
+	}
+}
+
+// TestTakeImage checks in this process what TestNoImage checks in a compiler: of what a guest could ask the host for
+// while it initializes, it gets only what is the same in every call.
+func TestTakeImage(t *testing.T) {
+	original := readFile(t, filepath.Join(guestDir, "image.wasm"))
+	assets := packed(t, file("greeting", "hi"))
+	for _, tt := range []struct {
+		mode  byte
+		clock bool
+		why   string // "" if there is an image
+	}{
+		{'.', true, ""}, {'w', false, ""}, {'w', true, "read the clock"}, {'o', false, "open files"},
+		{'l', false, "calls log"}, {'e', false, "calls fd_write"}, {'x', false, "calls proc_exit"},
+		{'s', false, "calls poll_oneoff"},
+	} {
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, assetsName), assets, 0o600))
+		changed := bytes.Replace(original, []byte("the mode is ."), append([]byte("the mode is "), tt.mode), 1)
+		module, err := rewriteModule(changed, largestModule)
+		must(t, err)
+		wasm, globals := instrument.ExportGlobals(module.Wasm)
+		r := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfigInterpreter().
+			WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesExtendedConst))
+		compiled, err := r.CompileModule(t.Context(), wasm)
+		must(t, err)
+		_, err = takeImage(r, compiled, globals, dir,
+			&imageOrder{Name: "image", Pages: 64 * pagesPerMiB, Assets: "/lib", Clock: tt.clock})
+		if tt.why == "" && err != nil || tt.why != "" && (err == nil || !strings.Contains(err.Error(), tt.why)) {
+			t.Errorf("%c: %v, want %q", tt.mode, err, tt.why)
+		}
+		must(t, r.Close(t.Context()))
 	}
 }
 

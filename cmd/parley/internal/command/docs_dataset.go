@@ -79,7 +79,7 @@ func ExportDataset(_ context.Context, d *Deps, o DatasetOptions) (*DatasetData, 
 // verdicts returns a function that looks a verdict up in a recording. No model is asked.
 func (d *Deps) verdicts(record string, catalog *host.Catalog) (func(*judge.Session) *judge.Verdict, error) {
 	path := d.recordingPath(record)
-	recording, err := model.OpenRecording(path, true)
+	recording, err := model.OpenRecording(path, record == "")
 	if err != nil {
 		return nil, err
 	}
