@@ -26,7 +26,7 @@ type datasetExportOptions struct {
 func newDatasetExport(app *App, run runFunc[datasetExportOptions]) *cobra.Command {
 	opts, run := &datasetExportOptions{app: app}, run.or(runDatasetExport)
 	cmd := &cobra.Command{
-		Use:   "export --out FILE [NAME]",
+		Use:   "export [NAME]",
 		Short: "Write sessions, queries and edits as JSONL",
 		Long: "The first line is a card that counts the others and says how they are redacted. A line is a session with " +
 			"its calls and\noutcomes, a query with the tools that serve it, or an edit with its scores. Verdicts of docs " +
@@ -125,7 +125,7 @@ type docsEvalOptions struct {
 func newDocsEval(app *App, run runFunc[docsEvalOptions]) *cobra.Command {
 	opts, run := &docsEvalOptions{app: app}, run.or(runDocsEval)
 	cmd := &cobra.Command{
-		Use:   "eval --dataset FILE",
+		Use:   "eval",
 		Short: "Score the documentation of plugins, or of a list of MCP tools, by a dataset",
 		Long: "Search is scored by the queries of the dataset, schemas by its calls that have values. The same file and " +
 			"the same tools\nhave the same figures. With --model the configured model (model.url) also chooses a tool for " +
