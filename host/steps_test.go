@@ -51,6 +51,7 @@ func TestSteps(t *testing.T) {
 		{"cli", `[["open","a","b"]]`, "", "at most 1 word"},
 		{"cli", `[{"tool":"click","params":{"element":"A"},"more":1}]`, "", "/steps/0/more"},
 		{"cli", `[["do",[["click","A"]]]]`, "", "/steps/0"},
+		{"cli", `[{"tool":"do","params":{"steps":[["click","A"]]}}]`, "", "/steps/0"},
 		{"cli", `[["click","A"],["wipe"]]`, "", "step 2: web.wipe has the effect destructive"},
 		{"cli", `[` + strings.Repeat(`["click","A"],`, 200) + `["click","A"]]`, "", "201 steps, the limit is 200"},
 		{"mcp:denied", `[["open","https://a.test/"],["click","A"]]`, "", "step 2: mcp:denied may not call web.click"},
