@@ -42,7 +42,7 @@ func newHelp(app *App, run runFunc[helpOptions]) *cobra.Command {
 	opts, run := &helpOptions{app: app}, run.or(runHelp)
 	return &cobra.Command{
 		Use:               "help [COMMAND]",
-		Short:             "Explain",
+		Short:             "Help",
 		Example:           "parley help search",
 		ValidArgsFunction: completeCommands,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,7 +24,7 @@ func newLearn(app *App, run runFunc[learnOptions]) *cobra.Command {
 	opts, run := &learnOptions{app: app}, run.or(runLearn)
 	return &cobra.Command{
 		Use:   "learn [PLUGIN]",
-		Short: "Tutorials",
+		Short: "Tutorial",
 		Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and continues with the next.\n" +
 			"Run this command again after each step. Each session (--session NAME) has its own progress; a new name starts\n" +
 			"from scratch. Without PLUGIN, lists the tutorials.",

@@ -67,7 +67,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	addCallFlags(flags, &opts.CallOptions)
 	app.completeCall(root)
 	flags.BoolVar(&opts.list, "list", false, "list tools")
-	flags.BoolVar(&opts.describe, "describe", false, "document a tool")
+	flags.BoolVar(&opts.describe, "describe", false, "tool docs")
 	flags.IntVar(&opts.tier, "tier", manifest.Tier2, "detail, 1 to 3")
 	app.addMaxTokens(flags)
 	flags.StringVar(&opts.search, "search", "", "search the tools of a plugin")

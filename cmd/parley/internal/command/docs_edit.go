@@ -162,8 +162,9 @@ func (d *Deps) proposals(ctx context.Context, o ApplyOptions) (map[string][]sugg
 			return nil, nil, err
 		}
 		for _, e := range file.Edits {
-			e.Origin, e.Applied, e.Scores = cmp.Or(e.Origin, "file"), time.Time{}, nil // nothing was measured here
-			if strings.HasPrefix(e.Origin, "rule ") { // only a rule may say so, for it has evidence
+			// Nothing was measured here, and only a rule may say that it proposed an edit, for it has evidence.
+			e.Origin, e.Applied, e.Scores = cmp.Or(e.Origin, "file"), time.Time{}, nil
+			if strings.HasPrefix(e.Origin, "rule ") {
 				e.Origin = "file"
 			}
 			add(file.Plugin, suggest.Proposal{Edit: e})
