@@ -34,7 +34,7 @@ func Question(tools, note string, requests []string) model.Question {
 	return model.Question{Kind: "choose", System: instructions + note, Text: manifest.Clean(b.String()), Limit: maxAnswer}
 }
 
-// Parse returns the calls for n requests, in their order. An answer that has not one for each is none.
+// Parse returns the calls for n requests, in their order. It reports false unless the answer has one call for each.
 func Parse(answer string, n int) ([]Call, bool) {
 	var got struct{ Calls []Call }
 	if model.Object(answer, &got) != nil || len(got.Calls) != n {

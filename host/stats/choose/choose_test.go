@@ -7,7 +7,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestParse checks that an answer has a call for each request, or is none.
+// TestParse checks that an answer is accepted only with one call for each request.
 func TestParse(t *testing.T) {
 	for answer, ok := range map[string]bool{
 		`{"calls":[{"id":2,"tool":"a"},{"id":1,"tool":"b","arguments":{}}]}`: true,

@@ -86,7 +86,7 @@ type Options struct {
 	Values  bool   // keep the values and queries of callers, as far as traces have them
 	// Shapes returns the shapes of values.
 	Shapes func(json.RawMessage) json.RawMessage
-	// Verdict returns the verdict on a session, nil if there is none.
+	// Verdict returns the judge's verdict on a session, or nil if the session was not judged.
 	Verdict func(*judge.Session) *judge.Verdict
 	Edits   []Edit
 	Created time.Time

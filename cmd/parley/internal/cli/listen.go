@@ -56,10 +56,11 @@ func (o *rootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	call := o.CallOptions
 	call.Words = words
 	option := o.firstOf("params", "param")
+	besideTrigger := at.Tool == nil && option != "" && o.trigger != "" && !strings.Contains(o.trigger, " ")
 	var message string
 	listen := ""
 	switch {
-	case len(o.listen) == 0 && at.Tool == nil && option != "" && o.trigger != "" && !strings.Contains(o.trigger, " "):
+	case len(o.listen) == 0 && besideTrigger:
 		call.Tool = at.Plugin + "." + strings.TrimPrefix(o.trigger, at.Plugin+".")
 		message, listen = "--trigger requires --listen EVENT", " --listen EVENT"
 	case len(o.listen) == 0:
@@ -67,7 +68,7 @@ func (o *rootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	case at.Tool != nil && o.trigger == "":
 		call.Tool = at.Name()
 		message = fmt.Sprintf("--listen streams events and does not call %s; --trigger does", at.Name())
-	case at.Tool == nil && option != "" && o.trigger != "" && !strings.Contains(o.trigger, " "):
+	case besideTrigger:
 		call.Tool = at.Plugin + "." + strings.TrimPrefix(o.trigger, at.Plugin+".")
 		message = fmt.Sprintf("--%s cannot be combined with --listen; parameters of the trigger follow its tool", option)
 	default:

@@ -37,12 +37,9 @@ func ExportDataset(_ context.Context, d *Deps, o DatasetOptions) (*DatasetData, 
 	if err != nil {
 		return nil, err
 	}
-	if o.Name != "" {
-		at, err := catalog.Find(o.Name)
-		if err != nil {
-			return nil, err
-		}
-		o.Name = at.Name()
+	scope, err := scopeOf(catalog, o.Name)
+	if err != nil {
+		return nil, err
 	}
 	records, err := d.records(o.Since)
 	if err != nil {
@@ -62,7 +59,7 @@ func ExportDataset(_ context.Context, d *Deps, o DatasetOptions) (*DatasetData, 
 			edits = append(edits, dataset.Edit{Plugin: of.Plugin, Manifest: of.Manifest, Edit: e.Edit})
 		}
 	}
-	set := dataset.New(dataset.Options{Records: records, Catalog: catalog, Scope: o.Name, Values: o.Values,
+	set := dataset.New(dataset.Options{Records: records, Catalog: catalog, Scope: scope, Values: o.Values,
 		Shapes:  func(params json.RawMessage) json.RawMessage { return trace.Shapes(params, nil) },
 		Verdict: verdict, Edits: edits, Created: time.Now().UTC().Truncate(time.Second)})
 	var b bytes.Buffer

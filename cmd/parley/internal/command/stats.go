@@ -23,18 +23,27 @@ func Stats(ctx context.Context, d *Deps, o StatsOptions) (*stats.Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	if o.Name != "" {
-		at, err := h.Catalog().Find(o.Name)
-		if err != nil {
-			return nil, err
-		}
-		o.Name = at.Name()
+	scope, err := scopeOf(h.Catalog(), o.Name)
+	if err != nil {
+		return nil, err
 	}
 	records, err := d.records(o.Since)
 	if err != nil {
 		return nil, err
 	}
-	return stats.Compute(slices.Values(records), h.Catalog(), o.Name), nil
+	return stats.Compute(slices.Values(records), h.Catalog(), scope), nil
+}
+
+// scopeOf returns the qualified name of a plugin, a group or a tool; "" stays "", which means all.
+func scopeOf(catalog *host.Catalog, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	at, err := catalog.Find(name)
+	if err != nil {
+		return "", err
+	}
+	return at.Name(), nil
 }
 
 // autoPins is the value of pinned_tools for the tools that are used most.
