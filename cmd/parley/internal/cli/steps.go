@@ -2,12 +2,15 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // command renders a step as a command for a POSIX shell. Placeholders for what the caller must choose are in capitals.
@@ -88,32 +91,86 @@ func (a *App) command(s host.Step) string {
 }
 
 // paramWords returns the words for the parameters of a call, and placeholders for those that the caller must choose.
+// The leading positional parameters of the tool are words, as far as a word can give them.
 func (a *App) paramWords(s host.Step) (words []string) {
-	switch params := string(manifest.EscapeJSON(manifest.CompactJSON(s.Params))); params {
+	if string(manifest.CompactJSON(s.Params)) == `{"all":true}` {
+		return []string{"--all"}
+	}
+	params, choose := s.Params, slices.Clone(s.Choose)
+	if tool := a.toolOf(s); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
+		words, params, choose = positionalWords(tool, params, choose)
+	}
+	switch rest := string(manifest.EscapeJSON(manifest.CompactJSON(params))); rest {
 	case "", "{}", "null":
-	case `{"all":true}`:
-		words = append(words, "--all")
 	default:
-		words = append(words, "--params", shellQuote(params))
+		words = append(words, "--params", shellQuote(rest))
 	}
-	var positional []string
-	if len(s.Choose) > 0 && len(words) == 0 {
-		if catalog, err := a.deps.Catalog(); err == nil {
-			if at, err := catalog.Find(s.Tool); err == nil && at.Tool != nil {
-				positional = at.Tool.Positional
-			}
-		}
-	}
-	for i, name := range s.Choose {
-		placeholder := strings.ToUpper(manifest.CleanLine(name))
-		if i < len(positional) && positional[i] == name {
-			words = append(words, placeholder)
-		} else {
-			words = append(words, "--param", manifest.CleanLine(name)+"="+placeholder)
-		}
+	for _, name := range choose {
+		words = append(words, "--param", manifest.CleanLine(name)+"="+placeholderOf(name))
 	}
 	return words
 }
+
+// toolOf returns the tool of a step, or nil.
+func (a *App) toolOf(s host.Step) *manifest.Tool {
+	catalog, err := a.deps.Catalog()
+	if err != nil {
+		return nil
+	}
+	at, err := catalog.Find(s.Tool)
+	if err != nil {
+		return nil
+	}
+	return at.Tool
+}
+
+// positionalWords turns leading positional parameters into words, until one is neither given nor to choose, or no word
+// means its value. It returns what remains.
+func positionalWords(tool *manifest.Tool, params json.RawMessage, choose []string) (words []string,
+	rest json.RawMessage, left []string) {
+	var values map[string]json.RawMessage
+	if len(params) > 0 && json.Unmarshal(params, &values) != nil {
+		return nil, params, choose
+	}
+	taken := false
+	for _, name := range tool.Positional {
+		value, given := values[name]
+		i := slices.Index(choose, name)
+		if !given && i >= 0 {
+			words, choose = append(words, placeholderOf(name)), slices.Delete(choose, i, i+1)
+			continue
+		}
+		word, ok := wordOf(tool, name, value)
+		if !given || !ok {
+			break
+		}
+		words, taken = append(words, word), true
+		delete(values, name)
+	}
+	if taken {
+		params = jsontext.Marshal(values)
+	}
+	return words, params, choose
+}
+
+// wordOf returns the word of a command that gives a positional parameter the value of a text or a number.
+func wordOf(tool *manifest.Tool, name string, value json.RawMessage) (word string, ok bool) {
+	switch kind, _ := manifest.TypeAt(tool.Params, name); kind {
+	case "integer", "number":
+		word = string(value)
+	case "string":
+		if json.Unmarshal(value, &word) != nil || manifest.CleanLine(word) != word {
+			return "", false
+		}
+	default:
+		return "", false
+	}
+	isOption := strings.HasPrefix(word, "-")
+	return shellQuote(word), word != "" && word != "null" && !isOption
+}
+
+// placeholderOf stands for the value of a parameter that the caller must choose.
+func placeholderOf(name string) string { return strings.ToUpper(manifest.CleanLine(name)) }
 
 // optionWords returns the words for the options that are not zero.
 func optionWords(o host.StepOptions) (words []string) {
