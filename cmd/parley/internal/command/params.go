@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
@@ -87,8 +88,19 @@ func (d *Deps) readParams(ctx context.Context, given string, timeout time.Durati
 			return nil, err
 		}
 		return data, tooLarge(data)
+	case isAssignment(given):
+		return nil, host.Errorf(host.InvalidArgs, "--params takes a JSON object; KEY=VALUE belongs to --param: --param %s",
+			manifest.CleanLine(given))
 	}
 	return json.RawMessage(given), nil
+}
+
+// isAssignment reports whether a text has the form KEY=VALUE of --param.
+func isAssignment(given string) bool {
+	key, _, ok := strings.Cut(given, "=")
+	return ok && key != "" && !strings.ContainsFunc(key, func(r rune) bool {
+		return r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 }
 
 func tooLarge(data []byte) error {
