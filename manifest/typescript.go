@@ -10,12 +10,15 @@ import (
 )
 
 // Bounds of a declaration: optional parameters and values of an enum that it shows, levels of references that it
-// resolves, and bytes of one type.
+// resolves, and bytes of one type. A program gives parameters, and uses few parts of a result, so the type of the
+// result is shorter: where it is longer than tsResultBytes, it leaves out what is in optional objects.
 const (
-	tsOptional = 8
-	tsEnum     = 12
-	tsRefs     = 2
-	tsBytes    = 1200
+	tsOptional    = 8
+	tsEnum        = 12
+	tsRefs        = 2
+	tsBytes       = 1200
+	tsResultEnum  = 4
+	tsResultBytes = 200
 )
 
 // TypeScript returns the declaration of a tool in one line, as programs call it, with its default values:
@@ -82,12 +85,22 @@ func tsDeclaration(name string, t *Tool) string {
 	if params != "" {
 		params = "p: " + params
 	}
-	result := "unknown"
-	if len(t.Returns) > 0 {
-		root := readNode(t.Returns)
-		result = (&tsPrinter{root: root, left: tsBytes}).typeOf(root, tsRefs)
+	return ProgramName(name) + "(" + params + "): " + tsResult(t.Returns)
+}
+
+func tsResult(schema json.RawMessage) string {
+	if len(schema) == 0 {
+		return "unknown"
 	}
-	return ProgramName(name) + "(" + params + "): " + result
+	root := readNode(schema)
+	p := tsPrinter{root: root, left: tsBytes, enum: tsResultEnum}
+	whole := p
+	text := whole.typeOf(root, tsRefs)
+	if len(text) <= tsResultBytes {
+		return text
+	}
+	p.isBrief = true
+	return p.typeOf(root, tsRefs)
 }
 
 var tsIdentifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`) })
@@ -118,7 +131,7 @@ func tsParams(schema json.RawMessage) string {
 	if len(names) == 0 {
 		return ""
 	}
-	p := &tsPrinter{root: root, left: tsBytes}
+	p := &tsPrinter{root: root, left: tsBytes, enum: tsEnum}
 	return p.object(target, tsRefs, tsOptional)
 }
 
@@ -126,6 +139,9 @@ func tsParams(schema json.RawMessage) string {
 type tsPrinter struct {
 	root *node
 	left int // bytes
+	enum int // values that are shown of an enum
+
+	isBrief bool // optional objects are printed as `object`
 }
 
 func (p *tsPrinter) print(text string) string {
@@ -146,7 +162,7 @@ func (p *tsPrinter) typeOf(n *node, refs int) string {
 		refs = max(refs-1, 0)
 	}
 	if values := target.enum(); len(values) > 0 {
-		return p.print(tsValues(values))
+		return p.print(tsValues(values, p.enum))
 	}
 	if target.text("contentEncoding") == "base64" {
 		return p.print("string /*base64*/")
@@ -229,8 +245,12 @@ func (p *tsPrinter) field(name, mark string, n *node, refs int) string {
 	if !tsIdentifier().MatchString(name) {
 		name = tsQuote(name)
 	}
-	text := p.print(name+mark) + p.typeOf(n, refs)
+	text := p.print(name + mark)
 	target, _ := n.resolve(p.root)
+	if p.isBrief && mark == "?: " && target.at("properties") != nil {
+		return text + p.print("object")
+	}
+	text += p.typeOf(n, refs)
 	for _, from := range []*node{n, target} {
 		value := string(from.value("default"))
 		if value != "" && len(value) <= 40 && value != "{}" && value != "[]" {
@@ -240,12 +260,12 @@ func (p *tsPrinter) field(name, mark string, n *node, refs int) string {
 	return text
 }
 
-func tsValues(values []json.RawMessage) string {
+func tsValues(values []json.RawMessage, most int) string {
 	var words []string
-	for _, v := range values[:min(len(values), tsEnum)] {
+	for _, v := range values[:min(len(values), most)] {
 		words = append(words, string(v))
 	}
-	if len(values) > tsEnum {
+	if len(values) > most {
 		words = append(words, "…")
 	}
 	return strings.Join(words, "|")

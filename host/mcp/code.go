@@ -20,19 +20,23 @@ const (
 	searchTools = "search_tools"
 )
 
-// codeHits returns how many hits a search for programs shows of each query.
-func codeHits(queries int) int {
-	if queries == 1 {
-		return 5
+// Of each query, a search for programs declares so many tools, and names so many more. What is likely the best is
+// declared alone if there are further queries.
+func codeHits(queries int, best string) (declared, named int) {
+	switch {
+	case queries > 1 && best == "high":
+		return 1, 2
+	case queries > 1 || best == "high":
+		return 3, 0
 	}
-	return 3
+	return 5, 0
 }
 
 // codeTools are the meta-tools that mode code lists.
 func codeTools() []metaTool {
 	return []metaTool{
 		{runCode, "Run JavaScript, the body of an async function: `await tools.PLUGIN.TOOL(params)`, then `return` what " +
-			"you need; only that is shown. Promise.all runs calls at once.",
+			"you need; only that is shown, and pictures by parley.image(base64). Promise.all runs calls at once.",
 			`{"type":"object","properties":{"source":{"type":"string","minLength":1,` +
 				`"x-aliases":["code","program","script","javascript","js"]},` +
 				`"inputs":{"type":"object"}},"required":["source"],"additionalProperties":false}`, false, (*modeServer).runCode},
@@ -94,23 +98,34 @@ func (m *modeServer) searchForCode(
 			b.WriteString(d.TypeScript(at.Tool) + "\n")
 			continue
 		}
+		most, _ := codeHits(1, "")
 		found, more, err := m.cfg.Host.SearchDetailed(ctx, c.name, c.session,
-			host.SearchQuery{Text: query, Limit: codeHits(len(p.Queries))}, "names", nil)
+			host.SearchQuery{Text: query, Limit: most}, "names", nil)
 		if err != nil {
 			return m.errorResult(&host.Answer{Err: host.AsError(err)})
 		}
 		warnings = append(warnings, more...)
-		for i := range found.Results {
-			at, err := m.cfg.Host.Catalog().Find(found.Results[i].Name)
-			unlikely := i > 0 && found.Results[i].Confidence == "low"
-			if err != nil || at.Tool == nil || unlikely || shown[at.Name()] {
-				continue
-			}
-			shown[at.Name()] = true
-			b.WriteString(manifest.TypeScript(at.Name(), at.Tool) + unusual(&found.Results[i]) + "\n")
-		}
 		if len(found.Results) == 0 {
 			fmt.Fprintf(&b, "// nothing found for %q\n", query)
+			continue
+		}
+		declared, named := codeHits(len(p.Queries), found.Results[0].Confidence)
+		var others []string
+		for i := range found.Results[:min(declared+named, len(found.Results))] {
+			r := &found.Results[i]
+			at, err := m.cfg.Host.Catalog().Find(r.Name)
+			unlikely := i > 0 && r.Confidence == "low"
+			switch {
+			case err != nil || at.Tool == nil || unlikely || shown[at.Name()]:
+			case i >= declared:
+				others = append(others, at.Name())
+			default:
+				shown[at.Name()] = true
+				b.WriteString(manifest.TypeScript(at.Name(), at.Tool) + unusual(r) + "\n")
+			}
+		}
+		if len(others) > 0 {
+			fmt.Fprintf(&b, "// or %s\n", strings.Join(others, ", "))
 		}
 	}
 	return textResult(b.String(), slices.Compact(warnings)), nil
