@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -16,9 +17,14 @@ import (
 	"github.com/parley-tools/parley/internal/wire"
 )
 
+// residentGCPercent lets the first garbage collection begin at 1 MB of heap instead of 4. Many runners wait at the same
+// time, and what they have on the heap is small: a guest's memory is not there.
+const residentGCPercent = 25
+
 // reside serves calls over a socket until the runner ends. It sends a hello to its starter when it can be used, or the
 // outcome of every call if it cannot.
 func reside(s *start, starter *wire.Conn) int {
+	debug.SetGCPercent(residentGCPercent)
 	listener, lock, changes, err := openResident(s.Resident)
 	if err != nil {
 		_ = starter.SendJSON(wire.KindDone, wire.Outcome{Err: wire.ErrorOf(asHostError(err))})
