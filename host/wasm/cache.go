@@ -27,6 +27,7 @@ import (
 // Names of the files in a slot of the cache.
 const (
 	checksumsName = "checksums.json"
+	installedName = "installed.json"
 	stubName      = "stub.wasm"
 	assetsName    = "assets.tar"
 )
@@ -84,7 +85,7 @@ func (c *checksums) files() []*hashedFile {
 // hashedFile describes a file as it was when it was hashed.
 type hashedFile struct {
 	Name    string    `json:"name"`
-	SHA256  string    `json:"sha256"`
+	SHA256  string    `json:"sha256,omitempty"`
 	Size    int64     `json:"size"`
 	Changed time.Time `json:"changed"`
 	Inode   uint64    `json:"inode,omitempty"`
@@ -196,22 +197,24 @@ func (s slot) verify(sums *checksums) error {
 	return nil
 }
 
-// save writes the checksums atomically.
-func (s slot) save(sums *checksums) error {
-	data, err := json.Marshal(sums)
+func (s slot) save(sums *checksums) error { return s.write(checksumsName, sums) }
+
+// write writes a value as JSON, atomically.
+func (s slot) write(name string, value any) error {
+	data, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
 	if len(data) > maxChecksums {
-		return fmt.Errorf("its checksum file would have %d bytes", len(data))
+		return fmt.Errorf("%s would have %d bytes", name, len(data))
 	}
-	temp, err := os.CreateTemp(s.dir, checksumsName+".*"+tempSuffix)
+	temp, err := os.CreateTemp(s.dir, name+".*"+tempSuffix)
 	if err != nil {
 		return err
 	}
 	_, err = temp.Write(data)
 	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), filepath.Join(s.dir, checksumsName))
+		err = os.Rename(temp.Name(), filepath.Join(s.dir, name))
 	}
 	if err != nil {
 		_ = os.Remove(temp.Name())
@@ -269,6 +272,30 @@ func (s slot) read() (*checksums, error) {
 		_ = os.Chtimes(s.dir, now, now)
 	}
 	return &sums, nil
+}
+
+// installed says which file had the digest of the slot's plugin when it was last read. It is not read again, and its
+// digest not computed, while nothing has changed it.
+type installed struct {
+	hashedFile
+	Checked time.Time `json:"checked"`
+}
+
+func (s slot) isInstalled(file string) bool {
+	data, err := readBounded(filepath.Join(s.dir, installedName), maxChecksums)
+	var f installed
+	if err != nil || json.Unmarshal(data, &f) != nil || f.Name != file || f.Checked.Sub(f.Changed) <= settleTime {
+		return false
+	}
+	info, err := os.Lstat(file)
+	return err == nil && f.Inode != 0 && f.matches(info)
+}
+
+// setInstalled records a file that had the digest; info is of the time before it was read.
+func (s slot) setInstalled(file string, info fs.FileInfo) {
+	f := installed{hashedFile{Name: file, Size: info.Size()}, time.Now()}
+	f.Inode, f.Changed = stamp(info)
+	_ = s.write(installedName, f) // failing to write it only means reading the file again
 }
 
 // isUnchanged reports whether the native code is still what was checked; a file whose metadata alone changed is

@@ -248,11 +248,11 @@ func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), 
 // findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
 // validated, instrumented and compiled.
 func (e *Engine) findOrCompile(src Source, m *manifest.Manifest, compiling *atomic.Bool) (*compiledPlugin, error) {
-	key, wasm, err := src.moduleKey()
+	dir := e.cacheDir()
+	key, wasm, err := src.moduleKey(dir)
 	if err != nil {
 		return nil, err
 	}
-	dir := e.cacheDir()
 	s := slot{filepath.Join(dir, key), key}
 	if dir != "" {
 		unlock, err := e.lockModule(key, compiling)

@@ -195,7 +195,7 @@ func (p *Provider) moduleKey() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.key == "" {
-		key, _, err := p.loadParts().src.moduleKey()
+		key, _, err := p.loadParts().src.moduleKey(p.engine.cacheDir())
 		if err != nil {
 			return "", err
 		}

@@ -1,6 +1,9 @@
 package wasm
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -13,6 +16,8 @@ type Source struct {
 	Manifest func() (*manifest.Manifest, error)
 	Wasm     func() ([]byte, error)
 	Segment  func() ([]byte, error) // as host.BuildSegment encodes it
+	// File is the path of the file that Wasm reads and compares with Info.Digest, "" if the module is in memory.
+	File string
 	// Packed is the compressed form of Wasm if that is in memory anyway, else nil. Compiled code can then be looked
 	// up without decompressing the module.
 	Packed []byte
@@ -20,11 +25,15 @@ type Source struct {
 	Engine string
 }
 
-// moduleKey returns the key of the compiled code, and the module if it had to be read for that. The digest covers the
-// manifest too, which says what an image of the module may hold.
-func (s *Source) moduleKey() (key string, wasm []byte, err error) {
-	if len(s.Packed) > 0 && s.Info.Digest != "" {
-		return cacheKey("digest", []byte(s.Info.Digest)), nil, nil // which covers what is in memory
+// moduleKey returns the key of the compiled code, and the module if it had to be read. dir is the cache folder, or "".
+// The digest covers the manifest too, which says what an image of the module may hold.
+func (s *Source) moduleKey(dir string) (key string, wasm []byte, err error) {
+	if digest := s.Info.Digest; digest != "" && (len(s.Packed) > 0 || s.File != "") {
+		key = cacheKey("digest", []byte(digest))
+		if len(s.Packed) == 0 {
+			wasm, err = s.readChanged(dir, key)
+		}
+		return key, wasm, err
 	}
 	if len(s.Packed) > 0 {
 		return cacheKey("packed", s.Packed), nil, nil
@@ -33,4 +42,21 @@ func (s *Source) moduleKey() (key string, wasm []byte, err error) {
 		return "", nil, err
 	}
 	return cacheKey("wasm "+s.Info.Digest, wasm), wasm, nil
+}
+
+// readChanged reads the file of the module, which checks its digest, unless it is as it was when its compiled code was
+// last used.
+func (s *Source) readChanged(dir, key string) (wasm []byte, err error) {
+	if dir == "" {
+		return s.Wasm()
+	}
+	of := slot{filepath.Join(dir, key), key}
+	if of.isInstalled(s.File) {
+		return nil, nil
+	}
+	info, statErr := os.Lstat(s.File)
+	if wasm, err = s.Wasm(); err == nil && statErr == nil {
+		of.setInstalled(s.File, info)
+	}
+	return wasm, err
 }

@@ -256,6 +256,7 @@ func (s *Store) Source(e Entry) Source {
 			return s.readWasm(e, data)
 		},
 		Segment: func() ([]byte, error) { return s.segment(e, parsed) },
+		File:    filepath.Join(s.pluginDir(e), wasmName),
 		Engine:  e.Engine,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -277,6 +278,74 @@ func TestEveryByteIsHashed(t *testing.T) {
 		}
 	}
 	checkSource(t, s.Source(entry), c)
+}
+
+// TestUnchangedFileIsNotRead calls an installed plugin with an engine for each call. Its file is read again if it may
+// have changed while it was read, and else only after it has changed, even if size and modification time are the same.
+func TestUnchangedFileIsNotRead(t *testing.T) {
+	s := OpenStore(t.TempDir(), nil)
+	entry, _, err := s.Install(readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "still", "1.0.0")), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, reads := t.TempDir(), 0
+	call := func(want int) error {
+		t.Helper()
+		reads = 0
+		source := s.Source(entry)
+		read := source.Wasm
+		source.Wasm = func() ([]byte, error) { reads++; return read() }
+		e := New(Config{HostVersion: "0.1.0", CacheDir: cache})
+		defer e.Close(context.Background())
+		_, failed := invoke(t, e.Provider(source), "run", `{}`)
+		if reads != want {
+			t.Errorf("the file was read %d times, expected %d", reads, want)
+		}
+		if failed != nil {
+			return failed
+		}
+		return nil
+	}
+	path := filepath.Join(s.pluginDir(entry), wasmName)
+	setChecked := func(after time.Duration) { // as if the file had been read this long after its last change
+		records, _ := filepath.Glob(filepath.Join(cache, "*", installedName))
+		for _, record := range records {
+			var f installed
+			if err := json.Unmarshal(readFile(t, record), &f); err != nil || f.Name != path {
+				t.Fatalf("%+v, %v", f, err)
+			}
+			f.Checked = f.Changed.Add(after)
+			put(t, record, marshal(f))
+		}
+	}
+	for _, c := range []struct {
+		reads   int
+		checked time.Duration
+	}{{1, 0}, {1, settleTime / 2}, {1, 2 * settleTime}, {0, 2 * settleTime}, {0, settleTime}, {1, 2 * settleTime}} {
+		if err := call(c.reads); err != nil {
+			t.Fatal(err)
+		}
+		setChecked(c.checked)
+	}
+	whole := readFile(t, path)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Clone(whole)
+	changed[len(changed)-1] ^= 1
+	put(t, path, changed)
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		wantError(t, "changed", call(1), host.Integrity, "does not match")
+		setChecked(2 * settleTime)
+	}
+	put(t, path, whole)
+	if err := call(1); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestDifferenceInError checks that a changed manifest is refused with its difference, if the installed manifest is
