@@ -317,8 +317,9 @@ func FuzzRemoteCall(f *testing.F) {
 		{Kind: host.EventProgress, Done: 1}} {
 		must(f, conn.SendJSON(wire.KindEvent, e))
 	}
-	must(f, conn.SendJSON(wire.KindDone, wire.Outcome{Data: json.RawMessage("1"),
-		Err: wire.ErrorOf(&host.Error{Details: []host.Detail{{}}, Tool: &host.ToolError{}, Steps: []host.Step{{}}})}))
+	failed := wire.Failed(&host.Error{Details: []host.Detail{{}}, Tool: &host.ToolError{}, Steps: []host.Step{{}}})
+	failed.Data = json.RawMessage("1")
+	must(f, conn.SendJSON(wire.KindDone, failed))
 	f.Add(whole.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a := received(t, data)

@@ -182,12 +182,16 @@ func (a *remoteCall) repeatable() bool {
 
 func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 	var o wire.Outcome
-	switch err := json.Unmarshal(body, &o); {
+	var e *host.Error
+	err := json.Unmarshal(body, &o)
+	if err == nil {
+		e, err = o.Failure()
+	}
+	switch {
 	case err != nil:
 		return nil, host.Errorf(host.Trapped, "the process of %s sent an invalid outcome: %s", a.c.toolName(),
 			truncate(manifest.CleanLine(err.Error()), 200))
-	case o.Err != nil:
-		e := o.Err.Untrusted()
+	case e != nil:
 		if e.Code == host.ConfigError { // a granted folder
 			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.c.m.Name)}
 		}

@@ -27,12 +27,12 @@ func reside(s *start, starter *wire.Conn) int {
 	debug.SetGCPercent(residentGCPercent)
 	listener, lock, changes, err := openResident(s.Resident)
 	if err != nil {
-		_ = starter.SendJSON(wire.KindDone, wire.Outcome{Err: wire.ErrorOf(asHostError(err))})
+		_ = starter.SendJSON(wire.KindDone, wire.Failed(asHostError(err)))
 		return runnerMisused
 	}
 	r := newRunner(s)
 	if r.failure != nil {
-		_ = starter.SendJSON(wire.KindDone, wire.Outcome{Err: wire.ErrorOf(asHostError(r.failure))})
+		_ = starter.SendJSON(wire.KindDone, wire.Failed(asHostError(r.failure)))
 		return runnerMisused
 	}
 	if starter.SendHello(wire.Hello{Host: s.Host}) != nil {

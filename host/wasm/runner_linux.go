@@ -416,8 +416,10 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 		return nil
 	case err == nil && kind == wire.KindDone:
 		var o wire.Outcome
-		if json.Unmarshal(body, &o) == nil && o.Err != nil {
-			return o.Err.Untrusted()
+		if json.Unmarshal(body, &o) == nil {
+			if e, _ := o.Failure(); e != nil {
+				return e
+			}
 		}
 	}
 	<-child.exited

@@ -187,7 +187,7 @@ func (h *hostConn) run(body []byte) (again bool) {
 	c, result, err := h.runCall(body)
 	o := wire.Outcome{}
 	if err != nil {
-		o.Err = wire.ErrorOf(asHostError(err))
+		o = wire.Failed(asHostError(err))
 	} else {
 		o.Data, o.Content, o.Warnings = result.Data, result.Content, result.Warnings
 	}

@@ -10,7 +10,7 @@ import (
 
 // Terms are what one runner is for: all its calls have the same. A runner whose terms differ must not run the call.
 type Terms struct {
-	// Code is the key of the compiled code, which depends on nothing but the module and the machine.
+	// Code is the key of the compiled code, which depends on nothing but the plugin's digest and the machine.
 	Code string `json:"code"`
 	// Rights are the names of the granted rights: of folders as the guest sees them, of variables without their values.
 	Rights []string    `json:"rights"`
@@ -51,5 +51,28 @@ type Outcome struct {
 	Data     json.RawMessage `json:"data,omitempty"`
 	Content  []host.Content  `json:"content,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
-	Err      *Error          `json:"error,omitempty"`
+	// Err is an [Error]. Few calls need what the decoder has to know about its type, which takes a tenth of a short
+	// process.
+	Err json.RawMessage `json:"error,omitempty"`
+}
+
+// Failed returns the outcome of a call that failed.
+func Failed(e *host.Error) Outcome {
+	raw, err := json.Marshal(ErrorOf(e))
+	if err != nil { // the error holds JSON that is none
+		raw, _ = json.Marshal(ErrorOf(host.Errorf(host.Internal, "an error cannot be sent: %v", err)))
+	}
+	return Outcome{Err: raw}
+}
+
+// Failure returns the error of a call that failed, as [Error.Untrusted] does, or nil.
+func (o *Outcome) Failure() (*host.Error, error) {
+	if o.Err == nil {
+		return nil, nil
+	}
+	var e *Error
+	if err := json.Unmarshal(o.Err, &e); err != nil || e == nil {
+		return nil, err
+	}
+	return e.Untrusted(), nil
 }
