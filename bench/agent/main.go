@@ -1,9 +1,9 @@
 // Command agent measures Parley with a scripted agent that has no model. It has only the knowledge that applies to any
 // program or MCP server, reads the rest, and does what replies say: next steps, signatures, corrected calls.
 //
-// It measures the cost of a first result, of four scenarios in each documentation mode, and how far an
-// error alone leads after a mistake. With -update FILE it also writes the figures between the markers in that file
-// of the tree.
+// It measures the cost of a first result, of four scenarios in each documentation mode, of six tasks with programs and
+// without, and how far an error alone leads after a mistake. With -update FILE it also writes the figures between the
+// markers in that file of the tree.
 package main
 
 import (
@@ -56,6 +56,10 @@ func run(ctx context.Context, update string) error {
 	if err != nil {
 		return err
 	}
+	done, err := doTasks(ctx, binary, filepath.Join(work, "tasks"))
+	if err != nil {
+		return err
+	}
 	planned, err := planAll(ctx, binary, home)
 	if err != nil {
 		return err
@@ -64,7 +68,8 @@ func run(ctx context.Context, update string) error {
 	if err != nil {
 		return err
 	}
-	sections := map[string]string{modesSection: modesTable(costs), mistakesSection: counts.String()}
+	sections := map[string]string{modesSection: modesTable(costs), tasksSection: tasksTable(done),
+		mistakesSection: counts.String()}
 	for _, name := range slices.Sorted(maps.Keys(sections)) {
 		fmt.Println(sections[name])
 		if update != "" {
@@ -82,6 +87,7 @@ func run(ctx context.Context, update string) error {
 // Sections of docs/mcp.md that this command writes.
 const (
 	modesSection    = "modes"
+	tasksSection    = "tasks"
 	mistakesSection = "mistakes"
 )
 
@@ -181,6 +187,7 @@ func sum(costs [][]cost, mode int) (all cost) {
 		all.failures += c.failures
 		all.turns += c.turns
 		all.tokens += c.tokens
+		all.written += c.written
 	}
 	return all
 }
@@ -210,16 +217,13 @@ func (o outcomes) short() string {
 		100*all.share(all.meant), all.recoverable, 100*all.share(all.succeeded), len(all.wrong))
 }
 
-// serve serves one page on the loopback interface.
+// serve serves the pages of the tasks on the loopback interface. The first one has the title Harbour.
 func serve() (url string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprint(w, "<!doctype html><title>Harbour</title>")
-	})}
+	server := &http.Server{Handler: site()}
 	go server.Serve(listener)
 	return "http://" + listener.Addr().String() + "/", func() { server.Close() }, nil
 }

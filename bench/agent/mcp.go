@@ -24,6 +24,7 @@ type client struct {
 	listed  map[string]*mcp.Tool
 	// The three tools that lead to all others.
 	searcher, describer, caller string
+	wrote                       int // tokens of the calls
 }
 
 func (c *client) begin(ctx context.Context) (string, error) {
@@ -61,7 +62,7 @@ func (c *client) begin(ctx context.Context) (string, error) {
 			c.describer = t.Name
 		}
 	}
-	if c.searcher == "" || c.describer == "" || c.caller == "" {
+	if c.mode != "code" && (c.searcher == "" || c.describer == "" || c.caller == "") {
 		return "", fmt.Errorf("no tool of %q searches, describes and calls others", slices.Collect(maps.Keys(c.listed)))
 	}
 	return text, nil
@@ -135,16 +136,16 @@ func stepOf(text string) string {
 
 // use calls a listed tool. The agent reads all texts of the result.
 func (c *client) use(ctx context.Context, tool string, arguments any) (a answer, err error) {
-	r, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		return a, err
+	}
+	c.wrote += tokens(tool + " " + string(raw))
+	r, err := c.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(raw)})
 	if err != nil {
 		return a, fmt.Errorf("%s: %w", tool, err)
 	}
-	var texts []string
-	for _, content := range r.Content {
-		if t, ok := content.(*mcp.TextContent); ok {
-			texts = append(texts, t.Text)
-		}
-	}
+	texts := contentText(r)
 	a.text, a.failed = strings.Join(texts, "\n"), r.IsError
 	if len(texts) == 0 {
 		return a, nil

@@ -71,6 +71,7 @@ type cost struct {
 	calls, failures int
 	turns           int            // rounds of calls that can be made at the same time
 	tokens          int            // of everything read: instructions, tools/list and every reply
+	written         int            // tokens of the calls; counted in tasks only
 	docs            map[string]int // "text.hash tier 2" -> how many times it was read
 }
 
@@ -108,7 +109,7 @@ func play(ctx context.Context, binary, home, mode, url string, s scenario) (cost
 		return p.cost, err
 	}
 	for _, step := range s.steps {
-		if err := p.take(ctx, step, url); err != nil {
+		if _, err := p.take(ctx, step, url); err != nil {
 			return p.cost, fmt.Errorf("%s, %s: %w", s.name, mode, err)
 		}
 	}
@@ -213,26 +214,26 @@ func (p *player) knows(s step) bool {
 }
 
 // take makes the call of a step. If it fails, take makes the call that the error suggests.
-func (p *player) take(ctx context.Context, s step, url string) error {
+func (p *player) take(ctx context.Context, s step, url string) (a answer, err error) {
 	params := json.RawMessage(strings.ReplaceAll(s.params, "URL", url))
 	if s.wrong != "" {
-		a, err := p.try(ctx, s.tool, json.RawMessage(s.wrong))
+		a, err = p.try(ctx, s.tool, json.RawMessage(s.wrong))
 		if err != nil {
-			return err
+			return a, err
 		}
 		if !a.failed {
-			return fmt.Errorf("%s accepted %s", s.tool, s.wrong)
+			return a, fmt.Errorf("%s accepted %s", s.tool, s.wrong)
 		}
 		var ok bool
 		if params, ok = suggested(a.err); !ok {
-			return fmt.Errorf("the error of %s suggests no call: %s", s.tool, a.text)
+			return a, fmt.Errorf("the error of %s suggests no call: %s", s.tool, a.text)
 		}
 	}
-	a, err := p.try(ctx, s.tool, params)
+	a, err = p.try(ctx, s.tool, params)
 	if err == nil && a.failed {
 		err = fmt.Errorf("%s %s: %s", s.tool, params, a.text)
 	}
-	return err
+	return a, err
 }
 
 func (p *player) try(ctx context.Context, tool string, params json.RawMessage) (answer, error) {

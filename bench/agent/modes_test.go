@@ -39,6 +39,21 @@ func TestModes(t *testing.T) {
 	current(t, modesSection, modesTable(costs))
 }
 
+// TestTasks does the six tasks in three modes. Programs take at most 12 turns and 2,000 tokens, and docs/mcp.md has the
+// figures.
+func TestTasks(t *testing.T) {
+	needBrowser(t)
+	costs, err := doTasks(t.Context(), binary(t), testhome.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := tasksTable(costs)
+	if code := sum(costs, 2); code.turns > 12 || code.tokens+code.written > 2000 {
+		t.Errorf("programs take more than 12 turns or 2,000 tokens:\n%s", table)
+	}
+	current(t, tasksSection, table)
+}
+
 // number matches a figure in a section of docs/mcp.md.
 var number = regexp.MustCompile(`\d+(\.\d+)?`)
 

@@ -20,13 +20,15 @@ const (
 	searchTools = "search_tools"
 )
 
-// Of each query, a search for programs declares so many tools, and names so many more. What is likely the best is
-// declared alone if there are further queries.
+// Of each query, a search for programs declares so many tools, and names so many more: fewer if the first is likely the
+// best, and if there are further queries.
 func codeHits(queries int, best string) (declared, named int) {
 	switch {
 	case queries > 1 && best == "high":
 		return 1, 2
-	case queries > 1 || best == "high":
+	case best == "high":
+		return 2, 2
+	case queries > 1:
 		return 3, 0
 	}
 	return 5, 0
