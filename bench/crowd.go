@@ -38,7 +38,7 @@ func (b *bench) crowd(plugins int) error {
 		if err := os.WriteFile(file+".manifest.json", manifest, 0o644); err != nil {
 			return err
 		}
-		if err := b.succeed("crowd", "plugin", "install", file+".wasm"); err != nil {
+		if err := b.succeed("crowd", "plugin", "install", file+".wasm", "--accept", "look-alike-name"); err != nil {
 			return err
 		}
 	}

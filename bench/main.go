@@ -29,15 +29,16 @@ func main() {
 	rounds := flag.Int("rounds", 25, "runs of each subject; at least 15 make a median")
 	plugins := flag.Int("plugins", 1000, "how many plugins are installed for the discovery figures")
 	part := flag.String("part", "",
-		"one of discovery, calls, overhead, crowd, mcp, browser, inits; all of them when empty")
+		"one of discovery, calls, runners, languages, overhead, crowd, mcp, browser, inits; all of them when empty")
+	update := flag.Bool("update", false, "write the table of languages into "+languagesDocument)
 	flag.Parse()
-	if err := run(*rounds, *plugins, *part, os.Stdout); err != nil {
+	if err := run(*rounds, *plugins, *part, *update, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(rounds, plugins int, part string, out io.Writer) error {
+func run(rounds, plugins int, part string, update bool, out io.Writer) error {
 	work, err := os.MkdirTemp("", "parley-bench-")
 	if err != nil {
 		return err
@@ -57,7 +58,8 @@ func run(rounds, plugins int, part string, out io.Writer) error {
 		name string
 		time func() error
 	}{
-		{"discovery", b.discovery}, {"calls", b.calls}, {"overhead", b.overhead},
+		{"discovery", b.discovery}, {"calls", b.calls}, {"runners", b.runners},
+		{"languages", func() error { return b.languages(update) }}, {"overhead", b.overhead},
 		{"crowd", func() error { return b.crowd(plugins) }}, {"mcp", b.mcp}, {"browser", b.browser}, {"inits", b.inits},
 	} {
 		if part == "" || part == p.name {
@@ -80,6 +82,7 @@ type subject struct {
 	args []string
 	took []time.Duration
 
+	dir    string   // the current folder; "" for that of the benchmark
 	stdin  string   // the whole input
 	before *subject // run, untimed, before each time; may be nil
 }
@@ -120,41 +123,45 @@ func (b *bench) discovery() error {
 
 // calls times calls in runners, which is the default, and in Parley's own process, which a policy chooses.
 func (b *bench) calls() error {
-	policy := filepath.Join(b.work, "local", "config", "policy.toml")
-	if err := os.MkdirAll(filepath.Dir(policy), 0o700); err != nil {
+	if err := b.installGuests(); err != nil {
 		return err
 	}
-	if err := os.WriteFile(policy, []byte("[defaults]\nisolate = \"none\"\n"), 0o600); err != nil {
-		return err
-	}
-	for _, home := range []string{"plain", "local"} {
-		for _, guest := range []string{"rev", "echo"} {
-			if err := b.succeed(home, "plugin", "install", filepath.Join("testdata", "wasm", guest+".wasm")); err != nil {
-				return err
-			}
-		}
-	}
-	stop := b.command("", "plain", "runner", "stop")
-	defer func() { _ = b.time(stop) }()
-	cold := b.command("the same, no runner before", "plain", "text", "hash", "hello")
+	// In a home of its own: the runners of the other rows go on running.
+	stop := b.command("", "cold", "runner", "stop")
+	cold := b.command("the same Go call, no runner before", "cold", "text", "hash", "hello")
 	cold.before = stop
-	return b.table("Cold process that calls a tool, compiled code in the cache",
-		b.command("parley version", "plain", "version"),
-		b.command("kind wasi, C: rev word abc", "plain", "rev", "word", "abc"),
-		b.command("the same in process", "local", "rev", "word", "abc"),
-		b.command("kind parley/1, C: echo echo 1", "plain", "echo", "echo", "1"),
-		b.command("the same in process", "local", "echo", "echo", "1"),
-		b.command("kind parley/1, Go: text hash hello", "plain", "text", "hash", "hello"),
-		b.command("the same in process", "local", "text", "hash", "hello"), cold,
+	defer b.stopRunners("plain")
+	defer b.stopRunners("cold")
+	version := b.command("parley version", "plain", "version")
+	wasi := b.command("kind wasi, C: rev word abc", "plain", "rev", "word", "abc")
+	c := b.command("kind parley/1, C: echo echo 1", "plain", "echo", "echo", "1")
+	golang := b.command("kind parley/1, Go: text hash hello", "plain", "text", "hash", "hello")
+	local := b.command("the same Go call in process", "local", "text", "hash", "hello")
+	err := b.table("Cold process that calls a tool, compiled code in the cache",
+		version,
+		wasi, b.command("the same in process", "local", "rev", "word", "abc"),
+		c, b.command("the same in process", "local", "echo", "echo", "1"),
+		golang, local, cold,
 		b.command("the same, a process for each call", "plain", "text", "hash", "hello", "--isolate", "call"),
 		b.command("kind parley/1, Go: json query", "plain", "json", "query", "--params", `{"data":{"a":1},"filter":".a"}`),
 	)
+	if err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		one, other *subject
+		atMost     float64
+	}{{golang, version, 2}, {c, version, 1.5}, {wasi, version, 1.5}, {cold, local, 1.3}} {
+		x := float64(median(r.one.took)) / float64(median(r.other.took))
+		fmt.Fprintf(b.out, "%.2f x  %s, beside %s (at most %.1f)%s\n", x, r.one.name, r.other.name, r.atMost,
+			overMark(x > r.atMost))
+	}
+	return nil
 }
 
 // succeed runs Parley and returns an error unless it exits with 0.
 func (b *bench) succeed(home string, args ...string) error {
-	s := b.command("", home, args...)
-	return b.time(s)
+	return b.time(b.command("", home, args...))
 }
 
 // table times the subjects and the baselines in turn, and prints one line for each.
@@ -200,7 +207,7 @@ func (b *bench) time(s *subject) error {
 	defer os.Remove(stderr.Name())
 	defer stderr.Close()
 	cmd := exec.Command(s.args[0], s.args[1:]...)
-	cmd.Env, cmd.Stderr = b.env(s.home), stderr
+	cmd.Env, cmd.Dir, cmd.Stderr = b.env(s.home), s.dir, stderr
 	if s.stdin != "" {
 		cmd.Stdin = strings.NewReader(s.stdin)
 	}
