@@ -18,9 +18,11 @@ type how struct {
 	All     bool  `json:"all"`
 	Covered *bool `json:"covered,omitempty"` // false: the element may be covered
 	Edit    bool  `json:"edit,omitempty"`
-	To      any   `json:"to,omitempty"`    // of a drag: where it ends
-	Files   int   `json:"files,omitempty"` // how many the file input is to get; it may be invisible
-	Timeout int64 `json:"timeout"`         // milliseconds; set by begin
+	// A point of the element, in pixels from its upper left corner; nil for its middle.
+	Offset  []float64 `json:"offset,omitempty"`
+	To      any       `json:"to,omitempty"`    // of a drag: where it ends
+	Files   int       `json:"files,omitempty"` // how many the file input is to get; it may be invisible
+	Timeout int64     `json:"timeout"`         // milliseconds; set by begin
 }
 
 var no = new(bool)
@@ -130,7 +132,7 @@ func (b *browser) throughFrames(start *begun, all []pageFrame, word string) (*be
 type ClickParams struct {
 	// Ref or name of the element, or css=SELECTOR.
 	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on,name,text"`
-	// A point instead: [x, y] in pixels of the view.
+	// A point: [x, y] in pixels from the upper left corner of the element or, without one, of the view.
 	At []float64 `json:"at,omitempty" minItems:"2" maxItems:"2"`
 	// Mouse button; the left one by default.
 	Button string `json:"button,omitempty" enum:"right,middle"`
@@ -156,7 +158,7 @@ func Click(c *sdk.Call, p ClickParams) (*Effects, error) {
 		}
 		return all
 	}
-	if len(p.At) == 2 && p.Element == "" {
+	if p.Element == "" && len(p.At) == 2 {
 		start, err := b.begin("", how{})
 		if err != nil {
 			return nil, err
@@ -167,7 +169,7 @@ func Click(c *sdk.Call, p ClickParams) (*Effects, error) {
 	if p.Element == "" {
 		return nil, sdk.Invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
 	}
-	e, _, err := b.pointAt(p.Element, how{}, "click", func(start *begun) error {
+	e, _, err := b.pointAt(p.Element, how{Offset: p.At}, "click", func(start *begun) error {
 		return b.input(events(start.X, start.Y)...)
 	})
 	return e, err

@@ -20,7 +20,7 @@ type DoParams struct {
 type DoResult struct {
 	// Number of steps that were done.
 	Done int `json:"done"`
-	// New address of the page.
+	// Address of the page, if it is not the one that was opened.
 	URL string `json:"url,omitempty"`
 	// Results of the steps that returned something.
 	Results []StepResult `json:"results,omitempty"`
@@ -50,11 +50,16 @@ func Do(c *sdk.Call, p DoParams) (*DoResult, error) {
 			return nil, err
 		}
 	}
-	r := &DoResult{}
+	r, opened := &DoResult{}, ""
 	for i, raw := range p.Steps {
 		var s step
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return nil, err
+		}
+		if s.Tool == "open" {
+			var to OpenParams
+			_ = json.Unmarshal(s.Params, &to)
+			opened = to.URL
 		}
 		result, err := c.Run(s.Tool, s.Params)
 		if err != nil {
@@ -62,6 +67,9 @@ func Do(c *sdk.Call, p DoParams) (*DoResult, error) {
 		}
 		r.Done++
 		r.add(i, result)
+	}
+	if r.URL == opened {
+		r.URL = ""
 	}
 	if p.Diff {
 		s, err := Snapshot(c, SnapshotParams{MaxTokens: 500, Since: true})

@@ -19,7 +19,7 @@ type Effects struct {
 	Status int `json:"status,omitempty"`
 	// What else happened, if anything did.
 	Caused *Caused `json:"caused,omitempty"`
-	// A remark, such as: no change seen.
+	// A remark, such as: no change seen, neither in the document nor by a request.
 	Note string `json:"note,omitempty"`
 }
 
@@ -31,6 +31,8 @@ type Caused struct {
 	Errors []string `json:"errors,omitempty"`
 	// A dialog that is open now and blocks the page.
 	Dialog *Dialog `json:"dialog,omitempty"`
+	// Dialogs that were answered by the option on-dialog, or closed.
+	Answered []string `json:"answered,omitempty"`
 	// Files that were downloaded, with their paths.
 	Downloads []string `json:"downloads,omitempty"`
 	// Pages that were opened.
@@ -86,10 +88,11 @@ type actionEvent struct {
 			URL    string
 			Status int
 		}
-		GUID  string
-		State string
-		File  string `json:"filePath"`
-		Name  string `json:"suggestedFilename"`
+		Message string // of a dialog
+		GUID    string
+		State   string
+		File    string `json:"filePath"`
+		Name    string `json:"suggestedFilename"`
 	}
 }
 
@@ -122,6 +125,8 @@ type logEntry struct{ Source, Level, Text, URL string }
 // activity collects what happened since an event.
 type activity struct {
 	seq       int64
+	asked     bool              // a request was sent
+	dialogs   []string          // that were opened
 	pending   map[string]string // URLs of requests that the page waits for, by id
 	methods   map[string]string
 	status    int // of the last document of the page itself
@@ -137,7 +142,7 @@ func newActivity(seq int64) *activity {
 
 var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
 	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
-	"Browser.downloadWillBegin", "Browser.downloadProgress"}
+	"Page.javascriptDialogOpening", "Browser.downloadWillBegin", "Browser.downloadProgress"}
 
 // awaited are the types of requests whose responses change a document.
 func awaited(kind string) bool {
@@ -159,8 +164,11 @@ func (a *activity) read(b *browser) error {
 	}
 	a.seq = list.LastSeq
 	for _, e := range list.Events {
-		if e.Target == b.target || strings.HasPrefix(e.Method, "Browser.") {
+		switch {
+		case e.Target == b.target || strings.HasPrefix(e.Method, "Browser."):
 			a.note(b, e)
+		case e.Method == "Network.loadingFinished" || e.Method == "Network.loadingFailed":
+			delete(a.pending, e.Params.RequestID) // the document of a frame in a process of its own
 		}
 	}
 	return nil
@@ -170,7 +178,7 @@ func (a *activity) note(b *browser, e actionEvent) {
 	p := &e.Params
 	switch e.Method {
 	case "Network.requestWillBeSent":
-		a.methods[p.RequestID] = p.Request.Method
+		a.methods[p.RequestID], a.asked = p.Request.Method, true
 		if awaited(p.Type) && !strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
 			a.pending[p.RequestID] = p.Request.URL
 		}
@@ -188,6 +196,8 @@ func (a *activity) note(b *browser, e actionEvent) {
 		if !p.Canceled {
 			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+e.URL))
 		}
+	case "Page.javascriptDialogOpening":
+		a.dialogs = append(a.dialogs, clip(p.Type+": "+p.Message, 160))
 	case "Runtime.exceptionThrown":
 		a.errors = append(a.errors, clip(p.ExceptionDetails.String(), 160))
 	case "Runtime.consoleAPICalled":
@@ -234,7 +244,7 @@ func clip(s string, size int) string {
 
 // settleTime bounds how long an action waits for what it caused, quietTime how long for a document that changes without
 // a request.
-const settleTime, quietTime = 5 * time.Second, 1500 * time.Millisecond
+const settleTime, quietTime = 5 * time.Second, 600 * time.Millisecond
 
 // begun is what the function begin of page.js returns.
 type begun struct {
@@ -268,7 +278,7 @@ func (b *browser) finish(start *begun, fault error) (*Effects, *ended, error) {
 		now := ended{}
 		limit := min(time.Until(until), time.Second)
 		if _, err = b.script(in, &now, "end", map[string]any{"timeout": max(limit.Milliseconds(), 50),
-			"quiet": min(40+40*turn, 120)}); err != nil {
+			"quiet": min(20+40*turn, 120)}); err != nil {
 			if !isReplaced(err) || time.Now().After(until) {
 				break
 			}
@@ -346,14 +356,17 @@ func (b *browser) describe(e *Effects, caused *Caused, start *begun, a *activity
 		}
 	}
 	caused.Failed, caused.Errors = few(a.failed), few(a.errors)
+	if caused.Dialog == nil {
+		caused.Answered = few(a.dialogs)
+	}
 	for _, id := range a.order {
 		caused.Downloads = append(caused.Downloads, a.downloads[id])
 	}
-	if len(caused.Failed)+len(caused.Errors)+len(caused.Downloads)+len(caused.NewPages) > 0 || caused.Dialog != nil ||
-		caused.NotSettled != "" {
+	if len(caused.Failed)+len(caused.Errors)+len(caused.Answered)+len(caused.Downloads)+len(caused.NewPages) > 0 ||
+		caused.Dialog != nil || caused.NotSettled != "" {
 		e.Caused = caused
 	}
-	if !last.Changed && e.quiet() {
+	if !last.Changed && !a.asked && e.quiet() {
 		e.Note = strings.TrimPrefix(e.Note+"; no change seen", "; ")
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 type SnapshotParams struct {
 	// Limit of the size of the answer, in tokens.
 	MaxTokens int `json:"max_tokens,omitempty" minimum:"100" maximum:"100000" default:"1500"`
-	// interactive: only controls, without text.
+	// interactive: only controls, without text, title and address.
 	Roles string `json:"roles,omitempty" enum:"interactive"`
 	// Show only this part: a ref, or css=SELECTOR.
 	Focus string `json:"focus,omitempty" aliases:"ref,element,selector"`
@@ -29,9 +29,9 @@ type SnapshotParams struct {
 // SnapshotResult is what a page shows.
 type SnapshotResult struct {
 	// Title of the page.
-	Title string `json:"title"`
+	Title string `json:"title,omitempty"`
 	// Address of the page.
-	URL string `json:"url"`
+	URL string `json:"url,omitempty"`
 	// One element or more a line: role, name, =value, [state] and ref.
 	Text string `json:"text" untrusted:"true"`
 	// What was left out, and how to see it.
@@ -75,6 +75,9 @@ func Snapshot(c *sdk.Call, p SnapshotParams) (SnapshotResult, error) {
 		if err := b.addFrames(&s, in, args); err != nil {
 			return s.SnapshotResult, err
 		}
+	}
+	if p.Roles != "" {
+		s.Title, s.URL, s.Left.Prose = "", "", 0
 	}
 	s.SnapshotResult.LeftOut = s.leftOut()
 	return s.SnapshotResult, nil

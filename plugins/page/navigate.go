@@ -165,9 +165,15 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 	if target == "" {
 		target = b.target
 	}
+	statements := false
+	if p.Element == "" && strings.Contains(expression, "await") {
+		var err error
+		if expression, statements, err = b.awaiting(expression); err != nil {
+			return r, err
+		}
+	}
 	err := b.CallTool("cdp.Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true,
-		"returnByValue": true, "userGesture": true, "replMode": p.Element == "" && strings.Contains(expression, "await")},
-		sdk.Options{Target: target}, &done)
+		"returnByValue": true, "userGesture": true, "replMode": statements}, sdk.Options{Target: target}, &done)
 	if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" {
 		return r, sdk.Exit("script_error", e.Message, nil)
 	}
@@ -180,4 +186,16 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 		r.Value, err = json.Marshal(done.Result.Unusable)
 	}
 	return r, err
+}
+
+// awaiting makes an expression with an await one that is a promise. Statements stay as they are: the mode of a console,
+// in which they run, awaits what they await, but not a promise that is their result.
+func (b *browser) awaiting(program string) (expression string, statements bool, err error) {
+	function := "(async () => (\n" + strings.TrimRight(program, "; \t\r\n") + "\n))"
+	err = b.cdp("Runtime.compileScript", map[string]any{"expression": function, "sourceURL": "", "persistScript": false},
+		nil)
+	if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" {
+		return program, true, nil
+	}
+	return function + "()", false, err
 }

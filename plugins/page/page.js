@@ -42,9 +42,10 @@ const textIn = (el) => (isHTML(el) ? innerText(el) : textContent(el)) || "";
 const editable = (el) => isHTML(el) && isEditable(el);
 const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? svgTabIndex(el) : -1;
 
-// styles and labels are what one call has read. Reading them again costs more than remembering.
-let styles = new Map(), labels = new Map();
-const readAgain = () => { styles = new Map(); labels = new Map(); };
+// What one call has read. Reading it again costs more than remembering.
+let styles, labels, exclusions;
+const readAgain = () => { styles = new Map(); labels = new Map(); exclusions = new Map(); };
+readAgain();
 function style(el) {
 	let s = styles.get(el);
 	if (!s) styles.set(el, s = getComputedStyle(el));
@@ -81,9 +82,11 @@ function within(el, inner) {
 }
 
 function byIds(el, name) {
+	const ids = attribute(el, name);
+	if (!ids) return [];
 	const root = rootNode(el);
 	const find = root instanceof ShadowRoot ? (x) => byIdInShadow(root, x) : (x) => elementById(document, x);
-	return (attribute(el, name) || "").split(/\s+/).filter(Boolean).map(find).filter(Boolean);
+	return ids.split(/\s+/).filter(Boolean).map(find).filter(Boolean);
 }
 
 const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
@@ -131,7 +134,9 @@ function editingHost(el) {
 }
 
 function role(el) {
-	for (const word of (attribute(el, "role") || "").toLowerCase().split(/\s+/)) {
+	const words = attribute(el, "role");
+	if (!words) return ownRole(el);
+	for (const word of words.toLowerCase().split(/\s+/)) {
 		if (!known.has(word)) continue;
 		if (word === "none" || word === "presentation") {
 			if (focusable(el) || globalStates.some((s) => has(el, "aria-" + s))) break;
@@ -375,7 +380,6 @@ function mayHost(el, thorough) {
 
 // hosts returns elements that may have a closed shadow root, at most 100, each once.
 function hosts(thorough) {
-	readAgain();
 	const found = [];
 	for (const el of allElements()) {
 		if (!mayHost(el, thorough)) continue;
@@ -385,7 +389,7 @@ function hosts(thorough) {
 	return found;
 }
 
-const hasHosts = (thorough) => [...allElements()].some((el) => mayHost(el, thorough));
+const hasHosts = (thorough) => allElements().some((el) => mayHost(el, thorough));
 
 // ---- The tree that a person could see
 
@@ -397,6 +401,12 @@ function rendered(el) {
 }
 
 function excluded(el) {
+	let out = exclusions.get(el);
+	if (out === undefined) exclusions.set(el, out = isExcluded(el));
+	return out;
+}
+
+function isExcluded(el) {
 	if (unrendered.has(tag(el)) || attribute(el, "aria-hidden") === "true" || isHTML(el) && isInert(el)) return true;
 	const s = style(el);
 	return s.display === "none" || s.contentVisibility === "hidden";
@@ -416,11 +426,12 @@ function shownChildren(el) {
 	return children(el);
 }
 
-// elements yields all elements of the tree below a node, in its order.
-function* elements(from) {
-	if (excluded(from)) return;
-	yield from;
-	for (const node of shownChildren(from)) if (isElement(node)) yield* elements(node);
+// elements returns all elements of the tree below a node, in its order.
+function elements(from, out = []) {
+	if (excluded(from)) return out;
+	out.push(from);
+	for (const node of shownChildren(from)) if (isElement(node)) elements(node, out);
+	return out;
 }
 const allElements = () => elements(documentElement(document));
 
@@ -484,7 +495,7 @@ function byRef(ref) {
 	if (!kept) return {failure: {code: "stale", foreign: true, why: `${ref} is of no document that is here now`, near: []}};
 	const el = kept.el.deref();
 	if (el && isConnected(el)) return {elements: [el]};
-	const same = [...allElements()].filter((x) => role(x) === kept.role && name(x) === kept.name);
+	const same = allElements().filter((x) => role(x) === kept.role && name(x) === kept.name);
 	const placed = same.filter((x) => ancestors(x) === kept.around);
 	if (placed.length === 1) {
 		refs.set(ref, {...kept, el: new WeakRef(placed[0])});
@@ -501,7 +512,7 @@ const fieldRoles = set("textbox searchbox combobox checkbox radio switch slider 
 	"Date DateTime InputTime");
 
 function search(locator) {
-	if (locator.css !== undefined) return [...allElements()].filter((el) => matches(el, locator.css));
+	if (locator.css !== undefined) return allElements().filter((el) => matches(el, locator.css));
 	if (locator.text !== undefined) return textSearch(locator.text);
 	const fits = {
 		role: (el) => role(el) === locator.role && (locator.name === undefined || equal(name(el), locator.name)),
@@ -510,21 +521,21 @@ function search(locator) {
 		test_id: (el) => attribute(el, "data-testid") === locator.test_id,
 	};
 	const by = Object.keys(fits).find((key) => locator[key] !== undefined);
-	const found = by ? [...allElements()].filter((el) => visible(el) && fits[by](el)) : [];
+	const found = by ? allElements().filter((el) => visible(el) && fits[by](el)) : [];
 	if (found.length || by !== "role" || locator.name === undefined || locator.exact) return found;
 	const part = clean(locator.name).toLowerCase();
-	return [...allElements()].filter((el) => visible(el) && role(el) === locator.role &&
+	return allElements().filter((el) => visible(el) && role(el) === locator.role &&
 		name(el).toLowerCase().includes(part));
 }
 
 // textSearch returns the innermost elements that show exactly a text.
 function textSearch(text) {
-	const found = [...allElements()].filter((el) => visible(el) && equal(textContent(el), text) && rendered(el));
+	const found = allElements().filter((el) => visible(el) && equal(textContent(el), text) && rendered(el));
 	return found.filter((el) => !found.some((other) => other !== el && contains(el, other)));
 }
 
 function wordSearch(word) {
-	const all = [...allElements()].filter(visible);
+	const all = allElements().filter(visible);
 	for (const fits of [
 		(el) => interactive.has(role(el)) && equal(name(el), word),
 		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
@@ -539,7 +550,7 @@ function wordSearch(word) {
 // nearest returns the two interactive elements whose names have most words in common with what was not found.
 function nearest(locator) {
 	const wanted = new Set(clean(Object.values(locator).join(" ")).toLowerCase().split(/\W+/));
-	return [...allElements()].filter((el) => visible(el) && interactive.has(role(el)))
+	return allElements().filter((el) => visible(el) && interactive.has(role(el)))
 		.map((el) => [el, name(el).toLowerCase().split(/\W+/).filter((word) => word && wanted.has(word)).length])
 		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).slice(0, 2).map(([el]) => describe(el));
 }
@@ -731,7 +742,7 @@ function render(nodes, level, only) {
 }
 
 const encoder = new TextEncoder();
-const bytes = (text) => encoder.encode(text).length;
+const bytes = (text) => /^[\0-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
 const bytesPerToken = 4; // less than it is, so that the promise holds
 
 // lastLines are those of the last snapshot of the whole document.
@@ -745,12 +756,12 @@ function changes(before, now) {
 }
 
 // unnamedControls returns a line for each control without a name.
-const unnamedControls = (top) => [...elements(top)]
+const unnamedControls = (top) => elements(top)
 	.filter((el) => visible(el) && interactive.has(role(el)) && !name(el))
 	.map((el) => `${roleName(role(el))} ${refer(el)} ${clip(path(el), 80)}`);
 
 // framesIn returns the frames in the document, by their places: {ref, index}.
-const framesIn = (top) => [...elements(top)].filter((el) => role(el) === "Iframe" && visible(el))
+const framesIn = (top) => elements(top).filter((el) => role(el) === "Iframe" && visible(el))
 	.map((el) => ({ref: refer(el), index: placeOf(window, el.contentWindow)}));
 
 // placeOf returns the index of a window in the one around it, -1 if it has none, as in a shadow root.
@@ -768,7 +779,6 @@ const place = () => ({index: window.parent === window ? -1 : placeOf(window.pare
 // only {hosts} if custom elements may have closed shadow roots that nobody has asked for.
 function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from = 0, count = 20, since = false,
 	audit = false, final = false} = {}) {
-	readAgain();
 	if (!final && !group && hasHosts(false)) return {hosts: true};
 	let top = documentElement(document), nodes;
 	if (group) {
@@ -822,7 +832,6 @@ const blocks = set("address article aside blockquote dd div dl dt fieldset figca
 
 // text returns what the page says, as Markdown: {text, cut}, cut being the number of characters that are left out.
 function text({max_tokens = 2000, focus = ""} = {}) {
-	readAgain();
 	let top = documentElement(document);
 	if (focus) {
 		const found = one({ref: focus});
@@ -950,7 +959,7 @@ function boxOf(el) {
 }
 
 // ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}.
-async function ready(el, {covered = true, edit = false, scroll = true} = {}) {
+async function ready(el, {covered = true, edit = false, scroll = true, offset} = {}) {
 	readAgain();
 	if (!isConnected(el)) return {why: "it is no longer in the document"};
 	if (disabled(el)) return {why: "it is disabled"};
@@ -966,7 +975,13 @@ async function ready(el, {covered = true, edit = false, scroll = true} = {}) {
 	const now = boxOf(el);
 	if (["x", "y", "width", "height"].some((side) => box[side] !== now[side])) return {why: "it is moving"};
 	const inside = (at, size, limit) => (Math.max(0, at) + Math.min(limit, at + size)) / 2;
-	const x = inside(now.x, now.width, innerWidth), y = inside(now.y, now.height, innerHeight);
+	let x = inside(now.x, now.width, innerWidth), y = inside(now.y, now.height, innerHeight);
+	if (offset) {
+		[x, y] = [now.x + offset[0], now.y + offset[1]];
+		if (offset.some((n) => n < 0) || offset[0] >= now.width || offset[1] >= now.height) {
+			return {why: `it has ${now.width} x ${now.height} pixels, and the point is outside`};
+		}
+	}
 	const hit = pointedAt(x, y);
 	if (covered && !(hit && takes(el, hit))) {
 		return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: describe(hit)}};
@@ -1038,7 +1053,7 @@ function landed() {
 
 // frameAt returns the element of a frame by its place.
 const frameAt = (index) =>
-	[...allElements()].find((one) => role(one) === "Iframe" && placeOf(window, one.contentWindow) === index);
+	allElements().find((one) => role(one) === "Iframe" && placeOf(window, one.contentWindow) === index);
 
 // contentOf returns where the content of a frame begins, in pixels of the view.
 function contentOf(el) {
@@ -1048,7 +1063,6 @@ function contentOf(el) {
 
 // origin is contentOf for the frame at a place.
 function origin(index) {
-	readAgain();
 	const el = frameAt(index);
 	return el ? contentOf(el) : {failure: {code: "not_ready", why: "its frame is not visible"}};
 }
@@ -1056,7 +1070,6 @@ function origin(index) {
 // hold swallows pointer events during an action in a frame, since they are meant for the frame, and returns where a
 // point of the frame is here.
 async function hold(index, x, y) {
-	readAgain();
 	const el = frameAt(index);
 	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
 	const point = () => {
@@ -1165,11 +1178,12 @@ function beginFiles(locator, count) {
 	return {...describe(found.el), x: 0, y: 0, document: documentLetters, url: location.href};
 }
 
+// unchangedTime is how long an action that changes nothing is waited for, in milliseconds.
 const unchangedTime = 300;
 
 // end ends an action, as soon as the document has been quiet: {received, missed, changed, settled, url, title, value}.
 // It may be called again. In another document than that of begin there is nothing but what it shows.
-async function end({quiet = 40, timeout = 1000} = {}) {
+async function end({quiet = 20, timeout = 1000} = {}) {
 	const done = guarded ? landed() : {}, began = performance.now(), until = began + timeout;
 	if (done.missed) return done;
 	const now = action, here = {document: documentLetters};
@@ -1230,7 +1244,6 @@ function area(ref) {
 
 // marks returns the boxes of controls, in pixels of the view: those in it, or all.
 function marks({all = false, limit = 300} = {}) {
-	readAgain();
 	const found = [];
 	for (const el of allElements()) {
 		if (!visible(el) || !(interactive.has(role(el)) || clickable(el)) || !rendered(el)) continue;
@@ -1329,7 +1342,7 @@ function nearTexts(wanted) {
 	const lines = pageText().split("\n").map(clean).filter(Boolean);
 	const near = lines.map((line) => [line, words(line).filter((word) => asked.has(word)).length])
 		.filter(([, common]) => common > 0).sort((a, b) => b[1] - a[1]).map(([line]) => line);
-	const reports = [...allElements()].filter((el) => visible(el) && /^(heading|alert|status)$/.test(role(el)))
+	const reports = allElements().filter((el) => visible(el) && /^(heading|alert|status)$/.test(role(el)))
 		.map((el) => clean(textIn(el))).filter(Boolean);
 	return (near.length ? near : reports).slice(0, 2).map((line) => clip(line, 100));
 }
@@ -1389,8 +1402,7 @@ function describeLine(el) {
 // nodes returns role and name of each interactive element, for the comparison with Chrome's own tree. In that tree an
 // element that can be edited has no role of its own.
 function nodes() {
-	readAgain();
-	return [...allElements()].filter((el) => visible(el) && interactive.has(role(el)) &&
+	return allElements().filter((el) => visible(el) && interactive.has(role(el)) &&
 		!(editable(el) && !has(el, "role"))).map((el) => ({role: role(el), name: name(el)}));
 }
 
@@ -1399,6 +1411,7 @@ for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, la
 	origin})) {
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number);
+		readAgain();
 		return f(...args);
 	};
 }

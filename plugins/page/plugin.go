@@ -57,6 +57,7 @@ var plugin = sdk.Plugin{
 			{Name: "cdp.Page.navigateToHistoryEntry", Why: "goes back and forward"},
 			{Name: "cdp.Page.captureScreenshot", Why: "takes pictures"},
 			{Name: "cdp.Runtime.evaluate", Why: "runs JavaScript of the caller"},
+			{Name: "cdp.Runtime.compileScript", Why: "tells whether JavaScript of the caller is one expression"},
 			{Name: "cdp.Page.handleJavaScriptDialog", Why: "answers dialogs"},
 			{Name: "cdp.Network.getResponseBody", Why: "shows the body of a response"},
 			{Name: "cdp.Network.getRequestPostData", Why: "shows what a request sent"},

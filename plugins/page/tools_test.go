@@ -189,9 +189,10 @@ func TestFrames(t *testing.T) {
 		if err != nil || !strings.Contains(s.Text, "\n button \"Inside\" e") {
 			t.Fatalf("%s: %s, %v", other, s.Text, err)
 		}
-		began := time.Now()
+		if r, err := run(t, c, Go, GoParams{To: "reload"}); err != nil || r.Caused != nil {
+			t.Errorf("%s: %s, %s", other, effects(r), exit(err)) // nothing of the frame is under way
+		}
 		e, err := run(t, c, Click, ClickParams{Element: "Inside"})
-		t.Log(time.Since(began), effects(e))
 		if err != nil || e.Note != "" {
 			t.Fatalf("%s: %s, %s", other, effects(e), exit(err))
 		}
@@ -204,6 +205,65 @@ func TestFrames(t *testing.T) {
 		if r, err := run(t, c, Get, GetParams{Element: "Deep", What: "value"}); err != nil || string(r.Value) != `"text"` {
 			t.Errorf("%s: %s, %v", other, r.Value, err)
 		}
+	}
+}
+
+// TestClickAtPoint clicks points of an element and of the view.
+func TestClickAtPoint(t *testing.T) {
+	c := startChrome(t)
+	c.show(t, site(t, c)+"/", `<div style="height:3000px"></div><canvas width=300 height=200 style="border:3px solid"
+		onclick="out.textContent = [event.offsetX, event.offsetY]"></canvas><p id=out></p>`)
+	click := func(p ClickParams) {
+		t.Helper()
+		if _, err := run(t, c, Click, p); err != nil || c.evaluate(t, "out.textContent") != `"117,77"` {
+			t.Errorf("%+v: %s, %s", p, c.evaluate(t, "out.textContent"), exit(err))
+		}
+		c.evaluate(t, "out.textContent = ''")
+	}
+	click(ClickParams{Element: "css=canvas", At: []float64{120, 80}})
+	box, err := run(t, c, Get, GetParams{Element: "css=canvas", What: "box"})
+	var at struct{ X, Y float64 }
+	if err != nil || json.Unmarshal(box.Value, &at) != nil {
+		t.Fatalf("%s, %v", box.Value, err)
+	}
+	click(ClickParams{At: []float64{at.X + 120, at.Y + 80}})
+	_, err = run(t, c.hurried(), Click, ClickParams{Element: "css=canvas", At: []float64{306, 80}})
+	if !strings.Contains(exit(err), "it has 306 x 206 pixels, and the point is outside") {
+		t.Error(exit(err))
+	}
+}
+
+// TestEvaluate checks that promises are awaited, whether the program has an await or not, and what a program can be.
+func TestEvaluate(t *testing.T) {
+	c := startChrome(t)
+	c.show(t, site(t, c)+"/", `<title>T</title><p id=out>x</p>`)
+	for _, p := range []struct{ expression, element, want string }{
+		{"1 + 1", "", "2"}, {"document.title", "", `"T"`}, {"undefined", "", "null"}, {"-0", "", `"-0"`},
+		{"({a: [1, {b: null}]})", "", `{"a":[1,{"b":null}]}`},
+		{"Promise.resolve(3)", "", "3"}, {"await Promise.resolve(4)", "", "4"}, {"await 5;", "", "5"},
+		{"(async () => { await null; return 6 })()", "", "6"}, {"(async () => { await null; return 7 })();\n", "", "7"},
+		{"const a = await Promise.resolve(8); a", "", "8"}, {"let b = 9; await null\nb", "", "9"},
+		{"[await 1, await Promise.resolve(2)] // both", "", "[1,2]"},
+		{"(el) => el.textContent", "css=#out", `"x"`}, {"async (el) => { await null; return el.id }", "css=#out", `"out"`},
+	} {
+		r, err := run(t, c, Evaluate, EvaluateParams{Expression: p.expression, Element: p.element})
+		if err != nil || string(r.Value) != p.want {
+			t.Errorf("%s: %s, %s, expected %s", p.expression, r.Value, exit(err), p.want)
+		}
+	}
+	c.evaluate(t, "globalThis.times = 0")
+	for expression, want := range map[string]string{
+		"times++; JSON.parse('{'); await 1":                        "SyntaxError",
+		"await (async () => { times++; throw new Error('no') })()": "Error: no",
+		"await )": "SyntaxError", "times++, Promise.reject(new Error('late'))": "Error: late",
+	} {
+		if _, err := run(t, c, Evaluate, EvaluateParams{Expression: expression}); !strings.Contains(exit(err), want) ||
+			!strings.HasPrefix(exit(err), "script_error") {
+			t.Errorf("%s: %s, expected %s", expression, exit(err), want)
+		}
+	}
+	if times := c.evaluate(t, "times"); times != "3" {
+		t.Errorf("three programs ran %s times", times)
 	}
 }
 
