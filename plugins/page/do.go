@@ -115,7 +115,8 @@ func (r *DoResult) addEffects(i int, e FillResult) {
 	if e.URL != "" {
 		r.URL = e.URL
 	}
-	if e.URL, e.Title = "", ""; e.Status < 400 {
+	e.On, e.URL, e.Title = "", "", ""
+	if e.Status < 400 {
 		e.Status = 0
 	}
 	if e.Caused != nil || e.Note != "" || e.Status != 0 || e.Value != "" {
