@@ -1,0 +1,203 @@
+// Command peers compares Parley's command line with other browser tools for agents: agent-browser, playwright-cli and
+// chrome-devtools-mcp. An agent without a model does the same tasks with each, in the same Chromium, by calls that an
+// experienced user of the tool would write. It counts calls, the tokens of calls and replies, and times; what was
+// achieved is asked of the server of the pages, not of the tool.
+//
+// Two more parts time single calls beside agent-browser, and count the tokens of its snapshots and Parley's.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/internal/foreign"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
+)
+
+func main() {
+	var b bench
+	flag.IntVar(&b.runs, "runs", 20, "runs of each task; at least 20 calls are timed")
+	flag.IntVar(&b.agents, "agents", 1, "agents that do each task at the same time; they are compared with one alone")
+	flag.BoolVar(&b.verbose, "v", false, "show what was written and read when a task was not done")
+	task := flag.String("task", "", "only this task")
+	peer := flag.String("peer", "", "only this tool")
+	part := flag.String("part", "", "one of tasks, times, looks; all of them when empty and no task or tool is chosen")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	b.out = os.Stdout
+	if err := b.run(ctx, *part, *task, *peer); err != nil {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is the benchmark.
+type bench struct {
+	runs, agents int
+	verbose      bool
+	out          io.Writer
+
+	work    string // a temporary folder; its path is short, because sockets are below it
+	tools   []tool
+	scripts map[string]map[string]script // by tool and task
+}
+
+func (b *bench) run(ctx context.Context, part, taskName, peer string) (err error) {
+	if part != "" && !slices.Contains([]string{"tasks", "times", "looks"}, part) {
+		return fmt.Errorf("there is no part %q", part)
+	}
+	if err := tree.Enter(); err != nil {
+		return err
+	}
+	if b.work, err = os.MkdirTemp("", "peers-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.work)
+	if err := b.install(ctx); err != nil {
+		return err
+	}
+	defer func() { // before the folder is removed
+		for _, t := range b.tools {
+			err = errors.Join(err, t.stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	chosen, err := choose(tasks, func(t *task) string { return t.name }, taskName)
+	if err != nil {
+		return err
+	}
+	compared, err := choose(b.tools, func(t *tool) string { return (*t).name() }, peer)
+	if err != nil {
+		return err
+	}
+	all := part == "" && taskName == "" && peer == ""
+	if part == "" || part == "tasks" {
+		err = b.compare(ctx, chosen, compared)
+	}
+	if err == nil && (all || part == "times") {
+		err = b.withPair(ctx, b.times)
+	}
+	if err == nil && (all || part == "looks") {
+		err = b.withPair(ctx, b.looks)
+	}
+	return err
+}
+
+// choose returns the item of a name, or all if the name is empty.
+func choose[T any](all []T, name func(*T) string, wanted string) ([]T, error) {
+	if wanted == "" {
+		return all, nil
+	}
+	var names []string
+	for i := range all {
+		if names = append(names, name(&all[i])); names[i] == wanted {
+			return all[i : i+1], nil
+		}
+	}
+	return nil, fmt.Errorf("%q is none of %s", wanted, strings.Join(names, ", "))
+}
+
+// install builds Parley, fetches the other tools and puts the commands of all into one folder of PATH.
+func (b *bench) install(ctx context.Context) error {
+	modules, err := fetch(ctx)
+	if err != nil {
+		return err
+	}
+	node, err := foreign.Node(modules)
+	if err != nil {
+		return err
+	}
+	if node, err = exec.LookPath(node); err != nil {
+		return err
+	}
+	bin := filepath.Join(b.work, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		return err
+	}
+	parley, err := tree.Build(ctx, bin, "-trimpath", "-ldflags=-s -w")
+	if err != nil {
+		return err
+	}
+	platform := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
+	native, err := os.ReadFile(filepath.Join(modules, "agent-browser", "bin", "agent-browser-"+platform))
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		os.Symlink(parley, filepath.Join(bin, "parley")),
+		os.Symlink(node, filepath.Join(bin, "node")),
+		os.Symlink(filepath.Join(modules, "@playwright", "cli", "playwright-cli.js"), filepath.Join(bin, "playwright-cli")),
+		os.WriteFile(filepath.Join(bin, "agent-browser"), native, 0o700),
+		os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")))
+	if err != nil {
+		return err
+	}
+	chrome, err := findChrome(parley, b.work)
+	if err != nil {
+		return err
+	}
+	b.tools = []tool{newParley(b.work), newAgentBrowser(b.work, modules, chrome), newPlaywright(b.work, modules, chrome),
+		newDevtools(node, modules, chrome)}
+	b.scripts = map[string]map[string]script{}
+	for i, scripts := range []map[string]script{parleyScripts, agentBrowserScripts, playwrightScripts, devtoolsScripts} {
+		b.scripts[b.tools[i].name()] = scripts
+	}
+	return nil
+}
+
+// fetch returns the folder of the npm packages, and installs them first if they are missing or not those of the lock.
+func fetch(ctx context.Context) (modules string, err error) {
+	folder, err := filepath.Abs(filepath.Join("bench", "peers"))
+	if err != nil {
+		return "", err
+	}
+	modules = filepath.Join(folder, "node_modules")
+	lock, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
+	if err != nil {
+		return "", err
+	}
+	mark := filepath.Join(modules, ".fetched")
+	if fetched, err := os.ReadFile(mark); err == nil && slices.Equal(fetched, lock) {
+		return modules, nil
+	}
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts")
+	cmd.Dir = folder
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("npm ci in %s: %w\n%s", folder, err, out)
+	}
+	return modules, os.WriteFile(mark, lock, 0o644)
+}
+
+// findChrome returns the browser that Parley finds, which all tools use.
+func findChrome(parley, home string) (string, error) {
+	cmd := exec.Command(parley, "doctor", "--json")
+	cmd.Env = append(os.Environ(), "PARLEY_HOME="+filepath.Join(home, "parley"))
+	raw, err := cmd.Output()
+	var answer struct {
+		Data struct {
+			Checks []struct{ Name, Status, Detail string }
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	for _, c := range answer.Data.Checks {
+		if c.Name == "chrome" && c.Status == "ok" {
+			path, _, _ := strings.Cut(c.Detail, ": ")
+			return path, nil
+		}
+	}
+	return "", errors.Join(errors.New("parley doctor finds no browser"), err)
+}
