@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // node is an interactive element.
@@ -118,6 +121,92 @@ func readPages(t *testing.T) (sets []pageSet) {
 		}
 	}
 	return sets
+}
+
+// TestNamedTargets chooses 100 controls of the same pages whose role and name Chrome's own tree has once, whatever the
+// script thinks of them. An agent that is told the name gets nearly each from the first snapshot or by one search of at
+// most 150 tokens.
+func TestNamedTargets(t *testing.T) {
+	const wanted, limit = 100, 150
+	c := startChrome(t)
+	var pages []string
+	for _, page := range must(filepath.Glob("testdata/*.html")) {
+		pages = append(pages, filepath.Base(page))
+	}
+	for _, set := range readPages(t) {
+		for i := 5; i < len(set.pages); i += 16 {
+			pages = append(pages, set.pages[i])
+		}
+	}
+	random := rand.New(rand.NewPCG(18, 0))
+	shown, found, tried := 0, 0, 0
+	for i, page := range pages {
+		url := string(must(json.Marshal(map[string]string{"url": c.site.URL + "/" + page})))
+		c.wait = "load"
+		_, err := c.invoke(t.Context(), "Page.navigate", url)
+		if c.wait = ""; err != nil {
+			t.Fatal(err)
+		}
+		counts := map[node]int{}
+		for _, n := range c.chromeNodes(t) {
+			counts[n]++
+		}
+		var targets []node
+		for _, n := range slices.SortedFunc(maps.Keys(counts), func(a, b node) int {
+			return strings.Compare(a.Role+a.Name, b.Role+b.Name)
+		}) {
+			if counts[n] == 1 && n.Name != "" {
+				targets = append(targets, n)
+			}
+		}
+		random.Shuffle(len(targets), func(i, j int) { targets[i], targets[j] = targets[j], targets[i] })
+		share := min((wanted-tried)/(len(pages)-i)+2, wanted-tried) // some pages have few
+		snapshot, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})
+		if err != nil {
+			t.Fatalf("%s: %v", page, err)
+		}
+		for _, n := range targets[:min(share, len(targets))] {
+			tried++
+			role := strings.Replace(n.Role, "DisclosureTriangle", "summary", 1)
+			if strings.Contains(snapshot.Text, fmt.Sprintf("%s \"%s", role, clip(n.Name, 39))) {
+				shown++
+				continue
+			}
+			r, err := run(t, c, Find, FindParams{Element: fmt.Sprintf("%s %q", n.Role, n.Name), Limit: 5})
+			if size := len(effects(r)) / bytesPerToken; err == nil && r.Total == 1 && size <= limit {
+				found++
+				continue
+			}
+			t.Logf("%s: %s %q is not in the snapshot, and the search returns %s, %v", page, n.Role, n.Name, effects(r), err)
+		}
+	}
+	t.Logf("%d pages, %d targets: %d in the snapshot, %d by a search", len(pages), tried, shown, found)
+	if 100*(shown+found) < 95*tried || tried < wanted*9/10 && os.Getenv("CI") == "true" {
+		t.Errorf("of %d targets %d were in the snapshot and %d found", tried, shown, found)
+	}
+}
+
+// TestManyElements looks at a page of more than 12,000 elements, which takes at most one second in the page; asserted at
+// ten times that.
+func TestManyElements(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, cards(2000))
+	if n := c.evaluate(t, "document.querySelectorAll('*').length"); must(strconv.Atoi(n)) < 12000 {
+		t.Fatalf("the page has %s elements", n)
+	}
+	for _, function := range []string{"snapshot", "text", "find"} {
+		var result any
+		arg := map[string]any{}
+		if function == "find" {
+			arg["word"] = "Buy 1999"
+		}
+		began := time.Now()
+		c.call(t, &result, function, arg)
+		took := time.Since(began)
+		if t.Logf("%s: %s", function, took.Round(time.Millisecond)); took > 10*time.Second {
+			t.Errorf("%s takes %s", function, took)
+		}
+	}
 }
 
 // TestRolesAndNames compares role and name of each interactive element with Chrome's own tree, on pages of testdata and
