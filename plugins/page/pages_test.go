@@ -160,7 +160,7 @@ func TestNamedTargets(t *testing.T) {
 			}
 		}
 		random.Shuffle(len(targets), func(i, j int) { targets[i], targets[j] = targets[j], targets[i] })
-		share := min((wanted-tried)/(len(pages)-i)+2, wanted-tried) // some pages have few
+		share := min((wanted-tried)/(len(pages)-i)+4, wanted-tried) // some pages have few
 		snapshot, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})
 		if err != nil {
 			t.Fatalf("%s: %v", page, err)
