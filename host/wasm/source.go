@@ -28,9 +28,9 @@ type Source struct {
 // moduleKey returns the key of the compiled code, and the module if it had to be read. dir is the cache folder, or "".
 // The digest covers the manifest too, which says what an image of the module may hold.
 func (s *Source) moduleKey(dir string) (key string, wasm []byte, err error) {
-	if digest := s.Info.Digest; digest != "" && (len(s.Packed) > 0 || s.File != "") {
-		key = cacheKey("digest", []byte(digest))
-		if len(s.Packed) == 0 {
+	if s.Info.Digest != "" { // of what is in memory, or of what the file has to be
+		key = cacheKey("digest", []byte(s.Info.Digest))
+		if s.File != "" {
 			wasm, err = s.readChanged(dir, key)
 		}
 		return key, wasm, err
@@ -41,7 +41,7 @@ func (s *Source) moduleKey(dir string) (key string, wasm []byte, err error) {
 	if wasm, err = s.Wasm(); err != nil {
 		return "", nil, err
 	}
-	return cacheKey("wasm "+s.Info.Digest, wasm), wasm, nil
+	return cacheKey("wasm", wasm), wasm, nil
 }
 
 // readChanged reads the file of the module, which checks its digest, unless it is as it was when its compiled code was

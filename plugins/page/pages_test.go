@@ -186,8 +186,8 @@ func TestNamedTargets(t *testing.T) {
 	}
 }
 
-// TestManyElements looks at a page of more than 12,000 elements, which takes at most one second in the page; asserted at
-// ten times that.
+// TestManyElements looks at a page of more than 12,000 elements, which takes at most one second in the page, asserted
+// at ten times that.
 func TestManyElements(t *testing.T) {
 	c := startChrome(t)
 	c.open(t, cards(2000))
