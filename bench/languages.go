@@ -88,7 +88,7 @@ func (b *bench) languages(update bool) error {
 	return writeTable(languagesDocument, table)
 }
 
-// writeTable replaces what stands in a document between the comments that mark a table.
+// writeTable replaces the text of a document between the comments that mark a table.
 func writeTable(file, table string) error {
 	const begin, end = "-part languages -update` -->\n", "<!-- end -->"
 	text, err := os.ReadFile(file)

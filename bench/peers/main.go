@@ -106,7 +106,7 @@ func choose[T any](all []T, name func(*T) string, wanted string) ([]T, error) {
 			return all[i : i+1], nil
 		}
 	}
-	return nil, fmt.Errorf("%q is none of %s", wanted, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%q is unknown; expected one of %s", wanted, strings.Join(names, ", "))
 }
 
 // install builds Parley, fetches the other tools and puts the commands of all into one folder of PATH.

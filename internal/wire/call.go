@@ -59,7 +59,7 @@ type Outcome struct {
 // Failed returns the outcome of a call that failed.
 func Failed(e *host.Error) Outcome {
 	raw, err := json.Marshal(ErrorOf(e))
-	if err != nil { // the error holds JSON that is none
+	if err != nil { // the error contains invalid JSON
 		raw, _ = json.Marshal(ErrorOf(host.Errorf(host.Internal, "an error cannot be sent: %v", err)))
 	}
 	return Outcome{Err: raw}
