@@ -132,7 +132,7 @@ func (b *browser) throughFrames(start *begun, all []pageFrame, word string) (*be
 type ClickParams struct {
 	// Ref or name of the element, or css=SELECTOR.
 	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on,name,text"`
-	// A point: [x, y] in pixels from the upper left corner of the element or, without one, of the view.
+	// Pixels [x, y] in the element or, without one, in the view.
 	At []float64 `json:"at,omitempty" minItems:"2" maxItems:"2"`
 	// Mouse button; the left one by default.
 	Button string `json:"button,omitempty" enum:"right,middle"`

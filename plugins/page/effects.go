@@ -88,7 +88,8 @@ type actionEvent struct {
 			URL    string
 			Status int
 		}
-		Message string // of a dialog
+		Frame   struct{ ID string } // of a new document
+		Message string              // of a dialog
 		GUID    string
 		State   string
 		File    string `json:"filePath"`
@@ -100,6 +101,7 @@ type actionEvent struct {
 type eventParams struct {
 	Type    string
 	FrameID string
+	URL     string // of a navigation
 	Args    []logged
 }
 
@@ -126,8 +128,9 @@ type logEntry struct{ Source, Level, Text, URL string }
 type activity struct {
 	seq       int64
 	asked     bool              // a request was sent
+	navigated bool              // the page has a new document
 	dialogs   []string          // that were opened
-	pending   map[string]string // URLs of requests that the page waits for, by id
+	pending   map[string]string // URLs of requests that the page waits for, by id, or of the next document, by frame
 	methods   map[string]string
 	status    int // of the last document of the page itself
 	failed    []string
@@ -142,7 +145,8 @@ func newActivity(seq int64) *activity {
 
 var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceived", "Network.loadingFinished",
 	"Network.loadingFailed", "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded",
-	"Page.javascriptDialogOpening", "Browser.downloadWillBegin", "Browser.downloadProgress"}
+	"Page.javascriptDialogOpening", "Page.frameScheduledNavigation", "Page.frameClearedScheduledNavigation",
+	"Page.frameNavigated", "Browser.downloadWillBegin", "Browser.downloadProgress"}
 
 // awaited are the types of requests whose responses change a document.
 func awaited(kind string) bool {
@@ -196,6 +200,12 @@ func (a *activity) note(b *browser, e actionEvent) {
 		if !p.Canceled {
 			a.failed = append(a.failed, strings.TrimSpace(p.ErrorText+" "+a.methods[p.RequestID]+" "+e.URL))
 		}
+	case "Page.frameScheduledNavigation":
+		a.pending[p.FrameID] = p.URL
+	case "Page.frameClearedScheduledNavigation": // its request was sent, or it is given up
+		delete(a.pending, p.FrameID)
+	case "Page.frameNavigated":
+		a.navigated = a.navigated || p.Frame.ID == b.target
 	case "Page.javascriptDialogOpening":
 		a.dialogs = append(a.dialogs, clip(p.Type+": "+p.Message, 160))
 	case "Runtime.exceptionThrown":
@@ -292,6 +302,9 @@ func (b *browser) finish(start *begun, fault error) (*Effects, *ended, error) {
 		}
 		if err = a.read(b); err != nil {
 			break
+		}
+		if a.navigated && now.Document == start.Document && time.Now().Before(until) {
+			continue // it was replaced after the script ended
 		}
 		if now.Settled && len(a.pending) == 0 {
 			break
