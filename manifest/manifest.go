@@ -11,8 +11,8 @@ import (
 // Version is the version of the manifest format that [Parse] accepts.
 const Version = 1
 
-// Kinds of plugin. A manifest file has KindParley, KindWASI or KindScript. KindMCP is for providers that list the tools
-// of an MCP server, KindBuiltin for those that are compiled into the host.
+// Kinds of plugin. KindMCP is for plugins that list tools as MCP does. KindBuiltin is for what is compiled into the
+// host; no manifest file has it.
 const (
 	KindParley  = "parley/1"
 	KindWASI    = "wasi"

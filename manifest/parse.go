@@ -337,16 +337,20 @@ func (c *checker) checkTool(at string, t *Tool) {
 				"or line breaks", name)
 		}
 	}
+	// The schemas of other people's tools are kept as they are, and not applied where the host cannot.
+	judged := c.m.Kind != KindMCP
 	paramsSchema, err := schema.CompileUntrusted(t.Params)
-	if err != nil {
+	if err != nil && judged {
 		c.add(at+"/params", "%v", err)
-		return
 	}
 	var returns *schema.Schema
-	if len(t.Returns) > 0 {
-		if returns, err = schema.CompileUntrusted(t.Returns); err != nil {
+	if err == nil && len(t.Returns) > 0 {
+		if returns, err = schema.CompileUntrusted(t.Returns); err != nil && judged {
 			c.add(at+"/returns", "%v", err)
 		}
+	}
+	if paramsSchema == nil {
+		return
 	}
 	for i, e := range t.Examples {
 		const invalidArgs = 81 // such an example shows parameters that the schema or the tool refuses

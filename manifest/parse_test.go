@@ -152,6 +152,23 @@ func TestParseAccepts(t *testing.T) {
 	}
 }
 
+// TestParseKeepsSchemasOfOthers parses a schema that the host cannot judge. In kind mcp it is kept, and the docs say
+// that it is not checked.
+func TestParseKeepsSchemasOfOthers(t *testing.T) {
+	data := edited(t, small(t), "/tools/1/params", `{"type":"object","properties":{"a":{"type":"string","pattern":"(?=x)"}}}`,
+		"/tools/1/examples", `[{"title":"One","kind":"minimal","params":{"a":"b"},"exit_code":0}]`)
+	if _, err := Parse(data, hostVersion); err == nil || !strings.Contains(err.Error(), "/tools/1/params") {
+		t.Errorf("kind parley/1: %v", err)
+	}
+	m, err := Parse(edited(t, data, "/kind", `"mcp"`), hostVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if note := Describe(m, &m.Tools[1], Tier3).Note; note != "not checked by the host: params" {
+		t.Errorf("the note is %q", note)
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	data := small(t)
 	list := func(n int, item string) string {
@@ -243,7 +260,7 @@ func TestParseRefuses(t *testing.T) {
 		{"an exit code's name twice", []string{"/exit_codes/1/name", `"no_note"`, "/tools/0/exit_codes", `[]`, "/tools/2/exit_codes", `[]`}, `/exit_codes/1: code 11 or name "no_note" is declared twice`},
 		{"an undeclared positional", []string{"/tools/0/positional/1", `"txt"`}, `/tools/0/positional/1: "txt" is not a parameter of the tool`},
 		{"bytes that are no string in base64", []string{"/kind", `"wasi"`, "/tools/0/wasi", `{"output":"bytes"}`}, "/tools/0/wasi/output: bytes are"},
-		{"a kind that no file has", []string{"/kind", `"mcp"`}, "/kind: expected one of \"parley/1\", \"wasi\""},
+		{"a kind that no file has", []string{"/kind", `"builtin"`}, "/kind: expected one of \"parley/1\", \"wasi\""},
 		{"wasi in another kind", []string{"/tools/1/wasi", `{}`}, "/tools/1/wasi: only a plugin of kind wasi may have it; this one is of kind parley/1"},
 		{"undeclared placeholders", []string{"/kind", `"wasi"`, "/tools/0/wasi", `{"argv":["{txt}",["-c","{color}"]],"stdin":"{a}","env":{"A":"{b}"},"files":[{"path":"/f","from":"{c}"}]}`},
 			"/tools/0/wasi/argv/0: {txt} is not a parameter of the tool\n/tools/0/wasi/argv/1: {color} is\n" +

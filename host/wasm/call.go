@@ -123,6 +123,7 @@ type call struct {
 	// initialized is how long that took, by the guest's clock.
 	initialized time.Duration
 
+	kernel *extismKernel // of a guest of kind mcp; else nil
 	stdin  *bytes.Reader
 	stdout *capture
 	stderr *capture
@@ -180,6 +181,8 @@ func (c *call) runOpen(ctx context.Context) (result *host.Result, err error) {
 	switch c.m.Kind {
 	case manifest.KindWASI:
 		result, err = c.runCommand()
+	case manifest.KindMCP:
+		result, err = c.runExtism()
 	default:
 		result, err = c.runReactor()
 	}

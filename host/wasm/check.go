@@ -105,6 +105,13 @@ func checkImports(module *instrument.Module, m *manifest.Manifest) error {
 		case i.Module == parleyModule:
 			return moduleError(m, "it imports %s, which only plugins of kind parley/1 may import; set \"kind\": "+
 				"\"parley/1\" or remove the import", name)
+		case i.Module == extismModule && m.Kind == manifest.KindMCP:
+			known = extismFunctions
+		case i.Module == extismModule:
+			return moduleError(m, "it imports %s, so it is an Extism plugin; set \"kind\": \"mcp\", or let parley plugin wrap "+
+				"write its manifest", name)
+		case i.Module == extismUser && m.Kind == manifest.KindMCP:
+			continue // whatever it is, a guest that calls it ends
 		case i.Module == "gojs" || i.Module == "go":
 			return moduleError(m, "it imports %s, so it was built for a browser; build it with GOOS=wasip1 GOARCH=wasm", name)
 		case i.Module == "env":
@@ -126,8 +133,11 @@ func checkImports(module *instrument.Module, m *manifest.Manifest) error {
 }
 
 func allowedModules(kind string) string {
-	if kind == manifest.KindParley {
+	switch kind {
+	case manifest.KindParley:
 		return wasiModule + " and " + parleyModule
+	case manifest.KindMCP:
+		return wasiModule + ", " + extismModule + " and " + extismUser
 	}
 	return wasiModule
 }
@@ -151,8 +161,23 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 		}
 	case manifest.KindWASI:
 		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_start", typ: "->"}}
+	case manifest.KindMCP:
+		form, ok := extismForm(module)
+		if !ok {
+			return moduleError(m, "it does not list tools as MCP does: it exports neither describe and call nor list_tools and "+
+				"call_tool")
+		}
+		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_initialize", typ: "->", optional: true},
+			{name: "__wasm_call_ctors", typ: "->", optional: true}}
+		for _, name := range []string{extismExports[form].list, extismExports[form].call} {
+			typ := instrument.FuncType("->i32")
+			if module.Export(name).Type == "->" {
+				typ = "->"
+			}
+			needs = append(needs, need{name: name, typ: typ})
+		}
 	default:
-		return moduleError(m, "plugins of kind %q cannot be run; known kinds are parley/1, wasi and script",
+		return moduleError(m, "plugins of kind %q cannot be run; known kinds are parley/1, wasi, script and mcp",
 			truncate(manifest.CleanLine(m.Kind), 40))
 	}
 	for _, n := range needs {
@@ -176,7 +201,8 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 // neededExports returns the exports that checkExports looks at for any kind.
 func neededExports(module *instrument.Module) []instrument.Export {
 	var out []instrument.Export
-	for _, name := range []string{"memory", "parley_alloc", "parley_call", "_initialize", "_start", "call"} {
+	for _, name := range []string{"memory", "parley_alloc", "parley_call", "_initialize", "_start", "call", "describe",
+		"call_tool", "list_tools", "__wasm_call_ctors", "hs_init"} {
 		if e := module.Export(name); e != nil {
 			out = append(out, *e)
 		}
@@ -201,8 +227,6 @@ func exportHint(module *instrument.Module, m *manifest.Manifest, missing string)
 	case m.Kind == manifest.KindParley && module.Export("_start") != nil:
 		return "; it is a command: build it as a reactor (Go: -buildmode=c-shared, C: -mexec-model=reactor), or set " +
 			"\"kind\": \"wasi\""
-	case m.Kind == manifest.KindParley && module.Export("call") != nil && module.Export("parley_call") == nil:
-		return "; it looks like an Extism plugin, which has another ABI; sdk/abi.md says what a plugin must export"
 	case m.Kind == manifest.KindWASI && module.Export("parley_call") != nil:
 		return "; it is a reactor: set \"kind\": \"parley/1\""
 	case missing == "parley_alloc" || missing == "parley_call":

@@ -441,15 +441,13 @@ func instantiateParleyModule(ctx context.Context, r wazero.Runtime) error {
 	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module,
 		stack []uint64) {
 		c := callOf(ctx)
-		text := c.readMessage(mod, uint32(stack[1]), uint32(stack[2]))
-		c.lastLog = append(c.lastLog[max(0, len(c.lastLog)-traceLines+1):], text)
-		c.r.Log(int(min(uint32(stack[0]), 3)), c.m.Name+": "+text)
+		c.log(int(min(uint32(stack[0]), 3)), c.messageAt(mod, uint32(stack[1]), uint32(stack[2])))
 	}), []api.ValueType{i32, i32, i32}, nil).Export("log")
 	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module,
 		stack []uint64) {
 		c := callOf(ctx)
 		done, total := api.DecodeF64(stack[0]), api.DecodeF64(stack[1])
-		text := c.readMessage(mod, uint32(stack[2]), uint32(stack[3]))
+		text := c.message(c.messageAt(mod, uint32(stack[2]), uint32(stack[3])))
 		if isFinite(done) && isFinite(total) {
 			c.r.Progress(done, total, text)
 		}
@@ -507,19 +505,31 @@ func (c *call) recordFatal(e *host.Error) *host.Error {
 	return c.fatal
 }
 
-// readMessage reads a message of the guest and counts it against the log limits.
-func (c *call) readMessage(mod api.Module, addr, n uint32) string {
+// messageAt returns the bytes of a message of the guest.
+func (c *call) messageAt(mod api.Module, addr, n uint32) []byte {
 	c.checkpoint()
 	view, ok := mod.Memory().Read(addr, n)
 	if !ok {
 		panic(guestHalt{c.recordFatal(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d",
 			c.toolName(), n, addr, mod.Memory().Size()))})
 	}
-	c.logged += int(n)
+	return view
+}
+
+// log logs a message of the guest.
+func (c *call) log(level int, message []byte) {
+	text := c.message(message)
+	c.lastLog = append(c.lastLog[max(0, len(c.lastLog)-traceLines+1):], text)
+	c.r.Log(level, c.m.Name+": "+text)
+}
+
+// message returns a message of the guest as text, and counts it against the log limits.
+func (c *call) message(raw []byte) string {
+	c.logged += len(raw)
 	if c.logCalls++; c.logged > c.limits.log || c.logCalls > maxLogCalls {
 		c.exceedLimit("%s logged more than %d bytes or %d lines in one call", c.toolName(), c.limits.log, maxLogCalls)
 	}
-	return truncate(manifest.CleanLine(string(view)), maxMessage)
+	return truncate(manifest.CleanLine(string(raw)), maxMessage)
 }
 
 // readContent decodes the content of a response. It stops at the first block too many: a million empty blocks fit into

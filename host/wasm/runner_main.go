@@ -279,6 +279,7 @@ const (
 // says that an instance may be warm, an example has run in it.
 func (r *runner) prepare() {
 	if r.ready != nil || r.unpreparable || r.failure != nil || r.Manifest.Kind == manifest.KindWASI ||
+		r.Manifest.Kind == manifest.KindMCP ||
 		len(r.Grant.FS) > 0 || r.plugin.startPages() > r.limits.pages {
 		return
 	}

@@ -173,9 +173,10 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 	}
 	if embedded == nil {
 		refused := host.Errorf(host.InvalidPlugin, "%s contains no manifest, and there is none beside it in %s. "+
-			"For a plugin with source, parley plugin build adds one; for a WASI command parley plugin wrap writes one; for "+
-			"any other module, write one (parley plugin schema prints its format) and pack it", path, names[0])
-		if isCommand(wasm) {
+			"For a plugin with source, parley plugin build adds one; for a WASI command or an Extism plugin parley plugin "+
+			"wrap writes one; for any other module, write one (parley plugin schema prints its format) and pack it",
+			path, names[0])
+		if isCommand(wasm) || IsExtism(wasm) {
 			refused.WithSteps(host.OperatorStep(host.OpPluginWrap, path))
 		}
 		return nil, "", refused.

@@ -86,6 +86,11 @@ func instantiateHostModules(ctx context.Context, p *compiledPlugin) error {
 			return err
 		}
 	}
+	if slices.ContainsFunc(p.module.Imports, func(i instrument.Import) bool { return i.Module == extismModule }) {
+		if err := instantiateExtism(ctx, p); err != nil {
+			return err
+		}
+	}
 	if err := instantiateMeter(ctx, p.runtime); err != nil {
 		return err
 	}

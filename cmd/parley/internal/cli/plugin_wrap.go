@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/manifest"
 )
 
 type pluginWrapOptions struct {
@@ -20,11 +21,12 @@ func newPluginWrap(app *App, run runFunc[pluginWrapOptions]) *cobra.Command {
 	opts, run := &pluginWrapOptions{app: app}, run.or(runPluginWrap)
 	cmd := &cobra.Command{
 		Use:   "wrap FILE [WORD...]",
-		Short: "Write a manifest for a WASI command",
+		Short: "Write a manifest for a WASI command or an Extism plugin",
 		Long: "The words after -- are the command line: {name} is a parameter, {name?} an optional one, {count?:integer}\n" +
 			"has a type; an option before an optional parameter is left out with it. Without words, the options that --help\n" +
 			"lists become optional parameters. The command runs with --help in the sandbox, and what it prints drafts the\n" +
-			"texts. Output that is not UTF-8 is refused when the tool runs, unless --output is bytes.",
+			"texts. Output that is not UTF-8 is refused when the tool runs, unless --output is bytes. An Extism plugin lists\n" +
+			"its tools as MCP does, and the manifest has what it lists.",
 		Example: "parley plugin wrap rev.wasm --output lines -- -n '{lines?:integer}' '{text}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || args[0] == "" || len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
@@ -59,9 +61,15 @@ func runPluginWrap(ctx context.Context, opts *pluginWrapOptions) error {
 		next = []string{"parley plugin pack " + shellQuote(opts.Path) + " --manifest " + shellQuote(opts.Out)}
 	}
 	return opts.app.print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Wrote %s: %s.%s(%s)\n", data.Manifest, data.Plugin, data.Tool, strings.Join(data.Parameters, ", "))
-		if !data.Help {
-			fmt.Fprintln(w, "  the command printed no help, so the texts say little; edit them")
+		switch {
+		case data.Admission.Kind == manifest.KindMCP:
+			fmt.Fprintf(w, "Wrote %s: %s with the tools %s\n", data.Manifest, data.Plugin, strings.Join(data.Tools, ", "))
+			fmt.Fprintln(w, "  it asks for no right and has no setting; add what the plugin needs")
+		default:
+			fmt.Fprintf(w, "Wrote %s: %s.%s(%s)\n", data.Manifest, data.Plugin, data.Tool, strings.Join(data.Parameters, ", "))
+			if !data.Help {
+				fmt.Fprintln(w, "  the command printed no help, so the texts say little; edit them")
+			}
 		}
 		writeAdmission(w, data.Admission)
 		fmt.Fprintln(w, "Next: "+next[0])

@@ -103,7 +103,8 @@ func setUpScript(e *testscript.Env) error {
 
 // goEnv returns the settings that let the go command in a script use the caches of the user.
 var goEnv = sync.OnceValue(func() (env map[string]string) {
-	out, err := exec.Command("go", "env", "-json", "GOPATH", "GOMODCACHE", "GOCACHE", "GOTOOLCHAIN").Output()
+	out, err := exec.Command("go", "env", "-json", "GOPATH", "GOMODCACHE", "GOCACHE", "GOTOOLCHAIN", "GOPROXY",
+		"GOSUMDB").Output()
 	if err != nil || json.Unmarshal(out, &env) != nil {
 		return nil // without a go command; scripts that need it have a condition
 	}

@@ -430,7 +430,7 @@ func DocsPatch(d *Deps, plugin string) ([]PatchOp, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.Kind == manifest.KindBuiltin || m.Kind == manifest.KindMCP {
+	if m.Kind == manifest.KindBuiltin {
 		return nil, host.Errorf(host.InvalidArgs, "%s has no manifest that an author writes", at.Plugin).
 			WithNext("parley docs diff " + at.Plugin)
 	}

@@ -21,7 +21,8 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// WrapOptions say how a WASI command becomes a plugin.
+// WrapOptions say how a WASI command becomes a plugin. For an Extism plugin only Path, Name, Effect, Brief and Out are
+// used.
 type WrapOptions struct {
 	// Path is the wasm file of the command.
 	Path string
@@ -39,7 +40,8 @@ type WrapOptions struct {
 	Env []string
 	// Output is text, json, lines, bytes or file:/PATH. "" means text. MIME is the media type of bytes.
 	Output, MIME string
-	// Effect is that of the tool; "" means read: without rights a command changes nothing.
+	// Effect is that of the tool; "" means read: without rights a command changes nothing. For an Extism plugin it is that
+	// of all tools; "" means what the plugin says of each.
 	Effect string
 	// Brief says what the tool does. "" means the first sentence of the help.
 	Brief string
@@ -51,14 +53,16 @@ type WrapOptions struct {
 type WrapData struct {
 	Manifest   string            `json:"manifest"` // the file
 	Plugin     string            `json:"plugin"`
-	Tool       string            `json:"tool"`
-	Parameters []string          `json:"parameters"`
-	Help       bool              `json:"help"` // the texts come from the command's --help
+	Tool       string            `json:"tool"` // the first one
+	Tools      []string          `json:"tools"`
+	Parameters []string          `json:"parameters"` // of a WASI command
+	Help       bool              `json:"help"`       // the texts come from the command's --help
 	Admission  *parley.Admission `json:"admission"`
 }
 
 // WrapPlugin writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights, to
-// draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost.
+// draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost. For an
+// Extism plugin it writes what the plugin lists.
 func WrapPlugin(ctx context.Context, d *Deps, o WrapOptions) (*WrapData, error) {
 	code, err := wasm.ReadModule(o.Path)
 	if err != nil {
@@ -72,8 +76,13 @@ func WrapPlugin(ctx context.Context, d *Deps, o WrapOptions) (*WrapData, error) 
 		return nil, host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out)).
 			WithSteps(host.OperatorStep(host.OpPluginCheck, o.Path))
 	}
-	w.help = d.commandHelp(ctx, o.Path, code, name)
-	described, err := w.manifest(name)
+	var described []byte
+	if wasm.IsExtism(code) {
+		described, err = d.extismManifest(ctx, o, code, name)
+	} else {
+		w.help = d.commandHelp(ctx, o.Path, code, name)
+		described, err = w.manifest(name)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +95,9 @@ func WrapPlugin(ctx context.Context, d *Deps, o WrapOptions) (*WrapData, error) 
 	}
 	data := &WrapData{Manifest: out, Plugin: name, Tool: c.Manifest.Tools[0].Name,
 		Parameters: append([]string{}, w.order...), Help: w.help != ""}
+	for i := range c.Manifest.Tools {
+		data.Tools = append(data.Tools, c.Manifest.Tools[i].Name)
+	}
 	data.Admission, err = d.Parley().Admit(ctx, c, parley.Signer{}, nil)
 	return data, err
 }

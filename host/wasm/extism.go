@@ -1,0 +1,442 @@
+package wasm
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Modules of the functions that Extism plugins import: those of Extism itself, and those of the program that embeds it.
+const (
+	extismModule = "extism:host/env"
+	extismUser   = "extism:host/user"
+)
+
+// extismFunctions maps the functions of [extismModule] to their types. Most numbers are addresses in a memory of the
+// host, which a guest reaches through these functions alone. 0 is no address. Source: extism.org's runtime kernel, and
+// the imports of its development kits.
+var extismFunctions = map[string]instrument.FuncType{
+	"alloc": "i64->i64", "free": "i64->", "length": "i64->i64", "length_unsafe": "i64->i64",
+	"load_u8": "i64->i32", "load_u64": "i64->i64", "store_u8": "i64,i32->", "store_u64": "i64,i64->",
+	"input_length": "->i64", "input_load_u8": "i64->i32", "input_load_u64": "i64->i64",
+	"output_set": "i64,i64->", "error_set": "i64->",
+	"config_get": "i64->i64", "var_get": "i64->i64", "var_set": "i64,i64->",
+	"http_request": "i64,i64->i64", "http_status_code": "->i32", "http_headers": "->i64",
+	"get_log_level": "->i32", "log_trace": "i64->", "log_debug": "i64->", "log_info": "i64->", "log_warn": "i64->",
+	"log_error": "i64->",
+}
+
+// extismLogs maps functions that log to the levels of [host.Request].Log.
+var extismLogs = map[string]int{"log_trace": 0, "log_debug": 0, "log_info": 1, "log_warn": 2, "log_error": 3}
+
+// Exports of a plugin that lists tools as MCP does, in the first form and in the second.
+var extismExports = [2]struct{ list, call string }{{"describe", "call"}, {"list_tools", "call_tool"}}
+
+// extismForm returns the exports of a plugin, or ok false if it does not list tools.
+func extismForm(module *instrument.Module) (form int, ok bool) {
+	for i, names := range extismExports {
+		if module.Export(names.list) != nil && module.Export(names.call) != nil {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// IsExtism reports whether a module imports functions of Extism.
+func IsExtism(wasm []byte) bool {
+	module, err := rewriteModule(wasm, largestModule)
+	return err == nil && slices.ContainsFunc(module.Imports, func(i instrument.Import) bool {
+		return i.Module == extismModule
+	})
+}
+
+// Bounds of the memory that a guest has outside its own, in one call.
+const (
+	maxExtismMemory = 64 << 20
+	maxExtismBlocks = 100_000
+)
+
+// extismBlock is what one alloc has given.
+type extismBlock struct {
+	at   uint64
+	data []byte
+}
+
+// extismKernel is what the host keeps for a call of an Extism plugin. Addresses are not used again, so that a stale one
+// is of no block.
+type extismKernel struct {
+	c      *call
+	blocks []extismBlock // by address
+	next   uint64
+	used   int
+
+	input, output []byte
+	failure       string
+	vars          map[string][]byte
+	status        int
+	headers       []byte
+}
+
+func newExtismKernel(c *call, input []byte) *extismKernel {
+	return &extismKernel{c: c, next: 16, input: input, vars: map[string][]byte{}}
+}
+
+// end ends the guest because of what it did.
+func (k *extismKernel) end(code host.Code, format string, args ...any) {
+	panic(guestHalt{k.c.recordFatal(host.Errorf(code, k.c.toolName()+" "+format, args...))})
+}
+
+func (k *extismKernel) alloc(data []byte) uint64 {
+	if len(k.blocks) >= maxExtismBlocks || k.used+len(data) > maxExtismMemory {
+		k.end(host.LimitExceeded, "holds more than %d MiB or %d blocks of the host's memory", maxExtismMemory>>20,
+			maxExtismBlocks)
+	}
+	b := extismBlock{k.next, data}
+	k.blocks, k.used = append(k.blocks, b), k.used+len(data)
+	k.next += uint64(len(data)+16) &^ 7
+	return b.at
+}
+
+// index returns the block that an address is in, or that begins after it.
+func (k *extismKernel) index(at uint64) int {
+	if last := len(k.blocks) - 1; last >= 0 && at >= k.blocks[last].at {
+		return last // most often
+	}
+	i, found := slices.BinarySearchFunc(k.blocks, at, func(b extismBlock, at uint64) int { return cmp.Compare(b.at, at) })
+	if !found && i > 0 {
+		i--
+	}
+	return i
+}
+
+// part returns n bytes at an address, which have to be of one block.
+func (k *extismKernel) part(at, n uint64) []byte {
+	if i := k.index(at); i < len(k.blocks) {
+		b := k.blocks[i]
+		if from := at - b.at; at >= b.at && from <= uint64(len(b.data)) && n <= uint64(len(b.data))-from {
+			return b.data[from : from+n]
+		}
+	}
+	k.end(host.Trapped, "used %d bytes at %d of the host's memory, where it has no block of this size", n, at)
+	return nil
+}
+
+// block returns the block that begins at an address, nil for 0.
+func (k *extismKernel) block(at uint64) []byte {
+	if at == 0 {
+		return nil
+	}
+	i := k.index(at)
+	if i >= len(k.blocks) || k.blocks[i].at != at {
+		k.end(host.Trapped, "used the address %d of the host's memory, where no block begins", at)
+	}
+	return k.blocks[i].data
+}
+
+func (k *extismKernel) free(at uint64) {
+	if i := k.index(at); i < len(k.blocks) && k.blocks[i].at == at {
+		k.used -= len(k.blocks[i].data)
+		k.blocks = slices.Delete(k.blocks, i, i+1)
+	}
+}
+
+func (k *extismKernel) length(at uint64) uint64 {
+	if i := k.index(at); i < len(k.blocks) && k.blocks[i].at == at {
+		return uint64(len(k.blocks[i].data))
+	}
+	return 0
+}
+
+// inputPart returns n bytes of the input.
+func (k *extismKernel) inputPart(at, n uint64) []byte {
+	if at > uint64(len(k.input)) || n > uint64(len(k.input))-at {
+		k.end(host.Trapped, "read %d bytes at %d of its input, which has %d", n, at, len(k.input))
+	}
+	return k.input[at : at+n]
+}
+
+// found returns the address of a value, 0 if there is none.
+func (k *extismKernel) found(value []byte, ok bool) uint64 {
+	if !ok {
+		return 0
+	}
+	return k.alloc(bytes.Clone(value))
+}
+
+// setting returns a setting of the plugin: a text as it is, anything else as JSON.
+func (k *extismKernel) setting(name string) ([]byte, bool) {
+	var settings map[string]json.RawMessage
+	_ = json.Unmarshal(k.c.r.Settings, &settings)
+	value, ok := settings[name]
+	var text string
+	if ok && json.Unmarshal(value, &text) == nil {
+		return []byte(text), true
+	}
+	return value, ok
+}
+
+func (k *extismKernel) setVar(name string, at uint64) {
+	k.used -= len(k.vars[name])
+	delete(k.vars, name)
+	if at == 0 {
+		return
+	}
+	value := bytes.Clone(k.block(at))
+	if k.used += len(name) + len(value); k.used > maxExtismMemory || len(k.vars) >= maxExtismBlocks {
+		k.end(host.LimitExceeded, "holds more than %d MiB in variables", maxExtismMemory>>20)
+	}
+	k.vars[name] = value
+}
+
+// request sends an HTTP request, {"url","method","headers":{NAME:VALUE}}, and returns the address of the body of the
+// response. The host checks it as it does those of any guest. A request that is denied or fails ends the guest, as in
+// Extism: its kits know no other error.
+func (k *extismKernel) request(meta, body []byte) uint64 {
+	var asked struct {
+		URL     string            `json:"url"`
+		Method  string            `json:"method"`
+		Headers map[string]string `json:"headers"`
+	}
+	if err := json.Unmarshal(meta, &asked); err != nil {
+		k.end(host.InvalidResult, "made an HTTP request that is not JSON: %v", err)
+	}
+	type header [2]string
+	request := struct {
+		Method  string   `json:"method"`
+		URL     string   `json:"url"`
+		Headers []header `json:"headers"`
+		Body    []byte   `json:"body_base64,omitempty"`
+	}{cmp.Or(asked.Method, "GET"), asked.URL, []header{}, body}
+	for _, name := range sortedKeys(asked.Headers) {
+		request.Headers = append(request.Headers, header{name, asked.Headers[name]})
+	}
+	if k.c.hostCalls++; k.c.hostCalls > k.c.limits.hostCalls {
+		panic(guestHalt{k.c.recordFatal(k.c.tooManyRequests())})
+	}
+	reply := k.c.askHost(host.AskHTTP, marshal(request))
+	k.c.checkpoint()
+	var r struct {
+		OK     bool
+		Error  *host.ErrorObject
+		Result struct {
+			Status  int
+			Headers []header
+			Body    string
+			Bytes   []byte `json:"body_base64"`
+		}
+	}
+	if err := json.Unmarshal(reply, &r); err != nil {
+		k.end(host.Internal, "got a reply that is not JSON: %v", err)
+	}
+	if !r.OK {
+		k.end(r.Error.Code, "could not send an HTTP request: %s", r.Error.Message)
+	}
+	headers := map[string]string{}
+	for _, h := range r.Result.Headers {
+		name := strings.ToLower(h[0])
+		headers[name] = strings.TrimPrefix(headers[name]+", "+h[1], ", ")
+	}
+	k.status, k.headers = r.Result.Status, marshal(headers)
+	if r.Result.Bytes != nil {
+		return k.alloc(r.Result.Bytes)
+	}
+	return k.alloc([]byte(r.Result.Body))
+}
+
+// serve runs a function of [extismModule]. The stack has its arguments, and takes its result.
+func (k *extismKernel) serve(name string, stack []uint64) {
+	k.c.checkpoint()
+	switch name {
+	case "alloc":
+		if stack[0] > maxExtismMemory {
+			k.end(host.LimitExceeded, "asked for %d bytes of the host's memory, the limit is %d", stack[0], maxExtismMemory)
+		}
+		stack[0] = k.alloc(make([]byte, stack[0]))
+	case "free":
+		k.free(stack[0])
+	case "length", "length_unsafe":
+		stack[0] = k.length(stack[0])
+	case "load_u8":
+		stack[0] = uint64(k.part(stack[0], 1)[0])
+	case "load_u64":
+		stack[0] = binary.LittleEndian.Uint64(k.part(stack[0], 8))
+	case "store_u8":
+		k.part(stack[0], 1)[0] = byte(stack[1])
+	case "store_u64":
+		binary.LittleEndian.PutUint64(k.part(stack[0], 8), stack[1])
+	case "input_length":
+		stack[0] = uint64(len(k.input))
+	case "input_load_u8":
+		stack[0] = uint64(k.inputPart(stack[0], 1)[0])
+	case "input_load_u64":
+		stack[0] = binary.LittleEndian.Uint64(k.inputPart(stack[0], 8))
+	case "output_set":
+		if stack[1] > uint64(k.c.limits.output) {
+			k.c.exceedLimit("%s returned %d bytes, the limit is %d; request less data, or raise output_bytes in the plugin's "+
+				"limits", k.c.toolName(), stack[1], k.c.limits.output)
+		}
+		k.output = nil
+		if stack[1] > 0 {
+			k.output = bytes.Clone(k.part(stack[0], stack[1]))
+		}
+	case "error_set":
+		k.failure = string(k.block(stack[0]))
+	case "config_get":
+		stack[0] = k.found(k.setting(string(k.block(stack[0]))))
+	case "var_get":
+		value, ok := k.vars[string(k.block(stack[0]))]
+		stack[0] = k.found(value, ok)
+	case "var_set":
+		k.setVar(string(k.block(stack[0])), stack[1])
+	case "http_request":
+		stack[0] = k.request(k.block(stack[0]), k.block(stack[1]))
+	case "http_status_code":
+		stack[0] = uint64(k.status)
+	case "http_headers":
+		stack[0] = k.found(k.headers, k.headers != nil)
+	case "get_log_level":
+		stack[0] = 0 // everything
+	default: // log_
+		k.c.log(extismLogs[name], k.block(stack[0]))
+	}
+}
+
+// instantiateExtism instantiates the modules that an Extism plugin imports. A function of another program ends the
+// guest that calls it.
+func instantiateExtism(ctx context.Context, p *compiledPlugin) error {
+	own, user := p.runtime.NewHostModuleBuilder(extismModule), p.runtime.NewHostModuleBuilder(extismUser)
+	for name, typ := range extismFunctions {
+		params, results := engineTypes(typ)
+		own.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, _ api.Module,
+			stack []uint64) {
+			callOf(ctx).kernel.serve(name, stack)
+		}), params, results).Export(name)
+	}
+	for _, i := range p.module.Imports {
+		if i.Module == extismUser {
+			params, results := engineTypes(i.Type)
+			user.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, _ api.Module, _ []uint64) {
+				callOf(ctx).kernel.end(host.Denied, "called %s, a function of another program than Parley",
+					truncate(manifest.CleanLine(i.Name), 100))
+			}), params, results).Export(i.Name)
+		}
+	}
+	if _, err := own.Instantiate(ctx); err != nil {
+		return err
+	}
+	_, err := user.Instantiate(ctx)
+	return err
+}
+
+// runExtism runs a call of kind mcp, in a new instance. A call without a tool lists the tools: its data is the list as
+// the plugin writes it.
+func (c *call) runExtism() (*host.Result, error) {
+	form, _ := extismForm(c.plugin.module)
+	export, input := extismExports[form].list, map[string]any{}
+	if c.r.Tool != "" {
+		export = extismExports[form].call
+		call := map[string]any{"name": c.r.Tool, "arguments": jsonOr(c.r.Params, "{}")}
+		input["params"] = call
+		if form == 1 {
+			input = map[string]any{"request": call}
+		}
+	}
+	if form == 1 {
+		input["context"] = map[string]any{"id": c.r.CallID, "_meta": struct{}{}}
+	}
+	c.kernel = newExtismKernel(c, marshal(input))
+	c.streams(&capture{c: c, name: "stdout"})
+	start := "_initialize"
+	if c.plugin.module.Export(start) == nil {
+		start = "__wasm_call_ctors"
+	}
+	err := c.instantiate(wazero.NewModuleConfig().WithArgs(c.m.Name), start)
+	if haskell := c.plugin.module.Export("hs_init"); err == nil && haskell != nil && haskell.Type == "i32,i32->" {
+		_, err = c.mod.ExportedFunction("hs_init").Call(c.ctx, 0, 0)
+	}
+	var failed []uint64
+	if err == nil {
+		failed, err = c.mod.ExportedFunction(export).Call(c.ctx)
+	}
+	switch {
+	case err != nil:
+		return nil, c.guestError(err)
+	case len(failed) > 0 && uint32(failed[0]) != 0 || c.kernel.failure != "":
+		return nil, c.toolError(1, c.kernel.failure, nil)
+	case !json.Valid(c.kernel.output):
+		return nil, host.Errorf(host.InvalidResult, "%s did not return JSON", c.toolName())
+	case c.r.Tool == "":
+		return &host.Result{Data: c.kernel.output}, nil
+	}
+	return c.toolResult(c.kernel.output)
+}
+
+// toolResult turns a result of MCP's tools/call into one of the host: the structured content, or the text as one
+// string, with everything else beside it.
+func (c *call) toolResult(data []byte) (*host.Result, error) {
+	var r struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, host.Errorf(host.InvalidResult, "%s did not return a result as MCP has it: %s", c.toolName(),
+			truncate(manifest.CleanLine(err.Error()), 200))
+	}
+	if len(r.Content) > maxContent {
+		return nil, c.checkContent(make([]host.Content, len(r.Content)))
+	}
+	var texts []string
+	var content []host.Content
+	for _, raw := range r.Content {
+		block, err := contentOfMCP(raw)
+		switch {
+		case err != nil:
+			return nil, host.Errorf(host.InvalidResult, "%s returned content that is not as MCP has it: %s", c.toolName(),
+				truncate(manifest.CleanLine(err.Error()), 200))
+		case block.Type == host.ContentText:
+			texts = append(texts, block.Text)
+		default:
+			content = append(content, block)
+		}
+	}
+	text := strings.Join(texts, "\n")
+	if r.IsError {
+		return nil, c.toolError(1, text, nil)
+	}
+	if err := c.checkContent(content); err != nil {
+		return nil, err
+	}
+	return &host.Result{Data: jsonOr(r.Structured, string(marshal(text))), Content: content}, nil
+}
+
+func contentOfMCP(raw json.RawMessage) (host.Content, error) {
+	var b struct {
+		Type, Text, Data, URI, Name string
+		MIME                        string `json:"mimeType"`
+		Resource                    struct {
+			URI, Text, Blob string
+			MIME            string `json:"mimeType"`
+		}
+	}
+	err := json.Unmarshal(raw, &b)
+	switch b.Type {
+	case "resource":
+		return host.Content{Type: host.ContentResource, Text: b.Resource.Text, Data: b.Resource.Blob, MIME: b.Resource.MIME,
+			URI: b.Resource.URI}, err
+	case "resource_link":
+		return host.Content{Type: host.ContentLink, Text: b.Name, MIME: b.MIME, URI: b.URI}, err
+	}
+	return host.Content{Type: host.ContentType(b.Type), Text: b.Text, Data: b.Data, MIME: b.MIME}, err
+}
