@@ -80,6 +80,10 @@ type Record struct {
 	Question string   `json:"question,omitempty"` // id of the question that a person was asked
 	Hits     []string `json:"hits,omitempty"`     // names of the first ten results of a search
 	Changes  []string `json:"changes,omitempty"`  // how the parameters were corrected
+
+	// From says which parameters had a value that an earlier result of the session had, as "TOOL/POINTER" with 0 for
+	// each index, by parameter. It is known of calls that one process serves.
+	From map[string]string `json:"from,omitempty"`
 }
 
 // Violation is what was wrong with one parameter, without the value.

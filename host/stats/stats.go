@@ -35,6 +35,7 @@ type Report struct {
 	Confusions []Confusion `json:"confusions"`
 	Renames    []Rename    `json:"renames"`
 	Needs      []Need      `json:"needs"`
+	Origins    []Origin    `json:"origins"`
 	Search     Search      `json:"search"`
 	Tiers      []Count     `json:"tiers"` // how often each tier of documentation was sent
 	// WithDocs and WithoutDocs are the parameter errors after which the next call of the tool succeeded, with and without
@@ -74,10 +75,14 @@ type Tool struct {
 
 // Field is what was wrong with a parameter.
 type Field struct {
-	Pointer  string   `json:"pointer"`
-	Keyword  string   `json:"keyword"`
-	Expected string   `json:"expected"`
-	N        int      `json:"n"`
+	Pointer  string `json:"pointer"`
+	Keyword  string `json:"keyword"`
+	Expected string `json:"expected"`
+	N        int    `json:"n"`
+	// Read are the sessions whose callers had read the documentation of the tool before, of all such sessions in which
+	// the parameter was given. For a missing one Of are all sessions whose callers had read it.
+	Read     int      `json:"read"`
+	Of       int      `json:"of"`
 	Sessions int      `json:"sessions"`
 	Calls    []string `json:"calls"` // ids of the last such calls
 }
@@ -117,6 +122,17 @@ type Need struct {
 	Calls    []string `json:"calls"`
 }
 
+// Origin is a result that the values of a parameter came from, in calls that succeeded.
+type Origin struct {
+	Tool      string   `json:"tool"`
+	Parameter string   `json:"parameter"`
+	From      string   `json:"from"` // TOOL/POINTER, with 0 for each index
+	N         int      `json:"n"`
+	Of        int      `json:"of"` // calls that succeeded with the parameter
+	Sessions  int      `json:"sessions"`
+	Calls     []string `json:"calls"`
+}
+
 // Search is how searches did that a successful call followed in the session.
 type Search struct {
 	Followed int    `json:"followed"`
@@ -134,6 +150,9 @@ type Miss struct {
 	Calls    []string `json:"calls"`             // ids of the last such searches
 }
 
+// fullMode is the mode of documentation in which the list of tools has all parameters: every caller has read them.
+const fullMode = "full"
+
 // maxCalls is how many calls a finding names as examples.
 const maxCalls = 3
 
@@ -149,8 +168,8 @@ func Compute(records iter.Seq[host.Record], catalog *host.Catalog, scope string)
 	c := &counter{
 		catalog: catalog, scope: scope, tools: map[string]*tally{}, sessions: map[string]*walk{},
 		confusions: map[[2]string]*group{}, misses: map[string]*group{}, tiers: map[string]int{},
-		renames: map[[3]string]*group{}, needs: map[[2]string]*group{}, together: map[[2]string]int{},
-		alone: map[string]int{},
+		renames: map[[3]string]*group{}, origins: map[[3]string]*group{}, needs: map[[2]string]*group{},
+		together: map[[2]string]int{}, alone: map[string]int{},
 	}
 	for r := range records {
 		c.add(&r)
@@ -175,6 +194,7 @@ type counter struct {
 	confusions map[[2]string]*group
 	misses     map[string]*group
 	renames    map[[3]string]*group
+	origins    map[[3]string]*group // tool, parameter, source
 	needs      map[[2]string]*group
 	together   map[[2]string]int // sessions in which a tool succeeded after another one
 	alone      map[string]int    // sessions in which a tool succeeded
@@ -189,21 +209,29 @@ type counter struct {
 // group counts cases, the sessions that they are from, and the last call.
 type group struct {
 	n        int
-	sessions map[string]bool
+	sessions set
 	calls    []string
 	queries  []string
 	field    host.Violation
+	read     set // sessions whose callers had read the documentation
+}
+
+// set is a set of sessions.
+type set map[string]bool
+
+func (s *set) add(session string) {
+	if *s == nil {
+		*s = set{}
+	}
+	(*s)[session] = true
 }
 
 func (g *group) add(r *host.Record) {
 	g.n++
 	g.calls = append(g.calls, r.Call)
 	g.calls = g.calls[max(0, len(g.calls)-maxCalls):]
-	if g.sessions == nil {
-		g.sessions = map[string]bool{}
-	}
 	if r.Session != "" {
-		g.sessions[r.Session] = true
+		g.sessions.add(r.Session)
 	}
 }
 
@@ -219,6 +247,8 @@ func at[K comparable](groups map[K]*group, key K) *group {
 type tally struct {
 	calls, failed, repeated int
 	codes, unknown, used    map[string]int
+	given                   map[string]set // sessions with a parameter, whose callers had read the documentation
+	read                    set            // all of these
 	arguments               map[string]int
 	fields                  map[string]*group
 	ms                      []float64
@@ -255,8 +285,13 @@ func (c *counter) add(r *host.Record) {
 		rep.Describes++
 	default:
 		rep.Calls++
-		c.tally(r.Tool).add(r)
-		c.all.add(r)
+		s := c.sessions[r.Session]
+		read := r.Session != "" && r.Mode == fullMode || s != nil && s.read[r.Tool]
+		c.tally(r.Tool).add(r, read)
+		c.all.add(r, read)
+		for name, source := range r.From {
+			at(c.origins, [3]string{r.Tool, name, source}).add(r)
+		}
 	}
 	if in && r.DocsTokens > 0 {
 		for _, tier := range r.Tiers {
@@ -268,17 +303,30 @@ func (c *counter) add(r *host.Record) {
 	}
 	s := c.sessions[r.Session]
 	if s == nil {
-		s = &walk{tools: map[string]*tool{}}
+		s = &walk{tools: map[string]*tool{}, read: map[string]bool{}}
 		c.sessions[r.Session] = s
 	}
 	s.step(c, r)
 }
 
 // add counts a call.
-func (t *tally) add(r *host.Record) {
+func (t *tally) add(r *host.Record, read bool) {
 	t.calls++
-	t.ms = append(t.ms, r.MS)
+	if r.Code != string(host.Timeout) { // that is how long the caller waited
+		t.ms = append(t.ms, r.MS)
+	}
 	names := parameters(r)
+	if read {
+		t.read.add(r.Session)
+		for _, name := range names {
+			if t.given == nil {
+				t.given = map[string]set{}
+			}
+			given := t.given[name]
+			given.add(r.Session)
+			t.given[name] = given
+		}
+	}
 	if r.ExitCode == 0 {
 		increase(&t.arguments, strings.Join(names, ", "))
 		for _, name := range names {
@@ -295,6 +343,9 @@ func (t *tally) add(r *host.Record) {
 		g := at(t.fields, e.Pointer+"\x00"+e.Keyword)
 		g.field = e
 		g.add(r)
+		if read {
+			g.read.add(r.Session)
+		}
 		if e.Keyword == "additionalProperties" {
 			increase(&t.unknown, strings.TrimPrefix(e.Pointer, "/"))
 		}
@@ -358,9 +409,10 @@ func (c *counter) report() *Report {
 	return r
 }
 
-// addRelations adds what is known of parameters that were sent in place of others, and of tools that need others.
+// addRelations adds what is known of parameters that were sent in place of others, of tools that need others, and of
+// where values come from.
 func (c *counter) addRelations(r *Report) {
-	r.Renames, r.Needs = []Rename{}, []Need{}
+	r.Renames, r.Needs, r.Origins = []Rename{}, []Need{}, []Origin{}
 	for key, g := range c.renames {
 		r.Renames = append(r.Renames, Rename{key[0], key[1], key[2], g.n, len(g.sessions), g.calls})
 	}
@@ -374,6 +426,13 @@ func (c *counter) addRelations(r *Report) {
 	}
 	slices.SortFunc(r.Needs, func(a, b Need) int {
 		return cmp.Or(b.N-a.N, cmp.Compare(a.Tool+" "+a.Before, b.Tool+" "+b.Before))
+	})
+	for key, g := range c.origins {
+		r.Origins = append(r.Origins, Origin{key[0], key[1], key[2], g.n, c.tally(key[0]).used[key[1]], len(g.sessions),
+			g.calls})
+	}
+	slices.SortFunc(r.Origins, func(a, b Origin) int {
+		return cmp.Or(b.N-a.N, cmp.Compare(a.Tool+" "+a.Parameter+" "+a.From, b.Tool+" "+b.Parameter+" "+b.From))
 	})
 }
 
@@ -389,7 +448,13 @@ func (t *tally) tool(name string) Tool {
 	}
 	for _, g := range t.fields {
 		f := g.field
-		row.Fields = append(row.Fields, Field{f.Pointer, f.Keyword, f.Expected, g.n, len(g.sessions), g.calls})
+		name, _, _ := strings.Cut(strings.TrimPrefix(f.Pointer, "/"), "/")
+		of := len(t.given[name])
+		if f.Keyword == "required" {
+			of = len(t.read)
+		}
+		row.Fields = append(row.Fields, Field{f.Pointer, f.Keyword, f.Expected, g.n, len(g.read), max(of, len(g.read)),
+			len(g.sessions), g.calls})
 	}
 	slices.SortFunc(row.Fields, func(a, b Field) int {
 		return cmp.Or(b.N-a.N, cmp.Compare(a.Pointer+a.Keyword, b.Pointer+b.Keyword))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -16,10 +17,13 @@ type walk struct {
 	open      bool // discovery or an error came after the last success
 	turns     int  // records until the first success
 	tokens    int
-	last      *host.Record // the call before, if it failed
-	search    *host.Record // the search that no successful call has followed yet
-	since     int          // calls since the search
-	done      []string     // the tools that succeeded, each once
+	last      *host.Record    // the call before, if it failed
+	search    *host.Record    // the search that no successful call has followed yet
+	since     int             // calls since the search
+	missed    string          // the last tool that succeeded after the search and is not among its hits
+	read      map[string]bool // tools of which tier 2 or 3 was sent
+	asked     string          // the first tool that was described or called after the search
+	done      []string        // the tools that succeeded, each once
 }
 
 // tool is the state of a tool in a session.
@@ -39,6 +43,9 @@ const searchReach = 4
 
 // step counts what a record means after those before it.
 func (w *walk) step(c *counter, r *host.Record) {
+	if len(r.Tiers) > 0 && slices.Max(r.Tiers) > 1 {
+		defer func() { w.read[r.Tool] = true }()
+	}
 	if !w.succeeded {
 		w.turns++
 		w.tokens += r.DocsTokens
@@ -46,9 +53,16 @@ func (w *walk) step(c *counter, r *host.Record) {
 	if r.Op != "" {
 		w.open = true
 		if r.Op == "search" && r.ExitCode == 0 {
-			w.search, w.since = r, 0
+			w.closeSearch(c)
+			w.search, w.since, w.asked = r, 0, ""
+		}
+		if r.Op == "describe" && w.asked == "" {
+			w.asked = r.Tool
 		}
 		return
+	}
+	if w.asked == "" {
+		w.asked = r.Tool
 	}
 	in := InScope(r.Tool, c.scope)
 	if in {
@@ -66,23 +80,51 @@ func (w *walk) step(c *counter, r *host.Record) {
 	}
 	w.last = nil
 	w.succeed(c, r)
-	if w.search != nil && w.since <= searchReach && in {
+	if w.search == nil || !in {
+		return
+	}
+	switch rank := slices.Index(w.search.Hits, r.Tool); {
+	case w.since > searchReach:
+		w.closeSearch(c)
+	case rank >= 0 && rank < 5:
 		c.followed++
-		switch rank := slices.Index(w.search.Hits, r.Tool); {
-		case rank == 0:
+		c.five++
+		if rank == 0 {
 			c.first++
-			c.five++
-		case rank > 0 && rank < 5:
-			c.five++
-		default:
-			g := at(c.misses, r.Tool)
-			g.add(w.search)
-			if q := w.search.Query; q != "" && !slices.Contains(g.queries, q) && len(g.queries) < maxListed {
-				g.queries = append(g.queries, q)
-			}
+		}
+		w.search, w.missed = nil, ""
+	case !c.prepares(r.Tool, w.asked): // else the tool that was searched for has still to come
+		w.missed = r.Tool
+	}
+}
+
+// closeSearch counts a search after which no hit was called: it missed the tool that was.
+func (w *walk) closeSearch(c *counter) {
+	if w.search != nil && w.missed != "" {
+		c.followed++
+		g := at(c.misses, w.missed)
+		g.add(w.search)
+		if q := w.search.Query; q != "" && !slices.Contains(g.queries, q) && len(g.queries) < maxListed {
+			g.queries = append(g.queries, q)
 		}
 	}
-	w.search = nil
+	w.search, w.missed = nil, ""
+}
+
+// prepares reports whether the documentation of a tool says that another one comes before it.
+func (c *counter) prepares(before, tool string) bool {
+	if c.catalog == nil || before == tool {
+		return false
+	}
+	at, err := c.catalog.Find(tool)
+	if err != nil || at.Tool == nil {
+		return false
+	}
+	flow := at.FlowOf()
+	is := func(f manifest.FlowCall) bool { return strings.EqualFold(f.Tool, before) }
+	return slices.ContainsFunc(flow.Needs, is) || slices.ContainsFunc(flow.Values, func(v manifest.Value) bool {
+		return slices.ContainsFunc(v.From, func(s manifest.Source) bool { return is(s.FlowCall) })
+	})
 }
 
 // tool counts a call of a tool for the tool itself and for all.
@@ -198,6 +240,7 @@ func (t *tool) afterDocs(c *counter, r *host.Record) {
 
 // end counts what is known only when a session has ended.
 func (w *walk) end(c *counter) {
+	w.closeSearch(c)
 	if w.open {
 		c.abandoned++
 	}

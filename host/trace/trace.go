@@ -79,13 +79,14 @@ func Open(dir string, cfg Config) host.Recorder {
 	if cfg.MaxBytes <= 0 {
 		cfg.MaxBytes = DefaultMaxBytes
 	}
-	return &recorder{dir: dir, cfg: cfg}
+	return &recorder{dir: dir, cfg: cfg, origins: newOrigins()}
 }
 
 type recorder struct {
-	dir    string
-	cfg    Config
-	warned sync.Once
+	dir     string
+	cfg     Config
+	warned  sync.Once
+	origins *origins
 
 	mu     sync.Mutex
 	file   *os.File    // of the last line, open for the next one; may be nil
@@ -101,7 +102,9 @@ func (r *recorder) Record(e host.Event) {
 	if e.Time.IsZero() {
 		e.Time = r.cfg.Now()
 	}
-	line, err := encode(recordOf(e, r.cfg.Values))
+	record := recordOf(e, r.cfg.Values)
+	record.From = r.origins.note(&e)
+	line, err := encode(record)
 	if err == nil {
 		err = r.write(e.Time.UTC().Format(dayFormat), line)
 	}

@@ -84,7 +84,10 @@ var layers = map[string][]string{
 		"host/mcp", "host/oci", "host/policy", "host/signature", "host/stats", "host/trace", "host/wasm", "manifest",
 		"manifest/jsontext", "manifest/lint", "manifest/schema", "plugins", "sdk",
 	},
-	"bench":             {"internal/foreign"},
+	"bench": {"internal/foreign"},
+	"bench/learning": {
+		"bench", "host", "host/stats", "host/trace", "manifest", "manifest/jsontext", "manifest/schema",
+	},
 	"internal/demo":     {},
 	"internal/foreign":  {},
 	"internal/mutants":  {},

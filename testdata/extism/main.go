@@ -14,7 +14,7 @@ const tools = `{"tools":[
    "inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"Whom to greet, such as Ada."}},"required":["name"]}},
   {"name":"fetch","description":"Fetch a page.\nReturns what it says.",
    "inputSchema":{"type":"object","properties":{"url":{"type":"string","format":"uri"}},"required":["url"]}},
-  {"name":"dot","description":"Draw a dot","inputSchema":{"type":"object","properties":{}}},
+  {"name":"picture.dot","description":"Draw a dot","inputSchema":{"type":"object","properties":{}}},
   {"name":"clear","description":"Clear everything that was ever drawn in any of the pictures of all times","annotations":{"destructiveHint":true},
    "inputSchema":{"type":"object","properties":{}}}]}`
 
@@ -47,7 +47,7 @@ func call() int32 {
 	case "fetch":
 		response := pdk.NewHTTPRequest(pdk.MethodGet, given.URL).SetHeader("Accept", "text/plain").Send()
 		return text(strings.TrimSpace(string(response.Body())) + " " + response.Headers()["content-type"])
-	case "dot":
+	case "picture.dot":
 		return output(map[string]string{"type": "image", "mimeType": "image/png",
 			"data": base64.StdEncoding.EncodeToString([]byte("a dot"))})
 	}

@@ -32,16 +32,18 @@ type Suggestion struct {
 // Thresholds of evidence.
 const (
 	// minShare is the least share of a tool's calls, by the lower end of its interval, that a mistake has to cost.
-	minShare = 0.02
+	minShare = 0.05
 	// minUses and minUsers are the successful calls, and their sessions, after which a parameter counts as never used.
 	minUses  = 20
 	minUsers = 3
+	// minOrigin is the least share of a parameter's values, by the lower end of its interval, that comes from a result.
+	minOrigin = 0.4
 )
 
 // Suggest returns edits for the tools in a report, the ones with most evidence first. It depends only on the report and
 // the catalog.
 func Suggest(r *stats.Report, catalog *host.Catalog) []Suggestion {
-	s := &suggester{catalog: catalog, found: []Suggestion{}}
+	s := &suggester{catalog: catalog, report: r, found: []Suggestion{}}
 	for i := range r.Tools {
 		s.tool(&r.Tools[i])
 	}
@@ -54,6 +56,9 @@ func Suggest(r *stats.Report, catalog *host.Catalog) []Suggestion {
 	for _, n := range r.Needs {
 		s.need(n)
 	}
+	for _, o := range r.Origins {
+		s.origin(o)
+	}
 	for _, m := range r.Search.Misses {
 		s.miss(m)
 	}
@@ -65,6 +70,7 @@ func Suggest(r *stats.Report, catalog *host.Catalog) []Suggestion {
 
 type suggester struct {
 	catalog *host.Catalog
+	report  *stats.Report
 	found   []Suggestion
 }
 
@@ -101,7 +107,7 @@ func (s *suggester) tool(t *stats.Tool) {
 	described := map[string][]evidence{} // sentences to add, by parameter
 	sentences := map[string][]string{}
 	for _, f := range t.Fields {
-		low, _ := stats.Wilson(f.N, t.Calls)
+		low, _ := stats.Wilson(f.Read, f.Of)
 		p := param(params, f.Pointer)
 		if low < minShare || p == nil {
 			continue
@@ -178,6 +184,9 @@ func sentenceFor(t *manifest.Tool, p *manifest.Param, f *stats.Field) (sentence,
 			if values = append(values, value); !says(value) {
 				missing = append(missing, value)
 			}
+		}
+		if len(values) == 0 && !says(f.Expected) { // the schema has them deeper, where describe does not show them
+			return "Expected: " + f.Expected + ".", "enum"
 		}
 		if len(missing) == 0 || len(values) > 12 {
 			return "", ""
@@ -335,6 +344,11 @@ func (s *suggester) confusion(c stats.Confusion) {
 	if called.Plugin != meant.Plugin { // a plugin's texts do not lead to tools of others
 		return
 	}
+	if comesBefore(called, c.Meant) || slices.ContainsFunc(s.report.Needs, func(n stats.Need) bool {
+		return n.Tool == c.Called && n.Before == c.Meant
+	}) {
+		return // it was called to prepare the other one
+	}
 	e := evidence{"confusion", c.N, c.Sessions, c.Calls, why}
 	if !strings.Contains(called.Tool.WhenNot, meant.Tool.Name) {
 		hint := "to " + lowerFirst(meant.Tool.Docs.Brief) + ": " + meant.Tool.Name
@@ -367,13 +381,53 @@ func (s *suggester) need(n stats.Need) {
 	if !ok || !known || slices.Contains(at.Tool.Needs, before.Name()) {
 		return
 	}
-	if flow := at.FlowOf(); slices.ContainsFunc(flow.Needs, func(c manifest.FlowCall) bool {
-		return strings.EqualFold(c.Tool, before.Name())
+	if comesBefore(at, before.Name()) || slices.ContainsFunc(s.report.Origins, func(o stats.Origin) bool {
+		return o.Tool == n.Tool && strings.HasPrefix(o.From, n.Before+"/") && s.isOrigin(o)
 	}) {
-		return
+		return // what it needs is a value of that one's result
 	}
 	s.add(at, host.Edit{Field: host.EditNeed, Value: before.Name()}, evidence{"need", n.N, n.Sessions, n.Calls,
 		fmt.Sprintf("%d times it failed, and succeeded after %s; it never succeeded without", n.N, before.Name())})
+}
+
+// origin proposes that the value of a parameter comes from the result of another tool.
+func (s *suggester) origin(o stats.Origin) {
+	if !s.isOrigin(o) {
+		return
+	}
+	at, _ := s.find(o.Tool)
+	source, _, _ := manifest.SplitSource(o.From)
+	for _, v := range at.FlowOf().Values {
+		if v.Pointer == "/"+jsontext.EscapeToken(o.Parameter) && slices.ContainsFunc(v.From, func(f manifest.Source) bool {
+			return strings.EqualFold(f.Tool, source)
+		}) {
+			return
+		}
+	}
+	s.add(at, host.Edit{Field: host.EditFrom, Param: o.Parameter, Value: o.From}, evidence{"origin", o.N, o.Sessions,
+		o.Calls, fmt.Sprintf("%d of %d values of %s were those of %s", o.N, o.Of, o.Parameter, o.From)})
+}
+
+// isOrigin reports whether a result is where most values of a parameter come from. Values that the schema lists need no
+// origin.
+func (s *suggester) isOrigin(o stats.Origin) bool {
+	at, ok := s.find(o.Tool)
+	source, _, valid := manifest.SplitSource(o.From)
+	if _, known := s.find(source); !ok || !valid || !known || strings.EqualFold(source, o.Tool) {
+		return false
+	}
+	p := param(manifest.Params(at.Tool.Params), "/"+jsontext.EscapeToken(o.Parameter))
+	low, _ := stats.Wilson(o.N, o.Of)
+	return p != nil && p.Enum == nil && low >= minOrigin
+}
+
+// comesBefore reports whether documentation says that a tool has to be called before, or that it returns a value.
+func comesBefore(at host.Address, tool string) bool {
+	flow := at.FlowOf()
+	is := func(c manifest.FlowCall) bool { return strings.EqualFold(c.Tool, tool) }
+	return slices.ContainsFunc(flow.Needs, is) || slices.ContainsFunc(flow.Values, func(v manifest.Value) bool {
+		return slices.ContainsFunc(v.From, func(f manifest.Source) bool { return is(f.FlowCall) })
+	})
 }
 
 // maxWords is how many keywords a tool gets from searches at once.

@@ -87,6 +87,11 @@ func (l *log) add(session, tool, params string, errs ...host.Violation) *host.Re
 	return &l.records[n]
 }
 
+// read makes the record of a caller that reads the documentation of a tool.
+func (l *log) read(session, tool string) {
+	l.records = append(l.records, host.Record{Op: "describe", Session: session, Tool: tool, Tiers: []int{2}, Code: "ok"})
+}
+
 func (l *log) suggest(catalog *host.Catalog) []Suggestion {
 	return Suggest(stats.Compute(slices.Values(l.records), catalog, ""), catalog)
 }
@@ -138,6 +143,52 @@ func TestRules(t *testing.T) {
 			l.add(s, "shop.stock.open", `{}`)
 			l.add(s, "shop.stock.count", `{}`)
 		}, []want{{"need", "", "shop.stock.open"}}},
+		{"origin", func(l *log, s string) {
+			l.add(s, "shop.stock.count", `{}`)
+			for range 2 {
+				l.add(s, "shop.article.find", `{"title":"string(3)"}`).From =
+					map[string]string{"title": "shop.stock.count/articles/0/title"}
+			}
+		}, []want{{"from", "title", "shop.stock.count/articles/0/title"}}},
+		{"origin, not need", func(l *log, s string) {
+			r := l.add(s, "shop.article.find", `{"title":"string(3)"}`)
+			r.Code, r.ExitCode = "tool_failed", 1
+			l.add(s, "shop.stock.count", `{}`)
+			l.add(s, "shop.article.find", `{"title":"string(3)"}`).From =
+				map[string]string{"title": "shop.stock.count/articles/0/title"}
+		}, []want{{"from", "title", "shop.stock.count/articles/0/title"}}},
+		{"need, as few values come from there", func(l *log, s string) {
+			r := l.add(s, "shop.article.find", `{"title":"string(3)"}`)
+			r.Code, r.ExitCode = "tool_failed", 1
+			l.add(s, "shop.stock.count", `{}`)
+			l.add(s, "shop.article.find", `{"title":"string(3)"}`).From =
+				map[string]string{"title": "shop.stock.count/articles/0/title"}
+			for range 4 {
+				l.add(s, "shop.article.find", `{"title":"string(3)"}`)
+			}
+		}, []want{{"need", "", "shop.stock.count"}}},
+		{"callers who have not read", func(l *log, s string) {
+			l.add(s, "shop.article.find", `{"title":"string(0)"}`, violation("/title", "minLength", "at least 1 character"))
+		}, nil},
+		{"callers who have read the list", func(l *log, s string) {
+			l.add(s, "shop.article.find", `{"title":"string(0)"}`,
+				violation("/title", "minLength", "at least 1 character")).Mode = "full"
+		}, []want{{"param", "title", "What the title contains. Expected: at least 1 character."}}},
+		{"values that the schema has deeper", func(l *log, s string) {
+			l.add(s, "shop.article.add", good, violation("/title", "enum", `one of "tea", "pot"`))
+		}, []want{{"param", "title", `Name of the article. Expected: one of "tea", "pot".`}}},
+		{"calls that were given up", func(l *log, s string) {
+			for range 3 {
+				r := l.add(s, "shop.stock.count", `{}`)
+				r.MS, r.Code, r.ExitCode = 9000, "timeout", 102
+			}
+		}, nil},
+		{"a call that prepares the one that was found", func(l *log, s string) {
+			l.records = append(l.records, host.Record{Op: "search", Session: s, Code: "ok", Query: "merchandise",
+				Hits: []string{"shop.article.find"}})
+			l.add(s, "shop.stock.open", `{}`)
+			l.add(s, "shop.article.find", `{"title":"string(3)"}`)
+		}, nil},
 		{"search miss", func(l *log, s string) {
 			l.records = append(l.records, host.Record{Op: "search", Session: s, Code: "ok", Hits: []string{"shop.stock.open"},
 				Query: "merchandise for " + s + " now"})
@@ -156,7 +207,9 @@ func TestRules(t *testing.T) {
 	} {
 		var l log
 		for i := range 4 {
-			c.make(&l, fmt.Sprint("session", i))
+			s := fmt.Sprint("session", i)
+			l.read(s, "shop.article.add")
+			c.make(&l, s)
 		}
 		var got []want
 		for _, s := range l.suggest(catalog) {
@@ -177,6 +230,7 @@ func TestRules(t *testing.T) {
 		}
 		// The same from one session alone is no evidence.
 		l = log{}
+		l.read("same", "shop.article.add")
 		for range 4 {
 			c.make(&l, "same")
 		}

@@ -49,7 +49,7 @@ func (d *Deps) extismManifest(ctx context.Context, o WrapOptions, code []byte, n
 		}
 		if group, _, ok := strings.Cut(t.Name, "."); ok && !named[group] {
 			named[group] = true
-			groups = append(groups, map[string]any{"name": group, "brief": "Tools of " + group})
+			groups = append(groups, map[string]any{"name": group, "docs": map[string]any{"brief": "Tools of " + group}})
 		}
 		params := t.InputSchema
 		if len(params) == 0 {
