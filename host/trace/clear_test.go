@@ -1,10 +1,14 @@
 package trace
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/host"
 )
 
 // TestClear removes the files of days before a day, or all, and nothing else.
@@ -20,14 +24,14 @@ func TestClear(t *testing.T) {
 		files  int
 		end    Cursor
 	}{
-		{time.Date(2026, 11, 1, 23, 0, 0, 0, time.UTC), 0, Cursor{File: "2026-11-03", Offset: 6}},
-		{time.Date(2026, 11, 3, 1, 0, 0, 0, time.UTC), 2, Cursor{File: "2026-11-03", Offset: 6}},
+		{time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), 0, Cursor{File: "2026-11-03", Offset: 6}},
+		{time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC), 2, Cursor{File: "2026-11-03", Offset: 6}},
 		{time.Time{}, 1, Cursor{}},
 		{time.Time{}, 0, Cursor{}},
 	} {
-		files, bytes, err := Clear(dir, step.before)
-		if err != nil || files != step.files || bytes != int64(6*files) {
-			t.Errorf("before %v: %d files, %d bytes, %v; want %d files", step.before, files, bytes, err, step.files)
+		done, err := Clear(dir, Filter{Until: step.before}, nil)
+		if want := (Cleared{Files: step.files, Bytes: int64(6 * step.files)}); err != nil || done != want {
+			t.Errorf("before %v: %+v, %v; want %d files", step.before, done, err, step.files)
 		}
 		if end, err := End(dir); err != nil || end != step.end {
 			t.Errorf("the end is %+v, %v; want %+v", end, err, step.end)
@@ -36,7 +40,104 @@ func TestClear(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "notes.jsonl")); err != nil {
 		t.Error(err)
 	}
-	if files, _, err := Clear(filepath.Join(dir, "missing"), time.Time{}); files != 0 || err != nil {
-		t.Error(files, err)
+	if done, err := Clear(filepath.Join(dir, "missing"), Filter{}, nil); done != (Cleared{}) || err != nil {
+		t.Error(done, err)
+	}
+}
+
+// TestClearSome removes the records that a filter selects. Other records, and lines that are none, stay.
+func TestClearSome(t *testing.T) {
+	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name   string
+		filter Filter
+		drop   func(Record) bool
+		gone   int
+		left   string
+	}{
+		{"session", Filter{Session: "a"}, nil, 1, "2 3 damaged"},
+		{"tool", Filter{Tool: "shop.buy"}, nil, 1, "1 2 damaged"},
+		{"before noon of the day", Filter{Until: noon.Add(time.Minute)}, nil, 1, "2 3 damaged"},
+		{"a predicate", Filter{}, func(r Record) bool { return r.Call == "2" }, 1, "1 3 damaged"},
+		{"none", Filter{Session: "c"}, nil, 0, "1 2 3 damaged"},
+		{"all", Filter{}, nil, 3, ""},
+	} {
+		dir := t.TempDir()
+		recorder := Open(dir, Config{})
+		for i, e := range []host.Event{
+			{CallID: "1", Session: "a", Tool: "shop.list"}, {CallID: "2", Session: "b", Tool: "shop.list"},
+			{CallID: "3", Session: "b", Tool: "shop.buy", Params: json.RawMessage(`{}`)},
+		} {
+			e.Op, e.Time = "call", noon.Add(time.Duration(i)*time.Hour)
+			recorder.Record(e)
+		}
+		path := filepath.Join(dir, "2026-11-01.jsonl")
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, append(before, "damaged\n"...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		done, err := Clear(dir, c.filter, c.drop)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		after, _ := os.ReadFile(path)
+		if done.Bytes != int64(len(before)+len("damaged\n")-len(after)) {
+			t.Errorf("%s: %d bytes are said to be removed, %d are", c.name, done.Bytes, len(before)+8-len(after))
+		}
+		var left []string
+		for r, err := range Read(dir, Filter{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			left = append(left, r.Call)
+		}
+		if strings.Contains(string(after), "damaged\n") {
+			left = append(left, "damaged")
+		}
+		if got := strings.Join(left, " "); got != c.left || done.Records != c.gone {
+			t.Errorf("%s: left is %q, %d records are removed; want %q", c.name, got, done.Records, c.left)
+		}
+
+		// A recorder that has the old file open writes to the new one.
+		recorder.Record(host.Event{Op: "call", CallID: "4", Time: noon})
+		if after, _ = os.ReadFile(path); !strings.Contains(string(after), `"call":"4"`) {
+			t.Errorf("%s: a later record is lost", c.name)
+		}
+	}
+}
+
+// TestClearKeepsLate appends to the new file what was written to the old one after it was read.
+func TestClearKeepsLate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "2026-11-01.jsonl")
+	if err := os.WriteFile(path, []byte("first\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	if _, err := old.Seek(6, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Skip("an open file cannot be moved here")
+	}
+	writer, err := os.OpenFile(path+".old", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if _, err := writer.WriteString("late\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := keepLate(path, old); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "late\n" {
+		t.Errorf("%q, %v", data, err)
 	}
 }

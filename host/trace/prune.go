@@ -1,10 +1,13 @@
 package trace
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -45,31 +48,94 @@ func prune(dir, today string, keepDays int, maxBytes int64) error {
 	return failed
 }
 
-// Clear removes the files of days before a UTC day, or all if the day is the zero time. It returns how many it removed,
-// and their size in bytes. Whoever is writing begins a new file.
-func Clear(dir string, before time.Time) (files int, bytes int64, err error) {
+// Cleared says what [Clear] removed.
+type Cleared struct {
+	Records int   `json:"records"`
+	Files   int   `json:"files"` // one for each day, of which nothing is left
+	Bytes   int64 `json:"bytes"`
+}
+
+// Clear removes the records that a filter selects and drop accepts; a nil drop accepts all. Whoever is writing begins a
+// new file. Lines that are not records go only with their file.
+func Clear(dir string, f Filter, drop func(Record) bool) (done Cleared, err error) {
 	days, err := listDays(dir)
 	if err != nil {
-		return 0, 0, err
+		return done, err
 	}
 	for _, day := range days {
-		if !before.IsZero() && day >= before.UTC().Format(dayFormat) {
-			break
-		}
-		path := filepath.Join(dir, day+suffix)
-		info, failed := os.Stat(path)
-		if failed == nil {
-			failed = os.Remove(path)
-		}
-		switch {
-		case failed == nil:
-			files++
-			bytes += info.Size()
-		case !errors.Is(failed, fs.ErrNotExist): // another process removed it
-			err = errors.Join(err, failed)
+		if f.matchesDay(day) {
+			err = errors.Join(err, f.clear(filepath.Join(dir, day+suffix), day, drop, &done))
 		}
 	}
-	return files, bytes, err
+	return done, err
+}
+
+// clear removes records from a file.
+func (f Filter) clear(path, day string, drop func(Record) bool, done *Cleared) error {
+	old, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) { // another process removed it
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer old.Close()
+	data, err := io.ReadAll(old)
+	if err != nil {
+		return err
+	}
+	var kept []byte
+	records := 0
+	for line := range bytes.Lines(data) {
+		r, ok := decode(line)
+		if ok && f.matches(r) && (drop == nil || drop(r)) {
+			records++
+		} else if ok || !f.isWhole(day) || drop != nil {
+			kept = append(kept, line...)
+		}
+	}
+	if runtime.GOOS == "windows" { // which does not remove open files
+		_ = old.Close()
+	}
+	switch {
+	case len(kept) == len(data):
+		return nil
+	case len(kept) == 0:
+		err = os.Remove(path)
+		done.Files++
+	default:
+		if err = os.WriteFile(path+".new", kept, 0o600); err == nil {
+			err = os.Rename(path+".new", path)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	done.Records, done.Bytes = done.Records+records, done.Bytes+int64(len(data)-len(kept))
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	return keepLate(path, old)
+}
+
+// keepLate appends to the new file of a day what others have written to the old one since it was read.
+func keepLate(path string, old *os.File) error {
+	late, err := io.ReadAll(old)
+	if err != nil || len(late) == 0 {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(late)
+	return errors.Join(err, f.Close())
+}
+
+// isWhole reports whether a filter selects all records of a day.
+func (f Filter) isWhole(day string) bool {
+	begin, err := time.Parse(dayFormat, day)
+	return err == nil && f.Op == "" && f.Tool == "" && f.Session == "" && (f.Since.IsZero() || !f.Since.After(begin)) &&
+		(f.Until.IsZero() || !f.Until.Before(begin.AddDate(0, 0, 1)))
 }
 
 // listDays returns the days that have a file, oldest first.

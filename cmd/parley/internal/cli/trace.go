@@ -252,7 +252,8 @@ func runTraceExport(_ context.Context, opts *traceExportOptions) error {
 }
 
 type traceClearOptions struct {
-	app    *App
+	app *App
+	command.TraceFilter
 	before string
 }
 
@@ -261,20 +262,24 @@ func newTraceClear(app *App, run runFunc[traceClearOptions]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clear",
 		Short:   "Remove traces; the audit log stays",
-		Example: "parley trace clear --before 7d",
+		Example: "parley trace clear --before 7d\nparley trace clear --tool page --failed",
 		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ofSession(cmd, &opts.TraceFilter)
+			return run(cmd.Context(), opts)
+		},
 	}
-	cmd.Flags().StringVar(&opts.before, "before", "", "only those of days before: 7d, 2026-11-21")
+	addTraceFilter(cmd, &opts.TraceFilter)
+	cmd.Flags().StringVar(&opts.before, "before", "", "only records of days before: 7d, 2026-11-21")
 	return cmd
 }
 
 func runTraceClear(_ context.Context, opts *traceClearOptions) error {
-	data, err := command.ClearTraces(opts.app.deps, opts.before)
+	data, err := command.ClearTraces(opts.app.deps, opts.TraceFilter, opts.before)
 	if err != nil {
 		return err
 	}
 	return opts.app.print(data, nil, func(w io.Writer) {
-		fmt.Fprintf(w, "Removed the traces of %s, %d bytes\n", plural(data.Files, "day"), data.Bytes)
+		fmt.Fprintf(w, "Removed %s, %d bytes\n", plural(data.Records, "record"), data.Bytes)
 	})
 }

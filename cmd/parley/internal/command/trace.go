@@ -184,21 +184,24 @@ func unreadableTraces(err error) error {
 	}
 }
 
-// ClearTracesData says what was removed.
-type ClearTracesData struct {
-	Files int   `json:"files"` // one a day
-	Bytes int64 `json:"bytes"`
-}
-
-// ClearTraces removes traces: those of the days before a duration before now or a time, or all if before is empty.
-func ClearTraces(d *Deps, before string) (*ClearTracesData, error) {
-	until, err := parseSince(before, time.Now())
+// ClearTraces removes the traces that match the filter and are from before a duration before now or a time, or from
+// any time if before is empty. Without a filter, before is the beginning of its day in UTC.
+func ClearTraces(d *Deps, f TraceFilter, before string) (*trace.Cleared, error) {
+	now := time.Now()
+	until, err := parseSince(before, now)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s", strings.Replace(host.AsError(err).Message, "--since", "--before", 1))
 	}
-	files, size, err := trace.Clear(d.Parley().TraceDir(), until)
+	filter, matches, err := f.compile(now)
+	if err != nil {
+		return nil, err
+	}
+	if filter.Until = until; f == (TraceFilter{}) {
+		filter.Until, matches = until.UTC().Truncate(24*time.Hour), nil
+	}
+	cleared, err := trace.Clear(d.Parley().TraceDir(), filter, matches)
 	if err != nil {
 		return nil, unreadableTraces(err)
 	}
-	return &ClearTracesData{files, size}, nil
+	return &cleared, nil
 }
