@@ -15,6 +15,9 @@ import (
 // refers to a part of one; "$${" are the characters themselves. They are parsed when something refers to them.
 type Results map[string]json.RawMessage
 
+// BatchParams is the id under which [Results] has the parameters of the batch itself, as an object.
+const BatchParams = "param"
+
 // Substitute replaces references to results in the strings of a call's parameters, or of its options. The error is
 // invalid_args: for params that are not JSON, and for a reference to what does not exist.
 func (r Results) Substitute(params json.RawMessage) (json.RawMessage, error) {
@@ -118,7 +121,9 @@ func lookUp(ref string, earlier Results) (any, error) {
 	invalid := func(format string, args ...any) error {
 		return Errorf(InvalidArgs, "${%s}: "+format, append([]any{manifest.CleanLine(ref)}, args...)...)
 	}
-	if !ok {
+	if !ok && id == BatchParams {
+		data = json.RawMessage("{}")
+	} else if !ok {
 		return nil, invalid("no earlier call that succeeded has the id %s", name)
 	}
 	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(1, len(data)), ReplaceSurrogates: true})
@@ -141,7 +146,9 @@ func lookUp(ref string, earlier Results) (any, error) {
 		default:
 			ok = false
 		}
-		if !ok {
+		if !ok && id == BatchParams {
+			return nil, invalid("the batch was given no parameter %s", manifest.CleanLine(path))
+		} else if !ok {
 			return nil, invalid("the result of %s has no %s", name, manifest.CleanLine(step))
 		}
 	}

@@ -36,6 +36,7 @@ type Report struct {
 	Renames    []Rename    `json:"renames"`
 	Needs      []Need      `json:"needs"`
 	Origins    []Origin    `json:"origins"`
+	Sequences  []Sequence  `json:"sequences"`
 	Search     Search      `json:"search"`
 	Tiers      []Count     `json:"tiers"` // how often each tier of documentation was sent
 	// WithDocs and WithoutDocs are the parameter errors after which the next call of the tool succeeded, with and without
@@ -403,6 +404,7 @@ func (c *counter) report() *Report {
 	}
 	slices.SortFunc(r.Search.Misses, func(a, b Miss) int { return cmp.Or(b.N-a.N, cmp.Compare(a.Tool, b.Tool)) })
 	c.addRelations(r)
+	r.Sequences = c.sequences()
 	r.Tiers = counts(c.tiers)
 	c.compareWithCatalog(r)
 	r.Worst = problems(r)

@@ -24,6 +24,7 @@ type walk struct {
 	read      map[string]bool // tools of which tier 2 or 3 was sent
 	asked     string          // the first tool that was described or called after the search
 	done      []string        // the tools that succeeded, each once
+	successes []success       // the calls that did, in order
 }
 
 // tool is the state of a tool in a session.
@@ -159,6 +160,9 @@ func (w *walk) succeed(c *counter, r *host.Record) {
 		if name != r.Tool && t.failed != nil && !slices.Contains(t.between, r.Tool) {
 			t.between = append(t.between, r.Tool)
 		}
+	}
+	if len(w.successes) < maxSuccesses && InScope(r.Tool, c.scope) {
+		w.successes = append(w.successes, successOf(r))
 	}
 	if slices.Contains(w.done, r.Tool) {
 		return

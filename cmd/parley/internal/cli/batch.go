@@ -25,9 +25,9 @@ func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
 		Short: "NDJSON calls",
 		Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and gets a reply of one line ` +
 			"with the same id\n(default: the line's number). \"${1.frameId}\" in params or options is replaced by data of the " +
-			"call with the id 1,\nwith its type; $${ stands for ${. Options are those of a call, such as\n" +
-			`{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
-		Example: "parley batch calls.ndjson",
+			"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are those of " +
+			"a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
+		Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return missingWord("batch", "one FILE, or - for stdin", "parley batch calls.ndjson")
@@ -37,6 +37,8 @@ func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&opts.ContinueOnError, "continue-on-error", false, "continue after a call that failed")
+	cmd.Flags().StringArrayVar(&opts.Set, "param", nil, "KEY=VALUE for ${param.KEY}, repeatable")
+	cmd.Flags().StringVar(&opts.Params, "params", "", "all of them: JSON, @FILE or -")
 	return cmd
 }
 

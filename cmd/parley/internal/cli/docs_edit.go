@@ -16,6 +16,7 @@ import (
 type docsSuggestOptions struct {
 	app *App
 	command.SuggestOptions
+	batch string
 }
 
 func newDocsSuggest(app *App, run runFunc[docsSuggestOptions]) *cobra.Command {
@@ -25,8 +26,9 @@ func newDocsSuggest(app *App, run runFunc[docsSuggestOptions]) *cobra.Command {
 		Short: "Propose better documentation, by what failed",
 		Long: "By rules over traces, without a model. Each suggestion has its evidence: how many calls, in how many " +
 			"sessions, and some of\ntheir ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls in " +
-			"sessions count.",
-		Example:           "parley docs suggest\nparley docs suggest text.hash --since 7d --json",
+			"sessions count. Calls that many\nsessions make in the same order are offered as a file for parley batch.",
+		Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
+			"parley docs suggest --batch s1a2b3c4d >login.ndjson",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -37,6 +39,7 @@ func newDocsSuggest(app *App, run runFunc[docsSuggestOptions]) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
+	cmd.Flags().StringVar(&opts.batch, "batch", "", "print the calls of this sequence as lines for parley batch")
 	return cmd
 }
 
@@ -55,9 +58,15 @@ func runDocsSuggest(ctx context.Context, opts *docsSuggestOptions) error {
 	if err != nil {
 		return err
 	}
+	if opts.batch != "" {
+		return app.printBatch(data, opts.batch)
+	}
 	next := []string{"parley stats"}
 	if len(data.Suggestions) > 0 {
 		next = []string{"parley docs apply " + data.Suggestions[0].ID, "parley docs apply --dry-run"}
+	}
+	for i := range data.Composites {
+		next = append(next, "parley docs suggest --batch "+data.Composites[i].ID)
 	}
 	return app.print(data, next, func(w io.Writer) {
 		for _, s := range data.Suggestions {
@@ -65,10 +74,38 @@ func runDocsSuggest(ctx context.Context, opts *docsSuggestOptions) error {
 			why := fmt.Sprintf("%s: %s (%s)", s.Rule, s.Why, plural(s.Sessions, "session"))
 			fmt.Fprintln(w, wrapped("    "+manifest.CleanLine(why), app.columns(), "    "))
 		}
+		for _, c := range data.Composites {
+			fmt.Fprintf(w, "%s  batch %s\n", c.ID, strings.Join(c.Tools, ", "))
+			fmt.Fprintln(w, wrapped("    sequence: "+c.Why, app.columns(), "    "))
+			fmt.Fprintln(w, "    parley docs suggest --batch "+c.ID)
+		}
 		fmt.Fprintf(w, "%s from %s in %s\n", plural(len(data.Suggestions), "suggestion"), plural(data.Calls, "call"),
 			plural(data.Sessions, "session"))
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
+}
+
+// printBatch prints the calls of a composite, and on the error output how to run them.
+func (a *App) printBatch(data *command.SuggestData, id string) error {
+	c, err := data.Composite(id)
+	if err != nil {
+		return err
+	}
+	for _, line := range c.Lines {
+		if _, err := a.Out.Write(append(manifest.EscapeJSON(line), '\n')); err != nil {
+			return err
+		}
+	}
+	run := "parley batch FILE"
+	for _, p := range c.Parameters {
+		fmt.Fprintf(a.Err, "%s: %s %s\n", p.Name, p.Type, manifest.CleanLine(p.Description))
+		run += fmt.Sprintf(" --param %s=%s", p.Name, strings.ToUpper(p.Name))
+	}
+	fmt.Fprintln(a.Err, "Run: "+run)
+	if c.Test != nil {
+		fmt.Fprintln(a.Err, "Test: parley batch FILE --params "+shellQuote(string(manifest.EscapeJSON(c.Test))))
+	}
+	return nil
 }
 
 // editText prints an edit: what it changes, the text before if it replaces one, and the new one.

@@ -27,6 +27,8 @@ type BatchOptions struct {
 	Path            string    // a file of calls, one JSON object a line; "-" is [Deps.Input]
 	Lines           io.Reader // the calls themselves, instead of Path
 	ContinueOnError bool      // run the calls after one that failed
+	Params          string    // of the batch itself, for "${param.NAME}": a JSON object, @FILE or -; "" means none
+	Set             []string  // more of them, as KEY=VALUE
 }
 
 // BatchReply is the line with the answer to one call of a batch: an envelope without what is empty, because agents pay
@@ -86,7 +88,19 @@ func Batch(ctx context.Context, d *Deps, o BatchOptions,
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{deps: d, host: h, session: session, reply: reply, earlier: host.Results{}}
+	earlier := host.Results{}
+	if o.Path == "-" && o.Params == "-" {
+		return nil, host.Errorf(host.InvalidArgs, "batch: only one of FILE and --params can be -")
+	}
+	if o.Params != "" || len(o.Set) > 0 {
+		free := &manifest.Tool{Params: []byte("{}")}
+		params, err := d.buildParams(ctx, free, &CallOptions{Params: o.Params, Set: o.Set})
+		if err != nil {
+			return nil, err
+		}
+		earlier[host.BatchParams] = params
+	}
+	b := &batch{deps: d, host: h, session: session, reply: reply, earlier: earlier}
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for number := 1; ; number++ {
 		line, err := readLine(lines, host.MaxParams)

@@ -26,11 +26,22 @@ type SuggestOptions struct {
 	Since string // as in TraceFilter
 }
 
-// SuggestData are proposed edits.
+// SuggestData are proposed edits, and batches of calls that many sessions make one by one.
 type SuggestData struct {
 	Calls       int                  `json:"calls"` // that they are made from
 	Sessions    int                  `json:"sessions"`
 	Suggestions []suggest.Suggestion `json:"suggestions"`
+	Composites  []suggest.Composite  `json:"composites"`
+}
+
+// Composite returns the batch with an id.
+func (s *SuggestData) Composite(id string) (*suggest.Composite, error) {
+	i := slices.IndexFunc(s.Composites, func(c suggest.Composite) bool { return c.ID == id })
+	if i < 0 {
+		return nil, host.Errorf(host.InvalidArgs, "no sequence of calls has the id %q", manifest.CleanLine(id)).
+			WithNext("parley docs suggest")
+	}
+	return &s.Composites[i], nil
 }
 
 // DocsSuggest proposes edits of documentation, by rules over traces.
@@ -51,7 +62,7 @@ func DocsSuggest(ctx context.Context, d *Deps, o SuggestOptions) (*SuggestData, 
 	list = slices.DeleteFunc(list, func(s suggest.Suggestion) bool {
 		return !stats.InScope(s.Plugin+"."+s.Edit.Tool, o.Name) || applied.has(s.Plugin, s.ID)
 	})
-	return &SuggestData{report.Calls, report.Sessions, list}, nil
+	return &SuggestData{report.Calls, report.Sessions, list, suggest.Composites(report, catalog)}, nil
 }
 
 // ApplyOptions say which edits [DocsApply] applies.
