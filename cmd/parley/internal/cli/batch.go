@@ -25,8 +25,8 @@ func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
 		Short: "NDJSON calls",
 		Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and gets a reply of one line ` +
 			"with the same id\n(default: the line's number). \"${1.frameId}\" in params or options is replaced by data of the " +
-			"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are those of " +
-			"a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
+			"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are " +
+			"those of a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
 		Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
