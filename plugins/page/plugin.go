@@ -187,7 +187,7 @@ var pageTools = []sdk.Definition{
 		Category: sdk.Query, Effect: sdk.Read, Reach: sdk.Page, Idempotent: true, Positional: []string{"element"},
 		ExitCodes: lookCodes,
 		Keywords:  []string{"markdown", "content", "read", "article", "scrape", "extract"},
-		Tasks: []string{"read an article", "get the text of a web page", "read a table",
+		Tasks: []string{"read an article", "read the page", "get the text of a web page", "read a table",
 			"extract the content of a page"},
 		When: "you read content", WhenNot: "you want to act: page.snapshot shows refs",
 		Related: []sdk.Related{{Tool: "page.get", Why: "reads one property"}},

@@ -286,14 +286,18 @@ func (s *search) rescore(c *scored) {
 	}
 	cover, asked := s.nameCover(p, r.name)
 	grow("name covered", string(r.name), 0.45*cover*asked)
-	grow("phrase", ph.text, 0.8*ph.fit*ph.fit)
+	c.sure = ph.fit > 0.99
+	share := 0.8 * ph.fit * ph.fit
+	if c.sure {
+		share = 0.95 // the query is the phrase: words of a name that it also has count less
+	}
+	grow("phrase", ph.text, share)
 	c.why = s.reason(c, bestWord, cover, ph)
 	if s.wholeParameter(c) {
 		v := s.variants[s.whole].text
 		grow("parameter", v, 0.5)
 		c.why = "parameter " + v
 	}
-	c.sure = ph.fit > 0.99
 	c.excludes = ph.fit > 0.8 && negates(ph.text)
 	if c.near > 0 {
 		grow("meaning", "", meaningShare*c.near)
