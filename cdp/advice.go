@@ -73,7 +73,7 @@ func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []host.
 		next = []host.Step{toolStep("targets", nil).At(browserOf(r))}
 	default:
 		remedies := p.remedyFor(r.Tool, e.Chrome.Message)
-		if step := p.planStep(r); step != nil {
+		if step := p.planStep(r, e.Chrome.Message); step != nil {
 			at := len(remedies)
 			if getsValue(e.Chrome.Message) {
 				at = 0
@@ -91,13 +91,16 @@ func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []host.
 }
 
 // planStep returns the step that makes the calls before a command that Chrome rejected, and the command again with the
-// caller's other values; nil if nothing comes before the command.
-func (p *Provider) planStep(r *host.Request) *host.Step {
+// caller's other values; nil if nothing comes before the command. If a value is missing, all that were given are kept.
+func (p *Provider) planStep(r *host.Request, message string) *host.Step {
 	flow := p.Flow(r.Tool)
 	if flow == nil {
 		return nil
 	}
-	step := host.RetryPlan(Name+"."+r.Tool, flow, r.Params)
+	step := host.PlanStep(Name+"."+r.Tool, r.Params)
+	if !strings.Contains(message, "must be specified") && !strings.Contains(message, "must be provided") {
+		step = host.RetryPlan(step.Tool, flow, r.Params)
+	}
 	c, _ := p.protocol.Command(r.Tool)
 	step.Options.DryRun = c.Effect == protocol.Destructive
 	return &step

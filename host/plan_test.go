@@ -134,13 +134,14 @@ func TestPlanInErrors(t *testing.T) {
 	t.Parallel()
 	h := cabinet(t)
 	for _, c := range []struct {
-		params string
-		want   host.Step
+		tool, params string
+		want         host.Step
 	}{
-		{`{"from":3}`, host.PlanStep("cabinet.read", json.RawMessage(`{"from":3}`))},
-		{`{}`, host.Step{Op: host.OpPlan, Tool: "cabinet.read", Choose: []string{"from"}}},
+		{"cabinet.read", `{"from":3}`, host.PlanStep("cabinet.read", json.RawMessage(`{"from":3}`))},
+		{"cabinet.read", `{}`, host.Step{Op: host.OpPlan, Tool: "cabinet.read", Choose: []string{"from"}}},
+		{"cabinet.swap", `{"b":7}`, host.PlanStep("cabinet.swap", json.RawMessage(`{"b":7}`))}, // which a tool returned
 	} {
-		a, _ := h.Call(t.Context(), host.Call{Name: "cabinet.read", Params: json.RawMessage(c.params), Caller: "cli"})
+		a, _ := h.Call(t.Context(), host.Call{Name: c.tool, Params: json.RawMessage(c.params), Caller: "cli"})
 		if a.Err == nil || len(a.Err.Steps) == 0 || !reflect.DeepEqual(a.Err.Steps[0], c.want) {
 			t.Errorf("%s: %+v, want the step %v", c.params, a.Err, c.want)
 		}

@@ -77,12 +77,16 @@ func (r *run) planMissing(e *Error) {
 	if !missing {
 		return
 	}
-	step := RetryPlan(r.answer.Tool, flow, e.Template)
-	given, err := decodeParams(step.Params)
+	given, err := decodeParams(e.Template)
 	if err != nil {
 		return
 	}
-	step.Choose, step.Params = takeHoles(given, ""), nil
+	step := PlanStep(r.answer.Tool, nil)
+	for _, name := range takeHoles(given, "") {
+		if !flow.Returns(name) {
+			step.Choose = append(step.Choose, name)
+		}
+	}
 	if len(given) > 0 {
 		step.Params = jsontext.Marshal(given)
 	}

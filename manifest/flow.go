@@ -15,6 +15,11 @@ type Flow struct {
 	Values []Value    // the parameters whose values other tools return
 }
 
+// Returns reports whether another tool returns the value of a parameter, named as [Value.Parameter] does.
+func (f *Flow) Returns(parameter string) bool {
+	return slices.ContainsFunc(f.Values, func(v Value) bool { return v.Parameter() == parameter })
+}
+
 // FlowCall is a call that comes before another one.
 type FlowCall struct {
 	Tool   string          `json:"tool"` // qualified

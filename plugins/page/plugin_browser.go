@@ -10,7 +10,8 @@ var browserTools = []sdk.Definition{
 		ExitCodes: []string{"no_match"},
 		Keywords:  []string{"network", "http", "xhr", "fetch", "har", "status", "headers", "response", "body"},
 		Tasks: []string{"see which requests failed", "which requests failed",
-			"read the response of an api call of the page", "export a har", "debug the network of a page", "see the headers that a page sent"},
+			"read the response of an api call of the page", "export a har", "debug the network of a page",
+			"see the headers that a page sent"},
 		When: "data does not arrive", WhenNot: "you wait for one: page.wait",
 		Related: []sdk.Related{{Tool: "page.route", Why: "mocks responses"}},
 		Examples: []sdk.Example{
