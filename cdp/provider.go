@@ -269,8 +269,8 @@ func (p *Provider) Entry(name string) (*host.Entry, error) {
 	if e, ok := p.protocol.Event(name); ok {
 		return &host.Entry{Kind: "event", Tool: manifest.Tool{
 			Name: e.Name, Group: e.Domain, Docs: docs(e.Brief, e.Description), Params: p.eventSchema(e.Name),
-			Experimental: e.Experimental,
-			Deprecated:   deprecated(e.Deprecated, "", ""),
+			Needs: eventNeeds(e.Name, e.Domain), Experimental: e.Experimental,
+			Deprecated: deprecated(e.Deprecated, "", ""),
 		}}, nil
 	}
 	if t, ok := p.protocol.Type(name); ok {
