@@ -27,7 +27,10 @@
 #endif
 #define PARLEY_EXPORT(name) PARLEY_C __attribute__((export_name(name)))
 #define PARLEY_IMPORT(name) PARLEY_C __attribute__((import_module("parley"), import_name(name)))
+// Defined as nothing, it makes the functions of this header visible to other languages, such as Zig (abi.md).
+#ifndef PARLEY_FUNCTION
 #define PARLEY_FUNCTION __attribute__((unused)) static
+#endif
 
 // A JSON value as it is written, such as a part of the request. A len of 0 means that there is no value.
 typedef struct {
