@@ -168,7 +168,7 @@ func (r Reference) at(digest string) Reference { return Reference{r.host, r.name
 const created = "1970-01-01T00:00:00Z"
 
 // Push pushes a plugin, with its signature if it has one, and returns the digest of the artifact. What the registry has
-// already is not sent again.
+// already is not sent again, and an upload that was interrupted goes on where it ended, if the registry has kept it.
 func (c *Client) Push(ctx context.Context, r Reference, p Plugin) (string, error) {
 	if r.Pinned() {
 		return "", host.Errorf(host.InvalidURL, "%s has a digest, which follows from the plugin; expected a tag", r)

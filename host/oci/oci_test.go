@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -33,7 +34,7 @@ func parsed(t *testing.T, text string) Reference {
 }
 
 // large is a plugin of several MiB, as far as this package knows.
-var large = bytes.Repeat([]byte("0123456789abcdef"), 3<<16+7)
+var large = bytes.Repeat([]byte("0123456789abcdef"), 3<<17+7)
 
 // TestRegistry pushes to Debian's registry and pulls from it: signed, pinned, from the cache, and by a moved tag.
 func TestRegistry(t *testing.T) {
@@ -164,6 +165,97 @@ func (w *cutWriter) Write(b []byte) (int, error) {
 }
 
 func (w *cutWriter) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
+
+// uploads is a registry for one upload, which ends each request after some bytes.
+type uploads struct {
+	most     int  // bytes of a request; 0: all
+	failures int  // how many requests are ended; then all pass
+	forgets  bool // what an ended request sent is dropped, and the upload with it
+	refuses  bool // PATCH
+	got      []byte
+	requests []string
+}
+
+func (u *uploads) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	u.requests = append(u.requests, r.Method)
+	switch {
+	case r.Method == http.MethodHead:
+		w.WriteHeader(http.StatusNotFound)
+	case r.Method == http.MethodPost:
+		u.got = nil
+		w.Header().Set("Location", "/v2/large/blobs/uploads/1?state=0")
+		w.WriteHeader(http.StatusAccepted)
+	case strings.Contains(r.URL.Path, "/manifests/"):
+		w.WriteHeader(http.StatusCreated)
+	case r.Method == http.MethodGet && u.forgets:
+		w.WriteHeader(http.StatusNotFound)
+	case r.Method == http.MethodGet:
+		w.Header().Set("Range", fmt.Sprintf("0-%d", max(0, len(u.got)-1)))
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodPatch && u.refuses:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case r.URL.Query().Get("state") != "0":
+		w.WriteHeader(http.StatusBadRequest)
+	default:
+		body := io.Reader(r.Body)
+		if u.most > 0 {
+			body = io.LimitReader(r.Body, int64(u.most))
+		}
+		data, _ := io.ReadAll(body)
+		if u.got = append(u.got, data...); u.failures > 0 && len(data) == u.most {
+			u.failures--
+			panic(http.ErrAbortHandler)
+		}
+		rest, _ := io.ReadAll(r.Body)
+		u.got = append(u.got, rest...)
+		status := http.StatusAccepted
+		if r.Method == http.MethodPut {
+			if status = http.StatusCreated; r.URL.Query().Get("digest") != digestOf(u.got) {
+				status = http.StatusBadRequest
+			}
+		}
+		w.WriteHeader(status)
+	}
+}
+
+// TestInterruptedPush pushes to registries that end requests: to one that keeps what it has got, to one that does not,
+// and to one that takes only whole files.
+func TestInterruptedPush(t *testing.T) {
+	t.Parallel()
+	large := bytes.Repeat(large, 4)
+	for _, c := range []struct {
+		name     string
+		registry uploads
+		posts    int // uploads that were begun, of two files
+		fails    bool
+	}{
+		{"honest", uploads{}, 2, false},
+		{"ended at every MiB", uploads{most: 1 << 20, failures: 1000}, 2, false},
+		{"ended twice, and dropped", uploads{most: 1 << 20, failures: 2, forgets: true}, 4, false},
+		{"ended each time, and dropped", uploads{most: 1 << 20, failures: 1000, forgets: true}, 2 + maxTries - 1, true},
+		{"only whole files", uploads{refuses: true}, 3, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(&c.registry)
+			defer server.Close()
+			to := parsed(t, "oci://"+strings.TrimPrefix(server.URL, "http://")+"/large:1")
+			_, err := testClient(t).Push(t.Context(), to, Plugin{Name: "large", Version: "1", Wasm: large})
+			if (err != nil) != c.fails || !c.fails && !bytes.Equal(c.registry.got, large) {
+				t.Errorf("%v, the registry has %d of %d bytes", err, len(c.registry.got), len(large))
+			}
+			posts := 0
+			for _, method := range c.registry.requests {
+				if method == http.MethodPost {
+					posts++
+				}
+			}
+			if posts != c.posts {
+				t.Errorf("%d uploads were begun, expected %d: %v", posts, c.posts, c.registry.requests)
+			}
+		})
+	}
+}
 
 // liar is a registry that answers what a test says.
 type liar struct {

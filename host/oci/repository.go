@@ -15,7 +15,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -28,6 +30,7 @@ type repository struct {
 	http   *http.Client
 	base   string // the URL of the repository
 	header string // of the Authorization header, once the registry has asked for it
+	up     *upload
 }
 
 var _ blobs = (*repository)(nil)
@@ -53,8 +56,9 @@ func (p *repository) do(
 		if err != nil {
 			return nil, err
 		}
-		if p.client.Progress != nil && len(body) >= progressFrom {
-			request.Body = io.NopCloser(&progressReader{from: request.Body, client: p.client, size: int64(len(body))})
+		if u := p.up; u != nil && p.client.Progress != nil && len(body) > 0 && len(u.content) >= progressFrom {
+			request.Body = io.NopCloser(&progressReader{from: request.Body, client: p.client, at: int64(u.sent),
+				size: int64(len(u.content))})
 		}
 		request.Header.Set("User-Agent", "parley")
 		for name, value := range header {
@@ -169,27 +173,128 @@ func (p *repository) get(ctx context.Context, d descriptor, at int64) (io.ReadCl
 }
 
 func (p *repository) put(ctx context.Context, d descriptor, content []byte) error {
-	response, err := p.do(ctx, http.MethodPost, "blobs/uploads/", nil, nil, http.StatusAccepted)
+	u := &upload{repository: p, content: content, query: url.Values{"digest": {d.Digest}}.Encode()}
+	p.up = u
+	defer func() { p.up = nil }()
+	most := -1
+	for tries := 0; ; {
+		err := u.begin(ctx)
+		for err == nil && u.sent < len(content) && !u.done {
+			err = u.next(ctx)
+		}
+		if err == nil && !u.done {
+			err = u.end(ctx, nil)
+		}
+		if err == nil || isFinal(err) && u.to == nil || ctx.Err() != nil {
+			return err
+		}
+		if tries++; u.sent > most {
+			most, tries = u.sent, 1
+		}
+		if tries == maxTries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryWait):
+		}
+		if u.ask(ctx) != nil {
+			u.to, u.sent = nil, 0 // the registry has dropped it
+		}
+	}
+}
+
+// chunkSize is how much of a large file is sent at once, so that an interruption costs no more.
+const chunkSize = 4 << 20
+
+// upload is content that is being sent to a registry.
+type upload struct {
+	*repository
+	content []byte
+	query   string   // of the request that ends it
+	to      *url.URL // where the next part goes; nil before it has begun
+	sent    int      // bytes that the registry has
+	whole   bool     // the registry takes only whole files
+	done    bool
+}
+
+// begin begins an upload, unless it is under way.
+func (u *upload) begin(ctx context.Context) error {
+	if u.to != nil {
+		return nil
+	}
+	response, err := u.do(ctx, http.MethodPost, "blobs/uploads/", nil, nil, http.StatusAccepted)
 	if err != nil {
 		return err
 	}
+	return u.follow(response)
+}
+
+// follow takes over from a response where the next part goes.
+func (u *upload) follow(response *http.Response) error {
 	_ = response.Body.Close()
+	if response.Header.Get("Location") == "" && u.to != nil {
+		return nil
+	}
 	to, err := response.Location()
+	if err == nil && to.Scheme != "https" && !isLoopback(to.Host) {
+		err = fmt.Errorf("it wants the upload at %s, which is not HTTPS", to.Host)
+	}
+	if err == nil {
+		u.to = to
+	}
+	return err
+}
+
+// next sends the next chunk, or the rest if that is not larger.
+func (u *upload) next(ctx context.Context) error {
+	rest := u.content[u.sent:]
+	if len(rest) <= chunkSize || u.whole {
+		return u.end(ctx, rest)
+	}
+	response, err := u.do(ctx, http.MethodPatch, u.to.String(), map[string]string{
+		"Content-Type": "application/octet-stream", "Content-Range": fmt.Sprintf("%d-%d", u.sent, u.sent+chunkSize-1),
+	}, rest[:chunkSize], http.StatusAccepted)
 	if err != nil {
+		if u.whole = isFinal(err) && u.sent == 0; u.whole {
+			u.to = nil
+			return u.begin(ctx)
+		}
 		return err
 	}
-	query := to.Query()
-	query.Set("digest", d.Digest)
-	to.RawQuery = query.Encode()
-	if to.Scheme != "https" && !isLoopback(to.Host) {
-		return fmt.Errorf("it wants the upload at %s, which is not HTTPS", to.Host)
-	}
-	response, err = p.do(ctx, http.MethodPut, to.String(), map[string]string{"Content-Type": "application/octet-stream"},
-		content, http.StatusCreated)
+	u.sent += chunkSize
+	return u.follow(response)
+}
+
+// end sends the last part and ends the upload.
+func (u *upload) end(ctx context.Context, part []byte) error {
+	to := *u.to
+	to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+u.query, "&")
+	response, err := u.do(ctx, http.MethodPut, to.String(), map[string]string{"Content-Type": "application/octet-stream"},
+		part, http.StatusCreated)
 	if err == nil {
+		u.done = true
 		_ = response.Body.Close()
 	}
 	return err
+}
+
+// ask asks the registry how much of an upload it has.
+func (u *upload) ask(ctx context.Context) error {
+	if u.to == nil {
+		return nil
+	}
+	response, err := u.do(ctx, http.MethodGet, u.to.String(), nil, nil, http.StatusNoContent)
+	if err != nil {
+		return err
+	}
+	_, last, _ := strings.Cut(response.Header.Get("Range"), "-")
+	if n, err := strconv.Atoi(last); err == nil && n > 0 && n < len(u.content) { // "0-0" is nothing
+		u.sent = n + 1
+	} else {
+		u.sent = 0
+	}
+	return u.follow(response)
 }
 
 // push pushes the contents that a manifest describes, then the manifest, with a tag unless that is "".
