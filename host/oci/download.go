@@ -1,6 +1,9 @@
 package oci
 
 import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -78,6 +82,61 @@ func (c *Client) files(name string) (path, partial string, err error) {
 	}
 	path = filepath.Join(c.Dir, name+".wasm")
 	return path, path + partialSuffix, nil
+}
+
+// extract writes the file plugin.wasm of a layer of an image into the folder of downloads, and returns its path.
+func (c *Client) extract(layer string, r Reference) (string, error) {
+	f, err := os.Open(layer)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	wasm, err := pluginIn(bufio.NewReader(f))
+	switch {
+	case err != nil && !isFinal(err):
+		return "", host.Errorf(host.InvalidPlugin, "the layer of %s is not a tar: %s", r,
+			manifest.Clip(manifest.CleanLine(err.Error()), 200))
+	case err != nil:
+		return "", err
+	case wasm == nil:
+		return "", host.Errorf(host.InvalidPlugin, "%s is an image without the file plugin.wasm", r)
+	}
+	path, partial, err := c.files(strings.TrimPrefix(digestOf(wasm), "sha256:"))
+	if err == nil {
+		err = os.WriteFile(partial, wasm, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(partial, path)
+	}
+	return path, err
+}
+
+// pluginIn returns the file plugin.wasm of a tar, which may be compressed; nil if it has none.
+func pluginIn(layer *bufio.Reader) ([]byte, error) {
+	var content io.Reader = layer
+	if magic, _ := layer.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(layer)
+		if err != nil {
+			return nil, err
+		}
+		content = z
+	}
+	files := tar.NewReader(io.LimitReader(content, 2*maxWasm)) // a small layer may unpack to anything
+	for {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if h.Typeflag != tar.TypeReg || strings.TrimPrefix(path.Clean("/"+h.Name), "/") != "plugin.wasm" {
+			continue
+		}
+		if h.Size > maxWasm {
+			return nil, tooLarge("the plugin", h.Size, maxWasm)
+		}
+		return io.ReadAll(files)
+	}
 }
 
 // errStalled says that a server sends no more, errRestart that it cannot go on in the middle of a file.

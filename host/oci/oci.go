@@ -44,6 +44,10 @@ const (
 var layerTypes = []string{wasmType, "application/vnd.module.wasm.content.layer.v1+wasm",
 	"application/vnd.wasm.content.layer.v1+wasm"}
 
+// tarTypes are layers of images, as tools for containers make them: one with the file plugin.wasm is a plugin, too.
+var tarTypes = []string{"application/vnd.oci.image.layer.v1.tar", "application/vnd.oci.image.layer.v1.tar+gzip",
+	"application/vnd.docker.image.rootfs.diff.tar.gzip"}
+
 // Size limits in bytes. That of a wasm file is the one of an installation.
 const (
 	maxWasm      = 128 << 20
@@ -214,7 +218,8 @@ func (c *Client) Resolve(ctx context.Context, r Reference) (string, error) {
 	return d.Digest, remoteError(r, err)
 }
 
-// Pull fetches a plugin and its signature. A download that was interrupted goes on where it ended. The error is
+// Pull fetches a plugin and its signature: from an artifact with one wasm file, or an image with one layer in which
+// plugin.wasm is. A download that was interrupted goes on where it ended. The error is
 // not_found, integrity for content with another digest, invalid_plugin for an artifact that is not a plugin,
 // limit_exceeded for one that is too large, denied where credentials are missing, or unavailable.
 func (c *Client) Pull(ctx context.Context, r Reference) (*Fetched, error) {
@@ -223,11 +228,15 @@ func (c *Client) Pull(ctx context.Context, r Reference) (*Fetched, error) {
 	if err != nil {
 		return nil, remoteError(r, err)
 	}
-	if len(m.Layers) != 1 || !slices.Contains(layerTypes, m.Layers[0].MediaType) {
+	isImage := len(m.Layers) == 1 && slices.Contains(tarTypes, m.Layers[0].MediaType)
+	if len(m.Layers) != 1 || !isImage && !slices.Contains(layerTypes, m.Layers[0].MediaType) {
 		return nil, host.Errorf(host.InvalidPlugin, "%s is not a plugin: expected one layer of the type %s, and it has %s", r,
 			wasmType, describeLayers(m.Layers))
 	}
 	path, err := c.download(ctx, repo, m.Layers[0], r)
+	if err == nil && isImage {
+		path, err = c.extract(path, r)
+	}
 	if err != nil {
 		return nil, remoteError(r, err)
 	}

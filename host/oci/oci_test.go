@@ -1,7 +1,10 @@
 package oci
 
 import (
+	"archive/tar"
+	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -255,6 +258,91 @@ func TestInterruptedPush(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestImages pulls plugins from images, as tools for containers make them, and refuses other layers.
+func TestImages(t *testing.T) {
+	t.Parallel()
+	type file struct {
+		name, content string
+		kind          byte
+	}
+	layer := func(zipped bool, files ...file) string {
+		var b bytes.Buffer
+		var out io.Writer = &b
+		z := gzip.NewWriter(&b)
+		if zipped {
+			out = z
+		}
+		w := tar.NewWriter(out)
+		for _, f := range files {
+			h := &tar.Header{Name: f.name, Typeflag: f.kind, Size: int64(len(f.content)), Mode: 0o644}
+			if f.kind == tar.TypeSymlink {
+				h.Size, h.Linkname = 0, f.content
+			}
+			if err := w.WriteHeader(h); err != nil {
+				t.Fatal(err)
+			}
+			if f.kind != tar.TypeSymlink {
+				_, _ = w.Write([]byte(f.content))
+			}
+		}
+		_ = w.Close()
+		if zipped {
+			_ = z.Close()
+		}
+		return b.String()
+	}
+	plugin, other := file{"plugin.wasm", "good", tar.TypeReg}, file{"etc/hosts", "x", tar.TypeReg}
+	for _, c := range []struct {
+		name, layer, media string
+		code               host.Code
+	}{
+		{"a tar", layer(false, other, plugin), tarTypes[0], ""},
+		{"a compressed tar", layer(true, file{"./plugin.wasm", "good", tar.TypeReg}), tarTypes[1], ""},
+		{"of Docker", layer(true, file{"/plugin.wasm", "good", tar.TypeReg}), tarTypes[2], ""},
+		{"without a plugin", layer(true, other), tarTypes[1], host.InvalidPlugin},
+		{"a link", layer(true, file{"plugin.wasm", "/etc/passwd", tar.TypeSymlink}), tarTypes[1], host.InvalidPlugin},
+		{"in a folder above", layer(true, file{"x/../../plugin.wasm.d/plugin.wasm", "evil", tar.TypeReg}), tarTypes[1],
+			host.InvalidPlugin},
+		{"no tar", "good", tarTypes[0], host.InvalidPlugin},
+		{"cut short", layer(false, plugin)[:514], tarTypes[0], host.InvalidPlugin},
+		{"a broken gzip", "\x1f\x8bxxxxxxxxxxxxxxxx", tarTypes[1], host.InvalidPlugin},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := describe(c.media, []byte(c.layer))
+			data, err := json.Marshal(image{SchemaVersion: 2, MediaType: imageType, Layers: []descriptor{d}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(&liar{manifest: string(data), blob: c.layer})
+			defer server.Close()
+			f, err := testClient(t).Pull(t.Context(), parsed(t, "oci://"+strings.TrimPrefix(server.URL, "http://")+"/x:1"))
+			if c.code != "" {
+				if !errors.Is(err, c.code) {
+					t.Errorf("%v, expected %s", err, c.code)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(f.Path); err != nil || string(got) != "good" || f.Digest != digestOf(data) {
+				t.Errorf("%q of %s, %v", got, f.Digest, err)
+			}
+		})
+	}
+}
+
+// FuzzPluginIn reads layers of any bytes.
+func FuzzPluginIn(f *testing.F) {
+	f.Add([]byte("\x1f\x8b"))
+	f.Add(bytes.Repeat([]byte{0}, 1024))
+	f.Fuzz(func(t *testing.T, layer []byte) {
+		if wasm, err := pluginIn(bufio.NewReader(bytes.NewReader(layer))); err != nil && wasm != nil {
+			t.Error("content with an error")
+		}
+	})
 }
 
 // liar is a registry that answers what a test says.
