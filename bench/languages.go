@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // languages are the values of `parley plugin new --lang`.
@@ -85,20 +85,5 @@ func (b *bench) languages(update bool) error {
 		_, err := fmt.Fprintf(b.out, "\nThe plugins of `parley plugin new`, by language\n%s", table)
 		return err
 	}
-	return writeTable(languagesDocument, table)
-}
-
-// writeTable replaces the text of a document between the comments that mark a table.
-func writeTable(file, table string) error {
-	const begin, end = "-part languages -update` -->\n", "<!-- end -->"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		return fmt.Errorf("%s has no comments that mark the table", file)
-	}
-	return os.WriteFile(file, []byte(before+begin+table+end+after), 0o644)
+	return tree.Section{File: languagesDocument, Name: "languages"}.Write(table)
 }

@@ -73,13 +73,13 @@ func run(ctx context.Context, update string) error {
 	for _, name := range slices.Sorted(maps.Keys(sections)) {
 		fmt.Println(sections[name])
 		if update != "" {
-			if err := write(update, name, sections[name]); err != nil {
+			if err := (tree.Section{File: update, Name: name}).Write(sections[name]); err != nil {
 				return err
 			}
 		}
 	}
 	if update != "" {
-		return write(readme, recoverySection, counts.short())
+		return tree.Section{File: readme, Name: recoverySection}.Write(counts.short())
 	}
 	return nil
 }
@@ -96,35 +96,6 @@ const (
 	readme          = "README.md"
 	recoverySection = "recovery"
 )
-
-func marks(section string) (start, end string) {
-	start = "<!-- " + section + ": written by `go -C bench run ./agent -update docs/mcp.md` -->\n"
-	return start, "<!-- /" + section + " -->"
-}
-
-// section returns the text between the markers of a section, and the text before and after the markers.
-func section(text, name string) (before, inside, after string, err error) {
-	start, end := marks(name)
-	before, rest, ok := strings.Cut(text, start)
-	inside, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return "", "", "", fmt.Errorf("the markers %s and %s are missing", strings.TrimSpace(start), end)
-	}
-	return before, inside, after, nil
-}
-
-func write(file, name, content string) error {
-	old, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	before, _, after, err := section(string(old), name)
-	if err != nil {
-		return err
-	}
-	start, end := marks(name)
-	return os.WriteFile(file, []byte(before+start+content+end+after), 0o644)
-}
 
 // modes are the three documentation modes. The others are compared with the first.
 var modes = []string{"full", "progressive", "minimal"}

@@ -2,12 +2,13 @@ package main
 
 import (
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"testing"
 
 	"github.com/parley-tools/parley/internal/testhome"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // TestModes plays all scenarios in all modes. No mode has more failures or a tenth more turns than full mode, no
@@ -71,13 +72,9 @@ func current(t *testing.T, name, want string) {
 // figures returns a section of docs/mcp.md.
 func figures(t *testing.T, name string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/mcp.md")
+	shown, err := tree.Section{File: "../../docs/mcp.md", Name: name}.Read()
 	if err != nil {
 		t.Fatal(err)
-	}
-	_, shown, _, err := section(string(page), name)
-	if err != nil {
-		t.Fatal("docs/mcp.md: ", err)
 	}
 	return shown
 }

@@ -10,12 +10,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
@@ -73,7 +71,8 @@ func run(ctx context.Context, seed uint64, seeds, sessions int, misread float64,
 	if err != nil {
 		return err
 	}
-	return write(filepath.Join("bench", "learning", "report.md"), text+"\n"+others+"\n"+thirds)
+	figures := strings.Join([]string{"", text, others, thirds, ""}, "\n")
+	return tree.Section{File: "bench/learning/report.md", Name: "figures"}.Write(figures)
 }
 
 // compareRates returns how the figures of one seed depend on how often agents overlook what they read.
@@ -119,24 +118,4 @@ func compareThirds(ctx context.Context, seed uint64, sessions int, misread float
 	}
 	fmt.Print("\n", b.String())
 	return b.String(), nil
-}
-
-// Markers in the report.
-const (
-	start = "<!-- figures: written by `go -C bench run ./learning -update` -->\n"
-	end   = "<!-- /figures -->"
-)
-
-// write replaces what is between the markers in a file.
-func write(file, text string) error {
-	old, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(old), start)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return errors.New(file + " lacks the markers " + strings.TrimSpace(start) + " and " + end)
-	}
-	return os.WriteFile(file, []byte(before+start+"\n"+text+"\n"+end+after), 0o644)
 }

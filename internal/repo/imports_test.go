@@ -88,6 +88,7 @@ var layers = map[string][]string{
 	"bench/learning": {
 		"bench", "host", "host/stats", "host/trace", "manifest", "manifest/jsontext", "manifest/schema",
 	},
+	"bench/search":      {"bench", "cdp", "host", "manifest"},
 	"internal/demo":     {},
 	"internal/foreign":  {},
 	"internal/mutants":  {},
