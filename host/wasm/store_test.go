@@ -490,7 +490,7 @@ func TestKill(t *testing.T) {
 	}
 	for round := range rounds {
 		child := exec.Command(os.Args[0], "-test.run=^TestStoreChild$", "-test.timeout=60s")
-		child.Env = append(os.Environ(), "PARLEY_TEST_STORE="+dir)
+		child.Env = append(os.Environ(), "PARLEY_TEST_STORE="+dir, "TMPDIR="+t.TempDir()) // it cannot remove its own
 		out, err := child.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
