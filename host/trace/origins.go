@@ -46,7 +46,7 @@ func (o *origins) note(e *host.Event) (from map[string]string) {
 			if from == nil {
 				from = map[string]string{}
 			}
-			from[clip(jsontext.UnescapeToken(pointer[1:]))] = source
+			from[pointer[1:]] = source
 		}
 	})
 	if len(e.Result) == 0 || len(e.Result) > maxResult || !json.Valid(e.Result) {
@@ -81,7 +81,8 @@ func (o *origins) begin(session string) map[uint64]string {
 }
 
 // values visits the values of a JSON text that identify something: texts without white space, and numbers, which are
-// the same only under the same name. A pointer has 0 for each index of an array.
+// the same only under the same name. A pointer has 0 for each index of an array. What lies under a key that is not a
+// plain name is left out: such a key may be data, such as an address.
 func (o *origins) values(text []byte, visit func(hash uint64, pointer string)) {
 	s := jsontext.Scan(text)
 	var value func(pointer string, depth int)
@@ -91,8 +92,11 @@ func (o *origins) values(text []byte, visit func(hash uint64, pointer string)) {
 			s.Skip()
 		case first == '{':
 			s.Members(func(raw []byte) {
-				key, _ := jsontext.Unquote(raw)
-				value(pointer+"/"+jsontext.EscapeToken(key), depth+1)
+				if key := raw[1 : len(raw)-1]; isPlainName(key) {
+					value(pointer+"/"+string(key), depth+1)
+				} else {
+					s.Skip()
+				}
 			})
 		case first == '[':
 			s.Items(func() { value(pointer+"/0", depth+1) })
@@ -111,4 +115,15 @@ func (o *origins) values(text []byte, visit func(hash uint64, pointer string)) {
 		}
 	}
 	value("", 0)
+}
+
+// isPlainName reports whether a key is at most 40 letters, digits, "_" and "-".
+func isPlainName(key []byte) bool {
+	for _, c := range key {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return len(key) > 0 && len(key) <= 40
 }
