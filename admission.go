@@ -640,21 +640,23 @@ func (p *Parley) pruneAdmissions(dir string) {
 
 // keptAdmission returns the report of a build, or nil.
 func (p *Parley) keptAdmission(digest string) *Admission {
+	a := &Admission{}
+	if !p.readAdmission(digest, a) || a.Digest != digest {
+		return nil
+	}
+	return a
+}
+
+// readAdmission decodes the report of a build, and reports whether there is one.
+func (p *Parley) readAdmission(digest string, into any) bool {
 	const limit = 4 << 20
 	path := p.admissionPath(digest)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
-		return nil
+		return false
 	}
 	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
-	a := &Admission{}
-	if json.Unmarshal(data, a) != nil || a.Digest != digest {
-		return nil
-	}
-	return a
+	return err == nil && json.Unmarshal(data, into) == nil
 }
 
 // isShipped reports whether a digest is that of a plugin that is part of this binary.
@@ -679,8 +681,12 @@ func (p *Parley) annotate(digest string, m *manifest.Manifest) {
 		}
 		return
 	}
-	a := p.keptAdmission(digest)
-	if a == nil {
+	// Only what is used is decoded: each call of a plugin reads this.
+	var a struct {
+		Host, Digest string
+		Examples     []ExampleRun
+	}
+	if !p.readAdmission(digest, &a) || a.Digest != digest {
 		return
 	}
 	for _, r := range a.Examples {

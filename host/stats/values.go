@@ -3,12 +3,15 @@ package stats
 import (
 	"encoding/json"
 	"regexp"
+	"sync"
 
 	"github.com/parley-tools/parley/host"
 )
 
 // shapeOf is what a trace without values has in the place of one.
-var shapeOf = regexp.MustCompile(`^(null|boolean|integer|number|(string|enum)\(.*\)|object\{.*\}|array\[\d+\].*)$`)
+var shapeOf = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(null|boolean|integer|number|(string|enum)\(.*\)|object\{.*\}|array\[\d+\].*)$`)
+})
 
 // AreShapes reports whether the parameters of a record are the shapes of values, and not values.
 func AreShapes(params json.RawMessage) bool {
@@ -17,7 +20,7 @@ func AreShapes(params json.RawMessage) bool {
 		return false
 	}
 	for _, v := range given {
-		if text, ok := v.(string); !ok || !shapeOf.MatchString(text) {
+		if text, ok := v.(string); !ok || !shapeOf().MatchString(text) {
 			return false
 		}
 	}

@@ -131,13 +131,16 @@ var programID = sync.OnceValue(func() string {
 	return fmt.Sprint(inode, changed.UnixNano(), info.Size())
 })
 
-// id names the runners of a spec.
+// id names the runners of a spec. Plugin and Host identify the manifest and the text; each cold call would wait for
+// the encoder of a manifest to be made.
 func (s *runnerSpec) id() string {
-	of := *s
-	of.Manifest, of.Text = nil, nil // Plugin and Host identify them
-	of.CPU = 0
 	h := sha256.New()
-	_ = json.NewEncoder(h).Encode(of)
+	_ = json.NewEncoder(h).Encode(struct {
+		runnerSpec
+		Manifest struct{} `json:"manifest"`
+		Text     struct{} `json:"text"`
+		CPU      struct{} `json:"cpu"`
+	}{runnerSpec: *s})
 	return runnerPrefix + hex.EncodeToString(h.Sum(nil)[:runnerIDBytes])
 }
 

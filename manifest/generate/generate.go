@@ -32,11 +32,13 @@ func New(raw json.RawMessage, seed uint64) (*Generator, error) {
 // and "if" do, the value may be invalid: validate it.
 func (g *Generator) Value() any { return g.value(g.root, 0) }
 
-// hostile are strings that programs handle wrongly.
-var hostile = []string{
-	"", " ", "\x00", "a\x00b", "\n", "\r\n", "\t", "../../etc/passwd", "/", "-", "--help", "'; DROP TABLE t; --",
-	"$(id)", "`id`", "%s%n%x", "{name}", "\\", "\"", "\\u0000", "<script>", "\u202eabc", "\ufeff", "e\u0301", "😀",
-	"\U0010ffff", "null", "1e400", "-0", "9223372036854775808", strings.Repeat("a", 1<<16), strings.Repeat("[", 10000),
+// hostile returns strings that programs handle wrongly. Two of them are long, so they are not made at each start.
+func hostile() []string {
+	return []string{
+		"", " ", "\x00", "a\x00b", "\n", "\r\n", "\t", "../../etc/passwd", "/", "-", "--help", "'; DROP TABLE t; --",
+		"$(id)", "`id`", "%s%n%x", "{name}", "\\", "\"", "\\u0000", "<script>", "\u202eabc", "\ufeff", "e\u0301", "😀",
+		"\U0010ffff", "null", "1e400", "-0", "9223372036854775808", strings.Repeat("a", 1<<16), strings.Repeat("[", 10000),
+	}
 }
 
 // Hostile returns copies of a value, in each of which one string is replaced by one that programs handle wrongly, at
@@ -44,7 +46,7 @@ var hostile = []string{
 func (g *Generator) Hostile(value any, most int) []any {
 	var all []any
 	for _, at := range places(value, nil, func(v any) bool { _, ok := v.(string); return ok }) {
-		for _, s := range hostile {
+		for _, s := range hostile() {
 			all = append(all, replaced(value, at, s))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -56,13 +57,15 @@ func ToolList(raw []byte) (*host.Catalog, error) {
 	return host.NewCatalog(providers...)
 }
 
-var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+var notInName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+})
 
 // splitName returns the names of a plugin and a tool. What a name of Parley cannot have becomes "_".
 func splitName(listed string) (plugin, tool string) {
 	parts := strings.SplitN(strings.ReplaceAll(listed, ".", "__"), "__", 3)
 	for i := range parts {
-		parts[i] = strings.Trim(notInName.ReplaceAllString(strings.ReplaceAll(parts[i], "__", "_"), "_"), "_-")
+		parts[i] = strings.Trim(notInName().ReplaceAllString(strings.ReplaceAll(parts[i], "__", "_"), "_"), "_-")
 		if parts[i] == "" || parts[i][0] >= '0' && parts[i][0] <= '9' {
 			return "", ""
 		}

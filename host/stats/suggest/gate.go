@@ -118,7 +118,7 @@ func (g *Gate) checkValue(e *host.Edit, t *manifest.Tool) string {
 	}
 	switch e.Field {
 	case host.EditAlias, host.EditParamAlias, host.EditKeyword:
-		if !plainName.MatchString(e.Value) {
+		if !plainName().MatchString(e.Value) {
 			return fmt.Sprintf("%q is not a word", manifest.CleanLine(manifest.Clip(e.Value, 60)))
 		}
 	case host.EditNeed:

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/stats"
@@ -306,12 +307,14 @@ func (s *suggester) addExample(at host.Address, names []string, kind string, e e
 }
 
 // plainName is what a word of callers must look like to become part of documentation.
-var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,39}$`)
+})
 
 // rename proposes another name of a parameter. Names that the host recognizes as a typo need none.
 func (s *suggester) rename(n stats.Rename) {
 	at, ok := s.find(n.Tool)
-	if !ok || !plainName.MatchString(n.Sent) || param(manifest.Params(at.Tool.Params), "/"+n.Meant) == nil {
+	if !ok || !plainName().MatchString(n.Sent) || param(manifest.Params(at.Tool.Params), "/"+n.Meant) == nil {
 		return
 	}
 	if param(manifest.Params(at.Tool.Params), "/"+n.Sent) != nil {
@@ -334,7 +337,7 @@ func (s *suggester) confusion(c stats.Confusion) {
 		plugin, name, _ := strings.Cut(c.Called, ".")
 		group, _, _ := strings.Cut(name, ".")
 		if _, near := schema.Resembles(name, meant.Tool.Name); near || !strings.EqualFold(plugin, meant.Plugin) ||
-			!plainName.MatchString(group) || !plainName.MatchString(host.Bare(name)) {
+			!plainName().MatchString(group) || !plainName().MatchString(host.Bare(name)) {
 			return
 		}
 		s.add(meant, host.Edit{Field: host.EditAlias, Value: host.Bare(name)},
@@ -434,7 +437,9 @@ func comesBefore(at host.Address, tool string) bool {
 const maxWords = 3
 
 // plainWord is a word of a query that may become a keyword; a whole query, which is free text, never does.
-var plainWord = regexp.MustCompile(`^[a-z]{3,20}$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z]{3,20}$`)
+})
 
 // miss proposes as keywords the words that most queries have in common which did not find the tool.
 func (s *suggester) miss(m stats.Miss) {
@@ -448,7 +453,7 @@ func (s *suggester) miss(m stats.Miss) {
 	for _, query := range m.Queries {
 		seen := map[string]bool{}
 		for _, word := range strings.Fields(strings.ToLower(query)) {
-			if plainWord.MatchString(word) && !seen[word] && !strings.Contains(known, word) && !common[word] {
+			if plainWord().MatchString(word) && !seen[word] && !strings.Contains(known, word) && !common[word] {
 				seen[word] = true
 				counts[word]++
 			}

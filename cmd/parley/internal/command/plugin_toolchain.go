@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
@@ -236,12 +237,14 @@ func runCompiler(ctx context.Context, dir string, env []string, name string, arg
 	return stdout.Bytes(), nil
 }
 
-var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
+var colors = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b\\[[0-9;]*m")
+})
 
 // compilerText returns the messages of a compiler for display.
 func compilerText(s string) string {
 	const most = 4000
-	s = strings.TrimSpace(colors.ReplaceAllString(s, ""))
+	s = strings.TrimSpace(colors().ReplaceAllString(s, ""))
 	if len(s) > most {
 		s = s[:most] + "…"
 	}
