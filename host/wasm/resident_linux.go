@@ -17,14 +17,18 @@ import (
 	"github.com/parley-tools/parley/internal/wire"
 )
 
-// residentGCPercent lets the first garbage collection begin at 1 MB of heap instead of 4. Many runners wait at the same
-// time, and what they have on the heap is small: a guest's memory is not there.
-const residentGCPercent = 25
+// A runner collects no garbage while somebody waits for its first call: startGCPercent lets that begin at 16 MB of heap.
+// Then residentGCPercent does at 1 MB. Many runners wait at the same time, and what they have on the heap is small: a
+// guest's memory is not there.
+const (
+	startGCPercent    = 400
+	residentGCPercent = 25
+)
 
 // reside serves calls over a socket until the runner ends. It sends a hello to its starter when it can be used, or the
 // outcome of every call if it cannot.
 func reside(s *start, starter *wire.Conn) int {
-	debug.SetGCPercent(residentGCPercent)
+	debug.SetGCPercent(startGCPercent)
 	listener, lock, changes, err := openResident(s.Resident)
 	if err != nil {
 		_ = starter.SendJSON(wire.KindDone, wire.Failed(asHostError(err)))
@@ -94,6 +98,10 @@ func (r *runner) accept(listener *net.UnixListener) {
 func (r *runner) serveCalls(lock *os.File, changes <-chan struct{}) {
 	started := time.Now()
 	for calls := 0; calls < maxRunnerCalls && time.Since(started) < maxRunnerAge; calls++ {
+		if calls == 1 {
+			debug.SetGCPercent(residentGCPercent)
+			debug.FreeOSMemory()
+		}
 		r.prepare()
 		idle := time.NewTimer(r.Resident.Idle)
 		for waiting := true; waiting; {
