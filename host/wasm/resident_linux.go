@@ -17,9 +17,9 @@ import (
 	"github.com/parley-tools/parley/internal/wire"
 )
 
-// A runner collects no garbage while somebody waits for its first call: startGCPercent lets that begin at 16 MB of heap.
-// Then residentGCPercent does at 1 MB. Many runners wait at the same time, and what they have on the heap is small: a
-// guest's memory is not there.
+// A runner collects no garbage while somebody waits for its first call: startGCPercent lets that begin at 16 MB of
+// heap. Then residentGCPercent does at 1 MB. Many runners wait at the same time, and what they have on the heap is
+// small: a guest's memory is not there.
 const (
 	startGCPercent    = 400
 	residentGCPercent = 25
