@@ -214,10 +214,14 @@ func (c *Client) fill(
 			}
 			return err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryWait):
-		}
+		waitToRetry(ctx)
+	}
+}
+
+func waitToRetry(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(retryWait):
 	}
 }
 

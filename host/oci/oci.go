@@ -218,10 +218,10 @@ func (c *Client) Resolve(ctx context.Context, r Reference) (string, error) {
 	return d.Digest, remoteError(r, err)
 }
 
-// Pull fetches a plugin and its signature: from an artifact with one wasm file, or an image with one layer in which
-// plugin.wasm is. A download that was interrupted goes on where it ended. The error is
-// not_found, integrity for content with another digest, invalid_plugin for an artifact that is not a plugin,
-// limit_exceeded for one that is too large, denied where credentials are missing, or unavailable.
+// Pull fetches a plugin and its signature: from an artifact with one wasm file, or an image whose only layer has
+// plugin.wasm. A download that was interrupted goes on where it ended. The error is not_found, integrity for content
+// with another digest, invalid_plugin for an artifact that is not a plugin, limit_exceeded for one that is too large,
+// denied where credentials are missing, or unavailable.
 func (c *Client) Pull(ctx context.Context, r Reference) (*Fetched, error) {
 	repo := c.repository(r)
 	m, d, err := repo.manifest(ctx, r)

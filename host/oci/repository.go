@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -194,10 +193,7 @@ func (p *repository) put(ctx context.Context, d descriptor, content []byte) erro
 		if tries == maxTries {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryWait):
-		}
+		waitToRetry(ctx)
 		if u.ask(ctx) != nil {
 			u.to, u.sent = nil, 0 // the registry has dropped it
 		}

@@ -29,7 +29,7 @@ type Argument struct {
 	// Shape is the shape of the value, or with recorded values the value, if all were the same.
 	Shape json.RawMessage `json:"shape,omitempty"`
 	// From is the number of the earlier call of the sequence, from 1, whose result had most of the values, and Result the
-	// JSON pointer to it there; 0 if there is none.
+	// JSON pointer to the value there. From is 0 if no result had most of them.
 	From   int    `json:"from,omitempty"`
 	Result string `json:"result,omitempty"`
 }

@@ -45,7 +45,7 @@ func TestClear(t *testing.T) {
 	}
 }
 
-// TestClearSome removes the records that a filter selects. Other records, and lines that are none, stay.
+// TestClearSome removes the records that a filter selects. Other records stay, and so do lines that are not records.
 func TestClearSome(t *testing.T) {
 	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

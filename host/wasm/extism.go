@@ -56,9 +56,11 @@ func extismForm(module *instrument.Module) (form int, ok bool) {
 // IsExtism reports whether a module imports functions of Extism.
 func IsExtism(wasm []byte) bool {
 	module, err := rewriteModule(wasm, largestModule)
-	return err == nil && slices.ContainsFunc(module.Imports, func(i instrument.Import) bool {
-		return i.Module == extismModule
-	})
+	return err == nil && importsExtism(module)
+}
+
+func importsExtism(module *instrument.Module) bool {
+	return slices.ContainsFunc(module.Imports, func(i instrument.Import) bool { return i.Module == extismModule })
 }
 
 // Bounds of the memory that a guest has outside its own, in one call.
@@ -120,6 +122,12 @@ func (k *extismKernel) index(at uint64) int {
 	return i
 }
 
+// beginning returns the block that begins at an address; ok is false if none does.
+func (k *extismKernel) beginning(at uint64) (i int, ok bool) {
+	i = k.index(at)
+	return i, i < len(k.blocks) && k.blocks[i].at == at
+}
+
 // part returns n bytes at an address, which have to be of one block.
 func (k *extismKernel) part(at, n uint64) []byte {
 	if i := k.index(at); i < len(k.blocks) {
@@ -137,22 +145,22 @@ func (k *extismKernel) block(at uint64) []byte {
 	if at == 0 {
 		return nil
 	}
-	i := k.index(at)
-	if i >= len(k.blocks) || k.blocks[i].at != at {
+	i, ok := k.beginning(at)
+	if !ok {
 		k.end(host.Trapped, "used the address %d of the host's memory, where no block begins", at)
 	}
 	return k.blocks[i].data
 }
 
 func (k *extismKernel) free(at uint64) {
-	if i := k.index(at); i < len(k.blocks) && k.blocks[i].at == at {
+	if i, ok := k.beginning(at); ok {
 		k.used -= len(k.blocks[i].data)
 		k.blocks = slices.Delete(k.blocks, i, i+1)
 	}
 }
 
 func (k *extismKernel) length(at uint64) uint64 {
-	if i := k.index(at); i < len(k.blocks) && k.blocks[i].at == at {
+	if i, ok := k.beginning(at); ok {
 		return uint64(len(k.blocks[i].data))
 	}
 	return 0
@@ -166,7 +174,7 @@ func (k *extismKernel) inputPart(at, n uint64) []byte {
 	return k.input[at : at+n]
 }
 
-// found returns the address of a value, 0 if there is none.
+// found returns the address of a copy of a value, or 0 if ok is false.
 func (k *extismKernel) found(value []byte, ok bool) uint64 {
 	if !ok {
 		return 0
@@ -383,7 +391,7 @@ func (c *call) runExtism() (*host.Result, error) {
 }
 
 // toolResult turns a result of MCP's tools/call into one of the host: the structured content, or the text as one
-// string, with everything else beside it.
+// string, and everything else as content.
 func (c *call) toolResult(data []byte) (*host.Result, error) {
 	var r struct {
 		Content    []json.RawMessage `json:"content"`

@@ -86,7 +86,7 @@ func instantiateHostModules(ctx context.Context, p *compiledPlugin) error {
 			return err
 		}
 	}
-	if slices.ContainsFunc(p.module.Imports, func(i instrument.Import) bool { return i.Module == extismModule }) {
+	if importsExtism(p.module) {
 		if err := instantiateExtism(ctx, p); err != nil {
 			return err
 		}
