@@ -133,7 +133,7 @@ func must(t *testing.T, home string, args ...string) {
 func needBrowser(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(binary(t), "doctor", "--json")
-	cmd.Env = environment(t.TempDir())
+	cmd.Env = tree.Environment(t.TempDir())
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	var exit *exec.ExitError

@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // shell is the frontend of the command line. It only knows in advance that a program has --help, and --json if help
@@ -93,7 +94,7 @@ func (s *shell) close() error { return nil }
 func (s *shell) run(ctx context.Context, args ...string) (a answer, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, s.binary, args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = environment(s.home), &stdout, &stderr
+	cmd.Env, cmd.Stdout, cmd.Stderr = tree.Environment(s.home), &stdout, &stderr
 	var exit *exec.ExitError
 	if err = cmd.Run(); err != nil && !errors.As(err, &exit) {
 		return a, err
@@ -111,15 +112,4 @@ func (s *shell) run(ctx context.Context, args ...string) (a answer, err error) {
 		a.data, a.err, a.next = envelope.Data, envelope.Error, envelope.Next
 	}
 	return a, nil
-}
-
-// environment is the environment of a new user, except for the folder that holds everything.
-func environment(home string) []string {
-	var env []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "PARLEY_") || strings.HasPrefix(v, "PARLEY_CHROME=") {
-			env = append(env, v)
-		}
-	}
-	return append(env, "PARLEY_HOME="+home, "PARLEY_SESSION=agent", "NO_COLOR=1")
 }

@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -114,7 +113,7 @@ func playAll(ctx context.Context, binary, home string) (costs [][]cost, err erro
 		var row []cost
 		for _, mode := range modes {
 			c, err := play(ctx, binary, home, mode, url, s)
-			if err = errors.Join(err, closeBrowser(binary, home)); err != nil {
+			if err = errors.Join(err, tree.CloseBrowser(binary, home)); err != nil {
 				return nil, err
 			}
 			row = append(row, c)
@@ -122,17 +121,6 @@ func playAll(ctx context.Context, binary, home string) (costs [][]cost, err erro
 		costs = append(costs, row)
 	}
 	return costs, nil
-}
-
-// closeBrowser closes the browser of a home if one is open, also one in which an MCP server that has just exited still
-// has a session.
-func closeBrowser(binary, home string) error {
-	cmd := exec.Command(binary, "cdp", "close", "--all")
-	cmd.Env = environment(home)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("parley cdp close --all: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // modesTable returns the comparison of the modes, with the sums over all scenarios.

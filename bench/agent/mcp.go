@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // client is the frontend of MCP. It knows initialize and tools/list in advance, and recognizes the tools that search,
@@ -33,7 +35,7 @@ func (c *client) begin(ctx context.Context) (string, error) {
 		args = append(args, "--docs", c.mode)
 	}
 	cmd := exec.Command(c.binary, args...)
-	cmd.Env, cmd.Stderr = environment(c.home), os.Stderr
+	cmd.Env, cmd.Stderr = tree.Environment(c.home), os.Stderr
 	var err error
 	c.session, err = mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil).
 		Connect(ctx, &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})

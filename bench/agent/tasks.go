@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // task is a task that is done with single calls in one mode, and with a program in mode code.
@@ -107,7 +109,7 @@ func doTasks(ctx context.Context, binary, home string) (costs [][]cost, err erro
 	costs = make([][]cost, len(tasks()))
 	for _, mode := range taskModes {
 		err := doIn(ctx, mode, binary, home, url, func(i int, c cost) { costs[i] = append(costs[i], c) })
-		if err = errors.Join(err, closeBrowser(binary, home)); err != nil {
+		if err = errors.Join(err, tree.CloseBrowser(binary, home)); err != nil {
 			return nil, fmt.Errorf("mode %s: %w", mode, err)
 		}
 	}
