@@ -392,7 +392,7 @@ func TestResultInPieces(t *testing.T) {
 	waitFor(t, "the files of replies to be closed", func() bool {
 		links, _ := filepath.Glob("/proc/" + itoa(c.hello.PID) + "/fd/*")
 		for _, link := range links {
-			if to, err := os.Readlink(link); err == nil && strings.Contains(to, "parley-reply-") {
+			if to, err := os.Readlink(link); err == nil && strings.HasSuffix(to, " (deleted)") {
 				return false
 			}
 		}

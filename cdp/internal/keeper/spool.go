@@ -10,8 +10,7 @@ import (
 )
 
 // spool holds a large reply on disk between the browser and a caller that takes it in pieces. So the browser is
-// read at its own speed and the caller reads at its own. The file is removed right after it was opened, so that it
-// cannot be left behind.
+// read at its own speed and the caller reads at its own. The file has no name, so it cannot be left behind.
 type spool struct {
 	file     *os.File
 	tail     []byte // what follows the result in the browser's message
@@ -31,10 +30,17 @@ func newSpool(beginning []byte, session string) *spool {
 	if session != "" {
 		s.tail = append([]byte(`,"sessionId":`), append(quote(session), '}')...)
 	}
-	if s.file, s.writeErr = os.CreateTemp("", "parley-reply-"); s.writeErr == nil {
-		s.writeErr = os.Remove(s.file.Name())
-	}
+	s.file, s.writeErr = openUnnamed(os.TempDir())
 	return s
+}
+
+// openNamed opens a temporary file and removes its name.
+func openNamed(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "parley-reply-")
+	if err != nil {
+		return nil, err
+	}
+	return f, os.Remove(f.Name())
 }
 
 // Write stores a piece of the message. It never fails, because the browser's message must be read to its end.
