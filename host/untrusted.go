@@ -3,7 +3,7 @@ package host
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/hex"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,9 +38,9 @@ func (r *run) markUntrusted() error {
 	if err != nil {
 		return Errorf(InvalidResult, "%s returned a result whose texts cannot be marked as untrusted: %v", r.answer.Tool, err)
 	}
-	var random [4]byte
+	var random [8]byte
 	_, _ = rand.Read(random[:])
-	boundary := hex.EncodeToString(random[:])
+	boundary := fmt.Sprintf("%08d", binary.BigEndian.Uint64(random[:])%1e8) // digits have fewer tokens than letters
 	if object, ok := value.(map[string]any); ok && len(r.steps) > 0 {
 		results, _ := object["results"].([]any)
 		for _, one := range results {

@@ -28,7 +28,7 @@ const open = `["open","URL"]`
 
 var parleyScripts = map[string]script{
 	"title":    {`parley page open URL`},
-	"login":    {do(open, `["fill","User","ada"]`, `["fill","Password","secret"]`, `["click","Sign in"]`, `["text"]`)},
+	"login":    {do(open, `["fill","User","ada"]`, `["fill","Password","secret"]`, `["click","Sign in"]`, `["wait","Welcome"]`)},
 	"list":     {do(open, `["click","Delete Carl"]`)},
 	"table":    {do(open, `["text"]`), "parley page evaluate '" + sumInvoices + "'"},
 	"frames":   {do(open, `["fill","Coupon","SPRING"]`, `["fill","Card number","4111"]`)},
@@ -36,12 +36,12 @@ var parleyScripts = map[string]script{
 	"dialogs":  {do(open, `["click","Archive"]`, `["click","Rename"]`) + " --on-dialog accept=Spring"},
 	"download": {do(open, `["click","Report of March"]`)},
 	"failures": {`parley page open URL`},
-	"worker":   {do(open, `["wait","Answer:"]`, `["text"]`)},
+	"worker":   {do(open, `["wait","Answer:"]`)},
 	"tab":      {do(open, `["click","Terms"]`), `parley page text --target <new page>`},
 	"upload":   {do(open, `["upload","Photo","FILE"]`)},
 	"drag":     {do(open, `["drag","Letter","Archive"]`)},
 	"canvas":   {do(open, `{"tool":"click","params":{"element":"css=canvas","at":[120,80]}}`)},
 	"covered":  {do(open, `["click","Order"]`)},
-	"slow":     {do(open, `["wait","Result:"]`, `["text"]`)},
+	"slow":     {do(open, `["wait","Result:"]`)},
 	"cards":    {do(open, `["snapshot"]`), `parley page click "Fern 417"`},
 }

@@ -75,18 +75,22 @@ func (r *result) add(o result) {
 	r.calls, r.failed, r.read, r.written = r.calls+o.calls, r.failed+o.failed, r.read+o.read, r.written+o.written
 }
 
-func (r result) String() string {
-	end := "no answer"
+// end says how the task ended.
+func (r result) end() string {
 	switch {
 	case r.done == 1:
-		end = "done"
+		return "done"
 	case r.wrong == 1:
-		end = "WRONG"
+		return "wrong"
 	case r.gaveUp == 1:
-		end = "given up"
+		return "given up"
 	}
-	return fmt.Sprintf("%s, %d turns, %d calls, %d failed, %d read, %d written", end, len(r.turns), r.calls, r.failed, r.read,
-		r.written)
+	return "no answer"
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("%s, %d turns, %d calls, %d failed, %d read, %d written", r.end(), len(r.turns), r.calls, r.failed,
+		r.read, r.written)
 }
 
 // maxTurns bounds a task. One that takes more has no answer.
@@ -170,6 +174,9 @@ func sameCourse(past recorded, r result) error {
 			return fmt.Errorf("turn %d: the calls end with %q, recorded %q: %s", i+1, now.Outcomes, past.Turns[i].Outcomes,
 				now.Wrote)
 		}
+	}
+	if r.end() != past.End {
+		return fmt.Errorf("it ends as %s, recorded %s", r.end(), past.End)
 	}
 	return nil
 }

@@ -2,9 +2,9 @@
 // is done, how many turns it takes, what is read and what is given up.
 //
 // With -record it asks a model behind the chat-completions API: PARLEY_MODEL_URL, PARLEY_MODEL_NAME and, if it needs
-// one, PARLEY_MODEL_KEY. What the model wrote is kept in recorded.jsonl. Without -record that is replayed: every call is
-// made again, so the figures are those of the tree as it is. With -update FILE the figures are also written between the
-// markers in that file of the tree.
+// one, PARLEY_MODEL_KEY. What the model wrote is kept in recorded.jsonl. Without -record that is replayed: every call
+// is made again, so the figures are those of the tree as it is. With -update FILE the figures are also written between
+// the markers in that file of the tree.
 package main
 
 import (
@@ -109,7 +109,7 @@ func run(ctx context.Context, o options) error {
 			fmt.Fprintf(os.Stderr, "%-12s %-22s %v\n", mode, t.name, r)
 			results[k] = r
 			if o.record {
-				kept[k] = recorded{Task: t.name, Mode: mode, Model: asked.Endpoint.Name, Turns: r.turns}
+				kept[k] = recorded{Task: t.name, Mode: mode, Model: asked.Endpoint.Name, End: r.end(), Turns: r.turns}
 				if err := writeRuns(recordedFile, kept); err != nil {
 					return err
 				}
@@ -160,8 +160,8 @@ func table(results map[key]result) string {
 					n++
 				}
 			}
-			fmt.Fprintf(&b, "| %s | %s | %d of %d | %d | %d | %d | %d | %d | %d | %d |\n", kind, mode, sum.done, n, sum.wrong,
-				sum.gaveUp, len(sum.turns), sum.calls, sum.failed, sum.read, sum.written)
+			fmt.Fprintf(&b, "| %s | %s | %d of %d | %d | %d | %d | %d | %d | %d | %d |\n", kind, mode, sum.done, n,
+				sum.wrong, sum.gaveUp, len(sum.turns), sum.calls, sum.failed, sum.read, sum.written)
 		}
 	}
 	return b.String()

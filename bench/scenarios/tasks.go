@@ -19,7 +19,7 @@ type task struct {
 	name, kind string
 	asked      string   // URL is the address of the site, with a slash at its end
 	wants      []string // all of these are in the answer, without regard to case and spaces
-	posted     string   // the site got this form
+	posted     string   // the site got this form; "" if there is none
 }
 
 // kinds are the kinds of tasks: the four scenarios of the guide to the documentation modes, and for each shipped plugin
@@ -34,60 +34,55 @@ func tasks() []task {
 		dates  = "Sailed 3.11.2026, back 24.11.2026."
 		iso    = "Sailed 2026-11-03, back 2026-11-24."
 	)
-	return slices.Concat([]task{
-		{name: "simple", kind: "scenario", asked: "What is the SHA-256 digest of the text \"" + simple + "\"?",
-			wants: []string{sha256Of(simple)}},
-		{name: "several tools", kind: "scenario", asked: "Open the page URL. Answer with its title, the MD5 digest of " +
-			"the title, the text \"" + coded + "\" as base64, and the JSON Patch that leads from {\"berth\":4,\"free\":true} " +
-			"to {\"berth\":7}.", wants: []string{title, md5Of(title), base64.StdEncoding.EncodeToString([]byte(coded)),
-			`"remove"`, `"/free"`, `"replace"`, `"/berth"`}},
+	return []task{
+		{"simple", "scenario", `What is the SHA-256 digest of the text "` + simple + `"?`, wants(sha256Of(simple)), ""},
+		{"several tools", "scenario", `Open the page URL. Answer with its title, the MD5 digest of the title, the text "` +
+			coded + `" as base64, and the JSON Patch that leads from {"berth":4,"free":true} to {"berth":7}.`,
+			wants(title, md5Of(title), base64Of(coded), `"remove"`, `"/free"`, `"replace"`, `"/berth"`), ""},
 		recovery(),
 		long(),
 
-		{name: "text normal", kind: "normal", asked: "How many words and how many characters has the text \"the quay, the " +
-			"quayside and the quaestor  -  naïve façades\"?", wants: []string{"10", "57"}},
-		{name: "text complex", kind: "complex", asked: "In the text \"" + dates + "\" write every date as YYYY-MM-DD with two " +
-			"digits for month and day. Answer with the new text, its SHA-1 digest, and the digest as base64 of its hex form.",
-			wants: []string{iso, sha1Of(iso), base64.StdEncoding.EncodeToString([]byte(sha1Of(iso)))}},
-		{name: "text edge", kind: "edge", asked: "Find all matches of the regular expression \"(berth|quay\" in the text " +
-			"\"berth 4, quay 7\". If the tool refuses the expression, answer with the reason that it gives, and do not " +
-			"correct the expression.", wants: []string{"missing closing )"}},
+		{"text normal", "normal", `How many words and how many characters has the text "the quay, the quayside and the ` +
+			`quaestor  -  naïve façades"?`, wants("10", "57"), ""},
+		{"text complex", "complex", `In the text "` + dates + `" write every date as YYYY-MM-DD with two digits for month ` +
+			`and day. Answer with the new text, its SHA-1 digest, and the digest as base64 of its hex form.`,
+			wants(iso, sha1Of(iso), base64Of(sha1Of(iso))), ""},
+		{"text edge", "edge", `Find all matches of the regular expression "(berth|quay" in the text "berth 4, quay 7". If ` +
+			`the tool refuses the expression, answer with the reason that it gives, and do not correct the expression.`,
+			wants("missing closing )"), ""},
 
-		{name: "json normal", kind: "normal", asked: "With a tool for JSON, compute the sum of quantity times price of " +
-			`[{"quantity":37,"price":19.25},{"quantity":112,"price":3.4},{"quantity":9,"price":208.5}].`,
-			wants: []string{"2969.55"}},
-		{name: "json complex", kind: "complex", asked: `The configuration is {"port":8080,"log":{"level":"info","file":"a.log"},` +
-			`"hosts":["a","b"]}. Merge the overrides {"log":{"file":null,"level":"debug"},"port":9090} into it (null removes), ` +
-			"convert the result to YAML, and count the operations of the JSON Patch from the original to the result. Answer " +
-			"with the YAML and the count.", wants: []string{"level:debug", "port:9090", "-a", "3"}},
-		{name: "json edge", kind: "edge", asked: "Convert this YAML to JSON, and if that is not possible, answer with the " +
-			"number of the line that the tool names and with its reason; do not mend the YAML. The YAML, with \\n for line " +
-			"ends and \\t for tabs: \"quay: 1\\nberths:\\n\\t- 2\\n\"", wants: []string{"3", "character"}},
+		{"json normal", "normal", `With a tool for JSON, compute the sum of quantity times price of [{"quantity":37,` +
+			`"price":19.25},{"quantity":112,"price":3.4},{"quantity":9,"price":208.5}].`, wants("2969.55"), ""},
+		{"json complex", "complex", `The configuration is {"port":8080,"log":{"level":"info","file":"a.log"},"hosts":` +
+			`["a","b"]}. Merge the overrides {"log":{"file":null,"level":"debug"},"port":9090} into it (null removes), ` +
+			`convert the result to YAML, and count the operations of the JSON Patch from the original to the result. ` +
+			`Answer with the YAML and the count.`, wants("level:debug", "port:9090", "-a", "3"), ""},
+		{"json edge", "edge", `Convert this YAML to JSON, and if that is not possible, answer with the number of the line ` +
+			`that the tool names and with its reason; do not mend the YAML. The YAML, with \n for line ends and \t for ` +
+			`tabs: "quay: 1\nberths:\n\t- 2\n"`, wants("3", "character"), ""},
 
-		{name: "js normal", kind: "normal", asked: "With one program that calls the tools itself, compute the MD5 digest " +
-			"of each of the texts pier-1, pier-2, pier-3, pier-4 and pier-5, and answer with the first 8 digits of each.",
-			wants: digests(5, func(i int) string { return md5Of(fmt.Sprintf("pier-%d", i+1))[:8] })},
+		{"js normal", "normal", `With one program that calls the tools itself, compute the MD5 digest of each of the texts ` +
+			`pier-1, pier-2, pier-3, pier-4 and pier-5, and answer with the first 8 digits of each.`, piers(5), ""},
 		greatest(),
-		{name: "js edge", kind: "edge", asked: "Run the JavaScript program \"while (true) {}\" with a time limit of two " +
-			"seconds, once and as it is. Answer with the message of the error.", wants: []string{"did not end within 2s"}},
+		{"js edge", "edge", `Run the JavaScript program "while (true) {}" with a time limit of two seconds, once and as it ` +
+			`is. Answer with the message of the error.`, wants("did not end within 2s"), ""},
 
-		{name: "page normal", kind: "normal", asked: "Open URLlogin, sign in as ada with the password tide-9, and answer with " +
-			"the greeting that the page shows then.", wants: []string{"Welcome, Ada. You have 31 letters"},
-			posted: "user=ada&password=tide-9"},
-		{name: "page complex", kind: "complex", asked: "The invoices at URLinvoices fill several pages. Answer with the sum of " +
-			"all amounts and with the customer of the largest one.", wants: []string{invoiceSum(), "Gerda"}},
-		{name: "page edge", kind: "edge", asked: "Open URLorder and press the button Order. If something prevents that, change " +
-			"nothing on the page, and answer with the id of the element that is in the way.", wants: []string{"storm-warning"}},
+		{"page normal", "normal", `Open URLlogin, sign in as ada with the password tide-9, and answer with the greeting ` +
+			`that the page shows then.`, wants("Welcome, Ada. You have 31 letters"), "user=ada&password=tide-9"},
+		{"page complex", "complex", `The invoices at URLinvoices fill several pages. Answer with the sum of all amounts ` +
+			`and with the customer of the largest one.`, wants(invoiceSum(), "Gerda"), ""},
+		{"page edge", "edge", `Open URLorder and press the button Order. If something prevents that, change nothing on ` +
+			`the page, and answer with the id of the element that is in the way.`, wants("storm-warning"), ""},
 
-		{name: "cdp normal", kind: "normal", asked: "Open URLlogin. With the tools of plugin cdp only, answer with the value of " +
-			"the cookie named harbour, which scripts of the page cannot read.", wants: []string{"blue-17"}},
-		{name: "cdp complex", kind: "complex", asked: "With the tools of plugin cdp only: override the metrics of the device with a " +
-			"width of 400, a height of 300 and a scale factor of 2, open URLsize, and answer with the text that the page shows.",
-			wants: []string{"400x300@2"}},
-		{name: "cdp edge", kind: "edge", asked: "With the tools of plugin cdp only: ask Chrome for the box model of the element " +
-			"#hidden of URLsize. Answer with the box, or with the reason that Chrome gives if there is none.",
-			wants: []string{"could not compute box model"}},
-	})
+		{"cdp normal", "normal", `Open URLlogin. With the tools of plugin cdp only, answer with the value of the cookie ` +
+			`named harbour, which scripts of the page cannot read.`, wants("blue-17"), ""},
+		{"cdp complex", "complex", `With the tools of plugin cdp only: override the metrics of the device with a width of ` +
+			`400, a height of 300 and a scale factor of 2, open URLsize, and answer with the text that the page shows.`,
+			wants("400x300@2"), ""},
+		{"cdp edge", "edge", `With the tools of plugin cdp only: ask Chrome for the box model of the element #hidden of ` +
+			`URLsize. Answer with the box, or with the reason that Chrome gives if there is none.`,
+			wants("could not compute box model"), ""},
+	}
 }
 
 // recovery is the scenario of calls that fail.
@@ -99,7 +94,7 @@ text.encode {"text":"mast & sail","to":"baes64"}
 json.query {"data":{"a":[14,29]},"filter":[".a[1]"]}
 text.count {"params":{"text":"one two three"}}
 text.replace {"text":"oar oaar","pattern":"a+","replace":"x"}`,
-		wants: []string{sha256Of("gull"), base64.StdEncoding.EncodeToString([]byte("mast & sail")), "29", "3", "oxr oxr"}}
+		wants: []string{sha256Of("gull"), base64Of("mast & sail"), "29", "3", "oxr oxr"}}
 }
 
 // long is the scenario of many calls.
@@ -111,8 +106,8 @@ func long() task {
 		text := fmt.Sprintf("buoy %d of %d", i+3, 7*i+11)
 		fmt.Fprintf(&b, "SHA-1 of the text %q; the text %q as hex; the text %q with every vowel replaced by *; the sum of "+
 			"the numbers of the JSON [%d,%d,%d]\n", text, text, text, i*131+7, i*17+900, 5-i)
-		t.wants = append(t.wants, sha1Of(text), fmt.Sprintf("%x", text), strings.NewReplacer("u", "*", "o", "*").Replace(text),
-			strconv.Itoa(i*131+7+i*17+900+5-i))
+		t.wants = append(t.wants, sha1Of(text), fmt.Sprintf("%x", text),
+			strings.NewReplacer("u", "*", "o", "*").Replace(text), strconv.Itoa(i*131+7+i*17+900+5-i))
 	}
 	t.asked = b.String()
 	return t
@@ -126,8 +121,9 @@ func greatest() task {
 			at, top = i+1, sum
 		}
 	}
-	return task{name: "js complex", kind: "complex", asked: "Take the MD5 digests of the texts n=1, n=2 and so on to n=40. Which " +
-		"text has the greatest digest, in alphabetical order of the hex form? Answer with the text and its digest.",
+	return task{name: "js complex", kind: "complex", asked: "Take the MD5 digests of the texts n=1, n=2 and so on to " +
+		"n=40. Which text has the greatest digest, in alphabetical order of the hex form? Answer with the text and its " +
+		"digest.",
 		wants: []string{fmt.Sprintf("n=%d", at), top}}
 }
 
@@ -135,9 +131,14 @@ func sha256Of(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byt
 func sha1Of(text string) string   { return fmt.Sprintf("%x", sha1.Sum([]byte(text))) }
 func md5Of(text string) string    { return fmt.Sprintf("%x", md5.Sum([]byte(text))) }
 
-func digests(n int, of func(i int) string) (all []string) {
+func base64Of(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func wants(texts ...string) []string { return texts }
+
+// piers returns the beginnings of the digests of pier-1, pier-2 and so on.
+func piers(n int) (all []string) {
 	for i := range n {
-		all = append(all, of(i))
+		all = append(all, md5Of(fmt.Sprintf("pier-%d", i+1))[:8])
 	}
 	return all
 }

@@ -49,7 +49,8 @@ func (b *bench) openServer(ctx context.Context, mode string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{session: session, text: session.InitializeResult().Instructions + "\n\nTools:\n", names: map[string]bool{}}
+	s := &server{session: session, names: map[string]bool{}}
+	s.text = session.InitializeResult().Instructions + "\n\nTools:\n"
 	for t, err := range session.Tools(ctx, nil) {
 		if err != nil {
 			return nil, errors.Join(err, session.Close())
@@ -106,17 +107,20 @@ type shell struct {
 	text  string
 }
 
+const shellTool = `You have a shell, not the tools themselves. Tools:
+{"name": "run", "description": "Run a command, without pipes and redirections; its output ends with the exit code if ` +
+	`that is not 0",
+"inputSchema": {"type": "object", "properties": {"command": {"type": "array", "items": {"type": "string"},
+"description": "the program, which is parley, and its arguments"}, "stdin": {"type": "string"}}, "required": ["command"]}}
+`
+
 func (b *bench) openShell(ctx context.Context) (*shell, error) {
 	s := &shell{bench: b}
 	out, outcome, err := s.call(ctx, "run", json.RawMessage(`{"command":["parley","docs","export","--format","prompt"]}`))
 	if err != nil || outcome != succeeded {
 		return nil, fmt.Errorf("parley docs export: %w, %s: %s", err, outcome, out)
 	}
-	s.text = out + "\n" + `You have a shell, not the tools themselves. Tools:
-{"name": "run", "description": "Run a command, without pipes and redirections; its output ends with the exit code if that is not 0",
-"inputSchema": {"type": "object", "properties": {"command": {"type": "array", "items": {"type": "string"},
-"description": "the program, which is parley, and its arguments"}, "stdin": {"type": "string"}}, "required": ["command"]}}
-`
+	s.text = out + "\n" + shellTool
 	return s, nil
 }
 

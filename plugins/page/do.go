@@ -104,7 +104,11 @@ func (r *DoResult) add(i int, result any) {
 		r.addEffects(i, FillResult{Effects: *v})
 	case *FillResult:
 		r.addEffects(i, *v)
-	case WaitResult, ExpectResult:
+	case WaitResult:
+		if v.Line != "" {
+			r.Results = append(r.Results, StepResult{i + 1, map[string]any{"line": v.Line}})
+		}
+	case ExpectResult:
 	default:
 		r.Results = append(r.Results, StepResult{i + 1, result})
 	}

@@ -389,7 +389,19 @@ function hosts(thorough) {
 	return found;
 }
 
-const hasHosts = (thorough) => allElements().some((el) => mayHost(el, thorough));
+const hasHosts = (thorough) => (thorough || someElement(document, (el) => tag(el).includes("-"))) &&
+	allElements().some((el) => mayHost(el, thorough));
+
+// someElement reports whether a document or a shadow root has an element of a kind, hidden or not. It costs much less
+// than to read which are shown.
+function someElement(root, fits) {
+	const all = root === document ? queryDocument(root, "*") : queryShadow(root, "*");
+	for (const el of all) {
+		const inside = shadowRoot(el);
+		if (fits(el) || inside && someElement(inside, fits)) return true;
+	}
+	return false;
+}
 
 // ---- The tree that a person could see
 
@@ -581,18 +593,21 @@ const inView = (el) => {
 };
 
 // tree returns the nodes of the snapshot of an element: {role, name, value, state, el, kids}. Boxes without a meaning
-// are left out; those that hold several things stay, without a role, to keep them together.
+// are left out; those that hold several things stay, without a role, to keep them together. The names of controls cost
+// most, and few are shown of a long list, so nameIn reads them when they are needed.
 function tree(el) {
 	if (excluded(el)) return [];
 	const own = role(el), shown = visible(el);
 	const node = (kids, more) => ({role: own, name: "", value: "", state: "", kids, ...more});
-	const control = (kids) => node(kids, {name: name(el), value: value(el), state: states(el, own), el});
+	const control = (kids) => node(kids, {name: undefined, value: value(el), state: states(el, own), el});
 	if (shown && leaves.has(own)) {
 		if (own !== "heading" && own !== "treeitem") return [control([])];
 		const kids = treeOf(el).filter((kid) => interactive.has(kid.role)), itself = control(kids);
 		if (own !== "heading") return [itself];
-		if (kids.length === 1 && kids[0].name === itself.name) return [{...kids[0], heading: true}];
-		return [{...itself, value: "", el: undefined}];
+		if (kids.length === 1 && (isAll(el, kids[0].el) || nameIn(kids[0]) === nameIn(itself))) {
+			return [{...kids[0], heading: true}];
+		}
+		return [{...itself, name: nameIn(itself), value: "", el: undefined}];
 	}
 	if (own === "Iframe") return [node([], {name: name(el) || attribute(el, "name") || "", el})];
 	if (own === "image") return name(el) ? [node([], {name: name(el)})] : [];
@@ -611,6 +626,13 @@ function tree(el) {
 	const inline = style(el).display === "inline" || style(el).display === "contents";
 	return kids.length > 1 && !inline ? [node(kids, {role: "", box: el})] : kids;
 }
+
+// nameIn returns the name of a node.
+const nameIn = (node) => node.name === undefined ? node.name = name(node.el) : node.name;
+
+// isAll reports whether an element has nothing in it but another one, so that it has the same name.
+const isAll = (el, inner) => !has(el, "aria-label") && !has(el, "aria-labelledby") &&
+	[...children(el)].every((node) => nodeType(node) === 3 ? !clean(data(node)) : !isElement(node) || node === inner);
 
 function treeOf(el) {
 	const out = [];
@@ -645,9 +667,12 @@ function shape(node) {
 }
 
 const roleName = (own) => own === "DisclosureTriangle" ? "summary" : own;
-const label = (node) => node.name || node.kids.map(label).find(Boolean) || "";
+const label = (node) => nameIn(node) || node.kids.map(label).find(Boolean) || "";
 const withState = (kids) => kids.flatMap((kid) => [...kid.state ? [kid] : [], ...withState(kid.kids)]);
 const stateIn = (node) => [node.state, ...node.kids.map(stateIn)].join("|").replace("focused", "");
+
+// controls returns how many nodes have a reference.
+const controls = (nodes) => nodes.reduce((sum, node) => sum + (node.el ? 1 : 0) + controls(node.kids), 0);
 
 const minGroup = 4;
 let groups = [];
@@ -669,10 +694,10 @@ function render(nodes, level, only) {
 	const line = (node, refers) => {
 		if (node.role === "text") return clip(node.name, level.text);
 		let out = (node.heading ? "heading " : "") + roleName(node.role);
-		if (node.name) out += ` "${clip(node.name, level.name)}"`;
+		if (nameIn(node)) out += ` "${clip(nameIn(node), level.name)}"`;
 		if (node.value) out += ` =${JSON.stringify(clip(node.value, 40))}`;
 		if (node.state) out += ` [${node.state}]`;
-		if (node.el) out += ` ${refers ? refer(node.el, node.role, node.name) : `e${documentLetters}000`}`;
+		if (node.el) out += ` ${refers ? refer(node.el, node.role, nameIn(node)) : `e${documentLetters}000`}`;
 		return out;
 	};
 	const put = (depth, make) => lines.push((refers) => " ".repeat(depth) + make(refers));
@@ -697,7 +722,7 @@ function render(nodes, level, only) {
 	const nextOf = (kept, i) => {
 		if (!small(kept[i])) return i + 1;
 		let end = i + 1, size = 0;
-		while (end < kept.length && small(kept[end]) && (size += kept[end].name.length + 12) < 110) end++;
+		while (end < kept.length && small(kept[end]) && (size += nameIn(kept[end]).length + 12) < 110) end++;
 		return end;
 	};
 	const single = (kept, i, depth) => {
@@ -761,7 +786,8 @@ const unnamedControls = (top) => elements(top)
 	.map((el) => `${roleName(role(el))} ${refer(el)} ${clip(path(el), 80)}`);
 
 // framesIn returns the frames in the document, by their places: {ref, index}.
-const framesIn = (top) => elements(top).filter((el) => role(el) === "Iframe" && visible(el))
+const framesIn = (top) => !someElement(document, (el) => /^i?frame$/.test(tag(el))) ? [] : elements(top)
+	.filter((el) => role(el) === "Iframe" && visible(el))
 	.map((el) => ({ref: refer(el), index: placeOf(window, el.contentWindow)}));
 
 // placeOf returns the index of a window in the one around it, -1 if it has none, as in a shadow root.
@@ -806,7 +832,9 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 		return {...head, text, frames: framesIn(top), left_out: {prose: 0, grouped: 0, closed: 0, cut}};
 	}
 	let best, used = 0, lines = [];
+	const least = group ? 0 : controls(nodes) * `link e${documentLetters}1 `.length;
 	for (const level of levels) {
+		if (!level.fold && least > budget) continue; // it cannot fit, whatever the names are
 		best = render(nodes, level, roles === "interactive");
 		lines = best.lines.map((make) => make(false));
 		used = lines.reduce((sum, text) => sum + bytes(text) + 1, 0);
@@ -1302,20 +1330,31 @@ async function settle({quiet = 100, timeout = 2000} = {}) {
 	}
 }
 
-// until waits for a text, or for what a locator means: {found}, false when the time is up before.
+// until waits for a text, or for what a locator means: {found}, false when the time is up before. line is where the text
+// is, if it says more than the text.
 async function until({text: wanted, url, locator, gone = false, timeout = 5000}) {
 	const end = performance.now() + timeout;
 	for (;;) {
 		readAgain();
-		const there = wanted !== undefined ?
-			clean(pageText()).toLowerCase().includes(clean(wanted).toLowerCase()) :
+		const text = wanted !== undefined && pageText();
+		const there = wanted !== undefined ? says(text, wanted) :
 			url !== undefined ? location.href.includes(url) :
 			(locate(locator).elements || []).some((el) => rendered(el) && visible(el));
-		if (there !== gone) return {found: true};
+		if (there !== gone) return {found: true, line: there && text ? lineWith(text, wanted) : ""};
 		if (performance.now() >= end) return {found: false, url: location.href, title: clip(titleOf(document), 100),
 			near: wanted === undefined ? [] : nearTexts(wanted)};
 		await pause(50);
 	}
+}
+
+// says reports whether a text includes another one, without regard to case and white space.
+function says(text, part) { return clean(text).toLowerCase().includes(clean(part).toLowerCase()); }
+
+// lineWith returns the line of a text that includes a part of it and more, from the part on if it is long.
+function lineWith(text, part) {
+	const line = clean(text.split("\n").find((line) => says(line, part)) || "");
+	if (line.length <= clean(part).length) return "";
+	return line.length > 90 ? clip(line.slice(line.toLowerCase().indexOf(clean(part).toLowerCase())), 90) : line;
 }
 
 // pageText returns what the page says, in shadow roots, too.

@@ -405,7 +405,8 @@ var pageTools = []sdk.Definition{
 		When: "the page needs time", WhenNot: "after an action: actions wait",
 		Related: []sdk.Related{{Tool: "page.expect", Why: "checks without much waiting"}},
 		Examples: []sdk.Example{
-			{Title: "A text", Kind: sdk.Minimal, Params: raw(`{"text":"Welcome"}`), Result: raw(`{"ms":120}`)},
+			{Title: "A text", Kind: sdk.Minimal, Params: raw(`{"text":"Welcome"}`),
+				Result: raw(`{"ms":120,"line":"Welcome, Ada"}`)},
 			{Title: "Until it is gone", Kind: sdk.Common, Params: raw(`{"element":"css=.spinner","gone":true}`), Result: raw(`{"ms":820}`)},
 			{Title: "A request", Kind: sdk.Full, Params: raw(`{"request":"/api/user","timeout":20000}`), Result: raw(`{"ms":310}`)},
 			{Title: "It does not come", Kind: sdk.Error, Params: raw(`{"text":"Never"}`), ExitCode: 14},

@@ -346,6 +346,11 @@ func TestWaitAndExpect(t *testing.T) {
 			t.Errorf("%+v: %s", p, exit(err))
 		}
 	}
+	for text, line := range map[string]string{"ord": "Orders", "orders": "", "two": ""} {
+		if r, err := run(t, c, Wait, WaitParams{Text: text, Timeout: 20_000}); err != nil || r.Line != line {
+			t.Errorf("%s: line %q, %s", text, r.Line, exit(err))
+		}
+	}
 	if _, err := run(t, c, Wait, WaitParams{Text: "orders empty", Timeout: 100}); !strings.Contains(exit(err), `it shows "Orders"`) {
 		t.Error(exit(err))
 	}

@@ -29,17 +29,20 @@ type WaitParams struct {
 	Timeout int64 `json:"timeout,omitempty" minimum:"1" maximum:"600000" default:"10000" aliases:"timeout_ms"`
 }
 
-// WaitResult says how long it took.
+// WaitResult says how long it took, and what came.
 type WaitResult struct {
 	// How long it took, in milliseconds.
 	MS int64 `json:"ms"`
+	// The line with the text, if it says more than that.
+	Line string `json:"line,omitempty" untrusted:"long"`
 }
 
-// seen is what a condition met instead.
+// seen is what a condition met, or else what is there instead.
 type seen struct {
 	Found      bool
 	URL, Title string
 	Near       []string
+	Line       string
 }
 
 // Wait waits for a condition.
@@ -84,7 +87,7 @@ func Wait(c *sdk.Call, p WaitParams) (WaitResult, error) {
 		return WaitResult{}, sdk.Exit("not_met", fmt.Sprintf("waited %d ms for %s%s", time.Since(began).Milliseconds(), what,
 			last.instead()), nil)
 	}
-	return WaitResult{time.Since(began).Milliseconds()}, nil
+	return WaitResult{time.Since(began).Milliseconds(), last.Line}, nil
 }
 
 // instead says what the page shows instead of what was asked for.
