@@ -121,6 +121,8 @@ type SearchResult struct {
 	Experimental bool         `json:"experimental,omitempty"`
 	Unsigned     bool         `json:"unsigned,omitempty"` // its plugin is neither shipped nor signed with a trusted key
 	Parts        []SearchPart `json:"parts,omitempty"`
+	// Typed is the whole name with the signature as a text shows it, with the values of enums and the type of the result.
+	Typed string `json:"-"`
 }
 
 // maxRecordedHits bounds [Event.Hits].
@@ -184,6 +186,7 @@ func (h *Host) SearchDetailed(ctx context.Context, caller string, session Sessio
 	if detail == "names" {
 		data.keepSignatures(0)
 	}
+	data.writeSignatures(h.Catalog())
 	if fits != nil {
 		answer.reduce(fits)
 	}
@@ -211,6 +214,21 @@ func (h *Host) SearchDetailed(ctx context.Context, caller string, session Sessio
 		warnings = append(warnings, w)
 	}
 	return answer, warnings, nil
+}
+
+// writeSignatures sets what a text shows of the results that have a signature.
+func (d *SearchData) writeSignatures(c *Catalog) {
+	for i := range d.Results {
+		r := &d.Results[i]
+		if r.Signature == "" {
+			continue
+		}
+		if at, err := c.Find(r.Name); err == nil && at.Tool != nil {
+			r.Typed = manifest.TypedSignature(at.Name(), at.Tool)
+		} else {
+			r.Typed = r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
+		}
+	}
 }
 
 // keepSignatures removes the signatures of the results, except for that of a sure one at index i.

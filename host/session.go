@@ -209,8 +209,12 @@ func (s *session) countAgain(tool, line string) {
 	s.Times[tool][line] = max(s.Times[tool][line], 1) + 1
 }
 
-// repeated returns how often the most frequent part of an error has occurred with a tool.
+// repeated returns how often the most frequent part of an error has occurred with a tool. Failures for which a tool has
+// no name may be different ones, such as those of programs.
 func (s *session) repeated(tool string, e *Error) (times int) {
+	if e.Code == ToolFailed && (e.Tool == nil || e.Tool.Name == "") {
+		return 0
+	}
 	for _, line := range e.summary() {
 		n := s.Times[tool][line]
 		if n == 0 && slices.Contains(s.Errors[tool], line) {

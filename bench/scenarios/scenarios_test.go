@@ -95,7 +95,9 @@ func TestNames(t *testing.T) {
 // TestWriteRuns checks that a file of runs is read as it was written.
 func TestWriteRuns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
-	want := map[key]recorded{{"b", "m"}: {Task: "b", Mode: "m", Model: "x"}, {"a", "m"}: {Task: "a", Mode: "m", Model: "x"}}
+	want := map[key]recorded{
+		{"b", "m"}: {Task: "b", Mode: "m", Model: "x"}, {"a", "m"}: {Task: "a", Mode: "m", Model: "x"},
+	}
 	if err := writeRuns(path, want); err != nil {
 		t.Fatal(err)
 	}

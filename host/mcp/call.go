@@ -50,17 +50,24 @@ func (m *modeServer) searchTools(
 	return textResult(m.foundText(found, m.afterSearch(found)), warnings), nil
 }
 
-// afterSearch returns the calls to take after a search: the documentation of the first result if that is likely, what
-// it requires before, and more results.
+// moreResults is how many results the step after a search asks for that found no sure one.
+const moreResults = 20
+
+// afterSearch returns the calls to take after a search: the documentation of the first result if that is likely and the
+// answer does not show how it is called, what it requires before, and more results unless the first is sure.
 func (m *modeServer) afterSearch(found *host.SearchAnswer) (next []nextCall) {
 	if best := found.Best(); best != nil {
-		next = append(next, describeStep(best.Name, 0))
+		if best.Signature == "" && len(found.Docs) == 0 {
+			next = append(next, describeStep(best.Name, 0))
+		}
 		if found.Open != nil {
 			next = append(next, m.renderSteps([]host.Step{*found.Open})...)
 		}
 	}
-	if shown := len(found.Results); found.Total > shown && shown < maxLimit {
-		next = append(next, searchStep(found.Query, min(found.Total, maxLimit)))
+	shown := len(found.Results)
+	sure := shown > 0 && found.Results[0].Confidence == "high"
+	if found.Total > shown && shown < moreResults && !sure {
+		next = append(next, searchStep(found.Query, min(found.Total, moreResults)))
 	}
 	return next
 }

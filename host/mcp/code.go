@@ -41,7 +41,8 @@ func codeTools() []metaTool {
 			"you need; only that is shown, and pictures by parley.image(base64). Promise.all runs calls at once.",
 			`{"type":"object","properties":{"source":{"type":"string","minLength":1,` +
 				`"x-aliases":["code","program","script","javascript","js"]},` +
-				`"inputs":{"type":"object"}},"required":["source"],"additionalProperties":false}`, false, (*modeServer).runCode},
+				`"inputs":{"type":"object"},"options":{"type":"object","description":"timeout (2s)"}},` +
+				`"required":["source"],"additionalProperties":false}`, false, (*modeServer).runCode},
 		{searchTools, "Find tools. Each hit is a line of TypeScript; the exact name of a tool gets its documentation",
 			`{"type":"object","properties":{"queries":{"type":"array","items":{"type":"string"},"minItems":1,` +
 				`"maxItems":8,"x-aliases":["query","q","text","search","keywords","name"]}},` +
@@ -71,7 +72,23 @@ func (m *modeServer) listsMeta(name string) bool {
 func (m *modeServer) runCode(
 	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
 ) (*sdk.CallToolResult, error) {
-	return m.run(ctx, r, codeTool, params, host.Options{})
+	var p struct {
+		Source  json.RawMessage `json:"source"`
+		Inputs  json.RawMessage `json:"inputs,omitempty"`
+		Options json.RawMessage `json:"options,omitempty"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	options, err := host.ParseOptions(p.Options)
+	if err != nil {
+		return m.taughtResult(runCode, params, &host.Answer{Tool: runCode, Err: host.AsError(err)})
+	}
+	p.Options = nil
+	if params, err = manifest.Marshal(p); err != nil {
+		return nil, err
+	}
+	return m.run(ctx, r, codeTool, params, options)
 }
 
 // searchForCode answers each query by the declarations of the tools that it finds, or by the documentation of the tool
@@ -118,7 +135,7 @@ func (m *modeServer) searchForCode(
 			at, err := m.cfg.Host.Catalog().Find(r.Name)
 			unlikely := i > 0 && r.Confidence == "low"
 			switch {
-			case err != nil || at.Tool == nil || unlikely || shown[at.Name()]:
+			case err != nil || at.Tool == nil || unlikely || shown[at.Name()] || at.Name() == codeTool: // run_code runs it
 			case i >= declared:
 				others = append(others, at.Name())
 			default:

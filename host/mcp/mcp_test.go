@@ -282,7 +282,8 @@ func TestMetaTools(t *testing.T) {
 		for _, c := range []struct{ name, arguments, want string }{
 			{"search_tools", `{"query":"sell something new"}`, `shop.add(title: string, count?: integer, tags?: string[], ` +
 				`size?: "small"|"medium"|"large") -> {id: integer}  Add an article (task "sell something new", high, write, ` +
-				"unsigned)\nNext: describe_tool {\"name\":\"shop.add\"}"},
+				"unsigned)"},
+			{"search_tools", `{"query":"orders","limit":1}`, `Next: describe_tool {"name":"shop.order.slow"}`},
 			{"search_tools", `{"query":"order","limit":1}`, `Next: search_tools {"query":"order","limit":`},
 			{"search_tools", `{"query":"zzqqxv"}`, `nothing found for "zzqqxv"`},
 			{"search_tools", `{"query":"sell something new","detail":"full","limit":1}`, "\nExample: shop.add {\"title\":\"tea\"}\n"},

@@ -325,12 +325,16 @@ func jsonKind(v any) string {
 	return "number"
 }
 
-// anyValue returns a schema of any value with types everywhere.
+// anyValue returns a schema of any value with types everywhere. They have to end somewhere, so that arrays in arrays in
+// arrays are said to hold numbers.
 func anyValue() map[string]any {
-	var cases []any
-	for _, kind := range []string{"string", "number", "boolean", "object"} {
-		cases = append(cases, map[string]any{"type": kind})
+	value := map[string]any{"type": "number"}
+	for range 2 {
+		cases := []any{}
+		for _, kind := range []string{"string", "number", "boolean", "object"} {
+			cases = append(cases, map[string]any{"type": kind})
+		}
+		value = map[string]any{"anyOf": append(cases, map[string]any{"type": "array", "items": value})}
 	}
-	list := map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
-	return map[string]any{"anyOf": append(cases, list)}
+	return value
 }

@@ -37,7 +37,7 @@ func (m *modeServer) foundText(found *host.SearchAnswer, next []nextCall) string
 		}
 		head := r.Name
 		if r.Signature != "" {
-			head = m.typedSignature(r)
+			head = r.Typed
 		}
 		fmt.Fprintf(&b, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reasonText(r))
 	}
@@ -49,15 +49,6 @@ func (m *modeServer) foundText(found *host.SearchAnswer, next []nextCall) string
 	}
 	b.WriteString(m.nextText(next))
 	return b.String()
-}
-
-// typedSignature returns the signature of a hit with the values of its enums and the type of its result.
-func (m *modeServer) typedSignature(r *host.SearchResult) string {
-	at, err := m.cfg.Host.Catalog().Find(r.Name)
-	if err != nil || at.Tool == nil {
-		return r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
-	}
-	return manifest.TypedSignature(at.Name(), at.Tool)
 }
 
 // reasonText says why a tool was found, and what speaks against it.

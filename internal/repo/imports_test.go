@@ -88,6 +88,7 @@ var layers = map[string][]string{
 	"bench/learning": {
 		"bench", "host", "host/stats", "host/trace", "manifest", "manifest/jsontext", "manifest/schema",
 	},
+	"bench/scenarios":   {"bench", "host/stats"}, // its client of models
 	"bench/search":      {"bench", "cdp", "host", "manifest"},
 	"internal/demo":     {},
 	"internal/foreign":  {},
@@ -107,10 +108,11 @@ var testsMayImport = map[string][]string{
 	"host/wasm":         {"host/providertest", "internal/foreign", "manifest/lint"},
 	".":                 {"host/providertest", "internal/testhome"},
 	// the script of the plugin runs in a browser
-	"plugins/page":  {"cdp", "host", "manifest"},
-	"cmd":           {"host/providertest", "internal/foreign", "internal/testhome"},
-	"internal/repo": {"internal/testhome"},
-	"bench":         {"internal/testhome"},
+	"plugins/page":    {"cdp", "host", "manifest"},
+	"cmd":             {"host/providertest", "internal/foreign", "internal/testhome"},
+	"internal/repo":   {"internal/testhome"},
+	"bench":           {"internal/testhome"},
+	"bench/scenarios": {"internal/testhome"},
 }
 
 // dependencies says which layers may import a third-party module. The other modules of go.mod come with these.
@@ -140,7 +142,7 @@ var dependencies = map[string][]string{
 		"internal/slots", "internal/wire",
 	},
 	"golang.org/x/term":                      {"cmd"},
-	"github.com/modelcontextprotocol/go-sdk": {"bench", "cmd", "host/mcp"}, // cmd: tests
+	"github.com/modelcontextprotocol/go-sdk": {"bench", "bench/scenarios", "cmd", "host/mcp"}, // cmd: tests
 	"oras.land/oras-go/v2":                   {"host/oci"},
 }
 

@@ -569,7 +569,7 @@
     const details = where ? { file, line: where.line, column: where.column, source: clip(line.trim(), 120) } : {};
     if (e instanceof ToolError) {
       Object.assign(details, { code: e.code, exit_code: e.exit_code });
-      for (const [key, value] of Object.entries({ corrected: e.corrected, template: e.template, did_you_mean: e.did_you_mean, details: e.details })) {
+      for (const [key, value] of Object.entries({ corrected: e.corrected, template: e.template, did_you_mean: e.did_you_mean, details: e.details, tool: e.tool })) {
         const left = 800 - stringify(details).length;
         if (value !== undefined && stringify(value).length < left) details[key] = value;
         else if (Array.isArray(value) && value.length && stringify(value[0]).length < left) details[key] = [value[0]];

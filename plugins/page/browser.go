@@ -168,6 +168,9 @@ func (f *failure) error(wanted string) error {
 		why := f.Why
 		if f.By != nil {
 			why += " by " + f.By.String()
+			if f.By.CSS != "" {
+				why += " (css=" + clip(f.By.CSS, 80) + ")"
+			}
 			details = map[string]any{"by": f.By}
 		}
 		if f.Ref != "" {

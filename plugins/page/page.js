@@ -927,6 +927,9 @@ function find(locator, {limit = 5} = {}) {
 	}), ...found.resolved && {resolved: found.resolved}};
 }
 
+// cover describes what covers an element. One without a role is hard to find by its name.
+const cover = (el) => ({...describe(el), ...role(el) === "generic" && {css: path(el)}});
+
 // path returns a short CSS selector that finds the element alone, "" in a shadow root.
 function path(el) {
 	if (rootNode(el) !== document) return "";
@@ -1012,7 +1015,7 @@ async function ready(el, {covered = true, edit = false, scroll = true, offset} =
 	}
 	const hit = pointedAt(x, y);
 	if (covered && !(hit && takes(el, hit))) {
-		return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: describe(hit)}};
+		return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: cover(hit)}};
 	}
 	return {x, y};
 }
@@ -1111,7 +1114,8 @@ async function hold(index, x, y) {
 		at = point();
 	}
 	const hit = pointedAt(at.x, at.y);
-	if (hit !== el) return {failure: {code: "not_ready", ...describe(el), why: "its frame is covered", ...hit && {by: describe(hit)}}};
+	if (hit !== el) return {failure: {code: "not_ready", ...describe(el), why: "its frame is covered",
+		...hit && {by: cover(hit)}}};
 	guarded = {el: null, received: false, missed: null, until: performance.now() + guardTime};
 	return at;
 }

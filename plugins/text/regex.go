@@ -178,7 +178,10 @@ func compile(pattern string, ignoreCase, literal bool) (*regexp.Regexp, error) {
 	if err == nil {
 		return re, nil
 	}
-	suggestion := `escape special characters with \, e.g. "\\(" for a parenthesis`
+	if _, own := regexp.Compile(source); own != nil {
+		err = own // without the flags, which the caller has not written
+	}
+	suggestion := `close each group and class, or escape special characters with \, e.g. "\\(" for a parenthesis`
 	if strings.Contains(pattern, "(?=") || strings.Contains(pattern, "(?!") || strings.Contains(pattern, "(?<") {
 		suggestion = "RE2 has no look-ahead or look-behind: match the surrounding text in groups"
 	}

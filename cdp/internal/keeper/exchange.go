@@ -46,8 +46,32 @@ func (s *sender) do(
 	return r.result, r.err
 }
 
-// exchange is do for a caller that accepts a large result in pieces.
+// Between two documents a page is not active for a moment. Chrome refuses a command then and has not run it.
+const (
+	inactive      = "Not attached to an active page"
+	inactivePause = 20 * time.Millisecond
+	inactiveTries = 50
+)
+
+// exchange is do for a caller that accepts a large result in pieces. It sends a command again that found the page
+// between two documents.
 func (s *sender) exchange(
+	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
+) reply {
+	for try := 1; ; try++ {
+		r := s.exchangeOnce(ctx, t, method, params, o)
+		if r.err == nil || r.err.Chrome == nil || r.err.Chrome.Message != inactive || try == inactiveTries {
+			return r
+		}
+		select {
+		case <-ctx.Done():
+			return r
+		case <-time.After(inactivePause):
+		}
+	}
+}
+
+func (s *sender) exchangeOnce(
 	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
 ) reply {
 	started := time.Now()

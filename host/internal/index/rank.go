@@ -28,6 +28,9 @@ const (
 	lowerDestructive = 0.02
 )
 
+// lowerUndoing is the penalty for a tool that undoes something, such as clearCookies, if the query does not ask for it.
+const lowerUndoing = 0.05
+
 // Of many tools, some match a part of any query by chance. So the part of the query that a tool does not match lowers
 // its score, and the more so the more tools its plugin has: not at all up to fewTools, and from manyTools on by
 // lowerLacking of the score if everything is missing.
@@ -339,6 +342,11 @@ func (s *search) rescore(c *scored) {
 	if r.flags&flagDeprecated != 0 {
 		lower("deprecated", 0.22)
 	}
+	if !c.sure && s.undoes(r.name) {
+		by := lowerUndoing * score
+		c.explain(s, Part{How: "undoes", Score: -round(by)})
+		score -= by
+	}
 	if r.flags&flagExperimental != 0 {
 		lower("experimental", 0.04)
 	}
@@ -349,6 +357,20 @@ func (s *search) rescore(c *scored) {
 		lower("destructive", lowerDestructive)
 	}
 	c.score = round(min(1, score))
+}
+
+// undoing are the verbs of tools that end or take back what others do.
+var undoing = []string{"cancel", "clear", "delete", "disable", "end", "remove", "reset", "stop"}
+
+// undoes reports whether a tool undoes something, by the verb in its name, and the query has no word for that.
+func (s *search) undoes(name []byte) bool {
+	verb, first := "", true
+	eachToken(name[bytes.LastIndexByte(name, '.')+1:], func(word []byte) {
+		if first {
+			verb, first = string(word), false
+		}
+	})
+	return slices.Contains(undoing, verb) && len(s.spellings[verb]) == 0
 }
 
 // crowd rates the number of documents of a part, from 0 for few to 1 for many.

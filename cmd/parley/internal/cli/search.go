@@ -138,7 +138,7 @@ func (a *App) searchText(w io.Writer, data *host.SearchAnswer, next []string) {
 	for i, r := range data.Results {
 		head := r.Name
 		if r.Signature != "" {
-			head = r.Name[:strings.LastIndexByte(r.Name, '.')+1] + r.Signature
+			head = r.Typed
 		}
 		switch {
 		case !a.OutTTY:
