@@ -85,3 +85,22 @@ func TestRemediesExist(t *testing.T) {
 		}
 	}
 }
+
+// TestExplanation checks that a message of Chrome that does not say what is wrong is explained.
+func TestExplanation(t *testing.T) {
+	p := &Provider{}
+	for message, want := range map[string]string{
+		"Could not compute box model.":       "display: none",
+		"Node does not have a layout object": "display: none",
+		"Node is detached from document":     "find it again",
+		"Could not find node with given id":  "",
+		"Invalid remote object id":           "",
+	} {
+		e := p.hostError(&keeper.Error{Code: keeper.CodeProtocolError, Message: "DOM.x failed: " + message,
+			Chrome: &keeper.ChromeError{Code: -32000, Message: message}}, nil)
+		_, added, _ := strings.Cut(host.AsError(e).Message, message)
+		if !strings.Contains(added, want) || want == "" && added != "" {
+			t.Errorf("%s: %q", message, added)
+		}
+	}
+}

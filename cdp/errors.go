@@ -42,6 +42,9 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 			break
 		}
 		setDeclaredExit(e, exitProtocolError, "protocol_error", nil)
+		if k.Chrome != nil {
+			e.Message += explanation(k.Chrome.Message)
+		}
 		if r != nil {
 			e.Steps = p.protocolSteps(r, k)
 		}
@@ -74,6 +77,17 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		}
 	}
 	return e
+}
+
+// explanation says what a message of Chrome means that does not say it, "" for others.
+func explanation(message string) string {
+	switch {
+	case strings.Contains(message, "Could not compute box model"), strings.Contains(message, "not have a layout object"):
+		return "; the node is not rendered: it is no element, or it or an element around it has display: none"
+	case strings.Contains(message, "Node is detached from document"):
+		return "; the page has removed the node: find it again"
+	}
+	return ""
 }
 
 // toolStep returns the step that calls a tool of this plugin.

@@ -41,7 +41,7 @@ func codeTools() []metaTool {
 			"you need; only that is shown, and pictures by parley.image(base64). Promise.all runs calls at once.",
 			`{"type":"object","properties":{"source":{"type":"string","minLength":1,` +
 				`"x-aliases":["code","program","script","javascript","js"]},` +
-				`"inputs":{"type":"object"},"options":{"type":"object","description":"timeout (2s)"}},` +
+				`"inputs":{"type":"object"},"options":{"type":"object","description":"timeout, e.g. 2s; default 10s"}},` +
 				`"required":["source"],"additionalProperties":false}`, false, (*modeServer).runCode},
 		{searchTools, "Find tools. Each hit is a line of TypeScript; the exact name of a tool gets its documentation",
 			`{"type":"object","properties":{"queries":{"type":"array","items":{"type":"string"},"minItems":1,` +
@@ -206,6 +206,14 @@ func (m *modeServer) codeStep(s host.Step) (nextCall, bool) {
 		return nextCall{}, false
 	}
 	params, options := stepArguments(s)
+	if s.Tool == codeTool { // no program may call it
+		arguments := map[string]any{}
+		_ = json.Unmarshal(params, &arguments)
+		if len(options) > 0 {
+			arguments["options"] = options
+		}
+		return nextCall{Tool: runCode, Arguments: arguments, Choose: s.Choose}, true
+	}
 	source := fmt.Sprintf("return await %s(%s)", manifest.ProgramName(s.Tool), params)
 	if len(options) > 0 {
 		given, _ := manifest.Marshal(options)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
@@ -86,6 +87,10 @@ func TestCodeMode(t *testing.T) {
 	if !r.IsError || !strings.Contains(text, `"next":[{"tool":"search_tools","arguments":{"queries":["add an item"]}}]`) {
 		t.Errorf("another name: %s", text)
 	}
+	if r, text = call(t, s, "run_code", `{"source":"return 1","options":{"timeout":"soon"}}`); !r.IsError ||
+		!strings.Contains(text, "invalid_args") {
+		t.Errorf("a timeout that is none: %s", text)
+	}
 	if r, text = call(t, s, "run_code", `{"code":"return 1"}`); !r.IsError || !strings.Contains(text,
 		`"next":[{"tool":"run_code","arguments":{"source":"return 1"}}]`) {
 		t.Errorf("another name: %s", text)
@@ -105,6 +110,9 @@ func TestCodeSteps(t *testing.T) {
 			`{"tool":"run_code","arguments":{"source":"return await tools.shop.add({\"title\":\"tea\"}, {\"target\":\"a\"})"}}`},
 		{host.DescribeStep("shop.add", 3), `{"tool":"search_tools","arguments":{"queries":["shop.add"]}}`},
 		{host.DescribeStep("js.run", 2), ""},
+		{host.Step{Op: host.OpCall, Tool: "js.run", Params: json.RawMessage(`{"source":"return 1"}`),
+			Options: host.StepOptions{Timeout: 8 * time.Second}},
+			`{"tool":"run_code","arguments":{"options":{"timeout":"8s"},"source":"return 1"}}`},
 		{host.SearchStep("sell tea"), `{"tool":"search_tools","arguments":{"queries":["sell tea"]}}`},
 		{host.ListStep("shop.order"), `{"tool":"search_tools","arguments":{"queries":["shop order"]}}`},
 		{host.Step{Op: host.OpListen, Tool: "shop", Query: "order.*"},

@@ -58,7 +58,7 @@ type metaTool struct {
 func metaTools() []metaTool {
 	return []metaTool{
 		{callTool, "Run a tool", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},` +
-			`"options":{"type":"object","description":"timeout (2s), max_bytes, browser, target, dry_run, jq, wait"}},` +
+			`"options":{"type":"object","description":"timeout (e.g. 2s), max_bytes, browser, target, dry_run, jq, wait"}},` +
 			`"required":["name"],"additionalProperties":false}`, false, (*modeServer).callTool},
 		{"describe_tool", "Show how a tool is used", `{"type":"object","properties":{"name":{"type":"string",` +
 			`"x-aliases":["tool","tool_name","function"]},` +

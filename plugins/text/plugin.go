@@ -198,7 +198,7 @@ var plugin = sdk.Plugin{
 		}),
 		sdk.Tool("count", Count, sdk.Doc{
 			Brief:      "Count lines, words, characters, bytes and tokens",
-			Standard:   "tokens is an estimate for English and code, not a tokenizer.",
+			Standard:   "Words are what white space separates; tokens is an estimate for English and code, not a tokenizer.",
 			Category:   sdk.Query,
 			Effect:     sdk.Read,
 			Idempotent: true,
