@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/bench/internal/o200k"
 	"github.com/parley-tools/parley/bench/internal/tree"
@@ -28,13 +29,25 @@ func (a *asking) next(ctx context.Context, system, text string) (string, error) 
 	return a.client.Ask(ctx, model.Question{Kind: "scenario", System: system, Text: text, Limit: maxWritten})
 }
 
+// thinkTime is what a replayed turn takes after a call that may load a page. A model takes longer, so that it had seen
+// a page that was loaded.
+const thinkTime = 300 * time.Millisecond
+
 // replayed repeats what a model wrote.
 type replayed struct {
-	run  recorded
-	turn int
+	run    recorded
+	onPage bool // the task has a page
+	turn   int
 }
 
-func (r *replayed) next(context.Context, string, string) (string, error) {
+func (r *replayed) next(ctx context.Context, _, _ string) (string, error) {
+	if r.onPage && r.turn > 0 {
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-time.After(thinkTime):
+		}
+	}
 	if r.turn == len(r.run.Turns) {
 		return "", errors.New("the recorded run is at its end, and the task is not: a reply has changed; record it again")
 	}

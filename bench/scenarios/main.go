@@ -96,7 +96,7 @@ func run(ctx context.Context, o options) error {
 			}
 			k := key{t.name, mode}
 			past, ok := kept[k]
-			var m mind = &replayed{run: past}
+			var m mind = &replayed{run: past, onPage: t.onPage()}
 			if o.record {
 				m = &asking{client: asked}
 			} else if !ok {

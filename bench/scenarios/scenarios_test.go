@@ -34,7 +34,7 @@ func TestReplay(t *testing.T) {
 					t.Errorf("%s has no run of %s", recordedFile, task.name)
 					continue
 				}
-				r, err := b.do(t.Context(), &replayed{run: past}, task, mode)
+				r, err := b.do(t.Context(), &replayed{run: past, onPage: task.onPage()}, task, mode)
 				if err == nil {
 					err = sameCourse(past, r)
 				}

@@ -154,6 +154,9 @@ func (t *task) isDone(answer string, s *site) bool {
 	return t.posted == "" || s.got(t.posted)
 }
 
+// onPage reports whether a task is about a page of the site.
+func (t *task) onPage() bool { return strings.Contains(t.asked, "URL") }
+
 // site serves the pages of the tasks on the loopback interface.
 type site struct {
 	address string
