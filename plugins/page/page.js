@@ -43,8 +43,8 @@ const editable = (el) => isHTML(el) && isEditable(el);
 const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? svgTabIndex(el) : -1;
 
 // What one call has read. Reading it again costs more than remembering.
-let styles, labels, exclusions;
-const readAgain = () => { styles = new Map(); labels = new Map(); exclusions = new Map(); };
+let styles, labels, exclusions, kindsHere;
+const readAgain = () => { styles = new Map(); labels = new Map(); exclusions = new Map(); kindsHere = null; };
 readAgain();
 function style(el) {
 	let s = styles.get(el);
@@ -389,18 +389,24 @@ function hosts(thorough) {
 	return found;
 }
 
-const hasHosts = (thorough) => (thorough || someElement(document, (el) => tag(el).includes("-"))) &&
-	allElements().some((el) => mayHost(el, thorough));
+const hasHosts = (thorough) => (thorough || kinds().custom) && allElements().some((el) => mayHost(el, thorough));
 
-// someElement reports whether a document or a shadow root has an element of a kind, hidden or not. It costs much less
-// than to read which are shown.
-function someElement(root, fits) {
-	const all = root === document ? queryDocument(root, "*") : queryShadow(root, "*");
-	for (const el of all) {
-		const inside = shadowRoot(el);
-		if (fits(el) || inside && someElement(inside, fits)) return true;
+// kinds reports which kinds of elements there are, hidden or not: {custom, frames}. It costs much less than to read which
+// are shown.
+function kinds() {
+	const look = (all) => {
+		for (const el of all) {
+			const name = tag(el), inside = shadowRoot(el);
+			kindsHere.custom ||= name.includes("-");
+			kindsHere.frames ||= name === "iframe" || name === "frame";
+			if (inside) look(queryShadow(inside, "*"));
+		}
+	};
+	if (!kindsHere) {
+		kindsHere = {custom: false, frames: false};
+		look(queryDocument(document, "*"));
 	}
-	return false;
+	return kindsHere;
 }
 
 // ---- The tree that a person could see
@@ -786,7 +792,7 @@ const unnamedControls = (top) => elements(top)
 	.map((el) => `${roleName(role(el))} ${refer(el)} ${clip(path(el), 80)}`);
 
 // framesIn returns the frames in the document, by their places: {ref, index}.
-const framesIn = (top) => !someElement(document, (el) => /^i?frame$/.test(tag(el))) ? [] : elements(top)
+const framesIn = (top) => !kinds().frames ? [] : elements(top)
 	.filter((el) => role(el) === "Iframe" && visible(el))
 	.map((el) => ({ref: refer(el), index: placeOf(window, el.contentWindow)}));
 
