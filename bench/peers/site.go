@@ -21,15 +21,19 @@ import (
 //go:embed testdata
 var embedded embed.FS
 
-// Folders of pages: of this command, and of the plugin page, which the root of the tree has to be the current folder
-// for.
+// Folders of pages: of this command, of the plugin page, and of npm packages, which `make programs` installs. The root of
+// the tree has to be the current folder for the last two.
 var (
-	own, _ = fs.Sub(embedded, "testdata")
-	plugin = os.DirFS(filepath.Join("plugins", "page", "testdata"))
+	own, _   = fs.Sub(embedded, "testdata")
+	plugin   = os.DirFS(filepath.Join("plugins", "page", "testdata"))
+	packages = os.DirFS(filepath.Join("testdata", "programs", "node_modules"))
 )
 
-// pluginPages is the path of the plugin's pages.
-const pluginPages = "plugin/"
+// pluginPages and packagePages are the paths of the pages of the plugin and of the packages.
+const (
+	pluginPages  = "plugin/"
+	packagePages = "package/"
+)
 
 // pageNames returns the names of all pages, as [site.page] takes them.
 func pageNames() (names []string, err error) {
@@ -70,6 +74,7 @@ func newSite() *site {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{file}", func(w http.ResponseWriter, r *http.Request) { s.file(w, r, own) })
 	mux.HandleFunc("GET /"+pluginPages+"{file}", func(w http.ResponseWriter, r *http.Request) { s.file(w, r, plugin) })
+	mux.Handle("GET /"+packagePages, http.StripPrefix("/"+packagePages, http.FileServerFS(packages)))
 	mux.HandleFunc("GET /did", s.did)
 	mux.HandleFunc("GET /card", s.did)
 	mux.HandleFunc("GET /login", s.login)
