@@ -21,8 +21,8 @@ import (
 //go:embed testdata
 var embedded embed.FS
 
-// Folders of pages: of this command, of the plugin page, and of npm packages, which `make programs` installs. The root of
-// the tree has to be the current folder for the last two.
+// Folders of pages: of this command, of the plugin page, and of npm packages, which `make programs` installs. The root
+// of the tree has to be the current folder for the last two.
 var (
 	own, _   = fs.Sub(embedded, "testdata")
 	plugin   = os.DirFS(filepath.Join("plugins", "page", "testdata"))
