@@ -43,9 +43,6 @@ const (
 	planCall = "plan_call"
 )
 
-// maxLimit is the largest number of results that search_tools returns, as its schema says.
-const maxLimit = 100
-
 // metaTool is a tool that searches, describes or calls others.
 type metaTool struct {
 	name, description, schema string
