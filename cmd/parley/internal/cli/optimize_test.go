@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,12 +13,9 @@ import (
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
-// byHand is the name of the model in the recording: its answers were written by a person, in testdata/optimize/answers.
-const byHand = "written-by-hand"
-
-// TestWorkedExample optimizes a tool whose text is full of its history, on a replayed recording: the history goes, and
-// the text says when to use the tool. docs/learning.md shows the output. The figures say how the method counts, and
-// nothing about any model, for the answers were written by hand.
+// TestWorkedExample optimizes a tool whose text is full of its history, on the replayed recording of a model: the history
+// goes, and the text says when to use the tool. docs/learning.md shows the output. The sessions were written by hand, so
+// the figures say how the method counts, and little about the tool. With -update and PARLEY_MODEL_URL it records again.
 func TestWorkedExample(t *testing.T) {
 	home := testhome.New(t)
 	env := map[string]string{"PARLEY_HOME": home}
@@ -45,7 +41,9 @@ func TestWorkedExample(t *testing.T) {
 	copyFile(t, filepath.Join(dir, "traces.jsonl"), traces)
 
 	recording := filepath.Join(dir, "recording.jsonl")
-	if *update {
+	if url := os.Getenv("PARLEY_MODEL_URL"); *update && url != "" {
+		env["PARLEY_MODEL_URL"], env["PARLEY_MODEL_NAME"] = url, os.Getenv("PARLEY_MODEL_NAME")
+		env["PARLEY_MODEL_KEY"] = os.Getenv("PARLEY_MODEL_KEY")
 		record(t, env, recording, run)
 	}
 	text := run("docs", "optimize", "webfetch.fetch", "--replay", recording, "--dry-run")
@@ -77,11 +75,9 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// record makes the recording from the answers.
+// record asks the model.
 func record(t *testing.T, env map[string]string, recording string, run func(args ...string) string) {
 	t.Helper()
-	server := httptest.NewServer(modelOf("testdata/optimize/answers"))
-	defer server.Close()
 	policy := filepath.Join(env["PARLEY_HOME"], "config", "policy.toml")
 	if err := os.MkdirAll(filepath.Dir(policy), 0o700); err != nil {
 		t.Fatal(err)
@@ -92,11 +88,11 @@ func record(t *testing.T, env map[string]string, recording string, run func(args
 	if err := os.Remove(recording); err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	env["PARLEY_MODEL_URL"], env["PARLEY_MODEL_NAME"] = server.URL, byHand
 	run("docs", "judge", "--yes", "--record", recording)
 	run("docs", "optimize", "webfetch.fetch", "--yes", "--record", recording, "--dry-run")
-	delete(env, "PARLEY_MODEL_URL")
-	delete(env, "PARLEY_MODEL_NAME")
+	for _, name := range []string{"PARLEY_MODEL_URL", "PARLEY_MODEL_NAME", "PARLEY_MODEL_KEY"} {
+		delete(env, name)
+	}
 }
 
 func copyFile(t *testing.T, from, to string) {
