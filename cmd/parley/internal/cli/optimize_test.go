@@ -13,9 +13,10 @@ import (
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
-// TestWorkedExample optimizes a tool whose text is full of its history, on the replayed recording of a model: the history
-// goes, and the text says when to use the tool. docs/learning.md shows the output. The sessions were written by hand, so
-// the figures say how the method counts, and little about the tool. With -update and PARLEY_MODEL_URL it records again.
+// TestWorkedExample optimizes a tool whose text is full of its history, on the replayed recording of a model: the
+// history goes, and the text says when to use the tool. docs/learning.md shows the output. The sessions were written by
+// hand, so the figures say how the method counts, and little about the tool. With -update and PARLEY_MODEL_URL it
+// records again.
 func TestWorkedExample(t *testing.T) {
 	home := testhome.New(t)
 	env := map[string]string{"PARLEY_HOME": home}
