@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/parley-tools/parley/host"
@@ -666,43 +667,56 @@ func isShipped(digest string) bool {
 }
 
 // annotate adds the runs of examples to the manifest of a build. Shipped plugins were admitted when the binary was
-// built: its tests hold their examples to what they declare.
+// built: its tests hold their examples to what they declare. The report of another build is read when somebody asks for
+// a run, which calls do not.
 func (p *Parley) annotate(digest string, m *manifest.Manifest) {
 	if digest == "" {
 		return
 	}
-	if isShipped(digest) {
-		for i := range m.Tools {
-			for j := range m.Tools[i].Examples {
-				if e := &m.Tools[i].Examples[j]; e.Runnable { // TestShippedExamples runs these
-					e.Run = &manifest.ExampleRun{Verified: "parley " + Version, ExitCode: e.ExitCode}
-				}
+	shipped := isShipped(digest)
+	runs := sync.OnceValue(func() map[exampleKey]*manifest.ExampleRun { return p.exampleRuns(digest) })
+	for i := range m.Tools {
+		for j := range m.Tools[i].Examples {
+			e, key := &m.Tools[i].Examples[j], exampleKey{m.Tools[i].Name, j}
+			switch {
+			case !shipped:
+				e.Run = func() *manifest.ExampleRun { return runs()[key] }
+			case e.Runnable: // TestShippedExamples runs these
+				run := &manifest.ExampleRun{Verified: "parley " + Version, ExitCode: e.ExitCode}
+				e.Run = func() *manifest.ExampleRun { return run }
 			}
 		}
-		return
 	}
-	// Only what is used is decoded: each call of a plugin reads this.
+}
+
+// exampleKey identifies an example of a plugin: the one at an index of a tool.
+type exampleKey struct {
+	tool  string
+	index int
+}
+
+// exampleRuns returns what the report of a build says of its examples.
+func (p *Parley) exampleRuns(digest string) map[exampleKey]*manifest.ExampleRun {
 	var a struct {
 		Host, Digest string
 		Examples     []ExampleRun
 	}
 	if !p.readAdmission(digest, &a) || a.Digest != digest {
-		return
+		return nil
 	}
+	runs := map[exampleKey]*manifest.ExampleRun{}
 	for _, r := range a.Examples {
-		t := m.Tool(r.Tool)
-		if t == nil || r.Index < 0 || r.Index >= len(t.Examples) {
-			continue
-		}
+		key := exampleKey{r.Tool, r.Index}
 		switch r.Status {
 		case ExampleVerified:
-			t.Examples[r.Index].Run = &manifest.ExampleRun{Verified: "parley " + a.Host, ExitCode: r.ExitCode}
+			runs[key] = &manifest.ExampleRun{Verified: "parley " + a.Host, ExitCode: r.ExitCode}
 		case ExampleDiffers:
-			t.Examples[r.Index].Run = &manifest.ExampleRun{Differs: r.Reason, ExitCode: r.ExitCode}
+			runs[key] = &manifest.ExampleRun{Differs: r.Reason, ExitCode: r.ExitCode}
 		case ExampleNotRun:
-			t.Examples[r.Index].Run = &manifest.ExampleRun{NotRun: r.Reason}
+			runs[key] = &manifest.ExampleRun{NotRun: r.Reason}
 		}
 	}
+	return runs
 }
 
 // admitLoaded admits a file of Config.Plugins. A build that was admitted by this version before is only inspected if

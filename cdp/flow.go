@@ -88,19 +88,20 @@ func (p *Provider) example(e *protocol.Example) manifest.Example {
 	if e.Run == nil {
 		return x
 	}
-	x.Params, x.Run = e.Run.Params, &manifest.ExampleRun{}
+	run := &manifest.ExampleRun{}
+	x.Params, x.Run = e.Run.Params, func() *manifest.ExampleRun { return run }
 	_ = json.Unmarshal(e.Run.Before, &x.Before)
 	product, _, _ := strings.Cut(protocol.Embedded().RanOn(), ".")
 	if e.Run.Outcome == protocol.RunVerified {
-		x.Run.Verified, x.Result = protocol.Embedded().RanOn(), json.RawMessage(e.Run.Text)
+		run.Verified, x.Result = protocol.Embedded().RanOn(), json.RawMessage(e.Run.Text)
 		return x
 	}
 	if x.Kind == "minimal" && e.Run.Outcome != protocol.RunUnknown {
 		x.Kind = "common"
 	}
-	x.Run.NotRun = notRun[e.Run.Outcome] + product + ": " + e.Run.Text
+	run.NotRun = notRun[e.Run.Outcome] + product + ": " + e.Run.Text
 	if e.Run.Outcome == protocol.RunSkipped {
-		x.Run.NotRun = e.Run.Text
+		run.NotRun = e.Run.Text
 	}
 	return x
 }

@@ -234,8 +234,17 @@ type Example struct {
 	// Before are the calls before it. "${1.id}" in Params is a part of the result of the first of them.
 	Before []BatchLine `json:"before,omitempty"`
 
-	// Run is what a host found when it tried to run the example; nil if it did not. A manifest cannot set it.
-	Run *ExampleRun `json:"-"`
+	// Run returns what a host found when it tried to run the example, or nil. It is nil if that is not known. A manifest
+	// cannot set it.
+	Run func() *ExampleRun `json:"-"`
+}
+
+// Ran returns what a host found when it tried to run the example; nil if it did not.
+func (e *Example) Ran() *ExampleRun {
+	if e.Run == nil {
+		return nil
+	}
+	return e.Run()
 }
 
 // BatchLine is a call as a line of a batch.

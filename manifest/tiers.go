@@ -169,10 +169,10 @@ func exampleDoc(e Example) ExampleDoc {
 		Title: CleanLine(e.Title), Kind: firstOf(e.Kind, "common"), Params: EscapeJSON(e.Params),
 		ExitCode: e.ExitCode, Result: EscapeJSON(e.Result), Before: e.Before,
 	}
-	if e.Run != nil {
-		d.Verified, d.Differs, d.NotRun = e.Run.Verified, CleanLine(e.Run.Differs), CleanLine(e.Run.NotRun)
+	if run := e.Ran(); run != nil {
+		d.Verified, d.Differs, d.NotRun = run.Verified, CleanLine(run.Differs), CleanLine(run.NotRun)
 		if d.Differs != "" {
-			d.ExitCode, d.Result = e.Run.ExitCode, nil
+			d.ExitCode, d.Result = run.ExitCode, nil
 		}
 	}
 	return d

@@ -158,13 +158,16 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+func ran(r ExampleRun) func() *ExampleRun { return func() *ExampleRun { return &r } }
+
 // TestExampleRuns checks that a declared outcome is shown only if no run contradicts it.
 func TestExampleRuns(t *testing.T) {
 	m := &Manifest{Name: "p", Tools: []Tool{{Name: "get", Effect: EffectRead, Examples: []Example{
 		{Title: "Unknown", Params: json.RawMessage(`{}`), Result: json.RawMessage(`1`)},
-		{Title: "True", Params: json.RawMessage(`{}`), Result: json.RawMessage(`2`), Run: &ExampleRun{Verified: "parley 0.1.0"}},
+		{Title: "True", Params: json.RawMessage(`{}`), Result: json.RawMessage(`2`),
+			Run: ran(ExampleRun{Verified: "parley 0.1.0"})},
 		{Title: "False", Params: json.RawMessage(`{}`), Result: json.RawMessage(`3`),
-			Run: &ExampleRun{Differs: "it ended in\x1b[31m exit code 10", ExitCode: 10}},
+			Run: ran(ExampleRun{Differs: "it ended in\x1b[31m exit code 10", ExitCode: 10})},
 	}}}}
 	docs := Describe(m, &m.Tools[0], Tier3)
 	got, err := json.Marshal(docs.Examples)

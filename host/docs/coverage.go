@@ -117,7 +117,8 @@ func coverPlugin(p host.Provider) (PluginCoverage, error) {
 		}
 		c.Examples.count(len(t.Examples) > 0)
 		for _, e := range t.Examples {
-			c.Verified.count(e.Run != nil && e.Run.Verified != "")
+			run := e.Ran()
+			c.Verified.count(run != nil && run.Verified != "")
 		}
 		c.Errors.count(info.Kind != manifest.KindMCP && len(t.ExitCodes) > 0)
 		c.Tasks.count(len(t.Tasks) > 0)
