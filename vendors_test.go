@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/internal/testhome"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // The rules of model APIs for tools. Each refuses the whole request for one tool that breaks them.
@@ -181,6 +182,23 @@ func TestVendorsAcceptHostileSchemas(t *testing.T) {
 		}
 		if len(portable) > 1<<18 {
 			t.Errorf("%.200s has %d bytes", schema, len(portable))
+		}
+	}
+}
+
+// TestAnyValueIsListedAsAny checks that clients which validate by the listed schema let any value pass.
+func TestAnyValueIsListedAsAny(t *testing.T) {
+	listed, err := schema.CompileUntrusted(mcp.Portable(json.RawMessage(`{"type":"object","properties":{"v":{}}}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{`1`, `"a"`, `true`, `{"a":[1]}`, `[]`, `[7,900,5]`, `["a"]`, `[{"a":1},2]`, `[[1,2],[3,4]]`} {
+		var v any
+		if err := json.Unmarshal([]byte(`{"v":`+value+`}`), &v); err != nil {
+			t.Fatal(err)
+		}
+		if violations, err := listed.Validate(v); err != nil || len(violations) > 0 {
+			t.Errorf("%s: %v %v", value, violations, err)
 		}
 	}
 }

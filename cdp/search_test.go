@@ -110,6 +110,21 @@ func TestNavigateAndWait(t *testing.T) {
 	}
 }
 
+// TestUndoing checks that a tool that undoes something comes first only if the query has a word for that.
+func TestUndoing(t *testing.T) {
+	h := searchHost(t)
+	for query, want := range map[string]string{
+		"override device metrics":       "Emulation.setDeviceMetricsOverride",
+		"clear device metrics override": "Emulation.clearDeviceMetricsOverride",
+		"reset the overridden metrics":  "Emulation.clearDeviceMetricsOverride",
+		"clear browser cookies":         "Network.clearBrowserCookies",
+	} {
+		if got := first(t, h, query); got != want {
+			t.Errorf("%q: %s is first, expected %s", query, got, want)
+		}
+	}
+}
+
 // TestWhatOpensAPage checks that whatever a caller calls opening a page leads to the tools that do it, and the page's
 // own script to the one that runs it.
 func TestWhatOpensAPage(t *testing.T) {

@@ -423,7 +423,8 @@ func TestAim(t *testing.T) {
 			t.Errorf("%s: %+v", id, a.Failure)
 		case want != "" && (a.Failure == nil || !strings.Contains(a.Failure.Code+a.Failure.Why, want)):
 			t.Errorf("%s: %+v, want %s", id, a.Failure, want)
-		case want == "covered" && (a.Failure.By == nil || a.Failure.By.Name != "Cover" || a.Failure.By.Ref == ""):
+		case want == "covered" && (a.Failure.By == nil || a.Failure.By.Name != "Cover" || a.Failure.By.Ref == "" ||
+			a.Failure.By.CSS != "#cover"):
 			t.Errorf("covered by %+v", a.Failure.By)
 		}
 	}
