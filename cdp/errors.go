@@ -83,7 +83,7 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 func explanation(message string) string {
 	switch {
 	case strings.Contains(message, "Could not compute box model"), strings.Contains(message, "not have a layout object"):
-		return "; the node is not rendered: it is no element, or it or an element around it has display: none"
+		return "; the node is not rendered: it is not an element, or it or an element around it has display: none"
 	case strings.Contains(message, "Node is detached from document"):
 		return "; the page has removed the node: find it again"
 	}

@@ -89,7 +89,7 @@ func TestCodeMode(t *testing.T) {
 	}
 	if r, text = call(t, s, "run_code", `{"source":"return 1","options":{"timeout":"soon"}}`); !r.IsError ||
 		!strings.Contains(text, "invalid_args") {
-		t.Errorf("a timeout that is none: %s", text)
+		t.Errorf("an invalid timeout: %s", text)
 	}
 	if r, text = call(t, s, "run_code", `{"code":"return 1"}`); !r.IsError || !strings.Contains(text,
 		`"next":[{"tool":"run_code","arguments":{"source":"return 1"}}]`) {
