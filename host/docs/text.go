@@ -247,7 +247,7 @@ func (x *exporter) prompt() ([]File, error) {
 			WithSteps(host.OperatorStep(host.OpDocsExport, "--format", "prompt"))
 	}
 	text := x.Instructions + "\n\nIn a shell the same steps are `parley search \"what you want\"`, " +
-		"`parley PLUGIN TOOL --describe` and\n`parley PLUGIN TOOL --params '{...}'`.\n"
+		"`parley PLUGIN TOOL --describe` and\n`parley PLUGIN TOOL --params '{...}'`, with `--timeout 2s` to limit the time.\n"
 	return []File{{Path: "prompt.md", Content: []byte(text)}}, nil
 }
 
