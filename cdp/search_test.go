@@ -85,7 +85,7 @@ func TestSearch(t *testing.T) {
 // tier names the option.
 func TestNavigateAndWait(t *testing.T) {
 	h := searchHost(t)
-	for query, want := range map[string]string{
+	expectFirst(t, h, map[string]string{
 		"navigate and wait":                         "Page.navigate",
 		"navigate and wait for load":                "Page.navigate",
 		"navigate to a url and wait until loaded":   "Page.navigate",
@@ -97,11 +97,7 @@ func TestNavigateAndWait(t *testing.T) {
 		"reload and wait":                           "Page.reload",
 		"reload the page and wait until it is idle": "Page.reload",
 		"go back and wait":                          "Page.navigateToHistoryEntry",
-	} {
-		if got := first(t, h, query); got != want {
-			t.Errorf("%q: %s is first, expected %s", query, got, want)
-		}
-	}
+	})
 	for _, name := range []string{"Page.navigate", "Page.reload", "Page.navigateToHistoryEntry"} {
 		docs, err := h.Describe(t.Context(), "", host.Session{}, "cdp."+name, 2)
 		if err != nil || !strings.Contains(docs.When, "option wait (load, idle, none)") {
@@ -112,17 +108,12 @@ func TestNavigateAndWait(t *testing.T) {
 
 // TestUndoing checks that a tool that undoes something comes first only if the query has a word for that.
 func TestUndoing(t *testing.T) {
-	h := searchHost(t)
-	for query, want := range map[string]string{
+	expectFirst(t, searchHost(t), map[string]string{
 		"override device metrics":       "Emulation.setDeviceMetricsOverride",
 		"clear device metrics override": "Emulation.clearDeviceMetricsOverride",
 		"reset the overridden metrics":  "Emulation.clearDeviceMetricsOverride",
 		"clear browser cookies":         "Network.clearBrowserCookies",
-	} {
-		if got := first(t, h, query); got != want {
-			t.Errorf("%q: %s is first, expected %s", query, got, want)
-		}
-	}
+	})
 }
 
 // TestWhatOpensAPage checks that whatever a caller calls opening a page leads to the tools that do it, and the page's
@@ -245,6 +236,16 @@ func eachCommand(t *testing.T, f func(name, domain, bare string)) {
 	for _, name := range names {
 		if domain, bare, ok := strings.Cut(name, "."); ok {
 			f(name, domain, bare)
+		}
+	}
+}
+
+// expectFirst checks which tool is the first result of each query.
+func expectFirst(t *testing.T, h *host.Host, tools map[string]string) {
+	t.Helper()
+	for query, want := range tools {
+		if got := first(t, h, query); got != want {
+			t.Errorf("%q: %s is first, expected %s", query, got, want)
 		}
 	}
 }

@@ -247,6 +247,12 @@ func (e *Example) Ran() *ExampleRun {
 	return e.Run()
 }
 
+// IsVerified reports whether a host ran the example with the declared outcome.
+func (e *Example) IsVerified() bool {
+	run := e.Ran()
+	return run != nil && run.Verified != ""
+}
+
 // BatchLine is a call as a line of a batch.
 type BatchLine struct {
 	Tool    string          `json:"tool"` // qualified

@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -28,16 +27,7 @@ import (
 func main() {
 	update := flag.String("update", "", "write the figures between the markers in this file of the tree")
 	flag.Parse()
-	if err := tree.Enter(); err != nil {
-		fmt.Fprintln(os.Stderr, "agent:", err)
-		os.Exit(1)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *update); err != nil {
-		fmt.Fprintln(os.Stderr, "agent:", err)
-		os.Exit(1)
-	}
+	tree.Main("agent", func(ctx context.Context) error { return run(ctx, *update) })
 }
 
 func run(ctx context.Context, update string) error {

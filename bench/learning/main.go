@@ -12,8 +12,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
@@ -32,18 +30,12 @@ func main() {
 	misread := flag.Float64("misread", misreadRate, "how often an agent overlooks a fact that it reads, from 0 to 1")
 	update := flag.Bool("update", false, "write the figures into bench/learning/report.md")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *seed, *seeds, *sessions, *misread, *update); err != nil {
-		fmt.Fprintln(os.Stderr, "learning:", err)
-		os.Exit(1)
-	}
+	tree.Main("learning", func(ctx context.Context) error {
+		return run(ctx, *seed, *seeds, *sessions, *misread, *update)
+	})
 }
 
 func run(ctx context.Context, seed uint64, seeds, sessions int, misread float64, update bool) error {
-	if err := tree.Enter(); err != nil {
-		return err
-	}
 	c, err := loadCatalog(".", stride, 0)
 	if err != nil {
 		return err

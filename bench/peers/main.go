@@ -15,7 +15,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -35,13 +34,8 @@ func main() {
 	peer := flag.String("peer", "", "only this tool")
 	part := flag.String("part", "", "one of tasks, times, looks; all of them when empty and no task or tool is chosen")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	b.out = os.Stdout
-	if err := b.run(ctx, *part, *task, *peer); err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
-	}
+	tree.Main("peers", func(ctx context.Context) error { return b.run(ctx, *part, *task, *peer) })
 }
 
 // bench is the benchmark.
@@ -58,9 +52,6 @@ type bench struct {
 func (b *bench) run(ctx context.Context, part, taskName, peer string) (err error) {
 	if part != "" && !slices.Contains([]string{"tasks", "times", "looks"}, part) {
 		return fmt.Errorf("there is no part %q", part)
-	}
-	if err := tree.Enter(); err != nil {
-		return err
 	}
 	if b.work, err = os.MkdirTemp("", "peers-"); err != nil {
 		return err

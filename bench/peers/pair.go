@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/bench/internal/o200k"
@@ -70,6 +72,11 @@ const fewestTimed = 20
 func (b *bench) times(ctx context.Context, both [2]side, s *site) error {
 	fmt.Fprint(b.out, "\n| page | call | parley ms | agent-browser ms | ratio |\n|---|---|---|---|---|\n")
 	for _, at := range subjects {
+		if name, ok := strings.CutPrefix(at.page, packagePages); ok {
+			if _, err := fs.Stat(packages, name); err != nil {
+				return fmt.Errorf("%w; run make programs", err)
+			}
+		}
 		var looks, clicks [2][]time.Duration
 		for range max(b.runs, fewestTimed) {
 			for i, side := range both {

@@ -76,33 +76,21 @@ type move struct {
 
 // result is what came of a task.
 type result struct {
-	done, wrong, gaveUp int // 0 or 1
-	turns               []turn
-	calls, failed       int
-	read, written       int // tokens
+	end           string // one of the constants below
+	turns         []turn
+	calls, failed int
+	read, written int // tokens
 }
 
-func (r *result) add(o result) {
-	r.done, r.wrong, r.gaveUp = r.done+o.done, r.wrong+o.wrong, r.gaveUp+o.gaveUp
-	r.turns = append(r.turns, o.turns...)
-	r.calls, r.failed, r.read, r.written = r.calls+o.calls, r.failed+o.failed, r.read+o.read, r.written+o.written
-}
-
-// end says how the task ended.
-func (r result) end() string {
-	switch {
-	case r.done == 1:
-		return "done"
-	case r.wrong == 1:
-		return "wrong"
-	case r.gaveUp == 1:
-		return "given up"
-	}
-	return "no answer"
-}
+const (
+	done     = "done"
+	wrong    = "wrong" // the answer lacks something
+	gaveUp   = "given up"
+	noAnswer = "no answer"
+)
 
 func (r result) String() string {
-	return fmt.Sprintf("%s, %d turns, %d calls, %d failed, %d read, %d written", r.end(), len(r.turns), r.calls, r.failed,
+	return fmt.Sprintf("%s, %d turns, %d calls, %d failed, %d read, %d written", r.end, len(r.turns), r.calls, r.failed,
 		r.read, r.written)
 }
 
@@ -160,24 +148,27 @@ func (b *bench) do(ctx context.Context, m mind, t task, mode string) (r result, 
 		}
 		r.turns = append(r.turns, now)
 		text += added
-		switch {
-		case len(did.Calls) > 0:
-		case did.Answer != nil && t.isDone(names.show(*did.Answer), s):
-			r.done = 1
-			return r, nil
-		case did.Answer != nil:
-			r.wrong = 1
-			return r, nil
-		case did.GiveUp != nil:
-			r.gaveUp = 1
-			return r, nil
+		if len(did.Calls) > 0 {
+			continue
 		}
+		switch {
+		case did.Answer != nil && t.isDone(names.show(*did.Answer), s):
+			r.end = done
+		case did.Answer != nil:
+			r.end = wrong
+		case did.GiveUp != nil:
+			r.end = gaveUp
+		default:
+			continue
+		}
+		return r, nil
 	}
+	r.end = noAnswer
 	return r, nil
 }
 
-// sameCourse returns how a replayed run differs from the recorded one: a call that ends differently, or a different
-// number of turns.
+// sameCourse returns how a replayed run differs from the recorded one: in the number of turns, in how a call ends, or
+// in how the task ends.
 func sameCourse(past recorded, r result) error {
 	if len(past.Turns) != len(r.turns) {
 		return fmt.Errorf("%d turns, recorded %d", len(r.turns), len(past.Turns))
@@ -188,8 +179,8 @@ func sameCourse(past recorded, r result) error {
 				now.Wrote)
 		}
 	}
-	if r.end() != past.End {
-		return fmt.Errorf("it ends as %s, recorded %s", r.end(), past.End)
+	if r.end != past.End {
+		return fmt.Errorf("it ends as %s, recorded %s", r.end, past.End)
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,16 +39,8 @@ func main() {
 	limit := flag.Int("tokens", 20_000_000, "most tokens to spend with -record")
 	timeout := flag.Duration("timeout", 2*time.Minute, "most time of one request with -record")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := tree.Enter()
-	if err == nil {
-		err = run(ctx, options{*record, *update, split(*only), split(*names), *limit, *timeout})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "scenarios:", err)
-		os.Exit(1)
-	}
+	o := options{*record, *update, split(*only), split(*names), *limit, *timeout}
+	tree.Main("scenarios", func(ctx context.Context) error { return run(ctx, o) })
 }
 
 type options struct {
@@ -109,7 +100,7 @@ func run(ctx context.Context, o options) error {
 			fmt.Fprintf(os.Stderr, "%-12s %-22s %v\n", mode, t.name, r)
 			results[k] = r
 			if o.record {
-				kept[k] = recorded{Task: t.name, Mode: mode, Model: asked.Endpoint.Name, End: r.end(), Turns: r.turns}
+				kept[k] = recorded{Task: t.name, Mode: mode, Model: asked.Endpoint.Name, End: r.end, Turns: r.turns}
 				if err := writeRuns(recordedFile, kept); err != nil {
 					return err
 				}
@@ -153,15 +144,22 @@ func table(results map[key]result) string {
 	for _, kind := range append(slices.Clone(kinds), "all") {
 		for _, mode := range modes {
 			var sum result
-			n := 0
+			n, ends, turns := 0, map[string]int{}, 0
 			for _, t := range tasks() {
-				if kind == "all" || t.kind == kind {
-					sum.add(results[key{t.name, mode}])
-					n++
+				if kind != "all" && t.kind != kind {
+					continue
 				}
+				r := results[key{t.name, mode}]
+				n++
+				ends[r.end]++
+				turns += len(r.turns)
+				sum.calls += r.calls
+				sum.failed += r.failed
+				sum.read += r.read
+				sum.written += r.written
 			}
-			fmt.Fprintf(&b, "| %s | %s | %d of %d | %d | %d | %d | %d | %d | %d | %d |\n", kind, mode, sum.done, n,
-				sum.wrong, sum.gaveUp, len(sum.turns), sum.calls, sum.failed, sum.read, sum.written)
+			fmt.Fprintf(&b, "| %s | %s | %d of %d | %d | %d | %d | %d | %d | %d | %d |\n", kind, mode, ends[done], n,
+				ends[wrong], ends[gaveUp], turns, sum.calls, sum.failed, sum.read, sum.written)
 		}
 	}
 	return b.String()

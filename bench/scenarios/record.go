@@ -17,7 +17,7 @@ type recorded struct {
 	Task  string `json:"task"`
 	Mode  string `json:"mode"`
 	Model string `json:"model"`
-	End   string `json:"end"` // how it ended: see [result.end]
+	End   string `json:"end"` // as in [result]
 	Turns []turn `json:"turns"`
 }
 

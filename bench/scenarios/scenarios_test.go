@@ -67,14 +67,14 @@ func TestBroken(t *testing.T) {
 	for name, now := range map[string]result{
 		"a call that fails":    {turns: []turn{{"{}", []string{"not_found"}}, {"{}", nil}}},
 		"fewer turns":          {turns: []turn{{"{}", []string{"ok"}}}},
-		"a result that is off": {turns: past.Turns, wrong: 1},
+		"a result that is off": {turns: past.Turns, end: wrong},
 	} {
 		if sameCourse(past, now) == nil {
 			t.Errorf("%s is not reported", name)
 		}
 	}
-	past.End = "done"
-	if err := sameCourse(past, result{turns: past.Turns, done: 1}); err != nil {
+	past.End = done
+	if err := sameCourse(past, result{turns: past.Turns, end: done}); err != nil {
 		t.Error(err)
 	}
 }

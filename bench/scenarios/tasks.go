@@ -19,7 +19,7 @@ type task struct {
 	name, kind string
 	asked      string   // URL is the address of the site, with a slash at its end
 	wants      []string // all of these are in the answer, without regard to case and spaces
-	posted     string   // the site got this form; "" if there is none
+	posted     string   // the form that the site has to receive; "" for none
 }
 
 // kinds are the kinds of tasks: the four scenarios of the guide to the documentation modes, and for each shipped plugin

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 
@@ -25,18 +24,10 @@ func main() {
 	update := flag.Bool("update", false, "write the figures into bench/search/report.md")
 	scores := flag.Bool("scores", false, "print only the scores of each query, as JSON")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *update, *scores); err != nil {
-		fmt.Fprintln(os.Stderr, "search:", err)
-		os.Exit(1)
-	}
+	tree.Main("search", func(ctx context.Context) error { return run(ctx, *update, *scores) })
 }
 
 func run(ctx context.Context, update, onlyScores bool) error {
-	if err := tree.Enter(); err != nil {
-		return err
-	}
 	sets, err := loadSets()
 	if err != nil {
 		return err

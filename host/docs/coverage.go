@@ -117,8 +117,7 @@ func coverPlugin(p host.Provider) (PluginCoverage, error) {
 		}
 		c.Examples.count(len(t.Examples) > 0)
 		for _, e := range t.Examples {
-			run := e.Ran()
-			c.Verified.count(run != nil && run.Verified != "")
+			c.Verified.count(e.IsVerified())
 		}
 		c.Errors.count(info.Kind != manifest.KindMCP && len(t.ExitCodes) > 0)
 		c.Tasks.count(len(t.Tasks) > 0)

@@ -1,11 +1,28 @@
 package tree
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 )
+
+// Main runs a command of this module from the root of the tree, until it is interrupted. An error ends the process with
+// exit code 1. name is that of the command, for the message.
+func Main(name string, run func(ctx context.Context) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := Enter()
+	if err == nil {
+		err = run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(1)
+	}
+}
 
 // Environment returns the environment for a parley with a data folder of its own.
 func Environment(home string) []string {

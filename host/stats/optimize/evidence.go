@@ -185,7 +185,7 @@ func (s *subject) tried(ctx context.Context, valid func(json.RawMessage) bool) (
 	}
 	for _, e := range s.tool.Examples {
 		if e.ExitCode == 0 && len(e.Before) == 0 {
-			add(manifest.CompactJSON(e.Params), !runs && e.Ran() != nil && e.Ran().Verified != "")
+			add(manifest.CompactJSON(e.Params), !runs && e.IsVerified())
 		}
 	}
 	if g, err := generate.New(s.tool.Params, s.Seed); err == nil && runs {
