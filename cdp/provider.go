@@ -83,7 +83,7 @@ func (p *Provider) Info() host.Info { return p.info() }
 
 func (p *Provider) buildInfo() host.Info {
 	info := host.Info{Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin, Brief: brief,
-		Tools: len(verbs())}
+		Tools: len(verbs)}
 	for _, d := range p.protocol.Domains() {
 		info.Groups++
 		info.Tools += d.Commands
@@ -149,7 +149,7 @@ func (p *Provider) Groups() ([]host.GroupLine, error) {
 // Lines returns the commands of a domain, or the verbs if group is empty.
 func (p *Provider) Lines(group string) ([]host.Line, error) {
 	if group == "" {
-		return host.LinesOf(&manifest.Manifest{Tools: verbs()}, ""), nil
+		return host.LinesOf(&manifest.Manifest{Tools: verbs}, ""), nil
 	}
 	var lines []host.Line
 	for _, m := range p.protocol.Members(group) {
@@ -178,7 +178,7 @@ func (p *Provider) Events(group string) ([]host.EventLine, error) {
 // Names returns all commands and verbs, sorted.
 func (p *Provider) Names() ([]string, error) {
 	names := slices.Clone(p.protocol.Names())
-	for _, t := range verbs() {
+	for _, t := range verbs {
 		names = append(names, t.Name)
 	}
 	slices.Sort(names)
@@ -227,8 +227,8 @@ func share(part, whole int) float64 {
 // Tool returns a command or a verb by its name without regard to case, nil if there is none. Input is the domain, input
 // the verb.
 func (p *Provider) Tool(name string) (*manifest.Tool, error) {
-	for i := range verbs() {
-		if t := &verbs()[i]; strings.EqualFold(t.Name, name) && !p.isDomain(name) {
+	for i := range verbs {
+		if t := &verbs[i]; strings.EqualFold(t.Name, name) && !p.isDomain(name) {
 			return t, nil
 		}
 	}

@@ -30,7 +30,7 @@ func (p *Provider) buildSegment() []byte {
 
 // searchDocs returns what is indexed of verbs, commands, events and types.
 func (p *Provider) searchDocs() (docs []host.SearchDoc) {
-	for _, t := range verbs() {
+	for _, t := range verbs {
 		docs = append(docs, host.SearchDocOf(&t))
 	}
 	for _, name := range p.protocol.Names() {

@@ -6,12 +6,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // index.json and the segments are generated from the manifests, so that a list or a search does not parse all
@@ -78,7 +78,7 @@ func Shipped() ([]File, error) {
 		{host.Info{Name: "text", Digest: strings.TrimSpace(textDigest)}, textManifest, textSegment, textGzip},
 	}
 	var infos []host.Info
-	if err := json.Unmarshal(index, &infos); err != nil {
+	if err := jsontext.Unmarshal(index, &infos); err != nil {
 		return nil, fmt.Errorf("the index of shipped plugins: %w", err)
 	}
 	for i, info := range infos {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/parley-tools/parley/host/internal/private"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Names of the files in a slot of the cache.
@@ -284,7 +285,7 @@ type installed struct {
 func (s slot) isInstalled(file string) bool {
 	data, err := readBounded(filepath.Join(s.dir, installedName), maxChecksums)
 	var f installed
-	if err != nil || json.Unmarshal(data, &f) != nil || f.Name != file || f.Checked.Sub(f.Changed) <= settleTime {
+	if err != nil || jsontext.Unmarshal(data, &f) != nil || f.Name != file || f.Checked.Sub(f.Changed) <= settleTime {
 		return false
 	}
 	info, err := os.Lstat(file)

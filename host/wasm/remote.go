@@ -183,7 +183,7 @@ func (a *remoteCall) repeatable() bool {
 func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 	var o wire.Outcome
 	var e *host.Error
-	err := json.Unmarshal(body, &o)
+	err := wire.Unmarshal(body, &o)
 	if err == nil {
 		e, err = o.Failure()
 	}

@@ -131,16 +131,17 @@ var programID = sync.OnceValue(func() string {
 	return fmt.Sprint(inode, changed.UnixNano(), info.Size())
 })
 
-// id names the runners of a spec. Plugin and Host identify the manifest and the text; each cold call would wait for
-// the encoder of a manifest to be made.
-func (s *runnerSpec) id() string {
+// id names the runners of a spec. Plugin and Host identify the manifest and the text. The values are printed instead of
+// encoded, since each cold call would wait until the encoders of their types are made. Pointers would be printed as
+// addresses, so there are none.
+func (s runnerSpec) id() string {
+	var guard host.FileGuard
+	if s.Guard != nil {
+		guard = *s.Guard
+	}
+	s.Manifest, s.Text, s.Guard, s.CPU, s.Resident, s.folder = nil, nil, nil, 0, nil, nil
 	h := sha256.New()
-	_ = json.NewEncoder(h).Encode(struct {
-		runnerSpec
-		Manifest struct{} `json:"manifest"`
-		Text     struct{} `json:"text"`
-		CPU      struct{} `json:"cpu"`
-	}{runnerSpec: *s})
+	fmt.Fprintf(h, "%#v %#v", s, guard)
 	return runnerPrefix + hex.EncodeToString(h.Sum(nil)[:runnerIDBytes])
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Version is the version of this wire. Sides of different versions do not talk to each other.
@@ -48,10 +50,18 @@ func (c *Conn) ReceiveHello() (Hello, error) {
 	switch {
 	case err != nil:
 		return h, err
-	case kind != KindHello || json.Unmarshal(body, &h) != nil || h.Wire == 0:
+	case kind != KindHello || Unmarshal(body, &h) != nil || h.Wire == 0:
 		return h, errors.New("the first frame is not a hello")
 	case h.Wire != Version:
 		return h, &VersionError{h.Wire}
 	}
 	return h, nil
+}
+
+// Unmarshal reads the body of a frame as JSON. The sender may have been compromised.
+func Unmarshal(body []byte, to any) error {
+	if !json.Valid(body) {
+		return errors.New("it is not JSON")
+	}
+	return jsontext.Unmarshal(body, to)
 }

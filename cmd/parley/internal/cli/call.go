@@ -93,6 +93,7 @@ func runCall(ctx context.Context, opts *callOptions) error {
 		return runDescribe(ctx, app, command.DescribeOptions{Tool: opts.Tool, Tier: opts.tier})
 	}
 	opts.Progress = app.progress()
+	app.signaled.brief = true
 	answer, err := command.Call(ctx, app.deps, opts.CallOptions)
 	return app.printAnswer(answer, err)
 }

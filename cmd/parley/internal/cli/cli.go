@@ -19,8 +19,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -53,8 +53,6 @@ func System() *Streams {
 
 // Main runs one command line and returns its exit code.
 func Main(args []string, streams *Streams) (code int) {
-	ctx, stop := signalContext()
-	defer stop()
 	app := newApp(streams, args)
 	defer app.deps.Close()
 	// Libraries log foreign text, so their lines are cleaned, and shown with --debug only.
@@ -69,7 +67,7 @@ func Main(args []string, streams *Streams) (code int) {
 
 	root := newRoot(app, nil)
 	root.SetArgs(args)
-	err := root.ExecuteContext(countDocs(ctx, app.writeErrorDocs))
+	err := root.ExecuteContext(countDocs(app.signaled, app.writeErrorDocs))
 	if err == nil {
 		err = app.helpErr // cobra's help cannot fail
 	}
@@ -88,38 +86,40 @@ type exitStatus struct{ code int }
 
 func (e *exitStatus) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// signalContext returns a context that SIGINT, SIGTERM and SIGHUP cancel. The cause is the error with whose exit code
-// the process ends. A second signal ends the process at once. The function stops the handling of signals.
+// signaledContext is a context that SIGINT, SIGTERM and SIGHUP cancel. The cause is the error with whose exit code the
+// process ends. A second signal ends the process at once.
 //
 // Signals are handled from when something first waits for the end of the context, because handling them takes threads.
-// Until then, and thus in a command that only prints, the system ends the process.
-func signalContext() (context.Context, func()) {
-	inner, cancel := context.WithCancelCause(context.Background())
-	ctx := &signaledContext{Context: inner}
-	ctx.handle = sync.OnceValue(func() func() { return handleSignals(cancel) })
-	return ctx, func() {
-		if ctx.waited.Load() {
-			ctx.handle()()
-		}
-		cancel(nil)
-	}
-}
-
-// signaledContext starts to handle signals when something asks for its end.
+// Until then, and thus in a command that only prints, the system ends the process, as while it starts. Signals are
+// handled until the process ends, since to stop that takes as long as to start it.
 type signaledContext struct {
 	context.Context
-	waited atomic.Bool
-	handle func() (stop func())
+	handle func() // starts to handle signals, once
+	later  func() // calls handle after a moment, once
+
+	// brief means that most commands of this kind end within a moment; those that do not handle signals after it.
+	brief bool
+}
+
+func newSignaledContext() *signaledContext {
+	const moment = 5 * time.Millisecond
+	ctx, cancel := context.WithCancelCause(context.Background())
+	c := &signaledContext{Context: ctx, handle: sync.OnceFunc(func() { handleSignals(cancel) })}
+	c.later = sync.OnceFunc(func() { time.AfterFunc(moment, c.handle) })
+	return c
 }
 
 func (c *signaledContext) Done() <-chan struct{} {
-	c.waited.Store(true)
-	c.handle()
+	if c.brief {
+		c.later()
+	} else {
+		c.handle()
+	}
 	return c.Context.Done()
 }
 
-// handleSignals ends a context when signals come, until stop.
-func handleSignals(cancel context.CancelCauseFunc) (stop func()) {
+// handleSignals cancels a context when signals come.
+func handleSignals(cancel context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
@@ -127,12 +127,8 @@ func handleSignals(cancel context.CancelCauseFunc) (stop func()) {
 	}
 	go func() {
 		for n := 0; ; n++ {
-			s, ok := <-signals
-			if !ok {
-				return
-			}
 			e := host.Errorf(host.Interrupted, "interrupted")
-			if s != os.Interrupt {
+			if s := <-signals; s != os.Interrupt {
 				e = host.Errorf(host.Terminated, "terminated")
 			}
 			if n > 0 {
@@ -141,10 +137,6 @@ func handleSignals(cancel context.CancelCauseFunc) (stop func()) {
 			cancel(e)
 		}
 	}()
-	return func() {
-		signal.Stop(signals)
-		close(signals)
-	}
 }
 
 // App is one run of the command line: its streams, its global options and the dependencies of its commands.
@@ -156,6 +148,7 @@ type App struct {
 	json     bool
 	full     bool  // --help with all options
 	helpErr  error // what failed while printing help
+	signaled *signaledContext
 	// maxTokens limits what lists, descriptions and searches print; 0 means that they print everything.
 	maxTokens int
 
@@ -179,7 +172,7 @@ func (run runFunc[O]) or(own runFunc[O]) runFunc[O] {
 }
 
 func newApp(streams *Streams, args []string) *App {
-	app := &App{Streams: streams, args: args}
+	app := &App{Streams: streams, args: args, signaled: newSignaledContext()}
 	app.deps = &command.Deps{
 		Env: streams.Env, Command: app.command, Notice: app.notice, Input: app.input, Debug: app.debugf,
 		Approver: &terminal{}, ApproveChange: approveOnTerminal, Admitted: app.admitted,

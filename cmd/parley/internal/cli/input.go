@@ -6,7 +6,10 @@ import (
 )
 
 // input returns the standard input. Its reads end with the context, with [context.Cause].
-func (a *App) input(ctx context.Context) io.Reader { return newAbandonableReader(ctx, a.In) }
+func (a *App) input(ctx context.Context) io.Reader {
+	a.signaled.handle() // the input may take long to come
+	return newAbandonableReader(ctx, a.In)
+}
 
 // abandonableReader reads until its context ends. A read that waits cannot be ended, but it can be abandoned.
 type abandonableReader struct {

@@ -70,7 +70,7 @@ type setting struct {
 }
 
 func (s setting) env() string {
-	return "PARLEY_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(s.name))
+	return "PARLEY_" + strings.ToUpper(strings.ReplaceAll(s.name, ".", "_"))
 }
 
 var settingTable = []setting{

@@ -1,0 +1,161 @@
+package jsontext
+
+import (
+	"bytes"
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Unmarshal reads a valid JSON text into what to points at, as [json.Unmarshal] does, for a process that reads each
+// type once: json.Unmarshal first makes tables and an encoder for every type that the text may have, which takes longer
+// than to read most texts. Differences: the names of fields match exactly, the tag option string has no effect, a field
+// that an embedded pointer promotes is not set, a repeated array does not keep what the first one had, and of a text
+// that is not JSON any part may be read without an error.
+func Unmarshal(data []byte, to any) error {
+	r := reader{Scanner: Scan(data), types: map[reflect.Type]*shape{}}
+	r.value(reflect.ValueOf(to).Elem())
+	return r.err
+}
+
+type reader struct {
+	*Scanner
+	types map[reflect.Type]*shape
+	err   error // the first one
+}
+
+// shape is what a reader has to know of a type.
+type shape struct {
+	ownReader bool
+	fields    []field
+}
+
+type field struct {
+	key   string // its name in quotes
+	index []int  // as of [reflect.Value.FieldByIndex]
+}
+
+func (r *reader) value(v reflect.Value) {
+	s, c := r.shapeOf(v.Type()), r.Peek()
+	switch {
+	case s.ownReader:
+	case v.Kind() == reflect.Struct && c == '{':
+		r.object(v, s.fields)
+		return
+	case v.Kind() == reflect.Slice && c == '[':
+		r.array(v)
+		return
+	case v.Kind() == reflect.Pointer && c != 'n':
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		r.value(v.Elem())
+		return
+	case v.Kind() == reflect.Bool && (c == 't' || c == 'f'):
+		v.SetBool(c == 't')
+		r.Next()
+		return
+	case v.Kind() == reflect.String && c == '"':
+		text, _ := Unquote(r.Next())
+		v.SetString(text)
+		return
+	}
+	text := r.Skip()
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && v.CanInt() && !s.ownReader && !v.OverflowInt(n) {
+		v.SetInt(n)
+		return
+	}
+	r.failIf(unmarshalTo(v.Addr().Interface(), text))
+}
+
+// unmarshalTo leaves to encoding/json what it needs no tables for: other numbers, maps, and types that read their own
+// JSON.
+func unmarshalTo(to any, text []byte) error {
+	if u, ok := to.(json.Unmarshaler); ok {
+		return u.UnmarshalJSON(text)
+	}
+	return json.Unmarshal(text, to)
+}
+
+func (r *reader) object(v reflect.Value, fields []field) {
+	r.Members(func(key []byte) {
+		if bytes.IndexByte(key, '\\') > 0 {
+			name, _ := Unquote(key)
+			key = AppendString(nil, name)
+		}
+		for _, f := range fields {
+			if f.key == string(key) {
+				r.field(v.FieldByIndex(f.index), key)
+				return
+			}
+		}
+		r.Skip()
+	})
+}
+
+func (r *reader) field(v reflect.Value, key []byte) {
+	before := r.err
+	r.value(v)
+	if mismatch := (*json.UnmarshalTypeError)(nil); before == nil && errors.As(r.err, &mismatch) {
+		name, _ := Unquote(key)
+		mismatch.Field = strings.TrimSuffix(name+"."+mismatch.Field, ".")
+	}
+}
+
+func (r *reader) array(v reflect.Value) {
+	n := 0
+	r.Items(func() {
+		if n == v.Cap() {
+			v.Grow(1)
+		}
+		v.SetLen(n + 1)
+		v.Index(n).SetZero()
+		r.value(v.Index(n))
+		n++
+	})
+	v.SetLen(n)
+	if n == 0 {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	}
+}
+
+func (r *reader) failIf(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *reader) shapeOf(t reflect.Type) *shape {
+	s := r.types[t]
+	if s == nil {
+		p := reflect.PointerTo(t)
+		s = &shape{ownReader: p.Implements(reflect.TypeFor[json.Unmarshaler]()) ||
+			p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())}
+		if t.Kind() == reflect.Struct && !s.ownReader {
+			s.fields = fieldsOf(t, nil, nil)
+		}
+		r.types[t] = s
+	}
+	return s
+}
+
+// fieldsOf appends the fields of a struct, with those of embedded structs, to list.
+func fieldsOf(t reflect.Type, index []int, list []field) []field {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		at := append(index[:len(index):len(index)], i)
+		switch {
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+			list = fieldsOf(f.Type, at, list)
+		case !f.IsExported() || name == "-":
+		default:
+			list = append(list, field{string(AppendString(nil, cmp.Or(name, f.Name))), at})
+		}
+	}
+	return list
+}
