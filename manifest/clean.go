@@ -208,13 +208,7 @@ func eachScalar(data []byte, change func(text []byte, s string) []byte) []byte {
 
 // Marshal encodes v as encoding/json does, without the escapes for HTML: URLs and comparisons stay readable.
 func Marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return jsontext.AppendTyped(nil, v)
 }
 
 // quote encodes a JSON string.

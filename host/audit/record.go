@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/journal"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 const version = 1
@@ -170,8 +171,11 @@ func decode(line journal.Line) (Record, error) {
 	case line.Broken:
 		return r, errors.New("a line that does not end in a line break")
 	}
-	if err := json.Unmarshal(line.Text, &r); err != nil {
-		return Record{}, fmt.Errorf("invalid JSON: %w", err)
+	if !json.Valid(line.Text) {
+		return Record{}, errors.New("invalid JSON")
+	}
+	if err := jsontext.Unmarshal(line.Text, &r); err != nil {
+		return Record{}, fmt.Errorf("not a record: %w", err)
 	}
 	switch {
 	case r.V != version:

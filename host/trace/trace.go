@@ -198,15 +198,12 @@ func (r *recorder) endsMidLine(size int64) bool {
 // encode returns a record as a line: the time in UTC to the millisecond, and <, > and & unescaped.
 func encode(r Record) ([]byte, error) {
 	type fields Record
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(struct {
+	line, err := manifest.Marshal(struct {
 		V    int    `json:"v"`
 		Time string `json:"t"`
 		fields
 	}{r.V, r.Time.UTC().Format(timeFormat), fields(r)})
-	return b.Bytes(), err
+	return append(line, '\n'), err
 }
 
 // recordOf returns the record of an event.

@@ -65,7 +65,7 @@ func (c *call) terms(code string) wire.Terms {
 // arrives. An error of the connection means that the process has ended; see isGone.
 func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 	c := a.c
-	body, err := json.Marshal(wire.Call{
+	body, err := manifest.Marshal(wire.Call{
 		Terms: terms, Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.session,
 		CallID: c.r.CallID, Left: time.Until(c.deadline), Options: c.r.Options, Settings: c.r.Settings,
 		Wants: c.r.Wants,

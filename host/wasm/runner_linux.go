@@ -131,18 +131,12 @@ var programID = sync.OnceValue(func() string {
 	return fmt.Sprint(inode, changed.UnixNano(), info.Size())
 })
 
-// id names the runners of a spec. Plugin and Host identify the manifest and the text. The values are printed instead of
-// encoded, since each cold call would wait until the encoders of their types are made. Pointers would be printed as
-// addresses, so there are none.
+// id names the runners of a spec. Plugin and Host identify the manifest and the text.
 func (s runnerSpec) id() string {
-	var guard host.FileGuard
-	if s.Guard != nil {
-		guard = *s.Guard
-	}
-	s.Manifest, s.Text, s.Guard, s.CPU, s.Resident, s.folder = nil, nil, nil, 0, nil, nil
-	h := sha256.New()
-	fmt.Fprintf(h, "%#v %#v", s, guard)
-	return runnerPrefix + hex.EncodeToString(h.Sum(nil)[:runnerIDBytes])
+	s.Manifest, s.Text, s.CPU = nil, nil, 0
+	text, _ := manifest.Marshal(s) // it is plain data
+	sum := sha256.Sum256(text)
+	return runnerPrefix + hex.EncodeToString(sum[:runnerIDBytes])
 }
 
 // lease is the use of a runner by one call at a time.

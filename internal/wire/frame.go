@@ -11,12 +11,13 @@ package wire
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Kind is the kind of a frame.
@@ -109,7 +110,7 @@ func (c *Conn) Send(kind Kind, parts ...[]byte) error {
 
 // SendJSON sends a value as JSON.
 func (c *Conn) SendJSON(kind Kind, v any) error {
-	body, err := json.Marshal(v)
+	body, err := jsontext.AppendTyped(nil, v)
 	if err != nil {
 		return err
 	}

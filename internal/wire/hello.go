@@ -23,7 +23,7 @@ type Hello struct {
 // QueueHello adds this side's hello to what the next Send writes. It sets h.Wire.
 func (c *Conn) QueueHello(h Hello) error {
 	h.Wire = Version
-	body, err := json.Marshal(h)
+	body, err := jsontext.AppendTyped(nil, h)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package jsontext
 
 import (
 	"bytes"
-	"cmp"
-	"encoding"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -13,36 +11,24 @@ import (
 
 // Unmarshal reads a valid JSON text into what to points at, as [json.Unmarshal] does, for a process that reads each
 // type once: json.Unmarshal first makes tables and an encoder for every type that the text may have, which takes longer
-// than to read most texts. Differences: the names of fields match exactly, the tag option string has no effect, a field
-// that an embedded pointer promotes is not set, a repeated array does not keep what the first one had, and of a text
-// that is not JSON any part may be read without an error.
+// than to read most texts. Differences: the names of fields match exactly, the tag option string has no effect, a
+// repeated array does not keep what the first one had, and of a text that is not JSON any part may be read without an
+// error.
 func Unmarshal(data []byte, to any) error {
-	r := reader{Scanner: Scan(data), types: map[reflect.Type]*shape{}}
+	r := reader{Scanner: Scan(data)}
 	r.value(reflect.ValueOf(to).Elem())
 	return r.err
 }
 
 type reader struct {
 	*Scanner
-	types map[reflect.Type]*shape
-	err   error // the first one
-}
-
-// shape is what a reader has to know of a type.
-type shape struct {
-	ownReader bool
-	fields    []field
-}
-
-type field struct {
-	key   string // its name in quotes
-	index []int  // as of [reflect.Value.FieldByIndex]
+	err error // the first one
 }
 
 func (r *reader) value(v reflect.Value) {
-	s, c := r.shapeOf(v.Type()), r.Peek()
+	s, c := shapeOf(v.Type()), r.Peek()
 	switch {
-	case s.ownReader:
+	case s.reads:
 	case v.Kind() == reflect.Struct && c == '{':
 		r.object(v, s.fields)
 		return
@@ -65,7 +51,7 @@ func (r *reader) value(v reflect.Value) {
 		return
 	}
 	text := r.Skip()
-	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && v.CanInt() && !s.ownReader && !v.OverflowInt(n) {
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && v.CanInt() && !s.reads && !v.OverflowInt(n) {
 		v.SetInt(n)
 		return
 	}
@@ -89,12 +75,26 @@ func (r *reader) object(v reflect.Value, fields []field) {
 		}
 		for _, f := range fields {
 			if f.key == string(key) {
-				r.field(v.FieldByIndex(f.index), key)
+				r.field(allocated(v, f.index), key)
 				return
 			}
 		}
 		r.Skip()
 	})
+}
+
+// allocated returns a field, and allocates the embedded pointers that lead to it.
+func allocated(v reflect.Value, index []int) reflect.Value {
+	for _, i := range index {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		v = v.Field(i)
+	}
+	return v
 }
 
 func (r *reader) field(v reflect.Value, key []byte) {
@@ -127,35 +127,4 @@ func (r *reader) failIf(err error) {
 	if r.err == nil {
 		r.err = err
 	}
-}
-
-func (r *reader) shapeOf(t reflect.Type) *shape {
-	s := r.types[t]
-	if s == nil {
-		p := reflect.PointerTo(t)
-		s = &shape{ownReader: p.Implements(reflect.TypeFor[json.Unmarshaler]()) ||
-			p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())}
-		if t.Kind() == reflect.Struct && !s.ownReader {
-			s.fields = fieldsOf(t, nil, nil)
-		}
-		r.types[t] = s
-	}
-	return s
-}
-
-// fieldsOf appends the fields of a struct, with those of embedded structs, to list.
-func fieldsOf(t reflect.Type, index []int, list []field) []field {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		at := append(index[:len(index):len(index)], i)
-		switch {
-		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
-			list = fieldsOf(f.Type, at, list)
-		case !f.IsExported() || name == "-":
-		default:
-			list = append(list, field{string(AppendString(nil, cmp.Or(name, f.Name))), at})
-		}
-	}
-	return list
 }

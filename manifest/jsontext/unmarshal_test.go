@@ -1,8 +1,10 @@
 package jsontext
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,8 +16,15 @@ type inner struct {
 	Size int64  `json:"size,omitempty"`
 }
 
+// Promoted is embedded by a pointer; encoding/json allocates only exported types.
+type Promoted struct {
+	Deep string `json:"deep,omitempty"`
+	Text string `json:"text"` // hidden by that of sample
+}
+
 type sample struct {
 	inner
+	*Promoted
 	Text   string            `json:"text"`
 	On     bool              `json:"on"`
 	Small  int8              `json:"small"`
@@ -30,8 +39,33 @@ type sample struct {
 	Env    map[string]string `json:"env"`
 	Any    any               `json:"any"`
 	Fixed  [2]int            `json:"fixed"`
+	Maybe  *inner            `json:"maybe,omitempty"`
+	Since  time.Time         `json:"since,omitzero"`
+	Many   []sample          `json:"many,omitempty"`
+	None   struct{}          `json:"none,omitempty"`
+	Word   word              `json:"word,omitempty"`
+	Odd    odd               `json:"odd"`
 	Hidden string            `json:"-"`
 	Plain  string
+}
+
+// word reads and writes itself as text.
+type word string
+
+func (w word) MarshalText() ([]byte, error)     { return []byte("<" + w + ">"), nil }
+func (w *word) UnmarshalText(text []byte) error { *w = word(text); return nil }
+
+// odd has methods of its pointer only.
+type odd struct{ N int }
+
+func (o *odd) MarshalJSON() ([]byte, error) { return json.Marshal([]int{o.N}) }
+func (o *odd) UnmarshalJSON(text []byte) error {
+	var n []int
+	if err := json.Unmarshal(text, &n); err != nil || len(n) == 0 {
+		return err
+	}
+	o.N = n[0]
+	return nil
 }
 
 // samples are texts that encoding/json reads into a sample, and that spell names exactly.
@@ -42,6 +76,9 @@ var samples = []string{
 	`{"raw":null,"list":null,"words":null,"next":null,"text":null,"on":null,"env":null,"when":null,"bytes":null}`,
 	`{"words":["a","b","c"],"list":[],"bytes":"aGVsbG8=","next":{"next":{"text":"deep"}},"env":{"a":"b"}}`,
 	`{"any":{"a":[true,1.5,null]},"fixed":[1,2],"unknown":{"text":"no"},"-":"h","secret":"s"}`,
+	`{"deep":"d","maybe":{"name":"m"},"since":"2026-11-25T10:00:00.5Z","many":[{"size":1},{"many":[]}]}`,
+	`{"word":"w","odd":[4]}`,
+	`{"text":"a\u2028b\u0001\u007f<&>","words":["\u2029"],"any":{"b":"<","a":[{}]},"env":{"z":"<","a":"b"},"share":1e-9}`,
 	`{"\u0074ext":"escaped"}`,
 }
 
@@ -63,8 +100,9 @@ func TestUnmarshal(t *testing.T) {
 
 func TestUnmarshalMismatch(t *testing.T) {
 	for text, field := range map[string]string{
-		`{"text":1}`: "text", `{"small":128}`: "small", `{"size":64.0}`: "size", `{"next":{"list":[{},{"name":[]}]}}`: "next.list.name",
-		`{"on":"true"}`: "on", `{"list":{}}`: "list", `{"next":[],"text":2}`: "next", `{"env":{"a":1}}`: "env.a", `[]`: "",
+		`{"text":1}`: "text", `{"small":128}`: "small", `{"size":64.0}`: "size", `{"on":"true"}`: "on",
+		`{"next":{"list":[{},{"name":[]}]}}`: "next.list.name",
+		`{"list":{}}`:                        "list", `{"next":[],"text":2}`: "next", `{"env":{"a":1}}`: "env.a", `[]`: "",
 	} {
 		var mismatch *json.UnmarshalTypeError
 		err := Unmarshal([]byte(text), &sample{})
@@ -75,6 +113,55 @@ func TestUnmarshalMismatch(t *testing.T) {
 	if err := Unmarshal([]byte(`{"when":"yesterday"}`), &sample{}); err == nil {
 		t.Error("an invalid time is read without an error")
 	}
+}
+
+func TestAppendTyped(t *testing.T) {
+	for _, text := range samples {
+		compareWriters(t, []byte(text))
+	}
+	for _, v := range []any{nil, 1, "a", []inner{}, []inner(nil), map[string]inner{"a": {}}, map[string]int(nil),
+		&sample{}, sample{}, []any{nil, 1.5}, []sample{{}}, (*sample)(nil), []byte("a"), []byte(nil),
+		json.RawMessage(`{"a": 1}`), &odd{1}, odd{1}, []odd{{2}}, word("a")} {
+		compareWritten(t, v)
+	}
+	for _, v := range []any{func() {}, sample{Raw: json.RawMessage(`{`)}, sample{Any: make(chan int)}, math.NaN()} {
+		if got, err := AppendTyped(nil, v); err == nil {
+			t.Errorf("%T is written as %s", v, got)
+		}
+	}
+}
+
+// compareWriters compares how a sample is written with how encoding/json writes it.
+func compareWriters(t *testing.T, text []byte) {
+	t.Helper()
+	var v sample
+	if json.Unmarshal(text, &v) == nil {
+		compareWritten(t, v)
+		compareWritten(t, &v)
+	}
+}
+
+func compareWritten(t *testing.T, v any) {
+	t.Helper()
+	var want bytes.Buffer
+	e := json.NewEncoder(&want)
+	e.SetEscapeHTML(false)
+	wantErr := e.Encode(v)
+	got, err := AppendTyped([]byte("x"), v)
+	if (err == nil) != (wantErr == nil) {
+		t.Fatalf("%+v: got error %v, want %v", v, err, wantErr)
+	}
+	if err == nil && "x"+want.String() != string(got)+"\n" {
+		t.Fatalf("%+v:\ngot  %s\nwant %s", v, got[1:], want.String())
+	}
+}
+
+// FuzzTyped compares how samples are written with how encoding/json writes them.
+func FuzzTyped(f *testing.F) {
+	for _, text := range append(fuzzTexts, samples...) {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { compareWriters(t, data) })
 }
 
 // FuzzUnmarshal compares with encoding/json on texts that name each field once and exactly, and checks that it ends on
@@ -102,7 +189,7 @@ func FuzzUnmarshal(f *testing.F) {
 // hasOtherCase reports whether a text has a name that only encoding/json takes for a field.
 func hasOtherCase(data []byte) bool {
 	exact := map[string]bool{}
-	for _, f := range fieldsOf(reflect.TypeFor[sample](), nil, nil) {
+	for _, f := range fieldsOf(reflect.TypeFor[sample]()) {
 		exact[f.key] = true
 	}
 	found := false

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -276,9 +277,8 @@ func rewrite(t testing.TB, wasm []byte, cfg instrument.Config) []byte {
 // BenchmarkOverhead compares plain code, metered code, and wazero's own way to stop a guest. They take turns, each in
 // a new instance with the same history, and each turn is compared with the preceding turn of plain code. Other load on
 // the machine lasts longer than a turn and thus affects both. The median of the ratios counts. The third form is many
-// times slower, gets fewer turns, and none of the commands. One process is one draw: where code and memory lie differs
-// between processes. make bench runs this benchmark in several and prints a table of the results; OVERHEAD_CACHE names
-// a folder in which they keep compiled code.
+// times slower, gets fewer turns, and none of the commands. make bench runs this benchmark in several processes and
+// prints a table of the results; OVERHEAD_CACHE names a folder in which they keep compiled code.
 func BenchmarkOverhead(b *testing.B) {
 	cache := wazero.NewCompilationCache() // for modules with more than one program
 	if dir := os.Getenv("OVERHEAD_CACHE"); dir != "" {
@@ -313,6 +313,8 @@ func BenchmarkOverhead(b *testing.B) {
 				closing = compile(b, wasm, config.WithCloseOnContextDone(true))
 				turns = append(turns, closing)
 			}
+			// The collector would work in some turns and not in others: each turn begins with a collection instead.
+			defer debug.SetGCPercent(debug.SetGCPercent(-1))
 			least := time.Hour
 			ratios := map[*compiled][]float64{}
 			for b.Loop() {
@@ -359,6 +361,7 @@ func (c *compiled) time(t testing.TB, p program, folder string) (took time.Durat
 		}
 		return clock() - start
 	}
+	runtime.GC()
 	m := c.instance(t)
 	defer m.Close(context.Background())
 	for range 2 {

@@ -1,0 +1,77 @@
+package jsontext
+
+import (
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// shape is what [Unmarshal] and [AppendTyped] have to know of a type itself. Unlike the tables of encoding/json, it
+// holds nothing about the types of its fields and items.
+type shape struct {
+	reads, writes bool // its own JSON
+	fields        []field
+}
+
+type field struct {
+	key                 string // its name in quotes
+	index               []int  // as of [reflect.Value.FieldByIndex]
+	omitEmpty, omitZero bool
+}
+
+var shapes sync.Map // reflect.Type -> *shape
+
+func shapeOf(t reflect.Type) *shape {
+	if known, ok := shapes.Load(t); ok {
+		return known.(*shape)
+	}
+	p := reflect.PointerTo(t)
+	s := &shape{
+		reads:  implements[json.Unmarshaler](p) || implements[encoding.TextUnmarshaler](p),
+		writes: implements[json.Marshaler](p) || implements[encoding.TextMarshaler](p),
+	}
+	if t.Kind() == reflect.Struct {
+		s.fields = fieldsOf(t)
+	}
+	shapes.Store(t, s)
+	return s
+}
+
+func implements[I any](t reflect.Type) bool { return t.Implements(reflect.TypeFor[I]()) }
+
+// fieldsOf returns the fields of a struct, with those that embedded structs promote.
+func fieldsOf(t reflect.Type) []field {
+	var all []field
+	promotes := false
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("json")
+		name, options, _ := strings.Cut(tag, ",")
+		embedded := f.Type
+		if embedded.Kind() == reflect.Pointer {
+			embedded = embedded.Elem()
+		}
+		switch {
+		case f.Anonymous && name == "" && embedded.Kind() == reflect.Struct:
+			promotes = true
+			for _, inner := range fieldsOf(embedded) {
+				inner.index = append([]int{i}, inner.index...)
+				all = append(all, inner)
+			}
+		case f.IsExported() && tag != "-":
+			all = append(all, field{`"` + cmp.Or(name, f.Name) + `"`, []int{i},
+				strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero")})
+		}
+	}
+	if !promotes {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(f field) bool {
+		return len(f.index) > 1 &&
+			slices.ContainsFunc(all, func(o field) bool { return len(o.index) < len(f.index) && o.key == f.key })
+	})
+}

@@ -1,0 +1,125 @@
+package jsontext
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// AppendTyped appends the JSON of a Go value to b, as [json.Encoder] writes it without escapes for HTML, for a process
+// that writes each type once; see [Unmarshal]. The tag option string has no effect, and a value must not contain
+// itself.
+func AppendTyped(b []byte, v any) ([]byte, error) {
+	return appendValue(b, reflect.ValueOf(v))
+}
+
+func appendValue(b []byte, v reflect.Value) ([]byte, error) {
+	if !v.IsValid() {
+		return append(b, "null"...), nil
+	}
+	if s := shapeOf(v.Type()); !s.writes {
+		switch v.Kind() {
+		case reflect.Struct:
+			return appendStruct(b, v, s.fields)
+		case reflect.Map:
+			if v.IsNil() {
+				return append(b, "null"...), nil
+			}
+		case reflect.Slice:
+			if v.IsNil() {
+				return append(b, "null"...), nil
+			}
+			if v.Type().Elem().Kind() != reflect.Uint8 {
+				return appendArray(b, v)
+			}
+		case reflect.Pointer, reflect.Interface:
+			return appendValue(b, v.Elem())
+		case reflect.String:
+			// encoding/json escapes the line breaks of JavaScript, which some readers of lines take for the end of one.
+			if s := v.String(); !strings.Contains(s, "\u2028") && !strings.Contains(s, "\u2029") {
+				return AppendString(b, s), nil
+			}
+		case reflect.Bool:
+			return strconv.AppendBool(b, v.Bool()), nil
+		}
+	}
+	if v.CanInt() && !shapeOf(v.Type()).writes {
+		return strconv.AppendInt(b, v.Int(), 10), nil
+	}
+	// encoding/json needs no tables for the rest: numbers, bytes, maps, and types that write their own JSON.
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if v.CanAddr() {
+		v = v.Addr() // for methods of pointers
+	}
+	if err := e.Encode(v.Interface()); err != nil {
+		return nil, err
+	}
+	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), nil
+}
+
+func appendStruct(b []byte, v reflect.Value, fields []field) (_ []byte, err error) {
+	b = append(b, '{')
+	start := len(b)
+	for _, f := range fields {
+		value, ok := promoted(v, f.index)
+		if !ok || f.omitEmpty && isEmpty(value) || f.omitZero && isZero(value) {
+			continue
+		}
+		if len(b) > start {
+			b = append(b, ',')
+		}
+		b = append(append(b, f.key...), ':')
+		if b, err = appendValue(b, value); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// promoted returns a field; ok is false for one of an embedded pointer that is nil.
+func promoted(v reflect.Value, index []int) (field reflect.Value, ok bool) {
+	for _, i := range index {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return v, false
+			}
+			v = v.Elem()
+		}
+		v = v.Field(i)
+	}
+	return v, true
+}
+
+func appendArray(b []byte, v reflect.Value) (_ []byte, err error) {
+	b = append(b, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = appendValue(b, v.Index(i)); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}
+
+func isZero(v reflect.Value) bool {
+	if z, ok := v.Interface().(interface{ IsZero() bool }); ok && (v.Kind() != reflect.Pointer || !v.IsNil()) {
+		return z.IsZero()
+	}
+	return v.IsZero()
+}
