@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +54,7 @@ type sample struct {
 type word string
 
 func (w word) MarshalText() ([]byte, error)     { return []byte("<" + w + ">"), nil }
-func (w *word) UnmarshalText(text []byte) error { *w = word(text); return nil }
+func (w *word) UnmarshalText(text []byte) error { *w = "read " + word(text); return nil }
 
 // odd has methods of its pointer only.
 type odd struct{ N int }
@@ -92,9 +93,10 @@ func TestUnmarshal(t *testing.T) {
 			t.Errorf("%s:\ngot  %+v, %v\nwant %+v", text, got, err, want)
 		}
 	}
-	var list []inner
-	if err := Unmarshal([]byte(`[{"name":"a"}]`), &list); err != nil || len(list) != 1 || list[0].Name != "a" {
-		t.Errorf("got %v, %v", list, err)
+	var twice struct{ List []inner }
+	err := Unmarshal([]byte(`{"List":[{"name":"a"},{"name":"b"}],"List":[{"size":1}]}`), &twice)
+	if err != nil || !slices.Equal(twice.List, []inner{{Size: 1}}) {
+		t.Errorf("got %v, %v", twice, err)
 	}
 }
 

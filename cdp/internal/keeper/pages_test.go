@@ -155,10 +155,14 @@ func testDownload(t *testing.T, c *Client) {
 	folder := tempDir(t) // removed after the browser has exited
 	url := testSite(t)
 	p := openPage(t, c, url+"/inner.html")
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Browser.setDownloadBehavior",
-		Params: params(map[string]any{"behavior": "allow", "downloadPath": folder, "eventsEnabled": true})}); err != nil {
-		t.Fatal(err)
+	download := func(behavior map[string]any) {
+		t.Helper()
+		call := CallRequest{Method: "Browser.setDownloadBehavior", Params: params(behavior)}
+		if _, err := c.Call(testContext(t), call); err != nil {
+			t.Fatal(err)
+		}
 	}
+	download(map[string]any{"behavior": "allow", "downloadPath": folder, "eventsEnabled": true})
 	var began, completed bool
 	stop := io.EOF
 	_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Browser.download*"}}, func() {
@@ -178,7 +182,9 @@ func testDownload(t *testing.T, c *Client) {
 		t.Errorf("the file: %v, %v", info, err)
 	}
 	wantValue(t, c, p.Target, "document.title", `"Inner"`) // the page stays open
-	// Opening a page with the download's URL fails, because there is nothing to show.
+	// Opening a page with the download's URL fails, because there is nothing to show. The file would come after the end
+	// of the test.
+	download(map[string]any{"behavior": "deny"})
 	_, err = c.Open(testContext(t), OpenRequest{URL: url + "/file"})
 	wantCode(t, err, CodeNavigationFailed, "net::ERR_ABORTED")
 }
