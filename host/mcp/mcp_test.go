@@ -198,6 +198,30 @@ func TestProgressiveBudget(t *testing.T) {
 	}
 }
 
+// TestPinnedSignature checks that a signature has what a call needs: the required parameters, and those of the minimal
+// example, since a tool that needs one of several parameters requires none.
+func TestPinnedSignature(t *testing.T) {
+	t.Parallel()
+	f, err := newFake(`{"manifest":1,"name":"mouse","version":"1.0.0","kind":"parley/1","docs":{"brief":"Use a mouse"},"tools":[
+{"name":"click","docs":{"brief":"Click an element or a point"},"effect":"write","params":{"type":"object","properties":{
+"element":{"type":"string","description":"Name"},"at":{"type":"array","items":{"type":"number"}},"button":{"enum":["left","right"]}},
+"required":["button"],"anyOf":[{"required":["element"]},{"required":["at"]}]},"examples":[
+{"title":"Click a point","kind":"common","params":{"at":[1,2],"button":"left"}},
+{"title":"Click a button","kind":"minimal","params":{"element":"Save","button":"left"}}]}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newServer(mcp.Progressive, host.Config{}, []string{"mouse.click"}, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"type":"object","properties":{"button":{"enum":["left","right"],"type":"string"},` +
+		`"element":{"type":"string"}},"required":["button"]}`
+	if list := stdioResult(t, s, "tools/list"); !strings.Contains(list, want) {
+		t.Errorf("got %s, want %s", list, want)
+	}
+}
+
 func TestInstructions(t *testing.T) {
 	t.Parallel()
 	var providers []host.Provider

@@ -152,7 +152,7 @@ func pinnedTools(catalog *host.Catalog, names []string) []host.Address {
 func (l *lists) addPinned(pinned []host.Address) {
 	pins := make([]*pin, len(pinned))
 	for i, a := range pinned {
-		s := signatureSchema(a.Tool.Params)
+		s := signatureSchema(a.Tool)
 		raw, _ := manifest.Marshal(s)
 		pins[i] = &pin{a, &sdk.Tool{
 			Description: manifest.CleanLine(a.Tool.Docs.Brief), InputSchema: json.RawMessage(raw),
@@ -368,16 +368,24 @@ type objectSchema struct {
 }
 
 // signatureSchema returns the first tier of a tool's documentation as a schema: the required parameters and their
-// types. It allows further parameters.
-func signatureSchema(params json.RawMessage) objectSchema {
+// types. It allows further parameters, and has those of the minimal example: where one of several parameters is needed,
+// none is required.
+func signatureSchema(t *manifest.Tool) objectSchema {
 	var whole struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
 	}
-	_ = json.Unmarshal(Portable(params), &whole)
+	_ = json.Unmarshal(Portable(t.Params), &whole)
+	var example map[string]json.RawMessage
+	if i := slices.IndexFunc(t.Examples, func(e manifest.Example) bool { return e.Kind == "minimal" }); i >= 0 {
+		_ = json.Unmarshal(t.Examples[i].Params, &example)
+	}
 	s := objectSchema{Type: "object", Properties: map[string]json.RawMessage{}, Required: whole.Required}
-	for _, name := range whole.Required {
-		s.Properties[name] = jsontext.Prune(whole.Properties[name], func(pointer string, _ []byte) bool {
+	for name, property := range whole.Properties {
+		if _, ok := example[name]; !ok && !slices.Contains(whole.Required, name) {
+			continue
+		}
+		s.Properties[name] = jsontext.Prune(property, func(pointer string, _ []byte) bool {
 			return !strings.HasPrefix(pointer, "/type") && !strings.HasPrefix(pointer, "/enum") &&
 				!strings.HasPrefix(pointer, "/items") && !strings.HasPrefix(pointer, "/anyOf")
 		})
