@@ -19,42 +19,51 @@ func appendValue(b []byte, v reflect.Value) ([]byte, error) {
 	if !v.IsValid() {
 		return append(b, "null"...), nil
 	}
-	if s := shapeOf(v.Type()); !s.writes {
-		switch v.Kind() {
-		case reflect.Struct:
-			return appendStruct(b, v, s.fields)
-		case reflect.Map:
-			if v.IsNil() {
-				return append(b, "null"...), nil
-			}
-		case reflect.Slice:
-			if v.IsNil() {
-				return append(b, "null"...), nil
-			}
-			if v.Type().Elem().Kind() != reflect.Uint8 {
-				return appendArray(b, v)
-			}
-		case reflect.Pointer, reflect.Interface:
-			return appendValue(b, v.Elem())
-		case reflect.String:
-			// encoding/json escapes the line breaks of JavaScript, which some readers of lines take for the end of one.
-			if s := v.String(); !strings.Contains(s, "\u2028") && !strings.Contains(s, "\u2029") {
-				return AppendString(b, s), nil
-			}
-		case reflect.Bool:
-			return strconv.AppendBool(b, v.Bool()), nil
-		}
+	s := shapeOf(v.Type())
+	if s.writes {
+		return appendAny(b, v)
 	}
-	if v.CanInt() && !shapeOf(v.Type()).writes {
+	switch v.Kind() {
+	case reflect.Struct:
+		return appendStruct(b, v, s.fields)
+	case reflect.Pointer, reflect.Interface:
+		return appendValue(b, v.Elem())
+	case reflect.Map:
+		if v.IsNil() {
+			return append(b, "null"...), nil
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			return append(b, "null"...), nil
+		}
+		if v.Type().Elem().Kind() != reflect.Uint8 {
+			return appendArray(b, v)
+		}
+	case reflect.String:
+		// encoding/json escapes the line breaks of JavaScript, which some readers of lines take for the end of one.
+		text := v.String()
+		if v.Type() != number && !strings.Contains(text, "\u2028") && !strings.Contains(text, "\u2029") {
+			return AppendString(b, text), nil
+		}
+	case reflect.Bool:
+		return strconv.AppendBool(b, v.Bool()), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return strconv.AppendInt(b, v.Int(), 10), nil
 	}
-	// encoding/json needs no tables for the rest: numbers, bytes, maps, and types that write their own JSON.
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
+	return appendAny(b, v)
+}
+
+var number = reflect.TypeFor[json.Number]()
+
+// appendAny leaves to encoding/json what it needs few tables for: other numbers, bytes, maps, and types that write
+// their own JSON.
+func appendAny(b []byte, v reflect.Value) ([]byte, error) {
 	if v.CanAddr() {
 		v = v.Addr() // for methods of pointers
 	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
 	if err := e.Encode(v.Interface()); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (r *reader) value(v reflect.Value) {
 		v.SetBool(c == 't')
 		r.Next()
 		return
-	case v.Kind() == reflect.String && c == '"':
+	case v.Kind() == reflect.String && v.Type() != number && c == '"':
 		text, _ := Unquote(r.Next())
 		v.SetString(text)
 		return
@@ -55,12 +55,14 @@ func (r *reader) value(v reflect.Value) {
 		v.SetInt(n)
 		return
 	}
-	r.failIf(unmarshalTo(v.Addr().Interface(), text))
+	if err := unmarshalAny(text, v.Addr().Interface()); r.err == nil {
+		r.err = err
+	}
 }
 
-// unmarshalTo leaves to encoding/json what it needs no tables for: other numbers, maps, and types that read their own
+// unmarshalAny leaves to encoding/json what it needs few tables for: other numbers, maps, and types that read their own
 // JSON.
-func unmarshalTo(to any, text []byte) error {
+func unmarshalAny(text []byte, to any) error {
 	if u, ok := to.(json.Unmarshaler); ok {
 		return u.UnmarshalJSON(text)
 	}
@@ -120,11 +122,5 @@ func (r *reader) array(v reflect.Value) {
 	v.SetLen(n)
 	if n == 0 {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
-	}
-}
-
-func (r *reader) failIf(err error) {
-	if r.err == nil {
-		r.err = err
 	}
 }

@@ -46,6 +46,7 @@ type sample struct {
 	None   struct{}          `json:"none,omitempty"`
 	Word   word              `json:"word,omitempty"`
 	Odd    odd               `json:"odd"`
+	Exact  json.Number       `json:"exact,omitempty"`
 	Hidden string            `json:"-"`
 	Plain  string
 }
@@ -78,7 +79,7 @@ var samples = []string{
 	`{"words":["a","b","c"],"list":[],"bytes":"aGVsbG8=","next":{"next":{"text":"deep"}},"env":{"a":"b"}}`,
 	`{"any":{"a":[true,1.5,null]},"fixed":[1,2],"unknown":{"text":"no"},"-":"h","secret":"s"}`,
 	`{"deep":"d","maybe":{"name":"m"},"since":"2026-11-25T10:00:00.5Z","many":[{"size":1},{"many":[]}]}`,
-	`{"word":"w","odd":[4]}`,
+	`{"word":"w","odd":[4],"exact":12.50}`, `{"exact":"7"}`,
 	`{"text":"a\u2028b\u0001\u007f<&>","words":["\u2029"],"any":{"b":"<","a":[{}]},"env":{"z":"<","a":"b"},"share":1e-9}`,
 	`{"\u0074ext":"escaped"}`,
 }
@@ -112,8 +113,10 @@ func TestUnmarshalMismatch(t *testing.T) {
 			t.Errorf("%s: got %v, want a mismatch of %q", text, err, field)
 		}
 	}
-	if err := Unmarshal([]byte(`{"when":"yesterday"}`), &sample{}); err == nil {
-		t.Error("an invalid time is read without an error")
+	for _, text := range []string{`{"when":"yesterday"}`, `{"exact":"seven"}`} {
+		if err := Unmarshal([]byte(text), &sample{}); err == nil {
+			t.Errorf("%s is read without an error", text)
+		}
 	}
 }
 
@@ -123,7 +126,7 @@ func TestAppendTyped(t *testing.T) {
 	}
 	for _, v := range []any{nil, 1, "a", []inner{}, []inner(nil), map[string]inner{"a": {}}, map[string]int(nil),
 		&sample{}, sample{}, []any{nil, 1.5}, []sample{{}}, (*sample)(nil), []byte("a"), []byte(nil),
-		json.RawMessage(`{"a": 1}`), &odd{1}, odd{1}, []odd{{2}}, word("a")} {
+		json.RawMessage(`{"a": 1}`), []any{json.Number("1.50")}, &odd{1}, odd{1}, []odd{{2}}, word("a")} {
 		compareWritten(t, v)
 	}
 	for _, v := range []any{func() {}, sample{Raw: json.RawMessage(`{`)}, sample{Any: make(chan int)}, math.NaN()} {
