@@ -229,11 +229,6 @@ func numberKind(text []byte) string {
 }
 
 func quoted(s string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(s) != nil {
-		return []byte(`""`)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	quoted, _ := manifest.Marshal(s) // a string always encodes
+	return quoted
 }

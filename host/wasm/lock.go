@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable"
+	"github.com/parley-tools/parley/manifest"
 )
 
 const (
@@ -206,12 +207,11 @@ func encodeLock(entries []Entry) ([]byte, error) {
 		if i > 0 {
 			b.WriteString(",\n")
 		}
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(e); err != nil {
+		line, err := manifest.Marshal(e)
+		if err != nil {
 			return nil, err
 		}
-		b.Truncate(b.Len() - 1) // its line break
+		b.Write(line)
 	}
 	b.WriteString(lockTail)
 	return b.Bytes(), nil

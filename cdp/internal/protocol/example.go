@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Example is one way to call a command. Its parameters are valid against ParamsSchema.
@@ -118,7 +120,7 @@ func (e *exampleBuilder) object(owner, domain string, nodes []node, full bool, d
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		b = appendString(b, n.Name)
+		b = jsontext.AppendString(b, n.Name)
 		b = append(b, ':')
 		b = append(b, e.value(owner, domain, n.Name, n, full, depth)...)
 	}
@@ -146,7 +148,7 @@ func (e *exampleBuilder) value(owner, domain, name string, n *node, full bool, d
 // valueByType returns JSON by the type of n: an enum, an array, an object, or a value that is known by type and name.
 func (e *exampleBuilder) valueByType(owner, domain, name string, n *node, full bool, depth int) []byte {
 	if len(n.Enum) > 0 {
-		return appendString(nil, pickEnum(n.Enum))
+		return jsontext.AppendString(nil, pickEnum(n.Enum))
 	}
 	if v, ok := lookup(n.Type + " " + name); ok {
 		return v
@@ -183,7 +185,7 @@ func (e *exampleBuilder) fallback(owner, name, typed string) []byte {
 	if e.onFallback != nil {
 		e.onFallback(owner, name)
 	}
-	return appendString(nil, strings.ToLower(words(name)))
+	return jsontext.AppendString(nil, strings.ToLower(words(name)))
 }
 
 // pickEnum returns the first meaningful value.

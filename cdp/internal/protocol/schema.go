@@ -1,9 +1,6 @@
 package protocol
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "github.com/parley-tools/parley/manifest/jsontext"
 
 // ParamsSchema returns the draft-07 JSON Schema of the command's parameters. It rejects unknown parameters, which
 // Chrome would silently ignore. Enums are inlined, named objects and arrays are defined once under definitions, and
@@ -64,29 +61,7 @@ const schemaCapacity = 8 << 10
 
 func (w *schemaWriter) raw(s string) { w.b = append(w.b, s...) }
 
-func (w *schemaWriter) str(s string) { w.b = appendString(w.b, s) }
-
-// appendString appends s as JSON, without escapes for HTML.
-func appendString(b []byte, s string) []byte {
-	if needsNoEscape(s) { // as nearly all are
-		return append(append(append(b, '"'), s...), '"')
-	}
-	var out strings.Builder
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	enc.Encode(s) // a string always encodes
-	return append(b, out.String()[:out.Len()-1]...)
-}
-
-// needsNoEscape reports whether a JSON string needs no escapes.
-func needsNoEscape(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\' {
-			return false
-		}
-	}
-	return true
-}
+func (w *schemaWriter) str(s string) { w.b = jsontext.AppendString(w.b, s) }
 
 func (w *schemaWriter) objectSchema(domain string, nodes []node) []byte {
 	w.raw(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"`)
