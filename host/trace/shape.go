@@ -229,6 +229,6 @@ func numberKind(text []byte) string {
 }
 
 func quoted(s string) []byte {
-	quoted, _ := manifest.Marshal(s) // a string always encodes
-	return quoted
+	text, _ := manifest.Marshal(s) // a string always encodes
+	return text
 }
