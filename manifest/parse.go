@@ -104,7 +104,7 @@ func Parse(data []byte, hostVersion string) (*Manifest, error) {
 // Load reads a manifest that [Parse] has accepted before. The error is a *[Error].
 func Load(data []byte) (*Manifest, error) {
 	var m Manifest
-	err := jsontext.Unmarshal(data, &m)
+	err := jsontext.UnmarshalValid(data, &m)
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) { // such as 64.0, an integer by the schema, but not in Go
 		return nil, refuse("", "%s: expected a number written as digits alone, got %s", mismatch.Field, mismatch.Value)

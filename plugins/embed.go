@@ -78,7 +78,7 @@ func Shipped() ([]File, error) {
 		{host.Info{Name: "text", Digest: strings.TrimSpace(textDigest)}, textManifest, textSegment, textGzip},
 	}
 	var infos []host.Info
-	if err := jsontext.Unmarshal(index, &infos); err != nil {
+	if err := jsontext.UnmarshalValid(index, &infos); err != nil {
 		return nil, fmt.Errorf("the index of shipped plugins: %w", err)
 	}
 	for i, info := range infos {

@@ -3,7 +3,6 @@ package audit
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -171,11 +170,8 @@ func decode(line journal.Line) (Record, error) {
 	case line.Broken:
 		return r, errors.New("a line that does not end in a line break")
 	}
-	if !json.Valid(line.Text) {
-		return Record{}, errors.New("invalid JSON")
-	}
 	if err := jsontext.Unmarshal(line.Text, &r); err != nil {
-		return Record{}, fmt.Errorf("not a record: %w", err)
+		return Record{}, fmt.Errorf("invalid JSON: %w", err)
 	}
 	switch {
 	case r.V != version:

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // frameOverhead is what a frame may hold in addition to a result or a request: an error with details, JSON escapes.
@@ -183,7 +184,7 @@ func (a *remoteCall) repeatable() bool {
 func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 	var o wire.Outcome
 	var e *host.Error
-	err := wire.Unmarshal(body, &o)
+	err := jsontext.Unmarshal(body, &o)
 	if err == nil {
 		e, err = o.Failure()
 	}

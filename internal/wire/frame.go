@@ -17,7 +17,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // Kind is the kind of a frame.
@@ -110,7 +110,7 @@ func (c *Conn) Send(kind Kind, parts ...[]byte) error {
 
 // SendJSON sends a value as JSON.
 func (c *Conn) SendJSON(kind Kind, v any) error {
-	body, err := jsontext.AppendTyped(nil, v)
+	body, err := manifest.Marshal(v)
 	if err != nil {
 		return err
 	}

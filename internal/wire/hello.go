@@ -1,10 +1,10 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -23,7 +23,7 @@ type Hello struct {
 // QueueHello adds this side's hello to what the next Send writes. It sets h.Wire.
 func (c *Conn) QueueHello(h Hello) error {
 	h.Wire = Version
-	body, err := jsontext.AppendTyped(nil, h)
+	body, err := manifest.Marshal(h)
 	if err != nil {
 		return err
 	}
@@ -50,18 +50,10 @@ func (c *Conn) ReceiveHello() (Hello, error) {
 	switch {
 	case err != nil:
 		return h, err
-	case kind != KindHello || Unmarshal(body, &h) != nil || h.Wire == 0:
+	case kind != KindHello || jsontext.Unmarshal(body, &h) != nil || h.Wire == 0:
 		return h, errors.New("the first frame is not a hello")
 	case h.Wire != Version:
 		return h, &VersionError{h.Wire}
 	}
 	return h, nil
-}
-
-// Unmarshal reads the body of a frame as JSON. The sender may have been compromised.
-func Unmarshal(body []byte, to any) error {
-	if !json.Valid(body) {
-		return errors.New("it is not JSON")
-	}
-	return jsontext.Unmarshal(body, to)
 }

@@ -23,6 +23,24 @@ type field struct {
 	omitEmpty, omitZero bool
 }
 
+// of returns the field of a struct. For one of an embedded pointer that is nil, it allocates what that points at, or ok
+// is false.
+func (f *field) of(v reflect.Value, allocate bool) (value reflect.Value, ok bool) {
+	for _, i := range f.index {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() && !allocate {
+				return v, false
+			}
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		v = v.Field(i)
+	}
+	return v, true
+}
+
 var shapes sync.Map // reflect.Type -> *shape
 
 func shapeOf(t reflect.Type) *shape {

@@ -74,7 +74,7 @@ func appendStruct(b []byte, v reflect.Value, fields []field) (_ []byte, err erro
 	b = append(b, '{')
 	start := len(b)
 	for _, f := range fields {
-		value, ok := promoted(v, f.index)
+		value, ok := f.of(v, false)
 		if !ok || f.omitEmpty && isEmpty(value) || f.omitZero && isZero(value) {
 			continue
 		}
@@ -87,20 +87,6 @@ func appendStruct(b []byte, v reflect.Value, fields []field) (_ []byte, err erro
 		}
 	}
 	return append(b, '}'), nil
-}
-
-// promoted returns a field; ok is false for one of an embedded pointer that is nil.
-func promoted(v reflect.Value, index []int) (field reflect.Value, ok bool) {
-	for _, i := range index {
-		if v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				return v, false
-			}
-			v = v.Elem()
-		}
-		v = v.Field(i)
-	}
-	return v, true
 }
 
 func appendArray(b []byte, v reflect.Value) (_ []byte, err error) {

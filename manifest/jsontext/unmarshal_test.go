@@ -113,7 +113,7 @@ func TestUnmarshalMismatch(t *testing.T) {
 			t.Errorf("%s: got %v, want a mismatch of %q", text, err, field)
 		}
 	}
-	for _, text := range []string{`{"when":"yesterday"}`, `{"exact":"seven"}`} {
+	for _, text := range []string{`{"when":"yesterday"}`, `{"exact":"seven"}`, `{"text":"a"} x`, `{"text":"a"`, ``} {
 		if err := Unmarshal([]byte(text), &sample{}); err == nil {
 			t.Errorf("%s is read without an error", text)
 		}
@@ -177,7 +177,7 @@ func FuzzUnmarshal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var got, want sample
-		gotErr := Unmarshal(data, &got)
+		gotErr := UnmarshalValid(data, &got)
 		if _, err := Decode(data, Limits{ReplaceSurrogates: true}); err != nil || hasOtherCase(data) {
 			return
 		}
