@@ -76,10 +76,30 @@ var builds = map[string][]string{
 	"tested": {"test", "-c", "./cmd/parley/internal/cli"},
 }
 
+// repository returns the folder of this repository, in which or below which a test runs.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "internal", "testhome", "testhome.go")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("testhome: the test does not run inside the repository")
+		}
+		dir = parent
+	}
+}
+
 // compiled returns a data folder in bin/ of this repository, in which it has called each shipped plugin.
 var compiled = sync.OnceValues(func() (home string, err error) {
-	_, file, _, _ := runtime.Caller(0)
-	root := filepath.Dir(filepath.Dir(filepath.Dir(file)))
+	root, err := repository()
+	if err != nil {
+		return "", err
+	}
 	home = filepath.Join(root, "bin", "compiled")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return "", err
