@@ -79,11 +79,10 @@ func (p *Parley) ReportInstalled(ctx context.Context, e wasm.Entry) (*Admission,
 	return p.Admit(ctx, c, signer, nil)
 }
 
-// Breaks returns the changes that a person must confirm: those that break callers or ask for more rights, in a newer
-// build whose version does not announce it by a higher first number.
+// Breaks returns the changes that a person must confirm: those that break callers or ask for more rights, in a build
+// whose version does not announce it by a higher first number. An older version is treated as a newer one.
 func (i *Installation) Breaks() []lint.Change {
-	version := i.Candidate.Manifest.Version
-	if i.Replaces == nil || lint.IsMajor(i.Replaces.Version, version) || manifest.Newer(i.Replaces.Version, version) {
+	if i.Replaces == nil || lint.IsMajor(i.Replaces.Version, i.Candidate.Manifest.Version) {
 		return nil
 	}
 	return lint.Breaking(i.Changes)
@@ -166,7 +165,7 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 	if err != nil {
 		return nil, err
 	}
-	before, err := p.Store().Replaces(c, o.Downgrade)
+	before, err := p.Store().Replaces(c, true)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +197,10 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 			}
 		}
 	}
-	return i, nil
+	if len(i.Breaks()) == 0 { // otherwise a person is asked about all of it, the older version included
+		_, err = p.Store().Replaces(c, o.Downgrade)
+	}
+	return i, err
 }
 
 // ownName decides whether a plugin may have its name, and sets who owns it. It returns the owner who loses the name, ""
@@ -263,7 +265,7 @@ func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 	if err != nil {
 		return Installed{}, err
 	}
-	entry, _, err := i.p.Store().Install(i.Candidate, i.options.Downgrade)
+	entry, _, err := i.p.Store().Install(i.Candidate, i.options.Downgrade || i.confirmed && len(i.Breaks()) > 0)
 	if err != nil {
 		return Installed{}, err
 	}

@@ -233,9 +233,7 @@ func (c *Catalog) unknownName(plugin, local string) *Error {
 		e.DidYouMean = closestTo(append(c.nearestPlugins(plugin), nearest(c.providers, typed)...))
 	}
 	if len(e.DidYouMean) == 0 {
-		if e.DidYouMean = c.nearestPlugins(plugin); len(e.DidYouMean) == 0 {
-			e.Steps = c.searchSteps(c.providers, typed)
-		}
+		e.DidYouMean = c.nearestPlugins(plugin)
 	}
 	return e.WithSteps(ListStep(""), SearchStep(printable(typed)))
 }

@@ -154,7 +154,7 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 		return nil, host.Errorf(host.Integrity, "%s %s is installed and %s is the older version %s; use --downgrade to "+
 			"replace it. Nothing was changed",
 			old.Name, manifest.CleanLine(old.Version), c.Path, manifest.CleanLine(c.Manifest.Version)).
-			WithSteps(host.OperatorStep(host.OpPluginInstall, c.Path, "--downgrade"))
+			WithSteps(host.OperatorStep(host.OpPluginShow, old.Name))
 	}
 	return &old, nil
 }
@@ -168,7 +168,7 @@ func NameTaken(c *Candidate, owner string) *host.Error {
 	name := c.Manifest.Name
 	return host.Errorf(host.AlreadyExists, "the name %s %s, and %s is not theirs; give the plugin another name, or let "+
 		"it take the name with --replace %s. Nothing was changed", name, whose, c.Path, name).
-		WithSteps(host.OperatorStep(host.OpPluginInstall, c.Path, "--replace", name))
+		WithSteps(host.OperatorStep(host.OpPluginShow, name))
 }
 
 // Install installs a plugin and returns its entry, and the entry that it replaced: nil if no plugin had the name,

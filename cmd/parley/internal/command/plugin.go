@@ -329,38 +329,21 @@ func (d *Deps) approveInstall(
 	if err = d.approve(ctx, rules, change, yes); err != nil && len(data.Breaks) > 0 {
 		e := host.AsError(err)
 		e.Message = BreaksText(data) + "\n" + e.Message
-		e.Next, e.Steps = nil, []host.Step{d.installStep(o, allowsYes(rules))}
+		e.Next, e.Steps = nil, []host.Step{host.OperatorStep(host.OpPluginShow, data.Name)}
 		return edit, e
 	}
 	return edit, err
 }
 
-// installStep repeats an installation, with --yes where the policy allows it.
-func (d *Deps) installStep(o InstallOptions, yes bool) host.Step {
-	args := []string{o.Path}
-	add := func(flag string, values ...string) {
-		for _, v := range values {
-			args = append(args, flag, v)
-		}
-	}
-	add("--grant", o.Grants...)
-	add("--accept", d.Accept...)
-	add("--replace", d.Replace...)
-	if o.Signature != "" {
-		add("--signature", o.Signature)
-	}
-	if yes {
-		args = append(args, "--yes")
-	}
-	return host.OperatorStep(host.OpPluginInstall, args...)
-}
-
 // BreaksText says what an installation breaks, one change a line.
 func BreaksText(p *Plugin) string {
 	const most = 12
-	lines := []string{fmt.Sprintf(
-		"%s %s breaks callers of %s and is not a higher major version:",
-		p.Name, manifest.CleanLine(p.Version), manifest.CleanLine(p.Replaced))}
+	direction := "is not a higher major version"
+	if manifest.Newer(p.Replaced, p.Version) {
+		direction = "is an older version"
+	}
+	lines := []string{fmt.Sprintf("%s %s breaks callers of %s and %s:", p.Name, manifest.CleanLine(p.Version),
+		manifest.CleanLine(p.Replaced), direction)}
 	for _, c := range p.Breaks[:min(most, len(p.Breaks))] {
 		lines = append(lines, c.String())
 	}
