@@ -221,20 +221,22 @@ func (c *Catalog) nearestPlugins(name string) (near []NearName) {
 	return near
 }
 
-// unknownName returns the error of a name whose plugin does not exist. The name may be that of a tool or a group
-// without its plugin, so suggestions come from all plugins.
+// unknownName returns the error of a name whose plugin does not exist. It is compared with the plugins. The plugin may
+// also be left out: then names of tools and groups count, of which a single word must be one exactly.
 func (c *Catalog) unknownName(plugin, local string) *Error {
 	e := Errorf(NotFound, "no plugin is named %s", printable(plugin))
 	typed := plugin
 	if local != "" {
 		typed += "." + strings.ReplaceAll(local, "__", ".")
-		e.DidYouMean = nearest(c.providers, typed)
-	} else {
-		e.DidYouMean = closestTo(append(c.nearestPlugins(plugin), nearest(c.providers, typed)...))
 	}
-	if len(e.DidYouMean) == 0 {
-		e.DidYouMean = c.nearestPlugins(plugin)
+	near := nearest(c.providers, typed)
+	if !strings.Contains(typed, ".") {
+		near = slices.DeleteFunc(near, func(n NearName) bool { return n.Distance > 0 })
 	}
+	if local == "" || len(near) == 0 {
+		near = append(near, c.nearestPlugins(plugin)...)
+	}
+	e.DidYouMean = closestTo(near)
 	return e.WithSteps(ListStep(""), SearchStep(printable(typed)))
 }
 
@@ -255,7 +257,7 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 		e.Message = plugin + " has no tool " + printable(local)
 	}
 	if e.DidYouMean = nearest([]Provider{p}, local); len(e.DidYouMean) == 0 {
-		e.Steps = c.searchSteps([]Provider{p}, local)
+		e.Steps = c.searchSteps(p, local)
 	}
 	if known != "" {
 		return e.WithSteps(ListStep(plugin + "." + known))
@@ -263,16 +265,18 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	return e.WithSteps(ListStep(plugin), SearchStep(printable(local)))
 }
 
-// searchSteps returns the steps for a name that resembles no other: they lead to what a search for it finds. It may be
-// a synonym or a part of a name. Only hits that score about as high as the first count.
-func (c *Catalog) searchSteps(providers []Provider, typed string) (steps []Step) {
+// searchSteps returns the steps for a name that resembles no other of its plugin: they lead to what a search for it
+// finds: by a synonym or a part of a name, not by another spelling. Only hits that score about as high as the first
+// count.
+func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
 	const tolerance = 0.05
-	hits := index.Search(c.segmentsOf(providers, nil), index.Query{Text: manifest.CleanLine(typed)}).Hits
+	hits := index.Search(c.segmentsOf([]Provider{p}, nil), index.Query{Text: manifest.CleanLine(typed)}).Hits
 	for _, hit := range hits {
 		if strings.EqualFold(hit.Group, typed) {
 			return []Step{ListStep(hit.Plugin + "." + hit.Group)}
 		}
-		if hit.Confidence != "low" && hit.Score >= hits[0].Score-tolerance && len(steps) < maxNear {
+		sure := hit.Confidence != "low" && !strings.HasPrefix(hit.Why, "typo")
+		if sure && hit.Score >= hits[0].Score-tolerance && len(steps) < maxNear {
 			steps = append(steps, DescribeStep(hit.Plugin+"."+hit.Name, 0))
 		}
 	}

@@ -234,11 +234,11 @@ func TestMeant(t *testing.T) {
 	h := newHost(t, host.Config{}, terms{newFake(t, shop, nil)})
 	for name, want := range map[string][2]string{
 		"order.cancel": {"shop.order.cancel 0", "list"}, "order__cancel": {"shop.order.cancel 0", "list"},
-		"cancel": {"shop.order.cancel 0", "list"}, "order": {"shop.order 0", "list"}, "ordre": {"shop.order 1", "list"},
+		"cancel": {"shop.order.cancel 0", "list"}, "order": {"shop.order 0", "list"}, "ordre": {"", "list"},
 		"shpo": {"shop 1", "list"}, "shpo.order.cancel": {"shop.order.cancel 1", "list"}, "shpo.zzqqxv": {"shop 1", "list"},
-		" shop.ad ": {"shop.add 1", "list shop"}, "ad": {"shop.add 1", "list"},
+		" shop.ad ": {"shop.add 1", "list shop"}, "ad": {"", "list"},
 		"shop.order.plced":    {"shop.order.placed 1", "list shop.order"},
-		"shop.sell_something": {"", "describe shop.add"}, "sell something new": {"", "describe shop.add"},
+		"shop.sell_something": {"", "describe shop.add"}, "sell something new": {"", "list"}, "sell.nope": {"", "list"},
 		"shop.order.abort": {"", "describe shop.order.cancel"}, "zzqqxv": {"", "list"}, "shop.zzqqxv": {"", "list shop"},
 	} {
 		_, err := h.Catalog().Find(name)

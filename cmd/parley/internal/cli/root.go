@@ -288,8 +288,6 @@ func (a *App) unknownWord(word string, e *host.Error) *host.Error {
 			e.DidYouMean = append(e.DidYouMean, host.NearName(n))
 		}
 		e.DidYouMean = host.Closest(e.DidYouMean)
-		isHit := func(s host.Step) bool { return s.Op == host.OpDescribe || s.Op == host.OpList && s.Tool != "" }
-		e.Steps = slices.DeleteFunc(e.Steps, isHit) // it was a typo, not another word for a tool
 	}
 	return e
 }
