@@ -312,6 +312,9 @@ func (r *run) do(ctx context.Context) error {
 		r.leadOn(AsError(err))
 		return err
 	}
+	if text := r.timeoutCut(decision); text != "" {
+		r.answer.Warnings = append(r.answer.Warnings, text)
+	}
 	r.granted = decision.Grant.Names()
 	decision.Grant = decision.Grant.narrow(r.effect())
 	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, joinOrNone(decision.Grant.Names()))
@@ -550,11 +553,36 @@ func (r *run) passOn(e *Error) {
 	r.mu.Lock()
 	inner := r.innerError
 	r.mu.Unlock()
-	if e.Code != ToolFailed || e.Tool == nil || inner == nil || inner.Exit != 0 || e.Tool.Exit != inner.ExitCode() ||
-		!isOutcome(inner.Code) {
-		return
+	switch {
+	case e.Tool == nil || inner == nil || e.Tool.Exit != inner.ExitCode():
+	case inner.Exit != 0 && inner.Message != "" && strings.Contains(e.Message, inner.Message[:min(len(inner.Message), maxNamed)]):
+		r.passOnDeclared(e, inner)
+	case inner.Exit == 0 && e.Code == ToolFailed && isOutcome(inner.Code):
+		e.Code, e.Tool, e.Protocol, e.Steps = inner.Code, nil, inner.Protocol, inner.Steps
 	}
-	e.Code, e.Tool, e.Protocol, e.Steps = inner.Code, nil, inner.Protocol, inner.Steps
+}
+
+// passOnDeclared is passOn for an exit code that the inner tool declares. The numbers of two plugins have nothing to do
+// with each other: the code is that of the same name, or 1 if the outer tool declares none.
+func (r *run) passOnDeclared(e, inner *Error) {
+	name := string(inner.Code)
+	exit, details := e.Tool.Exit, e.Tool.Details
+	e.Code, e.Exit, e.Steps = ToolFailed, 0, inner.Steps
+	if m, err := r.address.Provider.Manifest(); err == nil {
+		if by := m.ExitCode(exit); by != nil { // whose advice the message has
+			e.Message = strings.TrimSuffix(e.Message, " ("+manifest.CleanLine(by.Suggestion)+")")
+		}
+		of := r.address.Tool.ExitCodes
+		i := slices.IndexFunc(m.ExitCodes, func(c manifest.ExitCode) bool { return c.Name == name })
+		if i >= 0 && (len(of) == 0 || slices.Contains(of, name)) {
+			exit = m.ExitCodes[i].Code
+			e.Code, e.Exit = inner.Code, exit
+		}
+	}
+	if len(details) == 0 && inner.Tool != nil {
+		details = inner.Tool.Details
+	}
+	e.Tool = &ToolError{Exit: exit, Name: name, Details: details}
 }
 
 // beginAudit records the start of the call in the audit. An error of the audit ends the call before anything runs.
@@ -782,16 +810,28 @@ func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duratio
 		switch {
 		// no option exceeds the limit of the policy, so the steps of a provider are dropped
 		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout:
-			reported.Message += fmt.Sprintf("; the policy allows at most %s", timeout)
+			reported.Message += "; " + cmp.Or(r.timeoutCut(d), fmt.Sprintf("the policy allows at most %s", timeout))
 			reported.Steps = []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
 		case len(reported.Steps) == 0:
 			again := CallStep(r.answer.Tool, r.call.Params).At(r.call.Options)
-			again.Options.Timeout = 4 * timeout
+			if again.Options.Timeout = 4 * timeout; d.Limits.Timeout > 0 {
+				again.Options.Timeout = min(again.Options.Timeout, d.Limits.Timeout)
+			}
 			reported.Steps = []Step{again}
 		}
 		return reported
 	}
 	return Errorf(Interrupted, "%s was interrupted", r.answer.Tool)
+}
+
+// timeoutCut says that the policy shortens the timeout that the caller gave, and who can change that; "" if it does not.
+func (r *run) timeoutCut(d Decision) string {
+	o, limit := r.call.Options, d.Limits.Timeout
+	if o.TimeoutConfigured || limit <= 0 || o.Timeout <= limit {
+		return ""
+	}
+	return fmt.Sprintf("the policy allows at most %s, so the timeout is not %s; the operator can raise it: timeout under "+
+		"[plugin.%s.limits] or [defaults] in policy.toml", limit, o.Timeout, r.address.Plugin)
 }
 
 func (r *run) timeout(d Decision) time.Duration {

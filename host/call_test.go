@@ -520,6 +520,8 @@ func TestCallPreparation(t *testing.T) {
 		{"timeout during the preparation", 3 * time.Second, 0, 3 * time.Second, "shop is still being prepared", ""},
 		{"timeout during the run", 12 * time.Second, 0, 12 * time.Second, "did not end within 12s", "48s"},
 		{"limit of the policy", 0, 2 * time.Second, 12 * time.Second, "the policy allows at most 2s", "policy"},
+		{"timeout beyond the limit", 60 * time.Second, 2 * time.Second, 12 * time.Second,
+			"at most 2s, so the timeout is not 1m0s; the operator can raise it: timeout under [plugin.shop.limits]", "policy"},
 		{"timeout and limit", 3 * time.Second, 2 * time.Second, 3 * time.Second, "shop is still being prepared", ""},
 		{"configured timeout", -3 * time.Second, 0, 13 * time.Second, "did not end within 3s", "12s"},
 	} {
@@ -534,6 +536,9 @@ func TestCallPreparation(t *testing.T) {
 				e := failsWith(t, a, host.Timeout)
 				if a.Duration != c.took || !strings.Contains(e.Message, c.says) {
 					t.Errorf("%q after %v, expected %q after %v", e.Message, a.Duration, c.says, c.took)
+				}
+				if cut := fmt.Sprint(a.Warnings); strings.Contains(cut, "the timeout is not") != (c.limit > 0 && c.timeout > c.limit) {
+					t.Errorf("the warnings are %s", cut)
 				}
 				if c.next == "" {
 					if len(a.Steps) != 1 || a.Steps[0].Op != host.OpCall || a.Steps[0].Options.Timeout != 0 {

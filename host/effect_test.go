@@ -74,3 +74,39 @@ func TestInnerCallsKeepTheEffect(t *testing.T) {
 		}
 	}
 }
+
+// TestInnerExitCodeByName checks that the declared exit code of an inner tool becomes the outer tool's of the same name,
+// or 1, whatever its number means in the outer plugin. A failure of the outer tool itself keeps its code.
+func TestInnerExitCodeByName(t *testing.T) {
+	fail := func(exit int, name, message string) *host.Error {
+		return &host.Error{Code: host.Code(name), Exit: exit, Message: message, Tool: &host.ToolError{Exit: exit, Name: name}}
+	}
+	for _, c := range []struct {
+		codes, message, wantCode string
+		wantExit                 int
+	}{
+		{`{"code":10,"name":"ambiguous","meaning":"m","suggestion":"use a ref"}`, "step 1: none left (use a ref)",
+			"tool_failed", 1},
+		{`{"code":10,"name":"ambiguous","meaning":"m"},{"code":20,"name":"sold_out","meaning":"m"}`, "none left", "sold_out", 20},
+		{`{"code":10,"name":"sold_out","meaning":"m"}`, "none left", "sold_out", 10},
+		{`{"code":10,"name":"ambiguous","meaning":"m"}`, "two match", "ambiguous", 10},
+	} {
+		own := `{"code": 10, "name": "sold_out", "meaning": "There is none left"}`
+		outer := strings.Replace(strings.Replace(outerNamed("outer"), own, c.codes, 1), `"exit_codes": ["sold_out"], `, "", 1)
+		inner := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+			return nil, fail(10, "sold_out", "none left")
+		}})
+		h := newHost(t, host.Config{}, inner, newFake(t, outer, map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				if _, err := callTool(ctx, r, "shop.echo", nil, ""); err == nil {
+					t.Error("the inner call did not fail")
+				}
+				return nil, fail(10, "ambiguous", c.message)
+			}}))
+		e := call(t, h, "outer.echo", `{}`).Err
+		if e == nil || string(e.Code) != c.wantCode || e.ExitCode() != c.wantExit || e.Tool == nil ||
+			c.wantCode != "ambiguous" && (e.Tool.Name != "sold_out" || strings.Contains(e.Message, "use a ref")) {
+			t.Errorf("%s, %q: %+v %+v", c.codes, c.message, e, e.Tool)
+		}
+	}
+}
