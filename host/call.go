@@ -555,7 +555,7 @@ func (r *run) passOn(e *Error) {
 	r.mu.Unlock()
 	switch {
 	case e.Tool == nil || inner == nil || e.Tool.Exit != inner.ExitCode():
-	case inner.Exit != 0 && inner.Message != "" && strings.Contains(e.Message, inner.Message[:min(len(inner.Message), maxNamed)]):
+	case inner.Exit != 0 && strings.Contains(e.Message, inner.Message[:min(len(inner.Message), maxNamed)]):
 		r.passOnDeclared(e, inner)
 	case inner.Exit == 0 && e.Code == ToolFailed && isOutcome(inner.Code):
 		e.Code, e.Tool, e.Protocol, e.Steps = inner.Code, nil, inner.Protocol, inner.Steps
@@ -824,14 +824,14 @@ func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duratio
 	return Errorf(Interrupted, "%s was interrupted", r.answer.Tool)
 }
 
-// timeoutCut says that the policy shortens the timeout that the caller gave, and who can change that; "" if it does not.
+// timeoutCut says that the policy shortens the timeout that the caller gave, and who can change that; "" if not.
 func (r *run) timeoutCut(d Decision) string {
 	o, limit := r.call.Options, d.Limits.Timeout
 	if o.TimeoutConfigured || limit <= 0 || o.Timeout <= limit {
 		return ""
 	}
-	return fmt.Sprintf("the policy allows at most %s, so the timeout is not %s; the operator can raise it: timeout under "+
-		"[plugin.%s.limits] or [defaults] in policy.toml", limit, o.Timeout, r.address.Plugin)
+	return fmt.Sprintf("the policy allows at most %s, so the timeout is not %s; the operator can raise it: timeout "+
+		"under [plugin.%s.limits] or [defaults] in policy.toml", limit, o.Timeout, r.address.Plugin)
 }
 
 func (r *run) timeout(d Decision) time.Duration {

@@ -537,8 +537,9 @@ func TestCallPreparation(t *testing.T) {
 				if a.Duration != c.took || !strings.Contains(e.Message, c.says) {
 					t.Errorf("%q after %v, expected %q after %v", e.Message, a.Duration, c.says, c.took)
 				}
-				if cut := fmt.Sprint(a.Warnings); strings.Contains(cut, "the timeout is not") != (c.limit > 0 && c.timeout > c.limit) {
-					t.Errorf("the warnings are %s", cut)
+				isCut := c.limit > 0 && c.timeout > c.limit
+				if said := fmt.Sprint(a.Warnings); strings.Contains(said, "the timeout is not") != isCut {
+					t.Errorf("the warnings are %s", said)
 				}
 				if c.next == "" {
 					if len(a.Steps) != 1 || a.Steps[0].Op != host.OpCall || a.Steps[0].Options.Timeout != 0 {

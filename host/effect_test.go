@@ -75,8 +75,8 @@ func TestInnerCallsKeepTheEffect(t *testing.T) {
 	}
 }
 
-// TestInnerExitCodeByName checks that the declared exit code of an inner tool becomes the outer tool's of the same name,
-// or 1, whatever its number means in the outer plugin. A failure of the outer tool itself keeps its code.
+// TestInnerExitCodeByName checks that the declared exit code of an inner tool becomes the outer tool's of the same
+// name, or 1, whatever its number means in the outer plugin. A failure of the outer tool itself keeps its code.
 func TestInnerExitCodeByName(t *testing.T) {
 	fail := func(exit int, name, message string) *host.Error {
 		return &host.Error{Code: host.Code(name), Exit: exit, Message: message, Tool: &host.ToolError{Exit: exit, Name: name}}
@@ -87,7 +87,8 @@ func TestInnerExitCodeByName(t *testing.T) {
 	}{
 		{`{"code":10,"name":"ambiguous","meaning":"m","suggestion":"use a ref"}`, "step 1: none left (use a ref)",
 			"tool_failed", 1},
-		{`{"code":10,"name":"ambiguous","meaning":"m"},{"code":20,"name":"sold_out","meaning":"m"}`, "none left", "sold_out", 20},
+		{`{"code":10,"name":"ambiguous","meaning":"m"},{"code":20,"name":"sold_out","meaning":"m"}`, "none left",
+			"sold_out", 20},
 		{`{"code":10,"name":"sold_out","meaning":"m"}`, "none left", "sold_out", 10},
 		{`{"code":10,"name":"ambiguous","meaning":"m"}`, "two match", "ambiguous", 10},
 	} {
