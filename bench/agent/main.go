@@ -4,6 +4,10 @@
 // It measures the cost of a first result, of four scenarios in each documentation mode, of six tasks with programs and
 // without, and how far an error alone leads after a mistake. With -update FILE it also writes the figures between the
 // markers in that file of the tree.
+//
+// With -mistakes open, closed or a path it makes only the calls of that file of testdata, and prints how many of them
+// are what they mean, at once or as the error corrects them. Of the closed file it prints the totals only, so that
+// whoever works on corrections does not learn it; -show prints each call.
 package main
 
 import (
@@ -26,20 +30,33 @@ import (
 
 func main() {
 	update := flag.String("update", "", "write the figures between the markers in this file of the tree")
+	mistakes := flag.String("mistakes", "", "make the calls of this file only: open, closed or a path")
+	show := flag.Bool("show", false, "with -mistakes closed: print each call")
 	flag.Parse()
-	tree.Main("agent", func(ctx context.Context) error { return run(ctx, *update) })
+	tree.Main("agent", func(ctx context.Context) error {
+		work, err := os.MkdirTemp("", "parley-agent-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(work)
+		binary, err := tree.Build(ctx, work)
+		if err != nil {
+			return err
+		}
+		if *mistakes == "" {
+			return run(ctx, binary, work, *update)
+		}
+		figures, err := makeLearned(ctx, binary, filepath.Join(work, "home"), *mistakes, func(id, outcome string) {
+			if *show || !strings.Contains(*mistakes, "closed") {
+				fmt.Println(id, outcome)
+			}
+		})
+		fmt.Println(figures)
+		return err
+	})
 }
 
-func run(ctx context.Context, update string) error {
-	work, err := os.MkdirTemp("", "parley-agent-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	binary, err := tree.Build(ctx, work)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, binary, work, update string) error {
 	home := filepath.Join(work, "home")
 	costs, err := playAll(ctx, binary, home)
 	if err != nil {
