@@ -592,7 +592,7 @@ func (r *run) beginAudit(d Decision) error {
 	if r.host.cfg.Audit == nil {
 		return nil
 	}
-	return r.host.cfg.Audit.Begin(r.event("begin", time.Now()))
+	return r.host.cfg.Audit.Begin(r.host.held.redactEvent(r.event("begin", time.Now())))
 }
 
 func (r *run) request(d Decision) *Request {

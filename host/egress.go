@@ -71,6 +71,15 @@ type Secrets interface {
 	Secret(ctx context.Context, name string) (string, error)
 }
 
+// HeldSecrets is implemented by [Secrets] that know the values of secrets before a call uses them.
+type HeldSecrets interface {
+	// HeldSecrets returns the values by name, of at least [MinHeldSecret] bytes: a shorter one would match unrelated text.
+	HeldSecrets(ctx context.Context) map[string]string
+}
+
+// MinHeldSecret is the minimum size in bytes of a secret that is redacted from records of calls that do not use it.
+const MinHeldSecret = 8
+
 // SecretBinder is implemented by [Secrets] that bind some secrets to origins, into whose pages they may be typed.
 type SecretBinder interface {
 	// SecretOrigins returns the origins in the spelling of [ParseOrigin], none for a secret that is not bound.

@@ -43,6 +43,7 @@ type Config struct {
 type Host struct {
 	cfg     Config
 	catalog atomic.Pointer[Catalog]
+	held    *redactor // of the secrets whose values no record may have
 	typed   *redactor // of the secrets that calls have typed into pages
 
 	mu          sync.Mutex
@@ -58,7 +59,8 @@ func New(cfg Config) (*Host, error) {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string, ...any) {}
 	}
-	h := &Host{cfg: cfg, subscribers: map[int]func(Event){}, typed: &redactor{source: cfg.Secrets}}
+	h := &Host{cfg: cfg, subscribers: map[int]func(Event){}, typed: &redactor{source: cfg.Secrets},
+		held: &redactor{source: cfg.Secrets}}
 	h.catalog.Store(cfg.Catalog)
 	return h, nil
 }
@@ -121,6 +123,7 @@ func (h *Host) mode(ctx context.Context) string {
 }
 
 func (h *Host) record(e Event) {
+	e = h.held.redactEvent(e)
 	if h.cfg.Recorder != nil {
 		h.cfg.Recorder.Record(e)
 	}

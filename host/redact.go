@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -214,6 +215,36 @@ func (v *redactor) redactError(e *Error) {
 	for i, c := range e.Changes {
 		e.Changes[i].From, e.Changes[i].To = v.redact(c.From), v.redact(c.To)
 	}
+}
+
+// redactEvent returns an event without the values of the secrets that the host holds, whoever gave them to which tool.
+func (v *redactor) redactEvent(e Event) Event {
+	source, ok := v.source.(HeldSecrets)
+	if !ok {
+		return e
+	}
+	values := source.HeldSecrets(context.Background())
+	v.mu.Lock()
+	if !maps.Equal(values, v.values) {
+		v.values, v.forms = values, nil
+		if len(values) > 0 {
+			v.forms = newSecretForms(values)
+		}
+	}
+	v.mu.Unlock()
+	if v.empty() {
+		return e
+	}
+	e.Tool, e.Query = v.redact(e.Tool), v.redact(e.Query)
+	e.Params, e.Result, e.Err = v.redactJSON(e.Params), v.redactJSON(e.Result), v.redactAllError(e.Err)
+	e.Members = v.withoutSecrets(maps.Clone(e.Members))
+	e.Uses, e.Refused = slices.Clone(e.Uses), slices.Clone(e.Refused)
+	for _, texts := range [][]string{e.Uses, e.Refused} {
+		for i := range texts {
+			texts[i] = v.redact(texts[i])
+		}
+	}
+	return e
 }
 
 // minFragment is the minimum length of an encoded form that is redacted. Shorter ones would match unrelated text.

@@ -711,6 +711,53 @@ func TestProviderGetsGrantsOfCallers(t *testing.T) {
 	}
 }
 
+// held is a store whose secrets the host knows before they are used.
+type held struct{ secrets }
+
+func (h held) HeldSecrets(context.Context) map[string]string { return h.secrets }
+
+// TestHeldSecretsAreInNoRecord: callers give the value of a secret to tools that no grant binds to it, in every place
+// that a caller can write in. The value is in no record, whatever the call does, and the tool gets it as given.
+func TestHeldSecretsAreInNoRecord(t *testing.T) {
+	const value = "held-7f3a9c51e2-12345678"
+	rec := &recorder{}
+	echo := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		if !strings.Contains(string(r.Params), value) && !strings.Contains(string(r.Params), "90817263") {
+			t.Errorf("the tool got %s", r.Params)
+		}
+		r.RecordUse("fs:read:/srv/" + value)
+		_, _ = callTool(ctx, r, "shop."+value, json.RawMessage(`{"`+value+`":"`+value+`"}`), "")
+		if strings.Contains(string(r.Params), "fail") {
+			return nil, &host.Error{Code: host.ToolFailed, Message: value, Details: []host.Detail{{Provided: value}},
+				Tool: &host.ToolError{Exit: 3, Name: value, Details: jsontext.Marshal(value)}}
+		}
+		return &host.Result{Data: r.Params}, nil
+	}
+	h := newHost(t, host.Config{Recorder: rec, Secrets: held{secrets{"KEY": value, "PIN": "90817263"}}},
+		newFake(t, shop, map[string]handler{"echo": echo}))
+	for _, c := range [][2]string{
+		{"shop.echo", `{"a":"` + value + `"}`}, {"shop.echo", `{"a":"fail ` + value + `"}`}, {"shop.echo", `{"a":90817263}`},
+		{"shop.echo", `{"` + value + `":"` + value + `"}`}, {"shop.add", `{"sku":"` + value + `","count":"` + value + `"}`},
+		{"shop.add", `{"sku":"` + value}, {"shop." + value, `{}`}, {value, `{}`},
+	} {
+		a, _ := h.Call(t.Context(), host.Call{Name: c[0], Params: json.RawMessage(c[1]), Caller: "cli"})
+		if c[1] == `{"a":"`+value+`"}` && !strings.Contains(string(a.Data), value) {
+			t.Errorf("the caller got %s, expected the value as given", a.Data)
+		}
+	}
+	_, _, _ = h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "sell " + value})
+	_, _ = h.Describe(t.Context(), "cli", host.Session{}, "shop."+value, 0)
+	if len(rec.events) < 10 {
+		t.Fatalf("%d records", len(rec.events))
+	}
+	for _, e := range rec.events {
+		if text := fmt.Sprintf("%+v %s %s %+v", e, e.Params, e.Result, e.Err); strings.Contains(text, "7f3a9c51e2") ||
+			strings.Contains(text, "90817263") {
+			t.Errorf("a record has the value: %s", text)
+		}
+	}
+}
+
 // TestCanary: a guest that read a secret puts it wherever it can. The value is not in anything that leaves the call or
 // is stored, nor in what the guest gets from a server.
 func TestCanary(t *testing.T) {

@@ -48,8 +48,7 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 		return "", host.Errorf(host.ConfigError, "secret %s has no value: %v%s", quote(name), host.WithoutPath(err),
 			at).WithSteps(host.OperatorStep(host.OpSecretSet, name))
 	}
-	value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
-	if value == "" || len(value) > MaxSecret {
+	if value = withoutLineBreak(value); value == "" || len(value) > MaxSecret {
 		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", quote(name),
 			MaxSecret).WithSteps(host.OperatorStep(host.OpSecretSet, name))
 	}
@@ -84,6 +83,31 @@ func (p *Policy) SecretOrigins(name string) ([]string, error) {
 		}
 	}
 	return nil, nil
+}
+
+// HeldSecrets returns the values of the secrets of the store, of files and of the environment, by name, that are not
+// shorter than [host.MinHeldSecret]. It runs no program, and leaves out what cannot be read.
+func (p *Policy) HeldSecrets(ctx context.Context) map[string]string {
+	sources, err := p.Secrets()
+	if err != nil {
+		return nil
+	}
+	values := map[string]string{}
+	for _, s := range sources {
+		if strings.HasPrefix(s.From, "cmd:") {
+			continue
+		}
+		value, err := p.fetch(ctx, s.Name, s.From)
+		if value = withoutLineBreak(value); err == nil && len(value) >= host.MinHeldSecret && len(value) <= MaxSecret {
+			values[s.Name] = value
+		}
+	}
+	return values
+}
+
+// withoutLineBreak returns a value without one line break at its end.
+func withoutLineBreak(value string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
 }
 
 func (p *Policy) fetch(ctx context.Context, name, from string) (string, error) {

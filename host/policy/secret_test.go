@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -199,5 +200,31 @@ from = "store"
 		if _, err := Load(dir, Env{}); err == nil || !strings.Contains(err.Error(), "policy.toml:3:12") {
 			t.Errorf("%q: %v", origin, err)
 		}
+	}
+}
+
+// TestHeldSecrets checks which values the host knows without a call that uses them.
+func TestHeldSecrets(t *testing.T) {
+	dir := t.TempDir()
+	file, store := filepath.Join(dir, "token"), Store{filepath.Join(dir, "store")}
+	must(t, os.WriteFile(file, []byte("of a file\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, PolicyFile), fmt.Appendf(nil, `
+[secrets.FILE]
+from = "file:%[1]s"
+[secrets.GONE]
+from = "file:%[1]s.gone"
+[secrets.ENV]
+from = "env:HELD"
+[secrets.CMD]
+from = "cmd:echo of a program"
+`, file), 0o600))
+	for name, value := range map[string]string{"STORED": "of the store", "SHORT": "1234567"} {
+		must(t, store.Set(name, value))
+	}
+	p, err := Load(dir, Env{Store: store.Dir, LookupEnv: func(string) (string, bool) { return "of a variable", true }})
+	must(t, err)
+	want := map[string]string{"FILE": "of a file", "ENV": "of a variable", "STORED": "of the store"}
+	if got := p.HeldSecrets(t.Context()); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

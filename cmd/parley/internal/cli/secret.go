@@ -51,6 +51,10 @@ func runSecretSet(ctx context.Context, opts *secretSetOptions) error {
 	if err != nil {
 		return err
 	}
+	if data.Bytes < host.MinHeldSecret {
+		app.notice(fmt.Sprintf("%s has %d bytes; values under %d bytes are not redacted from records of calls that do not "+
+			"use the secret", data.Name, data.Bytes, host.MinHeldSecret))
+	}
 	next := []string{"parley secret list", "parley policy grant PLUGIN secret:" + data.Name}
 	return app.print(data, next, func(w io.Writer) { fmt.Fprintf(w, "Stored %s (%d bytes)\n", data.Name, data.Bytes) })
 }
