@@ -46,12 +46,13 @@ func CheckHeader(wasm []byte) error {
 				"GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared, or clang --target=wasm32-wasi"}
 	case len(wasm) < 8 && (bytes.HasPrefix(moduleHeader, wasm) || bytes.HasPrefix(wasm, moduleHeader[:4])):
 		return &FormatError{Offset: len(wasm), Message: "the file ends within the header", Fix: "copy or build it again"}
-	case isText(wasm):
-		return &FormatError{Message: "this is WebAssembly text", Fix: "run wat2wasm on it first"}
 	case len(wasm) < 8 || !bytes.Equal(wasm[:4], moduleHeader[:4]):
+		head := strings.TrimLeft(string(wasm[:min(len(wasm), 1024)]), "\ufeff \t\r\n")
 		for _, f := range foreign {
-			if bytes.HasPrefix(wasm, []byte(f.start)) {
-				return &FormatError{Message: "this is " + f.what, Fix: f.fix}
+			for start := range strings.SplitSeq(f.starts, "|") {
+				if strings.HasPrefix(head, start) {
+					return &FormatError{Message: "this is " + f.what, Fix: f.fix}
+				}
 			}
 		}
 		return &FormatError{Message: fmt.Sprintf("it begins with %+q, not with \"\\x00asm\"", wasm[:min(len(wasm), 8)])}
@@ -62,8 +63,15 @@ func CheckHeader(wasm []byte) error {
 	return nil
 }
 
-// foreign are other formats, by their first bytes, and how to make a module of them.
-var foreign = []struct{ start, what, fix string }{
+// foreign are other formats, by the first bytes after any white space, and how to make a module of them.
+var foreign = []struct{ starts, what, fix string }{
+	{"(module|(component|(;|;;", "WebAssembly text", "run wat2wasm on it first"},
+	{"\xff\xfe|\xfe\xff|(\x00|\x00(", "text in UTF-16",
+		"save it in UTF-8; if it is WebAssembly text, run wat2wasm on it then"},
+	{"version https://git-lfs", "a pointer of Git LFS, which stands for the file", "run git lfs pull"},
+	{"<", "a page of HTML or XML, such as servers send instead of a file", "download the file again"},
+	{"import |import{|export |const |let |var |function|async |(function|(()|(async|class |//|/*|\"use |'use |module.",
+		"a text in JavaScript", "as a plugin its name ends in .js; a text of Emscripten or wasm-bindgen loads a .wasm file"},
 	{"\x1f\x8b", "a gzip file", "gunzip it first"},
 	{"PK\x03\x04", "a zip file", "unzip it first"},
 	{"\x7fELF", "a native Linux program", rebuildForWASI},
@@ -76,17 +84,6 @@ var foreign = []struct{ start, what, fix string }{
 }
 
 const rebuildForWASI = "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"
-
-// isText reports whether a file has the text format, which begins with a list or a comment.
-func isText(wasm []byte) bool {
-	head := bytes.TrimLeft(wasm[:min(len(wasm), 1024)], " \t\r\n")
-	for _, start := range []string{"(module", "(component", "(;", ";;"} {
-		if bytes.HasPrefix(head, []byte(start)) {
-			return true
-		}
-	}
-	return false
-}
 
 // ReadSection returns the manifest in a wasm file, as a part of wasm. It compiles nothing and allocates nothing by
 // declared lengths. The error is [ErrNoSection] or a *[FormatError].

@@ -3,6 +3,7 @@ package wasm
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
@@ -37,17 +38,30 @@ var largestModule = host.ModuleLimits{FileMiB: host.MaxModuleMiB, Functions: hos
 // validateModule validates and instruments a module. Only its result may be compiled.
 func validateModule(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (*instrument.Module, error) {
 	module, err := rewriteModule(wasm, l)
-	if err != nil {
-		e := &host.Error{Code: host.InvalidPlugin, Cause: err, Message: m.Name + ": " + err.Error()}
-		if refused := (*instrument.Error)(nil); errors.As(err, &refused) {
-			e.Message += raiseLimit(m.Name, refused)
+	if refused := (*instrument.Error)(nil); errors.As(err, &refused) {
+		if raise := raiseLimit(m.Name, refused); raise != "" {
+			return nil, moduleError(m, "%v; %s", err, raise)
 		}
-		return nil, e
+		return nil, refuseModule(wasm, m, err, refused.Rule(), refused.Fix)
 	}
-	if err := checkModule(module, m); err != nil {
+	if err := checkModule(module, m, wasm); err != nil {
 		return nil, err
 	}
 	return module, nil
+}
+
+// errForeign is the cause of a refusal because of the toolchain that built a module.
+var errForeign = errors.New("built by a toolchain whose modules are not plugins")
+
+// refuseModule returns the error of a module that breaks a rule. If it is known which toolchain built the module, the
+// error says so, and what to build instead, which counts more than the fix for the rule.
+func refuseModule(wasm []byte, m *manifest.Manifest, cause error, rule, fix string) *host.Error {
+	if t := toolchainOf(wasm); t != nil {
+		rule, fix, cause = "built by "+t.name+"; "+rule, t.advice, errForeign
+	}
+	e := moduleError(m, "%s", strings.TrimSuffix(rule+"; "+fix, "; "))
+	e.Cause = cause
+	return e
 }
 
 func rewriteModule(wasm []byte, l host.ModuleLimits) (*instrument.Module, error) {
@@ -67,18 +81,19 @@ func raiseLimit(plugin string, e *instrument.Error) string {
 	case instrument.LimitTableEntries:
 		setting, most = "table_entries", largestModule.TableEntries
 	}
-	if needs > most {
+	if setting == "" || needs > most {
 		return ""
 	}
-	return fmt.Sprintf("; to accept it, set %s = %d under [plugin.%s.limits] in policy.toml", setting, needs, plugin)
+	return fmt.Sprintf("to accept it, set %s = %d under [plugin.%s.limits] in policy.toml", setting, needs, plugin)
 }
 
-// checkModule checks a decoded module against its manifest.
-func checkModule(module *instrument.Module, m *manifest.Manifest) error {
-	if err := checkImports(module, m); err != nil {
+// checkModule checks a decoded module against its manifest. wasm is the module as it was built, nil if it was accepted
+// before.
+func checkModule(module *instrument.Module, m *manifest.Manifest, wasm []byte) error {
+	if err := checkImports(module, m, wasm); err != nil {
 		return err
 	}
-	if err := checkExports(module, m); err != nil {
+	if err := checkExports(module, m, wasm); err != nil {
 		return err
 	}
 	if limit := requestedMemoryMiB(m); module.MemoryMin > limit*pagesPerMiB {
@@ -93,7 +108,7 @@ func moduleError(m *manifest.Manifest, format string, args ...any) *host.Error {
 	return host.Errorf(host.InvalidPlugin, "%s: %s", m.Name, fmt.Sprintf(format, args...))
 }
 
-func checkImports(module *instrument.Module, m *manifest.Manifest) error {
+func checkImports(module *instrument.Module, m *manifest.Manifest, wasm []byte) error {
 	for _, i := range module.Imports {
 		name := truncate(manifest.CleanLine(i.Module), 60) + "." + truncate(manifest.CleanLine(i.Name), 60)
 		var known map[string]instrument.FuncType
@@ -112,14 +127,9 @@ func checkImports(module *instrument.Module, m *manifest.Manifest) error {
 				"write its manifest", name)
 		case i.Module == extismUser && m.Kind == manifest.KindMCP:
 			continue // whatever it is, a guest that calls it ends
-		case i.Module == "gojs" || i.Module == "go":
-			return moduleError(m, "it imports %s, so it was built for a browser; build it with GOOS=wasip1 GOARCH=wasm", name)
-		case i.Module == "env":
-			return moduleError(m, "it imports %s, a function that the linker left undefined; define it, or build for "+
-				"wasm32-wasi without --allow-undefined", name)
 		default:
-			return moduleError(m, "it imports %s, but a plugin of kind %s may only import from %s", name, m.Kind,
-				allowedModules(m.Kind))
+			return refuseModule(wasm, m, nil, fmt.Sprintf("it imports %s, but a plugin of kind %s may only import from %s", name,
+				m.Kind, allowedModules(m.Kind)), "")
 		}
 		want, ok := known[i.Name]
 		if !ok {
@@ -142,7 +152,7 @@ func allowedModules(kind string) string {
 	return wasiModule
 }
 
-func checkExports(module *instrument.Module, m *manifest.Manifest) error {
+func checkExports(module *instrument.Module, m *manifest.Manifest, wasm []byte) error {
 	type need struct {
 		name     string
 		kind     byte
@@ -164,8 +174,8 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 	case manifest.KindMCP:
 		form, ok := extismForm(module)
 		if !ok {
-			return moduleError(m, "it does not list tools as MCP does: it exports neither describe and call nor list_tools and "+
-				"call_tool")
+			return refuseModule(wasm, m, nil, "it does not list tools as MCP does: it exports neither describe and call nor "+
+				"list_tools and call_tool", "")
 		}
 		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_initialize", typ: "->", optional: true},
 			{name: "__wasm_call_ctors", typ: "->", optional: true}}
@@ -185,7 +195,7 @@ func checkExports(module *instrument.Module, m *manifest.Manifest) error {
 		switch {
 		case e == nil && n.optional:
 		case e == nil:
-			return moduleError(m, "it does not export %s%s", describeExport(n.name, n.kind, n.typ),
+			return refuseModule(wasm, m, nil, "it does not export "+describeExport(n.name, n.kind, n.typ),
 				exportHint(module, m, n.name))
 		case e.Kind != n.kind:
 			return moduleError(m, "its export %s must be a %s", n.name, kindName(n.kind))
@@ -225,14 +235,14 @@ func describeExport(name string, kind byte, typ instrument.FuncType) string {
 func exportHint(module *instrument.Module, m *manifest.Manifest, missing string) string {
 	switch {
 	case m.Kind == manifest.KindParley && module.Export("_start") != nil:
-		return "; it is a command: build it as a reactor (Go: -buildmode=c-shared, C: -mexec-model=reactor), or set " +
+		return "it is a command: build it as a reactor (Go: -buildmode=c-shared, C: -mexec-model=reactor), or set " +
 			"\"kind\": \"wasi\""
 	case m.Kind == manifest.KindWASI && module.Export("parley_call") != nil:
-		return "; it is a reactor: set \"kind\": \"parley/1\""
+		return "it is a reactor: set \"kind\": \"parley/1\""
 	case missing == "parley_alloc" || missing == "parley_call":
-		return "; sdk/abi.md says what a plugin must export"
+		return "sdk/abi.md says what a plugin must export"
 	case missing == "_start":
-		return "; build it as a command, with a main function"
+		return "build it as a command, with a main function"
 	}
 	return ""
 }

@@ -312,7 +312,7 @@ func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, erro
 		return nil, err
 	}
 	if err == nil {
-		if err := checkModule(&sums.Module, m); err != nil {
+		if err := checkModule(&sums.Module, m, nil); err != nil {
 			return nil, err
 		}
 		if err := checkAssets(sums.Assets.Name != "", m); err != nil {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -171,24 +172,26 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 				path, name).WithSteps(host.OperatorStep(host.OpPluginPack, path, "--manifest", name))
 		}
 	}
-	if embedded == nil {
-		refused := host.Errorf(host.InvalidPlugin, "%s contains no manifest, and there is none beside it in %s. "+
-			"For a plugin with source, parley plugin build adds one; for a WASI command or an Extism plugin parley plugin "+
-			"wrap writes one; for any other module, write one (parley plugin schema prints its format) and pack it",
-			path, names[0])
-		if isCommand(wasm) || IsExtism(wasm) {
-			refused.WithSteps(host.OperatorStep(host.OpPluginWrap, path))
-		}
-		return nil, "", refused.
-			WithSteps(host.OperatorStep(host.OpPluginSchema), host.OperatorStep(host.OpHelp, "plugin pack"))
+	if embedded != nil {
+		return embedded, path, nil
 	}
-	return embedded, path, nil
-}
-
-// isCommand reports whether a module is a WASI command.
-func isCommand(wasm []byte) bool {
-	module, err := rewriteModule(wasm, largestModule)
-	return err == nil && module.Export("_start") != nil && module.Export("parley_call") == nil
+	command := &manifest.Manifest{Name: pluginStem(filepath.Base(path)), Kind: manifest.KindWASI}
+	if IsExtism(wasm) {
+		command.Kind = manifest.KindMCP
+	}
+	_, err = validateModule(wasm, command, largestModule)
+	if broken := (*instrument.Error)(nil); errors.Is(err, errForeign) || errors.As(err, &broken) {
+		return nil, "", err // no manifest makes a plugin of it
+	}
+	refused := host.Errorf(host.InvalidPlugin, "%s contains no manifest, and there is none beside it in %s. "+
+		"For a plugin with source, parley plugin build adds one; for a WASI command or an Extism plugin parley plugin "+
+		"wrap writes one; for any other module, write one (parley plugin schema prints its format) and pack it",
+		path, names[0])
+	if err == nil {
+		refused.WithSteps(host.OperatorStep(host.OpPluginWrap, path))
+	}
+	return nil, "", refused.
+		WithSteps(host.OperatorStep(host.OpPluginSchema), host.OperatorStep(host.OpHelp, "plugin pack"))
 }
 
 // ManifestBeside returns the file beside a wasm file that holds its manifest, "" if there is none.

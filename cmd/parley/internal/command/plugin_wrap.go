@@ -71,6 +71,11 @@ func WrapPlugin(ctx context.Context, d *Deps, o WrapOptions) (*WrapData, error) 
 	w := &wrapper{o: o, props: map[string]any{}}
 	stem := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(o.Path), ".gz"), ".wasm")
 	name := cmp.Or(o.Name, strings.Trim(regexp.MustCompile(`[^A-Za-z0-9-]+`).ReplaceAllString(stem, "-"), "-"))
+	if reserved := manifest.Reserved(name); reserved || !regexp.MustCompile(`^[A-Za-z][\w-]{0,39}$`).MatchString(name) {
+		return nil, host.Errorf(map[bool]host.Code{true: host.AlreadyExists, false: host.InvalidArgs}[reserved],
+			"a plugin cannot be named %q: expected a letter, up to 39 letters, digits, _ and -, and not the name of a command; "+
+				"choose a name with --name NAME", manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+	}
 	out := cmp.Or(o.Out, filepath.Join(filepath.Dir(o.Path), stem+".manifest.json"))
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
 		return nil, host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out)).

@@ -349,7 +349,7 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 		case op == 0x01, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
 			// no immediates
 		default:
-			d.failUnknown(at, "instruction 0x%02x", op)
+			d.refuse(at, instructionFeatures[op], "instruction 0x%02x", op)
 		}
 		if d.err != nil {
 			return nil
@@ -361,14 +361,6 @@ func (d *decoder) rewriteInstructions(b []byte, locals int, m *meter) []byte {
 		return nil
 	}
 	return append(b, d.data[copied:d.pos]...)
-}
-
-func (d *decoder) failUnknown(at int, format string, args ...any) {
-	if d.err != nil {
-		return
-	}
-	d.fail(at, format+" is not accepted", args...)
-	d.err.Fix = "build for WebAssembly 2.0, without tail calls, exceptions, threads, relaxed SIMD and GC"
 }
 
 // readBlockType reads the type of a block and returns the number of its parameters.
@@ -436,7 +428,7 @@ func (d *decoder) rewritePrefixFC(b []byte, at, from int, m *meter, top *frame) 
 	case op == 16: // table.size
 		d.index("table", d.tables)
 	default:
-		d.failUnknown(at, "instruction 0xfc %d", op)
+		d.refuse(at, wideArithmetic, "instruction 0xfc %d", op)
 	}
 	if !m.enabled || d.err != nil {
 		return b, from
@@ -458,7 +450,7 @@ func (d *decoder) readVector(at int, m *meter) {
 	op := d.byte()
 	if op >= 0x80 {
 		if next := d.byte(); next != 1 {
-			d.failUnknown(at, "vector instruction %d", int(op&0x7f)|int(next)<<7)
+			d.refuse(at, relaxedSIMD, "vector instruction %d", int(op&0x7f)|int(next)<<7)
 		}
 	}
 	switch {

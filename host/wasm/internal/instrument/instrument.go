@@ -137,15 +137,19 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	if e.Fix != "" {
+		return e.Rule() + "; " + e.Fix
+	}
+	return e.Rule()
+}
+
+// Rule returns the error without the advice.
+func (e *Error) Rule() string {
 	where := fmt.Sprintf("at offset %d", e.Offset)
 	if e.Section != "" {
 		where = "section " + e.Section + ", offset " + fmt.Sprint(e.Offset)
 	}
-	s := e.Message + " (" + where + ")"
-	if e.Fix != "" {
-		s += "; " + e.Fix
-	}
-	return s
+	return e.Message + " (" + where + ")"
 }
 
 // Module describes a decoded module and holds its instrumented form.
@@ -177,6 +181,7 @@ const (
 	KindTable
 	KindMemory
 	KindGlobal
+	kindTag // refused
 )
 
 // Export is an exported name. Type is set for functions only. Imported means that an imported function is exported

@@ -22,6 +22,20 @@ func (r *reader) fail(at int, format string, args ...any) {
 	r.pos = r.end
 }
 
+// refuse fails because of what only a feature of WebAssembly has that is not accepted; the zero feature means that no
+// feature is known to have it.
+func (r *reader) refuse(at int, f feature, format string, args ...any) {
+	if r.err != nil {
+		return
+	}
+	r.fail(at, format+" is not accepted", args...)
+	r.err.Fix = "build for WebAssembly 2.0"
+	if f != (feature{}) {
+		r.err.Message += ": the module uses " + f.name
+		r.err.Fix = f.without
+	}
+}
+
 func (r *reader) remaining() int { return r.end - r.pos }
 
 func (r *reader) byte() byte {
@@ -145,8 +159,7 @@ func (r *reader) valueType() byte {
 		return b
 	default:
 		if r.err == nil {
-			r.fail(at, "0x%02x is not a supported value type", b)
-			r.err.Fix = "build for WebAssembly 2.0, without exceptions, threads and GC"
+			r.refuse(at, typeFeatures[b], "value type 0x%02x", b)
 		}
 		return 0
 	}
@@ -156,9 +169,18 @@ func (r *reader) refType() byte {
 	at := r.pos
 	b := r.byte()
 	if b != typeFunc && b != typeExtern && r.err == nil {
-		r.fail(at, "0x%02x is not a supported reference type", b)
+		r.refuse(at, typeFeatures[b], "reference type 0x%02x", b)
 	}
 	return b
+}
+
+// limits reads the limits of a table or a memory. most is 0 if there is no maximum.
+func (r *reader) limits() (flag byte, size, most uint32) {
+	flag, size = r.byte(), r.u32()
+	if flag&1 != 0 {
+		most = r.u32()
+	}
+	return flag, size, most
 }
 
 const (

@@ -23,6 +23,7 @@ const (
 	secCode
 	secData
 	secDataCount
+	secTag // refused
 )
 
 var sectionNames = [...]string{"custom", "type", "import", "function", "table", "memory", "global", "export", "start",
@@ -109,8 +110,7 @@ func (d *decoder) decodeModule() error {
 			d.fail(at, "a section of %d bytes is declared but only %d are left", size, d.remaining())
 		}
 		if d.err == nil && int(id) >= len(sectionNames) {
-			d.fail(at, "%d is not a supported section", id)
-			d.err.Fix = "build for WebAssembly 2.0, without exceptions, threads and GC"
+			d.refuse(at, map[byte]feature{secTag: exceptions}[id], "section %d", id)
 		}
 		if d.err != nil {
 			return d.err
@@ -279,9 +279,8 @@ func (d *decoder) readTypes() {
 	all := 0
 	for range d.count("types", 3, maxTypes) {
 		at := d.pos
-		if form := d.byte(); form != 0x60 && d.err == nil {
-			d.fail(at, "0x%02x is not a function type", form)
-			d.err.Fix = "build for WebAssembly 2.0, without GC"
+		if form := d.byte(); form != 0x60 {
+			d.refuse(at, gc, "type 0x%02x, which is not a function type,", form)
 		}
 		b.Reset()
 		n := d.count("parameters", 1, maxParams)
@@ -313,20 +312,19 @@ func (d *decoder) readImports() {
 	for range d.count("imports", 4, maxImports) {
 		at := d.pos
 		module, name := d.name(), d.name()
-		if kind := d.byte(); kind != KindFunc {
-			if d.err == nil {
-				what := "an unknown kind"
-				if kind <= KindGlobal {
-					what = [...]string{"", "a table", "a memory", "a global"}[kind]
-				}
-				d.fail(at, "the module imports %s, %s.%s, but only functions can be imported", what, shortName(module),
-					shortName(name))
-				if kind == KindMemory {
-					d.err.Fix = "link it without --import-memory"
-				}
+		if d.remaining() > 0 && d.data[d.pos] != KindFunc {
+			kind := d.importKind(nil)
+			if f, ok := importFeatures[kind]; ok {
+				d.refuse(at, f, "the import %s.%s, a %s,", shortName(module), shortName(name), kind)
+			}
+			d.fail(at, "the module imports a %s, %s.%s, but only functions can be imported", kind, shortName(module),
+				shortName(name))
+			if kind == "memory" {
+				d.err.Fix = "link it without --import-memory"
 			}
 			return
 		}
+		d.byte()
 		t := d.index("type", len(d.types))
 		if d.err != nil {
 			return
@@ -357,17 +355,16 @@ func (d *decoder) readTables() []byte {
 	for range d.tables {
 		b = append(b, d.refType())
 		at := d.pos
-		flag := d.byte()
-		if flag > 1 && d.err == nil {
-			d.fail(at, "table limits of form %d are not accepted", flag)
+		flag, size, declared := d.limits()
+		if flag > 1 {
+			d.refuse(at, limitsFeatures[flag], "a table with limits of form %d", flag)
 		}
-		size, maxEntries := d.u32(), uint32(d.cfg.Limits.TableEntries)
+		maxEntries := uint32(d.cfg.Limits.TableEntries)
 		if size > maxEntries && d.err == nil {
 			d.fail(at, "a table of %d entries is declared, at most %d are accepted", size, maxEntries)
 			d.err.Limit, d.err.Needs = LimitTableEntries, int(size)
 		}
 		if flag == 1 {
-			declared := d.u32()
 			if declared < size && d.err == nil {
 				d.fail(at, "a table's minimum %d is above its maximum %d", size, declared)
 			}
@@ -381,19 +378,21 @@ func (d *decoder) readTables() []byte {
 }
 
 func (d *decoder) readMemory() []byte {
-	n := d.count("memories", 2, 1)
+	at := d.pos
+	n := d.count("memories", 2, d.remaining())
 	if n == 0 {
 		return appendU32(nil, 0)
 	}
-	at := d.pos
-	flag := d.byte()
-	if flag > 1 && d.err == nil {
-		d.fail(at, "the memory is shared or has 64-bit addresses")
-		d.err.Fix = "build it without threads and without memory64"
+	if n > 1 {
+		d.refuse(at, multiMemory, "a module with %d memories", n)
 	}
-	size, maxPages := d.u32(), d.cfg.MaxPages
+	at = d.pos
+	flag, size, declared := d.limits()
+	if flag > 1 {
+		d.refuse(at, limitsFeatures[flag], "a memory with limits of form %d", flag)
+	}
+	maxPages := d.cfg.MaxPages
 	if flag == 1 {
-		declared := d.u32()
 		if (declared < size || declared > 1<<16) && d.err == nil {
 			d.fail(at, "the memory's maximum of %d pages is below its minimum %d or above 65536", declared, size)
 		}
@@ -512,9 +511,7 @@ func (d *decoder) readExports() []byte {
 		case KindGlobal:
 			b = appendU32(b, d.index("global", d.globals))
 		default:
-			if d.err == nil {
-				d.fail(at, "%d is not a supported kind of export", kind)
-			}
+			d.refuse(at, map[byte]feature{kindTag: exceptions}[kind], "the export %s of kind %d", shortName(name), kind)
 		}
 		if d.err != nil {
 			return nil
