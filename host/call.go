@@ -462,7 +462,7 @@ func (r *run) validate() error {
 
 func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
 
-// validateValue coerces and validates decoded parameters.
+// validateValue coerces and validates decoded parameters, and writes them in the form that the tool receives.
 func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 	coerced, coercions := paramsSchema.Coerce(value)
 	violations, err := paramsSchema.Validate(coerced)
@@ -482,7 +482,7 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 	for _, s := range coercions {
 		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", pointerOr(s.Pointer), s.From, s.To))
 	}
-	r.params = jsontext.Marshal(coerced)
+	r.params = jsontext.Marshal(paramsSchema.Canonical(coerced))
 	return nil
 }
 

@@ -3,7 +3,6 @@ package jsontext
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -29,8 +28,8 @@ const (
 	defaultValues = 1 << 20
 
 	maxNumberLen = 64
-	// Beyond this exponent, the memory of exact arithmetic grows with a number's value, not with its length.
-	maxExponent = 400
+	// Beyond these, the memory of exact arithmetic grows with a number's value, not with its length.
+	maxDigits, maxExponent = 400, 400
 )
 
 // SyntaxError says where and why [Decode] refuses a text.
@@ -59,8 +58,9 @@ func (e *SyntaxError) Error() string {
 }
 
 // Decode reads exactly one JSON value, strictly: the text is valid UTF-8, has no duplicate keys and nothing after the
-// value; a number has at most 64 characters, is finite as a float64, and its exponent is between -400 and 400. Numbers
-// become json.Number, objects map[string]any, arrays []any. The error is a *[SyntaxError].
+// value; an integer has at most 400 digits in whatever form it is written, and any other number at most 64 characters and
+// an exponent between -400 and 400. Numbers become json.Number, objects map[string]any, arrays []any. The error is a
+// *[SyntaxError].
 func Decode(data []byte, lim Limits) (any, error) {
 	if lim.Depth <= 0 {
 		lim.Depth = defaultDepth
@@ -91,7 +91,15 @@ type decoder struct {
 	n    int // number of values read so far
 }
 
+// IsUTF16 reports whether a text begins as one in UTF-16 does: with its byte order mark.
+func IsUTF16(text string) bool {
+	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
+}
+
 func (d *decoder) document() (any, *SyntaxError) {
+	if IsUTF16(d.s) || len(d.s) > 1 && (d.s[0] == 0) != (d.s[1] == 0) { // no JSON has a NUL
+		return nil, d.fail(0, "the text is UTF-16: save it as UTF-8")
+	}
 	if strings.HasPrefix(d.s, "\ufeff") {
 		return nil, d.fail(0, "the text begins with a byte order mark: remove it")
 	}
@@ -339,22 +347,52 @@ func ValidNumber(text string) bool { return numberFault(text) == "" }
 
 // numberFault returns why Decode refuses text as a number, "" if it accepts it.
 func numberFault(text string) string {
-	if len(text) > maxNumberLen {
-		return fmt.Sprintf("a number of %d characters, at most %d are accepted: write it as a string",
-			len(text), maxNumberLen)
+	if len(text) > maxNumberLen && (len(text) > maxDigits+1 || strings.ContainsAny(text, ".eE")) {
+		return fmt.Sprintf("a number of %d characters; at most %d are accepted, and %d digits of an integer: "+
+			"write it as a string", len(text), maxNumberLen, maxDigits)
 	}
 	mantissa, exp, ok := splitNumber(text)
 	if !ok {
 		return fmt.Sprintf("%q is not a JSON number", text)
 	}
-	zero := strings.Trim(mantissa, "-0.") == ""
-	if n, err := strconv.Atoi(exp); exp != "" && !zero && (err != nil || n > maxExponent || n < -maxExponent) {
+	if strings.Trim(mantissa, "-0.") == "" {
+		return ""
+	}
+	if n, err := strconv.Atoi(exp); exp != "" && (err != nil || n > maxExponent || n < -maxExponent) {
 		return fmt.Sprintf("the number %s is out of range", text)
 	}
-	if f, err := strconv.ParseFloat(text, 64); !zero && (err != nil || math.IsInf(f, 0)) {
-		return fmt.Sprintf("the number %s is out of range", text)
+	if digits, _ := Integer(text); len(strings.TrimPrefix(digits, "-")) > maxDigits {
+		return fmt.Sprintf("the number %s has more than %d digits", text, maxDigits)
 	}
 	return ""
+}
+
+// Integer returns a number that [Decode] accepts as digits, exactly: 20 for 2e1, 0 for -0.0. ok is false where it has a
+// fraction.
+func Integer(text string) (digits string, ok bool) {
+	mantissa, exp, ok := splitNumber(text)
+	if !ok {
+		return "", false
+	}
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits = strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return "0", true
+	}
+	shift, _ := strconv.Atoi(exp)
+	switch shift -= len(fraction); {
+	case shift >= 0:
+		digits += strings.Repeat("0", shift)
+	case strings.HasSuffix(digits, strings.Repeat("0", -shift)):
+		digits = digits[:len(digits)+shift]
+	default:
+		return "", false
+	}
+	if negative {
+		digits = "-" + digits
+	}
+	return digits, true
 }
 
 // splitNumber splits a number before its exponent. ok is false where s is not a JSON number.

@@ -60,6 +60,8 @@ func TestDecodeErrors(t *testing.T) {
 		{"\"a\x00\"", `invalid JSON at line 1, column 3: a NUL byte inside a string: write \u0000`},
 		{"\"a\nb\"", `invalid JSON at line 1, column 3: control character "\n" inside a string: write \n`},
 		{"[\"é\xff\"]", `invalid JSON at line 1, column 4: byte 0xff in a string is not valid UTF-8 (at /0)`},
+		{"\xff\xfe{\x00}\x00", `invalid JSON at line 1, column 1: the text is UTF-16: save it as UTF-8`},
+		{"\x00{\x00}", `invalid JSON at line 1, column 1: the text is UTF-16: save it as UTF-8`},
 		{"\xff", `invalid JSON at line 1, column 1: byte 0xff, which is not UTF-8, where a value is expected`},
 		{"\ufeff{}", `invalid JSON at line 1, column 1: the text begins with a byte order mark: remove it`},
 		{`"\x"`, `invalid JSON at line 1, column 2: unknown escape in a string: a backslash itself is written \\`},
@@ -69,9 +71,11 @@ func TestDecodeErrors(t *testing.T) {
 		{`-`, `invalid JSON at line 1, column 1: "-" is not a JSON number`},
 		{`1.`, `invalid JSON at line 1, column 1: "1." is not a JSON number`},
 		{`NaN`, `invalid JSON at line 1, column 1: "NaN" where a value is expected`},
-		{`1e400`, `invalid JSON at line 1, column 1: the number 1e400 is out of range`},
+		{`1e400`, `invalid JSON at line 1, column 1: the number 1e400 has more than 400 digits`},
 		{`1e-99999999`, `invalid JSON at line 1, column 1: the number 1e-99999999 is out of range`},
-		{strings.Repeat("1", 65), `invalid JSON at line 1, column 1: a number of 65 characters, at most 64 are accepted: write it as a string`},
+		{`1.5e401`, `invalid JSON at line 1, column 1: the number 1.5e401 is out of range`},
+		{"0." + strings.Repeat("1", 63), `invalid JSON at line 1, column 1: a number of 65 characters; at most 64 are accepted, and 400 digits of an integer: write it as a string`},
+		{strings.Repeat("1", 402), `invalid JSON at line 1, column 1: a number of 402 characters; at most 64 are accepted, and 400 digits of an integer: write it as a string`},
 		{strings.Repeat("[", 201), `invalid JSON at line 1, column 201: more than 200 nested arrays and objects`},
 		{"{\n  \"a\": é\n}", `invalid JSON at line 2, column 8: 'é' where a value is expected (at /a)`},
 	} {
@@ -85,8 +89,25 @@ func TestDecodeErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "at most 4194304") {
 		t.Error(err)
 	}
+	for _, longest := range []string{strings.Repeat("9", 400), "-" + strings.Repeat("9", 400), "1e399", "-1.5e399"} {
+		if _, err := Decode([]byte(longest), Limits{}); err != nil {
+			t.Errorf("%.20s: %v", longest, err)
+		}
+	}
 	_, err = Decode([]byte(`[[1]]`), Limits{Depth: 1})
 	if err == nil || !strings.Contains(err.Error(), "more than 1 nested") {
 		t.Error(err)
+	}
+}
+
+func TestInteger(t *testing.T) {
+	for in, want := range map[string]string{
+		"0": "0", "-0": "0", "-0.0": "0", "0e9": "0", "1.0": "1", "2e1": "20", "1E+2": "100", "-1.20e1": "-12", "120e-1": "12",
+		"0.05e2": "5", "1.5": "", "1e-1": "", "15e-2": "", "9007199254740993.0": "9007199254740993",
+		"1e30": "1" + strings.Repeat("0", 30), "00": "", "x": "",
+	} {
+		if got, ok := Integer(in); got != want || ok != (want != "") {
+			t.Errorf("Integer(%q) = %q, %v; want %q", in, got, ok, want)
+		}
 	}
 }

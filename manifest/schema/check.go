@@ -216,10 +216,7 @@ func checkString(n *node, v string, fail func(fault)) {
 func (w *walker) array(n *node, v []any, at *location, faults *[]fault, seen *record, fail func(fault)) bool {
 	ok := true
 	for i, item := range v {
-		s := n.items
-		if i < len(n.prefix) {
-			s = n.prefix[i]
-		}
+		s := n.item(i)
 		if s == nil {
 			break
 		}
@@ -657,11 +654,7 @@ func (m *meter) visit(n *node, v any, depth int) bool {
 func (m *meter) array(n *node, v []any, depth int) bool {
 	m.left -= len(v) / 8
 	for i, item := range v {
-		s := n.items
-		if i < len(n.prefix) {
-			s = n.prefix[i]
-		}
-		if !m.maybe(s, item, depth) || !m.maybe(n.contains, item, depth) || !m.maybe(n.unevalItems, item, depth) {
+		if !m.maybe(n.item(i), item, depth) || !m.maybe(n.contains, item, depth) || !m.maybe(n.unevalItems, item, depth) {
 			return false
 		}
 	}

@@ -195,10 +195,7 @@ func (m *coercer) array(all []*node, v []any, at *location) (any, bool) {
 func itemSchema(all []*node, i int) *node {
 	var found *node
 	for _, c := range all {
-		s := c.items
-		if i < len(c.prefix) {
-			s = c.prefix[i]
-		}
+		s := c.item(i)
 		if s == nil {
 			continue
 		}
@@ -305,31 +302,12 @@ func isRequired(all []*node, name string) bool {
 // propSchema returns the schema of the property, nil unless exactly one of the conjuncts has one.
 func propSchema(all []*node, name string) *node {
 	var found *node
-	take := func(s *node) bool {
-		if found != nil && found != s {
-			return false
-		}
-		found = s
-		return true
-	}
 	for _, c := range all {
-		described := false
-		if s := c.props[name]; s != nil {
-			described = true
-			if !take(s) {
+		for _, s := range c.propSchemas(name) {
+			if found != nil && found != s {
 				return nil
 			}
-		}
-		for _, pp := range c.patternProps {
-			if pp.re.MatchString(name) {
-				described = true
-				if !take(pp.node) {
-					return nil
-				}
-			}
-		}
-		if !described && c.additional != nil && !take(c.additional) {
-			return nil
+			found = s
 		}
 	}
 	return found

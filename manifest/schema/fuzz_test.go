@@ -212,6 +212,9 @@ func checkCoerce(t *testing.T, schema, value string) {
 	if len(before) == 0 && (len(after) > 0 || len(coercions) > 0) {
 		t.Fatalf("schema %s\nvalid %s was coerced to %s: %v %v", schema, value, jsontext.Marshal(coerced), coercions, after)
 	}
+	if len(after) == 0 {
+		checkCanonical(t, schema, s, coerced)
+	}
 	for _, coercion := range coercions {
 		tokens, _ := jsontext.SplitPointer(coercion.Pointer)
 		if at, ok := jsontext.Lookup(coerced, tokens); !ok || render(at) != coercion.To {

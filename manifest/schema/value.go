@@ -25,14 +25,20 @@ func ratOf(n json.Number) *big.Rat {
 }
 
 func isInteger(n json.Number) bool {
-	if !strings.ContainsAny(string(n), ".eE") {
-		return true
-	}
-	r := ratOf(n)
-	return r != nil && r.IsInt()
+	_, ok := jsontext.Integer(string(n))
+	return ok
 }
 
-// kindOf returns the types of v: one, or number and integer for an integer.
+// isFinite reports whether a float64 holds about the value of n, as the decoders of most languages require of a number.
+func isFinite(n json.Number) bool {
+	if len(n) < 300 && !strings.ContainsAny(string(n), "eE") {
+		return true
+	}
+	_, err := n.Float64()
+	return err == nil
+}
+
+// kindOf returns the types of v: one, or number and integer for an integer that a float64 can be near to.
 func kindOf(v any) kinds {
 	switch v := v.(type) {
 	case nil:
@@ -42,10 +48,13 @@ func kindOf(v any) kinds {
 	case string:
 		return kindString
 	case json.Number:
-		if isInteger(v) {
-			return kindInteger | kindNumber
+		switch {
+		case !isInteger(v):
+			return kindNumber
+		case !isFinite(v):
+			return kindInteger
 		}
-		return kindNumber
+		return kindInteger | kindNumber
 	case []any:
 		return kindArray
 	default:
@@ -130,7 +139,10 @@ func render(v any) string {
 	case bool:
 		return "boolean " + strconv.FormatBool(v)
 	case json.Number:
-		return "number " + string(v)
+		if !isFinite(v) {
+			return "number " + jsontext.Shorten(string(v)) + ", which is out of the range of a float64"
+		}
+		return "number " + jsontext.Shorten(string(v))
 	case string:
 		return "string " + jsontext.QuoteShort(v)
 	case []any:
