@@ -202,7 +202,7 @@ func (f *Functions) callTools(ctx context.Context, argument json.RawMessage) (*R
 }
 
 func (f *Functions) answer(ctx context.Context, p pendingCall) answeredCall {
-	argument, err := json.Marshal(toolArgument{Tool: p.Tool, Params: p.Params, Options: p.Options})
+	argument, err := manifest.Marshal(toolArgument{Tool: p.Tool, Params: p.Params, Options: p.Options})
 	var result *Result
 	if err == nil {
 		result, err = f.callTool(ctx, argument)

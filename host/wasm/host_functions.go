@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // guestFunctions are the functions of the host that a guest may import.
@@ -34,7 +35,7 @@ func serveGuest(ctx context.Context, r *host.Request, function string, argument 
 }
 
 func marshal(v any) []byte {
-	data, err := json.Marshal(v)
+	data, err := manifest.Marshal(v)
 	if err != nil {
 		return []byte(`{"ok":false,"error":{"code":"internal","exit_code":110,"message":"the reply cannot be encoded as JSON"}}`)
 	}

@@ -114,7 +114,7 @@ func (c *call) runReactor() (*host.Result, error) {
 			return nil, c.guestError(err)
 		}
 	}
-	body, err := json.Marshal(callRequest{
+	body, err := manifest.Marshal(callRequest{
 		Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), CallID: c.r.CallID,
 		Session: c.session, Caller: c.r.Caller,
 		Host: c.engine.cfg.HostVersion, DeadlineMS: max(time.Until(c.deadline).Milliseconds(), 1),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // Terms are what one runner is for: all its calls have the same. A runner whose terms differ must not run the call.
@@ -58,9 +59,9 @@ type Outcome struct {
 
 // Failed returns the outcome of a call that failed.
 func Failed(e *host.Error) Outcome {
-	raw, err := json.Marshal(ErrorOf(e))
+	raw, err := manifest.Marshal(ErrorOf(e))
 	if err != nil { // the error contains invalid JSON
-		raw, _ = json.Marshal(ErrorOf(host.Errorf(host.Internal, "an error cannot be sent: %v", err)))
+		raw, _ = manifest.Marshal(ErrorOf(host.Errorf(host.Internal, "an error cannot be sent: %v", err)))
 	}
 	return Outcome{Err: raw}
 }

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"reflect"
 	"strconv"
-	"strings"
 )
 
-// AppendTyped appends the JSON of a Go value to b, as [json.Encoder] writes it without escapes for HTML, for a process
-// that writes each type once; see [Unmarshal]. The tag option string has no effect, and a value must not contain
-// itself.
+// AppendTyped appends the JSON of a Go value to b, as [json.Encoder] writes it without escapes for HTML and JavaScript,
+// for a process that writes each type once; see [Unmarshal]. The tag option string has no effect, and a value must not
+// contain itself.
 func AppendTyped(b []byte, v any) ([]byte, error) {
 	return appendValue(b, reflect.ValueOf(v))
 }
@@ -40,10 +39,8 @@ func appendValue(b []byte, v reflect.Value) ([]byte, error) {
 			return appendArray(b, v)
 		}
 	case reflect.String:
-		// encoding/json escapes the line breaks of JavaScript, which some readers of lines take for the end of one.
-		text := v.String()
-		if v.Type() != number && !strings.Contains(text, "\u2028") && !strings.Contains(text, "\u2029") {
-			return AppendString(b, text), nil
+		if v.Type() != number {
+			return AppendString(b, v.String()), nil
 		}
 	case reflect.Bool:
 		return strconv.AppendBool(b, v.Bool()), nil
@@ -67,7 +64,29 @@ func appendAny(b []byte, v reflect.Value) ([]byte, error) {
 	if err := e.Encode(v.Interface()); err != nil {
 		return nil, err
 	}
-	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...), nil
+	return append(b, bytes.TrimSuffix(unescapeSeparators(text.Bytes()), []byte("\n"))...), nil
+}
+
+// unescapeSeparators writes the line breaks of JavaScript in a JSON text, which encoding/json escapes always, as
+// themselves. It changes the text in place.
+func unescapeSeparators(text []byte) []byte {
+	if !bytes.Contains(text, []byte(`\u202`)) {
+		return text
+	}
+	out := text[:0]
+	for i := 0; i < len(text); i++ {
+		switch {
+		case bytes.HasPrefix(text[i:], []byte(`\u2028`)), bytes.HasPrefix(text[i:], []byte(`\u2029`)):
+			out = append(out, 0xe2, 0x80, 0xa8+text[i+5]-'8')
+			i += len(`\u2028`) - 1
+			continue
+		case text[i] == '\\':
+			out = append(out, text[i])
+			i++
+		}
+		out = append(out, text[i])
+	}
+	return out
 }
 
 func appendStruct(b []byte, v reflect.Value, fields []field) (_ []byte, err error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -156,10 +157,15 @@ func compareWritten(t *testing.T, v any) {
 	if (err == nil) != (wantErr == nil) {
 		t.Fatalf("%+v: got error %v, want %v", v, err, wantErr)
 	}
-	if err == nil && "x"+want.String() != string(got)+"\n" {
-		t.Fatalf("%+v:\ngot  %s\nwant %s", v, got[1:], want.String())
+	plain := jsonEscape.ReplaceAllStringFunc(want.String(), func(escape string) string {
+		return strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(escape)
+	})
+	if err == nil && "x"+plain != string(got)+"\n" {
+		t.Fatalf("%+v:\ngot  %s\nwant %s", v, got[1:], plain)
 	}
 }
+
+var jsonEscape = regexp.MustCompile(`\\(u....|.)`)
 
 // FuzzTyped compares how samples are written with how encoding/json writes them.
 func FuzzTyped(f *testing.F) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/internal/wire"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // Client is a connection to a keeper. Its methods may be called concurrently. Every error is an *Error.
@@ -439,7 +440,7 @@ func (c *Client) send(op string, body any, buffer int) (int64, chan response, er
 	if q, isCall := body.(CallRequest); isCall && len(q.Params) > browser.MaxRequest { // without marshalling them
 		return 0, nil, tooLarge(len(q.Params))
 	}
-	raw, err := json.Marshal(body)
+	raw, err := manifest.Marshal(body)
 	if err != nil {
 		return 0, nil, errf(CodeInvalidArgs, "the parameters are not JSON: %v", err)
 	}

@@ -146,13 +146,13 @@ func isObject(raw json.RawMessage) bool {
 
 // quote returns s as a JSON string.
 func quote(s string) []byte {
-	b, _ := json.Marshal(s) // marshalling a string cannot fail
+	b, _ := manifest.Marshal(s) // marshalling a string cannot fail
 	return b
 }
 
 // mustJSON marshals a value of this package's own types.
 func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
+	b, err := manifest.Marshal(v)
 	if err != nil {
 		return json.RawMessage("null")
 	}

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -21,7 +20,7 @@ func Code(ctx context.Context, d *Deps, o CodeOptions) (*host.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	params, err := json.Marshal(map[string]string{"source": string(source)})
+	params, err := manifest.Marshal(map[string]string{"source": string(source)})
 	if err != nil {
 		return nil, err
 	}
