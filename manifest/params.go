@@ -423,20 +423,47 @@ func kindOf(v json.RawMessage) string {
 // TypeAt returns the type of the parameter at a path of property names, and the type of its items if it is an array.
 // Both are "" where the schema does not describe it; "any" is a parameter without a restriction.
 func TypeAt(schema json.RawMessage, path ...string) (kind, items string) {
-	root := readNode(schema)
-	at, _ := root.resolve(root)
-	for _, step := range path {
-		next := at.at("properties").at(step)
-		if next == nil {
-			return "", ""
-		}
-		at, _ = next.resolve(root)
+	at, root := paramAt(schema, path)
+	if at == nil {
+		return "", ""
 	}
 	if at.has("items") {
 		item, _ := at.at("items").resolve(root)
 		items = item.typeName(root)
 	}
 	return at.typeName(root), items
+}
+
+// Base64At reports whether the parameter at a path of property names, or each of its items, is text in base64.
+func Base64At(schema json.RawMessage, path ...string) bool {
+	at, root := paramAt(schema, path)
+	if at.has("items") {
+		at, _ = at.at("items").resolve(root)
+	}
+	isBase64 := at.text("contentEncoding") == "base64"
+	for _, branch := range append(at.list("anyOf"), at.list("oneOf")...) {
+		branch, _ := readNode(branch).resolve(root)
+		isBase64 = isBase64 || branch.text("contentEncoding") == "base64"
+	}
+	return isBase64
+}
+
+// paramAt returns the schema of the parameter at a path of property names, nil if there is none, and the root. Further
+// down than the first name, a schema of all other properties counts.
+func paramAt(schema json.RawMessage, path []string) (at, root *node) {
+	root = readNode(schema)
+	at, _ = root.resolve(root)
+	for i, step := range path {
+		next := at.at("properties").at(step)
+		if next == nil && i > 0 {
+			next = at.at("additionalProperties")
+		}
+		if next == nil {
+			return nil, root
+		}
+		at, _ = next.resolve(root)
+	}
+	return at, root
 }
 
 // Binary returns the base64 text of a result whose schema declares one (contentEncoding: base64), at its root or in

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // replacement is a file that is either replaced as a whole or left as it was. A path that is not a regular file, such
@@ -78,7 +79,7 @@ func writeFile(path string, content []byte) error {
 const headSize = 512
 
 // outFile is the file of --out. It takes a result as a whole or in pieces. It holds the content if the schema declares
-// the result as binary, and JSON otherwise.
+// the result as binary, the text of a result that is one, and JSON otherwise. A result in pieces is no text.
 type outFile struct {
 	path    string
 	returns json.RawMessage // the schema of the result
@@ -143,6 +144,9 @@ func (o *outFile) whole(data json.RawMessage) (json.RawMessage, error) {
 		}
 		o.raw, o.media = true, media
 		data = content
+	} else if text, ok := jsontext.Unquote(bytes.TrimSpace(data)); ok {
+		o.raw, o.media = true, "text/plain"
+		data = []byte(text)
 	}
 	if _, err := o.Write(data); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -215,19 +216,27 @@ func setParam(ctx context.Context, params map[string]any, t *manifest.Tool, give
 	if kind, _ := manifest.TypeAt(t.Params, key); kind == "" {
 		path = strings.Split(key, ".")
 	}
+	kind, item := manifest.TypeAt(t.Params, path...)
+	isNull := text == "null"
 	if strings.HasPrefix(text, "@") {
 		data, err := readInput(ctx, "--param "+key+"=@", text[1:], timeout)
 		if err != nil {
 			return err
 		}
-		text = string(data)
+		if text = string(data); manifest.Base64At(t.Params, path...) {
+			text = base64.StdEncoding.EncodeToString(data)
+		}
 	}
 	if err := validUTF8(key, text); err != nil {
 		return err
 	}
 	at := params
+	isAbsent := isNull && !accepts(kind, "null") && !accepts(kind, "string")
 	for _, step := range path[:len(path)-1] {
 		if at[step] == nil {
+			if isAbsent {
+				return nil
+			}
 			at[step] = map[string]any{}
 		}
 		next, ok := at[step].(map[string]any)
@@ -238,7 +247,14 @@ func setParam(ctx context.Context, params map[string]any, t *manifest.Tool, give
 		at = next
 	}
 	last := path[len(path)-1]
-	kind, item := manifest.TypeAt(t.Params, path...)
+	switch {
+	case isAbsent:
+		delete(at, last)
+		return nil
+	case isNull && accepts(kind, "null"):
+		at[last] = nil
+		return nil
+	}
 	if list, isList := at[last].([]any); isList && kind == "array" && !strings.HasPrefix(text, "[") {
 		at[last] = append(list, typed(text, item, ""))
 		return nil
@@ -247,9 +263,18 @@ func setParam(ctx context.Context, params map[string]any, t *manifest.Tool, give
 	return nil
 }
 
+// accepts reports whether a parameter of this kind may have a value of the type. What no schema describes may have any.
+func accepts(kind, typeName string) bool {
+	return kind == "" || kind == "any" || slices.Contains(strings.Split(kind, "|"), typeName)
+}
+
 func validUTF8(name, text string) error {
-	if utf8.ValidString(text) {
+	switch {
+	case utf8.ValidString(text):
 		return nil
+	case jsontext.IsUTF16(text):
+		return host.Errorf(host.InvalidArgs, "parameter %s is UTF-16; expected UTF-8", manifest.CleanLine(name)).
+			WithNext("save the file as UTF-8")
 	}
 	return host.Errorf(host.InvalidArgs,
 		"parameter %s is not valid UTF-8; pass binary data as base64 if the tool takes it", manifest.CleanLine(name))
@@ -272,7 +297,7 @@ func typed(text, kind, item string) any {
 		}
 		return text
 	}
-	if strings.Contains("|"+kind+"|", "|string|") {
+	if accepts(kind, "string") && kind != "any" {
 		return text
 	}
 	v, ok := decoded(text)
