@@ -65,9 +65,9 @@ func (c Content) Check() error {
 	return nil
 }
 
-// clean returns the block without control characters and secrets.
+// clean returns the block without secrets, on whose lines that are not its value nothing is hidden.
 func (c Content) clean(redact func(string) string) Content {
-	c.Text, c.Data = redact(manifest.Clean(c.Text)), redact(c.Data)
+	c.Text, c.Data = redact(c.Text), redact(c.Data)
 	c.MIME, c.URI = redact(manifest.CleanLine(c.MIME)), redact(manifest.CleanLine(c.URI))
 	return c
 }

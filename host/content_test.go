@@ -45,7 +45,7 @@ func TestCallContent(t *testing.T) {
 	}})
 	h := newHost(t, host.Config{}, f)
 	a := call(t, h, "shop.echo", `{}`)
-	if len(a.Content) != 1 || a.Content[0].Text != "ab" {
+	if len(a.Content) != 1 || a.Content[0].Text != "a\u202eb\x1b[31m" {
 		t.Errorf("got %+v, %v", a.Content, a.Err)
 	}
 	if a := call(t, h, "shop.echo", `{"broken":true}`); a.Err == nil || a.Content != nil {

@@ -26,9 +26,9 @@ const (
 const longText = 100
 
 // markUntrusted puts the texts of the result that its schema marks as untrusted between two lines that nobody could
-// foresee, so that a reader can tell where such a text ends whatever it says. Control and bidi characters are removed
-// from it. The result of a call that a plugin makes stays as it is: the plugin puts it into its own. A result that
-// cannot be read fails the call.
+// foresee, so that a reader can tell where such a text ends whatever it says. The text itself is kept to the byte. The
+// result of a call that a plugin makes stays as it is: the plugin puts it into its own. A result that cannot be read
+// fails the call.
 func (r *run) markUntrusted() error {
 	marked := func(of *run) bool { return bytes.Contains(of.address.Tool.Returns, []byte(untrustedMark)) }
 	if r.call.parentID != "" || !marked(r) && !slices.ContainsFunc(r.steps, marked) {
@@ -71,7 +71,6 @@ func bounded(value, of any, boundary string) any {
 	long := schema[untrustedMark] == untrustedLong
 	switch v := value.(type) {
 	case string:
-		v = manifest.Clean(v)
 		if schema[untrustedMark] == true && v != "" || long && (len(v) > longText || strings.Contains(v, "\n")) {
 			v = "<page " + boundary + ">\n" + v + "\n</page " + boundary + ">"
 		}

@@ -466,7 +466,7 @@ func TestClientNames(t *testing.T) {
 func TestResults(t *testing.T) {
 	forEachWire(t, mcp.Full, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
-		if r, text := call(t, s, "shop__text", `{}`); text != "one\ntwo" || r.StructuredContent != nil {
+		if r, text := call(t, s, "shop__text", `{}`); text != "one\n\x1b[31mtwo\u202e" || r.StructuredContent != nil {
 			t.Errorf("a text: %q %v", text, r.StructuredContent)
 		}
 		png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 60<<10)...)
@@ -540,7 +540,7 @@ func TestContentBlocks(t *testing.T) {
 		return &host.Result{Data: json.RawMessage("null"), Content: alone}, nil
 	}
 	want := []string{
-		`{"type":"text","text":"{\"n\":6}"}`, `{"type":"text","text":"ab"}`,
+		`{"type":"text","text":"{\"n\":6}"}`, "{\"type\":\"text\",\"text\":\"a\u202eb\"}",
 		`{"type":"image","mimeType":"image/png","data":"aW1n"}`, `{"type":"audio","mimeType":"audio/wav","data":"c25k"}`,
 		`{"type":"resource","resource":{"uri":"file:///a.txt","mimeType":"text/plain","text":"inside"}}`,
 		`{"type":"resource","resource":{"uri":"file:///b.bin","blob":"Ymlu"}}`,

@@ -60,7 +60,6 @@ func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk
 	var err error
 	if id, ok := strings.CutPrefix(uri, resultURI); ok {
 		raw, err = m.cfg.Sessions.Result(c.session, id)
-		raw = manifest.EscapeJSON(raw)
 	} else if path, ok := strings.CutPrefix(uri, docsURI); ok {
 		raw, err = m.docsDocument(ctx, c, path)
 	} else {

@@ -105,11 +105,10 @@ func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	switch {
 	case len(a.Content) > 0 && (len(a.Data) == 0 || string(a.Data) == "null"):
 	case len(result.Content) == 0:
-		data := manifest.EscapeJSON(a.Data)
-		if len(data) > 0 && data[0] == '{' {
-			result.StructuredContent = json.RawMessage(data)
+		if len(a.Data) > 0 && a.Data[0] == '{' {
+			result.StructuredContent = a.Data
 		}
-		result.Content = append(result.Content, textContent(displayText(data)))
+		result.Content = append(result.Content, textContent(displayText(a.Data)))
 	case len(rest) > 0:
 		result.Content = append(result.Content, textContent(string(rest)))
 	}
@@ -164,11 +163,11 @@ func contentBlock(c host.Content) sdk.Content {
 	return textContent(c.Text)
 }
 
-// displayText renders data: a string without its quotes and control characters, anything else as JSON.
+// displayText renders data: a string without its quotes, anything else as JSON.
 func displayText(data json.RawMessage) string {
 	var s string
 	if len(data) > 0 && data[0] == '"' && json.Unmarshal(data, &s) == nil {
-		return manifest.Clean(s)
+		return s
 	}
 	return string(data)
 }
@@ -219,5 +218,5 @@ func withoutMember(data json.RawMessage, encoded string) json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	return manifest.EscapeJSON(left)
+	return left
 }

@@ -68,7 +68,7 @@ func (a *App) printReply(id json.RawMessage, answer *host.Answer) error {
 	}
 	raw, err := manifest.Marshal(command.NewBatchReply(id, env))
 	if err == nil {
-		_, err = a.Out.Write(append(manifest.EscapeJSON(raw), '\n'))
+		err = a.printRecord(raw)
 	}
 	return err
 }

@@ -262,7 +262,8 @@ func (a *App) printEnvelope(env *command.Envelope, text func(w io.Writer)) error
 // printDocument prints one JSON document: indented on a terminal, one line in a pipe.
 func (a *App) printDocument(v any) error { return writeError(writeJSON(a.Out, v, a.OutTTY)) }
 
-// writeJSON writes one JSON document and a line break.
+// writeJSON writes one JSON document and a line break. On a terminal, where it is indented, hidden characters are
+// escaped; a program reads each value to the byte.
 func writeJSON(w io.Writer, v any, indented bool) error {
 	raw, written := v.(json.RawMessage)
 	var err error
@@ -271,9 +272,8 @@ func writeJSON(w io.Writer, v any, indented bool) error {
 			return err
 		}
 	}
-	raw = manifest.EscapeJSON(raw)
 	if indented {
-		raw = indent(raw)
+		raw = indent(manifest.EscapeJSON(raw))
 	}
 	_, err = w.Write(append(raw, '\n'))
 	return err

@@ -118,6 +118,9 @@ func (o *rootOptions) again(except ...string) string {
 
 // printRecord prints a JSON document as a line.
 func (a *App) printRecord(record json.RawMessage) error {
-	_, err := a.Out.Write(append(manifest.EscapeJSON(record), '\n'))
+	if a.OutTTY {
+		record = manifest.EscapeJSON(record)
+	}
+	_, err := a.Out.Write(append(record, '\n'))
 	return err
 }
