@@ -158,6 +158,7 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 		own := *AsError(contextCause(ctx, err)) // a cause may end several calls, and each adds its own advice
 		a.Data, a.Whole, a.Content, a.Err = nil, nil, nil, &own
 		run.keepOptions(a.Err)
+		run.dropRefused(a.Err)
 		a.Steps = append(a.Steps, a.Err.Steps...)
 	}
 	if run.address.Tool != nil {
@@ -393,6 +394,19 @@ func (r *run) do(ctx context.Context) error {
 		r.answer.Whole = whole
 	}
 	return err
+}
+
+// dropRefused removes the call that failed from what to do next.
+func (r *run) dropRefused(e *Error) {
+	orNone := func(params json.RawMessage) []byte { return []byte(cmp.Or(string(params), "{}")) }
+	isRefused := func(s Step) bool {
+		return s.Op == OpCall && s.Tool == r.answer.Tool && s.Options == r.call.Given && len(s.Choose) == 0 &&
+			sameJSON(orNone(s.Params), orNone(r.call.Params))
+	}
+	e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), isRefused)
+	if e.Retry != nil && isRefused(*e.Retry) {
+		e.Retry = nil
+	}
 }
 
 func joinOrNone(names []string) string {

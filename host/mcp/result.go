@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -29,7 +30,13 @@ func (m *modeServer) failure(a *host.Answer) failure {
 	if len(next) == 0 {
 		next = a.Err.Steps
 	}
-	calls := m.renderSteps(next)
+	var hold []host.Step
+	for _, s := range next {
+		if s, ok := advice.Holds(m.cfg.Host, s); ok {
+			hold = append(hold, s)
+		}
+	}
+	calls := m.renderSteps(hold)
 	if a.Err.Code == host.Denied && len(calls) == 0 && a.Tool != "" {
 		calls = m.renderSteps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
 	}

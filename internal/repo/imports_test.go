@@ -9,6 +9,8 @@
 //	                             host/signature, host/stats, host/trace, host/wasm, cdp, plugins, sdk}
 //	    -> host -> manifest -> manifest/schema -> manifest/jsontext
 //
+// host/advice lies between host and the front ends, which pass all that they offer through it.
+//
 // Siblings never import each other. If one requires another, host has an interface that the root implements. sdk/go
 // and the plugins are compiled into guests, so they import nothing of the host, and sdk/go imports only the standard
 // library.
@@ -50,7 +52,8 @@ var layers = map[string][]string{
 	"host/wasm": {
 		"host", "internal/contain", "internal/slots", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema",
 	},
-	"host/mcp":       {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/advice":    {"host", "manifest"},
+	"host/mcp":       {"host", "host/advice", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/policy":    {"host", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
 	"host/signature": {"host", "manifest"},
 	"host/egress":    {"host", "manifest"},
@@ -80,9 +83,9 @@ var layers = map[string][]string{
 		"manifest/lint", "manifest/schema", "sdk",
 	},
 	"cmd": {
-		".", "cdp", "cmd/parley/internal/command", "host", "host/audit", "host/docs", "host/egress", "host/learn",
-		"host/mcp", "host/oci", "host/policy", "host/signature", "host/stats", "host/trace", "host/wasm", "manifest",
-		"manifest/jsontext", "manifest/lint", "manifest/schema", "plugins", "sdk",
+		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/audit", "host/docs", "host/egress",
+		"host/learn", "host/mcp", "host/oci", "host/policy", "host/signature", "host/stats", "host/trace", "host/wasm",
+		"manifest", "manifest/jsontext", "manifest/lint", "manifest/schema", "plugins", "sdk",
 	},
 	"bench": {"internal/foreign"},
 	"bench/learning": {

@@ -143,8 +143,9 @@ func handleSignals(cancel context.CancelCauseFunc) {
 type App struct {
 	*Streams
 	deps     *command.Deps
-	args     []string // the command line, as given
-	commands []string // the names of all commands
+	args     []string    // the command line, as given
+	refused  *parsedLine // what args mean, once something was offered instead
+	commands []string    // the names of all commands
 	json     bool
 	full     bool  // --help with all options
 	helpErr  error // what failed while printing help
@@ -174,7 +175,7 @@ func (run runFunc[O]) or(own runFunc[O]) runFunc[O] {
 func newApp(streams *Streams, args []string) *App {
 	app := &App{Streams: streams, args: args, signaled: newSignaledContext()}
 	app.deps = &command.Deps{
-		Env: streams.Env, Command: app.command, Notice: app.notice, Input: app.input, Debug: app.debugf,
+		Env: streams.Env, Command: app.command, Offers: app.offers, Notice: app.notice, Input: app.input, Debug: app.debugf,
 		Approver: &terminal{}, ApproveChange: approveOnTerminal, Admitted: app.admitted,
 	}
 	// The error of an invalid flag must be printed in the right form, also if --json comes after it.

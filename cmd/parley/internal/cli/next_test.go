@@ -13,9 +13,6 @@ import (
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
-// placeholder matches a word of a command that the reader must replace.
-var placeholder = regexp.MustCompile(`(^|[=./])[A-Z]{3,}$`)
-
 // discovery matches the words of a command line that runs no tool.
 var discovery = regexp.MustCompile(`^(--list|--describe|--help|--version|search|list|help|plugin|config|audit|docs|` +
 	`learn|doctor|version|completion)$`)
@@ -210,40 +207,4 @@ func TestInstallTips(t *testing.T) {
 	if followed < 30 {
 		t.Errorf("only %d tips were followed", followed)
 	}
-}
-
-// shellWords splits a line as a POSIX shell does. It knows words, '...', "..." and backslashes; ok is false for others.
-func shellWords(line string) (words []string, ok bool) {
-	word, inWord, quote := "", false, rune(0)
-	escaped := false
-	for _, r := range line {
-		switch {
-		case escaped:
-			word, escaped = word+string(r), false
-		case quote == '\'' && r != '\'':
-			word += string(r)
-		case r == '\\':
-			escaped, inWord = true, true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '\'' || r == '"'):
-			quote, inWord = r, true
-		case quote == '"' && (r == '$' || r == '`'):
-			return nil, false
-		case quote == 0 && r == ' ':
-			if inWord {
-				words = append(words, word)
-			}
-			word, inWord = "", false
-		case quote == 0 && strings.ContainsRune("$`|&;<>(){}!*?\n", r):
-			return nil, false
-		default:
-			word += string(r)
-			inWord = true
-		}
-	}
-	if inWord {
-		words = append(words, word)
-	}
-	return words, quote == 0 && !escaped
 }

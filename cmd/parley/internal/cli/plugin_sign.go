@@ -18,6 +18,7 @@ type pluginSignOptions struct {
 	// newKey is the file of a new key. "" means that Path is signed.
 	newKey string
 	command.SignOptions
+	noPassword bool
 }
 
 func newPluginSign(app *App, run runFunc[pluginSignOptions]) *cobra.Command {
@@ -49,13 +50,15 @@ func newPluginSign(app *App, run runFunc[pluginSignOptions]) *cobra.Command {
 		"file whose first line is the key's password; else the terminal is asked")
 	cmd.Flags().StringVar(&opts.newKey, "new-key", "",
 		"write a new secret key to this file and its public key to FILE.pub")
+	cmd.Flags().BoolVar(&opts.noPassword, "no-password", false, "with --new-key: do not encrypt the secret key")
 	return cmd
 }
 
 func runPluginSign(ctx context.Context, opts *pluginSignOptions) error {
 	app := opts.app
 	if opts.newKey != "" {
-		return app.newKey(command.KeyOptions{File: opts.newKey, PasswordFile: opts.PasswordFile})
+		return app.newKey(command.KeyOptions{File: opts.newKey, PasswordFile: opts.PasswordFile, NoPassword: opts.noPassword,
+			Password: func() (string, error) { return newPassword(ctx, opts.newKey) }})
 	}
 	sign := opts.SignOptions
 	sign.Password = func() (string, error) {
@@ -70,6 +73,24 @@ func runPluginSign(ctx context.Context, opts *pluginSignOptions) error {
 		fmt.Fprintf(w, "Signed %s %s with the key %s\n  %s\n  %s\nNext: %s\n",
 			data.Name, data.Version, data.Signer, data.Digest, data.Signature, next[0])
 	})
+}
+
+// newPassword asks twice for the password of a new key.
+func newPassword(ctx context.Context, file string) (string, error) {
+	password, err := readPassword(ctx, "Password of "+manifest.CleanLine(file)+": ")
+	if err != nil {
+		e := host.AsError(err)
+		if e.Code == host.InvalidArgs { // no terminal
+			e.Message = "a new key is encrypted, and there is no terminal to ask for its password; expected --password-file " +
+				"FILE, or --no-password for a key that is not encrypted"
+		}
+		return "", e
+	}
+	again, err := readPassword(ctx, "The same again: ")
+	if err == nil && again != password {
+		err = host.Errorf(host.InvalidArgs, "the two passwords differ; no key was made")
+	}
+	return password, err
 }
 
 func (a *App) newKey(o command.KeyOptions) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/manifest"
 )
 
 func newPolicy(app *App) *cobra.Command {
@@ -34,12 +35,24 @@ func runPolicyCheck(_ context.Context, opts *policyCheckOptions) error {
 	if err != nil {
 		return err
 	}
-	return opts.app.print(data, []string{"parley policy explain text"}, func(w io.Writer) {
+	raw, err := manifest.Marshal(data)
+	if err != nil {
+		return err
+	}
+	env := &command.Envelope{OK: true, Data: raw, Warnings: data.Warnings, Next: []string{"parley policy explain text"}}
+	return opts.app.printEnvelope(env, func(w io.Writer) {
 		if len(data.Files) == 0 {
 			fmt.Fprintln(w, "No policy file: plugins have no rights, and this command line may call every tool.")
 		}
 		for _, f := range data.Files {
 			fmt.Fprintln(w, "ok "+f)
+		}
+		for _, m := range data.Rules {
+			names := strings.Join(m.First, ", ")
+			if m.Matches > len(m.First) {
+				names += ", .."
+			}
+			fmt.Fprintf(w, "  %s: %s: %d %s\n", m.Where, m.Rule, m.Matches, names)
 		}
 	})
 }

@@ -72,6 +72,23 @@ func (a *App) retyped(cmd *cobra.Command) string {
 	return strings.Join(line, " ")
 }
 
+// dashed returns the command line that was given, with what begins with one dash as words of the tool.
+func (a *App) dashed() string {
+	isWord := func(word string) bool { return len(word) > 1 && word[0] == '-' && word[1] != '-' }
+	line := []string{"parley"}
+	for _, dashes := range []bool{false, true} {
+		for _, word := range a.args {
+			if isWord(word) == dashes {
+				line = append(line, quoteWord(word))
+			}
+		}
+		if !dashes {
+			line = append(line, "--")
+		}
+	}
+	return strings.Join(line, " ")
+}
+
 // plainName returns a name in the form in which return-by-value and returnByValue are equal.
 func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name))

@@ -381,7 +381,7 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: "--" + n.Name, Distance: n.Distance})
 		}
 		if line := a.retyped(cmd); line != "" {
-			e.Next = append(e.Next, line)
+			e.Next = append(e.Next, line, a.dashed())
 		} else if !cmd.HasParent() {
 			e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
 		}

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}
 	parley.Child()
 	testscript.Main(m, map[string]func(){
-		"parley":  func() { os.Exit(Main(os.Args[1:], System())) },
+		"parley":  func() { os.Exit(checkedMain()) },
 		"lacking": lacking,
 	})
 }

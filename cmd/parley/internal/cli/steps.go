@@ -83,6 +83,11 @@ func (a *App) command(s host.Step) string {
 		}
 	}
 	words = append(words, optionWords(s.Options)...)
+	for _, file := range a.deps.Plugins {
+		if plugin != "" && !s.ForOperator() {
+			words = append(words, "--load", shellQuote(file))
+		}
+	}
 	live := s.Options.Live || a.deps.Live && plugin == cdp.Name && strings.Contains(local, ".")
 	if live && (s.Op == host.OpCall || s.Op == host.OpDescribe || s.Op == host.OpList) {
 		words = append(words, "--live")

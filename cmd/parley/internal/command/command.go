@@ -33,6 +33,8 @@ type Deps struct {
 	Env func(string) string
 	// Command renders a step in the form in which the user of the front takes it.
 	Command func(host.Step) string
+	// Offers reports whether a line may be offered as next. Nil means that every line may.
+	Offers func(line string) bool
 	// Notice takes what a user should know and that is not part of the data, such as a first compilation.
 	Notice func(text string)
 	// Input returns the standard input, whose reads end with the context.

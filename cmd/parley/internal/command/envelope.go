@@ -52,7 +52,9 @@ func (d *Deps) Envelope(answer *host.Answer) *Envelope {
 func (d *Deps) ErrorObject(e *host.Error) *host.ErrorObject {
 	o := e.Object()
 	if e.Retry != nil {
-		o.Command = d.Command(*e.Retry)
+		if c := d.Command(*e.Retry); d.offers(c) {
+			o.Command = c
+		}
 	}
 	if o.Docs != nil {
 		o.Docs = d.WithCommands(o.Docs)
@@ -70,13 +72,22 @@ func (d *Deps) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
 	return &with
 }
 
-// Next renders what to do next: first the steps, each once, then the hints. It is never nil.
+// Next renders what to do next: first the steps, each once, then the hints, of those that may be offered. It is never
+// nil.
 func (d *Deps) Next(steps []host.Step, hints []string) []string {
 	commands := []string{}
-	for _, s := range steps {
-		if c := d.Command(s); !slices.Contains(commands, c) {
+	add := func(c string) {
+		if !slices.Contains(commands, c) && d.offers(c) {
 			commands = append(commands, c)
 		}
 	}
-	return append(commands, hints...)
+	for _, s := range steps {
+		add(d.Command(s))
+	}
+	for _, hint := range hints {
+		add(hint)
+	}
+	return commands
 }
+
+func (d *Deps) offers(line string) bool { return d.Offers == nil || d.Offers(line) }

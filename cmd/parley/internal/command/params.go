@@ -64,6 +64,23 @@ func (d *Deps) buildParams(ctx context.Context, t *manifest.Tool, o *CallOptions
 	return jsontext.Marshal(params), nil
 }
 
+// ParamsOf returns the parameters of a call for which nothing has to be read. It reports false for another, and for
+// options that are no parameters.
+func ParamsOf(d *Deps, t *manifest.Tool, o CallOptions) (json.RawMessage, bool) {
+	reads := func(given string) bool {
+		_, value, _ := strings.Cut(given, "=")
+		return strings.HasPrefix(value, "@") || value == "-" || strings.HasPrefix(given, "@") || given == "-"
+	}
+	if reads(o.Params) || slices.ContainsFunc(append(slices.Clone(o.Words), o.Set...), reads) {
+		return nil, false
+	}
+	params, err := d.buildParams(context.Background(), t, &o)
+	if err != nil {
+		return json.RawMessage("invalid"), true
+	}
+	return params, true
+}
+
 // readParams reads parameters that are given as JSON, as @FILE or as - for the standard input. The timeout is that of
 // the call.
 func (d *Deps) readParams(ctx context.Context, given string, timeout time.Duration) (json.RawMessage, error) {

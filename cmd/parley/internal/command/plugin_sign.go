@@ -17,8 +17,12 @@ import (
 type KeyOptions struct {
 	// File is the file of the secret key. The public key goes to File.pub.
 	File string
-	// PasswordFile is a file whose first line is the password that encrypts the key. "" means that it is not encrypted.
+	// PasswordFile is a file whose first line is the password that encrypts the key. "" means that Password is called.
 	PasswordFile string
+	// NoPassword leaves the key unencrypted.
+	NoPassword bool
+	// Password returns the password that encrypts the key.
+	Password func() (string, error)
 }
 
 // NewKeyData is a new pair of keys.
@@ -32,16 +36,24 @@ type NewKeyData struct {
 
 // NewKey makes a pair of keys to sign plugins with. No existing file is overwritten.
 func NewKey(d *Deps, o KeyOptions) (*NewKeyData, error) {
-	password := ""
-	if o.PasswordFile != "" {
-		var err error
-		if password, err = readPassword(o.PasswordFile); err != nil {
-			return nil, err
-		}
-		if password == "" {
-			return nil, host.Errorf(host.InvalidArgs, "the first line of %s is empty; expected a password",
-				manifest.CleanLine(o.PasswordFile))
-		}
+	var password string
+	var err error
+	switch {
+	case o.NoPassword && o.PasswordFile != "":
+		return nil, host.Errorf(host.InvalidArgs, "--no-password cannot be combined with --password-file").
+			WithNext("leave one of them out")
+	case o.NoPassword:
+		d.Notice("the secret key is not encrypted: whoever can read the file can sign with it")
+	case o.PasswordFile != "":
+		password, err = readPassword(o.PasswordFile)
+	default:
+		password, err = o.Password()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if password == "" && !o.NoPassword {
+		return nil, host.Errorf(host.InvalidArgs, "the password is empty; --no-password makes a key that is not encrypted")
 	}
 	key, err := signature.NewSecretKey()
 	if err != nil {
@@ -49,9 +61,6 @@ func NewKey(d *Deps, o KeyOptions) (*NewKeyData, error) {
 	}
 	if err := key.WritePair(o.File, password); err != nil {
 		return nil, err
-	}
-	if password == "" {
-		d.Notice("the secret key is not encrypted; --password-file encrypts it")
 	}
 	return &NewKeyData{o.File, o.File + ".pub", string(key.Public()), key.Public().ID(), password != ""}, nil
 }

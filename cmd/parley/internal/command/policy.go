@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/parley-tools/parley/host"
@@ -9,9 +10,12 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// CheckPolicyData are the files of the policy, all of which are valid.
+// CheckPolicyData are the files of the policy, all of which are valid, and what each of their rules applies to today.
 type CheckPolicyData struct {
-	Files []string `json:"files"`
+	Files []string       `json:"files"`
+	Rules []policy.Match `json:"rules"`
+
+	Warnings []string `json:"-"` // of rules that match nothing
 }
 
 // CheckPolicy reads the files of the policy. The error is config_error for the first one that is invalid.
@@ -23,7 +27,26 @@ func CheckPolicy(d *Deps) (*CheckPolicyData, error) {
 	if err := rules.CheckReach(); err != nil {
 		return nil, err
 	}
-	return &CheckPolicyData{append([]string{}, rules.Explain(host.Info{}, nil, "").Files...)}, nil
+	catalog, err := d.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	matches, err := rules.Matches(catalog)
+	if err != nil {
+		return nil, err
+	}
+	data := &CheckPolicyData{Files: append([]string{}, rules.Explain(host.Info{}, nil, "").Files...), Rules: matches,
+		Warnings: []string{}}
+	for _, m := range matches {
+		if m.Matches == 0 {
+			text := fmt.Sprintf("%s: %s matches nothing today", m.Where, m.Rule)
+			if len(m.DidYouMean) > 0 {
+				text += "; did you mean " + m.DidYouMean[0].Name + "?"
+			}
+			data.Warnings = append(data.Warnings, text)
+		}
+	}
+	return data, nil
 }
 
 // ExplainPolicyData is what a plugin or a tool asks for, what is granted and what is refused.

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// placeholder matches a word of a command line that the reader must replace, such as FILE or url=URL.
+var placeholder = regexp.MustCompile(`(^|[=./])[A-Z]{3,}$`)
+
+// offers reports whether a line may be offered as next: a command must parse as the command line itself does, with
+// names that exist and valid parameters, and must not be the command that failed. Nothing lifts a protection.
+func (a *App) offers(line string) bool {
+	words, ok := shellWords(line)
+	if command, _, reads := strings.Cut(line, " < "); !ok && reads {
+		words, ok = shellWords(command)
+	}
+	if !ok || len(words) == 0 || words[0] != "parley" {
+		return !strings.HasPrefix(line, "parley ") && !advice.Lifts(strings.Fields(line))
+	}
+	if advice.Lifts(words[1:]) {
+		return false
+	}
+	offered, ok := a.parse(words[1:])
+	if !ok {
+		return false
+	}
+	if a.refused == nil {
+		refused, parsed := a.parse(a.args)
+		a.refused = &refused
+		if !parsed { // what parses is something else
+			a.refused.command = "none"
+		}
+	}
+	return !offered.equal(*a.refused)
+}
+
+// parsedLine is what a command line means: two spellings of one call are equal.
+type parsedLine struct {
+	command string // its path
+	words   []string
+	options map[string]string
+	call    host.Step // of a line that calls a tool
+}
+
+func (p parsedLine) equal(other parsedLine) bool {
+	return p.command == other.command && slices.Equal(p.words, other.words) && maps.Equal(p.options, other.options) &&
+		p.call.Tool == other.call.Tool && string(p.call.Params) == string(other.call.Params)
+}
+
+// parse parses the words after parley, and runs nothing. It reports whether they are a valid command line.
+func (a *App) parse(words []string) (p parsedLine, ok bool) {
+	if len(words) > 1 && words[0] == "call" {
+		words = words[1:]
+	}
+	var opts *rootOptions
+	app := newApp(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: a.Env}, words)
+	root := newRoot(app, func(_ context.Context, o *rootOptions) error {
+		opts = o
+		return nil
+	})
+	cmd, rest, err := root.Find(words)
+	if err != nil {
+		return p, false
+	}
+	if err = cmd.ParseFlags(rest); errors.Is(err, pflag.ErrHelp) || err == nil && cmd.Flags().Changed("help") {
+		return p, true
+	} else if err != nil {
+		return p, false
+	}
+	p = parsedLine{command: cmd.CommandPath(), words: cmd.Flags().Args(), options: map[string]string{}}
+	cmd.Flags().Visit(func(f *pflag.Flag) { p.options[f.Name] = f.Value.String() })
+	delete(p.options, "json")
+	delete(p.options, "debug")
+	catalog, err := a.deps.Catalog()
+	switch {
+	case cmd.ValidateArgs(p.words) != nil || cmd.HasSubCommands() && !cmd.LocalNonPersistentFlags().HasFlags():
+		return p, false // or only others below it can be run
+	case err != nil || app.deps.Live && !a.deps.Live:
+		return p, true // the names cannot be checked
+	case cmd.Name() == "help":
+		about, more, err := root.Find(p.words)
+		if err == nil && (about != root || len(p.words) == 0) {
+			return p, len(more) == 0
+		}
+		_, _, err = command.Find(catalog, p.words, false)
+		return p, err == nil
+	case cmd.Name() == "plan" && len(p.words) > 0:
+		_, err := catalog.Find(p.words[0])
+		return p, err == nil
+	case cmd != root:
+		return p, true
+	}
+	if cmd.RunE(cmd, p.words) != nil || opts.check() != nil || len(p.words) == 0 {
+		return p, opts.check() == nil
+	}
+	return a.parseTool(p, catalog, opts)
+}
+
+// parseTool is parse for words that name a plugin, a tool or what it has.
+func (a *App) parseTool(p parsedLine, catalog *host.Catalog, opts *rootOptions) (parsedLine, bool) {
+	at, rest, err := command.Find(catalog, p.words, opts.SendAnyway)
+	switch {
+	case err != nil:
+		return p, false
+	case at.Tool == nil || opts.describe:
+		p.words = []string{at.Name()}
+		return p, len(rest) == 0 && (at.Tool != nil || !opts.describe || at.Entry != nil)
+	case !opts.isCall() || opts.firstOf("list", "search") != "":
+		return p, false
+	}
+	opts.Words = rest
+	params, known := command.ParamsOf(a.deps, at.Tool, opts.CallOptions)
+	if !known || slices.ContainsFunc(append(rest, opts.Set...), placeholder.MatchString) {
+		return p, true
+	}
+	value, err := jsontext.Decode([]byte(cmp.Or(string(params), "{}")), jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return p, false
+	}
+	p.words, p.call = nil, host.CallStep(at.Name(), jsontext.Marshal(value))
+	for _, name := range []string{"params", "param", "all"} {
+		delete(p.options, name)
+	}
+	h, err := a.deps.Parley().Host()
+	if err != nil {
+		return p, true
+	}
+	_, ok := advice.Holds(h, p.call)
+	return p, ok
+}
+
+// shellWords splits a line as a POSIX shell does. It knows words, '...', "..." and backslashes; ok is false for others.
+func shellWords(line string) (words []string, ok bool) {
+	word, inWord, quote := "", false, rune(0)
+	escaped := false
+	for _, r := range line {
+		switch {
+		case escaped:
+			word, escaped = word+string(r), false
+		case quote == '\'' && r != '\'':
+			word += string(r)
+		case r == '\\':
+			escaped, inWord = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, inWord = r, true
+		case quote == '"' && (r == '$' || r == '`'):
+			return nil, false
+		case quote == 0 && r == ' ':
+			if inWord {
+				words = append(words, word)
+			}
+			word, inWord = "", false
+		case quote == 0 && strings.ContainsRune("$`|&;<>(){}!*?\n", r):
+			return nil, false
+		default:
+			word += string(r)
+			inWord = true
+		}
+	}
+	if inWord {
+		words = append(words, word)
+	}
+	return words, quote == 0 && !escaped
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/internal/testhome"
+)
+
+// checkedMain is Main for scripts. It parses again what comes next in all output, and fails the script with the exit
+// code 99 for what may not be offered: so each script guards each error that it causes.
+func checkedMain() int {
+	streams, args := System(), os.Args[1:]
+	var out, errs bytes.Buffer
+	streams.Out, streams.Err = io.MultiWriter(streams.Out, &out), io.MultiWriter(streams.Err, &errs)
+	code := Main(args, streams)
+	a := newApp(System(), args)
+	defer a.deps.Close()
+	if cmd, rest, err := newRoot(a, nil).Find(args); err == nil {
+		_ = cmd.ParseFlags(rest) // the plugins to load
+	}
+	if code == 0 {
+		a.refused = &parsedLine{command: "none"}
+	}
+	for _, line := range append(nextIn(out.Bytes()), nextIn(errs.Bytes())...) {
+		if !a.offers(line) {
+			fmt.Fprintf(os.Stderr, "parley %s: may not be offered: %s\n", strings.Join(args, " "), line)
+			return 99
+		}
+	}
+	return code
+}
+
+// nextIn returns what comes next in an output: in the documents of --json, and in the tips of a text.
+func nextIn(output []byte) (next []string) {
+	tip := false
+	for text := range strings.Lines(string(output)) {
+		line, isTip := strings.CutPrefix(strings.TrimRight(text, "\n"), "Tip: ")
+		rest, goesOn := strings.CutPrefix(line, "     ")
+		if tip = isTip || tip && goesOn; tip {
+			next = append(next, rest)
+			continue
+		}
+		var doc struct {
+			Next  []string
+			Error struct{ Command string }
+		}
+		if json.Unmarshal([]byte(line), &doc) == nil {
+			next = append(next, doc.Next...)
+			if doc.Error.Command != "" {
+				next = append(next, doc.Error.Command)
+			}
+		}
+	}
+	return next
+}
+
+// TestOffers checks which lines may be offered after a command that failed.
+func TestOffers(t *testing.T) {
+	home := testhome.New(t)
+	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
+	app := newApp(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: env},
+		[]string{"text", "hash", "--params", `{"text":"a","algorithm":"md5"}`, "--json"})
+	defer app.deps.Close()
+	for line, want := range map[string]bool{
+		"parley text hash b": true, "parley text hash --describe": true, "parley text --list": true, "parley --list": true,
+		"parley help search": true, "parley help text": true, "parley text hash TEXT": true, "leave it out": true,
+		"parley text hash -- -hello": true, "parley plugin show NAME": true, "parley text hash a --dry-run": true,
+		// the call that failed, in other spellings
+		"parley text hash a --param algorithm=md5": false, "parley call text.hash a --param algorithm=md5 --json": false,
+		`parley text.hash --params '{"algorithm":"md5", "text":"a"}'`: false, "parley text hash a --param algorithm=md5 --timeout 3s": true,
+		// what does not parse, or names what does not exist
+		"parley text hash -hello": false, "parley text hash a -o json": false, "parley text hahs a": false,
+		"parley text hash a sha-1 x y": false, "parley text hash a nonsense": false, "parley serve": false,
+		"parley help nope": false, "parley plugin nope": false, "parley plugin": false, "parley text hash 'a": false,
+		"parley plan text.nope": false, "parley cdp Network.getCookies --describe --params '{}'": false,
+		"parley text hash --params '{\"txet\":\"a\"}'": false, "parley config list extra": false,
+		// protections
+		"parley plugin install x.wasm --yes": false, "--replace NAME, if you trust it": false,
+		"parley cdp Page.nope --send-anyway": false, "parley text hash b --isolate none": false,
+		"parley text hash b --isolate=none": false, "parley text hash b --isolate call": true,
+		"parley text hash -- --yes": true,
+	} {
+		if got := app.offers(line); got != want {
+			t.Errorf("%s: offered: %v", line, got)
+		}
+	}
+}
+
+// TestOptionsThatLift checks that each option of each command has been reviewed: it lifts a protection, and is never
+// offered, or it is listed here.
+func TestOptionsThatLift(t *testing.T) {
+	harmless := strings.Fields("all batch before brief browser caller calls category clean client code " +
+		"continue-on-error coverage dataset debug describe detail diff docs drain dry-run effect env eval explain failed " +
+		"file format from full grant group head help http import isolate jq json key kind lang limit list listen live load " +
+		"manifest max max-bytes max-calls max-cost max-tokens max-tokens-spent mime mode model name names new-key " +
+		"on-dialog once op out output param params password-file patch plugin prompt record remove replay run scripts search seed " +
+		"session signature signer since stdin target tier timeout token-file tool tools trigger until version wait write")
+	app := newApp(&Streams{Env: func(string) string { return "" }}, nil)
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if lifts := advice.Lifts([]string{"--" + f.Name, "value"}); lifts == slices.Contains(harmless, f.Name) {
+				t.Errorf("%s --%s: decide whether it lifts a protection, and list it here or in package advice",
+					cmd.CommandPath(), f.Name)
+			}
+		})
+		for _, child := range cmd.Commands() {
+			visit(child)
+		}
+	}
+	visit(newRoot(app, nil))
+}
