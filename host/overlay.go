@@ -9,10 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/parley-tools/parley/host/internal/private"
 	"github.com/parley-tools/parley/manifest"
@@ -64,6 +67,32 @@ type Edit struct {
 type EditScores struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
+}
+
+// Replaced returns the text of a tool that an edit replaces, "" if it adds something.
+func (e *Edit) Replaced(t *manifest.Tool) string {
+	if t == nil {
+		return ""
+	}
+	switch e.Field {
+	case EditBrief:
+		return t.Docs.Brief
+	case EditStandard:
+		return t.Docs.Standard
+	case EditFull:
+		return t.Docs.Full
+	case EditWhen:
+		return t.When
+	case EditWhenNot:
+		return t.WhenNot
+	case EditParam:
+		for _, p := range manifest.Params(t.Params) {
+			if p.Name == e.Param {
+				return p.Description
+			}
+		}
+	}
+	return ""
 }
 
 // ID identifies an edit by what it changes, and by its value.
@@ -512,40 +541,84 @@ func (s *Overlays) Load(i Info) (*Overlay, error) {
 	return o, nil
 }
 
-// Save stores the overlay of a plugin with its search segment. Without edits it removes both.
-func (s *Overlays) Save(p Provider, o *Overlay) error {
-	p = Base(p)
-	info := p.Info()
-	if len(o.Edits) == 0 {
-		err := os.Remove(s.path(info, overlaySuffix))
-		_ = os.Remove(s.path(info, segmentSuffix))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
+// OverlayChange replaces the overlay of a plugin.
+type OverlayChange struct {
+	Provider Provider
+	From, To *Overlay // From is the one that was loaded
+}
+
+// Save replaces overlays and their search segments: all of them or, with an error, none. Without edits it removes the
+// files of a plugin. The error is busy if an overlay is no longer what was loaded.
+func (s *Overlays) Save(changes ...OverlayChange) error {
 	if err := private.Dir(s.Dir); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(o, "", "  ")
-	if err != nil {
+	lock := flock.New(filepath.Join(s.Dir, ".lock"))
+	if err := lock.Lock(); err != nil {
 		return err
 	}
-	segment, err := OverlaidSegment(p, o)
-	if err != nil {
-		return err
+	defer lock.Unlock()
+	var prepared []func() error
+	for _, c := range changes {
+		base := Base(c.Provider)
+		now, err := s.Load(base.Info())
+		if err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(now.Edits, c.From.Edits) {
+			return Errorf(Busy, "the edits of %s have changed in the meantime; nothing was written", base.Info().Name)
+		}
+		write, err := s.prepare(base, c.To)
+		if err != nil {
+			return err
+		}
+		prepared = append(prepared, write)
 	}
-	if err := replaceFile(s.path(info, overlaySuffix), append(data, '\n')); err != nil {
-		return err
+	for i, write := range prepared {
+		if err := write(); err != nil {
+			for _, c := range changes[:i+1] {
+				if undo, failed := s.prepare(Base(c.Provider), c.From); failed != nil || undo() != nil {
+					return fmt.Errorf("%w; the edits of %s were written", err, c.Provider.Info().Name)
+				}
+			}
+			return err
+		}
 	}
-	return replaceFile(s.path(info, segmentSuffix), segment)
+	return nil
 }
 
-// replaceFile writes a file of the user's alone, at once.
-func replaceFile(path string, data []byte) error {
-	temp := path + ".new"
-	if err := os.WriteFile(temp, data, 0o600); err != nil {
-		return err
+// prepare writes the files of an overlay beside the present ones, and returns what replaces these.
+func (s *Overlays) prepare(base Provider, o *Overlay) (write func() error, err error) {
+	path, segmentPath := s.path(base.Info(), overlaySuffix), s.path(base.Info(), segmentSuffix)
+	if len(o.Edits) == 0 {
+		return func() error {
+			err := os.Remove(path)
+			_ = os.Remove(segmentPath)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}, nil
 	}
-	return os.Rename(temp, path)
+	data, err := json.MarshalIndent(o, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	segment, err := OverlaidSegment(base, o)
+	if err != nil {
+		return nil, err
+	}
+	const temp = ".new"
+	if err := os.WriteFile(path+temp, append(data, '\n'), 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(segmentPath+temp, segment, 0o600); err != nil {
+		return nil, err
+	}
+	return func() error {
+		if err := os.Rename(path+temp, path); err != nil {
+			return err
+		}
+		return os.Rename(segmentPath+temp, segmentPath) // an older segment is ignored
+	}, nil
 }

@@ -2,6 +2,9 @@ package host_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,7 +54,8 @@ func TestOverlay(t *testing.T) {
 		}
 		before, _ := json.Marshal(base.manifest)
 		store := &host.Overlays{Dir: filepath.Join(t.TempDir(), "docs")}
-		if err := store.Save(base, &host.Overlay{Edits: everyEdit}); err != nil {
+		change := host.OverlayChange{Provider: base, From: &host.Overlay{}, To: &host.Overlay{Edits: everyEdit}}
+		if err := store.Save(change); err != nil {
 			t.Fatal(err)
 		}
 		wrapped := store.Wrap([]host.Provider{base})[0]
@@ -121,7 +125,8 @@ func TestOverlayOfAnotherBuild(t *testing.T) {
 	var notices []string
 	store := &host.Overlays{Dir: filepath.Join(t.TempDir(), "docs"),
 		Notice: func(s string) { notices = append(notices, s) }}
-	if err := store.Save(base, &host.Overlay{Edits: everyEdit[:1]}); err != nil {
+	change := host.OverlayChange{Provider: base, From: &host.Overlay{}, To: &host.Overlay{Edits: everyEdit[:1]}}
+	if err := store.Save(change); err != nil {
 		t.Fatal(err)
 	}
 	next := newFake(t, shop, nil)
@@ -144,12 +149,54 @@ func TestOverlayOfAnotherBuild(t *testing.T) {
 		!strings.Contains(strings.Join(host.AsError(err).Next, " "), path) {
 		t.Errorf("a damaged file: %v", err)
 	}
-	// Without edits nothing remains.
-	if err := store.Save(next, &host.Overlay{}); err != nil {
-		t.Fatal(err)
+}
+
+// TestOverlaysAreSavedTogether checks that overlays of several plugins are written all or not at all, that none replaces
+// one that it did not see, and that without edits nothing remains.
+func TestOverlaysAreSavedTogether(t *testing.T) {
+	shopInfo, depot := newFake(t, shop, nil), newFake(t, strings.Replace(shop, `"shop"`, `"depot"`, 1), nil)
+	store := &host.Overlays{Dir: filepath.Join(t.TempDir(), "docs")}
+	none, one, two := &host.Overlay{}, &host.Overlay{Edits: everyEdit[:1]}, &host.Overlay{Edits: everyEdit[:2]}
+	edits := func() string {
+		var counts []string
+		for _, p := range []host.Provider{shopInfo, depot} {
+			o, err := store.Load(p.Info())
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts = append(counts, fmt.Sprint(len(o.Edits)))
+		}
+		return strings.Join(counts, " ")
 	}
-	if _, err := os.Stat(path); err == nil {
-		t.Error("an overlay without edits has a file")
+	segment := filepath.Join(store.Dir, "depot@depot.segment")
+	for _, c := range []struct {
+		name    string
+		changes []host.OverlayChange
+		block   bool
+		fails   error
+		want    string
+	}{
+		{"both", []host.OverlayChange{{shopInfo, none, one}, {depot, none, one}}, false, nil, "1 1"},
+		{"one that has changed", []host.OverlayChange{{shopInfo, one, two}, {depot, none, two}}, false, host.Busy, "1 1"},
+		{"removed", []host.OverlayChange{{shopInfo, one, none}, {depot, one, none}}, false, nil, "0 0"},
+		{"the second cannot be written", []host.OverlayChange{{shopInfo, none, one}, {depot, none, one}}, true, fs.ErrExist, "0 0"},
+	} {
+		if c.block { // a file cannot replace a folder
+			if err := os.MkdirAll(filepath.Join(segment, "x"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := store.Save(c.changes...)
+		if (err != nil) != (c.fails != nil) || c.fails == host.Busy && !errors.Is(err, host.Busy) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if got := edits(); got != c.want {
+			t.Errorf("%s: there are %s edits, want %s", c.name, got, c.want)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(store.Dir, "*.json"))
+	if err != nil || len(files) > 0 {
+		t.Errorf("without edits there are %v, %v", files, err)
 	}
 }
 

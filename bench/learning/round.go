@@ -149,7 +149,7 @@ func (w *world) apply(ctx context.Context, list []suggest.Suggestion) (*edits, e
 			t := w.state.tools[plugin+"."+e.Tool]
 			made.applied[t] = append(made.applied[t], e)
 		}
-		if err := w.overlays.Save(p, checked); err != nil {
+		if err := w.overlays.Save(host.OverlayChange{Provider: p, From: current, To: checked}); err != nil {
 			return nil, err
 		}
 	}

@@ -23,6 +23,8 @@ type Gate struct {
 	Catalog *host.Catalog
 	// Run runs an example of a tool that reads, without rights; nil means that examples are validated, not run.
 	Run func(ctx context.Context, tool string, params json.RawMessage) error
+	// Progress gets how many of the edits were checked alone. It may be nil.
+	Progress func(done, total float64, message string)
 
 	before map[string]int // rank of each held-out query before any edit
 }
@@ -49,7 +51,10 @@ func (g *Gate) Check(ctx context.Context, p host.Provider, current *host.Overlay
 	accepted, refused := current, []Refusal{}
 	base := host.Base(p)
 	var passed []Proposal
-	for _, q := range proposals {
+	for i, q := range proposals {
+		if g.Progress != nil {
+			g.Progress(float64(i), float64(len(proposals)), base.Info().Name+"."+q.Edit.Tool+" "+q.Edit.Field)
+		}
 		why, err := g.checkAlone(ctx, base, accepted, &q)
 		if err != nil {
 			return nil, nil, err
@@ -86,6 +91,8 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *hos
 	after := accepted.Merge([]host.Edit{*e}).Apply(before)
 	for _, check := range []func() string{
 		func() string { return g.checkValue(e, before) },
+		func() string { return checkEmptied(e, before) },
+		func() string { return g.checkAlias(base, e, before) },
 		func() string { return g.checkCopy(base.Info().Name, e, before) },
 		func() string { return checkPromise(e, before) },
 		func() string { return g.checkLint(base, before, after) },
@@ -141,6 +148,80 @@ func (g *Gate) checkValue(e *host.Edit, t *manifest.Tool) string {
 		}
 	}
 	return ""
+}
+
+// leastKept is the part of a text that a new text has at least in length, as 1/leastKept.
+const leastKept = 3
+
+// checkEmptied refuses a text that says next to nothing in place of one that says something.
+func checkEmptied(e *host.Edit, t *manifest.Tool) string {
+	before := e.Replaced(t)
+	if before != "" && leastKept*len(strings.TrimSpace(e.Value)) < len(before) {
+		return fmt.Sprintf("it drops most of the text that it replaces: %d of %d bytes are left", len(e.Value), len(before))
+	}
+	return ""
+}
+
+// checkAlias refuses an alias that is the name or an alias of something else: of another tool, or of another parameter
+// of the tool.
+func (g *Gate) checkAlias(base host.Provider, e *host.Edit, t *manifest.Tool) string {
+	taken := func(what string, names ...string) string {
+		if slices.ContainsFunc(names, func(name string) bool { return sameName(name, e.Value) }) {
+			return fmt.Sprintf("%s is a name of %s", manifest.CleanLine(e.Value), manifest.CleanLine(what))
+		}
+		return ""
+	}
+	switch e.Field {
+	case host.EditParamAlias:
+		var params struct {
+			Properties map[string]struct {
+				Aliases []string `json:"x-aliases"`
+			} `json:"properties"`
+		}
+		if err := json.Unmarshal(t.Params, &params); err != nil {
+			return "the schema of the tool cannot be read: " + err.Error()
+		}
+		for _, name := range slices.Sorted(maps.Keys(params.Properties)) {
+			if name != e.Param {
+				if why := taken("the parameter "+name, append(params.Properties[name].Aliases, name)...); why != "" {
+					return why
+				}
+			}
+		}
+	case host.EditAlias:
+		for _, p := range g.Catalog.Providers() {
+			plugin := p.Info().Name
+			names, err := p.Names()
+			if err != nil {
+				continue // a damaged plugin; lists say so
+			}
+			for _, name := range names {
+				isSibling := plugin == base.Info().Name
+				if isSibling && strings.EqualFold(name, t.Name) {
+					continue
+				}
+				known := []string{plugin + "." + name}
+				if isSibling {
+					known = append(known, name, name[strings.LastIndexByte(name, '.')+1:])
+					if other, err := p.Tool(name); err == nil && other != nil {
+						known = append(known, other.Aliases...)
+					}
+				}
+				if why := taken(plugin+"."+name, known...); why != "" {
+					return why
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// sameName reports whether two names are equal but for case and separators.
+func sameName(a, b string) bool {
+	plain := func(s string) string {
+		return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(s))
+	}
+	return plain(a) == plain(b)
 }
 
 // texts are the fields whose value is prose.

@@ -75,9 +75,9 @@ func cardText(w io.Writer, c *dataset.Card) {
 }
 
 type datasetImportOptions struct {
-	app    *App
-	file   string
-	dryRun bool
+	app  *App
+	file string
+	command.EditOptions
 }
 
 func newDatasetImport(app *App, run runFunc[datasetImportOptions]) *cobra.Command {
@@ -97,13 +97,14 @@ func newDatasetImport(app *App, run runFunc[datasetImportOptions]) *cobra.Comman
 			return run(cmd.Context(), opts)
 		},
 	}
-	cmd.Flags().BoolVar(&opts.dryRun, "dry-run", false, "only say what would be applied")
+	addEditing(cmd, &opts.EditOptions)
 	return cmd
 }
 
 func runDatasetImport(ctx context.Context, opts *datasetImportOptions) error {
 	app := opts.app
-	data, err := command.ImportDataset(ctx, app.deps, opts.file, opts.dryRun)
+	opts.Progress = app.progress()
+	data, err := command.ImportDataset(ctx, app.deps, opts.file, opts.EditOptions)
 	if err != nil {
 		return err
 	}

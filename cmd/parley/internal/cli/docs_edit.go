@@ -114,10 +114,7 @@ func (a *App) editText(w io.Writer, id, plugin string, e *host.Edit, before stri
 	if e.Param != "" {
 		where += " " + e.Param
 	}
-	value := e.Value
-	if e.Example != nil {
-		value = e.Example.Title + ": " + string(manifest.EscapeJSON(e.Example.Params))
-	}
+	value := command.EditValue(e)
 	fmt.Fprintf(w, "%s  %s\n", id, manifest.CleanLine(where))
 	if before != "" {
 		fmt.Fprintln(w, wrapped("  - "+manifest.CleanLine(before), a.columns(), "    "))
@@ -140,7 +137,8 @@ func newDocsApply(app *App, run runFunc[docsApplyOptions]) *cobra.Command {
 		Long: "NAME is the id of a suggestion, or a plugin, a group or a tool; without a NAME all suggestions are applied. " +
 			"Edits are kept\nbeside the plugin, for this build of it: no byte of it changes, and with another build they are " +
 			"dropped, with a notice.\nEach passes a gate: no rule of the linter is broken that was not, every tool is still " +
-			"found by its own tasks, examples run,\nand no text promises more than the tool does or is that of another tool.",
+			"found by its own tasks, examples run,\nand no text promises more than the tool does or is that of another tool. Then a person approves the changes at the\n" +
+			"terminal. All are written, or none.",
 		Example:           "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -153,13 +151,20 @@ func newDocsApply(app *App, run runFunc[docsApplyOptions]) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&opts.From, "from", "", "apply the edits of FILE, which are for this build of a plugin")
 	cmd.Flags().StringVar(&opts.Since, "since", "", "suggest only by records since: 24h, 7d, 2026-11-21")
-	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be applied")
+	addEditing(cmd, &opts.EditOptions)
 	cmd.Flags().SortFlags = false
 	return cmd
 }
 
+// addEditing adds the options of applying edits.
+func addEditing(cmd *cobra.Command, o *command.EditOptions) {
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only say what would be applied")
+	addYes(cmd, &o.Yes)
+}
+
 func runDocsApply(ctx context.Context, opts *docsApplyOptions) error {
 	app := opts.app
+	opts.Progress = app.progress()
 	data, err := command.DocsApply(ctx, app.deps, opts.ApplyOptions)
 	if err != nil {
 		return err

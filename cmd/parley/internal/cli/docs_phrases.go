@@ -75,7 +75,8 @@ func runDocsPhrases(ctx context.Context, opts *docsPhrasesOptions) error {
 			modelText(w, &data.Model)
 		})
 	}
-	data, err := command.ImportPhrases(ctx, app.deps, opts.Import, opts.DryRun)
+	edits := command.EditOptions{DryRun: opts.DryRun, Yes: opts.model.Yes, Progress: app.progress()}
+	data, err := command.ImportPhrases(ctx, app.deps, opts.Import, edits)
 	if err != nil {
 		return err
 	}

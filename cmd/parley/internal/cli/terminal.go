@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -73,8 +74,8 @@ func approveOnTerminal(ctx context.Context, c command.Change) (bool, error) {
 	tty, err := openTerminal()
 	if err != nil {
 		e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and there is no terminal; %s",
-			map[bool]string{false: "rights and trust", true: "what is sent to a model"}[c.Sends], c.Undone())
-		if c.Sends {
+			cmp.Or(c.What, "rights and trust"), c.Undone())
+		if c.What != "" {
 			return false, e.WithNext("run it at a terminal, or with --yes where the policy sets allow_yes")
 		}
 		return false, e.WithNext("run it at a terminal, or edit the file yourself")

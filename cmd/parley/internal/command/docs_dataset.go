@@ -123,7 +123,7 @@ type ImportedData struct {
 
 // ImportDataset applies the edits of a dataset that are for installed builds and pass the gate. Its sessions and
 // queries change nothing: they are evidence of others, which nothing here can verify.
-func ImportDataset(ctx context.Context, d *Deps, path string, dryRun bool) (*ImportedData, error) {
+func ImportDataset(ctx context.Context, d *Deps, path string, o EditOptions) (*ImportedData, error) {
 	set, err := readDataset(ctx, path)
 	if err != nil {
 		return nil, err
@@ -132,8 +132,7 @@ func ImportDataset(ctx context.Context, d *Deps, path string, dryRun bool) (*Imp
 	if err != nil {
 		return nil, err
 	}
-	data := &ImportedData{Card: set.Card,
-		ApplyData: &ApplyData{Applied: []AppliedEdit{}, Refused: []suggest.Refusal{}, DryRun: dryRun}}
+	data := &ImportedData{Card: set.Card}
 	proposals := map[string][]suggest.Proposal{}
 	var order []string
 	for _, e := range set.Edits {
@@ -148,12 +147,8 @@ func ImportDataset(ctx context.Context, d *Deps, path string, dryRun bool) (*Imp
 		e.Origin, e.Applied, e.Scores = "dataset", time.Time{}, nil // nothing was measured here
 		proposals[plugin] = append(proposals[plugin], suggest.Proposal{Edit: e.Edit})
 	}
-	for _, plugin := range order {
-		if err := d.applyTo(ctx, plugin, proposals[plugin], dryRun, data.ApplyData); err != nil {
-			return nil, err
-		}
-	}
-	return data, nil
+	data.ApplyData, err = d.applyEdits(ctx, proposals, order, o)
+	return data, err
 }
 
 // EvalOptions say what [DocsEval] measures.

@@ -70,9 +70,17 @@ type ApplyOptions struct {
 	// Names are ids of suggestions, or plugins, groups and tools of which all suggestions are applied. None means all.
 	Names []string
 	// From is a file of edits, as [EditFile], in place of suggestions. "" means none.
-	From   string
-	Since  string // as in TraceFilter
-	DryRun bool   // only say what would be applied
+	From  string
+	Since string // as in TraceFilter
+	EditOptions
+}
+
+// EditOptions say how edits are applied.
+type EditOptions struct {
+	DryRun bool // only say what would be applied
+	Yes    bool // do not ask; the policy has to allow that
+	// Progress gets how many edits of a plugin were checked. It may be nil.
+	Progress func(done, total float64, message string)
 }
 
 // EditFile is a file of edits of one build of a plugin.
@@ -96,62 +104,147 @@ type AppliedEdit struct {
 	host.Edit
 }
 
-// DocsApply puts edits into the operator's overlays, those that pass the gate.
+// DocsApply puts edits into the operator's overlays, those that pass the gate and that the operator approves.
 func DocsApply(ctx context.Context, d *Deps, o ApplyOptions) (*ApplyData, error) {
 	proposals, order, err := d.proposals(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	data := &ApplyData{Applied: []AppliedEdit{}, Refused: []suggest.Refusal{}, DryRun: o.DryRun}
+	return d.applyEdits(ctx, proposals, order, o.EditOptions)
+}
+
+// applyEdits applies edits of plugins, in an order.
+func (d *Deps) applyEdits(ctx context.Context, proposals map[string][]suggest.Proposal, order []string,
+	o EditOptions) (*ApplyData, error) {
+	edits, err := d.newEdits(o)
+	if err != nil {
+		return nil, err
+	}
 	for _, plugin := range order {
-		if err := d.applyTo(ctx, plugin, proposals[plugin], o.DryRun, data); err != nil {
+		if err := edits.check(ctx, plugin, proposals[plugin]); err != nil {
 			return nil, err
 		}
 	}
-	return data, nil
+	return edits.data, edits.write(ctx)
 }
 
-// applyTo applies edits of one plugin.
-func (d *Deps) applyTo(ctx context.Context, plugin string, proposals []suggest.Proposal, dryRun bool,
-	data *ApplyData) error {
+// edits are edits of several plugins. First all are checked, then the operator is asked once, then all are written or
+// none.
+type edits struct {
+	d       *Deps
+	options EditOptions
+	catalog *host.Catalog // with the overlays that were checked
+	changes []host.OverlayChange
+	data    *ApplyData
+}
+
+func (d *Deps) newEdits(o EditOptions) (*edits, error) {
 	catalog, err := d.Catalog()
-	if err != nil {
-		return err
+	return &edits{d: d, options: o, catalog: catalog,
+		data: &ApplyData{Applied: []AppliedEdit{}, Refused: []suggest.Refusal{}, DryRun: o.DryRun}}, err
+}
+
+// overlay returns the overlay of a plugin as it is so far.
+func (e *edits) overlay(p host.Provider) (*host.Overlay, error) {
+	for _, c := range e.changes {
+		if host.Base(c.Provider) == host.Base(p) {
+			return c.To, nil
+		}
 	}
-	p, ok := catalog.Provider(plugin)
+	return e.d.Parley().Overlays().Load(p.Info())
+}
+
+// check adds the edits of a plugin that pass the gate.
+func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Proposal) error {
+	p, ok := e.catalog.Provider(plugin)
 	if !ok {
-		_, err := catalog.Find(plugin)
+		_, err := e.catalog.Find(plugin)
 		return err
 	}
-	overlays := d.Parley().Overlays()
-	current, err := overlays.Load(p.Info())
+	current, err := e.overlay(p)
 	if err != nil {
 		return err
 	}
-	gate := &suggest.Gate{Catalog: catalog, Run: d.Parley().TryExample}
+	gate := &suggest.Gate{Catalog: e.catalog, Run: e.d.Parley().TryExample, Progress: e.options.Progress}
 	checked, refused, err := gate.Check(ctx, p, current, proposals)
 	if err != nil {
 		return err
 	}
-	data.Refused = append(data.Refused, refused...)
-	now := time.Now().UTC().Truncate(time.Second)
-	for i := range checked.Edits {
-		e := &checked.Edits[i]
-		if !e.Applied.IsZero() {
-			continue
-		}
-		e.Applied = now
-		data.Applied = append(data.Applied, AppliedEdit{e.ID(), p.Info().Name, *e})
-	}
-	if dryRun || len(checked.Edits) == len(current.Edits) && len(refused) == len(proposals) {
+	e.data.Refused = append(e.data.Refused, refused...)
+	if len(refused) == len(proposals) {
 		return nil
 	}
-	return unwritableEdits(overlays.Save(p, checked))
+	now := time.Now().UTC().Truncate(time.Second)
+	for i := range checked.Edits {
+		if edit := &checked.Edits[i]; edit.Applied.IsZero() {
+			edit.Applied = now
+			e.data.Applied = append(e.data.Applied, AppliedEdit{edit.ID(), p.Info().Name, *edit})
+		}
+	}
+	providers := e.catalog.Providers()
+	i := slices.Index(providers, p)
+	providers[i] = host.Overlaid(host.Base(p), func() (*host.Overlay, error) { return checked, nil }, nil)
+	if e.catalog, err = host.NewCatalog(providers...); err != nil {
+		return err
+	}
+	for i, c := range e.changes {
+		if host.Base(c.Provider) == host.Base(p) {
+			e.changes[i].To = checked
+			return nil
+		}
+	}
+	e.changes = append(e.changes, host.OverlayChange{Provider: p, From: current, To: checked})
+	return nil
+}
+
+// write asks the operator and writes the edits.
+func (e *edits) write(ctx context.Context) error {
+	if e.options.DryRun || len(e.changes) == 0 {
+		return nil
+	}
+	rules, err := e.d.Policy()
+	if err != nil {
+		return err
+	}
+	diff, err := e.diff()
+	if err != nil {
+		return err
+	}
+	if err := e.d.approve(ctx, rules, Change{Diff: diff, What: "edits of documentation"}, e.options.Yes); err != nil {
+		return err
+	}
+	return unwritableEdits(e.d.Parley().Overlays().Save(e.changes...))
+}
+
+// diff returns what the edits change, as [Change] has it.
+func (e *edits) diff() (string, error) {
+	var b strings.Builder
+	for _, a := range e.data.Applied {
+		p, _ := e.catalog.Provider(a.Plugin)
+		t, err := host.Base(p).Tool(a.Tool)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&b, manifest.CleanLine(strings.TrimSpace(a.Plugin+"."+a.Tool+" "+a.Field+" "+a.Param)))
+		if before := a.Edit.Replaced(t); before != "" {
+			fmt.Fprintln(&b, "- "+manifest.CleanLine(before))
+		}
+		fmt.Fprintln(&b, "+ "+manifest.CleanLine(EditValue(&a.Edit)))
+	}
+	return b.String(), nil
+}
+
+// EditValue returns what an edit writes, as a text.
+func EditValue(e *host.Edit) string {
+	if e.Example != nil {
+		return e.Example.Title + ": " + string(manifest.EscapeJSON(e.Example.Params))
+	}
+	return e.Value
 }
 
 func unwritableEdits(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, host.Busy) {
+		return err
 	}
 	return &host.Error{Code: host.Unavailable, Message: "cannot write the edits: " + manifest.CleanLine(err.Error()),
 		Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
@@ -305,9 +398,11 @@ func DocsRevert(d *Deps, names []string, all bool) (*RevertData, error) {
 	}
 	data := &RevertData{Reverted: []AppliedEdit{}}
 	used := map[string]bool{}
+	var changes []host.OverlayChange
 	for _, of := range list.Overlays {
-		kept := &host.Overlay{}
+		loaded, kept := &host.Overlay{}, &host.Overlay{}
 		for _, e := range of.Edits {
+			loaded.Edits = append(loaded.Edits, e.Edit)
 			removed := all
 			for _, name := range names {
 				if strings.EqualFold(name, e.ID) || stats.InScope(of.Plugin+"."+e.Tool, name) {
@@ -320,18 +415,19 @@ func DocsRevert(d *Deps, names []string, all bool) (*RevertData, error) {
 				kept.Edits = append(kept.Edits, e.Edit)
 			}
 		}
-		p, ok := catalog.Provider(of.Plugin)
-		if !ok || len(kept.Edits) == len(of.Edits) {
-			continue
-		}
-		if err := unwritableEdits(d.Parley().Overlays().Save(p, kept)); err != nil {
-			return nil, err
+		if p, ok := catalog.Provider(of.Plugin); ok && len(kept.Edits) < len(of.Edits) {
+			changes = append(changes, host.OverlayChange{Provider: p, From: loaded, To: kept})
 		}
 	}
 	for _, name := range names {
 		if !used[name] {
 			return nil, host.Errorf(host.NotFound, "no edit is of %s, and none has that id", manifest.CleanLine(name)).
 				WithNext("parley docs list")
+		}
+	}
+	if len(changes) > 0 {
+		if err := unwritableEdits(d.Parley().Overlays().Save(changes...)); err != nil {
+			return nil, err
 		}
 	}
 	if all {
@@ -383,36 +479,10 @@ func DocsDiff(d *Deps, name string) (*DiffDocsData, error) {
 			if err != nil {
 				return nil, err
 			}
-			data.Edits = append(data.Edits, EditDiff{e, replacedBy(t, &e.Edit)})
+			data.Edits = append(data.Edits, EditDiff{e, e.Edit.Replaced(t)})
 		}
 	}
 	return data, nil
-}
-
-// replacedBy returns the text of a tool that an edit replaces.
-func replacedBy(t *manifest.Tool, e *host.Edit) string {
-	if t == nil {
-		return ""
-	}
-	switch e.Field {
-	case host.EditBrief:
-		return t.Docs.Brief
-	case host.EditStandard:
-		return t.Docs.Standard
-	case host.EditFull:
-		return t.Docs.Full
-	case host.EditWhen:
-		return t.When
-	case host.EditWhenNot:
-		return t.WhenNot
-	case host.EditParam:
-		for _, p := range manifest.Params(t.Params) {
-			if p.Name == e.Param {
-				return p.Description
-			}
-		}
-	}
-	return ""
 }
 
 // PatchOp is an operation of a JSON Patch (RFC 6902).

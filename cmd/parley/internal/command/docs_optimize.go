@@ -66,10 +66,14 @@ func DocsOptimize(ctx context.Context, d *Deps, o OptimizeOptions, m ModelOption
 	op := &optimize.Optimizer{Catalog: catalog, Provider: at.Provider, Ask: client.Ask, Try: d.Parley().TryExample,
 		Gate:    &suggest.Gate{Catalog: catalog, Run: d.Parley().TryExample},
 		Records: records, Scores: scores(records, catalog, client), Seed: o.Seed}
-	data := &OptimizeData{Results: []*optimize.Result{}, Applied: []AppliedEdit{}, DryRun: o.DryRun}
+	data := &OptimizeData{Results: []*optimize.Result{}, DryRun: o.DryRun}
+	edits, err := d.newEdits(m.edits(o.DryRun))
+	if err != nil {
+		return nil, err
+	}
 	for i, t := range tools {
 		m.told(i, len(tools), at.Plugin+"."+t.Name)
-		current, err := d.Parley().Overlays().Load(at.Provider.Info())
+		current, err := edits.overlay(at.Provider)
 		if err != nil {
 			return nil, err
 		}
@@ -82,33 +86,26 @@ func DocsOptimize(ctx context.Context, d *Deps, o OptimizeOptions, m ModelOption
 		if err != nil {
 			return nil, err
 		}
-		if err := d.applyOptimized(ctx, at.Plugin, r, client.Endpoint.Name, data); err != nil {
+		if err := edits.check(ctx, at.Plugin, optimized(r, client.Endpoint.Name)); err != nil {
 			return nil, err
 		}
 		data.Results = append(data.Results, r)
 	}
-	data.Model.Usage = client.Usage()
-	return data, nil
+	data.Model.Usage, data.Applied = client.Usage(), edits.data.Applied
+	return data, edits.write(ctx)
 }
 
-// applyOptimized applies what was accepted.
-func (d *Deps) applyOptimized(ctx context.Context, plugin string, r *optimize.Result, by string,
-	data *OptimizeData) error {
+// optimized returns what was accepted of a tool.
+func optimized(r *optimize.Result, by string) (proposals []suggest.Proposal) {
 	if !r.Accepted {
 		return nil
 	}
-	var proposals []suggest.Proposal
 	for _, e := range r.Edits {
 		e.Origin = "model " + manifest.CleanLine(by)
 		e.Scores = &host.EditScores{Before: r.BeforeScore.Score, After: r.AfterScore.Score}
 		proposals = append(proposals, suggest.Proposal{Edit: e})
 	}
-	applied := &ApplyData{}
-	if err := d.applyTo(ctx, plugin, proposals, data.DryRun, applied); err != nil {
-		return err
-	}
-	data.Applied = append(data.Applied, applied.Applied...)
-	return nil
+	return proposals
 }
 
 // scores returns the scores of the sessions on which the recording has a verdict.

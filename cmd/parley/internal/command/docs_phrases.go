@@ -155,22 +155,22 @@ func AskPhrases(ctx context.Context, d *Deps, name string, dryRun bool, o ModelO
 		}
 	}
 	data.Model.Usage = client.Usage()
-	data.ApplyData, err = d.importPhrases(ctx, all, dryRun)
+	data.ApplyData, err = d.importPhrases(ctx, all, o.edits(dryRun))
 	return data, err
 }
 
 // ImportPhrases reads phrases that a model returned from a file, or from the standard input for -, and applies those
 // that pass the gate. A tool has at most seven, earlier ones included.
-func ImportPhrases(ctx context.Context, d *Deps, path string, dryRun bool) (*ApplyData, error) {
+func ImportPhrases(ctx context.Context, d *Deps, path string, o EditOptions) (*ApplyData, error) {
 	file, err := d.readPhrases(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return d.importPhrases(ctx, file, dryRun)
+	return d.importPhrases(ctx, file, o)
 }
 
-func (d *Deps) importPhrases(ctx context.Context, file *PhrasesFile, dryRun bool) (*ApplyData, error) {
-	data := &ApplyData{Applied: []AppliedEdit{}, Refused: []suggest.Refusal{}, DryRun: dryRun}
+func (d *Deps) importPhrases(ctx context.Context, file *PhrasesFile, o EditOptions) (*ApplyData, error) {
+	var refused []suggest.Refusal
 	present, err := DocsList(d, file.Plugin)
 	if err != nil {
 		return nil, err
@@ -191,10 +191,10 @@ func (d *Deps) importPhrases(ctx context.Context, file *PhrasesFile, dryRun bool
 			switch {
 			case present.has(file.Plugin, e.ID()):
 			case len(words) < 2 || len(e.Value) > maxPhrase:
-				data.Refused = append(data.Refused, suggest.Refusal{Edit: e,
+				refused = append(refused, suggest.Refusal{Edit: e,
 					Why: fmt.Sprintf("a phrase has two words or more, and at most %d bytes", maxPhrase)})
 			case count[strings.ToLower(tool)] >= maxPhrases:
-				data.Refused = append(data.Refused, suggest.Refusal{Edit: e,
+				refused = append(refused, suggest.Refusal{Edit: e,
 					Why: fmt.Sprintf("%s has %d phrases already", manifest.CleanLine(tool), maxPhrases)})
 			default:
 				count[strings.ToLower(tool)]++
@@ -202,7 +202,12 @@ func (d *Deps) importPhrases(ctx context.Context, file *PhrasesFile, dryRun bool
 			}
 		}
 	}
-	return data, d.applyTo(ctx, file.Plugin, proposals, dryRun, data)
+	data, err := d.applyEdits(ctx, map[string][]suggest.Proposal{file.Plugin: proposals}, []string{file.Plugin}, o)
+	if err != nil {
+		return nil, err
+	}
+	data.Refused = append(refused, data.Refused...)
+	return data, nil
 }
 
 // readPhrases reads a file of phrases.

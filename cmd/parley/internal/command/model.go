@@ -121,7 +121,7 @@ func (d *Deps) approveModel(
 	text := fmt.Sprintf("Ask %s at %s for %s.\nIt gets %s.\nUp to %s with %d tokens, %s. It ends at %s.\n",
 		manifest.CleanLine(c.Endpoint.Name), base.Host, plan.what, plan.sends, manifest.Plural(plan.calls, "question"),
 		plan.tokens, cost, budgetText(o.Budget))
-	if err := d.approve(ctx, rules, Change{Diff: text, Sends: true}, o.Yes); err != nil {
+	if err := d.approve(ctx, rules, Change{Diff: text, Sends: true, What: "what is sent to a model"}, o.Yes); err != nil {
 		return err
 	}
 	kind, name, _ := strings.Cut(key, ":")
@@ -172,6 +172,11 @@ func (r *ModelRun) stop(err error) bool {
 		return true
 	}
 	return false
+}
+
+// edits returns the options of applying what the model proposed.
+func (o *ModelOptions) edits(dryRun bool) EditOptions {
+	return EditOptions{DryRun: dryRun, Yes: o.Yes, Progress: o.Progress}
 }
 
 // told tells how much is done.

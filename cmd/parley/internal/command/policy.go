@@ -227,6 +227,8 @@ type Change struct {
 	Diff string
 	// Sends says that nothing is written and something is sent.
 	Sends bool
+	// What is what a person approves; "" means rights and trust.
+	What string
 }
 
 // Undone says what has not happened to a change that is not approved.
