@@ -101,11 +101,12 @@ func TestOffers(t *testing.T) {
 // offered, or it is listed here.
 func TestOptionsThatLift(t *testing.T) {
 	harmless := strings.Fields("all batch before brief browser caller calls category clean client code " +
-		"continue-on-error coverage dataset debug describe detail diff docs drain dry-run effect env eval explain failed " +
-		"file format from full grant group head help http import isolate jq json key kind lang limit list listen live load " +
-		"manifest max max-bytes max-calls max-cost max-tokens max-tokens-spent mime mode model name names new-key " +
-		"on-dialog once op out output param params password-file patch plugin prompt record remove replay run scripts search seed " +
-		"session signature signer since stdin target tier timeout token-file tool tools trigger until version wait write")
+		"continue-on-error coverage dataset debug describe detail diff docs drain dry-run effect env eval explain failed file format " +
+		"from full grant group head help http import isolate jq json key kind lang limit list listen live " +
+		"load manifest max max-bytes max-calls max-cost max-tokens max-tokens-spent mime mode model name " +
+		"names new-key on-dialog once op out output param params password-file patch plugin prompt record " +
+		"remove replay run scripts search seed session signature signer since stdin target tier timeout " +
+		"token-file tool tools trigger until version wait write")
 	app := newApp(&Streams{Env: func(string) string { return "" }}, nil)
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
