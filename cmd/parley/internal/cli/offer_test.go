@@ -101,7 +101,8 @@ func TestOffers(t *testing.T) {
 // offered, or it is listed here.
 func TestOptionsThatLift(t *testing.T) {
 	harmless := strings.Fields("all batch before brief browser caller calls category clean client code " +
-		"continue-on-error coverage dataset debug describe detail diff docs drain dry-run effect env eval explain failed file format " +
+		"continue-on-error coverage dataset debug describe detail diff docs drain dry-run " +
+		"effect env eval explain failed file format " +
 		"from full grant group head help http import isolate jq json key kind lang limit list listen live " +
 		"load manifest max max-bytes max-calls max-cost max-tokens max-tokens-spent mime mode model name " +
 		"names new-key on-dialog once op out output param params password-file patch plugin prompt record " +
