@@ -168,11 +168,11 @@ const callerCLI = "cli"
 // forOperator reports whether the person who runs the program makes the call: not a client of it, also not by way of
 // plugins.
 func (r *run) forOperator() bool {
-	outer := caller{name: r.call.Caller, remote: r.call.Remote}
+	outer := caller{name: r.call.Caller}
 	if len(r.call.callers) > 0 {
 		outer = r.call.callers[0]
 	}
-	return outer.name == callerCLI && !outer.remote
+	return outer.name == callerCLI
 }
 
 // missingError is the error of a call that requires rights which are not granted.

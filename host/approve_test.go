@@ -159,14 +159,13 @@ func TestNestedVerdicts(t *testing.T) {
 	params := map[string]string{"echo": `{}`, "add": `{"title":"tea"}`, "order.cancel": `{"id":7}`}
 	for _, outer := range []struct {
 		caller string
-		remote bool
-	}{{"cli", false}, {"mcp:claude", false}, {"mcp:claude", true}} {
+	}{{"cli"}, {"mcp:claude"}, {"mcp-http:claude"}} {
 		for _, byOuter := range strictness {
 			for _, byPlugin := range strictness {
 				for tool, effect := range tools {
 					for _, yes := range []bool{true, false} {
-						name := fmt.Sprintf("%s remote %v %s, plugin %s, %s, answer %v",
-							outer.caller, outer.remote, byOuter, byPlugin, effect, yes)
+						name := fmt.Sprintf("%s %s, plugin %s, %s, answer %v",
+							outer.caller, byOuter, byPlugin, effect, yes)
 						t.Run(name, func(t *testing.T) {
 							rules := policy(func(a host.Ask) (host.Decision, error) {
 								if a.Plugin == "first" {
@@ -177,9 +176,6 @@ func TestNestedVerdicts(t *testing.T) {
 								}
 								verdict := byPlugin
 								if a.Caller == outer.caller {
-									if a.Remote != outer.remote {
-										t.Errorf("asked with remote %v", a.Remote)
-									}
 									verdict = byOuter
 								}
 								return host.Decision{Verdict: verdicts[verdict], Reason: verdict + " " + a.Caller}, nil
@@ -190,7 +186,7 @@ func TestNestedVerdicts(t *testing.T) {
 									"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 										return callTool(ctx, r, "shop."+tool, json.RawMessage(params[tool]), "")
 									}}), inner)
-							a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: outer.caller, Remote: outer.remote})
+							a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: outer.caller})
 
 							stricter := max(slices.Index(strictness, byOuter), slices.Index(strictness, byPlugin))
 							asked, runs := stricter == 1, stricter == 0 || stricter == 1 && yes
@@ -224,7 +220,7 @@ func needing(missing []host.Denial, allowable bool, verdict host.Verdict) policy
 	return func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: verdict, Reason: "it is destructive", Allowable: allowable,
 			Grant: host.Grant{Tools: []string{"shop.*"}}}
-		if a.Plugin != "shop" || a.Caller != "cli" && !strings.HasPrefix(a.Caller, "mcp:") && a.Caller != "plugin:first" {
+		if a.Plugin != "shop" || a.Caller != "cli" && !strings.HasPrefix(a.Caller, "mcp") && a.Caller != "plugin:first" {
 			d.Verdict = host.Allow
 			return d, nil
 		}
@@ -279,7 +275,7 @@ func TestMissingRight(t *testing.T) {
 		{name: "over MCP", call: host.Call{Caller: "mcp:claude"}, missing: clock, answer: yes, fails: true,
 			text: "shop needs rights that are not granted: clock; ask the operator to grant them to shop; nothing was run",
 			by:   "policy"},
-		{name: "over the network", call: host.Call{Caller: "cli", Remote: true}, missing: clock, answer: yes, fails: true,
+		{name: "over the network", call: host.Call{Caller: "mcp-http:claude"}, missing: clock, answer: yes, fails: true,
 			text: "ask the operator to grant them to shop", by: "policy"},
 		{name: "a plugin for the operator", call: host.Call{Name: "first.echo", Caller: "cli"}, missing: clock, answer: yes,
 			asked: true, by: "policy"},
@@ -388,14 +384,13 @@ func (confirming) needsConfirmation(r *host.Job) string {
 func TestProviderNeedsConfirmation(t *testing.T) {
 	for _, c := range []struct {
 		caller string
-		remote bool
 		params string
 		asks   bool
 	}{
-		{"mcp:some", false, `{"title":"login"}`, true},
-		{"mcp:some", false, `{"title":"tea"}`, false},
-		{"cli", false, `{"title":"login"}`, false},
-		{"cli", true, `{"title":"login"}`, true},
+		{"mcp:some", `{"title":"login"}`, true},
+		{"mcp:some", `{"title":"tea"}`, false},
+		{"cli", `{"title":"login"}`, false},
+		{"mcp-http:some", `{"title":"login"}`, true},
 	} {
 		f := newFake(t, shop, nil)
 		asked := ""
@@ -404,7 +399,7 @@ func TestProviderNeedsConfirmation(t *testing.T) {
 			return host.Approval{}, nil
 		}
 		h := newHost(t, host.Config{Approver: host.ApproverFunc(ask)}, confirming{f})
-		_, err := h.Call(t.Context(), host.Call{Name: "shop.add", Caller: c.caller, Remote: c.remote,
+		_, err := h.Call(t.Context(), host.Call{Name: "shop.add", Caller: c.caller,
 			Params: []byte(c.params), Session: host.Session{Name: "work"}})
 		denied, rightReason := errors.Is(err, host.Denied), asked == "it is of session work"
 		if denied != c.asks || rightReason != c.asks || (len(f.requests()) == 0) != c.asks {

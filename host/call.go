@@ -42,9 +42,8 @@ const (
 type Call struct {
 	Name    string          // qualified: "cdp.Network.getCookies" or "cdp__Network__getCookies"
 	Params  json.RawMessage // as given; empty means {}
-	Caller  string
-	Remote  bool // the caller is connected over the network
-	Bound   bool // Remote only: the caller has proved that it is the client that Caller names
+	Caller  string          // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
+	Bound   bool            // of an mcp-http caller: it has proved that it is the client that Caller names
 	Session Session
 	Options Options
 	// Given are the options that the caller gave itself, without the defaults of a front end. The corrected call of an
@@ -106,7 +105,6 @@ type Call struct {
 
 type caller struct {
 	name    string
-	remote  bool
 	bound   bool
 	tools   []string
 	program bool // it only denies what the policy denies it by name
@@ -143,7 +141,7 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 		h.Refresh()
 	}
 	a := &Answer{Tool: printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
-	run := &run{host: h, mode: h.mode(ctx), call: c, answer: a,
+	run := &run{host: h, mode: h.mode(ctx), origin: originOf(ctx), call: c, answer: a,
 		redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor, typed: h.typed}, innerCalls: c.innerCalls}
 	if run.innerCalls == nil {
 		run.innerCalls = new(atomic.Int32)
@@ -199,6 +197,7 @@ func contextCause(ctx context.Context, err error) error {
 type run struct {
 	host           *Host
 	mode           string
+	origin         Origin
 	call           Call
 	answer         *Answer
 	address        Address
@@ -915,14 +914,14 @@ func (r *run) asPlugin(inner *Call, grant Grant) {
 	inner.callerGrant, inner.callerPlugin, inner.callerEffect = grant, r.address.Provider, r.address.Tool.Effect
 	inner.trusted = r.address.Provider.Info().Identity() == OwnerShipped
 	inner.callers = append(slices.Clone(r.call.callers),
-		caller{name: r.call.Caller, remote: r.call.Remote, bound: r.call.Bound, tools: r.call.callerGrant.Tools})
+		caller{name: r.call.Caller, bound: r.call.Bound, tools: r.call.callerGrant.Tools})
 }
 
 // asCaller gives an inner call the identity, session and rights of the plugin's caller, as if that had made it. The
 // call has no right of the plugin. Where it names no browser and no page, it has those of the outer call.
 func (r *run) asCaller(inner *Call) {
 	c := r.call
-	inner.Caller, inner.Remote, inner.Bound, inner.Session = c.Caller, c.Remote, c.Bound, c.Session
+	inner.Caller, inner.Bound, inner.Session = c.Caller, c.Bound, c.Session
 	inner.callers, inner.callerGrant, inner.callerAsks = c.callers, c.callerGrant, c.callerAsks
 	inner.callerEffect, inner.callerPlugin, inner.trusted = c.callerEffect, c.callerPlugin, c.trusted
 	inner.Filter, inner.program = c.Filter, r.address.Plugin
@@ -1149,7 +1148,8 @@ func (r *run) event(op string, began time.Time) Event {
 	defer r.mu.Unlock()
 	e := Event{
 		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session.String(), Caller: r.call.Caller,
-		Tool: r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
+		Origin: r.origin,
+		Tool:   r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
 		Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
 		Members:  r.redactor.withoutSecrets(r.members),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,

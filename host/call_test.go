@@ -312,7 +312,7 @@ func TestCallPolicy(t *testing.T) {
 		t.Errorf("denied: %+v", e)
 	}
 	if a := asked[0]; a.Caller != "cli" || a.Plugin != "shop" || a.Tool != "echo" || a.Effect != "read" ||
-		a.Digest != "sha256:shop" || a.Remote || len(a.Capabilities.FS) != 1 || a.Capabilities.Clock == nil {
+		a.Digest != "sha256:shop" || len(a.Capabilities.FS) != 1 || a.Capabilities.Clock == nil {
 		t.Errorf("the policy decided on %+v", a)
 	}
 

@@ -62,7 +62,7 @@ func (r *run) actsInSession() bool { return r.call.trusted && r.call.callerGrant
 // else.
 func (r *run) actsForCLI() bool {
 	return r.actsInSession() && !slices.ContainsFunc(r.call.callers, func(c caller) bool {
-		return c.name != callerCLI || c.remote
+		return c.name != callerCLI
 	})
 }
 

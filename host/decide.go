@@ -47,7 +47,7 @@ func (r *run) decide(ctx context.Context) (Decision, error) {
 // needsConfirmation returns why the provider wants the call to be confirmed, "" if it does not.
 func (r *run) needsConfirmation() string {
 	needs := r.address.Provider.Features().NeedsConfirmation
-	if needs == nil || r.call.Caller == callerCLI && !r.call.Remote || r.actsForCLI() {
+	if needs == nil || r.call.Caller == callerCLI || r.actsForCLI() {
 		return ""
 	}
 	return needs(&Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller,
@@ -61,7 +61,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	if err := r.checkProgram(); err != nil {
 		return Ask{}, Decision{}, err
 	}
-	ask := Ask{Caller: r.call.Caller, Remote: r.call.Remote, Bound: r.call.Bound, Trusted: r.call.trusted,
+	ask := Ask{Caller: r.call.Caller, Bound: r.call.Bound, Trusted: r.call.trusted,
 		Held: r.call.callerGrant.Tools, Plugin: info.Name,
 		Tool: r.address.Tool.Name, Effect: r.effect(), Outside: r.address.outside(), Digest: info.Digest,
 		Owner: info.Identity(), Displaced: info.Displaced,
@@ -84,7 +84,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	}
 	for _, c := range others {
 		as, err := r.host.cfg.Policy.Decide(ctx,
-			Ask{Caller: c.name, Remote: c.remote, Bound: c.bound, Behind: r.call.trusted || c.program, Held: c.tools,
+			Ask{Caller: c.name, Bound: c.bound, Behind: r.call.trusted || c.program, Held: c.tools,
 				Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect,
 				Outside: ask.Outside, Owner: ask.Owner, Displaced: ask.Displaced})
 		if err != nil {

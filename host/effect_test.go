@@ -26,7 +26,7 @@ func TestReadToolPostsNothing(t *testing.T) {
 				_, err := sendHTTP(ctx, r, method, "https://api.example.com/x")
 				return &host.Result{Data: json.RawMessage(`{}`)}, err
 			}}))
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "mcp:far", Remote: true})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "mcp-http:far"})
 		return out.methods, a.Err, mode
 	}
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "post"} {

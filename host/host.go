@@ -154,7 +154,7 @@ func (h *Host) Describe(ctx context.Context, caller string, in Session, name str
 	h.Refresh()
 	a, err := h.Catalog().Find(name)
 	e := Event{Time: began, Op: "describe", CallID: newCallID(), Session: in.String(), Caller: caller, Tool: a.Name(),
-		Mode: h.mode(ctx)}
+		Origin: originOf(ctx), Mode: h.mode(ctx)}
 	if a.Provider != nil {
 		e.Digest = a.Provider.Info().Build()
 	}

@@ -13,7 +13,7 @@ import (
 type Job struct {
 	Tool    string          // local name, in the spelling of the manifest
 	Params  json.RawMessage // an object
-	Caller  string          // "cli", "mcp:CLIENT" or "plugin:NAME"
+	Caller  string          // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
 	Session Session
 	CallID  string
 	Grant   Grant

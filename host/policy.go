@@ -18,9 +18,8 @@ type Policy interface {
 
 // Ask is the call that a policy decides on.
 type Ask struct {
-	Caller string   // "cli", "mcp:CLIENT" or "plugin:NAME"
-	Remote bool     // the caller is connected over the network
-	Bound  bool     // Remote only: the client has proved its name
+	Caller string   // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
+	Bound  bool     // of an mcp-http caller: the client has proved its name
 	Held   []string // if the caller is a plugin: the tools that its own call was granted
 	Plugin string
 	Tool   string // local name

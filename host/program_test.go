@@ -27,7 +27,7 @@ func engineNamed(t *testing.T, name, tool string) *fake {
 func asked(all []host.Ask, plugin string) (found []string) {
 	for _, a := range all {
 		if a.Plugin == plugin {
-			found = append(found, fmt.Sprintf("%s remote=%t bound=%t behind=%t held=%v", a.Caller, a.Remote, a.Bound, a.Behind,
+			found = append(found, fmt.Sprintf("%s bound=%t behind=%t held=%v", a.Caller, a.Bound, a.Behind,
 				a.Held))
 		}
 	}
@@ -38,7 +38,7 @@ func asked(all []host.Ask, plugin string) (found []string) {
 // is asked whether it denies the engine the tool by name. A plugin that is not shipped, or was not granted the
 // capability, calls as itself.
 func TestProgramsCallAsTheirCaller(t *testing.T) {
-	const asEngine = "plugin:js remote=false bound=false behind=true held=[]"
+	const asEngine = "plugin:js bound=false behind=true held=[]"
 	granted := host.Grant{Caller: true, Tools: []string{"target.echo"}}
 	for _, tc := range []struct {
 		name  string
@@ -48,15 +48,15 @@ func TestProgramsCallAsTheirCaller(t *testing.T) {
 		want  []string
 	}{
 		{"the command line", host.OwnerShipped, granted, host.Call{Caller: "cli"},
-			[]string{"cli remote=false bound=false behind=false held=[]", asEngine}},
-		{"a client over the network", host.OwnerShipped, granted, host.Call{Caller: "mcp:a", Remote: true},
-			[]string{"mcp:a remote=true bound=false behind=false held=[]", asEngine}},
+			[]string{"cli bound=false behind=false held=[]", asEngine}},
+		{"a client over the network", host.OwnerShipped, granted, host.Call{Caller: "mcp-http:a"},
+			[]string{"mcp-http:a bound=false behind=false held=[]", asEngine}},
 		{"an unsigned plugin", host.OwnerUnsigned, granted, host.Call{Caller: "cli"},
-			[]string{"plugin:js remote=false bound=false behind=false held=[target.echo]",
-				"cli remote=false bound=false behind=false held=[]"}},
+			[]string{"plugin:js bound=false behind=false held=[target.echo]",
+				"cli bound=false behind=false held=[]"}},
 		{"without the right", host.OwnerShipped, host.Grant{Tools: granted.Tools}, host.Call{Caller: "cli"},
-			[]string{"plugin:js remote=false bound=false behind=false held=[target.echo]",
-				"cli remote=false bound=false behind=true held=[]"}},
+			[]string{"plugin:js bound=false behind=false held=[target.echo]",
+				"cli bound=false behind=true held=[]"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var all []host.Ask

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -13,6 +14,32 @@ type Recorder interface {
 	Record(Event)
 }
 
+// Transports of [Origin].
+const (
+	TransportStdio = "stdio"
+	TransportHTTP  = "http"
+)
+
+// Origin says how a request came to the host. The zero value is that of the command line.
+type Origin struct {
+	Transport string `json:"transport,omitempty"` // "stdio" or "http"
+	Peer      string `json:"peer,omitempty"`      // address of the client over HTTP
+	Token     string `json:"token,omitempty"`     // name of the client's token
+}
+
+// WithOrigin returns a context whose calls, searches and describes are recorded with an origin, also those of plugins
+// within a call.
+func WithOrigin(ctx context.Context, o Origin) context.Context {
+	return context.WithValue(ctx, originKey{}, o)
+}
+
+type originKey struct{}
+
+func originOf(ctx context.Context) Origin {
+	o, _ := ctx.Value(originKey{}).(Origin)
+	return o
+}
+
 // Event is a call, search or describe that has ended. Subscribers and recorders receive the same event.
 type Event struct {
 	Time    time.Time
@@ -20,11 +47,12 @@ type Event struct {
 	CallID  string
 	Session string
 	Caller  string
-	Tool    string          // qualified name, or the name as given if it is unknown
-	Digest  string          // of the plugin, or the version of one that is built in
-	Mode    string          // documentation mode of the caller; "" if it has none
-	Tiers   []int           // tiers that this caller was shown of this tool
-	Params  json.RawMessage // as given
+	Origin
+	Tool   string          // qualified name, or the name as given if it is unknown
+	Digest string          // of the plugin, or the version of one that is built in
+	Mode   string          // documentation mode of the caller; "" if it has none
+	Tiers  []int           // tiers that this caller was shown of this tool
+	Params json.RawMessage // as given
 	// Members are the values of parameters that the schema lists in an enum, by parameter.
 	Members        map[string][]string
 	Query          string // of a search
@@ -54,12 +82,13 @@ type Event struct {
 
 // Record is the stored form of an event, one line of a trace. Absent fields do not apply.
 type Record struct {
-	V        int             `json:"v"`
-	Time     time.Time       `json:"t"`
-	Op       string          `json:"op,omitempty"` // "" is a call; else "search" or "describe"
-	Call     string          `json:"call,omitempty"`
-	Session  string          `json:"session,omitempty"`
-	Caller   string          `json:"caller,omitempty"`
+	V       int       `json:"v"`
+	Time    time.Time `json:"t"`
+	Op      string    `json:"op,omitempty"` // "" is a call; else "search" or "describe"
+	Call    string    `json:"call,omitempty"`
+	Session string    `json:"session,omitempty"`
+	Caller  string    `json:"caller,omitempty"`
+	Origin
 	Tool     string          `json:"tool,omitempty"`
 	Query    string          `json:"query,omitempty"`
 	Manifest string          `json:"manifest,omitempty"` // as Event.Digest

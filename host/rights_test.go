@@ -224,14 +224,11 @@ func TestPluginsReportNoCodesOfTheHost(t *testing.T) {
 }
 
 // TestPolicyFails checks that a call is denied if the policy fails for one of the callers, whatever decision
-// it returns with the error, and that the policy gets which caller is remote.
+// it returns with the error.
 func TestPolicyFails(t *testing.T) {
-	for _, failing := range []string{"cli", "plugin:first", "", "remote"} {
+	for _, failing := range []string{"cli", "plugin:first", ""} {
 		inner := newFake(t, shopNamed("second"), nil)
 		h := newHost(t, host.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
-			if a.Remote != (a.Caller == "cli") {
-				t.Errorf("asked about %s with remote %v", a.Caller, a.Remote)
-			}
 			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}}}
 			if a.Plugin == "second" && a.Caller == failing {
 				return d, host.Errorf(host.ConfigError, "the policy cannot be read")
@@ -241,7 +238,7 @@ func TestPolicyFails(t *testing.T) {
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 				return callTool(ctx, r, "second.echo", nil, "")
 			}}), inner)
-		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Remote: true})
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli"})
 		fails := failing == "cli" || failing == "plugin:first"
 		if (a.Err != nil) != fails || (len(inner.requests()) == 0) != fails {
 			t.Errorf("%q fails: %v, the tool ran %d times", failing, a.Err, len(inner.requests()))
@@ -252,8 +249,8 @@ func TestPolicyFails(t *testing.T) {
 // TestPolicyInput checks what the policy gets about each of the callers of a nested call, and about the
 // tool.
 func TestPolicyInput(t *testing.T) {
-	for n := range 1 << 4 {
-		remote, bound, shipped, builtin := n&1 != 0, n&2 != 0, n&4 != 0, n&8 != 0
+	for n := range 1 << 3 {
+		bound, shipped, builtin := n&1 != 0, n&2 != 0, n&4 != 0
 		inner := newFake(t, shopNamed("second"), nil)
 		owner := "sha256:second"
 		if builtin {
@@ -276,7 +273,7 @@ func TestPolicyInput(t *testing.T) {
 			}
 			return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: held}}, nil
 		})}, outer, inner)
-		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "mcp:c", Remote: remote, Bound: bound})
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "mcp-http:c", Bound: bound})
 		if a.Err != nil || len(asked) != 2 {
 			t.Fatalf("%v, asked %+v", a.Err, asked)
 		}
@@ -285,10 +282,10 @@ func TestPolicyInput(t *testing.T) {
 		byPlugin, byOuter := about, about
 		byPlugin.Caller, byPlugin.Trusted, byPlugin.Held = "plugin:first", shipped, held
 		byPlugin.Digest, byPlugin.Capabilities = inner.info.Digest, asked[0].Capabilities
-		byOuter.Caller, byOuter.Remote, byOuter.Bound, byOuter.Behind = "mcp:c", remote, bound, shipped
+		byOuter.Caller, byOuter.Bound, byOuter.Behind = "mcp-http:c", bound, shipped
 		for i, want := range []host.Ask{byPlugin, byOuter} {
 			if !reflect.DeepEqual(asked[i], want) {
-				t.Errorf("remote %v, bound %v, shipped %v, built in %v: asked\n%+v, want\n%+v", remote, bound, shipped, builtin,
+				t.Errorf("bound %v, shipped %v, built in %v: asked\n%+v, want\n%+v", bound, shipped, builtin,
 					asked[i], want)
 			}
 		}

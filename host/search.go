@@ -136,7 +136,7 @@ func (h *Host) Search(ctx context.Context, caller string, session Session, q Sea
 	h.Refresh()
 	data, weak, err = h.search(q)
 	e := Event{Time: began, Op: "search", CallID: newCallID(), Session: session.String(), Caller: caller, Query: q.Text,
-		Mode: h.mode(ctx), Duration: time.Since(began)}
+		Origin: originOf(ctx), Mode: h.mode(ctx), Duration: time.Since(began)}
 	if err != nil {
 		e.Err = AsError(err)
 	} else {

@@ -44,9 +44,10 @@ type Record struct {
 	Prev string    `json:"prev"` // "sha256:" and the hash of the previous line, line break included
 	Op   string    `json:"op"`   // call, begin, rotate, repair, or an action such as install, grant or revoke
 
-	Call    string   `json:"call,omitempty"`
-	Within  string   `json:"within,omitempty"` // the call in which a plugin made this one
-	Caller  string   `json:"caller,omitempty"`
+	Call   string `json:"call,omitempty"`
+	Within string `json:"within,omitempty"` // the call in which a plugin made this one
+	Caller string `json:"caller,omitempty"`
+	host.Origin
 	Session string   `json:"session,omitempty"`
 	Tool    string   `json:"tool,omitempty"`
 	Digest  string   `json:"digest,omitempty"`  // of the plugin
@@ -95,6 +96,7 @@ type Dropped struct {
 func recordOf(e host.Event) Record {
 	r := Record{
 		Time: e.Time, Op: opCall, Call: clipName(e.CallID), Within: clipName(e.Within), Caller: clipName(e.Caller),
+		Origin:  host.Origin{Transport: e.Transport, Peer: clipName(e.Peer), Token: clipName(e.Token)},
 		Session: clipName(e.Session),
 		Tool:    clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun, By: clipName(e.By),
 		Question: clipName(e.Question),

@@ -175,17 +175,21 @@ func (m *modeServer) callTool(
 // this mode. Its value is the qualified name.
 type calledByNameKey struct{}
 
-// routeToCallTool makes a call by a tool's own name one of call_tool. A tool that does not exist is a protocol error.
+// routeToCallTool makes a call by a tool's own name one of call_tool, and one by a prefixed name of a meta-tool one of
+// that. A tool that does not exist is a protocol error.
 func (m *modeServer) routeToCallTool(ctx context.Context, r *sdk.CallToolRequest) (context.Context, error) {
 	name := m.qualified(r.Params.Name)
-	if a, err := m.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil {
+	if m.exists(name) {
 		r.Params.Name = callTool
 		return context.WithValue(ctx, calledByNameKey{}, name), nil
 	}
+	if meta := m.metaToolNamed(name); meta != "" {
+		r.Params.Name = meta
+		return ctx, nil
+	}
 	c := callerOf(m.Server, r)
 	a, _ := m.cfg.Host.Call(ctx, host.Call{
-		Name: name, Params: r.Params.Arguments, Caller: c.name, Remote: c.remote, Bound: c.bound,
-		Session: c.session,
+		Name: name, Params: r.Params.Arguments, Caller: c.name, Bound: c.bound, Session: c.session,
 	})
 	if a.Err == nil { // it was installed in the meantime
 		a.Err = host.Errorf(host.NotFound, "%s is not a tool", a.Tool)
@@ -201,9 +205,23 @@ func (m *modeServer) protocolError(prefix string, a *host.Answer) error {
 	}
 }
 
-// qualified returns the name that the catalog has for a tool. The catalog itself accepts "__" for dots, so only names
-// that [ListedName] had to cut need a search.
+// qualified returns the name that the catalog has for a tool, also if it is given with a client's prefix.
 func (m *modeServer) qualified(name string) string {
+	if rest, ok := withoutPrefix(name); ok && !m.exists(name) && m.exists(m.fromListed(rest)) {
+		return m.fromListed(rest)
+	}
+	return m.fromListed(name)
+}
+
+// exists reports whether the catalog has a tool.
+func (m *modeServer) exists(name string) bool {
+	a, err := m.cfg.Host.Catalog().Find(name)
+	return err == nil && a.Tool != nil
+}
+
+// fromListed returns the name that the catalog has for a tool of tools/list. The catalog itself accepts "__" for dots,
+// so only names that [ListedName] had to cut need a search.
+func (m *modeServer) fromListed(name string) string {
 	listed := m.lists.Load().tools
 	if i, ok := slices.BinarySearchFunc(listed, listedTool{name: name}, compareTools); ok && listed[i].qualified != "" {
 		return listed[i].qualified
@@ -276,8 +294,7 @@ func (m *modeServer) begin(
 	ended := func() { <-m.calls }
 	c := a.caller
 	call := host.Call{
-		Name: name, Params: params, Caller: c.name, Remote: c.remote, Bound: c.bound,
-		Session:        c.session,
+		Name: name, Params: params, Caller: c.name, Bound: c.bound, Session: c.session,
 		DocsOnFirstUse: m.cfg.DocsOnFirstUse && m.mode != Full,
 		Options:        m.cfg.Options(options), Given: options.StepOptions(),
 		Progress: progress(ctx, a.request), Log: logger(ctx, a.request, name),

@@ -71,7 +71,7 @@ func (a *asker) canAsk() bool {
 
 // asksByRetry reports whether the client can ask, and sends the reply with a second request.
 func (a *asker) asksByRetry() bool {
-	return a.canAsk() && a.request.ProtocolVersion() >= firstStateless
+	return a.canAsk() && isStateless(a.request)
 }
 
 // elicit asks while the call waits, as revisions before firstStateless do.

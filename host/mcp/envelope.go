@@ -3,8 +3,10 @@ package mcp
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -146,13 +148,30 @@ func (m *modeServer) isMetaTool(name string) bool {
 	return slices.ContainsFunc(m.metaTools(), func(t metaTool) bool { return t.name == name })
 }
 
-// metaToolNamed returns the meta-tool that a name means, "" if it means none.
+// separators stand between a client's prefix of a name and the name: mcp__parley__call_tool, parley/call_tool.
+const separators = "_./: "
+
+// metaToolNamed returns the meta-tool that a name means, with any prefix of a client, "" if it means none.
 func (m *modeServer) metaToolNamed(name string) string {
-	name = strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "parley."), "-", "_"))
-	if m.isMetaTool(name) {
-		return name
+	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
+	for _, t := range m.metaTools() {
+		prefix, ok := strings.CutSuffix(name, t.name)
+		if ok && (prefix == "" || strings.Contains(separators, prefix[len(prefix)-1:])) {
+			return t.name
+		}
 	}
 	return ""
+}
+
+// clientPrefix is what clients and models put before the name of a tool of this server.
+var clientPrefix = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(functions?[./:]+)?(mcp__[a-z0-9-]+__|(mcp[_./:]+)?parley[_./:]+|functions?[./:]+)`)
+})
+
+// withoutPrefix returns the name of a tool without a client's prefix, and whether there was one.
+func withoutPrefix(name string) (string, bool) {
+	prefix := clientPrefix().FindString(name)
+	return strings.ReplaceAll(name[len(prefix):], "/", "."), prefix != "" && len(prefix) < len(name)
 }
 
 // correctEnvelope returns a call of call_tool as it was probably meant: nothing is dropped. It reports false where it

@@ -40,8 +40,8 @@ func (s *Server) SetUnsentBytes(n int64) { s.unsentBytes.Store(n) }
 func (s *Server) UnsentBytes() int64 { return s.unsentBytes.Load() }
 
 // BoundListener limits the connections of a listener.
-func BoundListener(l net.Listener, most int) net.Listener {
-	return &boundedListener{Listener: l, slots: make(chan struct{}, most)}
+func BoundListener(l net.Listener, most, perClient int) net.Listener {
+	return newBoundedListener(l, most, perClient)
 }
 
 // SessionHash is the name of the session that some words identify.

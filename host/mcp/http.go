@@ -6,9 +6,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -22,9 +22,11 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -46,7 +48,11 @@ const (
 	// maxUnsentBytes bounds the bytes that wait for clients to read them. Above it, no further large call starts.
 	maxUnsentBytes = 32 << 20
 	maxConnections = 1024
-	maxSessions    = 512
+	// maxClientConnections bounds those from one address.
+	maxClientConnections = maxConnections / 4
+	// maxSkimmed is how much is read of a body that is too large.
+	maxSkimmed  = 2 * maxMessage
+	maxSessions = 512
 )
 
 // HTTPConfig configures access to a server over HTTP. The zero value accepts every client that calls the server by
@@ -62,6 +68,8 @@ type HTTPConfig struct {
 	// Hosts are the names by which clients may call the server, in addition to localhost and IP addresses. Requests with
 	// another Host header are refused: this stops pages whose name was made to resolve to this machine (DNS rebinding).
 	Hosts []string
+	// TLS encrypts connections of [Server.HTTP]. Nil serves plain HTTP.
+	TLS *tls.Config
 	// ClientTimeout bounds how long a client may take to send a body, and to read a piece of a response. With
 	// [Server.HTTP] it also bounds the headers. Zero means 30 s.
 	ClientTimeout time.Duration
@@ -69,8 +77,8 @@ type HTTPConfig struct {
 
 // Token is a bearer token of a client.
 type Token struct {
-	// Name is the client that has the token: its calls are those of "mcp:NAME", whatever the client says. "" binds it to
-	// no name.
+	// Name is the client that has the token: its calls are those of "mcp-http:NAME", whatever the client says. "" binds
+	// it to no name.
 	Name  string
 	Token string
 	// Session is the name of the user's session that clients with the token work in. "" means that each connection has a
@@ -123,9 +131,11 @@ func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig
 		ErrorLog:          log.New(io.Discard, "", 0), // invalid requests of strangers are not worth a log
 	}
 	ended := make(chan error, 1)
-	go func() {
-		ended <- server.Serve(&boundedListener{Listener: listener, slots: make(chan struct{}, maxConnections)})
-	}()
+	bounded := net.Listener(newBoundedListener(listener, maxConnections, maxClientConnections))
+	if cfg.TLS != nil {
+		bounded = tls.NewListener(bounded, cfg.TLS)
+	}
+	go func() { ended <- server.Serve(bounded) }()
 	select {
 	case err := <-ended:
 		return host.Errorf(host.Unavailable, "cannot serve: %v", err)
@@ -190,8 +200,32 @@ func (m *modeServer) connectHTTP() {
 	})
 }
 
+// peerHeader tells the address of a client to the handlers of its requests, which see headers only.
+const peerHeader = "Parley-Peer"
+
 // ServeHTTP serves a request that the guard has let in.
 func (m *modeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Header.Set(peerHeader, r.RemoteAddr)
+	frame.Serve(w, r, func() string { return m.revision(r) }, http.HandlerFunc(m.serveFramed))
+}
+
+// revision returns the revision of a request: that of the header, or else of the session.
+func (m *modeServer) revision(r *http.Request) string {
+	if v := r.Header.Get("Mcp-Protocol-Version"); v != "" {
+		return v
+	}
+	if id := r.Header.Get("Mcp-Session-Id"); id != "" {
+		for session := range m.server.Sessions() {
+			if p := session.InitializeParams(); session.ID() == id && p != nil {
+				return frame.Negotiated(p.ProtocolVersion)
+			}
+		}
+	}
+	return "2025-03-26" // as the protocol says
+}
+
+// serveFramed passes a message to the SDK.
+func (m *modeServer) serveFramed(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Mcp-Protocol-Version") >= firstStateless {
 		m.stateless.ServeHTTP(w, r)
 		return
@@ -393,11 +427,10 @@ func (g *guard) nameOf(r *http.Request) string {
 // client. Unless it reports false, done must be called when the request has been served.
 func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
 	if r.ContentLength > maxMessage {
-		bodyTooLarge(w)
+		bodyTooLarge(w, r.Body)
 		return nil, false
 	}
-	source := http.MaxBytesReader(w, r.Body, maxMessage)
-	body, err := io.ReadAll(io.LimitReader(source, maxSmall))
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxSmall))
 	done = func() {}
 	if err == nil && len(body) == maxSmall {
 		select {
@@ -409,19 +442,18 @@ func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), o
 			return nil, false
 		}
 		var rest []byte
-		rest, err = io.ReadAll(source)
+		rest, err = io.ReadAll(io.LimitReader(r.Body, maxMessage+1-maxSmall))
 		body = append(body, rest...)
 	}
-	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		done()
-		bodyTooLarge(w)
-		return nil, false
 	case err != nil:
 		done()
 		writeHTTPError(w, http.StatusRequestTimeout,
 			host.Errorf(host.Timeout, "the body did not arrive within %s", g.clientTimeout))
+		return nil, false
+	case len(body) > maxMessage:
+		bodyTooLarge(w, io.MultiReader(bytes.NewReader(body), r.Body))
+		done()
 		return nil, false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -429,10 +461,14 @@ func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), o
 	return done, true
 }
 
-func bodyTooLarge(w http.ResponseWriter) {
+// bodyTooLarge responds to a message that is too long, with its id. It reads the rest: a client that is still sending
+// would otherwise see a reset connection instead of the response.
+func bodyTooLarge(w http.ResponseWriter, body io.Reader) {
+	id := frame.Skim(io.LimitReader(body, maxSkimmed))
 	w.Header().Set("Connection", "close")
-	writeHTTPError(w, http.StatusRequestEntityTooLarge,
-		host.Errorf(host.LimitExceeded, "a request has at most %d bytes", maxMessage))
+	frame.WriteError(w, http.StatusRequestEntityTooLarge, id, &jsonrpc.Error{
+		Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("the message is longer than %d bytes", maxMessage),
+	})
 }
 
 // writeHTTPError responds with the error object.
@@ -494,20 +530,46 @@ func (w *deadlineWriter) extend() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.clientTimeout))
 }
 
-// boundedListener accepts no further connections while as many are open as it has slots.
+// boundedListener accepts no further connections while as many are open as it has slots, and closes those of a client
+// that has perClient already.
 type boundedListener struct {
 	net.Listener
-	slots chan struct{}
+	slots     chan struct{}
+	perClient int
+	mu        sync.Mutex
+	open      map[string]int // by the address of the client
+}
+
+func newBoundedListener(l net.Listener, most, perClient int) *boundedListener {
+	return &boundedListener{Listener: l, slots: make(chan struct{}, most), perClient: perClient, open: map[string]int{}}
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
-	l.slots <- struct{}{}
-	conn, err := l.Listener.Accept()
-	if err != nil {
+	for {
+		l.slots <- struct{}{}
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			<-l.slots
+			return nil, err
+		}
+		client := hostName(conn.RemoteAddr().String())
+		if l.count(client, 1) <= l.perClient {
+			return &slotConn{Conn: conn, release: sync.OnceFunc(func() { l.count(client, -1); <-l.slots })}, nil
+		}
+		l.count(client, -1)
+		_ = conn.Close()
 		<-l.slots
-		return nil, err
 	}
-	return &slotConn{Conn: conn, release: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+// count adds n to the connections of a client and returns their number.
+func (l *boundedListener) count(client string, n int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[client] += n; l.open[client] == 0 {
+		delete(l.open, client)
+	}
+	return l.open[client]
 }
 
 type slotConn struct {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -429,7 +430,7 @@ func TestBoundedListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 3
 		inner := &pipes{}
-		l := mcp.BoundListener(inner, most)
+		l := mcp.BoundListener(inner, most, most)
 		accepted := make(chan net.Conn, 2*most)
 		go func() {
 			for range most + 2 {
@@ -446,6 +447,48 @@ func TestBoundedListener(t *testing.T) {
 			_, _ = conn.Close(), conn.Close() // closing twice counts once
 		}
 	})
+}
+
+// TestConnectionsPerClient checks that further connections of a client that has many are closed.
+func TestConnectionsPerClient(t *testing.T) {
+	t.Parallel()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inner.Close()
+	const most = 3
+	l := mcp.BoundListener(inner, 100, most)
+	accepted := make(chan net.Conn, 100)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	open := func() net.Conn {
+		conn, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	for range most {
+		open()
+	}
+	waitFor(t, "the first connections", func() bool { return len(accepted) == most })
+	refused := open()
+	_ = refused.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if n, err := refused.Read(make([]byte, 1)); n != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a connection too many: %d, %v", n, err)
+	}
+	_ = (<-accepted).Close()
+	open()
+	waitFor(t, "another one", func() bool { return len(accepted) == most })
 }
 
 // TestLargeArguments checks that HTTP accepts arguments as large as the command line does.
@@ -682,27 +725,4 @@ func TestClientThatNeverReads(t *testing.T) {
 		t.Errorf("%d requests were read from a client that reads nothing", n)
 	}
 	_ = toClient.Close()
-}
-
-// FuzzStdio checks that no input stops a server before the input ends.
-func FuzzStdio(f *testing.F) {
-	f.Add([]byte(initialize))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool","arguments":{"name":"shop.add","arguments":[]}}}`))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop__echo","_meta":{"progressToken":{},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`))
-	f.Add([]byte(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1,"method":"ping"}]`))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"parley://docs/shop/%zz?tier=%"}}`))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":3,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"tool","value":"\u0000"}}}`))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		s, err := newServer(mcp.Minimal, host.Config{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out strings.Builder
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		_ = s.Stdio(ctx, strings.NewReader(initialize+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+string(line)+"\n"), &out)
-		if ctx.Err() != nil {
-			t.Fatalf("the server hangs on %q", line)
-		}
-	})
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -19,9 +20,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -221,7 +224,8 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			m.refresh()
 		}
 		m.follow(req)
-		ctx = host.WithDocsSize(host.WithMode(ctx, m.mode), docsSizeInCall)
+		ctx = host.WithOrigin(host.WithMode(ctx, m.mode), originOf(req.GetExtra()))
+		ctx = host.WithDocsSize(ctx, docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
 			growStack(false)
@@ -242,7 +246,7 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		result, err := next(ctx, method, req)
 		if err != nil {
-			return nil, err
+			return nil, errorOfRevision(err, req)
 		}
 		switch r := result.(type) {
 		case *sdk.InitializeResult:
@@ -252,6 +256,29 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return result, nil
 	}
+}
+
+// isStateless reports whether a request is one of a revision without sessions. A session may have another revision than
+// its client asked for.
+func isStateless(req sdk.Request) bool {
+	v, _ := req.GetParams().GetMeta()[sdk.MetaKeyProtocolVersion].(string)
+	return v >= firstStateless
+}
+
+// errorOfRevision returns an error with the code of the client's revision: that of an unknown resource has changed.
+func errorOfRevision(err error, req sdk.Request) error {
+	switch req.(type) {
+	case *sdk.ReadResourceRequest, *sdk.SubscribeRequest:
+	default:
+		return err
+	}
+	var e *jsonrpc.Error
+	if !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams || isStateless(req) {
+		return err
+	}
+	old := *e
+	old.Code = frame.CodeResourceNotFound
+	return &old
 }
 
 // growStack makes the stack of a call's goroutine as large as most calls need it at once. While the stack is still
@@ -317,8 +344,7 @@ func (s *Server) plugins() []string {
 
 // caller identifies the client of a request and its session.
 type caller struct {
-	name    string // "mcp:CLIENT"
-	remote  bool   // over HTTP
+	name    string // "mcp:CLIENT", over HTTP "mcp-http:CLIENT"
 	bound   bool   // its token is bound to the name
 	session host.Session
 }
@@ -330,16 +356,25 @@ const SessionKey = "parley/session"
 func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) caller {
 	named, _ := r.Params.GetMeta()[SessionKey].(string)
 	c := caller{name: "mcp:" + clientName(r.ClientInfo()), session: s.sessionOf(r.Session, r.Extra, named)}
-	if r.Extra == nil || r.Extra.Header == nil {
-		return c
-	}
-	c.remote = true
-	if token := r.Extra.TokenInfo; token != nil {
-		if name, ok := token.Extra[boundName].(string); ok {
-			c.name, c.bound = "mcp:"+name, true
-		}
+	switch origin := originOf(r.Extra); {
+	case origin.Token != "":
+		c.name, c.bound = "mcp-http:"+origin.Token, true
+	case origin.Transport == host.TransportHTTP:
+		c.name = "mcp-http:" + clientName(r.ClientInfo())
 	}
 	return c
+}
+
+// originOf returns how a request came.
+func originOf(extra *sdk.RequestExtra) host.Origin {
+	if extra == nil || extra.Header == nil {
+		return host.Origin{Transport: host.TransportStdio}
+	}
+	o := host.Origin{Transport: host.TransportHTTP, Peer: extra.Header.Get(peerHeader)}
+	if extra.TokenInfo != nil {
+		o.Token, _ = extra.TokenInfo.Extra[boundName].(string)
+	}
+	return o
 }
 
 func nameHash(words ...string) string {

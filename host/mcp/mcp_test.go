@@ -279,7 +279,7 @@ func TestEveryToolInEveryMode(t *testing.T) {
 				t.Errorf("%s: structured content %s", mode, structured)
 			}
 		}
-		if got := strings.Count(f.shop.callLog(), "mcp:Test-Client add"); got != 4 {
+		if got := strings.Count(f.shop.callLog(), ":Test-Client add"); got != 4 {
 			t.Errorf("%s: ran %s", mode, f.shop.callLog())
 		}
 		if e := f.rec.last(); e.Mode != mode || !strings.HasPrefix(e.Session, "mcp-") {
@@ -289,6 +289,38 @@ func TestEveryToolInEveryMode(t *testing.T) {
 }
 
 // allText returns all texts of a result.
+// TestPrefixedNames checks that every name of ours runs with the prefixes that clients and models put before it, and
+// that no prefix makes another name one of ours.
+func TestPrefixedNames(t *testing.T) {
+	t.Parallel()
+	prefixes := []string{"mcp__parley__", "mcp__my-tools__", "mcp_parley_", "parley__", "parley_", "parley.", "parley/",
+		"parley:", "mcp.parley.", "mcp/parley/", "functions.", "functions/", "function.", "functions.mcp__parley__",
+		"Parley."}
+	for _, mode := range mcp.Modes() {
+		f := newFixture(t, mode, trustNetwork)
+		s := f.stdio(t, client{})
+		for _, prefix := range prefixes {
+			for _, name := range []string{"call_tool", "shop__echo", "shop.echo"} {
+				if mode == mcp.Code && name == "call_tool" {
+					continue
+				}
+				arguments := `{"a":"b"}`
+				if name == "call_tool" {
+					arguments = `{"name":"` + prefix + `shop.echo","arguments":{"a":"b"}}`
+				}
+				if r, text := call(t, s, prefix+name, arguments); r.IsError || !strings.Contains(text, `{"a":"b"}`) {
+					t.Errorf("%s: %s%s returns %s", mode, prefix, name, text)
+				}
+			}
+		}
+		for _, name := range []string{"mcp__parley__nothing", "parley.", "other.echo", "parleyshop.echo", "xcall_tool"} {
+			if r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: name}); err == nil {
+				t.Errorf("%s returns %s", name, allText(r))
+			}
+		}
+	}
+}
+
 func allText(r *sdk.CallToolResult) string {
 	var texts []string
 	for _, c := range r.Content {
@@ -440,9 +472,10 @@ func TestClientNames(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}})
 	for name, want := range map[string]string{
-		"Claude": "mcp:Claude", "a b/c\x1b[2J\n": "mcp:a-b-c--2J", "cli": "mcp:cli", "plugin:x": "mcp:plugin-x",
-		"": "mcp:unknown", "--": "mcp:unknown", "ä": "mcp:unknown",
-		strings.Repeat("x", 41): "mcp:" + strings.Repeat("x", 40),
+		"Claude": "mcp-http:Claude", "a b/c\x1b[2J\n": "mcp-http:a-b-c--2J", "cli": "mcp-http:cli",
+		"plugin:x": "mcp-http:plugin-x",
+		"":         "mcp-http:unknown", "--": "mcp-http:unknown", "ä": "mcp-http:unknown",
+		strings.Repeat("x", 41): "mcp-http:" + strings.Repeat("x", 40),
 	} {
 		s, err := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, client{}.options()).Connect(t.Context(),
 			&sdk.StreamableClientTransport{Endpoint: url, MaxRetries: -1, HTTPClient: &http.Client{Transport: bearer{token}}},
@@ -584,7 +617,8 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("denied with %+v", e)
 		}
 		call(t, far, "call_tool", `{"name":"shop.echo"}`)
-		if got := f.shop.callLog(); got != "mcp:Test-Client add; mcp:Test-Client echo" {
+		got := strings.ReplaceAll(f.shop.callLog(), "mcp-http:", "mcp:")
+		if got != "mcp:Test-Client add; mcp:Test-Client echo" {
 			t.Errorf("ran %s", got)
 		}
 	}
@@ -598,10 +632,10 @@ func TestConfirm(t *testing.T) {
 		if r, text := call(t, connect(client{answer: "accept", asked: &asked}), "call_tool", cancel); r.IsError || text != `{"id":7}` {
 			t.Errorf("accepted: %s", text)
 		}
-		if len(asked) != 1 || !strings.Contains(asked[0], `mcp:Test-Client wants to call shop.order.cancel {"id":7} (it is destructive)`) {
+		if len(asked) != 1 || !strings.Contains(asked[0], `:Test-Client wants to call shop.order.cancel {"id":7} (it is destructive)`) {
 			t.Errorf("asked %q", asked)
 		}
-		if got := f.shop.callLog(); got != "mcp:Test-Client order.cancel" {
+		if got := f.shop.callLog(); !strings.HasSuffix(got, ":Test-Client order.cancel") || strings.Contains(got, ";") {
 			t.Errorf("ran %s", got)
 		}
 	})
@@ -687,7 +721,7 @@ func TestConfirmationHoldsOnce(t *testing.T) {
 		t.Errorf("ran %s", f.shop.callLog())
 	}
 	if r, err := try(1, asked.RequestState, true); err != nil || r.IsError ||
-		f.shop.callLog() != "mcp:Test-Client order.cancel" {
+		f.shop.callLog() != "mcp-http:Test-Client order.cancel" {
 		t.Errorf("the reply: %+v %v", r, err)
 	}
 	refused("the reply again", 1, asked.RequestState)

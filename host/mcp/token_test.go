@@ -56,13 +56,21 @@ func TestBoundTokens(t *testing.T) {
 		says, token, caller string
 		bound               bool
 	}{
-		{"claude", "token-of-claude-1", "mcp:claude", true},
-		{"other", "token-of-claude-1", "mcp:claude", true},
-		{"claude", "token-of-anybody", "mcp:claude", false},
+		{"claude", "token-of-claude-1", "mcp-http:claude", true},
+		{"other", "token-of-claude-1", "mcp-http:claude", true},
+		{"claude", "token-of-anybody", "mcp-http:claude", false},
 	} {
 		ask, err := callAs(c.says, c.token)
-		if err != nil || ask.Caller != c.caller || ask.Bound != c.bound || !ask.Remote {
+		if err != nil || ask.Caller != c.caller || ask.Bound != c.bound {
 			t.Errorf("%s with %s is %s (bound %v), %v", c.says, c.token, ask.Caller, ask.Bound, err)
+		}
+		token := ""
+		if c.bound {
+			token = "claude"
+		}
+		e := f.rec.last()
+		if e.Caller != c.caller || e.Transport != "http" || !strings.HasPrefix(e.Peer, "127.0.0.1:") || e.Token != token {
+			t.Errorf("%s with %s is recorded as %s, %+v", c.says, c.token, e.Caller, e.Origin)
 		}
 	}
 	mu.Lock()

@@ -287,13 +287,9 @@ func (m *modeServer) isNative(name string) bool {
 func (m *modeServer) listTools(
 	ctx context.Context, r *sdk.ListToolsRequest, next sdk.MethodHandler,
 ) (sdk.Result, error) {
-	after := ""
-	if r.Params != nil && r.Params.Cursor != "" {
-		name, err := base64.RawURLEncoding.DecodeString(r.Params.Cursor)
-		if err != nil {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid cursor"}
-		}
-		after, r.Params.Cursor = string(name), ""
+	cursor := ""
+	if r.Params != nil {
+		cursor, r.Params.Cursor = r.Params.Cursor, ""
 	}
 	result, err := next(ctx, "tools/list", r)
 	native, ok := result.(*sdk.ListToolsResult)
@@ -310,12 +306,13 @@ func (m *modeServer) listTools(
 		all = slices.Insert(all, at, own)
 	}
 	from := 0
-	if after != "" {
-		at, found := slices.BinarySearchFunc(all, listedTool{name: after}, compareTools)
-		from = at
-		if found {
-			from++
+	if cursor != "" {
+		after, err := base64.RawURLEncoding.DecodeString(cursor)
+		at, found := slices.BinarySearchFunc(all, listedTool{name: string(after)}, compareTools)
+		if err != nil || !found {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown cursor; list the first page again"}
 		}
+		from = at + 1
 	}
 	page := all[from:]
 	if len(page) > pageSize {

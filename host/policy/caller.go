@@ -10,7 +10,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Kinds of caller. A caller over the network is "mcp:CLIENT" with Ask.Remote.
+// Kinds of caller.
 const (
 	kindCLI    = "cli"
 	kindMCP    = "mcp"
@@ -172,16 +172,13 @@ type access struct {
 // accessOf decides whether a caller may call a tool. It uses only the caller, the tool and its effect.
 func (s *state) accessOf(ask host.Ask) access {
 	kind, name, _ := strings.Cut(ask.Caller, ":")
-	remote := ask.Remote
-	if kind == kindHTTP {
-		kind, remote = kindMCP, true
+	remote := kind == kindHTTP
+	if remote {
+		kind = kindMCP
 	}
 	if _, known := defaults[kind]; !known || (kind == kindCLI) != (ask.Caller == kindCLI) || kind != kindCLI &&
 		name == "" {
 		return access{verdict: host.Deny, reason: "the policy does not know the caller " + quote(ask.Caller)}
-	}
-	if kind == kindCLI && remote {
-		return access{verdict: host.Deny, reason: "the caller cli is never remote"}
 	}
 	tool := strings.ToLower(ask.Plugin + "." + ask.Tool)
 	effect := ask.Effect
@@ -334,7 +331,7 @@ func (s *state) filesOf(ask host.Ask) []string {
 	switch {
 	case kind != kindMCP && kind != kindHTTP:
 		return nil
-	case ask.Remote || kind == kindHTTP:
+	case kind == kindHTTP:
 		if !ask.Bound {
 			// Any client can give this name: it applies only as far as it loosens nothing.
 			ask.Bound = true

@@ -74,7 +74,10 @@ func decide(t testing.TB, p *Policy, ask host.Ask) host.Decision {
 // call returns the request of a caller to call a tool, given by its qualified name.
 func call(caller, tool, effect string, remote bool) host.Ask {
 	plugin, local, _ := strings.Cut(tool, ".")
-	ask := host.Ask{Caller: caller, Remote: remote, Plugin: plugin, Tool: local, Effect: effect,
+	if remote {
+		caller = strings.Replace(caller, "mcp:", "mcp-http:", 1)
+	}
+	ask := host.Ask{Caller: caller, Plugin: plugin, Tool: local, Effect: effect,
 		Outside: isOutside(tool)}
 	if strings.HasPrefix(caller, "plugin:") {
 		ask.Held = []string{"text.*", "cdp.*", "cdp.Target.createTarget"}
@@ -106,7 +109,6 @@ func TestDefaults(t *testing.T) {
 		{"a stranger", call("root", "text.hash", "read", false), host.Deny},
 		{"a client without a name", call("mcp:", "text.hash", "read", false), host.Deny},
 		{"a name that begins like the command line", call("cli:x", "text.hash", "read", false), host.Deny},
-		{"the command line over the network", call("cli", "text.hash", "read", true), host.Deny},
 	}
 	empty, err := Load(filepath.Join(t.TempDir(), "not", "there"), Env{})
 	if err != nil {

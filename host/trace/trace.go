@@ -211,6 +211,7 @@ func recordOf(e host.Event, values bool) Record {
 	r := Record{
 		V: version, Time: e.Time,
 		Call: clip(e.CallID), Session: clip(e.Session), Caller: clip(e.Caller), Tool: clip(e.Tool),
+		Origin:   host.Origin{Transport: e.Transport, Peer: clip(e.Peer), Token: clip(e.Token)},
 		Manifest: e.Digest, Mode: e.Mode, Tiers: e.Tiers,
 		Code: string(host.OK), MS: milliseconds(e.Duration),
 		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: clip(e.RetryOf), SuggestionUsed: e.SuggestionUsed,

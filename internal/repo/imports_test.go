@@ -53,7 +53,8 @@ var layers = map[string][]string{
 		"host", "internal/contain", "internal/slots", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"host/advice":    {"host", "manifest"},
-	"host/mcp":       {"host", "host/advice", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/mcp":       {"host", "host/advice", "host/mcp/frame", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/mcp/frame": {"manifest", "manifest/jsontext"},
 	"host/policy":    {"host", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
 	"host/signature": {"host", "manifest"},
 	"host/egress":    {"host", "manifest"},
@@ -144,9 +145,11 @@ var dependencies = map[string][]string{
 		"cdp", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm", "internal/contain",
 		"internal/slots", "internal/wire",
 	},
-	"golang.org/x/term":                      {"cmd"},
-	"github.com/modelcontextprotocol/go-sdk": {"bench", "bench/scenarios", "cmd", "host/mcp"}, // cmd: tests
-	"oras.land/oras-go/v2":                   {"host/oci"},
+	"golang.org/x/term": {"cmd"},
+	"github.com/modelcontextprotocol/go-sdk": {
+		"bench", "bench/scenarios", "cmd", "host/mcp", "host/mcp/frame", // cmd: tests
+	},
+	"oras.land/oras-go/v2": {"host/oci"},
 }
 
 // vagueNames say nothing about what a package does, so such a package would collect everything.

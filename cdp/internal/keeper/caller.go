@@ -11,7 +11,7 @@ import (
 // Caller identifies the sender of a request and the session that the request belongs to. The host has already decided
 // what it may call; the keeper enforces whose targets it may use and what a plugin's pages may dial.
 type Caller struct {
-	// Name is "cli", "mcp:CLIENT" or "plugin:NAME".
+	// Name is "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME".
 	Name string `json:"name"`
 	// Session is the key of the session. Everything in the browser belongs to one. "" stands for a session of the
 	// caller's name.
@@ -81,10 +81,12 @@ func (s Status) public() Status {
 
 func (c Caller) validate() *Error {
 	kind, name, _ := strings.Cut(c.Name, ":")
+	isClient := kind == "mcp" || kind == "mcp-http"
 	switch {
-	case !c.isCommandLine() && (kind != "mcp" && kind != "plugin" || name == ""):
-		return errf(CodeInvalidArgs, "%q is not a caller: expected cli, mcp:CLIENT or plugin:NAME", manifest.Clip(c.Name, 80))
-	case c.session() == DefaultSession && kind == "mcp":
+	case !c.isCommandLine() && (!isClient && kind != "plugin" || name == ""):
+		return errf(CodeInvalidArgs, "%q is not a caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME",
+			manifest.Clip(c.Name, 80))
+	case c.session() == DefaultSession && isClient:
 		return errf(CodeInvalidArgs, "%s has no session", manifest.Clip(c.Name, 80))
 	}
 	return nil

@@ -96,7 +96,7 @@ func refused(t *testing.T, what string, err *Error, code string, words ...string
 
 func TestNamesOfCallers(t *testing.T) {
 	for name, valid := range map[string]bool{
-		"cli": true, "mcp:some": true, "plugin:one": true,
+		"cli": true, "mcp:some": true, "mcp-http:some": true, "mcp-http:": false, "plugin:one": true,
 		"": false, "cli:x": false, "client": false, "mcp": false, "mcp:": false, "plugin:": false, "root:x": false,
 	} {
 		if err := (Caller{Name: name}).validate(); (err == nil) != valid {

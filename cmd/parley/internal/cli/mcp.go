@@ -23,6 +23,7 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 		Short: "MCP",
 		Long: "Without --http it serves stdin and stdout. Over HTTP a client must send the bearer token that is printed\n" +
 			"on stderr at the start, or one of --token-file. " + mcp.Path + "/MODE serves another documentation mode.\n" +
+			"An address that is not on loopback requires --tls-cert and --tls-key, or --plain-http.\n" +
 			"The setting pinned_tools names tools that progressive mode lists.\n" +
 			"Each client has a session of its own. With --session, the client on stdin and stdout shares your session NAME:\n" +
 			"its pages, cookies and logins. Over HTTP the line NAME=TOKEN session=NAME of --token-file does that.",
@@ -30,12 +31,17 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 			"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
 		Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if name := firstSet(cmd, "token-file", "no-token", "allow-host"); name != "" && opts.HTTP == "" {
+			name := firstSet(cmd, "token-file", "no-token", "tls-cert", "tls-key", "plain-http", "allow-host")
+			if name != "" && opts.HTTP == "" {
 				return host.Errorf(host.InvalidArgs, "--%s requires --http", name).WithNext("parley mcp --http 127.0.0.1:8931")
 			}
 			if opts.NoToken && opts.TokenFile != "" {
 				return host.Errorf(host.InvalidArgs, "--no-token cannot be combined with --token-file").
 					WithNext("leave one of them out")
+			}
+			if (opts.TLSCert == "") != (opts.TLSKey == "") || opts.TLSCert != "" && opts.PlainHTTP {
+				return host.Errorf(host.InvalidArgs, "expected both --tls-cert and --tls-key, or --plain-http").
+					WithNext("parley mcp --http " + opts.HTTP + " --tls-cert FILE --tls-key FILE")
 			}
 			return run(cmd.Context(), opts)
 		},
@@ -44,6 +50,9 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 	cmd.Flags().StringVar(&opts.HTTP, "http", "", "serve Streamable HTTP at ADDRESS, such as 127.0.0.1:8931")
 	cmd.Flags().StringVar(&opts.TokenFile, "token-file", "", "with --http: file of the accepted tokens, one per line")
 	cmd.Flags().BoolVar(&opts.NoToken, "no-token", false, "with --http on loopback: accept every client")
+	cmd.Flags().StringVar(&opts.TLSCert, "tls-cert", "", "with --http: file of the certificate, in PEM")
+	cmd.Flags().StringVar(&opts.TLSKey, "tls-key", "", "with --http: file of its key, in PEM")
+	cmd.Flags().BoolVar(&opts.PlainHTTP, "plain-http", false, "with --http beyond loopback: serve without TLS")
 	cmd.Flags().Var((*texts)(&opts.Hosts), "allow-host",
 		"with --http: a name by which clients may call this server")
 	cmd.Flags().SortFlags = false

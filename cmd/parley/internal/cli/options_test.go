@@ -181,9 +181,9 @@ func TestOptions(t *testing.T) {
 		{"text", parse(app, newLearn), learnOptions{app: app, plugin: "text"}},
 		{"--docs full", parse(app, newMCP), mcpOptions{app: app, MCPOptions: command.MCPOptions{Docs: "full"}}},
 		{
-			"--http :8931 --token-file t --allow-host a --allow-host b", parse(app, newMCP),
+			"--http :8931 --token-file t --tls-cert c --tls-key k --allow-host a --allow-host b", parse(app, newMCP),
 			mcpOptions{app: app, MCPOptions: command.MCPOptions{
-				HTTP: ":8931", TokenFile: "t", Hosts: []string{"a", "b"},
+				HTTP: ":8931", TokenFile: "t", TLSCert: "c", TLSKey: "k", Hosts: []string{"a", "b"},
 			}},
 		},
 		{
@@ -290,6 +290,10 @@ func TestRefusedOptions(t *testing.T) {
 		{"--head=", parse(app, newAuditVerify), "--head is empty"},
 		{"text json", parse(app, newLearn), `unexpected "json"`},
 		{"--no-token", parse(app, newMCP), "--no-token requires --http"},
+		{"--tls-cert c", parse(app, newMCP), "--tls-cert requires --http"},
+		{"--http 1 --tls-cert c", parse(app, newMCP), "expected both --tls-cert and --tls-key"},
+		{"--http 1 --tls-key k", parse(app, newMCP), "expected both --tls-cert and --tls-key"},
+		{"--http 1 --tls-cert c --tls-key k --plain-http", parse(app, newMCP), "or --plain-http"},
 		{"--http 1 --no-token --token-file t", parse(app, newMCP), "cannot be combined"},
 		{"", parse(app, newMCPConfig), "requires --client"},
 		{"extra", parse(app, newDoctor), "takes no words"},

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,10 @@ type MCPOptions struct {
 	TokenFile string
 	// NoToken accepts every client that can connect. It is refused unless the address is on loopback.
 	NoToken bool
+	// TLSCert and TLSKey are the files of the certificate and its key, in PEM. "" serves plain HTTP, which is refused
+	// unless the address is on loopback or PlainHTTP is set.
+	TLSCert, TLSKey string
+	PlainHTTP       bool
 	// Hosts are further names by which clients may call the server.
 	Hosts []string
 }
@@ -104,7 +109,19 @@ func (s *MCPServer) listen(ctx context.Context, d *Deps, o MCPOptions) error {
 		return host.Errorf(host.Denied, "--no-token would accept every client that can reach %s", address).
 			WithNext("parley mcp --http " + address + " --token-file FILE")
 	}
+	if o.TLSCert == "" && !o.PlainHTTP && !loopback {
+		return host.Errorf(host.Denied, "plain HTTP on %s would show tokens and results to the network", address).
+			WithNext("parley mcp --http "+address+" --tls-cert FILE --tls-key FILE",
+				"add --plain-http where a proxy in front of it has TLS")
+	}
 	s.config = mcp.HTTPConfig{Hosts: o.Hosts, Access: accessLog(d)}
+	scheme := "http://"
+	if o.TLSCert != "" {
+		scheme = "https://"
+		if s.config.TLS, err = certificate(ctx, o.TLSCert, o.TLSKey); err != nil {
+			return err
+		}
+	}
 	switch {
 	case o.TokenFile != "":
 		file := &tokenFile{path: o.TokenFile, notice: d.Notice}
@@ -127,8 +144,26 @@ func (s *MCPServer) listen(ctx context.Context, d *Deps, o MCPOptions) error {
 		return host.Errorf(host.Unavailable, "cannot listen: %s", manifest.CleanLine(err.Error())).
 			WithNext("parley mcp --http 127.0.0.1:0")
 	}
-	s.URL = "http://" + s.listener.Addr().String() + mcp.Path
+	s.URL = scheme + s.listener.Addr().String() + mcp.Path
 	return nil
+}
+
+// certificate reads a certificate and its key. The error is config_error.
+func certificate(ctx context.Context, certFile, keyFile string) (*tls.Config, error) {
+	cert, err := host.ReadValue(ctx, certFile, host.MaxConfig)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "--tls-cert: %s", manifest.CleanLine(err.Error()))
+	}
+	key, err := host.ReadValue(ctx, keyFile, host.MaxConfig)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "--tls-key: %s", manifest.CleanLine(err.Error()))
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "--tls-cert %s and --tls-key %s: %s", certFile, keyFile,
+			manifest.CleanLine(err.Error())).WithNext("name a certificate and its unencrypted key, both in PEM")
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
 }
 
 // Serve serves clients until the context or, without HTTP, the input ends. Over HTTP it uses neither in nor out.

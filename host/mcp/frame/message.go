@@ -1,0 +1,366 @@
+// Package frame is the framing of MCP on both wires. It reads the messages of a client from lines ([Stdio]) or HTTP
+// bodies ([Serve]), answers what is not a message, and passes the rest to the SDK.
+//
+// The SDK reads ids as float64 and ends a connection at an invalid message. So it sees neither: each id, progress token
+// and id of a cancelled request is replaced by a text that contains the bytes of the original, and what the SDK writes
+// gets the original bytes back.
+package frame
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+const (
+	// maxBatch bounds the messages of a batch.
+	maxBatch = 100
+	// lastBatch is the last revision of the protocol that has batches.
+	lastBatch = "2025-03-26"
+	// firstStateless is the first revision without sessions and initialize.
+	firstStateless = "2026-07-28"
+	// maxErrorMessage bounds the message of an error, in bytes. The SDK quotes whole parameters in some.
+	maxErrorMessage = 600
+	// maxKeys bounds the keys of an object that are compared with each other.
+	maxKeys = 1000
+)
+
+// Codes that neither JSON-RPC nor the SDK names.
+const (
+	CodeCancelled        = -32000
+	CodeResourceNotFound = -32002 // in revisions before 2026-07-28; later ones have -32602
+)
+
+// Codes returns the codes of all errors that a server sends.
+func Codes() []int64 {
+	return []int64{
+		jsonrpc.CodeParseError, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams,
+		jsonrpc.CodeInternalError, CodeCancelled, CodeResourceNotFound, -32004, // the server is closing
+		sdk.CodeHeaderMismatch, sdk.CodeMissingRequiredClientCapabilities, sdk.CodeUnsupportedProtocolVersion,
+		sdk.CodeURLElicitationRequired,
+	}
+}
+
+// entry is a message of a client, or the error that answers what is not one.
+type entry struct {
+	id             json.RawMessage // as written; nil if there is none or it is invalid
+	method         string          // "" for a response
+	params, result json.RawMessage
+	fault          *jsonrpc.Error // of a response
+	err            *jsonrpc.Error // not nil: this is not a message
+}
+
+func invalid(id json.RawMessage, format string, args ...any) entry {
+	return entry{id: id, err: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf(format, args...)}}
+}
+
+// isCall reports whether the entry is a request that gets a response.
+func (e *entry) isCall() bool { return e.err == nil && e.method != "" && e.id != nil }
+
+// parse reads one frame: a message, or a batch of messages if the revision has those.
+func parse(data []byte, revision func() string) (entries []entry, isBatch bool) {
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))
+	if !utf8.Valid(data) || !json.Valid(data) {
+		return []entry{notJSON(data)}, false
+	}
+	if data[0] != '[' {
+		return []entry{parseMessage(data)}, false
+	}
+	if v := revision(); v == "" || v > lastBatch {
+		e := invalid(nil, "batches are part of the revisions up to %s; send one message at a time", lastBatch)
+		return []entry{e}, false
+	}
+	items := jsontext.Scan(data)
+	items.Items(func() {
+		if item := items.Skip(); len(entries) <= maxBatch {
+			entries = append(entries, parseMessage(item))
+		}
+	})
+	if len(entries) == 0 || len(entries) > maxBatch {
+		return []entry{invalid(nil, "a batch has 1 to %d messages", maxBatch)}, false
+	}
+	for i := range entries {
+		if entries[i].method == "initialize" {
+			entries[i] = invalid(entries[i].id, "initialize cannot be part of a batch")
+		}
+	}
+	return entries, true
+}
+
+// notJSON returns the error for a text that is not JSON, or nested more deeply than encoding/json reads.
+func notJSON(data []byte) entry {
+	var s skimmer
+	s.write(data)
+	if s.tooDeep {
+		return invalid(s.found(), "the message is nested more than %d levels deep", maxDepth)
+	}
+	e := invalid(nil, "not JSON: expected one JSON value in UTF-8")
+	e.err.Code = jsonrpc.CodeParseError
+	return e
+}
+
+// parseMessage reads a message from valid JSON.
+func parseMessage(data []byte) entry {
+	var e entry
+	var version, method, fault json.RawMessage
+	fields := map[string]*json.RawMessage{
+		"jsonrpc": &version, "id": &e.id, "method": &method, "params": &e.params, "result": &e.result, "error": &fault,
+	}
+	members := jsontext.Scan(data)
+	if !members.Members(func(key []byte) {
+		name, _ := jsontext.Unquote(key)
+		if value := members.Skip(); fields[name] != nil && *fields[name] == nil {
+			*fields[name] = value
+		}
+	}) {
+		return invalid(nil, "a message is an object, not %s", kindOf(data))
+	}
+	repeated := repeatedKey(data)
+	given := e.id
+	if !isID(e.id) || repeated == "id" {
+		e.id = nil
+	}
+	if repeated == "" && e.method == "" && len(e.params) > 0 && e.params[0] == '{' {
+		repeated = repeatedKey(e.params)
+	}
+	v, _ := jsontext.Unquote(version)
+	isText := false
+	e.method, isText = jsontext.Unquote(method)
+	switch {
+	case repeated != "":
+		return invalid(e.id, "the key %s is there twice", jsontext.QuoteShort(repeated))
+	case v != "2.0":
+		return invalid(e.id, `"jsonrpc" must be "2.0"`)
+	case method != nil && (!isText || e.method == ""):
+		return invalid(e.id, `"method" must be the name of a method`)
+	case method != nil && given != nil && e.id == nil:
+		return invalid(nil, `"id" must be a string or a number, not %s`, kindOf(given))
+	case method != nil:
+		return e.checkParams()
+	}
+	return e.checkResponse(given, fault)
+}
+
+func (e entry) checkParams() entry {
+	switch kind := kindOf(e.params); kind {
+	case "object", "":
+		return e
+	case "null":
+		e.params = nil
+		return e
+	default:
+		return invalid(e.id, `"params" must be an object, not %s`, kind)
+	}
+}
+
+// checkResponse checks a message without a method. The id of a response is null if the client could not read the id of
+// the request.
+func (e entry) checkResponse(given, fault json.RawMessage) entry {
+	switch {
+	case e.result == nil && fault == nil:
+		return invalid(e.id, `"method" is missing`)
+	case e.result != nil && fault != nil:
+		return invalid(e.id, `a response has "result" or "error", not both`)
+	case e.id == nil && (given == nil || kindOf(given) != "null"):
+		return invalid(nil, `"id" must be that of a request`)
+	case fault != nil:
+		if json.Unmarshal(fault, &e.fault) != nil || e.fault == nil {
+			return invalid(e.id, `"error" must be an object with "code" and "message"`)
+		}
+	}
+	return e
+}
+
+// kindOf names the kind of a JSON value. It is "" if there is none.
+func kindOf(value []byte) string {
+	switch value = bytes.TrimSpace(value); {
+	case len(value) == 0:
+		return ""
+	case value[0] == '{':
+		return "object"
+	case value[0] == '[':
+		return "array"
+	case value[0] == '"':
+		return "string"
+	case value[0] == 'n':
+		return "null"
+	case value[0] == 't' || value[0] == 'f':
+		return "boolean"
+	}
+	return "number"
+}
+
+func isID(value []byte) bool {
+	kind := kindOf(value)
+	return kind == "string" || kind == "number"
+}
+
+// repeatedKey returns the first key that an object has twice, or "".
+func repeatedKey(object []byte) (repeated string) {
+	seen := map[string]bool{}
+	members := jsontext.Scan(object)
+	members.Members(func(key []byte) {
+		members.Skip()
+		name, _ := jsontext.Unquote(key)
+		if seen[name] && repeated == "" {
+			repeated = name
+		}
+		if len(seen) < maxKeys {
+			seen[name] = true
+		}
+	})
+	return repeated
+}
+
+// member returns the value of a key of an object, or nil.
+func member(object []byte, key string) (value json.RawMessage) {
+	members := jsontext.Scan(object)
+	members.Members(func(k []byte) {
+		if v := members.Skip(); value == nil {
+			if name, _ := jsontext.Unquote(k); name == key {
+				value = v
+			}
+		}
+	})
+	return value
+}
+
+// message returns the message for the SDK.
+func (e *entry) message() jsonrpc.Message {
+	if e.method == "" {
+		m := &jsonrpc.Response{ID: ownID(e.id), Result: e.result}
+		if e.fault != nil { // a nil *Error in an error is not nil
+			m.Error = e.fault
+		}
+		return m
+	}
+	m := &jsonrpc.Request{Method: e.method, Params: e.params}
+	if e.id != nil {
+		m.ID, _ = jsonrpc.MakeID(innerID(e.id))
+	}
+	if id := member(e.params, "requestId"); e.method == "notifications/cancelled" && isID(id) {
+		m.Params = jsontext.Set(m.Params, nil, "requestId", jsontext.AppendString(nil, innerID(id)))
+	}
+	if bytes.Contains(e.params, []byte("progressToken")) {
+		if token := member(member(e.params, "_meta"), "progressToken"); isID(token) {
+			m.Params = jsontext.Set(m.Params, []string{"_meta"}, "progressToken", jsontext.AppendString(nil, innerID(token)))
+		}
+	}
+	return m
+}
+
+// ownID returns the id of one of our requests, which are integers. Any other value is no id of ours.
+func ownID(raw json.RawMessage) jsonrpc.ID {
+	var n int64
+	if json.Unmarshal(raw, &n) != nil || fmt.Sprint(n) != string(raw) {
+		id, _ := jsonrpc.MakeID(innerID(raw))
+		return id
+	}
+	id, _ := jsonrpc.MakeID(float64(n))
+	return id
+}
+
+// mark begins each id that stands in for a client's. It is random, so that no text of a client or tool contains it.
+var mark = sync.OnceValue(rand.Text)
+
+func innerID(raw []byte) string { return mark() + base64.RawURLEncoding.EncodeToString(raw) }
+
+// outerID returns the id, as JSON, that the SDK's id stands for.
+func outerID(id jsonrpc.ID) json.RawMessage {
+	raw, err := json.Marshal(id.Raw())
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return restore(raw)
+}
+
+// restore replaces the ids in JSON that the SDK wrote by those of the client.
+func restore(data []byte) []byte {
+	quoted := []byte(`"` + mark())
+	at := bytes.Index(data, quoted)
+	if at < 0 {
+		return data
+	}
+	out := make([]byte, 0, len(data))
+	for ; at >= 0; at = bytes.Index(data, quoted) {
+		out, data = append(out, data[:at]...), data[at+len(quoted):]
+		end := bytes.IndexByte(data, '"')
+		raw, err := base64.RawURLEncoding.DecodeString(string(data[:max(end, 0)]))
+		if err != nil || end < 0 {
+			out = append(out, quoted...)
+			continue
+		}
+		out, data = append(out, raw...), data[end+1:]
+	}
+	return append(out, data...)
+}
+
+// outerError returns an error of the SDK or of a handler with one of [Codes].
+func outerError(err error) *jsonrpc.Error {
+	out := &jsonrpc.Error{Message: err.Error()}
+	var inner *jsonrpc.Error
+	if errors.As(err, &inner) {
+		out.Code, out.Data = inner.Code, inner.Data
+	}
+	switch {
+	case strings.Contains(out.Message, "invalid during session initialization"):
+		out.Code, out.Message = jsonrpc.CodeInvalidRequest, "send initialize first: "+out.Message
+	case strings.Contains(out.Message, "JSON RPC not handled"):
+		out.Code = jsonrpc.CodeMethodNotFound
+	case out.Code == 0 && (errors.Is(err, context.Canceled) || strings.Contains(out.Message, context.Canceled.Error())):
+		out.Code = CodeCancelled
+	case !slices.Contains(Codes(), out.Code):
+		out.Code = jsonrpc.CodeInternalError
+	}
+	marked := regexp.MustCompile(mark() + `[A-Za-z0-9_-]*`)
+	out.Message = marked.ReplaceAllStringFunc(out.Message, func(id string) string {
+		raw, _ := base64.RawURLEncoding.DecodeString(id[len(mark()):])
+		return string(raw)
+	})
+	out.Message = manifest.Clip(manifest.CleanLine(out.Message), maxErrorMessage)
+	return out
+}
+
+// errorResponse returns the response to a request that failed, or to what is not a request.
+func errorResponse(id json.RawMessage, err *jsonrpc.Error) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	raw, _ := manifest.Marshal(err)
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), raw, []byte("}"))
+}
+
+// join returns responses as the response to a batch.
+func join(responses [][]byte) []byte {
+	return slices.Concat([]byte("["), bytes.Join(responses, []byte(",")), []byte("]"))
+}
+
+// negotiated returns the revision that a session has after an initialize request with these parameters.
+func negotiated(params json.RawMessage) string {
+	asked, _ := jsontext.Unquote(member(params, "protocolVersion"))
+	return Negotiated(asked)
+}
+
+// Negotiated returns the revision of a session whose client asked for one.
+func Negotiated(asked string) string {
+	known := slices.DeleteFunc(sdk.SupportedProtocolVersions(), func(v string) bool { return v >= firstStateless })
+	if slices.Contains(known, asked) {
+		return asked
+	}
+	return slices.Max(known)
+}
