@@ -89,7 +89,8 @@ func TestNumberForms(t *testing.T) {
 					continue
 				}
 				dry := func(params []byte) (*host.Answer, any) {
-					a, _ := h.Call(t.Context(), host.Call{Name: name, Params: params, Caller: "cli", Options: host.Options{DryRun: true}})
+					a, _ := h.Call(t.Context(), host.Call{Name: name, Params: params, Caller: "cli",
+						Options: host.Options{DryRun: true}})
 					var printed struct{ Params json.RawMessage }
 					_ = json.Unmarshal(a.Data, &printed)
 					value, _ := jsontext.Decode(printed.Params, jsontext.Limits{Bytes: host.MaxParams})

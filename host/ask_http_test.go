@@ -38,7 +38,7 @@ func TestHTTPRequest(t *testing.T) {
 		`{"url":"u","headers":[[[["a"]],"b"]]}`:   "invalid JSON",
 		`{"url":"u","timeout":"1s"}`:              `field "timeout": unknown field; known fields are method, url, headers, body and body_base64`,
 		`{"URL":"u"}`:                             `field "URL": unknown field`,
-		`{"url":"u","\u001b[31m\nx":1}`:           `field "x": unknown field`,
+		`{"url":"u","\u001b[31m\nx":1}`:           `field "\\u001b[31m x": unknown field`,
 		`{"url":"u","url":"v"}`:                   "invalid JSON",
 		`{"url":"u"} {}`:                          "invalid JSON",
 		"{\"url\":\"\xff\"}":                      "invalid JSON",

@@ -62,7 +62,7 @@ func TestCallNotFound(t *testing.T) {
 		{"shop.completely_different", "shop has no tool or group completely_different", "", "list shop"},
 		{"", `no plugin is named ""`, "", "list"},
 		{".", `no plugin is named ""`, "", "list"},
-		{"shop.\x1b[31mecho\u202e", "shop has no tool or group echo", "", "describe shop.echo"},
+		{"shop.\x1b[31mecho\u202e", `shop has no tool or group \u001b[31mecho\u202e`, "", "describe shop.echo"},
 	} {
 		a := call(t, h, c.name, "{}")
 		e := failsWith(t, a, host.NotFound)

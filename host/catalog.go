@@ -270,7 +270,7 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 // count.
 func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
 	const tolerance = 0.05
-	hits := index.Search(c.segmentsOf([]Provider{p}, nil), index.Query{Text: manifest.CleanLine(typed)}).Hits
+	hits := index.Search(c.segmentsOf([]Provider{p}, nil), index.Query{Text: manifest.Strip(typed)}).Hits
 	for _, hit := range hits {
 		if strings.EqualFold(hit.Group, typed) {
 			return []Step{ListStep(hit.Plugin + "." + hit.Group)}

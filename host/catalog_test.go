@@ -257,11 +257,11 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// TestSearchDocIsClean checks that phrases of a plugin, which hits show, have no terminal control characters.
+// TestSearchDocIsClean checks that phrases of a plugin, which hits show, show their control characters.
 func TestSearchDocIsClean(t *testing.T) {
 	d := host.SearchDocOf(&manifest.Tool{Name: "add", Aliases: []string{"snap\x1b[2J\u202eper\nzap"},
 		Keywords: []string{"key\x07word"}, Tasks: []string{"see the \x1b[31mmoon"}})
-	if got := strings.Join(slices.Concat(d.Aliases, d.Keywords, d.Tasks), "|"); got != "snapper zap|keyword|see the moon" {
+	if got := strings.Join(slices.Concat(d.Aliases, d.Keywords, d.Tasks), "|"); got != `snap\u001b[2J\u202eper zap|key\u0007word|see the \u001b[31mmoon` {
 		t.Errorf("%q", got)
 	}
 }
@@ -304,8 +304,8 @@ func TestAsked(t *testing.T) {
 		rights = append(rights, d.Right)
 	}
 	want := "fs:rw:PATH=/data http:GET:https://example.com http:PUT:https://example.com " +
-		"secret:A secret:read:B env:LANG tool:cdp.* browser:session clock random"
-	if strings.Join(rights, " ") != want || got[0].Why != "why not" || got[8].Why != "why not" {
+		`secret:A secret:read:B env:LANG tool:cdp.*\u200b browser:session clock random`
+	if strings.Join(rights, " ") != want || got[0].Why != got[8].Why || got[8].Why != `why\u001b[31m \u202enot` {
 		t.Errorf("got %+v\nwant %s", got, want)
 	}
 }

@@ -44,7 +44,7 @@ func TestParseOptions(t *testing.T) {
 		{`{"session":"a"}`, "session is an option of the command line and of batch only"},
 		{`{"jq":1}`, "jq: expected a text"},
 		{`{"on_dialog":"ignore"}`, `"ignore" is not one of accept, accept=TEXT, dismiss, fail`},
-		{`{"on_dialog":"\u001b[31mx\u202e"}`, `"x"`},
+		{`{"on_dialog":"\u001b[31mx\u202e"}`, `"\\u001b[31mx\\u202e"`},
 		{`{"timeout":`, "options"},
 		{`[]`, "options"},
 		{`"10s"`, "options"},

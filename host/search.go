@@ -308,7 +308,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 		}
 		providers = []Provider{p}
 	}
-	text := manifest.Clean(q.Text) // the result repeats the text that was searched for
+	text := manifest.Strip(q.Text) // the result repeats the text that was searched for
 	found := index.Search(catalog.segmentsOf(providers, h.cfg.Debug), index.Query{
 		Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit, Explain: q.Explain,
 		Last: func(plugin string) bool { return h.unsigned(catalog, plugin) },
@@ -340,7 +340,7 @@ func (h *Host) search(q SearchQuery) (*SearchData, bool, error) {
 // query that spells the name of the deprecated tool still finds it first, and a query with filters only what passes
 // them.
 func demoteDeprecated(catalog *Catalog, q SearchQuery, results []SearchResult) []SearchResult {
-	text := strings.TrimSpace(manifest.Clean(q.Text))
+	text := strings.TrimSpace(manifest.Strip(q.Text))
 	filtered := q.Group != "" || q.Effect != "" || q.Category != ""
 	limit := cmp.Or(q.Limit, 10)
 	for i := len(results) - 1; i >= 0; i-- {

@@ -6,14 +6,49 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Clean makes a text from an untrusted source safe to show: it removes terminal sequences, control characters, bidi
-// controls and invisible characters, and replaces invalid UTF-8 by U+FFFD. Newlines and tabs stay.
+// Clean makes a text from an untrusted source safe to show: it shows each [Hidden] character as an escape, such as
+// \u202e, and replaces invalid UTF-8 by U+FFFD. Newlines and tabs stay, and joiners that join: scripts and emoji need
+// them.
 func Clean(s string) string {
+	if isClean(s) {
+		return s
+	}
+	joins := func(r rune) bool { return r >= 0x300 && r != utf8.RuneError && !Hidden(r) }
+	var b []byte
+	before := rune(0)
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		i += n
+		after, _ := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\r' && after == '\n':
+		case !Hidden(r), (r == 0x200c || r == 0x200d) && joins(before) && joins(after):
+			b = utf8.AppendRune(b, r)
+		default:
+			b = appendEscape(b, r)
+		}
+		before = r
+	}
+	return string(b)
+}
+
+// appendEscape appends the escape of a character in JSON, two for one beyond U+FFFF.
+func appendEscape(b []byte, r rune) []byte {
+	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
+		return fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+	}
+	return fmt.Appendf(b, `\u%04x`, r)
+}
+
+// Strip returns what a reader sees of a text: it is without terminal sequences and [Hidden] characters. It serves to
+// compare texts, not to show them.
+func Strip(s string) string {
 	if isClean(s) {
 		return s
 	}
@@ -134,23 +169,20 @@ func EscapeJSON(data []byte) []byte {
 	if isClean(string(data)) {
 		return data
 	}
-	var b bytes.Buffer
+	var b []byte
 	for i := 0; i < len(data); {
 		r, n := utf8.DecodeRune(data[i:])
 		switch {
 		case r == '\r':
-			b.WriteByte(' ')
+			b = append(b, ' ')
 		case !Hidden(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+			b = utf8.AppendRune(b, r)
 		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			b = appendEscape(b, r)
 		}
 		i += n
 	}
-	return b.Bytes()
+	return b
 }
 
 // CleanJSON cleans each string of a JSON document that is shown as documentation, keys included. The order of keys

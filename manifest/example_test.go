@@ -30,7 +30,7 @@ func ExampleDescribe() {
 
 func ExampleClean() {
 	fmt.Printf("%q\n", manifest.Clean("plain\x1b[31m red\u202e hidden\u200b"))
-	// Output: "plain red hidden"
+	// Output: "plain\\u001b[31m red\\u202e hidden\\u200b"
 }
 
 func ExampleTokens() {

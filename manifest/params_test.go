@@ -64,9 +64,9 @@ func TestParams(t *testing.T) {
 		{"texts are cleaned, values escaped",
 			"{\"properties\":{\"a\\u001b[31m\\u202e\":{\"type\":\"string\",\"description\":\"x\\u001b[2Jy\\nz\"," +
 				"\"enum\":[\"\u202e\"],\"default\":\"\u202e\"}}}",
-			`[{"name":"a","type":"string","required":false,"enum":["\u202e"],"default":"\u202e","description":"xy z"}]`},
+			`[{"name":"a\\u001b[31m\\u202e","type":"string","required":false,"enum":["\u202e"],"default":"\u202e","description":"x\\u001b[2Jy z"}]`},
 		{"an invalid type", `{"properties":{"a":{"type":"\u001b[31mred"},"b":{"type":3},"c":{"type":"?"}}}`,
-			`[{"name":"a","type":"red","required":false,"description":""},{"name":"b","type":"any","required":false,"description":""},{"name":"c","type":"?","required":false,"description":""}]`},
+			`[{"name":"a","type":"\\u001b[31mred","required":false,"description":""},{"name":"b","type":"any","required":false,"description":""},{"name":"c","type":"?","required":false,"description":""}]`},
 		{"values on one line", "{\"properties\":{\"a\":{\"default\":{\n \"x\": [ 1,\n2 ] }}}}", `[{"name":"a","type":"any","required":false,"default":{"x":[1,2]},"description":""}]`},
 	} {
 		got, err := marshalPlain(Params(json.RawMessage(c.schema)))

@@ -176,11 +176,11 @@ func TestExampleRuns(t *testing.T) {
 	}
 	want := `[{"title":"Unknown","kind":"common","params":{},"exit_code":0,"result":1},` +
 		`{"title":"True","kind":"common","params":{},"exit_code":0,"result":2,"verified":"parley 0.1.0"},` +
-		`{"title":"False","kind":"common","params":{},"exit_code":10,"differs":"it ended in exit code 10"}]`
+		`{"title":"False","kind":"common","params":{},"exit_code":10,"differs":"it ended in\\u001b[31m exit code 10"}]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if text := docs.Text(); !strings.Contains(text, "Example (differs: it ended in exit code 10): p.get\n") {
+	if text := docs.Text(); !strings.Contains(text, "Example (differs: it ended in\\u001b[31m exit code 10): p.get\n") {
 		t.Errorf("the text is\n%s", text)
 	}
 }

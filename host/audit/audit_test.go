@@ -58,7 +58,7 @@ func TestLines(t *testing.T) {
 		{"only an op", host.Event{Op: "call"}, `"op":"call","code":"ok","exit_code":0,"ms":0}`},
 		{"denied", failed(&host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:TOKEN\x1b[2J",
 			Why: "guest"}}}),
-			`"op":"call","call":"c2","denied":["secret:TOKEN"],"code":"denied","exit_code":82,"ms":0}`},
+			`"op":"call","call":"c2","denied":["secret:TOKEN\\u001b[2J"],"code":"denied","exit_code":82,"ms":0}`},
 		{"refused on the way", host.Event{
 			Time: noon, Op: "call", CallID: "c3", Within: "c2", Caller: "plugin:echo", Refused: []string{"tool:text.hash",
 				"clock"},
@@ -67,7 +67,7 @@ func TestLines(t *testing.T) {
 			`"op":"call","call":"c3","within":"c2","caller":"plugin:echo","denied":["tool:text.hash","clock","random"],` +
 				`"code":"tool_failed","exit_code":1,"ms":0}`},
 		{"names with line breaks", host.Event{Op: "call", CallID: "c\n4", Caller: "mcp:a\r\n\x1b[31mb", Session: "s\u202e",
-			Tool: "a\x00b"}, `"op":"call","call":"c 4","caller":"mcp:a b","session":"s","tool":"ab",` +
+			Tool: "a\x00b"}, `"op":"call","call":"c 4","caller":"mcp:a \\u001b[31mb","session":"s\\u202e","tool":"a\\u0000b",` +
 			`"code":"ok","exit_code":0,"ms":0}`},
 		{"dry run", host.Event{Op: "call", DryRun: true, By: "terminal", Question: "q1"},
 			`"op":"call","dry_run":true,"by":"terminal","question":"q1","code":"ok","exit_code":0,"ms":0}`},

@@ -71,7 +71,7 @@ func TestWalk(t *testing.T) {
 			t.Errorf("%s: %s, %+v", c.name, states, p)
 		}
 	}
-	if say := Walk(catalog, "shop", steps, nil).Steps[5].Say; say != "That is all." {
+	if say := Walk(catalog, "shop", steps, nil).Steps[5].Say; say != `That is all.\u001b[2J` {
 		t.Errorf("said is %q", say)
 	}
 }

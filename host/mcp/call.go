@@ -30,7 +30,7 @@ func (m *modeServer) searchTools(
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
-	if manifest.CleanLine(p.Query) == "" {
+	if manifest.CleanLine(manifest.Strip(p.Query)) == "" {
 		return m.errorResult(&host.Answer{
 			Err: host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\""),
 		})

@@ -763,7 +763,7 @@ func TestProgress(t *testing.T) {
 		if _, err := s.CallTool(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"mine 1/3 one", "mine 3/3 done"} {
+		for _, want := range []string{`mine 1/3 one\u001b[2J`, "mine 3/3 done"} {
 			select {
 			case got := <-seen:
 				if got != want {

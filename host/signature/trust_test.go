@@ -98,7 +98,7 @@ func TestTrustRefuses(t *testing.T) {
 		"twice":                {a + " x\n\n" + a + " y\n", "trusted.keys:3: the key " + a + " is already in line 1"},
 		"one name":             {a + " x\n" + b + " X\n", "trusted.keys:2: another key is named x, in line 1"},
 		"two on a line":        {a + " " + b + "\n", "trusted.keys:1: the name of a key is itself a key"},
-		"invisible characters": {a + " al\u202eice\n", "trusted.keys:1: \"alice\" is not a valid name"},
+		"invisible characters": {a + " al\u202eice\n", `trusted.keys:1: "al\\u202eice" is not a valid name`},
 		"not text":             {a + " \xff\n", "trusted.keys:1: "},
 		"a long name":          {a + " " + strings.Repeat("x", 101) + "\n", "at most 100 visible bytes"},
 		"NUL":                  {"\x00\n", "trusted.keys:1: "},

@@ -31,7 +31,7 @@ func TestShapes(t *testing.T) {
 		{"a number", `12`, `"integer"`},
 		{"no JSON", `{"a":secret}`, `"invalid(12)"`},
 		{"nothing", ``, `"invalid(0)"`},
-		{"a key with a terminal sequence", `{"\u001b[31ma\nb":1}`, `{"a b":"integer"}`},
+		{"a key with a terminal sequence", `{"\u001b[31ma\nb":1}`, `{"\\u001b[31ma b":"integer"}`},
 		{"a long key", `{"` + strings.Repeat("k", 100) + `":1}`, `{"` + strings.Repeat("k", 61) + `…":"integer"}`},
 		{"a very long key", `{"` + strings.Repeat("k", 5000) + `":1}`, `{"` + strings.Repeat("k", 61) + `…":"integer"}`},
 		{"many keys inside", `{"o":{` + keys(20) + `}}`, `{"o":"object{k0,k1,k2,k3,k4,k5,k6,k7,k8,k9,k10,k11,k12,k13,k14,k15,+4}"}`},

@@ -52,7 +52,7 @@ func TestLines(t *testing.T) {
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","code":"ok","exit_code":0,"ms":0,` +
 				`"hits":["cdp.screenshot","text .hash"]}`},
 		{"search with values", true, host.Event{Time: noon, Op: "search", CallID: "c2", Query: "take a\n\x1b[31mpicture"},
-			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","query":"take a picture","code":"ok","exit_code":0,"ms":0}`},
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","op":"search","call":"c2","query":"take a \\u001b[31mpicture","code":"ok","exit_code":0,"ms":0}`},
 		{"params that are not JSON", true, host.Event{Time: noon, Tool: "a.b", Params: json.RawMessage(`{"a":`)},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"a.b","params":"invalid(5)","code":"ok","exit_code":0,"ms":0}`},
 		{"params with values", true, host.Event{Time: noon, Tool: "a.b", Params: json.RawMessage("{\"a\": [1,\n \"<x>\"]}")},

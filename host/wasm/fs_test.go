@@ -307,7 +307,8 @@ func TestCommandFailure(t *testing.T) {
 		exit       int
 	}{{"8", "badf", 8}, {"3", "tool_failed", 1}, {"255", "tool_failed", 1}} {
 		_, err := invoke(t, p, "run", argParams("fail", tt.code))
-		if err == nil || string(err.Code) != tt.name || err.ExitCode() != tt.exit || err.Message != "line one\nline two" {
+		if err == nil || string(err.Code) != tt.name || err.ExitCode() != tt.exit ||
+			err.Message != "line one\n\\u001b[31mline two\\u001b[0m" {
 			t.Errorf("exit %s: %+v", tt.code, err)
 		}
 		if err != nil && (err.Tool == nil || string(marshal(err.Tool.Exit)) != tt.code) {

@@ -58,9 +58,9 @@ func (e *SyntaxError) Error() string {
 }
 
 // Decode reads exactly one JSON value, strictly: the text is valid UTF-8, has no duplicate keys and nothing after the
-// value; an integer has at most 400 digits in whatever form it is written, and any other number at most 64 characters and
-// an exponent between -400 and 400. Numbers become json.Number, objects map[string]any, arrays []any. The error is a
-// *[SyntaxError].
+// value; an integer has at most 400 digits in whatever form it is written, and any other number at most 64 characters
+// and an exponent between -400 and 400. Numbers become json.Number, objects map[string]any, arrays []any. The error is
+// a *[SyntaxError].
 func Decode(data []byte, lim Limits) (any, error) {
 	if lim.Depth <= 0 {
 		lim.Depth = defaultDepth

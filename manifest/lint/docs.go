@@ -81,7 +81,7 @@ var preface = pattern(`(?i)^(this|a|an|the) ([\w-]+ )?(tool|function|plugin|comm
 
 func checkPlainBrief(l *linter) {
 	check := func(at, brief string) {
-		if found := preface().FindString(manifest.CleanLine(brief)); found != "" {
+		if found := preface().FindString(visible(brief)); found != "" {
 			l.add(at+"/docs/brief", "the brief begins with %s; begin with the verb: \"List ...\", \"Convert ...\"",
 				quoted(found))
 		}

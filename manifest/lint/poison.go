@@ -90,7 +90,7 @@ func checkInstructsReader(l *linter) {
 		found := instructions.find(t.plain)
 		others := readings(t.plain)
 		if !isASCII(t.raw) {
-			others = append(others, manifest.CleanLine(t.raw)) // in other scripts, letters are not look-alikes
+			others = append(others, visible(t.raw)) // in other scripts, letters are not look-alikes
 		}
 		for _, r := range others {
 			found = cmp.Or(found, instructions.find(r))

@@ -123,7 +123,7 @@ func eachSchema(t *manifest.Tool) iter.Seq2[string, json.RawMessage] {
 
 func (f *field) description() string {
 	s, _ := f.schema["description"].(string)
-	return manifest.CleanLine(s)
+	return visible(s)
 }
 
 func (f *field) has(keys ...string) bool {

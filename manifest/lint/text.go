@@ -94,7 +94,7 @@ func (c *collector) walk(v any, tokens []string, key string, kind textKind, exem
 }
 
 func (c *collector) add(tokens []string, key string, kind textKind, s string, exempt bool) {
-	plain := foldLetters(manifest.CleanLine(s))
+	plain := foldLetters(visible(s))
 	c.texts = append(c.texts, text{jsontext.Pointer(tokens), key, kind, s, plain, exempt})
 }
 
@@ -228,4 +228,7 @@ func (l patternList) find(s string) string {
 }
 
 // quoted shows the part of a text that a rule objects to.
+// visible is what a reader sees of a text, on one line.
+func visible(s string) string { return strings.Join(strings.Fields(manifest.Strip(s)), " ") }
+
 func quoted(s string) string { return `"` + manifest.Clip(manifest.CleanLine(s), 80) + `"` }

@@ -67,8 +67,8 @@ func TestLargeNumbers(t *testing.T) {
 	}
 }
 
-// checkCanonical checks that each spelling of a valid value is the same value in the canonical form, which is valid, and
-// that what the schema calls an integer at its root or in a property is written as digits.
+// checkCanonical checks that each spelling of a valid value is the same value in the canonical form, which is valid,
+// and that what the schema calls an integer at its root or in a property is written as digits.
 func checkCanonical(t *testing.T, schema string, s *Schema, v any) {
 	plain := s.Canonical(deepCopy(v))
 	spelled := otherForm(v, rand.New(rand.NewPCG(1, uint64(len(schema)))))

@@ -133,7 +133,7 @@ func TestParseRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, _ := p.Domain("Page"); d.Description != "abc" {
+	if d, _ := p.Domain("Page"); d.Description != `a\u001b[31mb\u202ec` {
 		t.Errorf("the description is %q", d.Description)
 	}
 }

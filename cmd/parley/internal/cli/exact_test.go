@@ -17,8 +17,8 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// TestValuesAreExact sends random texts of all categories of Unicode through a tool that gives them back, by every door:
-// each comes back to the byte, and no character is escaped that JSON can hold as it is.
+// TestValuesAreExact sends random texts of all categories of Unicode through a tool that gives them back, by every
+// door: each comes back to the byte, and no character is escaped that JSON can hold as it is.
 func TestValuesAreExact(t *testing.T) {
 	home := testhome.New(t)
 	run := func(tty bool, in string, args ...string) string {

@@ -43,7 +43,8 @@ func TestSetParam(t *testing.T) {
 		{[]string{"o.n=null"}, `{}`},
 		{[]string{"o.text=null", "o.n=1", "o.n=null"}, `{"o":{"text":"null"}}`},
 		{[]string{"maybe=NULL", "text=1"}, `{"maybe":"NULL","text":"1"}`},
-		{[]string{"picture=@" + picture, "either=@" + picture, "pictures=@" + picture, "o.picture=@" + picture, "o.x=@" + picture},
+		{[]string{"picture=@" + picture, "either=@" + picture, "pictures=@" + picture, "o.picture=@" + picture,
+			"o.x=@" + picture},
 			`{"either":"` + encoded + `","o":{"picture":"` + encoded + `","x":"` + encoded + `"},"picture":"` + encoded +
 				`","pictures":["` + encoded + `"]}`},
 		{[]string{"picture=aGk="}, `{"picture":"aGk="}`},
@@ -59,7 +60,8 @@ func TestSetParam(t *testing.T) {
 			t.Errorf("%q:\ngot  %s\nwant %s", c.given, got, c.want)
 		}
 	}
-	for given, hint := range map[string]string{"text=@" + picture: "base64", "o.text=@" + utf16: "UTF-16", "any=@" + utf16: "UTF-16"} {
+	for given, hint := range map[string]string{"text=@" + picture: "base64", "o.text=@" + utf16: "UTF-16",
+		"any=@" + utf16: "UTF-16"} {
 		err := setParam(t.Context(), map[string]any{}, tool, given, 0)
 		if !errors.Is(err, host.InvalidArgs) || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: %v", given, err)

@@ -41,7 +41,7 @@ func Search(ctx context.Context, d *Deps, o SearchOptions) (*host.SearchAnswer, 
 	if o.Limit < 0 || o.Limit > MaxHits {
 		return nil, nil, InvalidLimit(o.Limit)
 	}
-	if manifest.CleanLine(o.Text) == "" {
+	if manifest.CleanLine(manifest.Strip(o.Text)) == "" {
 		return nil, nil, host.Errorf(host.InvalidArgs, "parley search requires a QUERY").
 			WithSteps(host.SearchStep("take a screenshot"))
 	}
