@@ -55,12 +55,12 @@ func TestValuesAreExact(t *testing.T) {
 		_ = json.Unmarshal([]byte(reply), &data)
 		check("batch", string(data.Data))
 		run(false, params, "text", "template", "--params", "-", "--jq", ".text", "--out", file)
-		if got, _ := os.ReadFile(file); string(got) != text {
-			t.Errorf("--out: got %q, want %q", got, text)
+		if got, _ := os.ReadFile(file); decodedText(got) != text {
+			t.Errorf("--out: got %q, want %q", got, quoted)
 		}
 		run(false, fmt.Sprintf(`{"tool":"text.template","params":%s,"options":{"jq":".text","out":%q}}`, params, file), "batch", "-")
-		if got, _ := os.ReadFile(file); string(got) != text {
-			t.Errorf("out of batch: got %q, want %q", got, text)
+		if got, _ := os.ReadFile(file); decodedText(got) != text {
+			t.Errorf("out of batch: got %q, want %q", got, quoted)
 		}
 		var result struct {
 			Content           []struct{ Text string }
@@ -75,6 +75,11 @@ func TestValuesAreExact(t *testing.T) {
 			t.Errorf("structured content: got %q, want %q", result.StructuredContent.Text, text)
 		}
 	}
+}
+
+func decodedText(data []byte) (text string) {
+	_ = json.Unmarshal(data, &text)
+	return text
 }
 
 // randomText returns a text with some characters of every category, and those that encoders and cleaners treat.

@@ -111,7 +111,7 @@ func callInto(
 		call.Drain = false
 		return h.Call(ctx, call)
 	}
-	file := &outFile{path: path, raw: call.Drain}
+	file := &outFile{path: path, raw: call.Drain, filtered: call.Options.JQ != ""}
 	defer file.discard()
 	if tool != nil {
 		file.returns = tool.Returns

@@ -84,6 +84,8 @@ type outFile struct {
 	path    string
 	returns json.RawMessage // the schema of the result
 	raw     bool            // the pieces are the content itself, not JSON
+	// filtered says that the result is what a filter made, which is JSON whatever it is.
+	filtered bool
 
 	file   *replacement // nil before the first piece
 	decode *decoder
@@ -144,7 +146,7 @@ func (o *outFile) whole(data json.RawMessage) (json.RawMessage, error) {
 		}
 		o.raw, o.media = true, media
 		data = content
-	} else if text, ok := jsontext.Unquote(bytes.TrimSpace(data)); ok {
+	} else if text, ok := jsontext.Unquote(bytes.TrimSpace(data)); ok && !o.filtered {
 		o.raw, o.media = true, "text/plain"
 		data = []byte(text)
 	}
