@@ -7,6 +7,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm"
 )
 
@@ -21,6 +22,7 @@ func Child() {
 	if job == "" {
 		return
 	}
+	protect.CleanEnvironment()
 	// On Linux the process was started as /proc/self/exe, and process lists would call it "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("parley"), 0)
 	switch job {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // Dirs are the folders of a host.
@@ -18,27 +19,30 @@ type Dirs struct {
 }
 
 // FindDirs returns the folders under home, or under PARLEY_HOME where home is "". Without both they are those of the
-// user: $XDG_CONFIG_HOME/parley and the like, and on Windows the local application data.
+// user: $XDG_CONFIG_HOME/parley and the like, and on Windows the local application data. All are absolute. Where the
+// home folder of the user is not known, nothing can be opened in them, and [Dirs.Check] says so.
 func FindDirs(home string, env func(string) string) Dirs {
 	if home == "" {
 		home = env("PARLEY_HOME")
 	}
 	if home != "" {
 		if absolute, err := filepath.Abs(home); err == nil {
-			home = absolute
+			return dirsUnder(absolute)
 		}
-		return dirsUnder(home)
+		return nowhere
 	}
 	if runtime.GOOS == "windows" {
-		if base, err := os.UserCacheDir(); err == nil {
+		if base, err := os.UserCacheDir(); err == nil && filepath.IsAbs(base) {
 			return dirsUnder(filepath.Join(base, "parley"))
 		}
 	}
-	userHome, _ := os.UserHomeDir()
+	known := true
 	xdg := func(variable string, fallback ...string) string {
 		if v := env(variable); filepath.IsAbs(v) {
 			return filepath.Join(v, "parley")
 		}
+		userHome := protect.UserHome(env)
+		known = known && userHome != ""
 		return filepath.Join(append(append([]string{userHome}, fallback...), "parley")...)
 	}
 	d := Dirs{
@@ -51,7 +55,32 @@ func FindDirs(home string, env func(string) string) Dirs {
 	if v := env("XDG_RUNTIME_DIR"); filepath.IsAbs(v) {
 		d.Run = filepath.Join(v, "parley")
 	}
+	if !known {
+		return nowhere
+	}
 	return d
+}
+
+// nowhere are folders that do not exist and cannot be made.
+var nowhere = dirsUnder(filepath.Join(os.DevNull, "parley"))
+
+// Check returns a config_error if the folders are not known, or if other users could have put files into one: it
+// belongs to one of them, or everybody can write to it.
+func (d Dirs) Check() error {
+	if d == nowhere {
+		return host.Errorf(host.ConfigError, "the folders of parley are not known: HOME is not an absolute path, and the "+
+			"user %d has no home folder in the data base of users", os.Geteuid()).
+			WithNext("set PARLEY_HOME to a folder for all files of parley")
+	}
+	for _, own := range d.own()[:baseFolders] {
+		if info, err := os.Stat(own.Path); err != nil || !info.IsDir() {
+			continue // nothing is read from it
+		}
+		if err := protect.CheckFolder(own.Path); err != nil {
+			return &host.Error{Code: host.ConfigError, Cause: err, Message: "the " + own.Name + " folder: " + err.Error()}
+		}
+	}
+	return nil
 }
 
 func dirsUnder(base string) Dirs {
@@ -59,9 +88,12 @@ func dirsUnder(base string) Dirs {
 	return Dirs{Config: in("config"), Data: in("data"), State: in("state"), Cache: in("cache"), Run: in("run")}
 }
 
+// baseFolders is the number of folders of [Dirs], the first ones of [Dirs.own].
+const baseFolders = 5
+
 // own returns the folders, and those in them whose files decide what runs.
-func (d Dirs) own() []host.OwnFolder {
-	return []host.OwnFolder{
+func (d Dirs) own() []protect.Folder {
+	return []protect.Folder{
 		{Name: "config", Path: d.Config, Links: true}, {Name: "data", Path: d.Data}, {Name: "state", Path: d.State},
 		{Name: "cache", Path: d.Cache}, {Name: "run", Path: d.Run},
 		{Name: "secrets", Path: filepath.Join(d.Data, "secrets"), Links: true},

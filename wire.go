@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host/egress"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/host/wasm"
@@ -187,8 +188,11 @@ func (p *Parley) Chrome() *cdp.Provider {
 }
 
 // Policy returns the operator's policy. It reads its files again when they have changed. The error is config_error for
-// a policy or a list of trusted keys that cannot be read: then nothing runs.
+// a policy or a list of trusted keys that cannot be read, or folders that others can write to: then nothing runs.
 func (p *Parley) Policy() (*policy.Policy, error) {
+	if err := p.dirs.Check(); err != nil {
+		return nil, err
+	}
 	signers := p.signers()
 	if _, err := signers.trust.Keys(); err != nil {
 		return nil, err
@@ -197,7 +201,7 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	defer p.parts.mu.Unlock()
 	if p.parts.rules == nil {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
-			Own: &host.OwnFiles{Folders: p.dirs.own(), Programs: p.programs()}, Store: p.Secrets().Dir, Signer: signers.signer,
+			Own: p.Own(), Store: p.Secrets().Dir, Signer: signers.signer,
 			Difference: signers.difference, NotIsolated: wasm.MissingIsolation,
 			Owner: func(plugin string) (identity, displaced string) {
 				catalog, err := p.Catalog()
@@ -220,6 +224,15 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 		p.parts.rules = rules
 	}
 	return p.parts.rules, nil
+}
+
+// Own returns the files of the host, without those that the policy names.
+func (p *Parley) Own() *protect.Files {
+	own := &protect.Files{Folders: p.dirs.own(), Programs: p.programs(), Named: filepath.Join(p.dirs.State, "named")}
+	if docker := protect.DockerFolder(p.cfg.Env); docker != "" {
+		own.Inputs = []string{filepath.Join(docker, "config.json")} // credentials of registries
+	}
+	return own
 }
 
 // programs returns the paths of this binary and of the browser that the configuration names.
@@ -456,6 +469,9 @@ func (p *Parley) Host() (*host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.checkRecords(); err != nil {
+		return nil, err
+	}
 	log, sessions := p.AuditLog(), p.Sessions()
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
@@ -479,6 +495,18 @@ func (p *Parley) Host() (*host.Host, error) {
 		Debug:    p.cfg.Debug,
 	})
 	return p.parts.host, err
+}
+
+// checkRecords returns a config_error if something that is no regular file has the place of a file of records.
+func (p *Parley) checkRecords() error {
+	paths := []string{p.AuditLog().Path(), trace.PathOf(p.TraceDir(), time.Now())}
+	for _, path := range paths {
+		if err := protect.CheckRecord(path); err != nil {
+			return host.Errorf(host.ConfigError, "records cannot be written: %v; nothing was run", err).
+				WithNext("move " + path + " away")
+		}
+	}
+	return nil
 }
 
 // MCP returns a server of the Model Context Protocol over the host: on stdio by [mcp.Server.Stdio], or in any mux by

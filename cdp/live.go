@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // Live replaces the embedded protocol with that of a browser for lists, documentation, search and validation. Call it
@@ -88,7 +89,7 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 		return document, open.Product, nil
 	}
 	if open.Product != "" {
-		document, err := host.ReadOwn(p.cachePath(open.Product, open.Revision), 64<<20)
+		document, err := protect.Read(p.cachePath(open.Product, open.Revision), 64<<20)
 		if err == nil && json.Valid(document) {
 			p.cfg.Debug("live: the protocol of %s comes from the cache", open.Product)
 			return document, open.Product, nil

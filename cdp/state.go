@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -238,7 +239,7 @@ func (p *Provider) statesOf(r *host.Request) (stateStore, error) {
 	sum := sha256.Sum256([]byte(owner))
 	s := stateStore{filepath.Join(p.cfg.StateDir, hex.EncodeToString(sum[:16]))}
 	for _, dir := range []string{p.cfg.StateDir, s.dir} {
-		if err := host.CheckFolder(dir); err != nil {
+		if err := protect.CheckFolder(dir); err != nil {
 			return s, host.Errorf(host.ConfigError, "%v", err)
 		}
 	}
@@ -265,7 +266,7 @@ func (s stateStore) notFound(name string) *host.Error {
 }
 
 func (s stateStore) read(name string) (saved savedState, err error) {
-	data, err := host.ReadOwn(s.path(name), stateBytes)
+	data, err := protect.Read(s.path(name), stateBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return saved, s.notFound(name)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -77,7 +77,7 @@ func (r *run) handOn(name, path string, open func(path string) (*os.File, error)
 }
 
 // openRead are the flags with which a file is opened: a pipe that has replaced it meanwhile is not waited for.
-const openRead = os.O_RDONLY | private.Nonblock
+const openRead = os.O_RDONLY | protect.Nonblock
 
 func openAnywhere(path string) (*os.File, error) { return os.OpenFile(path, openRead, 0) }
 

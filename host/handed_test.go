@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // TestHanded checks that a tool gets texts instead of the files that its caller names, that a built-in tool gets copies
@@ -70,7 +71,7 @@ func TestHanded(t *testing.T) {
 			}
 			return &host.Result{Data: json.RawMessage(`{"id":1}`)}, nil
 		}}).builtin()
-	h := newHost(t, host.Config{Own: &host.OwnFiles{Folders: []host.OwnFolder{{Path: own, Name: "state"}}},
+	h := newHost(t, host.Config{Own: &protect.Files{Folders: []protect.Folder{{Path: own, Name: "state"}}},
 		Policy: policy(func(a host.Ask) (host.Decision, error) {
 			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"shop.add"}}}
 			if strings.HasPrefix(a.Caller, "mcp:") {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -27,8 +28,8 @@ type Config struct {
 	Secrets  Secrets // nil: no secret has a value
 	Egress   Egress  // nil: no network access
 	Sessions *Sessions
-	Own      *OwnFiles // what no folder grant reaches
-	Filter   Filter    // runs the option jq of calls that bring no filter of their own; nil: there is no such option
+	Own      *protect.Files // what no folder grant reaches
+	Filter   Filter         // runs the option jq of calls that bring no filter of their own; nil: there is no such option
 	// Trusts reports whether the operator trusts the key that a plugin is signed with. Nil means that all keys are
 	// trusted.
 	Trusts func(plugin, key string) bool

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -60,7 +61,7 @@ type Request struct {
 	Job
 	Def *manifest.Tool // the definition of Job.Tool
 	// Guard keeps the call away from the host's own files. It is nil where no folder is granted.
-	Guard *FileGuard
+	Guard *protect.Guard
 	// Ask calls a function of the host, one of the constants below, with its argument as JSON. The Data of the result is
 	// JSON. Errors are [*Error]. The host checks the rights of the call and records what it denied. Nil means that the
 	// host serves nothing.

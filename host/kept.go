@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -80,7 +81,7 @@ func (s *Sessions) Result(of Session, callID string) ([]byte, error) {
 	kept, err := s.Kept(of, callID)
 	if err == nil && kept.JSON {
 		var data []byte
-		if data, err = ReadOwn(kept.Path, maxResultBytes); err == nil {
+		if data, err = protect.Read(kept.Path, maxResultBytes); err == nil {
 			return data, nil
 		}
 	}

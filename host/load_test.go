@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // TestReadOwn checks which files the host reads as its own, and that no other file blocks it.
@@ -44,12 +46,12 @@ func TestReadOwn(t *testing.T) {
 		if _, err := os.Stat("/dev/zero"); err != nil && name == "zero" {
 			continue
 		}
-		_, err := ReadOwn(at(name), 100)
+		_, err := protect.Read(at(name), 100)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
-	if _, err := ReadOwn(at("none"), 100); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := protect.Read(at("none"), 100); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing: %v", err)
 	}
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -515,7 +515,7 @@ func (s *Overlays) wrap(p Provider) Provider {
 		if modTime(path).Before(modTime(s.path(info, overlaySuffix))) { // the file was edited by hand
 			return nil
 		}
-		segment, err := private.Read(path, maxMerged)
+		segment, err := protect.Read(path, maxMerged)
 		if err != nil {
 			return nil
 		}
@@ -526,7 +526,7 @@ func (s *Overlays) wrap(p Provider) Provider {
 // Load returns the overlay of a build. It has no edits if there is none.
 func (s *Overlays) Load(i Info) (*Overlay, error) {
 	path := s.path(i, overlaySuffix)
-	data, err := ReadOwn(path, maxOverlay)
+	data, err := protect.Read(path, maxOverlay)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Overlay{}, nil
 	}
@@ -550,7 +550,7 @@ type OverlayChange struct {
 // Save replaces overlays and their search segments: all of them or, with an error, none. Without edits it removes the
 // files of a plugin. The error is busy if an overlay is no longer what was loaded.
 func (s *Overlays) Save(changes ...OverlayChange) error {
-	if err := private.Dir(s.Dir); err != nil {
+	if err := protect.Dir(s.Dir); err != nil {
 		return err
 	}
 	lock := flock.New(filepath.Join(s.Dir, ".lock"))

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -186,7 +187,7 @@ func TestFilesAreGuarded(t *testing.T) {
 	for _, holder := range []string{"", "first", "second"} {
 		inner := newFake(t, shopNamed("second"), nil)
 		h := newHost(t, host.Config{
-			Own: &host.OwnFiles{Folders: []host.OwnFolder{{Name: "config", Path: t.TempDir()}}},
+			Own: &protect.Files{Folders: []protect.Folder{{Name: "config", Path: t.TempDir()}}},
 			Policy: policy(func(a host.Ask) (host.Decision, error) {
 				d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}}}
 				if a.Plugin == holder {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host/internal/index"
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 const (
@@ -95,7 +95,7 @@ func (c *Catalog) mergedSegment(debug func(string, ...any)) (*index.Segment, []P
 	if dir == "" || len(builds) <= maxSeparate {
 		return nil, c.providers
 	}
-	if err := private.Dir(dir); err != nil {
+	if err := protect.Dir(dir); err != nil {
 		debug("search: no merged index: %v", err)
 		return nil, c.providers
 	}
@@ -141,7 +141,7 @@ func usableParts(merged *index.Segment, builds map[string]string) (usable map[st
 
 // readMerged reads the merged segment of a private folder. It returns nil without an error if the file does not exist.
 func readMerged(dir string) (*index.Segment, error) {
-	f, info, err := private.Open(filepath.Join(dir, mergedName), maxMerged)
+	f, info, err := protect.Open(filepath.Join(dir, mergedName), maxMerged)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -149,10 +149,10 @@ func readMerged(dir string) (*index.Segment, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if !private.TrustedFile(info) {
+	if !protect.TrustedFile(info) {
 		return nil, errors.New("other users can write to it")
 	}
-	data, err := private.ReadAll(f, info, maxMerged)
+	data, err := protect.ReadAll(f, info, maxMerged)
 	if err != nil {
 		return nil, err
 	}

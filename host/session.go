@@ -18,6 +18,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -307,7 +308,7 @@ func (s *Sessions) read(path string) {
 		return
 	}
 	s.last = lastSession{file: info}
-	if data, err := ReadOwn(path, maxResultBytes); err != nil || json.Unmarshal(data, &s.last.session) != nil {
+	if data, err := protect.Read(path, maxResultBytes); err != nil || json.Unmarshal(data, &s.last.session) != nil {
 		s.last = lastSession{}
 	}
 }
@@ -334,7 +335,7 @@ func (s *Sessions) delete(of Session) {
 	}
 	names := []string{of.fileName()}
 	for _, path := range filesIn(s.Dir, ".json") {
-		if data, err := ReadOwn(path, maxResultBytes); err == nil && strings.Contains(string(data), `"within"`) {
+		if data, err := protect.Read(path, maxResultBytes); err == nil && strings.Contains(string(data), `"within"`) {
 			var stored session
 			if json.Unmarshal(data, &stored) == nil && slices.Contains(stored.Within, of.Key()) {
 				names = append(names, strings.TrimSuffix(filepath.Base(path), ".json"))

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // StoredSession is what is stored of a session.
@@ -48,7 +50,7 @@ func (s *Sessions) List() []StoredSession {
 	for _, path := range filesIn(s.Dir, ".json") {
 		file := strings.TrimSuffix(filepath.Base(path), ".json")
 		var stored session
-		data, err := ReadOwn(path, maxResultBytes)
+		data, err := protect.Read(path, maxResultBytes)
 		if err != nil || json.Unmarshal(data, &stored) != nil || s.now().Sub(modTime(path)) >= sessionTTL {
 			continue
 		}

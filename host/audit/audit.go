@@ -76,6 +76,9 @@ func Open(dir string, cfg Config) *Log {
 	}
 }
 
+// Path returns the file to which records are appended.
+func (l *Log) Path() string { return filepath.Join(l.dir, currentName) }
+
 // Dir returns the folder of the log.
 func (l *Log) Dir() string { return l.dir }
 

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // movableWhileOpen reports whether others may rename and remove an open file.
@@ -46,13 +48,7 @@ func (l *lock) open() (err error) {
 	if l.file != nil {
 		return nil
 	}
-	if l.file, err = os.OpenFile(l.path, os.O_RDONLY|os.O_CREATE, 0o600); err != nil {
-		return err
-	}
-	if l.opened, err = l.file.Stat(); err != nil {
-		_ = l.file.Close()
-		l.file = nil
-	}
+	l.file, l.opened, err = protect.Append(l.path)
 	return err
 }
 

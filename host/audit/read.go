@@ -14,8 +14,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/journal"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // reader reads lines with their hashes.
@@ -152,19 +152,14 @@ func (l *Log) openFiles(from Cursor) (files []journal.File, err error) {
 		if from.IsAfter(id) {
 			continue
 		}
-		f, err := host.OpenOwn(filepath.Join(l.dir, name))
+		f, info, err := protect.Open(filepath.Join(l.dir, name), 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return files, err
 		}
-		files = append(files, journal.File{ID: id, Path: f.Name(), Opened: f})
-		info, err := f.Stat()
-		if err != nil {
-			return files, err
-		}
-		files[len(files)-1].Size = info.Size()
+		files = append(files, journal.File{ID: id, Path: f.Name(), Opened: f, Size: info.Size()})
 	}
 	return files, nil
 }

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable"
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 const (
@@ -38,7 +37,7 @@ func (l *Log) tryAppend(r Record, sync bool) (err error) {
 	if r.Time.IsZero() {
 		r.Time = l.cfg.Now()
 	}
-	if err := private.Dir(l.dir); err != nil {
+	if err := protect.Dir(l.dir); err != nil {
 		return err
 	}
 	release, err := l.lock()
@@ -134,7 +133,7 @@ func (l *Log) lock() (release func(), err error) {
 func (l *Log) openCurrent() error {
 	path := filepath.Join(l.dir, currentName)
 	if l.file != nil && l.end.size < l.cfg.MaxBytes {
-		if there, same := private.Unchanged(path, l.opened); same && there.Size() == l.end.size {
+		if there, same := protect.Unchanged(path, l.opened); same && there.Size() == l.end.size {
 			return nil
 		}
 	}
@@ -161,12 +160,11 @@ func (l *Log) openCurrent() error {
 }
 
 func (l *Log) open(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	f, info, err := protect.Append(path)
 	if err != nil {
 		return err
 	}
-	l.file = f
-	if l.opened, err = f.Stat(); err == nil && !private.OwnerOnly(l.opened) {
+	if l.file, l.opened = f, info; !protect.OwnerOnly(info) {
 		err = f.Chmod(0o600)
 	}
 	if err == nil {
@@ -206,15 +204,11 @@ func (l *Log) beginFile() (records []Record, before fileEnd, drop []string, err 
 }
 
 func (l *Log) endOf(name string) (fileEnd, error) {
-	f, err := host.OpenOwn(filepath.Join(l.dir, name))
+	f, info, err := protect.Open(filepath.Join(l.dir, name), 0)
 	if err != nil {
 		return fileEnd{}, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return fileEnd{}, err
-	}
 	return readEnd(f, info.Size())
 }
 

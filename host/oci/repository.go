@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -475,11 +476,10 @@ func (c *Client) credentials(ctx context.Context, registry string) (user, passwo
 	}
 	const limit = 1 << 20
 	path := filepath.Join(c.Config, "config.json")
-	if _, err := os.Stat(path); err != nil {
+	data, err := protect.Read(path, limit)
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", "", nil
-	}
-	data, err := host.ReadValue(ctx, path, limit)
-	if err != nil {
+	} else if err != nil {
 		return "", "", host.Errorf(host.ConfigError, "cannot read the credentials of Docker: %s",
 			manifest.CleanLine(err.Error()))
 	}

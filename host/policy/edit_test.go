@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable/durabletest"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -263,7 +264,7 @@ func TestGrantOutOfReach(t *testing.T) {
 	config := filepath.Join(base, "config")
 	must(t, os.MkdirAll(filepath.Join(base, "work"), 0o700))
 	must(t, os.MkdirAll(config, 0o700))
-	env := Env{Dir: base, Own: &host.OwnFiles{Folders: []host.OwnFolder{{Name: "config", Path: config}}}}
+	env := Env{Dir: base, Own: &protect.Files{Folders: []protect.Folder{{Name: "config", Path: config}}}}
 	p, err := Load(config, env)
 	must(t, err)
 	for _, right := range []string{"fs:rw:config=/data", "fs:ro:.=/data", "fs:ro:/=/data", "fs:ro:work/../config=/data"} {

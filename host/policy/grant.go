@@ -158,8 +158,8 @@ func (e Env) checkReach(g Grant) error {
 	return e.Own.Check(g.Source, g.Mode == "rw")
 }
 
-// CheckReach returns a config_error with the position of each grant in the files that has no effect because its folder
-// is out of reach: calls that need it are denied.
+// CheckReach returns a config_error with the position of each grant, and of each list of files for a caller, that has
+// no effect because a folder is out of reach: calls that need it are denied.
 func (p *Policy) CheckReach() error {
 	s, err := p.current()
 	if err != nil {
@@ -167,6 +167,14 @@ func (p *Policy) CheckReach() error {
 	}
 	var problems []problem
 	for _, f := range s.files() {
+		for _, c := range f.callers {
+			for _, folder := range c.files {
+				if err := p.env.Own.Check(folder, false); err != nil {
+					problems = append(problems, problem{c.pos, "files of caller " + quote(c.pattern) + " has no effect: " +
+						err.Error()})
+				}
+			}
+		}
 		for _, name := range slices.Sorted(maps.Keys(f.plugins)) {
 			for _, g := range f.plugins[name].grants {
 				if err := p.env.checkReach(g.Grant); err != nil {
@@ -190,8 +198,8 @@ func (p *Policy) SecretFiles() []string {
 	}
 	var paths []string
 	for _, f := range s.files() {
-		for _, src := range f.secrets {
-			kind, rest, _ := strings.Cut(src.from, ":")
+		for _, name := range slices.Sorted(maps.Keys(f.secrets)) { // what names a runner depends on the order
+			kind, rest, _ := strings.Cut(f.secrets[name].from, ":")
 			switch kind {
 			case "file":
 				paths = append(paths, rest)

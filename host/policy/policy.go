@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -42,7 +42,7 @@ type Env struct {
 	// Dir is the folder at which relative folders in new grants start; "" means the current folder of the process.
 	Dir string
 	// Own are the files of the host, which no grant reaches. Nil means only the root and pseudo file systems.
-	Own *host.OwnFiles
+	Own *protect.Files
 	// Store is the folder of the secret store; "" means none.
 	Store string
 	// Signer returns the signer of the build of a plugin that has this digest. nil means that no build is signed, so
@@ -111,7 +111,9 @@ func Load(dir string, env Env) (*Policy, error) {
 	}
 	p := &Policy{dir: dir, env: env}
 	if env.Own != nil {
-		p.env.Own = &host.OwnFiles{Folders: env.Own.Folders, Programs: env.Own.Programs, Secrets: p.SecretFiles}
+		own := *env.Own
+		own.Secrets = p.SecretFiles
+		p.env.Own = &own
 	}
 	if _, err := p.current(); err != nil {
 		return nil, err
@@ -120,7 +122,7 @@ func Load(dir string, env Env) (*Policy, error) {
 }
 
 // Own returns the files of the host, and those from which the policy reads secrets.
-func (p *Policy) Own() *host.OwnFiles { return p.env.Own }
+func (p *Policy) Own() *protect.Files { return p.env.Own }
 
 // Decide decides about a call. It reads the files again when they have changed, so that revoked rights are gone from
 // the next call on, also in a long-running host.
@@ -363,25 +365,25 @@ func readPolicyFile(dir, path string) (data []byte, exists bool, err error) {
 	folder, err := os.Stat(dir)
 	switch {
 	case err != nil: // the file is missing or unreadable, too
-	case private.WritableByAll(folder):
+	case protect.WritableByAll(folder):
 		return refuse("everybody can write to its folder %s, so it is not trusted: chmod o-w the folder and check the file",
 			dir)
-	case private.OwnedByOther(folder):
+	case protect.OwnedByOther(folder):
 		return refuse("its folder %s belongs to another user, so it is not trusted: check it, then chown the folder", dir)
 	}
 	// With Lstat, because a dangling link is a policy that cannot be read.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	f, info, err := private.Open(path, maxFile)
+	f, info, err := protect.Open(path, maxFile)
 	if err == nil {
 		defer f.Close()
-		if private.WritableByAll(info) {
+		if protect.WritableByAll(info) {
 			return refuse("everybody can write to it, so it is not trusted: chmod o-w it and check it")
 		}
-		data, err = private.ReadAll(f, info, maxFile)
+		data, err = protect.ReadAll(f, info, maxFile)
 	}
-	var refused *private.FileError
+	var refused *protect.FileError
 	switch {
 	case errors.As(err, &refused):
 		return refuse("%s", refused.Reason)

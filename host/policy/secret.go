@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // MaxSecret is the size limit of a secret, in bytes.
@@ -120,7 +120,7 @@ func (p *Policy) fetch(ctx context.Context, name, from string) (string, error) {
 		}
 		return value, nil
 	case "file":
-		return readSecret(rest, private.WritableByAll, "everybody can write to it")
+		return readSecret(rest, protect.WritableByAll, "everybody can write to it")
 	case "cmd":
 		return runForSecret(ctx, rest)
 	}
@@ -161,8 +161,8 @@ func (b *boundedBuffer) Write(data []byte) (int, error) {
 
 // readSecret reads a file unless tooOpen reports that others have too many rights to it.
 func readSecret(path string, tooOpen func(fs.FileInfo) bool, tooOpenReason string) (string, error) {
-	f, info, err := private.Open(path, MaxSecret+2) // and a line break
-	var refused *private.FileError
+	f, info, err := protect.Open(path, MaxSecret+2) // and a line break
+	var refused *protect.FileError
 	switch {
 	case errors.As(err, &refused):
 		return "", err
@@ -173,7 +173,7 @@ func readSecret(path string, tooOpen func(fs.FileInfo) bool, tooOpenReason strin
 	if tooOpen(info) {
 		return "", fmt.Errorf("%s: %s", path, tooOpenReason)
 	}
-	data, err := private.ReadAll(f, info, MaxSecret+2)
+	data, err := protect.ReadAll(f, info, MaxSecret+2)
 	return string(data), err
 }
 
@@ -293,11 +293,11 @@ func (s Store) get(name string) (string, error) {
 		return "", errors.New("there is no secret store")
 	}
 	for _, dir := range []string{filepath.Dir(s.Dir), s.Dir} {
-		if err := private.CheckFolder(dir); err != nil {
+		if err := protect.CheckFolder(dir); err != nil {
 			return "", err
 		}
 	}
-	shared := func(info fs.FileInfo) bool { return !private.OwnerOnly(info) }
+	shared := func(info fs.FileInfo) bool { return !protect.OwnerOnly(info) }
 	value, err := readSecret(filepath.Join(s.Dir, storePrefix+name), shared,
 		"others may read it: chmod 600 it and change the secret")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // prune removes files of days before today: those of keepDays days ago and earlier, and then the oldest ones until all
@@ -72,7 +74,7 @@ func Clear(dir string, f Filter, drop func(Record) bool) (done Cleared, err erro
 
 // clear removes records from a file.
 func (f Filter) clear(path, day string, drop func(Record) bool, done *Cleared) error {
-	old, err := os.Open(path)
+	old, _, err := protect.Open(path, 0)
 	if errors.Is(err, fs.ErrNotExist) { // another process removed it
 		return nil
 	} else if err != nil {
@@ -123,7 +125,7 @@ func keepLate(path string, old *os.File) error {
 	if err != nil || len(late) == 0 {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, _, err := protect.Append(path)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,7 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -82,6 +81,11 @@ func Open(dir string, cfg Config) host.Recorder {
 	return &recorder{dir: dir, cfg: cfg, origins: newOrigins()}
 }
 
+// PathOf returns the file of a folder that has the traces of a day.
+func PathOf(dir string, at time.Time) string {
+	return filepath.Join(dir, at.UTC().Format(dayFormat)+suffix)
+}
+
 type recorder struct {
 	dir     string
 	cfg     Config
@@ -140,45 +144,30 @@ func (r *recorder) write(day string, line []byte) error {
 func (r *recorder) open(day string) (size int64, err error) {
 	path := filepath.Join(r.dir, day+suffix)
 	if r.file != nil {
-		if there, same := private.Unchanged(path, r.opened); same {
+		if there, same := protect.Unchanged(path, r.opened); same {
 			return there.Size(), nil
 		}
 		_ = r.close()
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o600)
-	if errors.Is(err, fs.ErrNotExist) {
-		f, err = r.create(day, path)
+	_, missing := os.Lstat(path)
+	if missing != nil {
+		if err := os.MkdirAll(r.dir, 0o700); err != nil {
+			return 0, err
+		}
 	}
+	f, info, err := protect.Append(path)
 	if err != nil {
 		return 0, err
 	}
-	r.file, r.size = f, 0
-	if r.opened, err = f.Stat(); err != nil {
-		return 0, errors.Join(err, r.close())
+	if missing != nil { // processes that find this at the same time prune at the same time
+		if err := prune(r.dir, day, r.cfg.KeepDays, r.cfg.MaxBytes); err != nil {
+			r.warn(fmt.Errorf("old traces cannot be removed: %w", err))
+		}
 	}
-	if !private.OwnerOnly(r.opened) {
+	if r.file, r.opened, r.size = f, info, 0; !protect.OwnerOnly(info) {
 		_ = f.Chmod(0o600) // another program made it
 	}
-	return r.opened.Size(), nil
-}
-
-// create makes the file of a day and prunes. If another process makes it at the same time, both write to it and one
-// prunes.
-func (r *recorder) create(day, path string) (*os.File, error) {
-	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
-	case err != nil:
-		return nil, err
-	}
-	if err := prune(r.dir, day, r.cfg.KeepDays, r.cfg.MaxBytes); err != nil {
-		r.warn(fmt.Errorf("old traces cannot be removed: %w", err))
-	}
-	return f, nil
+	return info.Size(), nil
 }
 
 func (r *recorder) close() error {

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/cpu"
 
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -136,7 +136,7 @@ func (e *Engine) cacheDir() string {
 	if e.cfg.CacheDir == "" {
 		return ""
 	}
-	if err := private.Dir(e.cfg.CacheDir); err != nil {
+	if err := protect.Dir(e.cfg.CacheDir); err != nil {
 		e.cfg.Debug("no compile cache: " + err.Error())
 		return ""
 	}
@@ -230,7 +230,7 @@ func (s slot) read() (*checksums, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !info.IsDir(), !private.TrustedFile(info):
+	case !info.IsDir(), !protect.TrustedFile(info):
 		return nil, errors.New("other users may write to it")
 	}
 	data, err := readBounded(filepath.Join(s.dir, checksumsName), maxChecksums)
@@ -253,7 +253,7 @@ func (s slot) read() (*checksums, error) {
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%v", err)
-		case !info.Mode().IsRegular(), !private.OwnedByUser(info):
+		case !info.Mode().IsRegular(), !protect.OwnedByUser(info):
 			return nil, fmt.Errorf("%s is not a regular file owned by this user", f.Name)
 		case info.Size() != f.Size:
 			return nil, fmt.Errorf("%s is damaged", f.Name)

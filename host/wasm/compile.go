@@ -245,7 +245,7 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, l host.Modu
 		string(marshal(order)))
 	stdout, stderr := &prefixWriter{limit: 4 << 10}, &prefixWriter{limit: 4 << 10}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), stdout, stderr
-	if err := cmd.Start(); err != nil {
+	if err := contain.Start(cmd); err != nil {
 		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot start the compiler for %s: %v",
 			name, err), Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
 	}

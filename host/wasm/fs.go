@@ -17,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -88,7 +89,7 @@ func (c *call) checkReach(root *os.Root, g host.FSGrant) (device uint64, err err
 		return 0, err
 	}
 	defer dir.Close()
-	if host.PseudoFile(dir) {
+	if protect.PseudoFile(dir) {
 		return 0, errors.New(g.Source + " is part of a pseudo file system")
 	}
 	ids := parentsOf(dir)
@@ -237,7 +238,7 @@ func (f *rootFS) checkOpened(file *os.File, name string, folder bool) (fs.FileIn
 		return nil, errnoOf(err)
 	case !isRegularOrDir(info):
 		return nil, experimentalsys.EPERM
-	case f.c.r.Guard.Denies(info) || f.device != 0 && deviceOf(info) != f.device && host.PseudoFile(file):
+	case f.c.r.Guard.Denies(info) || f.device != 0 && deviceOf(info) != f.device && protect.PseudoFile(file):
 		return nil, f.denyOwn(name)
 	case folder && !info.IsDir():
 		return nil, experimentalsys.ENOTDIR

@@ -8,14 +8,14 @@ import (
 
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 const openNonblock = 0
 
 func setAppend(*os.File, bool) error { return experimentalsys.ENOTSUP }
 
-func parentsOf(*os.File) []host.FileID { return nil }
+func parentsOf(*os.File) []protect.FileID { return nil }
 
 func deviceOf(fs.FileInfo) uint64 { return 0 }
 

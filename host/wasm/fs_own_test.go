@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // TestOwnFiles checks that a guest cannot reach the host's own files by hard links in its folder, nor by a folder
@@ -39,7 +40,7 @@ func TestOwnFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := &host.OwnFiles{Folders: []host.OwnFolder{{Name: "config", Path: at("config")}},
+	own := &protect.Files{Folders: []protect.Folder{{Name: "config", Path: at("config")}},
 		Secrets: func() []string { return []string{at("keys/token")} }}
 	p := localGuest(t, testEngine(t), "probe")
 	mode := "rw"

@@ -12,6 +12,7 @@ import (
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -229,7 +230,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 	inside, outside := tree(t)
 	must(t, os.Link(filepath.Join(outside, "secret"), filepath.Join(inside, "own")))
-	own := &host.OwnFiles{Folders: []host.OwnFolder{{Name: "config", Path: outside}}}
+	own := &protect.Files{Folders: []protect.Folder{{Name: "config", Path: outside}}}
 	f := mounted(t, inside, "rw", &host.Request{Guard: own.Guard()})
 	for _, tt := range []struct {
 		name  string
@@ -257,7 +258,7 @@ func TestReplacedFiles(t *testing.T) {
 	}
 	inside, outside := tree(t)
 	must(t, os.Link(filepath.Join(outside, "secret"), filepath.Join(inside, "own")))
-	guard := (&host.OwnFiles{Folders: []host.OwnFolder{{Name: "config", Path: outside}}}).Guard()
+	guard := (&protect.Files{Folders: []protect.Folder{{Name: "config", Path: outside}}}).Guard()
 	for _, tt := range []struct {
 		name   string
 		folder bool // it was one

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // openNonblock keeps open from blocking on a pipe that has replaced a file meanwhile.
@@ -56,15 +56,15 @@ func inodeOf(dir *os.File, name string) uint64 {
 }
 
 // parentsOf returns the identities of an open folder and of all folders that contain it.
-func parentsOf(dir *os.File) []host.FileID {
-	var ids []host.FileID
+func parentsOf(dir *os.File) []protect.FileID {
+	var ids []protect.FileID
 	_ = withFD(dir, func(fd int) error {
 		for up := "."; len(ids) < 1000; up += "/.." {
 			var st unix.Stat_t
 			if err := unix.Fstatat(fd, up, &st, 0); err != nil {
 				return err
 			}
-			id := host.FileID{Dev: uint64(st.Dev), Ino: uint64(st.Ino)}
+			id := protect.FileID{Dev: uint64(st.Dev), Ino: uint64(st.Ino)}
 			if n := len(ids); n > 0 && ids[n-1] == id {
 				return nil
 			}

@@ -74,7 +74,7 @@ func (a *remoteCall) runInChild() (*host.Result, error) {
 	if err != nil {
 		return nil, a.c.startError(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := contain.Start(cmd); err != nil {
 		return nil, a.c.startError(err)
 	}
 	stop := context.AfterFunc(a.c.ctx, func() { _ = cmd.Process.Kill() })

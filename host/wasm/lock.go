@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -36,11 +37,11 @@ type lockFile struct {
 // empty one would make the next install drop all entries.
 func readLock(path string) ([]Entry, error) {
 	for _, dir := range []string{filepath.Dir(filepath.Dir(path)), filepath.Dir(path)} { // the data folder, plugins
-		if err := host.CheckFolder(dir); err != nil {
+		if err := protect.CheckFolder(dir); err != nil {
 			return nil, host.Errorf(host.ConfigError, "installed plugins are not read: %v", err)
 		}
 	}
-	data, err := host.ReadOwn(path, maxLock)
+	data, err := protect.Read(path, maxLock)
 	var pathErr *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

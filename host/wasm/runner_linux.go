@@ -25,7 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/contain"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -71,7 +72,7 @@ func (e *Engine) runners() *runnerPool {
 			e.cfg.Debug("no runners: the path of a socket in " + e.cfg.RunDir + " would be too long")
 			return
 		}
-		if err := private.Dir(e.cfg.RunDir); err != nil {
+		if err := protect.Dir(e.cfg.RunDir); err != nil {
 			e.cfg.Debug("no runners: " + err.Error())
 			return
 		}
@@ -386,7 +387,7 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 	if err != nil {
 		return errors.Join(errNoRunner, err)
 	}
-	if err := child.cmd.Start(); err != nil {
+	if err := contain.Start(child.cmd); err != nil {
 		return errors.Join(errNoRunner, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = child.cmd.Process.Kill() })

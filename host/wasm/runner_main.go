@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -45,7 +46,7 @@ type start struct {
 	// Text is that of a plugin of kind script; else nil.
 	Text     *manifest.SourceFile `json:"text,omitempty"`
 	Grant    host.Grant           `json:"grant"`
-	Guard    *host.FileGuard      `json:"guard,omitempty"`
+	Guard    *protect.Guard       `json:"guard,omitempty"`
 	CPU      time.Duration        `json:"cpu,omitempty"` // that the process may use; 0 if the host bounds it
 	Resident *resident            `json:"resident,omitempty"`
 }

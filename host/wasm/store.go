@@ -19,6 +19,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -448,7 +449,7 @@ func (s *Store) readWasm(e Entry, manifestJSON []byte) ([]byte, error) {
 }
 
 func (s *Store) readPart(e Entry, what, path string, limit int64) ([]byte, error) {
-	data, err := host.ReadOwn(path, limit)
+	data, err := protect.Read(path, limit)
 	var pathErr *fs.PathError
 	switch {
 	case errors.As(err, &pathErr):
@@ -462,7 +463,7 @@ func (s *Store) readPart(e Entry, what, path string, limit int64) ([]byte, error
 // segment returns the stored search segment, or rebuilds it from the manifest.
 func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]byte, error) {
 	path := filepath.Join(s.pluginDir(e), segmentName)
-	stored, loadErr := host.ReadOwn(path, maxLock)
+	stored, loadErr := protect.Read(path, maxLock)
 	if loadErr == nil {
 		var segment []byte
 		if segment, loadErr = unwrapSegment(e.Digest, stored); loadErr == nil {

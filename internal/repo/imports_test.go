@@ -7,7 +7,7 @@
 //	cmd -> cmd/parley/internal/command
 //	    -> parley (the root) -> {host/audit, host/docs, host/egress, host/learn, host/mcp, host/oci, host/policy,
 //	                             host/signature, host/stats, host/trace, host/wasm, cdp, plugins, sdk}
-//	    -> host -> manifest -> manifest/schema -> manifest/jsontext
+//	    -> host -> {manifest -> manifest/schema -> manifest/jsontext, host/protect}
 //
 // host/advice lies between host and the front ends, which pass all that they offer through it.
 //
@@ -44,30 +44,33 @@ var layers = map[string][]string{
 	"manifest":          {"manifest/document", "manifest/jsontext", "manifest/schema"},
 	"manifest/generate": {"manifest/jsontext"},
 	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema"},
-	"host":              {"manifest", "manifest/jsontext", "manifest/schema"},
+	// below host, because every package that reads a file of the host does it by this loader
+	"host/protect":      {},
+	"host":              {"host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/providertest": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"internal/contain":  {},
 	"internal/slots":    {},
 	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/wasm": {
-		"host", "internal/contain", "internal/slots", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema",
+		"host", "host/protect", "internal/contain", "internal/slots", "internal/wire", "manifest",
+		"manifest/jsontext", "manifest/schema",
 	},
 	"host/advice":    {"host", "manifest"},
 	"host/mcp":       {"host", "host/advice", "host/mcp/frame", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/mcp/frame": {"manifest", "manifest/jsontext"},
-	"host/policy":    {"host", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
+	"host/policy":    {"host", "host/protect", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
 	"host/signature": {"host", "manifest"},
 	"host/egress":    {"host", "manifest"},
-	"host/trace":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/trace":     {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/docs":      {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/jq":        {"host", "manifest"},
 	"host/learn":     {"host", "manifest"},
 	"host/stats": {
-		"host", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
+		"host", "host/protect", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
-	"host/audit":   {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/oci":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
-	"cdp":          {"host", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/audit":   {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/oci":     {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
+	"cdp":          {"host", "host/protect", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema"},
 	"sdk":          {},
 	"sdk/go":       {},
 	"plugins":      {"host", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -75,17 +78,19 @@ var layers = map[string][]string{
 	"plugins/page": {"sdk/go"},
 	"plugins/text": {"sdk/go"},
 	".": {
-		"cdp", "host", "host/audit", "host/egress", "host/jq", "host/mcp", "host/policy", "host/signature", "host/trace",
-		"host/wasm", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema", "plugins",
+		"cdp", "host", "host/audit", "host/egress", "host/jq", "host/mcp", "host/policy", "host/protect", "host/signature",
+		"host/trace", "host/wasm", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
+		"plugins",
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/audit", "host/docs", "host/jq", "host/learn", "host/mcp", "host/oci", "host/policy",
-		"host/signature", "host/stats", "host/trace", "host/wasm", "manifest", "manifest/document", "manifest/jsontext",
-		"manifest/lint", "manifest/schema", "sdk",
+		"host/protect", "host/signature", "host/stats", "host/trace", "host/wasm", "manifest", "manifest/document",
+		"manifest/jsontext", "manifest/lint", "manifest/schema", "sdk",
 	},
 	"cmd": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/audit", "host/docs", "host/egress",
-		"host/learn", "host/mcp", "host/oci", "host/policy", "host/signature", "host/stats", "host/trace", "host/wasm",
+		"host/learn", "host/mcp", "host/oci", "host/policy", "host/protect", "host/signature", "host/stats", "host/trace",
+		"host/wasm",
 		"manifest", "manifest/jsontext", "manifest/lint", "manifest/schema", "plugins", "sdk",
 	},
 	"bench": {"internal/foreign"},

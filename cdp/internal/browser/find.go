@@ -61,7 +61,7 @@ type NotFoundError struct {
 func (e *NotFoundError) Error() string {
 	if e.Requested != "" {
 		return fmt.Sprintf("%s is not an executable program: "+
-			"give the path of Chrome, Chromium or Edge, or leave it out", e.Requested)
+			"give the absolute path of Chrome, Chromium or Edge, or leave it out", e.Requested)
 	}
 	return fmt.Sprintf("no Chrome, Chromium or Edge found; searched for %s; install one: %s",
 		strings.Join(e.Tried, ", "), e.Install)
@@ -78,7 +78,9 @@ func Find(flag, env, config string) (Found, error) {
 			continue
 		}
 		path, err := exec.LookPath(choice.value)
-		if err != nil {
+		// Only who makes the call knows the working folder.
+		relative := choice.from != FromFlag && filepath.Base(choice.value) != choice.value && !filepath.IsAbs(choice.value)
+		if err != nil || relative {
 			return Found{}, &NotFoundError{
 				Requested: choice.prefix + choice.value, Tried: []string{choice.value},
 				Install: installCommand(runtime.GOOS, exists),
@@ -112,7 +114,7 @@ func candidates(goos string, getenv func(string) string) []string {
 		var paths []string
 		for _, app := range apps {
 			paths = append(paths, "/Applications/"+app)
-			if home := getenv("HOME"); home != "" {
+			if home := getenv("HOME"); filepath.IsAbs(home) {
 				paths = append(paths, home+"/Applications/"+app)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // runDirError reports that a keeper's files cannot be created, locked or removed in the run folder. err names the
@@ -99,7 +100,7 @@ type info struct {
 }
 
 func (f files) readInfo() (i info) {
-	if data, err := host.ReadOwn(f.info(), host.MaxConfig); err == nil {
+	if data, err := protect.Read(f.info(), host.MaxConfig); err == nil {
 		json.Unmarshal(data, &i)
 	}
 	return i
@@ -107,7 +108,7 @@ func (f files) readInfo() (i info) {
 
 // lockPID returns the pid in the lock file, or 0.
 func (f files) lockPID() int {
-	data, err := host.ReadOwn(f.lock(), host.MaxConfig)
+	data, err := protect.Read(f.lock(), host.MaxConfig)
 	if err != nil {
 		return 0
 	}

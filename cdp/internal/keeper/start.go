@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 const pollInterval = 20 * time.Millisecond
@@ -95,11 +96,14 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 		return runDirError(err)
 	}
 	Sweep(f.dir) // of other names; failures there do not concern this browser
-	logFile, err := os.OpenFile(f.log(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	logFile, _, err := protect.Append(f.log())
 	if err != nil {
 		return runDirError(err)
 	}
 	defer logFile.Close()
+	if err := logFile.Truncate(0); err != nil {
+		return runDirError(err)
+	}
 	ready, childEnd, err := os.Pipe()
 	if err != nil {
 		return errf(CodeInternal, "%v", err)

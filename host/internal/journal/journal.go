@@ -16,7 +16,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/parley-tools/parley/host/internal/private"
+	"github.com/parley-tools/parley/host/protect"
 )
 
 // File is one of the files of a journal.
@@ -85,18 +85,14 @@ func (r Reader) Lines(files []File, from Cursor) iter.Seq2[Line, error] {
 func (r Reader) readFile(file File, at Cursor, last bool, yield func(Line, error) bool) bool {
 	f, size := file.Opened, file.Size
 	if f == nil {
-		var err error
-		if f, _, err = private.Open(file.Path, 0); errors.Is(err, fs.ErrNotExist) {
+		opened, info, err := protect.Open(file.Path, 0)
+		if errors.Is(err, fs.ErrNotExist) {
 			return true
 		} else if err != nil {
 			return yield(Line{}, err)
 		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return yield(Line{}, err)
-		}
-		size = info.Size()
+		defer opened.Close()
+		f, size = opened, info.Size()
 	}
 	if at.Offset > size { // the cursor was in another file of this name
 		at.Offset = 0

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -50,17 +49,9 @@ type Recording struct {
 // OpenRecording reads a recording. A missing file is an empty one, if it may be new.
 func OpenRecording(path string, mayBeNew bool) (*Recording, error) {
 	r := &Recording{Path: path, answers: map[string]*Exchange{}}
-	f, err := os.Open(path)
+	raw, err := protect.Read(path, maxRecording)
 	if mayBeNew && errors.Is(err, fs.ErrNotExist) {
 		return r, nil
-	}
-	if err != nil {
-		return nil, r.unusable(err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxRecording+1))
-	if err == nil && len(raw) > maxRecording {
-		err = fmt.Errorf("it has more than %d bytes", maxRecording)
 	}
 	if err != nil {
 		return nil, r.unusable(err)
@@ -98,7 +89,7 @@ func (r *Recording) append(x *Exchange) error {
 	if err := os.MkdirAll(filepath.Dir(r.Path), 0o700); err != nil {
 		return r.unusable(err)
 	}
-	f, err := os.OpenFile(r.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, _, err := protect.Append(r.Path)
 	if err != nil {
 		return r.unusable(err)
 	}
@@ -114,6 +105,9 @@ func (r *Recording) append(x *Exchange) error {
 }
 
 func (r *Recording) unusable(err error) error {
+	if refused := (*protect.FileError)(nil); errors.As(err, &refused) {
+		return host.Errorf(host.ConfigError, "the recording %s", refused).WithNext("name another file")
+	}
 	return host.Errorf(host.Unavailable, "the recording %s cannot be used: %s", r.Path,
 		manifest.CleanLine(host.WithoutPath(err).Error())).WithNext("name another file")
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -43,6 +44,7 @@ type Streams struct {
 
 // System returns the streams of this process.
 func System() *Streams {
+	protect.CleanEnvironment()
 	s := &Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv}
 	s.OutTTY, s.ErrTTY = term.IsTerminal(int(os.Stdout.Fd())), term.IsTerminal(int(os.Stderr.Fd()))
 	if s.OutTTY {

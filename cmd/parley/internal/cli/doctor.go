@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 type doctorOptions struct {
@@ -24,15 +26,25 @@ func newDoctor(app *App, run runFunc[doctorOptions]) *cobra.Command {
 		Args:    noWords,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
 	}
+	cmd.Flags().BoolVar(&opts.Authors, "authors", false, "check the compilers for plugins, too")
 	cmd.Flags().BoolVar(&opts.Clean, "clean", false, "remove the files of runners that have ended")
 	return cmd
 }
 
-// runDoctor exits with 0 even if a check failed: the checks are the result.
+// runDoctor prints all checks, and ends with config_error if one failed.
 func runDoctor(ctx context.Context, opts *doctorOptions) error {
 	app := opts.app
 	data := command.Doctor(ctx, app.deps, opts.DoctorOptions)
-	return app.print(data, data.Fixes(), func(w io.Writer) {
+	raw, err := manifest.Marshal(data)
+	if err != nil {
+		return err
+	}
+	env := &command.Envelope{OK: data.Failed == 0, Data: raw, Warnings: []string{}, Next: data.Fixes()}
+	failed := host.Errorf(host.ConfigError, "%s failed", plural(data.Failed, "check"))
+	if !env.OK {
+		env.Error = app.deps.ErrorObject(failed)
+	}
+	err = app.printEnvelope(env, func(w io.Writer) {
 		for _, c := range data.Checks {
 			fmt.Fprintf(w, "%-5s %-10s %s\n", c.Status, c.Name, c.Detail)
 			if c.Fix != "" && c.Status != "ok" {
@@ -40,4 +52,8 @@ func runDoctor(ctx context.Context, opts *doctorOptions) error {
 			}
 		}
 	})
+	if err == nil && !env.OK {
+		err = &exitStatus{failed.ExitCode()}
+	}
+	return err
 }

@@ -64,7 +64,7 @@ func runPluginSign(ctx context.Context, opts *pluginSignOptions) error {
 	sign.Password = func() (string, error) {
 		return readPassword(ctx, "Password of "+manifest.CleanLine(sign.Key)+": ")
 	}
-	data, err := command.SignPlugin(sign)
+	data, err := command.SignPlugin(app.deps, sign)
 	if err != nil {
 		return err
 	}

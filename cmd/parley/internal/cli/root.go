@@ -62,6 +62,12 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 			cmd.Flags().Visit(func(f *pflag.Flag) { opts.given = append(opts.given, f.Name) })
 			return run(cmd.Context(), opts)
 		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if slices.Contains([]string{"doctor", "help", "version", "completion"}, cmd.Name()) {
+				return nil // doctor reports what the others end with
+			}
+			return app.deps.Dirs().Check()
+		},
 	}
 	flags := root.Flags()
 	addCallFlags(flags, &opts.CallOptions)

@@ -83,13 +83,12 @@ func (f *configFile) violationError(violations []schema.Violation) error {
 		text := fmt.Sprintf("%s: expected %s, got %s", name, v.Expected, v.Provided)
 		if v.Keyword == "additionalProperties" {
 			text = "unknown key " + name
-			for _, n := range schema.Nearest(name, settingNames(), 3) {
-				e.DidYouMean = append(e.DidYouMean, host.NearName(n))
+			if near := schema.Nearest(name, settingNames(), 3); len(near) > 0 {
+				text += "; did you mean " + near[0].Name + "?"
 			}
 		}
 		lines = append(lines, f.at(name)+": "+manifest.CleanLine(text))
 	}
-	e.DidYouMean = host.Closest(e.DidYouMean)
 	e.Message = strings.Join(lines, "\n")
 	return e.WithNext("edit "+f.path, "known are "+strings.Join(settingNames(), ", "))
 }

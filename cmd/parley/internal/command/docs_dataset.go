@@ -80,6 +80,7 @@ func (d *Deps) verdicts(record string, catalog *host.Catalog) (func(*judge.Sessi
 	if err != nil {
 		return nil, err
 	}
+	d.remember(recordOption, path)
 	s, err := d.Settings()
 	if err != nil {
 		return nil, err

@@ -51,10 +51,12 @@ func (data *DoctorData) Fixes() []string {
 
 // DoctorOptions say what to do besides checking.
 type DoctorOptions struct {
-	Clean bool // remove the files of runners that have ended
+	Clean   bool // remove the files of runners that have ended
+	Authors bool // check the compilers that authors of plugins need, too
 }
 
-// Doctor checks everything that parley depends on. A check that fails is data, not an error.
+// Doctor checks everything that parley depends on, and with o.Authors what building plugins depends on. A check that
+// fails is data, not an error.
 func Doctor(ctx context.Context, d *Deps, o DoctorOptions) *DoctorData {
 	if o.Clean {
 		wasm.StopRunners(d.Dirs().Run, func(wasm.RunnerInfo) bool { return false })
@@ -65,20 +67,16 @@ func Doctor(ctx context.Context, d *Deps, o DoctorOptions) *DoctorData {
 		chrome = s.Chrome
 	}
 	checks = append(checks, d.checkChrome(chrome))
-	for _, p := range d.Folders() {
-		c := checkFolder(p)
-		c.Name += "_dir"
-		checks = append(checks, c)
-	}
+	checks = append(checks, d.checkFolders()...)
 	checks = append(checks, d.checkCompiled(), checkIsolation(), d.checkRunners(), d.checkSocket(), d.checkKeepers())
-	for _, t := range []struct{ name, version, fix string }{
-		{"go", "version", "install Go 1.26 to build Go plugins"},
-		{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
-		{"rustc", "--version", "apt-get install rustc libstd-rust-dev-wasm32, to build Rust plugins"},
-		{"node", "--version", "install Node to build AssemblyScript plugins"},
-		{"npm", "--version", "install npm, which fetches the AssemblyScript compiler"},
-	} {
-		checks = append(checks, checkTool(ctx, t.name, t.version, t.fix))
+	if o.Authors {
+		for _, t := range []struct{ name, version, fix string }{
+			{"go", "version", "install Go 1.26 to build Go plugins"},
+			{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
+			{"rustc", "--version", "apt-get install rustc libstd-rust-dev-wasm32, to build Rust plugins"},
+		} {
+			checks = append(checks, checkTool(ctx, t.name, t.version, t.fix))
+		}
 	}
 	data := &DoctorData{Checks: checks}
 	for _, c := range checks {
@@ -204,6 +202,24 @@ func (d *Deps) checkChrome(configured string) Check {
 		return Check{"chrome", "fail", err.Error(), fix}
 	}
 	return Check{Name: "chrome", Status: "ok", Detail: path + ": " + why}
+}
+
+// checkFolders reports whether the folders of the host are known and safe, and the state of each.
+func (d *Deps) checkFolders() []Check {
+	if err := d.Dirs().Check(); err != nil {
+		fix := "make the folder yours alone, then parley doctor"
+		if next := host.AsError(err).Next; len(next) > 0 {
+			fix = next[0]
+		}
+		return []Check{{"folders", "fail", err.Error(), fix}}
+	}
+	var checks []Check
+	for _, p := range d.Folders() {
+		c := checkFolder(p)
+		c.Name += "_dir"
+		checks = append(checks, c)
+	}
+	return checks
 }
 
 // checkFolder reports whether a folder can be written and how much space it has. A folder that does not exist yet is

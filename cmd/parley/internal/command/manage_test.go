@@ -118,7 +118,7 @@ func TestSigning(t *testing.T) {
 	if err != nil || key.Encrypted {
 		t.Fatalf("%v: %+v", err, key)
 	}
-	signed, err := SignPlugin(SignOptions{Path: plugin, Key: key.SecretKey})
+	signed, err := SignPlugin(d, SignOptions{Path: plugin, Key: key.SecretKey})
 	if err != nil || signed.Signer != key.Key {
 		t.Fatalf("%v: %+v", err, signed)
 	}

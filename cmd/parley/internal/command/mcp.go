@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -124,7 +125,7 @@ func (s *MCPServer) listen(ctx context.Context, d *Deps, o MCPOptions) error {
 	}
 	switch {
 	case o.TokenFile != "":
-		file := &tokenFile{path: o.TokenFile, notice: d.Notice}
+		file := &tokenFile{path: o.TokenFile, notice: d.Notice, read: d.readHostFile}
 		if _, err := file.current(ctx); err != nil {
 			return err
 		}
@@ -195,6 +196,7 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 type tokenFile struct {
 	path   string
 	notice func(string)
+	read   func(ctx context.Context, option hostFile, path string, limit int64) ([]byte, error)
 
 	mu     sync.Mutex
 	info   os.FileInfo
@@ -212,7 +214,7 @@ func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
 		return f.tokens, nil
 	}
 	f.info = nil
-	data, err := host.ReadValue(ctx, f.path, host.MaxConfig)
+	data, err := f.read(ctx, tokenFileOption, f.path, host.MaxConfig)
 	if ctx.Err() != nil {
 		return nil, err
 	}
@@ -307,7 +309,7 @@ func appendLine(path string, record any) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, _, err := protect.Append(path)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -142,7 +143,7 @@ func (c mcpClient) write(path string, entry mcpEntry) (backup string, err error)
 		path = real
 	}
 	mode := fs.FileMode(0o600)
-	before, err := host.ReadOwn(path, 16<<20)
+	before, err := protect.Read(path, 16<<20)
 	switch info, statErr := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil || statErr != nil:

@@ -61,6 +61,7 @@ func (d *Deps) model(o ModelOptions, plan modelPlan) (*model.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.remember(recordOption, path)
 	if recording.Damaged > 0 {
 		d.Notice(manifest.Plural(recording.Damaged, "line") + " of " + path + " cannot be read")
 	}

@@ -200,7 +200,7 @@ func (d *Deps) devKey() (signature.SecretKey, error) {
 			return key, err
 		}
 	}
-	text, err := readKeyFile(path)
+	text, err := d.readKeyFile(keyOption, path)
 	if err != nil {
 		return signature.SecretKey{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -65,7 +66,7 @@ func projectPins() (string, []Pin, error) {
 	if _, err := readConfig(path, true); err != nil { // validates it
 		return path, nil, err
 	}
-	data, err := host.ReadOwn(path, host.MaxConfig)
+	data, err := protect.ReadProject(path, host.MaxConfig)
 	if err != nil {
 		return path, nil, host.Errorf(host.ConfigError, "cannot read the pins: %s", manifest.CleanLine(err.Error()))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/oci"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -29,11 +30,9 @@ func IsRemote(word string) bool {
 
 // registry returns the client for registries and servers. Credentials are those of Docker.
 func (d *Deps) registry(progress func(done, total int64)) *oci.Client {
-	docker := d.Env("DOCKER_CONFIG")
-	if home := d.Env("HOME"); docker == "" && home != "" {
-		docker = filepath.Join(home, ".docker")
+	return &oci.Client{
+		Config: protect.DockerFolder(d.Env), Dir: filepath.Join(d.Dirs().Cache, "downloads"), Progress: progress,
 	}
-	return &oci.Client{Config: docker, Dir: filepath.Join(d.Dirs().Cache, "downloads"), Progress: progress}
 }
 
 // fetch fetches a remote plugin.

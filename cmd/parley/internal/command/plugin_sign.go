@@ -45,7 +45,7 @@ func NewKey(d *Deps, o KeyOptions) (*NewKeyData, error) {
 	case o.NoPassword:
 		d.Notice("the secret key is not encrypted: whoever can read the file can sign with it")
 	case o.PasswordFile != "":
-		password, err = readPassword(o.PasswordFile)
+		password, err = d.readPassword(o.PasswordFile)
 	default:
 		password, err = o.Password()
 	}
@@ -90,18 +90,18 @@ type SignPluginData struct {
 }
 
 // SignPlugin signs a plugin and writes the signature beside it.
-func SignPlugin(o SignOptions) (*SignPluginData, error) {
+func SignPlugin(d *Deps, o SignOptions) (*SignPluginData, error) {
 	c, err := wasm.ReadCandidate(o.Path, parley.Version)
 	if err != nil {
 		return nil, err
 	}
-	text, err := readKeyFile(o.Key)
+	text, err := d.readKeyFile(keyOption, o.Key)
 	if err != nil {
 		return nil, err
 	}
 	key, err := signature.ReadSecretKey(text, func() (string, error) {
 		if o.PasswordFile != "" {
-			return readPassword(o.PasswordFile)
+			return d.readPassword(o.PasswordFile)
 		}
 		return o.Password()
 	})
@@ -160,7 +160,7 @@ func VerifyPlugin(d *Deps, o VerifyOptions) (*VerifyPluginData, error) {
 			WithSteps(host.OperatorStep(host.OpPluginSign, c.Path, "--key", "SECRETKEYFILE"))
 	}
 	if o.Key != "" {
-		wanted, err := ReadPublicKey(o.Key)
+		wanted, err := d.readPublicKey(o.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -211,12 +211,12 @@ func (d *Deps) fileOrInstalled(word string) (*wasm.Candidate, error) {
 	return wasm.ReadCandidate(word, parley.Version)
 }
 
-// ReadPublicKey parses a public key, or reads it from a file.
-func ReadPublicKey(keyOrFile string) (signature.Key, error) {
+// readPublicKey parses a public key, or reads it from a file.
+func (d *Deps) readPublicKey(keyOrFile string) (signature.Key, error) {
 	if key, err := signature.ParseKey(keyOrFile); err == nil {
 		return key, nil
 	}
-	text, err := readKeyFile(keyOrFile)
+	text, err := d.readKeyFile(publicKeyOption, keyOrFile)
 	if err != nil {
 		return "", err
 	}
@@ -227,8 +227,8 @@ func ReadPublicKey(keyOrFile string) (signature.Key, error) {
 	return key, nil
 }
 
-func readKeyFile(path string) ([]byte, error) {
-	text, err := host.ReadValue(context.Background(), path, signature.MaxBytes)
+func (d *Deps) readKeyFile(option hostFile, path string) ([]byte, error) {
+	text, err := d.readHostFile(context.Background(), option, path, signature.MaxBytes)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "cannot read the key: %s; expected a key or a file with one",
 			manifest.CleanLine(err.Error())).WithNext("parley plugin sign --new-key my.key")
@@ -237,8 +237,8 @@ func readKeyFile(path string) ([]byte, error) {
 }
 
 // readPassword returns the first line of a file.
-func readPassword(path string) (string, error) {
-	text, err := readKeyFile(path)
+func (d *Deps) readPassword(path string) (string, error) {
+	text, err := d.readKeyFile(passwordOption, path)
 	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSuffix(line, "\r"), err
 }

@@ -61,7 +61,7 @@ type TrustData struct {
 // Trust adds a key to the list of trusted keys, once the operator has approved. The error is denied if the operator has
 // not, and then nothing has changed.
 func Trust(ctx context.Context, d *Deps, o TrustOptions) (*TrustData, error) {
-	key, err := ReadPublicKey(o.Key)
+	key, err := d.readPublicKey(o.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/manifest"
@@ -327,7 +328,11 @@ func projectFile() (string, error) {
 
 // readConfig reads a configuration file; a missing one sets nothing.
 func readConfig(path string, project bool) (*configFile, error) {
-	data, err := host.ReadOwn(path, host.MaxConfig)
+	read := protect.Read
+	if project {
+		read = protect.ReadProject
+	}
+	data, err := read(path, host.MaxConfig)
 	if errors.Is(err, fs.ErrNotExist) && !project {
 		return &configFile{}, nil
 	}

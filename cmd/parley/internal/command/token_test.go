@@ -14,6 +14,7 @@ func TestTokenFile(t *testing.T) {
 	var notices []string
 	f := &tokenFile{
 		path: filepath.Join(t.TempDir(), "tokens"), notice: func(text string) { notices = append(notices, text) },
+		read: (&Deps{Env: func(string) string { return "" }}).readHostFile,
 	}
 	for _, c := range []struct {
 		text string

@@ -1,4 +1,4 @@
-package host
+package protect
 
 import (
 	"fmt"
@@ -11,31 +11,38 @@ import (
 	"sync"
 )
 
-// OwnFolder is a folder in which a host keeps files of its own.
-type OwnFolder struct {
+// Folder is a folder in which a host keeps files of its own.
+type Folder struct {
 	Name string // "config", "data", ...
 	Path string // absolute
 	// Links means that people write its files, which may be links to where they keep such files.
 	Links bool
 }
 
-// OwnFiles are what a host keeps for itself: its policy, plugins, secrets and records. No granted folder may lie in one
+// Files are what a host keeps for itself: its policy, plugins, secrets and records. No granted folder may lie in one
 // of Folders or contain one, and in a granted folder no file can be opened that is one of the host's under another
-// name. A nil *OwnFiles protects nothing but the root and pseudo file systems.
-type OwnFiles struct {
-	Folders []OwnFolder // they may contain each other
+// name. A nil *Files protects nothing but the root and pseudo file systems.
+type Files struct {
+	Folders []Folder // they may contain each other
 	// Secrets returns the paths of further files from which secrets are read, and of programs that print them; nil means
-	// none. No plugin may write to a folder that contains one: it could move the file, and read it under a new name.
+	// none. No plugin may write to a folder that contains one: it could move the file, and read it under a new name. The
+	// same holds for the files that this process has opened; see [Register].
 	Secrets func() []string
+	// Inputs are the paths of further files that the host reads.
+	Inputs []string
+	// Named is the file that lists the files of [Files.Remember]. "" means that none are remembered.
+	Named string
 	// Programs are the paths of what the host runs, itself among them. No plugin may write to a folder that contains one.
 	Programs []string
 }
 
-// inputs returns the files that the host reads outside of its folders: those of secrets, and those to which links in
-// its folders lead.
-func (o *OwnFiles) inputs() (paths []string) {
+// inputs returns the files that the host reads outside of its folders: those that were opened, those that options have
+// named, those of secrets, and those to which links in its folders lead.
+func (o *Files) inputs() []string {
+	paths, _ := registered(o.Folders)
+	paths = append(append(paths, o.named()...), o.Inputs...)
 	if o.Secrets != nil {
-		paths = o.Secrets()
+		paths = append(paths, o.Secrets()...)
 	}
 	for _, own := range o.Folders {
 		if !own.Links {
@@ -68,7 +75,7 @@ func (e *OutOfReachError) Error() string {
 
 // Check returns an *[OutOfReachError] if a folder must not be granted, read-only or writable. The folder need not exist
 // yet.
-func (o *OwnFiles) Check(folder string, writable bool) error {
+func (o *Files) Check(folder string, writable bool) error {
 	g := o.Guard()
 	folder = filepath.Clean(folder)
 	if filepath.Dir(folder) == folder {
@@ -105,12 +112,12 @@ func (o *OwnFiles) Check(folder string, writable bool) error {
 	return nil
 }
 
-const holdsInput = "holds a file from which the policy reads a secret, a file to which a link of the host leads, " +
-	"or a program that the host runs, so that no plugin may write to it"
+const holdsInput = "holds a file that the host reads, such as its tokens, a key or a secret, a file to which a link " +
+	"of the host leads, or a program that the host runs, so that no plugin may write to it"
 
 func outOfReach(folder, because string) error {
-	base, err := os.UserHomeDir()
-	if err != nil || strings.HasPrefix(because, "holds") {
+	base := UserHome(os.Getenv)
+	if base == "" || strings.HasPrefix(because, "holds") {
 		base = folder
 	}
 	return &OutOfReachError{folder, because, filepath.Join(base, "work")}
@@ -155,28 +162,28 @@ func folderIDs(folder string) []FileID {
 	return ids
 }
 
-// FileGuard keeps one call away from the host's own files, by device and inode. It is plain data, because the process
-// of an isolated call checks, too. A nil *FileGuard denies nothing.
-type FileGuard struct {
+// Guard keeps one call away from the host's own files, by device and inode. It is plain data, because the process
+// of an isolated call checks, too. A nil *Guard denies nothing.
+type Guard struct {
 	Own     []GuardedFolder `json:"own"`
 	Above   []GuardedFolder `json:"above"` // folders that contain own ones; their names are those of what they contain
 	Devices FileID          `json:"devices"`
 	Secrets []FileID        `json:"secrets,omitempty"`
 	Ways    []FileID        `json:"ways,omitempty"`   // folders on the way to what the host reads or runs
-	Linked  []FileID        `json:"linked,omitempty"` // what [FileGuard.Load] found
+	Linked  []FileID        `json:"linked,omitempty"` // what [Guard.Load] found
 
 	load func() []FileID
 }
 
 // GuardedFolder is an own folder, or one that contains it.
 type GuardedFolder struct {
-	OwnFolder
+	Folder
 	ID FileID `json:"id"`
 }
 
 // Guard returns a guard over what the host has now.
-func (o *OwnFiles) Guard() *FileGuard {
-	g := &FileGuard{}
+func (o *Files) Guard() *Guard {
+	g := &Guard{}
 	if info, err := os.Stat("/dev"); err == nil {
 		g.Devices, _ = identify(info)
 	}
@@ -186,7 +193,7 @@ func (o *OwnFiles) Guard() *FileGuard {
 	seen := map[FileID]bool{}
 	for _, own := range o.Folders {
 		ids := folderIDs(own.Path)
-		guarded := GuardedFolder{OwnFolder: own}
+		guarded := GuardedFolder{Folder: own}
 		if len(ids) > 0 {
 			guarded.ID, ids = ids[0], ids[1:]
 		}
@@ -199,6 +206,7 @@ func (o *OwnFiles) Guard() *FileGuard {
 		}
 	}
 	inputs := o.inputs()
+	_, g.Secrets = registered(o.Folders)
 	for _, path := range inputs {
 		if info, err := os.Stat(path); err == nil {
 			id, _ := identify(info)
@@ -254,10 +262,10 @@ func foldersTo(path string) []string {
 }
 
 // fileIDs returns the identities of the files in own folders that have more than one name.
-func (o *OwnFiles) fileIDs() []FileID {
+func (o *Files) fileIDs() []FileID {
 	var ids []FileID
 	for i, own := range o.Folders {
-		if slices.ContainsFunc(o.Folders[:i], func(f OwnFolder) bool { return inFolder(own.Path, f.Path) }) {
+		if slices.ContainsFunc(o.Folders[:i], func(f Folder) bool { return inFolder(own.Path, f.Path) }) {
 			continue // seen
 		}
 		_ = filepath.WalkDir(own.Path, func(_ string, e fs.DirEntry, err error) error {
@@ -276,7 +284,7 @@ func (o *OwnFiles) fileIDs() []FileID {
 }
 
 // Load reads the identities of the host's own files, for a process that cannot.
-func (g *FileGuard) Load() *FileGuard {
+func (g *Guard) Load() *Guard {
 	if g != nil && g.load != nil {
 		g.Linked, g.load = g.load(), nil
 	}
@@ -285,7 +293,7 @@ func (g *FileGuard) Load() *FileGuard {
 
 // Folder returns an *[OutOfReachError] if a folder with these identities, its own first and then those of the folders
 // that contain it, must not be granted, read-only or writable.
-func (g *FileGuard) Folder(name string, ids []FileID, writable bool) error {
+func (g *Guard) Folder(name string, ids []FileID, writable bool) error {
 	if g == nil || len(ids) == 0 {
 		return nil
 	}
@@ -308,17 +316,17 @@ func (g *FileGuard) Folder(name string, ids []FileID, writable bool) error {
 	return nil
 }
 
-func (*FileGuard) contains(name string, own GuardedFolder) error {
+func (*Guard) contains(name string, own GuardedFolder) error {
 	return outOfReach(name, fmt.Sprintf("holds the host's %s folder, %s", own.Name, own.Path))
 }
 
-func (*FileGuard) liesIn(name string, own GuardedFolder) error {
+func (*Guard) liesIn(name string, own GuardedFolder) error {
 	return outOfReach(name, fmt.Sprintf("lies in the host's %s folder, %s", own.Name, own.Path))
 }
 
 // Denies reports whether a file of a granted folder is one of the host's own: a file that holds a secret, or a hard
 // link to a file in an own folder.
-func (g *FileGuard) Denies(info fs.FileInfo) bool {
+func (g *Guard) Denies(info fs.FileInfo) bool {
 	if g == nil {
 		return false
 	}

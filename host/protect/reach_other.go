@@ -1,6 +1,6 @@
 //go:build !linux
 
-package host
+package protect
 
 import "os"
 
@@ -9,7 +9,7 @@ type mount struct{}
 
 func mounts() []mount { return nil }
 
-func (*OwnFiles) mounted([]mount, string, bool) string { return "" }
+func (*Files) mounted([]mount, string, bool) string { return "" }
 
 func pseudoFolder(string) bool { return false } // they are known by name
 

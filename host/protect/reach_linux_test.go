@@ -1,4 +1,4 @@
-package host
+package protect
 
 import (
 	"os"
@@ -21,7 +21,7 @@ func TestMountedOwnFolders(t *testing.T) {
 29 21 0:40 / /tmp/scratch rw - tmpfs tmpfs rw
 `
 	all := parseMounts(table)
-	own := &OwnFiles{Folders: []OwnFolder{{Name: "config", Path: "/home/user/.config/parley"},
+	own := &Files{Folders: []Folder{{Name: "config", Path: "/home/user/.config/parley"},
 		{Name: "data", Path: "/home/user/.data/parley"}},
 		Secrets: func() []string { return []string{"/srv/token"} }}
 	for folder, want := range map[string][2]string{
@@ -56,7 +56,7 @@ func TestMountedForReal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := &OwnFiles{Folders: []OwnFolder{{Name: "config", Path: config}}}
+	own := &Files{Folders: []Folder{{Name: "config", Path: config}}}
 	if err := own.Check(work, true); err != nil {
 		t.Fatal(err)
 	}

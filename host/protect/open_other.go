@@ -1,6 +1,6 @@
 //go:build !unix
 
-package private
+package protect
 
 // Nonblock are flags of open where opening may wait.
 const Nonblock = 0

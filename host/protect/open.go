@@ -1,4 +1,4 @@
-package private
+package protect
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 )
 
 // FileError says why a file is not read although it is there.
@@ -18,19 +19,31 @@ type FileError struct {
 func (e *FileError) Error() string { return e.Path + ": " + e.Reason }
 
 // Open opens a file that the host reads on its own: a regular file that belongs to this user or the administrator and
-// has at most limit bytes; 0 means any number. Opening does not wait, whatever is there. The error is a *[FileError],
-// or that of package os.
+// has at most limit bytes; 0 means any number. Opening does not wait, whatever is there. From then on no grant reaches
+// the file; see [Register]. The error is a *[FileError], or that of package os.
 func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
+	return open(path, os.O_RDONLY, limit, true)
+}
+
+// Append opens a file of records with the same checks, to read it and to append to it. It makes the file, for this user
+// alone, if there is none.
+func Append(path string) (*os.File, fs.FileInfo, error) {
+	return open(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0, true)
+}
+
+func open(path string, flags int, limit int64, register bool) (*os.File, fs.FileInfo, error) {
 	// The file is checked before it is opened, because opening a device can do harm, and afterwards, because another may
 	// be there in the meantime.
 	info, err := os.Stat(path)
+	if err == nil {
+		err = check(path, info, limit)
+	} else if flags&os.O_CREATE != 0 && errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := check(path, info, limit); err != nil {
-		return nil, nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|Nonblock, 0)
+	f, err := os.OpenFile(path, flags|Nonblock, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,7 +54,19 @@ func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
 		_ = f.Close()
 		return nil, nil, err
 	}
+	if register {
+		Register(path, info)
+	}
 	return f, info, nil
+}
+
+// CheckRecord returns a *[FileError] if there is something at the path of a file of records that [Append] would refuse.
+func CheckRecord(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return check(path, info, 0)
 }
 
 func check(path string, info fs.FileInfo, limit int64) error {
@@ -78,8 +103,14 @@ func KindOf(info fs.FileInfo) string {
 }
 
 // Read reads a whole file as [Open] opens it.
-func Read(path string, limit int64) ([]byte, error) {
-	f, info, err := Open(path, limit)
+func Read(path string, limit int64) ([]byte, error) { return read(path, limit, true) }
+
+// ReadProject is [Read] for a file that may come from anybody and therefore gives no rights, such as parley.toml in the
+// working folder. It is not registered: a plugin may get the folder of a project.
+func ReadProject(path string, limit int64) ([]byte, error) { return read(path, limit, false) }
+
+func read(path string, limit int64, register bool) ([]byte, error) {
+	f, info, err := open(path, os.O_RDONLY, limit, register)
 	if err != nil {
 		return nil, err
 	}
@@ -115,10 +146,11 @@ func CheckFolder(path string) error {
 	case !info.IsDir():
 		return &FileError{path, "expected a folder, found " + KindOf(info)}
 	case OwnedByOther(info):
-		return &FileError{path, "the folder belongs to another user, so its files are not trusted; check them, then chown it"}
+		return &FileError{path, "the folder belongs to another user, so its files are not trusted; check them, then run " +
+			"chown " + strconv.Itoa(os.Geteuid()) + " " + path}
 	case WritableByAll(info):
-		return &FileError{path, "everybody can write to the folder, so its files are not trusted; check them, then chmod " +
-			"o-w it"}
+		return &FileError{path, "everybody can write to the folder, so its files are not trusted; check them, then run " +
+			"chmod o-w " + path}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package host
+package protect
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func TestOwnFilesOutOfReach(t *testing.T) {
 			t.Skipf("symbolic links are not supported: %v", err)
 		}
 	}
-	own := &OwnFiles{Folders: []OwnFolder{{Name: "config", Path: at("user/.config/parley")},
+	own := &Files{Folders: []Folder{{Name: "config", Path: at("user/.config/parley")},
 		{Name: "data", Path: at("user/.data/parley")},
 		{Name: "cache", Path: at("user/.cache/parley")}}}
 	refused := []string{
@@ -44,7 +44,7 @@ func TestOwnFilesOutOfReach(t *testing.T) {
 			t.Errorf("%q cannot be granted: %v", name, err)
 		}
 	}
-	var none *OwnFiles
+	var none *Files
 	if none.Check(home, false) != nil || none.Check("/", false) == nil {
 		t.Error("without own files only the root is out of reach")
 	}
@@ -86,7 +86,7 @@ func TestFileGuardDenies(t *testing.T) {
 			t.Skipf("hard links are not supported: %v", err)
 		}
 	}
-	own := &OwnFiles{Folders: []OwnFolder{{Name: "config", Path: dir}},
+	own := &Files{Folders: []Folder{{Name: "config", Path: dir}},
 		Secrets: func() []string { return []string{token} }}
 	for name, want := range map[string]bool{"linked-policy": true, "linked-deep": true, "token": true, "plain": false,
 		"linked-plain": false} {
@@ -133,7 +133,7 @@ func TestSecretFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := &OwnFiles{Folders: []OwnFolder{{Name: "config", Path: at("names/config"), Links: true}},
+	own := &Files{Folders: []Folder{{Name: "config", Path: at("names/config"), Links: true}},
 		Secrets:  func() []string { return []string{at("named/token"), at("nowhere/token")} },
 		Programs: []string{at("bin/program")}}
 	info, err := os.Stat(at("dotfiles/policy.toml"))

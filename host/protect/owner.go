@@ -1,5 +1,4 @@
-// Package private checks and makes files and folders that no other user can access.
-package private
+package protect
 
 import (
 	"errors"
@@ -10,7 +9,7 @@ import (
 )
 
 // Dir makes a folder that only this user can access, or removes the rights of others from an existing one. A link, and
-// a folder that belongs to another user, is an error.
+// a folder that belongs to another user or to which everybody could write, is an error.
 func Dir(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -25,6 +24,8 @@ func Dir(path string) error {
 		return fmt.Errorf("%s is not a folder", path)
 	case !OwnedByUser(info):
 		return fmt.Errorf("%s belongs to another user", path)
+	case WritableByAll(info):
+		return CheckFolder(path)
 	case !OwnerOnly(info):
 		return os.Chmod(path, 0o700)
 	}

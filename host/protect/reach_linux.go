@@ -1,4 +1,4 @@
-package host
+package protect
 
 import (
 	"fmt"
@@ -156,7 +156,7 @@ func withoutLinks(path string) string {
 
 // mounted says why a folder must not be granted because a mount shows one of the host's own folders in it, or in a
 // writable one a file from which a secret is read, or a program; "" if none does.
-func (o *OwnFiles) mounted(all []mount, folder string, writable bool) string {
+func (o *Files) mounted(all []mount, folder string, writable bool) string {
 	if o == nil || len(all) == 0 {
 		return ""
 	}
