@@ -89,7 +89,7 @@ func (a *App) parse(words []string) (p parsedLine, ok bool) {
 	switch {
 	case cmd.ValidateArgs(p.words) != nil || cmd.HasSubCommands() && !cmd.LocalNonPersistentFlags().HasFlags():
 		return p, false // or only others below it can be run
-	case err != nil || app.deps.Live && !a.deps.Live:
+	case err != nil || app.deps.Live && !a.deps.Live || !slices.Equal(app.deps.Plugins, a.deps.Plugins):
 		return p, true // the names cannot be checked
 	case cmd.Name() == "help":
 		about, more, err := root.Find(p.words)
