@@ -107,7 +107,7 @@ func TestOptionsThatLift(t *testing.T) {
 		"load manifest max max-bytes max-calls max-cost max-tokens max-tokens-spent mime mode model name " +
 		"names new-key on-dialog once op out output param params password-file patch plugin prompt record " +
 		"remove replay run scripts search seed session signature signer since stdin target tier timeout " +
-		"token-file tool tools trigger until version wait write")
+		"tls-cert tls-key token-file tool tools trigger until version wait write")
 	app := newApp(&Streams{Env: func(string) string { return "" }}, nil)
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {

@@ -111,9 +111,9 @@ func (s *MCPServer) listen(ctx context.Context, d *Deps, o MCPOptions) error {
 			WithNext("parley mcp --http " + address + " --token-file FILE")
 	}
 	if o.TLSCert == "" && !o.PlainHTTP && !loopback {
-		return host.Errorf(host.Denied, "plain HTTP on %s would show tokens and results to the network", address).
-			WithNext("parley mcp --http "+address+" --tls-cert FILE --tls-key FILE",
-				"add --plain-http where a proxy in front of it has TLS")
+		return host.Errorf(host.Denied, "plain HTTP on %s would show tokens and results to the network; "+
+			"--plain-http is for a proxy in front of it that has TLS", address).
+			WithNext("parley mcp --http " + address + " --tls-cert FILE --tls-key FILE")
 	}
 	s.config = mcp.HTTPConfig{Hosts: o.Hosts, Access: accessLog(d)}
 	scheme := "http://"
