@@ -239,6 +239,8 @@ func (b *browser) pointAt(word string, h how, what string, send func(*begun) err
 				meant = start.To.element
 			}
 			return nil, nil, sdk.Exit("not_ready", fmt.Sprintf("%s did not receive the %s", meant, what), nil)
+		case !last.Received && last.Pressed:
+			e.addNote("it moved while it was pressed: the press reached it, the click did not")
 		}
 		return e, last, nil
 	}

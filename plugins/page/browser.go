@@ -136,7 +136,7 @@ func (e element) String() string {
 // failure is why page.js did not do what was asked.
 type failure struct {
 	element
-	Code    string // no_match, many, stale or not_ready
+	Code    string // no_match, many, stale, not_ready, or invalid: not a CSS selector
 	Why     string
 	Foreign bool // the reference is not of this document
 	Hosts   bool // elements may have closed shadow roots, which were not looked into
@@ -157,6 +157,8 @@ func (f *failure) error(wanted string) error {
 		details = nil
 	}
 	switch f.Code {
+	case "invalid":
+		return sdk.Invalid("/element", "a CSS selector", wanted, "an element by its name, such as: button \"Sign in\"")
 	case "many":
 		return sdk.Exit("ambiguous", fmt.Sprintf("%q matches %d elements: %s", wanted, f.Total, list), details)
 	case "stale":

@@ -59,10 +59,10 @@ type NewPage struct {
 
 // ended is what the function end of page.js returns.
 type ended struct {
-	Received, Changed, Settled, Checked bool
-	Missed                              *element
-	URL, Title, Document                string
-	Value                               *string
+	Received, Pressed, Changed, Settled, Checked bool // Pressed: the press arrived, whatever followed
+	Missed                                       *element
+	URL, Title, Document                         string
+	Value                                        *string
 }
 
 // event is a record of cdp.events, as far as it matters here.
@@ -295,7 +295,7 @@ func (b *browser) finish(start *begun, fault error) (*Effects, *ended, error) {
 			in, err = "", nil // the frame may be gone, too
 			continue
 		}
-		now.Received = now.Received || last.Received
+		now.Received, now.Pressed = now.Received || last.Received, now.Pressed || last.Pressed
 		now.Changed = now.Changed || last.Changed || now.Document != start.Document
 		if last = &now; now.Missed != nil {
 			return e, last, nil

@@ -505,6 +505,11 @@ const describe = (el) => ({ref: refer(el), role: role(el), name: clip(name(el) |
 function locate(locator) {
 	readAgain();
 	if (locator.ref) return byRef(locator.ref);
+	try {
+		if (locator.css !== undefined) matches(documentElement(document), locator.css);
+	} catch {
+		return {failure: {code: "invalid", near: []}};
+	}
 	const found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
 	return found.length ? {elements: found} :
 		{failure: {code: "no_match", near: nearest(locator), ...hasHosts(true) && {hosts: true}}};
@@ -532,7 +537,11 @@ const fieldRoles = set("textbox searchbox combobox checkbox radio switch slider 
 	"Date DateTime InputTime");
 
 function search(locator) {
-	if (locator.css !== undefined) return allElements().filter((el) => matches(el, locator.css));
+	if (locator.css !== undefined) {
+		const found = allElements().filter((el) => matches(el, locator.css));
+		if (found.length) return found; // otherwise a box that is hidden, whose label is shown in its place
+		return [...queryDocument(document, locator.css)].filter((el) => isBox(el) && labelsOf(el).some(shown));
+	}
 	if (locator.text !== undefined) return textSearch(locator.text);
 	const fits = {
 		role: (el) => role(el) === locator.role && (locator.name === undefined || equal(name(el), locator.name)),
@@ -579,6 +588,12 @@ function nearest(locator) {
 function one(locator) {
 	const found = locate(locator);
 	if (found.failure) return found;
+	// Lists that are there twice have one without a size, for assistive technology.
+	const first = found.elements[0];
+	if (locator.word !== undefined && ["option", "menuitem"].includes(role(first)) && !found.elements.some(hasSize)) {
+		const other = textSearch(locator.word).filter(hasSize);
+		if (other.length === 1) return {el: other[0]};
+	}
 	if (found.elements.length > 1) {
 		return {failure: {code: "many", total: found.elements.length, near: found.elements.slice(0, 3).map(describe)}};
 	}
@@ -619,8 +634,11 @@ function tree(el) {
 	}
 	if (own === "Iframe") return [node([], {name: name(el) || attribute(el, "name") || "", el})];
 	if (own === "image") return name(el) ? [node([], {name: name(el)})] : [];
-	const labelled = tag(el) === "label" && el.control; // which has the text as its name
-	const kids = labelled ? treeOf(el).filter((kid) => kid.role !== "text") : treeOf(el);
+	const labelled = controlOf(el); // which has the text as its name
+	if (shown && labelled !== el && excluded(labelled) && isBox(labelled)) {
+		return [node([], {role: role(labelled), name: name(el), state: states(labelled, role(labelled)), el})];
+	}
+	const kids = labelled !== el ? treeOf(el).filter((kid) => kid.role !== "text") : treeOf(el);
 	if (shown && interactive.has(own)) return [control(kids)];
 	if (shown && own === "generic" && clickable(el) && !kids.some((kid) => interactive.has(kid.role))) {
 		return [node([], {role: "clickable", name: clip(clean(textIn(el)), 80), el})];
@@ -958,6 +976,7 @@ function path(el) {
 function get(locator, what, of = "") {
 	if (what === "count") {
 		const found = locate(locator);
+		if (found.failure?.code === "invalid") return found;
 		return {value: found.failure ? found.failure.code === "no_match" ? 0 : null : found.elements.length};
 	}
 	const found = one(locator);
@@ -990,8 +1009,40 @@ function pointedAt(x, y) {
 	return el;
 }
 
-// takes reports whether an event at an element reaches the one that is meant: in it, or at a label of it.
-const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => within(label, hit));
+// takes reports whether an event at an element reaches the one that is meant: in it, or in what stands in for it. That is
+// a label of it, the control of a label, the host whose text it shows in a slot, and what is drawn for a control.
+const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => within(label, hit)) ||
+	controlOf(el) !== el && within(controlOf(el), hit) || showsTextOf(el, hit) ||
+	drawn.has(role(el)) && within(drawing(el), hit);
+
+// controlOf returns the control of a label, and any other element itself.
+const controlOf = (el) => tag(el) === "label" && el.control || el;
+
+// showsTextOf reports whether an element shows text of a shadow host in a slot. Chrome reports the host as hit.
+const showsTextOf = (el, hit) => Boolean(shadowRoot(hit)) && [...childNodes(hit)].some((node) =>
+	nodeType(node) === 3 && slotOfText(node) && within(el, slotOfText(node)));
+
+const drawn = set("checkbox radio switch combobox textbox searchbox spinbutton");
+const isBox = (el) => tag(el) === "input" && ["checkbox", "radio"].includes(el.type);
+const hasSize = (el) => boxOf(el).width > 0 && boxOf(el).height > 0;
+const shown = (el) => rendered(el) && visible(el) && hasSize(el);
+
+// drawing returns the largest element around a control that has no other control in it: it holds what is drawn for the
+// control, such as a switch beside an input without a size, or a placeholder on top of a field.
+function drawing(el) {
+	const most = 3 * Math.max(rectOf(el).height, 24);
+	let all = el, up = parent(el);
+	for (let turn = 0; up && turn < 4 && !["body", "form", "fieldset"].includes(tag(up)); turn++, up = parent(up)) {
+		const others = [...queryAll(up, "input,select,textarea,button,a[href],[tabindex],label")];
+		if (rectOf(up).height > most || others.some((other) => other !== el && !contains(other, el))) break;
+		all = up;
+	}
+	return all;
+}
+
+// standIn returns what a person clicks for a checkbox or radio button that is not shown: its label, or its drawing.
+const standIn = (el) => !isBox(el) || shown(el) ? el :
+	labelsOf(el).find(shown) || (shown(drawing(el)) ? drawing(el) : el);
 
 function boxOf(el) {
 	return [...clientRects(el)].find((r) => r.width > 0 && r.height > 0) || rectOf(el);
@@ -1001,7 +1052,8 @@ function boxOf(el) {
 async function ready(el, {covered = true, edit = false, scroll = true, offset} = {}) {
 	readAgain();
 	if (!isConnected(el)) return {why: "it is no longer in the document"};
-	if (disabled(el)) return {why: "it is disabled"};
+	if (disabled(el) || disabled(controlOf(el))) return {why: "it is disabled"};
+	el = standIn(el);
 	if (edit && (el.readOnly === true || attribute(el, "aria-readonly") === "true")) return {why: "it is read-only"};
 	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
 	let box = boxOf(el);
@@ -1023,6 +1075,8 @@ async function ready(el, {covered = true, edit = false, scroll = true, offset} =
 	}
 	const hit = pointedAt(x, y);
 	if (covered && !(hit && takes(el, hit))) {
+		const label = isBox(el) && !offset && labelsOf(el).find(shown);
+		if (label) return ready(label, {scroll});
 		return {why: hit ? "it is covered" : "it is outside the view", ...hit && {by: cover(hit)}};
 	}
 	return {x, y};
@@ -1058,16 +1112,24 @@ function onPointer(event) {
 	if (!guarded || !event.isTrusted || performance.now() > guarded.until) return;
 	if (event.type === "dragstart") guarded.dragging = true; // from now on, only the drop counts
 	if (guarded.dragging && event.type !== "drop") return;
+	const press = event.type === "pointerdown", clicks = ["click", "auxclick", "contextmenu"].includes(event.type);
 	const over = guarded.to && released.has(event.type);
 	if (over && event.type === "click") return; // on what holds both elements
 	let hit = event.composedPath()[0]; // what is dragged may follow the pointer, or capture it
 	if (isElement(hit) && closedRoots.has(hit)) hit = pointedAt(event.clientX, event.clientY) || hit; // the path ends there
 	const right = guarded.el && isElement(hit) && (takes(guarded.el, hit) || over && takes(guarded.to, hit));
+	// What follows a press that has arrived is the page's business: the press may open what covers the element, and the
+	// click that a label hands on to its control cannot be told from that of a pointer.
+	if (guarded.pressed && !guarded.to && !guarded.missed && !press) {
+		guarded.received ||= right && clicks;
+		return;
+	}
 	if (!right && !guarded.missed) guarded.missed = isElement(hit) ? describe(hit) : {role: "document", name: ""};
 	if (guarded.missed) {
 		event.preventDefault();
 		event.stopImmediatePropagation();
-	} else if (over || ["click", "auxclick", "contextmenu"].includes(event.type)) guarded.received = true;
+	} else if (over || clicks) guarded.received = true;
+	if (right && press) guarded.pressed = {x: event.clientX, y: event.clientY};
 }
 
 // These listeners come before those of the page where the script runs at document start.
@@ -1083,11 +1145,18 @@ function guard(ref, to) {
 	return {};
 }
 
-// landed ends guard: {received}, and what was hit instead, {missed}.
+// landed ends guard: {received}, and what was hit instead, {missed}. A press on an element that has moved away since then
+// is not received, since the click went elsewhere, but it has reached the page.
 function landed() {
-	const {received = false, missed = null} = guarded || {};
+	const {el, received = false, missed = null, pressed = null} = guarded || {};
 	guarded = null;
-	return {received: received && !missed, ...missed && {missed}};
+	const held = () => {
+		const box = boxOf(standIn(el));
+		return !isConnected(el) || pressed.x >= box.left && pressed.x <= box.right && pressed.y >= box.top &&
+			pressed.y <= box.bottom;
+	};
+	return {received: !missed && (received || pressed !== null && held()), pressed: pressed !== null && !missed,
+		...missed && {missed}};
 }
 
 // frameAt returns the element of a frame by its place.
@@ -1131,6 +1200,8 @@ async function hold(index, x, y) {
 // ---- An action: begin, the input, end
 
 let action = null;
+
+const isChecked = (el) => controlOf(el).checked === true || attribute(el, "aria-checked") === "true";
 
 // prepare starts to watch what an action changes.
 function prepare(el) {
@@ -1186,7 +1257,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 			toward = {to: {x: there.x, y: there.y, ...describe(other)}};
 		}
 	}
-	const field = focuses ? focusOn(at.ref, {all}) : {checked: el.checked === true || attribute(el, "aria-checked") === "true"};
+	const field = focuses ? focusOn(at.ref, {all}) : {checked: isChecked(el)};
 	prepare(el);
 	if (guards) guard(at.ref, other);
 	return {...at, ...toward, ...field, document: documentLetters, url: location.href};
@@ -1204,7 +1275,7 @@ function beginFiles(locator, count) {
 	const found = hidden.length === 1 ? {el: hidden[0]} : one(locator);
 	if (found.failure) return found;
 	let el = found.el;
-	if (tag(el) === "label" && el.control) el = el.control;
+	el = controlOf(el);
 	for (let up = el, turn = 0; !isFileInput(el) && up && tag(up) !== "body" && turn < 4; turn++, up = parent(up)) {
 		const inside = [...queryAll(up, "input[type=file]")];
 		if (inside.length === 1) el = inside[0];
@@ -1242,7 +1313,7 @@ async function end({quiet = 20, timeout = 1000} = {}) {
 	}
 	const el = now.el && isConnected(now.el) ? now.el : null;
 	return {...done, ...here, changed, settled, url: location.href, title: clip(titleOf(document), 100),
-		...el && {value: clip(value(el), 200), checked: el.checked === true || attribute(el, "aria-checked") === "true"}};
+		...el && {value: clip(value(el), 200), checked: isChecked(el)}};
 }
 
 // focusOn focuses a field and selects what it holds, so that text that is typed replaces it.
@@ -1348,10 +1419,12 @@ async function until({text: wanted, url, locator, gone = false, timeout = 5000})
 	const end = performance.now() + timeout;
 	for (;;) {
 		readAgain();
+		const found = locator && locate(locator);
+		if (found?.failure?.code === "invalid") return found;
 		const text = wanted !== undefined && pageText();
 		const there = wanted !== undefined ? says(text, wanted) :
 			url !== undefined ? location.href.includes(url) :
-			(locate(locator).elements || []).some((el) => rendered(el) && visible(el));
+			(found.elements || []).some((el) => rendered(el) && visible(el));
 		if (there !== gone) return {found: true, line: there && text ? lineWith(text, wanted) : ""};
 		if (performance.now() >= end) return {found: false, url: location.href, title: clip(titleOf(document), 100),
 			near: wanted === undefined ? [] : nearTexts(wanted)};

@@ -43,6 +43,7 @@ type seen struct {
 	URL, Title string
 	Near       []string
 	Line       string
+	Failure    *failure
 }
 
 // Wait waits for a condition.
@@ -116,6 +117,9 @@ func (b *browser) until(condition map[string]any, end time.Time) (last seen, err
 		}
 		if err == nil {
 			last = now
+		}
+		if last.Failure != nil {
+			return last, last.Failure.error(fmt.Sprint(condition["locator"].(locator)["css"]))
 		}
 		if last.Found {
 			return last, nil

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestStandIns clicks and checks controls that something else stands in for: a label, a slot, a drawing. Each page says
+// in its variable did what a person would have seen.
+func TestStandIns(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const box = `<style>.hidden{display:none}.unseen{visibility:hidden}.flat{position:absolute;width:0;height:0;margin:0;opacity:0}
+		.clip{position:absolute;clip:rect(0,0,0,0);pointer-events:none}.draw{display:inline-block;width:40px;height:20px;background:#ccc}
+		label{padding:4px}</style>`
+	radio := func(class string) string {
+		return box + `<input class=` + class + ` type=radio name=r id=a><label for=a>Day</label>
+			<input class=` + class + ` type=radio name=r id=b onchange="did = 'b'"><label for=b>Week</label>`
+	}
+	click, check := "click", "check"
+	for name, test := range map[string]struct{ html, verb, element string }{
+		"a label of a text field":    {`<label for=e>E-mail</label><br><input id=e onfocus="did = 'b'">`, click, "css=label"},
+		"the label of a clipped box": {radio("clip"), click, "css=label[for=b]"},
+		"a clipped box":              {radio("clip"), check, "Week"},
+		"a box without a size":       {radio("flat"), check, "Week"},
+		"an invisible box":           {radio("unseen"), check, "css=#b"},
+		"a box without a place":      {radio("hidden"), check, "css=#b"},
+		"its label, by name":         {radio("hidden"), check, "Week"},
+		"a switch, drawn beside a box without a size": {box + `<div onclick="i.checked = !i.checked; did = 'b'">
+			<input class=flat type=checkbox id=i aria-label=Wifi><span class=draw></span></div>`, check, "Wifi"},
+		"a placeholder on top of a field": {box + `<div style="position:relative"><input role=combobox aria-label=Fruit
+			onfocus="did = 'b'"><span style="position:absolute;inset:0" onmousedown="event.preventDefault();
+			document.querySelector('input').focus()">Choose</span></div>`, click, "Fruit"},
+		"slotted text": {`<x-button>Save</x-button><script>customElements.define("x-button", class extends HTMLElement {
+			connectedCallback() { this.attachShadow({mode: "open"}).innerHTML = "<button><slot></slot></button>";
+			this.onclick = () => did = "b" } })</script>`, click, "Save"},
+		"a press that opens what covers the element": {`<button onpointerdown="did = 'b'; document.body.insertAdjacentHTML(
+			'beforeend', '<div style=&quot;position:fixed;inset:0&quot;>Open</div>')">Open it</button>`, click, "Open it"},
+		"a press after which nothing can be hit": {`<button onpointerdown="did = 'b';
+			document.body.style.pointerEvents = 'none'">Choose</button>`, click, "Choose"},
+		"a press that removes the element": {`<button onpointerdown="did = 'b'; this.remove()">Close</button>`, click, "Close"},
+		"a list that is there twice": {`<div style="width:0;height:0;overflow:hidden"><div role=option
+			style="width:0;height:0;overflow:hidden">Sweden</div></div><div onclick="did = 'b'">Sweden</div>`, click, "Sweden"},
+	} {
+		c.show(t, url+"/", "<!doctype html><script>var did = ''</script>"+test.html)
+		var e *Effects
+		var err error
+		if test.verb == click {
+			e, err = run(t, c, Click, ClickParams{Element: test.element})
+		} else {
+			e, err = run(t, c, Check, CheckParams{Element: test.element})
+		}
+		if err != nil || c.evaluate(t, "did") != `"b"` || strings.Contains(e.Note, "moved") {
+			t.Errorf("%s: %s, %s, the page says %s", name, exit(err), effects(e), c.evaluate(t, "did"))
+		}
+		if test.verb == check && err == nil {
+			if e, err = run(t, c, Check, CheckParams{Element: test.element}); err != nil || e.Note != "it is so already" {
+				t.Errorf("%s, again: %s, %s", name, exit(err), effects(e))
+			}
+		}
+	}
+}
+
+// TestOthersInTheWay checks that nothing stands in for a control that is no part of it.
+func TestOthersInTheWay(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	const cover = `<span style="position:absolute;inset:0" onclick="did = 'cover'">Cover</span>`
+	for name, test := range map[string]struct{ html, element string }{
+		"a cover of a button": {`<div style="position:relative"><button>Go</button>` + cover + `</div>`, "Go"},
+		"a cover of two boxes": {`<div style="position:relative"><input type=checkbox aria-label=One><input type=checkbox
+			aria-label=Two>` + cover + `</div>`, "One"},
+		"a cover of a page": {`<input aria-label=Name><div style="position:fixed;inset:0" onclick="did = 'cover'">Cookies
+			<button>Accept</button></div>`, "Name"},
+		"the label of a disabled box": {`<label>News<input type=checkbox disabled></label>`, "css=label"},
+		"not a selector":              {`<button>Go</button>`, `css=button:has-text("Go")`},
+	} {
+		c.show(t, url+"/", "<!doctype html><script>var did = ''</script>"+test.html)
+		_, err := run(t, c.hurried(), Click, ClickParams{Element: test.element})
+		want := "not_ready: "
+		if strings.HasPrefix(test.element, "css=button:") {
+			want = "a CSS selector"
+		}
+		if err == nil || !strings.Contains(exit(err), want) || c.evaluate(t, "did") != `""` {
+			t.Errorf("%s: %s, the page says %s", name, exit(err), c.evaluate(t, "did"))
+		}
+	}
+}
