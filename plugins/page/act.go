@@ -102,27 +102,26 @@ func (b *browser) beginUntil(word string, h how, until time.Time) (*begun, error
 // throughFrames turns the point of an element in a frame into one of the page, and guards the frames around it.
 func (b *browser) throughFrames(start *begun, all []pageFrame, word string) (*begun, error) {
 	for in := start.in; in != ""; {
-		var f *pageFrame
-		for i := range all {
-			if all[i].id == in {
-				f = &all[i]
-			}
-		}
-		if f == nil {
+		i := slices.IndexFunc(all, func(f pageFrame) bool { return f.id == in })
+		if i < 0 {
 			return nil, sdk.Exit("not_ready", fmt.Sprintf("%q is in a frame that is being replaced", word), nil)
 		}
 		var at struct {
 			X, Y    float64
 			Failure *failure
 		}
-		if _, err := b.script(f.parent, &at, "hold", b.place(f), start.X, start.Y); err != nil {
+		of, err := b.place(all[i])
+		if err == nil {
+			_, err = b.script(all[i].parent, &at, "hold", of, start.X, start.Y)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if at.Failure != nil {
 			return nil, at.Failure.error(word)
 		}
 		start.To.X, start.To.Y = start.To.X+at.X-start.X, start.To.Y+at.Y-start.Y
-		start.X, start.Y, in = at.X, at.Y, f.parent
+		start.X, start.Y, in = at.X, at.Y, all[i].parent
 		start.around = append(start.around, in)
 	}
 	return start, nil

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
@@ -16,6 +19,7 @@ type browser struct {
 	*sdk.Call
 	target string // the page, as of the first call of a script
 	writes bool   // the tool may change something
+	unseen int    // frames that the last call of frames left out
 }
 
 // frame is where an element is: "" is the page's own document, otherwise the id of a frame.
@@ -130,7 +134,29 @@ type element struct {
 }
 
 func (e element) String() string {
-	return strings.TrimSpace(fmt.Sprintf("%s %q %s", e.Role, e.Name, e.Ref))
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Role, quote(e.Name), e.Ref))
+}
+
+// quote writes what a page says as one value that nothing in it can end, as quoted of page.js does. What is not shown is
+// escaped, but for the joiners and selectors that scripts and emoji need.
+func quote(s string) string {
+	b := []byte{'"'}
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == 0x200c || r == 0x200d || r == 0xfe0e || r == 0xfe0f || !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl,
+			unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+			b = utf8.AppendRune(b, r)
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				b = fmt.Appendf(b, `\u%04x`, unit)
+			}
+		}
+	}
+	return string(append(b, '"'))
 }
 
 // failure is why page.js did not do what was asked.
@@ -160,7 +186,7 @@ func (f *failure) error(wanted string) error {
 	case "invalid":
 		return sdk.Invalid("/element", "a CSS selector", wanted, "an element by its name, such as: button \"Sign in\"")
 	case "many":
-		return sdk.Exit("ambiguous", fmt.Sprintf("%q matches %d elements: %s", wanted, f.Total, list), details)
+		return sdk.Exit("ambiguous", fmt.Sprintf("%s matches %d elements: %s", quote(clip(wanted, 200)), f.Total, list), details)
 	case "stale":
 		if list != "" {
 			list = "; nearest: " + list
@@ -171,7 +197,7 @@ func (f *failure) error(wanted string) error {
 		if f.By != nil {
 			why += " by " + f.By.String()
 			if f.By.CSS != "" {
-				why += " (css=" + clip(f.By.CSS, 80) + ")"
+				why += " (css=" + quote(clip(f.By.CSS, 80)) + ")"
 			}
 			details = map[string]any{"by": f.By}
 		}
@@ -186,7 +212,7 @@ func (f *failure) error(wanted string) error {
 	if f.Why != "" {
 		return sdk.Exit("no_match", f.Why+list, details)
 	}
-	return sdk.Exit("no_match", fmt.Sprintf("nothing matches %q%s", wanted, list), details)
+	return sdk.Exit("no_match", fmt.Sprintf("nothing matches %s%s", quote(clip(wanted, 200)), list), details)
 }
 
 // elsewhere reports whether the element may be in another frame.

@@ -123,7 +123,7 @@ func (m *message) line() string {
 	if m.count > 1 {
 		text += fmt.Sprintf(" x%d", m.count)
 	}
-	if text += " " + strings.ReplaceAll(m.text, "\n", " "); m.position != "" {
+	if text += " " + strings.Join(strings.Fields(m.text), " "); m.position != "" {
 		text += " (" + m.position + ")"
 	}
 	return text

@@ -59,8 +59,8 @@ type NewPage struct {
 
 // ended is what the function end of page.js returns.
 type ended struct {
-	Received, Pressed, Changed, Settled, Checked bool // Pressed: the press arrived, whatever followed
-	Missed                                       *element
+	Received, Pressed, Changed, Settled, Checked bool     // Pressed: the press arrived, whatever followed
+	Missed, Now                                  *element // Now: the element, if it has another name now
 	URL, Title, Document                         string
 	Value                                        *string
 }
@@ -207,20 +207,20 @@ func (a *activity) note(b *browser, e actionEvent) {
 	case "Page.frameNavigated":
 		a.navigated = a.navigated || p.Frame.ID == b.target
 	case "Page.javascriptDialogOpening":
-		a.dialogs = append(a.dialogs, clip(p.Type+": "+p.Message, 160))
+		a.dialogs = append(a.dialogs, p.Type+" "+quote(clip(p.Message, 160)))
 	case "Runtime.exceptionThrown":
-		a.errors = append(a.errors, clip(p.ExceptionDetails.String(), 160))
+		a.errors = append(a.errors, quote(clip(p.ExceptionDetails.String(), 160)))
 	case "Runtime.consoleAPICalled":
 		if p.Type == "error" || p.Type == "assert" {
-			a.errors = append(a.errors, clip(consoleText(p.Args), 160))
+			a.errors = append(a.errors, quote(clip(consoleText(p.Args), 160)))
 		}
 	case "Log.entryAdded":
 		if p.Entry.Level == "error" && p.Entry.Source != "network" {
-			a.errors = append(a.errors, clip(p.Entry.Text, 160))
+			a.errors = append(a.errors, quote(clip(p.Entry.Text, 160)))
 		}
 	case "Browser.downloadWillBegin":
 		a.order = append(a.order, p.GUID)
-		a.downloads[p.GUID] = p.Name + " (under way)"
+		a.downloads[p.GUID] = quote(p.Name) + " (under way)"
 	case "Browser.downloadProgress":
 		if a.downloads[p.GUID] != "" && p.State == "completed" {
 			a.downloads[p.GUID] = strings.TrimSuffix(a.downloads[p.GUID], " (under way)") + ": " + p.File
@@ -295,6 +295,7 @@ func (b *browser) finish(start *begun, fault error) (*Effects, *ended, error) {
 			in, err = "", nil // the frame may be gone, too
 			continue
 		}
+		now.Now = cmp.Or(now.Now, last.Now)
 		now.Received, now.Pressed = now.Received || last.Received, now.Pressed || last.Pressed
 		now.Changed = now.Changed || last.Changed || now.Document != start.Document
 		if last = &now; now.Missed != nil {
@@ -380,7 +381,10 @@ func (b *browser) describe(e *Effects, caused *Caused, start *begun, a *activity
 		e.Caused = caused
 	}
 	if !last.Changed && !a.asked && e.quiet() {
-		e.Note = strings.TrimPrefix(e.Note+"; no change seen", "; ")
+		e.addNote("no change seen")
+	}
+	if last.Now != nil {
+		e.addNote("it is now " + last.Now.String())
 	}
 	return nil
 }

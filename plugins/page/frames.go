@@ -2,14 +2,13 @@ package main
 
 import "slices"
 
-// pageFrame is a frame of the page: its id, and where it is among the frames of the document around it.
+// pageFrame is a frame of the page: its id, and the frame around it.
 type pageFrame struct {
 	id, parent frame // parent is "" for the page itself
-	index      int   // -1: unknown
 }
 
 // maxFrames bounds the frames that a call looks into.
-const maxFrames = 20
+const maxFrames = 60
 
 // frames lists the frames of the page, outer ones first: those in its process and those in others.
 func (b *browser) frames() ([]pageFrame, error) {
@@ -17,15 +16,20 @@ func (b *browser) frames() ([]pageFrame, error) {
 		Frame struct{ ID, ParentID string }
 		Child []tree `json:"childFrames"`
 	}
+	b.unseen = 0
 	var all []pageFrame
 	var add func(t tree)
 	add = func(t tree) {
-		if t.Frame.ID != b.target && len(all) < maxFrames {
-			parent := frame(t.Frame.ParentID)
-			if t.Frame.ParentID == b.target {
-				parent = ""
-			}
-			all = append(all, pageFrame{frame(t.Frame.ID), parent, -1})
+		parent := frame(t.Frame.ParentID)
+		if t.Frame.ParentID == b.target {
+			parent = ""
+		}
+		switch {
+		case t.Frame.ID == b.target:
+		case len(all) < maxFrames:
+			all = append(all, pageFrame{frame(t.Frame.ID), parent})
+		default:
+			b.unseen++
 		}
 		for _, child := range t.Child {
 			add(child)
@@ -68,14 +72,61 @@ func (b *browser) frames() ([]pageFrame, error) {
 	return all, nil
 }
 
-// place looks up where a frame is in the document around it.
-func (b *browser) place(f *pageFrame) int {
-	if f.index < 0 {
-		var at struct{ Index int }
-		if _, err := b.script(f.id, &at, "place"); err != nil {
-			return -1
+// place is where a frame is in the document around it.
+type place struct {
+	Index int    `json:"index"`
+	URL   string `json:"url"`
+}
+
+func (b *browser) place(f pageFrame) (at place, err error) {
+	_, err = b.script(f.id, &at, "place")
+	return at, err
+}
+
+// shownFrame is a frame that a document shows: its id, and the ref of its element, "" if that is hidden.
+type shownFrame struct {
+	id  frame
+	ref string
+}
+
+// shownIn returns which of the frames of the page a document shows.
+func (b *browser) shownIn(in frame, all []pageFrame) (shown []shownFrame, err error) {
+	var places []place
+	for _, f := range all {
+		if f.parent != in {
+			continue
 		}
-		f.index = at.Index
+		if at, err := b.place(f); err == nil { // otherwise it is being replaced
+			places, shown = append(places, at), append(shown, shownFrame{id: f.id})
+		}
 	}
-	return f.index
+	if len(places) == 0 {
+		return nil, nil
+	}
+	var found struct{ Refs []string }
+	if _, err := b.script(in, &found, "frames", places); err != nil {
+		return nil, err
+	}
+	for i := range min(len(shown), len(found.Refs)) {
+		shown[i].ref = found.Refs[i]
+	}
+	return shown, nil
+}
+
+// inside returns the frame that an element shows, if it is one.
+func (b *browser) inside(in frame, e element) (frame, bool, error) {
+	if e.Role != "Iframe" {
+		return in, false, nil
+	}
+	all, err := b.frames()
+	if err != nil {
+		return in, false, err
+	}
+	shown, err := b.shownIn(in, all)
+	for _, f := range shown {
+		if f.ref == e.Ref {
+			return f.id, true, err
+		}
+	}
+	return in, false, err
 }

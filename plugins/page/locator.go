@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // locator is an element as page.js understands it.
 type locator map[string]any
@@ -19,20 +22,38 @@ func parseLocator(word string) locator {
 		return locator{prefixes[kind]: rest}
 	}
 	role, rest, ok := strings.Cut(word, ` "`)
-	if end := strings.LastIndexByte(rest, '"'); ok && end >= 0 && isWord(role) {
-		if ref := strings.TrimSpace(rest[end+1:]); isRef(ref) {
+	if name, ref, quoted := readQuoted(rest); ok && quoted && isWord(role) {
+		if isRef(ref) {
 			return locator{"ref": ref}
 		}
-		return locator{"role": role, "name": rest[:end]}
+		return locator{"role": role, "name": name}
 	}
 	return locator{"word": word}
 }
 
-// isRef reports whether a word looks like a reference: e, the letters of a document, and a number.
+// readQuoted reads what follows the first quotation mark of a line of a snapshot: a name, and the word after it. A caller
+// may write a name without escapes.
+func readQuoted(text string) (name, next string, ok bool) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			rest := strings.TrimSpace(text[i+1:])
+			next, _, _ = strings.Cut(rest, " ")
+			if (rest == "" || isRef(next) || rest[0] == '[') && json.Unmarshal([]byte(`"`+text[:i]+`"`), &name) == nil {
+				return name, next, true
+			}
+		}
+	}
+	end := strings.LastIndexByte(text, '"')
+	return text[:max(end, 0)], "", end >= 0
+}
+
+// isRef reports whether a word looks like a reference: the three letters of a document, and a number.
 func isRef(word string) bool {
 	letters := strings.TrimRight(word, "0123456789")
-	return len(letters) > 1 && len(letters) < len(word) && letters[0] == 'e' && len(letters) <= 7 &&
-		strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz") == ""
+	return len(letters) == 3 && len(word) > 3 && strings.Trim(letters, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 func isWord(s string) bool {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +34,7 @@ type SnapshotResult struct {
 	Title string `json:"title,omitempty"`
 	// Address of the page.
 	URL string `json:"url,omitempty"`
-	// One element or more a line: role, name, =value, [state] and ref.
+	// An element or a quoted text a line: role "name" ref [states], below what holds it.
 	Text string `json:"text" untrusted:"true"`
 	// What was left out, and how to see it.
 	LeftOut string `json:"left_out,omitempty"`
@@ -41,10 +43,8 @@ type SnapshotResult struct {
 type snapshot struct {
 	SnapshotResult
 	Failure *failure
-	Frames  []struct {
-		Ref   string
-		Index int
-	}
+	Frames  []element
+	missing []element // frames that are not in the text
 	// Hosts says that there is no text yet: custom elements may have closed shadow roots, which were not looked into.
 	Hosts bool
 	Left  struct{ Prose, Grouped, Closed, Cut int } `json:"left_out"`
@@ -57,7 +57,7 @@ func Snapshot(c *sdk.Call, p SnapshotParams) (SnapshotResult, error) {
 	first, _ := strconv.Atoi(from)
 	args := map[string]any{"max_tokens": p.MaxTokens, "roles": p.Roles, "group": group, "from": first, "since": p.Since,
 		"audit": p.Audit}
-	in, ref, err := b.focus(p.Focus)
+	in, ref, err := b.focusInside(p.Focus)
 	if err != nil {
 		return SnapshotResult{}, err
 	}
@@ -79,7 +79,7 @@ func Snapshot(c *sdk.Call, p SnapshotParams) (SnapshotResult, error) {
 	if p.Roles != "" {
 		s.Title, s.URL, s.Left.Prose = "", "", 0
 	}
-	s.SnapshotResult.LeftOut = s.leftOut()
+	s.SnapshotResult.LeftOut = s.leftOut() + b.framesLeftOut(s.missing, "focus on their refs", s.leftOut() != "")
 	return s.SnapshotResult, nil
 }
 
@@ -95,20 +95,32 @@ func (b *browser) snapshot(in frame, args map[string]any) (s snapshot, err error
 	}
 }
 
-// focus finds the element of a locator that a call is about: the frame that it is in, and its ref. No locator means
-// all.
-func (b *browser) focus(word string) (in frame, ref string, err error) {
+// focus finds the element of a locator that a call is about, and the frame that it is in. No locator means all.
+func (b *browser) focus(word string) (in frame, e element, err error) {
 	if word == "" {
-		return "", "", nil
+		return "", element{}, nil
 	}
 	in, found, err := b.find(word, 1)
 	if err != nil {
-		return "", "", err
+		return "", element{}, err
 	}
 	if found.Total > 1 {
-		return "", "", (&failure{Code: "many", Total: found.Total, Near: found.Matches}).error(word)
+		return "", element{}, (&failure{Code: "many", Total: found.Total, Near: found.Matches}).error(word)
 	}
-	return in, found.Matches[0].Ref, nil
+	return in, found.Matches[0], nil
+}
+
+// focusInside is focus for what an element shows: that of a frame is its document, all of it.
+func (b *browser) focusInside(word string) (in frame, ref string, err error) {
+	in, e, err := b.focus(word)
+	if err != nil {
+		return "", "", err
+	}
+	inner, isFrame, err := b.inside(in, e)
+	if isFrame {
+		e.Ref = ""
+	}
+	return inner, e.Ref, err
 }
 
 // bytesPerToken is that of page.js.
@@ -120,49 +132,81 @@ func (b *browser) addFrames(s *snapshot, in frame, args map[string]any) error {
 	if err != nil {
 		return err
 	}
-	left := args["max_tokens"].(int) - len(s.Text)/bytesPerToken
-	for _, shown := range s.Frames {
-		for i := range all {
-			f := &all[i]
-			if f.parent != in || left < 60 || b.place(f) != shown.Index {
-				continue
-			}
-			more := map[string]any{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"]}
-			inner, err := b.snapshot(f.id, more)
-			if err != nil || inner.Text == "" {
-				continue // it is being replaced
-			}
-			if len(inner.Frames) > 0 {
-				if err := b.addFrames(&inner, f.id, more); err != nil {
-					return err
-				}
-			}
-			s.insert(shown.Ref, inner.Text, args["since"] == true || args["audit"] == true)
-			left = args["max_tokens"].(int) - len(s.Text)/bytesPerToken
-			s.Left.Prose += inner.Left.Prose
-			s.Left.Cut += inner.Left.Cut
-			s.Left.Grouped += inner.Left.Grouped
-			s.Left.Closed += inner.Left.Closed
+	return b.addFramesOf(s, in, args, all)
+}
+
+func (b *browser) addFramesOf(s *snapshot, in frame, args map[string]any, all []pageFrame) error {
+	shown, err := b.shownIn(in, all)
+	if err != nil {
+		return err
+	}
+	for _, of := range s.Frames {
+		left := args["max_tokens"].(int) - len(s.Text)/bytesPerToken
+		at := slices.IndexFunc(shown, func(f shownFrame) bool { return f.ref == of.Ref })
+		if at < 0 || left < 60 {
+			s.missing = append(s.missing, of)
+			continue
 		}
+		more := map[string]any{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"]}
+		inner, err := b.snapshot(shown[at].id, more)
+		if err == nil && len(inner.Frames) > 0 {
+			err = b.addFramesOf(&inner, shown[at].id, more, all)
+		}
+		if err != nil || !s.insert(of.Ref, inner.Text, args["since"] == true || args["audit"] == true) {
+			s.missing = append(s.missing, of) // it is being replaced, or its line was left out
+			continue
+		}
+		s.missing = append(s.missing, inner.missing...)
+		s.Left.Prose += inner.Left.Prose
+		s.Left.Cut += inner.Left.Cut
+		s.Left.Grouped += inner.Left.Grouped
+		s.Left.Closed += inner.Left.Closed
 	}
 	return nil
 }
 
-// insert adds the text of a frame below its line; or at the end, in a text that has only some lines.
-func (s *snapshot) insert(ref, text string, partial bool) {
-	if partial {
-		s.Text = strings.TrimPrefix(s.Text+"\nIframe "+ref+":\n "+strings.ReplaceAll(text, "\n", "\n "), "\n")
-		return
+// insert adds the text of a frame below its line; or at the end, in a text that has only some lines. It reports whether
+// there was a line.
+func (s *snapshot) insert(ref, text string, partial bool) bool {
+	if text == "" {
+		return true
 	}
 	lines := strings.Split(s.Text, "\n")
-	for k, line := range lines {
-		if strings.HasSuffix(line, " "+ref) || strings.Contains(line, " "+ref+" ") {
-			indent := "\n" + strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " "))+1)
-			lines[k] += ":" + indent + strings.ReplaceAll(text, "\n", indent)
-			break
+	at := slices.IndexFunc(lines, func(line string) bool {
+		return strings.HasPrefix(strings.TrimLeft(line, " "), "Iframe ") &&
+			(strings.HasSuffix(line, " "+ref) || strings.Contains(line, " "+ref+" ["))
+	})
+	if at < 0 && !partial {
+		return false
+	}
+	if at < 0 || partial {
+		lines, at = append(lines, "Iframe "+ref), len(lines)
+	}
+	indent := "\n" + strings.Repeat(" ", len(lines[at])-len(strings.TrimLeft(lines[at], " "))+2)
+	lines[at] += indent + strings.ReplaceAll(text, "\n", indent)
+	s.Text = strings.TrimPrefix(strings.Join(lines, "\n"), "\n")
+	return true
+}
+
+// framesLeftOut says which frames an answer lacks, and the way to them.
+func (b *browser) framesLeftOut(missing []element, way string, more bool) string {
+	n := max(len(missing), b.unseen) // one can be both
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d frames", n)
+	for i, e := range missing {
+		switch {
+		case i < 3:
+			text += fmt.Sprintf("%s %s", map[bool]string{true: ":", false: ","}[i == 0], e)
+		case i == 3:
+			text += ", …"
 		}
 	}
-	s.Text = strings.Join(lines, "\n")
+	if text += " (" + way + ")"; more {
+		text = ", " + text
+	}
+	return text
 }
 
 // leftOut says what the text lacks, and the calls that show it.
@@ -194,6 +238,8 @@ type TextResult struct {
 	Text string `json:"text" untrusted:"true"`
 	// Characters that are left out; a larger max_tokens shows them.
 	Cut int `json:"cut,omitempty"`
+	// Frames whose text is left out, and how to read it.
+	LeftOut string `json:"left_out,omitempty"`
 }
 
 // Text reads the page as Markdown.
@@ -202,8 +248,9 @@ func Text(c *sdk.Call, p TextParams) (TextResult, error) {
 	var r struct {
 		TextResult
 		Failure *failure
+		Frames  []element
 	}
-	in, ref, err := b.focus(p.Element)
+	in, ref, err := b.focusInside(p.Element)
 	if err != nil {
 		return r.TextResult, err
 	}
@@ -213,6 +260,7 @@ func Text(c *sdk.Call, p TextParams) (TextResult, error) {
 	if r.Failure != nil {
 		return r.TextResult, r.Failure.error(p.Element)
 	}
+	r.LeftOut = b.framesLeftOut(r.Frames, "page.text with their refs", false)
 	return r.TextResult, nil
 }
 
@@ -232,40 +280,80 @@ type FindResult struct {
 	Matches []element `json:"matches"`
 	// How the ref was found again, if its element was replaced.
 	Note string `json:"note,omitempty"`
+	// Frames that were not searched.
+	LeftOut string `json:"left_out,omitempty"`
 }
 
-// Find finds elements.
+// Find finds elements, in the page and all its frames.
 func Find(c *sdk.Call, p FindParams) (FindResult, error) {
 	b := &browser{Call: c}
-	_, found, err := b.find(p.Element, p.Limit)
-	if err != nil {
-		return FindResult{}, err
+	all, err := b.findAll(p.Element, max(p.Limit, 1))
+	return all.FindResult, err
+}
+
+// found is what the function find of page.js returns.
+type found struct {
+	FindResult
+	Resolved string
+	Failure  *failure
+	Frames   int // how many frames the document has
+}
+
+func (b *browser) findAll(word string, limit int) (all found, err error) {
+	where, unread := parseLocator(word), 0
+	all.Matches = []element{}
+	look := func(in frame) (found, error) {
+		var f found
+		_, err := b.opened(in, func() (*failure, error) {
+			f = found{}
+			_, err := b.script(in, &f, "find", where, map[string]any{"limit": limit})
+			return f.Failure, err
+		})
+		all.Total += f.Total
+		all.Matches = append(all.Matches, f.Matches[:min(len(f.Matches), limit-len(all.Matches))]...)
+		all.Note = cmp.Or(all.Note, f.Resolved)
+		return f, err
 	}
-	return *found, nil
+	mine, err := look("")
+	if err != nil {
+		return all, err
+	}
+	if mine.Frames > 0 && (where["ref"] == nil || mine.Failure != nil) {
+		frames, err := b.frames()
+		if err != nil {
+			return all, err
+		}
+		for _, f := range frames {
+			inner, err := look(f.id)
+			switch {
+			case err != nil:
+				unread++ // it is being replaced
+			case inner.Failure != nil && !inner.Failure.elsewhere():
+				mine.Failure = inner.Failure
+			}
+		}
+	}
+	if b.unseen += unread; b.unseen > 0 {
+		all.LeftOut = b.framesLeftOut(nil, "page.snapshot shows their refs, which focus takes", false)
+	}
+	if all.Total == 0 {
+		return all, mine.Failure.error(word)
+	}
+	return all, nil
 }
 
 // find finds what a locator means, in the page or else in its frames.
 func (b *browser) find(word string, limit int) (frame, *FindResult, error) {
-	type answer struct {
-		FindResult
-		Resolved string
-		Failure  *failure
-	}
-	var mine answer
+	var mine found
 	in, err := b.anywhere(func(in frame) (*failure, error) {
-		mine = answer{}
-		_, err := b.script(in, &mine, "find", parseLocator(word), map[string]any{"limit": max(limit, 3)})
+		mine = found{}
+		_, err := b.script(in, &mine, "find", parseLocator(word), map[string]any{"limit": max(limit, 3), "acting": b.writes})
 		return mine.Failure, err
 	})
 	if f, ok := err.(*notFound); ok {
 		err = f.error(word)
 	}
-	if err != nil {
-		return "", nil, err
-	}
-	mine.Note = mine.Resolved
-	mine.Matches = mine.Matches[:min(len(mine.Matches), max(limit, 1))]
-	return in, &mine.FindResult, nil
+	return in, &mine.FindResult, err
 }
 
 // notFound is the error of anywhere where no document has the element.
@@ -276,13 +364,8 @@ func (n *notFound) Error() string { return n.Code }
 // anywhere calls a function for the page and, where that fails because the element is not there, for its frames. It
 // returns the frame for which the function did not fail.
 func (b *browser) anywhere(try func(frame) (*failure, error)) (frame, error) {
-	look := func(in frame) (f *failure, err error) {
-		for range maxClosedDepth {
-			if f, err = try(in); err != nil || f == nil || !f.Hosts || !b.openClosedRoots(in, true) {
-				break
-			}
-		}
-		return f, err
+	look := func(in frame) (*failure, error) {
+		return b.opened(in, func() (*failure, error) { return try(in) })
 	}
 	mine, err := look("")
 	if err != nil {
@@ -314,6 +397,16 @@ func (b *browser) anywhere(try func(frame) (*failure, error)) (frame, error) {
 	return "", &notFound{mine}
 }
 
+// opened calls a function for a frame again and again, while it fails and there are closed shadow roots to look into.
+func (b *browser) opened(in frame, try func() (*failure, error)) (f *failure, err error) {
+	for range maxClosedDepth {
+		if f, err = try(); err != nil || f == nil || !f.Hosts || !b.openClosedRoots(in, true) {
+			break
+		}
+	}
+	return f, err
+}
+
 // GetParams say what to read.
 type GetParams struct {
 	// Ref or name of the element, or css=, text=, label=, testid=.
@@ -330,25 +423,26 @@ type GetResult struct {
 	Value json.RawMessage `json:"value" untrusted:"long"`
 }
 
-// Get reads one property of an element.
+// Get reads one property of an element, or counts all that match.
 func Get(c *sdk.Call, p GetParams) (GetResult, error) {
 	b := &browser{Call: c}
 	var r struct {
 		GetResult
 		Failure *failure
 	}
+	if p.What == "count" {
+		all, err := b.findAll(p.Element, 1)
+		if e, ok := err.(*sdk.ExitError); ok && (e.Name == "no_match" || e.Name == "stale") {
+			err = nil
+		}
+		return GetResult{json.RawMessage(strconv.Itoa(all.Total))}, err
+	}
 	_, err := b.anywhere(func(in frame) (*failure, error) {
 		r.Failure, r.Value = nil, nil
 		_, err := b.script(in, &r, "get", parseLocator(p.Element), p.What, p.Of)
-		if p.What == "count" && string(r.Value) == "0" && in == "" {
-			return &failure{Code: "no_match"}, err
-		}
 		return r.Failure, err
 	})
 	if f, ok := err.(*notFound); ok {
-		if p.What == "count" {
-			return GetResult{json.RawMessage("0")}, nil
-		}
 		err = f.error(p.Element)
 	}
 	if len(r.Value) == 0 {

@@ -140,18 +140,14 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 	r := EvaluateResult{json.RawMessage("null")}
 	expression, target := p.Expression, ""
 	if p.Element != "" {
-		in, ref, err := b.focus(p.Element)
+		in, e, err := b.focus(p.Element)
 		if err != nil {
 			return r, err
 		}
-		var found FindResult
-		if _, err := b.script(in, &found, "find", locator{"ref": ref}); err != nil {
-			return r, err
-		}
-		if len(found.Matches) == 0 || found.Matches[0].CSS == "" {
+		if e.CSS == "" {
 			return r, sdk.Exit("not_ready", p.Element+" is in a shadow root, where no selector finds it", nil)
 		}
-		selector, _ := json.Marshal(found.Matches[0].CSS)
+		selector, _ := json.Marshal(e.CSS)
 		expression, target = "("+p.Expression+")(document.querySelector("+string(selector)+"))", string(in)
 	}
 	var done struct {

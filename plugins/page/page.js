@@ -95,6 +95,12 @@ const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
 const clip = (text, size) => text.length > size ? text.slice(0, size - 1) + "…" : text;
 const set = (words) => new Set(words.split(" "));
 
+// quoted writes what a page says as one value that nothing in it can end, as quote of browser.go does. What is not shown
+// is escaped, but for the joiners and selectors that scripts and emoji need.
+const unseen = /(?![\u200c\u200d\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+const quoted = (text) => JSON.stringify(text).replace(unseen, (all) => all.split("")
+	.map((unit) => "\\u" + unit.charCodeAt(0).toString(16).padStart(4, "0")).join(""));
+
 // ---- Roles, as Chrome's accessibility tree names them
 
 const unrendered = set("script style template noscript head meta link title base param source track datalist " +
@@ -393,19 +399,19 @@ function hosts(thorough) {
 
 const hasHosts = (thorough) => (thorough || kinds().custom) && allElements().some((el) => mayHost(el, thorough));
 
-// kinds reports which kinds of elements there are, hidden or not: {custom, frames}. It costs much less than to read which
-// are shown.
+// kinds returns which kinds of elements there are, hidden or not: {custom, frames}, the latter in their order. It costs
+// much less than to read which are shown.
 function kinds() {
 	const look = (all) => {
 		for (const el of all) {
 			const name = tag(el), inside = shadowRoot(el);
 			kindsHere.custom ||= name.includes("-");
-			kindsHere.frames ||= name === "iframe" || name === "frame";
+			if (name === "iframe" || name === "frame") kindsHere.frames.push(el);
 			if (inside) look(queryShadow(inside, "*"));
 		}
 	};
 	if (!kindsHere) {
-		kindsHere = {custom: false, frames: false};
+		kindsHere = {custom: false, frames: []};
 		look(queryDocument(document, "*"));
 	}
 	return kindsHere;
@@ -464,24 +470,31 @@ function clickable(el) {
 
 // ---- References
 //
-// A reference is "e", letters that stand for the document, and a number: ea12. The keeper numbers the documents, so
-// that no reference of one can mean an element of another.
+// A reference is three letters that stand for the document, and a number: kqz12. The keeper numbers the documents so that
+// no reference of one can mean an element of another, and no page can foresee its letters.
 
 const refs = new Map(), refOf = new WeakMap();
 let documentLetters = "";
 
 function letters(number) {
 	let out = "";
-	for (; number > 0; number = Math.floor((number - 1) / 26)) out = String.fromCharCode(97 + (number - 1) % 26) + out;
+	for (let turn = 0, left = number; turn < 3; turn++, left = Math.floor(left / 26)) {
+		out = String.fromCharCode(97 + left % 26) + out;
+	}
 	return out;
 }
 
-function refer(el, own = role(el), named = name(el)) {
+// refer returns the reference of an element, and keeps what its caller shows of it: role and name.
+function refer(el, own = role(el), named = shownName(el, own)) {
 	let ref = refOf.get(el);
-	if (!ref) refOf.set(el, ref = `e${documentLetters}${refs.size + 1}`);
+	if (!ref) refOf.set(el, ref = `${documentLetters}${refs.size + 1}`);
 	refs.set(ref, {el: new WeakRef(el), role: own, name: named, around: ancestors(el)});
 	return ref;
 }
+
+// shownName returns the name of an element, or the text that stands for it where an element has no name but that.
+const namedByText = set("generic none listitem paragraph article");
+const shownName = (el, own = role(el)) => name(el) || (namedByText.has(own) ? clip(clean(textIn(el)), 80) : "");
 
 // ancestors describes where an element is, by the roles around it and the names of those that have one.
 function ancestors(el) {
@@ -496,7 +509,10 @@ function ancestors(el) {
 	return out.join(" ");
 }
 
-const describe = (el) => ({ref: refer(el), role: role(el), name: clip(name(el) || clean(textIn(el)), 60)});
+const describe = (el) => {
+	const own = role(el), named = shownName(el, own);
+	return {ref: refer(el, own, named), role: own, name: clip(named || clean(textIn(el)), 60)};
+};
 
 // ---- Locators
 
@@ -517,10 +533,14 @@ function locate(locator) {
 
 function byRef(ref) {
 	const kept = refs.get(ref);
-	if (!kept) return {failure: {code: "stale", foreign: true, why: `${ref} is of no document that is here now`, near: []}};
+	if (!kept) { // a word may look like a reference
+		const named = wordSearch(ref);
+		return named.length ? {elements: named} :
+			{failure: {code: "stale", foreign: true, why: `${ref} is of no document that is here now`, near: []}};
+	}
 	const el = kept.el.deref();
 	if (el && isConnected(el)) return {elements: [el]};
-	const same = allElements().filter((x) => role(x) === kept.role && name(x) === kept.name);
+	const same = allElements().filter((x) => role(x) === kept.role && shownName(x) === kept.name);
 	const placed = same.filter((x) => ancestors(x) === kept.around);
 	if (placed.length === 1) {
 		refs.set(ref, {...kept, el: new WeakRef(placed[0])});
@@ -528,8 +548,23 @@ function byRef(ref) {
 		return {elements: placed,
 			resolved: `${ref} was rendered again: it is now another element with the same role, name and place`};
 	}
-	return {failure: {code: "stale", why: `${ref} (${kept.role} "${clip(kept.name, 40)}") is no longer in the document`,
+	return {failure: {code: "stale", why: `${ref} (${kept.role} ${quoted(clip(kept.name, 40))}) is no longer in the document`,
 		near: same.slice(0, 2).map(describe)}};
+}
+
+// changed returns what was shown of a reference's element, if its role and name are others now.
+function changed(ref) {
+	const kept = refs.get(ref), el = kept?.el.deref();
+	return el && isConnected(el) && (role(el) !== kept.role || shownName(el) !== kept.name) ? kept : null;
+}
+
+// checkShown returns the failure of an action on a reference whose element is not what its caller was shown.
+function checkShown({ref}) {
+	const kept = ref && changed(ref);
+	if (!kept) return null;
+	const {role: own, name: named} = describe(kept.el.deref());
+	return {failure: {code: "stale", near: [], why: `${ref} was shown as ${kept.role} ${quoted(clip(kept.name, 60))} and ` +
+		`is now ${own} ${quoted(named)}, so nothing was done`}};
 }
 
 const equal = (a, b) => clean(a).toLowerCase() === clean(b).toLowerCase();
@@ -568,6 +603,7 @@ function wordSearch(word) {
 	for (const fits of [
 		(el) => interactive.has(role(el)) && equal(name(el), word),
 		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
+		(el) => tag(el) === "label" && equal(textContent(el), word) && rendered(el),
 		(el) => interactive.has(role(el)) && name(el).toLowerCase().includes(clean(word).toLowerCase()),
 	]) {
 		const found = all.filter(fits);
@@ -628,7 +664,7 @@ function tree(el) {
 		const kids = treeOf(el).filter((kid) => interactive.has(kid.role)), itself = control(kids);
 		if (own !== "heading") return [itself];
 		if (kids.length === 1 && (isAll(el, kids[0].el) || nameIn(kids[0]) === nameIn(itself))) {
-			return [{...kids[0], heading: true}];
+			return [{...kids[0], state: `heading ${kids[0].state}`.trim()}];
 		}
 		return [{...itself, name: nameIn(itself), value: "", el: undefined}];
 	}
@@ -641,7 +677,7 @@ function tree(el) {
 	const kids = labelled !== el ? treeOf(el).filter((kid) => kid.role !== "text") : treeOf(el);
 	if (shown && interactive.has(own)) return [control(kids)];
 	if (shown && own === "generic" && clickable(el) && !kids.some((kid) => interactive.has(kid.role))) {
-		return [node([], {role: "clickable", name: clip(clean(textIn(el)), 80), el})];
+		return [node([], {role: "clickable", name: shownName(el, own), el})];
 	}
 	if (containers.has(own)) {
 		if (!kids.length && own !== "Canvas" && own !== "progressbar" && own !== "meter") return [];
@@ -718,56 +754,43 @@ function render(nodes, level, only) {
 	const lines = [], left = {prose: 0, grouped: 0, closed: 0};
 	groups = [];
 	const line = (node, refers) => {
-		if (node.role === "text") return clip(node.name, level.text);
-		let out = (node.heading ? "heading " : "") + roleName(node.role);
-		if (nameIn(node)) out += ` "${clip(nameIn(node), level.name)}"`;
-		if (node.value) out += ` =${JSON.stringify(clip(node.value, 40))}`;
-		if (node.state) out += ` [${node.state}]`;
-		if (node.el) out += ` ${refers ? refer(node.el, node.role, nameIn(node)) : `e${documentLetters}000`}`;
-		return out;
+		if (node.role === "text") return quoted(clip(node.name, level.text));
+		const states = node.state ? [node.state] : [];
+		if (node.value) states.push("value=" + quoted(clip(node.value, 40)));
+		if (node.isClosed) states.push("…");
+		let out = roleName(node.role);
+		if (nameIn(node)) out += " " + quoted(clip(nameIn(node), level.name));
+		if (node.el) out += " " + (refers ? refer(node.el, ...asShown(node)) : `${documentLetters}0000`);
+		return states.length ? `${out} [${states.join(" ")}]` : out;
 	};
-	const put = (depth, make) => lines.push((refers) => " ".repeat(depth) + make(refers));
-	const prose = (node) => node.role === "text" &&
-		(level.noProse || only || level.proseInView && !(node.box && inView(node.box)));
+	const asShown = (node) => role(node.el) === node.role && node.role !== "Iframe" ?
+		[node.role, nameIn(node) || undefined] : [];
+	const put = (depth, make) => lines.push((refers) => "  ".repeat(depth) + make(refers));
+	const prose = (node) => node.role === "text" ?
+		level.noProse || only || level.proseInView && !(node.box && inView(node.box)) :
+		!node.el && node.kids.length > 0 && node.kids.every(prose) && !nameIn(node);
+	const texts = (node) => node.role === "text" ? 1 : node.kids.reduce((sum, kid) => sum + texts(kid), 0);
 	const show = (all, depth) => {
-		const kept = all.filter((node) => !prose(node) || !++left.prose);
-		for (let i = 0, end = 0; i < kept.length;) {
+		const kept = all.filter((node) => !prose(node) || !(left.prose += texts(node)));
+		for (let i = 0, end = 0; i < kept.length; i++) {
 			if (i >= end) { // a run of one role begins
 				for (end = i + 1; end < kept.length && kept[end].role === kept[i].role && kept[i].role !== "text";) end++;
 				if (level.fold && end - i >= minGroup && group(kept.slice(i, end), depth)) {
-					i = end;
+					i = end - 1;
 					continue;
 				}
 			}
-			single(kept, i, depth);
-			i = nextOf(kept, i);
+			single(kept[i], depth);
 		}
 	};
-	// single shows one node, or a line of several that have nothing in them.
-	const small = (node) => !node.kids.length;
-	const nextOf = (kept, i) => {
-		if (!small(kept[i])) return i + 1;
-		let end = i + 1, size = 0;
-		while (end < kept.length && small(kept[end]) && (size += nameIn(kept[end]).length + 12) < 110) end++;
-		return end;
-	};
-	const single = (kept, i, depth) => {
-		const node = kept[i];
-		if (small(node)) {
-			const run = kept.slice(i, nextOf(kept, i));
-			return put(depth, (refers) => run.map((one) => line(one, refers)).join(" | "));
-		}
-		if (only && !interactive.has(node.role)) return show(node.kids, depth);
-		if (node.role === "") return show(node.kids, depth);
-		if (level.closed && depth > 1 && node.box && !inView(node.box)) {
+	const single = (node, depth) => {
+		const opaque = only && !interactive.has(node.role) || node.role === "";
+		if (node.kids.length && opaque) return show(node.kids, depth);
+		if (node.kids.length && level.closed && depth > 1 && node.box && !inView(node.box)) {
 			left.closed++;
-			return put(depth, (refers) => `${line({...node, el: node.el || node.box}, refers)} …`);
+			return put(depth, (refers) => line({...node, el: node.el || node.box, isClosed: true}, refers));
 		}
-		if (node.kids.every(small) && (node.role === "row" || node.role === "listitem")) {
-			const kids = node.kids.filter((kid) => !prose(kid) || !++left.prose);
-			return put(depth, (refers) => `${line(node, refers)}: ${kids.map((kid) => line(kid, refers)).join(" | ")}`);
-		}
-		put(depth, (refers) => `${line(node, refers)}:`);
+		put(depth, (refers) => line(node, refers));
 		show(node.kids, depth + 1);
 	};
 	// group shows a run of like nodes as one line, and those that differ from most of them.
@@ -781,10 +804,10 @@ function render(nodes, level, only) {
 		const handle = `g${groups.length}`, typical = run.find((node) => key(node) === usual);
 		left.grouped += times;
 		const first = clip(label(run[0]), 40), last = clip(label(run[run.length - 1]), 40);
-		put(depth, () => `${run.length} x ${clip(shape(typical), 100)} "${first}" … "${last}" ${handle}`);
+		put(depth, () => `${run.length} x ${clip(shape(typical), 100)} ${quoted(first)} … ${quoted(last)} ${handle}`);
 		for (const [node, i] of odd.slice(0, 8)) {
-			put(depth + 1, (refers) => `${handle}[${i}] ${[{...node, name: label(node)}, ...withState(node.kids)]
-				.map((part) => line(part, refers)).join(" | ")}`);
+			put(depth + 1, (refers) => `${handle}[${i}] ${line({...node, name: label(node)}, refers)}`);
+			for (const part of withState(node.kids)) put(depth + 2, (refers) => line(part, refers));
 		}
 		return true;
 	};
@@ -809,12 +832,15 @@ function changes(before, now) {
 // unnamedControls returns a line for each control without a name.
 const unnamedControls = (top) => elements(top)
 	.filter((el) => visible(el) && interactive.has(role(el)) && !name(el))
-	.map((el) => `${roleName(role(el))} ${refer(el)} ${clip(path(el), 80)}`);
+	.map((el) => `${roleName(role(el))} ${refer(el)} [css=${quoted(clip(path(el), 80))}]`);
 
-// framesIn returns the frames in the document, by their places: {ref, index}.
-const framesIn = (top) => !kinds().frames ? [] : elements(top)
-	.filter((el) => role(el) === "Iframe" && visible(el))
-	.map((el) => ({ref: refer(el), index: placeOf(window, el.contentWindow)}));
+// framesIn returns the frames that an element shows, as find does elements.
+const framesIn = (top) => kinds().frames.filter((el) => within(top, el) && inTree(el)).map(describe);
+
+function inTree(el) {
+	for (let at = el; at; at = parent(at)) if (excluded(at)) return false;
+	return rendered(el) && visible(el);
+}
 
 // placeOf returns the index of a window in the one around it, -1 if it has none, as in a shadow root.
 function placeOf(around, inner) {
@@ -822,9 +848,18 @@ function placeOf(around, inner) {
 	return -1;
 }
 
-// place returns where this document is among the frames of the one around it: {index}, -1 if it is in no frame. The
-// document around it knows the same index.
-const place = () => ({index: window.parent === window ? -1 : placeOf(window.parent, window)});
+// place returns what tells this document from those of other frames in the one around it: {index, url}. The document
+// around it knows the same index, and the address that a frame was opened with.
+const place = () => ({index: window.parent === window ? -1 : placeOf(window.parent, window), url: location.href});
+
+// frameAt returns the element of a frame by its place.
+function frameAt({index, url}) {
+	const like = kinds().frames.filter((el) => placeOf(window, el.contentWindow) === index);
+	return like.find((el) => el.src === url) || like[0];
+}
+
+// frames returns the references of frames by their places, "" for one that is not shown.
+const frames = (places) => ({refs: places.map(frameAt).map((el) => el && inTree(el) ? refer(el) : "")});
 
 // snapshot returns the page as text, at most max_tokens long: {title, url, text, frames, left_out}. With since only
 // what has changed since the last one is shown, with audit only controls without a name. Unless it is final it returns
@@ -858,7 +893,7 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 		return {...head, text, frames: framesIn(top), left_out: {prose: 0, grouped: 0, closed: 0, cut}};
 	}
 	let best, used = 0, lines = [];
-	const least = group ? 0 : controls(nodes) * `link e${documentLetters}1 `.length;
+	const least = group ? 0 : controls(nodes) * `link ${documentLetters}1 `.length;
 	for (const level of levels) {
 		if (!level.fold && least > budget) continue; // it cannot fit, whatever the names are
 		best = render(nodes, level, roles === "interactive");
@@ -884,7 +919,7 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 const blocks = set("address article aside blockquote dd div dl dt fieldset figcaption figure footer form h1 " +
 	"h2 h3 h4 h5 h6 header hr li main nav ol p pre section table tr ul");
 
-// text returns what the page says, as Markdown: {text, cut}, cut being the number of characters that are left out.
+// text returns what the page says, as Markdown: {text, cut, frames}, cut being the number of characters that are left out.
 function text({max_tokens = 2000, focus = ""} = {}) {
 	let top = documentElement(document);
 	if (focus) {
@@ -938,15 +973,15 @@ function text({max_tokens = 2000, focus = ""} = {}) {
 	out = out.replace(/\n{3,}/g, "\n\n").trim();
 	let size = max_tokens * bytesPerToken, end = out.length;
 	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
-	return {text: out.slice(0, end), cut: out.length - end};
+	return {text: out.slice(0, end), cut: out.length - end, frames: framesIn(top)};
 }
 
 // ---- What a locator finds
 
-function find(locator, {limit = 5} = {}) {
-	const found = locate(locator);
-	if (found.failure) return found;
-	return {total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
+function find(locator, {limit = 5, acting = false} = {}) {
+	const found = acting && checkShown(locator) || locate(locator), {frames} = kinds();
+	if (found.failure) return {...found, frames: frames.length};
+	return {frames: frames.length, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
 		const own = role(el), value_ = value(el), state = states(el, own);
 		return {...describe(el), ...value_ && {value: clip(value_, 60)}, ...state && {state},
 			...found.elements.length < 3 && {css: path(el)}};
@@ -972,13 +1007,8 @@ function path(el) {
 	return parts.join(">");
 }
 
-// get returns a property of the only element that a locator means; of count, of all.
+// get returns a property of the only element that a locator means.
 function get(locator, what, of = "") {
-	if (what === "count") {
-		const found = locate(locator);
-		if (found.failure?.code === "invalid") return found;
-		return {value: found.failure ? found.failure.code === "no_match" ? 0 : null : found.elements.length};
-	}
 	const found = one(locator);
 	if (found.failure) return found;
 	const el = found.el, box = rectOf(el);
@@ -1090,7 +1120,8 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 		let failure = found.failure;
 		if (failure && failure.code !== "no_match") return found;
 		if (!failure) {
-			const at = await ready(found.el, how);
+			const at = await ready(found.el, how), other = checkShown(locator);
+			if (other) return other;
 			if (at.x !== undefined) return {...describe(found.el), ...at, ...found.resolved && {resolved: found.resolved}};
 			failure = {code: "not_ready", ...describe(found.el), ...at};
 		}
@@ -1129,7 +1160,7 @@ function onPointer(event) {
 		event.preventDefault();
 		event.stopImmediatePropagation();
 	} else if (over || clicks) guarded.received = true;
-	if (right && press) guarded.pressed = {x: event.clientX, y: event.clientY};
+	if (right && press && !guarded.to) guarded.pressed = {x: event.clientX, y: event.clientY};
 }
 
 // These listeners come before those of the page where the script runs at document start.
@@ -1159,10 +1190,6 @@ function landed() {
 		...missed && {missed}};
 }
 
-// frameAt returns the element of a frame by its place.
-const frameAt = (index) =>
-	allElements().find((one) => role(one) === "Iframe" && placeOf(window, one.contentWindow) === index);
-
 // contentOf returns where the content of a frame begins, in pixels of the view.
 function contentOf(el) {
 	const box = rectOf(el), s = getComputedStyle(el), px = (name) => parseFloat(s.getPropertyValue(name)) || 0;
@@ -1170,15 +1197,15 @@ function contentOf(el) {
 }
 
 // origin is contentOf for the frame at a place.
-function origin(index) {
-	const el = frameAt(index);
+function origin(at) {
+	const el = frameAt(at);
 	return el ? contentOf(el) : {failure: {code: "not_ready", why: "its frame is not visible"}};
 }
 
 // hold swallows pointer events during an action in a frame, since they are meant for the frame, and returns where a
 // point of the frame is here.
-async function hold(index, x, y) {
-	const el = frameAt(index);
+async function hold(of, x, y) {
+	const el = frameAt(of);
 	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
 	const point = () => {
 		const from = contentOf(el);
@@ -1244,7 +1271,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 	const el = one({ref: at.ref}).el;
 	let other = null, toward = {};
 	if (to) { // another element, to which this one is dragged
-		const end = to.by ? {el: documentElement(document)} : one(to);
+		const end = to.by ? {el: documentElement(document)} : checkShown(to) || one(to);
 		if (end.failure) return end;
 		other = end.el;
 		if (to.by) toward = {to: {x: at.x + to.by[0], y: at.y + to.by[1]}};
@@ -1272,7 +1299,7 @@ const isFileInput = (el) => tag(el) === "input" && el.type === "file";
 // is close around the element. File inputs are often invisible.
 function beginFiles(locator, count) {
 	const hidden = locator.css === undefined ? [] : [...queryDocument(document, locator.css)].filter(isFileInput);
-	const found = hidden.length === 1 ? {el: hidden[0]} : one(locator);
+	const found = hidden.length === 1 ? {el: hidden[0]} : checkShown(locator) || one(locator);
 	if (found.failure) return found;
 	let el = found.el;
 	el = controlOf(el);
@@ -1302,18 +1329,18 @@ async function end({quiet = 20, timeout = 1000} = {}) {
 		const {settled} = await settle({quiet, timeout});
 		return {...here, settled, url: location.href, title: clip(titleOf(document), 100)};
 	}
-	let settled = false, changed = false;
+	let settled = false, altered = false;
 	for (;;) {
 		const time = performance.now();
-		changed = now.count > 0 || looks(now.el) !== now.before;
+		altered = now.count > 0 || looks(now.el) !== now.before;
 		settled = readyState(document) === "complete" && time - now.last >= quiet && time - began >= quiet / 2 &&
-			(changed || time - began >= unchangedTime);
+			(altered || time - began >= unchangedTime);
 		if (settled || time >= until) break;
 		await pause(10);
 	}
 	const el = now.el && isConnected(now.el) ? now.el : null;
-	return {...done, ...here, changed, settled, url: location.href, title: clip(titleOf(document), 100),
-		...el && {value: clip(value(el), 200), checked: isChecked(el)}};
+	return {...done, ...here, changed: altered, settled, url: location.href, title: clip(titleOf(document), 100),
+		...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el), 200), checked: isChecked(el)}};
 }
 
 // focusOn focuses a field and selects what it holds, so that text that is typed replaces it.
@@ -1365,7 +1392,7 @@ function marks({all = false, limit = 300} = {}) {
 	return {marks: found, scroll: {x: scrollX, y: scrollY}, width: innerWidth};
 }
 
-const changed = (el) => {
+const announce = (el) => {
 	for (const type of ["input", "change"]) dispatch(el, new Event(type, {bubbles: true, composed: type === "input"}));
 };
 
@@ -1378,11 +1405,11 @@ function choose(ref, wanted) {
 	const options = [...el.options], pick = wanted.map((word) => options.find((o) => o.value === word) ||
 		options.find((o) => equal(o.label, word)));
 	if (pick.includes(undefined)) {
-		return {failure: {code: "no_match", why: `it has no option "${clip(wanted[pick.indexOf(undefined)], 40)}"`,
+		return {failure: {code: "no_match", why: `it has no option ${quoted(clip(wanted[pick.indexOf(undefined)], 40))}`,
 			near: options.slice(0, 10).map((o) => ({role: "option", name: clip(o.label, 40)}))}};
 	}
 	for (const o of options) o.selected = pick.includes(o);
-	changed(el);
+	announce(el);
 	return {value: value(el)};
 }
 
@@ -1391,8 +1418,11 @@ function assign(ref, text) {
 	const found = one({ref});
 	if (found.failure) return found;
 	const el = found.el;
+	if (tag(el) !== "input") {
+		return {failure: {code: "not_ready", ...describe(el), why: "it takes no value: press arrow keys on it, or drag it"}};
+	}
 	Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(el, text);
-	changed(el);
+	announce(el);
 	return {value: el.value};
 }
 
@@ -1520,7 +1550,7 @@ async function vitals() {
 
 function describeLine(el) {
 	const {role: own, name: named, ref} = describe(el);
-	return `${own} "${named}" ${ref}`;
+	return `${own} ${quoted(named)} ${ref}`;
 }
 
 // nodes returns role and name of each interactive element, for the comparison with Chrome's own tree. In that tree an
@@ -1531,10 +1561,10 @@ function nodes() {
 }
 
 for (const [key, f] of Object.entries({snapshot, text, find, get, aim, guard, landed, focusOn, choose, assign, settle,
-	until, place, nodes, stored, vitals, hold, begin, end, chosen, scrollEnd, area, hosts, adopt, marks,
+	until, place, frames, nodes, stored, vitals, hold, begin, end, chosen, scrollEnd, area, hosts, adopt, marks,
 	origin})) {
 	exports[key] = function (...args) {
-		documentLetters = letters(this.number);
+		documentLetters = letters(this.number - 1);
 		readAgain();
 		return f(...args);
 	};

@@ -74,11 +74,11 @@ func (b *browser) areaOf(word string) (area, error) {
 		Scroll  struct{ X, Y float64 }
 		Failure *failure
 	}
-	in, ref, err := b.focus(word)
+	in, e, err := b.focus(word)
 	if err != nil {
 		return area{}, err
 	}
-	if _, err := b.script(in, &found, "area", ref); err != nil {
+	if _, err := b.script(in, &found, "area", e.Ref); err != nil {
 		return area{}, err
 	}
 	if found.Failure != nil {
@@ -161,7 +161,11 @@ func (b *browser) originOf(in frame, all []pageFrame) (x, y float64, err error) 
 			X, Y    float64
 			Failure *failure
 		}
-		if _, err := b.script(all[i].parent, &at, "origin", b.place(&all[i])); err != nil {
+		of, err := b.place(all[i])
+		if err == nil {
+			_, err = b.script(all[i].parent, &at, "origin", of)
+		}
+		if err != nil {
 			return 0, 0, err
 		}
 		if at.Failure != nil {

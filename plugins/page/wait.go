@@ -96,9 +96,9 @@ func (s seen) instead() string {
 	if s.URL == "" {
 		return ""
 	}
-	text := fmt.Sprintf("; the page is %q at %s", s.Title, clip(s.URL, 200))
+	text := fmt.Sprintf("; the page is %s at %s", quote(s.Title), quote(clip(s.URL, 200)))
 	for _, line := range s.Near {
-		text += fmt.Sprintf(", it shows %q", line)
+		text += ", it shows " + quote(line)
 	}
 	return text
 }
@@ -328,7 +328,7 @@ func (b *browser) differs(p ExpectParams) (string, error) {
 			err = json.Unmarshal(raw, &now)
 		}
 		if err != nil || now != *p.Value {
-			return fmt.Sprintf("expected the value %q, it has %q", *p.Value, now), err
+			return fmt.Sprintf("expected the value %s, it has %s", quote(*p.Value), quote(now)), err
 		}
 	}
 	if p.State == "" || p.State == "visible" {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/chromedp/cdproto/fetch"
@@ -22,8 +21,8 @@ import (
 // the mux's lock, and nothing blocks while holding it.
 type engine struct {
 	*tenancy
-	callCount   int64
-	scriptCalls atomic.Int64 // numbers the documents in which scripts run
+	callCount int64
+	documents documentNumbers // of documents in which scripts run
 }
 
 func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engine {
@@ -31,7 +30,7 @@ func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engi
 	tr := newTracker(m, name, external, newJournals(cfg.RingEvents, cfg.RingBytes))
 	ow := newOwners(tr)
 	ow.forbidden = cfg.Forbidden
-	return &engine{tenancy: newTenancy(ow)}
+	return &engine{tenancy: newTenancy(ow), documents: newDocumentNumbers()}
 }
 
 // open creates a page, or uses the initial blank one, and waits for its load event.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
@@ -199,7 +201,7 @@ func (e *engine) callScript(ctx context.Context, t *target, frame string, s page
 		if world, err = e.scriptWorld(ctx, t, frame, s); err != nil {
 			return nil, nil, err
 		}
-		args := []map[string]any{{"value": e.scriptCalls.Add(1)}, {"value": q.Function}}
+		args := []map[string]any{{"value": e.documents.next()}, {"value": q.Function}}
 		for _, arg := range q.Args {
 			args = append(args, map[string]any{"value": arg})
 		}
@@ -257,6 +259,29 @@ func (e *engine) callScript(ctx context.Context, t *target, frame string, s page
 		err = errf(CodeBusy, "the page changes documents all the time, so nothing was called; try again")
 	}
 	return nil, nil, err
+}
+
+// documentNumbers numbers documents from 1 on, each differently. A number modulo documentCycle cannot be foreseen from
+// others, and repeats itself only after that many.
+type documentNumbers struct {
+	given        *atomic.Int64
+	step, offset int64
+}
+
+// documentCycle is how many words of three letters there are, which plugins make of the numbers.
+const documentCycle = 26 * 26 * 26
+
+func newDocumentNumbers() documentNumbers {
+	n := documentNumbers{given: new(atomic.Int64), offset: rand.Int64N(documentCycle)}
+	for n.step%2 == 0 || n.step%13 == 0 { // with a divisor of the cycle, numbers would repeat themselves
+		n.step = rand.Int64N(documentCycle)
+	}
+	return n
+}
+
+func (n *documentNumbers) next() int64 {
+	i := n.given.Add(1) - 1
+	return i/documentCycle*documentCycle + (i%documentCycle*n.step+n.offset)%documentCycle + 1
 }
 
 // maxScriptAttempts bounds how often a call is sent: to a context that is gone, to one without the script, and again.
