@@ -123,9 +123,9 @@ func learn(shown string, m []string) string {
 
 // refForms are how tools write the ref of an element; %s is its role and quoted name.
 var refForms = []string{
-	`uid=(\w+) %s`,                // chrome-devtools-mcp
-	`%s[^\n]*?\bref=(\w+)`,        // agent-browser, playwright-cli
-	`%s(?: =\S+)? (e[a-z]+\d+)\b`, // parley
+	`uid=(\w+) %s`,         // chrome-devtools-mcp
+	`%s[^\n]*?\bref=(\w+)`, // agent-browser, playwright-cli
+	`%s ([a-z]{3}\d+)\b`,   // parley
 }
 
 // refIn finds the ref of an element in a snapshot, or "". The role text is that of plain text.

@@ -8,14 +8,14 @@ import (
 
 func TestRefIn(t *testing.T) {
 	for _, c := range []struct{ shown, role, name, want string }{
-		{`textbox "User" ea1 | button "Sign in" ea2`, "button", "Sign in", "ea2"},
-		{`textbox "Age" =5 eb12`, "textbox", "Age", "eb12"},
+		{"textbox \"User\" kqz1\nbutton \"Sign in\" kqz2", "button", "Sign in", "kqz2"},
+		{`textbox "Age" kqz12 [value="5"]`, "textbox", "Age", "kqz12"},
 		{`- textbox "User " [ref=e45]`, "textbox", "User", "e45"},
 		{"- button \"Save\" [level=1, ref=e3]\n- button \"Go\" [ref=e4]", "button", "Go", "e4"},
 		{`- button "Go" [active] [ref=f4e1] [cursor=pointer]`, "button", "Go", "f4e1"},
 		{`  uid=1_3 textbox "User "`, "textbox", "User", "1_3"},
 		{`  uid=2_2 "Letter"`, "text", "Letter", "2_2"},
-		{`link "Fern 4170" ea1`, "link", "Fern 417", ""},
+		{`link "Fern 4170" kqz1`, "link", "Fern 417", ""},
 		{"- button \"Go\"\n- link \"Away\" [ref=e4]", "button", "Go", ""},
 	} {
 		if ref := refIn(c.shown, c.role, c.name); ref != c.want {

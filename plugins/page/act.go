@@ -54,7 +54,7 @@ func (b *browser) beginUntil(word string, h how, until time.Time) (*begun, error
 			h.Timeout = min(h.Timeout, 150)
 		}
 		seq, err := b.script("", start, "begin", where, h)
-		if isReplaced(err) && time.Now().Before(until) {
+		if canRetry("", err) && time.Now().Before(until) {
 			continue
 		}
 		if err != nil {

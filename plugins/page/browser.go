@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -68,6 +69,9 @@ func (b *browser) openClosedRoots(in frame, thorough bool) bool {
 	return err == nil && done.Value > 0
 }
 
+// pauseTime is how long a call waits before it tries again what has failed.
+const pauseTime = 30 * time.Millisecond
+
 // maxClosedDepth limits how deep closed shadow roots in each other are looked into.
 const maxClosedDepth = 5
 
@@ -89,18 +93,21 @@ func (b *browser) input(events ...map[string]any) error {
 	return b.cdp("input", map[string]any{"events": events}, nil)
 }
 
-// isReplaced reports whether a call of a script failed because its document was replaced.
-func isReplaced(err error) bool {
+// canRetry reports whether a call of a script in a frame failed because its document was replaced. It then pauses, since
+// its caller tries again.
+func canRetry(in frame, err error) bool {
 	var e *sdk.HostError
-	if !errors.As(err, &e) || e.Code != "protocol_error" && e.Code != "not_found" {
+	// Without a page there is nothing to wait for. A frame may be back soon.
+	if !errors.As(err, &e) || e.Code != "protocol_error" && (e.Code != "not_found" || in == "") {
 		return false
 	}
 	for _, sign := range []string{"ontext", "navigated", "ollected", "No target", "no frame", "not found"} {
-		if strings.Contains(e.Message, sign) {
+		if e.Code == "not_found" || strings.Contains(e.Message, sign) {
+			time.Sleep(pauseTime)
 			return true
 		}
 	}
-	return e.Code == "not_found"
+	return false
 }
 
 // isDialog reports whether a call failed because a dialog is open.

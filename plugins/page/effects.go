@@ -289,7 +289,7 @@ func (b *browser) finish(start *begun, fault error) (*Effects, *ended, error) {
 		limit := min(time.Until(until), time.Second)
 		if _, err = b.script(in, &now, "end", map[string]any{"timeout": max(limit.Milliseconds(), 50),
 			"quiet": min(20+40*turn, 120)}); err != nil {
-			if !isReplaced(err) || time.Now().After(until) {
+			if !canRetry(in, err) || time.Now().After(until) {
 				break
 			}
 			in, err = "", nil // the frame may be gone, too

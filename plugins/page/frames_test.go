@@ -92,3 +92,83 @@ func TestMixesOfFrames(t *testing.T) {
 		}
 	}
 }
+
+// TestTextOfFrames checks that a text names the frames that it leaves out, and that a ref of a frame shows what is in it.
+func TestTextOfFrames(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	c.show(t, url+"/", `<p>Outer</p><iframe title="Near" srcdoc="<p>Inner</p>"></iframe><iframe title="Far" src="`+
+		strings.Replace(url, "127.0.0.1", "localhost", 1)+`/next"></iframe><iframe hidden srcdoc="x"></iframe>`)
+	r, err := run(t, c, Text, TextParams{MaxTokens: 2000})
+	named := regexp.MustCompile(`^2 frames: Iframe "Near" (\w+), Iframe "Far" (\w+) \(page\.text with their refs\)$`).
+		FindStringSubmatch(r.LeftOut)
+	if err != nil || r.Text != "Outer" || named == nil {
+		t.Fatalf("%+v, %s", r, exit(err))
+	}
+	for i, want := range []string{"Inner", "# Next page"} {
+		if r, err := run(t, c, Text, TextParams{Element: named[i+1], MaxTokens: 2000}); err != nil || r.Text != want {
+			t.Errorf("%+v, %s, expected %s", r, exit(err), want)
+		}
+		s, err := run(t, c, Snapshot, SnapshotParams{Focus: named[i+1], MaxTokens: 1500})
+		if err != nil || !strings.Contains(s.Text, strings.TrimPrefix(want, "# ")) {
+			t.Errorf("%+v, %s, expected %s", s, exit(err), want)
+		}
+	}
+	s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 100})
+	if err != nil || !strings.Contains(s.Text+s.LeftOut, "Near") || !strings.Contains(s.Text+s.LeftOut, "Far") {
+		t.Errorf("a small snapshot: %+v, %s", s, exit(err))
+	}
+}
+
+// TestAnotherName acts by ref on elements that have another role or name than was shown. Nothing is done, and the answer
+// has both; it shows the element, so that the same call then does what it says.
+func TestAnotherName(t *testing.T) {
+	c := startChrome(t)
+	url := site(t, c)
+	for name, test := range map[string]struct{ html, change, was, now string }{
+		"a name":   {`<button onclick="did++">Cancel</button>`, `e.textContent = "Pay 1000"`, `button "Cancel"`, `button "Pay 1000"`},
+		"a label":  {`<button aria-label=Keep onclick="did++">x</button>`, `e.ariaLabel = "Delete"`, `button "Keep"`, `button "Delete"`},
+		"a role":   {`<div role=button onclick="did++">Go</div>`, `e.role = "link"`, `button "Go"`, `link "Go"`},
+		"its text": {`<div onclick="did++">Cancel</div>`, `e.textContent = "Pay"`, `generic "Cancel"`, `generic "Pay"`},
+		"a field": {`<input aria-label=Amount onclick="did++" oninput="did++" onkeydown="did++">`, `e.ariaLabel = "Account"`,
+			`textbox "Amount"`, `textbox "Account"`},
+	} {
+		for _, frame := range []bool{false, true} {
+			html := "<script>did = 0</script>" + test.html
+			in := "window"
+			if frame {
+				html, in = `<iframe title=F srcdoc="`+strings.ReplaceAll(html, `"`, "&quot;")+`"></iframe>`, "frames[0]"
+			}
+			c.show(t, url+"/", html)
+			s, err := run(t, c, Snapshot, SnapshotParams{MaxTokens: 1500})
+			shown := regexp.MustCompile(` (\w{3}\d+)$`).FindStringSubmatch(s.Text)
+			if err != nil || shown == nil {
+				t.Fatalf("%s: %s\n%s", name, exit(err), s.Text)
+			}
+			c.evaluate(t, `(() => { const e = `+in+`.document.querySelector("[onclick]"); `+test.change+`; return 1 })()`)
+			if name == "a field" {
+				_, err = run(t, c, Press, PressParams{Element: shown[1], Key: "a", Count: 1})
+			} else {
+				_, err = run(t, c, Click, ClickParams{Element: shown[1]})
+			}
+			if exit(err) != "stale: "+shown[1]+" was shown as "+test.was+" and is now "+test.now+", so nothing was done" ||
+				c.evaluate(t, in+".did") != "0" {
+				t.Errorf("%s: %s, the page got %s", name, exit(err), c.evaluate(t, in+".did"))
+			}
+			if e, err := run(t, c, Click, ClickParams{Element: shown[1]}); err != nil || c.evaluate(t, in+".did") == "0" {
+				t.Errorf("%s, again: %s, %s", name, effects(e), exit(err))
+			}
+		}
+	}
+	c.show(t, url+"/", `<button onclick="this.textContent = this.textContent == 'Play' ? 'Pause' : 'Play'">Play</button>`)
+	for range 2 { // what an answer says has been shown
+		e, err := run(t, c, Click, ClickParams{Element: "css=button"})
+		if err == nil {
+			_, ref, _ := strings.Cut(e.On, `" `)
+			e, err = run(t, c, Click, ClickParams{Element: ref})
+		}
+		if err != nil || !strings.Contains(e.Note, "it is now button ") {
+			t.Errorf("%s, %s", effects(e), exit(err))
+		}
+	}
+}

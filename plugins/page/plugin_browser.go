@@ -72,7 +72,7 @@ var browserTools = []sdk.Definition{
 		Limitations: []string{"files have at most 512 MiB"},
 		Examples: []sdk.Example{
 			{Title: "A file", Kind: sdk.Minimal, Params: raw(`{"element":"Attach","files":["/srv/cv.pdf"]}`),
-				Result: raw(`{"on":"button \"Attach\" ea4","files":[{"name":"cv.pdf","size":5120}]}`)},
+				Result: raw(`{"on":"button \"Attach\" kqz4","files":[{"name":"cv.pdf","size":5120}]}`)},
 			{Title: "Two", Kind: sdk.Common, Params: raw(`{"element":"Photos","files":["/srv/a.png","/srv/b.png"]}`),
 				Result: raw(`{"files":[{"name":"a.png","size":9},{"name":"b.png","size":7}]}`)},
 			{Title: "A download", Kind: sdk.Full, Params: raw(`{"element":"css=#file","downloads":["report.csv"]}`),
@@ -200,7 +200,7 @@ var browserTools = []sdk.Definition{
 		Limitations: []string{"lcp is 0 in a page that was never shown"},
 		Examples: []sdk.Example{
 			{Title: "Of the page", Kind: sdk.Minimal, Params: raw(`{}`),
-				Result: raw(`{"ttfb":80,"fcp":210,"lcp":900,"lcp_element":"image \"Hero\" ea3","cls":0.02,"long_tasks":1}`)},
+				Result: raw(`{"ttfb":80,"fcp":210,"lcp":900,"lcp_element":"image \"Hero\" kqz3","cls":0.02,"long_tasks":1}`)},
 			{Title: "A fast one", Kind: sdk.Common, Params: raw(`{}`), Result: raw(`{"ttfb":5,"cls":0,"long_tasks":0}`)},
 			{Title: "A busy one", Kind: sdk.Full, Params: raw(`{}`),
 				Result: raw(`{"ttfb":80,"cls":0.31,"long_tasks":9,"longest_task":640}`)},

@@ -112,7 +112,7 @@ func (b *browser) until(condition map[string]any, end time.Time) (last seen, err
 			condition["timeout"] = min(left.Milliseconds(), 300)
 		}
 		var now seen
-		if _, err = b.script("", &now, "until", condition); err != nil && !isReplaced(err) {
+		if _, err = b.script("", &now, "until", condition); err != nil && !canRetry("", err) {
 			return last, err
 		}
 		if err == nil {
@@ -126,7 +126,7 @@ func (b *browser) until(condition map[string]any, end time.Time) (last seen, err
 		}
 		if condition["url"] == nil && condition["gone"] != true {
 			children, err := b.frames()
-			if err != nil && !isReplaced(err) {
+			if err != nil && !canRetry("", err) {
 				return last, err
 			}
 			condition["timeout"] = 0
@@ -163,7 +163,7 @@ func (b *browser) awaitRequest(part string, end time.Time) (bool, error) {
 func (b *browser) pause() error {
 	var now seen
 	_, err := b.script("", &now, "until", map[string]any{"url": "\x00", "timeout": 50})
-	if isReplaced(err) {
+	if canRetry("", err) {
 		return nil
 	}
 	return err
@@ -201,7 +201,7 @@ func (b *browser) awaitIdle(end time.Time) (bool, error) {
 		var now struct{ Settled bool }
 		left := max(min(time.Until(end).Milliseconds(), 2000), 1)
 		if _, err := b.script("", &now, "settle", map[string]any{"quiet": 200, "timeout": left}); err != nil &&
-			!isReplaced(err) {
+			!canRetry("", err) {
 			return false, err
 		}
 		if err := a.read(b); err != nil {
