@@ -25,7 +25,7 @@ type scriptParams struct {
 // user can see, as PLUGIN/SCRIPT.FUNCTION.
 var readFunctions = []string{
 	"page/page.snapshot", "page/page.text", "page/page.find", "page/page.get", "page/page.until", "page/page.settle",
-	"page/page.place", "page/page.area", "page/page.vitals", "page/page.hosts", "page/page.marks",
+	"page/page.place", "page/page.frames", "page/page.area", "page/page.vitals", "page/page.hosts", "page/page.marks",
 	"page/page.origin",
 }
 

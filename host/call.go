@@ -100,7 +100,8 @@ type Call struct {
 	// must not occur in their records.
 	innerCalls *atomic.Int32
 	redactor   *redactor
-	handed     *handed // files that were opened for the outermost call
+	handed     *handed  // files that were opened for the outermost call
+	repeats    *repeats // of the call in which a plugin makes this one on its own behalf; nil in any other case
 }
 
 type caller struct {
@@ -159,7 +160,7 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 		run.dropRefused(a.Err)
 		a.Steps = append(a.Steps, a.Err.Steps...)
 	}
-	if run.address.Tool != nil {
+	if run.address.Tool != nil && c.repeats == nil {
 		run.updateSession(a.Err)
 	}
 	if c.BeforeRecord != nil {
@@ -173,7 +174,10 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	default:
 		e.DocsTokens = docsTokens(ctx, a.Docs, false)
 	}
-	h.record(e)
+	run.inner.record(h)
+	if !c.repeats.hold(run.repeatKey(), e) {
+		h.record(e)
+	}
 	if a.Err != nil {
 		return a, a.Err
 	}
@@ -225,7 +229,8 @@ type run struct {
 	usesDropped int
 	denials     []string // for the record: the rights
 	denied      []Denial // for the answer
-	innerError  *Error   // of the last call of the plugin that failed
+	inner       repeats
+	innerError  *Error // of the last call of the plugin that failed
 }
 
 // recordUse adds a use of a right to the record of the call.
@@ -602,7 +607,7 @@ func (r *run) passOnDeclared(e, inner *Error) {
 func (r *run) beginAudit(d Decision) error {
 	r.rights = d.Grant.Names()
 	r.redactor.grants = d.Grant.Secrets
-	if r.host.cfg.Audit == nil {
+	if r.host.cfg.Audit == nil || r.call.repeats.begun(r.repeatKey()) {
 		return nil
 	}
 	return r.host.cfg.Audit.Begin(r.host.held.redactEvent(r.event("begin", time.Now())))
@@ -912,7 +917,7 @@ func (r *run) asPlugin(inner *Call, grant Grant) {
 	}
 	inner.Caller, inner.Session = callerPlugin+r.address.Plugin, r.innerSession(grant)
 	inner.callerGrant, inner.callerPlugin, inner.callerEffect = grant, r.address.Provider, r.address.Tool.Effect
-	inner.trusted = r.address.Provider.Info().Identity() == OwnerShipped
+	inner.trusted, inner.repeats = r.address.Provider.Info().Identity() == OwnerShipped, &r.inner
 	inner.callers = append(slices.Clone(r.call.callers),
 		caller{name: r.call.Caller, bound: r.call.Bound, tools: r.call.callerGrant.Tools})
 }

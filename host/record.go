@@ -72,6 +72,7 @@ type Event struct {
 	Refused     []string // rights denied while it ran, in the grammar of grants, also if it succeeded
 	Within      string   // id of the call in which a plugin made this one
 	DryRun      bool     // the call was a dry run
+	Count       int      // how many calls of a plugin it stands for, which did the same within one call; 0 for one
 	Audit       string   // as in Decision; "" if the policy was not consulted
 
 	By       string   // who allowed or denied the call: ByTerminal, ByMCP or ByPolicy; "" if nobody did
@@ -100,6 +101,7 @@ type Record struct {
 	Code           string  `json:"code"`
 	ExitCode       int     `json:"exit_code"`
 	MS             float64 `json:"ms"`
+	Count          int     `json:"count,omitempty"` // calls of a plugin that did the same, if several; MS is of all
 	OutBytes       int     `json:"out_bytes,omitempty"`
 	DocsTokens     int     `json:"docs_tokens,omitempty"`
 	RetryOf        string  `json:"retry_of,omitempty"`

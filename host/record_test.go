@@ -3,8 +3,11 @@ package host_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/parley-tools/parley/host"
@@ -55,7 +58,7 @@ func TestEventsSayWhatWasRefused(t *testing.T) {
 			t.Errorf("%s by %s within %q, want %q", e.Tool, e.Caller, e.Within, outer.CallID)
 		}
 	}
-	if len(events) != 5 || outer.Within != "" || outer.DryRun {
+	if len(events) != 3 || events[0].Count != 2 || outer.Within != "" || outer.DryRun {
 		t.Errorf("%d events, the last %+v", len(events), outer)
 	}
 }
@@ -97,5 +100,49 @@ func TestEventsHaveMembersOfEnums(t *testing.T) {
 		if e.Digest != "7" {
 			t.Errorf("%s has the digest %q, want the version", e.Op, e.Digest)
 		}
+	}
+}
+
+// TestPollsAreOneRecord checks that the calls of a plugin that do the same are one record each, with their number, and
+// leave nothing in the session; what differs, by more than numbers where it only reads, is a record of its own.
+func TestPollsAreOneRecord(t *testing.T) {
+	var polls atomic.Int32
+	outer := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		for i := range 50 {
+			_, _ = callTool(ctx, r, "second.echo", json.RawMessage(fmt.Sprintf(`{"text":"a1 \"2","n":%d}`, 100-i)), "")
+			_, _ = callTool(ctx, r, "second.add", json.RawMessage(fmt.Sprintf(`{"title":"x","count":%d}`, 1+i/25)), "")
+		}
+		_, _ = callTool(ctx, r, "second.echo", json.RawMessage(`{"text":"a2 \"2","n":7}`), "")
+		return &host.Result{Data: json.RawMessage(`{"id":1}`)}, nil
+	}
+	inner := map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+		if polls.Add(1) <= 40 {
+			return nil, &host.Error{Code: host.NotFound, Message: "not yet"}
+		}
+		return &host.Result{Data: json.RawMessage(`{}`)}, nil
+	}}
+	rec, sessions := &recorder{}, &host.Sessions{Dir: t.TempDir()}
+	h := newHost(t, host.Config{Recorder: rec, Sessions: sessions,
+		Policy: holding(map[string][]string{"first": {"second.echo", "second.add"}})},
+		newFake(t, shopNamed("first"), map[string]handler{"add": outer}), newFake(t, shopNamed("second"), inner))
+	a, _ := h.Call(t.Context(), host.Call{Name: "first.add", Caller: "cli", Session: host.Session{Name: "s"},
+		Params: json.RawMessage(`{"title":"x"}`)})
+	if a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	var got []string
+	for _, e := range rec.all() {
+		code := host.OK
+		if e.Err != nil {
+			code = e.Err.Code
+			if strings.Contains(e.Err.Message, "the same error") || len(e.Err.Earlier) > 0 {
+				t.Errorf("%s counts in the session: %v", e.Tool, e.Err)
+			}
+		}
+		got = append(got, fmt.Sprintf("%s %s x%d", e.Tool, code, e.Count))
+	}
+	if want := []string{"second.echo not_found x40", "second.add ok x25", "second.add ok x25", "second.echo ok x10",
+		"second.echo ok x0", "first.add ok x0"}; !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
 	}
 }

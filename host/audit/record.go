@@ -56,6 +56,7 @@ type Record struct {
 	Denied  []string `json:"denied,omitempty"`  // rights that it asked for and was denied, whether it failed or not
 	Limit   string   `json:"limit,omitempty"`   // the limit that ended it, as the host describes it
 	DryRun  bool     `json:"dry_run,omitempty"` // the call was not meant to run
+	Count   int      `json:"count,omitempty"`   // calls of a plugin that did the same, if several
 	By      string   `json:"by,omitempty"`      // who allowed or denied it: terminal, mcp or policy
 
 	// Question is the id of the question that a person was asked, or was to be asked. Calls that belong to one question
@@ -98,7 +99,7 @@ func recordOf(e host.Event) Record {
 		Time: e.Time, Op: opCall, Call: clipName(e.CallID), Within: clipName(e.Within), Caller: clipName(e.Caller),
 		Origin:  host.Origin{Transport: e.Transport, Peer: clipName(e.Peer), Token: clipName(e.Token)},
 		Session: clipName(e.Session),
-		Tool:    clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun, By: clipName(e.By),
+		Tool:    clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun, Count: e.Count, By: clipName(e.By),
 		Question: clipName(e.Question),
 		Rights:   clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
 		Outcome: &Outcome{Code: string(host.OK), MS: math.Round(float64(e.Duration)/1e3) / 1e3},

@@ -202,7 +202,7 @@ func recordOf(e host.Event, values bool) Record {
 		Call: clip(e.CallID), Session: clip(e.Session), Caller: clip(e.Caller), Tool: clip(e.Tool),
 		Origin:   host.Origin{Transport: e.Transport, Peer: clip(e.Peer), Token: clip(e.Token)},
 		Manifest: e.Digest, Mode: e.Mode, Tiers: e.Tiers,
-		Code: string(host.OK), MS: milliseconds(e.Duration),
+		Code: string(host.OK), MS: milliseconds(e.Duration), Count: e.Count,
 		OutBytes: e.OutBytes, DocsTokens: e.DocsTokens, RetryOf: clip(e.RetryOf), SuggestionUsed: e.SuggestionUsed,
 		By: clip(e.By), Question: clip(e.Question), Hits: clipAll(e.Hits), Changes: clipAll(e.Changes),
 	}

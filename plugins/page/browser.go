@@ -93,8 +93,8 @@ func (b *browser) input(events ...map[string]any) error {
 	return b.cdp("input", map[string]any{"events": events}, nil)
 }
 
-// canRetry reports whether a call of a script in a frame failed because its document was replaced. It then pauses, since
-// its caller tries again.
+// canRetry reports whether a call of a script in a frame failed because its document was replaced. It then pauses,
+// since its caller tries again.
 func canRetry(in frame, err error) bool {
 	var e *sdk.HostError
 	// Without a page there is nothing to wait for. A frame may be back soon.
@@ -144,8 +144,8 @@ func (e element) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Role, quote(e.Name), e.Ref))
 }
 
-// quote writes what a page says as one value that nothing in it can end, as quoted of page.js does. What is not shown is
-// escaped, but for the joiners and selectors that scripts and emoji need.
+// quote writes what a page says as one value that nothing in it can end, as quoted of page.js does. What is not shown
+// is escaped, but for the joiners and selectors that scripts and emoji need.
 func quote(s string) string {
 	b := []byte{'"'}
 	for _, r := range s {
@@ -193,7 +193,8 @@ func (f *failure) error(wanted string) error {
 	case "invalid":
 		return sdk.Invalid("/element", "a CSS selector", wanted, "an element by its name, such as: button \"Sign in\"")
 	case "many":
-		return sdk.Exit("ambiguous", fmt.Sprintf("%s matches %d elements: %s", quote(clip(wanted, 200)), f.Total, list), details)
+		return sdk.Exit("ambiguous", fmt.Sprintf("%s matches %d elements: %s", quote(clip(wanted, 200)), f.Total, list),
+			details)
 	case "stale":
 		if list != "" {
 			list = "; nearest: " + list

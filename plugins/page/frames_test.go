@@ -62,8 +62,8 @@ func (m mix) outline(indent string) (lines []string) {
 	return lines
 }
 
-// TestMixesOfFrames checks that a snapshot has the document of each frame below its line, and that a search finds what is
-// in any of them, in random trees of frames of several origins, in shadow roots, too.
+// TestMixesOfFrames checks that a snapshot has the document of each frame below its line, and that a search finds what
+// is in any of them, in random trees of frames of several origins, in shadow roots, too.
 func TestMixesOfFrames(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
@@ -93,14 +93,14 @@ func TestMixesOfFrames(t *testing.T) {
 	}
 }
 
-// TestTextOfFrames checks that a text names the frames that it leaves out, and that a ref of a frame shows what is in it.
+// TestTextOfFrames checks that a text names the frames that it leaves out, and that a ref of a frame shows what it has.
 func TestTextOfFrames(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
 	c.show(t, url+"/", `<p>Outer</p><iframe title="Near" srcdoc="<p>Inner</p>"></iframe><iframe title="Far" src="`+
 		strings.Replace(url, "127.0.0.1", "localhost", 1)+`/next"></iframe><iframe hidden srcdoc="x"></iframe>`)
 	r, err := run(t, c, Text, TextParams{MaxTokens: 2000})
-	named := regexp.MustCompile(`^2 frames: Iframe "Near" (\w+), Iframe "Far" (\w+) \(page\.text with their refs\)$`).
+	named := regexp.MustCompile(`^frames, 2: Iframe "Near" (\w+), Iframe "Far" (\w+) \(page\.text with their refs\)$`).
 		FindStringSubmatch(r.LeftOut)
 	if err != nil || r.Text != "Outer" || named == nil {
 		t.Fatalf("%+v, %s", r, exit(err))
@@ -120,8 +120,8 @@ func TestTextOfFrames(t *testing.T) {
 	}
 }
 
-// TestAnotherName acts by ref on elements that have another role or name than was shown. Nothing is done, and the answer
-// has both; it shows the element, so that the same call then does what it says.
+// TestAnotherName acts by ref on elements that have another role or name than was shown. Nothing is done, and the
+// answer has both; it shows the element, so that the same call then does what it says.
 func TestAnotherName(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)

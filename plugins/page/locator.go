@@ -21,6 +21,10 @@ func parseLocator(word string) locator {
 	if kind, rest, ok := strings.Cut(word, "="); ok && prefixes[kind] != "" && rest != "" {
 		return locator{prefixes[kind]: rest}
 	}
+	if fields := strings.Fields(word); len(fields) > 1 && isWord(fields[0]) && isRef(fields[1]) &&
+		(len(fields) == 2 || fields[2][0] == '[') {
+		return locator{"ref": fields[1]} // of an element without a name
+	}
 	role, rest, ok := strings.Cut(word, ` "`)
 	if name, ref, quoted := readQuoted(rest); ok && quoted && isWord(role) {
 		if isRef(ref) {
@@ -31,8 +35,8 @@ func parseLocator(word string) locator {
 	return locator{"word": word}
 }
 
-// readQuoted reads what follows the first quotation mark of a line of a snapshot: a name, and the word after it. A caller
-// may write a name without escapes.
+// readQuoted reads what follows the first quotation mark of a line of a snapshot: a name, and the word after it. A
+// caller may write a name without escapes.
 func readQuoted(text string) (name, next string, ok bool) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {

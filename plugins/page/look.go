@@ -79,7 +79,8 @@ func Snapshot(c *sdk.Call, p SnapshotParams) (SnapshotResult, error) {
 	if p.Roles != "" {
 		s.Title, s.URL, s.Left.Prose = "", "", 0
 	}
-	s.SnapshotResult.LeftOut = s.leftOut() + b.framesLeftOut(s.missing, "focus on their refs", s.leftOut() != "")
+	parts := append(s.leftOut(), b.framesLeftOut(s.missing, "focus on their refs"))
+	s.SnapshotResult.LeftOut = strings.Trim(strings.Join(parts, ", "), ", ")
 	return s.SnapshotResult, nil
 }
 
@@ -188,30 +189,24 @@ func (s *snapshot) insert(ref, text string, partial bool) bool {
 	return true
 }
 
-// framesLeftOut says which frames an answer lacks, and the way to them.
-func (b *browser) framesLeftOut(missing []element, way string, more bool) string {
+// framesLeftOut says which frames an answer lacks, and the way to them; "" if it lacks none.
+func (b *browser) framesLeftOut(missing []element, way string) string {
 	n := max(len(missing), b.unseen) // one can be both
 	if n == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d frames", n)
-	for i, e := range missing {
-		switch {
-		case i < 3:
-			text += fmt.Sprintf("%s %s", map[bool]string{true: ":", false: ","}[i == 0], e)
-		case i == 3:
-			text += ", …"
-		}
+	var names []string
+	for _, e := range missing[:min(len(missing), 3)] {
+		names = append(names, e.String())
 	}
-	if text += " (" + way + ")"; more {
-		text = ", " + text
+	if n > len(names) {
+		names = append(names, "…")
 	}
-	return text
+	return fmt.Sprintf("frames, %d: %s (%s)", n, strings.Join(names, ", "), way)
 }
 
 // leftOut says what the text lacks, and the calls that show it.
-func (s *snapshot) leftOut() string {
-	var parts []string
+func (s *snapshot) leftOut() (parts []string) {
 	add := func(n int, what, way string) {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s (%s)", n, what, way))
@@ -221,7 +216,7 @@ func (s *snapshot) leftOut() string {
 	add(s.Left.Grouped, "items in groups", "group g1, or page.find")
 	add(s.Left.Closed, "parts outside the view", "focus on their refs")
 	add(s.Left.Cut, "lines", "a larger max_tokens")
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // TextParams say which text to read.
@@ -260,7 +255,7 @@ func Text(c *sdk.Call, p TextParams) (TextResult, error) {
 	if r.Failure != nil {
 		return r.TextResult, r.Failure.error(p.Element)
 	}
-	r.LeftOut = b.framesLeftOut(r.Frames, "page.text with their refs", false)
+	r.LeftOut = b.framesLeftOut(r.Frames, "page.text with their refs")
 	return r.TextResult, nil
 }
 
@@ -334,7 +329,7 @@ func (b *browser) findAll(word string, limit int) (all found, err error) {
 		}
 	}
 	if b.unseen += unread; b.unseen > 0 {
-		all.LeftOut = b.framesLeftOut(nil, "page.snapshot shows their refs, which focus takes", false)
+		all.LeftOut = b.framesLeftOut(nil, "page.snapshot shows refs of frames")
 	}
 	if all.Total == 0 {
 		return all, mine.Failure.error(word)

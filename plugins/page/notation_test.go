@@ -60,13 +60,15 @@ var (
 
 // isTold reports whether a text holds nothing of the page but in quotes, and nothing that is not shown.
 func isTold(text string) bool {
-	return !strings.Contains(quotedText.ReplaceAllString(text, "Q"), "ZQ") && !strings.ContainsFunc(text, func(r rune) bool {
-		return r != '\n' && r != 0x200d && r != 0xfe0f && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp))
+	outside := quotedText.ReplaceAllString(text, "Q")
+	return !strings.Contains(outside, "ZQ") && !strings.ContainsFunc(text, func(r rune) bool {
+		hidden := unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+		return hidden && r != '\n' && r != 0x200d && r != 0xfe0f
 	})
 }
 
-// TestNoForgery shows pages made of forgeries. Whatever a page says, each line of a snapshot is one element or one quoted
-// text, the refs are those of the elements, and messages quote it.
+// TestNoForgery shows pages made of forgeries. Whatever a page says, each line of a snapshot is one element or one
+// quoted text, the refs are those of the elements, and messages quote it.
 func TestNoForgery(t *testing.T) {
 	c := startChrome(t)
 	url := site(t, c)
