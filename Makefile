@@ -89,6 +89,7 @@ hammer: ## the long runs: repeated concurrency tests, more random rounds
 	CGO_ENABLED=1 PARLEY_HAMMER=$(HAMMER) $(GO) test -race -timeout 60m -count $(HAMMER) -run Hammer \
 	  $$(git grep -lE 'func TestHammer' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run WrongSession ./cdp/internal/keeper
+	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run Every ./cdp
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run TwoAgentsAtOnce ./cmd/parley/internal/cli
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run ExamplesRun ./cdp/internal/trial
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m ./plugins/page

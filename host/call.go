@@ -536,7 +536,7 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 		if err := prepare(ctx, request); err != nil && ctx.Err() != nil {
 			return nil, r.contextError(ctx, d, 0, err) // the step is the call without a timeout
 		} else if err != nil {
-			return nil, err
+			return nil, r.causeOf(ctx, err)
 		}
 	}
 	timeout := r.timeout(d)
@@ -552,17 +552,23 @@ func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
 	if err == nil && result == nil {
 		return nil, Errorf(Internal, "%s returned no result", r.answer.Tool)
 	}
-	// A runner ends with its plugin or policy, which may come before the watch has seen the change.
-	if info := r.address.Provider.Info(); info.Kind != manifest.KindBuiltin &&
-		(errors.Is(err, Unavailable) || errors.Is(err, Trapped)) {
-		if lost, _ := r.lost(ctx, info); lost != nil {
-			return r.withDenials(nil, lost)
-		}
-	}
+	err = r.causeOf(ctx, err)
 	if errors.Is(err, Trapped) {
 		AsError(err).Effects = r.effects()
 	}
 	return r.withDenials(result, err)
+}
+
+// causeOf returns why a plugin could not run to its end. A runner ends, and a module is gone, with the plugin or its
+// rights, which may be seen here before the watch sees the change.
+func (r *run) causeOf(ctx context.Context, err error) error {
+	if info := r.address.Provider.Info(); info.Kind != manifest.KindBuiltin &&
+		(errors.Is(err, Unavailable) || errors.Is(err, Trapped)) {
+		if lost, _ := r.lost(ctx, info); lost != nil {
+			return lost
+		}
+	}
+	return err
 }
 
 // passOn gives the error of a plugin that ended with the exit code of an inner call that failed the code of that call

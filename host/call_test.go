@@ -532,7 +532,8 @@ func TestCallPreparation(t *testing.T) {
 					return host.Decision{Verdict: host.Allow, Limits: host.Limits{Timeout: c.limit}}, nil
 				})}, p)
 				a, _ := h.Call(t.Context(), host.Call{Name: "shop.order.slow", Caller: "cli",
-					Options: host.Options{Timeout: c.timeout.Abs(), TimeoutConfigured: c.timeout < 0}})
+					Options: host.Options{Timeout: c.timeout.Abs(), TimeoutConfigured: c.timeout < 0},
+					Given:   host.StepOptions{Timeout: max(c.timeout, 0)}})
 				e := failsWith(t, a, host.Timeout)
 				if a.Duration != c.took || !strings.Contains(e.Message, c.says) {
 					t.Errorf("%q after %v, expected %q after %v", e.Message, a.Duration, c.says, c.took)

@@ -42,6 +42,7 @@ func writeMany(dir, records string) (code int) {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}})
+	l.lockTimeout = time.Minute // the machine may be busy with something else
 	var writers sync.WaitGroup
 	for w := range childWriters {
 		writers.Go(func() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestShapes(t *testing.T) {
@@ -62,11 +61,7 @@ func TestMembers(t *testing.T) {
 
 func TestShapesOfMegabytes(t *testing.T) {
 	given := json.RawMessage(`{"a":[` + strings.Repeat(`{"x":"yyyyyyyy","z":[1,2,3]},`, 70_000) + `{}]}`) // 2 MB
-	began := time.Now()
 	got := string(Shapes(given, nil))
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("%v", took)
-	}
 	if want := `{"a":"array[70001]<object{x,z}|object{}>"}`; got != want {
 		t.Errorf("got %s", got)
 	}
