@@ -100,7 +100,7 @@ func TestOffers(t *testing.T) {
 // TestOptionsThatLift checks that each option of each command has been reviewed: it lifts a protection, and is never
 // offered, or it is listed here.
 func TestOptionsThatLift(t *testing.T) {
-	harmless := strings.Fields("all batch before brief browser caller calls category clean client code " +
+	harmless := strings.Fields("all authors batch before brief browser caller calls category clean client code " +
 		"continue-on-error coverage dataset debug describe detail diff docs drain dry-run " +
 		"effect env eval explain failed file format " +
 		"from full grant group head help http import isolate jq json key kind lang limit list listen live " +

@@ -14,14 +14,16 @@ import (
 // plugin gets to the file, in this process or in another one.
 type hostFile string
 
-// All hostFiles. A test calls each, and checks that every option which names a file is one or takes a value.
+// All hostFiles. A test checks that every option which names a file is one, or names a value or what is written.
 const (
-	tokenFileOption hostFile = "mcp --token-file"
-	keyOption       hostFile = "plugin sign --key"
-	newKeyOption    hostFile = "plugin sign --new-key"
-	passwordOption  hostFile = "plugin sign --password-file"
-	publicKeyOption hostFile = "plugin verify --key"
-	recordOption    hostFile = "--record, --replay"
+	tokenFileOption   hostFile = "mcp --token-file"
+	certificateOption hostFile = "mcp --tls-cert"
+	tlsKeyOption      hostFile = "mcp --tls-key"
+	keyOption         hostFile = "plugin sign --key"
+	newKeyOption      hostFile = "plugin sign --new-key"
+	passwordOption    hostFile = "plugin sign --password-file"
+	publicKeyOption   hostFile = "plugin verify --key"
+	recordOption      hostFile = "--record, --replay"
 )
 
 // readHostFile reads the file that an option names. It may be a pipe, such as that of a program that prints a password.

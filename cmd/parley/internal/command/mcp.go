@@ -119,7 +119,7 @@ func (s *MCPServer) listen(ctx context.Context, d *Deps, o MCPOptions) error {
 	scheme := "http://"
 	if o.TLSCert != "" {
 		scheme = "https://"
-		if s.config.TLS, err = certificate(ctx, o.TLSCert, o.TLSKey); err != nil {
+		if s.config.TLS, err = d.certificate(ctx, o.TLSCert, o.TLSKey); err != nil {
 			return err
 		}
 	}
@@ -150,12 +150,12 @@ func (s *MCPServer) listen(ctx context.Context, d *Deps, o MCPOptions) error {
 }
 
 // certificate reads a certificate and its key. The error is config_error.
-func certificate(ctx context.Context, certFile, keyFile string) (*tls.Config, error) {
-	cert, err := host.ReadValue(ctx, certFile, host.MaxConfig)
+func (d *Deps) certificate(ctx context.Context, certFile, keyFile string) (*tls.Config, error) {
+	cert, err := d.readHostFile(ctx, certificateOption, certFile, host.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--tls-cert: %s", manifest.CleanLine(err.Error()))
 	}
-	key, err := host.ReadValue(ctx, keyFile, host.MaxConfig)
+	key, err := d.readHostFile(ctx, tlsKeyOption, keyFile, host.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--tls-key: %s", manifest.CleanLine(err.Error()))
 	}

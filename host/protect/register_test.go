@@ -1,0 +1,85 @@
+//go:build unix
+
+package protect
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestRegister checks that what was opened stays out of reach: by its folder, a hard link, a new name, and after another
+// file was put in its place; and that what an option has named is out of reach of other processes.
+func TestRegister(t *testing.T) {
+	own := &Files{Folders: []Folder{{Name: "state", Path: filepath.Join(t.TempDir(), "state")}}}
+	own.Named = filepath.Join(own.Folders[0].Path, "named")
+	put := func(path string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, use := range map[string]func(path string) error{
+		"read":     func(path string) error { _, err := Read(path, 100); return err },
+		"append":   func(path string) error { f, _, err := Append(path); _ = f.Close(); return err },
+		"remember": own.Remember,
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "token")
+		put(path)
+		if err := own.Check(dir, true); err != nil {
+			t.Fatalf("%s: before: %v", name, err)
+		}
+		if err := use(path); err != nil {
+			t.Fatal(err)
+		}
+		if own.Check(dir, true) == nil {
+			t.Errorf("%s: its folder can be granted", name)
+		}
+		denies := func(how, path string) {
+			t.Helper()
+			if info, err := os.Stat(path); err != nil || !own.Guard().Denies(info) {
+				t.Errorf("%s: it can be opened %s (%v)", name, how, err)
+			}
+		}
+		denies("by its name", path)
+		linked := filepath.Join(t.TempDir(), "linked")
+		if err := os.Link(path, linked); err != nil {
+			t.Skip(err)
+		}
+		denies("by a hard link", linked)
+		put(path + ".new")
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+		denies("after it was replaced", path)
+		if name != "remember" {
+			denies("as it was opened", linked)
+		}
+	}
+}
+
+// TestRecordsAreRegular checks that nothing is appended to a device, a pipe, a socket or a folder, also through a link,
+// and that trying does not wait.
+func TestRecordsAreRegular(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.Symlink("/dev/null", at("device")), syscall.Mkfifo(at("pipe"), 0o600),
+		os.Symlink("pipe", at("link")), os.Mkdir(at("folder"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"device", "pipe", "link", "folder"} {
+		var refused *FileError
+		if f, _, err := Append(at(name)); !errors.As(err, &refused) {
+			t.Errorf("%s: %v, %v", name, f, err)
+		}
+		if !errors.As(CheckRecord(at(name)), &refused) {
+			t.Errorf("%s: it is taken for a file of records", name)
+		}
+	}
+	if f, _, err := Append(at("new")); err != nil || f.Close() != nil || CheckRecord(at("new")) != nil {
+		t.Errorf("a new file: %v", err)
+	}
+}
