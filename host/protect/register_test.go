@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestRegister checks that what was opened stays out of reach: by its folder, a hard link, a new name, and after another
-// file was put in its place; and that what an option has named is out of reach of other processes.
+// TestRegister checks that what was opened stays out of reach: by its folder, a hard link, a new name, and after
+// another file was put in its place; and that what an option has named is out of reach of other processes.
 func TestRegister(t *testing.T) {
 	own := &Files{Folders: []Folder{{Name: "state", Path: filepath.Join(t.TempDir(), "state")}}}
 	own.Named = filepath.Join(own.Folders[0].Path, "named")

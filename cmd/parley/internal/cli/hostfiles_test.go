@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fileOptions are the options that name a file which the host does not read for itself: a value of a caller, a plugin to
-// look at, or what is written.
+// fileOptions are the options that name a file which the host does not read for itself: a value of a caller, a plugin
+// to look at, or what is written.
 var fileOptions = []string{
 	"out", "params", "param", "load", "from", "import", "dataset", "tools", "eval", "signature", "manifest",
 	"stdin", "output", "file", "name", // of plugin wrap: what a program in a guest reads and writes

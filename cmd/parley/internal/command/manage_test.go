@@ -114,7 +114,7 @@ func TestSigning(t *testing.T) {
 	if _, err := VerifyPlugin(d, VerifyOptions{Plugin: plugin}); !isCode(err, host.NotFound) {
 		t.Errorf("an unsigned plugin: %v", err)
 	}
-	key, err := NewKey(d, KeyOptions{File: filepath.Join(dir, "my.key")})
+	key, err := NewKey(d, KeyOptions{File: filepath.Join(dir, "my.key"), NoPassword: true})
 	if err != nil || key.Encrypted {
 		t.Fatalf("%v: %+v", err, key)
 	}

@@ -41,7 +41,9 @@ func TestCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	config, err := (&Deps{Env: func(string) string { return t.TempDir() }}).certificate(t.Context(), certFile, keyFile)
+	home := t.TempDir()
+	deps := &Deps{Env: func(string) string { return home }}
+	config, err := deps.certificate(t.Context(), certFile, keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func TestCertificate(t *testing.T) {
 		t.Error(err)
 	}
 	for _, wrong := range [][2]string{{keyFile, certFile}, {certFile, "missing"}, {"missing", keyFile}} {
-		if _, err := (&Deps{Env: func(string) string { return t.TempDir() }}).certificate(t.Context(), wrong[0], wrong[1]); err == nil {
+		if _, err := deps.certificate(t.Context(), wrong[0], wrong[1]); err == nil {
 			t.Errorf("%q are a certificate and its key", wrong)
 		}
 	}
