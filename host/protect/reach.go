@@ -169,6 +169,7 @@ type Guard struct {
 	Above   []GuardedFolder `json:"above"` // folders that contain own ones; their names are those of what they contain
 	Devices FileID          `json:"devices"`
 	Secrets []FileID        `json:"secrets,omitempty"`
+	Opened  []openedFile    `json:"opened,omitempty"` // under any name; what is at its path now is in Secrets
 	Ways    []FileID        `json:"ways,omitempty"`   // folders on the way to what the host reads or runs
 	Linked  []FileID        `json:"linked,omitempty"` // what [Guard.Load] found
 
@@ -206,7 +207,7 @@ func (o *Files) Guard() *Guard {
 		}
 	}
 	inputs := o.inputs()
-	_, g.Secrets = registered(o.Folders)
+	_, g.Opened = registered(o.Folders)
 	for _, path := range inputs {
 		if info, err := os.Stat(path); err == nil {
 			id, _ := identify(info)
@@ -334,7 +335,8 @@ func (g *Guard) Denies(info fs.FileInfo) bool {
 	if id == (FileID{}) {
 		return false
 	}
-	if slices.Contains(g.Secrets, id) || slices.ContainsFunc(g.Own, func(f GuardedFolder) bool { return f.ID == id }) {
+	if slices.Contains(g.Secrets, id) || slices.Contains(g.Opened, openedFile{id, info.ModTime().UnixNano()}) ||
+		slices.ContainsFunc(g.Own, func(f GuardedFolder) bool { return f.ID == id }) {
 		return true
 	}
 	if info.IsDir() || links < 2 {

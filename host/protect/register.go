@@ -16,8 +16,15 @@ import (
 // opened there last. All hosts of a process share it: a file that one of them reads is out of reach of all plugins.
 var register = struct {
 	sync.Mutex
-	files map[string]FileID
-}{files: map[string]FileID{}}
+	files map[string]openedFile
+}{files: map[string]openedFile{}}
+
+// openedFile is a file as it was when it was opened. A system gives the inode of a file that is gone to another one,
+// which was changed at another time.
+type openedFile struct {
+	ID       FileID `json:"id"`
+	Modified int64  `json:"modified"` // in nanoseconds since 1970
+}
 
 // Register notes that the host reads a file. No grant gives a plugin its folder to write, and in a folder that a plugin
 // may read it cannot be opened: neither what was opened nor what is at the path later. Only regular files are noted.
@@ -29,12 +36,12 @@ func Register(path string, info fs.FileInfo) {
 	id, _ := identify(info)
 	register.Lock()
 	defer register.Unlock()
-	register.files[path] = id
+	register.files[path] = openedFile{id, info.ModTime().UnixNano()}
 }
 
-// registered returns the paths of the register, and the identities of what was opened there. What lies in one of the
+// registered returns the paths of the register, and what was opened there. What lies in one of the
 // folders is left out, because no grant reaches those.
-func registered(folders []Folder) (paths []string, opened []FileID) {
+func registered(folders []Folder) (paths []string, opened []openedFile) {
 	register.Lock()
 	defer register.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(register.files)) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestRegister checks that what was opened stays out of reach: by its folder, a hard link, a new name, and after
@@ -57,6 +58,13 @@ func TestRegister(t *testing.T) {
 		denies("after it was replaced", path)
 		if name != "remember" {
 			denies("as it was opened", linked)
+		}
+		// The system gives the inode of a file that is gone to another one, which was changed at another time.
+		if err := os.Chtimes(linked, time.Now(), time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(linked); err != nil || own.Guard().Denies(info) {
+			t.Errorf("%s: a later file with the same inode cannot be opened (%v)", name, err)
 		}
 	}
 }
