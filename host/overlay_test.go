@@ -151,8 +151,8 @@ func TestOverlayOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// TestOverlaysAreSavedTogether checks that overlays of several plugins are written all or not at all, that none replaces
-// one that it did not see, and that without edits nothing remains.
+// TestOverlaysAreSavedTogether checks that overlays of several plugins are written all or not at all, that none
+// replaces one that it did not see, and that without edits nothing remains.
 func TestOverlaysAreSavedTogether(t *testing.T) {
 	shopInfo, depot := newFake(t, shop, nil), newFake(t, strings.Replace(shop, `"shop"`, `"depot"`, 1), nil)
 	store := &host.Overlays{Dir: filepath.Join(t.TempDir(), "docs")}
@@ -179,7 +179,8 @@ func TestOverlaysAreSavedTogether(t *testing.T) {
 		{"both", []host.OverlayChange{{shopInfo, none, one}, {depot, none, one}}, false, nil, "1 1"},
 		{"one that has changed", []host.OverlayChange{{shopInfo, one, two}, {depot, none, two}}, false, host.Busy, "1 1"},
 		{"removed", []host.OverlayChange{{shopInfo, one, none}, {depot, one, none}}, false, nil, "0 0"},
-		{"the second cannot be written", []host.OverlayChange{{shopInfo, none, one}, {depot, none, one}}, true, fs.ErrExist, "0 0"},
+		{"the second cannot be written", []host.OverlayChange{{shopInfo, none, one}, {depot, none, one}}, true,
+			fs.ErrExist, "0 0"},
 	} {
 		if c.block { // a file cannot replace a folder
 			if err := os.MkdirAll(filepath.Join(segment, "x"), 0o700); err != nil {

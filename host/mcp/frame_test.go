@@ -358,7 +358,8 @@ func TestBatches(t *testing.T) {
 func TestErrorCodes(t *testing.T) {
 	t.Parallel()
 	methods := []string{"initialize", "ping", "tools/list", "tools/call", "resources/list", "resources/templates/list",
-		"resources/read", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get", "completion/complete",
+		"resources/read", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get",
+		"completion/complete",
 		"logging/setLevel", "server/discover", "subscriptions/listen", "notifications/initialized", "notifications/cancelled",
 		"notifications/progress", "tasks/get", "sampling/createMessage", "elicitation/create", "roots/list", "rpc.x", "ü"}
 	params := []string{"", "{}", "null", `{"cursor":"no"}`, `{"cursor":"bm8"}`, `{"cursor":17}`, `{"name":"no"}`, `{"name":17}`,
