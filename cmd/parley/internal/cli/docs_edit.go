@@ -137,8 +137,8 @@ func newDocsApply(app *App, run runFunc[docsApplyOptions]) *cobra.Command {
 		Long: "NAME is the id of a suggestion, or a plugin, a group or a tool; without a NAME all suggestions are applied. " +
 			"Edits are kept\nbeside the plugin, for this build of it: no byte of it changes, and with another build they are " +
 			"dropped, with a notice.\nEach passes a gate: no rule of the linter is broken that was not, every tool is still " +
-			"found by its own tasks, examples run,\nand no text promises more than the tool does or is that of another tool. Then a person " +
-			"approves the changes at the\nterminal. All are written, or none.",
+			"found by its own tasks, examples run,\nand no text promises more than the tool does or is that of another tool. " +
+			"Then a person approves the changes at the\nterminal. All are written, or none.",
 		Example:           "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, names []string) error {
