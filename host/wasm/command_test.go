@@ -19,7 +19,7 @@ func TestLastLines(t *testing.T) {
 		{"one\n\ntwo", 3, "one|two", 0},
 		{"one\ntwo\nthree\n", 2, "two|three", 3},
 		{"\n\n\none\ntwo\n", 2, "one|two", 0},
-		{"\x1b[31mone\x1b[0m\n\x00two\n", 2, "one|two", 0},
+		{"\x1b[31mone\x1b[0m\n\x00two\n", 2, `\u001b[31mone\u001b[0m|\u0000two`, 0},
 		{long + "end\n", 2, "0123456789|end", 11*999 - 1},
 	} {
 		w := &capture{limit: stderrExcerpt}

@@ -266,8 +266,8 @@ func (a attack) checkOutcome(t *testing.T, result *host.Result, err *host.Error)
 // checkDisplayed checks that a text has no terminal control or hidden characters.
 func checkDisplayed(t testing.TB, what, text string) {
 	t.Helper()
-	if i := strings.IndexFunc(text, manifest.Hidden); i >= 0 {
-		t.Errorf("%s has a hidden character at %d: %.300q", what, i, text)
+	if clean := manifest.Clean(text); clean != text {
+		t.Errorf("%s has hidden characters: %.300q", what, text)
 	}
 	if !utf8.ValidString(text) {
 		t.Errorf("%s is not UTF-8: %.300q", what, text)

@@ -479,7 +479,7 @@ func TestHostCalls(t *testing.T) {
 	}
 }
 
-// TestLogAndProgress checks that log lines and progress reports arrive cleaned.
+// TestLogAndProgress checks that log lines and progress reports arrive with escapes in the place of hidden characters.
 func TestLogAndProgress(t *testing.T) {
 	p := guest(t, testEngine(t), "echo", "echo")
 	var lines []string
@@ -494,8 +494,8 @@ func TestLogAndProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "0 echo: debug line\n1 echo: info line\n2 echo: warn line\n3 echo: error line\n1/2 half\n2/2 done\n0 " +
-		"echo: to stderr"
+	want := "0 echo: debug line\n1 echo: info line\n2 echo: warn line\n3 echo: \\u001b[31merror line\n1/2 half\n" +
+		"2/2 done\n0 echo: to stderr"
 	if got := strings.Join(lines, "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

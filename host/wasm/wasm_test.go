@@ -339,7 +339,7 @@ func TestOutcomes(t *testing.T) {
 		{"bad-utf8", `{}`, host.InvalidResult, 106, "UTF-8"},
 		{"not-a-response", `{}`, host.InvalidResult, 106, ""},
 		{"no-ok", `{}`, host.InvalidResult, 106, `"ok"`},
-		{"ansi", `{}`, "declared", 10, "red tfel"},
+		{"ansi", `{}`, "declared", 10, `\u001b[31mred\u001b[0m \u202etfel`},
 		{"ask-outside", `{}`, host.InvalidResult, 106, "memory ends"},
 		{"ask-no-room", `{"tool":"cdp.open"}`, host.LimitExceeded, 104, "parley_alloc returned 0"},
 		{"grow", `{}`, "no_memory", 11, ""},
