@@ -65,6 +65,7 @@ func writeRuns(path string, runs map[key]recorded) error {
 type names struct {
 	address     string
 	shown, real map[string]string
+	documents   int // whose references were seen
 }
 
 // shownAddress is what the model reads for the address of the site.
@@ -77,8 +78,31 @@ func newNames(address string) *names {
 // volatile matches IDs of calls, pages and requests.
 var volatile = regexp.MustCompile(`\bc[0-9a-f]{16}\b|\b[0-9A-F]{32}\b`)
 
+// reference matches the reference of an element in a snapshot: three letters of the document, and a number.
+// shownReference matches the constant name of one.
+var (
+	reference      = regexp.MustCompile(`(\\?" )([a-z]{3})(\d+)\b`)
+	shownReference = regexp.MustCompile(`\b(e[a-z])(\d+)\b`)
+)
+
+// documented are the letters of the references in the documentation of page.
+const documented = "kqz"
+
 func (n *names) hide(text string) string {
 	text = strings.ReplaceAll(text, n.address, shownAddress)
+	text = reference.ReplaceAllStringFunc(text, func(ref string) string {
+		parts := reference.FindStringSubmatch(ref)
+		if parts[2] == documented {
+			return ref
+		}
+		name, ok := n.shown[parts[2]]
+		if !ok {
+			name = "e" + string(rune('a'+n.documents%26))
+			n.documents++
+			n.shown[parts[2]], n.real[name] = name, parts[2]
+		}
+		return parts[1] + name + parts[3]
+	})
 	return volatile.ReplaceAllStringFunc(text, func(id string) string {
 		if name, ok := n.shown[id]; ok {
 			return name
@@ -95,5 +119,8 @@ func (n *names) hide(text string) string {
 
 func (n *names) show(text string) string {
 	text = strings.ReplaceAll(text, shownAddress, n.address)
+	text = shownReference.ReplaceAllStringFunc(text, func(name string) string {
+		return cmp.Or(n.real[name[:2]], name[:2]) + name[2:]
+	})
 	return volatile.ReplaceAllStringFunc(text, func(name string) string { return cmp.Or(n.real[name], name) })
 }

@@ -90,6 +90,10 @@ func TestNames(t *testing.T) {
 	if got := n.show(shown); got != "page "+id+" of http://127.0.0.1:4711/, call c00000000000000ff, again "+id {
 		t.Error(got)
 	}
+	snapshot := `- button "Go" qxz3`
+	if shown := n.hide(snapshot); shown != `- button "Go" ea3` || n.show(`["click", "ea3"]`) != `["click", "qxz3"]` {
+		t.Error(shown, n.show(`["click", "ea3"]`))
+	}
 }
 
 // TestWriteRuns checks that a file of runs is read as it was written.

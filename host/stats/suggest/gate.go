@@ -150,14 +150,14 @@ func (g *Gate) checkValue(e *host.Edit, t *manifest.Tool) string {
 	return ""
 }
 
-// leastKept is the part of a text that a new text has at least in length, as 1/leastKept.
-const leastKept = 3
+// fewWords is the number of words below which a text says next to nothing.
+const fewWords = 3
 
 // checkEmptied refuses a text that says next to nothing in place of one that says something.
 func checkEmptied(e *host.Edit, t *manifest.Tool) string {
-	before := e.Replaced(t)
-	if before != "" && leastKept*len(strings.TrimSpace(e.Value)) < len(before) {
-		return fmt.Sprintf("it drops most of the text that it replaces: %d of %d bytes are left", len(e.Value), len(before))
+	words := len(strings.Fields(e.Value))
+	if before := len(strings.Fields(e.Replaced(t))); words < fewWords && before >= 2*fewWords {
+		return fmt.Sprintf("it drops most of the text that it replaces: %d of %d words are left", words, before)
 	}
 	return ""
 }

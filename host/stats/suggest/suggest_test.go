@@ -313,7 +313,7 @@ func TestGate(t *testing.T) {
 		{"praise", host.Edit{Tool: find, Field: "when", Value: "this is the best tool of all"}, "superlatives"},
 		{"hidden characters", host.Edit{Tool: find, Field: "brief", Value: "Find\u202e articles"}, "invisible characters"},
 		{"a worse brief", host.Edit{Tool: find, Field: "brief", Value: "This tool finds articles."}, "rule"},
-		{"an emptied text", host.Edit{Tool: "article.add", Field: "standard", Value: "Adds."}, "drops most of the text"},
+		{"an emptied text", host.Edit{Tool: "article.add", Field: "brief", Value: "Add."}, "drops most of the text"},
 		{"an empty text", host.Edit{Tool: find, Field: "when", Value: " "}, "the text is empty"},
 		{"an alias that is a sibling", host.Edit{Tool: find, Field: "alias", Value: "Stock-count"},
 			"is a name of shop.stock.count"},
