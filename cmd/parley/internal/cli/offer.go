@@ -86,7 +86,10 @@ func (a *App) parse(words []string) (p parsedLine, ok bool) {
 	cmd.Flags().Visit(func(f *pflag.Flag) { p.options[f.Name] = f.Value.String() })
 	delete(p.options, "json")
 	delete(p.options, "debug")
+	ask := a.deps.ApproveChange
+	a.deps.ApproveChange = nil // a check asks nobody
 	catalog, err := a.deps.Catalog()
+	a.deps.ApproveChange = ask
 	switch {
 	case cmd.ValidateArgs(p.words) != nil || cmd.HasSubCommands() && !cmd.LocalNonPersistentFlags().HasFlags():
 		return p, false // or only others below it can be run
