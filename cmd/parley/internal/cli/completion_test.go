@@ -71,7 +71,7 @@ func TestTargetWords(t *testing.T) {
 	if want := []string{"A1", "https://a.test/x", "B2", "C3", "https://b.test/"}; !slices.Equal(offered, want) {
 		t.Errorf("%q, want %q", offered, want)
 	}
-	if !strings.HasPrefix(words[0], "A1\tOne and two  https://a.test/x?") {
+	if !strings.HasPrefix(words[0], "A1\tOne and\\u001b[31m two  https://a.test/x?") {
 		t.Errorf("%q", words[0])
 	}
 	if got := startingWith("https://B", words); len(got) != 1 || !strings.HasPrefix(got[0], "https://b.test/\t") {

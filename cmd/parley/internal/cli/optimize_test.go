@@ -40,6 +40,13 @@ func TestWorkedExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyFile(t, filepath.Join(dir, "traces.jsonl"), traces)
+	rules := filepath.Join(home, "config", "policy.toml")
+	if err := os.MkdirAll(filepath.Dir(rules), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(rules, []byte("[operator]\nallow_yes = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 
 	recording := filepath.Join(dir, "recording.jsonl")
 	if url := os.Getenv("PARLEY_MODEL_URL"); *update && url != "" {
@@ -59,7 +66,7 @@ func TestWorkedExample(t *testing.T) {
 	if describe(); !history.MatchString(d.Description) || d.When != "" {
 		t.Errorf("before: %+v", d)
 	}
-	run("docs", "optimize", "webfetch.fetch", "--replay", recording)
+	run("docs", "optimize", "webfetch.fetch", "--replay", recording, "--yes")
 	if describe(); history.MatchString(d.Description) || !strings.Contains(d.When, "address") {
 		t.Errorf("after: %+v", d)
 	}

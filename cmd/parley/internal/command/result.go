@@ -47,7 +47,7 @@ func Result(ctx context.Context, d *Deps, o ResultOptions) (json.RawMessage, err
 	if o.Out == "" {
 		return data, nil
 	}
-	file := &outFile{path: o.Out}
+	file := &outFile{path: o.Out, filtered: o.JQ != ""}
 	defer file.discard()
 	if catalog, err := d.Catalog(); err == nil && kept.Tool != "" {
 		if at, err := catalog.Find(kept.Tool); err == nil && at.Tool != nil {
