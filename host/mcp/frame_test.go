@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,8 +93,9 @@ func rawHTTP(t testing.TB, s *mcp.Server, revision string) rawClient {
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	session, status := "", 0
-	c := rawClient{status: func() int { return status }}
+	session := ""
+	var status atomic.Int64
+	c := rawClient{status: func() int { return int(status.Load()) }}
 	c.exchange = func(t testing.TB, frame string, _ int) (answers []string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(frame))
@@ -110,8 +112,9 @@ func rawHTTP(t testing.TB, s *mcp.Server, revision string) rawClient {
 			t.Fatalf("%.200q: %v", frame, err)
 		}
 		defer answer.Body.Close()
-		if status = answer.StatusCode; session == "" {
-			session = answer.Header.Get("Mcp-Session-Id")
+		status.Store(int64(answer.StatusCode))
+		if opened := answer.Header.Get("Mcp-Session-Id"); session == "" && opened != "" {
+			session = opened // before other goroutines begin
 		}
 		body, _ := io.ReadAll(answer.Body)
 		if answer.Header.Get("Content-Type") != "text/event-stream" {
