@@ -77,12 +77,13 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 
 // awaitBlank waits until a new page has loaded its blank document, because the end of that navigation would abort
 // the next one. The title shows it; in a browser whose blank page has no title, awaitBlank times out, and nothing
-// else is lost.
+// else is lost. It also waits for the scripts of the session: Chrome's browser process navigates, its renderer process
+// adds scripts, and one that is added too late does not run at the start of the next document.
 func (tr *tracker) awaitBlank(ctx context.Context, t *target) {
 	ctx, cancel := context.WithTimeout(ctx, awaitBlankTimeout)
 	defer cancel()
 	tr.wait(ctx, "for the blank page", func() (bool, *Error) {
-		return t.title != "" || t.closed || t.crashed, nil
+		return t.title != "" && t.pending == 0 || t.closed || t.crashed, nil
 	})
 }
 

@@ -51,8 +51,9 @@ func (ss *setups) of(session string) *setup {
 
 // applied is what of its session's set-up a target has.
 type applied struct {
-	worlds map[string]bool // of scripts
-	routed bool
+	worlds  map[string]bool // of scripts
+	pending int             // scripts that Chrome has not confirmed yet
+	routed  bool
 }
 
 // apply applies the set-up of its session to a target. For a target that begins that is before it runs.
@@ -69,9 +70,13 @@ func (ss *setups) apply(t *target) {
 			t.worlds = map[string]bool{}
 		}
 		t.worlds[script.world()] = true
+		t.pending++
 		postCommand(ss.sender.mux, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 			Source: script.program(), WorldName: script.world(), RunImmediately: new(true),
-		}, nil)
+		}, func(reply) {
+			t.pending--
+			ss.sender.broadcast()
+		})
 	}
 	switch {
 	case len(s.rules) > 0:

@@ -347,9 +347,9 @@ func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 		if t := tr.sessions[p.Session]; t != nil {
 			delete(tr.sessions, p.Session)
 			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
-			t.activity, t.applied = activity{}, applied{}
 			tr.frames.forgetIn(t)
 			tr.failPending(t, closedTarget(t))
+			t.activity, t.applied = activity{}, applied{}
 			// Destroyed frames and workers are reported only where targets are discovered.
 			if !hasPage(t.kind) || t.kind == "iframe" {
 				tr.forget(t)
