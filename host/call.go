@@ -158,7 +158,7 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 		a.Data, a.Whole, a.Content, a.Err = nil, nil, nil, &own
 		run.keepOptions(a.Err)
 		run.dropRefused(a.Err)
-		a.Steps = append(a.Steps, a.Err.Steps...)
+		a.Steps = BoundedSteps(append(a.Steps, a.Err.Steps...))
 	}
 	if run.address.Tool != nil && c.repeats == nil {
 		run.updateSession(a.Err)
@@ -492,7 +492,7 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 	case err != nil:
 		return err
 	case len(violations) > 0:
-		return r.violationError(paramsSchema, value, coerced, violations)
+		return r.violationError(paramsSchema, value, violations)
 	}
 	if len(coercions) > 0 {
 		r.changes = append(r.changes, "coerced")
@@ -841,7 +841,10 @@ func (r *run) contextError(ctx context.Context, d Decision, timeout time.Duratio
 			if again.Options.Timeout = 4 * timeout; d.Limits.Timeout > 0 {
 				again.Options.Timeout = min(again.Options.Timeout, d.Limits.Timeout)
 			}
-			reported.Steps = []Step{again}
+			if reported.Steps = BoundedSteps([]Step{again}); len(reported.Steps) == 0 {
+				reported.Message += fmt.Sprintf("; give it more time, such as a timeout of %s, with its parameters (%s) as given",
+					again.Options.Timeout, sizeOf(len(again.Params)))
+			}
 		}
 		return reported
 	}
@@ -1111,7 +1114,7 @@ func (r *run) updateSession(e *Error) {
 		}
 		redacted := r.redactor.redactAllError(e)
 		e.Earlier = s.recordErrors(r.answer.Tool, redacted)
-		if n := s.repeated(r.answer.Tool, redacted); n >= sameMistake {
+		if n := s.repeated(r.answer.Tool, redacted); n >= sameMistake && r.call.parentID == "" { // the outer call says it
 			e.Message += fmt.Sprintf("; the same error for the %s time in this session", ordinal(n))
 		}
 		s.recordFailure(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(redacted.Corrected)})

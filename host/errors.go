@@ -106,8 +106,6 @@ type Error struct {
 	Template   json.RawMessage
 	Changes    []Change
 	DidYouMean []NearName
-	// Marked is the caller's JSON with a mark at each fault; see [Mark].
-	Marked string
 	// Earlier are the previous errors of this session with the tool, the latest one last.
 	Earlier []string
 	// Effects are what a call that crashed may have changed before, in the form of [Event].Uses.

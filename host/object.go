@@ -19,7 +19,6 @@ type ErrorObject struct {
 	Changes    []Change           `json:"changes,omitempty"`
 	Command    string             `json:"command,omitempty"`
 	DidYouMean []NearName         `json:"did_you_mean,omitempty"`
-	Marked     string             `json:"marked,omitempty"`
 	Earlier    []string           `json:"earlier,omitempty"`
 	Effects    []string           `json:"effects,omitempty"`
 	Docs       *manifest.ToolDocs `json:"docs,omitempty"`
@@ -27,15 +26,21 @@ type ErrorObject struct {
 	CDP        *ProtocolError     `json:"cdp,omitempty"`
 }
 
-// Object returns the JSON form of the error.
+// Object returns the JSON form of the error, within its bounds.
 func (e *Error) Object() *ErrorObject {
-	o := &ErrorObject{
-		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied,
-		Corrected: e.Corrected, Template: e.Template, Changes: e.Changes, DidYouMean: e.DidYouMean,
-		Marked: e.Marked, Earlier: e.Earlier, Effects: e.Effects, Tool: e.Tool, CDP: e.Protocol,
-	}
+	e = e.Bounded()
+	o := e.object()
 	if e.Docs != nil {
 		o.Docs = e.Docs.ToolDocs
 	}
 	return o
+}
+
+// object is Object without bounds and documentation.
+func (e *Error) object() *ErrorObject {
+	return &ErrorObject{
+		Code: e.Code, ExitCode: e.ExitCode(), Message: e.Message, Details: e.Details, Denied: e.Denied,
+		Corrected: e.Corrected, Template: e.Template, Changes: e.Changes, DidYouMean: e.DidYouMean,
+		Earlier: e.Earlier, Effects: e.Effects, Tool: e.Tool, CDP: e.Protocol,
+	}
 }

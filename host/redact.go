@@ -211,7 +211,7 @@ func (v *redactor) redactError(e *Error) {
 		retry := e.Retry.redact(v.redact, v.redactJSON)
 		e.Retry = &retry
 	}
-	e.Corrected, e.Template, e.Marked = v.redactJSON(e.Corrected), v.redactJSON(e.Template), v.redact(e.Marked)
+	e.Corrected, e.Template = v.redactJSON(e.Corrected), v.redactJSON(e.Template)
 	for i, c := range e.Changes {
 		e.Changes[i].From, e.Changes[i].To = v.redact(c.From), v.redact(c.To)
 	}

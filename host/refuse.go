@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
@@ -23,7 +22,6 @@ func syntaxError(err error, raw []byte) *Error {
 			Suggestion: &Suggestion{Pointer: at.Pointer, Op: SuggestSyntax,
 				Value: fmt.Sprintf("line %d, column %d", at.Line, at.Column)},
 		}}
-		e.Marked = markSyntax(raw, int(at.Offset), at.Line, at.Column, at.Msg)
 	}
 	return e
 }
@@ -44,20 +42,15 @@ func pointerOr(pointer string) string {
 
 // violationError returns the error of parameters that do not match the schema: with every violation, and with the
 // corrected parameters or a template of them.
-func (r *run) violationError(paramsSchema *schema.Schema, given, value any, violations []schema.Violation) *Error {
+func (r *run) violationError(paramsSchema *schema.Schema, given any, violations []schema.Violation) *Error {
 	e := &Error{Code: InvalidArgs}
 	r.correct(e, paramsSchema, given)
 	for _, v := range violations {
 		d := detailOf(v)
 		d.Suggestion = suggestion(v, e.Changes)
 		e.Details = append(e.Details, d)
-		for _, name := range v.DidYouMean {
-			e.DidYouMean = append(e.DidYouMean, NearName{manifest.CleanLine(name), distance(wordOf(value, v), name)})
-		}
 	}
 	r.planMissing(e)
-	e.Marked = Mark(given, e.Details)
-	e.DidYouMean = Closest(e.DidYouMean)
 	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
 	return e
 }
@@ -147,30 +140,6 @@ func distance(given, name string) int {
 	return max(d, 1)
 }
 
-// wordOf returns the word that a violation is about: the name of an unknown property, or the value.
-func wordOf(value any, v schema.Violation) string {
-	steps := strings.Split(v.Pointer, "/")[1:]
-	if v.Keyword == "additionalProperties" && len(steps) > 0 {
-		return jsontext.UnescapeToken(steps[len(steps)-1])
-	}
-	for _, step := range steps {
-		switch at := value.(type) {
-		case map[string]any:
-			value = at[jsontext.UnescapeToken(step)]
-		case []any:
-			i, err := strconv.Atoi(step)
-			if err != nil || i < 0 || i >= len(at) {
-				return ""
-			}
-			value = at[i]
-		}
-	}
-	if text, ok := value.(string); ok {
-		return text
-	}
-	return string(jsontext.Marshal(value))
-}
-
 // suggestion returns how to fix a violation, or nil if nothing is certain.
 func suggestion(v schema.Violation, changes []Change) *Suggestion {
 	for _, c := range changes {
@@ -222,6 +191,9 @@ func plural(n int, noun string) string {
 func (r *run) refuse(e *Error) error {
 	tool := r.address.Tool
 	tier, why := manifest.Tier2, "first parameter error"
+	if r.call.parentID != "" {
+		return r.withRetry(e) // a plugin reads no documentation
+	}
 	r.host.cfg.Sessions.update(r.call.Session, func(s *session) bool {
 		switch {
 		case (s.repeated(r.answer.Tool, r.redactor.redactAllError(e))+1)%sameMistake == 0:
@@ -241,6 +213,11 @@ func (r *run) refuse(e *Error) error {
 		r.tiers = append(r.tiers, tier)
 		r.host.cfg.Debug("docs: tier %d of %s, %s", tier, r.answer.Tool, why)
 	}
+	return r.withRetry(e)
+}
+
+// withRetry adds the steps of a parameter error.
+func (r *run) withRetry(e *Error) error {
 	if e.Retry == nil && len(e.Corrected) > 0 { // set by the caller, with Call.Invalid
 		e.Retry = r.retry(e.Corrected, r.call.Options)
 	}
@@ -256,9 +233,6 @@ func (r *run) refuseByTool(e *Error) {
 	if e.Code == InvalidArgs && e.Docs == nil && len(e.Details) > 0 {
 		if e.Message == "" {
 			e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(e.Details), "violation"))
-		}
-		if given, err := jsontext.Decode(r.params, jsontext.Limits{Bytes: MaxParams}); err == nil {
-			e.Marked = Mark(given, e.Details)
 		}
 		_ = r.refuse(e)
 	}

@@ -457,7 +457,6 @@ type failure struct {
 	Code     string
 	ExitCode int `json:"exit_code"`
 	Message  string
-	Marked   string
 	Earlier  []string
 	Docs     string
 	Next     []json.RawMessage

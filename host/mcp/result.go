@@ -31,7 +31,7 @@ func (m *modeServer) failure(a *host.Answer) failure {
 		next = a.Err.Steps
 	}
 	var hold []host.Step
-	for _, s := range next {
+	for _, s := range host.BoundedSteps(next) {
 		if s, ok := advice.Holds(m.cfg.Host, s); ok {
 			hold = append(hold, s)
 		}

@@ -22,7 +22,6 @@ type Error struct {
 	Template   json.RawMessage     `json:"template,omitempty"`
 	Changes    []host.Change       `json:"changes,omitempty"`
 	DidYouMean []host.NearName     `json:"did_you_mean,omitempty"`
-	Marked     string              `json:"marked,omitempty"`
 	Earlier    []string            `json:"earlier,omitempty"`
 	Effects    []string            `json:"effects,omitempty"`
 	Docs       *manifest.ToolDocs  `json:"docs,omitempty"`
@@ -51,7 +50,7 @@ func ErrorOf(e *host.Error) *Error {
 	w := &Error{
 		Code: e.Code, Exit: e.Exit, Message: e.Message, Denied: e.Denied, Tool: e.Tool, Protocol: e.Protocol,
 		Corrected: e.Corrected, Retry: e.Retry, Template: e.Template, Changes: e.Changes, DidYouMean: e.DidYouMean,
-		Marked: e.Marked, Earlier: e.Earlier, Effects: e.Effects, Steps: e.Steps, Trace: e.Trace,
+		Earlier: e.Earlier, Effects: e.Effects, Steps: e.Steps, Trace: e.Trace,
 	}
 	for _, d := range e.Details {
 		w.Details = append(w.Details, detail{d.Parameter, d.Keyword, d.Provided, d.Expected, (*suggestion)(d.Suggestion)})
@@ -67,7 +66,7 @@ func (w *Error) HostError() *host.Error {
 	e := &host.Error{
 		Code: w.Code, Exit: w.Exit, Message: w.Message, Denied: w.Denied, Tool: w.Tool, Protocol: w.Protocol,
 		Corrected: w.Corrected, Retry: w.Retry, Template: w.Template, Changes: w.Changes, DidYouMean: w.DidYouMean,
-		Marked: w.Marked, Earlier: w.Earlier, Effects: w.Effects, Steps: w.Steps, Trace: w.Trace,
+		Earlier: w.Earlier, Effects: w.Effects, Steps: w.Steps, Trace: w.Trace,
 	}
 	for _, d := range w.Details {
 		e.Details = append(e.Details, host.Detail{Parameter: d.Parameter, Keyword: d.Keyword, Provided: d.Provided,

@@ -140,7 +140,7 @@ func TestUntrustedErrors(t *testing.T) {
 		Protocol: &host.ProtocolError{Code: 1, Message: "\x1b"},
 		Steps: []host.Step{host.CallStep("p.remove", nil), host.OperatorStep(host.OpPolicyGrant, "p", "random"),
 			{Op: host.OpSystem, Args: []string{"rm"}}, host.DescribeStep("p.t", 2)},
-		Docs: &host.Docs{ToolDocs: &manifest.ToolDocs{}}, Earlier: []string{"x"}, Marked: "x",
+		Docs: &host.Docs{ToolDocs: &manifest.ToolDocs{}}, Earlier: []string{"x"},
 	}
 	for range 10_000 {
 		from.DidYouMean = append(from.DidYouMean, host.NearName{Name: "x"})

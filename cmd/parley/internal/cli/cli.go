@@ -291,7 +291,7 @@ func writeError(err error) error {
 
 // fail prints an error and returns its exit code.
 func (a *App) fail(err error) int {
-	e := host.AsError(err)
+	e := host.AsError(err).Bounded()
 	next := a.deps.Next(e.Steps, e.Next)
 	if len(next) == 0 {
 		next = a.nextFor(e.Code)

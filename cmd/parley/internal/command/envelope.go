@@ -50,6 +50,7 @@ func (d *Deps) Envelope(answer *host.Answer) *Envelope {
 
 // ErrorObject returns an error in the form of --json, with the commands that its steps stand for.
 func (d *Deps) ErrorObject(e *host.Error) *host.ErrorObject {
+	e = e.Bounded()
 	o := e.Object()
 	if e.Retry != nil {
 		if c := d.Command(*e.Retry); d.offers(c) {

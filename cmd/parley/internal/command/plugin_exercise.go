@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,12 +54,14 @@ func TestPlugin(ctx context.Context, d *Deps, o TestOptions) (*parley.TestReport
 			e.Trace = f.Trace
 		}
 	}
-	const most = 10
-	for _, f := range report.Failures[:min(most, len(report.Failures))] {
-		e.Details = append(e.Details, host.Detail{
+	for _, f := range report.Failures {
+		d := host.Detail{
 			Parameter: f.Tool, Keyword: f.Kind,
 			Expected: fmt.Sprintf("%s %s: %s", f.Kind, manifest.Clip(string(f.Params), 300), f.Reason),
-		})
+		}
+		if !slices.Contains(e.Details, d) { // the host shows as many as its bound allows
+			e.Details = append(e.Details, d)
+		}
 	}
 	return report, e
 }

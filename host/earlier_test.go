@@ -10,60 +10,6 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestMarked checks that Mark marks each fault and shortens values without one.
-func TestMarked(t *testing.T) {
-	h := newHost(t, host.Config{}, newFake(t, shop, nil))
-	long := strings.Repeat("x", 200)
-	for _, c := range []struct {
-		name, params, want string
-	}{
-		{"a wrong item", `{"title":"tea","tags":["a",3,"c"]}`, `{
-  "tags": [
-    "a",
-    3, // ✗ /tags/1: expected string, got number 3
-    "c"
-  ],
-  "title": "tea"
-}`},
-		{"a missing one", `{}`, `{
-  // ✗ /title: expected string of at least 1 character, got nothing
-}`},
-		{"a nested wrong value", `{"title":"tea","extra":{"depth":"x","a/b":1}}`, `{
-  "extra": {
-    "a/b": 1,
-    "depth": "x" // ✗ /extra/depth: expected integer, got string "x"
-  },
-  "title": "tea"
-}`},
-		{"no object", `[1]`, `[1] // ✗ parameters: expected object, got array[1]`},
-		{"valid values are shortened", `{"title":"` + long + `","count":0}`, `{
-  "count": 0, // ✗ /count: expected integer >= 1 and <= 99, got number 0
-  "title": "` + long[:59] + `…
-}`},
-		{"hidden characters", `{"title":"a\u202eb","price":"\u001b[2J"}`, `{
-  "price": "\u001b[2J", // ✗ /price: expected number, got string "\u001b[2J"
-  "title": "a\u202eb"
-}`},
-		{"no JSON", "{\n \"title\": tea}", `"title": // ✗ line 2, column 11: `},
-	} {
-		e := failsWith(t, call(t, h, "shop.add", c.params), host.InvalidArgs)
-		if e.Object().Marked != e.Marked {
-			t.Errorf("%s: the mark does not leave the host", c.name)
-		}
-		if c.name == "no JSON" && strings.HasPrefix(e.Marked, c.want) {
-			continue
-		}
-		if e.Marked != c.want {
-			t.Errorf("%s:\n%s\nexpected\n%s\n%+v", c.name, e.Marked, c.want, e.Details)
-		}
-	}
-	many := `{"title":"tea","tags":[` + strings.Repeat(`"a",`, 500) + `1` + strings.Repeat(`,2`, 3000) + `]}`
-	if e := failsWith(t, call(t, h, "shop.add", many), host.InvalidArgs); len(e.Marked) > 5<<10 ||
-		!strings.Contains(e.Marked, "… 500 more") {
-		t.Errorf("%d bytes: %.300s", len(e.Marked), e.Marked)
-	}
-}
-
 // TestEarlierErrors checks that an error names the earlier ones of the session with the tool, without values.
 func TestEarlierErrors(t *testing.T) {
 	h := newHost(t, host.Config{Sessions: &host.Sessions{Dir: t.TempDir()}}, newFake(t, shop, nil))

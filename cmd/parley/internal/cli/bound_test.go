@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/internal/testhome"
+)
+
+// Bounds of what a failed call prints, in bytes without documentation.
+const (
+	mostOfOneFault = 900
+	mostOfError    = 2048
+)
+
+// longCalls returns calls with a long value in each parameter of each tool that ships: of the parameter's own type or
+// of another one, in a list, as a name, and under a name that no parameter has.
+func longCalls(t *testing.T) (lines []string) {
+	t.Helper()
+	long, list := strings.Repeat("x", 20_000), strings.Repeat("7,", 10_000)+"7"
+	tools := map[string][]string{"cdp.open": {"url"}, "cdp.Runtime.evaluate": {"expression", "contextId"},
+		"cdp.Network.setCookies": {"cookies"}, "cdp.input": {"events"}, "cdp.route": {"rules"}, "cdp.type": {"secret"},
+		"cdp.DOM.querySelector": {"nodeId", "selector"}, "nope.tool": {"x"}, long[:3000]: {"x"}}
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "plugins", "*", "manifest.json"))
+	if err != nil || len(files) < 4 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		var m struct {
+			Name  string
+			Tools []struct {
+				Name   string
+				Params struct{ Properties map[string]json.RawMessage }
+			}
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil || json.Unmarshal(raw, &m) != nil {
+			t.Fatal(file, err)
+		}
+		for _, tool := range m.Tools {
+			names := []string{}
+			for name := range tool.Params.Properties {
+				names = append(names, name)
+			}
+			tools[m.Name+"."+tool.Name] = names
+		}
+	}
+	for _, tool := range slices.Sorted(maps.Keys(tools)) {
+		names := tools[tool]
+		slices.Sort(names)
+		for i, name := range names {
+			forms := []string{
+				fmt.Sprintf(`{%q:%q}`, name, long), fmt.Sprintf(`{%q:[%s]}`, name, list),
+				fmt.Sprintf(`{%q:{%q:1}}`, name, long), fmt.Sprintf(`{%q:%q}`, name+"x", long),
+				fmt.Sprintf(`{%q:1,%q:true}`, name, long), fmt.Sprintf(`{%q:[%q,{"a":[%s]}]}`, name, long, list),
+			}
+			if i > 0 { // of the others, less is enough
+				forms = forms[:2]
+			}
+			for _, params := range forms {
+				lines = append(lines, fmt.Sprintf(`{"tool":%q,"params":%s,"options":{"dry_run":true}}`, tool, params))
+			}
+		}
+	}
+	lines = append(lines, fmt.Sprintf(`{"tool":"text.hash","params":{"text":1,"algorithm":%q},"options":{"dry_run":true}}`,
+		strings.Repeat("x", 1_000_000)))
+	return lines
+}
+
+// checkBound checks the size of an error that was printed as JSON, in an envelope or on its own.
+func checkBound(t *testing.T, door string, printed []byte) {
+	t.Helper()
+	var document map[string]json.RawMessage
+	if err := json.Unmarshal(printed, &document); err != nil {
+		t.Errorf("%s: %v: %.300s", door, err, printed)
+		return
+	}
+	of := document
+	if inner := map[string]json.RawMessage{}; json.Unmarshal(document["error"], &inner) == nil && len(inner) > 0 {
+		of = inner
+	}
+	var details []json.RawMessage
+	_ = json.Unmarshal(of["details"], &details)
+	docs := of["docs"]
+	size := len(printed) - len(docs)
+	if size > mostOfError || len(details) == 1 && size > mostOfOneFault {
+		delete(of, "docs")
+		rest, _ := json.Marshal(of)
+		t.Errorf("%s: %d bytes for %d violations: %s\n%s", door, size, len(details), rest, document["next"])
+	}
+	if _, repeated := of["marked"]; repeated {
+		t.Errorf("%s repeats the parameters: %.300s", door, printed)
+	}
+	if near := string(of["did_you_mean"]); near != "" && strings.Contains(string(of["details"]), "did you mean") {
+		t.Errorf("%s says twice: %s %s", door, of["details"], near)
+	}
+}
+
+// TestErrorsAreBounded makes calls with long values at every door. Whatever fails prints an error within its bounds.
+func TestErrorsAreBounded(t *testing.T) {
+	home, lines, file := testhome.New(t), longCalls(t), filepath.Join(t.TempDir(), "params.json")
+	t.Run("batch", func(t *testing.T) {
+		in := filepath.Join(t.TempDir(), "calls")
+		if err := os.WriteFile(in, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, _ := runIn(home, "batch", in, "--continue-on-error")
+		answers := strings.Split(strings.TrimSpace(out), "\n")
+		if len(answers) != len(lines) {
+			t.Fatalf("%d answers of %d: %.500s", len(answers), len(lines), errs)
+		}
+		failed := 0
+		for i, a := range answers {
+			if strings.Contains(a[:min(60, len(a))], `"ok":false`) {
+				failed++
+				checkBound(t, "batch: "+lines[i][:min(len(lines[i]), 90)], []byte(a))
+			}
+		}
+		if failed < len(lines)/3 {
+			t.Errorf("only %d of %d calls fail", failed, len(lines))
+		}
+	})
+	t.Run("mcp", func(t *testing.T) {
+		var in strings.Builder
+		in.WriteString(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+			`"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}` + "\n" +
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
+		for i, line := range lines {
+			call := strings.Replace(strings.Replace(line, `{"tool":`, `{"name":`, 1), `,"params":`, `,"arguments":`, 1)
+			fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"call_tool","arguments":%s}}`+"\n",
+				i, call)
+		}
+		var out, errs bytes.Buffer
+		env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
+		streams := &Streams{In: strings.NewReader(in.String()), Out: &out, Err: &errs, Env: env}
+		if code := Main([]string{"mcp"}, streams); code != 0 {
+			t.Fatalf("%d %.500s", code, errs.String())
+		}
+		failed := 0
+		for _, answer := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+			var a struct {
+				ID     any
+				Result struct {
+					IsError bool
+					Content []struct{ Text string }
+				}
+			}
+			if json.Unmarshal([]byte(answer), &a) == nil && a.Result.IsError {
+				failed++
+				at, _ := a.ID.(float64)
+				checkBound(t, "mcp: "+lines[int(at)][:min(len(lines[int(at)]), 90)], []byte(a.Result.Content[0].Text))
+			}
+		}
+		if failed < len(lines)/3 {
+			t.Errorf("only %d of %d calls fail", failed, len(lines))
+		}
+	})
+	t.Run("command line", func(t *testing.T) {
+		for i, line := range lines {
+			if i%20 != 0 {
+				continue
+			}
+			var call struct {
+				Tool   string
+				Params json.RawMessage
+			}
+			if json.Unmarshal([]byte(line), &call) != nil || os.WriteFile(file, call.Params, 0o600) != nil {
+				t.Fatal(line[:100])
+			}
+			args := []string{"call", call.Tool, "--params", "@" + file, "--dry-run"}
+			door := "parley " + call.Tool[:min(len(call.Tool), 60)]
+			if _, errs, code := runIn(home, append(args, "--json")...); code != 0 {
+				checkBound(t, door+" --json", []byte(errs))
+			}
+			_, errs, code := runIn(home, args...)
+			before, docs, _ := strings.Cut(errs, "Detailed parameter documentation:")
+			_, tips, _ := strings.Cut(docs, "\nTip:")
+			if size := len(before) + len(tips); code != 0 && size > mostOfError {
+				t.Errorf("%s: %d bytes: %.600s", door, size, errs)
+			}
+		}
+	})
+}
