@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -101,7 +102,11 @@ func (a *App) paramWords(s host.Step) (words []string) {
 	if string(manifest.CompactJSON(s.Params)) == `{"all":true}` {
 		return []string{"--all"}
 	}
-	params, choose := s.Params, slices.Clone(s.Choose)
+	if file := a.deps.FileOf(s.Params); file != "" {
+		return []string{"--params", shellQuote(file)}
+	}
+	params, files := a.filesOf(s.Params)
+	choose := slices.Clone(s.Choose)
 	if tool := a.toolOf(s); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
 		words, params, choose = positionalWords(tool, params, choose)
 	}
@@ -110,10 +115,29 @@ func (a *App) paramWords(s host.Step) (words []string) {
 	default:
 		words = append(words, "--params", shellQuote(rest))
 	}
+	words = append(words, files...)
 	for _, name := range choose {
 		words = append(words, "--param", manifest.CleanLine(name)+"="+placeholderOf(name))
 	}
 	return words
+}
+
+// filesOf returns the words for the parameters that the caller gave as @FILE, and the other parameters.
+func (a *App) filesOf(params json.RawMessage) (rest json.RawMessage, words []string) {
+	var values map[string]json.RawMessage
+	if len(params) == 0 || json.Unmarshal(params, &values) != nil {
+		return params, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if file := a.deps.FileOf(values[name]); file != "" {
+			words = append(words, "--param", shellQuote(name+"="+file))
+			delete(values, name)
+		}
+	}
+	if words == nil {
+		return params, nil
+	}
+	return jsontext.Marshal(values), words
 }
 
 // toolOf returns the tool of a step, or nil.

@@ -65,6 +65,7 @@ type Deps struct {
 
 	settings *Settings
 	parley   *parley.Parley
+	files    []givenFile
 }
 
 // Parley returns the host's parts. Settings that cannot be read count as not set here; commands that depend on settings

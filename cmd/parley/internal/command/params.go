@@ -57,7 +57,7 @@ func (d *Deps) buildParams(ctx context.Context, t *manifest.Tool, o *CallOptions
 		return nil, err
 	}
 	for _, p := range given {
-		if err := setParam(ctx, params, t, p, o.Timeout); err != nil {
+		if err := d.setParam(ctx, params, t, p, o.Timeout); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +101,7 @@ func (d *Deps) readParams(ctx context.Context, given string, timeout time.Durati
 		}
 		return data, tooLarge(data)
 	case strings.HasPrefix(given, "@"):
-		data, err := readInput(ctx, "--params @", given[1:], timeout)
+		data, err := d.readInput(ctx, "--params @", given[1:], timeout)
 		if err != nil {
 			return nil, err
 		}
@@ -129,11 +129,12 @@ func tooLarge(data []byte) error {
 }
 
 // readInput reads the file that an option names. A pipe may take as long as the call, or the default timeout.
-func readInput(ctx context.Context, option, path string, timeout time.Duration) ([]byte, error) {
+func (d *Deps) readInput(ctx context.Context, option, path string, timeout time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, host.DefaultTimeout))
 	defer cancel()
 	data, err := host.ReadValue(ctx, path, host.MaxParams)
 	if err == nil {
+		d.files = append(d.files, givenFile{path, data})
 		return data, nil
 	}
 	var ended *host.Error
@@ -146,6 +147,30 @@ func readInput(ctx context.Context, option, path string, timeout time.Duration) 
 	message := manifest.CleanLine(strings.TrimPrefix(err.Error(), path+": "))
 	return nil, host.Errorf(host.InvalidArgs, "%s%s: %s", option, manifest.CleanLine(path), message).
 		WithNext("for a value that begins with @, use --params JSON")
+}
+
+// givenFile is a file that the command line names for its contents.
+type givenFile struct {
+	path string
+	data []byte
+}
+
+// FileOf returns the @FILE that gave a value, as JSON, or "" if none did. A list of one text is given like the text.
+func (d *Deps) FileOf(value json.RawMessage) string {
+	text, isText := jsontext.Unquote(value)
+	var list []string
+	if json.Unmarshal(value, &list) == nil && len(list) == 1 && !strings.HasPrefix(list[0], "[") {
+		text, isText = list[0], true
+	}
+	for _, f := range d.files {
+		switch {
+		case isText && text != string(f.data) && text != base64.StdEncoding.EncodeToString(f.data):
+		case !isText && !bytes.Equal(manifest.CompactJSON(value), manifest.CompactJSON(f.data)):
+		default:
+			return "@" + f.path
+		}
+	}
+	return ""
 }
 
 // readWords reads the last positional parameter from a file or the standard input, if it is an array or an object and
@@ -223,7 +248,7 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 
 // setParam sets one parameter from KEY=VALUE or KEY=@FILE. A key with dots sets a property of an object, unless the
 // tool has a parameter of exactly that name. A key that is given again appends to an array.
-func setParam(ctx context.Context, params map[string]any, t *manifest.Tool, given string,
+func (d *Deps) setParam(ctx context.Context, params map[string]any, t *manifest.Tool, given string,
 	timeout time.Duration) error {
 	key, text, ok := strings.Cut(given, "=")
 	if !ok || key == "" {
@@ -236,7 +261,7 @@ func setParam(ctx context.Context, params map[string]any, t *manifest.Tool, give
 	kind, item := manifest.TypeAt(t.Params, path...)
 	isNull := text == "null"
 	if strings.HasPrefix(text, "@") {
-		data, err := readInput(ctx, "--param "+key+"=@", text[1:], timeout)
+		data, err := d.readInput(ctx, "--param "+key+"=@", text[1:], timeout)
 		if err != nil {
 			return err
 		}

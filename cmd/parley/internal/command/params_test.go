@@ -52,7 +52,7 @@ func TestSetParam(t *testing.T) {
 	} {
 		params := map[string]any{}
 		for _, given := range c.given {
-			if err := setParam(t.Context(), params, tool, given, 0); err != nil {
+			if err := (&Deps{}).setParam(t.Context(), params, tool, given, 0); err != nil {
 				t.Errorf("%s: %v", given, err)
 			}
 		}
@@ -62,7 +62,7 @@ func TestSetParam(t *testing.T) {
 	}
 	for given, hint := range map[string]string{"text=@" + picture: "base64", "o.text=@" + utf16: "UTF-16",
 		"any=@" + utf16: "UTF-16"} {
-		err := setParam(t.Context(), map[string]any{}, tool, given, 0)
+		err := (&Deps{}).setParam(t.Context(), map[string]any{}, tool, given, 0)
 		if !errors.Is(err, host.InvalidArgs) || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: %v", given, err)
 		}
