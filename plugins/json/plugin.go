@@ -21,7 +21,7 @@ var plugin = sdk.Plugin{
 		{Code: 10, Name: "query_failed", Meaning: "The filter failed on this data", Retry: sdk.FixInput,
 			Suggestion: "use ? after what may fail, or look at the data with the filter ."},
 		{Code: 11, Name: "path_missing", Meaning: "An operation points to a value that does not exist", Retry: sdk.FixInput,
-			Suggestion: "correct the operation in details.index; add creates members, replace requires them"},
+			Suggestion: "correct the operation in details.index; json.query shows the data"},
 		{Code: 12, Name: "test_failed", Meaning: "A test operation found another value", Retry: sdk.FixInput,
 			Suggestion: "read the data again and create a new patch"},
 		{Code: 13, Name: "malformed", Meaning: "The text is not YAML that JSON can represent", Retry: sdk.FixInput,

@@ -104,7 +104,7 @@ func (b *browser) throughFrames(start *begun, all []pageFrame, word string) (*be
 	for in := start.in; in != ""; {
 		i := slices.IndexFunc(all, func(f pageFrame) bool { return f.id == in })
 		if i < 0 {
-			return nil, sdk.Exit("not_ready", fmt.Sprintf("%q is in a frame that is being replaced", word), nil)
+			return nil, sdk.Exit("not_ready", fmt.Sprintf("%q is in a frame that is being replaced; try again", word), nil)
 		}
 		var at struct {
 			X, Y    float64
@@ -375,7 +375,7 @@ func Fill(c *sdk.Call, p FillParams) (*FillResult, error) {
 	case start.Select:
 		err = b.call(start, "choose", []string{p.Value})
 	case !start.Editable:
-		return nil, sdk.Exit("not_ready", start.element.String()+" is not a field", nil)
+		return nil, sdk.Exit("not_ready", start.element.String()+" is not a field; page.click presses it", nil)
 	case p.Value == "":
 		err = b.input(key("Delete", 0)...)
 	default:

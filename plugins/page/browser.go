@@ -197,7 +197,7 @@ func (f *failure) error(wanted string) error {
 			details)
 	case "stale":
 		if list != "" {
-			list = "; nearest: " + list
+			list = ", or use " + list
 		}
 		return sdk.Exit("stale", f.Why+list, details)
 	case "not_ready":
@@ -212,6 +212,9 @@ func (f *failure) error(wanted string) error {
 		if f.Ref != "" {
 			why = f.element.String() + ": " + why
 		}
+		if advice := adviceFor[f.Why]; advice != "" {
+			why += " (" + advice + ")"
+		}
 		return sdk.Exit("not_ready", why, details)
 	}
 	if list != "" {
@@ -220,7 +223,23 @@ func (f *failure) error(wanted string) error {
 	if f.Why != "" {
 		return sdk.Exit("no_match", f.Why+list, details)
 	}
-	return sdk.Exit("no_match", fmt.Sprintf("nothing matches %s%s", quote(clip(wanted, 200)), list), details)
+	return sdk.Exit("no_match", fmt.Sprintf("nothing matches %s%s (page.snapshot shows the page)",
+		quote(clip(wanted, 200)), list), details)
+}
+
+// adviceFor says what to do where an element cannot be acted on, by the reason of page.js. A reason that says it itself,
+// or about which nothing can be done, has none.
+var adviceFor = map[string]string{
+	"it is covered":                   "deal with what covers it",
+	"its frame is covered":            "deal with what covers it",
+	"it is disabled":                  "fill in or choose first what enables it",
+	"it is read-only":                 "act on what sets it",
+	"it is moving":                    "wait until it stands, and act again",
+	"it is not visible":               "open what contains it; page.snapshot shows what is visible",
+	"its frame is not visible":        "open what contains the frame",
+	"it has no size":                  "act on its label, or on what is drawn for it",
+	"it is not a select":              "page.click opens it, and page.snapshot shows its options",
+	"it is no longer in the document": "look again with page.snapshot",
 }
 
 // elsewhere reports whether the element may be in another frame.

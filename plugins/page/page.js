@@ -536,7 +536,7 @@ function byRef(ref) {
 	if (!kept) { // a word may look like a reference
 		const named = wordSearch(ref);
 		return named.length ? {elements: named} :
-			{failure: {code: "stale", foreign: true, why: `${ref} is of no document that is here now`, near: []}};
+			{failure: {code: "stale", foreign: true, why: `${ref} is of no document that is here now; look again with page.snapshot`, near: []}};
 	}
 	const el = kept.el.deref();
 	if (el && isConnected(el)) return {elements: [el]};
@@ -548,8 +548,8 @@ function byRef(ref) {
 		return {elements: placed,
 			resolved: `${ref} was rendered again: it is now another element with the same role, name and place`};
 	}
-	return {failure: {code: "stale", why: `${ref} (${kept.role} ${quoted(clip(kept.name, 40))}) is no longer in the document`,
-		near: same.slice(0, 2).map(describe)}};
+	return {failure: {code: "stale", why: `${ref} (${kept.role} ${quoted(clip(kept.name, 40))}) is no longer in the document; ` +
+		`look again with page.snapshot`, near: same.slice(0, 2).map(describe)}};
 }
 
 // changed returns what was shown of a reference's element, if its role and name are others now.
@@ -870,7 +870,7 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 	let top = documentElement(document), nodes;
 	if (group) {
 		const run = groups[Number(group.slice(1)) - 1];
-		if (!run) return {failure: {code: "no_match", why: `there is no group ${group} in the last snapshot`, near: []}};
+		if (!run) return {failure: {code: "no_match", why: `there is no group ${group} in the last snapshot; take one with page.snapshot`, near: []}};
 		nodes = run.slice(from, from + count);
 	} else {
 		if (focus) {

@@ -155,7 +155,7 @@ func (b *browser) originOf(in frame, all []pageFrame) (x, y float64, err error) 
 	for in != "" {
 		i := slices.IndexFunc(all, func(f pageFrame) bool { return f.id == in })
 		if i < 0 {
-			return 0, 0, sdk.Exit("not_ready", "the frame is being replaced", nil)
+			return 0, 0, sdk.Exit("not_ready", "the frame is being replaced; try again", nil)
 		}
 		var at struct {
 			X, Y    float64

@@ -25,7 +25,7 @@ var plugin = sdk.Plugin{
 		{Code: 12, Name: "missing_value", Meaning: "The template names a value that was not given", Retry: sdk.FixInput,
 			Suggestion: "add the names in details.names to values, or set missing to keep or empty"},
 		{Code: 13, Name: "too_large", Meaning: "The text is too large, or would grow over 4 MiB", Retry: sdk.FixInput,
-			Suggestion: "work on the text in parts"},
+			Suggestion: "work on smaller parts"},
 	},
 	Tutorial: []sdk.Step{
 		{Say: "See what the plugin offers.", Run: "parley text --list", Expect: &sdk.Expect{}},
