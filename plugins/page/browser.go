@@ -227,8 +227,8 @@ func (f *failure) error(wanted string) error {
 		quote(clip(wanted, 200)), list), details)
 }
 
-// adviceFor says what to do where an element cannot be acted on, by the reason of page.js. A reason that says it itself,
-// or about which nothing can be done, has none.
+// adviceFor says what to do where an element cannot be acted on, by the reason of page.js. A reason that says it
+// itself, or about which nothing can be done, has none.
 var adviceFor = map[string]string{
 	"it is covered":                   "deal with what covers it",
 	"its frame is covered":            "deal with what covers it",

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	sdk "github.com/parley-tools/parley/sdk/go"
@@ -122,7 +123,7 @@ func Go(c *sdk.Call, p GoParams) (*PageResult, error) {
 
 // EvaluateParams are a program.
 type EvaluateParams struct {
-	// A JavaScript expression, or a function that takes the element.
+	// A JavaScript expression, or a function: it is called, with the element.
 	Expression string `json:"expression" minLength:"1" maxLength:"1000000" aliases:"script,code,js,javascript,function"`
 	// Ref or locator of an element, which the function gets as its argument.
 	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
@@ -162,13 +163,18 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 		target = b.target
 	}
 	statements := false
-	if p.Element == "" && strings.Contains(expression, "await") {
-		var err error
-		if expression, statements, err = b.awaiting(expression); err != nil {
-			return r, err
-		}
+	var err error
+	switch {
+	case p.Element != "":
+	case functionText.MatchString(expression):
+		expression, err = b.calling(expression)
+	case strings.Contains(expression, "await"):
+		expression, statements, err = b.awaiting(expression)
 	}
-	err := b.CallTool("cdp.Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true,
+	if err != nil {
+		return r, err
+	}
+	err = b.CallTool("cdp.Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true,
 		"returnByValue": true, "userGesture": true, "replMode": statements}, sdk.Options{Target: target}, &done)
 	if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" {
 		return r, sdk.Exit("script_error", e.Message, nil)
@@ -176,6 +182,8 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 	switch {
 	case err != nil:
 		return r, err
+	case done.Result.Type == "function":
+		c.Warn("the value is a function, which was not called: call it in the expression")
 	case len(done.Result.Value) > 0:
 		r.Value = done.Result.Value
 	case done.Result.Unusable != "":
@@ -184,14 +192,34 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 	return r, err
 }
 
+// functionText matches how the text of a function begins. Callers used to other tools pass a function.
+var functionText = regexp.MustCompile(`^\s*(async\b\s*)?(function\b|(\([^()]*\)|[\w$]+)\s*=>)`)
+
+// calling makes the text of a function a call of it. A program that only begins with a function stays as it is.
+func (b *browser) calling(program string) (string, error) {
+	function := "(" + strings.TrimRight(program, "; \t\r\n") + "\n)"
+	if ok, err := b.compiles(function); err != nil || !ok {
+		return program, err
+	}
+	return function + "()", nil
+}
+
 // awaiting makes an expression with an await one that is a promise. Statements stay as they are: the mode of a console,
 // in which they run, awaits what they await, but not a promise that is their result.
 func (b *browser) awaiting(program string) (expression string, statements bool, err error) {
 	function := "(async () => (\n" + strings.TrimRight(program, "; \t\r\n") + "\n))"
-	err = b.cdp("Runtime.compileScript", map[string]any{"expression": function, "sourceURL": "", "persistScript": false},
+	if ok, err := b.compiles(function); err != nil || !ok {
+		return program, true, err
+	}
+	return function + "()", false, nil
+}
+
+// compiles reports whether Chrome can compile a program.
+func (b *browser) compiles(program string) (bool, error) {
+	err := b.cdp("Runtime.compileScript", map[string]any{"expression": program, "sourceURL": "", "persistScript": false},
 		nil)
 	if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" {
-		return program, true, nil
+		return false, nil
 	}
-	return function + "()", false, err
+	return err == nil, err
 }

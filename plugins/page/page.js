@@ -603,7 +603,7 @@ function wordSearch(word) {
 	for (const fits of [
 		(el) => interactive.has(role(el)) && equal(name(el), word),
 		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
-		(el) => tag(el) === "label" && equal(textContent(el), word) && rendered(el),
+		(el) => tag(el) === "label" && isBox(controlOf(el)) && equal(textContent(el), word) && rendered(el),
 		(el) => interactive.has(role(el)) && name(el).toLowerCase().includes(clean(word).toLowerCase()),
 	]) {
 		const found = all.filter(fits);

@@ -248,6 +248,9 @@ func TestEvaluate(t *testing.T) {
 		{"(async () => { await null; return 6 })()", "", "6"}, {"(async () => { await null; return 7 })();\n", "", "7"},
 		{"const a = await Promise.resolve(8); a", "", "8"}, {"let b = 9; await null\nb", "", "9"},
 		{"[await 1, await Promise.resolve(2)] // both", "", "[1,2]"},
+		{"() => document.title", "", `"T"`}, {" async () => { await null; return 10 };", "", "10"}, {"x => 11 // y", "", "11"},
+		{"function () { return 12 }", "", "12"}, {"function f() { return 13 }\nf()", "", "13"},
+		{"() => 1; 14", "", "14"}, {"[1].map((x) => x + 14)[0]", "", "15"}, {"Math.abs", "", "null"},
 		{"(el) => el.textContent", "css=#out", `"x"`}, {"async (el) => { await null; return el.id }", "css=#out", `"out"`},
 	} {
 		r, err := run(t, c, Evaluate, EvaluateParams{Expression: p.expression, Element: p.element})
