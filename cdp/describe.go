@@ -2,23 +2,19 @@ package cdp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
 )
 
 const (
-	// flowBytes is how much longer the second tier may be for what comes before a command.
-	flowBytes = 370
-	// tier2Bytes is a little less than 400 tokens, the limit of a command's second tier as JSON without what comes before
-	// it and without the texts of when to use it, which are hand-written and never shortened.
-	tier2Bytes = 1785
-	// maxBytes is a little less than 500 tokens, the limit of all of it.
+	// maxBytes is a little less than 500 tokens, the limit of a command's second tier as JSON.
 	maxBytes = 2220
-	// optionalShown is how many optional parameters the second tier describes; it lists the others by name.
-	optionalShown = 8
-	// enumCut marks an enum that is not complete. It is short enough to stay.
-	enumCut = "and others: tier 3"
+	// resultsShown is how many results the second tier has if it is too long.
+	resultsShown = 8
+	// describedFirst is how many optional parameters keep their descriptions before those of all get shorter.
+	describedFirst = 2
 )
 
 // Describe fits Chrome's texts, which cannot be edited, into the tiers: the second tier keeps the first sentence of
@@ -33,62 +29,66 @@ func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 		return d
 	}
 	shortenExamples(d)
-	limit := min(maxBytes, tier2Bytes+min(flowBytes, flowSize(d))+len(d.When)+len(d.WhenNot))
 	d.Description = firstSentence(d.Description)
-	kept := make([]manifest.Param, 0, len(d.Parameters))
-	for _, q := range d.Parameters {
-		if q.Required || len(kept) < optionalShown {
-			q.Description = firstSentence(q.Description)
-			kept = append(kept, q)
-		} else {
-			d.MoreParameters = append(d.MoreParameters, q.Name)
-		}
+	for i := range d.Parameters {
+		d.Parameters[i].Description = firstSentence(d.Parameters[i].Description)
 	}
-	d.Parameters = kept
 	for i := range d.Returns {
 		d.Returns[i].Description = firstSentence(d.Returns[i].Description)
 	}
 	for i := range d.Get {
-		if size(d) > limit {
+		if size(d) > maxBytes {
 			d.Get[i].From = d.Get[i].From[:1]
 		}
 	}
+	for _, bytes := range [][2]int{{200, 80}, {120, 40}, {80, 20}} {
+		if size(d) <= maxBytes {
+			return d
+		}
+		d.NarrowTypes(t, bytes[0], bytes[1])
+	}
+	widths := func(widths ...int) {
+		for _, width := range widths {
+			if size(d) > maxBytes {
+				shorten(d, width)
+			}
+		}
+	}
+	widths(120, 80)
 	for i := range d.Examples {
-		if size(d) > limit+flowBytes {
-			d.Examples[i].Before = nil
+		if size(d) > maxBytes {
+			d.Examples[i].Before = nil // a plan has them, too
 		}
 	}
-	for _, keep := range []func(manifest.Param) bool{
-		func(q manifest.Param) bool { return q.Required },
-		func(manifest.Param) bool { return false },
-	} {
-		if size(d) <= limit {
-			return d
+	if size(d) > maxBytes {
+		d.NarrowTypes(t, 40, 10)
+		d.CutReturns(resultsShown)
+	}
+	// Callers need the last ones least.
+	dropTexts := func(list []manifest.Param, from int) {
+		for i := len(list) - 1; i >= from && size(d) > maxBytes; i-- {
+			if q := &list[i]; q.Description != "" {
+				q.Description, q.More = "", q.More+1
+			}
 		}
-		dropFields(d.Returns, func(manifest.Param) bool { return false })
-		dropFields(d.Parameters, keep)
 	}
-	for _, width := range []int{120, 80, 50, 36, 24, 0} {
-		if size(d) <= limit {
-			return d
-		}
-		shorten(d, width)
+	dropTexts(d.Returns, 0)
+	required := slices.IndexFunc(d.Parameters, func(q manifest.Param) bool { return !q.Required })
+	if required < 0 {
+		required = len(d.Parameters)
 	}
-	for size(d) > limit && len(d.Returns) > 1 {
-		d.Returns = d.Returns[:len(d.Returns)-1]
+	dropTexts(d.Parameters, required+describedFirst)
+	widths(50, 36)
+	dropTexts(d.Parameters, required)
+	for size(d) > maxBytes && len(d.Returns) > 1 {
+		d.CutReturns(len(d.Returns) - 1)
 	}
-	for size(d) > limit && len(d.Parameters) > 0 && !d.Parameters[len(d.Parameters)-1].Required {
+	for size(d) > maxBytes && len(d.Parameters) > 0 && !d.Parameters[len(d.Parameters)-1].Required {
 		last := len(d.Parameters) - 1
 		d.MoreParameters = append([]string{d.Parameters[last].Name}, d.MoreParameters...)
 		d.Parameters = d.Parameters[:last]
 	}
-	for _, width := range []int{24, 0} {
-		for i := range d.Parameters {
-			if size(d) > limit && d.Parameters[i].Description != enumCut {
-				d.Parameters[i].Description = clip(d.Parameters[i].Description, width)
-			}
-		}
-	}
+	dropTexts(d.Parameters, 0)
 	return d
 }
 
@@ -104,36 +104,6 @@ func shortenExamples(d *manifest.ToolDocs) {
 		e.NotRun = clip(e.NotRun, 60)
 		if raw, err := json.Marshal(e.Before); err != nil || len(raw) > beforeBytes {
 			e.Before = nil
-		}
-	}
-}
-
-// flowSize returns the size of what the documentation says about calls before the command.
-func flowSize(d *manifest.ToolDocs) int {
-	type flow struct {
-		Get    []manifest.ValueDoc
-		Needs  []string
-		Before []manifest.BatchLine
-	}
-	f := flow{Get: d.Get, Needs: d.Needs}
-	for _, e := range d.Examples {
-		f.Before = append(f.Before, e.Before...)
-	}
-	if len(f.Get)+len(f.Needs)+len(f.Before) == 0 {
-		return 0
-	}
-	raw, err := json.Marshal(f)
-	if err != nil {
-		return 0
-	}
-	return len(raw)
-}
-
-// dropFields drops the fields of objects, which the third tier and the type's own documentation describe.
-func dropFields(params []manifest.Param, keep func(manifest.Param) bool) {
-	for i := range params {
-		if !keep(params[i]) {
-			params[i].Fields = ""
 		}
 	}
 }
@@ -156,13 +126,9 @@ func size(d *manifest.ToolDocs) int {
 // shorten cuts texts to a width, and long enums. Tier 3 has them in full.
 func shorten(d *manifest.ToolDocs, width int) {
 	cut := func(q *manifest.Param) {
-		if q.Description == enumCut {
-			return
-		}
 		q.Description = clip(q.Description, width)
-		if width <= 50 && len(q.Enum) > 4 {
-			q.Enum = q.Enum[:4]
-			q.Description = enumCut
+		if width <= 50 {
+			q.CutValues(4)
 		}
 	}
 	for i := range d.Parameters {
@@ -177,9 +143,6 @@ func shorten(d *manifest.ToolDocs, width int) {
 	}
 	d.Description = clip(d.Description, max(width, 60))
 	d.DeprecationMessage = clip(d.DeprecationMessage, max(width, 80))
-	if width == 0 && len(d.Returns) > optionalShown {
-		d.Returns = d.Returns[:optionalShown]
-	}
 }
 
 func clip(s string, width int) string {

@@ -153,11 +153,12 @@ func (p *Provider) Lines(group string) ([]host.Line, error) {
 	}
 	var lines []host.Line
 	for _, m := range p.protocol.Members(group) {
-		if m.Kind != protocol.KindCommand {
+		c, ok := p.protocol.Command(group + "." + m.Name)
+		if m.Kind != protocol.KindCommand || !ok {
 			continue
 		}
 		lines = append(lines, host.Line{
-			Name: group + "." + m.Name, Signature: m.Signature, Brief: manifest.CleanLine(m.Brief),
+			Name: c.Name, Signature: p.signature(c), Brief: manifest.CleanLine(m.Brief),
 			Effect: string(m.Effect), Deprecated: m.Deprecated, Experimental: m.Experimental,
 		})
 	}

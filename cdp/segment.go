@@ -2,10 +2,10 @@ package cdp
 
 import (
 	_ "embed"
-	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // The search segment is generated, because building it costs more than a search. A test compares it with what
@@ -74,21 +74,8 @@ func category(c *protocol.Command) string {
 	return "action"
 }
 
-// signature returns a signature with the required parameters first: "getCookies(urls?: string[])".
 func (p *Provider) signature(c *protocol.Command) string {
-	var required, optional []string
-	for _, q := range c.Params {
-		kind := q.Type
-		if kind == "array" && q.Items != "" {
-			kind = q.Items + "[]"
-		}
-		if q.Optional {
-			optional = append(optional, q.Name+"?: "+kind)
-		} else {
-			required = append(required, q.Name+": "+kind)
-		}
-	}
-	return host.Bare(c.Name) + "(" + strings.Join(append(required, optional...), ", ") + ")"
+	return manifest.Signature(host.Bare(c.Name), manifest.Params(p.protocol.ParamsSchema(c)))
 }
 
 func searchParams(params []protocol.Param) []host.SearchParam {

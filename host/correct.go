@@ -35,7 +35,7 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 		given, moved = moveOptions(paramsSchema, object, &options)
 		changes = append(changes, moved...)
 	}
-	c := paramsSchema.Correct(given, hole)
+	c := paramsSchema.Correct(given, r.address.hole)
 	whole := jsontext.Marshal(c.Value)
 	changes = append(changes, c.Changes...)
 	object, isObject := c.Value.(map[string]any)
@@ -51,10 +51,10 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 	e.Retry = r.retry(whole, options)
 }
 
-// hole is what a template has in the place of a missing value: "<url: string, the page to open>". It leaves out
-// examples in the description, so that none is taken for the value.
-func hole(name, expected, about string) string {
-	text := "<" + name + ": " + expected
+// hole is what a template of the tool has in the place of a missing value: "<url: string, the page to open>". It leaves
+// out examples in the description, so that none is taken for the value.
+func (a Address) hole(at, name, expected, about string) string {
+	text := "<" + name + ": " + a.expected(at, expected)
 	about = manifest.CleanLine(about)
 	for _, end := range []string{". ", " (", ": ", ", e.g", " e.g", ", such as", " such as", " for example"} {
 		about, _, _ = strings.Cut(about, end)
@@ -63,6 +63,15 @@ func hole(name, expected, about string) string {
 		text += ", " + about
 	}
 	return manifest.CleanLine(text) + ">"
+}
+
+// expected returns what the tool expects at a pointer into its parameters: in words, or as documentation shows it if it
+// has parts.
+func (a Address) expected(pointer, words string) string {
+	if a.Tool == nil {
+		return words
+	}
+	return cmp.Or(manifest.NestedType(a.Tool.Params, pointer), words)
 }
 
 // retry returns the call with other parameters, on the same page of the same browser. For a destructive tool it is a

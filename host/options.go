@@ -226,7 +226,7 @@ func CorrectOptions(given map[string]any) schema.Correction {
 	if isPromptText(prompt) {
 		meant["on_dialog"] = "accept" // the schema has no texts
 	}
-	c := optionsSchema().Correct(meant, hole)
+	c := optionsSchema().Correct(meant, Address{}.hole)
 	if corrected, ok := c.Value.(map[string]any); ok && isPromptText(prompt) {
 		corrected["on_dialog"] = prompt
 	}

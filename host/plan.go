@@ -293,13 +293,19 @@ func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) 
 	filled := given
 	paramsSchema, err := at.schemaOf(at.Tool.Params, "params")
 	if err == nil && paramsSchema != nil {
-		if object, ok := paramsSchema.Correct(given, hole).Value.(map[string]any); ok {
+		if object, ok := paramsSchema.Correct(given, at.hole).Value.(map[string]any); ok {
 			filled = object
 		}
 	}
 	for _, name := range choose {
 		if _, ok := filled[name]; !ok {
-			filled[name] = holeOf(at.Tool, name)
+			q := manifest.Param{Type: "string"}
+			for _, known := range manifest.Params(at.Tool.Params) {
+				if known.Name == name {
+					q = known
+				}
+			}
+			filled[name] = at.hole("/"+jsontext.EscapeToken(name), name, q.TypeText(), q.Description)
 		}
 	}
 	for _, v := range flow.Values {
@@ -435,16 +441,6 @@ func decodeParams(raw json.RawMessage) (map[string]any, error) {
 		return nil, Errorf(InvalidArgs, "parameters: expected a JSON object, got %s", manifest.Clip(string(raw), 80))
 	}
 	return object, nil
-}
-
-// holeOf returns the hole of a parameter that its schema does not require.
-func holeOf(t *manifest.Tool, name string) string {
-	for _, q := range manifest.Params(t.Params) {
-		if q.Name == name {
-			return hole(name, q.Type, q.Description)
-		}
-	}
-	return hole(name, "string", "")
 }
 
 // holesIn returns the holes in a value, in the order of names.

@@ -47,6 +47,9 @@ func (r *run) violationError(paramsSchema *schema.Schema, given any, violations 
 	r.correct(e, paramsSchema, given)
 	for _, v := range violations {
 		d := detailOf(v)
+		if v.Pointer != "" && (v.Keyword == "type" || v.Keyword == "required") {
+			d.Expected = r.address.expected(v.Pointer, d.Expected)
+		}
 		d.Suggestion = suggestion(v, e.Changes)
 		e.Details = append(e.Details, d)
 	}

@@ -3,8 +3,11 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -17,10 +20,18 @@ type Param struct {
 	Required    bool              `json:"required"`
 	Items       *Items            `json:"items,omitempty"`
 	Ref         string            `json:"ref,omitempty"`    // name of the schema that defines the type
-	Fields      string            `json:"fields,omitempty"` // of an object or each item: "name: string, url?: string"
+	Fields      string            `json:"fields,omitempty"` // the type in one line, if the other members do not say it
+	Format      string            `json:"format,omitempty"`
 	Enum        []json.RawMessage `json:"enum,omitempty"`
 	Default     json.RawMessage   `json:"default,omitempty"`
 	Description string            `json:"description"`
+	// More counts what only the third tier shows: fields, values of enums, and descriptions of fields.
+	More int `json:"more,omitempty"`
+	// Inner has the fields at all levels, with their paths as names, as the third tier describes them: "where[].op".
+	Inner []Param `json:"-"`
+
+	shape string // the type in one line, without the fields that Inner has, and with a part of the values only
+	short string // the type in a list
 }
 
 // Items describes the items of an array.
@@ -33,32 +44,123 @@ type Items struct {
 // Params returns the properties of a schema in their order in the schema. A schema for anything but an object gives
 // one Param with the name "result". Texts are cleaned, and hidden characters of values are escaped. Any schema is read
 // in time linear in its size, also one that has not passed the gate.
-func Params(schema json.RawMessage) []Param {
-	if len(schema) == 0 {
+func Params(schema json.RawMessage) []Param { return paramsWithin(schema, paramBytes) }
+
+// paramsWithin returns [Params] with types of at most that many bytes.
+func paramsWithin(schema json.RawMessage, bytes int) []Param {
+	root := readNode(schema)
+	return eachParam(root, func(name string, n *node) Param {
+		p := describeParam(name, n, root)
+		p.short, _ = fit(n, root, min(bytes, listBytes), false)
+		if p.values() != nil {
+			return p
+		}
+		if p.Fields, p.More = fit(n, root, bytes, false); p.Fields == p.plain() {
+			p.Fields = ""
+		}
+		return p
+	})
+}
+
+// WholeParams returns [Params] as the third tier describes them: with their fields at all levels. The fields of a type
+// that occurs several times are described once.
+func WholeParams(schema json.RawMessage) []Param {
+	root := readNode(schema)
+	w := &walker{root: root, seen: map[*node]string{}, left: maxListing}
+	return eachParam(root, func(name string, n *node) Param {
+		p := w.describe(name, n)
+		p.Inner = w.fields(p.Name, n)
+		return p
+	})
+}
+
+// eachParam returns what describe returns for each property of a schema, or for the schema itself.
+func eachParam(root *node, describe func(name string, n *node) Param) []Param {
+	if len(root.raw) == 0 {
 		return nil
 	}
-	root := readNode(schema)
 	target, _ := root.resolve(root)
 	names := target.at("properties").names()
 	if len(names) == 0 {
-		if t := target.typeName(root); t != "object" && t != "any" || target.has("description") && t != "object" {
-			p := describeParam("result", root, root)
+		if t := target.typeName(root); t != "object" && t != "any" || target.others() != nil ||
+			target.has("description") && t != "object" {
+			p := describe("result", root)
 			p.Required = true
 			return []Param{p}
 		}
 		return nil
 	}
-	required := map[string]bool{}
-	for _, name := range target.strings("required") {
-		required[name] = true
-	}
 	params := make([]Param, 0, len(names))
 	for _, name := range names {
-		p := describeParam(name, target.at("properties").at(name), root)
-		p.Required = required[name]
+		p := describe(name, target.at("properties").at(name))
+		p.Required = target.required()[name]
 		params = append(params, p)
 	}
 	return params
+}
+
+// WithFields returns parameters, each with its fields in the third tier after it.
+func WithFields(params []Param) (all []Param) {
+	for _, p := range params {
+		all = append(append(all, p), p.Inner...)
+	}
+	return all
+}
+
+// walker describes the fields of types at all levels.
+type walker struct {
+	root *node
+	seen map[*node]string // paths of the types that are described
+	left int              // bytes of all types
+}
+
+func (w *walker) describe(path string, n *node) Param {
+	p := describeParam(path, n, w.root)
+	all := &printer{root: w.root, limits: limits{values: maxListing}, left: w.left, steps: typeSteps, shown: w.seen}
+	p.shape = all.typeOf(n)
+	p.short, _ = fit(n, w.root, returnBytes, false)
+	w.left = all.left
+	return p
+}
+
+// fields describes the fields of a type, of its items and of its cases.
+func (w *walker) fields(path string, n *node) (all []Param) {
+	t, _ := n.resolve(w.root)
+	if _, twice := w.seen[t]; t == nil || twice || len(t.enum()) > 0 {
+		return nil
+	}
+	add := func(path string, n *node, isRequired bool) {
+		p := w.describe(path, n)
+		p.Required = isRequired
+		all = append(append(all, p), w.fields(path, n)...)
+	}
+	// part adds a type without a name of its own, in a line if that says more than the type that it is a part of.
+	part := func(path string, n *node) {
+		if of, _ := n.resolve(w.root); of.has("description") || n.has("description") {
+			add(path, n, true)
+		} else {
+			all = append(all, w.fields(path, n)...)
+		}
+	}
+	w.seen[t] = path
+	if !t.has("properties") {
+		for _, branch := range t.branches() {
+			part(path, branch)
+		}
+	}
+	for i, n := range t.tuple() {
+		part(fmt.Sprintf("%s[%d]", path, i), n)
+	}
+	if items := t.at("items"); items.isObject() {
+		part(path+"[]", items)
+	}
+	for _, name := range t.ordered() {
+		add(path+"."+CleanLine(name), t.at("properties").at(name), t.required()[name])
+	}
+	if others := t.others(); others != nil {
+		part(path+".*", others)
+	}
+	return all
 }
 
 func describeParam(name string, n, root *node) Param {
@@ -69,133 +171,54 @@ func describeParam(name string, n, root *node) Param {
 	if p.Default == nil {
 		p.Default = target.value("default")
 	}
-	p.Description = CleanLine(n.text("description"))
-	if p.Description == "" {
-		p.Description = CleanLine(target.text("description"))
-	}
-	if target.has("items") && strings.Contains(p.Type, "array") {
+	p.Description = CleanLine(firstOf(n.text("description"), target.text("description")))
+	p.Format = CleanLine(target.text("format"))
+	if target.at("items").isObject() && strings.Contains(p.Type, "array") {
 		it, itRef := target.at("items").resolve(root)
 		p.Items = &Items{Type: it.typeName(root), Ref: CleanLine(itRef), Enum: it.enum()}
-		p.Fields = it.fields(root)
-	} else {
-		p.Fields = target.fields(root)
 	}
 	return p
 }
 
-// maxFields bounds the fields of an object that documentation lists; the schema and the named type have all of them.
-const maxFields = 12
-
-// fields lists the properties of an object, one level deep, required ones first.
-func (n *node) fields(root *node) string {
-	names := n.at("properties").names()
-	if len(names) == 0 {
-		return ""
+// plain returns the type as Type, Items, Enum and Format say it.
+func (p *Param) plain() string {
+	kind := p.Type
+	if p.Items != nil && p.Type == "array" {
+		kind = p.Items.Type
+	} else if p.Format != "" && kind == "string" {
+		kind += "<" + p.Format + ">"
 	}
-	if n.inside != nil {
-		return *n.inside
+	if values := p.values(); len(values) > 0 {
+		kind = join(values, len(values))
 	}
-	required := map[string]bool{}
-	for _, name := range n.strings("required") {
-		required[name] = true
+	if p.Items != nil && p.Type == "array" {
+		return listOf(kind)
 	}
-	var first, then []string
-	for i, name := range names {
-		if i == maxFields {
-			then = append(then, "…")
-			break
-		}
-		target, _ := n.at("properties").at(name).resolve(root)
-		p := Param{Type: target.typeName(root)}
-		if target.has("items") && p.Type == "array" {
-			it, _ := target.at("items").resolve(root)
-			p.Items = &Items{Type: it.typeName(root)}
-		}
-		if required[name] {
-			first = append(first, CleanLine(name)+": "+p.short())
-		} else {
-			then = append(then, CleanLine(name)+"?: "+p.short())
-		}
-	}
-	inside := strings.Join(append(first, then...), ", ")
-	n.inside = &inside
-	return inside
+	return kind
 }
 
-// Signature returns name(a: string, b?: integer): required parameters first, in the order of the schema.
-func Signature(name string, params []Param) string {
-	var required, optional []string
-	for _, p := range params {
-		if p.Required {
-			required = append(required, p.Name+": "+p.short())
-		} else {
-			optional = append(optional, p.Name+"?: "+p.short())
-		}
+// values returns the values that the parameter, or each of its items, may have.
+func (p *Param) values() []json.RawMessage {
+	if p.Enum == nil && p.Items != nil && p.Type == "array" {
+		return p.Items.Enum
 	}
-	return name + "(" + strings.Join(append(required, optional...), ", ") + ")"
+	return p.Enum
 }
 
-// signatureEnum is how many values of an enum a typed signature shows.
-const signatureEnum = 8
-
-// TypedSignature returns the signature of a tool with the values of enums and the type of the result:
-// shot(format?: "png"|"webp") -> {data: string}.
-func TypedSignature(name string, t *Tool) string {
-	params := Params(t.Params)
-	for i, p := range params {
-		params[i].Type, params[i].Items = p.typed(), nil
+// CutValues leaves n values of an enum, and counts the others.
+func (p *Param) CutValues(n int) {
+	all := p.values()
+	if len(all) <= n {
+		return
 	}
-	text := Signature(name, params)
-	var fields []string
-	returns := Params(t.Returns)
-	for _, r := range returns {
-		mark := ""
-		if !r.Required {
-			mark = "?"
-		}
-		fields = append(fields, r.Name+mark+": "+r.typed())
+	p.shape = join(all, n)
+	if p.More += len(all) - n; p.Enum != nil {
+		p.Enum = all[:n]
+		return
 	}
-	switch {
-	case len(returns) == 1 && returns[0].Name == "result":
-		text += " -> " + returns[0].typed()
-	case len(fields) > 0:
-		text += " -> {" + strings.Join(fields, ", ") + "}"
-	}
-	return text
-}
-
-// typed returns the type as a typed signature shows it: that of [Param.Text], or the values of its enum.
-func (p Param) typed() string {
-	values, list := p.Enum, ""
-	if values == nil && p.Items != nil && p.Type == "array" {
-		values, list = p.Items.Enum, "[]"
-	}
-	if len(values) == 0 {
-		return p.short()
-	}
-	var words []string
-	for _, v := range values[:min(len(values), signatureEnum)] {
-		words = append(words, string(v))
-	}
-	if len(values) > signatureEnum {
-		words = append(words, "…")
-	}
-	text := strings.Join(words, "|")
-	if list != "" {
-		text = "(" + text + ")"
-	}
-	return text + list
-}
-
-// short returns the type as a signature shows it: integer, string[], (string|null)[].
-func (p Param) short() string {
-	if p.Type == "array" && p.Items != nil {
-		if strings.Contains(p.Items.Type, "|") {
-			return "(" + p.Items.Type + ")[]"
-		}
-		return p.Items.Type + "[]"
-	}
-	return p.Type
+	items := *p.Items
+	items.Enum = all[:n]
+	p.Items, p.shape = &items, listOf(p.shape)
 }
 
 // node is a value of a JSON document. Its members are read on first use. A nil node is a value that does not exist.
@@ -206,8 +229,11 @@ type node struct {
 
 	kind   string // the result of typeName; "" before, pending during its search
 	values []json.RawMessage
-	listed bool    // whether values is set
-	inside *string // the result of fields
+	listed bool            // whether values is set
+	cases  []*node         // the result of branches
+	needs  map[string]bool // the result of required
+	whole  *node           // the result of withAllOf
+	steps  int             // of a root: schemas that were read to print types
 }
 
 // pending marks a node whose type is being searched, so that the search ends for a type that contains itself.
@@ -274,9 +300,120 @@ func (n *node) strings(key string) []string {
 	return s
 }
 
+// isObject reports whether the value is an object, as schemas are that are not just true or false.
+func (n *node) isObject() bool {
+	return n != nil && strings.HasPrefix(strings.TrimSpace(string(n.raw)), "{")
+}
+
+func nodesOf(list []json.RawMessage) []*node {
+	nodes := make([]*node, len(list))
+	for i := range list {
+		nodes[i] = readNode(list[i])
+	}
+	return nodes
+}
+
+// branches returns the schemas of a union.
+func (n *node) branches() []*node {
+	if n != nil && n.cases == nil {
+		n.cases = nodesOf(append(n.list("anyOf"), n.list("oneOf")...))
+	}
+	if n == nil {
+		return nil
+	}
+	return n.cases
+}
+
+// tuple returns the schemas of the first items of an array.
+func (n *node) tuple() []*node { return nodesOf(append(n.list("prefixItems"), n.list("items")...)) }
+
+// required returns the names of required properties.
+func (n *node) required() map[string]bool {
+	if n == nil {
+		return nil
+	}
+	if n.needs == nil {
+		n.needs = map[string]bool{}
+		for _, name := range n.strings("required") {
+			n.needs[name] = true
+		}
+	}
+	return n.needs
+}
+
+// ordered returns the names of all properties, required ones first.
+func (n *node) ordered() []string {
+	var first, then []string
+	for _, name := range n.at("properties").names() {
+		if n.required()[name] {
+			first = append(first, name)
+		} else {
+			then = append(then, name)
+		}
+	}
+	return append(first, then...)
+}
+
+// others returns the schema of the properties that have no name, nil if there is none.
+func (n *node) others() *node {
+	if more := n.at("additionalProperties"); more.isObject() {
+		return more
+	}
+	patterns := n.at("patternProperties")
+	if names := patterns.names(); len(names) > 0 {
+		return patterns.at(names[0])
+	}
+	return nil
+}
+
+// withAllOf returns a schema with what the schemas of its allOf say, as far as they are about different things.
+func (n *node) withAllOf(root *node, levels int) *node {
+	if n == nil || levels == 0 || !n.has("allOf") {
+		return n
+	}
+	if n.whole != nil {
+		return n.whole
+	}
+	n.whole = n // for a schema that contains itself
+	all := &node{raw: n.raw, members: maps.Clone(n.members), order: n.order}
+	delete(all.members, "allOf")
+	for _, part := range nodesOf(n.list("allOf")) {
+		target, _ := part.follow(root)
+		target = target.withAllOf(root, levels-1)
+		for _, key := range target.names() {
+			have, more := all.members[key], target.at(key)
+			switch {
+			case have == nil && key != "allOf":
+				all.members[key] = more
+				all.order = append(slices.Clip(all.order), key)
+			case have == nil:
+			case key == "properties":
+				both := &node{raw: have.raw, members: maps.Clone(more.membersOf()), order: slices.Clone(have.names())}
+				maps.Copy(both.members, have.membersOf())
+				for _, name := range more.names() {
+					if have.at(name) == nil {
+						both.order = append(both.order, name)
+					}
+				}
+				all.members[key] = both
+			case key == "required":
+				raw, _ := Marshal(append(all.strings(key), target.strings(key)...))
+				all.members[key] = readNode(raw)
+			}
+		}
+	}
+	n.whole = all
+	return all
+}
+
+func (n *node) membersOf() map[string]*node {
+	n.open()
+	return n.members
+}
+
 func (n *node) list(key string) []json.RawMessage {
 	var l []json.RawMessage
-	if v := n.at(key); v != nil {
+	if v := n.at(key); v != nil && bytes.HasPrefix(bytes.TrimSpace(v.raw), []byte("[")) {
 		_ = json.Unmarshal(v.raw, &l)
 	}
 	return l
@@ -285,9 +422,15 @@ func (n *node) list(key string) []json.RawMessage {
 // maxRefs bounds a chain of references.
 const maxRefs = 8
 
-// resolve follows local references and returns the name in the last one. The target is nil, documented as "any", where
-// a reference leads to nothing or into an array.
+// resolve returns the schema that a schema stands for, with its allOf, and the name in the last reference to it.
 func (n *node) resolve(root *node) (target *node, name string) {
+	target, name = n.follow(root)
+	return target.withAllOf(root, maxRefs), name
+}
+
+// follow follows local references and returns the name in the last one. The target is nil, documented as "any", where
+// a reference leads to nothing or into an array.
+func (n *node) follow(root *node) (target *node, name string) {
 	target = n
 	for range maxRefs {
 		ref := target.text("$ref")
@@ -340,24 +483,23 @@ func (n *node) findType(root *node) string {
 	if many := n.strings("type"); len(many) > 0 {
 		return CleanLine(strings.Join(many, "|"))
 	}
-	for _, key := range []string{"anyOf", "oneOf"} {
-		var names []string
-		for _, branch := range n.list(key) {
-			target, _ := readNode(branch).resolve(root)
-			for _, name := range strings.Split(target.typeName(root), "|") {
-				if name != "" && !slices.Contains(names, name) {
-					names = append(names, name)
-				}
+	var names []string
+	for _, branch := range n.branches() {
+		target, _ := branch.resolve(root)
+		for _, name := range strings.Split(target.typeName(root), "|") {
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
 			}
-		}
-		if len(names) > 0 {
-			return strings.Join(names, "|")
 		}
 	}
 	switch {
 	case n.has("properties"):
 		return "object"
-	case n.has("items"):
+	case len(names) > 0:
+		return strings.Join(names, "|")
+	case n.others() != nil:
+		return "object"
+	case n.has("items"), n.has("prefixItems"):
 		return "array"
 	}
 	values := n.list("enum")
@@ -440,23 +582,26 @@ func Base64At(schema json.RawMessage, path ...string) bool {
 	if at.has("items") {
 		at, _ = at.at("items").resolve(root)
 	}
-	isBase64 := at.text("contentEncoding") == "base64"
-	for _, branch := range append(at.list("anyOf"), at.list("oneOf")...) {
-		branch, _ := readNode(branch).resolve(root)
-		isBase64 = isBase64 || branch.text("contentEncoding") == "base64"
-	}
-	return isBase64
+	return slices.ContainsFunc(append(at.branches(), at), func(n *node) bool {
+		n, _ = n.resolve(root)
+		return n.text("contentEncoding") == "base64"
+	})
 }
 
-// paramAt returns the schema of the parameter at a path of property names, nil if there is none, and the root. Further
-// down than the first name, a schema of all other properties counts.
+// paramAt returns the schema of the parameter at a path of property names and indices, nil if there is none, and the
+// root. Further down than the first name, a schema of all other properties counts.
 func paramAt(schema json.RawMessage, path []string) (at, root *node) {
 	root = readNode(schema)
 	at, _ = root.resolve(root)
 	for i, step := range path {
 		next := at.at("properties").at(step)
+		if n, err := strconv.Atoi(step); err == nil && next == nil && n < len(at.tuple()) {
+			next = at.tuple()[max(n, 0)]
+		} else if err == nil && next == nil {
+			next = at.at("items")
+		}
 		if next == nil && i > 0 {
-			next = at.at("additionalProperties")
+			next = at.others()
 		}
 		if next == nil {
 			return nil, root
@@ -469,25 +614,13 @@ func paramAt(schema json.RawMessage, path []string) (at, root *node) {
 // Binary returns the base64 text of a result whose schema declares one (contentEncoding: base64), at its root or in
 // one of its properties, and the media type in the schema.
 func Binary(data, returns json.RawMessage) (base64, media string, ok bool) {
-	root := readNode(returns)
-	target, _ := root.resolve(root)
-	if target.text("contentEncoding") == "base64" {
-		if isString(data) && json.Unmarshal(data, &base64) == nil {
-			return base64, target.text("contentMediaType"), true
+	ReplaceBinary(data, returns, func(text, of string) any {
+		if !ok {
+			base64, media, ok = text, of, true
 		}
-		return "", "", false
-	}
-	result := readNode(data)
-	for _, name := range target.at("properties").names() {
-		p, _ := target.at("properties").at(name).resolve(root)
-		if p.text("contentEncoding") != "base64" {
-			continue
-		}
-		if v := result.at(name); v != nil && isString(v.raw) && json.Unmarshal(v.raw, &base64) == nil {
-			return base64, p.text("contentMediaType"), true
-		}
-	}
-	return "", "", false
+		return nil
+	})
+	return base64, media, ok
 }
 
 // ReplaceBinary returns a result in which each text that [Binary] would find is replaced by what replace returns for

@@ -426,7 +426,7 @@ const maxListing = 64 << 10
 func (c *checker) checkListing(at string, params []Param) {
 	size := 0
 	for _, p := range params {
-		if size += len(p.Text()) + len(p.Fields); size > maxListing {
+		if size += len(p.Text()); size > maxListing {
 			c.add(at, "its list of %d names takes more than %d bytes of documentation: "+
 				"shorten descriptions and lists of values", len(params), maxListing)
 			return

@@ -36,6 +36,7 @@ type ToolDocs struct {
 	Get                []ValueDoc      `json:"get,omitempty"`             // where values come from
 	Needs              []string        `json:"needs,omitempty"`           // tools that must have been called before
 	Returns            []Param         `json:"returns,omitzero"`
+	MoreReturns        int             `json:"more_returns,omitempty"` // how many tier 3 has besides
 	Examples           []ExampleDoc    `json:"examples,omitzero"`
 	ExitCodes          []ExitCodeDoc   `json:"exit_codes,omitzero"`
 	When               string          `json:"when,omitempty"`
@@ -52,6 +53,7 @@ type ToolDocs struct {
 	Since              string          `json:"since,omitempty"`
 	Note               string          `json:"note,omitempty"`
 	LeftOut            []string        `json:"left_out,omitempty"` // what a limit of tokens left no place for
+	Deeper             string          `json:"-"`                  // how a front end asks for tier 3; "" is "tier 3"
 	ParamsSchema       json.RawMessage `json:"params_schema,omitempty"`
 	ReturnsSchema      json.RawMessage `json:"returns_schema,omitempty"`
 }
@@ -85,6 +87,9 @@ type ExitCodeDoc struct {
 	Meaning string `json:"meaning"`
 }
 
+// optionalShown is how many optional parameters the second tier describes. It names the others.
+const optionalShown = 8
+
 // Describe returns the documentation of a tool of m at a tier. It is a pure function of its arguments, and cleans all
 // texts.
 func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
@@ -96,9 +101,20 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	if t.Deprecated != nil {
 		d.Deprecated, d.DeprecationMessage = true, t.Deprecated.Text()
 	}
-	for _, p := range Params(t.Params) {
-		if tier > Tier1 || p.Required {
+	params := Params(t.Params)
+	if tier == Tier3 {
+		params = WholeParams(t.Params)
+	}
+	optional := 0
+	for _, p := range requiredFirst(params) {
+		if !p.Required {
+			optional++
+		}
+		switch {
+		case p.Required, tier == Tier2 && optional <= optionalShown, tier == Tier3:
 			d.Parameters = append(d.Parameters, p)
+		case tier == Tier2:
+			d.MoreParameters = append(d.MoreParameters, p.Name)
 		}
 	}
 	if tier == Tier1 {
@@ -110,7 +126,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		d.Reach = ReachMachine
 	}
 	d.SetFlow(FlowOf(t))
-	d.Returns = append([]Param{}, Params(t.Returns)...)
+	d.Returns = append([]Param{}, paramsWithin(t.Returns, returnBytes)...)
 	d.Examples = []ExampleDoc{}
 	d.ExitCodes = exitCodes(m, t)
 	d.When, d.WhenNot = CleanLine(t.When), CleanLine(t.WhenNot)
@@ -128,7 +144,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		return d
 	}
 
-	d.Description = firstOf(Clean(t.Docs.Full), d.Description)
+	d.Description, d.Returns = firstOf(Clean(t.Docs.Full), d.Description), append([]Param{}, WholeParams(t.Returns)...)
 	for _, r := range t.Related {
 		d.Related = append(d.Related, Related{CleanLine(r.Tool), CleanLine(r.Why)})
 	}
@@ -200,14 +216,9 @@ func (d *ToolDocs) Text() string {
 	if d.Description != d.Brief {
 		line("%s", d.Description)
 	}
-	for _, p := range d.Parameters {
-		line("  %s", p.Text())
-		if p.Fields != "" && d.Tier == Tier3 {
-			line("    {%s}", p.Fields)
-		}
-	}
-	if len(d.MoreParameters) > 0 {
-		line("  also: %s", strings.Join(d.MoreParameters, ", "))
+	paramLines(line, d.Parameters)
+	if more := d.MoreText(); more != "" {
+		line("  %s", more)
 	}
 	for _, v := range d.Get {
 		line("  get %s", v.Text())
@@ -215,12 +226,17 @@ func (d *ToolDocs) Text() string {
 	if len(d.Needs) > 0 {
 		line("Needs: %s", strings.Join(d.Needs, ", "))
 	}
-	if len(d.Returns) > 0 {
-		var names []string
-		for _, r := range d.Returns {
-			names = append(names, r.Name+": "+r.short())
+	switch {
+	case len(d.Returns) == 0:
+	case d.Tier == Tier3:
+		line("Returns:")
+		paramLines(line, d.Returns)
+	default:
+		text := typeList(d.Returns, func(p *Param) string { return firstOf(p.short, p.TypeText()) })
+		if d.MoreReturns > 0 {
+			text += ", " + d.more(d.MoreReturns)
 		}
-		line("Returns: %s", strings.Join(names, ", "))
+		line("Returns: %s", text)
 	}
 	for _, e := range d.Examples {
 		for i, b := range e.Before {
@@ -324,33 +340,76 @@ func Tokens(s string) int { return TokensOf(len(s)) }
 // TokensOf is [Tokens] for a text with that many bytes.
 func TokensOf(bytes int) int { return (bytes*2 + 8) / 9 }
 
-// Text renders the parameter on one line: name, type, allowed values, default, description.
-func (p Param) Text() string {
-	var b strings.Builder
-	b.WriteString(p.Name)
-	if !p.Required {
-		b.WriteByte('?')
-	}
-	b.WriteString(": " + p.short())
-	enum := p.Enum
-	if enum == nil && p.Items != nil {
-		enum = p.Items.Enum
-	}
-	if len(enum) > 0 {
-		var values []string
-		for _, v := range enum {
-			values = append(values, string(v))
+// NarrowTypes shortens the types of the parameters and of the results of a tool to that many bytes each.
+func (d *ToolDocs) NarrowTypes(t *Tool, params, returns int) {
+	narrow := func(list []Param, narrower []Param) {
+		for _, n := range narrower {
+			if i := slices.IndexFunc(list, func(p Param) bool { return p.Name == n.Name }); i >= 0 {
+				list[i].Fields, list[i].More, list[i].short = n.Fields, n.More, n.short
+			}
 		}
-		b.WriteString(" (" + strings.Join(values, "|") + ")")
 	}
-	if p.Default != nil {
-		b.WriteString(" = " + string(p.Default))
+	narrow(d.Parameters, paramsWithin(t.Params, params))
+	narrow(d.Returns, paramsWithin(t.Returns, returns))
+}
+
+// CutReturns leaves n of the results, and counts the others.
+func (d *ToolDocs) CutReturns(n int) {
+	if cut := len(d.Returns) - n; cut > 0 {
+		d.Returns, d.MoreReturns = d.Returns[:n], d.MoreReturns+cut
+	}
+}
+
+// paramLines writes a line for each parameter, and for each field that it has in the third tier.
+func paramLines(line func(string, ...any), params []Param) {
+	for _, p := range params {
+		line("  %s", p.Text())
+		for _, f := range p.Inner {
+			line("    %s", f.Text())
+		}
+	}
+}
+
+// MoreText names the parameters that are not described, and counts what the third tier says of parameters besides; ""
+// if that is nothing.
+func (d *ToolDocs) MoreText() string {
+	n := len(d.MoreParameters)
+	for _, p := range d.Parameters {
+		n += p.More
+	}
+	names := strings.Join(d.MoreParameters, ", ")
+	switch {
+	case names != "" && len(d.LeftOut) > 0: // which says that parts are missing
+		return "also: " + names
+	case names != "":
+		return "also: " + names + " (" + d.more(n) + ")"
+	case n > 0:
+		return d.more(n)
+	}
+	return ""
+}
+
+func (d *ToolDocs) more(n int) string {
+	return fmt.Sprintf("… %d more: %s", n, firstOf(d.Deeper, "tier 3"))
+}
+
+// Text renders the parameter on one line: name, type, default, description.
+func (p *Param) Text() string {
+	text := p.Name
+	if !p.Required {
+		text += "?"
+	}
+	if text += ": " + p.TypeText(); p.Default != nil {
+		text += " = " + string(p.Default)
 	}
 	if p.Description != "" {
-		b.WriteString("  " + p.Description)
+		text += "  " + p.Description
 	}
-	return b.String()
+	return text
 }
+
+// TypeText returns the type in one line, with its fields and values.
+func (p *Param) TypeText() string { return firstOf(p.shape, firstOf(p.Fields, p.plain())) }
 
 func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
 	docs := []ExitCodeDoc{}

@@ -83,7 +83,7 @@ func (x *exporter) toolPage(b *strings.Builder, t exported) {
 	if len(d.Parameters) > 0 {
 		b.WriteString("\n| parameter | type | | meaning |\n|---|---|---|---|\n")
 	}
-	for _, p := range d.Parameters {
+	for _, p := range manifest.WithFields(d.Parameters) {
 		use := "optional"
 		switch {
 		case p.Required:
@@ -91,20 +91,13 @@ func (x *exporter) toolPage(b *strings.Builder, t exported) {
 		case p.Default != nil:
 			use = "= " + string(p.Default)
 		}
-		kind := p.Type
-		if p.Items != nil {
-			kind += " of " + p.Items.Type
-		}
-		for i, v := range p.Enum {
-			kind += map[bool]string{true: ": ", false: ", "}[i == 0] + string(v)
-		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, cell(kind), cell(use), cell(p.Description))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, cell(p.TypeText()), cell(use), cell(p.Description))
 	}
 	if len(d.Returns) > 0 {
 		b.WriteString("\nReturns:\n\n")
-		for _, r := range d.Returns {
-			fmt.Fprintf(b, "- `%s`: %s\n", r.Name, strings.TrimSuffix(r.Type+", "+prose(r.Description), ", "))
-		}
+	}
+	for _, p := range manifest.WithFields(d.Returns) {
+		fmt.Fprintf(b, "- `%s`: %s\n", p.Name, strings.TrimSuffix(prose(p.TypeText())+", "+prose(p.Description), ", "))
 	}
 	for _, line := range [][2]string{{"Use it when ", d.When}, {"Not when ", d.WhenNot}} {
 		if line[1] != "" {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -67,6 +68,8 @@ func (p *porter) schema(value any, depth int) map[string]any {
 	}
 	if in["format"] == "date-time" {
 		out["format"] = "date-time"
+	} else if text, ok := in["format"].(string); ok {
+		say(out, "Format: "+text+".")
 	}
 	if c, ok := in["const"]; ok && in["enum"] == nil {
 		in = maps.Clone(in)
@@ -144,10 +147,14 @@ func (p *porter) setType(out, in map[string]any, kind string, depth int) {
 	}
 	switch kind {
 	case "array":
-		if items, ok := in["items"].(map[string]any); ok {
+		if items, ok := in["items"].(map[string]any); ok && in["prefixItems"] == nil {
 			out["items"] = p.schema(items, depth+1)
 		} else {
 			out["items"] = anyValue()
+		}
+		_, old := in["items"].([]any)
+		if old || in["prefixItems"] != nil {
+			p.sayType(out, in)
 		}
 	case "object":
 		properties, _ := in["properties"].(map[string]any)
@@ -171,7 +178,39 @@ func (p *porter) setType(out, in map[string]any, kind string, depth int) {
 		if in["additionalProperties"] == false {
 			out["additionalProperties"] = false
 		}
+		p.sayType(out, in, "additionalProperties", "patternProperties")
 	}
+}
+
+// sayType adds the type of a schema to its description where the portable form cannot say it: if one of the keywords
+// has schemas, or always.
+func (p *porter) sayType(out, in map[string]any, keywords ...string) {
+	isSaid := len(keywords) > 0
+	for _, key := range keywords {
+		if object, ok := in[key].(map[string]any); ok && len(object) > 0 {
+			isSaid = false
+		}
+	}
+	if isSaid {
+		return
+	}
+	whole := maps.Clone(in) // references in it begin at the root
+	for _, key := range []string{"$defs", "definitions"} {
+		if defs, ok := p.root[key]; ok {
+			whole[key] = defs
+		}
+	}
+	text, more := manifest.TypeOf(jsontext.Marshal(whole))
+	if more > 0 {
+		text += fmt.Sprintf(" (… %d more about fields: tier 3)", more)
+	}
+	say(out, "Type: "+text+".")
+}
+
+// say adds a sentence to the description of a schema.
+func say(out map[string]any, text string) {
+	description, _ := out["description"].(string)
+	out["description"] = strings.TrimSpace(description + " " + manifest.CleanLine(text))
 }
 
 // reference returns the portable form of what a reference points to. One that contains itself becomes any value.
@@ -179,16 +218,22 @@ func (p *porter) reference(ref string, in map[string]any, depth int) map[string]
 	target, ok := p.at(ref)
 	if !ok || slices.Contains(p.active, ref) {
 		target = map[string]any{}
-	}
-	p.active = append(p.active, ref)
-	out := p.schema(target, depth)
-	p.active = p.active[:len(p.active)-1]
-	for _, key := range []string{"description", "default"} {
-		if v, ok := in[key]; ok {
-			out[key] = v
+		if ok {
+			target = map[string]any{"description": "The same type again: " + ref[strings.LastIndexByte(ref, '/')+1:] + "."}
 		}
 	}
-	return out
+	if object, ok := target.(map[string]any); ok {
+		object = maps.Clone(object)
+		for _, key := range []string{"description", "default"} {
+			if v, ok := in[key]; ok {
+				object[key] = v
+			}
+		}
+		target = object
+	}
+	p.active = append(p.active, ref)
+	defer func() { p.active = p.active[:len(p.active)-1] }()
+	return p.schema(target, depth)
 }
 
 // at returns what a reference within the schema points to.
@@ -296,8 +341,7 @@ func setEnum(out map[string]any, values []any) {
 		kinds[jsonKind(v)] = true
 	}
 	delete(kinds, "null")
-	description, _ := out["description"].(string)
-	out["description"] = strings.TrimSpace(description + " One of " + strings.Join(list, ", ") + ".")
+	say(out, "One of "+strings.Join(list, ", ")+".")
 	if len(kinds) == 1 {
 		for kind := range kinds {
 			if kind != "object" && kind != "array" {

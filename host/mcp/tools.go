@@ -383,8 +383,8 @@ func signatureSchema(t *manifest.Tool) objectSchema {
 			continue
 		}
 		s.Properties[name] = jsontext.Prune(property, func(pointer string, _ []byte) bool {
-			return !strings.HasPrefix(pointer, "/type") && !strings.HasPrefix(pointer, "/enum") &&
-				!strings.HasPrefix(pointer, "/items") && !strings.HasPrefix(pointer, "/anyOf")
+			return !slices.ContainsFunc([]string{"/type", "/enum", "/items", "/anyOf", "/properties", "/required"},
+				func(keyword string) bool { return strings.HasPrefix(pointer, keyword) })
 		})
 	}
 	return s

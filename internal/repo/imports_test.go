@@ -97,28 +97,31 @@ var layers = map[string][]string{
 	"bench/learning": {
 		"bench", "host", "host/stats", "host/trace", "manifest", "manifest/jsontext", "manifest/schema",
 	},
-	"bench/scenarios":   {"bench", "host/stats"}, // its client of models
-	"bench/search":      {"bench", "cdp", "host", "manifest"},
-	"internal/demo":     {},
-	"internal/foreign":  {},
-	"internal/mutants":  {},
-	"internal/release":  {},
-	"internal/repo":     {},
-	"internal/testhome": {},
+	"bench/scenarios":      {"bench", "host/stats"}, // its client of models
+	"bench/search":         {"bench", "cdp", "host", "manifest"},
+	"internal/demo":        {},
+	"internal/foreign":     {},
+	"internal/mutants":     {},
+	"internal/release":     {},
+	"internal/repo":        {},
+	"internal/schemafacts": {"manifest"},
+	"internal/testhome":    {},
 }
 
 // testsMayImport are additional imports of _test.go files.
 var testsMayImport = map[string][]string{
+	"manifest":          {"internal/schemafacts"},
 	"manifest/generate": {"manifest/schema"},
-	"host":              {"host/providertest"},
+	"host":              {"host/providertest", "internal/schemafacts"},
 	"host/oci":          {"internal/foreign"},
-	"cdp":               {"host/providertest"},
-	"host/mcp":          {"host/wasm", "internal/foreign"},
+	"cdp":               {"host/providertest", "internal/schemafacts"},
+	"host/docs":         {"internal/schemafacts"},
+	"host/mcp":          {"host/wasm", "internal/foreign", "internal/schemafacts"},
 	"host/wasm":         {"host/providertest", "internal/foreign", "manifest/lint"},
 	".":                 {"host/providertest", "internal/testhome"},
 	// the script of the plugin runs in a browser
 	"plugins/page":    {"cdp", "host", "manifest"},
-	"cmd":             {"host/providertest", "internal/foreign", "internal/testhome"},
+	"cmd":             {"host/providertest", "internal/foreign", "internal/schemafacts", "internal/testhome"},
 	"internal/repo":   {"internal/testhome"},
 	"bench":           {"internal/testhome"},
 	"bench/scenarios": {"internal/testhome"},

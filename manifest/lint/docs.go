@@ -11,8 +11,9 @@ import (
 // tierBudgets are the tokens that each rendered tier should stay within, for a tool of at most plainParams parameters.
 var tierBudgets = [...]int{manifest.Tier1: 50, manifest.Tier2: 120, manifest.Tier3: 300}
 
-// Tiers 2 and 3 list every parameter in a line. paramTokens is room for its name, type and a phrase of about eight
-// words, so that a tool of many parameters need not describe them in riddles.
+// Tiers 2 and 3 list every parameter in a line, tier 3 also each field of parameters and results. paramTokens is room
+// for its name, type and a phrase of about eight words, so that a tool of many parameters need not describe them in
+// riddles.
 const (
 	plainParams = 2
 	paramTokens = 15
@@ -30,8 +31,10 @@ func checkTierLength(l *linter) {
 	l.eachTool(func(at string, t *manifest.Tool) {
 		params := len(manifest.Params(t.Params))
 		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
-			limit := tierBudget(tier, params)
-			if n := manifest.Describe(l.m, t, tier).Tokens(); n > limit {
+			d := manifest.Describe(l.m, t, tier)
+			listed := append(d.Parameters, d.Returns...)
+			limit := tierBudget(tier, params+len(manifest.WithFields(listed))-len(listed))
+			if n := d.Tokens(); n > limit {
 				l.add(at, "tier %d of %q has %d tokens, the limit is %d; shorten it", tier, t.Name, n, limit)
 			}
 		}

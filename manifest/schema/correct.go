@@ -54,9 +54,9 @@ type Correction struct {
 	Changes  []Change
 }
 
-// A Hole writes the text in the place of a value that is missing: its name, what the schema expects, and the
-// description of the schema, which is as its author wrote it.
-type Hole func(name, expected, about string) string
+// A Hole writes the text in the place of a value that is missing: its pointer, its name, what the schema expects, and
+// the description of the schema, which is as its author wrote it.
+type Hole func(at, name, expected, about string) string
 
 // MaxChanges is how many changes a correction has at most. A correction with more is abandoned, because it is unlikely
 // to be what was meant. Its Changes are then longer than MaxChanges.
@@ -545,7 +545,7 @@ func (c *corrector) dig(at *location, n *node, depth int) bool {
 			about = up.about
 		}
 	}
-	if !c.set(at, c.hole(name, describe(n), about)) {
+	if !c.set(at, c.hole(at.pointer(), name, describe(n), about)) {
 		return false
 	}
 	c.holes[at.pointer()] = true

@@ -95,7 +95,7 @@ func checkCorrection(t *testing.T, s *Schema, v any) {
 	}
 }
 
-func hole(name, expected, about string) string {
+func hole(_, name, expected, about string) string {
 	return "<hole " + name + ": " + expected + ", " + about + ">"
 }
 

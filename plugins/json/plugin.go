@@ -96,7 +96,7 @@ var plugin = sdk.Plugin{
 		}),
 		sdk.Tool("patch", Patch, sdk.Doc{
 			Brief:       "Apply a JSON Patch (RFC 6902)",
-			Standard:    "All operations or none. An operation is {op, path, value or from}.",
+			Standard:    "All operations or none.",
 			Category:    sdk.Correction,
 			Effect:      sdk.Read,
 			Idempotent:  true,
@@ -108,8 +108,8 @@ var plugin = sdk.Plugin{
 			Limitations: []string{"10,000 operations; object keys come sorted"},
 			ExitCodes:   []string{"path_missing", "test_failed", "too_large"},
 			Examples: []sdk.Example{
-				{Title: "Replace a value", Kind: sdk.Minimal, Runnable: true,
-					Params: raw(`{"data":{"a":1},"patch":[{"op":"replace","path":"/a","value":2}]}`), Result: raw(`{"data":{"a":2}}`)},
+				{Title: "Add a member", Kind: sdk.Minimal, Runnable: true,
+					Params: raw(`{"data":{"a":1},"patch":[{"op":"add","path":"/b","value":2}]}`), Result: raw(`{"data":{"a":1,"b":2}}`)},
 				{Title: "Append to an array", Kind: sdk.Common, Runnable: true,
 					Params: raw(`{"data":[1],"patch":[{"op":"add","path":"/-","value":2}]}`), Result: raw(`{"data":[1,2]}`)},
 				{Title: "Move if unchanged", Kind: sdk.Full, Runnable: true,

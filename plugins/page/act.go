@@ -273,11 +273,11 @@ func Hover(c *sdk.Call, p ElementParams) (*Effects, error) {
 
 // UploadParams say which files a file input is to have.
 type UploadParams struct {
-	// Ref or label of the file input, or css=SELECTOR.
+	// File input: its ref or label, or css=.
 	Element string `json:"element" aliases:"ref,selector,target,locator,on,input,name"`
-	// Paths of files of the caller.
+	// Paths of your files.
 	Files []sdk.File `json:"files,omitempty" maxItems:"20" handed:"true" aliases:"file,path,paths"`
-	// Names of files that the session has downloaded.
+	// Files of page.downloads, by name.
 	Downloads []string `json:"downloads,omitempty" maxItems:"20" aliases:"download"`
 }
 

@@ -10,9 +10,9 @@ import (
 
 // DoParams are steps.
 type DoParams struct {
-	// Each as ["click", "Sign in"] or {"tool", "params"}.
+	// Each: ["click", "Sign in"] or {"tool", "params"}.
 	Steps []json.RawMessage `json:"steps" minItems:"1" maxItems:"200"`
-	// Also return what changed.
+	// Say what changed.
 	Diff bool `json:"diff,omitempty"`
 }
 

@@ -118,14 +118,14 @@ var pageTools = []sdk.Definition{
 	}),
 	sdk.Tool("do", Do, sdk.Doc{
 		Brief:    "Run several steps in one call, such as a login",
-		Standard: "Stops at the first failure, with its exit code.",
+		Standard: "Stops at a failure, with its exit code.",
 		Category: sdk.Action, Effect: sdk.Write, Reach: sdk.Context, OpenWorld: true, Steps: "steps",
 		Positional: []string{"steps"},
 		ExitCodes:  []string{"no_match", "ambiguous", "stale", "not_ready", "not_met", "script_error"},
 		Keywords:   []string{"batch", "script", "sequence", "flow", "macro", "login"},
 		Tasks: []string{"log in to a web app", "do several things on a page in one call", "fill in and submit a whole form",
 			"run a browser script"},
-		When: "you know the steps", WhenNot: "you must look in between",
+		When: "the steps are known", WhenNot: "you must look between",
 		Related: []sdk.Related{{Tool: "page.snapshot", Why: "shows what to name"}},
 		Examples: []sdk.Example{
 			{Title: "A login", Kind: sdk.Minimal,

@@ -67,7 +67,7 @@ var browserTools = []sdk.Definition{
 		ExitCodes:  actCodes,
 		Keywords:   []string{"attach", "file", "chooser", "input", "attachment"},
 		Tasks:      []string{"upload a file to a page", "attach a document to a form", "upload what was downloaded"},
-		When:       "the page asks for a file", WhenNot: "a text is asked for: page.fill",
+		When:       "the page asks for a file", WhenNot: "it asks for text: page.fill",
 		Related:     []sdk.Related{{Tool: "page.downloads", Why: "names downloads"}},
 		Limitations: []string{"files have at most 512 MiB"},
 		Examples: []sdk.Example{

@@ -24,6 +24,7 @@ const (
 	deprecatedTable = "deprecated.tsv" // command, replacement or -, message
 	examplesTable   = "examples.tsv"   // command, title, parameters, before, values, as explained in the file
 	valuesTable     = "values.tsv"     // key as explained in the file, JSON
+	paramsTable     = "params.tsv"     // command, parameters separated by spaces, as explained in the file
 	whenTable       = "when.tsv"       // command, when, when not, related, as explained in the file
 
 	descriptionsTable = "descriptions.tsv" // key as explained in the file, text
@@ -39,7 +40,7 @@ const maxWhen = 120
 func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
 	t := tables{folder: folder, p: p, notes: protocol.Notes{Domains: map[string]string{},
 		Enables: map[string]protocol.Enabling{}, Commands: map[string]protocol.Note{}, Values: map[string]string{},
-		Descriptions: map[string]string{}, Sources: map[string][]protocol.SourceRow{}}}
+		Order: map[string][]string{}, Descriptions: map[string]string{}, Sources: map[string][]protocol.SourceRow{}}}
 	t.domains()
 	t.effects()
 	t.enables()
@@ -48,6 +49,7 @@ func readTables(folder string, p *protocol.Protocol) (protocol.Notes, error) {
 	t.deprecated()
 	t.examples()
 	t.values()
+	t.params()
 	t.when()
 	t.descriptions()
 	t.sources()
@@ -311,6 +313,24 @@ func (t *tables) values() {
 		if len(parts) == 3 && !slices.ContainsFunc(fields, func(q protocol.Param) bool { return q.Name == parts[2] }) {
 			return fmt.Errorf("%s has no %s", owner, parts[2])
 		}
+		return nil
+	})
+}
+
+// params reads which parameters come first. They are optional ones: the required ones come before them anyway.
+func (t *tables) params() {
+	t.commands(paramsTable, 2, func(row []string, c *protocol.Command, _ *protocol.Note) error {
+		if t.notes.Order[c.Name] != nil {
+			return fmt.Errorf("%s occurs twice", row[0])
+		}
+		names := strings.Fields(row[1])
+		for i, name := range names {
+			fits := func(q protocol.Param) bool { return q.Name == name && q.Optional }
+			if !slices.ContainsFunc(c.Params, fits) || slices.Contains(names[:i], name) {
+				return fmt.Errorf("%s has no optional parameter %s, or the row names it twice", row[0], name)
+			}
+		}
+		t.notes.Order[c.Name] = names
 		return nil
 	})
 }

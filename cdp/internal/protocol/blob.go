@@ -46,6 +46,8 @@ type Notes struct {
 	// Descriptions are texts for commands and parameters that the protocol does not describe, or only by their name: by
 	// "Domain.command", "Domain.command.parameter", or "Domain.*.parameter" for all commands of a domain.
 	Descriptions map[string]string
+	// Order has the parameters of a command that come first, by its qualified name.
+	Order map[string][]string
 	// Sources are the calls that return values, by the name of a type or of a kind of value.
 	Sources map[string][]SourceRow
 }
@@ -72,6 +74,15 @@ func (n Notes) describe(domain string, command *node) {
 		q := &command.Parameters[i]
 		set(q, name+"."+q.Name, domain+".*."+q.Name)
 	}
+}
+
+// order puts the parameters of a command that callers need most before the others.
+func (n Notes) order(domain string, command *node) {
+	first := n.Order[domain+"."+command.Name]
+	slices.SortStableFunc(command.Parameters, func(a, b node) int {
+		at, bt := slices.Index(first, a.Name), slices.Index(first, b.Name)
+		return cmp.Compare(uint(at), uint(bt)) // -1, for another parameter, comes last
+	})
 }
 
 // repeats reports whether a description says no more than the name.
@@ -136,6 +147,7 @@ func write(revision string, notes Notes, docs []*document) string {
 			d := &doc.Domains[i]
 			for j := range d.Commands {
 				notes.describe(d.Domain, &d.Commands[j])
+				notes.order(d.Domain, &d.Commands[j])
 			}
 			counts[d.Domain] = map[Kind]int{}
 			for _, k := range kinds {

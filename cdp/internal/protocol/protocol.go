@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	_ "embed"
 	"path"
 	"slices"
@@ -159,13 +160,9 @@ func (e Enabling) KeptBy(command string) bool {
 
 // Line is a member in a list.
 type Line struct {
-	Kind      Kind
-	Name      string // bare: "getCookies"
-	Brief     string // at most LineSize characters
-	Signature string // "getCookies(urls?: string[])"; of a type: its JSON type
-	// Short is a signature for lists: optional parameters are "..." unless the only parameter is optional, and a long
-	// signature has no types.
-	Short        string
+	Kind         Kind
+	Name         string // bare: "getCookies"
+	Brief        string // at most LineSize characters
 	Effect       Effect // of commands
 	Deprecated   bool
 	Experimental bool
@@ -232,56 +229,11 @@ func (p *Protocol) line(d *domainRecord, k Kind, r *reader) Line {
 	l := Line{Kind: k, Name: m.Name, Deprecated: m.Deprecated || d.Deprecated, Experimental: m.Experimental ||
 		d.Experimental}
 	l.Brief = briefOf(m.Description, m.Name, LineSize)
-	switch k {
-	case KindCommand:
+	if k == KindCommand {
 		note := r.note()
-		l.Effect = note.Effect
-		if note.Brief != "" {
-			l.Brief = note.Brief
-		}
-		target, _ := p.resolveRedirect(m)
-		l.Signature, l.Short = p.signature(m.Name, target)
-	case KindEvent:
-		l.Signature, l.Short = p.signature(m.Name, m)
-	case KindType:
-		l.Signature, l.Short = m.Type, m.Type
+		l.Effect, l.Brief = note.Effect, cmp.Or(note.Brief, l.Brief)
 	}
 	return l
-}
-
-// maxShort is the size in bytes above which a short signature omits the types.
-const maxShort = 60
-
-// shortType returns the JSON type of a node, with the type of an array's items: "string[]".
-func (p *Protocol) shortType(domain string, n *node) string {
-	if q := p.param(domain, n); q.Type == "array" && q.Items != "" {
-		return q.Items + "[]"
-	}
-	return p.jsonType(domain, n)
-}
-
-// signature returns `name(a: string, b?: integer)`, in full and shortened.
-func (p *Protocol) signature(name string, m memberRecord) (whole, short string) {
-	var required, optional, names []string
-	for i := range m.Parameters {
-		n := &m.Parameters[i]
-		if n.Optional {
-			optional = append(optional, n.Name+"?: "+p.shortType(m.domain, n))
-		} else {
-			required = append(required, n.Name+": "+p.shortType(m.domain, n))
-			names = append(names, n.Name)
-		}
-	}
-	render := func(lists ...[]string) string { return name + "(" + strings.Join(slices.Concat(lists...), ", ") + ")" }
-	whole = render(required, optional)
-	rest := optional
-	if len(optional) > 1 || len(optional) == 1 && len(required) > 0 {
-		rest = []string{"..."}
-	}
-	if short = render(required, rest); len(short) > maxShort {
-		short = render(names, rest)
-	}
-	return whole, short
 }
 
 // Names returns the qualified names of all commands, sorted without regard to case.
@@ -297,7 +249,7 @@ func (p *Protocol) Names() []string {
 // notes returns the hand-written notes, for another protocol.
 func (p *Protocol) notes() Notes {
 	n := Notes{Domains: map[string]string{}, Enables: map[string]Enabling{}, Commands: map[string]Note{},
-		Descriptions: map[string]string{}}
+		Descriptions: map[string]string{}, Order: map[string][]string{}}
 	for _, d := range p.Domains() {
 		n.Domains[d.Name], n.Enables[d.Name] = d.Brief, d.Enabling
 	}
@@ -308,6 +260,7 @@ func (p *Protocol) notes() Notes {
 		n.Commands[m.qualified] = r.note()
 		n.Descriptions[m.qualified] = m.Description
 		for _, q := range m.Parameters {
+			n.Order[m.qualified] = append(n.Order[m.qualified], q.Name)
 			n.Descriptions[m.qualified+"."+q.Name], _ = splitBinaryMark(&q)
 		}
 	}

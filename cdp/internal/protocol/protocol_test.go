@@ -127,8 +127,8 @@ func TestEverythingIsDescribed(t *testing.T) {
 		if got.Description != want.Description && !slices.Contains(undescribed, name) {
 			t.Errorf("%s: %q, the protocol has %q", name, got.Description, want.Description)
 		}
-		for i, q := range got.Params {
-			own := want.Params[i]
+		for _, q := range got.Params {
+			own := want.Params[slices.IndexFunc(want.Params, func(o Param) bool { return o.Name == q.Name })]
 			if q.Binary != own.Binary || q.Description != own.Description && !slices.Contains(undescribed, name+"."+q.Name) {
 				t.Errorf("%s of %s: %q, the protocol has %q", q.Name, name, q.Description, own.Description)
 			}
@@ -333,10 +333,7 @@ func TestTexts(t *testing.T) {
 			switch l.Kind {
 			case KindCommand:
 				commands++
-				total += len(l.Short) + len(l.Brief) + len(l.Effect) + 5
-				if !strings.HasPrefix(l.Signature, l.Name+"(") || !strings.HasPrefix(l.Short, l.Name+"(") {
-					t.Errorf("%s.%s has the signatures %q and %q", d.Name, l.Name, l.Signature, l.Short)
-				}
+				total += len(l.Name) + len(l.Brief) + len(l.Effect) + 5
 			case KindEvent:
 				events += len(l.Name) + 1
 			}

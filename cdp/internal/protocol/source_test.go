@@ -78,7 +78,8 @@ func rebuild(p *Protocol) []document {
 	return docs
 }
 
-// withoutAdded replaces the descriptions that the reviewed table adds by those of the sources.
+// withoutAdded replaces the descriptions that a reviewed table adds by those of the sources, and restores the order of
+// parameters.
 func withoutAdded(t *testing.T, docs []document) {
 	bare, err := Build("test", Notes{}, sources(t)...)
 	if err != nil {
@@ -98,6 +99,12 @@ func withoutAdded(t *testing.T, docs []document) {
 				if added[name] {
 					c.Description = from.Description
 				}
+				slices.SortFunc(c.Parameters, func(a, b node) int { // another table reorders them
+					at := func(q node) int {
+						return slices.IndexFunc(from.Parameters, func(f node) bool { return f.Name == q.Name })
+					}
+					return cmp.Compare(at(a), at(b))
+				})
 				for k := range c.Parameters {
 					if q := &c.Parameters[k]; added[name+"."+q.Name] {
 						q.Description = from.Parameters[k].Description

@@ -452,7 +452,9 @@ func traceText(t *host.Trace) (lines []string) {
 // docsText prints documentation wrapped to the width of the terminal. Commands are not wrapped, so that they can be
 // copied.
 func (a *App) docsText(w io.Writer, d *manifest.ToolDocs) {
-	for line := range strings.Lines(d.Text()) {
+	shown := *d
+	shown.Deeper = "--tier 3"
+	for line := range strings.Lines(shown.Text()) {
 		line = strings.TrimRight(line, "\n")
 		if !strings.HasPrefix(line, "Example:") {
 			line = wrapped(line, a.columns(), "    ")

@@ -169,6 +169,22 @@ func valuesOf(q manifest.Param) []string {
 	return nil
 }
 
+// enumOf returns the values that a parameter, or each of its items, may have: strings as they are, others as JSON.
+func enumOf(q manifest.Param) (values []string) {
+	enum := q.Enum
+	if enum == nil && q.Items != nil {
+		enum = q.Items.Enum
+	}
+	for _, raw := range enum {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		values = append(values, manifest.CleanLine(text))
+	}
+	return values
+}
+
 // startingWith returns the plain words that begin with what was typed. A tab separates a word from its description.
 func startingWith(typed string, values []string) (kept []string) {
 	for _, v := range values {

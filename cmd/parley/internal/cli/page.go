@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -115,10 +114,13 @@ func (p *page) docsBody(d *manifest.ToolDocs, next []string) {
 		p.text(0, "", d.Description)
 	}
 	p.params("Parameters", d.Parameters)
-	if len(d.MoreParameters) > 0 {
-		p.text(2, "", "also (--tier 3): "+strings.Join(d.MoreParameters, ", "))
-	}
+	shown := *d
+	shown.Deeper = "--tier 3"
+	p.text(2, "", shown.MoreText())
 	p.params("Returns", d.Returns)
+	if d.MoreReturns > 0 {
+		p.text(2, "", fmt.Sprintf("… %d more: --tier 3", d.MoreReturns))
+	}
 	if len(d.Examples) > 0 {
 		p.heading("Examples")
 	}
@@ -165,7 +167,12 @@ func (p *page) params(title string, params []manifest.Param) {
 	}
 	column := p.column(names)
 	for _, q := range params {
-		facts := typeText(q)
+		facts := q.TypeText()
+		if q.Items != nil && q.Items.Ref != "" {
+			facts += " (" + q.Items.Ref + ")"
+		} else if q.Ref != "" {
+			facts += " (" + q.Ref + ")"
+		}
 		switch {
 		case q.Default != nil:
 			facts += ", default " + string(q.Default)
@@ -175,12 +182,9 @@ func (p *page) params(title string, params []manifest.Param) {
 			facts += ", optional"
 		}
 		p.row(column, q.Name, facts)
-		if values := enumOf(q); len(values) > 0 {
-			p.text(column, "", "one of "+strings.Join(values, ", "))
-		}
 		p.text(column, "", q.Description)
-		if q.Fields != "" {
-			p.text(column, faint, "{"+q.Fields+"}")
+		for _, f := range q.Inner {
+			p.text(column, faint, f.Text())
 		}
 	}
 }
@@ -222,38 +226,6 @@ func (p *page) commands(title string, commands []string) {
 	for _, c := range commands {
 		fmt.Fprintln(p.w, "  "+p.style(cyan, c))
 	}
-}
-
-// typeText returns the type of a parameter, with the name of the schema that defines it: "integer",
-// "object[] (Network.Cookie)".
-func typeText(q manifest.Param) string {
-	kind, ref := q.Type, q.Ref
-	if q.Items != nil && q.Type == "array" {
-		kind, ref = q.Items.Type+"[]", q.Items.Ref
-		if strings.Contains(q.Items.Type, "|") {
-			kind = "(" + q.Items.Type + ")[]"
-		}
-	}
-	if ref != "" {
-		kind += " (" + ref + ")"
-	}
-	return kind
-}
-
-// enumOf returns the values that a parameter, or each of its items, may have: strings as they are, others as JSON.
-func enumOf(q manifest.Param) (values []string) {
-	enum := q.Enum
-	if enum == nil && q.Items != nil {
-		enum = q.Items.Enum
-	}
-	for _, raw := range enum {
-		var text string
-		if json.Unmarshal(raw, &text) != nil {
-			text = string(raw)
-		}
-		values = append(values, manifest.CleanLine(text))
-	}
-	return values
 }
 
 // mark returns word if on is set, else "".

@@ -1,0 +1,213 @@
+// Package schemafacts reads what a schema says of each property, independently of the renderers that tests compare with
+// it, and makes schemas at random.
+package schemafacts
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Fact is what a schema says of a property: a value of its enum, its format, its description, or only that it exists.
+type Fact struct {
+	Path  string // "where[].op"
+	Name  string // "op"
+	Kind  string // "name", "value", "format" or "description"
+	Value string
+}
+
+// Depth is the number of names in the path.
+func (f Fact) Depth() int { return len(strings.Split(f.Path, ".")) }
+
+// Of returns the facts of a schema, to so many names deep.
+func Of(schema json.RawMessage, depth int) []Fact {
+	var root map[string]any
+	if json.Unmarshal(schema, &root) != nil {
+		return nil
+	}
+	r := &reader{root: root}
+	r.parts("", root, depth)
+	return r.facts
+}
+
+type reader struct {
+	root  map[string]any
+	facts []Fact
+}
+
+func (r *reader) add(path, kind, value string) {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	r.facts = append(r.facts, Fact{path, strings.TrimRight(name, "[]0123456789"), kind, value})
+}
+
+// resolve returns a schema behind its references, with its allOf.
+func (r *reader) resolve(v any) map[string]any {
+	s, _ := v.(map[string]any)
+	for range 8 {
+		ref, ok := s["$ref"].(string)
+		if !ok {
+			break
+		}
+		var at any = r.root
+		for _, step := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
+			o, _ := at.(map[string]any)
+			at = o[step]
+		}
+		target, _ := at.(map[string]any)
+		if text, ok := s["description"]; ok && target != nil {
+			copied := map[string]any{}
+			for k, v := range target {
+				copied[k] = v
+			}
+			copied["description"] = text
+			target = copied
+		}
+		s = target
+	}
+	for _, part := range list(s["allOf"]) {
+		more := r.resolve(part)
+		if props, ok := more["properties"].(map[string]any); ok {
+			both := map[string]any{}
+			for k, v := range props {
+				both[k] = v
+			}
+			own, _ := s["properties"].(map[string]any)
+			for k, v := range own {
+				both[k] = v
+			}
+			copied := map[string]any{"properties": both}
+			for k, v := range s {
+				if k != "properties" {
+					copied[k] = v
+				}
+			}
+			s = copied
+		}
+	}
+	return s
+}
+
+func list(v any) []any { l, _ := v.([]any); return l }
+
+// parts adds the facts of what a value of a schema consists of.
+func (r *reader) parts(path string, v any, depth int) {
+	s := r.resolve(v)
+	if s == nil || len(strings.Split(path, ".")) > depth && path != "" {
+		return
+	}
+	if c, ok := s["const"]; ok {
+		s["enum"] = []any{c}
+	}
+	if values := list(s["enum"]); values != nil {
+		for _, value := range values {
+			raw, _ := json.Marshal(value)
+			if path != "" {
+				r.add(path, "value", string(raw))
+			}
+		}
+		return
+	}
+	if format, ok := s["format"].(string); ok && path != "" {
+		r.add(path, "format", format)
+	}
+	props, _ := s["properties"].(map[string]any)
+	if props == nil {
+		for _, key := range []string{"anyOf", "oneOf"} {
+			for _, branch := range list(s[key]) {
+				r.parts(path, branch, depth)
+			}
+		}
+	}
+	for name, prop := range props {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		if len(strings.Split(at, ".")) > depth {
+			continue
+		}
+		r.add(at, "name", name)
+		if text, _ := r.resolve(prop)["description"].(string); text != "" {
+			r.add(at, "description", text)
+		}
+		r.parts(at, prop, depth)
+	}
+	for i, item := range list(s["prefixItems"]) {
+		r.parts(fmt.Sprintf("%s[%d]", path, i), item, depth)
+	}
+	if items, ok := s["items"].(map[string]any); ok {
+		r.parts(path+"[]", items, depth)
+	}
+	if others, ok := s["additionalProperties"].(map[string]any); ok && path != "" {
+		r.parts(path+".*", others, depth)
+	}
+}
+
+// Random returns a schema of parameters with objects, lists, maps, tuples, unions, references and long enums.
+func Random(r *rand.Rand) json.RawMessage {
+	g := &generator{r: r}
+	root := g.object(4)
+	children := map[string]any{"type": "array", "items": map[string]any{"$ref": "#/$defs/tree"}}
+	root["$defs"] = map[string]any{"kind": g.schema(0), "tree": map[string]any{
+		"type": "object", "properties": map[string]any{"label": g.schema(0), "children": children},
+	}}
+	raw, _ := json.Marshal(root)
+	return raw
+}
+
+type generator struct {
+	r *rand.Rand
+	n int // names are unique, so that a text is searched for them
+}
+
+func (g *generator) name() string { g.n++; return fmt.Sprintf("n%dx", g.n) }
+
+func (g *generator) object(depth int) map[string]any {
+	props, required := map[string]any{}, []string{}
+	for range 1 + g.r.IntN(14) {
+		name := g.name()
+		props[name] = g.schema(depth - 1)
+		if g.r.IntN(3) == 0 {
+			required = append(required, name)
+		}
+	}
+	slices.Sort(required)
+	return map[string]any{"type": "object", "properties": props, "required": required}
+}
+
+func (g *generator) schema(depth int) map[string]any {
+	s := map[string]any{}
+	kind := g.r.IntN(11)
+	if depth <= 0 {
+		kind = g.r.IntN(4)
+	}
+	switch kind {
+	case 0:
+		s["type"] = []string{"string", "integer", "number", "boolean"}[g.r.IntN(4)]
+	case 1:
+		s["type"], s["format"] = "string", []string{"date", "uri", "email", "date-time"}[g.r.IntN(4)]
+	case 2:
+		var values []string
+		for range 1 + g.r.IntN(20) {
+			values = append(values, g.name())
+		}
+		s["type"], s["enum"] = "string", values
+	case 3:
+		s["type"], s["default"] = "integer", 5
+	case 4, 5:
+		s["type"], s["items"] = "array", g.object(depth)
+	case 6:
+		s["type"], s["additionalProperties"] = "object", g.schema(depth-1)
+	case 7:
+		s["type"], s["prefixItems"] = "array", []any{g.schema(0), g.schema(depth - 1)}
+	case 8:
+		s[[]string{"anyOf", "oneOf"}[g.r.IntN(2)]] = []any{g.schema(0), g.object(depth - 1), map[string]any{"type": "null"}}
+	case 9:
+		s["$ref"] = []string{"#/$defs/kind", "#/$defs/tree"}[g.r.IntN(2)]
+	case 10:
+		s = g.object(depth)
+	}
+	if g.r.IntN(2) == 0 {
+		s["description"] = "About " + g.name() + "."
+	}
+	return s
+}

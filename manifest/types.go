@@ -1,0 +1,362 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// limits bound what one line says of a type: levels of fields, optional fields of an object, values of an enum.
+type limits struct{ depth, optional, values int }
+
+// narrower are the limits that are tried until a type fits, the widest first. With the last ones, an object ends where
+// most of the bytes are used.
+var narrower = []limits{{3, 12, 12}, {3, 6, 8}, {2, 6, 8}, {1, 8, 6}, {1, 4, 4}, {1, 0, 4}, {1, 2, 3}}
+
+// Sizes of one type in bytes, and the number of schemas that are read for it and for all parameters, which bounds the
+// time.
+const (
+	paramBytes  = 300
+	returnBytes = 24
+	listBytes   = 60
+	nestedBytes = 120
+	typeSteps   = 600
+	schemaSteps = 100_000
+	maxValue    = 60 // of an enum; longer ones are left out. A default is shorter
+)
+
+// printer prints types in one line each: {op: "eq"|"lt", n?: integer = 5}[]. What a limit leaves out is counted:
+// "… 3 more".
+type printer struct {
+	root    *node
+	program bool // in TypeScript; else with the names of JSON Schema, and with formats as string<date>
+	limits
+	left   int // bytes
+	steps  int
+	more   int            // what was left out, and the descriptions of fields: what the third tier says besides
+	active map[*node]bool // the types that this one is a part of
+
+	// shown has the paths of the types whose fields other lines have. If it is set, fields are `{…}`.
+	shown map[*node]string
+}
+
+// fit returns the type of a schema with the widest limits with which it has at most that many bytes. More is what it
+// leaves out, and the number of descriptions of its fields. With [maxListing] bytes, the type is whole.
+func fit(n, root *node, bytes int, program bool) (text string, more int) {
+	for i, l := range narrower {
+		steps := min(typeSteps, schemaSteps-root.steps)
+		if bytes == maxListing {
+			l, steps = limits{maxListing, maxListing, maxListing}, schemaSteps-root.steps
+		} else if program { // the type of all parameters
+			l.depth, l.optional = l.depth+1, min(l.optional, optionalShown)
+		}
+		p := &printer{root: root, program: program, limits: l, left: bytes, steps: steps}
+		isLast := i == len(narrower)-1
+		if isLast {
+			p.left = bytes / 2
+		}
+		begun := p.steps
+		text, more = p.typeOf(n), p.more
+		root.steps += begun - p.steps
+		if len(text) <= bytes || isLast {
+			break
+		}
+	}
+	return text, more
+}
+
+func (p *printer) print(text string) string {
+	p.left -= len(text)
+	return text
+}
+
+// cut says that n facts are left out.
+func (p *printer) cut(n int) string {
+	p.more += n
+	return p.print(fmt.Sprintf("… %d more", n))
+}
+
+// typeOf returns the type of a schema.
+func (p *printer) typeOf(n *node) string {
+	if types := p.cases(n); len(types) > 0 {
+		return strings.Join(types, "|")
+	}
+	return p.scalar(nil, "any")
+}
+
+// cases returns the types of a union, or the only one.
+func (p *printer) cases(n *node) (types []string) {
+	if p.steps--; p.steps < 0 {
+		return []string{p.cut(1)}
+	}
+	t, _ := n.resolve(p.root)
+	if values := t.enum(); len(values) > 0 {
+		return p.valuesOf(values)
+	}
+	if p.active[t] { // a type that contains itself
+		if t.has("properties") {
+			return []string{p.print("{…}")}
+		}
+		return nil
+	}
+	if p.active == nil {
+		p.active = map[*node]bool{}
+	}
+	p.active[t] = true
+	defer delete(p.active, t)
+	branches, kinds := t.branches(), strings.Split(t.typeName(p.root), "|")
+	isUnion := len(branches) > 0 && !t.has("properties")
+	total := len(kinds)
+	if isUnion {
+		total = len(branches)
+	}
+	for i := range total {
+		var more []string
+		switch {
+		case i >= p.values || i > 0 && p.left < 0:
+			return append(types, p.cut(total-i))
+		case isUnion:
+			more = p.cases(branches[i])
+		case kinds[i] == "object":
+			more = []string{p.object(t)}
+		case kinds[i] == "array":
+			more = []string{p.array(t)}
+		default:
+			more = []string{p.scalar(t, kinds[i])}
+		}
+		for _, one := range more {
+			if !slices.Contains(types, one) {
+				types = append(types, one)
+			}
+		}
+	}
+	return types
+}
+
+func (p *printer) valuesOf(values []json.RawMessage) (words []string) {
+	for i, v := range values {
+		if i >= p.values || i > 0 && p.left < 0 || len(v) > maxValue && p.shown == nil {
+			return append(words, p.cut(len(values)-i))
+		}
+		words = append(words, p.print(string(v)))
+	}
+	return words
+}
+
+// join returns the first n values of an enum, and counts the others.
+func join(values []json.RawMessage, n int) string {
+	p := &printer{limits: limits{values: n}, left: maxListing, shown: map[*node]string{}}
+	return strings.Join(p.valuesOf(values), "|")
+}
+
+// scalar returns a type without parts, with its format.
+func (p *printer) scalar(t *node, kind string) string {
+	format := CleanLine(firstOf(t.text("format"), t.text("contentEncoding")))
+	if kind != "string" && kind != "integer" && kind != "number" || len(format) > maxValue {
+		format = ""
+	}
+	if !p.program {
+		if format != "" {
+			kind += "<" + format + ">"
+		}
+		return p.print(kind)
+	}
+	switch kind {
+	case "integer":
+		kind = "number"
+	case "string", "number", "boolean", "null":
+	default:
+		kind = "unknown"
+	}
+	if format != "" {
+		kind += " /*" + strings.ReplaceAll(format, "*/", "") + "*/"
+	}
+	return p.print(kind)
+}
+
+func (p *printer) array(t *node) string {
+	var parts []string
+	tuple := t.tuple()
+	for i, n := range tuple {
+		if i >= p.values {
+			parts = append(parts, p.cut(len(tuple)-i))
+			break
+		}
+		parts = append(parts, p.typeOf(n))
+	}
+	item := p.scalar(nil, "any")
+	if items := t.at("items"); items.isObject() {
+		item = p.typeOf(items)
+	} else if len(tuple) > 0 {
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	if item = listOf(item); len(tuple) > 0 {
+		return "[" + strings.Join(append(parts, "..."+item), ", ") + "]"
+	}
+	return item
+}
+
+// listOf returns the type of an array with such items.
+func listOf(item string) string {
+	if strings.ContainsAny(item, "| ") && !isGroup(item) {
+		item = "(" + item + ")"
+	}
+	return item + "[]"
+}
+
+// isGroup reports whether a type is one object, which needs no brackets around it.
+func isGroup(text string) bool {
+	open := 0
+	for i, c := range text {
+		switch c {
+		case '{':
+			open++
+		case '}':
+			if open--; open == 0 {
+				return text[0] == '{' && i == len(text)-1
+			}
+		}
+	}
+	return false
+}
+
+// object returns the fields of an object, required ones first, and at most so many optional ones.
+func (p *printer) object(t *node) string {
+	names, others := t.ordered(), t.others()
+	switch {
+	case len(names) == 0 && others == nil:
+		return p.print("object")
+	case len(names) == 0:
+		return "Record<string, " + p.typeOf(others) + ">"
+	case p.shown != nil:
+		if path, ok := p.shown[t]; ok {
+			return p.print("{… as " + path + "}")
+		}
+		return p.print("{…}")
+	case p.depth == 0:
+		return p.print("{") + p.cut(len(names)) + p.print("}")
+	}
+	p.depth--
+	defer func() { p.depth++ }()
+	var fields []string
+	optional := 0
+	for i, name := range names {
+		isRequired := t.required()[name]
+		if !isRequired {
+			optional++
+		}
+		if optional > p.optional || p.left < 6 {
+			fields = append(fields, p.cut(len(names)-i))
+			break
+		}
+		fields = append(fields, p.field(name, isRequired, t.at("properties").at(name)))
+	}
+	if others != nil {
+		fields = append(fields, "[key: string]: "+p.typeOf(others))
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+func (p *printer) field(name string, isRequired bool, n *node) string {
+	name = CleanLine(name)
+	if plain := identifier(); p.program && !plain.MatchString(name) || strings.ContainsAny(name, " :,?{}[]()|\"") {
+		name = quoteLine(name)
+	}
+	if !isRequired {
+		name += "?"
+	}
+	text := p.print(name+": ") + p.typeOf(n)
+	t, _ := n.resolve(p.root)
+	if n.has("description") || t.has("description") {
+		p.more++
+	}
+	value := n.value("default")
+	if value == nil {
+		value = t.value("default")
+	}
+	switch {
+	case value == nil, string(value) == "{}", string(value) == "[]", string(value) == "null":
+		return text
+	case len(value) > maxValue:
+		p.more++
+		return text
+	}
+	return text + p.print(" = "+string(value))
+}
+
+var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]*$`) })
+
+func quoteLine(s string) string {
+	quoted, _ := Marshal(CleanLine(s))
+	return string(quoted)
+}
+
+// TypeOf returns the type that a schema describes, in one line, and how many facts about its fields that leaves out.
+func TypeOf(schema json.RawMessage) (text string, more int) {
+	root := readNode(schema)
+	return fit(root, root, paramBytes, false)
+}
+
+// NestedType returns the type of the value at a JSON pointer if it has parts, such as fields; else "".
+func NestedType(schema json.RawMessage, pointer string) string {
+	tokens, _ := jsontext.SplitPointer(pointer)
+	at, root := paramAt(schema, tokens)
+	text, _ := fit(at, root, nestedBytes, false)
+	if strings.ContainsAny(text, "{,") || strings.HasPrefix(text, "[") {
+		return text
+	}
+	return ""
+}
+
+// Signature returns name(a: string, b?: integer): required parameters first, in the order of the schema.
+func Signature(name string, params []Param) string {
+	return name + "(" + typeList(requiredFirst(params), func(p *Param) string { return firstOf(p.short, p.Type) }) + ")"
+}
+
+// typeList returns names with their types: a: string, b?: integer.
+func typeList(params []Param, typeOf func(*Param) string) string {
+	var words []string
+	for _, p := range params {
+		mark := ": "
+		if !p.Required {
+			mark = "?: "
+		}
+		words = append(words, p.Name+mark+typeOf(&p))
+	}
+	return strings.Join(words, ", ")
+}
+
+// requiredFirst returns parameters with the required ones first.
+func requiredFirst(params []Param) []Param {
+	sorted := slices.Clone(params)
+	slices.SortStableFunc(sorted, func(a, b Param) int {
+		switch {
+		case a.Required == b.Required:
+			return 0
+		case a.Required:
+			return -1
+		}
+		return 1
+	})
+	return sorted
+}
+
+// TypedSignature returns the signature of a tool with what its types hold, and the type of the result:
+// shot(format?: "png"|"webp") -> {data: string<base64>}.
+func TypedSignature(name string, t *Tool) string {
+	params := Params(t.Params)
+	for i := range params {
+		params[i].short = params[i].TypeText()
+	}
+	text := Signature(name, params)
+	if root := readNode(t.Returns); len(Params(t.Returns)) > 0 {
+		result, _ := fit(root, root, returnBytes, false)
+		text += " -> " + result
+	}
+	return text
+}
