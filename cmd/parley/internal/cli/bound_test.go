@@ -141,6 +141,9 @@ func TestErrorsAreBounded(t *testing.T) {
 			`"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}` + "\n" +
 			`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
 		for i, line := range lines {
+			if i%3 != 0 { // the error is the same as of batch
+				continue
+			}
 			call := strings.Replace(strings.Replace(line, `{"tool":`, `{"name":`, 1), `,"params":`, `,"arguments":`, 1)
 			fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"call_tool","arguments":%s}}`+"\n",
 				i, call)
@@ -166,8 +169,8 @@ func TestErrorsAreBounded(t *testing.T) {
 				checkBound(t, "mcp: "+lines[int(at)][:min(len(lines[int(at)]), 90)], []byte(a.Result.Content[0].Text))
 			}
 		}
-		if failed < len(lines)/3 {
-			t.Errorf("only %d of %d calls fail", failed, len(lines))
+		if failed < len(lines)/9 {
+			t.Errorf("only %d of %d calls fail", failed, len(lines)/3)
 		}
 	})
 	t.Run("command line", func(t *testing.T) {

@@ -38,9 +38,25 @@ func TestMain(m *testing.M) {
 	}
 	parley.Child()
 	testscript.Main(m, map[string]func(){
-		"parley":  func() { os.Exit(checkedMain()) },
+		"parley": func() {
+			code := checkedMain()
+			fillTerminal()
+			os.Exit(code)
+		},
 		"lacking": lacking,
 	})
+}
+
+// fillTerminal ends the output to the terminal of a script with more empty lines than a terminal holds, so that testscript
+// has read all that comes before: it closes the terminal when a command ends, whether it has read that or not.
+func fillTerminal() {
+	const passed = "/proc/self/fd/3" // by testscript, to a command with a terminal only
+	if name, err := os.Readlink(passed); err != nil || !strings.HasPrefix(name, "/dev/pts/") {
+		return
+	}
+	if terminal, err := os.OpenFile(passed, os.O_WRONLY, 0); err == nil {
+		_, _ = terminal.WriteString(strings.Repeat("\n", 1<<17))
+	}
 }
 
 // TestScripts runs the scripts of testdata/script. Each has its own home, $PARLEY_HOME, and the commands below. With
