@@ -9,8 +9,8 @@ import "embed"
 // Go holds go/*.go, the package github.com/parley-tools/parley/sdk/go without
 // its tests.
 //
-//go:embed go/abi_wasip1.go go/call.go go/content.go go/doc.go go/errors.go go/file.go go/forms.go go/manifest.go
-//go:embed go/origin.go go/origin_wasip1.go go/plugin.go go/schema.go go/serve.go go/types.go
+//go:embed go/abi_wasip1.go go/call.go go/content.go go/decode.go go/doc.go go/errors.go go/file.go go/forms.go
+//go:embed go/manifest.go go/origin.go go/origin_wasip1.go go/plugin.go go/schema.go go/serve.go go/types.go
 var Go embed.FS
 
 // ABI is the specification that every SDK implements.

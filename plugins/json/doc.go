@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/itchyny/gojq"
@@ -16,15 +15,6 @@ func main() { sdk.Main() }
 
 // maxOutput is the limit of every result in bytes.
 const maxOutput = 4 << 20
-
-// decode reads a value. Numbers keep their spelling, so that large ones stay exact.
-func decode(raw json.RawMessage) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	err := d.Decode(&v)
-	return v, err
-}
 
 // encode writes a value with its keys sorted.
 func encode(v any) (json.RawMessage, error) {

@@ -317,8 +317,8 @@ func TestJSONToYAMLAndBack(t *testing.T) {
 		back, err := Convert(nil, ConvertParams{YAML: &text.YAML})
 		var got, want any
 		if err == nil {
-			got, _ = decode(back.JSON)
-			want, _ = decode(raw(value))
+			got = decode(back.JSON)
+			want = decode(raw(value))
 		}
 		if err != nil || fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
 			t.Errorf("%s is written %q and read back as %s, %v", value, text.YAML, back.JSON, err)

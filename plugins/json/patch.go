@@ -41,16 +41,8 @@ type DiffResult struct {
 
 // Diff compares two values. Numbers are compared by value: 1 and 1.0 are equal.
 func Diff(_ *sdk.Call, p DiffParams) (DiffResult, error) {
-	before, err := decode(p.Before)
-	if err != nil {
-		return DiffResult{}, err
-	}
-	after, err := decode(p.After)
-	if err != nil {
-		return DiffResult{}, err
-	}
 	d := differ{}
-	d.compare("", before, after)
+	d.compare("", decode(p.Before), decode(p.After))
 	return DiffResult{d.patch}, d.err
 }
 
@@ -158,12 +150,10 @@ type PatchResult struct {
 
 // Patch applies a JSON Patch. It applies all operations or none.
 func Patch(_ *sdk.Call, p PatchParams) (PatchResult, error) {
-	data, err := decode(p.Data)
-	if err != nil {
-		return PatchResult{}, err
-	}
+	data := decode(p.Data)
 	budget := maxOutput
 	for i, op := range p.Patch {
+		var err error
 		if data, err = op.apply(data, i, &budget); err != nil {
 			return PatchResult{}, err
 		}
@@ -182,15 +172,12 @@ func (o Operation) apply(data any, index int, budget *int) (any, error) {
 			strings.ReplaceAll(o.Path, ".", "/"))
 	}
 	var value any
-	var err error
 	switch o.Op {
 	case "add", "replace", "test":
 		if o.Value == nil {
 			return nil, sdk.Invalid(at("value"), "the value of "+o.Op, "nothing", "")
 		}
-		if value, err = decode(o.Value); err != nil {
-			return nil, err
-		}
+		value = decode(o.Value)
 	case "move", "copy":
 		from, ok := parsePointer(o.From)
 		if !ok {
@@ -207,9 +194,7 @@ func (o Operation) apply(data any, index int, budget *int) (any, error) {
 			if *budget -= len(raw); *budget < 0 {
 				return nil, tooLarge()
 			}
-			if value, err = decode(raw); err != nil { // a shared value would change in both positions
-				return nil, err
-			}
+			value = decode(raw) // a shared value would change in both positions
 			break
 		}
 		if len(path) > len(from) && slices.Equal(path[:len(from)], from) {
@@ -364,15 +349,7 @@ type MergeParams struct {
 
 // Merge applies a JSON Merge Patch (RFC 7396).
 func Merge(_ *sdk.Call, p MergeParams) (PatchResult, error) {
-	data, err := decode(p.Data)
-	if err != nil {
-		return PatchResult{}, err
-	}
-	patch, err := decode(p.Patch)
-	if err != nil {
-		return PatchResult{}, err
-	}
-	raw, err := encode(merge(data, patch))
+	raw, err := encode(merge(decode(p.Data), decode(p.Patch)))
 	return PatchResult{raw}, err
 }
 

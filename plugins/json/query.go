@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -34,15 +36,11 @@ func Query(c *sdk.Call, p QueryParams) (QueryResult, error) {
 	if err != nil {
 		return r, err
 	}
-	data, err := decode(p.Data)
-	if err != nil {
-		return r, err
-	}
 	limit, size := p.Limit, 0
 	if limit == 0 {
 		limit = 1000
 	}
-	for results := code.Run(data); ; {
+	for results := code.RunWithContext(&yielding{Context: context.Background()}, decode(p.Data)); ; {
 		v, more := results.Next()
 		if !more {
 			return r, nil
@@ -67,6 +65,21 @@ func Query(c *sdk.Call, p QueryParams) (QueryResult, error) {
 		}
 		r.Results = append(r.Results, raw)
 	}
+}
+
+// yielding is the context of a filter. gojq asks for Done before each instruction, which is where the filter yields to
+// the garbage collector: a guest has one thread, and in wasm Go preempts no goroutine, so that a collection would begin
+// and not end before the filter does.
+type yielding struct {
+	context.Context
+	instructions int
+}
+
+func (y *yielding) Done() <-chan struct{} {
+	if y.instructions++; y.instructions%4096 == 0 {
+		runtime.Gosched()
+	}
+	return nil
 }
 
 func compile(filter string) (*gojq.Code, error) {

@@ -130,7 +130,7 @@ func (c *Call) CallTool(tool string, params any, o Options, result any) error {
 	if err != nil || result == nil {
 		return err
 	}
-	if err := json.Unmarshal(data, result); err != nil {
+	if err := unmarshal(data, result); err != nil {
 		return fmt.Errorf("result of %s: %w", tool, err)
 	}
 	return nil
@@ -250,7 +250,7 @@ func (w wire) exchange(function string, request, result any) error {
 		Result json.RawMessage `json:"result"`
 		Error  *HostError      `json:"error"`
 	}
-	if err := json.Unmarshal(raw, &reply); err != nil {
+	if err := unmarshal(raw, &reply); err != nil {
 		return fmt.Errorf("reply of %s: %w", function, err)
 	}
 	if reply.Error != nil {
@@ -259,7 +259,7 @@ func (w wire) exchange(function string, request, result any) error {
 	if !reply.OK {
 		return &HostError{Code: "internal", ExitCode: 110, Message: function + " failed without an error object"}
 	}
-	if err := json.Unmarshal(reply.Result, result); err != nil {
+	if err := unmarshal(reply.Result, result); err != nil {
 		return fmt.Errorf("result of %s: %w", function, err)
 	}
 	return nil

@@ -80,7 +80,7 @@ func decodeParams(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	err := json.Unmarshal(raw, into)
+	err := unmarshal(raw, into)
 	if e, ok := err.(*json.UnmarshalTypeError); ok {
 		pointer := ""
 		if e.Field != "" {

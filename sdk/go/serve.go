@@ -8,6 +8,7 @@ import (
 	"path"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -39,7 +40,7 @@ type response struct {
 // serve runs one request of the host and returns the response.
 func serve(p *Plugin, raw []byte, host Host) []byte {
 	var q request
-	if err := json.Unmarshal(raw, &q); err != nil {
+	if err := unmarshal(raw, &q); err != nil {
 		return encodeResponse(response{Exit: 1, Message: "request: " + err.Error()})
 	}
 	c := &Call{
@@ -114,16 +115,22 @@ func (p *Plugin) failure(err error) response {
 // encodeResponse encodes r. It drops details that cannot be encoded and says so
 // in the message.
 func encodeResponse(r response) []byte {
+	result := r.Result // valid JSON, which encoding/json would scan once more
+	r.Result = nil
 	raw, err := encode(r)
 	if err != nil {
-		r.Details, r.Result = nil, nil
+		r.Details, result = nil, nil
 		r.Message += " (details: " + err.Error() + ")"
 		raw, _ = encode(r)
 	}
-	return raw
+	if result == nil {
+		return raw
+	}
+	rest := bytes.TrimPrefix(raw, []byte(`{"ok":true`))
+	return slices.Concat([]byte(`{"ok":true,"result":`), result, rest)
 }
 
-// encode is json.Marshal without escapes for HTML.
+// encode is json.Marshal with the escapes that JSON requires and no others.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -131,8 +138,16 @@ func encode(v any) ([]byte, error) {
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	raw := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if bytes.Contains(raw, []byte(`\u202`)) {
+		raw = []byte(separators.Replace(string(raw)))
+	}
+	return raw, nil
 }
+
+// separators replaces the escapes of U+2028 and U+2029, which encoding/json always writes. An escaped backslash is a
+// match of its own: the u after it begins no escape.
+var separators = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")
 
 // withoutNil returns the value at p with nil slices and maps made empty:
 // encoding/json writes nil as null, which is not valid by an array's schema.
