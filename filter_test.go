@@ -2,6 +2,7 @@ package parley_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,32 @@ func TestSandboxFilter(t *testing.T) {
 		}
 		if took := time.Since(began); c.code == host.Timeout && took > 10*c.timeout {
 			t.Errorf("%s ended after %s", c.filter, took)
+		}
+	}
+}
+
+// TestFilterSeesWholeResult checks that the bound of a result does not apply to what a filter makes smaller.
+func TestFilterSeesWholeResult(t *testing.T) {
+	p, err := parley.Open(t.Context(), parley.Config{Home: testhome.New(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	h, err := p.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const length = 1 << 20
+	params := json.RawMessage(`{"to":"hex","text":"` + strings.Repeat("x", length) + `"}`)
+	for filter, want := range map[string]string{"": "", ".text | length": strconv.Itoa(2 * length)} {
+		a, _ := h.Call(t.Context(), host.Call{
+			Name: "text.encode", Caller: "mcp:test", Params: params, Options: host.Options{JQ: filter},
+		})
+		if want != "" && (a.Err != nil || string(a.Data) != want) {
+			t.Errorf("%s: %.99s, %v; want %s", filter, a.Data, a.Err, want)
+		}
+		if want == "" && (a.Err == nil || a.Err.Code != host.LimitExceeded) {
+			t.Errorf("without a filter: %.99s, %v; want limit_exceeded", a.Data, a.Err)
 		}
 	}
 }

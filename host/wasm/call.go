@@ -75,7 +75,11 @@ func limitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) limits {
 	if r.Limits.Timeout > 0 {
 		timeout = min(timeout, r.Limits.Timeout)
 	}
-	output := min(firstPositive(m.Limits.OutputBytes, cfg.OutputBytes, defaultOutput), maxOutput)
+	usualOutput := defaultOutput
+	if r.Options.JQ != "" { // the filter's result leaves the host, not this one
+		usualOutput = maxOutput
+	}
+	output := min(firstPositive(m.Limits.OutputBytes, cfg.OutputBytes, usualOutput), maxOutput)
 	if r.Limits.OutputBytes > 0 {
 		output = min(output, r.Limits.OutputBytes)
 	}

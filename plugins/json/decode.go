@@ -11,7 +11,7 @@ import (
 // maxInt is the number of characters of the longest number that is decoded as an int.
 const maxInt = 18
 
-// decode decodes JSON that the host has validated, as [json.Decoder] with UseNumber does, except that short integers are
+// decode decodes JSON that the host has validated, as [json.Decoder] with UseNumber does, but that short integers are
 // ints. It reads the text once and copies no string without escapes: encoding/json takes twice the time.
 func decode(raw json.RawMessage) any {
 	text := string(raw)
