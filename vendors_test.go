@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/internal/testhome"
+	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -172,12 +173,12 @@ func TestVendorsAcceptHostileSchemas(t *testing.T) {
 		`{"type":"object","properties":{"a":{"$ref":"#/$defs/a30"}},"$defs":{` + many + `}}`,
 		`{"type":"object","properties":{"a":{"type":"nonsense"},"b":{"type":[]},"c":{"type":["null"]},"d":{"anyOf":[]}}}`,
 	} {
-		portable := mcp.Portable(json.RawMessage(schema))
+		portable := manifest.Portable(json.RawMessage(schema))
 		for _, rule := range breaks(portable) {
 			t.Errorf("%.200s\nis listed as %.300s\n%s", schema, portable, rule)
 		}
 		// What was cut at the bound of nodes may be cut elsewhere the second time.
-		if again := mcp.Portable(portable); string(again) != string(portable) && len(portable) < 1<<14 {
+		if again := manifest.Portable(portable); string(again) != string(portable) && len(portable) < 1<<14 {
 			t.Errorf("%.200s\nis listed as %.300s\nand then as %.300s", schema, portable, again)
 		}
 		if len(portable) > 1<<18 {
@@ -188,7 +189,7 @@ func TestVendorsAcceptHostileSchemas(t *testing.T) {
 
 // TestAnyValueIsListedAsAny checks that clients which validate by the listed schema let any value pass.
 func TestAnyValueIsListedAsAny(t *testing.T) {
-	listed, err := schema.CompileUntrusted(mcp.Portable(json.RawMessage(`{"type":"object","properties":{"v":{}}}`)))
+	listed, err := schema.CompileUntrusted(manifest.Portable(json.RawMessage(`{"type":"object","properties":{"v":{}}}`)))
 	if err != nil {
 		t.Fatal(err)
 	}

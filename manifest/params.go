@@ -52,7 +52,7 @@ func paramsWithin(schema json.RawMessage, bytes int) []Param {
 	return eachParam(root, func(name string, n *node) Param {
 		p := describeParam(name, n, root)
 		p.short, _ = fit(n, root, min(bytes, listBytes), false)
-		if p.values() != nil {
+		if p.Values() != nil {
 			return p
 		}
 		if p.Fields, p.More = fit(n, root, bytes, false); p.Fields == p.plain() {
@@ -188,7 +188,7 @@ func (p *Param) plain() string {
 	} else if p.Format != "" && kind == "string" {
 		kind += "<" + p.Format + ">"
 	}
-	if values := p.values(); len(values) > 0 {
+	if values := p.Values(); len(values) > 0 {
 		kind = join(values, len(values))
 	}
 	if p.Items != nil && p.Type == "array" {
@@ -197,8 +197,8 @@ func (p *Param) plain() string {
 	return kind
 }
 
-// values returns the values that the parameter, or each of its items, may have.
-func (p *Param) values() []json.RawMessage {
+// Values returns the values that the parameter, or each of its items, may have.
+func (p *Param) Values() []json.RawMessage {
 	if p.Enum == nil && p.Items != nil && p.Type == "array" {
 		return p.Items.Enum
 	}
@@ -207,7 +207,7 @@ func (p *Param) values() []json.RawMessage {
 
 // CutValues leaves n values of an enum, and counts the others.
 func (p *Param) CutValues(n int) {
-	all := p.values()
+	all := p.Values()
 	if len(all) <= n {
 		return
 	}

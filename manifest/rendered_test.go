@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/parley-tools/parley/internal/schemafacts"
@@ -49,5 +50,16 @@ func TestEveryFactIsShown(t *testing.T) {
 func check(t *testing.T, m *manifest.Manifest, tool *manifest.Tool) {
 	t.Helper()
 	two, three := manifest.Describe(m, tool, manifest.Tier2), manifest.Describe(m, tool, manifest.Tier3)
+	names := strings.ReplaceAll(strings.Join(manifest.SignatureNames(manifest.TypedSignature("t", tool)), " "), "?", "")
+	if all := append(namesOf(two.Parameters), two.MoreParameters...); names != strings.Join(all, " ") {
+		t.Errorf("%s: the signature has %s of %s", two.Name, names, all)
+	}
 	schemafacts.CheckTiers(t, tool, two, three, false)
+}
+
+func namesOf(params []manifest.Param) (names []string) {
+	for _, p := range params {
+		names = append(names, p.Name)
+	}
+	return names
 }

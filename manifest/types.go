@@ -296,13 +296,7 @@ func quoteLine(s string) string {
 	return string(quoted)
 }
 
-// TypeOf returns the type that a schema describes, in one line, and how many facts about its fields that leaves out.
-func TypeOf(schema json.RawMessage) (text string, more int) {
-	root := readNode(schema)
-	return fit(root, root, paramBytes, false)
-}
-
-// NestedType returns the type of the value at a JSON pointer if it has parts, such as fields; else "".
+// NestedType returns the type of the value at a JSON pointer in one line, if it has parts, such as fields; else "".
 func NestedType(schema json.RawMessage, pointer string) string {
 	tokens, _ := jsontext.SplitPointer(pointer)
 	at, root := paramAt(schema, tokens)
@@ -316,6 +310,28 @@ func NestedType(schema json.RawMessage, pointer string) string {
 // Signature returns name(a: string, b?: integer): required parameters first, in the order of the schema.
 func Signature(name string, params []Param) string {
 	return name + "(" + typeList(requiredFirst(params), func(p *Param) string { return firstOf(p.short, p.Type) }) + ")"
+}
+
+// SignatureNames returns the names of the parameters in a signature, those of optional ones with a question mark.
+func SignatureNames(signature string) (names []string) {
+	_, rest, _ := strings.Cut(signature, "(")
+	depth, begin, isText := 0, 0, false
+	for i := range len(rest) {
+		switch c := rest[i]; {
+		case c == '"' && (i == 0 || rest[i-1] != '\\'):
+			isText = !isText
+		case isText:
+		case strings.IndexByte("{[(<", c) >= 0:
+			depth++
+		case strings.IndexByte("}])>", c) >= 0:
+			depth--
+		case c == ':' && depth == 0:
+			names = append(names, strings.TrimLeft(rest[begin:i], ", "))
+		case c == ',' && depth == 0:
+			begin = i
+		}
+	}
+	return names
 }
 
 // typeList returns names with their types: a: string, b?: integer.

@@ -39,7 +39,7 @@ func TestEveryFactIsListed(t *testing.T) {
 		schemas["random "+string(rune('a'+i))] = schemafacts.Random(r)
 	}
 	for name, schema := range schemas {
-		listed := string(Portable(schema))
+		listed := string(manifest.Portable(schema))
 		for _, f := range schemafacts.Of(schema, 3) {
 			value := strings.Trim(f.Value, `"`)
 			if f.Kind == "description" {

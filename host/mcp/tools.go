@@ -372,7 +372,7 @@ func signatureSchema(t *manifest.Tool) objectSchema {
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
 	}
-	_ = json.Unmarshal(Portable(t.Params), &whole)
+	_ = json.Unmarshal(manifest.Portable(t.Params), &whole)
 	var example map[string]json.RawMessage
 	if i := slices.IndexFunc(t.Examples, func(e manifest.Example) bool { return e.Kind == "minimal" }); i >= 0 {
 		_ = json.Unmarshal(t.Examples[i].Params, &example)
@@ -389,8 +389,6 @@ func signatureSchema(t *manifest.Tool) objectSchema {
 	}
 	return s
 }
-
-var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
 // fullTool returns a tool with all that MCP can say about it.
 func fullTool(a host.Address) *sdk.Tool {
@@ -409,7 +407,7 @@ func fullTool(a host.Address) *sdk.Tool {
 	hints := annotations(t)
 	hints.IdempotentHint, hints.OpenWorldHint = t.Idempotent, &t.OpenWorld
 	return &sdk.Tool{
-		Description: description, InputSchema: Portable(t.Params), OutputSchema: outputSchema(a), Annotations: hints,
+		Description: description, InputSchema: manifest.Portable(t.Params), OutputSchema: outputSchema(a), Annotations: hints,
 	}
 }
 

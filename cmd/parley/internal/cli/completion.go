@@ -158,24 +158,12 @@ func (a *App) completedTool(cmd *cobra.Command, args []string) (*manifest.Tool, 
 	return at.Tool, words
 }
 
-// valuesOf returns the values of a parameter that is an enum or a boolean.
-func valuesOf(q manifest.Param) []string {
-	if values := enumOf(q); len(values) > 0 {
-		return values
-	}
-	if q.Type == "boolean" {
+// valuesOf returns the values of a parameter that is an enum or a boolean: strings as they are, others as JSON.
+func valuesOf(q manifest.Param) (values []string) {
+	if q.Type == "boolean" && q.Values() == nil {
 		return []string{"true", "false"}
 	}
-	return nil
-}
-
-// enumOf returns the values that a parameter, or each of its items, may have: strings as they are, others as JSON.
-func enumOf(q manifest.Param) (values []string) {
-	enum := q.Enum
-	if enum == nil && q.Items != nil {
-		enum = q.Items.Enum
-	}
-	for _, raw := range enum {
+	for _, raw := range q.Values() {
 		var text string
 		if json.Unmarshal(raw, &text) != nil {
 			text = string(raw)

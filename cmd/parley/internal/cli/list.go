@@ -268,16 +268,13 @@ func markOf(t host.Line) string {
 // shortSignature returns the name of a tool with as many of its required parameters as fit. An ellipsis stands for the
 // others.
 func shortSignature(t host.Line, width int) string {
-	open := strings.IndexByte(t.Signature, '(')
-	if open < 0 {
+	if !strings.Contains(t.Signature, "(") {
 		return t.Name
 	}
 	var kept []string
 	more := false
-	for _, p := range strings.Split(strings.TrimSuffix(t.Signature[open+1:], ")"), ", ") {
-		name, _, _ := strings.Cut(p, ":")
+	for _, name := range manifest.SignatureNames(t.Signature) {
 		switch {
-		case name == "":
 		case strings.HasSuffix(name, "?"), len(t.Name)+len(strings.Join(kept, ", "))+len(name) > width:
 			more = true
 		default:

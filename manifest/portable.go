@@ -1,0 +1,209 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// Portable returns a schema of parameters in the part of JSON Schema that every model API accepts: those of OpenAI,
+// Gemini, Vertex and Anthropic each refuse a whole request because of one keyword. References are replaced by what they
+// point to, each value has a type, an enum has strings, and conditions are left out. It accepts at least what the
+// original accepts: the host validates calls against the whole schema.
+func Portable(params json.RawMessage) json.RawMessage {
+	out := map[string]any{}
+	if _, err := jsontext.Decode(params, jsontext.Limits{}); err == nil {
+		out = (&porter{root: readNode(params), active: map[*node]bool{}, nodes: maxPortableNodes}).schema(readNode(params), 0)
+	}
+	if out["type"] != "object" { // MCP and all APIs want an object of parameters
+		out = map[string]any{"type": "object"}
+	}
+	return CleanJSON(jsontext.Marshal(out))
+}
+
+const (
+	// maxPortableNodes bounds the schemas in a result: references to references can multiply.
+	maxPortableNodes = 1000
+	// maxPortableDepth bounds the nesting, which model APIs limit, too.
+	maxPortableDepth = 10
+)
+
+// portableKeywords are copied as they are, those of a type only with that type.
+var portableKeywords = map[string]string{
+	"default": "", "minimum": "integer number", "maximum": "integer number", "minItems": "array", "maxItems": "array",
+	"minLength": "string", "maxLength": "string", "pattern": "string",
+}
+
+// schemaTypes are the types of JSON Schema without null, which the host accepts wherever a parameter may be left out.
+var schemaTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
+
+// porter makes the portable form of one schema.
+type porter struct {
+	root   *node
+	active map[*node]bool // the schemas that this one is a part of
+	nodes  int            // schemas that the result may still have
+}
+
+// schema returns the portable form of a schema.
+func (p *porter) schema(n *node, depth int) map[string]any {
+	if p.nodes--; !n.isObject() || p.nodes < 0 || depth > maxPortableDepth {
+		return anyValue()
+	}
+	t, ref := n.resolve(p.root)
+	out := map[string]any{}
+	say(out, firstOf(n.text("description"), t.text("description")))
+	if p.active[t] {
+		say(out, "The same type again: "+firstOf(ref, "#")+".")
+		t = nil
+	}
+	p.active[t] = t != nil
+	defer delete(p.active, t)
+	if v := n.at("default"); v != nil {
+		out["default"] = v.raw
+	} else if v := t.at("default"); v != nil {
+		out["default"] = v.raw
+	}
+	format := t.text("format")
+	if format != "" && format != "date-time" {
+		say(out, "Format: "+format+".")
+	}
+	if values := t.enum(); len(values) > 0 {
+		setEnum(out, values)
+		return out
+	}
+	var cases []map[string]any
+	if branches := t.branches(); len(branches) > 0 && !t.has("properties") {
+		for _, branch := range branches {
+			if of, _ := branch.resolve(p.root); of.text("type") != "null" {
+				cases = append(cases, p.schema(branch, depth+1))
+			}
+		}
+	} else {
+		kinds := strings.Split(t.typeName(p.root), "|")
+		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return !slices.Contains(schemaTypes, kind) })
+		if len(kinds) == 1 {
+			p.setType(out, t, kinds[0], depth)
+			return out
+		}
+		for _, kind := range kinds {
+			one := map[string]any{}
+			p.setType(one, t, kind, depth+1)
+			cases = append(cases, one)
+		}
+	}
+	switch len(cases) {
+	case 0:
+		maps.Copy(out, anyValue())
+	case 1: // is the schema itself
+		maps.Copy(cases[0], out)
+		return cases[0]
+	default:
+		out["anyOf"] = cases
+	}
+	return out
+}
+
+// setType sets what a schema says of the values of one type.
+func (p *porter) setType(out map[string]any, t *node, kind string, depth int) {
+	out["type"] = kind
+	for key, of := range portableKeywords {
+		if v := t.at(key); v != nil && slices.Contains(strings.Fields(of), kind) {
+			out[key] = v.raw
+		}
+	}
+	switch kind {
+	case "string":
+		if t.text("format") == "date-time" {
+			out["format"] = "date-time"
+		}
+	case "array":
+		out["items"] = anyValue()
+		if len(t.tuple()) > 0 {
+			p.sayType(out, t)
+		} else if items := t.at("items"); items != nil {
+			out["items"] = p.schema(items, depth+1)
+		}
+	case "object":
+		properties, required := map[string]any{}, []string{}
+		for _, name := range t.ordered() {
+			properties[name] = p.schema(t.at("properties").at(name), depth+1)
+			if t.required()[name] {
+				required = append(required, name)
+			}
+		}
+		if len(properties) > 0 {
+			out["properties"] = properties
+		}
+		if len(required) > 0 {
+			out["required"] = required
+		}
+		if more := t.at("additionalProperties"); more != nil && string(more.raw) == "false" {
+			out["additionalProperties"] = false
+		}
+		if len(t.others().names()) > 0 {
+			p.sayType(out, t)
+		}
+	}
+}
+
+// sayType adds a type to a description where the portable form cannot say it.
+func (p *porter) sayType(out map[string]any, t *node) {
+	text, more := fit(t, p.root, paramBytes, false)
+	if more > 0 {
+		text += fmt.Sprintf(" (… %d more about fields: tier 3)", more)
+	}
+	say(out, "Type: "+text+".")
+}
+
+// say adds a sentence to the description of a schema.
+func say(out map[string]any, text string) {
+	description, _ := out["description"].(string)
+	if text = strings.TrimSpace(description + " " + CleanLine(text)); text != "" {
+		out["description"] = text
+	}
+}
+
+// setEnum sets the values of an enum with their type. Gemini accepts strings only, so other values are a text.
+func setEnum(out map[string]any, values []json.RawMessage) {
+	var kinds, words []string
+	isPlain := true
+	for _, v := range values {
+		kind := kindOf(v)
+		isPlain = isPlain && kind == "string" && string(v) != `""`
+		words = append(words, string(v))
+		if kind == "integer" {
+			kind = "number"
+		}
+		if kind != "null" && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if isPlain {
+		out["type"], out["enum"] = "string", values
+		return
+	}
+	say(out, "One of "+strings.Join(words, ", ")+".")
+	if len(kinds) == 1 && kinds[0] != "object" && kinds[0] != "array" {
+		out["type"] = kinds[0]
+		return
+	}
+	maps.Copy(out, anyValue())
+}
+
+// anyValue returns a schema of any value with types everywhere. They have to end somewhere, so that arrays in arrays in
+// arrays are said to hold numbers.
+func anyValue() map[string]any {
+	value := map[string]any{"type": "number"}
+	for range 2 {
+		cases := []any{}
+		for _, kind := range []string{"string", "number", "boolean", "object"} {
+			cases = append(cases, map[string]any{"type": kind})
+		}
+		value = map[string]any{"anyOf": append(cases, map[string]any{"type": "array", "items": value})}
+	}
+	return value
+}
