@@ -46,8 +46,6 @@ type Event struct {
 type Type struct {
 	Name, Domain, Brief      string
 	Description              string
-	Type                     string // JSON type
-	Items, ItemsRef          string // of an array: JSON type and qualified name of its items
 	Enum                     []string
 	Properties               []Param
 	Experimental, Deprecated bool
@@ -56,15 +54,13 @@ type Type struct {
 // Param is one parameter, one field of a result, or one property of a type.
 type Param struct {
 	Name        string
-	Type        string // JSON type: string, integer, number, boolean, object or array; any: all of them
-	Items       string // of an array: the JSON type of its items
-	Ref         string // qualified name of the type, or of the type of an array's items
-	Enum        []string
-	Description string // never empty: derived from type and name if the protocol has none
-	Binary      bool   // a string that contains base64
+	Ref         string   // qualified name of the type, or of the type of an array's items
+	Enum        []string // of the parameter or of an array's items
+	Description string   // never empty: derived from type and name if the protocol has none
+	Binary      bool     // a string that contains base64
 	Properties  []Param
 
-	Optional, Experimental, Deprecated bool
+	Optional, Deprecated bool
 }
 
 // Command returns a command by its qualified name, without regard to case. Its Name has the case that Chrome expects.
@@ -124,17 +120,12 @@ func (p *Protocol) Type(name string) (*Type, bool) {
 		return nil, false
 	}
 	d, _ := p.domain(m.domain)
-	self := p.param(m.domain, &m.node)
-	t := &Type{
+	return &Type{
 		Name: m.qualified, Domain: m.domain, Brief: briefOf(m.Description, m.Name, BriefSize),
 		Description: descriptionOr(m.Description, m.Name),
-		Type:        self.Type, Items: self.Items, Enum: self.Enum, Properties: p.params(m.domain, m.Properties),
+		Enum:        p.param(m.domain, &m.node).Enum, Properties: p.params(m.domain, m.Properties),
 		Experimental: m.Experimental || d.Experimental, Deprecated: m.Deprecated || d.Deprecated,
-	}
-	if m.Items != nil {
-		t.ItemsRef = self.Ref
-	}
-	return t, true
+	}, true
 }
 
 // typeHead returns a type without its properties.
@@ -189,35 +180,20 @@ func (p *Protocol) params(domain string, nodes []node) []Param {
 const binaryMark = "(Encoded as a base64 string when passed over JSON)"
 
 func (p *Protocol) param(domain string, n *node) Param {
-	q := Param{Name: n.Name, Type: n.Type, Enum: n.Enum, Optional: n.Optional, Experimental: n.Experimental,
+	q := Param{Name: n.Name, Enum: n.Enum, Properties: p.params(domain, n.Properties), Optional: n.Optional,
 		Deprecated: n.Deprecated}
 	q.Description, q.Binary = splitBinaryMark(n)
-	typeDescription := ""
-	if n.Ref != "" {
-		q.Ref = qualify(domain, n.Ref)
-		if t, ok := p.typeHead(q.Ref); ok {
-			q.Ref, q.Type, q.Enum, typeDescription = t.qualified, t.Type, t.Enum, t.Description
-			if t.Items != nil {
-				q.Items = p.jsonType(t.domain, t.Items)
-			}
-		}
-	}
+	ref := n.Ref
 	if n.Items != nil {
-		q.Items = p.jsonType(domain, n.Items)
-		q.Enum = n.Items.Enum
-		if n.Items.Ref != "" {
-			q.Ref = qualify(domain, n.Items.Ref)
-			if t, ok := p.typeHead(q.Ref); ok {
-				q.Ref, q.Enum, typeDescription = t.qualified, t.Enum, t.Description
+		q.Enum, ref = n.Items.Enum, n.Items.Ref
+	}
+	if ref != "" {
+		q.Ref = qualify(domain, ref)
+		if t, ok := p.typeHead(q.Ref); ok {
+			if q.Ref, q.Enum = t.qualified, t.Enum; q.Description == "" && t.Description != "" {
+				q.Description = sentence(t.Description) + "."
 			}
 		}
-	}
-	if q.Type == "" {
-		q.Type = "any"
-	}
-	q.Properties = p.params(domain, n.Properties)
-	if q.Description == "" && typeDescription != "" {
-		q.Description = sentence(typeDescription) + "."
 	}
 	if q.Description == "" {
 		q.Description = words(n.Name) + "."

@@ -171,14 +171,13 @@ func TestLookup(t *testing.T) {
 	if _, ok := p.Event("Network.getCookies"); ok {
 		t.Error("Network.getCookies is found as an event")
 	}
-	if e, ok := p.Event("Network.requestWillBeSent"); !ok || len(e.Params) == 0 ||
-		e.Params[0].Ref != "Network.RequestId" || e.Params[0].Type != "string" {
+	if e, ok := p.Event("Network.requestWillBeSent"); !ok || len(e.Params) == 0 || e.Params[0].Ref != "Network.RequestId" {
 		t.Errorf("Network.requestWillBeSent: %+v", e)
 	}
-	if y, ok := p.Type("DOM.Quad"); !ok || y.Type != "array" || y.Items != "number" {
+	if y, ok := p.Type("DOM.Quad"); !ok || y.Properties != nil {
 		t.Errorf("DOM.Quad: %+v", y)
 	}
-	if y, ok := p.Type("Network.Cookie"); !ok || y.Type != "object" || len(y.Properties) < 10 {
+	if y, ok := p.Type("Network.Cookie"); !ok || len(y.Properties) < 10 {
 		t.Errorf("Network.Cookie: %+v", y)
 	}
 }
@@ -356,7 +355,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%s has no description", name)
 		}
 		for _, q := range slices.Concat(c.Params, c.Returns) {
-			if q.Name == "" || q.Type == "" || q.Description == "" || strings.Contains(q.Description, binaryMark) {
+			if q.Name == "" || q.Description == "" || strings.Contains(q.Description, binaryMark) {
 				t.Errorf("%s: %+v", name, q)
 			}
 		}
