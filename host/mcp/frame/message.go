@@ -116,27 +116,17 @@ func notJSON(data []byte) entry {
 
 // parseMessage reads a message from valid JSON.
 func parseMessage(data []byte) entry {
-	var e entry
-	var version, method, fault json.RawMessage
-	fields := map[string]*json.RawMessage{
-		"jsonrpc": &version, "id": &e.id, "method": &method, "params": &e.params, "result": &e.result, "error": &fault,
-	}
-	members := jsontext.Scan(data)
-	if !members.Members(func(key []byte) {
-		name, _ := jsontext.Unquote(key)
-		if value := members.Skip(); fields[name] != nil && *fields[name] == nil {
-			*fields[name] = value
-		}
-	}) {
+	values, repeated, isObject := membersOf(data, "jsonrpc", "id", "method", "params", "result", "error")
+	if !isObject {
 		return invalid(nil, "a message is an object, not %s", kindOf(data))
 	}
-	repeated := repeatedKey(data)
-	given := e.id
-	if !isID(e.id) || repeated == "id" {
+	version, given, method, fault := values[0], values[1], values[2], values[5]
+	e := entry{id: given, params: values[3], result: values[4]}
+	if !isID(given) || repeated == "id" {
 		e.id = nil
 	}
-	if repeated == "" && e.method == "" && len(e.params) > 0 && e.params[0] == '{' {
-		repeated = repeatedKey(e.params)
+	if repeated == "" {
+		_, repeated, _ = membersOf(e.params)
 	}
 	v, _ := jsontext.Unquote(version)
 	isText := false
@@ -210,34 +200,31 @@ func isID(value []byte) bool {
 	return kind == "string" || kind == "number"
 }
 
-// repeatedKey returns the first key that an object has twice, or "".
-func repeatedKey(object []byte) (repeated string) {
-	seen := map[string]bool{}
+// membersOf returns the values of the names in an object, nil for those that it does not have, and the first key that the
+// object has twice, or "". It reports false for what is not an object.
+func membersOf(object []byte, names ...string) (values []json.RawMessage, repeated string, isObject bool) {
+	values, seen := make([]json.RawMessage, len(names)), map[string]bool{}
 	members := jsontext.Scan(object)
-	members.Members(func(key []byte) {
-		members.Skip()
+	isObject = members.Members(func(key []byte) {
+		value := members.Skip()
 		name, _ := jsontext.Unquote(key)
 		if seen[name] && repeated == "" {
 			repeated = name
+		}
+		if i := slices.Index(names, name); i >= 0 && values[i] == nil {
+			values[i] = value
 		}
 		if len(seen) < maxKeys {
 			seen[name] = true
 		}
 	})
-	return repeated
+	return values, repeated, isObject
 }
 
 // member returns the value of a key of an object, or nil.
-func member(object []byte, key string) (value json.RawMessage) {
-	members := jsontext.Scan(object)
-	members.Members(func(k []byte) {
-		if v := members.Skip(); value == nil {
-			if name, _ := jsontext.Unquote(k); name == key {
-				value = v
-			}
-		}
-	})
-	return value
+func member(object []byte, key string) json.RawMessage {
+	values, _, _ := membersOf(object, key)
+	return values[0]
 }
 
 // message returns the message for the SDK.
