@@ -31,9 +31,10 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 	}
 	options := r.call.Options
 	if object, ok := given.(map[string]any); ok {
-		var moved []Change
-		given, moved = moveOptions(paramsSchema, object, &options)
-		changes = append(changes, moved...)
+		var meant, moved []Change
+		object, meant = r.otherForm(object)
+		given, moved = r.moveOptions(paramsSchema, object, &options)
+		changes = append(append(changes, meant...), moved...)
 	}
 	c := paramsSchema.Correct(given, r.address.hole)
 	whole := jsontext.Marshal(c.Value)
@@ -49,6 +50,23 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 	}
 	e.Corrected = whole
 	e.Retry = r.retry(whole, options)
+}
+
+// otherForm returns the parameters that another form of a tool's own means: one that its manifest knows, or steps that
+// are not a list.
+func (r *run) otherForm(given map[string]any) (map[string]any, []Change) {
+	if r.address.Provider == nil { // a tool of the MCP server itself
+		return given, nil
+	}
+	forms := r.host.Catalog().peersOf(r.address.Provider).Forms
+	given, changes, _ := rewrite(forms[r.address.Tool.Name], given, r.address.Tool.Params)
+	if list := r.listOfSteps(given[r.address.Tool.Steps]); list != nil {
+		given = maps.Clone(given)
+		given[r.address.Tool.Steps] = list
+		at := "/" + jsontext.EscapeToken(r.address.Tool.Steps)
+		changes = append(changes, Change{From: at, To: at, How: schema.Coerced})
+	}
+	return given, changes
 }
 
 // hole is what a template of the tool has in the place of a missing value: "<url: string, the page to open>". It leaves
@@ -121,7 +139,10 @@ func (h *Host) CheckCall(c Call) *Error {
 		return notCallable(r.address)
 	}
 	r.answer.Tool = r.address.Name()
-	if err := r.validate(); err != nil {
+	if err = r.validate(); err == nil {
+		err = r.readSteps()
+	}
+	if err != nil {
 		return AsError(err)
 	}
 	return nil
@@ -166,7 +187,9 @@ func (r *run) dropDefaults(e *Error) {
 
 // moveOptions moves options of the call that are among its parameters, and unknown there, to the options. It returns
 // the other parameters.
-func moveOptions(paramsSchema *schema.Schema, given map[string]any, o *Options) (map[string]any, []Change) {
+func (r *run) moveOptions(
+	paramsSchema *schema.Schema, given map[string]any, o *Options,
+) (map[string]any, []Change) {
 	violations, err := paramsSchema.Validate(given)
 	if err != nil {
 		return given, nil
@@ -175,6 +198,12 @@ func moveOptions(paramsSchema *schema.Schema, given map[string]any, o *Options) 
 	for _, v := range violations {
 		name := lastName(v.Pointer)
 		if v.Keyword != "additionalProperties" || strings.Count(v.Pointer, "/") != 1 || len(v.DidYouMean) > 0 {
+			continue
+		}
+		if known, _, _ := manifest.ParamNamed(r.address.Tool.Params, name); known != "" { // by another name
+			continue
+		}
+		if strings.HasPrefix(strings.ToLower(name), "timeout") && hasParam(r.address.Tool, "timeout") {
 			continue
 		}
 		if option := setOption(o, name, given[name]); option != "" {
@@ -203,7 +232,8 @@ func setOption(o *Options, name string, value any) string {
 			return "timeout"
 		}
 	case "dryrun":
-		if v, ok := value.(bool); ok {
+		if v, ok := value.(bool); ok || number == "1" {
+			v = v || number == "1"
 			o.DryRun = o.DryRun || v
 			return "dry_run"
 		}
@@ -221,12 +251,21 @@ func setOption(o *Options, name string, value any) string {
 	return ""
 }
 
-// durationText returns a number in the place of a duration as a duration. Without a unit in the name of the option it
-// is one of seconds, unless it is so large that only milliseconds make sense.
+// durationText returns a number in the place of a duration as a duration: in the unit that the name of the option says.
+// Without one it is of milliseconds where it is too large for seconds; what else it may be is not known.
 func durationText(name string, number json.Number) string {
 	n, err := number.Float64()
-	if err == nil && (strings.HasSuffix(strings.ToLower(name), "ms") || n >= 1000) {
+	name = strings.ToLower(name)
+	switch {
+	case strings.HasSuffix(name, "ms"), err == nil && !strings.Contains(name, "sec") && n >= 1000:
 		return number.String() + "ms"
+	case strings.Contains(name, "sec"):
+		return number.String() + "s"
 	}
-	return number.String() + "s"
+	return ""
+}
+
+func hasParam(t *manifest.Tool, name string) bool {
+	kind, _ := manifest.TypeAt(t.Params, name)
+	return kind != ""
 }

@@ -97,7 +97,7 @@ func TestCorrectionMovesOptions(t *testing.T) {
 	h := newHost(t, host.Config{}, newFake(t, bank, nil))
 	for params, want := range map[string]host.StepOptions{
 		`{"account":"a","timeout":"5s"}`:           {Timeout: 5 * time.Second, DryRun: true},
-		`{"account":"a","timeout":5}`:              {Timeout: 5 * time.Second, DryRun: true},
+		`{"account":"a","timeout_seconds":5}`:      {Timeout: 5 * time.Second, DryRun: true},
 		`{"account":"a","timeout_ms":1500}`:        {Timeout: 1500 * time.Millisecond, DryRun: true},
 		`{"account":"a","timeout":30000}`:          {Timeout: 30 * time.Second, DryRun: true},
 		`{"account":"a","target":"ab","dryRun":1}`: {Target: "ab", DryRun: true},
@@ -107,6 +107,11 @@ func TestCorrectionMovesOptions(t *testing.T) {
 		if e.Retry == nil || e.Retry.Options != want || string(e.Corrected) != `{"name":"a"}` {
 			t.Errorf("%s: %+v, %s", params, e.Retry, e.Corrected)
 		}
+	}
+	// A small number may be of seconds or of milliseconds.
+	e := failsWith(t, call(t, h, "bank.drop", `{"account":"a","timeout":5}`), host.InvalidArgs)
+	if e.Retry != nil || e.Corrected != nil || string(e.Template) != `{"name":"a"}` {
+		t.Errorf("%+v, %s, %s", e.Retry, e.Corrected, e.Template)
 	}
 	// The options of the call itself are kept, without those of the front end.
 	given := host.Options{Timeout: time.Second, MaxBytes: 9, OnDialog: "accept", Browser: "b", Target: "t"}

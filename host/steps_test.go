@@ -49,7 +49,7 @@ func TestSteps(t *testing.T) {
 		{"cli", `[["clik","A"]]`, "", "/steps/0"},
 		{"cli", `[["click","A"],["click"]]`, "", "/steps/1/params/element"},
 		{"cli", `[["open","a","b"]]`, "", "at most 1 word"},
-		{"cli", `[{"tool":"click","params":{"element":"A"},"more":1}]`, "", "/steps/0/more"},
+		{"cli", `[{"tool":"click","params":{"element":"A"},"more":1}]`, "", "/steps/0/params/more"},
 		{"cli", `[["do",[["click","A"]]]]`, "", "/steps/0"},
 		{"cli", `[{"tool":"do","params":{"steps":[["click","A"]]}}]`, "", "/steps/0"},
 		{"cli", `[["click","A"],["wipe"]]`, "", "step 2: web.wipe has the effect destructive"},

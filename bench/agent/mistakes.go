@@ -86,7 +86,7 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 		return !known
 	}
 
-	add("a parameter that nobody knows", with("zzUnheardOf", true))
+	lose("a parameter that nobody knows", with("zzUnheardOf", true))
 	add("an option of the call among the parameters", with("timeout_seconds", 5))
 	add("the parameters one level too deep", map[string]any{"params": params})
 	add("the parameters as a list", []any{params})

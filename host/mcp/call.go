@@ -194,6 +194,8 @@ func (m *modeServer) routeToCallTool(ctx context.Context, r *sdk.CallToolRequest
 	if a.Err == nil { // it was installed in the meantime
 		a.Err = host.Errorf(host.NotFound, "%s is not a tool", a.Tool)
 	}
+	m.teachName(r.Params, a.Err)
+	a.Steps = a.Err.Steps
 	return nil, m.protocolError("unknown tool: ", a)
 }
 

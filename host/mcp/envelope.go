@@ -1,12 +1,15 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -28,7 +31,8 @@ type envelope struct {
 	arguments map[string]any // of the tool
 	options   map[string]any
 	changes   []host.Change
-	template  bool // something is missing
+	template  bool   // something is missing
+	see       string // the nearest tool, where none does what was meant
 	destroys  bool
 }
 
@@ -68,6 +72,9 @@ func (m *modeServer) teach(tool string, arguments json.RawMessage, e *host.Error
 	}
 	e.Corrected, e.Retry = nil, nil
 	c, ok := m.correctArguments(arguments)
+	if !ok && c != nil && c.see != "" {
+		e.Steps = append([]host.Step{host.DescribeStep(c.see, 0)}, e.Steps...)
+	}
 	if !ok && corrected != nil { // what is wrong is not only where things are
 		if c, ok = m.correctArguments(corrected); ok {
 			made := c.changes
@@ -206,16 +213,27 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 	if nameKey != "name" {
 		e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Renamed})
 	}
+	var known []manifest.Param
+	isPeer := false
 	if e.tool = m.metaToolNamed(name); e.tool == "" {
-		tool, ok := m.nearestCallable(name)
-		if !ok {
+		catalog := m.cfg.Host.Catalog()
+		at, err := catalog.Find(m.qualified(name))
+		isPeer = (err != nil || at.Tool == nil) && catalog.Knows(name)
+		ok := false
+		if e.tool, ok = m.nearestCallable(name); !ok && !isPeer {
 			return nil, false
 		}
-		if e.tool = tool; m.qualified(name) != tool && !strings.EqualFold(strings.ReplaceAll(name, "__", "."), tool) {
+		same := m.qualified(name) == e.tool || strings.EqualFold(strings.ReplaceAll(name, "__", "."), e.tool)
+		switch {
+		case isPeer:
+			e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Renamed})
+		case !same:
 			e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Coerced})
 		}
 	}
-	known := m.paramsOf(e.tool)
+	if !isPeer {
+		known = m.paramsOf(e.tool)
+	}
 	e.takeArguments(left, known)
 	e.takeOptions(left, known)
 	// What is left are arguments beside the name.
@@ -229,7 +247,42 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 		e.arguments[key] = left[key]
 		e.changes = append(e.changes, host.Change{From: token, To: "/arguments" + token, How: schema.Moved})
 	}
+	if isPeer {
+		meant, ok := m.cfg.Host.Catalog().Meant(name, e.arguments, nil)
+		if e.see = meant.See; !ok {
+			return e, false
+		}
+		e.tool, e.arguments = meant.Tool, meant.Params
+		for _, c := range meant.Changes {
+			if c.From = "/arguments" + c.From; c.How != schema.Dropped {
+				c.To = "/arguments" + c.To
+			}
+			e.change(c)
+		}
+	}
 	return m.correctInner(e)
+}
+
+// teachName adds to the error of a tool that does not exist the call that its name and arguments mean.
+func (m *modeServer) teachName(p *sdk.CallToolParamsRaw, e *host.Error) {
+	arguments := p.Arguments
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	raw, err := manifest.Marshal(map[string]any{"name": p.Name, "arguments": arguments})
+	if err != nil {
+		return
+	}
+	c, ok := m.correctArguments(raw)
+	switch {
+	case c == nil || !ok && c.see == "" || m.isMetaTool(c.tool):
+	case !ok || c.template:
+		e.Steps = append([]host.Step{host.DescribeStep(cmp.Or(c.see, c.tool), 0)}, e.Steps...)
+	default:
+		step := host.CallStep(c.tool, jsontext.Marshal(c.arguments))
+		step.Options.DryRun = c.destroys
+		e.Retry, e.Steps = &step, append([]host.Step{step}, e.Steps...)
+	}
 }
 
 // correctInner corrects the arguments for the tool itself.
@@ -309,9 +362,9 @@ func (e *envelope) takeArguments(left map[string]any, known []manifest.Param) {
 		value, given := left[key]
 		object, isObject := value.(map[string]any)
 		how := schema.Renamed
-		if text, ok := value.(string); ok && strings.HasPrefix(strings.TrimSpace(text), "{") {
-			if parsed, err := jsontext.Decode([]byte(text), jsontext.Limits{}); err == nil {
-				object, isObject = parsed.(map[string]any)
+		if text, ok := value.(string); ok && jsontext.LooksLikeJSON(text) {
+			if raw, ok := jsontext.Repair(text); ok {
+				isObject = json.Unmarshal(raw, &object) == nil
 				how = schema.Parsed
 			}
 		}

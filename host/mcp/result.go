@@ -50,7 +50,11 @@ func (m *modeServer) failure(a *host.Answer) failure {
 // taughtResult makes the result of a mistake in the arguments of a meta-tool. The first step is the whole corrected
 // call.
 func (m *modeServer) taughtResult(tool string, arguments json.RawMessage, a *host.Answer) (*sdk.CallToolResult, error) {
+	known := len(a.Err.Steps)
 	meant := m.teach(tool, arguments, a.Err)
+	if len(a.Err.Steps) > known {
+		a.Steps = a.Err.Steps
+	}
 	f := m.failure(a)
 	if meant != nil {
 		f.Next = slices.Insert(slices.DeleteFunc(f.Next, func(c nextCall) bool { return c.Tool == callTool }), 0, *meant)

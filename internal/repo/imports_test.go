@@ -91,7 +91,8 @@ var layers = map[string][]string{
 		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/audit", "host/docs", "host/egress",
 		"host/learn", "host/mcp", "host/oci", "host/policy", "host/protect", "host/signature", "host/stats", "host/trace",
 		"host/wasm",
-		"manifest", "manifest/jsontext", "manifest/lint", "manifest/schema", "plugins", "sdk",
+		"manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema", "plugins",
+		"sdk",
 	},
 	"bench": {"internal/foreign"},
 	"bench/learning": {

@@ -7,21 +7,57 @@ import (
 	"unicode/utf8"
 )
 
-// Repair rewrites a text that is nearly JSON as JSON. It handles names without quotes or in single quotes, the words
-// of Python and JavaScript for true, false and null, missing and additional commas, line breaks in strings, and
-// missing brackets at the end. ok is false where the meaning is not clear, as in a string that is cut off. The
-// result is a proposal to show, never to run without asking.
+// Repair rewrites a text that is nearly JSON as JSON. It handles the fences of Markdown, comments, names without
+// quotes, single and typographic quotes, the words of Python and JavaScript for true, false and null, missing and
+// additional commas, line breaks in strings, and missing brackets at the end. ok is false where the meaning is not
+// clear, as in a string that is cut off. The result is a proposal to show, never to run without asking.
 func Repair(text string) (repaired json.RawMessage, ok bool) {
-	r := &repairer{rest: text}
+	r := &repairer{rest: withoutFence(text)}
 	if !r.value(0) {
 		return nil, false
 	}
+	r.space()
 	// Closing brackets too many are a mistake, anything else is a second text.
 	if strings.Trim(r.rest, " \t\r\n]};") != "" {
 		return nil, false
 	}
 	repaired = json.RawMessage(r.out.String())
 	return repaired, json.Valid(repaired)
+}
+
+// LooksLikeJSON reports whether a text is meant as a JSON object or array, whatever is wrong with it.
+func LooksLikeJSON(text string) bool {
+	r := &repairer{rest: withoutFence(text)}
+	r.space()
+	return strings.HasPrefix(r.rest, "{") || strings.HasPrefix(r.rest, "[")
+}
+
+// withoutFence returns what is inside a JSON string, and inside the fence of a Markdown text that is one code block.
+func withoutFence(text string) string {
+	var inner string
+	if json.Unmarshal([]byte(text), &inner) == nil {
+		text = inner
+	}
+	rest, fenced := strings.CutPrefix(strings.TrimSpace(text), "```")
+	if !fenced {
+		return text
+	}
+	if language, code, ok := strings.Cut(rest, "\n"); ok && !strings.ContainsAny(language, "{[") {
+		rest = code
+	}
+	return strings.TrimSuffix(strings.TrimSpace(rest), "```")
+}
+
+// closers are the closing quotes for each opening one.
+var closers = map[rune]string{'"': `"`, '\'': "'", '\u201c': "\u201c\u201d", '\u201d': "\u201c\u201d",
+	'\u201e': "\u201c\u201d", '\u2018': "\u2018\u2019", '\u2019': "\u2018\u2019"}
+
+// quote returns the quote that comes next, 0 if none does.
+func (r *repairer) quote() rune {
+	if first, _ := utf8.DecodeRuneInString(r.rest); closers[first] != "" {
+		return first
+	}
+	return 0
 }
 
 // repairDepth is the greatest depth of nested arrays and objects.
@@ -49,7 +85,7 @@ func (r *repairer) value(depth int) bool {
 		return r.list("{", "}", depth, func() bool { return r.name() && r.value(depth+1) })
 	case r.take("["):
 		return r.list("[", "]", depth, func() bool { return r.value(depth + 1) })
-	case strings.HasPrefix(r.rest, `"`) || strings.HasPrefix(r.rest, "'"):
+	case r.quote() != 0:
 		return r.quoted()
 	}
 	word := r.word(",]}\n")
@@ -86,7 +122,7 @@ func (r *repairer) list(open, shut string, depth int, member func() bool) bool {
 			return true
 		}
 		// Without a comma, only a quote or a bracket shows where the next member begins.
-		if !separated && !strings.ContainsAny(r.rest[:1], `"'{[`) {
+		if !separated && r.quote() == 0 && !strings.ContainsAny(r.rest[:1], "{[") {
 			return false
 		}
 		if n > 0 {
@@ -100,7 +136,7 @@ func (r *repairer) list(open, shut string, depth int, member func() bool) bool {
 
 // name reads the name of a member and the colon or equals sign behind it.
 func (r *repairer) name() bool {
-	if strings.HasPrefix(r.rest, `"`) || strings.HasPrefix(r.rest, "'") {
+	if r.quote() != 0 {
 		if !r.quoted() {
 			return false
 		}
@@ -119,15 +155,15 @@ func (r *repairer) name() bool {
 	return true
 }
 
-// quoted reads a string in single or double quotes. One without the closing quote may be only a part of the value.
+// quoted reads a string in quotes. One without the closing quote may be only a part of the value.
 func (r *repairer) quoted() bool {
-	quote := rune(r.rest[0])
+	quote, size := utf8.DecodeRuneInString(r.rest)
 	var text strings.Builder
 	text.WriteByte('"')
 	escaped, end := false, -1
-	for i, c := range r.rest[1:] {
-		if !escaped && c == quote {
-			end = 1 + i + utf8.RuneLen(c)
+	for i, c := range r.rest[size:] {
+		if !escaped && strings.ContainsRune(closers[quote], c) {
+			end = size + i + utf8.RuneLen(c)
 			break
 		}
 		switch {
@@ -164,7 +200,20 @@ func (r *repairer) word(until string) string {
 	return word
 }
 
-func (r *repairer) space() { r.rest = strings.TrimLeft(r.rest, " \t\r\n") }
+// space skips white space and comments.
+func (r *repairer) space() {
+	for {
+		r.rest = strings.TrimLeft(r.rest, " \t\r\n")
+		end := "\n"
+		switch {
+		case strings.HasPrefix(r.rest, "/*"):
+			end = "*/"
+		case !strings.HasPrefix(r.rest, "//") && !strings.HasPrefix(r.rest, "#"):
+			return
+		}
+		_, r.rest, _ = strings.Cut(r.rest, end)
+	}
+}
 
 func (r *repairer) take(sign string) (ok bool) {
 	r.rest, ok = strings.CutPrefix(r.rest, sign)

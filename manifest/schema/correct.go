@@ -1,11 +1,13 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -49,7 +51,8 @@ type Correction struct {
 	// Value holds nothing but what was given and the only values that the schema allows; where Complete is false also
 	// holes, the texts that a [Hole] returns.
 	Value any
-	// Complete says that Value is valid, that it has no holes and that nothing in it is a guess between several.
+	// Complete says that Value is valid, that it has no holes, that each value that was given is in it, and that nothing
+	// in it is a guess between several.
 	Complete bool
 	Changes  []Change
 }
@@ -78,9 +81,18 @@ func (s *Schema) Correct(v any, hole Hole) Correction {
 			break
 		}
 	}
-	c.complete = c.complete && !c.full() && !c.unsure && len(c.holes) == 0
+	c.complete = c.complete && !c.full() && !c.unsure && len(c.holes) == 0 && !c.loses(p)
 	slices.SortStableFunc(c.changes, func(a, b Change) int { return comparePointers(a.From, b.From) })
 	return Correction{c.draft, c.complete, c.changes}
+}
+
+// loses reports whether a value that was given is not in the draft. A null that was left out means that there is none.
+func (c *corrector) loses(given any) bool {
+	return slices.ContainsFunc(c.changes, func(x Change) bool {
+		tokens, _ := jsontext.SplitPointer(x.From)
+		value, ok := jsontext.Lookup(given, tokens)
+		return x.How == Dropped && (value != nil || !ok)
+	})
 }
 
 // corrector is the state of one correction.
@@ -295,7 +307,7 @@ func (c *corrector) root(faults []fault) bool {
 		}
 	}
 	text, _ := c.draft.(string)
-	if object, ok := embedded(text, '{'); ok {
+	if object, ok := repaired(text, '{'); ok {
 		c.changes = append(c.changes, Change{"", "", Parsed})
 		c.draft = object
 		return true
@@ -305,7 +317,7 @@ func (c *corrector) root(faults []fault) bool {
 	for _, n := range all {
 		required = append(required, n.required...)
 	}
-	if len(required) == 1 && c.draft != nil {
+	if len(required) == 1 && c.draft != nil && !jsontext.LooksLikeJSON(text) && !namesAny(text, all) {
 		if n := propSchema(all, required[0]); n != nil && c.fits(n, c.draft) {
 			c.draft = map[string]any{required[0]: c.draft}
 			c.changes = append(c.changes, Change{"", "/" + jsontext.EscapeToken(required[0]), Moved})
@@ -318,6 +330,21 @@ func (c *corrector) root(faults []fault) bool {
 	}
 	c.draft = map[string]any{}
 	return true
+}
+
+// namesAny reports whether a text has a name of a property before a sign such as "=": it is more than one value.
+func namesAny(text string, all []*node) bool {
+	for _, n := range all {
+		for name := range n.props {
+			for rest, found := text, true; found; {
+				_, rest, found = strings.Cut(rest, name)
+				if after := strings.TrimLeft(rest, " \"'"); found && after != "" && strings.ContainsAny(after[:1], "=:>") {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // unwrapMembers records that the members of the object at a pointer are now those of another object.
@@ -560,8 +587,17 @@ func onlyValue(n *node) (any, bool) {
 	return nil, false
 }
 
+// repaired is [embedded] for a text that is nearly JSON.
+func repaired(text string, open byte) (any, bool) {
+	if raw, ok := jsontext.Repair(text); ok && raw[0] == open {
+		return embedded(string(raw), open)
+	}
+	return nil, false
+}
+
 // offered returns a value that v stands for where the schema requires another type, and which is not safe enough for
-// [Schema.Coerce]: the text of a number or a boolean, and the boolean of "yes", "no", 1 and the like.
+// [Schema.Coerce]: the text of a number or a boolean, the boolean of "yes", "no", 1 and the like, what a text holds
+// that is nearly JSON, and a duration such as 20s where the schema says its unit.
 func (s *Schema) offered(n *node, v any) (any, bool) {
 	want, single := wanted(n.conjuncts())
 	if !single {
@@ -589,10 +625,35 @@ func (s *Schema) offered(n *node, v any) (any, bool) {
 			meant = false
 		case want&(kindNumber|kindInteger) != 0 && word != v && jsontext.ValidNumber(word):
 			meant = json.Number(word)
+		case want&(kindNumber|kindInteger) != 0:
+			meant = inUnit(n, word)
+		case want == kindObject:
+			meant, _ = repaired(v, '{')
+		case want == kindArray:
+			meant, _ = repaired(v, '[')
 		}
 	}
 	if meant == nil || !s.boundedWalker().check(n, meant, nil, nil, nil) {
 		return nil, false
 	}
 	return meant, true
+}
+
+// inUnit returns a duration in the unit of a schema, nil if either has none.
+func inUnit(n *node, text string) any {
+	unit := ""
+	for _, c := range n.conjuncts() {
+		for _, name := range c.aliases {
+			unit = cmp.Or(unit, unitOf(name))
+		}
+		for _, word := range wordsOf(c.about) {
+			unit = cmp.Or(unit, units[word])
+		}
+	}
+	d, err := time.ParseDuration(text)
+	one, known := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute}[unit]
+	if err != nil || !known || d%one != 0 {
+		return nil
+	}
+	return json.Number(strconv.FormatInt(int64(d/one), 10))
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -90,10 +91,12 @@ func (s *strangers) correct() bool {
 	if len(s.names) == 0 {
 		return false
 	}
+	isOnly := len(s.names) == 1
 	s.rename(func(given, name string) bool { return foldName(given) == foldName(name) })
 	s.rename(func(given, name string) bool {
 		return slices.ContainsFunc(s.aliases(name), func(a string) bool { return foldName(a) == foldName(given) })
 	})
+	s.convertAll()
 	if s.hoistAll() {
 		return true // more may be known about the members in the next round
 	}
@@ -104,12 +107,13 @@ func (s *strangers) correct() bool {
 	s.rename(func(given, name string) bool { return synonymous(given, name) && s.fits(s.prop(name), s.object[given]) })
 	s.rename(func(given, name string) bool { return isMember(s.prop(name), s.object[given]) })
 	s.rename(s.resembles)
-	if len(s.names) == 1 && len(s.missing) == 1 {
+	if isOnly && len(s.names) == 1 && len(s.missing) == 1 {
 		// The only value without a place, and the only place without a value.
 		s.rename(func(given, name string) bool {
 			return s.missing[name] && s.object[given] != nil && s.fits(s.prop(name), s.object[given])
 		})
 	}
+	s.sinkRest()
 	for _, name := range s.names {
 		if s.object[name] != nil && len(nearestNames(name, s.free)) > 1 {
 			s.unsure = true // which of them was meant is not clear
@@ -151,7 +155,7 @@ func (s *strangers) rename(matches func(given, name string) bool) {
 	for _, given := range s.names {
 		var all, required []string
 		for _, name := range s.free {
-			if matches(given, name) {
+			if !s.changesUnit(given, name) && matches(given, name) {
 				all = append(all, name)
 				if s.missing[name] {
 					required = append(required, name)
@@ -177,6 +181,61 @@ func (s *strangers) rename(matches func(given, name string) bool) {
 	}
 }
 
+// units are the words for units in names, and how they are compared.
+var units = map[string]string{"ms": "ms", "millis": "ms", "msec": "ms", "milliseconds": "ms", "s": "s", "sec": "s",
+	"secs": "s", "second": "s", "seconds": "s", "min": "min", "mins": "min", "minutes": "min", "h": "h", "hours": "h",
+	"days": "d", "kb": "kb", "kib": "kb", "mb": "mb", "mib": "mb", "bytes": "b"}
+
+// measured are the words of names whose numbers have a unit.
+var measured = []string{"time", "timeout", "wait", "delay", "duration", "expires", "expiry", "age", "interval", "ttl",
+	"deadline", "sleep", "pause"}
+
+// unitOf returns the unit that a name of several words says.
+func unitOf(name string) string {
+	words := wordsOf(name)
+	if len(words) < 2 {
+		return ""
+	}
+	return units[words[len(words)-1]]
+}
+
+// changesUnit reports whether a number would get another name that may stand for another unit. An alias stands for the
+// same unit: its author says so.
+func (s *strangers) changesUnit(given, name string) bool {
+	text, isText := s.object[given].(string)
+	if _, isNumber := s.object[given].(json.Number); !isNumber && !(isText && jsontext.ValidNumber(text)) {
+		return false
+	}
+	isMeasure := func(name string) bool {
+		return unitOf(name) != "" || slices.ContainsFunc(wordsOf(name), func(w string) bool {
+			return slices.Contains(measured, w)
+		})
+	}
+	same := foldName(given) == foldName(name) || unitOf(given) != "" && unitOf(given) == unitOf(name) ||
+		slices.ContainsFunc(s.aliases(name), func(a string) bool { return foldName(a) == foldName(given) })
+	return !same && (isMeasure(given) || isMeasure(name))
+}
+
+// convertAll gives a number whose name is another one with a unit, as timeout_seconds is of timeout, that name, and the
+// unit that its schema says.
+func (s *strangers) convertAll() {
+	for _, given := range slices.Clone(s.names) {
+		words, value := wordsOf(given), plainText(s.object[given])
+		i := slices.IndexFunc(s.free, func(name string) bool {
+			return unitOf(given) != "" && foldName(name) == strings.Join(words[:len(words)-1], "")
+		})
+		if i < 0 || !jsontext.ValidNumber(value) {
+			continue
+		}
+		name := s.free[i]
+		if meant := inUnit(s.prop(name), value+unitOf(given)); meant != nil {
+			s.object[name] = meant
+			s.move(s.at.key(given).pointer(), s.at.key(name).pointer(), Renamed)
+			s.take(given, name)
+		}
+	}
+}
+
 // take removes an unknown property that has found its place, and the name that it got.
 func (s *strangers) take(given, name string) {
 	delete(s.object, given)
@@ -196,7 +255,7 @@ func (s *strangers) hoistAll() (hoisted bool) {
 		inner, isObject := s.object[given].(map[string]any)
 		text, _ := s.object[given].(string)
 		how := Unwrapped
-		if parsed, ok := embedded(text, '{'); ok {
+		if parsed, ok := repaired(text, '{'); ok {
 			inner, isObject = parsed.(map[string]any)
 			how = Parsed
 		}
@@ -270,6 +329,30 @@ func (s *strangers) sinkAll() {
 	}
 }
 
+// sinkRest puts what has no place into the only object that is missing, if that takes any name.
+func (s *strangers) sinkRest() {
+	home := ""
+	for name := range s.missing {
+		all := s.prop(name).conjuncts()
+		kind, _ := wanted(all)
+		any := propSchema(all, "\x00")
+		if home != "" || kind != kindObject || any == nil || any.always != nil && !*any.always {
+			return
+		}
+		home = name
+	}
+	if home == "" || len(s.names) == 0 || s.object[home] != nil {
+		return
+	}
+	inner := map[string]any{}
+	for _, given := range slices.Clone(s.names) {
+		inner[given] = s.object[given]
+		s.move(s.at.key(given).pointer(), s.at.key(home).key(given).pointer(), Moved)
+		s.take(given, home)
+	}
+	s.object[home] = inner
+}
+
 // isMember reports whether a value is one of several that a schema lists.
 func isMember(n *node, v any) bool {
 	values := valuesOf(n)
@@ -322,7 +405,7 @@ var synonyms = [][]string{
 	{"username", "user", "login"}, {"password", "pass", "passwd", "pwd"},
 	{"color", "colour"},
 	{"latitude", "lat"}, {"longitude", "lng", "lon", "long"},
-	{"arguments", "args", "params", "parameters", "input"},
+	{"arguments", "args", "params", "parameters", "input", "inputs"},
 	{"context", "lines"},
 	{"indent", "spaces", "tab"},
 	{"x", "left"}, {"y", "top"},

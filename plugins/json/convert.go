@@ -16,7 +16,7 @@ import (
 // ConvertParams is either YAML or JSON.
 type ConvertParams struct {
 	// YAML text to read, e.g. "a: 1".
-	YAML *string `json:"yaml,omitempty"`
+	YAML *string `json:"yaml,omitempty" aliases:"text"`
 	// JSON to write as YAML, e.g. {"a":1}.
 	JSON json.RawMessage `json:"json,omitempty"`
 	// Read all YAML documents, as an array.

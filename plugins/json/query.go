@@ -18,7 +18,7 @@ type QueryParams struct {
 	// JSON to query, e.g. {"a":[1,2]}.
 	Data json.RawMessage `json:"data"`
 	// jq filter, e.g. ".a[] | . + 1".
-	Filter string `json:"filter" minLength:"1" maxLength:"10000"`
+	Filter string `json:"filter" minLength:"1" maxLength:"10000" aliases:"expression,expr,query,jq"`
 	// Results to return at most, e.g. 5.
 	Limit int `json:"limit,omitempty" minimum:"1" maximum:"10000" default:"1000"`
 }

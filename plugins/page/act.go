@@ -130,7 +130,7 @@ func (b *browser) throughFrames(start *begun, all []pageFrame, word string) (*be
 // ClickParams say what to click, and how.
 type ClickParams struct {
 	// Ref or name of the element, or css=SELECTOR.
-	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on,name,text"`
+	Element string `json:"element,omitempty" aliases:"ref,uid,selector,sel,target,locator,on,name,text"`
 	// Pixels [x, y] in the element or, without one, in the view.
 	At []float64 `json:"at,omitempty" minItems:"2" maxItems:"2"`
 	// Mouse button; the left one by default.
@@ -177,9 +177,9 @@ func Click(c *sdk.Call, p ClickParams) (*Effects, error) {
 // DragParams say what to drag where.
 type DragParams struct {
 	// Ref or name of the element to drag, or css=SELECTOR.
-	Element string `json:"element" aliases:"ref,selector,target,locator,from,source,name"`
+	Element string `json:"element" aliases:"ref,uid,selector,sel,target,locator,from,source,name,start_target,start_ref,from_uid"`
 	// Ref, name or css= of the element to drop it on.
-	To string `json:"to,omitempty" aliases:"onto,destination"`
+	To string `json:"to,omitempty" aliases:"onto,destination,end_target,end_ref,to_uid"`
 	// How far to drag it instead: [x, y] in pixels.
 	By []float64 `json:"by,omitempty" minItems:"2" maxItems:"2" aliases:"offset"`
 }
@@ -257,7 +257,7 @@ func with(event map[string]any, name string, value any) map[string]any {
 // ElementParams name an element.
 type ElementParams struct {
 	// Ref or name of the element, or css=SELECTOR.
-	Element string `json:"element" aliases:"ref,selector,target,locator,on,name"`
+	Element string `json:"element" aliases:"ref,uid,selector,sel,target,locator,on,name"`
 }
 
 // Hover moves the mouse to an element.
@@ -274,9 +274,9 @@ func Hover(c *sdk.Call, p ElementParams) (*Effects, error) {
 // UploadParams say which files a file input is to have.
 type UploadParams struct {
 	// File input: its ref or label, or css=.
-	Element string `json:"element" aliases:"ref,selector,target,locator,on,input,name"`
+	Element string `json:"element" aliases:"ref,uid,selector,sel,target,locator,on,input,name"`
 	// Paths of your files.
-	Files []sdk.File `json:"files,omitempty" maxItems:"20" handed:"true" aliases:"file,path,paths"`
+	Files []sdk.File `json:"files,omitempty" maxItems:"20" handed:"true" aliases:"file,path,paths,file_path,file_paths"`
 	// Files of page.downloads, by name.
 	Downloads []string `json:"downloads,omitempty" maxItems:"20" aliases:"download"`
 }
@@ -342,7 +342,7 @@ func Upload(c *sdk.Call, p UploadParams) (*UploadResult, error) {
 // FillParams say what a field is to hold.
 type FillParams struct {
 	// Ref or label of the field, or css=SELECTOR.
-	Element string `json:"element" aliases:"ref,selector,target,locator,on,field,label,name"`
+	Element string `json:"element" aliases:"ref,uid,selector,sel,target,locator,on,field,label,name"`
 	// New text; a date as 2026-01-31.
 	Value string `json:"value,omitempty" maxLength:"1000000" aliases:"text,with,content"`
 	// Name of a secret to fill in instead of a value.
@@ -433,7 +433,7 @@ type TypeParams struct {
 	// Text to type.
 	Text string `json:"text" maxLength:"10000" aliases:"value,keys"`
 	// Element to focus first.
-	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on,into,field"`
+	Element string `json:"element,omitempty" aliases:"ref,uid,selector,sel,target,locator,on,into,field"`
 	// Press Enter afterwards.
 	Submit bool `json:"submit,omitempty" aliases:"enter,press_enter"`
 }
@@ -472,7 +472,7 @@ type PressParams struct {
 	// Key or combination, such as Enter, ArrowDown or Control+a.
 	Key string `json:"key" minLength:"1" maxLength:"60" aliases:"keys,shortcut"`
 	// Element to focus first.
-	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
+	Element string `json:"element,omitempty" aliases:"ref,uid,selector,sel,target,locator,on"`
 	// How often to press it.
 	Count int `json:"count,omitempty" minimum:"1" maximum:"100" default:"1" aliases:"times,repeat"`
 }
@@ -499,7 +499,7 @@ func Press(c *sdk.Call, p PressParams) (*Effects, error) {
 // SelectParams say which options to select.
 type SelectParams struct {
 	// Ref or label of the field, or css=SELECTOR.
-	Element string `json:"element" aliases:"ref,selector,target,locator,on,field,label,name"`
+	Element string `json:"element" aliases:"ref,uid,selector,sel,target,locator,on,field,label,name"`
 	// Labels or values of the options.
 	Options []string `json:"options" minItems:"1" maxItems:"100" aliases:"option,value,values"`
 }
@@ -521,7 +521,7 @@ func Select(c *sdk.Call, p SelectParams) (*Effects, error) {
 // CheckParams say whether a box is to be checked.
 type CheckParams struct {
 	// Ref or label of the box, or css=SELECTOR.
-	Element string `json:"element" aliases:"ref,selector,target,locator,on,label,name"`
+	Element string `json:"element" aliases:"ref,uid,selector,sel,target,locator,on,label,name"`
 	// Uncheck it instead.
 	Off bool `json:"off,omitempty" aliases:"uncheck,unchecked"`
 }
@@ -559,7 +559,7 @@ func click(x, y float64) []map[string]any {
 // ScrollParams say what to scroll.
 type ScrollParams struct {
 	// Element to scroll into view, or to turn the wheel over.
-	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
+	Element string `json:"element,omitempty" aliases:"ref,uid,selector,sel,target,locator,on"`
 	// How far to turn the wheel: [x, y] in pixels.
 	By []float64 `json:"by,omitempty" minItems:"2" maxItems:"2"`
 	// Scroll to this end of the page instead.

@@ -17,9 +17,9 @@ type ConsoleParams struct {
 	// Show only messages that contain this.
 	Contains string `json:"contains,omitempty" aliases:"text,filter"`
 	// Include messages of earlier documents.
-	All bool `json:"all,omitempty"`
+	All bool `json:"all,omitempty" aliases:"include_preserved_messages"`
 	// How many lines to show at most.
-	Limit int `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"30"`
+	Limit int `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"30" aliases:"page_size"`
 }
 
 // ConsoleResult are messages.
@@ -173,7 +173,7 @@ type DialogParams struct {
 	// How to answer; without it the dialog is only shown.
 	Action string `json:"action,omitempty" enum:"accept,dismiss" aliases:"answer"`
 	// Text to enter into a prompt.
-	Text string `json:"text,omitempty" maxLength:"10000" aliases:"prompt_text,value"`
+	Text string `json:"text,omitempty" maxLength:"10000" aliases:"prompt,prompt_text,value"`
 }
 
 // DialogResult is a dialog, and what its answer caused.

@@ -11,7 +11,7 @@ import (
 // DoParams are steps.
 type DoParams struct {
 	// Each: ["click", "Sign in"] or {"tool", "params"}.
-	Steps []json.RawMessage `json:"steps" minItems:"1" maxItems:"200"`
+	Steps []json.RawMessage `json:"steps" minItems:"1" maxItems:"200" aliases:"actions,commands"`
 	// Say what changed.
 	Diff bool `json:"diff,omitempty"`
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 )
@@ -9,16 +10,37 @@ import (
 type locator map[string]any
 
 var prefixes = map[string]string{"css": "css", "text": "text", "label": "label", "placeholder": "placeholder",
-	"testid": "test_id", "role": "role"}
+	"testid": "test_id", "role": "role", "xpath": "xpath"}
 
 // parseLocator reads a locator. A word is a reference if it looks like one, has a prefix such as css=, or is a line
-// of a snapshot, such as: button "Sign in". Any other word is searched by name, label, placeholder and text.
+// of a snapshot, such as: button "Sign in". Any other word is searched as a CSS selector if it looks like one, then by
+// name, label, placeholder and text. Selectors of Playwright are understood, too: role=button[name="Sign in"],
+// text="Sign in", button:has-text("Sign in"), xpath=//button.
 func parseLocator(word string) locator {
 	word = strings.TrimSpace(word)
-	if isRef(word) {
-		return locator{"ref": word}
+	if ref := strings.TrimPrefix(word, "@"); isRef(ref) {
+		return locator{"ref": ref}
+	}
+	if css, text, ok := strings.Cut(strings.TrimPrefix(word, "css="), ":has-text("); ok && strings.HasSuffix(text, ")") {
+		return locator{"css": cmp.Or(strings.TrimSpace(css), "*"), "has": unquote(strings.TrimSuffix(text, ")"))}
+	}
+	if strings.HasPrefix(word, "//") {
+		return locator{"xpath": word}
 	}
 	if kind, rest, ok := strings.Cut(word, "="); ok && prefixes[kind] != "" && rest != "" {
+		role, named, ok := strings.Cut(rest, "[name=")
+		switch {
+		case kind == "role" && ok && strings.HasSuffix(named, "]"):
+			named = strings.TrimSuffix(named, "]")
+			for _, flag := range []string{`"i`, `"s`} { // how case is compared
+				if strings.HasSuffix(named, flag) {
+					named = named[:len(named)-1]
+				}
+			}
+			return locator{"role": role, "name": unquote(named)}
+		case kind == "text":
+			rest = unquote(rest)
+		}
 		return locator{prefixes[kind]: rest}
 	}
 	if fields := strings.Fields(word); len(fields) > 1 && isWord(fields[0]) && isRef(fields[1]) &&
@@ -52,6 +74,14 @@ func readQuoted(text string) (name, next string, ok bool) {
 	}
 	end := strings.LastIndexByte(text, '"')
 	return text[:max(end, 0)], "", end >= 0
+}
+
+// unquote returns a text without the quotation marks around it.
+func unquote(text string) string {
+	if n := len(text); n > 1 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
+		return text[1 : n-1]
+	}
+	return text
 }
 
 // isRef reports whether a word looks like a reference: the three letters of a document, and a number.

@@ -19,7 +19,7 @@ type SnapshotParams struct {
 	// interactive: only controls, without text, title and address.
 	Roles string `json:"roles,omitempty" enum:"interactive"`
 	// Show only this part: a ref, or css=SELECTOR.
-	Focus string `json:"focus,omitempty" aliases:"ref,element,selector"`
+	Focus string `json:"focus,omitempty" aliases:"ref,uid,element,selector,sel,target"`
 	// Show a group that was shortened, such as g1, or from an item on: g1[20].
 	Group string `json:"group,omitempty" pattern:"^g[0-9]{1,4}(\\[[0-9]{1,6}\\])?$"`
 	// Show only what changed since the last snapshot.
@@ -222,7 +222,7 @@ func (s *snapshot) leftOut() (parts []string) {
 // TextParams say which text to read.
 type TextParams struct {
 	// Ref or locator of the part to read; without it, the whole page.
-	Element string `json:"element,omitempty" aliases:"ref,selector,focus,target,locator"`
+	Element string `json:"element,omitempty" aliases:"ref,uid,selector,sel,focus,target,locator"`
 	// Limit of the size of the text, in tokens.
 	MaxTokens int `json:"max_tokens,omitempty" minimum:"20" maximum:"100000" default:"2000"`
 }
@@ -405,7 +405,7 @@ func (b *browser) opened(in frame, try func() (*failure, error)) (f *failure, er
 // GetParams say what to read.
 type GetParams struct {
 	// Ref or name of the element, or css=, text=, label=, testid=.
-	Element string `json:"element" minLength:"1" aliases:"ref,selector,target,locator,on,name"`
+	Element string `json:"element" minLength:"1" aliases:"ref,uid,selector,sel,target,locator,on,name"`
 	// What to read; attribute and style need its name in of.
 	What string `json:"what,omitempty" enum:"text,value,attribute,html,name,role,state,box,style,visible,count" default:"text" aliases:"property,get"`
 	// Name of the attribute or of the style property.

@@ -126,7 +126,7 @@ type EvaluateParams struct {
 	// A JavaScript expression, or a function: it is called, with the element.
 	Expression string `json:"expression" minLength:"1" maxLength:"1000000" aliases:"script,code,js,javascript,function"`
 	// Ref or locator of an element, which the function gets as its argument.
-	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator,on"`
+	Element string `json:"element,omitempty" aliases:"ref,uid,selector,sel,target,locator,on"`
 }
 
 // EvaluateResult is a value.

@@ -92,23 +92,23 @@ func Route(c *sdk.Call, p RouteParams) (*RouteResult, error) {
 // EmulateParams say how the page is to find its environment.
 type EmulateParams struct {
 	// Device or size: iphone, ipad, 390x844.
-	Device string `json:"device,omitempty" maxLength:"20" aliases:"viewport,size"`
+	Device string `json:"device,omitempty" maxLength:"20" pattern:"^(iphone|iphone-se|ipad|pixel|galaxy|[0-9]+x[0-9]+)$" aliases:"viewport,size"`
 	// Prefer dark mode, or with false light mode.
 	Dark *bool `json:"dark,omitempty" aliases:"dark_mode"`
 	// Locale of the browser, such as de-DE.
 	Locale string `json:"locale,omitempty" maxLength:"40" aliases:"language"`
 	// Time zone, such as Europe/Oslo.
-	Timezone string `json:"timezone,omitempty" maxLength:"60" aliases:"time_zone"`
+	Timezone string `json:"timezone,omitempty" maxLength:"60" aliases:"time_zone,timezone_id"`
 	// Position as [latitude, longitude].
 	Geolocation []float64 `json:"geolocation,omitempty" minItems:"2" maxItems:"2" minimum:"-180" maximum:"180" aliases:"location,position"`
 	// Headers to add to all requests.
-	Headers map[string]string `json:"headers,omitempty"`
+	Headers map[string]string `json:"headers,omitempty" aliases:"extra_http_headers"`
 	// Permissions to grant, such as camera.
 	Permissions []string `json:"permissions,omitempty" maxItems:"20" aliases:"permission"`
-	// Network to emulate: offline, slow-3g, 3g, 4g or online.
-	Network string `json:"network,omitempty" maxLength:"10" aliases:"connection,throttle"`
+	// Network to emulate; by default that of the machine.
+	Network string `json:"network,omitempty" enum:"offline,slow-3g,3g,4g,online" aliases:"connection,throttle,network_conditions"`
 	// How many times slower the processor is to be.
-	CPU float64 `json:"cpu,omitempty" minimum:"1" maximum:"100" aliases:"cpu_slowdown"`
+	CPU float64 `json:"cpu,omitempty" minimum:"1" maximum:"100" aliases:"cpu_slowdown,cpu_throttling_rate"`
 	// End all earlier emulation first.
 	Reset bool `json:"reset,omitempty" aliases:"clear"`
 }
@@ -160,9 +160,6 @@ func deviceOf(given string) (device, error) {
 
 // Emulate changes what the page finds: its device, place and network. It lasts until it is reset or the page ends.
 func Emulate(c *sdk.Call, p EmulateParams) (*EmulateResult, error) {
-	if _, known := speeds[p.Network]; p.Network != "" && !known {
-		return nil, sdk.Invalid("/network", "offline, slow-3g, 3g, 4g or online", p.Network, "")
-	}
 	d := device{}
 	if p.Device != "" {
 		var err error

@@ -29,6 +29,7 @@ const innerText = getter(HTMLElement, "innerText"), isEditable = getter(HTMLElem
 const htmlTabIndex = getter(HTMLElement, "tabIndex"), svgTabIndex = getter(SVGElement, "tabIndex");
 const isInert = getter(HTMLElement, "inert"), focusHTML = method(HTMLElement, "focus");
 const documentElement = getter(Document, "documentElement"), elementById = method(Document, "getElementById");
+const evaluateXPath = method(Document, "evaluate");
 const queryDocument = method(Document, "querySelectorAll"), titleOf = getter(Document, "title");
 const activeIn = getter(Document, "activeElement"), pointInDocument = method(Document, "elementFromPoint");
 const queryShadow = method(DocumentFragment, "querySelectorAll");
@@ -516,17 +517,23 @@ const describe = (el) => {
 
 // ---- Locators
 
-// locate returns the elements that a locator means: {elements}, or {failure}. A locator has one of ref, css, role (with
-// name), label, text, placeholder, test_id, and word, which tries name, label, placeholder and text in this order.
+// locate returns the elements that a locator means: {elements}, or {failure}. A locator has one of ref, css (with has, a
+// text in it), xpath, role (with name), label, text, placeholder, test_id, and word, which tries a selector, name, label,
+// placeholder and text in this order.
 function locate(locator) {
 	readAgain();
 	if (locator.ref) return byRef(locator.ref);
 	try {
 		if (locator.css !== undefined) matches(documentElement(document), locator.css);
+		if (locator.xpath !== undefined) xpathSearch(locator.xpath);
 	} catch {
 		return {failure: {code: "invalid", near: []}};
 	}
-	const found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
+	let found = locator.word === undefined ? search(locator) : wordSearch(locator.word);
+	if (locator.has !== undefined) {
+		const part = clean(locator.has).toLowerCase();
+		found = innermost(found.filter((el) => visible(el) && clean(textContent(el)).toLowerCase().includes(part)));
+	}
 	return found.length ? {elements: found} :
 		{failure: {code: "no_match", near: nearest(locator), ...hasHosts(true) && {hosts: true}}};
 }
@@ -578,6 +585,7 @@ function search(locator) {
 		return [...queryDocument(document, locator.css)].filter((el) => isBox(el) && labelsOf(el).some(shown));
 	}
 	if (locator.text !== undefined) return textSearch(locator.text);
+	if (locator.xpath !== undefined) return xpathSearch(locator.xpath);
 	const fits = {
 		role: (el) => role(el) === locator.role && (locator.name === undefined || equal(name(el), locator.name)),
 		label: (el) => fieldRoles.has(role(el)) && equal(name(el), locator.label),
@@ -594,11 +602,23 @@ function search(locator) {
 
 // textSearch returns the innermost elements that show exactly a text.
 function textSearch(text) {
-	const found = allElements().filter((el) => visible(el) && equal(textContent(el), text) && rendered(el));
-	return found.filter((el) => !found.some((other) => other !== el && contains(el, other)));
+	return innermost(allElements().filter((el) => visible(el) && equal(textContent(el), text) && rendered(el)));
 }
 
+function xpathSearch(path) {
+	const found = evaluateXPath(document, path, document, null, 7, null);
+	return Array.from({length: found.snapshotLength}, (_, i) => found.snapshotItem(i)).filter(isElement);
+}
+
+const innermost = (all) => all.filter((el) => !all.some((other) => other !== el && contains(el, other)));
+
 function wordSearch(word) {
+	if (/[#.[>:]/.test(word)) {
+		try {
+			const found = search({css: word});
+			if (found.length) return found;
+		} catch { /* it is no selector */ }
+	}
 	const all = allElements().filter(visible);
 	for (const fits of [
 		(el) => interactive.has(role(el)) && equal(name(el), word),

@@ -364,6 +364,10 @@ func TestLocators(t *testing.T) {
 		{`{"text":"only text"}`, "generic Only text"}, {`{"word":"Deep"}`, "button Deep"}, {`{"word":"sign IN"}`, "button Sign in"},
 		{`{"word":"your name"}`, "textbox User"}, {`{"word":"with a key"}`, "button Sign in with a key"},
 		{`{"word":"Only text"}`, "generic Only text"}, {`{"word":"Cancel"}`, "no_match"}, {`{"word":"Same"}`, "many 2"},
+		{`{"word":"#u"}`, "textbox User"}, {`{"word":"a[href]"}`, "link More"}, {`{"word":"#none"}`, "no_match"},
+		{`{"word":"Only text."}`, "no_match"}, {`{"css":"button","has":"with a"}`, "button Sign in with a key"},
+		{`{"css":"*","has":"only text"}`, "generic Only text"}, {`{"xpath":"//a"}`, "link More"},
+		{`{"xpath":"//a["}`, "invalid"},
 		{`{"role":"link"}`, "link More"}, {`{"ref":"ezz9"}`, "stale"},
 	} {
 		var g struct {
@@ -597,4 +601,25 @@ func cards(n int) string {
 	}
 	b.WriteString(`</ul></main><footer><a href="#t">Terms</a></footer>`)
 	return b.String()
+}
+
+// TestSelectors checks how selectors that callers know from other products are read.
+func TestSelectors(t *testing.T) {
+	for word, want := range map[string]string{
+		"@kqz12":                       `{"ref":"kqz12"}`,
+		`role=button[name="Save"]`:     `{"name":"Save","role":"button"}`,
+		`role=button[name="Save"i]`:    `{"name":"Save","role":"button"}`,
+		`role=button[name=Options]`:    `{"name":"Options","role":"button"}`,
+		`text="Sign in"`:               `{"text":"Sign in"}`,
+		`button:has-text("Go")`:        `{"css":"button","has":"Go"}`,
+		`css=button:has-text('Go on')`: `{"css":"button","has":"Go on"}`,
+		`:has-text("Go")`:              `{"css":"*","has":"Go"}`,
+		"xpath=//a[1]":                 `{"xpath":"//a[1]"}`,
+		"//a[1]":                       `{"xpath":"//a[1]"}`,
+		"#b":                           `{"word":"#b"}`,
+	} {
+		if got := string(must(json.Marshal(parseLocator(word)))); got != want {
+			t.Errorf("%s: %s, want %s", word, got, want)
+		}
+	}
 }

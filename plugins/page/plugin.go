@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed" // peers.json
 	"encoding/json"
 
 	sdk "github.com/parley-tools/parley/sdk/go"
@@ -9,6 +10,9 @@ import (
 func init() { sdk.Register(plugin) }
 
 const version = "0.1.0"
+
+//go:embed peers.json
+var peers []byte
 
 // Names of exit codes that most tools declare.
 var (
@@ -28,6 +32,7 @@ var plugin = sdk.Plugin{
 	Keywords: []string{"browser", "web", "website", "automation", "form", "login", "click", "scrape"},
 	License:  "Apache-2.0",
 	Scripts:  []string{"page"},
+	Peers:    peers,
 	ExitCodes: []sdk.ExitCode{
 		{Code: 10, Name: "no_match", Meaning: "Nothing on the page matches", Retry: sdk.FixInput},
 		{Code: 11, Name: "ambiguous", Meaning: "Several elements match", Retry: sdk.FixInput,

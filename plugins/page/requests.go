@@ -228,14 +228,14 @@ func (x *exchange) follow(e *networkEvent) {
 type RequestsParams struct {
 	// Show one request whole, such as r12.
 	ID string `json:"id,omitempty" pattern:"^r[0-9]{1,15}$" aliases:"request,request_id"`
-	// Show only requests whose URL contains this.
-	Address string `json:"address,omitempty" aliases:"url,contains,filter"`
+	// Show only requests whose URL contains this, such as /api/.
+	Address string `json:"address,omitempty" pattern:"^[^*]*$" aliases:"url,contains,filter"`
 	// Show only failed requests.
 	Failed bool `json:"failed,omitempty" aliases:"errors"`
 	// Include requests of earlier documents.
-	All bool `json:"all,omitempty"`
+	All bool `json:"all,omitempty" aliases:"include_preserved_requests"`
 	// How many lines to show at most.
-	Limit int `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"20"`
+	Limit int `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"20" aliases:"page_size"`
 	// har: return an HTTP archive, without bodies, cookies and keys.
 	Format string `json:"format,omitempty" enum:"har"`
 }

@@ -19,7 +19,7 @@ import (
 // ScreenshotParams say what to show.
 type ScreenshotParams struct {
 	// Ref or locator of an element; without it, the visible part of the page.
-	Element string `json:"element,omitempty" aliases:"ref,selector,target,locator"`
+	Element string `json:"element,omitempty" aliases:"ref,uid,selector,sel,target,locator"`
 	// Take the whole page, not only the visible part.
 	Full bool `json:"full,omitempty" aliases:"full_page,fullPage"`
 	// Draw a box with its ref around each control.

@@ -14,15 +14,15 @@ type WaitParams struct {
 	// Text to wait for, instead of the others.
 	Text string `json:"text,omitempty" aliases:"for"`
 	// Element to wait for instead: ref, name or css=SELECTOR.
-	Element string `json:"element,omitempty" aliases:"ref,selector,locator"`
-	// Part of an address to wait for instead.
-	URL string `json:"address,omitempty" aliases:"url"`
+	Element string `json:"element,omitempty" aliases:"ref,uid,selector,sel,target,locator"`
+	// Part of an address to wait for instead, such as /done.
+	URL string `json:"address,omitempty" pattern:"^[^*]*$" aliases:"url"`
 	// Part of the URL of a response to wait for instead.
 	Request string `json:"request,omitempty" aliases:"response"`
 	// JavaScript to wait for instead; it must change nothing.
-	Expression string `json:"expression,omitempty" aliases:"function,js"`
+	Expression string `json:"expression,omitempty" aliases:"function,js,fn"`
 	// Wait until the page makes no requests.
-	Idle bool `json:"idle,omitempty"`
+	Idle bool `json:"idle,omitempty" aliases:"network_idle"`
 	// Wait until the text or element is gone.
 	Gone bool `json:"gone,omitempty" aliases:"hidden,absent"`
 	// How long to wait, in milliseconds.
@@ -221,15 +221,15 @@ type ExpectParams struct {
 	// Also: the page shows this text.
 	Text string `json:"text,omitempty"`
 	// Ref or name of an element, or css=SELECTOR.
-	Element string `json:"element,omitempty" aliases:"ref,selector,locator"`
+	Element string `json:"element,omitempty" aliases:"ref,uid,selector,sel,target,locator"`
 	// State of the element; visible by default.
 	State string `json:"state,omitempty" enum:"visible,hidden,enabled,disabled,checked,unchecked"`
 	// Also: the element has this value.
 	Value *string `json:"value,omitempty"`
 	// Also: so many elements match; 0 for none.
 	Count *int `json:"count,omitempty" minimum:"0"`
-	// Also: the address contains this.
-	URL string `json:"address,omitempty" aliases:"url"`
+	// Also: the address contains this, such as /done.
+	URL string `json:"address,omitempty" pattern:"^[^*]*$" aliases:"url"`
 	// How long to wait for it, in milliseconds.
 	Timeout int64 `json:"timeout,omitempty" minimum:"0" maximum:"600000" default:"2000" aliases:"timeout_ms"`
 }

@@ -10,9 +10,9 @@ import (
 // DiffParams are two versions of a text.
 type DiffParams struct {
 	// The old text, e.g. "a\nb\n".
-	Before string `json:"before"`
+	Before string `json:"before" aliases:"old,original,left,text1,text_1"`
 	// The new text, e.g. "a\nc\n".
-	After string `json:"after"`
+	After string `json:"after" aliases:"new,changed,right,text2,text_2"`
 	// Unchanged lines around each change, e.g. 1.
 	Context *int `json:"context,omitempty" minimum:"0" maximum:"100" default:"3"`
 }

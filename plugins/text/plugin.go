@@ -1,12 +1,16 @@
 package main
 
 import (
+	_ "embed" // peers.json
 	"encoding/json"
 
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
 
 func init() { sdk.Register(plugin) }
+
+//go:embed peers.json
+var peers []byte
 
 var plugin = sdk.Plugin{
 	Name:     "text",
@@ -17,6 +21,7 @@ var plugin = sdk.Plugin{
 	Keywords: []string{"string", "regex", "checksum", "base64", "diff", "tokens"},
 	License:  "Apache-2.0",
 	Warm:     true,
+	Peers:    peers,
 	ExitCodes: []sdk.ExitCode{
 		{Code: 10, Name: "no_match", Meaning: "The pattern does not match", Retry: sdk.FixInput,
 			Suggestion: "look at what is there with text.find, or set ignore_case"},

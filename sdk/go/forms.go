@@ -8,25 +8,26 @@ import "encoding/json"
 
 // manifestForm is the JSON form of manifest.Manifest.
 type manifestForm struct {
-	Manifest     int          `json:"manifest"`
-	Name         string       `json:"name"`
-	Version      string       `json:"version"`
-	Kind         string       `json:"kind"`
-	MinHost      string       `json:"min_host,omitempty"`
-	Docs         docsForm     `json:"docs"`
-	Keywords     []string     `json:"keywords,omitempty"`
-	License      string       `json:"license,omitempty"`
-	Homepage     string       `json:"homepage,omitempty"`
-	Groups       []groupForm  `json:"groups,omitempty"`
-	ExitCodes    []ExitCode   `json:"exit_codes,omitempty"`
-	Scripts      []scriptForm `json:"scripts,omitempty"`
-	Capabilities Capabilities `json:"capabilities,omitzero"`
-	Limits       Limits       `json:"limits,omitzero"`
-	Warm         bool         `json:"warm,omitempty"`     // an example may run in an instance before its call
-	Assets       *Assets      `json:"assets,omitempty"`   // files that the plugin brings; nil if it has none
-	Settings     *schema      `json:"settings,omitempty"` // JSON Schema of the settings of the operator
-	Tutorial     []Step       `json:"tutorial,omitempty"`
-	Tools        []toolForm   `json:"tools"`
+	Manifest     int             `json:"manifest"`
+	Name         string          `json:"name"`
+	Version      string          `json:"version"`
+	Kind         string          `json:"kind"`
+	MinHost      string          `json:"min_host,omitempty"`
+	Docs         docsForm        `json:"docs"`
+	Keywords     []string        `json:"keywords,omitempty"`
+	License      string          `json:"license,omitempty"`
+	Homepage     string          `json:"homepage,omitempty"`
+	Groups       []groupForm     `json:"groups,omitempty"`
+	ExitCodes    []ExitCode      `json:"exit_codes,omitempty"`
+	Scripts      []scriptForm    `json:"scripts,omitempty"`
+	Capabilities Capabilities    `json:"capabilities,omitzero"`
+	Limits       Limits          `json:"limits,omitzero"`
+	Warm         bool            `json:"warm,omitempty"`     // an example may run in an instance before its call
+	Assets       *Assets         `json:"assets,omitempty"`   // files that the plugin brings; nil if it has none
+	Settings     *schema         `json:"settings,omitempty"` // JSON Schema of the settings of the operator
+	Tutorial     []Step          `json:"tutorial,omitempty"`
+	Peers        json.RawMessage `json:"peers,omitempty"` // tools of other products, as [Peers]
+	Tools        []toolForm      `json:"tools"`
 }
 
 // docsForm is the JSON form of manifest.Docs.

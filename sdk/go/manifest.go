@@ -140,7 +140,7 @@ func buildManifest(p *Plugin) (raw []byte, hints []string, err error) {
 		Docs:     docsForm{p.Brief, p.Standard, p.Full},
 		Keywords: p.Keywords, License: p.License, Homepage: p.Homepage,
 		ExitCodes: p.ExitCodes, Capabilities: p.Capabilities, Limits: p.Limits, Tutorial: p.Tutorial,
-		Warm: p.Warm, Assets: p.Assets,
+		Warm: p.Warm, Assets: p.Assets, Peers: p.Peers,
 		Tools: []toolForm{},
 	}
 	for _, g := range p.Groups {

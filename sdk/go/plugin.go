@@ -33,7 +33,10 @@ type Plugin struct {
 	// the operator can set. [Call.Settings] holds the values.
 	Settings any
 	Tutorial []Step
-	Tools    []Definition
+	// Peers are tools of other products whose names callers know, and the calls that
+	// do the same, as the JSON of the manifest.
+	Peers json.RawMessage
+	Tools []Definition
 }
 
 // Group is a set of tools whose names begin with its name and a dot.

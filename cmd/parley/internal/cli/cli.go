@@ -76,6 +76,10 @@ func Main(args []string, streams *Streams) (code int) {
 	if err == nil {
 		return 0
 	}
+	var again *retyped
+	if errors.As(err, &again) {
+		return Main(again.args, streams)
+	}
 	var ended *exitStatus
 	if errors.As(err, &ended) {
 		return ended.code // everything has been printed
@@ -291,7 +295,16 @@ func writeError(err error) error {
 
 // fail prints an error and returns its exit code.
 func (a *App) fail(err error) int {
-	e := host.AsError(err).Bounded()
+	e := host.AsError(err)
+	if e.Code == host.NotFound || e.Code == host.InvalidArgs {
+		if step := a.meant(); step != nil {
+			e.Steps = append([]host.Step{*step}, e.Steps...)
+			if step.Op == host.OpCall {
+				e.Retry, e.Corrected = step, step.Params
+			}
+		}
+	}
+	e = e.Bounded()
 	next := a.deps.Next(e.Steps, e.Next)
 	if len(next) == 0 {
 		next = a.nextFor(e.Code)

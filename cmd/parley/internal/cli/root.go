@@ -201,6 +201,9 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 			"--max-tokens requires --list, --describe or --search; --max-bytes cuts a result").
 			WithSteps(host.DescribeStep(at.Name(), 0))
 	case isTool:
+		if opts.has("full") { // an option of --help
+			call.Set = append(call.Set, "full=true")
+		}
 		call.Tool, call.Words = at.Name(), rest
 		return runCall(ctx, call)
 	}
@@ -386,9 +389,12 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 		for _, n := range schema.Nearest(given, names, 3) {
 			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: "--" + n.Name, Distance: n.Distance})
 		}
-		if line := a.retyped(cmd); line != "" {
-			e.Next = append(e.Next, line, a.dashed())
-		} else if !cmd.HasParent() {
+		if dashes == "-" && !cmd.HasParent() {
+			e.Next = append(e.Next, a.dashed())
+		} else if args := a.retype(cmd.Root(), len(e.DidYouMean) == 0); args != nil {
+			return &retyped{e, args}
+		}
+		if !cmd.HasParent() {
 			e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
 		}
 	case errors.As(err, &invalid):

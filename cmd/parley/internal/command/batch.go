@@ -180,10 +180,17 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 		Options map[string]json.RawMessage `json:"options"`
 	}
 	var given map[string]json.RawMessage
-	if e.Corrected == nil || json.Unmarshal(e.Corrected, &meant) != nil || json.Unmarshal(text, &given) != nil {
+	whole := e.Corrected
+	if whole == nil { // fields that no call has are left out of it
+		whole = e.Template
+	}
+	if whole == nil || json.Unmarshal(whole, &meant) != nil || json.Unmarshal(text, &given) != nil {
 		return e
 	}
 	at, err := b.host.Catalog().Find(meant.Tool)
+	if err != nil && e.Corrected == nil {
+		return e
+	}
 	if err != nil || at.Tool == nil { // what follows from the line is not a tool
 		e.Corrected, e.Changes = nil, nil
 		for i := range e.Details {
@@ -233,6 +240,11 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 		line.Options, _ = manifest.Marshal(meant.Options)
 	}
 	e.Corrected, _ = manifest.Marshal(line)
+	if slices.ContainsFunc(e.Changes, func(c host.Change) bool { return c.How == schema.Dropped }) {
+		e.Corrected, e.Template = nil, e.Corrected
+		return e
+	}
+	e.Template = nil
 	retry := host.CallStep(at.Name(), line.Params)
 	if options, local, err := host.ParseLocalOptions(line.Options); err == nil {
 		retry.Options = options.StepOptions()

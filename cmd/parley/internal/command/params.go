@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -199,6 +200,11 @@ func (d *Deps) readWords(ctx context.Context, params map[string]any, t *manifest
 // positional assigns words to the positional parameters of a tool. The last one takes all further words if it is an
 // array.
 func positional(params map[string]any, t *manifest.Tool, words []string) error {
+	if meant := allParams(t, words); meant != nil && len(params) == 0 {
+		e := host.Errorf(host.InvalidArgs, "the words after %s are parameters, which go into --params or --param", t.Name)
+		e.Corrected, e.Changes = jsontext.Marshal(meant), []host.Change{{How: schema.Parsed}}
+		return e
+	}
 	for i := 0; i < len(words); i++ {
 		if i >= len(t.Positional) {
 			return tooManyPositional(params, t, words)
@@ -227,6 +233,36 @@ func positional(params map[string]any, t *manifest.Tool, words []string) error {
 	return nil
 }
 
+// allParams returns the parameters that words hold: one word that is a JSON object of them, or words that are all
+// NAME=VALUE. It is nil where they are values.
+func allParams(t *manifest.Tool, words []string) map[string]any {
+	meant := map[string]any{}
+	if len(words) == 1 && jsontext.LooksLikeJSON(words[0]) {
+		raw, _ := jsontext.Repair(words[0])
+		if json.Unmarshal(raw, &meant) != nil {
+			return nil
+		}
+	} else {
+		for _, word := range words {
+			name, value, isPair := strings.Cut(word, "=")
+			kind, item := manifest.TypeAt(t.Params, name)
+			if !isPair || kind == "" || strings.Contains(value, "=") && len(words) == 1 {
+				return nil
+			}
+			meant[name] = typed(value, kind, item)
+		}
+	}
+	for name := range meant {
+		if known, _, _ := manifest.ParamNamed(t.Params, name); known == "" && len(t.Positional) > 0 {
+			return nil
+		}
+	}
+	if len(meant) == 0 {
+		return nil
+	}
+	return meant
+}
+
 // tooManyPositional returns the error of a word that no parameter takes. If the tool requires a single text and a
 // single word was given, that word is the corrected parameter.
 func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) error {
@@ -237,8 +273,13 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 	word := words[len(t.Positional)]
 	e := host.Errorf(host.InvalidArgs, "unexpected word %q after %s: it %s; other parameters go into --params or --param",
 		manifest.CleanLine(word), t.Name, takes)
+	if meant := allParams(t, words[len(t.Positional):]); meant != nil {
+		maps.Copy(meant, params)
+		e.Corrected, e.Changes = jsontext.Marshal(meant), []host.Change{{How: schema.Parsed}}
+		return e
+	}
 	required := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
-	isOnly := len(words) == 1 && len(params) == 0 && len(required) == 1
+	isOnly := !jsontext.LooksLikeJSON(word) && len(words) == 1 && len(params) == 0 && len(required) == 1
 	if isOnly && required[0].Type == "string" && manifest.Clean(word) == word {
 		e.Corrected = jsontext.Marshal(map[string]any{required[0].Name: word})
 		e.Changes = []host.Change{{To: "/" + jsontext.EscapeToken(required[0].Name), How: schema.Moved}}

@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/testhome"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/generate"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// TestPeers checks each rule of a shipped manifest: its tools exist, and the parameters that it makes are ones of the
+// tool.
+func TestPeers(t *testing.T) {
+	h := shippedHost(t)
+	catalog, tried := h.Catalog(), 0
+	check := func(plugin, tool, at string, rules []manifest.Rule, byName bool) {
+		for _, r := range rules {
+			for _, pattern := range r.From {
+				if text, ok := strings.CutPrefix(fmt.Sprint(pattern), "~"); ok {
+					regexp.MustCompile(text)
+				}
+			}
+			if r.See != "" {
+				if _, err := catalog.FindIn(plugin, r.See); err != nil && !strings.HasPrefix(r.See, "cdp.") {
+					t.Errorf("%s: see %s: %v", at, r.See, err)
+				}
+				continue
+			}
+			if byName {
+				tool = r.Tool
+			}
+			address, err := catalog.FindIn(plugin, tool)
+			if err != nil {
+				address, err = catalog.Find(tool)
+			}
+			if err != nil || address.Tool == nil {
+				t.Errorf("%s: no tool %q", at, tool)
+				continue
+			}
+			for name := range r.To {
+				if own, _ := manifest.TypeAt(address.Tool.Params, name); own == "" && !(tool == "scroll" && name == "amount") {
+					t.Errorf("%s: %s has no parameter %s", at, tool, name)
+				}
+			}
+			tried++
+		}
+	}
+	for _, provider := range catalog.Providers() {
+		m, err := provider.Manifest()
+		if err != nil || len(m.Peers) == 0 {
+			continue
+		}
+		peers := manifest.ReadPeers(m.Peers)
+		for key, rules := range peers.Names {
+			for name := range strings.SplitSeq(key, "|") {
+				if name != "" && name != "*" && !catalog.Knows("mcp__server__browser_"+name) {
+					t.Errorf("%s is not found with a prefix", name)
+				}
+			}
+			if key != "*" {
+				check(m.Name, "", key, rules, true)
+			}
+		}
+		for tool, rules := range peers.Forms {
+			check(m.Name, tool, "forms of "+tool, rules, false)
+		}
+	}
+	if tried < 150 {
+		t.Errorf("only %d rules", tried)
+	}
+}
+
+// notes are parameters of other products that people read only: the description of an element that a ref names, and the
+// label of a field.
+var notes = []string{"element", "name", "startElement", "endElement"}
+
+// TestPeerCalls makes calls of every tool of several other products, with every parameter and every value of an enum,
+// and checks that what is offered has each value that was given. testdata/peers.txt says which tool is meant: after
+// "=>" the tool, "see TOOL" for the nearest one, or "-" if there is none.
+func TestPeerCalls(t *testing.T) {
+	h := shippedHost(t)
+	tools, calls, offered := 0, 0, 0
+	var lines []string
+	for i, line := range strings.Split(string(readTestdata(t, "peers.txt")), "\n") {
+		signature, want, _ := strings.Cut(line, " => ")
+		words := strings.Fields(signature)
+		if len(words) < 2 || words[0] == "#" {
+			lines = append(lines, line)
+			continue
+		}
+		tools++
+		required := map[string]any{}
+		for _, word := range words[2:] {
+			if name, kind, _ := strings.Cut(word, ":"); !strings.HasSuffix(name, "?") {
+				required[name] = samples(name, kind)[0]
+			}
+		}
+		got := ""
+		try := func(given map[string]any) {
+			calls++
+			tool, params := offer(h, words[1], given)
+			if got == "" {
+				got = tool
+			}
+			if params == nil {
+				return
+			}
+			offered++
+			if missing := kept(h, words[1], given, params); len(missing) > 0 {
+				t.Errorf("line %d: %s %s: %s %s lacks %q", i+1, words[1], jsontext.Marshal(given), tool, params, missing)
+			}
+		}
+		try(required)
+		for _, word := range words[2:] {
+			name, kind, _ := strings.Cut(word, ":")
+			name = strings.TrimSuffix(name, "?")
+			for _, value := range samples(name, kind) {
+				given := maps.Clone(required)
+				given[name] = value
+				try(given)
+			}
+		}
+		lines = append(lines, signature+" => "+got)
+		if got != want {
+			t.Errorf("line %d: %s means %s, want %s", i+1, words[1], got, want)
+		}
+	}
+	if path := os.Getenv("WRITE_PEERS"); path != "" {
+		_ = os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600)
+	}
+	t.Logf("%d tools, %d calls, %d offered", tools, calls, offered)
+	if tools < 120 || offered < 250 {
+		t.Errorf("only %d tools and %d calls that are offered", tools, offered)
+	}
+}
+
+// samples returns values of a parameter in the table: all of an enum.
+func samples(name, kind string) (all []any) {
+	item, isList := strings.CutPrefix(kind, "[")
+	switch {
+	case isList && strings.Contains(item, ":"): // of objects
+		object := map[string]any{}
+		for member := range strings.SplitSeq(strings.TrimSuffix(item, "]"), ",") {
+			key, kind, _ := strings.Cut(member, ":")
+			object[key] = samples(key, kind)[0]
+		}
+		return []any{[]any{object}}
+	case isList:
+		one := samples(name, strings.TrimSuffix(item, "]"))[0]
+		return []any{[]any{one}, []any{one, one.(string) + "2"}}
+	case strings.Contains(kind, "|"):
+		for value := range strings.SplitSeq(kind, "|") {
+			all = append(all, strings.ReplaceAll(value, "_", " "))
+		}
+		return all
+	}
+	switch kind {
+	case "number", "integer":
+		return []any{json.Number("37"), json.Number("4123"), "41"}
+	case "boolean":
+		return []any{true, false, "true"}
+	case "object":
+		return []any{map[string]any{"k1": "v1"}}
+	}
+	switch name {
+	case "url":
+		return []any{"https://one.example/", "two.example"}
+	case "geolocation":
+		return []any{"59.5,10.5"}
+	case "viewport":
+		return []any{"390x844", "390x844x3,mobile,touch"}
+	case "extraHttpHeaders":
+		return []any{`{"x-one":"1"}`}
+	}
+	return []any{name + "-value", `{"a":1}`, "5"}
+}
+
+// offer returns the call that is offered for one of another product: the tool, and the parameters if they are complete.
+func offer(h *host.Host, name string, given map[string]any) (tool string, params json.RawMessage) {
+	meant, ok := h.Catalog().Meant(name, given, nil)
+	switch {
+	case !ok && meant.See == "":
+		return "-", nil
+	case !ok:
+		return "see " + meant.See, nil
+	}
+	params = jsontext.Marshal(meant.Params)
+	if e := h.CheckCall(host.Call{Name: meant.Tool, Params: params}); e != nil {
+		if params = e.Corrected; e.Retry != nil && e.Retry.Options.Timeout > 0 { // which was among the parameters
+			params = append(slices.Clone(params), fmt.Sprint(e.Retry.Options.Timeout.Milliseconds())...)
+		}
+	}
+	return meant.Tool, params
+}
+
+// kept returns the values that were given and that a call does not have, without notes and the values that a rule of
+// the manifest replaces.
+func kept(h *host.Host, name string, given map[string]any, params json.RawMessage) (missing []string) {
+	constants := map[string]bool{}
+	for _, provider := range h.Catalog().Providers() {
+		m, err := provider.Manifest()
+		if err != nil {
+			continue
+		}
+		peers := manifest.ReadPeers(m.Peers)
+		for _, rules := range append(slices.Collect(maps.Values(peers.Names)), slices.Collect(maps.Values(peers.Forms))...) {
+			for _, r := range append(rules, peers.Names["*"]...) {
+				for from, want := range r.From {
+					if text := fmt.Sprint(want); !strings.HasPrefix(text, "$") {
+						constants[from+"="+text] = true
+					}
+				}
+			}
+		}
+	}
+	var walk func(name string, value any)
+	walk = func(name string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			isField := value["value"] != nil
+			for member, inner := range value {
+				if !(isField && slices.Contains(notes, member)) {
+					walk(member, inner)
+				}
+			}
+			return
+		case []any:
+			for _, inner := range value {
+				walk(name, inner)
+			}
+			return
+		}
+		text := fmt.Sprint(value)
+		_, hasTarget := given["target"]
+		_, hasStart := given["startTarget"]
+		isNote := slices.Contains(notes, name) && (hasTarget || hasStart)
+		escaped, _ := json.Marshal(text)
+		inText := strings.Contains(string(params), strings.Trim(string(escaped), `"`)) ||
+			strings.Contains(string(params), text) // JSON in a text
+		replaced := slices.ContainsFunc(slices.Collect(maps.Keys(constants)), func(c string) bool {
+			from, want, _ := strings.Cut(c, "=")
+			pattern, isPattern := strings.CutPrefix(want, "~")
+			return from == name && (want == text || isPattern && regexp.MustCompile(pattern).MatchString(text))
+		})
+		if !isNote && !inText && !replaced && name != "networkConditions" {
+			missing = append(missing, name+"="+text)
+		}
+	}
+	walk("", given)
+	return missing
+}
+
+func shippedHost(t *testing.T) *host.Host {
+	t.Helper()
+	p, err := parley.Open(t.Context(), parley.Config{Home: testhome.New(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	h, err := p.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func readTestdata(t *testing.T, name string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// TestCorrectionsKeepValues checks that a call that is offered holds as many values as were given, whatever is wrong
+// with those.
+func TestCorrectionsKeepValues(t *testing.T) {
+	h := shippedHost(t)
+	offered := 0
+	for _, provider := range h.Catalog().Providers() {
+		names, _ := provider.Names()
+		for n, name := range names {
+			if len(names) > 100 && n%10 != 0 {
+				continue
+			}
+			tool, err := provider.Tool(name)
+			if err != nil || tool == nil {
+				t.Fatal(name, err)
+			}
+			g, err := generate.New(tool.Params, uint64(n))
+			if err != nil {
+				continue
+			}
+			value := g.Value()
+			given := append(g.Mutants(value, 20), renamedParams(value)...)
+			for _, v := range given {
+				raw := jsontext.Marshal(v)
+				e := h.CheckCall(host.Call{Name: provider.Info().Name + "." + name, Params: raw})
+				if e == nil || e.Corrected == nil {
+					continue
+				}
+				offered++
+				var before, after any
+				_ = json.Unmarshal(raw, &before)
+				_ = json.Unmarshal(e.Corrected, &after)
+				moved := 0
+				for _, c := range e.Changes {
+					if strings.HasPrefix(c.To, "options.") {
+						moved++
+					}
+				}
+				if values(after)+moved < values(before) {
+					t.Errorf("%s %s: offers %s", name, clip(raw), clip(e.Corrected))
+				}
+			}
+		}
+	}
+	if offered < 100 {
+		t.Errorf("only %d calls were offered", offered)
+	}
+}
+
+// renamedParams returns parameters under other names, one at a time.
+func renamedParams(value any) (all []any) {
+	object, _ := value.(map[string]any)
+	for name := range object {
+		for _, other := range []string{name + "s", "the_" + name, "time", "width", "value"} {
+			changed := map[string]any{}
+			for k, v := range object {
+				changed[k] = v
+			}
+			delete(changed, name)
+			changed[other] = object[name]
+			all = append(all, changed)
+		}
+	}
+	return all
+}
+
+// values counts the scalars that are not null.
+func values(v any) (n int) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			n += values(inner)
+		}
+		return n
+	case []any:
+		for _, inner := range v {
+			n += values(inner)
+		}
+		return n
+	case nil:
+		return 0
+	}
+	return 1
+}
+
+func clip(raw []byte) string { return manifest.Clip(string(raw), 300) }

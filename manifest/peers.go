@@ -1,0 +1,245 @@
+package manifest
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// Peers are the names and the forms of calls that callers know from other products.
+type Peers struct {
+	// Prefixes are words that may stand before a name, such as browser in browser_click.
+	Prefixes []string `json:"prefixes,omitempty"`
+	// Names has the calls by name; "a|b" stands for two names, "" for a step that names no tool. The first call that fits
+	// is meant. Those of "*" are rewrites of the parameters of all names.
+	Names map[string][]Rule `json:"names"`
+	// Forms has, by tool, rewrites of other forms of its parameters.
+	Forms map[string][]Rule `json:"forms,omitempty"`
+}
+
+// Rule rewrites parameters.
+type Rule struct {
+	// From has the parameters that a call must have, and their values: "$" and "$NAME" stand for any value, which gets the
+	// name, "~PATTERN" for a text that matches.
+	From map[string]any `json:"from,omitempty"`
+	// To has the parameters in their place, with values by name: "$width", "${width}x${height}".
+	To    map[string]any `json:"to,omitempty"`
+	Tool  string         `json:"tool,omitempty"`  // of the plugin, or a qualified one of cdp
+	Words []string       `json:"words,omitempty"` // parameters for the words of a command line; the last may be NAME...
+	See   string         `json:"see,omitempty"`   // the nearest tool where none does the same
+}
+
+// ReadPeers decodes the peers of a manifest.
+func ReadPeers(raw json.RawMessage) (p Peers) {
+	if len(raw) > 0 {
+		_ = json.Unmarshal(raw, &p) // the schema of manifests has checked it
+	}
+	return p
+}
+
+// Named returns the calls of a folded name.
+func (p *Peers) Named(folded string) []Rule {
+	for key, calls := range p.Names {
+		if slices.ContainsFunc(strings.Split(key, "|"), func(one string) bool { return FoldName(one) == folded }) {
+			return calls
+		}
+	}
+	return nil
+}
+
+var (
+	camel     = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+	separator = regexp.MustCompile(`[-_./: ]+`)
+)
+
+// NameTails returns the folded forms that a name may have: the whole, and without what is before it: a server, as in
+// mcp__server__click or server/click, or prefixes.
+func NameTails(name string, prefixes []string) []string {
+	name = camel.ReplaceAllString(name, "${1}_$2")
+	tails := []string{FoldName(name)}
+	only := true // prefixes so far
+	start := 0
+	for _, at := range separator.FindAllStringIndex(name, -1) {
+		sign := name[at[0]:at[1]]
+		isServer := len(sign) > 1 || strings.ContainsAny(sign, "/:.")
+		only = isServer || only && slices.Contains(prefixes, strings.ToLower(name[start:at[0]]))
+		if start = at[1]; only && start < len(name) {
+			tails = append(tails, FoldName(name[start:]))
+		}
+	}
+	return tails
+}
+
+// FoldName returns a name without its case, and without the signs between its words.
+func FoldName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("_-. /:", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// WithWords adds words to parameters: in order, or as NAME=VALUE. Without a word, all of them may be among the
+// parameters.
+func (r *Rule) WithWords(given map[string]any, words []any) (map[string]any, bool) {
+	params, need := maps.Clone(given), 0
+	for i, name := range r.Words {
+		name, optional := strings.CutSuffix(name, "?")
+		if !optional {
+			need = i + 1
+		}
+		if i >= len(words) {
+			continue
+		}
+		name, isRest := strings.CutSuffix(name, "...")
+		if _, taken := params[name]; taken {
+			return nil, false
+		}
+		if params[name] = words[i]; isRest {
+			params[name], words = words[i:], words[:i+1]
+		}
+	}
+	return params, len(words) == 0 || need <= len(words) && len(words) <= len(r.Words)
+}
+
+// Apply rewrites the parameters of a tool. It reports false if they are not of the form, or if a new place is taken. To
+// has, for each parameter that is gone, where its value is; "" if the call means the same without it.
+func (r *Rule) Apply(given map[string]any, schema json.RawMessage) (
+	params map[string]any, to map[string]string, ok bool,
+) {
+	params, to = maps.Clone(given), map[string]string{}
+	bound := map[string]any{}
+	for name, want := range r.From {
+		key, has := paramOf(given, name, schema)
+		if !has || !matches(want, given[key], name, bound) {
+			return nil, nil, false
+		}
+		delete(params, key)
+		to[key] = ""
+		for place, form := range r.To {
+			if text := string(jsontext.Marshal(form)); len(r.To) == 1 || strings.Contains(text, "$"+name) ||
+				strings.Contains(text, "${"+name+"}") {
+				to[key] = place
+			}
+		}
+	}
+	for name, form := range r.To {
+		if _, taken := params[name]; taken {
+			return nil, nil, false
+		}
+		params[name] = fill(form, bound)
+	}
+	return params, to, true
+}
+
+// paramOf returns the name under which a parameter was given: in any spelling, or by an alias.
+func paramOf(given map[string]any, name string, schema json.RawMessage) (key string, has bool) {
+	if _, has = given[name]; has {
+		return name, true
+	}
+	for key := range given {
+		if own, _, _ := ParamNamed(schema, key); FoldName(key) == FoldName(name) || own == name {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// matches reports whether a value is of a form, and binds the names of the form to parts of it.
+func matches(want, value any, name string, bound map[string]any) bool {
+	switch want := want.(type) {
+	case string:
+		if pattern, is := strings.CutPrefix(want, "~"); is {
+			bound[name] = value
+			re, err := regexp.Compile(pattern)
+			return err == nil && re.MatchString(textOf(value))
+		} else if other, is := strings.CutPrefix(want, "$"); is {
+			if other != "" {
+				name = other
+			}
+			bound[name] = value
+			return value != nil
+		}
+	case map[string]any:
+		object, _ := value.(map[string]any)
+		for member, inner := range want {
+			if !matches(inner, object[member], member, bound) {
+				return false
+			}
+		}
+		return len(object) == len(want)
+	case []any:
+		list, _ := value.([]any)
+		for i := range min(len(want), len(list)) {
+			if !matches(want[i], list[i], name, bound) {
+				return false
+			}
+		}
+		return len(list) == len(want)
+	}
+	if list, isList := value.([]any); isList && len(list) == 1 {
+		value = list[0]
+	}
+	return textOf(want) == textOf(value)
+}
+
+// fill puts bound values into a form.
+func fill(form any, bound map[string]any) any {
+	switch form := form.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, inner := range form {
+			out[name] = fill(inner, bound)
+		}
+		return out
+	case []any:
+		out := make([]any, len(form))
+		for i, inner := range form {
+			out[i] = fill(inner, bound)
+		}
+		return out
+	case string:
+		if value, has := bound[strings.TrimPrefix(form, "$")]; has && form[0] == '$' {
+			return value
+		}
+		return os.Expand(form, func(name string) string { return textOf(bound[name]) })
+	}
+	return form
+}
+
+// textOf returns a text as it is, and other values as JSON.
+func textOf(value any) string {
+	if text, isText := value.(string); isText {
+		return text
+	}
+	return string(jsontext.Marshal(value))
+}
+
+// ParamNamed returns the parameter that a name means, in any spelling or as one of its x-aliases, and its type. own
+// says that it is the parameter's own name.
+func ParamNamed(params json.RawMessage, given string) (name, kind string, own bool) {
+	var schema struct {
+		Properties map[string]struct {
+			Aliases []string `json:"x-aliases"`
+		}
+	}
+	_ = json.Unmarshal(params, &schema)
+	isGiven := func(known string) bool { return FoldName(known) == FoldName(given) }
+	for _, p := range slices.Sorted(maps.Keys(schema.Properties)) {
+		switch {
+		case isGiven(p):
+			name, own = p, true
+		case !own && slices.ContainsFunc(schema.Properties[p].Aliases, isGiven):
+			name = p
+		}
+	}
+	kind, _ = TypeAt(params, name)
+	return name, kind, own
+}

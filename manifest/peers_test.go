@@ -1,0 +1,105 @@
+package manifest
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+func TestNameTails(t *testing.T) {
+	prefixes := []string{"browser", "mcp", "agent"}
+	for name, want := range map[string][]string{
+		"click":                    {"click"},
+		"browser_click":            {"browserclick", "click"},
+		"browserClick":             {"browserclick", "click"},
+		"BROWSER-CLICK":            {"browserclick", "click"},
+		"agent-browser click":      {"agentbrowserclick", "browserclick", "click"},
+		"mcp__some__browser_click": {"mcpsomebrowserclick", "somebrowserclick", "browserclick", "click"},
+		"some/double_click":        {"somedoubleclick", "doubleclick"},
+		"some.browser:click":       {"somebrowserclick", "browserclick", "click"},
+		"double_click":             {"doubleclick"},
+		"some_browser_click":       {"somebrowserclick"},
+		"browser_":                 {"browser"},
+		"":                         {""},
+	} {
+		if got := NameTails(name, prefixes); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	const params = `{"properties": {"device": {"type": "string", "x-aliases": ["viewport"]}, "count": {"type": "integer"}}}`
+	for _, c := range []struct{ rule, given, want string }{
+		{`{"from": {"double": true}, "to": {"count": 2}}`, `{"double": true, "x": 1}`, `{"count":2,"x":1}`},
+		{`{"from": {"double": true}, "to": {"count": 2}}`, `{"double": "true"}`, `{"count":2}`},
+		{`{"from": {"double": true}, "to": {"count": 2}}`, `{"double": ["true"]}`, `{"count":2}`},
+		{`{"from": {"dblClick": true}, "to": {"count": 2}}`, `{"dbl_click": true}`, `{"count":2}`},
+		{`{"from": {"double": true}, "to": {"count": 2}}`, `{"double": false}`, ``},
+		{`{"from": {"double": true}, "to": {"count": 2}}`, `{"double": ["true", "true"]}`, ``},
+		{`{"from": {"double": true}, "to": {"count": 2}}`, `{"double": true, "count": 1}`, ``},
+		{`{"from": {"double": true}, "to": {"count": 2}}`, `{}`, ``},
+		{`{"to": {"count": 2}}`, `{}`, `{"count":2}`},
+		{`{"from": {"x": "$", "y": "$"}, "to": {"at": ["$x", "$y"]}}`, `{"x": 1, "y": "2"}`, `{"at":[1,"2"]}`},
+		{`{"from": {"x": "$", "y": "$"}, "to": {"at": ["$x", "$y"]}}`, `{"x": 1}`, ``},
+		{`{"from": {"x": "$"}, "to": {"at": "$x"}}`, `{"x": null}`, ``},
+		{`{"from": {"x": "$"}, "to": {"at": {"in": "-${x}px"}}}`, `{"x": 1}`, `{"at":{"in":"-1px"}}`},
+		{`{"from": {"device": {"w": "$", "h": "$"}}, "to": {"device": "${w}x${h}"}}`, `{"viewport": {"w": 1, "h": 2}}`,
+			`{"device":"1x2"}`},
+		{`{"from": {"device": {"w": "$", "h": "$"}}, "to": {"device": "${w}x${h}"}}`, `{"device": {"w": 1, "h": 2, "z": 3}}`, ``},
+		{`{"from": {"device": {"w": "$", "h": "$"}}, "to": {"device": "${w}x${h}"}}`, `{"device": "1x2"}`, ``},
+		{`{"from": {"args": [{"uid": "$element"}]}, "to": {"element": "$element"}}`, `{"args": [{"uid": "a"}]}`,
+			`{"element":"a"}`},
+		{`{"from": {"args": [{"uid": "$element"}]}, "to": {"element": "$element"}}`, `{"args": [{"uid": "a"}, {"uid": "b"}]}`,
+			``},
+		{`{"from": {"url": "~^[a-z.]+$"}, "to": {"url": "https://${url}"}}`, `{"url": "a.test"}`, `{"url":"https://a.test"}`},
+		{`{"from": {"url": "~^[a-z.]+$"}, "to": {"url": "https://${url}"}}`, `{"url": "https://a.test"}`, ``},
+	} {
+		var r Rule
+		if err := json.Unmarshal([]byte(c.rule), &r); err != nil {
+			t.Fatal(err)
+		}
+		given, err := jsontext.Decode([]byte(c.given), jsontext.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, ok := r.Apply(given.(map[string]any), json.RawMessage(params))
+		if text := string(jsontext.Marshal(got)); ok != (c.want != "") || ok && text != c.want {
+			t.Errorf("%s with %s: %s, want %s", c.rule, c.given, text, c.want)
+		}
+	}
+	r := Rule{From: map[string]any{"a": "$", "b": "$", "c": true}, To: map[string]any{"x": "$a", "y": "${b}!"}}
+	_, to, _ := r.Apply(map[string]any{"a": "1", "b": "2", "c": true}, nil)
+	if to["a"] != "x" || to["b"] != "y" || to["c"] != "" {
+		t.Errorf("values went to %v", to)
+	}
+}
+
+func TestWords(t *testing.T) {
+	r := Rule{Words: []string{"element", "value?", "more...?"}}
+	for _, c := range []struct {
+		given string
+		words []any
+		want  string
+	}{
+		{`{}`, []any{"a"}, `{"element":"a"}`},
+		{`{}`, []any{"a", "b", "c", "d"}, `{"element":"a","more":["c","d"],"value":"b"}`},
+		{`{"x":1}`, nil, `{"x":1}`},
+		{`{"element":"b"}`, []any{"a"}, ``},
+	} {
+		var given map[string]any
+		_ = json.Unmarshal([]byte(c.given), &given)
+		got, ok := r.WithWords(given, c.words)
+		if text := string(jsontext.Marshal(got)); ok != (c.want != "") || ok && text != c.want {
+			t.Errorf("%s and %v: %s %v, want %s", c.given, c.words, text, ok, c.want)
+		}
+	}
+	if _, ok := (&Rule{Words: []string{"a", "b"}}).WithWords(map[string]any{}, []any{"1"}); ok {
+		t.Error("a word is missing")
+	}
+	if _, ok := (&Rule{Words: []string{"a"}}).WithWords(map[string]any{}, []any{"1", "2"}); ok {
+		t.Error("a word too many")
+	}
+}
