@@ -137,7 +137,7 @@ var dependencies = map[string][]string{
 		"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm", "internal/slots", "internal/testhome",
 	},
 	"github.com/gorilla/websocket":         {"cdp"},
-	"github.com/itchyny/gojq":              {"cmd", "host/jq", "plugins/json"},
+	"github.com/itchyny/gojq":              {"bench", "cmd", "host/jq", "plugins/json"},
 	"github.com/landlock-lsm/go-landlock":  {"internal/contain"},
 	"github.com/pelletier/go-toml/v2":      {"cmd", "cmd/parley/internal/command", "host/policy"},
 	"github.com/pkoukk/tiktoken-go":        {"bench"},
