@@ -203,7 +203,8 @@ func (r *run) moveOptions(
 		if known, _, _ := manifest.ParamNamed(r.address.Tool.Params, name); known != "" { // by another name
 			continue
 		}
-		if strings.HasPrefix(strings.ToLower(name), "timeout") && hasParam(r.address.Tool, "timeout") {
+		isOwn := given["timeout"] == nil && hasParam(r.address.Tool, "timeout")
+		if isOwn && strings.HasPrefix(strings.ToLower(name), "timeout") {
 			continue
 		}
 		if option := setOption(o, name, given[name]); option != "" {
