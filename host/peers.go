@@ -109,10 +109,11 @@ func (c *Catalog) rules(name string) (all, always []manifest.Rule) {
 	folded := manifest.FoldName(name)
 	first, _, isDotted := strings.Cut(name, ".")
 	_, isPlugin := c.Provider(first)
-	for key, holds := range map[string]bool{"whole " + folded: true, "exact " + name: isDotted} {
-		if own := c.spelled(key); own != nil && holds {
-			return own, nil
-		}
+	if own := c.spelled("whole " + folded); own != nil {
+		return own, nil
+	}
+	if own := c.spelled("exact " + name); own != nil && isDotted {
+		return own, nil
 	}
 	if own := c.spelled("bare " + folded); own != nil && isDotted && !isPlugin {
 		return own, nil

@@ -200,8 +200,8 @@ func isID(value []byte) bool {
 	return kind == "string" || kind == "number"
 }
 
-// membersOf returns the values of the names in an object, nil for those that it does not have, and the first key that the
-// object has twice, or "". It reports false for what is not an object.
+// membersOf returns the values of the names in an object, nil for those that it does not have, and the first key that
+// the object has twice, or "". It reports false for what is not an object.
 func membersOf(object []byte, names ...string) (values []json.RawMessage, repeated string, isObject bool) {
 	values, seen := make([]json.RawMessage, len(names)), map[string]bool{}
 	members := jsontext.Scan(object)

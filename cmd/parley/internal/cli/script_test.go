@@ -47,8 +47,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// fillTerminal ends the output to the terminal of a script with more empty lines than a terminal holds, so that testscript
-// has read all that comes before: it closes the terminal when a command ends, whether it has read that or not.
+// fillTerminal ends the output to the terminal of a script with more empty lines than a terminal holds, so that
+// testscript has read all that comes before: it closes the terminal when a command ends, whether it has read that or
+// not.
 func fillTerminal() {
 	const passed = "/proc/self/fd/3" // by testscript, to a command with a terminal only
 	if name, err := os.Readlink(passed); err != nil || !strings.HasPrefix(name, "/dev/pts/") {
