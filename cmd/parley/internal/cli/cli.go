@@ -476,13 +476,23 @@ func (a *App) docsText(w io.Writer, d *manifest.ToolDocs) {
 	}
 }
 
-// wrapped breaks a line at spaces so that it has at most width columns. Each further line begins with indent.
+// wrapped breaks a line at spaces, and a long union of types between them, so that it has at most width columns. Each
+// further line begins with indent.
 func wrapped(line string, width int, indent string) string {
 	var b strings.Builder
 	lead := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	column := 0
-	for _, word := range strings.Fields(line) {
+	words := strings.Fields(line)
+	for i := 0; i < len(words); i++ {
+		word := words[i]
 		n := utf8.RuneCountInString(word)
+		if room := max(width-len(indent), 20); n > room {
+			if at := strings.LastIndexByte(word[:room], '|'); at > 0 {
+				words = slices.Insert(words, i+1, word[at+1:])
+				word = word[:at+1]
+				n = utf8.RuneCountInString(word)
+			}
+		}
 		switch {
 		case column == 0:
 			b.WriteString(lead)
