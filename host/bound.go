@@ -15,6 +15,7 @@ const (
 	maxErrorSize = 1300
 	maxOneFault  = 560
 	maxStepSize  = 240 // the parameters of a step
+	maxOffered   = 400 // the corrected parameters
 	maxErrorStep = 3   // steps
 	longValue    = 100 // a value from this size on is named
 )
@@ -26,8 +27,11 @@ func (e *Error) Bounded() *Error {
 	b.Details, b.Denied, b.Changes = slices.Clone(b.Details), slices.Clone(b.Denied), slices.Clone(b.Changes)
 	b.Earlier, b.Effects = slices.Clone(b.Earlier), slices.Clone(b.Effects)
 	b.clip(1)
-	if len(b.Corrected) > maxStepSize {
+	switch size := len(b.Corrected); {
+	case size > maxOffered:
 		b.Corrected, b.Retry, b.Template = nil, nil, b.Corrected
+	case size > maxStepSize:
+		b.Retry = nil // which repeats it
 	}
 	if len(b.Template) > maxStepSize {
 		b.Template = nameLong(b.Template)
@@ -81,6 +85,13 @@ func (e *Error) fit() {
 		func() { e.Earlier = e.Earlier[max(0, len(e.Earlier)-1):] },
 		func() { e.DidYouMean = e.DidYouMean[:min(len(e.DidYouMean), 3)] },
 		func() { e.Denied, e.Effects = e.Denied[:min(len(e.Denied), 3)], e.Effects[:min(len(e.Effects), 3)] },
+		func() { // the suggestion says what to do
+			for i, d := range e.Details {
+				if d.Suggestion != nil {
+					e.Details[i].Provided, e.Details[i].Expected = manifest.Clip(d.Provided, 40), manifest.Clip(d.Expected, 60)
+				}
+			}
+		},
 		func() { e.Details = e.Details[:min(len(e.Details), 6)] },
 		func() { e.Changes = e.Changes[:min(len(e.Changes), 6)] },
 		func() { e.Earlier = nil },

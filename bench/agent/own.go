@@ -145,7 +145,7 @@ func leaves(raw json.RawMessage) (all []string) {
 }
 
 // invented returns the values of a suggested call that neither the wrong call nor the one that was meant has, and to
-// which the schema leaves a choice.
+// which the schema leaves a choice. Milliseconds may stand for seconds that were given.
 func invented(suggested json.RawMessage, m mistake, only []string) (values []string) {
 	given := append(leaves(m.params), only...)
 	if m.meant != nil {
@@ -153,7 +153,9 @@ func invented(suggested json.RawMessage, m mistake, only []string) (values []str
 	}
 	for _, leaf := range leaves(suggested) {
 		hole := strings.HasPrefix(leaf, "<") && strings.HasSuffix(leaf, ">")
-		if !hole && !slices.Contains(given, leaf) && !strings.Contains(string(m.params), leaf) {
+		seconds, isLong := strings.CutSuffix(leaf, "000")
+		converted := isLong && strings.Contains(string(m.params), `_seconds":`+seconds)
+		if !hole && !converted && !slices.Contains(given, leaf) && !strings.Contains(string(m.params), leaf) {
 			values = append(values, leaf)
 		}
 	}

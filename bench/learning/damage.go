@@ -19,7 +19,7 @@ import (
 const (
 	classEnum      = "enum"      // the values of a parameter: the schema has them where describe does not show them
 	classForm      = "form"      // the pattern or the range of a parameter's values
-	classRequired  = "required"  // that a parameter is required: the schema says so in an allOf, no example has it
+	classRequired  = "required"  // that a parameter is required: the schema says so in a condition, no example has it
 	classAlias     = "alias"     // the everyday name of a parameter: it is called as a variable in some program
 	classSearch    = "search"    // tasks and keywords
 	classExample   = "example"   // the example of the usual call; that with all parameters stays
@@ -256,9 +256,8 @@ var clutter = []clutterParam{
 
 type clutterParam struct{ name, schema string }
 
-// enumForms are the forms in which generators of schemas write the values of a parameter, and describe does not show
-// them: of an optional field, of a referred type, of a union of constants.
-var enumForms = []string{"anyOf with null", "allOf", "anyOf of constants"}
+// enumForms are the forms in which a schema has the values of a parameter, and describe does not show them: conditions.
+var enumForms = []string{"then of strings", "else of null", "then of constants"}
 
 // newDamage plans the damage of a fact. n counts those of the class before.
 func newDamage(t *tool, f fact, n int) *damage {
@@ -289,11 +288,11 @@ func (d *damage) apply(doc manifest.Tool) manifest.Tool {
 	at := []string{"properties", name}
 	switch d.fact.class {
 	case classEnum:
-		hidden := map[string]string{enumForms[0]: `{"anyOf":[{"type":"string","enum":%s},{"type":"null"}]}`,
-			enumForms[1]: `{"allOf":[{"type":"string","enum":%s}]}`}[d.form]
+		hidden := map[string]string{enumForms[0]: `{"if":{"type":"string"},"then":{"enum":%s}}`,
+			enumForms[1]: `{"if":{"type":"null"},"else":{"enum":%s}}`}[d.form]
 		choices := string(mustMarshal(d.fact.param.Enum))
 		if d.form == enumForms[2] {
-			hidden = `{"anyOf":[%s]}`
+			hidden = `{"if":{"type":"string"},"then":{"anyOf":[%s]}}`
 			choices = `{"const":` + strings.Join(rawTexts(d.fact.param.Enum), `},{"const":`) + `}`
 		}
 		doc.Params = changeProperty(doc.Params, name, func(p map[string]json.RawMessage) {
@@ -311,7 +310,8 @@ func (d *damage) apply(doc manifest.Tool) manifest.Tool {
 	case classRequired:
 		required := slices.DeleteFunc(readSchema(doc.Params).Required, func(n string) bool { return n == name })
 		doc.Params = jsontext.Set(doc.Params, nil, "required", mustMarshal(required))
-		doc.Params = jsontext.Set(doc.Params, nil, "allOf", mustMarshal([]any{map[string]any{"required": at[1:]}}))
+		doc.Params = jsontext.Set(doc.Params, nil, "if", mustMarshal(map[string]any{"type": "object"}))
+		doc.Params = jsontext.Set(doc.Params, nil, "then", mustMarshal(map[string]any{"required": at[1:]}))
 		doc.Examples = without(doc.Examples, name)
 	case classAlias:
 		doc.Params = changeProperty(doc.Params, name, func(p map[string]json.RawMessage) { delete(p, "x-aliases") })

@@ -82,9 +82,10 @@ func TestHellos(t *testing.T) {
 	}
 }
 
-// fill sets everything in v that can be set.
-func fill(v reflect.Value) {
+// fill sets everything in v that can be set, to a depth: the fields of documentation have fields themselves.
+func fill(v reflect.Value, depth int) {
 	switch {
+	case depth == 0:
 	case v.Type() == reflect.TypeFor[json.RawMessage]():
 		v.SetBytes([]byte(`{"a":1}`))
 	case v.Kind() == reflect.String:
@@ -97,14 +98,14 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case v.Kind() == reflect.Pointer && v.Type().Elem().Kind() == reflect.Struct:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem())
+		fill(v.Elem(), depth-1)
 	case v.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0))
+		fill(v.Index(0), depth-1)
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
 			if v.Field(i).CanSet() {
-				fill(v.Field(i))
+				fill(v.Field(i), depth-1)
 			}
 		}
 	}
@@ -113,7 +114,7 @@ func fill(v reflect.Value) {
 // TestErrorsTravelWhole checks that every field of an error arrives but those that only this side can use.
 func TestErrorsTravelWhole(t *testing.T) {
 	want := &host.Error{}
-	fill(reflect.ValueOf(want).Elem())
+	fill(reflect.ValueOf(want).Elem(), 12)
 	want.Next, want.Cause = nil, nil
 	want.Docs = &host.Docs{ToolDocs: &manifest.ToolDocs{Name: "p.t", Brief: "A tool"}, Next: want.Steps}
 	data, err := json.Marshal(ErrorOf(want))
