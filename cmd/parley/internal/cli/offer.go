@@ -69,7 +69,11 @@ func (a *App) parse(words []string) (p parsedLine, ok bool) {
 	}
 	var opts *rootOptions
 	app := newApp(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: a.Env}, words)
-	root := newRoot(app, func(_ context.Context, o *rootOptions) error {
+	newCommand := newToolCommand // the other commands take time
+	if len(words) == 0 || slices.Contains(a.commands, words[0]) || strings.HasPrefix(words[0], "-") {
+		newCommand = newRoot
+	}
+	root := newCommand(app, func(_ context.Context, o *rootOptions) error {
 		opts = o
 		return nil
 	})

@@ -72,6 +72,7 @@ func TestOffers(t *testing.T) {
 	app := newApp(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: env},
 		[]string{"text", "hash", "--params", `{"text":"a","algorithm":"md5"}`, "--json"})
 	defer app.deps.Close()
+	newRoot(app, nil) // which knows the commands
 	for line, want := range map[string]bool{
 		"parley text hash b": true, "parley text hash --describe": true, "parley text --list": true, "parley --list": true,
 		"parley help search": true, "parley help text": true, "parley text hash TEXT": true, "leave it out": true,

@@ -44,6 +44,24 @@ type rootOptions struct {
 
 // newRoot returns the command tree. Help, completion and the checks of command lines are made from it.
 func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
+	root := newToolCommand(app, run)
+	root.AddCommand(
+		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newCode(app, nil), newPlan(app, nil), newResult(app, nil),
+		newPlugin(app), newPolicy(app), newAudit(app), newTrace(app), newStats(app, nil), newSecret(app), newSession(app),
+		newRunner(app), newConfig(app), newMCP(app, nil), newDocs(app),
+		newLearn(app, nil), newDoctor(app, nil), newList(app, nil), newHelp(app, nil), newVersion(app, nil),
+		newCompletion(app, nil),
+	)
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			app.commands = append(app.commands, c.Name())
+		}
+	}
+	return root
+}
+
+// newToolCommand returns the root command without the commands below it: what a line means that begins with a plugin.
+func newToolCommand(app *App, run runFunc[rootOptions]) *cobra.Command {
 	opts, run := &rootOptions{app: app}, run.or(runRoot)
 	root := &cobra.Command{
 		Use:   "parley PLUGIN [TOOL] [WORD...]",
@@ -97,18 +115,6 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	global.Var((*texts)(&app.deps.Replace), "replace", "let a plugin take the NAME of another owner")
 	global.BoolP("help", "h", false, "explain a command")
 
-	root.AddCommand(
-		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newCode(app, nil), newPlan(app, nil), newResult(app, nil),
-		newPlugin(app), newPolicy(app), newAudit(app), newTrace(app), newStats(app, nil), newSecret(app), newSession(app),
-		newRunner(app), newConfig(app), newMCP(app, nil), newDocs(app),
-		newLearn(app, nil), newDoctor(app, nil), newList(app, nil), newHelp(app, nil), newVersion(app, nil),
-		newCompletion(app, nil),
-	)
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() {
-			app.commands = append(app.commands, c.Name())
-		}
-	}
 	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		if words := cmd.Flags().Args(); len(words) > 0 && !cmd.HasParent() {
