@@ -412,7 +412,7 @@ func TestAim(t *testing.T) {
 		<div aria-disabled=true><button id=aria>Aria</button></div><button id=hidden style="visibility:hidden">H</button>
 		<button id=none style="display:none">N</button><button id=flat style="width:0;height:0;padding:0;border:0"></button>
 		<div style="position:relative"><button id=under>Under</button><div id=cover onclick="1"
-		style="position:absolute;inset:0">Cover</div></div><button id=moving style="animation:m .1s infinite">Moving</button>
+		style="position:absolute;inset:0">Cover</div></div><button id=moving style="animation:m 7s linear infinite">Moving</button>
 		<label for=box id=label style="position:relative">Box<input type=checkbox id=box></label>
 		<button id=far>Far</button>`)
 	for id, want := range map[string]string{"plain": "", "far": "", "box": "", "off": "disabled", "in": "disabled",
