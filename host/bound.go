@@ -120,7 +120,8 @@ func (e *Error) size() int {
 	return len(raw)
 }
 
-// nameLong returns an object whose long values are named, and nil for what is no object or still long.
+// nameLong returns an object with its long values named. It returns nil for a text that is not an object or stays too
+// long.
 func nameLong(object json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {

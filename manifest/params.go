@@ -354,7 +354,7 @@ func (n *node) ordered() []string {
 	return append(first, then...)
 }
 
-// others returns the schema of the properties that have no name, nil if there is none.
+// others returns the schema of additional properties, or nil without one.
 func (n *node) others() *node {
 	if more := n.at("additionalProperties"); more.isObject() {
 		return more
@@ -588,7 +588,7 @@ func Base64At(schema json.RawMessage, path ...string) bool {
 	})
 }
 
-// paramAt returns the schema of the parameter at a path of property names and indices, nil if there is none, and the
+// paramAt returns the schema of the parameter at a path of property names and indices, or nil without one, and the
 // root. Further down than the first name, a schema of all other properties counts.
 func paramAt(schema json.RawMessage, path []string) (at, root *node) {
 	root = readNode(schema)

@@ -86,7 +86,7 @@ func (s *Schema) Correct(v any, hole Hole) Correction {
 	return Correction{c.draft, c.complete, c.changes}
 }
 
-// loses reports whether a value that was given is not in the draft. A null that was left out means that there is none.
+// loses reports whether the draft lacks a value that was given. A null may be left out.
 func (c *corrector) loses(given any) bool {
 	return slices.ContainsFunc(c.changes, func(x Change) bool {
 		tokens, _ := jsontext.SplitPointer(x.From)

@@ -165,13 +165,18 @@ func (d *Deps) FileOf(value json.RawMessage) string {
 	}
 	for _, f := range d.files {
 		switch {
-		case isText && text != string(f.data) && text != base64.StdEncoding.EncodeToString(f.data):
+		case isText && text != string(f.data) && !isBase64Of(text, f.data):
 		case !isText && !bytes.Equal(manifest.CompactJSON(value), manifest.CompactJSON(f.data)):
 		default:
 			return "@" + f.path
 		}
 	}
 	return ""
+}
+
+// isBase64Of reports whether a text is data in base64. It encodes only data that has the size for it.
+func isBase64Of(text string, data []byte) bool {
+	return len(text) == base64.StdEncoding.EncodedLen(len(data)) && text == base64.StdEncoding.EncodeToString(data)
 }
 
 // readWords reads the last positional parameter from a file or the standard input, if it is an array or an object and
