@@ -41,6 +41,7 @@ const (
 
 	maxSocketPath = 107
 	runnerTries   = 10 // of a call that had not begun when its runner ended
+	sweepTries    = 1000
 )
 
 // runnerPool finds and starts the runners for the calls of one engine.
@@ -443,8 +444,19 @@ func (p *runnerPool) reap(child *runnerChild) {
 }
 
 // sweep removes the files of runners that have ended, and ends the least recently used runners that are not in use, so
-// that there are less than [maxRunners].
+// that there are less than [maxRunners]. Less than that many are in use, since whoever uses one has a slot; where all
+// seem to be, another sweep holds some of them for a moment, and sweep looks again.
 func (p *runnerPool) sweep(except string) {
+	for range sweepTries {
+		if p.sweepOnce(except) < maxRunners {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// sweepOnce returns how many runners remain.
+func (p *runnerPool) sweepOnce(except string) int {
 	var unused []*lease
 	running := 0
 	for _, info := range runnerFiles(p.dir) {
@@ -472,6 +484,7 @@ func (p *runnerPool) sweep(except string) {
 		}
 		l.drop()
 	}
+	return running
 }
 
 // removeFiles removes the files of a runner that has ended and drops the lease.

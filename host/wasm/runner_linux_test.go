@@ -126,6 +126,41 @@ func TestRunnersAreBounded(t *testing.T) {
 	})
 }
 
+// TestRunnersHeldByASweep checks the bound while somebody else holds all runners that are not in use for a moment, as a
+// sweep does.
+func TestRunnersHeldByASweep(t *testing.T) {
+	skipWithoutRunners(t)
+	e := runnerEngine(t)
+	p := guest(t, e, "echo", "echo")
+	call := func(session string) {
+		r := requestFor(t, p, "echo", `{"value":1}`)
+		r.Session.Name = session
+		inRunner(t, p, r)
+	}
+	for i := range maxRunners {
+		call(strconv.Itoa(i))
+	}
+	other := &runnerPool{dir: e.cfg.RunDir}
+	var held []*lease
+	for _, info := range Runners(e.cfg.RunDir) {
+		if l, err := other.lock(info.Name); err == nil && l != nil {
+			held = append(held, l)
+		}
+	}
+	if len(held) != maxRunners {
+		t.Fatalf("%d of %d runners are held", len(held), maxRunners)
+	}
+	time.AfterFunc(50*time.Millisecond, func() {
+		for _, l := range held {
+			l.drop()
+		}
+	})
+	call("one more")
+	if got := len(running(e)); got != maxRunners {
+		t.Errorf("%d runners, expected %d", got, maxRunners)
+	}
+}
+
 // TestRunnersEnd checks what ends a runner, and that the next call has another one.
 func TestRunnersEnd(t *testing.T) {
 	skipWithoutRunners(t)
