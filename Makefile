@@ -91,7 +91,7 @@ hammer: ## the long runs: repeated concurrency tests, more random rounds
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run WrongSession ./cdp/internal/keeper
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run Every ./cdp
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run TwoAgentsAtOnce ./cmd/parley/internal/cli
-	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run ExamplesRun ./cdp/internal/trial
+	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -run ExamplesRun ./trial
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m ./plugins/page
 	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -v -run 'Corpus|Hammer|ManyAtOnce|Swapped|Hostile|Interpreters|Examples|EveryByte|Kill|Yields|Spec' ./host/wasm/... | \

@@ -18,18 +18,23 @@ func (p *Provider) Flow(tool string) *manifest.Flow {
 	return &f
 }
 
-// ExampleFlow returns what an example of a command needs before it, besides what the command needs.
-func (p *Provider) ExampleFlow(tool, title string) (f manifest.Flow) {
-	c, ok := p.protocol.Command(tool)
+// Example is an example of a command before it ran. Those of the command's tool say what happened when they ran.
+type Example struct {
+	Title, Kind string
+	Params      json.RawMessage
+	Needs       manifest.Flow // what comes before it, besides what comes before every call of the command
+}
+
+// Examples returns the examples of a command before they ran; nil for a verb and for a name that is not a command.
+func (p *Provider) Examples(command string) (list []Example) {
+	c, ok := p.protocol.Command(command)
 	if !ok {
-		return f
+		return nil
 	}
 	for _, e := range p.protocol.Examples(c) {
-		if e.Title == title {
-			return p.flow(e.Flow())
-		}
+		list = append(list, Example{e.Title, e.Kind, e.Params, p.flow(e.Flow())})
 	}
-	return f
+	return list
 }
 
 func (p *Provider) flow(c protocol.Flow) manifest.Flow {

@@ -100,6 +100,7 @@ var layers = map[string][]string{
 	},
 	"bench/scenarios":      {"bench", "host/stats"}, // its client of models
 	"bench/search":         {"bench", "cdp", "host", "manifest"},
+	"bench/trial":          {"bench", "cdp", "host", "manifest", "manifest/jsontext"},
 	"internal/demo":        {},
 	"internal/foreign":     {},
 	"internal/mutants":     {},

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp"
-	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 )
+
+// tasksFile has the tasks that tests do, from the root of the tree.
+const tasksFile = "bench/trial/tasks.tsv"
 
 // task is a command and its parameters that are no ids. `parley plan` adds the calls that return the ids.
 type task struct {
@@ -32,8 +34,11 @@ func readTasks(text string) (tasks []*task, err error) {
 		if len(cells) != 3 || !json.Valid([]byte(cells[2])) {
 			return nil, fmt.Errorf("line %d: expected a task, a command and a JSON object, separated by tabs", i+1)
 		}
-		c, ok := protocol.Embedded().Command(cells[1])
-		if !ok {
+		c, err := provider.Tool(cells[1])
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
 			return nil, fmt.Errorf("line %d: there is no command %s", i+1, cells[1])
 		}
 		tasks = append(tasks, &task{words: cells[0], params: cells[2], example: example{command: c}})
@@ -56,12 +61,9 @@ func runTasks(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer l.close()
-	if err := l.open(ctx); err != nil {
-		return err
-	}
 	fmt.Fprintln(out, score(tasks, func(t *task) {
 		l.doTask(ctx, t)
-		if o.verbose || t.status != protocol.RunVerified {
+		if o.verbose || t.status != verified {
 			fmt.Fprintln(out, t)
 		}
 	}))
@@ -88,7 +90,7 @@ func score(tasks []*task, do func(*task)) (s scored) {
 		do(t)
 		s.all++
 		switch t.status {
-		case protocol.RunVerified:
+		case verified:
 			s.ran++
 		case hole:
 			s.holes++
@@ -115,7 +117,7 @@ func (l *lab) doTask(ctx context.Context, t *task) {
 
 // planned does a task in a session of the open browser, or else in another browser.
 func (l *lab) planned(ctx context.Context, t *task, session, browser string) {
-	t.status, t.message, t.holes = protocol.RunFailed, "", nil
+	t.status, t.message, t.holes = failed, "", nil
 	var inSession []string
 	where := []string{"--browser", browser}
 	if session != "" {
@@ -144,9 +146,9 @@ func (l *lab) planned(ctx context.Context, t *task, session, browser string) {
 		case !a.OK:
 			t.message = fmt.Sprintf("%s: %s: %s", reply.Data.Calls[i].Tool, a.Error.Code, a.Error.Message)
 		case i == len(lines)-1:
-			t.status, t.message, t.result = protocol.RunVerified, "", a.Data
+			t.status, t.message, t.result = verified, "", a.Data
 			if why := disappoints(&t.example); why != "" {
-				t.status, t.message = protocol.RunFailed, why
+				t.status, t.message = failed, why
 			}
 		}
 	}

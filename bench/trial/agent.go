@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp"
-	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -33,40 +32,38 @@ func (v *visit) String() string {
 }
 
 // readable returns the commands that only read and that the browser of the table knows.
-func readable(o options) (visits []*visit) {
-	p := protocol.Embedded()
-	for _, name := range p.Names() {
-		c, _ := p.Command(name)
-		unknown := func(e protocol.Example) bool { return e.Run != nil && e.Run.Outcome == protocol.RunUnknown }
-		if c.Effect != protocol.Read || skipReason(c) != "" || !o.only.MatchString(name) ||
-			slices.ContainsFunc(p.Examples(c), unknown) {
+func readable(o options) ([]*visit, error) {
+	all, err := commands()
+	if err != nil {
+		return nil, err
+	}
+	ran, err := readTable(tableFile)
+	if err != nil {
+		return nil, err
+	}
+	var visits []*visit
+	for _, c := range all {
+		isUnknown := func(x cdp.Example) bool { return ran.outcome(&example{command: c, Example: x}) == unknown }
+		if c.Effect != manifest.EffectRead || skipReason(c) != "" || !o.only.MatchString(c.Name) ||
+			slices.ContainsFunc(provider.Examples(c.Name), isUnknown) {
 			continue
 		}
 		visits = append(visits, &visit{example: example{command: c}})
 	}
-	if o.part > 1 {
-		kept := visits[:0]
-		for i, v := range visits {
-			if i%o.part == 0 {
-				kept = append(kept, v)
-			}
-		}
-		visits = kept
-	}
-	return visits
+	return inPart(visits, o.part), nil
 }
 
 // runAgent visits commands and prints the calls of those that were not reached, and the sums.
 func runAgent(ctx context.Context, o options, out io.Writer) error {
+	visits, err := readable(o)
+	if err != nil {
+		return err
+	}
 	l, err := newLab(ctx, o.binary)
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	if err := l.open(ctx); err != nil {
-		return err
-	}
-	visits := readable(o)
 	byCalls := l.visitAll(ctx, visits)
 	for _, v := range visits {
 		if o.verbose || !v.done {
@@ -89,8 +86,8 @@ func (l *lab) visitAll(ctx context.Context, visits []*visit) []int {
 	return byCalls
 }
 
-// failed is an error as the command line prints it with --json.
-type failed struct {
+// printed is an error as the command line prints it with --json.
+type printed struct {
 	OK    bool
 	Data  json.RawMessage
 	Next  []string
@@ -173,7 +170,7 @@ func (l *lab) visitIn(ctx context.Context, v *visit, option, name string) {
 }
 
 // shell runs a command that a reply suggests.
-func (l *lab) shell(ctx context.Context, command string) (f failed) {
+func (l *lab) shell(ctx context.Context, command string) (f printed) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", strings.Replace(command, "parley", filepath.Clean(l.binary), 1)+" --json")

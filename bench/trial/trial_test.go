@@ -5,76 +5,102 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/bench/internal/tree"
+	"github.com/parley-tools/parley/manifest"
 )
 
-// committed reads the rows of the committed table, by command and title.
-func committed(t *testing.T) map[string]string {
+// TestMain runs the tests in the root of the tree, as the command runs.
+func TestMain(m *testing.M) {
+	if err := tree.Enter(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// all returns every example, and the committed table.
+func all(t *testing.T) ([]*example, table) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "gen", "ran.tsv"))
+	examples, err := load(options{only: regexp.MustCompile("")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string]string{}
-	for _, line := range strings.Split(string(raw), "\n") {
-		if cells := strings.SplitN(line, "\t", 3); len(cells) == 3 && !strings.HasPrefix(line, "#") {
-			rows[cells[0]+"\t"+cells[1]] = cells[2]
-		}
+	committed, err := readTable(tableFile)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return rows
+	if committed.product == "" || len(committed.rows) == 0 {
+		t.Fatalf("%s has no browser or no rows", tableFile)
+	}
+	return examples, committed
 }
 
 // TestTableIsComplete checks that every example has a row, with the calls that the tables say come before it.
 func TestTableIsComplete(t *testing.T) {
 	t.Parallel()
-	examples, err := load(options{only: regexp.MustCompile("")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := committed(t)
+	examples, committed := all(t)
 	for _, e := range examples {
-		row, ok := rows[e.key()]
-		delete(rows, e.key())
+		row, ok := committed.rows[e.key()]
+		delete(committed.rows, e.key())
 		if !ok {
 			t.Errorf("%s %q did not run", e.command.Name, e.Title)
 			continue
 		}
-		calls := strings.Split(strings.TrimPrefix(e.row(), e.key()+"\t"), "\t")[1:3]
-		if ran := strings.Split(row, "\t")[1:3]; ran[0] != calls[0] || ran[1] != calls[1] {
+		if ran, calls := row[1:3], e.row()[1:3]; !slices.Equal(ran, calls) {
 			t.Errorf("%s %q ran as\n%q\nand is now\n%q", e.command.Name, e.Title, ran, calls)
 		}
 	}
-	for key := range rows {
+	for key := range committed.rows {
 		t.Errorf("%q is not an example any more", key)
 	}
 	if t.Failed() {
-		t.Log("run go run ./cdp/internal/trial -table cdp/internal/gen/ran.tsv")
+		t.Log("run go -C bench run ./trial -table " + tableFile)
+	}
+}
+
+// TestWrite checks that writing the table without running an example changes nothing: the rows keep their order.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	want, err := os.ReadFile(tableFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := readTable(tableFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ran.tsv")
+	if err := os.WriteFile(file, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(file, nil, committed.product); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
+		t.Errorf("%v; the table differs: %d bytes, want %d", err, len(got), len(want))
 	}
 }
 
 // TestShares checks the promises about the table: which examples of reading commands ran, and how many common ones.
 func TestShares(t *testing.T) {
 	t.Parallel()
-	examples, err := load(options{only: regexp.MustCompile("")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := committed(t)
+	examples, committed := all(t)
 	var ran, of int
 	var others []string
 	common := map[string]bool{}
 	for _, e := range examples {
-		outcome, _, _ := strings.Cut(rows[e.key()], "\t")
-		if outcome == protocol.RunVerified && e.Kind == "common" {
+		outcome := committed.outcome(e)
+		if outcome == verified && e.Kind == "common" {
 			common[e.command.Name] = true
 		}
-		if e.command.Effect != protocol.Read || outcome == protocol.RunUnknown || outcome == protocol.RunSkipped {
+		if e.command.Effect != manifest.EffectRead || outcome == unknown || outcome == skipped {
 			continue
 		}
-		if of++; outcome == protocol.RunVerified {
+		if of++; outcome == verified {
 			ran++
 		} else {
 			others = append(others, fmt.Sprintf("%s %q %s", e.command.Name, e.Title, outcome))
@@ -100,17 +126,14 @@ func TestExamplesRun(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	examples, err := load(options{only: regexp.MustCompile("")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, part, partOfTasks, partOfVisits := committed(t), 30, 10, 50
+	examples, committed := all(t)
+	part, partOfTasks, partOfVisits := 30, 10, 50
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		part, partOfTasks, partOfVisits = 1, 1, 1
 	}
 	var selected []*example
 	for i, e := range examples {
-		if i%part == 0 && strings.HasPrefix(rows[e.key()], protocol.RunVerified+"\t") {
+		if i%part == 0 && committed.outcome(e) == verified {
 			selected = append(selected, e)
 		}
 	}
@@ -119,21 +142,21 @@ func TestExamplesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	if err := l.open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	report := t.Errorf
-	if !strings.HasPrefix(protocol.Embedded().RanOn(), l.product+" ") {
-		t.Logf("the table is of %s, this is %s", protocol.Embedded().RanOn(), l.product)
+	if committed.product != l.product {
+		t.Logf("the table is of %s, this is %s", committed.product, l.product)
 		report = t.Logf
 	}
 	l.runAll(t.Context(), selected, 2, func(e *example) {
-		if e.status != protocol.RunVerified {
+		if e.status != verified {
 			report("%s %q: %s: %s", e.command.Name, e.Title, e.status, e.message)
 		}
 	})
 	doTasks(t, l, partOfTasks, report)
-	visits := readable(options{only: regexp.MustCompile(""), part: partOfVisits})
+	visits, err := readable(options{only: regexp.MustCompile(""), part: partOfVisits})
+	if err != nil {
+		t.Fatal(err)
+	}
 	missed := len(visits)
 	for _, n := range l.visitAll(t.Context(), visits) {
 		missed -= n
@@ -146,7 +169,7 @@ func TestExamplesRun(t *testing.T) {
 
 // doTasks checks that the chains of nine in ten tasks run, except for those that leave a value to a person.
 func doTasks(t *testing.T, l *lab, part int, report func(string, ...any)) {
-	raw, err := os.ReadFile("tasks.tsv")
+	raw, err := os.ReadFile(tasksFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,12 +177,7 @@ func doTasks(t *testing.T, l *lab, part int, report func(string, ...any)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var selected []*task
-	for i, one := range all {
-		if i%part == 0 {
-			selected = append(selected, one)
-		}
-	}
+	selected := inPart(all, part)
 	done := score(selected, func(one *task) { l.doTask(t.Context(), one) })
 	t.Log(done)
 	if done.ran*10 < (done.all-done.holes)*9 {

@@ -27,8 +27,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-tools/parley/bench/internal/tree"
 	"github.com/parley-tools/parley/cdp"
-	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -48,14 +48,54 @@ type options struct {
 	replies, agent              bool
 }
 
+// provider has the commands, as they are in the catalog of a host.
+var provider = cdp.New(cdp.Config{})
+
+// commands returns all commands, in the order of the table. A verb of the plugin is not one.
+func commands() (all []*manifest.Tool, err error) {
+	names, err := provider.Names()
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	for _, name := range names {
+		if !strings.Contains(name, ".") {
+			continue
+		}
+		command, err := provider.Tool(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, command)
+	}
+	return all, nil
+}
+
+// inPart returns the first of every so many; all if part is not more than 1.
+func inPart[T any](all []T, part int) (kept []T) {
+	for i := 0; i < len(all); i += max(part, 1) {
+		kept = append(kept, all[i])
+	}
+	return kept
+}
+
+// Outcomes of an example, as the table has them.
+const (
+	verified = "verified" // it did what the command is for
+	failed   = "failed"   // it ended in an error, or returned nothing
+	hung     = "hung"     // the page or the browser did not respond any more
+	skipped  = "skipped"  // it was not run: it changes the machine, or requires what the browser does not have
+	unknown  = "unknown"  // the browser does not know the command
+)
+
 // example is one example of a command, with what it needs.
 type example struct {
-	command *protocol.Command
-	protocol.Example
+	command *manifest.Tool
+	cdp.Example
 	before []host.PlanCall
 	with   json.RawMessage // the parameters, with references to the calls before
 
-	status  string // as of protocol.Run
+	status  string // one of the outcomes
 	message string
 	result  json.RawMessage
 	replies []reply
@@ -78,11 +118,8 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer l.close()
-	if err := l.open(ctx); err != nil {
-		return err
-	}
 	l.runAll(ctx, examples, o.parallel, func(e *example) {
-		if o.verbose || e.status == protocol.RunFailed || e.status == protocol.RunHung {
+		if o.verbose || e.status == failed || e.status == hung {
 			fmt.Fprintf(out, "%-9s %s %q %s\n", e.status, e.command.Name, e.Title, e.message)
 		}
 		for i, a := range e.replies {
@@ -105,40 +142,32 @@ func run(ctx context.Context, o options, out io.Writer) error {
 
 // load returns the examples to run, in the order of the commands.
 func load(o options) ([]*example, error) {
-	p := protocol.Embedded()
-	provider := cdp.New(cdp.Config{})
 	catalog, err := host.NewCatalog(provider)
 	if err != nil {
 		return nil, err
 	}
+	list, err := commands()
+	if err != nil {
+		return nil, err
+	}
 	var all []*example
-	for _, name := range p.Names() {
-		c, _ := p.Command(name)
-		if !o.only.MatchString(name) || o.effect != "" && string(c.Effect) != o.effect {
+	for _, c := range list {
+		if !o.only.MatchString(c.Name) || o.effect != "" && c.Effect != o.effect {
 			continue
 		}
-		for _, x := range p.Examples(c) {
+		for _, x := range provider.Examples(c.Name) {
 			if o.kind != "" && x.Kind != o.kind {
 				continue
 			}
 			e := &example{command: c, Example: x}
-			e.before, e.with, err = host.BeforeExample(catalog, cdp.Name+"."+name, x.Params, provider.ExampleFlow(name, x.Title))
+			e.before, e.with, err = host.BeforeExample(catalog, cdp.Name+"."+c.Name, x.Params, x.Needs)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}
 			all = append(all, e)
 		}
 	}
-	if o.part > 1 {
-		kept := all[:0]
-		for i, e := range all {
-			if i%o.part == 0 {
-				kept = append(kept, e)
-			}
-		}
-		all = kept
-	}
-	return all, nil
+	return inPart(all, o.part), nil
 }
 
 // lab is a browser of its own, with the prepared pages.
@@ -155,6 +184,7 @@ type lab struct {
 	alone   sync.Mutex
 }
 
+// newLab builds parley, unless a binary is given, and opens the browser.
 func newLab(ctx context.Context, binary string) (*lab, error) {
 	home, err := os.MkdirTemp("", "trial-")
 	if err != nil {
@@ -162,16 +192,17 @@ func newLab(ctx context.Context, binary string) (*lab, error) {
 	}
 	l := &lab{binary: binary, home: home, remove: []func(){func() { os.RemoveAll(home) }}}
 	if binary == "" {
-		l.binary = filepath.Join(home, "parley")
-		build := exec.CommandContext(ctx, "go", "build", "-o", l.binary, "github.com/parley-tools/parley/cmd/parley")
-		build.Stderr = os.Stderr
-		if err := build.Run(); err != nil {
-			l.close()
-			return nil, fmt.Errorf("build parley: %w", err)
+		if l.binary, err = tree.Build(ctx, home); err != nil {
+			os.RemoveAll(home)
+			return nil, err
 		}
 	}
 	l.server = httptest.NewTLSServer(http.HandlerFunc(serve))
 	l.remove = append(l.remove, l.server.Close)
+	if err := l.open(ctx); err != nil {
+		l.close()
+		return nil, err
+	}
 	return l, nil
 }
 
@@ -329,7 +360,7 @@ func (l *lab) runAll(ctx context.Context, examples []*example, parallel int, rep
 // try runs one example.
 func (l *lab) try(ctx context.Context, e *example) {
 	if reason := skipReason(e.command); reason != "" {
-		e.status, e.message = protocol.RunSkipped, reason
+		e.status, e.message = skipped, reason
 		return
 	}
 	l.attempt(ctx, e)
@@ -369,22 +400,22 @@ func (l *lab) attempt(ctx context.Context, e *example) {
 	if n := len(answers); n > 0 && strings.Contains(answers[n-1].Error.Message, "the pages of others") {
 		answers = l.batchAlone(ctx, e) // sessions do not reach the whole browser
 	}
-	e.status, e.message, e.result, e.replies = protocol.RunFailed, "no answer", nil, answers
+	e.status, e.message, e.result, e.replies = failed, "no answer", nil, answers
 	e.opened = len(answers) > opening || len(answers) == opening && answers[opening-1].OK
 	for i, a := range answers {
 		last := i == len(batchOf(e, ""))-1
 		switch {
 		case a.Error.Code == "timeout":
-			e.status, e.message = protocol.RunHung, fmt.Sprintf("line %s: %s", a.ID, a.Error.Message)
+			e.status, e.message = hung, fmt.Sprintf("line %s: %s", a.ID, a.Error.Message)
 		case !a.OK && (a.Error.CDP.Code == methodNotFound ||
 			strings.Contains(a.Error.Message, "Failed to deserialize")):
-			e.status, e.message = protocol.RunUnknown, a.Error.CDP.Message
+			e.status, e.message = unknown, a.Error.CDP.Message
 		case !a.OK:
 			e.message = fmt.Sprintf("line %s: %s: %s", a.ID, a.Error.Code, a.Error.Message)
 		case last:
-			e.status, e.message, e.result = protocol.RunVerified, "", a.Data
+			e.status, e.message, e.result = verified, "", a.Data
 			if why := disappoints(e); why != "" {
-				e.status, e.message = protocol.RunFailed, why
+				e.status, e.message = failed, why
 			}
 		}
 	}

@@ -5,25 +5,26 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/manifest"
 )
 
-// disappoints returns why the result of a call that succeeded is not what the command is for, "" if it is.
+// disappoints returns why the result of a call that succeeded is not what the command is for, "" if it is. Ids are
+// told by the names of their fields: a manifest has no types of them.
 func disappoints(e *example) string {
 	var result map[string]json.RawMessage
 	if len(e.result) > 0 && json.Unmarshal(e.result, &result) != nil {
 		return "the result is not an object"
 	}
-	for _, field := range e.command.Returns {
+	for _, field := range manifest.Params(e.command.Returns) {
 		value, given := result[field.Name]
 		switch {
-		case !given && !field.Optional:
+		case !given && field.Required:
 			return "the result has no " + field.Name
-		case string(value) == `"0"` && strings.HasSuffix(field.Ref, "ObjectId"):
+		case string(value) == `"0"` && strings.HasSuffix(field.Name, "ObjectId"):
 			return field.Name + " is 0: the object has no id"
-		case string(value) == "0" && strings.HasSuffix(field.Ref, "NodeId"):
+		case string(value) == "0" && strings.HasSuffix(strings.ToLower(field.Name), "nodeid"):
 			return field.Name + " is 0: nothing was found"
-		case string(value) == "[]" && !field.Optional && !mayBeEmpty(e.command.Name):
+		case string(value) == "[]" && field.Required && !mayBeEmpty(e.command.Name):
 			return field.Name + " is empty"
 		}
 	}
@@ -41,7 +42,7 @@ var emptyResults = []string{
 }
 
 // skipReason returns why an example of a command is not run, "" if it is.
-func skipReason(c *protocol.Command) string {
+func skipReason(c *manifest.Tool) string {
 	return skips[c.Name]
 }
 
