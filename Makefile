@@ -100,7 +100,7 @@ hammer: ## the long runs: repeated concurrency tests, more random rounds
 	PARLEY_HAMMER=1 DIFFERENTIAL_MODULES=5000 $(GO) test -timeout 60m -run 'Differential|SamePrograms' -v ./host/wasm/internal/instrument
 
 mutants: ## put faults into the code on purpose, and report those that no test detects
-	$(GO) run ./internal/mutants
+	$(GO) -C bench run ./mutants
 
 # The go command calls its own deadline a failure when a worker is slow to stop; only an input that fails is a finding.
 fuzz: ## each fuzz target for FUZZTIME (30s)

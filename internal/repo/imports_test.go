@@ -103,7 +103,6 @@ var layers = map[string][]string{
 	"bench/trial":          {"bench", "cdp", "host", "manifest", "manifest/jsontext"},
 	"internal/demo":        {},
 	"internal/foreign":     {},
-	"internal/mutants":     {},
 	"internal/release":     {},
 	"internal/repo":        {},
 	"internal/schemafacts": {"manifest"},

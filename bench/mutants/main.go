@@ -1,6 +1,6 @@
 // Mutants measures what the tests detect: it puts faults into the code on purpose, one at a time, and reports those
-// that no test notices. `go run ./internal/mutants [PACKAGE...]` takes paths such as host/egress; without one it runs
-// all. With -run it runs only some mutants, for example those of a file, or those that survived.
+// that no test notices. `go -C bench run ./mutants [PACKAGE...]` takes paths such as host/egress; without one it
+// runs all. With -run it runs only some mutants, for example those of a file, or those that survived.
 //
 // The faults of a package are built into one test binary as switches. Each test runs once alone, which shows what it
 // costs and which faults it reaches; then each fault is switched on for the tests that reach it, first those that are
@@ -17,11 +17,12 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // minKilled is the share of a package's mutants that its tests must notice.
@@ -33,20 +34,16 @@ func main() {
 	pattern := flag.String("run", "", "run the mutants whose \"FILE: what goes wrong\" matches this `regexp`")
 	buildOnly := flag.Bool("n", false, "build the mutants, and run no tests")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	sets, err := choose(flag.Args(), *pattern)
-	if err == nil {
-		if *buildOnly {
-			err = buildAll(ctx, sets)
-		} else {
-			err = run(ctx, os.Stdout, sets, *jobs, *verbose)
+	tree.Main("mutants", func(ctx context.Context) error {
+		sets, err := choose(flag.Args(), *pattern)
+		if err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
-	}
+		if *buildOnly {
+			return buildAll(ctx, sets)
+		}
+		return run(ctx, os.Stdout, sets, *jobs, *verbose)
+	})
 }
 
 // choose returns the mutants that match a regular expression, of these packages, or of all if none is named.
