@@ -1,11 +1,11 @@
 // Command weight builds a plugin for each of several imports and prints, as a table, what the import adds to it. With
-// -update FILE it writes the table into a document, between the comments that mark it. It runs in the root of the
-// repository.
+// -update FILE it writes the table into a document of the tree, between the comments that mark it.
 package main
 
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -15,7 +15,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+
+	"github.com/parley-tools/parley/bench/internal/tree"
 )
 
 // guests use an import, so that the linker keeps what its users need. text is a variable that the linker cannot
@@ -45,24 +46,16 @@ var guests = []struct{ name, imports, use string }{
 		}})`},
 }
 
-const (
-	begin = "<!-- written by `go run ./sdk/internal/weight -update docs/authors.md` -->\n"
-	end   = "<!-- end -->\n"
-)
-
 func main() {
 	update := flag.String("update", "", "the document to write the table into")
 	flag.Parse()
-	if err := run(*update, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "weight:", err)
-		os.Exit(1)
-	}
+	tree.Main("weight", func(ctx context.Context) error { return run(ctx, *update, os.Stdout) })
 }
 
-func run(update string, out io.Writer) error {
+func run(ctx context.Context, update string, out io.Writer) error {
 	table := "| imported | wasm, KB | gzip, KB | data, KB | functions in the table |\n|---|---:|---:|---:|---:|\n"
 	for _, g := range guests {
-		wasm, err := build(g.imports, g.use)
+		wasm, err := build(ctx, g.imports, g.use)
 		if err != nil {
 			return fmt.Errorf("%s: %w", g.name, err)
 		}
@@ -80,20 +73,12 @@ func run(update string, out io.Writer) error {
 		_, err := io.WriteString(out, table)
 		return err
 	}
-	text, err := os.ReadFile(update)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		return fmt.Errorf("%s has no comments that mark the table", update)
-	}
-	return os.WriteFile(update, []byte(before+begin+table+end+after), 0o644)
+	return tree.Section{File: update, Name: "weight"}.Write(table)
 }
 
-// build compiles a reactor as parley plugin build does. Its source is in an overlay, so that it belongs to the module.
-func build(imports, use string) ([]byte, error) {
+// build compiles a reactor as parley plugin build does. Its source is in an overlay, so that it belongs to the module
+// of the SDK.
+func build(ctx context.Context, imports, use string) ([]byte, error) {
 	work, err := os.MkdirTemp("", "parley-weight-")
 	if err != nil {
 		return nil, err
@@ -104,7 +89,7 @@ func build(imports, use string) ([]byte, error) {
 	}
 	source := fmt.Sprintf("package main\n%s\nvar text = \"x\"\nfunc init() { %s }\nfunc main() {}\n"+
 		"//go:wasmexport other\nfunc other() { text += \"x\" }\n", imports, use)
-	const place = "sdk/internal/weight/guest"
+	const place = "sdk/internal/guest"
 	root, err := os.Getwd()
 	if err != nil {
 		return nil, err
@@ -121,7 +106,7 @@ func build(imports, use string) ([]byte, error) {
 		}
 	}
 	built := filepath.Join(work, "guest.wasm")
-	cmd := exec.Command("go", "build", "-overlay", filepath.Join(work, "overlay.json"), "-trimpath", "-buildvcs=false",
+	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", filepath.Join(work, "overlay.json"), "-trimpath", "-buildvcs=false",
 		"-buildmode=c-shared", "-ldflags=-s -w", "-o", built, "./"+place)
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWASM=", "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
