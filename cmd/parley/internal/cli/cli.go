@@ -67,7 +67,7 @@ func Main(args []string, streams *Streams) (code int) {
 		}
 	}()
 
-	root := newRoot(app, nil)
+	root := newRootFor(app, args, nil)
 	root.SetArgs(args)
 	err := root.ExecuteContext(countDocs(app.signaled, app.writeErrorDocs))
 	if err == nil {
@@ -149,9 +149,11 @@ func handleSignals(cancel context.CancelCauseFunc) {
 type App struct {
 	*Streams
 	deps     *command.Deps
-	args     []string    // the command line, as given
-	refused  *parsedLine // what args mean, once something was offered instead
-	commands []string    // the names of all commands
+	args     []string               // the command line, as given
+	failing  bool                   // the command has failed
+	refused  *parsedLine            // what args mean, once something was offered instead
+	offered  map[string]*parsedLine // what the lines mean that were offered; nil for one that may not be
+	commands []string               // the names of all commands
 	json     bool
 	full     bool  // --help with all options
 	helpErr  error // what failed while printing help
@@ -179,10 +181,13 @@ func (run runFunc[O]) or(own runFunc[O]) runFunc[O] {
 }
 
 func newApp(streams *Streams, args []string) *App {
-	app := &App{Streams: streams, args: args, signaled: newSignaledContext()}
+	app := &App{Streams: streams, args: args, offered: map[string]*parsedLine{}, signaled: newSignaledContext()}
 	app.deps = &command.Deps{
 		Env: streams.Env, Command: app.command, Offers: app.offers, Notice: app.notice, Input: app.input, Debug: app.debugf,
 		Approver: &terminal{}, ApproveChange: approveOnTerminal, Admitted: app.admitted,
+	}
+	for _, c := range commandTable() {
+		app.commands = append(app.commands, c.name)
 	}
 	// The error of an invalid flag must be printed in the right form, also if --json comes after it.
 	for _, a := range args {
@@ -295,6 +300,7 @@ func writeError(err error) error {
 
 // fail prints an error and returns its exit code.
 func (a *App) fail(err error) int {
+	a.failing = true
 	e := host.AsError(err)
 	if e.Code == host.NotFound || e.Code == host.InvalidArgs {
 		if step := a.meant(); step != nil {
@@ -367,7 +373,10 @@ func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
 // failed returns the error of a call that has failed.
-func (a *App) failed(answer *host.Answer) error { return &failure{answer.Err, a.deps.Envelope(answer)} }
+func (a *App) failed(answer *host.Answer) error {
+	a.failing = true
+	return &failure{answer.Err, a.deps.Envelope(answer)}
+}
 
 // earlierShown is how many earlier errors of the session the text of an error names; --json has all that are stored.
 const earlierShown = 3

@@ -242,3 +242,32 @@ func TestCommandsAreReserved(t *testing.T) {
 		}
 	}
 }
+
+// TestPartOfTheTree checks that the part of the command tree that is made for a line finds the command that the whole
+// tree finds.
+func TestPartOfTheTree(t *testing.T) {
+	app := newApp(&Streams{Env: func(string) string { return "" }}, nil)
+	whole := newRoot(app, nil)
+	lines := []string{"", "--json", "--list --json", "-h", "--list trace", "--json plugin list", "--session a trace show",
+		"text hash a", "text --help", "plgin list", "__complete plugin ''", "-x", "--", "-- plugin list", "help plugin build"}
+	for _, c := range commandTable() {
+		if made := c.make(app).Name(); made != c.name {
+			t.Errorf("the entry %s makes the command %s", c.name, made)
+		}
+		lines = append(lines, c.name, c.name+" --help", "--debug "+c.name)
+	}
+	for _, child := range whole.Commands() {
+		for _, grandchild := range child.Commands() {
+			lines = append(lines, strings.TrimPrefix(grandchild.CommandPath(), "parley "))
+		}
+	}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		want, wantRest, wantErr := whole.Find(words)
+		got, rest, err := newRootFor(app, words, nil).Find(words)
+		if got.CommandPath() != want.CommandPath() || !slices.Equal(rest, wantRest) || (err == nil) != (wantErr == nil) {
+			t.Errorf("%q: %s %q %v, expected %s %q %v", line, got.CommandPath(), rest, err, want.CommandPath(), wantRest,
+				wantErr)
+		}
+	}
+}

@@ -24,29 +24,44 @@ var placeholder = regexp.MustCompile(`(^|[=./])[A-Z]{3,}$`)
 // offers reports whether a line may be offered as next: a command must parse as the command line itself does, with
 // names that exist and valid parameters, and must not be the command that failed. Nothing lifts a protection.
 func (a *App) offers(line string) bool {
+	offered, known := a.offered[line]
+	if !known {
+		offered = a.parseOffer(line)
+		a.offered[line] = offered
+	}
+	if offered == nil || !a.failing {
+		return offered != nil
+	}
+	if a.refused == nil {
+		a.refused = &parsedLine{command: "none"} // what parses is something else
+		if refused, ok := a.parse(a.args); ok {
+			a.refused = &refused
+		}
+	}
+	isTest := offered.command == "parley plugin test" // which fails by what it finds, and is repeated to see that again
+	return isTest || !offered.equal(*a.refused)
+}
+
+// parseOffer parses a line: a command, or advice in words, which is no command. It returns nil for one that may not be
+// offered.
+func (a *App) parseOffer(line string) *parsedLine {
 	words, ok := shellWords(line)
 	if command, _, reads := strings.Cut(line, " < "); !ok && reads {
 		words, ok = shellWords(command)
 	}
 	if !ok || len(words) == 0 || words[0] != "parley" {
-		return !strings.HasPrefix(line, "parley ") && !advice.Lifts(strings.Fields(line))
+		if strings.HasPrefix(line, "parley ") || advice.Lifts(strings.Fields(line)) {
+			return nil
+		}
+		return &parsedLine{command: line}
 	}
 	if advice.Lifts(words[1:]) {
-		return false
+		return nil
 	}
-	offered, ok := a.parse(words[1:])
-	if !ok {
-		return false
+	if offered, ok := a.parse(words[1:]); ok {
+		return &offered
 	}
-	if a.refused == nil {
-		refused, parsed := a.parse(a.args)
-		a.refused = &refused
-		if !parsed { // what parses is something else
-			a.refused.command = "none"
-		}
-	}
-	isTest := offered.command == "parley plugin test" // which fails by what it finds, and is repeated to see that again
-	return isTest || !offered.equal(*a.refused)
+	return nil
 }
 
 // parsedLine is what a command line means: two spellings of one call are equal.
@@ -69,11 +84,7 @@ func (a *App) parse(words []string) (p parsedLine, ok bool) {
 	}
 	var opts *rootOptions
 	app := newApp(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: a.Env}, words)
-	newCommand := newToolCommand // the other commands take time
-	if len(words) == 0 || slices.Contains(a.commands, words[0]) || strings.HasPrefix(words[0], "-") {
-		newCommand = newRoot
-	}
-	root := newCommand(app, func(_ context.Context, o *rootOptions) error {
+	root := newRootFor(app, words, func(_ context.Context, o *rootOptions) error {
 		opts = o
 		return nil
 	})

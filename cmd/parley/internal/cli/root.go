@@ -45,19 +45,53 @@ type rootOptions struct {
 // newRoot returns the command tree. Help, completion and the checks of command lines are made from it.
 func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	root := newToolCommand(app, run)
-	root.AddCommand(
-		newSearch(app, nil), newCall(app, nil), newBatch(app, nil), newCode(app, nil), newPlan(app, nil), newResult(app, nil),
-		newPlugin(app), newPolicy(app), newAudit(app), newTrace(app), newStats(app, nil), newSecret(app), newSession(app),
-		newRunner(app), newConfig(app), newMCP(app, nil), newDocs(app),
-		newLearn(app, nil), newDoctor(app, nil), newList(app, nil), newHelp(app, nil), newVersion(app, nil),
-		newCompletion(app, nil),
-	)
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() {
-			app.commands = append(app.commands, c.Name())
+	for _, c := range commandTable() {
+		root.AddCommand(c.make(app))
+	}
+	return root
+}
+
+// newRootFor returns the part of the command tree that a command line needs, because to make all of it takes 0.3 ms.
+func newRootFor(app *App, words []string, run runFunc[rootOptions]) *cobra.Command {
+	isOption := func(word string) bool { return strings.HasPrefix(word, "-") && word != "-h" && word != "--help" }
+	first := "help" // without words, parley says what it is
+	if len(words) > 0 {
+		first = words[0]
+	}
+	switch {
+	case isOption(first) && !slices.ContainsFunc(words, func(word string) bool { return !isOption(word) }):
+	case strings.HasPrefix(first, "-"), strings.HasPrefix(first, cobra.ShellCompRequestCmd), first == "help",
+		first == "completion":
+		return newRoot(app, run)
+	}
+	root := newToolCommand(app, run)
+	for _, c := range commandTable() {
+		if c.name == first {
+			root.AddCommand(c.make(app))
 		}
 	}
 	return root
+}
+
+type tableEntry struct {
+	name string
+	make func(*App) *cobra.Command
+}
+
+// commandTable returns the commands below the root.
+func commandTable() []tableEntry {
+	return []tableEntry{
+		{"search", leaf(newSearch)}, {"call", leaf(newCall)}, {"batch", leaf(newBatch)}, {"code", leaf(newCode)},
+		{"plan", leaf(newPlan)}, {"result", leaf(newResult)}, {"plugin", newPlugin}, {"policy", newPolicy},
+		{"audit", newAudit}, {"trace", newTrace}, {"stats", leaf(newStats)}, {"secret", newSecret}, {"session", newSession},
+		{"runner", newRunner}, {"config", newConfig}, {"mcp", leaf(newMCP)}, {"docs", newDocs}, {"learn", leaf(newLearn)},
+		{"doctor", leaf(newDoctor)}, {"list", leaf(newList)}, {"help", leaf(newHelp)}, {"version", leaf(newVersion)},
+		{"completion", leaf(newCompletion)},
+	}
+}
+
+func leaf[O any](new func(*App, runFunc[O]) *cobra.Command) func(*App) *cobra.Command {
+	return func(app *App) *cobra.Command { return new(app, nil) }
 }
 
 // newToolCommand returns the root command without the commands below it: what a line means that begins with a plugin.
