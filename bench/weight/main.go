@@ -106,8 +106,8 @@ func build(ctx context.Context, imports, use string) ([]byte, error) {
 		}
 	}
 	built := filepath.Join(work, "guest.wasm")
-	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", filepath.Join(work, "overlay.json"), "-trimpath", "-buildvcs=false",
-		"-buildmode=c-shared", "-ldflags=-s -w", "-o", built, "./"+place)
+	cmd := exec.CommandContext(ctx, "go", "build", "-overlay", filepath.Join(work, "overlay.json"), "-trimpath",
+		"-buildvcs=false", "-buildmode=c-shared", "-ldflags=-s -w", "-o", built, "./"+place)
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWASM=", "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
