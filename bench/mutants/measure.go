@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -123,13 +124,19 @@ func build(ctx context.Context, work, pkg string, set []Mutant) (*program, error
 			return nil, err
 		}
 	}
-	name, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Name}}", "./"+pkg).Output()
-	if err != nil {
-		return nil, err
+	folders := map[string]bool{}
+	for file := range byFile {
+		folders[path.Dir(file)] = true
 	}
-	switches := fmt.Appendf(nil, switchFile, bytes.TrimSpace(name), p.active, p.reached)
-	if err := place(pkg+"/mutant_switches.go", switches); err != nil {
-		return nil, err
+	for folder := range folders {
+		name, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Name}}", "./"+folder).Output()
+		if err != nil {
+			return nil, err
+		}
+		switches := fmt.Appendf(nil, switchFile, bytes.TrimSpace(name), p.active, p.reached)
+		if err := place(folder+"/mutant_switches.go", switches); err != nil {
+			return nil, err
+		}
 	}
 	raw, err := json.Marshal(overlay)
 	if err != nil {

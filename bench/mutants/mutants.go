@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 // Mutant is one fault. Old must occur exactly once in File, within a function or the value of a package variable.
 type Mutant struct {
 	File string // from the root of the repository
+	By   string // the package whose tests run; that of the file if it is ""
 	Old  string
 	New  string
 	Why  string // what goes wrong where no test notices
@@ -27,6 +29,8 @@ type Mutant struct {
 //	hole: a redirect reaches an address that no grant covers
 //	-t.granted && g.isExempt(t.host, a)
 //	+g.isExempt(t.host, a)
+//
+// A package whose tests are those of another one says so: "== FILE by PACKAGE".
 //
 // A mutant begins with "hole:" or "fault:" and what goes wrong. A line "equivalent:" says why no test can notice it.
 // The lines with - are the text that it replaces, which begins and ends anywhere in a line; those with + replace it.
@@ -57,16 +61,16 @@ func readMutants(files fs.FS) ([]Mutant, error) {
 
 // parseMutants parses one file. The error begins with the number of the line.
 func parseMutants(text string) (set []Mutant, err error) {
-	file := ""
+	file, by := "", ""
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSuffix(line, "\r")
 		if name, ok := strings.CutPrefix(line, "== "); ok {
-			file = name
+			file, by, _ = strings.Cut(name, " by ")
 			continue
 		}
 		kind, why, _ := strings.Cut(line, ": ")
 		if kind == "hole" || kind == "fault" {
-			set = append(set, Mutant{File: file, Why: why, Hole: kind == "hole"})
+			set = append(set, Mutant{File: file, By: by, Why: why, Hole: kind == "hole"})
 			continue
 		}
 		if strings.TrimSpace(line) == "" {
@@ -97,12 +101,12 @@ func appendLine(text, line string) string {
 	return text + "\n" + line
 }
 
-// byPackage groups mutants by the folder of their file.
+// byPackage groups mutants by the package whose tests run.
 func byPackage(all []Mutant) map[string][]Mutant {
 	sets := map[string][]Mutant{}
 	for _, m := range all {
-		dir := path.Dir(m.File)
-		sets[dir] = append(sets[dir], m)
+		pkg := cmp.Or(m.By, path.Dir(m.File))
+		sets[pkg] = append(sets[pkg], m)
 	}
 	return sets
 }

@@ -127,7 +127,8 @@ func TestAppendTyped(t *testing.T) {
 	}
 	for _, v := range []any{nil, 1, "a", []inner{}, []inner(nil), map[string]inner{"a": {}}, map[string]int(nil),
 		&sample{}, sample{}, []any{nil, 1.5}, []sample{{}}, (*sample)(nil), []byte("a"), []byte(nil),
-		json.RawMessage(`{"a": 1}`), []any{json.Number("1.50")}, &odd{1}, odd{1}, []odd{{2}}, word("a")} {
+		json.RawMessage(`{"a": 1}`), []any{json.Number("1.50")}, &odd{1}, odd{1}, []odd{{2}}, word("a"),
+		map[string]any{"\u2028": "\u2029 \\u2028 \\\\u2029"}} {
 		compareWritten(t, v)
 	}
 	for _, v := range []any{func() {}, sample{Raw: json.RawMessage(`{`)}, sample{Any: make(chan int)}, math.NaN()} {

@@ -20,21 +20,23 @@ func TestSkim(t *testing.T) {
 		`{"params":"\"id\":7","id":"a\"},\\"}`:             `"a\"},\\"`,
 		`{"\u0069d":"x","params":{}}`:                      `"x"`,
 		` {"id":9007199254740993,"params":"` + "cut off":   `9007199254740993`,
-		`{"id":1`:          ``,
-		`{"id":"1`:         ``,
-		`{"id":1,"id":2}`:  ``,
-		`{"id":1,"id":1}`:  ``,
-		`{"id":true}`:      ``,
-		`{"id":{"id":1}}`:  ``,
-		`{"id":[1]}`:       ``,
-		`{"id":null}`:      ``,
-		`{"id":1 2}`:       ``,
-		`{"id":x}`:         ``,
-		`{"ID":1}`:         ``,
-		`{"a":"id","b":1}`: ``,
-		`["id",1]`:         ``,
-		`[{"id":1}]`:       ``,
-		`"id":1`:           ``,
+		`{"id":1`:                     ``,
+		`{"id":"1`:                    ``,
+		`{"id":1,"id":2}`:             ``,
+		`{"id":1,"id":1}`:             ``,
+		`{"id":true}`:                 ``,
+		`{"id":{"id":1}}`:             ``,
+		`{"id":[1]}`:                  ``,
+		`{"id":null}`:                 ``,
+		`{"id":1 2}`:                  ``,
+		`{"id":x}`:                    ``,
+		`{"ID":1}`:                    ``,
+		`{"a":"id","b":1}`:            ``,
+		`["id",1]`:                    ``,
+		`["id":1]`:                    ``,
+		`{"a":{"x":0,"id":9},"id":1}`: `1`,
+		`[{"id":1}]`:                  ``,
+		`"id":1`:                      ``,
 		`{"id":"` + strings.Repeat("x", maxSkimmedID) + `","a":1}`: ``,
 		``: ``,
 	} {
@@ -44,6 +46,15 @@ func TestSkim(t *testing.T) {
 		if got := Skim(iotest.OneByteReader(strings.NewReader(message))); string(got) != want {
 			t.Errorf("byte by byte, the id of %.100s is %.100s, expected %s", message, got, want)
 		}
+	}
+}
+
+// TestSkimmedIDIsBounded checks that an id of any length is not held.
+func TestSkimmedIDIsBounded(t *testing.T) {
+	var s skimmer
+	s.write([]byte(`{"id":"` + strings.Repeat("x", 16*maxSkimmedID)))
+	if len(s.text) > maxSkimmedID+1 {
+		t.Errorf("%d bytes are held", len(s.text))
 	}
 }
 
