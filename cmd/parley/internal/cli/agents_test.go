@@ -196,6 +196,7 @@ func TestTutorialCloses(t *testing.T) {
 // followTutorial runs what parley learn cdp shows, until the tutorial is complete, and returns the commands.
 func followTutorial(t *testing.T, home string) (ran []string) {
 	t.Helper()
+	files := t.TempDir()
 	for range 20 {
 		out, err := homeCommand(home, "learn", "cdp", "--json").Output()
 		var shown struct {
@@ -214,6 +215,7 @@ func followTutorial(t *testing.T, home string) (ran []string) {
 			}
 			ran = append(ran, command)
 			shell := homeCommand(home)
+			shell.Dir = files
 			shell.Args, shell.Path = []string{"sh", "-c", command}, "/bin/sh"
 			if out, err := shell.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v: %s", command, err, out)
