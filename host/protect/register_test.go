@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -66,6 +68,42 @@ func TestRegister(t *testing.T) {
 		if info, err := os.Stat(linked); err != nil || own.Guard().Denies(info) {
 			t.Errorf("%s: a later file with the same inode cannot be opened (%v)", name, err)
 		}
+	}
+}
+
+// TestRemember checks that a file is remembered once, also before it exists, and counts while it does; and that only
+// files are.
+func TestRemember(t *testing.T) {
+	dir := t.TempDir()
+	own := &Files{Named: filepath.Join(dir, "state", "named")}
+	path, device := filepath.Join(dir, "tokens"), filepath.Join(dir, "device")
+	if err := os.Symlink("/dev/null", device); err != nil {
+		t.Fatal(err)
+	}
+	remembered := func() int {
+		t.Helper()
+		if err := errors.Join(own.Remember(path), own.Remember(device), own.Remember(dir)); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(own.Named)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(data), "device") || strings.Contains(string(data), dir+`"`) {
+			t.Errorf("what is no file is remembered: %s", data)
+		}
+		return len(data)
+	}
+	remembered()
+	if named := own.named(); len(named) > 0 {
+		t.Errorf("%q are protected and do not exist", named)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	size := remembered()
+	if named := own.named(); !slices.Equal(named, []string{path}) || remembered() != size {
+		t.Errorf("%q are protected, and the file has %d bytes, then %d", named, size, remembered())
 	}
 }
 
