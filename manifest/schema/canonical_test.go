@@ -35,6 +35,7 @@ func TestCanonical(t *testing.T) {
 		{`{"if":{"required":["a"]},"then":{"properties":{"a":{"type":"integer"}}}}`, `{"a":1.0}`, `{"a":1}`},
 		{`{"dependentSchemas":{"a":{"properties":{"b":{"type":"integer"}}}}}`, `{"a":0,"b":1.0}`, `{"a":0,"b":1}`},
 		{`{"properties":{"a":true},"unevaluatedProperties":{"type":"integer"}}`, `{"b":1.0}`, `{"b":1}`},
+		{`{"contains":{"type":"integer"}}`, `["a",1.0]`, `["a",1]`},
 		{`{"prefixItems":[true],"unevaluatedItems":{"type":"integer"}}`, `[true,1.0]`, `[true,1]`},
 		{`{"enum":[1,2,"a"]}`, `2.0`, `2`},
 		{`{"const":{"n":1}}`, `{"n":1.0}`, `{"n":1}`},

@@ -41,7 +41,6 @@ func newAuditShow(app *App, run runFunc[auditShowOptions]) *cobra.Command {
 		Example: "parley audit show --since 24h --code denied\nparley audit show --tool 'cdp.Page.*' --json",
 		Long: "Times are in UTC; the time of a call is when it began. A call without an end is still running, or its host " +
 			"was killed\n(audit = \"required\" records the beginning, too).",
-		Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Limit < 1 {
 				return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.Limit)
@@ -90,7 +89,6 @@ func newAuditVerify(app *App, run runFunc[auditVerifyOptions]) *cobra.Command {
 		Example: "parley audit verify\nparley audit verify --head \"$(cat kept-elsewhere)\"",
 		Long: "Names the first invalid record and exits with 87. The chain alone cannot show that the end was cut off or\n" +
 			"that the whole log was rewritten: only a head that was stored elsewhere proves that.",
-		Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// --head "$(cat missing)" must not look like a proof.
 			if cmd.Flags().Changed("head") && strings.TrimSpace(opts.head) == "" {
@@ -146,8 +144,7 @@ func newAuditHead(app *App, run runFunc[auditHeadOptions]) *cobra.Command {
 		Example: "parley audit head",
 		Long: "Store it where a process that can write the log cannot write. It covers all records up to now, which\n" +
 			"verify --head checks against it.",
-		Args: noWords,
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE: run.with(opts),
 	}
 }
 

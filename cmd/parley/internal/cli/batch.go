@@ -28,13 +28,7 @@ func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
 			"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are " +
 			"those of a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
 		Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("batch", "one FILE, or - for stdin", "parley batch calls.ndjson")
-			}
-			opts.Path = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.Path),
 	}
 	cmd.Flags().BoolVar(&opts.ContinueOnError, "continue-on-error", false, "continue after a call that failed")
 	cmd.Flags().StringArrayVar(&opts.Set, "param", nil, "KEY=VALUE for ${param.KEY}, repeatable")

@@ -49,9 +49,6 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 		Example:           `parley call text.hash --param text=hello`,
 		ValidArgsFunction: app.completeQualified,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return missingWord("call", "NAME", "parley call text.hash --param text=hello")
-			}
 			opts.Tool, opts.Words = args[0], args[1:]
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
 			if opts.describe {

@@ -22,9 +22,6 @@ func newCode(app *App, run runFunc[codeOptions]) *cobra.Command {
 			"await tools.text.hash({text: inputs.text}). What it returns is the result.",
 		Example: "parley code program.js",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("code", "one FILE, or - for stdin", "parley code program.js")
-			}
 			opts.Path = args[0]
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
 			return run(cmd.Context(), opts)

@@ -31,10 +31,7 @@ func newCompletion(app *App, run runFunc[completionOptions]) *cobra.Command {
 		Example:   "parley completion bash",
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) != 1:
-				return missingWord("completion", "one SHELL of "+strings.Join(shells, ", "), "parley completion bash")
-			case !slices.Contains(shells, args[0]):
+			if !slices.Contains(shells, args[0]) {
 				return command.UnknownValue("SHELL", args[0], shells)
 			}
 			opts.root, opts.shell = cmd.Root(), args[0]

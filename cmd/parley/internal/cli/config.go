@@ -26,8 +26,7 @@ func newConfigList(app *App, run runFunc[configListOptions]) *cobra.Command {
 		Use:     "list",
 		Short:   "Show each setting, its value and where it comes from",
 		Example: "parley config list --json",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 }
 
@@ -53,16 +52,6 @@ func shownValue(v string) string {
 		return `""`
 	}
 	return manifest.CleanLine(v)
-}
-
-// noWords is the Args of a command that takes no words.
-func noWords(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return host.Errorf(host.InvalidArgs, "%s takes no words; unexpected %q",
-		cmd.CommandPath(), manifest.CleanLine(args[0])).
-		WithNext("parley help " + strings.TrimPrefix(cmd.CommandPath(), "parley "))
 }
 
 // parent returns a command that does nothing but hold others.

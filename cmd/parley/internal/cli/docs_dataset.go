@@ -35,10 +35,7 @@ func newDatasetExport(app *App, run runFunc[datasetExportOptions]) *cobra.Comman
 			"parley docs dataset export --values --out use.jsonl",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if opts.Name, err = oneName(args, "docs dataset export"); err != nil {
-				return err
-			}
+			opts.Name = oneWord(args)
 			if opts.Out == "" {
 				return host.Errorf(host.InvalidArgs, "--out is missing; expected the file to write").
 					WithNext("parley docs dataset export --out FILE")
@@ -88,14 +85,7 @@ func newDatasetImport(app *App, run runFunc[datasetImportOptions]) *cobra.Comman
 		Long: "Each edit passes the gate of docs apply. The sessions and queries of a dataset change nothing: they are " +
 			"evidence of\nothers, which cannot be verified here. docs eval measures with them.",
 		Example: "parley docs dataset import use.jsonl --dry-run\nparley docs dataset import use.jsonl",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return host.Errorf(host.InvalidArgs, "parley docs dataset import takes one FILE, got %d words", len(args)).
-					WithNext("parley docs dataset import FILE")
-			}
-			opts.file = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.file),
 	}
 	addEditing(cmd, &opts.EditOptions)
 	return cmd
@@ -133,12 +123,8 @@ func newDocsEval(app *App, run runFunc[docsEvalOptions]) *cobra.Command {
 			"each query, after a question\nat the terminal.",
 		Example: "parley docs eval --dataset use.jsonl\nparley docs eval --dataset use.jsonl --tools tools.json --json\n" +
 			"parley docs eval --dataset use.jsonl --model --max-calls 20",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 0:
-				return host.Errorf(host.InvalidArgs, "parley docs eval takes options only; unexpected word %q",
-					manifest.CleanLine(args[0])).WithNext("parley docs eval --dataset FILE")
-			case opts.Dataset == "":
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Dataset == "" {
 				return host.Errorf(host.InvalidArgs, "--dataset is missing; expected a file of parley docs dataset export").
 					WithNext("parley docs eval --dataset FILE")
 			}

@@ -30,26 +30,11 @@ func newDocsSuggest(app *App, run runFunc[docsSuggestOptions]) *cobra.Command {
 		Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
 			"parley docs suggest --batch s1a2b3c4d >login.ndjson",
 		ValidArgsFunction: app.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if opts.Name, err = oneName(args, "docs suggest"); err != nil {
-				return err
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	cmd.Flags().StringVar(&opts.batch, "batch", "", "print the calls of this sequence as lines for parley batch")
 	return cmd
-}
-
-// oneName returns the only word of a command that takes one or none.
-func oneName(args []string, of string) (string, error) {
-	if len(args) > 1 {
-		return "", host.Errorf(host.InvalidArgs, "parley %s takes one NAME, got %d words", of, len(args)).
-			WithNext("parley help " + of)
-	}
-	return strings.Join(args, ""), nil
 }
 
 func runDocsSuggest(ctx context.Context, opts *docsSuggestOptions) error {
@@ -208,10 +193,7 @@ func newDocsDiff(app *App, run runFunc[docsDiffOptions]) *cobra.Command {
 		Example:           "parley docs diff\nparley docs diff text --patch",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if opts.name, err = oneName(args, "docs diff"); err != nil {
-				return err
-			}
+			opts.name = oneWord(args)
 			if opts.patch && opts.name == "" {
 				return host.Errorf(host.InvalidArgs, "--patch is of the manifest of one plugin; name it").
 					WithNext("parley docs diff text --patch")
@@ -256,13 +238,7 @@ func newDocsList(app *App, run runFunc[docsListOptions]) *cobra.Command {
 		Short:             "List applied edits",
 		Example:           "parley docs list\nparley docs list text --json",
 		ValidArgsFunction: app.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if opts.name, err = oneName(args, "docs list"); err != nil {
-				return err
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.name),
 	}
 }
 
@@ -311,6 +287,7 @@ func newDocsRevert(app *App, run runFunc[docsRevertOptions]) *cobra.Command {
 	opts, run := &docsRevertOptions{app: app}, run.or(runDocsRevert)
 	cmd := &cobra.Command{
 		Use:               "revert NAME...",
+		Args:              cobra.ArbitraryArgs,
 		Short:             "Remove applied edits",
 		Long:              "NAME is the id of an edit, or a plugin, a group or a tool.",
 		Example:           "parley docs revert text\nparley docs revert --all",

@@ -26,13 +26,7 @@ func newDocsJudge(app *App, run runFunc[docsJudgeOptions]) *cobra.Command {
 			"terminal. An\nanswer that is not a verdict is counted and is in no other figure. A session whose last call " +
 			"failed has not passed,\nwhatever the model says; how often both agree is shown.",
 		Example: "parley docs judge --since 7d\nparley docs judge work --json\nparley docs judge --replay exchanges.jsonl",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if opts.Session, err = oneName(args, "docs judge"); err != nil {
-				return err
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.Session),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	app.addModel(cmd, &opts.model)

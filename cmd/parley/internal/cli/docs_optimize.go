@@ -32,16 +32,7 @@ func newDocsOptimize(app *App, run runFunc[docsOptimizeOptions]) *cobra.Command 
 		Example: "parley docs optimize text.hash --dry-run\nparley docs optimize text --max-cost 0.5\n" +
 			"parley docs optimize text.hash --replay exchanges.jsonl",
 		ValidArgsFunction: app.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if opts.Name, err = oneName(args, "docs optimize"); err != nil {
-				return err
-			}
-			if opts.Name == "" {
-				return missingWord("docs optimize", "a NAME", "parley docs optimize text.hash --dry-run")
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	cmd.Flags().Uint64Var(&opts.Seed, "seed", 1, "split the queries in another way")

@@ -33,10 +33,7 @@ func newDocsPhrases(app *App, run runFunc[docsPhrasesOptions]) *cobra.Command {
 			"parley docs phrases --import answer.json",
 		ValidArgsFunction: app.completeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if opts.Name, err = oneName(args, "docs phrases"); err != nil {
-				return err
-			}
+			opts.Name = oneWord(args)
 			switch {
 			case opts.Prompt && opts.Import != "", (opts.Name == "") == (opts.Import == ""):
 				return host.Errorf(host.InvalidArgs, "expected NAME, NAME with --prompt, or --import FILE").

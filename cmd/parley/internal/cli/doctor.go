@@ -23,8 +23,7 @@ func newDoctor(app *App, run runFunc[doctorOptions]) *cobra.Command {
 		Use:     "doctor",
 		Short:   "Set-up",
 		Example: "parley doctor --json",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 	cmd.Flags().BoolVar(&opts.Authors, "authors", false, "check the compilers for plugins, too")
 	cmd.Flags().BoolVar(&opts.Clean, "clean", false, "remove the files of runners that have ended")

@@ -42,6 +42,7 @@ func newHelp(app *App, run runFunc[helpOptions]) *cobra.Command {
 	opts, run := &helpOptions{app: app}, run.or(runHelp)
 	return &cobra.Command{
 		Use:               "help [COMMAND]",
+		Args:              cobra.ArbitraryArgs,
 		Short:             "Help",
 		Example:           "parley help search",
 		ValidArgsFunction: completeCommands,

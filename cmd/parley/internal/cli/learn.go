@@ -16,7 +16,6 @@ import (
 
 type learnOptions struct {
 	app    *App
-	list   bool // the tutorials
 	plugin string
 }
 
@@ -30,24 +29,13 @@ func newLearn(app *App, run runFunc[learnOptions]) *cobra.Command {
 			"from scratch. Without PLUGIN, lists the tutorials.",
 		Example:           "parley learn text\nparley learn cdp --session first --json",
 		ValidArgsFunction: app.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch len(args) {
-			case 0:
-				opts.list = true
-			case 1:
-				opts.plugin = args[0]
-			default:
-				return host.Errorf(host.InvalidArgs, "parley learn takes one plugin; unexpected %q after it",
-					manifest.CleanLine(args[1])).WithNext("parley learn " + shellQuote(args[0]))
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.plugin),
 	}
 }
 
 func runLearn(ctx context.Context, opts *learnOptions) error {
 	app := opts.app
-	if opts.list {
+	if opts.plugin == "" {
 		return app.listTutorials(ctx)
 	}
 	data, err := command.Learn(ctx, app.deps, opts.plugin)

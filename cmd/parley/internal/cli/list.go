@@ -25,6 +25,7 @@ func newList(app *App, run runFunc[listOptions]) *cobra.Command {
 	opts, run := &listOptions{app: app}, run.or(runList)
 	cmd := &cobra.Command{
 		Use:               "list [PLUGIN] [GROUP]",
+		Args:              cobra.ArbitraryArgs,
 		Short:             "As --list",
 		Example:           "parley list cdp Network",
 		ValidArgsFunction: app.completeNames,

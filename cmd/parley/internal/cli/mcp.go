@@ -29,7 +29,6 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 			"its pages, cookies and logins. Over HTTP the line NAME=TOKEN session=NAME of --token-file does that.",
 		Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --session research\n" +
 			"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
-		Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name := firstSet(cmd, "token-file", "no-token", "tls-cert", "tls-key", "plain-http", "allow-host")
 			if name != "" && opts.HTTP == "" {

@@ -24,7 +24,6 @@ func newMCPConfig(app *App, run runFunc[mcpConfigOptions]) *cobra.Command {
 		Use:     "config",
 		Short:   "Print what an MCP client's configuration needs, or write it",
 		Example: "parley mcp config --client claude-code\nparley mcp config --client cursor --write",
-		Args:    noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Client == "" {
 				return host.Errorf(host.InvalidArgs, "parley mcp config requires --client, one of %s",

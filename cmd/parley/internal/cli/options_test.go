@@ -31,6 +31,7 @@ func parsed[O any](
 		kept = opts
 		return nil
 	})
+	checkAll(cmd)
 	cmd.SetArgs(line)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetFlagErrorFunc(app.flagError)
@@ -177,7 +178,7 @@ func TestOptions(t *testing.T) {
 		{"", parse(app, newSecretList), secretListOptions{app}},
 		{"TOKEN", parse(app, newSecretRemove), secretRemoveOptions{app, "TOKEN"}},
 		{"", parse(app, newConfigList), configListOptions{app}},
-		{"", parse(app, newLearn), learnOptions{app: app, list: true}},
+		{"", parse(app, newLearn), learnOptions{app: app}},
 		{"text", parse(app, newLearn), learnOptions{app: app, plugin: "text"}},
 		{"--docs full", parse(app, newMCP), mcpOptions{app: app, MCPOptions: command.MCPOptions{Docs: "full"}}},
 		{
@@ -270,22 +271,22 @@ func TestRefusedOptions(t *testing.T) {
 		{"cookie --limit 0", parse(app, newSearch), "--limit: 0 is not between 1 and 1000"},
 		{"--eval set --plugin cdp", parse(app, newSearch), "--plugin cannot be combined with --eval"},
 		{"--eval set cookie", parse(app, newSearch), `unexpected word "cookie"`},
-		{"", parse(app, newBatch), "requires one FILE"},
-		{"", parse(app, newCode), "requires one FILE"},
-		{"", parse(app, newResult), "requires the ID of one call"},
+		{"", parse(app, newBatch), "requires FILE"},
+		{"", parse(app, newCode), "requires FILE"},
+		{"", parse(app, newResult), "requires ID"},
 		{"c1 --out -", parse(app, newResult), "--out requires the name of a file"},
-		{"one two", parse(app, newBatch), "requires one FILE"},
+		{"one two", parse(app, newBatch), `takes FILE|- only; unexpected "two"`},
 		{"text --coverage", parse(app, newDocsAudit), "it takes no --mode and no names"},
 		{"--format mcp --out=", parse(app, newDocsExport), "--out requires the name of a folder"},
-		{"", parse(app, newPluginInstall), "requires one FILE or DIR"},
-		{"one two", parse(app, newPluginShow), "requires one NAME"},
-		{"one two", parse(app, newPluginBuild), "takes one DIR"},
+		{"", parse(app, newPluginInstall), "requires FILE|DIR"},
+		{"one two", parse(app, newPluginShow), `takes NAME only; unexpected "two"`},
+		{"one two", parse(app, newPluginBuild), `takes [DIR] only; unexpected "two"`},
 		{"hello.wasm", parse(app, newPluginSign), "requires one FILE and --key"},
 		{"hello.wasm --new-key k", parse(app, newPluginSign), "makes a key and signs nothing"},
 		{"my.pub --list", parse(app, newPluginTrust), "requires one KEY or FILE.pub"},
 		{"--remove me --name you", parse(app, newPluginTrust), "requires one KEY or FILE.pub"},
-		{"echo", parse(app, newPolicyGrant), "requires a PLUGIN and rights"},
-		{"", parse(app, newPolicyRevoke), "requires a PLUGIN"},
+		{"echo", parse(app, newPolicyGrant), "requires RIGHT..."},
+		{"", parse(app, newPolicyRevoke), "requires PLUGIN"},
 		{"--limit 0", parse(app, newAuditShow), "--limit must be at least 1"},
 		{"--head=", parse(app, newAuditVerify), "--head is empty"},
 		{"text json", parse(app, newLearn), `unexpected "json"`},
@@ -298,7 +299,7 @@ func TestRefusedOptions(t *testing.T) {
 		{"", parse(app, newMCPConfig), "requires --client"},
 		{"extra", parse(app, newDoctor), "takes no words"},
 		{"extra", parse(app, newVersion), "takes no words"},
-		{"", parse(app, newCompletion), "requires one SHELL"},
+		{"", parse(app, newCompletion), "requires SHELL"},
 		{"csh", parse(app, newCompletion), `"csh" is not one of bash`},
 	} {
 		got, err := c.parse(t, strings.Fields(c.line)...)

@@ -23,6 +23,7 @@ func newPlan(app *App, run runFunc[planOptions]) *cobra.Command {
 	opts, run := &planOptions{app: app}, run.or(runPlan)
 	cmd := &cobra.Command{
 		Use:   "plan TOOL",
+		Args:  cobra.ArbitraryArgs,
 		Short: "Plan",
 		Long: `Prints the shortest chain of calls that ends with a call of TOOL, as lines for parley batch. "${2.nodeId}"` +
 			"\nis a part of the result of call 2, and \"<name: type, meaning>\" a value that you have to choose. What it\n" +

@@ -31,8 +31,7 @@ func newPluginList(app *App, run runFunc[pluginListOptions]) *cobra.Command {
 		Use:     "list",
 		Short:   "List installed and shipped plugins",
 		Example: "parley plugin list --json",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 }
 
@@ -66,13 +65,7 @@ func newPluginShow(app *App, run runFunc[pluginShowOptions]) *cobra.Command {
 		Short:             "Show a plugin: version, digest, rights it asks for",
 		Example:           "parley plugin show text",
 		ValidArgsFunction: app.completePlugins,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("plugin show", "one NAME", "parley plugin list")
-			}
-			opts.name = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.name),
 	}
 }
 
@@ -124,13 +117,7 @@ func newPluginRemove(app *App, run runFunc[pluginRemoveOptions]) *cobra.Command 
 			}
 			return found, cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("plugin remove", "one NAME", "parley plugin list")
-			}
-			opts.name = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE: run.with(opts, &opts.name),
 	}
 }
 

@@ -128,13 +128,7 @@ func newPluginDiff(app *App, run runFunc[pluginDiffOptions]) *cobra.Command {
 			"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
 			"effects that got worse, and rights that were added.",
 		Example: "parley plugin diff hello ./hello/plugin.wasm",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return missingWord("plugin diff", "OLD and NEW", "parley plugin diff hello ./hello/plugin.wasm")
-			}
-			opts.old, opts.now = args[0], args[1]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.old, &opts.now),
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/host"
 )
 
 type pluginBuildOptions struct {
@@ -27,15 +26,7 @@ func newPluginBuild(app *App, run runFunc[pluginBuildOptions]) *cobra.Command {
 			"that of other languages from manifest.json. A folder with Go and no go.mod gets one, with the SDK from this\n" +
 			"binary: no network is needed.",
 		Example: "parley plugin build ./hello",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 1 && args[0] != "":
-				opts.Dir = args[0]
-			case len(args) > 0:
-				return host.Errorf(host.InvalidArgs, "parley plugin build takes one DIR, or none for the current folder")
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.Dir),
 	}
 	cmd.Flags().StringVar(&opts.Out, "out", "", "default DIR/plugin.wasm; .gz compresses")
 	cmd.Flags().BoolVar(&opts.Names, "names", false, "keep the names of functions, which show where a plugin crashes")

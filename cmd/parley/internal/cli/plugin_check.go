@@ -28,13 +28,7 @@ func newPluginCheck(app *App, run runFunc[pluginCheckOptions]) *cobra.Command {
 			"tool.",
 		Example:           "parley plugin check ./hello/plugin.wasm\nparley plugin check text",
 		ValidArgsFunction: app.completePlugins,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("plugin check", "one FILE, DIR or NAME", "parley plugin check ./hello/plugin.wasm")
-			}
-			opts.name = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.name),
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -20,6 +19,7 @@ type pluginDevOptions struct {
 
 func newPluginDev(app *App, run runFunc[pluginDevOptions]) *cobra.Command {
 	opts, run := &pluginDevOptions{app: app}, run.or(runPluginDev)
+	opts.Dir = "."
 	cmd := &cobra.Command{
 		Use:   "dev [DIR]",
 		Short: "Build and install a plugin whenever its source changes",
@@ -28,17 +28,7 @@ func newPluginDev(app *App, run runFunc[pluginDevOptions]) *cobra.Command {
 			"trust the key once, then grant them with policy grant NAME RIGHT --signer. With --json it prints one line of\n" +
 			"JSON a build. End it with Ctrl-C; the plugin stays installed.",
 		Example: "parley plugin dev ./hello",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 1 && args[0] != "":
-				opts.Dir = args[0]
-			case len(args) > 0:
-				return host.Errorf(host.InvalidArgs, "parley plugin dev takes one DIR, or none for the current folder")
-			default:
-				opts.Dir = "."
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.Dir),
 	}
 	cmd.Flags().BoolVar(&opts.Once, "once", false, "end after the first build")
 	return cmd

@@ -26,13 +26,7 @@ func newPluginTest(app *App, run runFunc[pluginTestOptions]) *cobra.Command {
 			"host, and the same call must have the same outcome. No call has a right. --seed repeats the generated calls.",
 		Example:           "parley plugin test ./hello\nparley plugin test ./hello --seed 7 --calls 200",
 		ValidArgsFunction: app.completePlugins,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return missingWord("plugin test", "one FILE, DIR or NAME", "parley plugin test ./hello")
-			}
-			opts.Plugin = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.Plugin),
 	}
 	cmd.Flags().Uint64Var(&opts.Seed, "seed", 0, "repeat the generated calls of this seed")
 	cmd.Flags().IntVar(&opts.Calls, "calls", 0, "generated calls of each tool and kind; default 20")

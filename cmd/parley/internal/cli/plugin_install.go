@@ -32,13 +32,7 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 			"confirmed at the terminal. A plugin at a URL, oci://HOST/NAME:TAG or https://HOST/FILE.wasm, is fetched with\n" +
 			"its signature; the lock file pins its digest, and a tag that has moved has to be confirmed.",
 		Example: "parley plugin install ./hello/plugin.wasm",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("plugin install", "one FILE or DIR", "parley plugin install ./hello/plugin.wasm")
-			}
-			opts.Path = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.Path),
 	}
 	cmd.Flags().Var((*texts)(&opts.Grants), "grant",
 		"grant this right to this build, as policy grant does; repeatable")

@@ -24,13 +24,7 @@ func newPluginNew(app *App, run runFunc[pluginNewOptions]) *cobra.Command {
 		Long: "Makes the folder NAME with a small plugin and the SDK of the language. It builds, checks and installs as\n" +
 			"it is, without a network.",
 		Example: "parley plugin new hello --lang c\nparley plugin build hello",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return missingWord("plugin new", "one NAME", "parley plugin new hello --lang go")
-			}
-			opts.Name = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Lang, "lang", "", strings.Join(command.Languages(), ", "))
 	completeWords(cmd, "lang", command.Languages()...)

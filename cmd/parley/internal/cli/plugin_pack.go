@@ -23,13 +23,7 @@ func newPluginPack(app *App, run runFunc[pluginPackOptions]) *cobra.Command {
 			"Prints the report that an installation prints. A module or a manifest that no installation accepts is\n" +
 			"refused, and nothing is written.",
 		Example: "parley plugin pack hello.wasm --manifest hello.manifest.json",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return missingWord("plugin pack", "one FILE", "parley plugin pack hello.wasm --manifest hello.manifest.json")
-			}
-			opts.Path = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.Path),
 	}
 	cmd.Flags().StringVar(&opts.Manifest, "manifest", "", "JSON file; default FILE without .wasm, with .manifest.json")
 	cmd.Flags().StringVar(&opts.Out, "out", "", "default FILE itself; .gz compresses")
@@ -57,8 +51,7 @@ func newPluginSchema(app *App, run runFunc[pluginSchemaOptions]) *cobra.Command 
 		Short:   "Print the JSON Schema of manifests",
 		Long:    "The schema says what each field means, its default and its bounds. With --json it is in an envelope.",
 		Example: "parley plugin schema > manifest.schema.json",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 }
 

@@ -60,8 +60,7 @@ func newPluginSync(app *App, run runFunc[pluginSyncOptions]) *cobra.Command {
 		Long: "Installs the pinned builds that are missing or differ, as plugin install does: they gain no rights, and\n" +
 			"each must have the digest of its pin. Without anything to install it needs no network.",
 		Example: "parley plugin sync",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
 	addYes(cmd, &opts.Yes)

@@ -17,15 +17,12 @@ type pluginRunOptions struct {
 func newPluginRun(app *App, run runFunc[pluginRunOptions]) *cobra.Command {
 	opts, run := &pluginRunOptions{app: app}, run.or(runPluginRun)
 	cmd := &cobra.Command{
-		Use:   "run FILE|DIR TOOL",
+		Use:   "run FILE|DIR TOOL ...",
 		Short: "Run a tool of a plugin that is not installed",
 		Long: "TOOL is named without the plugin. Where the plugin crashes, its functions are named and the last lines of\n" +
 			"its stderr and log are shown.",
 		Example: "parley plugin run ./hello greet Ada",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return missingWord("plugin run", "a FILE or DIR, and a TOOL", "parley plugin run ./hello greet Ada")
-			}
 			opts.path, opts.Tool, opts.Words = args[0], args[1], args[2:]
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
 			return run(cmd.Context(), opts)

@@ -26,14 +26,7 @@ func newPluginPush(app *App, run runFunc[pluginPushOptions]) *cobra.Command {
 			"Credentials are those of Docker's config.json. Plain HTTP is used only for a registry on this machine. The\n" +
 			"same plugin always has the same digest.",
 		Example: "parley plugin push ./hello oci://registry.example/tools/hello:1.0.0",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 || args[0] == "" {
-				return missingWord("plugin push", "a plugin and a reference",
-					"parley plugin push ./hello oci://registry.example/tools/hello:1.0.0")
-			}
-			opts.Plugin, opts.To = args[0], args[1]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.Plugin, &opts.To),
 	}
 }
 
@@ -66,13 +59,7 @@ func newPluginPull(app *App, run runFunc[pluginPullOptions]) *cobra.Command {
 		Use:     "pull URL",
 		Short:   "Fetch a plugin into a file, without installing it",
 		Example: "parley plugin pull oci://registry.example/tools/hello:1.0.0",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return missingWord("plugin pull", "one reference", "parley plugin pull oci://registry.example/tools/hello:1.0.0")
-			}
-			opts.From = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.From),
 	}
 	cmd.Flags().StringVar(&opts.Out, "out", "", "default NAME.wasm")
 	return cmd
@@ -109,11 +96,8 @@ func newPluginUpdate(app *App, run runFunc[pluginUpdateOptions]) *cobra.Command 
 		Example:           "parley plugin update hello\nparley plugin update --scripts",
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if opts.scripts != (len(args) == 0) || len(args) > 1 || len(args) == 1 && args[0] == "" {
+			if opts.Name = oneWord(args); opts.scripts != (opts.Name == "") {
 				return missingWord("plugin update", "one NAME, or --scripts", "parley plugin list")
-			}
-			if !opts.scripts {
-				opts.Name = args[0]
 			}
 			return run(cmd.Context(), opts)
 		},

@@ -30,17 +30,15 @@ func newPluginSign(app *App, run runFunc[pluginSignOptions]) *cobra.Command {
 			"the digest of wasm and manifest together. A key that minisign made can be used.",
 		Example: "parley plugin sign --new-key my.key\nparley plugin sign ./hello/plugin.wasm --key my.key",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case opts.newKey != "" && (len(args) > 0 || opts.Key != ""):
+			switch opts.Path = oneWord(args); {
+			case opts.newKey != "" && (opts.Path != "" || opts.Key != ""):
 				return host.Errorf(host.InvalidArgs, "--new-key makes a key and signs nothing; leave out FILE and --key").
 					WithNext("parley plugin sign --new-key my.key")
 			case opts.newKey != "":
-			case len(args) != 1 || opts.Key == "":
+			case opts.Path == "" || opts.Key == "":
 				return missingWord("plugin sign", "one FILE and --key SECRETKEYFILE",
 					"parley plugin sign ./hello/plugin.wasm --key my.key").
 					WithNext("parley plugin sign --new-key my.key")
-			default:
-				opts.Path = args[0]
 			}
 			return run(cmd.Context(), opts)
 		},
@@ -143,12 +141,9 @@ func newPluginVerify(app *App, run runFunc[pluginVerifyOptions]) *cobra.Command 
 			"project's parley.toml pins is installed, in the pinned build and unchanged. Nothing is fetched.",
 		Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || len(args) == 0 && (opts.Key != "" || opts.Signature != "") {
+			if opts.Plugin = oneWord(args); opts.Plugin == "" && (opts.Key != "" || opts.Signature != "") {
 				return missingWord("plugin verify", "one FILE, DIR or NAME of an installed plugin",
 					"parley plugin verify ./hello/plugin.wasm")
-			}
-			if len(args) == 1 {
-				opts.Plugin = args[0]
 			}
 			return run(cmd.Context(), opts)
 		},

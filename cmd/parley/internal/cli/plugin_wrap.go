@@ -29,7 +29,7 @@ func newPluginWrap(app *App, run runFunc[pluginWrapOptions]) *cobra.Command {
 			"its tools as MCP does, and the manifest has what it lists.",
 		Example: "parley plugin wrap rev.wasm --output lines -- -n '{lines?:integer}' '{text}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || args[0] == "" || len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
+			if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
 				return missingWord("plugin wrap", "one FILE, and the command line after --",
 					"parley plugin wrap rev.wasm -- '{text}'")
 			}

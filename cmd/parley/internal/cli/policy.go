@@ -25,8 +25,7 @@ func newPolicyCheck(app *App, run runFunc[policyCheckOptions]) *cobra.Command {
 		Use:     "check",
 		Short:   "Check the policy's files",
 		Example: "parley policy check",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 }
 
@@ -69,13 +68,7 @@ func newPolicyExplain(app *App, run runFunc[policyExplainOptions]) *cobra.Comman
 		Short:             "Show what is requested, granted and refused, and by which line",
 		Example:           "parley policy explain text",
 		ValidArgsFunction: app.completePlugins,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("policy explain", "one PLUGIN or PLUGIN.TOOL", "parley policy explain text")
-			}
-			opts.name = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.name),
 	}
 }
 
@@ -106,9 +99,6 @@ func newPolicyGrant(app *App, run runFunc[policyGrantOptions]) *cobra.Command {
 		Example:           "parley policy grant github 'fs:ro:./data=/data' 'tool:text.*'",
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return missingWord("policy grant", "a PLUGIN and rights", "parley policy grant github 'fs:ro:./data=/data'")
-			}
 			opts.Plugin, opts.Rights = args[0], args[1:]
 			return run(cmd.Context(), opts)
 		},
@@ -139,9 +129,6 @@ func newPolicyRevoke(app *App, run runFunc[policyRevokeOptions]) *cobra.Command 
 		Example:           "parley policy revoke github",
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return missingWord("policy revoke", "a PLUGIN", "parley policy revoke github")
-			}
 			opts.Plugin, opts.Rights = args[0], args[1:]
 			return run(cmd.Context(), opts)
 		},

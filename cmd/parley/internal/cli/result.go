@@ -25,9 +25,6 @@ func newResult(app *App, run runFunc[resultOptions]) *cobra.Command {
 			"parley result c0123456789abcdef --out page.json",
 		ValidArgsFunction: app.completeResults,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("result", "the ID of one call", "parley result c0123456789abcdef")
-			}
 			if cmd.Flags().Changed("out") {
 				if err := checkOut(opts.Out); err != nil {
 					return err

@@ -48,6 +48,7 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	for _, c := range commandTable() {
 		root.AddCommand(c.make(app))
 	}
+	checkAll(root)
 	return root
 }
 
@@ -70,6 +71,7 @@ func newRootFor(app *App, words []string, run runFunc[rootOptions]) *cobra.Comma
 			root.AddCommand(c.make(app))
 		}
 	}
+	checkAll(root)
 	return root
 }
 

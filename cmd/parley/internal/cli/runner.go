@@ -22,8 +22,7 @@ func newRunnerList(app *App, run runFunc[runnerListOptions]) *cobra.Command {
 		Use:     "list",
 		Short:   "List the runners",
 		Example: "parley runner list",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 }
 
@@ -58,15 +57,7 @@ func newRunnerStop(app *App, run runFunc[runnerStopOptions]) *cobra.Command {
 		Long: "End the runners of a plugin, or all of them, also in the middle of a call. A runner ends by itself when " +
 			"nobody uses it, when its plugin or a policy changes, and after a crash or a timeout.",
 		Example: "parley runner stop text",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return missingWord("runner stop", "at most one PLUGIN", "parley runner list")
-			}
-			if len(args) == 1 {
-				opts.Plugin = args[0]
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.Plugin),
 	}
 }
 

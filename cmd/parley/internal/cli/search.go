@@ -24,6 +24,7 @@ func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
 	opts, run := &searchOptions{app: app}, run.or(runSearch)
 	cmd := &cobra.Command{
 		Use:               "search QUERY",
+		Args:              cobra.ArbitraryArgs,
 		Short:             "Find tools",
 		Example:           "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -30,14 +30,7 @@ func newSecretSet(app *App, run runFunc[secretSetOptions]) *cobra.Command {
 		Use:     "set NAME",
 		Short:   "Store a value, read from stdin",
 		Example: "parley secret set GITHUB_TOKEN < token.txt",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("secret set", "one NAME; the value is read from stdin",
-					"parley secret set GITHUB_TOKEN < token.txt")
-			}
-			opts.name = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.name),
 	}
 }
 
@@ -96,8 +89,7 @@ func newSecretList(app *App, run runFunc[secretListOptions]) *cobra.Command {
 		Use:     "list",
 		Short:   "List names and the sources of their values",
 		Example: "parley secret list",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 }
 
@@ -136,13 +128,7 @@ func newSecretRemove(app *App, run runFunc[secretRemoveOptions]) *cobra.Command 
 			}
 			return startingWith(typed, names), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("secret remove", "one NAME", "parley secret list")
-			}
-			opts.name = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE: run.with(opts, &opts.name),
 	}
 }
 

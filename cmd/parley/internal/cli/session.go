@@ -28,8 +28,7 @@ func newSessionList(app *App, run runFunc[sessionListOptions]) *cobra.Command {
 		Use:     "list",
 		Short:   "List the sessions of the last 24 hours",
 		Example: "parley session list",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 	cmd.Flags().BoolVar(&opts.All, "all", false, "those of connections, tokens and plugins too")
 	return cmd
@@ -94,13 +93,7 @@ func namedSession(app *App, name, short string, run runFunc[sessionNameOptions])
 		Short:             short,
 		Example:           "parley session " + name + " research",
 		ValidArgsFunction: app.completeSessions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("session "+name, "one NAME", "parley session list")
-			}
-			opts.name = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.name),
 	}
 }
 

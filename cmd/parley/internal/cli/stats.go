@@ -28,13 +28,7 @@ func newStats(app *App, run runFunc[statsOptions]) *cobra.Command {
 			"--json has all of it.",
 		Example:           "parley stats\nparley stats text.hash --since 7d --json",
 		ValidArgsFunction: app.completeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if opts.Name, err = oneName(args, "stats"); err != nil {
-				return err
-			}
-			return run(cmd.Context(), opts)
-		},
+		RunE:              run.with(opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	return cmd

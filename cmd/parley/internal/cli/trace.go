@@ -61,7 +61,6 @@ func newTraceList(app *App, run runFunc[traceListOptions]) *cobra.Command {
 		Short:   "List the last calls, searches and describes",
 		Example: "parley trace list --failed --since 24h\nparley trace list --tool 'cdp.Page.*' --json",
 		Long:    "Times are in UTC.",
-		Args:    noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if opts.Limit < 1 {
 				return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.Limit)
@@ -134,13 +133,7 @@ func newTraceShow(app *App, run runFunc[traceShowOptions]) *cobra.Command {
 		Short:   "Show the record of a call",
 		Example: "parley trace show c759baa1ac8b498ec",
 		Long:    "CALL is the call id, as the envelope and trace list have it, or the beginning of it.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return missingWord("trace show", "one CALL", "parley trace list")
-			}
-			opts.id = args[0]
-			return run(cmd.Context(), opts)
-		},
+		RunE:    run.with(opts, &opts.id),
 	}
 }
 
@@ -168,7 +161,6 @@ func newTraceTail(app *App, run runFunc[traceTailOptions]) *cobra.Command {
 		Short:   "Print records as they are written, by any process",
 		Example: "parley trace tail --failed",
 		Long:    "Prints one line a record until it is interrupted; with --json, the record itself.",
-		Args:    noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ofSession(cmd, &opts.TraceFilter)
 			return run(cmd.Context(), opts)
@@ -214,7 +206,6 @@ func newTraceExport(app *App, run runFunc[traceExportOptions]) *cobra.Command {
 		Use:     "export",
 		Short:   "Print all records as JSON lines",
 		Example: "parley trace export --since 7d --out traces.jsonl",
-		Args:    noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ofSession(cmd, &opts.TraceFilter)
 			return run(cmd.Context(), opts)
@@ -263,7 +254,6 @@ func newTraceClear(app *App, run runFunc[traceClearOptions]) *cobra.Command {
 		Use:     "clear",
 		Short:   "Remove traces; the audit log stays",
 		Example: "parley trace clear --before 7d\nparley trace clear --tool page --failed",
-		Args:    noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ofSession(cmd, &opts.TraceFilter)
 			return run(cmd.Context(), opts)

@@ -18,8 +18,7 @@ func newVersion(app *App, run runFunc[versionOptions]) *cobra.Command {
 		Use:     "version",
 		Short:   "Version",
 		Example: "parley version --json",
-		Args:    noWords,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+		RunE:    run.with(opts),
 	}
 }
 
