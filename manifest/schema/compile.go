@@ -133,7 +133,7 @@ type compiler struct {
 	doc       any
 	untrusted bool
 	rootID    string
-	// refHides is set for draft-06 and draft-07, in which a "$ref" hides the keywords beside it.
+	// refHides is set for draft-07, in which a "$ref" hides the keywords beside it.
 	refHides bool
 
 	nodes   map[string]*node  // by pointer
@@ -181,15 +181,14 @@ func (c *compiler) dialect() error {
 	}
 	c.refHides = !c.untrusted
 	if v, ok := m["$schema"]; ok {
-		uri, _ := v.(string)
-		name, known := dialectName(uri)
-		if !known {
-			return refuse("/$schema", "unknown dialect %s: use draft-06, draft-07, 2019-09 or 2020-12", render(v))
+		name, err := dialectName(v, "/$schema")
+		if err != nil {
+			return err
 		}
 		if !c.untrusted && name != "draft-07" {
 			return refuse("/$schema", "schemas of this project use draft-07, not %s", name)
 		}
-		c.refHides = name == "draft-06" || name == "draft-07"
+		c.refHides = name == "draft-07"
 	}
 	if id, ok := m["$id"].(string); ok && !strings.HasPrefix(id, "#") {
 		c.rootID = strings.TrimSuffix(id, "#")
@@ -197,19 +196,18 @@ func (c *compiler) dialect() error {
 	return nil
 }
 
-func dialectName(uri string) (string, bool) {
+// dialectName returns the short name of the dialect that "$schema", with the value v at the pointer at, names.
+func dialectName(v any, at string) (string, error) {
+	uri, _ := v.(string)
 	uri = strings.TrimSuffix(uri, "#")
-	uri, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(uri, "http://"), "https://"), "json-schema.org/")
-	if !ok {
-		return "", false
+	switch strings.TrimPrefix(strings.TrimPrefix(uri, "http://"), "https://") {
+	case "json-schema.org/draft-07/schema":
+		return "draft-07", nil
+	case "json-schema.org/draft/2020-12/schema":
+		return "2020-12", nil
 	}
-	switch uri {
-	case "draft-06/schema", "draft-07/schema":
-		return strings.TrimSuffix(uri, "/schema"), true
-	case "draft/2019-09/schema", "draft/2020-12/schema":
-		return strings.TrimSuffix(strings.TrimPrefix(uri, "draft/"), "/schema"), true
-	}
-	return "", false
+	return "", refuse(at, "unknown dialect %s: only draft-07 and 2020-12 are known; write the schema in one of them "+
+		`and name it, or leave "$schema" out for 2020-12`, render(v))
 }
 
 // schema compiles the schema v, which is at the JSON pointer at.
@@ -268,9 +266,8 @@ func (c *compiler) identity(n *node, m map[string]any) error {
 		}
 	}
 	if v, ok := m["$schema"]; ok && n.at != "" {
-		uri, _ := v.(string)
-		if _, known := dialectName(uri); !known {
-			return refuse(n.at+"/$schema", "unknown dialect %s: use draft-06, draft-07, 2019-09 or 2020-12", render(v))
+		if _, err := dialectName(v, n.at+"/$schema"); err != nil {
+			return err
 		}
 	}
 	_, hasRef := m["$ref"]
@@ -538,7 +535,7 @@ func (c *compiler) objects(n *node, m map[string]any) error {
 	return c.dependencies(n, m)
 }
 
-// dependencies compiles dependentRequired, dependentSchemas and "dependencies", their common form before 2019-09.
+// dependencies compiles dependentRequired, dependentSchemas and "dependencies", their common form in draft-07.
 func (c *compiler) dependencies(n *node, m map[string]any) error {
 	n.depRequired, n.depSchemas = map[string][]string{}, map[string]*node{}
 	if v, ok := m["dependentSchemas"]; ok {

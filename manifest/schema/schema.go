@@ -27,9 +27,9 @@ func CompileTrusted(raw []byte) (*Schema, error) {
 	return compileDocument(doc, false)
 }
 
-// CompileUntrusted compiles a schema that came with a plugin: 2020-12 unless its "$schema" names draft-06, draft-07 or
-// 2019-09. A schema that cannot be applied faithfully, safely and in bounded time is refused with a *[GateError]; text
-// that is not JSON with a *[jsontext.SyntaxError].
+// CompileUntrusted compiles a schema that came with a plugin: 2020-12 unless its "$schema" names draft-07. A schema
+// that cannot be applied faithfully, safely and in bounded time is refused with a *[GateError]; text that is not JSON
+// with a *[jsontext.SyntaxError].
 func CompileUntrusted(raw []byte) (*Schema, error) {
 	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: gateBytes, Depth: gateDepth})
 	var syn *jsontext.SyntaxError
