@@ -68,7 +68,10 @@ func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []host.
 	switch {
 	case e.Chrome == nil:
 	case e.Chrome.Code == chromeUnknown:
-		next = []host.Step{host.OperatorStep(host.OpProtocolDiff).At(browserOf(r))}
+		domain, _, _ := strings.Cut(r.Tool, ".")
+		step := host.ListStep(Name + "." + domain).At(browserOf(r))
+		step.Options.Live = true // what this browser has
+		next = []host.Step{step}
 	case strings.Contains(e.Chrome.Message, "only be executed on top-level targets"):
 		next = []host.Step{toolStep("targets", nil).At(browserOf(r))}
 	default:

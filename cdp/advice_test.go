@@ -22,7 +22,8 @@ func TestProtocolSteps(t *testing.T) {
 		step = step.At(host.Options{Browser: "b"})
 		return &step
 	}
-	diff := browser(host.OperatorStep(host.OpProtocolDiff))
+	live := browser(host.ListStep("cdp.Page"))
+	live.Options.Live = true
 	for _, c := range []struct {
 		tool, message string
 		code          int
@@ -39,8 +40,8 @@ func TestProtocolSteps(t *testing.T) {
 			page("CSS.startRuleUsageTracking"), "first"},
 		{"Performance.setTimeDomain",
 			"Cannot set time domain while performance metrics collection is enabled.", -32000, nil, ""},
-		{"Page.getSubApps", "'Page.getSubApps' wasn't found", -32601, diff, ""},
-		{"Page.future", "'Page.future' wasn't found", -32601, diff, ""},
+		{"Page.getSubApps", "'Page.getSubApps' wasn't found", -32601, live, ""},
+		{"Page.future", "'Page.future' wasn't found", -32601, live, ""},
 		{"Page.captureScreenshot", "Command can only be executed on top-level targets", -32000,
 			browser(toolStep("targets", nil)), ""},
 		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, nil, ""},

@@ -18,9 +18,15 @@ import (
 // before any other method. It uses the open browser of that name, or else the browser that open would start. The error
 // is chrome_launch or chrome_connection.
 func (p *Provider) Live(ctx context.Context, name string) error {
-	live, _, err := p.fetchLive(ctx, name)
+	document, product, err := p.fetchDocument(ctx, name)
 	if err != nil {
-		return err
+		return p.hostError(err, nil)
+	}
+	live, err := protocol.Parse(document)
+	if err != nil {
+		return host.Errorf(host.ChromeConnection,
+			"cannot read the protocol of %s: %v; use the embedded protocol instead",
+			product, err).WithSteps(host.ListStep(Name))
 	}
 	p.setProtocol(live)
 	return nil
@@ -28,44 +34,6 @@ func (p *Provider) Live(ctx context.Context, name string) error {
 
 // IsEmbedded reports whether the protocol is the embedded one, for [Provider.Live] was not called.
 func (p *Provider) IsEmbedded() bool { return p.protocol == protocol.Embedded() }
-
-// Difference lists the differences between the embedded protocol and that of a browser.
-type Difference struct {
-	Embedded string `json:"embedded"` // version of the npm package
-	Browser  string `json:"browser"`  // product and version
-	Total    int    `json:"total"`
-	protocol.Difference
-}
-
-// Changes are the differences of one kind.
-type Changes = protocol.Changes
-
-// Diff compares the embedded protocol with that of a browser, which it selects like [Provider.Live].
-func (p *Provider) Diff(ctx context.Context, name string) (*Difference, error) {
-	embedded := protocol.Embedded()
-	live, product, err := p.fetchLive(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	d := &Difference{Embedded: embedded.Revision(), Browser: product, Difference: protocol.Diff(embedded, live)}
-	d.Total = d.Count()
-	return d, nil
-}
-
-// fetchLive returns the protocol of a browser and the browser's product name.
-func (p *Provider) fetchLive(ctx context.Context, name string) (*protocol.Protocol, string, error) {
-	document, product, err := p.fetchDocument(ctx, name)
-	if err != nil {
-		return nil, "", p.hostError(err, nil)
-	}
-	live, err := protocol.Parse(document)
-	if err != nil {
-		return nil, "", host.Errorf(host.ChromeConnection,
-			"cannot read the protocol of %s: %v; use the embedded protocol instead",
-			product, err).WithSteps(host.ListStep(Name))
-	}
-	return live, product, nil
-}
 
 // fetchDocument returns the protocol document of a browser and the browser's product name. It asks an attached browser
 // over its port. A browser without a port cannot be asked, so it starts the same binary once with a port and caches the

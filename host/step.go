@@ -67,8 +67,7 @@ const (
 	OpPolicyCheck   Op = "policy check"
 	OpPolicyExplain Op = "policy explain" // Args: a plugin or a tool
 	OpPolicyGrant   Op = "policy grant"   // Args: a plugin, and the rights to grant
-	OpProtocolDiff  Op = "cdp --diff"
-	OpResult        Op = "result" // Args: the id of a call
+	OpResult        Op = "result"         // Args: the id of a call
 	OpSecretList    Op = "secret list"
 	OpSecretSet     Op = "secret set" // Args: a name
 	OpSystem        Op = "system"     // Args: the words of a command of the operating system, or a whole command line

@@ -102,7 +102,7 @@ var actions = []struct{ before, line []string }{
 	{[]string{"open"}, []string{"Runtime.evaluate", "--out", "reply",
 		"--params", `{"expression":"'x'.repeat(2e7)","returnByValue":true}`}},
 	{[]string{"open"}, []string{"--listen", "Page.*", "--trigger", "Page.reload", "--timeout", "2s"}},
-	{[]string{"close"}, []string{"--diff"}},
+	{[]string{"close"}, []string{"--list", "--live"}},
 }
 
 // killOnce starts an action and kills the victim at a random moment.
@@ -110,7 +110,7 @@ func (h *home) killOnce(victim string) (doing string) {
 	action := actions[h.random.IntN(len(actions))]
 	doing = "cdp " + strings.Join(action.line, " ")
 	h.must(append([]string{"cdp"}, action.before...)...)
-	if action.line[0] == "--diff" {
+	if action.line[0] == "--list" {
 		_ = os.RemoveAll(filepath.Join(h.dir, "cache", "protocol")) // so that a browser is started for it
 	}
 	cmd := h.command(append([]string{"cdp"}, action.line...)...)

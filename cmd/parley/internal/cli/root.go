@@ -33,7 +33,6 @@ type rootOptions struct {
 	describe bool
 	tier     int
 	search   string
-	diff     bool
 	version  bool
 
 	listen  []string
@@ -135,7 +134,6 @@ func newToolCommand(app *App, run runFunc[rootOptions]) *cobra.Command {
 	flags.StringVar(&opts.until, "until", "", "with --listen: end after EVENT, or EVENT:JQ of its params")
 	flags.IntVar(&opts.max, "max", 0, "with --listen: end after this many events")
 	flags.StringVar(&opts.trigger, "trigger", "", "with --listen: call TOOL [JSON] once listening")
-	flags.BoolVar(&opts.diff, "diff", false, "compare the browser's protocol with the embedded one")
 	flags.BoolVar(&opts.version, "version", false, "print the version")
 	_ = flags.MarkHidden("version") // the command of that name is the documented form
 	flags.BoolVar(&app.full, "full", false, "with --help: all commands with all options")
@@ -215,11 +213,6 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 		return checkOut(opts.Out)
 	case len(rest) > 0 && !isTool:
 		return app.tooManyWords(at, rest[0])
-	case opts.diff && !app.isProtocol(at):
-		return host.Errorf(host.InvalidArgs, "--diff compares versions of a protocol, and %s has none", at.Name()).
-			WithSteps(host.OperatorStep(host.OpProtocolDiff))
-	case opts.diff:
-		return runDiff(ctx, app, command.DiffOptions{Browser: opts.Browser})
 	case opts.has("search"):
 		return runSearch(ctx, opts.searchIn(at.Plugin, at.Group))
 	case opts.list && isTool:
@@ -256,15 +249,9 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 	return app.list(at)
 }
 
-// isProtocol reports whether an address is the plugin of the browser as a whole.
-func (a *App) isProtocol(at host.Address) bool {
-	return host.Base(at.Provider) == host.Provider(a.deps.Parley().Chrome()) && at.Group == "" && at.Tool == nil &&
-		at.Entry == nil
-}
-
 // isCall reports whether the options ask for a call and for no other mode.
 func (o *rootOptions) isCall() bool {
-	return !o.list && !o.describe && !o.diff && o.search == "" && len(o.listen) == 0
+	return !o.list && !o.describe && o.search == "" && len(o.listen) == 0
 }
 
 // has reports whether an option was given.
@@ -299,7 +286,7 @@ func (o *rootOptions) check() error {
 	if o.has("max") && o.max < 1 {
 		return host.Errorf(host.InvalidArgs, "--max must be at least 1, got %d", o.max).WithNext("--max 10, or leave it out")
 	}
-	asked := o.firstOf("list", "describe", "search", "listen", "diff")
+	asked := o.firstOf("list", "describe", "search", "listen")
 	if asked == "" {
 		return nil
 	}

@@ -16,13 +16,12 @@ import (
 
 // browserOnly are the options that have no effect for a plugin without a browser and events.
 var browserOnly = []string{
-	"browser", "target", "on-dialog", "wait", "drain", "all", "send-anyway", "listen", "until", "max", "trigger", "diff",
+	"browser", "target", "on-dialog", "wait", "drain", "all", "send-anyway", "listen", "until", "max", "trigger",
 	"live",
 }
 
 // discoveryOnly are the options that ask about tools instead of calling one.
-var discoveryOnly = []string{"list", "describe", "tier", "max-tokens", "search", "listen", "until", "max", "trigger",
-	"diff"}
+var discoveryOnly = []string{"list", "describe", "tier", "max-tokens", "search", "listen", "until", "max", "trigger"}
 
 // usageExamples is how many example calls the help of a plugin shows.
 const usageExamples = 3
