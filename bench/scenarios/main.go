@@ -25,8 +25,8 @@ import (
 // recordedFile has what the model wrote, from the root of the tree.
 const recordedFile = "bench/scenarios/recorded.jsonl"
 
-// modes are the ways to reach the tools: the four documentation modes over MCP, and a shell with the text that
-// `parley docs export --format prompt` prints.
+// modes are the ways to reach the tools: the four documentation modes over MCP, and a shell with the instructions of
+// MCP in the words of commands.
 var modes = []string{"full", "progressive", "minimal", "code", prompt}
 
 const prompt = "prompt"

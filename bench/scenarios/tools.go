@@ -107,6 +107,9 @@ type shell struct {
 	text  string
 }
 
+const shellSteps = "\n\nIn a shell the same steps are `parley search \"what you want\"`, " +
+	"`parley PLUGIN TOOL --describe` and\n`parley PLUGIN TOOL --params '{...}'`, with `--timeout 2s` to limit the time.\n"
+
 const shellTool = `You have a shell, not the tools themselves. Tools:
 {"name": "run", "description": "Run a command, without pipes and redirections; its output ends with the exit code if ` +
 	`that is not 0",
@@ -115,13 +118,12 @@ const shellTool = `You have a shell, not the tools themselves. Tools:
 `
 
 func (b *bench) openShell(ctx context.Context) (*shell, error) {
-	s := &shell{bench: b}
-	out, outcome, err := s.call(ctx, "run", json.RawMessage(`{"command":["parley","docs","export","--format","prompt"]}`))
-	if err != nil || outcome != succeeded {
-		return nil, fmt.Errorf("parley docs export: %w, %s: %s", err, outcome, out)
+	server, err := b.openServer(ctx, "minimal")
+	if err != nil {
+		return nil, err
 	}
-	s.text = out + "\n" + shellTool
-	return s, nil
+	text := server.session.InitializeResult().Instructions + shellSteps + "\n" + shellTool
+	return &shell{bench: b, text: text}, server.close()
 }
 
 func (s *shell) intro() string { return s.text }

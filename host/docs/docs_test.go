@@ -209,34 +209,6 @@ func TestAPIsAreGivenWhatTheyTake(t *testing.T) {
 	}
 }
 
-func TestJSONSchemaKeepsReferences(t *testing.T) {
-	x, err := newSource(t, hostile).Export(t.Context(), "jsonschema", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d struct {
-		Defs map[string]struct {
-			ID   string         `json:"$id"`
-			Defs map[string]any `json:"$defs"`
-		} `json:"$defs"`
-	}
-	if err := json.Unmarshal(x.Files[0].Content, &d); err != nil {
-		t.Fatal(err)
-	}
-	if one := d.Defs["a_b__one"]; one.ID != "urn:parley:a_b__one" || one.Defs["b"] == nil {
-		t.Errorf("%s", x.Files[0].Content)
-	}
-	for given, want := range map[string]string{
-		`{}`:                          `{"$id":"x"}`,
-		`{"$id":"y","type":"object"}`: `{"$id":"x","type":"object"}`,
-		`true`:                        `{"$id":"x","type":"object"}`,
-	} {
-		if got := string(withID(json.RawMessage(given), "x")); got != want {
-			t.Errorf("%s becomes %s, want %s", given, got, want)
-		}
-	}
-}
-
 // skillHead reads the head of a SKILL.md.
 var skillHead = regexp.MustCompile(`(?s)^---\nname: ([a-z0-9]+(?:-[a-z0-9]+)*)\ndescription: (".*?")\n` +
 	`compatibility: [A-Za-z ]+\n---\n\n(.*)$`)
@@ -305,16 +277,11 @@ func TestExportRefuses(t *testing.T) {
 		says   string
 	}{
 		{"yaml", nil, host.InvalidArgs, strings.Join(Formats(), ", ")},
-		{"prompt", []string{"a_b"}, host.InvalidArgs, "name none"},
 		{"mcp", []string{"nope"}, host.NotFound, "nope"},
 	} {
 		_, err := s.Export(t.Context(), c.format, c.names)
 		if e := host.AsError(err); err == nil || e.Code != c.code || !strings.Contains(e.Message, c.says) {
 			t.Errorf("%s %v: %v", c.format, c.names, err)
 		}
-	}
-	x, err := s.Export(t.Context(), "prompt", nil)
-	if err != nil || !strings.HasPrefix(string(x.Files[0].Content), "Ask first.\n") {
-		t.Error(err, x)
 	}
 }

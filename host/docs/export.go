@@ -38,12 +38,10 @@ type form struct {
 var forms = []form{
 	{"mcp", (*exporter).mcp},
 	{"openai", (*exporter).openai},
+	{"openai-strict", (*exporter).openaiStrict},
 	{"anthropic", (*exporter).anthropic},
-	{"jsonschema", (*exporter).jsonSchema},
 	{"markdown", (*exporter).markdown},
 	{"skill", (*exporter).skills},
-	{"prompt", (*exporter).prompt},
-	{"openai-strict", (*exporter).openaiStrict},
 }
 
 // Formats returns the names of all formats that [Source.Export] accepts.
@@ -61,15 +59,12 @@ const (
 	openAITools       = 128
 	// maxCommand is the length up to which a skill shows the command of an example.
 	maxCommand = 160
-	// schemaID is the prefix of the $id that a tool's schema gets within another schema.
-	schemaID = "urn:parley:"
 )
 
 // exporter holds what the formats are made of.
 type exporter struct {
 	*Source
 	tools    []exported
-	partial  bool // some tools were named; this is not the whole catalog
 	warnings []string
 }
 
@@ -101,7 +96,7 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	for _, t := range list {
 		shown[t.Name] = t
 	}
-	x := &exporter{Source: s, partial: len(names) > 0}
+	x := &exporter{Source: s}
 	for _, at := range found {
 		d, err := s.describe(ctx, at, manifest.Tier3)
 		if err != nil {
@@ -268,49 +263,9 @@ func (x *exporter) deferred(listedName string) bool {
 	return len(x.tools) >= manyTools && !slices.Contains(x.Common, listedName)
 }
 
-// jsonSchema writes one schema that validates a call {"name","arguments"} of any of the tools. The schema of each tool
-// is embedded with an $id of its own, so that its references resolve within it.
-func (x *exporter) jsonSchema() ([]File, error) {
-	type object = map[string]any
-	names, cases, examples, defs := []string{}, []object{}, []namedArguments{}, map[string]json.RawMessage{}
-	for _, t := range x.tools {
-		name := t.listed.Name
-		names = append(names, name)
-		cases = append(cases, object{
-			"if":   object{"properties": object{"name": object{"const": name}}},
-			"then": object{"title": t.docs.Brief, "properties": object{"arguments": object{"$ref": schemaID + name}}},
-		})
-		defs[name] = withID(manifest.CleanJSON(t.at.Tool.Params), schemaID+name) // the whole one: lists say less
-		for _, e := range t.examples() {
-			examples = append(examples, namedArguments{name, e.Params})
-		}
-	}
-	return jsonFile("schema.json", object{
-		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A call of a tool", "type": "object",
-		"properties": object{"name": object{"enum": names}, "arguments": object{"type": "object"}},
-		"required":   []string{"name", "arguments"},
-		"allOf":      cases, "examples": examples, "$defs": defs,
-	})
-}
-
-// withID returns a schema with the given $id.
-func withID(params json.RawMessage, id string) json.RawMessage {
-	rest := dropKeywords(params, "$id")[1:]
-	head := `{"$id":"` + id + `"`
-	if string(rest) != "}" {
-		head += ","
-	}
-	return append([]byte(head), rest...)
-}
-
 // plainObject returns a schema of parameters without the keywords that model APIs refuse at the root. The host still
-// validates calls against the whole schema.
+// validates calls against the whole schema. A schema that has none of them keeps its order.
 func plainObject(params json.RawMessage) json.RawMessage {
-	return dropKeywords(params, "allOf", "anyOf", "enum", "not", "oneOf")
-}
-
-// dropKeywords removes keywords from the root of a schema. A schema that has none of them keeps its order.
-func dropKeywords(params json.RawMessage, keywords ...string) json.RawMessage {
 	params = manifest.CompactJSON(params)
 	value, err := jsontext.Decode(params, jsontext.Limits{})
 	object, ok := value.(map[string]any)
@@ -318,7 +273,7 @@ func dropKeywords(params json.RawMessage, keywords ...string) json.RawMessage {
 		return json.RawMessage(`{"type":"object"}`)
 	}
 	before := len(object)
-	for _, k := range keywords {
+	for _, k := range []string{"allOf", "anyOf", "enum", "not", "oneOf"} {
 		delete(object, k)
 	}
 	if len(object) == before {

@@ -16,7 +16,7 @@ func TestEveryFactIsExported(t *testing.T) {
 	for seed := range uint64(40) {
 		schema := schemafacts.Random(rand.New(rand.NewPCG(seed, 5)))
 		tool := manifest.Tool{Name: "tool", Docs: manifest.Docs{Brief: "Test"}, Effect: "read", Params: schema}
-		check(t, tool, schema, "mcp", "openai", "anthropic", "jsonschema", "markdown")
+		check(t, tool, schema, "mcp", "openai", "anthropic", "markdown")
 		tool.Params, tool.Returns = json.RawMessage(`{"type":"object"}`), schema
 		check(t, tool, schema, "markdown")
 		if t.Failed() {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -231,17 +230,6 @@ func within(text string, lines int, last string) string {
 		return text
 	}
 	return strings.Join(all[:lines-strings.Count(last, "\n")], "") + last
-}
-
-// prompt writes the instructions that an agent reads before its first call.
-func (x *exporter) prompt() ([]File, error) {
-	if x.partial {
-		return nil, host.Errorf(host.InvalidArgs, "the prompt covers all plugins; name none").
-			WithSteps(host.OperatorStep(host.OpDocsExport, "--format", "prompt"))
-	}
-	text := x.Instructions + "\n\nIn a shell the same steps are `parley search \"what you want\"`, " +
-		"`parley PLUGIN TOOL --describe` and\n`parley PLUGIN TOOL --params '{...}'`, with `--timeout 2s` to limit the time.\n"
-	return []File{{Path: "prompt.md", Content: []byte(text)}}, nil
 }
 
 // prose escapes a foreign text for Markdown, so that it is text alone: no tag, no heading, no fence.

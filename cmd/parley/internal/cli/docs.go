@@ -143,9 +143,8 @@ func newDocsExport(app *App, run runFunc[docsExportOptions]) *cobra.Command {
 		Use:   "export [NAME...]",
 		Short: "Write the catalog in a format of other systems",
 		Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai, openai-strict and\n" +
-			`anthropic are {"tools","examples"},` + " with examples as calls of that API. jsonschema is one schema of all calls, markdown " +
-			"is a page and skill an Agent Skill for each\nplugin, and prompt is what MCP sends a client at the start, for an " +
-			"AGENTS.md. Tools have the names that MCP lists, which call\naccepts, too.",
+			`anthropic are {"tools","examples"},` + " with examples as calls of that API. markdown is a page and skill an Agent " +
+			"Skill for each\nplugin. Tools have the names that MCP lists, which call accepts, too.",
 		Example: "parley docs export text --format openai\n" +
 			"parley docs export --format skill --out ~/.claude/skills",
 		ValidArgsFunction: app.completeNames,
@@ -159,7 +158,7 @@ func newDocsExport(app *App, run runFunc[docsExportOptions]) *cobra.Command {
 		},
 	}
 	formats := docs.Formats()
-	usage := strings.Join(formats[:4], ", ") + ",\n" + strings.Join(formats[4:6], ", ") + " or " + formats[6]
+	usage := strings.Join(formats[:4], ", ") + ",\n" + strings.Join(formats[4:], " or ")
 	cmd.Flags().StringVar(&opts.Format, "format", "", usage)
 	cmd.Flags().StringVar(&opts.Out, "out", "", "write files into this folder")
 	cmd.Flags().SortFlags = false
