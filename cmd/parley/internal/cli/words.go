@@ -61,7 +61,8 @@ func checkWords(cmd *cobra.Command, words []string) error {
 	default:
 		return nil
 	}
-	if p := cmd.Parent(); p != nil && slices.Contains(takes, "NAME") && slices.Contains(childNames(p), "list") {
+	isListed := slices.Contains(takes, "NAME") || slices.Contains(takes, "CALL")
+	if p := cmd.Parent(); p != nil && isListed && slices.Contains(childNames(p), "list") {
 		e = e.WithNext(p.CommandPath() + " list") // which has the names
 	}
 	example, _, _ := strings.Cut(cmd.Example, "\n")
