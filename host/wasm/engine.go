@@ -40,9 +40,9 @@ type Config struct {
 	// Isolate isolates calls for which nothing else is said, where the system can; others run in this process.
 	Isolate bool
 	// RunDir is the folder of the sockets of runners, which serve several calls. It is created with mode 0700. Guests
-	// run in runners where a call must be isolated; "" gives each such call a process of its own.
+	// run in runners where a call must be isolated; "" gives each such call one that ends after it.
 	RunDir string
-	// RunnerIdle is how long an unused runner stays. Zero means one minute; less than zero means that there are none.
+	// RunnerIdle is how long an unused runner stays. Zero means one minute; below zero each runner serves one call.
 	RunnerIdle time.Duration
 	// Fresh lets every instance begin without an image of another one, to compare outcomes or measure what images save.
 	// CacheDir must then be one that no other engine uses.

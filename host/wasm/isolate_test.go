@@ -323,7 +323,7 @@ func FuzzRemoteCall(f *testing.F) {
 	f.Add(whole.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a := received(t, data)
-		result, err := a.startAndSend(a.c.terms("y"))
+		result, err := a.send(a.c.terms("y"))
 		var known *host.Error
 		if err != nil && !errors.As(err, &known) && !isGone(err) || err == nil && result == nil {
 			t.Errorf("%v, %v", result, err)

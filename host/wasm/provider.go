@@ -164,24 +164,34 @@ func (p *Provider) prepareFor(ctx context.Context, r *host.Request) error {
 	case err != nil:
 		return err
 	case level == isolateProcess && p.engine.runners() != nil:
-		_, err := p.ensureCompiled(ctx)
-		return err
+		if err := p.ensureCompiled(ctx); !errors.Is(err, errNoRunner) {
+			return err
+		}
 	}
 	return p.Prepare(ctx)
 }
 
-// ensureCompiled makes sure that the compiled code is in the cache, without opening it, which a runner does. It reports
-// whether it is there, which it is not if the cache cannot be written.
-func (p *Provider) ensureCompiled(ctx context.Context) (cached bool, err error) {
+// ensureCompiled makes sure that the compiled code is in the cache, without opening it, which a runner does. The error
+// is errNoRunner if it is not, because the cache cannot be written.
+func (p *Provider) ensureCompiled(ctx context.Context) error {
 	key, err := p.moduleKey()
 	if err != nil {
-		return false, err
+		return err
 	}
 	if info, err := os.Stat(filepath.Join(p.engine.cfg.CacheDir, key)); err == nil && info.IsDir() {
-		return true, nil
+		return nil
 	}
+	return p.loadKept(ctx)
+}
+
+// loadKept loads the plugin, and so verifies its compiled code or makes it again. The error is errNoRunner if that is
+// where no other process can open it.
+func (p *Provider) loadKept(ctx context.Context) error {
 	plugin, err := p.load(ctx)
-	return err == nil && p.engine.canIsolate(plugin), err
+	if err == nil && (p.engine.cfg.Child == nil || plugin.slot.dir == "") {
+		return errNoRunner
+	}
+	return err
 }
 
 // moduleKey returns the key of the compiled code.
@@ -278,8 +288,7 @@ func (l *loading) waitError(ctx context.Context, name string) *host.Error {
 		"; that goes on while this process runs, and a retry in it will find it further along"}
 }
 
-// Invoke runs a call in a fresh instance: in a runner or a process of its own if the call must be isolated, else on the
-// caller's goroutine.
+// Invoke runs a call in a fresh instance: in a runner if the call must be isolated, else on the caller's goroutine.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	result, err := p.invoke(ctx, r)
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Trace != nil {
@@ -301,10 +310,14 @@ func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	if level == isolateProcess {
-		result, err := p.invokeInRunner(ctx, c)
-		if !errors.Is(err, errNoRunner) {
+	if level != isolateNone {
+		result, err := p.invokeInRunner(ctx, c, level)
+		switch {
+		case !errors.Is(err, errNoRunner):
 			return result, err
+		case r.Isolate != "":
+			return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, but there is no folder for its "+
+				"compiled code; nothing was run", m.Name).WithSteps(host.OperatorStep(host.OpDoctor))
 		}
 	}
 	plugin, err := p.load(ctx)
@@ -317,29 +330,28 @@ func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	}
 	defer release()
 	c.plugin = plugin
-	isolate := level != isolateNone
-	if isolate && (r.Isolate != "" || p.engine.canIsolate(plugin)) {
-		return c.runIsolated(ctx)
-	}
 	result, err := c.run(ctx)
-	if err == nil && isolate {
+	if err == nil && level != isolateNone {
 		result.Warnings = append(result.Warnings, m.Name+" was not isolated, because its compiled code cannot be kept; "+
 			"parley doctor says why")
 	}
 	return result, err
 }
 
-// invokeInRunner runs a call in a runner. The error is errNoRunner if there is none: nothing was run then.
-func (p *Provider) invokeInRunner(ctx context.Context, c *call) (*host.Result, error) {
-	if p.engine.runners() == nil {
-		return nil, errNoRunner
+// invokeInRunner runs a call in a runner. The error is errNoRunner if there can be none: nothing was run then.
+func (p *Provider) invokeInRunner(ctx context.Context, c *call, level string) (*host.Result, error) {
+	alone := level == isolateCall || p.engine.runners() == nil
+	if alone { // before the time of the call begins
+		if err := p.loadKept(ctx); err != nil {
+			return nil, err
+		}
 	}
 	release, err := p.acquire(ctx, c.r)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return c.runInRunner(ctx, p)
+	return c.runInRunner(ctx, p, alone)
 }
 
 // acquire takes the slots of a call: one of the plugin's, and one of this process. A call of a person or a client waits

@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -33,14 +32,6 @@ type remoteCall struct {
 	acted   bool // the guest may have changed something beyond its instance
 
 	logged int
-}
-
-// setDeadline begins the time of a call that another process runs.
-func (c *call) setDeadline(ctx context.Context) context.CancelFunc {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
-	c.ctx = ctx
-	c.deadline, _ = ctx.Deadline()
-	return cancel
 }
 
 // remoteOutcome returns the outcome of a call that another process ran. The clock of this process decides whether it

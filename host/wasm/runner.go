@@ -14,10 +14,11 @@ const (
 	maxRunnerCalls = 1000
 )
 
-// errNoRunner means that no runner can be had, and that the call runs in a process of its own instead.
+// errNoRunner means that there is no runner: a shared one, so that the call gets one for it alone, or any, because the
+// compiled code is in no folder.
 var errNoRunner = errors.New("no runner")
 
-// RunnerInfo is a runner: a process that runs the guests of one plugin for one caller and session.
+// RunnerInfo is a shared runner: a process that runs the guests of one plugin for one caller and session.
 type RunnerInfo struct {
 	Name    string    `json:"name"`
 	PID     int       `json:"pid"` // 0 if it has ended

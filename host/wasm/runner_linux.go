@@ -31,9 +31,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// A runner has two files in the run folder, NAME.use and NAME.runner. Who holds the lock on the first may use the
-// runner, or start it if nothing listens on the socket. A runner that ends cannot remove its files, because it has no
-// call that takes a path; who starts the next one does.
+// A shared runner has two files in the run folder, NAME.use and NAME.runner. Who holds the lock on the first may use
+// the runner, or start it if nothing listens on the socket. A runner that ends cannot remove its files, because it has
+// no call that takes a path; who starts the next one does. A runner for one call has no files: only the process that
+// started it is connected to it.
 const (
 	runnerPrefix = "r-"
 	lockSuffix   = ".use"
@@ -44,7 +45,7 @@ const (
 	sweepTries    = 1000
 )
 
-// runnerPool finds and starts the runners for the calls of one engine.
+// runnerPool finds and starts the shared runners for the calls of one engine.
 type runnerPool struct {
 	e   *Engine
 	dir string
@@ -57,12 +58,13 @@ type runnerPool struct {
 
 // runnerChild is a runner that this process has started.
 type runnerChild struct {
-	cmd    *exec.Cmd
-	stderr *prefixWriter
-	exited chan struct{}
+	cmd           *exec.Cmd
+	stdin, stdout io.Closer
+	stderr        *prefixWriter
+	exited        chan struct{} // closed when it has ended, if it is shared
 }
 
-// runners returns the pool, or nil if this engine uses no runners.
+// runners returns the pool, or nil if this engine has no shared runners.
 func (e *Engine) runners() *runnerPool {
 	e.poolOnce.Do(func() {
 		longest := filepath.Join(e.cfg.RunDir, runnerPrefix+strings.Repeat("0", runnerIDBytes*2)+"-00"+socketSuffix)
@@ -70,11 +72,11 @@ func (e *Engine) runners() *runnerPool {
 		case e.cfg.RunDir == "" || e.cfg.Child == nil || e.cfg.CacheDir == "" || e.cfg.RunnerIdle < 0:
 			return
 		case len(longest) > maxSocketPath:
-			e.cfg.Debug("no runners: the path of a socket in " + e.cfg.RunDir + " would be too long")
+			e.cfg.Debug("no shared runners: the path of a socket in " + e.cfg.RunDir + " would be too long")
 			return
 		}
 		if err := protect.Dir(e.cfg.RunDir); err != nil {
-			e.cfg.Debug("no runners: " + err.Error())
+			e.cfg.Debug("no shared runners: " + err.Error())
 			return
 		}
 		e.pool = &runnerPool{e: e, dir: e.cfg.RunDir, idle: map[string][]*lease{}, children: map[int]*runnerChild{}}
@@ -150,10 +152,11 @@ type lease struct {
 	socket  *net.UnixConn
 	conn    *wire.Conn
 	pid     int
-	handle  int         // of the process
-	greeted bool        // hellos were exchanged
-	over    atomic.Bool // it was killed because it used too much CPU time
-	mu      sync.Mutex  // guards socket and handle against a late kill
+	handle  int          // of the process
+	greeted bool         // hellos were exchanged
+	over    atomic.Bool  // it was killed because it used too much CPU time
+	alone   *runnerChild // the runner, if it is for this call alone: it has no files
+	mu      sync.Mutex   // guards socket and handle against a late kill
 }
 
 // drop ends the use for good.
@@ -183,6 +186,10 @@ func (l *lease) dropEnded() bool {
 func (l *lease) kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.alone != nil {
+		_ = l.alone.cmd.Process.Kill()
+		return
+	}
 	if l.socket == nil {
 		return // the handle is closed
 	}
@@ -208,8 +215,14 @@ func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, i
 	return l, nil
 }
 
-// release gives a runner back. It is kept for the next call unless the call ended it.
-func (p *runnerPool) release(id string, l *lease, reusable bool) {
+// release gives a runner back. It is kept for the next call unless it is for one call, or the call ended it.
+func (l *lease) release(id string, reusable bool) {
+	p := l.pool
+	if l.alone != nil {
+		l.kill()
+		_ = l.alone.cmd.Wait()
+		return
+	}
 	if reusable {
 		now := time.Now()
 		_ = os.Chtimes(p.path(l.name, lockSuffix), now, now)
@@ -344,11 +357,8 @@ func (l *lease) isConnected() bool {
 // start starts the runner and connects to it.
 func (p *runnerPool) start(ctx context.Context, l *lease, spec *runnerSpec) error {
 	p.sweep(l.name)
-	switch cached, err := spec.folder.ensureCompiled(ctx); {
-	case err != nil:
+	if err := spec.folder.ensureCompiled(ctx); err != nil {
 		return err
-	case !cached:
-		return errNoRunner
 	}
 	err := p.startProcess(ctx, l, spec)
 	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.Unavailable && known.Exit == 0 {
@@ -377,18 +387,8 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 	if err := errors.Join(l.lock.Truncate(0), writeAt(l.lock, info)); err != nil {
 		return errors.Join(errNoRunner, err)
 	}
-	child := &runnerChild{cmd: p.e.childCommand(RunnerJob, spec.Manifest.Name, path), exited: make(chan struct{}),
-		stderr: &prefixWriter{limit: 4 << 10}}
-	child.cmd.Stderr = child.stderr
-	stdin, err := child.cmd.StdinPipe()
+	child, conn, err := p.e.startRunner(spec.Manifest.Name, path)
 	if err != nil {
-		return errors.Join(errNoRunner, err)
-	}
-	stdout, err := child.cmd.StdoutPipe()
-	if err != nil {
-		return errors.Join(errNoRunner, err)
-	}
-	if err := contain.Start(child.cmd); err != nil {
 		return errors.Join(errNoRunner, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = child.cmd.Process.Kill() })
@@ -396,15 +396,14 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 	s := spec.start
 	s.Resident = &resident{Socket: path, Lock: p.path(l.name, lockSuffix), Watch: p.e.cfg.Watch,
 		Idle: cmp.Or(p.e.cfg.RunnerIdle, runnerIdle)}
-	conn := wire.NewConn(bufio.NewReader(stdout), stdin)
 	err = conn.Send(wire.KindStart, marshal(s))
-	_ = stdin.Close()
+	_ = child.stdin.Close()
 	var kind wire.Kind
 	var body []byte
 	if err == nil {
 		kind, body, err = conn.Receive(1 << 20)
 	}
-	_ = stdout.Close()
+	_ = child.stdout.Close()
 	go p.reap(child)
 	switch {
 	case ctx.Err() != nil:
@@ -425,6 +424,34 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 	<-child.exited
 	return fmt.Errorf("%w: the runner did not start: %v: %s", errNoRunner, child.cmd.ProcessState,
 		truncate(manifest.CleanLine(child.stderr.String()), 300))
+}
+
+// startRunner starts the process of a runner, and returns it with a connection over its pipes.
+func (e *Engine) startRunner(args ...string) (*runnerChild, *wire.Conn, error) {
+	child := &runnerChild{cmd: e.childCommand(RunnerJob, args...), stderr: &prefixWriter{limit: 4 << 10},
+		exited: make(chan struct{})}
+	child.cmd.Stderr = child.stderr
+	stdin, err := child.cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	stdout, err := child.cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	child.stdin, child.stdout = stdin, stdout
+	return child, wire.NewConn(bufio.NewReader(stdout), stdin), contain.Start(child.cmd)
+}
+
+// startAlone starts a runner for one call. That needs no file, no slot and nothing that only newer kernels have.
+func (e *Engine) startAlone(spec *runnerSpec) (*lease, error) {
+	name := spec.Manifest.Name
+	child, conn, err := e.startRunner(name)
+	if err != nil {
+		return nil, &host.Error{Code: host.Unavailable, Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
+			Message: fmt.Sprintf("cannot start the process of %s: %v; nothing was run", name, err)}
+	}
+	return &lease{alone: child, conn: conn, pid: child.cmd.Process.Pid}, conn.Queue(wire.KindStart, marshal(spec.start))
 }
 
 func writeAt(f *os.File, data []byte) error {
@@ -494,58 +521,79 @@ func (l *lease) removeFiles() {
 	l.drop()
 }
 
-// runInRunner runs the call in a runner. The error is errNoRunner if there is none: nothing was run then.
-func (c *call) runInRunner(ctx context.Context, p *Provider) (*host.Result, error) {
+// runInRunner runs the call in a runner: in one for it alone if alone is set or there is no shared one. The error is
+// errNoRunner if the compiled code is in no folder: nothing was run then.
+func (c *call) runInRunner(ctx context.Context, p *Provider, alone bool) (*host.Result, error) {
+	spec, err := c.runnerSpec(p)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
+	defer cancel()
+	c.ctx = ctx
+	c.deadline, _ = ctx.Deadline()
+	id := spec.id()
+	repeated := false
+	for try := 0; ; try++ {
+		l, err := c.lease(id, spec, alone || try == runnerTries)
+		switch {
+		case err != nil && ctx.Err() != nil && !errors.Is(err, host.Busy):
+			return nil, c.contextError()
+		case err != nil:
+			return nil, err
+		}
+		a := &remoteCall{c: c, conn: l.conn, greeted: l.greeted}
+		result, err := a.runOn(l, spec.Terms)
+		if isGone(err) {
+			err = l.crashError(a)
+			// What has not begun can run again. Once that has: somebody may have killed the runner. If it was the guest,
+			// it is so again.
+			again := !a.begun || !repeated && a.repeatable() && errors.Is(err, host.Trapped)
+			if again && l.alone == nil && ctx.Err() == nil {
+				l.release(id, false)
+				repeated, c.hostCalls = repeated || a.begun, 0
+				continue
+			}
+		}
+		l.release(id, a.done && !endsRunner(err) && ctx.Err() == nil)
+		return c.remoteOutcome(result, err)
+	}
+}
+
+// runnerSpec returns what a runner of the call is for.
+func (c *call) runnerSpec(p *Provider) (*runnerSpec, error) {
 	e, m, r := c.engine, c.m, c.r
-	pool := e.runners() // there is one: the caller has asked
 	key, err := p.moduleKey()
 	if err != nil {
 		return nil, err
 	}
-	defer c.setDeadline(ctx)()
-	ctx = c.ctx
-	terms := c.terms(key)
 	spec := &runnerSpec{
-		start: start{Terms: terms, Slot: filepath.Join(e.cfg.CacheDir, key), Host: e.cfg.HostVersion,
-			Defaults: e.cfg.Limits, Manifest: m, Text: c.text, Grant: r.Grant, Guard: r.Guard.Load()},
+		start: start{Terms: c.terms(key), Slot: filepath.Join(e.cfg.CacheDir, key), Host: e.cfg.HostVersion,
+			Defaults: e.cfg.Limits, Manifest: m, Text: c.text, Grant: r.Grant, Guard: r.Guard.Load(),
+			CPU: c.limits.timeout},
 		Plugin: p.identity(m), Caller: r.Caller, Session: r.Session.Key(), Program: programID(), Wire: wire.Version,
 		folder: p,
 	}
 	for _, g := range r.Grant.FS {
 		spec.Folders = append(spec.Folders, fileID(g.Source))
 	}
-	id := spec.id()
-	repeated := false
-	for range runnerTries {
-		l, err := pool.acquire(ctx, id, spec, r.Inner())
-		switch {
-		case err != nil && ctx.Err() != nil && !errors.Is(err, host.Busy):
-			return nil, c.contextError()
-		case errors.Is(err, errNoRunner):
-			e.cfg.Debug("no runner for " + m.Name + ": " + truncate(manifest.CleanLine(err.Error()), 300))
-			fallthrough
-		case err != nil:
-			return nil, err
-		}
-		a := &remoteCall{c: c, conn: l.conn, greeted: l.greeted}
-		result, err := a.runOn(l, terms)
-		if isGone(err) && !a.begun && ctx.Err() == nil {
-			pool.release(id, l, false)
-			continue
-		}
-		if isGone(err) {
-			err = l.crashError(a)
-			// Somebody may have killed the runner. If it was the guest, it is so again.
-			if !repeated && a.repeatable() && errors.Is(err, host.Trapped) && ctx.Err() == nil {
-				pool.release(id, l, false)
-				repeated, c.hostCalls = true, 0
-				continue
-			}
-		}
-		pool.release(id, l, a.done && !endsRunner(err) && ctx.Err() == nil)
-		return c.remoteOutcome(result, err)
+	return spec, nil
+}
+
+// lease returns a runner for the call: one for it alone if alone is set or there is no shared one.
+func (c *call) lease(id string, spec *runnerSpec, alone bool) (*lease, error) {
+	if alone {
+		return c.engine.startAlone(spec)
 	}
-	return nil, fmt.Errorf("%w: %d of them ended before the call began", errNoRunner, runnerTries)
+	l, err := c.engine.runners().acquire(c.ctx, id, spec, c.r.Inner())
+	if !errors.Is(err, errNoRunner) {
+		return l, err
+	}
+	c.engine.cfg.Debug("no shared runner for " + c.m.Name + ": " + truncate(manifest.CleanLine(err.Error()), 300))
+	if err := spec.folder.loadKept(c.ctx); err != nil {
+		return nil, err
+	}
+	return c.engine.startAlone(spec)
 }
 
 // runOn runs the call on a runner. The runner is killed if it does anything but send an outcome in time.
@@ -603,22 +651,34 @@ func cpuTimeOf(pid int) (time.Duration, bool) {
 
 // crashError returns the reason why a runner ended during a call.
 func (l *lease) crashError(a *remoteCall) error {
-	l.pool.mu.Lock()
-	child := l.pool.children[l.pid]
-	l.pool.mu.Unlock()
-	if l.over.Load() {
-		return host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.c.toolName(), a.c.limits.timeout)
-	}
+	child := l.alone
 	if child == nil {
+		l.pool.mu.Lock()
+		child = l.pool.children[l.pid]
+		l.pool.mu.Unlock()
+	}
+	tooLong := host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.c.toolName(), a.c.limits.timeout)
+	switch {
+	case l.over.Load():
+		return tooLong
+	case child == nil:
 		return host.Errorf(host.Trapped, "the runner of %s ended during the call", a.c.toolName())
 	}
-	<-child.exited // its connection is closed, so it ends
-	if isOutOfMemory(child.stderr.String()) {
-		return host.Errorf(host.LimitExceeded, "%s and its process need more memory than the limit", a.c.toolName())
+	if l.alone != nil {
+		_ = child.cmd.Wait()
+	} else {
+		<-child.exited
 	}
-	a.c.engine.cfg.Debug(fmt.Sprintf("the runner of %s: %v: %s", a.c.m.Name, child.cmd.ProcessState,
+	state := child.cmd.ProcessState
+	a.c.engine.cfg.Debug(fmt.Sprintf("the runner of %s: %v: %s", a.c.m.Name, state,
 		truncate(manifest.CleanLine(child.stderr.String()), 1000)))
-	return host.Errorf(host.Trapped, "the runner of %s ended during the call: %v", a.c.toolName(), child.cmd.ProcessState)
+	switch {
+	case isOutOfMemory(child.stderr.String()):
+		return host.Errorf(host.LimitExceeded, "%s and its process need more memory than the limit", a.c.toolName())
+	case l.alone != nil && state.UserTime()+state.SystemTime() > a.c.limits.timeout: // the kernel's bound
+		return tooLong
+	}
+	return host.Errorf(host.Trapped, "the runner of %s ended during the call: %v", a.c.toolName(), state)
 }
 
 // runnerFiles returns what the files of runners say, the least recently used first.

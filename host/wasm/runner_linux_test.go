@@ -601,6 +601,67 @@ func TestInnerCallsDoNotWait(t *testing.T) {
 	inRunner(t, p, outer)
 }
 
+// TestRunnersForOneCall checks every way in which a call gets a runner for it alone: each call has another process,
+// which ends with it, and leaves neither a file nor a shared runner.
+func TestRunnersForOneCall(t *testing.T) {
+	skipWithoutRunners(t)
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	for name, tt := range map[string]struct {
+		isolate, caller string
+		set             func(e *Engine)
+	}{
+		"call":                  {isolate: isolateCall},
+		"runners are off":       {isolate: isolateProcess, set: func(e *Engine) { e.cfg.RunnerIdle = -1 }},
+		"no run folder":         {isolate: isolateProcess, set: func(e *Engine) { e.cfg.RunDir = "" }},
+		"a file for a folder":   {isolate: isolateProcess, set: func(e *Engine) { e.cfg.RunDir = file }},
+		"too long for a socket": {isolate: isolateProcess, set: func(e *Engine) { e.cfg.RunDir += strings.Repeat("/d", 60) }},
+		"a folder that is gone": {isolate: isolateProcess, set: func(e *Engine) { e.runners().dir += "/gone" }},
+		"by default":            {set: func(e *Engine) { e.cfg.Isolate, e.cfg.RunnerIdle = true, -1 }},
+		"an inner call, all in use": {isolate: isolateProcess, caller: "plugin:other", set: func(e *Engine) {
+			for range maxRunners {
+				_, err := e.shared.Acquire(t.Context(), runnerSlots, maxRunners, false)
+				must(t, err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := runnerEngine(t)
+			p := guest(t, e, "echo", "echo")
+			must(t, p.Prepare(t.Context()))
+			if tt.set != nil {
+				tt.set(e)
+			}
+			before := children(t)
+			added := func() []int {
+				return slices.DeleteFunc(children(t), func(pid int) bool { return slices.Contains(before, pid) })
+			}
+			var used []int
+			for range 3 {
+				r := requestFor(t, p, "call-tool", `{"tool":"cdp.open"}`)
+				r.Isolate, r.Caller = tt.isolate, tt.caller
+				serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+					used = append(used, added()...)
+					return &host.Result{Data: json.RawMessage(`{}`)}, nil
+				}
+				if _, err := invokeRequest(t, p, r); err != nil {
+					t.Fatal(err)
+				}
+				if left := added(); len(left) > 0 {
+					t.Errorf("processes are left: %v", left)
+				}
+			}
+			slices.Sort(used)
+			if len(slices.Compact(used)) != 3 || len(used) != 3 {
+				t.Errorf("three calls ran in the processes %v", used)
+			}
+			if files, _ := os.ReadDir(e.cfg.RunDir); tt.isolate == isolateCall && len(files) > 0 {
+				t.Errorf("files are left: %v", files)
+			}
+		})
+	}
+}
+
 // TestNestedRunners makes a call from within a call of the same plugin, caller and session.
 func TestNestedRunners(t *testing.T) {
 	skipWithoutRunners(t)

@@ -47,7 +47,7 @@ type start struct {
 	Text     *manifest.SourceFile `json:"text,omitempty"`
 	Grant    host.Grant           `json:"grant"`
 	Guard    *protect.Guard       `json:"guard,omitempty"`
-	CPU      time.Duration        `json:"cpu,omitempty"` // that the process may use; 0 if the host bounds it
+	CPU      time.Duration        `json:"cpu,omitempty"` // that the guest may use, if the process is for one call
 	Resident *resident            `json:"resident,omitempty"`
 }
 
@@ -60,8 +60,8 @@ type resident struct {
 }
 
 // RunnerMain runs guests and returns the exit code of the process. It opens the compiled code, gives up every right
-// that its guests do not need, and only then reads a call. It serves one call from stdin, or calls over a socket, and
-// ends when nobody waits for its call any more.
+// that its guests do not need, and only then reads a call. It serves one call from stdin, or as a shared runner calls
+// over a socket, and ends when nobody waits for its call any more.
 func RunnerMain() int {
 	conn := wire.NewConn(bufio.NewReader(os.Stdin), os.Stdout)
 	kind, body, err := conn.Receive(maxStart)

@@ -16,7 +16,9 @@ func (e *Engine) runners() *runnerPool { return nil }
 
 func (*runnerPool) close() {}
 
-func (*call) runInRunner(context.Context, *Provider) (*host.Result, error) { return nil, errNoRunner }
+func (*call) runInRunner(context.Context, *Provider, bool) (*host.Result, error) {
+	return nil, errNoRunner
+}
 
 func reside(*start, *wire.Conn) int { return runnerMisused }
 
