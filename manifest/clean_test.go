@@ -223,6 +223,20 @@ func textsOf(v any) string {
 	return ""
 }
 
+// TestStripEndsAtTheSequence checks that each sequence of a terminal ends at its last character.
+func TestStripEndsAtTheSequence(t *testing.T) {
+	for _, start := range []string{"\x1b[", "\u009b"} {
+		for _, parameters := range []string{"", "2", "1;31", "?25", " "} {
+			for last := '@'; last <= '~'; last++ {
+				text := "a" + start + parameters + string(last) + "1;2Text"
+				if got := Strip(text); got != "a1;2Text" {
+					t.Errorf("Strip(%q) = %q", text, got)
+				}
+			}
+		}
+	}
+}
+
 func TestClip(t *testing.T) {
 	for _, c := range []struct {
 		text  string

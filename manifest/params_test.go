@@ -147,6 +147,81 @@ func TestTypeAt(t *testing.T) {
 	}
 }
 
+// TestTypeAtIndices checks the types of the items of an array.
+func TestTypeAtIndices(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{"list":{"type":"array","items":{"type":"integer"}},
+		"tuple":{"type":"array","prefixItems":[{"type":"string"},{"$ref":"#/$defs/n"}],"items":{"type":"number"}},
+		"numbered":{"type":"object","properties":{"7":{"type":"boolean"}}},
+		"others":{"type":"object","additionalProperties":{"type":"null"}}},"$defs":{"n":{"type":"object"}}}`)
+	for path, want := range map[string]string{
+		"list/0": "integer", "list/9": "integer", "list/x": "", "list/0/0": "",
+		"tuple/0": "string", "tuple/1": "object", "tuple/2": "number", "tuple/-1": "string",
+		"numbered/7": "boolean", "numbered/8": "", "others/7": "null", "others/x": "null",
+	} {
+		if kind, _ := TypeAt(schema, strings.Split(path, "/")...); kind != want {
+			t.Errorf("%s: got %q, expected %q", path, kind, want)
+		}
+	}
+}
+
+func TestBase64At(t *testing.T) {
+	const text = `{"type":"string","contentEncoding":"base64"}`
+	schema := json.RawMessage(`{"type":"object","properties":{"text":` + text + `,"list":{"type":"array","items":` + text + `},
+		"refs":{"type":"array","items":{"$ref":"#/$defs/b"}},"union":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/b"}]},
+		"unions":{"type":"array","items":{"oneOf":[{"type":"integer"},` + text + `]}},
+		"plain":{"type":"string"},"plains":{"type":"array","items":{"type":"string"}}},"$defs":{"b":` + text + `}}`)
+	for name, want := range map[string]bool{
+		"text": true, "list": true, "refs": true, "union": true, "unions": true, "plain": false, "plains": false,
+		"none": false,
+	} {
+		if got := Base64At(schema, name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestAllOf checks that a schema has what the schemas of its allOf say.
+func TestAllOf(t *testing.T) {
+	const defs = `"$defs":{"p":{"properties":{"d":{"type":"boolean"}},"required":["d"],"allOf":[{"properties":{"e":{}}}]}}`
+	for _, tt := range []struct{ schema, want string }{
+		{`{"allOf":[{"properties":{"a":{"type":"string"}},"required":["a"]}]}`, `t(a: string)`},
+		{`{"properties":{"b":{"type":"integer"}},"required":["b"],"allOf":[
+			{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a"]}]}`, `t(b: integer, a: string)`},
+		{`{"properties":{"a":{},"b":{}},"required":["a"],"allOf":[{"required":["b"]},{"required":["c"]}]}`,
+			`t(a: any, b: any)`},
+		{`{"properties":{"a":{}},"allOf":[{"$ref":"#/$defs/p"},{"properties":{"c":{"enum":[1]}}}],` + defs + `}`,
+			`t(d: boolean, a?: any, e?: any, c?: 1)`},
+		{`{"properties":{"a":{}},"allOf":[{"$ref":"#"}]}`, `t(a?: any)`},
+	} {
+		if got := Signature("t", Params(json.RawMessage(tt.schema))); got != tt.want {
+			t.Errorf("%s: got %s, expected %s", tt.schema, got, tt.want)
+		}
+	}
+}
+
+// TestCutValues checks that a parameter shows or counts each value of its enum, or of that of its items.
+func TestCutValues(t *testing.T) {
+	for _, form := range []string{`{"enum":[%s]}`, `{"type":"array","items":{"enum":[%s]}}`} {
+		for total := 1; total < 20; total++ {
+			for n := 1; n < 20; n++ {
+				schema := `{"properties":{"a":` + fmt.Sprintf(form, repeated(total, `"kIx"`)) + `}}`
+				p, before := Params(json.RawMessage(schema))[0], Params(json.RawMessage(schema))[0]
+				other := p
+				other.CutValues(n)
+				if shown := len(other.Values()); shown != min(n, total) || shown+other.More != total {
+					t.Errorf("%d of %d values: %d and %d more", n, total, shown, other.More)
+				}
+				if text := other.TypeText(); strings.Count(text, `x"`) != min(n, total) || strings.Contains(text, "… ") != (n < total) {
+					t.Errorf("%d of %d values: %s", n, total, text)
+				}
+				if len(p.Values()) != len(before.Values()) {
+					t.Errorf("a copy is cut, too: %d of %d values", len(p.Values()), total)
+				}
+			}
+		}
+	}
+}
+
 func TestBinary(t *testing.T) {
 	const text = `{"type":"string","contentEncoding":"base64","contentMediaType":"image/png"}`
 	for _, c := range []struct {

@@ -141,7 +141,7 @@ func (p *porter) setType(out map[string]any, t *node, kind string, depth int) {
 		if len(required) > 0 {
 			out["required"] = required
 		}
-		if more := t.at("additionalProperties"); more != nil && string(more.raw) == "false" {
+		if more := t.at("additionalProperties"); more != nil && string(more.raw) == "false" && t.others() == nil {
 			out["additionalProperties"] = false
 		}
 		if len(t.others().names()) > 0 {

@@ -117,9 +117,9 @@ var testsMayImport = map[string][]string{
 	"host/oci":          {"internal/foreign"},
 	"cdp":               {"host/providertest", "internal/schemafacts"},
 	"host/docs":         {"internal/schemafacts"},
-	"host/mcp":          {"host/wasm", "internal/foreign", "internal/schemafacts"},
+	"host/mcp":          {"host/wasm", "internal/foreign"},
 	"host/wasm":         {"host/providertest", "internal/foreign", "manifest/lint"},
-	".":                 {"host/providertest", "internal/testhome"},
+	".":                 {"host/providertest", "internal/schemafacts", "internal/testhome"},
 	// the script of the plugin runs in a browser
 	"plugins/page":    {"cdp", "host", "manifest"},
 	"cmd":             {"host/providertest", "internal/foreign", "internal/schemafacts", "internal/testhome"},
