@@ -39,7 +39,7 @@ func (p *Policy) Matches(c *host.Catalog) ([]Match, error) {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(f.plugins)) {
-			found.addPlugin(position{file: f.path}, name, f.plugins[name])
+			found.addPlugin(f.plugins[name])
 		}
 		for _, name := range slices.Sorted(maps.Keys(f.secrets)) {
 			to := slices.Clone(f.secrets[name].origins)
@@ -104,17 +104,14 @@ func (m *matches) addRules(caller string, v verb, list *rules) {
 	}
 }
 
-func (m *matches) addPlugin(pos position, name string, p *plugin) {
-	i := slices.IndexFunc(m.plugins, func(n string) bool { return strings.EqualFold(n, name) })
+func (m *matches) addPlugin(p *plugin) {
+	i := slices.IndexFunc(m.plugins, func(n string) bool { return strings.EqualFold(n, p.name) })
 	if i < 0 || len(p.grants) == 0 {
 		var to []string
 		if i >= 0 {
 			to = m.plugins[i : i+1]
 		}
-		if p.boundPos.line > 0 {
-			pos = p.boundPos
-		}
-		m.add(pos, "[plugin."+name+"]", to, name)
+		m.add(p.pos, "[plugin."+p.name+"]", to, p.name)
 	}
 	for _, g := range p.grants {
 		var to []string
@@ -130,6 +127,6 @@ func (m *matches) addPlugin(pos position, name string, p *plugin) {
 		} else if i >= 0 && g.RequestedBy(m.asks[m.plugins[i]]) {
 			to = m.plugins[i : i+1]
 		}
-		m.add(g.pos, name+" grant "+g.String(), to, typed)
+		m.add(g.pos, p.name+" grant "+g.String(), to, typed)
 	}
 }
