@@ -1,8 +1,8 @@
-// Package wire is the one framed wire between a host and what runs calls for it: runners and the processes of isolated
-// calls today, a machine elsewhere later. Each side first sends a [Hello]; the host then sends a [Call], and the other
-// side what the guest asks, what happens during the call, and the outcome. A call is plain data: code by digest and
-// rights by name, never a path, a descriptor or the value of a secret or variable. Who runs a call was given those when
-// it was started. The keepers of browsers use the same frames, with requests and a hello of their own.
+// Package wire is the one framed wire between a host and what runs calls for it: runners today, a machine elsewhere
+// later. Each side first sends a [Hello]; the host then sends a [Call], and the other side what the guest asks, what
+// happens during the call, and the outcome. A call is plain data: code by digest and rights by name, never a path, a
+// descriptor or the value of a secret or variable. Who runs a call was given those when it was started. The keepers of
+// browsers use the same frames, with requests and a hello of their own.
 //
 // The package moves bytes and knows no rights. A receiver bounds and cleans what it does not trust; see
 // [Error.Untrusted].
