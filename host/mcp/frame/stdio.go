@@ -270,7 +270,7 @@ func (c *conn) sent() {
 	}
 }
 
-// drain waits until each request that the client sent before it hung up has a response.
+// drain waits until each request that the client sent before it hung up has a response, or the connection ends.
 func (c *conn) drain(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -281,6 +281,8 @@ func (c *conn) drain(ctx context.Context) {
 		}
 		select {
 		case <-c.changed:
+		case <-c.closed:
+			return
 		case <-ctx.Done():
 			return
 		}
