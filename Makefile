@@ -94,7 +94,7 @@ hammer: ## the long runs: repeated concurrency tests, more random rounds
 	  $$(git grep -lE 'func TestHammer' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run WrongSession ./cdp/internal/keeper
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run Every ./cdp
-	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run TwoAgentsAtOnce ./cmd/parley/internal/cli
+	PARLEY_HAMMER=1 $(GO) test -timeout 60m -run 'TwoAgentsAtOnce|ErrorsAreBounded' ./cmd/parley/internal/cli
 	PARLEY_HAMMER=1 $(GO) -C bench test -timeout 60m -run ExamplesRun ./trial
 	PARLEY_HAMMER=1 $(GO) test -timeout 60m ./plugins/page
 	SCHEMA_ROUNDS=200000 $(GO) test -timeout 60m ./manifest/schema
