@@ -435,6 +435,17 @@ func TestReadmeIsShort(t *testing.T) {
 	}
 }
 
+// TestChangelogIsShort limits what CHANGELOG.md says of a version that is not released: one line a change that a reader
+// must know of.
+func TestChangelogIsShort(t *testing.T) {
+	const most = 40
+	_, unreleased, found := strings.Cut(read(t, "CHANGELOG.md").text, "## [Unreleased]\n")
+	unreleased, _, ended := strings.Cut(unreleased, "\n## [")
+	if lines := strings.Count(unreleased, "\n") + 1; !found || !ended || lines > most {
+		t.Errorf("CHANGELOG.md has %d lines on what is not released, at most %d", lines, most)
+	}
+}
+
 // TestProseIsNarrow limits lines of the manual to the width of code. Tables, code and comments may be wider.
 func TestProseIsNarrow(t *testing.T) {
 	for _, page := range prose(t) {
