@@ -27,11 +27,8 @@ func (e *Error) Bounded() *Error {
 	b.Details, b.Denied, b.Changes = slices.Clone(b.Details), slices.Clone(b.Denied), slices.Clone(b.Changes)
 	b.Earlier, b.Effects = slices.Clone(b.Earlier), slices.Clone(b.Effects)
 	b.clip(1)
-	switch size := len(b.Corrected); {
-	case size > maxOffered:
+	if len(b.Corrected) > maxOffered {
 		b.Corrected, b.Retry, b.Template = nil, nil, b.Corrected
-	case size > maxStepSize:
-		b.Retry = nil // which repeats it
 	}
 	if len(b.Template) > maxStepSize {
 		b.Template = nameLong(b.Template)

@@ -146,3 +146,72 @@ func TestPollsAreOneRecord(t *testing.T) {
 		t.Errorf("recorded %q, want %q", got, want)
 	}
 }
+
+// TestConfirmedCallsAreRecordsOfTheirOwn checks that each call of a plugin about which a person was asked is a record
+// of its own, with the question.
+func TestConfirmedCallsAreRecordsOfTheirOwn(t *testing.T) {
+	outer := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		for range 3 {
+			if _, err := callTool(ctx, r, "second.echo", json.RawMessage(`{"text":"a"}`), ""); err != nil {
+				t.Error(err)
+			}
+		}
+		return &host.Result{Data: json.RawMessage(`{}`)}, nil
+	}
+	rec := &recorder{}
+	h := newHost(t, host.Config{Recorder: rec,
+		Approver: host.ApproverFunc(func(context.Context, *host.Question) (host.Approval, error) {
+			return host.Approval{Yes: true, By: host.ByTerminal}, nil
+		}),
+		Policy: policy(func(a host.Ask) (host.Decision, error) {
+			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"second.*"}}}
+			if a.Plugin == "second" {
+				d.Verdict, d.Reason = host.Confirm, "a rule"
+			}
+			return d, nil
+		})}, newFake(t, shopNamed("first"), map[string]handler{"echo": outer}), newFake(t, shopNamed("second"), nil))
+	if a := call(t, h, "first.echo", `{}`); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	questions := map[string]bool{}
+	for _, e := range rec.all()[:3] {
+		if questions[e.Question] = true; e.Question == "" || e.Count > 1 || e.Tool != "second.echo" {
+			t.Errorf("%s, %d times, answers the question %q", e.Tool, e.Count, e.Question)
+		}
+	}
+	if len(questions) != 3 || len(rec.all()) != 4 {
+		t.Errorf("%d records of %d questions", len(rec.all()), len(questions))
+	}
+}
+
+// TestFewCallsAreHeldBack checks that a plugin whose calls all differ, or are large, has few that are not recorded
+// before it ends, and that each is recorded once.
+func TestFewCallsAreHeldBack(t *testing.T) {
+	for name, params := range map[string]string{
+		"different": `{"text":"NAME"}`, "large": `{"text":"NAME` + strings.Repeat("x", 20_000) + `"}`,
+	} {
+		const calls, mayWait = 150, 100
+		rec, before := &recorder{}, 0
+		outer := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			for i := range calls {
+				text := strings.Replace(params, "NAME", strings.Repeat("a", 1+i), 1)
+				if _, err := callTool(ctx, r, "second.echo", json.RawMessage(text), ""); err != nil {
+					t.Error(err)
+				}
+			}
+			before = len(rec.all())
+			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		}
+		h := newHost(t, host.Config{Recorder: rec, Policy: holding(map[string][]string{"first": {"second.echo"}})},
+			newFake(t, shopNamed("first"), map[string]handler{"echo": outer}), newFake(t, shopNamed("second"), nil))
+		if a := call(t, h, "first.echo", `{}`); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		if before < calls-mayWait || name == "large" && before != calls {
+			t.Errorf("%s: %d of %d calls are held back", name, calls-before, calls)
+		}
+		if all := rec.all(); len(all) != calls+1 {
+			t.Errorf("%s: %d records of %d calls", name, len(all), calls+1)
+		}
+	}
+}

@@ -491,32 +491,45 @@ func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 }
 
 func TestSecretsOfOuterCallsStayOutOfRecords(t *testing.T) {
+	for name, isCaller := range map[string]bool{"as the plugin": false, "as its caller": true} {
+		t.Run(name, func(t *testing.T) { checkSecretsOfOuterCalls(t, isCaller) })
+	}
+}
+
+// checkSecretsOfOuterCalls has a plugin call others with a secret. It calls them as itself, or as its own caller.
+func checkSecretsOfOuterCalls(t *testing.T, isCaller bool) {
 	rec, dir := &recorder{}, t.TempDir()
+	granting := policy(func(a host.Ask) (host.Decision, error) {
+		d, err := secretive(a)
+		d.Grant.Caller = isCaller && a.Plugin == "first"
+		return d, err
+	})
+	first := newFake(t, shopNamed("first"),
+		map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			key, _ := readSecret(ctx, r, "KEY")
+			params, _ := json.Marshal(map[string]string{"key": key})
+			answer, err := callTool(ctx, r, "second.echo", params, "")
+			if err != nil || !strings.Contains(string(answer.Data), "s3cret") {
+				t.Errorf("the first got %s, %v", answer.Data, err)
+			}
+			long, _ := json.Marshal(map[string]string{"key": key, "more": strings.Repeat("x", 1000)})
+			if cut, err := callTool(ctx, r, "second.echo", long, `{"max_bytes":100}`); err != nil ||
+				!strings.Contains(string(cut.Data), "parley://result/") {
+				t.Errorf("a truncated result: %s, %v", cut.Data, err)
+			}
+			if _, err := callTool(ctx, r, "second."+key, nil, ""); err == nil {
+				t.Error("a tool with the name of a secret was found")
+			}
+			if _, err := callTool(ctx, r, "second.order.list", params, ""); err == nil ||
+				!strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("the first got the error %v", err)
+			}
+			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		}})
+	first.info.Owner = host.OwnerShipped
 	h := newHost(t,
-		host.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec, Sessions: &host.Sessions{Dir: dir}},
-		newFake(t, shopNamed("first"),
-			map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-				key, _ := readSecret(ctx, r, "KEY")
-				params, _ := json.Marshal(map[string]string{"key": key})
-				answer, err := callTool(ctx, r, "second.echo", params, "")
-				if err != nil || !strings.Contains(string(answer.Data), "s3cret") {
-					t.Errorf("the first got %s, %v", answer.Data, err)
-				}
-				long, _ := json.Marshal(map[string]string{"key": key, "more": strings.Repeat("x", 1000)})
-				if cut, err := callTool(ctx, r, "second.echo", long, `{"max_bytes":100}`); err != nil ||
-					!strings.Contains(string(cut.Data), "parley://result/") {
-					t.Errorf("a truncated result: %s, %v", cut.Data, err)
-				}
-				if _, err := callTool(ctx, r, "second."+key, nil, ""); err == nil {
-					t.Error("a tool with the name of a secret was found")
-				}
-				if _, err := callTool(ctx, r, "second.order.list", params, ""); err == nil ||
-					!strings.Contains(err.Error(), "s3cret") {
-					t.Errorf("the first got the error %v", err)
-				}
-				return &host.Result{Data: json.RawMessage(`{}`)}, nil
-			}}),
-		newFake(t, shopNamed("second"), map[string]handler{
+		host.Config{Policy: granting, Secrets: secrets{"KEY": token}, Recorder: rec, Sessions: &host.Sessions{Dir: dir}},
+		first, newFake(t, shopNamed("second"), map[string]handler{
 			"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
 				r.RecordUse("fs:read:/srv/" + string(r.Params))
 				return &host.Result{Data: r.Params}, nil
