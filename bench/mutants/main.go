@@ -26,7 +26,7 @@ import (
 )
 
 // minKilled is the share of a package's mutants that its tests must notice.
-const minKilled = 0.9
+const minKilled = 0.95
 
 func main() {
 	verbose := flag.Bool("v", false, "print each test and each mutant as soon as it has run")

@@ -194,6 +194,7 @@ var notMessages = []struct {
 	{`{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}`, "1", -32600},
 	{`{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"tools/list"}`, "1", -32600},
 	{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}`, "1", -32600},
+	{`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"progressToken":1,"progressToken":2}}}`, "1", -32600},
 	{`{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}`, "1", -32600},
 	{`{"jsonrpc":"2.0","result":{}}`, "null", -32600},
 	{`{"jsonrpc":"2.0","id":1,"error":"x"}`, "1", -32600},

@@ -125,8 +125,10 @@ func parseMessage(data []byte) entry {
 	if !isID(given) || repeated == "id" {
 		e.id = nil
 	}
-	if repeated == "" {
-		_, repeated, _ = membersOf(e.params)
+	for _, part := range []json.RawMessage{e.params, member(e.params, "_meta")} {
+		if repeated == "" {
+			_, repeated, _ = membersOf(part)
+		}
 	}
 	v, _ := jsontext.Unquote(version)
 	isText := false
