@@ -156,7 +156,6 @@ func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
 	if err != nil {
 		own := *AsError(contextCause(ctx, err)) // a cause may end several calls, and each adds its own advice
 		a.Data, a.Whole, a.Content, a.Err = nil, nil, nil, &own
-		run.keepOptions(a.Err)
 		run.dropRefused(a.Err)
 		a.Steps = BoundedSteps(append(a.Steps, a.Err.Steps...))
 	}

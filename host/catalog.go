@@ -22,7 +22,7 @@ type Catalog struct {
 	// Documentation, schemas and segments are built on first use and live as long as the catalog.
 	docs        sync.Map // tierKey -> *manifest.ToolDocs
 	schemas     sync.Map // partKey -> *schema.Schema
-	peers       sync.Map // Provider -> manifest.Peers, and "names" -> index of names
+	peers       sync.Map // Provider -> manifest.Peers
 	searchIndex searchIndex
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -92,38 +91,19 @@ func (a Address) expected(pointer, words string) string {
 	return cmp.Or(manifest.NestedType(a.Tool.Params, pointer), words)
 }
 
-// retry returns the call with other parameters, on the same page of the same browser. For a destructive tool it is a
-// dry run, which shows what would happen.
+// retry returns the call with other parameters, on the same page of the same browser, and with the options that the
+// caller gave; those of the correction, such as a timeout that was among the parameters, come first. For a destructive
+// tool it is a dry run, which shows what would happen.
 func (r *run) retry(params json.RawMessage, o Options) *Step {
 	s := CallStep(r.answer.Tool, params).At(o)
-	s.Options.DryRun = o.DryRun
+	kept := r.call.Given
+	kept.Browser, kept.Target = cmp.Or(s.Options.Browser, kept.Browser), cmp.Or(s.Options.Target, kept.Target)
+	kept.DryRun = kept.DryRun || o.DryRun || r.address.Tool != nil && r.address.Tool.Effect == manifest.EffectDestructive
 	if o.Timeout != r.call.Options.Timeout {
-		s.Options.Timeout = o.Timeout
+		kept.Timeout = o.Timeout
 	}
-	if r.address.Tool != nil && r.address.Tool.Effect == manifest.EffectDestructive {
-		s.Options.DryRun = true
-	}
+	s.Options = kept
 	return &s
-}
-
-// keepOptions gives the corrected call of an error the options of the call itself. Those of the correction, such as a
-// timeout that was among the parameters, come first.
-func (r *run) keepOptions(e *Error) {
-	if e.Retry == nil || e.Retry.Tool != r.answer.Tool {
-		return
-	}
-	was := *e.Retry
-	own, kept := was.Options, r.call.Given
-	kept.Timeout, kept.DryRun = cmp.Or(own.Timeout, kept.Timeout), own.DryRun || kept.DryRun
-	kept.Browser, kept.Target = cmp.Or(own.Browser, kept.Browser), cmp.Or(own.Target, kept.Target)
-	retry := was
-	retry.Options = kept
-	e.Retry = &retry
-	for i, s := range e.Steps {
-		if s.Op == OpCall && s.Tool == was.Tool && s.Options == own && sameJSON(s.Params, was.Params) {
-			e.Steps[i] = retry
-		}
-	}
 }
 
 // CheckCall validates the parameters of a call as [Host.Call] does, without making or recording it. The error is nil if
@@ -203,51 +183,36 @@ func (r *run) moveOptions(
 		if known, _, _ := manifest.ParamNamed(r.address.Tool.Params, name); known != "" { // by another name
 			continue
 		}
-		isOwn := given["timeout"] == nil && hasParam(r.address.Tool, "timeout")
-		if isOwn && strings.HasPrefix(strings.ToLower(name), "timeout") {
+		own, _ := manifest.TypeAt(r.address.Tool.Params, "timeout")
+		if own != "" && given["timeout"] == nil && strings.HasPrefix(strings.ToLower(name), "timeout") {
 			continue
 		}
-		if option := setOption(o, name, given[name]); option != "" {
-			if len(changes) == 0 {
-				given = maps.Clone(given)
-			}
-			delete(given, name)
-			changes = append(changes, Change{From: v.Pointer, To: "options." + option, How: schema.Moved})
+		c := CorrectOptions(map[string]any{name: given[name]})
+		moved, err := ParseOptions(jsontext.Marshal(c.Value))
+		option := optionNamed(name)
+		if option == "" || !c.Complete || err != nil {
+			continue
 		}
+		if len(changes) == 0 {
+			given = maps.Clone(given)
+		}
+		delete(given, name)
+		o.Timeout, o.DryRun = cmp.Or(moved.Timeout, o.Timeout), o.DryRun || moved.DryRun
+		o.Browser, o.Target = cmp.Or(moved.Browser, o.Browser), cmp.Or(moved.Target, o.Target)
+		changes = append(changes, Change{From: v.Pointer, To: "options." + option, How: schema.Moved})
 	}
 	return given, changes
 }
 
-// setOption sets an option by one of its names. It returns the option's own name, or "" for what is not an option.
-func setOption(o *Options, name string, value any) string {
-	text, _ := value.(string)
-	number, _ := value.(json.Number)
+// optionNamed returns the option of a call that a parameter may be instead, by one of its names; "" for others.
+func optionNamed(name string) string {
 	switch strings.ToLower(strings.ReplaceAll(name, "_", "")) {
 	case "timeout", "timeoutseconds", "timeoutsecs", "timeoutms":
-		given := text
-		if number != "" {
-			given = durationText(name, number)
-		}
-		if d, err := time.ParseDuration(given); err == nil && d > 0 {
-			o.Timeout = d
-			return "timeout"
-		}
+		return "timeout"
 	case "dryrun":
-		if v, ok := value.(bool); ok || number == "1" {
-			v = v || number == "1"
-			o.DryRun = o.DryRun || v
-			return "dry_run"
-		}
-	case "browser":
-		if text != "" {
-			o.Browser = text
-			return "browser"
-		}
-	case "target":
-		if text != "" {
-			o.Target = text
-			return "target"
-		}
+		return "dry_run"
+	case "browser", "target":
+		return strings.ToLower(name)
 	}
 	return ""
 }
@@ -264,9 +229,4 @@ func durationText(name string, number json.Number) string {
 		return number.String() + "s"
 	}
 	return ""
-}
-
-func hasParam(t *manifest.Tool, name string) bool {
-	kind, _ := manifest.TypeAt(t.Params, name)
-	return kind != ""
 }

@@ -184,9 +184,7 @@ var optionsSchema = sync.OnceValue(func() *schema.Schema {
 
 // IsOption reports whether callers name an option of a call so: by its own name, or as "timeoutMs" for timeout.
 func IsOption(name string) bool {
-	var o Options
-	return slices.Contains(optionNames, name) || setOption(&o, name, json.Number("1")) != "" ||
-		setOption(&o, name, "1") != "" || setOption(&o, name, true) != ""
+	return slices.Contains(optionNames, name) || optionNamed(name) != ""
 }
 
 // IsLocalOption reports whether a call option, or one of [LocalOptions], has this name.
@@ -206,17 +204,8 @@ func CorrectOptions(given map[string]any) schema.Correction {
 	meant := maps.Clone(given)
 	var changes []Change
 	for _, name := range sortedKeys(given) {
-		var number json.Number
-		switch v := given[name].(type) {
-		case json.Number:
-			number = v
-		case string:
-			if jsontext.ValidNumber(v) {
-				number = json.Number(v)
-			}
-		}
-		var o Options
-		if number != "" && setOption(&o, name, number) == "timeout" {
+		number := json.Number(strings.Trim(string(jsontext.Marshal(given[name])), `"`))
+		if optionNamed(name) == "timeout" && jsontext.ValidNumber(number.String()) && durationText(name, number) != "" {
 			delete(meant, name)
 			meant["timeout"] = durationText(name, number)
 			changes = append(changes, Change{From: "/" + jsontext.EscapeToken(name), To: "/timeout", How: schema.Coerced})

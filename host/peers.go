@@ -8,19 +8,18 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // maxName bounds the names that are looked up, in bytes.
 const maxName = 200
 
-// Meant is what a call of a tool of another product means.
+// Meant is a call of one of the catalog's tools that a call in another form means.
 type Meant struct {
 	Tool    string // qualified
 	Params  map[string]any
 	Changes []Change // of the parameters
-	See     string   // the nearest tool, where none does the same
+	File    string   // the result goes there; only the command line has files
 }
 
 // Knows reports whether a name that the catalog does not have is that of a tool of another product, which the manifests
@@ -30,40 +29,110 @@ func (c *Catalog) Knows(name string) bool {
 	return len(all) > 0
 }
 
-// Meant returns what a call of such a name means. Words are those of a command line, or of a step, after the name. It
-// reports false where no tool does the same. The parameters keep what no rule knows: whoever validates them finds it.
-func (c *Catalog) Meant(name string, given map[string]any, words []any) (meant Meant, ok bool) {
-	all, always := c.rules(name)
-	given, changes, _ := rewrite(always, given, nil)
-	for _, r := range all {
-		var schema json.RawMessage
-		meant.See = cmp.Or(r.See, r.Tool)
+// Meant returns the calls that such a name may mean, the likeliest one first, and the nearest tool. A tool's own name
+// may have words after it that belong to the name elsewhere, as in page.get_text. Words are those of a command line, or
+// of a step, after the name. The parameters keep what no rule knows: whoever validates them finds it.
+func (c *Catalog) Meant(name string, given map[string]any, words []any) (all []Meant, see string) {
+	rules, always := c.rules(name)
+	for _, r := range rules {
+		var own json.RawMessage
+		if len(all) == 0 {
+			see = cmp.Or(r.See, r.Tool)
+		}
 		if at, err := c.Find(r.Tool); err == nil && at.Tool != nil {
-			schema = at.Tool.Params
+			own = at.Tool.Params
 		}
-		params, fits := r.WithWords(given, words)
-		if !fits {
-			continue
-		}
-		if params, own, fits := rewrite([]manifest.Rule{r}, params, schema); fits {
-			return Meant{r.Tool, params, append(changes, own...), meant.See}, r.Tool != ""
+		for _, isPlaced := range []bool{false, true} {
+			given, words, fits := given, words, true
+			if isPlaced {
+				given, words, fits = placed(own, given, words)
+			}
+			params, isForm := r.WithWords(given, words)
+			var changes []Change
+			if fits = fits && isForm; fits {
+				params, changes, fits = rewrite([]manifest.Rule{r}, params, own)
+			}
+			switch {
+			case fits && r.Tool == "":
+				return all, see
+			case fits:
+				params, more, _ := rewrite(always, params, nil)
+				file, _ := params[outName].(string)
+				delete(params, outName)
+				all = append(all, Meant{r.Tool, params, append(changes, more...), file})
+			}
 		}
 	}
-	return meant, false
+	return all, see
 }
 
-// IsSwitch reports whether an option of a command line takes no value where it stands for a parameter of such a name.
-func (c *Catalog) IsSwitch(name, option string) bool {
-	all, _ := c.rules(name)
-	return slices.ContainsFunc(all, func(r manifest.Rule) bool {
-		at, err := c.Find(r.Tool)
-		if err != nil || at.Tool == nil {
+// outName is the name by which a rule says in which file the result goes.
+const outName = "--out"
+
+// placed takes the words out that only one parameter can mean: NAME=VALUE, a value of its enum, the name of a switch.
+func placed(params json.RawMessage, given map[string]any, words []any) (placed map[string]any, rest []any, ok bool) {
+	placed = maps.Clone(given)
+	put := func(name string, value any) bool {
+		if _, taken := placed[name]; name == "" || taken {
 			return false
 		}
-		_, kind, _ := manifest.ParamNamed(at.Tool.Params, option)
-		own := append([]manifest.Rule{r}, c.peersOf(at.Provider).Forms[at.Tool.Name]...)
-		return kind == "boolean" || slices.ContainsFunc(own, func(r manifest.Rule) bool { return r.From[option] == true })
-	})
+		placed[name], ok = value, true
+		return true
+	}
+	for name, value := range given {
+		if known, _, _ := manifest.ParamNamed(params, name); known == "" && value == "true" && put(homeOf(params, name)) {
+			delete(placed, name)
+		}
+	}
+	for _, word := range words {
+		text, _ := word.(string)
+		name, value, _ := strings.Cut(text, "=")
+		if known, _, own := manifest.ParamNamed(params, name); !put(homeOf(params, text)) && !(own && put(known, value)) {
+			rest = append(rest, word)
+		}
+	}
+	return placed, rest, ok
+}
+
+// homeOf returns the only parameter that a word can mean, as one of its values or as the name of a switch.
+func homeOf(params json.RawMessage, word string) (name string, value any) {
+	found := 0
+	for _, p := range manifest.Params(params) {
+		if p.Type == "boolean" && schema.FoldName(p.Name) == schema.FoldName(word) {
+			name, value, found = p.Name, true, found+1
+		} else if slices.ContainsFunc(p.Enum, func(v json.RawMessage) bool { return string(v) == `"`+word+`"` }) {
+			name, value, found = p.Name, word, found+1
+		}
+	}
+	if found != 1 {
+		return "", nil
+	}
+	return name, value
+}
+
+// Option returns what an option of a command line stands for after such a name: whether a rule or the tool itself has a
+// parameter of that name, which for an option of every call has to be its own one, and whether it takes no value.
+func (c *Catalog) Option(name, option string) (isParam, isSwitch bool) {
+	all, always := c.rules(name)
+	always = slices.DeleteFunc(slices.Clone(always), func(r manifest.Rule) bool { return len(r.From) > 1 })
+	for _, r := range all {
+		at, err := c.Find(r.Tool)
+		if err != nil || at.Tool == nil {
+			continue
+		}
+		known, kind, own := manifest.ParamNamed(at.Tool.Params, option)
+		home, _ := homeOf(at.Tool.Params, option)
+		isParam = isParam || own || known != "" && !IsOption(option)
+		isSwitch = isSwitch || kind == "boolean" || kind == "" && home != ""
+		for _, r := range slices.Concat(always, []manifest.Rule{r}, c.peersOf(at.Provider).Forms[at.Tool.Name]) {
+			for from, want := range r.From {
+				if schema.FoldName(from) == schema.FoldName(option) {
+					isParam, isSwitch = true, isSwitch || want == true
+				}
+			}
+		}
+	}
+	return isParam, isSwitch
 }
 
 // rewrite applies the rules that fit to parameters of a tool, in order. It reports false if none does.
@@ -71,17 +140,8 @@ func rewrite(rules []manifest.Rule, given map[string]any, params json.RawMessage
 	meant map[string]any, changes []Change, ok bool,
 ) {
 	for _, rule := range rules {
-		rewritten, to, fits := rule.Apply(given, params)
-		if !fits {
-			continue
-		}
-		given, ok = rewritten, true
-		for _, from := range slices.Sorted(maps.Keys(to)) {
-			change := Change{From: "/" + jsontext.EscapeToken(from), How: schema.Dropped}
-			if to[from] != "" {
-				change.To, change.How = "/"+jsontext.EscapeToken(to[from]), schema.Renamed
-			}
-			changes = append(changes, change)
+		if rewritten, own, fits := rule.Apply(given, params); fits {
+			given, changes, ok = rewritten, append(changes, own...), true
 		}
 	}
 	return given, changes, ok
@@ -101,29 +161,29 @@ func (c *Catalog) peersOf(p Provider) (peers manifest.Peers) {
 
 // rules returns the calls that a name may mean, with qualified names, and the rewrites that apply to all of them: those
 // of the tool whose own name it spells, else those that manifests have, else those of the only tool with such a last
-// word. What a manifest says about other plugins does not count, except about the built-in one.
+// word. What a manifest says about other plugins does not count, except about the built-in one. For a tool's own name
+// they are the call itself, and then those of its plugin's manifest.
 func (c *Catalog) rules(name string) (all, always []manifest.Rule) {
 	if len(name) > maxName {
 		return nil, nil
 	}
-	folded := manifest.FoldName(name)
 	first, _, isDotted := strings.Cut(name, ".")
 	_, isPlugin := c.Provider(first)
-	if own := c.spelled("whole " + folded); own != nil {
-		return own, nil
+	itself := c.spelled(name, wholeName)
+	if itself != nil && itself[0].Tool != name {
+		return itself, nil
 	}
-	if own := c.spelled("exact " + name); own != nil && isDotted {
-		return own, nil
-	}
-	if own := c.spelled("bare " + folded); own != nil && isDotted && !isPlugin {
+	if own := c.spelled(name, bareName); own != nil && isDotted && !isPlugin {
 		return own, nil
 	}
 	peers := map[string]manifest.Peers{}
 	var prefixes []string
 	for _, p := range c.Providers() {
-		own := c.peersOf(p)
-		peers[p.Info().Name], prefixes = own, append(prefixes, own.Prefixes...)
-		always = append(always, own.Names["*"]...)
+		if plugin := p.Info().Name; !isDotted || !isPlugin || plugin == first {
+			own := c.peersOf(p)
+			peers[plugin], prefixes = own, append(prefixes, own.Prefixes...)
+			always = append(always, own.Names["*"]...)
+		}
 	}
 	tails := manifest.NameTails(name, prefixes)
 	for _, tail := range tails {
@@ -133,53 +193,49 @@ func (c *Catalog) rules(name string) (all, always []manifest.Rule) {
 				for i := range all {
 					all[i].Tool, all[i].See = c.qualified(plugin, all[i].Tool), c.qualified(plugin, all[i].See)
 				}
-				return all, p.Names["*"]
+				return append(itself, all...), p.Names["*"]
 			}
 		}
 	}
+	if itself != nil {
+		return itself, always
+	}
 	for _, tail := range tails {
-		if own := c.spelled("bare " + tail); own != nil {
+		if own := c.spelled(tail, bareName); own != nil {
 			return own, always
 		}
 	}
-	return c.spelled("last " + folded), always // "browser_resume" is not Debugger.resume
+	return c.spelled(name, lastWord), always // "browser_resume" is not Debugger.resume
 }
 
 // qualified returns the name of a tool that a plugin may name: its own, or a built-in one; else "".
 func (c *Catalog) qualified(plugin, tool string) string {
-	if at, err := c.FindIn(plugin, tool); err == nil && at.Tool != nil {
-		return at.Name()
-	}
-	at, err := c.Find(tool)
-	if err != nil || at.Tool == nil || at.Provider.Info().Kind != manifest.KindBuiltin {
-		return ""
+	at, err := c.FindIn(plugin, tool)
+	if err != nil || at.Tool == nil {
+		if at, err = c.Find(tool); err != nil || at.Tool == nil || at.Provider.Info().Kind != manifest.KindBuiltin {
+			return ""
+		}
 	}
 	return at.Name()
 }
 
-// indexNames returns the names of all tools by what a caller may write: with the plugin, without it, and the last word.
-func (c *Catalog) indexNames() map[string][]string {
-	index := map[string][]string{}
+// The forms in which a caller may write a name: with the plugin, without it, and the last word.
+func wholeName(plugin, local string) string { return plugin + local }
+func bareName(_, local string) string       { return local }
+func lastWord(_, local string) string       { return local[strings.LastIndexByte(local, '.')+1:] }
+
+// spelled returns the call of the only tool whose name is that in a form, in any spelling; nil if none or several are.
+func (c *Catalog) spelled(name string, form func(plugin, local string) string) []manifest.Rule {
+	var found []string
+	name = schema.FoldName(name)
 	for _, p := range c.providers {
-		plugin := p.Info().Name
 		names, _ := p.Names()
 		for _, local := range names {
-			for _, key := range []string{"whole " + manifest.FoldName(plugin+local), "exact " + local,
-				"bare " + manifest.FoldName(local), "last " + manifest.FoldName(local[strings.LastIndexByte(local, '.')+1:])} {
-				index[key] = append(index[key], plugin+"."+local)
+			if plugin := p.Info().Name; schema.FoldName(form(plugin, local)) == name {
+				found = append(found, plugin+"."+local)
 			}
 		}
 	}
-	return index
-}
-
-// spelled returns the call of the only tool of a key of the index, nil if none or several have it.
-func (c *Catalog) spelled(key string) []manifest.Rule {
-	index, ok := c.peers.Load("names")
-	if !ok {
-		index, _ = c.peers.LoadOrStore("names", c.indexNames())
-	}
-	found := index.(map[string][]string)[key]
 	if len(found) != 1 {
 		return nil
 	}
@@ -187,12 +243,17 @@ func (c *Catalog) spelled(key string) []manifest.Rule {
 	if err != nil || at.Tool == nil {
 		return nil
 	}
-	own := manifest.Rule{Tool: at.Name()}
-	for i, word := range at.Tool.Positional {
-		if kind, _ := manifest.TypeAt(at.Tool.Params, word); kind == "array" && i == len(at.Tool.Positional)-1 {
+	return []manifest.Rule{at.rule()}
+}
+
+// rule returns the call of a tool with its own words.
+func (a Address) rule() manifest.Rule {
+	own := manifest.Rule{Tool: a.Name()}
+	for i, word := range a.Tool.Positional {
+		if kind, _ := manifest.TypeAt(a.Tool.Params, word); kind == "array" && i == len(a.Tool.Positional)-1 {
 			word += "..."
 		}
 		own.Words = append(own.Words, word+"?")
 	}
-	return []manifest.Rule{own}
+	return own
 }

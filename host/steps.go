@@ -82,35 +82,21 @@ func (r *run) readStep(at string, given any) (*run, []Detail, error) {
 	isOwn := tool != "" && err == nil && a.Tool != nil
 	var details []Detail
 	if object, ok := params.(map[string]any); ok && !isOwn { // of another product: what it means is offered
-		if meant, ok := r.host.Catalog().Meant(tool, object, words); ok {
-			a, _ = r.host.Catalog().Find(meant.Tool)
-			isOwn, params, words = a.Plugin == r.address.Plugin, meant.Params, nil
+		if all, _ := r.host.Catalog().Meant(tool, object, words); len(all) > 0 && all[0].File == "" {
+			a, _ = r.host.Catalog().Find(all[0].Tool)
+			isOwn, params, words = a.Plugin == r.address.Plugin, all[0].Params, nil
 			_, details, _ = wrong(at, given, a.Tool.Name)
 		}
 	}
 	if !isOwn || a.Tool.Steps != "" {
 		return wrong(at, given, `["click", "Sign in"] or {"tool": "click", "params": {..}}, of a tool of `+r.address.Plugin)
 	}
-	if n := len(a.Tool.Positional); len(words) > n {
-		last := ""
-		if n > 0 {
-			last, _ = manifest.TypeAt(a.Tool.Params, a.Tool.Positional[n-1])
-		}
-		if last != "array" {
-			return wrong(at, words, "at most "+plural(n, "word"))
-		}
-	}
 	if object, ok := params.(map[string]any); ok {
-		for i, word := range words {
-			parameter := a.Tool.Positional[min(i, len(a.Tool.Positional)-1)]
-			if kind, _ := manifest.TypeAt(a.Tool.Params, parameter); kind != "array" {
-				object[parameter] = word
-			} else if list, ok := object[parameter].([]any); ok {
-				object[parameter] = append(list, word)
-			} else {
-				object[parameter] = []any{word}
-			}
+		own := a.rule()
+		if object, ok = own.WithWords(object, words); !ok {
+			return wrong(at, words, "at most "+plural(len(a.Tool.Positional), "word"))
 		}
+		params = object
 	}
 	step := &run{host: r.host, mode: r.mode, origin: r.origin, call: r.call, answer: &Answer{Tool: a.Name()}, address: a,
 		redactor: r.redactor, innerCalls: r.innerCalls, handed: r.handed}

@@ -7,9 +7,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Peers are the names and the forms of calls that callers know from other products.
@@ -26,7 +26,7 @@ type Peers struct {
 // Rule rewrites parameters.
 type Rule struct {
 	// From has the parameters that a call must have, and their values: "$" and "$NAME" stand for any value, which gets the
-	// name, "~PATTERN" for a text that matches.
+	// name, "~PATTERN" for a text that matches. A group (?P<NAME>..) of the pattern gets a name, too.
 	From map[string]any `json:"from,omitempty"`
 	// To has the parameters in their place, with values by name: "$width", "${width}x${height}".
 	To    map[string]any `json:"to,omitempty"`
@@ -46,7 +46,7 @@ func ReadPeers(raw json.RawMessage) (p Peers) {
 // Named returns the calls of a folded name.
 func (p *Peers) Named(folded string) []Rule {
 	for key, calls := range p.Names {
-		if slices.ContainsFunc(strings.Split(key, "|"), func(one string) bool { return FoldName(one) == folded }) {
+		if slices.ContainsFunc(strings.Split(key, "|"), func(one string) bool { return schema.FoldName(one) == folded }) {
 			return calls
 		}
 	}
@@ -62,7 +62,7 @@ var (
 // mcp__server__click or server/click, or prefixes.
 func NameTails(name string, prefixes []string) []string {
 	name = camel.ReplaceAllString(name, "${1}_$2")
-	tails := []string{FoldName(name)}
+	tails := []string{schema.FoldName(name)}
 	only := true // prefixes so far
 	start := 0
 	for _, at := range separator.FindAllStringIndex(name, -1) {
@@ -70,20 +70,10 @@ func NameTails(name string, prefixes []string) []string {
 		isServer := len(sign) > 1 || strings.ContainsAny(sign, "/:.")
 		only = isServer || only && slices.Contains(prefixes, strings.ToLower(name[start:at[0]]))
 		if start = at[1]; only && start < len(name) {
-			tails = append(tails, FoldName(name[start:]))
+			tails = append(tails, schema.FoldName(name[start:]))
 		}
 	}
 	return tails
-}
-
-// FoldName returns a name without its case, and without the signs between its words.
-func FoldName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("_-. /:", r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, name)
 }
 
 // WithWords adds words to parameters: in order, or as NAME=VALUE. Without a word, all of them may be among the
@@ -109,26 +99,27 @@ func (r *Rule) WithWords(given map[string]any, words []any) (map[string]any, boo
 	return params, len(words) == 0 || need <= len(words) && len(words) <= len(r.Words)
 }
 
-// Apply rewrites the parameters of a tool. It reports false if they are not of the form, or if a new place is taken. To
-// has, for each parameter that is gone, where its value is; "" if the call means the same without it.
-func (r *Rule) Apply(given map[string]any, schema json.RawMessage) (
-	params map[string]any, to map[string]string, ok bool,
+// Apply rewrites the parameters of a tool. It reports false if they are not of the form, or if a new place is taken.
+// The changes say of each parameter that is gone where its value is; it is dropped if the call means the same without.
+func (r *Rule) Apply(given map[string]any, own json.RawMessage) (
+	params map[string]any, changes []schema.Change, ok bool,
 ) {
-	params, to = maps.Clone(given), map[string]string{}
+	params = maps.Clone(given)
 	bound := map[string]any{}
-	for name, want := range r.From {
-		key, has := paramOf(given, name, schema)
-		if !has || !matches(want, given[key], name, bound) {
+	for _, name := range slices.Sorted(maps.Keys(r.From)) {
+		key, has := paramOf(given, name, own)
+		if !has || !matches(r.From[name], given[key], name, bound) {
 			return nil, nil, false
 		}
 		delete(params, key)
-		to[key] = ""
+		change := schema.Change{From: "/" + jsontext.EscapeToken(key), How: schema.Dropped}
 		for place, form := range r.To {
 			if text := string(jsontext.Marshal(form)); len(r.To) == 1 || strings.Contains(text, "$"+name) ||
 				strings.Contains(text, "${"+name+"}") {
-				to[key] = place
+				change.To, change.How = "/"+jsontext.EscapeToken(place), schema.Renamed
 			}
 		}
+		changes = append(changes, change)
 	}
 	for name, form := range r.To {
 		if _, taken := params[name]; taken {
@@ -136,16 +127,16 @@ func (r *Rule) Apply(given map[string]any, schema json.RawMessage) (
 		}
 		params[name] = fill(form, bound)
 	}
-	return params, to, true
+	return params, changes, true
 }
 
 // paramOf returns the name under which a parameter was given: in any spelling, or by an alias.
-func paramOf(given map[string]any, name string, schema json.RawMessage) (key string, has bool) {
+func paramOf(given map[string]any, name string, own json.RawMessage) (key string, has bool) {
 	if _, has = given[name]; has {
 		return name, true
 	}
 	for key := range given {
-		if own, _, _ := ParamNamed(schema, key); FoldName(key) == FoldName(name) || own == name {
+		if known, _, _ := ParamNamed(own, key); schema.FoldName(key) == schema.FoldName(name) || known == name {
 			return key, true
 		}
 	}
@@ -157,9 +148,16 @@ func matches(want, value any, name string, bound map[string]any) bool {
 	switch want := want.(type) {
 	case string:
 		if pattern, is := strings.CutPrefix(want, "~"); is {
-			bound[name] = value
 			re, err := regexp.Compile(pattern)
-			return err == nil && re.MatchString(textOf(value))
+			if err != nil {
+				return false
+			}
+			found := re.FindStringSubmatch(textOf(value))
+			for i := range found {
+				bound[re.SubexpNames()[i]] = found[i]
+			}
+			bound[name] = value
+			return found != nil
 		} else if other, is := strings.CutPrefix(want, "$"); is {
 			if other != "" {
 				name = other
@@ -196,7 +194,7 @@ func fill(form any, bound map[string]any) any {
 	case map[string]any:
 		out := map[string]any{}
 		for name, inner := range form {
-			out[name] = fill(inner, bound)
+			out[textOf(fill(name, bound))] = fill(inner, bound)
 		}
 		return out
 	case []any:
@@ -225,18 +223,18 @@ func textOf(value any) string {
 // ParamNamed returns the parameter that a name means, in any spelling or as one of its x-aliases, and its type. own
 // says that it is the parameter's own name.
 func ParamNamed(params json.RawMessage, given string) (name, kind string, own bool) {
-	var schema struct {
+	var known struct {
 		Properties map[string]struct {
 			Aliases []string `json:"x-aliases"`
 		}
 	}
-	_ = json.Unmarshal(params, &schema)
-	isGiven := func(known string) bool { return FoldName(known) == FoldName(given) }
-	for _, p := range slices.Sorted(maps.Keys(schema.Properties)) {
+	_ = json.Unmarshal(params, &known)
+	isGiven := func(name string) bool { return schema.FoldName(name) == schema.FoldName(given) }
+	for _, p := range slices.Sorted(maps.Keys(known.Properties)) {
 		switch {
 		case isGiven(p):
 			name, own = p, true
-		case !own && slices.ContainsFunc(schema.Properties[p].Aliases, isGiven):
+		case !own && slices.ContainsFunc(known.Properties[p].Aliases, isGiven):
 			name = p
 		}
 	}

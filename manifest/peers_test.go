@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 func TestNameTails(t *testing.T) {
@@ -56,6 +57,8 @@ func TestRules(t *testing.T) {
 			``},
 		{`{"from": {"url": "~^[a-z.]+$"}, "to": {"url": "https://${url}"}}`, `{"url": "a.test"}`, `{"url":"https://a.test"}`},
 		{`{"from": {"url": "~^[a-z.]+$"}, "to": {"url": "https://${url}"}}`, `{"url": "https://a.test"}`, ``},
+		{`{"from": {"p": "~^(?P<k>[a-z]+)=(?P<v>.*)$"}, "to": {"values": {"${k}": "$v"}}}`, `{"p": "a=1=2"}`,
+			`{"values":{"a":"1=2"}}`},
 	} {
 		var r Rule
 		if err := json.Unmarshal([]byte(c.rule), &r); err != nil {
@@ -71,9 +74,11 @@ func TestRules(t *testing.T) {
 		}
 	}
 	r := Rule{From: map[string]any{"a": "$", "b": "$", "c": true}, To: map[string]any{"x": "$a", "y": "${b}!"}}
-	_, to, _ := r.Apply(map[string]any{"a": "1", "b": "2", "c": true}, nil)
-	if to["a"] != "x" || to["b"] != "y" || to["c"] != "" {
-		t.Errorf("values went to %v", to)
+	_, changes, _ := r.Apply(map[string]any{"a": "1", "b": "2", "c": true}, nil)
+	want := []schema.Change{{From: "/a", To: "/x", How: schema.Renamed}, {From: "/b", To: "/y", How: schema.Renamed},
+		{From: "/c", How: schema.Dropped}}
+	if !slices.Equal(changes, want) {
+		t.Errorf("%v, want %v", changes, want)
 	}
 }
 

@@ -218,9 +218,9 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 	if e.tool = m.metaToolNamed(name); e.tool == "" {
 		catalog := m.cfg.Host.Catalog()
 		at, err := catalog.Find(m.qualified(name))
-		isPeer = (err != nil || at.Tool == nil) && catalog.Knows(name)
-		ok := false
-		if e.tool, ok = m.nearestCallable(name); !ok && !isPeer {
+		if isPeer = err != nil || at.Tool == nil; !isPeer {
+			e.tool, known = at.Name(), manifest.Params(at.Tool.Params)
+		} else if !catalog.Knows(name) {
 			return nil, false
 		}
 		same := m.qualified(name) == e.tool || strings.EqualFold(strings.ReplaceAll(name, "__", "."), e.tool)
@@ -230,9 +230,6 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 		case !same:
 			e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Coerced})
 		}
-	}
-	if !isPeer {
-		known = m.paramsOf(e.tool)
 	}
 	e.takeArguments(left, known)
 	e.takeOptions(left, known)
@@ -248,12 +245,12 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 		e.changes = append(e.changes, host.Change{From: token, To: "/arguments" + token, How: schema.Moved})
 	}
 	if isPeer {
-		meant, ok := m.cfg.Host.Catalog().Meant(name, e.arguments, nil)
-		if e.see = meant.See; !ok {
+		all, see := m.cfg.Host.Catalog().Meant(name, e.arguments, nil)
+		if e.see = see; len(all) == 0 || all[0].File != "" {
 			return e, false
 		}
-		e.tool, e.arguments = meant.Tool, meant.Params
-		for _, c := range meant.Changes {
+		e.tool, e.arguments = all[0].Tool, all[0].Params
+		for _, c := range all[0].Changes {
 			if c.From = "/arguments" + c.From; c.How != schema.Dropped {
 				c.To = "/arguments" + c.To
 			}
@@ -440,32 +437,6 @@ func (e *envelope) setOptions(given map[string]any, at string) {
 	if object, ok := c.Value.(map[string]any); ok {
 		maps.Copy(e.options, object)
 	}
-}
-
-// nearestCallable returns the qualified name of a tool by a name of it: its own, or one at distance 0.
-func (m *modeServer) nearestCallable(name string) (string, bool) {
-	catalog := m.cfg.Host.Catalog()
-	at, err := catalog.Find(m.qualified(name))
-	if err != nil {
-		near := host.AsError(err).DidYouMean
-		if len(near) == 0 || near[0].Distance != 0 || len(near) > 1 && near[1].Distance == 0 {
-			return "", false
-		}
-		at, err = catalog.Find(near[0].Name)
-	}
-	if err != nil || at.Tool == nil {
-		return "", false
-	}
-	return at.Name(), true
-}
-
-// paramsOf returns the parameters of a tool.
-func (m *modeServer) paramsOf(name string) []manifest.Param {
-	at, err := m.cfg.Host.Catalog().Find(name)
-	if err != nil || at.Tool == nil {
-		return nil
-	}
-	return manifest.Params(at.Tool.Params)
 }
 
 // has reports whether a tool has a parameter.

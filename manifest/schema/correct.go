@@ -401,10 +401,6 @@ func (c *corrector) value(f fault) bool {
 		if c.unwrap(f, v) {
 			return true
 		}
-	case "uniqueItems":
-		if list, ok := v.([]any); ok && !f.ambiguous {
-			return c.dropDuplicates(f.at, list)
-		}
 	case "propertyNames", "false":
 		if f.at == nil || !given {
 			return false
@@ -506,23 +502,6 @@ func (c *corrector) hoist(at *location, v map[string]any) bool {
 	delete(object, at.token)
 	maps.Copy(object, v)
 	return true
-}
-
-func (c *corrector) dropDuplicates(at *location, v []any) bool {
-	found := map[string]bool{}
-	list := []any{}
-	for i, x := range v {
-		key := identityOf(x)
-		if found[key] {
-			c.drop(at.index(i).pointer())
-			continue
-		}
-		if found[key] = true; i != len(list) {
-			c.move(at.index(i).pointer(), at.index(len(list)).pointer(), Moved)
-		}
-		list = append(list, x)
-	}
-	return c.set(at, list)
 }
 
 // dig puts a hole for a value of a schema into the draft: a text, or an array or object with holes where that is plain.

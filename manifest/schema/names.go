@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -92,9 +91,9 @@ func (s *strangers) correct() bool {
 		return false
 	}
 	isOnly := len(s.names) == 1
-	s.rename(func(given, name string) bool { return foldName(given) == foldName(name) })
+	s.rename(func(given, name string) bool { return FoldName(given) == FoldName(name) })
 	s.rename(func(given, name string) bool {
-		return slices.ContainsFunc(s.aliases(name), func(a string) bool { return foldName(a) == foldName(given) })
+		return slices.ContainsFunc(s.aliases(name), func(a string) bool { return FoldName(a) == FoldName(given) })
 	})
 	s.convertAll()
 	if s.hoistAll() {
@@ -110,7 +109,7 @@ func (s *strangers) correct() bool {
 	if isOnly && len(s.names) == 1 && len(s.missing) == 1 {
 		// The only value without a place, and the only place without a value.
 		s.rename(func(given, name string) bool {
-			return s.missing[name] && s.object[given] != nil && s.fits(s.prop(name), s.object[given])
+			return s.missing[name] && s.object[given] != nil && !meansElse(given, name) && s.fits(s.prop(name), s.object[given])
 		})
 	}
 	s.sinkRest()
@@ -155,7 +154,7 @@ func (s *strangers) rename(matches func(given, name string) bool) {
 	for _, given := range s.names {
 		var all, required []string
 		for _, name := range s.free {
-			if !s.changesUnit(given, name) && matches(given, name) {
+			if !s.changesMeaning(given, name) && matches(given, name) {
 				all = append(all, name)
 				if s.missing[name] {
 					required = append(required, name)
@@ -199,21 +198,34 @@ func unitOf(name string) string {
 	return units[words[len(words)-1]]
 }
 
-// changesUnit reports whether a number would get another name that may stand for another unit. An alias stands for the
-// same unit: its author says so.
-func (s *strangers) changesUnit(given, name string) bool {
-	text, isText := s.object[given].(string)
-	if _, isNumber := s.object[given].(json.Number); !isNumber && !(isText && jsontext.ValidNumber(text)) {
+// places are the words of names whose values say where something is. The value itself goes by another name.
+var places = []string{"path", "file", "filename", "filepath", "dir", "directory", "folder"}
+
+// changesMeaning reports whether a value would get a name that means something else: a number one that may stand for
+// another unit, and the path of a file the name of its contents. An alias means the same: its author says so.
+func (s *strangers) changesMeaning(given, name string) bool {
+	if FoldName(given) == FoldName(name) || slices.ContainsFunc(s.aliases(name), func(a string) bool {
+		return FoldName(a) == FoldName(given)
+	}) {
 		return false
 	}
-	isMeasure := func(name string) bool {
-		return unitOf(name) != "" || slices.ContainsFunc(wordsOf(name), func(w string) bool {
-			return slices.Contains(measured, w)
-		})
+	has := func(name string, words []string) bool {
+		return slices.ContainsFunc(wordsOf(name), func(w string) bool { return slices.Contains(words, w) })
 	}
-	same := foldName(given) == foldName(name) || unitOf(given) != "" && unitOf(given) == unitOf(name) ||
-		slices.ContainsFunc(s.aliases(name), func(a string) bool { return foldName(a) == foldName(given) })
-	return !same && (isMeasure(given) || isMeasure(name))
+	if has(given, places) != has(name, places) && !grouped(given, name) {
+		return true
+	}
+	if text := plainText(s.object[given]); !jsontext.ValidNumber(text) || unitOf(given) != "" &&
+		unitOf(given) == unitOf(name) {
+		return false
+	}
+	isMeasure := func(name string) bool { return unitOf(name) != "" || has(name, measured) }
+	return isMeasure(given) || isMeasure(name)
+}
+
+// meansElse reports whether a name is a common one for something else than another name.
+func meansElse(given, name string) bool {
+	return !synonymous(given, name) && (grouped(given, given) || slices.Contains(measured, FoldName(given)))
 }
 
 // convertAll gives a number whose name is another one with a unit, as timeout_seconds is of timeout, that name, and the
@@ -222,7 +234,7 @@ func (s *strangers) convertAll() {
 	for _, given := range slices.Clone(s.names) {
 		words, value := wordsOf(given), plainText(s.object[given])
 		i := slices.IndexFunc(s.free, func(name string) bool {
-			return unitOf(given) != "" && foldName(name) == strings.Join(words[:len(words)-1], "")
+			return unitOf(given) != "" && FoldName(name) == strings.Join(words[:len(words)-1], "")
 		})
 		if i < 0 || !jsontext.ValidNumber(value) {
 			continue
@@ -292,19 +304,23 @@ func (s *strangers) belongsHere(given string, inner map[string]any) bool {
 	if known == len(inner) && known > 0 {
 		return true
 	}
-	return len(s.object) == 1 && (known > 0 || slices.Contains(wrappers, foldName(given)))
+	return len(s.object) == 1 && (known > 0 || slices.Contains(wrappers, FoldName(given)))
 }
 
-// sinkAll corrects parameters that are one level too shallow: an unknown property that only one object here knows.
+// sinkAll corrects parameters that are one level too shallow: an unknown property that only one object here knows,
+// which may be the only one of a list that is missing.
 func (s *strangers) sinkAll() {
 	for _, given := range slices.Clone(s.names) {
 		var homes []string
 		for _, name := range append(slices.Clone(s.free), sortedKeys(s.object)...) {
 			all := s.prop(name).conjuncts()
+			inner, isObject := s.object[name].(map[string]any)
+			if item := itemSchema(all, 0); item != nil && (isObject || s.missing[name]) {
+				all = item.conjuncts()
+			}
 			if kind, ok := wanted(all); !ok || kind != kindObject {
 				continue
 			}
-			inner, isObject := s.object[name].(map[string]any)
 			_, taken := inner[given]
 			child := propSchema(all, given)
 			if child == nil || child.always != nil || taken || !isObject && s.object[name] != nil {
@@ -364,10 +380,10 @@ func isMember(n *node, v any) bool {
 	return ok || slices.ContainsFunc(values, func(x any) bool { return equal(x, v) })
 }
 
-// foldName returns a name without its case, and without the signs between its words.
-func foldName(name string) string {
+// FoldName returns a name without its case, and without the signs between its words.
+func FoldName(name string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '_' || r == '-' || r == '.' || r == ' ' {
+		if strings.ContainsRune("_-. /:", r) {
 			return -1
 		}
 		return unicode.ToLower(r)
@@ -414,16 +430,21 @@ var synonyms = [][]string{
 // synonymous reports whether two names mean the same: they are in one group, one is the beginning of the other, or one
 // has all words of the other.
 func synonymous(a, b string) bool {
-	x, y := foldName(a), foldName(b)
-	for _, group := range synonyms {
-		if slices.Contains(group, x) && slices.Contains(group, y) {
-			return true
-		}
+	x, y := FoldName(a), FoldName(b)
+	if grouped(a, b) {
+		return true
 	}
 	if short, long := min(len(x), len(y)), max(len(x), len(y)); short >= 3 && short < long && x[:short] == y[:short] {
 		return true
 	}
 	return hasWords(a, b) || hasWords(b, a)
+}
+
+// grouped reports whether two names are in one group of synonyms.
+func grouped(a, b string) bool {
+	return slices.ContainsFunc(synonyms, func(group []string) bool {
+		return slices.Contains(group, FoldName(a)) && slices.Contains(group, FoldName(b))
+	})
 }
 
 // hasWords reports whether the words of a name are among those of another one.
@@ -476,7 +497,7 @@ func respelled(v any, allowed []any) (any, bool) {
 	}
 	for _, same := range []func(a string) bool{
 		func(a string) bool { return a == strings.TrimSpace(text) },
-		func(a string) bool { return foldName(a) == foldName(strings.TrimSpace(text)) },
+		func(a string) bool { return FoldName(a) == FoldName(strings.TrimSpace(text)) },
 		func(a string) bool { return isText && isTypo(strings.ToLower(text), strings.ToLower(a)) },
 	} {
 		var found []any

@@ -302,11 +302,12 @@ func writeError(err error) error {
 func (a *App) fail(err error) int {
 	a.failing = true
 	e := host.AsError(err)
-	if e.Code == host.NotFound || e.Code == host.InvalidArgs {
-		if step := a.meant(); step != nil {
+	const nothingSuch = "no_match" // as tools call it that look for what the words name
+	if slices.Contains([]host.Code{host.NotFound, host.InvalidArgs, nothingSuch}, e.Code) && e.Corrected == nil {
+		if step := a.meant(e.Code); step != nil {
 			e.Steps = append([]host.Step{*step}, e.Steps...)
 			if step.Op == host.OpCall {
-				e.Retry, e.Corrected = step, step.Params
+				e.Retry, e.Corrected, e.Template, e.Changes = step, step.Params, nil, nil
 			}
 		}
 	}
@@ -320,7 +321,7 @@ func (a *App) fail(err error) int {
 		env := &command.Envelope{Error: a.deps.ErrorObject(e), Warnings: []string{}}
 		var f *failure
 		if errors.As(err, &f) {
-			env = f.envelope
+			f.envelope.Error, env = env.Error, f.envelope
 		}
 		env.Next = next
 		notices, lines := a.said()

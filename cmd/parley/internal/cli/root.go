@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -240,6 +241,9 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 			call.Set = append(call.Set, "full=true")
 		}
 		call.Tool, call.Words = at.Name(), rest
+		if i := slices.Index(app.args, "--json"); i >= 0 && at.Tool != nil && hasJSON(at.Tool, app.args[i+1:], rest) {
+			return host.Errorf(host.InvalidArgs, "--json prints JSON and takes no value; the parameter json goes into --param")
+		}
 		return runCall(ctx, call)
 	}
 	if name := opts.firstOf(callOnly...); name != "" {
@@ -247,6 +251,12 @@ func runWords(ctx context.Context, opts *rootOptions) error {
 			WithSteps(at.ListStep())
 	}
 	return app.list(at)
+}
+
+// hasJSON reports whether the words after --json begin with the tool's parameter of that name.
+func hasJSON(t *manifest.Tool, after, words []string) bool {
+	kind, _ := manifest.TypeAt(t.Params, "json")
+	return kind != "" && len(after) > 0 && len(words) > 0 && after[0] == words[0] && jsontext.LooksLikeJSON(words[0])
 }
 
 // isCall reports whether the options ask for a call and for no other mode.
@@ -418,8 +428,8 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 		for _, n := range schema.Nearest(given, names, 3) {
 			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: "--" + n.Name, Distance: n.Distance})
 		}
-		if dashes == "-" && !cmd.HasParent() {
-			e.Next = append(e.Next, a.dashed())
+		if dashes == "-" && !cmd.HasParent() && len(given) > 1 { // one letter is an option elsewhere
+			e.Next = append(e.Next, "words that begin with a dash go after --")
 		} else if args := a.retype(cmd.Root(), len(e.DidYouMean) == 0); args != nil {
 			return &retyped{e, args}
 		}
@@ -435,8 +445,12 @@ func (a *App) flagError(cmd *cobra.Command, err error) error {
 		e.Details = []host.Detail{{Parameter: "--" + name, Keyword: "type", Provided: given, Expected: expected}}
 		if expected == "duration" {
 			e.Message += " such as 10s"
-			if _, err := time.ParseDuration(given + "s"); err == nil {
-				e.Next = append(e.Next, "--"+name+" "+given+"s")
+			if n, err := strconv.ParseFloat(given, 64); err == nil {
+				unit := "s"
+				if n >= 1000 { // as most tools count
+					unit = "ms"
+				}
+				e.Next = append(e.Next, "--"+name+" "+given+unit)
 			}
 		}
 	case errors.As(err, &missing):

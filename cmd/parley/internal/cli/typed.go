@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
@@ -20,38 +24,44 @@ type typedLine struct {
 	missing    bool // an option has no value and is no switch
 }
 
-// takeApart takes the command line apart: options that Parley does not have may be parameters of the tool. With
-// letters, so may a letter after one dash.
-func (a *App) takeApart(root *cobra.Command, letters bool, isSwitch func(option string) bool) (l typedLine) {
+// takeApart takes the command line apart: options that Parley does not have may be parameters of the tool, and so may a
+// letter after one dash, and an option of Parley's that the tool has a parameter for.
+func (a *App) takeApart(root *cobra.Command, about func(option string) (isParam, isSwitch bool)) (l typedLine) {
 	for rest := a.args; len(rest) > 0; {
 		word := rest[0]
 		rest = rest[1:]
 		name, isOption := strings.CutPrefix(word, "--")
-		if letters && len(word) == 2 && word[0] == '-' && word != "--" {
+		if len(word) == 2 && word[0] == '-' && unicode.IsLetter(rune(word[1])) {
 			name, isOption = word[1:], true
 		}
 		name, value, given := strings.Cut(name, "=")
 		option := root.Flag(name)
+		isParam, isSwitch := about(name)
+		hasNext := len(rest) > 0 && !strings.HasPrefix(rest[0], "--")
+		isTruth := hasNext && (rest[0] == "true" || rest[0] == "false")
 		switch {
 		case word == "--":
 			l.words = append(l.words, rest...)
 			return l
 		case !isOption:
 			l.words = append(l.words, word)
-		case option != nil && name != "full": // --full is an option of --help
-			l.own = append(l.own, word)
+		case option != nil && name != "full" && (!isParam || !given && !hasNext && !isSwitch): // --full is of --help
+			taken := []string{word}
 			if !given && option.NoOptDefVal == "" && len(rest) > 0 {
-				l.own, rest = append(l.own, rest[0]), rest[1:]
+				value, taken, rest = rest[0], append(taken, rest[0]), rest[1:]
+			}
+			if key, text, isPair := strings.Cut(value, "="); name == "param" && isPair && !strings.HasPrefix(text, "@") {
+				l.params = append(l.params, [2]string{key, text})
+			} else {
+				l.own = append(l.own, taken...)
 			}
 		default:
-			hasNext := len(rest) > 0 && !strings.HasPrefix(rest[0], "--")
-			isTruth := hasNext && (rest[0] == "true" || rest[0] == "false")
 			switch {
 			case given:
-			case hasNext && (isTruth || !isSwitch(name)):
+			case hasNext && (isTruth || !isSwitch):
 				value, rest = rest[0], rest[1:]
 			default:
-				value, l.missing = "true", l.missing || !isSwitch(name)
+				value, l.missing = "true", l.missing || !isSwitch
 			}
 			l.params = append(l.params, [2]string{name, value})
 		}
@@ -65,27 +75,36 @@ type retyped struct {
 	args []string
 }
 
-// retype returns the command line with --param for each option that Parley does not have. It returns nil if one cannot
-// be a parameter of the tool; with foreign, any name can be: the host says what it means.
-func (a *App) retype(root *cobra.Command, foreign bool) []string {
-	words := a.args
-	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") }); i >= 0 {
-		words = words[:i]
-	}
+// named returns the tool that the command line names, and the words after it.
+func (a *App) named(root *cobra.Command, catalog *host.Catalog) (at host.Address, words, rest []string) {
+	words = a.takeApart(root, func(string) (bool, bool) { return false, true }).words
 	if len(words) > 0 && words[0] == "call" {
 		words = words[1:]
 	}
+	if len(words) == 0 || slices.Contains(a.commands, words[0]) {
+		return at, nil, nil
+	}
+	at, rest, err := command.Find(catalog, words, false)
+	if err != nil {
+		return host.Address{}, words, nil
+	}
+	return at, words, rest
+}
+
+// retype returns the command line with --param for each option that Parley does not have. It returns nil if one cannot
+// be a parameter of the tool; with foreign, any name can be: the host says what it means.
+func (a *App) retype(root *cobra.Command, foreign bool) []string {
 	catalog, err := a.deps.Catalog()
-	if err != nil || len(words) == 0 {
+	if err != nil {
 		return nil
 	}
-	at, _, err := command.Find(catalog, words, false)
-	if err != nil || at.Tool == nil {
+	at, _, _ := a.named(root, catalog)
+	if at.Tool == nil {
 		return nil
 	}
-	l := a.takeApart(root, false, func(option string) bool {
-		_, kind, _ := manifest.ParamNamed(at.Tool.Params, option)
-		return kind == "boolean"
+	l := a.takeApart(root, func(option string) (_, isSwitch bool) {
+		_, isSwitch = catalog.Option(at.Name(), option)
+		return false, isSwitch
 	})
 	if len(l.params) == 0 || l.missing {
 		return nil
@@ -103,94 +122,108 @@ func (a *App) retype(root *cobra.Command, foreign bool) []string {
 	return args
 }
 
-// dashed returns the command line that was given, with what begins with one dash as words of the tool.
-func (a *App) dashed() string {
-	isWord := func(word string) bool { return len(word) > 1 && word[0] == '-' && word[1] != '-' }
-	line := []string{"parley"}
-	for _, dashes := range []bool{false, true} {
-		for _, word := range a.args {
-			if isWord(word) == dashes {
-				line = append(line, quoteWord(word))
-			}
-		}
-		if !dashes {
-			line = append(line, "--")
-		}
-	}
-	return strings.Join(line, " ")
-}
-
 // identifier matches a word that may be a part of a tool's name.
 var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
-// meant returns the step that a command line means by the name of another product's tool, nil if it means none: the
-// call or, where a value has no place in it, the documentation.
-func (a *App) meant() *host.Step {
-	catalog, err := a.deps.Catalog()
+// carried are the options of Parley's that the call in place of another one has, too.
+var carried = []string{"json", "debug", "dry-run", "session", "browser", "target", "timeout", "max-bytes", "jq",
+	"on-dialog", "wait", "isolate", "out"}
+
+// meant returns the step that a command line in the form of another product, which ends with a code, means; nil if it
+// means none. It is the call or, where a value has no place in it, the documentation.
+func (a *App) meant(code host.Code) *host.Step {
+	own := newApp(&Streams{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env}, nil)
+	defer own.deps.Close()
+	deps := a.deps
+	if _, err := deps.Catalog(); err != nil {
+		deps, a.deps.Plugins = own.deps, nil // --load is meant for the tool
+	}
+	h, err := deps.Parley().Host()
 	if err != nil {
 		return nil
 	}
-	root := newRoot(newApp(&Streams{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env}, nil), nil)
-	words := a.takeApart(root, true, func(string) bool { return true }).words
-	if len(words) > 0 && words[0] == "call" {
-		words = words[1:]
-	}
-	if len(words) == 0 || slices.Contains(a.commands, words[0]) {
+	var opts *rootOptions
+	root := newToolCommand(own, func(_ context.Context, o *rootOptions) error {
+		opts = o
+		return nil
+	})
+	at, words, rest := a.named(root, h.Catalog())
+	if at.Tool != nil && code == host.NotFound { // by the tool itself
 		return nil
 	}
-	if at, _, err := command.Find(catalog, words, false); err == nil && at.Tool != nil {
-		return nil
+	lead, least := words, 1 // words of the name
+	if at.Tool != nil {
+		lead, least = rest, 0
 	}
-	n := 1
-	for n < min(len(words), 4) && identifier.MatchString(words[n]) {
+	n := least
+	for n < min(len(lead), 4) && identifier.MatchString(lead[n]) {
 		n++
 	}
-	for n > 1 && !catalog.Knows(strings.Join(words[:n], "_")) {
-		n--
-	}
-	name := strings.Join(words[:n], "_")
-	if _, isPlugin := catalog.Provider(name); isPlugin || !catalog.Knows(name) {
-		return nil
-	}
-	l := a.takeApart(root, true, func(option string) bool { return catalog.IsSwitch(name, option) })
-	given := map[string]any{}
-	for _, p := range l.params {
-		switch before := given[p[0]].(type) {
-		case nil:
-			given[p[0]] = p[1]
-		case []any:
-			given[p[0]] = append(before, p[1])
-		default:
-			given[p[0]] = []any{before, p[1]}
+	for ; n >= least && len(words) > 0; n-- {
+		name := strings.Join(lead[:n], "_")
+		if at.Tool != nil {
+			name = strings.TrimSuffix(at.Name()+"_"+name, "_")
+		}
+		if _, isPlugin := h.Catalog().Provider(name); isPlugin || !h.Catalog().Knows(name) {
+			continue
+		}
+		l := a.takeApart(root, func(option string) (bool, bool) { return h.Catalog().Option(name, option) })
+		named := words[:len(words)-len(lead)+n]
+		after := l.words[max(0, slices.Index(l.words, words[0])):]
+		if len(after) < len(named) || !slices.Equal(after[:len(named)], named) {
+			continue // the value of an option
+		}
+		values := make([]any, len(after)-len(named))
+		for i, word := range after[len(named):] {
+			values[i] = word
+		}
+		given := map[string]any{}
+		for _, p := range l.params {
+			if before, twice := given[p[0]]; twice {
+				given[p[0]] = []any{before, p[1]}
+			} else {
+				given[p[0]] = p[1]
+			}
+		}
+		all, see := h.Catalog().Meant(name, given, values)
+		isLost := l.missing || root.ParseFlags(l.own) != nil || root.RunE(root, words) != nil
+		root.Flags().Visit(func(f *pflag.Flag) { isLost = isLost || !slices.Contains(carried, f.Name) })
+		for _, m := range all {
+			if isLost || m.File != "" && opts.Out != "" {
+				continue
+			}
+			call := host.Call{Name: m.Tool, Options: opts.Options, Given: opts.Options.StepOptions()}
+			call.Given.Session, call.Given.File = own.deps.SessionName, cmp.Or(m.File, opts.Out)
+			call.Given.Out = call.Given.File != ""
+			if step := stepOf(h, call, m.Params); step != nil && a.offers(a.deps.Command(*step)) {
+				return step
+			}
+		}
+		if at.Tool == nil && see != "" {
+			describe := host.DescribeStep(see, 0)
+			return &describe
 		}
 	}
-	var after []any
-	for _, word := range l.words[slices.Index(l.words, words[0]):][n:] {
-		after = append(after, word)
-	}
-	meant, ok := catalog.Meant(name, given, after)
-	h, err := a.deps.Parley().Host()
-	if err != nil || meant.See == "" {
+	return nil
+}
+
+// stepOf returns the step that makes a call with parameters of a command line, nil if they cannot be corrected.
+func stepOf(h *host.Host, c host.Call, params map[string]any) *host.Step {
+	at, err := h.Catalog().Find(c.Name)
+	if err != nil {
 		return nil
 	}
-	describe := host.DescribeStep(meant.See, 0)
-	lost := slices.ContainsFunc(l.own, func(option string) bool {
-		return !slices.Contains([]string{"--json", "--debug", "--dry-run"}, option)
-	})
-	if !ok || lost || l.missing {
-		return &describe
-	}
-	step := host.CallStep(meant.Tool, jsontext.Marshal(meant.Params))
-	if e := h.CheckCall(host.Call{Name: step.Tool, Params: step.Params}); e != nil && e.Corrected == nil {
-		return &describe
-	} else if e != nil {
-		step.Params = e.Corrected
-		if e.Retry != nil {
-			step.Options = e.Retry.Options // such as a timeout that was among the parameters
+	for name, value := range params {
+		if text, isText := value.(string); isText {
+			params[name] = command.Typed(at.Tool, name, text)
 		}
 	}
-	if at, err := catalog.Find(meant.Tool); err == nil {
-		step.Options.DryRun = at.Tool.Effect == manifest.EffectDestructive
+	c.Params = jsontext.Marshal(params)
+	if e := h.CheckCall(c); e != nil {
+		return e.Retry
 	}
+	step := host.CallStep(c.Name, c.Params)
+	step.Options = c.Given
+	step.Options.DryRun = c.Given.DryRun || at.Tool.Effect == manifest.EffectDestructive
 	return &step
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -278,11 +277,6 @@ func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) 
 	word := words[len(t.Positional)]
 	e := host.Errorf(host.InvalidArgs, "unexpected word %q after %s: it %s; other parameters go into --params or --param",
 		manifest.CleanLine(word), t.Name, takes)
-	if meant := allParams(t, words[len(t.Positional):]); meant != nil {
-		maps.Copy(meant, params)
-		e.Corrected, e.Changes = jsontext.Marshal(meant), []host.Change{{How: schema.Parsed}}
-		return e
-	}
 	required := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
 	isOnly := !jsontext.LooksLikeJSON(word) && len(words) == 1 && len(params) == 0 && len(required) == 1
 	if isOnly && required[0].Type == "string" && manifest.Clean(word) == word {
@@ -366,6 +360,13 @@ func validUTF8(name, text string) error {
 	}
 	return host.Errorf(host.InvalidArgs,
 		"parameter %s is not valid UTF-8; pass binary data as base64 if the tool takes it", manifest.CleanLine(name))
+}
+
+// Typed converts the text of an option to what the schema declares for the parameter that the name means.
+func Typed(t *manifest.Tool, name, text string) any {
+	known, _, _ := manifest.ParamNamed(t.Params, name)
+	kind, item := manifest.TypeAt(t.Params, cmp.Or(known, name))
+	return typed(text, kind, item)
 }
 
 // typed converts a text to the type that the schema declares. A text that does not convert stays a string, and the host
