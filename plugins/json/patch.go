@@ -137,9 +137,9 @@ func sortedKeys(m map[string]any) []string {
 // PatchParams are operations and the value that they change.
 type PatchParams struct {
 	// JSON to change, e.g. {"a":1}.
-	Data json.RawMessage `json:"data"`
+	Data json.RawMessage `json:"data" aliases:"document,doc,target"`
 	// Operations, done in order.
-	Patch []Operation `json:"patch" maxItems:"10000" from:"json.diff/patch"`
+	Patch []Operation `json:"patch" maxItems:"10000" from:"json.diff/patch" aliases:"operations,ops"`
 }
 
 // PatchResult is a changed value.
@@ -342,9 +342,9 @@ func change(v any, path []string, do action, value any) (any, bool) {
 // MergeParams are a value and its overrides.
 type MergeParams struct {
 	// JSON to change, e.g. {"a":1,"b":2}.
-	Data json.RawMessage `json:"data"`
+	Data json.RawMessage `json:"data" aliases:"document,doc,target,base,original"`
 	// Overrides, e.g. {"b":null,"c":3}.
-	Patch json.RawMessage `json:"patch"`
+	Patch json.RawMessage `json:"patch" aliases:"overrides,changes"`
 }
 
 // Merge applies a JSON Merge Patch (RFC 7396).

@@ -1,10 +1,14 @@
 package main
 
 import (
+	_ "embed" // peers.json
 	"encoding/json"
 
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
+
+//go:embed peers.json
+var peers []byte
 
 func init() { sdk.Register(plugin) }
 
@@ -16,6 +20,7 @@ var plugin = sdk.Plugin{
 	Standard: "Pure functions of their parameters: no files, no network, no rights. Large numbers keep every digit.",
 	Keywords: []string{"jq", "yaml", "rfc6902", "rfc7396", "pointer"},
 	License:  "Apache-2.0",
+	Peers:    peers,
 	Warm:     true,
 	ExitCodes: []sdk.ExitCode{
 		{Code: 10, Name: "query_failed", Meaning: "The filter failed on this data", Retry: sdk.FixInput,
