@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/parley-tools/parley/host/internal/index"
 	"github.com/parley-tools/parley/manifest"
@@ -20,9 +21,10 @@ type Catalog struct {
 	byName    map[string]Provider
 
 	// Documentation, schemas and segments are built on first use and live as long as the catalog.
-	docs        sync.Map // tierKey -> *manifest.ToolDocs
-	schemas     sync.Map // partKey -> *schema.Schema
-	peers       sync.Map // Provider -> manifest.Peers
+	docs        sync.Map                // tierKey -> *manifest.ToolDocs
+	schemas     sync.Map                // partKey -> *schema.Schema
+	peers       sync.Map                // Provider -> manifest.Peers
+	meaning     atomic.Pointer[meaning] // of the latest name that was looked up
 	searchIndex searchIndex
 }
 

@@ -164,14 +164,31 @@ func (c *Catalog) peersOf(p Provider) (peers manifest.Peers) {
 // word. What a manifest says about other plugins does not count, except about the built-in one. For a tool's own name
 // they are the call itself, and then those of its plugin's manifest.
 func (c *Catalog) rules(name string) (all, always []manifest.Rule) {
+	if latest := c.meaning.Load(); latest != nil && latest.name == name { // a caller asks several times
+		return latest.all, latest.always
+	}
+	all, always = c.findRules(name)
+	c.meaning.Store(&meaning{name, all, always})
+	return all, always
+}
+
+// meaning is what a name means.
+type meaning struct {
+	name        string
+	all, always []manifest.Rule
+}
+
+func (c *Catalog) findRules(name string) (all, always []manifest.Rule) {
 	if len(name) > maxName {
 		return nil, nil
 	}
-	first, _, isDotted := strings.Cut(name, ".")
+	first, local, isDotted := strings.Cut(name, ".")
 	_, isPlugin := c.Provider(first)
-	itself := c.spelled(name, wholeName)
-	if itself != nil && itself[0].Tool != name {
-		return itself, nil
+	var itself []manifest.Rule
+	if at := c.tool(first, local); at.Tool != nil {
+		itself = []manifest.Rule{at.rule()}
+	} else if other := c.spelled(name, wholeName); other != nil {
+		return other, nil
 	}
 	if own := c.spelled(name, bareName); own != nil && isDotted && !isPlugin {
 		return own, nil
@@ -210,13 +227,24 @@ func (c *Catalog) rules(name string) (all, always []manifest.Rule) {
 
 // qualified returns the name of a tool that a plugin may name: its own, or a built-in one; else "".
 func (c *Catalog) qualified(plugin, tool string) string {
-	at, err := c.FindIn(plugin, tool)
-	if err != nil || at.Tool == nil {
-		if at, err = c.Find(tool); err != nil || at.Tool == nil || at.Provider.Info().Kind != manifest.KindBuiltin {
-			return ""
-		}
+	at := c.tool(plugin, tool)
+	if first, local, _ := strings.Cut(tool, "."); at.Tool == nil {
+		at = c.tool(first, local)
+	}
+	if at.Tool == nil || at.Plugin != plugin && at.Provider.Info().Kind != manifest.KindBuiltin {
+		return ""
 	}
 	return at.Name()
+}
+
+// tool returns a tool by its exact name; without one, the address has none.
+func (c *Catalog) tool(plugin, local string) (at Address) {
+	if p, ok := c.Provider(plugin); ok && local != "" {
+		if t, err := p.Tool(local); err == nil && t != nil && t.Name == local {
+			at = Address{catalog: c, Provider: p, Plugin: p.Info().Name, Tool: t}
+		}
+	}
+	return at
 }
 
 // The forms in which a caller may write a name: with the plugin, without it, and the last word.
