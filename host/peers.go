@@ -190,8 +190,10 @@ func (c *Catalog) findRules(name string) (all, always []manifest.Rule) {
 	} else if other := c.spelled(name, wholeName); other != nil {
 		return other, nil
 	}
-	if own := c.spelled(name, bareName); own != nil && isDotted && !isPlugin {
-		return own, nil
+	if isDotted && !isPlugin {
+		if own := c.spelled(name, bareName); own != nil {
+			return own, nil
+		}
 	}
 	peers := map[string]manifest.Peers{}
 	var prefixes []string
