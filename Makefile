@@ -50,7 +50,7 @@ demo: setup build ## show the main job against a real browser
 
 test: setup programs build ## run all tests, the concurrent packages with the race detector
 	@changed() { git status --porcelain 2>/dev/null | sort; }; before=$$(changed || true); status=0; \
-	$(MAKE) --no-print-directory --keep-going --jobs 2 test-cli test-race test-browser test-plain test-bench || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs 3 test-cli test-race test-browser test-plain test-bench || status=1; \
 	left=$$(comm -13 <(echo "$$before") <(changed || true)); \
 	if [[ -n $$left ]]; then echo "the tests changed files of the tree:"; echo "$$left"; exit 1; fi; \
 	exit $$status

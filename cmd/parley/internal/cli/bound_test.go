@@ -128,6 +128,7 @@ func checkBound(t *testing.T, door string, printed []byte) {
 
 // TestErrorsAreBounded makes calls with long values at every door. Whatever fails prints an error within its bounds.
 func TestErrorsAreBounded(t *testing.T) {
+	t.Parallel()
 	home, lines, file := testhome.New(t), longCalls(t), filepath.Join(t.TempDir(), "params.json")
 	t.Run("batch", func(t *testing.T) {
 		in := filepath.Join(t.TempDir(), "calls")

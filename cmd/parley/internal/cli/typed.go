@@ -36,7 +36,10 @@ func (a *App) takeApart(root *cobra.Command, about func(option string) (isParam,
 		}
 		name, value, given := strings.Cut(name, "=")
 		option := root.Flag(name)
-		isParam, isSwitch := about(name)
+		isParam, isSwitch := false, false
+		if isOption {
+			isParam, isSwitch = about(name)
+		}
 		hasNext := len(rest) > 0 && !strings.HasPrefix(rest[0], "--")
 		isTruth := hasNext && (rest[0] == "true" || rest[0] == "false")
 		switch {
