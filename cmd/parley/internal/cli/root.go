@@ -296,6 +296,10 @@ func (o *rootOptions) check() error {
 	if o.has("max") && o.max < 1 {
 		return host.Errorf(host.InvalidArgs, "--max must be at least 1, got %d", o.max).WithNext("--max 10, or leave it out")
 	}
+	if name := o.firstOf("accept", "replace"); name != "" && len(o.app.deps.Plugins) == 0 {
+		return host.Errorf(host.InvalidArgs, "--%s is about a plugin to load; it requires --load FILE.wasm", name).
+			WithNext("leave it out")
+	}
 	asked := o.firstOf("list", "describe", "search", "listen")
 	if asked == "" {
 		return nil
