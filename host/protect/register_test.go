@@ -90,7 +90,7 @@ func TestRemember(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(data), "device") || strings.Contains(string(data), dir+`"`) {
-			t.Errorf("what is no file is remembered: %s", data)
+			t.Errorf("something other than a file is remembered: %s", data)
 		}
 		return len(data)
 	}

@@ -182,10 +182,13 @@ func (a *App) meant(code host.Code) *host.Step {
 		}
 		given := map[string]any{}
 		for _, p := range l.params {
-			if before, twice := given[p[0]]; twice {
-				given[p[0]] = []any{before, p[1]}
-			} else {
+			switch before := given[p[0]].(type) {
+			case nil:
 				given[p[0]] = p[1]
+			case []any:
+				given[p[0]] = append(before, p[1])
+			default:
+				given[p[0]] = []any{before, p[1]}
 			}
 		}
 		all, see := h.Catalog().Meant(name, given, values)
