@@ -19,7 +19,7 @@ import (
 
 func newAudit(app *App) *cobra.Command {
 	cmd := parent("audit", "Audit",
-		newAuditShow(app, nil), newAuditVerify(app, nil), newAuditHead(app, nil))
+		newAuditShow(app), newAuditVerify(app), newAuditHead(app))
 	cmd.Long = "Each call adds a JSON line that contains the hash of the previous line: caller, tool, rights, their " +
 		"use, outcome. No parameters and no results. show prints records, verify checks that none was changed, head " +
 		"prints the hash to store elsewhere. A file is closed at 64 MiB, and ten closed files are kept; the first " +
@@ -33,8 +33,8 @@ type auditShowOptions struct {
 	command.AuditOptions
 }
 
-func newAuditShow(app *App, run runFunc[auditShowOptions]) *cobra.Command {
-	opts, run := &auditShowOptions{app: app}, run.or(runAuditShow)
+func newAuditShow(app *App) *cobra.Command {
+	opts := &auditShowOptions{app: app}
 	cmd := &cobra.Command{
 		Use:     "show",
 		Short:   "Show the last records",
@@ -45,7 +45,7 @@ func newAuditShow(app *App, run runFunc[auditShowOptions]) *cobra.Command {
 			if opts.Limit < 1 {
 				return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.Limit)
 			}
-			return run(cmd.Context(), opts)
+			return runAuditShow(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Tool, "tool", "", "only this tool, group or plugin, such as cdp.Page.*")
@@ -81,8 +81,8 @@ type auditVerifyOptions struct {
 	head string // "" if none was given
 }
 
-func newAuditVerify(app *App, run runFunc[auditVerifyOptions]) *cobra.Command {
-	opts, run := &auditVerifyOptions{app: app}, run.or(runAuditVerify)
+func newAuditVerify(app *App) *cobra.Command {
+	opts := &auditVerifyOptions{app: app}
 	cmd := &cobra.Command{
 		Use:     "verify",
 		Short:   "Prove that no record was changed, removed, inserted or moved",
@@ -95,7 +95,7 @@ func newAuditVerify(app *App, run runFunc[auditVerifyOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--head is empty; expected the output of parley audit head").
 					WithNext("parley audit head")
 			}
-			return run(cmd.Context(), opts)
+			return runAuditVerify(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.head, "head", "", "a hash that parley audit head printed earlier")
@@ -113,17 +113,17 @@ func runAuditVerify(_ context.Context, opts *auditVerifyOptions) error {
 			return
 		}
 		fmt.Fprintf(w, "ok: %s in %s, %s to %s\n",
-			plural(r.Records, "record"), plural(r.Files, "file"), auditTime(r.First), auditTime(r.Last))
+			manifest.Plural(r.Records, "record"), manifest.Plural(r.Files, "file"), auditTime(r.First), auditTime(r.Last))
 		if r.Dropped > 0 {
 			fmt.Fprintf(w, "    records 1 to %d were dropped by rotation\n", r.Dropped)
 		}
 		if r.Repairs > 0 {
 			fmt.Fprintf(w, "    %s cut off after a host was killed or the disk was full\n",
-				plural(r.Repairs, "half-written record"))
+				manifest.Plural(r.Repairs, "half-written record"))
 		}
 		if r.Torn > 0 {
 			fmt.Fprintf(w, "    a half-written record of %s at the end; the next record replaces it\n",
-				plural(int(r.Torn), "byte"))
+				manifest.Plural(int(r.Torn), "byte"))
 		}
 		if r.Anchor != nil {
 			fmt.Fprintf(w, "    the given head is record %d of this log\n", r.Anchor.Seq)
@@ -136,15 +136,15 @@ func runAuditVerify(_ context.Context, opts *auditVerifyOptions) error {
 
 type auditHeadOptions struct{ app *App }
 
-func newAuditHead(app *App, run runFunc[auditHeadOptions]) *cobra.Command {
-	opts, run := &auditHeadOptions{app: app}, run.or(runAuditHead)
+func newAuditHead(app *App) *cobra.Command {
+	opts := &auditHeadOptions{app: app}
 	return &cobra.Command{
 		Use:     "head",
 		Short:   "Print the hash, number and time of the last record",
 		Example: "parley audit head",
 		Long: "Store it where a process that can write the log cannot write. It covers all records up to now, which\n" +
 			"verify --head checks against it.",
-		RunE: run.with(opts),
+		RunE: runWith(runAuditHead, opts),
 	}
 }
 
@@ -185,7 +185,7 @@ func (a *App) auditText(w io.Writer, records []audit.Record, total int) {
 			fmt.Fprintln(w, wrapped("    "+more, a.columns(), "      "))
 		}
 	}
-	fmt.Fprintf(w, "%d of %s\nNext: parley audit verify\n", len(records), plural(total, "record"))
+	fmt.Fprintf(w, "%d of %s\nNext: parley audit verify\n", len(records), manifest.Plural(total, "record"))
 }
 
 // auditRow is a record in one line: when, who, what and how it ended.
@@ -223,11 +223,11 @@ func auditMore(r audit.Record) (lines []string) {
 	}
 	list("with", r.Details, r.DetailsMore)
 	if r.Torn > 0 {
-		lines = append(lines, "cut off a half-written record of "+plural(int(r.Torn), "byte"))
+		lines = append(lines, "cut off a half-written record of "+manifest.Plural(int(r.Torn), "byte"))
 	}
 	if d := r.Dropped; d != nil {
 		lines = append(lines, fmt.Sprintf("dropped %s, up to %s and record %d",
-			plural(d.Files, "file"), manifest.CleanLine(d.Last), d.Seq))
+			manifest.Plural(d.Files, "file"), manifest.CleanLine(d.Last), d.Seq))
 	}
 	return lines
 }

@@ -18,8 +18,8 @@ type batchOptions struct {
 	command.BatchOptions
 }
 
-func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
-	opts, run := &batchOptions{app: app}, run.or(runBatch)
+func newBatch(app *App) *cobra.Command {
+	opts := &batchOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "batch FILE|-",
 		Short: "NDJSON calls",
@@ -28,7 +28,7 @@ func newBatch(app *App, run runFunc[batchOptions]) *cobra.Command {
 			"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are " +
 			"those of a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
 		Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
-		RunE:    run.with(opts, &opts.Path),
+		RunE:    runWith(runBatch, opts, &opts.Path),
 	}
 	cmd.Flags().BoolVar(&opts.ContinueOnError, "continue-on-error", false, "continue after a call that failed")
 	cmd.Flags().StringArrayVar(&opts.Set, "param", nil, "KEY=VALUE for ${param.KEY}, repeatable")

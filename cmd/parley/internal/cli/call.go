@@ -41,8 +41,8 @@ func addCallFlags(set *pflag.FlagSet, o *command.CallOptions) {
 	set.BoolVar(&o.SendAnyway, "send-anyway", false, "send a command that the protocol data does not have")
 }
 
-func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
-	opts, run := &callOptions{app: app}, run.or(runCall)
+func newCall(app *App) *cobra.Command {
+	opts := &callOptions{app: app}
 	cmd := &cobra.Command{
 		Use:               "call NAME [WORD...]",
 		Short:             "Run",
@@ -65,7 +65,7 @@ func newCall(app *App, run runFunc[callOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--%s requires --describe", name).
 					WithSteps(host.DescribeStep(args[0], opts.tier))
 			}
-			return run(cmd.Context(), opts)
+			return runCall(cmd.Context(), opts)
 		},
 	}
 	addCallFlags(cmd.Flags(), &opts.CallOptions)

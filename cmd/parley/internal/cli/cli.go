@@ -55,7 +55,7 @@ func System() *Streams {
 
 // Main runs one command line and returns its exit code.
 func Main(args []string, streams *Streams) (code int) {
-	app := newApp(streams, args)
+	app := newFront(streams, args)
 	defer app.deps.Close()
 	// Libraries log foreign text, so their lines are cleaned, and shown with --debug only.
 	log.SetFlags(0)
@@ -67,7 +67,7 @@ func Main(args []string, streams *Streams) (code int) {
 		}
 	}()
 
-	root := newRootFor(app, args, nil)
+	root := newRootFor(app, args, runRoot)
 	root.SetArgs(args)
 	err := root.ExecuteContext(countDocs(app.signaled, app.writeErrorDocs))
 	if err == nil {
@@ -151,9 +151,9 @@ type App struct {
 	deps     *command.Deps
 	args     []string               // the command line, as given
 	failing  bool                   // the command has failed
-	refused  *parsedLine            // what args mean, once something was offered instead
-	offered  map[string]*parsedLine // what the lines mean that were offered; nil for one that may not be
 	commands []string               // the names of all commands
+	// meant returns the step that a refused command line means in the form of another product, nil if it means none.
+	meant func(host.Code) *host.Step
 	json     bool
 	full     bool  // --help with all options
 	helpErr  error // what failed while printing help
@@ -169,25 +169,14 @@ type App struct {
 	admissions []*parley.Admission
 }
 
-// runFunc runs a command with the options that its flags and words gave. Tests of a command's flags pass their own.
+// runFunc runs a command with the options that its flags and words gave.
 type runFunc[O any] func(ctx context.Context, opts *O) error
 
-// or returns run, or the command's own function if run is nil.
-func (run runFunc[O]) or(own runFunc[O]) runFunc[O] {
-	if run == nil {
-		return own
-	}
-	return run
-}
-
 func newApp(streams *Streams, args []string) *App {
-	app := &App{Streams: streams, args: args, offered: map[string]*parsedLine{}, signaled: newSignaledContext()}
+	app := &App{Streams: streams, args: args, signaled: newSignaledContext()}
 	app.deps = &command.Deps{
-		Env: streams.Env, Command: app.command, Offers: app.offers, Notice: app.notice, Input: app.input, Debug: app.debugf,
+		Env: streams.Env, Command: app.command, Notice: app.notice, Input: app.input, Debug: app.debugf,
 		Approver: &terminal{}, ApproveChange: approveOnTerminal, Admitted: app.admitted,
-	}
-	for _, c := range commandTable() {
-		app.commands = append(app.commands, c.name)
 	}
 	// The error of an invalid flag must be printed in the right form, also if --json comes after it.
 	for _, a := range args {
@@ -303,7 +292,8 @@ func (a *App) fail(err error) int {
 	a.failing = true
 	e := host.AsError(err)
 	const nothingSuch = "no_match" // as tools call it that look for what the words name
-	if slices.Contains([]host.Code{host.NotFound, host.InvalidArgs, nothingSuch}, e.Code) && e.Corrected == nil {
+	mayMean := slices.Contains([]host.Code{host.NotFound, host.InvalidArgs, nothingSuch}, e.Code) && e.Corrected == nil
+	if mayMean && a.meant != nil {
 		if step := a.meant(e.Code); step != nil {
 			e.Steps = append([]host.Step{*step}, e.Steps...)
 			if step.Op == host.OpCall {

@@ -13,8 +13,8 @@ type codeOptions struct {
 	command.CodeOptions
 }
 
-func newCode(app *App, run runFunc[codeOptions]) *cobra.Command {
-	opts, run := &codeOptions{app: app}, run.or(runCode)
+func newCode(app *App) *cobra.Command {
+	opts := &codeOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "code FILE|-",
 		Short: "JavaScript",
@@ -24,7 +24,7 @@ func newCode(app *App, run runFunc[codeOptions]) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Path = args[0]
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
-			return run(cmd.Context(), opts)
+			return runCode(cmd.Context(), opts)
 		},
 	}
 	flags := cmd.Flags()

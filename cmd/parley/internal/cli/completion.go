@@ -23,8 +23,8 @@ type completionOptions struct {
 	shell string
 }
 
-func newCompletion(app *App, run runFunc[completionOptions]) *cobra.Command {
-	opts, run := &completionOptions{app: app}, run.or(runCompletion)
+func newCompletion(app *App) *cobra.Command {
+	opts := &completionOptions{app: app}
 	return &cobra.Command{
 		Use:       "completion SHELL",
 		Short:     "Shell",
@@ -35,7 +35,7 @@ func newCompletion(app *App, run runFunc[completionOptions]) *cobra.Command {
 				return command.UnknownValue("SHELL", args[0], shells)
 			}
 			opts.root, opts.shell = cmd.Root(), args[0]
-			return run(cmd.Context(), opts)
+			return runCompletion(cmd.Context(), opts)
 		},
 	}
 }

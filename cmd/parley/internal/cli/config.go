@@ -15,18 +15,18 @@ import (
 )
 
 func newConfig(app *App) *cobra.Command {
-	return parent("config", "Settings", newConfigList(app, nil))
+	return parent("config", "Settings", newConfigList(app))
 }
 
 type configListOptions struct{ app *App }
 
-func newConfigList(app *App, run runFunc[configListOptions]) *cobra.Command {
-	opts, run := &configListOptions{app: app}, run.or(runConfigList)
+func newConfigList(app *App) *cobra.Command {
+	opts := &configListOptions{app: app}
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "Show each setting, its value and where it comes from",
 		Example: "parley config list --json",
-		RunE:    run.with(opts),
+		RunE:    runWith(runConfigList, opts),
 	}
 }
 

@@ -17,10 +17,10 @@ import (
 )
 
 func newDocs(app *App) *cobra.Command {
-	return parent("docs", "Docs", newDocsAudit(app, nil), newDocsExport(app, nil), newDocsSuggest(app, nil),
-		newDocsApply(app, nil), newDocsDiff(app, nil), newDocsList(app, nil), newDocsRevert(app, nil),
-		newDocsPhrases(app, nil), newDocsJudge(app, nil), newDocsOptimize(app, nil),
-		newDocsDataset(app), newDocsEval(app, nil))
+	return parent("docs", "Docs", newDocsAudit(app), newDocsExport(app), newDocsSuggest(app),
+		newDocsApply(app), newDocsDiff(app), newDocsList(app), newDocsRevert(app),
+		newDocsPhrases(app), newDocsJudge(app), newDocsOptimize(app),
+		newDocsDataset(app), newDocsEval(app))
 }
 
 type docsAuditOptions struct {
@@ -29,8 +29,8 @@ type docsAuditOptions struct {
 	coverage bool
 }
 
-func newDocsAudit(app *App, run runFunc[docsAuditOptions]) *cobra.Command {
-	opts, run := &docsAuditOptions{app: app}, run.or(runDocsAudit)
+func newDocsAudit(app *App) *cobra.Command {
+	opts := &docsAuditOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "audit [NAME...]",
 		Short: "Show what documentation costs, or what it covers",
@@ -45,7 +45,7 @@ func newDocsAudit(app *App, run runFunc[docsAuditOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--coverage is about all plugins; it takes no --mode and no names").
 					WithNext("parley docs audit --coverage")
 			}
-			return run(cmd.Context(), opts)
+			return runDocsAudit(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Mode, "mode", "", "only minimal, progressive, full or code")
@@ -137,8 +137,8 @@ type docsExportOptions struct {
 	command.DocsExportOptions
 }
 
-func newDocsExport(app *App, run runFunc[docsExportOptions]) *cobra.Command {
-	opts, run := &docsExportOptions{app: app}, run.or(runDocsExport)
+func newDocsExport(app *App) *cobra.Command {
+	opts := &docsExportOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "export [NAME...]",
 		Short: "Write the catalog in a format of other systems",
@@ -154,7 +154,7 @@ func newDocsExport(app *App, run runFunc[docsExportOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--out requires the name of a folder").
 					WithNext("parley docs export --format skill --out skills")
 			}
-			return run(cmd.Context(), opts)
+			return runDocsExport(cmd.Context(), opts)
 		},
 	}
 	formats := docs.Formats()

@@ -14,8 +14,8 @@ import (
 )
 
 func newDocsDataset(app *App) *cobra.Command {
-	return parent("dataset", "Share what was learned from use, as a file", newDatasetExport(app, nil),
-		newDatasetImport(app, nil))
+	return parent("dataset", "Share what was learned from use, as a file", newDatasetExport(app),
+		newDatasetImport(app))
 }
 
 type datasetExportOptions struct {
@@ -23,8 +23,8 @@ type datasetExportOptions struct {
 	command.DatasetOptions
 }
 
-func newDatasetExport(app *App, run runFunc[datasetExportOptions]) *cobra.Command {
-	opts, run := &datasetExportOptions{app: app}, run.or(runDatasetExport)
+func newDatasetExport(app *App) *cobra.Command {
+	opts := &datasetExportOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "export [NAME]",
 		Short: "Write sessions, queries and edits as JSONL",
@@ -40,7 +40,7 @@ func newDatasetExport(app *App, run runFunc[datasetExportOptions]) *cobra.Comman
 				return host.Errorf(host.InvalidArgs, "--out is missing; expected the file to write").
 					WithNext("parley docs dataset export --out FILE")
 			}
-			return run(cmd.Context(), opts)
+			return runDatasetExport(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Out, "out", "", "write FILE")
@@ -66,8 +66,8 @@ func runDatasetExport(ctx context.Context, opts *datasetExportOptions) error {
 
 // cardText prints what a dataset has.
 func cardText(w io.Writer, c *dataset.Card) {
-	fmt.Fprintf(w, "%s with %s, %s, %s\n", plural(c.Sessions, "session"), plural(c.Calls, "call"),
-		plural(c.Queries, "query"), plural(c.Edits, "edit"))
+	fmt.Fprintf(w, "%s with %s, %s, %s\n", manifest.Plural(c.Sessions, "session"), manifest.Plural(c.Calls, "call"),
+		manifest.Plural(c.Queries, "query"), manifest.Plural(c.Edits, "edit"))
 	fmt.Fprintln(w, "redaction: "+manifest.CleanLine(c.Redaction))
 }
 
@@ -77,15 +77,15 @@ type datasetImportOptions struct {
 	command.EditOptions
 }
 
-func newDatasetImport(app *App, run runFunc[datasetImportOptions]) *cobra.Command {
-	opts, run := &datasetImportOptions{app: app}, run.or(runDatasetImport)
+func newDatasetImport(app *App) *cobra.Command {
+	opts := &datasetImportOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Apply the edits of a dataset that are for installed builds",
 		Long: "Each edit passes the gate of docs apply. The sessions and queries of a dataset change nothing: they are " +
 			"evidence of\nothers, which cannot be verified here. docs eval measures with them.",
 		Example: "parley docs dataset import use.jsonl --dry-run\nparley docs dataset import use.jsonl",
-		RunE:    run.with(opts, &opts.file),
+		RunE:    runWith(runDatasetImport, opts, &opts.file),
 	}
 	addEditing(cmd, &opts.EditOptions)
 	return cmd
@@ -102,7 +102,7 @@ func runDatasetImport(ctx context.Context, opts *datasetImportOptions) error {
 		cardText(w, &data.Card)
 		app.applyText(w, data.ApplyData)
 		if data.Skipped > 0 {
-			fmt.Fprintf(w, "%s left out: of a build that is not installed, or applied already\n", plural(data.Skipped, "edit"))
+			fmt.Fprintf(w, "%s left out: of a build that is not installed, or applied already\n", manifest.Plural(data.Skipped, "edit"))
 		}
 	})
 }
@@ -113,8 +113,8 @@ type docsEvalOptions struct {
 	model command.ModelOptions
 }
 
-func newDocsEval(app *App, run runFunc[docsEvalOptions]) *cobra.Command {
-	opts, run := &docsEvalOptions{app: app}, run.or(runDocsEval)
+func newDocsEval(app *App) *cobra.Command {
+	opts := &docsEvalOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "eval",
 		Short: "Score the documentation of plugins, or of a list of MCP tools, by a dataset",
@@ -128,7 +128,7 @@ func newDocsEval(app *App, run runFunc[docsEvalOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--dataset is missing; expected a file of parley docs dataset export").
 					WithNext("parley docs eval --dataset FILE")
 			}
-			return run(cmd.Context(), opts)
+			return runDocsEval(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Dataset, "dataset", "", "measure by FILE")
@@ -151,12 +151,12 @@ func runDocsEval(ctx context.Context, opts *docsEvalOptions) error {
 			searchScores(w, data.Search)
 		}
 		c := data.Calls
-		fmt.Fprintf(w, "%s: %d of tools that are unknown, %d with values\n", plural(c.Calls, "call"), c.Unknown, c.Values)
+		fmt.Fprintf(w, "%s: %d of tools that are unknown, %d with values\n", manifest.Plural(c.Calls, "call"), c.Unknown, c.Values)
 		fmt.Fprintf(w, "valid, of those that succeeded: %d of %d %s\n", c.Accepted, c.Succeeded, app.share(c.AcceptedShare))
 		fmt.Fprintf(w, "not valid, of those that failed by arguments: %d of %d %s\n", c.Refused, c.Failed,
 			app.share(c.RefusedShare))
 		if m := data.Choices; m != nil {
-			fmt.Fprintf(w, "the model chose right for %d of %s %s\n", m.Right, plural(m.Queries, "query"), app.share(m.Share))
+			fmt.Fprintf(w, "the model chose right for %d of %s %s\n", m.Right, manifest.Plural(m.Queries, "query"), app.share(m.Share))
 			malformedText(w, m.Malformed, m.Queries+m.Malformed)
 			modelText(w, data.Model)
 		}

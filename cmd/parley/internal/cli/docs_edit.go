@@ -19,8 +19,8 @@ type docsSuggestOptions struct {
 	batch string
 }
 
-func newDocsSuggest(app *App, run runFunc[docsSuggestOptions]) *cobra.Command {
-	opts, run := &docsSuggestOptions{app: app}, run.or(runDocsSuggest)
+func newDocsSuggest(app *App) *cobra.Command {
+	opts := &docsSuggestOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "suggest [NAME]",
 		Short: "Propose better documentation, by what failed",
@@ -30,7 +30,7 @@ func newDocsSuggest(app *App, run runFunc[docsSuggestOptions]) *cobra.Command {
 		Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
 			"parley docs suggest --batch s1a2b3c4d >login.ndjson",
 		ValidArgsFunction: app.completeNames,
-		RunE:              run.with(opts, &opts.Name),
+		RunE:              runWith(runDocsSuggest, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	cmd.Flags().StringVar(&opts.batch, "batch", "", "print the calls of this sequence as lines for parley batch")
@@ -56,7 +56,7 @@ func runDocsSuggest(ctx context.Context, opts *docsSuggestOptions) error {
 	return app.print(data, next, func(w io.Writer) {
 		for _, s := range data.Suggestions {
 			app.editText(w, s.ID, s.Plugin, &s.Edit, "")
-			why := fmt.Sprintf("%s: %s (%s)", s.Rule, s.Why, plural(s.Sessions, "session"))
+			why := fmt.Sprintf("%s: %s (%s)", s.Rule, s.Why, manifest.Plural(s.Sessions, "session"))
 			fmt.Fprintln(w, wrapped("    "+manifest.CleanLine(why), app.columns(), "    "))
 		}
 		for _, c := range data.Composites {
@@ -64,8 +64,8 @@ func runDocsSuggest(ctx context.Context, opts *docsSuggestOptions) error {
 			fmt.Fprintln(w, wrapped("    sequence: "+c.Why, app.columns(), "    "))
 			fmt.Fprintln(w, "    parley docs suggest --batch "+c.ID)
 		}
-		fmt.Fprintf(w, "%s from %s in %s\n", plural(len(data.Suggestions), "suggestion"), plural(data.Calls, "call"),
-			plural(data.Sessions, "session"))
+		fmt.Fprintf(w, "%s from %s in %s\n", manifest.Plural(len(data.Suggestions), "suggestion"), manifest.Plural(data.Calls, "call"),
+			manifest.Plural(data.Sessions, "session"))
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
@@ -114,8 +114,8 @@ type docsApplyOptions struct {
 	command.ApplyOptions
 }
 
-func newDocsApply(app *App, run runFunc[docsApplyOptions]) *cobra.Command {
-	opts, run := &docsApplyOptions{app: app}, run.or(runDocsApply)
+func newDocsApply(app *App) *cobra.Command {
+	opts := &docsApplyOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "apply [NAME...]",
 		Short: "Apply suggestions, or a file of edits",
@@ -131,7 +131,7 @@ func newDocsApply(app *App, run runFunc[docsApplyOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--from applies the edits of a file; it takes no names").
 					WithNext("parley docs apply --from " + shellQuote(opts.From))
 			}
-			return run(cmd.Context(), opts)
+			return runDocsApply(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.From, "from", "", "apply the edits of FILE, which are for this build of a plugin")
@@ -174,7 +174,7 @@ func (a *App) applyText(w io.Writer, data *command.ApplyData) {
 	if data.DryRun {
 		verb = "would be applied"
 	}
-	fmt.Fprintf(w, "%s %s, %d refused\n", plural(len(data.Applied), "edit"), verb, len(data.Refused))
+	fmt.Fprintf(w, "%s %s, %d refused\n", manifest.Plural(len(data.Applied), "edit"), verb, len(data.Refused))
 }
 
 type docsDiffOptions struct {
@@ -183,8 +183,8 @@ type docsDiffOptions struct {
 	patch bool
 }
 
-func newDocsDiff(app *App, run runFunc[docsDiffOptions]) *cobra.Command {
-	opts, run := &docsDiffOptions{app: app}, run.or(runDocsDiff)
+func newDocsDiff(app *App) *cobra.Command {
+	opts := &docsDiffOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "diff [NAME]",
 		Short: "Show what applied edits change",
@@ -198,7 +198,7 @@ func newDocsDiff(app *App, run runFunc[docsDiffOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--patch is of the manifest of one plugin; name it").
 					WithNext("parley docs diff text --patch")
 			}
-			return run(cmd.Context(), opts)
+			return runDocsDiff(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().BoolVar(&opts.patch, "patch", false, "print a JSON Patch of the plugin's manifest")
@@ -222,7 +222,7 @@ func runDocsDiff(_ context.Context, opts *docsDiffOptions) error {
 		for _, e := range data.Edits {
 			app.editText(w, e.ID, e.Plugin, &e.Edit, e.Before)
 		}
-		fmt.Fprintln(w, plural(len(data.Edits), "edit"))
+		fmt.Fprintln(w, manifest.Plural(len(data.Edits), "edit"))
 	})
 }
 
@@ -231,14 +231,14 @@ type docsListOptions struct {
 	name string
 }
 
-func newDocsList(app *App, run runFunc[docsListOptions]) *cobra.Command {
-	opts, run := &docsListOptions{app: app}, run.or(runDocsList)
+func newDocsList(app *App) *cobra.Command {
+	opts := &docsListOptions{app: app}
 	return &cobra.Command{
 		Use:               "list [NAME]",
 		Short:             "List applied edits",
 		Example:           "parley docs list\nparley docs list text --json",
 		ValidArgsFunction: app.completeNames,
-		RunE:              run.with(opts, &opts.name),
+		RunE:              runWith(runDocsList, opts, &opts.name),
 	}
 }
 
@@ -283,8 +283,8 @@ type docsRevertOptions struct {
 	all   bool
 }
 
-func newDocsRevert(app *App, run runFunc[docsRevertOptions]) *cobra.Command {
-	opts, run := &docsRevertOptions{app: app}, run.or(runDocsRevert)
+func newDocsRevert(app *App) *cobra.Command {
+	opts := &docsRevertOptions{app: app}
 	cmd := &cobra.Command{
 		Use:               "revert NAME...",
 		Args:              cobra.ArbitraryArgs,
@@ -297,7 +297,7 @@ func newDocsRevert(app *App, run runFunc[docsRevertOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "parley docs revert takes either names or --all").
 					WithNext("parley docs list")
 			}
-			return run(cmd.Context(), opts)
+			return runDocsRevert(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().BoolVar(&opts.all, "all", false, "all edits, and files of those that were dropped")
@@ -314,6 +314,6 @@ func runDocsRevert(_ context.Context, opts *docsRevertOptions) error {
 		for _, e := range data.Reverted {
 			app.editText(w, e.ID, e.Plugin, &e.Edit, "")
 		}
-		fmt.Fprintf(w, "%s removed\n", plural(len(data.Reverted), "edit"))
+		fmt.Fprintf(w, "%s removed\n", manifest.Plural(len(data.Reverted), "edit"))
 	})
 }

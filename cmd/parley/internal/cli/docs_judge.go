@@ -17,8 +17,8 @@ type docsJudgeOptions struct {
 	model command.ModelOptions
 }
 
-func newDocsJudge(app *App, run runFunc[docsJudgeOptions]) *cobra.Command {
-	opts, run := &docsJudgeOptions{app: app}, run.or(runDocsJudge)
+func newDocsJudge(app *App) *cobra.Command {
+	opts := &docsJudgeOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "judge [SESSION]",
 		Short: "Let a model say which sessions did their task",
@@ -26,7 +26,7 @@ func newDocsJudge(app *App, run runFunc[docsJudgeOptions]) *cobra.Command {
 			"terminal. An\nanswer that is not a verdict is counted and is in no other figure. A session whose last call " +
 			"failed has not passed,\nwhatever the model says; how often both agree is shown.",
 		Example: "parley docs judge --since 7d\nparley docs judge work --json\nparley docs judge --replay exchanges.jsonl",
-		RunE:    run.with(opts, &opts.Session),
+		RunE:    runWith(runDocsJudge, opts, &opts.Session),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	app.addModel(cmd, &opts.model)
@@ -44,7 +44,7 @@ func runDocsJudge(ctx context.Context, opts *docsJudgeOptions) error {
 	return app.print(data, []string{"parley stats", "parley docs optimize NAME"}, func(w io.Writer) {
 		for _, r := range data.Results {
 			fmt.Fprintf(w, "%-6s %.2f  %s: %s, %d failed\n", map[bool]string{true: "passed", false: "failed"}[r.Passed],
-				r.Verdict.Score, manifest.CleanLine(r.Session), plural(r.Calls, "call"), r.Failed)
+				r.Verdict.Score, manifest.CleanLine(r.Session), manifest.Plural(r.Calls, "call"), r.Failed)
 			text := r.Verdict.Task + " " + r.Verdict.Reasoning
 			if r.Verdict.Passed && !r.Codes {
 				text += " (passed by the model; its last call failed)"

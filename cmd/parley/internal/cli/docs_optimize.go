@@ -19,8 +19,8 @@ type docsOptimizeOptions struct {
 	model command.ModelOptions
 }
 
-func newDocsOptimize(app *App, run runFunc[docsOptimizeOptions]) *cobra.Command {
-	opts, run := &docsOptimizeOptions{app: app}, run.or(runDocsOptimize)
+func newDocsOptimize(app *App) *cobra.Command {
+	opts := &docsOptimizeOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "optimize NAME",
 		Short: "Let a model rewrite documentation, and keep what is better",
@@ -32,7 +32,7 @@ func newDocsOptimize(app *App, run runFunc[docsOptimizeOptions]) *cobra.Command 
 		Example: "parley docs optimize text.hash --dry-run\nparley docs optimize text --max-cost 0.5\n" +
 			"parley docs optimize text.hash --replay exchanges.jsonl",
 		ValidArgsFunction: app.completeNames,
-		RunE:              run.with(opts, &opts.Name),
+		RunE:              runWith(runDocsOptimize, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	cmd.Flags().Uint64Var(&opts.Seed, "seed", 1, "split the queries in another way")
@@ -61,14 +61,14 @@ func runDocsOptimize(ctx context.Context, opts *docsOptimizeOptions) error {
 		if opts.DryRun {
 			verb = "would be applied"
 		}
-		fmt.Fprintf(w, "%s %s\n", plural(len(data.Applied), "edit"), verb)
+		fmt.Fprintf(w, "%s %s\n", manifest.Plural(len(data.Applied), "edit"), verb)
 		modelText(w, &data.Model)
 	})
 }
 
 // optimizedText prints what came of a tool: the texts before and after, or that the original is kept, with figures.
 func (a *App) optimizedText(w io.Writer, r *optimize.Result) {
-	from := plural(r.Calls, "call") + ", " + plural(r.Failed, "failure")
+	from := manifest.Plural(r.Calls, "call") + ", " + manifest.Plural(r.Failed, "failure")
 	if r.Cold {
 		from += ", cold start"
 	}

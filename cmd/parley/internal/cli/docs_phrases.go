@@ -20,8 +20,8 @@ type docsPhrasesOptions struct {
 	model  command.ModelOptions
 }
 
-func newDocsPhrases(app *App, run runFunc[docsPhrasesOptions]) *cobra.Command {
-	opts, run := &docsPhrasesOptions{app: app}, run.or(runDocsPhrases)
+func newDocsPhrases(app *App) *cobra.Command {
+	opts := &docsPhrasesOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "phrases [NAME]",
 		Short: "Let a model phrase how people ask for tools",
@@ -39,7 +39,7 @@ func newDocsPhrases(app *App, run runFunc[docsPhrasesOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "expected NAME, NAME with --prompt, or --import FILE").
 					WithNext("parley docs phrases text --prompt", "parley docs phrases --import answer.json")
 			}
-			return run(cmd.Context(), opts)
+			return runDocsPhrases(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().BoolVar(&opts.Prompt, "prompt", false, "print the text that asks for phrases")

@@ -17,13 +17,13 @@ type doctorOptions struct {
 	command.DoctorOptions
 }
 
-func newDoctor(app *App, run runFunc[doctorOptions]) *cobra.Command {
-	opts, run := &doctorOptions{app: app}, run.or(runDoctor)
+func newDoctor(app *App) *cobra.Command {
+	opts := &doctorOptions{app: app}
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Set-up",
 		Example: "parley doctor --json",
-		RunE:    run.with(opts),
+		RunE:    runWith(runDoctor, opts),
 	}
 	cmd.Flags().BoolVar(&opts.Authors, "authors", false, "check the compilers for plugins, too")
 	cmd.Flags().BoolVar(&opts.Clean, "clean", false, "remove the files of runners that have ended")
@@ -39,7 +39,7 @@ func runDoctor(ctx context.Context, opts *doctorOptions) error {
 		return err
 	}
 	env := &command.Envelope{OK: data.Failed == 0, Data: raw, Warnings: []string{}, Next: data.Fixes()}
-	failed := host.Errorf(host.ConfigError, "%s failed", plural(data.Failed, "check"))
+	failed := host.Errorf(host.ConfigError, "%s failed", manifest.Plural(data.Failed, "check"))
 	if !env.OK {
 		env.Error = app.deps.ErrorObject(failed)
 	}

@@ -38,8 +38,8 @@ type helpOptions struct {
 	words []string // a command, or what follows parley
 }
 
-func newHelp(app *App, run runFunc[helpOptions]) *cobra.Command {
-	opts, run := &helpOptions{app: app}, run.or(runHelp)
+func newHelp(app *App) *cobra.Command {
+	opts := &helpOptions{app: app}
 	return &cobra.Command{
 		Use:               "help [COMMAND]",
 		Args:              cobra.ArbitraryArgs,
@@ -48,7 +48,7 @@ func newHelp(app *App, run runFunc[helpOptions]) *cobra.Command {
 		ValidArgsFunction: completeCommands,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.root, opts.words = cmd.Root(), args
-			return run(cmd.Context(), opts)
+			return runHelp(cmd.Context(), opts)
 		},
 	}
 }

@@ -65,7 +65,7 @@ func knownByTree(depth int) known {
 			}
 		}
 	}
-	walk(newRoot(newApp(&Streams{Env: func(string) string { return "" }}, nil), nil), depth)
+	walk(newRoot(newFront(&Streams{Env: func(string) string { return "" }}, nil), nil), depth)
 	for _, o := range host.Outcomes() {
 		k.exits = append(k.exits, strconv.Itoa(o.Exit))
 	}
@@ -246,7 +246,7 @@ func TestCommandsAreReserved(t *testing.T) {
 // TestPartOfTheTree checks that the part of the command tree that is made for a line finds the command that the whole
 // tree finds.
 func TestPartOfTheTree(t *testing.T) {
-	app := newApp(&Streams{Env: func(string) string { return "" }}, nil)
+	app := newFront(&Streams{Env: func(string) string { return "" }}, nil)
 	whole := newRoot(app, nil)
 	lines := []string{"", "--json", "--list --json", "-h", "--list trace", "--json plugin list", "--session a trace show",
 		"text hash a", "text --help", "plgin list", "__complete plugin ''", "-x", "--", "-- plugin list", "help plugin build"}

@@ -40,5 +40,5 @@ func TestFileOptions(t *testing.T) {
 			walk(c)
 		}
 	}
-	walk(newRoot(newApp(&Streams{Env: func(string) string { return "" }}, nil), nil))
+	walk(newRoot(newFront(&Streams{Env: func(string) string { return "" }}, nil), nil))
 }

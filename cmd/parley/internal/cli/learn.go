@@ -19,8 +19,8 @@ type learnOptions struct {
 	plugin string
 }
 
-func newLearn(app *App, run runFunc[learnOptions]) *cobra.Command {
-	opts, run := &learnOptions{app: app}, run.or(runLearn)
+func newLearn(app *App) *cobra.Command {
+	opts := &learnOptions{app: app}
 	return &cobra.Command{
 		Use:   "learn [PLUGIN]",
 		Short: "Tutorial",
@@ -29,7 +29,7 @@ func newLearn(app *App, run runFunc[learnOptions]) *cobra.Command {
 			"from scratch. Without PLUGIN, lists the tutorials.",
 		Example:           "parley learn text\nparley learn cdp --session first --json",
 		ValidArgsFunction: app.completeNames,
-		RunE:              run.with(opts, &opts.plugin),
+		RunE:              runWith(runLearn, opts, &opts.plugin),
 	}
 }
 
@@ -73,14 +73,14 @@ func (a *App) listTutorials(ctx context.Context) error {
 	return a.print(data, next, func(w io.Writer) {
 		for _, t := range data.Tutorials {
 			fmt.Fprintf(w, "%s  %s (%d of %s done)\n",
-				t.Plugin, fit(t.Brief, a.columns()-len(t.Plugin)-24), t.Done, plural(t.Steps, "step"))
+				t.Plugin, fit(t.Brief, a.columns()-len(t.Plugin)-24), t.Done, manifest.Plural(t.Steps, "step"))
 		}
 		fmt.Fprintln(w, "Next: "+strings.Join(next, "  |  "))
 	})
 }
 
 func learnText(w io.Writer, p *command.LearnData, next []string) {
-	fmt.Fprintf(w, "%s: %d of %s done\n", p.Plugin, p.Done, plural(len(p.Steps), "step"))
+	fmt.Fprintf(w, "%s: %d of %s done\n", p.Plugin, p.Done, manifest.Plural(len(p.Steps), "step"))
 	for _, s := range p.Steps {
 		if s.State == learn.Later {
 			break

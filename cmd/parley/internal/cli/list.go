@@ -21,8 +21,8 @@ type listOptions struct {
 	words []string // a plugin and a group, or nothing
 }
 
-func newList(app *App, run runFunc[listOptions]) *cobra.Command {
-	opts, run := &listOptions{app: app}, run.or(runList)
+func newList(app *App) *cobra.Command {
+	opts := &listOptions{app: app}
 	cmd := &cobra.Command{
 		Use:               "list [PLUGIN] [GROUP]",
 		Args:              cobra.ArbitraryArgs,
@@ -34,7 +34,7 @@ func newList(app *App, run runFunc[listOptions]) *cobra.Command {
 				return err
 			}
 			opts.words = args
-			return run(cmd.Context(), opts)
+			return runList(cmd.Context(), opts)
 		},
 	}
 	app.addMaxTokens(cmd.Flags())
@@ -334,5 +334,3 @@ func fit(s string, width int) string {
 	}
 	return strings.TrimRight(cut, " ,.;:") + "…"
 }
-
-func plural(n int, noun string) string { return manifest.Plural(n, noun) }

@@ -16,8 +16,8 @@ type mcpOptions struct {
 	command.MCPOptions
 }
 
-func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
-	opts, run := &mcpOptions{app: app}, run.or(runMCP)
+func newMCP(app *App) *cobra.Command {
+	opts := &mcpOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "MCP",
@@ -42,7 +42,7 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "expected both --tls-cert and --tls-key, or --plain-http").
 					WithNext("parley mcp --http " + opts.HTTP + " --tls-cert FILE --tls-key FILE")
 			}
-			return run(cmd.Context(), opts)
+			return runMCP(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Docs, "docs", "", "documentation mode: minimal, progressive, full or code")
@@ -55,7 +55,7 @@ func newMCP(app *App, run runFunc[mcpOptions]) *cobra.Command {
 	cmd.Flags().Var((*texts)(&opts.Hosts), "allow-host",
 		"with --http: a name by which clients may call this server")
 	cmd.Flags().SortFlags = false
-	cmd.AddCommand(newMCPConfig(app, nil))
+	cmd.AddCommand(newMCPConfig(app))
 	_ = cmd.RegisterFlagCompletionFunc("docs", cobra.FixedCompletions(mcp.Modes(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -17,8 +17,8 @@ type mcpConfigOptions struct {
 	command.MCPConfigOptions
 }
 
-func newMCPConfig(app *App, run runFunc[mcpConfigOptions]) *cobra.Command {
-	opts, run := &mcpConfigOptions{app: app}, run.or(runMCPConfig)
+func newMCPConfig(app *App) *cobra.Command {
+	opts := &mcpConfigOptions{app: app}
 	names := command.MCPClients()
 	cmd := &cobra.Command{
 		Use:     "config",
@@ -29,7 +29,7 @@ func newMCPConfig(app *App, run runFunc[mcpConfigOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "parley mcp config requires --client, one of %s",
 					strings.Join(names, ", ")).WithNext("parley mcp config --client claude-code")
 			}
-			return run(cmd.Context(), opts)
+			return runMCPConfig(cmd.Context(), opts)
 		},
 	}
 	last := len(names) - 1

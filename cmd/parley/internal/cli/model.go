@@ -31,7 +31,7 @@ func modelText(w io.Writer, m *command.ModelRun) {
 		about = "about "
 	}
 	fmt.Fprintf(w, "%s: %s, %d answered by %s; %s%d tokens sent, %d answered", manifest.CleanLine(m.Model),
-		plural(m.Calls, "request"), m.Recorded, m.Recording, about, m.In, m.Out)
+		manifest.Plural(m.Calls, "request"), m.Recorded, m.Recording, about, m.In, m.Out)
 	if m.Cost > 0 {
 		fmt.Fprintf(w, ", cost %.4f", m.Cost)
 	}
@@ -41,6 +41,6 @@ func modelText(w io.Writer, m *command.ModelRun) {
 // malformedText prints how many answers could not be used.
 func malformedText(w io.Writer, malformed, of int) {
 	if malformed > 0 {
-		fmt.Fprintf(w, "%d of %s malformed, not counted\n", malformed, plural(of, "answer"))
+		fmt.Fprintf(w, "%d of %s malformed, not counted\n", malformed, manifest.Plural(of, "answer"))
 	}
 }

@@ -21,9 +21,27 @@ import (
 // placeholder matches a word of a command line that the reader must replace, such as FILE or url=URL.
 var placeholder = regexp.MustCompile(`(^|[=./])[A-Z]{3,}$`)
 
+// front is the command line as it checks what it offers.
+type front struct {
+	*App
+	refused *parsedLine            // what args mean, once something was offered instead
+	offered map[string]*parsedLine // what the lines mean that were offered; nil for one that may not be
+}
+
+// newFront returns an app whose offers are checked by the command line itself.
+func newFront(streams *Streams, args []string) *App {
+	app := newApp(streams, args)
+	f := &front{App: app, offered: map[string]*parsedLine{}}
+	app.deps.Offers, app.meant = f.offers, f.meant
+	for _, c := range commandTable() {
+		app.commands = append(app.commands, c.name)
+	}
+	return app
+}
+
 // offers reports whether a line may be offered as next: a command must parse as the command line itself does, with
 // names that exist and valid parameters, and must not be the command that failed. Nothing lifts a protection.
-func (a *App) offers(line string) bool {
+func (a *front) offers(line string) bool {
 	offered, known := a.offered[line]
 	if !known {
 		offered = a.parseOffer(line)
@@ -44,7 +62,7 @@ func (a *App) offers(line string) bool {
 
 // parseOffer parses a line: a command, or advice in words, which is no command. It returns nil for one that may not be
 // offered.
-func (a *App) parseOffer(line string) *parsedLine {
+func (a *front) parseOffer(line string) *parsedLine {
 	words, ok := shellWords(line)
 	if command, _, reads := strings.Cut(line, " < "); !ok && reads {
 		words, ok = shellWords(command)
@@ -78,12 +96,12 @@ func (p parsedLine) equal(other parsedLine) bool {
 }
 
 // parse parses the words after parley, and runs nothing. It reports whether they are a valid command line.
-func (a *App) parse(words []string) (p parsedLine, ok bool) {
+func (a *front) parse(words []string) (p parsedLine, ok bool) {
 	if len(words) > 1 && words[0] == "call" {
 		words = words[1:]
 	}
 	var opts *rootOptions
-	app := newApp(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: a.Env}, words)
+	app := newFront(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: a.Env}, words)
 	root := newRootFor(app, words, func(_ context.Context, o *rootOptions) error {
 		opts = o
 		return nil
@@ -130,7 +148,7 @@ func (a *App) parse(words []string) (p parsedLine, ok bool) {
 }
 
 // parseTool is parse for words that name a plugin, a tool or what it has.
-func (a *App) parseTool(p parsedLine, catalog *host.Catalog, opts *rootOptions) (parsedLine, bool) {
+func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *rootOptions) (parsedLine, bool) {
 	at, rest, err := command.Find(catalog, p.words, opts.SendAnyway)
 	switch {
 	case err != nil:

@@ -24,14 +24,14 @@ func checkedMain() int {
 	var out, errs bytes.Buffer
 	streams.Out, streams.Err = io.MultiWriter(streams.Out, &out), io.MultiWriter(streams.Err, &errs)
 	code := Main(args, streams)
-	a := newApp(System(), args)
+	a := newFront(System(), args)
 	defer a.deps.Close()
 	if cmd, rest, err := newRoot(a, nil).Find(args); err == nil {
 		_ = cmd.ParseFlags(rest) // the plugins to load
 	}
 	a.failing = code != 0
 	for _, line := range append(nextIn(out.Bytes()), nextIn(errs.Bytes())...) {
-		if !a.offers(line) {
+		if !a.deps.Offers(line) {
 			fmt.Fprintf(os.Stderr, "parley %s: may not be offered: %s\n", strings.Join(args, " "), line)
 			return 99
 		}
@@ -67,7 +67,7 @@ func nextIn(output []byte) (next []string) {
 func TestOffers(t *testing.T) {
 	home := testhome.New(t)
 	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
-	app := newApp(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: env},
+	app := newFront(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: env},
 		[]string{"text", "hash", "--params", `{"text":"a","algorithm":"md5"}`, "--json"})
 	defer app.deps.Close()
 	app.failing = true
@@ -90,7 +90,7 @@ func TestOffers(t *testing.T) {
 		"parley text hash b --isolate=none": false, "parley text hash b --isolate call": true,
 		"parley text hash -- --yes": true,
 	} {
-		if got := app.offers(line); got != want {
+		if got := app.deps.Offers(line); got != want {
 			t.Errorf("%s: offered: %v", line, got)
 		}
 	}
@@ -107,7 +107,7 @@ func TestOptionsThatLift(t *testing.T) {
 		"names new-key on-dialog once op out output param params password-file patch plugin prompt record " +
 		"remove replay run scripts search seed session signature signer since stdin target tier timeout " +
 		"tls-cert tls-key token-file tool tools trigger until version wait write")
-	app := newApp(&Streams{Env: func(string) string { return "" }}, nil)
+	app := newFront(&Streams{Env: func(string) string { return "" }}, nil)
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

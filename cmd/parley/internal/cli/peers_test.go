@@ -414,10 +414,12 @@ func meantBy(t *testing.T, home string, args ...string) *host.Step {
 	}}, args)
 	defer a.deps.Close()
 	a.failing = true
-	if _, ok := a.parse(args); ok {
+	f := &front{App: a, offered: map[string]*parsedLine{}}
+	a.deps.Offers = f.offers
+	if _, ok := f.parse(args); ok {
 		return nil
 	}
-	return a.meant(host.InvalidArgs)
+	return f.meant(host.InvalidArgs)
 }
 
 // TestWordsKeepTheirPlace checks of every tool with words that they stay in their parameters, and that no value is

@@ -19,8 +19,8 @@ type planOptions struct {
 	run bool // make the calls instead of printing them
 }
 
-func newPlan(app *App, run runFunc[planOptions]) *cobra.Command {
-	opts, run := &planOptions{app: app}, run.or(runPlan)
+func newPlan(app *App) *cobra.Command {
+	opts := &planOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "plan TOOL",
 		Args:  cobra.ArbitraryArgs,
@@ -36,7 +36,7 @@ func newPlan(app *App, run runFunc[planOptions]) *cobra.Command {
 			if opts.Tool = strings.Join(args, " "); opts.Tool == "" {
 				return missingWord("plan", "a TOOL, or words that say what to do", "parley plan cdp.DOM.getBoxModel")
 			}
-			return run(cmd.Context(), opts)
+			return runPlan(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Params, "params", "", "JSON, @FILE or -")

@@ -14,24 +14,24 @@ import (
 
 func newPlugin(app *App) *cobra.Command {
 	return parent("plugin", "Plugins",
-		newPluginInstall(app, nil), newPluginList(app, nil), newPluginShow(app, nil), newPluginRemove(app, nil),
-		newPluginNew(app, nil), newPluginSchema(app, nil), newPluginBuild(app, nil), newPluginPack(app, nil),
-		newPluginRun(app, nil), newPluginDev(app, nil), newPluginWrap(app, nil),
-		newPluginPush(app, nil), newPluginPull(app, nil), newPluginUpdate(app, nil),
-		newPluginLock(app, nil), newPluginSync(app, nil),
-		newPluginCheck(app, nil), newPluginTest(app, nil), newPluginDiff(app, nil),
-		newPluginSign(app, nil), newPluginVerify(app, nil), newPluginTrust(app, nil))
+		newPluginInstall(app), newPluginList(app), newPluginShow(app), newPluginRemove(app),
+		newPluginNew(app), newPluginSchema(app), newPluginBuild(app), newPluginPack(app),
+		newPluginRun(app), newPluginDev(app), newPluginWrap(app),
+		newPluginPush(app), newPluginPull(app), newPluginUpdate(app),
+		newPluginLock(app), newPluginSync(app),
+		newPluginCheck(app), newPluginTest(app), newPluginDiff(app),
+		newPluginSign(app), newPluginVerify(app), newPluginTrust(app))
 }
 
 type pluginListOptions struct{ app *App }
 
-func newPluginList(app *App, run runFunc[pluginListOptions]) *cobra.Command {
-	opts, run := &pluginListOptions{app: app}, run.or(runPluginList)
+func newPluginList(app *App) *cobra.Command {
+	opts := &pluginListOptions{app: app}
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List installed and shipped plugins",
 		Example: "parley plugin list --json",
-		RunE:    run.with(opts),
+		RunE:    runWith(runPluginList, opts),
 	}
 }
 
@@ -45,7 +45,7 @@ func runPluginList(_ context.Context, opts *pluginListOptions) error {
 		for _, p := range data.Plugins {
 			from := p.From
 			if p.Signer != nil && p.KeyID != "" {
-				from += "; " + signatureText(*p.Signer)
+				from += "; " + command.SignatureText(*p.Signer)
 			}
 			fmt.Fprintf(w, "%-12s %-14s %-9s %s\n", p.Name, p.Version, p.Kind, from)
 		}
@@ -58,14 +58,14 @@ type pluginShowOptions struct {
 	name string
 }
 
-func newPluginShow(app *App, run runFunc[pluginShowOptions]) *cobra.Command {
-	opts, run := &pluginShowOptions{app: app}, run.or(runPluginShow)
+func newPluginShow(app *App) *cobra.Command {
+	opts := &pluginShowOptions{app: app}
 	return &cobra.Command{
 		Use:               "show NAME",
 		Short:             "Show a plugin: version, digest, rights it asks for",
 		Example:           "parley plugin show text",
 		ValidArgsFunction: app.completePlugins,
-		RunE:              run.with(opts, &opts.name),
+		RunE:              runWith(runPluginShow, opts, &opts.name),
 	}
 }
 
@@ -78,7 +78,7 @@ func runPluginShow(_ context.Context, opts *pluginShowOptions) error {
 	next := []string{"parley " + data.Name + " --list"}
 	return app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s, %s), %s\n  %s\n",
-			data.Name, data.Version, data.Kind, plural(data.Tools, "tool"), data.From, data.Brief)
+			data.Name, data.Version, data.Kind, manifest.Plural(data.Tools, "tool"), data.From, data.Brief)
 		if data.Description != "" {
 			fmt.Fprintln(w, wrapped("  "+data.Description, app.columns(), "  "))
 		}
@@ -86,9 +86,9 @@ func runPluginShow(_ context.Context, opts *pluginShowOptions) error {
 			fmt.Fprintln(w, "  "+data.Digest)
 		}
 		if data.Signer != nil {
-			fmt.Fprintln(w, "  "+signatureText(*data.Signer))
+			fmt.Fprintln(w, "  "+command.SignatureText(*data.Signer))
 		}
-		writeAsks(w, data.Asks, nil, nil)
+		command.WriteAsks(w, data.Asks, nil, nil)
 		for _, c := range data.ExitCodes {
 			fmt.Fprintf(w, "  exit %d %s: %s\n", c.Code, manifest.CleanLine(c.Name), manifest.CleanLine(c.Meaning))
 		}
@@ -101,8 +101,8 @@ type pluginRemoveOptions struct {
 	name string
 }
 
-func newPluginRemove(app *App, run runFunc[pluginRemoveOptions]) *cobra.Command {
-	opts, run := &pluginRemoveOptions{app: app}, run.or(runPluginRemove)
+func newPluginRemove(app *App) *cobra.Command {
+	opts := &pluginRemoveOptions{app: app}
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Short:   "Remove an installed plugin",
@@ -117,7 +117,7 @@ func newPluginRemove(app *App, run runFunc[pluginRemoveOptions]) *cobra.Command 
 			}
 			return found, cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: run.with(opts, &opts.name),
+		RunE: runWith(runPluginRemove, opts, &opts.name),
 	}
 }
 

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,7 +11,6 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -34,69 +31,9 @@ func (a *App) admitted(report *parley.Admission) {
 		report = &rest
 	}
 	fmt.Fprintf(a.Err, "%s %s %s (%s, %s)%s\n",
-		did, report.Plugin, report.Version, report.Kind, signatureText(report.Signer), when)
-	writeAsks(a.Err, report.Rights, nil, nil)
-	writeAdmission(a.Err, report)
-}
-
-// maxListed bounds the findings and the examples that a report lists.
-const maxListed = 10
-
-// writeAdmission writes a report, apart from signature and rights, which the lines above it have.
-func writeAdmission(w io.Writer, a *parley.Admission) {
-	var effects []string
-	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
-		if names := a.Effects[effect]; len(names) > 0 {
-			text := fmt.Sprintf("%d %s", len(names), effect)
-			if effect != manifest.EffectRead {
-				text += " (" + manifest.Clip(strings.Join(names, ", "), 80) + ")"
-			}
-			effects = append(effects, text)
-		}
-	}
-	owner := a.Owner
-	if owner != host.OwnerShipped && owner != host.OwnerUnsigned {
-		owner = "its signer"
-	}
-	fmt.Fprintf(w, "  effects: %s; owner: %s; %d bytes", strings.Join(effects, ", "), owner, a.Bytes)
-	if a.CompileMS > 0 {
-		fmt.Fprintf(w, ", compiled in %d ms", a.CompileMS)
-	}
-	fmt.Fprintln(w)
-	if len(a.Examples) > 0 {
-		fmt.Fprintf(w, "  examples: %d of %d are verified\n", a.Verified, len(a.Examples))
-		listed, reasons := 0, map[string]int{}
-		for _, r := range a.Examples {
-			if r.Status == parley.ExampleNotRun {
-				reasons[r.Reason]++
-			}
-		}
-		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-			if listed++; listed <= maxListed {
-				fmt.Fprintf(w, "    %d not run: %s\n", reasons[reason], reason)
-			}
-		}
-		listed = 0
-		for _, r := range a.Examples {
-			if r.Status == parley.ExampleDiffers && listed < maxListed {
-				fmt.Fprintf(w, "    differs: %s %q: %s\n", r.Tool, r.Title, r.Reason)
-				listed++
-			}
-		}
-	}
-	for i, f := range a.Findings {
-		if i == maxListed {
-			fmt.Fprintf(w, "  and %d more; --json lists them all\n", len(a.Findings)-maxListed)
-			break
-		}
-		mark := ""
-		for _, rule := range a.Accepted {
-			if rule == f.Rule && f.Severity == lint.Error {
-				mark = ", accepted"
-			}
-		}
-		fmt.Fprintf(w, "  %s%s %s: %s: %s\n", f.Severity, mark, f.Rule, cmp.Or(f.Pointer, "/"), f.Message)
-	}
+		did, report.Plugin, report.Version, report.Kind, command.SignatureText(report.Signer), when)
+	command.WriteAsks(a.Err, report.Rights, nil, nil)
+	command.WriteAdmission(a.Err, report)
 }
 
 func reportPlugin(ctx context.Context, opts *pluginCheckOptions) error {
@@ -107,9 +44,9 @@ func reportPlugin(ctx context.Context, opts *pluginCheckOptions) error {
 	next := []string{"parley plugin install " + shellQuote(opts.name)}
 	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s)\n  %s\n", data.Plugin, data.Version, data.Kind,
-			signatureText(data.Signer))
-		writeAsks(w, data.Rights, nil, nil)
-		writeAdmission(w, data)
+			command.SignatureText(data.Signer))
+		command.WriteAsks(w, data.Rights, nil, nil)
+		command.WriteAdmission(w, data)
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
@@ -119,8 +56,8 @@ type pluginDiffOptions struct {
 	old, now string
 }
 
-func newPluginDiff(app *App, run runFunc[pluginDiffOptions]) *cobra.Command {
-	opts, run := &pluginDiffOptions{app: app}, run.or(runPluginDiff)
+func newPluginDiff(app *App) *cobra.Command {
+	opts := &pluginDiffOptions{app: app}
 	return &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Show what a new version of a plugin breaks",
@@ -128,7 +65,7 @@ func newPluginDiff(app *App, run runFunc[pluginDiffOptions]) *cobra.Command {
 			"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
 			"effects that got worse, and rights that were added.",
 		Example: "parley plugin diff hello ./hello/plugin.wasm",
-		RunE:    run.with(opts, &opts.old, &opts.now),
+		RunE:    runWith(runPluginDiff, opts, &opts.old, &opts.now),
 	}
 }
 
@@ -149,10 +86,10 @@ func runPluginDiff(ctx context.Context, opts *pluginDiffOptions) error {
 		case data.Breaks == 0:
 			fmt.Fprintln(w, "nothing breaks")
 		case data.Major:
-			fmt.Fprintf(w, "%s, which the major version announces\n", plural(data.Breaks, "breaking change"))
+			fmt.Fprintf(w, "%s, which the major version announces\n", manifest.Plural(data.Breaks, "breaking change"))
 		default:
 			fmt.Fprintf(w, "%s without a higher major version; an upgrade has to be confirmed\n",
-				plural(data.Breaks, "breaking change"))
+				manifest.Plural(data.Breaks, "breaking change"))
 		}
 		for _, c := range data.Changes {
 			mark := "  "

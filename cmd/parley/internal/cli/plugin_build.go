@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/manifest"
 )
 
 type pluginBuildOptions struct {
@@ -16,8 +17,8 @@ type pluginBuildOptions struct {
 	command.BuildOptions
 }
 
-func newPluginBuild(app *App, run runFunc[pluginBuildOptions]) *cobra.Command {
-	opts, run := &pluginBuildOptions{app: app}, run.or(runPluginBuild)
+func newPluginBuild(app *App) *cobra.Command {
+	opts := &pluginBuildOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "build [DIR]",
 		Short: "Build a plugin from source: wasm and manifest in one file",
@@ -26,7 +27,7 @@ func newPluginBuild(app *App, run runFunc[pluginBuildOptions]) *cobra.Command {
 			"that of other languages from manifest.json. A folder with Go and no go.mod gets one, with the SDK from this\n" +
 			"binary: no network is needed.",
 		Example: "parley plugin build ./hello",
-		RunE:    run.with(opts, &opts.Dir),
+		RunE:    runWith(runPluginBuild, opts, &opts.Dir),
 	}
 	cmd.Flags().StringVar(&opts.Out, "out", "", "default DIR/plugin.wasm; .gz compresses")
 	cmd.Flags().BoolVar(&opts.Names, "names", false, "keep the names of functions, which show where a plugin crashes")
@@ -55,9 +56,9 @@ func (a *App) printBuilt(data *command.BuildPluginData, did, again string) error
 		next = []string{again}
 	}
 	return a.print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "%s %s: %s, %s, %d bytes\n", did, data.Out, data.Name, plural(data.Tools, "tool"), data.Bytes)
-		writeAsks(w, data.Admission.Rights, nil, nil)
-		writeAdmission(w, data.Admission)
+		fmt.Fprintf(w, "%s %s: %s, %s, %d bytes\n", did, data.Out, data.Name, manifest.Plural(data.Tools, "tool"), data.Bytes)
+		command.WriteAsks(w, data.Admission.Rights, nil, nil)
+		command.WriteAdmission(w, data.Admission)
 		if refused {
 			fmt.Fprintln(w, "  An installation refuses it because of these errors. Change the texts, then repeat this.")
 		}

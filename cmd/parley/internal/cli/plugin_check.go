@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 type pluginCheckOptions struct {
@@ -18,8 +19,8 @@ type pluginCheckOptions struct {
 	name string
 }
 
-func newPluginCheck(app *App, run runFunc[pluginCheckOptions]) *cobra.Command {
-	opts, run := &pluginCheckOptions{app: app}, run.or(runPluginCheck)
+func newPluginCheck(app *App) *cobra.Command {
+	opts := &pluginCheckOptions{app: app}
 	return &cobra.Command{
 		Use:   "check FILE|DIR|NAME",
 		Short: "Print what an installation says of a plugin",
@@ -28,7 +29,7 @@ func newPluginCheck(app *App, run runFunc[pluginCheckOptions]) *cobra.Command {
 			"tool.",
 		Example:           "parley plugin check ./hello/plugin.wasm\nparley plugin check text",
 		ValidArgsFunction: app.completePlugins,
-		RunE:              run.with(opts, &opts.name),
+		RunE:              runWith(runPluginCheck, opts, &opts.name),
 	}
 }
 
@@ -48,11 +49,11 @@ func runPluginCheck(ctx context.Context, opts *pluginCheckOptions) error {
 			fmt.Fprintf(w, "%s has no task phrases\n", data.Plugin)
 		} else {
 			fmt.Fprintf(w, "%s: %s of %s, each finds its own tool among the first five\n",
-				data.Plugin, plural(data.Phrases, "task phrase"), plural(data.Tools, "tool"))
+				data.Plugin, manifest.Plural(data.Phrases, "task phrase"), manifest.Plural(data.Tools, "tool"))
 		}
 		if data.Admission != nil {
-			writeAsks(w, data.Admission.Rights, nil, nil)
-			writeAdmission(w, data.Admission)
+			command.WriteAsks(w, data.Admission.Rights, nil, nil)
+			command.WriteAdmission(w, data.Admission)
 		}
 	})
 }

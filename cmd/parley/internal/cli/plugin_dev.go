@@ -17,8 +17,8 @@ type pluginDevOptions struct {
 	command.DevOptions
 }
 
-func newPluginDev(app *App, run runFunc[pluginDevOptions]) *cobra.Command {
-	opts, run := &pluginDevOptions{app: app}, run.or(runPluginDev)
+func newPluginDev(app *App) *cobra.Command {
+	opts := &pluginDevOptions{app: app}
 	opts.Dir = "."
 	cmd := &cobra.Command{
 		Use:   "dev [DIR]",
@@ -28,7 +28,7 @@ func newPluginDev(app *App, run runFunc[pluginDevOptions]) *cobra.Command {
 			"trust the key once, then grant them with policy grant NAME RIGHT --signer. With --json it prints one line of\n" +
 			"JSON a build. End it with Ctrl-C; the plugin stays installed.",
 		Example: "parley plugin dev ./hello",
-		RunE:    run.with(opts, &opts.Dir),
+		RunE:    runWith(runPluginDev, opts, &opts.Dir),
 	}
 	cmd.Flags().BoolVar(&opts.Once, "once", false, "end after the first build")
 	return cmd
@@ -77,8 +77,8 @@ func writeDev(w io.Writer, data *command.DevPluginData, next []string) {
 		fmt.Fprintln(w, "  these grants apply to it: "+strings.Join(data.Applies, ", "))
 	}
 	for i, line := range data.Lint {
-		if i == maxListed {
-			fmt.Fprintf(w, "  and %d more; parley plugin check %s lists them\n", len(data.Lint)-maxListed, data.Name)
+		if i == command.MaxListed {
+			fmt.Fprintf(w, "  and %d more; parley plugin check %s lists them\n", len(data.Lint)-command.MaxListed, data.Name)
 			break
 		}
 		fmt.Fprintln(w, "  "+line)

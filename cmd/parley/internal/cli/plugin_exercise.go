@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/manifest"
 )
 
 type pluginTestOptions struct {
@@ -16,8 +17,8 @@ type pluginTestOptions struct {
 	command.TestOptions
 }
 
-func newPluginTest(app *App, run runFunc[pluginTestOptions]) *cobra.Command {
-	opts, run := &pluginTestOptions{app: app}, run.or(runPluginTest)
+func newPluginTest(app *App) *cobra.Command {
+	opts := &pluginTestOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "test FILE|DIR|NAME",
 		Short: "Test a plugin by its examples and by generated calls",
@@ -26,7 +27,7 @@ func newPluginTest(app *App, run runFunc[pluginTestOptions]) *cobra.Command {
 			"host, and the same call must have the same outcome. No call has a right. --seed repeats the generated calls.",
 		Example:           "parley plugin test ./hello\nparley plugin test ./hello --seed 7 --calls 200",
 		ValidArgsFunction: app.completePlugins,
-		RunE:              run.with(opts, &opts.Plugin),
+		RunE:              runWith(runPluginTest, opts, &opts.Plugin),
 	}
 	cmd.Flags().Uint64Var(&opts.Seed, "seed", 0, "repeat the generated calls of this seed")
 	cmd.Flags().IntVar(&opts.Calls, "calls", 0, "generated calls of each tool and kind; default 20")
@@ -40,9 +41,9 @@ func runPluginTest(ctx context.Context, opts *pluginTestOptions) error {
 	}
 	next := []string{"parley plugin check " + shellQuote(opts.Plugin)}
 	return opts.app.print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "%s %s passed %s, with seed %d\n", data.Plugin, data.Version, plural(data.Calls, "call"), data.Seed)
+		fmt.Fprintf(w, "%s %s passed %s, with seed %d\n", data.Plugin, data.Version, manifest.Plural(data.Calls, "call"), data.Seed)
 		for _, t := range data.Tools {
-			fmt.Fprintf(w, "  %s: %s, %d valid, %d invalid, %d hostile", t.Tool, plural(t.Examples, "example"), t.Valid,
+			fmt.Fprintf(w, "  %s: %s, %d valid, %d invalid, %d hostile", t.Tool, manifest.Plural(t.Examples, "example"), t.Valid,
 				t.Invalid, t.Hostile)
 			if t.Denied > 0 {
 				fmt.Fprintf(w, "; %d need rights", t.Denied)

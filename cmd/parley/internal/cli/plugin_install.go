@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/manifest"
 )
 
 type pluginInstallOptions struct {
@@ -19,8 +16,8 @@ type pluginInstallOptions struct {
 	command.InstallOptions
 }
 
-func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Command {
-	opts, run := &pluginInstallOptions{app: app}, run.or(runPluginInstall)
+func newPluginInstall(app *App) *cobra.Command {
+	opts := &pluginInstallOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "install FILE|DIR|URL",
 		Short: "Install a plugin; it is granted nothing",
@@ -32,7 +29,7 @@ func newPluginInstall(app *App, run runFunc[pluginInstallOptions]) *cobra.Comman
 			"confirmed at the terminal. A plugin at a URL, oci://HOST/NAME:TAG or https://HOST/FILE.wasm, is fetched with\n" +
 			"its signature; the lock file pins its digest, and a tag that has moved has to be confirmed.",
 		Example: "parley plugin install ./hello/plugin.wasm",
-		RunE:    run.with(opts, &opts.Path),
+		RunE:    runWith(runPluginInstall, opts, &opts.Path),
 	}
 	cmd.Flags().Var((*texts)(&opts.Grants), "grant",
 		"grant this right to this build, as policy grant does; repeatable")
@@ -64,7 +61,7 @@ func (a *App) printInstalled(data *command.Plugin) error {
 		if data.Unchanged {
 			verb = "Already installed:"
 		}
-		writeInstalled(w, data, verb)
+		command.WriteInstalled(w, data, verb)
 		if len(data.Granted) > 0 {
 			fmt.Fprintln(w, "  granted: "+strings.Join(data.Granted, ", "))
 		}
@@ -76,61 +73,4 @@ func (a *App) printInstalled(data *command.Plugin) error {
 			fmt.Fprintln(w, "      "+n)
 		}
 	})
-}
-
-// writeInstalled describes a plugin that is or will be installed.
-func writeInstalled(w io.Writer, p *command.Plugin, verb string) {
-	fmt.Fprintf(w, "%s %s %s (%s, %s)\n  %s\n  %s\n", verb, p.Name, manifest.CleanLine(p.Version), p.Kind,
-		plural(p.Tools, "tool"), p.Digest, signatureText(*p.Signer))
-	carried := "no grants carry over"
-	if len(p.Applies) > 0 {
-		carried = "these grants apply to it: " + strings.Join(p.Applies, ", ")
-	}
-	switch {
-	case p.Rebuilt:
-		fmt.Fprintf(w, "  replaces another build of the same version %s; %s\n", manifest.CleanLine(p.Replaced), carried)
-	case p.Replaced != "":
-		fmt.Fprintf(w, "  replaces %s; %s\n", manifest.CleanLine(p.Replaced), carried)
-	case len(p.Applies) > 0:
-		fmt.Fprintln(w, "  "+carried)
-	}
-	writeAsks(w, p.Asks, p.NewRights, p.Applies)
-	if len(p.DroppedRights) > 0 {
-		fmt.Fprintln(w, "  no longer asks for "+strings.Join(p.DroppedRights, ", "))
-	}
-	if p.Moved != "" {
-		fmt.Fprintln(w, "  "+p.Moved)
-	}
-	if len(p.Breaks) > 0 {
-		fmt.Fprintln(w, "  "+command.BreaksText(p))
-	}
-	if p.Admission != nil {
-		writeAdmission(w, p.Admission)
-	}
-	if len(p.ManifestDiff) > 0 {
-		fmt.Fprintln(w, "  how its manifest differs (- before, + now):")
-		for _, line := range p.ManifestDiff {
-			fmt.Fprintln(w, "    "+line)
-		}
-	}
-}
-
-// writeAsks lists the rights that a plugin asks for, and marks those that are new. applies are the grants that it has.
-func writeAsks(w io.Writer, asks []host.Denial, added, applies []string) {
-	if len(asks) == 0 {
-		fmt.Fprintln(w, "  asks for no rights")
-		return
-	}
-	heading := "asks for these rights; installing it grants none of them:"
-	if len(applies) > 0 {
-		heading = "asks for these rights, of which it has what these grants give:"
-	}
-	fmt.Fprintln(w, "  "+heading)
-	for _, r := range asks {
-		mark := ""
-		if slices.Contains(added, r.Right) {
-			mark = " (new)"
-		}
-		fmt.Fprintf(w, "    %s  %q%s\n", r.Right, r.Why, mark)
-	}
 }

@@ -16,15 +16,15 @@ type pluginNewOptions struct {
 	command.NewOptions
 }
 
-func newPluginNew(app *App, run runFunc[pluginNewOptions]) *cobra.Command {
-	opts, run := &pluginNewOptions{app: app}, run.or(runPluginNew)
+func newPluginNew(app *App) *cobra.Command {
+	opts := &pluginNewOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Begin a plugin: a folder with source, manifest and SDK",
 		Long: "Makes the folder NAME with a small plugin and the SDK of the language. It builds, checks and installs as\n" +
 			"it is, without a network.",
 		Example: "parley plugin new hello --lang c\nparley plugin build hello",
-		RunE:    run.with(opts, &opts.Name),
+		RunE:    runWith(runPluginNew, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Lang, "lang", "", strings.Join(command.Languages(), ", "))
 	completeWords(cmd, "lang", command.Languages()...)

@@ -13,8 +13,8 @@ type pluginPackOptions struct {
 	command.PackOptions
 }
 
-func newPluginPack(app *App, run runFunc[pluginPackOptions]) *cobra.Command {
-	opts, run := &pluginPackOptions{app: app}, run.or(runPluginPack)
+func newPluginPack(app *App) *cobra.Command {
+	opts := &pluginPackOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "pack FILE",
 		Short: "Put a manifest into a wasm module, of any language",
@@ -23,7 +23,7 @@ func newPluginPack(app *App, run runFunc[pluginPackOptions]) *cobra.Command {
 			"Prints the report that an installation prints. A module or a manifest that no installation accepts is\n" +
 			"refused, and nothing is written.",
 		Example: "parley plugin pack hello.wasm --manifest hello.manifest.json",
-		RunE:    run.with(opts, &opts.Path),
+		RunE:    runWith(runPluginPack, opts, &opts.Path),
 	}
 	cmd.Flags().StringVar(&opts.Manifest, "manifest", "", "JSON file; default FILE without .wasm, with .manifest.json")
 	cmd.Flags().StringVar(&opts.Out, "out", "", "default FILE itself; .gz compresses")
@@ -44,14 +44,14 @@ func runPluginPack(ctx context.Context, opts *pluginPackOptions) error {
 
 type pluginSchemaOptions struct{ app *App }
 
-func newPluginSchema(app *App, run runFunc[pluginSchemaOptions]) *cobra.Command {
-	opts, run := &pluginSchemaOptions{app: app}, run.or(runPluginSchema)
+func newPluginSchema(app *App) *cobra.Command {
+	opts := &pluginSchemaOptions{app: app}
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of manifests",
 		Long:    "The schema says what each field means, its default and its bounds. With --json it is in an envelope.",
 		Example: "parley plugin schema > manifest.schema.json",
-		RunE:    run.with(opts),
+		RunE:    runWith(runPluginSchema, opts),
 	}
 }
 

@@ -17,8 +17,8 @@ type pluginLockOptions struct {
 	names []string
 }
 
-func newPluginLock(app *App, run runFunc[pluginLockOptions]) *cobra.Command {
-	opts, run := &pluginLockOptions{app: app}, run.or(runPluginLock)
+func newPluginLock(app *App) *cobra.Command {
+	opts := &pluginLockOptions{app: app}
 	return &cobra.Command{
 		Use:   "lock [NAME...]",
 		Short: "Pin installed plugins, all or some, in the project's parley.toml",
@@ -28,7 +28,7 @@ func newPluginLock(app *App, run runFunc[pluginLockOptions]) *cobra.Command {
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.names = args
-			return run(cmd.Context(), opts)
+			return runPluginLock(cmd.Context(), opts)
 		},
 	}
 }
@@ -52,15 +52,15 @@ type pluginSyncOptions struct {
 	command.SyncOptions
 }
 
-func newPluginSync(app *App, run runFunc[pluginSyncOptions]) *cobra.Command {
-	opts, run := &pluginSyncOptions{app: app}, run.or(runPluginSync)
+func newPluginSync(app *App) *cobra.Command {
+	opts := &pluginSyncOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "sync",
 		Short: "Install what the project's parley.toml pins",
 		Long: "Installs the pinned builds that are missing or differ, as plugin install does: they gain no rights, and\n" +
 			"each must have the digest of its pin. Without anything to install it needs no network.",
 		Example: "parley plugin sync",
-		RunE:    run.with(opts),
+		RunE:    runWith(runPluginSync, opts),
 	}
 	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
 	addYes(cmd, &opts.Yes)

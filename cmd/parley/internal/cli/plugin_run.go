@@ -14,8 +14,8 @@ type pluginRunOptions struct {
 	path string
 }
 
-func newPluginRun(app *App, run runFunc[pluginRunOptions]) *cobra.Command {
-	opts, run := &pluginRunOptions{app: app}, run.or(runPluginRun)
+func newPluginRun(app *App) *cobra.Command {
+	opts := &pluginRunOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "run FILE|DIR TOOL ...",
 		Short: "Run a tool of a plugin that is not installed",
@@ -25,7 +25,7 @@ func newPluginRun(app *App, run runFunc[pluginRunOptions]) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.path, opts.Tool, opts.Words = args[0], args[1], args[2:]
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
-			return run(cmd.Context(), opts)
+			return runPluginRun(cmd.Context(), opts)
 		},
 	}
 	addCallFlags(cmd.Flags(), &opts.CallOptions)

@@ -17,8 +17,8 @@ type pluginPushOptions struct {
 	command.PushOptions
 }
 
-func newPluginPush(app *App, run runFunc[pluginPushOptions]) *cobra.Command {
-	opts, run := &pluginPushOptions{app: app}, run.or(runPluginPush)
+func newPluginPush(app *App) *cobra.Command {
+	opts := &pluginPushOptions{app: app}
 	return &cobra.Command{
 		Use:   "push PLUGIN URL",
 		Short: "Publish a plugin in an OCI registry, with its signature",
@@ -26,7 +26,7 @@ func newPluginPush(app *App, run runFunc[pluginPushOptions]) *cobra.Command {
 			"Credentials are those of Docker's config.json. Plain HTTP is used only for a registry on this machine. The\n" +
 			"same plugin always has the same digest.",
 		Example: "parley plugin push ./hello oci://registry.example/tools/hello:1.0.0",
-		RunE:    run.with(opts, &opts.Plugin, &opts.To),
+		RunE:    runWith(runPluginPush, opts, &opts.Plugin, &opts.To),
 	}
 }
 
@@ -53,13 +53,13 @@ type pluginPullOptions struct {
 	command.PullOptions
 }
 
-func newPluginPull(app *App, run runFunc[pluginPullOptions]) *cobra.Command {
-	opts, run := &pluginPullOptions{app: app}, run.or(runPluginPull)
+func newPluginPull(app *App) *cobra.Command {
+	opts := &pluginPullOptions{app: app}
 	cmd := &cobra.Command{
 		Use:     "pull URL",
 		Short:   "Fetch a plugin into a file, without installing it",
 		Example: "parley plugin pull oci://registry.example/tools/hello:1.0.0",
-		RunE:    run.with(opts, &opts.From),
+		RunE:    runWith(runPluginPull, opts, &opts.From),
 	}
 	cmd.Flags().StringVar(&opts.Out, "out", "", "default NAME.wasm")
 	return cmd
@@ -84,8 +84,8 @@ type pluginUpdateOptions struct {
 	command.UpdateOptions
 }
 
-func newPluginUpdate(app *App, run runFunc[pluginUpdateOptions]) *cobra.Command {
-	opts, run := &pluginUpdateOptions{app: app}, run.or(runPluginUpdate)
+func newPluginUpdate(app *App) *cobra.Command {
+	opts := &pluginUpdateOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "update [NAME]",
 		Short: "Install what a plugin's registry or server has now",
@@ -99,7 +99,7 @@ func newPluginUpdate(app *App, run runFunc[pluginUpdateOptions]) *cobra.Command 
 			if opts.Name = oneWord(args); opts.scripts != (opts.Name == "") {
 				return missingWord("plugin update", "one NAME, or --scripts", "parley plugin list")
 			}
-			return run(cmd.Context(), opts)
+			return runPluginUpdate(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().BoolVar(&opts.scripts, "scripts", false, "bind all installed scripts to the engines installed now")

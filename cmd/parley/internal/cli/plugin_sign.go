@@ -21,8 +21,8 @@ type pluginSignOptions struct {
 	noPassword bool
 }
 
-func newPluginSign(app *App, run runFunc[pluginSignOptions]) *cobra.Command {
-	opts, run := &pluginSignOptions{app: app}, run.or(runPluginSign)
+func newPluginSign(app *App) *cobra.Command {
+	opts := &pluginSignOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "sign [FILE|DIR]",
 		Short: "Sign a plugin, or make a key to sign with",
@@ -40,7 +40,7 @@ func newPluginSign(app *App, run runFunc[pluginSignOptions]) *cobra.Command {
 					"parley plugin sign ./hello/plugin.wasm --key my.key").
 					WithNext("parley plugin sign --new-key my.key")
 			}
-			return run(cmd.Context(), opts)
+			return runPluginSign(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Key, "key", "", "file of the secret key")
@@ -132,8 +132,8 @@ type pluginVerifyOptions struct {
 	command.VerifyOptions
 }
 
-func newPluginVerify(app *App, run runFunc[pluginVerifyOptions]) *cobra.Command {
-	opts, run := &pluginVerifyOptions{app: app}, run.or(runPluginVerify)
+func newPluginVerify(app *App) *cobra.Command {
+	opts := &pluginVerifyOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "verify [PLUGIN]",
 		Short: "Verify who signed a plugin, or what the project pins",
@@ -145,7 +145,7 @@ func newPluginVerify(app *App, run runFunc[pluginVerifyOptions]) *cobra.Command 
 				return missingWord("plugin verify", "one FILE, DIR or NAME of an installed plugin",
 					"parley plugin verify ./hello/plugin.wasm")
 			}
-			return run(cmd.Context(), opts)
+			return runPluginVerify(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Key, "key", "", "public key, or its file, that must have signed")
@@ -168,7 +168,7 @@ func runPluginVerify(_ context.Context, opts *pluginVerifyOptions) error {
 	next := append(trustCommands(data.Signer), "parley plugin install "+shellQuote(data.Path))
 	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "The signature of %s %s is valid.\n  %s\n  %s\n",
-			data.Name, manifest.CleanLine(data.Version), signatureText(data.Signer), data.Digest)
+			data.Name, manifest.CleanLine(data.Version), command.SignatureText(data.Signer), data.Digest)
 		if !data.Trusted {
 			fmt.Fprintln(w, "Next: "+next[0])
 		}

@@ -18,8 +18,8 @@ type pluginTrustOptions struct {
 	command.TrustOptions
 }
 
-func newPluginTrust(app *App, run runFunc[pluginTrustOptions]) *cobra.Command {
-	opts, run := &pluginTrustOptions{app: app}, run.or(runPluginTrust)
+func newPluginTrust(app *App) *cobra.Command {
+	opts := &pluginTrustOptions{app: app}
 	remove := ""
 	cmd := &cobra.Command{
 		Use:   "trust [KEY|FILE.pub]",
@@ -38,7 +38,7 @@ func newPluginTrust(app *App, run runFunc[pluginTrustOptions]) *cobra.Command {
 			default:
 				opts.Key = args[0]
 			}
-			return run(cmd.Context(), opts)
+			return runPluginTrust(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Name, "name", "", "your name for the key")

@@ -17,8 +17,8 @@ type pluginWrapOptions struct {
 	command.WrapOptions
 }
 
-func newPluginWrap(app *App, run runFunc[pluginWrapOptions]) *cobra.Command {
-	opts, run := &pluginWrapOptions{app: app}, run.or(runPluginWrap)
+func newPluginWrap(app *App) *cobra.Command {
+	opts := &pluginWrapOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "wrap FILE [WORD...]",
 		Short: "Write a manifest for a WASI command or an Extism plugin",
@@ -34,7 +34,7 @@ func newPluginWrap(app *App, run runFunc[pluginWrapOptions]) *cobra.Command {
 					"parley plugin wrap rev.wasm -- '{text}'")
 			}
 			opts.Path, opts.Words = args[0], args[1:]
-			return run(cmd.Context(), opts)
+			return runPluginWrap(cmd.Context(), opts)
 		},
 	}
 	flags := cmd.Flags()
@@ -71,7 +71,7 @@ func runPluginWrap(ctx context.Context, opts *pluginWrapOptions) error {
 				fmt.Fprintln(w, "  the command printed no help, so the texts say little; edit them")
 			}
 		}
-		writeAdmission(w, data.Admission)
+		command.WriteAdmission(w, data.Admission)
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }

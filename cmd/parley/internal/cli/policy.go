@@ -14,18 +14,18 @@ import (
 
 func newPolicy(app *App) *cobra.Command {
 	return parent("policy", "Rights",
-		newPolicyCheck(app, nil), newPolicyExplain(app, nil), newPolicyGrant(app, nil), newPolicyRevoke(app, nil))
+		newPolicyCheck(app), newPolicyExplain(app), newPolicyGrant(app), newPolicyRevoke(app))
 }
 
 type policyCheckOptions struct{ app *App }
 
-func newPolicyCheck(app *App, run runFunc[policyCheckOptions]) *cobra.Command {
-	opts, run := &policyCheckOptions{app: app}, run.or(runPolicyCheck)
+func newPolicyCheck(app *App) *cobra.Command {
+	opts := &policyCheckOptions{app: app}
 	return &cobra.Command{
 		Use:     "check",
 		Short:   "Check the policy's files",
 		Example: "parley policy check",
-		RunE:    run.with(opts),
+		RunE:    runWith(runPolicyCheck, opts),
 	}
 }
 
@@ -61,14 +61,14 @@ type policyExplainOptions struct {
 	name string // PLUGIN or PLUGIN.TOOL
 }
 
-func newPolicyExplain(app *App, run runFunc[policyExplainOptions]) *cobra.Command {
-	opts, run := &policyExplainOptions{app: app}, run.or(runPolicyExplain)
+func newPolicyExplain(app *App) *cobra.Command {
+	opts := &policyExplainOptions{app: app}
 	return &cobra.Command{
 		Use:               "explain PLUGIN[.TOOL]",
 		Short:             "Show what is requested, granted and refused, and by which line",
 		Example:           "parley policy explain text",
 		ValidArgsFunction: app.completePlugins,
-		RunE:              run.with(opts, &opts.name),
+		RunE:              runWith(runPolicyExplain, opts, &opts.name),
 	}
 }
 
@@ -91,8 +91,8 @@ type policyGrantOptions struct {
 	command.GrantOptions
 }
 
-func newPolicyGrant(app *App, run runFunc[policyGrantOptions]) *cobra.Command {
-	opts, run := &policyGrantOptions{app: app}, run.or(runPolicyGrant)
+func newPolicyGrant(app *App) *cobra.Command {
+	opts := &policyGrantOptions{app: app}
 	cmd := &cobra.Command{
 		Use:               "grant PLUGIN RIGHT...",
 		Short:             "Grant rights to the installed build of a plugin",
@@ -100,7 +100,7 @@ func newPolicyGrant(app *App, run runFunc[policyGrantOptions]) *cobra.Command {
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Plugin, opts.Rights = args[0], args[1:]
-			return run(cmd.Context(), opts)
+			return runPolicyGrant(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().BoolVar(&opts.Signer, "signer", false, "grant to the trusted key that signed the build")
@@ -121,8 +121,8 @@ type policyRevokeOptions struct {
 	command.GrantOptions
 }
 
-func newPolicyRevoke(app *App, run runFunc[policyRevokeOptions]) *cobra.Command {
-	opts, run := &policyRevokeOptions{app: app}, run.or(runPolicyRevoke)
+func newPolicyRevoke(app *App) *cobra.Command {
+	opts := &policyRevokeOptions{app: app}
 	cmd := &cobra.Command{
 		Use:               "revoke PLUGIN [RIGHT...]",
 		Short:             "Revoke rights of a plugin, all if none is named",
@@ -130,7 +130,7 @@ func newPolicyRevoke(app *App, run runFunc[policyRevokeOptions]) *cobra.Command 
 		ValidArgsFunction: app.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Plugin, opts.Rights = args[0], args[1:]
-			return run(cmd.Context(), opts)
+			return runPolicyRevoke(cmd.Context(), opts)
 		},
 	}
 	addYes(cmd, &opts.Yes)

@@ -14,8 +14,8 @@ type resultOptions struct {
 	command.ResultOptions
 }
 
-func newResult(app *App, run runFunc[resultOptions]) *cobra.Command {
-	opts, run := &resultOptions{app: app}, run.or(runResult)
+func newResult(app *App) *cobra.Command {
+	opts := &resultOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "result ID",
 		Short: "Results",
@@ -31,7 +31,7 @@ func newResult(app *App, run runFunc[resultOptions]) *cobra.Command {
 				}
 			}
 			opts.ID = args[0]
-			return run(cmd.Context(), opts)
+			return runResult(cmd.Context(), opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.JQ, "jq", "", "filter")

@@ -48,6 +48,12 @@ func newRoot(app *App, run runFunc[rootOptions]) *cobra.Command {
 	for _, c := range commandTable() {
 		root.AddCommand(c.make(app))
 	}
+	return checked(app, root)
+}
+
+// checked returns the tree with what all commands have: checks of their words, and errors that say what was meant.
+func checked(app *App, root *cobra.Command) *cobra.Command {
+	root.SetFlagErrorFunc(app.flagError)
 	checkAll(root)
 	return root
 }
@@ -71,8 +77,7 @@ func newRootFor(app *App, words []string, run runFunc[rootOptions]) *cobra.Comma
 			root.AddCommand(c.make(app))
 		}
 	}
-	checkAll(root)
-	return root
+	return checked(app, root)
 }
 
 type tableEntry struct {
@@ -83,22 +88,18 @@ type tableEntry struct {
 // commandTable returns the commands below the root.
 func commandTable() []tableEntry {
 	return []tableEntry{
-		{"search", leaf(newSearch)}, {"call", leaf(newCall)}, {"batch", leaf(newBatch)}, {"code", leaf(newCode)},
-		{"plan", leaf(newPlan)}, {"result", leaf(newResult)}, {"plugin", newPlugin}, {"policy", newPolicy},
-		{"audit", newAudit}, {"trace", newTrace}, {"stats", leaf(newStats)}, {"secret", newSecret}, {"session", newSession},
-		{"runner", newRunner}, {"config", newConfig}, {"mcp", leaf(newMCP)}, {"docs", newDocs}, {"learn", leaf(newLearn)},
-		{"doctor", leaf(newDoctor)}, {"list", leaf(newList)}, {"help", leaf(newHelp)}, {"version", leaf(newVersion)},
-		{"completion", leaf(newCompletion)},
+		{"search", newSearch}, {"call", newCall}, {"batch", newBatch}, {"code", newCode},
+		{"plan", newPlan}, {"result", newResult}, {"plugin", newPlugin}, {"policy", newPolicy},
+		{"audit", newAudit}, {"trace", newTrace}, {"stats", newStats}, {"secret", newSecret}, {"session", newSession},
+		{"runner", newRunner}, {"config", newConfig}, {"mcp", newMCP}, {"docs", newDocs}, {"learn", newLearn},
+		{"doctor", newDoctor}, {"list", newList}, {"help", newHelp}, {"version", newVersion},
+		{"completion", newCompletion},
 	}
-}
-
-func leaf[O any](new func(*App, runFunc[O]) *cobra.Command) func(*App) *cobra.Command {
-	return func(app *App) *cobra.Command { return new(app, nil) }
 }
 
 // newToolCommand returns the root command without the commands below it: what a line means that begins with a plugin.
 func newToolCommand(app *App, run runFunc[rootOptions]) *cobra.Command {
-	opts, run := &rootOptions{app: app}, run.or(runRoot)
+	opts := &rootOptions{app: app}
 	root := &cobra.Command{
 		Use:   "parley PLUGIN [TOOL] [WORD...]",
 		Short: "Use a plugin",
@@ -158,7 +159,6 @@ func newToolCommand(app *App, run runFunc[rootOptions]) *cobra.Command {
 			app.helpErr = app.help(cmd)
 		}
 	})
-	root.SetFlagErrorFunc(app.flagError)
 	root.SetOut(app.Out)
 	root.SetErr(app.Err)
 	return root

@@ -8,21 +8,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/manifest"
 )
 
 func newRunner(app *App) *cobra.Command {
-	return parent("runner", "Runners", newRunnerList(app, nil), newRunnerStop(app, nil))
+	return parent("runner", "Runners", newRunnerList(app), newRunnerStop(app))
 }
 
 type runnerListOptions struct{ app *App }
 
-func newRunnerList(app *App, run runFunc[runnerListOptions]) *cobra.Command {
-	opts, run := &runnerListOptions{app: app}, run.or(runRunnerList)
+func newRunnerList(app *App) *cobra.Command {
+	opts := &runnerListOptions{app: app}
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the runners",
 		Example: "parley runner list",
-		RunE:    run.with(opts),
+		RunE:    runWith(runRunnerList, opts),
 	}
 }
 
@@ -49,15 +50,15 @@ type runnerStopOptions struct {
 	command.StopRunnersOptions
 }
 
-func newRunnerStop(app *App, run runFunc[runnerStopOptions]) *cobra.Command {
-	opts, run := &runnerStopOptions{app: app}, run.or(runRunnerStop)
+func newRunnerStop(app *App) *cobra.Command {
+	opts := &runnerStopOptions{app: app}
 	return &cobra.Command{
 		Use:   "stop [PLUGIN]",
 		Short: "End the runners of a plugin, or all of them",
 		Long: "End the runners of a plugin, or all of them, also in the middle of a call. A runner ends by itself when " +
 			"nobody uses it, when its plugin or a policy changes, and after a crash or a timeout.",
 		Example: "parley runner stop text",
-		RunE:    run.with(opts, &opts.Plugin),
+		RunE:    runWith(runRunnerStop, opts, &opts.Plugin),
 	}
 }
 
@@ -67,6 +68,6 @@ func runRunnerStop(_ context.Context, opts *runnerStopOptions) error {
 		return err
 	}
 	return opts.app.print(data, []string{"parley runner list"}, func(w io.Writer) {
-		fmt.Fprintf(w, "Stopped %s\n", plural(data.Total, "runner"))
+		fmt.Fprintf(w, "Stopped %s\n", manifest.Plural(data.Total, "runner"))
 	})
 }

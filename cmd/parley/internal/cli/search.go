@@ -20,8 +20,8 @@ type searchOptions struct {
 	tools string // with eval, a list of MCP tools to search in place of the installed plugins; "" means these
 }
 
-func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
-	opts, run := &searchOptions{app: app}, run.or(runSearch)
+func newSearch(app *App) *cobra.Command {
+	opts := &searchOptions{app: app}
 	cmd := &cobra.Command{
 		Use:               "search QUERY",
 		Args:              cobra.ArbitraryArgs,
@@ -45,7 +45,7 @@ func newSearch(app *App, run runFunc[searchOptions]) *cobra.Command {
 				return command.InvalidLimit(opts.Limit)
 			}
 			opts.Text = strings.Join(args, " ")
-			return run(cmd.Context(), opts)
+			return runSearch(cmd.Context(), opts)
 		},
 	}
 	flags := cmd.Flags()

@@ -16,7 +16,7 @@ import (
 )
 
 func newSecret(app *App) *cobra.Command {
-	return parent("secret", "Secrets", newSecretSet(app, nil), newSecretList(app, nil), newSecretRemove(app, nil))
+	return parent("secret", "Secrets", newSecretSet(app), newSecretList(app), newSecretRemove(app))
 }
 
 type secretSetOptions struct {
@@ -24,13 +24,13 @@ type secretSetOptions struct {
 	name string
 }
 
-func newSecretSet(app *App, run runFunc[secretSetOptions]) *cobra.Command {
-	opts, run := &secretSetOptions{app: app}, run.or(runSecretSet)
+func newSecretSet(app *App) *cobra.Command {
+	opts := &secretSetOptions{app: app}
 	return &cobra.Command{
 		Use:     "set NAME",
 		Short:   "Store a value, read from stdin",
 		Example: "parley secret set GITHUB_TOKEN < token.txt",
-		RunE:    run.with(opts, &opts.name),
+		RunE:    runWith(runSecretSet, opts, &opts.name),
 	}
 }
 
@@ -83,13 +83,13 @@ func (a *App) readSecret(ctx context.Context, name string) (string, error) {
 
 type secretListOptions struct{ app *App }
 
-func newSecretList(app *App, run runFunc[secretListOptions]) *cobra.Command {
-	opts, run := &secretListOptions{app: app}, run.or(runSecretList)
+func newSecretList(app *App) *cobra.Command {
+	opts := &secretListOptions{app: app}
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List names and the sources of their values",
 		Example: "parley secret list",
-		RunE:    run.with(opts),
+		RunE:    runWith(runSecretList, opts),
 	}
 }
 
@@ -115,8 +115,8 @@ type secretRemoveOptions struct {
 	name string
 }
 
-func newSecretRemove(app *App, run runFunc[secretRemoveOptions]) *cobra.Command {
-	opts, run := &secretRemoveOptions{app: app}, run.or(runSecretRemove)
+func newSecretRemove(app *App) *cobra.Command {
+	opts := &secretRemoveOptions{app: app}
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Short:   "Remove a value",
@@ -128,7 +128,7 @@ func newSecretRemove(app *App, run runFunc[secretRemoveOptions]) *cobra.Command 
 			}
 			return startingWith(typed, names), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: run.with(opts, &opts.name),
+		RunE: runWith(runSecretRemove, opts, &opts.name),
 	}
 }
 

@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/manifest"
 )
 
 func newSession(app *App) *cobra.Command {
-	return parent("session", "Sessions", newSessionList(app, nil), newSessionShow(app, nil),
-		newSessionEnd(app, nil))
+	return parent("session", "Sessions", newSessionList(app), newSessionShow(app),
+		newSessionEnd(app))
 }
 
 type sessionListOptions struct {
@@ -22,13 +23,13 @@ type sessionListOptions struct {
 	command.SessionOptions
 }
 
-func newSessionList(app *App, run runFunc[sessionListOptions]) *cobra.Command {
-	opts, run := &sessionListOptions{app: app}, run.or(runSessionList)
+func newSessionList(app *App) *cobra.Command {
+	opts := &sessionListOptions{app: app}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the sessions of the last 24 hours",
 		Example: "parley session list",
-		RunE:    run.with(opts),
+		RunE:    runWith(runSessionList, opts),
 	}
 	cmd.Flags().BoolVar(&opts.All, "all", false, "those of connections, tokens and plugins too")
 	return cmd
@@ -51,7 +52,7 @@ func runSessionList(ctx context.Context, opts *sessionListOptions) error {
 			for _, p := range s.Pages {
 				pages += p.Pages
 			}
-			fmt.Fprintf(w, "%-24s %-14s %8s  %s\n", name, usedAgo(s.Used), plural(pages, "page"), plural(s.Results, "result"))
+			fmt.Fprintf(w, "%-24s %-14s %8s  %s\n", name, usedAgo(s.Used), manifest.Plural(pages, "page"), manifest.Plural(s.Results, "result"))
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
@@ -77,12 +78,12 @@ type sessionNameOptions struct {
 	name string
 }
 
-func newSessionShow(app *App, run runFunc[sessionNameOptions]) *cobra.Command {
-	return namedSession(app, "show", "Show what a session was shown, its results and its pages", run.or(runSessionShow))
+func newSessionShow(app *App) *cobra.Command {
+	return namedSession(app, "show", "Show what a session was shown, its results and its pages", runSessionShow)
 }
 
-func newSessionEnd(app *App, run runFunc[sessionNameOptions]) *cobra.Command {
-	return namedSession(app, "end", "Close the pages of a session and forget it", run.or(runSessionEnd))
+func newSessionEnd(app *App) *cobra.Command {
+	return namedSession(app, "end", "Close the pages of a session and forget it", runSessionEnd)
 }
 
 // namedSession returns a subcommand that takes the name of a session.
@@ -93,7 +94,7 @@ func namedSession(app *App, name, short string, run runFunc[sessionNameOptions])
 		Short:             short,
 		Example:           "parley session " + name + " research",
 		ValidArgsFunction: app.completeSessions,
-		RunE:              run.with(opts, &opts.name),
+		RunE:              runWith(run, opts, &opts.name),
 	}
 }
 
@@ -106,7 +107,7 @@ func runSessionShow(ctx context.Context, opts *sessionNameOptions) error {
 	return opts.app.print(data, next, func(w io.Writer) {
 		fmt.Fprintln(w, strings.TrimRight(data.Name+"  "+usedAgo(data.Used), " "))
 		for _, p := range data.Pages {
-			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s in browser %s  %s", plural(p.Pages, "page"), p.Browser,
+			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s in browser %s  %s", manifest.Plural(p.Pages, "page"), p.Browser,
 				p.Current), " "))
 		}
 		for _, r := range data.Results {
@@ -126,8 +127,8 @@ func runSessionEnd(ctx context.Context, opts *sessionNameOptions) error {
 		return err
 	}
 	return opts.app.print(data, []string{"parley session list"}, func(w io.Writer) {
-		fmt.Fprintf(w, "Ended %s: closed %s, deleted %s\n", data.Name, plural(data.Pages, "page"),
-			plural(data.Results, "result"))
+		fmt.Fprintf(w, "Ended %s: closed %s, deleted %s\n", data.Name, manifest.Plural(data.Pages, "page"),
+			manifest.Plural(data.Results, "result"))
 	})
 }
 

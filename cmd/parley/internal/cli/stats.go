@@ -18,8 +18,8 @@ type statsOptions struct {
 	command.StatsOptions
 }
 
-func newStats(app *App, run runFunc[statsOptions]) *cobra.Command {
-	opts, run := &statsOptions{app: app}, run.or(runStats)
+func newStats(app *App) *cobra.Command {
+	opts := &statsOptions{app: app}
 	cmd := &cobra.Command{
 		Use:   "stats [NAME]",
 		Short: "Usage",
@@ -28,7 +28,7 @@ func newStats(app *App, run runFunc[statsOptions]) *cobra.Command {
 			"--json has all of it.",
 		Example:           "parley stats\nparley stats text.hash --since 7d --json",
 		ValidArgsFunction: app.completeNames,
-		RunE:              run.with(opts, &opts.Name),
+		RunE:              runWith(runStats, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	return cmd
@@ -56,8 +56,8 @@ func (a *App) statsText(w io.Writer, r *stats.Report, details bool) {
 		fmt.Fprintln(w, "no records; calls, searches and describes leave them")
 		return
 	}
-	fmt.Fprintf(w, "%s, %s and %s in %s, %s to %s\n", plural(r.Calls, "call"), searches(r.Searches),
-		plural(r.Describes, "describe"), plural(r.Sessions, "session"), auditTime(r.Since), auditTime(r.Until))
+	fmt.Fprintf(w, "%s, %s and %s in %s, %s to %s\n", manifest.Plural(r.Calls, "call"), searches(r.Searches),
+		manifest.Plural(r.Describes, "describe"), manifest.Plural(r.Sessions, "session"), auditTime(r.Since), auditTime(r.Until))
 	if len(r.Worst) > 0 {
 		fmt.Fprintln(w, "\nMost worth fixing:")
 		for i, m := range r.Worst {
@@ -108,10 +108,10 @@ func (a *App) statsText(w io.Writer, r *stats.Report, details bool) {
 		fmt.Fprintf(w, "not found: %s (%s)\n", manifest.CleanLine(m.Tool), searches(m.N))
 	}
 	for _, c := range r.Deprecated {
-		fmt.Fprintf(w, "deprecated, in use: %s (%s)\n", manifest.CleanLine(c.Name), plural(c.N, "call"))
+		fmt.Fprintf(w, "deprecated, in use: %s (%s)\n", manifest.CleanLine(c.Name), manifest.Plural(c.N, "call"))
 	}
 	if n := len(r.Unused); n > 0 {
-		fmt.Fprintln(w, wrapped(fmt.Sprintf("never used: %s: %s", plural(n, "tool"),
+		fmt.Fprintln(w, wrapped(fmt.Sprintf("never used: %s: %s", manifest.Plural(n, "tool"),
 			firstOf(r.Unused, 8)), a.columns(), "  "))
 	}
 }
@@ -127,7 +127,7 @@ func (a *App) toolStats(w io.Writer, t *stats.Tool) {
 	}
 	for _, f := range t.Fields {
 		fmt.Fprintln(w, wrapped(manifest.CleanLine(fmt.Sprintf("  %6d %s %s: expected %s (%s)", f.N, f.Pointer, f.Keyword,
-			f.Expected, plural(f.Sessions, "session"))), a.columns(), "         "))
+			f.Expected, manifest.Plural(f.Sessions, "session"))), a.columns(), "         "))
 	}
 	if len(t.Unused) > 0 {
 		fmt.Fprintf(w, "  never used: %s\n", firstOf(t.Unused, 8))

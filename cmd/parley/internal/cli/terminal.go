@@ -86,8 +86,8 @@ func approveOnTerminal(ctx context.Context, c command.Change) (bool, error) {
 	switch {
 	case c.Sends:
 		question = "Send this?"
-	case c.Plugin != nil:
-		writeInstalled(&text, c.Plugin, "To be installed:")
+	case c.Installs != "":
+		text.WriteString(c.Installs)
 		if question = "Install it and write this?"; c.Diff == "" {
 			question = "Install it?"
 		}

@@ -19,8 +19,8 @@ import (
 )
 
 func newTrace(app *App) *cobra.Command {
-	cmd := parent("trace", "Traces", newTraceList(app, nil), newTraceShow(app, nil), newTraceTail(app, nil),
-		newTraceExport(app, nil), newTraceClear(app, nil))
+	cmd := parent("trace", "Traces", newTraceList(app), newTraceShow(app), newTraceTail(app),
+		newTraceExport(app), newTraceClear(app))
 	cmd.Long = "Each call, search and describe adds a JSON line: the tool, the outcome, what was wrong with which " +
 		"parameter, and the shapes of the parameters. Values are recorded with traces.values, nothing with traces.off; " +
 		"traces.keep_days and traces.max_mib say what is kept."
@@ -54,8 +54,8 @@ type traceListOptions struct {
 	command.TraceOptions
 }
 
-func newTraceList(app *App, run runFunc[traceListOptions]) *cobra.Command {
-	opts, run := &traceListOptions{app: app}, run.or(runTraceList)
+func newTraceList(app *App) *cobra.Command {
+	opts := &traceListOptions{app: app}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the last calls, searches and describes",
@@ -66,7 +66,7 @@ func newTraceList(app *App, run runFunc[traceListOptions]) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.Limit)
 			}
 			ofSession(cmd, &opts.TraceFilter)
-			return run(cmd.Context(), opts)
+			return runTraceList(cmd.Context(), opts)
 		},
 	}
 	addTraceFilter(cmd, &opts.TraceFilter)
@@ -93,7 +93,7 @@ func runTraceList(_ context.Context, opts *traceListOptions) error {
 		for _, r := range data.Records {
 			fmt.Fprintln(w, traceLine(r))
 		}
-		fmt.Fprintf(w, "%d of %s\n", len(data.Records), plural(data.Total, "record"))
+		fmt.Fprintf(w, "%d of %s\n", len(data.Records), manifest.Plural(data.Total, "record"))
 		for _, n := range next {
 			fmt.Fprintln(w, "Next: "+n)
 		}
@@ -126,14 +126,14 @@ type traceShowOptions struct {
 	id  string
 }
 
-func newTraceShow(app *App, run runFunc[traceShowOptions]) *cobra.Command {
-	opts, run := &traceShowOptions{app: app}, run.or(runTraceShow)
+func newTraceShow(app *App) *cobra.Command {
+	opts := &traceShowOptions{app: app}
 	return &cobra.Command{
 		Use:     "show CALL",
 		Short:   "Show the record of a call",
 		Example: "parley trace show c759baa1ac8b498ec",
 		Long:    "CALL is the call id, as the envelope and trace list have it, or the beginning of it.",
-		RunE:    run.with(opts, &opts.id),
+		RunE:    runWith(runTraceShow, opts, &opts.id),
 	}
 }
 
@@ -154,8 +154,8 @@ type traceTailOptions struct {
 	command.TraceFilter
 }
 
-func newTraceTail(app *App, run runFunc[traceTailOptions]) *cobra.Command {
-	opts, run := &traceTailOptions{app: app}, run.or(runTraceTail)
+func newTraceTail(app *App) *cobra.Command {
+	opts := &traceTailOptions{app: app}
 	cmd := &cobra.Command{
 		Use:     "tail",
 		Short:   "Print records as they are written, by any process",
@@ -163,7 +163,7 @@ func newTraceTail(app *App, run runFunc[traceTailOptions]) *cobra.Command {
 		Long:    "Prints one line a record until it is interrupted; with --json, the record itself.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ofSession(cmd, &opts.TraceFilter)
-			return run(cmd.Context(), opts)
+			return runTraceTail(cmd.Context(), opts)
 		},
 	}
 	addTraceFilter(cmd, &opts.TraceFilter)
@@ -200,15 +200,15 @@ type traceExportOptions struct {
 	out string
 }
 
-func newTraceExport(app *App, run runFunc[traceExportOptions]) *cobra.Command {
-	opts, run := &traceExportOptions{app: app}, run.or(runTraceExport)
+func newTraceExport(app *App) *cobra.Command {
+	opts := &traceExportOptions{app: app}
 	cmd := &cobra.Command{
 		Use:     "export",
 		Short:   "Print all records as JSON lines",
 		Example: "parley trace export --since 7d --out traces.jsonl",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ofSession(cmd, &opts.TraceFilter)
-			return run(cmd.Context(), opts)
+			return runTraceExport(cmd.Context(), opts)
 		},
 	}
 	addTraceFilter(cmd, &opts.TraceFilter)
@@ -239,7 +239,7 @@ func runTraceExport(_ context.Context, opts *traceExportOptions) error {
 		Out     string `json:"out"`
 		Records int    `json:"records"`
 	}{opts.out, n}
-	return app.print(data, nil, func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", opts.out, plural(n, "record")) })
+	return app.print(data, nil, func(w io.Writer) { fmt.Fprintf(w, "%s: %s\n", opts.out, manifest.Plural(n, "record")) })
 }
 
 type traceClearOptions struct {
@@ -248,15 +248,15 @@ type traceClearOptions struct {
 	before string
 }
 
-func newTraceClear(app *App, run runFunc[traceClearOptions]) *cobra.Command {
-	opts, run := &traceClearOptions{app: app}, run.or(runTraceClear)
+func newTraceClear(app *App) *cobra.Command {
+	opts := &traceClearOptions{app: app}
 	cmd := &cobra.Command{
 		Use:     "clear",
 		Short:   "Remove traces; the audit log stays",
 		Example: "parley trace clear --before 7d\nparley trace clear --tool page --failed",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ofSession(cmd, &opts.TraceFilter)
-			return run(cmd.Context(), opts)
+			return runTraceClear(cmd.Context(), opts)
 		},
 	}
 	addTraceFilter(cmd, &opts.TraceFilter)
@@ -270,6 +270,6 @@ func runTraceClear(_ context.Context, opts *traceClearOptions) error {
 		return err
 	}
 	return opts.app.print(data, nil, func(w io.Writer) {
-		fmt.Fprintf(w, "Removed %s, %d bytes\n", plural(data.Records, "record"), data.Bytes)
+		fmt.Fprintf(w, "Removed %s, %d bytes\n", manifest.Plural(data.Records, "record"), data.Bytes)
 	})
 }

@@ -134,8 +134,8 @@ var carried = []string{"json", "debug", "dry-run", "session", "browser", "target
 
 // meant returns the step that a command line in the form of another product, which ends with a code, means; nil if it
 // means none. It is the call or, where a value has no place in it, the documentation.
-func (a *App) meant(code host.Code) *host.Step {
-	own := newApp(&Streams{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env}, nil)
+func (a *front) meant(code host.Code) *host.Step {
+	own := newFront(&Streams{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env}, nil)
 	defer own.deps.Close()
 	deps := a.deps
 	if _, err := deps.Catalog(); err != nil {

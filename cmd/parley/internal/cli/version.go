@@ -12,13 +12,13 @@ import (
 
 type versionOptions struct{ app *App }
 
-func newVersion(app *App, run runFunc[versionOptions]) *cobra.Command {
-	opts, run := &versionOptions{app: app}, run.or(runVersion)
+func newVersion(app *App) *cobra.Command {
+	opts := &versionOptions{app: app}
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Version",
 		Example: "parley version --json",
-		RunE:    run.with(opts),
+		RunE:    runWith(runVersion, opts),
 	}
 }
 

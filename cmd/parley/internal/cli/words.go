@@ -11,8 +11,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// with returns the RunE of a command that takes its words as options, each into its place, and runs.
-func (run runFunc[O]) with(opts *O, into ...*string) func(*cobra.Command, []string) error {
+// runWith returns the RunE of a command that takes its words as options, each into its place, and runs.
+func runWith[O any](run runFunc[O], opts *O, into ...*string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, words []string) error {
 		for i, word := range words {
 			*into[i] = word

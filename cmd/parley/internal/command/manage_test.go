@@ -41,7 +41,7 @@ func TestPluginLife(t *testing.T) {
 	approve = true
 	installed, err := InstallPlugin(ctx, d, install)
 	if err != nil || installed.Name != "echo" || !slices.Equal(installed.Granted, []string{"tool:text.*"}) ||
-		len(asked) != 2 || asked[1].Plugin.Name != "echo" || !strings.Contains(asked[1].Diff, "+ tool:text.*") {
+		len(asked) != 2 || !strings.Contains(asked[1].Installs, "echo") || !strings.Contains(asked[1].Diff, "+ tool:text.*") {
 		t.Fatalf("%v: %+v, asked %+v", err, installed, asked)
 	}
 	again, err := InstallPlugin(ctx, d, InstallOptions{Path: install.Path})
@@ -58,7 +58,7 @@ func TestPluginLife(t *testing.T) {
 	}
 
 	granted, err := Grant(ctx, d, GrantOptions{Plugin: "echo", Rights: []string{"secret:ECHO_SECRET"}})
-	if err != nil || !slices.Equal(granted.Added, []string{"secret:ECHO_SECRET"}) || asked[len(asked)-1].Plugin != nil {
+	if err != nil || !slices.Equal(granted.Added, []string{"secret:ECHO_SECRET"}) || asked[len(asked)-1].Installs != "" {
 		t.Errorf("%v: %+v", err, granted)
 	}
 	invalid := GrantOptions{Plugin: "echo", Rights: []string{"nonsense"}}

@@ -312,7 +312,9 @@ func (d *Deps) approveInstall(
 	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 && !takes && data.Moved == "" {
 		return edit, err
 	}
-	change := Change{Plugin: data}
+	var about strings.Builder
+	WriteInstalled(&about, data, "To be installed:")
+	change := Change{Installs: about.String()}
 	if len(o.Grants) > 0 {
 		change.Diff = edit.Diff()
 	}

@@ -220,8 +220,8 @@ func (d *Deps) noteUnused(rules *policy.Policy, to host.Provider, added []string
 
 // Change is what the operator has to approve: a change of the operator's files, or sending data to a model.
 type Change struct {
-	// Plugin is the plugin that is installed together with the change, or nil.
-	Plugin *Plugin
+	// Installs describes the plugin that is installed together with the change; "" means none.
+	Installs string
 	// Diff has a line that names the file, lines that begin with "-" and "+", and notes. With Sends it says what is sent
 	// where, and what that can cost.
 	Diff string
