@@ -149,11 +149,11 @@ func handleSignals(cancel context.CancelCauseFunc) {
 type App struct {
 	*Streams
 	deps     *command.Deps
-	args     []string               // the command line, as given
-	failing  bool                   // the command has failed
-	commands []string               // the names of all commands
+	args     []string // the command line, as given
+	failing  bool     // the command has failed
+	commands []string // the names of all commands
 	// meant returns the step that a refused command line means in the form of another product, nil if it means none.
-	meant func(host.Code) *host.Step
+	meant    func(host.Code) *host.Step
 	json     bool
 	full     bool  // --help with all options
 	helpErr  error // what failed while printing help
