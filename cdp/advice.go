@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 )
@@ -64,7 +64,7 @@ func steps(tools ...string) []host.Step {
 
 // protocolSteps returns the next steps after Chrome rejected a command: those that provide what is missing, then the
 // command's documentation.
-func (p *Provider) protocolSteps(r *host.Request, e *keeper.Error) (next []host.Step) {
+func (p *Provider) protocolSteps(r *host.Request, e *api.Error) (next []host.Step) {
 	switch {
 	case e.Chrome == nil:
 	case e.Chrome.Code == chromeUnknown:

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -47,7 +47,7 @@ func TestProtocolSteps(t *testing.T) {
 		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, nil, ""},
 	} {
 		got := p.protocolSteps(&host.Request{Job: host.Job{Tool: c.tool, Options: at}},
-			&keeper.Error{Chrome: &keeper.ChromeError{Code: c.code, Message: c.message}})
+			&api.Error{Chrome: &api.ChromeError{Code: c.code, Message: c.message}})
 		var want []host.Step
 		if c.want != nil {
 			want = append(want, *c.want)
@@ -97,8 +97,8 @@ func TestExplanation(t *testing.T) {
 		"Could not find node with given id":  "",
 		"Invalid remote object id":           "",
 	} {
-		e := p.hostError(&keeper.Error{Code: keeper.CodeProtocolError, Message: "DOM.x failed: " + message,
-			Chrome: &keeper.ChromeError{Code: -32000, Message: message}}, nil)
+		e := p.hostError(&api.Error{Code: api.CodeProtocolError, Message: "DOM.x failed: " + message,
+			Chrome: &api.ChromeError{Code: -32000, Message: message}}, nil)
 		_, added, _ := strings.Cut(host.AsError(e).Message, message)
 		if !strings.Contains(added, want) || want == "" && added != "" {
 			t.Errorf("%s: %q", message, added)

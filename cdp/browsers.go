@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -18,12 +19,12 @@ type closeResult struct {
 
 // closed is what was closed. Browser is set if the browser has ended, Browsers with all.
 type closed struct {
-	keeper.Closed
+	api.Closed
 	Browsers []string `json:"browsers,omitempty"`
 }
 
 func newCloseResult() closeResult {
-	return closeResult{closed{Closed: keeper.Closed{Targets: []string{}, Contexts: []string{}}}}
+	return closeResult{closed{Closed: api.Closed{Targets: []string{}, Contexts: []string{}}}}
 }
 
 // close closes what the caller's session has opened, one page, or everything.
@@ -159,7 +160,7 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 			continue
 		}
 		c, err := p.client(ctx, e.Browser)
-		var s keeper.Status
+		var s api.Status
 		if err == nil {
 			s, err = onBehalfOf(c, r).Status(ctx, q.All)
 		}
@@ -201,8 +202,8 @@ func (p *Provider) targets(ctx context.Context, r *host.Request) (*host.Result, 
 		return nil, p.hostError(err, r)
 	}
 	return result(struct {
-		Targets []keeper.Target `json:"targets"`
-	}{append([]keeper.Target{}, targets...)})
+		Targets []api.Target `json:"targets"`
+	}{append([]api.Target{}, targets...)})
 }
 
 func (p *Provider) activate(ctx context.Context, r *host.Request) (*host.Result, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -120,7 +121,7 @@ func endTrace(ctx context.Context, c *keeper.Client, r *host.Request, target str
 			Loss   bool   `json:"dataLossOccurred"`
 		} `json:"params"`
 	}
-	q := keeper.ListenRequest{Patterns: []string{"Tracing.tracingComplete"}, Target: target, Max: 1}
+	q := api.ListenRequest{Patterns: []string{"Tracing.tracingComplete"}, Target: target, Max: 1}
 	_, err := c.Listen(ctx, q, func() {
 		go func() {
 			if _, _, err := send(ctx, c, r, target); err != nil {
@@ -184,7 +185,7 @@ func (n *ioStream) read(ctx context.Context, c *keeper.Client, target string, ou
 		if err != nil {
 			return nil, err
 		}
-		return c.Call(ctx, keeper.CallRequest{Target: target, Method: method, Params: raw})
+		return c.Call(ctx, api.CallRequest{Target: target, Method: method, Params: raw})
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 )
@@ -20,8 +21,8 @@ import (
 func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.Request) (
 	data json.RawMessage, written int64, warnings []string, err error,
 ) {
-	var done keeper.Enabled
-	c = c.OnEnabled(func(e keeper.Enabled) { done = e })
+	var done api.Enabled
+	c = c.OnEnabled(func(e api.Enabled) { done = e })
 	target, domains := r.Options.Target, []string(nil)
 	for {
 		data, written, err = send(ctx, c, r, target, domains...)
@@ -30,7 +31,7 @@ func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.R
 			break
 		}
 		domains = append(domains, more...)
-		var k *keeper.Error
+		var k *api.Error
 		if errors.As(err, &k) && k.Target != "" {
 			target = k.Target // the current target can change meanwhile
 		}
@@ -66,7 +67,7 @@ func (p *Provider) domainsToEnable(ctx context.Context, r *host.Request, enabled
 
 // disabledDomain returns the domain that the outcome of a command says is not enabled, "" for other outcomes.
 func (p *Provider) disabledDomain(tool string, data json.RawMessage, err error) string {
-	var k *keeper.Error
+	var k *api.Error
 	switch {
 	case err == nil && len(data) > 0 && string(data) == emptyIfDisabled[tool]:
 		domain, _, _ := strings.Cut(tool, ".")
@@ -84,7 +85,7 @@ var emptyIfDisabled = map[string]string{
 }
 
 // warnEnabled returns a warning for domains that were disabled again, and one for those that stay enabled.
-func warnEnabled(done keeper.Enabled) (warnings []string) {
+func warnEnabled(done api.Enabled) (warnings []string) {
 	for _, w := range []struct {
 		domains         []string
 		single, several string

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
 // TestDomainsToEnable maps what Chrome answers to the domains with which the call is repeated.
 func TestDomainsToEnable(t *testing.T) {
 	p := New(Config{})
-	refused := func(message string) error { return &keeper.Error{Chrome: &keeper.ChromeError{Message: message}} }
+	refused := func(message string) error { return &api.Error{Chrome: &api.ChromeError{Message: message}} }
 	for _, c := range []struct {
 		tool, data string
 		err        error
@@ -55,7 +55,7 @@ func TestDomainsToEnable(t *testing.T) {
 		{tool: "DOM.getOuterHTML", err: refused("Could not find node with given id")},
 		{tool: "Performance.getMetrics", data: `{"metrics":[{"name":"Nodes","value":1}]}`},
 		{tool: "Runtime.getIsolateId", data: `{"id":"1"}`},
-		{tool: "DOM.performSearch", err: &keeper.Error{Code: keeper.CodeTimeout, Message: "DOM agent is not enabled"}},
+		{tool: "DOM.performSearch", err: &api.Error{Code: api.CodeTimeout, Message: "DOM agent is not enabled"}},
 	} {
 		functions := host.Functions{MayCall: func(_ context.Context, tool string) bool { return tool != c.denied }}
 		r := &host.Request{Job: host.Job{Tool: c.tool}, Ask: functions.Ask}
@@ -67,7 +67,7 @@ func TestDomainsToEnable(t *testing.T) {
 }
 
 func TestWarnEnabled(t *testing.T) {
-	got := warnEnabled(keeper.Enabled{Off: []string{"Performance"}, Kept: []string{"CSS", "DOM"}})
+	got := warnEnabled(api.Enabled{Off: []string{"Performance"}, Kept: []string{"CSS", "DOM"}})
 	want := []string{
 		"Performance was enabled for this call and is off again; cdp.Performance.enable keeps it on",
 		"CSS and DOM were enabled for this call and stay on, because ids or settings end with them; " +
@@ -76,7 +76,7 @@ func TestWarnEnabled(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if none := warnEnabled(keeper.Enabled{}); none != nil {
+	if none := warnEnabled(api.Enabled{}); none != nil {
 		t.Errorf("nothing was enabled: %q", none)
 	}
 }

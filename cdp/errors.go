@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -15,7 +15,7 @@ import (
 // hostError turns a keeper's error into the error that callers see, with its code and next steps. It returns other
 // errors unchanged.
 func (p *Provider) hostError(err error, r *host.Request) error {
-	var k *keeper.Error
+	var k *api.Error
 	if !errors.As(err, &k) {
 		return err
 	}
@@ -25,17 +25,17 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 			Data: manifest.Clean(k.Chrome.Data)}
 	}
 	switch k.Code {
-	case keeper.CodeDenied:
+	case api.CodeDenied:
 		for _, d := range k.Denied {
 			e.Denied = append(e.Denied, host.Denial{Right: manifest.CleanLine(d.Right), Why: manifest.CleanLine(d.Why)})
 			if r != nil {
 				e.Steps = append(e.Steps, grantStep(r, d.Right))
 			}
 		}
-	case keeper.CodeNavigationFailed:
+	case api.CodeNavigationFailed:
 		setDeclaredExit(e, exitNavigationFailed, "navigation_failed", nil)
 		adviseNavigation(e, k.Message, r)
-	case keeper.CodeProtocolError:
+	case api.CodeProtocolError:
 		if k.Chrome != nil && strings.Contains(k.Chrome.Message, "invalid URL") {
 			e.Code = host.InvalidURL
 			e.Message += "; expected an absolute URL such as https://example.com/"
@@ -48,28 +48,28 @@ func (p *Provider) hostError(err error, r *host.Request) error {
 		if r != nil {
 			e.Steps = p.protocolSteps(r, k)
 		}
-	case keeper.CodeChromeConnection:
+	case api.CodeChromeConnection:
 		e.Steps = []host.Step{openStep.At(browserOf(r))}
-	case keeper.CodeChromeLaunch:
+	case api.CodeChromeLaunch:
 		e.Steps = []host.Step{host.OperatorStep(host.OpDoctor)}
-	case keeper.CodeConfigError:
+	case api.CodeConfigError:
 		e.Message += "; set PARLEY_HOME to a folder that you can write to"
 		e.Steps = []host.Step{host.OperatorStep(host.OpDoctor)}
-	case keeper.CodeTargetCrashed:
+	case api.CodeTargetCrashed:
 		navigate := toolStep("Page.navigate", nil)
 		navigate.Choose = []string{"url"}
 		e.Steps = []host.Step{toolStep("Page.reload", nil).At(pageOf(r)), navigate.At(pageOf(r))}
-	case keeper.CodeNotFound:
+	case api.CodeNotFound:
 		e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
 		if k.NoPage {
 			e.Steps = []host.Step{openStep.At(browserOf(r))}
 		}
-	case keeper.CodeBusy:
+	case api.CodeBusy:
 		if k.Dialog == nil {
 			break // the page is being left
 		}
 		e.Steps = []host.Step{toolStep("Page.handleJavaScriptDialog", map[string]any{"accept": true}).At(pageOf(r))}
-	case keeper.CodeLimitExceeded:
+	case api.CodeLimitExceeded:
 		e.Message += "; request less, such as a part of the page"
 		if k.Bytes > 0 && r != nil && isPerson(r.Caller) && !r.Wants.Output {
 			e.Message += ", or write the result to a file, which can have any size"

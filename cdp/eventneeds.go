@@ -3,7 +3,7 @@ package cdp
 import (
 	"slices"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
@@ -47,7 +47,7 @@ var eventStarts = []struct {
 // its domain. A stream enables most domains itself.
 func eventNeeds(event, domain string) (needs []string) {
 	enable := domain + ".enable"
-	if _, ok := protocol.Embedded().Command(enable); ok && !keeper.ListenEnables(domain) {
+	if _, ok := protocol.Embedded().Command(enable); ok && !api.ListenEnables(domain) {
 		needs = append(needs, Name+"."+enable)
 	}
 	for _, start := range eventStarts {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -56,7 +57,7 @@ func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	request := keeper.EventsRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
+	request := api.EventsRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
 		Newest: q.Since == nil, Limit: q.Limit}
 	if q.Since != nil {
 		request.Since = *q.Since
@@ -117,7 +118,7 @@ func (p *Provider) stream(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	request := keeper.ListenRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
+	request := api.ListenRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
 		Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS}
 	emit := r.Emit
 	if q.Until != "" && r.Wants.Until {
@@ -133,7 +134,7 @@ func (p *Provider) stream(ctx context.Context, r *host.Request) (*host.Result, e
 	end, err := c.Listen(ctx, request, r.Started, emit)
 	var over streamEnd
 	if errors.As(err, &over) {
-		end, err = keeper.ListenEnd{End: string(over)}, nil
+		end, err = api.ListenEnd{End: string(over)}, nil
 	}
 	if err != nil {
 		return nil, p.hostError(err, r)
@@ -149,7 +150,7 @@ func warnNotEnabled(patterns []string) (warnings []string) {
 		case strings.ContainsAny(domain, "*?["):
 			warnings = append(warnings, fmt.Sprintf("%s enables no domain, so only events of domains that were already "+
 				"enabled arrived; name the domain, such as Network.*", manifest.CleanLine(pattern)))
-		case !keeper.ListenEnables(domain):
+		case !api.ListenEnables(domain):
 			warnings = append(warnings, fmt.Sprintf("%s does not enable %s, which changes more than what is reported: call "+
 				"%s.%s.enable first", manifest.CleanLine(pattern), domain, Name, domain))
 		}
@@ -173,8 +174,8 @@ func (j *untilFilter) filter(record json.RawMessage) error {
 	if err := json.Unmarshal(record, &event); err != nil {
 		return err
 	}
-	last := keeper.Matches([]string{j.Until}, event.Method) && j.last(record)
-	if event.Method != "" && !last && !keeper.Matches(j.Match, event.Method) {
+	last := api.Matches([]string{j.Until}, event.Method) && j.last(record)
+	if event.Method != "" && !last && !api.Matches(j.Match, event.Method) {
 		return nil
 	}
 	if err := j.emit(record); err != nil || event.Method == "" {

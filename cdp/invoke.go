@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -114,7 +115,7 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 func send(ctx context.Context, c *keeper.Client, r *host.Request, target string, enable ...string) (
 	data json.RawMessage, written int64, err error,
 ) {
-	q := keeper.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog,
+	q := api.CallRequest{Target: target, Method: r.Tool, Params: r.Params, OnDialog: r.Options.OnDialog,
 		Wait: r.Options.Wait, Enable: enable}
 	if out := r.Output(); out != nil && !r.Drain && r.Tool != exceptionTool {
 		watch := &exceptionDetector{out: out}

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/internal/wire"
 )
 
@@ -18,7 +18,7 @@ import (
 type fakeRequest struct {
 	ID   int64
 	Op   string
-	By   keeper.Caller
+	By   api.Caller
 	Body json.RawMessage
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
@@ -42,7 +43,7 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 	if err := p.checkBrowser(name); err != nil {
 		return nil, "", err
 	}
-	var open keeper.Status
+	var open api.Status
 	if c, err := p.client(ctx, name); err == nil {
 		if open, err = c.Status(ctx, false); err != nil {
 			return nil, "", err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -35,7 +36,7 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	if q.Attach != "" {
 		attempts = 1 // attaching may ask the browser's user for consent
 	}
-	var page keeper.Page
+	var page api.Page
 	var notes []string
 	err := retryOpen(ctx, attempts, r.Options.Browser, func() (err error) {
 		page, notes, err = p.openPage(ctx, r, q)
@@ -69,15 +70,15 @@ func retryOpen(ctx context.Context, attempts int, name string, open func() error
 }
 
 // openPage opens a page in the open browser, or starts one.
-func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) (keeper.Page, []string, error) {
+func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) (api.Page, []string, error) {
 	if !isPerson(r.Caller) {
 		if err := keeper.CheckBrowserLimit(p.cfg.RunDir, r.Options.Browser); err != nil {
-			return keeper.Page{}, nil, p.hostError(err, r)
+			return api.Page{}, nil, p.hostError(err, r)
 		}
 	}
 	c, err := p.start(ctx, r.Options.Browser, q)
 	if err != nil {
-		return keeper.Page{}, nil, err
+		return api.Page{}, nil, err
 	}
 	notes := c.Notes()
 	c = onBehalfOf(c, r)
@@ -86,7 +87,7 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 			notes = append(notes, s.Notes...)
 		}
 	}
-	page, err := c.Open(ctx, keeper.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait})
+	page, err := c.Open(ctx, api.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait})
 	if err != nil {
 		return page, nil, p.hostError(err, r)
 	}
@@ -107,7 +108,7 @@ func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
 		return &openStep
 	}
 	isPageVerb := slices.Contains([]string{"", "input", "route", "script", "type"}, j.Tool)
-	isCommand := strings.Contains(j.Tool, ".") && keeper.RequiresPage(j.Tool)
+	isCommand := strings.Contains(j.Tool, ".") && api.RequiresPage(j.Tool)
 	if j.Options.Target != "" || !isPageVerb && !isCommand {
 		return nil
 	}
@@ -117,7 +118,7 @@ func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
 	}
 	s, err := c.As(callerOf(&host.Request{Job: *j})).Status(ctx, false)
 	// The blank page that a browser starts with is nobody's, and has nothing to act on.
-	if err != nil || slices.ContainsFunc(s.Targets, func(t keeper.Target) bool { return t.URL != "about:blank" }) {
+	if err != nil || slices.ContainsFunc(s.Targets, func(t api.Target) bool { return t.URL != "about:blank" }) {
 		return nil
 	}
 	return &openStep

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -30,8 +31,8 @@ func onBehalfOf(c *keeper.Client, r *host.Request) *keeper.Client {
 	return c.As(callerOf(r)).WithUseRecorder(r.RecordUse)
 }
 
-func callerOf(r *host.Request) keeper.Caller {
-	by := keeper.Caller{
+func callerOf(r *host.Request) api.Caller {
+	by := api.Caller{
 		Name: r.Caller, Session: sessionKey(r.Session.Key()), Connection: r.Session.Connection,
 		Temporary: r.Session.Temporary, ForPerson: r.ForCLI,
 		Anonymous: r.Session.Owner != "" && r.Session.Name == "" && r.Session.Plugin == nil,
@@ -39,7 +40,7 @@ func callerOf(r *host.Request) keeper.Caller {
 	for _, key := range r.Session.Within {
 		by.Within = append(by.Within, sessionKey(key))
 	}
-	if by.Session == keeper.DefaultSession && !isPerson(r.Caller) && !isPlugin(r.Caller) {
+	if by.Session == api.DefaultSession && !isPerson(r.Caller) && !isPlugin(r.Caller) {
 		by.Session = "" // a program that names no session has one of its own name, not the person's
 	}
 	if p := r.Session.Plugin; p != nil {
@@ -56,7 +57,7 @@ func callerOf(r *host.Request) keeper.Caller {
 // sessionKey returns the keeper's key of a session.
 func sessionKey(key string) string {
 	if key == (host.Session{}).Key() {
-		return keeper.DefaultSession
+		return api.DefaultSession
 	}
 	return key
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -114,19 +114,19 @@ func TestCallersOfTheKeeper(t *testing.T) {
 	for _, c := range []struct {
 		caller  string
 		session host.Session
-		want    keeper.Caller
+		want    api.Caller
 	}{
-		{"cli", host.Session{}, keeper.Caller{Name: "cli", Session: "cli"}},
-		{"cli", host.Session{Name: "work"}, keeper.Caller{Name: "cli", Session: "user/work"}},
-		{"mcp:some", host.Session{}, keeper.Caller{Name: "mcp:some"}},
+		{"cli", host.Session{}, api.Caller{Name: "cli", Session: "cli"}},
+		{"cli", host.Session{Name: "work"}, api.Caller{Name: "cli", Session: "user/work"}},
+		{"mcp:some", host.Session{}, api.Caller{Name: "mcp:some"}},
 		{"mcp:some", host.Session{Name: "m1", Connection: "m1", Temporary: true},
-			keeper.Caller{Name: "mcp:some", Session: "user/m1", Connection: "m1", Temporary: true}},
+			api.Caller{Name: "mcp:some", Session: "user/m1", Connection: "m1", Temporary: true}},
 		{"mcp:some", host.Session{Owner: "token:t", Connection: "m1", Temporary: true},
-			keeper.Caller{Name: "mcp:some", Session: "token:t/", Connection: "m1", Temporary: true, Anonymous: true}},
-		{"plugin:one", host.Session{}, keeper.Caller{Name: "plugin:one", Session: "cli"}},
-		{"plugin:one", own, keeper.Caller{Name: "plugin:one", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
+			api.Caller{Name: "mcp:some", Session: "token:t/", Connection: "m1", Temporary: true, Anonymous: true}},
+		{"plugin:one", host.Session{}, api.Caller{Name: "plugin:one", Session: "cli"}},
+		{"plugin:one", own, api.Caller{Name: "plugin:one", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
 			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
-		{"plugin:two", own, keeper.Caller{Name: "plugin:two", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
+		{"plugin:two", own, api.Caller{Name: "plugin:two", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
 			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
 	} {
 		got := callerOf(&host.Request{Job: host.Job{Caller: c.caller, Session: c.session}})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -82,7 +83,7 @@ func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	request := keeper.NewScriptRequest(declared.Plugin, q.Script, declared.SHA256, "")
+	request := api.NewScriptRequest(declared.Plugin, q.Script, declared.SHA256, "")
 	request.Target, request.OnDialog = r.Options.Target, r.Options.OnDialog
 	request.Function, request.Args, request.DocumentStart = q.Call, q.Args, q.DocumentStart
 	request.ClosedRoots = q.ClosedRoots
@@ -90,7 +91,7 @@ func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, e
 		return nil, err
 	}
 	done, err := c.Script(ctx, request)
-	if errors.Is(err, keeper.ErrNoScript) {
+	if errors.Is(err, api.ErrNoScript) {
 		if declared, err = r.Script(ctx, q.Script, true); err != nil {
 			return nil, err
 		}
@@ -137,7 +138,7 @@ func (p *Provider) input(ctx context.Context, r *host.Request) (*host.Result, er
 	if err != nil {
 		return nil, err
 	}
-	sent, err := c.Input(ctx, keeper.InputRequest{Target: r.Options.Target, Events: q.Events, OnDialog: r.Options.OnDialog,
+	sent, err := c.Input(ctx, api.InputRequest{Target: r.Options.Target, Events: q.Events, OnDialog: r.Options.OnDialog,
 		Wait: r.Options.Wait})
 	if err != nil {
 		return nil, p.hostError(err, r)
@@ -163,10 +164,10 @@ type routeParam struct {
 	DelayMS int64             `json:"delay_ms"`
 }
 
-func routeRules(given []routeParam) []keeper.RouteRule {
-	rules := make([]keeper.RouteRule, len(given))
+func routeRules(given []routeParam) []api.RouteRule {
+	rules := make([]api.RouteRule, len(given))
 	for i, r := range given {
-		rules[i] = keeper.RouteRule{URL: r.URL, Method: r.Method, Action: r.Action, Status: r.Status, Headers: r.Headers,
+		rules[i] = api.RouteRule{URL: r.URL, Method: r.Method, Action: r.Action, Status: r.Status, Headers: r.Headers,
 			Body: append([]byte(r.Body), r.Binary...), DelayMS: r.DelayMS}
 	}
 	return rules
@@ -178,7 +179,7 @@ func (p *Provider) route(ctx context.Context, r *host.Request) (*host.Result, er
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "body_base64 is not base64: %v", err)
 	}
-	request := keeper.RouteRequest{Add: routeRules(q.Add), Remove: q.Remove}
+	request := api.RouteRequest{Add: routeRules(q.Add), Remove: q.Remove}
 	if q.Rules != nil {
 		request.Rules = new(routeRules(*q.Rules))
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -15,9 +15,9 @@ import (
 // lacks that.
 func TestScript(t *testing.T) {
 	digest := strings.Repeat("ab", 32)
-	var got []keeper.ScriptRequest
+	var got []api.ScriptRequest
 	p := New(Config{RunDir: fakeKeeper(t, greeting, func(q fakeRequest) string {
-		var body keeper.ScriptRequest
+		var body api.ScriptRequest
 		if err := json.Unmarshal(q.Body, &body); err != nil || q.Op != "script" {
 			t.Errorf("the keeper gets %+v, %v", q, err)
 		}
@@ -47,7 +47,8 @@ func TestScript(t *testing.T) {
 		t.Fatalf("%+v, %v, %d requests, the text was read %d times", done, err, len(got), texts)
 	}
 	q := got[0]
-	if q.Script.Plugin+q.Script.Name != "pagepage" || q.Script.SHA256 != digest || q.Script.Text != "" || q.Target != "frame" || q.Function != "find" || len(q.Args) != 2 || string(q.Args[0]) != `{"b":2}` {
+	if q.Script.Plugin+q.Script.Name != "pagepage" || q.Script.SHA256 != digest || q.Script.Text != "" ||
+		q.Target != "frame" || q.Function != "find" || len(q.Args) != 2 || string(q.Args[0]) != `{"b":2}` {
 		t.Errorf("asked for %+v", q)
 	}
 	_, err = p.script(t.Context(), request(`{"script":"page","call":"fail"}`))
@@ -70,11 +71,11 @@ func TestScript(t *testing.T) {
 func TestScriptWithText(t *testing.T) {
 	texts := make(chan string, 4)
 	p := New(Config{RunDir: fakeKeeper(t, greeting, func(q fakeRequest) string {
-		var body keeper.ScriptRequest
+		var body api.ScriptRequest
 		_ = json.Unmarshal(q.Body, &body)
 		texts <- body.Script.Text
 		if body.Script.Text == "" {
-			return `!{"code":"invalid_args","message":"` + keeper.ErrNoScript.Error() + `"}`
+			return `!{"code":"invalid_args","message":"` + api.ErrNoScript.Error() + `"}`
 		}
 		return `{"target":"T","frame":"F"}`
 	}), Version: "0.1.0"})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -18,9 +19,9 @@ var greeting = fmt.Sprintf(`{"parley_keeper":%d,"version":"0.1.0","browser":"def
 // TestTypeSecret checks that the value of a secret goes to the keeper with its origins and no others, and nowhere else,
 // and that nothing is typed that the policy does not bind.
 func TestTypeSecret(t *testing.T) {
-	typed := make(chan keeper.TypeRequest, 2)
+	typed := make(chan api.TypeRequest, 2)
 	p := New(Config{RunDir: fakeKeeper(t, greeting, func(q fakeRequest) string {
-		var body keeper.TypeRequest
+		var body api.TypeRequest
 		if err := json.Unmarshal(q.Body, &body); err != nil || q.Op != "type" || q.By.Name != "mcp:some" {
 			t.Errorf("the keeper gets %+v, %v", q, err)
 		}
@@ -54,7 +55,7 @@ func TestTypeSecret(t *testing.T) {
 func TestStateOfBrowser(t *testing.T) {
 	type body struct {
 		Origins []string
-		State   *keeper.State
+		State   *api.State
 	}
 	sent := make(chan body, 1)
 	p := New(Config{StateDir: t.TempDir(), RunDir: fakeKeeper(t, greeting, func(q fakeRequest) string {
@@ -83,7 +84,8 @@ func TestStateOfBrowser(t *testing.T) {
 		return text
 	}
 	saved := run(`{"action":"save","name":"w","origins":["https://b.test","https://a.test/"]}`)
-	if !strings.Contains(saved, `"cookies":1,"items":2`) || fmt.Sprint((<-sent).Origins) != "[https://a.test https://b.test]" {
+	if !strings.Contains(saved, `"cookies":1,"items":2`) ||
+		fmt.Sprint((<-sent).Origins) != "[https://a.test https://b.test]" {
 		t.Errorf("saved %s", saved)
 	}
 	run(`{"action":"list"}`)

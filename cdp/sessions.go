@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -21,7 +22,7 @@ type SessionInfo struct {
 }
 
 // person is the person at the command line, for requests that are no calls of tools.
-var person = keeper.Caller{Name: "cli"}
+var person = api.Caller{Name: "cli"}
 
 // Sessions returns the sessions that have anything in the open browsers.
 func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
@@ -30,7 +31,7 @@ func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
 		found, err := c.As(person).Sessions(ctx)
 		for _, s := range found {
 			key := s.Session
-			if key == keeper.DefaultSession {
+			if key == api.DefaultSession {
 				key = host.Session{}.Key()
 			}
 			info := SessionInfo{Session: key, Browser: name, Pages: s.Pages, Current: s.Current}
@@ -60,7 +61,7 @@ func (p *Provider) EndConnection(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.clients {
-		go c.As(keeper.Caller{Name: person.Name, Connection: id}).EndConnection(context.Background())
+		go c.As(api.Caller{Name: person.Name, Connection: id}).EndConnection(context.Background())
 	}
 }
 

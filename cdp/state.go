@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
@@ -203,16 +203,16 @@ const (
 	stateTTL   = 30 * 24 * time.Hour // without use
 	maxStates  = 32                  // of one owner
 	stateExt   = ".json"
-	stateBytes = keeper.MaxState + 1<<20 // of a file
+	stateBytes = api.MaxState + 1<<20 // of a file
 )
 
 // savedState is the content of a file.
 type savedState struct {
-	Name    string       `json:"name"`
-	Session string       `json:"session"`
-	Origins []string     `json:"origins"`
-	Saved   time.Time    `json:"saved"`
-	State   keeper.State `json:"state"`
+	Name    string    `json:"name"`
+	Session string    `json:"session"`
+	Origins []string  `json:"origins"`
+	Saved   time.Time `json:"saved"`
+	State   api.State `json:"state"`
 }
 
 func (s savedState) line(used time.Time) stateLine {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -104,7 +104,7 @@ func TestStateFiles(t *testing.T) {
 	}
 	for i := range maxStates + 1 {
 		err = store.write(savedState{Name: "s" + strings.Repeat("x", i),
-			State: keeper.State{Cookies: []keeper.Cookie{{Value: "secret"}}}})
+			State: api.State{Cookies: []api.Cookie{{Value: "secret"}}}})
 		if (err == nil) != (i < maxStates) {
 			t.Fatalf("state %d: %v", i, err)
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -25,7 +25,7 @@ func (p *Provider) typeSecret(ctx context.Context, r *host.Request) (*host.Resul
 	if err != nil {
 		return nil, err
 	}
-	done, err := c.Type(ctx, keeper.TypeRequest{Target: r.Options.Target, Text: secret.Value, Origins: secret.Origins,
+	done, err := c.Type(ctx, api.TypeRequest{Target: r.Options.Target, Text: secret.Value, Origins: secret.Origins,
 		Submit: q.Submit})
 	if err != nil {
 		return nil, p.hostError(err, r)

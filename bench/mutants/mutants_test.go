@@ -54,7 +54,7 @@ func TestParseMutants(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	const file = "cdp/internal/keeper/url.go"
+	const file = "cdp/internal/keeper/api/url.go"
 	sets, err := choose(nil, "^"+file+": .*files of this machine$")
 	set := sets["cdp/internal/keeper"]
 	if err != nil || len(sets) != 1 || len(set) != 1 || set[0].File != file {

@@ -12,6 +12,9 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // onAttached prepares a new session. The commands are sent at once and in order; the one that lets the target run
@@ -60,7 +63,7 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 }
 
 // exchangeForCaller is exchange for a caller's own command, which may change the state that the engine tracks.
-func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q CallRequest, o callOptions) reply {
+func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q api.CallRequest, o callOptions) reply {
 	if t != nil {
 		o.onSent = func(p *pending) { tr.keepEnabled(t, p) }
 	}
@@ -94,14 +97,14 @@ func (tr *tracker) trackDomain(t *target, method string, params json.RawMessage)
 		switch {
 		case alone && domain == "Runtime":
 			tr.repeatContexts(t) // Chrome has reported them to the recorder
-		case domain == debuggerDomain:
+		case domain == api.DebuggerDomain:
 			tr.letPause(t)
 		}
 	case method == debugger.CommandSetSkipAllPauses, method == debugger.CommandSetBreakpointsActive:
 		t.domain(domain).unpausing = false // as the caller says from now on
 	case method == page.CommandSetLifecycleEventsEnabled:
 		d := t.domain(lifecycle)
-		d.byCaller = string(field(params, "enabled")) == "true"
+		d.byCaller = string(scan.Field(params, "enabled")) == "true"
 		if !d.byCaller && d.listeners > 0 {
 			tr.setDomain(t, lifecycle, true, nil)
 		}
@@ -135,7 +138,7 @@ func attachParams(t *target) cdptarget.AttachToTargetParams {
 }
 
 // attach waits until a target has a session that the command can be sent to.
-func (tr *tracker) attach(ctx context.Context, t *target, method string) *Error {
+func (tr *tracker) attach(ctx context.Context, t *target, method string) *api.Error {
 	usable := func() bool {
 		return t.session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method))
 	}
@@ -150,10 +153,10 @@ func (tr *tracker) attach(ctx context.Context, t *target, method string) *Error 
 			return err
 		}
 	}
-	err := tr.wait(ctx, "for target "+t.id+" to be attached", func() (bool, *Error) {
+	err := tr.wait(ctx, "for target "+t.id+" to be attached", func() (bool, *api.Error) {
 		return usable() || t.closed || t.crashed, nil
 	})
-	if err != nil && err.Code == CodeTimeout {
+	if err != nil && err.Code == api.CodeTimeout {
 		err.Message += "; the page is busy, or had a JavaScript dialog open before Parley attached: Page.reload closes it"
 	}
 	return err

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // startExternalChrome starts a Chrome outside Parley with a debugging port. It returns its process id and its ws://
@@ -88,7 +90,7 @@ func TestAttach(t *testing.T) {
 	}
 	testPieces(t, c)
 	_, err = evaluate(t, c, "", "alert('hi')")
-	wantCode(t, err, CodeBusy, "hi")
+	wantCode(t, err, api.CodeBusy, "hi")
 	if _, err := c.CloseTarget(testContext(t), "", ""); err != nil {
 		t.Error(err)
 	}
@@ -104,7 +106,7 @@ func TestAttach(t *testing.T) {
 	c = startBrowser(t, cfg)
 	waiting := startCall(t, c, neverReturns)
 	syscall.Kill(-pid, syscall.SIGKILL)
-	wantCode(t, awaitError(t, waiting), CodeChromeConnection)
+	wantCode(t, awaitError(t, waiting), api.CodeChromeConnection)
 	requireNothingLeft(t, cfg)
 }
 
@@ -122,7 +124,7 @@ func TestListenInExternalBrowser(t *testing.T) {
 	unused := openPage(t, other, url+"/ticks")
 	cfg.Chrome, cfg.Attach = "", address
 	c := startBrowser(t, cfg)
-	q := ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 2, TimeoutMS: 20_000}
+	q := api.ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 2, TimeoutMS: 20_000}
 	lines, end := listen(t, c, q, nil)
 	if end.End != "max" || lines[0].Target != unused.Target {
 		t.Errorf("events of an unused page: %+v, %v", lines, end)
@@ -132,16 +134,16 @@ func TestListenInExternalBrowser(t *testing.T) {
 	}
 	waitFor(t, "the page to be gone", func() bool {
 		left := value(c.Targets(testContext(t)))
-		return !slices.ContainsFunc(left, func(one Target) bool { return one.ID == unused.Target })
+		return !slices.ContainsFunc(left, func(one api.Target) bool { return one.ID == unused.Target })
 	})
-	var opened Page
-	lines, end = listen(t, c, q, func() { opened, _ = other.Open(testContext(t), OpenRequest{URL: url + "/ticks"}) })
+	var opened api.Page
+	lines, end = listen(t, c, q, func() { opened, _ = other.Open(testContext(t), api.OpenRequest{URL: url + "/ticks"}) })
 	if end.End != "max" || lines[0].Target == unused.Target {
 		t.Errorf("events of the new page %s: %+v, %v", opened.Target, lines, end)
 	}
 	// A stream of browser events attaches to no page.
 	openPage(t, other, url+"/")
-	if _, end = listen(t, c, ListenRequest{Patterns: []string{"Target.*"}, TimeoutMS: 50}, nil); end.End != "timeout" {
+	if _, end = listen(t, c, api.ListenRequest{Patterns: []string{"Target.*"}, TimeoutMS: 50}, nil); end.End != "timeout" {
 		t.Errorf("events of targets: %+v", end)
 	}
 	all, err := c.Targets(testContext(t))
@@ -169,7 +171,7 @@ func TestAttachToSilentServer(t *testing.T) {
 	cfg.Attach = "ws" + strings.TrimPrefix(server.URL, "http")
 	cfg.LaunchTimeout = 500 * time.Millisecond
 	_, err := Start(testContext(t), cfg)
-	wantCode(t, err, CodeChromeConnection, "did not respond")
+	wantCode(t, err, api.CodeChromeConnection, "did not respond")
 	requireNothingLeft(t, cfg)
 }
 
@@ -215,7 +217,7 @@ func TestAttachWithConsentPrompt(t *testing.T) {
 	// The connection is not allowed: the error says so, within the timeout.
 	cfg.LaunchTimeout = 300 * time.Millisecond
 	_, err := Start(testContext(t), cfg)
-	wantCode(t, err, CodeChromeConnection, "allow remote debugging")
+	wantCode(t, err, api.CodeChromeConnection, "allow remote debugging")
 	requireNothingLeft(t, cfg)
 
 	cfg.LaunchTimeout = testTimeout

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/cdproto/debugger"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -13,14 +14,6 @@ import (
 // This file enables domains for calls to which Chrome answered that they are not enabled. The host names them in
 // CallRequest.Enable, after it has asked the policy. They are disabled again when the call ends, unless ids or settings
 // depend on them, and until then their events are for nobody.
-
-// Enabled says which domains the keeper enabled for a call, those that need others first.
-type Enabled struct {
-	Off  []string `json:"off,omitempty"`  // disabled again
-	Kept []string `json:"kept,omitempty"` // still enabled: ids or settings of the call end with them
-}
-
-func (e Enabled) none() bool { return len(e.Off)+len(e.Kept) == 0 }
 
 // temporary is the state of a domain that the engine has enabled for calls, in one session.
 type temporary struct {
@@ -47,7 +40,7 @@ type heldDomain struct {
 
 // enableFor enables the domains that a call names, in their order. The caller passes the result to release when the
 // call ends.
-func (en *enabler) enableFor(ctx context.Context, t *target, q CallRequest) ([]heldDomain, *Error) {
+func (en *enabler) enableFor(ctx context.Context, t *target, q api.CallRequest) ([]heldDomain, *api.Error) {
 	for _, name := range q.Enable {
 		if err := checkEnable(q.Method, name); err != nil {
 			return nil, err
@@ -71,11 +64,12 @@ func (en *enabler) enableFor(ctx context.Context, t *target, q CallRequest) ([]h
 }
 
 // checkEnable rejects a domain that the reviewed table does not enable for a command.
-func checkEnable(method, name string) *Error {
+func checkEnable(method, name string) *api.Error {
 	if enabling(name).Allows(protocol.Embedded().Rights(method).Effect) {
 		return nil
 	}
-	return errf(CodeInvalidArgs, "%q is not enabled for %s: enabling it can affect the page", manifest.Clip(name, 80),
+	return api.Errorf(api.CodeInvalidArgs, "%q is not enabled for %s: enabling it can affect the page",
+		manifest.Clip(name, 80),
 		manifest.Clip(method, 80))
 }
 
@@ -87,7 +81,7 @@ func enabling(name string) protocol.Enabling {
 
 // hold enables a domain and waits until that is done. The domain that it returns, also with an error, has to be
 // released. It asks Chrome even where the domain counts as enabled, because Chrome has just said that it is not.
-func (en *enabler) hold(ctx context.Context, t *target, name string) (*domain, *Error) {
+func (en *enabler) hold(ctx context.Context, t *target, name string) (*domain, *api.Error) {
 	en.mu.Lock()
 	if err := en.checkSendable(t, name+".enable"); err != nil {
 		en.mu.Unlock()
@@ -102,17 +96,17 @@ func (en *enabler) hold(ctx context.Context, t *target, name string) (*domain, *
 		})
 	}
 	en.mu.Unlock()
-	return d, en.wait(ctx, "for "+name+".enable", func() (bool, *Error) { return !d.starting, nil })
+	return d, en.wait(ctx, "for "+name+".enable", func() (bool, *api.Error) { return !d.starting, nil })
 }
 
 // enableDebugger enables the debugger for the engine. Until a caller enables it, neither debugger statements nor
 // breakpoints pause the page. The first setting holds from before it is enabled until the next navigation, the second
 // from then on. Chrome resets the second when it enables the debugger, and lets it overtake other commands.
 func (en *enabler) enableDebugger(t *target, after func(reply)) {
-	t.domain(debuggerDomain).unpausing = true
+	t.domain(api.DebuggerDomain).unpausing = true
 	postCommand(en.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
 	en.post(t, debugger.CommandEnable, nil, func(r reply) {
-		if t.domain(debuggerDomain).unpausing {
+		if t.domain(api.DebuggerDomain).unpausing {
 			postCommand(en.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{}, nil)
 		}
 		if after != nil {
@@ -134,17 +128,15 @@ func (en *enabler) resume(t *target, method string) bool {
 
 // letPause ends the settings of enableDebugger, because a caller has enabled the debugger.
 func (en *enabler) letPause(t *target) {
-	if d := t.domain(debuggerDomain); d.unpausing {
+	if d := t.domain(api.DebuggerDomain); d.unpausing {
 		d.unpausing = false
 		postCommand(en.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{Active: true}, nil)
 		postCommand(en.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{}, nil)
 	}
 }
 
-const debuggerDomain = "Debugger"
-
 // release ends a call's use of domains and disables those that nobody else needs.
-func (en *enabler) release(t *target, held []heldDomain) (done Enabled) {
+func (en *enabler) release(t *target, held []heldDomain) (done api.Enabled) {
 	if len(held) == 0 {
 		return done
 	}
@@ -205,12 +197,12 @@ func (en *enabler) keepFor(t *target, method string) {
 
 // awaitCalls waits, before a caller enables or disables a domain itself, until no call needs it: it would get no
 // replayed events, or the call would lose the domain.
-func (en *enabler) awaitCalls(ctx context.Context, t *target, method string) *Error {
-	name := domainOf(method)
+func (en *enabler) awaitCalls(ctx context.Context, t *target, method string) *api.Error {
+	name := api.DomainOf(method)
 	if method != name+".enable" && method != name+".disable" {
 		return nil
 	}
-	return en.wait(ctx, "for the calls that need "+name, func() (bool, *Error) {
+	return en.wait(ctx, "for the calls that need "+name, func() (bool, *api.Error) {
 		d := t.domains[name]
 		return d == nil || d.calls == 0, nil
 	})

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
@@ -39,11 +40,11 @@ const fingerprint = `JSON.stringify([innerWidth, innerHeight, outerWidth, outerH
 	getComputedStyle(x).color, document.cookie, audio.state, performance.getEntriesByType("navigation").length, seen])`
 
 // enableCall sends a command with the domains that are to be enabled for it.
-func enableCall(t *testing.T, c *Client, method, params string, enable ...string) (string, Enabled, error) {
+func enableCall(t *testing.T, c *Client, method, params string, enable ...string) (string, api.Enabled, error) {
 	t.Helper()
-	var done Enabled
-	raw, err := c.OnEnabled(func(e Enabled) { done = e }).Call(testContext(t),
-		CallRequest{Method: method, Params: json.RawMessage(params), Enable: enable})
+	var done api.Enabled
+	raw, err := c.OnEnabled(func(e api.Enabled) { done = e }).Call(testContext(t),
+		api.CallRequest{Method: method, Params: json.RawMessage(params), Enable: enable})
 	return string(raw), done, err
 }
 
@@ -51,7 +52,7 @@ func enableCall(t *testing.T, c *Client, method, params string, enable ...string
 func whileListening(t *testing.T, c *Client, pattern string, run func()) (lines []streamLine) {
 	t.Helper()
 	ctx, end := context.WithCancel(testContext(t))
-	c.Listen(ctx, ListenRequest{Patterns: []string{pattern}}, func() { go func() { defer end(); run() }() },
+	c.Listen(ctx, api.ListenRequest{Patterns: []string{pattern}}, func() { go func() { defer end(); run() }() },
 		func(raw json.RawMessage) error {
 			lines = append(lines, parseLine(t, raw))
 			return nil
@@ -162,7 +163,7 @@ func testEnableForCall(t *testing.T, c *Client) {
 // testIDsSurvive uses ids after the call in which their domain was enabled.
 func testIDsSurvive(t *testing.T, c *Client) {
 	openPage(t, c, site(t, map[string]string{"/": enablePage}))
-	must := func(method, params string, enable ...string) (r map[string]any, done Enabled) {
+	must := func(method, params string, enable ...string) (r map[string]any, done api.Enabled) {
 		t.Helper()
 		raw, done, err := enableCall(t, c, method, params, enable...)
 		if err != nil {
@@ -191,7 +192,8 @@ func testIDsSurvive(t *testing.T, c *Client) {
 	// Ids of the accessibility tree and of objects survive their domains, and so does a script's.
 	p := openPage(t, c, site(t, map[string]string{"/": enablePage}))
 	root, _ := must("Accessibility.getRootAXNode", `{}`, "Accessibility")
-	must("Accessibility.getChildAXNodes", fmt.Sprintf(`{"id":%q}`, root["node"].(map[string]any)["nodeId"]), "Accessibility")
+	must("Accessibility.getChildAXNodes", fmt.Sprintf(`{"id":%q}`, root["node"].(map[string]any)["nodeId"]),
+		"Accessibility")
 	document, _ := must("Runtime.evaluate", `{"expression":"document"}`, "Runtime")
 	must("Runtime.getProperties", fmt.Sprintf(`{"objectId":%q}`, document["result"].(map[string]any)["objectId"]))
 	function, _ := must("Runtime.evaluate", `{"expression":"script"}`)
@@ -214,7 +216,7 @@ func testIDsSurvive(t *testing.T, c *Client) {
 	}
 
 	// The ids of audio contexts come with events, and stay valid without the domain.
-	contexts := ListenRequest{Patterns: []string{"WebAudio.contextCreated"}, Target: p.Target, Max: 1}
+	contexts := api.ListenRequest{Patterns: []string{"WebAudio.contextCreated"}, Target: p.Target, Max: 1}
 	lines, _ := listen(t, c, contexts, nil)
 	var created struct {
 		Context struct {
@@ -224,7 +226,7 @@ func testIDsSurvive(t *testing.T, c *Client) {
 	json.Unmarshal(lines[0].Params, &created)
 	asked := fmt.Sprintf(`{"contextId":%q}`, created.Context.ID)
 	_, _, err = enableCall(t, c, "WebAudio.getRealtimeData", asked)
-	wantCode(t, err, CodeProtocolError, "Enable agent first.")
+	wantCode(t, err, api.CodeProtocolError, "Enable agent first.")
 	must("WebAudio.getRealtimeData", asked, "WebAudio")
 }
 
@@ -239,7 +241,7 @@ func testEnabledEventsAreQuiet(t *testing.T, c *Client) {
 			"DOM.getFlattenedDocument": `{}`, "Debugger.setAsyncCallStackDepth": `{"maxDepth":4}`,
 			"Profiler.stopPreciseCoverage": `{}`,
 		} {
-			enable := []string{domainOf(method)}
+			enable := []string{api.DomainOf(method)}
 			if enable[0] == "CSS" {
 				enable = []string{"DOM", "CSS"}
 			}
@@ -252,18 +254,19 @@ func testEnabledEventsAreQuiet(t *testing.T, c *Client) {
 				t.Error(err)
 			}
 		}
-		if _, err := c.Call(testContext(t), CallRequest{Method: "Page.reload", Wait: WaitLoad}); err != nil {
+		if _, err := c.Call(testContext(t), api.CallRequest{Method: "Page.reload", Wait: api.WaitLoad}); err != nil {
 			t.Error(err)
 		}
 	})
 	for _, l := range lines {
-		if slices.Contains(domains, domainOf(l.Method)) {
+		if slices.Contains(domains, api.DomainOf(l.Method)) {
 			t.Errorf("a listener of all events got %s", l.Method)
 		}
 	}
 	stored := func(patterns ...string) (methods []string) {
 		t.Helper()
-		found, err := c.Events(testContext(t), EventsRequest{Since: status.Events.LastSeq, Patterns: patterns, Limit: 9999})
+		found, err := c.Events(testContext(t), api.EventsRequest{Since: status.Events.LastSeq, Patterns: patterns,
+			Limit: 9999})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +277,7 @@ func testEnabledEventsAreQuiet(t *testing.T, c *Client) {
 	}
 	for _, patterns := range [][]string{nil, {"*"}, {"*.attributeModified", "Page.*"}} {
 		for _, method := range stored(patterns...) {
-			if slices.Contains(domains, domainOf(method)) {
+			if slices.Contains(domains, api.DomainOf(method)) {
 				t.Errorf("with the patterns %q %s is stored", patterns, method)
 			}
 		}
@@ -318,8 +321,9 @@ func testDebuggerSkipsPauses(t *testing.T, c *Client) {
 	moves := func() {
 		t.Helper()
 		for _, to := range []string{elsewhere, url, url} {
-			if _, err := c.Call(testContext(t), CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": to}),
-				Wait: WaitLoad}); err != nil {
+			if _, err := c.Call(testContext(t), api.CallRequest{Method: "Page.navigate",
+				Params: params(map[string]any{"url": to}),
+				Wait:   api.WaitLoad}); err != nil {
 				t.Error(err)
 			}
 			goesOn()
@@ -333,7 +337,7 @@ func testDebuggerSkipsPauses(t *testing.T, c *Client) {
 	}
 	goesOn()
 	moves()
-	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Debugger.*"}, Until: "Debugger.paused"}, func() {
+	lines, _ := listen(t, c, api.ListenRequest{Patterns: []string{"Debugger.*"}, Until: "Debugger.paused"}, func() {
 		// It is enabled twice: for the listener, without pauses, and by the caller.
 		if _, _, err := enableCall(t, c, "Debugger.enable", `{}`); err != nil {
 			t.Error(err)
@@ -368,15 +372,15 @@ func testNeverEnabled(t *testing.T, c *Client) {
 	for _, domain := range []string{"BluetoothEmulation", "Cast", "DeviceAccess", "FedCm", "Fetch", "SmartCardEmulation",
 		"WebAuthn", "Nothing", "Page.crash;"} {
 		_, _, err := enableCall(t, c, "Runtime.getIsolateId", `{}`, domain)
-		wantCode(t, err, CodeInvalidArgs, domain)
+		wantCode(t, err, api.CodeInvalidArgs, domain)
 	}
 	_, _, err := enableCall(t, c, "Debugger.setBreakpointByUrl", `{"lineNumber":1,"url":"a"}`, "Debugger")
-	wantCode(t, err, CodeInvalidArgs, "Debugger")
+	wantCode(t, err, api.CodeInvalidArgs, "Debugger")
 	_, _, err = enableCall(t, c, "Debugger.setBreakpointByUrl", `{"lineNumber":1,"url":"a"}`)
-	wantCode(t, err, CodeProtocolError, "not enabled")
+	wantCode(t, err, api.CodeProtocolError, "not enabled")
 	for domain, want := range map[string]bool{"Fetch": false, "WebAuthn": false, "Cast": false, "DeviceAccess": false,
 		"FedCm": false, "Debugger": true, "Network": true, "Unknown": true} {
-		if ListenEnables(domain) != want {
+		if api.ListenEnables(domain) != want {
 			t.Errorf("listening enables %s: %t", domain, !want)
 		}
 	}
@@ -392,8 +396,8 @@ func testEnablingDuringNavigations(t *testing.T, c *Client) {
 		calls.Go(func() {
 			for range rounds(10) * 20 {
 				if _, _, err := enableCall(t, c, "Accessibility.getRootAXNode", `{}`, "Accessibility"); err != nil {
-					var e *Error
-					if !errors.As(err, &e) || e.Code != CodeProtocolError || strings.Contains(e.Message, "enabled") {
+					var e *api.Error
+					if !errors.As(err, &e) || e.Code != api.CodeProtocolError || strings.Contains(e.Message, "enabled") {
 						t.Errorf("%d: %v", i, err)
 					}
 				}
@@ -404,8 +408,8 @@ func testEnablingDuringNavigations(t *testing.T, c *Client) {
 	}
 	for range rounds(10) * 3 {
 		for _, to := range []string{strings.Replace(url, "127.0.0.1", "localhost", 1), url, url} {
-			if _, err := c.Call(testContext(t), CallRequest{Target: p.Target, Method: "Page.navigate",
-				Params: params(map[string]any{"url": to}), Wait: WaitLoad}); err != nil {
+			if _, err := c.Call(testContext(t), api.CallRequest{Target: p.Target, Method: "Page.navigate",
+				Params: params(map[string]any{"url": to}), Wait: api.WaitLoad}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -416,7 +420,8 @@ func testEnablingDuringNavigations(t *testing.T, c *Client) {
 		t.Error(err)
 	}
 	waitFor(t, "the page to go on", func() bool { now, _ := evaluate(t, c, "", "ticks"); return now != before })
-	for method, request := range map[string]string{"Accessibility.getRootAXNode": `{}`, "DOM.performSearch": `{"query":"p"}`,
+	for method, request := range map[string]string{"Accessibility.getRootAXNode": `{}`,
+		"DOM.performSearch":         `{"query":"p"}`,
 		"CSS.getLonghandProperties": `{"shorthandName":"margin","value":"1px"}`, "Debugger.getScriptSource": `{"scriptId":"9"}`} {
 		waitFor(t, "the domain to be off", func() bool {
 			_, _, err := enableCall(t, c, method, request)
@@ -425,7 +430,7 @@ func testEnablingDuringNavigations(t *testing.T, c *Client) {
 	}
 	// The engine still knows about dialogs, which Page events report.
 	_, err = evaluate(t, c, "", "alert(1)")
-	wantCode(t, err, CodeBusy)
+	wantCode(t, err, api.CodeBusy)
 }
 
 // callTest is a test in which calls need domains of a page.
@@ -439,9 +444,9 @@ func withEnabling(t *testing.T, test func(callTest)) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) { test(callTest{t, e, f}) })
 }
 
-func (x callTest) start(ctx context.Context, method string, enable ...string) <-chan *Error {
-	ended := make(chan *Error, 1)
-	go func() { ended <- x.e.call(ctx, commandLine, CallRequest{Method: method, Enable: enable}).err }()
+func (x callTest) start(ctx context.Context, method string, enable ...string) <-chan *api.Error {
+	ended := make(chan *api.Error, 1)
+	go func() { ended <- x.e.call(ctx, api.CommandLine, api.CallRequest{Method: method, Enable: enable}).err }()
 	synctest.Wait()
 	return ended
 }
@@ -475,7 +480,7 @@ func (x callTest) answer(all []sentCommand) {
 
 // stored returns the stored events that a request without patterns returns.
 func (x callTest) stored() (n int) {
-	found, _ := x.e.storedEvents(commandLine, EventsRequest{})
+	found, _ := x.e.storedEvents(api.CommandLine, api.EventsRequest{})
 	for _, raw := range found.Events {
 		if strings.Contains(string(raw), "DOM.") {
 			n++
@@ -563,7 +568,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 			x.Errorf("breakpoints are set %s", got)
 		}
 		// The page pauses once after it moved to another process.
-		l, err := x.e.listen(commandLine, ListenRequest{Patterns: []string{"*"}}, nil, func() {})
+		l, err := x.e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -578,7 +583,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 		wantResult(x.T, "the call", call, "")
 		x.answer(x.sent("Debugger.disable"))
 
-		l, err = x.e.listen(commandLine, ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
+		l, err = x.e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -605,7 +610,7 @@ func TestListenerComesDuringCall(t *testing.T) {
 		call := x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")
 		x.answer(x.sent("Audits.enable"))
 		command := x.sent("Accessibility.getRootAXNode")
-		l, err := x.e.listen(commandLine, ListenRequest{Patterns: []string{"Audits.*"}}, nil, func() {})
+		l, err := x.e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Audits.*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -641,15 +646,16 @@ func TestEnableForCallThatEndsEarly(t *testing.T) {
 		code string
 		sent []string
 	}{
-		"deadline": {func(callTest) { time.Sleep(2 * time.Second) }, CodeTimeout, []string{"DOM.disable"}},
-		"crash":    {func(x callTest) { x.f.event("Inspector.targetCrashed") }, CodeTargetCrashed, nil},
+		"deadline": {func(callTest) { time.Sleep(2 * time.Second) }, api.CodeTimeout, []string{"DOM.disable"}},
+		"crash":    {func(x callTest) { x.f.event("Inspector.targetCrashed") }, api.CodeTargetCrashed, nil},
 		"detached": {func(x callTest) {
 			x.f.messages <- `{"method":"Target.detachedFromTarget","params":{"sessionId":"S","targetId":"T"}}`
-		}, CodeNotFound, nil},
+		}, api.CodeNotFound, nil},
 		"dialog": {func(x callTest) {
 			x.f.messages <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"alert","message":"m"}}`
-		}, CodeBusy, []string{"DOM.disable"}},
-		"connection": {func(x callTest) { x.e.failAll(errf(CodeChromeConnection, "gone")) }, CodeChromeConnection, nil},
+		}, api.CodeBusy, []string{"DOM.disable"}},
+		"connection": {func(x callTest) { x.e.failAll(api.Errorf(api.CodeChromeConnection, "gone")) },
+			api.CodeChromeConnection, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withEnabling(t, func(x callTest) {
@@ -672,7 +678,7 @@ func TestCrashDuringCall(t *testing.T) {
 		x.answer(x.sent("DOM.enable"))
 		x.sent("Accessibility.getRootAXNode")
 		x.f.event("Inspector.targetCrashed")
-		wantResult(x.T, "the call", call, CodeTargetCrashed)
+		wantResult(x.T, "the call", call, api.CodeTargetCrashed)
 		x.sent()
 		// Chrome restores the domains of a session in the next renderer.
 		reload := x.start(x.Context(), "Page.reload")

@@ -8,11 +8,14 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -20,9 +23,9 @@ import (
 // Client is a connection to a keeper. Its methods may be called concurrently. Every error is an *Error.
 type Client struct {
 	*connection
-	by        Caller
+	by        api.Caller
 	recordUse func(right string) // may be nil
-	onEnabled func(Enabled)      // may be nil
+	onEnabled func(api.Enabled)  // may be nil
 }
 
 // connection is the state shared by all clients of one connection.
@@ -37,7 +40,7 @@ type connection struct {
 	mu       sync.Mutex
 	lastID   int64
 	waiters  map[int64]chan response
-	closeErr *Error
+	closeErr *api.Error
 	done     chan struct{}
 
 	browserEnded atomic.Bool // the keeper reported the end of the browser, and exits with it
@@ -93,14 +96,16 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	conn.SetDeadline(time.Time{})
 	c := &Client{&connection{
 		conn: conn, hello: peerHello, waiters: map[int64]chan response{}, done: make(chan struct{}),
-	}, commandLine, nil, nil}
+	}, api.CommandLine, nil, nil}
 	go c.read(r)
 	return c, nil
 }
 
 // As returns a client on the same connection that calls on behalf of another caller. The default is the command
 // line.
-func (c *Client) As(by Caller) *Client { return &Client{c.connection, by, c.recordUse, c.onEnabled} }
+func (c *Client) As(by api.Caller) *Client {
+	return &Client{c.connection, by, c.recordUse, c.onEnabled}
+}
 
 // WithUseRecorder returns a client on the same connection that calls record for each right that the pages of a
 // plugin have used since the plugin's previous call, once per right. Rights are written as in grants:
@@ -112,7 +117,7 @@ func (c *Client) WithUseRecorder(record func(right string)) *Client {
 
 // OnEnabled returns a client on the same connection that passes what the keeper enabled for a successful call to each,
 // before the call returns. It does not call it for calls that needed nothing.
-func (c *Client) OnEnabled(each func(Enabled)) *Client {
+func (c *Client) OnEnabled(each func(api.Enabled)) *Client {
 	return &Client{c.connection, c.by, c.recordUse, each}
 }
 
@@ -139,14 +144,14 @@ func (c *Client) Ended() bool {
 func (c *Client) Close() error { return c.conn.Close() }
 
 // Call runs one DevTools command and returns its raw result.
-func (c *Client) Call(ctx context.Context, q CallRequest) (json.RawMessage, error) {
+func (c *Client) Call(ctx context.Context, q api.CallRequest) (json.RawMessage, error) {
 	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
 	return c.requestNamed(ctx, "call", q.Method, q)
 }
 
 // CallInto is [Client.Call] for a result of any size. A large result is written to out in pieces; CallInto then returns
 // the number of bytes written. A small result is returned, with written 0.
-func (c *Client) CallInto(ctx context.Context, q CallRequest, out io.Writer) (
+func (c *Client) CallInto(ctx context.Context, q api.CallRequest, out io.Writer) (
 	result json.RawMessage, written int64, err error,
 ) {
 	q.TimeoutMS, q.Pieces = timeoutMS(ctx, q.TimeoutMS), true
@@ -174,86 +179,88 @@ func (c *Client) CallInto(ctx context.Context, q CallRequest, out io.Writer) (
 }
 
 // Open opens a page, waits for its load event and makes it the current one.
-func (c *Client) Open(ctx context.Context, q OpenRequest) (p Page, err error) {
+func (c *Client) Open(ctx context.Context, q api.OpenRequest) (p api.Page, err error) {
 	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
 	return p, c.requestInto(ctx, "open", q, &p)
 }
 
 // SaveState returns what the caller's session stores for origins, in their canonical spelling.
-func (c *Client) SaveState(ctx context.Context, origins []string) (s State, err error) {
-	return s, c.requestInto(ctx, "save_state", stateRequest{Origins: origins, TimeoutMS: timeoutMS(ctx, 0)}, &s)
+func (c *Client) SaveState(ctx context.Context, origins []string) (s api.State, err error) {
+	return s, c.requestInto(ctx, "save_state", api.StateRequest{Origins: origins, TimeoutMS: timeoutMS(ctx, 0)}, &s)
 }
 
 // LoadState puts the part of a state that belongs to origins into the caller's session.
-func (c *Client) LoadState(ctx context.Context, s State, origins []string) (done StateLoaded, err error) {
-	return done, c.requestInto(ctx, "load_state", stateRequest{origins, &s, timeoutMS(ctx, 0)}, &done)
+func (c *Client) LoadState(ctx context.Context, s api.State, origins []string) (done api.StateLoaded, err error) {
+	return done, c.requestInto(ctx, "load_state", api.StateRequest{Origins: origins, State: &s,
+		TimeoutMS: timeoutMS(ctx, 0)}, &done)
 }
 
 // Type types a secret into the focused element of a target.
-func (c *Client) Type(ctx context.Context, q TypeRequest) (done Typed, err error) {
+func (c *Client) Type(ctx context.Context, q api.TypeRequest) (done api.Typed, err error) {
 	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
 	return done, c.requestInto(ctx, "type", q, &done)
 }
 
 // Script calls a function of a script that a plugin ships. The error is [ErrNoScript] if the request has no text and
 // the keeper does not have it.
-func (c *Client) Script(ctx context.Context, q ScriptRequest) (done ScriptResult, err error) {
+func (c *Client) Script(ctx context.Context, q api.ScriptRequest) (done api.ScriptResult, err error) {
 	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
 	err = c.requestInto(ctx, "script", q, &done)
-	if failed := (*Error)(nil); errors.As(err, &failed) && failed.Message == ErrNoScript.Error() {
-		err = ErrNoScript
+	if failed := (*api.Error)(nil); errors.As(err, &failed) && failed.Message == api.ErrNoScript.Error() {
+		err = api.ErrNoScript
 	}
 	return done, err
 }
 
 // Input sends input events to a page.
-func (c *Client) Input(ctx context.Context, q InputRequest) (sent InputSent, err error) {
+func (c *Client) Input(ctx context.Context, q api.InputRequest) (sent api.InputSent, err error) {
 	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
 	return sent, c.requestInto(ctx, "input", q, &sent)
 }
 
 // Route changes the rules of the caller's session, and returns them.
-func (c *Client) Route(ctx context.Context, q RouteRequest) (rules Routed, err error) {
+func (c *Client) Route(ctx context.Context, q api.RouteRequest) (rules api.Routed, err error) {
 	return rules, c.requestInto(ctx, "route", q, &rules)
 }
 
 // UploadFolder returns the folder for files that pages of the caller's session may get, see [ScriptRequest.Files].
-func (c *Client) UploadFolder(ctx context.Context) (f UploadFolder, err error) {
+func (c *Client) UploadFolder(ctx context.Context) (f api.UploadFolder, err error) {
 	return f, c.requestInto(ctx, "uploads", struct{}{}, &f)
 }
 
 // Targets returns all targets, the oldest first.
-func (c *Client) Targets(ctx context.Context) (all []Target, err error) {
+func (c *Client) Targets(ctx context.Context) (all []api.Target, err error) {
 	return all, c.requestInto(ctx, "targets", struct{}{}, &all)
 }
 
 // Activate brings a page to the front and makes it the current one.
-func (c *Client) Activate(ctx context.Context, target string) (p Page, err error) {
-	return p, c.requestInto(ctx, "activate", targetRequest{Target: target, TimeoutMS: timeoutMS(ctx, 0)}, &p)
+func (c *Client) Activate(ctx context.Context, target string) (p api.Page, err error) {
+	return p, c.requestInto(ctx, "activate", api.TargetRequest{Target: target, TimeoutMS: timeoutMS(ctx, 0)}, &p)
 }
 
 // CloseTarget closes one page; an empty target means the current one. If the page asks whether it may be left, it
 // is closed only if onDialog is DialogAccept.
-func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (p Page, err error) {
-	return p, c.requestInto(ctx, "close_target", targetRequest{target, timeoutMS(ctx, 0), onDialog}, &p)
+func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (p api.Page, err error) {
+	return p, c.requestInto(ctx, "close_target", api.TargetRequest{Target: target, TimeoutMS: timeoutMS(ctx, 0),
+		OnDialog: onDialog}, &p)
 }
 
 // Status returns the state of the keeper and its browser, with the targets of the caller's session, or for a person
 // those of all.
-func (c *Client) Status(ctx context.Context, all bool) (s Status, err error) {
-	return s, c.requestInto(ctx, "status", statusRequest{all}, &s)
+func (c *Client) Status(ctx context.Context, all bool) (s api.Status, err error) {
+	return s, c.requestInto(ctx, "status", api.StatusRequest{All: all}, &s)
 }
 
 // Events returns stored events.
-func (c *Client) Events(ctx context.Context, q EventsRequest) (ev Events, err error) {
+func (c *Client) Events(ctx context.Context, q api.EventsRequest) (ev api.Events, err error) {
 	return ev, c.requestInto(ctx, "events", q, &ev)
 }
 
 // CloseSession closes what the caller's session has opened, or, for a person, another session unless it is "". The
 // browser ends if nothing is left in it; an external browser is only disconnected. CloseSession then waits until the
 // keeper is gone and its files are removed.
-func (c *Client) CloseSession(ctx context.Context, session string) (closed Closed, err error) {
-	err = c.requestInto(ctx, "close", closeRequest{session, timeoutMS(ctx, 0)}, &closed)
+func (c *Client) CloseSession(ctx context.Context, session string) (closed api.Closed, err error) {
+	err = c.requestInto(ctx, "close", api.CloseRequest{Session: session, TimeoutMS: timeoutMS(ctx, 0)}, &closed)
 	if err == nil && closed.Browser != "" {
 		err = c.awaitExit(ctx)
 	}
@@ -261,7 +268,7 @@ func (c *Client) CloseSession(ctx context.Context, session string) (closed Close
 }
 
 // Sessions returns the sessions that have anything in the browser.
-func (c *Client) Sessions(ctx context.Context) (all []SessionInfo, err error) {
+func (c *Client) Sessions(ctx context.Context) (all []api.SessionInfo, err error) {
 	return all, c.requestInto(ctx, "sessions", struct{}{}, &all)
 }
 
@@ -286,7 +293,7 @@ func (c *Client) awaitExit(ctx context.Context) error {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		return contextError(ctx, "closing the browser")
+		return api.ContextError(ctx, "closing the browser")
 	}
 	end := time.Now().Add(2 * time.Second)
 	for processExists(c.hello.PID) && !isZombie(c.hello.PID) && time.Now().Before(end) {
@@ -299,11 +306,11 @@ func (c *Client) awaitExit(ctx context.Context) error {
 // JSON; an error of each ends the stream and is returned. It calls started, unless nil, once the stream is complete
 // from then on.
 func (c *Client) Listen(
-	ctx context.Context, q ListenRequest, started func(), each func(line json.RawMessage) error,
-) (ListenEnd, error) {
+	ctx context.Context, q api.ListenRequest, started func(), each func(line json.RawMessage) error,
+) (api.ListenEnd, error) {
 	id, responses, err := c.send("listen", q, 1024)
 	if err != nil {
-		return ListenEnd{}, err
+		return api.ListenEnd{}, err
 	}
 	defer c.forget(id)
 	first := true
@@ -313,12 +320,12 @@ func (c *Client) Listen(
 		case a := <-responses:
 			switch {
 			case a.failure != nil:
-				return ListenEnd{}, a.failure
+				return api.ListenEnd{}, a.failure
 			case a.result != nil:
-				var end ListenEnd
+				var end api.ListenEnd
 				json.Unmarshal(a.result, &end)
 				if end.End == "closed" && ctx.Err() != nil {
-					return end, contextError(ctx, "listening")
+					return end, api.ContextError(ctx, "listening")
 				}
 				return end, nil
 			case first:
@@ -329,7 +336,7 @@ func (c *Client) Listen(
 			default:
 				if err := each(a.item); err != nil {
 					c.cancel(id)
-					return ListenEnd{End: "closed"}, err
+					return api.ListenEnd{End: "closed"}, err
 				}
 			}
 		case <-cancelled:
@@ -337,13 +344,13 @@ func (c *Client) Listen(
 			c.cancel(id)
 			cancelled, graceOver = nil, time.After(flushTimeout)
 		case <-graceOver:
-			return ListenEnd{End: "closed"}, contextError(ctx, "listening")
+			return api.ListenEnd{End: "closed"}, api.ContextError(ctx, "listening")
 		case <-c.done:
 			// Deliver what was read before the connection ended.
 			if len(responses) > 0 {
 				continue
 			}
-			return ListenEnd{End: "closed"}, nil
+			return api.ListenEnd{End: "closed"}, nil
 		}
 	}
 }
@@ -362,7 +369,7 @@ func (c *Client) requestInto(ctx context.Context, op string, body, into any) err
 		return err
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return errf(CodeInternal, "the keeper's response to %s cannot be read: %v", op, err)
+		return api.Errorf(api.CodeInternal, "the keeper's response to %s cannot be read: %v", op, err)
 	}
 	return nil
 }
@@ -374,7 +381,7 @@ func (c *Client) request(ctx context.Context, op string, body any) (json.RawMess
 // requestNamed is request with another name for the operation in its errors.
 func (c *Client) requestNamed(ctx context.Context, op, name string, body any) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, contextError(ctx, name)
+		return nil, api.ContextError(ctx, name)
 	}
 	id, responses, err := c.send(op, body, 1)
 	if err != nil {
@@ -402,8 +409,9 @@ func (c *Client) awaitResponse(ctx context.Context, responses <-chan response, n
 				return a, nil
 			case <-c.done:
 			case <-time.After(timeoutGrace):
-				return response{}, errf(CodeTimeout, "%s timed out, and the browser's keeper (process %d) does not respond; "+
-					"closing the browser ends the keeper", name, c.hello.PID)
+				return response{}, api.Errorf(api.CodeTimeout,
+					"%s timed out, and the browser's keeper (process %d) does not respond; "+
+						"closing the browser ends the keeper", name, c.hello.PID)
 			}
 		}
 	}
@@ -413,7 +421,7 @@ func (c *Client) awaitResponse(ctx context.Context, responses <-chan response, n
 	default:
 	}
 	if ctx.Err() != nil {
-		return response{}, contextError(ctx, name)
+		return response{}, api.ContextError(ctx, name)
 	}
 	return response{}, c.closeErr
 }
@@ -427,7 +435,7 @@ func (c *Client) result(a response) (json.RawMessage, error) {
 	if a.failure != nil {
 		return nil, a.failure
 	}
-	if c.onEnabled != nil && !a.enabled.none() {
+	if c.onEnabled != nil && !a.enabled.None() {
 		c.onEnabled(a.enabled)
 	}
 	return a.result, nil
@@ -435,14 +443,15 @@ func (c *Client) result(a response) (json.RawMessage, error) {
 
 func (c *Client) send(op string, body any, buffer int) (int64, chan response, error) {
 	tooLarge := func(bytes int) error {
-		return errf(CodeLimitExceeded, "the request has %d bytes; the browser accepts at most %d", bytes, browser.MaxRequest)
+		return api.Errorf(api.CodeLimitExceeded, "the request has %d bytes; the browser accepts at most %d", bytes,
+			browser.MaxRequest)
 	}
-	if q, isCall := body.(CallRequest); isCall && len(q.Params) > browser.MaxRequest { // without marshalling them
+	if q, isCall := body.(api.CallRequest); isCall && len(q.Params) > browser.MaxRequest { // without marshalling them
 		return 0, nil, tooLarge(len(q.Params))
 	}
 	raw, err := manifest.Marshal(body)
 	if err != nil {
-		return 0, nil, errf(CodeInvalidArgs, "the parameters are not JSON: %v", err)
+		return 0, nil, api.Errorf(api.CodeInvalidArgs, "the parameters are not JSON: %v", err)
 	}
 	if len(raw) > maxRequest-4096 {
 		return 0, nil, tooLarge(len(raw))
@@ -460,15 +469,15 @@ func (c *Client) send(op string, body any, buffer int) (int64, chan response, er
 	if err := c.writeRequest(id, op, raw); err != nil {
 		c.forget(id)
 		c.browserEnded.Store(true)
-		return 0, nil, errf(CodeChromeConnection, "the connection to the browser's keeper is lost: %v", err)
+		return 0, nil, api.Errorf(api.CodeChromeConnection, "the connection to the browser's keeper is lost: %v", err)
 	}
 	return id, responses, nil
 }
 
 func (c *Client) writeRequest(id int64, op string, body []byte) error {
-	head := []byte(`{"id":` + itoa(int(id)) + `,"op":"` + op + `"`)
+	head := []byte(`{"id":` + strconv.Itoa(int(id)) + `,"op":"` + op + `"`)
 	if body != nil {
-		head = append(append(head, `,"by":`...), mustJSON(c.by)...)
+		head = append(append(head, `,"by":`...), scan.Marshal(c.by)...)
 		head = append(head, `,"body":`...)
 	}
 	c.writeMu.Lock()
@@ -487,14 +496,15 @@ func (c *Client) forget(id int64) {
 
 // read delivers responses until the connection ends.
 func (c *Client) read(r *bufio.Reader) {
-	var closeErr *Error
+	var closeErr *api.Error
 	for {
 		a, err := readResponse(r)
 		if err != nil {
-			closeErr = errf(CodeChromeConnection, "the browser's keeper has exited: the browser was closed or has crashed")
+			closeErr = api.Errorf(api.CodeChromeConnection,
+				"the browser's keeper has exited: the browser was closed or has crashed")
 			break
 		}
-		if a.failure != nil && a.failure.Code == CodeChromeConnection {
+		if a.failure != nil && a.failure.Code == api.CodeChromeConnection {
 			c.browserEnded.Store(true)
 		}
 		c.mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/runtime"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // maxHosts limits the elements that one call asks for closed shadow roots.
@@ -15,7 +17,9 @@ const maxHosts = 100
 
 // adoptRoots calls the function adopt of a script for each element of an array that has a closed shadow root. It
 // returns how many have one.
-func (e *engine) adoptRoots(ctx context.Context, t *target, frame string, s pageScript, array string) (int, *Error) {
+func (e *engine) adoptRoots(ctx context.Context, t *target, frame string, s api.PageScript, array string) (
+	int, *api.Error,
+) {
 	const group = "parley-closed-roots"
 	defer postCommand(e.sender.mux, t, runtime.ReleaseObjectGroup,
 		runtime.ReleaseObjectGroupParams{ObjectGroup: group}, nil)
@@ -50,7 +54,7 @@ func (e *engine) adoptRoots(ctx context.Context, t *target, frame string, s page
 				continue
 			}
 			call := runtime.CallFunctionOnParams{ObjectID: host.Value.ObjectID, Silent: new(true),
-				FunctionDeclaration: fmt.Sprintf("function (root) { globalThis[%q].exports.adopt(this, root); }", exportsKey),
+				FunctionDeclaration: fmt.Sprintf("function (root) { globalThis[%q].exports.adopt(this, root); }", api.ExportsKey),
 				Arguments:           []*runtime.CallArgument{{ObjectID: resolved.Object.ObjectID}}}
 			_, err = execute(ctx, e.sender, t, runtime.CallFunctionOn, call, callOptions{})
 			if err == nil {

@@ -3,6 +3,7 @@ package keeper
 import (
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -81,13 +82,13 @@ func orDefault(name string) string {
 
 // CheckName reports a browser name that is not portable as a file name: it must start with a letter or digit,
 // continue with letters, digits, _ and -, and have at most 64 characters.
-func CheckName(name string) *Error {
+func CheckName(name string) *api.Error {
 	ok := name != "" && len(name) <= 64 && name[0] != '_' && name[0] != '-'
 	for _, c := range []byte(name) {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-')
 	}
 	if !ok {
-		return errf(CodeInvalidArgs, "%q is not a valid browser name: use at most 64 letters, digits, _ and -, "+
+		return api.Errorf(api.CodeInvalidArgs, "%q is not a valid browser name: use at most 64 letters, digits, _ and -, "+
 			"and begin with a letter or digit", manifest.Clip(name, 80))
 	}
 	return nil

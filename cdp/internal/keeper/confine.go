@@ -7,6 +7,8 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	cdptarget "github.com/chromedp/cdproto/target"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -17,25 +19,25 @@ import (
 
 // denyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of
 // the protocol says so.
-func denyReason(by Caller, method string) string {
-	if by.isCommandLine() {
+func denyReason(by api.Caller, method string) string {
+	if by.IsCommandLine() {
 		return ""
 	}
-	return protocol.Embedded().Rights(method).Refusal(by.isPlugin())
+	return protocol.Embedded().Rights(method).Refusal(by.IsPlugin())
 }
 
 // checkShared denies a session a command that reaches the pages of others, while there are any: those of other
 // sessions, and those of the user in a browser that Parley did not start. The reviewed table, which denies these
 // commands to plugins, says which ones do. The engine is locked.
-func (tn *tenancy) checkShared(by Caller, method string) *Error {
-	if by.isPerson() || followsTargets(method) {
+func (tn *tenancy) checkShared(by api.Caller, method string) *api.Error {
+	if by.IsPerson() || followsTargets(method) {
 		return nil
 	}
 	why := protocol.Embedded().Rights(method).Refusal(true)
-	if why == "" || !tn.external && tn.isAlone(by.session()) {
+	if why == "" || !tn.external && tn.isAlone(by.SessionKey()) {
 		return nil
 	}
-	return errf(CodeDenied, "%s reaches the pages of others in this browser: open a browser of your own, "+
+	return api.Errorf(api.CodeDenied, "%s reaches the pages of others in this browser: open a browser of your own, "+
 		"with the option browser", method)
 }
 
@@ -51,7 +53,7 @@ func followsTargets(method string) bool {
 }
 
 // disposes reports whether a command disposes of a scope's context.
-func disposes(q CallRequest, s *scope) bool {
+func disposes(q api.CallRequest, s *scope) bool {
 	var p cdptarget.DisposeBrowserContextParams
 	return q.Method == cdptarget.CommandDisposeBrowserContext && json.Unmarshal(q.Params, &p) == nil &&
 		p.BrowserContextID == s.context
@@ -63,32 +65,32 @@ func takesContext(method string) bool { return protocol.Embedded().Rights(method
 
 // confine limits a call to what belongs to the caller's session and fills in the parameters that the keeper knows. s is
 // the session's scope, nil for that of the default context.
-func (tn *tenancy) confine(by Caller, s *scope, q *CallRequest) *Error {
+func (tn *tenancy) confine(by api.Caller, s *scope, q *api.CallRequest) *api.Error {
 	if why := denyReason(by, q.Method); why != "" {
-		return errf(CodeDenied, "%s is never available to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
+		return api.Errorf(api.CodeDenied, "%s is never available to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
 	}
-	ofBrowser := isBrowserDomain(domainOf(q.Method)) || takesContext(q.Method)
-	if q.Target == BrowserTarget && (by.isPlugin() || s != nil && !ofBrowser) {
-		return errf(CodeDenied, "%s cannot send %s to the browser itself: name a target of its own, or no target",
-			displayName(by.session()), q.Method)
+	ofBrowser := api.IsBrowserDomain(api.DomainOf(q.Method)) || takesContext(q.Method)
+	if q.Target == api.BrowserTarget && (by.IsPlugin() || s != nil && !ofBrowser) {
+		return api.Errorf(api.CodeDenied, "%s cannot send %s to the browser itself: name a target of its own, or no target",
+			api.DisplayName(by.SessionKey()), q.Method)
 	}
-	if q.Target == BrowserTarget && domainOf(q.Method) == "Storage" && !ofBrowser {
+	if q.Target == api.BrowserTarget && api.DomainOf(q.Method) == "Storage" && !ofBrowser {
 		// Chrome 148 crashes on some of these, with the pages of all sessions.
-		return errf(CodeDenied, "%s cannot be sent to the browser itself: name a target, or none", q.Method)
+		return api.Errorf(api.CodeDenied, "%s cannot be sent to the browser itself: name a target, or none", q.Method)
 	}
-	if by.isPerson() && !ofBrowser && len(tn.forbidden) == 0 {
+	if by.IsPerson() && !ofBrowser && len(tn.forbidden) == 0 {
 		return nil
 	}
 	params := map[string]json.RawMessage{}
 	if len(q.Params) > 0 {
 		if err := json.Unmarshal(q.Params, &params); err != nil {
-			return errf(CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
+			return api.Errorf(api.CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
 		}
 	}
 	if s != nil && takesContext(q.Method) && params["browserContextId"] == nil {
-		params["browserContextId"] = quote(string(s.context))
+		params["browserContextId"] = scan.Quote(string(s.context))
 	}
-	if (s != nil || by.isPlugin()) && ofBrowser {
+	if (s != nil || by.IsPlugin()) && ofBrowser {
 		if err := tn.routeToBrowser(by, q, params); err != nil {
 			return err
 		}
@@ -101,10 +103,10 @@ func (tn *tenancy) confine(by Caller, s *scope, q *CallRequest) *Error {
 	if err := tn.checkForbidden(q.Method, params); err != nil {
 		return err
 	}
-	if q.Method == cdptarget.CommandCreateTarget && !by.isCommandLine() {
+	if q.Method == cdptarget.CommandCreateTarget && !by.IsCommandLine() {
 		for _, name := range []string{"forTab", "hidden"} {
 			if given := string(params[name]); given != "" && given != "false" {
-				return errf(CodeDenied, "%s with %s is available only to the command line: "+
+				return api.Errorf(api.CodeDenied, "%s with %s is available only to the command line: "+
 					"it creates targets that do not count as pages",
 					q.Method, name)
 			}
@@ -113,7 +115,7 @@ func (tn *tenancy) confine(by Caller, s *scope, q *CallRequest) *Error {
 			return err
 		}
 	}
-	if domain := domainOf(q.Method); domain == "Target" || domain == "Browser" {
+	if domain := api.DomainOf(q.Method); domain == "Target" || domain == "Browser" {
 		if err := tn.checkIDs(by, params); err != nil {
 			return err
 		}
@@ -121,17 +123,17 @@ func (tn *tenancy) confine(by Caller, s *scope, q *CallRequest) *Error {
 	if raw, named := params["browserContextId"]; named {
 		var id string
 		if json.Unmarshal(raw, &id) != nil || !tn.ownsContext(by, id) {
-			return errf(CodeNotFound, "%s has no browser context with that id", manifest.Clip(by.Name, 80))
+			return api.Errorf(api.CodeNotFound, "%s has no browser context with that id", manifest.Clip(by.Name, 80))
 		}
 	}
-	if !by.isPerson() {
-		q.Params = mustJSON(params)
+	if !by.IsPerson() {
+		q.Params = scan.Marshal(params)
 	}
 	return nil
 }
 
 // checkForbidden rejects a command that navigates to a forbidden origin. The engine is locked.
-func (tn *tenancy) checkForbidden(method string, params map[string]json.RawMessage) *Error {
+func (tn *tenancy) checkForbidden(method string, params map[string]json.RawMessage) *api.Error {
 	var url string
 	if raw := params["url"]; raw == nil || json.Unmarshal(raw, &url) != nil {
 		return nil
@@ -140,30 +142,30 @@ func (tn *tenancy) checkForbidden(method string, params map[string]json.RawMessa
 }
 
 // checkURL is checkForbidden for a URL.
-func (tn *tenancy) checkURL(what, url string) *Error {
+func (tn *tenancy) checkURL(what, url string) *api.Error {
 	if !tn.isForbidden(url) {
 		return nil
 	}
-	return errf(CodeDenied, "%s cannot use %s, which no session may use", what, manifest.Clip(url, 100))
+	return api.Errorf(api.CodeDenied, "%s cannot use %s, which no session may use", what, manifest.Clip(url, 100))
 }
 
 // routeToBrowser sends a session's command of a browser domain to the browser itself, because a page's session could
 // return more than the session's own. Commands about a target get the id of the target that the plugin addressed.
-func (tn *tenancy) routeToBrowser(by Caller, q *CallRequest, params map[string]json.RawMessage) *Error {
+func (tn *tenancy) routeToBrowser(by api.Caller, q *api.CallRequest, params map[string]json.RawMessage) *api.Error {
 	about := q.Method == cdptarget.CommandGetTargetInfo || q.Method == cdpbrowser.CommandGetWindowForTarget
 	if about && params["targetId"] == nil {
 		t, err := tn.resolve(by, q.Target)
 		if err != nil {
 			return err
 		}
-		params["targetId"] = quote(t.id)
+		params["targetId"] = scan.Quote(t.id)
 	}
-	q.Target = BrowserTarget
+	q.Target = api.BrowserTarget
 	return nil
 }
 
 // filterResult removes from a result what does not belong to the caller.
-func (tn *tenancy) filterResult(by Caller, s *scope, method string, result json.RawMessage) json.RawMessage {
+func (tn *tenancy) filterResult(by api.Caller, s *scope, method string, result json.RawMessage) json.RawMessage {
 	switch method {
 	case cdptarget.CommandGetTargets:
 		var all struct {
@@ -184,7 +186,7 @@ func (tn *tenancy) filterResult(by Caller, s *scope, method string, result json.
 			}
 			return !tn.ownsContext(by, info.Context)
 		})
-		return mustJSON(all)
+		return scan.Marshal(all)
 	case cdptarget.CommandGetBrowserContexts:
 		var all struct {
 			IDs []string `json:"browserContextIds"`
@@ -192,7 +194,7 @@ func (tn *tenancy) filterResult(by Caller, s *scope, method string, result json.
 		_ = json.Unmarshal(result, &all)
 		tn.mu.Lock()
 		defer tn.mu.Unlock()
-		return mustJSON(map[string][]string{"browserContextIds": slices.DeleteFunc(append([]string{}, all.IDs...),
+		return scan.Marshal(map[string][]string{"browserContextIds": slices.DeleteFunc(append([]string{}, all.IDs...),
 			func(id string) bool { return !tn.ownsContext(by, id) })})
 	}
 	return result

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 func TestDenyReason(t *testing.T) {
-	one, some := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}
+	one, some := api.Caller{Name: "plugin:one"}, api.Caller{Name: "mcp:some"}
 	for _, c := range []struct {
 		method         string
 		plugin, client bool // whether each can get a grant for it
@@ -41,7 +43,7 @@ func TestDenyReason(t *testing.T) {
 		if got := denyReason(some, c.method) == ""; got != c.client {
 			t.Errorf("an MCP client can be granted %s: %v", c.method, got)
 		}
-		if why := denyReason(commandLine, c.method); why != "" {
+		if why := denyReason(api.CommandLine, c.method); why != "" {
 			t.Errorf("the person is denied %s: %s", c.method, why)
 		}
 	}
@@ -49,42 +51,42 @@ func TestDenyReason(t *testing.T) {
 
 // A plugin's command to the browser contains the plugin's context, and no other.
 func TestPluginCommandsCarryTheirContext(t *testing.T) {
-	one := Caller{Name: "plugin:one"}
+	one := api.Caller{Name: "plugin:one"}
 	for _, c := range []struct{ method, target, params, want, code string }{
 		{"Target.createTarget", "", `{"url":"http://a/"}`, `{"browserContextId":"C","url":"http://a/"}`, ""},
 		{"Target.createTarget", "MINE", `{"url":"http://a/"}`, `{"browserContextId":"C","url":"http://a/"}`, ""},
 		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"C"}`,
 			`{"browserContextId":"C","url":"http://a/"}`, ""},
-		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"D"}`, "", CodeNotFound},
-		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":null}`, "", CodeNotFound},
-		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":["C"]}`, "", CodeNotFound},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"D"}`, "", api.CodeNotFound},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":null}`, "", api.CodeNotFound},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":["C"]}`, "", api.CodeNotFound},
 		{"Browser.grantPermissions", "", `{"permissions":[]}`, `{"browserContextId":"C","permissions":[]}`, ""},
 		{"Storage.getCookies", "", `{}`, `{"browserContextId":"C"}`, ""},
 		{"Storage.getCookies", "MINE", `{}`, `{"browserContextId":"C"}`, ""},
-		{"Storage.getCookies", "browser", `{}`, "", CodeDenied},
-		{"Page.reload", "browser", `{}`, "", CodeDenied},
+		{"Storage.getCookies", "browser", `{}`, "", api.CodeDenied},
+		{"Page.reload", "browser", `{}`, "", api.CodeDenied},
 		{"Target.closeTarget", "", `{"targetId":"MINE"}`, `{"targetId":"MINE"}`, ""},
-		{"Target.closeTarget", "", `{"targetId":"T"}`, "", CodeNotFound},
-		{"Target.closeTarget", "", `{"targetId":"NONE"}`, "", CodeNotFound},
-		{"Target.closeTarget", "", `{"targetId":7}`, "", CodeInvalidArgs},
-		{"Target.closeTarget", "", `{"\u0074argetId":"T"}`, "", CodeNotFound},
-		{"Target.detachFromTarget", "", `{"sessionId":"S"}`, "", CodeNotFound},
+		{"Target.closeTarget", "", `{"targetId":"T"}`, "", api.CodeNotFound},
+		{"Target.closeTarget", "", `{"targetId":"NONE"}`, "", api.CodeNotFound},
+		{"Target.closeTarget", "", `{"targetId":7}`, "", api.CodeInvalidArgs},
+		{"Target.closeTarget", "", `{"\u0074argetId":"T"}`, "", api.CodeNotFound},
+		{"Target.detachFromTarget", "", `{"sessionId":"S"}`, "", api.CodeNotFound},
 		{"Target.detachFromTarget", "", `{"sessionId":"M"}`, `{"sessionId":"M"}`, ""},
 		{"Target.getTargetInfo", "", `{}`, `{"targetId":"MINE"}`, ""},
 		{"Browser.getWindowForTarget", "MINE", `{}`, `{"targetId":"MINE"}`, ""},
-		{"Browser.getWindowForTarget", "T", `{}`, "", CodeNotFound},
+		{"Browser.getWindowForTarget", "T", `{}`, "", api.CodeNotFound},
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
 			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 				addScope(e, one, "C")
 				f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 				synctest.Wait()
-				q := CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
+				q := api.CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
 				err := e.confine(one, e.scopes[one.Name], &q)
 				switch {
 				case err != nil && err.Code != c.code, err == nil && c.code != "":
 					t.Errorf("error %v, want %q", err, c.code)
-				case err == nil && (string(q.Params) != c.want || q.Target != BrowserTarget):
+				case err == nil && (string(q.Params) != c.want || q.Target != api.BrowserTarget):
 					t.Errorf("%s is sent to %q, want %s", q.Params, q.Target, c.want)
 				}
 			})
@@ -94,40 +96,41 @@ func TestPluginCommandsCarryTheirContext(t *testing.T) {
 
 // An MCP client's command to the browser contains the context of its session, and reaches no other.
 func TestClientCommandsStayInTheirContext(t *testing.T) {
-	some := Caller{Name: "mcp:some", Session: "user/work"}
+	some := api.Caller{Name: "mcp:some", Session: "user/work"}
 	for _, c := range []struct{ method, target, params, want, code string }{
 		{"Target.createTarget", "browser", `{"url":"http://a/"}`, `{"browserContextId":"D","url":"http://a/"}`, ""},
 		{"Target.createTarget", "", `{"url":"http://a/"}`, `{"browserContextId":"D","url":"http://a/"}`, ""},
-		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"D"}`, `{"browserContextId":"D","url":"http://a/"}`, ""},
-		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"C"}`, "", CodeNotFound},
-		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"unknown"}`, "", CodeNotFound},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"D"}`,
+			`{"browserContextId":"D","url":"http://a/"}`, ""},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"C"}`, "", api.CodeNotFound},
+		{"Target.createTarget", "", `{"url":"http://a/","browserContextId":"unknown"}`, "", api.CodeNotFound},
 		{"Storage.getCookies", "browser", `{}`, `{"browserContextId":"D"}`, ""},
 		{"Storage.getCookies", "MINE", `{}`, `{"browserContextId":"D"}`, ""},
-		{"Storage.getCookies", "browser", `{"browserContextId":"C"}`, "", CodeNotFound},
+		{"Storage.getCookies", "browser", `{"browserContextId":"C"}`, "", api.CodeNotFound},
 		{"Target.closeTarget", "browser", `{"targetId":"MINE"}`, `{"targetId":"MINE"}`, ""},
-		{"Target.closeTarget", "browser", `{"targetId":"T"}`, "", CodeNotFound},
-		{"Target.closeTarget", "browser", `{"targetId":"PLUGINS"}`, "", CodeNotFound},
+		{"Target.closeTarget", "browser", `{"targetId":"T"}`, "", api.CodeNotFound},
+		{"Target.closeTarget", "browser", `{"targetId":"PLUGINS"}`, "", api.CodeNotFound},
 		{"Target.getTargetInfo", "", `{}`, `{"targetId":"MINE"}`, ""},
-		{"Target.sendMessageToTarget", "browser", `{"message":"{}","targetId":"MINE"}`, "", CodeDenied},
-		{"Fetch.enable", "browser", `{}`, "", CodeDenied},
-		{"Page.reload", "browser", `{}`, "", CodeDenied},
-		{"Tracing.start", "browser", `{}`, "", CodeDenied},
+		{"Target.sendMessageToTarget", "browser", `{"message":"{}","targetId":"MINE"}`, "", api.CodeDenied},
+		{"Fetch.enable", "browser", `{}`, "", api.CodeDenied},
+		{"Page.reload", "browser", `{}`, "", api.CodeDenied},
+		{"Tracing.start", "browser", `{}`, "", api.CodeDenied},
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
 			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-				addScope(e, Caller{Name: "plugin:one"}, "C")
+				addScope(e, api.Caller{Name: "plugin:one"}, "C")
 				addScope(e, some, "D")
 				for id, context := range map[string]string{"PLUGINS": "C", "MINE": "D"} {
 					f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"S-` + id +
 						`","targetInfo":{"targetId":"` + id + `","type":"page","url":"http://b/","browserContextId":"` + context + `"}}}`
 				}
 				synctest.Wait()
-				q := CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
-				err := e.confine(some, e.scopes[some.session()], &q)
+				q := api.CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
+				err := e.confine(some, e.scopes[some.SessionKey()], &q)
 				switch {
 				case err != nil && err.Code != c.code, err == nil && c.code != "":
 					t.Errorf("error %v, want %q", err, c.code)
-				case err == nil && (string(q.Params) != c.want || q.Target != BrowserTarget):
+				case err == nil && (string(q.Params) != c.want || q.Target != api.BrowserTarget):
 					t.Errorf("%s is sent to %q, want %s", q.Params, q.Target, c.want)
 				}
 			})
@@ -138,10 +141,10 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 // Commands of the command line are sent unchanged.
 func TestCommandLineIsNotConfined(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		ended := make(chan *Error, 1)
+		ended := make(chan *api.Error, 1)
 		go func() {
-			ended <- e.call(context.Background(), commandLine,
-				CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).err
+			ended <- e.call(context.Background(), api.CommandLine,
+				api.CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).err
 		}()
 		synctest.Wait()
 		q := <-f.sent
@@ -171,8 +174,8 @@ func TestMayOpenAndMayShow(t *testing.T) {
 		{"http:a", false, false}, {"ftp://a/", false, false},
 		{"devtools://devtools/x", false, false}, {"ht\ntp://a/", false, false},
 	} {
-		if MayOpen(c.url) != c.open || mayShow(c.url) != c.shown {
-			t.Errorf("%q: may be opened %v, may be shown %v", c.url, MayOpen(c.url), mayShow(c.url))
+		if api.MayOpen(c.url) != c.open || api.MayShow(c.url) != c.shown {
+			t.Errorf("%q: may be opened %v, may be shown %v", c.url, api.MayOpen(c.url), api.MayShow(c.url))
 		}
 	}
 }
@@ -195,8 +198,8 @@ func TestIsFromWeb(t *testing.T) {
 		"devtools://x/":                                                  false,
 		"file:///etc":                                                    false,
 	} {
-		if isFromWeb(url) != want {
-			t.Errorf("%q is from the web: %v", url, isFromWeb(url))
+		if api.IsFromWeb(url) != want {
+			t.Errorf("%q is from the web: %v", url, api.IsFromWeb(url))
 		}
 	}
 }
@@ -219,7 +222,7 @@ func TestSameOrigin(t *testing.T) {
 		"http://127.0.0.1:9000@example/":        false,
 		"http://example/http://127.0.0.1:9000/": false,
 	} {
-		if sameOrigin(url, "http://127.0.0.1:9000") != want {
+		if api.SameOrigin(url, "http://127.0.0.1:9000") != want {
 			t.Errorf("%q is of the origin: %v", url, !want)
 		}
 	}
@@ -227,34 +230,34 @@ func TestSameOrigin(t *testing.T) {
 
 // A command that reaches the pages of all sessions is denied to a session that is not alone in the browser.
 func TestCommandsThatReachOtherSessions(t *testing.T) {
-	some := Caller{Name: "mcp:some", Session: "user/work"}
-	helper := Caller{Name: "plugin:one", Within: []string{"user/work"}}
-	sharing, other := Caller{Name: "cli", Session: "user/work"}, Caller{Name: "mcp:other"}
+	some := api.Caller{Name: "mcp:some", Session: "user/work"}
+	helper := api.Caller{Name: "plugin:one", Within: []string{"user/work"}}
+	sharing, other := api.Caller{Name: "cli", Session: "user/work"}, api.Caller{Name: "mcp:other"}
 	for _, c := range []struct {
-		by     Caller
+		by     api.Caller
 		with   string // what else is in the browser
 		method string
 		code   string
 	}{
 		{some, "", "Browser.close", ""},
-		{some, "", "Target.exposeDevToolsProtocol", CodeDenied},
-		{commandLine, "", "Target.exposeDevToolsProtocol", ""},
+		{some, "", "Target.exposeDevToolsProtocol", api.CodeDenied},
+		{api.CommandLine, "", "Target.exposeDevToolsProtocol", ""},
 		{some, "its plugin", "Browser.close", ""},
 		{some, "an unused page", "Browser.close", ""},
-		{some, "another session", "Browser.close", CodeDenied},
-		{some, "another session", "Browser.setWindowBounds", CodeDenied},
-		{some, "another session", "Target.attachToBrowserTarget", CodeDenied},
+		{some, "another session", "Browser.close", api.CodeDenied},
+		{some, "another session", "Browser.setWindowBounds", api.CodeDenied},
+		{some, "another session", "Target.attachToBrowserTarget", api.CodeDenied},
 		{some, "another session", "Target.setAutoAttach", ""},
 		{some, "another session", "Target.setDiscoverTargets", ""},
 		{some, "another session", "Target.createBrowserContext", ""},
 		{some, "another session", "Target.disposeBrowserContext", ""},
 		{some, "another session", "Browser.getVersion", ""},
 		{some, "another session", "Target.createTarget", ""},
-		{some, "a page of the person", "Browser.close", CodeDenied},
-		{some, "a user's own browser", "Browser.close", CodeDenied},
-		{sharing, "another session", "Browser.close", CodeDenied},
-		{commandLine, "another session", "Browser.close", ""},
-		{commandLine, "a user's own browser", "Browser.close", ""},
+		{some, "a page of the person", "Browser.close", api.CodeDenied},
+		{some, "a user's own browser", "Browser.close", api.CodeDenied},
+		{sharing, "another session", "Browser.close", api.CodeDenied},
+		{api.CommandLine, "another session", "Browser.close", ""},
+		{api.CommandLine, "a user's own browser", "Browser.close", ""},
 	} {
 		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 			addScope(e, some, "C")
@@ -265,13 +268,13 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 			case "another session":
 				addScope(e, other, "D")
 			case "a page of the person":
-				e.takeOver(commandLine, e.targets["T"])
+				e.takeOver(api.CommandLine, e.targets["T"])
 			case "a user's own browser":
 				e.started, e.sparePage, e.external = false, nil, true
 			}
-			err := e.confine(c.by, e.scopes[c.by.session()], &CallRequest{Method: c.method})
+			err := e.confine(c.by, e.scopes[c.by.SessionKey()], &api.CallRequest{Method: c.method})
 			if err != nil && err.Code != c.code || err == nil && c.code != "" {
-				t.Errorf("with %s, %s in %q: %v, want %q", c.with, c.method, c.by.session(), err, c.code)
+				t.Errorf("with %s, %s in %q: %v, want %q", c.with, c.method, c.by.SessionKey(), err, c.code)
 			}
 		})
 	}
@@ -279,7 +282,7 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 
 // Events of an extra session belong to its target, so no other caller receives them.
 func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
-	one, some, other := Caller{Name: "plugin:one"}, Caller{Name: "mcp:some"}, Caller{Name: "mcp:other"}
+	one, some, other := api.Caller{Name: "plugin:one"}, api.Caller{Name: "mcp:some"}, api.Caller{Name: "mcp:other"}
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.mu.Lock()
 		e.contextOwners["C"] = one.Name
@@ -291,7 +294,7 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 		f.messages <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
 		synctest.Wait()
 		for by, want := range map[string]int{one.Name: 1, some.Name: 0, other.Name: 0} {
-			stored, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Network.*"}})
+			stored, err := e.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Network.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by, stored.Events, err)
 			}
@@ -305,10 +308,10 @@ func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 		f.messages <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
 		synctest.Wait()
 		e.mu.Lock()
-		e.claim(Caller{Name: "mcp:some"}, e.sessions["S"])
+		e.claim(api.Caller{Name: "mcp:some"}, e.sessions["S"])
 		e.mu.Unlock()
 		for by, want := range map[string]int{"cli": 0, "mcp:some": 1, "mcp:other": 0} {
-			stored, err := e.storedEvents(Caller{Name: by}, EventsRequest{Patterns: []string{"Page.*"}})
+			stored, err := e.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Page.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by, stored.Events, err)
 			}
@@ -318,11 +321,11 @@ func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 
 // A page's session that follows targets hears of all of them. Each session gets the reports of its own.
 func TestReportsBelongToTheSessionOfTheirTarget(t *testing.T) {
-	other := Caller{Name: "mcp:other"}
+	other := api.Caller{Name: "mcp:other"}
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		addScope(e, other, "C")
 		e.mu.Lock()
-		e.takeOver(commandLine, e.targets["T"])
+		e.takeOver(api.CommandLine, e.targets["T"])
 		e.mu.Unlock()
 		f.messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"THEIRS",` +
 			`"type":"page","url":"http://b/","browserContextId":"C"}}}`
@@ -330,10 +333,10 @@ func TestReportsBelongToTheSessionOfTheirTarget(t *testing.T) {
 			`"type":"other","url":"","browserContextId":""}}}`
 		synctest.Wait()
 		for _, c := range []struct {
-			by   Caller
+			by   api.Caller
 			want []string
-		}{{commandLine, []string{"UNKNOWN"}}, {other, []string{"THEIRS"}}} {
-			stored, err := e.storedEvents(c.by, EventsRequest{Patterns: []string{"Target.targetCreated"}})
+		}{{api.CommandLine, []string{"UNKNOWN"}}, {other, []string{"THEIRS"}}} {
+			stored, err := e.storedEvents(c.by, api.EventsRequest{Patterns: []string{"Target.targetCreated"}})
 			if err != nil || len(stored.Events) != len(c.want) || !strings.Contains(string(stored.Events[0]), c.want[0]) {
 				t.Errorf("%s receives %s, %v", c.by.Name, stored.Events, err)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -15,18 +16,18 @@ func (s *sender) onDialogEvent(t *target, method string, params json.RawMessage)
 		s.broadcast()
 		return
 	}
-	d := &Dialog{}
+	d := &api.Dialog{}
 	if json.Unmarshal(params, d) != nil {
 		return
 	}
 	t.dialog = d
 	var blocked []*pending
 	for _, p := range s.pending {
-		if p.target != nil && p.target.root() == t && !d.endedBy(p.method) {
+		if p.target != nil && p.target.root() == t && !endsDialog(d, p.method) {
 			blocked = append(blocked, p)
 		}
 	}
-	if owner := dialogOwner(s.pending, t); owner != nil && answersDialogs(owner.onDialog) {
+	if owner := dialogOwner(s.pending, t); owner != nil && api.AnswersDialogs(owner.onDialog) {
 		s.answerDialog(t, owner.onDialog) // the calls behind it go on when it is closed
 	} else {
 		for _, p := range blocked {
@@ -49,7 +50,7 @@ func dialogOwner(calls map[int64]*pending, t *target) (owner *pending) {
 
 // answerDialog closes the open dialog of a page. The engine is locked.
 func (s *sender) answerDialog(t *target, how string) {
-	answer := page.HandleJavaScriptDialogParams{Accept: acceptsDialogs(how)}
+	answer := page.HandleJavaScriptDialogParams{Accept: api.AcceptsDialogs(how)}
 	if _, text, given := strings.Cut(how, "="); given {
 		answer.PromptText = text
 	} else if t.dialog != nil && answer.Accept {
@@ -58,38 +59,20 @@ func (s *sender) answerDialog(t *target, how string) {
 	postCommand(s.mux, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
-func checkOnDialog(s string) *Error {
-	if s == "" || s == DialogFail || answersDialogs(s) {
-		return nil
-	}
-	return errf(CodeInvalidArgs, "on_dialog is %q; expected accept, accept=TEXT, dismiss or fail", manifest.Clip(s, 40))
-}
-
-func answersDialogs(onDialog string) bool {
-	return onDialog == DialogDismiss || acceptsDialogs(onDialog)
-}
-
-func acceptsDialogs(onDialog string) bool {
-	return onDialog == DialogAccept || strings.HasPrefix(onDialog, DialogAccept+"=")
-}
-
-func blockedTarget(t *target, d *Dialog) *Error {
+func blockedTarget(t *target, d *api.Dialog) *api.Error {
 	way := `{"accept":true}, or reload or close the page`
-	if d.Type == beforeUnload {
+	if d.Type == api.BeforeUnload {
 		way = `{"accept":true}, which leaves the page, or {"accept":false}, which stays`
 	}
-	e := errf(CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; "+
+	e := api.Errorf(api.CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; "+
 		"close it with Page.handleJavaScriptDialog %s",
 		d.Type, manifest.Clip(d.Message, 300), way)
 	e.Target, e.Dialog = t.id, d
 	return e
 }
 
-// beforeUnload is the type of the dialog in which a page asks whether it may be left.
-const beforeUnload = "beforeunload"
-
-// endedBy reports whether a command ends the dialog. While a beforeunload dialog is open, Chrome accepts
+// endsDialog reports whether a command ends a dialog. While a beforeunload dialog is open, Chrome accepts
 // navigations and reloads but does not run them.
-func (d *Dialog) endedBy(method string) bool {
-	return method == page.CommandHandleJavaScriptDialog || revives(method) && d.Type != beforeUnload
+func endsDialog(d *api.Dialog, method string) bool {
+	return method == page.CommandHandleJavaScriptDialog || revives(method) && d.Type != api.BeforeUnload
 }

@@ -12,6 +12,9 @@ import (
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // downloads are the files that pages download, in a folder for each session. Chrome names the files by the ids of the
@@ -50,7 +53,7 @@ const (
 
 // keepDownloads lets the pages of a session's browser context download files into a folder. An empty context is the
 // default one.
-func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *Error {
+func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *api.Error {
 	d := &tr.downloads
 	if d.dir == "" {
 		return nil
@@ -60,7 +63,7 @@ func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *
 	f := &downloadFolder{dir: filepath.Join(d.dir, strconv.Itoa(d.made)), context: in}
 	tr.mu.Unlock()
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
-		return errf(CodeInternal, "the folder for downloads cannot be created: %v", err)
+		return api.Errorf(api.CodeInternal, "the folder for downloads cannot be created: %v", err)
 	}
 	_, err := execute(ctx, tr.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, BrowserContextID: in, DownloadPath: f.dir,
@@ -94,7 +97,7 @@ const removeAgain = 2 * time.Second
 
 // folderOf returns the folder for the downloads of a target, nil if they go elsewhere or are denied.
 func (d *downloads) folderOf(t *target) *downloadFolder {
-	if t.owner == DefaultSession {
+	if t.owner == api.DefaultSession {
 		return d.folders[""]
 	}
 	return d.folders[cdp.BrowserContextID(t.context)]
@@ -172,7 +175,7 @@ func (d *downloads) begin(id string, one *download) {
 // releaseDownloads is called when a caller has chosen what happens to the downloads of a context. Its own folder has no
 // limits. The engine is locked.
 func (d *downloads) releaseDownloads(params json.RawMessage) {
-	if f := d.folders[cdp.BrowserContextID(text(params, "browserContextId"))]; f != nil {
+	if f := d.folders[cdp.BrowserContextID(scan.Text(params, "browserContextId"))]; f != nil {
 		f.unused = true
 	}
 }

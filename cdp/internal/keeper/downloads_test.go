@@ -13,12 +13,15 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // endOf returns the record of the end of the download of a URL.
 func endOf(t *testing.T, c *Client, url string) (l storedLine, path, state string) {
 	t.Helper()
-	found := events(t, c, EventsRequest{URL: url, Patterns: []string{"Browser.downloadProgress"}}, some)
+	found := events(t, c, api.EventsRequest{URL: url, Patterns: []string{"Browser.downloadProgress"}}, some)
 	var p struct{ FilePath, State string }
 	if err := json.Unmarshal(found[0].Params, &p); err != nil {
 		t.Fatal(err)
@@ -49,9 +52,9 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 		server.Close()
 	})
 	var folders []string
-	for _, by := range []Caller{commandLine, someClient} {
+	for _, by := range []api.Caller{api.CommandLine, someClient} {
 		mine := c.As(by)
-		p, err := mine.Open(testContext(t), OpenRequest{URL: server.URL})
+		p, err := mine.Open(testContext(t), api.OpenRequest{URL: server.URL})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +75,7 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 			if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
 				t.Errorf("the folder %s: %v, %v", filepath.Dir(path), info, err)
 			}
-			began := events(t, mine, EventsRequest{URL: name, Patterns: []string{"Browser.downloadWillBegin"}}, some)
+			began := events(t, mine, api.EventsRequest{URL: name, Patterns: []string{"Browser.downloadWillBegin"}}, some)
 			if len(began) != 1 || !strings.Contains(began[0].raw, `report.pdf"`) {
 				t.Errorf("the beginning is %+v", began)
 			}
@@ -83,7 +86,7 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 		if end, _, state := endOf(t, mine, "/endless"); state != "canceled" || !strings.Contains(end.Note, "512 MiB") {
 			t.Errorf("the endless download: %s", end.raw)
 		}
-		failed := events(t, mine, EventsRequest{URL: "/endless", Status: "failed", Patterns: []string{"Browser.*"}}, some)
+		failed := events(t, mine, api.EventsRequest{URL: "/endless", Status: "failed", Patterns: []string{"Browser.*"}}, some)
 		if len(failed) != 1 {
 			t.Errorf("%d failures", len(failed))
 		}
@@ -111,11 +114,11 @@ func TestDownloadLimits(t *testing.T) {
 		q := <-f.sent
 		f.answer(q, `{}`)
 		synctest.Wait()
-		if folder := text(q.Params, "downloadPath"); q.Method != "Browser.setDownloadBehavior" ||
-			text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.downloads.dir {
+		if folder := scan.Text(q.Params, "downloadPath"); q.Method != "Browser.setDownloadBehavior" ||
+			scan.Text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.downloads.dir {
 			t.Fatalf("the browser receives %s %s", q.Method, q.Params)
 		}
-		e.takeOver(commandLine, e.targets["T"])
+		e.takeOver(api.CommandLine, e.targets["T"])
 		download := func(id string) {
 			f.messages <- `{"method":"Page.downloadWillBegin","sessionId":"S","params":{"frameId":"T","guid":"` + id + `"}}`
 			f.messages <- `{"method":"Browser.downloadWillBegin","params":{"frameId":"T","guid":"` + id + `"}}`
@@ -128,7 +131,7 @@ func TestDownloadLimits(t *testing.T) {
 			t.Fatalf("%s after %d downloads", (<-f.sent).Method, maxDownloadFiles)
 		}
 		download("one more")
-		if q := <-f.sent; q.Method != "Browser.cancelDownload" || text(q.Params, "guid") != "one more" {
+		if q := <-f.sent; q.Method != "Browser.cancelDownload" || scan.Text(q.Params, "guid") != "one more" {
 			t.Errorf("the browser receives %s %s", q.Method, q.Params)
 		}
 		f.messages <- `{"method":"Browser.downloadProgress","params":{"guid":"one more","state":"canceled"}}`

@@ -5,6 +5,8 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // enabler enables and disables the domains of targets, for the recorder, for streams, for calls and as callers ask.
@@ -34,7 +36,7 @@ func (t *target) domainState(method string) domain {
 	if t == nil {
 		return domain{}
 	}
-	if d := t.domains[domainOf(method)]; d != nil {
+	if d := t.domains[api.DomainOf(method)]; d != nil {
 		return *d
 	}
 	return domain{}
@@ -87,7 +89,7 @@ func (en *enabler) setDomain(t *target, name string, on bool, after func(reply))
 			MaxTotalBufferSize: new(int64(bodyBytes)), MaxResourceBufferSize: new(int64(maxBodyBytes)),
 		}
 		postCommand(en.mux, t, network.Enable, limits, after)
-	case on && name == debuggerDomain && !t.domain(name).byCaller:
+	case on && name == api.DebuggerDomain && !t.domain(name).byCaller:
 		en.enableDebugger(t, after)
 	case on:
 		en.post(t, name+".enable", nil, after)
@@ -124,7 +126,7 @@ func (en *enabler) keepEnabled(t *target, p *pending) {
 	if !d.recording && d.listeners == 0 && name != "Page" {
 		return
 	}
-	if name == debuggerDomain { // as for who listens, no longer as for the caller
+	if name == api.DebuggerDomain { // as for who listens, no longer as for the caller
 		en.enableDebugger(t, nil)
 		return
 	}

@@ -9,26 +9,12 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
-// Closed is what a close has closed. Browser is the browser's name if it ended, because nothing was left in it.
-type Closed struct {
-	Targets  []string `json:"targets"`
-	Contexts []string `json:"contexts"`
-	Browser  string   `json:"browser,omitempty"`
-}
-
-// SessionInfo describes what a session has in a browser.
-type SessionInfo struct {
-	Session string `json:"session"` // its key
-	Pages   int    `json:"pages"`
-	Current string `json:"current,omitempty"` // URL of the current page
-	// Used is the time of the session's last call that could use pages, in ms since the Unix epoch.
-	Used int64 `json:"used,omitempty"`
-}
-
 // openSessions returns the sessions with a context or a page in the browser, sorted by name. The engine is locked.
-func (tn *tenancy) openSessions() []SessionInfo {
+func (tn *tenancy) openSessions() []api.SessionInfo {
 	pages := map[string]int{}
 	for name := range tn.scopes {
 		pages[name] = 0
@@ -41,16 +27,16 @@ func (tn *tenancy) openSessions() []SessionInfo {
 			pages[t.owner]++
 		}
 	}
-	all := make([]SessionInfo, 0, len(pages))
+	all := make([]api.SessionInfo, 0, len(pages))
 	for name, n := range pages {
-		if name == disowned {
+		if name == Disowned {
 			continue
 		}
-		info := SessionInfo{Session: name, Pages: n}
+		info := api.SessionInfo{Session: name, Pages: n}
 		var used time.Time
 		s := tn.scopes[name]
 		switch {
-		case name == DefaultSession:
+		case name == api.DefaultSession:
 			used = tn.defaultUsed
 		case s != nil && s.activeCalls > 0:
 			used = time.Now()
@@ -65,14 +51,14 @@ func (tn *tenancy) openSessions() []SessionInfo {
 		}
 		all = append(all, info)
 	}
-	slices.SortFunc(all, func(a, b SessionInfo) int { return strings.Compare(a.Session, b.Session) })
+	slices.SortFunc(all, func(a, b api.SessionInfo) int { return strings.Compare(a.Session, b.Session) })
 	return all
 }
 
 // isAlone reports whether no other session than this one, and the plugins that work for it, has anything in the
 // browser. The engine is locked.
 func (tn *tenancy) isAlone(session string) bool {
-	return !slices.ContainsFunc(tn.openSessions(), func(other SessionInfo) bool {
+	return !slices.ContainsFunc(tn.openSessions(), func(other api.SessionInfo) bool {
 		return !tn.endsWith(other.Session, session)
 	})
 }
@@ -84,13 +70,13 @@ func (tn *tenancy) endsWith(session, other string) bool {
 }
 
 // closeSession closes what a session has opened, and what plugins have opened on its behalf.
-func (tn *tenancy) closeSession(ctx context.Context, session string) (Closed, *Error) {
+func (tn *tenancy) closeSession(ctx context.Context, session string) (api.Closed, *api.Error) {
 	ends := func(other string) bool { return tn.endsWith(other, session) }
 	return tn.closeAll(ctx, ends, func(t *target) bool { return ends(t.owner) })
 }
 
 // closeConnection closes what was opened over a connection that has ended.
-func (tn *tenancy) closeConnection(ctx context.Context, id string) (Closed, *Error) {
+func (tn *tenancy) closeConnection(ctx context.Context, id string) (api.Closed, *api.Error) {
 	ends := func(session string) bool { return tn.scopes[session] != nil && tn.scopes[session].connection == id }
 	return tn.closeAll(ctx, ends, func(t *target) bool { return t.origin.connection == id })
 }
@@ -98,9 +84,9 @@ func (tn *tenancy) closeConnection(ctx context.Context, id string) (Closed, *Err
 // closeAll closes the contexts of the sessions that end, and other pages, and waits until these are gone. It
 // calls the functions with the engine locked.
 func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool, page func(*target) bool) (
-	Closed, *Error,
+	api.Closed, *api.Error,
 ) {
-	closed := Closed{Targets: []string{}, Contexts: []string{}}
+	closed := api.Closed{Targets: []string{}, Contexts: []string{}}
 	var scopes []*scope
 	var pages []*target
 	tn.mu.Lock()
@@ -129,7 +115,7 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 	tn.setups.end(ends)
 	tn.mu.Unlock()
 
-	var failed *Error
+	var failed *api.Error
 	for _, s := range scopes {
 		closed.Contexts = append(closed.Contexts, string(s.context))
 		if err := tn.dispose(s); err != nil && failed == nil {
@@ -137,11 +123,11 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 		}
 	}
 	slices.Sort(closed.Contexts)
-	err := tn.wait(ctx, "for the pages to close", func() (bool, *Error) {
+	err := tn.wait(ctx, "for the pages to close", func() (bool, *api.Error) {
 		left := false
 		for _, t := range pages {
-			if t.dialog != nil && t.dialog.Type == beforeUnload && !t.closed {
-				tn.answerDialog(t, DialogAccept) // the page asks whether it may be left
+			if t.dialog != nil && t.dialog.Type == api.BeforeUnload && !t.closed {
+				tn.answerDialog(t, api.DialogAccept) // the page asks whether it may be left
 			}
 			left = left || !t.closed
 		}

@@ -12,6 +12,8 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -34,47 +36,47 @@ func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engi
 }
 
 // open creates a page, or uses the initial blank one, and waits for its load event.
-func (e *engine) open(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
+func (e *engine) open(ctx context.Context, by api.Caller, q api.OpenRequest) (api.Page, *api.Error) {
 	if q.URL == "" {
-		q.URL = blankURL
+		q.URL = api.BlankURL
 	}
-	if err := cmp.Or(checkOnDialog(q.OnDialog), checkWait(q.Wait), e.checkURL("open", q.URL)); err != nil {
-		return Page{}, err
+	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait), e.checkURL("open", q.URL)); err != nil {
+		return api.Page{}, err
 	}
-	if by.hasContext() {
+	if by.HasContext() {
 		return e.openInScope(ctx, by, q)
 	}
 	e.mu.Lock()
 	e.countCall(by)
 	t := e.sparePage
 	e.sparePage = nil
-	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil && (t.owner == "" || by.canSee(t.owner))
+	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil && (t.owner == "" || by.CanSee(t.owner))
 	if usable {
 		e.takeOver(by, t)
 	}
 	e.mu.Unlock()
 	if !usable {
-		var err *Error
+		var err *api.Error
 		if t, err = e.newPage(ctx, by, ""); err != nil {
-			return Page{}, err
+			return api.Page{}, err
 		}
 	}
 	return e.loadPage(ctx, by, t, q, usable)
 }
 
 // countCall counts a call of a session, and records when it began. The engine is locked.
-func (e *engine) countCall(by Caller) {
+func (e *engine) countCall(by api.Caller) {
 	e.callCount++
-	if !by.hasContext() {
+	if !by.HasContext() {
 		e.defaultUsed = time.Now()
 	}
 }
 
 // openInScope is open for a session with a context of its own.
-func (e *engine) openInScope(ctx context.Context, by Caller, q OpenRequest) (Page, *Error) {
+func (e *engine) openInScope(ctx context.Context, by api.Caller, q api.OpenRequest) (api.Page, *api.Error) {
 	s, release, err := e.enterScope(ctx, by)
 	if err != nil {
-		return Page{}, err
+		return api.Page{}, err
 	}
 	defer release()
 	e.mu.Lock()
@@ -82,20 +84,22 @@ func (e *engine) openInScope(ctx context.Context, by Caller, q OpenRequest) (Pag
 	e.mu.Unlock()
 	t, err := e.newPage(ctx, by, s.context)
 	if err != nil {
-		return Page{}, err
+		return api.Page{}, err
 	}
 	since := s.refusalCount()
 	p, err := e.loadPage(ctx, by, t, q, false)
-	if err != nil && err.Code == CodeNavigationFailed {
+	if err != nil && err.Code == api.CodeNavigationFailed {
 		if refused := s.dialError(since, q.URL); refused != nil {
-			return Page{}, refused
+			return api.Page{}, refused
 		}
 	}
 	return p, err
 }
 
 // loadPage navigates a new page to a URL and makes it the current one. first is set for the browser's initial page.
-func (e *engine) loadPage(ctx context.Context, by Caller, t *target, q OpenRequest, first bool) (Page, *Error) {
+func (e *engine) loadPage(ctx context.Context, by api.Caller, t *target, q api.OpenRequest, first bool) (
+	api.Page, *api.Error,
+) {
 	err := e.attach(ctx, t, "")
 	if err == nil {
 		e.awaitBlank(ctx, t)
@@ -103,13 +107,13 @@ func (e *engine) loadPage(ctx context.Context, by Caller, t *target, q OpenReque
 	}
 	if err != nil {
 		e.discardFailed(by, t, err, first, ctx.Err() == context.Canceled)
-		return Page{}, err
+		return api.Page{}, err
 	}
 	e.mu.Lock()
 	e.setCurrent(by, t)
 	e.mu.Unlock()
 	p, err := e.pageInfo(ctx, t)
-	if err == nil && isWebURL(p.URL) {
+	if err == nil && api.IsWebURL(p.URL) {
 		p.Status = e.documentStatus(t)
 	}
 	return p, err
@@ -117,9 +121,9 @@ func (e *engine) loadPage(ctx context.Context, by Caller, t *target, q OpenReque
 
 // discardFailed closes a page that never had content, or whose caller has cancelled the call. A page that is only
 // slow, or shows a dialog, stays and becomes the current target, so that it can be inspected.
-func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp bool) {
+func (e *engine) discardFailed(by api.Caller, t *target, err *api.Error, first, givenUp bool) {
 	switch {
-	case !givenUp && err.Code != CodeNavigationFailed && err.Code != CodeProtocolError:
+	case !givenUp && err.Code != api.CodeNavigationFailed && err.Code != api.CodeProtocolError:
 		e.mu.Lock()
 		e.setCurrent(by, t)
 		e.mu.Unlock()
@@ -140,28 +144,28 @@ func (e *engine) discardFailed(by Caller, t *target, err *Error, first, givenUp 
 func (e *engine) blank(t *target) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
-	return e.navigate(ctx, t, OpenRequest{URL: blankURL}) == nil
+	return e.navigate(ctx, t, api.OpenRequest{URL: api.BlankURL}) == nil
 }
 
 const discardTimeout = 2 * time.Second
 
 // activate brings a page to the front and makes it the current target.
-func (e *engine) activate(ctx context.Context, by Caller, selector string) (Page, *Error) {
+func (e *engine) activate(ctx context.Context, by api.Caller, selector string) (api.Page, *api.Error) {
 	t, err := e.resolve(by, selector)
 	if err != nil {
-		return Page{}, err
+		return api.Page{}, err
 	}
 	if t.kind == "page" {
 		params := cdptarget.ActivateTargetParams{TargetID: cdptarget.ID(t.id)}
 		if _, err := execute(ctx, e.sender, nil, cdptarget.ActivateTarget, params, callOptions{}); err != nil {
-			return Page{}, err
+			return api.Page{}, err
 		}
 	}
 	e.mu.Lock()
 	if t.owner == "" && e.external {
 		e.takeOver(by, t) // a person gives the page to the session
 	}
-	if t.owner == by.session() {
+	if t.owner == by.SessionKey() {
 		e.setCurrent(by, t)
 	}
 	e.mu.Unlock()
@@ -169,22 +173,22 @@ func (e *engine) activate(ctx context.Context, by Caller, selector string) (Page
 }
 
 // closeTarget closes a page and waits until it is gone.
-func (e *engine) closeTarget(ctx context.Context, by Caller, selector, onDialog string) (Page, *Error) {
+func (e *engine) closeTarget(ctx context.Context, by api.Caller, selector, onDialog string) (api.Page, *api.Error) {
 	t, err := e.resolve(by, selector)
 	if err != nil {
-		return Page{}, err
+		return api.Page{}, err
 	}
 	e.mu.Lock()
-	closed := Page{Browser: e.name, Target: t.id, URL: t.url, Title: t.title}
+	closed := api.Page{Browser: e.name, Target: t.id, URL: t.url, Title: t.title}
 	before := t.dialog // this one closes with the page
 	e.mu.Unlock()
 	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
 	if _, err := execute(ctx, e.sender, nil, cdptarget.CloseTarget, params, callOptions{}); err != nil {
-		return Page{}, err
+		return api.Page{}, err
 	}
-	err = e.wait(ctx, "for the page to close", func() (bool, *Error) {
-		if d := t.dialog; d != nil && d != before && d.Type == beforeUnload && !t.closed {
-			if acceptsDialogs(onDialog) {
+	err = e.wait(ctx, "for the page to close", func() (bool, *api.Error) {
+		if d := t.dialog; d != nil && d != before && d.Type == api.BeforeUnload && !t.closed {
+			if api.AcceptsDialogs(onDialog) {
 				e.answerDialog(t, onDialog)
 				return false, nil
 			}
@@ -196,16 +200,17 @@ func (e *engine) closeTarget(ctx context.Context, by Caller, selector, onDialog 
 }
 
 // call runs a caller's command.
-func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
+func (e *engine) call(ctx context.Context, by api.Caller, q api.CallRequest) reply {
 	domain, command, ok := strings.Cut(q.Method, ".")
 	if !ok || domain == "" || command == "" {
-		return reply{err: errf(CodeInvalidArgs, "%q is not the name of a command; expected a name such as Page.navigate",
+		return reply{err: api.Errorf(api.CodeInvalidArgs,
+			"%q is not the name of a command; expected a name such as Page.navigate",
 			manifest.Clip(q.Method, 80))}
 	}
-	if len(q.Params) > 0 && !isObject(q.Params) {
-		return reply{err: errf(CodeInvalidArgs, "the parameters of %s are not a JSON object", q.Method)}
+	if len(q.Params) > 0 && !scan.IsObject(q.Params) {
+		return reply{err: api.Errorf(api.CodeInvalidArgs, "the parameters of %s are not a JSON object", q.Method)}
 	}
-	if err := cmp.Or(checkOnDialog(q.OnDialog), checkWait(q.Wait)); err != nil {
+	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait)); err != nil {
 		return reply{err: err}
 	}
 	e.mu.Lock()
@@ -215,10 +220,10 @@ func (e *engine) call(ctx context.Context, by Caller, q CallRequest) reply {
 }
 
 // dispatch sends a command to the browser or to the target that it names.
-func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
+func (e *engine) dispatch(ctx context.Context, by api.Caller, q api.CallRequest) reply {
 	o := callOptions{by: by, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
-	if q.Target == BrowserTarget ||
-		q.Target == "" && isBrowserDomain(domainOf(q.Method)) && q.Method != getWindowForTarget {
+	if q.Target == api.BrowserTarget ||
+		q.Target == "" && api.IsBrowserDomain(api.DomainOf(q.Method)) && q.Method != api.GetWindowForTarget {
 		r := e.exchangeForCaller(ctx, nil, q, o)
 		if r.err == nil {
 			e.onBrowserCommand(by, q, r.result)
@@ -264,32 +269,10 @@ func (e *engine) dispatch(ctx context.Context, by Caller, q CallRequest) reply {
 	return r
 }
 
-// getWindowForTarget belongs to the Browser domain but refers to the page that it is sent to.
-const getWindowForTarget = "Browser.getWindowForTarget"
-
-// RequiresPage reports whether a command goes to a page unless a target is named.
-func RequiresPage(method string) bool {
-	return !isBrowserDomain(domainOf(method)) || method == getWindowForTarget
-}
-
-// isBrowserDomain reports whether commands of a domain go to the browser unless a target is named.
-func isBrowserDomain(domain string) bool {
-	switch domain {
-	case "Browser", "Target", "SystemInfo", "Tethering":
-		return true
-	}
-	return false
-}
-
-func domainOf(method string) string {
-	domain, _, _ := strings.Cut(method, ".")
-	return domain
-}
-
 // callConfined runs a command within what belongs to the caller's session.
-func (e *engine) callConfined(ctx context.Context, by Caller, q CallRequest) reply {
+func (e *engine) callConfined(ctx context.Context, by api.Caller, q api.CallRequest) reply {
 	var s *scope
-	if by.hasContext() {
+	if by.HasContext() {
 		entered, release, err := e.enterScope(ctx, by)
 		if err != nil {
 			return reply{err: err}

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // fakeBrowser is a connection to the test. It replies to the engine's own commands, so that a test
@@ -101,9 +102,9 @@ func withPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) 
 }
 
 // addScope gives a caller's session a context with an id, as if it had made its first call.
-func addScope(e *engine, by Caller, context string) *scope {
+func addScope(e *engine, by api.Caller, context string) *scope {
 	s := &scope{
-		session: by.session(), within: by.Within, context: cdp.BrowserContextID(context),
+		session: by.SessionKey(), within: by.Within, context: cdp.BrowserContextID(context),
 		firstPageLock: make(chan struct{}, 1),
 	}
 	if by.Temporary {
@@ -116,11 +117,11 @@ func addScope(e *engine, by Caller, context string) *scope {
 }
 
 // startCommand starts a call. It returns the command that the browser received and a channel for the call's error.
-func startCommand(t *testing.T, e *engine, f *fakeBrowser, method string) (sentCommand, <-chan *Error) {
+func startCommand(t *testing.T, e *engine, f *fakeBrowser, method string) (sentCommand, <-chan *api.Error) {
 	t.Helper()
-	ended := make(chan *Error, 1)
+	ended := make(chan *api.Error, 1)
 	go func() {
-		ended <- e.call(context.Background(), commandLine, CallRequest{Method: method}).err
+		ended <- e.call(context.Background(), api.CommandLine, api.CallRequest{Method: method}).err
 	}()
 	synctest.Wait()
 	select {
@@ -134,7 +135,7 @@ func startCommand(t *testing.T, e *engine, f *fakeBrowser, method string) (sentC
 	}
 }
 
-func wantResult(t *testing.T, what string, ended <-chan *Error, code string) {
+func wantResult(t *testing.T, what string, ended <-chan *api.Error, code string) {
 	t.Helper()
 	synctest.Wait()
 	select {
@@ -160,11 +161,11 @@ func TestRevivalSurvivesSecondCrashEvent(t *testing.T) {
 				withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 					_, waiting := startCommand(t, e, f, "Runtime.evaluate")
 					f.event(order[0])
-					wantResult(t, "a call under way", waiting, CodeTargetCrashed)
+					wantResult(t, "a call under way", waiting, api.CodeTargetCrashed)
 					reviving, revived := startCommand(t, e, f, method)
 					f.event(order[1])
 					_, refused := startCommand(t, e, f, "Runtime.evaluate")
-					wantResult(t, "a call before the revival", refused, CodeTargetCrashed)
+					wantResult(t, "a call before the revival", refused, api.CodeTargetCrashed)
 					f.event("Inspector.targetReloadedAfterCrash")
 					f.answer(reviving, `{}`)
 					wantResult(t, method, revived, "")
@@ -184,12 +185,12 @@ func TestPendingNavigationFailsOnCrash(t *testing.T) {
 		_, navigating := startCommand(t, e, f, "Page.navigate")
 		f.event("Inspector.targetCrashed")
 		f.event("Target.targetCrashed")
-		wantResult(t, "a navigation under way", navigating, CodeTargetCrashed)
+		wantResult(t, "a navigation under way", navigating, api.CodeTargetCrashed)
 		_, reviving := startCommand(t, e, f, "Page.navigate")
 		f.event("Inspector.targetReloadedAfterCrash")
 		f.event("Inspector.targetCrashed")
 		f.event("Target.targetCrashed")
-		wantResult(t, "a revival that crashes", reviving, CodeTargetCrashed)
+		wantResult(t, "a revival that crashes", reviving, api.CodeTargetCrashed)
 	})
 }
 
@@ -202,7 +203,7 @@ func TestLateReplyDoesNotRevive(t *testing.T) {
 		f.event("Target.targetCrashed")
 		wantResult(t, "the crashing navigation", ended, "")
 		q, refused := startCommand(t, e, f, "Runtime.evaluate")
-		wantResult(t, "a call to the crashed page", refused, CodeTargetCrashed)
+		wantResult(t, "a call to the crashed page", refused, api.CodeTargetCrashed)
 		if q.Method != "" {
 			t.Error("a call was sent to a crashed page")
 		}
@@ -212,7 +213,7 @@ func TestLateReplyDoesNotRevive(t *testing.T) {
 // Unknown fields of later browsers and invalid text of pages must not break the engine's own calls.
 func TestPageInfoToleratesUnknownFields(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		opened := make(chan Page, 1)
+		opened := make(chan api.Page, 1)
 		go func() {
 			p, err := e.pageInfo(context.Background(), e.targets["T"])
 			if err != nil {
@@ -233,14 +234,14 @@ func TestPageInfoToleratesUnknownFields(t *testing.T) {
 func TestAbandonedPageIsClosed(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		ctx, giveUp := context.WithCancel(t.Context())
-		ended := make(chan *Error, 1)
+		ended := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.newPage(ctx, Caller{Name: "mcp:one"}, "")
+			_, err := e.newPage(ctx, api.Caller{Name: "mcp:one"}, "")
 			ended <- err
 		}()
 		making := <-f.sent
 		giveUp()
-		wantResult(t, "an abandoned page", ended, CodeTimeout)
+		wantResult(t, "an abandoned page", ended, api.CodeTimeout)
 		f.answer(making, `{"targetId":"N"}`)
 		synctest.Wait()
 		select {
@@ -257,9 +258,9 @@ func TestAbandonedPageIsClosed(t *testing.T) {
 // TestFirstPageIsCreatedOnce starts two first calls of a plugin at once. They share one page.
 func TestFirstPageIsCreatedOnce(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		by, s := Caller{Name: pluginPrefix + "one"}, &scope{context: "C", firstPageLock: make(chan struct{}, 1)}
+		by, s := api.Caller{Name: api.PluginPrefix + "one"}, &scope{context: "C", firstPageLock: make(chan struct{}, 1)}
 		e.contextOwners["C"] = by.Name
-		ended := make(chan *Error, 2)
+		ended := make(chan *api.Error, 2)
 		for range cap(ended) {
 			go func() { ended <- e.firstPage(t.Context(), by, s) }()
 		}
@@ -282,10 +283,10 @@ func TestFirstPageIsCreatedOnce(t *testing.T) {
 func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		const tooMany = 3
-		ended := make(chan *Error, maxPages+tooMany)
+		ended := make(chan *api.Error, maxPages+tooMany)
 		for range maxPages + tooMany {
 			go func() {
-				_, err := e.newPage(t.Context(), Caller{Name: "mcp:one"}, "")
+				_, err := e.newPage(t.Context(), api.Caller{Name: "mcp:one"}, "")
 				ended <- err
 			}()
 		}
@@ -317,7 +318,7 @@ func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 // is closed.
 func TestPageLimit(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		by := Caller{Name: pluginPrefix + "one"}
+		by := api.Caller{Name: api.PluginPrefix + "one"}
 		created := func(n int) {
 			f.messages <- fmt.Sprintf(
 				`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page","browserContextId":"C"}}}`, n)
@@ -331,9 +332,9 @@ func TestPageLimit(t *testing.T) {
 			created(n)
 		}
 		_, opened := e.newPage(t.Context(), by, "C")
-		made := e.confine(by, &scope{context: "C"}, &CallRequest{Method: "Target.createTarget"})
-		for _, err := range []*Error{opened, made} {
-			if err == nil || err.Code != CodeLimitExceeded || !strings.Contains(err.Message, "close one") {
+		made := e.confine(by, &scope{context: "C"}, &api.CallRequest{Method: "Target.createTarget"})
+		for _, err := range []*api.Error{opened, made} {
+			if err == nil || err.Code != api.CodeLimitExceeded || !strings.Contains(err.Message, "close one") {
 				t.Errorf("a page over the limit: %v", err)
 			}
 		}
@@ -346,7 +347,7 @@ func TestPageLimit(t *testing.T) {
 		default:
 			t.Error("a page over the limit was not closed")
 		}
-		if err := e.checkPageLimit(commandLine); err != nil {
+		if err := e.checkPageLimit(api.CommandLine); err != nil {
 			t.Errorf("the command line: %v", err)
 		}
 	})
@@ -355,8 +356,8 @@ func TestPageLimit(t *testing.T) {
 // TestStreamEndsWithItsTarget closes the page of a stream, so that no event can follow.
 func TestStreamEndsWithItsTarget(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		listen := func(scope *target) (*listener, *Error) {
-			return e.listen(commandLine, ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
+		listen := func(scope *target) (*listener, *api.Error) {
+			return e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
 		}
 		page := e.targets["T"]
 		of, err := listen(page)
@@ -372,7 +373,7 @@ func TestStreamEndsWithItsTarget(t *testing.T) {
 		if of.end != "closed" || all.end != "" {
 			t.Errorf("the page's stream ends with %q, that of all with %q", of.end, all.end)
 		}
-		if _, err := listen(page); err == nil || err.Code != CodeNotFound {
+		if _, err := listen(page); err == nil || err.Code != api.CodeNotFound {
 			t.Errorf("a stream of a page that was closed: %v", err)
 		}
 	})
@@ -422,7 +423,7 @@ func TestFrameDialogIsHandledInItsPage(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		f.messages <- `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F","targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}}}`
 		synctest.Wait()
-		go e.call(t.Context(), commandLine, CallRequest{Method: "Page.handleJavaScriptDialog", Target: "frame"})
+		go e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Page.handleJavaScriptDialog", Target: "frame"})
 		if q := <-f.sent; q.Session != "S" {
 			t.Errorf("%s goes to session %q", q.Method, q.Session)
 		}
@@ -433,9 +434,9 @@ func TestFrameDialogIsHandledInItsPage(t *testing.T) {
 func TestCancelledOpenLeavesNoPage(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		ctx, giveUp := context.WithCancel(t.Context())
-		ended := make(chan *Error, 1)
+		ended := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.open(ctx, commandLine, OpenRequest{URL: "http://slow/"})
+			_, err := e.open(ctx, api.CommandLine, api.OpenRequest{URL: "http://slow/"})
 			ended <- err
 		}()
 		making := <-f.sent
@@ -451,7 +452,7 @@ func TestCancelledOpenLeavesNoPage(t *testing.T) {
 			case q := <-f.sent:
 				if q.Method == "Target.closeTarget" && string(q.Params) == `{"targetId":"N"}` {
 					f.answer(q, `{"success":true}`)
-					wantResult(t, "an abandoned page", ended, CodeTimeout)
+					wantResult(t, "an abandoned page", ended, api.CodeTimeout)
 					return
 				}
 				f.answer(q, `{}`) // for example the probe of unstick
@@ -465,11 +466,12 @@ func TestCancelledOpenLeavesNoPage(t *testing.T) {
 // TestCloseTargetWithBeforeUnloadDialog closes a page that asks whether it may be left, with each value of
 // on_dialog.
 func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
-	for onDialog, code := range map[string]string{"": CodeBusy, DialogDismiss: CodeBusy, DialogAccept: ""} {
+	for onDialog, code := range map[string]string{"": api.CodeBusy, api.DialogDismiss: api.CodeBusy,
+		api.DialogAccept: ""} {
 		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			ended := make(chan *Error, 1)
+			ended := make(chan *api.Error, 1)
 			go func() {
-				_, err := e.closeTarget(t.Context(), commandLine, "", onDialog)
+				_, err := e.closeTarget(t.Context(), api.CommandLine, "", onDialog)
 				ended <- err
 			}()
 			f.answer(<-f.sent, `{"success":true}`)
@@ -498,12 +500,12 @@ func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
 		f.messages <- `{"method":"Target.detachedFromTarget","sessionId":"S","params":{"sessionId":"F","targetId":"frame"}}`
 		f.messages <- `{"method":"Target.targetInfoChanged","params":{` + frame + `}}`
 		synctest.Wait()
-		if all := e.listTargets(commandLine, false); len(all) != 1 {
+		if all := e.listTargets(api.CommandLine, false); len(all) != 1 {
 			t.Errorf("targets %+v", all)
 		}
 		f.messages <- attached // the page is restored from the cache
 		synctest.Wait()
-		if all := e.listTargets(commandLine, false); len(all) != 2 || all[1].Parent != "T" {
+		if all := e.listTargets(api.CommandLine, false); len(all) != 2 || all[1].Parent != "T" {
 			t.Errorf("targets with the restored page %+v", all)
 		}
 	})
@@ -523,7 +525,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-				l, err := e.listen(commandLine, ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}}, nil,
+				l, err := e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}}, nil,
 					func() {})
 				if err != nil {
 					t.Fatal(err)
@@ -561,7 +563,7 @@ func TestDroppedEventsAreCountedOnce(t *testing.T) {
 		var since, dropped int64
 		var read int
 		for range 5 {
-			page, err := e.storedEvents(commandLine, EventsRequest{Since: since, Limit: 1})
+			page, err := e.storedEvents(api.CommandLine, api.EventsRequest{Since: since, Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

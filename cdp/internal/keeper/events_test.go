@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // streamLine is any line of a stream.
@@ -36,7 +39,7 @@ func parseLine(t *testing.T, raw []byte) (l streamLine) {
 }
 
 // listen collects the lines of a stream. It starts then once the stream is complete.
-func listen(t *testing.T, c *Client, q ListenRequest, then func()) ([]streamLine, ListenEnd) {
+func listen(t *testing.T, c *Client, q api.ListenRequest, then func()) ([]streamLine, api.ListenEnd) {
 	t.Helper()
 	var lines []streamLine
 	end, err := c.Listen(testContext(t), q, func() {
@@ -56,10 +59,11 @@ func listen(t *testing.T, c *Client, q ListenRequest, then func()) ([]streamLine
 func testListenUntilMaxTimeout(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage, "/two": "<title>Two</title>"})
 	p := openPage(t, c, url+"/")
-	reload := func() { c.Call(testContext(t), CallRequest{Method: "Page.reload"}) }
+	reload := func() { c.Call(testContext(t), api.CallRequest{Method: "Page.reload"}) }
 
 	lines, end := listen(t, c,
-		ListenRequest{Patterns: []string{"Network.*"}, Until: "Page.loadEventFired", TimeoutMS: testTimeout.Milliseconds()},
+		api.ListenRequest{Patterns: []string{"Network.*"}, Until: "Page.loadEventFired",
+			TimeoutMS: testTimeout.Milliseconds()},
 		reload)
 	if end.End != "until" || len(lines) < 3 {
 		t.Fatalf("end %+v after %d lines", end, len(lines))
@@ -79,22 +83,22 @@ func testListenUntilMaxTimeout(t *testing.T, c *Client) {
 	}
 
 	lines, end = listen(t, c,
-		ListenRequest{Patterns: []string{"Network.requestWillBeSent", "Network.response*"}, Max: 1}, reload)
+		api.ListenRequest{Patterns: []string{"Network.requestWillBeSent", "Network.response*"}, Max: 1}, reload)
 	if end.End != "max" || len(lines) != 1 {
 		t.Errorf("max: %+v %d", end, len(lines))
 	}
-	lines, end = listen(t, c, ListenRequest{Patterns: []string{"WebAudio.*"}, TimeoutMS: 50}, nil)
+	lines, end = listen(t, c, api.ListenRequest{Patterns: []string{"WebAudio.*"}, TimeoutMS: 50}, nil)
 	if end.End != "timeout" || len(lines) != 0 {
 		t.Errorf("timeout: %+v %d", end, len(lines))
 	}
 
 	// Without listeners only what the recorder stores of network events is stored.
-	ev, err := c.Events(testContext(t), EventsRequest{})
+	ev, err := c.Events(testContext(t), api.EventsRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines, _ = listen(t, c, ListenRequest{Patterns: []string{"Page.loadEventFired"}, Max: 1}, reload)
-	after, err := c.Events(testContext(t), EventsRequest{Since: ev.LastSeq, Patterns: []string{"Network.*"}})
+	lines, _ = listen(t, c, api.ListenRequest{Patterns: []string{"Page.loadEventFired"}, Max: 1}, reload)
+	after, err := c.Events(testContext(t), api.EventsRequest{Since: ev.LastSeq, Patterns: []string{"Network.*"}})
 	if err != nil || len(after.Events) == 0 || len(lines) != 1 {
 		t.Errorf("after the stream: %d events, %v", len(after.Events), err)
 	}
@@ -105,27 +109,27 @@ func testListenUntilMaxTimeout(t *testing.T, c *Client) {
 	}
 
 	// A domain that a caller enabled stays enabled.
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Network.enable"}); err != nil {
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Network.enable"}); err != nil {
 		t.Fatal(err)
 	}
-	listen(t, c, ListenRequest{Patterns: []string{"Network.*"}, Max: 1}, reload)
-	lines, _ = listen(t, c, ListenRequest{Patterns: []string{"Page.loadEventFired"}, Max: 1}, reload)
+	listen(t, c, api.ListenRequest{Patterns: []string{"Network.*"}, Max: 1}, reload)
+	lines, _ = listen(t, c, api.ListenRequest{Patterns: []string{"Page.loadEventFired"}, Max: 1}, reload)
 	after, err = c.Events(testContext(t),
-		EventsRequest{Since: lines[0].Seq - 50, Patterns: []string{"Network.responseReceivedExtraInfo"}})
+		api.EventsRequest{Since: lines[0].Seq - 50, Patterns: []string{"Network.responseReceivedExtraInfo"}})
 	if err != nil || len(after.Events) == 0 {
 		t.Errorf("enabled by the caller: %d events, %v", len(after.Events), err)
 	}
 
 	// An error of the line handler ends the stream, as does an invalid pattern.
 	stop := errors.New("enough")
-	_, err = c.Listen(testContext(t), ListenRequest{Patterns: []string{"Page.*"}}, func() {
+	_, err = c.Listen(testContext(t), api.ListenRequest{Patterns: []string{"Page.*"}}, func() {
 		go reload()
 	}, func(json.RawMessage) error { return stop })
 	if err != stop {
 		t.Errorf("the reader's error: %v", err)
 	}
-	_, err = c.Listen(testContext(t), ListenRequest{Patterns: []string{"["}}, nil, nil)
-	wantCode(t, err, CodeInvalidArgs)
+	_, err = c.Listen(testContext(t), api.ListenRequest{Patterns: []string{"["}}, nil, nil)
+	wantCode(t, err, api.CodeInvalidArgs)
 	wantValue(t, c, "", "1+1", "2")
 }
 
@@ -134,7 +138,7 @@ func testListenMarksReplayedHistory(t *testing.T, c *Client) {
 	if _, err := evaluate(t, c, "", "console.log('before'); 0"); err != nil {
 		t.Fatal(err)
 	}
-	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 2}, func() {
+	lines, _ := listen(t, c, api.ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 2}, func() {
 		evaluate(t, c, "", "console.log('after'); 0")
 	})
 	if len(lines) != 2 || !lines[0].Replayed || lines[1].Replayed {
@@ -151,7 +155,8 @@ func TestListenEndsWithBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Page.*"}}, func() { other.CloseBrowser(testContext(t)) })
+	lines, end := listen(t, c, api.ListenRequest{Patterns: []string{"Page.*"}},
+		func() { other.CloseBrowser(testContext(t)) })
 	if end.End != "closed" {
 		t.Errorf("end %+v, %d lines", end, len(lines))
 	}
@@ -168,7 +173,7 @@ func TestChildTargets(t *testing.T) {
 		"/w.js": `var here = "worker"`, "/pop": "<title>Pop</title>",
 	})
 	p := openPage(t, c, url+"/")
-	find := func(kind string) (found Target) {
+	find := func(kind string) (found api.Target) {
 		t.Helper()
 		waitFor(t, kind, func() bool {
 			all, err := c.Targets(testContext(t))
@@ -194,18 +199,18 @@ func TestChildTargets(t *testing.T) {
 
 	// A dialog of a frame also blocks its page, and vice versa.
 	_, err := evaluate(t, c, frame.ID, "alert('from within')")
-	wantCode(t, err, CodeBusy, "from within")
+	wantCode(t, err, api.CodeBusy, "from within")
 	_, err = evaluate(t, c, p.Target, "1")
-	wantCode(t, err, CodeBusy)
+	wantCode(t, err, api.CodeBusy)
 	if _, err := c.Call(testContext(t),
-		CallRequest{Target: p.Target, Method: "Page.handleJavaScriptDialog",
+		api.CallRequest{Target: p.Target, Method: "Page.handleJavaScriptDialog",
 			Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, frame.ID, "1+1", "2")
 
 	// Events of child targets have the child's id.
-	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: p.Target, Max: 2},
+	lines, _ := listen(t, c, api.ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: p.Target, Max: 2},
 		func() {
 			evaluate(t, c, frame.ID, "console.log(1); 0")
 			evaluate(t, c, worker.ID, "console.log(2); 0")
@@ -233,7 +238,7 @@ func TestChildTargets(t *testing.T) {
 	}
 	waitFor(t, "the popup to close", func() bool {
 		_, err := evaluate(t, c, pop.ID, "1")
-		return err != nil && asError(err).Code == CodeNotFound
+		return err != nil && asError(err).Code == api.CodeNotFound
 	})
 }
 
@@ -246,12 +251,12 @@ func TestClosedTargetEndsItsCalls(t *testing.T) {
 	if _, err := c.CloseTarget(testContext(t), second.Target, ""); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, awaitError(t, waiting), CodeNotFound, "was closed")
+	wantCode(t, awaitError(t, waiting), api.CodeNotFound, "was closed")
 	if _, err := c.CloseTarget(testContext(t), first.Target, ""); err != nil {
 		t.Fatal(err)
 	}
 	_, err := evaluate(t, c, "", "1")
-	if err == nil || asError(err).Code != CodeNotFound && asError(err).Code != CodeChromeConnection {
+	if err == nil || asError(err).Code != api.CodeNotFound && asError(err).Code != api.CodeChromeConnection {
 		t.Errorf("without a page: %v", err)
 	}
 }
@@ -272,7 +277,7 @@ func TestSlowListenerDropsEvents(t *testing.T) {
 	type result struct {
 		lines, dropped int64
 		lastSeq        int64
-		end            ListenEnd
+		end            api.ListenEnd
 	}
 	done := make(chan result, 1)
 	listening := make(chan struct{})
@@ -280,7 +285,7 @@ func TestSlowListenerDropsEvents(t *testing.T) {
 		var r result
 		var err error
 		r.end, err = slow.Listen(testContext(t),
-			ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.frameStartedNavigating"},
+			api.ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.frameStartedNavigating"},
 			func() { close(listening) },
 			func(raw json.RawMessage) error {
 				<-reading
@@ -319,11 +324,11 @@ func TestSlowListenerDropsEvents(t *testing.T) {
 		t.Errorf("ring %+v, %v", s.Events, err)
 	}
 	console := []string{"Runtime.consoleAPICalled"} // other events are stored, however many of these are dropped
-	ev, err := c.Events(testContext(t), EventsRequest{Since: 0, Limit: 10, Patterns: console})
+	ev, err := c.Events(testContext(t), api.EventsRequest{Since: 0, Limit: 10, Patterns: console})
 	if err != nil || len(ev.Events) != 10 || ev.Dropped == 0 {
 		t.Errorf("events %d, dropped %d, last %d, %v", len(ev.Events), ev.Dropped, ev.LastSeq, err)
 	}
-	next, err := c.Events(testContext(t), EventsRequest{Since: ev.LastSeq, Limit: 1, Patterns: console})
+	next, err := c.Events(testContext(t), api.EventsRequest{Since: ev.LastSeq, Limit: 1, Patterns: console})
 	if err != nil || len(next.Events) != 1 || next.Dropped != 0 ||
 		parseLine(t, next.Events[0]).Seq != parseLine(t, ev.Events[9]).Seq+1 {
 		t.Errorf("the next page of events: %+v, %v", next, err)
@@ -350,7 +355,7 @@ func TestWarmCallLatency(t *testing.T) {
 	if best > raceFactor*80*time.Millisecond {
 		t.Errorf("a call through an open connection takes %s", best)
 	}
-	if rss, err := os.ReadFile("/proc/" + itoa(c.hello.PID) + "/status"); err == nil {
+	if rss, err := os.ReadFile("/proc/" + strconv.Itoa(c.hello.PID) + "/status"); err == nil {
 		for line := range strings.Lines(string(rss)) {
 			if strings.HasPrefix(line, "VmRSS") {
 				t.Log(strings.TrimSpace(line))

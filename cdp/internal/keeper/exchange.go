@@ -8,11 +8,14 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // callOptions are the options of one command.
 type callOptions struct {
-	by       Caller
+	by       api.Caller
 	maxBytes int64
 	onDialog string
 	pieces   bool
@@ -27,13 +30,13 @@ type sender struct{ *mux }
 // generated types' own decoders are strict.
 func execute[P, R any](
 	ctx context.Context, s *sender, t *target, c cdp.Command[P, R], params P, o callOptions,
-) (result R, err *Error) {
-	raw, err := s.do(ctx, t, c.Method, mustJSON(params), o)
+) (result R, err *api.Error) {
+	raw, err := s.do(ctx, t, c.Method, scan.Marshal(params), o)
 	if err != nil {
 		return result, err
 	}
 	if err := json.Unmarshal(raw, &result); err != nil {
-		return result, errf(CodeProtocolError, "the result of %s cannot be read: %v", c.Method, err)
+		return result, api.Errorf(api.CodeProtocolError, "the result of %s cannot be read: %v", c.Method, err)
 	}
 	return result, nil
 }
@@ -41,7 +44,7 @@ func execute[P, R any](
 // do sends one command to a target (nil: the browser) and waits for its reply, the end of the target or of ctx.
 func (s *sender) do(
 	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
-) (json.RawMessage, *Error) {
+) (json.RawMessage, *api.Error) {
 	r := s.exchange(ctx, t, method, params, o)
 	return r.result, r.err
 }
@@ -109,9 +112,10 @@ func (s *sender) exchangeOnce(
 	}
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		go s.unstick(t)
-		return reply{err: contextError(ctx, method)}
+		return reply{err: api.ContextError(ctx, method)}
 	}
-	failure := errf(CodeTimeout, "%s did not return within %s", method, time.Since(started).Round(10*time.Millisecond))
+	failure := api.Errorf(api.CodeTimeout, "%s did not return within %s", method,
+		time.Since(started).Round(10*time.Millisecond))
 	if diagnosis := s.unstick(t); diagnosis != "" {
 		failure.Message += "; " + diagnosis
 	}

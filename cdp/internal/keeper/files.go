@@ -16,15 +16,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 )
-
-// runDirError reports that a keeper's files cannot be created, locked or removed in the run folder. err names the
-// file.
-func runDirError(err error) *Error {
-	return errf(CodeConfigError, "the run folder is unusable: %v", err)
-}
 
 // files locates the files of one keeper; see the package documentation.
 type files struct{ dir, name string }
@@ -270,7 +265,7 @@ func CheckBrowserLimit(runDir, name string) error {
 		}
 	}
 	if open >= maxBrowsers {
-		return errf(CodeLimitExceeded, "%d browsers are open, and only the command line opens more than %d: "+
+		return api.Errorf(api.CodeLimitExceeded, "%d browsers are open, and only the command line opens more than %d: "+
 			"use one of them, or close one on the command line", open, maxBrowsers)
 	}
 	return nil
@@ -281,7 +276,7 @@ func filesIn(runDir string) (all []files, err error) {
 	dir := absolute(runDir)
 	found, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, errf(CodeInternal, "cannot list %s: %v", dir, err)
+		return nil, api.Errorf(api.CodeInternal, "cannot list %s: %v", dir, err)
 	}
 	names := map[string]bool{}
 	for _, entry := range found {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
@@ -23,7 +25,7 @@ import (
 type victim struct {
 	*Client
 	secret string
-	page   Page
+	page   api.Page
 	hidden []string       // what no other session may be told: the secret and the ids of targets
 	ids    map[string]any // by the names that parameters have
 	parts  map[string]any // ids of the page's frame and worker, by the same names
@@ -78,7 +80,7 @@ func foreignSite(t *testing.T, secret string) string {
 // ask calls a command of the victim's page and returns its result.
 func (v *victim) ask(t *testing.T, method string, with map[string]any) map[string]any {
 	t.Helper()
-	q := CallRequest{Method: method}
+	q := api.CallRequest{Method: method}
 	if with != nil {
 		q.Params = params(with)
 	}
@@ -120,7 +122,7 @@ func (v *victim) awaitEvent(t *testing.T, method string, words ...string) map[st
 	t.Helper()
 	var params map[string]any
 	waitFor(t, method, func() bool {
-		stored, err := v.Events(testContext(t), EventsRequest{Patterns: []string{method}})
+		stored, err := v.Events(testContext(t), api.EventsRequest{Patterns: []string{method}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +147,7 @@ func newVictim(t *testing.T, c *Client, url, secret string) *victim {
 	for _, domain := range []string{"Runtime", "DOM", "CSS", "Debugger", "Network", "Page"} {
 		v.ask(t, domain+".enable", nil)
 	}
-	var parts []Target
+	var parts []api.Target
 	waitFor(t, "the frame and the worker", func() bool {
 		parts = value(v.Targets(testContext(t)))
 		return len(parts) == 3 && parts[1].URL != "" && parts[2].URL != ""
@@ -221,7 +223,8 @@ func (v *victim) now(t *testing.T) string {
 
 func (v *victim) script(t *testing.T) string {
 	t.Helper()
-	raw, err := v.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Target: v.page.Target, TimeoutMS: 60_000,
+	raw, err := v.Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate", Target: v.page.Target,
+		TimeoutMS: 60_000,
 		Params: params(map[string]any{"awaitPromise": true, "expression": `Promise.all([caches.keys(),
 			indexedDB.databases()]).then(stored => JSON.stringify([stored, location.href, marker,
 			document.title, document.cookie, localStorage.secret, sessionStorage.secret, document.body.innerHTML.length,
@@ -285,13 +288,13 @@ func TestCommandsFromTheWrongSession(t *testing.T) {
 	v := newVictim(t, c, url, secret)
 	step := 10 / rounds(10) // a tenth of them, or all in the long runs
 	names := protocol.Embedded().Names()
-	for _, by := range []Caller{inSession("other"), overConnection("m1"), plugin("one", url), commandLine} {
-		t.Run(by.session(), func(t *testing.T) {
+	for _, by := range []api.Caller{inSession("other"), overConnection("m1"), plugin("one", url), api.CommandLine} {
+		t.Run(by.SessionKey(), func(t *testing.T) {
 			s := &stranger{Client: c.As(by), t: t, url: url, victim: v}
 			s.listen()
 			sent := 0
 			for i := 0; i < len(names); i += step {
-				if name := names[i]; !by.isPerson() || notSent[name] == "" {
+				if name := names[i]; !by.IsPerson() || notSent[name] == "" {
 					sent += s.drive(name)
 				}
 			}
@@ -311,7 +314,7 @@ func (s *stranger) listen() {
 	})
 	listening := make(chan struct{})
 	go func() {
-		_, err := s.Listen(ctx, ListenRequest{Patterns: []string{"*"}}, func() { close(listening) },
+		_, err := s.Listen(ctx, api.ListenRequest{Patterns: []string{"*"}}, func() { close(listening) },
 			func(line json.RawMessage) error {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -327,8 +330,8 @@ func (s *stranger) listen() {
 func (s *stranger) drive(name string) (calls int) {
 	s.t.Helper()
 	command, _ := protocol.Embedded().Command(name)
-	targets := []string{"", "own", BrowserTarget}
-	if !s.by.isCommandLine() {
+	targets := []string{"", "own", api.BrowserTarget}
+	if !s.by.IsCommandLine() {
 		targets = append(targets, s.victim.page.Target)
 	}
 	for _, params := range s.victim.parametersFor(command) {
@@ -337,13 +340,13 @@ func (s *stranger) drive(name string) (calls int) {
 			if target == "own" {
 				target = s.page
 			}
-			raw, err := s.Call(testContext(s.t), CallRequest{Method: name, Target: target, Params: params, TimeoutMS: 2000})
+			raw, err := s.Call(testContext(s.t), api.CallRequest{Method: name, Target: target, Params: params, TimeoutMS: 2000})
 			calls++
 			answer := string(raw)
 			if err != nil {
-				answer = string(mustJSON(asError(err)))
+				answer = string(scan.Marshal(asError(err)))
 			}
-			toBrowser := isBrowserDomain(domainOf(name)) || takesContext(name) // with the sender's own context
+			toBrowser := api.IsBrowserDomain(api.DomainOf(name)) || takesContext(name) // with the sender's own context
 			if target == s.victim.page.Target && err == nil && !toBrowser {
 				s.t.Errorf("%s %s runs in the victim's page", name, params)
 			}
@@ -368,14 +371,14 @@ func (s *stranger) drive(name string) (calls int) {
 func (s *stranger) needPage() {
 	s.t.Helper()
 	if s.page != "" {
-		_, err := s.Call(testContext(s.t), CallRequest{Method: "Runtime.evaluate", Target: s.page, TimeoutMS: 2000,
+		_, err := s.Call(testContext(s.t), api.CallRequest{Method: "Runtime.evaluate", Target: s.page, TimeoutMS: 2000,
 			Params: json.RawMessage(`{"expression":"1"}`)})
 		if err == nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
 		defer cancel()
-		s.CloseTarget(ctx, s.page, DialogAccept)
+		s.CloseTarget(ctx, s.page, api.DialogAccept)
 	}
 	s.page = openPage(s.t, s.Client, s.url+"/").Target
 }
@@ -394,7 +397,7 @@ func (s *stranger) check(what, text, named string) {
 
 func (s *stranger) checkStored() {
 	s.t.Helper()
-	stored, err := s.Events(testContext(s.t), EventsRequest{Limit: 100_000})
+	stored, err := s.Events(testContext(s.t), api.EventsRequest{Limit: 100_000})
 	if err != nil {
 		s.t.Error(err)
 	}
@@ -407,7 +410,7 @@ func (s *stranger) checkStored() {
 // parameters that take an id.
 func (v *victim) parametersFor(command *protocol.Command) (all []json.RawMessage) {
 	add := func(object map[string]any) {
-		raw := mustJSON(object)
+		raw := scan.Marshal(object)
 		if !slices.ContainsFunc(all, func(had json.RawMessage) bool { return string(had) == string(raw) }) {
 			all = append(all, raw)
 		}

@@ -8,6 +8,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -32,16 +34,16 @@ type frames map[string]*pageFrame
 func (fs frames) follow(t *target, method string, params json.RawMessage) {
 	switch method {
 	case page.FrameAttached.Method:
-		fs.set(t, text(params, "frameId"), text(params, "parentFrameId"), "")
+		fs.set(t, scan.Text(params, "frameId"), scan.Text(params, "parentFrameId"), "")
 	case page.FrameNavigated.Method:
-		if parent := text(params, "frame", "parentId"); parent != "" {
-			fs.set(t, text(params, "frame", "id"), parent, text(params, "frame", "url"))
+		if parent := scan.Text(params, "frame", "parentId"); parent != "" {
+			fs.set(t, scan.Text(params, "frame", "id"), parent, scan.Text(params, "frame", "url"))
 		}
 	case page.FrameDetached.Method:
-		f := fs[text(params, "frameId")]
+		f := fs[scan.Text(params, "frameId")]
 		switch {
 		case f == nil || f.in != t:
-		case text(params, "reason") == string(page.FrameDetachedReasonSwap):
+		case scan.Text(params, "reason") == string(page.FrameDetachedReasonSwap):
 			f.in = nil // it goes on as a target
 		default:
 			fs.forget(f)
@@ -85,24 +87,25 @@ func (tr *tracker) readFrames(t *target) {
 	postCommand(tr.mux, t, page.GetFrameTree, cdp.Empty{}, func(r reply) {
 		var read func(tree json.RawMessage)
 		read = func(tree json.RawMessage) {
-			eachElement(field(tree, "childFrames"), func(child []byte) {
-				tr.frames.set(t, text(child, "frame", "id"), text(child, "frame", "parentId"), text(child, "frame", "url"))
+			scan.EachElement(scan.Field(tree, "childFrames"), func(child []byte) {
+				tr.frames.set(t, scan.Text(child, "frame", "id"), scan.Text(child, "frame", "parentId"),
+					scan.Text(child, "frame", "url"))
 				read(child)
 			})
 		}
 		if r.err == nil {
-			read(field(r.result, "frameTree"))
+			read(scan.Field(r.result, "frameTree"))
 		}
 	})
 }
 
 // locate returns the target that a caller's selector names, and the frame in it, which is the target's own id unless
 // the selector is the id of a frame inside.
-func (e *engine) locate(by Caller, selector string) (t *target, frame string, err *Error) {
+func (e *engine) locate(by api.Caller, selector string) (t *target, frame string, err *api.Error) {
 	e.mu.Lock()
 	f := e.frames[selector]
 	inside := f != nil && e.targets[selector] == nil && f.in != nil && !e.isForbidden(f.url) &&
-		(e.canUse(by, f.in) || by.isCommandLine() && !e.isForbidden(f.in.url))
+		(e.canUse(by, f.in) || by.IsCommandLine() && !e.isForbidden(f.in.url))
 	if inside {
 		t = f.in
 	}
@@ -118,11 +121,11 @@ func (e *engine) locate(by Caller, selector string) (t *target, frame string, er
 
 // aimAtFrame fills in the parameter of a command that names the frame, or the context of its scripts. It rejects
 // commands that act on a whole page.
-func (tr *tracker) aimAtFrame(q *CallRequest, t *target, frame string) *Error {
+func (tr *tracker) aimAtFrame(q *api.CallRequest, t *target, frame string) *api.Error {
 	params := map[string]json.RawMessage{}
 	if len(q.Params) > 0 {
 		if err := json.Unmarshal(q.Params, &params); err != nil {
-			return errf(CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
+			return api.Errorf(api.CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
 		}
 	}
 	given := func(names ...string) bool {
@@ -141,33 +144,35 @@ func (tr *tracker) aimAtFrame(q *CallRequest, t *target, frame string) *Error {
 		unique := t.mainContext(frame)
 		tr.mu.Unlock()
 		if unique == "" {
-			return errf(CodeNotFound, "frame %s has no document yet, or a new one; try again", manifest.Clip(frame, 80))
+			return api.Errorf(api.CodeNotFound, "frame %s has no document yet, or a new one; try again",
+				manifest.Clip(frame, 80))
 		}
-		params["uniqueContextId"] = quote(unique)
+		params["uniqueContextId"] = scan.Quote(unique)
 	case !takesFrame:
-		return errf(CodeInvalidArgs, "%s acts on a whole page, and %s is a frame inside one: name the page %s as target",
+		return api.Errorf(api.CodeInvalidArgs,
+			"%s acts on a whole page, and %s is a frame inside one: name the page %s as target",
 			manifest.Clip(q.Method, 80), manifest.Clip(frame, 80), t.id)
 	case given("frameId"):
 		return nil
 	default:
-		params["frameId"] = quote(frame)
+		params["frameId"] = scan.Quote(frame)
 	}
-	q.Params = mustJSON(params)
+	q.Params = scan.Marshal(params)
 	return nil
 }
 
 // mainContext returns the unique id of the context in which the scripts of a frame run, "" if it is not known. The
 // engine is locked.
 func (t *target) mainContext(frame string) (unique string) {
-	return text(t.contextWhere(func(c json.RawMessage) bool {
-		return text(c, "auxData", "frameId") == frame && string(field(c, "auxData", "isDefault")) == "true"
+	return scan.Text(t.contextWhere(func(c json.RawMessage) bool {
+		return scan.Text(c, "auxData", "frameId") == frame && string(scan.Field(c, "auxData", "isDefault")) == "true"
 	}), "uniqueId")
 }
 
 // contextWhere returns the newest context that has a property, nil if none is known.
 func (t *target) contextWhere(has func(context json.RawMessage) bool) (newest json.RawMessage) {
 	for _, c := range t.contexts {
-		if context := field(c.created, "context"); has(context) {
+		if context := scan.Field(c.created, "context"); has(context) {
 			newest = context
 		}
 	}

@@ -20,6 +20,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // These tests check what each caller may use and see, against a fake browser: a test of the engine alone takes a
@@ -37,7 +40,7 @@ func (f *fakeBrowser) attachTwice(via, session string, info targetInfo) {
 
 // send sends an event of a session, "" for the browser's.
 func (f *fakeBrowser) send(session, method string, params any) {
-	f.messages <- string(mustJSON(map[string]any{"method": method, "sessionId": session, "params": params}))
+	f.messages <- string(scan.Marshal(map[string]any{"method": method, "sessionId": session, "params": params}))
 }
 
 // withPages is withPage with one more page of each of three sessions: ONE is plugin one's, SOME and OTHER are those of
@@ -46,7 +49,7 @@ func withPages(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser))
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		for _, of := range []struct {
 			id string
-			by Caller
+			by api.Caller
 		}{{"ONE", plugin("one")}, {"SOME", someClient}, {"OTHER", otherClient}} {
 			addScope(e, of.by, "C-"+of.id)
 			f.attach("", targetInfo{ID: of.id, Type: "page", URL: "http://" + of.id + "/", Context: "C-" + of.id})
@@ -57,7 +60,7 @@ func withPages(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser))
 }
 
 // found returns the id of the target that a selector of a caller names, or the error.
-func found(e *engine, by Caller, selector string) string {
+func found(e *engine, by api.Caller, selector string) string {
 	target, err := e.resolve(by, selector)
 	if err != nil {
 		return err.Code + ": " + err.Message
@@ -66,7 +69,7 @@ func found(e *engine, by Caller, selector string) string {
 }
 
 // listed returns the ids of the targets that a caller may use.
-func listed(e *engine, by Caller) (ids []string) {
+func listed(e *engine, by api.Caller) (ids []string) {
 	for _, one := range e.listTargets(by, false) {
 		ids = append(ids, one.ID)
 	}
@@ -85,7 +88,7 @@ func ownerIn(e *engine, id string) string {
 }
 
 // refused checks that a request fails with a code and a message with these words.
-func refused(t *testing.T, what string, err *Error, code string, words ...string) {
+func refused(t *testing.T, what string, err *api.Error, code string, words ...string) {
 	t.Helper()
 	if err == nil {
 		t.Errorf("%s succeeds, want %s", what, code)
@@ -99,35 +102,36 @@ func TestNamesOfCallers(t *testing.T) {
 		"cli": true, "mcp:some": true, "mcp-http:some": true, "mcp-http:": false, "plugin:one": true,
 		"": false, "cli:x": false, "client": false, "mcp": false, "mcp:": false, "plugin:": false, "root:x": false,
 	} {
-		if err := (Caller{Name: name}).validate(); (err == nil) != valid {
+		if err := (api.Caller{Name: name}).Validate(); (err == nil) != valid {
 			t.Errorf("%q: %v", name, err)
 		}
-		if (Caller{Name: name}).canSee("another") {
+		if (api.Caller{Name: name}).CanSee("another") {
 			t.Errorf("%q sees what belongs to another session", name)
 		}
 	}
 	for _, name := range []string{"mcp:some", "mcp:other"} {
-		err := (Caller{Name: name, Session: DefaultSession}).validate()
-		refused(t, name+" in the person's session", err, CodeInvalidArgs, "no session")
+		err := (api.Caller{Name: name, Session: api.DefaultSession}).Validate()
+		refused(t, name+" in the person's session", err, api.CodeInvalidArgs, "no session")
 	}
 }
 
 // What a caller sees depends on the session, whoever calls in it. What belongs to no session is the person's.
 func TestCallersSeeTheirSession(t *testing.T) {
 	for _, c := range []struct {
-		by   Caller
+		by   api.Caller
 		sees []string
 	}{
-		{commandLine, []string{DefaultSession, ""}},
-		{Caller{Name: "cli", Session: "user/work"}, []string{"user/work"}},
-		{Caller{Name: "mcp:some", Session: "user/work"}, []string{"user/work"}},
-		{Caller{Name: "plugin:one", Session: "user/work"}, []string{"user/work"}},
-		{Caller{Name: "plugin:one", Session: DefaultSession}, []string{DefaultSession}},
+		{api.CommandLine, []string{api.DefaultSession, ""}},
+		{api.Caller{Name: "cli", Session: "user/work"}, []string{"user/work"}},
+		{api.Caller{Name: "mcp:some", Session: "user/work"}, []string{"user/work"}},
+		{api.Caller{Name: "plugin:one", Session: "user/work"}, []string{"user/work"}},
+		{api.Caller{Name: "plugin:one", Session: api.DefaultSession}, []string{api.DefaultSession}},
 		{someClient, []string{"mcp:some"}},
 		{plugin("one"), []string{"plugin:one"}},
 	} {
-		for _, session := range []string{DefaultSession, "", "user/work", "user/", "mcp:some", "plugin:one", pluginPrefix} {
-			if got := c.by.canSee(session); got != slices.Contains(c.sees, session) {
+		for _, session := range []string{api.DefaultSession, "", "user/work", "user/", "mcp:some", "plugin:one",
+			api.PluginPrefix} {
+			if got := c.by.CanSee(session); got != slices.Contains(c.sees, session) {
 				t.Errorf("%s in %q sees what belongs to %q: %v", c.by.Name, c.by.Session, session, got)
 			}
 		}
@@ -138,37 +142,37 @@ func TestCallersSeeTheirSession(t *testing.T) {
 func TestBrowsersForPlugins(t *testing.T) {
 	one := plugin("one")
 	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
-		refused(t, "a plugin without a guard", e.checkCaller(one), CodeDenied, "guard")
+		refused(t, "a plugin without a guard", e.checkCaller(one), api.CodeDenied, "guard")
 		e.egress = testGuard{}
 		if err := e.checkCaller(one); err != nil {
 			t.Error(err)
 		}
 		e.external = true
-		refused(t, "a plugin in an attached browser", e.checkCaller(one), CodeDenied, "attached")
+		refused(t, "a plugin in an attached browser", e.checkCaller(one), api.CodeDenied, "attached")
 		if err := e.checkCaller(someClient); err != nil {
 			t.Error(err)
 		}
-		refused(t, "another kind of caller", e.checkCaller(Caller{Name: "root:x"}), CodeInvalidArgs)
+		refused(t, "another kind of caller", e.checkCaller(api.Caller{Name: "root:x"}), api.CodeInvalidArgs)
 	})
 }
 
 // The status that callers other than the command line get names the browser, and neither the machine nor others.
 func TestPublicStatus(t *testing.T) {
-	all := Status{
+	all := api.Status{
 		Browser: "default", Mode: "launched", Product: "Chrome/1", Executable: "/opt/secret", FoundBy: "secret",
 		Why: "secret", Endpoint: "ws://secret", Profile: "/home/secret", KeeperPID: 1, ChromePID: 2, UptimeMS: 3, Calls: 4,
-		Clients: 5, Events: RingInfo{Kept: 6}, Log: "/run/secret", Notes: []string{"secret"},
+		Clients: 5, Events: api.RingInfo{Kept: 6}, Log: "/run/secret", Notes: []string{"secret"},
 	}
-	got := all.public()
-	if raw := string(mustJSON(got)); strings.Contains(raw, "secret") || got.KeeperPID+got.ChromePID+got.Clients != 0 ||
-		got.UptimeMS+got.Calls != 0 || got.Events != (RingInfo{}) || got.Product != all.Product {
+	got := all.Public()
+	if raw := string(scan.Marshal(got)); strings.Contains(raw, "secret") || got.KeeperPID+got.ChromePID+got.Clients != 0 ||
+		got.UptimeMS+got.Calls != 0 || got.Events != (api.RingInfo{}) || got.Product != all.Product {
 		t.Errorf("the public status is %s", raw)
 	}
 }
 
 // A selector finds only targets that the caller may use, as if there were no others. A person can name any by its id.
 func TestSelectorsFindOwnTargets(t *testing.T) {
-	one, guest := plugin("one"), Caller{Name: "cli", Session: someClient.session()}
+	one, guest := plugin("one"), api.Caller{Name: "cli", Session: someClient.SessionKey()}
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		// The PDF viewer, in a frame of SOME's page, and settings that nobody has opened through Parley.
 		f.attach("session of SOME", targetInfo{ID: "VIEWER", Type: "iframe", URL: "chrome-extension://pdf/"})
@@ -176,39 +180,39 @@ func TestSelectorsFindOwnTargets(t *testing.T) {
 		f.attach("", targetInfo{ID: "SETTINGS", Type: "page", URL: "chrome://settings/"})
 		synctest.Wait()
 		all := []string{"T", "ONE", "SOME", "OTHER", "VIEWER", "SECOND", "SETTINGS"}
-		for by, want := range map[*Caller][]string{
-			&commandLine: {"T", "SETTINGS"}, &guest: {"SOME", "VIEWER", "SECOND"},
+		for by, want := range map[*api.Caller][]string{
+			&api.CommandLine: {"T", "SETTINGS"}, &guest: {"SOME", "VIEWER", "SECOND"},
 			&someClient: {"SOME", "SECOND"}, &otherClient: {"OTHER"}, &one: {"ONE"},
 		} {
 			if got := listed(e, *by); !slices.Equal(got, want) {
 				t.Errorf("%s sees %q, want %q", by.Name, got, want)
 			}
 			for _, id := range all {
-				if got := found(e, *by, id); (got == id) != (slices.Contains(want, id) || by.isCommandLine()) {
+				if got := found(e, *by, id); (got == id) != (slices.Contains(want, id) || by.IsCommandLine()) {
 					t.Errorf("%s finds %s by its id: %s", by.Name, id, got)
 				}
 			}
 			for i := range len(all) + 1 {
 				got := found(e, *by, fmt.Sprint(i))
-				if i < len(want) && got != want[i] || i >= len(want) && !strings.HasPrefix(got, CodeNotFound) {
+				if i < len(want) && got != want[i] || i >= len(want) && !strings.HasPrefix(got, api.CodeNotFound) {
 					t.Errorf("%s finds by index %d: %s", by.Name, i, got)
 				}
 			}
 		}
 		for _, c := range []struct {
-			by             Caller
+			by             api.Caller
 			selector, want string
 		}{
 			{someClient, "//SOME", "SOME"}, {someClient, "http://", "matches 2 targets"},
 			{someClient, "//ONE", "no target matches"}, {someClient, "pdf", "no target matches"},
 			{someClient, "settings", "no target matches"}, {someClient, "-1", "there is no target -1"},
-			{commandLine, "//SOME", "no target matches"}, {commandLine, "OTHE", "no target matches"},
+			{api.CommandLine, "//SOME", "no target matches"}, {api.CommandLine, "OTHE", "no target matches"},
 		} {
 			if got := found(e, c.by, c.selector); !strings.Contains(got, c.want) {
 				t.Errorf("%q of %s finds %s, want %s", c.selector, c.by.Name, got, c.want)
 			}
 		}
-		everything := e.listTargets(commandLine, true)
+		everything := e.listTargets(api.CommandLine, true)
 		for i, one := range everything {
 			if one.ID != all[i] || one.Owner != ownerIn(e, one.ID) {
 				t.Errorf("in the list of all, %s of %q is number %d", one.ID, one.Owner, i)
@@ -221,12 +225,12 @@ func TestSelectorsFindOwnTargets(t *testing.T) {
 func TestNewTargetsFindTheirOwner(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.started = true // so that a page without a known origin counts as the command line's at first
-		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: blankURL, Opener: "SOME"})
+		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: api.BlankURL, Opener: "SOME"})
 		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
 		f.attach("session of ONE", targetInfo{ID: "WORKER", Type: "worker", URL: "http://a/w.js"})
-		late := targetInfo{ID: "LATE", Type: "page", URL: blankURL}
+		late := targetInfo{ID: "LATE", Type: "page", URL: api.BlankURL}
 		f.send("", "Target.targetCreated", map[string]any{"targetInfo": late})
-		if got := ownerIn(e, "LATE"); got != DefaultSession {
+		if got := ownerIn(e, "LATE"); got != api.DefaultSession {
 			t.Errorf("a page of unknown origin belongs to %q", got)
 		}
 		late.Context = "C-ONE"
@@ -245,28 +249,28 @@ func TestNewTargetsFindTheirOwner(t *testing.T) {
 // What two callers of a session create at the same time was opened by the one whose command created it, whichever was
 // first.
 func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
-	agent := Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
-	person := Caller{Name: "cli", Session: "user/work"}
-	for context, callers := range map[string][2]Caller{
+	agent := api.Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
+	person := api.Caller{Name: "cli", Session: "user/work"}
+	for context, callers := range map[string][2]api.Caller{
 		"C": {agent, person},
-		"":  {{Name: "plugin:one", Session: DefaultSession, Connection: "1"}, commandLine},
+		"":  {{Name: "plugin:one", Session: api.DefaultSession, Connection: "1"}, api.CommandLine},
 	} {
 		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 			e.started = true
 			addScope(e, agent, "C")
 			var made []sentCommand
 			for _, by := range callers {
-				go e.call(t.Context(), by, CallRequest{Method: "Target.createTarget", Params: json.RawMessage(`{}`)})
+				go e.call(t.Context(), by, api.CallRequest{Method: "Target.createTarget", Params: json.RawMessage(`{}`)})
 				made = append(made, <-f.sent)
 			}
 			for i, id := range []string{"B", "A"} { // the second caller's page comes first
-				f.attach("", targetInfo{ID: id, Type: "page", URL: blankURL, Context: context})
+				f.attach("", targetInfo{ID: id, Type: "page", URL: api.BlankURL, Context: context})
 				synctest.Wait()
 				f.answer(made[1-i], `{"targetId":"`+id+`"}`)
 				synctest.Wait()
 			}
 			for i, id := range []string{"A", "B"} {
-				if owner := ownerIn(e, id); owner != callers[i].session() || e.targets[id].origin != callers[i].origin() {
+				if owner := ownerIn(e, id); owner != callers[i].SessionKey() || e.targets[id].origin != originOf(callers[i]) {
 					t.Errorf("%s belongs to %q, opened by %+v", id, owner, e.targets[id].origin)
 				}
 			}
@@ -276,8 +280,8 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 
 // The person's first call takes over a page that has no owner, with its events and nothing else.
 func TestTakingOverPages(t *testing.T) {
-	events := func(e *engine, by Caller) (all []string) {
-		stored, err := e.storedEvents(by, EventsRequest{Patterns: []string{"Page.*"}})
+	events := func(e *engine, by api.Caller) (all []string) {
+		stored, err := e.storedEvents(by, api.EventsRequest{Patterns: []string{"Page.*"}})
 		if err != nil {
 			return []string{err.Error()}
 		}
@@ -288,11 +292,11 @@ func TestTakingOverPages(t *testing.T) {
 		}
 		return all
 	}
-	call := func(t *testing.T, e *engine, by Caller, target string) {
-		go e.call(t.Context(), by, CallRequest{Method: "Runtime.evaluate", Target: target})
+	call := func(t *testing.T, e *engine, by api.Caller, target string) {
+		go e.call(t.Context(), by, api.CallRequest{Method: "Runtime.evaluate", Target: target})
 		synctest.Wait()
 	}
-	guest := Caller{Name: "cli", Session: someClient.session()}
+	guest := api.Caller{Name: "cli", Session: someClient.SessionKey()}
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		for _, id := range []string{"NEXT", "GIVEN"} {
 			f.attach("", targetInfo{ID: id, Type: "page", URL: "http://a/"})
@@ -303,19 +307,19 @@ func TestTakingOverPages(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, id := range []string{"T", "WORKER", "OTHER"} {
-			call(t, e, commandLine, id)
+			call(t, e, api.CommandLine, id)
 		}
 		call(t, e, someClient, "NEXT")
 		call(t, e, guest, "GIVEN")
 		for id, want := range map[string]string{
-			"T": DefaultSession, "GIVEN": someClient.Name, "SOME": someClient.Name, "OTHER": otherClient.Name, "NEXT": "",
+			"T": api.DefaultSession, "GIVEN": someClient.Name, "SOME": someClient.Name, "OTHER": otherClient.Name, "NEXT": "",
 			"WORKER": "",
 		} {
 			if got := ownerIn(e, id); got != want {
 				t.Errorf("%s belongs to %q, want %q", id, got, want)
 			}
 		}
-		if got := events(e, commandLine); !slices.Equal(got, []string{"T", "NEXT"}) {
+		if got := events(e, api.CommandLine); !slices.Equal(got, []string{"T", "NEXT"}) {
 			t.Errorf("the person who took over T has events of %q", got)
 		}
 		if got := events(e, someClient); !slices.Equal(got, []string{"GIVEN"}) {
@@ -327,7 +331,7 @@ func TestTakingOverPages(t *testing.T) {
 	})
 	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
 		e.external = true
-		call(t, e, commandLine, "T")
+		call(t, e, api.CommandLine, "T")
 		if got := ownerIn(e, "T"); got != "" {
 			t.Errorf("a page of the person's own browser belongs to %q", got)
 		}
@@ -347,10 +351,10 @@ func TestUsedFirstPageIsNotSpare(t *testing.T) {
 		e.mu.Lock()
 		all := e.openSessions()
 		e.mu.Unlock()
-		if len(all) != 1 || all[0].Session != DefaultSession || all[0].Pages != 1 {
+		if len(all) != 1 || all[0].Session != api.DefaultSession || all[0].Pages != 1 {
 			t.Errorf("with the used page these sessions are open: %+v", all)
 		}
-		go e.open(t.Context(), commandLine, OpenRequest{})
+		go e.open(t.Context(), api.CommandLine, api.OpenRequest{})
 		if q := <-f.sent; q.Method != "Target.createTarget" {
 			t.Errorf("for the next open the browser receives %s", q.Method)
 		}
@@ -373,7 +377,7 @@ func TestDefaultTargets(t *testing.T) {
 			opened("BEFORE")
 			gone(f, "T")
 			opened("AFTER")
-			if got := found(e, commandLine, ""); !strings.Contains(got, "no page") {
+			if got := found(e, api.CommandLine, ""); !strings.Contains(got, "no page") {
 				t.Errorf("where only a plugin has pages, the person's default is %s", got)
 			}
 		})
@@ -419,24 +423,25 @@ func TestCommandsNameOwnTargets(t *testing.T) {
 		f.attachTwice("", "second of ONE", targetInfo{ID: "ONE", Type: "page", URL: "http://ONE/", Context: "C-ONE"})
 		synctest.Wait()
 		for _, c := range []struct{ by, method, params, code string }{
-			{"mcp", "Target.createTarget", `{"url":"http://a/","forTab":true}`, CodeDenied},
-			{"mcp", "Target.createTarget", `{"url":"http://a/","hidden":1}`, CodeDenied},
+			{"mcp", "Target.createTarget", `{"url":"http://a/","forTab":true}`, api.CodeDenied},
+			{"mcp", "Target.createTarget", `{"url":"http://a/","hidden":1}`, api.CodeDenied},
 			{"mcp", "Target.createTarget", `{"url":"http://a/","forTab":false}`, ""},
-			{"plugin", "Target.createTarget", `{"url":"http://a/","forTab":true}`, CodeDenied},
+			{"plugin", "Target.createTarget", `{"url":"http://a/","forTab":true}`, api.CodeDenied},
 			{"mcp", "Browser.getWindowForTarget", `{"targetId":"SOME"}`, ""},
-			{"mcp", "Browser.getWindowForTarget", `{"targetId":"ONE"}`, CodeNotFound},
-			{"mcp", "Target.closeTarget", `{"targetId":"OTHER"}`, CodeNotFound},
-			{"mcp", "Target.closeTarget", `{"targetId":"a tab, which the keeper does not track"}`, CodeNotFound},
+			{"mcp", "Browser.getWindowForTarget", `{"targetId":"ONE"}`, api.CodeNotFound},
+			{"mcp", "Target.closeTarget", `{"targetId":"OTHER"}`, api.CodeNotFound},
+			{"mcp", "Target.closeTarget", `{"targetId":"a tab, which the keeper does not track"}`, api.CodeNotFound},
 			{"person", "Target.closeTarget", `{"targetId":"a tab, which the keeper does not track"}`, ""},
 			{"person", "Target.createTarget", `{"url":"http://a/","forTab":true}`, ""},
-			{"plugin", "Target.closeTarget", `{"targetId":"a tab, which the keeper does not track"}`, CodeNotFound},
+			{"plugin", "Target.closeTarget", `{"targetId":"a tab, which the keeper does not track"}`, api.CodeNotFound},
 			{"mcp", "Target.detachFromTarget", `{"sessionId":"session of SOME"}`, ""},
-			{"mcp", "Target.detachFromTarget", `{"sessionId":"session of ONE"}`, CodeNotFound},
-			{"mcp", "Target.detachFromTarget", `{"sessionId":"second of ONE"}`, CodeNotFound},
+			{"mcp", "Target.detachFromTarget", `{"sessionId":"session of ONE"}`, api.CodeNotFound},
+			{"mcp", "Target.detachFromTarget", `{"sessionId":"second of ONE"}`, api.CodeNotFound},
 			{"plugin", "Target.detachFromTarget", `{"sessionId":"second of ONE"}`, ""},
 		} {
-			by := map[string]Caller{"mcp": someClient, "plugin": one, "person": commandLine}[c.by]
-			err := e.confine(by, e.scopes[by.session()], &CallRequest{Method: c.method, Params: json.RawMessage(c.params)})
+			by := map[string]api.Caller{"mcp": someClient, "plugin": one, "person": api.CommandLine}[c.by]
+			err := e.confine(by, e.scopes[by.SessionKey()],
+				&api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)})
 			switch {
 			case c.code != "":
 				refused(t, c.by+" "+c.method+" "+c.params, err, c.code)
@@ -474,16 +479,16 @@ func (f *fakeBrowser) show(info targetInfo, url string) {
 
 // The person and an agent, each over a connection, in a session that they share.
 var (
-	sharing = Caller{Name: "cli", Session: "user/work"}
-	agent   = Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
+	sharing = api.Caller{Name: "cli", Session: "user/work"}
+	agent   = api.Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
 )
 
 // opened lets a caller open a blank page in the context C.
-func opened(t *testing.T, e *engine, f *fakeBrowser, by Caller, id string) targetInfo {
+func opened(t *testing.T, e *engine, f *fakeBrowser, by api.Caller, id string) targetInfo {
 	t.Helper()
-	info := targetInfo{ID: id, Type: "page", URL: blankURL, Context: "C"}
-	ended := make(chan *Error, 1)
-	go func() { ended <- e.call(t.Context(), by, CallRequest{Method: "Target.createTarget"}).err }()
+	info := targetInfo{ID: id, Type: "page", URL: api.BlankURL, Context: "C"}
+	ended := make(chan *api.Error, 1)
+	go func() { ended <- e.call(t.Context(), by, api.CallRequest{Method: "Target.createTarget"}).err }()
 	synctest.Wait()
 	f.attach("", info)
 	f.answer(<-f.sent, `{"targetId":"`+id+`"}`)
@@ -500,14 +505,14 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 		persons, agents := opened(t, e, f, sharing, "PERSONS"), opened(t, e, f, agent, "AGENTS")
 		both := []string{"PERSONS", "AGENTS"}
 		for url, want := range map[string][]string{
-			"http://a/": both, blankURL: both, "file:///etc/passwd": {"AGENTS"}, "chrome://settings/": {"AGENTS"},
+			"http://a/": both, api.BlankURL: both, "file:///etc/passwd": {"AGENTS"}, "chrome://settings/": {"AGENTS"},
 			"data:text/html,x": {"AGENTS"},
 		} {
 			f.show(persons, url)
 			f.send("session of PERSONS", "Page.windowOpen", map[string]any{"url": url})
 			synctest.Wait()
-			for by, hears := range map[*Caller]bool{&sharing: true, &agent: slices.Contains(want, "PERSONS")} {
-				stored := value(e.storedEvents(*by, EventsRequest{URL: ""}))
+			for by, hears := range map[*api.Caller]bool{&sharing: true, &agent: slices.Contains(want, "PERSONS")} {
+				stored := value(e.storedEvents(*by, api.EventsRequest{URL: ""}))
 				heard := 0
 				for _, raw := range stored.Events {
 					if bytes.Contains(raw, []byte(`"url":"`+url+`"`)) {
@@ -547,17 +552,17 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.started = true
 		addScope(e, sharing, "C")
-		for by, id := range map[*Caller]string{&sharing: "PERSONS", &agent: "AGENTS"} {
+		for by, id := range map[*api.Caller]string{&sharing: "PERSONS", &agent: "AGENTS"} {
 			opened(t, e, f, *by, id)
 			clicked := targetInfo{ID: "CLICKED-" + id, Type: "page", URL: "http://" + id + "/clicked", Context: "C"}
 			f.send("session of "+id, "Page.frameRequestedNavigation", map[string]any{
 				"frameId": id, "reason": "anchorClick", "url": clicked.URL, "disposition": "newTab",
 			})
 			f.attach("", clicked)
-			f.attach("", targetInfo{ID: "POPUP-" + id, Type: "page", URL: blankURL, Context: "C", Opener: id})
-			f.attach("", targetInfo{ID: "NEXT-" + id, Type: "page", URL: blankURL, Context: "C", Opener: "POPUP-" + id})
+			f.attach("", targetInfo{ID: "POPUP-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: id})
+			f.attach("", targetInfo{ID: "NEXT-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: "POPUP-" + id})
 			for _, kind := range []string{"CLICKED-", "POPUP-", "NEXT-"} {
-				if owner := ownerIn(e, kind+id); owner != "user/work" || e.targets[kind+id].origin != by.origin() {
+				if owner := ownerIn(e, kind+id); owner != "user/work" || e.targets[kind+id].origin != originOf(*by) {
 					t.Errorf("%s%s belongs to %q, opened by %+v", kind, id, owner, e.targets[kind+id].origin)
 				}
 			}
@@ -567,19 +572,19 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 
 // A page keeps its origin when it changes while another caller of the session opens one.
 func TestOriginStays(t *testing.T) {
-	stateless := Caller{Name: "mcp:some", Session: "user/work"}
+	stateless := api.Caller{Name: "mcp:some", Session: "user/work"}
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.started = true
 		addScope(e, sharing, "C")
 		mine := opened(t, e, f, stateless, "MINE")
-		go e.call(t.Context(), sharing, CallRequest{Method: "Target.createTarget"})
+		go e.call(t.Context(), sharing, api.CallRequest{Method: "Target.createTarget"})
 		synctest.Wait()
 		f.show(mine, "http://a/")
-		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: blankURL, Context: "C", Opener: "MINE"})
+		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: api.BlankURL, Context: "C", Opener: "MINE"})
 		addScope(e, otherClient, "D")
-		f.attach("", targetInfo{ID: "ELSEWHERE", Type: "page", URL: blankURL, Context: "D"})
+		f.attach("", targetInfo{ID: "ELSEWHERE", Type: "page", URL: api.BlankURL, Context: "D"})
 		for _, id := range []string{"MINE", "POPUP", "ELSEWHERE"} {
-			if ownerIn(e, id); e.targets[id].origin != stateless.origin() {
+			if ownerIn(e, id); e.targets[id].origin != originOf(stateless) {
 				t.Errorf("%s was opened by %+v", id, e.targets[id].origin)
 			}
 		}
@@ -594,7 +599,7 @@ func TestRequestedPageIsInTheSameContext(t *testing.T) {
 			"frameId": "SOME", "reason": "anchorClick", "url": "http://bank/", "disposition": "newTab",
 		})
 		f.attach("", targetInfo{ID: "BANK", Type: "page", URL: "http://bank/", Context: "default"})
-		if got := ownerIn(e, "BANK"); got != DefaultSession {
+		if got := ownerIn(e, "BANK"); got != api.DefaultSession {
 			t.Errorf("a page in the default context belongs to %q", got)
 		}
 	})
@@ -613,15 +618,15 @@ func TestPageLimitOfSharedSession(t *testing.T) {
 			opened(t, e, f, agent, fmt.Sprint("AGENTS", n))
 		}
 		opened(t, e, f, sharing, "LAST")
-		for by, id := range map[*Caller]string{&sharing: "LAST", &agent: "AGENTS0"} {
-			popup := targetInfo{ID: "POPUP-" + id, Type: "page", URL: blankURL, Context: "C", Opener: id}
+		for by, id := range map[*api.Caller]string{&sharing: "LAST", &agent: "AGENTS0"} {
+			popup := targetInfo{ID: "POPUP-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: id}
 			f.attach("", popup)
-			if got := wasEvicted(t, e, f, popup.ID); got != !by.isCommandLine() {
+			if got := wasEvicted(t, e, f, popup.ID); got != !by.IsCommandLine() {
 				t.Errorf("a popup of %s over the limit is closed: %v", id, got)
 			}
 		}
-		refused(t, "a page over the limit", e.call(t.Context(), agent, CallRequest{Method: "Target.createTarget"}).err,
-			CodeLimitExceeded)
+		refused(t, "a page over the limit", e.call(t.Context(), agent, api.CallRequest{Method: "Target.createTarget"}).err,
+			api.CodeLimitExceeded)
 	})
 }
 
@@ -629,7 +634,7 @@ func TestPageLimitOfSharedSession(t *testing.T) {
 // closed.
 func TestForbiddenOrigins(t *testing.T) {
 	const secret = "http://127.0.0.1:9000"
-	everybody := []Caller{commandLine, {Name: "cli", Session: someClient.session()}, someClient, plugin("one")}
+	everybody := []api.Caller{api.CommandLine, {Name: "cli", Session: someClient.SessionKey()}, someClient, plugin("one")}
 	withForbidden := func(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
 		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 			e.started, e.forbidden = true, []string{"http://other", secret}
@@ -651,14 +656,14 @@ func TestForbiddenOrigins(t *testing.T) {
 					}
 				}
 				for _, id := range []string{"SECRET", "FRAME", secret} {
-					if got := found(e, by, id); !strings.HasPrefix(got, CodeNotFound) {
+					if got := found(e, by, id); !strings.HasPrefix(got, api.CodeNotFound) {
 						t.Errorf("%s finds %s by %s", by.Name, got, id)
 					}
 				}
 				for _, method := range []string{"Target.attachToTarget", "Target.activateTarget", "Target.getTargetInfo"} {
 					for _, params := range []string{`{"targetId":"SECRET"}`, `{"targetId":"FRAME"}`} {
-						q := CallRequest{Method: method, Params: json.RawMessage(params)}
-						refused(t, by.Name+" "+method+params, e.call(t.Context(), by, q).err, CodeNotFound)
+						q := api.CallRequest{Method: method, Params: json.RawMessage(params)}
+						refused(t, by.Name+" "+method+params, e.call(t.Context(), by, q).err, api.CodeNotFound)
 					}
 				}
 				if got := string(e.filterResult(by, nil, "Target.getTargets", infos)); got != `{"targetInfos":[]}` {
@@ -675,13 +680,13 @@ func TestForbiddenOrigins(t *testing.T) {
 			url := json.RawMessage(`{"url":"` + secret + `/x"}`)
 			for _, by := range everybody {
 				for _, method := range []string{"Page.navigate", "Target.createTarget", "Network.loadNetworkResource"} {
-					target := map[bool]string{true: "SOME"}[by.isCommandLine() && method != "Target.createTarget"]
-					err := e.call(t.Context(), by, CallRequest{Method: method, Target: target, Params: url}).err
-					refused(t, by.Name+" "+method, err, CodeDenied, "no session may use")
+					target := map[bool]string{true: "SOME"}[by.IsCommandLine() && method != "Target.createTarget"]
+					err := e.call(t.Context(), by, api.CallRequest{Method: method, Target: target, Params: url}).err
+					refused(t, by.Name+" "+method, err, api.CodeDenied, "no session may use")
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				_, err := e.open(ctx, by, OpenRequest{URL: secret + "/x"})
-				refused(t, by.Name+" open", err, CodeDenied, "no session may use")
+				_, err := e.open(ctx, by, api.OpenRequest{URL: secret + "/x"})
+				refused(t, by.Name+" open", err, api.CodeDenied, "no session may use")
 				cancel()
 			}
 			if len(f.sent) > 0 {
@@ -691,11 +696,11 @@ func TestForbiddenOrigins(t *testing.T) {
 	})
 	t.Run("shown", func(t *testing.T) {
 		withForbidden(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			ended := make(chan *Error, 1)
-			go func() { ended <- e.call(t.Context(), someClient, CallRequest{Method: "Runtime.evaluate"}).err }()
+			ended := make(chan *api.Error, 1)
+			go func() { ended <- e.call(t.Context(), someClient, api.CallRequest{Method: "Runtime.evaluate"}).err }()
 			synctest.Wait()
 			f.show(targetInfo{ID: "SOME", Type: "page", Context: "C-SOME"}, secret+"/x")
-			wantResult(t, "a call in a page that goes to a forbidden origin", ended, CodeDenied)
+			wantResult(t, "a call in a page that goes to a forbidden origin", ended, api.CodeDenied)
 			if !wasEvicted(t, e, f, "SOME") {
 				t.Error("the page stays")
 			}
@@ -710,20 +715,20 @@ func TestForbiddenOrigins(t *testing.T) {
 // Every call of a client is confined, and no command has parameters that are not an object.
 func TestCallsAreCheckedFirst(t *testing.T) {
 	for _, c := range []struct {
-		by             Caller
+		by             api.Caller
 		method, params string
 		code           string
 	}{
-		{someClient, "Target.exposeDevToolsProtocol", `{"targetId":"SOME"}`, CodeDenied},
-		{commandLine, "Page.reload", `[]`, CodeInvalidArgs},
-		{commandLine, "Page.reload", `null`, CodeInvalidArgs},
-		{someClient, "Page.reload", `"{}"`, CodeInvalidArgs},
-		{someClient, "Page", ``, CodeInvalidArgs},
+		{someClient, "Target.exposeDevToolsProtocol", `{"targetId":"SOME"}`, api.CodeDenied},
+		{api.CommandLine, "Page.reload", `[]`, api.CodeInvalidArgs},
+		{api.CommandLine, "Page.reload", `null`, api.CodeInvalidArgs},
+		{someClient, "Page.reload", `"{}"`, api.CodeInvalidArgs},
+		{someClient, "Page", ``, api.CodeInvalidArgs},
 	} {
 		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			ended := make(chan *Error, 1)
+			ended := make(chan *api.Error, 1)
 			go func() {
-				ended <- e.call(t.Context(), c.by, CallRequest{Method: c.method, Params: json.RawMessage(c.params)}).err
+				ended <- e.call(t.Context(), c.by, api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)}).err
 			}()
 			wantResult(t, c.by.Name+" "+c.method+" "+c.params, ended, c.code)
 			if len(f.sent) > 0 {
@@ -740,10 +745,10 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 	one := plugin("one")
 	withPages(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
 		for _, c := range []struct {
-			by   Caller
+			by   api.Caller
 			want []string
 		}{
-			{commandLine, []string{"T", "tab"}}, {someClient, []string{"SOME"}}, {one, []string{"ONE", "untracked"}},
+			{api.CommandLine, []string{"T", "tab"}}, {someClient, []string{"SOME"}}, {one, []string{"ONE", "untracked"}},
 			{plugin("two"), nil},
 		} {
 			var got struct{ TargetInfos []json.RawMessage }
@@ -768,8 +773,8 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 			t.Errorf("a list that cannot be read becomes %s", got)
 		}
 		contexts := json.RawMessage(`{"browserContextIds":["C-ONE","C-SOME","D"]}`)
-		for by, want := range map[*Caller]string{
-			&one: `"C-ONE"`, &someClient: `"C-SOME"`, &commandLine: `"D"`, &otherClient: "",
+		for by, want := range map[*api.Caller]string{
+			&one: `"C-ONE"`, &someClient: `"C-SOME"`, &api.CommandLine: `"D"`, &otherClient: "",
 		} {
 			got := string(e.filterResult(*by, nil, "Target.getBrowserContexts", contexts))
 			if got != `{"browserContextIds":[`+want+`]}` {
@@ -797,8 +802,8 @@ func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 		f.send("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "completed"})
 		f.send("", "Browser.downloadProgress", map[string]any{"guid": "unknown", "state": "completed"})
 		synctest.Wait()
-		for by, want := range map[*Caller]int{&one: 2, &someClient: 2, &otherClient: 0, &commandLine: 1} {
-			stored, err := e.storedEvents(*by, EventsRequest{})
+		for by, want := range map[*api.Caller]int{&one: 2, &someClient: 2, &otherClient: 0, &api.CommandLine: 1} {
+			stored, err := e.storedEvents(*by, api.EventsRequest{})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v; want %d events", by.Name, stored.Events, err, want)
 			}
@@ -814,15 +819,15 @@ func TestEventsOfBrowserDomains(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.sparePage = e.targets["T"]
 		addScope(e, someClient, "C")
-		ended := make(chan *Error, 1)
-		go func() { ended <- e.call(t.Context(), someClient, CallRequest{Method: "Tethering.bind"}).err }()
+		ended := make(chan *api.Error, 1)
+		go func() { ended <- e.call(t.Context(), someClient, api.CallRequest{Method: "Tethering.bind"}).err }()
 		f.answer(<-f.sent, `{}`)
 		wantResult(t, "Tethering.bind", ended, "")
 		f.send("", "Tethering.accepted", map[string]any{"port": 1})
 		f.send("", "SystemInfo.unknown", map[string]any{})
 		synctest.Wait()
-		for by, want := range map[*Caller]int{&someClient: 1, &otherClient: 0} {
-			stored, err := e.storedEvents(*by, EventsRequest{Patterns: []string{"Tethering.*", "SystemInfo.*"}})
+		for by, want := range map[*api.Caller]int{&someClient: 1, &otherClient: 0} {
+			stored, err := e.storedEvents(*by, api.EventsRequest{Patterns: []string{"Tethering.*", "SystemInfo.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by.Name, stored.Events, err)
 			}
@@ -834,12 +839,12 @@ func TestEventsOfBrowserDomains(t *testing.T) {
 func TestOpenInContextOfSession(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.sparePage = e.targets["T"]
-		for by, want := range map[*Caller]string{
-			&someClient: "C-SOME", {Name: "cli", Session: otherClient.session()}: "C-OTHER",
+		for by, want := range map[*api.Caller]string{
+			&someClient: "C-SOME", {Name: "cli", Session: otherClient.SessionKey()}: "C-OTHER",
 		} {
-			go e.open(t.Context(), *by, OpenRequest{URL: "http://a/"})
+			go e.open(t.Context(), *by, api.OpenRequest{URL: "http://a/"})
 			if q := <-f.sent; q.Method != "Target.createTarget" || !strings.Contains(string(q.Params), `"`+want+`"`) {
-				t.Errorf("for a page of %s the browser receives %s %s", by.session(), q.Method, q.Params)
+				t.Errorf("for a page of %s the browser receives %s %s", by.SessionKey(), q.Method, q.Params)
 			}
 		}
 	})
@@ -848,26 +853,26 @@ func TestOpenInContextOfSession(t *testing.T) {
 // A person gives a page of the user's own browser to a session by activating it there. The page of another session does
 // not become the current one.
 func TestActivate(t *testing.T) {
-	guest := Caller{Name: "cli", Session: someClient.session()}
+	guest := api.Caller{Name: "cli", Session: someClient.SessionKey()}
 	for _, c := range []struct {
-		by             Caller
+		by             api.Caller
 		external       bool
 		target         string
 		owner, current string // of the caller's session
 	}{
 		{guest, true, "T", guest.Session, "T"},
-		{commandLine, true, "T", DefaultSession, "T"},
-		{commandLine, false, "T", "", "T"},
-		{commandLine, false, "SOME", someClient.session(), "T"},
-		{guest, false, "OTHER", otherClient.session(), "SOME"},
-		{guest, false, "SOME", someClient.session(), "SOME"},
+		{api.CommandLine, true, "T", api.DefaultSession, "T"},
+		{api.CommandLine, false, "T", "", "T"},
+		{api.CommandLine, false, "SOME", someClient.SessionKey(), "T"},
+		{guest, false, "OTHER", otherClient.SessionKey(), "SOME"},
+		{guest, false, "SOME", someClient.SessionKey(), "SOME"},
 	} {
 		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 			e.external = c.external
 			f.attach("", targetInfo{ID: "NEWEST", Type: "page", URL: "http://a/", Context: "C-SOME"})
 			synctest.Wait()
 			e.setCurrent(guest, e.targets["SOME"])
-			ended := make(chan *Error, 1)
+			ended := make(chan *api.Error, 1)
 			go func() {
 				_, err := e.activate(t.Context(), c.by, c.target)
 				ended <- err
@@ -876,10 +881,10 @@ func TestActivate(t *testing.T) {
 			f.answer(<-f.sent, `{"targetInfo":{"targetId":"x","type":"page"}}`)
 			wantResult(t, "activating "+c.target, ended, "")
 			if got := ownerIn(e, c.target); got != c.owner {
-				t.Errorf("after %s of %q activated %s, it belongs to %q", c.by.Name, c.by.session(), c.target, got)
+				t.Errorf("after %s of %q activated %s, it belongs to %q", c.by.Name, c.by.SessionKey(), c.target, got)
 			}
 			if got := found(e, c.by, ""); got != c.current {
-				t.Errorf("after %s of %q activated %s, the current target is %s", c.by.Name, c.by.session(), c.target, got)
+				t.Errorf("after %s of %q activated %s, the current target is %s", c.by.Name, c.by.SessionKey(), c.target, got)
 			}
 		})
 	}
@@ -890,11 +895,11 @@ func TestCallsEndWithTheirPage(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		_, ended := startCommand(t, e, f, "Runtime.evaluate")
 		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
-		wantResult(t, "a call in a page that is closed", ended, CodeNotFound)
+		wantResult(t, "a call in a page that is closed", ended, api.CodeNotFound)
 	})
-	for how, accept := range map[string]string{DialogDismiss: `"accept":false`, DialogAccept: `"accept":true`} {
+	for how, accept := range map[string]string{api.DialogDismiss: `"accept":false`, api.DialogAccept: `"accept":true`} {
 		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			go e.call(t.Context(), commandLine, CallRequest{Method: "Runtime.evaluate", OnDialog: how})
+			go e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Runtime.evaluate", OnDialog: how})
 			<-f.sent
 			f.send("S", "Page.javascriptDialogOpening", map[string]any{"type": "confirm"})
 			if q := <-f.sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), accept) {
@@ -968,7 +973,7 @@ func withScopes(t *testing.T, test func(e *engine, f *fakeBrowser, received func
 }
 
 // enter enters a plugin's scope for a call that ends at once.
-func enter(t *testing.T, e *engine, by Caller) *scope {
+func enter(t *testing.T, e *engine, by api.Caller) *scope {
 	t.Helper()
 	s, release, err := e.enterScope(testContext(t), by)
 	if err != nil {
@@ -1053,7 +1058,7 @@ func TestScopesAreLimited(t *testing.T) {
 		}
 		received()
 		_, _, err = e.enterScope(testContext(t), plugin("another"))
-		refused(t, "a context over the limit", err, CodeLimitExceeded, fmt.Sprint(maxScopes))
+		refused(t, "a context over the limit", err, api.CodeLimitExceeded, fmt.Sprint(maxScopes))
 		if got := received(); len(got) > 0 {
 			t.Errorf("the browser receives %q", got)
 		}
@@ -1163,7 +1168,7 @@ func TestFrameOwners(t *testing.T) {
 		e.mu.Lock()
 		e.frames.set(e.targets["SOME"], "FRAME", "SOME", "http://SOME/frame")
 		e.mu.Unlock()
-		for _, by := range []Caller{otherClient, plugin("one"), {Name: "mcp:third", Session: "user/third"}} {
+		for _, by := range []api.Caller{otherClient, plugin("one"), {Name: "mcp:third", Session: "user/third"}} {
 			if page, _, err := e.locate(by, "FRAME"); err == nil {
 				t.Errorf("%+v finds the frame in %s", by, page.id)
 			}

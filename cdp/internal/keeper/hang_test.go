@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // TestEveryCallEnds tries each way in which a call could hang. Each call must end within ten times the promised
@@ -21,7 +22,7 @@ func TestEveryCallEnds(t *testing.T) {
 		stopped = overdue + probeTimeout + terminateTimeout // a probe and the termination of a script follow the timeout
 		reading = 3 * time.Second                           // for what is over the limit
 	)
-	late := func(q CallRequest) CallRequest {
+	late := func(q api.CallRequest) api.CallRequest {
 		q.TimeoutMS = overdue.Milliseconds()
 		return q
 	}
@@ -31,50 +32,52 @@ func TestEveryCallEnds(t *testing.T) {
 	url := site(t, map[string]string{"/": plainPage})
 	for _, c := range []struct {
 		name    string
-		call    CallRequest
-		before  func(t *testing.T, c *Client, s Status) // makes the call hang; nil: the call itself hangs
-		after   func(t *testing.T, c *Client, s Status) // ends the call once it is under way; nil: it ends by itself
+		call    api.CallRequest
+		before  func(t *testing.T, c *Client, s api.Status) // makes the call hang; nil: the call itself hangs
+		after   func(t *testing.T, c *Client, s api.Status) // ends the call once it is under way; nil: it ends by itself
 		code    string
 		words   []string
 		promise time.Duration
 		fatal   bool // the test ends the browser, so it cannot share one
 	}{
-		{name: "page crash", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
-			c.Call(testContext(t), CallRequest{Method: "Page.crash"})
-		}, code: CodeTargetCrashed, words: []string{"Page.reload", "Page.navigate"}, promise: atOnce},
-		{name: "target closed", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
+		{name: "page crash", call: neverReturns, after: func(t *testing.T, c *Client, _ api.Status) {
+			c.Call(testContext(t), api.CallRequest{Method: "Page.crash"})
+		}, code: api.CodeTargetCrashed, words: []string{"Page.reload", "Page.navigate"}, promise: atOnce},
+		{name: "target closed", call: neverReturns, after: func(t *testing.T, c *Client, _ api.Status) {
 			c.CloseTarget(testContext(t), "", "")
-		}, code: CodeNotFound, words: []string{"was closed"}, promise: atOnce},
-		{name: "page closed by its own command", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
-			c.Call(testContext(t), CallRequest{Method: "Page.close"})
-		}, code: CodeNotFound, words: []string{"was closed"}, promise: atOnce},
-		{name: "dialog", call: evaluation("prompt('Name?')"), code: CodeBusy, words: []string{"dialog", "prompt", "Name?"},
+		}, code: api.CodeNotFound, words: []string{"was closed"}, promise: atOnce},
+		{name: "page closed by its own command", call: neverReturns, after: func(t *testing.T, c *Client, _ api.Status) {
+			c.Call(testContext(t), api.CallRequest{Method: "Page.close"})
+		}, code: api.CodeNotFound, words: []string{"was closed"}, promise: atOnce},
+		{name: "dialog", call: evaluation("prompt('Name?')"), code: api.CodeBusy,
+			words:   []string{"dialog", "prompt", "Name?"},
 			promise: atOnce},
-		{name: "dialog of another call", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
+		{name: "dialog of another call", call: neverReturns, after: func(t *testing.T, c *Client, _ api.Status) {
 			evaluate(t, c, "", "setTimeout(() => alert('later'))")
-		}, code: CodeBusy, words: []string{"alert", "later"}, promise: atOnce},
-		{name: "endless loop", call: late(endlessLoop), code: CodeTimeout, words: []string{"stopped"}, promise: stopped},
-		{name: "endless loop, then another call", call: late(CallRequest{Method: "DOM.getDocument"}),
-			before: func(t *testing.T, c *Client, _ Status) {
+		}, code: api.CodeBusy, words: []string{"alert", "later"}, promise: atOnce},
+		{name: "endless loop", call: late(endlessLoop), code: api.CodeTimeout, words: []string{"stopped"}, promise: stopped},
+		{name: "endless loop, then another call", call: late(api.CallRequest{Method: "DOM.getDocument"}),
+			before: func(t *testing.T, c *Client, _ api.Status) {
 				startLoop(testContext(t), t, c)
-			}, code: CodeTimeout, promise: stopped},
-		{name: "promise that is never resolved", call: late(neverReturns), code: CodeTimeout, promise: overdue},
-		{name: "reply over the limit", call: evaluation("'x'.repeat(5e6)"), code: CodeLimitExceeded,
+			}, code: api.CodeTimeout, promise: stopped},
+		{name: "promise that is never resolved", call: late(neverReturns), code: api.CodeTimeout, promise: overdue},
+		{name: "reply over the limit", call: evaluation("'x'.repeat(5e6)"), code: api.CodeLimitExceeded,
 			words: []string{"bytes"}, promise: reading},
-		{name: "request over the limit", call: evaluation(strings.Repeat("x", browser.MaxRequest)), code: CodeLimitExceeded,
+		{name: "request over the limit", call: evaluation(strings.Repeat("x", browser.MaxRequest)),
+			code:  api.CodeLimitExceeded,
 			words: []string{"at most"}, promise: reading},
-		{name: "browser stopped", call: late(evaluation("1")), before: func(t *testing.T, _ *Client, s Status) {
+		{name: "browser stopped", call: late(evaluation("1")), before: func(t *testing.T, _ *Client, s api.Status) {
 			stopProcess(t, s.ChromePID)
-		}, code: CodeTimeout, promise: stopped, fatal: true},
-		{name: "browser killed", call: neverReturns, after: func(t *testing.T, _ *Client, s Status) {
+		}, code: api.CodeTimeout, promise: stopped, fatal: true},
+		{name: "browser killed", call: neverReturns, after: func(t *testing.T, _ *Client, s api.Status) {
 			syscall.Kill(s.ChromePID, syscall.SIGKILL)
-		}, code: CodeChromeConnection, promise: atOnce, fatal: true},
-		{name: "keeper killed", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
+		}, code: api.CodeChromeConnection, promise: atOnce, fatal: true},
+		{name: "keeper killed", call: neverReturns, after: func(t *testing.T, c *Client, _ api.Status) {
 			syscall.Kill(c.hello.PID, syscall.SIGKILL)
-		}, code: CodeChromeConnection, promise: atOnce, fatal: true},
-		{name: "browser closed by another", call: neverReturns, after: func(t *testing.T, c *Client, _ Status) {
+		}, code: api.CodeChromeConnection, promise: atOnce, fatal: true},
+		{name: "browser closed by another", call: neverReturns, after: func(t *testing.T, c *Client, _ api.Status) {
 			go c.CloseBrowser(t.Context())
-		}, code: CodeChromeConnection, words: []string{"closed"}, promise: atOnce, fatal: true},
+		}, code: api.CodeChromeConnection, words: []string{"closed"}, promise: atOnce, fatal: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client := shared
@@ -120,7 +123,7 @@ func TestFullPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopProcess(t, s.ChromePID)
-	q := CallRequest{Method: "Browser.none", TimeoutMS: 100}
+	q := api.CallRequest{Method: "Browser.none", TimeoutMS: 100}
 	refused := 0
 	for round := 0; refused == 0; round++ {
 		if round == 100 {
@@ -135,11 +138,11 @@ func TestFullPipe(t *testing.T) {
 		}
 		for range maxInFlight {
 			err := awaitError(t, errs)
-			if asError(err).Code == CodeChromeConnection && strings.Contains(err.Error(), "stopped reading") {
+			if asError(err).Code == api.CodeChromeConnection && strings.Contains(err.Error(), "stopped reading") {
 				refused++
 				continue
 			}
-			wantCode(t, err, CodeTimeout)
+			wantCode(t, err, api.CodeTimeout)
 		}
 	}
 	syscall.Kill(s.ChromePID, syscall.SIGCONT)

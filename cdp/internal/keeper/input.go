@@ -8,36 +8,10 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// InputRequest sends input events to a page, one directly after the other.
-type InputRequest struct {
-	Target string `json:"target,omitempty"` // as in CallRequest
-	// Events have the parameters of the command that their type belongs to; see inputCommand. A [Drag] stands alone.
-	Events    []json.RawMessage `json:"events"`
-	OnDialog  string            `json:"on_dialog,omitempty"`
-	Wait      string            `json:"wait,omitempty"` // as in CallRequest
-	TimeoutMS int64             `json:"timeout_ms,omitempty"`
-}
-
-// InputSent is the result of an InputRequest.
-type InputSent struct {
-	Target string `json:"target"`
-	Events int    `json:"events"`
-	// Dragged says that the page left a [Drag] to the browser, which has dropped what was dragged.
-	Dragged bool `json:"dragged,omitempty"`
-}
-
-// Drag is an event that presses the mouse at a point, moves it to another one and releases it there. Where the page
-// leaves the drag to the browser, as it does that of a draggable element, the browser drops the data as trusted events.
-type Drag struct {
-	Type string  `json:"type"` // "drag"
-	X    float64 `json:"x"`
-	Y    float64 `json:"y"`
-	ToX  float64 `json:"toX"`
-	ToY  float64 `json:"toY"`
-}
 
 // inputCommand returns the command that sends an event of a type, "" if there is none.
 func inputCommand(kind string) string {
@@ -56,14 +30,14 @@ func inputCommand(kind string) string {
 
 // sendInput serves an InputRequest. All events are sent before the first one is answered, so that nothing else gets
 // between them.
-func (e *engine) sendInput(ctx context.Context, by Caller, q InputRequest) (InputSent, *Error) {
-	if err := cmp.Or(checkOnDialog(q.OnDialog), checkWait(q.Wait)); err != nil {
-		return InputSent{}, err
+func (e *engine) sendInput(ctx context.Context, by api.Caller, q api.InputRequest) (api.InputSent, *api.Error) {
+	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait)); err != nil {
+		return api.InputSent{}, err
 	}
-	var drag *Drag
-	if len(q.Events) == 1 && text(q.Events[0], "type") == "drag" {
+	var drag *api.Drag
+	if len(q.Events) == 1 && scan.Text(q.Events[0], "type") == "drag" {
 		if err := json.Unmarshal(q.Events[0], &drag); err != nil {
-			return InputSent{}, errf(CodeInvalidArgs, "the drag is malformed: %v", err)
+			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "the drag is malformed: %v", err)
 		}
 		q.Events = nil
 	}
@@ -72,56 +46,57 @@ func (e *engine) sendInput(ctx context.Context, by Caller, q InputRequest) (Inpu
 	for i, event := range q.Events {
 		all := map[string]json.RawMessage{}
 		if err := json.Unmarshal(event, &all); err != nil {
-			return InputSent{}, errf(CodeInvalidArgs, "event %d is not an object", i)
+			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "event %d is not an object", i)
 		}
-		kind := text(event, "type")
+		kind := scan.Text(event, "type")
 		method := inputCommand(kind)
 		if kind == "drag" {
-			return InputSent{}, errf(CodeInvalidArgs, "event %d is a drag, which must be the only event", i)
+			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "event %d is a drag, which must be the only event", i)
 		}
 		if method == "" {
-			return InputSent{}, errf(CodeInvalidArgs, "event %d has the unknown type %q", i, manifest.Clip(kind, 40))
+			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "event %d has the unknown type %q", i,
+				manifest.Clip(kind, 40))
 		}
 		if method == input.CommandInsertText {
 			delete(all, "type")
 		}
 		commands[i] = &pending{method: method, by: by, onDialog: q.OnDialog}
-		params[i] = mustJSON(all)
+		params[i] = scan.Marshal(all)
 	}
-	if by.hasContext() {
+	if by.HasContext() {
 		_, release, err := e.enterScope(ctx, by)
 		if err != nil {
-			return InputSent{}, err
+			return api.InputSent{}, err
 		}
 		defer release()
 	}
 	t, err := e.resolve(by, q.Target)
 	if err != nil {
-		return InputSent{}, err
+		return api.InputSent{}, err
 	}
 	e.mu.Lock()
 	e.countCall(by)
 	e.claim(by, t)
 	e.mu.Unlock()
 	if !hasPage(t.kind) {
-		return InputSent{}, errf(CodeInvalidArgs, "target %s is a %s, which takes no input", t.id, t.kind)
+		return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which takes no input", t.id, t.kind)
 	}
 	if err := e.attach(ctx, t, ""); err != nil {
-		return InputSent{}, err
+		return api.InputSent{}, err
 	}
 	w := e.newPageWait(t, q.Wait, q.OnDialog)
 	defer w.close()
-	sent := InputSent{Target: t.id, Events: len(q.Events)}
+	sent := api.InputSent{Target: t.id, Events: len(q.Events)}
 	if drag != nil {
 		sent.Events = 1
 		if sent.Dragged, err = e.drag(ctx, t, drag, callOptions{by: by, onDialog: q.OnDialog}); err != nil {
-			return InputSent{}, err
+			return api.InputSent{}, err
 		}
 	} else if err := e.exchangeAll(ctx, t, commands, params); err != nil {
-		return InputSent{}, err
+		return api.InputSent{}, err
 	}
 	if err := w.after(ctx, input.CommandDispatchMouseEvent, nil); err != nil {
-		return InputSent{}, err
+		return api.InputSent{}, err
 	}
 	return sent, nil
 }
@@ -132,13 +107,13 @@ const interceptTimeout = 300 * time.Millisecond
 
 // drag serves a [Drag], and reports whether the browser dragged. Chrome hands over what is dragged
 // (Input.setInterceptDrags) instead of asking the desktop, which a headless browser does not have.
-func (e *engine) drag(ctx context.Context, t *target, d *Drag, o callOptions) (dragged bool, err *Error) {
+func (e *engine) drag(ctx context.Context, t *target, d *api.Drag, o callOptions) (dragged bool, err *api.Error) {
 	const moved = input.DispatchMouseEventTypeMouseMoved
 	page := t.root()
 	e.mu.Lock()
 	page.dragData = nil
 	e.mu.Unlock()
-	intercept := func(ctx context.Context, on bool) *Error {
+	intercept := func(ctx context.Context, on bool) *api.Error {
 		_, err := execute(ctx, e.sender, page, input.SetInterceptDrags, input.SetInterceptDragsParams{Enabled: on}, o)
 		return err
 	}
@@ -150,7 +125,7 @@ func (e *engine) drag(ctx context.Context, t *target, d *Drag, o callOptions) (d
 		defer cancel()
 		intercept(ending, false)
 	}()
-	mouse := func(kind input.DispatchMouseEventType, part float64, buttons int64) *Error {
+	mouse := func(kind input.DispatchMouseEventType, part float64, buttons int64) *api.Error {
 		p := input.DispatchMouseEventParams{Type: kind, Buttons: buttons,
 			X: d.X + part*(d.ToX-d.X), Y: d.Y + part*(d.ToY-d.Y)}
 		if kind != moved || buttons != 0 {
@@ -170,7 +145,7 @@ func (e *engine) drag(ctx context.Context, t *target, d *Drag, o callOptions) (d
 	if data := e.interceptedDrag(ctx, page); data != nil {
 		for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter,
 			input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
-			params := mustJSON(map[string]any{"type": kind, "x": d.ToX, "y": d.ToY, "data": data})
+			params := scan.Marshal(map[string]any{"type": kind, "x": d.ToX, "y": d.ToY, "data": data})
 			if _, err := e.do(ctx, t, input.CommandDispatchDragEvent, params, o); err != nil {
 				return true, err
 			}
@@ -184,7 +159,7 @@ func (e *engine) drag(ctx context.Context, t *target, d *Drag, o callOptions) (d
 func (e *engine) interceptedDrag(ctx context.Context, page *target) (data json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, interceptTimeout)
 	defer cancel()
-	e.wait(ctx, "for a drag", func() (bool, *Error) {
+	e.wait(ctx, "for a drag", func() (bool, *api.Error) {
 		data = page.dragData
 		return data != nil, nil
 	})
@@ -194,7 +169,7 @@ func (e *engine) interceptedDrag(ctx context.Context, page *target) (data json.R
 // exchangeAll sends commands to a target directly after each other, and waits for all replies. It returns the first
 // error.
 func (s *sender) exchangeAll(ctx context.Context, t *target, commands []*pending, params []json.RawMessage) (
-	failed *Error,
+	failed *api.Error,
 ) {
 	s.mu.Lock()
 	sent := 0
@@ -219,7 +194,7 @@ func (s *sender) exchangeAll(ctx context.Context, t *target, commands []*pending
 				delete(s.pending, p.id)
 			}
 			s.mu.Unlock()
-			late := contextError(ctx, "sending input")
+			late := api.ContextError(ctx, "sending input")
 			if diagnosis := s.unstick(t); diagnosis != "" {
 				late.Message += "; " + diagnosis
 			}

@@ -7,6 +7,9 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // worldName is the name of the isolated worlds in which the keeper's own functions run: they see the document of a
@@ -17,7 +20,7 @@ const worldName = "parley"
 // document. The number of one may then be that of another document's, so a function that depends on an origin checks
 // location.origin itself, which no page can replace, before it uses its other arguments.
 func callInFrame[R any](ctx context.Context, s *sender, t *target, frame, function string, args ...any) (
-	result R, err *Error,
+	result R, err *api.Error,
 ) {
 	raw, err := s.callInWorld(ctx, t, frame, function, true, args...)
 	if err != nil {
@@ -40,7 +43,7 @@ func callInFrame[R any](ctx context.Context, s *sender, t *target, frame, functi
 		failed = json.Unmarshal(returned.Result.Value, &result)
 	}
 	if failed != nil {
-		return result, errf(CodeProtocolError, "a function of the keeper failed in the page: %v", failed)
+		return result, api.Errorf(api.CodeProtocolError, "a function of the keeper failed in the page: %v", failed)
 	}
 	return result, nil
 }
@@ -48,7 +51,7 @@ func callInFrame[R any](ctx context.Context, s *sender, t *target, frame, functi
 // callInWorld calls a function in an isolated world of a frame, and returns what Runtime.callFunctionOn does: the
 // result by value, or a reference to an object in that world.
 func (s *sender) callInWorld(ctx context.Context, t *target, frame, function string, byValue bool, args ...any) (
-	json.RawMessage, *Error,
+	json.RawMessage, *api.Error,
 ) {
 	made, err := execute(ctx, s, t, page.CreateIsolatedWorld,
 		page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(frame), WorldName: worldName}, callOptions{})
@@ -59,7 +62,7 @@ func (s *sender) callInWorld(ctx context.Context, t *target, frame, function str
 	for i, arg := range args {
 		given[i] = map[string]any{"value": arg}
 	}
-	return s.do(ctx, t, "Runtime.callFunctionOn", mustJSON(map[string]any{
+	return s.do(ctx, t, "Runtime.callFunctionOn", scan.Marshal(map[string]any{
 		"functionDeclaration": function, "executionContextId": made.ExecutionContextID, "arguments": given,
 		"returnByValue": byValue, "silent": true,
 	}), callOptions{})

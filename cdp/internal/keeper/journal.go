@@ -3,6 +3,8 @@ package keeper
 import (
 	"cmp"
 	"slices"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // journals store the events of all sessions. Each session has a journal of its own, with sequence numbers of its own,
@@ -59,7 +61,7 @@ func (js *journals) divide() {
 func (js *journals) add(r *record) {
 	js.lastOrder++
 	r.order = js.lastOrder
-	r.owner = cmp.Or(r.owner, DefaultSession)
+	r.owner = cmp.Or(r.owner, api.DefaultSession)
 	js.of(r.owner).add(r.owner, r)
 }
 
@@ -106,7 +108,7 @@ func (js *journals) remove(session string) {
 
 // lastSeqOf returns the newest sequence number of a session, 0 if it has no events.
 func (js *journals) lastSeqOf(session string) int64 {
-	if j := js.bySession[cmp.Or(session, DefaultSession)]; j != nil {
+	if j := js.bySession[cmp.Or(session, api.DefaultSession)]; j != nil {
 		return j.lastSeq
 	}
 	return 0
@@ -132,8 +134,8 @@ func (js *journals) since(session string, seq int64) (records []*record, last in
 func byOrder(a, b *record) int { return cmp.Compare(a.order, b.order) }
 
 // info sums up the journals.
-func (js *journals) info() RingInfo {
-	info := RingInfo{LastSeq: js.lastOrder}
+func (js *journals) info() api.RingInfo {
+	info := api.RingInfo{LastSeq: js.lastOrder}
 	for _, j := range js.bySession {
 		info.Dropped += j.lastSeq - j.moved
 		for i := range j.rings {

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // sequences returns the sequence numbers of records as text.
@@ -96,7 +99,7 @@ func TestReassignMovesRecords(t *testing.T) {
 	js.add(&record{method: "A.b", target: "U"})
 	js.add(&record{owner: "mine", method: "A.c", target: "V"})
 	js.add(&record{method: "Network.loadingFailed", target: "T"})
-	js.reassign("mine", func(r *record) bool { return r.target == "T" && r.owner == DefaultSession })
+	js.reassign("mine", func(r *record) bool { return r.target == "T" && r.owner == api.DefaultSession })
 	var got []string
 	for _, r := range storedFor(js, "mine") {
 		got = append(got, fmt.Sprint(r.seq, r.target, r.owner))
@@ -104,7 +107,7 @@ func TestReassignMovesRecords(t *testing.T) {
 	if strings.Join(got, ",") != "1Vmine,2Tmine,3Tmine" {
 		t.Errorf("the new owner has %v", got)
 	}
-	if left := storedFor(js, DefaultSession); len(left) != 1 || left[0].target != "U" {
+	if left := storedFor(js, api.DefaultSession); len(left) != 1 || left[0].target != "U" {
 		t.Errorf("%d events are left", len(left))
 	}
 	if info := js.info(); info.Dropped != 0 || info.Kept != 4 {
@@ -122,7 +125,8 @@ func TestRedact(t *testing.T) {
 		{"Network.requestWillBeSentExtraInfo",
 			`{"associatedCookies":[{"cookie":{"value":"v"}}],"headers":{"AUTHORIZATION":"Basic x","Proxy-Authorization":"y"}}`,
 			`{"headers":{"AUTHORIZATION":"[redacted]","Proxy-Authorization":"[redacted]"}}`},
-		{"Fetch.requestPaused", `{"responseHeaders":[{"value":"secret","name":"Set-Cookie"},{"name":"A","value":"b"}],"x":[]}`,
+		{"Fetch.requestPaused",
+			`{"responseHeaders":[{"value":"secret","name":"Set-Cookie"},{"name":"A","value":"b"}],"x":[]}`,
 			`{"responseHeaders":[{"value":"[redacted]","name":"Set-Cookie"},{"name":"A","value":"b"}],"x":[]}`},
 		{"Network.webSocketFrameSent", `{"response":{"opcode":1,"payloadData":"text"}}`, `{"response":{"opcode":1}}`},
 		{"Network.eventSourceMessageReceived", `{"eventId":"1","data":"text"}`, `{"eventId":"1"}`},
@@ -144,11 +148,12 @@ func FuzzRedact(f *testing.F) {
 	f.Add(`{"a":[1,{"b":null}],"headers":{"Cookie":"x"}}`)
 	f.Add(`{"url":"data:\u00e9` + strings.Repeat(`\"`, 100) + `"}`)
 	f.Fuzz(func(t *testing.T, params string) {
-		if !isObject(json.RawMessage(params)) {
+		if !scan.IsObject(json.RawMessage(params)) {
 			return
 		}
 		const secret = "hEaDeRsSeCrEt"
-		in := `{"headers":{"Cookie":"` + secret + `"},"more":` + params + `,"list":[{"name":"Set-Cookie","value":"` + secret + `"}]}`
+		in := `{"headers":{"Cookie":"` + secret + `"},"more":` + params + `,"list":[{"name":"Set-Cookie","value":"` + secret +
+			`"}]}`
 		if strings.Contains(params, secret) {
 			return
 		}
@@ -178,7 +183,8 @@ func TestParseStatus(t *testing.T) {
 		}
 	}
 	for _, given := range []string{"40", "6xx", "999", "4x", "fail"} {
-		if _, err := parseStatus(given); err == nil || err.Code != CodeInvalidArgs || !strings.Contains(err.Message, given) {
+		if _, err := parseStatus(given); err == nil || err.Code != api.CodeInvalidArgs ||
+			!strings.Contains(err.Message, given) {
 			t.Errorf("%s: %v", given, err)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -209,21 +211,21 @@ func site(t *testing.T, pages map[string]string) string {
 
 const plainPage = "<title>Plain</title><p>Hello"
 
-func openPage(t *testing.T, c *Client, url string) Page {
+func openPage(t *testing.T, c *Client, url string) api.Page {
 	t.Helper()
-	p, err := c.Open(testContext(t), OpenRequest{URL: url})
+	p, err := c.Open(testContext(t), api.OpenRequest{URL: url})
 	if err != nil {
 		t.Fatal("open: ", err)
 	}
 	return p
 }
 
-func params(v any) json.RawMessage { return mustJSON(v) }
+func params(v any) json.RawMessage { return scan.Marshal(v) }
 
 // evaluate runs an expression in a target and returns its value as JSON.
 func evaluate(t testing.TB, c *Client, target, expression string) (string, error) {
 	t.Helper()
-	raw, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Runtime.evaluate",
+	raw, err := c.Call(testContext(t), api.CallRequest{Target: target, Method: "Runtime.evaluate",
 		Params: params(map[string]any{"expression": expression, "returnByValue": true})})
 	var reply struct {
 		Result struct {
@@ -243,7 +245,7 @@ func wantValue(t *testing.T, c *Client, target, expression, want string) {
 
 func wantCode(t *testing.T, err error, code string, words ...string) {
 	t.Helper()
-	var e *Error
+	var e *api.Error
 	if !errors.As(err, &e) || e.Code != code {
 		t.Errorf("error %v, want %s", err, code)
 		return
@@ -261,11 +263,11 @@ func TestBrowserClosedByCommand(t *testing.T) {
 	cfg := config(t)
 	c := startBrowser(t, cfg)
 	openPage(t, c, "")
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Browser.close"}); err != nil {
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Browser.close"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := evaluate(t, c, "", "1")
-	wantCode(t, err, CodeChromeConnection)
+	wantCode(t, err, api.CodeChromeConnection)
 	requireNothingLeft(t, cfg)
 }
 
@@ -276,7 +278,7 @@ func TestOpenEvaluateClose(t *testing.T) {
 	if _, err := Dial(testContext(t), cfg.RunDir, "", "test"); err == nil {
 		t.Fatal("Dial succeeds before a browser was opened")
 	} else {
-		wantCode(t, err, CodeChromeConnection, "no browser")
+		wantCode(t, err, api.CodeChromeConnection, "no browser")
 	}
 	c := startBrowser(t, cfg)
 	if !c.Started() {
@@ -300,15 +302,15 @@ func TestOpenEvaluateClose(t *testing.T) {
 	}
 	wantValue(t, c, "/two", "document.title", `"Two"`)
 	_, err = evaluate(t, c, url, "1")
-	wantCode(t, err, CodeNotFound, "matches 2 targets")
+	wantCode(t, err, api.CodeNotFound, "matches 2 targets")
 	_, err = evaluate(t, c, "nowhere", "1")
-	wantCode(t, err, CodeNotFound, "nowhere")
+	wantCode(t, err, api.CodeNotFound, "nowhere")
 	_, err = evaluate(t, c, "7", "1")
-	wantCode(t, err, CodeNotFound, "no target 7")
+	wantCode(t, err, api.CodeNotFound, "no target 7")
 
 	// A command of the Browser domain that concerns a page uses the current one.
 	if _, err := c.Call(testContext(t),
-		CallRequest{Method: "Browser.getWindowForTarget", Params: json.RawMessage("{}")}); err != nil {
+		api.CallRequest{Method: "Browser.getWindowForTarget", Params: json.RawMessage("{}")}); err != nil {
 		t.Error(err)
 	}
 
@@ -321,7 +323,7 @@ func TestOpenEvaluateClose(t *testing.T) {
 	}
 	wantValue(t, c, "", "document.title", `"Two"`)
 	_, err = evaluate(t, c, p.Target, "1")
-	wantCode(t, err, CodeNotFound)
+	wantCode(t, err, api.CodeNotFound)
 
 	s, err := c.Status(testContext(t), true)
 	if err != nil || s.Mode != "launched" || !strings.Contains(s.Product, "/") || s.ChromePID == 0 || !s.Temporary ||
@@ -340,13 +342,13 @@ func TestOpenEvaluateClose(t *testing.T) {
 	defer again.Close()
 	wantValue(t, again, "", "1+1", "2")
 
-	_, err = c.Call(testContext(t), CallRequest{Method: "Page.nonsense"})
-	wantCode(t, err, CodeProtocolError, "Page.nonsense")
-	var e *Error
+	_, err = c.Call(testContext(t), api.CallRequest{Method: "Page.nonsense"})
+	wantCode(t, err, api.CodeProtocolError, "Page.nonsense")
+	var e *api.Error
 	if errors.As(err, &e); e.Chrome == nil || e.Chrome.Code != -32601 {
 		t.Errorf("Chrome's error: %+v", e)
 	}
-	raw, err := c.Call(testContext(t), CallRequest{Method: "Browser.getVersion"})
+	raw, err := c.Call(testContext(t), api.CallRequest{Method: "Browser.getVersion"})
 	if err != nil || !strings.Contains(string(raw), "protocolVersion") {
 		t.Errorf("Browser.getVersion: %s %v", raw, err)
 	}
@@ -355,5 +357,13 @@ func TestOpenEvaluateClose(t *testing.T) {
 	}
 	requireNothingLeft(t, cfg)
 	_, err = evaluate(t, c, "", "1")
-	wantCode(t, err, CodeChromeConnection)
+	wantCode(t, err, api.CodeChromeConnection)
+}
+
+// asError converts any error to an *Error.
+func asError(err error) *api.Error {
+	if e := (*api.Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	return &api.Error{Code: api.CodeInternal, Message: err.Error()}
 }

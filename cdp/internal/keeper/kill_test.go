@@ -13,12 +13,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // agentJob is what an agent's process reads from its input.
 type agentJob struct {
 	Config Config
-	By     Caller
+	By     api.Caller
 }
 
 // runAgent works in a session without end: it opens pages, loads them and closes some. A browser that ends under it is
@@ -35,9 +37,9 @@ func runAgent() int {
 		if err == nil {
 			c := c.As(job.By)
 			for range 3 {
-				_, err = c.Open(ctx, OpenRequest{})
+				_, err = c.Open(ctx, api.OpenRequest{})
 				if err == nil {
-					_, err = c.Call(ctx, CallRequest{Method: "Page.reload", Wait: WaitLoad})
+					_, err = c.Call(ctx, api.CallRequest{Method: "Page.reload", Wait: api.WaitLoad})
 				}
 			}
 			if err == nil {
@@ -67,16 +69,16 @@ func TestHammerKilledAgents(t *testing.T) {
 	cfg.Grace = 200 * time.Millisecond
 	person := inSession("work")
 	var c *Client
-	open := func() (page Page) {
+	open := func() (page api.Page) {
 		for { // an agent may have just started the browser, or one may just be ending
 			client, err := Start(testContext(t), cfg)
 			if err == nil {
-				if page, err = client.As(person).Open(testContext(t), OpenRequest{}); err == nil {
+				if page, err = client.As(person).Open(testContext(t), api.OpenRequest{}); err == nil {
 					c = client
 					return page
 				}
 			}
-			if asError(err).Code != CodeChromeConnection {
+			if asError(err).Code != api.CodeChromeConnection {
 				t.Fatal(err)
 			}
 		}
@@ -88,7 +90,7 @@ func TestHammerKilledAgents(t *testing.T) {
 	})
 	for i := range kills {
 		id := fmt.Sprint("agent", i)
-		job, _ := json.Marshal(agentJob{cfg, Caller{
+		job, _ := json.Marshal(agentJob{cfg, api.Caller{
 			Name: "mcp:some", Session: "user/" + id, Connection: id, Temporary: true,
 		}})
 		var out bytes.Buffer
@@ -125,7 +127,7 @@ func TestHammerKilledAgents(t *testing.T) {
 			t.Errorf("kill %d: %s", i, &out)
 		}
 	}
-	var left Status
+	var left api.Status
 	closed := func() bool {
 		var err error
 		left, err = c.Status(testContext(t), true)

@@ -3,14 +3,13 @@ package keeper
 import (
 	"context"
 	"encoding/json"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -31,7 +30,7 @@ func domainsOf(patterns []string) (domains []string) {
 		switch name {
 		case "Target", "Browser", "Inspector", "SystemInfo", "Tracing", "Tethering":
 		default:
-			if ListenEnables(name) {
+			if api.ListenEnables(name) {
 				add(name)
 			}
 		}
@@ -40,33 +39,6 @@ func domainsOf(patterns []string) (domains []string) {
 		}
 	}
 	return domains
-}
-
-// ListenEnables reports whether a stream of a domain's events enables the domain. Listening reads, so it leaves to the
-// caller what changes something: to enable Fetch pauses every request until it is continued. The debugger is enabled
-// without pauses.
-func ListenEnables(domain string) bool {
-	enable, known := protocol.Embedded().Command(domain + ".enable")
-	return !known || enable.Effect == protocol.Read || domain == debuggerDomain
-}
-
-func checkPatterns(patterns ...string) *Error {
-	for _, p := range patterns {
-		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return errf(CodeInvalidArgs, "%q is not the name of an event or a pattern such as Network.*", manifest.Clip(p, 80))
-		}
-	}
-	return nil
-}
-
-// Matches reports whether an event's name matches one of the patterns, such as Network.*.
-func Matches(patterns []string, method string) bool {
-	for _, p := range patterns {
-		if ok, _ := path.Match(p, method); ok {
-			return true
-		}
-	}
-	return false
 }
 
 const (
@@ -82,7 +54,7 @@ type listener struct {
 	status   func(int) bool // nil: any
 	until    string
 	max      int
-	by       Caller
+	by       api.Caller
 	scope    *target // nil: all targets
 	domains  []string
 	wake     func()
@@ -103,7 +75,7 @@ type queued struct {
 }
 
 // listen registers a stream and enables the domains that it needs.
-func (ow *owners) listen(by Caller, q ListenRequest, scope *target, wake func()) (*listener, *Error) {
+func (ow *owners) listen(by api.Caller, q api.ListenRequest, scope *target, wake func()) (*listener, *api.Error) {
 	status, err := parseStatus(q.Status)
 	if err != nil {
 		return nil, err
@@ -116,7 +88,7 @@ func (ow *owners) listen(by Caller, q ListenRequest, scope *target, wake func())
 	if q.Until != "" {
 		all = append(append([]string(nil), q.Patterns...), q.Until)
 	}
-	if err := checkPatterns(all...); err != nil {
+	if err := api.CheckPatterns(all...); err != nil {
 		return nil, err
 	}
 	l.domains = domainsOf(all)
@@ -165,7 +137,7 @@ func (ow *owners) attachPages(ctx context.Context, l *listener) {
 	ow.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, attachPagesTimeout)
 	defer cancel()
-	_ = ow.wait(ctx, "for the pages to be attached", func() (bool, *Error) {
+	_ = ow.wait(ctx, "for the pages to be attached", func() (bool, *api.Error) {
 		return !slices.ContainsFunc(attaching, func(t *target) bool { return t.attaching }), nil
 	})
 }
@@ -173,7 +145,7 @@ func (ow *owners) attachPages(ctx context.Context, l *listener) {
 // wantsAllPages reports whether the stream covers page events of every page.
 func (l *listener) wantsAllPages() bool {
 	return l.scope == nil && slices.ContainsFunc(append([]string{l.until}, l.patterns...), func(pattern string) bool {
-		return pattern != "" && !isBrowserDomain(domainOf(pattern))
+		return pattern != "" && !api.IsBrowserDomain(api.DomainOf(pattern))
 	})
 }
 
@@ -187,7 +159,7 @@ func (l *listener) needsAttach(t *target) bool {
 func (ow *owners) awaitEnabled(ctx context.Context, l *listener) {
 	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
 	defer cancel()
-	ow.wait(ctx, "for the events to come", func() (bool, *Error) {
+	ow.wait(ctx, "for the events to come", func() (bool, *api.Error) {
 		for _, t := range ow.order {
 			if t.session == "" || t.closed || t.crashed || t.root().dialog != nil || !l.covers(t) {
 				continue
@@ -231,17 +203,17 @@ func (l *listener) covers(t *target) bool {
 // hears reports whether the stream may have events of a session: that of its caller, or that of the target that a
 // person has named.
 func (l *listener) hears(session string) bool {
-	return l.by.canSee(session) || l.scope != nil && l.by.isCommandLine()
+	return l.by.CanSee(session) || l.scope != nil && l.by.IsCommandLine()
 }
 
 // wants reports whether the stream covers an event.
 func (l *listener) wants(r *record, t *target) bool {
-	return l.hears(r.owner) && (!r.private || l.by.actsForPerson()) && (l.scope == nil || t != nil && t.within(l.scope)) &&
-		(l.endsWith(r) || r.has(l.url, l.status) && Matches(l.patterns, r.method))
+	return l.hears(r.owner) && (!r.private || l.by.ActsForPerson()) && (l.scope == nil || t != nil && t.within(l.scope)) &&
+		(l.endsWith(r) || r.has(l.url, l.status) && api.Matches(l.patterns, r.method))
 }
 
 func (l *listener) endsWith(r *record) bool {
-	return l.until != "" && Matches([]string{l.until}, r.method)
+	return l.until != "" && api.Matches([]string{l.until}, r.method)
 }
 
 // offer queues an event that the stream covers. It never waits.
@@ -271,7 +243,7 @@ func (l *listener) offer(r *record) {
 
 // recordLoss counts an event that was too large to be read.
 func (l *listener) recordLoss(method string, seq int64) {
-	if !Matches(l.patterns, method) {
+	if !api.Matches(l.patterns, method) {
 		return
 	}
 	l.mu.Lock()
@@ -329,18 +301,18 @@ func (l *listener) next(browser string) (line []byte, end string) {
 const defaultLimit = 1000
 
 // storedEvents returns the stored events that a caller may see.
-func (ow *owners) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
-	if err := checkPatterns(q.Patterns...); err != nil {
-		return Events{}, err
+func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, *api.Error) {
+	if err := api.CheckPatterns(q.Patterns...); err != nil {
+		return api.Events{}, err
 	}
 	status, err := parseStatus(q.Status)
 	if err != nil {
-		return Events{}, err
+		return api.Events{}, err
 	}
 	var only *target
-	if q.Target != "" && q.Target != BrowserTarget {
+	if q.Target != "" && q.Target != api.BrowserTarget {
 		if only, err = ow.resolve(by, q.Target); err != nil {
-			return Events{}, err
+			return api.Events{}, err
 		}
 	}
 	if q.Limit <= 0 {
@@ -348,11 +320,11 @@ func (ow *owners) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
 	}
 	named := map[string]bool{}
 	for _, p := range q.Patterns {
-		named[domainOf(p)] = true
+		named[api.DomainOf(p)] = true
 	}
 	ow.mu.Lock()
 	defer ow.mu.Unlock() // reassign changes the numbers of records
-	session := by.session()
+	session := by.SessionKey()
 	if only != nil && only.owner != "" {
 		session = only.owner // the caller's, or that of a page that a person has named
 	}
@@ -361,17 +333,17 @@ func (ow *owners) storedEvents(by Caller, q EventsRequest) (Events, *Error) {
 		q.Since = 0
 		records, last = ow.events.since(session, 0)
 	}
-	out := Events{Events: []json.RawMessage{}, Dropped: last - q.Since - int64(len(records)), LastSeq: last}
+	out := api.Events{Events: []json.RawMessage{}, Dropped: last - q.Since - int64(len(records)), LastSeq: last}
 	if q.Newest {
 		slices.Reverse(records)
 	}
 	for i, r := range records {
 		switch {
-		case r.quiet && !named[domainOf(r.method)]:
-		case r.private && !by.actsForPerson():
-		case len(q.Patterns) > 0 && !Matches(q.Patterns, r.method):
+		case r.quiet && !named[api.DomainOf(r.method)]:
+		case r.private && !by.ActsForPerson():
+		case len(q.Patterns) > 0 && !api.Matches(q.Patterns, r.method):
 		case only != nil && r.target != only.id:
-		case q.Target == BrowserTarget && r.target != BrowserTarget:
+		case q.Target == api.BrowserTarget && r.target != api.BrowserTarget:
 		case !r.has(q.URL, status):
 		case len(out.Events) < q.Limit:
 			out.Events = append(out.Events, r.line(ow.name))
@@ -393,7 +365,7 @@ func (r *record) has(url string, status func(int) bool) bool {
 }
 
 // parseStatus returns a filter for HTTP statuses, nil for all events.
-func parseStatus(s string) (func(status int) bool, *Error) {
+func parseStatus(s string) (func(status int) bool, *api.Error) {
 	code, err := strconv.Atoi(s)
 	switch {
 	case s == "":
@@ -405,6 +377,6 @@ func parseStatus(s string) (func(status int) bool, *Error) {
 	case err == nil && code >= 100 && code <= 599:
 		return func(status int) bool { return status == code }, nil
 	}
-	return nil, errf(CodeInvalidArgs,
+	return nil, api.Errorf(api.CodeInvalidArgs,
 		"%q is not a status: expected a number such as 404, a class such as 4xx, or failed", manifest.Clip(s, 40))
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/internal/wire"
 )
 
@@ -61,7 +63,7 @@ func BenchmarkCall(b *testing.B) {
 			evaluation("setInterval(() => { for (let i = 0; i < 100; i++) console.log(i) }, 10); 0")); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.Open(b.Context(), OpenRequest{}); err != nil {
+		if _, err := c.Open(b.Context(), api.OpenRequest{}); err != nil {
 			b.Fatal(err)
 		}
 		before, _ := c.Status(b.Context(), false)
@@ -86,7 +88,7 @@ func benchBrowser(b *testing.B) (Config, *Client) {
 		c.Close()
 		Stop(context.Background(), cfg.RunDir, "", "test")
 	})
-	if _, err := c.Open(b.Context(), OpenRequest{}); err != nil {
+	if _, err := c.Open(b.Context(), api.OpenRequest{}); err != nil {
 		b.Fatal(err)
 	}
 	return cfg, c
@@ -99,17 +101,17 @@ func BenchmarkFullJournals(b *testing.B) {
 	_, c := benchBrowser(b)
 	run := func(expression string) {
 		b.Helper()
-		if _, err := c.Call(b.Context(), CallRequest{Method: "Runtime.evaluate", TimeoutMS: 120_000,
-			Params: mustJSON(map[string]any{"expression": expression, "awaitPromise": true})}); err != nil {
+		if _, err := c.Call(b.Context(), api.CallRequest{Method: "Runtime.evaluate", TimeoutMS: 120_000,
+			Params: scan.Marshal(map[string]any{"expression": expression, "awaitPromise": true})}); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for _, name := range []string{"mcp:one", "mcp:two", "mcp:three", "mcp:four", "mcp:five", "cli"} {
-		c = c.As(Caller{Name: name})
-		if _, err := c.Open(b.Context(), OpenRequest{URL: server.URL}); err != nil {
+		c = c.As(api.Caller{Name: name})
+		if _, err := c.Open(b.Context(), api.OpenRequest{URL: server.URL}); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := c.Call(b.Context(), CallRequest{Method: "DOMStorage.enable"}); err != nil {
+		if _, err := c.Call(b.Context(), api.CallRequest{Method: "DOMStorage.enable"}); err != nil {
 			b.Fatal(err)
 		}
 		run(`(async () => {
@@ -118,7 +120,7 @@ func BenchmarkFullJournals(b *testing.B) {
 			for (let i = 0; i < 80; i++) await Promise.all(Array.from({length: 10}, () => fetch("/" + Math.random())))
 		})()`)
 	}
-	var s Status
+	var s api.Status
 	for b.Loop() {
 		var err error
 		if s, err = c.Status(b.Context(), false); err != nil {
@@ -166,7 +168,7 @@ func TestHammerCallsAndStreams(t *testing.T) {
 	for range 2 {
 		go func() {
 			for range 10 {
-				_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Network.*", "Runtime.*"}, TimeoutMS: 20},
+				_, err := c.Listen(testContext(t), api.ListenRequest{Patterns: []string{"Network.*", "Runtime.*"}, TimeoutMS: 20},
 					nil, func(json.RawMessage) error {
 						return nil
 					})
@@ -286,7 +288,7 @@ func BenchmarkBesideFlood(b *testing.B) {
 		b.Fatal(first, err)
 	}
 	loud := first[0].ID
-	page, err := c.Open(b.Context(), OpenRequest{})
+	page, err := c.Open(b.Context(), api.OpenRequest{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -316,7 +318,7 @@ func BenchmarkBesideFlood(b *testing.B) {
 	}
 	control, quiet := dial(loud), dial(page.Target)
 	inLoud := func(expression string) int {
-		return do(control, "Runtime.evaluate", fmt.Sprintf(`{"expression":%s}`, quote(expression))).Result.Value
+		return do(control, "Runtime.evaluate", fmt.Sprintf(`{"expression":%s}`, scan.Quote(expression))).Result.Value
 	}
 	// Chrome slows the timers of a page in the background, but not those of a worker.
 	inLoud(`var loud, n = 0, clock = new Worker(URL.createObjectURL(new Blob(["setInterval(() => postMessage(0), 10)"])));
@@ -416,7 +418,7 @@ func BenchmarkFlood(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				start := time.Now()
-				if _, err := c.Call(b.Context(), CallRequest{Method: "Runtime.evaluate", Target: "T"}); err != nil {
+				if _, err := c.Call(b.Context(), api.CallRequest{Method: "Runtime.evaluate", Target: "T"}); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(start))

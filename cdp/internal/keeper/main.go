@@ -22,6 +22,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -40,8 +42,8 @@ const (
 
 // readyLine is the one line that a new keeper writes to the process that started it.
 type readyLine struct {
-	Ready bool   `json:"ready,omitempty"`
-	Error *Error `json:"error,omitempty"`
+	Ready bool       `json:"ready,omitempty"`
+	Error *api.Error `json:"error,omitempty"`
 }
 
 // Main runs the keeper process and returns its exit code. The program calls it when PARLEY_CHILD is "keeper",
@@ -58,7 +60,8 @@ func Main(egress func() (host.Egress, error)) int {
 	}
 	var cfg Config
 	if err := json.NewDecoder(io.LimitReader(os.Stdin, 1<<20)).Decode(&cfg); err != nil {
-		fmt.Fprintln(ready, string(mustJSON(readyLine{Error: errf(CodeInternal, "the keeper's configuration: %v", err)})))
+		fmt.Fprintln(ready, string(scan.Marshal(readyLine{Error: api.Errorf(api.CodeInternal,
+			"the keeper's configuration: %v", err)})))
 		return 2
 	}
 	k := &keeper{
@@ -81,12 +84,12 @@ func Main(egress func() (host.Egress, error)) int {
 	if err := k.start(ctx); err != nil {
 		log.Print("start failed: ", err.Message)
 		k.shutDown()
-		ready.Write(append(mustJSON(readyLine{Error: err}), '\n'))
+		ready.Write(append(scan.Marshal(readyLine{Error: err}), '\n'))
 		return 1
 	}
 	go k.server.serve(k.listener)
 	// If the starter has exited, it no longer wants a browser, or cannot say so.
-	if _, err := ready.Write(append(mustJSON(readyLine{Ready: true}), '\n')); err != nil {
+	if _, err := ready.Write(append(scan.Marshal(readyLine{Ready: true}), '\n')); err != nil {
 		log.Print("the process that started this keeper has exited")
 		k.shutDown()
 		return 1
@@ -119,11 +122,11 @@ type keeper struct {
 	stopReasons chan string
 }
 
-func (k *keeper) start(ctx context.Context) *Error {
+func (k *keeper) start(ctx context.Context) *api.Error {
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.LaunchTimeout)
 	defer cancel()
 	if err := os.Chdir(k.cfg.RunDir); err != nil {
-		return errf(CodeInternal, "cannot enter %s: %v", k.cfg.RunDir, err)
+		return api.Errorf(api.CodeInternal, "cannot enter %s: %v", k.cfg.RunDir, err)
 	}
 	k.lock.Truncate(0)
 	k.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
@@ -142,11 +145,11 @@ func (k *keeper) start(ctx context.Context) *Error {
 	}
 	if err != nil {
 		err.Message = "the browser started, but: " + err.Message
-		err.Code = CodeChromeLaunch
+		err.Code = api.CodeChromeLaunch
 		return err
 	}
 	if err := k.listen(); err != nil {
-		return errf(CodeInternal, "cannot listen for clients: %v", err)
+		return api.Errorf(api.CodeInternal, "cannot listen for clients: %v", err)
 	}
 	k.writeInfo()
 	return nil
@@ -167,18 +170,18 @@ func (k *keeper) setEgress() {
 }
 
 // connect launches the browser, or attaches to the configured one.
-func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
+func (k *keeper) connect(ctx context.Context) (browser.Conn, *api.Error) {
 	if k.cfg.Attach != "" {
 		conn, endpoint, err := browser.Attach(ctx, browser.AttachConfig{Endpoint: k.cfg.Attach, Hosts: k.cfg.AttachHosts,
 			MaxMessage: k.cfg.MaxMessage, Timeout: k.cfg.LaunchTimeout})
 		if err != nil {
-			return nil, errf(attachErrorCode(err), "%v", err)
+			return nil, api.Errorf(attachErrorCode(err), "%v", err)
 		}
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		k.version, err = browser.FetchVersion(conn)
 		if err != nil || !stop() {
 			conn.Close()
-			return nil, errf(CodeChromeConnection, "%s accepted the connection but did not respond", endpoint)
+			return nil, api.Errorf(api.CodeChromeConnection, "%s accepted the connection but did not respond", endpoint)
 		}
 		k.endpoint = endpoint
 		return conn, nil
@@ -187,12 +190,12 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 	if k.profile == "" {
 		k.profile, k.temporary = k.files.profile(), true
 		if err := os.Mkdir(k.profile, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-			return nil, errf(CodeChromeLaunch, "cannot create the profile: %v", err)
+			return nil, api.Errorf(api.CodeChromeLaunch, "cannot create the profile: %v", err)
 		}
 	}
 	temp, err := k.files.makeTemp()
 	if err != nil {
-		return nil, errf(CodeChromeLaunch, "cannot create the browser's temporary folder: %v", err)
+		return nil, api.Errorf(api.CodeChromeLaunch, "cannot create the browser's temporary folder: %v", err)
 	}
 	// Write it before Chrome starts, so that a sweep can clean up if the keeper is killed in between.
 	k.writeInfo()
@@ -205,7 +208,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *Error) {
 		proc, err = browser.Launch(ctx, cfg)
 	}
 	if err != nil {
-		return nil, errf(CodeChromeLaunch, "%v", err)
+		return nil, api.Errorf(api.CodeChromeLaunch, "%v", err)
 	}
 	k.proc, k.version, k.notes = proc, proc.Version, proc.Notes
 	return proc.Conn, nil
@@ -217,11 +220,11 @@ func attachErrorCode(err error) string {
 	var foreign *browser.RemoteHostError
 	switch {
 	case errors.As(err, &address):
-		return CodeInvalidArgs
+		return api.CodeInvalidArgs
 	case errors.As(err, &foreign):
-		return CodeDenied
+		return api.CodeDenied
 	}
-	return CodeChromeConnection
+	return api.CodeChromeConnection
 }
 
 func (k *keeper) listen() error {
@@ -266,7 +269,7 @@ func (k *keeper) writeInfo() {
 	if k.proc != nil {
 		i.ChromePID = k.proc.PID
 	}
-	if err := os.WriteFile(k.files.newInfo(), append(mustJSON(i), '\n'), 0o600); err == nil {
+	if err := os.WriteFile(k.files.newInfo(), append(scan.Marshal(i), '\n'), 0o600); err == nil {
 		os.Rename(k.files.newInfo(), k.files.info())
 	}
 }
@@ -340,7 +343,7 @@ func (k *keeper) shutDown() {
 			k.engine.mu.Unlock()
 		}
 		if k.engine != nil {
-			k.engine.failAll(errf(CodeChromeConnection, "the browser was closed"))
+			k.engine.failAll(api.Errorf(api.CodeChromeConnection, "the browser was closed"))
 		}
 		if orderly {
 			select {
@@ -383,31 +386,31 @@ func (k *keeper) clean() (unlock func()) {
 	return func() { k.files.unlock(lock) }
 }
 
-func (k *keeper) status(by Caller, all bool) Status {
-	s := Status{Browser: k.cfg.Browser, Mode: k.mode(),
+func (k *keeper) status(by api.Caller, all bool) api.Status {
+	s := api.Status{Browser: k.cfg.Browser, Mode: k.mode(),
 		Product: k.version.Product, Revision: k.version.Revision, Protocol: k.version.Protocol,
 		Executable: k.cfg.Chrome, FoundBy: k.cfg.FoundBy, Why: k.cfg.Why, Endpoint: k.endpoint, Headed: k.cfg.Headed,
 		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
 		UptimeMS: time.Since(k.started).Milliseconds(), IdleLimit: max(0, k.cfg.Idle).Milliseconds(),
 		Clients: k.server.clientCount(), Log: k.files.log(), Notes: k.notes,
-		Targets: k.engine.listTargets(by, all && by.isCommandLine())}
+		Targets: k.engine.listTargets(by, all && by.IsCommandLine())}
 	if k.proc != nil {
 		s.ChromePID = k.proc.PID
 	}
-	if !by.isCommandLine() {
-		return s.public()
+	if !by.IsCommandLine() {
+		return s.Public()
 	}
 	e := k.engine
 	e.mu.Lock()
 	for _, session := range e.openSessions() {
-		own := session.Session == by.session()
-		if !all && !own && !by.isPerson() {
+		own := session.Session == by.SessionKey()
+		if !all && !own && !by.IsPerson() {
 			continue
 		}
 		if !all && !own {
 			session.Current = ""
 		}
-		if session.Session = strings.TrimPrefix(session.Session, "user/"); session.Session == DefaultSession {
+		if session.Session = strings.TrimPrefix(session.Session, "user/"); session.Session == api.DefaultSession {
 			session.Session = "" // as in the list of sessions
 		}
 		s.Sessions = append(s.Sessions, session)

@@ -11,6 +11,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // mux exchanges messages with the browser: it numbers commands, delivers each reply to the command that awaits it, and
@@ -23,7 +25,7 @@ type mux struct {
 	mu       sync.Mutex
 	lastID   int64
 	pending  map[int64]*pending
-	closeErr *Error        // why nothing can be sent any more
+	closeErr *api.Error    // why nothing can be sent any more
 	spool    *spool        // receives the current large reply, see spill
 	changed  chan struct{} // closed and replaced on every change that wait may wait for
 
@@ -53,8 +55,8 @@ func newMux(conn browser.Conn, maxMessage int) *mux {
 type pending struct {
 	id       int64
 	method   string
-	by       Caller  // whose command it is; the zero value for the engine's own
-	target   *target // nil: the browser
+	by       api.Caller // whose command it is; the zero value for the engine's own
+	target   *target    // nil: the browser
 	maxBytes int64
 	onDialog string
 	pieces   bool
@@ -66,8 +68,8 @@ type pending struct {
 type reply struct {
 	result  json.RawMessage
 	spool   *spool
-	err     *Error
-	enabled Enabled // for the call
+	err     *api.Error
+	enabled api.Enabled // for the call
 }
 
 // read handles the browser's messages until the connection ends.
@@ -75,7 +77,7 @@ func (m *mux) read() {
 	for {
 		msg, err := m.conn.Receive()
 		if err != nil {
-			m.disconnect(errf(CodeChromeConnection,
+			m.disconnect(api.Errorf(api.CodeChromeConnection,
 				"the connection to the browser has ended: the browser was closed or has crashed"))
 			return
 		}
@@ -84,14 +86,14 @@ func (m *mux) read() {
 }
 
 // disconnect marks the end of the connection.
-func (m *mux) disconnect(why *Error) {
+func (m *mux) disconnect(why *api.Error) {
 	m.failAll(why)
 	close(m.done)
 }
 
 // failAll fails everything that waits. Before the engine closes a browser it calls failAll by itself, because the
 // last messages of the browser would report closed targets instead.
-func (m *mux) failAll(why *Error) {
+func (m *mux) failAll(why *api.Error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closeErr == nil {
@@ -111,14 +113,14 @@ func (m *mux) handle(msg browser.Message) {
 		params, result  json.RawMessage
 		failure         json.RawMessage
 	)
-	err := eachField(msg.Data, func(key, value []byte) (err error) {
+	err := scan.EachField(msg.Data, func(key, value []byte) (err error) {
 		switch string(key) {
 		case "id":
 			id, err = strconv.ParseInt(string(value), 10, 64)
 		case "method":
-			method, err = parseString(value)
+			method, err = scan.String(value)
 		case "sessionId":
-			session, err = parseString(value)
+			session, err = scan.String(value)
 		case "params":
 			params = value
 		case "result":
@@ -136,7 +138,7 @@ func (m *mux) handle(msg browser.Message) {
 	}
 	if msg.Truncated() {
 		if p := m.pending[id]; p != nil && id != 0 {
-			m.finish(p, reply{err: &Error{Code: CodeLimitExceeded, Bytes: msg.Size, Message: fmt.Sprintf(
+			m.finish(p, reply{err: &api.Error{Code: api.CodeLimitExceeded, Bytes: msg.Size, Message: fmt.Sprintf(
 				"the reply to %s has %d bytes; at most %d are read", p.method, msg.Size, m.maxMessage)}})
 		} else if id == 0 {
 			m.observer.onLoss(method)
@@ -156,9 +158,9 @@ func (m *mux) handle(msg browser.Message) {
 	}
 	switch {
 	case failure != nil:
-		m.finish(p, reply{err: chromeError(p.method, failure)})
+		m.finish(p, reply{err: api.FromChrome(p.method, failure)})
 	case p.maxBytes > 0 && int64(len(result)) > p.maxBytes:
-		m.finish(p, reply{err: &Error{Code: CodeLimitExceeded, Bytes: int64(len(result)), Message: fmt.Sprintf(
+		m.finish(p, reply{err: &api.Error{Code: api.CodeLimitExceeded, Bytes: int64(len(result)), Message: fmt.Sprintf(
 			"the result of %s has %d bytes; at most %d were asked for", p.method, len(result), p.maxBytes)}})
 	default:
 		m.finish(p, reply{result: result})
@@ -180,7 +182,7 @@ func (m *mux) finish(p *pending, r reply) {
 }
 
 // failPending fails the calls that wait for a target.
-func (m *mux) failPending(t *target, why *Error) {
+func (m *mux) failPending(t *target, why *api.Error) {
 	for _, p := range m.pending {
 		if p.target == t {
 			m.finish(p, reply{err: why})
@@ -194,7 +196,7 @@ func (m *mux) broadcast() {
 }
 
 // wait blocks until ready returns true or an error. It calls ready with the engine locked, after every change.
-func (m *mux) wait(ctx context.Context, what string, ready func() (bool, *Error)) *Error {
+func (m *mux) wait(ctx context.Context, what string, ready func() (bool, *api.Error)) *api.Error {
 	for {
 		m.mu.Lock()
 		ok, err := ready()
@@ -209,20 +211,13 @@ func (m *mux) wait(ctx context.Context, what string, ready func() (bool, *Error)
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return contextError(ctx, "waiting "+what)
+			return api.ContextError(ctx, "waiting "+what)
 		}
 	}
 }
 
-func contextError(ctx context.Context, what string) *Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return errf(CodeTimeout, "%s timed out", what)
-	}
-	return errf(CodeTimeout, "%s was cancelled by its caller", what)
-}
-
 // send assigns an id to a message and queues it. The engine is locked.
-func (m *mux) send(p *pending, params json.RawMessage) *Error {
+func (m *mux) send(p *pending, params json.RawMessage) *api.Error {
 	if m.closeErr != nil {
 		return m.closeErr
 	}
@@ -231,20 +226,20 @@ func (m *mux) send(p *pending, params json.RawMessage) *Error {
 	p.done = make(chan reply, 1)
 	b := make([]byte, 0, len(params)+len(p.method)+96)
 	b = strconv.AppendInt(append(b, `{"id":`...), p.id, 10)
-	b = append(append(b, `,"method":`...), quote(p.method)...)
+	b = append(append(b, `,"method":`...), scan.Quote(p.method)...)
 	if len(params) > 0 {
 		b = append(append(b, `,"params":`...), params...)
 	}
 	if p.target != nil {
-		b = append(append(b, `,"sessionId":`...), quote(p.target.session)...)
+		b = append(append(b, `,"sessionId":`...), scan.Quote(p.target.session)...)
 	}
 	b = append(b, '}')
 	if err := m.conn.Send(b); err != nil {
 		var tooLarge *browser.TooLargeError
 		if errors.As(err, &tooLarge) {
-			return &Error{Code: CodeLimitExceeded, Message: p.method + ": " + err.Error()}
+			return &api.Error{Code: api.CodeLimitExceeded, Message: p.method + ": " + err.Error()}
 		}
-		return errf(CodeChromeConnection, "%s was not sent: %v", p.method, err)
+		return api.Errorf(api.CodeChromeConnection, "%s was not sent: %v", p.method, err)
 	}
 	m.pending[p.id] = p
 	return nil
@@ -260,5 +255,5 @@ func (m *mux) post(t *target, method string, params json.RawMessage, after func(
 
 // postCommand is post for a command of the protocol's generated types; after may be nil.
 func postCommand[P, R any](m *mux, t *target, c cdp.Command[P, R], params P, after func(reply)) {
-	m.post(t, c.Method, mustJSON(params), after)
+	m.post(t, c.Method, scan.Marshal(params), after)
 }

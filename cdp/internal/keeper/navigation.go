@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -57,7 +58,7 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 		return
 	}
 	tr.ownership.onURL(t, p.Frame.URL)
-	if t == tr.sparePage && p.Frame.URL != blankURL && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
+	if t == tr.sparePage && p.Frame.URL != api.BlankURL && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
 		tr.sparePage = nil // a caller has navigated it
 	}
 	if len(t.loaders) == 8 {
@@ -82,7 +83,7 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 func (tr *tracker) awaitBlank(ctx context.Context, t *target) {
 	ctx, cancel := context.WithTimeout(ctx, awaitBlankTimeout)
 	defer cancel()
-	tr.wait(ctx, "for the blank page", func() (bool, *Error) {
+	tr.wait(ctx, "for the blank page", func() (bool, *api.Error) {
 		return t.title != "" && t.pending == 0 || t.closed || t.crashed, nil
 	})
 }
@@ -90,8 +91,8 @@ func (tr *tracker) awaitBlank(ctx context.Context, t *target) {
 const awaitBlankTimeout = 5 * time.Second
 
 // navigate navigates a page to a URL and waits for its load event.
-func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Error {
-	w := tr.newPageWait(t, cmp.Or(q.Wait, WaitLoad), q.OnDialog)
+func (tr *tracker) navigate(ctx context.Context, t *target, q api.OpenRequest) *api.Error {
+	w := tr.newPageWait(t, cmp.Or(q.Wait, api.WaitLoad), q.OnDialog)
 	defer w.close()
 	nav, err := execute(ctx, tr.sender, t, page.Navigate, page.NavigateParams{URL: q.URL},
 		callOptions{onDialog: q.OnDialog})
@@ -99,7 +100,7 @@ func (tr *tracker) navigate(ctx context.Context, t *target, q OpenRequest) *Erro
 		return err
 	}
 	if nav.ErrorText != "" {
-		err := errf(CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(q.URL, 200), nav.ErrorText)
+		err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(q.URL, 200), nav.ErrorText)
 		err.Target = t.id
 		return err
 	}
@@ -132,13 +133,13 @@ func (t *target) hasLoader(loader string) bool {
 }
 
 // pageInfo queries the browser, not the page, so it works however busy the page is.
-func (tr *tracker) pageInfo(ctx context.Context, t *target) (Page, *Error) {
+func (tr *tracker) pageInfo(ctx context.Context, t *target) (api.Page, *api.Error) {
 	params := cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.id)}
 	result, err := execute(ctx, tr.sender, nil, cdptarget.GetTargetInfo, params, callOptions{})
 	if err != nil {
-		return Page{}, err
+		return api.Page{}, err
 	}
-	p := Page{Browser: tr.name, Target: t.id}
+	p := api.Page{Browser: tr.name, Target: t.id}
 	if info := result.TargetInfo; info != nil {
 		p.URL, p.Title = info.URL, info.Title
 	}

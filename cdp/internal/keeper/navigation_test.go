@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // slowSite serves pages that are slow or never end. The response to /late is sent once let is called.
@@ -36,11 +38,11 @@ func slowSite(t *testing.T) (url string, let func()) {
 	return server.URL, let
 }
 
-func navigateWithin(url string, ms int64) CallRequest {
-	return CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url}), TimeoutMS: ms}
+func navigateWithin(url string, ms int64) api.CallRequest {
+	return api.CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url}), TimeoutMS: ms}
 }
 
-func evaluateWithin(expression string, ms int64) CallRequest {
+func evaluateWithin(expression string, ms int64) api.CallRequest {
 	q := evaluation(expression)
 	q.TimeoutMS = ms
 	return q
@@ -51,9 +53,9 @@ func evaluateWithin(expression string, ms int64) CallRequest {
 func testSlowServerDoesNotStopScripts(t *testing.T, c *Client) {
 	url, let := slowSite(t)
 	openPage(t, c, url+"/")
-	for _, q := range []CallRequest{navigateWithin(url+"/late", 300), evaluateWithin("1", 300)} {
+	for _, q := range []api.CallRequest{navigateWithin(url+"/late", 300), evaluateWithin("1", 300)} {
 		_, err := c.Call(testContext(t), q)
-		wantCode(t, err, CodeTimeout, "navigation")
+		wantCode(t, err, api.CodeTimeout, "navigation")
 		if err != nil && strings.Contains(err.Error(), "script") {
 			t.Errorf("%s: %v", q.Method, err)
 		}
@@ -69,8 +71,8 @@ func TestEndlessScriptAtLoadIsStopped(t *testing.T) {
 	c := startBrowser(t, config(t))
 	wantValue(t, c, "", "1+1", "2") // the first page is ready, so the timeout is for the load alone
 	url, _ := slowSite(t)
-	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/loop", TimeoutMS: 2000})
-	wantCode(t, err, CodeTimeout, "stopped")
+	_, err := c.Open(testContext(t), api.OpenRequest{URL: url + "/loop", TimeoutMS: 2000})
+	wantCode(t, err, api.CodeTimeout, "stopped")
 	if raw, err := c.Call(testContext(t), evaluateWithin("document.title", 5000)); err != nil ||
 		!strings.Contains(string(raw), "Loop") {
 		t.Errorf("%s, %v", raw, err)
@@ -81,11 +83,12 @@ func TestEndlessScriptAtLoadIsStopped(t *testing.T) {
 func testListenOnCrashedPage(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": "<title>T</title><script>console.log('back')</script>"})
 	openPage(t, c, url)
-	_, err := c.Call(testContext(t), CallRequest{Method: "Page.crash"})
-	wantCode(t, err, CodeTargetCrashed)
-	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 1, TimeoutMS: 10_000},
+	_, err := c.Call(testContext(t), api.CallRequest{Method: "Page.crash"})
+	wantCode(t, err, api.CodeTargetCrashed)
+	lines, end := listen(t, c, api.ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 1,
+		TimeoutMS: 10_000},
 		func() {
-			c.Call(testContext(t), CallRequest{Method: "Page.reload"})
+			c.Call(testContext(t), api.CallRequest{Method: "Page.reload"})
 		})
 	if end.End != "max" {
 		t.Errorf("%+v, %v", lines, end)

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -44,7 +45,7 @@ type owners struct {
 func newOwners(tr *tracker) *owners {
 	ow := &owners{
 		tracker:       tr,
-		hiddenURL:     blankURL + "#" + rand.Text(),
+		hiddenURL:     api.BlankURL + "#" + rand.Text(),
 		contextOwners: map[string]string{}, createdContexts: map[string]string{},
 		current:        map[string]*target{},
 		domainOwners:   map[string]string{},
@@ -62,7 +63,7 @@ func (ow *owners) onTarget(t *target, context string, via *target, fresh bool) {
 		t.context = context
 	}
 	if fresh && t.url == ow.hiddenURL {
-		t.hidden, t.owner = true, disowned
+		t.hidden, t.owner = true, Disowned
 	}
 	if t.hidden {
 		return
@@ -120,13 +121,13 @@ func (ow *owners) guessOwner(t *target) {
 		if !ow.started {
 			return
 		}
-		t.owner, t.origin, t.ownerTentative = DefaultSession, commandLine.origin(), true
+		t.owner, t.origin, t.ownerTentative = api.DefaultSession, originOf(api.CommandLine), true
 	}
 	if t.kind != "page" {
 		return
 	}
 	if p := ow.creating(t.owner); p != nil {
-		t.origin = p.by.origin()
+		t.origin = originOf(p.by)
 		return
 	}
 	for i, a := range ow.requestedPages {
@@ -141,7 +142,7 @@ func (ow *owners) guessOwner(t *target) {
 // creating returns the first command under way that creates a target for a session. The engine is locked.
 func (ow *owners) creating(session string) (first *pending) {
 	for _, p := range ow.pending {
-		creates := p.method == cdptarget.CommandCreateTarget && p.by.Name != "" && p.by.session() == session
+		creates := p.method == cdptarget.CommandCreateTarget && p.by.Name != "" && p.by.SessionKey() == session
 		if creates && (first == nil || p.id < first.id) {
 			first = p
 		}
@@ -155,7 +156,7 @@ type origin struct {
 	connection string // over which it was opened; it is closed with that
 }
 
-func (c Caller) origin() origin { return origin{c.actsForPerson(), c.Connection} }
+func originOf(c api.Caller) origin { return origin{c.ActsForPerson(), c.Connection} }
 
 // requestedPage is a page that another page has requested.
 type requestedPage struct {
@@ -185,12 +186,12 @@ func (ow *owners) onNavigationRequested(t *target, params json.RawMessage) {
 
 // assign makes the session of the caller that requested a new target its owner. Concurrent requests may exceed the page
 // limit, so it is enforced again. The engine is locked.
-func (ow *owners) assign(t *target, by Caller) {
+func (ow *owners) assign(t *target, by api.Caller) {
 	if t.owner == "" || t.ownerTentative {
-		t.owner, t.ownerTentative = by.session(), false
+		t.owner, t.ownerTentative = by.SessionKey(), false
 	}
-	if t.owner == by.session() {
-		t.origin = by.origin()
+	if t.owner == by.SessionKey() {
+		t.origin = originOf(by)
 		ow.enforcePageLimit(t)
 		ow.setups.apply(t)
 	}
@@ -198,7 +199,7 @@ func (ow *owners) assign(t *target, by Caller) {
 
 // claim gives a page without an owner to the first session that uses it. Pages of an external browser stay without
 // an owner. The engine is locked.
-func (ow *owners) claim(by Caller, t *target) {
+func (ow *owners) claim(by api.Caller, t *target) {
 	if root := t.root(); root != nil && root.owner == "" && !ow.external && root.kind == "page" {
 		ow.takeOver(by, root)
 	}
@@ -206,21 +207,21 @@ func (ow *owners) claim(by Caller, t *target) {
 
 // takeOver makes a caller's session the owner of a page that had none, and of its stored events. A page that is in use
 // is not spare. The engine is locked.
-func (ow *owners) takeOver(by Caller, t *target) {
-	t.owner, t.origin = by.session(), by.origin()
+func (ow *owners) takeOver(by api.Caller, t *target) {
+	t.owner, t.origin = by.SessionKey(), originOf(by)
 	if ow.sparePage == t {
 		ow.sparePage = nil
 	}
 	ow.setups.apply(t)
-	ow.events.reassign(t.owner, func(r *record) bool { return r.target == t.id && r.owner == DefaultSession })
+	ow.events.reassign(t.owner, func(r *record) bool { return r.target == t.id && r.owner == api.DefaultSession })
 }
 
 // currentOf returns the default target of the caller's session, or nil. The engine is locked.
-func (ow *owners) currentOf(by Caller) *target {
+func (ow *owners) currentOf(by api.Caller) *target {
 	if by.Anonymous {
 		return nil
 	}
-	if t := ow.current[by.session()]; t != nil && t.evictErr == nil && ow.canUse(by, t) {
+	if t := ow.current[by.SessionKey()]; t != nil && t.evictErr == nil && ow.canUse(by, t) {
 		return t
 	}
 	return ow.newestPage(by)
@@ -229,25 +230,25 @@ func (ow *owners) currentOf(by Caller) *target {
 // canUse reports whether a caller may use a target. The target must belong to the caller's session. It must not show
 // content of the browser itself either, such as the PDF viewer, an extension in a frame of the page; a page that goes
 // there is closed by onURL, unless a person opened it in a session that they share. The engine is locked.
-func (ow *owners) canUse(by Caller, t *target) bool {
+func (ow *owners) canUse(by api.Caller, t *target) bool {
 	switch {
-	case !by.canSee(t.owner) || ow.isForbidden(t.url):
+	case !by.CanSee(t.owner) || ow.isForbidden(t.url):
 		return false
-	case by.actsForPerson():
+	case by.ActsForPerson():
 		return true
 	case t.kind == "page":
-		return !t.origin.person || mayShow(t.url)
+		return !t.origin.person || api.MayShow(t.url)
 	}
-	return isFromWeb(t.url)
+	return api.IsFromWeb(t.url)
 }
 
 // isForbidden reports whether no session may use a page at a URL.
 func (ow *owners) isForbidden(url string) bool {
-	return slices.ContainsFunc(ow.forbidden, func(origin string) bool { return sameOrigin(url, origin) })
+	return slices.ContainsFunc(ow.forbidden, func(origin string) bool { return api.SameOrigin(url, origin) })
 }
 
 // newestPage returns the newest page that a caller may use. The engine is locked.
-func (ow *owners) newestPage(by Caller) (found *target) {
+func (ow *owners) newestPage(by api.Caller) (found *target) {
 	for _, t := range ow.order {
 		if t.kind == "page" && t.evictErr == nil && ow.canUse(by, t) {
 			found = t
@@ -257,10 +258,10 @@ func (ow *owners) newestPage(by Caller) (found *target) {
 }
 
 // setCurrent makes t the default target of the caller's session. The engine is locked.
-func (ow *owners) setCurrent(by Caller, t *target) { ow.current[by.session()] = t }
+func (ow *owners) setCurrent(by api.Caller, t *target) { ow.current[by.SessionKey()] = t }
 
 // visibleTo returns the targets that a caller may use, the oldest first. The engine is locked.
-func (ow *owners) visibleTo(by Caller) []*target {
+func (ow *owners) visibleTo(by api.Caller) []*target {
 	all := make([]*target, 0, len(ow.order))
 	for _, t := range ow.order {
 		if ow.canUse(by, t) {
@@ -285,7 +286,7 @@ func (ow *owners) ownerOf(t *target, method string, params json.RawMessage) stri
 	case cdpbrowser.DownloadWillBegin.Method, cdpbrowser.DownloadProgress.Method:
 		return ow.ownerOfDownload(params)
 	}
-	return ow.domainOwners[domainOf(method)]
+	return ow.domainOwners[api.DomainOf(method)]
 }
 
 // reportsTarget reports whether an event is about another target than the one in whose session it arrives.
@@ -310,7 +311,7 @@ func (ow *owners) isPrivate(t *target, method string, params json.RawMessage) bo
 		}
 	}
 	top := t.root()
-	return top != nil && top.origin.person && top.kind == "page" && !mayShow(top.url)
+	return top != nil && top.origin.person && top.kind == "page" && !api.MayShow(top.url)
 }
 
 // ownerOfReported returns the owner of the target that an event reports. The engine is locked.
@@ -324,7 +325,7 @@ func (ow *owners) ownerOfReported(params json.RawMessage) (owner string, known b
 		return "", false
 	}
 	if reported := ow.targets[p.Info.ID]; reported != nil && reported.hidden {
-		return disowned, true
+		return Disowned, true
 	}
 	if owner := ow.contextOwners[p.Info.Context]; owner != "" {
 		return owner, true
@@ -357,7 +358,7 @@ func (ow *owners) ownerOfDownload(params json.RawMessage) string {
 		delete(ow.downloadOwners, p.ID)
 	}
 	if !known {
-		return DefaultSession
+		return api.DefaultSession
 	}
 	return owner
 }
@@ -365,7 +366,7 @@ func (ow *owners) ownerOfDownload(params json.RawMessage) string {
 const maxDownloads = 1024 // under way; further ones count as the person's
 
 // listTargets returns the targets that a caller may use, the oldest first; with all those of all sessions.
-func (ow *owners) listTargets(by Caller, all bool) []Target {
+func (ow *owners) listTargets(by api.Caller, all bool) []api.Target {
 	ow.mu.Lock()
 	defer ow.mu.Unlock()
 	seen := ow.visibleTo(by)
@@ -373,15 +374,15 @@ func (ow *owners) listTargets(by Caller, all bool) []Target {
 		seen = slices.DeleteFunc(slices.Clone(ow.order), func(t *target) bool { return ow.isForbidden(t.url) })
 	}
 	current := ow.currentOf(by)
-	list := make([]Target, 0, len(seen))
+	list := make([]api.Target, 0, len(seen))
 	for i, t := range seen {
-		one := Target{Index: i, ID: t.id, Type: t.kind, URL: t.url, Title: t.title, Current: t == current,
+		one := api.Target{Index: i, ID: t.id, Type: t.kind, URL: t.url, Title: t.title, Current: t == current,
 			Attached: t.session != "", Crashed: t.crashed, Opener: t.opener, Since: t.appeared,
 			Dialog: t.dialog}
 		if t.parent != nil {
 			one.Parent = t.parent.id
 		}
-		if t.owner != by.session() {
+		if t.owner != by.SessionKey() {
 			one.Owner = strings.TrimPrefix(t.owner, "user/")
 		}
 		list = append(list, one)
@@ -391,7 +392,7 @@ func (ow *owners) listTargets(by Caller, all bool) []Target {
 
 // resolve returns the target that a caller's selector names. For targets that the caller may not use it returns the
 // same error as for missing ones. The person at the command line can name any target by its id.
-func (ow *owners) resolve(by Caller, selector string) (*target, *Error) {
+func (ow *owners) resolve(by api.Caller, selector string) (*target, *api.Error) {
 	ow.mu.Lock()
 	defer ow.mu.Unlock()
 	if ow.closeErr != nil {
@@ -402,25 +403,26 @@ func (ow *owners) resolve(by Caller, selector string) (*target, *Error) {
 			return t, nil
 		}
 		if by.Anonymous {
-			return nil, errf(CodeNotFound, "a client without a session has no current page: name one as target, by its id")
+			return nil, api.Errorf(api.CodeNotFound,
+				"a client without a session has no current page: name one as target, by its id")
 		}
-		e := errf(CodeNotFound, "this session has no page in the browser; open one first")
+		e := api.Errorf(api.CodeNotFound, "this session has no page in the browser; open one first")
 		switch {
-		case by.isPerson() || by.ForPerson:
+		case by.IsPerson() || by.ForPerson:
 			e.Message = "the browser has no page; open one first"
-		case by.isCommandLine():
-			e.Message = "session " + displayName(by.session()) + " has no page in this browser; open one first"
+		case by.IsCommandLine():
+			e.Message = "session " + api.DisplayName(by.SessionKey()) + " has no page in this browser; open one first"
 		}
 		e.NoPage = true
 		return nil, e
 	}
 	all := ow.visibleTo(by)
-	if t := ow.targets[selector]; t != nil && (ow.canUse(by, t) || by.isCommandLine() && !ow.isForbidden(t.url)) {
+	if t := ow.targets[selector]; t != nil && (ow.canUse(by, t) || by.IsCommandLine() && !ow.isForbidden(t.url)) {
 		return t, nil
 	}
 	if n, err := strconv.Atoi(selector); err == nil && len(selector) < 4 {
 		if n < 0 || n >= len(all) {
-			return nil, errf(CodeNotFound, "there is no target %d; there are %d, numbered from 0", n, len(all))
+			return nil, api.Errorf(api.CodeNotFound, "there is no target %d; there are %d, numbered from 0", n, len(all))
 		}
 		return all[n], nil
 	}
@@ -443,17 +445,17 @@ func (ow *owners) resolve(by Caller, selector string) (*target, *Error) {
 			for _, t := range found[:min(len(found), 5)] {
 				names = append(names, t.id+" "+manifest.Clip(t.url, 60))
 			}
-			return nil, errf(CodeNotFound, "%q matches %d targets: %s; use an id",
+			return nil, api.Errorf(api.CodeNotFound, "%q matches %d targets: %s; use an id",
 				manifest.Clip(selector, 80), len(found), strings.Join(names, ", "))
 		}
 	}
-	return nil, errf(CodeNotFound, "no target matches %q by id, index or URL; there are %d targets",
+	return nil, api.Errorf(api.CodeNotFound, "no target matches %q by id, index or URL; there are %d targets",
 		manifest.Clip(selector, 80), len(all))
 }
 
 // checkIDs rejects target and session ids that do not belong to the caller, with the same error whether they exist
 // or not. The engine is locked.
-func (ow *owners) checkIDs(by Caller, params map[string]json.RawMessage) *Error {
+func (ow *owners) checkIDs(by api.Caller, params map[string]json.RawMessage) *api.Error {
 	for _, kind := range []struct {
 		name string
 		find func(id string) *target
@@ -467,14 +469,14 @@ func (ow *owners) checkIDs(by Caller, params map[string]json.RawMessage) *Error 
 		}
 		var id string
 		if err := json.Unmarshal(raw, &id); err != nil {
-			return errf(CodeInvalidArgs, "/%s is not a string", kind.name)
+			return api.Errorf(api.CodeInvalidArgs, "/%s is not a string", kind.name)
 		}
 		t := kind.find(id)
-		if t == nil && by.isPerson() {
+		if t == nil && by.IsPerson() {
 			continue // for example a tab, which the keeper does not track
 		}
 		if t == nil || !ow.canUse(by, t) {
-			return errf(CodeNotFound, "%s has no target with the %s %q",
+			return api.Errorf(api.CodeNotFound, "%s has no target with the %s %q",
 				manifest.Clip(by.Name, 80), kind.name, manifest.Clip(id, 80))
 		}
 	}
@@ -482,7 +484,7 @@ func (ow *owners) checkIDs(by Caller, params map[string]json.RawMessage) *Error 
 }
 
 // onBrowserCommand records what a caller's command to the browser itself has created, and whose its events are.
-func (ow *owners) onBrowserCommand(by Caller, q CallRequest, result json.RawMessage) {
+func (ow *owners) onBrowserCommand(by api.Caller, q api.CallRequest, result json.RawMessage) {
 	var about struct {
 		Target  string `json:"targetId"`
 		Context string `json:"browserContextId"`
@@ -496,24 +498,24 @@ func (ow *owners) onBrowserCommand(by Caller, q CallRequest, result json.RawMess
 		}
 	case cdptarget.CommandCreateBrowserContext:
 		if json.Unmarshal(result, &about) == nil && about.Context != "" {
-			ow.contextOwners[about.Context], ow.createdContexts[about.Context] = by.session(), by.session()
+			ow.contextOwners[about.Context], ow.createdContexts[about.Context] = by.SessionKey(), by.SessionKey()
 		}
 	case cdptarget.CommandDisposeBrowserContext:
 		if json.Unmarshal(q.Params, &about) == nil {
 			delete(ow.createdContexts, about.Context)
 		}
 	}
-	if domain := domainOf(q.Method); domain != "Target" && domain != "Browser" {
-		ow.domainOwners[domain] = by.session()
+	if domain := api.DomainOf(q.Method); domain != "Target" && domain != "Browser" {
+		ow.domainOwners[domain] = by.SessionKey()
 	}
 }
 
 // ownsContext reports whether a browser context is that of a caller's session. The default context is the person's. The
 // engine is locked.
-func (ow *owners) ownsContext(by Caller, id string) bool {
+func (ow *owners) ownsContext(by api.Caller, id string) bool {
 	owner, known := ow.contextOwners[id]
 	if !known && !ow.external {
-		owner = DefaultSession
+		owner = api.DefaultSession
 	}
-	return by.canSee(owner)
+	return by.CanSee(owner)
 }

@@ -20,17 +20,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/host"
 )
 
 var (
-	someClient  = Caller{Name: "mcp:some"}
-	otherClient = Caller{Name: "mcp:other"}
+	someClient  = api.Caller{Name: "mcp:some"}
+	otherClient = api.Caller{Name: "mcp:other"}
 )
 
 // plugin returns a plugin with grants for URLs.
-func plugin(name string, urls ...string) Caller {
-	c := Caller{Name: pluginPrefix + name}
+func plugin(name string, urls ...string) api.Caller {
+	c := api.Caller{Name: api.PluginPrefix + name}
 	for _, u := range urls {
 		c.HTTP = append(c.HTTP, host.HTTPGrant{URL: strings.TrimSuffix(u, "/"), Methods: []string{"GET"}})
 	}
@@ -53,10 +55,10 @@ func TestTargetOwnership(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": plainPage, "/pop": "<title>Pop</title>"})
-	owners := []Caller{commandLine, someClient, otherClient, plugin("one", url), plugin("two", url)}
+	owners := []api.Caller{api.CommandLine, someClient, otherClient, plugin("one", url), plugin("two", url)}
 	pages := map[string]string{}
 	for _, by := range owners {
-		p, err := c.As(by).Open(testContext(t), OpenRequest{URL: url + "/?" + by.Name})
+		p, err := c.As(by).Open(testContext(t), api.OpenRequest{URL: url + "/?" + by.Name})
 		if err != nil {
 			t.Fatalf("%s: %v", by.Name, err)
 		}
@@ -72,30 +74,30 @@ func TestTargetOwnership(t *testing.T) {
 			for _, selector := range selectors {
 				got, err := evaluate(t, mine, selector, "location.search.slice(1)")
 				switch {
-				case by.Name == name || by.isCommandLine() && selector == id: // a person names any page by its id
+				case by.Name == name || by.IsCommandLine() && selector == id: // a person names any page by its id
 					if err != nil || got != `"`+name+`"` {
 						t.Errorf("%s in %s's page by %s: %s, %v", by.Name, name, selector, got, err)
 					}
 				default:
-					wantCode(t, err, CodeNotFound)
+					wantCode(t, err, api.CodeNotFound)
 				}
 			}
-			if by.isCommandLine() || by.Name == name {
+			if by.IsCommandLine() || by.Name == name {
 				continue
 			}
 			for what, err := range map[string]error{
 				"activate": errorOf(mine.Activate(testContext(t), id)),
 				"close":    errorOf(mine.CloseTarget(testContext(t), id, "")),
-				"listen":   errorOf(mine.Listen(testContext(t), ListenRequest{Patterns: []string{"*"}, Target: id}, nil, nil)),
-				"events":   errorOf(mine.Events(testContext(t), EventsRequest{Target: id})),
+				"listen":   errorOf(mine.Listen(testContext(t), api.ListenRequest{Patterns: []string{"*"}, Target: id}, nil, nil)),
+				"events":   errorOf(mine.Events(testContext(t), api.EventsRequest{Target: id})),
 				"info": errorOf(mine.Call(testContext(t),
-					CallRequest{Method: "Target.getTargetInfo", Params: params(map[string]any{"targetId": id})})),
+					api.CallRequest{Method: "Target.getTargetInfo", Params: params(map[string]any{"targetId": id})})),
 				"end": errorOf(mine.Call(testContext(t),
-					CallRequest{Method: "Target.closeTarget", Params: params(map[string]any{"targetId": id})})),
+					api.CallRequest{Method: "Target.closeTarget", Params: params(map[string]any{"targetId": id})})),
 				"attach": errorOf(mine.Call(testContext(t),
-					CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})),
+					api.CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})),
 			} {
-				t.Run(by.Name+" "+what+" "+name, func(t *testing.T) { wantCode(t, err, CodeNotFound) })
+				t.Run(by.Name+" "+what+" "+name, func(t *testing.T) { wantCode(t, err, api.CodeNotFound) })
 			}
 		}
 		for _, one := range value(mine.Targets(testContext(t))) {
@@ -104,22 +106,22 @@ func TestTargetOwnership(t *testing.T) {
 			}
 		}
 		seen := targetIDs(t, mine)
-		if by.isCommandLine() != (len(seen) == len(owners)) || !slices.Contains(seen, pages[by.Name]) ||
-			!by.isCommandLine() && len(seen) != 1 {
+		if by.IsCommandLine() != (len(seen) == len(owners)) || !slices.Contains(seen, pages[by.Name]) ||
+			!by.IsCommandLine() && len(seen) != 1 {
 			t.Errorf("%s sees %v", by.Name, seen)
 		}
 	}
 	// Pages that a page opens belong to its owner.
-	for _, by := range []Caller{someClient, owners[3]} {
+	for _, by := range []api.Caller{someClient, owners[3]} {
 		for _, features := range []string{"", "noopener"} {
-			if _, err := c.As(by).Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Target: pages[by.Name],
+			if _, err := c.As(by).Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate", Target: pages[by.Name],
 				Params: params(map[string]any{"expression": `open("/pop", "_blank", "` + features + `"); 1`,
 					"userGesture": true})}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		waitFor(t, "the popups of "+by.Name, func() bool { return len(targetIDs(t, c.As(by))) == 3 })
-		for _, other := range []Caller{otherClient, owners[4]} {
+		for _, other := range []api.Caller{otherClient, owners[4]} {
 			if seen := targetIDs(t, c.As(other)); len(seen) != 1 {
 				t.Errorf("%s sees %v after %s opened popups", other.Name, seen, by.Name)
 			}
@@ -135,21 +137,21 @@ func testOwnershipWithoutOpener(t *testing.T, c *Client) {
 			"/":    `<title>x</title><a href=/pop style="position:absolute;left:0;top:0;width:100px;height:100px">pop</a>`,
 			"/pop": "<title>Pop</title>"})
 	const click = `{"x":30,"y":20,"clickCount":1,"button":"left","modifiers":2,"type":"`
-	for _, by := range []Caller{commandLine, someClient} {
+	for _, by := range []api.Caller{api.CommandLine, someClient} {
 		mine := c.As(by)
-		p, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"})
+		p, err := mine.Open(testContext(t), api.OpenRequest{URL: url + "/"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		had := len(targetIDs(t, mine))
 		made, err := mine.Call(testContext(t),
-			CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/made"})})
+			api.CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": url + "/made"})})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if by.isCommandLine() {
+		if by.IsCommandLine() {
 			if _, err := mine.Call(testContext(t),
-				CallRequest{Method: "Target.createTarget",
+				api.CallRequest{Method: "Target.createTarget",
 					Params: params(map[string]any{"url": url + "/tab", "forTab": true})}); err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +159,7 @@ func testOwnershipWithoutOpener(t *testing.T, c *Client) {
 		}
 		for _, kind := range []string{"mousePressed", "mouseReleased"} {
 			if _, err := mine.Call(testContext(t),
-				CallRequest{Method: "Input.dispatchMouseEvent", Target: p.Target,
+				api.CallRequest{Method: "Input.dispatchMouseEvent", Target: p.Target,
 					Params: json.RawMessage(click + kind + `"}`)}); err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +168,7 @@ func testOwnershipWithoutOpener(t *testing.T, c *Client) {
 		if seen := targetIDs(t, c.As(otherClient)); len(seen) != 0 {
 			t.Errorf("a client sees %v after %s created %s", seen, by.Name, made)
 		}
-		for _, raw := range value(c.As(otherClient).Events(testContext(t), EventsRequest{})).Events {
+		for _, raw := range value(c.As(otherClient).Events(testContext(t), api.EventsRequest{})).Events {
 			if strings.Contains(string(raw), url) {
 				t.Errorf("a client receives an event about a page of %s: %s", by.Name, raw)
 			}
@@ -174,8 +176,8 @@ func testOwnershipWithoutOpener(t *testing.T, c *Client) {
 	}
 	for _, name := range []string{"forTab", "hidden"} {
 		_, err := c.As(someClient).Call(testContext(t),
-			CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": blankURL, name: true})})
-		wantCode(t, err, CodeDenied, name)
+			api.CallRequest{Method: "Target.createTarget", Params: params(map[string]any{"url": api.BlankURL, name: true})})
+		wantCode(t, err, api.CodeDenied, name)
 	}
 }
 
@@ -189,9 +191,9 @@ func testPDFViewerIsHiddenFromOthers(t *testing.T, c *Client) {
 	}))
 	t.Cleanup(server.Close)
 	const viewer = "chrome-extension://"
-	for _, by := range []Caller{someClient, plugin("one", server.URL)} {
+	for _, by := range []api.Caller{someClient, plugin("one", server.URL)} {
 		mine := c.As(by)
-		if _, err := mine.Open(testContext(t), OpenRequest{URL: server.URL + "/" + by.Name + ".pdf"}); err != nil {
+		if _, err := mine.Open(testContext(t), api.OpenRequest{URL: server.URL + "/" + by.Name + ".pdf"}); err != nil {
 			t.Fatal(err)
 		}
 		var id string
@@ -205,12 +207,12 @@ func testPDFViewerIsHiddenFromOthers(t *testing.T, c *Client) {
 		})
 		for _, selector := range []string{id, viewer} {
 			_, err := evaluate(t, mine, selector, "Object.keys(chrome)")
-			wantCode(t, err, CodeNotFound)
+			wantCode(t, err, api.CodeNotFound)
 		}
 		_, err := mine.Call(testContext(t),
-			CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})
-		if by.isPlugin() {
-			wantCode(t, err, CodeNotFound)
+			api.CallRequest{Method: "Target.attachToTarget", Params: params(map[string]any{"targetId": id})})
+		if by.IsPlugin() {
+			wantCode(t, err, api.CodeNotFound)
 		}
 		if slices.Contains(targetIDs(t, mine), id) {
 			t.Errorf("%s sees the viewer", by.Name)
@@ -227,24 +229,24 @@ func testEventOwnership(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
 	one, two := plugin("one", url), plugin("two", url)
 	pages := map[string]string{}
-	for _, by := range []Caller{commandLine, someClient, one, two} {
-		p, err := c.As(by).Open(testContext(t), OpenRequest{URL: url + "/"})
+	for _, by := range []api.Caller{api.CommandLine, someClient, one, two} {
+		p, err := c.As(by).Open(testContext(t), api.OpenRequest{URL: url + "/"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		pages[by.Name] = p.Target
 		// A listener enables the domain only in its caller's pages. Here it is enabled in all pages.
-		if _, err := c.As(by).Call(testContext(t), CallRequest{Method: "Runtime.enable"}); err != nil {
+		if _, err := c.As(by).Call(testContext(t), api.CallRequest{Method: "Runtime.enable"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, by := range []Caller{someClient, one} {
+	for _, by := range []api.Caller{someClient, one} {
 		var lines []streamLine
 		end, err := c.As(by).Listen(testContext(t),
-			ListenRequest{Patterns: []string{"Runtime.consoleAPICalled", "Target.*"}, Until: "Runtime.consoleAPICalled"},
+			api.ListenRequest{Patterns: []string{"Runtime.consoleAPICalled", "Target.*"}, Until: "Runtime.consoleAPICalled"},
 			func() {
 				go func() {
-					for _, other := range []Caller{commandLine, two, by} {
+					for _, other := range []api.Caller{api.CommandLine, two, by} {
 						evaluate(t, c.As(other), "", "console.log(1); 0")
 					}
 				}()
@@ -258,13 +260,13 @@ func testEventOwnership(t *testing.T, c *Client) {
 		if last := lines[len(lines)-1]; last.Target != pages[by.Name] {
 			t.Errorf("%s receives an event of another caller's page: %+v", by.Name, last)
 		}
-		stored, err := c.As(by).Events(testContext(t), EventsRequest{})
+		stored, err := c.As(by).Events(testContext(t), api.EventsRequest{})
 		if err != nil || len(stored.Events) == 0 {
 			t.Fatal(stored, err)
 		}
 		for _, raw := range stored.Events {
 			for name, id := range pages {
-				if name != by.Name && (parseLine(t, raw).Target == id || by.isPlugin() && strings.Contains(string(raw), id)) {
+				if name != by.Name && (parseLine(t, raw).Target == id || by.IsPlugin() && strings.Contains(string(raw), id)) {
 					t.Errorf("%s reads an event of %s's page: %s", by.Name, name, raw)
 				}
 			}
@@ -279,7 +281,7 @@ func testStatusForPlugins(t *testing.T, c *Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw := string(mustJSON(s)); strings.Contains(raw, c.hello.runDir(t)) || strings.Contains(raw, c.hello.Chrome) ||
+	if raw := string(scan.Marshal(s)); strings.Contains(raw, c.hello.runDir(t)) || strings.Contains(raw, c.hello.Chrome) ||
 		s.KeeperPID != 0 || s.ChromePID != 0 || len(s.Targets) != 0 || s.Product == "" {
 		t.Errorf("status %s", raw)
 	}
@@ -305,14 +307,14 @@ func testPluginNetworkGrants(t *testing.T, c *Client) {
 	})
 
 	mine := c.As(plugin("one", granted))
-	if p, err := mine.Open(testContext(t), OpenRequest{URL: granted + "/"}); err != nil || p.Title != "Granted" {
+	if p, err := mine.Open(testContext(t), api.OpenRequest{URL: granted + "/"}); err != nil || p.Title != "Granted" {
 		t.Fatal(p, err)
 	}
-	_, err := mine.Open(testContext(t), OpenRequest{URL: stream.URL})
-	wantCode(t, err, CodeDenied, "not granted: http:GET:"+stream.URL)
+	_, err := mine.Open(testContext(t), api.OpenRequest{URL: stream.URL})
+	wantCode(t, err, api.CodeDenied, "not granted: http:GET:"+stream.URL)
 	_, err = mine.Call(testContext(t),
-		CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": stream.URL})})
-	wantCode(t, err, CodeDenied, "not granted")
+		api.CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": stream.URL})})
+	wantCode(t, err, api.CodeDenied, "not granted")
 	if e := asError(err); len(e.Denied) != 1 || e.Denied[0].Right != "http:GET:"+stream.URL {
 		t.Errorf("denied %+v", e.Denied)
 	}
@@ -322,10 +324,10 @@ func testPluginNetworkGrants(t *testing.T, c *Client) {
 
 	// New grants of the plugin apply from its next call on. So does a revoked grant.
 	more := c.As(plugin("one", granted, stream.URL))
-	if _, err := more.Open(testContext(t), OpenRequest{URL: stream.URL + "/"}); err != nil {
+	if _, err := more.Open(testContext(t), api.OpenRequest{URL: stream.URL + "/"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := more.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
+	if _, err := more.Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
 		"expression":   "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)",
 		"awaitPromise": true})}); err != nil {
 		t.Fatal(err)
@@ -347,7 +349,7 @@ func testUsedRightsAreReported(t *testing.T, c *Client) {
 	run := func(script string) {
 		t.Helper()
 		reported = nil
-		if _, err := mine.Call(testContext(t), CallRequest{Method: "Runtime.evaluate",
+		if _, err := mine.Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate",
 			Params: params(map[string]any{"expression": script, "awaitPromise": true})}); err != nil {
 			t.Error(err)
 		}
@@ -390,15 +392,15 @@ func testEveryCallUpdatesGrants(t *testing.T, c *Client) {
 		server.Close()
 	})
 	mine := c.As(plugin("one", server.URL))
-	if _, err := mine.Open(testContext(t), OpenRequest{URL: server.URL + "/"}); err != nil {
+	if _, err := mine.Open(testContext(t), api.OpenRequest{URL: server.URL + "/"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mine.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
+	if _, err := mine.Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
 		"expression":   "fetch('/stream').then(r => r.body.getReader().read()).then(() => 1)",
 		"awaitPromise": true})}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.As(plugin("one")).Events(testContext(t), EventsRequest{}); err != nil {
+	if _, err := c.As(plugin("one")).Events(testContext(t), api.EventsRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -414,10 +416,10 @@ func testDownloadGrantEnds(t *testing.T, c *Client) {
 	url := testSite(t)
 	by := plugin("one", url)
 	by.Folders = []string{folder}
-	if _, err := c.As(by).Open(testContext(t), OpenRequest{URL: url + "/inner.html"}); err != nil {
+	if _, err := c.As(by).Open(testContext(t), api.OpenRequest{URL: url + "/inner.html"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.As(by).Call(testContext(t), CallRequest{Method: "Browser.setDownloadBehavior",
+	if _, err := c.As(by).Call(testContext(t), api.CallRequest{Method: "Browser.setDownloadBehavior",
 		Params: params(map[string]any{"behavior": "allow", "downloadPath": folder, "eventsEnabled": true})}); err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +431,7 @@ func testDownloadGrantEnds(t *testing.T, c *Client) {
 	}{{by.Folders, "completed"}, {nil, "canceled"}} {
 		by.Folders = one.folders
 		stop, state := io.EOF, ""
-		_, err := c.As(by).Listen(testContext(t), ListenRequest{Patterns: []string{"*.downloadProgress"}}, func() {
+		_, err := c.As(by).Listen(testContext(t), api.ListenRequest{Patterns: []string{"*.downloadProgress"}}, func() {
 			go evaluate(t, c.As(by), "", "location = '/file'")
 		}, func(raw json.RawMessage) error {
 			var p struct{ GUID, State string }
@@ -444,7 +446,7 @@ func testDownloadGrantEnds(t *testing.T, c *Client) {
 		}
 	}
 	if stored, err := c.As(someClient).Events(testContext(t),
-		EventsRequest{Patterns: []string{"*.download*"}}); err != nil || len(stored.Events) != 0 {
+		api.EventsRequest{Patterns: []string{"*.download*"}}); err != nil || len(stored.Events) != 0 {
 		t.Errorf("a client receives events of a plugin's downloads: %s, %v", stored.Events, err)
 	}
 	if all, err := os.ReadDir(folder); err != nil || len(all) != 1 {
@@ -463,22 +465,22 @@ func testNewPluginVersionInheritsNothing(t *testing.T, c *Client) {
 	}{
 		{"targets", func(c *Client) (string, error) {
 			all, err := c.Targets(testContext(t))
-			return string(mustJSON(all)), err
+			return string(scan.Marshal(all)), err
 		}},
 		{"events", func(c *Client) (string, error) {
-			stored, err := c.Events(testContext(t), EventsRequest{})
-			return string(mustJSON(stored.Events)), err
+			stored, err := c.Events(testContext(t), api.EventsRequest{})
+			return string(scan.Marshal(stored.Events)), err
 		}},
 		{"a call", func(c *Client) (string, error) { return evaluate(t, c, "", "location.href") }},
 		{"open", func(c *Client) (string, error) {
-			if _, err := c.Open(testContext(t), OpenRequest{URL: url + "/"}); err != nil {
+			if _, err := c.Open(testContext(t), api.OpenRequest{URL: url + "/"}); err != nil {
 				return "", err
 			}
 			return evaluate(t, c, "", "document.cookie")
 		}},
 	} {
 		t.Run(query.what, func(t *testing.T) {
-			p, err := c.As(old).Open(testContext(t), OpenRequest{URL: url + "/?kept"})
+			p, err := c.As(old).Open(testContext(t), api.OpenRequest{URL: url + "/?kept"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -506,7 +508,7 @@ func TestPluginPagesEndWithTheirContext(t *testing.T) {
 	mine := c.As(plugin("one", url))
 	visit := func() {
 		t.Helper()
-		if _, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"}); err != nil {
+		if _, err := mine.Open(testContext(t), api.OpenRequest{URL: url + "/"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -525,7 +527,7 @@ func TestPluginPagesEndWithTheirContext(t *testing.T) {
 	visit()
 	wantValue(t, mine, "", "document.cookie + localStorage.mine", `"undefined"`)
 
-	if _, err := mine.Call(testContext(t), CallRequest{Method: "Target.disposeBrowserContext"}); err != nil {
+	if _, err := mine.Call(testContext(t), api.CallRequest{Method: "Target.disposeBrowserContext"}); err != nil {
 		t.Error(err)
 	}
 	waitFor(t, "the plugin's pages to close", func() bool { return len(targetIDs(t, c)) == 1 })
@@ -543,7 +545,7 @@ func TestIdleContextsAreDisposed(t *testing.T) {
 	over := make(chan struct{})
 	go func() { // a listener keeps the browser open
 		defer close(over)
-		c.Listen(ctx, ListenRequest{Patterns: []string{"Page.none"}}, nil, func(json.RawMessage) error { return nil })
+		c.Listen(ctx, api.ListenRequest{Patterns: []string{"Page.none"}}, nil, func(json.RawMessage) error { return nil })
 	}()
 	wantValue(t, c.As(plugin("one")), "", "1", "1")
 	waitFor(t, "the idle context to close", func() bool { return len(targetIDs(t, c)) == 1 })
@@ -555,14 +557,14 @@ func TestIdleContextsAreDisposed(t *testing.T) {
 // itself, and by a call that only this test can send.
 func testPagesAtForbiddenURLsAreClosed(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
-	for _, by := range []Caller{someClient, plugin("one", url)} {
+	for _, by := range []api.Caller{someClient, plugin("one", url)} {
 		for _, script := range []string{
 			"location = URL.createObjectURL(new Blob(['<title>astray</title>'], {type: 'text/html'})); 1",
 			"",
 		} {
 			t.Run(by.Name+script, func(t *testing.T) {
 				mine := c.As(by)
-				p, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"})
+				p, err := mine.Open(testContext(t), api.OpenRequest{URL: url + "/"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -577,7 +579,8 @@ func testPagesAtForbiddenURLsAreClosed(t *testing.T, c *Client) {
 					evaluate(t, mine, p.Target, script)
 				} else { // the provider would reject this parameter
 					mine.Call(testContext(t),
-						CallRequest{Target: p.Target, Method: "Page.navigate", Params: json.RawMessage(`{"url":"file:///etc/hostname"}`)})
+						api.CallRequest{Target: p.Target, Method: "Page.navigate",
+							Params: json.RawMessage(`{"url":"file:///etc/hostname"}`)})
 				}
 				waitFor(t, "the page to be closed", func() bool { return !slices.Contains(targetIDs(t, c), p.Target) })
 				if err := <-waiting; err == nil {
@@ -612,18 +615,18 @@ func testFulfilledRequestsCannotEscapeGrants(t *testing.T, c *Client) {
 		{"Fetch.continueRequest", map[string]any{"url": "file://" + file}},
 		{"Fetch.continueRequest", map[string]any{"url": denied + "/"}},
 	} {
-		for _, ask := range []CallRequest{
+		for _, ask := range []api.CallRequest{
 			{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/again"})},
 			{Method: "Runtime.evaluate",
 				Params: params(map[string]any{"expression": "fetch('/again').then(r => r.text(), () => 'refused')",
 					"awaitPromise": true})},
 		} {
 			mine := c.As(plugin("one", url))
-			p, err := mine.Open(testContext(t), OpenRequest{URL: url + "/"})
+			p, err := mine.Open(testContext(t), api.OpenRequest{URL: url + "/"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			stop := mine.answerPaused(t, p.Target, CallRequest{Target: p.Target, Method: answer.method}, answer.params)
+			stop := mine.answerPaused(t, p.Target, api.CallRequest{Target: p.Target, Method: answer.method}, answer.params)
 			ask.Target, ask.TimeoutMS = p.Target, 5000
 			got, err := mine.Call(testContext(t), ask)
 			shown, _ := evaluate(t, mine, p.Target, "document.documentElement ? document.documentElement.innerText : ''")
@@ -640,23 +643,23 @@ func testFulfilledRequestsCannotEscapeGrants(t *testing.T, c *Client) {
 }
 
 // answerPaused continues a page's paused requests: the first with a given command, all others unchanged.
-func (c *Client) answerPaused(t *testing.T, target string, first CallRequest, with map[string]any) (stop func()) {
+func (c *Client) answerPaused(t *testing.T, target string, first api.CallRequest, with map[string]any) (stop func()) {
 	t.Helper()
-	if _, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Fetch.enable"}); err != nil {
+	if _, err := c.Call(testContext(t), api.CallRequest{Target: target, Method: "Fetch.enable"}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	begun, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
-		c.Listen(ctx, ListenRequest{Patterns: []string{"Fetch.requestPaused"}, Target: target}, func() {
+		c.Listen(ctx, api.ListenRequest{Patterns: []string{"Fetch.requestPaused"}, Target: target}, func() {
 			close(begun)
 		}, func(raw json.RawMessage) error {
 			var paused struct {
 				RequestID string `json:"requestId"`
 			}
 			json.Unmarshal(parseLine(t, raw).Params, &paused)
-			q := CallRequest{Target: target, Method: "Fetch.continueRequest"}
+			q := api.CallRequest{Target: target, Method: "Fetch.continueRequest"}
 			all := map[string]any{"requestId": paused.RequestID}
 			if first.Method != "" {
 				q, first.Method = first, ""
@@ -696,15 +699,15 @@ func TestPluginsAreDeniedInExternalBrowser(t *testing.T) {
 	defer Stop(context.Background(), cfg.RunDir, "attached", "test")
 	mine := attached.As(plugin("one"))
 	for what, err := range map[string]error{
-		"open":    errorOf(mine.Open(testContext(t), OpenRequest{})),
+		"open":    errorOf(mine.Open(testContext(t), api.OpenRequest{})),
 		"call":    errorOf(mine.Call(testContext(t), evaluation("1"))),
-		"browser": errorOf(mine.Call(testContext(t), CallRequest{Method: "Target.getTargets"})),
+		"browser": errorOf(mine.Call(testContext(t), api.CallRequest{Method: "Target.getTargets"})),
 		"targets": errorOf(mine.Targets(testContext(t))),
 		"status":  errorOf(mine.Status(testContext(t), true)),
-		"events":  errorOf(mine.Events(testContext(t), EventsRequest{})),
+		"events":  errorOf(mine.Events(testContext(t), api.EventsRequest{})),
 		"close":   errorOf(mine.CloseSession(testContext(t), "")),
 	} {
-		t.Run(what, func(t *testing.T) { wantCode(t, err, CodeDenied, "attached") })
+		t.Run(what, func(t *testing.T) { wantCode(t, err, api.CodeDenied, "attached") })
 	}
 	// The pages of an external browser belong to no session; only the person sees them.
 	if seen := targetIDs(t, attached); len(seen) == 0 {
@@ -717,8 +720,8 @@ func TestPluginsAreDeniedInExternalBrowser(t *testing.T) {
 
 func testRequestsNameTheirCaller(t *testing.T, c *Client) {
 	for _, name := range []string{"", "CLI", "cli:x", "mcp", "mcp:", "plugin:", "root", "plugin"} {
-		_, err := c.As(Caller{Name: name}).Targets(testContext(t))
-		wantCode(t, err, CodeInvalidArgs, "is not a caller")
+		_, err := c.As(api.Caller{Name: name}).Targets(testContext(t))
+		wantCode(t, err, api.CodeInvalidArgs, "is not a caller")
 	}
 }
 
@@ -735,10 +738,10 @@ func TestSocketIsPrivate(t *testing.T) {
 	refused := func(what string) {
 		t.Helper()
 		_, err := Dial(testContext(t), cfg.RunDir, "", "test")
-		wantCode(t, err, CodeChromeConnection, what)
+		wantCode(t, err, api.CodeChromeConnection, what)
 		if filepath.Dir(socket) == cfg.RunDir && strings.HasPrefix(what, "is not") {
 			_, err = Start(testContext(t), cfg)
-			wantCode(t, err, CodeChromeConnection, what)
+			wantCode(t, err, api.CodeChromeConnection, what)
 		}
 	}
 	os.Chmod(socket, 0o777)

@@ -6,6 +6,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	cdptarget "github.com/chromedp/cdproto/target"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -13,11 +14,11 @@ import (
 const maxPages = 32
 
 // checkPageLimit returns an error if the caller may not open another page. The engine is locked.
-func (ow *owners) checkPageLimit(by Caller) *Error {
-	if by.isCommandLine() || ow.countPages(by.session()) < maxPages {
+func (ow *owners) checkPageLimit(by api.Caller) *api.Error {
+	if by.IsCommandLine() || ow.countPages(by.SessionKey()) < maxPages {
 		return nil
 	}
-	return errf(CodeLimitExceeded, "%s has %d pages open in this browser, which is the limit: "+
+	return api.Errorf(api.CodeLimitExceeded, "%s has %d pages open in this browser, which is the limit: "+
 		"close one first, by cdp.close with its target", manifest.Clip(by.Name, 80), maxPages)
 }
 
@@ -36,12 +37,12 @@ func (ow *owners) enforcePageLimit(t *target) {
 	if t.kind != "page" || t.owner == "" || ow.countPages(t.owner) <= maxPages {
 		return
 	}
-	ow.evict(t, errf(CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the limit",
-		displayName(t.owner), maxPages))
+	ow.evict(t, api.Errorf(api.CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the limit",
+		api.DisplayName(t.owner), maxPages))
 }
 
 // evict closes a page that its owner may not have. The engine is locked.
-func (ow *owners) evict(t *target, why *Error) {
+func (ow *owners) evict(t *target, why *api.Error) {
 	t.evictErr = why
 	t.evictErr.Target = t.id
 	ow.failPending(t, t.evictErr)
@@ -49,26 +50,26 @@ func (ow *owners) evict(t *target, why *Error) {
 }
 
 // newPage creates a blank page for a caller in a browser context. An empty in means the default context.
-func (ow *owners) newPage(ctx context.Context, by Caller, in cdp.BrowserContextID) (t *target, err *Error) {
+func (ow *owners) newPage(ctx context.Context, by api.Caller, in cdp.BrowserContextID) (t *target, err *api.Error) {
 	ow.mu.Lock()
 	err = ow.checkPageLimit(by)
 	ow.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	params := cdptarget.CreateTargetParams{URL: blankURL, BrowserContextID: in}
+	params := cdptarget.CreateTargetParams{URL: api.BlankURL, BrowserContextID: in}
 	return ow.createPage(ctx, params, callOptions{by: by}, func(t *target) { ow.assign(t, by) })
 }
 
 // createPage creates a page and waits until it is tracked; it then calls created, unless nil, with the engine locked.
 func (tr *tracker) createPage(ctx context.Context, params cdptarget.CreateTargetParams, o callOptions,
 	created func(*target),
-) (t *target, err *Error) {
+) (t *target, err *api.Error) {
 	made, err := execute(ctx, tr.sender, nil, cdptarget.CreateTarget, params, o)
 	if err != nil {
 		return nil, err
 	}
-	err = tr.wait(ctx, "for the new page", func() (bool, *Error) {
+	err = tr.wait(ctx, "for the new page", func() (bool, *api.Error) {
 		if t = tr.targets[string(made.TargetID)]; t != nil && created != nil {
 			created(t)
 		}
@@ -91,10 +92,11 @@ func (ow *owners) onURL(t *target, url string) {
 	}
 	switch {
 	case ow.isForbidden(url):
-		ow.evict(t, errf(CodeDenied, "the page was closed because it showed %s, which no session may use",
+		ow.evict(t, api.Errorf(api.CodeDenied, "the page was closed because it showed %s, which no session may use",
 			manifest.Clip(url, 100)))
-	case !t.origin.person && !mayShow(url):
-		ow.evict(t, errf(CodeDenied, "the page was closed because it showed %s: %s may only open http and https pages",
-			manifest.Clip(url, 100), displayName(t.owner)))
+	case !t.origin.person && !api.MayShow(url):
+		ow.evict(t, api.Errorf(api.CodeDenied,
+			"the page was closed because it showed %s: %s may only open http and https pages",
+			manifest.Clip(url, 100), api.DisplayName(t.owner)))
 	}
 }

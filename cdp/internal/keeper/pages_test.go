@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // testSite serves testdata/site, and in addition /redirect/N, /loop, /slow, /never, /large.json, /file (a download)
@@ -107,7 +109,7 @@ func largeJSON() []byte {
 // evaluatePromise returns the value that a promise resolves to.
 func evaluatePromise(t *testing.T, c *Client, target, expression string) string {
 	t.Helper()
-	raw, err := c.Call(testContext(t), CallRequest{Target: target, Method: "Runtime.evaluate",
+	raw, err := c.Call(testContext(t), api.CallRequest{Target: target, Method: "Runtime.evaluate",
 		Params: params(map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true})})
 	if err != nil {
 		t.Fatalf("%s: %v", expression, err)
@@ -134,7 +136,7 @@ func TestSameOriginFramesShareTheirPageTarget(t *testing.T) {
 		t.Errorf("targets %+v, %v", all, err)
 	}
 	// Each frame has an execution context of its own, to which a call can be sent.
-	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.executionContextCreated"}, Max: 3}, nil)
+	lines, _ := listen(t, c, api.ListenRequest{Patterns: []string{"Runtime.executionContextCreated"}, Max: 3}, nil)
 	for _, l := range lines {
 		var p struct {
 			Context struct {
@@ -143,7 +145,7 @@ func TestSameOriginFramesShareTheirPageTarget(t *testing.T) {
 		}
 		json.Unmarshal(l.Params, &p)
 		_, err := c.Call(testContext(t),
-			CallRequest{Method: "Runtime.evaluate",
+			api.CallRequest{Method: "Runtime.evaluate",
 				Params: params(map[string]any{"expression": "document.title", "uniqueContextId": p.Context.UniqueID})})
 		if err != nil || !l.Replayed {
 			t.Errorf("context %s: %v", l.Params, err)
@@ -157,7 +159,7 @@ func testDownload(t *testing.T, c *Client) {
 	p := openPage(t, c, url+"/inner.html")
 	download := func(behavior map[string]any) {
 		t.Helper()
-		call := CallRequest{Method: "Browser.setDownloadBehavior", Params: params(behavior)}
+		call := api.CallRequest{Method: "Browser.setDownloadBehavior", Params: params(behavior)}
 		if _, err := c.Call(testContext(t), call); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +167,7 @@ func testDownload(t *testing.T, c *Client) {
 	download(map[string]any{"behavior": "allow", "downloadPath": folder, "eventsEnabled": true})
 	var began, completed bool
 	stop := io.EOF
-	_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Browser.download*"}}, func() {
+	_, err := c.Listen(testContext(t), api.ListenRequest{Patterns: []string{"Browser.download*"}}, func() {
 		go evaluate(t, c, "", "location = '/file'")
 	}, func(raw json.RawMessage) error {
 		l := parseLine(t, raw)
@@ -185,8 +187,8 @@ func testDownload(t *testing.T, c *Client) {
 	// Opening a page with the download's URL fails, because there is nothing to show. The file would come after the end
 	// of the test.
 	download(map[string]any{"behavior": "deny"})
-	_, err = c.Open(testContext(t), OpenRequest{URL: url + "/file"})
-	wantCode(t, err, CodeNavigationFailed, "net::ERR_ABORTED")
+	_, err = c.Open(testContext(t), api.OpenRequest{URL: url + "/file"})
+	wantCode(t, err, api.CodeNavigationFailed, "net::ERR_ABORTED")
 }
 
 func testServiceWorker(t *testing.T, c *Client) {
@@ -195,7 +197,7 @@ func testServiceWorker(t *testing.T, c *Client) {
 	if got := evaluatePromise(t, c, "", "fetch('made').then(r => r.text())"); got != `"made by the worker"` {
 		t.Errorf("fetched through the worker: %s", got)
 	}
-	var worker Target
+	var worker api.Target
 	waitFor(t, "the worker", func() bool {
 		all, err := c.Targets(testContext(t))
 		for _, one := range all {
@@ -206,7 +208,7 @@ func testServiceWorker(t *testing.T, c *Client) {
 		return err != nil || worker.ID != ""
 	})
 	wantValue(t, c, worker.ID, "here", `"service worker"`)
-	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 1}, func() {
+	lines, _ := listen(t, c, api.ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Max: 1}, func() {
 		evaluate(t, c, worker.ID, "console.log('from the worker')")
 	})
 	if len(lines) != 1 || lines[0].Target != worker.ID {
@@ -216,7 +218,8 @@ func testServiceWorker(t *testing.T, c *Client) {
 
 func testWebSocket(t *testing.T, c *Client) {
 	p := openPage(t, c, testSite(t)+"/socket.html")
-	lines, end := listen(t, c, ListenRequest{Patterns: []string{"Network.webSocket*"}, Until: "Network.webSocketClosed"},
+	lines, end := listen(t, c, api.ListenRequest{Patterns: []string{"Network.webSocket*"},
+		Until: "Network.webSocketClosed"},
 		func() {
 			evaluate(t, c, p.Target, "echo('over and out'); 0")
 		})
@@ -251,10 +254,10 @@ func TestHammerLargeJSON(t *testing.T) {
 	}
 	// Fetch it as the body of a recorded response, and as a page. Without Network.enable the body would be discarded
 	// when no listener needs the domain.
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Network.enable"}); err != nil {
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Network.enable"}); err != nil {
 		t.Fatal(err)
 	}
-	lines, _ := listen(t, c, ListenRequest{Patterns: []string{"Network.loadingFinished"}, Max: 1}, func() {
+	lines, _ := listen(t, c, api.ListenRequest{Patterns: []string{"Network.loadingFinished"}, Max: 1}, func() {
 		evaluate(t, c, "", "fetch('large.json').then(r => r.text()); 0")
 	})
 	var finished struct {
@@ -262,7 +265,7 @@ func TestHammerLargeJSON(t *testing.T) {
 	}
 	json.Unmarshal(lines[0].Params, &finished)
 	body, err := c.Call(testContext(t),
-		CallRequest{Method: "Network.getResponseBody", Params: params(map[string]any{"requestId": finished.RequestID})})
+		api.CallRequest{Method: "Network.getResponseBody", Params: params(map[string]any{"requestId": finished.RequestID})})
 	if err != nil || len(body) < largeSize() {
 		t.Errorf("body of %d bytes, %v", len(body), err)
 	}
@@ -277,9 +280,9 @@ func testRedirects(t *testing.T, c *Client) {
 		t.Errorf("page %+v", p)
 	}
 	lines, _ := listen(t, c,
-		ListenRequest{Patterns: []string{"Network.requestWillBeSent"}, Until: "Page.loadEventFired"}, func() {
+		api.ListenRequest{Patterns: []string{"Network.requestWillBeSent"}, Until: "Page.loadEventFired"}, func() {
 			c.Call(testContext(t),
-				CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/redirect/5"})})
+				api.CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/redirect/5"})})
 		})
 	redirected := 0
 	for _, l := range lines {
@@ -290,8 +293,8 @@ func testRedirects(t *testing.T, c *Client) {
 	if redirected != 5 {
 		t.Errorf("%d redirects in %d lines", redirected, len(lines))
 	}
-	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/loop"})
-	wantCode(t, err, CodeNavigationFailed, "ERR_TOO_MANY_REDIRECTS")
+	_, err := c.Open(testContext(t), api.OpenRequest{URL: url + "/loop"})
+	wantCode(t, err, api.CodeNavigationFailed, "ERR_TOO_MANY_REDIRECTS")
 }
 
 func testSlowAndEndlessResponses(t *testing.T, c *Client) {
@@ -300,11 +303,11 @@ func testSlowAndEndlessResponses(t *testing.T, c *Client) {
 		t.Errorf("page %+v", p)
 	}
 	// enough to load the beginning on a busy machine
-	_, err := c.Open(testContext(t), OpenRequest{URL: url + "/never", TimeoutMS: 3000})
-	wantCode(t, err, CodeTimeout, "the page stays open")
+	_, err := c.Open(testContext(t), api.OpenRequest{URL: url + "/never", TimeoutMS: 3000})
+	wantCode(t, err, api.CodeTimeout, "the page stays open")
 	wantValue(t, c, "", "document.body.innerText.trim()", `"so far"`) // the page can be inspected and navigated
 	if _, err := c.Call(testContext(t),
-		CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/inner.html"})}); err != nil {
+		api.CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/inner.html"})}); err != nil {
 		t.Error(err)
 	}
 	waitFor(t, "the next page", func() bool {
@@ -323,9 +326,9 @@ func TestConsoleFloodDuringLoad(t *testing.T) {
 	openPage(t, c, url+"/inner.html")
 	var lines, dropped int64
 	end, err := c.Listen(testContext(t),
-		ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.loadEventFired"}, func() {
+		api.ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Until: "Page.loadEventFired"}, func() {
 			go c.Call(testContext(t),
-				CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/flood.html"})})
+				api.CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/flood.html"})})
 		}, func(raw json.RawMessage) error {
 			l := parseLine(t, raw)
 			if dropped += l.Dropped; l.Method == "Runtime.consoleAPICalled" {
@@ -336,7 +339,7 @@ func TestConsoleFloodDuringLoad(t *testing.T) {
 	if err != nil || end.End != "until" || lines+dropped != 10_000 {
 		t.Errorf("%d lines and %d dropped, %+v, %v", lines, dropped, end, err)
 	}
-	ev, err := c.Events(testContext(t), EventsRequest{Limit: 5000})
+	ev, err := c.Events(testContext(t), api.EventsRequest{Limit: 5000})
 	if err != nil || len(ev.Events) > 1000 || ev.Dropped < 9_000 {
 		t.Errorf("%d events, %d dropped, %v", len(ev.Events), ev.Dropped, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // protocolName names the files of a browser that is launched for its protocol. It is not a valid browser name.
@@ -17,41 +18,42 @@ const protocolName = "_protocol"
 func FetchProtocol(ctx context.Context, cfg Config) ([]byte, browser.Version, error) {
 	cfg.setDefaults()
 	if !supported {
-		return nil, browser.Version{}, errf(CodeUnavailable, "no browser can be started on this platform")
+		return nil, browser.Version{}, api.Errorf(api.CodeUnavailable, "no browser can be started on this platform")
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.LaunchTimeout)
 	defer cancel()
 	f := files{absolute(cfg.RunDir), protocolName}
 	if err := ensurePrivateDir(f.dir); err != nil {
-		return nil, browser.Version{}, runDirError(err)
+		return nil, browser.Version{}, api.RunDirError(err)
 	}
 	lock, err := f.tryLock()
 	for errors.Is(err, errLocked) {
 		if pause(ctx) != nil {
-			return nil, browser.Version{}, contextError(ctx, "waiting for another process that reads the protocol")
+			return nil, browser.Version{}, api.ContextError(ctx, "waiting for another process that reads the protocol")
 		}
 		lock, err = f.tryLock()
 	}
 	if err != nil {
-		return nil, browser.Version{}, runDirError(err)
+		return nil, browser.Version{}, api.RunDirError(err)
 	}
 	defer f.unlock(lock)
 	if err := f.clean(); err != nil {
-		return nil, browser.Version{}, runDirError(err)
+		return nil, browser.Version{}, api.RunDirError(err)
 	}
 	defer f.clean()
 	if err := os.Mkdir(f.profile(), 0o700); err != nil {
-		return nil, browser.Version{}, errf(CodeChromeLaunch, "cannot create the profile: %v", err)
+		return nil, browser.Version{}, api.Errorf(api.CodeChromeLaunch, "cannot create the profile: %v", err)
 	}
 	temp, err := f.makeTemp()
 	if err != nil {
-		return nil, browser.Version{}, errf(CodeChromeLaunch, "cannot create the browser's temporary folder: %v", err)
+		return nil, browser.Version{}, api.Errorf(api.CodeChromeLaunch, "cannot create the browser's temporary folder: %v",
+			err)
 	}
 	document, version, err := browser.LaunchForProtocol(ctx, browser.LaunchConfig{
 		Path: cfg.Chrome, Profile: f.profile(), Temp: temp, Timeout: cfg.LaunchTimeout,
 	})
 	if err != nil {
-		return nil, version, errf(CodeChromeLaunch, "%v", err)
+		return nil, version, api.Errorf(api.CodeChromeLaunch, "%v", err)
 	}
 	return document, version, nil
 }

@@ -3,7 +3,6 @@ package keeper
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,9 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // The recorder enables Network, Runtime and Log in every session of the browser before the target runs, so that its
@@ -80,7 +82,7 @@ func isRecorded(method string) bool {
 
 // publish stores an event and offers it to the streams. t is the target in whose session it arrived; nil means none.
 func (tr *tracker) publish(r *record, t *target) {
-	domain := domainOf(r.method)
+	domain := api.DomainOf(r.method)
 	if t != nil && t.track(r, tr.events.lastOrder) {
 		return
 	}
@@ -95,7 +97,7 @@ func (tr *tracker) publish(r *record, t *target) {
 	alone := t != nil && t.onlyRecorded(domain)
 	d := t.domainState(r.method)
 	r.quiet = d.quiet()
-	if alone && !isRecorded(r.method) || r.quiet && !d.kept || r.owner == disowned {
+	if alone && !isRecorded(r.method) || r.quiet && !d.kept || r.owner == Disowned {
 		return
 	}
 	if passing && !tr.isHeard(r, t) {
@@ -161,14 +163,14 @@ type mainResponse struct {
 // track updates the activity by an event, and adds to the record what the event itself lacks. It returns true for
 // history that Chrome repeats although it is stored. last is the order of the previous event.
 func (t *target) track(r *record, last int64) (repeated bool) {
-	d := t.domains[domainOf(r.method)]
+	d := t.domains[api.DomainOf(r.method)]
 	repeated = d != nil && d.repeating
 	r.url = clipURL(t.root().url)
 	switch r.method {
 	case runtime.ExecutionContextCreated.Method:
 		t.addContext(r.params)
 	case runtime.ExecutionContextDestroyed.Method:
-		id, _ := strconv.ParseInt(string(field(r.params, "executionContextId")), 10, 64)
+		id, _ := strconv.ParseInt(string(scan.Field(r.params, "executionContextId")), 10, 64)
 		t.contexts = slices.DeleteFunc(t.contexts, func(c scriptContext) bool { return c.id == id })
 	case runtime.ExecutionContextsCleared.Method:
 		t.contexts, t.since = nil, last
@@ -181,7 +183,7 @@ func (t *target) track(r *record, last int64) (repeated bool) {
 }
 
 func (t *target) addContext(params json.RawMessage) {
-	id, err := strconv.ParseInt(string(field(params, "context", "id")), 10, 64)
+	id, err := strconv.ParseInt(string(scan.Field(params, "context", "id")), 10, 64)
 	if err != nil {
 		return
 	}
@@ -193,21 +195,21 @@ func (t *target) addContext(params json.RawMessage) {
 
 // trackRequest follows a request from its URL to its end.
 func (t *target) trackRequest(r *record) {
-	id := text(r.params, "requestId")
+	id := scan.Text(r.params, "requestId")
 	switch r.method {
 	case network.RequestWillBeSent.Method:
-		r.url, r.status = clipURL(text(r.params, "request", "url")), number(r.params, "redirectResponse", "status")
+		r.url, r.status = clipURL(scan.Text(r.params, "request", "url")), scan.Number(r.params, "redirectResponse", "status")
 		t.addRequest(id, r.url)
 	case network.WebSocketCreated.Method:
-		r.url = clipURL(text(r.params, "url"))
+		r.url = clipURL(scan.Text(r.params, "url"))
 		t.addRequest(id, r.url)
 	case network.ResponseReceived.Method:
-		r.url, r.status = clipURL(text(r.params, "response", "url")), number(r.params, "response", "status")
-		if text(r.params, "type") == string(network.ResourceTypeDocument) && text(r.params, "frameId") == t.id {
-			t.document = mainResponse{text(r.params, "loaderId"), r.status}
+		r.url, r.status = clipURL(scan.Text(r.params, "response", "url")), scan.Number(r.params, "response", "status")
+		if scan.Text(r.params, "type") == string(network.ResourceTypeDocument) && scan.Text(r.params, "frameId") == t.id {
+			t.document = mainResponse{scan.Text(r.params, "loaderId"), r.status}
 		}
 	case network.WebSocketHandshakeResponseReceived.Method:
-		r.status = number(r.params, "response", "status")
+		r.status = scan.Number(r.params, "response", "status")
 		t.findRequest(id, r)
 	case network.LoadingFailed.Method, network.WebSocketFrameError.Method:
 		r.status = noResponse
@@ -259,7 +261,7 @@ func (ow *owners) replay(l *listener, enabled map[*target][]string) {
 	for t := range enabled {
 		byID[t.id] = t
 	}
-	session := l.by.session()
+	session := l.by.SessionKey()
 	if l.scope != nil && l.scope.owner != "" {
 		session = l.scope.owner
 	}
@@ -267,7 +269,7 @@ func (ow *owners) replay(l *listener, enabled map[*target][]string) {
 	for _, r := range records {
 		t := byID[r.target]
 		if t == nil || r.order <= t.since || kindOf(r.method) != messages ||
-			!slices.Contains(enabled[t], domainOf(r.method)) || !l.wants(r, t) {
+			!slices.Contains(enabled[t], api.DomainOf(r.method)) || !l.wants(r, t) {
 			continue
 		}
 		again := new(*r)
@@ -290,41 +292,4 @@ func (tr *tracker) repeatContexts(t *target) {
 			method:  runtime.ExecutionContextCreated.Method, params: c.created, replayed: true,
 		}, t)
 	}
-}
-
-// field returns a value inside a JSON object by the names that lead to it, nil if there is none.
-func field(raw json.RawMessage, path ...string) (found json.RawMessage) {
-	found = raw
-	for _, name := range path {
-		object := found
-		found = nil
-		eachField(object, func(key, value []byte) error {
-			if string(key) != name {
-				return nil
-			}
-			found = value
-			return errFound
-		})
-		if found == nil {
-			return nil
-		}
-	}
-	return found
-}
-
-var errFound = errors.New("found")
-
-// text returns a string inside a JSON object, "" if there is none.
-func text(raw json.RawMessage, path ...string) string {
-	if value := field(raw, path...); len(value) > 0 && value[0] == '"' {
-		s, _ := parseString(value)
-		return s
-	}
-	return ""
-}
-
-// number returns an integer inside a JSON object, 0 if there is none.
-func number(raw json.RawMessage, path ...string) int {
-	n, _ := strconv.Atoi(string(field(raw, path...)))
-	return n
 }

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // recordedSite serves pages whose requests succeed, fail, redirect, and carry cookies and bodies.
@@ -48,7 +51,7 @@ addEventListener("load", () => { setTimeout(() => { throw new Error("thrown at t
 }
 
 // events reads stored events until ready returns true.
-func events(t *testing.T, c *Client, q EventsRequest, ready func([]storedLine) bool) (all []storedLine) {
+func events(t *testing.T, c *Client, q api.EventsRequest, ready func([]storedLine) bool) (all []storedLine) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("events %+v", q), func() bool {
 		found, err := c.Events(testContext(t), q)
@@ -91,15 +94,15 @@ func testRecordedFromTheStart(t *testing.T, c *Client) {
 		}
 	}
 	p := openPage(t, c, url+"/first")
-	console := events(t, c, EventsRequest{Target: p.Target, Patterns: []string{"Runtime.consoleAPICalled"}}, some)
+	console := events(t, c, api.EventsRequest{Target: p.Target, Patterns: []string{"Runtime.consoleAPICalled"}}, some)
 	if len(console) != 1 || !strings.Contains(console[0].raw, "at the start") || console[0].Replayed {
 		t.Errorf("console: %+v", console)
 	}
-	thrown := events(t, c, EventsRequest{Target: p.Target, Patterns: []string{"Runtime.exceptionThrown"}}, some)
+	thrown := events(t, c, api.EventsRequest{Target: p.Target, Patterns: []string{"Runtime.exceptionThrown"}}, some)
 	if !strings.Contains(thrown[0].raw, "thrown at the start") {
 		t.Errorf("exceptions: %+v", thrown)
 	}
-	document := events(t, c, EventsRequest{Target: p.Target, URL: "/first", Status: "2xx"}, some)
+	document := events(t, c, api.EventsRequest{Target: p.Target, URL: "/first", Status: "2xx"}, some)
 	if len(document) != 1 || document[0].Method != "Network.responseReceived" {
 		t.Errorf("the document: %+v", document)
 	}
@@ -111,14 +114,14 @@ func testRecordedFailures(t *testing.T, c *Client) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	p := openPage(t, c, url+"/first")
-	_, err := c.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
+	_, err := c.Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate", Params: params(map[string]any{
 		"awaitPromise": true,
 		"expression": fmt.Sprintf(`Promise.allSettled(["/gone", "/broken", %q, %q].map(u => fetch(u)))`,
 			elsewhere+"/post?cors", closed.URL+"/refused")})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(q EventsRequest) []storedLine {
+	of := func(q api.EventsRequest) []storedLine {
 		q.Target = p.Target
 		return events(t, c, q, some)
 	}
@@ -128,30 +131,31 @@ func testRecordedFailures(t *testing.T, c *Client) {
 		{"/post?cors", "Network.loadingFailed", `"corsError":"MissingAllowOriginHeader"`},
 		{"/refused", "Network.loadingFailed", `"errorText":"net::ERR_CONNECTION_REFUSED"`},
 	} {
-		found := of(EventsRequest{Status: "failed", URL: want.url})
+		found := of(api.EventsRequest{Status: "failed", URL: want.url})
 		last := found[len(found)-1]
 		if last.Method != want.method || !strings.Contains(last.raw, want.reason) ||
 			last.Method == "Network.loadingFailed" && !strings.HasSuffix(last.URL, want.url) {
 			t.Errorf("%s: %s", want.url, last.raw)
 		}
 	}
-	if found := of(EventsRequest{Status: "4xx", URL: "/gone"}); len(found) != 1 {
+	if found := of(api.EventsRequest{Status: "4xx", URL: "/gone"}); len(found) != 1 {
 		t.Errorf("4xx: %d events", len(found))
 	}
 	// Log has what Chrome reports about them.
-	events(t, c, EventsRequest{Target: p.Target, Patterns: []string{"Log.entryAdded"}}, func(all []storedLine) bool {
+	events(t, c, api.EventsRequest{Target: p.Target, Patterns: []string{"Log.entryAdded"}}, func(all []storedLine) bool {
 		return slices.ContainsFunc(all, func(l storedLine) bool { return strings.Contains(l.raw, "/refused") })
 	})
-	newest := of(EventsRequest{Newest: true, Limit: 2})
+	newest := of(api.EventsRequest{Newest: true, Limit: 2})
 	if len(newest) != 2 || newest[0].Seq <= newest[1].Seq {
 		t.Errorf("the newest: %+v", newest)
 	}
-	_, err = c.Events(testContext(t), EventsRequest{Status: "bad"})
-	wantCode(t, err, CodeInvalidArgs, "4xx")
+	_, err = c.Events(testContext(t), api.EventsRequest{Status: "bad"})
+	wantCode(t, err, api.CodeInvalidArgs, "4xx")
 	// A page that does not load at all.
-	_, err = c.Open(testContext(t), OpenRequest{URL: closed.URL + "/unreachable"})
-	wantCode(t, err, CodeNavigationFailed)
-	if found := events(t, c, EventsRequest{URL: "/unreachable", Status: "failed"}, some); !strings.Contains(found[0].raw,
+	_, err = c.Open(testContext(t), api.OpenRequest{URL: closed.URL + "/unreachable"})
+	wantCode(t, err, api.CodeNavigationFailed)
+	if found := events(t, c, api.EventsRequest{URL: "/unreachable", Status: "failed"},
+		some); !strings.Contains(found[0].raw,
 		"ERR_CONNECTION_REFUSED") {
 		t.Errorf("%+v", found)
 	}
@@ -164,14 +168,14 @@ func testRecordsAreRedacted(t *testing.T, c *Client) {
 	const script = `fetch("/post", {method: "POST", body: "PostedBody", headers: {Authorization: "Basic AuthSecret"}})
 		.then(r => r.text())`
 	run := func() {
-		if _, err := c.Call(testContext(t), CallRequest{Method: "Runtime.evaluate",
+		if _, err := c.Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate",
 			Params: params(map[string]any{"expression": script, "awaitPromise": true})}); err != nil {
 			t.Error(err)
 		}
 	}
 	run()
 	heard, stop := "", errors.New("all was heard")
-	if _, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Network.*"}, Target: p.Target},
+	if _, err := c.Listen(testContext(t), api.ListenRequest{Patterns: []string{"Network.*"}, Target: p.Target},
 		func() { go run() }, func(line json.RawMessage) error {
 			heard += string(line)
 			if strings.Contains(heard, "AuthSecret") && strings.Contains(heard, "PageSecret") {
@@ -181,12 +185,12 @@ func testRecordsAreRedacted(t *testing.T, c *Client) {
 		}); err != stop {
 		t.Errorf("the stream lacks headers or cookies: %v", err)
 	}
-	posted := events(t, c, EventsRequest{URL: "/post", Status: "201"}, some)
-	all, err := c.Events(testContext(t), EventsRequest{Limit: 10_000})
+	posted := events(t, c, api.EventsRequest{URL: "/post", Status: "201"}, some)
+	all, err := c.Events(testContext(t), api.EventsRequest{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored := string(mustJSON(all))
+	stored := string(scan.Marshal(all))
 	for _, secret := range []string{"AuthSecret", "PageSecret", "SetSecret", "PostedBody", "AnswerBody"} {
 		if strings.Contains(stored, secret) {
 			t.Errorf("a record has %s", secret)
@@ -197,7 +201,7 @@ func testRecordsAreRedacted(t *testing.T, c *Client) {
 	}
 	var response struct{ RequestID string }
 	json.Unmarshal(posted[0].Params, &response)
-	body, err := c.Call(testContext(t), CallRequest{Method: "Network.getResponseBody",
+	body, err := c.Call(testContext(t), api.CallRequest{Method: "Network.getResponseBody",
 		Params: params(map[string]any{"requestId": response.RequestID})})
 	if err != nil || !strings.Contains(string(body), "AnswerBody") {
 		t.Errorf("the body is %s, %v", body, err)
@@ -207,10 +211,10 @@ func testRecordsAreRedacted(t *testing.T, c *Client) {
 // A caller that disables a domain ends its own events, not the recording; history that Chrome repeats is stored once.
 func testRecordingSurvivesDisable(t *testing.T, c *Client) {
 	p := openPage(t, c, recordedSite(t)+"/first")
-	of := EventsRequest{Target: p.Target, Patterns: []string{"Runtime.consoleAPICalled"}}
+	of := api.EventsRequest{Target: p.Target, Patterns: []string{"Runtime.consoleAPICalled"}}
 	events(t, c, of, some)
 	for _, method := range []string{"Runtime.enable", "Runtime.disable", "Network.disable", "Log.disable"} {
-		if _, err := c.Call(testContext(t), CallRequest{Method: method}); err != nil {
+		if _, err := c.Call(testContext(t), api.CallRequest{Method: method}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -219,24 +223,24 @@ func testRecordingSurvivesDisable(t *testing.T, c *Client) {
 	if len(found) != 2 || !strings.Contains(found[1].raw, "after the end") || found[1].Replayed {
 		t.Errorf("%+v", found)
 	}
-	events(t, c, EventsRequest{Target: p.Target, URL: "/gone", Status: "404"}, some)
+	events(t, c, api.EventsRequest{Target: p.Target, URL: "/gone", Status: "404"}, some)
 }
 
 // What only the recorder has enabled reaches no stream; a stream that enables it gets the history first.
 func testStreamsOfRecordedDomains(t *testing.T, c *Client) {
 	p := openPage(t, c, recordedSite(t)+"/first")
 	log := func(what string) { evaluate(t, c, "", "console.log('"+what+"'); 0") }
-	q := ListenRequest{Patterns: []string{"*.consoleAPICalled", "Page.*"}, Until: "Page.loadEventFired"}
+	q := api.ListenRequest{Patterns: []string{"*.consoleAPICalled", "Page.*"}, Until: "Page.loadEventFired"}
 	lines, _ := listen(t, c, q, func() {
 		log("unheard")
-		c.Call(testContext(t), CallRequest{Method: "Page.reload"})
+		c.Call(testContext(t), api.CallRequest{Method: "Page.reload"})
 	})
 	for _, l := range lines {
 		if !strings.HasPrefix(l.Method, "Page.") {
 			t.Errorf("a stream of pages has %s", l.Method)
 		}
 	}
-	q = ListenRequest{Patterns: []string{"Runtime.executionContextCreated", "Runtime.consoleAPICalled"},
+	q = api.ListenRequest{Patterns: []string{"Runtime.executionContextCreated", "Runtime.consoleAPICalled"},
 		Target: p.Target, Max: 3}
 	lines, _ = listen(t, c, q, func() { log("heard") })
 	if len(lines) != 3 || lines[0].Method != "Runtime.consoleAPICalled" || !lines[0].Replayed ||
@@ -254,14 +258,14 @@ func testStreamsOfRecordedDomains(t *testing.T, c *Client) {
 func testLoggedObjectsAreReleased(t *testing.T, c *Client) {
 	openPage(t, c, recordedSite(t)+"/first")
 	used := func() int {
-		if _, err := c.Call(testContext(t), CallRequest{Method: "HeapProfiler.collectGarbage"}); err != nil {
+		if _, err := c.Call(testContext(t), api.CallRequest{Method: "HeapProfiler.collectGarbage"}); err != nil {
 			t.Fatal(err)
 		}
-		raw, err := c.Call(testContext(t), CallRequest{Method: "Runtime.getHeapUsage"})
+		raw, err := c.Call(testContext(t), api.CallRequest{Method: "Runtime.getHeapUsage"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return number(raw, "usedSize")
+		return scan.Number(raw, "usedSize")
 	}
 	before := used()
 	const script = `for (let i = 0; i < 20000; i++) console.log({text: "x".repeat(200) + i}); 0`
@@ -283,12 +287,12 @@ func TestRecordedChildTargets(t *testing.T) {
 	})
 	openPage(t, c, url+"/")
 	for _, want := range []string{"in the frame", "in the worker"} {
-		events(t, c, EventsRequest{Patterns: []string{"Runtime.consoleAPICalled"}}, func(all []storedLine) bool {
+		events(t, c, api.EventsRequest{Patterns: []string{"Runtime.consoleAPICalled"}}, func(all []storedLine) bool {
 			return slices.ContainsFunc(all, func(l storedLine) bool { return strings.Contains(l.raw, want) })
 		})
 	}
 	for _, want := range []string{"/frame-gone", "/worker-gone"} {
-		events(t, c, EventsRequest{URL: want, Status: "404"}, some)
+		events(t, c, api.EventsRequest{URL: want, Status: "404"}, some)
 	}
 }
 
@@ -304,7 +308,7 @@ func TestRecordedInExternalBrowser(t *testing.T) {
 	theirs := openPage(t, startBrowser(t, otherConfig), url+"/first") // by the external browser's own user
 	cfg.Chrome, cfg.Attach = "", address
 	c := startBrowser(t, cfg)
-	of := EventsRequest{Patterns: []string{"Runtime.*", "Network.*"}}
+	of := api.EventsRequest{Patterns: []string{"Runtime.*", "Network.*"}}
 	if stored, err := c.Events(testContext(t), of); err != nil || len(stored.Events) != 0 {
 		t.Errorf("before its first use the page has the events %s, %v", stored.Events, err)
 	}
@@ -321,11 +325,11 @@ func TestRecordedInExternalBrowser(t *testing.T) {
 		return has("at the start", true) && has(`"after"`, false) && has("/gone", false)
 	})
 	mine := c.As(someClient)
-	if p, err := mine.Open(testContext(t), OpenRequest{URL: url + "/broken"}); err != nil || p.Status != 500 {
+	if p, err := mine.Open(testContext(t), api.OpenRequest{URL: url + "/broken"}); err != nil || p.Status != 500 {
 		t.Errorf("a page of a session: %+v, %v", p, err)
 	}
-	events(t, mine, EventsRequest{URL: "/broken", Status: "5xx"}, some)
-	if stored, err := mine.Events(testContext(t), EventsRequest{URL: "/gone"}); err != nil || len(stored.Events) != 0 {
+	events(t, mine, api.EventsRequest{URL: "/broken", Status: "5xx"}, some)
+	if stored, err := mine.Events(testContext(t), api.EventsRequest{URL: "/gone"}); err != nil || len(stored.Events) != 0 {
 		t.Errorf("the session has events of another page: %s, %v", stored.Events, err)
 	}
 }

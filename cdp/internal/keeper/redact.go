@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // redacted replaces a value that a record must not have.
@@ -16,7 +19,7 @@ const maxDataURL = 100
 // redact returns a copy of an event's parameters without cookies, credentials and bodies. Streams get the event as it
 // is: who listens has asked for it.
 func redact(method string, params json.RawMessage) json.RawMessage {
-	switch domainOf(method) {
+	switch api.DomainOf(method) {
 	case "Network", "Fetch", "Audits":
 	default:
 		return bytes.Clone(params)
@@ -36,7 +39,7 @@ func redactValue(b, value []byte, data bool) []byte {
 	case len(value) > 0 && value[0] == '[':
 		b = append(b, '[')
 		begin := len(b)
-		eachElement(value, func(element []byte) {
+		scan.EachElement(value, func(element []byte) {
 			if len(b) > begin {
 				b = append(b, ',')
 			}
@@ -49,12 +52,12 @@ func redactValue(b, value []byte, data bool) []byte {
 
 func redactObject(b, object []byte, data bool) []byte {
 	pair := false // of the name and the value of a header
-	if name := field(object, "name"); len(name) > 2 {
+	if name := scan.Field(object, "name"); len(name) > 2 {
 		pair = isSecretHeader(name[1 : len(name)-1])
 	}
 	b = append(b, '{')
 	begin := len(b)
-	eachField(object, func(key, value []byte) error {
+	scan.EachField(object, func(key, value []byte) error {
 		if isBody(string(key)) || data && string(key) == "data" {
 			return nil
 		}

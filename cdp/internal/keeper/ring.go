@@ -3,6 +3,8 @@ package keeper
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // record is one event.
@@ -42,11 +44,11 @@ func (r *record) line(browser string) []byte {
 	b = append(b, `,"t":`...)
 	b = strconv.AppendInt(b, r.t, 10)
 	b = append(b, `,"browser":`...)
-	b = append(b, quote(browser)...)
+	b = append(b, scan.Quote(browser)...)
 	b = append(b, `,"target":`...)
-	b = append(b, quote(r.target)...)
+	b = append(b, scan.Quote(r.target)...)
 	b = append(b, `,"method":`...)
-	b = append(b, quote(r.method)...)
+	b = append(b, scan.Quote(r.method)...)
 	b = append(b, `,"params":`...)
 	if len(r.params) == 0 {
 		b = append(b, "{}"...)
@@ -54,10 +56,10 @@ func (r *record) line(browser string) []byte {
 		b = append(b, r.params...)
 	}
 	if r.ofURL && r.url != "" {
-		b = append(append(b, `,"url":`...), quote(r.url)...)
+		b = append(append(b, `,"url":`...), scan.Quote(r.url)...)
 	}
 	if r.note != "" {
-		b = append(append(b, `,"note":`...), quote(r.note)...)
+		b = append(append(b, `,"note":`...), scan.Quote(r.note)...)
 	}
 	if r.replayed {
 		b = append(b, `,"replayed":true`...)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,10 +23,12 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // callAsync starts a call and returns a channel for its error.
-func callAsync(t *testing.T, c *Client, q CallRequest) <-chan error {
+func callAsync(t *testing.T, c *Client, q api.CallRequest) <-chan error {
 	result := make(chan error, 1)
 	go func() {
 		_, err := c.Call(testContext(t), q)
@@ -35,10 +38,10 @@ func callAsync(t *testing.T, c *Client, q CallRequest) <-chan error {
 }
 
 // startCall is callAsync for a call that logs in the page. It returns once the page has logged.
-func startCall(t *testing.T, c *Client, q CallRequest) (result <-chan error) {
+func startCall(t *testing.T, c *Client, q api.CallRequest) (result <-chan error) {
 	t.Helper()
 	begun := errors.New("the call is under way")
-	_, err := c.Listen(testContext(t), ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: q.Target},
+	_, err := c.Listen(testContext(t), api.ListenRequest{Patterns: []string{"Runtime.consoleAPICalled"}, Target: q.Target},
 		func() {
 			result = callAsync(t, c, q)
 		}, func(line json.RawMessage) error {
@@ -82,13 +85,13 @@ func awaitError(t *testing.T, result <-chan error) error {
 }
 
 // neverReturns is a call that never returns. It logs first, as startCall requires.
-var neverReturns = CallRequest{Method: "Runtime.evaluate",
+var neverReturns = api.CallRequest{Method: "Runtime.evaluate",
 	Params: json.RawMessage(`{"expression":"console.log('never'); new Promise(() => {})","awaitPromise":true}`)}
 
 var endlessLoop = evaluation("for (;;) {}")
 
-func evaluation(expression string) CallRequest {
-	return CallRequest{Method: "Runtime.evaluate",
+func evaluation(expression string) api.CallRequest {
+	return api.CallRequest{Method: "Runtime.evaluate",
 		Params: params(map[string]any{"expression": expression, "returnByValue": true})}
 }
 
@@ -98,15 +101,15 @@ func TestHammerCrashAndRevival(t *testing.T) {
 	c := startBrowser(t, cfg)
 	url := site(t, map[string]string{"/": plainPage})
 	p := openPage(t, c, url+"/")
-	crash := CallRequest{Method: "Page.navigate", Params: json.RawMessage(`{"url":"chrome://crash"}`)}
-	for _, revive := range []CallRequest{
+	crash := api.CallRequest{Method: "Page.navigate", Params: json.RawMessage(`{"url":"chrome://crash"}`)}
+	for _, revive := range []api.CallRequest{
 		{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/"})},
 		{Method: "Page.reload"},
 	} {
 		for range rounds(20) {
 			waiting := startCall(t, c, neverReturns)
 			c.Call(testContext(t), crash)
-			wantCode(t, awaitError(t, waiting), CodeTargetCrashed, "Page.reload")
+			wantCode(t, awaitError(t, waiting), api.CodeTargetCrashed, "Page.reload")
 			// Revive it at once: the second event of the crash may still be on its way.
 			if _, err := c.Call(testContext(t), revive); err != nil {
 				t.Fatalf("%s after a crash: %v", revive.Method, err)
@@ -116,13 +119,13 @@ func TestHammerCrashAndRevival(t *testing.T) {
 
 			c.Call(testContext(t), crash)
 			_, err := evaluate(t, c, "", "1")
-			wantCode(t, err, CodeTargetCrashed, p.Target)
+			wantCode(t, err, api.CodeTargetCrashed, p.Target)
 			all, err := c.Targets(testContext(t))
 			if err != nil || len(all) != 1 || !all[0].Crashed {
 				t.Errorf("targets %+v, %v", all, err)
 			}
 			_, err = evaluate(t, c, "", "1") // calls do not revive the page
-			wantCode(t, err, CodeTargetCrashed, p.Target)
+			wantCode(t, err, api.CodeTargetCrashed, p.Target)
 			if _, err := c.Call(testContext(t), revive); err != nil {
 				t.Fatalf("%s after a crash: %v", revive.Method, err)
 			}
@@ -131,8 +134,8 @@ func TestHammerCrashAndRevival(t *testing.T) {
 	}
 	// The dialogs of the new renderer are reported like those of the old one.
 	_, err := evaluate(t, c, "", "alert('again')")
-	wantCode(t, err, CodeBusy, "again")
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.close"}); err != nil {
+	wantCode(t, err, api.CodeBusy, "again")
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Page.close"}); err != nil {
 		t.Error("close with a dialog open: ", err)
 	}
 }
@@ -156,20 +159,20 @@ func TestDialogs(t *testing.T) {
 	openPage(t, c, url+"/")
 
 	_, err := evaluate(t, c, "", "confirm('Sure?')")
-	wantCode(t, err, CodeBusy, "dialog", "confirm", "Sure?")
-	_, err = c.Call(testContext(t), CallRequest{Method: "DOM.getDocument"})
-	wantCode(t, err, CodeBusy, "Sure?")
+	wantCode(t, err, api.CodeBusy, "dialog", "confirm", "Sure?")
+	_, err = c.Call(testContext(t), api.CallRequest{Method: "DOM.getDocument"})
+	wantCode(t, err, api.CodeBusy, "Sure?")
 	all, _ := c.Targets(testContext(t))
 	if len(all) != 1 || all[0].Dialog == nil || all[0].Dialog.Type != "confirm" {
 		t.Errorf("targets %+v", all)
 	}
 	if _, err := c.Call(testContext(t),
-		CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+		api.CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "1+1", "2")
 
-	for how, want := range map[string]string{DialogAccept: "true", DialogDismiss: "false"} {
+	for how, want := range map[string]string{api.DialogAccept: "true", api.DialogDismiss: "false"} {
 		q := evaluation("confirm('one') && confirm('two')")
 		q.OnDialog = how
 		raw, err := c.Call(testContext(t), q)
@@ -178,14 +181,14 @@ func TestDialogs(t *testing.T) {
 		}
 	}
 	q := evaluation("prompt('Name?', 'Ada')")
-	q.OnDialog = DialogAccept
+	q.OnDialog = api.DialogAccept
 	if raw, err := c.Call(testContext(t), q); err != nil || !strings.Contains(string(raw), `"value":"Ada"`) {
 		t.Errorf("a prompt accepted with its preset text: %s, %v", raw, err)
 	}
 	q = evaluation("1")
 	q.OnDialog = "maybe"
 	_, err = c.Call(testContext(t), q)
-	wantCode(t, err, CodeInvalidArgs, "accept, accept=TEXT, dismiss or fail")
+	wantCode(t, err, api.CodeInvalidArgs, "accept, accept=TEXT, dismiss or fail")
 	q = evaluation(`prompt("Name?", "Bob")`)
 	q.OnDialog = "accept=Ada"
 	if raw, err := c.Call(testContext(t), q); err != nil || !strings.Contains(string(raw), `"Ada"`) {
@@ -194,41 +197,41 @@ func TestDialogs(t *testing.T) {
 
 	// on_dialog of a call does not apply to a dialog of another call.
 	_, err = evaluate(t, c, "", "alert('open')")
-	wantCode(t, err, CodeBusy)
-	for _, how := range []string{DialogAccept, DialogDismiss} {
+	wantCode(t, err, api.CodeBusy)
+	for _, how := range []string{api.DialogAccept, api.DialogDismiss} {
 		q = evaluation("1+1")
 		q.OnDialog = how
 		_, err = c.Call(testContext(t), q)
-		wantCode(t, err, CodeBusy, "open", "Page.handleJavaScriptDialog")
+		wantCode(t, err, api.CodeBusy, "open", "Page.handleJavaScriptDialog")
 	}
 	if all, _ := c.Targets(testContext(t)); len(all) != 1 || all[0].Dialog == nil {
 		t.Errorf("the dialog was closed: %+v", all)
 	}
 	if _, err := c.Call(testContext(t),
-		CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+		api.CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
 
-	for _, way := range []CallRequest{
+	for _, way := range []api.CallRequest{
 		{Method: "Page.reload"},
 		{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/frame"})},
 	} {
 		_, err = evaluate(t, c, "", "alert('stuck')")
-		wantCode(t, err, CodeBusy)
+		wantCode(t, err, api.CodeBusy)
 		if _, err := c.Call(testContext(t), way); err != nil {
 			t.Errorf("%s with a dialog open: %v", way.Method, err)
 		}
 		waitFor(t, "the dialog to close", func() bool { _, err := evaluate(t, c, "", "1"); return err == nil })
 	}
 
-	_, err = c.Open(testContext(t), OpenRequest{URL: url + "/alert"})
-	wantCode(t, err, CodeBusy, "at load")
-	if _, err := c.Open(testContext(t), OpenRequest{URL: url + "/alert", OnDialog: DialogAccept}); err != nil {
+	_, err = c.Open(testContext(t), api.OpenRequest{URL: url + "/alert"})
+	wantCode(t, err, api.CodeBusy, "at load")
+	if _, err := c.Open(testContext(t), api.OpenRequest{URL: url + "/alert", OnDialog: api.DialogAccept}); err != nil {
 		t.Error("open with accept: ", err)
 	}
 	// A dialog of one page blocks neither another page nor the browser.
 	wantValue(t, c, "/frame", "1+1", "2")
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Browser.getVersion"}); err != nil {
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Browser.getVersion"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -239,8 +242,8 @@ func testBeforeUnloadDialog(t *testing.T, c *Client) {
 	url := site(t,
 		map[string]string{"/": "<title>Stay</title><script>onbeforeunload = e => e.preventDefault()</script>",
 			"/two": "<title>Two</title>"})
-	to := func(path string) CallRequest {
-		return CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + path})}
+	to := func(path string) api.CallRequest {
+		return api.CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url + path})}
 	}
 	openAsking := func() {
 		t.Helper()
@@ -251,22 +254,22 @@ func testBeforeUnloadDialog(t *testing.T, c *Client) {
 			t.Fatal(err)
 		}
 		_, err := c.Call(testContext(t), to("/two"))
-		wantCode(t, err, CodeBusy, "beforeunload")
+		wantCode(t, err, api.CodeBusy, "beforeunload")
 	}
 	openAsking()
-	for _, blocked := range []CallRequest{to("/two"), {Method: "Page.reload"}, {Method: "Page.close"}} {
+	for _, blocked := range []api.CallRequest{to("/two"), {Method: "Page.reload"}, {Method: "Page.close"}} {
 		_, err := c.Call(testContext(t), blocked)
-		wantCode(t, err, CodeBusy, "beforeunload", "handleJavaScriptDialog")
+		wantCode(t, err, api.CodeBusy, "beforeunload", "handleJavaScriptDialog")
 		if err != nil && strings.Contains(err.Error(), "reload") {
 			t.Errorf("%s: %v", blocked.Method, err)
 		}
 	}
 	accepting := to("/two")
-	accepting.OnDialog = DialogAccept
+	accepting.OnDialog = api.DialogAccept
 	_, err := c.Call(testContext(t), accepting)
-	wantCode(t, err, CodeBusy, "beforeunload") // a dialog of another call
+	wantCode(t, err, api.CodeBusy, "beforeunload") // a dialog of another call
 	if _, err := c.Call(testContext(t),
-		CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
+		api.CallRequest{Method: "Page.handleJavaScriptDialog", Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
 	waitFor(t, "the navigation", func() bool {
@@ -285,7 +288,7 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	q := endlessLoop
 	q.TimeoutMS = 500
 	_, err := c.Call(testContext(t), q)
-	wantCode(t, err, CodeTimeout, "stopped")
+	wantCode(t, err, api.CodeTimeout, "stopped")
 	wantValue(t, c, "", "1+1", "2")
 
 	// The script of a page that only waits is not stopped.
@@ -295,7 +298,7 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	q = neverReturns
 	q.TimeoutMS = 200
 	_, err = c.Call(testContext(t), q)
-	wantCode(t, err, CodeTimeout)
+	wantCode(t, err, api.CodeTimeout)
 	if strings.Contains(err.Error(), "stopped") {
 		t.Errorf("a promise: %v", err)
 	}
@@ -304,7 +307,7 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer cancel()
 	_, err = c.Call(ctx, endlessLoop)
-	wantCode(t, err, CodeTimeout, "stopped")
+	wantCode(t, err, api.CodeTimeout, "stopped")
 
 	other, err := Dial(testContext(t), c.hello.runDir(t), "", "test")
 	if err != nil {
@@ -312,20 +315,20 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	}
 	result := startLoop(testContext(t), t, other)
 	other.Close()
-	wantCode(t, awaitError(t, result), CodeChromeConnection)
+	wantCode(t, awaitError(t, result), api.CodeChromeConnection)
 	wantValue(t, c, "", "1+1", "2")
 
 	ctx, cancel = context.WithCancel(t.Context())
 	result = startLoop(ctx, t, c)
 	cancel()
-	wantCode(t, awaitError(t, result), CodeTimeout, "cancelled")
+	wantCode(t, awaitError(t, result), api.CodeTimeout, "cancelled")
 	wantValue(t, c, "", "1+1", "2")
 }
 
 // runDir returns the keeper's working directory, which is its run folder.
 func (h hello) runDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.Readlink("/proc/" + itoa(h.PID) + "/cwd")
+	dir, err := os.Readlink("/proc/" + strconv.Itoa(h.PID) + "/cwd")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,16 +344,16 @@ func TestReplyOverLimit(t *testing.T) {
 	q := evaluation("'x'.repeat(1e6)")
 	q.MaxBytes = 1000
 	_, err := c.Call(testContext(t), q)
-	wantCode(t, err, CodeLimitExceeded, "at most 1000")
+	wantCode(t, err, api.CodeLimitExceeded, "at most 1000")
 	_, err = c.Call(testContext(t), evaluation("'x'.repeat(5e6)"))
-	wantCode(t, err, CodeLimitExceeded, "at most 4194304 are read")
+	wantCode(t, err, api.CodeLimitExceeded, "at most 4194304 are read")
 	q.MaxBytes = 0
 	if raw, err := c.Call(testContext(t), q); err != nil || len(raw) < 1e6 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
 	_, err = c.Call(testContext(t),
-		CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}` + "\x00{}")})
-	wantCode(t, err, CodeInvalidArgs)
+		api.CallRequest{Method: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}` + "\x00{}")})
+	wantCode(t, err, api.CodeInvalidArgs)
 	wantValue(t, c, "", "1+1", "2")
 }
 
@@ -387,10 +390,10 @@ func TestResultInPieces(t *testing.T) {
 		}))
 		result <- err
 	}()
-	wantCode(t, awaitError(t, result), CodeChromeConnection)
+	wantCode(t, awaitError(t, result), api.CodeChromeConnection)
 	wantValue(t, c, "", "1+1", "2")
 	waitFor(t, "the files of replies to be closed", func() bool {
-		links, _ := filepath.Glob("/proc/" + itoa(c.hello.PID) + "/fd/*")
+		links, _ := filepath.Glob("/proc/" + strconv.Itoa(c.hello.PID) + "/fd/*")
 		for _, link := range links {
 			if to, err := os.Readlink(link); err == nil && strings.HasSuffix(to, " (deleted)") {
 				return false
@@ -435,8 +438,8 @@ func TestHammerHugeReply(t *testing.T) {
 		t.Fatal("no error")
 	}
 	t.Log(err)
-	var e *Error
-	if e = asError(err); e.Code != CodeLimitExceeded && e.Code != CodeTimeout && e.Code != CodeProtocolError {
+	var e *api.Error
+	if e = asError(err); e.Code != api.CodeLimitExceeded && e.Code != api.CodeTimeout && e.Code != api.CodeProtocolError {
 		t.Errorf("code %s", e.Code)
 	}
 	wantValue(t, c, "", "1+1", "2")
@@ -457,7 +460,7 @@ func TestHammerStoppedChrome(t *testing.T) {
 	q.TimeoutMS = 300
 	for range rounds(3) {
 		_, err := c.Call(testContext(t), q)
-		wantCode(t, err, CodeTimeout)
+		wantCode(t, err, api.CodeTimeout)
 	}
 	syscall.Kill(s.ChromePID, syscall.SIGCONT)
 	wantValue(t, c, "", "1+1", "2")
@@ -494,10 +497,10 @@ func TestStoppedKeeper(t *testing.T) {
 	ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
 	defer cancel()
 	_, err := c.Call(ctx,
-		CallRequest{Method: "Runtime.evaluate",
+		api.CallRequest{Method: "Runtime.evaluate",
 			Params: params(map[string]any{"expression": "new Promise(() => 0)", "awaitPromise": true})})
 	syscall.Kill(c.hello.PID, syscall.SIGCONT)
-	wantCode(t, err, CodeTimeout, "Runtime.evaluate", "keeper", fmt.Sprint(c.hello.PID))
+	wantCode(t, err, api.CodeTimeout, "Runtime.evaluate", "keeper", fmt.Sprint(c.hello.PID))
 }
 
 func TestKilledChrome(t *testing.T) {
@@ -511,10 +514,10 @@ func TestKilledChrome(t *testing.T) {
 	}
 	waiting := startCall(t, c, neverReturns)
 	syscall.Kill(s.ChromePID, syscall.SIGKILL)
-	wantCode(t, awaitError(t, waiting), CodeChromeConnection)
+	wantCode(t, awaitError(t, waiting), api.CodeChromeConnection)
 	requireNothingLeft(t, cfg)
 	_, err = Dial(testContext(t), cfg.RunDir, "", "test")
-	wantCode(t, err, CodeChromeConnection)
+	wantCode(t, err, api.CodeChromeConnection)
 }
 
 func TestKilledKeeper(t *testing.T) {
@@ -525,7 +528,7 @@ func TestKilledKeeper(t *testing.T) {
 		openPage(t, c, "")
 		waiting := startCall(t, c, neverReturns)
 		syscall.Kill(c.hello.PID, syscall.SIGKILL)
-		wantCode(t, awaitError(t, waiting), CodeChromeConnection)
+		wantCode(t, awaitError(t, waiting), api.CodeChromeConnection)
 		waitFor(t, "the keeper's lock to be released", func() bool { return !files{cfg.RunDir, "default"}.isLocked() })
 		if entries, _ := os.ReadDir(cfg.RunDir); len(entries) == 0 {
 			t.Fatal("the killed keeper left no files to test")
@@ -541,7 +544,7 @@ func TestKilledKeeper(t *testing.T) {
 			again.CloseBrowser(testContext(t))
 		case "dial":
 			_, err := Dial(testContext(t), cfg.RunDir, "", "test")
-			wantCode(t, err, CodeChromeConnection, "was killed")
+			wantCode(t, err, api.CodeChromeConnection, "was killed")
 		case "sweep":
 			if names, err := Sweep(cfg.RunDir); err != nil || len(names) != 1 {
 				t.Errorf("sweep: %q, %v", names, err)
@@ -594,7 +597,7 @@ func TestKilledStarter(t *testing.T) {
 	cfg := config(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), ChildVar+"=starter")
-	cmd.Stdin = strings.NewReader(string(mustJSON(cfg)))
+	cmd.Stdin = strings.NewReader(string(scan.Marshal(cfg)))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -633,7 +636,7 @@ func TestStarterWithRemovedBinary(t *testing.T) {
 	if err := os.Remove(binary); err != nil {
 		t.Fatal(err)
 	}
-	stdin.Write(mustJSON(cfg))
+	stdin.Write(scan.Marshal(cfg))
 	stdin.Close()
 	waitFor(t, "the socket", func() bool { return checkSocket(files{cfg.RunDir, "default"}.socket()) == nil })
 	wantValue(t, startBrowser(t, cfg), "", "1+1", "2")
@@ -737,12 +740,12 @@ func TestStaleAndForeignFiles(t *testing.T) {
 	defer other.Close()
 	os.Symlink(elsewhere, socket)
 	_, err = Dial(testContext(t), cfg.RunDir, "", "test")
-	wantCode(t, err, CodeChromeConnection)
+	wantCode(t, err, api.CodeChromeConnection)
 
 	// A link at the lock's path is rejected.
 	os.Symlink(elsewhere, f.lock())
 	_, err = Start(testContext(t), cfg)
-	wantCode(t, err, CodeConfigError, "lock")
+	wantCode(t, err, api.CodeConfigError, "lock")
 	os.Remove(f.lock())
 }
 
@@ -759,7 +762,7 @@ func TestCheckBrowserLimit(t *testing.T) {
 		}
 		defer lock.Close()
 	}
-	wantCode(t, CheckBrowserLimit(dir, "another"), CodeLimitExceeded, fmt.Sprint(maxBrowsers))
+	wantCode(t, CheckBrowserLimit(dir, "another"), api.CodeLimitExceeded, fmt.Sprint(maxBrowsers))
 	if err := CheckBrowserLimit(dir, "b1"); err != nil {
 		t.Errorf("a browser that is already open: %v", err)
 	}
@@ -812,15 +815,15 @@ func TestLaunchErrors(t *testing.T) {
 	cfg := config(t)
 	cfg.Chrome = "/bin/false"
 	_, err := Start(testContext(t), cfg)
-	wantCode(t, err, CodeChromeLaunch, "exited with 1")
+	wantCode(t, err, api.CodeChromeLaunch, "exited with 1")
 	requireNothingLeft(t, cfg)
 	cfg.Attach = "http://127.0.0.1:1"
 	_, err = Start(testContext(t), cfg)
-	wantCode(t, err, CodeChromeConnection, "no browser responds")
+	wantCode(t, err, api.CodeChromeConnection, "no browser responds")
 	requireNothingLeft(t, cfg)
 	cfg.Browser = "../evil"
 	_, err = Start(testContext(t), cfg)
-	wantCode(t, err, CodeInvalidArgs)
+	wantCode(t, err, api.CodeInvalidArgs)
 }
 
 // TestBrowserCrashAtLaunch launches a browser that crashes the first time.
@@ -841,7 +844,7 @@ func TestBrowserCrashAtLaunch(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Start(testContext(t), cfg)
-	wantCode(t, err, CodeChromeLaunch, "was killed")
+	wantCode(t, err, api.CodeChromeLaunch, "was killed")
 }
 
 func TestProfileInUse(t *testing.T) {
@@ -864,7 +867,7 @@ func TestProfileInUse(t *testing.T) {
 	second := cfg
 	second.Browser = "second"
 	_, err = Start(testContext(t), second)
-	wantCode(t, err, CodeChromeLaunch, "user_data_dir")
+	wantCode(t, err, api.CodeChromeLaunch, "user_data_dir")
 	c.CloseBrowser(testContext(t))
 	if _, err := os.Stat(filepath.Join(cfg.UserDataDir, "Default")); err != nil {
 		t.Error("the user's own profile was removed: ", err)
@@ -925,10 +928,10 @@ func TestKeeperOfRemovedFolderLeavesNextAlone(t *testing.T) {
 func TestFailedNavigation(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
-	_, err := c.Open(testContext(t), OpenRequest{URL: "http://127.0.0.1:1/"})
-	wantCode(t, err, CodeNavigationFailed, "net::ERR_")
-	_, err = c.Open(testContext(t), OpenRequest{URL: "no url"})
-	wantCode(t, err, CodeProtocolError, "invalid URL")
+	_, err := c.Open(testContext(t), api.OpenRequest{URL: "http://127.0.0.1:1/"})
+	wantCode(t, err, api.CodeNavigationFailed, "net::ERR_")
+	_, err = c.Open(testContext(t), api.OpenRequest{URL: "no url"})
+	wantCode(t, err, api.CodeProtocolError, "invalid URL")
 	p := openPage(t, c, site(t, map[string]string{"/": plainPage}))
 	all, err := c.Targets(testContext(t))
 	if err != nil || len(all) != 1 || all[0].ID != p.Target {

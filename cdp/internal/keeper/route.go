@@ -10,113 +10,65 @@ import (
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
 
-	"github.com/parley-tools/parley/manifest"
-)
-
-// RouteRule says what becomes of the requests of a session's pages that it matches.
-type RouteRule struct {
-	// URL is a pattern: "*" matches any number of characters, "?" one, and a backslash escapes.
-	URL    string `json:"url"`
-	Method string `json:"method,omitempty"` // "": any
-	// Action is mock, block or delay.
-	Action  string            `json:"action"`
-	Status  int               `json:"status,omitempty"` // mock; 0: 200
-	Headers map[string]string `json:"headers,omitempty"`
-	Body    []byte            `json:"body,omitempty"`
-	DelayMS int64             `json:"delay_ms,omitempty"` // before what the action does
-}
-
-// Actions of a [RouteRule].
-const (
-	RouteMock  = "mock"  // answer with Status, Headers and Body; nothing is sent
-	RouteBlock = "block" // fail
-	RouteDelay = "delay" // send, after the delay
-)
-
-// RouteRequest changes the rules of the caller's session. The zero value leaves them as they are.
-type RouteRequest struct {
-	Rules *[]RouteRule `json:"rules,omitempty"` // instead of the present ones; nil keeps those
-	// Add are rules before those that stay. One that has the URL and the method of another replaces it.
-	Add []RouteRule `json:"add,omitempty"`
-	// Remove are the URL patterns of rules that go.
-	Remove []string `json:"remove,omitempty"`
-}
-
-// Routed are the rules of a session.
-type Routed struct {
-	Rules []RoutedRule `json:"rules"`
-}
-
-// RoutedRule is a rule without its content, and how many requests it has matched.
-type RoutedRule struct {
-	URL      string `json:"url"`
-	Method   string `json:"method,omitempty"`
-	Action   string `json:"action"`
-	Requests int    `json:"requests"`
-}
-
-// Bounds of the rules of a session.
-const (
-	MaxRouteRules = 64
-	MaxRouteBytes = 2 << 20 // of all bodies and headers
-	maxRouteDelay = time.Minute
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 type routeRule struct {
-	RouteRule
+	api.RouteRule
 	requests int
 }
 
 // route serves a RouteRequest.
-func (e *engine) route(ctx context.Context, by Caller, q RouteRequest) (Routed, *Error) {
-	if by.hasContext() {
+func (e *engine) route(ctx context.Context, by api.Caller, q api.RouteRequest) (api.Routed, *api.Error) {
+	if by.HasContext() {
 		_, release, err := e.enterScope(ctx, by)
 		if err != nil {
-			return Routed{}, err
+			return api.Routed{}, err
 		}
 		defer release()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.countCall(by)
-	if err := e.changeRules(by.session(), q); err != nil {
-		return Routed{}, err
+	if err := e.changeRules(by.SessionKey(), q); err != nil {
+		return api.Routed{}, err
 	}
-	all := Routed{Rules: []RoutedRule{}}
-	if set := e.setups.bySession[by.session()]; set != nil {
+	all := api.Routed{Rules: []api.RoutedRule{}}
+	if set := e.setups.bySession[by.SessionKey()]; set != nil {
 		for _, r := range set.rules {
-			all.Rules = append(all.Rules, RoutedRule{r.URL, r.Method, r.Action, r.requests})
+			all.Rules = append(all.Rules, api.RoutedRule{URL: r.URL, Method: r.Method, Action: r.Action, Requests: r.requests})
 		}
 	}
 	return all, nil
 }
 
 // changeRules changes the rules of a session. The engine is locked.
-func (e *engine) changeRules(session string, q RouteRequest) *Error {
+func (e *engine) changeRules(session string, q api.RouteRequest) *api.Error {
 	if q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
 		return nil
 	}
-	var given []RouteRule
+	var given []api.RouteRule
 	if q.Rules != nil {
 		given = *q.Rules
 	}
 	rules := make([]*routeRule, 0, len(q.Add)+len(given))
 	for _, r := range slices.Concat(q.Add, given) {
-		if err := r.check(); err != nil {
+		if err := r.Check(); err != nil {
 			return err
 		}
 		rules = append(rules, &routeRule{RouteRule: r})
 	}
 	if set := e.setups.bySession[session]; set != nil && q.Rules == nil {
 		for _, present := range set.rules {
-			replaced := func(r RouteRule) bool { return r.URL == present.URL && strings.EqualFold(r.Method, present.Method) }
+			replaced := func(r api.RouteRule) bool { return r.URL == present.URL && strings.EqualFold(r.Method, present.Method) }
 			if !slices.Contains(q.Remove, present.URL) && !slices.ContainsFunc(q.Add, replaced) {
 				rules = append(rules, present)
 			}
 		}
 	}
-	if len(rules) > MaxRouteRules {
-		return errf(CodeLimitExceeded, "these would be %d rules; the limit is %d", len(rules), MaxRouteRules)
+	if len(rules) > api.MaxRouteRules {
+		return api.Errorf(api.CodeLimitExceeded, "these would be %d rules; the limit is %d", len(rules), api.MaxRouteRules)
 	}
 	size := 0
 	for _, r := range rules {
@@ -125,13 +77,15 @@ func (e *engine) changeRules(session string, q RouteRequest) *Error {
 			size += len(name) + len(value)
 		}
 	}
-	if size > MaxRouteBytes {
-		return errf(CodeLimitExceeded, "the bodies and headers of the rules would have %d bytes; the limit is %d", size,
-			MaxRouteBytes)
+	if size > api.MaxRouteBytes {
+		return api.Errorf(api.CodeLimitExceeded, "the bodies and headers of the rules would have %d bytes; the limit is %d",
+			size,
+			api.MaxRouteBytes)
 	}
 	for _, t := range e.order {
 		if len(rules) > 0 && t.owner == session && t.domains["Fetch"] != nil && t.domains["Fetch"].byCaller {
-			return errf(CodeBusy, "Fetch is enabled in target %s, and pauses its requests: call Fetch.disable there first", t.id)
+			return api.Errorf(api.CodeBusy,
+				"Fetch is enabled in target %s, and pauses its requests: call Fetch.disable there first", t.id)
 		}
 	}
 	e.setups.of(session).rules = rules
@@ -140,28 +94,15 @@ func (e *engine) changeRules(session string, q RouteRequest) *Error {
 }
 
 // checkUnrouted rejects a caller's Fetch.enable in a target whose requests the keeper answers by rules.
-func (e *engine) checkUnrouted(t *target) *Error {
+func (e *engine) checkUnrouted(t *target) *api.Error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !t.routed {
 		return nil
 	}
-	return errf(CodeBusy, "rules of cdp.route answer the requests of target %s: remove them first, by cdp.route with "+
-		"empty rules", t.id)
-}
-
-func (r *RouteRule) check() *Error {
-	switch {
-	case r.URL == "":
-		return errf(CodeInvalidArgs, "a rule has no url")
-	case !slices.Contains([]string{RouteMock, RouteBlock, RouteDelay}, r.Action):
-		return errf(CodeInvalidArgs, "%q is not an action; expected mock, block or delay", manifest.Clip(r.Action, 40))
-	case r.Status != 0 && (r.Status < 200 || r.Status > 599):
-		return errf(CodeInvalidArgs, "the status %d is not between 200 and 599", r.Status)
-	case r.DelayMS < 0 || r.DelayMS > maxRouteDelay.Milliseconds():
-		return errf(CodeInvalidArgs, "the delay %d ms is not between 0 and %d", r.DelayMS, maxRouteDelay.Milliseconds())
-	}
-	return nil
+	return api.Errorf(api.CodeBusy,
+		"rules of cdp.route answer the requests of target %s: remove them first, by cdp.route with "+
+			"empty rules", t.id)
 }
 
 // patternsOf returns what Chrome pauses for rules.
@@ -174,11 +115,11 @@ func patternsOf(rules []*routeRule) (all []*fetch.RequestPattern) {
 
 // onPaused answers a request that was paused for the rules of its session: the first that matches decides.
 func (ss *setups) onPaused(t *target, params json.RawMessage) {
-	id := fetch.RequestID(text(params, "requestId"))
+	id := fetch.RequestID(scan.Text(params, "requestId"))
 	var rule *routeRule
 	if set := ss.bySession[t.owner]; set != nil {
 		for _, r := range set.rules {
-			if rule == nil && r.matches(text(params, "request", "method"), text(params, "request", "url")) {
+			if rule == nil && r.matches(scan.Text(params, "request", "method"), scan.Text(params, "request", "url")) {
 				rule = r
 			}
 		}
@@ -204,10 +145,10 @@ func (ss *setups) onPaused(t *target, params json.RawMessage) {
 // answerPaused does what a rule says with a paused request.
 func (ss *setups) answerPaused(t *target, id fetch.RequestID, r *routeRule) {
 	switch r.Action {
-	case RouteBlock:
+	case api.RouteBlock:
 		postCommand(ss.sender.mux, t, fetch.FailRequest, fetch.FailRequestParams{RequestID: id,
 			ErrorReason: network.ErrorReasonBlockedByClient}, nil)
-	case RouteMock:
+	case api.RouteMock:
 		p := fetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, Body: r.Body}
 		if r.Status != 0 {
 			p.ResponseCode = int64(r.Status)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 func TestMatchesURL(t *testing.T) {
@@ -49,16 +51,16 @@ func testRoute(t *testing.T, c *Client) {
 	mine, other := c.As(inSession("one")), c.As(inSession("two"))
 	present := openPage(t, mine, server.URL+"/")
 	openPage(t, other, server.URL+"/")
-	rules := []RouteRule{
-		{URL: "*/api/mock", Method: "post", Action: RouteBlock},
-		{URL: "*/api/mock", Action: RouteMock, Status: 418, Body: []byte(`mock body`),
+	rules := []api.RouteRule{
+		{URL: "*/api/mock", Method: "post", Action: api.RouteBlock},
+		{URL: "*/api/mock", Action: api.RouteMock, Status: 418, Body: []byte(`mock body`),
 			Headers: map[string]string{"X-A": "b", "Access-Control-Allow-Origin": "*",
 				"Access-Control-Expose-Headers": "*"}},
-		{URL: "*/api/none", Action: RouteMock, DelayMS: 1},
-		{URL: "*/api/*", Method: "PUT", Action: RouteDelay, DelayMS: 1},
+		{URL: "*/api/none", Action: api.RouteMock, DelayMS: 1},
+		{URL: "*/api/*", Method: "PUT", Action: api.RouteDelay, DelayMS: 1},
 	}
-	set, err := mine.Route(testContext(t), RouteRequest{Rules: &rules})
-	if err != nil || len(set.Rules) != 4 || set.Rules[1] != (RoutedRule{"*/api/mock", "", RouteMock, 0}) {
+	set, err := mine.Route(testContext(t), api.RouteRequest{Rules: &rules})
+	if err != nil || len(set.Rules) != 4 || set.Rules[1] != (api.RoutedRule{URL: "*/api/mock", Action: api.RouteMock}) {
 		t.Fatalf("%+v, %v", set, err)
 	}
 	fetched := func(c *Client, target, path, method string) string {
@@ -81,7 +83,7 @@ func testRoute(t *testing.T, c *Client) {
 	if got := fetched(other, "", "/api/mock", "GET"); got != `"200 null real GET"` {
 		t.Errorf("in another session: %s", got)
 	}
-	if theirs, err := other.Route(testContext(t), RouteRequest{}); err != nil || len(theirs.Rules) != 0 {
+	if theirs, err := other.Route(testContext(t), api.RouteRequest{}); err != nil || len(theirs.Rules) != 0 {
 		t.Errorf("another session sees %+v, %v", theirs, err)
 	}
 	// later pages, frames in another process, and popups
@@ -101,14 +103,14 @@ func testRoute(t *testing.T, c *Client) {
 			t.Errorf("in %s: %s", part, got)
 		}
 	}
-	set, err = mine.Route(testContext(t), RouteRequest{})
+	set, err = mine.Route(testContext(t), api.RouteRequest{})
 	if err != nil || set.Rules[1].Requests != 4 || set.Rules[0].Requests != 1 {
 		t.Errorf("the rules: %+v, %v", set, err)
 	}
-	_, err = mine.Call(testContext(t), CallRequest{Method: "Fetch.enable"})
-	wantCode(t, err, CodeBusy, "cdp.route")
+	_, err = mine.Call(testContext(t), api.CallRequest{Method: "Fetch.enable"})
+	wantCode(t, err, api.CodeBusy, "cdp.route")
 	// one rule is added, replaces another, is removed
-	added := RouteRequest{Add: []RouteRule{{URL: "*/api/mock", Action: RouteMock, Body: []byte("other")}}}
+	added := api.RouteRequest{Add: []api.RouteRule{{URL: "*/api/mock", Action: api.RouteMock, Body: []byte("other")}}}
 	if set, err = mine.Route(testContext(t), added); err != nil || len(set.Rules) != 4 ||
 		set.Rules[0].URL != "*/api/mock" {
 		t.Errorf("%+v, %v", set, err)
@@ -116,30 +118,30 @@ func testRoute(t *testing.T, c *Client) {
 	if got := fetched(mine, "", "/api/mock", "GET"); got != `"200 null other"` {
 		t.Errorf("a rule that was added: %s", got)
 	}
-	if set, err = mine.Route(testContext(t), RouteRequest{Remove: []string{"*/api/mock"}}); err != nil ||
+	if set, err = mine.Route(testContext(t), api.RouteRequest{Remove: []string{"*/api/mock"}}); err != nil ||
 		len(set.Rules) != 2 {
 		t.Errorf("%+v, %v", set, err)
 	}
-	_, err = mine.Route(testContext(t), RouteRequest{Add: make([]RouteRule, MaxRouteRules+1)})
+	_, err = mine.Route(testContext(t), api.RouteRequest{Add: make([]api.RouteRule, api.MaxRouteRules+1)})
 	if err == nil {
 		t.Error("too many rules are accepted")
 	}
 	// the rules end
-	if _, err := mine.Route(testContext(t), RouteRequest{Rules: &[]RouteRule{}}); err != nil {
+	if _, err := mine.Route(testContext(t), api.RouteRequest{Rules: &[]api.RouteRule{}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := fetched(mine, "", "/api/mock", "GET"); got != `"200 null real GET"` {
 		t.Errorf("without rules: %s", got)
 	}
-	if _, err := mine.Call(testContext(t), CallRequest{Method: "Fetch.enable"}); err != nil {
+	if _, err := mine.Call(testContext(t), api.CallRequest{Method: "Fetch.enable"}); err != nil {
 		t.Error(err)
 	}
-	_, err = mine.Route(testContext(t), RouteRequest{Rules: &rules})
-	wantCode(t, err, CodeBusy, "Fetch.disable")
-	if _, err := mine.Call(testContext(t), CallRequest{Method: "Fetch.disable"}); err != nil {
+	_, err = mine.Route(testContext(t), api.RouteRequest{Rules: &rules})
+	wantCode(t, err, api.CodeBusy, "Fetch.disable")
+	if _, err := mine.Call(testContext(t), api.CallRequest{Method: "Fetch.disable"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := mine.Route(testContext(t), RouteRequest{Rules: &rules}); err != nil {
+	if _, err := mine.Route(testContext(t), api.RouteRequest{Rules: &rules}); err != nil {
 		t.Error(err)
 	}
 	if _, err := mine.CloseSession(testContext(t), ""); err != nil {
@@ -149,11 +151,12 @@ func testRoute(t *testing.T, c *Client) {
 	if got := fetched(mine, "", "/api/mock", "GET"); got != `"200 null real GET"` {
 		t.Errorf("after the end of the session: %s", got)
 	}
-	for _, r := range []RouteRule{
-		{Action: RouteBlock}, {URL: "*", Action: "drop"}, {URL: "*", Action: RouteMock, Status: 99},
-		{URL: "*", Action: RouteDelay, DelayMS: 60_001}, {URL: "*", Action: RouteMock, Body: make([]byte, MaxRouteBytes+1)},
+	for _, r := range []api.RouteRule{
+		{Action: api.RouteBlock}, {URL: "*", Action: "drop"}, {URL: "*", Action: api.RouteMock, Status: 99},
+		{URL: "*", Action: api.RouteDelay, DelayMS: 60_001}, {URL: "*", Action: api.RouteMock,
+			Body: make([]byte, api.MaxRouteBytes+1)},
 	} {
-		if _, err := mine.Route(testContext(t), RouteRequest{Rules: &[]RouteRule{r}}); err == nil {
+		if _, err := mine.Route(testContext(t), api.RouteRequest{Rules: &[]api.RouteRule{r}}); err == nil {
 			t.Errorf("%s %q is accepted", r.Action, r.URL)
 		}
 	}
@@ -170,15 +173,16 @@ func testRouteKeepsGrants(t *testing.T, c *Client) {
 	url := site(t, map[string]string{"/": plainPage})
 	mine := c.As(plugin("one", url))
 	openPage(t, mine, url+"/")
-	rules := []RouteRule{
-		{URL: "*/redirect", Action: RouteMock, Status: 302, Headers: map[string]string{"Location": denied.URL + "/"}},
-		{URL: denied.URL + "/*", Action: RouteDelay, DelayMS: 1},
+	rules := []api.RouteRule{
+		{URL: "*/redirect", Action: api.RouteMock, Status: 302, Headers: map[string]string{"Location": denied.URL + "/"}},
+		{URL: denied.URL + "/*", Action: api.RouteDelay, DelayMS: 1},
 	}
-	if _, err := mine.Route(testContext(t), RouteRequest{Rules: &rules}); err != nil {
+	if _, err := mine.Route(testContext(t), api.RouteRequest{Rules: &rules}); err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range []string{url + "/redirect", denied.URL + "/a"} {
-		got := evaluatePromise(t, mine, "", fmt.Sprintf(`fetch(%q, {mode: "no-cors"}).then(() => "sent", () => "failed")`, to))
+		got := evaluatePromise(t, mine, "", fmt.Sprintf(`fetch(%q, {mode: "no-cors"}).then(() => "sent", () => "failed")`,
+			to))
 		if got != `"failed"` || asked.Load() > 0 {
 			t.Errorf("%s: %s, asked %d times", to, got, asked.Load())
 		}

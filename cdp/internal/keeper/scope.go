@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	cdptarget "github.com/chromedp/cdproto/target"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -61,29 +62,29 @@ func newTenancy(ow *owners) *tenancy {
 }
 
 // checkCaller rejects invalid callers, and plugins where their access cannot be limited.
-func (tn *tenancy) checkCaller(by Caller) *Error {
+func (tn *tenancy) checkCaller(by api.Caller) *api.Error {
 	switch {
-	case by.validate() != nil:
-		return by.validate()
-	case !ofPlugin(by.session()):
+	case by.Validate() != nil:
+		return by.Validate()
+	case !api.OfPlugin(by.SessionKey()):
 		return nil
 	case tn.external:
-		return errf(CodeDenied, "plugins cannot use a browser that Parley is attached to, "+
+		return api.Errorf(api.CodeDenied, "plugins cannot use a browser that Parley is attached to, "+
 			"because it has its user's own pages; open a browser that Parley starts")
 	case tn.egress == nil:
-		return errf(CodeDenied, "plugins cannot use this browser: its keeper could not set up the guard "+
+		return api.Errorf(api.CodeDenied, "plugins cannot use this browser: its keeper could not set up the guard "+
 			"for their network access; the keeper's log has the reason")
 	}
 	return nil
 }
 
 // lockScopes waits until no other call creates or changes a scope: two first calls of a session would create two.
-func (tn *tenancy) lockScopes(ctx context.Context) *Error {
+func (tn *tenancy) lockScopes(ctx context.Context) *api.Error {
 	select {
 	case tn.scopeLock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return contextError(ctx, "waiting for the session's browser context")
+		return api.ContextError(ctx, "waiting for the session's browser context")
 	}
 }
 
@@ -91,7 +92,7 @@ func (tn *tenancy) unlockScopes() { <-tn.scopeLock }
 
 // enterScope returns the scope of a session, which it creates if necessary, and applies the call's grants to it. The
 // caller calls release when its call ends.
-func (tn *tenancy) enterScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
+func (tn *tenancy) enterScope(ctx context.Context, by api.Caller) (s *scope, release func(), err *api.Error) {
 	if err := tn.lockScopes(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -104,7 +105,7 @@ func (tn *tenancy) enterScope(ctx context.Context, by Caller) (s *scope, release
 	full := len(tn.scopes) >= maxScopes
 	tn.mu.Unlock()
 	if full {
-		return nil, nil, errf(CodeLimitExceeded, "%d sessions use this browser, which is the limit: "+
+		return nil, nil, api.Errorf(api.CodeLimitExceeded, "%d sessions use this browser, which is the limit: "+
 			"try again after one of them has called cdp.close", maxScopes)
 	}
 	if s, err = tn.newScope(ctx, by); err != nil {
@@ -114,7 +115,7 @@ func (tn *tenancy) enterScope(ctx context.Context, by Caller) (s *scope, release
 }
 
 // updateScope applies the grants of a call that needs no page to the session's scope, if it has one.
-func (tn *tenancy) updateScope(ctx context.Context, by Caller) *Error {
+func (tn *tenancy) updateScope(ctx context.Context, by api.Caller) *api.Error {
 	if err := tn.lockScopes(ctx); err != nil {
 		return err
 	}
@@ -128,9 +129,9 @@ func (tn *tenancy) updateScope(ctx context.Context, by Caller) *Error {
 
 // existingScope applies the call's grants to the session's scope and returns it, or nil if there is none. A scope of
 // another version of the plugin is closed.
-func (tn *tenancy) existingScope(ctx context.Context, by Caller) (s *scope, release func(), err *Error) {
+func (tn *tenancy) existingScope(ctx context.Context, by api.Caller) (s *scope, release func(), err *api.Error) {
 	tn.mu.Lock()
-	s = tn.scopes[by.session()]
+	s = tn.scopes[by.SessionKey()]
 	otherVersion := s != nil && s.digest != by.Digest
 	if s != nil && !otherVersion {
 		s.activeCalls++ // so that it is not idle
@@ -158,9 +159,9 @@ func (tn *tenancy) existingScope(ctx context.Context, by Caller) (s *scope, rele
 }
 
 // takeUsedRights returns the rights that a plugin's pages have used since the previous takeUsedRights.
-func (tn *tenancy) takeUsedRights(by Caller) []string {
+func (tn *tenancy) takeUsedRights(by api.Caller) []string {
 	tn.mu.Lock()
-	s := tn.scopes[by.session()]
+	s := tn.scopes[by.SessionKey()]
 	tn.mu.Unlock()
 	if s == nil || s.proxy == nil {
 		return nil
@@ -185,15 +186,15 @@ func (tn *tenancy) disown(s *scope) {
 	}
 	delete(tn.scopes, s.session)
 	tn.disposeCreated(func(session string) bool { return session == s.session })
-	tn.contextOwners[string(s.context)] = disowned
+	tn.contextOwners[string(s.context)] = Disowned
 	for _, t := range tn.order {
 		if t.context == string(s.context) {
-			t.owner = disowned
+			t.owner = Disowned
 		}
 	}
 	for id, owner := range tn.downloadOwners {
 		if owner == s.session {
-			tn.downloadOwners[id] = disowned
+			tn.downloadOwners[id] = Disowned
 		}
 	}
 	tn.events.remove(s.session)
@@ -201,22 +202,22 @@ func (tn *tenancy) disown(s *scope) {
 	tn.setups.end(func(session string) bool { return session == s.session })
 }
 
-// disowned owns what belonged to a scope that is being closed. It is not the name of any session.
-const disowned = pluginPrefix
+// Disowned owns what belonged to a scope that is being closed. It is not the name of any session.
+const Disowned = api.PluginPrefix
 
-func (tn *tenancy) newScope(ctx context.Context, by Caller) (*scope, *Error) {
+func (tn *tenancy) newScope(ctx context.Context, by api.Caller) (*scope, *api.Error) {
 	s := &scope{
-		session: by.session(), within: by.Within, anonymous: by.Anonymous, digest: by.Digest, folders: by.Folders,
+		session: by.SessionKey(), within: by.Within, anonymous: by.Anonymous, digest: by.Digest, folders: by.Folders,
 		activeCalls: 1, firstPageLock: make(chan struct{}, 1),
 	}
 	if by.Temporary {
 		s.connection = by.Connection
 	}
 	var params cdptarget.CreateBrowserContextParams
-	if ofPlugin(s.session) {
+	if api.OfPlugin(s.session) {
 		p, failed := newProxy(tn.egress, tn.chromePID)
 		if failed != nil {
-			return nil, errf(CodeInternal, "the plugin's proxy cannot listen: %v", failed)
+			return nil, api.Errorf(api.CodeInternal, "the plugin's proxy cannot listen: %v", failed)
 		}
 		p.allow(by.HTTP)
 		s.proxy = p
@@ -255,7 +256,7 @@ func (s *scope) close() {
 
 // denyDownloads denies downloads in a scope until the session allows them: a page can start one by itself, and Chrome
 // would save it in the user's download folder.
-func (tn *tenancy) denyDownloads(ctx context.Context, s *scope) *Error {
+func (tn *tenancy) denyDownloads(ctx context.Context, s *scope) *api.Error {
 	_, err := execute(ctx, tn.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.context,
 	}, callOptions{})
@@ -264,7 +265,7 @@ func (tn *tenancy) denyDownloads(ctx context.Context, s *scope) *Error {
 
 // dispose closes a scope with all its pages. The id of its context stays known, so that late events of the browser
 // about it stay hidden from other callers.
-func (tn *tenancy) dispose(s *scope) *Error {
+func (tn *tenancy) dispose(s *scope) *api.Error {
 	tn.mu.Lock()
 	tn.disown(s)
 	tn.mu.Unlock()
@@ -308,12 +309,12 @@ func (tn *tenancy) closeProxies() {
 }
 
 // firstPage makes sure that a plugin's own session has a page.
-func (tn *tenancy) firstPage(ctx context.Context, by Caller, s *scope) *Error {
+func (tn *tenancy) firstPage(ctx context.Context, by api.Caller, s *scope) *api.Error {
 	select { // one at a time, as in enterScope
 	case s.firstPageLock <- struct{}{}:
 		defer func() { <-s.firstPageLock }()
 	case <-ctx.Done():
-		return contextError(ctx, "waiting for the plugin's first page")
+		return api.ContextError(ctx, "waiting for the plugin's first page")
 	}
 	tn.mu.Lock()
 	has := tn.currentOf(by) != nil
@@ -344,7 +345,7 @@ func (s *scope) refusalCount() int {
 }
 
 // dialError returns the reason why a plugin's navigation failed, if its proxy refused to dial.
-func (s *scope) dialError(since int, to string) *Error {
+func (s *scope) dialError(since int, to string) *api.Error {
 	if s.proxy == nil {
 		return nil
 	}
@@ -352,7 +353,7 @@ func (s *scope) dialError(since int, to string) *Error {
 	if refused == nil {
 		return nil
 	}
-	e := errf(CodeDenied, "%s", refused.Message)
+	e := api.Errorf(api.CodeDenied, "%s", refused.Message)
 	e.Denied = slices.Clone(refused.Denied)
 	return e
 }

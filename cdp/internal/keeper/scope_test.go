@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -49,7 +50,7 @@ func TestNewScopeIsClosed(t *testing.T) {
 	}()
 	created := make(chan *scope)
 	go func() {
-		s, err := e.newScope(t.Context(), Caller{Name: pluginPrefix + "one"})
+		s, err := e.newScope(t.Context(), api.Caller{Name: api.PluginPrefix + "one"})
 		if err != nil {
 			t.Error(err)
 		}
@@ -91,11 +92,11 @@ func bubble(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser, rec
 }
 
 // created returns the id that a caller's command returns for what it has created.
-func created(t *testing.T, e *engine, by Caller, method, params string) string {
+func created(t *testing.T, e *engine, by api.Caller, method, params string) string {
 	t.Helper()
-	r := e.call(t.Context(), by, CallRequest{Method: method, Params: json.RawMessage(params)})
+	r := e.call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(params)})
 	if r.err != nil {
-		t.Fatalf("%s of %s: %v", method, by.session(), r.err)
+		t.Fatalf("%s of %s: %v", method, by.SessionKey(), r.err)
 	}
 	var made struct{ TargetID, BrowserContextID string }
 	json.Unmarshal(r.result, &made)
@@ -116,12 +117,12 @@ func sessionsOf(e *engine) (names []string) {
 // Each session has one context, which its callers share.
 func TestScopeOfEachSession(t *testing.T) {
 	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
-		shared := enter(t, e, Caller{Name: "cli", Session: "user/work"})
-		if enter(t, e, Caller{Name: "mcp:some", Session: "user/work"}) != shared {
+		shared := enter(t, e, api.Caller{Name: "cli", Session: "user/work"})
+		if enter(t, e, api.Caller{Name: "mcp:some", Session: "user/work"}) != shared {
 			t.Error("two callers of a session have a context each")
 		}
 		for _, session := range []string{"", "user/other", "token:1/work"} {
-			if other := enter(t, e, Caller{Name: "mcp:some", Session: session}); other.context == shared.context {
+			if other := enter(t, e, api.Caller{Name: "mcp:some", Session: session}); other.context == shared.context {
 				t.Errorf("session %q has the context of another", session)
 			}
 		}
@@ -130,7 +131,7 @@ func TestScopeOfEachSession(t *testing.T) {
 				t.Errorf("the browser receives %s", one)
 			}
 		}
-		if err := e.call(t.Context(), commandLine, CallRequest{Method: "Target.createTarget"}).err; err != nil {
+		if err := e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Target.createTarget"}).err; err != nil {
 			t.Fatal(err)
 		}
 		if got := received(); len(got) == 0 || got[0] != "Target.createTarget " {
@@ -142,12 +143,12 @@ func TestScopeOfEachSession(t *testing.T) {
 // The context of a client without a session ends when that was not used for a while, but no other one does.
 func TestAnonymousScopeEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
-		anonymous := Caller{Name: "mcp:some", Session: "token:1/", Anonymous: true}
-		enter(t, e, Caller{Name: "mcp:some", Session: "user/work"})
+		anonymous := api.Caller{Name: "mcp:some", Session: "token:1/", Anonymous: true}
+		enter(t, e, api.Caller{Name: "mcp:some", Session: "user/work"})
 		enter(t, e, anonymous)
 		time.Sleep(anonymousTTL - time.Second)
 		enter(t, e, anonymous)
-		_, release, err := e.enterScope(t.Context(), Caller{Name: "mcp:some", Session: "token:2/", Anonymous: true})
+		_, release, err := e.enterScope(t.Context(), api.Caller{Name: "mcp:some", Session: "token:2/", Anonymous: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,32 +174,33 @@ func TestSessionsWithinOthers(t *testing.T) {
 		e.sparePage = e.targets["T"]
 		for session, within := range map[string][]string{
 			"user/work": nil, "plugin:one/a": {"user/work"}, "plugin:two/b": {"plugin:one/a", "user/work"},
-			"plugin:one": {DefaultSession}, "plugin:x": {"plugin:idle", "user/work"},
+			"plugin:one": {api.DefaultSession}, "plugin:x": {"plugin:idle", "user/work"},
 		} {
-			addScope(e, Caller{Name: "mcp:some", Session: session, Within: within}, "C-"+session)
+			addScope(e, api.Caller{Name: "mcp:some", Session: session, Within: within}, "C-"+session)
 		}
 		for _, c := range []struct {
 			session, other string
 			want           bool
 		}{
 			{"user/work", "user/work", true}, {"plugin:one/a", "user/work", true}, {"plugin:two/b", "user/work", true},
-			{"plugin:two/b", "plugin:one/a", true}, {"plugin:one", DefaultSession, true},
-			{"user/work", "plugin:one/a", false}, {"plugin:one", "user/work", false}, {"plugin:one/a", DefaultSession, false},
-			{"user/gone", "user/gone", true}, {"user/gone", "user/work", false}, {DefaultSession, DefaultSession, true},
+			{"plugin:two/b", "plugin:one/a", true}, {"plugin:one", api.DefaultSession, true},
+			{"user/work", "plugin:one/a", false}, {"plugin:one", "user/work", false}, {"plugin:one/a", api.DefaultSession,
+				false},
+			{"user/gone", "user/gone", true}, {"user/gone", "user/work", false}, {api.DefaultSession, api.DefaultSession, true},
 			{"plugin:x", "plugin:idle", true}, {"plugin:x", "user/work", true}, {"plugin:x", "", false},
 		} {
 			if got := e.endsWith(c.session, c.other); got != c.want {
 				t.Errorf("%q ends with %q: %v", c.session, c.other, got)
 			}
 		}
-		if e.isAlone("user/work") || e.isAlone(DefaultSession) {
+		if e.isAlone("user/work") || e.isAlone(api.DefaultSession) {
 			t.Error("a session is alone beside another one")
 		}
 		delete(e.scopes, "plugin:one")
 		if !e.isAlone("user/work") || e.isAlone("plugin:one/a") {
 			t.Error("a session is not alone beside its plugins, or a plugin is beside the session that it works for")
 		}
-		e.takeOver(commandLine, e.targets["T"])
+		e.takeOver(api.CommandLine, e.targets["T"])
 		if e.isAlone("user/work") {
 			t.Error("a session is alone beside the person's page")
 		}
@@ -207,8 +209,8 @@ func TestSessionsWithinOthers(t *testing.T) {
 
 func TestOpenSessions(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		addScope(e, Caller{Name: "cli", Session: "user/empty"}, "C-EMPTY")
-		e.createdContexts["C-CREATED"] = DefaultSession
+		addScope(e, api.Caller{Name: "cli", Session: "user/empty"}, "C-EMPTY")
+		e.createdContexts["C-CREATED"] = api.DefaultSession
 		e.defaultUsed, e.scopes["user/empty"].lastUsed = time.UnixMilli(9), time.UnixMilli(7)
 		f.attach("", targetInfo{ID: "SECOND", Type: "page", URL: "http://a/", Context: "C-SOME"})
 		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
@@ -217,10 +219,10 @@ func TestOpenSessions(t *testing.T) {
 		synctest.Wait()
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.targets["REPLACED"].owner = pluginPrefix
+		e.targets["REPLACED"].owner = api.PluginPrefix
 		e.setCurrent(someClient, e.targets["SOME"])
-		want := []SessionInfo{
-			{Session: DefaultSession, Used: 9}, {Session: "mcp:other", Pages: 1},
+		want := []api.SessionInfo{
+			{Session: api.DefaultSession, Used: 9}, {Session: "mcp:other", Pages: 1},
 			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1},
 			{Session: "user/empty", Used: 7},
 		}
@@ -233,32 +235,33 @@ func TestOpenSessions(t *testing.T) {
 // Closing a session closes what it has opened, with what plugins have opened on its behalf and what it has in contexts
 // that it has created, and nothing else.
 func TestCloseSession(t *testing.T) {
-	work := Caller{Name: "mcp:some", Session: "user/work"}
-	helper := Caller{Name: "mcp:helper", Session: "h", Within: []string{"user/work"}}
-	closed := func(targets, contexts string) Closed {
-		return Closed{Targets: strings.Fields(targets), Contexts: strings.Fields(contexts)}
+	work := api.Caller{Name: "mcp:some", Session: "user/work"}
+	helper := api.Caller{Name: "mcp:helper", Session: "h", Within: []string{"user/work"}}
+	closed := func(targets, contexts string) api.Closed {
+		return api.Closed{Targets: strings.Fields(targets), Contexts: strings.Fields(contexts)}
 	}
 	create := func(t *testing.T, e *engine) {
-		for _, by := range []Caller{work, helper, otherClient, commandLine} { // P1 in C1, P2 in C2, P3 in C3, P4 in no other
+		for _, by := range []api.Caller{work, helper, otherClient,
+			api.CommandLine} { // P1 in C1, P2 in C2, P3 in C3, P4 in no other
 			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
 		}
 		own := created(t, e, work, "Target.createBrowserContext", `{}`) // C4
 		created(t, e, work, "Target.createTarget", `{"url":"http://a/","browserContextId":"`+own+`"}`)
-		created(t, e, commandLine, "Target.createBrowserContext", `{}`)                                  // C5
-		created(t, e, commandLine, "Target.createTarget", `{"url":"file:///a","browserContextId":"C5"}`) // P6
+		created(t, e, api.CommandLine, "Target.createBrowserContext", `{}`)                                  // C5
+		created(t, e, api.CommandLine, "Target.createTarget", `{"url":"file:///a","browserContextId":"C5"}`) // P6
 		e.mu.Lock()
 		e.sparePage = &target{id: "SPARE", kind: "page"}
 		e.order = append(e.order, e.sparePage)
 		e.mu.Unlock()
 	}
 	for session, c := range map[string]struct {
-		closed Closed
+		closed api.Closed
 		left   []string
 	}{
-		"user/work":    {closed("P1 P2 P5", "C1 C2 C4"), []string{DefaultSession, "mcp:other"}},
-		"h":            {closed("P2", "C2"), []string{DefaultSession, "mcp:other", "user/work"}},
-		DefaultSession: {closed("P4 P6", "C5"), []string{"h", "mcp:other", "user/work"}},
-		"user/none":    {closed("", ""), []string{DefaultSession, "h", "mcp:other", "user/work"}},
+		"user/work":        {closed("P1 P2 P5", "C1 C2 C4"), []string{api.DefaultSession, "mcp:other"}},
+		"h":                {closed("P2", "C2"), []string{api.DefaultSession, "mcp:other", "user/work"}},
+		api.DefaultSession: {closed("P4 P6", "C5"), []string{"h", "mcp:other", "user/work"}},
+		"user/none":        {closed("", ""), []string{api.DefaultSession, "h", "mcp:other", "user/work"}},
 	} {
 		bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
 			create(t, e)
@@ -290,10 +293,10 @@ func TestCloseSession(t *testing.T) {
 // Closing waits for the pages, and does not ask the user whether one may be left.
 func TestCloseSessionWithBeforeUnloadDialog(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.takeOver(commandLine, e.targets["T"])
-		ended := make(chan *Error, 1)
+		e.takeOver(api.CommandLine, e.targets["T"])
+		ended := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.closeSession(t.Context(), DefaultSession)
+			_, err := e.closeSession(t.Context(), api.DefaultSession)
 			ended <- err
 		}()
 		if q := <-f.sent; q.Method != "Target.closeTarget" {
@@ -316,21 +319,21 @@ func TestCloseSessionWithBeforeUnloadDialog(t *testing.T) {
 // their contexts with what was opened otherwise.
 func TestCloseConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
-		temporary := Caller{Name: "mcp:some", Session: "user/temporary", Connection: "1", Temporary: true}
+		temporary := api.Caller{Name: "mcp:some", Session: "user/temporary", Connection: "1", Temporary: true}
 		helper := temporary
 		helper.Session, helper.Within = "helper", []string{temporary.Session}
-		work := Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
+		work := api.Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
 		later := work
 		later.Connection = "2"
-		others := Caller{Name: "mcp:other", Session: "user/others", Connection: "2", Temporary: true}
-		person := Caller{Name: "cli", Session: "user/work"}
-		for _, by := range []Caller{temporary, helper, work, later, others, person, commandLine} { // P1 to P7
+		others := api.Caller{Name: "mcp:other", Session: "user/others", Connection: "2", Temporary: true}
+		person := api.Caller{Name: "cli", Session: "user/work"}
+		for _, by := range []api.Caller{temporary, helper, work, later, others, person, api.CommandLine} { // P1 to P7
 			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
 		}
 		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: "http://a/", Context: "C3", Opener: "P3"})
 		created(t, e, temporary, "Target.createBrowserContext", `{}`) // C5
 		synctest.Wait()
-		ended := make(chan Closed, 1)
+		ended := make(chan api.Closed, 1)
 		go func() {
 			got, err := e.closeConnection(t.Context(), "1")
 			if err != nil {
@@ -340,11 +343,11 @@ func TestCloseConnection(t *testing.T) {
 		}()
 		synctest.Wait()
 		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "POPUP"})
-		want := Closed{Targets: []string{"P1", "P2", "P3", "POPUP"}, Contexts: []string{"C1", "C2", "C5"}}
+		want := api.Closed{Targets: []string{"P1", "P2", "P3", "POPUP"}, Contexts: []string{"C1", "C2", "C5"}}
 		if got := <-ended; !reflect.DeepEqual(got, want) {
 			t.Errorf("what is closed is %+v, want %+v", got, want)
 		}
-		if got := sessionsOf(e); !slices.Equal(got, []string{DefaultSession, "user/others", "user/work"}) {
+		if got := sessionsOf(e); !slices.Equal(got, []string{api.DefaultSession, "user/others", "user/work"}) {
 			t.Errorf("these sessions are open: %q", got)
 		}
 		if got := listed(e, work); !slices.Equal(got, []string{"P4", "P6"}) {
@@ -359,24 +362,25 @@ func TestCreatedContextBelongsToItsSession(t *testing.T) {
 		own := created(t, e, someClient, "Target.createBrowserContext", `{}`)
 		in := `{"url":"http://a/","browserContextId":"` + own + `"}`
 		page := created(t, e, someClient, "Target.createTarget", in)
-		if owner := ownerIn(e, page); owner != someClient.session() {
+		if owner := ownerIn(e, page); owner != someClient.SessionKey() {
 			t.Errorf("a page there belongs to %q", owner)
 		}
-		for _, by := range []Caller{otherClient, commandLine} {
+		for _, by := range []api.Caller{otherClient, api.CommandLine} {
 			for _, method := range []string{"Target.createTarget", "Storage.getCookies", "Target.disposeBrowserContext"} {
-				err := e.call(t.Context(), by, CallRequest{Method: method, Params: json.RawMessage(in)}).err
-				refused(t, method+" of "+by.Name, err, CodeNotFound)
+				err := e.call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(in)}).err
+				refused(t, method+" of "+by.Name, err, api.CodeNotFound)
 			}
 		}
 		created(t, e, someClient, "Target.disposeBrowserContext", `{"browserContextId":"`+own+`"}`)
 		if got := ownerIn(e, page); got != "no such target" {
 			t.Errorf("after its context was disposed of, the page belongs to %q", got)
 		}
-		if scope := e.scopes[someClient.session()]; scope == nil || string(scope.context) == own {
+		if scope := e.scopes[someClient.SessionKey()]; scope == nil || string(scope.context) == own {
 			t.Errorf("the session's scope is %+v", scope)
 		}
 		received()
-		if got, err := e.closeSession(t.Context(), someClient.session()); err != nil || slices.Contains(got.Contexts, own) {
+		if got, err := e.closeSession(t.Context(), someClient.SessionKey()); err != nil ||
+			slices.Contains(got.Contexts, own) {
 			t.Errorf("closing the session closes %+v, %v", got, err)
 		}
 	})
@@ -391,7 +395,7 @@ func TestSessionDisposesOfItsContext(t *testing.T) {
 			t.Errorf("these sessions are open: %q", got)
 		}
 		page := created(t, e, someClient, "Target.createTarget", `{"url":"http://a/"}`)
-		if s := e.scopes[someClient.session()]; s == nil || s.context != "C2" || ownerIn(e, page) != s.session {
+		if s := e.scopes[someClient.SessionKey()]; s == nil || s.context != "C2" || ownerIn(e, page) != s.session {
 			t.Errorf("the session then has %+v", s)
 		}
 	})
@@ -407,20 +411,21 @@ func TestCloseEndsBrowserWithLastSession(t *testing.T) {
 			stops++
 			close(s.stopped)
 		}
-		for _, by := range []Caller{someClient, otherClient} {
+		for _, by := range []api.Caller{someClient, otherClient} {
 			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
 		}
 		for _, c := range []struct {
-			by     Caller
-			q      closeRequest
-			closed Closed
+			by     api.Caller
+			q      api.CloseRequest
+			closed api.Closed
 			left   []string
 		}{
-			{someClient, closeRequest{Session: otherClient.session()},
-				Closed{Targets: []string{"P1"}, Contexts: []string{"C1"}}, []string{otherClient.session()}},
-			{someClient, closeRequest{}, Closed{Targets: []string{}, Contexts: []string{}}, []string{otherClient.session()}},
-			{commandLine, closeRequest{Session: otherClient.session()},
-				Closed{Targets: []string{"P2"}, Contexts: []string{"C2"}, Browser: "test"}, nil},
+			{someClient, api.CloseRequest{Session: otherClient.SessionKey()},
+				api.Closed{Targets: []string{"P1"}, Contexts: []string{"C1"}}, []string{otherClient.SessionKey()}},
+			{someClient, api.CloseRequest{}, api.Closed{Targets: []string{}, Contexts: []string{}},
+				[]string{otherClient.SessionKey()}},
+			{api.CommandLine, api.CloseRequest{Session: otherClient.SessionKey()},
+				api.Closed{Targets: []string{"P2"}, Contexts: []string{"C2"}, Browser: "test"}, nil},
 		} {
 			got, err := s.close(t.Context(), c.by, c.q)
 			if err != nil || !reflect.DeepEqual(got, c.closed) {
@@ -440,7 +445,7 @@ func TestConnectionEndsBrowser(t *testing.T) {
 		var stops []string
 		s.requestStop = func(reason string) { stops = append(stops, reason) }
 		for _, connection := range []string{"1", "2"} {
-			by := Caller{Name: "mcp:some", Session: "user/" + connection, Connection: connection, Temporary: true}
+			by := api.Caller{Name: "mcp:some", Session: "user/" + connection, Connection: connection, Temporary: true}
 			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
 		}
 		for n, connection := range []string{"none", "1", "1", "2"} {

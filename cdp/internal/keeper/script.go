@@ -3,7 +3,6 @@ package keeper
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -12,75 +11,10 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// ScriptRequest calls a function of a script that a plugin ships, in an isolated world of a frame: it sees the
-// document, and nothing that the page's scripts have replaced. Each script has a world of its own in each document.
-type ScriptRequest struct {
-	Target string     `json:"target,omitempty"` // as in CallRequest, or the id of a frame
-	Script pageScript `json:"script"`
-	// Function is the name of an export of the script; "" calls none.
-	Function string            `json:"function,omitempty"`
-	Args     []json.RawMessage `json:"args,omitempty"`
-	// DocumentStart runs the script at the start of each document of the session from now on, until the session ends.
-	DocumentStart bool `json:"document_start,omitempty"`
-	// Files are given to the file input that the function returns: files in the folder of [Client.UploadFolder], and
-	// downloads of the session.
-	Files []string `json:"files,omitempty"`
-	// ClosedRoots says that the function returns elements. The script's function adopt is called with each of them that
-	// has a closed shadow root, and with that root, which no script can get itself. The value is how many those are.
-	ClosedRoots bool   `json:"closed_roots,omitempty"`
-	OnDialog    string `json:"on_dialog,omitempty"`
-	TimeoutMS   int64  `json:"timeout_ms,omitempty"`
-}
-
-// NewScriptRequest returns a request for a script of a plugin. SHA256 is the digest of its text. The text may be "" if
-// the keeper has it: otherwise the error of the request is [ErrNoScript].
-func NewScriptRequest(plugin, name, sha256, text string) ScriptRequest {
-	return ScriptRequest{Script: pageScript{Plugin: plugin, Name: name, SHA256: sha256, Text: text}}
-}
-
-// ErrNoScript means that the keeper does not have the text of a script.
-var ErrNoScript = errors.New("the keeper does not have the text of the script")
-
-// ScriptResult is the result of a ScriptRequest.
-type ScriptResult struct {
-	Target string `json:"target"` // the page, or the frame if that is a target of its own
-	Frame  string `json:"frame"`  // the id of the frame
-	// LastSeq is the number of the session's newest event before the call.
-	LastSeq int64           `json:"last_seq,omitempty"`
-	Value   json.RawMessage `json:"value,omitempty"` // what the function returned; nil if that is undefined
-	// Exception is what it threw, as Chrome reports it; nil if nothing.
-	Exception json.RawMessage `json:"exception,omitempty"`
-}
-
-// pageScript is a script that a plugin ships.
-type pageScript struct {
-	Plugin string `json:"plugin"`
-	Name   string `json:"name"`
-	SHA256 string `json:"sha256"`
-	Text   string `json:"text,omitempty"`
-}
-
-// world returns the name of the isolated worlds in which the script runs. No two scripts share one.
-func (s pageScript) world() string { return "parley/" + s.Plugin + "/" + s.Name + "/" + s.SHA256[:16] }
-
-// exportsKey is the property of the world's global object that has the exports, and the document that they are for: the
-// blank document of a popup gives its global object to the next one. A page can name an element like it, but elements
-// are not own properties of the global object.
-const exportsKey = "parleyExports"
-
-// program returns the text of the script as a program that keeps the exports. It runs once in a document.
-func (s pageScript) program() string {
-	return fmt.Sprintf(`if (!Object.hasOwn(globalThis, %[1]q) || globalThis[%[1]q].document !== document) {
-	const exports = Object.create(null);
-	(function (exports) { "use strict";
-%[2]s
-	})(exports);
-	Object.defineProperty(globalThis, %[1]q, {value: {document, exports, number: 0}, configurable: true});
-}`, exportsKey, s.Text)
-}
 
 // callExport returns the function of JavaScript that calls an export. Its object is what is kept of the script in this
 // document: the document, and a number that no other document of this browser has.
@@ -91,7 +25,7 @@ func callExport() string {
 	if (typeof kept.exports[name] !== "function") return {state: "unknown"};
 	kept.number ||= number;
 	return {state: "called", value: await kept.exports[name].apply(kept, args)};
-}`, exportsKey)
+}`, api.ExportsKey)
 }
 
 // callByReference is callExport for a function that returns an element, or an array of elements. It returns null where
@@ -109,14 +43,14 @@ func callByReference(class string) string {
 const maxScripts = 32
 
 // runScript serves a ScriptRequest.
-func (e *engine) runScript(ctx context.Context, by Caller, q ScriptRequest) (ScriptResult, *Error) {
-	if err := checkOnDialog(q.OnDialog); err != nil {
-		return ScriptResult{}, err
+func (e *engine) runScript(ctx context.Context, by api.Caller, q api.ScriptRequest) (api.ScriptResult, *api.Error) {
+	if err := api.CheckOnDialog(q.OnDialog); err != nil {
+		return api.ScriptResult{}, err
 	}
-	if by.hasContext() {
+	if by.HasContext() {
 		_, release, err := e.enterScope(ctx, by)
 		if err != nil {
-			return ScriptResult{}, err
+			return api.ScriptResult{}, err
 		}
 		defer release()
 	}
@@ -128,44 +62,44 @@ func (e *engine) runScript(ctx context.Context, by Caller, q ScriptRequest) (Scr
 	}
 	e.mu.Unlock()
 	if err != nil {
-		return ScriptResult{}, err
+		return api.ScriptResult{}, err
 	}
 	if q.Function == "" {
-		return ScriptResult{}, nil
+		return api.ScriptResult{}, nil
 	}
 	t, frame, err := e.locate(by, q.Target)
 	if err != nil {
-		return ScriptResult{}, err
+		return api.ScriptResult{}, err
 	}
 	e.mu.Lock()
 	e.claim(by, t)
 	last := e.events.lastSeqOf(t.owner)
 	e.mu.Unlock()
 	if !hasPage(t.kind) {
-		return ScriptResult{}, errf(CodeInvalidArgs, "target %s is a %s, which has no document", t.id, t.kind)
+		return api.ScriptResult{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no document", t.id, t.kind)
 	}
 	if q.Files, err = e.filesFor(by, t, q.Files); err != nil {
-		return ScriptResult{}, err
+		return api.ScriptResult{}, err
 	}
 	if err := e.attach(ctx, t, ""); err != nil {
-		return ScriptResult{}, err
+		return api.ScriptResult{}, err
 	}
-	done := ScriptResult{Target: t.id, Frame: frame, LastSeq: last}
+	done := api.ScriptResult{Target: t.id, Frame: frame, LastSeq: last}
 	done.Value, done.Exception, err = e.callScript(ctx, t, frame, script, q)
 	return done, err
 }
 
 // knownScript returns a script with its text, which it keeps for later requests. The engine is locked.
-func (e *engine) knownScript(s pageScript) (pageScript, *Error) {
+func (e *engine) knownScript(s api.PageScript) (api.PageScript, *api.Error) {
 	if len(s.SHA256) != 64 {
-		return s, errf(CodeInvalidArgs, "%q is not a SHA-256", manifest.Clip(s.SHA256, 80))
+		return s, api.Errorf(api.CodeInvalidArgs, "%q is not a SHA-256", manifest.Clip(s.SHA256, 80))
 	}
-	key := s.world() + s.SHA256
+	key := s.World() + s.SHA256
 	if s.Text == "" {
 		s.Text = e.scripts[key]
 	}
 	if s.Text == "" {
-		return s, errf(CodeInvalidArgs, "%s", ErrNoScript.Error())
+		return s, api.Errorf(api.CodeInvalidArgs, "%s", api.ErrNoScript.Error())
 	}
 	if len(e.scripts) >= maxScripts {
 		clear(e.scripts)
@@ -175,26 +109,26 @@ func (e *engine) knownScript(s pageScript) (pageScript, *Error) {
 }
 
 // registerScript makes the script run at the start of each document of the caller's session. The engine is locked.
-func (e *engine) registerScript(by Caller, s pageScript) *Error {
-	set := e.setups.of(by.session())
+func (e *engine) registerScript(by api.Caller, s api.PageScript) *api.Error {
+	set := e.setups.of(by.SessionKey())
 	for _, other := range set.scripts {
-		if other.world() == s.world() {
+		if other.World() == s.World() {
 			return nil
 		}
 	}
 	if len(set.scripts) >= maxScripts {
-		return errf(CodeLimitExceeded, "%d scripts run at the start of the session's documents, which is the limit",
+		return api.Errorf(api.CodeLimitExceeded, "%d scripts run at the start of the session's documents, which is the limit",
 			maxScripts)
 	}
 	set.scripts = append(set.scripts, s)
-	e.applyToAll(by.session())
+	e.applyToAll(by.SessionKey())
 	return nil
 }
 
 // callScript calls a function of a script in a frame. The document may change meanwhile; a call that has not begun is
 // repeated in the new one.
-func (e *engine) callScript(ctx context.Context, t *target, frame string, s pageScript, q ScriptRequest) (
-	value, exception json.RawMessage, err *Error,
+func (e *engine) callScript(ctx context.Context, t *target, frame string, s api.PageScript, q api.ScriptRequest) (
+	value, exception json.RawMessage, err *api.Error,
 ) {
 	for range maxScriptAttempts {
 		var world map[string]any // the parameter that names it
@@ -217,46 +151,47 @@ func (e *engine) callScript(ctx context.Context, t *target, frame string, s page
 			call[name] = id
 		}
 		var raw json.RawMessage
-		raw, err = e.do(ctx, t, "Runtime.callFunctionOn", mustJSON(call), callOptions{onDialog: q.OnDialog})
+		raw, err = e.do(ctx, t, "Runtime.callFunctionOn", scan.Marshal(call), callOptions{onDialog: q.OnDialog})
 		if err != nil {
 			if isContextGone(err) {
 				continue
 			}
 			return nil, nil, err
 		}
-		if exception := field(raw, "exceptionDetails"); exception != nil {
+		if exception := scan.Field(raw, "exceptionDetails"); exception != nil {
 			return nil, exception, nil
 		}
-		if object := text(raw, "result", "objectId"); object != "" {
+		if object := scan.Text(raw, "result", "objectId"); object != "" {
 			if q.ClosedRoots {
 				adopted, err := e.adoptRoots(ctx, t, frame, s, object)
-				return mustJSON(adopted), nil, err
+				return scan.Marshal(adopted), nil, err
 			}
 			return nil, nil, e.setFiles(ctx, t, object, q.Files)
 		}
-		switch text(raw, "result", "value", "state") {
+		switch scan.Text(raw, "result", "value", "state") {
 		case "called":
-			return field(raw, "result", "value", "value"), nil, nil
+			return scan.Field(raw, "result", "value", "value"), nil, nil
 		case "unknown":
-			return nil, nil, errf(CodeInvalidArgs, "script %s has no function %q", s.Name, manifest.Clip(q.Function, 80))
+			return nil, nil, api.Errorf(api.CodeInvalidArgs, "script %s has no function %q", s.Name,
+				manifest.Clip(q.Function, 80))
 		}
-		world["expression"], world["silent"] = s.program(), true
+		world["expression"], world["silent"] = s.Program(), true
 		if id, numbered := world["executionContextId"]; numbered { // the same parameter has another name here
 			delete(world, "executionContextId")
 			world["contextId"] = id
 		}
-		if raw, err = e.do(ctx, t, "Runtime.evaluate", mustJSON(world), callOptions{}); err != nil {
+		if raw, err = e.do(ctx, t, "Runtime.evaluate", scan.Marshal(world), callOptions{}); err != nil {
 			if isContextGone(err) {
 				continue
 			}
 			return nil, nil, err
 		}
-		if exception := field(raw, "exceptionDetails"); exception != nil {
+		if exception := scan.Field(raw, "exceptionDetails"); exception != nil {
 			return nil, exception, nil
 		}
 	}
 	if err == nil {
-		err = errf(CodeBusy, "the page changes documents all the time, so nothing was called; try again")
+		err = api.Errorf(api.CodeBusy, "the page changes documents all the time, so nothing was called; try again")
 	}
 	return nil, nil, err
 }
@@ -288,7 +223,7 @@ func (n *documentNumbers) next() int64 {
 const maxScriptAttempts = 6
 
 // isContextGone reports whether Chrome did not run a call because its document had been replaced.
-func isContextGone(err *Error) bool {
+func isContextGone(err *api.Error) bool {
 	if err.Chrome == nil {
 		return false
 	}
@@ -298,13 +233,15 @@ func isContextGone(err *Error) bool {
 
 // scriptWorld returns the parameter that names the isolated world of a script in a frame, which it creates if
 // necessary.
-func (e *engine) scriptWorld(ctx context.Context, t *target, frame string, s pageScript) (map[string]any, *Error) {
-	find := func() string { return text(e.scriptContext(t, frame, s), "uniqueId") }
+func (e *engine) scriptWorld(ctx context.Context, t *target, frame string, s api.PageScript) (
+	map[string]any, *api.Error,
+) {
+	find := func() string { return scan.Text(e.scriptContext(t, frame, s), "uniqueId") }
 	if unique := find(); unique != "" {
 		return map[string]any{"uniqueContextId": unique}, nil
 	}
 	made, err := execute(ctx, e.sender, t, page.CreateIsolatedWorld,
-		page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(frame), WorldName: s.world()}, callOptions{})
+		page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(frame), WorldName: s.World()}, callOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -315,10 +252,10 @@ func (e *engine) scriptWorld(ctx context.Context, t *target, frame string, s pag
 }
 
 // scriptContext returns the execution context of a script in a frame, as Chrome has reported it; nil if it has not.
-func (e *engine) scriptContext(t *target, frame string, s pageScript) json.RawMessage {
+func (e *engine) scriptContext(t *target, frame string, s api.PageScript) json.RawMessage {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return t.contextWhere(func(c json.RawMessage) bool {
-		return text(c, "name") == s.world() && text(c, "auxData", "frameId") == frame
+		return scan.Text(c, "name") == s.World() && scan.Text(c, "auxData", "frameId") == frame
 	})
 }

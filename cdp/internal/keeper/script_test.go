@@ -12,6 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // countScript counts its calls in the document, and says where and when it ran.
@@ -27,11 +30,11 @@ exports.input = () => document.querySelector("input");
 exports.talk = () => confirm("sure?");`
 
 // scriptRequest returns a request for a function of countScript, with the script's text.
-func scriptRequest(function string, args ...any) ScriptRequest {
-	q := NewScriptRequest("page", "count", fmt.Sprintf("%x", sha256.Sum256([]byte(countScript))), countScript)
+func scriptRequest(function string, args ...any) api.ScriptRequest {
+	q := api.NewScriptRequest("page", "count", fmt.Sprintf("%x", sha256.Sum256([]byte(countScript))), countScript)
 	q.Function = function
 	for _, arg := range args {
-		q.Args = append(q.Args, mustJSON(arg))
+		q.Args = append(q.Args, scan.Marshal(arg))
 	}
 	return q
 }
@@ -51,7 +54,7 @@ func runCount(t *testing.T, c *Client, target, function string, args ...any) str
 // frameID returns the id of the only frame in a page's document that runs in its process.
 func frameID(t *testing.T, c *Client, page string) string {
 	t.Helper()
-	raw, err := c.Call(testContext(t), CallRequest{Target: page, Method: "Page.getFrameTree"})
+	raw, err := c.Call(testContext(t), api.CallRequest{Target: page, Method: "Page.getFrameTree"})
 	var tree struct {
 		Tree struct {
 			Children []struct {
@@ -78,7 +81,7 @@ func testScript(t *testing.T, c *Client) {
 	first := openPage(t, c, url+"/")
 	q := scriptRequest("count", 2)
 	q.Script.Text = ""
-	if _, err := c.Script(testContext(t), q); !errors.Is(err, ErrNoScript) {
+	if _, err := c.Script(testContext(t), q); !errors.Is(err, api.ErrNoScript) {
 		t.Errorf("a script that the keeper does not have: %v", err)
 	}
 	for i, want := range []string{"2", "4"} {
@@ -107,22 +110,22 @@ func testScript(t *testing.T, c *Client) {
 	}
 	for _, name := range []string{"toString", "nowhere", "constructor"} {
 		_, err = c.Script(testContext(t), scriptRequest(name))
-		wantCode(t, err, CodeInvalidArgs, "has no function")
+		wantCode(t, err, api.CodeInvalidArgs, "has no function")
 	}
 	_, err = c.Script(testContext(t), scriptRequest("talk"))
-	wantCode(t, err, CodeBusy, "dialog", "sure?")
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.handleJavaScriptDialog",
+	wantCode(t, err, api.CodeBusy, "dialog", "sure?")
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Page.handleJavaScriptDialog",
 		Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
 	accepted := scriptRequest("talk")
-	accepted.OnDialog = DialogAccept
+	accepted.OnDialog = api.DialogAccept
 	if done, err := c.Script(testContext(t), accepted); err != nil || string(done.Value) != "true" {
 		t.Errorf("an accepted dialog: %+v, %v", done, err)
 	}
 
 	// Another plugin's script of the same name shares nothing with it.
-	theirs := NewScriptRequest("other", "count", fmt.Sprintf("%x", sha256.Sum256([]byte("theirs"))),
+	theirs := api.NewScriptRequest("other", "count", fmt.Sprintf("%x", sha256.Sum256([]byte("theirs"))),
 		`exports.count = () => "theirs";`)
 	theirs.Function = "count"
 	if done, err := c.Script(testContext(t), theirs); err != nil || string(done.Value) != `"theirs"` {
@@ -144,7 +147,7 @@ func testScript(t *testing.T, c *Client) {
 		t.Errorf("two documents have the number %s", number)
 	}
 	// Another document has nothing of the one before.
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.reload", Wait: WaitLoad}); err != nil {
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Page.reload", Wait: api.WaitLoad}); err != nil {
 		t.Fatal(err)
 	}
 	if got := runCount(t, c, "", "count", 1); got != "1" {
@@ -159,17 +162,17 @@ func testScript(t *testing.T, c *Client) {
 		q := scriptRequest("count", 1)
 		q.Target = id
 		_, err := other.As(someClient).Script(testContext(t), q)
-		wantCode(t, err, CodeNotFound)
-		_, err = other.As(someClient).Input(testContext(t), InputRequest{Target: id,
+		wantCode(t, err, api.CodeNotFound)
+		_, err = other.As(someClient).Input(testContext(t), api.InputRequest{Target: id,
 			Events: []json.RawMessage{json.RawMessage(`{"type":"insertText","text":"a"}`)}})
-		wantCode(t, err, CodeNotFound)
+		wantCode(t, err, api.CodeNotFound)
 	}
 }
 
 // openPopup lets the current page open the popup /popup.
 func openPopup(t *testing.T, c *Client) {
 	t.Helper()
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Runtime.evaluate",
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate",
 		Params: json.RawMessage(`{"expression":"void open('/popup')","userGesture":true}`)}); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +186,7 @@ func testFrames(t *testing.T, c *Client) {
 	inner := frameID(t, c, p.Target)
 	wantValue(t, c, inner, "document.title", `"Inner"`)
 	wantValue(t, c, "", "document.title", `"Outer"`)
-	if _, err := c.Call(testContext(t), CallRequest{Target: inner, Method: "Page.navigate",
+	if _, err := c.Call(testContext(t), api.CallRequest{Target: inner, Method: "Page.navigate",
 		Params: params(map[string]any{"url": url + "/next"})}); err != nil {
 		t.Fatal(err)
 	}
@@ -192,14 +195,14 @@ func testFrames(t *testing.T, c *Client) {
 		return title == `"Next"`
 	})
 	wantValue(t, c, "", "document.title", `"Outer"`)
-	_, err := c.Call(testContext(t), CallRequest{Target: inner, Method: "Page.captureScreenshot"})
-	wantCode(t, err, CodeInvalidArgs, "acts on a whole page", p.Target)
-	_, err = c.As(someClient).Call(testContext(t), CallRequest{Target: inner, Method: "Runtime.evaluate",
+	_, err := c.Call(testContext(t), api.CallRequest{Target: inner, Method: "Page.captureScreenshot"})
+	wantCode(t, err, api.CodeInvalidArgs, "acts on a whole page", p.Target)
+	_, err = c.As(someClient).Call(testContext(t), api.CallRequest{Target: inner, Method: "Runtime.evaluate",
 		Params: json.RawMessage(`{"expression":"1"}`)})
-	wantCode(t, err, CodeNotFound)
+	wantCode(t, err, api.CodeNotFound)
 	evaluate(t, c, "", "document.querySelector('iframe').remove()")
 	waitFor(t, "the frame to be forgotten", func() bool {
-		_, err := c.Call(testContext(t), CallRequest{Target: inner, Method: "Runtime.evaluate",
+		_, err := c.Call(testContext(t), api.CallRequest{Target: inner, Method: "Runtime.evaluate",
 			Params: json.RawMessage(`{"expression":"1"}`)})
 		return err != nil
 	})
@@ -254,7 +257,7 @@ func testDocumentStart(t *testing.T, c *Client) {
 	if got := runCount(t, mine, found("/popup"), "current"); got != "true" {
 		t.Error("in a popup the script has the state of the blank document before")
 	}
-	if _, err := mine.Call(testContext(t), CallRequest{Method: "Runtime.evaluate", Target: page.Target, Params: params(
+	if _, err := mine.Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate", Target: page.Target, Params: params(
 		map[string]any{"expression": "void open('" + other + "/second')", "userGesture": true})}); err != nil {
 		t.Fatal(err)
 	}
@@ -282,37 +285,37 @@ func testInput(t *testing.T, c *Client) {
 		json.RawMessage(`{"type":"mousePressed","x":20,"y":20,"button":"left","clickCount":1}`),
 		json.RawMessage(`{"type":"mouseReleased","x":20,"y":20,"button":"left","clickCount":1}`)}
 	p := openPage(t, c, url+"/")
-	sent, err := c.Input(testContext(t), InputRequest{Events: click})
+	sent, err := c.Input(testContext(t), api.InputRequest{Events: click})
 	if err != nil || sent.Events != 3 || sent.Target != p.Target {
 		t.Errorf("%+v, %v", sent, err)
 	}
 	wantValue(t, c, "", "JSON.stringify(clicks)", `"[true]"`)
 	evaluate(t, c, "", "order = []; field.focus()")
-	_, err = c.Input(testContext(t), InputRequest{Events: []json.RawMessage{
+	_, err = c.Input(testContext(t), api.InputRequest{Events: []json.RawMessage{
 		json.RawMessage(`{"type":"keyDown","key":"a","text":"a"}`), json.RawMessage(`{"type":"keyUp","key":"a"}`),
 		json.RawMessage(`{"type":"insertText","text":"bc"}`)}})
 	if err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "order.filter(e => e != 'timer').join() + field.value", `"keydown,input,keyup,inputabc"`)
-	_, err = c.Input(testContext(t), InputRequest{Events: append(click, json.RawMessage(`{"type":"tap"}`))})
-	wantCode(t, err, CodeInvalidArgs, "event 3", `"tap"`)
+	_, err = c.Input(testContext(t), api.InputRequest{Events: append(click, json.RawMessage(`{"type":"tap"}`))})
+	wantCode(t, err, api.CodeInvalidArgs, "event 3", `"tap"`)
 	wantValue(t, c, "", "clicks.length", `1`) // nothing was sent
 
 	openPage(t, c, url+"/link")
-	if _, err := c.Input(testContext(t), InputRequest{Events: click, Wait: WaitLoad}); err != nil {
+	if _, err := c.Input(testContext(t), api.InputRequest{Events: click, Wait: api.WaitLoad}); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "document.title", `"Input"`)
 
 	openPage(t, c, url+"/dialog")
-	_, err = c.Input(testContext(t), InputRequest{Events: click})
-	wantCode(t, err, CodeBusy, "dialog", "hello")
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.handleJavaScriptDialog",
+	_, err = c.Input(testContext(t), api.InputRequest{Events: click})
+	wantCode(t, err, api.CodeBusy, "dialog", "hello")
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Page.handleJavaScriptDialog",
 		Params: json.RawMessage(`{"accept":true}`)}); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Input(testContext(t), InputRequest{Events: click, OnDialog: DialogAccept}); err != nil {
+	if _, err := c.Input(testContext(t), api.InputRequest{Events: click, OnDialog: api.DialogAccept}); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -18,7 +20,7 @@ import (
 type server struct {
 	engine *engine
 	hello  hello
-	status func(by Caller, all bool) Status
+	status func(by api.Caller, all bool) api.Status
 	// requestStop asks the keeper to stop. Main then closes the browser and this server.
 	requestStop func(reason string)
 	connections *connections
@@ -75,13 +77,13 @@ func newServer(e *engine, h hello, grace time.Duration) *server {
 
 // close closes what the caller's session has opened, or a session that a person names, and the browser if nothing is
 // left in it.
-func (s *server) close(ctx context.Context, by Caller, q closeRequest) (Closed, *Error) {
-	session := by.session()
-	if q.Session != "" && by.isCommandLine() {
+func (s *server) close(ctx context.Context, by api.Caller, q api.CloseRequest) (api.Closed, *api.Error) {
+	session := by.SessionKey()
+	if q.Session != "" && by.IsCommandLine() {
 		session = q.Session
 	}
 	closed, err := s.engine.closeSession(ctx, session)
-	if err != nil && err.Code == CodeChromeConnection { // another session was the last one meanwhile
+	if err != nil && err.Code == api.CodeChromeConnection { // another session was the last one meanwhile
 		err = nil
 	}
 	if err == nil && s.stopIfEmpty("closed by a client") {
@@ -93,7 +95,7 @@ func (s *server) close(ctx context.Context, by Caller, q closeRequest) (Closed, 
 
 // endConnection closes what was opened over a connection whose grace is over.
 func (s *server) endConnection(id string) {
-	ctx, cancel := context.WithTimeout(context.Background(), DefaultTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), api.DefaultTimeout)
 	defer cancel()
 	closed, err := s.engine.closeConnection(ctx, id)
 	if err != nil {
@@ -252,8 +254,9 @@ func (c *client) read(r *bufio.Reader) {
 			if twice {
 				return
 			}
-			err := errf(CodeLimitExceeded, "%d requests are under way on this connection; wait for their responses", maxInFlight)
-			c.sendReply(responseFrame(q.id, "error", mustJSON(err)))
+			err := api.Errorf(api.CodeLimitExceeded, "%d requests are under way on this connection; wait for their responses",
+				maxInFlight)
+			c.sendReply(responseFrame(q.id, "error", scan.Marshal(err)))
 			continue
 		}
 		c.s.countRequest(1)
@@ -300,12 +303,12 @@ func (c *client) work(j job, jobs <-chan job) {
 	for ok := true; ok; j, ok = <-jobs {
 		var beside aside
 		result, failure := c.handle(j.ctx, j.request, &beside)
-		if j.by.isPlugin() && (failure != nil || result != nil) {
+		if j.by.IsPlugin() && (failure != nil || result != nil) {
 			beside.rights = c.s.engine.takeUsedRights(j.by)
 		}
 		switch {
 		case failure != nil:
-			c.finish(j.id, responseFrame(j.id, "error", mustJSON(failure), beside))
+			c.finish(j.id, responseFrame(j.id, "error", scan.Marshal(failure), beside))
 		case result != nil:
 			c.finish(j.id, responseFrame(j.id, "result", result, beside))
 		default: // a stream has sent its own response
@@ -430,7 +433,7 @@ func (c *client) next() (f frame, idle, ok bool) {
 			return responseFrame(s.id, "item", line), false, true
 		case end != "":
 			c.removeStream(s)
-			return responseFrame(s.id, "result", mustJSON(ListenEnd{end})), false, true
+			return responseFrame(s.id, "result", scan.Marshal(api.ListenEnd{End: end})), false, true
 		}
 	}
 	return frame{}, true, true
@@ -444,7 +447,8 @@ func (c *client) nextPiece(s *stream) frame {
 	}
 	c.removeStream(s)
 	if err != io.EOF {
-		return responseFrame(s.id, "error", mustJSON(errf(CodeUnavailable, "the reply on disk cannot be read: %v", err)))
+		return responseFrame(s.id, "error", scan.Marshal(api.Errorf(api.CodeUnavailable,
+			"the reply on disk cannot be read: %v", err)))
 	}
 	return responseFrame(s.id, "result", []byte("{}"), s.aside)
 }
@@ -506,7 +510,7 @@ func (c *client) removeStream(s *stream) {
 }
 
 // handle runs one request. If both results are nil, a stream sends the response later.
-func (c *client) handle(ctx context.Context, q request, beside *aside) (json.RawMessage, *Error) {
+func (c *client) handle(ctx context.Context, q request, beside *aside) (json.RawMessage, *api.Error) {
 	e := c.s.engine
 	if err := e.checkCaller(q.by); err != nil {
 		return nil, err
@@ -514,7 +518,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 	if q.by.Connection != "" {
 		c.s.connections.hold(q.by.Connection, c)
 	}
-	if q.by.hasContext() && q.op != "call" && q.op != "open" { // those call enterScope
+	if q.by.HasContext() && q.op != "call" && q.op != "open" { // those call enterScope
 		ctx, cancel := withTimeout(ctx, 0)
 		defer cancel()
 		if err := e.updateScope(ctx, q.by); err != nil {
@@ -536,7 +540,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		}
 		return r.result, r.err
 	case "open":
-		var b OpenRequest
+		var b api.OpenRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
@@ -544,7 +548,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		defer cancel()
 		return marshalResult(e.open(ctx, q.by, b))
 	case "activate", "close_target":
-		var b targetRequest
+		var b api.TargetRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
@@ -555,7 +559,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		}
 		return marshalResult(e.closeTarget(ctx, q.by, b.Target, b.OnDialog))
 	case "save_state", "load_state":
-		var b stateRequest
+		var b api.StateRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
@@ -566,7 +570,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		}
 		return marshalResult(e.loadState(ctx, q.by, b.Origins, *b.State))
 	case "type":
-		var b TypeRequest
+		var b api.TypeRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
@@ -574,7 +578,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		defer cancel()
 		return marshalResult(e.typeText(ctx, q.by, b))
 	case "script":
-		var b ScriptRequest
+		var b api.ScriptRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
@@ -582,7 +586,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		defer cancel()
 		return marshalResult(e.runScript(ctx, q.by, b))
 	case "input":
-		var b InputRequest
+		var b api.InputRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
@@ -590,7 +594,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		defer cancel()
 		return marshalResult(e.sendInput(ctx, q.by, b))
 	case "route":
-		var b RouteRequest
+		var b api.RouteRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
@@ -603,28 +607,28 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		return marshalResult(e.uploadFolder(ctx, q.by))
 	case "targets":
 		e.refreshTargets(ctx)
-		return mustJSON(e.listTargets(q.by, false)), nil
+		return scan.Marshal(e.listTargets(q.by, false)), nil
 	case "status":
-		var b statusRequest
+		var b api.StatusRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
 		e.refreshTargets(ctx)
-		return mustJSON(c.s.status(q.by, b.All)), nil
+		return scan.Marshal(c.s.status(q.by, b.All)), nil
 	case "events":
-		var b EventsRequest
+		var b api.EventsRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
 		return marshalResult(e.storedEvents(q.by, b))
 	case "listen":
-		var b ListenRequest
+		var b api.ListenRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
 		return nil, c.listen(ctx, q.id, q.by, b)
 	case "close":
-		var b closeRequest
+		var b api.CloseRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
@@ -632,8 +636,8 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		defer cancel()
 		return marshalResult(c.s.close(ctx, q.by, b))
 	case "stop":
-		if !q.by.isCommandLine() {
-			return nil, errf(CodeDenied, "only the command line can close what other sessions have opened")
+		if !q.by.IsCommandLine() {
+			return nil, api.Errorf(api.CodeDenied, "only the command line can close what other sessions have opened")
 		}
 		c.s.requestStop("closed by a client")
 		<-c.s.stopped
@@ -641,12 +645,12 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 	case "sessions":
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return mustJSON(e.openSessions()), nil
+		return scan.Marshal(e.openSessions()), nil
 	case "end_connection":
 		c.s.connections.release(q.by.Connection, c)
 		return json.RawMessage("{}"), nil
 	}
-	return nil, errf(CodeInvalidArgs, "the keeper has no operation %q", manifest.Clip(q.op, 40))
+	return nil, api.Errorf(api.CodeInvalidArgs, "the keeper has no operation %q", manifest.Clip(q.op, 40))
 }
 
 // streamSpool sends the spool of a reply in pieces. It returns when that is done or the call is abandoned.
@@ -669,10 +673,10 @@ func (c *client) streamSpool(ctx context.Context, id int64, r reply) {
 }
 
 // listen starts a stream. It returns when the stream ends or is cancelled.
-func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenRequest) *Error {
+func (c *client) listen(ctx context.Context, id int64, by api.Caller, b api.ListenRequest) *api.Error {
 	var scope *target
 	if b.Target != "" {
-		var err *Error
+		var err *api.Error
 		if scope, err = c.s.engine.resolve(by, b.Target); err != nil {
 			return err
 		}
@@ -720,7 +724,7 @@ func (c *client) listen(ctx context.Context, id int64, by Caller, b ListenReques
 	return nil
 }
 
-func decode(q request, into any) *Error {
+func decode(q request, into any) *api.Error {
 	if len(q.body) == 0 {
 		return nil
 	}
@@ -730,19 +734,19 @@ func decode(q request, into any) *Error {
 	return nil
 }
 
-func bodyError(q request, err error) *Error {
-	return errf(CodeInvalidArgs, "the body of %s: %v", q.op, err)
+func bodyError(q request, err error) *api.Error {
+	return api.Errorf(api.CodeInvalidArgs, "the body of %s: %v", q.op, err)
 }
 
-func marshalResult[T any](result T, err *Error) (json.RawMessage, *Error) {
+func marshalResult[T any](result T, err *api.Error) (json.RawMessage, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	return mustJSON(result), nil
+	return scan.Marshal(result), nil
 }
 
 func withTimeout(ctx context.Context, ms int64) (context.Context, context.CancelFunc) {
-	d := DefaultTimeout
+	d := api.DefaultTimeout
 	if ms > 0 {
 		d = time.Duration(ms) * time.Millisecond
 	}

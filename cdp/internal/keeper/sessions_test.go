@@ -6,14 +6,16 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // inSession returns the person at the command line in a session.
-func inSession(name string) Caller { return Caller{Name: "cli", Session: "user/" + name} }
+func inSession(name string) api.Caller { return api.Caller{Name: "cli", Session: "user/" + name} }
 
 // overConnection returns an MCP client whose session ends with its connection.
-func overConnection(id string) Caller {
-	return Caller{Name: "mcp:some", Session: "user/" + id, Connection: id, Temporary: true}
+func overConnection(id string) api.Caller {
+	return api.Caller{Name: "mcp:some", Session: "user/" + id, Connection: id, Temporary: true}
 }
 
 // Two sessions in one browser share no cookies, storage, current page or targets. Each close ends what its session has
@@ -22,29 +24,29 @@ func TestSessionsShareNothing(t *testing.T) {
 	t.Parallel()
 	c := startBrowser(t, config(t))
 	url := site(t, map[string]string{"/": plainPage})
-	callers := []Caller{commandLine, inSession("one"), inSession("two"), overConnection("m1")}
+	callers := []api.Caller{api.CommandLine, inSession("one"), inSession("two"), overConnection("m1")}
 	for _, by := range callers {
 		openPage(t, c.As(by), url+"/")
-		evaluate(t, c.As(by), "", "document.cookie = 'of=' + '"+by.session()+"'; localStorage.of = document.cookie; 1")
+		evaluate(t, c.As(by), "", "document.cookie = 'of=' + '"+by.SessionKey()+"'; localStorage.of = document.cookie; 1")
 	}
 	for i, by := range callers {
 		mine := c.As(by)
 		openPage(t, mine, url+"/?again")
-		wantValue(t, mine, "", "document.cookie", `"of=`+by.session()+`"`)
-		wantValue(t, mine, "", "localStorage.of", `"of=`+by.session()+`"`)
+		wantValue(t, mine, "", "document.cookie", `"of=`+by.SessionKey()+`"`)
+		wantValue(t, mine, "", "localStorage.of", `"of=`+by.SessionKey()+`"`)
 		if targets := value(mine.Targets(testContext(t))); len(targets) != 2 {
-			t.Errorf("%s sees %+v", by.session(), targets)
+			t.Errorf("%s sees %+v", by.SessionKey(), targets)
 		}
 		closed, err := mine.CloseSession(testContext(t), "")
 		contexts, browser := 1, ""
-		if by.session() == DefaultSession {
+		if by.SessionKey() == api.DefaultSession {
 			contexts = 0
 		}
 		if i == len(callers)-1 {
 			browser = "default"
 		}
 		if err != nil || len(closed.Targets) != 2 || len(closed.Contexts) != contexts || closed.Browser != browser {
-			t.Errorf("%s closed %+v, %v", by.session(), closed, err)
+			t.Errorf("%s closed %+v, %v", by.SessionKey(), closed, err)
 		}
 	}
 }
@@ -69,7 +71,7 @@ func TestEndOfConnection(t *testing.T) {
 	}
 	first, second := dial(), dial()
 	own := openPage(t, first.As(overConnection("m1")), "about:blank")
-	inShared := Caller{Name: "mcp:some", Session: shared.Session, Connection: "m1"}
+	inShared := api.Caller{Name: "mcp:some", Session: shared.Session, Connection: "m1"}
 	agents := openPage(t, first.As(inShared), "about:blank")
 	wantValue(t, second.As(overConnection("m1")), "", "1+1", "2") // the same connection, served by another process
 

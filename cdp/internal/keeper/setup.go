@@ -6,14 +6,16 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // setup is what a session has set up for its pages, frames and popups, present and later ones. It ends with the
 // session.
 type setup struct {
-	scripts []pageScript // run at the start of each document
-	rules   []*routeRule // for requests
-	uploads string       // the folder of files that its pages may get; "" if there is none yet
+	scripts []api.PageScript // run at the start of each document
+	rules   []*routeRule     // for requests
+	uploads string           // the folder of files that its pages may get; "" if there is none yet
 }
 
 // setups are the set-ups of all sessions. The engine is locked for its methods.
@@ -63,16 +65,16 @@ func (ss *setups) apply(t *target) {
 		return
 	}
 	for _, script := range s.scripts {
-		if t.worlds[script.world()] {
+		if t.worlds[script.World()] {
 			continue
 		}
 		if t.worlds == nil {
 			t.worlds = map[string]bool{}
 		}
-		t.worlds[script.world()] = true
+		t.worlds[script.World()] = true
 		t.pending++
 		postCommand(ss.sender.mux, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-			Source: script.program(), WorldName: script.world(), RunImmediately: new(true),
+			Source: script.Program(), WorldName: script.World(), RunImmediately: new(true),
 		}, func(reply) {
 			t.pending--
 			ss.sender.broadcast()

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // What a session has set up is for its own pages, and ends with it.
@@ -13,8 +15,8 @@ func TestSetups(t *testing.T) {
 		e.mu.Lock()
 		page := e.targets["T"]
 		page.owner = "user/one"
-		script := func(text string) []pageScript {
-			return []pageScript{{Plugin: "p", SHA256: strings.Repeat("0", 64), Text: text}}
+		script := func(text string) []api.PageScript {
+			return []api.PageScript{{Plugin: "p", SHA256: strings.Repeat("0", 64), Text: text}}
 		}
 		e.setups.of("user/two").scripts = script("theirs")
 		e.setups.apply(page)
@@ -41,13 +43,13 @@ func TestSetups(t *testing.T) {
 // A world is of one script of one plugin.
 func TestWorlds(t *testing.T) {
 	t.Parallel()
-	script := pageScript{Plugin: "p", Name: "s", SHA256: strings.Repeat("a", 64)}
-	for _, other := range []pageScript{
+	script := api.PageScript{Plugin: "p", Name: "s", SHA256: strings.Repeat("a", 64)}
+	for _, other := range []api.PageScript{
 		{Plugin: "q", Name: script.Name, SHA256: script.SHA256},
 		{Plugin: script.Plugin, Name: "t", SHA256: script.SHA256},
 		{Plugin: script.Plugin, Name: script.Name, SHA256: strings.Repeat("b", 64)},
 	} {
-		if other.world() == script.world() {
+		if other.World() == script.World() {
 			t.Errorf("%+v has the world of %+v", other, script)
 		}
 	}

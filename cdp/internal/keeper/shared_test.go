@@ -2,7 +2,11 @@
 
 package keeper
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+)
 
 // pageTest is a test that can run in a browser with other pages.
 type pageTest struct {
@@ -35,7 +39,7 @@ func closePages(t *testing.T, c *Client, except string) {
 	}
 	for _, target := range value(c.Status(testContext(t), true)).Targets {
 		if target.Type == "page" && target.ID != except {
-			c.CloseTarget(testContext(t), target.ID, DialogAccept) // the target may be closing already
+			c.CloseTarget(testContext(t), target.ID, api.DialogAccept) // the target may be closing already
 		}
 	}
 	waitFor(t, "the pages to close", func() bool {

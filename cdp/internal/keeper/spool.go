@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"strconv"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // spool holds a large reply on disk between the browser and a caller that takes it in pieces. So the browser is
@@ -28,7 +31,7 @@ func newSpool(beginning []byte, session string) *spool {
 	}
 	s := &spool{start: int64(at + len(key)), tail: []byte("}")}
 	if session != "" {
-		s.tail = append([]byte(`,"sessionId":`), append(quote(session), '}')...)
+		s.tail = append([]byte(`,"sessionId":`), append(scan.Quote(session), '}')...)
 	}
 	s.file, s.writeErr = openUnnamed(os.TempDir())
 	return s
@@ -93,7 +96,7 @@ func (s *spool) close() {
 // spill returns the spool for a large message if it is the reply to a call that accepts pieces, else nil.
 func (m *mux) spill(beginning []byte) io.Writer {
 	var id int64
-	eachField(beginning, func(key, value []byte) (err error) {
+	scan.EachField(beginning, func(key, value []byte) (err error) {
 		if string(key) == "id" {
 			id, err = strconv.ParseInt(string(value), 10, 64)
 		}
@@ -126,7 +129,7 @@ func (m *mux) deliverSpool(id int64) {
 	}
 	if err := s.result(); err != nil {
 		s.close()
-		m.finish(p, reply{err: errf(CodeUnavailable, "the reply to %s cannot be stored in %s: %v",
+		m.finish(p, reply{err: api.Errorf(api.CodeUnavailable, "the reply to %s cannot be stored in %s: %v",
 			p.method, os.TempDir(), err)})
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // throughSpool writes a message to a spool in two pieces and reads the result back.
@@ -65,7 +67,7 @@ func FuzzSpool(f *testing.F) {
 		}
 		message := fmt.Sprintf(`{"id":1,"result":%s}`, result)
 		if session != "" {
-			message = fmt.Sprintf(`{"id":1,"result":%s,"sessionId":%s}`, result, quote(session))
+			message = fmt.Sprintf(`{"id":1,"result":%s,"sessionId":%s}`, result, scan.Quote(session))
 		}
 		if got, err := throughSpool(message, session, len(message)/2); err != nil || got != result {
 			t.Fatalf("%q was read back as %q, %v", result, got, err)

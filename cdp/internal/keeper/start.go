@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 )
@@ -26,21 +28,21 @@ const pollInterval = 20 * time.Millisecond
 func Start(ctx context.Context, cfg Config) (*Client, error) {
 	cfg.setDefaults()
 	if !supported {
-		return nil, errf(CodeUnavailable, "opening a browser needs inherited file descriptors and file locks, "+
+		return nil, api.Errorf(api.CodeUnavailable, "opening a browser needs inherited file descriptors and file locks, "+
 			"which are not available on this platform")
 	}
 	if err := CheckName(cfg.Browser); err != nil {
 		return nil, err
 	}
 	if cfg.RunDir == "" || cfg.Chrome == "" && cfg.Attach == "" {
-		return nil, errf(CodeInvalidArgs, "Start requires a run folder, and a browser to launch or to attach to")
+		return nil, api.Errorf(api.CodeInvalidArgs, "Start requires a run folder, and a browser to launch or to attach to")
 	}
 	cfg.RunDir = absolute(cfg.RunDir)
 	if cfg.UserDataDir != "" {
 		cfg.UserDataDir = absolute(cfg.UserDataDir)
 	}
 	if err := ensurePrivateDir(cfg.RunDir); err != nil {
-		return nil, runDirError(err)
+		return nil, api.RunDirError(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.LaunchTimeout+15*time.Second)
 	defer cancel()
@@ -68,12 +70,12 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 		case errors.Is(err, errLocked):
 			// Another process starts the keeper, or it is just exiting.
 			if err := pause(ctx); err != nil {
-				return nil, errf(CodeChromeLaunch, "process %d is starting or closing browser %q and does not finish; "+
+				return nil, api.Errorf(api.CodeChromeLaunch, "process %d is starting or closing browser %q and does not finish; "+
 					"close the browser, which kills that process", f.lockPID(), cfg.Browser)
 			}
 			continue
 		case err != nil:
-			return nil, runDirError(err)
+			return nil, api.RunDirError(err)
 		}
 		if err := spawn(ctx, cfg, f, lock); err != nil {
 			f.clean()
@@ -83,7 +85,7 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 		lock.Close() // the keeper has inherited it
 		c, err = connect(ctx, f, cfg.Version)
 		if err != nil {
-			return nil, errf(CodeChromeConnection, "the keeper has started but cannot be reached: %v", err)
+			return nil, api.Errorf(api.CodeChromeConnection, "the keeper has started but cannot be reached: %v", err)
 		}
 		c.started, c.notes = true, notes
 		return c, nil
@@ -93,34 +95,34 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 // spawn starts the keeper and waits until it is ready. If it fails, no keeper is left.
 func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	if err := f.clean(); err != nil {
-		return runDirError(err)
+		return api.RunDirError(err)
 	}
 	Sweep(f.dir) // of other names; failures there do not concern this browser
 	logFile, _, err := protect.Append(f.log())
 	if err != nil {
-		return runDirError(err)
+		return api.RunDirError(err)
 	}
 	defer logFile.Close()
 	if err := logFile.Truncate(0); err != nil {
-		return runDirError(err)
+		return api.RunDirError(err)
 	}
 	ready, childEnd, err := os.Pipe()
 	if err != nil {
-		return errf(CodeInternal, "%v", err)
+		return api.Errorf(api.CodeInternal, "%v", err)
 	}
 	defer ready.Close()
 	// The keeper ignores its arguments. They are for people who read a list of processes.
 	cmd := host.SelfCommand()
 	cmd.Args = append(cmd.Args, childName, cfg.Browser, cfg.RunDir)
 	cmd.Env = append(os.Environ(), ChildVar+"="+childName)
-	cmd.Stdin = bytes.NewReader(mustJSON(cfg))
+	cmd.Stdin = bytes.NewReader(scan.Marshal(cfg))
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	cmd.ExtraFiles = []*os.File{childEnd, lock}
 	detach(cmd)
 	err = cmd.Start()
 	childEnd.Close()
 	if err != nil {
-		return errf(CodeInternal, "cannot start the keeper: %v", err)
+		return api.Errorf(api.CodeInternal, "cannot start the keeper: %v", err)
 	}
 	exited := make(chan struct{})
 	go func() {
@@ -139,13 +141,14 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	}
 	if status.Error == nil {
 		if words := lastLines(f.log(), 5); words != "" {
-			status.Error = errf(CodeChromeLaunch, "the keeper exited before it was ready; its last output:\n  %s", words)
+			status.Error = api.Errorf(api.CodeChromeLaunch, "the keeper exited before it was ready; its last output:\n  %s",
+				words)
 		} else {
-			status.Error = errf(CodeChromeLaunch, "the keeper exited before it was ready")
+			status.Error = api.Errorf(api.CodeChromeLaunch, "the keeper exited before it was ready")
 		}
 		if ctx.Err() != nil {
-			status.Error = contextError(ctx, "starting the browser")
-			status.Error.Code = CodeChromeLaunch
+			status.Error = api.ContextError(ctx, "starting the browser")
+			status.Error.Code = api.CodeChromeLaunch
 		}
 		cmd.Process.Kill()
 	}
@@ -173,20 +176,22 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 		}
 		var unusable *unusableKeeperError
 		if errors.As(err, &unusable) {
-			return nil, errf(CodeChromeConnection, "%s; opening or closing the browser replaces it", unusable.Error())
+			return nil, api.Errorf(api.CodeChromeConnection, "%s; opening or closing the browser replaces it", unusable.Error())
 		}
 		if err := f.foreignSocketError(err); err != nil {
 			return nil, err
 		}
 		if swept, _ := f.sweep(); swept {
-			return nil, errf(CodeChromeConnection, "browser %q is no longer open: its keeper was killed; its files were removed",
+			return nil, api.Errorf(api.CodeChromeConnection,
+				"browser %q is no longer open: its keeper was killed; its files were removed",
 				f.name)
 		}
 		if !f.isLocked() {
-			return nil, errf(CodeChromeConnection, "no browser %q is open", f.name)
+			return nil, api.Errorf(api.CodeChromeConnection, "no browser %q is open", f.name)
 		}
 		if time.Now().After(patience) || pause(ctx) != nil {
-			return nil, errf(CodeChromeConnection, "browser %q is just being opened or closed; try again in a moment", f.name)
+			return nil, api.Errorf(api.CodeChromeConnection, "browser %q is just being opened or closed; try again in a moment",
+				f.name)
 		}
 	}
 }
@@ -196,7 +201,7 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 func (f files) foreignSocketError(err error) error {
 	var planted *socketError
 	if errors.As(err, &planted) && f.isLocked() {
-		return errf(CodeChromeConnection, "%v, so it is not used; remove it and close browser %q", planted, f.name)
+		return api.Errorf(api.CodeChromeConnection, "%v, so it is not used; remove it and close browser %q", planted, f.name)
 	}
 	return nil
 }
@@ -301,13 +306,13 @@ func replace(ctx context.Context, f files, o *unusableKeeperError) error {
 	owner := cmp.Or(f.lockPID(), pid, o.pid) // the lock file is empty if the disk was full
 	if owner > 0 && f.isLocked() {
 		if pid != owner && !isKeeper(owner) {
-			return errf(CodeInternal, "the lock %s names process %d, which may not be a keeper; kill it if it is one",
+			return api.Errorf(api.CodeInternal, "the lock %s names process %d, which may not be a keeper; kill it if it is one",
 				f.lock(), owner)
 		}
 		kill(owner)
 	}
 	if !f.awaitRelease(ctx, 5*time.Second) {
-		return errf(CodeInternal, "keeper process %d could not be killed; end it by hand", owner)
+		return api.Errorf(api.CodeInternal, "keeper process %d could not be killed; end it by hand", owner)
 	}
 	_, err := f.sweep()
 	return err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -13,105 +11,57 @@ import (
 	"github.com/chromedp/cdproto/network"
 	cdptarget "github.com/chromedp/cdproto/target"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
 
-// State is what the browser context of a session stores for some origins.
-type State struct {
-	Cookies []Cookie `json:"cookies"`
-	// Local and Session have the entries of localStorage and sessionStorage by origin, each as [[key,value],...]. They
-	// stay as Chrome wrote them, because their texts need not be valid Unicode.
-	Local   map[string]json.RawMessage `json:"local_storage,omitempty"`
-	Session map[string]json.RawMessage `json:"session_storage,omitempty"`
-}
-
-// Cookie is a cookie with the fields that setting it again requires.
-type Cookie struct {
-	Name      string        `json:"name"`
-	Value     string        `json:"value"`
-	Domain    string        `json:"domain"` // with a dot at its beginning, unless it is for that host only
-	Path      string        `json:"path"`
-	Expires   float64       `json:"expires"` // in seconds since 1970; negative for a session cookie
-	HTTPOnly  bool          `json:"httpOnly,omitempty"`
-	Secure    bool          `json:"secure,omitempty"`
-	SameSite  string        `json:"sameSite,omitempty"`
-	Priority  string        `json:"priority,omitempty"`
-	Partition *partitionKey `json:"partitionKey,omitempty"`
-}
-
-type partitionKey struct {
-	Site     string `json:"topLevelSite"`
-	Ancestor bool   `json:"hasCrossSiteAncestor"`
-}
-
-// StateLoaded counts what was loaded. Left are the origins whose sessionStorage was not, because the session's current
-// page is not one of theirs.
-type StateLoaded struct {
-	Cookies int      `json:"cookies"`
-	Items   int      `json:"items"`
-	Left    []string `json:"left,omitempty"`
-}
-
-// MaxState is the size limit of a state as JSON, in bytes.
-const MaxState = 16 << 20
-
-type stateRequest struct {
-	Origins   []string `json:"origins"`
-	State     *State   `json:"state,omitempty"` // to load
-	TimeoutMS int64    `json:"timeout_ms,omitempty"`
-}
-
 // saveState returns what the session's context stores for origins, which are in canonical spelling.
-func (e *engine) saveState(ctx context.Context, by Caller, origins []string) (State, *Error) {
+func (e *engine) saveState(ctx context.Context, by api.Caller, origins []string) (api.State, *api.Error) {
 	in, release, err := e.stateContext(ctx, by, origins)
 	if err != nil {
-		return State{}, err
+		return api.State{}, err
 	}
 	defer release()
 	all, err := e.cookies(ctx, in)
 	if err != nil {
-		return State{}, err
+		return api.State{}, err
 	}
-	saved := State{Cookies: cookiesOf(all, origins), Local: map[string]json.RawMessage{},
+	saved := api.State{Cookies: api.CookiesOf(all, origins), Local: map[string]json.RawMessage{},
 		Session: map[string]json.RawMessage{}}
-	read := func(t *target, origin, storage string, into map[string]json.RawMessage) *Error {
+	read := func(t *target, origin, storage string, into map[string]json.RawMessage) *api.Error {
 		text, err := callInFrame[string](ctx, e.sender, t, t.id, readStorage(), origin, storage)
 		if err == nil && text != "" && text != "[]" {
 			into[origin] = json.RawMessage(text)
 		}
 		return err
 	}
-	err = e.visitOrigins(ctx, in, origins, func(t *target, origin string) *Error {
+	err = e.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
 		return read(t, origin, "localStorage", saved.Local)
 	})
 	if err != nil {
-		return State{}, err
+		return api.State{}, err
 	}
 	if t, origin := e.currentPageOf(by, origins); t != nil {
 		if err := read(t, origin, "sessionStorage", saved.Session); err != nil {
-			return State{}, err
+			return api.State{}, err
 		}
 	}
-	return saved, saved.checkSize()
-}
-
-func (s State) checkSize() *Error {
-	if len(mustJSON(s)) > MaxState {
-		return &Error{Code: CodeLimitExceeded, Message: "these origins store more than 16 MiB; name fewer origins"}
-	}
-	return nil
+	return saved, saved.CheckSize()
 }
 
 // loadState makes the session's context store for origins what a state has for them, and nothing else: a login that is
 // half of one user and half of another would be neither. sessionStorage is that of the current page, and stays if the
 // state has none: it may have been saved without that page.
-func (e *engine) loadState(ctx context.Context, by Caller, origins []string, state State) (StateLoaded, *Error) {
+func (e *engine) loadState(ctx context.Context, by api.Caller, origins []string, state api.State) (
+	api.StateLoaded, *api.Error,
+) {
 	in, release, err := e.stateContext(ctx, by, origins)
 	if err != nil {
-		return StateLoaded{}, err
+		return api.StateLoaded{}, err
 	}
 	defer release()
-	var done StateLoaded
+	var done api.StateLoaded
 	present, err := e.cookies(ctx, in)
 	if err != nil {
 		return done, err
@@ -119,17 +69,17 @@ func (e *engine) loadState(ctx context.Context, by Caller, origins []string, sta
 	now := time.Now()
 	var cookies []map[string]any
 	set := map[string]bool{}
-	for _, c := range cookiesOf(state.Cookies, origins) {
-		if !c.expired(now) { // setting an expired cookie deletes one
-			cookies = append(cookies, c.param())
-			set[c.key()] = true
+	for _, c := range api.CookiesOf(state.Cookies, origins) {
+		if !c.Expired(now) { // setting an expired cookie deletes one
+			cookies = append(cookies, c.Param())
+			set[c.Key()] = true
 		}
 	}
 	done.Cookies = len(cookies)
-	for _, c := range cookiesOf(present, origins) {
-		if !set[c.key()] {
+	for _, c := range api.CookiesOf(present, origins) {
+		if !set[c.Key()] {
 			c.Value, c.Expires = "", 1
-			cookies = append(cookies, c.param())
+			cookies = append(cookies, c.Param())
 		}
 	}
 	if len(cookies) > 0 {
@@ -137,11 +87,11 @@ func (e *engine) loadState(ctx context.Context, by Caller, origins []string, sta
 		if in != "" {
 			params["browserContextId"] = in
 		}
-		if _, err := e.do(ctx, nil, "Storage.setCookies", mustJSON(params), callOptions{}); err != nil {
+		if _, err := e.do(ctx, nil, "Storage.setCookies", scan.Marshal(params), callOptions{}); err != nil {
 			return done, err
 		}
 	}
-	write := func(t *target, origin, storage string, items json.RawMessage) (bool, *Error) {
+	write := func(t *target, origin, storage string, items json.RawMessage) (bool, *api.Error) {
 		if items == nil {
 			items = json.RawMessage("[]")
 		}
@@ -149,7 +99,7 @@ func (e *engine) loadState(ctx context.Context, by Caller, origins []string, sta
 		done.Items += max(0, n)
 		return n >= 0, err
 	}
-	err = e.visitOrigins(ctx, in, origins, func(t *target, origin string) *Error {
+	err = e.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
 		_, err := write(t, origin, "localStorage", state.Local[origin])
 		return err
 	})
@@ -198,21 +148,21 @@ func writeStorage() string {
 }
 
 // stateContext returns the browser context of the caller's session, "" for the default one. The caller calls release.
-func (e *engine) stateContext(ctx context.Context, by Caller, origins []string) (
-	in cdp.BrowserContextID, release func(), err *Error,
+func (e *engine) stateContext(ctx context.Context, by api.Caller, origins []string) (
+	in cdp.BrowserContextID, release func(), err *api.Error,
 ) {
 	e.mu.Lock()
 	e.countCall(by)
 	e.mu.Unlock()
 	for _, origin := range origins {
-		if u, failed := url.Parse(origin); failed != nil || !isWebURL(origin) || u.Scheme+"://"+u.Host != origin {
-			return "", nil, errf(CodeInvalidArgs, "%q is not an origin", manifest.Clip(origin, 100))
+		if u, failed := url.Parse(origin); failed != nil || !api.IsWebURL(origin) || u.Scheme+"://"+u.Host != origin {
+			return "", nil, api.Errorf(api.CodeInvalidArgs, "%q is not an origin", manifest.Clip(origin, 100))
 		}
 		if err := e.checkURL("state", origin); err != nil {
 			return "", nil, err
 		}
 	}
-	if !by.hasContext() {
+	if !by.HasContext() {
 		return "", func() {}, nil
 	}
 	s, release, err := e.enterScope(ctx, by)
@@ -223,106 +173,26 @@ func (e *engine) stateContext(ctx context.Context, by Caller, origins []string) 
 }
 
 // cookies returns all cookies of a browser context.
-func (e *engine) cookies(ctx context.Context, in cdp.BrowserContextID) ([]Cookie, *Error) {
+func (e *engine) cookies(ctx context.Context, in cdp.BrowserContextID) ([]api.Cookie, *api.Error) {
 	params := map[string]any{}
 	if in != "" {
 		params["browserContextId"] = in
 	}
-	raw, err := e.do(ctx, nil, "Storage.getCookies", mustJSON(params), callOptions{})
+	raw, err := e.do(ctx, nil, "Storage.getCookies", scan.Marshal(params), callOptions{})
 	if err != nil {
 		return nil, err
 	}
 	var all struct {
-		Cookies []Cookie `json:"cookies"`
+		Cookies []api.Cookie `json:"cookies"`
 	}
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, errf(CodeProtocolError, "the cookies cannot be read: %v", err)
+		return nil, api.Errorf(api.CodeProtocolError, "the cookies cannot be read: %v", err)
 	}
 	return all.Cookies, nil
 }
 
-// cookiesOf returns the cookies that would be sent to one of the origins.
-func cookiesOf(all []Cookie, origins []string) []Cookie {
-	found := []Cookie{}
-	for _, c := range all {
-		sent := func(origin string) bool { return c.sentTo(origin, origins) }
-		if slices.ContainsFunc(origins, sent) {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
-// expired reports whether no browser has the cookie any more.
-func (c Cookie) expired(now time.Time) bool {
-	return c.Expires >= 0 && c.Expires <= float64(now.Unix())
-}
-
-// key identifies the cookie in a browser context: setting another one with the same key replaces it.
-func (c Cookie) key() string {
-	return string(mustJSON([]any{c.Name, c.Domain, c.Path, c.Partition}))
-}
-
-// sentTo reports whether a cookie would be sent to an origin. That of a partition is, if the partition is the site of
-// one of the origins.
-func (c Cookie) sentTo(origin string, origins []string) bool {
-	u, err := url.Parse(origin)
-	if err != nil || !hostWithin(hostOf(u), c.Domain) {
-		return false
-	}
-	if c.Secure && u.Scheme != "https" && !isLoopback(u.Hostname()) {
-		return false
-	}
-	return c.Partition == nil || slices.ContainsFunc(origins, func(top string) bool {
-		site, err := url.Parse(c.Partition.Site)
-		of, _ := url.Parse(top)
-		return err == nil && site.Scheme == of.Scheme && hostWithin(hostOf(of), "."+hostOf(site))
-	})
-}
-
-// hostWithin reports whether a host is that of a cookie's domain, or below one that begins with a dot.
-func hostWithin(host, domain string) bool {
-	above, wide := strings.CutPrefix(domain, ".")
-	return host == above || wide && above != "" && strings.HasSuffix(host, domain)
-}
-
-// hostOf returns the host of a URL without its port, an IPv6 address in brackets.
-func hostOf(u *url.URL) string { return strings.TrimSuffix(u.Host, ":"+u.Port()) }
-
-// isLoopback reports whether Chrome sends secure cookies to a host also over http.
-func isLoopback(host string) bool {
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasPrefix(host, "127.") || host == "::1"
-}
-
-// param returns the cookie as Storage.setCookies takes it: with a domain it would be for all hosts below, too.
-func (c Cookie) param() map[string]any {
-	scheme := "http"
-	if c.Secure {
-		scheme = "https"
-	}
-	p := map[string]any{
-		"name": c.Name, "value": c.Value, "path": c.Path, "secure": c.Secure, "httpOnly": c.HTTPOnly,
-		"url": scheme + "://" + strings.TrimPrefix(c.Domain, ".") + c.Path,
-	}
-	if strings.HasPrefix(c.Domain, ".") {
-		p["domain"] = c.Domain
-	}
-	if c.Expires >= 0 {
-		p["expires"] = c.Expires
-	}
-	for name, value := range map[string]string{"sameSite": c.SameSite, "priority": c.Priority} {
-		if value != "" {
-			p[name] = value
-		}
-	}
-	if c.Partition != nil {
-		p["partitionKey"] = c.Partition
-	}
-	return p
-}
-
 // currentPageOf returns the current page of the caller's session and its origin, if that is one of origins.
-func (e *engine) currentPageOf(by Caller, origins []string) (*target, string) {
+func (e *engine) currentPageOf(by api.Caller, origins []string) (*target, string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := e.currentOf(by)
@@ -330,7 +200,7 @@ func (e *engine) currentPageOf(by Caller, origins []string) (*target, string) {
 		return nil, ""
 	}
 	for _, origin := range origins {
-		if sameOrigin(t.url, origin) {
+		if api.SameOrigin(t.url, origin) {
 			return t, origin
 		}
 	}
@@ -341,8 +211,8 @@ func (e *engine) currentPageOf(by Caller, origins []string) (*target, string) {
 // Nothing is requested from the sites: the keeper answers each request of that page itself. Chrome may connect to a
 // site in advance.
 func (tn *tenancy) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origins []string,
-	visit func(t *target, origin string) *Error,
-) *Error {
+	visit func(t *target, origin string) *api.Error,
+) *api.Error {
 	if len(origins) == 0 {
 		return nil
 	}
@@ -365,7 +235,7 @@ func (tn *tenancy) visitOrigins(ctx context.Context, in cdp.BrowserContextID, or
 		return err
 	}
 	for _, origin := range origins {
-		if err := tn.navigate(ctx, t, OpenRequest{URL: origin + "/"}); err != nil {
+		if err := tn.navigate(ctx, t, api.OpenRequest{URL: origin + "/"}); err != nil {
 			return err
 		}
 		if err := visit(t, origin); err != nil {
@@ -380,9 +250,9 @@ func (tn *tenancy) closeHidden(t *target) {
 	defer cancel()
 	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
 	execute(ctx, tn.sender, nil, cdptarget.CloseTarget, params, callOptions{})
-	tn.wait(ctx, "for a page to close", func() (bool, *Error) { return t.closed, nil })
+	tn.wait(ctx, "for a page to close", func() (bool, *api.Error) { return t.closed, nil })
 	tn.mu.Lock()
-	tn.events.remove(disowned)
+	tn.events.remove(Disowned)
 	tn.mu.Unlock()
 }
 

@@ -13,6 +13,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // TestState saves what one session stores for some origins and loads it into another.
@@ -32,7 +35,7 @@ func TestState(t *testing.T) {
 	openPage(t, one, s.URL+"/")
 	evaluate(t, one, "", `localStorage.login = "secret one \udc00"; sessionStorage.tab = "t1"; document.cookie = "page=1"`)
 	cookies := func(of *Client) string {
-		raw, err := of.Call(testContext(t), CallRequest{Method: "Storage.getCookies"})
+		raw, err := of.Call(testContext(t), api.CallRequest{Method: "Storage.getCookies"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +50,7 @@ func TestState(t *testing.T) {
 		{"name":"other","value":"4","url":"https://other.test/"},
 		{"name":"part","value":"5","url":"https://a.test/","secure":true,"sameSite":"None",
 			"partitionKey":{"topLevelSite":"https://other.test","hasCrossSiteAncestor":true}}]}`, expires)
-	q := CallRequest{Method: "Storage.setCookies", Params: json.RawMessage(set)}
+	q := api.CallRequest{Method: "Storage.setCookies", Params: json.RawMessage(set)}
 	if _, err := one.Call(testContext(t), q); err != nil {
 		t.Fatal(err)
 	}
@@ -77,13 +80,15 @@ func TestState(t *testing.T) {
 	wantValue(t, one, "", `localStorage.length`, "1")
 
 	// What a state holds beside the named origins does not enter.
-	saved.Cookies = append(saved.Cookies, Cookie{Name: "forged", Value: "x", Domain: "other.test", Path: "/", Expires: -1},
-		Cookie{Name: "page", Value: "old", Domain: "127.0.0.1", Path: "/", Expires: 1})
+	saved.Cookies = append(saved.Cookies, api.Cookie{Name: "forged", Value: "x", Domain: "other.test", Path: "/",
+		Expires: -1},
+		api.Cookie{Name: "page", Value: "old", Domain: "127.0.0.1", Path: "/", Expires: 1})
 	saved.Local["https://other.test"] = json.RawMessage(`[["forged","x"]]`)
 	saved.Local["https://a.test"] = json.RawMessage(`[["a","1"],["b","2"]]`)
 	// What the origins have already stored for the session goes, and what others have stays.
 	openPage(t, two, s.URL+"/")
-	evaluate(t, two, "", `localStorage.stale = 1; sessionStorage.stale = 1; document.cookie = "stale=1"; document.cookie = "page=0"`)
+	evaluate(t, two, "",
+		`localStorage.stale = 1; sessionStorage.stale = 1; document.cookie = "stale=1"; document.cookie = "page=0"`)
 	q.Params = json.RawMessage(`{"cookies":[{"name":"stale","value":"1","url":"https://a.test/","domain":".a.test","httpOnly":true},
 		{"name":"kept","value":"1","url":"https://other.test/"}]}`)
 	if _, err := two.Call(testContext(t), q); err != nil {
@@ -124,7 +129,7 @@ func TestState(t *testing.T) {
 		string(kept.Local["https://a.test"]) != `[["a","1"],["b","2"]]` || len(kept.Local) != 1 {
 		t.Errorf("loaded into localStorage %+v, %v", kept, err)
 	}
-	events, err := two.Events(testContext(t), EventsRequest{})
+	events, err := two.Events(testContext(t), api.EventsRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,13 +148,15 @@ func TestStateOrigins(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		e.forbidden = []string{"http://127.0.0.1:1"}
 		for origin, code := range map[string]string{
-			"": CodeInvalidArgs, "*": CodeInvalidArgs, "file:///etc": CodeInvalidArgs, "https://a.test/": CodeInvalidArgs,
-			"ftp://a.test": CodeInvalidArgs, "https://a.test?": CodeInvalidArgs, "http://127.0.0.1:1": CodeDenied,
+			"": api.CodeInvalidArgs, "*": api.CodeInvalidArgs, "file:///etc": api.CodeInvalidArgs,
+			"https://a.test/": api.CodeInvalidArgs,
+			"ftp://a.test":    api.CodeInvalidArgs, "https://a.test?": api.CodeInvalidArgs, "http://127.0.0.1:1": api.CodeDenied,
 		} {
-			if _, err := e.saveState(t.Context(), commandLine, []string{origin}); err == nil || err.Code != code {
+			if _, err := e.saveState(t.Context(), api.CommandLine, []string{origin}); err == nil || err.Code != code {
 				t.Errorf("saving %q: %v", origin, err)
 			}
-			if _, err := e.loadState(t.Context(), commandLine, []string{origin}, State{}); err == nil || err.Code != code {
+			if _, err := e.loadState(t.Context(), api.CommandLine, []string{origin}, api.State{}); err == nil ||
+				err.Code != code {
 				t.Errorf("loading %q: %v", origin, err)
 			}
 		}
@@ -161,34 +168,36 @@ func TestStateOrigins(t *testing.T) {
 
 // TestCookiesOf checks which cookies belong to an origin: those that Chrome would send to it.
 func TestCookiesOf(t *testing.T) {
-	partition := func(site string) Cookie { return Cookie{Domain: "a.test", Partition: &partitionKey{Site: site}} }
+	partition := func(site string) api.Cookie {
+		return api.Cookie{Domain: "a.test", Partition: &api.PartitionKey{Site: site}}
+	}
 	for _, c := range []struct {
-		cookie  Cookie
+		cookie  api.Cookie
 		origins string
 		want    bool
 	}{
-		{Cookie{Domain: "a.test"}, "https://a.test", true},
-		{Cookie{Domain: "a.test"}, "http://a.test:8080", true}, // cookies know no ports
-		{Cookie{Domain: "a.test"}, "https://b.a.test", false},
-		{Cookie{Domain: ".a.test"}, "https://b.a.test", true},
-		{Cookie{Domain: ".a.test"}, "https://a.test", true},
-		{Cookie{Domain: ".a.test"}, "https://ba.test", false},
-		{Cookie{Domain: "b.a.test"}, "https://a.test", false},
-		{Cookie{Domain: "."}, "https://a.test", false},
-		{Cookie{Domain: "[::1]"}, "http://[::1]:80", true},
-		{Cookie{Domain: "a.test"}, "https://b.test https://a.test", true},
-		{Cookie{Domain: "c.test"}, "https://b.test https://a.test", false},
-		{Cookie{Domain: "a.test", Secure: true}, "http://a.test", false},
-		{Cookie{Domain: "a.test", Secure: true}, "https://a.test", true},
-		{Cookie{Domain: "127.0.0.1", Secure: true}, "http://127.0.0.1:80", true},
-		{Cookie{Domain: "localhost", Secure: true}, "http://localhost", true},
-		{Cookie{Domain: "x.localhost", Secure: true}, "http://x.localhost", true},
+		{api.Cookie{Domain: "a.test"}, "https://a.test", true},
+		{api.Cookie{Domain: "a.test"}, "http://a.test:8080", true}, // cookies know no ports
+		{api.Cookie{Domain: "a.test"}, "https://b.a.test", false},
+		{api.Cookie{Domain: ".a.test"}, "https://b.a.test", true},
+		{api.Cookie{Domain: ".a.test"}, "https://a.test", true},
+		{api.Cookie{Domain: ".a.test"}, "https://ba.test", false},
+		{api.Cookie{Domain: "b.a.test"}, "https://a.test", false},
+		{api.Cookie{Domain: "."}, "https://a.test", false},
+		{api.Cookie{Domain: "[::1]"}, "http://[::1]:80", true},
+		{api.Cookie{Domain: "a.test"}, "https://b.test https://a.test", true},
+		{api.Cookie{Domain: "c.test"}, "https://b.test https://a.test", false},
+		{api.Cookie{Domain: "a.test", Secure: true}, "http://a.test", false},
+		{api.Cookie{Domain: "a.test", Secure: true}, "https://a.test", true},
+		{api.Cookie{Domain: "127.0.0.1", Secure: true}, "http://127.0.0.1:80", true},
+		{api.Cookie{Domain: "localhost", Secure: true}, "http://localhost", true},
+		{api.Cookie{Domain: "x.localhost", Secure: true}, "http://x.localhost", true},
 		{partition("https://a.test"), "https://a.test", true},
 		{partition("http://a.test"), "https://a.test", false},
 		{partition("https://other.test"), "https://a.test", false},
 		{partition("https://other.test"), "https://a.test https://www.other.test", true},
 	} {
-		if got := len(cookiesOf([]Cookie{c.cookie}, strings.Fields(c.origins))) == 1; got != c.want {
+		if got := len(api.CookiesOf([]api.Cookie{c.cookie}, strings.Fields(c.origins))) == 1; got != c.want {
 			t.Errorf("%+v is one of %s: %v", c.cookie, c.origins, got)
 		}
 	}
@@ -196,11 +205,11 @@ func TestCookiesOf(t *testing.T) {
 
 // TestStateIsBounded checks that a state of up to 16 MiB is saved, and no larger one.
 func TestStateIsBounded(t *testing.T) {
-	whole := len(mustJSON(State{Local: map[string]json.RawMessage{"https://a.test": json.RawMessage(`""`)}}))
+	whole := len(scan.Marshal(api.State{Local: map[string]json.RawMessage{"https://a.test": json.RawMessage(`""`)}}))
 	for over := range 2 {
-		text := `"` + strings.Repeat("x", MaxState-whole+over) + `"`
-		err := State{Local: map[string]json.RawMessage{"https://a.test": json.RawMessage(text)}}.checkSize()
-		if (err != nil) != (over > 0) || err != nil && err.Code != CodeLimitExceeded {
+		text := `"` + strings.Repeat("x", api.MaxState-whole+over) + `"`
+		err := api.State{Local: map[string]json.RawMessage{"https://a.test": json.RawMessage(text)}}.CheckSize()
+		if (err != nil) != (over > 0) || err != nil && err.Code != api.CodeLimitExceeded {
 			t.Errorf("%d bytes over the limit: %v", over, err)
 		}
 	}
@@ -209,7 +218,7 @@ func TestStateIsBounded(t *testing.T) {
 // TestHiddenPageIsClosed checks that the page in which storage is read is closed afterwards.
 func TestHiddenPageIsClosed(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		page, err := e.resolve(commandLine, "")
+		page, err := e.resolve(api.CommandLine, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +239,7 @@ func TestHiddenPageIsClosed(t *testing.T) {
 // TestNothingIsTypedIntoPageBeingLeft checks that a page which is about to become another one gets no secret.
 func TestNothingIsTypedIntoPageBeingLeft(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		page, err := e.resolve(commandLine, "")
+		page, err := e.resolve(api.CommandLine, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,8 +248,8 @@ func TestNothingIsTypedIntoPageBeingLeft(t *testing.T) {
 		e.mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = e.typeText(ctx, commandLine, TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})
-		if err == nil || err.Code != CodeBusy || len(f.sent) > 0 {
+		_, err = e.typeText(ctx, api.CommandLine, api.TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})
+		if err == nil || err.Code != api.CodeBusy || len(f.sent) > 0 {
 			t.Errorf("%v; the browser received %d commands", err, len(f.sent))
 		}
 	})
@@ -248,14 +257,14 @@ func TestNothingIsTypedIntoPageBeingLeft(t *testing.T) {
 
 // TestCookieParam checks that a cookie is set with the reach that it had.
 func TestCookieParam(t *testing.T) {
-	for want, c := range map[string]Cookie{
+	for want, c := range map[string]api.Cookie{
 		`{"httpOnly":true,"name":"n","path":"/p","secure":false,"url":"http://a.test/p","value":"v"}`: {
 			Name: "n", Value: "v", Domain: "a.test", Path: "/p", Expires: -1, HTTPOnly: true},
 		`{"domain":".a.test","expires":9,"httpOnly":false,"name":"n","path":"/","sameSite":"Lax","secure":true,` +
 			`"url":"https://a.test/","value":""}`: {
 			Name: "n", Domain: ".a.test", Path: "/", Expires: 9, Secure: true, SameSite: "Lax"},
 	} {
-		if got := string(mustJSON(c.param())); got != want {
+		if got := string(scan.Marshal(c.Param())); got != want {
 			t.Errorf("%+v is set by %s, want %s", c, got, want)
 		}
 	}

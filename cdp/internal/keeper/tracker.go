@@ -11,6 +11,9 @@ import (
 	"github.com/chromedp/cdproto/inspector"
 	"github.com/chromedp/cdproto/page"
 	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // tracker follows the browser's targets by its events, and stores the events.
@@ -77,10 +80,10 @@ type target struct {
 	attaching            bool // an attach is under way; only in an external browser
 	ready                bool // Page events are enabled
 	crashed, closed      bool
-	needsReenable        bool   // enabled domains were lost in a crash; cleared by the next page
-	hidden               bool   // a page of the engine's own, which no session sees
-	evictErr             *Error // why the engine closes it: the owner may not have it
-	dialog               *Dialog
+	needsReenable        bool       // enabled domains were lost in a crash; cleared by the next page
+	hidden               bool       // a page of the engine's own, which no session sees
+	evictErr             *api.Error // why the engine closes it: the owner may not have it
+	dialog               *api.Dialog
 	pendingURL           string          // of a navigation under way
 	loaders              []string        // of the main frame, the newest last
 	loaded               bool            // the load event of the newest loader was received
@@ -94,7 +97,7 @@ type target struct {
 }
 
 // start begins to read messages and to track targets.
-func (tr *tracker) start(ctx context.Context) *Error {
+func (tr *tracker) start(ctx context.Context) *api.Error {
 	go tr.read()
 	if _, err := execute(ctx, tr.sender, nil, cdptarget.SetDiscoverTargets, discoverParams(), callOptions{}); err != nil {
 		return err
@@ -105,7 +108,7 @@ func (tr *tracker) start(ctx context.Context) *Error {
 	if _, err := execute(ctx, tr.sender, nil, cdptarget.SetAutoAttach, tr.autoAttachParams(), callOptions{}); err != nil {
 		return err
 	}
-	err := tr.wait(ctx, "for the first page", func() (bool, *Error) {
+	err := tr.wait(ctx, "for the first page", func() (bool, *api.Error) {
 		for _, t := range tr.order {
 			if t.kind == "page" && t.session != "" {
 				tr.sparePage, tr.started = t, true
@@ -168,7 +171,7 @@ type targetInfo struct {
 // onEvent updates the state of targets, stores the event and offers it to the listeners. The engine is locked.
 func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	t := tr.sessions[session]
-	id := BrowserTarget
+	id := api.BrowserTarget
 	if t != nil {
 		id = t.id
 	}
@@ -221,7 +224,7 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 		}
 	case input.DragIntercepted.Method:
 		if t != nil {
-			t.root().dragData = field(params, "data")
+			t.root().dragData = scan.Field(params, "data")
 			tr.broadcast()
 		}
 	case page.FrameRequestedNavigation.Method:
@@ -248,7 +251,7 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 func (tr *tracker) onLoss(method string) {
 	tr.events.skip()
 	for l := range tr.listeners {
-		l.recordLoss(method, tr.events.of(l.by.session()).lastSeq)
+		l.recordLoss(method, tr.events.of(l.by.SessionKey()).lastSeq)
 	}
 }
 
@@ -307,7 +310,7 @@ const refreshTimeout = 500 * time.Millisecond
 func (tr *tracker) refreshTargets(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	request := mustJSON(cdptarget.GetTargetsParams{Filter: targetFilter()})
+	request := scan.Marshal(cdptarget.GetTargetsParams{Filter: targetFilter()})
 	raw, err := tr.do(ctx, nil, cdptarget.GetTargets.Method, request, callOptions{})
 	var p struct {
 		Infos []targetInfo `json:"targetInfos"`

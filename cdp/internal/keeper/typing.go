@@ -6,39 +6,25 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// TypeRequest types a secret into the focused element of a target.
-type TypeRequest struct {
-	Target string `json:"target,omitempty"` // as in CallRequest
-	Text   string `json:"text"`
-	// Origins are those into whose documents the text may go, in canonical spelling.
-	Origins   []string `json:"origins"`
-	Submit    bool     `json:"submit,omitempty"` // press Enter afterwards
-	TimeoutMS int64    `json:"timeout_ms,omitempty"`
-}
-
-// Typed is the result of a TypeRequest.
-type Typed struct {
-	Target string `json:"target"` // the page, or the frame if that is a target of its own
-	Origin string `json:"origin"` // of the document that has the text now
-}
 
 // typeText types a text into the focused element of a frame, if its document is of one of the origins. The document
 // itself compares its origin, in the same turn in which the text enters it: key events would go to whichever frame has
 // the focus when they arrive. So the text is in no document of another origin, whatever the page does meanwhile.
-func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed, *Error) {
-	if by.hasContext() {
+func (e *engine) typeText(ctx context.Context, by api.Caller, q api.TypeRequest) (api.Typed, *api.Error) {
+	if by.HasContext() {
 		_, release, err := e.enterScope(ctx, by)
 		if err != nil {
-			return Typed{}, err
+			return api.Typed{}, err
 		}
 		defer release()
 	}
 	t, err := e.resolve(by, q.Target)
 	if err != nil {
-		return Typed{}, err
+		return api.Typed{}, err
 	}
 	e.mu.Lock()
 	e.countCall(by)
@@ -50,30 +36,33 @@ func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed,
 	e.mu.Unlock()
 	switch {
 	case !hasPage(t.kind):
-		return Typed{}, errf(CodeInvalidArgs, "target %s is a %s, which has no field to type into", t.id, t.kind)
+		return api.Typed{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no field to type into", t.id,
+			t.kind)
 	case leaving != "":
-		return Typed{}, errf(CodeBusy, "the page is being left for %s, so nothing was typed: wait until that is loaded, "+
-			"and focus a field there", manifest.Clip(leaving, 200))
+		return api.Typed{}, api.Errorf(api.CodeBusy,
+			"the page is being left for %s, so nothing was typed: wait until that is loaded, "+
+				"and focus a field there", manifest.Clip(leaving, 200))
 	}
 	t, frame, err := e.focusedFrame(ctx, by, t)
 	if err != nil {
-		return Typed{}, err
+		return api.Typed{}, err
 	}
 	outcome, err := callInFrame[string](ctx, e.sender, t, frame, typeInto(), q.Origins, q.Text)
 	if err != nil {
-		return Typed{}, err
+		return api.Typed{}, err
 	}
 	kind, origin, _ := strings.Cut(outcome, " ")
 	switch kind {
 	case "typed":
 	case "origin":
-		return Typed{}, errf(CodeDenied, "the focused frame is of origin %s, but this secret is bound to %s; "+
+		return api.Typed{}, api.Errorf(api.CodeDenied, "the focused frame is of origin %s, but this secret is bound to %s; "+
 			"nothing was typed", manifest.Clip(origin, 200), strings.Join(q.Origins, ", "))
 	case "nothing":
-		return Typed{}, errf(CodeProtocolError, "no element has the focus, so nothing was typed: focus a field first, "+
-			"by DOM.focus or a click")
+		return api.Typed{}, api.Errorf(api.CodeProtocolError,
+			"no element has the focus, so nothing was typed: focus a field first, "+
+				"by DOM.focus or a click")
 	default:
-		return Typed{}, errf(CodeProtocolError, "the focused element takes no text, so nothing was typed: "+
+		return api.Typed{}, api.Errorf(api.CodeProtocolError, "the focused element takes no text, so nothing was typed: "+
 			"focus a field that can be edited")
 	}
 	if q.Submit {
@@ -82,12 +71,12 @@ func (e *engine) typeText(ctx context.Context, by Caller, q TypeRequest) (Typed,
 			if kind == "keyDown" {
 				key["text"] = "\r"
 			}
-			if _, err := e.do(ctx, t, "Input.dispatchKeyEvent", mustJSON(key), callOptions{}); err != nil {
-				return Typed{}, err
+			if _, err := e.do(ctx, t, "Input.dispatchKeyEvent", scan.Marshal(key), callOptions{}); err != nil {
+				return api.Typed{}, err
 			}
 		}
 	}
-	return Typed{t.id, origin}, nil
+	return api.Typed{Target: t.id, Origin: origin}, nil
 }
 
 // typeInto is the function of JavaScript that types. It compares the origin before it uses the text. A page cannot
@@ -106,7 +95,8 @@ func typeInto() string {
 }
 
 // focusedFrame returns the frame in a target that has the focus, as the target to which its commands go and its id.
-func (e *engine) focusedFrame(ctx context.Context, by Caller, t *target) (in *target, frame string, err *Error) {
+func (e *engine) focusedFrame(ctx context.Context, by api.Caller, t *target) (in *target, frame string,
+	err *api.Error) {
 	frame = t.id
 	for range maxFrameDepth {
 		if err := e.attach(ctx, t, ""); err != nil {
@@ -123,13 +113,13 @@ func (e *engine) focusedFrame(ctx context.Context, by Caller, t *target) (in *ta
 		}
 		e.mu.Unlock()
 	}
-	return nil, "", errf(CodeLimitExceeded, "the focused frame is more than %d frames deep", maxFrameDepth)
+	return nil, "", api.Errorf(api.CodeLimitExceeded, "the focused frame is more than %d frames deep", maxFrameDepth)
 }
 
 const maxFrameDepth = 16
 
 // focusedChild returns the id of the frame whose element has the focus in a frame, "" if another element has it.
-func (e *engine) focusedChild(ctx context.Context, t *target, frame string) (string, *Error) {
+func (e *engine) focusedChild(ctx context.Context, t *target, frame string) (string, *api.Error) {
 	raw, err := e.callInWorld(ctx, t, frame, focusedElement, false)
 	if err != nil {
 		return "", err
@@ -142,7 +132,7 @@ func (e *engine) focusedChild(ctx context.Context, t *target, frame string) (str
 	if json.Unmarshal(raw, &element) != nil || element.Result.ID == "" {
 		return "", nil
 	}
-	raw, err = e.do(ctx, t, "DOM.describeNode", mustJSON(map[string]any{"objectId": element.Result.ID}), callOptions{})
+	raw, err = e.do(ctx, t, "DOM.describeNode", scan.Marshal(map[string]any{"objectId": element.Result.ID}), callOptions{})
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 const secretText = `c0rrect "horse" staple`
@@ -31,7 +34,7 @@ func TestType(t *testing.T) {
 		"/frame":     `<iframe src="` + strings.Replace(other, "127.0.0.1", "localhost", 1) + `/" id=f></iframe>`,
 		"/sandboxed": `<iframe sandbox="allow-scripts" src="` + bound + `/" id=f></iframe>`,
 	})
-	q := TypeRequest{Text: secretText, Origins: []string{"https://a.test", bound}}
+	q := api.TypeRequest{Text: secretText, Origins: []string{"https://a.test", bound}}
 	refused := func(err error, code string, words ...string) {
 		t.Helper()
 		wantCode(t, err, code, words...)
@@ -45,7 +48,7 @@ func TestType(t *testing.T) {
 	if err != nil || done.Origin != bound {
 		t.Fatalf("typed %+v, %v", done, err)
 	}
-	wantValue(t, c, "", "p.value", string(mustJSON(secretText)))
+	wantValue(t, c, "", "p.value", string(scan.Marshal(secretText)))
 	wantValue(t, c, "", "events", `"insertText"`)
 	wantValue(t, c, "", "submitted", "false")
 	submit := q
@@ -57,24 +60,24 @@ func TestType(t *testing.T) {
 		value, _ := evaluate(t, c, "", "submitted")
 		return value == "true"
 	})
-	for _, by := range []*Client{c, c.As(commandLine)} {
-		events, err := by.Events(testContext(t), EventsRequest{})
-		if text := string(mustJSON(events)); err != nil || strings.Contains(text, "horse") {
+	for _, by := range []*Client{c, c.As(api.CommandLine)} {
+		events, err := by.Events(testContext(t), api.EventsRequest{})
+		if text := string(scan.Marshal(events)); err != nil || strings.Contains(text, "horse") {
 			t.Errorf("an event has the secret: %s, %v", text, err)
 		}
 	}
 	evaluate(t, c, "", "p.blur()")
 	_, err = c.Type(testContext(t), q)
-	refused(err, CodeProtocolError, "no element has the focus")
+	refused(err, api.CodeProtocolError, "no element has the focus")
 	evaluate(t, c, "", "document.getElementById('c').focus()")
 	_, err = c.Type(testContext(t), q)
-	refused(err, CodeProtocolError, "takes no text")
+	refused(err, api.CodeProtocolError, "takes no text")
 
 	// another origin, whatever the page says its origin is
 	openPage(t, c, other+"/")
 	evaluate(t, c, "", `Array.prototype.includes = () => true; String.prototype.toString = () => "`+bound+`"; 1`)
 	_, err = c.Type(testContext(t), q)
-	refused(err, CodeDenied, "origin "+other, "https://a.test, "+bound)
+	refused(err, api.CodeDenied, "origin "+other, "https://a.test, "+bound)
 	wantValue(t, c, "", "p.value", `""`)
 
 	// the focused frame decides, not the page around it; in the same process and in another one
@@ -89,8 +92,8 @@ func TestType(t *testing.T) {
 	} {
 		openPage(t, c, url)
 		evaluate(t, c, "", "f.focus()")
-		_, err = c.Type(testContext(t), TypeRequest{Text: secretText, Origins: []string{bound, outer, other}})
-		refused(err, CodeDenied, "origin "+origin)
+		_, err = c.Type(testContext(t), api.TypeRequest{Text: secretText, Origins: []string{bound, outer, other}})
+		refused(err, api.CodeDenied, "origin "+origin)
 	}
 }
 
@@ -123,14 +126,14 @@ func TestTypeWhileNavigating(t *testing.T) {
 	first.Start()
 	second.Start()
 	openPage(t, c, "about:blank")
-	if _, err := c.Call(testContext(t), CallRequest{Method: "Page.navigate",
+	if _, err := c.Call(testContext(t), api.CallRequest{Method: "Page.navigate",
 		Params: json.RawMessage(`{"url":"` + bound + `/"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	typed := 0
 	for i := 0; i < 100 || typed == 0 && i < 1000; i++ { // on a busy machine most pages end before
-		_, err := c.Type(testContext(t), TypeRequest{Text: secretText, Origins: []string{bound}})
-		var e *Error
+		_, err := c.Type(testContext(t), api.TypeRequest{Text: secretText, Origins: []string{bound}})
+		var e *api.Error
 		if err == nil {
 			typed++
 		} else if !errors.As(err, &e) || strings.Contains(e.Message, "horse") {

@@ -7,13 +7,15 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // This file handles what keeps a call from being sent or from returning.
 
 // checkSendable returns the reason why a call cannot be sent now, or nil.
-func (s *sender) checkSendable(t *target, method string) *Error {
+func (s *sender) checkSendable(t *target, method string) *api.Error {
 	switch {
 	case s.closeErr != nil:
 		return s.closeErr
@@ -26,22 +28,23 @@ func (s *sender) checkSendable(t *target, method string) *Error {
 	case t.crashed && !revives(method):
 		return crashedTarget(t)
 	case t.session == "":
-		return errf(CodeNotFound, "target %s (%s) is no longer attached; try again", t.id, manifest.Clip(t.url, 80))
+		return api.Errorf(api.CodeNotFound, "target %s (%s) is no longer attached; try again", t.id, manifest.Clip(t.url, 80))
 	}
-	if d := t.root().dialog; d != nil && !d.endedBy(method) {
+	if d := t.root().dialog; d != nil && !endsDialog(d, method) {
 		return blockedTarget(t, d)
 	}
 	return nil
 }
 
-func closedTarget(t *target) *Error {
-	e := errf(CodeNotFound, "target %s (%s) was closed", t.id, manifest.Clip(t.url, 80))
+func closedTarget(t *target) *api.Error {
+	e := api.Errorf(api.CodeNotFound, "target %s (%s) was closed", t.id, manifest.Clip(t.url, 80))
 	e.Target = t.id
 	return e
 }
 
-func crashedTarget(t *target) *Error {
-	e := errf(CodeTargetCrashed, "the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it",
+func crashedTarget(t *target) *api.Error {
+	e := api.Errorf(api.CodeTargetCrashed,
+		"the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it",
 		t.id, manifest.Clip(t.url, 80))
 	e.Target = t.id
 	return e
@@ -93,11 +96,11 @@ func (s *sender) unstick(t *target) string {
 }
 
 // probe sends a command to which an idle target responds at once.
-func (s *sender) probe(t *target) (responded <-chan reply, forget func(), err *Error) {
+func (s *sender) probe(t *target) (responded <-chan reply, forget func(), err *api.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &pending{method: runtime.CommandEvaluate, target: t}
-	err = s.send(p, mustJSON(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
+	err = s.send(p, scan.Marshal(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
 	return p.done, func() {
 		s.mu.Lock()
 		delete(s.pending, p.id)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // testUploads gives files to a file input: those in the folder of its session, and no others.
@@ -37,14 +39,15 @@ func testUploads(t *testing.T, c *Client) {
 		q.Files = []string{file}
 		done, err := mine.Script(testContext(t), q)
 		if err == nil && done.Exception != nil {
-			return errf(CodeProtocolError, "%s", done.Exception)
+			return api.Errorf(api.CodeProtocolError, "%s", done.Exception)
 		}
 		return err
 	}
 	if err := give(file); err != nil {
 		t.Fatal(err)
 	}
-	if got := evaluatePromise(t, mine, "", `(async (f) => f.name + await f.text())(document.querySelector("input").files[0])`); got !=
+	if got := evaluatePromise(t, mine, "",
+		`(async (f) => f.name + await f.text())(document.querySelector("input").files[0])`); got !=
 		`"notes.txtcontent"` {
 		t.Errorf("the page got %s", got)
 	}
@@ -54,7 +57,7 @@ func testUploads(t *testing.T, c *Client) {
 	}
 	for _, denied := range []string{theirs, link, "/etc/hostname", file + "/",
 		folder + "/../x", filepath.Dir(file), filepath.Join(folder, "none")} {
-		wantCode(t, give(denied), CodeDenied, "neither a file that was handed on")
+		wantCode(t, give(denied), api.CodeDenied, "neither a file that was handed on")
 	}
 	openPage(t, mine, url+"/none")
 	if err := give(file); err == nil || !strings.Contains(err.Error(), "did not return an Element") {

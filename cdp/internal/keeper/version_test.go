@@ -13,6 +13,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // runOldKeeper runs a keeper of another version: its hello has wire version 99. With OLD_KEEPER=obeys it exits on
@@ -30,7 +33,7 @@ func runOldKeeper() int {
 	}
 	fmt.Fprintln(lock, os.Getpid())
 	if os.Getenv("OLD_KEEPER") == "silent" {
-		if err := os.WriteFile(f.info(), mustJSON(info{PID: os.Getpid(), Wire: 6, Version: "0.0.9"}), 0o600); err != nil {
+		if err := os.WriteFile(f.info(), scan.Marshal(info{PID: os.Getpid(), Wire: 6, Version: "0.0.9"}), 0o600); err != nil {
 			return 1
 		}
 	}
@@ -115,7 +118,7 @@ func TestOtherKeeperVersionIsReplaced(t *testing.T) {
 			if manners != "hung" {
 				_, err := Dial(testContext(t), cfg.RunDir, "", "test")
 				version := map[string]string{"silent": "6"}[manners]
-				wantCode(t, err, CodeChromeConnection, "uses wire version "+cmp.Or(version, "99"), strconv.Itoa(pid))
+				wantCode(t, err, api.CodeChromeConnection, "uses wire version "+cmp.Or(version, "99"), strconv.Itoa(pid))
 			}
 			c := startBrowser(t, cfg)
 			if len(c.Notes()) != 1 || !c.Started() {

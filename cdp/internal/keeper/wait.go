@@ -7,27 +7,12 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 
-	"github.com/parley-tools/parley/manifest"
-)
-
-// Values of Wait: what a call that navigates a page waits for. Empty means WaitNone; of [OpenRequest], WaitLoad.
-const (
-	WaitNone = "none" // nothing: the answer is Chrome's own
-	WaitLoad = "load" // the load event
-	WaitIdle = "idle" // the load event, and half a second without a request under way
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // beginTimeout is how long a call waits for the navigation that it may have caused to begin. Chrome reports one that a
 // script or an input event causes about when it returns from the command.
 const beginTimeout = 150 * time.Millisecond
-
-func checkWait(s string) *Error {
-	switch s {
-	case "", WaitNone, WaitLoad, WaitIdle:
-		return nil
-	}
-	return errf(CodeInvalidArgs, "wait is %q; expected load, idle or none", manifest.Clip(s, 40))
-}
 
 // pageWait waits for what a command does to its page. Nil waits for nothing.
 type pageWait struct {
@@ -43,10 +28,10 @@ func (tr *tracker) newPageWait(t *target, kind, onDialog string) *pageWait {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	root := t.root()
-	if kind == "" || kind == WaitNone || root.kind != "page" {
+	if kind == "" || kind == api.WaitNone || root.kind != "page" {
 		return nil
 	}
-	if kind == WaitIdle {
+	if kind == api.WaitIdle {
 		tr.enable(root, lifecycle)
 		root.idleWaits++
 	}
@@ -54,7 +39,7 @@ func (tr *tracker) newPageWait(t *target, kind, onDialog string) *pageWait {
 }
 
 func (w *pageWait) close() {
-	if w == nil || w.kind != WaitIdle {
+	if w == nil || w.kind != api.WaitIdle {
 		return
 	}
 	w.tr.mu.Lock()
@@ -72,12 +57,12 @@ func (t *target) onlyAwaited() bool {
 }
 
 // after waits for the page once a caller's command has returned a result.
-func (w *pageWait) after(ctx context.Context, method string, result json.RawMessage) (err *Error) {
+func (w *pageWait) after(ctx context.Context, method string, result json.RawMessage) (err *api.Error) {
 	if w == nil {
 		return nil
 	}
 	defer func() {
-		if err != nil && err.Code == CodeTimeout {
+		if err != nil && err.Code == api.CodeTimeout {
 			err.Target = w.page.id
 		}
 	}()
@@ -93,7 +78,7 @@ func (w *pageWait) after(ctx context.Context, method string, result json.RawMess
 	if method != page.CommandReload {
 		soon, cancel := context.WithTimeout(ctx, beginTimeout)
 		defer cancel()
-		w.tr.wait(soon, "for a navigation", func() (bool, *Error) { return began() || w.page.closed, nil })
+		w.tr.wait(soon, "for a navigation", func() (bool, *api.Error) { return began() || w.page.closed, nil })
 	}
 	w.tr.mu.Lock()
 	begun := began()
@@ -108,18 +93,18 @@ func (w *pageWait) after(ctx context.Context, method string, result json.RawMess
 }
 
 // await waits until committed returns true and the newest document is there. what names it in the error.
-func (w *pageWait) await(ctx context.Context, what string, committed func() bool) *Error {
+func (w *pageWait) await(ctx context.Context, what string, committed func() bool) *api.Error {
 	if w == nil {
 		return nil
 	}
 	t := w.page
-	err := w.tr.wait(ctx, what, func() (bool, *Error) {
+	err := w.tr.wait(ctx, what, func() (bool, *api.Error) {
 		if ok, err := w.tr.showable(t, w.onDialog); !ok || err != nil {
 			return false, err
 		}
-		return committed() && t.loaded && (w.kind != WaitIdle || t.idle), nil
+		return committed() && t.loaded && (w.kind != api.WaitIdle || t.idle), nil
 	})
-	if err != nil && err.Code == CodeTimeout {
+	if err != nil && err.Code == api.CodeTimeout {
 		if diagnosis := w.tr.unstick(t); diagnosis != "" {
 			err.Message += "; " + diagnosis
 		}
@@ -129,7 +114,7 @@ func (w *pageWait) await(ctx context.Context, what string, committed func() bool
 
 // showable reports whether a page can go on loading, or why it never will. A dialog that blocks it is answered if
 // onDialog says so. The engine is locked.
-func (tr *tracker) showable(t *target, onDialog string) (bool, *Error) {
+func (tr *tracker) showable(t *target, onDialog string) (bool, *api.Error) {
 	switch {
 	case t.closed:
 		return false, closedTarget(t)
@@ -137,7 +122,7 @@ func (tr *tracker) showable(t *target, onDialog string) (bool, *Error) {
 		return false, crashedTarget(t)
 	case t.dialog == nil:
 		return true, nil
-	case answersDialogs(onDialog):
+	case api.AnswersDialogs(onDialog):
 		tr.answerDialog(t, onDialog)
 		return false, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // waitSite serves a page whose load event comes late, and whose network is idle later still. /nothing responds with
@@ -39,43 +41,43 @@ func testWait(t *testing.T, c *Client) {
 	url := waitSite(t)
 	openPage(t, c, "about:blank")
 	for _, x := range []struct{ method, params, wait, reached, path string }{
-		{"Page.navigate", `{"url":"` + url + `/one"}`, WaitLoad, "loaded", "/one"},
-		{"Page.reload", `{}`, WaitLoad, "loaded", "/one"},
-		{"Page.navigate", `{"url":"` + url + `/one"}`, WaitIdle, "idle", "/one"},
-		{"Runtime.evaluate", `{"expression":"document.querySelector('a').click()"}`, WaitLoad, "loaded", "/two"},
-		{"Runtime.evaluate", `{"expression":"location.href = '/three'"}`, WaitIdle, "idle", "/three"},
-		{"Runtime.evaluate", `{"expression":"history.back()"}`, WaitLoad, "loaded", "/two"},
+		{"Page.navigate", `{"url":"` + url + `/one"}`, api.WaitLoad, "loaded", "/one"},
+		{"Page.reload", `{}`, api.WaitLoad, "loaded", "/one"},
+		{"Page.navigate", `{"url":"` + url + `/one"}`, api.WaitIdle, "idle", "/one"},
+		{"Runtime.evaluate", `{"expression":"document.querySelector('a').click()"}`, api.WaitLoad, "loaded", "/two"},
+		{"Runtime.evaluate", `{"expression":"location.href = '/three'"}`, api.WaitIdle, "idle", "/three"},
+		{"Runtime.evaluate", `{"expression":"history.back()"}`, api.WaitLoad, "loaded", "/two"},
 		// what loads no document
-		{"Runtime.evaluate", `{"expression":"1"}`, WaitLoad, "loaded", "/two"},
-		{"Page.navigate", `{"url":"` + url + `/two#part"}`, WaitIdle, "loaded", "/two"},
-		{"Runtime.evaluate", `{"expression":"location.href = '/nothing'"}`, WaitLoad, "loaded", "/two"},
-		{"Page.navigate", `{"url":"` + url + `/four"}`, WaitNone, "document", "/four"},
+		{"Runtime.evaluate", `{"expression":"1"}`, api.WaitLoad, "loaded", "/two"},
+		{"Page.navigate", `{"url":"` + url + `/two#part"}`, api.WaitIdle, "loaded", "/two"},
+		{"Runtime.evaluate", `{"expression":"location.href = '/nothing'"}`, api.WaitLoad, "loaded", "/two"},
+		{"Page.navigate", `{"url":"` + url + `/four"}`, api.WaitNone, "document", "/four"},
 	} {
-		q := CallRequest{Method: x.method, Params: []byte(x.params), Wait: x.wait, TimeoutMS: 30_000}
+		q := api.CallRequest{Method: x.method, Params: []byte(x.params), Wait: x.wait, TimeoutMS: 30_000}
 		_, err := c.Call(testContext(t), q)
 		if err != nil {
 			t.Fatalf("%s %s, wait %s: %v", x.method, x.params, x.wait, err)
 		}
 		wantValue(t, c, "", "!!window."+x.reached+" && location.pathname", `"`+x.path+`"`)
 	}
-	if _, err := c.Open(testContext(t), OpenRequest{URL: url, Wait: WaitIdle}); err != nil {
+	if _, err := c.Open(testContext(t), api.OpenRequest{URL: url, Wait: api.WaitIdle}); err != nil {
 		t.Error(err)
 	}
 	wantValue(t, c, "", "window.idle", "1")
 
 	// The events that waiting needs reach only those who asked for them, and stay on for a caller who did.
 	lifecycles := func() (n int) {
-		before := value(c.Events(testContext(t), EventsRequest{})).LastSeq
-		q := CallRequest{Method: "Page.navigate", Params: []byte(`{"url":"` + url + `/one"}`), Wait: WaitIdle}
+		before := value(c.Events(testContext(t), api.EventsRequest{})).LastSeq
+		q := api.CallRequest{Method: "Page.navigate", Params: []byte(`{"url":"` + url + `/one"}`), Wait: api.WaitIdle}
 		if _, err := c.Call(testContext(t), q); err != nil {
 			t.Error(err)
 		}
-		return len(value(c.Events(testContext(t), EventsRequest{Since: before, Patterns: []string{lifecycle}})).Events)
+		return len(value(c.Events(testContext(t), api.EventsRequest{Since: before, Patterns: []string{lifecycle}})).Events)
 	}
 	if n := lifecycles(); n != 0 {
 		t.Errorf("waiting caused %d events", n)
 	}
-	if _, err := c.Call(testContext(t), CallRequest{
+	if _, err := c.Call(testContext(t), api.CallRequest{
 		Method: "Page.setLifecycleEventsEnabled", Params: []byte(`{"enabled":true}`),
 	}); err != nil {
 		t.Error(err)
@@ -86,10 +88,10 @@ func testWait(t *testing.T, c *Client) {
 		}
 	}
 
-	_, err := c.Call(testContext(t), CallRequest{
-		Method: "Page.navigate", Params: []byte(`{"url":"` + url + `/hang"}`), Wait: WaitLoad, TimeoutMS: 1000,
+	_, err := c.Call(testContext(t), api.CallRequest{
+		Method: "Page.navigate", Params: []byte(`{"url":"` + url + `/hang"}`), Wait: api.WaitLoad, TimeoutMS: 1000,
 	})
-	wantCode(t, err, CodeTimeout, "the command has run")
-	_, err = c.Call(testContext(t), CallRequest{Method: "Page.reload", Wait: "soon"})
-	wantCode(t, err, CodeInvalidArgs, "load, idle or none")
+	wantCode(t, err, api.CodeTimeout, "the command has run")
+	_, err = c.Call(testContext(t), api.CallRequest{Method: "Page.reload", Wait: "soon"})
+	wantCode(t, err, api.CodeInvalidArgs, "load, idle or none")
 }

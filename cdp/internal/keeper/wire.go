@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/internal/wire"
 )
 
@@ -65,7 +67,7 @@ func readFrame(r io.Reader, limit int, kinds ...wire.Kind) (wire.Kind, []byte, e
 }
 
 func writeHello(w io.Writer, h hello) error {
-	return frame{wire.KindHello, [][]byte{mustJSON(h)}}.write(w)
+	return frame{wire.KindHello, [][]byte{scan.Marshal(h)}}.write(w)
 }
 
 func readHello(r io.Reader) (hello, error) {
@@ -84,7 +86,7 @@ func readHello(r io.Reader) (hello, error) {
 type request struct {
 	id   int64
 	op   string
-	by   Caller
+	by   api.Caller
 	body json.RawMessage
 }
 
@@ -93,17 +95,17 @@ func readRequest(r io.Reader) (q request, err error) {
 	if err != nil {
 		return q, err
 	}
-	err = eachField(payload, func(key, value []byte) error {
+	err = scan.EachField(payload, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
 			q.id, err = strconv.ParseInt(string(value), 10, 64)
 			return err
 		case "op":
-			q.op, err = parseString(value)
+			q.op, err = scan.String(value)
 			return err
 		case "by":
-			if string(value) == commandLineJSON { // the usual case
-				q.by = commandLine
+			if string(value) == api.CommandLineJSON { // the usual case
+				q.by = api.CommandLine
 				return nil
 			}
 			return json.Unmarshal(value, &q.by)
@@ -119,13 +121,13 @@ func readRequest(r io.Reader) (q request, err error) {
 }
 
 // readCall decodes the body of a call, the most frequent operation. The engine validates the parameters.
-func readCall(body []byte) (q CallRequest, err error) {
-	err = eachField(body, func(key, value []byte) error {
+func readCall(body []byte) (q api.CallRequest, err error) {
+	err = scan.EachField(body, func(key, value []byte) error {
 		switch string(key) {
 		case "target":
-			q.Target, err = parseString(value)
+			q.Target, err = scan.String(value)
 		case "method":
-			q.Method, err = parseString(value)
+			q.Method, err = scan.String(value)
 		case "params":
 			q.Params = value
 		case "timeout_ms":
@@ -135,9 +137,9 @@ func readCall(body []byte) (q CallRequest, err error) {
 		case "pieces":
 			q.Pieces, err = strconv.ParseBool(string(value))
 		case "on_dialog":
-			q.OnDialog, err = parseString(value)
+			q.OnDialog, err = scan.String(value)
 		case "wait":
-			q.Wait, err = parseString(value)
+			q.Wait, err = scan.String(value)
 		case "enable":
 			err = json.Unmarshal(value, &q.Enable)
 		}
@@ -152,10 +154,10 @@ type response struct {
 	id         int64
 	usedRights []string
 	result     json.RawMessage
-	failure    *Error
+	failure    *api.Error
 	item       json.RawMessage
 	piece      []byte
-	enabled    Enabled
+	enabled    api.Enabled
 }
 
 func readResponse(r io.Reader) (a response, err error) {
@@ -169,7 +171,7 @@ func readResponse(r io.Reader) (a response, err error) {
 		}
 		return response{id: int64(binary.BigEndian.Uint64(payload)), piece: payload[pieceHead:]}, nil
 	}
-	err = eachField(payload, func(key, value []byte) error {
+	err = scan.EachField(payload, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
 			a.id, err = strconv.ParseInt(string(value), 10, 64)
@@ -183,7 +185,7 @@ func readResponse(r io.Reader) (a response, err error) {
 		case "enabled":
 			return json.Unmarshal(value, &a.enabled)
 		case "error":
-			a.failure = &Error{}
+			a.failure = &api.Error{}
 			return json.Unmarshal(value, a.failure)
 		}
 		return nil
@@ -205,7 +207,7 @@ func pieceFrame(id int64, piece []byte) frame {
 // aside is what a response says beside its result or error. The zero value says nothing.
 type aside struct {
 	rights  []string // that the pages of a plugin have used
-	enabled Enabled
+	enabled api.Enabled
 }
 
 // responseFrame returns the frame of a response. field is result, error or item.
@@ -217,10 +219,10 @@ func responseFrame(id int64, field string, value []byte, beside ...aside) frame 
 	head := strconv.AppendInt([]byte(`{"id":`), id, 10)
 	for _, b := range beside {
 		if len(b.rights) > 0 {
-			head = append(append(head, `,"touched":`...), mustJSON(b.rights)...)
+			head = append(append(head, `,"touched":`...), scan.Marshal(b.rights)...)
 		}
-		if !b.enabled.none() {
-			head = append(append(head, `,"enabled":`...), mustJSON(b.enabled)...)
+		if !b.enabled.None() {
+			head = append(append(head, `,"enabled":`...), scan.Marshal(b.enabled)...)
 		}
 	}
 	head = append(head, `,"`...)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/internal/wire"
 )
 
@@ -29,7 +31,8 @@ func TestRequestsAndResponses(t *testing.T) {
 	}
 	var b bytes.Buffer
 	for _, f := range []frame{
-		responseFrame(3, "error", mustJSON(errf(CodeBusy, "x"))), responseFrame(4, "result", []byte(`{"a":[1,"}"]}`)),
+		responseFrame(3, "error", scan.Marshal(api.Errorf(api.CodeBusy, "x"))), responseFrame(4, "result",
+			[]byte(`{"a":[1,"}"]}`)),
 		pieceFrame(5, []byte("piece")), responseFrame(6, "item", []byte("7")),
 	} {
 		if err := f.write(&b); err != nil {
@@ -37,7 +40,7 @@ func TestRequestsAndResponses(t *testing.T) {
 		}
 	}
 	a, err := readResponse(&b)
-	if err != nil || a.id != 3 || a.failure == nil || a.failure.Code != CodeBusy {
+	if err != nil || a.id != 3 || a.failure == nil || a.failure.Code != api.CodeBusy {
 		t.Errorf("%+v %v", a, err)
 	}
 	a, err = readResponse(&b)
@@ -69,7 +72,7 @@ func TestRequestsAndResponses(t *testing.T) {
 
 func TestEachFieldOfTruncatedMessage(t *testing.T) {
 	var seen []string
-	err := eachField([]byte(`{"id":12,"result":{"result":{"value":"xxxxx`), func(key, value []byte) error {
+	err := scan.EachField([]byte(`{"id":12,"result":{"result":{"value":"xxxxx`), func(key, value []byte) error {
 		seen = append(seen, string(key)+"="+string(value))
 		return nil
 	})
@@ -79,22 +82,22 @@ func TestEachFieldOfTruncatedMessage(t *testing.T) {
 }
 
 func TestChromeErrors(t *testing.T) {
-	for raw, want := range map[string]ChromeError{
-		`{"code":-32602,"message":"Invalid parameters","data":"url: string value expected"}`: {-32602, "Invalid parameters",
-			"url: string value expected"},
-		`{"code":-32000,"message":"x","data":{"a":1}}`: {-32000, "x", `{"a":1}`},
+	for raw, want := range map[string]api.ChromeError{
+		`{"code":-32602,"message":"Invalid parameters","data":"url: string value expected"}`: {
+			Code: -32602, Message: "Invalid parameters", Data: "url: string value expected"},
+		`{"code":-32000,"message":"x","data":{"a":1}}`: {Code: -32000, Message: "x", Data: `{"a":1}`},
 	} {
-		if e := chromeError("A.b", json.RawMessage(raw)); e.Chrome == nil || *e.Chrome != want ||
-			e.Code != CodeProtocolError {
+		if e := api.FromChrome("A.b", json.RawMessage(raw)); e.Chrome == nil || *e.Chrome != want ||
+			e.Code != api.CodeProtocolError {
 			t.Errorf("%s: %+v", raw, e)
 		}
 	}
-	if e := chromeError("A.b", json.RawMessage(`7`)); e.Code != CodeProtocolError {
+	if e := api.FromChrome("A.b", json.RawMessage(`7`)); e.Code != api.CodeProtocolError {
 		t.Errorf("%+v", e)
 	}
 }
 
-// FuzzEachField compares eachField with encoding/json on valid JSON.
+// FuzzEachField compares EachField with encoding/json on valid JSON.
 func FuzzEachField(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"id":1,"result":{"a":"\"}"},"x":[1,{"y":null}]}`, `{"a":"\\","b":-1.5e3 }`,
 		`{"a`, `[]`, `{"a":1,}`, `{"a":1}}`} {
@@ -103,7 +106,7 @@ func FuzzEachField(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got := map[string]string{}
 		plain := true
-		err := eachField(data, func(key, value []byte) error {
+		err := scan.EachField(data, func(key, value []byte) error {
 			got[string(key)] = string(value)
 			plain = plain && !strings.Contains(string(key), `\`)
 			return nil
@@ -126,7 +129,8 @@ func FuzzEachField(f *testing.F) {
 // FuzzWire feeds arbitrary bytes to every reader of the wire format.
 func FuzzWire(f *testing.F) {
 	f.Add(framed(wire.KindHello, `{"parley_keeper":1}`))
-	f.Add(append(framed(wire.KindCall, `{"id":1,"op":"call","body":{}}`), framed(wire.KindDone, `{"id":1,"result":{}}`)...))
+	f.Add(append(framed(wire.KindCall, `{"id":1,"op":"call","body":{}}`),
+		framed(wire.KindDone, `{"id":1,"result":{}}`)...))
 	f.Add([]byte{'c', 0xff, 0xff, 0xff, 0xff})
 	f.Add(framed(wire.KindPiece, "\x00\x00\x00\x00\x00\x00\x00\x01piece"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -137,7 +141,7 @@ func FuzzWire(f *testing.F) {
 			if err != nil {
 				break
 			}
-			var b CallRequest
+			var b api.CallRequest
 			decode(q, &b)
 		}
 		r.Reset(data)

@@ -1,6 +1,9 @@
-package keeper
+// Package api has what a keeper and its clients exchange: callers, requests, results and errors. It also says what a
+// name or a URL in them means.
+package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,36 +56,19 @@ type ChromeError struct {
 	Data    string `json:"data,omitempty"`
 }
 
-// Dialog is an open JavaScript dialog.
-type Dialog struct {
-	Type    string `json:"type"` // alert, confirm, prompt or beforeunload
-	Message string `json:"message"`
-	URL     string `json:"url,omitempty"`
-	Default string `json:"defaultPrompt,omitempty"` // the preset text of a prompt
-}
-
-func errf(code, format string, args ...any) *Error {
+func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// asError converts any error to an *Error.
-func asError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return &Error{Code: CodeInternal, Message: err.Error()}
-}
-
-// chromeError decodes the error member of a reply.
-func chromeError(method string, raw json.RawMessage) *Error {
+// FromChrome decodes the error member of a reply.
+func FromChrome(method string, raw json.RawMessage) *Error {
 	var foreign struct {
 		Code    int             `json:"code"`
 		Message string          `json:"message"`
 		Data    json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &foreign); err != nil {
-		return errf(CodeProtocolError, "%s failed with an error that cannot be read: %s",
+		return Errorf(CodeProtocolError, "%s failed with an error that cannot be read: %s",
 			method, manifest.Clip(string(raw), 200))
 	}
 	data := string(foreign.Data)
@@ -90,10 +76,23 @@ func chromeError(method string, raw json.RawMessage) *Error {
 	if json.Unmarshal(foreign.Data, &text) == nil {
 		data = text
 	}
-	e := errf(CodeProtocolError, "%s failed: %s (%d)", method, foreign.Message, foreign.Code)
+	e := Errorf(CodeProtocolError, "%s failed: %s (%d)", method, foreign.Message, foreign.Code)
 	if data != "" {
 		e.Message += ": " + data
 	}
 	e.Chrome = &ChromeError{Code: foreign.Code, Message: foreign.Message, Data: data}
 	return e
+}
+
+// RunDirError reports that a keeper's files cannot be created, locked or removed in the run folder. err names the
+// file.
+func RunDirError(err error) *Error {
+	return Errorf(CodeConfigError, "the run folder is unusable: %v", err)
+}
+
+func ContextError(ctx context.Context, what string) *Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return Errorf(CodeTimeout, "%s timed out", what)
+	}
+	return Errorf(CodeTimeout, "%s was cancelled by its caller", what)
 }

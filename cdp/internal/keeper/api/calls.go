@@ -1,9 +1,28 @@
-package keeper
+package api
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
+
+	"github.com/parley-tools/parley/manifest"
 )
+
+// Closed is what a close has closed. Browser is the browser's name if it ended, because nothing was left in it.
+type Closed struct {
+	Targets  []string `json:"targets"`
+	Contexts []string `json:"contexts"`
+	Browser  string   `json:"browser,omitempty"`
+}
+
+// SessionInfo describes what a session has in a browser.
+type SessionInfo struct {
+	Session string `json:"session"` // its key
+	Pages   int    `json:"pages"`
+	Current string `json:"current,omitempty"` // URL of the current page
+	// Used is the time of the session's last call that could use pages, in ms since the Unix epoch.
+	Used int64 `json:"used,omitempty"`
+}
 
 // BrowserTarget addresses the browser itself instead of a page.
 const BrowserTarget = "browser"
@@ -110,73 +129,75 @@ type Status struct {
 	Notes    []string      `json:"notes,omitempty"`
 }
 
-// RingInfo describes the stored events.
-type RingInfo struct {
-	Kept    int   `json:"kept"`
-	Bytes   int   `json:"bytes"`
-	Dropped int64 `json:"dropped"`
-	LastSeq int64 `json:"last_seq"`
-}
-
-// EventsRequest reads stored events.
-type EventsRequest struct {
-	// Since is the last sequence number already read; zero reads all.
-	Since int64 `json:"since,omitempty"`
-	// Patterns are event names in which * matches any characters. Empty matches all events.
-	Patterns []string `json:"patterns,omitempty"`
-	Target   string   `json:"target,omitempty"`
-	// URL is a part of the URL of the request, or of the page for other events. Empty matches all.
-	URL string `json:"url,omitempty"`
-	// Status selects responses by their HTTP status, such as 404, or class, such as 4xx. "failed" selects what ended
-	// without a response, and the classes 4xx and 5xx. Empty matches all events.
-	Status string `json:"status,omitempty"`
-	// Newest returns the newest events, the newest first. Otherwise the oldest come first.
-	Newest bool `json:"newest,omitempty"`
-	// Limit is the maximum number of events. Zero means 1000.
-	Limit int `json:"limit,omitempty"`
-}
-
-// Events is the response to an EventsRequest. Dropped counts the lost events after Since. To read on, pass LastSeq
-// as the next Since. A record of a request whose own parameters lack the URL has it as "url".
-type Events struct {
-	Events  []json.RawMessage `json:"events"`
-	Dropped int64             `json:"dropped"`
-	LastSeq int64             `json:"last_seq"`
-}
-
-// ListenRequest streams events as they arrive. While it lasts, the domains of its patterns are enabled: on every
-// target, or on Target and its frames and workers.
-type ListenRequest struct {
-	Patterns []string `json:"patterns"`
-	// URL and Status are those of EventsRequest. They do not apply to Until.
-	URL    string `json:"url,omitempty"`
-	Status string `json:"status,omitempty"`
-	Target string `json:"target,omitempty"`
-	// Until is a pattern. The first event that matches it is the last one sent.
-	Until string `json:"until,omitempty"`
-	// Max ends the stream after that many events. Zero means no limit.
-	Max int `json:"max,omitempty"`
-	// TimeoutMS ends the stream. Zero means no limit.
-	TimeoutMS int64 `json:"timeout_ms,omitempty"`
-}
-
-// ListenEnd is the reason why a stream ended: until, timeout, max or closed.
-type ListenEnd struct {
-	End string `json:"end"`
-}
-
-type statusRequest struct {
+type StatusRequest struct {
 	All bool `json:"all,omitempty"` // the targets of all sessions, for a person
 }
 
-type closeRequest struct {
+type CloseRequest struct {
 	// Session is the session to close, for a person. "" means the caller's.
 	Session   string `json:"session,omitempty"`
 	TimeoutMS int64  `json:"timeout_ms,omitempty"`
 }
 
-type targetRequest struct {
+type TargetRequest struct {
 	Target    string `json:"target"`
 	TimeoutMS int64  `json:"timeout_ms,omitempty"`
 	OnDialog  string `json:"on_dialog,omitempty"` // for close_target only
 }
+
+// Dialog is an open JavaScript dialog.
+type Dialog struct {
+	Type    string `json:"type"` // alert, confirm, prompt or beforeunload
+	Message string `json:"message"`
+	URL     string `json:"url,omitempty"`
+	Default string `json:"defaultPrompt,omitempty"` // the preset text of a prompt
+}
+
+// Public returns the part of a status that concerns the caller's pages. Only the command line is shown the machine and
+// what other callers do.
+func (s Status) Public() Status {
+	return Status{Browser: s.Browser, Mode: s.Mode, Product: s.Product, Revision: s.Revision, Protocol: s.Protocol,
+		Headed:  s.Headed,
+		Version: s.Version, Wire: s.Wire, IdleLimit: s.IdleLimit, Targets: s.Targets}
+}
+
+// Values of Wait: what a call that navigates a page waits for. Empty means WaitNone; of [OpenRequest], WaitLoad.
+const (
+	WaitNone = "none" // nothing: the answer is Chrome's own
+	WaitLoad = "load" // the load event
+	WaitIdle = "idle" // the load event, and half a second without a request under way
+)
+
+func CheckWait(s string) *Error {
+	switch s {
+	case "", WaitNone, WaitLoad, WaitIdle:
+		return nil
+	}
+	return Errorf(CodeInvalidArgs, "wait is %q; expected load, idle or none", manifest.Clip(s, 40))
+}
+
+func CheckOnDialog(s string) *Error {
+	if s == "" || s == DialogFail || AnswersDialogs(s) {
+		return nil
+	}
+	return Errorf(CodeInvalidArgs, "on_dialog is %q; expected accept, accept=TEXT, dismiss or fail", manifest.Clip(s, 40))
+}
+
+func AnswersDialogs(onDialog string) bool {
+	return onDialog == DialogDismiss || AcceptsDialogs(onDialog)
+}
+
+func AcceptsDialogs(onDialog string) bool {
+	return onDialog == DialogAccept || strings.HasPrefix(onDialog, DialogAccept+"=")
+}
+
+// BeforeUnload is the type of the dialog in which a page asks whether it may be left.
+const BeforeUnload = "beforeunload"
+
+// Enabled says which domains the keeper enabled for a call, those that need others first.
+type Enabled struct {
+	Off  []string `json:"off,omitempty"`  // disabled again
+	Kept []string `json:"kept,omitempty"` // still enabled: ids or settings of the call end with them
+}
+
+func (e Enabled) None() bool { return len(e.Off)+len(e.Kept) == 0 }

@@ -1,4 +1,4 @@
-package keeper
+package api
 
 import (
 	"cmp"
@@ -44,61 +44,53 @@ type Caller struct {
 // context.
 const DefaultSession = "cli"
 
-// commandLine is the person at the command line, who may use everything.
-var commandLine = Caller{Name: "cli"}
+// CommandLine is the person at the command line, who may use everything.
+var CommandLine = Caller{Name: "cli"}
 
-// commandLineJSON is commandLine as JSON.
-const commandLineJSON = `{"name":"cli"}`
+// CommandLineJSON is CommandLine as JSON.
+const CommandLineJSON = `{"name":"cli"}`
 
-// session returns the key of the caller's session.
-func (c Caller) session() string { return cmp.Or(c.Session, c.Name) }
+// SessionKey returns the key of the caller's session.
+func (c Caller) SessionKey() string { return cmp.Or(c.Session, c.Name) }
 
-func (c Caller) isCommandLine() bool { return c.Name == commandLine.Name }
+func (c Caller) IsCommandLine() bool { return c.Name == CommandLine.Name }
 
-// actsForPerson reports whether what the caller does is the person's: it is the command line, or acts for it alone.
-func (c Caller) actsForPerson() bool { return c.isCommandLine() || c.ForPerson }
+// ActsForPerson reports whether what the caller does is the person's: it is the command line, or acts for it alone.
+func (c Caller) ActsForPerson() bool { return c.IsCommandLine() || c.ForPerson }
 
-func (c Caller) isPlugin() bool { return strings.HasPrefix(c.Name, pluginPrefix) }
+func (c Caller) IsPlugin() bool { return strings.HasPrefix(c.Name, PluginPrefix) }
 
-// isPerson reports whether the caller is the person at the command line without a session of their own.
-func (c Caller) isPerson() bool { return c.isCommandLine() && c.session() == DefaultSession }
+// IsPerson reports whether the caller is the person at the command line without a session of their own.
+func (c Caller) IsPerson() bool { return c.IsCommandLine() && c.SessionKey() == DefaultSession }
 
-// hasContext reports whether the caller's session has a browser context of its own.
-func (c Caller) hasContext() bool { return c.session() != DefaultSession }
+// HasContext reports whether the caller's session has a browser context of its own.
+func (c Caller) HasContext() bool { return c.SessionKey() != DefaultSession }
 
-// ofPlugin reports whether a session is a plugin's own, whose pages dial only what the plugin was granted.
-func ofPlugin(session string) bool { return strings.HasPrefix(session, pluginPrefix) }
+// OfPlugin reports whether a session is a plugin's own, whose pages dial only what the plugin was granted.
+func OfPlugin(session string) bool { return strings.HasPrefix(session, PluginPrefix) }
 
-const pluginPrefix = "plugin:"
+const PluginPrefix = "plugin:"
 
-// public returns the part of a status that concerns the caller's pages. Only the command line is shown the machine and
-// what other callers do.
-func (s Status) public() Status {
-	return Status{Browser: s.Browser, Mode: s.Mode, Product: s.Product, Revision: s.Revision, Protocol: s.Protocol,
-		Headed:  s.Headed,
-		Version: s.Version, Wire: s.Wire, IdleLimit: s.IdleLimit, Targets: s.Targets}
-}
-
-func (c Caller) validate() *Error {
+func (c Caller) Validate() *Error {
 	kind, name, _ := strings.Cut(c.Name, ":")
 	isClient := kind == "mcp" || kind == "mcp-http"
 	switch {
-	case !c.isCommandLine() && (!isClient && kind != "plugin" || name == ""):
-		return errf(CodeInvalidArgs, "%q is not a caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME",
+	case !c.IsCommandLine() && (!isClient && kind != "plugin" || name == ""):
+		return Errorf(CodeInvalidArgs, "%q is not a caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME",
 			manifest.Clip(c.Name, 80))
-	case c.session() == DefaultSession && isClient:
-		return errf(CodeInvalidArgs, "%s has no session", manifest.Clip(c.Name, 80))
+	case c.SessionKey() == DefaultSession && isClient:
+		return Errorf(CodeInvalidArgs, "%s has no session", manifest.Clip(c.Name, 80))
 	}
 	return nil
 }
 
-// canSee reports whether a caller may see what belongs to a session. A target that was not opened through Parley, such
+// CanSee reports whether a caller may see what belongs to a session. A target that was not opened through Parley, such
 // as a page of an external browser, belongs to none; the person sees those.
-func (c Caller) canSee(session string) bool {
-	return c.session() == session || session == "" && c.isPerson()
+func (c Caller) CanSee(session string) bool {
+	return c.SessionKey() == session || session == "" && c.IsPerson()
 }
 
-// displayName returns the name of a session for messages.
-func displayName(session string) string {
+// DisplayName returns the name of a session for messages.
+func DisplayName(session string) string {
 	return manifest.Clip(strings.TrimPrefix(session, "user/"), 80)
 }

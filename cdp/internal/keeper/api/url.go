@@ -1,34 +1,34 @@
-package keeper
+package api
 
 import (
 	"net/url"
 	"strings"
 )
 
-const blankURL = "about:blank"
+const BlankURL = "about:blank"
 
 // MayOpen reports whether callers other than the command line may open a URL: an http or https URL, or the blank
 // page. Chrome cannot read a URL that passes differently: it ignores blanks before a scheme and line breaks inside,
 // and such URLs do not pass.
-func MayOpen(url string) bool { return url == "" || url == blankURL || isWebURL(url) }
+func MayOpen(url string) bool { return url == "" || url == BlankURL || IsWebURL(url) }
 
-func isWebURL(url string) bool {
+func IsWebURL(url string) bool {
 	scheme, _, ok := strings.Cut(url, "://")
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// mayShow reports whether a page of a caller other than the command line may show a URL, as Chrome writes it.
+// MayShow reports whether a page of a caller other than the command line may show a URL, as Chrome writes it.
 // Besides the URLs that may be opened, that is the blank page that Chrome shows instead of URLs that it blocks, and
 // the error page of a failed load.
-func mayShow(url string) bool {
-	return MayOpen(url) || strings.HasPrefix(url, blankURL+"#") || strings.HasPrefix(url, blankURL+"?") ||
+func MayShow(url string) bool {
+	return MayOpen(url) || strings.HasPrefix(url, BlankURL+"#") || strings.HasPrefix(url, BlankURL+"?") ||
 		url == "chrome-error://chromewebdata/"
 }
 
-// isFromWeb reports whether the content at a URL, as Chrome writes it, came from the web: a page, or a frame or
+// IsFromWeb reports whether the content at a URL, as Chrome writes it, came from the web: a page, or a frame or
 // worker that a page created from its own data. A target without a URL may still become anything, so it does not
 // pass.
-func isFromWeb(url string) bool {
+func IsFromWeb(url string) bool {
 	if url == "" {
 		return false
 	}
@@ -37,11 +37,11 @@ func isFromWeb(url string) bool {
 			return true
 		}
 	}
-	return mayShow(url)
+	return MayShow(url)
 }
 
-// sameOrigin reports whether a URL is of an origin, such as "http://127.0.0.1:8931".
-func sameOrigin(raw, origin string) bool {
+// SameOrigin reports whether a URL is of an origin, such as "http://127.0.0.1:8931".
+func SameOrigin(raw, origin string) bool {
 	for _, prefix := range []string{"view-source:", "blob:", "filesystem:"} {
 		raw = strings.TrimPrefix(raw, prefix)
 	}

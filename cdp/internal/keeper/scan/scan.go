@@ -1,4 +1,6 @@
-package keeper
+// Package scan finds values in JSON without decoding it. The messages of a browser have many megabytes, and the keeper
+// needs a few members of each.
+package scan
 
 import (
 	"bytes"
@@ -12,10 +14,10 @@ import (
 
 var errJSON = errors.New("not a JSON object")
 
-// eachField calls visit for each member of the JSON object in data, in order, with the bytes of its value. It
+// EachField calls visit for each member of the JSON object in data, in order, with the bytes of its value. It
 // copies nothing. It finds the ends of values without validating them, so it is fast on replies of many megabytes,
 // and it visits the members before the point where a truncated text ends. Keys must not contain escapes.
-func eachField(data []byte, visit func(key, value []byte) error) error {
+func EachField(data []byte, visit func(key, value []byte) error) error {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
 		return errJSON
@@ -129,8 +131,8 @@ func skipValue(data []byte, i int) int {
 	}
 }
 
-// parseString decodes a JSON string. Almost all strings have no escapes and are copied as they are.
-func parseString(value []byte) (s string, err error) {
+// String decodes a JSON string. Almost all strings have no escapes and are copied as they are.
+func String(value []byte) (s string, err error) {
 	if n := len(value); n >= 2 && value[0] == '"' && bytes.IndexByte(value, '\\') < 0 {
 		return string(value[1 : n-1]), nil
 	}
@@ -138,20 +140,20 @@ func parseString(value []byte) (s string, err error) {
 	return s, err
 }
 
-// isObject reports whether raw is a valid JSON object.
-func isObject(raw json.RawMessage) bool {
+// IsObject reports whether raw is a valid JSON object.
+func IsObject(raw json.RawMessage) bool {
 	i := skipSpace(raw, 0)
 	return i < len(raw) && raw[i] == '{' && json.Valid(raw)
 }
 
-// quote returns s as a JSON string.
-func quote(s string) []byte {
+// Quote returns s as a JSON string.
+func Quote(s string) []byte {
 	b, _ := manifest.Marshal(s) // marshalling a string cannot fail
 	return b
 }
 
-// mustJSON marshals a value of this package's own types.
-func mustJSON(v any) json.RawMessage {
+// Marshal marshals a value of this package's own types.
+func Marshal(v any) json.RawMessage {
 	b, err := manifest.Marshal(v)
 	if err != nil {
 		return json.RawMessage("null")
@@ -159,10 +161,8 @@ func mustJSON(v any) json.RawMessage {
 	return b
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
-// eachElement is eachField for the elements of a JSON array.
-func eachElement(data []byte, visit func(element []byte)) {
+// EachElement is EachField for the elements of a JSON array.
+func EachElement(data []byte, visit func(element []byte)) {
 	for i := skipSpace(data, 1); i < len(data) && data[i] != ']'; {
 		end := skipValue(data, i)
 		if end <= i {
@@ -173,4 +173,41 @@ func eachElement(data []byte, visit func(element []byte)) {
 			i = skipSpace(data, i+1)
 		}
 	}
+}
+
+// Field returns a value inside a JSON object by the names that lead to it, nil if there is none.
+func Field(raw json.RawMessage, path ...string) (found json.RawMessage) {
+	found = raw
+	for _, name := range path {
+		object := found
+		found = nil
+		EachField(object, func(key, value []byte) error {
+			if string(key) != name {
+				return nil
+			}
+			found = value
+			return errFound
+		})
+		if found == nil {
+			return nil
+		}
+	}
+	return found
+}
+
+var errFound = errors.New("found")
+
+// Text returns a string inside a JSON object, "" if there is none.
+func Text(raw json.RawMessage, path ...string) string {
+	if value := Field(raw, path...); len(value) > 0 && value[0] == '"' {
+		s, _ := String(value)
+		return s
+	}
+	return ""
+}
+
+// Number returns an integer inside a JSON object, 0 if there is none.
+func Number(raw json.RawMessage, path ...string) int {
+	n, _ := strconv.Atoi(string(Field(raw, path...)))
+	return n
 }
