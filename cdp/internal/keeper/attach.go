@@ -41,7 +41,7 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 		// has processed it, a navigation to another process discards it; so the target is not ready before.
 		postCommand(tr.mux, t, page.Enable, page.EnableParams{}, func(reply) {
 			t.ready = true
-			tr.broadcast()
+			tr.mux.broadcast()
 		})
 	} else {
 		t.ready = true
@@ -52,7 +52,7 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 	for l := range tr.listeners {
 		if l.covers(t) {
 			for _, d := range l.domains {
-				tr.enable(t, d)
+				tr.domains.enable(t, d)
 			}
 		}
 	}
@@ -65,11 +65,11 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 // exchangeForCaller is exchange for a caller's own command, which may change the state that the engine tracks.
 func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q api.CallRequest, o callOptions) reply {
 	if t != nil {
-		o.onSent = func(p *pending) { tr.keepEnabled(t, p) }
+		o.onSent = func(p *pending) { tr.domains.keepEnabled(t, p) }
 	}
-	r := tr.exchange(ctx, t, q.Method, q.Params, o)
+	r := tr.sender.exchange(ctx, t, q.Method, q.Params, o)
 	if r.err == nil {
-		tr.mu.Lock()
+		tr.mux.mu.Lock()
 		if t != nil {
 			tr.trackDomain(t, q.Method, q.Params)
 		}
@@ -77,9 +77,9 @@ func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q api.CallR
 		if q.Method == cdpbrowser.CommandSetDownloadBehavior {
 			tr.downloads.releaseDownloads(q.Params)
 		}
-		tr.mu.Unlock()
+		tr.mux.mu.Unlock()
 		if q.Method == cdpbrowser.CommandClose {
-			tr.awaitDisconnect(ctx)
+			tr.sender.awaitDisconnect(ctx)
 		}
 	}
 	return r
@@ -88,7 +88,7 @@ func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q api.CallR
 // trackDomain records which domains a caller's command enabled or disabled. The engine is locked.
 func (tr *tracker) trackDomain(t *target, method string, params json.RawMessage) {
 	domain, command, _ := strings.Cut(method, ".")
-	tr.keepFor(t, method)
+	tr.domains.keepFor(t, method)
 	switch {
 	case command == "enable", method == dom.CommandGetDocument: // which enables its domain
 		alone := t.onlyRecorded(domain)
@@ -98,7 +98,7 @@ func (tr *tracker) trackDomain(t *target, method string, params json.RawMessage)
 		case alone && domain == "Runtime":
 			tr.repeatContexts(t) // Chrome has reported them to the recorder
 		case domain == api.DebuggerDomain:
-			tr.letPause(t)
+			tr.domains.letPause(t)
 		}
 	case method == debugger.CommandSetSkipAllPauses, method == debugger.CommandSetBreakpointsActive:
 		t.domain(domain).unpausing = false // as the caller says from now on
@@ -106,7 +106,7 @@ func (tr *tracker) trackDomain(t *target, method string, params json.RawMessage)
 		d := t.domain(lifecycle)
 		d.byCaller = string(scan.Field(params, "enabled")) == "true"
 		if !d.byCaller && d.listeners > 0 {
-			tr.setDomain(t, lifecycle, true, nil)
+			tr.domains.setDomain(t, lifecycle, true, nil)
 		}
 	case command == "disable":
 		d := t.domain(domain)
@@ -142,9 +142,9 @@ func (tr *tracker) attach(ctx context.Context, t *target, method string) *api.Er
 	usable := func() bool {
 		return t.session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method))
 	}
-	tr.mu.Lock()
+	tr.mux.mu.Lock()
 	now, unattached := usable() || t.closed || t.crashed, tr.external && t.session == "" && !t.attaching
-	tr.mu.Unlock()
+	tr.mux.mu.Unlock()
 	if now {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (tr *tracker) attach(ctx context.Context, t *target, method string) *api.Er
 			return err
 		}
 	}
-	err := tr.wait(ctx, "for target "+t.id+" to be attached", func() (bool, *api.Error) {
+	err := tr.mux.wait(ctx, "for target "+t.id+" to be attached", func() (bool, *api.Error) {
 		return usable() || t.closed || t.crashed, nil
 	})
 	if err != nil && err.Code == api.CodeTimeout {
@@ -167,6 +167,6 @@ func (tr *tracker) attachAsync(t *target) {
 	t.attaching = true
 	postCommand(tr.mux, nil, cdptarget.AttachToTarget, attachParams(t), func(reply) {
 		t.attaching = false
-		tr.broadcast()
+		tr.mux.broadcast()
 	})
 }

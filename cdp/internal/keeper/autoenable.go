@@ -82,9 +82,9 @@ func enabling(name string) protocol.Enabling {
 // hold enables a domain and waits until that is done. The domain that it returns, also with an error, has to be
 // released. It asks Chrome even where the domain counts as enabled, because Chrome has just said that it is not.
 func (en *enabler) hold(ctx context.Context, t *target, name string) (*domain, *api.Error) {
-	en.mu.Lock()
-	if err := en.checkSendable(t, name+".enable"); err != nil {
-		en.mu.Unlock()
+	en.mux.mu.Lock()
+	if err := en.sender.checkSendable(t, name+".enable"); err != nil {
+		en.mux.mu.Unlock()
 		return nil, err
 	}
 	d := t.domain(name)
@@ -92,11 +92,11 @@ func (en *enabler) hold(ctx context.Context, t *target, name string) (*domain, *
 		d.before, d.starting = d.listeners > 0 || d.byCaller || d.recording || d.kept, true
 		en.setDomain(t, name, true, func(reply) { // if it fails, so does the call, with Chrome's reason
 			d.starting = false
-			en.broadcast()
+			en.mux.broadcast()
 		})
 	}
-	en.mu.Unlock()
-	return d, en.wait(ctx, "for "+name+".enable", func() (bool, *api.Error) { return !d.starting, nil })
+	en.mux.mu.Unlock()
+	return d, en.mux.wait(ctx, "for "+name+".enable", func() (bool, *api.Error) { return !d.starting, nil })
 }
 
 // enableDebugger enables the debugger for the engine. Until a caller enables it, neither debugger statements nor
@@ -105,7 +105,7 @@ func (en *enabler) hold(ctx context.Context, t *target, name string) (*domain, *
 func (en *enabler) enableDebugger(t *target, after func(reply)) {
 	t.domain(api.DebuggerDomain).unpausing = true
 	postCommand(en.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
-	en.post(t, debugger.CommandEnable, nil, func(r reply) {
+	en.mux.post(t, debugger.CommandEnable, nil, func(r reply) {
 		if t.domain(api.DebuggerDomain).unpausing {
 			postCommand(en.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{}, nil)
 		}
@@ -140,8 +140,8 @@ func (en *enabler) release(t *target, held []heldDomain) (done api.Enabled) {
 	if len(held) == 0 {
 		return done
 	}
-	en.mu.Lock()
-	defer en.mu.Unlock()
+	en.mux.mu.Lock()
+	defer en.mux.mu.Unlock()
 	for _, d := range slices.Backward(held) {
 		switch {
 		case d.before || d.listeners > 0 || d.byCaller:
@@ -154,7 +154,7 @@ func (en *enabler) release(t *target, held []heldDomain) (done api.Enabled) {
 			en.endTemporary(t, d.name, d.domain)
 		}
 	}
-	en.broadcast()
+	en.mux.broadcast()
 	return done
 }
 
@@ -202,7 +202,7 @@ func (en *enabler) awaitCalls(ctx context.Context, t *target, method string) *ap
 	if method != name+".enable" && method != name+".disable" {
 		return nil
 	}
-	return en.wait(ctx, "for the calls that need "+name, func() (bool, *api.Error) {
+	return en.mux.wait(ctx, "for the calls that need "+name, func() (bool, *api.Error) {
 		d := t.domains[name]
 		return d == nil || d.calls == 0, nil
 	})

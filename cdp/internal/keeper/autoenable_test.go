@@ -480,7 +480,7 @@ func (x callTest) answer(all []sentCommand) {
 
 // stored returns the stored events that a request without patterns returns.
 func (x callTest) stored() (n int) {
-	found, _ := x.e.storedEvents(api.CommandLine, api.EventsRequest{})
+	found, _ := x.e.owners.storedEvents(api.CommandLine, api.EventsRequest{})
 	for _, raw := range found.Events {
 		if strings.Contains(string(raw), "DOM.") {
 			n++
@@ -568,7 +568,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 			x.Errorf("breakpoints are set %s", got)
 		}
 		// The page pauses once after it moved to another process.
-		l, err := x.e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"*"}}, nil, func() {})
+		l, err := x.e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -583,7 +583,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 		wantResult(x.T, "the call", call, "")
 		x.answer(x.sent("Debugger.disable"))
 
-		l, err = x.e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
+		l, err = x.e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -610,7 +610,7 @@ func TestListenerComesDuringCall(t *testing.T) {
 		call := x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")
 		x.answer(x.sent("Audits.enable"))
 		command := x.sent("Accessibility.getRootAXNode")
-		l, err := x.e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Audits.*"}}, nil, func() {})
+		l, err := x.e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Audits.*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -619,7 +619,7 @@ func TestListenerComesDuringCall(t *testing.T) {
 		wantResult(x.T, "the call", call, "")
 		// Chrome replays issues to who enables it, which was the engine: so it is enabled again.
 		restart := x.sent("Audits.disable", "Audits.enable")
-		if restart[0].ID > restart[1].ID || !x.e.order[0].domain("Audits").enabling {
+		if restart[0].ID > restart[1].ID || !x.e.tracker.order[0].domain("Audits").enabling {
 			x.Error("the listener does not wait for its history")
 		}
 		x.answer(restart)
@@ -632,7 +632,7 @@ func TestListenerComesDuringCall(t *testing.T) {
 		call = x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")
 		x.answer(x.sent("Audits.enable"))
 		command = x.sent("Accessibility.getRootAXNode")
-		x.e.unlisten(l)
+		x.e.owners.unlisten(l)
 		x.sent()
 		x.answer(command)
 		wantResult(x.T, "the call", call, "")
@@ -654,7 +654,7 @@ func TestEnableForCallThatEndsEarly(t *testing.T) {
 		"dialog": {func(x callTest) {
 			x.f.messages <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"alert","message":"m"}}`
 		}, api.CodeBusy, []string{"DOM.disable"}},
-		"connection": {func(x callTest) { x.e.failAll(api.Errorf(api.CodeChromeConnection, "gone")) },
+		"connection": {func(x callTest) { x.e.mux.failAll(api.Errorf(api.CodeChromeConnection, "gone")) },
 			api.CodeChromeConnection, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func (tn *tenancy) checkShared(by api.Caller, method string) *api.Error {
 		return nil
 	}
 	why := protocol.Embedded().Rights(method).Refusal(true)
-	if why == "" || !tn.external && tn.isAlone(by.SessionKey()) {
+	if why == "" || !tn.tracker.external && tn.isAlone(by.SessionKey()) {
 		return nil
 	}
 	return api.Errorf(api.CodeDenied, "%s reaches the pages of others in this browser: open a browser of your own, "+
@@ -78,7 +78,7 @@ func (tn *tenancy) confine(by api.Caller, s *scope, q *api.CallRequest) *api.Err
 		// Chrome 148 crashes on some of these, with the pages of all sessions.
 		return api.Errorf(api.CodeDenied, "%s cannot be sent to the browser itself: name a target, or none", q.Method)
 	}
-	if by.IsPerson() && !ofBrowser && len(tn.forbidden) == 0 {
+	if by.IsPerson() && !ofBrowser && len(tn.owners.forbidden) == 0 {
 		return nil
 	}
 	params := map[string]json.RawMessage{}
@@ -95,8 +95,8 @@ func (tn *tenancy) confine(by api.Caller, s *scope, q *api.CallRequest) *api.Err
 			return err
 		}
 	}
-	tn.mu.Lock()
-	defer tn.mu.Unlock()
+	tn.mux.mu.Lock()
+	defer tn.mux.mu.Unlock()
 	if err := tn.checkShared(by, q.Method); err != nil {
 		return err
 	}
@@ -111,18 +111,18 @@ func (tn *tenancy) confine(by api.Caller, s *scope, q *api.CallRequest) *api.Err
 					q.Method, name)
 			}
 		}
-		if err := tn.checkPageLimit(by); err != nil {
+		if err := tn.owners.checkPageLimit(by); err != nil {
 			return err
 		}
 	}
 	if domain := api.DomainOf(q.Method); domain == "Target" || domain == "Browser" {
-		if err := tn.checkIDs(by, params); err != nil {
+		if err := tn.owners.checkIDs(by, params); err != nil {
 			return err
 		}
 	}
 	if raw, named := params["browserContextId"]; named {
 		var id string
-		if json.Unmarshal(raw, &id) != nil || !tn.ownsContext(by, id) {
+		if json.Unmarshal(raw, &id) != nil || !tn.owners.ownsContext(by, id) {
 			return api.Errorf(api.CodeNotFound, "%s has no browser context with that id", manifest.Clip(by.Name, 80))
 		}
 	}
@@ -143,7 +143,7 @@ func (tn *tenancy) checkForbidden(method string, params map[string]json.RawMessa
 
 // checkURL is checkForbidden for a URL.
 func (tn *tenancy) checkURL(what, url string) *api.Error {
-	if !tn.isForbidden(url) {
+	if !tn.owners.isForbidden(url) {
 		return nil
 	}
 	return api.Errorf(api.CodeDenied, "%s cannot use %s, which no session may use", what, manifest.Clip(url, 100))
@@ -154,7 +154,7 @@ func (tn *tenancy) checkURL(what, url string) *api.Error {
 func (tn *tenancy) routeToBrowser(by api.Caller, q *api.CallRequest, params map[string]json.RawMessage) *api.Error {
 	about := q.Method == cdptarget.CommandGetTargetInfo || q.Method == cdpbrowser.CommandGetWindowForTarget
 	if about && params["targetId"] == nil {
-		t, err := tn.resolve(by, q.Target)
+		t, err := tn.owners.resolve(by, q.Target)
 		if err != nil {
 			return err
 		}
@@ -174,17 +174,17 @@ func (tn *tenancy) filterResult(by api.Caller, s *scope, method string, result j
 		if json.Unmarshal(result, &all) != nil {
 			return json.RawMessage(`{"targetInfos":[]}`)
 		}
-		tn.mu.Lock()
-		defer tn.mu.Unlock()
+		tn.mux.mu.Lock()
+		defer tn.mux.mu.Unlock()
 		all.Infos = slices.DeleteFunc(all.Infos, func(raw json.RawMessage) bool {
 			var info targetInfo
-			if json.Unmarshal(raw, &info) != nil || tn.isForbidden(info.URL) {
+			if json.Unmarshal(raw, &info) != nil || tn.owners.isForbidden(info.URL) {
 				return true
 			}
-			if t := tn.targets[info.ID]; t != nil {
-				return !tn.canUse(by, t)
+			if t := tn.tracker.targets[info.ID]; t != nil {
+				return !tn.owners.canUse(by, t)
 			}
-			return !tn.ownsContext(by, info.Context)
+			return !tn.owners.ownsContext(by, info.Context)
 		})
 		return scan.Marshal(all)
 	case cdptarget.CommandGetBrowserContexts:
@@ -192,10 +192,10 @@ func (tn *tenancy) filterResult(by api.Caller, s *scope, method string, result j
 			IDs []string `json:"browserContextIds"`
 		}
 		_ = json.Unmarshal(result, &all)
-		tn.mu.Lock()
-		defer tn.mu.Unlock()
+		tn.mux.mu.Lock()
+		defer tn.mux.mu.Unlock()
 		return scan.Marshal(map[string][]string{"browserContextIds": slices.DeleteFunc(append([]string{}, all.IDs...),
-			func(id string) bool { return !tn.ownsContext(by, id) })})
+			func(id string) bool { return !tn.owners.ownsContext(by, id) })})
 	}
 	return result
 }

@@ -82,7 +82,7 @@ func TestPluginCommandsCarryTheirContext(t *testing.T) {
 				f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 				synctest.Wait()
 				q := api.CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
-				err := e.confine(one, e.scopes[one.Name], &q)
+				err := e.tenancy.confine(one, e.tenancy.scopes[one.Name], &q)
 				switch {
 				case err != nil && err.Code != c.code, err == nil && c.code != "":
 					t.Errorf("error %v, want %q", err, c.code)
@@ -126,7 +126,7 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 				}
 				synctest.Wait()
 				q := api.CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
-				err := e.confine(some, e.scopes[some.SessionKey()], &q)
+				err := e.tenancy.confine(some, e.tenancy.scopes[some.SessionKey()], &q)
 				switch {
 				case err != nil && err.Code != c.code, err == nil && c.code != "":
 					t.Errorf("error %v, want %q", err, c.code)
@@ -261,18 +261,18 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 	} {
 		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 			addScope(e, some, "C")
-			e.started, e.sparePage = true, e.targets["T"]
+			e.tracker.started, e.tracker.sparePage = true, e.tracker.targets["T"]
 			switch c.with {
 			case "its plugin":
 				addScope(e, helper, "D")
 			case "another session":
 				addScope(e, other, "D")
 			case "a page of the person":
-				e.takeOver(api.CommandLine, e.targets["T"])
+				e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
 			case "a user's own browser":
-				e.started, e.sparePage, e.external = false, nil, true
+				e.tracker.started, e.tracker.sparePage, e.tracker.external = false, nil, true
 			}
-			err := e.confine(c.by, e.scopes[c.by.SessionKey()], &api.CallRequest{Method: c.method})
+			err := e.tenancy.confine(c.by, e.tenancy.scopes[c.by.SessionKey()], &api.CallRequest{Method: c.method})
 			if err != nil && err.Code != c.code || err == nil && c.code != "" {
 				t.Errorf("with %s, %s in %q: %v, want %q", c.with, c.method, c.by.SessionKey(), err, c.code)
 			}
@@ -284,9 +284,9 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 	one, some, other := api.Caller{Name: "plugin:one"}, api.Caller{Name: "mcp:some"}, api.Caller{Name: "mcp:other"}
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.mu.Lock()
-		e.contextOwners["C"] = one.Name
-		e.mu.Unlock()
+		e.mux.mu.Lock()
+		e.owners.contextOwners["C"] = one.Name
+		e.mux.mu.Unlock()
 		for _, session := range []string{"S1", "S2"} {
 			f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session +
 				`","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
@@ -294,7 +294,7 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 		f.messages <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
 		synctest.Wait()
 		for by, want := range map[string]int{one.Name: 1, some.Name: 0, other.Name: 0} {
-			stored, err := e.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Network.*"}})
+			stored, err := e.owners.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Network.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by, stored.Events, err)
 			}
@@ -307,11 +307,11 @@ func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		f.messages <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
 		synctest.Wait()
-		e.mu.Lock()
-		e.claim(api.Caller{Name: "mcp:some"}, e.sessions["S"])
-		e.mu.Unlock()
+		e.mux.mu.Lock()
+		e.owners.claim(api.Caller{Name: "mcp:some"}, e.tracker.sessions["S"])
+		e.mux.mu.Unlock()
 		for by, want := range map[string]int{"cli": 0, "mcp:some": 1, "mcp:other": 0} {
-			stored, err := e.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Page.*"}})
+			stored, err := e.owners.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Page.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by, stored.Events, err)
 			}
@@ -324,9 +324,9 @@ func TestReportsBelongToTheSessionOfTheirTarget(t *testing.T) {
 	other := api.Caller{Name: "mcp:other"}
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		addScope(e, other, "C")
-		e.mu.Lock()
-		e.takeOver(api.CommandLine, e.targets["T"])
-		e.mu.Unlock()
+		e.mux.mu.Lock()
+		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
+		e.mux.mu.Unlock()
 		f.messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"THEIRS",` +
 			`"type":"page","url":"http://b/","browserContextId":"C"}}}`
 		f.messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"UNKNOWN",` +
@@ -336,7 +336,7 @@ func TestReportsBelongToTheSessionOfTheirTarget(t *testing.T) {
 			by   api.Caller
 			want []string
 		}{{api.CommandLine, []string{"UNKNOWN"}}, {other, []string{"THEIRS"}}} {
-			stored, err := e.storedEvents(c.by, api.EventsRequest{Patterns: []string{"Target.targetCreated"}})
+			stored, err := e.owners.storedEvents(c.by, api.EventsRequest{Patterns: []string{"Target.targetCreated"}})
 			if err != nil || len(stored.Events) != len(c.want) || !strings.Contains(string(stored.Events[0]), c.want[0]) {
 				t.Errorf("%s receives %s, %v", c.by.Name, stored.Events, err)
 			}

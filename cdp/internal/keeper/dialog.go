@@ -13,7 +13,7 @@ import (
 func (s *sender) onDialogEvent(t *target, method string, params json.RawMessage) {
 	if method == page.JavascriptDialogClosed.Method {
 		t.dialog = nil
-		s.broadcast()
+		s.mux.broadcast()
 		return
 	}
 	d := &api.Dialog{}
@@ -22,19 +22,19 @@ func (s *sender) onDialogEvent(t *target, method string, params json.RawMessage)
 	}
 	t.dialog = d
 	var blocked []*pending
-	for _, p := range s.pending {
+	for _, p := range s.mux.pending {
 		if p.target != nil && p.target.root() == t && !endsDialog(d, p.method) {
 			blocked = append(blocked, p)
 		}
 	}
-	if owner := dialogOwner(s.pending, t); owner != nil && api.AnswersDialogs(owner.onDialog) {
+	if owner := dialogOwner(s.mux.pending, t); owner != nil && api.AnswersDialogs(owner.onDialog) {
 		s.answerDialog(t, owner.onDialog) // the calls behind it go on when it is closed
 	} else {
 		for _, p := range blocked {
-			s.finish(p, reply{err: blockedTarget(t, d)})
+			s.mux.finish(p, reply{err: blockedTarget(t, d)})
 		}
 	}
-	s.broadcast()
+	s.mux.broadcast()
 }
 
 // dialogOwner returns the call that opened a dialog of a page: the one that was sent first. The page runs one call

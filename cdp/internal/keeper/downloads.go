@@ -58,10 +58,10 @@ func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *
 	if d.dir == "" {
 		return nil
 	}
-	tr.mu.Lock()
+	tr.mux.mu.Lock()
 	d.made++
 	f := &downloadFolder{dir: filepath.Join(d.dir, strconv.Itoa(d.made)), context: in}
-	tr.mu.Unlock()
+	tr.mux.mu.Unlock()
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return api.Errorf(api.CodeInternal, "the folder for downloads cannot be created: %v", err)
 	}
@@ -73,19 +73,19 @@ func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *
 		os.RemoveAll(f.dir)
 		return err
 	}
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+	tr.mux.mu.Lock()
+	defer tr.mux.mu.Unlock()
 	d.folders[in] = f
 	return nil
 }
 
 // removeDownloads removes the files of a context that was disposed of.
 func (tr *tracker) removeDownloads(in cdp.BrowserContextID) {
-	tr.mu.Lock()
+	tr.mux.mu.Lock()
 	f := tr.downloads.folders[in]
 	delete(tr.downloads.folders, in)
 	maps.DeleteFunc(tr.downloads.underWay, func(_ string, d *download) bool { return d.folder == f })
-	tr.mu.Unlock()
+	tr.mux.mu.Unlock()
 	if f != nil {
 		os.RemoveAll(f.dir)
 		time.AfterFunc(removeAgain, func() { os.RemoveAll(f.dir) })

@@ -109,16 +109,16 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 // A session keeps a limited number of downloads, and another folder that a caller has chosen has no limit.
 func TestDownloadLimits(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.downloads.dir = t.TempDir()
-		go e.keepDownloads(t.Context(), "")
+		e.tracker.downloads.dir = t.TempDir()
+		go e.tracker.keepDownloads(t.Context(), "")
 		q := <-f.sent
 		f.answer(q, `{}`)
 		synctest.Wait()
 		if folder := scan.Text(q.Params, "downloadPath"); q.Method != "Browser.setDownloadBehavior" ||
-			scan.Text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.downloads.dir {
+			scan.Text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.tracker.downloads.dir {
 			t.Fatalf("the browser receives %s %s", q.Method, q.Params)
 		}
-		e.takeOver(api.CommandLine, e.targets["T"])
+		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
 		download := func(id string) {
 			f.messages <- `{"method":"Page.downloadWillBegin","sessionId":"S","params":{"frameId":"T","guid":"` + id + `"}}`
 			f.messages <- `{"method":"Browser.downloadWillBegin","params":{"frameId":"T","guid":"` + id + `"}}`
@@ -141,13 +141,13 @@ func TestDownloadLimits(t *testing.T) {
 		if len(f.sent) > 0 {
 			t.Errorf("%s although a download has ended", (<-f.sent).Method)
 		}
-		e.downloads.releaseDownloads(nil)
+		e.tracker.downloads.releaseDownloads(nil)
 		download("in a folder of the caller")
 		if len(f.sent) > 0 {
 			t.Errorf("%s in a folder of the caller", (<-f.sent).Method)
 		}
-		e.removeDownloads("")
-		if left, err := os.ReadDir(e.downloads.dir); err != nil || len(left) > 0 {
+		e.tracker.removeDownloads("")
+		if left, err := os.ReadDir(e.tracker.downloads.dir); err != nil || len(left) > 0 {
 			t.Errorf("%v are left, %v", left, err)
 		}
 	})

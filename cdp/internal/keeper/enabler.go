@@ -10,7 +10,10 @@ import (
 )
 
 // enabler enables and disables the domains of targets, for the recorder, for streams, for calls and as callers ask.
-type enabler struct{ *sender }
+type enabler struct {
+	mux    *mux
+	sender *sender
+}
 
 // domain is the state of a DevTools domain in one session.
 type domain struct {
@@ -65,7 +68,7 @@ func (en *enabler) startDomain(t *target, name string) {
 	d.enabling = true
 	en.setDomain(t, name, true, func(reply) {
 		d.enabling = false
-		en.broadcast()
+		en.mux.broadcast()
 	})
 }
 
@@ -92,10 +95,10 @@ func (en *enabler) setDomain(t *target, name string, on bool, after func(reply))
 	case on && name == api.DebuggerDomain && !t.domain(name).byCaller:
 		en.enableDebugger(t, after)
 	case on:
-		en.post(t, name+".enable", nil, after)
+		en.mux.post(t, name+".enable", nil, after)
 	default:
 		t.domain(name).unpausing = false
-		en.post(t, name+".disable", nil, after)
+		en.mux.post(t, name+".disable", nil, after)
 	}
 }
 

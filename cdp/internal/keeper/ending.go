@@ -19,10 +19,10 @@ func (tn *tenancy) openSessions() []api.SessionInfo {
 	for name := range tn.scopes {
 		pages[name] = 0
 	}
-	for _, session := range tn.createdContexts {
+	for _, session := range tn.owners.createdContexts {
 		pages[session] = 0
 	}
-	for _, t := range tn.order {
+	for _, t := range tn.tracker.order {
 		if t.kind == "page" && t.owner != "" && t.evictErr == nil {
 			pages[t.owner]++
 		}
@@ -46,7 +46,7 @@ func (tn *tenancy) openSessions() []api.SessionInfo {
 		if !used.IsZero() {
 			info.Used = used.UnixMilli()
 		}
-		if t := tn.current[name]; t != nil {
+		if t := tn.owners.current[name]; t != nil {
 			info.Current = t.url
 		}
 		all = append(all, info)
@@ -89,18 +89,18 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 	closed := api.Closed{Targets: []string{}, Contexts: []string{}}
 	var scopes []*scope
 	var pages []*target
-	tn.mu.Lock()
+	tn.mux.mu.Lock()
 	for name, s := range tn.scopes {
 		if ends(name) {
 			scopes = append(scopes, s)
 		}
 	}
-	for id, session := range tn.createdContexts {
+	for id, session := range tn.owners.createdContexts {
 		if ends(session) {
 			closed.Contexts = append(closed.Contexts, id)
 		}
 	}
-	for _, t := range tn.order {
+	for _, t := range tn.tracker.order {
 		inContext := tn.scopes[t.owner] != nil && ends(t.owner)
 		if t.kind != "page" || t.owner == "" || !inContext && !page(t) {
 			continue
@@ -108,12 +108,12 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 		closed.Targets = append(closed.Targets, t.id)
 		if !inContext {
 			pages = append(pages, t)
-			tn.postClose(cdptarget.ID(t.id))
+			tn.sender.postClose(cdptarget.ID(t.id))
 		}
 	}
 	tn.disposeCreated(ends)
-	tn.setups.end(ends)
-	tn.mu.Unlock()
+	tn.owners.setups.end(ends)
+	tn.mux.mu.Unlock()
 
 	var failed *api.Error
 	for _, s := range scopes {
@@ -123,11 +123,11 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 		}
 	}
 	slices.Sort(closed.Contexts)
-	err := tn.wait(ctx, "for the pages to close", func() (bool, *api.Error) {
+	err := tn.mux.wait(ctx, "for the pages to close", func() (bool, *api.Error) {
 		left := false
 		for _, t := range pages {
 			if t.dialog != nil && t.dialog.Type == api.BeforeUnload && !t.closed {
-				tn.answerDialog(t, api.DialogAccept) // the page asks whether it may be left
+				tn.sender.answerDialog(t, api.DialogAccept) // the page asks whether it may be left
 			}
 			left = left || !t.closed
 		}
@@ -138,9 +138,9 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 
 // disposeCreated closes the contexts that sessions have created by commands of their own. The engine is locked.
 func (tn *tenancy) disposeCreated(ends func(session string) bool) {
-	for id, session := range tn.createdContexts {
+	for id, session := range tn.owners.createdContexts {
 		if ends(session) {
-			delete(tn.createdContexts, id)
+			delete(tn.owners.createdContexts, id)
 			postCommand(tn.mux, nil, cdptarget.DisposeBrowserContext,
 				cdptarget.DisposeBrowserContextParams{BrowserContextID: cdp.BrowserContextID(id)}, nil)
 		}

@@ -22,7 +22,12 @@ import (
 // [tracker] knows the targets, [owners] knows whose they are, and [tenancy] confines plugins. All state is guarded by
 // the mux's lock, and nothing blocks while holding it.
 type engine struct {
-	*tenancy
+	mux       *mux
+	sender    *sender
+	domains   *enabler
+	tracker   *tracker
+	owners    *owners
+	tenancy   *tenancy
 	callCount int64
 	documents documentNumbers // of documents in which scripts run
 }
@@ -32,7 +37,8 @@ func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engi
 	tr := newTracker(m, name, external, newJournals(cfg.RingEvents, cfg.RingBytes))
 	ow := newOwners(tr)
 	ow.forbidden = cfg.Forbidden
-	return &engine{tenancy: newTenancy(ow), documents: newDocumentNumbers()}
+	return &engine{mux: m, sender: tr.sender, domains: tr.domains, tracker: tr, owners: ow, tenancy: newTenancy(ow),
+		documents: newDocumentNumbers()}
 }
 
 // open creates a page, or uses the initial blank one, and waits for its load event.
@@ -40,24 +46,24 @@ func (e *engine) open(ctx context.Context, by api.Caller, q api.OpenRequest) (ap
 	if q.URL == "" {
 		q.URL = api.BlankURL
 	}
-	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait), e.checkURL("open", q.URL)); err != nil {
+	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait), e.tenancy.checkURL("open", q.URL)); err != nil {
 		return api.Page{}, err
 	}
 	if by.HasContext() {
 		return e.openInScope(ctx, by, q)
 	}
-	e.mu.Lock()
+	e.mux.mu.Lock()
 	e.countCall(by)
-	t := e.sparePage
-	e.sparePage = nil
+	t := e.tracker.sparePage
+	e.tracker.sparePage = nil
 	usable := t != nil && !t.closed && !t.crashed && t.dialog == nil && (t.owner == "" || by.CanSee(t.owner))
 	if usable {
-		e.takeOver(by, t)
+		e.owners.takeOver(by, t)
 	}
-	e.mu.Unlock()
+	e.mux.mu.Unlock()
 	if !usable {
 		var err *api.Error
-		if t, err = e.newPage(ctx, by, ""); err != nil {
+		if t, err = e.owners.newPage(ctx, by, ""); err != nil {
 			return api.Page{}, err
 		}
 	}
@@ -68,21 +74,21 @@ func (e *engine) open(ctx context.Context, by api.Caller, q api.OpenRequest) (ap
 func (e *engine) countCall(by api.Caller) {
 	e.callCount++
 	if !by.HasContext() {
-		e.defaultUsed = time.Now()
+		e.tenancy.defaultUsed = time.Now()
 	}
 }
 
 // openInScope is open for a session with a context of its own.
 func (e *engine) openInScope(ctx context.Context, by api.Caller, q api.OpenRequest) (api.Page, *api.Error) {
-	s, release, err := e.enterScope(ctx, by)
+	s, release, err := e.tenancy.enterScope(ctx, by)
 	if err != nil {
 		return api.Page{}, err
 	}
 	defer release()
-	e.mu.Lock()
+	e.mux.mu.Lock()
 	e.countCall(by)
-	e.mu.Unlock()
-	t, err := e.newPage(ctx, by, s.context)
+	e.mux.mu.Unlock()
+	t, err := e.owners.newPage(ctx, by, s.context)
 	if err != nil {
 		return api.Page{}, err
 	}
@@ -100,21 +106,21 @@ func (e *engine) openInScope(ctx context.Context, by api.Caller, q api.OpenReque
 func (e *engine) loadPage(ctx context.Context, by api.Caller, t *target, q api.OpenRequest, first bool) (
 	api.Page, *api.Error,
 ) {
-	err := e.attach(ctx, t, "")
+	err := e.tracker.attach(ctx, t, "")
 	if err == nil {
-		e.awaitBlank(ctx, t)
-		err = e.navigate(ctx, t, q)
+		e.tracker.awaitBlank(ctx, t)
+		err = e.tracker.navigate(ctx, t, q)
 	}
 	if err != nil {
 		e.discardFailed(by, t, err, first, ctx.Err() == context.Canceled)
 		return api.Page{}, err
 	}
-	e.mu.Lock()
-	e.setCurrent(by, t)
-	e.mu.Unlock()
-	p, err := e.pageInfo(ctx, t)
+	e.mux.mu.Lock()
+	e.owners.setCurrent(by, t)
+	e.mux.mu.Unlock()
+	p, err := e.tracker.pageInfo(ctx, t)
 	if err == nil && api.IsWebURL(p.URL) {
-		p.Status = e.documentStatus(t)
+		p.Status = e.tracker.documentStatus(t)
 	}
 	return p, err
 }
@@ -124,13 +130,13 @@ func (e *engine) loadPage(ctx context.Context, by api.Caller, t *target, q api.O
 func (e *engine) discardFailed(by api.Caller, t *target, err *api.Error, first, givenUp bool) {
 	switch {
 	case !givenUp && err.Code != api.CodeNavigationFailed && err.Code != api.CodeProtocolError:
-		e.mu.Lock()
-		e.setCurrent(by, t)
-		e.mu.Unlock()
+		e.mux.mu.Lock()
+		e.owners.setCurrent(by, t)
+		e.mux.mu.Unlock()
 	case first && e.blank(t):
-		e.mu.Lock()
-		e.sparePage, t.owner, t.origin = t, "", origin{}
-		e.mu.Unlock()
+		e.mux.mu.Lock()
+		e.tracker.sparePage, t.owner, t.origin = t, "", origin{}
+		e.mux.mu.Unlock()
 	default:
 		ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 		defer cancel()
@@ -144,14 +150,14 @@ func (e *engine) discardFailed(by api.Caller, t *target, err *api.Error, first, 
 func (e *engine) blank(t *target) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
-	return e.navigate(ctx, t, api.OpenRequest{URL: api.BlankURL}) == nil
+	return e.tracker.navigate(ctx, t, api.OpenRequest{URL: api.BlankURL}) == nil
 }
 
 const discardTimeout = 2 * time.Second
 
 // activate brings a page to the front and makes it the current target.
 func (e *engine) activate(ctx context.Context, by api.Caller, selector string) (api.Page, *api.Error) {
-	t, err := e.resolve(by, selector)
+	t, err := e.owners.resolve(by, selector)
 	if err != nil {
 		return api.Page{}, err
 	}
@@ -161,35 +167,35 @@ func (e *engine) activate(ctx context.Context, by api.Caller, selector string) (
 			return api.Page{}, err
 		}
 	}
-	e.mu.Lock()
-	if t.owner == "" && e.external {
-		e.takeOver(by, t) // a person gives the page to the session
+	e.mux.mu.Lock()
+	if t.owner == "" && e.tracker.external {
+		e.owners.takeOver(by, t) // a person gives the page to the session
 	}
 	if t.owner == by.SessionKey() {
-		e.setCurrent(by, t)
+		e.owners.setCurrent(by, t)
 	}
-	e.mu.Unlock()
-	return e.pageInfo(ctx, t)
+	e.mux.mu.Unlock()
+	return e.tracker.pageInfo(ctx, t)
 }
 
 // closeTarget closes a page and waits until it is gone.
 func (e *engine) closeTarget(ctx context.Context, by api.Caller, selector, onDialog string) (api.Page, *api.Error) {
-	t, err := e.resolve(by, selector)
+	t, err := e.owners.resolve(by, selector)
 	if err != nil {
 		return api.Page{}, err
 	}
-	e.mu.Lock()
-	closed := api.Page{Browser: e.name, Target: t.id, URL: t.url, Title: t.title}
+	e.mux.mu.Lock()
+	closed := api.Page{Browser: e.tracker.name, Target: t.id, URL: t.url, Title: t.title}
 	before := t.dialog // this one closes with the page
-	e.mu.Unlock()
+	e.mux.mu.Unlock()
 	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
 	if _, err := execute(ctx, e.sender, nil, cdptarget.CloseTarget, params, callOptions{}); err != nil {
 		return api.Page{}, err
 	}
-	err = e.wait(ctx, "for the page to close", func() (bool, *api.Error) {
+	err = e.mux.wait(ctx, "for the page to close", func() (bool, *api.Error) {
 		if d := t.dialog; d != nil && d != before && d.Type == api.BeforeUnload && !t.closed {
 			if api.AcceptsDialogs(onDialog) {
-				e.answerDialog(t, onDialog)
+				e.sender.answerDialog(t, onDialog)
 				return false, nil
 			}
 			return false, blockedTarget(t, d)
@@ -213,9 +219,9 @@ func (e *engine) call(ctx context.Context, by api.Caller, q api.CallRequest) rep
 	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait)); err != nil {
 		return reply{err: err}
 	}
-	e.mu.Lock()
+	e.mux.mu.Lock()
 	e.countCall(by)
-	e.mu.Unlock()
+	e.mux.mu.Unlock()
 	return e.callConfined(ctx, by, q)
 }
 
@@ -224,15 +230,15 @@ func (e *engine) dispatch(ctx context.Context, by api.Caller, q api.CallRequest)
 	o := callOptions{by: by, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
 	if q.Target == api.BrowserTarget ||
 		q.Target == "" && api.IsBrowserDomain(api.DomainOf(q.Method)) && q.Method != api.GetWindowForTarget {
-		r := e.exchangeForCaller(ctx, nil, q, o)
+		r := e.tracker.exchangeForCaller(ctx, nil, q, o)
 		if r.err == nil {
-			e.onBrowserCommand(by, q, r.result)
+			e.owners.onBrowserCommand(by, q, r.result)
 		}
 		return r
 	}
 	t, frame, err := e.locate(by, q.Target)
 	if err == nil && frame != t.id {
-		err = e.aimAtFrame(&q, t, frame)
+		err = e.tracker.aimAtFrame(&q, t, frame)
 	}
 	if err == nil && q.Method == fetch.CommandEnable {
 		err = e.checkUnrouted(t)
@@ -240,26 +246,26 @@ func (e *engine) dispatch(ctx context.Context, by api.Caller, q api.CallRequest)
 	if err != nil {
 		return reply{err: err}
 	}
-	e.mu.Lock()
-	e.claim(by, t)
+	e.mux.mu.Lock()
+	e.owners.claim(by, t)
 	if q.Method == page.CommandHandleJavaScriptDialog {
 		t = t.root() // a page handles the dialogs of its frames
 	}
-	e.mu.Unlock()
-	if err := e.attach(ctx, t, q.Method); err != nil {
+	e.mux.mu.Unlock()
+	if err := e.tracker.attach(ctx, t, q.Method); err != nil {
 		return reply{err: err}
 	}
-	if err := e.awaitCalls(ctx, t, q.Method); err != nil {
+	if err := e.domains.awaitCalls(ctx, t, q.Method); err != nil {
 		return reply{err: err}
 	}
-	held, err := e.enableFor(ctx, t, q)
+	held, err := e.domains.enableFor(ctx, t, q)
 	if err != nil {
 		return reply{err: err}
 	}
-	w := e.newPageWait(t, q.Wait, q.OnDialog)
+	w := e.tracker.newPageWait(t, q.Wait, q.OnDialog)
 	defer w.close()
-	r := e.exchangeForCaller(ctx, t, q, o)
-	r.enabled = e.release(t, held)
+	r := e.tracker.exchangeForCaller(ctx, t, q, o)
+	r.enabled = e.domains.release(t, held)
 	if r.err == nil {
 		if err := w.after(ctx, q.Method, r.result); err != nil {
 			r.spool.close()
@@ -273,21 +279,21 @@ func (e *engine) dispatch(ctx context.Context, by api.Caller, q api.CallRequest)
 func (e *engine) callConfined(ctx context.Context, by api.Caller, q api.CallRequest) reply {
 	var s *scope
 	if by.HasContext() {
-		entered, release, err := e.enterScope(ctx, by)
+		entered, release, err := e.tenancy.enterScope(ctx, by)
 		if err != nil {
 			return reply{err: err}
 		}
 		defer release()
 		s = entered
 	}
-	if err := e.confine(by, s, &q); err != nil {
+	if err := e.tenancy.confine(by, s, &q); err != nil {
 		return reply{err: err}
 	}
 	switch {
 	case s != nil && disposes(q, s):
-		return reply{result: json.RawMessage("{}"), err: e.dispose(s)}
+		return reply{result: json.RawMessage("{}"), err: e.tenancy.dispose(s)}
 	case s != nil && s.proxy != nil && q.Target == "":
-		if err := e.firstPage(ctx, by, s); err != nil {
+		if err := e.tenancy.firstPage(ctx, by, s); err != nil {
 			return reply{err: err}
 		}
 	}
@@ -307,7 +313,7 @@ func (e *engine) callConfined(ctx context.Context, by api.Caller, q api.CallRequ
 			return reply{err: refused}
 		}
 	default:
-		r.result = e.filterResult(by, s, q.Method, r.result)
+		r.result = e.tenancy.filterResult(by, s, q.Method, r.result)
 	}
 	return r
 }

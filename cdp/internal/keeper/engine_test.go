@@ -92,12 +92,12 @@ func withPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) 
 		cfg.setDefaults()
 		f := newFakeBrowser()
 		e := newEngine(f, "test", false, &cfg)
-		go e.read()
+		go e.mux.read()
 		f.event("attached")
 		synctest.Wait()
 		test(t, e, f)
 		f.Close()
-		<-e.done
+		<-e.mux.done
 	})
 }
 
@@ -110,9 +110,9 @@ func addScope(e *engine, by api.Caller, context string) *scope {
 	if by.Temporary {
 		s.connection = by.Connection
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.scopes[s.session], e.contextOwners[context] = s, s.session
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
+	e.tenancy.scopes[s.session], e.owners.contextOwners[context] = s, s.session
 	return s
 }
 
@@ -215,7 +215,7 @@ func TestPageInfoToleratesUnknownFields(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		opened := make(chan api.Page, 1)
 		go func() {
-			p, err := e.pageInfo(context.Background(), e.targets["T"])
+			p, err := e.tracker.pageInfo(context.Background(), e.tracker.targets["T"])
 			if err != nil {
 				t.Error(err)
 			}
@@ -236,7 +236,7 @@ func TestAbandonedPageIsClosed(t *testing.T) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		ended := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.newPage(ctx, api.Caller{Name: "mcp:one"}, "")
+			_, err := e.owners.newPage(ctx, api.Caller{Name: "mcp:one"}, "")
 			ended <- err
 		}()
 		making := <-f.sent
@@ -259,10 +259,10 @@ func TestAbandonedPageIsClosed(t *testing.T) {
 func TestFirstPageIsCreatedOnce(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		by, s := api.Caller{Name: api.PluginPrefix + "one"}, &scope{context: "C", firstPageLock: make(chan struct{}, 1)}
-		e.contextOwners["C"] = by.Name
+		e.owners.contextOwners["C"] = by.Name
 		ended := make(chan *api.Error, 2)
 		for range cap(ended) {
-			go func() { ended <- e.firstPage(t.Context(), by, s) }()
+			go func() { ended <- e.tenancy.firstPage(t.Context(), by, s) }()
 		}
 		synctest.Wait()
 		f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank","browserContextId":"C"}}}`
@@ -286,7 +286,7 @@ func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 		ended := make(chan *api.Error, maxPages+tooMany)
 		for range maxPages + tooMany {
 			go func() {
-				_, err := e.newPage(t.Context(), api.Caller{Name: "mcp:one"}, "")
+				_, err := e.owners.newPage(t.Context(), api.Caller{Name: "mcp:one"}, "")
 				ended <- err
 			}()
 		}
@@ -324,15 +324,15 @@ func TestPageLimit(t *testing.T) {
 				`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page","browserContextId":"C"}}}`, n)
 			synctest.Wait()
 		}
-		e.contextOwners["C"] = by.Name
+		e.owners.contextOwners["C"] = by.Name
 		for n := range maxPages {
-			if err := e.checkPageLimit(by); err != nil {
+			if err := e.owners.checkPageLimit(by); err != nil {
 				t.Fatalf("with %d pages: %v", n, err)
 			}
 			created(n)
 		}
-		_, opened := e.newPage(t.Context(), by, "C")
-		made := e.confine(by, &scope{context: "C"}, &api.CallRequest{Method: "Target.createTarget"})
+		_, opened := e.owners.newPage(t.Context(), by, "C")
+		made := e.tenancy.confine(by, &scope{context: "C"}, &api.CallRequest{Method: "Target.createTarget"})
 		for _, err := range []*api.Error{opened, made} {
 			if err == nil || err.Code != api.CodeLimitExceeded || !strings.Contains(err.Message, "close one") {
 				t.Errorf("a page over the limit: %v", err)
@@ -347,7 +347,7 @@ func TestPageLimit(t *testing.T) {
 		default:
 			t.Error("a page over the limit was not closed")
 		}
-		if err := e.checkPageLimit(api.CommandLine); err != nil {
+		if err := e.owners.checkPageLimit(api.CommandLine); err != nil {
 			t.Errorf("the command line: %v", err)
 		}
 	})
@@ -357,9 +357,9 @@ func TestPageLimit(t *testing.T) {
 func TestStreamEndsWithItsTarget(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		listen := func(scope *target) (*listener, *api.Error) {
-			return e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
+			return e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
 		}
-		page := e.targets["T"]
+		page := e.tracker.targets["T"]
 		of, err := listen(page)
 		if err != nil {
 			t.Fatal(err)
@@ -500,12 +500,12 @@ func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
 		f.messages <- `{"method":"Target.detachedFromTarget","sessionId":"S","params":{"sessionId":"F","targetId":"frame"}}`
 		f.messages <- `{"method":"Target.targetInfoChanged","params":{` + frame + `}}`
 		synctest.Wait()
-		if all := e.listTargets(api.CommandLine, false); len(all) != 1 {
+		if all := e.owners.listTargets(api.CommandLine, false); len(all) != 1 {
 			t.Errorf("targets %+v", all)
 		}
 		f.messages <- attached // the page is restored from the cache
 		synctest.Wait()
-		if all := e.listTargets(api.CommandLine, false); len(all) != 2 || all[1].Parent != "T" {
+		if all := e.owners.listTargets(api.CommandLine, false); len(all) != 2 || all[1].Parent != "T" {
 			t.Errorf("targets with the restored page %+v", all)
 		}
 	})
@@ -525,14 +525,15 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-				l, err := e.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}}, nil,
+				l, err := e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}},
+					nil,
 					func() {})
 				if err != nil {
 					t.Fatal(err)
 				}
 				q, began, waited := <-f.sent, time.Now(), make(chan time.Duration, 1)
 				go func() {
-					e.awaitEnabled(t.Context(), l)
+					e.owners.awaitEnabled(t.Context(), l)
 					waited <- time.Since(began)
 				}()
 				synctest.Wait()
@@ -552,18 +553,18 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 // range.
 func TestDroppedEventsAreCountedOnce(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.events = newJournals(30, 100_000)
+		e.tracker.events = newJournals(30, 100_000)
 		for _, stored := range []bool{true, false, true, true, false, false, true} {
 			if stored {
-				e.events.add(&record{method: "A.b"})
+				e.tracker.events.add(&record{method: "A.b"})
 			} else {
-				e.events.skip()
+				e.tracker.events.skip()
 			}
 		}
 		var since, dropped int64
 		var read int
 		for range 5 {
-			page, err := e.storedEvents(api.CommandLine, api.EventsRequest{Since: since, Limit: 1})
+			page, err := e.owners.storedEvents(api.CommandLine, api.EventsRequest{Since: since, Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,7 +23,7 @@ type callOptions struct {
 }
 
 // sender sends commands to targets, with the reason where one cannot be sent or does not return.
-type sender struct{ *mux }
+type sender struct{ mux *mux }
 
 // execute sends one of the engine's own commands, built from the protocol's generated types, and waits for its result.
 // It decodes the result with encoding/json, which tolerates new fields of later browsers and invalid text of pages; the
@@ -78,18 +78,18 @@ func (s *sender) exchangeOnce(
 	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
 ) reply {
 	started := time.Now()
-	s.mu.Lock()
+	s.mux.mu.Lock()
 	// A dialog that an earlier call left open is not this call's to answer: OnDialog is about its own.
 	if err := s.checkSendable(t, method); err != nil {
-		s.mu.Unlock()
+		s.mux.mu.Unlock()
 		return reply{err: err}
 	}
 	p := &pending{method: method, by: o.by, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog, pieces: o.pieces}
-	err := s.send(p, params)
+	err := s.mux.send(p, params)
 	if err == nil && o.onSent != nil {
 		o.onSent(p)
 	}
-	s.mu.Unlock()
+	s.mux.mu.Unlock()
 	if err != nil {
 		return reply{err: err}
 	}
@@ -98,13 +98,13 @@ func (s *sender) exchangeOnce(
 		return r
 	case <-ctx.Done():
 	}
-	s.mu.Lock()
+	s.mux.mu.Lock()
 	if method == cdptarget.CommandCreateTarget {
 		p.after = s.closeCreated
 	} else {
-		delete(s.pending, p.id)
+		delete(s.mux.pending, p.id)
 	}
-	s.mu.Unlock()
+	s.mux.mu.Unlock()
 	select {
 	case r := <-p.done: // it arrived at the same moment
 		return r
@@ -145,7 +145,7 @@ func (s *sender) awaitDisconnect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	select {
-	case <-s.done:
+	case <-s.mux.done:
 	case <-ctx.Done():
 	}
 }

@@ -102,18 +102,18 @@ func (tr *tracker) readFrames(t *target) {
 // locate returns the target that a caller's selector names, and the frame in it, which is the target's own id unless
 // the selector is the id of a frame inside.
 func (e *engine) locate(by api.Caller, selector string) (t *target, frame string, err *api.Error) {
-	e.mu.Lock()
-	f := e.frames[selector]
-	inside := f != nil && e.targets[selector] == nil && f.in != nil && !e.isForbidden(f.url) &&
-		(e.canUse(by, f.in) || by.IsCommandLine() && !e.isForbidden(f.in.url))
+	e.mux.mu.Lock()
+	f := e.tracker.frames[selector]
+	inside := f != nil && e.tracker.targets[selector] == nil && f.in != nil && !e.owners.isForbidden(f.url) &&
+		(e.owners.canUse(by, f.in) || by.IsCommandLine() && !e.owners.isForbidden(f.in.url))
 	if inside {
 		t = f.in
 	}
-	e.mu.Unlock()
+	e.mux.mu.Unlock()
 	if inside {
 		return t, selector, nil
 	}
-	if t, err = e.resolve(by, selector); err != nil {
+	if t, err = e.owners.resolve(by, selector); err != nil {
 		return nil, "", err
 	}
 	return t, t.id, nil
@@ -140,9 +140,9 @@ func (tr *tracker) aimAtFrame(q *api.CallRequest, t *target, frame string) *api.
 		if given("contextId", "uniqueContextId", "executionContextId", "objectId") {
 			return nil
 		}
-		tr.mu.Lock()
+		tr.mux.mu.Lock()
 		unique := t.mainContext(frame)
-		tr.mu.Unlock()
+		tr.mux.mu.Unlock()
 		if unique == "" {
 			return api.Errorf(api.CodeNotFound, "frame %s has no document yet, or a new one; try again",
 				manifest.Clip(frame, 80))

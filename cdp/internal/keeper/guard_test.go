@@ -61,7 +61,7 @@ func withPages(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser))
 
 // found returns the id of the target that a selector of a caller names, or the error.
 func found(e *engine, by api.Caller, selector string) string {
-	target, err := e.resolve(by, selector)
+	target, err := e.owners.resolve(by, selector)
 	if err != nil {
 		return err.Code + ": " + err.Message
 	}
@@ -70,7 +70,7 @@ func found(e *engine, by api.Caller, selector string) string {
 
 // listed returns the ids of the targets that a caller may use.
 func listed(e *engine, by api.Caller) (ids []string) {
-	for _, one := range e.listTargets(by, false) {
+	for _, one := range e.owners.listTargets(by, false) {
 		ids = append(ids, one.ID)
 	}
 	return ids
@@ -79,12 +79,12 @@ func listed(e *engine, by api.Caller) (ids []string) {
 // ownerIn returns the owner of a target.
 func ownerIn(e *engine, id string) string {
 	synctest.Wait()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.targets[id] == nil {
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
+	if e.tracker.targets[id] == nil {
 		return "no such target"
 	}
-	return e.targets[id].owner
+	return e.tracker.targets[id].owner
 }
 
 // refused checks that a request fails with a code and a message with these words.
@@ -142,17 +142,17 @@ func TestCallersSeeTheirSession(t *testing.T) {
 func TestBrowsersForPlugins(t *testing.T) {
 	one := plugin("one")
 	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
-		refused(t, "a plugin without a guard", e.checkCaller(one), api.CodeDenied, "guard")
-		e.egress = testGuard{}
-		if err := e.checkCaller(one); err != nil {
+		refused(t, "a plugin without a guard", e.tenancy.checkCaller(one), api.CodeDenied, "guard")
+		e.tenancy.egress = testGuard{}
+		if err := e.tenancy.checkCaller(one); err != nil {
 			t.Error(err)
 		}
-		e.external = true
-		refused(t, "a plugin in an attached browser", e.checkCaller(one), api.CodeDenied, "attached")
-		if err := e.checkCaller(someClient); err != nil {
+		e.tracker.external = true
+		refused(t, "a plugin in an attached browser", e.tenancy.checkCaller(one), api.CodeDenied, "attached")
+		if err := e.tenancy.checkCaller(someClient); err != nil {
 			t.Error(err)
 		}
-		refused(t, "another kind of caller", e.checkCaller(api.Caller{Name: "root:x"}), api.CodeInvalidArgs)
+		refused(t, "another kind of caller", e.tenancy.checkCaller(api.Caller{Name: "root:x"}), api.CodeInvalidArgs)
 	})
 }
 
@@ -212,7 +212,7 @@ func TestSelectorsFindOwnTargets(t *testing.T) {
 				t.Errorf("%q of %s finds %s, want %s", c.selector, c.by.Name, got, c.want)
 			}
 		}
-		everything := e.listTargets(api.CommandLine, true)
+		everything := e.owners.listTargets(api.CommandLine, true)
 		for i, one := range everything {
 			if one.ID != all[i] || one.Owner != ownerIn(e, one.ID) {
 				t.Errorf("in the list of all, %s of %q is number %d", one.ID, one.Owner, i)
@@ -224,7 +224,7 @@ func TestSelectorsFindOwnTargets(t *testing.T) {
 // What a page opens belongs to the owner of the page, and everything in a plugin's context to the plugin.
 func TestNewTargetsFindTheirOwner(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.started = true // so that a page without a known origin counts as the command line's at first
+		e.tracker.started = true // so that a page without a known origin counts as the command line's at first
 		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: api.BlankURL, Opener: "SOME"})
 		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
 		f.attach("session of ONE", targetInfo{ID: "WORKER", Type: "worker", URL: "http://a/w.js"})
@@ -256,7 +256,7 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 		"":  {{Name: "plugin:one", Session: api.DefaultSession, Connection: "1"}, api.CommandLine},
 	} {
 		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			e.started = true
+			e.tracker.started = true
 			addScope(e, agent, "C")
 			var made []sentCommand
 			for _, by := range callers {
@@ -270,8 +270,9 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 				synctest.Wait()
 			}
 			for i, id := range []string{"A", "B"} {
-				if owner := ownerIn(e, id); owner != callers[i].SessionKey() || e.targets[id].origin != originOf(callers[i]) {
-					t.Errorf("%s belongs to %q, opened by %+v", id, owner, e.targets[id].origin)
+				if owner := ownerIn(e, id); owner != callers[i].SessionKey() ||
+					e.tracker.targets[id].origin != originOf(callers[i]) {
+					t.Errorf("%s belongs to %q, opened by %+v", id, owner, e.tracker.targets[id].origin)
 				}
 			}
 		})
@@ -281,7 +282,7 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 // The person's first call takes over a page that has no owner, with its events and nothing else.
 func TestTakingOverPages(t *testing.T) {
 	events := func(e *engine, by api.Caller) (all []string) {
-		stored, err := e.storedEvents(by, api.EventsRequest{Patterns: []string{"Page.*"}})
+		stored, err := e.owners.storedEvents(by, api.EventsRequest{Patterns: []string{"Page.*"}})
 		if err != nil {
 			return []string{err.Error()}
 		}
@@ -330,7 +331,7 @@ func TestTakingOverPages(t *testing.T) {
 		}
 	})
 	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
-		e.external = true
+		e.tracker.external = true
 		call(t, e, api.CommandLine, "T")
 		if got := ownerIn(e, "T"); got != "" {
 			t.Errorf("a page of the person's own browser belongs to %q", got)
@@ -341,16 +342,16 @@ func TestTakingOverPages(t *testing.T) {
 // The browser's first page counts as the person's once it was used, and is not given to the next open.
 func TestUsedFirstPageIsNotSpare(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.sparePage, e.started = e.targets["T"], true
-		if all := e.openSessions(); len(all) > 0 {
+		e.tracker.sparePage, e.tracker.started = e.tracker.targets["T"], true
+		if all := e.tenancy.openSessions(); len(all) > 0 {
 			t.Errorf("with the unused page these sessions are open: %+v", all)
 		}
 		used, ended := startCommand(t, e, f, "Runtime.evaluate")
 		f.answer(used, `{}`)
 		wantResult(t, "a call in the first page", ended, "")
-		e.mu.Lock()
-		all := e.openSessions()
-		e.mu.Unlock()
+		e.mux.mu.Lock()
+		all := e.tenancy.openSessions()
+		e.mux.mu.Unlock()
 		if len(all) != 1 || all[0].Session != api.DefaultSession || all[0].Pages != 1 {
 			t.Errorf("with the used page these sessions are open: %+v", all)
 		}
@@ -369,7 +370,7 @@ func TestDefaultTargets(t *testing.T) {
 	}
 	t.Run("the person's", func(t *testing.T) {
 		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			e.contextOwners["C"] = plugin("one").Name
+			e.owners.contextOwners["C"] = plugin("one").Name
 			opened := func(id string) {
 				f.attach("", targetInfo{ID: id, Type: "page", URL: "http://b/", Context: "C"})
 				synctest.Wait()
@@ -396,7 +397,7 @@ func TestDefaultTargets(t *testing.T) {
 			}
 			f.attach("", targetInfo{ID: "NEW", Type: "page", URL: "http://a/", Context: "C-SOME"})
 			synctest.Wait()
-			e.setCurrent(someClient, e.targets["SOME"])
+			e.owners.setCurrent(someClient, e.tracker.targets["SOME"])
 			if got := found(e, someClient, ""); got != "SOME" {
 				t.Errorf("the chosen page is SOME, the default %s", got)
 			}
@@ -440,7 +441,7 @@ func TestCommandsNameOwnTargets(t *testing.T) {
 			{"plugin", "Target.detachFromTarget", `{"sessionId":"second of ONE"}`, ""},
 		} {
 			by := map[string]api.Caller{"mcp": someClient, "plugin": one, "person": api.CommandLine}[c.by]
-			err := e.confine(by, e.scopes[by.SessionKey()],
+			err := e.tenancy.confine(by, e.tenancy.scopes[by.SessionKey()],
 				&api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)})
 			switch {
 			case c.code != "":
@@ -456,9 +457,9 @@ func TestCommandsNameOwnTargets(t *testing.T) {
 func wasEvicted(t *testing.T, e *engine, f *fakeBrowser, id string) bool {
 	t.Helper()
 	synctest.Wait()
-	e.mu.Lock()
-	why := e.targets[id].evictErr
-	e.mu.Unlock()
+	e.mux.mu.Lock()
+	why := e.tracker.targets[id].evictErr
+	e.mux.mu.Unlock()
 	closed := false
 	for len(f.sent) > 0 {
 		q := <-f.sent
@@ -500,7 +501,7 @@ func opened(t *testing.T, e *engine, f *fakeBrowser, by api.Caller, id string) t
 // page only while it shows what a page of theirs could.
 func TestPagesOfPersonInSharedSession(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.started = true
+		e.tracker.started = true
 		addScope(e, sharing, "C")
 		persons, agents := opened(t, e, f, sharing, "PERSONS"), opened(t, e, f, agent, "AGENTS")
 		both := []string{"PERSONS", "AGENTS"}
@@ -512,7 +513,7 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 			f.send("session of PERSONS", "Page.windowOpen", map[string]any{"url": url})
 			synctest.Wait()
 			for by, hears := range map[*api.Caller]bool{&sharing: true, &agent: slices.Contains(want, "PERSONS")} {
-				stored := value(e.storedEvents(*by, api.EventsRequest{URL: ""}))
+				stored := value(e.owners.storedEvents(*by, api.EventsRequest{URL: ""}))
 				heard := 0
 				for _, raw := range stored.Events {
 					if bytes.Contains(raw, []byte(`"url":"`+url+`"`)) {
@@ -532,7 +533,7 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 			if got := listed(e, sharing); !slices.Equal(got, both) {
 				t.Errorf("while the person's page shows %s, the person sees %q", url, got)
 			}
-			e.setCurrent(sharing, e.targets["PERSONS"])
+			e.owners.setCurrent(sharing, e.tracker.targets["PERSONS"])
 			if got := found(e, agent, ""); !slices.Contains(want, got) {
 				t.Errorf("while the person's page shows %s, the agent's default is %s", url, got)
 			}
@@ -550,7 +551,7 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 // A page that another one opens was opened by the same caller, also where it has no opener, and so were its own.
 func TestPopupsInheritTheirOrigin(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.started = true
+		e.tracker.started = true
 		addScope(e, sharing, "C")
 		for by, id := range map[*api.Caller]string{&sharing: "PERSONS", &agent: "AGENTS"} {
 			opened(t, e, f, *by, id)
@@ -562,8 +563,8 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 			f.attach("", targetInfo{ID: "POPUP-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: id})
 			f.attach("", targetInfo{ID: "NEXT-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: "POPUP-" + id})
 			for _, kind := range []string{"CLICKED-", "POPUP-", "NEXT-"} {
-				if owner := ownerIn(e, kind+id); owner != "user/work" || e.targets[kind+id].origin != originOf(*by) {
-					t.Errorf("%s%s belongs to %q, opened by %+v", kind, id, owner, e.targets[kind+id].origin)
+				if owner := ownerIn(e, kind+id); owner != "user/work" || e.tracker.targets[kind+id].origin != originOf(*by) {
+					t.Errorf("%s%s belongs to %q, opened by %+v", kind, id, owner, e.tracker.targets[kind+id].origin)
 				}
 			}
 		}
@@ -574,7 +575,7 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 func TestOriginStays(t *testing.T) {
 	stateless := api.Caller{Name: "mcp:some", Session: "user/work"}
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.started = true
+		e.tracker.started = true
 		addScope(e, sharing, "C")
 		mine := opened(t, e, f, stateless, "MINE")
 		go e.call(t.Context(), sharing, api.CallRequest{Method: "Target.createTarget"})
@@ -584,8 +585,8 @@ func TestOriginStays(t *testing.T) {
 		addScope(e, otherClient, "D")
 		f.attach("", targetInfo{ID: "ELSEWHERE", Type: "page", URL: api.BlankURL, Context: "D"})
 		for _, id := range []string{"MINE", "POPUP", "ELSEWHERE"} {
-			if ownerIn(e, id); e.targets[id].origin != originOf(stateless) {
-				t.Errorf("%s was opened by %+v", id, e.targets[id].origin)
+			if ownerIn(e, id); e.tracker.targets[id].origin != originOf(stateless) {
+				t.Errorf("%s was opened by %+v", id, e.tracker.targets[id].origin)
 			}
 		}
 	})
@@ -594,7 +595,7 @@ func TestOriginStays(t *testing.T) {
 // A page that another session has requested is not taken for a new one elsewhere with the same URL.
 func TestRequestedPageIsInTheSameContext(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.started = true
+		e.tracker.started = true
 		f.send("session of SOME", "Page.frameRequestedNavigation", map[string]any{
 			"frameId": "SOME", "reason": "anchorClick", "url": "http://bank/", "disposition": "newTab",
 		})
@@ -609,7 +610,7 @@ func TestRequestedPageIsInTheSameContext(t *testing.T) {
 // count.
 func TestPageLimitOfSharedSession(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.started = true
+		e.tracker.started = true
 		addScope(e, sharing, "C")
 		for n := range maxPages + 1 {
 			opened(t, e, f, sharing, fmt.Sprint("PERSONS", n))
@@ -637,20 +638,20 @@ func TestForbiddenOrigins(t *testing.T) {
 	everybody := []api.Caller{api.CommandLine, {Name: "cli", Session: someClient.SessionKey()}, someClient, plugin("one")}
 	withForbidden := func(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
 		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			e.started, e.forbidden = true, []string{"http://other", secret}
+			e.tracker.started, e.owners.forbidden = true, []string{"http://other", secret}
 			test(t, e, f)
 		})
 	}
 	t.Run("found", func(t *testing.T) {
 		withForbidden(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			e.started = false // so that nobody's page stays
+			e.tracker.started = false // so that nobody's page stays
 			f.attach("", targetInfo{ID: "SECRET", Type: "page", URL: secret + "/x"})
 			f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: secret + "/y"})
 			synctest.Wait()
 			infos := json.RawMessage(`{"targetInfos":[{"targetId":"SECRET"},{"targetId":"FRAME"},
 				{"targetId":"its tab","type":"tab","url":"` + secret + `/x"}]}`)
 			for _, by := range everybody {
-				for _, one := range e.listTargets(by, true) {
+				for _, one := range e.owners.listTargets(by, true) {
 					if strings.HasPrefix(one.URL, secret) {
 						t.Errorf("%s is shown %s", by.Name, one.URL)
 					}
@@ -666,7 +667,7 @@ func TestForbiddenOrigins(t *testing.T) {
 						refused(t, by.Name+" "+method+params, e.call(t.Context(), by, q).err, api.CodeNotFound)
 					}
 				}
-				if got := string(e.filterResult(by, nil, "Target.getTargets", infos)); got != `{"targetInfos":[]}` {
+				if got := string(e.tenancy.filterResult(by, nil, "Target.getTargets", infos)); got != `{"targetInfos":[]}` {
 					t.Errorf("%s gets %s", by.Name, got)
 				}
 			}
@@ -752,7 +753,7 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 			{plugin("two"), nil},
 		} {
 			var got struct{ TargetInfos []json.RawMessage }
-			raw := e.filterResult(c.by, nil, "Target.getTargets", json.RawMessage(result))
+			raw := e.tenancy.filterResult(c.by, nil, "Target.getTargets", json.RawMessage(result))
 			if err := json.Unmarshal(raw, &got); err != nil {
 				t.Error(err)
 			}
@@ -769,14 +770,15 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 			}
 		}
 		unreadable := json.RawMessage(`{"targetInfos":7}`)
-		if got := string(e.filterResult(someClient, nil, "Target.getTargets", unreadable)); got != `{"targetInfos":[]}` {
+		if got := string(e.tenancy.filterResult(someClient, nil, "Target.getTargets",
+			unreadable)); got != `{"targetInfos":[]}` {
 			t.Errorf("a list that cannot be read becomes %s", got)
 		}
 		contexts := json.RawMessage(`{"browserContextIds":["C-ONE","C-SOME","D"]}`)
 		for by, want := range map[*api.Caller]string{
 			&one: `"C-ONE"`, &someClient: `"C-SOME"`, &api.CommandLine: `"D"`, &otherClient: "",
 		} {
-			got := string(e.filterResult(*by, nil, "Target.getBrowserContexts", contexts))
+			got := string(e.tenancy.filterResult(*by, nil, "Target.getBrowserContexts", contexts))
 			if got != `{"browserContextIds":[`+want+`]}` {
 				t.Errorf("the list of contexts of %s is %s", by.Name, got)
 			}
@@ -789,27 +791,27 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 	one := plugin("one")
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.events = newJournals(300, 100_000)
+		e.tracker.events = newJournals(300, 100_000)
 		cached := targetInfo{ID: "CACHED", Type: "iframe", URL: "http://a/", Context: "C-ONE"}
 		f.send("", "Target.targetInfoChanged", map[string]any{"targetInfo": cached})
 		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "ONE"})
 		f.send("", "Browser.downloadWillBegin", map[string]any{"frameId": "SOME", "guid": "G"})
 		synctest.Wait()
-		if e.downloadOwners["G"] != someClient.Name {
-			t.Errorf("the download belongs to %q", e.downloadOwners["G"])
+		if e.owners.downloadOwners["G"] != someClient.Name {
+			t.Errorf("the download belongs to %q", e.owners.downloadOwners["G"])
 		}
 		f.send("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "inProgress"})
 		f.send("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "completed"})
 		f.send("", "Browser.downloadProgress", map[string]any{"guid": "unknown", "state": "completed"})
 		synctest.Wait()
 		for by, want := range map[*api.Caller]int{&one: 2, &someClient: 2, &otherClient: 0, &api.CommandLine: 1} {
-			stored, err := e.storedEvents(*by, api.EventsRequest{})
+			stored, err := e.owners.storedEvents(*by, api.EventsRequest{})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v; want %d events", by.Name, stored.Events, err, want)
 			}
 		}
-		if len(e.downloadOwners) > 0 {
-			t.Errorf("the ended downloads are known as %v", e.downloadOwners)
+		if len(e.owners.downloadOwners) > 0 {
+			t.Errorf("the ended downloads are known as %v", e.owners.downloadOwners)
 		}
 	})
 }
@@ -817,7 +819,7 @@ func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 // What a domain of the browser itself reports goes to the session that used the domain last.
 func TestEventsOfBrowserDomains(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.sparePage = e.targets["T"]
+		e.tracker.sparePage = e.tracker.targets["T"]
 		addScope(e, someClient, "C")
 		ended := make(chan *api.Error, 1)
 		go func() { ended <- e.call(t.Context(), someClient, api.CallRequest{Method: "Tethering.bind"}).err }()
@@ -827,7 +829,7 @@ func TestEventsOfBrowserDomains(t *testing.T) {
 		f.send("", "SystemInfo.unknown", map[string]any{})
 		synctest.Wait()
 		for by, want := range map[*api.Caller]int{&someClient: 1, &otherClient: 0} {
-			stored, err := e.storedEvents(*by, api.EventsRequest{Patterns: []string{"Tethering.*", "SystemInfo.*"}})
+			stored, err := e.owners.storedEvents(*by, api.EventsRequest{Patterns: []string{"Tethering.*", "SystemInfo.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by.Name, stored.Events, err)
 			}
@@ -838,7 +840,7 @@ func TestEventsOfBrowserDomains(t *testing.T) {
 // A page that a session opens is in its context.
 func TestOpenInContextOfSession(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.sparePage = e.targets["T"]
+		e.tracker.sparePage = e.tracker.targets["T"]
 		for by, want := range map[*api.Caller]string{
 			&someClient: "C-SOME", {Name: "cli", Session: otherClient.SessionKey()}: "C-OTHER",
 		} {
@@ -868,10 +870,10 @@ func TestActivate(t *testing.T) {
 		{guest, false, "SOME", someClient.SessionKey(), "SOME"},
 	} {
 		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-			e.external = c.external
+			e.tracker.external = c.external
 			f.attach("", targetInfo{ID: "NEWEST", Type: "page", URL: "http://a/", Context: "C-SOME"})
 			synctest.Wait()
-			e.setCurrent(guest, e.targets["SOME"])
+			e.owners.setCurrent(guest, e.tracker.targets["SOME"])
 			ended := make(chan *api.Error, 1)
 			go func() {
 				_, err := e.activate(t.Context(), c.by, c.target)
@@ -917,8 +919,8 @@ func withScopes(t *testing.T, test func(e *engine, f *fakeBrowser, received func
 	cfg.setDefaults()
 	f := newFakeBrowser()
 	e := newEngine(f, "test", false, &cfg)
-	e.egress = testGuard{}
-	go e.read()
+	e.tenancy.egress = testGuard{}
+	go e.mux.read()
 	var mu sync.Mutex
 	var log []string
 	over := make(chan struct{})
@@ -953,13 +955,13 @@ func withScopes(t *testing.T, test func(e *engine, f *fakeBrowser, received func
 					}
 				}
 				f.answer(q, result)
-			case <-e.done:
+			case <-e.mux.done:
 				return
 			}
 		}
 	}()
 	defer func() {
-		e.closeProxies()
+		e.tenancy.closeProxies()
 		f.Close()
 		<-over
 	}()
@@ -975,7 +977,7 @@ func withScopes(t *testing.T, test func(e *engine, f *fakeBrowser, received func
 // enter enters a plugin's scope for a call that ends at once.
 func enter(t *testing.T, e *engine, by api.Caller) *scope {
 	t.Helper()
-	s, release, err := e.enterScope(testContext(t), by)
+	s, release, err := e.tenancy.enterScope(testContext(t), by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1048,25 +1050,25 @@ func TestScopeOfOtherVersion(t *testing.T) {
 // The number of contexts is limited. One that is idle is closed, but none with a call under way.
 func TestScopesAreLimited(t *testing.T) {
 	withScopes(t, func(e *engine, _ *fakeBrowser, received func() []string) {
-		busy, release, err := e.enterScope(testContext(t), plugin("busy"))
+		busy, release, err := e.tenancy.enterScope(testContext(t), plugin("busy"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		idle := enter(t, e, plugin("idle"))
-		for n := len(e.scopes); n < maxScopes; n++ {
+		for n := len(e.tenancy.scopes); n < maxScopes; n++ {
 			enter(t, e, plugin(fmt.Sprint(n)))
 		}
 		received()
-		_, _, err = e.enterScope(testContext(t), plugin("another"))
+		_, _, err = e.tenancy.enterScope(testContext(t), plugin("another"))
 		refused(t, "a context over the limit", err, api.CodeLimitExceeded, fmt.Sprint(maxScopes))
 		if got := received(); len(got) > 0 {
 			t.Errorf("the browser receives %q", got)
 		}
 		remaining := func(limit time.Duration) int {
-			e.disposeIdle(limit)
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			return len(e.scopes)
+			e.tenancy.disposeIdle(limit)
+			e.mux.mu.Lock()
+			defer e.mux.mu.Unlock()
+			return len(e.tenancy.scopes)
 		}
 		if left := remaining(-1); left != maxScopes {
 			t.Errorf("without a limit %d contexts are left", left)
@@ -1165,9 +1167,9 @@ func TestListenerHasSlots(t *testing.T) {
 // A frame is found by those who can use its page.
 func TestFrameOwners(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
-		e.mu.Lock()
-		e.frames.set(e.targets["SOME"], "FRAME", "SOME", "http://SOME/frame")
-		e.mu.Unlock()
+		e.mux.mu.Lock()
+		e.tracker.frames.set(e.tracker.targets["SOME"], "FRAME", "SOME", "http://SOME/frame")
+		e.mux.mu.Unlock()
 		for _, by := range []api.Caller{otherClient, plugin("one"), {Name: "mcp:third", Session: "user/third"}} {
 			if page, _, err := e.locate(by, "FRAME"); err == nil {
 				t.Errorf("%+v finds the frame in %s", by, page.id)

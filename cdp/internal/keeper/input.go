@@ -64,27 +64,27 @@ func (e *engine) sendInput(ctx context.Context, by api.Caller, q api.InputReques
 		params[i] = scan.Marshal(all)
 	}
 	if by.HasContext() {
-		_, release, err := e.enterScope(ctx, by)
+		_, release, err := e.tenancy.enterScope(ctx, by)
 		if err != nil {
 			return api.InputSent{}, err
 		}
 		defer release()
 	}
-	t, err := e.resolve(by, q.Target)
+	t, err := e.owners.resolve(by, q.Target)
 	if err != nil {
 		return api.InputSent{}, err
 	}
-	e.mu.Lock()
+	e.mux.mu.Lock()
 	e.countCall(by)
-	e.claim(by, t)
-	e.mu.Unlock()
+	e.owners.claim(by, t)
+	e.mux.mu.Unlock()
 	if !hasPage(t.kind) {
 		return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which takes no input", t.id, t.kind)
 	}
-	if err := e.attach(ctx, t, ""); err != nil {
+	if err := e.tracker.attach(ctx, t, ""); err != nil {
 		return api.InputSent{}, err
 	}
-	w := e.newPageWait(t, q.Wait, q.OnDialog)
+	w := e.tracker.newPageWait(t, q.Wait, q.OnDialog)
 	defer w.close()
 	sent := api.InputSent{Target: t.id, Events: len(q.Events)}
 	if drag != nil {
@@ -92,7 +92,7 @@ func (e *engine) sendInput(ctx context.Context, by api.Caller, q api.InputReques
 		if sent.Dragged, err = e.drag(ctx, t, drag, callOptions{by: by, onDialog: q.OnDialog}); err != nil {
 			return api.InputSent{}, err
 		}
-	} else if err := e.exchangeAll(ctx, t, commands, params); err != nil {
+	} else if err := e.sender.exchangeAll(ctx, t, commands, params); err != nil {
 		return api.InputSent{}, err
 	}
 	if err := w.after(ctx, input.CommandDispatchMouseEvent, nil); err != nil {
@@ -110,9 +110,9 @@ const interceptTimeout = 300 * time.Millisecond
 func (e *engine) drag(ctx context.Context, t *target, d *api.Drag, o callOptions) (dragged bool, err *api.Error) {
 	const moved = input.DispatchMouseEventTypeMouseMoved
 	page := t.root()
-	e.mu.Lock()
+	e.mux.mu.Lock()
 	page.dragData = nil
-	e.mu.Unlock()
+	e.mux.mu.Unlock()
 	intercept := func(ctx context.Context, on bool) *api.Error {
 		_, err := execute(ctx, e.sender, page, input.SetInterceptDrags, input.SetInterceptDragsParams{Enabled: on}, o)
 		return err
@@ -146,7 +146,7 @@ func (e *engine) drag(ctx context.Context, t *target, d *api.Drag, o callOptions
 		for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter,
 			input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
 			params := scan.Marshal(map[string]any{"type": kind, "x": d.ToX, "y": d.ToY, "data": data})
-			if _, err := e.do(ctx, t, input.CommandDispatchDragEvent, params, o); err != nil {
+			if _, err := e.sender.do(ctx, t, input.CommandDispatchDragEvent, params, o); err != nil {
 				return true, err
 			}
 		}
@@ -159,7 +159,7 @@ func (e *engine) drag(ctx context.Context, t *target, d *api.Drag, o callOptions
 func (e *engine) interceptedDrag(ctx context.Context, page *target) (data json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, interceptTimeout)
 	defer cancel()
-	e.wait(ctx, "for a drag", func() (bool, *api.Error) {
+	e.mux.wait(ctx, "for a drag", func() (bool, *api.Error) {
 		data = page.dragData
 		return data != nil, nil
 	})
@@ -171,29 +171,29 @@ func (e *engine) interceptedDrag(ctx context.Context, page *target) (data json.R
 func (s *sender) exchangeAll(ctx context.Context, t *target, commands []*pending, params []json.RawMessage) (
 	failed *api.Error,
 ) {
-	s.mu.Lock()
+	s.mux.mu.Lock()
 	sent := 0
 	for i, p := range commands {
 		p.target = t
 		if failed = s.checkSendable(t, p.method); failed == nil {
-			failed = s.send(p, params[i])
+			failed = s.mux.send(p, params[i])
 		}
 		if failed != nil {
 			break
 		}
 		sent++
 	}
-	s.mu.Unlock()
+	s.mux.mu.Unlock()
 	for _, p := range commands[:sent] {
 		select {
 		case r := <-p.done:
 			failed = cmp.Or(failed, r.err)
 		case <-ctx.Done():
-			s.mu.Lock()
+			s.mux.mu.Lock()
 			for _, p := range commands[:sent] {
-				delete(s.pending, p.id)
+				delete(s.mux.pending, p.id)
 			}
-			s.mu.Unlock()
+			s.mux.mu.Unlock()
 			late := api.ContextError(ctx, "sending input")
 			if diagnosis := s.unstick(t); diagnosis != "" {
 				late.Message += "; " + diagnosis

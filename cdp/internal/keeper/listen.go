@@ -92,22 +92,22 @@ func (ow *owners) listen(by api.Caller, q api.ListenRequest, scope *target, wake
 		return nil, err
 	}
 	l.domains = domainsOf(all)
-	ow.mu.Lock()
-	defer ow.mu.Unlock()
-	if ow.closeErr != nil {
-		return nil, ow.closeErr
+	ow.mux.mu.Lock()
+	defer ow.mux.mu.Unlock()
+	if ow.mux.closeErr != nil {
+		return nil, ow.mux.closeErr
 	}
 	if scope != nil && scope.closed {
 		return nil, closedTarget(scope)
 	}
-	ow.listeners[l] = true
+	ow.tracker.listeners[l] = true
 	recorded := map[*target][]string{}
-	for _, t := range ow.order {
+	for _, t := range ow.tracker.order {
 		if !l.covers(t) {
 			continue
 		}
 		for _, d := range l.domains {
-			if t.session != "" && ow.enable(t, d) {
+			if t.session != "" && ow.domains.enable(t, d) {
 				recorded[t] = append(recorded[t], d)
 			}
 		}
@@ -123,21 +123,21 @@ const attachPagesTimeout = 2 * time.Second
 // attachPages attaches to the pages of an external browser that a stream of all pages covers and no caller has
 // used yet.
 func (ow *owners) attachPages(ctx context.Context, l *listener) {
-	if !ow.external || !l.wantsAllPages() {
+	if !ow.tracker.external || !l.wantsAllPages() {
 		return
 	}
 	var attaching []*target
-	ow.mu.Lock()
-	for _, t := range ow.order {
+	ow.mux.mu.Lock()
+	for _, t := range ow.tracker.order {
 		if l.needsAttach(t) {
 			attaching = append(attaching, t)
-			ow.attachAsync(t)
+			ow.tracker.attachAsync(t)
 		}
 	}
-	ow.mu.Unlock()
+	ow.mux.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, attachPagesTimeout)
 	defer cancel()
-	_ = ow.wait(ctx, "for the pages to be attached", func() (bool, *api.Error) {
+	_ = ow.mux.wait(ctx, "for the pages to be attached", func() (bool, *api.Error) {
 		return !slices.ContainsFunc(attaching, func(t *target) bool { return t.attaching }), nil
 	})
 }
@@ -159,8 +159,8 @@ func (l *listener) needsAttach(t *target) bool {
 func (ow *owners) awaitEnabled(ctx context.Context, l *listener) {
 	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
 	defer cancel()
-	ow.wait(ctx, "for the events to come", func() (bool, *api.Error) {
-		for _, t := range ow.order {
+	ow.mux.wait(ctx, "for the events to come", func() (bool, *api.Error) {
+		for _, t := range ow.tracker.order {
 			if t.session == "" || t.closed || t.crashed || t.root().dialog != nil || !l.covers(t) {
 				continue
 			}
@@ -178,19 +178,19 @@ const enableTimeout = time.Second
 
 // unlisten removes a stream and disables the domains that only it needed.
 func (ow *owners) unlisten(l *listener) {
-	ow.mu.Lock()
-	defer ow.mu.Unlock()
-	if !ow.listeners[l] {
+	ow.mux.mu.Lock()
+	defer ow.mux.mu.Unlock()
+	if !ow.tracker.listeners[l] {
 		return
 	}
-	delete(ow.listeners, l)
-	if ow.closeErr != nil {
+	delete(ow.tracker.listeners, l)
+	if ow.mux.closeErr != nil {
 		return
 	}
-	for _, t := range ow.order {
+	for _, t := range ow.tracker.order {
 		if t.session != "" && l.covers(t) {
 			for _, d := range l.domains {
-				ow.disable(t, d)
+				ow.domains.disable(t, d)
 			}
 		}
 	}
@@ -322,16 +322,16 @@ func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, 
 	for _, p := range q.Patterns {
 		named[api.DomainOf(p)] = true
 	}
-	ow.mu.Lock()
-	defer ow.mu.Unlock() // reassign changes the numbers of records
+	ow.mux.mu.Lock()
+	defer ow.mux.mu.Unlock() // reassign changes the numbers of records
 	session := by.SessionKey()
 	if only != nil && only.owner != "" {
 		session = only.owner // the caller's, or that of a page that a person has named
 	}
-	records, last := ow.events.since(session, q.Since)
+	records, last := ow.tracker.events.since(session, q.Since)
 	if q.Since < 0 || q.Since > last { // of a browser before this one
 		q.Since = 0
-		records, last = ow.events.since(session, 0)
+		records, last = ow.tracker.events.since(session, 0)
 	}
 	out := api.Events{Events: []json.RawMessage{}, Dropped: last - q.Since - int64(len(records)), LastSeq: last}
 	if q.Newest {
@@ -346,7 +346,7 @@ func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, 
 		case q.Target == api.BrowserTarget && r.target != api.BrowserTarget:
 		case !r.has(q.URL, status):
 		case len(out.Events) < q.Limit:
-			out.Events = append(out.Events, r.line(ow.name))
+			out.Events = append(out.Events, r.line(ow.tracker.name))
 		case q.Newest: // the older ones are not read
 			return out, nil
 		default:

@@ -202,7 +202,7 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 	cfg.setDefaults()
 	e := newEngine(newFakeBrowser(), "test", false, &cfg)
 	large := []byte(`{"method":"Target.targetCrashed","params":{"pad":"` + strings.Repeat("x", 512<<10) + `"}}`)
-	e.handle(browser.Message{Data: large, Size: int64(len(large))})
+	e.mux.handle(browser.Message{Data: large, Size: int64(len(large))})
 	f := files{tempDir(t), "test"}
 	l, err := net.Listen("unix", f.socket())
 	if err != nil {
@@ -256,11 +256,11 @@ func BenchmarkEvent(b *testing.B) {
 	var cfg Config
 	cfg.setDefaults()
 	e := newEngine(newFakeBrowser(), "test", false, &cfg)
-	e.targets["T"] = &target{id: "T", session: "S", kind: "page", domains: map[string]*domain{}}
-	e.sessions["S"] = e.targets["T"]
+	e.tracker.targets["T"] = &target{id: "T", session: "S", kind: "page", domains: map[string]*domain{}}
+	e.tracker.sessions["S"] = e.tracker.targets["T"]
 	b.SetBytes(int64(len(consoleEvent)))
 	for b.Loop() {
-		e.handle(browser.Message{Data: []byte(consoleEvent), Size: int64(len(consoleEvent))})
+		e.mux.handle(browser.Message{Data: []byte(consoleEvent), Size: int64(len(consoleEvent))})
 	}
 }
 
@@ -431,9 +431,9 @@ func BenchmarkFlood(b *testing.B) {
 }
 
 func (e *engine) seenEvents() int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.events.lastOrder
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
+	return e.tracker.events.lastOrder
 }
 
 // newPipePeer returns a client of a keeper whose browser is a goroutine at the other end of a pipe. It responds to
@@ -468,7 +468,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 	var cfg Config
 	cfg.setDefaults()
 	e := newEngine(browser.NewPipe(ends[1][0], ends[0][1], 0), "test", false, &cfg)
-	go e.read()
+	go e.mux.read()
 	send(`{"method":"Target.attachedToTarget","params":{"sessionId":"S","targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`)
 	if rate > 0 {
 		go func() {
@@ -499,8 +499,8 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 		c.Close()
 		l.Close()
 		cancel()
-		e.conn.Close()
-		<-e.done
+		e.mux.conn.Close()
+		<-e.mux.done
 		for _, end := range ends {
 			end[0].Close()
 			end[1].Close()

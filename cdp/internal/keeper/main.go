@@ -136,12 +136,12 @@ func (k *keeper) start(ctx context.Context) *api.Error {
 		return err
 	}
 	k.engine = newEngine(conn, k.cfg.Browser, k.proc == nil, &k.cfg)
-	k.engine.setups.dir = filepath.Join(k.files.temp(), "uploads")
+	k.engine.owners.setups.dir = filepath.Join(k.files.temp(), "uploads")
 	k.setEgress()
-	err = k.engine.start(ctx)
+	err = k.engine.tracker.start(ctx)
 	if err == nil && k.proc != nil {
-		k.engine.downloads.dir = filepath.Join(k.files.temp(), "downloads")
-		err = k.engine.keepDownloads(ctx, "")
+		k.engine.tracker.downloads.dir = filepath.Join(k.files.temp(), "downloads")
+		err = k.engine.tracker.keepDownloads(ctx, "")
 	}
 	if err != nil {
 		err.Message = "the browser started, but: " + err.Message
@@ -166,7 +166,7 @@ func (k *keeper) setEgress() {
 		log.Print("plugins are denied, because their pages cannot be guarded: ", err)
 		return
 	}
-	k.engine.egress, k.engine.chromePID = egress, k.proc.PID
+	k.engine.tenancy.egress, k.engine.tenancy.chromePID = egress, k.proc.PID
 }
 
 // connect launches the browser, or attaches to the configured one.
@@ -295,7 +295,7 @@ func (k *keeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			log.Print("stops: received a signal")
 			return
-		case <-k.engine.done:
+		case <-k.engine.mux.done:
 			log.Print("stops: the connection to the browser has ended")
 			return
 		case <-exited:
@@ -306,7 +306,7 @@ func (k *keeper) run(ctx context.Context) {
 				log.Print("stops: idle for ", k.cfg.Idle)
 				return
 			}
-			k.engine.disposeIdle(k.cfg.Idle)
+			k.engine.tenancy.disposeIdle(k.cfg.Idle)
 			// Without its folder no client can find this keeper.
 			if !sameFile(k.lock, k.files.lock()) {
 				log.Print("stops: its files were removed")
@@ -338,12 +338,12 @@ func (k *keeper) shutDown() {
 	if k.proc != nil {
 		orderly := k.engine != nil && !k.temporary // a permanent profile must be saved
 		if orderly {
-			k.engine.mu.Lock()
+			k.engine.mux.mu.Lock()
 			postCommand(k.engine.mux, nil, cdpbrowser.Close, cdp.Empty{}, nil)
-			k.engine.mu.Unlock()
+			k.engine.mux.mu.Unlock()
 		}
 		if k.engine != nil {
-			k.engine.failAll(api.Errorf(api.CodeChromeConnection, "the browser was closed"))
+			k.engine.mux.failAll(api.Errorf(api.CodeChromeConnection, "the browser was closed"))
 		}
 		if orderly {
 			select {
@@ -354,9 +354,9 @@ func (k *keeper) shutDown() {
 		k.proc.Kill()
 	}
 	if k.engine != nil {
-		k.engine.conn.Close()
-		<-k.engine.done
-		k.engine.closeProxies()
+		k.engine.mux.conn.Close()
+		<-k.engine.mux.done
+		k.engine.tenancy.closeProxies()
 	}
 	unlock := k.clean()
 	if k.server != nil {
@@ -393,7 +393,7 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
 		UptimeMS: time.Since(k.started).Milliseconds(), IdleLimit: max(0, k.cfg.Idle).Milliseconds(),
 		Clients: k.server.clientCount(), Log: k.files.log(), Notes: k.notes,
-		Targets: k.engine.listTargets(by, all && by.IsCommandLine())}
+		Targets: k.engine.owners.listTargets(by, all && by.IsCommandLine())}
 	if k.proc != nil {
 		s.ChromePID = k.proc.PID
 	}
@@ -401,8 +401,8 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		return s.Public()
 	}
 	e := k.engine
-	e.mu.Lock()
-	for _, session := range e.openSessions() {
+	e.mux.mu.Lock()
+	for _, session := range e.tenancy.openSessions() {
 		own := session.Session == by.SessionKey()
 		if !all && !own && !by.IsPerson() {
 			continue
@@ -416,8 +416,8 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		s.Sessions = append(s.Sessions, session)
 	}
 	s.Calls = e.callCount
-	s.Events = e.events.info()
-	e.mu.Unlock()
+	s.Events = e.tracker.events.info()
+	e.mux.mu.Unlock()
 	return s
 }
 

@@ -36,14 +36,14 @@ func (tr *tracker) onLifecycle(t *target, params json.RawMessage) {
 	if json.Unmarshal(params, &p) == nil && string(p.FrameID) == t.id && p.Name == "networkIdle" &&
 		len(t.loaders) > 0 && t.loaders[len(t.loaders)-1] == string(p.LoaderID) {
 		t.idle = true
-		tr.broadcast()
+		tr.mux.broadcast()
 	}
 }
 
 func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage) {
 	if method == page.LoadEventFired.Method {
 		t.loaded = true
-		tr.broadcast()
+		tr.mux.broadcast()
 		return
 	}
 	var p struct {
@@ -71,9 +71,9 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 	t.loaded, t.idle, t.crashed, t.dialog, t.pendingURL = restored, restored, false, nil, ""
 	if t.needsReenable {
 		t.needsReenable = false
-		tr.reenableDomains(t)
+		tr.domains.reenableDomains(t)
 	}
-	tr.broadcast()
+	tr.mux.broadcast()
 }
 
 // awaitBlank waits until a new page has loaded its blank document, because the end of that navigation would abort
@@ -83,7 +83,7 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 func (tr *tracker) awaitBlank(ctx context.Context, t *target) {
 	ctx, cancel := context.WithTimeout(ctx, awaitBlankTimeout)
 	defer cancel()
-	tr.wait(ctx, "for the blank page", func() (bool, *api.Error) {
+	tr.mux.wait(ctx, "for the blank page", func() (bool, *api.Error) {
 		return t.title != "" && t.pending == 0 || t.closed || t.crashed, nil
 	})
 }
@@ -114,8 +114,8 @@ func (tr *tracker) navigate(ctx context.Context, t *target, q api.OpenRequest) *
 
 // documentStatus returns the HTTP status of the document that a page shows, 0 if it is unknown.
 func (tr *tracker) documentStatus(t *target) int {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+	tr.mux.mu.Lock()
+	defer tr.mux.mu.Unlock()
 	if n := len(t.loaders); n > 0 && t.document.loader == t.loaders[n-1] {
 		return t.document.status
 	}

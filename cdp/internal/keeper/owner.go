@@ -23,7 +23,10 @@ import (
 
 // owners knows to which session each target, event and download belongs, and which target is the current one of each.
 type owners struct {
-	*tracker
+	mux     *mux
+	sender  *sender
+	domains *enabler
+	tracker *tracker
 
 	// hiddenURL is where the engine's own pages begin. It cannot be guessed: whatever else had it would be hidden, too.
 	hiddenURL string
@@ -44,7 +47,7 @@ type owners struct {
 
 func newOwners(tr *tracker) *owners {
 	ow := &owners{
-		tracker:       tr,
+		mux: tr.mux, sender: tr.sender, domains: tr.domains, tracker: tr,
 		hiddenURL:     api.BlankURL + "#" + rand.Text(),
 		contextOwners: map[string]string{}, createdContexts: map[string]string{},
 		current:        map[string]*target{},
@@ -68,7 +71,7 @@ func (ow *owners) onTarget(t *target, context string, via *target, fresh bool) {
 	if t.hidden {
 		return
 	}
-	from := ow.targets[t.opener]
+	from := ow.tracker.targets[t.opener]
 	if from == nil {
 		from = via
 	}
@@ -118,7 +121,7 @@ func (ow *owners) adopt(t, from *target) {
 // engine is locked.
 func (ow *owners) guessOwner(t *target) {
 	if t.owner == "" {
-		if !ow.started {
+		if !ow.tracker.started {
 			return
 		}
 		t.owner, t.origin, t.ownerTentative = api.DefaultSession, originOf(api.CommandLine), true
@@ -141,7 +144,7 @@ func (ow *owners) guessOwner(t *target) {
 
 // creating returns the first command under way that creates a target for a session. The engine is locked.
 func (ow *owners) creating(session string) (first *pending) {
-	for _, p := range ow.pending {
+	for _, p := range ow.mux.pending {
 		creates := p.method == cdptarget.CommandCreateTarget && p.by.Name != "" && p.by.SessionKey() == session
 		if creates && (first == nil || p.id < first.id) {
 			first = p
@@ -200,7 +203,7 @@ func (ow *owners) assign(t *target, by api.Caller) {
 // claim gives a page without an owner to the first session that uses it. Pages of an external browser stay without
 // an owner. The engine is locked.
 func (ow *owners) claim(by api.Caller, t *target) {
-	if root := t.root(); root != nil && root.owner == "" && !ow.external && root.kind == "page" {
+	if root := t.root(); root != nil && root.owner == "" && !ow.tracker.external && root.kind == "page" {
 		ow.takeOver(by, root)
 	}
 }
@@ -209,11 +212,11 @@ func (ow *owners) claim(by api.Caller, t *target) {
 // is not spare. The engine is locked.
 func (ow *owners) takeOver(by api.Caller, t *target) {
 	t.owner, t.origin = by.SessionKey(), originOf(by)
-	if ow.sparePage == t {
-		ow.sparePage = nil
+	if ow.tracker.sparePage == t {
+		ow.tracker.sparePage = nil
 	}
 	ow.setups.apply(t)
-	ow.events.reassign(t.owner, func(r *record) bool { return r.target == t.id && r.owner == api.DefaultSession })
+	ow.tracker.events.reassign(t.owner, func(r *record) bool { return r.target == t.id && r.owner == api.DefaultSession })
 }
 
 // currentOf returns the default target of the caller's session, or nil. The engine is locked.
@@ -249,7 +252,7 @@ func (ow *owners) isForbidden(url string) bool {
 
 // newestPage returns the newest page that a caller may use. The engine is locked.
 func (ow *owners) newestPage(by api.Caller) (found *target) {
-	for _, t := range ow.order {
+	for _, t := range ow.tracker.order {
 		if t.kind == "page" && t.evictErr == nil && ow.canUse(by, t) {
 			found = t
 		}
@@ -262,8 +265,8 @@ func (ow *owners) setCurrent(by api.Caller, t *target) { ow.current[by.SessionKe
 
 // visibleTo returns the targets that a caller may use, the oldest first. The engine is locked.
 func (ow *owners) visibleTo(by api.Caller) []*target {
-	all := make([]*target, 0, len(ow.order))
-	for _, t := range ow.order {
+	all := make([]*target, 0, len(ow.tracker.order))
+	for _, t := range ow.tracker.order {
 		if ow.canUse(by, t) {
 			all = append(all, t)
 		}
@@ -307,7 +310,7 @@ func (ow *owners) isPrivate(t *target, method string, params json.RawMessage) bo
 			ID   string     `json:"targetId"`
 		}
 		if json.Unmarshal(params, &p) == nil {
-			t = ow.targets[cmp.Or(p.Info.ID, p.ID)]
+			t = ow.tracker.targets[cmp.Or(p.Info.ID, p.ID)]
 		}
 	}
 	top := t.root()
@@ -324,13 +327,14 @@ func (ow *owners) ownerOfReported(params json.RawMessage) (owner string, known b
 	if json.Unmarshal(params, &p) != nil {
 		return "", false
 	}
-	if reported := ow.targets[p.Info.ID]; reported != nil && reported.hidden {
+	if reported := ow.tracker.targets[p.Info.ID]; reported != nil && reported.hidden {
 		return Disowned, true
 	}
 	if owner := ow.contextOwners[p.Info.Context]; owner != "" {
 		return owner, true
 	}
-	reported := []*target{ow.targets[p.Info.ID], ow.targets[p.ID], ow.sessions[p.Session], ow.targets[p.Info.Opener]}
+	reported := []*target{ow.tracker.targets[p.Info.ID], ow.tracker.targets[p.ID], ow.tracker.sessions[p.Session],
+		ow.tracker.targets[p.Info.Opener]}
 	for _, found := range reported {
 		if found != nil {
 			return found.owner, true
@@ -347,10 +351,10 @@ func (ow *owners) ownerOfDownload(params json.RawMessage) string {
 		ID    string `json:"guid"`
 		State string `json:"state"`
 	}
-	if json.Unmarshal(params, &p) != nil || ow.external {
+	if json.Unmarshal(params, &p) != nil || ow.tracker.external {
 		return ""
 	}
-	if t := ow.targets[p.Frame]; t != nil && len(ow.downloadOwners) < maxDownloads {
+	if t := ow.tracker.targets[p.Frame]; t != nil && len(ow.downloadOwners) < maxDownloads {
 		ow.downloadOwners[p.ID] = t.owner
 	}
 	owner, known := ow.downloadOwners[p.ID]
@@ -367,11 +371,11 @@ const maxDownloads = 1024 // under way; further ones count as the person's
 
 // listTargets returns the targets that a caller may use, the oldest first; with all those of all sessions.
 func (ow *owners) listTargets(by api.Caller, all bool) []api.Target {
-	ow.mu.Lock()
-	defer ow.mu.Unlock()
+	ow.mux.mu.Lock()
+	defer ow.mux.mu.Unlock()
 	seen := ow.visibleTo(by)
 	if all {
-		seen = slices.DeleteFunc(slices.Clone(ow.order), func(t *target) bool { return ow.isForbidden(t.url) })
+		seen = slices.DeleteFunc(slices.Clone(ow.tracker.order), func(t *target) bool { return ow.isForbidden(t.url) })
 	}
 	current := ow.currentOf(by)
 	list := make([]api.Target, 0, len(seen))
@@ -393,10 +397,10 @@ func (ow *owners) listTargets(by api.Caller, all bool) []api.Target {
 // resolve returns the target that a caller's selector names. For targets that the caller may not use it returns the
 // same error as for missing ones. The person at the command line can name any target by its id.
 func (ow *owners) resolve(by api.Caller, selector string) (*target, *api.Error) {
-	ow.mu.Lock()
-	defer ow.mu.Unlock()
-	if ow.closeErr != nil {
-		return nil, ow.closeErr
+	ow.mux.mu.Lock()
+	defer ow.mux.mu.Unlock()
+	if ow.mux.closeErr != nil {
+		return nil, ow.mux.closeErr
 	}
 	if selector == "" {
 		if t := ow.currentOf(by); t != nil {
@@ -417,7 +421,7 @@ func (ow *owners) resolve(by api.Caller, selector string) (*target, *api.Error) 
 		return nil, e
 	}
 	all := ow.visibleTo(by)
-	if t := ow.targets[selector]; t != nil && (ow.canUse(by, t) || by.IsCommandLine() && !ow.isForbidden(t.url)) {
+	if t := ow.tracker.targets[selector]; t != nil && (ow.canUse(by, t) || by.IsCommandLine() && !ow.isForbidden(t.url)) {
 		return t, nil
 	}
 	if n, err := strconv.Atoi(selector); err == nil && len(selector) < 4 {
@@ -460,8 +464,8 @@ func (ow *owners) checkIDs(by api.Caller, params map[string]json.RawMessage) *ap
 		name string
 		find func(id string) *target
 	}{
-		{"targetId", func(id string) *target { return ow.targets[id] }},
-		{"sessionId", func(id string) *target { return ow.sessionOf(id) }},
+		{"targetId", func(id string) *target { return ow.tracker.targets[id] }},
+		{"sessionId", func(id string) *target { return ow.tracker.sessionOf(id) }},
 	} {
 		raw, named := params[kind.name]
 		if !named {
@@ -489,12 +493,12 @@ func (ow *owners) onBrowserCommand(by api.Caller, q api.CallRequest, result json
 		Target  string `json:"targetId"`
 		Context string `json:"browserContextId"`
 	}
-	ow.mu.Lock()
-	defer ow.mu.Unlock()
+	ow.mux.mu.Lock()
+	defer ow.mux.mu.Unlock()
 	switch q.Method {
 	case cdptarget.CommandCreateTarget:
-		if json.Unmarshal(result, &about) == nil && ow.targets[about.Target] != nil {
-			ow.assign(ow.targets[about.Target], by)
+		if json.Unmarshal(result, &about) == nil && ow.tracker.targets[about.Target] != nil {
+			ow.assign(ow.tracker.targets[about.Target], by)
 		}
 	case cdptarget.CommandCreateBrowserContext:
 		if json.Unmarshal(result, &about) == nil && about.Context != "" {
@@ -514,7 +518,7 @@ func (ow *owners) onBrowserCommand(by api.Caller, q api.CallRequest, result json
 // engine is locked.
 func (ow *owners) ownsContext(by api.Caller, id string) bool {
 	owner, known := ow.contextOwners[id]
-	if !known && !ow.external {
+	if !known && !ow.tracker.external {
 		owner = api.DefaultSession
 	}
 	return by.CanSee(owner)

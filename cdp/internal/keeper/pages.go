@@ -23,7 +23,7 @@ func (ow *owners) checkPageLimit(by api.Caller) *api.Error {
 }
 
 func (ow *owners) countPages(owner string) (n int) {
-	for _, t := range ow.order {
+	for _, t := range ow.tracker.order {
 		if t.kind == "page" && t.owner == owner && !t.origin.person && t.evictErr == nil {
 			n++
 		}
@@ -45,20 +45,20 @@ func (ow *owners) enforcePageLimit(t *target) {
 func (ow *owners) evict(t *target, why *api.Error) {
 	t.evictErr = why
 	t.evictErr.Target = t.id
-	ow.failPending(t, t.evictErr)
-	ow.postClose(cdptarget.ID(t.id))
+	ow.mux.failPending(t, t.evictErr)
+	ow.sender.postClose(cdptarget.ID(t.id))
 }
 
 // newPage creates a blank page for a caller in a browser context. An empty in means the default context.
 func (ow *owners) newPage(ctx context.Context, by api.Caller, in cdp.BrowserContextID) (t *target, err *api.Error) {
-	ow.mu.Lock()
+	ow.mux.mu.Lock()
 	err = ow.checkPageLimit(by)
-	ow.mu.Unlock()
+	ow.mux.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	params := cdptarget.CreateTargetParams{URL: api.BlankURL, BrowserContextID: in}
-	return ow.createPage(ctx, params, callOptions{by: by}, func(t *target) { ow.assign(t, by) })
+	return ow.tracker.createPage(ctx, params, callOptions{by: by}, func(t *target) { ow.assign(t, by) })
 }
 
 // createPage creates a page and waits until it is tracked; it then calls created, unless nil, with the engine locked.
@@ -69,16 +69,16 @@ func (tr *tracker) createPage(ctx context.Context, params cdptarget.CreateTarget
 	if err != nil {
 		return nil, err
 	}
-	err = tr.wait(ctx, "for the new page", func() (bool, *api.Error) {
+	err = tr.mux.wait(ctx, "for the new page", func() (bool, *api.Error) {
 		if t = tr.targets[string(made.TargetID)]; t != nil && created != nil {
 			created(t)
 		}
 		return t != nil, nil
 	})
 	if err != nil {
-		tr.mu.Lock()
-		tr.postClose(made.TargetID)
-		tr.mu.Unlock()
+		tr.mux.mu.Lock()
+		tr.sender.postClose(made.TargetID)
+		tr.mux.mu.Unlock()
 	}
 	return t, err
 }

@@ -48,9 +48,9 @@ func (tr *tracker) startRecording(t *target) {
 	for _, name := range recordedDomains {
 		d := t.domain(name)
 		d.recording, d.enabling = true, true
-		tr.setDomain(t, name, true, func(reply) {
+		tr.domains.setDomain(t, name, true, func(reply) {
 			d.enabling = false
-			tr.broadcast()
+			tr.mux.broadcast()
 		})
 	}
 }
@@ -265,7 +265,7 @@ func (ow *owners) replay(l *listener, enabled map[*target][]string) {
 	if l.scope != nil && l.scope.owner != "" {
 		session = l.scope.owner
 	}
-	records, _ := ow.events.since(session, 0)
+	records, _ := ow.tracker.events.since(session, 0)
 	for _, r := range records {
 		t := byID[r.target]
 		if t == nil || r.order <= t.since || kindOf(r.method) != messages ||
@@ -278,7 +278,7 @@ func (ow *owners) replay(l *listener, enabled map[*target][]string) {
 	}
 	for t, domains := range enabled {
 		if slices.Contains(domains, "Runtime") {
-			ow.repeatContexts(t)
+			ow.tracker.repeatContexts(t)
 		}
 	}
 }

@@ -22,20 +22,20 @@ type routeRule struct {
 // route serves a RouteRequest.
 func (e *engine) route(ctx context.Context, by api.Caller, q api.RouteRequest) (api.Routed, *api.Error) {
 	if by.HasContext() {
-		_, release, err := e.enterScope(ctx, by)
+		_, release, err := e.tenancy.enterScope(ctx, by)
 		if err != nil {
 			return api.Routed{}, err
 		}
 		defer release()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
 	e.countCall(by)
 	if err := e.changeRules(by.SessionKey(), q); err != nil {
 		return api.Routed{}, err
 	}
 	all := api.Routed{Rules: []api.RoutedRule{}}
-	if set := e.setups.bySession[by.SessionKey()]; set != nil {
+	if set := e.owners.setups.bySession[by.SessionKey()]; set != nil {
 		for _, r := range set.rules {
 			all.Rules = append(all.Rules, api.RoutedRule{URL: r.URL, Method: r.Method, Action: r.Action, Requests: r.requests})
 		}
@@ -59,7 +59,7 @@ func (e *engine) changeRules(session string, q api.RouteRequest) *api.Error {
 		}
 		rules = append(rules, &routeRule{RouteRule: r})
 	}
-	if set := e.setups.bySession[session]; set != nil && q.Rules == nil {
+	if set := e.owners.setups.bySession[session]; set != nil && q.Rules == nil {
 		for _, present := range set.rules {
 			replaced := func(r api.RouteRule) bool { return r.URL == present.URL && strings.EqualFold(r.Method, present.Method) }
 			if !slices.Contains(q.Remove, present.URL) && !slices.ContainsFunc(q.Add, replaced) {
@@ -82,21 +82,21 @@ func (e *engine) changeRules(session string, q api.RouteRequest) *api.Error {
 			size,
 			api.MaxRouteBytes)
 	}
-	for _, t := range e.order {
+	for _, t := range e.tracker.order {
 		if len(rules) > 0 && t.owner == session && t.domains["Fetch"] != nil && t.domains["Fetch"].byCaller {
 			return api.Errorf(api.CodeBusy,
 				"Fetch is enabled in target %s, and pauses its requests: call Fetch.disable there first", t.id)
 		}
 	}
-	e.setups.of(session).rules = rules
-	e.applyToAll(session)
+	e.owners.setups.of(session).rules = rules
+	e.owners.applyToAll(session)
 	return nil
 }
 
 // checkUnrouted rejects a caller's Fetch.enable in a target whose requests the keeper answers by rules.
 func (e *engine) checkUnrouted(t *target) *api.Error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
 	if !t.routed {
 		return nil
 	}
@@ -134,8 +134,8 @@ func (ss *setups) onPaused(t *target, params json.RawMessage) {
 		return
 	}
 	time.AfterFunc(time.Duration(rule.DelayMS)*time.Millisecond, func() {
-		ss.sender.mu.Lock()
-		defer ss.sender.mu.Unlock()
+		ss.sender.mux.mu.Lock()
+		defer ss.sender.mux.mu.Unlock()
 		if !t.closed {
 			ss.answerPaused(t, id, rule)
 		}

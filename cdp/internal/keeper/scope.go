@@ -47,7 +47,10 @@ const anonymousTTL = 10 * time.Minute
 
 // tenancy gives each session its scope, and confines plugins to what their calls were granted.
 type tenancy struct {
-	*owners
+	mux     *mux
+	sender  *sender
+	tracker *tracker
+	owners  *owners
 
 	egress    host.Egress       // nil: plugins are denied contexts of their own
 	chromePID int               // the browser's process
@@ -58,7 +61,8 @@ type tenancy struct {
 }
 
 func newTenancy(ow *owners) *tenancy {
-	return &tenancy{owners: ow, scopes: map[string]*scope{}, scopeLock: make(chan struct{}, 1)}
+	return &tenancy{mux: ow.mux, sender: ow.sender, tracker: ow.tracker, owners: ow, scopes: map[string]*scope{},
+		scopeLock: make(chan struct{}, 1)}
 }
 
 // checkCaller rejects invalid callers, and plugins where their access cannot be limited.
@@ -68,7 +72,7 @@ func (tn *tenancy) checkCaller(by api.Caller) *api.Error {
 		return by.Validate()
 	case !api.OfPlugin(by.SessionKey()):
 		return nil
-	case tn.external:
+	case tn.tracker.external:
 		return api.Errorf(api.CodeDenied, "plugins cannot use a browser that Parley is attached to, "+
 			"because it has its user's own pages; open a browser that Parley starts")
 	case tn.egress == nil:
@@ -101,9 +105,9 @@ func (tn *tenancy) enterScope(ctx context.Context, by api.Caller) (s *scope, rel
 	if s != nil || err != nil {
 		return s, release, err
 	}
-	tn.mu.Lock()
+	tn.mux.mu.Lock()
 	full := len(tn.scopes) >= maxScopes
-	tn.mu.Unlock()
+	tn.mux.mu.Unlock()
 	if full {
 		return nil, nil, api.Errorf(api.CodeLimitExceeded, "%d sessions use this browser, which is the limit: "+
 			"try again after one of them has called cdp.close", maxScopes)
@@ -130,13 +134,13 @@ func (tn *tenancy) updateScope(ctx context.Context, by api.Caller) *api.Error {
 // existingScope applies the call's grants to the session's scope and returns it, or nil if there is none. A scope of
 // another version of the plugin is closed.
 func (tn *tenancy) existingScope(ctx context.Context, by api.Caller) (s *scope, release func(), err *api.Error) {
-	tn.mu.Lock()
+	tn.mux.mu.Lock()
 	s = tn.scopes[by.SessionKey()]
 	otherVersion := s != nil && s.digest != by.Digest
 	if s != nil && !otherVersion {
 		s.activeCalls++ // so that it is not idle
 	}
-	tn.mu.Unlock()
+	tn.mux.mu.Unlock()
 	switch {
 	case s == nil:
 		return nil, nil, nil
@@ -160,9 +164,9 @@ func (tn *tenancy) existingScope(ctx context.Context, by api.Caller) (s *scope, 
 
 // takeUsedRights returns the rights that a plugin's pages have used since the previous takeUsedRights.
 func (tn *tenancy) takeUsedRights(by api.Caller) []string {
-	tn.mu.Lock()
+	tn.mux.mu.Lock()
 	s := tn.scopes[by.SessionKey()]
-	tn.mu.Unlock()
+	tn.mux.mu.Unlock()
 	if s == nil || s.proxy == nil {
 		return nil
 	}
@@ -171,10 +175,10 @@ func (tn *tenancy) takeUsedRights(by api.Caller) []string {
 
 func (tn *tenancy) releaseFunc(s *scope) func() {
 	return func() {
-		tn.mu.Lock()
+		tn.mux.mu.Lock()
 		s.activeCalls--
 		s.lastUsed = time.Now()
-		tn.mu.Unlock()
+		tn.mux.mu.Unlock()
 	}
 }
 
@@ -186,20 +190,20 @@ func (tn *tenancy) disown(s *scope) {
 	}
 	delete(tn.scopes, s.session)
 	tn.disposeCreated(func(session string) bool { return session == s.session })
-	tn.contextOwners[string(s.context)] = Disowned
-	for _, t := range tn.order {
+	tn.owners.contextOwners[string(s.context)] = Disowned
+	for _, t := range tn.tracker.order {
 		if t.context == string(s.context) {
 			t.owner = Disowned
 		}
 	}
-	for id, owner := range tn.downloadOwners {
+	for id, owner := range tn.owners.downloadOwners {
 		if owner == s.session {
-			tn.downloadOwners[id] = Disowned
+			tn.owners.downloadOwners[id] = Disowned
 		}
 	}
-	tn.events.remove(s.session)
-	delete(tn.current, s.session)
-	tn.setups.end(func(session string) bool { return session == s.session })
+	tn.tracker.events.remove(s.session)
+	delete(tn.owners.current, s.session)
+	tn.owners.setups.end(func(session string) bool { return session == s.session })
 }
 
 // Disowned owns what belonged to a scope that is being closed. It is not the name of any session.
@@ -230,11 +234,11 @@ func (tn *tenancy) newScope(ctx context.Context, by api.Caller) (*scope, *api.Er
 		return nil, err
 	}
 	s.context = made.BrowserContextID
-	tn.mu.Lock()
-	tn.contextOwners[string(s.context)] = s.session
-	tn.mu.Unlock()
-	if s.proxy == nil && tn.downloads.dir != "" {
-		err = tn.keepDownloads(ctx, s.context)
+	tn.mux.mu.Lock()
+	tn.owners.contextOwners[string(s.context)] = s.session
+	tn.mux.mu.Unlock()
+	if s.proxy == nil && tn.tracker.downloads.dir != "" {
+		err = tn.tracker.keepDownloads(ctx, s.context)
 	} else {
 		err = tn.denyDownloads(ctx, s)
 	}
@@ -242,9 +246,9 @@ func (tn *tenancy) newScope(ctx context.Context, by api.Caller) (*scope, *api.Er
 		tn.dispose(s)
 		return nil, err
 	}
-	tn.mu.Lock()
+	tn.mux.mu.Lock()
 	tn.scopes[s.session] = s
-	tn.mu.Unlock()
+	tn.mux.mu.Unlock()
 	return s, nil
 }
 
@@ -266,15 +270,15 @@ func (tn *tenancy) denyDownloads(ctx context.Context, s *scope) *api.Error {
 // dispose closes a scope with all its pages. The id of its context stays known, so that late events of the browser
 // about it stay hidden from other callers.
 func (tn *tenancy) dispose(s *scope) *api.Error {
-	tn.mu.Lock()
+	tn.mux.mu.Lock()
 	tn.disown(s)
-	tn.mu.Unlock()
+	tn.mux.mu.Unlock()
 	s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
 	defer cancel()
 	params := cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}
 	_, err := execute(ctx, tn.sender, nil, cdptarget.DisposeBrowserContext, params, callOptions{})
-	tn.removeDownloads(s.context)
+	tn.tracker.removeDownloads(s.context)
 	return err
 }
 
@@ -283,7 +287,7 @@ const disposeTimeout = 5 * time.Second
 // disposeIdle closes the scopes of plugins that had no call for at least limit, and those of anonymous clients after
 // anonymousTTL.
 func (tn *tenancy) disposeIdle(limit time.Duration) {
-	tn.mu.Lock()
+	tn.mux.mu.Lock()
 	var idle []*scope
 	for _, s := range tn.scopes {
 		unused := time.Since(s.lastUsed)
@@ -293,7 +297,7 @@ func (tn *tenancy) disposeIdle(limit time.Duration) {
 			idle = append(idle, s)
 		}
 	}
-	tn.mu.Unlock()
+	tn.mux.mu.Unlock()
 	for _, s := range idle {
 		go tn.dispose(s)
 	}
@@ -301,8 +305,8 @@ func (tn *tenancy) disposeIdle(limit time.Duration) {
 
 // closeProxies closes the proxies of all scopes once the browser has ended.
 func (tn *tenancy) closeProxies() {
-	tn.mu.Lock()
-	defer tn.mu.Unlock()
+	tn.mux.mu.Lock()
+	defer tn.mux.mu.Unlock()
 	for _, s := range tn.scopes {
 		s.close()
 	}
@@ -316,23 +320,23 @@ func (tn *tenancy) firstPage(ctx context.Context, by api.Caller, s *scope) *api.
 	case <-ctx.Done():
 		return api.ContextError(ctx, "waiting for the plugin's first page")
 	}
-	tn.mu.Lock()
-	has := tn.currentOf(by) != nil
-	tn.mu.Unlock()
+	tn.mux.mu.Lock()
+	has := tn.owners.currentOf(by) != nil
+	tn.mux.mu.Unlock()
 	if has {
 		return nil
 	}
-	t, err := tn.newPage(ctx, by, s.context)
+	t, err := tn.owners.newPage(ctx, by, s.context)
 	if err != nil {
 		return err
 	}
-	if err := tn.attach(ctx, t, ""); err != nil {
+	if err := tn.tracker.attach(ctx, t, ""); err != nil {
 		return err
 	}
-	tn.awaitBlank(ctx, t)
-	tn.mu.Lock()
-	tn.setCurrent(by, t)
-	tn.mu.Unlock()
+	tn.tracker.awaitBlank(ctx, t)
+	tn.mux.mu.Lock()
+	tn.owners.setCurrent(by, t)
+	tn.mux.mu.Unlock()
 	return nil
 }
 

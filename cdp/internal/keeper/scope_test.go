@@ -42,15 +42,15 @@ func TestNewScopeIsClosed(t *testing.T) {
 	cfg.setDefaults()
 	f := newFakeBrowser()
 	e := newEngine(f, "test", false, &cfg)
-	e.egress = testGuard{}
-	go e.read()
+	e.tenancy.egress = testGuard{}
+	go e.mux.read()
 	defer func() {
 		f.Close()
-		<-e.done
+		<-e.mux.done
 	}()
 	created := make(chan *scope)
 	go func() {
-		s, err := e.newScope(t.Context(), api.Caller{Name: api.PluginPrefix + "one"})
+		s, err := e.tenancy.newScope(t.Context(), api.Caller{Name: api.PluginPrefix + "one"})
 		if err != nil {
 			t.Error(err)
 		}
@@ -85,7 +85,7 @@ func TestNewScopeIsClosed(t *testing.T) {
 func bubble(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser, received func() []string)) {
 	synctest.Test(t, func(t *testing.T) {
 		withScopes(t, func(e *engine, f *fakeBrowser, received func() []string) {
-			e.started = true
+			e.tracker.started = true
 			test(t, e, f, received)
 		})
 	})
@@ -106,9 +106,9 @@ func created(t *testing.T, e *engine, by api.Caller, method, params string) stri
 // sessionsOf returns the sessions that have anything in the browser.
 func sessionsOf(e *engine) (names []string) {
 	synctest.Wait()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, one := range e.openSessions() {
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
+	for _, one := range e.tenancy.openSessions() {
 		names = append(names, one.Session)
 	}
 	return names
@@ -148,20 +148,21 @@ func TestAnonymousScopeEnds(t *testing.T) {
 		enter(t, e, anonymous)
 		time.Sleep(anonymousTTL - time.Second)
 		enter(t, e, anonymous)
-		_, release, err := e.enterScope(t.Context(), api.Caller{Name: "mcp:some", Session: "token:2/", Anonymous: true})
+		_, release, err := e.tenancy.enterScope(t.Context(),
+			api.Caller{Name: "mcp:some", Session: "token:2/", Anonymous: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range [][]string{{"token:1/", "token:2/", "user/work"}, {"token:2/", "user/work"}} {
 			time.Sleep(anonymousTTL - time.Second)
-			e.disposeIdle(time.Minute)
+			e.tenancy.disposeIdle(time.Minute)
 			if got := sessionsOf(e); !slices.Equal(got, want) {
 				t.Errorf("these sessions are open: %q, want %q", got, want)
 			}
 		}
 		release()
 		time.Sleep(anonymousTTL)
-		e.disposeIdle(-1)
+		e.tenancy.disposeIdle(-1)
 		if got := sessionsOf(e); !slices.Equal(got, []string{"user/work"}) {
 			t.Errorf("these sessions are open: %q", got)
 		}
@@ -171,7 +172,7 @@ func TestAnonymousScopeEnds(t *testing.T) {
 // A session ends with each of those on whose behalf a plugin has it, also if one of them has nothing in the browser.
 func TestSessionsWithinOthers(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
-		e.sparePage = e.targets["T"]
+		e.tracker.sparePage = e.tracker.targets["T"]
 		for session, within := range map[string][]string{
 			"user/work": nil, "plugin:one/a": {"user/work"}, "plugin:two/b": {"plugin:one/a", "user/work"},
 			"plugin:one": {api.DefaultSession}, "plugin:x": {"plugin:idle", "user/work"},
@@ -189,19 +190,19 @@ func TestSessionsWithinOthers(t *testing.T) {
 			{"user/gone", "user/gone", true}, {"user/gone", "user/work", false}, {api.DefaultSession, api.DefaultSession, true},
 			{"plugin:x", "plugin:idle", true}, {"plugin:x", "user/work", true}, {"plugin:x", "", false},
 		} {
-			if got := e.endsWith(c.session, c.other); got != c.want {
+			if got := e.tenancy.endsWith(c.session, c.other); got != c.want {
 				t.Errorf("%q ends with %q: %v", c.session, c.other, got)
 			}
 		}
-		if e.isAlone("user/work") || e.isAlone(api.DefaultSession) {
+		if e.tenancy.isAlone("user/work") || e.tenancy.isAlone(api.DefaultSession) {
 			t.Error("a session is alone beside another one")
 		}
-		delete(e.scopes, "plugin:one")
-		if !e.isAlone("user/work") || e.isAlone("plugin:one/a") {
+		delete(e.tenancy.scopes, "plugin:one")
+		if !e.tenancy.isAlone("user/work") || e.tenancy.isAlone("plugin:one/a") {
 			t.Error("a session is not alone beside its plugins, or a plugin is beside the session that it works for")
 		}
-		e.takeOver(api.CommandLine, e.targets["T"])
-		if e.isAlone("user/work") {
+		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
+		if e.tenancy.isAlone("user/work") {
 			t.Error("a session is alone beside the person's page")
 		}
 	})
@@ -210,23 +211,23 @@ func TestSessionsWithinOthers(t *testing.T) {
 func TestOpenSessions(t *testing.T) {
 	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
 		addScope(e, api.Caller{Name: "cli", Session: "user/empty"}, "C-EMPTY")
-		e.createdContexts["C-CREATED"] = api.DefaultSession
-		e.defaultUsed, e.scopes["user/empty"].lastUsed = time.UnixMilli(9), time.UnixMilli(7)
+		e.owners.createdContexts["C-CREATED"] = api.DefaultSession
+		e.tenancy.defaultUsed, e.tenancy.scopes["user/empty"].lastUsed = time.UnixMilli(9), time.UnixMilli(7)
 		f.attach("", targetInfo{ID: "SECOND", Type: "page", URL: "http://a/", Context: "C-SOME"})
 		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
 		f.attach("", targetInfo{ID: "EVICTED", Type: "page", URL: "file:///x", Context: "C-OTHER"})
 		f.attach("", targetInfo{ID: "REPLACED", Type: "page", URL: "http://a/", Context: "C-OLD"})
 		synctest.Wait()
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.targets["REPLACED"].owner = api.PluginPrefix
-		e.setCurrent(someClient, e.targets["SOME"])
+		e.mux.mu.Lock()
+		defer e.mux.mu.Unlock()
+		e.tracker.targets["REPLACED"].owner = api.PluginPrefix
+		e.owners.setCurrent(someClient, e.tracker.targets["SOME"])
 		want := []api.SessionInfo{
 			{Session: api.DefaultSession, Used: 9}, {Session: "mcp:other", Pages: 1},
 			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1},
 			{Session: "user/empty", Used: 7},
 		}
-		if got := e.openSessions(); !reflect.DeepEqual(got, want) {
+		if got := e.tenancy.openSessions(); !reflect.DeepEqual(got, want) {
 			t.Errorf("these sessions are open: %+v", got)
 		}
 	})
@@ -249,10 +250,10 @@ func TestCloseSession(t *testing.T) {
 		created(t, e, work, "Target.createTarget", `{"url":"http://a/","browserContextId":"`+own+`"}`)
 		created(t, e, api.CommandLine, "Target.createBrowserContext", `{}`)                                  // C5
 		created(t, e, api.CommandLine, "Target.createTarget", `{"url":"file:///a","browserContextId":"C5"}`) // P6
-		e.mu.Lock()
-		e.sparePage = &target{id: "SPARE", kind: "page"}
-		e.order = append(e.order, e.sparePage)
-		e.mu.Unlock()
+		e.mux.mu.Lock()
+		e.tracker.sparePage = &target{id: "SPARE", kind: "page"}
+		e.tracker.order = append(e.tracker.order, e.tracker.sparePage)
+		e.mux.mu.Unlock()
 	}
 	for session, c := range map[string]struct {
 		closed api.Closed
@@ -265,24 +266,25 @@ func TestCloseSession(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
 			create(t, e)
-			got, err := e.closeSession(t.Context(), session)
+			got, err := e.tenancy.closeSession(t.Context(), session)
 			if err != nil || !reflect.DeepEqual(got, c.closed) {
 				t.Errorf("closing %s closes %+v, %v; want %+v", session, got, err, c.closed)
 			}
 			if left := sessionsOf(e); !slices.Equal(left, c.left) {
 				t.Errorf("after %s was closed these are open: %q, want %q", session, left, c.left)
 			}
-			e.mu.Lock()
+			e.mux.mu.Lock()
 			for _, id := range c.closed.Targets {
-				if e.targets[id] != nil {
+				if e.tracker.targets[id] != nil {
 					t.Errorf("after %s was closed %s is open", session, id)
 				}
 			}
-			e.mu.Unlock()
-			if again, err := e.closeSession(t.Context(), session); err != nil || len(again.Targets)+len(again.Contexts) > 0 {
+			e.mux.mu.Unlock()
+			if again, err := e.tenancy.closeSession(t.Context(), session); err != nil ||
+				len(again.Targets)+len(again.Contexts) > 0 {
 				t.Errorf("closing %s again closes %+v, %v", session, again, err)
 			}
-			next, err := e.closeSession(t.Context(), "mcp:other")
+			next, err := e.tenancy.closeSession(t.Context(), "mcp:other")
 			if err != nil || !reflect.DeepEqual(next, closed("P3", "C3")) {
 				t.Errorf("closing another session then closes %+v, %v", next, err)
 			}
@@ -293,10 +295,10 @@ func TestCloseSession(t *testing.T) {
 // Closing waits for the pages, and does not ask the user whether one may be left.
 func TestCloseSessionWithBeforeUnloadDialog(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.takeOver(api.CommandLine, e.targets["T"])
+		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
 		ended := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.closeSession(t.Context(), api.DefaultSession)
+			_, err := e.tenancy.closeSession(t.Context(), api.DefaultSession)
 			ended <- err
 		}()
 		if q := <-f.sent; q.Method != "Target.closeTarget" {
@@ -335,7 +337,7 @@ func TestCloseConnection(t *testing.T) {
 		synctest.Wait()
 		ended := make(chan api.Closed, 1)
 		go func() {
-			got, err := e.closeConnection(t.Context(), "1")
+			got, err := e.tenancy.closeConnection(t.Context(), "1")
 			if err != nil {
 				t.Error(err)
 			}
@@ -375,11 +377,11 @@ func TestCreatedContextBelongsToItsSession(t *testing.T) {
 		if got := ownerIn(e, page); got != "no such target" {
 			t.Errorf("after its context was disposed of, the page belongs to %q", got)
 		}
-		if scope := e.scopes[someClient.SessionKey()]; scope == nil || string(scope.context) == own {
+		if scope := e.tenancy.scopes[someClient.SessionKey()]; scope == nil || string(scope.context) == own {
 			t.Errorf("the session's scope is %+v", scope)
 		}
 		received()
-		if got, err := e.closeSession(t.Context(), someClient.SessionKey()); err != nil ||
+		if got, err := e.tenancy.closeSession(t.Context(), someClient.SessionKey()); err != nil ||
 			slices.Contains(got.Contexts, own) {
 			t.Errorf("closing the session closes %+v, %v", got, err)
 		}
@@ -395,7 +397,7 @@ func TestSessionDisposesOfItsContext(t *testing.T) {
 			t.Errorf("these sessions are open: %q", got)
 		}
 		page := created(t, e, someClient, "Target.createTarget", `{"url":"http://a/"}`)
-		if s := e.scopes[someClient.SessionKey()]; s == nil || s.context != "C2" || ownerIn(e, page) != s.session {
+		if s := e.tenancy.scopes[someClient.SessionKey()]; s == nil || s.context != "C2" || ownerIn(e, page) != s.session {
 			t.Errorf("the session then has %+v", s)
 		}
 	})

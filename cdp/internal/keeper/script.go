@@ -48,19 +48,19 @@ func (e *engine) runScript(ctx context.Context, by api.Caller, q api.ScriptReque
 		return api.ScriptResult{}, err
 	}
 	if by.HasContext() {
-		_, release, err := e.enterScope(ctx, by)
+		_, release, err := e.tenancy.enterScope(ctx, by)
 		if err != nil {
 			return api.ScriptResult{}, err
 		}
 		defer release()
 	}
-	e.mu.Lock()
+	e.mux.mu.Lock()
 	e.countCall(by)
 	script, err := e.knownScript(q.Script)
 	if err == nil && q.DocumentStart {
 		err = e.registerScript(by, script)
 	}
-	e.mu.Unlock()
+	e.mux.mu.Unlock()
 	if err != nil {
 		return api.ScriptResult{}, err
 	}
@@ -71,17 +71,17 @@ func (e *engine) runScript(ctx context.Context, by api.Caller, q api.ScriptReque
 	if err != nil {
 		return api.ScriptResult{}, err
 	}
-	e.mu.Lock()
-	e.claim(by, t)
-	last := e.events.lastSeqOf(t.owner)
-	e.mu.Unlock()
+	e.mux.mu.Lock()
+	e.owners.claim(by, t)
+	last := e.tracker.events.lastSeqOf(t.owner)
+	e.mux.mu.Unlock()
 	if !hasPage(t.kind) {
 		return api.ScriptResult{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no document", t.id, t.kind)
 	}
 	if q.Files, err = e.filesFor(by, t, q.Files); err != nil {
 		return api.ScriptResult{}, err
 	}
-	if err := e.attach(ctx, t, ""); err != nil {
+	if err := e.tracker.attach(ctx, t, ""); err != nil {
 		return api.ScriptResult{}, err
 	}
 	done := api.ScriptResult{Target: t.id, Frame: frame, LastSeq: last}
@@ -96,21 +96,21 @@ func (e *engine) knownScript(s api.PageScript) (api.PageScript, *api.Error) {
 	}
 	key := s.World() + s.SHA256
 	if s.Text == "" {
-		s.Text = e.scripts[key]
+		s.Text = e.owners.scripts[key]
 	}
 	if s.Text == "" {
 		return s, api.Errorf(api.CodeInvalidArgs, "%s", api.ErrNoScript.Error())
 	}
-	if len(e.scripts) >= maxScripts {
-		clear(e.scripts)
+	if len(e.owners.scripts) >= maxScripts {
+		clear(e.owners.scripts)
 	}
-	e.scripts[key] = s.Text
+	e.owners.scripts[key] = s.Text
 	return s, nil
 }
 
 // registerScript makes the script run at the start of each document of the caller's session. The engine is locked.
 func (e *engine) registerScript(by api.Caller, s api.PageScript) *api.Error {
-	set := e.setups.of(by.SessionKey())
+	set := e.owners.setups.of(by.SessionKey())
 	for _, other := range set.scripts {
 		if other.World() == s.World() {
 			return nil
@@ -121,7 +121,7 @@ func (e *engine) registerScript(by api.Caller, s api.PageScript) *api.Error {
 			maxScripts)
 	}
 	set.scripts = append(set.scripts, s)
-	e.applyToAll(by.SessionKey())
+	e.owners.applyToAll(by.SessionKey())
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (e *engine) callScript(ctx context.Context, t *target, frame string, s api.
 			call[name] = id
 		}
 		var raw json.RawMessage
-		raw, err = e.do(ctx, t, "Runtime.callFunctionOn", scan.Marshal(call), callOptions{onDialog: q.OnDialog})
+		raw, err = e.sender.do(ctx, t, "Runtime.callFunctionOn", scan.Marshal(call), callOptions{onDialog: q.OnDialog})
 		if err != nil {
 			if isContextGone(err) {
 				continue
@@ -180,7 +180,7 @@ func (e *engine) callScript(ctx context.Context, t *target, frame string, s api.
 			delete(world, "executionContextId")
 			world["contextId"] = id
 		}
-		if raw, err = e.do(ctx, t, "Runtime.evaluate", scan.Marshal(world), callOptions{}); err != nil {
+		if raw, err = e.sender.do(ctx, t, "Runtime.evaluate", scan.Marshal(world), callOptions{}); err != nil {
 			if isContextGone(err) {
 				continue
 			}
@@ -253,8 +253,8 @@ func (e *engine) scriptWorld(ctx context.Context, t *target, frame string, s api
 
 // scriptContext returns the execution context of a script in a frame, as Chrome has reported it; nil if it has not.
 func (e *engine) scriptContext(t *target, frame string, s api.PageScript) json.RawMessage {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
 	return t.contextWhere(func(c json.RawMessage) bool {
 		return scan.Text(c, "name") == s.World() && scan.Text(c, "auxData", "frameId") == frame
 	})

@@ -82,13 +82,13 @@ func (s *server) close(ctx context.Context, by api.Caller, q api.CloseRequest) (
 	if q.Session != "" && by.IsCommandLine() {
 		session = q.Session
 	}
-	closed, err := s.engine.closeSession(ctx, session)
+	closed, err := s.engine.tenancy.closeSession(ctx, session)
 	if err != nil && err.Code == api.CodeChromeConnection { // another session was the last one meanwhile
 		err = nil
 	}
 	if err == nil && s.stopIfEmpty("closed by a client") {
 		<-s.stopped
-		closed.Browser = s.engine.name
+		closed.Browser = s.engine.tracker.name
 	}
 	return closed, err
 }
@@ -97,7 +97,7 @@ func (s *server) close(ctx context.Context, by api.Caller, q api.CloseRequest) (
 func (s *server) endConnection(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), api.DefaultTimeout)
 	defer cancel()
-	closed, err := s.engine.closeConnection(ctx, id)
+	closed, err := s.engine.tenancy.closeConnection(ctx, id)
 	if err != nil {
 		log.Print("closing what a connection has opened: ", err.Message)
 	}
@@ -109,9 +109,9 @@ func (s *server) endConnection(id string) {
 // stopIfEmpty stops the keeper if no session has anything in the browser, and reports whether it does.
 func (s *server) stopIfEmpty(reason string) bool {
 	e := s.engine
-	e.mu.Lock()
-	empty := len(e.openSessions()) == 0
-	e.mu.Unlock()
+	e.mux.mu.Lock()
+	empty := len(e.tenancy.openSessions()) == 0
+	e.mux.mu.Unlock()
 	if empty {
 		s.requestStop(reason)
 	}
@@ -304,7 +304,7 @@ func (c *client) work(j job, jobs <-chan job) {
 		var beside aside
 		result, failure := c.handle(j.ctx, j.request, &beside)
 		if j.by.IsPlugin() && (failure != nil || result != nil) {
-			beside.rights = c.s.engine.takeUsedRights(j.by)
+			beside.rights = c.s.engine.tenancy.takeUsedRights(j.by)
 		}
 		switch {
 		case failure != nil:
@@ -369,7 +369,7 @@ func (c *client) abandonAll() {
 // releaseStream frees the resources of a stream.
 func (c *client) releaseStream(s *stream) {
 	if s.l != nil {
-		c.s.engine.unlisten(s.l)
+		c.s.engine.owners.unlisten(s.l)
 		return
 	}
 	s.spool.close()
@@ -427,7 +427,7 @@ func (c *client) next() (f frame, idle, ok bool) {
 		if s.spool != nil {
 			return c.nextPiece(s), false, true
 		}
-		line, end := s.l.next(c.s.engine.name)
+		line, end := s.l.next(c.s.engine.tracker.name)
 		switch {
 		case line != nil:
 			return responseFrame(s.id, "item", line), false, true
@@ -512,7 +512,7 @@ func (c *client) removeStream(s *stream) {
 // handle runs one request. If both results are nil, a stream sends the response later.
 func (c *client) handle(ctx context.Context, q request, beside *aside) (json.RawMessage, *api.Error) {
 	e := c.s.engine
-	if err := e.checkCaller(q.by); err != nil {
+	if err := e.tenancy.checkCaller(q.by); err != nil {
 		return nil, err
 	}
 	if q.by.Connection != "" {
@@ -521,7 +521,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 	if q.by.HasContext() && q.op != "call" && q.op != "open" { // those call enterScope
 		ctx, cancel := withTimeout(ctx, 0)
 		defer cancel()
-		if err := e.updateScope(ctx, q.by); err != nil {
+		if err := e.tenancy.updateScope(ctx, q.by); err != nil {
 			return nil, err
 		}
 	}
@@ -606,21 +606,21 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		defer cancel()
 		return marshalResult(e.uploadFolder(ctx, q.by))
 	case "targets":
-		e.refreshTargets(ctx)
-		return scan.Marshal(e.listTargets(q.by, false)), nil
+		e.tracker.refreshTargets(ctx)
+		return scan.Marshal(e.owners.listTargets(q.by, false)), nil
 	case "status":
 		var b api.StatusRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		e.refreshTargets(ctx)
+		e.tracker.refreshTargets(ctx)
 		return scan.Marshal(c.s.status(q.by, b.All)), nil
 	case "events":
 		var b api.EventsRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		return marshalResult(e.storedEvents(q.by, b))
+		return marshalResult(e.owners.storedEvents(q.by, b))
 	case "listen":
 		var b api.ListenRequest
 		if err := decode(q, &b); err != nil {
@@ -643,9 +643,9 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		<-c.s.stopped
 		return json.RawMessage("{}"), nil
 	case "sessions":
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		return scan.Marshal(e.openSessions()), nil
+		e.mux.mu.Lock()
+		defer e.mux.mu.Unlock()
+		return scan.Marshal(e.tenancy.openSessions()), nil
 	case "end_connection":
 		c.s.connections.release(q.by.Connection, c)
 		return json.RawMessage("{}"), nil
@@ -677,25 +677,25 @@ func (c *client) listen(ctx context.Context, id int64, by api.Caller, b api.List
 	var scope *target
 	if b.Target != "" {
 		var err *api.Error
-		if scope, err = c.s.engine.resolve(by, b.Target); err != nil {
+		if scope, err = c.s.engine.owners.resolve(by, b.Target); err != nil {
 			return err
 		}
 		ctx, cancel := withTimeout(ctx, 0) // the stream itself may be unlimited
 		defer cancel()
-		if err := c.s.engine.attach(ctx, scope, ""); err != nil {
+		if err := c.s.engine.tracker.attach(ctx, scope, ""); err != nil {
 			return err
 		}
 	}
-	l, err := c.s.engine.listen(by, b, scope, c.wakeWriter)
+	l, err := c.s.engine.owners.listen(by, b, scope, c.wakeWriter)
 	if err != nil {
 		return err
 	}
-	c.s.engine.attachPages(ctx, l)
-	c.s.engine.awaitEnabled(ctx, l)
+	c.s.engine.owners.attachPages(ctx, l)
+	c.s.engine.owners.awaitEnabled(ctx, l)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		c.s.engine.unlisten(l)
+		c.s.engine.owners.unlisten(l)
 		return nil
 	}
 	// The first item notifies the client that the stream is complete from now on.

@@ -77,7 +77,7 @@ func (ss *setups) apply(t *target) {
 			Source: script.Program(), WorldName: script.World(), RunImmediately: new(true),
 		}, func(reply) {
 			t.pending--
-			ss.sender.broadcast()
+			ss.sender.mux.broadcast()
 		})
 	}
 	switch {
@@ -92,7 +92,7 @@ func (ss *setups) apply(t *target) {
 
 // applyToAll applies the set-up of a session to all its targets. The engine is locked.
 func (ow *owners) applyToAll(session string) {
-	for _, t := range ow.order {
+	for _, t := range ow.tracker.order {
 		if t.owner == session {
 			ow.setups.apply(t)
 		}

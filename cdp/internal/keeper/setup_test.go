@@ -12,17 +12,17 @@ import (
 // What a session has set up is for its own pages, and ends with it.
 func TestSetups(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.mu.Lock()
-		page := e.targets["T"]
+		e.mux.mu.Lock()
+		page := e.tracker.targets["T"]
 		page.owner = "user/one"
 		script := func(text string) []api.PageScript {
 			return []api.PageScript{{Plugin: "p", SHA256: strings.Repeat("0", 64), Text: text}}
 		}
-		e.setups.of("user/two").scripts = script("theirs")
-		e.setups.apply(page)
-		e.setups.of("user/one").scripts = script("own")
-		e.setups.apply(page)
-		e.mu.Unlock()
+		e.owners.setups.of("user/two").scripts = script("theirs")
+		e.owners.setups.apply(page)
+		e.owners.setups.of("user/one").scripts = script("own")
+		e.owners.setups.apply(page)
+		e.mux.mu.Unlock()
 		synctest.Wait()
 		if n := len(f.sent); n != 1 {
 			t.Fatalf("%d commands were sent", n)
@@ -32,10 +32,10 @@ func TestSetups(t *testing.T) {
 			t.Errorf("sent: %s %s", q.Method, q.Params)
 		}
 
-		_, err := e.closeAll(context.Background(), func(session string) bool { return session == "user/one" },
+		_, err := e.tenancy.closeAll(context.Background(), func(session string) bool { return session == "user/one" },
 			func(*target) bool { return false })
-		if err != nil || e.setups.bySession["user/one"] != nil || e.setups.bySession["user/two"] == nil {
-			t.Errorf("%v; left: %v", err, e.setups.bySession)
+		if err != nil || e.owners.setups.bySession["user/one"] != nil || e.owners.setups.bySession["user/two"] == nil {
+			t.Errorf("%v; left: %v", err, e.owners.setups.bySession)
 		}
 	})
 }

@@ -36,7 +36,7 @@ func (e *engine) saveState(ctx context.Context, by api.Caller, origins []string)
 		}
 		return err
 	}
-	err = e.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
+	err = e.tenancy.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
 		return read(t, origin, "localStorage", saved.Local)
 	})
 	if err != nil {
@@ -87,7 +87,7 @@ func (e *engine) loadState(ctx context.Context, by api.Caller, origins []string,
 		if in != "" {
 			params["browserContextId"] = in
 		}
-		if _, err := e.do(ctx, nil, "Storage.setCookies", scan.Marshal(params), callOptions{}); err != nil {
+		if _, err := e.sender.do(ctx, nil, "Storage.setCookies", scan.Marshal(params), callOptions{}); err != nil {
 			return done, err
 		}
 	}
@@ -99,7 +99,7 @@ func (e *engine) loadState(ctx context.Context, by api.Caller, origins []string,
 		done.Items += max(0, n)
 		return n >= 0, err
 	}
-	err = e.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
+	err = e.tenancy.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
 		_, err := write(t, origin, "localStorage", state.Local[origin])
 		return err
 	})
@@ -151,21 +151,21 @@ func writeStorage() string {
 func (e *engine) stateContext(ctx context.Context, by api.Caller, origins []string) (
 	in cdp.BrowserContextID, release func(), err *api.Error,
 ) {
-	e.mu.Lock()
+	e.mux.mu.Lock()
 	e.countCall(by)
-	e.mu.Unlock()
+	e.mux.mu.Unlock()
 	for _, origin := range origins {
 		if u, failed := url.Parse(origin); failed != nil || !api.IsWebURL(origin) || u.Scheme+"://"+u.Host != origin {
 			return "", nil, api.Errorf(api.CodeInvalidArgs, "%q is not an origin", manifest.Clip(origin, 100))
 		}
-		if err := e.checkURL("state", origin); err != nil {
+		if err := e.tenancy.checkURL("state", origin); err != nil {
 			return "", nil, err
 		}
 	}
 	if !by.HasContext() {
 		return "", func() {}, nil
 	}
-	s, release, err := e.enterScope(ctx, by)
+	s, release, err := e.tenancy.enterScope(ctx, by)
 	if err != nil {
 		return "", nil, err
 	}
@@ -178,7 +178,7 @@ func (e *engine) cookies(ctx context.Context, in cdp.BrowserContextID) ([]api.Co
 	if in != "" {
 		params["browserContextId"] = in
 	}
-	raw, err := e.do(ctx, nil, "Storage.getCookies", scan.Marshal(params), callOptions{})
+	raw, err := e.sender.do(ctx, nil, "Storage.getCookies", scan.Marshal(params), callOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -193,9 +193,9 @@ func (e *engine) cookies(ctx context.Context, in cdp.BrowserContextID) ([]api.Co
 
 // currentPageOf returns the current page of the caller's session and its origin, if that is one of origins.
 func (e *engine) currentPageOf(by api.Caller, origins []string) (*target, string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	t := e.currentOf(by)
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
+	t := e.owners.currentOf(by)
 	if t == nil || t.session == "" || t.crashed || t.dialog != nil {
 		return nil, ""
 	}
@@ -216,17 +216,17 @@ func (tn *tenancy) visitOrigins(ctx context.Context, in cdp.BrowserContextID, or
 	if len(origins) == 0 {
 		return nil
 	}
-	t, err := tn.createPage(ctx, cdptarget.CreateTargetParams{
-		URL: tn.hiddenURL, BrowserContextID: in, Background: new(true), // so that it belongs to no session
+	t, err := tn.tracker.createPage(ctx, cdptarget.CreateTargetParams{
+		URL: tn.owners.hiddenURL, BrowserContextID: in, Background: new(true), // so that it belongs to no session
 	}, callOptions{}, nil)
 	if err != nil {
 		return err
 	}
 	defer tn.closeHidden(t)
-	if err := tn.attach(ctx, t, ""); err != nil {
+	if err := tn.tracker.attach(ctx, t, ""); err != nil {
 		return err
 	}
-	tn.awaitBlank(ctx, t)
+	tn.tracker.awaitBlank(ctx, t)
 	bypass := network.SetBypassServiceWorkerParams{Bypass: true}
 	if _, err := execute(ctx, tn.sender, t, network.SetBypassServiceWorker, bypass, callOptions{}); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (tn *tenancy) visitOrigins(ctx context.Context, in cdp.BrowserContextID, or
 		return err
 	}
 	for _, origin := range origins {
-		if err := tn.navigate(ctx, t, api.OpenRequest{URL: origin + "/"}); err != nil {
+		if err := tn.tracker.navigate(ctx, t, api.OpenRequest{URL: origin + "/"}); err != nil {
 			return err
 		}
 		if err := visit(t, origin); err != nil {
@@ -250,10 +250,10 @@ func (tn *tenancy) closeHidden(t *target) {
 	defer cancel()
 	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
 	execute(ctx, tn.sender, nil, cdptarget.CloseTarget, params, callOptions{})
-	tn.wait(ctx, "for a page to close", func() (bool, *api.Error) { return t.closed, nil })
-	tn.mu.Lock()
-	tn.events.remove(Disowned)
-	tn.mu.Unlock()
+	tn.mux.wait(ctx, "for a page to close", func() (bool, *api.Error) { return t.closed, nil })
+	tn.mux.mu.Lock()
+	tn.tracker.events.remove(Disowned)
+	tn.mux.mu.Unlock()
 }
 
 // fulfill answers a request of a hidden page with an empty document. The engine is locked.

@@ -146,7 +146,7 @@ func TestState(t *testing.T) {
 // A state is for web origins without a path, none of which is forbidden.
 func TestStateOrigins(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.forbidden = []string{"http://127.0.0.1:1"}
+		e.owners.forbidden = []string{"http://127.0.0.1:1"}
 		for origin, code := range map[string]string{
 			"": api.CodeInvalidArgs, "*": api.CodeInvalidArgs, "file:///etc": api.CodeInvalidArgs,
 			"https://a.test/": api.CodeInvalidArgs,
@@ -218,13 +218,13 @@ func TestStateIsBounded(t *testing.T) {
 // TestHiddenPageIsClosed checks that the page in which storage is read is closed afterwards.
 func TestHiddenPageIsClosed(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		page, err := e.resolve(api.CommandLine, "")
+		page, err := e.owners.resolve(api.CommandLine, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		closed := make(chan struct{})
 		go func() {
-			e.closeHidden(page)
+			e.tenancy.closeHidden(page)
 			close(closed)
 		}()
 		q := <-f.sent
@@ -239,13 +239,13 @@ func TestHiddenPageIsClosed(t *testing.T) {
 // TestNothingIsTypedIntoPageBeingLeft checks that a page which is about to become another one gets no secret.
 func TestNothingIsTypedIntoPageBeingLeft(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		page, err := e.resolve(api.CommandLine, "")
+		page, err := e.owners.resolve(api.CommandLine, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.mu.Lock()
+		e.mux.mu.Lock()
 		page.pendingURL = "https://b.test/"
-		e.mu.Unlock()
+		e.mux.mu.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = e.typeText(ctx, api.CommandLine, api.TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})

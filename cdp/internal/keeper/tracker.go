@@ -18,7 +18,9 @@ import (
 
 // tracker follows the browser's targets by its events, and stores the events.
 type tracker struct {
-	*enabler
+	mux       *mux
+	sender    *sender
+	domains   *enabler
 	name      string // of the browser
 	external  bool   // a browser that Parley did not start: attach to a target on first use
 	ownership ownership
@@ -54,8 +56,9 @@ type ownership interface {
 }
 
 func newTracker(m *mux, name string, external bool, events *journals) *tracker {
+	s := &sender{m}
 	tr := &tracker{
-		enabler: &enabler{&sender{m}}, name: name, external: external, events: events,
+		mux: m, sender: s, domains: &enabler{m, s}, name: name, external: external, events: events,
 		targets:       map[string]*target{},
 		sessions:      map[string]*target{},
 		extraSessions: map[string]*target{},
@@ -98,7 +101,7 @@ type target struct {
 
 // start begins to read messages and to track targets.
 func (tr *tracker) start(ctx context.Context) *api.Error {
-	go tr.read()
+	go tr.mux.read()
 	if _, err := execute(ctx, tr.sender, nil, cdptarget.SetDiscoverTargets, discoverParams(), callOptions{}); err != nil {
 		return err
 	}
@@ -108,7 +111,7 @@ func (tr *tracker) start(ctx context.Context) *api.Error {
 	if _, err := execute(ctx, tr.sender, nil, cdptarget.SetAutoAttach, tr.autoAttachParams(), callOptions{}); err != nil {
 		return err
 	}
-	err := tr.wait(ctx, "for the first page", func() (bool, *api.Error) {
+	err := tr.mux.wait(ctx, "for the first page", func() (bool, *api.Error) {
 		for _, t := range tr.order {
 			if t.kind == "page" && t.session != "" {
 				tr.sparePage, tr.started = t, true
@@ -189,7 +192,7 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 		return
 	}
 	d := t.domainState(method)
-	if d.unpausing && tr.resume(t, method) {
+	if d.unpausing && tr.domains.resume(t, method) {
 		return
 	}
 	if t == nil || !t.hidden {
@@ -216,16 +219,16 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	case inspector.TargetReloadedAfterCrash.Method:
 		if t != nil {
 			t.crashed = false
-			tr.broadcast()
+			tr.mux.broadcast()
 		}
 	case page.JavascriptDialogOpening.Method, page.JavascriptDialogClosed.Method:
 		if t != nil {
-			tr.onDialogEvent(t, method, params)
+			tr.sender.onDialogEvent(t, method, params)
 		}
 	case input.DragIntercepted.Method:
 		if t != nil {
 			t.root().dragData = scan.Field(params, "data")
-			tr.broadcast()
+			tr.mux.broadcast()
 		}
 	case page.FrameRequestedNavigation.Method:
 		if t != nil {
@@ -234,7 +237,7 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
 		if t != nil && t.kind == "page" {
 			t.onNavigating(method, params)
-			tr.broadcast()
+			tr.mux.broadcast()
 		}
 	case page.LifecycleEvent.Method:
 		if t != nil && t.kind == "page" {
@@ -299,7 +302,7 @@ func (tr *tracker) onTargetInfo(via *target, method string, params json.RawMessa
 			}
 		}
 	}
-	tr.broadcast()
+	tr.mux.broadcast()
 }
 
 // refreshTimeout bounds how long a list of targets waits for a browser that does not respond.
@@ -311,15 +314,15 @@ func (tr *tracker) refreshTargets(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	request := scan.Marshal(cdptarget.GetTargetsParams{Filter: targetFilter()})
-	raw, err := tr.do(ctx, nil, cdptarget.GetTargets.Method, request, callOptions{})
+	raw, err := tr.sender.do(ctx, nil, cdptarget.GetTargets.Method, request, callOptions{})
 	var p struct {
 		Infos []targetInfo `json:"targetInfos"`
 	}
 	if err != nil || json.Unmarshal(raw, &p) != nil {
 		return // keep the state from the events
 	}
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+	tr.mux.mu.Lock()
+	defer tr.mux.mu.Unlock()
 	for _, info := range p.Infos {
 		if t := tr.targets[info.ID]; t != nil {
 			t.title = info.Title
@@ -351,7 +354,7 @@ func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 			delete(tr.sessions, p.Session)
 			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
 			tr.frames.forgetIn(t)
-			tr.failPending(t, closedTarget(t))
+			tr.mux.failPending(t, closedTarget(t))
 			t.activity, t.applied = activity{}, applied{}
 			// Destroyed frames and workers are reported only where targets are discovered.
 			if !hasPage(t.kind) || t.kind == "iframe" {
@@ -363,7 +366,7 @@ func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 			tr.forget(t)
 		}
 	}
-	tr.broadcast()
+	tr.mux.broadcast()
 }
 
 func (tr *tracker) forget(t *target) {
@@ -378,12 +381,12 @@ func (tr *tracker) forget(t *target) {
 		}
 	}
 	// Page.close of a page that is now closed has succeeded.
-	for _, p := range tr.pending {
+	for _, p := range tr.mux.pending {
 		if p.target == t && p.method == page.CommandClose {
-			tr.finish(p, reply{result: json.RawMessage("{}")})
+			tr.mux.finish(p, reply{result: json.RawMessage("{}")})
 		}
 	}
-	tr.failPending(t, closedTarget(t))
+	tr.mux.failPending(t, closedTarget(t))
 	for l := range tr.listeners {
 		if l.scope == t {
 			l.finish("closed")
@@ -404,8 +407,8 @@ func (tr *tracker) onCrash(t *target) {
 	}
 	t.crashed, t.needsReenable, t.dialog, t.pendingURL = true, true, nil, ""
 	tr.frames.forgetIn(t)
-	tr.failPending(t, crashedTarget(t))
-	tr.broadcast()
+	tr.mux.failPending(t, crashedTarget(t))
+	tr.mux.broadcast()
 }
 
 // sessionOf returns the target of a session, including the extra sessions that callers created.

@@ -16,24 +16,24 @@ import (
 // the focus when they arrive. So the text is in no document of another origin, whatever the page does meanwhile.
 func (e *engine) typeText(ctx context.Context, by api.Caller, q api.TypeRequest) (api.Typed, *api.Error) {
 	if by.HasContext() {
-		_, release, err := e.enterScope(ctx, by)
+		_, release, err := e.tenancy.enterScope(ctx, by)
 		if err != nil {
 			return api.Typed{}, err
 		}
 		defer release()
 	}
-	t, err := e.resolve(by, q.Target)
+	t, err := e.owners.resolve(by, q.Target)
 	if err != nil {
 		return api.Typed{}, err
 	}
-	e.mu.Lock()
+	e.mux.mu.Lock()
 	e.countCall(by)
-	e.claim(by, t)
+	e.owners.claim(by, t)
 	leaving := ""
 	if root := t.root(); root != nil {
 		leaving = root.pendingURL
 	}
-	e.mu.Unlock()
+	e.mux.mu.Unlock()
 	switch {
 	case !hasPage(t.kind):
 		return api.Typed{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no field to type into", t.id,
@@ -71,7 +71,7 @@ func (e *engine) typeText(ctx context.Context, by api.Caller, q api.TypeRequest)
 			if kind == "keyDown" {
 				key["text"] = "\r"
 			}
-			if _, err := e.do(ctx, t, "Input.dispatchKeyEvent", scan.Marshal(key), callOptions{}); err != nil {
+			if _, err := e.sender.do(ctx, t, "Input.dispatchKeyEvent", scan.Marshal(key), callOptions{}); err != nil {
 				return api.Typed{}, err
 			}
 		}
@@ -99,7 +99,7 @@ func (e *engine) focusedFrame(ctx context.Context, by api.Caller, t *target) (in
 	err *api.Error) {
 	frame = t.id
 	for range maxFrameDepth {
-		if err := e.attach(ctx, t, ""); err != nil {
+		if err := e.tracker.attach(ctx, t, ""); err != nil {
 			return nil, "", err
 		}
 		child, err := e.focusedChild(ctx, t, frame)
@@ -107,11 +107,11 @@ func (e *engine) focusedFrame(ctx context.Context, by api.Caller, t *target) (in
 			return t, frame, err
 		}
 		frame = child
-		e.mu.Lock()
-		if remote := e.targets[child]; remote != nil && e.canUse(by, remote) {
+		e.mux.mu.Lock()
+		if remote := e.tracker.targets[child]; remote != nil && e.owners.canUse(by, remote) {
 			t = remote
 		}
-		e.mu.Unlock()
+		e.mux.mu.Unlock()
 	}
 	return nil, "", api.Errorf(api.CodeLimitExceeded, "the focused frame is more than %d frames deep", maxFrameDepth)
 }
@@ -120,7 +120,7 @@ const maxFrameDepth = 16
 
 // focusedChild returns the id of the frame whose element has the focus in a frame, "" if another element has it.
 func (e *engine) focusedChild(ctx context.Context, t *target, frame string) (string, *api.Error) {
-	raw, err := e.callInWorld(ctx, t, frame, focusedElement, false)
+	raw, err := e.sender.callInWorld(ctx, t, frame, focusedElement, false)
 	if err != nil {
 		return "", err
 	}
@@ -132,7 +132,8 @@ func (e *engine) focusedChild(ctx context.Context, t *target, frame string) (str
 	if json.Unmarshal(raw, &element) != nil || element.Result.ID == "" {
 		return "", nil
 	}
-	raw, err = e.do(ctx, t, "DOM.describeNode", scan.Marshal(map[string]any{"objectId": element.Result.ID}), callOptions{})
+	raw, err = e.sender.do(ctx, t, "DOM.describeNode", scan.Marshal(map[string]any{"objectId": element.Result.ID}),
+		callOptions{})
 	if err != nil {
 		return "", err
 	}

@@ -17,8 +17,8 @@ import (
 // checkSendable returns the reason why a call cannot be sent now, or nil.
 func (s *sender) checkSendable(t *target, method string) *api.Error {
 	switch {
-	case s.closeErr != nil:
-		return s.closeErr
+	case s.mux.closeErr != nil:
+		return s.mux.closeErr
 	case t == nil:
 		return nil
 	case t.evictErr != nil:
@@ -62,9 +62,9 @@ func (s *sender) unstick(t *target) string {
 	if t == nil {
 		return ""
 	}
-	s.mu.Lock()
-	unresponsive := s.closeErr != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
-	s.mu.Unlock()
+	s.mux.mu.Lock()
+	unresponsive := s.mux.closeErr != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
+	s.mux.mu.Unlock()
 	if unresponsive {
 		return ""
 	}
@@ -78,12 +78,12 @@ func (s *sender) unstick(t *target) string {
 		return ""
 	case <-time.After(probeTimeout):
 	}
-	s.mu.Lock()
+	s.mux.mu.Lock()
 	pendingURL := t.root().pendingURL
 	if pendingURL == "" {
 		postCommand(s.mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
 	}
-	s.mu.Unlock()
+	s.mux.mu.Unlock()
 	if pendingURL != "" { // messages now reach the new page, whose script must not be terminated
 		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, and its server has not responded"
 	}
@@ -97,14 +97,14 @@ func (s *sender) unstick(t *target) string {
 
 // probe sends a command to which an idle target responds at once.
 func (s *sender) probe(t *target) (responded <-chan reply, forget func(), err *api.Error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mux.mu.Lock()
+	defer s.mux.mu.Unlock()
 	p := &pending{method: runtime.CommandEvaluate, target: t}
-	err = s.send(p, scan.Marshal(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
+	err = s.mux.send(p, scan.Marshal(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
 	return p.done, func() {
-		s.mu.Lock()
-		delete(s.pending, p.id)
-		s.mu.Unlock()
+		s.mux.mu.Lock()
+		delete(s.mux.pending, p.id)
+		s.mux.mu.Unlock()
 	}, err
 }
 

@@ -21,16 +21,16 @@ const maxUploads = 200
 // session.
 func (e *engine) uploadFolder(ctx context.Context, by api.Caller) (api.UploadFolder, *api.Error) {
 	if by.HasContext() {
-		_, release, err := e.enterScope(ctx, by)
+		_, release, err := e.tenancy.enterScope(ctx, by)
 		if err != nil {
 			return api.UploadFolder{}, err
 		}
 		defer release()
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
 	e.countCall(by)
-	dir, err := e.setups.uploadFolder(by.SessionKey())
+	dir, err := e.owners.setups.uploadFolder(by.SessionKey())
 	return api.UploadFolder{Path: dir}, err
 }
 
@@ -59,19 +59,19 @@ func (ss *setups) uploadFolder(session string) (string, *api.Error) {
 // filesFor returns the paths of the files that a page gets. It may get those in the folder for uploads of the caller's
 // session, and what its session has downloaded, under the name that the file had there.
 func (e *engine) filesFor(by api.Caller, t *target, files []string) ([]string, *api.Error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.mux.mu.Lock()
+	defer e.mux.mu.Unlock()
 	var paths []string
 	for _, file := range files {
 		info, err := os.Lstat(file)
-		downloads := e.downloads.folderOf(t)
-		switch set := e.setups.bySession[by.SessionKey()]; {
+		downloads := e.tracker.downloads.folderOf(t)
+		switch set := e.owners.setups.bySession[by.SessionKey()]; {
 		case err != nil || !info.Mode().IsRegular() || filepath.Clean(file) != file:
 		case set != nil && set.uploads != "" && filepath.Dir(filepath.Dir(file)) == set.uploads:
 			paths = append(paths, file)
 			continue
 		case downloads != nil && t.owner == by.SessionKey() && filepath.Dir(file) == downloads.dir:
-			path, failed := e.setups.link(by.SessionKey(), file, downloads.names[filepath.Base(file)])
+			path, failed := e.owners.setups.link(by.SessionKey(), file, downloads.names[filepath.Base(file)])
 			if failed != nil {
 				return nil, failed
 			}

@@ -25,14 +25,14 @@ type pageWait struct {
 
 // newPageWait prepares to wait after a command to a target. The caller calls close.
 func (tr *tracker) newPageWait(t *target, kind, onDialog string) *pageWait {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
+	tr.mux.mu.Lock()
+	defer tr.mux.mu.Unlock()
 	root := t.root()
 	if kind == "" || kind == api.WaitNone || root.kind != "page" {
 		return nil
 	}
 	if kind == api.WaitIdle {
-		tr.enable(root, lifecycle)
+		tr.domains.enable(root, lifecycle)
 		root.idleWaits++
 	}
 	return &pageWait{tr, root, kind, onDialog, root.commits}
@@ -42,11 +42,11 @@ func (w *pageWait) close() {
 	if w == nil || w.kind != api.WaitIdle {
 		return
 	}
-	w.tr.mu.Lock()
-	defer w.tr.mu.Unlock()
-	if w.tr.closeErr == nil {
+	w.tr.mux.mu.Lock()
+	defer w.tr.mux.mu.Unlock()
+	if w.tr.mux.closeErr == nil {
 		w.page.idleWaits--
-		w.tr.disable(w.page, lifecycle)
+		w.tr.domains.disable(w.page, lifecycle)
 	}
 }
 
@@ -78,11 +78,11 @@ func (w *pageWait) after(ctx context.Context, method string, result json.RawMess
 	if method != page.CommandReload {
 		soon, cancel := context.WithTimeout(ctx, beginTimeout)
 		defer cancel()
-		w.tr.wait(soon, "for a navigation", func() (bool, *api.Error) { return began() || w.page.closed, nil })
+		w.tr.mux.wait(soon, "for a navigation", func() (bool, *api.Error) { return began() || w.page.closed, nil })
 	}
-	w.tr.mu.Lock()
+	w.tr.mux.mu.Lock()
 	begun := began()
-	w.tr.mu.Unlock()
+	w.tr.mux.mu.Unlock()
 	if !begun && method != page.CommandReload {
 		return nil
 	}
@@ -98,14 +98,14 @@ func (w *pageWait) await(ctx context.Context, what string, committed func() bool
 		return nil
 	}
 	t := w.page
-	err := w.tr.wait(ctx, what, func() (bool, *api.Error) {
+	err := w.tr.mux.wait(ctx, what, func() (bool, *api.Error) {
 		if ok, err := w.tr.showable(t, w.onDialog); !ok || err != nil {
 			return false, err
 		}
 		return committed() && t.loaded && (w.kind != api.WaitIdle || t.idle), nil
 	})
 	if err != nil && err.Code == api.CodeTimeout {
-		if diagnosis := w.tr.unstick(t); diagnosis != "" {
+		if diagnosis := w.tr.sender.unstick(t); diagnosis != "" {
 			err.Message += "; " + diagnosis
 		}
 	}
@@ -123,7 +123,7 @@ func (tr *tracker) showable(t *target, onDialog string) (bool, *api.Error) {
 	case t.dialog == nil:
 		return true, nil
 	case api.AnswersDialogs(onDialog):
-		tr.answerDialog(t, onDialog)
+		tr.sender.answerDialog(t, onDialog)
 		return false, nil
 	}
 	return false, blockedTarget(t, t.dialog)

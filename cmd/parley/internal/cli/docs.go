@@ -143,7 +143,8 @@ func newDocsExport(app *App) *cobra.Command {
 		Use:   "export [NAME...]",
 		Short: "Write the catalog in a format of other systems",
 		Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai, openai-strict and\n" +
-			`anthropic are {"tools","examples"},` + " with examples as calls of that API. markdown is a page and skill an Agent " +
+			`anthropic are {"tools","examples"},` +
+			" with examples as calls of that API. markdown is a page and skill an Agent " +
 			"Skill for each\nplugin. Tools have the names that MCP lists, which call accepts, too.",
 		Example: "parley docs export text --format openai\n" +
 			"parley docs export --format skill --out ~/.claude/skills",
