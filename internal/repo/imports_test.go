@@ -80,9 +80,13 @@ var layers = map[string][]string{
 	// the rooms of the keeper, from the bottom: each knows those above it in this list
 	"cdp/internal/keeper/scan": {"manifest"},
 	"cdp/internal/keeper/api":  {"cdp/internal/keeper/scan", "cdp/internal/protocol", "host", "manifest"},
+	"cdp/internal/keeper/mux": {
+		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/scan",
+	},
+	"cdp/internal/keeper/mux/muxtest": {"cdp/internal/browser", "cdp/internal/keeper/scan"},
 	"cdp/internal/keeper": {
-		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/scan", "cdp/internal/protocol", "host",
-		"host/protect", "internal/wire", "manifest",
+		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/mux", "cdp/internal/keeper/scan",
+		"cdp/internal/protocol", "host", "host/protect", "internal/wire", "manifest",
 	},
 	"sdk":          {},
 	"sdk/go":       {},
@@ -124,15 +128,17 @@ var layers = map[string][]string{
 
 // testsMayImport are additional imports of _test.go files.
 var testsMayImport = map[string][]string{
-	"manifest":          {"internal/schemafacts"},
-	"manifest/generate": {"manifest/schema"},
-	"host":              {"host/providertest", "internal/schemafacts"},
-	"host/oci":          {"internal/foreign"},
-	"cdp":               {"host/providertest", "internal/schemafacts"},
-	"host/docs":         {"internal/schemafacts"},
-	"host/mcp":          {"host/wasm", "internal/foreign"},
-	"host/wasm":         {"host/providertest", "internal/foreign", "manifest/lint"},
-	".":                 {"host/providertest", "internal/schemafacts", "internal/testhome"},
+	"cdp/internal/keeper":     {"cdp/internal/keeper/mux/muxtest"},
+	"cdp/internal/keeper/mux": {"cdp/internal/keeper/mux/muxtest"},
+	"manifest":                {"internal/schemafacts"},
+	"manifest/generate":       {"manifest/schema"},
+	"host":                    {"host/providertest", "internal/schemafacts"},
+	"host/oci":                {"internal/foreign"},
+	"cdp":                     {"host/providertest", "internal/schemafacts"},
+	"host/docs":               {"internal/schemafacts"},
+	"host/mcp":                {"host/wasm", "internal/foreign"},
+	"host/wasm":               {"host/providertest", "internal/foreign", "manifest/lint"},
+	".":                       {"host/providertest", "internal/schemafacts", "internal/testhome"},
 	// the script of the plugin runs in a browser
 	"plugins/page":    {"cdp", "host", "manifest"},
 	"cmd":             {"host/providertest", "internal/foreign", "internal/schemafacts", "internal/testhome"},
@@ -164,8 +170,8 @@ var dependencies = map[string][]string{
 	"go.yaml.in/yaml/v3":              {"plugins/json"},
 	"golang.org/x/image":              {"plugins/page"},
 	"golang.org/x/sys": {
-		"cdp/internal/browser", "cdp/internal/keeper", "cmd", "cmd/parley/internal/command", "host/policy", "host/wasm",
-		"internal/contain", "internal/slots", "internal/wire",
+		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/mux", "cmd", "cmd/parley/internal/command",
+		"host/policy", "host/wasm", "internal/contain", "internal/slots", "internal/wire",
 	},
 	"golang.org/x/term": {"cmd"},
 	"github.com/modelcontextprotocol/go-sdk": {

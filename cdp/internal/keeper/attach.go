@@ -14,22 +14,23 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // onAttached prepares a new session. The commands are sent at once and in order; the one that lets the target run
 // comes last, so that no event is missed.
 func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
-	if t.session != "" {
+	if t.Session != "" {
 		// A caller created a second session with the target. That one must not stay paused either.
 		tr.extraSessions[session] = t
 		if waiting {
-			second := &target{id: t.id, kind: t.kind, session: session}
+			second := &target{Address: mux.Address{ID: t.ID, Session: session}, kind: t.kind}
 			postCommand(tr.mux, second, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
 		}
 		return
 	}
-	t.session = session
+	t.Session = session
 	tr.sessions[session] = t
 	if via != nil && !via.within(t) && t.kind != "page" {
 		t.parent = via
@@ -39,9 +40,9 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 	if hasPage(t.kind) {
 		// Without Page.enable no dialog is reported, and an open one can only be closed by a reload. Until Chrome
 		// has processed it, a navigation to another process discards it; so the target is not ready before.
-		postCommand(tr.mux, t, page.Enable, page.EnableParams{}, func(reply) {
+		postCommand(tr.mux, t, page.Enable, page.EnableParams{}, func(mux.Reply) {
 			t.ready = true
-			tr.mux.broadcast()
+			tr.mux.Broadcast()
 		})
 	} else {
 		t.ready = true
@@ -63,13 +64,13 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 }
 
 // exchangeForCaller is exchange for a caller's own command, which may change the state that the engine tracks.
-func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q api.CallRequest, o callOptions) reply {
+func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q api.CallRequest, o callOptions) mux.Reply {
 	if t != nil {
-		o.onSent = func(p *pending) { tr.domains.keepEnabled(t, p) }
+		o.onSent = func(p *mux.Pending) { tr.domains.keepEnabled(t, p) }
 	}
 	r := tr.sender.exchange(ctx, t, q.Method, q.Params, o)
-	if r.err == nil {
-		tr.mux.mu.Lock()
+	if r.Err == nil {
+		tr.mux.Lock()
 		if t != nil {
 			tr.trackDomain(t, q.Method, q.Params)
 		}
@@ -77,7 +78,7 @@ func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q api.CallR
 		if q.Method == cdpbrowser.CommandSetDownloadBehavior {
 			tr.downloads.releaseDownloads(q.Params)
 		}
-		tr.mux.mu.Unlock()
+		tr.mux.Unlock()
 		if q.Method == cdpbrowser.CommandClose {
 			tr.sender.awaitDisconnect(ctx)
 		}
@@ -126,7 +127,7 @@ func (tr *tracker) restoreTracking(t *target, method string) {
 		}
 	case cdptarget.CommandDetachFromTarget:
 		for _, t := range tr.order {
-			if t.session == "" && !tr.external {
+			if t.Session == "" && !tr.external {
 				postCommand(tr.mux, nil, cdptarget.AttachToTarget, attachParams(t), nil)
 			}
 		}
@@ -134,17 +135,17 @@ func (tr *tracker) restoreTracking(t *target, method string) {
 }
 
 func attachParams(t *target) cdptarget.AttachToTargetParams {
-	return cdptarget.AttachToTargetParams{TargetID: cdptarget.ID(t.id), Flatten: new(true)}
+	return cdptarget.AttachToTargetParams{TargetID: cdptarget.ID(t.ID), Flatten: new(true)}
 }
 
 // attach waits until a target has a session that the command can be sent to.
 func (tr *tracker) attach(ctx context.Context, t *target, method string) *api.Error {
 	usable := func() bool {
-		return t.session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method))
+		return t.Session != "" && (t.ready || method == page.CommandHandleJavaScriptDialog || revives(method))
 	}
-	tr.mux.mu.Lock()
-	now, unattached := usable() || t.closed || t.crashed, tr.external && t.session == "" && !t.attaching
-	tr.mux.mu.Unlock()
+	tr.mux.Lock()
+	now, unattached := usable() || t.closed || t.crashed, tr.external && t.Session == "" && !t.attaching
+	tr.mux.Unlock()
 	if now {
 		return nil
 	}
@@ -153,7 +154,7 @@ func (tr *tracker) attach(ctx context.Context, t *target, method string) *api.Er
 			return err
 		}
 	}
-	err := tr.mux.wait(ctx, "for target "+t.id+" to be attached", func() (bool, *api.Error) {
+	err := tr.mux.Wait(ctx, "for target "+t.ID+" to be attached", func() (bool, *api.Error) {
 		return usable() || t.closed || t.crashed, nil
 	})
 	if err != nil && err.Code == api.CodeTimeout {
@@ -165,8 +166,8 @@ func (tr *tracker) attach(ctx context.Context, t *target, method string) *api.Er
 // attachAsync attaches to a target of an external browser without waiting for it. The engine is locked.
 func (tr *tracker) attachAsync(t *target) {
 	t.attaching = true
-	postCommand(tr.mux, nil, cdptarget.AttachToTarget, attachParams(t), func(reply) {
+	postCommand(tr.mux, nil, cdptarget.AttachToTarget, attachParams(t), func(mux.Reply) {
 		t.attaching = false
-		tr.mux.broadcast()
+		tr.mux.Broadcast()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/cdproto/debugger"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -82,30 +83,30 @@ func enabling(name string) protocol.Enabling {
 // hold enables a domain and waits until that is done. The domain that it returns, also with an error, has to be
 // released. It asks Chrome even where the domain counts as enabled, because Chrome has just said that it is not.
 func (en *enabler) hold(ctx context.Context, t *target, name string) (*domain, *api.Error) {
-	en.mux.mu.Lock()
+	en.mux.Lock()
 	if err := en.sender.checkSendable(t, name+".enable"); err != nil {
-		en.mux.mu.Unlock()
+		en.mux.Unlock()
 		return nil, err
 	}
 	d := t.domain(name)
 	if d.calls++; d.calls == 1 {
 		d.before, d.starting = d.listeners > 0 || d.byCaller || d.recording || d.kept, true
-		en.setDomain(t, name, true, func(reply) { // if it fails, so does the call, with Chrome's reason
+		en.setDomain(t, name, true, func(mux.Reply) { // if it fails, so does the call, with Chrome's reason
 			d.starting = false
-			en.mux.broadcast()
+			en.mux.Broadcast()
 		})
 	}
-	en.mux.mu.Unlock()
-	return d, en.mux.wait(ctx, "for "+name+".enable", func() (bool, *api.Error) { return !d.starting, nil })
+	en.mux.Unlock()
+	return d, en.mux.Wait(ctx, "for "+name+".enable", func() (bool, *api.Error) { return !d.starting, nil })
 }
 
 // enableDebugger enables the debugger for the engine. Until a caller enables it, neither debugger statements nor
 // breakpoints pause the page. The first setting holds from before it is enabled until the next navigation, the second
 // from then on. Chrome resets the second when it enables the debugger, and lets it overtake other commands.
-func (en *enabler) enableDebugger(t *target, after func(reply)) {
+func (en *enabler) enableDebugger(t *target, after func(mux.Reply)) {
 	t.domain(api.DebuggerDomain).unpausing = true
 	postCommand(en.mux, t, debugger.SetSkipAllPauses, debugger.SetSkipAllPausesParams{Skip: true}, nil)
-	en.mux.post(t, debugger.CommandEnable, nil, func(r reply) {
+	en.mux.Post(t.at(), debugger.CommandEnable, nil, func(r mux.Reply) {
 		if t.domain(api.DebuggerDomain).unpausing {
 			postCommand(en.mux, t, debugger.SetBreakpointsActive, debugger.SetBreakpointsActiveParams{}, nil)
 		}
@@ -140,8 +141,8 @@ func (en *enabler) release(t *target, held []heldDomain) (done api.Enabled) {
 	if len(held) == 0 {
 		return done
 	}
-	en.mux.mu.Lock()
-	defer en.mux.mu.Unlock()
+	en.mux.Lock()
+	defer en.mux.Unlock()
 	for _, d := range slices.Backward(held) {
 		switch {
 		case d.before || d.listeners > 0 || d.byCaller:
@@ -154,7 +155,7 @@ func (en *enabler) release(t *target, held []heldDomain) (done api.Enabled) {
 			en.endTemporary(t, d.name, d.domain)
 		}
 	}
-	en.mux.broadcast()
+	en.mux.Broadcast()
 	return done
 }
 
@@ -180,7 +181,7 @@ func (en *enabler) endTemporary(t *target, name string, d *domain) {
 func (en *enabler) stopDomain(t *target, name string) {
 	d := t.domain(name)
 	d.ending++
-	en.setDomain(t, name, false, func(reply) { d.ending-- })
+	en.setDomain(t, name, false, func(mux.Reply) { d.ending-- })
 }
 
 // keepFor records that domains stay enabled after a command that has succeeded. The engine is locked.
@@ -202,7 +203,7 @@ func (en *enabler) awaitCalls(ctx context.Context, t *target, method string) *ap
 	if method != name+".enable" && method != name+".disable" {
 		return nil
 	}
-	return en.mux.wait(ctx, "for the calls that need "+name, func() (bool, *api.Error) {
+	return en.mux.Wait(ctx, "for the calls that need "+name, func() (bool, *api.Error) {
 		d := t.domains[name]
 		return d == nil || d.calls == 0, nil
 	})

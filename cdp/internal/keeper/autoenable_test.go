@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
@@ -437,43 +438,43 @@ func testEnablingDuringNavigations(t *testing.T, c *Client) {
 type callTest struct {
 	*testing.T
 	e *engine
-	f *fakeBrowser
+	f *muxtest.Browser
 }
 
 func withEnabling(t *testing.T, test func(callTest)) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) { test(callTest{t, e, f}) })
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) { test(callTest{t, e, f}) })
 }
 
 func (x callTest) start(ctx context.Context, method string, enable ...string) <-chan *api.Error {
 	ended := make(chan *api.Error, 1)
-	go func() { ended <- x.e.call(ctx, api.CommandLine, api.CallRequest{Method: method, Enable: enable}).err }()
+	go func() { ended <- x.e.call(ctx, api.CommandLine, api.CallRequest{Method: method, Enable: enable}).Err }()
 	synctest.Wait()
 	return ended
 }
 
 // sent expects that the browser receives commands, and nothing else, and returns them. Those of several calls come in
 // any order.
-func (x callTest) sent(methods ...string) []sentCommand {
+func (x callTest) sent(methods ...string) []muxtest.Command {
 	x.Helper()
 	synctest.Wait()
-	var all []sentCommand
+	var all []muxtest.Command
 	var got []string
-	for len(x.f.sent) > 0 {
-		q := <-x.f.sent
+	for len(x.f.Sent) > 0 {
+		q := <-x.f.Sent
 		all, got = append(all, q), append(got, q.Method)
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(methods))) {
 		x.Fatalf("the browser received %q, want %q", got, methods)
 	}
-	slices.SortStableFunc(all, func(a, b sentCommand) int {
+	slices.SortStableFunc(all, func(a, b muxtest.Command) int {
 		return slices.Index(methods, a.Method) - slices.Index(methods, b.Method)
 	})
 	return all
 }
 
-func (x callTest) answer(all []sentCommand) {
+func (x callTest) answer(all []muxtest.Command) {
 	for _, q := range all {
-		x.f.answer(q, "{}")
+		x.f.Answer(q, "{}")
 	}
 	synctest.Wait()
 }
@@ -495,7 +496,7 @@ func TestCallsShareAnEnabledDomain(t *testing.T) {
 		starting := x.sent("DOM.enable")
 		two := x.start(x.Context(), "Audits.checkFormsIssues", "DOM")
 		x.sent() // it waits until DOM is enabled
-		x.f.event("DOM.documentUpdated")
+		x.f.Event("DOM.documentUpdated")
 		x.answer(starting)
 		commands := x.sent("Accessibility.getRootAXNode", "Audits.checkFormsIssues")
 		x.answer(commands[:1])
@@ -510,14 +511,14 @@ func TestCallsShareAnEnabledDomain(t *testing.T) {
 		if ending[0].ID > ending[1].ID {
 			x.Error("the caller's own command was sent first")
 		}
-		x.f.event("DOM.documentUpdated")
+		x.f.Event("DOM.documentUpdated")
 		synctest.Wait()
 		if n := x.stored(); n != 0 {
 			x.Errorf("%d events of DOM are stored", n)
 		}
 		x.answer(ending)
 		wantResult(x.T, "the caller's own", own, "")
-		x.f.event("DOM.documentUpdated")
+		x.f.Event("DOM.documentUpdated")
 		synctest.Wait()
 		if n := x.stored(); n != 1 {
 			x.Errorf("%d events of DOM are stored, want that of the domain that a caller has enabled", n)
@@ -540,7 +541,7 @@ func TestDomainIsKeptForIDs(t *testing.T) {
 		x.answer(x.sent("CSS.getMatchedStylesForNode"))
 		wantResult(x.T, "the call", call, "")
 		x.sent()
-		x.f.event("DOM.documentUpdated")
+		x.f.Event("DOM.documentUpdated")
 		synctest.Wait()
 		if n := x.stored(); n != 0 {
 			x.Errorf("%d events of DOM are stored, which nobody has asked for", n)
@@ -551,7 +552,7 @@ func TestDomainIsKeptForIDs(t *testing.T) {
 // No page pauses for a debugger that the engine has enabled, until a caller enables it.
 func TestDebuggerWithoutPauses(t *testing.T) {
 	withEnabling(t, func(x callTest) {
-		params := func(all []sentCommand) (text string) {
+		params := func(all []muxtest.Command) (text string) {
 			for _, q := range all {
 				text += string(q.Params)
 			}
@@ -572,9 +573,9 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		x.f.event("Debugger.paused")
+		x.f.Event("Debugger.paused")
 		x.answer(x.sent("Debugger.setSkipAllPauses", "Debugger.resume"))
-		x.f.event("Debugger.resumed")
+		x.f.Event("Debugger.resumed")
 		synctest.Wait()
 		if line, _ := l.next("b"); line != nil {
 			x.Errorf("a listener got %s", line)
@@ -597,7 +598,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 		}
 		x.answer(pausing)
 		wantResult(x.T, "the caller's own", own, "")
-		x.f.event("Debugger.paused")
+		x.f.Event("Debugger.paused")
 		synctest.Wait()
 		if line, _ := l.next("b"); !strings.Contains(string(line), "Debugger.paused") {
 			x.Errorf("the listener got %s", line)
@@ -623,7 +624,7 @@ func TestListenerComesDuringCall(t *testing.T) {
 			x.Error("the listener does not wait for its history")
 		}
 		x.answer(restart)
-		x.f.event("Audits.issueAdded")
+		x.f.Event("Audits.issueAdded")
 		synctest.Wait()
 		if line, _ := l.next("b"); !strings.Contains(string(line), "Audits.issueAdded") {
 			x.Errorf("the listener got %s", line)
@@ -647,14 +648,14 @@ func TestEnableForCallThatEndsEarly(t *testing.T) {
 		sent []string
 	}{
 		"deadline": {func(callTest) { time.Sleep(2 * time.Second) }, api.CodeTimeout, []string{"DOM.disable"}},
-		"crash":    {func(x callTest) { x.f.event("Inspector.targetCrashed") }, api.CodeTargetCrashed, nil},
+		"crash":    {func(x callTest) { x.f.Event("Inspector.targetCrashed") }, api.CodeTargetCrashed, nil},
 		"detached": {func(x callTest) {
-			x.f.messages <- `{"method":"Target.detachedFromTarget","params":{"sessionId":"S","targetId":"T"}}`
+			x.f.Messages <- `{"method":"Target.detachedFromTarget","params":{"sessionId":"S","targetId":"T"}}`
 		}, api.CodeNotFound, nil},
 		"dialog": {func(x callTest) {
-			x.f.messages <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"alert","message":"m"}}`
+			x.f.Messages <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"alert","message":"m"}}`
 		}, api.CodeBusy, []string{"DOM.disable"}},
-		"connection": {func(x callTest) { x.e.mux.failAll(api.Errorf(api.CodeChromeConnection, "gone")) },
+		"connection": {func(x callTest) { x.e.mux.FailAll(api.Errorf(api.CodeChromeConnection, "gone")) },
 			api.CodeChromeConnection, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -677,21 +678,21 @@ func TestCrashDuringCall(t *testing.T) {
 		call := x.start(x.Context(), "Accessibility.getRootAXNode", "DOM")
 		x.answer(x.sent("DOM.enable"))
 		x.sent("Accessibility.getRootAXNode")
-		x.f.event("Inspector.targetCrashed")
+		x.f.Event("Inspector.targetCrashed")
 		wantResult(x.T, "the call", call, api.CodeTargetCrashed)
 		x.sent()
 		// Chrome restores the domains of a session in the next renderer.
 		reload := x.start(x.Context(), "Page.reload")
 		x.answer(x.sent("Page.reload"))
 		wantResult(x.T, "the reload", reload, "")
-		x.f.event("Inspector.targetReloadedAfterCrash")
-		x.f.event("DOM.documentUpdated")
-		x.f.messages <- `{"method":"Page.frameNavigated","sessionId":"S","params":{"frame":{"id":"T","loaderId":"L","url":"http://a/"}}}`
+		x.f.Event("Inspector.targetReloadedAfterCrash")
+		x.f.Event("DOM.documentUpdated")
+		x.f.Messages <- `{"method":"Page.frameNavigated","sessionId":"S","params":{"frame":{"id":"T","loaderId":"L","url":"http://a/"}}}`
 		x.answer(x.sent("DOM.disable"))
 		if n := x.stored(); n != 0 {
 			x.Errorf("%d events of DOM are stored", n)
 		}
-		x.f.event("DOM.documentUpdated")
+		x.f.Event("DOM.documentUpdated")
 		synctest.Wait()
 		if n := x.stored(); n != 1 {
 			x.Error("the events of a domain stay hidden after it has ended")

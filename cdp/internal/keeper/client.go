@@ -239,7 +239,7 @@ func (c *Client) Activate(ctx context.Context, target string) (p api.Page, err e
 }
 
 // CloseTarget closes one page; an empty target means the current one. If the page asks whether it may be left, it
-// is closed only if onDialog is DialogAccept.
+// is closed only if OnDialog is DialogAccept.
 func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (p api.Page, err error) {
 	return p, c.requestInto(ctx, "close_target", api.TargetRequest{Target: target, TimeoutMS: timeoutMS(ctx, 0),
 		OnDialog: onDialog}, &p)

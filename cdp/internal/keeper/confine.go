@@ -95,8 +95,8 @@ func (tn *tenancy) confine(by api.Caller, s *scope, q *api.CallRequest) *api.Err
 			return err
 		}
 	}
-	tn.mux.mu.Lock()
-	defer tn.mux.mu.Unlock()
+	tn.mux.Lock()
+	defer tn.mux.Unlock()
 	if err := tn.checkShared(by, q.Method); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (tn *tenancy) routeToBrowser(by api.Caller, q *api.CallRequest, params map[
 		if err != nil {
 			return err
 		}
-		params["targetId"] = scan.Quote(t.id)
+		params["targetId"] = scan.Quote(t.ID)
 	}
 	q.Target = api.BrowserTarget
 	return nil
@@ -174,8 +174,8 @@ func (tn *tenancy) filterResult(by api.Caller, s *scope, method string, result j
 		if json.Unmarshal(result, &all) != nil {
 			return json.RawMessage(`{"targetInfos":[]}`)
 		}
-		tn.mux.mu.Lock()
-		defer tn.mux.mu.Unlock()
+		tn.mux.Lock()
+		defer tn.mux.Unlock()
 		all.Infos = slices.DeleteFunc(all.Infos, func(raw json.RawMessage) bool {
 			var info targetInfo
 			if json.Unmarshal(raw, &info) != nil || tn.owners.isForbidden(info.URL) {
@@ -192,8 +192,8 @@ func (tn *tenancy) filterResult(by api.Caller, s *scope, method string, result j
 			IDs []string `json:"browserContextIds"`
 		}
 		_ = json.Unmarshal(result, &all)
-		tn.mux.mu.Lock()
-		defer tn.mux.mu.Unlock()
+		tn.mux.Lock()
+		defer tn.mux.Unlock()
 		return scan.Marshal(map[string][]string{"browserContextIds": slices.DeleteFunc(append([]string{}, all.IDs...),
 			func(id string) bool { return !tn.owners.ownsContext(by, id) })})
 	}

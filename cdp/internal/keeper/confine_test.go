@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 )
 
 func TestDenyReason(t *testing.T) {
@@ -77,9 +78,9 @@ func TestPluginCommandsCarryTheirContext(t *testing.T) {
 		{"Browser.getWindowForTarget", "T", `{}`, "", api.CodeNotFound},
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
-			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 				addScope(e, one, "C")
-				f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
+				f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 				synctest.Wait()
 				q := api.CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
 				err := e.tenancy.confine(one, e.tenancy.scopes[one.Name], &q)
@@ -117,11 +118,11 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 		{"Tracing.start", "browser", `{}`, "", api.CodeDenied},
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
-			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 				addScope(e, api.Caller{Name: "plugin:one"}, "C")
 				addScope(e, some, "D")
 				for id, context := range map[string]string{"PLUGINS": "C", "MINE": "D"} {
-					f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"S-` + id +
+					f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"S-` + id +
 						`","targetInfo":{"targetId":"` + id + `","type":"page","url":"http://b/","browserContextId":"` + context + `"}}}`
 				}
 				synctest.Wait()
@@ -140,18 +141,18 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 
 // Commands of the command line are sent unchanged.
 func TestCommandLineIsNotConfined(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		ended := make(chan *api.Error, 1)
 		go func() {
 			ended <- e.call(context.Background(), api.CommandLine,
-				api.CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).err
+				api.CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).Err
 		}()
 		synctest.Wait()
-		q := <-f.sent
+		q := <-f.Sent
 		if q.Method != "Target.createBrowserContext" || string(q.Params) != `{"proxyServer":"direct://"}` {
 			t.Errorf("sent %+v", q)
 		}
-		f.answer(q, `{"browserContextId":"D"}`)
+		f.Answer(q, `{"browserContextId":"D"}`)
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
@@ -259,7 +260,7 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 		{api.CommandLine, "another session", "Browser.close", ""},
 		{api.CommandLine, "a user's own browser", "Browser.close", ""},
 	} {
-		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			addScope(e, some, "C")
 			e.tracker.started, e.tracker.sparePage = true, e.tracker.targets["T"]
 			switch c.with {
@@ -283,15 +284,15 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 // Events of an extra session belong to its target, so no other caller receives them.
 func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 	one, some, other := api.Caller{Name: "plugin:one"}, api.Caller{Name: "mcp:some"}, api.Caller{Name: "mcp:other"}
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.mux.mu.Lock()
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		e.mux.Lock()
 		e.owners.contextOwners["C"] = one.Name
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 		for _, session := range []string{"S1", "S2"} {
-			f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session +
+			f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session +
 				`","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 		}
-		f.messages <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
+		f.Messages <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
 		synctest.Wait()
 		for by, want := range map[string]int{one.Name: 1, some.Name: 0, other.Name: 0} {
 			stored, err := e.owners.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Network.*"}})
@@ -304,12 +305,12 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 
 // The stored events of the initial page go to the session that takes it over.
 func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		f.messages <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		f.Messages <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
 		synctest.Wait()
-		e.mux.mu.Lock()
+		e.mux.Lock()
 		e.owners.claim(api.Caller{Name: "mcp:some"}, e.tracker.sessions["S"])
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 		for by, want := range map[string]int{"cli": 0, "mcp:some": 1, "mcp:other": 0} {
 			stored, err := e.owners.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Page.*"}})
 			if err != nil || len(stored.Events) != want {
@@ -322,14 +323,14 @@ func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 // A page's session that follows targets hears of all of them. Each session gets the reports of its own.
 func TestReportsBelongToTheSessionOfTheirTarget(t *testing.T) {
 	other := api.Caller{Name: "mcp:other"}
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		addScope(e, other, "C")
-		e.mux.mu.Lock()
+		e.mux.Lock()
 		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
-		e.mux.mu.Unlock()
-		f.messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"THEIRS",` +
+		e.mux.Unlock()
+		f.Messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"THEIRS",` +
 			`"type":"page","url":"http://b/","browserContextId":"C"}}}`
-		f.messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"UNKNOWN",` +
+		f.Messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"UNKNOWN",` +
 			`"type":"other","url":"","browserContextId":""}}}`
 		synctest.Wait()
 		for _, c := range []struct {

@@ -7,13 +7,14 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/manifest"
 )
 
-func (s *sender) onDialogEvent(t *target, method string, params json.RawMessage) {
+func (tr *tracker) onDialogEvent(t *target, method string, params json.RawMessage) {
 	if method == page.JavascriptDialogClosed.Method {
 		t.dialog = nil
-		s.mux.broadcast()
+		tr.mux.Broadcast()
 		return
 	}
 	d := &api.Dialog{}
@@ -21,31 +22,18 @@ func (s *sender) onDialogEvent(t *target, method string, params json.RawMessage)
 		return
 	}
 	t.dialog = d
-	var blocked []*pending
-	for _, p := range s.mux.pending {
-		if p.target != nil && p.target.root() == t && !endsDialog(d, p.method) {
-			blocked = append(blocked, p)
-		}
-	}
-	if owner := dialogOwner(s.mux.pending, t); owner != nil && api.AnswersDialogs(owner.onDialog) {
-		s.answerDialog(t, owner.onDialog) // the calls behind it go on when it is closed
+	calls := tr.mux.Waiting(func(to *mux.Address) bool { return tr.of(to).root() == t })
+	// The first has opened it: the page runs one call after the other, and those behind it have not begun.
+	if len(calls) > 0 && api.AnswersDialogs(calls[0].OnDialog) {
+		tr.sender.answerDialog(t, calls[0].OnDialog) // the calls behind it go on when it is closed
 	} else {
-		for _, p := range blocked {
-			s.mux.finish(p, reply{err: blockedTarget(t, d)})
+		for _, p := range calls {
+			if !endsDialog(d, p.Method) {
+				tr.mux.Finish(p, mux.Reply{Err: blockedTarget(t, d)})
+			}
 		}
 	}
-	s.mux.broadcast()
-}
-
-// dialogOwner returns the call that opened a dialog of a page: the one that was sent first. The page runs one call
-// after the other, and those behind it have not begun.
-func dialogOwner(calls map[int64]*pending, t *target) (owner *pending) {
-	for _, p := range calls {
-		if p.target != nil && p.target.root() == t && (owner == nil || p.id < owner.id) {
-			owner = p
-		}
-	}
-	return owner
+	tr.mux.Broadcast()
 }
 
 // answerDialog closes the open dialog of a page. The engine is locked.
@@ -67,7 +55,7 @@ func blockedTarget(t *target, d *api.Dialog) *api.Error {
 	e := api.Errorf(api.CodeBusy, "a JavaScript dialog is open and blocks the page: %s %q; "+
 		"close it with Page.handleJavaScriptDialog %s",
 		d.Type, manifest.Clip(d.Message, 300), way)
-	e.Target, e.Dialog = t.id, d
+	e.Target, e.Dialog = t.ID, d
 	return e
 }
 

@@ -58,10 +58,10 @@ func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *
 	if d.dir == "" {
 		return nil
 	}
-	tr.mux.mu.Lock()
+	tr.mux.Lock()
 	d.made++
 	f := &downloadFolder{dir: filepath.Join(d.dir, strconv.Itoa(d.made)), context: in}
-	tr.mux.mu.Unlock()
+	tr.mux.Unlock()
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return api.Errorf(api.CodeInternal, "the folder for downloads cannot be created: %v", err)
 	}
@@ -73,19 +73,19 @@ func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *
 		os.RemoveAll(f.dir)
 		return err
 	}
-	tr.mux.mu.Lock()
-	defer tr.mux.mu.Unlock()
+	tr.mux.Lock()
+	defer tr.mux.Unlock()
 	d.folders[in] = f
 	return nil
 }
 
 // removeDownloads removes the files of a context that was disposed of.
 func (tr *tracker) removeDownloads(in cdp.BrowserContextID) {
-	tr.mux.mu.Lock()
+	tr.mux.Lock()
 	f := tr.downloads.folders[in]
 	delete(tr.downloads.folders, in)
 	maps.DeleteFunc(tr.downloads.underWay, func(_ string, d *download) bool { return d.folder == f })
-	tr.mux.mu.Unlock()
+	tr.mux.Unlock()
 	if f != nil {
 		os.RemoveAll(f.dir)
 		time.AfterFunc(removeAgain, func() { os.RemoveAll(f.dir) })
@@ -129,7 +129,7 @@ func (tr *tracker) trackDownload(r *record, t *target) (passing bool) {
 			return false
 		}
 		if f := tr.downloads.folderOf(t); f != nil {
-			tr.downloads.begin(p.ID, &download{page: t.id, url: clipURL(p.URL), folder: f})
+			tr.downloads.begin(p.ID, &download{page: t.ID, url: clipURL(p.URL), folder: f})
 			tr.ownership.onDownload(t, p.ID)
 		}
 		return false

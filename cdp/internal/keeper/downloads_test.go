@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
@@ -108,11 +109,11 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 
 // A session keeps a limited number of downloads, and another folder that a caller has chosen has no limit.
 func TestDownloadLimits(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.downloads.dir = t.TempDir()
 		go e.tracker.keepDownloads(t.Context(), "")
-		q := <-f.sent
-		f.answer(q, `{}`)
+		q := <-f.Sent
+		f.Answer(q, `{}`)
 		synctest.Wait()
 		if folder := scan.Text(q.Params, "downloadPath"); q.Method != "Browser.setDownloadBehavior" ||
 			scan.Text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.tracker.downloads.dir {
@@ -120,31 +121,31 @@ func TestDownloadLimits(t *testing.T) {
 		}
 		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
 		download := func(id string) {
-			f.messages <- `{"method":"Page.downloadWillBegin","sessionId":"S","params":{"frameId":"T","guid":"` + id + `"}}`
-			f.messages <- `{"method":"Browser.downloadWillBegin","params":{"frameId":"T","guid":"` + id + `"}}`
+			f.Messages <- `{"method":"Page.downloadWillBegin","sessionId":"S","params":{"frameId":"T","guid":"` + id + `"}}`
+			f.Messages <- `{"method":"Browser.downloadWillBegin","params":{"frameId":"T","guid":"` + id + `"}}`
 			synctest.Wait()
 		}
 		for i := range maxDownloadFiles {
 			download(fmt.Sprint("G", i))
 		}
-		if len(f.sent) > 0 {
-			t.Fatalf("%s after %d downloads", (<-f.sent).Method, maxDownloadFiles)
+		if len(f.Sent) > 0 {
+			t.Fatalf("%s after %d downloads", (<-f.Sent).Method, maxDownloadFiles)
 		}
 		download("one more")
-		if q := <-f.sent; q.Method != "Browser.cancelDownload" || scan.Text(q.Params, "guid") != "one more" {
+		if q := <-f.Sent; q.Method != "Browser.cancelDownload" || scan.Text(q.Params, "guid") != "one more" {
 			t.Errorf("the browser receives %s %s", q.Method, q.Params)
 		}
-		f.messages <- `{"method":"Browser.downloadProgress","params":{"guid":"one more","state":"canceled"}}`
-		f.messages <- `{"method":"Browser.downloadProgress","params":{"guid":"G0","state":"canceled"}}`
+		f.Messages <- `{"method":"Browser.downloadProgress","params":{"guid":"one more","state":"canceled"}}`
+		f.Messages <- `{"method":"Browser.downloadProgress","params":{"guid":"G0","state":"canceled"}}`
 		download("in its place")
 		synctest.Wait()
-		if len(f.sent) > 0 {
-			t.Errorf("%s although a download has ended", (<-f.sent).Method)
+		if len(f.Sent) > 0 {
+			t.Errorf("%s although a download has ended", (<-f.Sent).Method)
 		}
 		e.tracker.downloads.releaseDownloads(nil)
 		download("in a folder of the caller")
-		if len(f.sent) > 0 {
-			t.Errorf("%s in a folder of the caller", (<-f.sent).Method)
+		if len(f.Sent) > 0 {
+			t.Errorf("%s in a folder of the caller", (<-f.Sent).Method)
 		}
 		e.tracker.removeDownloads("")
 		if left, err := os.ReadDir(e.tracker.downloads.dir); err != nil || len(left) > 0 {

@@ -7,11 +7,12 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 )
 
 // enabler enables and disables the domains of targets, for the recorder, for streams, for calls and as callers ask.
 type enabler struct {
-	mux    *mux
+	mux    *mux.Mux
 	sender *sender
 }
 
@@ -66,9 +67,9 @@ func (en *enabler) enable(t *target, name string) (wasRecorded bool) {
 func (en *enabler) startDomain(t *target, name string) {
 	d := t.domain(name)
 	d.enabling = true
-	en.setDomain(t, name, true, func(reply) {
+	en.setDomain(t, name, true, func(mux.Reply) {
 		d.enabling = false
-		en.mux.broadcast()
+		en.mux.Broadcast()
 	})
 }
 
@@ -76,14 +77,14 @@ func (en *enabler) disable(t *target, name string) {
 	d := t.domain(name)
 	d.listeners--
 	if d.listeners > 0 || d.byCaller || d.recording || d.calls > 0 || d.kept || name == "Page" || t.closed ||
-		t.session == "" {
+		t.Session == "" {
 		return
 	}
 	en.setDomain(t, name, false, nil)
 }
 
 // setDomain enables or disables a domain.
-func (en *enabler) setDomain(t *target, name string, on bool, after func(reply)) {
+func (en *enabler) setDomain(t *target, name string, on bool, after func(mux.Reply)) {
 	switch {
 	case name == lifecycle:
 		postCommand(en.mux, t, page.SetLifecycleEventsEnabled, page.SetLifecycleEventsEnabledParams{Enabled: on}, after)
@@ -95,10 +96,10 @@ func (en *enabler) setDomain(t *target, name string, on bool, after func(reply))
 	case on && name == api.DebuggerDomain && !t.domain(name).byCaller:
 		en.enableDebugger(t, after)
 	case on:
-		en.mux.post(t, name+".enable", nil, after)
+		en.mux.Post(t.at(), name+".enable", nil, after)
 	default:
 		t.domain(name).unpausing = false
-		en.mux.post(t, name+".disable", nil, after)
+		en.mux.Post(t.at(), name+".disable", nil, after)
 	}
 }
 
@@ -120,8 +121,8 @@ func (en *enabler) reenableDomains(t *target) {
 // keepEnabled is called when a caller's command has been sent. If that disables a domain that others need, the domain
 // is enabled again at once: nothing is lost in between. Page is always needed, for dialogs and navigations. The engine
 // is locked.
-func (en *enabler) keepEnabled(t *target, p *pending) {
-	name, command, _ := strings.Cut(p.method, ".")
+func (en *enabler) keepEnabled(t *target, p *mux.Pending) {
+	name, command, _ := strings.Cut(p.Method, ".")
 	if command != "disable" {
 		return
 	}
@@ -134,9 +135,9 @@ func (en *enabler) keepEnabled(t *target, p *pending) {
 		return
 	}
 	if d.recording { // Chrome will repeat what is stored
-		p.after = func(r reply) { d.repeating = r.err == nil }
+		p.After = func(r mux.Reply) { d.repeating = r.Err == nil }
 	}
-	en.setDomain(t, name, true, func(reply) { d.repeating = false })
+	en.setDomain(t, name, true, func(mux.Reply) { d.repeating = false })
 }
 
 // lifecycle is the event that has a switch of its own beside its domain's.

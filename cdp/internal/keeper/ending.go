@@ -89,7 +89,7 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 	closed := api.Closed{Targets: []string{}, Contexts: []string{}}
 	var scopes []*scope
 	var pages []*target
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	for name, s := range tn.scopes {
 		if ends(name) {
 			scopes = append(scopes, s)
@@ -105,15 +105,15 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 		if t.kind != "page" || t.owner == "" || !inContext && !page(t) {
 			continue
 		}
-		closed.Targets = append(closed.Targets, t.id)
+		closed.Targets = append(closed.Targets, t.ID)
 		if !inContext {
 			pages = append(pages, t)
-			tn.sender.postClose(cdptarget.ID(t.id))
+			tn.sender.postClose(cdptarget.ID(t.ID))
 		}
 	}
 	tn.disposeCreated(ends)
 	tn.owners.setups.end(ends)
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 
 	var failed *api.Error
 	for _, s := range scopes {
@@ -123,7 +123,7 @@ func (tn *tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 		}
 	}
 	slices.Sort(closed.Contexts)
-	err := tn.mux.wait(ctx, "for the pages to close", func() (bool, *api.Error) {
+	err := tn.mux.Wait(ctx, "for the pages to close", func() (bool, *api.Error) {
 		left := false
 		for _, t := range pages {
 			if t.dialog != nil && t.dialog.Type == api.BeforeUnload && !t.closed {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -22,7 +23,7 @@ import (
 // [tracker] knows the targets, [owners] knows whose they are, and [tenancy] confines plugins. All state is guarded by
 // the mux's lock, and nothing blocks while holding it.
 type engine struct {
-	mux       *mux
+	mux       *mux.Mux
 	sender    *sender
 	domains   *enabler
 	tracker   *tracker
@@ -33,7 +34,7 @@ type engine struct {
 }
 
 func newEngine(conn browser.Conn, name string, external bool, cfg *Config) *engine {
-	m := newMux(conn, cfg.MaxMessage)
+	m := mux.New(conn, cfg.MaxMessage)
 	tr := newTracker(m, name, external, newJournals(cfg.RingEvents, cfg.RingBytes))
 	ow := newOwners(tr)
 	ow.forbidden = cfg.Forbidden
@@ -52,7 +53,7 @@ func (e *engine) open(ctx context.Context, by api.Caller, q api.OpenRequest) (ap
 	if by.HasContext() {
 		return e.openInScope(ctx, by, q)
 	}
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.countCall(by)
 	t := e.tracker.sparePage
 	e.tracker.sparePage = nil
@@ -60,7 +61,7 @@ func (e *engine) open(ctx context.Context, by api.Caller, q api.OpenRequest) (ap
 	if usable {
 		e.owners.takeOver(by, t)
 	}
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	if !usable {
 		var err *api.Error
 		if t, err = e.owners.newPage(ctx, by, ""); err != nil {
@@ -85,9 +86,9 @@ func (e *engine) openInScope(ctx context.Context, by api.Caller, q api.OpenReque
 		return api.Page{}, err
 	}
 	defer release()
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.countCall(by)
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	t, err := e.owners.newPage(ctx, by, s.context)
 	if err != nil {
 		return api.Page{}, err
@@ -115,9 +116,9 @@ func (e *engine) loadPage(ctx context.Context, by api.Caller, t *target, q api.O
 		e.discardFailed(by, t, err, first, ctx.Err() == context.Canceled)
 		return api.Page{}, err
 	}
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.owners.setCurrent(by, t)
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	p, err := e.tracker.pageInfo(ctx, t)
 	if err == nil && api.IsWebURL(p.URL) {
 		p.Status = e.tracker.documentStatus(t)
@@ -130,17 +131,17 @@ func (e *engine) loadPage(ctx context.Context, by api.Caller, t *target, q api.O
 func (e *engine) discardFailed(by api.Caller, t *target, err *api.Error, first, givenUp bool) {
 	switch {
 	case !givenUp && err.Code != api.CodeNavigationFailed && err.Code != api.CodeProtocolError:
-		e.mux.mu.Lock()
+		e.mux.Lock()
 		e.owners.setCurrent(by, t)
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 	case first && e.blank(t):
-		e.mux.mu.Lock()
+		e.mux.Lock()
 		e.tracker.sparePage, t.owner, t.origin = t, "", origin{}
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 	default:
 		ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 		defer cancel()
-		params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
+		params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.ID)}
 		execute(ctx, e.sender, nil, cdptarget.CloseTarget, params, callOptions{})
 	}
 }
@@ -162,19 +163,19 @@ func (e *engine) activate(ctx context.Context, by api.Caller, selector string) (
 		return api.Page{}, err
 	}
 	if t.kind == "page" {
-		params := cdptarget.ActivateTargetParams{TargetID: cdptarget.ID(t.id)}
+		params := cdptarget.ActivateTargetParams{TargetID: cdptarget.ID(t.ID)}
 		if _, err := execute(ctx, e.sender, nil, cdptarget.ActivateTarget, params, callOptions{}); err != nil {
 			return api.Page{}, err
 		}
 	}
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	if t.owner == "" && e.tracker.external {
 		e.owners.takeOver(by, t) // a person gives the page to the session
 	}
 	if t.owner == by.SessionKey() {
 		e.owners.setCurrent(by, t)
 	}
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	return e.tracker.pageInfo(ctx, t)
 }
 
@@ -184,15 +185,15 @@ func (e *engine) closeTarget(ctx context.Context, by api.Caller, selector, onDia
 	if err != nil {
 		return api.Page{}, err
 	}
-	e.mux.mu.Lock()
-	closed := api.Page{Browser: e.tracker.name, Target: t.id, URL: t.url, Title: t.title}
+	e.mux.Lock()
+	closed := api.Page{Browser: e.tracker.name, Target: t.ID, URL: t.url, Title: t.title}
 	before := t.dialog // this one closes with the page
-	e.mux.mu.Unlock()
-	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
+	e.mux.Unlock()
+	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.ID)}
 	if _, err := execute(ctx, e.sender, nil, cdptarget.CloseTarget, params, callOptions{}); err != nil {
 		return api.Page{}, err
 	}
-	err = e.mux.wait(ctx, "for the page to close", func() (bool, *api.Error) {
+	err = e.mux.Wait(ctx, "for the page to close", func() (bool, *api.Error) {
 		if d := t.dialog; d != nil && d != before && d.Type == api.BeforeUnload && !t.closed {
 			if api.AcceptsDialogs(onDialog) {
 				e.sender.answerDialog(t, onDialog)
@@ -206,95 +207,95 @@ func (e *engine) closeTarget(ctx context.Context, by api.Caller, selector, onDia
 }
 
 // call runs a caller's command.
-func (e *engine) call(ctx context.Context, by api.Caller, q api.CallRequest) reply {
+func (e *engine) call(ctx context.Context, by api.Caller, q api.CallRequest) mux.Reply {
 	domain, command, ok := strings.Cut(q.Method, ".")
 	if !ok || domain == "" || command == "" {
-		return reply{err: api.Errorf(api.CodeInvalidArgs,
+		return mux.Reply{Err: api.Errorf(api.CodeInvalidArgs,
 			"%q is not the name of a command; expected a name such as Page.navigate",
 			manifest.Clip(q.Method, 80))}
 	}
 	if len(q.Params) > 0 && !scan.IsObject(q.Params) {
-		return reply{err: api.Errorf(api.CodeInvalidArgs, "the parameters of %s are not a JSON object", q.Method)}
+		return mux.Reply{Err: api.Errorf(api.CodeInvalidArgs, "the parameters of %s are not a JSON object", q.Method)}
 	}
 	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait)); err != nil {
-		return reply{err: err}
+		return mux.Reply{Err: err}
 	}
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.countCall(by)
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	return e.callConfined(ctx, by, q)
 }
 
 // dispatch sends a command to the browser or to the target that it names.
-func (e *engine) dispatch(ctx context.Context, by api.Caller, q api.CallRequest) reply {
+func (e *engine) dispatch(ctx context.Context, by api.Caller, q api.CallRequest) mux.Reply {
 	o := callOptions{by: by, maxBytes: q.MaxBytes, onDialog: q.OnDialog, pieces: q.Pieces}
 	if q.Target == api.BrowserTarget ||
 		q.Target == "" && api.IsBrowserDomain(api.DomainOf(q.Method)) && q.Method != api.GetWindowForTarget {
 		r := e.tracker.exchangeForCaller(ctx, nil, q, o)
-		if r.err == nil {
-			e.owners.onBrowserCommand(by, q, r.result)
+		if r.Err == nil {
+			e.owners.onBrowserCommand(by, q, r.Result)
 		}
 		return r
 	}
 	t, frame, err := e.locate(by, q.Target)
-	if err == nil && frame != t.id {
+	if err == nil && frame != t.ID {
 		err = e.tracker.aimAtFrame(&q, t, frame)
 	}
 	if err == nil && q.Method == fetch.CommandEnable {
 		err = e.checkUnrouted(t)
 	}
 	if err != nil {
-		return reply{err: err}
+		return mux.Reply{Err: err}
 	}
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.owners.claim(by, t)
 	if q.Method == page.CommandHandleJavaScriptDialog {
 		t = t.root() // a page handles the dialogs of its frames
 	}
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	if err := e.tracker.attach(ctx, t, q.Method); err != nil {
-		return reply{err: err}
+		return mux.Reply{Err: err}
 	}
 	if err := e.domains.awaitCalls(ctx, t, q.Method); err != nil {
-		return reply{err: err}
+		return mux.Reply{Err: err}
 	}
 	held, err := e.domains.enableFor(ctx, t, q)
 	if err != nil {
-		return reply{err: err}
+		return mux.Reply{Err: err}
 	}
 	w := e.tracker.newPageWait(t, q.Wait, q.OnDialog)
 	defer w.close()
 	r := e.tracker.exchangeForCaller(ctx, t, q, o)
-	r.enabled = e.domains.release(t, held)
-	if r.err == nil {
-		if err := w.after(ctx, q.Method, r.result); err != nil {
-			r.spool.close()
-			return reply{err: err}
+	r.Enabled = e.domains.release(t, held)
+	if r.Err == nil {
+		if err := w.after(ctx, q.Method, r.Result); err != nil {
+			r.Spool.Close()
+			return mux.Reply{Err: err}
 		}
 	}
 	return r
 }
 
 // callConfined runs a command within what belongs to the caller's session.
-func (e *engine) callConfined(ctx context.Context, by api.Caller, q api.CallRequest) reply {
+func (e *engine) callConfined(ctx context.Context, by api.Caller, q api.CallRequest) mux.Reply {
 	var s *scope
 	if by.HasContext() {
 		entered, release, err := e.tenancy.enterScope(ctx, by)
 		if err != nil {
-			return reply{err: err}
+			return mux.Reply{Err: err}
 		}
 		defer release()
 		s = entered
 	}
 	if err := e.tenancy.confine(by, s, &q); err != nil {
-		return reply{err: err}
+		return mux.Reply{Err: err}
 	}
 	switch {
 	case s != nil && disposes(q, s):
-		return reply{result: json.RawMessage("{}"), err: e.tenancy.dispose(s)}
+		return mux.Reply{Result: json.RawMessage("{}"), Err: e.tenancy.dispose(s)}
 	case s != nil && s.proxy != nil && q.Target == "":
 		if err := e.tenancy.firstPage(ctx, by, s); err != nil {
-			return reply{err: err}
+			return mux.Reply{Err: err}
 		}
 	}
 	since := 0
@@ -303,17 +304,17 @@ func (e *engine) callConfined(ctx context.Context, by api.Caller, q api.CallRequ
 	}
 	r := e.dispatch(ctx, by, q)
 	switch {
-	case r.err != nil || r.spool != nil:
-	case s != nil && navigationFailed(r.result):
+	case r.Err != nil || r.Spool != nil:
+	case s != nil && navigationFailed(r.Result):
 		var asked struct {
 			URL string `json:"url"`
 		}
 		json.Unmarshal(q.Params, &asked)
 		if refused := s.dialError(since, asked.URL); refused != nil {
-			return reply{err: refused}
+			return mux.Reply{Err: refused}
 		}
 	default:
-		r.result = e.tenancy.filterResult(by, s, q.Method, r.result)
+		r.Result = e.tenancy.filterResult(by, s, q.Method, r.Result)
 	}
 	return r
 }

@@ -2,10 +2,7 @@ package keeper
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,91 +10,24 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 
-	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 )
-
-// fakeBrowser is a connection to the test. It replies to the engine's own commands, so that a test
-// sees only its own calls.
-type fakeBrowser struct {
-	sent      chan sentCommand
-	automatic []sentCommand // the engine's own commands
-	messages  chan string
-	closed    chan struct{}
-}
-
-type sentCommand struct {
-	ID      int64           `json:"id"`
-	Method  string          `json:"method"`
-	Params  json.RawMessage `json:"params"`
-	Session string          `json:"sessionId"`
-}
-
-func newFakeBrowser() *fakeBrowser {
-	return &fakeBrowser{sent: make(chan sentCommand, 100), messages: make(chan string, 100), closed: make(chan struct{})}
-}
-
-func (f *fakeBrowser) Send(message []byte) error {
-	var q sentCommand
-	if err := json.Unmarshal(message, &q); err != nil {
-		return err
-	}
-	if slices.Contains([]string{"Target.setAutoAttach", "Page.enable", "Network.enable", "Runtime.enable", "Log.enable",
-		"Page.getFrameTree"},
-		q.Method) {
-		f.automatic = append(f.automatic, q)
-		f.answer(q, `{}`)
-	} else {
-		f.sent <- q
-	}
-	return nil
-}
-
-func (f *fakeBrowser) Receive() (browser.Message, error) {
-	select {
-	case m := <-f.messages:
-		return browser.Message{Data: []byte(m), Size: int64(len(m))}, nil
-	case <-f.closed:
-		return browser.Message{}, browser.ErrClosed
-	}
-}
-
-func (f *fakeBrowser) SetSpill(func([]byte) io.Writer) {}
-
-func (f *fakeBrowser) Close() error {
-	close(f.closed)
-	return nil
-}
-
-func (f *fakeBrowser) answer(q sentCommand, result string) {
-	f.messages <- fmt.Sprintf(`{"id":%d,"sessionId":"S","result":%s}`, q.ID, result)
-}
-
-func (f *fakeBrowser) event(name string) {
-	switch name {
-	case "attached":
-		f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"S","waitingForDebugger":false,"targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`
-	case "Target.targetCrashed":
-		f.messages <- `{"method":"Target.targetCrashed","params":{"targetId":"T","status":"crashed","errorCode":11}}`
-	default:
-		f.messages <- `{"method":"` + name + `","sessionId":"S","params":{}}`
-	}
-}
 
 // withPage runs a test against an engine with one page, in a synctest bubble. There, synctest.Wait returns once the
 // engine has handled every message.
-func withPage(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
+func withPage(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Browser)) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{}
 		cfg.setDefaults()
-		f := newFakeBrowser()
+		f := muxtest.New()
 		e := newEngine(f, "test", false, &cfg)
-		go e.mux.read()
-		f.event("attached")
+		go e.mux.Read()
+		f.Event("attached")
 		synctest.Wait()
 		test(t, e, f)
 		f.Close()
-		<-e.mux.done
+		<-e.mux.Done
 	})
 }
 
@@ -110,28 +40,28 @@ func addScope(e *engine, by api.Caller, context string) *scope {
 	if by.Temporary {
 		s.connection = by.Connection
 	}
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	e.tenancy.scopes[s.session], e.owners.contextOwners[context] = s, s.session
 	return s
 }
 
 // startCommand starts a call. It returns the command that the browser received and a channel for the call's error.
-func startCommand(t *testing.T, e *engine, f *fakeBrowser, method string) (sentCommand, <-chan *api.Error) {
+func startCommand(t *testing.T, e *engine, f *muxtest.Browser, method string) (muxtest.Command, <-chan *api.Error) {
 	t.Helper()
 	ended := make(chan *api.Error, 1)
 	go func() {
-		ended <- e.call(context.Background(), api.CommandLine, api.CallRequest{Method: method}).err
+		ended <- e.call(context.Background(), api.CommandLine, api.CallRequest{Method: method}).Err
 	}()
 	synctest.Wait()
 	select {
-	case q := <-f.sent:
+	case q := <-f.Sent:
 		if q.Method != method {
 			t.Fatalf("%s was sent instead of %s", q.Method, method)
 		}
 		return q, ended
 	default:
-		return sentCommand{}, ended
+		return muxtest.Command{}, ended
 	}
 }
 
@@ -158,19 +88,19 @@ func TestRevivalSurvivesSecondCrashEvent(t *testing.T) {
 	for _, order := range [][2]string{{first, second}, {second, first}} {
 		for _, method := range []string{"Page.navigate", "Page.reload", "Page.close"} {
 			t.Run(order[0]+" "+method, func(t *testing.T) {
-				withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+				withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 					_, waiting := startCommand(t, e, f, "Runtime.evaluate")
-					f.event(order[0])
+					f.Event(order[0])
 					wantResult(t, "a call under way", waiting, api.CodeTargetCrashed)
 					reviving, revived := startCommand(t, e, f, method)
-					f.event(order[1])
+					f.Event(order[1])
 					_, refused := startCommand(t, e, f, "Runtime.evaluate")
 					wantResult(t, "a call before the revival", refused, api.CodeTargetCrashed)
-					f.event("Inspector.targetReloadedAfterCrash")
-					f.answer(reviving, `{}`)
+					f.Event("Inspector.targetReloadedAfterCrash")
+					f.Answer(reviving, `{}`)
 					wantResult(t, method, revived, "")
 					again, ended := startCommand(t, e, f, "Runtime.evaluate")
-					f.answer(again, `{}`)
+					f.Answer(again, `{}`)
 					wantResult(t, "a call after the revival", ended, "")
 				})
 			})
@@ -181,26 +111,26 @@ func TestRevivalSurvivesSecondCrashEvent(t *testing.T) {
 // A navigation during which the renderer crashed may never get a reply, and neither may one whose new
 // renderer crashes.
 func TestPendingNavigationFailsOnCrash(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		_, navigating := startCommand(t, e, f, "Page.navigate")
-		f.event("Inspector.targetCrashed")
-		f.event("Target.targetCrashed")
+		f.Event("Inspector.targetCrashed")
+		f.Event("Target.targetCrashed")
 		wantResult(t, "a navigation under way", navigating, api.CodeTargetCrashed)
 		_, reviving := startCommand(t, e, f, "Page.navigate")
-		f.event("Inspector.targetReloadedAfterCrash")
-		f.event("Inspector.targetCrashed")
-		f.event("Target.targetCrashed")
+		f.Event("Inspector.targetReloadedAfterCrash")
+		f.Event("Inspector.targetCrashed")
+		f.Event("Target.targetCrashed")
 		wantResult(t, "a revival that crashes", reviving, api.CodeTargetCrashed)
 	})
 }
 
 // The reply to a navigation that crashes the page arrives before the crash, but its caller may run after it.
 func TestLateReplyDoesNotRevive(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		crashing, ended := startCommand(t, e, f, "Page.navigate")
-		f.answer(crashing, `{"frameId":"T","errorText":"net::ERR_ABORTED"}`)
-		f.event("Inspector.targetCrashed")
-		f.event("Target.targetCrashed")
+		f.Answer(crashing, `{"frameId":"T","errorText":"net::ERR_ABORTED"}`)
+		f.Event("Inspector.targetCrashed")
+		f.Event("Target.targetCrashed")
 		wantResult(t, "the crashing navigation", ended, "")
 		q, refused := startCommand(t, e, f, "Runtime.evaluate")
 		wantResult(t, "a call to the crashed page", refused, api.CodeTargetCrashed)
@@ -212,7 +142,7 @@ func TestLateReplyDoesNotRevive(t *testing.T) {
 
 // Unknown fields of later browsers and invalid text of pages must not break the engine's own calls.
 func TestPageInfoToleratesUnknownFields(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		opened := make(chan api.Page, 1)
 		go func() {
 			p, err := e.tracker.pageInfo(context.Background(), e.tracker.targets["T"])
@@ -221,7 +151,7 @@ func TestPageInfoToleratesUnknownFields(t *testing.T) {
 			}
 			opened <- p
 		}()
-		f.answer(<-f.sent,
+		f.Answer(<-f.Sent,
 			`{"targetInfo":{"targetId":"T","type":"hologram","title":"\ud800 x","title2":{},"url":"u","attached":true,"embedderData":[1],"subtype":"new"}}`)
 		if p := <-opened; p.URL != "u" || p.Title != "\ufffd x" {
 			t.Errorf("page %+v", p)
@@ -232,20 +162,20 @@ func TestPageInfoToleratesUnknownFields(t *testing.T) {
 // TestAbandonedPageIsClosed cancels the creation of a page. The page is closed once it exists, because no caller
 // knows it.
 func TestAbandonedPageIsClosed(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		ended := make(chan *api.Error, 1)
 		go func() {
 			_, err := e.owners.newPage(ctx, api.Caller{Name: "mcp:one"}, "")
 			ended <- err
 		}()
-		making := <-f.sent
+		making := <-f.Sent
 		giveUp()
 		wantResult(t, "an abandoned page", ended, api.CodeTimeout)
-		f.answer(making, `{"targetId":"N"}`)
+		f.Answer(making, `{"targetId":"N"}`)
 		synctest.Wait()
 		select {
-		case q := <-f.sent:
+		case q := <-f.Sent:
 			if q.Method != "Target.closeTarget" || string(q.Params) != `{"targetId":"N"}` {
 				t.Errorf("the browser receives %s %s", q.Method, q.Params)
 			}
@@ -257,7 +187,7 @@ func TestAbandonedPageIsClosed(t *testing.T) {
 
 // TestFirstPageIsCreatedOnce starts two first calls of a plugin at once. They share one page.
 func TestFirstPageIsCreatedOnce(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		by, s := api.Caller{Name: api.PluginPrefix + "one"}, &scope{context: "C", firstPageLock: make(chan struct{}, 1)}
 		e.owners.contextOwners["C"] = by.Name
 		ended := make(chan *api.Error, 2)
@@ -265,15 +195,15 @@ func TestFirstPageIsCreatedOnce(t *testing.T) {
 			go func() { ended <- e.tenancy.firstPage(t.Context(), by, s) }()
 		}
 		synctest.Wait()
-		f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank","browserContextId":"C"}}}`
-		f.answer(<-f.sent, `{"targetId":"N"}`)
+		f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank","browserContextId":"C"}}}`
+		f.Answer(<-f.Sent, `{"targetId":"N"}`)
 		for range cap(ended) {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
 		}
-		if len(f.sent) > 0 {
-			t.Errorf("the browser also receives %s", (<-f.sent).Method)
+		if len(f.Sent) > 0 {
+			t.Errorf("the browser also receives %s", (<-f.Sent).Method)
 		}
 	})
 }
@@ -281,7 +211,7 @@ func TestFirstPageIsCreatedOnce(t *testing.T) {
 // TestPageLimitHoldsForConcurrentRequests creates more pages at once than a caller may have. Each request was
 // within the limit when it was sent.
 func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		const tooMany = 3
 		ended := make(chan *api.Error, maxPages+tooMany)
 		for range maxPages + tooMany {
@@ -292,9 +222,9 @@ func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 		}
 		synctest.Wait()
 		for n := range maxPages + tooMany {
-			f.messages <- fmt.Sprintf(
+			f.Messages <- fmt.Sprintf(
 				`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page"}}}`, n)
-			f.answer(<-f.sent, fmt.Sprintf(`{"targetId":"P%d"}`, n))
+			f.Answer(<-f.Sent, fmt.Sprintf(`{"targetId":"P%d"}`, n))
 			synctest.Wait()
 		}
 		for range maxPages + tooMany {
@@ -303,8 +233,8 @@ func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 			}
 		}
 		closed := 0
-		for len(f.sent) > 0 {
-			if q := <-f.sent; q.Method == "Target.closeTarget" {
+		for len(f.Sent) > 0 {
+			if q := <-f.Sent; q.Method == "Target.closeTarget" {
 				closed++
 			}
 		}
@@ -317,10 +247,10 @@ func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 // TestPageLimit gives a plugin as many pages as it may have. Further requests fail, and a page that opens by itself
 // is closed.
 func TestPageLimit(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		by := api.Caller{Name: api.PluginPrefix + "one"}
 		created := func(n int) {
-			f.messages <- fmt.Sprintf(
+			f.Messages <- fmt.Sprintf(
 				`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page","browserContextId":"C"}}}`, n)
 			synctest.Wait()
 		}
@@ -340,7 +270,7 @@ func TestPageLimit(t *testing.T) {
 		}
 		created(maxPages)
 		select {
-		case q := <-f.sent:
+		case q := <-f.Sent:
 			if q.Method != "Target.closeTarget" || string(q.Params) != fmt.Sprintf(`{"targetId":"P%d"}`, maxPages) {
 				t.Errorf("the browser receives %s %s", q.Method, q.Params)
 			}
@@ -355,7 +285,7 @@ func TestPageLimit(t *testing.T) {
 
 // TestStreamEndsWithItsTarget closes the page of a stream, so that no event can follow.
 func TestStreamEndsWithItsTarget(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		listen := func(scope *target) (*listener, *api.Error) {
 			return e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
 		}
@@ -368,7 +298,7 @@ func TestStreamEndsWithItsTarget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.messages <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
+		f.Messages <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
 		synctest.Wait()
 		if of.end != "closed" || all.end != "" {
 			t.Errorf("the page's stream ends with %q, that of all with %q", of.end, all.end)
@@ -382,21 +312,21 @@ func TestStreamEndsWithItsTarget(t *testing.T) {
 // TestCallersCannotDisableTargetTracking sends commands that would disable the engine's tracking of targets. The
 // engine restores its own settings.
 func TestCallersCannotDisableTargetTracking(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		done := func(method string) {
 			t.Helper()
 			q, ended := startCommand(t, e, f, method)
 			if q.Method != "" { // otherwise the fake browser has replied
-				f.answer(q, `{}`)
+				f.Answer(q, `{}`)
 			}
 			wantResult(t, method, ended, "")
 		}
-		next := func() sentCommand {
+		next := func() muxtest.Command {
 			select {
-			case q := <-f.sent:
+			case q := <-f.Sent:
 				return q
 			default:
-				return sentCommand{}
+				return muxtest.Command{}
 			}
 		}
 		done("Target.setDiscoverTargets")
@@ -404,11 +334,11 @@ func TestCallersCannotDisableTargetTracking(t *testing.T) {
 			t.Errorf("the browser receives %s %s", q.Method, q.Params)
 		}
 		done("Target.setAutoAttach")
-		if q := f.automatic[len(f.automatic)-1]; q.Method != "Target.setAutoAttach" ||
+		if q := f.Automatic[len(f.Automatic)-1]; q.Method != "Target.setAutoAttach" ||
 			!strings.Contains(string(q.Params), `"autoAttach":true`) {
 			t.Errorf("the browser receives %s %s", q.Method, q.Params)
 		}
-		f.messages <- `{"method":"Target.detachedFromTarget","params":{"sessionId":"S","targetId":"T"}}`
+		f.Messages <- `{"method":"Target.detachedFromTarget","params":{"sessionId":"S","targetId":"T"}}`
 		synctest.Wait()
 		done("Target.detachFromTarget")
 		if q := next(); q.Method != "Target.attachToTarget" || !strings.Contains(string(q.Params), `"targetId":"T"`) {
@@ -420,11 +350,11 @@ func TestCallersCannotDisableTargetTracking(t *testing.T) {
 // TestFrameDialogIsHandledInItsPage sends Page.handleJavaScriptDialog to a frame, as the error of a blocked call
 // suggests.
 func TestFrameDialogIsHandledInItsPage(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		f.messages <- `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F","targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}}}`
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		f.Messages <- `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F","targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}}}`
 		synctest.Wait()
 		go e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Page.handleJavaScriptDialog", Target: "frame"})
-		if q := <-f.sent; q.Session != "S" {
+		if q := <-f.Sent; q.Session != "S" {
 			t.Errorf("%s goes to session %q", q.Method, q.Session)
 		}
 	})
@@ -432,30 +362,30 @@ func TestFrameDialogIsHandledInItsPage(t *testing.T) {
 
 // TestCancelledOpenLeavesNoPage cancels the opening of a page while it loads.
 func TestCancelledOpenLeavesNoPage(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		ended := make(chan *api.Error, 1)
 		go func() {
 			_, err := e.open(ctx, api.CommandLine, api.OpenRequest{URL: "http://slow/"})
 			ended <- err
 		}()
-		making := <-f.sent
-		f.messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank"}}}`
-		f.answer(making, `{"targetId":"N"}`)
-		if q := <-f.sent; q.Method != "Page.navigate" {
+		making := <-f.Sent
+		f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank"}}}`
+		f.Answer(making, `{"targetId":"N"}`)
+		if q := <-f.Sent; q.Method != "Page.navigate" {
 			t.Fatalf("the browser receives %s", q.Method)
 		}
 		giveUp()
 		synctest.Wait()
 		for {
 			select {
-			case q := <-f.sent:
+			case q := <-f.Sent:
 				if q.Method == "Target.closeTarget" && string(q.Params) == `{"targetId":"N"}` {
-					f.answer(q, `{"success":true}`)
+					f.Answer(q, `{"success":true}`)
 					wantResult(t, "an abandoned page", ended, api.CodeTimeout)
 					return
 				}
-				f.answer(q, `{}`) // for example the probe of unstick
+				f.Answer(q, `{}`) // for example the probe of unstick
 			default:
 				t.Fatal("the page was not closed")
 			}
@@ -468,21 +398,21 @@ func TestCancelledOpenLeavesNoPage(t *testing.T) {
 func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
 	for onDialog, code := range map[string]string{"": api.CodeBusy, api.DialogDismiss: api.CodeBusy,
 		api.DialogAccept: ""} {
-		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			ended := make(chan *api.Error, 1)
 			go func() {
 				_, err := e.closeTarget(t.Context(), api.CommandLine, "", onDialog)
 				ended <- err
 			}()
-			f.answer(<-f.sent, `{"success":true}`)
-			f.messages <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"beforeunload"}}`
+			f.Answer(<-f.Sent, `{"success":true}`)
+			f.Messages <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"beforeunload"}}`
 			synctest.Wait()
 			select {
-			case q := <-f.sent:
+			case q := <-f.Sent:
 				if q.Method != "Page.handleJavaScriptDialog" || code != "" {
 					t.Errorf("%q: the browser receives %s", onDialog, q.Method)
 				}
-				f.messages <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
+				f.Messages <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
 			default:
 			}
 			wantResult(t, "on_dialog "+onDialog, ended, code)
@@ -493,17 +423,17 @@ func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
 // TestFrameInBackForwardCacheIsForgotten reports changes of a frame whose page is in the back/forward cache. No
 // call can reach that frame.
 func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		const frame = `"targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}`
 		attached := `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F",` + frame + `}}`
-		f.messages <- attached
-		f.messages <- `{"method":"Target.detachedFromTarget","sessionId":"S","params":{"sessionId":"F","targetId":"frame"}}`
-		f.messages <- `{"method":"Target.targetInfoChanged","params":{` + frame + `}}`
+		f.Messages <- attached
+		f.Messages <- `{"method":"Target.detachedFromTarget","sessionId":"S","params":{"sessionId":"F","targetId":"frame"}}`
+		f.Messages <- `{"method":"Target.targetInfoChanged","params":{` + frame + `}}`
 		synctest.Wait()
 		if all := e.owners.listTargets(api.CommandLine, false); len(all) != 1 {
 			t.Errorf("targets %+v", all)
 		}
-		f.messages <- attached // the page is restored from the cache
+		f.Messages <- attached // the page is restored from the cache
 		synctest.Wait()
 		if all := e.owners.listTargets(api.CommandLine, false); len(all) != 2 || all[1].Parent != "T" {
 			t.Errorf("targets with the restored page %+v", all)
@@ -515,23 +445,23 @@ func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
 func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		tells func(f *fakeBrowser, q sentCommand)
+		tells func(f *muxtest.Browser, q muxtest.Command)
 		wait  time.Duration
 	}{
-		{"an answer", func(f *fakeBrowser, q sentCommand) { f.answer(q, `{}`) }, 0},
-		{"a dialog", func(f *fakeBrowser, _ sentCommand) { f.event("Page.javascriptDialogOpening") }, 0},
-		{"a crash", func(f *fakeBrowser, _ sentCommand) { f.event("Target.targetCrashed") }, 0},
-		{"nothing", func(*fakeBrowser, sentCommand) {}, enableTimeout},
+		{"an answer", func(f *muxtest.Browser, q muxtest.Command) { f.Answer(q, `{}`) }, 0},
+		{"a dialog", func(f *muxtest.Browser, _ muxtest.Command) { f.Event("Page.javascriptDialogOpening") }, 0},
+		{"a crash", func(f *muxtest.Browser, _ muxtest.Command) { f.Event("Target.targetCrashed") }, 0},
+		{"nothing", func(*muxtest.Browser, muxtest.Command) {}, enableTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+			withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 				l, err := e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}},
 					nil,
 					func() {})
 				if err != nil {
 					t.Fatal(err)
 				}
-				q, began, waited := <-f.sent, time.Now(), make(chan time.Duration, 1)
+				q, began, waited := <-f.Sent, time.Now(), make(chan time.Duration, 1)
 				go func() {
 					e.owners.awaitEnabled(t.Context(), l)
 					waited <- time.Since(began)
@@ -552,7 +482,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 // TestDroppedEventsAreCountedOnce reads the stored events in pages. Each page counts the dropped events of its own
 // range.
 func TestDroppedEventsAreCountedOnce(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.events = newJournals(30, 100_000)
 		for _, stored := range []bool{true, false, true, true, false, false, true} {
 			if stored {

@@ -10,6 +10,7 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
@@ -19,11 +20,11 @@ type callOptions struct {
 	maxBytes int64
 	onDialog string
 	pieces   bool
-	onSent   func(*pending) // is called with the engine locked
+	onSent   func(*mux.Pending) // is called with the engine locked
 }
 
 // sender sends commands to targets, with the reason where one cannot be sent or does not return.
-type sender struct{ mux *mux }
+type sender struct{ mux *mux.Mux }
 
 // execute sends one of the engine's own commands, built from the protocol's generated types, and waits for its result.
 // It decodes the result with encoding/json, which tolerates new fields of later browsers and invalid text of pages; the
@@ -41,12 +42,18 @@ func execute[P, R any](
 	return result, nil
 }
 
+// postCommand sends a command of the protocol's generated types without waiting for its reply; after may be nil. The
+// mux is locked.
+func postCommand[P, R any](m *mux.Mux, t *target, c cdp.Command[P, R], params P, after func(mux.Reply)) {
+	m.Post(t.at(), c.Method, scan.Marshal(params), after)
+}
+
 // do sends one command to a target (nil: the browser) and waits for its reply, the end of the target or of ctx.
 func (s *sender) do(
 	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
 ) (json.RawMessage, *api.Error) {
 	r := s.exchange(ctx, t, method, params, o)
-	return r.result, r.err
+	return r.Result, r.Err
 }
 
 // Between two documents a page is not active for a moment. Chrome refuses a command then and has not run it.
@@ -60,10 +67,10 @@ const (
 // between two documents.
 func (s *sender) exchange(
 	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
-) reply {
+) mux.Reply {
 	for try := 1; ; try++ {
 		r := s.exchangeOnce(ctx, t, method, params, o)
-		if r.err == nil || r.err.Chrome == nil || r.err.Chrome.Message != inactive || try == inactiveTries {
+		if r.Err == nil || r.Err.Chrome == nil || r.Err.Chrome.Message != inactive || try == inactiveTries {
 			return r
 		}
 		select {
@@ -76,43 +83,43 @@ func (s *sender) exchange(
 
 func (s *sender) exchangeOnce(
 	ctx context.Context, t *target, method string, params json.RawMessage, o callOptions,
-) reply {
+) mux.Reply {
 	started := time.Now()
-	s.mux.mu.Lock()
+	s.mux.Lock()
 	// A dialog that an earlier call left open is not this call's to answer: OnDialog is about its own.
 	if err := s.checkSendable(t, method); err != nil {
-		s.mux.mu.Unlock()
-		return reply{err: err}
+		s.mux.Unlock()
+		return mux.Reply{Err: err}
 	}
-	p := &pending{method: method, by: o.by, target: t, maxBytes: o.maxBytes, onDialog: o.onDialog, pieces: o.pieces}
-	err := s.mux.send(p, params)
+	p := &mux.Pending{Method: method, By: o.by, To: t.at(), MaxBytes: o.maxBytes, OnDialog: o.onDialog, Pieces: o.pieces}
+	err := s.mux.Send(p, params)
 	if err == nil && o.onSent != nil {
 		o.onSent(p)
 	}
-	s.mux.mu.Unlock()
+	s.mux.Unlock()
 	if err != nil {
-		return reply{err: err}
+		return mux.Reply{Err: err}
 	}
 	select {
-	case r := <-p.done:
+	case r := <-p.Done:
 		return r
 	case <-ctx.Done():
 	}
-	s.mux.mu.Lock()
+	s.mux.Lock()
 	if method == cdptarget.CommandCreateTarget {
-		p.after = s.closeCreated
+		p.After = s.closeCreated
 	} else {
-		delete(s.mux.pending, p.id)
+		s.mux.Forget(p)
 	}
-	s.mux.mu.Unlock()
+	s.mux.Unlock()
 	select {
-	case r := <-p.done: // it arrived at the same moment
+	case r := <-p.Done: // it arrived at the same moment
 		return r
 	default:
 	}
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		go s.unstick(t)
-		return reply{err: api.ContextError(ctx, method)}
+		return mux.Reply{Err: api.ContextError(ctx, method)}
 	}
 	failure := api.Errorf(api.CodeTimeout, "%s did not return within %s", method,
 		time.Since(started).Round(10*time.Millisecond))
@@ -120,16 +127,16 @@ func (s *sender) exchangeOnce(
 		failure.Message += "; " + diagnosis
 	}
 	if t != nil {
-		failure.Target = t.id
+		failure.Target = t.ID
 	}
-	return reply{err: failure}
+	return mux.Reply{Err: failure}
 }
 
 // closeCreated closes a new target whose creator no longer waits: it would belong to no caller. The engine is
 // locked.
-func (s *sender) closeCreated(r reply) {
+func (s *sender) closeCreated(r mux.Reply) {
 	var made cdptarget.CreateTargetResult
-	if json.Unmarshal(r.result, &made) == nil && made.TargetID != "" {
+	if json.Unmarshal(r.Result, &made) == nil && made.TargetID != "" {
 		s.postClose(made.TargetID)
 	}
 }
@@ -145,7 +152,7 @@ func (s *sender) awaitDisconnect(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	select {
-	case <-s.mux.done:
+	case <-s.mux.Done:
 	case <-ctx.Done():
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/manifest"
@@ -76,7 +77,7 @@ func (fs frames) forget(f *pageFrame) {
 // forgetIn forgets the frames of a target that has no page any more.
 func (fs frames) forgetIn(t *target) {
 	for _, f := range fs {
-		if f.in == t || f.in == nil && f.id == t.id {
+		if f.in == t || f.in == nil && f.id == t.ID {
 			fs.forget(f)
 		}
 	}
@@ -84,7 +85,7 @@ func (fs frames) forgetIn(t *target) {
 
 // readFrames learns the frames of a page that was there before Parley attached to its browser. The engine is locked.
 func (tr *tracker) readFrames(t *target) {
-	postCommand(tr.mux, t, page.GetFrameTree, cdp.Empty{}, func(r reply) {
+	postCommand(tr.mux, t, page.GetFrameTree, cdp.Empty{}, func(r mux.Reply) {
 		var read func(tree json.RawMessage)
 		read = func(tree json.RawMessage) {
 			scan.EachElement(scan.Field(tree, "childFrames"), func(child []byte) {
@@ -93,8 +94,8 @@ func (tr *tracker) readFrames(t *target) {
 				read(child)
 			})
 		}
-		if r.err == nil {
-			read(scan.Field(r.result, "frameTree"))
+		if r.Err == nil {
+			read(scan.Field(r.Result, "frameTree"))
 		}
 	})
 }
@@ -102,21 +103,21 @@ func (tr *tracker) readFrames(t *target) {
 // locate returns the target that a caller's selector names, and the frame in it, which is the target's own id unless
 // the selector is the id of a frame inside.
 func (e *engine) locate(by api.Caller, selector string) (t *target, frame string, err *api.Error) {
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	f := e.tracker.frames[selector]
 	inside := f != nil && e.tracker.targets[selector] == nil && f.in != nil && !e.owners.isForbidden(f.url) &&
 		(e.owners.canUse(by, f.in) || by.IsCommandLine() && !e.owners.isForbidden(f.in.url))
 	if inside {
 		t = f.in
 	}
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	if inside {
 		return t, selector, nil
 	}
 	if t, err = e.owners.resolve(by, selector); err != nil {
 		return nil, "", err
 	}
-	return t, t.id, nil
+	return t, t.ID, nil
 }
 
 // aimAtFrame fills in the parameter of a command that names the frame, or the context of its scripts. It rejects
@@ -140,9 +141,9 @@ func (tr *tracker) aimAtFrame(q *api.CallRequest, t *target, frame string) *api.
 		if given("contextId", "uniqueContextId", "executionContextId", "objectId") {
 			return nil
 		}
-		tr.mux.mu.Lock()
+		tr.mux.Lock()
 		unique := t.mainContext(frame)
-		tr.mux.mu.Unlock()
+		tr.mux.Unlock()
 		if unique == "" {
 			return api.Errorf(api.CodeNotFound, "frame %s has no document yet, or a new one; try again",
 				manifest.Clip(frame, 80))
@@ -151,7 +152,7 @@ func (tr *tracker) aimAtFrame(q *api.CallRequest, t *target, frame string) *api.
 	case !takesFrame:
 		return api.Errorf(api.CodeInvalidArgs,
 			"%s acts on a whole page, and %s is a frame inside one: name the page %s as target",
-			manifest.Clip(q.Method, 80), manifest.Clip(frame, 80), t.id)
+			manifest.Clip(q.Method, 80), manifest.Clip(frame, 80), t.ID)
 	case given("frameId"):
 		return nil
 	default:

@@ -22,37 +22,23 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // These tests check what each caller may use and see, against a fake browser: a test of the engine alone takes a
 // millisecond.
 
-// attach reports a target in a session of its own. via is the session that reports it, "" for the browser's.
-func (f *fakeBrowser) attach(via string, info targetInfo) {
-	f.attachTwice(via, "session of "+info.ID, info)
-}
-
-// attachTwice is attach with the name of the session, for a second one with the same target.
-func (f *fakeBrowser) attachTwice(via, session string, info targetInfo) {
-	f.send(via, "Target.attachedToTarget", map[string]any{"sessionId": session, "targetInfo": info})
-}
-
-// send sends an event of a session, "" for the browser's.
-func (f *fakeBrowser) send(session, method string, params any) {
-	f.messages <- string(scan.Marshal(map[string]any{"method": method, "sessionId": session, "params": params}))
-}
-
 // withPages is withPage with one more page of each of three sessions: ONE is plugin one's, SOME and OTHER are those of
 // MCP clients. Each is in the context of its session, C-ONE to C-OTHER. The page T has no owner.
-func withPages(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+func withPages(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Browser)) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		for _, of := range []struct {
 			id string
 			by api.Caller
 		}{{"ONE", plugin("one")}, {"SOME", someClient}, {"OTHER", otherClient}} {
 			addScope(e, of.by, "C-"+of.id)
-			f.attach("", targetInfo{ID: of.id, Type: "page", URL: "http://" + of.id + "/", Context: "C-" + of.id})
+			f.Attach("", muxtest.Info{ID: of.id, Type: "page", URL: "http://" + of.id + "/", Context: "C-" + of.id})
 			synctest.Wait()
 		}
 		test(t, e, f)
@@ -65,7 +51,7 @@ func found(e *engine, by api.Caller, selector string) string {
 	if err != nil {
 		return err.Code + ": " + err.Message
 	}
-	return target.id
+	return target.ID
 }
 
 // listed returns the ids of the targets that a caller may use.
@@ -79,8 +65,8 @@ func listed(e *engine, by api.Caller) (ids []string) {
 // ownerIn returns the owner of a target.
 func ownerIn(e *engine, id string) string {
 	synctest.Wait()
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	if e.tracker.targets[id] == nil {
 		return "no such target"
 	}
@@ -141,7 +127,7 @@ func TestCallersSeeTheirSession(t *testing.T) {
 // Plugins work only in a browser that Parley started, and behind a guard.
 func TestBrowsersForPlugins(t *testing.T) {
 	one := plugin("one")
-	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
 		refused(t, "a plugin without a guard", e.tenancy.checkCaller(one), api.CodeDenied, "guard")
 		e.tenancy.egress = testGuard{}
 		if err := e.tenancy.checkCaller(one); err != nil {
@@ -173,11 +159,11 @@ func TestPublicStatus(t *testing.T) {
 // A selector finds only targets that the caller may use, as if there were no others. A person can name any by its id.
 func TestSelectorsFindOwnTargets(t *testing.T) {
 	one, guest := plugin("one"), api.Caller{Name: "cli", Session: someClient.SessionKey()}
-	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		// The PDF viewer, in a frame of SOME's page, and settings that nobody has opened through Parley.
-		f.attach("session of SOME", targetInfo{ID: "VIEWER", Type: "iframe", URL: "chrome-extension://pdf/"})
-		f.attach("", targetInfo{ID: "SECOND", Type: "page", URL: "http://SECOND/", Context: "C-SOME"})
-		f.attach("", targetInfo{ID: "SETTINGS", Type: "page", URL: "chrome://settings/"})
+		f.Attach("session of SOME", muxtest.Info{ID: "VIEWER", Type: "iframe", URL: "chrome-extension://pdf/"})
+		f.Attach("", muxtest.Info{ID: "SECOND", Type: "page", URL: "http://SECOND/", Context: "C-SOME"})
+		f.Attach("", muxtest.Info{ID: "SETTINGS", Type: "page", URL: "chrome://settings/"})
 		synctest.Wait()
 		all := []string{"T", "ONE", "SOME", "OTHER", "VIEWER", "SECOND", "SETTINGS"}
 		for by, want := range map[*api.Caller][]string{
@@ -223,18 +209,18 @@ func TestSelectorsFindOwnTargets(t *testing.T) {
 
 // What a page opens belongs to the owner of the page, and everything in a plugin's context to the plugin.
 func TestNewTargetsFindTheirOwner(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.started = true // so that a page without a known origin counts as the command line's at first
-		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: api.BlankURL, Opener: "SOME"})
-		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
-		f.attach("session of ONE", targetInfo{ID: "WORKER", Type: "worker", URL: "http://a/w.js"})
-		late := targetInfo{ID: "LATE", Type: "page", URL: api.BlankURL}
-		f.send("", "Target.targetCreated", map[string]any{"targetInfo": late})
+		f.Attach("", muxtest.Info{ID: "POPUP", Type: "page", URL: api.BlankURL, Opener: "SOME"})
+		f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: "http://a/"})
+		f.Attach("session of ONE", muxtest.Info{ID: "WORKER", Type: "worker", URL: "http://a/w.js"})
+		late := muxtest.Info{ID: "LATE", Type: "page", URL: api.BlankURL}
+		f.Report("", "Target.targetCreated", map[string]any{"targetInfo": late})
 		if got := ownerIn(e, "LATE"); got != api.DefaultSession {
 			t.Errorf("a page of unknown origin belongs to %q", got)
 		}
 		late.Context = "C-ONE"
-		f.attach("", late)
+		f.Attach("", late)
 		one := plugin("one").Name
 		for id, want := range map[string]string{
 			"POPUP": someClient.Name, "FRAME": someClient.Name, "WORKER": one, "LATE": one,
@@ -255,18 +241,18 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 		"C": {agent, person},
 		"":  {{Name: "plugin:one", Session: api.DefaultSession, Connection: "1"}, api.CommandLine},
 	} {
-		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			e.tracker.started = true
 			addScope(e, agent, "C")
-			var made []sentCommand
+			var made []muxtest.Command
 			for _, by := range callers {
 				go e.call(t.Context(), by, api.CallRequest{Method: "Target.createTarget", Params: json.RawMessage(`{}`)})
-				made = append(made, <-f.sent)
+				made = append(made, <-f.Sent)
 			}
 			for i, id := range []string{"B", "A"} { // the second caller's page comes first
-				f.attach("", targetInfo{ID: id, Type: "page", URL: api.BlankURL, Context: context})
+				f.Attach("", muxtest.Info{ID: id, Type: "page", URL: api.BlankURL, Context: context})
 				synctest.Wait()
-				f.answer(made[1-i], `{"targetId":"`+id+`"}`)
+				f.Answer(made[1-i], `{"targetId":"`+id+`"}`)
 				synctest.Wait()
 			}
 			for i, id := range []string{"A", "B"} {
@@ -298,13 +284,13 @@ func TestTakingOverPages(t *testing.T) {
 		synctest.Wait()
 	}
 	guest := api.Caller{Name: "cli", Session: someClient.SessionKey()}
-	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		for _, id := range []string{"NEXT", "GIVEN"} {
-			f.attach("", targetInfo{ID: id, Type: "page", URL: "http://a/"})
+			f.Attach("", muxtest.Info{ID: id, Type: "page", URL: "http://a/"})
 		}
-		f.attach("", targetInfo{ID: "WORKER", Type: "service_worker", URL: "http://a/w.js"})
+		f.Attach("", muxtest.Info{ID: "WORKER", Type: "service_worker", URL: "http://a/w.js"})
 		for _, session := range []string{"S", "session of NEXT", "session of GIVEN", "session of OTHER"} {
-			f.send(session, "Page.frameStoppedLoading", map[string]any{})
+			f.Report(session, "Page.frameStoppedLoading", map[string]any{})
 		}
 		synctest.Wait()
 		for _, id := range []string{"T", "WORKER", "OTHER"} {
@@ -330,7 +316,7 @@ func TestTakingOverPages(t *testing.T) {
 			t.Errorf("another session has events of %q", got)
 		}
 	})
-	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
 		e.tracker.external = true
 		call(t, e, api.CommandLine, "T")
 		if got := ownerIn(e, "T"); got != "" {
@@ -341,22 +327,22 @@ func TestTakingOverPages(t *testing.T) {
 
 // The browser's first page counts as the person's once it was used, and is not given to the next open.
 func TestUsedFirstPageIsNotSpare(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.sparePage, e.tracker.started = e.tracker.targets["T"], true
 		if all := e.tenancy.openSessions(); len(all) > 0 {
 			t.Errorf("with the unused page these sessions are open: %+v", all)
 		}
 		used, ended := startCommand(t, e, f, "Runtime.evaluate")
-		f.answer(used, `{}`)
+		f.Answer(used, `{}`)
 		wantResult(t, "a call in the first page", ended, "")
-		e.mux.mu.Lock()
+		e.mux.Lock()
 		all := e.tenancy.openSessions()
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 		if len(all) != 1 || all[0].Session != api.DefaultSession || all[0].Pages != 1 {
 			t.Errorf("with the used page these sessions are open: %+v", all)
 		}
 		go e.open(t.Context(), api.CommandLine, api.OpenRequest{})
-		if q := <-f.sent; q.Method != "Target.createTarget" {
+		if q := <-f.Sent; q.Method != "Target.createTarget" {
 			t.Errorf("for the next open the browser receives %s", q.Method)
 		}
 	})
@@ -364,15 +350,15 @@ func TestUsedFirstPageIsNotSpare(t *testing.T) {
 
 // The default target is the caller's newest page, but one that is closed or that it may not have.
 func TestDefaultTargets(t *testing.T) {
-	gone := func(f *fakeBrowser, id string) {
-		f.send("", "Target.targetDestroyed", map[string]any{"targetId": id})
+	gone := func(f *muxtest.Browser, id string) {
+		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": id})
 		synctest.Wait()
 	}
 	t.Run("the person's", func(t *testing.T) {
-		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			e.owners.contextOwners["C"] = plugin("one").Name
 			opened := func(id string) {
-				f.attach("", targetInfo{ID: id, Type: "page", URL: "http://b/", Context: "C"})
+				f.Attach("", muxtest.Info{ID: id, Type: "page", URL: "http://b/", Context: "C"})
 				synctest.Wait()
 			}
 			opened("BEFORE")
@@ -384,18 +370,18 @@ func TestDefaultTargets(t *testing.T) {
 		})
 	})
 	t.Run("a client's", func(t *testing.T) {
-		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			gone(f, "T")
-			file := targetInfo{ID: "FILE", Type: "page", URL: "http://a/", Context: "C-SOME"}
-			f.attach("", file)
+			file := muxtest.Info{ID: "FILE", Type: "page", URL: "http://a/", Context: "C-SOME"}
+			f.Attach("", file)
 			synctest.Wait()
 			file.URL = "file:///etc/passwd"
-			f.send("", "Target.targetInfoChanged", map[string]any{"targetInfo": file})
+			f.Report("", "Target.targetInfoChanged", map[string]any{"targetInfo": file})
 			synctest.Wait()
 			if got := found(e, someClient, ""); got != "SOME" {
 				t.Errorf("beside a page that may not be shown, the default is %s", got)
 			}
-			f.attach("", targetInfo{ID: "NEW", Type: "page", URL: "http://a/", Context: "C-SOME"})
+			f.Attach("", muxtest.Info{ID: "NEW", Type: "page", URL: "http://a/", Context: "C-SOME"})
 			synctest.Wait()
 			e.owners.setCurrent(someClient, e.tracker.targets["SOME"])
 			if got := found(e, someClient, ""); got != "SOME" {
@@ -420,8 +406,8 @@ func TestDefaultTargets(t *testing.T) {
 // A command that names a target, a session or a window of another caller is refused before it is sent.
 func TestCommandsNameOwnTargets(t *testing.T) {
 	one := plugin("one")
-	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		f.attachTwice("", "second of ONE", targetInfo{ID: "ONE", Type: "page", URL: "http://ONE/", Context: "C-ONE"})
+	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		f.AttachTwice("", "second of ONE", muxtest.Info{ID: "ONE", Type: "page", URL: "http://ONE/", Context: "C-ONE"})
 		synctest.Wait()
 		for _, c := range []struct{ by, method, params, code string }{
 			{"mcp", "Target.createTarget", `{"url":"http://a/","forTab":true}`, api.CodeDenied},
@@ -454,15 +440,15 @@ func TestCommandsNameOwnTargets(t *testing.T) {
 }
 
 // wasEvicted reports whether the engine closes a target, by its command to the browser and for calls in it.
-func wasEvicted(t *testing.T, e *engine, f *fakeBrowser, id string) bool {
+func wasEvicted(t *testing.T, e *engine, f *muxtest.Browser, id string) bool {
 	t.Helper()
 	synctest.Wait()
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	why := e.tracker.targets[id].evictErr
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	closed := false
-	for len(f.sent) > 0 {
-		q := <-f.sent
+	for len(f.Sent) > 0 {
+		q := <-f.Sent
 		closed = closed || q.Method == "Target.closeTarget" && string(q.Params) == `{"targetId":"`+id+`"}`
 	}
 	if closed != (why != nil) {
@@ -472,9 +458,8 @@ func wasEvicted(t *testing.T, e *engine, f *fakeBrowser, id string) bool {
 }
 
 // show reports that a target shows another URL.
-func (f *fakeBrowser) show(info targetInfo, url string) {
-	info.URL = url
-	f.send("", "Target.targetInfoChanged", map[string]any{"targetInfo": info})
+func show(f *muxtest.Browser, info muxtest.Info, url string) {
+	f.Show(info, url)
 	synctest.Wait()
 }
 
@@ -485,14 +470,14 @@ var (
 )
 
 // opened lets a caller open a blank page in the context C.
-func opened(t *testing.T, e *engine, f *fakeBrowser, by api.Caller, id string) targetInfo {
+func opened(t *testing.T, e *engine, f *muxtest.Browser, by api.Caller, id string) muxtest.Info {
 	t.Helper()
-	info := targetInfo{ID: id, Type: "page", URL: api.BlankURL, Context: "C"}
+	info := muxtest.Info{ID: id, Type: "page", URL: api.BlankURL, Context: "C"}
 	ended := make(chan *api.Error, 1)
-	go func() { ended <- e.call(t.Context(), by, api.CallRequest{Method: "Target.createTarget"}).err }()
+	go func() { ended <- e.call(t.Context(), by, api.CallRequest{Method: "Target.createTarget"}).Err }()
 	synctest.Wait()
-	f.attach("", info)
-	f.answer(<-f.sent, `{"targetId":"`+id+`"}`)
+	f.Attach("", info)
+	f.Answer(<-f.Sent, `{"targetId":"`+id+`"}`)
 	wantResult(t, "opening "+id, ended, "")
 	return info
 }
@@ -500,7 +485,7 @@ func opened(t *testing.T, e *engine, f *fakeBrowser, by api.Caller, id string) t
 // The person's pages in a shared session may show what only a person may open. The others in the session use such a
 // page only while it shows what a page of theirs could.
 func TestPagesOfPersonInSharedSession(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.started = true
 		addScope(e, sharing, "C")
 		persons, agents := opened(t, e, f, sharing, "PERSONS"), opened(t, e, f, agent, "AGENTS")
@@ -509,8 +494,8 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 			"http://a/": both, api.BlankURL: both, "file:///etc/passwd": {"AGENTS"}, "chrome://settings/": {"AGENTS"},
 			"data:text/html,x": {"AGENTS"},
 		} {
-			f.show(persons, url)
-			f.send("session of PERSONS", "Page.windowOpen", map[string]any{"url": url})
+			show(f, persons, url)
+			f.Report("session of PERSONS", "Page.windowOpen", map[string]any{"url": url})
 			synctest.Wait()
 			for by, hears := range map[*api.Caller]bool{&sharing: true, &agent: slices.Contains(want, "PERSONS")} {
 				stored := value(e.owners.storedEvents(*by, api.EventsRequest{URL: ""}))
@@ -541,7 +526,7 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 				t.Errorf("the person's page is closed because it shows %s", url)
 			}
 		}
-		f.show(agents, "file:///etc/passwd")
+		show(f, agents, "file:///etc/passwd")
 		if !wasEvicted(t, e, f, "AGENTS") {
 			t.Error("the agent's page that shows a file stays")
 		}
@@ -550,18 +535,18 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 
 // A page that another one opens was opened by the same caller, also where it has no opener, and so were its own.
 func TestPopupsInheritTheirOrigin(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.started = true
 		addScope(e, sharing, "C")
 		for by, id := range map[*api.Caller]string{&sharing: "PERSONS", &agent: "AGENTS"} {
 			opened(t, e, f, *by, id)
-			clicked := targetInfo{ID: "CLICKED-" + id, Type: "page", URL: "http://" + id + "/clicked", Context: "C"}
-			f.send("session of "+id, "Page.frameRequestedNavigation", map[string]any{
+			clicked := muxtest.Info{ID: "CLICKED-" + id, Type: "page", URL: "http://" + id + "/clicked", Context: "C"}
+			f.Report("session of "+id, "Page.frameRequestedNavigation", map[string]any{
 				"frameId": id, "reason": "anchorClick", "url": clicked.URL, "disposition": "newTab",
 			})
-			f.attach("", clicked)
-			f.attach("", targetInfo{ID: "POPUP-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: id})
-			f.attach("", targetInfo{ID: "NEXT-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: "POPUP-" + id})
+			f.Attach("", clicked)
+			f.Attach("", muxtest.Info{ID: "POPUP-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: id})
+			f.Attach("", muxtest.Info{ID: "NEXT-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: "POPUP-" + id})
 			for _, kind := range []string{"CLICKED-", "POPUP-", "NEXT-"} {
 				if owner := ownerIn(e, kind+id); owner != "user/work" || e.tracker.targets[kind+id].origin != originOf(*by) {
 					t.Errorf("%s%s belongs to %q, opened by %+v", kind, id, owner, e.tracker.targets[kind+id].origin)
@@ -574,16 +559,16 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 // A page keeps its origin when it changes while another caller of the session opens one.
 func TestOriginStays(t *testing.T) {
 	stateless := api.Caller{Name: "mcp:some", Session: "user/work"}
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.started = true
 		addScope(e, sharing, "C")
 		mine := opened(t, e, f, stateless, "MINE")
 		go e.call(t.Context(), sharing, api.CallRequest{Method: "Target.createTarget"})
 		synctest.Wait()
-		f.show(mine, "http://a/")
-		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: api.BlankURL, Context: "C", Opener: "MINE"})
+		show(f, mine, "http://a/")
+		f.Attach("", muxtest.Info{ID: "POPUP", Type: "page", URL: api.BlankURL, Context: "C", Opener: "MINE"})
 		addScope(e, otherClient, "D")
-		f.attach("", targetInfo{ID: "ELSEWHERE", Type: "page", URL: api.BlankURL, Context: "D"})
+		f.Attach("", muxtest.Info{ID: "ELSEWHERE", Type: "page", URL: api.BlankURL, Context: "D"})
 		for _, id := range []string{"MINE", "POPUP", "ELSEWHERE"} {
 			if ownerIn(e, id); e.tracker.targets[id].origin != originOf(stateless) {
 				t.Errorf("%s was opened by %+v", id, e.tracker.targets[id].origin)
@@ -594,12 +579,12 @@ func TestOriginStays(t *testing.T) {
 
 // A page that another session has requested is not taken for a new one elsewhere with the same URL.
 func TestRequestedPageIsInTheSameContext(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.started = true
-		f.send("session of SOME", "Page.frameRequestedNavigation", map[string]any{
+		f.Report("session of SOME", "Page.frameRequestedNavigation", map[string]any{
 			"frameId": "SOME", "reason": "anchorClick", "url": "http://bank/", "disposition": "newTab",
 		})
-		f.attach("", targetInfo{ID: "BANK", Type: "page", URL: "http://bank/", Context: "default"})
+		f.Attach("", muxtest.Info{ID: "BANK", Type: "page", URL: "http://bank/", Context: "default"})
 		if got := ownerIn(e, "BANK"); got != api.DefaultSession {
 			t.Errorf("a page in the default context belongs to %q", got)
 		}
@@ -609,7 +594,7 @@ func TestRequestedPageIsInTheSameContext(t *testing.T) {
 // The number of a session's pages is limited, but a person has no limit, and the person's pages in the session do not
 // count.
 func TestPageLimitOfSharedSession(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.started = true
 		addScope(e, sharing, "C")
 		for n := range maxPages + 1 {
@@ -620,13 +605,13 @@ func TestPageLimitOfSharedSession(t *testing.T) {
 		}
 		opened(t, e, f, sharing, "LAST")
 		for by, id := range map[*api.Caller]string{&sharing: "LAST", &agent: "AGENTS0"} {
-			popup := targetInfo{ID: "POPUP-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: id}
-			f.attach("", popup)
+			popup := muxtest.Info{ID: "POPUP-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: id}
+			f.Attach("", popup)
 			if got := wasEvicted(t, e, f, popup.ID); got != !by.IsCommandLine() {
 				t.Errorf("a popup of %s over the limit is closed: %v", id, got)
 			}
 		}
-		refused(t, "a page over the limit", e.call(t.Context(), agent, api.CallRequest{Method: "Target.createTarget"}).err,
+		refused(t, "a page over the limit", e.call(t.Context(), agent, api.CallRequest{Method: "Target.createTarget"}).Err,
 			api.CodeLimitExceeded)
 	})
 }
@@ -636,17 +621,17 @@ func TestPageLimitOfSharedSession(t *testing.T) {
 func TestForbiddenOrigins(t *testing.T) {
 	const secret = "http://127.0.0.1:9000"
 	everybody := []api.Caller{api.CommandLine, {Name: "cli", Session: someClient.SessionKey()}, someClient, plugin("one")}
-	withForbidden := func(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser)) {
-		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withForbidden := func(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Browser)) {
+		withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			e.tracker.started, e.owners.forbidden = true, []string{"http://other", secret}
 			test(t, e, f)
 		})
 	}
 	t.Run("found", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withForbidden(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			e.tracker.started = false // so that nobody's page stays
-			f.attach("", targetInfo{ID: "SECRET", Type: "page", URL: secret + "/x"})
-			f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: secret + "/y"})
+			f.Attach("", muxtest.Info{ID: "SECRET", Type: "page", URL: secret + "/x"})
+			f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: secret + "/y"})
 			synctest.Wait()
 			infos := json.RawMessage(`{"targetInfos":[{"targetId":"SECRET"},{"targetId":"FRAME"},
 				{"targetId":"its tab","type":"tab","url":"` + secret + `/x"}]}`)
@@ -664,7 +649,7 @@ func TestForbiddenOrigins(t *testing.T) {
 				for _, method := range []string{"Target.attachToTarget", "Target.activateTarget", "Target.getTargetInfo"} {
 					for _, params := range []string{`{"targetId":"SECRET"}`, `{"targetId":"FRAME"}`} {
 						q := api.CallRequest{Method: method, Params: json.RawMessage(params)}
-						refused(t, by.Name+" "+method+params, e.call(t.Context(), by, q).err, api.CodeNotFound)
+						refused(t, by.Name+" "+method+params, e.call(t.Context(), by, q).Err, api.CodeNotFound)
 					}
 				}
 				if got := string(e.tenancy.filterResult(by, nil, "Target.getTargets", infos)); got != `{"targetInfos":[]}` {
@@ -677,12 +662,12 @@ func TestForbiddenOrigins(t *testing.T) {
 		})
 	})
 	t.Run("opened", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withForbidden(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			url := json.RawMessage(`{"url":"` + secret + `/x"}`)
 			for _, by := range everybody {
 				for _, method := range []string{"Page.navigate", "Target.createTarget", "Network.loadNetworkResource"} {
 					target := map[bool]string{true: "SOME"}[by.IsCommandLine() && method != "Target.createTarget"]
-					err := e.call(t.Context(), by, api.CallRequest{Method: method, Target: target, Params: url}).err
+					err := e.call(t.Context(), by, api.CallRequest{Method: method, Target: target, Params: url}).Err
 					refused(t, by.Name+" "+method, err, api.CodeDenied, "no session may use")
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -690,22 +675,22 @@ func TestForbiddenOrigins(t *testing.T) {
 				refused(t, by.Name+" open", err, api.CodeDenied, "no session may use")
 				cancel()
 			}
-			if len(f.sent) > 0 {
-				t.Errorf("the browser receives %s", (<-f.sent).Method)
+			if len(f.Sent) > 0 {
+				t.Errorf("the browser receives %s", (<-f.Sent).Method)
 			}
 		})
 	})
 	t.Run("shown", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withForbidden(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			ended := make(chan *api.Error, 1)
-			go func() { ended <- e.call(t.Context(), someClient, api.CallRequest{Method: "Runtime.evaluate"}).err }()
+			go func() { ended <- e.call(t.Context(), someClient, api.CallRequest{Method: "Runtime.evaluate"}).Err }()
 			synctest.Wait()
-			f.show(targetInfo{ID: "SOME", Type: "page", Context: "C-SOME"}, secret+"/x")
+			show(f, muxtest.Info{ID: "SOME", Type: "page", Context: "C-SOME"}, secret+"/x")
 			wantResult(t, "a call in a page that goes to a forbidden origin", ended, api.CodeDenied)
 			if !wasEvicted(t, e, f, "SOME") {
 				t.Error("the page stays")
 			}
-			f.attach("", targetInfo{ID: "PERSONS", Type: "page", URL: secret + "/x"})
+			f.Attach("", muxtest.Info{ID: "PERSONS", Type: "page", URL: secret + "/x"})
 			if !wasEvicted(t, e, f, "PERSONS") {
 				t.Error("the person's page stays")
 			}
@@ -726,14 +711,14 @@ func TestCallsAreCheckedFirst(t *testing.T) {
 		{someClient, "Page.reload", `"{}"`, api.CodeInvalidArgs},
 		{someClient, "Page", ``, api.CodeInvalidArgs},
 	} {
-		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			ended := make(chan *api.Error, 1)
 			go func() {
-				ended <- e.call(t.Context(), c.by, api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)}).err
+				ended <- e.call(t.Context(), c.by, api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)}).Err
 			}()
 			wantResult(t, c.by.Name+" "+c.method+" "+c.params, ended, c.code)
-			if len(f.sent) > 0 {
-				t.Errorf("the browser receives %s", (<-f.sent).Method)
+			if len(f.Sent) > 0 {
+				t.Errorf("the browser receives %s", (<-f.Sent).Method)
 			}
 		})
 	}
@@ -744,7 +729,7 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 	const result = `{"targetInfos":[{"targetId":"T"},{"targetId":"ONE"},{"targetId":"SOME"},{"targetId":"OTHER"},
 		{"targetId":"untracked","browserContextId":"C-ONE"},{"targetId":"tab"},7]}`
 	one := plugin("one")
-	withPages(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
+	withPages(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
 		for _, c := range []struct {
 			by   api.Caller
 			want []string
@@ -759,7 +744,7 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 			}
 			var ids []string
 			for _, raw := range got.TargetInfos {
-				var info targetInfo
+				var info muxtest.Info
 				if err := json.Unmarshal(raw, &info); err != nil {
 					t.Errorf("%s gets %s", c.by.Name, raw)
 				}
@@ -790,19 +775,19 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 // its owner.
 func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 	one := plugin("one")
-	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.events = newJournals(300, 100_000)
-		cached := targetInfo{ID: "CACHED", Type: "iframe", URL: "http://a/", Context: "C-ONE"}
-		f.send("", "Target.targetInfoChanged", map[string]any{"targetInfo": cached})
-		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "ONE"})
-		f.send("", "Browser.downloadWillBegin", map[string]any{"frameId": "SOME", "guid": "G"})
+		cached := muxtest.Info{ID: "CACHED", Type: "iframe", URL: "http://a/", Context: "C-ONE"}
+		f.Report("", "Target.targetInfoChanged", map[string]any{"targetInfo": cached})
+		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "ONE"})
+		f.Report("", "Browser.downloadWillBegin", map[string]any{"frameId": "SOME", "guid": "G"})
 		synctest.Wait()
 		if e.owners.downloadOwners["G"] != someClient.Name {
 			t.Errorf("the download belongs to %q", e.owners.downloadOwners["G"])
 		}
-		f.send("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "inProgress"})
-		f.send("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "completed"})
-		f.send("", "Browser.downloadProgress", map[string]any{"guid": "unknown", "state": "completed"})
+		f.Report("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "inProgress"})
+		f.Report("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "completed"})
+		f.Report("", "Browser.downloadProgress", map[string]any{"guid": "unknown", "state": "completed"})
 		synctest.Wait()
 		for by, want := range map[*api.Caller]int{&one: 2, &someClient: 2, &otherClient: 0, &api.CommandLine: 1} {
 			stored, err := e.owners.storedEvents(*by, api.EventsRequest{})
@@ -818,15 +803,15 @@ func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 
 // What a domain of the browser itself reports goes to the session that used the domain last.
 func TestEventsOfBrowserDomains(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.sparePage = e.tracker.targets["T"]
 		addScope(e, someClient, "C")
 		ended := make(chan *api.Error, 1)
-		go func() { ended <- e.call(t.Context(), someClient, api.CallRequest{Method: "Tethering.bind"}).err }()
-		f.answer(<-f.sent, `{}`)
+		go func() { ended <- e.call(t.Context(), someClient, api.CallRequest{Method: "Tethering.bind"}).Err }()
+		f.Answer(<-f.Sent, `{}`)
 		wantResult(t, "Tethering.bind", ended, "")
-		f.send("", "Tethering.accepted", map[string]any{"port": 1})
-		f.send("", "SystemInfo.unknown", map[string]any{})
+		f.Report("", "Tethering.accepted", map[string]any{"port": 1})
+		f.Report("", "SystemInfo.unknown", map[string]any{})
 		synctest.Wait()
 		for by, want := range map[*api.Caller]int{&someClient: 1, &otherClient: 0} {
 			stored, err := e.owners.storedEvents(*by, api.EventsRequest{Patterns: []string{"Tethering.*", "SystemInfo.*"}})
@@ -839,13 +824,13 @@ func TestEventsOfBrowserDomains(t *testing.T) {
 
 // A page that a session opens is in its context.
 func TestOpenInContextOfSession(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.tracker.sparePage = e.tracker.targets["T"]
 		for by, want := range map[*api.Caller]string{
 			&someClient: "C-SOME", {Name: "cli", Session: otherClient.SessionKey()}: "C-OTHER",
 		} {
 			go e.open(t.Context(), *by, api.OpenRequest{URL: "http://a/"})
-			if q := <-f.sent; q.Method != "Target.createTarget" || !strings.Contains(string(q.Params), `"`+want+`"`) {
+			if q := <-f.Sent; q.Method != "Target.createTarget" || !strings.Contains(string(q.Params), `"`+want+`"`) {
 				t.Errorf("for a page of %s the browser receives %s %s", by.SessionKey(), q.Method, q.Params)
 			}
 		}
@@ -869,9 +854,9 @@ func TestActivate(t *testing.T) {
 		{guest, false, "OTHER", otherClient.SessionKey(), "SOME"},
 		{guest, false, "SOME", someClient.SessionKey(), "SOME"},
 	} {
-		withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			e.tracker.external = c.external
-			f.attach("", targetInfo{ID: "NEWEST", Type: "page", URL: "http://a/", Context: "C-SOME"})
+			f.Attach("", muxtest.Info{ID: "NEWEST", Type: "page", URL: "http://a/", Context: "C-SOME"})
 			synctest.Wait()
 			e.owners.setCurrent(guest, e.tracker.targets["SOME"])
 			ended := make(chan *api.Error, 1)
@@ -879,8 +864,8 @@ func TestActivate(t *testing.T) {
 				_, err := e.activate(t.Context(), c.by, c.target)
 				ended <- err
 			}()
-			f.answer(<-f.sent, `{}`)
-			f.answer(<-f.sent, `{"targetInfo":{"targetId":"x","type":"page"}}`)
+			f.Answer(<-f.Sent, `{}`)
+			f.Answer(<-f.Sent, `{"targetInfo":{"targetId":"x","type":"page"}}`)
 			wantResult(t, "activating "+c.target, ended, "")
 			if got := ownerIn(e, c.target); got != c.owner {
 				t.Errorf("after %s of %q activated %s, it belongs to %q", c.by.Name, c.by.SessionKey(), c.target, got)
@@ -894,17 +879,17 @@ func TestActivate(t *testing.T) {
 
 // A call that waits ends with its page, and a dialog that it opens is dismissed if it says so.
 func TestCallsEndWithTheirPage(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		_, ended := startCommand(t, e, f, "Runtime.evaluate")
-		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
+		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
 		wantResult(t, "a call in a page that is closed", ended, api.CodeNotFound)
 	})
 	for how, accept := range map[string]string{api.DialogDismiss: `"accept":false`, api.DialogAccept: `"accept":true`} {
-		withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 			go e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Runtime.evaluate", OnDialog: how})
-			<-f.sent
-			f.send("S", "Page.javascriptDialogOpening", map[string]any{"type": "confirm"})
-			if q := <-f.sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), accept) {
+			<-f.Sent
+			f.Report("S", "Page.javascriptDialogOpening", map[string]any{"type": "confirm"})
+			if q := <-f.Sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), accept) {
 				t.Errorf("%s: the browser receives %s %s", how, q.Method, q.Params)
 			}
 		})
@@ -914,13 +899,13 @@ func TestCallsEndWithTheirPage(t *testing.T) {
 // withScopes runs a test against an engine whose browser does what it is sent: it creates contexts C1, C2 and so on,
 // with pages P1, P2 and so on, and closes them. received returns the commands that it has received since the
 // previous call, each with its parameters.
-func withScopes(t *testing.T, test func(e *engine, f *fakeBrowser, received func() []string)) {
+func withScopes(t *testing.T, test func(e *engine, f *muxtest.Browser, received func() []string)) {
 	cfg := Config{}
 	cfg.setDefaults()
-	f := newFakeBrowser()
+	f := muxtest.New()
 	e := newEngine(f, "test", false, &cfg)
 	e.tenancy.egress = testGuard{}
-	go e.mux.read()
+	go e.mux.Read()
 	var mu sync.Mutex
 	var log []string
 	over := make(chan struct{})
@@ -929,11 +914,11 @@ func withScopes(t *testing.T, test func(e *engine, f *fakeBrowser, received func
 		contexts, pages, contextOf := 0, 0, map[string]string{}
 		for {
 			select {
-			case q := <-f.sent:
+			case q := <-f.Sent:
 				mu.Lock()
 				log = append(log, q.Method+" "+string(q.Params))
 				mu.Unlock()
-				var p targetInfo
+				var p muxtest.Info
 				json.Unmarshal(q.Params, &p)
 				result := `{}`
 				switch q.Method {
@@ -944,18 +929,18 @@ func withScopes(t *testing.T, test func(e *engine, f *fakeBrowser, received func
 					pages++
 					p.ID, p.Type = fmt.Sprintf("P%d", pages), "page"
 					contextOf[p.ID] = p.Context
-					f.attach("", p)
+					f.Attach("", p)
 					result = `{"targetId":"` + p.ID + `"}`
 				case "Target.closeTarget", "Target.disposeBrowserContext":
 					for id, context := range contextOf {
 						if id == p.ID || p.ID == "" && context == p.Context {
 							delete(contextOf, id)
-							f.send("", "Target.targetDestroyed", map[string]any{"targetId": id})
+							f.Report("", "Target.targetDestroyed", map[string]any{"targetId": id})
 						}
 					}
 				}
-				f.answer(q, result)
-			case <-e.mux.done:
+				f.Answer(q, result)
+			case <-e.mux.Done:
 				return
 			}
 		}
@@ -990,7 +975,7 @@ func TestScopeHasRightsOfNewestCall(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	withScopes(t, func(e *engine, _ *fakeBrowser, received func() []string) {
+	withScopes(t, func(e *engine, _ *muxtest.Browser, received func() []string) {
 		by := plugin("one", server.URL)
 		by.Folders = []string{"/a"}
 		s := enter(t, e, by)
@@ -1026,11 +1011,11 @@ func TestScopeHasRightsOfNewestCall(t *testing.T) {
 
 // Another version of a plugin gets another scope. It does not see the pages of the old one, which are closing.
 func TestScopeOfOtherVersion(t *testing.T) {
-	withScopes(t, func(e *engine, f *fakeBrowser, received func() []string) {
+	withScopes(t, func(e *engine, f *muxtest.Browser, received func() []string) {
 		by := plugin("one")
 		by.Digest = "sha256:old"
 		old := enter(t, e, by)
-		f.attach("", targetInfo{ID: "OLD", Type: "page", URL: "http://a/", Context: string(old.context)})
+		f.Attach("", muxtest.Info{ID: "OLD", Type: "page", URL: "http://a/", Context: string(old.context)})
 		waitFor(t, "the page", func() bool { return slices.Contains(listed(e, by), "OLD") })
 		by.Digest = "sha256:new"
 		received()
@@ -1049,7 +1034,7 @@ func TestScopeOfOtherVersion(t *testing.T) {
 
 // The number of contexts is limited. One that is idle is closed, but none with a call under way.
 func TestScopesAreLimited(t *testing.T) {
-	withScopes(t, func(e *engine, _ *fakeBrowser, received func() []string) {
+	withScopes(t, func(e *engine, _ *muxtest.Browser, received func() []string) {
 		busy, release, err := e.tenancy.enterScope(testContext(t), plugin("busy"))
 		if err != nil {
 			t.Fatal(err)
@@ -1066,8 +1051,8 @@ func TestScopesAreLimited(t *testing.T) {
 		}
 		remaining := func(limit time.Duration) int {
 			e.tenancy.disposeIdle(limit)
-			e.mux.mu.Lock()
-			defer e.mux.mu.Unlock()
+			e.mux.Lock()
+			defer e.mux.Unlock()
 			return len(e.tenancy.scopes)
 		}
 		if left := remaining(-1); left != maxScopes {
@@ -1166,16 +1151,16 @@ func TestListenerHasSlots(t *testing.T) {
 
 // A frame is found by those who can use its page.
 func TestFrameOwners(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
-		e.mux.mu.Lock()
+	withPages(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
+		e.mux.Lock()
 		e.tracker.frames.set(e.tracker.targets["SOME"], "FRAME", "SOME", "http://SOME/frame")
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 		for _, by := range []api.Caller{otherClient, plugin("one"), {Name: "mcp:third", Session: "user/third"}} {
 			if page, _, err := e.locate(by, "FRAME"); err == nil {
-				t.Errorf("%+v finds the frame in %s", by, page.id)
+				t.Errorf("%+v finds the frame in %s", by, page.ID)
 			}
 		}
-		if page, frame, err := e.locate(someClient, "FRAME"); err != nil || page.id != "SOME" || frame != "FRAME" {
+		if page, frame, err := e.locate(someClient, "FRAME"); err != nil || page.ID != "SOME" || frame != "FRAME" {
 			t.Errorf("its owner: %v, %s, %v", page, frame, err)
 		}
 	})

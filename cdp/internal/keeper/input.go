@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -41,7 +42,7 @@ func (e *engine) sendInput(ctx context.Context, by api.Caller, q api.InputReques
 		}
 		q.Events = nil
 	}
-	commands := make([]*pending, len(q.Events))
+	commands := make([]*mux.Pending, len(q.Events))
 	params := make([]json.RawMessage, len(q.Events))
 	for i, event := range q.Events {
 		all := map[string]json.RawMessage{}
@@ -60,7 +61,7 @@ func (e *engine) sendInput(ctx context.Context, by api.Caller, q api.InputReques
 		if method == input.CommandInsertText {
 			delete(all, "type")
 		}
-		commands[i] = &pending{method: method, by: by, onDialog: q.OnDialog}
+		commands[i] = &mux.Pending{Method: method, By: by, OnDialog: q.OnDialog}
 		params[i] = scan.Marshal(all)
 	}
 	if by.HasContext() {
@@ -74,19 +75,19 @@ func (e *engine) sendInput(ctx context.Context, by api.Caller, q api.InputReques
 	if err != nil {
 		return api.InputSent{}, err
 	}
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.countCall(by)
 	e.owners.claim(by, t)
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	if !hasPage(t.kind) {
-		return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which takes no input", t.id, t.kind)
+		return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which takes no input", t.ID, t.kind)
 	}
 	if err := e.tracker.attach(ctx, t, ""); err != nil {
 		return api.InputSent{}, err
 	}
 	w := e.tracker.newPageWait(t, q.Wait, q.OnDialog)
 	defer w.close()
-	sent := api.InputSent{Target: t.id, Events: len(q.Events)}
+	sent := api.InputSent{Target: t.ID, Events: len(q.Events)}
 	if drag != nil {
 		sent.Events = 1
 		if sent.Dragged, err = e.drag(ctx, t, drag, callOptions{by: by, onDialog: q.OnDialog}); err != nil {
@@ -110,9 +111,9 @@ const interceptTimeout = 300 * time.Millisecond
 func (e *engine) drag(ctx context.Context, t *target, d *api.Drag, o callOptions) (dragged bool, err *api.Error) {
 	const moved = input.DispatchMouseEventTypeMouseMoved
 	page := t.root()
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	page.dragData = nil
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	intercept := func(ctx context.Context, on bool) *api.Error {
 		_, err := execute(ctx, e.sender, page, input.SetInterceptDrags, input.SetInterceptDragsParams{Enabled: on}, o)
 		return err
@@ -159,7 +160,7 @@ func (e *engine) drag(ctx context.Context, t *target, d *api.Drag, o callOptions
 func (e *engine) interceptedDrag(ctx context.Context, page *target) (data json.RawMessage) {
 	ctx, cancel := context.WithTimeout(ctx, interceptTimeout)
 	defer cancel()
-	e.mux.wait(ctx, "for a drag", func() (bool, *api.Error) {
+	e.mux.Wait(ctx, "for a drag", func() (bool, *api.Error) {
 		data = page.dragData
 		return data != nil, nil
 	})
@@ -168,37 +169,35 @@ func (e *engine) interceptedDrag(ctx context.Context, page *target) (data json.R
 
 // exchangeAll sends commands to a target directly after each other, and waits for all replies. It returns the first
 // error.
-func (s *sender) exchangeAll(ctx context.Context, t *target, commands []*pending, params []json.RawMessage) (
+func (s *sender) exchangeAll(ctx context.Context, t *target, commands []*mux.Pending, params []json.RawMessage) (
 	failed *api.Error,
 ) {
-	s.mux.mu.Lock()
+	s.mux.Lock()
 	sent := 0
 	for i, p := range commands {
-		p.target = t
-		if failed = s.checkSendable(t, p.method); failed == nil {
-			failed = s.mux.send(p, params[i])
+		p.To = t.at()
+		if failed = s.checkSendable(t, p.Method); failed == nil {
+			failed = s.mux.Send(p, params[i])
 		}
 		if failed != nil {
 			break
 		}
 		sent++
 	}
-	s.mux.mu.Unlock()
+	s.mux.Unlock()
 	for _, p := range commands[:sent] {
 		select {
-		case r := <-p.done:
-			failed = cmp.Or(failed, r.err)
+		case r := <-p.Done:
+			failed = cmp.Or(failed, r.Err)
 		case <-ctx.Done():
-			s.mux.mu.Lock()
-			for _, p := range commands[:sent] {
-				delete(s.mux.pending, p.id)
-			}
-			s.mux.mu.Unlock()
+			s.mux.Lock()
+			s.mux.Forget(commands[:sent]...)
+			s.mux.Unlock()
 			late := api.ContextError(ctx, "sending input")
 			if diagnosis := s.unstick(t); diagnosis != "" {
 				late.Message += "; " + diagnosis
 			}
-			late.Target = t.id
+			late.Target = t.ID
 			return late
 		}
 	}

@@ -92,10 +92,10 @@ func (ow *owners) listen(by api.Caller, q api.ListenRequest, scope *target, wake
 		return nil, err
 	}
 	l.domains = domainsOf(all)
-	ow.mux.mu.Lock()
-	defer ow.mux.mu.Unlock()
-	if ow.mux.closeErr != nil {
-		return nil, ow.mux.closeErr
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
+	if ow.mux.Err() != nil {
+		return nil, ow.mux.Err()
 	}
 	if scope != nil && scope.closed {
 		return nil, closedTarget(scope)
@@ -107,7 +107,7 @@ func (ow *owners) listen(by api.Caller, q api.ListenRequest, scope *target, wake
 			continue
 		}
 		for _, d := range l.domains {
-			if t.session != "" && ow.domains.enable(t, d) {
+			if t.Session != "" && ow.domains.enable(t, d) {
 				recorded[t] = append(recorded[t], d)
 			}
 		}
@@ -127,17 +127,17 @@ func (ow *owners) attachPages(ctx context.Context, l *listener) {
 		return
 	}
 	var attaching []*target
-	ow.mux.mu.Lock()
+	ow.mux.Lock()
 	for _, t := range ow.tracker.order {
 		if l.needsAttach(t) {
 			attaching = append(attaching, t)
 			ow.tracker.attachAsync(t)
 		}
 	}
-	ow.mux.mu.Unlock()
+	ow.mux.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, attachPagesTimeout)
 	defer cancel()
-	_ = ow.mux.wait(ctx, "for the pages to be attached", func() (bool, *api.Error) {
+	_ = ow.mux.Wait(ctx, "for the pages to be attached", func() (bool, *api.Error) {
 		return !slices.ContainsFunc(attaching, func(t *target) bool { return t.attaching }), nil
 	})
 }
@@ -151,7 +151,7 @@ func (l *listener) wantsAllPages() bool {
 
 // needsAttach reports whether a stream of all pages covers a page that has no session yet.
 func (l *listener) needsAttach(t *target) bool {
-	return t.kind == "page" && t.session == "" && !t.attaching && l.covers(t)
+	return t.kind == "page" && t.Session == "" && !t.attaching && l.covers(t)
 }
 
 // awaitEnabled waits until the domains of a stream are enabled wherever that is possible: a page that navigates
@@ -159,9 +159,9 @@ func (l *listener) needsAttach(t *target) bool {
 func (ow *owners) awaitEnabled(ctx context.Context, l *listener) {
 	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
 	defer cancel()
-	ow.mux.wait(ctx, "for the events to come", func() (bool, *api.Error) {
+	ow.mux.Wait(ctx, "for the events to come", func() (bool, *api.Error) {
 		for _, t := range ow.tracker.order {
-			if t.session == "" || t.closed || t.crashed || t.root().dialog != nil || !l.covers(t) {
+			if t.Session == "" || t.closed || t.crashed || t.root().dialog != nil || !l.covers(t) {
 				continue
 			}
 			for _, d := range l.domains {
@@ -178,17 +178,17 @@ const enableTimeout = time.Second
 
 // unlisten removes a stream and disables the domains that only it needed.
 func (ow *owners) unlisten(l *listener) {
-	ow.mux.mu.Lock()
-	defer ow.mux.mu.Unlock()
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
 	if !ow.tracker.listeners[l] {
 		return
 	}
 	delete(ow.tracker.listeners, l)
-	if ow.mux.closeErr != nil {
+	if ow.mux.Err() != nil {
 		return
 	}
 	for _, t := range ow.tracker.order {
-		if t.session != "" && l.covers(t) {
+		if t.Session != "" && l.covers(t) {
 			for _, d := range l.domains {
 				ow.domains.disable(t, d)
 			}
@@ -322,8 +322,8 @@ func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, 
 	for _, p := range q.Patterns {
 		named[api.DomainOf(p)] = true
 	}
-	ow.mux.mu.Lock()
-	defer ow.mux.mu.Unlock() // reassign changes the numbers of records
+	ow.mux.Lock()
+	defer ow.mux.Unlock() // reassign changes the numbers of records
 	session := by.SessionKey()
 	if only != nil && only.owner != "" {
 		session = only.owner // the caller's, or that of a page that a person has named
@@ -342,7 +342,7 @@ func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, 
 		case r.quiet && !named[api.DomainOf(r.method)]:
 		case r.private && !by.ActsForPerson():
 		case len(q.Patterns) > 0 && !api.Matches(q.Patterns, r.method):
-		case only != nil && r.target != only.id:
+		case only != nil && r.target != only.ID:
 		case q.Target == api.BrowserTarget && r.target != api.BrowserTarget:
 		case !r.has(q.URL, status):
 		case len(out.Events) < q.Limit:

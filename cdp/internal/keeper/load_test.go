@@ -24,6 +24,8 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/internal/wire"
 )
@@ -200,9 +202,9 @@ func TestHammerCallsAndStreams(t *testing.T) {
 func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 	var cfg Config
 	cfg.setDefaults()
-	e := newEngine(newFakeBrowser(), "test", false, &cfg)
+	e := newEngine(muxtest.New(), "test", false, &cfg)
 	large := []byte(`{"method":"Target.targetCrashed","params":{"pad":"` + strings.Repeat("x", 512<<10) + `"}}`)
-	e.mux.handle(browser.Message{Data: large, Size: int64(len(large))})
+	e.mux.Handle(browser.Message{Data: large, Size: int64(len(large))})
 	f := files{tempDir(t), "test"}
 	l, err := net.Listen("unix", f.socket())
 	if err != nil {
@@ -255,12 +257,13 @@ const consoleEvent = `{"method":"Runtime.consoleAPICalled","params":{"type":"log
 func BenchmarkEvent(b *testing.B) {
 	var cfg Config
 	cfg.setDefaults()
-	e := newEngine(newFakeBrowser(), "test", false, &cfg)
-	e.tracker.targets["T"] = &target{id: "T", session: "S", kind: "page", domains: map[string]*domain{}}
+	e := newEngine(muxtest.New(), "test", false, &cfg)
+	e.tracker.targets["T"] = &target{Address: mux.Address{ID: "T", Session: "S"}, kind: "page",
+		domains: map[string]*domain{}}
 	e.tracker.sessions["S"] = e.tracker.targets["T"]
 	b.SetBytes(int64(len(consoleEvent)))
 	for b.Loop() {
-		e.mux.handle(browser.Message{Data: []byte(consoleEvent), Size: int64(len(consoleEvent))})
+		e.mux.Handle(browser.Message{Data: []byte(consoleEvent), Size: int64(len(consoleEvent))})
 	}
 }
 
@@ -431,8 +434,8 @@ func BenchmarkFlood(b *testing.B) {
 }
 
 func (e *engine) seenEvents() int64 {
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	return e.tracker.events.lastOrder
 }
 
@@ -459,7 +462,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 			if err != nil {
 				return
 			}
-			var q sentCommand
+			var q muxtest.Command
 			json.Unmarshal(message[:len(message)-1], &q)
 			send(fmt.Sprintf(`{"id":%d,"result":{"result":{"type":"number","value":42}},"sessionId":"S"}`, q.ID))
 		}
@@ -468,7 +471,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 	var cfg Config
 	cfg.setDefaults()
 	e := newEngine(browser.NewPipe(ends[1][0], ends[0][1], 0), "test", false, &cfg)
-	go e.mux.read()
+	go e.mux.Read()
 	send(`{"method":"Target.attachedToTarget","params":{"sessionId":"S","targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`)
 	if rate > 0 {
 		go func() {
@@ -499,8 +502,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 		c.Close()
 		l.Close()
 		cancel()
-		e.mux.conn.Close()
-		<-e.mux.done
+		e.mux.Close()
 		for _, end := range ends {
 			end[0].Close()
 			end[1].Close()

@@ -295,7 +295,7 @@ func (k *keeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			log.Print("stops: received a signal")
 			return
-		case <-k.engine.mux.done:
+		case <-k.engine.mux.Done:
 			log.Print("stops: the connection to the browser has ended")
 			return
 		case <-exited:
@@ -338,12 +338,12 @@ func (k *keeper) shutDown() {
 	if k.proc != nil {
 		orderly := k.engine != nil && !k.temporary // a permanent profile must be saved
 		if orderly {
-			k.engine.mux.mu.Lock()
+			k.engine.mux.Lock()
 			postCommand(k.engine.mux, nil, cdpbrowser.Close, cdp.Empty{}, nil)
-			k.engine.mux.mu.Unlock()
+			k.engine.mux.Unlock()
 		}
 		if k.engine != nil {
-			k.engine.mux.failAll(api.Errorf(api.CodeChromeConnection, "the browser was closed"))
+			k.engine.mux.FailAll(api.Errorf(api.CodeChromeConnection, "the browser was closed"))
 		}
 		if orderly {
 			select {
@@ -354,8 +354,7 @@ func (k *keeper) shutDown() {
 		k.proc.Kill()
 	}
 	if k.engine != nil {
-		k.engine.mux.conn.Close()
-		<-k.engine.mux.done
+		k.engine.mux.Close()
 		k.engine.tenancy.closeProxies()
 	}
 	unlock := k.clean()
@@ -401,7 +400,7 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		return s.Public()
 	}
 	e := k.engine
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	for _, session := range e.tenancy.openSessions() {
 		own := session.Session == by.SessionKey()
 		if !all && !own && !by.IsPerson() {
@@ -417,7 +416,7 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 	}
 	s.Calls = e.callCount
 	s.Events = e.tracker.events.info()
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	return s
 }
 

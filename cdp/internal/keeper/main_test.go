@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 )
 
 // A request under way, such as a stream, keeps the keeper running. After the last one it stops at the idle limit.
@@ -20,7 +22,7 @@ func TestIdleLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Idle: time.Minute}
 		cfg.setDefaults()
-		e := newEngine(newFakeBrowser(), "test", false, &cfg)
+		e := newEngine(muxtest.New(), "test", false, &cfg)
 		k := &keeper{cfg: cfg, files: f, lock: lock, engine: e, server: newServer(e, hello{}, time.Minute)}
 		stopped := make(chan time.Time, 1)
 		k.server.countRequest(1)

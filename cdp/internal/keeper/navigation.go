@@ -22,7 +22,7 @@ func (t *target) onNavigating(method string, params json.RawMessage) {
 		Type  string `json:"navigationType"`
 	}
 	switch {
-	case json.Unmarshal(params, &p) != nil || p.Frame != t.id:
+	case json.Unmarshal(params, &p) != nil || p.Frame != t.ID:
 	case method == page.FrameStoppedLoading.Method:
 		t.pendingURL = ""
 	case !strings.HasSuffix(strings.ToLower(p.Type), "samedocument"):
@@ -33,17 +33,17 @@ func (t *target) onNavigating(method string, params json.RawMessage) {
 // onLifecycle tracks whether the newest document's network is idle.
 func (tr *tracker) onLifecycle(t *target, params json.RawMessage) {
 	var p page.EventLifecycleEvent
-	if json.Unmarshal(params, &p) == nil && string(p.FrameID) == t.id && p.Name == "networkIdle" &&
+	if json.Unmarshal(params, &p) == nil && string(p.FrameID) == t.ID && p.Name == "networkIdle" &&
 		len(t.loaders) > 0 && t.loaders[len(t.loaders)-1] == string(p.LoaderID) {
 		t.idle = true
-		tr.mux.broadcast()
+		tr.mux.Broadcast()
 	}
 }
 
 func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage) {
 	if method == page.LoadEventFired.Method {
 		t.loaded = true
-		tr.mux.broadcast()
+		tr.mux.Broadcast()
 		return
 	}
 	var p struct {
@@ -73,7 +73,7 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 		t.needsReenable = false
 		tr.domains.reenableDomains(t)
 	}
-	tr.mux.broadcast()
+	tr.mux.Broadcast()
 }
 
 // awaitBlank waits until a new page has loaded its blank document, because the end of that navigation would abort
@@ -83,7 +83,7 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 func (tr *tracker) awaitBlank(ctx context.Context, t *target) {
 	ctx, cancel := context.WithTimeout(ctx, awaitBlankTimeout)
 	defer cancel()
-	tr.mux.wait(ctx, "for the blank page", func() (bool, *api.Error) {
+	tr.mux.Wait(ctx, "for the blank page", func() (bool, *api.Error) {
 		return t.title != "" && t.pending == 0 || t.closed || t.crashed, nil
 	})
 }
@@ -101,7 +101,7 @@ func (tr *tracker) navigate(ctx context.Context, t *target, q api.OpenRequest) *
 	}
 	if nav.ErrorText != "" {
 		err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(q.URL, 200), nav.ErrorText)
-		err.Target = t.id
+		err.Target = t.ID
 		return err
 	}
 	if nav.LoaderID == "" {
@@ -114,8 +114,8 @@ func (tr *tracker) navigate(ctx context.Context, t *target, q api.OpenRequest) *
 
 // documentStatus returns the HTTP status of the document that a page shows, 0 if it is unknown.
 func (tr *tracker) documentStatus(t *target) int {
-	tr.mux.mu.Lock()
-	defer tr.mux.mu.Unlock()
+	tr.mux.Lock()
+	defer tr.mux.Unlock()
 	if n := len(t.loaders); n > 0 && t.document.loader == t.loaders[n-1] {
 		return t.document.status
 	}
@@ -134,12 +134,12 @@ func (t *target) hasLoader(loader string) bool {
 
 // pageInfo queries the browser, not the page, so it works however busy the page is.
 func (tr *tracker) pageInfo(ctx context.Context, t *target) (api.Page, *api.Error) {
-	params := cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.id)}
+	params := cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.ID)}
 	result, err := execute(ctx, tr.sender, nil, cdptarget.GetTargetInfo, params, callOptions{})
 	if err != nil {
 		return api.Page{}, err
 	}
-	p := api.Page{Browser: tr.name, Target: t.id}
+	p := api.Page{Browser: tr.name, Target: t.ID}
 	if info := result.TargetInfo; info != nil {
 		p.URL, p.Title = info.URL, info.Title
 	}

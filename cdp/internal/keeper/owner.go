@@ -15,6 +15,7 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -23,7 +24,7 @@ import (
 
 // owners knows to which session each target, event and download belongs, and which target is the current one of each.
 type owners struct {
-	mux     *mux
+	mux     *mux.Mux
 	sender  *sender
 	domains *enabler
 	tracker *tracker
@@ -53,7 +54,7 @@ func newOwners(tr *tracker) *owners {
 		current:        map[string]*target{},
 		domainOwners:   map[string]string{},
 		downloadOwners: map[string]string{},
-		setups:         newSetups(tr.sender),
+		setups:         newSetups(tr.mux),
 		scripts:        map[string]string{},
 	}
 	tr.ownership = ow
@@ -130,7 +131,7 @@ func (ow *owners) guessOwner(t *target) {
 		return
 	}
 	if p := ow.creating(t.owner); p != nil {
-		t.origin = originOf(p.by)
+		t.origin = originOf(p.By)
 		return
 	}
 	for i, a := range ow.requestedPages {
@@ -143,14 +144,13 @@ func (ow *owners) guessOwner(t *target) {
 }
 
 // creating returns the first command under way that creates a target for a session. The engine is locked.
-func (ow *owners) creating(session string) (first *pending) {
-	for _, p := range ow.mux.pending {
-		creates := p.method == cdptarget.CommandCreateTarget && p.by.Name != "" && p.by.SessionKey() == session
-		if creates && (first == nil || p.id < first.id) {
-			first = p
+func (ow *owners) creating(session string) *mux.Pending {
+	for _, p := range ow.mux.Waiting(func(*mux.Address) bool { return true }) {
+		if p.Method == cdptarget.CommandCreateTarget && p.By.Name != "" && p.By.SessionKey() == session {
+			return p
 		}
 	}
-	return first
+	return nil
 }
 
 // origin says who opened a page, within the session that it belongs to. Its popups have the same.
@@ -216,7 +216,7 @@ func (ow *owners) takeOver(by api.Caller, t *target) {
 		ow.tracker.sparePage = nil
 	}
 	ow.setups.apply(t)
-	ow.tracker.events.reassign(t.owner, func(r *record) bool { return r.target == t.id && r.owner == api.DefaultSession })
+	ow.tracker.events.reassign(t.owner, func(r *record) bool { return r.target == t.ID && r.owner == api.DefaultSession })
 }
 
 // currentOf returns the default target of the caller's session, or nil. The engine is locked.
@@ -371,8 +371,8 @@ const maxDownloads = 1024 // under way; further ones count as the person's
 
 // listTargets returns the targets that a caller may use, the oldest first; with all those of all sessions.
 func (ow *owners) listTargets(by api.Caller, all bool) []api.Target {
-	ow.mux.mu.Lock()
-	defer ow.mux.mu.Unlock()
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
 	seen := ow.visibleTo(by)
 	if all {
 		seen = slices.DeleteFunc(slices.Clone(ow.tracker.order), func(t *target) bool { return ow.isForbidden(t.url) })
@@ -380,11 +380,11 @@ func (ow *owners) listTargets(by api.Caller, all bool) []api.Target {
 	current := ow.currentOf(by)
 	list := make([]api.Target, 0, len(seen))
 	for i, t := range seen {
-		one := api.Target{Index: i, ID: t.id, Type: t.kind, URL: t.url, Title: t.title, Current: t == current,
-			Attached: t.session != "", Crashed: t.crashed, Opener: t.opener, Since: t.appeared,
+		one := api.Target{Index: i, ID: t.ID, Type: t.kind, URL: t.url, Title: t.title, Current: t == current,
+			Attached: t.Session != "", Crashed: t.crashed, Opener: t.opener, Since: t.appeared,
 			Dialog: t.dialog}
 		if t.parent != nil {
-			one.Parent = t.parent.id
+			one.Parent = t.parent.ID
 		}
 		if t.owner != by.SessionKey() {
 			one.Owner = strings.TrimPrefix(t.owner, "user/")
@@ -397,10 +397,10 @@ func (ow *owners) listTargets(by api.Caller, all bool) []api.Target {
 // resolve returns the target that a caller's selector names. For targets that the caller may not use it returns the
 // same error as for missing ones. The person at the command line can name any target by its id.
 func (ow *owners) resolve(by api.Caller, selector string) (*target, *api.Error) {
-	ow.mux.mu.Lock()
-	defer ow.mux.mu.Unlock()
-	if ow.mux.closeErr != nil {
-		return nil, ow.mux.closeErr
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
+	if ow.mux.Err() != nil {
+		return nil, ow.mux.Err()
 	}
 	if selector == "" {
 		if t := ow.currentOf(by); t != nil {
@@ -431,7 +431,7 @@ func (ow *owners) resolve(by api.Caller, selector string) (*target, *api.Error) 
 		return all[n], nil
 	}
 	for _, match := range []func(*target) bool{
-		func(t *target) bool { return len(selector) >= 4 && strings.HasPrefix(t.id, strings.ToUpper(selector)) },
+		func(t *target) bool { return len(selector) >= 4 && strings.HasPrefix(t.ID, strings.ToUpper(selector)) },
 		func(t *target) bool { return t.kind == "page" && strings.Contains(t.url, selector) },
 		func(t *target) bool { return strings.Contains(t.url, selector) },
 	} {
@@ -447,7 +447,7 @@ func (ow *owners) resolve(by api.Caller, selector string) (*target, *api.Error) 
 		case len(found) > 1:
 			var names []string
 			for _, t := range found[:min(len(found), 5)] {
-				names = append(names, t.id+" "+manifest.Clip(t.url, 60))
+				names = append(names, t.ID+" "+manifest.Clip(t.url, 60))
 			}
 			return nil, api.Errorf(api.CodeNotFound, "%q matches %d targets: %s; use an id",
 				manifest.Clip(selector, 80), len(found), strings.Join(names, ", "))
@@ -493,8 +493,8 @@ func (ow *owners) onBrowserCommand(by api.Caller, q api.CallRequest, result json
 		Target  string `json:"targetId"`
 		Context string `json:"browserContextId"`
 	}
-	ow.mux.mu.Lock()
-	defer ow.mux.mu.Unlock()
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
 	switch q.Method {
 	case cdptarget.CommandCreateTarget:
 		if json.Unmarshal(result, &about) == nil && ow.tracker.targets[about.Target] != nil {

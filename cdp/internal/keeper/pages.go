@@ -44,16 +44,16 @@ func (ow *owners) enforcePageLimit(t *target) {
 // evict closes a page that its owner may not have. The engine is locked.
 func (ow *owners) evict(t *target, why *api.Error) {
 	t.evictErr = why
-	t.evictErr.Target = t.id
-	ow.mux.failPending(t, t.evictErr)
-	ow.sender.postClose(cdptarget.ID(t.id))
+	t.evictErr.Target = t.ID
+	ow.mux.FailPending(t.at(), t.evictErr)
+	ow.sender.postClose(cdptarget.ID(t.ID))
 }
 
 // newPage creates a blank page for a caller in a browser context. An empty in means the default context.
 func (ow *owners) newPage(ctx context.Context, by api.Caller, in cdp.BrowserContextID) (t *target, err *api.Error) {
-	ow.mux.mu.Lock()
+	ow.mux.Lock()
 	err = ow.checkPageLimit(by)
-	ow.mux.mu.Unlock()
+	ow.mux.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -69,16 +69,16 @@ func (tr *tracker) createPage(ctx context.Context, params cdptarget.CreateTarget
 	if err != nil {
 		return nil, err
 	}
-	err = tr.mux.wait(ctx, "for the new page", func() (bool, *api.Error) {
+	err = tr.mux.Wait(ctx, "for the new page", func() (bool, *api.Error) {
 		if t = tr.targets[string(made.TargetID)]; t != nil && created != nil {
 			created(t)
 		}
 		return t != nil, nil
 	})
 	if err != nil {
-		tr.mux.mu.Lock()
+		tr.mux.Lock()
 		tr.sender.postClose(made.TargetID)
-		tr.mux.mu.Unlock()
+		tr.mux.Unlock()
 	}
 	return t, err
 }

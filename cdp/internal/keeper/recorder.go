@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
@@ -48,9 +49,9 @@ func (tr *tracker) startRecording(t *target) {
 	for _, name := range recordedDomains {
 		d := t.domain(name)
 		d.recording, d.enabling = true, true
-		tr.domains.setDomain(t, name, true, func(reply) {
+		tr.domains.setDomain(t, name, true, func(mux.Reply) {
 			d.enabling = false
-			tr.mux.broadcast()
+			tr.mux.Broadcast()
 		})
 	}
 }
@@ -205,7 +206,7 @@ func (t *target) trackRequest(r *record) {
 		t.addRequest(id, r.url)
 	case network.ResponseReceived.Method:
 		r.url, r.status = clipURL(scan.Text(r.params, "response", "url")), scan.Number(r.params, "response", "status")
-		if scan.Text(r.params, "type") == string(network.ResourceTypeDocument) && scan.Text(r.params, "frameId") == t.id {
+		if scan.Text(r.params, "type") == string(network.ResourceTypeDocument) && scan.Text(r.params, "frameId") == t.ID {
 			t.document = mainResponse{scan.Text(r.params, "loaderId"), r.status}
 		}
 	case network.WebSocketHandshakeResponseReceived.Method:
@@ -259,7 +260,7 @@ func clipURL(url string) string {
 func (ow *owners) replay(l *listener, enabled map[*target][]string) {
 	byID := map[string]*target{}
 	for t := range enabled {
-		byID[t.id] = t
+		byID[t.ID] = t
 	}
 	session := l.by.SessionKey()
 	if l.scope != nil && l.scope.owner != "" {
@@ -287,7 +288,7 @@ func (ow *owners) replay(l *listener, enabled map[*target][]string) {
 func (tr *tracker) repeatContexts(t *target) {
 	for _, c := range slices.Clone(t.contexts) {
 		tr.publish(&record{
-			t: now(), target: t.id, owner: tr.ownership.ownerOf(t, runtime.ExecutionContextCreated.Method, nil),
+			t: now(), target: t.ID, owner: tr.ownership.ownerOf(t, runtime.ExecutionContextCreated.Method, nil),
 			private: tr.ownership.isPrivate(t, runtime.ExecutionContextCreated.Method, nil),
 			method:  runtime.ExecutionContextCreated.Method, params: c.created, replayed: true,
 		}, t)

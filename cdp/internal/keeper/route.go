@@ -28,8 +28,8 @@ func (e *engine) route(ctx context.Context, by api.Caller, q api.RouteRequest) (
 		}
 		defer release()
 	}
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	e.countCall(by)
 	if err := e.changeRules(by.SessionKey(), q); err != nil {
 		return api.Routed{}, err
@@ -85,7 +85,7 @@ func (e *engine) changeRules(session string, q api.RouteRequest) *api.Error {
 	for _, t := range e.tracker.order {
 		if len(rules) > 0 && t.owner == session && t.domains["Fetch"] != nil && t.domains["Fetch"].byCaller {
 			return api.Errorf(api.CodeBusy,
-				"Fetch is enabled in target %s, and pauses its requests: call Fetch.disable there first", t.id)
+				"Fetch is enabled in target %s, and pauses its requests: call Fetch.disable there first", t.ID)
 		}
 	}
 	e.owners.setups.of(session).rules = rules
@@ -95,14 +95,14 @@ func (e *engine) changeRules(session string, q api.RouteRequest) *api.Error {
 
 // checkUnrouted rejects a caller's Fetch.enable in a target whose requests the keeper answers by rules.
 func (e *engine) checkUnrouted(t *target) *api.Error {
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	if !t.routed {
 		return nil
 	}
 	return api.Errorf(api.CodeBusy,
 		"rules of cdp.route answer the requests of target %s: remove them first, by cdp.route with "+
-			"empty rules", t.id)
+			"empty rules", t.ID)
 }
 
 // patternsOf returns what Chrome pauses for rules.
@@ -125,7 +125,7 @@ func (ss *setups) onPaused(t *target, params json.RawMessage) {
 		}
 	}
 	if rule == nil {
-		postCommand(ss.sender.mux, t, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id}, nil)
+		postCommand(ss.mux, t, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id}, nil)
 		return
 	}
 	rule.requests++
@@ -134,8 +134,8 @@ func (ss *setups) onPaused(t *target, params json.RawMessage) {
 		return
 	}
 	time.AfterFunc(time.Duration(rule.DelayMS)*time.Millisecond, func() {
-		ss.sender.mux.mu.Lock()
-		defer ss.sender.mux.mu.Unlock()
+		ss.mux.Lock()
+		defer ss.mux.Unlock()
 		if !t.closed {
 			ss.answerPaused(t, id, rule)
 		}
@@ -146,7 +146,7 @@ func (ss *setups) onPaused(t *target, params json.RawMessage) {
 func (ss *setups) answerPaused(t *target, id fetch.RequestID, r *routeRule) {
 	switch r.Action {
 	case api.RouteBlock:
-		postCommand(ss.sender.mux, t, fetch.FailRequest, fetch.FailRequestParams{RequestID: id,
+		postCommand(ss.mux, t, fetch.FailRequest, fetch.FailRequestParams{RequestID: id,
 			ErrorReason: network.ErrorReasonBlockedByClient}, nil)
 	case api.RouteMock:
 		p := fetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, Body: r.Body}
@@ -157,9 +157,9 @@ func (ss *setups) answerPaused(t *target, id fetch.RequestID, r *routeRule) {
 			p.ResponseHeaders = append(p.ResponseHeaders, &fetch.HeaderEntry{Name: name, Value: value})
 		}
 		slices.SortFunc(p.ResponseHeaders, func(a, b *fetch.HeaderEntry) int { return strings.Compare(a.Name, b.Name) })
-		postCommand(ss.sender.mux, t, fetch.FulfillRequest, p, nil)
+		postCommand(ss.mux, t, fetch.FulfillRequest, p, nil)
 	default:
-		postCommand(ss.sender.mux, t, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id}, nil)
+		postCommand(ss.mux, t, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: id}, nil)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -47,7 +48,7 @@ const anonymousTTL = 10 * time.Minute
 
 // tenancy gives each session its scope, and confines plugins to what their calls were granted.
 type tenancy struct {
-	mux     *mux
+	mux     *mux.Mux
 	sender  *sender
 	tracker *tracker
 	owners  *owners
@@ -105,9 +106,9 @@ func (tn *tenancy) enterScope(ctx context.Context, by api.Caller) (s *scope, rel
 	if s != nil || err != nil {
 		return s, release, err
 	}
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	full := len(tn.scopes) >= maxScopes
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 	if full {
 		return nil, nil, api.Errorf(api.CodeLimitExceeded, "%d sessions use this browser, which is the limit: "+
 			"try again after one of them has called cdp.close", maxScopes)
@@ -134,13 +135,13 @@ func (tn *tenancy) updateScope(ctx context.Context, by api.Caller) *api.Error {
 // existingScope applies the call's grants to the session's scope and returns it, or nil if there is none. A scope of
 // another version of the plugin is closed.
 func (tn *tenancy) existingScope(ctx context.Context, by api.Caller) (s *scope, release func(), err *api.Error) {
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	s = tn.scopes[by.SessionKey()]
 	otherVersion := s != nil && s.digest != by.Digest
 	if s != nil && !otherVersion {
 		s.activeCalls++ // so that it is not idle
 	}
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 	switch {
 	case s == nil:
 		return nil, nil, nil
@@ -164,9 +165,9 @@ func (tn *tenancy) existingScope(ctx context.Context, by api.Caller) (s *scope, 
 
 // takeUsedRights returns the rights that a plugin's pages have used since the previous takeUsedRights.
 func (tn *tenancy) takeUsedRights(by api.Caller) []string {
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	s := tn.scopes[by.SessionKey()]
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 	if s == nil || s.proxy == nil {
 		return nil
 	}
@@ -175,10 +176,10 @@ func (tn *tenancy) takeUsedRights(by api.Caller) []string {
 
 func (tn *tenancy) releaseFunc(s *scope) func() {
 	return func() {
-		tn.mux.mu.Lock()
+		tn.mux.Lock()
 		s.activeCalls--
 		s.lastUsed = time.Now()
-		tn.mux.mu.Unlock()
+		tn.mux.Unlock()
 	}
 }
 
@@ -234,9 +235,9 @@ func (tn *tenancy) newScope(ctx context.Context, by api.Caller) (*scope, *api.Er
 		return nil, err
 	}
 	s.context = made.BrowserContextID
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	tn.owners.contextOwners[string(s.context)] = s.session
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 	if s.proxy == nil && tn.tracker.downloads.dir != "" {
 		err = tn.tracker.keepDownloads(ctx, s.context)
 	} else {
@@ -246,9 +247,9 @@ func (tn *tenancy) newScope(ctx context.Context, by api.Caller) (*scope, *api.Er
 		tn.dispose(s)
 		return nil, err
 	}
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	tn.scopes[s.session] = s
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 	return s, nil
 }
 
@@ -270,9 +271,9 @@ func (tn *tenancy) denyDownloads(ctx context.Context, s *scope) *api.Error {
 // dispose closes a scope with all its pages. The id of its context stays known, so that late events of the browser
 // about it stay hidden from other callers.
 func (tn *tenancy) dispose(s *scope) *api.Error {
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	tn.disown(s)
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 	s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
 	defer cancel()
@@ -287,7 +288,7 @@ const disposeTimeout = 5 * time.Second
 // disposeIdle closes the scopes of plugins that had no call for at least limit, and those of anonymous clients after
 // anonymousTTL.
 func (tn *tenancy) disposeIdle(limit time.Duration) {
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	var idle []*scope
 	for _, s := range tn.scopes {
 		unused := time.Since(s.lastUsed)
@@ -297,7 +298,7 @@ func (tn *tenancy) disposeIdle(limit time.Duration) {
 			idle = append(idle, s)
 		}
 	}
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 	for _, s := range idle {
 		go tn.dispose(s)
 	}
@@ -305,8 +306,8 @@ func (tn *tenancy) disposeIdle(limit time.Duration) {
 
 // closeProxies closes the proxies of all scopes once the browser has ended.
 func (tn *tenancy) closeProxies() {
-	tn.mux.mu.Lock()
-	defer tn.mux.mu.Unlock()
+	tn.mux.Lock()
+	defer tn.mux.Unlock()
 	for _, s := range tn.scopes {
 		s.close()
 	}
@@ -320,9 +321,9 @@ func (tn *tenancy) firstPage(ctx context.Context, by api.Caller, s *scope) *api.
 	case <-ctx.Done():
 		return api.ContextError(ctx, "waiting for the plugin's first page")
 	}
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	has := tn.owners.currentOf(by) != nil
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 	if has {
 		return nil
 	}
@@ -334,9 +335,9 @@ func (tn *tenancy) firstPage(ctx context.Context, by api.Caller, s *scope) *api.
 		return err
 	}
 	tn.tracker.awaitBlank(ctx, t)
-	tn.mux.mu.Lock()
+	tn.mux.Lock()
 	tn.owners.setCurrent(by, t)
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 	return nil
 }
 

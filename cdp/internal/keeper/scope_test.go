@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -40,13 +42,13 @@ func (testGuard) Dial(ctx context.Context, address string, grants []host.HTTPGra
 func TestNewScopeIsClosed(t *testing.T) {
 	cfg := Config{}
 	cfg.setDefaults()
-	f := newFakeBrowser()
+	f := muxtest.New()
 	e := newEngine(f, "test", false, &cfg)
 	e.tenancy.egress = testGuard{}
-	go e.mux.read()
+	go e.mux.Read()
 	defer func() {
 		f.Close()
-		<-e.mux.done
+		<-e.mux.Done
 	}()
 	created := make(chan *scope)
 	go func() {
@@ -57,15 +59,15 @@ func TestNewScopeIsClosed(t *testing.T) {
 		created <- s
 	}()
 	var params struct{ ProxyServer, ProxyBypassList, Behavior, BrowserContextID string }
-	q := <-f.sent
+	q := <-f.Sent
 	json.Unmarshal(q.Params, &params)
 	if q.Method != "Target.createBrowserContext" || params.ProxyServer == "" || params.ProxyBypassList != "<-loopback>" {
 		t.Errorf("the browser receives %s %s", q.Method, q.Params)
 	}
 	server := params.ProxyServer
-	f.answer(q, `{"browserContextId":"C"}`)
+	f.Answer(q, `{"browserContextId":"C"}`)
 	select {
-	case q = <-f.sent:
+	case q = <-f.Sent:
 	case <-created:
 		t.Fatal("the scope is created before its downloads are denied")
 	}
@@ -73,7 +75,7 @@ func TestNewScopeIsClosed(t *testing.T) {
 	if q.Method != "Browser.setDownloadBehavior" || params.Behavior != "deny" || params.BrowserContextID != "C" {
 		t.Errorf("the browser receives %s %s", q.Method, q.Params)
 	}
-	f.answer(q, `{}`)
+	f.Answer(q, `{}`)
 	s := <-created
 	defer s.proxy.close()
 	if server != "http://"+s.proxy.address() {
@@ -82,9 +84,9 @@ func TestNewScopeIsClosed(t *testing.T) {
 }
 
 // bubble is withScopes in a synctest bubble, for sessions that are not a plugin's: those have a proxy.
-func bubble(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser, received func() []string)) {
+func bubble(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string)) {
 	synctest.Test(t, func(t *testing.T) {
-		withScopes(t, func(e *engine, f *fakeBrowser, received func() []string) {
+		withScopes(t, func(e *engine, f *muxtest.Browser, received func() []string) {
 			e.tracker.started = true
 			test(t, e, f, received)
 		})
@@ -95,19 +97,19 @@ func bubble(t *testing.T, test func(t *testing.T, e *engine, f *fakeBrowser, rec
 func created(t *testing.T, e *engine, by api.Caller, method, params string) string {
 	t.Helper()
 	r := e.call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(params)})
-	if r.err != nil {
-		t.Fatalf("%s of %s: %v", method, by.SessionKey(), r.err)
+	if r.Err != nil {
+		t.Fatalf("%s of %s: %v", method, by.SessionKey(), r.Err)
 	}
 	var made struct{ TargetID, BrowserContextID string }
-	json.Unmarshal(r.result, &made)
+	json.Unmarshal(r.Result, &made)
 	return made.TargetID + made.BrowserContextID
 }
 
 // sessionsOf returns the sessions that have anything in the browser.
 func sessionsOf(e *engine) (names []string) {
 	synctest.Wait()
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	for _, one := range e.tenancy.openSessions() {
 		names = append(names, one.Session)
 	}
@@ -116,7 +118,7 @@ func sessionsOf(e *engine) (names []string) {
 
 // Each session has one context, which its callers share.
 func TestScopeOfEachSession(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
 		shared := enter(t, e, api.Caller{Name: "cli", Session: "user/work"})
 		if enter(t, e, api.Caller{Name: "mcp:some", Session: "user/work"}) != shared {
 			t.Error("two callers of a session have a context each")
@@ -131,7 +133,7 @@ func TestScopeOfEachSession(t *testing.T) {
 				t.Errorf("the browser receives %s", one)
 			}
 		}
-		if err := e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Target.createTarget"}).err; err != nil {
+		if err := e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Target.createTarget"}).Err; err != nil {
 			t.Fatal(err)
 		}
 		if got := received(); len(got) == 0 || got[0] != "Target.createTarget " {
@@ -142,7 +144,7 @@ func TestScopeOfEachSession(t *testing.T) {
 
 // The context of a client without a session ends when that was not used for a while, but no other one does.
 func TestAnonymousScopeEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
 		anonymous := api.Caller{Name: "mcp:some", Session: "token:1/", Anonymous: true}
 		enter(t, e, api.Caller{Name: "mcp:some", Session: "user/work"})
 		enter(t, e, anonymous)
@@ -171,7 +173,7 @@ func TestAnonymousScopeEnds(t *testing.T) {
 
 // A session ends with each of those on whose behalf a plugin has it, also if one of them has nothing in the browser.
 func TestSessionsWithinOthers(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, _ *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
 		e.tracker.sparePage = e.tracker.targets["T"]
 		for session, within := range map[string][]string{
 			"user/work": nil, "plugin:one/a": {"user/work"}, "plugin:two/b": {"plugin:one/a", "user/work"},
@@ -209,17 +211,17 @@ func TestSessionsWithinOthers(t *testing.T) {
 }
 
 func TestOpenSessions(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		addScope(e, api.Caller{Name: "cli", Session: "user/empty"}, "C-EMPTY")
 		e.owners.createdContexts["C-CREATED"] = api.DefaultSession
 		e.tenancy.defaultUsed, e.tenancy.scopes["user/empty"].lastUsed = time.UnixMilli(9), time.UnixMilli(7)
-		f.attach("", targetInfo{ID: "SECOND", Type: "page", URL: "http://a/", Context: "C-SOME"})
-		f.attach("session of SOME", targetInfo{ID: "FRAME", Type: "iframe", URL: "http://a/"})
-		f.attach("", targetInfo{ID: "EVICTED", Type: "page", URL: "file:///x", Context: "C-OTHER"})
-		f.attach("", targetInfo{ID: "REPLACED", Type: "page", URL: "http://a/", Context: "C-OLD"})
+		f.Attach("", muxtest.Info{ID: "SECOND", Type: "page", URL: "http://a/", Context: "C-SOME"})
+		f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: "http://a/"})
+		f.Attach("", muxtest.Info{ID: "EVICTED", Type: "page", URL: "file:///x", Context: "C-OTHER"})
+		f.Attach("", muxtest.Info{ID: "REPLACED", Type: "page", URL: "http://a/", Context: "C-OLD"})
 		synctest.Wait()
-		e.mux.mu.Lock()
-		defer e.mux.mu.Unlock()
+		e.mux.Lock()
+		defer e.mux.Unlock()
 		e.tracker.targets["REPLACED"].owner = api.PluginPrefix
 		e.owners.setCurrent(someClient, e.tracker.targets["SOME"])
 		want := []api.SessionInfo{
@@ -250,10 +252,10 @@ func TestCloseSession(t *testing.T) {
 		created(t, e, work, "Target.createTarget", `{"url":"http://a/","browserContextId":"`+own+`"}`)
 		created(t, e, api.CommandLine, "Target.createBrowserContext", `{}`)                                  // C5
 		created(t, e, api.CommandLine, "Target.createTarget", `{"url":"file:///a","browserContextId":"C5"}`) // P6
-		e.mux.mu.Lock()
-		e.tracker.sparePage = &target{id: "SPARE", kind: "page"}
+		e.mux.Lock()
+		e.tracker.sparePage = &target{Address: mux.Address{ID: "SPARE"}, kind: "page"}
 		e.tracker.order = append(e.tracker.order, e.tracker.sparePage)
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 	}
 	for session, c := range map[string]struct {
 		closed api.Closed
@@ -264,7 +266,7 @@ func TestCloseSession(t *testing.T) {
 		api.DefaultSession: {closed("P4 P6", "C5"), []string{"h", "mcp:other", "user/work"}},
 		"user/none":        {closed("", ""), []string{api.DefaultSession, "h", "mcp:other", "user/work"}},
 	} {
-		bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+		bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
 			create(t, e)
 			got, err := e.tenancy.closeSession(t.Context(), session)
 			if err != nil || !reflect.DeepEqual(got, c.closed) {
@@ -273,13 +275,13 @@ func TestCloseSession(t *testing.T) {
 			if left := sessionsOf(e); !slices.Equal(left, c.left) {
 				t.Errorf("after %s was closed these are open: %q, want %q", session, left, c.left)
 			}
-			e.mux.mu.Lock()
+			e.mux.Lock()
 			for _, id := range c.closed.Targets {
 				if e.tracker.targets[id] != nil {
 					t.Errorf("after %s was closed %s is open", session, id)
 				}
 			}
-			e.mux.mu.Unlock()
+			e.mux.Unlock()
 			if again, err := e.tenancy.closeSession(t.Context(), session); err != nil ||
 				len(again.Targets)+len(again.Contexts) > 0 {
 				t.Errorf("closing %s again closes %+v, %v", session, again, err)
@@ -294,25 +296,25 @@ func TestCloseSession(t *testing.T) {
 
 // Closing waits for the pages, and does not ask the user whether one may be left.
 func TestCloseSessionWithBeforeUnloadDialog(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
 		ended := make(chan *api.Error, 1)
 		go func() {
 			_, err := e.tenancy.closeSession(t.Context(), api.DefaultSession)
 			ended <- err
 		}()
-		if q := <-f.sent; q.Method != "Target.closeTarget" {
+		if q := <-f.Sent; q.Method != "Target.closeTarget" {
 			t.Errorf("the browser receives %s", q.Method)
 		}
-		f.send("S", "Page.javascriptDialogOpening", map[string]any{"type": "beforeunload"})
-		if q := <-f.sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), `"accept":true`) {
+		f.Report("S", "Page.javascriptDialogOpening", map[string]any{"type": "beforeunload"})
+		if q := <-f.Sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), `"accept":true`) {
 			t.Errorf("the browser receives %s %s", q.Method, q.Params)
 		}
 		synctest.Wait()
 		if len(ended) > 0 {
 			t.Fatal("closing ends before the page is gone")
 		}
-		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
+		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
 		wantResult(t, "closing", ended, "")
 	})
 }
@@ -320,7 +322,7 @@ func TestCloseSessionWithBeforeUnloadDialog(t *testing.T) {
 // When a connection ends, temporary sessions end with it. Others lose the pages that were opened over it, and keep
 // their contexts with what was opened otherwise.
 func TestCloseConnection(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
 		temporary := api.Caller{Name: "mcp:some", Session: "user/temporary", Connection: "1", Temporary: true}
 		helper := temporary
 		helper.Session, helper.Within = "helper", []string{temporary.Session}
@@ -332,7 +334,7 @@ func TestCloseConnection(t *testing.T) {
 		for _, by := range []api.Caller{temporary, helper, work, later, others, person, api.CommandLine} { // P1 to P7
 			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
 		}
-		f.attach("", targetInfo{ID: "POPUP", Type: "page", URL: "http://a/", Context: "C3", Opener: "P3"})
+		f.Attach("", muxtest.Info{ID: "POPUP", Type: "page", URL: "http://a/", Context: "C3", Opener: "P3"})
 		created(t, e, temporary, "Target.createBrowserContext", `{}`) // C5
 		synctest.Wait()
 		ended := make(chan api.Closed, 1)
@@ -344,7 +346,7 @@ func TestCloseConnection(t *testing.T) {
 			ended <- got
 		}()
 		synctest.Wait()
-		f.send("", "Target.targetDestroyed", map[string]any{"targetId": "POPUP"})
+		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "POPUP"})
 		want := api.Closed{Targets: []string{"P1", "P2", "P3", "POPUP"}, Contexts: []string{"C1", "C2", "C5"}}
 		if got := <-ended; !reflect.DeepEqual(got, want) {
 			t.Errorf("what is closed is %+v, want %+v", got, want)
@@ -360,7 +362,7 @@ func TestCloseConnection(t *testing.T) {
 
 // A context that a session creates by a command is its own, until it disposes of it.
 func TestCreatedContextBelongsToItsSession(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
 		own := created(t, e, someClient, "Target.createBrowserContext", `{}`)
 		in := `{"url":"http://a/","browserContextId":"` + own + `"}`
 		page := created(t, e, someClient, "Target.createTarget", in)
@@ -369,7 +371,7 @@ func TestCreatedContextBelongsToItsSession(t *testing.T) {
 		}
 		for _, by := range []api.Caller{otherClient, api.CommandLine} {
 			for _, method := range []string{"Target.createTarget", "Storage.getCookies", "Target.disposeBrowserContext"} {
-				err := e.call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(in)}).err
+				err := e.call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(in)}).Err
 				refused(t, method+" of "+by.Name, err, api.CodeNotFound)
 			}
 		}
@@ -390,7 +392,7 @@ func TestCreatedContextBelongsToItsSession(t *testing.T) {
 
 // A session that disposes of its own context gets a new one with its next call.
 func TestSessionDisposesOfItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
 		created(t, e, someClient, "Target.createTarget", `{"url":"http://a/"}`)
 		created(t, e, someClient, "Target.disposeBrowserContext", `{"browserContextId":"C1"}`)
 		if got := sessionsOf(e); len(got) > 0 {
@@ -406,7 +408,7 @@ func TestSessionDisposesOfItsContext(t *testing.T) {
 // A client closes what its session has opened, whatever it names; a person can close another session. The browser ends
 // with the last.
 func TestCloseEndsBrowserWithLastSession(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
 		s := newServer(e, hello{}, time.Minute)
 		stops := 0
 		s.requestStop = func(string) {
@@ -442,7 +444,7 @@ func TestCloseEndsBrowserWithLastSession(t *testing.T) {
 
 // The browser ends with the connection over which everything in it was opened.
 func TestConnectionEndsBrowser(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *fakeBrowser, received func() []string) {
+	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
 		s := newServer(e, hello{}, time.Minute)
 		var stops []string
 		s.requestStop = func(reason string) { stops = append(stops, reason) }

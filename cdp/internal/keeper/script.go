@@ -54,13 +54,13 @@ func (e *engine) runScript(ctx context.Context, by api.Caller, q api.ScriptReque
 		}
 		defer release()
 	}
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.countCall(by)
 	script, err := e.knownScript(q.Script)
 	if err == nil && q.DocumentStart {
 		err = e.registerScript(by, script)
 	}
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	if err != nil {
 		return api.ScriptResult{}, err
 	}
@@ -71,12 +71,12 @@ func (e *engine) runScript(ctx context.Context, by api.Caller, q api.ScriptReque
 	if err != nil {
 		return api.ScriptResult{}, err
 	}
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.owners.claim(by, t)
 	last := e.tracker.events.lastSeqOf(t.owner)
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	if !hasPage(t.kind) {
-		return api.ScriptResult{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no document", t.id, t.kind)
+		return api.ScriptResult{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no document", t.ID, t.kind)
 	}
 	if q.Files, err = e.filesFor(by, t, q.Files); err != nil {
 		return api.ScriptResult{}, err
@@ -84,7 +84,7 @@ func (e *engine) runScript(ctx context.Context, by api.Caller, q api.ScriptReque
 	if err := e.tracker.attach(ctx, t, ""); err != nil {
 		return api.ScriptResult{}, err
 	}
-	done := api.ScriptResult{Target: t.id, Frame: frame, LastSeq: last}
+	done := api.ScriptResult{Target: t.ID, Frame: frame, LastSeq: last}
 	done.Value, done.Exception, err = e.callScript(ctx, t, frame, script, q)
 	return done, err
 }
@@ -253,8 +253,8 @@ func (e *engine) scriptWorld(ctx context.Context, t *target, frame string, s api
 
 // scriptContext returns the execution context of a script in a frame, as Chrome has reported it; nil if it has not.
 func (e *engine) scriptContext(t *target, frame string, s api.PageScript) json.RawMessage {
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	return t.contextWhere(func(c json.RawMessage) bool {
 		return scan.Text(c, "name") == s.World() && scan.Text(c, "auxData", "frameId") == frame
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -58,7 +59,7 @@ type client struct {
 type stream struct {
 	id    int64
 	l     *listener
-	spool *spool
+	spool *mux.Spool
 	aside aside         // of the response after the pieces
 	done  chan struct{} // closed when the spool is read or abandoned
 }
@@ -109,9 +110,9 @@ func (s *server) endConnection(id string) {
 // stopIfEmpty stops the keeper if no session has anything in the browser, and reports whether it does.
 func (s *server) stopIfEmpty(reason string) bool {
 	e := s.engine
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	empty := len(e.tenancy.openSessions()) == 0
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	if empty {
 		s.requestStop(reason)
 	}
@@ -372,7 +373,7 @@ func (c *client) releaseStream(s *stream) {
 		c.s.engine.owners.unlisten(s.l)
 		return
 	}
-	s.spool.close()
+	s.spool.Close()
 	close(s.done)
 }
 
@@ -441,7 +442,7 @@ func (c *client) next() (f frame, idle, ok bool) {
 
 // nextPiece returns the frame with the next piece of a spool, or the final response.
 func (c *client) nextPiece(s *stream) frame {
-	piece, err := s.spool.next()
+	piece, err := s.spool.Next()
 	if err == nil {
 		return pieceFrame(s.id, piece)
 	}
@@ -534,11 +535,11 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
 		r := e.call(ctx, q.by, b)
-		beside.enabled = r.enabled
-		if r.spool != nil {
+		beside.enabled = r.Enabled
+		if r.Spool != nil {
 			c.streamSpool(ctx, q.id, r)
 		}
-		return r.result, r.err
+		return r.Result, r.Err
 	case "open":
 		var b api.OpenRequest
 		if err := decode(q, &b); err != nil {
@@ -643,8 +644,8 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		<-c.s.stopped
 		return json.RawMessage("{}"), nil
 	case "sessions":
-		e.mux.mu.Lock()
-		defer e.mux.mu.Unlock()
+		e.mux.Lock()
+		defer e.mux.Unlock()
 		return scan.Marshal(e.tenancy.openSessions()), nil
 	case "end_connection":
 		c.s.connections.release(q.by.Connection, c)
@@ -654,12 +655,12 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 }
 
 // streamSpool sends the spool of a reply in pieces. It returns when that is done or the call is abandoned.
-func (c *client) streamSpool(ctx context.Context, id int64, r reply) {
-	s := &stream{id: id, spool: r.spool, aside: aside{enabled: r.enabled}, done: make(chan struct{})}
+func (c *client) streamSpool(ctx context.Context, id int64, r mux.Reply) {
+	s := &stream{id: id, spool: r.Spool, aside: aside{enabled: r.Enabled}, done: make(chan struct{})}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		s.spool.close()
+		s.spool.Close()
 		return
 	}
 	c.streams = append(c.streams, s)

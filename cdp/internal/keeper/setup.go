@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 )
 
 // setup is what a session has set up for its pages, frames and popups, present and later ones. It ends with the
@@ -20,13 +21,13 @@ type setup struct {
 
 // setups are the set-ups of all sessions. The engine is locked for its methods.
 type setups struct {
-	sender    *sender
+	mux       *mux.Mux
 	bySession map[string]*setup
 	dir       string // for the folders of uploads
 	folders   int    // so far
 }
 
-func newSetups(s *sender) *setups { return &setups{sender: s, bySession: map[string]*setup{}} }
+func newSetups(m *mux.Mux) *setups { return &setups{mux: m, bySession: map[string]*setup{}} }
 
 // end ends the set-ups of sessions.
 func (ss *setups) end(ends func(session string) bool) {
@@ -61,7 +62,7 @@ type applied struct {
 // apply applies the set-up of its session to a target. For a target that begins that is before it runs.
 func (ss *setups) apply(t *target) {
 	s := ss.bySession[t.owner]
-	if s == nil || t.session == "" || !hasPage(t.kind) || t.hidden {
+	if s == nil || t.Session == "" || !hasPage(t.kind) || t.hidden {
 		return
 	}
 	for _, script := range s.scripts {
@@ -73,20 +74,20 @@ func (ss *setups) apply(t *target) {
 		}
 		t.worlds[script.World()] = true
 		t.pending++
-		postCommand(ss.sender.mux, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		postCommand(ss.mux, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 			Source: script.Program(), WorldName: script.World(), RunImmediately: new(true),
-		}, func(reply) {
+		}, func(mux.Reply) {
 			t.pending--
-			ss.sender.mux.broadcast()
+			ss.mux.Broadcast()
 		})
 	}
 	switch {
 	case len(s.rules) > 0:
 		t.routed = true
-		postCommand(ss.sender.mux, t, fetch.Enable, fetch.EnableParams{Patterns: patternsOf(s.rules)}, nil)
+		postCommand(ss.mux, t, fetch.Enable, fetch.EnableParams{Patterns: patternsOf(s.rules)}, nil)
 	case t.routed:
 		t.routed = false
-		postCommand(ss.sender.mux, t, fetch.Disable, cdp.Empty{}, nil)
+		postCommand(ss.mux, t, fetch.Disable, cdp.Empty{}, nil)
 	}
 }
 

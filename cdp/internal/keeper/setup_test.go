@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 )
 
 // What a session has set up is for its own pages, and ends with it.
 func TestSetups(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
-		e.mux.mu.Lock()
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		e.mux.Lock()
 		page := e.tracker.targets["T"]
 		page.owner = "user/one"
 		script := func(text string) []api.PageScript {
@@ -22,12 +23,12 @@ func TestSetups(t *testing.T) {
 		e.owners.setups.apply(page)
 		e.owners.setups.of("user/one").scripts = script("own")
 		e.owners.setups.apply(page)
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 		synctest.Wait()
-		if n := len(f.sent); n != 1 {
+		if n := len(f.Sent); n != 1 {
 			t.Fatalf("%d commands were sent", n)
 		}
-		q := <-f.sent
+		q := <-f.Sent
 		if q.Method != "Page.addScriptToEvaluateOnNewDocument" || strings.Contains(string(q.Params), "theirs") {
 			t.Errorf("sent: %s %s", q.Method, q.Params)
 		}

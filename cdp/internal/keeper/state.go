@@ -30,7 +30,7 @@ func (e *engine) saveState(ctx context.Context, by api.Caller, origins []string)
 	saved := api.State{Cookies: api.CookiesOf(all, origins), Local: map[string]json.RawMessage{},
 		Session: map[string]json.RawMessage{}}
 	read := func(t *target, origin, storage string, into map[string]json.RawMessage) *api.Error {
-		text, err := callInFrame[string](ctx, e.sender, t, t.id, readStorage(), origin, storage)
+		text, err := callInFrame[string](ctx, e.sender, t, t.ID, readStorage(), origin, storage)
 		if err == nil && text != "" && text != "[]" {
 			into[origin] = json.RawMessage(text)
 		}
@@ -95,7 +95,7 @@ func (e *engine) loadState(ctx context.Context, by api.Caller, origins []string,
 		if items == nil {
 			items = json.RawMessage("[]")
 		}
-		n, err := callInFrame[int](ctx, e.sender, t, t.id, writeStorage(), origin, storage, string(items))
+		n, err := callInFrame[int](ctx, e.sender, t, t.ID, writeStorage(), origin, storage, string(items))
 		done.Items += max(0, n)
 		return n >= 0, err
 	}
@@ -151,9 +151,9 @@ func writeStorage() string {
 func (e *engine) stateContext(ctx context.Context, by api.Caller, origins []string) (
 	in cdp.BrowserContextID, release func(), err *api.Error,
 ) {
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.countCall(by)
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	for _, origin := range origins {
 		if u, failed := url.Parse(origin); failed != nil || !api.IsWebURL(origin) || u.Scheme+"://"+u.Host != origin {
 			return "", nil, api.Errorf(api.CodeInvalidArgs, "%q is not an origin", manifest.Clip(origin, 100))
@@ -193,10 +193,10 @@ func (e *engine) cookies(ctx context.Context, in cdp.BrowserContextID) ([]api.Co
 
 // currentPageOf returns the current page of the caller's session and its origin, if that is one of origins.
 func (e *engine) currentPageOf(by api.Caller, origins []string) (*target, string) {
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	t := e.owners.currentOf(by)
-	if t == nil || t.session == "" || t.crashed || t.dialog != nil {
+	if t == nil || t.Session == "" || t.crashed || t.dialog != nil {
 		return nil, ""
 	}
 	for _, origin := range origins {
@@ -248,12 +248,12 @@ func (tn *tenancy) visitOrigins(ctx context.Context, in cdp.BrowserContextID, or
 func (tn *tenancy) closeHidden(t *target) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
-	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.id)}
+	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.ID)}
 	execute(ctx, tn.sender, nil, cdptarget.CloseTarget, params, callOptions{})
-	tn.mux.wait(ctx, "for a page to close", func() (bool, *api.Error) { return t.closed, nil })
-	tn.mux.mu.Lock()
+	tn.mux.Wait(ctx, "for a page to close", func() (bool, *api.Error) { return t.closed, nil })
+	tn.mux.Lock()
 	tn.tracker.events.remove(Disowned)
-	tn.mux.mu.Unlock()
+	tn.mux.Unlock()
 }
 
 // fulfill answers a request of a hidden page with an empty document. The engine is locked.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
@@ -145,7 +146,7 @@ func TestState(t *testing.T) {
 
 // A state is for web origins without a path, none of which is forbidden.
 func TestStateOrigins(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		e.owners.forbidden = []string{"http://127.0.0.1:1"}
 		for origin, code := range map[string]string{
 			"": api.CodeInvalidArgs, "*": api.CodeInvalidArgs, "file:///etc": api.CodeInvalidArgs,
@@ -160,8 +161,8 @@ func TestStateOrigins(t *testing.T) {
 				t.Errorf("loading %q: %v", origin, err)
 			}
 		}
-		if len(f.sent) > 0 {
-			t.Errorf("the browser received %+v", <-f.sent)
+		if len(f.Sent) > 0 {
+			t.Errorf("the browser received %+v", <-f.Sent)
 		}
 	})
 }
@@ -217,7 +218,7 @@ func TestStateIsBounded(t *testing.T) {
 
 // TestHiddenPageIsClosed checks that the page in which storage is read is closed afterwards.
 func TestHiddenPageIsClosed(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		page, err := e.owners.resolve(api.CommandLine, "")
 		if err != nil {
 			t.Fatal(err)
@@ -227,30 +228,30 @@ func TestHiddenPageIsClosed(t *testing.T) {
 			e.tenancy.closeHidden(page)
 			close(closed)
 		}()
-		q := <-f.sent
-		if q.Method != "Target.closeTarget" || !strings.Contains(string(q.Params), page.id) {
+		q := <-f.Sent
+		if q.Method != "Target.closeTarget" || !strings.Contains(string(q.Params), page.ID) {
 			t.Errorf("the browser received %s %s", q.Method, q.Params)
 		}
-		f.answer(q, `{"success":true}`)
+		f.Answer(q, `{"success":true}`)
 		<-closed
 	})
 }
 
 // TestNothingIsTypedIntoPageBeingLeft checks that a page which is about to become another one gets no secret.
 func TestNothingIsTypedIntoPageBeingLeft(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *fakeBrowser) {
+	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		page, err := e.owners.resolve(api.CommandLine, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.mux.mu.Lock()
+		e.mux.Lock()
 		page.pendingURL = "https://b.test/"
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = e.typeText(ctx, api.CommandLine, api.TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})
-		if err == nil || err.Code != api.CodeBusy || len(f.sent) > 0 {
-			t.Errorf("%v; the browser received %d commands", err, len(f.sent))
+		if err == nil || err.Code != api.CodeBusy || len(f.Sent) > 0 {
+			t.Errorf("%v; the browser received %d commands", err, len(f.Sent))
 		}
 	})
 }

@@ -13,12 +13,13 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
 // tracker follows the browser's targets by its events, and stores the events.
 type tracker struct {
-	mux       *mux
+	mux       *mux.Mux
 	sender    *sender
 	domains   *enabler
 	name      string // of the browser
@@ -55,7 +56,7 @@ type ownership interface {
 	ownerOf(t *target, method string, params json.RawMessage) string
 }
 
-func newTracker(m *mux, name string, external bool, events *journals) *tracker {
+func newTracker(m *mux.Mux, name string, external bool, events *journals) *tracker {
 	s := &sender{m}
 	tr := &tracker{
 		mux: m, sender: s, domains: &enabler{m, s}, name: name, external: external, events: events,
@@ -66,42 +67,42 @@ func newTracker(m *mux, name string, external bool, events *journals) *tracker {
 		listeners:     map[*listener]bool{},
 		downloads:     downloads{folders: map[cdp.BrowserContextID]*downloadFolder{}},
 	}
-	m.observer = tr
+	m.Observe(tr)
 	return tr
 }
 
 type target struct {
-	id, kind, url, title string
-	opener               string
-	appeared             int64   // the newest event of its session at that time
-	context              string  // id of its browser context
-	owner                string  // the session that it belongs to; "" if there is none
-	origin               origin  // who opened it there
-	ownerTentative       bool    // the owner is a guess that later events may correct
-	parent               *target // the page of a frame or worker
-	session              string
-	attaching            bool // an attach is under way; only in an external browser
-	ready                bool // Page events are enabled
-	crashed, closed      bool
-	needsReenable        bool       // enabled domains were lost in a crash; cleared by the next page
-	hidden               bool       // a page of the engine's own, which no session sees
-	evictErr             *api.Error // why the engine closes it: the owner may not have it
-	dialog               *api.Dialog
-	pendingURL           string          // of a navigation under way
-	loaders              []string        // of the main frame, the newest last
-	loaded               bool            // the load event of the newest loader was received
-	idle                 bool            // its network is idle; only while lifecycle events are enabled
-	idleWaits            int             // calls that wait for that
-	dragData             json.RawMessage // of the newest drag that the browser began during a call; see engine.drag
-	commits              int             // documents that the main frame has shown
-	domains              map[string]*domain
+	mux.Address
+	kind, url, title string
+	opener           string
+	appeared         int64   // the newest event of its session at that time
+	context          string  // id of its browser context
+	owner            string  // the session that it belongs to; "" if there is none
+	origin           origin  // who opened it there
+	ownerTentative   bool    // the owner is a guess that later events may correct
+	parent           *target // the page of a frame or worker
+	attaching        bool    // an attach is under way; only in an external browser
+	ready            bool    // Page events are enabled
+	crashed, closed  bool
+	needsReenable    bool       // enabled domains were lost in a crash; cleared by the next page
+	hidden           bool       // a page of the engine's own, which no session sees
+	evictErr         *api.Error // why the engine closes it: the owner may not have it
+	dialog           *api.Dialog
+	pendingURL       string          // of a navigation under way
+	loaders          []string        // of the main frame, the newest last
+	loaded           bool            // the load event of the newest loader was received
+	idle             bool            // its network is idle; only while lifecycle events are enabled
+	idleWaits        int             // calls that wait for that
+	dragData         json.RawMessage // of the newest drag that the browser began during a call; see engine.drag
+	commits          int             // documents that the main frame has shown
+	domains          map[string]*domain
 	applied
 	activity
 }
 
 // start begins to read messages and to track targets.
 func (tr *tracker) start(ctx context.Context) *api.Error {
-	go tr.mux.read()
+	go tr.mux.Read()
 	if _, err := execute(ctx, tr.sender, nil, cdptarget.SetDiscoverTargets, discoverParams(), callOptions{}); err != nil {
 		return err
 	}
@@ -111,9 +112,9 @@ func (tr *tracker) start(ctx context.Context) *api.Error {
 	if _, err := execute(ctx, tr.sender, nil, cdptarget.SetAutoAttach, tr.autoAttachParams(), callOptions{}); err != nil {
 		return err
 	}
-	err := tr.mux.wait(ctx, "for the first page", func() (bool, *api.Error) {
+	err := tr.mux.Wait(ctx, "for the first page", func() (bool, *api.Error) {
 		for _, t := range tr.order {
-			if t.kind == "page" && t.session != "" {
+			if t.kind == "page" && t.Session != "" {
 				tr.sparePage, tr.started = t, true
 				return true, nil
 			}
@@ -141,6 +142,28 @@ func (tr *tracker) autoAttachParams() cdptarget.SetAutoAttachParams {
 	return cdptarget.SetAutoAttachParams{
 		AutoAttach: true, WaitForDebuggerOnStart: !tr.external, Flatten: new(true), Filter: targetFilter(),
 	}
+}
+
+// at returns where the commands to a target go; t may be nil.
+func (t *target) at() *mux.Address {
+	if t == nil {
+		return nil
+	}
+	return &t.Address
+}
+
+// receives reports whether commands to an address go to the target.
+func (t *target) receives(to *mux.Address) bool { return to == &t.Address }
+
+// of returns the target to which commands to an address go, nil for the browser.
+func (tr *tracker) of(to *mux.Address) *target {
+	if to == nil {
+		return nil
+	}
+	if t := tr.targets[to.ID]; t != nil && t.receives(to) {
+		return t
+	}
+	return nil // an extra session
 }
 
 // root returns the page whose dialogs block t: t itself, or the page of a frame.
@@ -171,12 +194,12 @@ type targetInfo struct {
 	Context string `json:"browserContextId"`
 }
 
-// onEvent updates the state of targets, stores the event and offers it to the listeners. The engine is locked.
-func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
+// OnEvent updates the state of targets, stores the event and offers it to the listeners. The engine is locked.
+func (tr *tracker) OnEvent(session, method string, params json.RawMessage) {
 	t := tr.sessions[session]
 	id := api.BrowserTarget
 	if t != nil {
-		id = t.id
+		id = t.ID
 	}
 	switch method {
 	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
@@ -185,7 +208,7 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	of := t
 	if of == nil && tr.extraSessions[session] != nil {
 		of = tr.extraSessions[session]
-		id = of.id
+		id = of.ID
 	}
 	if t != nil && t.routed && method == fetch.RequestPaused.Method {
 		tr.ownership.onPaused(t, params)
@@ -219,16 +242,16 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	case inspector.TargetReloadedAfterCrash.Method:
 		if t != nil {
 			t.crashed = false
-			tr.mux.broadcast()
+			tr.mux.Broadcast()
 		}
 	case page.JavascriptDialogOpening.Method, page.JavascriptDialogClosed.Method:
 		if t != nil {
-			tr.sender.onDialogEvent(t, method, params)
+			tr.onDialogEvent(t, method, params)
 		}
 	case input.DragIntercepted.Method:
 		if t != nil {
 			t.root().dragData = scan.Field(params, "data")
-			tr.mux.broadcast()
+			tr.mux.Broadcast()
 		}
 	case page.FrameRequestedNavigation.Method:
 		if t != nil {
@@ -237,7 +260,7 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
 		if t != nil && t.kind == "page" {
 			t.onNavigating(method, params)
-			tr.mux.broadcast()
+			tr.mux.Broadcast()
 		}
 	case page.LifecycleEvent.Method:
 		if t != nil && t.kind == "page" {
@@ -250,8 +273,8 @@ func (tr *tracker) onEvent(session, method string, params json.RawMessage) {
 	}
 }
 
-// onLoss implements [observer].
-func (tr *tracker) onLoss(method string) {
+// OnLoss implements [observer].
+func (tr *tracker) OnLoss(method string) {
 	tr.events.skip()
 	for l := range tr.listeners {
 		l.recordLoss(method, tr.events.of(l.by.SessionKey()).lastSeq)
@@ -260,8 +283,8 @@ func (tr *tracker) onLoss(method string) {
 
 func now() int64 { return time.Now().UnixMilli() }
 
-// onEnd implements [observer].
-func (tr *tracker) onEnd() {
+// OnEnd implements [observer].
+func (tr *tracker) OnEnd() {
 	for l := range tr.listeners {
 		l.finish("closed")
 	}
@@ -282,8 +305,8 @@ func (tr *tracker) onTargetInfo(via *target, method string, params json.RawMessa
 		return // a frame in the back/forward cache: unreachable until it is attached again
 	}
 	if fresh {
-		t = &target{id: p.Info.ID, kind: p.Info.Type, domains: map[string]*domain{}}
-		tr.targets[t.id] = t
+		t = &target{Address: mux.Address{ID: p.Info.ID}, kind: p.Info.Type, domains: map[string]*domain{}}
+		tr.targets[t.ID] = t
 		tr.order = append(tr.order, t)
 	}
 	t.kind, t.url, t.title, t.opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
@@ -302,7 +325,7 @@ func (tr *tracker) onTargetInfo(via *target, method string, params json.RawMessa
 			}
 		}
 	}
-	tr.mux.broadcast()
+	tr.mux.Broadcast()
 }
 
 // refreshTimeout bounds how long a list of targets waits for a browser that does not respond.
@@ -321,8 +344,8 @@ func (tr *tracker) refreshTargets(ctx context.Context) {
 	if err != nil || json.Unmarshal(raw, &p) != nil {
 		return // keep the state from the events
 	}
-	tr.mux.mu.Lock()
-	defer tr.mux.mu.Unlock()
+	tr.mux.Lock()
+	defer tr.mux.Unlock()
 	for _, info := range p.Infos {
 		if t := tr.targets[info.ID]; t != nil {
 			t.title = info.Title
@@ -352,9 +375,9 @@ func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 		delete(tr.extraSessions, p.Session)
 		if t := tr.sessions[p.Session]; t != nil {
 			delete(tr.sessions, p.Session)
-			t.session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
+			t.Session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
 			tr.frames.forgetIn(t)
-			tr.mux.failPending(t, closedTarget(t))
+			tr.mux.FailPending(t.at(), closedTarget(t))
 			t.activity, t.applied = activity{}, applied{}
 			// Destroyed frames and workers are reported only where targets are discovered.
 			if !hasPage(t.kind) || t.kind == "iframe" {
@@ -366,14 +389,14 @@ func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 			tr.forget(t)
 		}
 	}
-	tr.mux.broadcast()
+	tr.mux.Broadcast()
 }
 
 func (tr *tracker) forget(t *target) {
 	t.closed = true
-	delete(tr.targets, t.id)
+	delete(tr.targets, t.ID)
 	tr.frames.forgetIn(t)
-	delete(tr.sessions, t.session)
+	delete(tr.sessions, t.Session)
 	for i, other := range tr.order {
 		if other == t {
 			tr.order = append(tr.order[:i:i], tr.order[i+1:]...)
@@ -381,12 +404,12 @@ func (tr *tracker) forget(t *target) {
 		}
 	}
 	// Page.close of a page that is now closed has succeeded.
-	for _, p := range tr.mux.pending {
-		if p.target == t && p.method == page.CommandClose {
-			tr.mux.finish(p, reply{result: json.RawMessage("{}")})
+	for _, p := range tr.mux.Waiting(t.receives) {
+		if p.Method == page.CommandClose {
+			tr.mux.Finish(p, mux.Reply{Result: json.RawMessage("{}")})
 		}
 	}
-	tr.mux.failPending(t, closedTarget(t))
+	tr.mux.FailPending(t.at(), closedTarget(t))
 	for l := range tr.listeners {
 		if l.scope == t {
 			l.finish("closed")
@@ -407,8 +430,8 @@ func (tr *tracker) onCrash(t *target) {
 	}
 	t.crashed, t.needsReenable, t.dialog, t.pendingURL = true, true, nil, ""
 	tr.frames.forgetIn(t)
-	tr.mux.failPending(t, crashedTarget(t))
-	tr.mux.broadcast()
+	tr.mux.FailPending(t.at(), crashedTarget(t))
+	tr.mux.Broadcast()
 }
 
 // sessionOf returns the target of a session, including the extra sessions that callers created.

@@ -26,17 +26,17 @@ func (e *engine) typeText(ctx context.Context, by api.Caller, q api.TypeRequest)
 	if err != nil {
 		return api.Typed{}, err
 	}
-	e.mux.mu.Lock()
+	e.mux.Lock()
 	e.countCall(by)
 	e.owners.claim(by, t)
 	leaving := ""
 	if root := t.root(); root != nil {
 		leaving = root.pendingURL
 	}
-	e.mux.mu.Unlock()
+	e.mux.Unlock()
 	switch {
 	case !hasPage(t.kind):
-		return api.Typed{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no field to type into", t.id,
+		return api.Typed{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no field to type into", t.ID,
 			t.kind)
 	case leaving != "":
 		return api.Typed{}, api.Errorf(api.CodeBusy,
@@ -76,7 +76,7 @@ func (e *engine) typeText(ctx context.Context, by api.Caller, q api.TypeRequest)
 			}
 		}
 	}
-	return api.Typed{Target: t.id, Origin: origin}, nil
+	return api.Typed{Target: t.ID, Origin: origin}, nil
 }
 
 // typeInto is the function of JavaScript that types. It compares the origin before it uses the text. A page cannot
@@ -97,7 +97,7 @@ func typeInto() string {
 // focusedFrame returns the frame in a target that has the focus, as the target to which its commands go and its id.
 func (e *engine) focusedFrame(ctx context.Context, by api.Caller, t *target) (in *target, frame string,
 	err *api.Error) {
-	frame = t.id
+	frame = t.ID
 	for range maxFrameDepth {
 		if err := e.tracker.attach(ctx, t, ""); err != nil {
 			return nil, "", err
@@ -107,11 +107,11 @@ func (e *engine) focusedFrame(ctx context.Context, by api.Caller, t *target) (in
 			return t, frame, err
 		}
 		frame = child
-		e.mux.mu.Lock()
+		e.mux.Lock()
 		if remote := e.tracker.targets[child]; remote != nil && e.owners.canUse(by, remote) {
 			t = remote
 		}
-		e.mux.mu.Unlock()
+		e.mux.Unlock()
 	}
 	return nil, "", api.Errorf(api.CodeLimitExceeded, "the focused frame is more than %d frames deep", maxFrameDepth)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -17,8 +18,8 @@ import (
 // checkSendable returns the reason why a call cannot be sent now, or nil.
 func (s *sender) checkSendable(t *target, method string) *api.Error {
 	switch {
-	case s.mux.closeErr != nil:
-		return s.mux.closeErr
+	case s.mux.Err() != nil:
+		return s.mux.Err()
 	case t == nil:
 		return nil
 	case t.evictErr != nil:
@@ -27,8 +28,8 @@ func (s *sender) checkSendable(t *target, method string) *api.Error {
 		return closedTarget(t)
 	case t.crashed && !revives(method):
 		return crashedTarget(t)
-	case t.session == "":
-		return api.Errorf(api.CodeNotFound, "target %s (%s) is no longer attached; try again", t.id, manifest.Clip(t.url, 80))
+	case t.Session == "":
+		return api.Errorf(api.CodeNotFound, "target %s (%s) is no longer attached; try again", t.ID, manifest.Clip(t.url, 80))
 	}
 	if d := t.root().dialog; d != nil && !endsDialog(d, method) {
 		return blockedTarget(t, d)
@@ -37,16 +38,16 @@ func (s *sender) checkSendable(t *target, method string) *api.Error {
 }
 
 func closedTarget(t *target) *api.Error {
-	e := api.Errorf(api.CodeNotFound, "target %s (%s) was closed", t.id, manifest.Clip(t.url, 80))
-	e.Target = t.id
+	e := api.Errorf(api.CodeNotFound, "target %s (%s) was closed", t.ID, manifest.Clip(t.url, 80))
+	e.Target = t.ID
 	return e
 }
 
 func crashedTarget(t *target) *api.Error {
 	e := api.Errorf(api.CodeTargetCrashed,
 		"the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it",
-		t.id, manifest.Clip(t.url, 80))
-	e.Target = t.id
+		t.ID, manifest.Clip(t.url, 80))
+	e.Target = t.ID
 	return e
 }
 
@@ -62,9 +63,9 @@ func (s *sender) unstick(t *target) string {
 	if t == nil {
 		return ""
 	}
-	s.mux.mu.Lock()
-	unresponsive := s.mux.closeErr != nil || t.closed || t.crashed || t.session == "" || t.root().dialog != nil
-	s.mux.mu.Unlock()
+	s.mux.Lock()
+	unresponsive := s.mux.Err() != nil || t.closed || t.crashed || t.Session == "" || t.root().dialog != nil
+	s.mux.Unlock()
 	if unresponsive {
 		return ""
 	}
@@ -78,12 +79,12 @@ func (s *sender) unstick(t *target) string {
 		return ""
 	case <-time.After(probeTimeout):
 	}
-	s.mux.mu.Lock()
+	s.mux.Lock()
 	pendingURL := t.root().pendingURL
 	if pendingURL == "" {
 		postCommand(s.mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
 	}
-	s.mux.mu.Unlock()
+	s.mux.Unlock()
 	if pendingURL != "" { // messages now reach the new page, whose script must not be terminated
 		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, and its server has not responded"
 	}
@@ -96,15 +97,15 @@ func (s *sender) unstick(t *target) string {
 }
 
 // probe sends a command to which an idle target responds at once.
-func (s *sender) probe(t *target) (responded <-chan reply, forget func(), err *api.Error) {
-	s.mux.mu.Lock()
-	defer s.mux.mu.Unlock()
-	p := &pending{method: runtime.CommandEvaluate, target: t}
-	err = s.mux.send(p, scan.Marshal(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
-	return p.done, func() {
-		s.mux.mu.Lock()
-		delete(s.mux.pending, p.id)
-		s.mux.mu.Unlock()
+func (s *sender) probe(t *target) (responded <-chan mux.Reply, forget func(), err *api.Error) {
+	s.mux.Lock()
+	defer s.mux.Unlock()
+	p := &mux.Pending{Method: runtime.CommandEvaluate, To: t.at()}
+	err = s.mux.Send(p, scan.Marshal(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
+	return p.Done, func() {
+		s.mux.Lock()
+		s.mux.Forget(p)
+		s.mux.Unlock()
 	}, err
 }
 

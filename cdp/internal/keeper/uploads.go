@@ -27,8 +27,8 @@ func (e *engine) uploadFolder(ctx context.Context, by api.Caller) (api.UploadFol
 		}
 		defer release()
 	}
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	e.countCall(by)
 	dir, err := e.owners.setups.uploadFolder(by.SessionKey())
 	return api.UploadFolder{Path: dir}, err
@@ -59,8 +59,8 @@ func (ss *setups) uploadFolder(session string) (string, *api.Error) {
 // filesFor returns the paths of the files that a page gets. It may get those in the folder for uploads of the caller's
 // session, and what its session has downloaded, under the name that the file had there.
 func (e *engine) filesFor(by api.Caller, t *target, files []string) ([]string, *api.Error) {
-	e.mux.mu.Lock()
-	defer e.mux.mu.Unlock()
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	var paths []string
 	for _, file := range files {
 		info, err := os.Lstat(file)

@@ -25,8 +25,8 @@ type pageWait struct {
 
 // newPageWait prepares to wait after a command to a target. The caller calls close.
 func (tr *tracker) newPageWait(t *target, kind, onDialog string) *pageWait {
-	tr.mux.mu.Lock()
-	defer tr.mux.mu.Unlock()
+	tr.mux.Lock()
+	defer tr.mux.Unlock()
 	root := t.root()
 	if kind == "" || kind == api.WaitNone || root.kind != "page" {
 		return nil
@@ -42,9 +42,9 @@ func (w *pageWait) close() {
 	if w == nil || w.kind != api.WaitIdle {
 		return
 	}
-	w.tr.mux.mu.Lock()
-	defer w.tr.mux.mu.Unlock()
-	if w.tr.mux.closeErr == nil {
+	w.tr.mux.Lock()
+	defer w.tr.mux.Unlock()
+	if w.tr.mux.Err() == nil {
 		w.page.idleWaits--
 		w.tr.domains.disable(w.page, lifecycle)
 	}
@@ -63,7 +63,7 @@ func (w *pageWait) after(ctx context.Context, method string, result json.RawMess
 	}
 	defer func() {
 		if err != nil && err.Code == api.CodeTimeout {
-			err.Target = w.page.id
+			err.Target = w.page.ID
 		}
 	}()
 	const what = "for the page to load (the command has run, and the page stays open)"
@@ -78,11 +78,11 @@ func (w *pageWait) after(ctx context.Context, method string, result json.RawMess
 	if method != page.CommandReload {
 		soon, cancel := context.WithTimeout(ctx, beginTimeout)
 		defer cancel()
-		w.tr.mux.wait(soon, "for a navigation", func() (bool, *api.Error) { return began() || w.page.closed, nil })
+		w.tr.mux.Wait(soon, "for a navigation", func() (bool, *api.Error) { return began() || w.page.closed, nil })
 	}
-	w.tr.mux.mu.Lock()
+	w.tr.mux.Lock()
 	begun := began()
-	w.tr.mux.mu.Unlock()
+	w.tr.mux.Unlock()
 	if !begun && method != page.CommandReload {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (w *pageWait) await(ctx context.Context, what string, committed func() bool
 		return nil
 	}
 	t := w.page
-	err := w.tr.mux.wait(ctx, what, func() (bool, *api.Error) {
+	err := w.tr.mux.Wait(ctx, what, func() (bool, *api.Error) {
 		if ok, err := w.tr.showable(t, w.onDialog); !ok || err != nil {
 			return false, err
 		}
@@ -113,7 +113,7 @@ func (w *pageWait) await(ctx context.Context, what string, committed func() bool
 }
 
 // showable reports whether a page can go on loading, or why it never will. A dialog that blocks it is answered if
-// onDialog says so. The engine is locked.
+// OnDialog says so. The engine is locked.
 func (tr *tracker) showable(t *target, onDialog string) (bool, *api.Error) {
 	switch {
 	case t.closed:

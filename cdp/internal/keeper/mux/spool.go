@@ -1,4 +1,4 @@
-package keeper
+package mux
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
-// spool holds a large reply on disk between the browser and a caller that takes it in pieces. So the browser is
+// Spool holds a large reply on disk between the browser and a caller that takes it in pieces. So the browser is
 // read at its own speed and the caller reads at its own. The file has no name, so it cannot be left behind.
-type spool struct {
+type Spool struct {
 	file     *os.File
 	tail     []byte // what follows the result in the browser's message
 	start    int64  // offset of the result
@@ -23,13 +23,13 @@ type spool struct {
 }
 
 // newSpool returns nil if the beginning of a message is not that of a result.
-func newSpool(beginning []byte, session string) *spool {
+func newSpool(beginning []byte, session string) *Spool {
 	const key = `"result":`
 	at := bytes.Index(beginning[:min(len(beginning), 100)], []byte(key))
 	if at < 0 {
 		return nil
 	}
-	s := &spool{start: int64(at + len(key)), tail: []byte("}")}
+	s := &Spool{start: int64(at + len(key)), tail: []byte("}")}
 	if session != "" {
 		s.tail = append([]byte(`,"sessionId":`), append(scan.Quote(session), '}')...)
 	}
@@ -47,7 +47,7 @@ func openNamed(dir string) (*os.File, error) {
 }
 
 // Write stores a piece of the message. It never fails, because the browser's message must be read to its end.
-func (s *spool) Write(b []byte) (int, error) {
+func (s *Spool) Write(b []byte) (int, error) {
 	if s.writeErr == nil {
 		_, s.writeErr = s.file.Write(b)
 	}
@@ -56,7 +56,7 @@ func (s *spool) Write(b []byte) (int, error) {
 }
 
 // result prepares the spool for reading: only the result, without the rest of the message.
-func (s *spool) result() error {
+func (s *Spool) result() error {
 	if s.writeErr != nil {
 		return s.writeErr
 	}
@@ -72,8 +72,8 @@ func (s *spool) result() error {
 	return err
 }
 
-// next returns the next piece of the result, or io.EOF after the last.
-func (s *spool) next() ([]byte, error) {
+// Next returns the next piece of the result, or io.EOF after the last.
+func (s *Spool) Next() ([]byte, error) {
 	if s.size == 0 {
 		return nil, io.EOF
 	}
@@ -87,14 +87,14 @@ func (s *spool) next() ([]byte, error) {
 
 const pieceSize = 256 << 10
 
-func (s *spool) close() {
+func (s *Spool) Close() {
 	if s != nil && s.file != nil {
 		s.file.Close()
 	}
 }
 
 // spill returns the spool for a large message if it is the reply to a call that accepts pieces, else nil.
-func (m *mux) spill(beginning []byte) io.Writer {
+func (m *Mux) spill(beginning []byte) io.Writer {
 	var id int64
 	scan.EachField(beginning, func(key, value []byte) (err error) {
 		if string(key) == "id" {
@@ -102,15 +102,15 @@ func (m *mux) spill(beginning []byte) io.Writer {
 		}
 		return err
 	})
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.Lock()
+	defer m.Unlock()
 	p := m.pending[id]
-	if p == nil || !p.pieces {
+	if p == nil || !p.Pieces {
 		return nil
 	}
 	session := ""
-	if p.target != nil {
-		session = p.target.session
+	if p.To != nil {
+		session = p.To.Session
 	}
 	if m.spool = newSpool(beginning, session); m.spool == nil {
 		return nil
@@ -118,20 +118,20 @@ func (m *mux) spill(beginning []byte) io.Writer {
 	return m.spool
 }
 
-// deliverSpool finishes a call with the spool. The engine is locked.
-func (m *mux) deliverSpool(id int64) {
+// deliverSpool finishes a call with the spool.
+func (m *Mux) deliverSpool(id int64) {
 	s := m.spool
 	m.spool = nil
 	p := m.pending[id]
 	if p == nil {
-		s.close() // the call was abandoned
+		s.Close() // the call was abandoned
 		return
 	}
 	if err := s.result(); err != nil {
-		s.close()
-		m.finish(p, reply{err: api.Errorf(api.CodeUnavailable, "the reply to %s cannot be stored in %s: %v",
-			p.method, os.TempDir(), err)})
+		s.Close()
+		m.Finish(p, Reply{Err: api.Errorf(api.CodeUnavailable, "the reply to %s cannot be stored in %s: %v",
+			p.Method, os.TempDir(), err)})
 		return
 	}
-	m.finish(p, reply{spool: s})
+	m.Finish(p, Reply{Spool: s})
 }

@@ -1,4 +1,4 @@
-package keeper
+package mux
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ func throughSpool(message, session string, cut int) (string, error) {
 	if s == nil {
 		return "", io.EOF
 	}
-	defer s.close()
+	defer s.Close()
 	io.WriteString(s, message[:cut])
 	io.WriteString(s, message[cut:])
 	if err := s.result(); err != nil {
@@ -24,7 +24,7 @@ func throughSpool(message, session string, cut int) (string, error) {
 	}
 	var result strings.Builder
 	for {
-		piece, err := s.next()
+		piece, err := s.Next()
 		if err == io.EOF {
 			return result.String(), nil
 		}
