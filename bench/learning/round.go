@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/host/stats/suggest"
-	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -96,7 +97,7 @@ func (w *world) round(ctx context.Context, name string, sessions int, seed uint6
 // suggestions returns what the rules propose from the traces so far.
 func (w *world) suggestions() ([]suggest.Suggestion, error) {
 	var records []host.Record
-	for r, err := range trace.Read(w.traces, trace.Filter{}) {
+	for r, err := range trace.Records(w.traces, nil).Read(record.Filter{}) {
 		if err != nil {
 			return nil, err
 		}

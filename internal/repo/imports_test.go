@@ -5,8 +5,8 @@
 // only together with the design that it states:
 //
 //	cmd -> cmd/parley/internal/command
-//	    -> parley (the root) -> {host/audit, host/docs, host/egress, host/learn, host/mcp, host/oci, host/policy,
-//	                             host/signature, host/stats, host/trace, host/wasm, cdp, plugins, sdk}
+//	    -> parley (the root) -> {host/docs, host/egress, host/learn, host/mcp, host/oci, host/policy, host/record,
+//	                             host/signature, host/stats, host/wasm, cdp, plugins, sdk}
 //	    -> host -> {manifest -> manifest/schema -> manifest/jsontext, host/protect}
 //
 // host/advice lies between host and the front ends, which pass all that they offer through it.
@@ -61,15 +61,14 @@ var layers = map[string][]string{
 	"host/policy":    {"host", "host/protect", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
 	"host/signature": {"host", "manifest"},
 	"host/egress":    {"host", "manifest"},
-	"host/trace":     {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/docs":      {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/jq":        {"host", "manifest"},
 	"host/learn":     {"host", "manifest"},
 	"host/stats": {
 		"host", "host/protect", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
-	"host/audit": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/oci":   {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/record": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/oci":    {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
 	"cdp": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/api", "cdp/internal/protocol", "host",
 		"host/protect", "internal/wire", "manifest", "manifest/jsontext", "manifest/schema",
@@ -95,25 +94,25 @@ var layers = map[string][]string{
 	"plugins/page": {"sdk/go"},
 	"plugins/text": {"sdk/go"},
 	".": {
-		"cdp", "host", "host/audit", "host/egress", "host/jq", "host/mcp", "host/policy", "host/protect", "host/signature",
-		"host/trace", "host/wasm", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
+		"cdp", "host", "host/egress", "host/jq", "host/mcp", "host/policy", "host/protect", "host/record", "host/signature",
+		"host/wasm", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 		"plugins",
 	},
 	"cmd/parley/internal/command": {
-		".", "cdp", "host", "host/audit", "host/docs", "host/jq", "host/learn", "host/mcp", "host/oci", "host/policy",
-		"host/protect", "host/signature", "host/stats", "host/trace", "host/wasm", "manifest", "manifest/document",
+		".", "cdp", "host", "host/docs", "host/jq", "host/learn", "host/mcp", "host/oci", "host/policy",
+		"host/protect", "host/record", "host/signature", "host/stats", "host/wasm", "manifest", "manifest/document",
 		"manifest/jsontext", "manifest/lint", "manifest/schema", "sdk",
 	},
 	"cmd": {
-		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/audit", "host/docs", "host/egress",
-		"host/learn", "host/mcp", "host/oci", "host/policy", "host/protect", "host/signature", "host/stats", "host/trace",
+		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/docs", "host/egress",
+		"host/learn", "host/mcp", "host/oci", "host/policy", "host/protect", "host/record", "host/signature", "host/stats",
 		"host/wasm",
 		"manifest", "manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema", "plugins",
 		"sdk",
 	},
 	"bench": {"internal/foreign"},
 	"bench/learning": {
-		"bench", "host", "host/stats", "host/trace", "manifest", "manifest/jsontext", "manifest/schema",
+		"bench", "host", "host/record", "host/stats", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"bench/scenarios":      {"bench", "host/stats"}, // its client of models
 	"bench/search":         {"bench", "cdp", "host", "manifest"},
@@ -153,7 +152,7 @@ var dependencies = map[string][]string{
 	"aead.dev/minisign":           {"host/signature"},
 	"github.com/chromedp/cdproto": {"cdp/internal/browser", "cdp/internal/keeper"},
 	"github.com/gofrs/flock": {
-		"cdp", "cmd", "host", "host/audit", "host/policy", "host/wasm", "internal/slots", "internal/testhome",
+		"cdp", "cmd", "host", "host/policy", "host/record", "host/wasm", "internal/slots", "internal/testhome",
 	},
 	"github.com/gorilla/websocket":         {"cdp/internal/browser", "cdp/internal/keeper"},
 	"github.com/itchyny/gojq":              {"bench", "cmd", "host/jq", "plugins/json"},
@@ -307,7 +306,7 @@ func TestViolation(t *testing.T) {
 		{"host/wasm", true, module + "/host/egress", false},
 		{"host/wasm", false, module + "/host/providertest", false},
 		{"host/wasm", true, module + "/host/providertest", true},
-		{"cdp", false, module + "/host/trace", false},
+		{"cdp", false, module + "/host/record/trace", false},
 		{"cdp", false, module + "/cdp/internal/keeper", true},
 		{"cmd", false, module + "/host/wasm", true},
 		{"cmd", false, module, true},

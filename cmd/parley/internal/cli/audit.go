@@ -13,7 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/audit"
+	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/manifest"
 )
 

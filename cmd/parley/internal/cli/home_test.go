@@ -12,7 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/trace"
+	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/record/trace"
 )
 
 // scriptOldHome replaces $PARLEY_HOME with a copy of the data folder that an old version wrote: oldhome 0.1.0.
@@ -101,8 +102,8 @@ func TestOldHome(t *testing.T) {
 	state := filepath.Join(home, "state")
 
 	var got []string
-	filter := trace.Filter{Damaged: func(path string, line int) { t.Errorf("%s:%d is damaged", path, line) }}
-	for r, err := range trace.Read(filepath.Join(state, "traces"), filter) {
+	damaged := func(path string, line int) { t.Errorf("%s:%d is damaged", path, line) }
+	for r, err := range trace.Records(filepath.Join(state, "traces"), damaged).Read(record.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

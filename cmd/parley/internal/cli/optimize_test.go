@@ -52,7 +52,7 @@ func TestWorkedExample(t *testing.T) {
 	if url := os.Getenv("PARLEY_MODEL_URL"); *update && url != "" {
 		env["PARLEY_MODEL_URL"], env["PARLEY_MODEL_NAME"] = url, os.Getenv("PARLEY_MODEL_NAME")
 		env["PARLEY_MODEL_KEY"] = os.Getenv("PARLEY_MODEL_KEY")
-		record(t, env, recording, run)
+		recordCalls(t, env, recording, run)
 	}
 	text := run("docs", "optimize", "webfetch.fetch", "--replay", recording, "--dry-run")
 	var d struct{ When, Description string }
@@ -83,8 +83,8 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
-// record asks the model.
-func record(t *testing.T, env map[string]string, recording string, run func(args ...string) string) {
+// recordCalls asks the model.
+func recordCalls(t *testing.T, env map[string]string, recording string, run func(args ...string) string) {
 	t.Helper()
 	policy := filepath.Join(env["PARLEY_HOME"], "config", "policy.toml")
 	if err := os.MkdirAll(filepath.Dir(policy), 0o700); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/trace"
+	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/audit"
+	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -99,31 +100,33 @@ type AuditData struct {
 // Audit returns the last records that match. Of a call with a beginning and an end, only the end is returned.
 func Audit(d *Deps, o AuditOptions) (*AuditData, error) {
 	limit := cmp.Or(o.Limit, AuditLimit)
-	matches, err := o.filter(time.Now())
+	if limit < 0 {
+		return nil, host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", limit)
+	}
+	since, err := parseSince(o.Since, time.Now())
+	if err == nil {
+		err = cmp.Or(checkPattern("tool", o.Tool), checkPattern("caller", o.Caller))
+	}
 	if err != nil {
 		return nil, err
 	}
+	filter := record.Filter{Since: since, Tool: o.Tool, Caller: o.Caller, Code: o.Code}
 	begun := map[string]audit.Record{}
 	var records []audit.Record
-	total := 0
-	damaged, err := d.AuditLog().Read(func(r audit.Record) error {
-		if r.Op == "call" {
-			delete(begun, r.Call)
+	total, damaged := 0, 0
+	for r, err := range d.AuditLog().Records(func(string, int) { damaged++ }).Read(filter) {
+		if err != nil {
+			return nil, unreadableLog(err)
 		}
-		switch {
-		case !matches(r):
-		case r.Op == "begin":
+		if r.Op == "begin" {
 			begun[r.Call] = r
-		default:
-			total++
-			if records = append(records, r); len(records) >= 2*limit {
-				records = slices.Clone(records[limit:])
-			}
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, unreadableLog(err)
+		delete(begun, r.Call)
+		total++
+		if records = append(records, r); len(records) >= 2*limit {
+			records = slices.Clone(records[limit:])
+		}
 	}
 	for _, r := range begun {
 		records = append(records, r)
@@ -136,39 +139,13 @@ func Audit(d *Deps, o AuditOptions) (*AuditData, error) {
 	return &AuditData{append([]audit.Record{}, records[max(0, len(records)-limit):]...), total}, nil
 }
 
-// filter returns the predicate of the records to show.
-func (o AuditOptions) filter(now time.Time) (func(audit.Record) bool, error) {
-	if o.Limit < 0 {
-		return nil, host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", o.Limit)
+// checkPattern returns the error of an option that is no pattern.
+func checkPattern(option, pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return host.Errorf(host.InvalidArgs, "--%s: %q is not a valid pattern; expected a name, in which * matches any characters",
+			option, manifest.CleanLine(pattern))
 	}
-	since, err := parseSince(o.Since, now)
-	if err != nil {
-		return nil, err
-	}
-	for name, glob := range map[string]string{"tool": o.Tool, "caller": o.Caller} {
-		if _, err := path.Match(glob, ""); err != nil {
-			return nil, host.Errorf(host.InvalidArgs,
-				"--%s: %q is not a valid pattern; expected a name, in which * matches any characters",
-				name, manifest.CleanLine(glob))
-		}
-	}
-	return func(r audit.Record) bool {
-		code := ""
-		if r.Outcome != nil {
-			code = r.Code
-		}
-		return !r.Time.Before(since) && (o.Code == "" || strings.EqualFold(o.Code, code)) &&
-			(o.Caller == "" || matchName(o.Caller, r.Caller)) &&
-			(o.Tool == "" || matchName(o.Tool, r.Tool) || matchName(o.Tool+".*", r.Tool) ||
-				r.Tool == "" && matchName(o.Tool, r.Subject))
-	}, nil
-}
-
-// matchName reports whether a name matches a pattern, ignoring case.
-func matchName(glob, name string) bool {
-	flat := strings.NewReplacer("/", ":") // path.Match lets * stop at a slash
-	ok, _ := path.Match(strings.ToLower(flat.Replace(glob)), strings.ToLower(flat.Replace(name)))
-	return ok
+	return nil
 }
 
 // parseSince parses a duration before now, or a time, which is in UTC unless it names a zone.

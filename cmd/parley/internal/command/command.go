@@ -17,8 +17,8 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/audit"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/wasm"
 )
 

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/host/stats/dataset"
 	"github.com/parley-tools/parley/host/stats/judge"
 	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/host/stats/suggest"
-	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/manifest"
 )
 

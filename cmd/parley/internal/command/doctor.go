@@ -13,7 +13,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/audit"
+	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 )

@@ -2,12 +2,11 @@ package command
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn"
-	"github.com/parley-tools/parley/host/trace"
+	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -102,8 +101,8 @@ func (d *Deps) events() ([]learn.Event, error) {
 		return nil, err
 	}
 	var events []learn.Event
-	recent := trace.Filter{Since: time.Now().Add(-learnSince), Session: session.String()}
-	for r, err := range trace.Read(filepath.Join(d.Dirs().State, "traces"), recent) {
+	recent := record.Filter{Since: time.Now().Add(-learnSince), Session: session.String()}
+	for r, err := range d.traces(nil).Read(recent) {
 		if err != nil {
 			return nil, host.Errorf(host.Unavailable, "cannot read the traces: %s", manifest.CleanLine(err.Error())).
 				WithSteps(host.OperatorStep(host.OpDoctor))

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/host/stats/model"
-	"github.com/parley-tools/parley/host/trace"
 	"github.com/parley-tools/parley/manifest"
 )
 

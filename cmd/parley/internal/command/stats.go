@@ -3,12 +3,10 @@ package command
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/trace"
-	"github.com/parley-tools/parley/manifest"
 )
 
 // StatsOptions say which calls [Stats] counts.
@@ -88,21 +86,10 @@ func (d *Deps) pinned(ctx context.Context) ([]string, error) {
 
 // records returns what traces have since a duration before now or a time, "" for everything that is kept.
 func (d *Deps) records(since string) ([]host.Record, error) {
-	from, err := parseSince(since, time.Now())
-	if err != nil {
-		return nil, err
-	}
 	var records []host.Record
-	damaged := 0
-	filter := trace.Filter{Since: from, Damaged: func(string, int) { damaged++ }}
-	for r, err := range trace.Read(d.Parley().TraceDir(), filter) {
-		if err != nil {
-			return nil, unreadableTraces(err)
-		}
+	err := ExportTraces(d, TraceFilter{Since: since}, func(r trace.Record) error {
 		records = append(records, r)
-	}
-	if damaged > 0 {
-		d.Notice(manifest.Plural(damaged, "line") + " of the traces cannot be read")
-	}
-	return records, d.noteTracesOff()
+		return nil
+	})
+	return records, err
 }

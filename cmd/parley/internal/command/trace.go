@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/trace"
+	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -37,26 +36,16 @@ type TraceFilter struct {
 // traceOps are the values of TraceFilter.Op.
 var traceOps = []string{"call", "search", "describe"}
 
-// compile returns the filter by which files are read, and the predicate for the rest.
-func (f TraceFilter) compile(now time.Time) (trace.Filter, func(trace.Record) bool, error) {
+// compile returns the filter of records.
+func (f TraceFilter) compile(now time.Time) (record.Filter, error) {
 	since, err := parseSince(f.Since, now)
-	if err != nil {
-		return trace.Filter{}, nil, err
+	if err == nil {
+		err = checkPattern("tool", f.Tool)
 	}
-	if _, err := path.Match(f.Tool, ""); err != nil {
-		return trace.Filter{}, nil, host.Errorf(host.InvalidArgs,
-			"--tool: %q is not a valid pattern; expected a name, in which * matches any characters", manifest.CleanLine(f.Tool))
+	if err == nil && f.Op != "" && !slices.Contains(traceOps, f.Op) {
+		err = host.Errorf(host.InvalidArgs, "--op: %q is none of %s", manifest.CleanLine(f.Op), strings.Join(traceOps, ", "))
 	}
-	if f.Op != "" && !slices.Contains(traceOps, f.Op) {
-		return trace.Filter{}, nil, host.Errorf(host.InvalidArgs, "--op: %q is none of %s", manifest.CleanLine(f.Op),
-			strings.Join(traceOps, ", "))
-	}
-	matches := func(r trace.Record) bool {
-		return (!f.Failed || r.ExitCode != 0) &&
-			(f.Code == "" || strings.EqualFold(f.Code, r.Code) || f.Code == strconv.Itoa(r.ExitCode)) &&
-			(f.Tool == "" || matchName(f.Tool, r.Tool) || matchName(f.Tool+".*", r.Tool))
-	}
-	return trace.Filter{Since: since, Op: f.Op, Session: f.Session}, matches, nil
+	return record.Filter{Since: since, Tool: f.Tool, Session: f.Session, Code: f.Code, Op: f.Op, Failed: f.Failed}, err
 }
 
 // TraceOptions say which traces [Traces] returns: the latest of those that match.
@@ -121,18 +110,14 @@ var errStop = errors.New("stop")
 
 // ExportTraces calls each with every record that matches, the oldest first.
 func ExportTraces(d *Deps, f TraceFilter, each func(trace.Record) error) error {
-	files, matches, err := f.compile(time.Now())
+	filter, err := f.compile(time.Now())
 	if err != nil {
 		return err
 	}
 	damaged := 0
-	files.Damaged = func(string, int) { damaged++ }
-	for r, err := range trace.Read(d.Parley().TraceDir(), files) {
+	for r, err := range d.traces(func(string, int) { damaged++ }).Read(filter) {
 		if err != nil {
 			return unreadableTraces(err)
-		}
-		if !matches(r) {
-			continue
 		}
 		if err := each(r); errors.Is(err, errStop) {
 			return nil
@@ -148,24 +133,24 @@ func ExportTraces(d *Deps, f TraceFilter, each func(trace.Record) error) error {
 
 // FollowTraces calls each with every record that matches and is written from now on, by any process, until ctx is done.
 func FollowTraces(ctx context.Context, d *Deps, f TraceFilter, each func(trace.Record) error) error {
-	files, matches, err := f.compile(time.Now())
+	filter, err := f.compile(time.Now())
 	if err != nil {
 		return err
 	}
 	if err := d.noteTracesOff(); err != nil {
 		return err
 	}
-	dir := d.Parley().TraceDir()
-	from, err := trace.End(dir)
+	traces := d.traces(nil)
+	from, err := traces.End()
 	if err != nil {
 		return unreadableTraces(err)
 	}
-	return trace.Follow(ctx, dir, files, from, func(r trace.Record, _ trace.Cursor) error {
-		if !matches(r) {
-			return nil
-		}
-		return each(r)
-	})
+	return traces.Follow(ctx, filter, from, func(r trace.Record, _ record.Cursor) error { return each(r) })
+}
+
+// traces returns what reads the traces; damaged, which may be nil, is called for each line that is not a record.
+func (d *Deps) traces(damaged func(string, int)) record.Records[trace.Record] {
+	return trace.Records(d.Parley().TraceDir(), damaged)
 }
 
 // noteTracesOff notes that nothing is being recorded.
@@ -192,14 +177,14 @@ func ClearTraces(d *Deps, f TraceFilter, before string) (*trace.Cleared, error) 
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s", strings.Replace(host.AsError(err).Message, "--since", "--before", 1))
 	}
-	filter, matches, err := f.compile(now)
+	filter, err := f.compile(now)
 	if err != nil {
 		return nil, err
 	}
 	if filter.Until = until; f == (TraceFilter{}) {
-		filter.Until, matches = until.UTC().Truncate(24*time.Hour), nil
+		filter.Until = until.UTC().Truncate(24 * time.Hour)
 	}
-	cleared, err := trace.Clear(d.Parley().TraceDir(), filter, matches)
+	cleared, err := trace.Clear(d.Parley().TraceDir(), filter)
 	if err != nil {
 		return nil, unreadableTraces(err)
 	}

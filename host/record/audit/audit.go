@@ -3,14 +3,14 @@
 package audit
 
 import (
+	"crypto/sha256"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/record"
 )
 
 // Values of Config.Mode.
@@ -45,16 +45,9 @@ type Config struct {
 // Log is an audit log in a folder. It is safe for concurrent use, also by several processes: the end of the log is read
 // under a lock, unless this process was the last that wrote.
 type Log struct {
-	dir         string
-	cfg         Config
-	lockTimeout time.Duration // how long to wait for the lock
-	warned      sync.Once
-
-	writing  chan struct{} // held by the goroutine that writes; guards the fields below
-	fileLock lock          // held by the process that writes
-	file     *os.File      // the last file written to, open for the next record; may be nil
-	opened   fs.FileInfo   // file when it was opened
-	end      fileEnd       // of file
+	cfg     Config
+	journal *record.Journal
+	last    link // at the end of the journal; guarded by its lock
 }
 
 var _ host.Auditor = (*Log)(nil)
@@ -70,17 +63,20 @@ func Open(dir string, cfg Config) *Log {
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultKeep
 	}
-	return &Log{
-		dir: dir, cfg: cfg, lockTimeout: defaultLockTimeout,
-		writing: make(chan struct{}, 1), fileLock: lock{path: filepath.Join(dir, lockName)},
-	}
+	l := &Log{cfg: cfg}
+	l.journal = record.Open(record.Config{
+		Dir: dir, Lock: lockName, List: listFiles, MaxBytes: cfg.MaxBytes, Repair: true, MaxLine: maxLine, Hash: sha256.New,
+		Drop: func(_ []record.File, closed int) int { return closed - l.cfg.Keep },
+		Warn: cfg.Warn,
+	})
+	return l
 }
 
 // Path returns the file to which records are appended.
-func (l *Log) Path() string { return filepath.Join(l.dir, currentName) }
+func (l *Log) Path() string { return filepath.Join(l.journal.Dir, currentName) }
 
 // Dir returns the folder of the log.
-func (l *Log) Dir() string { return l.dir }
+func (l *Log) Dir() string { return l.journal.Dir }
 
 // Mode returns On, Required or Off.
 func (l *Log) Mode() (string, error) {
@@ -108,7 +104,7 @@ func (l *Log) Record(e host.Event) {
 		return
 	}
 	if err := l.append(recordOf(e), mode == Required); err != nil {
-		l.warn(err)
+		l.journal.Report(err)
 	}
 }
 
@@ -139,8 +135,23 @@ func (l *Log) Note(op, subject string, details ...string) error {
 	return l.append(operatorRecord(op, subject, details), mode == Required)
 }
 
-func (l *Log) warn(err error) {
-	if l.cfg.Warn != nil {
-		l.warned.Do(func() { l.cfg.Warn(err) })
+// append writes a record after the last one.
+func (l *Log) append(r Record, flush bool) error {
+	if r.Time.IsZero() {
+		r.Time = l.cfg.Now()
 	}
+	err := protect.Dir(l.journal.Dir)
+	if err == nil {
+		err = l.journal.Append(currentName, flush, func(end record.End) ([]byte, error) { return l.lines(end, r) })
+	}
+	if err != nil {
+		return fmt.Errorf("the audit log %s cannot be written: %w", l.Path(), err)
+	}
+	return nil
+}
+
+// Records returns what reads the records of the log. Lines that are not records are skipped, and damaged, which may be
+// nil, is called for each but a half-written one at the end of the log.
+func (l *Log) Records(damaged func(file string, line int)) record.Records[Record] {
+	return record.Records[Record]{Journal: l.journal, Decode: decode, Damaged: damaged}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 345e6, time.UTC)
@@ -99,7 +100,7 @@ func TestBounds(t *testing.T) {
 	if len(line) > 64<<10 {
 		t.Errorf("the line has %d bytes", len(line))
 	}
-	r := only(t, dir, Filter{})
+	r := only(t, dir, nil)
 	if !strings.HasSuffix(r.Tool, "…") || len(r.Errors) != maxErrors {
 		t.Errorf("tool %q, %d errors", r.Tool, len(r.Errors))
 	}
@@ -146,12 +147,12 @@ func TestDaysRollOver(t *testing.T) {
 	}
 	// 01:00 in Moscow is still the day before.
 	rec.Record(host.Event{CallID: "3", Time: time.Date(2026, 7, 3, 1, 0, 0, 0, time.FixedZone("MSK", 3*3600))})
-	if got := strings.Join(must(listDays(dir)), " "); got != "2026-07-01 2026-07-02" {
+	if got := strings.Join(daysIn(t, dir), " "); got != "2026-07-01 2026-07-02" {
 		t.Errorf("files of the days %s", got)
 	}
 	for day, want := range map[string]string{"2026-07-01": "0", "2026-07-02": "123"} {
 		got := ""
-		for r, err := range Read(dir, Filter{Since: must(time.Parse(dayFormat, day)),
+		for r, err := range Records(dir, nil).Read(record.Filter{Since: must(time.Parse(dayFormat, day)),
 			Until: must(time.Parse(dayFormat, day)).AddDate(0, 0, 1)}) {
 			if err != nil {
 				t.Fatal(err)
@@ -196,10 +197,9 @@ func TestConcurrentWritersKeepLinesWhole(t *testing.T) {
 	}
 	wg.Wait()
 	seen := map[string]bool{}
-	for r, err := range Read(dir, Filter{Damaged: func(path string, line int) {
-		t.Errorf("%s:%d is damaged", path,
-			line)
-	}}) {
+	for r, err := range Records(dir, func(path string, line int) {
+		t.Errorf("%s:%d is damaged", path, line)
+	}).Read(record.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestTornLineDamagesNoOther(t *testing.T) {
 	rec := Open(dir, Config{})
 	rec.Record(refused())
 	var damaged []int
-	if r := only(t, dir, Filter{Damaged: func(_ string, line int) { damaged = append(damaged, line) }}); r.Call != "c1" {
+	if r := only(t, dir, func(_ string, line int) { damaged = append(damaged, line) }); r.Call != "c1" {
 		t.Errorf("got %+v", r)
 	}
 	if fmt.Sprint(damaged) != "[1]" {
@@ -231,7 +231,7 @@ func TestTornLineDamagesNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec.Record(refused())
-	if r := only(t, dir, Filter{}); r.Call != "c1" {
+	if r := only(t, dir, nil); r.Call != "c1" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -246,7 +246,7 @@ func TestRemovedFileIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec.Record(refused())
-		if r := only(t, dir, Filter{}); r.Call != "c1" {
+		if r := only(t, dir, nil); r.Call != "c1" {
 			t.Errorf("%s: got %+v", gone, r)
 		}
 		if err := os.RemoveAll(dir); err != nil {
@@ -266,7 +266,7 @@ func TestReadSkipsDamagedLines(t *testing.T) {
 	write(t, filepath.Join(dir, "notes.jsonl"), good+"\n")
 	write(t, filepath.Join(dir, "2026-13-01.jsonl"), good+"\n")
 	damaged := 0
-	if r := only(t, dir, Filter{Damaged: func(string, int) { damaged++ }}); r.Call != "good" {
+	if r := only(t, dir, func(string, int) { damaged++ }); r.Call != "good" {
 		t.Errorf("got %+v", r)
 	}
 	if want := len(lines) - 2; damaged != want {
@@ -283,23 +283,23 @@ func TestFilter(t *testing.T) {
 	rec.Record(host.Event{Time: noon.AddDate(0, 0, 2), Op: "call", CallID: "4", Tool: "json.diff"})
 	tests := []struct {
 		name   string
-		filter Filter
+		filter record.Filter
 		want   string
 	}{
-		{"all", Filter{}, "1234"},
-		{"calls", Filter{Op: "call"}, "14"},
-		{"searches", Filter{Op: "search"}, "3"},
-		{"a tool", Filter{Tool: "Text.Hash"}, "12"},
-		{"a session", Filter{Session: "a"}, "13"},
-		{"since", Filter{Since: noon.Add(time.Minute)}, "234"},
-		{"until", Filter{Until: noon.AddDate(0, 0, 1)}, "12"},
-		{"until later that day", Filter{Until: noon.AddDate(0, 0, 1).Add(time.Minute)}, "123"},
-		{"between", Filter{Since: noon.Add(time.Hour), Until: noon.AddDate(0, 0, 2)}, "23"},
-		{"nothing", Filter{Tool: "no.such"}, ""},
+		{"all", record.Filter{}, "1234"},
+		{"calls", record.Filter{Op: "call"}, "14"},
+		{"searches", record.Filter{Op: "search"}, "3"},
+		{"a tool", record.Filter{Tool: "Text.Hash"}, "12"},
+		{"a session", record.Filter{Session: "a"}, "13"},
+		{"since", record.Filter{Since: noon.Add(time.Minute)}, "234"},
+		{"until", record.Filter{Until: noon.AddDate(0, 0, 1)}, "12"},
+		{"until later that day", record.Filter{Until: noon.AddDate(0, 0, 1).Add(time.Minute)}, "123"},
+		{"between", record.Filter{Since: noon.Add(time.Hour), Until: noon.AddDate(0, 0, 2)}, "23"},
+		{"nothing", record.Filter{Tool: "no.such"}, ""},
 	}
 	for _, tt := range tests {
 		got := ""
-		for r, err := range Read(dir, tt.filter) {
+		for r, err := range Records(dir, nil).Read(tt.filter) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -309,13 +309,13 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
-	for r := range Read(dir, Filter{}) {
+	for r := range Records(dir, nil).Read(record.Filter{}) {
 		if r.Call != "1" {
 			t.Error("the iteration continued after the first")
 		}
 		break
 	}
-	for range Read(filepath.Join(dir, "none"), Filter{}) {
+	for range Records(filepath.Join(dir, "none"), nil).Read(record.Filter{}) {
 		t.Error("a folder that does not exist yields something")
 	}
 }
@@ -323,34 +323,34 @@ func TestFilter(t *testing.T) {
 // Follow reads what other recorders write, across days, and continues at a cursor.
 func TestFollow(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "traces")
-	record := func(days int) {
+	add := func(days int) {
 		Open(dir, Config{}).Record(host.Event{Time: noon.AddDate(0, 0, days), Op: "call", CallID: fmt.Sprint(days),
 			Tool: "text.hash"})
 	}
-	record(0)
+	add(0)
 	stop := errors.New("enough")
 	got := ""
-	var from Cursor
+	var from record.Cursor
 	for _, until := range []string{"2", "4"} {
-		err := Follow(t.Context(), dir, Filter{Op: "call"}, from, func(r Record, next Cursor) error {
+		err := Records(dir, nil).Follow(t.Context(), record.Filter{Op: "call"}, from, func(r Record, next record.Cursor) error {
 			got, from = got+r.Call, next
 			if r.Call == until {
 				return stop
 			}
-			record(len(got))
+			add(len(got))
 			return nil
 		})
 		if err != stop {
 			t.Fatal(err)
 		}
-		record(3)
+		add(3)
 	}
 	if got != "01234" {
 		t.Errorf("got %s", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Follow(ctx, dir, Filter{}, Cursor{}, nil); err != context.Canceled {
+	if err := Records(dir, nil).Follow(ctx, record.Filter{}, record.Cursor{}, nil); err != context.Canceled {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -365,22 +365,21 @@ func TestPrune(t *testing.T) {
 	}{
 		{"by age", 2, 1000, "2026-06-30 2026-07-01 2026-07-02"},
 		{"today alone", 1, 1000, "2026-07-01 2026-07-02"},
-		{"by size", 1000, 350, "2026-06-30 2026-07-01 2026-07-02"},
-		{"by both", 4, 250, "2026-07-01 2026-07-02"},
+		{"by size", 1000, 250, "2026-06-30 2026-07-01 2026-07-02"},
+		{"by both", 4, 150, "2026-07-01 2026-07-02"},
 		{"never today or later", 1000, 1, "2026-07-01 2026-07-02"},
 		{"nothing", 1000, 1000, "2026-06-01 2026-06-29 2026-06-30 2026-07-01 2026-07-02"},
 	} {
 		dir := t.TempDir()
-		for _, name := range []string{"2026-06-01", "2026-06-29", "2026-06-30", "2026-07-01", "2026-07-02"} {
+		for _, name := range []string{"2026-06-01", "2026-06-29", "2026-06-30", "2026-07-02"} {
 			write(t, filepath.Join(dir, name+suffix), strings.Repeat("x", 100))
 		}
 		for _, name := range strings.Fields(kept) {
 			write(t, filepath.Join(dir, name), "x")
 		}
-		if err := prune(dir, "2026-07-01", tt.keepDays, tt.maxBytes); err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-		if got := strings.Join(must(listDays(dir)), " "); got != tt.want {
+		warn := func(err error) { t.Errorf("%s: %v", tt.name, err) }
+		Open(dir, Config{KeepDays: tt.keepDays, MaxBytes: tt.maxBytes, Warn: warn}).Record(host.Event{Time: noon})
+		if got := strings.Join(daysIn(t, dir), " "); got != tt.want {
 			t.Errorf("%s: remaining %s, want %s", tt.name, got, tt.want)
 		}
 		for _, name := range strings.Fields(kept) {
@@ -388,9 +387,6 @@ func TestPrune(t *testing.T) {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 		}
-	}
-	if err := prune(filepath.Join(t.TempDir(), "none"), "2026-07-01", 1, 1); err != nil {
-		t.Errorf("no folder: %v", err)
 	}
 }
 
@@ -413,7 +409,7 @@ func TestPrunesWithEachDay(t *testing.T) {
 	next := refused()
 	next.Time = noon.AddDate(0, 0, 30)
 	rec.Record(next)
-	if got := strings.Join(must(listDays(dir)), " "); got != "2026-07-31" {
+	if got := strings.Join(daysIn(t, dir), " "); got != "2026-07-31" {
 		t.Errorf("remaining %s", got)
 	}
 }
@@ -434,7 +430,7 @@ func TestConcurrentPruning(t *testing.T) {
 	}
 	all.Wait()
 	records := 0
-	for _, err := range Read(dir, Filter{Since: noon.AddDate(0, 0, -1)}) {
+	for _, err := range Records(dir, nil).Read(record.Filter{Since: noon.AddDate(0, 0, -1)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,7 +453,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		write(t, path, string(data))
 		damaged := 0
-		for r, err := range Read(filepath.Dir(path), Filter{Damaged: func(string, int) { damaged++ }}) {
+		for r, err := range Records(filepath.Dir(path), func(string, int) { damaged++ }).Read(record.Filter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -465,8 +461,8 @@ func FuzzRead(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%+v: %v", r, err)
 			}
-			if again, ok := decode(line); !ok {
-				t.Fatalf("%s: read as %+v, %v", line, again, ok)
+			if again, _, err := decode(record.Line{Text: line}); err != nil {
+				t.Fatalf("%s: read as %+v, %v", line, again, err)
 			}
 		}
 		if lines := strings.Count(string(data), "\n") + 1; damaged > lines {
@@ -475,10 +471,10 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-func only(t *testing.T, dir string, f Filter) Record {
+func only(t *testing.T, dir string, damaged func(string, int)) Record {
 	t.Helper()
 	var all []Record
-	for r, err := range Read(dir, f) {
+	for r, err := range Records(dir, damaged).Read(record.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -488,6 +484,21 @@ func only(t *testing.T, dir string, f Filter) Record {
 		t.Fatalf("%d records, want 1", len(all))
 	}
 	return all[0]
+}
+
+// daysIn returns the days that have a file.
+func daysIn(t *testing.T, dir string) (days []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		for _, file := range listDays([]string{e.Name()}) {
+			days = append(days, file.ID)
+		}
+	}
+	return days
 }
 
 func content(t *testing.T, path string) string {

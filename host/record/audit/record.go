@@ -5,13 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/journal"
+	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -24,7 +23,6 @@ const maxSeq = 1<<53 - 1
 // Limits of a record. Longer values are cut, and the cut is visible.
 const (
 	maxLine = 16 << 10 // bytes of a line with its line break
-	maxName = 256      // bytes of a tool, a caller, a session
 	maxText = 1 << 10  // bytes of a right, a subject, a limit
 )
 
@@ -95,19 +93,17 @@ type Dropped struct {
 // recordOf returns the record of an event: names and rights, and the error as far as the host itself wrote it. The
 // message of a tool that failed is the guest's.
 func recordOf(e host.Event) Record {
+	e = record.Named(e)
 	r := Record{
-		Time: e.Time, Op: opCall, Call: clipName(e.CallID), Within: clipName(e.Within), Caller: clipName(e.Caller),
-		Origin:  host.Origin{Transport: e.Transport, Peer: clipName(e.Peer), Token: clipName(e.Token)},
-		Session: clipName(e.Session),
-		Tool:    clipName(e.Tool), Digest: clipName(e.Digest), DryRun: e.DryRun, Count: e.Count, By: clipName(e.By),
-		Question: clipName(e.Question),
-		Rights:   clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
-		Outcome: &Outcome{Code: string(host.OK), MS: math.Round(float64(e.Duration)/1e3) / 1e3},
+		Time: e.Time, Op: opCall, Call: e.CallID, Within: e.Within, Caller: e.Caller, Origin: e.Origin, Session: e.Session,
+		Tool: e.Tool, Digest: e.Digest, DryRun: e.DryRun, Count: e.Count, By: e.By, Question: e.Question,
+		Rights: clipTexts(e.Rights), Touched: clipTexts(e.Uses), TouchedMore: e.UsesDropped, Denied: clipTexts(e.Refused),
+		Outcome: &Outcome{Code: string(host.OK), MS: record.Milliseconds(e.Duration)},
 	}
 	if e.Err == nil {
 		return r
 	}
-	r.Outcome.Code, r.Outcome.ExitCode = clipName(string(e.Err.Code)), e.Err.ExitCode()
+	r.Outcome.Code, r.Outcome.ExitCode = record.Name(string(e.Err.Code)), e.Err.ExitCode()
 	for _, d := range e.Err.Denied {
 		if right := clipText(d.Right); !slices.Contains(r.Denied, right) {
 			r.Denied = append(r.Denied, right)
@@ -120,11 +116,10 @@ func recordOf(e host.Event) Record {
 }
 
 func operatorRecord(op, subject string, details []string) Record {
-	return Record{Op: clipName(op), Caller: "cli", Subject: clipText(subject), Details: clipTexts(details)}
+	return Record{Op: record.Name(op), Caller: "cli", Subject: clipText(subject), Details: clipTexts(details)}
 }
 
-func clipName(s string) string { return manifest.Clip(manifest.CleanLine(s), maxName) }
-func clipText(s string) string { return manifest.Clip(manifest.CleanLine(s), maxText) }
+func clipText(s string) string { return record.Text(s, maxText) }
 
 func clipTexts(list []string) []string {
 	var out []string
@@ -165,24 +160,29 @@ func (r *Record) shorten() bool {
 }
 
 // decode returns the record of a line. The error says what the line is instead of a record.
-func decode(line journal.Line) (Record, error) {
-	var r Record
+func decode(line record.Line) (r Record, keys record.Keys, err error) {
 	switch {
+	case line.Tail:
+		return r, keys, record.ErrNone // it may be half-written
 	case line.Long:
-		return r, fmt.Errorf("a line of %d bytes; a record has at most %d", line.Size, maxLine)
+		return r, keys, fmt.Errorf("a line of %d bytes; a record has at most %d", line.Size, maxLine)
 	case line.Broken:
-		return r, errors.New("a line that does not end in a line break")
+		return r, keys, errors.New("a line that does not end in a line break")
 	}
 	if err := jsontext.Unmarshal(line.Text, &r); err != nil {
-		return Record{}, fmt.Errorf("invalid JSON: %w", err)
+		return Record{}, keys, fmt.Errorf("invalid JSON: %w", err)
 	}
 	switch {
 	case r.V != version:
-		return r, fmt.Errorf("version %d of the format; this parley reads version %d", r.V, version)
+		return r, keys, fmt.Errorf("version %d of the format; this parley reads version %d", r.V, version)
 	case r.Seq == 0 || r.Seq > maxSeq || r.Op == "" || r.Time.IsZero() || !isHash(r.Prev):
-		return r, errors.New("an object whose seq, t, op or prev is missing or invalid")
+		return r, keys, errors.New("an object whose seq, t, op or prev is missing or invalid")
 	}
-	return r, nil
+	keys = record.Keys{Time: r.Time, Op: r.Op, Tool: r.Tool, Subject: r.Subject, Caller: r.Caller, Session: r.Session}
+	if r.Outcome != nil {
+		keys.Code, keys.ExitCode = r.Code, r.ExitCode
+	}
+	return r, keys, nil
 }
 
 const hashPrefix = "sha256:"

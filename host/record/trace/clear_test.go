@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record"
 )
 
 // TestClear removes the files of days before a day, or all, and nothing else.
@@ -22,25 +23,25 @@ func TestClear(t *testing.T) {
 	for _, step := range []struct {
 		before time.Time
 		files  int
-		end    Cursor
+		end    record.Cursor
 	}{
-		{time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), 0, Cursor{File: "2026-11-03", Offset: 6}},
-		{time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC), 2, Cursor{File: "2026-11-03", Offset: 6}},
-		{time.Time{}, 1, Cursor{}},
-		{time.Time{}, 0, Cursor{}},
+		{time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), 0, record.Cursor{File: "2026-11-03", Offset: 6}},
+		{time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC), 2, record.Cursor{File: "2026-11-03", Offset: 6}},
+		{time.Time{}, 1, record.Cursor{}},
+		{time.Time{}, 0, record.Cursor{}},
 	} {
-		done, err := Clear(dir, Filter{Until: step.before}, nil)
+		done, err := Clear(dir, record.Filter{Until: step.before})
 		if want := (Cleared{Files: step.files, Bytes: int64(6 * step.files)}); err != nil || done != want {
 			t.Errorf("before %v: %+v, %v; want %d files", step.before, done, err, step.files)
 		}
-		if end, err := End(dir); err != nil || end != step.end {
+		if end, err := Records(dir, nil).End(); err != nil || end != step.end {
 			t.Errorf("the end is %+v, %v; want %+v", end, err, step.end)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "notes.jsonl")); err != nil {
 		t.Error(err)
 	}
-	if done, err := Clear(filepath.Join(dir, "missing"), Filter{}, nil); done != (Cleared{}) || err != nil {
+	if done, err := Clear(filepath.Join(dir, "missing"), record.Filter{}); done != (Cleared{}) || err != nil {
 		t.Error(done, err)
 	}
 }
@@ -50,22 +51,23 @@ func TestClearSome(t *testing.T) {
 	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name   string
-		filter Filter
-		drop   func(Record) bool
+		filter record.Filter
 		gone   int
 		left   string
 	}{
-		{"session", Filter{Session: "a"}, nil, 1, "2 3 damaged"},
-		{"tool", Filter{Tool: "shop.buy"}, nil, 1, "1 2 damaged"},
-		{"before noon of the day", Filter{Until: noon.Add(time.Minute)}, nil, 1, "2 3 damaged"},
-		{"a predicate", Filter{}, func(r Record) bool { return r.Call == "2" }, 1, "1 3 damaged"},
-		{"none", Filter{Session: "c"}, nil, 0, "1 2 3 damaged"},
-		{"all", Filter{}, nil, 3, ""},
+		{"session", record.Filter{Session: "a"}, 1, "2 3 damaged"},
+		{"tool", record.Filter{Tool: "shop.buy"}, 1, "1 2 damaged"},
+		{"before noon of the day", record.Filter{Until: noon.Add(time.Minute)}, 1, "2 3 damaged"},
+		{"an outcome", record.Filter{Code: "Denied"}, 1, "1 3 damaged"},
+		{"what failed", record.Filter{Failed: true}, 1, "1 3 damaged"},
+		{"a plugin", record.Filter{Tool: "shop"}, 3, "damaged"},
+		{"none", record.Filter{Session: "c"}, 0, "1 2 3 damaged"},
+		{"all", record.Filter{}, 3, ""},
 	} {
 		dir := t.TempDir()
 		recorder := Open(dir, Config{})
 		for i, e := range []host.Event{
-			{CallID: "1", Session: "a", Tool: "shop.list"}, {CallID: "2", Session: "b", Tool: "shop.list"},
+			{CallID: "1", Session: "a", Tool: "shop.list"}, {CallID: "2", Session: "b", Tool: "shop.list", Err: &host.Error{Code: host.Denied}},
 			{CallID: "3", Session: "b", Tool: "shop.buy", Params: json.RawMessage(`{}`)},
 		} {
 			e.Op, e.Time = "call", noon.Add(time.Duration(i)*time.Hour)
@@ -79,7 +81,7 @@ func TestClearSome(t *testing.T) {
 		if err := os.WriteFile(path, append(before, "damaged\n"...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		done, err := Clear(dir, c.filter, c.drop)
+		done, err := Clear(dir, c.filter)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -88,7 +90,7 @@ func TestClearSome(t *testing.T) {
 			t.Errorf("%s: %d bytes are said to be removed, %d are", c.name, done.Bytes, len(before)+8-len(after))
 		}
 		var left []string
-		for r, err := range Read(dir, Filter{}) {
+		for r, err := range Records(dir, nil).Read(record.Filter{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,38 +108,5 @@ func TestClearSome(t *testing.T) {
 		if after, _ = os.ReadFile(path); !strings.Contains(string(after), `"call":"4"`) {
 			t.Errorf("%s: a later record is lost", c.name)
 		}
-	}
-}
-
-// TestClearKeepsLate appends to the new file what was written to the old one after it was read.
-func TestClearKeepsLate(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "2026-11-01.jsonl")
-	if err := os.WriteFile(path, []byte("first\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	old, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer old.Close()
-	if _, err := old.Seek(6, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Skip("an open file cannot be moved here")
-	}
-	writer, err := os.OpenFile(path+".old", os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Close()
-	if _, err := writer.WriteString("late\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := keepLate(path, old); err != nil {
-		t.Fatal(err)
-	}
-	if data, err := os.ReadFile(path); err != nil || string(data) != "late\n" {
-		t.Errorf("%q, %v", data, err)
 	}
 }

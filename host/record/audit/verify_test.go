@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record"
 )
 
 // written makes a log of eight records in three files of 3, 3 and 2 lines.
@@ -43,7 +44,7 @@ const (
 
 func TestTampering(t *testing.T) {
 	l := written(t)
-	if got := fmt.Sprint(ls(t, l.dir)); got != fmt.Sprint([]string{one, two, three, lockName}) {
+	if got := fmt.Sprint(ls(t, l.journal.Dir)); got != fmt.Sprint([]string{one, two, three, lockName}) {
 		t.Fatal(got)
 	}
 	if got := opsOf(all(t, l)); got != "call call call rotate call call rotate call" {
@@ -64,7 +65,7 @@ func TestTampering(t *testing.T) {
 		return func(lines []string) []string { return slices.Insert(lines, line, text(lines)) }
 	}
 	forged := func(lines []string, after int, seq uint64) string {
-		data, _, err := chain(fileEnd{seq: seq - 1, hash: hashLine([]byte(lines[after]))}, recordOf(called("forged")))
+		data, _, err := chain(link{seq: seq - 1, hash: hashLine([]byte(lines[after]))}, recordOf(called("forged")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +155,7 @@ func TestTampering(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := tt.tamper(l.dir); err != nil {
+			if err := tt.tamper(l.journal.Dir); err != nil {
 				t.Fatal(err)
 			}
 			l.Record(called("later")) // a later record does not hide the change
@@ -168,9 +169,7 @@ func TestTampering(t *testing.T) {
 					t.Errorf("%s (%s), want %s at %s:%d after %d", r.Broken, r.Broken.Kind, tt.kind, tt.file, tt.line, tt.intact)
 				}
 			}
-			if _, err := l.Read(func(Record) error { return nil }); err != nil {
-				t.Error(err)
-			}
+			read(t, l)
 		})
 	}
 }
@@ -178,17 +177,22 @@ func TestTampering(t *testing.T) {
 // A saved head reveals changes that the chain alone does not.
 func TestAnchors(t *testing.T) {
 	heads := func(l *Log) (heads []Head) {
-		for line, err := range l.lines(Cursor{}) {
+		files := must(l.journal.OpenFiles(record.Cursor{}, record.Filter{}))
+		defer record.CloseFiles(files)
+		for line, err := range l.journal.Lines(files, record.Cursor{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := must(decode(line))
+			r, _, err := decode(line)
+			if err != nil {
+				t.Fatal(err)
+			}
 			heads = append(heads, Head{hashOf(line.Sum), r.Seq, r.Time})
 		}
 		return heads
 	}
 	again := func(l *Log) error { // another intact log
-		if err := os.RemoveAll(l.dir); err != nil {
+		if err := os.RemoveAll(l.journal.Dir); err != nil {
 			return err
 		}
 		for range 7 {
@@ -207,22 +211,22 @@ func TestAnchors(t *testing.T) {
 		{"another record was written", 8, func(l *Log) error { l.Record(called("c9")); return nil }, ""},
 		{"the end cut off", 8, func(l *Log) error {
 			return edit(three,
-				func(lines []string) []string { return lines[:1] })(l.dir)
+				func(lines []string) []string { return lines[:1] })(l.journal.Dir)
 		}, Truncated},
 		{"cut off after the anchor", 7, func(l *Log) error {
 			return edit(three,
-				func(lines []string) []string { return lines[:1] })(l.dir)
+				func(lines []string) []string { return lines[:1] })(l.journal.Dir)
 		}, ""},
 		{"cut off and written again", 8, func(l *Log) error {
-			err := edit(three, func(lines []string) []string { return lines[:1] })(l.dir)
+			err := edit(three, func(lines []string) []string { return lines[:1] })(l.journal.Dir)
 			l.Record(called("other"))
 			return err
 		}, WrongAnchor},
-		{"the last file removed", 8, func(l *Log) error { return os.Remove(filepath.Join(l.dir, three)) }, Truncated},
+		{"the last file removed", 8, func(l *Log) error { return os.Remove(filepath.Join(l.journal.Dir, three)) }, Truncated},
 		{"all written again", 3, again, WrongAnchor},
-		{"all removed", 3, func(l *Log) error { return os.RemoveAll(l.dir) }, Truncated},
+		{"all removed", 3, func(l *Log) error { return os.RemoveAll(l.journal.Dir) }, Truncated},
 		{"all emptied", 3, func(l *Log) error {
-			return errors.Join(os.RemoveAll(l.dir), os.Mkdir(l.dir, 0o700), os.WriteFile(filepath.Join(l.dir, three), nil,
+			return errors.Join(os.RemoveAll(l.journal.Dir), os.Mkdir(l.journal.Dir, 0o700), os.WriteFile(filepath.Join(l.journal.Dir, three), nil,
 				0o600))
 		}, Truncated},
 	} {
@@ -262,10 +266,10 @@ func TestForgedChains(t *testing.T) {
 	}
 	dropping := call()
 	dropping.Dropped = rotation(5, a).Dropped
-	at := func(seq uint64, hash string) fileEnd { return fileEnd{seq: seq, hash: hash} }
+	at := func(seq uint64, hash string) link { return link{seq: seq, hash: hash} }
 	for _, tt := range []struct {
 		name    string
-		after   fileEnd // the end of the previous file, according to the first record
+		after   link // the end of the previous file, according to the first record
 		records []Record
 		anchor  string
 		kind    string
@@ -332,7 +336,7 @@ func TestAnchorForms(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	l := written(t)
-	put(t, l.dir, "note.txt", "not of the log")
+	put(t, l.journal.Dir, "note.txt", "not of the log")
 	later := called("c9")
 	later.Time = noon.AddDate(0, 0, 1)
 	l.Record(later)

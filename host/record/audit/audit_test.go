@@ -16,7 +16,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable/durabletest"
-	"github.com/parley-tools/parley/host/internal/journal"
+	"github.com/parley-tools/parley/host/record"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 345678901, time.UTC)
@@ -305,11 +305,11 @@ func TestCannotWrite(t *testing.T) {
 func TestLockIsHeld(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{})
 	l.Record(called("c1"))
-	other := flock.New(filepath.Join(l.dir, lockName))
+	other := flock.New(filepath.Join(l.journal.Dir, lockName))
 	if err := other.Lock(); err != nil {
 		t.Fatal(err)
 	}
-	l.lockTimeout = 20 * time.Millisecond
+	l.journal.Timeout = 20 * time.Millisecond
 	if err := l.Note("grant", "echo"); err == nil || !strings.Contains(err.Error(), "audit.lock") {
 		t.Errorf("Note: %v", err)
 	}
@@ -355,9 +355,9 @@ func TestOtherWritersBetween(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l := openTest(t, filepath.Join(t.TempDir(), "audit"), Config{})
 			l.Record(called("c1"))
-			tt.others(t, l.dir)
+			tt.others(t, l.journal.Dir)
 			l.Record(called("c3"))
-			intact(t, openTest(t, l.dir, Config{}), tt.records)
+			intact(t, openTest(t, l.journal.Dir, Config{}), tt.records)
 		})
 	}
 }
@@ -366,15 +366,15 @@ func TestOtherWritersBetween(t *testing.T) {
 func TestLockFollowsReplacedFile(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{})
 	l.Record(called("c1"))
-	if err := os.Remove(filepath.Join(l.dir, lockName)); err != nil {
+	if err := os.Remove(filepath.Join(l.journal.Dir, lockName)); err != nil {
 		t.Fatal(err)
 	}
-	other := flock.New(filepath.Join(l.dir, lockName))
+	other := flock.New(filepath.Join(l.journal.Dir, lockName))
 	if err := other.Lock(); err != nil {
 		t.Fatal(err)
 	}
 	defer other.Unlock()
-	l.lockTimeout = 20 * time.Millisecond
+	l.journal.Timeout = 20 * time.Millisecond
 	if err := l.Note("grant", "echo"); err == nil || !strings.Contains(err.Error(), "audit.lock") {
 		t.Errorf("Note: %v", err)
 	}
@@ -383,7 +383,7 @@ func TestLockFollowsReplacedFile(t *testing.T) {
 // A record that a killed host left half-written is cut off, which the next record reports; other invalid lines remain.
 func TestEnds(t *testing.T) {
 	line := func(seq uint64, prev string) string {
-		data, _, err := chain(fileEnd{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
+		data, _, err := chain(link{seq: seq - 1, hash: prev}, Record{Time: noon, Op: "grant"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -448,12 +448,12 @@ func TestEnds(t *testing.T) {
 func TestTornFileIsNotClosed(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{MaxBytes: 1})
 	l.Record(called("c1"))
-	put(t, l.dir, currentName, content(t, l.dir)+`{"v":1,"seq":2`)
-	if damaged, err := l.Read(func(Record) error { return nil }); damaged != 0 || err != nil {
-		t.Errorf("%d damaged lines, %v", damaged, err)
+	put(t, l.journal.Dir, currentName, content(t, l.journal.Dir)+`{"v":1,"seq":2`)
+	if _, damaged := read(t, l); damaged != 0 {
+		t.Errorf("%d damaged lines", damaged)
 	}
 	l.Record(called("c2"))
-	if ops, files := opsOf(all(t, l)), ls(t, l.dir); ops != "call repair call" || len(files) != 2 {
+	if ops, files := opsOf(all(t, l)), ls(t, l.journal.Dir); ops != "call repair call" || len(files) != 2 {
 		t.Errorf("%s in the files %v", ops, files)
 	}
 	l.Record(called("c3"))
@@ -471,13 +471,13 @@ func TestDecode(t *testing.T) {
 	const at = "2026-07-01T12:00:00Z"
 	hash := hashPrefix + strings.Repeat("0a", 32)
 	for _, text := range []string{line(1, 1, at, hash, "call"), line(1, maxSeq, at, genesis, "x")} {
-		if _, err := decode(journal.Line{Text: []byte(text)}); err != nil {
+		if _, _, err := decode(record.Line{Text: []byte(text)}); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		if _, err := decode(journal.Line{Text: []byte(text), Broken: true}); err == nil {
+		if _, _, err := decode(record.Line{Text: []byte(text), Broken: true}); err == nil {
 			t.Errorf("%s without a line break was accepted as a record", text)
 		}
-		if _, err := decode(journal.Line{Text: []byte(text), Long: true}); err == nil {
+		if _, _, err := decode(record.Line{Text: []byte(text), Long: true}); err == nil {
 			t.Errorf("%s, cut, was accepted as a record", text)
 		}
 	}
@@ -488,7 +488,7 @@ func TestDecode(t *testing.T) {
 		line(1, 1, at, hash+"0", "call"), line(1, 1, at, strings.Replace(hash, "0a", "0g", 1), "call"),
 		line(1, 1, at, "sha512:"+hash[7:], "call"), `[]`, `"x"`, `{`, ``,
 	} {
-		if _, err := decode(journal.Line{Text: []byte(text)}); err == nil {
+		if _, _, err := decode(record.Line{Text: []byte(text)}); err == nil {
 			t.Errorf("%s is a record", text)
 		}
 	}
@@ -499,10 +499,10 @@ func TestFollow(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{MaxBytes: 550})
 	l.Record(called("c1"))
 	stop := errors.New("enough")
-	var from Cursor
+	var from record.Cursor
 	var seqs []uint64
 	for _, until := range []uint64{2, 9, 20} {
-		err := l.Follow(t.Context(), from, func(r Record, next Cursor) error {
+		err := l.Records(nil).Follow(t.Context(), record.Filter{}, from, func(r Record, next record.Cursor) error {
 			seqs, from = append(seqs, r.Seq), next
 			if r.Seq == until {
 				return stop
@@ -520,8 +520,8 @@ func TestFollow(t *testing.T) {
 			t.Fatalf("got the records %v", seqs)
 		}
 	}
-	if len(seqs) != 20 || len(must(l.closedFiles())) < 4 {
-		t.Errorf("%d records, %d closed files", len(seqs), len(must(l.closedFiles())))
+	if files := ls(t, l.Dir()); len(seqs) != 20 || len(files) < 6 {
+		t.Errorf("%d records, files %v", len(seqs), files)
 	}
 }
 
@@ -596,7 +596,7 @@ func TestRotation(t *testing.T) {
 
 	// A file that was removed otherwise is missing, because no rotation dropped it.
 	l = openTest(t, t.TempDir(), Config{MaxBytes: 1000, Keep: 3})
-	dir = l.dir
+	dir = l.journal.Dir
 	write(50)
 	files = ls(t, dir)
 	if err := os.Remove(filepath.Join(dir, files[0])); err != nil {
@@ -640,17 +640,19 @@ func TestKilledWhileRotating(t *testing.T) {
 
 func TestReadStops(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{})
-	if n, err := l.Read(func(Record) error { return nil }); n != 0 || err != nil {
-		t.Error(n, err)
+	if records, damaged := read(t, l); len(records) != 0 || damaged != 0 {
+		t.Error(records, damaged)
 	}
 	if h, err := l.Head(); h != (Head{}) || err != nil {
 		t.Error(h, err)
 	}
 	l.Record(called("c1"))
 	l.Record(called("c2"))
-	enough, seen := errors.New("enough"), 0
-	if _, err := l.Read(func(Record) error { seen++; return enough }); err != enough || seen != 1 {
-		t.Error(err, seen)
+	for r, err := range l.Records(nil).Read(record.Filter{}) {
+		if r.Call != "c1" || err != nil {
+			t.Error(r, err)
+		}
+		break
 	}
 }
 
@@ -667,12 +669,22 @@ func TestNumbers(t *testing.T) {
 }
 
 // all returns the records of a log.
-func all(t testing.TB, l *Log) (records []Record) {
+func all(t testing.TB, l *Log) []Record {
 	t.Helper()
-	if _, err := l.Read(func(r Record) error { records = append(records, r); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	records, _ := read(t, l)
 	return records
+}
+
+// read returns the records of a log, and how many lines are damaged.
+func read(t testing.TB, l *Log) (records []Record, damaged int) {
+	t.Helper()
+	for r, err := range l.Records(func(string, int) { damaged++ }).Read(record.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	return records, damaged
 }
 
 func opsOf(records []Record) string {
@@ -743,12 +755,12 @@ func TestFlush(t *testing.T) {
 	disk := durabletest.Watch(t)
 	expect := func(what string, want ...string) {
 		t.Helper()
-		if got := disk.Took(l.dir); !slices.Equal(got, want) {
+		if got := disk.Took(l.journal.Dir); !slices.Equal(got, want) {
 			t.Errorf("%s: flushed %q, want %q", what, got, want)
 		}
 	}
 	disk.OnFlush = func(string) {
-		if content(t, l.dir) == "" {
+		if content(t, l.journal.Dir) == "" {
 			t.Error("flushed before it was written")
 		}
 	}
@@ -771,18 +783,18 @@ func TestFlush(t *testing.T) {
 		t.Error("a note that was not flushed is not an error")
 	}
 	disk.Err = nil
-	disk.Took(l.dir)
+	disk.Took(l.journal.Dir)
 
 	l.cfg.Mode = mode(On)
 	dropped := false
 	disk.OnFlush = func(path string) {
-		if _, err := os.Stat(filepath.Join(l.dir, one)); err != nil {
+		if _, err := os.Stat(filepath.Join(l.journal.Dir, one)); err != nil {
 			t.Errorf("a file was removed before its record was flushed: %v", err)
 		}
 		dropped = true
 	}
 	for range 12 {
-		before := len(disk.Took(l.dir))
+		before := len(disk.Took(l.journal.Dir))
 		l.Record(called("c3"))
 		if dropped {
 			break
@@ -791,7 +803,7 @@ func TestFlush(t *testing.T) {
 			t.Error("flushed unnecessarily")
 		}
 	}
-	if _, err := os.Stat(filepath.Join(l.dir, one)); !dropped || err == nil {
+	if _, err := os.Stat(filepath.Join(l.journal.Dir, one)); !dropped || err == nil {
 		t.Errorf("dropped %v, %v", dropped, err)
 	}
 	expect("a rotation that drops a file", file)

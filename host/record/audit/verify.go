@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/internal/journal"
+	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -71,13 +71,13 @@ func (l *Log) Verify(anchor string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	files, err := l.openFiles(Cursor{})
-	defer closeFiles(files)
+	files, err := l.journal.OpenFiles(record.Cursor{}, record.Filter{})
+	defer record.CloseFiles(files)
 	if err != nil {
 		return Report{}, err
 	}
 	v := verifier{report: Report{Files: len(files)}, anchor: want}
-	for line, err := range reader.Lines(files, Cursor{}) {
+	for line, err := range l.journal.Lines(files, record.Cursor{}) {
 		if err != nil {
 			return v.report, err
 		}
@@ -115,7 +115,7 @@ func parseAnchor(s string) (h Head, err error) {
 
 // entry is a line of the log.
 type entry struct {
-	journal.Line
+	record.Line
 	record Record
 	hash   string
 	err    error // why the line is not a record
@@ -137,13 +137,13 @@ type verifier struct {
 	late  bool   // the record that was expected in place of bad came later
 }
 
-func (v *verifier) add(line journal.Line) {
+func (v *verifier) add(line record.Line) {
 	if line.Tail {
 		v.report.Torn = line.Size
 		return
 	}
 	e := entry{Line: line, hash: hashOf(line.Sum)}
-	if e.record, e.err = decode(line); e.err == nil {
+	if e.record, _, e.err = decode(line); e.err == nil {
 		v.count(e)
 	}
 	if v.first == nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -33,7 +34,7 @@ type origins struct {
 
 // note returns, by parameter, the results that the parameters of a call came from, and remembers its own result.
 func (o *origins) note(e *host.Event) (from map[string]string) {
-	if e.Op != "call" || e.Err != nil || e.Session == "" || !json.Valid(e.Params) {
+	if e.Op != opCall || e.Err != nil || e.Session == "" || !json.Valid(e.Params) {
 		return nil
 	}
 	o.mu.Lock()
@@ -54,7 +55,7 @@ func (o *origins) note(e *host.Event) (from map[string]string) {
 	}
 	o.values(e.Result, func(hash uint64, pointer string) {
 		source := e.Tool + pointer
-		if given[hash] || known[hash] != "" || len(known) >= maxOrigins || clip(source) != source {
+		if given[hash] || known[hash] != "" || len(known) >= maxOrigins || record.Name(source) != source {
 			return // what the caller knew before comes from elsewhere
 		}
 		if known == nil {
