@@ -189,7 +189,8 @@ func TestFollow(t *testing.T) {
 	defer cancel()
 	var got []string
 	wait := make(chan struct{})
-	records := Records[string]{Journal: j, Decode: func(l Line) (string, Keys, error) { return string(l.Text), Keys{}, nil }}
+	decode := func(l Line) (string, Keys, error) { return string(l.Text), Keys{}, nil }
+	records := Records[string]{Journal: j, Decode: decode}
 	go func() {
 		defer close(wait)
 		err := records.Follow(ctx, Filter{}, Cursor{}, func(text string, _ Cursor) error {

@@ -305,7 +305,7 @@ func TestCannotWrite(t *testing.T) {
 func TestLockIsHeld(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{})
 	l.Record(called("c1"))
-	other := flock.New(filepath.Join(l.journal.Dir, lockName))
+	other := flock.New(filepath.Join(l.Dir(), lockName))
 	if err := other.Lock(); err != nil {
 		t.Fatal(err)
 	}
@@ -355,9 +355,9 @@ func TestOtherWritersBetween(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l := openTest(t, filepath.Join(t.TempDir(), "audit"), Config{})
 			l.Record(called("c1"))
-			tt.others(t, l.journal.Dir)
+			tt.others(t, l.Dir())
 			l.Record(called("c3"))
-			intact(t, openTest(t, l.journal.Dir, Config{}), tt.records)
+			intact(t, openTest(t, l.Dir(), Config{}), tt.records)
 		})
 	}
 }
@@ -366,10 +366,10 @@ func TestOtherWritersBetween(t *testing.T) {
 func TestLockFollowsReplacedFile(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{})
 	l.Record(called("c1"))
-	if err := os.Remove(filepath.Join(l.journal.Dir, lockName)); err != nil {
+	if err := os.Remove(filepath.Join(l.Dir(), lockName)); err != nil {
 		t.Fatal(err)
 	}
-	other := flock.New(filepath.Join(l.journal.Dir, lockName))
+	other := flock.New(filepath.Join(l.Dir(), lockName))
 	if err := other.Lock(); err != nil {
 		t.Fatal(err)
 	}
@@ -448,12 +448,12 @@ func TestEnds(t *testing.T) {
 func TestTornFileIsNotClosed(t *testing.T) {
 	l := openTest(t, t.TempDir(), Config{MaxBytes: 1})
 	l.Record(called("c1"))
-	put(t, l.journal.Dir, currentName, content(t, l.journal.Dir)+`{"v":1,"seq":2`)
+	put(t, l.Dir(), currentName, content(t, l.Dir())+`{"v":1,"seq":2`)
 	if _, damaged := read(t, l); damaged != 0 {
 		t.Errorf("%d damaged lines", damaged)
 	}
 	l.Record(called("c2"))
-	if ops, files := opsOf(all(t, l)), ls(t, l.journal.Dir); ops != "call repair call" || len(files) != 2 {
+	if ops, files := opsOf(all(t, l)), ls(t, l.Dir()); ops != "call repair call" || len(files) != 2 {
 		t.Errorf("%s in the files %v", ops, files)
 	}
 	l.Record(called("c3"))
@@ -596,7 +596,7 @@ func TestRotation(t *testing.T) {
 
 	// A file that was removed otherwise is missing, because no rotation dropped it.
 	l = openTest(t, t.TempDir(), Config{MaxBytes: 1000, Keep: 3})
-	dir = l.journal.Dir
+	dir = l.Dir()
 	write(50)
 	files = ls(t, dir)
 	if err := os.Remove(filepath.Join(dir, files[0])); err != nil {
@@ -755,12 +755,12 @@ func TestFlush(t *testing.T) {
 	disk := durabletest.Watch(t)
 	expect := func(what string, want ...string) {
 		t.Helper()
-		if got := disk.Took(l.journal.Dir); !slices.Equal(got, want) {
+		if got := disk.Took(l.Dir()); !slices.Equal(got, want) {
 			t.Errorf("%s: flushed %q, want %q", what, got, want)
 		}
 	}
 	disk.OnFlush = func(string) {
-		if content(t, l.journal.Dir) == "" {
+		if content(t, l.Dir()) == "" {
 			t.Error("flushed before it was written")
 		}
 	}
@@ -783,18 +783,18 @@ func TestFlush(t *testing.T) {
 		t.Error("a note that was not flushed is not an error")
 	}
 	disk.Err = nil
-	disk.Took(l.journal.Dir)
+	disk.Took(l.Dir())
 
 	l.cfg.Mode = mode(On)
 	dropped := false
 	disk.OnFlush = func(path string) {
-		if _, err := os.Stat(filepath.Join(l.journal.Dir, one)); err != nil {
+		if _, err := os.Stat(filepath.Join(l.Dir(), one)); err != nil {
 			t.Errorf("a file was removed before its record was flushed: %v", err)
 		}
 		dropped = true
 	}
 	for range 12 {
-		before := len(disk.Took(l.journal.Dir))
+		before := len(disk.Took(l.Dir()))
 		l.Record(called("c3"))
 		if dropped {
 			break
@@ -803,7 +803,7 @@ func TestFlush(t *testing.T) {
 			t.Error("flushed unnecessarily")
 		}
 	}
-	if _, err := os.Stat(filepath.Join(l.journal.Dir, one)); !dropped || err == nil {
+	if _, err := os.Stat(filepath.Join(l.Dir(), one)); !dropped || err == nil {
 		t.Errorf("dropped %v, %v", dropped, err)
 	}
 	expect("a rotation that drops a file", file)

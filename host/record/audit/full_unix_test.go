@@ -76,7 +76,7 @@ func exitWith(err error) int {
 func TestFullDisk(t *testing.T) {
 	probe := openTest(t, t.TempDir(), Config{})
 	probe.Record(called("c0"))
-	size := len(content(t, probe.journal.Dir))
+	size := len(content(t, probe.Dir()))
 	for _, room := range []int{1, size - 1, size, 3*size + 1, 3*size + size/2, 4*size - 1} {
 		t.Run(fmt.Sprint(room), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "audit")

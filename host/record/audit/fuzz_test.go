@@ -8,8 +8,8 @@ import (
 // Whatever the file contains, a record can be appended and read, and all complete lines remain.
 func FuzzLog(f *testing.F) {
 	l := written(f)
-	f.Add([]byte(content(f, l.journal.Dir)), "")
-	f.Add([]byte(content(f, l.journal.Dir)[:300]), "sha256:"+strings.Repeat("0", 64))
+	f.Add([]byte(content(f, l.Dir())), "")
+	f.Add([]byte(content(f, l.Dir())[:300]), "sha256:"+strings.Repeat("0", 64))
 	f.Add([]byte("\n\n{}\n"), "7 sha256:")
 	f.Add([]byte(`{"v":1,"seq":18446744073709551615,"t":"2026-07-01T12:00:00Z","prev":"`+genesis+`","op":"call"}`+"\n"), "1:sha256:")
 	f.Add([]byte("x"), "x")
@@ -18,7 +18,7 @@ func FuzzLog(f *testing.F) {
 			return
 		}
 		l := openTest(t, t.TempDir(), Config{})
-		put(t, l.journal.Dir, currentName, string(data))
+		put(t, l.Dir(), currentName, string(data))
 		before, err := l.Verify("")
 		if err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func FuzzLog(f *testing.F) {
 		}
 		l.Record(called("c1"))
 		whole := string(data[:strings.LastIndexByte(string(data), '\n')+1])
-		if !strings.HasPrefix(content(t, l.journal.Dir), whole) {
+		if !strings.HasPrefix(content(t, l.Dir()), whole) {
 			t.Error("earlier lines have changed")
 		}
 		records := all(t, l)

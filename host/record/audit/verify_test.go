@@ -44,7 +44,7 @@ const (
 
 func TestTampering(t *testing.T) {
 	l := written(t)
-	if got := fmt.Sprint(ls(t, l.journal.Dir)); got != fmt.Sprint([]string{one, two, three, lockName}) {
+	if got := fmt.Sprint(ls(t, l.Dir())); got != fmt.Sprint([]string{one, two, three, lockName}) {
 		t.Fatal(got)
 	}
 	if got := opsOf(all(t, l)); got != "call call call rotate call call rotate call" {
@@ -155,7 +155,7 @@ func TestTampering(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := tt.tamper(l.journal.Dir); err != nil {
+			if err := tt.tamper(l.Dir()); err != nil {
 				t.Fatal(err)
 			}
 			l.Record(called("later")) // a later record does not hide the change
@@ -192,7 +192,7 @@ func TestAnchors(t *testing.T) {
 		return heads
 	}
 	again := func(l *Log) error { // another intact log
-		if err := os.RemoveAll(l.journal.Dir); err != nil {
+		if err := os.RemoveAll(l.Dir()); err != nil {
 			return err
 		}
 		for range 7 {
@@ -211,22 +211,22 @@ func TestAnchors(t *testing.T) {
 		{"another record was written", 8, func(l *Log) error { l.Record(called("c9")); return nil }, ""},
 		{"the end cut off", 8, func(l *Log) error {
 			return edit(three,
-				func(lines []string) []string { return lines[:1] })(l.journal.Dir)
+				func(lines []string) []string { return lines[:1] })(l.Dir())
 		}, Truncated},
 		{"cut off after the anchor", 7, func(l *Log) error {
 			return edit(three,
-				func(lines []string) []string { return lines[:1] })(l.journal.Dir)
+				func(lines []string) []string { return lines[:1] })(l.Dir())
 		}, ""},
 		{"cut off and written again", 8, func(l *Log) error {
-			err := edit(three, func(lines []string) []string { return lines[:1] })(l.journal.Dir)
+			err := edit(three, func(lines []string) []string { return lines[:1] })(l.Dir())
 			l.Record(called("other"))
 			return err
 		}, WrongAnchor},
-		{"the last file removed", 8, func(l *Log) error { return os.Remove(filepath.Join(l.journal.Dir, three)) }, Truncated},
+		{"the last file removed", 8, func(l *Log) error { return os.Remove(filepath.Join(l.Dir(), three)) }, Truncated},
 		{"all written again", 3, again, WrongAnchor},
-		{"all removed", 3, func(l *Log) error { return os.RemoveAll(l.journal.Dir) }, Truncated},
+		{"all removed", 3, func(l *Log) error { return os.RemoveAll(l.Dir()) }, Truncated},
 		{"all emptied", 3, func(l *Log) error {
-			return errors.Join(os.RemoveAll(l.journal.Dir), os.Mkdir(l.journal.Dir, 0o700), os.WriteFile(filepath.Join(l.journal.Dir, three), nil,
+			return errors.Join(os.RemoveAll(l.Dir()), os.Mkdir(l.Dir(), 0o700), os.WriteFile(filepath.Join(l.Dir(), three), nil,
 				0o600))
 		}, Truncated},
 	} {
@@ -336,7 +336,7 @@ func TestAnchorForms(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	l := written(t)
-	put(t, l.journal.Dir, "note.txt", "not of the log")
+	put(t, l.Dir(), "note.txt", "not of the log")
 	later := called("c9")
 	later.Time = noon.AddDate(0, 0, 1)
 	l.Record(later)

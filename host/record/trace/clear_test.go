@@ -67,7 +67,8 @@ func TestClearSome(t *testing.T) {
 		dir := t.TempDir()
 		recorder := Open(dir, Config{})
 		for i, e := range []host.Event{
-			{CallID: "1", Session: "a", Tool: "shop.list"}, {CallID: "2", Session: "b", Tool: "shop.list", Err: &host.Error{Code: host.Denied}},
+			{CallID: "1", Session: "a", Tool: "shop.list"},
+			{CallID: "2", Session: "b", Tool: "shop.list", Err: &host.Error{Code: host.Denied}},
 			{CallID: "3", Session: "b", Tool: "shop.buy", Params: json.RawMessage(`{}`)},
 		} {
 			e.Op, e.Time = "call", noon.Add(time.Duration(i)*time.Hour)

@@ -184,37 +184,12 @@ func keyName(raw []byte) string {
 }
 
 // characters counts the characters of a quoted JSON string; a pair of surrogate escapes is one.
-func characters(raw []byte) int {
-	raw = raw[1 : len(raw)-1]
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return utf8.RuneCount(raw)
+func characters(quoted []byte) int {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return utf8.RuneCount(quoted) - 2
 	}
-	n := 0
-	for len(raw) > 0 {
-		size := 1
-		switch {
-		case raw[0] != '\\':
-			_, size = utf8.DecodeRune(raw)
-		case raw[1] != 'u':
-			size = 2
-		case surrogate(raw, 0xd800) && surrogate(raw[6:], 0xdc00):
-			size = 12
-		default:
-			size = 6
-		}
-		raw = raw[size:]
-		n++
-	}
-	return n
-}
-
-// surrogate reports whether raw begins with the escape of one of the 1,024 code units from first on.
-func surrogate(raw []byte, first uint64) bool {
-	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
-		return false
-	}
-	unit, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
-	return err == nil && unit&^0x3ff == first
+	text, _ := jsontext.Unquote(quoted)
+	return utf8.RuneCountInString(text)
 }
 
 // numberKind follows JSON Schema: 1.0 and 1e3 are integers.

@@ -332,7 +332,8 @@ func TestFollow(t *testing.T) {
 	got := ""
 	var from record.Cursor
 	for _, until := range []string{"2", "4"} {
-		err := Records(dir, nil).Follow(t.Context(), record.Filter{Op: "call"}, from, func(r Record, next record.Cursor) error {
+		calls := record.Filter{Op: "call"}
+		err := Records(dir, nil).Follow(t.Context(), calls, from, func(r Record, next record.Cursor) error {
 			got, from = got+r.Call, next
 			if r.Call == until {
 				return stop

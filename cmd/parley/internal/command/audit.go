@@ -142,7 +142,8 @@ func Audit(d *Deps, o AuditOptions) (*AuditData, error) {
 // checkPattern returns the error of an option that is no pattern.
 func checkPattern(option, pattern string) error {
 	if _, err := path.Match(pattern, ""); err != nil {
-		return host.Errorf(host.InvalidArgs, "--%s: %q is not a valid pattern; expected a name, in which * matches any characters",
+		return host.Errorf(host.InvalidArgs,
+			"--%s: %q is not a valid pattern; expected a name, in which * matches any characters",
 			option, manifest.CleanLine(pattern))
 	}
 	return nil
