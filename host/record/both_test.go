@@ -226,7 +226,7 @@ func TestFiltersAreEqual(t *testing.T) {
 		j := b.open(failing(t), filepath.Join(dir, b.name))
 		writers, readers = append(writers, j), append(readers, j.records(nil))
 	}
-	const n = 200
+	const n = 100
 	for i := range n {
 		e := called(i)
 		e.Time = e.Time.Add(-time.Duration(rnd.IntN(2000)) * time.Millisecond)
@@ -240,7 +240,7 @@ func TestFiltersAreEqual(t *testing.T) {
 		}
 	}
 	selected := 0
-	for range 500 {
+	for range 200 {
 		var f record.Filter
 		for _, set := range []func(){
 			func() { f.Since = noon.Add(time.Duration(rnd.IntN(n)) * time.Hour) },
@@ -264,7 +264,7 @@ func TestFiltersAreEqual(t *testing.T) {
 		}
 		selected += len(inAudit)
 	}
-	if selected < 1000 {
+	if selected < 500 {
 		t.Errorf("the filters select only %d records", selected)
 	}
 }
@@ -275,7 +275,7 @@ const (
 	childFirst = "PARLEY_TEST_RECORD_FIRST"
 )
 
-const childRecords = 400
+const childRecords = 200
 
 func TestMain(m *testing.M) {
 	dir := os.Getenv(childDir)

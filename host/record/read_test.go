@@ -177,6 +177,15 @@ func TestUnreadableFile(t *testing.T) {
 	}
 }
 
+// A file that is removed while it is looked for is none.
+func TestFileIsRemovedMeanwhile(t *testing.T) {
+	j := journalOf(t, 100, "a\n", "b\n")
+	j.List = func(names []string) []File { return append([]File{{ID: "0", Path: "0"}}, numbered(names)...) }
+	if got := texts(t, linesOf(j, Cursor{})); !slices.Equal(got, []string{"1:1 a", "2:1 b"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Follow returns each appended line once, also when a line is completed later or a new file begins.
 func TestFollow(t *testing.T) {
 	j := journalOf(t, 100, "a\nha")

@@ -46,6 +46,22 @@ func TestClear(t *testing.T) {
 	}
 }
 
+// TestClearCounts counts what is removed in all files.
+func TestClearCounts(t *testing.T) {
+	dir := t.TempDir()
+	recorder := Open(dir, Config{})
+	for day := range 3 {
+		recorder.Record(host.Event{Op: "call", Session: "a", Time: noon.AddDate(0, 0, day)})
+		recorder.Record(host.Event{Op: "call", Session: "b", Time: noon.AddDate(0, 0, day)})
+	}
+	if done, err := Clear(dir, record.Filter{Session: "a"}); done.Records != 3 || done.Files != 0 || err != nil {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if done, err := Clear(dir, record.Filter{}); done.Records != 3 || done.Files != 3 || err != nil {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
 // TestClearSome removes the records that a filter selects. Other records stay, and so do lines that are not records.
 func TestClearSome(t *testing.T) {
 	noon := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)

@@ -1,0 +1,46 @@
+package record
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// notNames are the texts of an event that are no names: words of the host, and the query, which only traces record.
+var notNames = []string{"Op", "Mode", "Query", "Audit", "Transport"}
+
+// Whoever calls cannot get a long text, a line break or a control character into a record by a name.
+func TestNamed(t *testing.T) {
+	hostile := "a\nb\x1b[2J\u202e" + strings.Repeat("x", 1000)
+	var e host.Event
+	fields := reflect.VisibleFields(reflect.TypeFor[host.Event]())
+	for _, f := range fields {
+		if f.Type.Kind() == reflect.String {
+			reflect.ValueOf(&e).Elem().FieldByIndex(f.Index).SetString(hostile)
+		}
+	}
+	named, names := Named(e), 0
+	for _, f := range fields {
+		if f.Type.Kind() != reflect.String || slices.Contains(notNames, f.Name) {
+			continue
+		}
+		names++
+		got := reflect.ValueOf(named).FieldByIndex(f.Index).String()
+		if len(got) > MaxName || manifest.CleanLine(got) != got || !strings.HasSuffix(got, "…") {
+			t.Errorf("%s is %q", f.Name, got)
+		}
+	}
+	if names < 10 {
+		t.Errorf("only %d names", names)
+	}
+	if got := Name("text.hash"); got != "text.hash" {
+		t.Error(got)
+	}
+	if got := Milliseconds(1234567); got != 1.235 {
+		t.Error(got)
+	}
+}
