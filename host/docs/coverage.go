@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Coverage is how much of a catalog is documented.
@@ -146,8 +145,8 @@ func shownIn(examples []manifest.Example) map[string]bool {
 
 // describes reports whether a text says more than a name does: it has a word that is not one of the name's.
 func describes(text, name string) bool {
-	known := wordsOf(name)
-	return slices.ContainsFunc(wordsOf(manifest.CleanLine(text)), func(word string) bool {
+	known := schema.Words(name)
+	return slices.ContainsFunc(schema.Words(manifest.CleanLine(text)), func(word string) bool {
 		isKnown := func(k string) bool { return sameWord(k, word) }
 		return !slices.Contains(fillers, word) && !slices.ContainsFunc(known, isKnown)
 	})
@@ -165,18 +164,4 @@ func sameWord(a, b string) bool {
 		}
 	}
 	return a == b
-}
-
-// wordsOf splits a text or a name at case and punctuation into words in lower case.
-func wordsOf(text string) []string {
-	var spaced strings.Builder
-	previous := ' '
-	for _, r := range text {
-		if unicode.IsUpper(r) && unicode.IsLower(previous) {
-			spaced.WriteByte(' ')
-		}
-		spaced.WriteRune(unicode.ToLower(r))
-		previous = r
-	}
-	return strings.FieldsFunc(spaced.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }

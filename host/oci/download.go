@@ -37,7 +37,7 @@ const (
 
 // download fetches a blob into the folder of downloads and returns its path. The file appears whole, with the digest
 // that was asked for, or not at all.
-func (c *Client) download(ctx context.Context, from blobs, d descriptor, r Reference) (string, error) {
+func (c *Client) download(ctx context.Context, from *repository, d descriptor, r Reference) (string, error) {
 	if d.Size > maxWasm || d.Size < 0 {
 		return "", tooLarge("the plugin", d.Size, maxWasm)
 	}
@@ -316,11 +316,7 @@ func (c *Client) Get(ctx context.Context, text string) (*Fetched, error) {
 		return f, nil
 	}
 	if err == nil {
-		defer body.Close()
-		f.Signature, err = io.ReadAll(io.LimitReader(body, maxSignature+1))
-	}
-	if err == nil && len(f.Signature) > maxSignature {
-		err = tooLarge("the signature", int64(len(f.Signature)), maxSignature)
+		f.Signature, err = content(body, maxSignature, "the signature")
 	}
 	if err != nil {
 		return nil, urlError(u, err)
@@ -343,21 +339,29 @@ func open(ctx context.Context, client *http.Client, url string, at int64) (io.Re
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case at > 0 && response.StatusCode == http.StatusPartialContent &&
-		strings.HasPrefix(response.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", at)):
-		return response.Body, nil
-	case at == 0 && response.StatusCode == http.StatusOK:
-		return response.Body, nil
+	if at > 0 || response.StatusCode == http.StatusOK {
+		return bodyAt(response, at)
 	}
 	_ = response.Body.Close()
-	switch {
-	case at > 0:
-		return nil, errRestart
-	case response.StatusCode == http.StatusNotFound:
+	if response.StatusCode == http.StatusNotFound {
 		return nil, host.Errorf(host.NotFound, "%s does not exist (404)", manifest.CleanLine(url))
 	}
 	return nil, host.Errorf(host.Unavailable, "%s: the server answered %d", manifest.CleanLine(url), response.StatusCode)
+}
+
+// bodyAt returns the body of a response that begins at a position. From the beginning, it must be the whole file.
+func bodyAt(response *http.Response, at int64) (io.ReadCloser, error) {
+	isPart := response.StatusCode == http.StatusPartialContent
+	begins := strings.HasPrefix(response.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", at))
+	switch {
+	case at == 0 && !isPart, at > 0 && isPart && begins:
+		return response.Body, nil
+	case at == 0:
+		_ = response.Body.Close()
+		return nil, errors.New("the registry returned a partial response")
+	}
+	_ = response.Body.Close()
+	return nil, errRestart
 }
 
 func urlError(u *url.URL, err error) error {

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"regexp"
@@ -74,14 +73,6 @@ type image struct {
 	Manifests     []descriptor      `json:"manifests,omitempty"`
 	Subject       *descriptor       `json:"subject,omitempty"`
 	Annotations   map[string]string `json:"annotations,omitempty"`
-}
-
-// blobs holds content by its digest. get returns it from a position on; the error is errRestart where only the whole
-// can be had.
-type blobs interface {
-	has(ctx context.Context, d descriptor) (bool, error)
-	get(ctx context.Context, d descriptor, at int64) (io.ReadCloser, error)
-	put(ctx context.Context, d descriptor, content []byte) error
 }
 
 // Plugin is what is pushed.

@@ -33,8 +33,6 @@ type repository struct {
 	up     *upload
 }
 
-var _ blobs = (*repository)(nil)
-
 func (c *Client) repository(r Reference) *repository {
 	scheme := "https"
 	if isLoopback(r.host) {
@@ -109,10 +107,10 @@ func (p *repository) refused(status int) error {
 	return host.Errorf(host.Unavailable, "the registry of %s answered %d", p.ref, status)
 }
 
-// content reads the body of a response of at most limit bytes.
-func content(response *http.Response, limit int64, what string) ([]byte, error) {
-	defer response.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+// content reads a body of at most limit bytes.
+func content(body io.ReadCloser, limit int64, what string) ([]byte, error) {
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, limit+1))
 	if err == nil && int64(len(data)) > limit {
 		return nil, tooLarge(what, int64(len(data)), limit)
 	}
@@ -127,7 +125,7 @@ func (p *repository) manifest(ctx context.Context, r Reference) (*image, descrip
 	if err != nil {
 		return nil, descriptor{}, err
 	}
-	data, err := content(response, maxManifest, "the artifact's manifest")
+	data, err := content(response.Body, maxManifest, "the artifact's manifest")
 	if err != nil {
 		return nil, descriptor{}, err
 	}
@@ -152,6 +150,7 @@ func (p *repository) has(ctx context.Context, d descriptor) (bool, error) {
 	return response.StatusCode == http.StatusOK, nil
 }
 
+// get returns content from a position on; the error is errRestart where only the whole can be had.
 func (p *repository) get(ctx context.Context, d descriptor, at int64) (io.ReadCloser, error) {
 	header := map[string]string{"Accept-Encoding": "identity"}
 	if at > 0 {
@@ -161,15 +160,7 @@ func (p *repository) get(ctx context.Context, d descriptor, at int64) (io.ReadCl
 	if err != nil {
 		return nil, err
 	}
-	from := strings.HasPrefix(response.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", at))
-	if (response.StatusCode == http.StatusPartialContent) != (at > 0) || at > 0 && !from {
-		_ = response.Body.Close()
-		if at == 0 {
-			return nil, errors.New("it answered a part of a file that was asked for whole")
-		}
-		return nil, errRestart
-	}
-	return response.Body, nil
+	return bodyAt(response, at)
 }
 
 func (p *repository) put(ctx context.Context, d descriptor, content []byte) error {
@@ -352,7 +343,7 @@ func (p *repository) referrers(ctx context.Context, of descriptor) ([]descriptor
 		if err != nil {
 			return nil, err
 		}
-		data, err := content(response, maxManifest, "the list of signatures")
+		data, err := content(response.Body, maxManifest, "the list of signatures")
 		if err != nil {
 			return nil, err
 		}
@@ -390,17 +381,11 @@ func (p *repository) signature(ctx context.Context, r Reference, of descriptor) 
 	if err != nil {
 		return nil, err
 	}
-	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, maxSignature+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > maxSignature:
-		return nil, tooLarge("the signature", int64(len(data)), maxSignature)
-	case digestOf(data) != layer.Digest:
+	data, err := content(body, maxSignature, "the signature")
+	if err == nil && digestOf(data) != layer.Digest {
 		return nil, wrongDigest(digestOf(data), layer)
 	}
-	return data, nil
+	return data, err
 }
 
 var challengePart = lazy(`([a-z]+)="([^"]*)"`)
@@ -453,7 +438,7 @@ func (p *repository) authorize(ctx context.Context, asked string, write bool) er
 	if err != nil {
 		return err
 	}
-	data, err := content(response, maxManifest, "the answer with a token")
+	data, err := content(response.Body, maxManifest, "the answer with a token")
 	if err != nil {
 		return err
 	}

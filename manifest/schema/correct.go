@@ -625,7 +625,7 @@ func inUnit(n *node, text string) any {
 		for _, name := range c.aliases {
 			unit = cmp.Or(unit, unitOf(name))
 		}
-		for _, word := range wordsOf(c.about) {
+		for _, word := range Words(c.about) {
 			unit = cmp.Or(unit, units[word])
 		}
 	}

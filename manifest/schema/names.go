@@ -191,7 +191,7 @@ var measured = []string{"time", "timeout", "wait", "delay", "duration", "expires
 
 // unitOf returns the unit that a name of several words says.
 func unitOf(name string) string {
-	words := wordsOf(name)
+	words := Words(name)
 	if len(words) < 2 {
 		return ""
 	}
@@ -210,7 +210,7 @@ func (s *strangers) changesMeaning(given, name string) bool {
 		return false
 	}
 	has := func(name string, words []string) bool {
-		return slices.ContainsFunc(wordsOf(name), func(w string) bool { return slices.Contains(words, w) })
+		return slices.ContainsFunc(Words(name), func(w string) bool { return slices.Contains(words, w) })
 	}
 	if has(given, places) != has(name, places) && !grouped(given, name) {
 		return true
@@ -232,7 +232,7 @@ func meansElse(given, name string) bool {
 // unit that its schema says.
 func (s *strangers) convertAll() {
 	for _, given := range slices.Clone(s.names) {
-		words, value := wordsOf(given), plainText(s.object[given])
+		words, value := Words(given), plainText(s.object[given])
 		i := slices.IndexFunc(s.free, func(name string) bool {
 			return unitOf(given) != "" && FoldName(name) == strings.Join(words[:len(words)-1], "")
 		})
@@ -449,8 +449,8 @@ func grouped(a, b string) bool {
 
 // hasWords reports whether the words of a name are among those of another one.
 func hasWords(name, other string) bool {
-	all := wordsOf(other)
-	words := wordsOf(name)
+	all := Words(other)
+	words := Words(name)
 	if len(words) == 0 || len(words) >= len(all) {
 		return false
 	}
@@ -462,30 +462,18 @@ func hasWords(name, other string) bool {
 	return true
 }
 
-// wordsOf splits a name at case and punctuation.
-func wordsOf(name string) (words []string) {
-	var word strings.Builder
-	end := func() {
-		if word.Len() > 0 {
-			words = append(words, word.String())
-			word.Reset()
-		}
-	}
+// Words splits a name or a text at case and punctuation into words in lower case.
+func Words(text string) []string {
+	var spaced strings.Builder
 	lower := false
-	for _, r := range name {
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			end()
-			lower = false
-			continue
-		case unicode.IsUpper(r) && lower:
-			end()
+	for _, r := range text {
+		if unicode.IsUpper(r) && lower {
+			spaced.WriteByte(' ')
 		}
+		spaced.WriteRune(unicode.ToLower(r))
 		lower = !unicode.IsUpper(r)
-		word.WriteRune(unicode.ToLower(r))
 	}
-	end()
-	return words
+	return strings.FieldsFunc(spaced.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // respelled returns the value that v spells in another case, with a single typo or as another type, if it is the only
