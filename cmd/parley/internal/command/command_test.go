@@ -33,47 +33,6 @@ func front(t *testing.T, input string) *Deps {
 	return d
 }
 
-// TestCommandsAreFunctions runs commands as a front end other than the command line does.
-func TestCommandsAreFunctions(t *testing.T) {
-	ctx, d := t.Context(), front(t, "")
-	plugins, err := ListPlugins(d)
-	if err != nil || plugins.Total < 3 || len(plugins.Plugins) != plugins.Total {
-		t.Fatalf("%v: %+v", err, plugins)
-	}
-	list, err := ListPlugin(d, ListOptions{Plugin: "text"})
-	if err != nil || list.Plugin != "text" || list.Total != len(list.Tools) || list.Tools[0].Name[:5] != "text." {
-		t.Errorf("%v: %+v", err, list)
-	}
-	group, err := ListGroup(d, ListOptions{Plugin: "cdp", Group: "network"})
-	if err != nil || group.Group != "Network" || group.Total < 10 || len(group.Events) < 10 {
-		t.Errorf("%v: %+v", err, group)
-	}
-	found, _, err := Search(ctx, d, SearchOptions{SearchQuery: host.SearchQuery{Text: "hash a text"}})
-	if err != nil || len(found.Results) == 0 || found.Results[0].Name != "text.hash" {
-		t.Errorf("%v: %+v", err, found)
-	}
-	docs, err := Describe(ctx, d, DescribeOptions{Tool: "text.hash", Tier: 1})
-	if err != nil || docs.Name != "text.hash" {
-		t.Errorf("%v: %+v", err, docs)
-	}
-	answer, err := Call(ctx, d, CallOptions{
-		Tool: "text.hash", Words: []string{"hello"}, Set: []string{"algorithm=md5"}, Options: host.Options{JQ: ".hex"},
-	})
-	if err != nil || string(answer.Data) != `"5d41402abc4b2a76b9719d911017c592"` {
-		t.Errorf("%v: %+v", err, answer)
-	}
-	coverage, err := DocsCoverage(d)
-	if err != nil || coverage.Total.Tools.Total < 600 {
-		t.Errorf("%v: %+v", err, coverage)
-	}
-	if data := Doctor(ctx, d, DoctorOptions{}); len(data.Checks) < 10 || data.Fixes() == nil {
-		t.Errorf("%+v", data)
-	}
-	if v := Version(); v.Version != parley.Version {
-		t.Errorf("%+v", v)
-	}
-}
-
 // TestCallToFile: the whole result is written to a file, which the data of the answer describes.
 func TestCallToFile(t *testing.T) {
 	d, path := front(t, ""), filepath.Join(t.TempDir(), "out.json")
