@@ -8,13 +8,14 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/cli"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 )
 
 func main() {
 	parley.Child()
 	collectLater()
 	growStack(false)
-	os.Exit(cli.Main(os.Args[1:], cli.System()))
+	os.Exit(cli.Main(os.Args[1:], command.System()))
 }
 
 // collectLater delays the first garbage collection from 4 MB of heap to 16 MB. Most commands end before that, and with

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -166,7 +167,7 @@ func TestErrorsAreBounded(t *testing.T) {
 		}
 		var out, errs bytes.Buffer
 		env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
-		streams := &Streams{In: strings.NewReader(in.String()), Out: &out, Err: &errs, Env: env}
+		streams := &command.Streams{In: strings.NewReader(in.String()), Out: &out, Err: &errs, Env: env}
 		if code := Main([]string{"mcp"}, streams); code != 0 {
 			t.Fatalf("%d %.500s", code, errs.String())
 		}

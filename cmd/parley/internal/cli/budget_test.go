@@ -8,6 +8,8 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -49,7 +51,7 @@ func TestDomainBudgets(t *testing.T) {
 			}
 		}
 		for _, line := range strings.Split(out, "\n") {
-			if n := len([]rune(line)); n > pipedLine {
+			if n := len([]rune(line)); n > tools.PipedLine {
 				t.Errorf("%s: a line of %d columns: %s", g.Name, n, line)
 			}
 		}
@@ -81,7 +83,7 @@ func TestDescribeBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := newApp(&Streams{Env: func(string) string { return "" }}, nil)
+	app := command.NewApp(&command.Streams{Env: func(string) string { return "" }}, nil)
 	seen, widest := 0, 0.0
 	for _, group := range append([]string{""}, groupNames(groups)...) {
 		lines, err := p.Lines(group)
@@ -100,7 +102,7 @@ func TestDescribeBudget(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
-				raw, err := manifest.Marshal(app.deps.Described(docs))
+				raw, err := manifest.Marshal(tools.Described(app, docs))
 				if err != nil {
 					t.Fatal(err)
 				}

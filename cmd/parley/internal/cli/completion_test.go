@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 )
 
 // TestCompletion checks what a shell offers after some words.
@@ -59,12 +61,12 @@ func TestCompletion(t *testing.T) {
 
 // TestTargetWords: a URL stands for a target if no other matches it, and only as far as a shell takes it literally.
 func TestTargetWords(t *testing.T) {
-	words := targetWords(json.RawMessage(`{"targets":[
+	words := command.TargetWords(json.RawMessage(`{"targets":[
 		{"id":"A1","url":"https://a.test/x?q=1&b=$(id)","title":"One\tand\u001b[31m two"},
 		{"id":"B2","url":"about:blank","title":""},
 		{"id":"C3","url":"about:blank","title":""},
 		{"id":"$(id)","url":"https://b.test/$(id)","title":"` + "`id`" + `"}]}`))
-	offered := startingWith("", words)
+	offered := command.StartingWith("", words)
 	for i, w := range offered {
 		offered[i], _, _ = strings.Cut(w, "\t")
 	}
@@ -74,7 +76,7 @@ func TestTargetWords(t *testing.T) {
 	if !strings.HasPrefix(words[0], "A1\tOne and\\u001b[31m two  https://a.test/x?") {
 		t.Errorf("%q", words[0])
 	}
-	if got := startingWith("https://B", words); len(got) != 1 || !strings.HasPrefix(got[0], "https://b.test/\t") {
+	if got := command.StartingWith("https://B", words); len(got) != 1 || !strings.HasPrefix(got[0], "https://b.test/\t") {
 		t.Errorf("%q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host/docs"
 	"github.com/parley-tools/parley/host/learn"
 	"github.com/parley-tools/parley/host/mcp"
@@ -21,7 +22,7 @@ func TestAuditCountsTheWire(t *testing.T) {
 		env := func(name string) string {
 			return map[string]string{"PARLEY_HOME": home, "PARLEY_PINNED_TOOLS": "text.hash,cdp.Page.navigate"}[name]
 		}
-		if code := Main(args, &Streams{In: strings.NewReader(in), Out: &out, Err: &errs, Env: env}); code != 0 {
+		if code := Main(args, &command.Streams{In: strings.NewReader(in), Out: &out, Err: &errs, Env: env}); code != 0 {
 			t.Fatalf("parley %s exits with %d: %s", strings.Join(args, " "), code, errs.String())
 		}
 		return out.String()
@@ -76,7 +77,7 @@ func TestTutorialsRun(t *testing.T) {
 			}
 			run := func(args ...string) (out, errs string, code int) {
 				var o, e strings.Builder
-				code = Main(args, &Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
+				code = Main(args, &command.Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
 				return o.String(), e.String(), code
 			}
 			t.Cleanup(func() { run("cdp", "close") })

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -61,7 +62,7 @@ func TestDocsTokens(t *testing.T) {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			home := t.TempDir()
 			var out, errs strings.Builder
-			Main(tc.args, &Streams{In: strings.NewReader(tc.in), Out: &out, Err: &errs, OutTTY: tc.tty, Width: 100,
+			Main(tc.args, &command.Streams{In: strings.NewReader(tc.in), Out: &out, Err: &errs, OutTTY: tc.tty, Width: 100,
 				Env: func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }})
 			sent := tc.sent(out.String(), errs.String())
 			if sent == "" {

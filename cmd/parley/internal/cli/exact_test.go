@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -24,7 +25,7 @@ func TestValuesAreExact(t *testing.T) {
 	run := func(tty bool, in string, args ...string) string {
 		var out, errs strings.Builder
 		env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
-		if code := Main(args, &Streams{In: strings.NewReader(in), Out: &out, Err: &errs, OutTTY: tty, Env: env}); code != 0 {
+		if code := Main(args, &command.Streams{In: strings.NewReader(in), Out: &out, Err: &errs, OutTTY: tty, Env: env}); code != 0 {
 			t.Fatalf("%q exits with %d: %s", args, code, errs.String())
 		}
 		return out.String()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/testhome"
 )
@@ -78,7 +79,7 @@ func TestForeignModules(t *testing.T) {
 func runIn(home string, args ...string) (out, errs string, code int) {
 	var o, e strings.Builder
 	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
-	code = Main(args, &Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
+	code = Main(args, &command.Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
 	return o.String(), e.String(), code
 }
 

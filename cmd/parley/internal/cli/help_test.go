@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -20,11 +21,11 @@ import (
 // inProcess runs one command line in this process, with its own home.
 func inProcess(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	return withStreams(t, &Streams{}, args...)
+	return withStreams(t, &command.Streams{}, args...)
 }
 
 // withStreams is inProcess with streams that may be declared a terminal.
-func withStreams(t *testing.T, s *Streams, args ...string) (stdout, stderr string, code int) {
+func withStreams(t *testing.T, s *command.Streams, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	home := t.TempDir()
 	env := s.Env
@@ -65,7 +66,7 @@ func knownByTree(depth int) known {
 			}
 		}
 	}
-	walk(newRoot(newFront(&Streams{Env: func(string) string { return "" }}, nil), nil), depth)
+	walk(newRoot(newFront(&command.Streams{Env: func(string) string { return "" }}, nil), nil), depth)
 	for _, o := range host.Outcomes() {
 		k.exits = append(k.exits, strconv.Itoa(o.Exit))
 	}
@@ -74,7 +75,7 @@ func knownByTree(depth int) known {
 
 func knownByJSON(t *testing.T, text string) known {
 	t.Helper()
-	var doc command.HelpData
+	var doc tools.HelpData
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +228,7 @@ func TestHelpOfEachCommand(t *testing.T) {
 				t.Errorf("parley %s does not have %s", strings.Join(args, " "), o)
 			}
 		}
-		var c command.CommandHelp
+		var c tools.CommandHelp
 		if err := json.Unmarshal([]byte(document), &c); err != nil || c.Description == "" || len(c.Examples) == 0 {
 			t.Errorf("parley %s: %v, description %q, %d examples", strings.Join(args, " "), err, c.Description, len(c.Examples))
 		}
@@ -246,15 +247,15 @@ func TestCommandsAreReserved(t *testing.T) {
 // TestPartOfTheTree checks that the part of the command tree that is made for a line finds the command that the whole
 // tree finds.
 func TestPartOfTheTree(t *testing.T) {
-	app := newFront(&Streams{Env: func(string) string { return "" }}, nil)
+	app := newFront(&command.Streams{Env: func(string) string { return "" }}, nil)
 	whole := newRoot(app, nil)
 	lines := []string{"", "--json", "--list --json", "-h", "--list trace", "--json plugin list", "--session a trace show",
 		"text hash a", "text --help", "plgin list", "__complete plugin ''", "-x", "--", "-- plugin list", "help plugin build"}
 	for _, c := range commandTable() {
-		if made := c.make(app).Name(); made != c.name {
-			t.Errorf("the entry %s makes the command %s", c.name, made)
+		if made := c.New(app).Name(); made != c.Name {
+			t.Errorf("the entry %s makes the command %s", c.Name, made)
 		}
-		lines = append(lines, c.name, c.name+" --help", "--debug "+c.name)
+		lines = append(lines, c.Name, c.Name+" --help", "--debug "+c.Name)
 	}
 	for _, child := range whole.Commands() {
 		for _, grandchild := range child.Commands() {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 )
 
 // fileOptions are the options that name a file which the host does not read for itself: a value of a caller, a plugin
@@ -40,5 +42,5 @@ func TestFileOptions(t *testing.T) {
 			walk(c)
 		}
 	}
-	walk(newRoot(newFront(&Streams{Env: func(string) string { return "" }}, nil), nil))
+	walk(newRoot(newFront(&command.Streams{Env: func(string) string { return "" }}, nil), nil))
 }

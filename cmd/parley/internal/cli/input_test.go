@@ -8,35 +8,28 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 )
 
 // TestSignalEndsWaitForInput sends a signal to commands that wait for standard input without data.
 func TestSignalEndsWaitForInput(t *testing.T) {
-	for name, run := range map[string]func(context.Context, *App) error{
-		"batch -": func(ctx context.Context, a *App) error {
-			return runBatch(ctx, &batchOptions{app: a, BatchOptions: command.BatchOptions{Path: "-", ContinueOnError: true}})
-		},
-		"--params -": func(ctx context.Context, a *App) error {
-			return runCall(ctx, &callOptions{app: a, CallOptions: command.CallOptions{Tool: "text.hash", Params: "-"}})
-		},
-		"secret set": func(ctx context.Context, a *App) error {
-			return runSecretSet(ctx, &secretSetOptions{app: a, name: "TOKEN"})
-		},
-	} {
+	for _, args := range [][]string{{"batch", "-"}, {"text", "hash", "--params", "-"}, {"secret", "set", "TOKEN"}} {
 		for _, isFile := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, a file: %t", name, isFile), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, a file: %t", args, isFile), func(t *testing.T) {
 				in, home := silence(t, isFile), t.TempDir()
-				app := newApp(&Streams{In: in, Out: io.Discard, Err: io.Discard, Env: func(name string) string {
+				app := command.NewApp(&command.Streams{In: in, Out: io.Discard, Err: io.Discard, Env: func(name string) string {
 					if name == "PARLEY_HOME" {
 						return home
 					}
 					return ""
-				}}, nil)
-				defer app.deps.Close()
+				}}, args)
+				defer app.Close()
 				ctx, signal := context.WithCancelCause(t.Context())
 				ended := make(chan error, 1)
-				go func() { ended <- run(ctx, app) }()
+				root := newRootFor(app, args, tools.RunRoot)
+				root.SetArgs(args)
+				go func() { ended <- root.ExecuteContext(ctx) }()
 				signal(host.Errorf(host.Terminated, "terminated"))
 				if err := <-ended; err == nil || host.AsError(err).Code != host.Terminated {
 					t.Errorf("the command returned %v", err)

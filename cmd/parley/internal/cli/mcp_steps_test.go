@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -35,7 +36,7 @@ func dialMCP(t *testing.T, home string, args ...string) *wireClient {
 	}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Main(append([]string{"mcp"}, args...), &Streams{In: toServer, Out: fromServer, Err: io.Discard, Env: env})
+		ended <- Main(append([]string{"mcp"}, args...), &command.Streams{In: toServer, Out: fromServer, Err: io.Discard, Env: env})
 	}()
 	t.Cleanup(func() {
 		_ = in.Close()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -25,7 +26,7 @@ func TestNextCommandsExist(t *testing.T) {
 	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
 	run := func(args []string) (out, errs string, code int) {
 		var o, e strings.Builder
-		code = Main(args, &Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
+		code = Main(args, &command.Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
 		return o.String(), e.String(), code
 	}
 	fixture := filepath.Join("..", "..", "..", "..", "testdata", "wasm")
@@ -134,7 +135,7 @@ func TestInstallTips(t *testing.T) {
 	run := func(args ...string) (next []string, message string, code int) {
 		var o, e strings.Builder
 		env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
-		code = Main(append(args, "--json"), &Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
+		code = Main(append(args, "--json"), &command.Streams{In: strings.NewReader(""), Out: &o, Err: &e, Env: env})
 		var doc struct {
 			Next  []string
 			Error struct{ Message string }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -23,18 +24,18 @@ var placeholder = regexp.MustCompile(`(^|[=./])[A-Z]{3,}$`)
 
 // front is the command line as it checks what it offers.
 type front struct {
-	*App
+	*command.App
 	refused *parsedLine            // what args mean, once something was offered instead
 	offered map[string]*parsedLine // what the lines mean that were offered; nil for one that may not be
 }
 
 // newFront returns an app whose offers are checked by the command line itself.
-func newFront(streams *Streams, args []string) *App {
-	app := newApp(streams, args)
+func newFront(streams *command.Streams, args []string) *command.App {
+	app := command.NewApp(streams, args)
 	f := &front{App: app, offered: map[string]*parsedLine{}}
-	app.deps.Offers, app.meant = f.offers, f.meant
+	app.Offers, app.Meant = f.offers, f.meant
 	for _, c := range commandTable() {
-		app.commands = append(app.commands, c.name)
+		app.Commands = append(app.Commands, c.Name)
 	}
 	return app
 }
@@ -47,12 +48,12 @@ func (a *front) offers(line string) bool {
 		offered = a.parseOffer(line)
 		a.offered[line] = offered
 	}
-	if offered == nil || !a.failing {
+	if offered == nil || !a.Failing {
 		return offered != nil
 	}
 	if a.refused == nil {
 		a.refused = &parsedLine{command: "none"} // what parses is something else
-		if refused, ok := a.parse(a.args); ok {
+		if refused, ok := a.parse(a.Args); ok {
 			a.refused = &refused
 		}
 	}
@@ -100,9 +101,9 @@ func (a *front) parse(words []string) (p parsedLine, ok bool) {
 	if len(words) > 1 && words[0] == "call" {
 		words = words[1:]
 	}
-	var opts *rootOptions
-	app := newFront(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: a.Env}, words)
-	root := newRootFor(app, words, func(_ context.Context, o *rootOptions) error {
+	var opts *tools.RootOptions
+	app := newFront(&command.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: a.Env}, words)
+	root := newRootFor(app, words, func(_ context.Context, o *tools.RootOptions) error {
 		opts = o
 		return nil
 	})
@@ -119,14 +120,14 @@ func (a *front) parse(words []string) (p parsedLine, ok bool) {
 	cmd.Flags().Visit(func(f *pflag.Flag) { p.options[f.Name] = f.Value.String() })
 	delete(p.options, "json")
 	delete(p.options, "debug")
-	ask := a.deps.ApproveChange
-	a.deps.ApproveChange = nil // a check asks nobody
-	catalog, err := a.deps.Catalog()
-	a.deps.ApproveChange = ask
+	ask := a.ApproveChange
+	a.ApproveChange = nil // a check asks nobody
+	catalog, err := a.Catalog()
+	a.ApproveChange = ask
 	switch {
 	case cmd.ValidateArgs(p.words) != nil || cmd.HasSubCommands() && !cmd.LocalNonPersistentFlags().HasFlags():
 		return p, false // or only others below it can be run
-	case err != nil || app.deps.Live && !a.deps.Live || !slices.Equal(app.deps.Plugins, a.deps.Plugins):
+	case err != nil || app.Live && !a.Live || !slices.Equal(app.Plugins, a.Plugins):
 		return p, true // the names cannot be checked
 	case cmd.Name() == "help":
 		about, more, err := root.Find(p.words)
@@ -141,26 +142,26 @@ func (a *front) parse(words []string) (p parsedLine, ok bool) {
 	case cmd != root:
 		return p, true
 	}
-	if cmd.RunE(cmd, p.words) != nil || opts.check() != nil || len(p.words) == 0 {
-		return p, opts.check() == nil
+	if cmd.RunE(cmd, p.words) != nil || opts.Check() != nil || len(p.words) == 0 {
+		return p, opts.Check() == nil
 	}
 	return a.parseTool(p, catalog, opts)
 }
 
 // parseTool is parse for words that name a plugin, a tool or what it has.
-func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *rootOptions) (parsedLine, bool) {
+func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *tools.RootOptions) (parsedLine, bool) {
 	at, rest, err := command.Find(catalog, p.words, opts.SendAnyway)
 	switch {
 	case err != nil:
 		return p, false
-	case at.Tool == nil || opts.describe:
+	case at.Tool == nil || opts.Describe:
 		p.words = []string{at.Name()}
-		return p, len(rest) == 0 && (at.Tool != nil || !opts.describe || at.Entry != nil)
-	case !opts.isCall() || opts.firstOf("list", "search") != "":
+		return p, len(rest) == 0 && (at.Tool != nil || !opts.Describe || at.Entry != nil)
+	case !opts.IsCall() || opts.FirstOf("list", "search") != "":
 		return p, false
 	}
 	opts.Words = rest
-	params, known := command.ParamsOf(a.deps, at.Tool, opts.CallOptions)
+	params, known := tools.ParamsOf(a.App, at.Tool, opts.CallOptions)
 	if !known || slices.ContainsFunc(append(rest, opts.Set...), placeholder.MatchString) {
 		return p, true
 	}
@@ -172,7 +173,7 @@ func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *rootOptions
 	for _, name := range []string{"params", "param", "all"} {
 		delete(p.options, name)
 	}
-	h, err := a.deps.Parley().Host()
+	h, err := a.Parley().Host()
 	if err != nil {
 		return p, true
 	}

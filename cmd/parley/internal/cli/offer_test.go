@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/internal/testhome"
 )
@@ -20,18 +21,18 @@ import (
 // checkedMain is Main for scripts. It parses again what comes next in all output, and fails the script with the exit
 // code 99 for what may not be offered: so each script guards each error that it causes.
 func checkedMain() int {
-	streams, args := System(), os.Args[1:]
+	streams, args := command.System(), os.Args[1:]
 	var out, errs bytes.Buffer
 	streams.Out, streams.Err = io.MultiWriter(streams.Out, &out), io.MultiWriter(streams.Err, &errs)
 	code := Main(args, streams)
-	a := newFront(System(), args)
-	defer a.deps.Close()
+	a := newFront(command.System(), args)
+	defer a.Close()
 	if cmd, rest, err := newRoot(a, nil).Find(args); err == nil {
 		_ = cmd.ParseFlags(rest) // the plugins to load
 	}
-	a.failing = code != 0
+	a.Failing = code != 0
 	for _, line := range append(nextIn(out.Bytes()), nextIn(errs.Bytes())...) {
-		if !a.deps.Offers(line) {
+		if !a.Offers(line) {
 			fmt.Fprintf(os.Stderr, "parley %s: may not be offered: %s\n", strings.Join(args, " "), line)
 			return 99
 		}
@@ -67,10 +68,10 @@ func nextIn(output []byte) (next []string) {
 func TestOffers(t *testing.T) {
 	home := testhome.New(t)
 	env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
-	app := newFront(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: env},
+	app := newFront(&command.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: env},
 		[]string{"text", "hash", "--params", `{"text":"a","algorithm":"md5"}`, "--json"})
-	defer app.deps.Close()
-	app.failing = true
+	defer app.Close()
+	app.Failing = true
 	for line, want := range map[string]bool{
 		"parley text hash b": true, "parley text hash --describe": true, "parley text --list": true, "parley --list": true,
 		"parley help search": true, "parley help text": true, "parley text hash TEXT": true, "leave it out": true,
@@ -91,7 +92,7 @@ func TestOffers(t *testing.T) {
 		"parley text hash b --isolate=none": false, "parley text hash b --isolate call": true,
 		"parley text hash -- --yes": true,
 	} {
-		if got := app.deps.Offers(line); got != want {
+		if got := app.Offers(line); got != want {
 			t.Errorf("%s: offered: %v", line, got)
 		}
 	}
@@ -108,7 +109,7 @@ func TestOptionsThatLift(t *testing.T) {
 		"names new-key on-dialog once op out output param params password-file patch plugin prompt record " +
 		"remove replay run scripts search seed session signature signer since stdin target tier timeout " +
 		"tls-cert tls-key token-file tool tools trigger until version wait write")
-	app := newFront(&Streams{Env: func(string) string { return "" }}, nil)
+	app := newFront(&command.Streams{Env: func(string) string { return "" }}, nil)
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -23,7 +24,7 @@ func TestWorkedExample(t *testing.T) {
 	run := func(args ...string) string {
 		t.Helper()
 		var out, errs strings.Builder
-		code := Main(args, &Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Width: 100,
+		code := Main(args, &command.Streams{In: strings.NewReader(""), Out: &out, Err: &errs, Width: 100,
 			Env: func(name string) string { return env[name] }})
 		if code != 0 {
 			t.Fatalf("parley %s exits with %d: %s", strings.Join(args, " "), code, errs.String())

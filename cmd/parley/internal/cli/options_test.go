@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 )
 
 // quietApp returns an app that prints nothing and knows no variables.
-func quietApp() *App {
-	return newApp(&Streams{Out: io.Discard, Err: io.Discard, Env: func(string) string { return "" }}, nil)
+func quietApp() *command.App {
+	return command.NewApp(&command.Streams{Out: io.Discard, Err: io.Discard, Env: func(string) string { return "" }}, nil)
 }
 
 // TestRefusedOptions checks command lines that are refused before anything runs.

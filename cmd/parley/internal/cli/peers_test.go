@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
@@ -409,13 +410,13 @@ func clip(raw []byte) string { return manifest.Clip(string(raw), 300) }
 // meantBy returns the step that is offered for a command line that is refused, nil if none is.
 func meantBy(t *testing.T, home string, args ...string) *host.Step {
 	t.Helper()
-	a := newApp(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: func(name string) string {
+	a := command.NewApp(&command.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: func(name string) string {
 		return map[string]string{"PARLEY_HOME": home}[name]
 	}}, args)
-	defer a.deps.Close()
-	a.failing = true
+	defer a.Close()
+	a.Failing = true
 	f := &front{App: a, offered: map[string]*parsedLine{}}
-	a.deps.Offers = f.offers
+	a.Offers = f.offers
 	if _, ok := f.parse(args); ok {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/internal/schemafacts"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -18,7 +19,7 @@ func TestPagesShowEveryFact(t *testing.T) {
 		tool := &manifest.Tool{Name: "tool", Params: schema, Returns: schema, Effect: "read"}
 		for tier := manifest.Tier2; tier <= manifest.Tier3; tier++ {
 			var b strings.Builder
-			(&page{w: &b, width: 10_000}).docs(manifest.Describe(m, tool, tier), nil)
+			(&command.Page{W: &b, Width: 10_000}).Docs(manifest.Describe(m, tool, tier), nil)
 			for _, f := range schemafacts.Missing(b.String(), schemafacts.Of(schema, 3), tier == manifest.Tier3) {
 				t.Errorf("seed %d: the page of tier %d has no %s %s of %s", seed, tier, f.Kind, f.Value, f.Path)
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -29,7 +30,7 @@ func TestColours(t *testing.T) {
 		{"dumb terminal", true, map[string]string{"TERM": "dumb"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &Streams{ErrTTY: c.tty, OutTTY: c.tty, Width: 80, Env: func(name string) string { return c.env[name] }}
+			s := &command.Streams{ErrTTY: c.tty, OutTTY: c.tty, Width: 80, Env: func(name string) string { return c.env[name] }}
 			for _, args := range [][]string{{"serch"}, {"text", "hash"}} {
 				_, errs, _ := withStreams(t, s, args...)
 				if got := strings.Contains(errs, "\x1b["); got != c.color {
@@ -45,7 +46,7 @@ func TestDocumentsOnATerminal(t *testing.T) {
 	for _, args := range [][]string{
 		{"text", "hash", "--describe", "--json"}, {"--list", "--json"}, {"--help", "--json"}, {"version", "--json"},
 	} {
-		out, _, _ := withStreams(t, &Streams{OutTTY: true, Width: 100}, args...)
+		out, _, _ := withStreams(t, &command.Streams{OutTTY: true, Width: 100}, args...)
 		if !strings.HasPrefix(out, "{\n  \"") {
 			t.Errorf("on a terminal: %.60q", out)
 		}
@@ -68,7 +69,7 @@ func TestPages(t *testing.T) {
 			for mode, noColor := range map[string]string{"color": "", "plain": "1"} {
 				file := fmt.Sprintf("%s-%d-%s.txt", name, width, mode)
 				t.Run(file, func(t *testing.T) {
-					s := &Streams{OutTTY: true, Width: width, Env: func(name string) string {
+					s := &command.Streams{OutTTY: true, Width: width, Env: func(name string) string {
 						return map[string]string{"NO_COLOR": noColor}[name]
 					}}
 					out, errs, code := withStreams(t, s, args...)
@@ -105,12 +106,12 @@ func TestPageStreams(t *testing.T) {
 		{"text", "hash", "--describe"}, {"search", "hash"}, {"text", "--list"}, {"text", "--help"},
 	} {
 		for _, c := range []struct {
-			s     *Streams
+			s     *command.Streams
 			color bool
 		}{
-			{&Streams{OutTTY: true, Width: 80}, true},
-			{&Streams{ErrTTY: true}, false},
-			{&Streams{OutTTY: true, Width: 80, Env: dumb}, false},
+			{&command.Streams{OutTTY: true, Width: 80}, true},
+			{&command.Streams{ErrTTY: true}, false},
+			{&command.Streams{OutTTY: true, Width: 80, Env: dumb}, false},
 		} {
 			out, _, _ := withStreams(t, c.s, args...)
 			if got := strings.Contains(out, "\x1b["); got != c.color {
@@ -119,7 +120,7 @@ func TestPageStreams(t *testing.T) {
 		}
 	}
 	want, _, _ := inProcess(t, "text", "hash", "--describe")
-	got, _, _ := withStreams(t, &Streams{OutTTY: true, Width: 80}, "text", "hash", "--describe", "--json")
+	got, _, _ := withStreams(t, &command.Streams{OutTTY: true, Width: 80}, "text", "hash", "--describe", "--json")
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(got)); err != nil || compact.String() != strings.TrimSpace(want) {
 		t.Errorf("%v: with --json on a terminal: %s", err, got)
@@ -150,11 +151,11 @@ func TestNarrowTerminal(t *testing.T) {
 		{"plugin", "show", "text"},
 	} {
 		for width, limit := range map[int]int{80: 80, 60: 80, 120: 120} {
-			out, _, _ := withStreams(t, &Streams{OutTTY: true, Width: width}, args...)
+			out, _, _ := withStreams(t, &command.Streams{OutTTY: true, Width: width}, args...)
 			checkWidth(t, args, out, limit)
 		}
 	}
-	wide, _, _ := withStreams(t, &Streams{OutTTY: true, Width: 140}, "cdp", "Network", "--list")
+	wide, _, _ := withStreams(t, &command.Streams{OutTTY: true, Width: 140}, "cdp", "Network", "--list")
 	if strings.Contains(wide, "… [") {
 		t.Errorf("a brief is truncated in 140 columns: %s", wide)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -26,8 +27,8 @@ type typedLine struct {
 
 // takeApart takes the command line apart: options that Parley does not have may be parameters of the tool, and so may a
 // letter after one dash, and an option of Parley's that the tool has a parameter for.
-func (a *App) takeApart(root *cobra.Command, about func(option string) (isParam, isSwitch bool)) (l typedLine) {
-	for rest := a.args; len(rest) > 0; {
+func takeApart(a *command.App, root *cobra.Command, about func(option string) (isParam, isSwitch bool)) (l typedLine) {
+	for rest := a.Args; len(rest) > 0; {
 		word := rest[0]
 		rest = rest[1:]
 		name, isOption := strings.CutPrefix(word, "--")
@@ -79,12 +80,12 @@ type retyped struct {
 }
 
 // named returns the tool that the command line names, and the words after it.
-func (a *App) named(root *cobra.Command, catalog *host.Catalog) (at host.Address, words, rest []string) {
-	words = a.takeApart(root, func(string) (bool, bool) { return false, true }).words
+func named(a *command.App, root *cobra.Command, catalog *host.Catalog) (at host.Address, words, rest []string) {
+	words = takeApart(a, root, func(string) (bool, bool) { return false, true }).words
 	if len(words) > 0 && words[0] == "call" {
 		words = words[1:]
 	}
-	if len(words) == 0 || slices.Contains(a.commands, words[0]) {
+	if len(words) == 0 || slices.Contains(a.Commands, words[0]) {
 		return at, nil, nil
 	}
 	at, rest, err := command.Find(catalog, words, false)
@@ -96,16 +97,16 @@ func (a *App) named(root *cobra.Command, catalog *host.Catalog) (at host.Address
 
 // retype returns the command line with --param for each option that Parley does not have. It returns nil if one cannot
 // be a parameter of the tool; with foreign, any name can be: the host says what it means.
-func (a *App) retype(root *cobra.Command, foreign bool) []string {
-	catalog, err := a.deps.Catalog()
+func retype(a *command.App, root *cobra.Command, foreign bool) []string {
+	catalog, err := a.Catalog()
 	if err != nil {
 		return nil
 	}
-	at, _, _ := a.named(root, catalog)
+	at, _, _ := named(a, root, catalog)
 	if at.Tool == nil {
 		return nil
 	}
-	l := a.takeApart(root, func(option string) (_, isSwitch bool) {
+	l := takeApart(a, root, func(option string) (_, isSwitch bool) {
 		_, isSwitch = catalog.Option(at.Name(), option)
 		return false, isSwitch
 	})
@@ -135,22 +136,22 @@ var carried = []string{"json", "debug", "dry-run", "session", "browser", "target
 // meant returns the step that a command line in the form of another product, which ends with a code, means; nil if it
 // means none. It is the call or, where a value has no place in it, the documentation.
 func (a *front) meant(code host.Code) *host.Step {
-	own := newFront(&Streams{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env}, nil)
-	defer own.deps.Close()
-	deps := a.deps
+	own := newFront(&command.Streams{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env}, nil)
+	defer own.Close()
+	deps := a.App
 	if _, err := deps.Catalog(); err != nil {
-		deps, a.deps.Plugins = own.deps, nil // --load is meant for the tool
+		deps, a.Plugins = own, nil // --load is meant for the tool
 	}
 	h, err := deps.Parley().Host()
 	if err != nil {
 		return nil
 	}
-	var opts *rootOptions
-	root := newToolCommand(own, func(_ context.Context, o *rootOptions) error {
+	var opts *tools.RootOptions
+	root := tools.NewToolCommand(own, func(_ context.Context, o *tools.RootOptions) error {
 		opts = o
 		return nil
 	})
-	at, words, rest := a.named(root, h.Catalog())
+	at, words, rest := named(a.App, root, h.Catalog())
 	if at.Tool != nil && code == host.NotFound { // by the tool itself
 		return nil
 	}
@@ -170,7 +171,7 @@ func (a *front) meant(code host.Code) *host.Step {
 		if _, isPlugin := h.Catalog().Provider(name); isPlugin || !h.Catalog().Knows(name) {
 			continue
 		}
-		l := a.takeApart(root, func(option string) (bool, bool) { return h.Catalog().Option(name, option) })
+		l := takeApart(a.App, root, func(option string) (bool, bool) { return h.Catalog().Option(name, option) })
 		named := words[:len(words)-len(lead)+n]
 		after := l.words[max(0, slices.Index(l.words, words[0])):]
 		if len(after) < len(named) || !slices.Equal(after[:len(named)], named) {
@@ -199,9 +200,9 @@ func (a *front) meant(code host.Code) *host.Step {
 				continue
 			}
 			call := host.Call{Name: m.Tool, Options: opts.Options, Given: opts.Options.StepOptions()}
-			call.Given.Session, call.Given.File = own.deps.SessionName, cmp.Or(m.File, opts.Out)
+			call.Given.Session, call.Given.File = own.SessionName, cmp.Or(m.File, opts.Out)
 			call.Given.Out = call.Given.File != ""
-			if step := stepOf(h, call, m.Params); step != nil && a.offers(a.deps.Command(*step)) {
+			if step := stepOf(h, call, m.Params); step != nil && a.offers(a.Command(*step)) {
 				return step
 			}
 		}
@@ -221,7 +222,7 @@ func stepOf(h *host.Host, c host.Call, params map[string]any) *host.Step {
 	}
 	for name, value := range params {
 		if text, isText := value.(string); isText {
-			params[name] = command.Typed(at.Tool, name, text)
+			params[name] = tools.Typed(at.Tool, name, text)
 		}
 	}
 	c.Params = jsontext.Marshal(params)

@@ -32,7 +32,7 @@ type Meta struct {
 }
 
 // Envelope returns the envelope of a call. Warnings and Next are not nil.
-func (d *Deps) Envelope(answer *host.Answer) *Envelope {
+func (a *App) Envelope(answer *host.Answer) *Envelope {
 	env := &Envelope{
 		OK: answer.Err == nil, Data: answer.Data, Content: answer.Content, Warnings: append([]string{}, answer.Warnings...),
 		Meta: &Meta{
@@ -42,48 +42,48 @@ func (d *Deps) Envelope(answer *host.Answer) *Envelope {
 	var hints []string
 	if answer.Err != nil {
 		hints = answer.Err.Next
-		env.Error = d.ErrorObject(answer.Err)
+		env.Error = a.ErrorObject(answer.Err)
 	}
-	env.Next = d.Next(answer.Steps, hints)
+	env.Next = a.Next(answer.Steps, hints)
 	return env
 }
 
 // ErrorObject returns an error in the form of --json, with the commands that its steps stand for.
-func (d *Deps) ErrorObject(e *host.Error) *host.ErrorObject {
+func (a *App) ErrorObject(e *host.Error) *host.ErrorObject {
 	e = e.Bounded()
 	o := e.Object()
 	if e.Retry != nil {
-		if c := d.Command(*e.Retry); d.offers(c) {
+		if c := a.Command(*e.Retry); a.offers(c) {
 			o.Command = c
 		}
 	}
 	if o.Docs != nil {
-		o.Docs = d.WithCommands(o.Docs)
+		o.Docs = a.WithCommands(o.Docs)
 	}
 	return o
 }
 
 // WithCommands returns a copy of documentation whose examples say which command runs them.
-func (d *Deps) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
+func (a *App) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
 	with := *docs
 	with.Examples = slices.Clone(docs.Examples)
 	for i, e := range with.Examples {
-		with.Examples[i].Command = d.Command(host.ExampleStep(docs.Name, &e))
+		with.Examples[i].Command = a.Command(host.ExampleStep(docs.Name, &e))
 	}
 	return &with
 }
 
 // Next renders what to do next: first the steps, each once, then the hints, of those that may be offered. It is never
 // nil.
-func (d *Deps) Next(steps []host.Step, hints []string) []string {
+func (a *App) Next(steps []host.Step, hints []string) []string {
 	commands := []string{}
 	add := func(c string) {
-		if !slices.Contains(commands, c) && d.offers(c) {
+		if !slices.Contains(commands, c) && a.offers(c) {
 			commands = append(commands, c)
 		}
 	}
 	for _, s := range steps {
-		add(d.Command(s))
+		add(a.Command(s))
 	}
 	for _, hint := range hints {
 		add(hint)
@@ -91,4 +91,4 @@ func (d *Deps) Next(steps []host.Step, hints []string) []string {
 	return commands
 }
 
-func (d *Deps) offers(line string) bool { return d.Offers == nil || d.Offers(line) }
+func (a *App) offers(line string) bool { return a.Offers == nil || a.Offers(line) }

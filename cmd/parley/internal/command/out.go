@@ -62,8 +62,8 @@ func (r *replacement) discard() {
 	}
 }
 
-// writeFile replaces a file as a whole, with mode 0644. If it fails, the old file is unchanged.
-func writeFile(path string, content []byte) error {
+// WriteFile replaces a file as a whole, with mode 0644. If it fails, the old file is unchanged.
+func WriteFile(path string, content []byte) error {
 	r, err := replace(path)
 	if err != nil {
 		return err
@@ -75,17 +75,17 @@ func writeFile(path string, content []byte) error {
 	return r.done()
 }
 
-// headSize is how much of a content its media type is detected by, in bytes.
-const headSize = 512
+// HeadSize is how much of a content its media type is detected by, in bytes.
+const HeadSize = 512
 
-// outFile is the file of --out. It takes a result as a whole or in pieces. It holds the content if the schema declares
+// OutFile is the file of --out. It takes a result as a whole or in pieces. It holds the content if the schema declares
 // the result as binary, the text of a result that is one, and JSON otherwise. A result in pieces is no text.
-type outFile struct {
-	path    string
-	returns json.RawMessage // the schema of the result
-	raw     bool            // the pieces are the content itself, not JSON
+type OutFile struct {
+	Path    string
+	Returns json.RawMessage // the schema of the result
+	Raw     bool            // the pieces are the content itself, not JSON
 	// filtered says that the result is what a filter made, which is JSON whatever it is.
-	filtered bool
+	Filtered bool
 
 	file   *replacement // nil before the first piece
 	decode *decoder
@@ -95,7 +95,7 @@ type outFile struct {
 }
 
 // Write takes a piece of the result.
-func (o *outFile) Write(piece []byte) (int, error) {
+func (o *OutFile) Write(piece []byte) (int, error) {
 	if o.file == nil {
 		if err := o.begin(piece); err != nil {
 			return 0, err
@@ -112,58 +112,58 @@ func (o *outFile) Write(piece []byte) (int, error) {
 }
 
 // begin opens the file. Whether the result is binary shows in the first piece.
-func (o *outFile) begin(piece []byte) (err error) {
-	if !o.raw {
+func (o *OutFile) begin(piece []byte) (err error) {
+	if !o.Raw {
 		o.media = "application/json"
-		if at, media := binaryAt(piece, o.returns); at >= 0 {
+		if at, media := binaryAt(piece, o.Returns); at >= 0 {
 			o.media, o.decode = media, &decoder{skip: at}
 		}
 	}
-	o.file, err = replace(o.path)
+	o.file, err = replace(o.Path)
 	return o.failed(err)
 }
 
-func (o *outFile) put(content []byte) error {
-	o.head = append(o.head, content[:min(len(content), headSize-len(o.head))]...)
+func (o *OutFile) put(content []byte) error {
+	o.head = append(o.head, content[:min(len(content), HeadSize-len(o.head))]...)
 	o.bytes += int64(len(content))
 	_, err := o.file.Write(content)
 	return o.failed(err)
 }
 
-func (o *outFile) failed(err error) error {
+func (o *OutFile) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.path), err)
+	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.Path), err)
 }
 
-// whole writes a result that is in memory, and is done.
-func (o *outFile) whole(data json.RawMessage) (json.RawMessage, error) {
-	if text, media, ok := manifest.Binary(data, o.returns); ok {
+// Whole writes a result that is in memory, and is done.
+func (o *OutFile) Whole(data json.RawMessage) (json.RawMessage, error) {
+	if text, media, ok := manifest.Binary(data, o.Returns); ok {
 		content, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
 			return nil, host.Errorf(host.InvalidResult, "the tool declares base64 but returned invalid base64: %v", err)
 		}
-		o.raw, o.media = true, media
+		o.Raw, o.media = true, media
 		data = content
-	} else if text, ok := jsontext.Unquote(bytes.TrimSpace(data)); ok && !o.filtered {
-		o.raw, o.media = true, "text/plain"
+	} else if text, ok := jsontext.Unquote(bytes.TrimSpace(data)); ok && !o.Filtered {
+		o.Raw, o.media = true, "text/plain"
 		data = []byte(text)
 	}
 	if _, err := o.Write(data); err != nil {
 		return nil, err
 	}
-	return o.done()
+	return o.Done()
 }
 
-// done renames the file to its path and returns a [host.File].
-func (o *outFile) done() (json.RawMessage, error) {
+// Done renames the file to its path and returns a [host.File].
+func (o *OutFile) Done() (json.RawMessage, error) {
 	if o.file == nil { // an empty stream makes an empty file
 		if _, err := o.Write(nil); err != nil {
 			return nil, err
 		}
 	}
-	if !o.raw && o.decode == nil {
+	if !o.Raw && o.decode == nil {
 		if err := o.put([]byte{'\n'}); err != nil {
 			return nil, err
 		}
@@ -172,14 +172,14 @@ func (o *outFile) done() (json.RawMessage, error) {
 		return nil, o.failed(err)
 	}
 	mime := o.media
-	if o.raw || o.decode != nil {
+	if o.Raw || o.decode != nil {
 		mime = host.MediaType(o.head, o.media)
 	}
-	return manifest.Marshal(host.File{Out: o.path, Bytes: o.bytes, MIME: mime})
+	return manifest.Marshal(host.File{Out: o.Path, Bytes: o.bytes, MIME: mime})
 }
 
-// discard removes a file that was begun and is not done.
-func (o *outFile) discard() {
+// Discard removes a file that was begun and is not done.
+func (o *OutFile) Discard() {
 	if o.file != nil {
 		o.file.discard()
 	}

@@ -27,13 +27,13 @@ func TestOutInPieces(t *testing.T) {
 	} {
 		for cut := min(32, len(c.result)); cut <= len(c.result); cut++ {
 			path := filepath.Join(t.TempDir(), "out")
-			o := &outFile{path: path, returns: []byte(pictureSchema)}
+			o := &OutFile{Path: path, Returns: []byte(pictureSchema)}
 			for piece := range bytes.SplitSeq([]byte(c.result[:cut]+"\x00"+c.result[cut:]), []byte{0}) {
 				if _, err := o.Write(piece); err != nil {
 					t.Fatalf("%s, cut at %d: %v", c.name, cut, err)
 				}
 			}
-			answer, err := o.done()
+			answer, err := o.Done()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,11 +82,11 @@ func FuzzOutInPieces(f *testing.F) {
 
 func TestOutRemovesFailedFile(t *testing.T) {
 	dir := t.TempDir()
-	o := &outFile{path: filepath.Join(dir, "out"), returns: []byte(pictureSchema)}
+	o := &OutFile{Path: filepath.Join(dir, "out"), Returns: []byte(pictureSchema)}
 	if _, err := o.Write([]byte(`{"data":"no base64 at all!"`)); err == nil || !strings.Contains(err.Error(), "base64") {
 		t.Errorf("error %v", err)
 	}
-	o.discard()
+	o.Discard()
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("remaining files: %v", left)
 	}

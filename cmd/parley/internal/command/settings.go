@@ -253,8 +253,8 @@ func (s *Settings) Complete(o host.Options) host.Options {
 	return o
 }
 
-// forCall is [Settings.Complete] for a call of the command line. For agents it limits a result as MCP does.
-func (s *Settings) forCall(o host.Options) host.Options {
+// ForCall is [Settings.Complete] for a call of the command line. For agents it limits a result as MCP does.
+func (s *Settings) ForCall(o host.Options) host.Options {
 	o = s.Complete(o)
 	if s.Agent && !s.maxBytesSet && o.MaxBytes == 0 && !o.Unlimited {
 		o.MaxBytes = mcp.DefaultMaxBytes
@@ -266,7 +266,7 @@ func (s *Settings) forCall(o host.Options) host.Options {
 // user's config.toml.
 func loadSettings(env func(string) string, configDir string) (*Settings, error) {
 	s := &Settings{}
-	user, err := readConfig(filepath.Join(configDir, "config.toml"), false)
+	user, err := ReadConfig(filepath.Join(configDir, "config.toml"), false)
 	if err != nil {
 		return nil, err
 	}
@@ -296,19 +296,19 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 
 // projectConfig reads the project's file.
 func projectConfig() (*configFile, error) {
-	path, err := projectFile()
+	path, err := ProjectFile()
 	if err != nil {
 		return &configFile{}, nil
 	}
 	if _, err := os.Lstat(path); err != nil { // a dangling link is a file that cannot be read
 		return &configFile{}, nil
 	}
-	return readConfig(path, true)
+	return ReadConfig(path, true)
 }
 
-// projectFile returns the nearest parley.toml in the working folder or above it. If there is no such
+// ProjectFile returns the nearest parley.toml in the working folder or above it. If there is no such
 // file, it returns the path for one in the working folder.
-func projectFile() (string, error) {
+func ProjectFile() (string, error) {
 	working, err := os.Getwd()
 	if err != nil {
 		return "", err
@@ -326,8 +326,8 @@ func projectFile() (string, error) {
 	}
 }
 
-// readConfig reads a configuration file; a missing one sets nothing.
-func readConfig(path string, project bool) (*configFile, error) {
+// ReadConfig reads a configuration file; a missing one sets nothing.
+func ReadConfig(path string, project bool) (*configFile, error) {
 	read := protect.Read
 	if project {
 		read = protect.ReadProject

@@ -1,0 +1,373 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record/audit"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func newDoctor(app *command.App) *cobra.Command {
+	opts := &doctorOptions{app: app}
+	cmd := &cobra.Command{
+		Use:     "doctor",
+		Short:   "Set-up",
+		Example: "parley doctor --json",
+		RunE:    command.RunWith(runDoctor, opts),
+	}
+	cmd.Flags().BoolVar(&opts.Authors, "authors", false, "check the compilers for plugins, too")
+	cmd.Flags().BoolVar(&opts.Clean, "clean", false, "remove the files of runners that have ended")
+	return cmd
+}
+
+// runDoctor prints all checks, and ends with config_error if one failed.
+func runDoctor(ctx context.Context, opts *doctorOptions) error {
+	app := opts.app
+	data := doctor(ctx, app, *opts)
+	raw, err := manifest.Marshal(data)
+	if err != nil {
+		return err
+	}
+	env := &command.Envelope{OK: data.Failed == 0, Data: raw, Warnings: []string{}, Next: data.Fixes()}
+	failed := host.Errorf(host.ConfigError, "%s failed", manifest.Plural(data.Failed, "check"))
+	if !env.OK {
+		env.Error = app.ErrorObject(failed)
+	}
+	err = app.PrintEnvelope(env, func(w io.Writer) {
+		for _, c := range data.Checks {
+			fmt.Fprintf(w, "%-5s %-10s %s\n", c.Status, c.Name, c.Detail)
+			if c.Fix != "" && c.Status != "ok" {
+				fmt.Fprintf(w, "%-16s fix: %s\n", "", c.Fix)
+			}
+		}
+	})
+	if err == nil && !env.OK {
+		err = &command.ExitStatus{Code: failed.ExitCode()}
+	}
+	return err
+}
+
+// check is one thing that [Doctor] looked at.
+type check struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // "ok", "warn" or "fail"
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"` // what to type or do about it
+}
+
+// minFree is the free space, in bytes, below which installs and browser profiles are likely to fail.
+const minFree = 512 << 20
+
+// maxCompiled is the size of the compile cache, in bytes, above which clearing it is recommended.
+const maxCompiled = 1 << 30
+
+// doctorData are all checks of the set-up.
+type doctorData struct {
+	Checks []check `json:"checks"`
+	Failed int     `json:"failed"` // how many have the status "fail"
+}
+
+// Fixes returns what to do about the checks that failed. It is not nil.
+func (data *doctorData) Fixes() []string {
+	fixes := []string{}
+	for _, c := range data.Checks {
+		if c.Status == "fail" {
+			fixes = append(fixes, c.Fix)
+		}
+	}
+	return fixes
+}
+
+// doctorOptions say what to do besides checking.
+type doctorOptions struct {
+	app     *command.App
+	Clean   bool // remove the files of runners that have ended
+	Authors bool // check the compilers that authors of plugins need, too
+}
+
+// doctor checks everything that parley depends on, and with o.Authors what building plugins depends on. A check that
+// fails is data, not an error.
+func doctor(ctx context.Context, app *command.App, o doctorOptions) *doctorData {
+	if o.Clean {
+		wasm.StopRunners(app.Dirs().Run, func(wasm.RunnerInfo) bool { return false })
+	}
+	checks := []check{checkPlatform(app), checkConfig(app), checkPolicy(app), checkAudit(app), checkPlugins(app)}
+	chrome := ""
+	if s, err := app.Settings(); err == nil {
+		chrome = s.Chrome
+	}
+	checks = append(checks, checkChrome(app, chrome))
+	checks = append(checks, checkFolders(app)...)
+	checks = append(checks, checkCompiled(app), checkIsolation(), checkRunners(app), checkSocket(app), checkKeepers(app))
+	if o.Authors {
+		for _, t := range []struct{ name, version, fix string }{
+			{"go", "version", "install Go 1.26 to build Go plugins"},
+			{"clang", "--version", "apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32, to build C plugins"},
+			{"rustc", "--version", "apt-get install rustc libstd-rust-dev-wasm32, to build Rust plugins"},
+		} {
+			checks = append(checks, checkTool(ctx, t.name, t.version, t.fix))
+		}
+	}
+	data := &doctorData{Checks: checks}
+	for _, c := range checks {
+		if c.Status == "fail" {
+			data.Failed++
+		}
+	}
+	return data
+}
+
+func checkPlatform(app *command.App) check {
+	c := check{Name: "platform", Status: "ok"}
+	c.Detail = fmt.Sprintf("parley %s, %s/%s, %s", parley.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	if runtime.GOOS != "linux" {
+		c.Status, c.Fix = "warn", "use Linux, where parley is tested"
+		c.Detail += "; built but not tested here"
+		if !cdp.Supported() {
+			c.Detail += "; no browser can be opened on this platform"
+		}
+	}
+	return c
+}
+
+// checkIsolation reports where guests run on this system.
+func checkIsolation() check {
+	all, withFolders := wasm.MissingIsolation(false), wasm.MissingIsolation(true)
+	c := check{Name: "isolation", Status: "warn", Fix: `use a Linux kernel with Landlock and seccomp; until then a plugin ` +
+		`with isolate = "process" in the policy is refused`}
+	switch {
+	case len(all) > 0:
+		c.Detail = "plugins run in Parley's own process: " + strings.Join(withFolders, "; ")
+	case len(withFolders) > 0:
+		c.Detail = "plugins run in processes that the kernel confines, but those with folders in Parley's own: " +
+			strings.Join(withFolders, "; ")
+	default:
+		c = check{Name: "isolation", Status: "ok",
+			Detail: "plugins run in processes that the kernel confines (Landlock, seccomp)"}
+	}
+	return c
+}
+
+// checkRunners reports the runners, and the files of those that were killed.
+func checkRunners(app *command.App) check {
+	s, err := app.Settings()
+	if err == nil && !s.Runner {
+		return check{Name: "runners", Status: "ok", Detail: "off: each isolated call has a process of its own"}
+	}
+	running, stale := runners(app)
+	c := check{Name: "runners", Status: "ok", Detail: manifest.Plural(len(running), "runner")}
+	if len(stale) > 0 {
+		c.Detail += fmt.Sprintf("; the next one, or parley doctor --clean, removes the files of %d that ended", len(stale))
+	}
+	return c
+}
+
+func checkConfig(app *command.App) check {
+	path := filepath.Join(app.Dirs().Config, "config.toml")
+	if _, err := app.Settings(); err != nil {
+		return check{"config", "fail", err.Error(), "edit " + path}
+	}
+	return check{Name: "config", Status: "ok", Detail: path}
+}
+
+func checkPolicy(app *command.App) check {
+	path := filepath.Join(app.Dirs().Config, "policy.toml")
+	if _, err := app.Parley().Policy(); err != nil {
+		return check{"policy", "fail", err.Error(), "edit " + path + "; until then nothing runs"}
+	}
+	c := check{Name: "policy", Status: "ok", Detail: path}
+	if _, err := os.Stat(path); err != nil {
+		c.Detail = "none: plugins have no rights, this command line may call everything"
+	}
+	return c
+}
+
+// checkAudit looks at the end of the log only. The command audit verify checks all of it.
+func checkAudit(app *command.App) check {
+	log := app.Parley().AuditLog()
+	mode, err := log.Mode()
+	switch {
+	case err != nil: // checkPolicy reports the error
+		mode = audit.On
+	case mode == audit.Off:
+		return check{Name: "audit", Status: "ok", Detail: "off, by the policy: calls are not recorded"}
+	}
+	if c := checkFolder(command.NamedPath{Name: "audit", Path: log.Dir()}); c.Status == "fail" {
+		c.Detail += ", and calls are not recorded"
+		if mode == audit.Required {
+			c.Detail += ", so none runs"
+		}
+		return c
+	}
+	s, err := log.State()
+	if err != nil {
+		return check{"audit", "fail", err.Error(), "chown or move " + log.Dir()}
+	}
+	c := check{Name: "audit", Status: "ok"}
+	c.Detail = fmt.Sprintf("%s, %s, %s, %.1f MiB in %s", mode, manifest.Plural(int(s.Head.Seq), "record"),
+		manifest.Plural(s.Files, "file"), float64(s.Bytes)/(1<<20), log.Dir())
+	if s.Torn > 0 {
+		c.Status, c.Fix = "warn", "parley audit verify; the next record replaces the half-written one and says so"
+		c.Detail += fmt.Sprintf("; a half-written record of %s at its end", manifest.Plural(int(s.Torn), "byte"))
+	}
+	return c
+}
+
+func checkPlugins(app *command.App) check {
+	catalog, err := app.Catalog()
+	if err != nil {
+		e := host.AsError(err)
+		return check{"plugins", "fail", e.Message, strings.Join(app.Next(e.Steps, e.Next), "; ")}
+	}
+	return check{Name: "plugins", Status: "ok", Detail: manifest.Plural(len(catalog.Providers()), "plugin")}
+}
+
+func checkChrome(app *command.App, configured string) check {
+	path, why, err := cdp.FindChrome(app.Env, configured)
+	if err != nil {
+		fix := ""
+		if e := host.AsError(err); len(e.Steps) > 0 {
+			fix = app.Command(e.Steps[0])
+		}
+		return check{"chrome", "fail", err.Error(), fix}
+	}
+	return check{Name: "chrome", Status: "ok", Detail: path + ": " + why}
+}
+
+// checkFolders reports whether the folders of the host are known and safe, and the state of each.
+func checkFolders(app *command.App) []check {
+	if err := app.Dirs().Check(); err != nil {
+		fix := "make the folder yours alone, then parley doctor"
+		if next := host.AsError(err).Next; len(next) > 0 {
+			fix = next[0]
+		}
+		return []check{{"folders", "fail", err.Error(), fix}}
+	}
+	var checks []check
+	for _, p := range command.Folders(app) {
+		c := checkFolder(p)
+		c.Name += "_dir"
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+// checkFolder reports whether a folder can be written and how much space it has. A folder that does not exist yet is
+// represented by the nearest one above it.
+func checkFolder(p command.NamedPath) check {
+	at := p.Path
+	for {
+		info, err := os.Stat(at)
+		if err == nil && !info.IsDir() {
+			return check{p.Name, "fail", at + " is not a folder", "move " + at + " away, or set PARLEY_HOME"}
+		}
+		if err == nil {
+			break
+		}
+		if parent := filepath.Dir(at); parent != at {
+			at = parent
+			continue
+		}
+		return check{p.Name, "fail", p.Path + " cannot be created", "set PARLEY_HOME to a folder that you can write to"}
+	}
+	if !writable(at) {
+		return check{
+			p.Name, "fail", at + " is not writable", "chown it, or set PARLEY_HOME to a folder that you can write to",
+		}
+	}
+	c := check{Name: p.Name, Status: "ok", Detail: p.Path}
+	if free, ok := freeSpace(at); ok {
+		c.Detail += fmt.Sprintf(" (%.1f GiB free)", float64(free)/(1<<30))
+		if free < minFree {
+			c.Status, c.Fix = "warn", "free some space"
+		}
+	}
+	return c
+}
+
+func writable(dir string) bool {
+	f, err := os.CreateTemp(dir, ".parley-doctor-*")
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return os.Remove(f.Name()) == nil
+}
+
+// checkCompiled reports the size of the cache of compiled plugins.
+func checkCompiled(app *command.App) check {
+	dir := filepath.Join(app.Dirs().Cache, "wasm")
+	modules, bytes := 0, int64(0)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), "filling-") { // incomplete: in progress, or its process was killed
+			modules++
+		}
+	}
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
+		}
+		return nil
+	})
+	c := check{Name: "compiled", Status: "ok"}
+	c.Detail = fmt.Sprintf("%s, %.1f MiB in %s", manifest.Plural(modules, "plugin"), float64(bytes)/(1<<20), dir)
+	if bytes > maxCompiled {
+		c.Status = "warn"
+		c.Fix = app.Command(host.OperatorStep(host.OpSystem, "rm", "-r", dir)) + "; what is needed is compiled again"
+	}
+	return c
+}
+
+func checkSocket(app *command.App) check {
+	path := cdp.SocketPath(app.Dirs().Run)
+	c := check{Name: "socket", Status: "ok", Detail: fmt.Sprintf("%s (%d bytes of 108)", path, len(path))}
+	if len(path) >= 108 {
+		c.Status, c.Fix = "fail", "set XDG_RUNTIME_DIR or PARLEY_HOME to a shorter path"
+	}
+	return c
+}
+
+func checkKeepers(app *command.App) check {
+	const closeAll = "parley cdp close --param all=true"
+	open, stale, err := cdp.Keepers(app.Dirs().Run)
+	switch {
+	case err != nil:
+		return check{"keepers", "fail", err.Error(), closeAll}
+	case len(stale) > 0:
+		return check{"keepers", "warn", "left by browsers that were killed: " + strings.Join(stale, ", "), closeAll}
+	case len(open) > 0:
+		return check{Name: "keepers", Status: "ok", Detail: "open: " + strings.Join(open, ", ")}
+	}
+	return check{Name: "keepers", Status: "ok", Detail: "no browser is open"}
+}
+
+func checkTool(ctx context.Context, name, version, fix string) check {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return check{name, "warn", "not found", fix}
+	}
+	out, err := exec.CommandContext(ctx, path, version).Output()
+	if err != nil {
+		return check{name, "warn", fmt.Sprintf("%s does not run: %v", path, err), fix}
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return check{Name: name, Status: "ok", Detail: first}
+}

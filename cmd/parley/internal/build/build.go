@@ -1,0 +1,442 @@
+package build
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/sdk"
+)
+
+// Commands are the subcommands of plugin that this package has.
+var Commands = []command.Entry{
+	{Name: "test", New: newPluginTest}, {Name: "wrap", New: newPluginWrap}, {Name: "build", New: newPluginBuild}, {Name: "new", New: newPluginNew},
+	{Name: "pack", New: newPluginPack}, {Name: "schema", New: newPluginSchema}, {Name: "dev", New: newPluginDev},
+}
+
+func newPluginBuild(app *command.App) *cobra.Command {
+	opts := &pluginBuildOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "build [DIR]",
+		Short: "Build a plugin from source: wasm and manifest in one file",
+		Long: "Compiles the Go, Rust, C or C++ source of DIR with the flags that make the result reproducible, puts the\n" +
+			"manifest into it, and prints the report that an installation prints. The manifest of Go comes from the code,\n" +
+			"that of other languages from manifest.json. A folder with Go and no go.mod gets one, with the SDK from this\n" +
+			"binary: no network is needed.",
+		Example: "parley plugin build ./hello",
+		RunE:    command.RunWith(runPluginBuild, opts, &opts.Dir),
+	}
+	cmd.Flags().StringVar(&opts.Out, "out", "", "default DIR/plugin.wasm; .gz compresses")
+	cmd.Flags().BoolVar(&opts.Names, "names", false, "keep the names of functions, which show where a plugin crashes")
+	cmd.Flags().StringVar(&opts.Manifest, "manifest", "", "also write the manifest alone to this file")
+	return cmd
+}
+
+func runPluginBuild(ctx context.Context, opts *pluginBuildOptions) error {
+	data, err := buildPlugin(ctx, opts.app, *opts)
+	if err != nil {
+		return err
+	}
+	again := "parley plugin build" + strings.TrimSuffix(" "+command.ShellQuote(opts.Dir), " ''")
+	if opts.Names {
+		again += " --names"
+	}
+	return printBuilt(opts.app, data, "Built", again)
+}
+
+// printBuilt prints what was built or packed. again is the command that does it again.
+func printBuilt(a *command.App, data *buildPluginData, did, again string) error {
+	out := command.ShellQuote(data.Out)
+	next := []string{"parley plugin install " + out, "parley " + data.Name + " --list --load " + out}
+	refused := len(data.Admission.Errors()) > 0
+	if refused {
+		next = []string{again}
+	}
+	return a.Print(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s: %s, %s, %d bytes\n", did, data.Out, data.Name, manifest.Plural(data.Tools, "tool"), data.Bytes)
+		command.WriteAsks(w, data.Admission.Rights, nil, nil)
+		command.WriteAdmission(w, data.Admission)
+		if refused {
+			fmt.Fprintln(w, "  An installation refuses it because of these errors. Change the texts, then repeat this.")
+		}
+		fmt.Fprintln(w, "Next: "+next[0])
+	})
+}
+
+const (
+	modulePath = "github.com/parley-tools/parley"
+	// goVersion is the toolchain whose output is reproducible: digests are compared with it.
+	goVersion = "go1.26.8"
+)
+
+// pluginBuildOptions say what to build and where to write it.
+type pluginBuildOptions struct {
+	app *command.App
+	// Dir is the folder of the Go package. "" means the current one.
+	Dir string
+	// Out is the file to write, compressed if its name ends in .gz. "" means plugin.wasm in Dir.
+	Out string
+	// Manifest is a further file for the manifest alone. "" means none.
+	Manifest string
+	// Names keeps the names of functions in the module, for the trace of a crash.
+	Names bool
+}
+
+// buildPluginData is the plugin that was built.
+type buildPluginData struct {
+	Out    string   `json:"out"`
+	Bytes  int      `json:"bytes"` // size of the file
+	Name   string   `json:"name"`
+	Tools  int      `json:"tools"`
+	SHA256 string   `json:"sha256"` // of the wasm with its manifest, before compression
+	Lint   []string `json:"lint,omitempty"`
+	// Admission is the report that an installation will print.
+	Admission *parley.Admission `json:"admission,omitempty"`
+}
+
+// buildPlugin builds a plugin from the source in a folder, with the compiler of its language, reproducibly. Where the
+// manifest has assets, the files of the folder assets beside the source are packed into the plugin. The error is
+// unavailable without the compiler, and invalid_plugin if the source does not compile or the plugin is not valid.
+func buildPlugin(ctx context.Context, app *command.App, o pluginBuildOptions) (*buildPluginData, error) {
+	dir := o.Dir
+	if dir == "" {
+		dir = "."
+	}
+	l, sources, err := findLanguage(dir)
+	if err != nil {
+		return nil, err
+	}
+	code, described, err := l.build(ctx, app, source{dir, sources, o.Names})
+	if err != nil {
+		return nil, err
+	}
+	out := o.Out
+	if out == "" {
+		out = filepath.Join(dir, "plugin.wasm")
+	}
+	if code, err = embedFiles(code, described, dir); err != nil {
+		return nil, err
+	}
+	c, err := wasm.Pack(out, code, described, dir, parley.Version)
+	if err != nil {
+		return nil, err
+	}
+	if o.Manifest != "" {
+		if err := command.WriteFile(o.Manifest, append(described, '\n')); err != nil {
+			return nil, host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(o.Manifest), err)
+		}
+	}
+	return writePlugin(ctx, app, c, out)
+}
+
+// writePlugin writes a plugin that was built or packed, and returns the report of its admission. Its author is the
+// operator, so what would refuse the plugin of a stranger is only reported.
+func writePlugin(ctx context.Context, app *command.App, c *wasm.Candidate, out string) (*buildPluginData, error) {
+	size, err := writeBuilt(out, c.Wasm)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(c.Wasm)
+	data := &buildPluginData{
+		Out: out, Bytes: size, Name: c.Manifest.Name, Tools: len(c.Manifest.Tools), SHA256: hex.EncodeToString(sum[:]),
+	}
+	if data.Admission, err = app.Parley().Admit(ctx, c, parley.Signer{}, nil); err != nil {
+		return nil, err
+	}
+	for _, f := range data.Admission.Findings {
+		data.Lint = append(data.Lint, f.String())
+	}
+	return data, nil
+}
+
+// buildGo builds a Go package. A folder outside a module gets a go.mod.
+func buildGo(ctx context.Context, app *command.App, s source) (code, described []byte, err error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return nil, nil, host.Errorf(host.Unavailable, "building a Go plugin requires the go command, which is not in PATH").
+			WithSteps(host.OperatorStep(host.OpDoctor))
+	}
+	module, err := moduleFlags(ctx, app, s.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	return compileGo(ctx, s, module)
+}
+
+// compileGo returns the wasm of a Go package, and the manifest that its code describes.
+func compileGo(ctx context.Context, s source, module []string) (code, described []byte, err error) {
+	described, err = goTool(ctx, s.dir, nil, append([]string{"run"}, append(module, ".")...)...)
+	if err != nil {
+		return nil, nil, host.AsError(err).
+			WithNext("fix what the compiler names; the plugin is also built natively, to read its manifest")
+	}
+	described = bytes.TrimSpace(described)
+	if _, err := manifest.Parse(described, parley.Version); err != nil {
+		return nil, nil, &host.Error{
+			Code: host.InvalidPlugin, Message: err.Error(), Cause: err,
+			Next: []string{"fix the code that the pointer names, then build again"},
+		}
+	}
+	work, err := os.MkdirTemp("", "parley-build-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(work)
+	compiled := filepath.Join(work, "plugin.wasm")
+	link := "-ldflags=-s -w"
+	if s.names {
+		link = "-ldflags=-w"
+	}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", link, "-o", compiled}
+	args = append(append(args, module...), ".")
+	if _, err := goTool(ctx, s.dir, []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, args...); err != nil {
+		return nil, nil, err
+	}
+	code, err = os.ReadFile(compiled)
+	return code, described, err
+}
+
+// assetsFolder is the folder beside the source or the module whose files a plugin with assets brings.
+const assetsFolder = "assets"
+
+// embedFiles puts the scripts and the assets that a manifest declares into a module. They are files of a folder:
+// NAME.js, and those in assets. What is not there, but in the module already, stays. A manifest that is not valid
+// declares nothing: [wasm.Pack] says what is wrong with it.
+func embedFiles(code, described []byte, folder string) ([]byte, error) {
+	m, err := manifest.Parse(described, parley.Version)
+	if err != nil {
+		return code, nil
+	}
+	for _, s := range m.Scripts {
+		text, err := os.ReadFile(filepath.Join(folder, s.Name+".js"))
+		if _, missing := manifest.ReadScript(code, &s); err != nil && missing == nil {
+			continue
+		}
+		if err != nil {
+			return nil, host.Errorf(host.InvalidPlugin, "the manifest has the script %s: %s", s.Name,
+				manifest.CleanLine(err.Error()))
+		}
+		if code, err = manifest.WriteScript(code, s.Name, text); err != nil {
+			return nil, err
+		}
+	}
+	if m.Assets == nil {
+		return code, nil
+	}
+	folder = filepath.Join(folder, assetsFolder)
+	_, err = os.Stat(folder)
+	if inside, _ := manifest.ReadAssets(code); err != nil && inside != nil {
+		return code, nil
+	}
+	packed, err := wasm.PackAssets(os.DirFS(folder))
+	if err != nil {
+		return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
+			Message: fmt.Sprintf("the manifest has assets, and the folder %s cannot be packed: %s",
+				manifest.CleanLine(folder), manifest.CleanLine(host.WithoutPath(err).Error())),
+			Next: []string{"put the files into that folder, or remove Assets from the plugin, then build again"}}
+	}
+	return manifest.WriteAssets(code, packed)
+}
+
+// writeBuilt writes a plugin and returns the size of the file.
+func writeBuilt(out string, whole []byte) (int, error) {
+	content := whole
+	if strings.HasSuffix(out, ".gz") {
+		var err error
+		if old, readErr := os.ReadFile(out); readErr == nil && sameUnzipped(old, whole) {
+			content = old // a file under version control does not change if only gzip's own bytes would
+		} else if content, err = zipped(whole); err != nil {
+			return 0, err
+		}
+	}
+	if err := command.WriteFile(out, content); err != nil {
+		return 0, host.Errorf(host.Unavailable, "cannot write %s: %v", manifest.CleanLine(out), err)
+	}
+	return len(content), nil
+}
+
+func zipped(data []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(data)
+	err = errors.Join(err, w.Close())
+	return b.Bytes(), err
+}
+
+func sameUnzipped(packed, whole []byte) bool {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return false
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(len(whole))+1))
+	return err == nil && bytes.Equal(data, whole)
+}
+
+// goSDKFolder is the folder beside a go.mod that plugin build or plugin new wrote. It has the SDK, so that the plugin
+// builds wherever it is moved to. The go command ignores it in patterns, because of the dot.
+const goSDKFolder = ".parley"
+
+// moduleFlags makes the SDK importable and returns the flags that the go command needs for that. A folder outside a
+// module gets a go.mod. If the module does not require the SDK, a copy of its go.mod that does is used.
+func moduleFlags(ctx context.Context, app *command.App, dir string) ([]string, error) {
+	out, err := goTool(ctx, dir, nil, "env", "GOMOD")
+	if err != nil {
+		return nil, err
+	}
+	goMod := strings.TrimSpace(string(out))
+	if goMod == "" || goMod == os.DevNull {
+		if err := writeGoModule(dir); err != nil {
+			return nil, err
+		}
+		app.Notice("wrote go.mod, which finds the SDK in " + filepath.Join(dir, goSDKFolder))
+		return nil, nil
+	}
+	if text, err := os.ReadFile(goMod); err == nil && strings.Contains(string(text), "=> ./"+goSDKFolder) {
+		return nil, extractSDK(filepath.Join(filepath.Dir(goMod), goSDKFolder)) // it may be of an older version, or gone
+	}
+	if _, err := goTool(ctx, dir, nil, "list", "-find", modulePath+"/sdk/go"); err == nil {
+		return nil, nil
+	}
+	root := filepath.Join(app.Dirs().Data, "sdk", "go-"+parley.Version)
+	if err := extractSDK(root); err != nil {
+		return nil, err
+	}
+	// The author's own go.mod stays as it is.
+	copied := filepath.Join(root, "modfiles", hashName(goMod)+".mod")
+	data, err := os.ReadFile(goMod)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(copied), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(copied, data, 0o644); err != nil {
+		return nil, err
+	}
+	if sum, err := os.ReadFile(strings.TrimSuffix(goMod, ".mod") + ".sum"); err == nil {
+		if err := os.WriteFile(strings.TrimSuffix(copied, ".mod")+".sum", sum, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	require, replace := "-require="+modulePath+"@v"+parley.Version, "-replace="+modulePath+"="+root
+	if _, err := goTool(ctx, dir, nil, "mod", "edit", require, replace, copied); err != nil {
+		return nil, err
+	}
+	app.Debugf("the module does not require the SDK; building with %s", copied)
+	return []string{"-modfile=" + copied}, nil
+}
+
+// writeGoModule writes a go.mod and the SDK into a folder. It has no path of this machine.
+func writeGoModule(dir string) error {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := extractSDK(filepath.Join(dir, goSDKFolder)); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("module %s\n\ngo 1.26\n\nrequire %s v%s\n\nreplace %s => ./%s\n",
+		moduleName(filepath.Base(absolute)), modulePath, parley.Version, modulePath, goSDKFolder)
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644); err != nil {
+		return host.Errorf(host.Unavailable, "cannot write go.mod: %v", err)
+	}
+	return nil
+}
+
+func moduleName(folder string) string {
+	odd := regexp.MustCompile(`[^a-z0-9._-]+`)
+	name := strings.Trim(odd.ReplaceAllString(strings.ToLower(folder), "-"), "-.")
+	if name == "" {
+		return "plugin"
+	}
+	return name
+}
+
+func hashName(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}
+
+// extractSDK writes the SDK for Go, which is embedded in this binary, to a folder as a module.
+func extractSDK(root string) error {
+	files := map[string][]byte{"go.mod": []byte("module " + modulePath + "\n\ngo 1.26\n")}
+	hash := sha256.New()
+	err := fs.WalkDir(sdk.Go, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(sdk.Go, path)
+		files["sdk/"+path] = data
+		fmt.Fprintf(hash, "%s %d\n%s", path, len(data), data)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	sum := hex.EncodeToString(hash.Sum(nil))
+	const mark = ".sha256" // the file that a complete copy has
+	if have, err := os.ReadFile(filepath.Join(root, mark)); err == nil && string(have) == sum {
+		return nil
+	}
+	files[mark] = []byte(sum)
+	if err := replaceFolder(filepath.Dir(root), root, files); err != nil {
+		return host.Errorf(host.Unavailable, "cannot write the SDK into %s: %v", root, err)
+	}
+	return nil
+}
+
+// replaceFolder writes files to a new folder, which then replaces root. Both are in parent.
+func replaceFolder(parent, root string, files map[string][]byte) error {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(parent, ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	fresh := filepath.Join(temp, "sdk")
+	for name, data := range files {
+		path := filepath.Join(fresh, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(root, filepath.Join(temp, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(fresh, root)
+}
+
+// goTool runs the go command in a folder, with the environment that makes its output reproducible.
+func goTool(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
+	own := []string{"GOFLAGS=", "GOWASM=", "GOWORK=off", "GOTOOLCHAIN=" + goVersion}
+	local, err := exec.CommandContext(ctx, "go", "env", "GOVERSION").Output()
+	if err == nil && strings.TrimSpace(string(local)) == goVersion {
+		own = append(own, "GOTOOLCHAIN=local")
+	}
+	return runCompiler(ctx, dir, append(own, env...), "go", args...)
+}

@@ -1,0 +1,281 @@
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/plugins"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func newPluginDev(app *command.App) *cobra.Command {
+	opts := &pluginDevOptions{app: app}
+	opts.Dir = "."
+	cmd := &cobra.Command{
+		Use:   "dev [DIR]",
+		Short: "Build and install a plugin whenever its source changes",
+		Long: "Looks at the files of DIR every 300 ms. After a change it builds the plugin, signs it with a key of this\n" +
+			"machine and installs it; running servers use the new build at once. Rights that are granted to the key stay:\n" +
+			"trust the key once, then grant them with policy grant NAME RIGHT --signer. With --json it prints one line of\n" +
+			"JSON a build. End it with Ctrl-C; the plugin stays installed.",
+		Example: "parley plugin dev ./hello",
+		RunE:    command.RunWith(runPluginDev, opts, &opts.Dir),
+	}
+	cmd.Flags().BoolVar(&opts.Once, "once", false, "end after the first build")
+	return cmd
+}
+
+func runPluginDev(ctx context.Context, opts *pluginDevOptions) error {
+	app := opts.app
+	var failed error // to print
+	builds := 0
+	opts.Each = func(data *devPluginData, err error) {
+		defer app.Forget()
+		switch {
+		case err != nil:
+			app.Fail(err)
+			return
+		case data.Unchanged && builds > 0:
+			return
+		}
+		builds++
+		next := devSteps(app, data)
+		if printed := app.Print(data, next, func(w io.Writer) { writeDev(w, data, next) }); printed != nil {
+			failed = printed
+		}
+	}
+	if err := devPlugin(ctx, app, *opts); err != nil {
+		return err
+	}
+	return failed
+}
+
+// devSteps are what a developer may do with a build: call it, and have its rights stay.
+func devSteps(a *command.App, data *devPluginData) []string {
+	next := []string{"parley " + data.Name + " --list"}
+	if len(data.Asks) > len(data.Applies) {
+		if !data.Trusted {
+			next = append(next, "parley plugin trust "+data.Key+" --name dev")
+		}
+		next = append(next, "parley policy grant "+data.Name+" "+command.ShellQuote(data.Asks[0])+" --signer")
+	}
+	return next
+}
+
+func writeDev(w io.Writer, data *devPluginData, next []string) {
+	fmt.Fprintf(w, "%s %s is installed, %s, %d ms\n", data.Name, manifest.CleanLine(data.Version), data.Digest, data.MS)
+	if len(data.Applies) > 0 {
+		fmt.Fprintln(w, "  these grants apply to it: "+strings.Join(data.Applies, ", "))
+	}
+	for i, line := range data.Lint {
+		if i == command.MaxListed {
+			fmt.Fprintf(w, "  and %d more; parley plugin check %s lists them\n", len(data.Lint)-command.MaxListed, data.Name)
+			break
+		}
+		fmt.Fprintln(w, "  "+line)
+	}
+	for i, n := range next {
+		fmt.Fprintln(w, []string{"Next: ", "      "}[min(i, 1)]+n)
+	}
+}
+
+// pluginDevOptions say what to build again and again.
+type pluginDevOptions struct {
+	app *command.App
+	// Dir is the folder with the source.
+	Dir string
+	// Once ends after the first build, with its error.
+	Once bool
+	// Each gets what a build came to: the data, or the error.
+	Each func(*devPluginData, error)
+}
+
+// devPluginData is a build that was installed.
+type devPluginData struct {
+	Name      string   `json:"name"`
+	Version   string   `json:"version"`
+	Digest    string   `json:"digest"`
+	Key       string   `json:"key"` // that signed it
+	Trusted   bool     `json:"trusted"`
+	Unchanged bool     `json:"unchanged"` // the same build was installed before
+	Applies   []string `json:"applies"`   // grants that give it something
+	Asks      []string `json:"asks"`      // rights
+	Lint      []string `json:"lint"`
+	MS        int64    `json:"ms"` // from the change to the end of the installation
+}
+
+// devInterval is how often the source is looked at. The standard library cannot watch files; a few hundred of them take
+// less than a millisecond to look at.
+const devInterval = 300 * time.Millisecond
+
+// maxDevFiles bounds the files that are watched.
+const maxDevFiles = 10_000
+
+// devPlugin builds a plugin, signs it with the key of this machine and installs it, at once and whenever its source has
+// changed, until the context ends. Running hosts see the new build as they see any installation. Changes that break
+// callers need no confirmation where the replaced build has the same signer. An error of a build goes to Each; the
+// error that is returned means that nothing can be built at all, or with Once that of the build.
+func devPlugin(ctx context.Context, app *command.App, o pluginDevOptions) error {
+	key, err := devKey(app)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(devInterval)
+	defer tick.Stop()
+	for last := ""; ; {
+		seen, err := sourceState(o.Dir)
+		if err != nil {
+			return err
+		}
+		if seen != last {
+			last = seen
+			data, err := devBuild(ctx, app, o.Dir, key)
+			switch {
+			case ctx.Err() != nil && !o.Once:
+				return nil // a person has ended it, during a build
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case o.Once && err != nil:
+				return err
+			}
+			o.Each(data, err)
+			if o.Once {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil // a person has ended it
+		case <-tick.C:
+		}
+	}
+}
+
+// sourceState returns a text that changes with the names, sizes and times of the files in a folder. Hidden files, what
+// a build writes and what package managers fetch are left out.
+func sourceState(dir string) (string, error) {
+	var b strings.Builder
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil && path == dir:
+			return err
+		case err != nil:
+			return nil // it has just been removed
+		}
+		name := e.Name()
+		switch {
+		case path != dir && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "target"):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case e.IsDir() || strings.HasSuffix(strings.TrimSuffix(name, ".minisig"), ".wasm"):
+			return nil
+		}
+		if info, err := e.Info(); err == nil {
+			fmt.Fprintf(&b, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+		}
+		if files++; files > maxDevFiles {
+			return fmt.Errorf("it has more than %d files", maxDevFiles)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", host.Errorf(host.InvalidArgs, "cannot watch %s: %v; expected a folder with the source of a plugin",
+			manifest.CleanLine(dir), host.WithoutPath(err)).WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// devBuild builds, signs and installs a plugin.
+func devBuild(ctx context.Context, app *command.App, dir string, key signature.SecretKey) (*devPluginData, error) {
+	start := time.Now()
+	built, err := buildPlugin(ctx, app, pluginBuildOptions{Dir: dir, Names: true})
+	if err != nil {
+		return nil, err
+	}
+	c, err := wasm.ReadCandidate(built.Out, parley.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := command.WriteFile(wasm.SignatureName(c.Path), key.Sign(parley.BuildOf(c))); err != nil {
+		return nil, host.Errorf(host.Unavailable, "cannot write the signature: %v", err)
+	}
+	prepared, err := app.Parley().PrepareInstall(ctx, c.Path,
+		parley.InstallOptions{Accept: app.Accept, Replace: app.Replace})
+	if err != nil {
+		return nil, err
+	}
+	before := prepared.Replaces
+	if before != nil && before.Signer == string(key.Public()) {
+		prepared.Confirm() // the author changes what the author has made
+	}
+	rules, err := app.Parley().Policy()
+	if err != nil {
+		return nil, err
+	}
+	if prepared.TakesFrom != "" {
+		change := command.Change{Diff: command.TakesText(c.Manifest.Name, prepared.TakesFrom)}
+		if err := app.Approve(ctx, rules, change, command.AllowsYes(rules)); err != nil {
+			return nil, err
+		}
+	}
+	done, err := prepared.Commit(policy.Edit{})
+	if err != nil {
+		return nil, err
+	}
+	return &devPluginData{
+		Name: done.Name, Version: done.Version, Digest: done.Digest, Key: string(key.Public()),
+		Trusted: prepared.Signer.Trusted, Unchanged: before != nil && before.Digest == done.Digest,
+		Applies: append([]string{}, plugins.ApplyingRights(rules, prepared.Candidate)...),
+		Asks:    plugins.RightsOf(host.Asked(prepared.Candidate.Manifest.Capabilities)),
+		Lint:    append([]string{}, built.Lint...), MS: time.Since(start).Milliseconds(),
+	}, nil
+}
+
+// devKey returns the key of this machine that plugin dev signs with. The first use makes it.
+func devKey(app *command.App) (signature.SecretKey, error) {
+	path := filepath.Join(app.Dirs().Data, "dev.key")
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		key, err := signature.NewSecretKey()
+		if err == nil {
+			err = os.MkdirAll(app.Dirs().Data, 0o700)
+		}
+		if err == nil {
+			err = key.WritePair(path, "")
+		}
+		if err != nil && !errors.Is(err, host.AlreadyExists) { // another process has made it
+			return key, err
+		}
+	}
+	text, err := plugins.ReadKeyFile(app, command.KeyOption, path)
+	if err != nil {
+		return signature.SecretKey{}, err
+	}
+	key, err := signature.ReadSecretKey(text, func() (string, error) {
+		return "", errors.New("it is encrypted; expected the key that parley plugin dev made, which is not")
+	})
+	if err != nil {
+		return key, host.Errorf(host.ConfigError, "%s: %v; remove it and its .pub, and plugin dev makes another", path, err)
+	}
+	return key, nil
+}

@@ -1,0 +1,253 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// sourceManifest is the file beside the source that has the manifest, but for Go.
+const sourceManifest = "manifest.json"
+
+// language is how a plugin in one language is built.
+type language struct {
+	name       string
+	extensions []string
+	// build compiles a folder and returns the module and the manifest.
+	build func(ctx context.Context, d *command.App, s source) (code, described []byte, err error)
+}
+
+// source is what is built.
+type source struct {
+	dir   string
+	files []string // in dir
+	names bool     // keep the names of functions
+}
+
+// languages are all that plugin build knows. A folder with Go and C is a Go package, and one with C and JavaScript is C
+// with scripts for pages.
+var languages = []language{
+	{"go", []string{".go"}, buildGo},
+	{"rust", []string{".rs"}, withManifest(compileRust)},
+	{"c", []string{".c", ".cc", ".cpp", ".cxx"}, withManifest(compileC)},
+	{"js", []string{".js", ".mjs", ".ts", ".mts"}, withManifest(bundleScript)},
+}
+
+// findLanguage returns the language of the source in a folder, and its files.
+func findLanguage(dir string) (language, []string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return language{}, nil, host.Errorf(host.InvalidArgs, "%s is not a folder that can be read; expected one with the "+
+			"source of a plugin", manifest.CleanLine(dir)).WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
+	}
+	for _, l := range languages {
+		var sources []string
+		for _, e := range entries {
+			if !e.IsDir() && !strings.HasSuffix(e.Name(), ".d.ts") && slices.Contains(l.extensions, filepath.Ext(e.Name())) {
+				sources = append(sources, e.Name())
+			}
+		}
+		if len(sources) > 0 {
+			return l, sources, nil
+		}
+	}
+	message := "%s has no source that plugin build knows; expected files *.go, *.rs, *.c, *.cpp, *.js or *.ts. A " +
+		"module of another language is packed with its manifest"
+	if _, err := os.Stat(filepath.Join(dir, "Cargo.toml")); err == nil {
+		message = "%s is a package of Cargo, which plugin build does not run. Build it with cargo build --release --target " +
+			"wasm32-wasip1, then pack the module with its manifest"
+	}
+	return language{}, nil, host.Errorf(host.InvalidArgs, message, manifest.CleanLine(dir)).
+		WithSteps(host.OperatorStep(host.OpHelp, "plugin pack"), host.OperatorStep(host.OpHelp, "plugin new"))
+}
+
+// compiler compiles source files to out, as a reactor or a command, by the kind of the manifest.
+type compiler func(ctx context.Context, s source, kind, out string) error
+
+// withManifest returns the build of a language whose manifest is a file beside the source.
+func withManifest(compile compiler) func(context.Context, *command.App, source) ([]byte, []byte, error) {
+	return func(ctx context.Context, _ *command.App, s source) (code, described []byte, err error) {
+		path := filepath.Join(s.dir, sourceManifest)
+		const limit = 4 << 20
+		described, err = host.ReadValue(ctx, path, limit)
+		if err != nil {
+			return nil, nil, host.Errorf(host.InvalidArgs, "cannot read the manifest of the plugin: %s; expected it in %s",
+				manifest.CleanLine(err.Error()), manifest.CleanLine(path)).WithSteps(host.OperatorStep(host.OpPluginSchema))
+		}
+		m, err := manifest.Parse(described, parley.Version)
+		if err != nil {
+			return nil, nil, &host.Error{
+				Code: host.InvalidPlugin, Message: manifest.CleanLine(path) + ": " + err.Error(), Cause: err,
+				Steps: []host.Step{host.OperatorStep(host.OpPluginSchema)},
+			}
+		}
+		work, err := os.MkdirTemp("", "parley-build-")
+		if err != nil {
+			return nil, nil, err
+		}
+		defer os.RemoveAll(work)
+		out := filepath.Join(work, "plugin.wasm")
+		if err := compile(ctx, s, m.Kind, out); err != nil {
+			return nil, nil, err
+		}
+		code, err = os.ReadFile(out)
+		return code, described, err
+	}
+}
+
+// compileC compiles C and C++ with clang. It links in a step of its own: a clang that does both runs any wasm-opt that
+// it finds on the result. C++ has no exceptions, and the library of C++ only where it is installed.
+func compileC(ctx context.Context, s source, kind, out string) error {
+	clang := "clang"
+	if wasiSDK := os.Getenv("WASI_SDK_PATH"); wasiSDK != "" {
+		clang = filepath.Join(wasiSDK, "bin", "clang")
+	} else if err := checkClang(ctx); err != nil {
+		return err
+	}
+	link := []string{"--target=wasm32-wasi", "-s", "-o", out}
+	if s.names {
+		link[1] = "-Wl,--strip-debug"
+	}
+	if kind == manifest.KindParley {
+		link = append(link, "-mexec-model=reactor")
+	}
+	work := filepath.Dir(out)
+	for i, source := range s.files {
+		object := filepath.Join(work, fmt.Sprintf("%d.o", i))
+		args := []string{"--target=wasm32-wasi", "-O2", "-Wall", "-Wextra", "-c", "-o", object}
+		if filepath.Ext(source) != ".c" {
+			args = append(args, "-fno-exceptions", "-fno-rtti")
+			if _, err := os.Stat("/usr/lib/wasm32-wasi/libc++.a"); err == nil && i == 0 {
+				link = append(link, "-lc++", "-lc++abi")
+			}
+		}
+		if _, err := runCompiler(ctx, s.dir, nil, clang, append(args, source)...); err != nil {
+			return err
+		}
+		link = slices.Insert(link, 1, object)
+	}
+	_, err := runCompiler(ctx, s.dir, nil, clang, link...)
+	return err
+}
+
+// checkClang names the packages of Debian that are missing to compile C for WASI.
+func checkClang(ctx context.Context) error {
+	var missing []string
+	version := "14"
+	if out, err := exec.CommandContext(ctx, "clang", "-dumpversion").Output(); err != nil {
+		missing = append(missing, "clang")
+	} else {
+		version, _, _ = strings.Cut(strings.TrimSpace(string(out)), ".")
+	}
+	if _, err := exec.LookPath("wasm-ld"); err != nil {
+		missing = append(missing, "lld")
+	}
+	if runtime.GOOS == "linux" { // elsewhere the compiler says what it does not find
+		if _, err := os.Stat("/usr/include/wasm32-wasi/stdio.h"); err != nil {
+			missing = append(missing, "wasi-libc")
+		}
+		found, _ := filepath.Glob("/usr/lib/llvm-" + version + "/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a")
+		if len(found) == 0 {
+			missing = append(missing, "libclang-rt-"+version+"-dev-wasm32")
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return host.Errorf(host.Unavailable, "building a C plugin requires clang for wasm32-wasi, and Debian's %s is "+
+		"missing; or set WASI_SDK_PATH to the folder of a WASI SDK", strings.Join(missing, ", ")).
+		WithNext("apt-get install " + strings.Join(missing, " "))
+}
+
+// rustTargets are the names of the target for WASI preview 1, the newer one first.
+var rustTargets = []string{"wasm32-wasip1", "wasm32-wasi"}
+
+// compileRust compiles one crate with rustc: plugin.rs, main.rs, or the only file.
+func compileRust(ctx context.Context, s source, kind, out string) error {
+	root, err := rootOf(s, "plugin.rs", "main.rs")
+	if err != nil {
+		return err
+	}
+	rustc, target := findRust(ctx)
+	if rustc == "" {
+		return host.Errorf(host.Unavailable, "building a Rust plugin requires rustc with its library for wasm32-wasip1 or "+
+			"wasm32-wasi; Debian has them in rustc and libstd-rust-dev-wasm32").
+			WithNext("apt-get install rustc libstd-rust-dev-wasm32", "rustup target add wasm32-wasip1")
+	}
+	crate := "cdylib"
+	if kind == manifest.KindWASI {
+		crate = "bin"
+	}
+	strip := "strip=symbols"
+	if s.names {
+		strip = "strip=debuginfo"
+	}
+	_, err = runCompiler(ctx, s.dir, nil, rustc, "--target", target, "--crate-type", crate, "--crate-name", "plugin",
+		"--edition", "2021", "-O", "-C", "panic=abort", "-C", "lto", "-C", strip, "-o", out, root)
+	return err
+}
+
+// findRust returns a rustc that has the library of a target, "" if there is none. The one in PATH comes first.
+func findRust(ctx context.Context) (rustc, target string) {
+	for _, rustc := range []string{"rustc", "/usr/bin/rustc"} {
+		out, err := exec.CommandContext(ctx, rustc, "--print", "sysroot").Output()
+		if err != nil {
+			continue
+		}
+		for _, target := range rustTargets {
+			library := filepath.Join(strings.TrimSpace(string(out)), "lib", "rustlib", target, "lib")
+			if info, err := os.Stat(library); err == nil && info.IsDir() {
+				return rustc, target
+			}
+		}
+	}
+	return "", ""
+}
+
+// runCompiler runs a compiler in a folder and returns what it prints. The error is invalid_plugin, with its messages.
+func runCompiler(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return nil, host.Errorf(host.Unavailable, "cannot run %s: %v", manifest.CleanLine(name), err).
+			WithSteps(host.OperatorStep(host.OpDoctor))
+	}
+	if err != nil {
+		return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
+			Message: fmt.Sprintf("%s: %v\n%s", filepath.Base(name), err, compilerText(stderr.String())),
+			Next:    []string{"fix what the compiler names, then build again"}}
+	}
+	return stdout.Bytes(), nil
+}
+
+var colors = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b\\[[0-9;]*m")
+})
+
+// compilerText returns the messages of a compiler for display.
+func compilerText(s string) string {
+	const most = 4000
+	s = strings.TrimSpace(colors().ReplaceAllString(s, ""))
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return manifest.Clean(s)
+}

@@ -1,0 +1,413 @@
+package build
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+func newPluginWrap(app *command.App) *cobra.Command {
+	opts := &pluginWrapOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "wrap FILE [WORD...]",
+		Short: "Write a manifest for a WASI command or an Extism plugin",
+		Long: "The words after -- are the command line: {name} is a parameter, {name?} an optional one, {count?:integer}\n" +
+			"has a type; an option before an optional parameter is left out with it. Without words, the options that --help\n" +
+			"lists become optional parameters. The command runs with --help in the sandbox, and what it prints drafts the\n" +
+			"texts. Output that is not UTF-8 is refused when the tool runs, unless --output is bytes. An Extism plugin lists\n" +
+			"its tools as MCP does, and the manifest has what it lists.",
+		Example: "parley plugin wrap rev.wasm --output lines -- -n '{lines?:integer}' '{text}'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 && cmd.ArgsLenAtDash() != 1 {
+				return command.MissingWord("plugin wrap", "one FILE, and the command line after --",
+					"parley plugin wrap rev.wasm -- '{text}'")
+			}
+			opts.Path, opts.Words = args[0], args[1:]
+			return runPluginWrap(cmd.Context(), opts)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.Name, "name", "", "of the plugin; default that of FILE")
+	flags.StringVar(&opts.Tool, "tool", "", "name of the tool; default run")
+	flags.StringVar(&opts.Brief, "brief", "", "what the tool does, in at most 64 characters")
+	flags.StringVar(&opts.Stdin, "stdin", "", "the standard input, such as {text}")
+	flags.Var((*command.Texts)(&opts.Files), "file", "/PATH={name}: a file with the value of a parameter; repeatable")
+	flags.Var((*command.Texts)(&opts.Env), "env", "NAME=VALUE, such as LANG={lang?}; repeatable")
+	flags.StringVar(&opts.Output, "output", "", "text (default), json, lines, bytes or file:/PATH")
+	flags.StringVar(&opts.MIME, "mime", "", "media type of bytes, such as audio/wav")
+	flags.StringVar(&opts.Effect, "effect", "", "read (default), write or destructive")
+	flags.StringVar(&opts.Out, "out", "", "default FILE.manifest.json")
+	return cmd
+}
+
+func runPluginWrap(ctx context.Context, opts *pluginWrapOptions) error {
+	data, err := wrapPlugin(ctx, opts.app, *opts)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley plugin install " + command.ShellQuote(opts.Path), "parley plugin check " + command.ShellQuote(opts.Path)}
+	if opts.Out != "" {
+		next = []string{"parley plugin pack " + command.ShellQuote(opts.Path) + " --manifest " + command.ShellQuote(opts.Out)}
+	}
+	return opts.app.Print(data, next, func(w io.Writer) {
+		switch {
+		case data.Admission.Kind == manifest.KindMCP:
+			fmt.Fprintf(w, "Wrote %s: %s with the tools %s\n", data.Manifest, data.Plugin, strings.Join(data.Tools, ", "))
+			fmt.Fprintln(w, "  it asks for no right and has no setting; add what the plugin needs")
+		default:
+			fmt.Fprintf(w, "Wrote %s: %s.%s(%s)\n", data.Manifest, data.Plugin, data.Tool, strings.Join(data.Parameters, ", "))
+			if !data.Help {
+				fmt.Fprintln(w, "  the command printed no help, so the texts say little; edit them")
+			}
+		}
+		command.WriteAdmission(w, data.Admission)
+		fmt.Fprintln(w, "Next: "+next[0])
+	})
+}
+
+// pluginWrapOptions say how a WASI command becomes a plugin. For an Extism plugin only Path, Name, Effect, Brief and Out are
+// used.
+type pluginWrapOptions struct {
+	app *command.App
+	// Path is the wasm file of the command.
+	Path string
+	// Words are its command line, after its name. {name} is a required parameter, {name?} an optional one; a type follows
+	// a colon: {count?:integer}. An option before an optional parameter is left out with it. Without words, the options
+	// that --help lists become optional parameters.
+	Words []string
+	// Name is that of the plugin; "" means that of the file. Tool is that of its tool; "" means run.
+	Name, Tool string
+	// Stdin is the standard input, with parameters as in Words.
+	Stdin string
+	// Files are PATH={name}: the command finds the value of the parameter in the file.
+	Files []string
+	// Env are NAME=VALUE, with parameters as in Words.
+	Env []string
+	// Output is text, json, lines, bytes or file:/PATH. "" means text. MIME is the media type of bytes.
+	Output, MIME string
+	// Effect is that of the tool; "" means read: without rights a command changes nothing. For an Extism plugin it is that
+	// of all tools; "" means what the plugin says of each.
+	Effect string
+	// Brief says what the tool does. "" means the first sentence of the help.
+	Brief string
+	// Out is the file for the manifest; "" means FILE.manifest.json beside FILE.wasm. It must not exist.
+	Out string
+}
+
+// wrapData is the manifest that was written.
+type wrapData struct {
+	Manifest   string            `json:"manifest"` // the file
+	Plugin     string            `json:"plugin"`
+	Tool       string            `json:"tool"` // the first one
+	Tools      []string          `json:"tools"`
+	Parameters []string          `json:"parameters"` // of a WASI command
+	Help       bool              `json:"help"`       // the texts come from the command's --help
+	Admission  *parley.Admission `json:"admission"`
+}
+
+// wrapPlugin writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights, to
+// draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost. For an
+// Extism plugin it writes what the plugin lists.
+func wrapPlugin(ctx context.Context, app *command.App, o pluginWrapOptions) (*wrapData, error) {
+	code, err := wasm.ReadModule(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	w := &wrapper{o: o, props: map[string]any{}}
+	stem := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(o.Path), ".gz"), ".wasm")
+	name := cmp.Or(o.Name, strings.Trim(regexp.MustCompile(`[^A-Za-z0-9-]+`).ReplaceAllString(stem, "-"), "-"))
+	if reserved := manifest.Reserved(name); reserved || !regexp.MustCompile(`^[A-Za-z][\w-]{0,39}$`).MatchString(name) {
+		return nil, host.Errorf(map[bool]host.Code{true: host.AlreadyExists, false: host.InvalidArgs}[reserved],
+			"a plugin cannot be named %q: expected a letter, up to 39 letters, digits, _ and -, and not the name of a command; "+
+				"choose a name with --name NAME", manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+	}
+	out := cmp.Or(o.Out, filepath.Join(filepath.Dir(o.Path), stem+".manifest.json"))
+	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
+		return nil, host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out)).
+			WithSteps(host.OperatorStep(host.OpPluginCheck, o.Path))
+	}
+	var described []byte
+	if wasm.IsExtism(code) {
+		described, err = extismManifest(ctx, app, o, code, name)
+	} else {
+		w.help = commandHelp(ctx, app, o.Path, code, name)
+		described, err = w.manifest(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := wasm.Pack(o.Path, code, described, out, parley.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(out, append(described, '\n'), 0o644); err != nil {
+		return nil, host.Errorf(host.Unavailable, "cannot write the manifest: %v", err)
+	}
+	data := &wrapData{Manifest: out, Plugin: name, Tool: c.Manifest.Tools[0].Name,
+		Parameters: append([]string{}, w.order...), Help: w.help != ""}
+	for i := range c.Manifest.Tools {
+		data.Tools = append(data.Tools, c.Manifest.Tools[i].Name)
+	}
+	data.Admission, err = app.Parley().Admit(ctx, c, parley.Signer{}, nil)
+	return data, err
+}
+
+// wrapper makes a manifest.
+type wrapper struct {
+	o        pluginWrapOptions
+	help     string
+	props    map[string]any // the schemas of parameters
+	order    []string       // their names
+	required []string
+}
+
+// hole is a parameter in a word of a command line: {name}, {name?} or {name:type}.
+var hole = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{([A-Za-z_][A-Za-z0-9_]*)(\?)?(?::([a-z]+))?\}`)
+})
+
+// use declares the parameters of a text, and returns the text as a manifest has it. optional says that one may be left
+// out.
+func (w *wrapper) use(text, about string) (template string, optional bool, err error) {
+	template = hole().ReplaceAllStringFunc(text, func(s string) string {
+		m := hole().FindStringSubmatch(s)
+		kind := cmp.Or(m[3], "string")
+		if !slices.Contains([]string{"string", "integer", "number", "boolean", "object", "array"}, kind) {
+			err = host.Errorf(host.InvalidArgs, "%s has the type %s; expected string, integer, number, boolean, object or array",
+				s, kind).WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+		}
+		optional = optional || m[2] != ""
+		if w.props[m[1]] == nil {
+			w.order = append(w.order, m[1])
+			w.props[m[1]] = map[string]any{"type": kind, "description": cmp.Or(about, "Value of "+m[1]+".")}
+			if m[2] == "" {
+				w.required = append(w.required, m[1])
+			}
+		}
+		return "{" + m[1] + "}"
+	})
+	return template, optional, err
+}
+
+// manifest returns the manifest as JSON.
+func (w *wrapper) manifest(name string) ([]byte, error) {
+	wasi := map[string]any{"output": cmp.Or(w.o.Output, "text")}
+	argv, err := w.argv()
+	if err != nil {
+		return nil, err
+	}
+	if len(argv) > 0 {
+		wasi["argv"] = argv
+	}
+	if w.o.Stdin != "" {
+		if wasi["stdin"], _, err = w.use(w.o.Stdin, "Standard input of the command."); err != nil {
+			return nil, err
+		}
+	}
+	var files []any
+	for _, f := range w.o.Files {
+		path, value, ok := strings.Cut(f, "=")
+		from, _, err := w.use(value, "Content of the file "+path+".")
+		if !ok || err != nil || !strings.HasPrefix(path, "/") {
+			return nil, host.Errorf(host.InvalidArgs, "--file %q: expected /PATH={name}", manifest.CleanLine(f)).
+				WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+		}
+		files = append(files, map[string]any{"path": path, "from": from})
+	}
+	if files != nil {
+		wasi["files"] = files
+	}
+	env := map[string]string{}
+	for _, e := range w.o.Env {
+		key, value, ok := strings.Cut(e, "=")
+		if env[key], _, err = w.use(value, "Variable "+key+" of the environment."); err != nil || !ok {
+			return nil, host.Errorf(host.InvalidArgs, "--env %q: expected NAME=VALUE", manifest.CleanLine(e)).
+				WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+		}
+	}
+	if len(env) > 0 {
+		wasi["env"] = env
+	}
+	brief := cmp.Or(w.o.Brief, w.brief(name))
+	params := map[string]any{"type": "object", "properties": w.props, "additionalProperties": false}
+	if len(w.required) > 0 {
+		params["required"] = w.required
+	}
+	docs := map[string]any{"brief": brief}
+	if w.help != "" {
+		docs["full"] = w.help
+	}
+	tool := map[string]any{
+		"name": cmp.Or(w.o.Tool, "run"), "docs": docs, "params": params, "returns": w.returns(),
+		"effect": cmp.Or(w.o.Effect, manifest.EffectRead), "wasi": wasi,
+	}
+	if w.required == nil {
+		tool["examples"] = []any{map[string]any{"title": "Without parameters", "kind": "minimal", "params": map[string]any{}}}
+	}
+	return json.MarshalIndent(map[string]any{
+		"manifest": 1, "name": name, "version": "0.1.0", "kind": manifest.KindWASI,
+		"docs": map[string]any{"brief": brief}, "tools": []any{tool},
+	}, "", " ")
+}
+
+// argv returns the words of the command line in the form of a manifest. An option and its optional value are a list.
+func (w *wrapper) argv() (argv []any, err error) {
+	words := w.o.Words
+	described := map[string]string{}
+	for _, option := range helpOptions(w.help) {
+		described[option.flag] = option.about
+		general := option.flag == "--help" || option.flag == "--version"
+		if len(w.o.Words) == 0 && w.o.Stdin == "" && len(w.o.Files) == 0 && !general {
+			name := strings.ReplaceAll(strings.TrimLeft(option.flag, "-"), "-", "_")
+			words = append(words, option.flag, "{"+name+"?:"+option.kind()+"}")
+		}
+	}
+	flag := ""
+	for _, word := range words {
+		before, _, _ := strings.Cut(word, "=")
+		template, optional, err := w.use(word, described[cmp.Or(flag, before)])
+		switch {
+		case err != nil:
+			return nil, err
+		case optional && flag != "":
+			argv[len(argv)-1] = []any{flag, template}
+		case optional:
+			argv = append(argv, []any{template})
+		default:
+			argv = append(argv, template)
+		}
+		flag = ""
+		if strings.HasPrefix(word, "-") && template == word {
+			flag = word
+		}
+	}
+	return argv, nil
+}
+
+// returns is the schema of the result.
+func (w *wrapper) returns() map[string]any {
+	switch output := cmp.Or(w.o.Output, "text"); {
+	case output == "json":
+		return map[string]any{}
+	case output == "lines":
+		return map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
+	case output == "bytes" || w.o.MIME != "":
+		return map[string]any{"type": "string", "contentEncoding": "base64",
+			"contentMediaType": cmp.Or(w.o.MIME, "application/octet-stream")}
+	}
+	return map[string]any{"type": "string"}
+}
+
+// maxBrief is the size limit of a brief, in bytes.
+const maxBrief = 64
+
+// brief drafts the brief: the first line of the help that is a sentence, not usage.
+func (w *wrapper) brief(name string) string {
+	for line := range strings.Lines(w.help) {
+		line = strings.TrimSpace(line)
+		if _, after, found := strings.Cut(line, ": "); found && strings.HasPrefix(line, name) {
+			line = after
+		}
+		line, _, _ = strings.Cut(line, ". ")
+		line = strings.TrimSuffix(line, ".")
+		usage := strings.HasPrefix(strings.ToLower(line), "usage") || strings.HasPrefix(line, "-")
+		if !usage && len(strings.Fields(line)) > 2 && len(line) <= maxBrief {
+			return strings.ToUpper(line[:1]) + line[1:]
+		}
+	}
+	return "Run " + name
+}
+
+// helpOption is an option that a help text lists.
+type helpOption struct{ flag, value, about string }
+
+func (o helpOption) kind() string {
+	switch value := strings.ToLower(o.value); {
+	case value == "":
+		return "boolean"
+	case slices.Contains([]string{"n", "num", "number", "count", "int"}, value):
+		return "integer"
+	}
+	return "string"
+}
+
+// optionLine is a line of a help text such as "  -n, --lines NUM   at most so many lines".
+var optionLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s+(-[A-Za-z0-9])?(?:[ ,|/]+)?(--[a-z][a-z0-9-]*)?(?:[ =]<?([A-Za-z_]+)>?)?` +
+		`(?:\s{2,}|\t)(\S.*)$`)
+})
+
+func helpOptions(help string) (options []helpOption) {
+	const most = 40
+	for line := range strings.Lines(help) {
+		m := optionLine().FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil || m[1]+m[2] == "" || len(options) == most {
+			continue
+		}
+		options = append(options, helpOption{cmp.Or(m[2], m[1]), m[3], manifest.Clip(strings.TrimSpace(m[4]), 200)})
+	}
+	return options
+}
+
+// Bounds of the help of a command.
+const (
+	helpTimeout = 5 * time.Second
+	maxHelp     = 8 << 10
+)
+
+// commandHelp returns what a command prints for --help, or for -h: on stdout, or where it ends in a failure on stderr.
+// It runs in the sandbox, without rights. It returns "" where that is no help.
+func commandHelp(ctx context.Context, app *command.App, path string, code []byte, name string) string {
+	for _, flag := range []string{"--help", "-h"} {
+		described := jsontext.Marshal(map[string]any{
+			"manifest": 1, "name": name, "version": "0.0.0", "kind": manifest.KindWASI, "docs": map[string]any{"brief": "Help"},
+			"tools": []any{map[string]any{"name": "help", "docs": map[string]any{"brief": "Help"}, "effect": "read",
+				"params": map[string]any{"type": "object"}, "wasi": map[string]any{"argv": []any{flag}}}},
+		})
+		c, err := wasm.Pack(path, code, described, path, parley.Version)
+		if err != nil {
+			return "" // the real manifest has the error
+		}
+		limited, cancel := context.WithTimeout(ctx, helpTimeout)
+		provider := app.Parley().Engine().Provider(c.Source())
+		if err := provider.Prepare(ctx); err != nil {
+			cancel()
+			return ""
+		}
+		result, err := provider.Invoke(limited, &host.Request{
+			Job: host.Job{Tool: "help", Params: json.RawMessage("{}"), Caller: command.Caller}, Def: c.Manifest.Tool("help"),
+		})
+		cancel()
+		text := ""
+		if err == nil {
+			_ = json.Unmarshal(result.Data, &text)
+		} else if e := host.AsError(err); e.Code == host.ToolFailed {
+			text = e.Message
+		}
+		text = strings.TrimSpace(manifest.Clip(manifest.Clean(text), maxHelp))
+		if strings.Contains(strings.ToLower(text), "usage") || len(helpOptions(text)) > 0 {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,549 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Streams are what a command reads and writes. Commands never use os.Stdin or os.Stdout.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      func(string) string
+	OutTTY   bool
+	ErrTTY   bool
+	Width    int // columns of the terminal; 0 without a terminal
+}
+
+// System returns the streams of this process.
+func System() *Streams {
+	protect.CleanEnvironment()
+	s := &Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv}
+	s.OutTTY, s.ErrTTY = term.IsTerminal(int(os.Stdout.Fd())), term.IsTerminal(int(os.Stderr.Fd()))
+	if s.OutTTY {
+		s.Width, _, _ = term.GetSize(int(os.Stdout.Fd()))
+	}
+	return s
+}
+
+// ExitStatus is the error of a command that has printed its failure on stdout: batch, --listen and mcp.
+type ExitStatus struct{ Code int }
+
+func (e *ExitStatus) Error() string { return fmt.Sprintf("exit status %d", e.Code) }
+
+// signaledContext is a context that SIGINT, SIGTERM and SIGHUP cancel. The cause is the error with whose exit code the
+// process ends. A second signal ends the process at once.
+//
+// Signals are handled from when something first waits for the end of the context, because handling them takes threads.
+// Until then, and thus in a command that only prints, the system ends the process, as while it starts. Signals are
+// handled until the process ends, since to stop that takes as long as to start it.
+type signaledContext struct {
+	context.Context
+	handle func() // starts to handle signals, once
+	later  func() // calls handle after a moment, once
+
+	// brief means that most commands of this kind end within a moment; those that do not handle signals after it.
+	Brief bool
+}
+
+func newSignaledContext() *signaledContext {
+	const moment = 5 * time.Millisecond
+	ctx, cancel := context.WithCancelCause(context.Background())
+	c := &signaledContext{Context: ctx, handle: sync.OnceFunc(func() { handleSignals(cancel) })}
+	c.later = sync.OnceFunc(func() { time.AfterFunc(moment, c.handle) })
+	return c
+}
+
+func (c *signaledContext) Done() <-chan struct{} {
+	if c.Brief {
+		c.later()
+	} else {
+		c.handle()
+	}
+	return c.Context.Done()
+}
+
+// handleSignals cancels a context when signals come.
+func handleSignals(cancel context.CancelCauseFunc) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup has it ignored
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	go func() {
+		for n := 0; ; n++ {
+			e := host.Errorf(host.Interrupted, "interrupted")
+			if s := <-signals; s != os.Interrupt {
+				e = host.Errorf(host.Terminated, "terminated")
+			}
+			if n > 0 {
+				os.Exit(e.ExitCode())
+			}
+			cancel(e)
+		}
+	}()
+}
+
+// App is one run of the command line: its streams, its options and what commands need. The methods make each part when
+// it is first used, so a command that needs nothing, such as help, reads and starts nothing. An App is not safe for
+// concurrent use before [App.Host] has returned.
+type App struct {
+	*Streams
+	Global
+	Args     []string // the command line, as given
+	Commands []string // the names of all commands
+	Failing  bool     // the command has failed
+	HelpErr  error    // what failed while printing help
+	Signaled *signaledContext
+	// Offers reports whether a line may be offered as next. Nil means that every line may.
+	Offers func(line string) bool
+	// Meant returns the step that a refused command line means in the form of another product, nil if it means none.
+	Meant func(host.Code) *host.Step
+	// Approver asks a person about a call. It is read at each question. Nil means that there is no approver.
+	Approver host.Approver
+	// ApproveChange asks the operator to approve a change of the operator's files. Nil means that nobody can be asked, so
+	// changes are denied.
+	ApproveChange func(ctx context.Context, c Change) (bool, error)
+
+	said     said
+	settings *Settings
+	parley   *parley.Parley
+	Files    []GivenFile
+}
+
+// Global are the options that every command has.
+type Global struct {
+	JSON  bool
+	Full  bool // --help with all options
+	Debug bool
+	// MaxTokens limits what lists, descriptions and searches print; 0 means that they print everything.
+	MaxTokens int
+	// Plugins are wasm files to load beside the installed plugins.
+	Plugins []string
+	// Accept are rules of manifest/RULES.md that a plugin to install or to load may break although they refuse a plugin.
+	Accept []string
+	// Replace are names that plugins may take from another owner. The operator has to approve that.
+	Replace []string
+	// SessionName names the session of the calls. "" means PARLEY_SESSION, and without that none.
+	SessionName string
+	// Live replaces the embedded protocol by that of a running browser.
+	Live bool
+	// LiveBrowser names that browser. "" means the configured one.
+	LiveBrowser string
+}
+
+// said is what is not part of the result, stored for the envelope of --json. Plugins are compiled in the background of
+// calls.
+type said struct {
+	mu         sync.Mutex
+	debug      []string
+	notices    []string
+	admissions []*parley.Admission // reports on loaded plugins
+}
+
+// RunFunc runs a command with the options that its flags and words gave.
+type RunFunc[O any] func(ctx context.Context, opts *O) error
+
+// NewApp returns an App for a command line. It asks people at the controlling terminal.
+func NewApp(streams *Streams, args []string) *App {
+	app := &App{
+		Streams: streams, Args: args, Signaled: newSignaledContext(), Approver: &terminal{}, ApproveChange: approveOnTerminal,
+	}
+	// The error of an invalid flag must be printed in the right form, also if --json comes after it.
+	for _, a := range args {
+		if a == "--" {
+			break
+		}
+		app.JSON = app.JSON || a == "--json" || a == "--json=true"
+		app.Debug = app.Debug || a == "--debug" || a == "--debug=true"
+	}
+	return app
+}
+
+// Debugf prints a line with --debug: to stderr at once, or with --json in the envelope.
+func (a *App) Debugf(format string, args ...any) {
+	if a.Debug {
+		a.say("debug: ", &a.said.debug, fmt.Sprintf(format, args...))
+	}
+}
+
+// Notice prints what is not part of the result, such as a first compilation: to stderr, or with --json as a warning.
+func (a *App) Notice(text string) { a.say("note: ", &a.said.notices, text) }
+
+// say prints a line after its kind, or with --json stores it.
+func (a *App) say(kind string, stored *[]string, text string) {
+	text = manifest.CleanLine(text)
+	a.said.mu.Lock()
+	defer a.said.mu.Unlock()
+	if a.JSON {
+		*stored = append(*stored, text)
+		return
+	}
+	fmt.Fprintln(a.Err, kind+text)
+}
+
+// addSaid adds to an envelope what was said.
+func (a *App) addSaid(env *Envelope) {
+	a.said.mu.Lock()
+	defer a.said.mu.Unlock()
+	env.Warnings = slices.Concat([]string{}, env.Warnings, a.said.notices)
+	env.Debug, env.Admission = slices.Clone(a.said.debug), a.said.admissions
+}
+
+// TakeDebug returns the stored debug lines and removes them.
+func (a *App) TakeDebug() []string {
+	a.said.mu.Lock()
+	defer a.said.mu.Unlock()
+	lines := a.said.debug
+	a.said.debug = nil
+	return lines
+}
+
+// ToText ends --json: what was said is printed as text, and so is what follows.
+func (a *App) ToText() {
+	a.JSON = false
+	for _, text := range a.said.notices {
+		a.Notice(text)
+	}
+}
+
+// Forget removes what was said, so that the next envelope does not repeat it.
+func (a *App) Forget() {
+	a.said.mu.Lock()
+	defer a.said.mu.Unlock()
+	a.said.notices, a.said.debug, a.said.admissions = nil, nil, nil
+}
+
+// Print prints the result of a command: with --json the envelope, otherwise text. A nil text means the data as JSON.
+func (a *App) Print(data any, next []string, text func(w io.Writer)) error {
+	raw, err := manifest.Marshal(data)
+	if err != nil {
+		return err
+	}
+	env := &Envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}
+	return a.PrintEnvelope(env, text)
+}
+
+// PrintEnvelope prints an envelope in the way of [App.print].
+func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
+	if a.JSON {
+		a.addSaid(env)
+		return a.PrintDocument(env)
+	}
+	for _, w := range env.Warnings {
+		fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
+	}
+	if text != nil {
+		var b strings.Builder
+		text(&b)
+		_, err := io.WriteString(a.Out, b.String())
+		return WriteError(err)
+	}
+	return a.PrintDocument(env.Data)
+}
+
+// PrintDocument prints one JSON document: indented on a terminal, one line in a pipe.
+func (a *App) PrintDocument(v any) error { return WriteError(WriteJSON(a.Out, v, a.OutTTY)) }
+
+// WriteJSON writes one JSON document and a line break. On a terminal, where it is indented, hidden characters are
+// escaped; a program reads each value to the byte.
+func WriteJSON(w io.Writer, v any, indented bool) error {
+	raw, written := v.(json.RawMessage)
+	var err error
+	if !written {
+		if raw, err = manifest.Marshal(v); err != nil {
+			return err
+		}
+	}
+	if indented {
+		raw = indent(manifest.EscapeJSON(raw))
+	}
+	_, err = w.Write(append(raw, '\n'))
+	return err
+}
+
+func WriteError(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return nil // the reader has closed the pipe, such as head
+	}
+	return err
+}
+
+// Fail prints an error and returns its exit code.
+func (a *App) Fail(err error) int {
+	a.Failing = true
+	e := host.AsError(err)
+	const nothingSuch = "no_match" // as tools call it that look for what the words name
+	mayMean := slices.Contains([]host.Code{host.NotFound, host.InvalidArgs, nothingSuch}, e.Code) && e.Corrected == nil
+	if mayMean && a.Meant != nil {
+		if step := a.Meant(e.Code); step != nil {
+			e.Steps = append([]host.Step{*step}, e.Steps...)
+			if step.Op == host.OpCall {
+				e.Retry, e.Corrected, e.Template, e.Changes = step, step.Params, nil, nil
+			}
+		}
+	}
+	e = e.Bounded()
+	next := a.Next(e.Steps, e.Next)
+	if len(next) == 0 {
+		next = nextFor(a, e.Code)
+	}
+	if a.JSON {
+		a.said.debug = append(a.said.debug, traceText(e.Trace)...)
+		env := &Envelope{Error: a.ErrorObject(e), Warnings: []string{}}
+		var f *failure
+		if errors.As(err, &f) {
+			f.envelope.Error, env = env.Error, f.envelope
+		}
+		env.Next = next
+		a.addSaid(env)
+		raw, _ := manifest.Marshal(env)
+		raw = manifest.EscapeJSON(raw)
+		if a.ErrTTY {
+			raw = indent(raw)
+		}
+		fmt.Fprintf(a.Err, "%s\n", raw)
+		return e.ExitCode()
+	}
+	var f *failure
+	if errors.As(err, &f) {
+		for _, w := range f.envelope.Warnings {
+			fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
+		}
+	}
+	writeErrorText(a, e, next)
+	return e.ExitCode()
+}
+
+// nextFor returns what to do about an error that names no next step itself.
+func nextFor(a *App, code host.Code) []string {
+	switch code {
+	case host.InvalidArgs, host.NotFound:
+		return []string{"parley --help"}
+	case host.InvalidPlugin:
+		return []string{"parley help plugin build"}
+	case host.ConfigError, host.Unavailable, host.ChromeLaunch:
+		return []string{"parley doctor"}
+	case host.Trapped, host.InvalidResult:
+		return []string{"run it again with --debug and report the output to the plugin's author"}
+	case host.LimitExceeded:
+		return []string{"ask for less at once"}
+	case host.Internal:
+		return []string{"run it again with --debug and report the output"}
+	}
+	return nil
+}
+
+// failure is the error of a call, with the envelope that identifies the call.
+type failure struct {
+	err      *host.Error
+	envelope *Envelope
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+
+func (f *failure) Unwrap() error { return f.err }
+
+// Failed returns the error of a call that has failed.
+func (a *App) Failed(answer *host.Answer) error {
+	a.Failing = true
+	return &failure{answer.Err, a.Envelope(answer)}
+}
+
+// earlierShown is how many earlier errors of the session the text of an error names; --json has all that are stored.
+const earlierShown = 3
+
+// writeErrorText prints an error for people: what is wrong, what was probably meant, and the first two next steps.
+func writeErrorText(a *App, e *host.Error, next []string) {
+	w := a.Err
+	red, reset := a.color(a.ErrTTY, red), a.color(a.ErrTTY, reset)
+	message := manifest.Clean(e.Message)
+	if e.Code == host.InvalidArgs && strings.HasPrefix(message, "Tool '") {
+		fmt.Fprintf(w, "%s%s%s\n", red, message, reset)
+	} else {
+		fmt.Fprintf(w, "%sError:%s %s\n", red, reset, message)
+	}
+	for _, d := range e.Details {
+		where := d.Parameter
+		if where == "" {
+			where = "parameters"
+		}
+		line := fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided)
+		if d.Provided == "" {
+			line = where + ": " + d.Expected
+		}
+		if d.Suggestion != nil {
+			line += " (" + d.Suggestion.String() + ")"
+		}
+		fmt.Fprintln(w, Wrapped("  "+manifest.CleanLine(line), a.Columns(), "      "))
+	}
+	if len(e.Earlier) > 0 {
+		latest := e.Earlier[max(0, len(e.Earlier)-earlierShown):]
+		fmt.Fprintln(w, Wrapped("Errors of this session before: "+strings.Join(latest, "; "), a.Columns(), "  "))
+	}
+	for _, line := range traceText(e.Trace) {
+		fmt.Fprintln(w, "  "+line)
+	}
+	for _, d := range e.Denied {
+		fmt.Fprintf(w, "  %s: %s\n", d.Right, manifest.CleanLine(d.Why))
+	}
+	if e.Docs != nil {
+		fmt.Fprintln(w, "Detailed parameter documentation:")
+		a.DocsText(w, a.WithCommands(e.Docs.ToolDocs))
+	}
+	for i, s := range e.DidYouMean {
+		label := "Did you mean:"
+		if i > 0 {
+			label = strings.Repeat(" ", len(label))
+		}
+		fmt.Fprintf(w, "%s  %s (edit distance: %d)\n", label, s.Name, s.Distance)
+	}
+	for i, n := range next {
+		if i == 2 {
+			break // --json has all
+		}
+		label := "Tip:"
+		if i > 0 {
+			label = "    "
+		}
+		fmt.Fprintf(w, "%s %s\n", label, manifest.CleanLine(n))
+	}
+}
+
+// traceText says where a guest crashed and what it wrote last, in lines. It is empty without a trace.
+func traceText(t *host.Trace) (lines []string) {
+	if t == nil {
+		return nil
+	}
+	if len(t.Frames) > 0 {
+		lines = append(lines, "functions of the plugin, innermost first:")
+	}
+	for _, f := range t.Frames {
+		line := fmt.Sprintf("  function %d", f.Function)
+		if f.Name != "" {
+			line = "  " + f.Name
+		}
+		lines = append(lines, line)
+	}
+	if t.Unnamed && len(t.Frames) > 0 {
+		lines = append(lines, "to see their names, build with parley plugin build --names, or with the compiler's own "+
+			"means: C without -s, Rust with -C strip=none, Go with -ldflags=-w in place of -s")
+	}
+	for _, of := range []struct {
+		name  string
+		lines []string
+	}{{"stderr", t.Stderr}, {"log", t.Log}} {
+		if len(of.lines) > 0 {
+			lines = append(lines, "the last lines of its "+of.name+":")
+		}
+		for _, line := range of.lines {
+			lines = append(lines, "  "+line)
+		}
+	}
+	return lines
+}
+
+// DocsText prints documentation wrapped to the width of the terminal. Commands are not wrapped, so that they can be
+// copied.
+func (a *App) DocsText(w io.Writer, d *manifest.ToolDocs) {
+	shown := *d
+	shown.Deeper = "--tier 3"
+	for line := range strings.Lines(shown.Text()) {
+		line = strings.TrimRight(line, "\n")
+		if !strings.HasPrefix(line, "Example:") {
+			line = Wrapped(line, a.Columns(), "    ")
+		}
+		fmt.Fprintln(w, line)
+	}
+}
+
+// Wrapped breaks a line at spaces, and a long union of types between them, so that it has at most width columns. Each
+// further line begins with indent.
+func Wrapped(line string, width int, indent string) string {
+	var b strings.Builder
+	lead := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	column := 0
+	words := strings.Fields(line)
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		n := utf8.RuneCountInString(word)
+		if room := max(width-len(indent), 20); n > room {
+			if at := strings.LastIndexByte(word[:room], '|'); at > 0 {
+				words = slices.Insert(words, i+1, word[at+1:])
+				word = word[:at+1]
+				n = utf8.RuneCountInString(word)
+			}
+		}
+		switch {
+		case column == 0:
+			b.WriteString(lead)
+			column = len(lead)
+		case column+1+n > width:
+			b.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
+
+// color returns a terminal sequence, or "" if the stream is not a terminal or the user wants no colours.
+func (a *App) color(tty bool, sequence string) string {
+	if !tty || a.Env("NO_COLOR") != "" || a.Env("TERM") == "dumb" {
+		return ""
+	}
+	return sequence
+}
+
+// Columns returns the width to which text is wrapped.
+func (a *App) Columns() int {
+	if a.Width > 20 {
+		return a.Width
+	}
+	return 80
+}
+
+func indent(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return raw
+	}
+	return b.Bytes()
+}
+
+// Progress returns a function that prints how far a call is, nil unless people see it: on a terminal, without --json.
+func (a *App) Progress() func(done, total float64, message string) {
+	if !a.ErrTTY || a.JSON {
+		return nil
+	}
+	return func(done, total float64, message string) {
+		if total > 0 {
+			fmt.Fprintf(a.Err, "%3.0f%% %s\n", 100*done/total, manifest.CleanLine(message))
+		} else {
+			fmt.Fprintf(a.Err, "%s\n", manifest.CleanLine(message))
+		}
+	}
+}

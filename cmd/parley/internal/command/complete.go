@@ -1,0 +1,266 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// CompleteNames completes first the name of a plugin, then those of its groups and tools.
+func (a *App) CompleteNames(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	catalog, err := a.Catalog()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	offer := func(name, brief string) {
+		if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) {
+			found = append(found, name+"\t"+manifest.CleanLine(brief))
+		}
+	}
+	switch len(args) {
+	case 0:
+		for _, p := range catalog.Providers() {
+			offer(p.Info().Name, p.Info().Brief)
+		}
+	case 1:
+		p, ok := catalog.Provider(args[0])
+		if !ok { // a qualified name, such as text.hash
+			return completeWord(a, cmd, args, typed)
+		}
+		groups, _ := p.Groups()
+		for _, g := range groups {
+			offer(g.Name, g.Brief)
+			if group, _, dotted := strings.Cut(typed, "."); dotted && strings.EqualFold(group, g.Name) {
+				lines, _ := p.Lines(g.Name)
+				for _, l := range lines {
+					offer(l.Name, l.Brief)
+				}
+			}
+		}
+		lines, _ := p.Lines("")
+		for _, l := range lines {
+			offer(l.Name, l.Brief)
+		}
+	default:
+		return completeWord(a, cmd, args, typed)
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeWord completes a word after a tool from the values of its parameter. If it has none, the word may be a file.
+func completeWord(a *App, cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	t, words := completedTool(a, cmd, args)
+	if t == nil || len(t.Positional) == 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	name := t.Positional[min(len(words), len(t.Positional)-1)]
+	kind, _ := manifest.TypeAt(t.Params, name)
+	for _, q := range manifest.Params(t.Params) {
+		if q.Name != name || len(words) >= len(t.Positional) && kind != "array" {
+			continue
+		}
+		if values := StartingWith(typed, valuesOf(q)); len(values) > 0 {
+			return values, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// completeParam completes the value of --param: the name of a parameter, and after NAME= its values.
+func (a *App) completeParam(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	t, _ := completedTool(a, cmd, args)
+	if t == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	name, _, valued := strings.Cut(typed, "=")
+	for _, q := range manifest.Params(t.Params) {
+		switch {
+		case !valued:
+			found = append(found, q.Name+"=\t"+q.Description)
+		case q.Name == name:
+			for _, v := range valuesOf(q) {
+				found = append(found, name+"="+v)
+			}
+		}
+	}
+	found = StartingWith(typed, found)
+	switch {
+	case !valued:
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	case len(found) == 0:
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completedTool returns the tool that the words before the completed one name, or nil, and the words after it.
+func completedTool(a *App, cmd *cobra.Command, args []string) (*manifest.Tool, []string) {
+	catalog, err := a.Catalog()
+	if err != nil || len(args) == 0 {
+		return nil, nil
+	}
+	at, words, err := Find(catalog, args, false)
+	if err != nil {
+		return nil, nil
+	}
+	return at.Tool, words
+}
+
+// valuesOf returns the values of a parameter that is an enum or a boolean: strings as they are, others as JSON.
+func valuesOf(q manifest.Param) (values []string) {
+	if q.Type == "boolean" && q.Values() == nil {
+		return []string{"true", "false"}
+	}
+	for _, raw := range q.Values() {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		values = append(values, manifest.CleanLine(text))
+	}
+	return values
+}
+
+// StartingWith returns the plain words that begin with what was typed. A tab separates a word from its description.
+func StartingWith(typed string, values []string) (kept []string) {
+	for _, v := range values {
+		word, _, _ := strings.Cut(v, "\t")
+		if isPlain(word) && strings.HasPrefix(strings.ToLower(word), strings.ToLower(typed)) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// targetsWait is how long completion waits for a browser.
+const targetsWait = 500 * time.Millisecond
+
+// completeTargets completes the targets of the open browser: each by its id, and by its URL if no other has the same.
+// It starts no browser and reports no error. It is not a call: no policy is asked and nothing is recorded.
+func (a *App) completeTargets(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	s, err := a.Settings()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	browser, _ := cmd.Flags().GetString("browser")
+	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
+	defer cancel()
+	session, err := a.Session()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	result, err := a.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
+		Tool: "targets", Params: json.RawMessage("{}"), Caller: "cli", Session: session,
+		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
+	}})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return StartingWith(typed, TargetWords(result.Data)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// TargetWords returns the words that name the targets in a result of cdp.targets, each with a description. A URL is
+// offered up to the first character that a shell would not take literally.
+func TargetWords(raw json.RawMessage) (words []string) {
+	var list struct {
+		Targets []struct{ ID, URL, Title string }
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	for _, t := range list.Targets {
+		url, title := manifest.CleanLine(t.URL), manifest.CleanLine(t.Title)
+		words = append(words, t.ID+"\t"+strings.TrimSpace(title+"  "+Fit(url, 60)))
+		part, matches := url, 0
+		if end := strings.IndexFunc(url, func(r rune) bool { return !isPlain(string(r)) }); end >= 0 {
+			part = url[:end]
+		}
+		for _, other := range list.Targets {
+			if strings.Contains(other.URL, part) {
+				matches++
+			}
+		}
+		if matches == 1 && len(part) <= maxURLWord {
+			words = append(words, part+"\t"+title)
+		}
+	}
+	return words
+}
+
+// maxURLWord limits a URL that completion offers, in bytes.
+const maxURLWord = 200
+
+// isPlain reports whether a shell takes a word literally. Completion offers only such words: bash inserts the common
+// prefix of several words unquoted and evaluates it at the next request, and pages and plugins choose their own words.
+func isPlain(word string) bool { return word != "" && ShellQuote(word) == word }
+
+// CompletePlugins completes the name of one plugin.
+func (a *App) CompletePlugins(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.CompleteNames(cmd, nil, typed)
+}
+
+// CompleteCall completes the values of a call's options.
+func (a *App) CompleteCall(cmd *cobra.Command) {
+	_ = cmd.RegisterFlagCompletionFunc("param", a.completeParam)
+	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
+	CompleteWords(cmd, "on-dialog", "accept", "dismiss", "fail")
+	CompleteWords(cmd, "wait", "load", "idle", "none")
+}
+
+// CompleteWords completes an option that takes one of a few words.
+func CompleteWords(cmd *cobra.Command, option string, words ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// CompleteQualified completes plugin.tool in one word.
+func (a *App) CompleteQualified(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	plugin, rest, dotted := strings.Cut(typed, ".")
+	if len(args) > 0 {
+		return completeWord(a, cmd, args, typed)
+	}
+	if !dotted {
+		names, _ := a.CompleteNames(cmd, nil, typed)
+		for i, n := range names {
+			name, brief, _ := strings.Cut(n, "\t")
+			names[i] = name + ".\t" + brief
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	names, directive := a.CompleteNames(cmd, []string{plugin}, rest)
+	for i := range names {
+		names[i] = plugin + "." + names[i]
+	}
+	return names, directive
+}
+
+// CompleteSessions completes the name of one session. It does not wait long for a browser.
+func (a *App) CompleteSessions(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
+	defer cancel()
+	data := Sessions(ctx, a, SessionOptions{})
+	var names []string
+	for _, s := range data.Sessions {
+		names = append(names, s.Name)
+	}
+	return StartingWith(typed, names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteSessionOption completes the value of --session, after any words.
+func (a *App) CompleteSessionOption(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.CompleteSessions(cmd, nil, typed)
+}

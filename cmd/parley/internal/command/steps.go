@@ -1,0 +1,255 @@
+package command
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// Command renders a step as a command for a POSIX shell. Placeholders for what the caller must choose are in capitals.
+func (a *App) Command(s host.Step) string {
+	if s.Options.Session == "" {
+		s = s.In(a.SessionName)
+	}
+	plugin, local, _ := strings.Cut(s.Tool, ".")
+	words := []string{"parley"}
+	if s.Op == host.OpPlan {
+		words, plugin, local = append(words, "plan", s.Tool), "", ""
+	}
+	isReserved := manifest.Reserved(plugin) && plugin != cdp.Name // a plugin that had the name before
+	switch {
+	case isReserved && s.Op == host.OpList:
+		words = append(words, "list", QuoteWord(plugin))
+	case isReserved && (s.Op == host.OpCall || s.Op == host.OpDescribe):
+		words = append(words, "call")
+		local = s.Tool
+	case plugin != "":
+		words = append(words, QuoteWord(plugin))
+	}
+	if local != "" {
+		words = append(words, QuoteWord(local))
+	}
+	switch s.Op {
+	case host.OpCall:
+		words = append(words, paramWords(a, s)...)
+	case host.OpPlan:
+		words = append(words, paramWords(a, s)...)
+		if !s.Options.DryRun {
+			words = append(words, "--run")
+		}
+		s.Options.DryRun = false
+	case host.OpDescribe:
+		words = append(words, "--describe")
+		if s.Options.Tier > 0 {
+			words = append(words, "--tier", fmt.Sprint(s.Options.Tier))
+		}
+	case host.OpList:
+		if !isReserved {
+			words = append(words, "--list")
+		}
+	case host.OpListen:
+		words = append(words, "--listen", QuoteWord(s.Query))
+	case host.OpSearch:
+		if s.Tool == "" {
+			words = append(words, "search", QuoteWord(s.Query))
+		} else {
+			words = append(words, "--search", QuoteWord(s.Query))
+		}
+	case host.OpSystem:
+		if len(s.Args) == 1 { // a whole command line
+			return manifest.CleanLine(s.Args[0])
+		}
+		quoted := make([]string, len(s.Args))
+		for i, arg := range s.Args {
+			quoted[i] = QuoteWord(arg)
+		}
+		return strings.Join(quoted, " ")
+	case host.OpHelp:
+		if len(s.Args) == 0 {
+			return "parley --help"
+		}
+		return "parley help " + strings.Join(s.Args, " ")
+	default:
+		words = append(words, string(s.Op))
+		for _, arg := range s.Args {
+			words = append(words, QuoteWord(arg))
+		}
+	}
+	words = append(words, optionWords(s.Options)...)
+	for _, file := range a.Plugins {
+		if plugin != "" && !s.ForOperator() {
+			words = append(words, "--load", ShellQuote(file))
+		}
+	}
+	live := s.Options.Live || a.Live && plugin == cdp.Name && strings.Contains(local, ".")
+	if live && (s.Op == host.OpCall || s.Op == host.OpDescribe || s.Op == host.OpList) {
+		words = append(words, "--live")
+	}
+	return strings.Join(words, " ")
+}
+
+// paramWords returns the words for the parameters of a call, and placeholders for those that the caller must choose.
+// The leading positional parameters of the tool are words, as far as a word can give them.
+func paramWords(a *App, s host.Step) (words []string) {
+	if string(manifest.CompactJSON(s.Params)) == `{"all":true}` {
+		return []string{"--all"}
+	}
+	if file := a.FileOf(s.Params); file != "" {
+		return []string{"--params", ShellQuote(file)}
+	}
+	params, files := filesOf(a, s.Params)
+	choose := slices.Clone(s.Choose)
+	if tool := toolOf(a, s); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
+		words, params, choose = positionalWords(tool, params, choose)
+	}
+	switch rest := string(manifest.EscapeJSON(manifest.CompactJSON(params))); rest {
+	case "", "{}", "null":
+	default:
+		words = append(words, "--params", ShellQuote(rest))
+	}
+	words = append(words, files...)
+	for _, name := range choose {
+		words = append(words, "--param", manifest.CleanLine(name)+"="+placeholderOf(name))
+	}
+	return words
+}
+
+// filesOf returns the words for the parameters that the caller gave as @FILE, and the other parameters.
+func filesOf(a *App, params json.RawMessage) (rest json.RawMessage, words []string) {
+	var values map[string]json.RawMessage
+	if len(params) == 0 || json.Unmarshal(params, &values) != nil {
+		return params, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if file := a.FileOf(values[name]); file != "" {
+			words = append(words, "--param", ShellQuote(name+"="+file))
+			delete(values, name)
+		}
+	}
+	if words == nil {
+		return params, nil
+	}
+	return jsontext.Marshal(values), words
+}
+
+// toolOf returns the tool of a step, or nil.
+func toolOf(a *App, s host.Step) *manifest.Tool {
+	catalog, err := a.Catalog()
+	if err != nil {
+		return nil
+	}
+	at, err := catalog.Find(s.Tool)
+	if err != nil {
+		return nil
+	}
+	return at.Tool
+}
+
+// positionalWords turns leading positional parameters into words, until one is neither given nor to choose, or no word
+// means its value. It returns what remains.
+func positionalWords(tool *manifest.Tool, params json.RawMessage, choose []string) (words []string,
+	rest json.RawMessage, left []string) {
+	var values map[string]json.RawMessage
+	if len(params) > 0 && json.Unmarshal(params, &values) != nil {
+		return nil, params, choose
+	}
+	taken := false
+	for _, name := range tool.Positional {
+		value, given := values[name]
+		i := slices.Index(choose, name)
+		if !given && i >= 0 {
+			words, choose = append(words, placeholderOf(name)), slices.Delete(choose, i, i+1)
+			continue
+		}
+		word, ok := wordOf(tool, name, value)
+		if !given || !ok {
+			break
+		}
+		words, taken = append(words, word), true
+		delete(values, name)
+	}
+	if taken {
+		params = jsontext.Marshal(values)
+	}
+	return words, params, choose
+}
+
+// wordOf returns the word of a command that gives a positional parameter the value of a text or a number.
+func wordOf(tool *manifest.Tool, name string, value json.RawMessage) (word string, ok bool) {
+	switch kind, _ := manifest.TypeAt(tool.Params, name); kind {
+	case "integer", "number":
+		word = string(value)
+	case "string":
+		if json.Unmarshal(value, &word) != nil || manifest.CleanLine(word) != word {
+			return "", false
+		}
+	default:
+		return "", false
+	}
+	isOption := strings.HasPrefix(word, "-")
+	return ShellQuote(word), word != "" && word != "null" && !isOption
+}
+
+// placeholderOf stands for the value of a parameter that the caller must choose.
+func placeholderOf(name string) string { return strings.ToUpper(manifest.CleanLine(name)) }
+
+// optionWords returns the words for the options that are not zero.
+func optionWords(o host.StepOptions) (words []string) {
+	add := func(name, value string) {
+		if value != "" {
+			words = append(words, name, QuoteWord(value))
+		}
+	}
+	add("--kind", o.Kind)
+	if o.Limit > 0 {
+		add("--limit", fmt.Sprint(o.Limit))
+	}
+	add("--session", o.Session)
+	add("--browser", o.Browser)
+	add("--target", o.Target)
+	add("--until", o.Until)
+	add("--trigger", o.Trigger)
+	if o.Timeout > 0 {
+		add("--timeout", o.Timeout.String())
+	}
+	add("--jq", o.JQ)
+	if o.Drain {
+		words = append(words, "--drain")
+	}
+	if o.Out {
+		words = append(words, "--out", ShellQuote(cmp.Or(o.File, "FILE")))
+	}
+	if o.MaxBytes > 0 || o.Unlimited {
+		add("--max-bytes", fmt.Sprint(o.MaxBytes))
+	}
+	add("--on-dialog", o.OnDialog)
+	add("--wait", o.Wait)
+	add("--isolate", o.Isolate)
+	if o.SendAnyway {
+		words = append(words, "--send-anyway")
+	}
+	if o.DryRun {
+		words = append(words, "--dry-run")
+	}
+	return words
+}
+
+// QuoteWord cleans a text from an untrusted source and quotes it as one word of a POSIX shell.
+func QuoteWord(s string) string { return ShellQuote(manifest.CleanLine(s)) }
+
+// ShellQuote quotes a text as one word of a POSIX shell. A plain word stays as it is.
+func ShellQuote(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%_+=:,./-"
+	if s != "" && strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,358 @@
+package learning
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/tools"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record/trace"
+	"github.com/parley-tools/parley/host/stats/dataset"
+	"github.com/parley-tools/parley/host/stats/judge"
+	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func newDocsDataset(app *command.App) *cobra.Command {
+	return command.Parent("dataset", "Share what was learned from use, as a file", newDatasetExport(app),
+		newDatasetImport(app))
+}
+
+func newDatasetExport(app *command.App) *cobra.Command {
+	opts := &datasetExportOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "export [NAME]",
+		Short: "Write sessions, queries and edits as JSONL",
+		Long: "The first line is a card that counts the others and says how they are redacted. A line is a session with " +
+			"its calls and\noutcomes, a query with the tools that serve it, or an edit with its scores. Verdicts of docs " +
+			"judge are added from its\nrecording. NAME is a plugin, a group or a tool; without one the file has everything.",
+		Example: "parley docs dataset export --out use.jsonl\nparley docs dataset export text --since 7d --out use.jsonl\n" +
+			"parley docs dataset export --values --out use.jsonl",
+		ValidArgsFunction: app.CompleteNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = command.OneWord(args)
+			if opts.Out == "" {
+				return host.Errorf(host.InvalidArgs, "--out is missing; expected the file to write").
+					WithNext("parley docs dataset export --out FILE")
+			}
+			return runDatasetExport(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.Out, "out", "", "write FILE")
+	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
+	cmd.Flags().BoolVar(&opts.Values, "values", false, "keep callers' values and searches, as far as traces have them")
+	cmd.Flags().StringVar(&opts.Record, "record", "", "add the verdicts that the recording FILE has")
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+func runDatasetExport(ctx context.Context, opts *datasetExportOptions) error {
+	app := opts.app
+	data, err := exportDataset(ctx, app, *opts)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley docs eval --dataset " + command.ShellQuote(data.File)}
+	return app.Print(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: ", data.File)
+		cardText(w, &data.Card)
+	})
+}
+
+// cardText prints what a dataset has.
+func cardText(w io.Writer, c *dataset.Card) {
+	fmt.Fprintf(w, "%s with %s, %s, %s\n", manifest.Plural(c.Sessions, "session"), manifest.Plural(c.Calls, "call"),
+		manifest.Plural(c.Queries, "query"), manifest.Plural(c.Edits, "edit"))
+	fmt.Fprintln(w, "redaction: "+manifest.CleanLine(c.Redaction))
+}
+
+type datasetImportOptions struct {
+	app  *command.App
+	file string
+	editOptions
+}
+
+func newDatasetImport(app *command.App) *cobra.Command {
+	opts := &datasetImportOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Apply the edits of a dataset that are for installed builds",
+		Long: "Each edit passes the gate of docs apply. The sessions and queries of a dataset change nothing: they are " +
+			"evidence of\nothers, which cannot be verified here. docs eval measures with them.",
+		Example: "parley docs dataset import use.jsonl --dry-run\nparley docs dataset import use.jsonl",
+		RunE:    command.RunWith(runDatasetImport, opts, &opts.file),
+	}
+	addEditing(cmd, &opts.editOptions)
+	return cmd
+}
+
+func runDatasetImport(ctx context.Context, opts *datasetImportOptions) error {
+	app := opts.app
+	opts.Progress = app.Progress()
+	data, err := importDataset(ctx, app, opts.file, opts.editOptions)
+	if err != nil {
+		return err
+	}
+	return app.Print(data, []string{"parley docs list", "parley docs diff"}, func(w io.Writer) {
+		cardText(w, &data.Card)
+		applyText(app, w, data.applyData)
+		if data.Skipped > 0 {
+			fmt.Fprintf(w, "%s left out: of a build that is not installed, or applied already\n", manifest.Plural(data.Skipped, "edit"))
+		}
+	})
+}
+
+func newDocsEval(app *command.App) *cobra.Command {
+	opts := &docsEvalOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "eval",
+		Short: "Score the documentation of plugins, or of a list of MCP tools, by a dataset",
+		Long: "Search is scored by the queries of the dataset, schemas by its calls that have values. The same file and " +
+			"the same tools\nhave the same figures. With --model the configured model (model.url) also chooses a tool for " +
+			"each query, after a question\nat the terminal.",
+		Example: "parley docs eval --dataset use.jsonl\nparley docs eval --dataset use.jsonl --tools tools.json --json\n" +
+			"parley docs eval --dataset use.jsonl --model --max-calls 20",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Dataset == "" {
+				return host.Errorf(host.InvalidArgs, "--dataset is missing; expected a file of parley docs dataset export").
+					WithNext("parley docs eval --dataset FILE")
+			}
+			return runDocsEval(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.Dataset, "dataset", "", "measure by FILE")
+	cmd.Flags().StringVar(&opts.Tools, "tools", "", "measure the tools/list result in FILE, not the installed plugins")
+	cmd.Flags().BoolVar(&opts.Model, "model", false, "let a model choose a tool for each query")
+	addModel(app, cmd, &opts.model)
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+func runDocsEval(ctx context.Context, opts *docsEvalOptions) error {
+	app := opts.app
+	opts.model.Progress = app.Progress()
+	data, err := docsEval(ctx, app, *opts, opts.model)
+	if err != nil {
+		return err
+	}
+	return app.Print(data, []string{"parley docs optimize NAME"}, func(w io.Writer) {
+		if data.Search != nil {
+			tools.SearchScores(w, data.Search)
+		}
+		c := data.Calls
+		fmt.Fprintf(w, "%s: %d of tools that are unknown, %d with values\n", manifest.Plural(c.Calls, "call"), c.Unknown, c.Values)
+		fmt.Fprintf(w, "valid, of those that succeeded: %d of %d %s\n", c.Accepted, c.Succeeded, share(app, c.AcceptedShare))
+		fmt.Fprintf(w, "not valid, of those that failed by arguments: %d of %d %s\n", c.Refused, c.Failed,
+			share(app, c.RefusedShare))
+		if m := data.Choices; m != nil {
+			fmt.Fprintf(w, "the model chose right for %d of %s %s\n", m.Right, manifest.Plural(m.Queries, "query"), share(app, m.Share))
+			malformedText(w, m.Malformed, m.Queries+m.Malformed)
+			modelText(w, data.Model)
+		}
+	})
+}
+
+// datasetExportOptions say what [ExportDataset] writes.
+type datasetExportOptions struct {
+	app    *command.App
+	Name   string // a plugin, a group or a tool; "" means all
+	Since  string // as in TraceFilter
+	Out    string // the file
+	Values bool   // keep values and searches of callers
+	Record string // the recording with verdicts on sessions; "" is the one in the host's state folder
+}
+
+// datasetData says what was written.
+type datasetData struct {
+	File string       `json:"file"`
+	Card dataset.Card `json:"card"`
+}
+
+// exportDataset writes sessions, queries and edits to a file.
+func exportDataset(_ context.Context, app *command.App, o datasetExportOptions) (*datasetData, error) {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	scope, err := scopeOf(catalog, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	records, err := traceRecords(app, o.Since)
+	if err != nil {
+		return nil, err
+	}
+	verdict, err := verdicts(app, o.Record, catalog)
+	if err != nil {
+		return nil, err
+	}
+	list, err := docsList(app, "")
+	if err != nil {
+		return nil, err
+	}
+	var edits []dataset.Edit
+	for _, of := range list.Overlays {
+		for _, e := range of.Edits {
+			edits = append(edits, dataset.Edit{Plugin: of.Plugin, Manifest: of.Manifest, Edit: e.Edit})
+		}
+	}
+	set := dataset.New(dataset.Options{Records: records, Catalog: catalog, Scope: scope, Values: o.Values,
+		Shapes:  func(params json.RawMessage) json.RawMessage { return trace.Shapes(params, nil) },
+		Verdict: verdict, Edits: edits, Created: time.Now().UTC().Truncate(time.Second)})
+	var b bytes.Buffer
+	if err := set.Write(&b); err != nil {
+		return nil, err
+	}
+	if err := writeBelow(o.Out, b.Bytes()); err != nil {
+		return nil, host.Errorf(host.Unavailable, "cannot write %s: %s", o.Out, manifest.CleanLine(err.Error())).
+			WithNext("--out with a file that you can write")
+	}
+	return &datasetData{o.Out, set.Card}, nil
+}
+
+// verdicts returns a function that looks a verdict up in a recording. No model is asked.
+func verdicts(app *command.App, record string, catalog *host.Catalog) (func(*judge.Session) *judge.Verdict, error) {
+	path := recordingPath(app, record)
+	recording, err := model.OpenRecording(path, record == "")
+	if err != nil {
+		return nil, err
+	}
+	app.Remember(command.RecordOption, path)
+	s, err := app.Settings()
+	if err != nil {
+		return nil, err
+	}
+	client := &model.Client{Recording: recording, Replay: true, Endpoint: &model.Endpoint{Name: s.Model.Name}}
+	if replayedModel(client) != nil { // no verdicts, or of several models
+		return func(*judge.Session) *judge.Verdict { return nil }, nil
+	}
+	return func(s *judge.Session) *judge.Verdict {
+		answer, ok := client.Recorded(s.Question(catalog))
+		if v, err := judge.Parse(answer); ok && err == nil {
+			return v
+		}
+		return nil
+	}, nil
+}
+
+// maxDataset bounds a dataset, in bytes.
+const maxDataset = 256 << 20
+
+// readDataset reads a dataset.
+func readDataset(ctx context.Context, path string) (*dataset.Dataset, error) {
+	raw, err := host.ReadValue(ctx, path, maxDataset)
+	var set *dataset.Dataset
+	if err == nil {
+		set, err = dataset.Read(bytes.NewReader(raw))
+	}
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "%s is not a dataset: %s", path, manifest.CleanLine(err.Error())).
+			WithNext("parley docs dataset export --out FILE")
+	}
+	return set, nil
+}
+
+// importedData says which edits of a dataset were applied.
+type importedData struct {
+	*applyData
+	Card    dataset.Card `json:"card"`
+	Skipped int          `json:"skipped"` // edits of plugins or builds that are not installed, and those already applied
+}
+
+// importDataset applies the edits of a dataset that are for installed builds and pass the gate. Its sessions and
+// queries change nothing: they are evidence of others, which nothing here can verify.
+func importDataset(ctx context.Context, app *command.App, path string, o editOptions) (*importedData, error) {
+	set, err := readDataset(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	present, err := docsList(app, "")
+	if err != nil {
+		return nil, err
+	}
+	data := &importedData{Card: set.Card}
+	proposals := map[string][]suggest.Proposal{}
+	var order []string
+	for _, e := range set.Edits {
+		plugin, err := sameBuild(app, e.Plugin, e.Manifest, "it is")
+		if err != nil || present.has(plugin, e.ID()) {
+			data.Skipped++
+			continue
+		}
+		if proposals[plugin] == nil {
+			order = append(order, plugin)
+		}
+		e.Origin, e.Applied, e.Scores = "dataset", time.Time{}, nil // nothing was measured here
+		proposals[plugin] = append(proposals[plugin], suggest.Proposal{Edit: e.Edit})
+	}
+	data.applyData, err = applyEdits(ctx, app, proposals, order, o)
+	return data, err
+}
+
+// docsEvalOptions say what [DocsEval] measures.
+type docsEvalOptions struct {
+	app     *command.App
+	model   modelOptions
+	Dataset string
+	Tools   string // a list of MCP in place of the installed plugins; "" means these
+	Model   bool   // let the configured model choose tools for the queries
+}
+
+// evalData are the figures of a catalog on a dataset.
+type evalData struct {
+	*dataset.Report
+	Choices *dataset.Choices `json:"choices,omitempty"`
+	Model   *modelRun        `json:"model,omitempty"`
+}
+
+// docsEval scores a catalog by a dataset.
+func docsEval(ctx context.Context, app *command.App, o docsEvalOptions, m modelOptions) (*evalData, error) {
+	set, err := readDataset(ctx, o.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	h, err := tools.Measured(ctx, app, o.Tools)
+	if err != nil {
+		return nil, err
+	}
+	data := &evalData{Report: set.Evaluate(h)}
+	if !o.Model {
+		return data, nil
+	}
+	questions := set.Questions(h)
+	if len(questions) == 0 {
+		return nil, host.Errorf(host.InvalidArgs, "%s has no queries for a model to choose tools for", o.Dataset).
+			WithNext("leave out --model")
+	}
+	plan := modelPlan{what: "the choice of tools for " + manifest.Plural(len(set.Queries), "query"),
+		sends: "the queries of the dataset and lines of documentation", calls: len(questions)}
+	for i := range questions {
+		plan.tokens += questions[i].Most()
+	}
+	client, err := modelOf(app, m, plan)
+	if err != nil {
+		return nil, err
+	}
+	data.Choices, data.Model = &dataset.Choices{}, &modelRun{}
+	for i, q := range questions {
+		m.told(i, len(questions), "choices of the model")
+		answer, err := client.Ask(ctx, q)
+		if i > 0 && data.Model.stop(err) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		set.Count(data.Choices, i, answer)
+	}
+	data.Model.Usage = client.Usage()
+	return data, nil
+}

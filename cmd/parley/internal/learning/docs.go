@@ -1,0 +1,338 @@
+package learning
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/docs"
+	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Commands are the commands that this package has.
+var Commands = []command.Entry{
+	{Name: "stats", New: newStats}, {Name: "learn", New: newLearn}, {Name: "docs", New: newDocs},
+}
+
+func newDocs(app *command.App) *cobra.Command {
+	return command.Parent("docs", "Docs", newDocsAudit(app), newDocsExport(app), newDocsSuggest(app),
+		newDocsApply(app), newDocsDiff(app), newDocsList(app), newDocsRevert(app),
+		newDocsPhrases(app), newDocsJudge(app), newDocsOptimize(app),
+		newDocsDataset(app), newDocsEval(app))
+}
+
+func newDocsAudit(app *command.App) *cobra.Command {
+	opts := &docsAuditOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "audit [NAME...]",
+		Short: "Show what documentation costs, or what it covers",
+		Long: "Tokens are estimated (bytes/4.5). The cost of a mode is that of its tools/list as it is sent. A search and " +
+			"a description are\nmeasured over all tools, each searched for by its first task or its brief. NAME is a plugin, " +
+			"a group or a tool whose\ntools are shown one by one.",
+		Example:           "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
+		ValidArgsFunction: app.CompleteNames,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			opts.Names = names
+			if opts.coverage && (opts.Mode != "" || len(names) > 0) {
+				return host.Errorf(host.InvalidArgs, "--coverage is about all plugins; it takes no --mode and no names").
+					WithNext("parley docs audit --coverage")
+			}
+			return runDocsAudit(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.Mode, "mode", "", "only minimal, progressive, full or code")
+	cmd.Flags().BoolVar(&opts.coverage, "coverage", false, "how much has descriptions, examples, errors and tasks")
+	cmd.Flags().SortFlags = false
+	command.CompleteWords(cmd, "mode", mcp.Modes()...)
+	return cmd
+}
+
+func runDocsAudit(ctx context.Context, opts *docsAuditOptions) error {
+	app := opts.app
+	if opts.coverage {
+		return docsCoverage(app)
+	}
+	data, err := docsAudit(ctx, app, *opts)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley docs audit --coverage"}
+	if len(opts.Names) == 0 {
+		next = append(next, "parley docs audit text")
+	}
+	return app.Print(data, next, func(w io.Writer) { docsAuditText(app, w, data, len(opts.Names) > 0) })
+}
+
+// docsAuditText prints the costs of each mode, and those of single tools: all if each is set, else the largest.
+func docsAuditText(a *command.App, w io.Writer, d *docs.Audit, each bool) {
+	fmt.Fprintf(w, "%-12s %6s %8s %8s\n", "mode", "tools", "tokens", "saved")
+	for _, m := range d.Modes {
+		fmt.Fprintf(w, "%-12s %6d %8d %7.1f%%\n", m.Mode, m.Tools, m.Tokens, 100*m.Saved)
+	}
+	onTop := fmt.Sprintf("On top: %d once for the instructions, %d for a search (at most %d), %d for a description "+
+		"(at most %d).", d.Instructions, d.Search.Mean, d.Search.Most, d.Describe.Mean, d.Describe.Most)
+	if m := d.Modes[0]; m.BreakEven > 0 {
+		onTop += fmt.Sprintf(" With both for each tool, %s costs less up to %s a session.",
+			m.Mode, manifest.Plural(m.BreakEven, "tool"))
+	}
+	fmt.Fprintln(w, command.Wrapped(onTop, a.Columns(), "  "))
+	rows, title := d.Fattest, "Fattest in "+d.ListedMode
+	if each {
+		rows, title = d.Tools, "Tokens of each tool"
+	}
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%-38s %5s %5s %5s %7s %6s %6s\n", title, "tier1", "tier2", "tier3", "listed", "text", "params")
+	for _, t := range rows {
+		fmt.Fprintf(w, "%-38s %5d %5d %5d %7d %6d %6d\n",
+			t.Name, t.Tier1, t.Tier2, t.Tier3, t.Listed, t.Description, t.Parameters)
+	}
+}
+
+// docsCoverage prints which share of the catalog is documented.
+func docsCoverage(a *command.App) error {
+	data, err := coverageOfDocs(a)
+	if err != nil {
+		return err
+	}
+	return a.Print(data, []string{"parley docs audit"}, func(w io.Writer) {
+		fmt.Fprintf(w, "%-8s %6s %8s %10s %9s %8s %8s %7s %7s\n",
+			"plugin", "groups", "tools", "parameters", "shown", "examples", "verified", "errors", "tasks")
+		for _, p := range append(data.Plugins, data.Total) {
+			fmt.Fprintf(w, "%-8s", cmp.Or(p.Plugin, "all"))
+			for i, s := range []docs.Share{p.Groups, p.Tools, p.Parameters, p.Shown} {
+				fmt.Fprintf(w, " %*s", []int{6, 8, 10, 9}[i], fmt.Sprintf("%d/%d", s.Have, s.Total))
+			}
+			for i, s := range []docs.Share{p.Examples, p.Verified, p.Errors, p.Tasks} {
+				fmt.Fprintf(w, " %*.1f%%", []int{7, 7, 6, 6}[i], 100*s.Share)
+			}
+			fmt.Fprintln(w)
+		}
+		for _, p := range data.Plugins {
+			n := len(p.WithoutTasks)
+			if n == 0 {
+				continue
+			}
+			text := fmt.Sprintf("No tasks: %s of %s: %s",
+				manifest.Plural(n, "tool"), p.Plugin, strings.Join(p.WithoutTasks[:min(n, 5)], ", "))
+			if n > 5 {
+				text += " …"
+			}
+			fmt.Fprintln(w, command.Wrapped(text, a.Columns(), "  "))
+		}
+	})
+}
+
+func newDocsExport(app *command.App) *cobra.Command {
+	opts := &docsExportOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "export [NAME...]",
+		Short: "Write the catalog in a format of other systems",
+		Long: "NAME is a plugin, a group or a tool; without a NAME everything is exported. mcp, openai, openai-strict and\n" +
+			`anthropic are {"tools","examples"},` +
+			" with examples as calls of that API. markdown is a page and skill an Agent " +
+			"Skill for each\nplugin. Tools have the names that MCP lists, which call accepts, too.",
+		Example: "parley docs export text --format openai\n" +
+			"parley docs export --format skill --out ~/.claude/skills",
+		ValidArgsFunction: app.CompleteNames,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			opts.Names = names
+			if cmd.Flags().Changed("out") && opts.Out == "" {
+				return host.Errorf(host.InvalidArgs, "--out requires the name of a folder").
+					WithNext("parley docs export --format skill --out skills")
+			}
+			return runDocsExport(cmd.Context(), opts)
+		},
+	}
+	formats := docs.Formats()
+	usage := strings.Join(formats[:4], ", ") + ",\n" + strings.Join(formats[4:], " or ")
+	cmd.Flags().StringVar(&opts.Format, "format", "", usage)
+	cmd.Flags().StringVar(&opts.Out, "out", "", "write files into this folder")
+	cmd.Flags().SortFlags = false
+	command.CompleteWords(cmd, "format", formats...)
+	return cmd
+}
+
+func runDocsExport(ctx context.Context, opts *docsExportOptions) error {
+	app := opts.app
+	data, err := docsExport(ctx, app, *opts)
+	if err != nil {
+		return err
+	}
+	for _, w := range data.Warnings {
+		app.Notice(w)
+	}
+	return app.Print(data, []string{"parley docs export --help"}, func(w io.Writer) {
+		for _, f := range data.Files {
+			switch {
+			case opts.Out != "":
+				fmt.Fprintf(w, "wrote %s (%s)\n", f.Path, manifest.Plural(f.Bytes, "byte"))
+			case len(data.Files) > 1:
+				fmt.Fprintf(w, "<!-- %s -->\n%s\n", f.Path, f.Raw)
+			default:
+				_, _ = w.Write(f.Raw)
+			}
+		}
+	})
+}
+
+// docsAuditOptions are the options of an audit of documentation.
+type docsAuditOptions struct {
+	app      *command.App
+	coverage bool
+	Mode     string   // "" means all modes of MCP
+	Names    []string // plugins, groups or tools whose tools are listed one by one; none means only sums
+}
+
+// docsAudit measures what documentation costs in tokens.
+func docsAudit(ctx context.Context, app *command.App, o docsAuditOptions) (*docs.Audit, error) {
+	if o.Mode != "" && !slices.Contains(mcp.Modes(), o.Mode) {
+		return nil, command.UnknownValue("mode", o.Mode, mcp.Modes()).WithNext("parley docs audit --mode " + mcp.Minimal)
+	}
+	source, closeSource, err := docsSource(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	defer closeSource()
+	return source.Audit(ctx, o.Mode, o.Names)
+}
+
+// coverageOfDocs measures which share of the catalog is documented.
+func coverageOfDocs(app *command.App) (*docs.Coverage, error) {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	return docs.Cover(catalog)
+}
+
+// docsExportOptions are the options of an export of documentation.
+type docsExportOptions struct {
+	app    *command.App
+	Format string   // one of [docs.Formats]
+	Names  []string // plugins, groups or tools; none means everything
+	Out    string   // the folder that takes the files; "" means that the data has their content
+}
+
+// docsExportData is an export.
+type docsExportData struct {
+	Format string         `json:"format"`
+	Tools  int            `json:"tools"`
+	Files  []exportedFile `json:"files"`
+	// Warnings say what the system that reads the format will refuse.
+	Warnings []string `json:"-"`
+}
+
+// exportedFile is a file of an export: one that was written, with its size, or one with its content.
+type exportedFile struct {
+	Path    string          `json:"path"`
+	Content json.RawMessage `json:"content,omitempty"` // a JSON document, or a text as a string
+	Bytes   int             `json:"bytes,omitempty"`
+	Raw     []byte          `json:"-"` // what the file contains
+}
+
+// docsExport converts documentation to a format of other systems, and writes the files with o.Out.
+func docsExport(ctx context.Context, app *command.App, o docsExportOptions) (*docsExportData, error) {
+	if o.Format == "" {
+		return nil, host.Errorf(host.InvalidArgs, "parley docs export requires --format, one of %s",
+			strings.Join(docs.Formats(), ", ")).WithNext("parley docs export --format mcp")
+	}
+	if !slices.Contains(docs.Formats(), o.Format) {
+		return nil, command.UnknownValue("format", o.Format, docs.Formats()).WithNext("parley docs export --format mcp")
+	}
+	source, closeSource, err := docsSource(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	defer closeSource()
+	export, err := source.Export(ctx, o.Format, o.Names)
+	if err != nil {
+		return nil, err
+	}
+	data := &docsExportData{Format: o.Format, Tools: export.Tools, Warnings: export.Warnings}
+	for _, f := range export.Files {
+		file := exportedFile{Path: f.Path, Raw: f.Content}
+		switch {
+		case o.Out != "":
+			file.Path, file.Bytes = filepath.Join(o.Out, filepath.FromSlash(f.Path)), len(f.Content)
+			if err := writeBelow(file.Path, f.Content); err != nil {
+				return nil, host.Errorf(host.Unavailable, "cannot write %s: %s", file.Path, manifest.CleanLine(err.Error())).
+					WithNext("--out with a folder that you can write to")
+			}
+		case f.JSON:
+			file.Content = f.Content
+		default:
+			if file.Content, err = manifest.Marshal(string(f.Content)); err != nil {
+				return nil, err
+			}
+		}
+		data.Files = append(data.Files, file)
+	}
+	return data, nil
+}
+
+// writeBelow writes a file and creates its folders.
+func writeBelow(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return command.WriteFile(path, content)
+}
+
+// docsSource returns the catalog behind an MCP server of its own, which records nothing: looking documentation up to
+// measure it is not a use of it. The function closes the source.
+func docsSource(ctx context.Context, app *command.App) (*docs.Source, func(), error) {
+	s, err := app.Settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := app.Host(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	quiet, err := host.New(host.Config{Version: parley.Version, Catalog: h.Catalog(), Policy: host.DenyAll{}})
+	if err != nil {
+		return nil, nil, err
+	}
+	pinned, err := Pinned(ctx, app)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := mcp.New(mcp.Config{Host: quiet, Version: parley.Version, Mode: s.DocMode, Pinned: pinned})
+	if err != nil {
+		return nil, nil, err
+	}
+	clients := map[string]*mcp.Client{}
+	request := func(ctx context.Context, mode, method string, params any) (json.RawMessage, error) {
+		if clients[mode] == nil {
+			c, err := server.Dial(ctx, mode)
+			if err != nil {
+				return nil, err
+			}
+			clients[mode] = c
+		}
+		return clients[mode].Request(ctx, method, params)
+	}
+	source := &docs.Source{
+		Host: quiet, Modes: mcp.Modes(), Full: mcp.Full, Request: request, ListedName: mcp.ListedName, Command: app.Command,
+		Instructions: server.Instructions(), Common: mcp.CommonTools(),
+	}
+	return source, func() {
+		for _, c := range clients {
+			c.Close()
+		}
+	}, nil
+}

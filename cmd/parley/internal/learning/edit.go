@@ -1,0 +1,878 @@
+package learning
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+func newDocsSuggest(app *command.App) *cobra.Command {
+	opts := &docsSuggestOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "suggest [NAME]",
+		Short: "Propose better documentation, by what failed",
+		Long: "By rules over traces, without a model. Each suggestion has its evidence: how many calls, in how many " +
+			"sessions, and some of\ntheir ids. Nothing is changed. NAME is a plugin, a group or a tool. Only calls in " +
+			"sessions count. Calls that many\nsessions make in the same order are offered as a file for parley batch.",
+		Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
+			"parley docs suggest --batch s1a2b3c4d >login.ndjson",
+		ValidArgsFunction: app.CompleteNames,
+		RunE:              command.RunWith(runDocsSuggest, opts, &opts.Name),
+	}
+	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
+	cmd.Flags().StringVar(&opts.batch, "batch", "", "print the calls of this sequence as lines for parley batch")
+	return cmd
+}
+
+func runDocsSuggest(ctx context.Context, opts *docsSuggestOptions) error {
+	app := opts.app
+	data, err := docsSuggest(ctx, app, *opts)
+	if err != nil {
+		return err
+	}
+	if opts.batch != "" {
+		return printBatch(app, data, opts.batch)
+	}
+	next := []string{"parley stats"}
+	if len(data.Suggestions) > 0 {
+		next = []string{"parley docs apply " + data.Suggestions[0].ID, "parley docs apply --dry-run"}
+	}
+	for i := range data.Composites {
+		next = append(next, "parley docs suggest --batch "+data.Composites[i].ID)
+	}
+	return app.Print(data, next, func(w io.Writer) {
+		for _, s := range data.Suggestions {
+			editText(app, w, s.ID, s.Plugin, &s.Edit, "")
+			why := fmt.Sprintf("%s: %s (%s)", s.Rule, s.Why, manifest.Plural(s.Sessions, "session"))
+			fmt.Fprintln(w, command.Wrapped("    "+manifest.CleanLine(why), app.Columns(), "    "))
+		}
+		for _, c := range data.Composites {
+			fmt.Fprintf(w, "%s  batch %s\n", c.ID, strings.Join(c.Tools, ", "))
+			fmt.Fprintln(w, command.Wrapped("    sequence: "+c.Why, app.Columns(), "    "))
+			fmt.Fprintln(w, "    parley docs suggest --batch "+c.ID)
+		}
+		fmt.Fprintf(w, "%s from %s in %s\n", manifest.Plural(len(data.Suggestions), "suggestion"), manifest.Plural(data.Calls, "call"),
+			manifest.Plural(data.Sessions, "session"))
+		fmt.Fprintln(w, "Next: "+next[0])
+	})
+}
+
+// printBatch prints the calls of a composite, and on the error output how to run them.
+func printBatch(a *command.App, data *suggestData, id string) error {
+	c, err := data.Composite(id)
+	if err != nil {
+		return err
+	}
+	for _, line := range c.Lines {
+		if _, err := a.Out.Write(append(manifest.EscapeJSON(line), '\n')); err != nil {
+			return err
+		}
+	}
+	run := "parley batch FILE"
+	for _, p := range c.Parameters {
+		fmt.Fprintf(a.Err, "%s: %s %s\n", p.Name, p.Type, manifest.CleanLine(p.Description))
+		run += fmt.Sprintf(" --param %s=%s", p.Name, strings.ToUpper(p.Name))
+	}
+	fmt.Fprintln(a.Err, "Run: "+run)
+	if c.Test != nil {
+		fmt.Fprintln(a.Err, "Test: parley batch FILE --params "+command.ShellQuote(string(manifest.EscapeJSON(c.Test))))
+	}
+	return nil
+}
+
+// editText prints an edit: what it changes, the text before if it replaces one, and the new one.
+func editText(a *command.App, w io.Writer, id, plugin string, e *host.Edit, before string) {
+	where := plugin + "." + e.Tool + " " + e.Field
+	if e.Param != "" {
+		where += " " + e.Param
+	}
+	value := editValue(e)
+	fmt.Fprintf(w, "%s  %s\n", id, manifest.CleanLine(where))
+	if before != "" {
+		fmt.Fprintln(w, command.Wrapped("  - "+manifest.CleanLine(before), a.Columns(), "    "))
+	}
+	if value != "" {
+		fmt.Fprintln(w, command.Wrapped("  + "+manifest.CleanLine(value), a.Columns(), "    "))
+	}
+}
+
+func newDocsApply(app *command.App) *cobra.Command {
+	opts := &docsApplyOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "apply [NAME...]",
+		Short: "Apply suggestions, or a file of edits",
+		Long: "NAME is the id of a suggestion, or a plugin, a group or a tool; without a NAME all suggestions are applied. " +
+			"Edits are kept\nbeside the plugin, for this build of it: no byte of it changes, and with another build they are " +
+			"dropped, with a notice.\nEach passes a gate: no rule of the linter is broken that was not, every tool is still " +
+			"found by its own tasks, examples run,\nand no text promises more than the tool does or is that of another tool. " +
+			"Then a person approves the changes at the\nterminal. All are written, or none.",
+		Example:           "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
+		ValidArgsFunction: app.CompleteNames,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if opts.Names = names; opts.From != "" && len(names) > 0 {
+				return host.Errorf(host.InvalidArgs, "--from applies the edits of a file; it takes no names").
+					WithNext("parley docs apply --from " + command.ShellQuote(opts.From))
+			}
+			return runDocsApply(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.From, "from", "", "apply the edits of FILE, which are for this build of a plugin")
+	cmd.Flags().StringVar(&opts.Since, "since", "", "suggest only by records since: 24h, 7d, 2026-11-21")
+	addEditing(cmd, &opts.editOptions)
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+// addEditing adds the options of applying edits.
+func addEditing(cmd *cobra.Command, o *editOptions) {
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only say what would be applied")
+	command.AddYes(cmd, &o.Yes)
+}
+
+func runDocsApply(ctx context.Context, opts *docsApplyOptions) error {
+	app := opts.app
+	opts.Progress = app.Progress()
+	data, err := docsApply(ctx, app, *opts)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley docs diff"}
+	if opts.DryRun || len(data.Applied) == 0 {
+		next = []string{"parley docs suggest"}
+	}
+	return app.Print(data, next, func(w io.Writer) { applyText(app, w, data) })
+}
+
+// applyText prints what was applied, and what the gate refused.
+func applyText(a *command.App, w io.Writer, data *applyData) {
+	for _, e := range data.Applied {
+		editText(a, w, e.ID, e.Plugin, &e.Edit, "")
+	}
+	for _, r := range data.Refused {
+		what := strings.TrimSpace(r.Edit.Tool + " " + r.Edit.Field + " " + r.Edit.Param)
+		fmt.Fprintln(w, command.Wrapped(manifest.CleanLine("refused: "+what+": "+r.Why), a.Columns(), "  "))
+	}
+	verb := "applied"
+	if data.DryRun {
+		verb = "would be applied"
+	}
+	fmt.Fprintf(w, "%s %s, %d refused\n", manifest.Plural(len(data.Applied), "edit"), verb, len(data.Refused))
+}
+
+type docsDiffOptions struct {
+	app   *command.App
+	name  string
+	patch bool
+}
+
+func newDocsDiff(app *command.App) *cobra.Command {
+	opts := &docsDiffOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "diff [NAME]",
+		Short: "Show what applied edits change",
+		Long: "NAME is a plugin, a group or a tool. --patch prints a JSON Patch (RFC 6902) of the manifest of a plugin, " +
+			"for its author.",
+		Example:           "parley docs diff\nparley docs diff text --patch",
+		ValidArgsFunction: app.CompleteNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.name = command.OneWord(args)
+			if opts.patch && opts.name == "" {
+				return host.Errorf(host.InvalidArgs, "--patch is of the manifest of one plugin; name it").
+					WithNext("parley docs diff text --patch")
+			}
+			return runDocsDiff(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().BoolVar(&opts.patch, "patch", false, "print a JSON Patch of the plugin's manifest")
+	return cmd
+}
+
+func runDocsDiff(_ context.Context, opts *docsDiffOptions) error {
+	app := opts.app
+	if opts.patch {
+		ops, err := docsPatch(app, opts.name)
+		if err != nil {
+			return err
+		}
+		return app.PrintDocument(ops)
+	}
+	data, err := docsDiff(app, opts.name)
+	if err != nil {
+		return err
+	}
+	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
+		for _, e := range data.Edits {
+			editText(app, w, e.ID, e.Plugin, &e.Edit, e.Before)
+		}
+		fmt.Fprintln(w, manifest.Plural(len(data.Edits), "edit"))
+	})
+}
+
+type docsListOptions struct {
+	app  *command.App
+	name string
+}
+
+func newDocsList(app *command.App) *cobra.Command {
+	opts := &docsListOptions{app: app}
+	return &cobra.Command{
+		Use:               "list [NAME]",
+		Short:             "List applied edits",
+		Example:           "parley docs list\nparley docs list text --json",
+		ValidArgsFunction: app.CompleteNames,
+		RunE:              command.RunWith(runDocsList, opts, &opts.name),
+	}
+}
+
+func runDocsList(_ context.Context, opts *docsListOptions) error {
+	app := opts.app
+	data, err := docsList(app, opts.name)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley docs suggest"}
+	if len(data.Overlays) > 0 {
+		next = []string{"parley docs diff", "parley docs revert --all"}
+	}
+	return app.Print(data, next, func(w io.Writer) {
+		for _, of := range data.Overlays {
+			fmt.Fprintf(w, "%s, build %s\n", of.Plugin, manifest.Clip(of.Manifest, 24))
+			for _, e := range of.Edits {
+				fmt.Fprintf(w, "  %s  %s  %-28s %s\n", e.ID, e.Applied.Format("2006-01-02"),
+					manifest.CleanLine(e.Tool+" "+e.Field), manifest.CleanLine(e.Origin)+scoresText(e.Scores))
+			}
+		}
+		for _, path := range data.Dropped {
+			fmt.Fprintf(w, "dropped, for a build that is gone: %s\n", path)
+		}
+		if len(data.Overlays)+len(data.Dropped) == 0 {
+			fmt.Fprintln(w, "no edits")
+		}
+	})
+}
+
+// scoresText is what was measured of an edit, "" if nothing was.
+func scoresText(s *host.EditScores) string {
+	if s == nil {
+		return ""
+	}
+	return fmt.Sprintf(", score %.3f, before %.3f", s.After, s.Before)
+}
+
+type docsRevertOptions struct {
+	app   *command.App
+	names []string
+	all   bool
+}
+
+func newDocsRevert(app *command.App) *cobra.Command {
+	opts := &docsRevertOptions{app: app}
+	cmd := &cobra.Command{
+		Use:               "revert NAME...",
+		Args:              cobra.ArbitraryArgs,
+		Short:             "Remove applied edits",
+		Long:              "NAME is the id of an edit, or a plugin, a group or a tool.",
+		Example:           "parley docs revert text\nparley docs revert --all",
+		ValidArgsFunction: app.CompleteNames,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if opts.names = names; opts.all == (len(names) > 0) {
+				return host.Errorf(host.InvalidArgs, "parley docs revert takes either names or --all").
+					WithNext("parley docs list")
+			}
+			return runDocsRevert(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().BoolVar(&opts.all, "all", false, "all edits, and files of those that were dropped")
+	return cmd
+}
+
+func runDocsRevert(_ context.Context, opts *docsRevertOptions) error {
+	app := opts.app
+	data, err := docsRevert(app, opts.names, opts.all)
+	if err != nil {
+		return err
+	}
+	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
+		for _, e := range data.Reverted {
+			editText(app, w, e.ID, e.Plugin, &e.Edit, "")
+		}
+		fmt.Fprintf(w, "%s removed\n", manifest.Plural(len(data.Reverted), "edit"))
+	})
+}
+
+// docsSuggestOptions say for which tools, and from which traces, [DocsSuggest] proposes edits.
+type docsSuggestOptions struct {
+	app   *command.App
+	batch string
+	Name  string // a plugin, a group or a tool; "" means all
+	Since string // as in TraceFilter
+}
+
+// suggestData are proposed edits, and batches of calls that many sessions make one by one.
+type suggestData struct {
+	Calls       int                  `json:"calls"` // that they are made from
+	Sessions    int                  `json:"sessions"`
+	Suggestions []suggest.Suggestion `json:"suggestions"`
+	Composites  []suggest.Composite  `json:"composites"`
+}
+
+// Composite returns the batch with an id.
+func (s *suggestData) Composite(id string) (*suggest.Composite, error) {
+	i := slices.IndexFunc(s.Composites, func(c suggest.Composite) bool { return c.ID == id })
+	if i < 0 {
+		return nil, host.Errorf(host.InvalidArgs, "no sequence of calls has the id %q", manifest.CleanLine(id)).
+			WithNext("parley docs suggest")
+	}
+	return &s.Composites[i], nil
+}
+
+// docsSuggest proposes edits of documentation, by rules over traces.
+func docsSuggest(ctx context.Context, app *command.App, o docsSuggestOptions) (*suggestData, error) {
+	report, err := computeStats(ctx, app, statsOptions{Name: o.Name, Since: o.Since})
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	list := suggest.Suggest(report, catalog)
+	applied, err := docsList(app, "")
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(s suggest.Suggestion) bool {
+		return !stats.InScope(s.Plugin+"."+s.Edit.Tool, o.Name) || applied.has(s.Plugin, s.ID)
+	})
+	return &suggestData{report.Calls, report.Sessions, list, suggest.Composites(report, catalog)}, nil
+}
+
+// docsApplyOptions say which edits [DocsApply] applies.
+type docsApplyOptions struct {
+	app *command.App
+	// Names are ids of suggestions, or plugins, groups and tools of which all suggestions are applied. None means all.
+	Names []string
+	// From is a file of edits, as [EditFile], in place of suggestions. "" means none.
+	From  string
+	Since string // as in TraceFilter
+	editOptions
+}
+
+// editOptions say how edits are applied.
+type editOptions struct {
+	DryRun bool // only say what would be applied
+	Yes    bool // do not ask; the policy has to allow that
+	// Progress gets how many edits of a plugin were checked. It may be nil.
+	Progress func(done, total float64, message string)
+}
+
+// editFile is a file of edits of one build of a plugin.
+type editFile struct {
+	Plugin   string      `json:"plugin"`
+	Manifest string      `json:"manifest"` // the digest of the build, or the version of what is built in
+	Edits    []host.Edit `json:"edits"`
+}
+
+// applyData says which edits were applied and which the gate refused.
+type applyData struct {
+	Applied []appliedEdit     `json:"applied"`
+	Refused []suggest.Refusal `json:"refused"`
+	DryRun  bool              `json:"dry_run,omitempty"`
+}
+
+// appliedEdit is an edit of an overlay.
+type appliedEdit struct {
+	ID     string `json:"id"`
+	Plugin string `json:"plugin"`
+	host.Edit
+}
+
+// docsApply puts edits into the operator's overlays, those that pass the gate and that the operator approves.
+func docsApply(ctx context.Context, app *command.App, o docsApplyOptions) (*applyData, error) {
+	proposals, order, err := proposals(ctx, app, o)
+	if err != nil {
+		return nil, err
+	}
+	return applyEdits(ctx, app, proposals, order, o.editOptions)
+}
+
+// applyEdits applies edits of plugins, in an order.
+func applyEdits(ctx context.Context, app *command.App, proposals map[string][]suggest.Proposal, order []string,
+	o editOptions) (*applyData, error) {
+	edits, err := newEdits(app, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, plugin := range order {
+		if err := edits.check(ctx, plugin, proposals[plugin]); err != nil {
+			return nil, err
+		}
+	}
+	return edits.data, edits.write(ctx)
+}
+
+// edits are edits of several plugins. First all are checked, then the operator is asked once, then all are written or
+// none.
+type edits struct {
+	d       *command.App
+	options editOptions
+	catalog *host.Catalog // with the overlays that were checked
+	changes []host.OverlayChange
+	data    *applyData
+}
+
+func newEdits(app *command.App, o editOptions) (*edits, error) {
+	catalog, err := app.Catalog()
+	return &edits{d: app, options: o, catalog: catalog,
+		data: &applyData{Applied: []appliedEdit{}, Refused: []suggest.Refusal{}, DryRun: o.DryRun}}, err
+}
+
+// overlay returns the overlay of a plugin as it is so far.
+func (e *edits) overlay(p host.Provider) (*host.Overlay, error) {
+	for _, c := range e.changes {
+		if host.Base(c.Provider) == host.Base(p) {
+			return c.To, nil
+		}
+	}
+	return e.d.Parley().Overlays().Load(p.Info())
+}
+
+// check adds the edits of a plugin that pass the gate.
+func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Proposal) error {
+	p, ok := e.catalog.Provider(plugin)
+	if !ok {
+		_, err := e.catalog.Find(plugin)
+		return err
+	}
+	current, err := e.overlay(p)
+	if err != nil {
+		return err
+	}
+	gate := &suggest.Gate{Catalog: e.catalog, Run: e.d.Parley().TryExample, Progress: e.options.Progress}
+	checked, refused, err := gate.Check(ctx, p, current, proposals)
+	if err != nil {
+		return err
+	}
+	e.data.Refused = append(e.data.Refused, refused...)
+	if len(refused) == len(proposals) {
+		return nil
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	for i := range checked.Edits {
+		if edit := &checked.Edits[i]; edit.Applied.IsZero() {
+			edit.Applied = now
+			e.data.Applied = append(e.data.Applied, appliedEdit{edit.ID(), p.Info().Name, *edit})
+		}
+	}
+	providers := e.catalog.Providers()
+	i := slices.Index(providers, p)
+	providers[i] = host.Overlaid(host.Base(p), func() (*host.Overlay, error) { return checked, nil }, nil)
+	if e.catalog, err = host.NewCatalog(providers...); err != nil {
+		return err
+	}
+	for i, c := range e.changes {
+		if host.Base(c.Provider) == host.Base(p) {
+			e.changes[i].To = checked
+			return nil
+		}
+	}
+	e.changes = append(e.changes, host.OverlayChange{Provider: p, From: current, To: checked})
+	return nil
+}
+
+// write asks the operator and writes the edits.
+func (e *edits) write(ctx context.Context) error {
+	if e.options.DryRun || len(e.changes) == 0 {
+		return nil
+	}
+	rules, err := e.d.Parley().Policy()
+	if err != nil {
+		return err
+	}
+	diff, err := e.diff()
+	if err != nil {
+		return err
+	}
+	if err := e.d.Approve(ctx, rules, command.Change{Diff: diff, What: "edits of documentation"}, e.options.Yes); err != nil {
+		return err
+	}
+	return unwritableEdits(e.d.Parley().Overlays().Save(e.changes...))
+}
+
+// diff returns what the edits change, as [Change] has it.
+func (e *edits) diff() (string, error) {
+	var b strings.Builder
+	for _, a := range e.data.Applied {
+		p, _ := e.catalog.Provider(a.Plugin)
+		t, err := host.Base(p).Tool(a.Tool)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&b, manifest.CleanLine(strings.TrimSpace(a.Plugin+"."+a.Tool+" "+a.Field+" "+a.Param)))
+		if before := a.Edit.Replaced(t); before != "" {
+			fmt.Fprintln(&b, "- "+manifest.CleanLine(before))
+		}
+		fmt.Fprintln(&b, "+ "+manifest.CleanLine(editValue(&a.Edit)))
+	}
+	return b.String(), nil
+}
+
+// editValue returns what an edit writes, as a text.
+func editValue(e *host.Edit) string {
+	if e.Example != nil {
+		return e.Example.Title + ": " + string(manifest.EscapeJSON(e.Example.Params))
+	}
+	return e.Value
+}
+
+func unwritableEdits(err error) error {
+	if err == nil || errors.Is(err, host.Busy) {
+		return err
+	}
+	return &host.Error{Code: host.Unavailable, Message: "cannot write the edits: " + manifest.CleanLine(err.Error()),
+		Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
+}
+
+// proposals returns the edits that are to be applied, by plugin, and the plugins in order.
+func proposals(ctx context.Context, app *command.App, o docsApplyOptions) (map[string][]suggest.Proposal, []string, error) {
+	all := map[string][]suggest.Proposal{}
+	var order []string
+	add := func(plugin string, p suggest.Proposal) {
+		if all[plugin] == nil {
+			order = append(order, plugin)
+		}
+		all[plugin] = append(all[plugin], p)
+	}
+	if o.From != "" {
+		file, err := readEdits(ctx, app, o.From)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, e := range file.Edits {
+			// Nothing was measured here, and only a rule may say that it proposed an edit, for it has evidence.
+			e.Origin, e.Applied, e.Scores = cmp.Or(e.Origin, "file"), time.Time{}, nil
+			if strings.HasPrefix(e.Origin, "rule ") {
+				e.Origin = "file"
+			}
+			add(file.Plugin, suggest.Proposal{Edit: e})
+		}
+		return all, order, nil
+	}
+	found, err := docsSuggest(ctx, app, docsSuggestOptions{Since: o.Since})
+	if err != nil {
+		return nil, nil, err
+	}
+	used := map[string]bool{}
+	for _, s := range found.Suggestions {
+		wanted := len(o.Names) == 0
+		for _, name := range o.Names {
+			if strings.EqualFold(name, s.ID) || stats.InScope(s.Plugin+"."+s.Edit.Tool, name) {
+				wanted, used[name] = true, true
+			}
+		}
+		if wanted {
+			add(s.Plugin, suggest.Proposal{Edit: s.Edit, Sessions: s.Sessions})
+		}
+	}
+	for _, name := range o.Names {
+		if !used[name] {
+			return nil, nil, host.Errorf(host.NotFound, "no suggestion is for %s, and none has that id",
+				manifest.CleanLine(name)).WithNext("parley docs suggest")
+		}
+	}
+	return all, order, nil
+}
+
+// maxEdits bounds a file of edits, in bytes.
+const maxEdits = 16 << 20
+
+// readEdits reads a file of edits, which has to be for the present build of its plugin.
+func readEdits(ctx context.Context, app *command.App, path string) (*editFile, error) {
+	raw, err := host.ReadValue(ctx, path, maxEdits)
+	file := &editFile{}
+	if err == nil {
+		err = json.Unmarshal(raw, file)
+	}
+	if err == nil && (file.Plugin == "" || file.Manifest == "") {
+		err = errors.New("plugin or manifest is missing")
+	}
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "%s is not a file of edits: %s", path, manifest.CleanLine(err.Error())).
+			WithNext(`{"plugin":"text","manifest":"sha256:..","edits":[{"tool":"hash","field":"task","value":".."}]}`)
+	}
+	file.Plugin, err = sameBuild(app, file.Plugin, file.Manifest, path+" is")
+	return file, err
+}
+
+// editsData are the overlays of the operator.
+type editsData struct {
+	Overlays []editsOf `json:"overlays"`
+	Dropped  []string  `json:"dropped"` // files of edits for builds that are gone
+}
+
+// editsOf are the edits of one plugin.
+type editsOf struct {
+	Plugin   string        `json:"plugin"`
+	Manifest string        `json:"manifest"` // the digest of the build, or the version of what is built in
+	Edits    []appliedEdit `json:"edits"`
+}
+
+func (e *editsData) has(plugin, id string) bool {
+	return slices.ContainsFunc(e.Overlays, func(of editsOf) bool {
+		return of.Plugin == plugin && slices.ContainsFunc(of.Edits, func(a appliedEdit) bool { return a.ID == id })
+	})
+}
+
+// docsList returns the edits that are applied, of one plugin or tool, or of all if name is "".
+func docsList(app *command.App, name string) (*editsData, error) {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		at, err := catalog.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		name = at.Name()
+	}
+	data := &editsData{Overlays: []editsOf{}, Dropped: []string{}}
+	overlays := app.Parley().Overlays()
+	for _, p := range catalog.Providers() {
+		if !p.Features().Overlaid {
+			continue
+		}
+		info := p.Info()
+		o, err := overlays.Load(info)
+		if err != nil {
+			return nil, err
+		}
+		of := editsOf{Plugin: info.Name, Manifest: info.Build(), Edits: []appliedEdit{}}
+		for _, e := range o.Edits {
+			if stats.InScope(info.Name+"."+e.Tool, name) {
+				of.Edits = append(of.Edits, appliedEdit{e.ID(), info.Name, e})
+			}
+		}
+		if len(of.Edits) > 0 {
+			data.Overlays = append(data.Overlays, of)
+		}
+	}
+	dropped, err := filepath.Glob(filepath.Join(overlays.Dir, "*.dropped"))
+	if err == nil && name == "" {
+		data.Dropped = append(data.Dropped, dropped...)
+	}
+	return data, nil
+}
+
+// revertData says which edits were removed.
+type revertData struct {
+	Reverted []appliedEdit `json:"reverted"`
+}
+
+// docsRevert removes edits by their ids, or those of plugins, groups and tools. all stands for every one.
+func docsRevert(app *command.App, names []string, all bool) (*revertData, error) {
+	list, err := docsList(app, "")
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	data := &revertData{Reverted: []appliedEdit{}}
+	used := map[string]bool{}
+	var changes []host.OverlayChange
+	for _, of := range list.Overlays {
+		loaded, kept := &host.Overlay{}, &host.Overlay{}
+		for _, e := range of.Edits {
+			loaded.Edits = append(loaded.Edits, e.Edit)
+			removed := all
+			for _, name := range names {
+				if strings.EqualFold(name, e.ID) || stats.InScope(of.Plugin+"."+e.Tool, name) {
+					removed, used[name] = true, true
+				}
+			}
+			if removed {
+				data.Reverted = append(data.Reverted, e)
+			} else {
+				kept.Edits = append(kept.Edits, e.Edit)
+			}
+		}
+		if p, ok := catalog.Provider(of.Plugin); ok && len(kept.Edits) < len(of.Edits) {
+			changes = append(changes, host.OverlayChange{Provider: p, From: loaded, To: kept})
+		}
+	}
+	for _, name := range names {
+		if !used[name] {
+			return nil, host.Errorf(host.NotFound, "no edit is of %s, and none has that id", manifest.CleanLine(name)).
+				WithNext("parley docs list")
+		}
+	}
+	if len(changes) > 0 {
+		if err := unwritableEdits(app.Parley().Overlays().Save(changes...)); err != nil {
+			return nil, err
+		}
+	}
+	if all {
+		return data, removeDropped(app)
+	}
+	return data, nil
+}
+
+// removeDropped removes the files of edits for builds that are gone.
+func removeDropped(app *command.App) error {
+	files, err := filepath.Glob(filepath.Join(app.Parley().Overlays().Dir, "*.dropped"))
+	for _, path := range files {
+		if failed := os.Remove(path); failed != nil && !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return unwritableEdits(err)
+}
+
+// diffDocsData is what edits change.
+type diffDocsData struct {
+	Edits []editDiff `json:"edits"`
+}
+
+// editDiff is an edit with the text that it replaces.
+type editDiff struct {
+	appliedEdit
+	Before string `json:"before,omitempty"` // "" if it adds something
+}
+
+// docsDiff returns what the edits of a plugin or tool change; name "" means all.
+func docsDiff(app *command.App, name string) (*diffDocsData, error) {
+	list, err := docsList(app, name)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	data := &diffDocsData{Edits: []editDiff{}}
+	for _, of := range list.Overlays {
+		p, ok := catalog.Provider(of.Plugin)
+		if !ok {
+			continue
+		}
+		for _, e := range of.Edits {
+			t, err := host.Base(p).Tool(e.Tool)
+			if err != nil {
+				return nil, err
+			}
+			data.Edits = append(data.Edits, editDiff{e, e.Edit.Replaced(t)})
+		}
+	}
+	return data, nil
+}
+
+// patchOp is an operation of a JSON Patch (RFC 6902).
+type patchOp struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// docsPatch returns the edits of a plugin as a JSON Patch of its manifest, for its author. What the format of manifests
+// has no place for is left out. The error is invalid_args for a plugin whose manifest no author writes.
+func docsPatch(app *command.App, plugin string) ([]patchOp, error) {
+	list, err := docsList(app, plugin)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	at, err := catalog.Find(plugin)
+	if err != nil {
+		return nil, err
+	}
+	m, err := host.Base(at.Provider).Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if m.Kind == manifest.KindBuiltin {
+		return nil, host.Errorf(host.InvalidArgs, "%s has no manifest that an author writes", at.Plugin).
+			WithNext("parley docs diff " + at.Plugin)
+	}
+	ops := []patchOp{}
+	for _, of := range list.Overlays {
+		made := map[string]bool{} // lists that the patch has made
+		for _, e := range of.Edits {
+			i := slices.IndexFunc(m.Tools, func(t manifest.Tool) bool { return strings.EqualFold(t.Name, e.Tool) })
+			if i >= 0 {
+				ops = append(ops, patchOps(&m.Tools[i], fmt.Sprintf("/tools/%d", i), &e.Edit, made)...)
+			}
+		}
+	}
+	return ops, nil
+}
+
+// patchOps returns the operations of one edit. Order is kept by "-", the end of a list.
+func patchOps(t *manifest.Tool, at string, e *host.Edit, made map[string]bool) []patchOp {
+	property := at + "/params/properties/" + jsontext.EscapeToken(e.Param)
+	text := func(path string) []patchOp { return []patchOp{{"add", at + path, e.Value}} } // of a member, add replaces
+	list := func(path string, has int, value any) []patchOp {
+		if has == 0 && !made[path] {
+			made[path] = true
+			return []patchOp{{"add", path, []any{value}}}
+		}
+		return []patchOp{{"add", path + "/-", value}}
+	}
+	keyword := func(name string) int {
+		root, err := jsontext.Decode(t.Params, jsontext.Limits{})
+		if err != nil {
+			return 0
+		}
+		v, _ := jsontext.Lookup(root, []string{"properties", e.Param, name})
+		items, _ := v.([]any)
+		return len(items)
+	}
+	switch e.Field {
+	case host.EditBrief, host.EditStandard, host.EditFull:
+		return text("/docs/" + e.Field)
+	case host.EditWhen, host.EditWhenNot:
+		return text("/" + e.Field)
+	case host.EditAlias:
+		return list(at+"/aliases", len(t.Aliases), e.Value)
+	case host.EditKeyword:
+		return list(at+"/keywords", len(t.Keywords), e.Value)
+	case host.EditTask, host.EditPhrase:
+		return list(at+"/tasks", len(t.Tasks), e.Value)
+	case host.EditNeed:
+		return list(at+"/needs", len(t.Needs), e.Value)
+	case host.EditExample:
+		if len(t.Examples) == 0 {
+			return list(at+"/examples", 0, e.Example)
+		}
+		return []patchOp{{"add", at + "/examples/0", e.Example}}
+	case host.EditParam:
+		return []patchOp{{"add", property + "/description", e.Value}}
+	case host.EditParamAlias:
+		return list(property+"/x-aliases", keyword("x-aliases"), e.Value)
+	case host.EditFrom:
+		return list(property+"/x-from", keyword("x-from"), e.Value)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package learning
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/history"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/learn"
+	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/manifest"
+)
+
+type learnOptions struct {
+	app    *command.App
+	plugin string
+}
+
+func newLearn(app *command.App) *cobra.Command {
+	opts := &learnOptions{app: app}
+	return &cobra.Command{
+		Use:   "learn [PLUGIN]",
+		Short: "Tutorial",
+		Long: "Shows what to run, finds in the traces of the last 24 hours that you ran it, and continues with the next.\n" +
+			"Run this command again after each step. Each session (--session NAME) has its own progress; a new name starts\n" +
+			"from scratch. Without PLUGIN, lists the tutorials.",
+		Example:           "parley learn text\nparley learn cdp --session first --json",
+		ValidArgsFunction: app.CompleteNames,
+		RunE:              command.RunWith(runLearn, opts, &opts.plugin),
+	}
+}
+
+func runLearn(ctx context.Context, opts *learnOptions) error {
+	app := opts.app
+	if opts.plugin == "" {
+		return listTutorials(ctx, app)
+	}
+	data, err := tutorialOf(ctx, app, opts.plugin)
+	if err != nil {
+		return err
+	}
+	next := []string{}
+	for _, s := range data.Due() {
+		if strings.HasPrefix(s.Run, "parley ") {
+			next = append(next, s.Run)
+		}
+	}
+	if data.Finished {
+		next = append(next, app.Command(host.ListStep(data.Plugin)), "parley learn")
+	} else {
+		next = append(next, "parley learn "+data.Plugin)
+	}
+	return app.Print(data, next, func(w io.Writer) { learnText(w, data, next) })
+}
+
+func listTutorials(ctx context.Context, a *command.App) error {
+	data, err := tutorials(ctx, a)
+	if err != nil {
+		return err
+	}
+	next := []string{}
+	for _, t := range data.Tutorials {
+		if !t.Finished {
+			next = append(next, "parley learn "+t.Plugin)
+		}
+	}
+	if len(next) == 0 {
+		next = append(next, "parley --list")
+	}
+	return a.Print(data, next, func(w io.Writer) {
+		for _, t := range data.Tutorials {
+			fmt.Fprintf(w, "%s  %s (%d of %s done)\n",
+				t.Plugin, command.Fit(t.Brief, a.Columns()-len(t.Plugin)-24), t.Done, manifest.Plural(t.Steps, "step"))
+		}
+		fmt.Fprintln(w, "Next: "+strings.Join(next, "  |  "))
+	})
+}
+
+func learnText(w io.Writer, p *learnData, next []string) {
+	fmt.Fprintf(w, "%s: %d of %s done\n", p.Plugin, p.Done, manifest.Plural(len(p.Steps), "step"))
+	for _, s := range p.Steps {
+		if s.State == learn.Later {
+			break
+		}
+		fmt.Fprintf(w, "  %-4s  %d. %s\n", s.State, s.Step, s.Say)
+		if s.State == learn.Now && s.Run != "" {
+			fmt.Fprintf(w, "        $ %s\n", s.Run)
+		}
+		if s.State == learn.Now && s.ExitCode != 0 {
+			fmt.Fprintf(w, "        It is meant to exit with %d.\n", s.ExitCode)
+		}
+	}
+	if p.LastTry != nil {
+		fmt.Fprintf(w, "The last try exited with %d (%s): read its message, and run the step as it is shown here.\n",
+			p.LastTry.ExitCode, manifest.CleanLine(p.LastTry.Code))
+	}
+	if p.Finished {
+		fmt.Fprintf(w, "The tutorial is complete. Next: %s\n", next[len(next)-2])
+		return
+	}
+	fmt.Fprintf(w, "Then: %s\n", next[len(next)-1])
+}
+
+// learnSince is the age up to which calls count as progress: as long as sessions are stored.
+const learnSince = 24 * time.Hour
+
+// tutorialsData are the tutorials of all plugins.
+type tutorialsData struct {
+	Tutorials []tutorial `json:"tutorials"`
+	Total     int        `json:"total"`
+}
+
+// tutorial is a tutorial in the list of all.
+type tutorial struct {
+	Plugin   string `json:"plugin"`
+	Brief    string `json:"brief"`
+	Steps    int    `json:"steps"`
+	Done     int    `json:"done"`
+	Finished bool   `json:"finished"`
+}
+
+// tutorials lists the tutorials with the progress of the session.
+func tutorials(ctx context.Context, app *command.App) (*tutorialsData, error) {
+	h, err := app.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	events, err := events(app)
+	if err != nil {
+		return nil, err
+	}
+	data := &tutorialsData{Tutorials: []tutorial{}}
+	for _, p := range h.Catalog().Providers() {
+		m, err := p.Manifest()
+		if err != nil {
+			return nil, err
+		}
+		if len(m.Tutorial) == 0 {
+			continue
+		}
+		progress := learn.Walk(h.Catalog(), p.Info().Name, m.Tutorial, events)
+		data.Total++
+		data.Tutorials = append(data.Tutorials, tutorial{
+			p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished,
+		})
+	}
+	return data, nil
+}
+
+// learnData are the steps of a tutorial with the progress of the session.
+type learnData = learn.Progress
+
+// tutorialOf returns which steps of a plugin's tutorial are done, and which is next. The error is not_found for a plugin
+// that is unknown or has no tutorial.
+func tutorialOf(ctx context.Context, app *command.App, plugin string) (*learnData, error) {
+	h, err := app.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, err := h.Catalog().FindIn(plugin, "")
+	if err != nil {
+		return nil, err
+	}
+	m, err := at.Provider.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Tutorial) == 0 {
+		return nil, host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithSteps(at.ListStep()).
+			WithNext("parley learn")
+	}
+	events, err := events(app)
+	if err != nil {
+		return nil, err
+	}
+	return learn.Walk(h.Catalog(), at.Plugin, m.Tutorial, events), nil
+}
+
+// events returns what this session did. Without a session it is what was done without one.
+func events(app *command.App) ([]learn.Event, error) {
+	s, err := app.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if s.TracesOff {
+		return nil, host.Errorf(host.ConfigError,
+			"traces are off, and learn finds in them which steps are done; set traces.off to false").
+			WithNext("parley config list")
+	}
+	session, err := app.Session()
+	if err != nil {
+		return nil, err
+	}
+	var events []learn.Event
+	recent := record.Filter{Since: time.Now().Add(-learnSince), Session: session.String()}
+	for r, err := range history.Traces(app, nil).Read(recent) {
+		if err != nil {
+			return nil, host.Errorf(host.Unavailable, "cannot read the traces: %s", manifest.CleanLine(err.Error())).
+				WithSteps(host.OperatorStep(host.OpDoctor))
+		}
+		if r.Session != session.String() {
+			continue
+		}
+		op := r.Op
+		if op == "" {
+			op = "call"
+		}
+		events = append(events, learn.Event{Op: op, Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})
+	}
+	return events, nil
+}

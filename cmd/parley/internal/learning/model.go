@@ -1,0 +1,227 @@
+package learning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// addModel adds the options of a command that asks a model.
+func addModel(a *command.App, cmd *cobra.Command, o *modelOptions) {
+	f := cmd.Flags()
+	f.StringVar(&o.Record, "record", "", "keep exchanges in FILE, and do not ask again what it has")
+	f.StringVar(&o.Replay, "replay", "", "ask no model: FILE has the answers")
+	f.IntVar(&o.Budget.Calls, "max-calls", defaultModelCalls, "end at this many requests; 0: no bound")
+	f.IntVar(&o.Budget.Tokens, "max-tokens-spent", defaultModelTokens, "end at this many tokens; 0: no bound")
+	f.Float64Var(&o.Budget.Cost, "max-cost", 0, "end at this cost, by model.price_in and _out")
+	command.AddYes(cmd, &o.Yes)
+}
+
+// modelText prints what was spent on a model.
+func modelText(w io.Writer, m *modelRun) {
+	if m.Stopped != "" {
+		fmt.Fprintln(w, "ended early: "+manifest.CleanLine(m.Stopped))
+	}
+	about := ""
+	if m.Estimated {
+		about = "about "
+	}
+	fmt.Fprintf(w, "%s: %s, %d answered by %s; %s%d tokens sent, %d answered", manifest.CleanLine(m.Model),
+		manifest.Plural(m.Calls, "request"), m.Recorded, m.Recording, about, m.In, m.Out)
+	if m.Cost > 0 {
+		fmt.Fprintf(w, ", cost %.4f", m.Cost)
+	}
+	fmt.Fprintln(w)
+}
+
+// malformedText prints how many answers could not be used.
+func malformedText(w io.Writer, malformed, of int) {
+	if malformed > 0 {
+		fmt.Fprintf(w, "%d of %s malformed, not counted\n", malformed, manifest.Plural(of, "answer"))
+	}
+}
+
+// modelOptions say how a command asks a model.
+type modelOptions struct {
+	// Record is the file of exchanges, which answers what was asked before. "" is the one in the host's state folder.
+	Record string
+	// Replay is a file of exchanges that answers everything: no model is asked. "" means that one is.
+	Replay string
+	Budget model.Budget
+	Yes    bool // do not ask, if the policy allows that
+	// Progress is told how much is done. It may be nil.
+	Progress func(done, total float64, message string)
+}
+
+// Budget of a run whose options have none.
+const (
+	defaultModelCalls  = 100
+	defaultModelTokens = 500_000
+)
+
+// modelPlan is what a command is about to ask, for the question whether it may.
+type modelPlan struct {
+	what  string // what it is for: "phrases for 12 tools of text"
+	sends string // what is sent
+	calls int    // the most questions
+	// tokens are the most that these questions and their answers have, as estimated.
+	tokens int
+}
+
+// modelOf returns a client of the configured model, or of a recording. Nothing is sent before the plan is approved.
+func modelOf(app *command.App, o modelOptions, plan modelPlan) (*model.Client, error) {
+	s, err := app.Settings()
+	if err != nil {
+		return nil, err
+	}
+	path := recordingPath(app, o.Record)
+	switch {
+	case o.Budget.Calls < 0 || o.Budget.Tokens < 0 || !(o.Budget.Cost >= 0):
+		return nil, host.Errorf(host.InvalidArgs, "a budget is negative; expected 0, which is no bound, or more")
+	case o.Record != "" && o.Replay != "":
+		return nil, host.Errorf(host.InvalidArgs, "--record and --replay exclude each other: a replay records nothing")
+	case o.Replay != "":
+		path = o.Replay
+	}
+	recording, err := model.OpenRecording(path, o.Replay == "")
+	if err != nil {
+		return nil, err
+	}
+	app.Remember(command.RecordOption, path)
+	if recording.Damaged > 0 {
+		app.Notice(manifest.Plural(recording.Damaged, "line") + " of " + path + " cannot be read")
+	}
+	client := &model.Client{Recording: recording, Replay: o.Replay != "", Budget: o.Budget, Prices: s.Model.Prices,
+		Endpoint: &model.Endpoint{URL: s.Model.URL, Name: s.Model.Name, Timeout: s.Model.Timeout}}
+	if client.Replay {
+		return client, replayedModel(client)
+	}
+	if s.Model.URL == "" || s.Model.Name == "" {
+		return nil, host.Errorf(host.ConfigError, "no model is configured; it takes model.url and model.name").
+			WithNext("set PARLEY_MODEL_URL=https://HOST/v1, PARLEY_MODEL_NAME and PARLEY_MODEL_KEY=env:NAME",
+				"parley config list")
+	}
+	if o.Budget.Cost > 0 && !s.Model.Prices.Known() {
+		return nil, host.Errorf(host.ConfigError, "--max-cost takes the prices of the model; model.price_in and "+
+			"model.price_out are not set").WithNext("set PARLEY_MODEL_PRICE_IN and PARLEY_MODEL_PRICE_OUT, for a million tokens")
+	}
+	client.Approve = func(ctx context.Context) error { return approveModel(ctx, app, client, s.Model.Key, o, plan) }
+	return client, nil
+}
+
+// recordingPath returns the file of exchanges that a name stands for; "" is the one in the host's state folder.
+func recordingPath(app *command.App, name string) string {
+	return cmp.Or(name, filepath.Join(app.Dirs().State, "model", "exchanges.jsonl"))
+}
+
+// replayedModel chooses the model of a recording: the configured one, or the only one.
+func replayedModel(c *model.Client) error {
+	models := c.Recording.Models()
+	switch {
+	case slices.Contains(models, c.Endpoint.Name):
+	case len(models) == 1:
+		c.Endpoint.Name = models[0]
+	default:
+		return host.Errorf(host.InvalidArgs, "%s has answers of %s; expected one", c.Recording.Path,
+			manifest.Plural(len(models), "model")).WithNext("set PARLEY_MODEL_NAME to the one to replay: " +
+			strings.Join(models, ", "))
+	}
+	return nil
+}
+
+// approveModel asks whether the plan may be carried out, and then fetches the key that a setting names.
+func approveModel(
+	ctx context.Context, app *command.App, c *model.Client, key string, o modelOptions, plan modelPlan,
+) error {
+	rules, err := app.Parley().Policy()
+	if err != nil {
+		return err
+	}
+	base, err := url.Parse(c.Endpoint.URL)
+	if err != nil {
+		return err
+	}
+	cost := "its price is not configured"
+	if c.Prices.Known() {
+		cost = fmt.Sprintf("a cost of up to %.4f", float64(plan.tokens)*max(c.Prices.In, c.Prices.Out)/1e6)
+	}
+	text := fmt.Sprintf("Ask %s at %s for %s.\nIt gets %s.\nUp to %s with %d tokens, %s. It ends at %s.\n",
+		manifest.CleanLine(c.Endpoint.Name), base.Host, plan.what, plan.sends, manifest.Plural(plan.calls, "question"),
+		plan.tokens, cost, budgetText(o.Budget))
+	if err := app.Approve(ctx, rules, command.Change{Diff: text, Sends: true, What: "what is sent to a model"}, o.Yes); err != nil {
+		return err
+	}
+	kind, name, _ := strings.Cut(key, ":")
+	switch kind {
+	case "env":
+		if c.Endpoint.Key = app.Env(name); c.Endpoint.Key == "" {
+			return host.Errorf(host.ConfigError, "model.key is %s, and this variable is not set", key).
+				WithNext("parley config list")
+		}
+	case "secret":
+		if c.Endpoint.Key, err = rules.Secret(ctx, name); err != nil {
+			return err
+		}
+		app.Note("secret", name, "sent to "+base.Host)
+	}
+	return nil
+}
+
+// budgetText says at which of its bounds a run ends.
+func budgetText(b model.Budget) string {
+	var bounds []string
+	if b.Calls > 0 {
+		bounds = append(bounds, manifest.Plural(b.Calls, "request"))
+	}
+	if b.Tokens > 0 {
+		bounds = append(bounds, manifest.Plural(b.Tokens, "token"))
+	}
+	if b.Cost > 0 {
+		bounds = append(bounds, fmt.Sprintf("a cost of %g", b.Cost))
+	}
+	if len(bounds) == 0 {
+		return "no bound"
+	}
+	return strings.Join(bounds, " or ")
+}
+
+// modelRun is what a command spent on a model.
+type modelRun struct {
+	model.Usage
+	Stopped string `json:"stopped,omitempty"` // why it ended before everything was asked
+}
+
+// stop reports whether an error is that of a used-up budget, after which what was done so far counts. It is then noted
+// in the run.
+func (r *modelRun) stop(err error) bool {
+	if errors.Is(err, model.ErrBudget) {
+		r.Stopped = err.Error()
+		return true
+	}
+	return false
+}
+
+// edits returns the options of applying what the model proposed.
+func (o *modelOptions) edits(dryRun bool) editOptions {
+	return editOptions{DryRun: dryRun, Yes: o.Yes, Progress: o.Progress}
+}
+
+// told tells how much is done.
+func (o *modelOptions) told(done, total int, message string) {
+	if o.Progress != nil {
+		o.Progress(float64(done), float64(total), message)
+	}
+}

@@ -1,0 +1,231 @@
+package learning
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/stats/judge"
+	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/stats/optimize"
+	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func newDocsOptimize(app *command.App) *cobra.Command {
+	opts := &docsOptimizeOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "optimize NAME",
+		Short: "Let a model rewrite documentation, and keep what is better",
+		Long: "NAME is a plugin, a group or a tool. The configured model (model.url) proposes texts from calls that " +
+			"succeeded and that\nfailed, after a question at the terminal. Then it chooses tools for queries that it did not " +
+			"see, by the old texts and the\nnew ones. What is better there, not worse for any sibling tool, and passes the " +
+			"gate of docs apply, becomes an edit of\nyours; otherwise the original is kept. Without calls in the traces, " +
+			"examples are called in the sandbox.",
+		Example: "parley docs optimize text.hash --dry-run\nparley docs optimize text --max-cost 0.5\n" +
+			"parley docs optimize text.hash --replay exchanges.jsonl",
+		ValidArgsFunction: app.CompleteNames,
+		RunE:              command.RunWith(runDocsOptimize, opts, &opts.Name),
+	}
+	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
+	cmd.Flags().Uint64Var(&opts.Seed, "seed", 1, "split the queries in another way")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be applied")
+	addModel(app, cmd, &opts.model)
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+func runDocsOptimize(ctx context.Context, opts *docsOptimizeOptions) error {
+	app := opts.app
+	opts.model.Progress = app.Progress()
+	data, err := docsOptimize(ctx, app, *opts, opts.model)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley docs suggest"}
+	if len(data.Applied) > 0 && !opts.DryRun {
+		next = []string{"parley docs diff", "parley docs revert " + opts.Name}
+	}
+	return app.Print(data, next, func(w io.Writer) {
+		for _, r := range data.Results {
+			optimizedText(app, w, r)
+		}
+		verb := "applied"
+		if opts.DryRun {
+			verb = "would be applied"
+		}
+		fmt.Fprintf(w, "%s %s\n", manifest.Plural(len(data.Applied), "edit"), verb)
+		modelText(w, &data.Model)
+	})
+}
+
+// optimizedText prints what came of a tool: the texts before and after, or that the original is kept, with figures.
+func optimizedText(a *command.App, w io.Writer, r *optimize.Result) {
+	from := manifest.Plural(r.Calls, "call") + ", " + manifest.Plural(r.Failed, "failure")
+	if r.Cold {
+		from += ", cold start"
+	}
+	fmt.Fprintf(w, "%s (%s)\n", manifest.CleanLine(r.Tool), from)
+	scoreText(w, "before", r.BeforeScore)
+	scoreText(w, "after", r.AfterScore)
+	if !r.Accepted {
+		fmt.Fprintln(w, command.Wrapped("  kept the original: "+manifest.CleanLine(r.Why), a.Columns(), "    "))
+	}
+	for i, c := range r.Candidates {
+		if c.Rejected != "" {
+			text := fmt.Sprintf("  not candidate %d: %s", i+1, manifest.CleanLine(c.Rejected))
+			fmt.Fprintln(w, command.Wrapped(text, a.Columns(), "    "))
+		}
+	}
+	before := func(e *host.Edit) string {
+		switch e.Field {
+		case host.EditBrief:
+			return r.Before.Brief
+		case host.EditStandard:
+			return r.Before.Standard
+		case host.EditWhen:
+			return r.Before.When
+		case host.EditWhenNot:
+			return r.Before.WhenNot
+		}
+		return r.Before.Params[e.Param]
+	}
+	for i := range r.Edits {
+		e := &r.Edits[i]
+		fmt.Fprintln(w, "  "+manifest.CleanLine(e.Field+" "+e.Param))
+		if old := before(e); old != "" {
+			fmt.Fprintln(w, command.Wrapped("  - "+manifest.CleanLine(old), a.Columns(), "    "))
+		}
+		fmt.Fprintln(w, command.Wrapped("  + "+manifest.CleanLine(e.Value), a.Columns(), "    "))
+	}
+}
+
+// scoreText prints a score, if there is one.
+func scoreText(w io.Writer, title string, s *optimize.Score) {
+	if s == nil {
+		return
+	}
+	fmt.Fprintf(w, "  %-6s  score %.3f: chosen for %d of %d, arguments valid in %d", title, s.Score, s.Chosen, s.Own,
+		s.Valid)
+	if s.Share != nil {
+		fmt.Fprintf(w, " (%.0f-%.0f %%)", 100*s.Share.Low, 100*s.Share.High)
+	}
+	fmt.Fprintf(w, "; others right %d of %d; %d tokens\n", s.Right, s.Siblings, s.Tokens)
+}
+
+// docsOptimizeOptions say which tools [DocsOptimize] optimizes.
+type docsOptimizeOptions struct {
+	app    *command.App
+	model  modelOptions
+	Name   string // a plugin, a group or a tool
+	Since  string // as in TraceFilter
+	Seed   uint64 // of the split of queries
+	DryRun bool   // only say what would be applied
+}
+
+// optimizeData says what came of each tool.
+type optimizeData struct {
+	Results []*optimize.Result `json:"results"`
+	Applied []appliedEdit      `json:"applied"`
+	DryRun  bool               `json:"dry_run,omitempty"`
+	Model   modelRun           `json:"model"`
+}
+
+// tokensOfQuestion is what a question of an optimization takes, for the estimate of a run.
+const tokensOfQuestion = 4000
+
+// docsOptimize lets the configured model rewrite the documentation of tools, and applies what measures better and
+// passes the gate. Those tools come first of which most calls failed.
+func docsOptimize(ctx context.Context, app *command.App, o docsOptimizeOptions, m modelOptions) (*optimizeData, error) {
+	at, tools, err := toolsBelow(app, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	records, err := traceRecords(app, o.Since)
+	if err != nil {
+		return nil, err
+	}
+	plan := modelPlan{what: "better documentation of " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
+		sends: sentOfCalls(app), calls: len(tools) * optimize.MaxQuestions}
+	plan.tokens = plan.calls * tokensOfQuestion
+	client, err := modelOf(app, m, plan)
+	if err != nil {
+		return nil, err
+	}
+	failed := map[string]int{}
+	report := stats.Compute(slices.Values(records), catalog, at.Name())
+	for _, t := range report.Tools {
+		failed[t.Name] = t.Failed
+	}
+	slices.SortStableFunc(tools, func(a, b *manifest.Tool) int {
+		return cmp.Compare(failed[at.Plugin+"."+b.Name], failed[at.Plugin+"."+a.Name])
+	})
+	op := &optimize.Optimizer{Catalog: catalog, Provider: at.Provider, Ask: client.Ask, Try: app.Parley().TryExample,
+		Gate:    &suggest.Gate{Catalog: catalog, Run: app.Parley().TryExample},
+		Records: records, Scores: scores(records, catalog, client), Seed: o.Seed}
+	data := &optimizeData{Results: []*optimize.Result{}, DryRun: o.DryRun}
+	edits, err := newEdits(app, m.edits(o.DryRun))
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range tools {
+		m.told(i, len(tools), at.Plugin+"."+t.Name)
+		current, err := edits.overlay(at.Provider)
+		if err != nil {
+			return nil, err
+		}
+		r, err := op.Tool(ctx, current, t.Name)
+		if (i > 0 || client.Usage().Calls > 0) && data.Model.stop(err) {
+			r.Why = "the budget was used up before it was measured"
+			data.Results = append(data.Results, r)
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := edits.check(ctx, at.Plugin, optimized(r, client.Endpoint.Name)); err != nil {
+			return nil, err
+		}
+		data.Results = append(data.Results, r)
+	}
+	data.Model.Usage, data.Applied = client.Usage(), edits.data.Applied
+	return data, edits.write(ctx)
+}
+
+// optimized returns what was accepted of a tool.
+func optimized(r *optimize.Result, by string) (proposals []suggest.Proposal) {
+	if !r.Accepted {
+		return nil
+	}
+	for _, e := range r.Edits {
+		e.Origin = "model " + manifest.CleanLine(by)
+		e.Scores = &host.EditScores{Before: r.BeforeScore.Score, After: r.AfterScore.Score}
+		proposals = append(proposals, suggest.Proposal{Edit: e})
+	}
+	return proposals
+}
+
+// scores returns the scores of the sessions on which the recording has a verdict.
+func scores(records []host.Record, catalog *host.Catalog, client *model.Client) map[string]float64 {
+	found := map[string]float64{}
+	for _, s := range judge.Sessions(records) {
+		answer, ok := client.Recorded(s.Question(catalog))
+		if v, err := judge.Parse(answer); ok && err == nil {
+			if found[s.Name] = v.Score; !s.CodesPass() { // which outrank it
+				found[s.Name] = 0
+			}
+		}
+	}
+	return found
+}

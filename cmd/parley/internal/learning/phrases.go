@@ -1,0 +1,324 @@
+package learning
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/manifest"
+)
+
+type docsPhrasesOptions struct {
+	app    *command.App
+	Name   string
+	Prompt bool
+	Import string
+	DryRun bool
+	model  modelOptions
+}
+
+func newDocsPhrases(app *command.App) *cobra.Command {
+	opts := &docsPhrasesOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "phrases [NAME]",
+		Short: "Let a model phrase how people ask for tools",
+		Long: "NAME is a plugin, a group or a tool. The configured model is asked (model.url), after a question at the " +
+			"terminal. --prompt\nprints the text for any other model or agent, and --import applies what that returns. " +
+			"Search finds a tool by these phrases,\ntoo, and gives them less weight than the author's words. Each passes the " +
+			"gate of docs apply: it finds its tool among the\nfirst five, and no other tool loses a search by it.",
+		Example: "parley docs phrases text --dry-run\nparley docs phrases text --prompt >prompt.txt\n" +
+			"parley docs phrases --import answer.json",
+		ValidArgsFunction: app.CompleteNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Name = command.OneWord(args)
+			switch {
+			case opts.Prompt && opts.Import != "", (opts.Name == "") == (opts.Import == ""):
+				return host.Errorf(host.InvalidArgs, "expected NAME, NAME with --prompt, or --import FILE").
+					WithNext("parley docs phrases text --prompt", "parley docs phrases --import answer.json")
+			}
+			return runDocsPhrases(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().BoolVar(&opts.Prompt, "prompt", false, "print the text that asks for phrases")
+	cmd.Flags().StringVar(&opts.Import, "import", "", "apply the phrases in FILE; - is stdin")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be applied")
+	addModel(app, cmd, &opts.model)
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+func runDocsPhrases(ctx context.Context, opts *docsPhrasesOptions) error {
+	app := opts.app
+	if opts.Prompt {
+		prompt, err := promptPhrases(app, opts.Name)
+		if err != nil {
+			return err
+		}
+		next := []string{"parley docs phrases --import FILE"}
+		return app.Print(map[string]string{"prompt": prompt}, next, func(w io.Writer) { fmt.Fprint(w, prompt) })
+	}
+	if opts.Name != "" {
+		opts.model.Progress = app.Progress()
+		data, err := askPhrases(ctx, app, opts.Name, opts.DryRun, opts.model)
+		if err != nil {
+			return err
+		}
+		return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
+			applyText(app, w, data.applyData)
+			malformedText(w, data.Malformed, data.Questions)
+			modelText(w, &data.Model)
+		})
+	}
+	edits := editOptions{DryRun: opts.DryRun, Yes: opts.model.Yes, Progress: app.Progress()}
+	data, err := importPhrasesFile(ctx, app, opts.Import, edits)
+	if err != nil {
+		return err
+	}
+	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) { applyText(app, w, data) })
+}
+
+// phrasesFile is what a model returns: for each tool of one build of a plugin, the ways in which somebody would ask for
+// it.
+type phrasesFile struct {
+	Plugin   string              `json:"plugin"`
+	Manifest string              `json:"manifest"` // the digest of the build, or the version of what is built in
+	Phrases  map[string][]string `json:"phrases"`  // by local name of the tool
+}
+
+// A tool has at most maxPhrases phrases, of at most maxPhrase bytes each. A prompt asks for fewPhrases to maxPhrases.
+const (
+	fewPhrases = 4
+	maxPhrases = 7
+	maxPhrase  = 120
+)
+
+const phrasesTask = `For each tool below, write %d to %d phrases in which somebody would search for it who wants
+what it does and does not know that it exists. Use other words than its name and its tasks. Let the phrases differ: the
+goal behind it, a question, a vague wish, terms of another program. Each has 3 to 12 words, in English, and fits no other tool of
+the list better. Return nothing but JSON of this form, with the name of each tool as it stands here:
+{"plugin":%q,"manifest":%q,"phrases":{%q:["..",".."]}}
+`
+
+// promptPhrases returns the text that asks a model for phrases of a plugin's tools, of a group or of one tool.
+func promptPhrases(app *command.App, name string) (string, error) {
+	at, tools, err := toolsBelow(app, name)
+	if err != nil {
+		return "", err
+	}
+	return phrasesPrompt(at, tools), nil
+}
+
+// toolsBelow returns the tools of a plugin or a group, or one tool, as their author documents them.
+func toolsBelow(app *command.App, name string) (host.Address, []*manifest.Tool, error) {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return host.Address{}, nil, err
+	}
+	at, err := catalog.Find(name)
+	if err != nil {
+		return at, nil, err
+	}
+	names, err := at.Provider.Names()
+	if err != nil {
+		return at, nil, err
+	}
+	var tools []*manifest.Tool
+	for _, local := range names {
+		if !stats.InScope(at.Plugin+"."+local, at.Name()) {
+			continue
+		}
+		t, err := host.Base(at.Provider).Tool(local)
+		if err != nil || t == nil {
+			return at, nil, errors.Join(err, fmt.Errorf("%s.%s cannot be read", at.Plugin, local))
+		}
+		tools = append(tools, t)
+	}
+	if len(tools) == 0 {
+		return at, nil, host.Errorf(host.NotFound, "%s has no tools", at.Name()).WithNext("parley --list")
+	}
+	return at, tools, nil
+}
+
+// phrasesPrompt returns the text that asks for phrases of some tools of a plugin.
+func phrasesPrompt(at host.Address, of []*manifest.Tool) string {
+	var tools bytes.Buffer
+	for _, t := range of {
+		fmt.Fprintf(&tools, "\n%s: %s\n", t.Name, strings.TrimSpace(t.Docs.Brief+". "+t.Docs.Standard))
+		var params []string
+		for _, p := range manifest.Params(t.Params) {
+			params = append(params, p.Name)
+		}
+		for _, line := range []struct {
+			title string
+			of    []string
+		}{{"parameters", params}, {"tasks", t.Tasks}} {
+			if len(line.of) > 0 {
+				fmt.Fprintf(&tools, "  %s: %s\n", line.title, strings.Join(line.of, ", "))
+			}
+		}
+	}
+	return fmt.Sprintf(phrasesTask, fewPhrases, maxPhrases, at.Plugin, at.Provider.Info().Build(), of[0].Name) +
+		manifest.Clean(tools.String())
+}
+
+// phrasesData says which phrases of a model were applied and which the gate refused.
+type phrasesData struct {
+	*applyData
+	Questions int      `json:"questions"`
+	Malformed int      `json:"malformed"` // answers that are not phrases of the tools that were asked about
+	Model     modelRun `json:"model"`
+}
+
+const (
+	phrasesBatch  = 20   // tools of one question
+	phrasesAnswer = 4000 // most tokens of its answer
+)
+
+// askPhrases asks the configured model for phrases, and applies those that pass the gate, as [ImportPhrases] does.
+func askPhrases(ctx context.Context, app *command.App, name string, dryRun bool, o modelOptions) (*phrasesData, error) {
+	at, tools, err := toolsBelow(app, name)
+	if err != nil {
+		return nil, err
+	}
+	plan := modelPlan{what: "phrases for " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
+		sends: "the documentation of these tools"}
+	var questions []model.Question
+	batches := slices.Collect(slices.Chunk(tools, phrasesBatch))
+	for _, batch := range batches {
+		q := model.Question{Kind: "phrases", Text: phrasesPrompt(at, batch), Limit: phrasesAnswer,
+			System: "You write search queries that people would type. You return JSON alone."}
+		questions = append(questions, q)
+		plan.calls, plan.tokens = plan.calls+1, plan.tokens+q.Most()
+	}
+	client, err := modelOf(app, o, plan)
+	if err != nil {
+		return nil, err
+	}
+	data := &phrasesData{Questions: len(questions)}
+	all := &phrasesFile{Plugin: at.Plugin, Manifest: at.Provider.Info().Build(), Phrases: map[string][]string{}}
+	for i, q := range questions {
+		o.told(i, len(questions), "phrases of "+at.Plugin)
+		answer, err := client.Ask(ctx, q)
+		if i > 0 && data.Model.stop(err) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		file := &phrasesFile{}
+		if model.Object(answer, file) != nil || len(file.Phrases) == 0 {
+			data.Malformed++
+			continue
+		}
+		for _, t := range batches[i] {
+			all.Phrases[t.Name] = file.Phrases[t.Name]
+		}
+	}
+	data.Model.Usage = client.Usage()
+	data.applyData, err = importPhrases(ctx, app, all, o.edits(dryRun))
+	return data, err
+}
+
+// importPhrasesFile reads phrases that a model returned from a file, or from the standard input for -, and applies those
+// that pass the gate. A tool has at most seven, earlier ones included.
+func importPhrasesFile(ctx context.Context, app *command.App, path string, o editOptions) (*applyData, error) {
+	file, err := readPhrases(ctx, app, path)
+	if err != nil {
+		return nil, err
+	}
+	return importPhrases(ctx, app, file, o)
+}
+
+func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o editOptions) (*applyData, error) {
+	var refused []suggest.Refusal
+	present, err := docsList(app, file.Plugin)
+	if err != nil {
+		return nil, err
+	}
+	count := map[string]int{}
+	for _, of := range present.Overlays {
+		for _, e := range of.Edits {
+			if e.Field == host.EditPhrase {
+				count[strings.ToLower(e.Tool)]++
+			}
+		}
+	}
+	var proposals []suggest.Proposal
+	for _, tool := range slices.Sorted(maps.Keys(file.Phrases)) {
+		for _, phrase := range file.Phrases[tool] {
+			words := strings.Fields(phrase)
+			e := host.Edit{Tool: tool, Field: host.EditPhrase, Value: strings.Join(words, " "), Origin: "phrases"}
+			switch {
+			case present.has(file.Plugin, e.ID()):
+			case len(words) < 2 || len(e.Value) > maxPhrase:
+				refused = append(refused, suggest.Refusal{Edit: e,
+					Why: fmt.Sprintf("a phrase has two words or more, and at most %d bytes", maxPhrase)})
+			case count[strings.ToLower(tool)] >= maxPhrases:
+				refused = append(refused, suggest.Refusal{Edit: e,
+					Why: fmt.Sprintf("%s has %d phrases already", manifest.CleanLine(tool), maxPhrases)})
+			default:
+				count[strings.ToLower(tool)]++
+				proposals = append(proposals, suggest.Proposal{Edit: e})
+			}
+		}
+	}
+	data, err := applyEdits(ctx, app, map[string][]suggest.Proposal{file.Plugin: proposals}, []string{file.Plugin}, o)
+	if err != nil {
+		return nil, err
+	}
+	data.Refused = append(refused, data.Refused...)
+	return data, nil
+}
+
+// readPhrases reads a file of phrases.
+func readPhrases(ctx context.Context, app *command.App, path string) (*phrasesFile, error) {
+	var raw []byte
+	var err error
+	if path == "-" {
+		raw, err = io.ReadAll(io.LimitReader(app.Input(ctx), maxEdits))
+	} else {
+		raw, err = host.ReadValue(ctx, path, maxEdits)
+	}
+	file := &phrasesFile{}
+	if err == nil {
+		err = model.Object(string(raw), file)
+	}
+	if err == nil && (file.Plugin == "" || file.Manifest == "") {
+		err = errors.New("plugin or manifest is missing")
+	}
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "these are not phrases: %s; expected the JSON that the prompt asks for",
+			manifest.CleanLine(err.Error())).WithNext("parley docs phrases NAME --prompt")
+	}
+	file.Plugin, err = sameBuild(app, file.Plugin, file.Manifest, "the phrases are")
+	return file, err
+}
+
+// sameBuild returns the name of a plugin, if its build is the one that something is for.
+func sameBuild(app *command.App, plugin, build, what string) (string, error) {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return "", err
+	}
+	at, err := catalog.FindIn(plugin, "")
+	if err != nil {
+		return "", err
+	}
+	if now := at.Provider.Info().Build(); now != build {
+		return "", host.Errorf(host.Integrity, "%s for another build of %s: %s, and this is %s", what, at.Plugin,
+			manifest.CleanLine(build), now).WithNext("parley docs list --json")
+	}
+	return at.Plugin, nil
+}

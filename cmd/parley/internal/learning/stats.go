@@ -1,0 +1,268 @@
+package learning
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/history"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record/trace"
+	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func newStats(app *command.App) *cobra.Command {
+	opts := &statsOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "stats [NAME]",
+		Short: "Usage",
+		Long: "Computed from traces. NAME is a plugin, a group or a tool. Each figure has the number of cases behind it " +
+			"and a 95 % interval;\nnothing is shown from too few. How calls follow each other is known only within sessions. " +
+			"--json has all of it.",
+		Example:           "parley stats\nparley stats text.hash --since 7d --json",
+		ValidArgsFunction: app.CompleteNames,
+		RunE:              command.RunWith(runStats, opts, &opts.Name),
+	}
+	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
+	return cmd
+}
+
+func runStats(ctx context.Context, opts *statsOptions) error {
+	app := opts.app
+	r, err := computeStats(ctx, app, *opts)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley trace list --failed"}
+	if len(r.Worst) > 0 {
+		next = append([]string{"parley docs suggest"}, next...)
+	}
+	return app.Print(r, next, func(w io.Writer) { statsText(app, w, r, opts.Name != "") })
+}
+
+// statsRows is how many rows a table of statistics has.
+const statsRows = 15
+
+// statsText prints what is most worth fixing, and the tables behind it. Details are those of single tools.
+func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
+	if r.Calls+r.Searches+r.Describes == 0 {
+		fmt.Fprintln(w, "no records; calls, searches and describes leave them")
+		return
+	}
+	fmt.Fprintf(w, "%s, %s and %s in %s, %s to %s\n", manifest.Plural(r.Calls, "call"), searches(r.Searches),
+		manifest.Plural(r.Describes, "describe"), manifest.Plural(r.Sessions, "session"), history.AuditTime(r.Since), history.AuditTime(r.Until))
+	if len(r.Worst) > 0 {
+		fmt.Fprintln(w, "\nMost worth fixing:")
+		for i, m := range r.Worst {
+			fmt.Fprintln(w, command.Wrapped(fmt.Sprintf("%d. %s", i+1, manifest.CleanLine(m.Text)), a.Columns(), "   "))
+		}
+	}
+	fmt.Fprintf(w, "\n%-34s %6s %-26s %-26s %9s %9s\n", "tool", "calls", "failed", "first try", "p50 ms", "p95 ms")
+	rows := r.Tools[:min(len(r.Tools), statsRows)]
+	if len(r.Tools) != 1 {
+		all := r.All
+		all.Name = "all"
+		rows = append([]stats.Tool{all}, rows...)
+	}
+	for _, t := range rows {
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-34s %6d %-26s %-26s %9s %9s", command.Fit(manifest.CleanLine(t.Name), 34),
+			t.Calls, share(a, t.Failures), share(a, t.FirstTry), quantile(t.P50), quantile(t.P95)), " "))
+	}
+	if more := len(r.Tools) - statsRows; more > 0 {
+		fmt.Fprintf(w, "(%d more with --json)\n", more)
+	}
+	fmt.Fprintln(w)
+	for _, line := range []struct {
+		name string
+		of   *stats.Share
+	}{
+		{"errors followed by a success", r.All.Recovered}, {"corrections used as proposed", r.All.Kept},
+		{"success after an error with docs", r.WithDocs}, {"success after an error without", r.WithoutDocs},
+		{"sessions abandoned", r.Abandoned},
+		{"tool called was the first hit", r.Search.First}, {"or among the first five", r.Search.Five},
+	} {
+		if line.of != nil {
+			fmt.Fprintf(w, "%-34s %s\n", line.name, share(a, line.of))
+		}
+	}
+	if r.Turns != nil && r.Tokens != nil {
+		fmt.Fprintf(w, "%-34s %s turns, %s tokens of documentation\n", "to the first success", quantile(r.Turns),
+			quantile(r.Tokens))
+	}
+	if details {
+		for i := range r.Tools {
+			toolStats(a, w, &r.Tools[i])
+		}
+	}
+	for _, c := range r.Confusions[:min(len(r.Confusions), 5)] {
+		fmt.Fprintf(w, "confused: %s, meant %s (%d)\n", manifest.CleanLine(c.Called), manifest.CleanLine(c.Meant), c.N)
+	}
+	for _, m := range r.Search.Misses[:min(len(r.Search.Misses), 5)] {
+		fmt.Fprintf(w, "not found: %s (%s)\n", manifest.CleanLine(m.Tool), searches(m.N))
+	}
+	for _, c := range r.Deprecated {
+		fmt.Fprintf(w, "deprecated, in use: %s (%s)\n", manifest.CleanLine(c.Name), manifest.Plural(c.N, "call"))
+	}
+	if n := len(r.Unused); n > 0 {
+		fmt.Fprintln(w, command.Wrapped(fmt.Sprintf("never used: %s: %s", manifest.Plural(n, "tool"),
+			firstOf(r.Unused, 8)), a.Columns(), "  "))
+	}
+}
+
+// toolStats prints what was wrong with the calls of a tool.
+func toolStats(a *command.App, w io.Writer, t *stats.Tool) {
+	if len(t.Fields)+len(t.Codes)+len(t.Unused) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", manifest.CleanLine(t.Name))
+	for _, c := range t.Codes {
+		fmt.Fprintf(w, "  %6d %s\n", c.N, manifest.CleanLine(c.Name))
+	}
+	for _, f := range t.Fields {
+		fmt.Fprintln(w, command.Wrapped(manifest.CleanLine(fmt.Sprintf("  %6d %s %s: expected %s (%s)", f.N, f.Pointer, f.Keyword,
+			f.Expected, manifest.Plural(f.Sessions, "session"))), a.Columns(), "         "))
+	}
+	if len(t.Unused) > 0 {
+		fmt.Fprintf(w, "  never used: %s\n", firstOf(t.Unused, 8))
+	}
+}
+
+// firstOf joins the first names of a list.
+func firstOf(names []string, n int) string {
+	if len(names) <= n {
+		return manifest.CleanLine(strings.Join(names, ", "))
+	}
+	return manifest.CleanLine(strings.Join(names[:n], ", ")) + " …"
+}
+
+func searches(n int) string {
+	if n == 1 {
+		return "1 search"
+	}
+	return fmt.Sprintf("%d searches", n)
+}
+
+// share is a share with its interval, on a terminal behind a small bar: "▍  31% (26-37) of 263".
+func share(a *command.App, s *stats.Share) string {
+	if s == nil {
+		return "-"
+	}
+	text := fmt.Sprintf("%3.0f%% (%.0f-%.0f) of %d", 100*s.Share, 100*s.Low, 100*s.High, s.Of)
+	if !a.OutTTY {
+		return text
+	}
+	return bar(s.Share) + text
+}
+
+// barEighths are bars of one to eight eighths of a column.
+var barEighths = []rune("▏▎▍▌▋▊▉█")
+
+// bar is a bar of four columns.
+func bar(share float64) string {
+	const width = 4
+	eighths := int(share*8*width + 0.5)
+	text := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		text += string(barEighths[rest-1])
+	}
+	return fmt.Sprintf("%-*s ", width, text)
+}
+
+func quantile(q *stats.Quantile) string {
+	if q == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g", q.Value)
+}
+
+// statsOptions say which calls [Stats] counts.
+type statsOptions struct {
+	app   *command.App
+	Name  string // a plugin, a group or a tool; "" means all
+	Since string // as in TraceFilter
+}
+
+// computeStats returns statistics of use, from traces.
+func computeStats(ctx context.Context, app *command.App, o statsOptions) (*stats.Report, error) {
+	h, err := app.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	scope, err := scopeOf(h.Catalog(), o.Name)
+	if err != nil {
+		return nil, err
+	}
+	records, err := traceRecords(app, o.Since)
+	if err != nil {
+		return nil, err
+	}
+	return stats.Compute(slices.Values(records), h.Catalog(), scope), nil
+}
+
+// scopeOf returns the qualified name of a plugin, a group or a tool; "" stays "", which means all.
+func scopeOf(catalog *host.Catalog, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	at, err := catalog.Find(name)
+	if err != nil {
+		return "", err
+	}
+	return at.Name(), nil
+}
+
+// autoPins is the value of pinned_tools for the tools that are used most.
+const autoPins = "auto"
+
+const (
+	// maxAutoPins is how many tools are pinned by use: as many as without configuration.
+	maxAutoPins = 8
+	// minAutoCalls are the successful calls from which a tool is pinned.
+	minAutoCalls = 3
+)
+
+// Pinned returns the tools that progressive mode lists. With "auto" they are those that succeeded most, once a server
+// starts; without such calls they are the default.
+func Pinned(ctx context.Context, app *command.App) ([]string, error) {
+	s, err := app.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(s.Pinned, []string{autoPins}) {
+		return s.Pinned, nil
+	}
+	report, err := computeStats(ctx, app, statsOptions{})
+	if err != nil {
+		return nil, err
+	}
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	tools := slices.DeleteFunc(report.Tools, func(t stats.Tool) bool {
+		at, err := catalog.Find(t.Name)
+		return err != nil || at.Tool == nil || t.Calls-t.Failed < minAutoCalls
+	})
+	slices.SortStableFunc(tools, func(a, b stats.Tool) int { return (b.Calls - b.Failed) - (a.Calls - a.Failed) })
+	var names []string
+	for _, t := range tools[:min(len(tools), maxAutoPins)] {
+		names = append(names, t.Name)
+	}
+	return names, nil
+}
+
+// traceRecords returns what traces have since a duration before now or a time, "" for everything that is kept.
+func traceRecords(app *command.App, since string) ([]host.Record, error) {
+	var records []host.Record
+	err := history.ExportTraces(app, history.TraceFilter{Since: since}, func(r trace.Record) error {
+		records = append(records, r)
+		return nil
+	})
+	return records, err
+}

@@ -1,0 +1,383 @@
+package plugins
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+)
+
+type pluginLockOptions struct {
+	app   *command.App
+	names []string
+}
+
+func newPluginLock(app *command.App) *cobra.Command {
+	opts := &pluginLockOptions{app: app}
+	return &cobra.Command{
+		Use:   "lock [NAME...]",
+		Short: "Pin installed plugins, all or some, in the project's parley.toml",
+		Long: "Writes the source and the digest of each build to the nearest parley.toml, or to a new one in the current\n" +
+			"folder. A project's file gives no rights. parley plugin sync installs what it pins on another machine.",
+		Example:           "parley plugin lock hello",
+		ValidArgsFunction: app.CompletePlugins,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.names = args
+			return runPluginLock(cmd.Context(), opts)
+		},
+	}
+}
+
+func runPluginLock(_ context.Context, opts *pluginLockOptions) error {
+	data, err := lockPlugins(opts.app, opts.names)
+	if err != nil {
+		return err
+	}
+	return opts.app.Print(data, []string{"parley plugin verify", "parley plugin sync"}, func(w io.Writer) {
+		if len(data.Changed) == 0 {
+			fmt.Fprintf(w, "Nothing to change in %s\n", data.File)
+			return
+		}
+		fmt.Fprintf(w, "Pinned %s in %s\n", strings.Join(data.Changed, ", "), data.File)
+	})
+}
+
+func newPluginSync(app *command.App) *cobra.Command {
+	opts := &pluginSyncOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "sync",
+		Short: "Install what the project's parley.toml pins",
+		Long: "Installs the pinned builds that are missing or differ, as plugin install does: they gain no rights, and\n" +
+			"each must have the digest of its pin. Without anything to install it needs no network.",
+		Example: "parley plugin sync",
+		RunE:    command.RunWith(runPluginSync, opts),
+	}
+	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
+	command.AddYes(cmd, &opts.Yes)
+	return cmd
+}
+
+func runPluginSync(ctx context.Context, opts *pluginSyncOptions) error {
+	opts.Progress = transfer(opts.app)
+	data, err := syncPins(ctx, opts.app, *opts)
+	if err != nil {
+		return err
+	}
+	return printPins(opts.app, data)
+}
+
+// printPins prints pins and what is installed of them.
+func printPins(a *command.App, data *pinsData) error {
+	return a.Print(data, []string{"parley --list"}, func(w io.Writer) {
+		for _, p := range data.Pins {
+			fmt.Fprintf(w, "%-12s %-8s %s\n", p.Name, p.Status, manifest.CleanLine(p.Digest))
+		}
+		if len(data.Changed) > 0 {
+			fmt.Fprintln(w, "Installed "+strings.Join(data.Changed, ", "))
+		}
+	})
+}
+
+// pin is a build of a plugin that a project uses.
+type pin struct {
+	Name string `toml:"-" json:"name"`
+	// Source is where the build is from, with its digest there: oci://.., https://.., or a file relative to the project's
+	// file. "" means that it is not known.
+	Source string `toml:"source" json:"source,omitempty"`
+	Digest string `toml:"digest" json:"digest"` // of the plugin
+}
+
+// pinState compares a pin with what is installed.
+type pinState struct {
+	pin
+	Status string `json:"status"` // one of those below
+	// Installed is the digest of the installed build, empty if the plugin is not installed.
+	Installed string `json:"installed,omitempty"`
+
+	err error // of a damaged build
+}
+
+// What [PinStatus].Status can be.
+const (
+	pinOK      = "ok"
+	pinMissing = "missing" // it is not installed
+	pinDiffers = "differs" // another build is installed
+	pinDamaged = "damaged" // the installed build is not what was approved
+)
+
+// pinsData are the pins of a project.
+type pinsData struct {
+	File string     `json:"file"`
+	Pins []pinState `json:"pins"`
+	// Changed are the names of the plugins that were installed, or whose pins were written.
+	Changed []string `json:"changed"`
+}
+
+// projectPins returns the pins of the project, sorted by name, and the path of its file, which need not exist.
+func projectPins() (string, []pin, error) {
+	path, err := command.ProjectFile()
+	if err != nil {
+		return "", nil, host.Errorf(host.ConfigError, "cannot find the project: %v", err)
+	}
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return path, nil, nil
+	}
+	if _, err := command.ReadConfig(path, true); err != nil { // validates it
+		return path, nil, err
+	}
+	data, err := protect.ReadProject(path, host.MaxConfig)
+	if err != nil {
+		return path, nil, host.Errorf(host.ConfigError, "cannot read the pins: %s", manifest.CleanLine(err.Error()))
+	}
+	pins, err := parsePins(data)
+	return path, pins, err
+}
+
+func parsePins(data []byte) ([]pin, error) {
+	var file struct {
+		Plugins map[string]pin `toml:"plugins"`
+	}
+	if err := toml.Unmarshal(data, &file); err != nil {
+		return nil, err
+	}
+	pins := make([]pin, 0, len(file.Plugins))
+	for name, pin := range file.Plugins {
+		pin.Name = name
+		pins = append(pins, pin)
+	}
+	slices.SortFunc(pins, func(a, b pin) int { return strings.Compare(a.Name, b.Name) })
+	return pins, nil
+}
+
+// verifyPins compares the pins of the project with what is installed, without a network. The error is not_found if the
+// project has no pins or a pinned plugin is not installed, and integrity if a build differs from its pin or is damaged.
+func verifyPins(app *command.App) (*pinsData, error) {
+	data, err := pinned(app)
+	if err != nil {
+		return nil, err
+	}
+	var wrong []string
+	code := host.NotFound
+	for _, p := range data.Pins {
+		switch p.Status {
+		case pinOK:
+			continue
+		case pinMissing:
+			wrong = append(wrong, p.Name+" is not installed")
+			continue
+		case pinDiffers:
+			wrong = append(wrong, fmt.Sprintf("%s is installed as %s, and pinned as %s", p.Name, p.Installed, p.Digest))
+		case pinDamaged:
+			wrong = append(wrong, host.AsError(p.err).Message)
+		}
+		code = host.Integrity
+	}
+	if len(wrong) > 0 {
+		return nil, host.Errorf(code, "%d of %d pins of %s do not hold: %s", len(wrong), len(data.Pins), data.File,
+			strings.Join(wrong, "; ")).WithSteps(host.OperatorStep(host.OpPluginSync))
+	}
+	return data, nil
+}
+
+// pinned returns the pins of the project with their status. The error is not_found if the project has no pins.
+func pinned(app *command.App) (*pinsData, error) {
+	path, pins, err := projectPins()
+	if err != nil {
+		return nil, err
+	}
+	if len(pins) == 0 {
+		return nil, host.Errorf(host.NotFound, "%s pins no plugins", path).
+			WithSteps(host.OperatorStep(host.OpPluginLock))
+	}
+	data := &pinsData{File: path, Changed: []string{}}
+	for _, pin := range pins {
+		status, err := pinStatus(app.Parley().Store(), pin)
+		if err != nil {
+			return nil, err
+		}
+		data.Pins = append(data.Pins, status)
+	}
+	return data, nil
+}
+
+func pinStatus(store *wasm.Store, pin pin) (pinState, error) {
+	entry, err := store.Find(pin.Name)
+	switch {
+	case errors.Is(err, host.NotFound):
+		return pinState{pin: pin, Status: pinMissing}, nil
+	case err != nil:
+		return pinState{}, err
+	case entry.Digest != pin.Digest:
+		return pinState{pin: pin, Status: pinDiffers, Installed: entry.Digest}, nil
+	}
+	if _, err := store.Open(entry); err != nil {
+		return pinState{pin: pin, Status: pinDamaged, Installed: entry.Digest, err: err}, nil
+	}
+	return pinState{pin: pin, Status: pinOK, Installed: entry.Digest}, nil
+}
+
+// pluginSyncOptions say how to install what a project pins.
+type pluginSyncOptions struct {
+	app       *command.App
+	Downgrade bool // let older versions replace newer ones
+	Yes       bool // approve without asking, if the policy allows it
+	Progress  func(done, total int64)
+}
+
+// syncPins installs the pinned builds that are not installed, as [InstallPlugin] does: without rights, and only those
+// with the digests of the pins. It uses no network if all are installed, and stops at the first that it cannot install.
+func syncPins(ctx context.Context, app *command.App, o pluginSyncOptions) (*pinsData, error) {
+	data, err := pinned(app)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range data.Pins {
+		if p.Status == pinOK {
+			continue
+		}
+		if p.Source == "" {
+			return nil, host.Errorf(host.NotFound, "%s is pinned without a source in %s, so it cannot be fetched; install "+
+				"the build with the digest %s", p.Name, data.File, p.Digest)
+		}
+		from := p.Source
+		if !isRemote(from) && !filepath.IsAbs(from) {
+			from = filepath.Join(filepath.Dir(data.File), filepath.FromSlash(from))
+		}
+		installed, err := installPlugin(ctx, app, pluginInstallOptions{Path: from, Digest: p.Digest, Downgrade: o.Downgrade,
+			Yes: o.Yes, Progress: o.Progress})
+		if err != nil {
+			return nil, err
+		}
+		if !strings.EqualFold(installed.Name, p.Name) {
+			return nil, host.Errorf(host.Integrity, "%s pins %s, but its digest is that of %s, which is installed now",
+				data.File, p.Name, installed.Name)
+		}
+		data.Changed = append(data.Changed, p.Name)
+		data.Pins[i].Status, data.Pins[i].Installed = pinOK, installed.Digest
+	}
+	return data, nil
+}
+
+// lockPlugins pins installed plugins in the project's file, all of them if no names are given. The file is the nearest
+// parley.toml, or a new one in the working folder; what else is in it stays.
+func lockPlugins(app *command.App, names []string) (*pinsData, error) {
+	path, before, err := projectPins()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := app.Parley().Store().List()
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		entries = nil
+		for _, name := range names {
+			entry, err := app.Parley().Store().Find(name)
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, entry)
+		}
+	}
+	if len(entries) == 0 {
+		return nil, host.Errorf(host.NotFound, "no plugins are installed, so there is nothing to pin").
+			WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
+	}
+	var pins []pin
+	data := &pinsData{File: path, Changed: []string{}}
+	for _, entry := range entries {
+		pin := pin{Name: entry.Name, Source: portableSource(path, entry.Source), Digest: entry.Digest}
+		if pin.Source == "" {
+			app.Notice(fmt.Sprintf("%s was installed from %s, which is not part of the project: others have to install it "+
+				"from a file of their own", entry.Name, manifest.CleanLine(entry.Source)))
+		}
+		if !slices.Contains(before, pin) {
+			data.Changed = append(data.Changed, pin.Name)
+		}
+		pins = append(pins, pin)
+		data.Pins = append(data.Pins, pinState{pin: pin, Status: pinOK, Installed: entry.Digest})
+	}
+	if len(data.Changed) == 0 {
+		return data, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, host.Errorf(host.ConfigError, "cannot read the pins: %s", manifest.CleanLine(err.Error()))
+	}
+	text = replacePins(text, pins)
+	now, err := parsePins(text)
+	if err != nil || !containsPins(now, pins) {
+		return nil, host.Errorf(host.ConfigError, "%s pins plugins in a form that cannot be changed here; write each pin "+
+			"as a table [plugins.NAME]", path)
+	}
+	if err := command.WriteFile(path, text); err != nil {
+		return nil, host.Errorf(host.Unavailable, "cannot write the pins: %v", err)
+	}
+	return data, nil
+}
+
+func containsPins(all, some []pin) bool {
+	return !slices.ContainsFunc(some, func(p pin) bool { return !slices.Contains(all, p) })
+}
+
+// portableSource returns a source that means the same on another machine: a file only if it belongs to the project.
+func portableSource(project, source string) string {
+	if isRemote(source) {
+		return source
+	}
+	relative, err := filepath.Rel(filepath.Dir(project), source)
+	if err != nil || !filepath.IsLocal(relative) {
+		return ""
+	}
+	return filepath.ToSlash(relative)
+}
+
+// replacePins returns the text of a project's file with the tables of pins replaced, or added at its end.
+func replacePins(text []byte, pins []pin) []byte {
+	isPin := func(header string) bool {
+		return slices.ContainsFunc(pins, func(p pin) bool { return strings.EqualFold(header, "[plugins."+p.Name+"]") })
+	}
+	var out bytes.Buffer
+	dropping := false
+	for line := range bytes.Lines(text) {
+		if trimmed := bytes.TrimSpace(line); bytes.HasPrefix(trimmed, []byte("[")) {
+			dropping = isPin(string(trimmed))
+		}
+		if !dropping {
+			out.Write(line)
+		}
+	}
+	kept := bytes.TrimRight(out.Bytes(), "\n")
+	for _, p := range pins {
+		if len(kept) > 0 {
+			kept = append(kept, "\n\n"...)
+		}
+		kept = fmt.Appendf(kept, "[plugins.%s]\n", p.Name)
+		if p.Source != "" {
+			kept = fmt.Appendf(kept, "source = %s\n", quoteTOML(p.Source))
+		}
+		kept = fmt.Appendf(kept, "digest = %s", quoteTOML(p.Digest))
+	}
+	return append(kept, '\n')
+}
+
+// quoteTOML returns a text as a basic string. Those of JSON are also TOML.
+func quoteTOML(s string) string {
+	quoted, _ := json.Marshal(s) // a string cannot fail
+	return string(quoted)
+}

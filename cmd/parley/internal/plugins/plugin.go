@@ -1,0 +1,528 @@
+package plugins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cdp"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/lint"
+)
+
+// Commands are the subcommands of plugin that this package has.
+var Commands = []command.Entry{
+	{Name: "sign", New: newPluginSign}, {Name: "verify", New: newPluginVerify}, {Name: "diff", New: newPluginDiff}, {Name: "list", New: newPluginList},
+	{Name: "show", New: newPluginShow}, {Name: "remove", New: newPluginRemove}, {Name: "trust", New: newPluginTrust}, {Name: "run", New: newPluginRun},
+	{Name: "install", New: newPluginInstall}, {Name: "lock", New: newPluginLock}, {Name: "sync", New: newPluginSync}, {Name: "push", New: newPluginPush},
+	{Name: "pull", New: newPluginPull}, {Name: "update", New: newPluginUpdate}, {Name: "check", New: newPluginCheck},
+}
+
+type pluginListOptions struct{ app *command.App }
+
+func newPluginList(app *command.App) *cobra.Command {
+	opts := &pluginListOptions{app: app}
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List installed and shipped plugins",
+		Example: "parley plugin list --json",
+		RunE:    command.RunWith(runPluginList, opts),
+	}
+}
+
+func runPluginList(_ context.Context, opts *pluginListOptions) error {
+	data, err := pluginList(opts.app)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley plugin install FILE", "parley plugin show text"}
+	return opts.app.Print(data, next, func(w io.Writer) {
+		for _, p := range data.Plugins {
+			from := p.From
+			if p.Signer != nil && p.KeyID != "" {
+				from += "; " + command.SignatureText(*p.Signer)
+			}
+			fmt.Fprintf(w, "%-12s %-14s %-9s %s\n", p.Name, p.Version, p.Kind, from)
+		}
+		fmt.Fprintln(w, "Next: "+next[0])
+	})
+}
+
+type pluginShowOptions struct {
+	app  *command.App
+	name string
+}
+
+func newPluginShow(app *command.App) *cobra.Command {
+	opts := &pluginShowOptions{app: app}
+	return &cobra.Command{
+		Use:               "show NAME",
+		Short:             "Show a plugin: version, digest, rights it asks for",
+		Example:           "parley plugin show text",
+		ValidArgsFunction: app.CompletePlugins,
+		RunE:              command.RunWith(runPluginShow, opts, &opts.name),
+	}
+}
+
+func runPluginShow(_ context.Context, opts *pluginShowOptions) error {
+	app := opts.app
+	data, err := showPlugin(app, opts.name)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley " + data.Name + " --list"}
+	return app.Print(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s (%s, %s), %s\n  %s\n",
+			data.Name, data.Version, data.Kind, manifest.Plural(data.Tools, "tool"), data.From, data.Brief)
+		if data.Description != "" {
+			fmt.Fprintln(w, command.Wrapped("  "+data.Description, app.Columns(), "  "))
+		}
+		if data.Digest != "" {
+			fmt.Fprintln(w, "  "+data.Digest)
+		}
+		if data.Signer != nil {
+			fmt.Fprintln(w, "  "+command.SignatureText(*data.Signer))
+		}
+		command.WriteAsks(w, data.Asks, nil, nil)
+		for _, c := range data.ExitCodes {
+			fmt.Fprintf(w, "  exit %d %s: %s\n", c.Code, manifest.CleanLine(c.Name), manifest.CleanLine(c.Meaning))
+		}
+		fmt.Fprintln(w, "Next: "+next[0])
+	})
+}
+
+type pluginRemoveOptions struct {
+	app  *command.App
+	name string
+}
+
+func newPluginRemove(app *command.App) *cobra.Command {
+	opts := &pluginRemoveOptions{app: app}
+	return &cobra.Command{
+		Use:     "remove NAME",
+		Short:   "Remove an installed plugin",
+		Example: "parley plugin remove hello",
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			entries, err := app.Parley().Store().List()
+			var found []string
+			for _, e := range entries {
+				if err == nil && len(args) == 0 && strings.HasPrefix(e.Name, typed) {
+					found = append(found, e.Name+"\t"+manifest.CleanLine(e.Brief))
+				}
+			}
+			return found, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: command.RunWith(runPluginRemove, opts, &opts.name),
+	}
+}
+
+func runPluginRemove(_ context.Context, opts *pluginRemoveOptions) error {
+	data, err := removePlugin(opts.app, opts.name)
+	if err != nil {
+		return err
+	}
+	return opts.app.Print(data, []string{"parley plugin list"}, func(w io.Writer) {
+		fmt.Fprintf(w, "Removed %s %s\n", data.Name, data.Version)
+	})
+}
+
+// Plugin is an installed, shipped or built-in plugin, or one that was installed or removed.
+type Plugin struct {
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Kind     string `json:"kind"`
+	Brief    string `json:"brief"`
+	Groups   int    `json:"groups"`
+	Tools    int    `json:"tools"`
+	Digest   string `json:"digest,omitempty"`
+	From     string `json:"from"` // a path, "shipped" or "builtin"
+	Replaced string `json:"replaced,omitempty"`
+	// Rebuilt says that the replaced plugin was another build of the same version.
+	Rebuilt bool `json:"rebuilt,omitempty"`
+	// Unchanged says that the same build was already installed.
+	Unchanged      bool `json:"unchanged,omitempty"`
+	*parley.Signer      // nil for a plugin that is not installed
+	// Asks are the rights that the plugin requests, each with the reason from its manifest. None is granted by that.
+	Asks []host.Denial `json:"asks"`
+	// NewRights are those of Asks that the replaced build did not request, DroppedRights those that only it requested.
+	NewRights     []string `json:"new_rights,omitempty"`
+	DroppedRights []string `json:"dropped_rights,omitempty"`
+	// ManifestDiff is how the manifest differs from that of the replaced build, in at most 20 lines that begin with "-"
+	// or "+".
+	ManifestDiff []string `json:"manifest_diff,omitempty"`
+	// Granted are the rights that were granted to this build, Revoked those that were granted to a build that is gone.
+	Granted []string `json:"granted,omitempty"`
+	Revoked []string `json:"revoked,omitempty"`
+	// Changes are how it differs from the replaced build for callers, Breaks those that the operator had to confirm.
+	Changes []lint.Change `json:"changes,omitempty"`
+	Breaks  []lint.Change `json:"breaks,omitempty"`
+	// Admission is the report on a plugin that is installed.
+	Admission *parley.Admission `json:"admission,omitempty"`
+	// Moved says that the tag of a registry that the replaced build came from now means another artifact.
+	Moved string `json:"moved,omitempty"`
+	// Applies are the grants that give this build something that it requests.
+	Applies []string `json:"applies,omitempty"`
+}
+
+func newPluginData(info host.Info, from string, m *manifest.Manifest) *Plugin {
+	p := &Plugin{
+		Name: info.Name, Version: info.Version, Kind: info.Kind, Brief: manifest.CleanLine(info.Brief),
+		Groups: info.Groups, Tools: info.Tools, Digest: info.Digest, From: from, Asks: []host.Denial{},
+	}
+	if m != nil {
+		p.Asks = append(p.Asks, host.Asked(m.Capabilities)...)
+	}
+	return p
+}
+
+// Requested returns the rights that the plugin requests.
+func (p *Plugin) Requested() []string { return RightsOf(p.Asks) }
+
+func RightsOf(asks []host.Denial) []string {
+	rights := make([]string, len(asks))
+	for i, a := range asks {
+		rights[i] = a.Right
+	}
+	return rights
+}
+
+// pluginListData are all plugins.
+type pluginListData struct {
+	Plugins []Plugin `json:"plugins"`
+	Total   int      `json:"total"`
+}
+
+// pluginList lists the plugins with the source and the signer of each. The rights that they request are left out.
+func pluginList(app *command.App) (*pluginListData, error) {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := app.Parley().Store().List()
+	if err != nil {
+		return nil, err
+	}
+	data := &pluginListData{Plugins: []Plugin{}}
+	for _, p := range catalog.Providers() {
+		data.Plugins = append(data.Plugins, *plugin(app, p.Info(), entries, nil))
+		data.Total++
+	}
+	return data, nil
+}
+
+// plugin returns a plugin with what the lock file has about it. Whether its key is trusted is up to date.
+func plugin(app *command.App, info host.Info, entries []wasm.Entry, m *manifest.Manifest) *Plugin {
+	at := slices.IndexFunc(entries, func(e wasm.Entry) bool { return e.Digest == info.Digest })
+	switch {
+	case info.Kind == manifest.KindBuiltin:
+		return newPluginData(info, "builtin", m)
+	case at < 0:
+		return newPluginData(info, "shipped", m)
+	}
+	p := newPluginData(info, entries[at].Source, m)
+	signer, err := app.Parley().InstalledSigner(entries[at])
+	if err != nil {
+		app.Notice("no key counts as trusted: " + err.Error())
+	}
+	p.Signer = &signer
+	return p
+}
+
+// showPluginData is a plugin with more of its manifest.
+type showPluginData struct {
+	Plugin
+	Description string              `json:"description"`
+	License     string              `json:"license,omitempty"`
+	Homepage    string              `json:"homepage,omitempty"`
+	ExitCodes   []manifest.ExitCode `json:"exit_codes"`
+}
+
+// showPlugin returns a plugin and the rights that it requests. The error is not_found for an unknown plugin.
+func showPlugin(app *command.App, name string) (*showPluginData, error) {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	at, err := catalog.FindIn(name, "")
+	if err != nil {
+		return nil, err
+	}
+	m, err := at.Provider.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := app.Parley().Store().List()
+	if err != nil {
+		return nil, err
+	}
+	return &showPluginData{
+		*plugin(app, at.Provider.Info(), entries, m), manifest.Clean(m.Docs.Standard), manifest.CleanLine(m.License),
+		manifest.CleanLine(m.Homepage), append([]manifest.ExitCode{}, m.ExitCodes...),
+	}, nil
+}
+
+// removePlugin removes an installed plugin and revokes its grants.
+func removePlugin(app *command.App, name string) (*Plugin, error) {
+	if strings.EqualFold(name, cdp.Name) {
+		return nil, host.Errorf(host.InvalidArgs, "%s is built in and cannot be removed", cdp.Name)
+	}
+	removed, err := app.Parley().Remove(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(removed.Revoked) > 0 {
+		app.Notice("its grants were revoked: " + strings.Join(removed.Revoked, ", "))
+	}
+	data := newPluginData(removed.Info(), removed.Source, nil)
+	data.Revoked = removed.Revoked
+	return data, nil
+}
+
+// checkPluginData is how many task phrases of a plugin were searched, and the report of its admission.
+type checkPluginData struct {
+	*host.TaskReport
+	Admission *parley.Admission `json:"admission,omitempty"` // nil for a plugin that is not installed
+}
+
+// checkPlugin searches all plugins for each task phrase of one, and admits an installed one again. The error is
+// invalid_plugin, so that an author's CI fails, if a phrase does not find its own tool.
+func checkPlugin(ctx context.Context, app *command.App, name string) (*checkPluginData, error) {
+	h, err := app.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	report, err := h.CheckTasks(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(report.Misses) > 0 {
+		const most = 10 // that are named
+		var misses []string
+		for _, m := range report.Misses[:min(most, len(report.Misses))] {
+			misses = append(misses, m.String())
+		}
+		return nil, host.Errorf(host.InvalidPlugin, "%d of %s of %s do not find their own tool among the first five: %s",
+			len(report.Misses), manifest.Plural(report.Phrases, "task phrase"), report.Plugin, strings.Join(misses, "; ")).
+			WithNext("parley search PHRASE --explain")
+	}
+	data := &checkPluginData{TaskReport: report}
+	entry, err := app.Parley().Store().Find(report.Plugin)
+	if errors.Is(err, host.NotFound) {
+		return data, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	data.Admission, err = app.Parley().ReportInstalled(ctx, entry)
+	return data, err
+}
+
+// pluginInstallOptions say what to install and what to grant to it.
+type pluginInstallOptions struct {
+	app *command.App
+	// Path is the wasm file, a folder with plugin.wasm, or a remote plugin: oci://HOST/NAME:TAG or https://..
+	Path string
+	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
+	Signature string
+	// Progress gets how many bytes of a remote plugin have arrived. It may be nil.
+	Progress func(done, total int64)
+	// Digest, if not "", is the only digest that the plugin may have.
+	Digest string
+	// Downgrade lets an older version replace a newer one.
+	Downgrade bool
+	// Grants are rights for this build, in the grammar of grants. The operator has to approve them.
+	Grants []string
+	// Yes approves the grants without asking, if the policy allows it.
+	Yes bool
+}
+
+// installPlugin installs a plugin and writes its grants, which the operator approves before. Grants of another build of
+// the plugin are revoked. With an error nothing was installed, unless its message says otherwise.
+func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions) (*Plugin, error) {
+	options := parley.InstallOptions{Signature: o.Signature, Digest: o.Digest, Downgrade: o.Downgrade, Accept: app.Accept,
+		Replace: app.Replace}
+	path := o.Path
+	if isRemote(path) {
+		fetched, err := fetch(ctx, app, path, o.Progress)
+		if err != nil {
+			return nil, err
+		}
+		path, options.Origin, options.SignatureText = fetched.Path, fetched.Source, fetched.Signature
+	}
+	prepared, err := app.Parley().PrepareInstall(ctx, path, options)
+	if err != nil {
+		return nil, err
+	}
+	c := prepared.Candidate
+	data := newPluginData(c.Source().Info, c.Path, c.Manifest)
+	data.Signer = &prepared.Signer
+	compare(app, data, prepared.Replaces, c)
+	if before := prepared.Replaces; before != nil {
+		data.Moved = tagMoved(before.Source, c.Path)
+	}
+	data.Admission, data.Changes, data.Breaks = prepared.Admission, prepared.Changes, prepared.Breaks()
+	rules, err := app.Parley().Policy()
+	if err != nil {
+		return nil, err
+	}
+	data.Applies = ApplyingRights(rules, c)
+	edit, err := approveInstall(ctx, app, rules, prepared, data, o)
+	if err != nil {
+		return nil, err
+	}
+	prepared.Confirm()
+	done, err := prepared.Commit(edit)
+	if err != nil {
+		return nil, err
+	}
+	data.From, data.Granted, data.Revoked = done.Source, done.Granted, done.Revoked
+	data.Applies = ApplyingRights(rules, c)
+	for _, note := range rules.Explain(c.Source().Info, c.Manifest, "").Notes {
+		app.Notice(note)
+	}
+	if c.Manifest.Kind == manifest.KindParley {
+		noticeScripts(app)
+	}
+	return data, nil
+}
+
+// maxDiff is the size limit of [Plugin].ManifestDiff, in lines.
+const maxDiff = 20
+
+// compare sets the fields of data that compare a build with the installed one.
+func compare(app *command.App, data *Plugin, before *wasm.Entry, c *wasm.Candidate) {
+	switch {
+	case before == nil:
+		return
+	case before.Digest == c.Digest:
+		data.Unchanged = true
+		return
+	}
+	data.Replaced, data.Rebuilt = before.Version, before.Version == c.Manifest.Version
+	old, ok := app.Parley().Store().Approved(before.Digest)
+	if !ok {
+		return
+	}
+	data.ManifestDiff = strings.Split(wasm.ManifestDiff(old, c.ManifestJSON, maxDiff), "\n")
+	m, err := manifest.Load(old)
+	if err != nil {
+		return
+	}
+	was, is := RightsOf(host.Asked(m.Capabilities)), data.Requested()
+	data.NewRights = slices.DeleteFunc(slices.Clone(is), func(r string) bool { return slices.Contains(was, r) })
+	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
+}
+
+// approveInstall prepares the grants of an installation, and has the operator approve them and what the plugin breaks.
+// Without either, there is no question. The edit is zero if there are no grants.
+func approveInstall(
+	ctx context.Context, app *command.App, rules *policy.Policy, prepared *parley.Installation, data *Plugin, o pluginInstallOptions,
+) (policy.Edit, error) {
+	edit, err := prepareGrants(app, rules, prepared.Candidate, data, o)
+	takes := prepared.TakesFrom != ""
+	if err != nil || len(o.Grants) == 0 && len(data.Breaks) == 0 && !takes && data.Moved == "" {
+		return edit, err
+	}
+	var about strings.Builder
+	writeInstalled(&about, data, "To be installed:")
+	change := command.Change{Installs: about.String()}
+	if len(o.Grants) > 0 {
+		change.Diff = edit.Diff()
+	}
+	yes := o.Yes
+	if takes {
+		change.Diff += command.TakesText(data.Name, prepared.TakesFrom)
+	}
+	if data.Moved != "" {
+		change.Diff += data.Moved + "\n"
+	}
+	if takes || data.Moved != "" {
+		yes = yes || len(o.Grants)+len(data.Breaks) == 0 && command.AllowsYes(rules)
+	}
+	if err = app.Approve(ctx, rules, change, yes); err != nil && len(data.Breaks) > 0 {
+		e := host.AsError(err)
+		e.Message = breaksText(data) + "\n" + e.Message
+		e.Next, e.Steps = nil, []host.Step{host.OperatorStep(host.OpPluginShow, data.Name)}
+		return edit, e
+	}
+	return edit, err
+}
+
+// breaksText says what an installation breaks, one change a line.
+func breaksText(p *Plugin) string {
+	const most = 12
+	direction := "is not a higher major version"
+	if manifest.Newer(p.Replaced, p.Version) {
+		direction = "is an older version"
+	}
+	lines := []string{fmt.Sprintf("%s %s breaks callers of %s and %s:", p.Name, manifest.CleanLine(p.Version),
+		manifest.CleanLine(p.Replaced), direction)}
+	for _, c := range p.Breaks[:min(most, len(p.Breaks))] {
+		lines = append(lines, c.String())
+	}
+	if len(p.Breaks) > most {
+		lines = append(lines, fmt.Sprintf("and %d more", len(p.Breaks)-most))
+	}
+	return strings.Join(lines, "\n    ")
+}
+
+// prepareGrants prepares the grants of an installation. The edit is zero if there are none. A right that the manifest
+// does not request is refused.
+func prepareGrants(app *command.App,
+	rules *policy.Policy, c *wasm.Candidate, data *Plugin, o pluginInstallOptions,
+) (policy.Edit, error) {
+	if len(o.Grants) == 0 {
+		return policy.Edit{}, nil
+	}
+	grants := make([]policy.Grant, len(o.Grants))
+	for i, text := range o.Grants {
+		g, err := policy.ParseGrant(text)
+		if err != nil {
+			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s; nothing was installed", manifest.CleanLine(err.Error())).
+				WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
+		}
+		if !g.RequestedBy(c.Manifest.Capabilities) {
+			requested := "no rights"
+			if len(data.Asks) > 0 {
+				requested = strings.Join(data.Requested(), ", ")
+			}
+			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed",
+				data.Name, g, requested).WithSteps(host.OperatorStep(host.OpPluginInstall, data.From))
+		}
+		grants[i] = g
+	}
+	return rules.Grant(data.Name, data.Digest, grants...)
+}
+
+// ApplyingRights returns the grants that give a build something that it requests.
+func ApplyingRights(rules *policy.Policy, c *wasm.Candidate) []string {
+	var rights []string
+	for _, r := range rules.Explain(c.Source().Info, c.Manifest, "").Rights {
+		for _, g := range r.Grants {
+			if !slices.Contains(rights, g) {
+				rights = append(rights, g)
+			}
+		}
+	}
+	return rights
+}
+
+// pluginFile reads a plugin from a file or a folder, so that it is loaded for this command, and returns its name.
+func pluginFile(app *command.App, path string) (name string, err error) {
+	c, err := wasm.ReadCandidate(path, parley.Version)
+	if err != nil {
+		return "", err
+	}
+	app.Plugins = append(app.Plugins, c.Path)
+	return c.Manifest.Name, nil
+}

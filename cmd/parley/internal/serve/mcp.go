@@ -1,0 +1,399 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/learning"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Commands are the commands that this package has.
+var Commands = []command.Entry{
+	{Name: "mcp", New: newMCP},
+}
+
+func newMCP(app *command.App) *cobra.Command {
+	opts := &mcpOptions{app: app}
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "MCP",
+		Long: "Without --http it serves stdin and stdout. Over HTTP a client must send the bearer token that is printed\n" +
+			"on stderr at the start, or one of --token-file. " + mcp.Path + "/MODE serves another documentation mode.\n" +
+			"An address that is not on loopback requires --tls-cert and --tls-key, or --plain-http.\n" +
+			"The setting pinned_tools names tools that progressive mode lists.\n" +
+			"Each client has a session of its own. With --session, the client on stdin and stdout shares your session NAME:\n" +
+			"its pages, cookies and logins. Over HTTP the line NAME=TOKEN session=NAME of --token-file does that.",
+		Example: "parley mcp\nparley mcp --docs minimal\nparley mcp --session research\n" +
+			"parley mcp --http 127.0.0.1:8931 --token-file ~/.config/parley/tokens",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name := command.FirstSet(cmd, "token-file", "no-token", "tls-cert", "tls-key", "plain-http", "allow-host")
+			if name != "" && opts.HTTP == "" {
+				return host.Errorf(host.InvalidArgs, "--%s requires --http", name).WithNext("parley mcp --http 127.0.0.1:8931")
+			}
+			if opts.NoToken && opts.TokenFile != "" {
+				return host.Errorf(host.InvalidArgs, "--no-token cannot be combined with --token-file").
+					WithNext("leave one of them out")
+			}
+			if (opts.TLSCert == "") != (opts.TLSKey == "") || opts.TLSCert != "" && opts.PlainHTTP {
+				return host.Errorf(host.InvalidArgs, "expected both --tls-cert and --tls-key, or --plain-http").
+					WithNext("parley mcp --http " + opts.HTTP + " --tls-cert FILE --tls-key FILE")
+			}
+			return runMCP(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.Docs, "docs", "", "documentation mode: minimal, progressive, full or code")
+	cmd.Flags().StringVar(&opts.HTTP, "http", "", "serve Streamable HTTP at ADDRESS, such as 127.0.0.1:8931")
+	cmd.Flags().StringVar(&opts.TokenFile, "token-file", "", "with --http: file of the accepted tokens, one per line")
+	cmd.Flags().BoolVar(&opts.NoToken, "no-token", false, "with --http on loopback: accept every client")
+	cmd.Flags().StringVar(&opts.TLSCert, "tls-cert", "", "with --http: file of the certificate, in PEM")
+	cmd.Flags().StringVar(&opts.TLSKey, "tls-key", "", "with --http: file of its key, in PEM")
+	cmd.Flags().BoolVar(&opts.PlainHTTP, "plain-http", false, "with --http beyond loopback: serve without TLS")
+	cmd.Flags().Var((*command.Texts)(&opts.Hosts), "allow-host",
+		"with --http: a name by which clients may call this server")
+	cmd.Flags().SortFlags = false
+	cmd.AddCommand(newMCPConfig(app))
+	_ = cmd.RegisterFlagCompletionFunc("docs", cobra.FixedCompletions(mcp.Modes(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func runMCP(ctx context.Context, opts *mcpOptions) error {
+	app := opts.app
+	server, err := newServer(ctx, app, *opts)
+	if err != nil {
+		return err
+	}
+	app.ToText() // from now on stdout has messages of the protocol, and stderr has text for people
+	if server.URL != "" {
+		fmt.Fprintf(app.Err, "MCP at %s\n", server.URL)
+	}
+	if server.Token != "" {
+		fmt.Fprintf(app.Err, "Authorization: Bearer %s\n", server.Token)
+	}
+	return stopped(server.Serve(ctx, app.In, app.Out))
+}
+
+// stopped returns how a server ended. A signal is an exit code without a message.
+func stopped(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e := host.AsError(err); e.Code == host.Interrupted || e.Code == host.Terminated {
+		return &command.ExitStatus{Code: e.ExitCode()}
+	}
+	return err
+}
+
+// minTokenLength is the length, in bytes, from which a token cannot be guessed.
+const minTokenLength = 16
+
+// tokenFileTimeout bounds reading a changed file of tokens, which may be a pipe.
+const tokenFileTimeout = 5 * time.Second
+
+// mcpOptions say how to serve MCP. The zero value serves over stdin and stdout.
+type mcpOptions struct {
+	app *command.App
+	// Docs is the documentation mode. "" means the configured one.
+	Docs string
+	// HTTP is the address to serve Streamable HTTP at: HOST:PORT, :PORT or PORT, without a host on loopback. "" means that
+	// stdin and stdout are served.
+	HTTP string
+	// TokenFile has the accepted tokens, one per line: TOKEN, or NAME=TOKEN for the client NAME, and after a space
+	// session=SESSION for clients that work in that session of the user. It is read again when it changes. "" means that a
+	// token is generated.
+	TokenFile string
+	// NoToken accepts every client that can connect. It is refused unless the address is on loopback.
+	NoToken bool
+	// TLSCert and TLSKey are the files of the certificate and its key, in PEM. "" serves plain HTTP, which is refused
+	// unless the address is on loopback or PlainHTTP is set.
+	TLSCert, TLSKey string
+	PlainHTTP       bool
+	// Hosts are further names by which clients may call the server.
+	Hosts []string
+}
+
+// mcpServer is a server that is ready to serve.
+type mcpServer struct {
+	URL   string // "" for stdin and stdout
+	Token string // the generated token; "" if there is none
+
+	server   *mcp.Server
+	listener net.Listener
+	config   mcp.HTTPConfig
+}
+
+// newServer prepares a server. Its clients are asked to confirm calls. [App.SessionName] names the session of the user that
+// the client on stdin and stdout works in; without one, each connection has a session of its own.
+func newServer(ctx context.Context, app *command.App, o mcpOptions) (*mcpServer, error) {
+	if app.SessionName != "" && o.HTTP != "" {
+		return nil, host.Errorf(host.InvalidArgs, "--session is for the one client on stdin and stdout; over HTTP the line "+
+			"\"NAME=TOKEN session=%s\" in a file of tokens lets the clients with that token work in it", app.SessionName).
+			WithNext("parley mcp --http " + o.HTTP + " --token-file FILE")
+	}
+	settings, err := app.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if o.Docs != "" {
+		if err := mcp.CheckMode(o.Docs); err != nil {
+			return nil, err
+		}
+		settings.DocMode = o.Docs
+	}
+	app.Approver = mcp.Approver{}
+	if _, err := app.Host(ctx); err != nil {
+		return nil, err
+	}
+	pinned, err := learning.Pinned(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	s := &mcpServer{}
+	s.server, err = app.Parley().MCP(mcp.Config{
+		Mode: settings.DocMode, Pinned: pinned, DocsOnFirstUse: settings.DocsOnFirstUse,
+		Options: settings.Complete, Session: app.SessionName,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if o.HTTP != "" {
+		return s, s.listen(ctx, app, o)
+	}
+	if app.SessionName != "" {
+		app.Notice("the client works in your session " + app.SessionName + ": it shares its pages, cookies and logins")
+	}
+	return s, nil
+}
+
+func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) error {
+	address, loopback, err := listenAddress(o.HTTP)
+	if err != nil {
+		return err
+	}
+	if o.NoToken && !loopback {
+		return host.Errorf(host.Denied, "--no-token would accept every client that can reach %s", address).
+			WithNext("parley mcp --http " + address + " --token-file FILE")
+	}
+	if o.TLSCert == "" && !o.PlainHTTP && !loopback {
+		return host.Errorf(host.Denied, "plain HTTP on %s would show tokens and results to the network; "+
+			"--plain-http is for a proxy in front of it that has TLS", address).
+			WithNext("parley mcp --http " + address + " --tls-cert FILE --tls-key FILE")
+	}
+	s.config = mcp.HTTPConfig{Hosts: o.Hosts, Access: accessLog(app)}
+	scheme := "http://"
+	if o.TLSCert != "" {
+		scheme = "https://"
+		if s.config.TLS, err = certificate(ctx, app, o.TLSCert, o.TLSKey); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.TokenFile != "":
+		file := &tokenFile{path: o.TokenFile, notice: app.Notice, read: app.ReadHostFile}
+		if _, err := file.current(ctx); err != nil {
+			return err
+		}
+		if info, err := os.Stat(o.TokenFile); err == nil && info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+			app.Notice("other users can read " + o.TokenFile + "; chmod 600 it")
+		}
+		s.config.Current = func() ([]mcp.Token, error) {
+			ctx, cancel := context.WithTimeout(ctx, tokenFileTimeout)
+			defer cancel()
+			return file.current(ctx)
+		}
+	case !o.NoToken:
+		s.Token = rand.Text()
+		s.config.Tokens = []string{s.Token}
+	}
+	if s.listener, err = net.Listen("tcp", address); err != nil {
+		return host.Errorf(host.Unavailable, "cannot listen: %s", manifest.CleanLine(err.Error())).
+			WithNext("parley mcp --http 127.0.0.1:0")
+	}
+	s.URL = scheme + s.listener.Addr().String() + mcp.Path
+	return nil
+}
+
+// certificate reads a certificate and its key. The error is config_error.
+func certificate(ctx context.Context, app *command.App, certFile, keyFile string) (*tls.Config, error) {
+	cert, err := app.ReadHostFile(ctx, command.CertificateOption, certFile, host.MaxConfig)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "--tls-cert: %s", manifest.CleanLine(err.Error()))
+	}
+	key, err := app.ReadHostFile(ctx, command.TLSKeyOption, keyFile, host.MaxConfig)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "--tls-key: %s", manifest.CleanLine(err.Error()))
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "--tls-cert %s and --tls-key %s: %s", certFile, keyFile,
+			manifest.CleanLine(err.Error())).WithNext("name a certificate and its unencrypted key, both in PEM")
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
+}
+
+// Serve serves clients until the context or, without HTTP, the input ends. Over HTTP it uses neither in nor out.
+func (s *mcpServer) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	if s.listener == nil {
+		return s.server.Stdio(ctx, in, out)
+	}
+	return s.server.HTTP(ctx, s.listener, s.config)
+}
+
+// listenAddress completes HOST:PORT, :PORT or PORT. Without a host it is on loopback.
+func listenAddress(given string) (address string, loopback bool, err error) {
+	if strings.Trim(given, "0123456789") == "" {
+		given = ":" + given
+	}
+	name, port, err := net.SplitHostPort(given)
+	if err != nil || port == "" {
+		return "", false, host.Errorf(host.InvalidArgs, "--http: %q is not an address; expected HOST:PORT",
+			manifest.CleanLine(given)).WithNext("parley mcp --http 127.0.0.1:8931")
+	}
+	if name == "" {
+		name = "127.0.0.1"
+	}
+	ip := net.ParseIP(name)
+	return net.JoinHostPort(name, port), name == "localhost" || ip != nil && ip.IsLoopback(), nil
+}
+
+// tokenFile is a file of accepted tokens, read again when it has changed. It is safe for concurrent use.
+type tokenFile struct {
+	path   string
+	notice func(string)
+	read   func(ctx context.Context, option command.HostFile, path string, limit int64) ([]byte, error)
+
+	mu     sync.Mutex
+	info   os.FileInfo
+	tokens []mcp.Token
+	shared []string // sessions that a notice was about
+}
+
+// current returns the tokens. The error is config_error for a file that cannot be read or has no valid tokens.
+func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path)
+	if err == nil && f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() &&
+		info.ModTime().Equal(f.info.ModTime()) {
+		return f.tokens, nil
+	}
+	f.info = nil
+	data, err := f.read(ctx, command.TokenFileOption, f.path, host.MaxConfig)
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "--token-file: %s", manifest.CleanLine(err.Error())).
+			WithNext("write one token per line into it, and make it readable by you alone")
+	}
+	var tokens []mcp.Token
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		token, err := parseToken(line)
+		if err != nil {
+			return nil, host.Errorf(host.ConfigError, "--token-file %s: %s", f.path, err)
+		}
+		tokens = append(tokens, token)
+	}
+	if len(tokens) == 0 {
+		return nil, host.Errorf(host.ConfigError, "--token-file %s has no tokens", f.path).
+			WithNext("write one token per line into it")
+	}
+	f.info, f.tokens = info, tokens
+	for _, t := range tokens {
+		if t.Session != "" && !slices.Contains(f.shared, t.Session) {
+			f.shared = append(f.shared, t.Session)
+			f.notice("clients with a token for it work in your session " + t.Session +
+				": they share its pages, cookies and logins")
+		}
+	}
+	return tokens, nil
+}
+
+// parseToken reads TOKEN or NAME=TOKEN, and session=NAME after a space.
+func parseToken(line string) (mcp.Token, error) {
+	fields := strings.Fields(line)
+	token := parseName(fields[0])
+	if len(fields) > 1 {
+		session, is := strings.CutPrefix(fields[1], "session=")
+		if !is || len(fields) > 2 {
+			return mcp.Token{}, errors.New("after a token and a space, only session=NAME may follow")
+		}
+		if err := host.CheckSessionName(session); err != nil {
+			return mcp.Token{}, err
+		}
+		token.Session = session
+	}
+	if len(token.Token) < minTokenLength {
+		return mcp.Token{}, fmt.Errorf("a token must have at least %d characters and no spaces", minTokenLength)
+	}
+	return token, nil
+}
+
+// parseName reads TOKEN or NAME=TOKEN. A "=" is part of the token if what follows is too short for one.
+func parseName(word string) mcp.Token {
+	name, token, bound := strings.Cut(word, "=")
+	if bound && len(token) >= minTokenLength && name != "" && strings.Trim(name, nameCharacters) == "" {
+		return mcp.Token{Name: name, Token: token}
+	}
+	return mcp.Token{Token: word}
+}
+
+const nameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
+
+// maxAccessLog is the size of an access log, in bytes, above which it is renamed and begun again.
+const maxAccessLog = 16 << 20
+
+// accessLog returns a function that appends requests to access.jsonl in the state folder, one JSON object a line.
+func accessLog(app *command.App) func(mcp.Access) {
+	var mu sync.Mutex
+	path, warned := filepath.Join(app.Dirs().State, "access.jsonl"), false
+	return func(a mcp.Access) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := appendLine(path, a); err != nil && !warned {
+			warned = true
+			app.Notice("the access log cannot be written: " + manifest.CleanLine(err.Error()))
+		}
+	}
+}
+
+func appendLine(path string, record any) error {
+	line, err := manifest.Marshal(record)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() > maxAccessLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, _, err := protect.Append(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,354 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+func newMCPConfig(app *command.App) *cobra.Command {
+	opts := &mcpConfigOptions{app: app}
+	names := clientNames()
+	cmd := &cobra.Command{
+		Use:     "config",
+		Short:   "Print what an MCP client's configuration needs, or write it",
+		Example: "parley mcp config --client claude-code\nparley mcp config --client cursor --write",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if opts.Client == "" {
+				return host.Errorf(host.InvalidArgs, "parley mcp config requires --client, one of %s",
+					strings.Join(names, ", ")).WithNext("parley mcp config --client claude-code")
+			}
+			return runMCPConfig(cmd.Context(), opts)
+		},
+	}
+	last := len(names) - 1
+	cmd.Flags().StringVar(&opts.Client, "client", "",
+		strings.Join(names[:3], ", ")+",\n"+strings.Join(names[3:last], ", ")+" or "+names[last])
+	cmd.Flags().StringVar(&opts.Docs, "docs", "", "documentation mode, if it is not the configured one")
+	cmd.Flags().BoolVar(&opts.Write, "write", false, "merge it into the client's file, after a backup")
+	cmd.Flags().SortFlags = false
+	_ = cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func runMCPConfig(_ context.Context, opts *mcpConfigOptions) error {
+	data, err := mcpConfig(opts.app, *opts)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley mcp config --client " + data.Client + " --write"}
+	if data.Written {
+		next = []string{"restart " + data.Client}
+	}
+	return opts.app.Print(data, next, func(w io.Writer) {
+		if !data.Written {
+			fmt.Fprint(w, data.Snippet)
+			return
+		}
+		fmt.Fprintf(w, "wrote %s\n", data.File)
+		if data.Backup != "" {
+			fmt.Fprintf(w, "backup: %s\n", data.Backup)
+		}
+	})
+}
+
+// mcpClient is an MCP client: which file has its servers, and in which form.
+type mcpClient struct {
+	name string
+	file string // relative to the current folder, with $VARIABLES; $HOME is the home folder on every system
+	key  string // of the servers in the file
+	// typed says that an entry names the transport.
+	typed bool
+}
+
+var mcpClients = []mcpClient{
+	{"claude-code", ".mcp.json", "mcpServers", true},
+	{"claude-desktop", claudeDesktop(), "mcpServers", false},
+	{"cursor", "$HOME/.cursor/mcp.json", "mcpServers", false},
+	{"vscode", ".vscode/mcp.json", "servers", true},
+	{"codex", "$HOME/.codex/config.toml", "mcp_servers", false},
+	{"gemini", "$HOME/.gemini/settings.json", "mcpServers", false},
+}
+
+func claudeDesktop() string {
+	dir := "$HOME/.config"
+	switch runtime.GOOS {
+	case "darwin":
+		dir = "$HOME/Library/Application Support"
+	case "windows":
+		dir = "$APPDATA"
+	}
+	return dir + "/Claude/claude_desktop_config.json"
+}
+
+// clientNames returns the names of the clients that [MCPConfig] knows.
+func clientNames() (names []string) {
+	for _, c := range mcpClients {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// path returns the client's file.
+func (c mcpClient) path(env func(string) string) string {
+	return filepath.Clean(os.Expand(c.file, func(name string) string {
+		if name == "HOME" && runtime.GOOS == "windows" {
+			name = "USERPROFILE"
+		}
+		return env(name)
+	}))
+}
+
+// mcpConfigOptions say which client to configure.
+type mcpConfigOptions struct {
+	app *command.App
+	// Client is one of [MCPClients].
+	Client string
+	// Docs is the documentation mode of the server. "" means the configured one.
+	Docs string
+	// Write merges the entry into the client's file, after a backup.
+	Write bool
+}
+
+// mcpConfigData is the entry of this program in the configuration of an MCP client.
+type mcpConfigData struct {
+	Client  string `json:"client"`
+	File    string `json:"file"`
+	Snippet string `json:"snippet"` // a file with nothing but the entry
+	Written bool   `json:"written"`
+	Backup  string `json:"backup,omitempty"` // the file with the previous text
+}
+
+// mcpConfig returns the entry that starts this program as a server of an MCP client, in the session [App.SessionName]
+// if there is one.
+func mcpConfig(app *command.App, o mcpConfigOptions) (*mcpConfigData, error) {
+	at := slices.IndexFunc(mcpClients, func(c mcpClient) bool { return c.name == o.Client })
+	if at < 0 {
+		return nil, command.UnknownValue("client", o.Client, clientNames())
+	}
+	client := mcpClients[at]
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	entry := mcpEntry{Command: self, Args: []string{"mcp"}}
+	if client.typed {
+		entry.Type = "stdio"
+	}
+	if o.Docs != "" {
+		if err := mcp.CheckMode(o.Docs); err != nil {
+			return nil, err
+		}
+		entry.Args = append(entry.Args, "--docs", o.Docs)
+	}
+	if app.SessionName != "" {
+		entry.Args = append(entry.Args, "--session", app.SessionName)
+	}
+	if home := app.Env("PARLEY_HOME"); home != "" { // the client does not pass its environment on
+		entry.Env = map[string]string{"PARLEY_HOME": home}
+	}
+	snippet, err := client.merge(nil, entry)
+	if err != nil {
+		return nil, err
+	}
+	data := &mcpConfigData{Client: client.name, File: client.path(app.Env), Snippet: string(snippet)}
+	if o.Write {
+		data.Backup, err = client.write(data.File, entry)
+		data.Written = err == nil
+	}
+	return data, err
+}
+
+// mcpEntry is the entry of a server.
+type mcpEntry struct {
+	Type    string            `json:"type,omitempty" toml:"-"`
+	Command string            `json:"command" toml:"command"`
+	Args    []string          `json:"args" toml:"args"`
+	Env     map[string]string `json:"env,omitempty" toml:"env,omitempty"`
+}
+
+// write merges an entry into a client's file and writes the previous text to a file beside it.
+func (c mcpClient) write(path string, entry mcpEntry) (backup string, err error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	mode := fs.FileMode(0o600)
+	before, err := protect.Read(path, 16<<20)
+	switch info, statErr := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil || statErr != nil:
+		return "", host.Errorf(host.ConfigError, "cannot read %s: %v", path, errors.Join(err, statErr))
+	default:
+		mode = info.Mode().Perm()
+	}
+	after, err := c.merge(before, entry)
+	if err != nil {
+		return "", host.Errorf(host.ConfigError, "%s: %s; the file was left unchanged",
+			path, manifest.CleanLine(err.Error())).
+			WithNext("parley mcp config --client "+c.name, "add the output to "+path+" by hand")
+	}
+	if bytes.Equal(before, after) {
+		return "", nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", host.Errorf(host.ConfigError, "cannot write %s: %v", path, err)
+	}
+	if before != nil {
+		backup = path + ".before-parley-" + time.Now().Format("20060102-150405.000")
+		if err := os.WriteFile(backup, before, mode); err != nil {
+			return "", host.Errorf(host.ConfigError, "cannot write a backup, and %s was left unchanged: %v", path, err)
+		}
+	}
+	temp := path + ".parley-new"
+	err = os.WriteFile(temp, after, mode)
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		_ = os.Remove(temp)
+		return backup, host.Errorf(host.ConfigError, "cannot write %s: %v", path, err)
+	}
+	return backup, nil
+}
+
+// merge returns the text of a client's file with the entry in it. Everything else stays, in its order.
+func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
+	if strings.HasSuffix(c.file, ".toml") {
+		return mergeTOML(file, c.key+".parley", entry)
+	}
+	if len(bytes.TrimSpace(file)) == 0 {
+		file = []byte("{}")
+	}
+	if !json.Valid(file) {
+		return nil, errors.New("it is not plain JSON (does it have comments?)")
+	}
+	value, err := manifest.Marshal(entry)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := setMember(file, []string{c.key, "parley"}, value)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, merged, "", "  "); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// setMember returns the text of an object in which the value at a path of names is set. The other members keep their
+// order and their text.
+func setMember(object []byte, path []string, value []byte) ([]byte, error) {
+	b, failed, found := []byte{'{'}, error(nil), false
+	add := func(key, value []byte) {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, key...), ':'), value...)
+	}
+	set := func(key, old []byte) {
+		if !found { // a repeated name stays as it is
+			found = true
+			if len(path) == 1 {
+				old = value
+			} else if old, failed = setMember(old, path[1:], value); failed != nil {
+				failed = fmt.Errorf("%s: %w", path[0], failed)
+			}
+		}
+		add(key, old)
+	}
+	s := jsontext.Scan(object)
+	isObject := s.Members(func(key []byte) {
+		if name, _ := jsontext.Unquote(key); name == path[0] {
+			set(key, s.Skip())
+		} else {
+			add(key, s.Skip())
+		}
+	})
+	if !isObject {
+		return nil, errors.New("it is not a JSON object")
+	}
+	if !found {
+		set(jsontext.Marshal(path[0]), []byte("{}"))
+	}
+	return append(b, '}'), failed
+}
+
+// mergeTOML sets a table, with its subtables, in place of one that is there, or at the end. Comments stay.
+func mergeTOML(file []byte, table string, entry mcpEntry) ([]byte, error) {
+	if err := toml.Unmarshal(file, &map[string]any{}); err != nil {
+		return nil, fmt.Errorf("it is not valid TOML: %w", err)
+	}
+	var b bytes.Buffer
+	ours := false
+	for line := range strings.Lines(string(file)) {
+		if name, is := tableName(line); is {
+			ours = name == table || strings.HasPrefix(name, table+".")
+		}
+		if !ours {
+			b.WriteString(line)
+		}
+	}
+	text := strings.TrimRight(b.String(), "\n")
+	if text != "" {
+		text += "\n\n"
+	}
+	quote := func(s string) string { return string(jsontext.AppendString(nil, s)) } // strings of JSON are valid TOML
+	var args []string
+	for _, arg := range entry.Args {
+		args = append(args, quote(arg))
+	}
+	text += fmt.Sprintf("[%s]\ncommand = %s\nargs = [%s]\n", table, quote(entry.Command), strings.Join(args, ", "))
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(entry.Env)) {
+		env = append(env, name+" = "+quote(entry.Env[name]))
+	}
+	if len(env) > 0 {
+		text += "env = { " + strings.Join(env, ", ") + " }\n"
+	}
+	var after struct {
+		Servers map[string]mcpEntry `toml:"mcp_servers"`
+	}
+	err := toml.Unmarshal([]byte(text), &after)
+	if err == nil && after.Servers["parley"].Command != entry.Command {
+		err = errors.New("it is written in another form")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the table %s cannot be replaced: %w", table, err)
+	}
+	return []byte(text), nil
+}
+
+// tableName returns the name of the table that a line begins. A line that begins an item of an array of tables has the
+// name "".
+func tableName(line string) (name string, is bool) {
+	line = strings.TrimSpace(line)
+	if !strings.HasPrefix(line, "[") || strings.HasPrefix(line, "[[") {
+		return "", strings.HasPrefix(line, "[[")
+	}
+	name, _, ok := strings.Cut(line[1:], "]")
+	return strings.ReplaceAll(strings.TrimSpace(name), `"`, ""), ok
+}

@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// TestMCPConfigOfClients merges the entry into a file of each client that has other entries.
+// Merging it again changes nothing.
+func TestMCPConfigOfClients(t *testing.T) {
+	for _, c := range mcpClients {
+		t.Run(c.name, func(t *testing.T) {
+			before, err := os.ReadFile(filepath.Join("testdata", "mcp_config", c.name+".before"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			entry := mcpEntry{
+				Command: `C:\Program Files\parley "1".exe`, Args: []string{"mcp", "--docs", "minimal"},
+				Env: map[string]string{"PARLEY_HOME": "/home/ada/parley"},
+			}
+			if c.typed {
+				entry.Type = "stdio"
+			}
+			after, err := c.merge(before, entry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", "mcp_config", c.name+".after")
+			if *update {
+				if err := os.WriteFile(golden, after, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(golden); err != nil || string(after) != string(want) {
+				t.Errorf("%v\n%s\nwant\n%s", err, after, want)
+			}
+			if again, err := c.merge(after, entry); err != nil || string(again) != string(after) {
+				t.Errorf("merged again: %v\n%s", err, again)
+			}
+		})
+	}
+}
+
+// TestMCPConfigRefuses checks that files into which the entry cannot be merged are unchanged.
+func TestMCPConfigRefuses(t *testing.T) {
+	for _, c := range []struct{ client, file, want string }{
+		{"cursor", "{\n// mine\n}", "not plain JSON"},
+		{"cursor", `{"mcpServers":{}`, "not plain JSON"},
+		{"cursor", `[]`, "not a JSON object"},
+		{"cursor", `{"mcpServers":[]}`, "mcpServers: it is not a JSON object"},
+		{"cursor", `{"mcpServers":null}`, "mcpServers: it is not a JSON object"},
+		{"codex", "model = ", "not valid TOML"},
+		{"codex", `mcp_servers = { docs = { command = "npx" } }`, "cannot be replaced"},
+		{"codex", "[mcp_servers]\nparley = { command = \"/old/parley\" }\n", "cannot be replaced"},
+	} {
+		home := t.TempDir()
+		d := command.NewApp(&command.Streams{Env: func(name string) string {
+			return map[string]string{"HOME": home, "USERPROFILE": home}[name]
+		}}, nil)
+		printed, err := mcpConfig(d, mcpConfigOptions{Client: c.client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(printed.File), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(printed.File, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = mcpConfig(d, mcpConfigOptions{Client: c.client, Write: true})
+		if err == nil || host.AsError(err).Code != host.ConfigError || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want config_error with %q", c.file, err, c.want)
+		}
+		files, _ := os.ReadDir(filepath.Dir(printed.File))
+		if left, _ := os.ReadFile(printed.File); string(left) != c.file || len(files) != 1 {
+			t.Errorf("%s became %s, beside %d other files", c.file, left, len(files)-1)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host/mcp"
+)
+
+// TestTokenFile reads a file of tokens while it changes.
+func TestTokenFile(t *testing.T) {
+	var notices []string
+	f := &tokenFile{
+		path: filepath.Join(t.TempDir(), "tokens"), notice: func(text string) { notices = append(notices, text) },
+		read: command.NewApp(&command.Streams{Env: func(string) string { return "" }}, nil).ReadHostFile,
+	}
+	for _, c := range []struct {
+		text string
+		want []mcp.Token // nil: an error
+	}{
+		{"# mine\nclaude=0123456789abcdef\n\nfedcba9876543210==\n",
+			[]mcp.Token{{Name: "claude", Token: "0123456789abcdef"}, {Token: "fedcba9876543210=="}}},
+		{"claude=0123456789abcdef0\n", []mcp.Token{{Name: "claude", Token: "0123456789abcdef0"}}},
+		{"claude=0123456789abcdef  session=research\n0123456789abcdefgh session=research\n0123456789abcdefghi session=b",
+			[]mcp.Token{{Name: "claude", Token: "0123456789abcdef", Session: "research"},
+				{Token: "0123456789abcdefgh", Session: "research"}, {Token: "0123456789abcdefghi", Session: "b"}}},
+		{"claude=0123456789abcdef session=a/b\n", nil},
+		{"claude=0123456789abcdef session=\n", nil},
+		{"claude=0123456789abcdef session=a b\n", nil},
+		{"claude=0123456789abcdef sesion=a\n", nil},
+		{"short session=a\n", nil},
+		{"a b=0123456789abcdef\n", nil},
+		{"short\n", nil},
+		{"\n", nil},
+		{"0123456789abcdefg\n", []mcp.Token{{Token: "0123456789abcdefg"}}},
+	} {
+		if err := os.WriteFile(f.path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := f.current(t.Context())
+		if (err == nil) != (c.want != nil) || len(got) != len(c.want) {
+			t.Errorf("%q: %v, %v", c.text, got, err)
+			continue
+		}
+		for i := range got {
+			if got[i] != c.want[i] {
+				t.Errorf("%q: %+v", c.text, got[i])
+			}
+		}
+	}
+	if want := []string{
+		"clients with a token for it work in your session research: they share its pages, cookies and logins",
+		"clients with a token for it work in your session b: they share its pages, cookies and logins",
+	}; !slices.Equal(notices, want) {
+		t.Errorf("the notices %q, want %q", notices, want)
+	}
+}

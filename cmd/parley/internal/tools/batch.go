@@ -1,0 +1,513 @@
+package tools
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+func newBatch(app *command.App) *cobra.Command {
+	opts := &BatchOptions{App: app}
+	cmd := &cobra.Command{
+		Use:   "batch FILE|-",
+		Short: "NDJSON calls",
+		Long: `Each line is {"id":1,"tool":"cdp.Page.navigate","params":{..},"options":{..}} and gets a reply of one line ` +
+			"with the same id\n(default: the line's number). \"${1.frameId}\" in params or options is replaced by data of the " +
+			"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are " +
+			"those of a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
+		Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
+		RunE:    command.RunWith(RunBatch, opts, &opts.Path),
+	}
+	cmd.Flags().BoolVar(&opts.ContinueOnError, "continue-on-error", false, "continue after a call that failed")
+	cmd.Flags().StringArrayVar(&opts.Set, "param", nil, "KEY=VALUE for ${param.KEY}, repeatable")
+	cmd.Flags().StringVar(&opts.Params, "params", "", "all of them: JSON, @FILE or -")
+	return cmd
+}
+
+// RunBatch prints one line for each call as soon as its answer is there. It exits with the code of the first call that
+// failed.
+func RunBatch(ctx context.Context, opts *BatchOptions) error {
+	runtime.GOMAXPROCS(1) // calls run one at a time: waking a second processor for each costs more than it gives
+	app := opts.App
+	ctx = command.CountDocs(ctx, func(w io.Writer, d *host.Docs) { _ = command.WriteJSON(w, app.WithCommands(d.ToolDocs), false) })
+	failed, err := callLines(ctx, app, *opts, func(id json.RawMessage, answer *host.Answer) error {
+		return printReply(app, id, answer)
+	})
+	if err != nil {
+		return command.WriteError(err)
+	}
+	if failed != nil {
+		return &command.ExitStatus{Code: failed.ExitCode()}
+	}
+	return nil
+}
+
+// printReply prints the answer to one call of a batch as a line of JSON.
+func printReply(a *command.App, id json.RawMessage, answer *host.Answer) error {
+	env := a.Envelope(answer)
+	env.Debug = a.TakeDebug()
+	raw, err := manifest.Marshal(newBatchReply(id, env))
+	if err == nil {
+		err = printRecord(a, raw)
+	}
+	return err
+}
+
+// BatchOptions are the options of a batch.
+type BatchOptions struct {
+	App             *command.App
+	Path            string    // a file of calls, one JSON object a line; "-" is [App.Input]
+	Lines           io.Reader // the calls themselves, instead of Path
+	ContinueOnError bool      // run the calls after one that failed
+	Params          string    // of the batch itself, for "${param.NAME}": a JSON object, @FILE or -; "" means none
+	Set             []string  // more of them, as KEY=VALUE
+}
+
+// batchReply is the line with the answer to one call of a batch: an envelope without what is empty, because agents pay
+// for each line.
+type batchReply struct {
+	ID json.RawMessage `json:"id"`
+	*command.Envelope
+	Data     json.RawMessage `json:"data,omitempty"` // absent if it is {} or null
+	Warnings []string        `json:"warnings,omitempty"`
+	Next     []string        `json:"next,omitempty"`
+	Meta     *command.Meta   `json:"meta,omitempty"` // of a call that failed
+}
+
+// newBatchReply returns the reply to the call with this id.
+func newBatchReply(id json.RawMessage, env *command.Envelope) batchReply {
+	r := batchReply{ID: id, Envelope: env, Data: env.Data, Warnings: env.Warnings, Next: env.Next}
+	if data := string(bytes.TrimSpace(env.Data)); data == "{}" || data == "null" {
+		r.Data = nil
+	}
+	if !env.OK {
+		r.Meta = env.Meta
+	}
+	return r
+}
+
+// batchLine is one call of a batch.
+type batchLine struct {
+	ID      json.RawMessage `json:"id,omitempty"`
+	Tool    string          `json:"tool"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Options json.RawMessage `json:"options,omitempty"`
+}
+
+// callLines runs calls in order and passes the answer to each to reply, before it is recorded, together with the id of the
+// call: what sends the calls can continue meanwhile. It returns the error of the first call that failed, nil if none.
+// The error is one of reply, or says that the calls could not be read.
+func callLines(ctx context.Context, app *command.App, o BatchOptions,
+	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
+	input := o.Lines
+	switch {
+	case input != nil:
+	case o.Path == "-":
+		input = app.Input(ctx)
+	default:
+		file, err := os.Open(o.Path)
+		if err != nil {
+			return nil, host.Errorf(host.InvalidArgs, "batch: %s", manifest.CleanLine(err.Error()))
+		}
+		defer file.Close()
+		input = file
+	}
+	h, err := app.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	session, err := app.Session()
+	if err != nil {
+		return nil, err
+	}
+	earlier := host.Results{}
+	if o.Path == "-" && o.Params == "-" {
+		return nil, host.Errorf(host.InvalidArgs, "batch: only one of FILE and --params can be -")
+	}
+	if o.Params != "" || len(o.Set) > 0 {
+		free := &manifest.Tool{Params: []byte("{}")}
+		params, err := buildParams(ctx, app, free, &CallOptions{Params: o.Params, Set: o.Set})
+		if err != nil {
+			return nil, err
+		}
+		earlier[host.BatchParams] = params
+	}
+	b := &batch{app: app, host: h, session: session, reply: reply, earlier: earlier}
+	lines := bufio.NewReaderSize(input, 64<<10)
+	for number := 1; ; number++ {
+		line, err := readLine(lines, host.MaxParams)
+		if err != nil && !errors.Is(err, io.EOF) {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, host.Errorf(host.InvalidArgs, "batch: line %d: %v", number, err)
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			answer, err := b.call(ctx, text, number)
+			if err != nil {
+				return failed, err
+			}
+			if answer.Err != nil && failed == nil {
+				failed = answer.Err
+			}
+			if answer.Err != nil && (!o.ContinueOnError || ctx.Err() != nil) {
+				return failed, nil
+			}
+		}
+		if err != nil {
+			return failed, nil
+		}
+	}
+}
+
+// batch is a batch that is running.
+type batch struct {
+	app     *command.App
+	host    *host.Host
+	session host.Session // of the lines that name none
+	reply   func(id json.RawMessage, answer *host.Answer) error
+	earlier host.Results
+}
+
+// readLine reads a line of at most limit bytes. The last one may end without a newline.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > limit {
+			return nil, fmt.Errorf("it is longer than %d bytes", limit)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// lineSchema is the schema of a line of a batch.
+var lineSchema = sync.OnceValue(func() *schema.Schema {
+	s, err := schema.CompileTrusted([]byte(`{"type":"object","additionalProperties":false,"required":["tool"],` +
+		`"properties":{"id":{"description":"any value, the number of the line if absent"},` +
+		`"tool":{"type":"string","minLength":1,"description":"its qualified name",` +
+		`"x-aliases":["name","tool_name","function","method","command"]},` +
+		`"params":{"type":"object","x-aliases":["arguments","args","input","parameters","param","kwargs"]},` +
+		`"options":{"type":"object","x-aliases":["opts","call_options"]}}}`))
+	if err != nil {
+		panic("command: the schema of a line: " + err.Error())
+	}
+	return s
+})
+
+// checkLine returns the error of a line that is not a call, with what it was meant to be: fields by other names are
+// renamed, and fields that no call has become options or parameters.
+func (b *batch) checkLine(text []byte, number int) *host.Error {
+	_, _, e := host.CheckParams("batch", lineSchema(), text)
+	if e == nil {
+		return nil
+	}
+	e.Message = fmt.Sprintf("line %d: %s", number, describeFault(e.Details))
+	var meant struct {
+		batchLine
+		Params  map[string]json.RawMessage `json:"params"`
+		Options map[string]json.RawMessage `json:"options"`
+	}
+	var given map[string]json.RawMessage
+	whole := e.Corrected
+	if whole == nil { // fields that no call has are left out of it
+		whole = e.Template
+	}
+	if whole == nil || json.Unmarshal(whole, &meant) != nil || json.Unmarshal(text, &given) != nil {
+		return e
+	}
+	at, err := b.host.Catalog().Find(meant.Tool)
+	if err != nil && e.Corrected == nil {
+		return e
+	}
+	if err != nil || at.Tool == nil { // what follows from the line is not a tool
+		e.Corrected, e.Changes = nil, nil
+		for i := range e.Details {
+			e.Details[i].Suggestion = nil
+		}
+		return e
+	}
+	isLocalOption := func(name string) bool {
+		isParam := func(p manifest.Param) bool { return p.Name == name }
+		return host.IsLocalOption(name) && !slices.ContainsFunc(manifest.Params(at.Tool.Params), isParam)
+	}
+	move := func(i int, name string, to map[string]json.RawMessage, pointer string) map[string]json.RawMessage {
+		if to == nil {
+			to = map[string]json.RawMessage{}
+		}
+		if _, taken := to[name]; taken {
+			return to
+		}
+		c := &e.Changes[i]
+		to[name] = given[jsontext.UnescapeToken(c.From[1:])]
+		c.How, c.To = schema.Moved, pointer+"/"+jsontext.EscapeToken(name)
+		for j := range e.Details {
+			if e.Details[j].Parameter == c.From {
+				e.Details[j].Suggestion = host.TextSuggestion("move it to " + manifest.CleanLine(c.To))
+			}
+		}
+		return to
+	}
+	for i, c := range e.Changes {
+		name := jsontext.UnescapeToken(strings.TrimPrefix(c.From, "/"))
+		option, isOption := strings.CutPrefix(c.To, "options.")
+		switch {
+		case given[name] == nil:
+		case isOption:
+			meant.Options = move(i, option, meant.Options, "/options")
+		case isLocalOption(name) && c.How == schema.Dropped:
+			meant.Options = move(i, name, meant.Options, "/options")
+		case c.How == schema.Dropped:
+			meant.Params = move(i, name, meant.Params, "/params")
+		}
+	}
+	line := meant.batchLine
+	if meant.Params != nil {
+		line.Params, _ = manifest.Marshal(meant.Params)
+	}
+	if meant.Options != nil {
+		line.Options, _ = manifest.Marshal(meant.Options)
+	}
+	e.Corrected, _ = manifest.Marshal(line)
+	if slices.ContainsFunc(e.Changes, func(c host.Change) bool { return c.How == schema.Dropped }) {
+		e.Corrected, e.Template = nil, e.Corrected
+		return e
+	}
+	e.Template = nil
+	retry := host.CallStep(at.Name(), line.Params)
+	if options, local, err := host.ParseLocalOptions(line.Options); err == nil {
+		retry.Options = options.StepOptions()
+		retry.Options.Out, retry.Options.File = local.Out != "", local.Out
+		retry = retry.In(local.Session)
+	}
+	if at.Tool.Effect == manifest.EffectDestructive {
+		retry.Options.DryRun = true
+	}
+	e.Retry, e.Steps = &retry, append([]host.Step{retry}, e.Steps...)
+	return e
+}
+
+// describeFault says what is wrong with a line: the unknown fields, or else the first violation.
+func describeFault(details []host.Detail) string {
+	var unknown []string
+	for _, d := range details {
+		if d.Keyword == "additionalProperties" {
+			unknown = append(unknown, jsontext.QuoteShort(jsontext.UnescapeToken(strings.TrimPrefix(d.Parameter, "/"))))
+		}
+	}
+	switch {
+	case len(unknown) > 0:
+		return manifest.CleanLine("unknown field " + strings.Join(unknown, ", ") + "; expected id, tool, params or options")
+	case len(details) == 0:
+		return "not a call"
+	case details[0].Keyword == "required":
+		return `"tool" is missing`
+	}
+	d := details[0]
+	where := cmp.Or(d.Parameter, "the line")
+	return manifest.CleanLine(fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided))
+}
+
+// call runs one line and replies to it. The error is that of the reply.
+func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer, error) {
+	id := json.RawMessage(strconv.Itoa(number))
+	refuse := func(err error) (*host.Answer, error) {
+		e := host.AsError(err)
+		e = e.WithNext("parley help batch")
+		answer := &host.Answer{Err: e, Steps: e.Steps}
+		return answer, b.reply(id, answer)
+	}
+	invalid := func(message string) *host.Error { return host.Errorf(host.InvalidArgs, "line %d: %s", number, message) }
+	if _, err := jsontext.Decode(text, jsontext.Limits{Bytes: host.MaxParams}); err != nil {
+		return refuse(invalid(manifest.CleanLine(err.Error())))
+	}
+	var named struct{ ID json.RawMessage }
+	if json.Unmarshal(text, &named) == nil && len(named.ID) > 0 && string(named.ID) != "null" {
+		id = named.ID
+	}
+	if e := b.checkLine(text, number); e != nil {
+		return refuse(e)
+	}
+	var line batchLine
+	if err := json.Unmarshal(text, &line); err != nil {
+		return refuse(invalid(manifest.CleanLine(strings.TrimPrefix(err.Error(), "json: "))))
+	}
+	if string(line.Options) == "null" {
+		line.Options = nil
+	}
+	key := idKey(id)
+	if _, used := b.earlier[key]; used {
+		return refuse(invalid(fmt.Sprintf("id %s was used before", manifest.CleanLine(key))))
+	}
+	params, err := b.earlier.Substitute(line.Params)
+	if err != nil {
+		return refuse(err)
+	}
+	given, err := b.earlier.Substitute(line.Options)
+	if err != nil {
+		return refuse(err)
+	}
+	options, local, err := host.ParseLocalOptions(given)
+	if err != nil {
+		return refuse(err)
+	}
+	call, err := hostCall(b.app, line.Tool, options, local.Out)
+	if err != nil {
+		return nil, err
+	}
+	call.Params = params
+	if call.Session = b.session; local.Session != "" {
+		call.Session = host.Session{Name: local.Session}
+		call.Render = func(s host.Step) string { return b.app.Command(s.In(local.Session)) }
+	}
+	call.Log = func(_ int, message string) { b.app.Debugf("%s: %s", line.Tool, message) }
+	var unsent error
+	reply := func(answer *host.Answer) {
+		stepsIn(answer, local.Session)
+		unsent = b.reply(id, answer)
+	}
+	if local.Out != "" || local.Until != "" {
+		run := func(ctx context.Context) *host.Answer {
+			if local.Out != "" {
+				return b.callInto(ctx, call, local.Out)
+			}
+			answer, _ := b.host.Call(ctx, call)
+			return answer
+		}
+		answer := b.callUntil(ctx, call, local.Until, run)
+		reply(answer)
+		if answer.Err == nil {
+			b.earlier[key] = answer.Data
+		}
+		return answer, unsent
+	}
+	call.BeforeRecord = reply
+	answer, _ := b.host.Call(ctx, call)
+	if answer.Err == nil {
+		b.earlier[key] = answer.Data
+		if answer.Whole != nil {
+			b.earlier[key] = answer.Whole
+		}
+	}
+	return answer, unsent
+}
+
+// stepsIn makes the steps of an answer name the session of the call, "" for none.
+func stepsIn(answer *host.Answer, session string) {
+	for i := range answer.Steps {
+		answer.Steps[i] = answer.Steps[i].In(session)
+	}
+	if e := answer.Err; e != nil && e.Retry != nil {
+		retry := e.Retry.In(session)
+		e.Retry = &retry
+	}
+}
+
+// callUntil makes the call of a line by run, and waits for an event of the same plugin that comes after it was sent.
+// The answer fails if the event does not come within the time of the call. Without an event it is that of run.
+func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
+	run func(context.Context) *host.Answer,
+) *host.Answer {
+	if until == "" || call.Options.DryRun {
+		return run(ctx)
+	}
+	fail := func(err error) *host.Answer {
+		e := host.AsError(err)
+		return &host.Answer{Tool: call.Name, Err: e, Steps: e.Steps}
+	}
+	plugin, _, _ := strings.Cut(call.Name, ".")
+	if _, err := b.host.Catalog().FindIn(plugin, "events"); err != nil {
+		return fail(host.Errorf(host.InvalidArgs, "options: until: %s has no events", plugin))
+	}
+	event, condition, conditional := strings.Cut(until, ":")
+	last, err := newLastEvent(ctx, condition, conditional, true)
+	if err != nil {
+		return fail(err)
+	}
+	patience := cmp.Or(call.Options.Timeout, defaultUntil)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	params, _ := manifest.Marshal(map[string]any{
+		"match": []string{event}, "until": event, "timeout_ms": patience.Milliseconds(),
+	})
+	began, streamed := make(chan struct{}), make(chan *host.Answer, 1)
+	go func() {
+		stream, _ := b.host.Call(ctx, host.Call{
+			Name: plugin + ".events", Params: params, Caller: command.Caller, Session: call.Session, Until: last.isLast,
+			Options: host.Options{
+				Browser: call.Options.Browser, Target: call.Options.Target, Timeout: patience + listenGrace,
+			},
+			Started: func() { close(began) }, Emit: func(json.RawMessage) error { return nil },
+		})
+		streamed <- stream
+	}()
+	select {
+	case stream := <-streamed: // it could not begin
+		if stream.Err != nil {
+			return fail(stream.Err)
+		}
+		return fail(host.Errorf(host.Unavailable, "the stream of events ended at once"))
+	case <-began:
+	}
+	answer := run(ctx)
+	if answer.Err != nil {
+		return answer
+	}
+	stream := <-streamed
+	var end streamEnd
+	if stream.Err == nil {
+		_ = json.Unmarshal(stream.Data, &end)
+	}
+	if end.End != "until" {
+		answer.Data = nil
+		answer.Err = host.Errorf(host.Timeout, "%s has run, but %s did not come within %s", answer.Tool,
+			manifest.CleanLine(event), patience)
+	}
+	return answer
+}
+
+// defaultUntil is how long a line waits for its event unless it has a timeout.
+const defaultUntil = 30 * time.Second
+
+// callInto makes the call of a line whose result goes to a file. The answer says if the file cannot be written.
+func (b *batch) callInto(ctx context.Context, call host.Call, path string) *host.Answer {
+	at, _ := b.host.Catalog().Find(call.Name)
+	answer, err := callInto(ctx, b.host, call, path, at.Tool)
+	if answer == nil {
+		e := host.AsError(err)
+		answer = &host.Answer{Tool: call.Name, Err: e, Steps: e.Steps}
+	}
+	return answer
+}
+
+// idKey returns an id as references write it: a string without its quotes.
+func idKey(id json.RawMessage) string {
+	var text string
+	if json.Unmarshal(id, &text) == nil {
+		return text
+	}
+	return string(id)
+}

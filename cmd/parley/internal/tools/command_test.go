@@ -1,0 +1,100 @@
+package tools
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/command/commandtest"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func TestMain(m *testing.M) {
+	parley.Child()
+	os.Exit(m.Run())
+}
+
+// TestCallToFile: the whole result is written to a file, which the data of the answer describes.
+func TestCallToFile(t *testing.T) {
+	d, path := commandtest.New(t, ""), filepath.Join(t.TempDir(), "out.json")
+	answer, err := callTool(t.Context(), d, CallOptions{
+		Tool: "text.hash", Params: `{"text":"hello"}`, Out: path, Options: host.Options{MaxBytes: 5},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file host.File
+	content, err := os.ReadFile(path)
+	if json.Unmarshal(answer.Data, &file) != nil || err != nil || file.Out != path || file.Bytes != int64(len(content)) ||
+		file.MIME != "application/json" || !json.Valid(content) {
+		t.Errorf("%s describes %q, %v", answer.Data, content, err)
+	}
+}
+
+// TestCallErrors: a call that was made has an answer, even if it failed; invalid options have none.
+func TestCallErrors(t *testing.T) {
+	d := commandtest.New(t, "")
+	for _, c := range []struct {
+		o    CallOptions
+		code host.Code
+		made bool
+	}{
+		{CallOptions{Tool: "text.nope"}, host.NotFound, true},
+		{CallOptions{Tool: "text.hash"}, host.InvalidArgs, true},
+		{CallOptions{Tool: "text.hash", Set: []string{"=x"}}, host.InvalidArgs, true},
+		{CallOptions{Tool: "text.hash", Set: []string{"text=a"}, Options: host.Options{JQ: ".["}}, host.InvalidArgs, true},
+		{CallOptions{Tool: "text.hash", Drain: true}, host.InvalidArgs, false},
+		{CallOptions{Tool: "text.hash", Options: host.Options{Isolate: "moon"}}, host.InvalidArgs, false},
+	} {
+		answer, err := callTool(t.Context(), d, c.o)
+		if host.AsError(err).Code != c.code || (answer != nil) != c.made || answer != nil && answer.CallID == "" {
+			t.Errorf("%+v: %v, %+v", c.o, err, answer)
+		}
+	}
+}
+
+// TestBatch: calls run in order, refer to earlier results, and each has a reply with its id.
+func TestBatch(t *testing.T) {
+	const calls = `{"id":"a","tool":"text.hash","params":{"text":"hello","algorithm":"md5"}}
+
+{"tool":"text.count","params":{"text":"${a.hex}"}}
+{"tool":"text.nope"}
+{"id":"b","tool":"text.hash","params":{"text":"never"}}
+`
+	for goOn, want := range map[bool]string{false: `"a" 3 4`, true: `"a" 3 4 "b"`} {
+		var ids []string
+		reply := func(id json.RawMessage, answer *host.Answer) error {
+			ids = append(ids, string(id))
+			return nil
+		}
+		failed, err := callLines(t.Context(), commandtest.New(t, calls), BatchOptions{Path: "-", ContinueOnError: goOn}, reply)
+		if got := strings.Join(ids, " "); err != nil || failed == nil || failed.Code != host.NotFound || got != want {
+			t.Errorf("continue %v: %v, failed with %v, replies %s, want %s", goOn, err, failed, got, want)
+		}
+	}
+	_, err := callLines(t.Context(), commandtest.New(t, ""), BatchOptions{Path: "missing"}, nil)
+	if host.AsError(err).Code != host.InvalidArgs {
+		t.Errorf("a file that does not exist: %v", err)
+	}
+}
+
+// TestBatchReply checks that a line of a batch has no fields that say nothing.
+func TestBatchReply(t *testing.T) {
+	meta := &command.Meta{Tool: "text.hash", CallID: "c"}
+	for want, env := range map[string]*command.Envelope{
+		`{"id":1,"ok":true}`:                               {OK: true, Data: []byte(` {}`), Warnings: []string{}, Next: []string{}, Meta: meta},
+		`{"id":1,"ok":true,"data":[]}`:                     {OK: true, Data: []byte(`[]`), Meta: meta},
+		`{"id":1,"ok":true,"data":1,"warnings":["w"]}`:     {OK: true, Data: []byte(`1`), Warnings: []string{"w"}},
+		`{"id":1,"ok":false,"next":["n"],"meta":{"ms":1}}`: {Next: []string{"n"}, Meta: &command.Meta{MS: 1}},
+	} {
+		got, err := manifest.Marshal(newBatchReply(json.RawMessage("1"), env))
+		if err != nil || string(got) != want {
+			t.Errorf("got %s, %v; want %s", got, err, want)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// modes is the annotation that lists the modes of a command.
+const modes = "modes"
+
+// essential are the options that the compact help explains: those of a first call. The full help explains all.
+var essential = map[string][]string{
+	"parley": {"list", "describe", "params", "param", "jq", "out"},
+}
+
+// listsMore are the commands whose other options the compact help names: those that agents use. Options that a command
+// shares with the root stand there.
+var listsMore = []string{"parley", "batch", "plan", "result", "search"}
+
+// agentHint is the part of the description that only the help has.
+const agentHint = " PARLEY_AGENT=1: <= 32 KiB, binary in files."
+
+type helpOptions struct {
+	app   *command.App
+	root  *cobra.Command
+	words []string // a command, or what follows parley
+}
+
+func newHelp(app *command.App) *cobra.Command {
+	opts := &helpOptions{app: app}
+	return &cobra.Command{
+		Use:               "help [COMMAND]",
+		Args:              cobra.ArbitraryArgs,
+		Short:             "Help",
+		Example:           "parley help search",
+		ValidArgsFunction: completeCommands,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.root, opts.words = cmd.Root(), args
+			return runHelp(cmd.Context(), opts)
+		},
+	}
+}
+
+func runHelp(ctx context.Context, opts *helpOptions) error {
+	target, rest, err := opts.root.Find(opts.words)
+	switch {
+	case err == nil && len(rest) == 0:
+		return help(opts.app, target)
+	case err == nil && target.HasSubCommands() && target.HasParent():
+		return command.UnknownCommand(target, rest[0])
+	}
+	return helpAbout(ctx, opts.app, opts.root, opts.words)
+}
+
+// completeCommands completes the commands below the words before.
+func completeCommands(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	target, _, err := cmd.Root().Find(args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, c := range target.Commands() {
+		if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), typed) {
+			found = append(found, c.Name()+"\t"+c.Short)
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// helpAbout prints how the thing is used that words after parley name: a plugin, a group, a tool, an event or a type.
+// With --json it prints the list or the documentation.
+func helpAbout(ctx context.Context, a *command.App, root *cobra.Command, words []string) error {
+	at, _, err := find(ctx, a, words, false)
+	if err != nil {
+		return err
+	}
+	if at.Tool != nil || at.Entry != nil {
+		write := func(w io.Writer, doc *describedTool) {
+			if a.JSON {
+				_ = command.WriteJSON(w, doc, a.OutTTY)
+				return
+			}
+			toolUsage(a, w, root, at, doc)
+		}
+		count := func(w io.Writer, docs *host.Docs) { write(w, Described(a, docs)) }
+		doc, err := describe(command.CountDocs(ctx, count), a,
+			describeOptions{Tool: at.Name(), Tier: manifest.Tier2})
+		if err != nil {
+			return err
+		}
+		return printHelp(a, func(w io.Writer) { write(w, doc) })
+	}
+	if a.JSON {
+		return list(a, at)
+	}
+	return pluginUsage(a, root, at)
+}
+
+// help prints the help of a command; that of the root is about all commands.
+func help(a *command.App, cmd *cobra.Command) error {
+	if cmd.HasParent() {
+		doc := helpOf(a, cmd, true)
+		if a.JSON {
+			return a.PrintDocument(doc)
+		}
+		return printHelp(a, func(w io.Writer) { helpText(w, doc, true) })
+	}
+	doc := rootHelp(a, cmd)
+	if a.JSON {
+		return a.PrintDocument(doc)
+	}
+	return printHelp(a, func(w io.Writer) {
+		fmt.Fprintf(w, "%s\n\n", command.Wrapped("parley "+doc.Version+": "+doc.Description, 80, ""))
+		for i, c := range doc.Commands {
+			helpText(w, c, i == 0 || a.Full)
+		}
+		fmt.Fprintln(w, "\nExit codes:")
+		for _, o := range exitTable() {
+			fmt.Fprintf(w, "  %-5s %s\n", o[0], o[1])
+		}
+		fmt.Fprintln(w, "\nNext:")
+		for _, n := range doc.Next {
+			fmt.Fprintln(w, "  "+n)
+		}
+	})
+}
+
+// printHelp prints text to stdout in one write.
+func printHelp(a *command.App, text func(io.Writer)) error {
+	var b strings.Builder
+	text(&b)
+	_, err := io.WriteString(a.Out, b.String())
+	return command.WriteError(err)
+}
+
+// rootHelp returns the help of all commands.
+func rootHelp(a *command.App, root *cobra.Command) HelpData {
+	doc := HelpData{
+		Name: "parley", Version: parley.Version, Description: description + agentHint, ExitCodes: map[string]string{},
+		Next: []string{"parley --list", `parley search "what you want"`, "parley --help --json --full"},
+	}
+	doc.Commands = append(doc.Commands, helpOf(a, root, a.Full))
+	for _, c := range root.Commands() {
+		if !c.IsAvailableCommand() {
+			continue
+		}
+		doc.Commands = append(doc.Commands, helpOf(a, c, a.Full))
+		if a.Full {
+			for _, sub := range c.Commands() {
+				doc.Commands = append(doc.Commands, helpOf(a, sub, true))
+			}
+		}
+	}
+	for _, row := range exitTable() {
+		meaning := row[1]
+		if !a.Full { // the names are enough for agents
+			meaning, _, _ = strings.Cut(meaning, ":")
+		}
+		doc.ExitCodes[row[0]] = meaning
+	}
+	return doc
+}
+
+// exitTable returns the exit codes and their meanings, with a row for those that tools declare.
+func exitTable() [][2]string {
+	var rows [][2]string
+	for _, o := range host.Outcomes() {
+		rows = append(rows, [2]string{strconv.Itoa(o.Exit), o.Meaning()})
+		if o.Exit == 1 {
+			rows = append(rows, [2]string{"2-79", "the tool's own"})
+		}
+	}
+	return rows
+}
+
+// helpOf returns the help of one command. Unless full is set, it explains the options of a first call only, and has the
+// others by name.
+func helpOf(a *command.App, cmd *cobra.Command, full bool) CommandHelp {
+	h := CommandHelp{
+		Name:        strings.TrimPrefix(commandName(cmd), "parley "),
+		Description: cmd.Short, Options: []optionHelp{}, Examples: []string{},
+	}
+	if m := cmd.Annotations[modes]; m != "" {
+		h.Modes = strings.Fields(m)
+	}
+	if cmd.Example != "" {
+		h.Examples = strings.Split(cmd.Example, "\n")
+	}
+	if !full && cmd.HasParent() {
+		h.Examples = []string{}
+	}
+	if full && cmd.Long != "" {
+		h.Description = cmd.Short + ". " + cmd.Long
+	}
+	wanted := essential[cmd.Name()]
+	visit := func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		if !full && !slices.Contains(wanted, f.Name) {
+			shared := cmd.HasParent() && cmd.Root().Flags().Lookup(f.Name) != nil
+			if slices.Contains(listsMore, cmd.Name()) && !shared {
+				h.More = append(h.More, "--"+f.Name)
+			}
+			return
+		}
+		o := optionHelp{Name: "--" + f.Name, Type: OptionType(f), Description: f.Usage, Default: optionDefault(f)}
+		h.Options = append(h.Options, o)
+	}
+	if full {
+		for _, word := range strings.Fields(cmd.Use)[1:] {
+			name := strings.TrimSuffix(word, "...")
+			if optional, is := strings.CutPrefix(name, "["); is {
+				name = strings.TrimSuffix(strings.TrimSuffix(optional, "]"), "...")
+			}
+			required := !strings.HasPrefix(word, "[")
+			h.Options = append(h.Options,
+				optionHelp{Name: name, Type: "string", Required: required, Description: "positional"})
+		}
+	}
+	cmd.LocalFlags().VisitAll(visit)
+	if !cmd.HasParent() {
+		return h
+	}
+	if full && a.Full {
+		return h // the help of the root has the global options
+	}
+	if full {
+		cmd.InheritedFlags().VisitAll(visit)
+		for _, child := range cmd.Commands() {
+			h.Commands = append(h.Commands, subcommandHelp{
+				Name: strings.TrimPrefix(commandName(child), "parley "), Description: child.Short,
+			})
+		}
+	}
+	return h
+}
+
+// commandName returns the path of a command and its positional words.
+func commandName(cmd *cobra.Command) string {
+	_, words, _ := strings.Cut(cmd.Use, " ")
+	return strings.TrimSpace(cmd.CommandPath() + " " + words)
+}
+
+// OptionType returns the type of an option in the words of JSON Schema.
+func OptionType(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "boolean"
+	case "int":
+		return "integer"
+	case "stringArray":
+		return "array"
+	case "duration":
+		return "duration"
+	}
+	return "string"
+}
+
+// optionDefault returns the default of an option, nil if it is the zero value.
+func optionDefault(f *pflag.Flag) any {
+	switch f.Value.Type() {
+	case "bool":
+		return nil // every switch is off
+	case "int":
+		if n, err := strconv.Atoi(f.DefValue); err == nil && n != 0 {
+			return n
+		}
+		return nil
+	case "duration", "stringArray":
+		return nil
+	}
+	if f.DefValue == "" {
+		return nil
+	}
+	return f.DefValue
+}
+
+// helpText prints the help of a command for people. In full it has options and examples.
+func helpText(w io.Writer, c CommandHelp, full bool) {
+	more := func() {
+		if len(c.More) > 0 {
+			fmt.Fprintln(w, command.Wrapped("    also: "+strings.Join(c.More, " "), 80, "          "))
+		}
+	}
+	if !full {
+		fmt.Fprintf(w, "  %-28s %s\n", "parley "+c.Name, command.Fit(c.Description, 49))
+		for _, o := range c.Options {
+			fmt.Fprintf(w, "    %-26s %s\n", o.Name, o.Description)
+		}
+		more()
+		return
+	}
+	fmt.Fprintf(w, "parley %s\n", c.Name)
+	fmt.Fprintln(w, command.Wrapped("  "+strings.ReplaceAll(c.Description, "\n", " "), 80, "  "))
+	for _, child := range c.Commands {
+		fmt.Fprintf(w, "    %-26s %s\n", child.Name, command.Fit(child.Description, 49))
+	}
+	optionLines(w, c.Options, 80)
+	more()
+	for _, e := range c.Examples {
+		fmt.Fprintf(w, "  $ %s\n", e)
+	}
+}
+
+// optionLines writes each option with its type, description and default.
+func optionLines(w io.Writer, options []optionHelp, width int) {
+	for _, o := range options {
+		text := o.Description
+		if o.Default != nil {
+			text += fmt.Sprintf(" (default %v)", o.Default)
+		}
+		name := o.Name
+		if o.Type != "boolean" && strings.HasPrefix(name, "--") {
+			name += " " + strings.ToUpper(o.Type)
+		}
+		// The text is wrapped as if it began after the name, which then replaces its indentation.
+		indent := strings.Repeat(" ", 27)
+		lead := fmt.Sprintf("    %-22s ", name)
+		fmt.Fprintln(w, lead+strings.TrimLeft(command.Wrapped(strings.Repeat(" ", max(27, len(lead)))+text, width, indent), " "))
+	}
+}
+
+// HelpData is the document of --help --json: everything that an agent needs before its first call.
+type HelpData struct {
+	Name        string            `json:"name"`
+	Version     string            `json:"version"`
+	Description string            `json:"description"`
+	Commands    []CommandHelp     `json:"commands"`
+	ExitCodes   map[string]string `json:"exit_codes"`
+	Next        []string          `json:"next"`
+}
+
+// CommandHelp is the help of a command.
+type CommandHelp struct {
+	Name        string       `json:"name"`
+	Description string       `json:"description"`
+	Modes       []string     `json:"modes,omitempty"`
+	Options     []optionHelp `json:"options"`
+	More        []string     `json:"more_options,omitempty"` // by name only; the full form explains them
+	Examples    []string     `json:"examples"`
+	// Commands are the subcommands, in the help of a single command.
+	Commands []subcommandHelp `json:"commands,omitempty"`
+}
+
+// subcommandHelp is a line about a subcommand.
+type subcommandHelp struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// optionHelp is the help of an option or of a positional word.
+type optionHelp struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Required    bool   `json:"required"`
+	Default     any    `json:"default,omitempty"` // nil if there is none, and for a switch that is off
+	Description string `json:"description,omitempty"`
+}
+
+// introData is what parley prints without a command.
+type introData struct {
+	Description string `json:"description"`
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+}

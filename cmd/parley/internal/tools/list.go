@@ -1,0 +1,442 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+type listOptions struct {
+	app   *command.App
+	words []string // a plugin and a group, or nothing
+}
+
+func newList(app *command.App) *cobra.Command {
+	opts := &listOptions{app: app}
+	cmd := &cobra.Command{
+		Use:               "list [PLUGIN] [GROUP]",
+		Args:              cobra.ArbitraryArgs,
+		Short:             "As --list",
+		Example:           "parley list cdp Network",
+		ValidArgsFunction: app.CompleteNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := command.CheckMaxTokens(app, cmd.Flags()); err != nil {
+				return err
+			}
+			opts.words = args
+			return runList(cmd.Context(), opts)
+		},
+	}
+	command.AddMaxTokens(app, cmd.Flags())
+	return cmd
+}
+
+// runList prints one level of the catalog.
+func runList(ctx context.Context, opts *listOptions) error {
+	app := opts.app
+	if len(opts.words) == 0 {
+		return listPlugins(app)
+	}
+	at, rest, err := find(ctx, app, opts.words, false)
+	switch {
+	case err != nil:
+		return err
+	case at.Tool != nil || at.Entry != nil:
+		return notAList(app, at)
+	case len(rest) > 0:
+		return tooManyWords(app, at, rest[0])
+	}
+	return list(app, at)
+}
+
+// notAList returns the error of a list of something that holds no tools.
+func notAList(a *command.App, at host.Address) error {
+	return host.Errorf(host.InvalidArgs, "%s is a tool; --list takes a plugin or a group", at.Name()).
+		WithSteps(host.ListStep(at.Plugin))
+}
+
+// list prints what a plugin or a group holds.
+func list(a *command.App, at host.Address) error {
+	if at.Group != "" {
+		return listGroup(a, at)
+	}
+	return listPlugin(a, at)
+}
+
+// listPlugins prints the first level: one line for each plugin.
+func listPlugins(a *command.App) error {
+	data, err := allPlugins(a)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley cdp --list", "parley search \"what you want\""}
+	withoutBriefs := command.Reduction{Name: "briefs", Remove: func() (some bool) {
+		for i := range data.Plugins {
+			some = some || data.Plugins[i].Brief != ""
+			data.Plugins[i].Brief = ""
+		}
+		return some
+	}}
+	return a.PrintWithin(data, next, func(w io.Writer) {
+		width := 0
+		for _, i := range data.Plugins {
+			width = max(width, len(i.Name))
+		}
+		p := a.Page(w)
+		for _, i := range data.Plugins {
+			count := manifest.Plural(i.Tools, "tool")
+			if i.Groups > 0 {
+				count = manifest.Plural(i.Groups, "group") + ", " + count
+			}
+			name := p.Style(command.Bold, i.Name) + strings.Repeat(" ", width-len(i.Name))
+			brief := fitBrief(a, i.Brief, a.Columns()-width-len(count)-5)
+			fmt.Fprintf(w, "%s  %s\n", name, strings.TrimPrefix(brief+" ("+count+")", " "))
+		}
+		fmt.Fprintf(w, "Next: %s\n", strings.Join(next, "  |  "))
+	}, withoutBriefs, command.WithoutLast("plugins", &data.Plugins))
+}
+
+// listPlugin prints the second level: the groups of a plugin, and its tools that are in no group.
+func listPlugin(a *command.App, at host.Address) error {
+	data, err := toolsOfPlugin(a, listQuery{Plugin: at.Plugin, Coverage: a.JSON})
+	if err != nil {
+		return err
+	}
+	next := []string{}
+	if len(data.Groups) > 0 {
+		next = append(next, "parley "+data.Plugin+" "+busiest(data.Groups)+" --list")
+	}
+	if len(data.Tools) > 0 {
+		next = append(next, describeCommand(data.Plugin, inviting(data.Tools).Name))
+	}
+	withoutBriefs := command.Reduction{Name: "briefs of groups", Remove: func() (some bool) {
+		for i := range data.Groups {
+			some = some || data.Groups[i].Brief != ""
+			data.Groups[i].Brief = ""
+		}
+		return some
+	}}
+	withoutCoverage := command.Reduction{Name: "coverage", Remove: func() bool {
+		had := data.Coverage != nil
+		data.Coverage = nil
+		return had
+	}}
+	return a.PrintWithin(data, next, func(w io.Writer) {
+		groups := data.Groups
+		switch {
+		case len(groups) == 0:
+			toolLines(a, w, data.Plugin, data.Tools)
+		case len(groups) <= 20:
+			for _, g := range groups {
+				name := a.Page(w).Style(command.Bold, g.Name)
+				brief := fitBrief(a, g.Brief, a.Columns()-len(g.Name)-8)
+				fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%s (%d)  %s", name, g.Tools, brief), " "))
+			}
+			toolLines(a, w, data.Plugin, data.Tools)
+		default:
+			fmt.Fprintf(w, "%s with their number of tools:\n", manifest.Plural(len(groups), "group"))
+			compactGroups(w, a.Columns()-4, groups)
+			var names []string
+			for _, t := range data.Tools {
+				names = append(names, command.Local(data.Plugin, t.Name))
+			}
+			if len(names) > 0 {
+				fmt.Fprintf(w, "Verbs: %s\n", strings.Join(names, " "))
+			}
+		}
+		fmt.Fprintln(w, "Next: "+next[0])
+	}, withoutCoverage, withoutBriefs, command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools),
+		command.WithoutLast("groups", &data.Groups))
+}
+
+// describeCommand returns the command that documents a tool of a plugin by its qualified name.
+func describeCommand(plugin, name string) string {
+	return "parley " + plugin + " " + command.Local(plugin, name) + " --describe"
+}
+
+// compactGroups writes groups as "Name count" in running text, so that a plugin of sixty groups costs an agent few
+// tokens.
+func compactGroups(w io.Writer, width int, groups []host.GroupLine) {
+	line := ""
+	for _, g := range groups {
+		word := fmt.Sprintf("%s %d", g.Name, g.Tools)
+		if line != "" && len(line)+len(word) > width {
+			fmt.Fprintln(w, line)
+			line = ""
+		}
+		if line != "" {
+			line += ", "
+		}
+		line += word
+	}
+	fmt.Fprintln(w, line)
+}
+
+// listGroup prints the third level: the tools and events of a group.
+func listGroup(a *command.App, at host.Address) error {
+	data, err := toolsOfGroup(a, listQuery{Plugin: at.Plugin, Group: at.Group})
+	if err != nil {
+		return err
+	}
+	next := []string{}
+	if len(data.Tools) > 0 {
+		next = append(next, describeCommand(data.Plugin, inviting(data.Tools).Name))
+	} else if len(data.Events) > 0 {
+		next = append(next, describeCommand(data.Plugin, data.Events[0].Name))
+	}
+	return a.PrintWithin(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s.%s: %s\n", data.Plugin, data.Group, manifest.Plural(data.Total, "tool"))
+		toolLines(a, w, data.Plugin, data.Tools)
+		if len(data.Events) > 0 {
+			names := make([]string, 0, len(data.Events))
+			for _, e := range data.Events {
+				names = append(names, e.Name[strings.LastIndexByte(e.Name, '.')+1:])
+			}
+			text := manifest.Plural(len(names), "event") + ": " + strings.Join(names, " ")
+			fmt.Fprintln(w, command.Wrapped(text, a.Columns()-1, ""))
+		}
+		for _, n := range next {
+			fmt.Fprintln(w, "Next: "+n)
+		}
+	}, command.Reduction{Name: "events", Remove: func() bool {
+		had := len(data.Events) > 0
+		data.Events = []host.EventLine{}
+		return had
+	}}, command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools))
+}
+
+// PipedLine limits the line of a tool in a pipe, in columns: below 22 tokens, the budget of a list for each tool.
+const PipedLine = 97
+
+// toolLines writes one line for each tool: its name with the required parameters, its brief and its effect. In a pipe
+// the parameters are shown only if the brief fits beside them. On a terminal the brief gets the width that they leave.
+func toolLines(a *command.App, w io.Writer, plugin string, tools []host.Line) {
+	p := a.Page(w)
+	for _, t := range tools {
+		t.Name = command.Local(plugin, t.Name)
+		mark := markOf(t)
+		brief, width := manifest.CleanLine(t.Brief), a.Columns()
+		head, needed := "", len(mark)
+		if a.OutTTY {
+			head = shortSignature(t, width-40)
+		} else {
+			width, needed = PipedLine, needed+len(brief)+2
+			head = shortSignature(t, min(40, width-len(brief)-len(mark)-len("(, …)  ")))
+		}
+		if utf8.RuneCountInString(head)+needed > width {
+			head = t.Name
+		}
+		if rest := width - utf8.RuneCountInString(head) - len(mark) - 2; rest >= 12 && brief != "" {
+			brief = "  " + command.Fit(brief, rest)
+		} else {
+			brief = ""
+		}
+		head = p.Style(command.Bold, t.Name) + strings.TrimPrefix(head, t.Name)
+		fmt.Fprintf(w, "%s%s%s\n", head, brief, p.Style(cmp.Or(command.EffectStyle[t.Effect], command.Faint), mark))
+	}
+}
+
+// markOf returns the marks of a tool that is not a stable one with the effect read: " [write, deprecated]".
+func markOf(t host.Line) string {
+	var marks []string
+	if t.Effect != manifest.EffectRead {
+		marks = append(marks, t.Effect)
+	}
+	if t.Deprecated {
+		marks = append(marks, "deprecated")
+	} else if t.Experimental {
+		marks = append(marks, "experimental")
+	}
+	if len(marks) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(marks, ", ") + "]"
+}
+
+// shortSignature returns the name of a tool with as many of its required parameters as fit. An ellipsis stands for the
+// others.
+func shortSignature(t host.Line, width int) string {
+	if !strings.Contains(t.Signature, "(") {
+		return t.Name
+	}
+	var kept []string
+	more := false
+	for _, name := range manifest.SignatureNames(t.Signature) {
+		switch {
+		case strings.HasSuffix(name, "?"), len(t.Name)+len(strings.Join(kept, ", "))+len(name) > width:
+			more = true
+		default:
+			kept = append(kept, name)
+		}
+	}
+	if more {
+		kept = append(kept, "…")
+	}
+	return t.Name + "(" + strings.Join(kept, ", ") + ")"
+}
+
+// inviting returns the tool to show a newcomer: the first that is neither deprecated nor experimental, and that changes
+// the least. There must be one tool.
+func inviting(tools []host.Line) host.Line {
+	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
+		for _, t := range tools {
+			if t.Effect == effect && !t.Deprecated && !t.Experimental && !strings.HasSuffix(t.Name, "able") {
+				return t
+			}
+		}
+	}
+	return tools[0]
+}
+
+// busiest returns the group to show a newcomer: Network, or the one with the most tools. There must be one group.
+func busiest(groups []host.GroupLine) string {
+	for _, g := range groups {
+		if g.Name == "Network" {
+			return g.Name
+		}
+	}
+	return slices.MaxFunc(groups, func(x, y host.GroupLine) int { return x.Tools - y.Tools }).Name
+}
+
+// maxBrief is how long a brief of a manifest may be. Only those of a protocol or of another system are longer.
+const maxBrief = 64
+
+// fitBrief returns a brief as a list shows it: cut to a width on a terminal, and whole in a pipe.
+func fitBrief(a *command.App, brief string, width int) string {
+	if !a.OutTTY {
+		width = maxBrief
+	}
+	return command.Fit(manifest.CleanLine(brief), width)
+}
+
+// pluginsData is the first level of the catalog: all plugins.
+type pluginsData struct {
+	Plugins []host.Info `json:"plugins"`
+	Total   int         `json:"total"`
+}
+
+// pluginData is the second level: the groups of a plugin, and its tools that are in no group.
+type pluginData struct {
+	Plugin   string           `json:"plugin"`
+	Groups   []host.GroupLine `json:"groups"`
+	Tools    []host.Line      `json:"tools"`
+	Total    int              `json:"total"` // of groups, or of tools if there are no groups
+	Coverage any              `json:"coverage,omitempty"`
+}
+
+// groupData is the third level: the tools and events of a group.
+type groupData struct {
+	Plugin string           `json:"plugin"`
+	Group  string           `json:"group"`
+	Tools  []host.Line      `json:"tools"`
+	Events []host.EventLine `json:"events"`
+	Total  int              `json:"total"` // of tools
+}
+
+// listQuery are the options of a list.
+type listQuery struct {
+	Plugin   string
+	Group    string // of [ListGroup]
+	Coverage bool   // add how much of the plugin's protocol is documented; it takes longer
+}
+
+// allPlugins returns all plugins.
+func allPlugins(app *command.App) (*pluginsData, error) {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return nil, err
+	}
+	data := &pluginsData{Plugins: []host.Info{}}
+	for _, p := range catalog.Providers() {
+		info := p.Info()
+		info.Brief = manifest.CleanLine(info.Brief)
+		data.Plugins = append(data.Plugins, info)
+	}
+	data.Total = len(data.Plugins)
+	return data, nil
+}
+
+// toolsOfPlugin returns the groups and tools of a plugin. The error is not_found for an unknown one.
+func toolsOfPlugin(app *command.App, o listQuery) (*pluginData, error) {
+	at, err := findIn(app, o.Plugin, "")
+	if err != nil {
+		return nil, err
+	}
+	groups, err := at.Provider.Groups()
+	if err != nil {
+		return nil, err
+	}
+	tools, err := at.Provider.Lines("")
+	if err != nil {
+		return nil, err
+	}
+	data := &pluginData{
+		Plugin: at.Plugin, Groups: append([]host.GroupLine{}, groups...), Tools: qualified(at.Plugin, tools),
+		Total: len(groups),
+	}
+	if len(groups) == 0 {
+		data.Total = len(tools)
+	}
+	if coverage := at.Provider.Features().Coverage; coverage != nil && o.Coverage {
+		if data.Coverage, err = coverage(); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// toolsOfGroup returns the tools and events of a group. The error is not_found for an unknown one.
+func toolsOfGroup(app *command.App, o listQuery) (*groupData, error) {
+	at, err := findIn(app, o.Plugin, o.Group)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := at.Provider.Lines(at.Group)
+	if err != nil {
+		return nil, err
+	}
+	data := &groupData{
+		Plugin: at.Plugin, Group: at.Group, Tools: qualified(at.Plugin, tools), Events: []host.EventLine{},
+		Total: len(tools),
+	}
+	if eventsOf := at.Provider.Features().Events; eventsOf != nil {
+		events, err := eventsOf(at.Group)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			data.Events = append(data.Events,
+				host.EventLine{Name: at.Plugin + "." + e.Name, Brief: manifest.CleanLine(e.Brief)})
+		}
+	}
+	return data, nil
+}
+
+// findIn returns what a local name, which may be empty, stands for in a plugin.
+func findIn(app *command.App, plugin, local string) (host.Address, error) {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return host.Address{}, err
+	}
+	return catalog.FindIn(plugin, local)
+}
+
+func qualified(plugin string, lines []host.Line) []host.Line {
+	out := make([]host.Line, 0, len(lines))
+	for _, l := range lines {
+		l.Name = plugin + "." + l.Name
+		l.Brief = manifest.CleanLine(l.Brief)
+		out = append(out, l)
+	}
+	return out
+}

@@ -1,0 +1,443 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/jq"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// runListen streams events to stdout, one JSON line each. The last line says why the stream ended. It exits with the
+// code of a timeout if the event of --until did not come.
+func runListen(ctx context.Context, app *command.App, opts listenOptions) error {
+	stream, err := listen(ctx, app, opts, func(record json.RawMessage) error { return printRecord(app, record) })
+	switch {
+	case stream == nil:
+		return err
+	case stream.Answer.Err != nil:
+		if code := stream.Answer.Err.Code; stream.Began && (code == host.Interrupted || code == host.Terminated) {
+			_, _ = io.WriteString(app.Out, `{"end":"closed"}`+"\n")
+		}
+		return app.Failed(stream.Answer)
+	case err != nil:
+		return err
+	case opts.DryRun:
+		return app.PrintEnvelope(app.Envelope(stream.Answer), nil)
+	}
+	line, err := manifest.Marshal(stream.streamEnd)
+	if err != nil {
+		return err
+	}
+	if err := printRecord(app, line); err != nil {
+		return command.WriteError(err)
+	}
+	if stream.Unmet {
+		return &command.ExitStatus{Code: host.Errorf(host.Timeout, "").ExitCode()}
+	}
+	return nil
+}
+
+// maxTrigger limits the parameters of a trigger that are repeated in an error, in bytes.
+const maxTrigger = 4 << 10
+
+// callBesideListen returns the error of a call that was given beside --listen: the parameters of a trigger as options
+// of their own, perhaps without --listen, or a tool in the place of the plugin. It leads to the stream that was meant,
+// whose trigger is that call. It returns nil if the options are not such a call.
+func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, words []string) error {
+	call := o.CallOptions
+	call.Words = words
+	option := o.FirstOf("params", "param")
+	besideTrigger := at.Tool == nil && option != "" && o.trigger != "" && !strings.Contains(o.trigger, " ")
+	var message string
+	listen := ""
+	switch {
+	case len(o.listen) == 0 && besideTrigger:
+		call.Tool = at.Plugin + "." + strings.TrimPrefix(o.trigger, at.Plugin+".")
+		message, listen = "--trigger requires --listen EVENT", " --listen EVENT"
+	case len(o.listen) == 0:
+		return nil
+	case at.Tool != nil && o.trigger == "":
+		call.Tool = at.Name()
+		message = fmt.Sprintf("--listen streams events and does not call %s; --trigger does", at.Name())
+	case besideTrigger:
+		call.Tool = at.Plugin + "." + strings.TrimPrefix(o.trigger, at.Plugin+".")
+		message = fmt.Sprintf("--%s cannot be combined with --listen; parameters of the trigger follow its tool", option)
+	default:
+		return nil
+	}
+	e := host.Errorf(host.InvalidArgs, "%s", message)
+	trigger, err := triggerOf(ctx, o.app, call)
+	switch {
+	case errors.Is(err, host.NotFound):
+		return err
+	case err != nil: // it is not known which call was meant
+		e = e.WithNext("--trigger '" + command.Local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool, 0))
+	case len(trigger) <= maxTrigger && manifest.CleanLine(trigger) == trigger:
+		if line := o.again("params", "param", "trigger"); line != "" || listen != "" {
+			e = e.WithNext("parley " + at.Plugin + listen + line + " --trigger " + command.ShellQuote(trigger))
+		}
+	}
+	return e
+}
+
+// again returns the options that were given, but for some, as words of a shell, each after a space. It returns "" if
+// they have characters that should not be repeated.
+func (o *RootOptions) again(except ...string) string {
+	var line strings.Builder
+	o.flags.Visit(func(f *pflag.Flag) {
+		if slices.Contains(except, f.Name) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(*command.Texts); ok {
+			values = *list
+		}
+		for _, v := range values {
+			line.WriteString(" --" + f.Name)
+			if f.NoOptDefVal == "" {
+				line.WriteString(" " + command.ShellQuote(v))
+			} else if v != f.NoOptDefVal {
+				line.WriteString("=" + command.ShellQuote(v))
+			}
+		}
+	})
+	if manifest.CleanLine(line.String()) != strings.TrimSpace(line.String()) {
+		return ""
+	}
+	return line.String()
+}
+
+// printRecord prints a JSON document as a line.
+func printRecord(a *command.App, record json.RawMessage) error {
+	if a.OutTTY {
+		record = manifest.EscapeJSON(record)
+	}
+	_, err := a.Out.Write(append(record, '\n'))
+	return err
+}
+
+const (
+	// maxListen limits a stream without --timeout.
+	maxListen = 24 * time.Hour
+	// conditionTime limits the evaluation of --until's condition for one event.
+	conditionTime = time.Second
+	// listenGrace is how much longer than its stream a call may take.
+	listenGrace = 10 * time.Second
+	// triggerGrace is how long a stream that has ended waits for its trigger to return.
+	triggerGrace = 2 * time.Second
+	// crashGrace is how long a stream goes on after its trigger crashed the page or was blocked by a dialog, so that it
+	// still carries the events about that.
+	crashGrace = time.Second
+)
+
+// listenOptions are the options of a stream of events.
+type listenOptions struct {
+	Plugin       string
+	Match        []string // events, such as Network.*
+	host.Options          // JQ filters each record
+	Until        string   // end after this EVENT, or EVENT:JQ for one whose params meet a condition; "" means none
+	Max          int      // end after this many events; 0 means no limit
+	Trigger      string   // call this TOOL, with its parameters after a space, once listening; "" means none
+}
+
+// streamEnd is the last line of a stream.
+type streamEnd struct {
+	End string `json:"end"` // why the stream ended
+}
+
+// stream is a stream that has ended.
+type stream struct {
+	Answer *host.Answer
+	Began  bool // events were being listened to
+	streamEnd
+	Unmet bool // the event of Until did not come
+}
+
+// listen streams events of a plugin to emit, one record each, until one of the options ends the stream. It returns the
+// stream also if the call failed; then the error is that of its answer. Without a stream, the options are invalid.
+func listen(ctx context.Context, app *command.App, o listenOptions, emit func(record json.RawMessage) error) (*stream, error) {
+	h, err := app.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.Catalog().FindIn(o.Plugin, "events"); err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "%s has no events to listen to", o.Plugin).
+			WithSteps(host.ListStep(o.Plugin))
+	}
+	settings, err := app.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	options := settings.Complete(o.Options)
+	session, err := app.Session()
+	if err != nil {
+		return nil, err
+	}
+	options.JQ = ""
+	l := &listening{app: app, host: h, session: session, options: o, triggerOptions: options}
+	l.triggerOptions.Timeout = o.Timeout
+	if l.trigger, l.triggerParams, err = readTrigger(ctx, app, o.Trigger); err != nil {
+		return nil, err
+	}
+	params := map[string]any{"match": o.Match}
+	until, condition, conditional := strings.Cut(o.Until, ":")
+	if o.Until != "" {
+		params["until"] = until
+	}
+	if o.Max > 0 {
+		params["max"] = o.Max
+	}
+	options.Timeout = maxListen
+	if o.Timeout > 0 {
+		params["timeout_ms"] = o.Timeout.Milliseconds()
+		options.Timeout = o.Timeout + listenGrace
+	}
+	call := host.Call{
+		Name: o.Plugin + ".events", Caller: command.Caller, Session: session, Options: options, Started: l.began, Emit: emit,
+	}
+	if call.Params, err = manifest.Marshal(params); err != nil {
+		return nil, err
+	}
+	ctx, l.cancel = context.WithCancelCause(ctx)
+	defer l.cancel(nil)
+	if o.JQ != "" {
+		if corrected, err := jq.Check(o.JQ); corrected != "" {
+			return nil, host.AsError(err).WithSteps(host.OperatorStep(host.OpSystem, "--jq", corrected))
+		}
+		each, err := jq.Compile(o.JQ)
+		if err != nil {
+			return nil, err
+		}
+		call.Emit = func(record json.RawMessage) error {
+			outputs, err := each.Outputs(ctx, record)
+			if err != nil || len(outputs) == 0 { // without an output the filter drops the record
+				return err
+			}
+			filtered, err := jq.Join(outputs)
+			if err != nil {
+				return err
+			}
+			return emit(filtered)
+		}
+	}
+	if conditional || l.trigger != "" && o.Until != "" {
+		if l.last, err = newLastEvent(ctx, condition, conditional, l.trigger != ""); err != nil {
+			return nil, err
+		}
+		call.Until = l.last.isLast
+	}
+	l.triggered, l.over = make(chan struct{}), make(chan struct{})
+	l.triggering, l.abandon = context.WithCancel(ctx)
+	defer l.abandon()
+	answer, err := h.Call(ctx, call)
+	close(l.over)
+	stream := &stream{Answer: answer, Began: l.isListening}
+	if err != nil || options.DryRun {
+		return stream, err
+	}
+	l.end(stream)
+	return stream, nil
+}
+
+// listening is a stream that is running.
+type listening struct {
+	app            *command.App
+	host           *host.Host
+	session        host.Session
+	options        listenOptions
+	trigger        string
+	triggerParams  json.RawMessage
+	triggerOptions host.Options
+	last           *lastEvent // nil if the plugin alone decides
+
+	cancel      context.CancelCauseFunc // ends the stream
+	isListening bool
+	over        chan struct{} // closed when the stream has ended
+	triggering  context.Context
+	abandon     context.CancelFunc // ends the trigger
+	triggered   chan struct{}      // closed when the trigger has returned
+	refused     *host.Error        // why the trigger did not run
+}
+
+// began calls the trigger, once the plugin listens.
+func (l *listening) began() {
+	l.isListening = true
+	go func() {
+		defer close(l.triggered)
+		if l.trigger == "" {
+			return
+		}
+		answer, _ := l.host.Call(l.triggering, host.Call{
+			Name: l.options.Plugin + "." + l.trigger, Params: l.triggerParams, Caller: command.Caller, Session: l.session,
+			Options: l.triggerOptions,
+		})
+		if l.triggering.Err() != nil {
+			return // the stream has ended
+		}
+		if l.refused = l.checkTrigger(answer.Err); l.refused != nil {
+			if l.refused.Code == host.TargetCrashed || l.refused.Code == host.Busy {
+				await(l.over, crashGrace)
+			}
+			l.cancel(l.refused)
+		}
+	}()
+}
+
+// checkTrigger returns the error of a trigger that was refused or could not run: it ends the stream. A trigger that ran
+// and failed, such as a navigation to an unknown host, may be what the stream is about: it is reported, and the stream
+// goes on.
+func (l *listening) checkTrigger(failed *host.Error) *host.Error {
+	if failed != nil && failed.Tool != nil && failed.Protocol == nil {
+		l.app.Notice("the trigger: " + failed.Message)
+		return nil
+	}
+	return failed
+}
+
+// end waits for the trigger and reports how the stream ended.
+func (l *listening) end(stream *stream) {
+	if l.isListening {
+		if !await(l.triggered, triggerGrace) {
+			l.abandon()
+			<-l.triggered
+			l.app.Notice("the trigger: " + l.trigger + " had not returned when the stream ended, and was abandoned")
+		}
+		if l.refused != nil {
+			l.app.Notice("the trigger: " + l.refused.Message) // the stream itself ended as requested
+		}
+	}
+	for _, warning := range stream.Answer.Warnings {
+		l.app.Notice(warning)
+	}
+	_ = json.Unmarshal(stream.Answer.Data, &stream.streamEnd)
+	stream.Unmet = l.options.Until != "" && stream.End != "until"
+	switch {
+	case !stream.Unmet || l.last == nil:
+	case l.last.failed != nil:
+		l.app.Notice("the condition of --until could not be evaluated: " + l.last.failed.Error())
+	case l.last.unmet:
+		l.app.Notice("no event that --until names met its condition, which applies to the event's params alone, as in " +
+			conditionSample)
+	}
+}
+
+// await waits until done is closed, at most for patience, and reports whether it was.
+func await(done <-chan struct{}, patience time.Duration) bool {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-done:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+// readTrigger splits the value of --trigger into a tool and its parameters, which follow a space in any form of
+// --params.
+func readTrigger(ctx context.Context, app *command.App, given string) (tool string, params json.RawMessage, err error) {
+	tool, rest, _ := strings.Cut(strings.TrimSpace(given), " ")
+	if rest = strings.TrimSpace(rest); rest != "" {
+		params, err = readParams(ctx, app, rest, 0)
+	}
+	return tool, params, err
+}
+
+// triggerOf returns the value of [ListenOptions.Trigger] that makes a call: its tool, and its parameters as JSON or as
+// they were given with --params @FILE or -. The parameters are those of o, or what they were certainly meant to be. The
+// error is that of the call: its tool does not exist, or it is unknown what its parameters were meant to be.
+func triggerOf(ctx context.Context, app *command.App, o CallOptions) (string, error) {
+	h, err := app.Host(ctx)
+	if err != nil {
+		return "", err
+	}
+	at, err := h.Catalog().Find(o.Tool)
+	if err != nil {
+		return "", err
+	}
+	tool := strings.TrimPrefix(at.Name(), at.Plugin+".")
+	fromInput := o.Params == "-" || strings.HasPrefix(o.Params, "@")
+	if at.Tool == nil || fromInput && len(o.Set)+len(o.Words) == 0 {
+		return strings.TrimSpace(tool + " " + o.Params), nil
+	}
+	params, err := buildParams(ctx, app, at.Tool, &o)
+	if err == nil {
+		if e := h.CheckCall(host.Call{Name: o.Tool, Params: params}); e != nil {
+			err = e
+		}
+	}
+	if err != nil {
+		e := host.AsError(err)
+		if e.Corrected == nil || at.Tool.Effect == manifest.EffectDestructive {
+			return "", e
+		}
+		params = e.Corrected
+	}
+	if text := string(manifest.EscapeJSON(manifest.CompactJSON(params))); text != "" && text != "{}" {
+		return tool + " " + text, nil
+	}
+	return tool, nil
+}
+
+// lastEvent decides which event ends a stream.
+type lastEvent struct {
+	ctx       context.Context
+	condition *jq.Expression // of the event's parameters; nil: any event
+	fresh     bool           // replayed events do not count
+	failed    error          // why the condition could not be evaluated, the last time
+	unmet     bool           // an event did not meet the condition
+}
+
+// conditionSample is an example of a condition of --until.
+const conditionSample = ".response.status == 404"
+
+func newLastEvent(ctx context.Context, condition string, conditional, fresh bool) (*lastEvent, error) {
+	l := &lastEvent{ctx: ctx, fresh: fresh}
+	if !conditional {
+		return l, nil
+	}
+	var err error
+	if l.condition, err = jq.Compile(condition); err != nil {
+		e := host.AsError(err)
+		e.Message = "--until EVENT:JQ: " + e.Message
+		return nil, e.WithNext("--until 'Network.responseReceived:" + conditionSample + "'")
+	}
+	return l, nil
+}
+
+// isLast reports whether a record is the last: its condition has an output that is neither null nor false.
+func (l *lastEvent) isLast(record json.RawMessage) bool {
+	var event struct {
+		Params   any  `json:"params"`
+		Replayed bool `json:"replayed"`
+	}
+	if err := json.Unmarshal(record, &event); err != nil || event.Replayed && l.fresh {
+		return false
+	}
+	if l.condition == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, conditionTime)
+	defer cancel()
+	met, err := l.condition.Holds(ctx, event.Params)
+	if err != nil {
+		l.failed = err
+		return false
+	}
+	l.unmet = l.unmet || !met
+	return met
+}

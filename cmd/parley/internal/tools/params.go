@@ -1,0 +1,377 @@
+package tools
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// buildParams returns the parameters of a call: first o.Params, then o.Words, then o.Set. Later values replace earlier
+// ones.
+func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *CallOptions) (json.RawMessage, error) {
+	raw, err := readParams(ctx, app, o.Params, o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	given := o.Set
+	if o.All {
+		given = append([]string{"all=true"}, given...)
+		if kind, _ := manifest.TypeAt(t.Params, "all"); kind != "boolean" {
+			return nil, host.Errorf(host.InvalidArgs, "--all does not apply to %s", t.Name).WithNext("leave it out")
+		}
+	}
+	if len(o.Words) == 0 && len(given) == 0 {
+		return raw, nil // the host reports what is wrong with it
+	}
+	params := map[string]any{}
+	if len(bytes.TrimSpace(raw)) > 0 {
+		value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+		if err != nil {
+			return raw, nil
+		}
+		object, ok := value.(map[string]any)
+		if !ok {
+			return raw, nil
+		}
+		params = object
+	}
+	words, err := readWords(ctx, app, params, t, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := positional(params, t, words); err != nil {
+		return nil, err
+	}
+	for _, p := range given {
+		if err := setParam(ctx, app, params, t, p, o.Timeout); err != nil {
+			return nil, err
+		}
+	}
+	return jsontext.Marshal(params), nil
+}
+
+// ParamsOf returns the parameters of a call for which nothing has to be read. It reports false for another, and for
+// options that are no parameters.
+func ParamsOf(app *command.App, t *manifest.Tool, o CallOptions) (json.RawMessage, bool) {
+	reads := func(given string) bool {
+		_, value, _ := strings.Cut(given, "=")
+		return strings.HasPrefix(value, "@") || value == "-" || strings.HasPrefix(given, "@") || given == "-"
+	}
+	if reads(o.Params) || slices.ContainsFunc(append(slices.Clone(o.Words), o.Set...), reads) {
+		return nil, false
+	}
+	params, err := buildParams(context.Background(), app, t, &o)
+	if err != nil {
+		return json.RawMessage("invalid"), true
+	}
+	return params, true
+}
+
+// readParams reads parameters that are given as JSON, as @FILE or as - for the standard input. The timeout is that of
+// the call.
+func readParams(ctx context.Context, app *command.App, given string, timeout time.Duration) (json.RawMessage, error) {
+	switch {
+	case given == "-":
+		if timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, timeout,
+				host.Errorf(host.Timeout, "--params -: the standard input did not end within the timeout"))
+			defer cancel()
+		}
+		data, err := io.ReadAll(io.LimitReader(app.Input(ctx), host.MaxParams+1))
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, host.Errorf(host.InvalidArgs, "--params -: %v", err)
+		}
+		return data, tooLarge(data)
+	case strings.HasPrefix(given, "@"):
+		data, err := readInput(ctx, app, "--params @", given[1:], timeout)
+		if err != nil {
+			return nil, err
+		}
+		return data, tooLarge(data)
+	case isAssignment(given):
+		return nil, host.Errorf(host.InvalidArgs, "--params takes a JSON object; KEY=VALUE belongs to --param: --param %s",
+			manifest.CleanLine(given))
+	}
+	return json.RawMessage(given), nil
+}
+
+// isAssignment reports whether a text has the form KEY=VALUE of --param.
+func isAssignment(given string) bool {
+	key, _, ok := strings.Cut(given, "=")
+	return ok && key != "" && !strings.ContainsFunc(key, func(r rune) bool {
+		return r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+}
+
+func tooLarge(data []byte) error {
+	if len(data) > host.MaxParams {
+		return host.Errorf(host.InvalidArgs, "parameters are larger than %d bytes", host.MaxParams)
+	}
+	return nil
+}
+
+// readInput reads the file that an option names. A pipe may take as long as the call, or the default timeout.
+func readInput(ctx context.Context, app *command.App, option, path string, timeout time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, host.DefaultTimeout))
+	defer cancel()
+	data, err := host.ReadValue(ctx, path, host.MaxParams)
+	if err == nil {
+		app.Files = append(app.Files, command.GivenFile{Path: path, Data: data})
+		return data, nil
+	}
+	var ended *host.Error
+	if errors.As(err, &ended) {
+		if ended.Code == host.Timeout {
+			ended.Message = option + manifest.CleanLine(ended.Message)
+		}
+		return nil, ended
+	}
+	message := manifest.CleanLine(strings.TrimPrefix(err.Error(), path+": "))
+	return nil, host.Errorf(host.InvalidArgs, "%s%s: %s", option, manifest.CleanLine(path), message).
+		WithNext("for a value that begins with @, use --params JSON")
+}
+
+// readWords reads the last positional parameter from a file or the standard input, if it is an array or an object and
+// its only word is @FILE or -. It returns the words that remain.
+func readWords(ctx context.Context, app *command.App, params map[string]any, t *manifest.Tool, o *CallOptions) ([]string,
+	error) {
+	last := len(o.Words) - 1
+	if last < 0 || last >= len(t.Positional) || o.Words[last] != "-" && !strings.HasPrefix(o.Words[last], "@") {
+		return o.Words, nil
+	}
+	if kind, _ := manifest.TypeAt(t.Params, t.Positional[last]); kind != "array" && kind != "object" {
+		return o.Words, nil
+	}
+	raw, err := readParams(ctx, app, o.Words[last], o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "%s of %s is not JSON: %v", t.Positional[last], t.Name, err)
+	}
+	params[t.Positional[last]] = value
+	return o.Words[:last], nil
+}
+
+// positional assigns words to the positional parameters of a tool. The last one takes all further words if it is an
+// array.
+func positional(params map[string]any, t *manifest.Tool, words []string) error {
+	if meant := allParams(t, words); meant != nil && len(params) == 0 {
+		e := host.Errorf(host.InvalidArgs, "the words after %s are parameters, which go into --params or --param", t.Name)
+		e.Corrected, e.Changes = jsontext.Marshal(meant), []host.Change{{How: schema.Parsed}}
+		return e
+	}
+	for i := 0; i < len(words); i++ {
+		if i >= len(t.Positional) {
+			return tooManyPositional(params, t, words)
+		}
+		name := t.Positional[i]
+		kind, item := manifest.TypeAt(t.Params, name)
+		if kind == "array" && i == len(t.Positional)-1 && !strings.HasPrefix(words[i], "[") {
+			list := []any{}
+			for _, w := range words[i:] {
+				if err := validUTF8(name, w); err != nil {
+					return err
+				}
+				list = append(list, typed(w, item, ""))
+			}
+			params[name] = list
+			return nil
+		}
+		if err := validUTF8(name, words[i]); err != nil {
+			return err
+		}
+		params[name] = typed(words[i], kind, item)
+		if kind == "boolean" && words[i] == name {
+			params[name] = true // the name of a switch turns it on
+		}
+	}
+	return nil
+}
+
+// allParams returns the parameters that words hold: one word that is a JSON object of them, or words that are all
+// NAME=VALUE. It is nil where they are values.
+func allParams(t *manifest.Tool, words []string) map[string]any {
+	meant := map[string]any{}
+	if len(words) == 1 && jsontext.LooksLikeJSON(words[0]) {
+		raw, _ := jsontext.Repair(words[0])
+		if json.Unmarshal(raw, &meant) != nil {
+			return nil
+		}
+	} else {
+		for _, word := range words {
+			name, value, isPair := strings.Cut(word, "=")
+			kind, item := manifest.TypeAt(t.Params, name)
+			if !isPair || kind == "" || strings.Contains(value, "=") && len(words) == 1 {
+				return nil
+			}
+			meant[name] = typed(value, kind, item)
+		}
+	}
+	for name := range meant {
+		if known, _, _ := manifest.ParamNamed(t.Params, name); known == "" && len(t.Positional) > 0 {
+			return nil
+		}
+	}
+	if len(meant) == 0 {
+		return nil
+	}
+	return meant
+}
+
+// tooManyPositional returns the error of a word that no parameter takes. If the tool requires a single text and a
+// single word was given, that word is the corrected parameter.
+func tooManyPositional(params map[string]any, t *manifest.Tool, words []string) error {
+	takes := "takes no words"
+	if len(t.Positional) > 0 {
+		takes = "takes " + strings.Join(t.Positional, ", ")
+	}
+	word := words[len(t.Positional)]
+	e := host.Errorf(host.InvalidArgs, "unexpected word %q after %s: it %s; other parameters go into --params or --param",
+		manifest.CleanLine(word), t.Name, takes)
+	required := slices.DeleteFunc(manifest.Params(t.Params), func(p manifest.Param) bool { return !p.Required })
+	isOnly := !jsontext.LooksLikeJSON(word) && len(words) == 1 && len(params) == 0 && len(required) == 1
+	if isOnly && required[0].Type == "string" && manifest.Clean(word) == word {
+		e.Corrected = jsontext.Marshal(map[string]any{required[0].Name: word})
+		e.Changes = []host.Change{{To: "/" + jsontext.EscapeToken(required[0].Name), How: schema.Moved}}
+	}
+	return e
+}
+
+// setParam sets one parameter from KEY=VALUE or KEY=@FILE. A key with dots sets a property of an object, unless the
+// tool has a parameter of exactly that name. A key that is given again appends to an array.
+func setParam(ctx context.Context, app *command.App, params map[string]any, t *manifest.Tool, given string,
+	timeout time.Duration) error {
+	key, text, ok := strings.Cut(given, "=")
+	if !ok || key == "" {
+		return host.Errorf(host.InvalidArgs, "--param %q: expected KEY=VALUE", manifest.CleanLine(given))
+	}
+	path := []string{key}
+	if kind, _ := manifest.TypeAt(t.Params, key); kind == "" {
+		path = strings.Split(key, ".")
+	}
+	kind, item := manifest.TypeAt(t.Params, path...)
+	isNull := text == "null"
+	if strings.HasPrefix(text, "@") {
+		data, err := readInput(ctx, app, "--param "+key+"=@", text[1:], timeout)
+		if err != nil {
+			return err
+		}
+		if text = string(data); manifest.Base64At(t.Params, path...) {
+			text = base64.StdEncoding.EncodeToString(data)
+		}
+	}
+	if err := validUTF8(key, text); err != nil {
+		return err
+	}
+	at := params
+	isAbsent := isNull && !accepts(kind, "null") && !accepts(kind, "string")
+	for _, step := range path[:len(path)-1] {
+		if at[step] == nil {
+			if isAbsent {
+				return nil
+			}
+			at[step] = map[string]any{}
+		}
+		next, ok := at[step].(map[string]any)
+		if !ok {
+			return host.Errorf(host.InvalidArgs, "--param %s: %s is not an object and cannot hold %s",
+				manifest.CleanLine(key), step, path[len(path)-1])
+		}
+		at = next
+	}
+	last := path[len(path)-1]
+	switch {
+	case isAbsent:
+		delete(at, last)
+		return nil
+	case isNull && accepts(kind, "null"):
+		at[last] = nil
+		return nil
+	}
+	if list, isList := at[last].([]any); isList && kind == "array" && !strings.HasPrefix(text, "[") {
+		at[last] = append(list, typed(text, item, ""))
+		return nil
+	}
+	at[last] = typed(text, kind, item)
+	return nil
+}
+
+// accepts reports whether a parameter of this kind may have a value of the type. What no schema describes may have any.
+func accepts(kind, typeName string) bool {
+	return kind == "" || kind == "any" || slices.Contains(strings.Split(kind, "|"), typeName)
+}
+
+func validUTF8(name, text string) error {
+	switch {
+	case utf8.ValidString(text):
+		return nil
+	case jsontext.IsUTF16(text):
+		return host.Errorf(host.InvalidArgs, "parameter %s is UTF-16; expected UTF-8", manifest.CleanLine(name)).
+			WithNext("save the file as UTF-8")
+	}
+	return host.Errorf(host.InvalidArgs,
+		"parameter %s is not valid UTF-8; pass binary data as base64 if the tool takes it", manifest.CleanLine(name))
+}
+
+// Typed converts the text of an option to what the schema declares for the parameter that the name means.
+func Typed(t *manifest.Tool, name, text string) any {
+	known, _, _ := manifest.ParamNamed(t.Params, name)
+	kind, item := manifest.TypeAt(t.Params, cmp.Or(known, name))
+	return typed(text, kind, item)
+}
+
+// typed converts a text to the type that the schema declares. A text that does not convert stays a string, and the host
+// reports the violation.
+func typed(text, kind, item string) any {
+	switch kind {
+	case "string":
+		return text
+	case "array":
+		if v, ok := decoded(text); ok && strings.HasPrefix(strings.TrimSpace(text), "[") {
+			return v
+		}
+		return []any{typed(text, item, "")}
+	case "":
+		if v, ok := decoded(text); ok {
+			return v
+		}
+		return text
+	}
+	if accepts(kind, "string") && kind != "any" {
+		return text
+	}
+	v, ok := decoded(text)
+	if !ok {
+		return text
+	}
+	if _, isString := v.(string); isString && kind != "any" {
+		return text
+	}
+	return v
+}
+
+func decoded(text string) (any, bool) {
+	v, err := jsontext.Decode([]byte(text), jsontext.Limits{Bytes: host.MaxParams})
+	return v, err == nil
+}

@@ -1,0 +1,334 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Commands are the commands that this package has.
+var Commands = []command.Entry{
+	{Name: "call", New: newCall}, {Name: "list", New: newList}, {Name: "search", New: newSearch}, {Name: "batch", New: newBatch}, {Name: "version", New: newVersion},
+	{Name: "code", New: newCode}, {Name: "result", New: newResult}, {Name: "plan", New: newPlan}, {Name: "help", New: newHelp},
+}
+
+const description = "Sandboxed tools that document themselves. Drives Chrome."
+
+// RootOptions are the options of the command without a name: PLUGIN TOOL, and the modes that share its flags.
+type RootOptions struct {
+	app *command.App
+	CallOptions
+	words []string // after parley
+	given []string // names of the options that were given
+	flags *pflag.FlagSet
+
+	list     bool
+	Describe bool
+	tier     int
+	search   string
+	version  bool
+
+	listen  []string
+	until   string
+	max     int
+	trigger string
+}
+
+// NewToolCommand returns the root command without the commands below it: what a line means that begins with a plugin.
+func NewToolCommand(app *command.App, run command.RunFunc[RootOptions]) *cobra.Command {
+	opts := &RootOptions{app: app}
+	root := &cobra.Command{
+		Use:   "parley PLUGIN [TOOL] [WORD...]",
+		Short: "Use a plugin",
+		Example: "parley cdp Network.getCookies --describe\n" +
+			`parley cdp Runtime.evaluate --params '{"expression":"1+1"}'`,
+		Annotations:       map[string]string{modes: "execute list describe search"},
+		Args:              cobra.ArbitraryArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		ValidArgsFunction: app.CompleteNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.words, opts.flags = args, cmd.Flags()
+			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
+			cmd.Flags().Visit(func(f *pflag.Flag) { opts.given = append(opts.given, f.Name) })
+			return run(cmd.Context(), opts)
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if slices.Contains([]string{"doctor", "help", "version", "completion"}, cmd.Name()) {
+				return nil // doctor reports what the others end with
+			}
+			return app.Dirs().Check()
+		},
+	}
+	flags := root.Flags()
+	AddCallFlags(flags, &opts.CallOptions)
+	app.CompleteCall(root)
+	flags.BoolVar(&opts.list, "list", false, "list tools")
+	flags.BoolVar(&opts.Describe, "describe", false, "tool docs")
+	flags.IntVar(&opts.tier, "tier", manifest.Tier2, "detail, 1 to 3")
+	command.AddMaxTokens(app, flags)
+	flags.StringVar(&opts.search, "search", "", "search the tools of a plugin")
+	flags.Var((*command.Texts)(&opts.listen), "listen", "stream events that match, such as Network.*")
+	flags.StringVar(&opts.until, "until", "", "with --listen: end after EVENT, or EVENT:JQ of its params")
+	flags.IntVar(&opts.max, "max", 0, "with --listen: end after this many events")
+	flags.StringVar(&opts.trigger, "trigger", "", "with --listen: call TOOL [JSON] once listening")
+	flags.BoolVar(&opts.version, "version", false, "print the version")
+	_ = flags.MarkHidden("version") // the command of that name is the documented form
+	flags.BoolVar(&app.Full, "full", false, "with --help: all commands with all options")
+	flags.SortFlags = false
+	global := root.PersistentFlags()
+	global.BoolVar(&app.JSON, "json", app.JSON, "print JSON")
+	global.BoolVar(&app.Debug, "debug", app.Debug, "print what is done and why")
+	global.BoolVar(&app.Live, "live", false, "use the protocol of the running browser")
+	global.Var((*command.SessionName)(&app.SessionName), "session", "work in this session: pages and cookies of its own")
+	_ = root.RegisterFlagCompletionFunc("session", app.CompleteSessionOption)
+	global.Var((*command.Texts)(&app.Plugins), "load", "load the plugin FILE.wasm for this command")
+	global.Var((*command.Texts)(&app.Accept), "accept", "accept a plugin that breaks RULE")
+	global.Var((*command.Texts)(&app.Replace), "replace", "let a plugin take the NAME of another owner")
+	global.BoolP("help", "h", false, "explain a command")
+
+	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		if words := cmd.Flags().Args(); len(words) > 0 && !cmd.HasParent() {
+			app.HelpErr = helpAbout(cmd.Context(), app, cmd, words)
+		} else {
+			app.HelpErr = help(app, cmd)
+		}
+	})
+	root.SetOut(app.Out)
+	root.SetErr(app.Err)
+	return root
+}
+
+// RunRoot lists, describes, searches, listens or calls, depending on the options.
+func RunRoot(ctx context.Context, opts *RootOptions) error {
+	app := opts.app
+	if len(opts.words) > 0 {
+		return runWords(ctx, opts)
+	}
+	if opts.version {
+		return runVersion(ctx, &versionOptions{app: app})
+	}
+	if err := opts.Check(); err != nil {
+		return err
+	}
+	switch {
+	case opts.list:
+		return listPlugins(app)
+	case opts.has("search"):
+		return runSearch(ctx, opts.searchIn("", ""))
+	}
+	if name := opts.FirstOf(callOnly...); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s requires a tool: parley PLUGIN TOOL --%s ...", name, name).
+			WithNext("parley --list")
+	}
+	return intro(app)
+}
+
+// runWords runs what the words after parley name: a plugin, a group, a tool, an event or a type.
+func runWords(ctx context.Context, opts *RootOptions) error {
+	app := opts.app
+	app.LiveBrowser = opts.Browser
+	at, rest, err := find(ctx, app, opts.words, opts.SendAnyway)
+	call := &opts.CallOptions
+	if err != nil && at.Plugin != "" && host.AsError(err).Code == host.NotFound && opts.IsCall() {
+		call.Tool = at.Plugin + "." + rest[0] // the host refuses the call and records it
+		return RunCall(ctx, app, call)
+	}
+	if err == nil {
+		err = opts.callBesideListen(ctx, at, rest)
+	}
+	if err == nil {
+		err = opts.Check()
+	}
+	if err != nil {
+		return err
+	}
+	isTool := at.Tool != nil || at.Entry != nil
+	switch {
+	case opts.has("out") && checkOut(opts.Out) != nil:
+		return checkOut(opts.Out)
+	case len(rest) > 0 && !isTool:
+		return tooManyWords(app, at, rest[0])
+	case opts.has("search"):
+		return runSearch(ctx, opts.searchIn(at.Plugin, at.Group))
+	case opts.list && isTool:
+		return notAList(app, at)
+	case opts.Describe || at.Entry != nil && opts.FirstOf(callOnly...) == "":
+		if !isTool {
+			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).
+				WithSteps(at.ListStep())
+		}
+		return runDescribe(ctx, app, describeOptions{Tool: at.Name(), Tier: opts.tier})
+	case len(opts.listen) > 0 && isTool:
+		return host.Errorf(host.InvalidArgs, "--listen streams events and does not call %s", at.Name()).
+			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+command.Local(at.Plugin, at.Name()), "leave out --listen")
+	case len(opts.listen) > 0:
+		return runListen(ctx, app, listenOptions{
+			Plugin: at.Plugin, Match: opts.listen, Options: opts.Options, Until: opts.until, Max: opts.max,
+			Trigger: opts.trigger,
+		})
+	case isTool && opts.has("max-tokens"):
+		return host.Errorf(host.InvalidArgs,
+			"--max-tokens requires --list, --describe or --search; --max-bytes cuts a result").
+			WithSteps(host.DescribeStep(at.Name(), 0))
+	case isTool:
+		if opts.has("full") { // an option of --help
+			call.Set = append(call.Set, "full=true")
+		}
+		call.Tool, call.Words = at.Name(), rest
+		if i := slices.Index(app.Args, "--json"); i >= 0 && at.Tool != nil && hasJSON(at.Tool, app.Args[i+1:], rest) {
+			return host.Errorf(host.InvalidArgs, "--json prints JSON and takes no value; the parameter json goes into --param")
+		}
+		return RunCall(ctx, app, call)
+	}
+	if name := opts.FirstOf(callOnly...); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s requires a tool, and %s is a %s", name, at.Name(), kindOf(at)).
+			WithSteps(at.ListStep())
+	}
+	return list(app, at)
+}
+
+// hasJSON reports whether the words after --json begin with the tool's parameter of that name.
+func hasJSON(t *manifest.Tool, after, words []string) bool {
+	kind, _ := manifest.TypeAt(t.Params, "json")
+	return kind != "" && len(after) > 0 && len(words) > 0 && after[0] == words[0] && jsontext.LooksLikeJSON(words[0])
+}
+
+// IsCall reports whether the options ask for a call and for no other mode.
+func (o *RootOptions) IsCall() bool {
+	return !o.list && !o.Describe && o.search == "" && len(o.listen) == 0
+}
+
+// has reports whether an option was given.
+func (o *RootOptions) has(name string) bool { return slices.Contains(o.given, name) }
+
+// FirstOf returns the first of these options that was given, "" if none was.
+func (o *RootOptions) FirstOf(names ...string) string {
+	for _, n := range names {
+		if o.has(n) {
+			return n
+		}
+	}
+	return ""
+}
+
+// searchIn returns the search of --search in a plugin or a group, of everything if both are "".
+func (o *RootOptions) searchIn(plugin, group string) *searchOptions {
+	opts := &searchOptions{app: o.app}
+	opts.Text, opts.Plugin, opts.Group = o.search, plugin, group
+	return opts
+}
+
+// Check refuses options that have no effect beside the others, so that none is ignored.
+func (o *RootOptions) Check() error {
+	if name := o.FirstOf("until", "max", "trigger"); name != "" && len(o.listen) == 0 {
+		return host.Errorf(host.InvalidArgs, "--%s requires --listen EVENT", name).
+			WithNext("parley cdp --listen 'Network.*' --max 10")
+	}
+	if err := command.CheckMaxTokens(o.app, o.flags); err != nil {
+		return err
+	}
+	if o.has("max") && o.max < 1 {
+		return host.Errorf(host.InvalidArgs, "--max must be at least 1, got %d", o.max).WithNext("--max 10, or leave it out")
+	}
+	if name := o.FirstOf("accept", "replace"); name != "" && len(o.app.Plugins) == 0 {
+		return host.Errorf(host.InvalidArgs, "--%s is about a plugin to load; it requires --load FILE.wasm", name).
+			WithNext("leave it out")
+	}
+	asked := o.FirstOf("list", "describe", "search", "listen")
+	if asked == "" {
+		return nil
+	}
+	useless := callOnly
+	if asked == "listen" {
+		useless = []string{"params", "param", "out", "drain", "all"}
+	}
+	if name := o.FirstOf(useless...); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --%s", name, asked).
+			WithNext("leave one of them out")
+	}
+	return nil
+}
+
+// find returns what the first one or two words name, and the words after it; see [command.Find].
+func find(ctx context.Context, a *command.App, words []string, anyway bool) (host.Address, []string, error) {
+	h, err := a.Host(ctx)
+	if err != nil {
+		return host.Address{}, nil, err
+	}
+	at, rest, err := command.Find(h.Catalog(), words, anyway)
+	if err != nil && at.Plugin == "" {
+		err = unknownWord(a, words[0], host.AsError(err))
+	}
+	return at, rest, err
+}
+
+// unknownWord adds the commands to the error of a word that no plugin has.
+func unknownWord(a *command.App, word string, e *host.Error) *host.Error {
+	if strings.TrimSpace(word) == "" {
+		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").
+			WithNext("parley --list")
+	}
+	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
+	if near := schema.Nearest(word, a.Commands, 3); len(near) > 0 {
+		for _, n := range near {
+			e.DidYouMean = append(e.DidYouMean, host.NearName(n))
+		}
+		e.DidYouMean = host.Closest(e.DidYouMean)
+	}
+	return e
+}
+
+// tooManyWords returns the error of a word after a plugin or a group.
+func tooManyWords(a *command.App, at host.Address, word string) error {
+	if catalog, err := a.Catalog(); err == nil {
+		if inGroup, err := catalog.FindIn(at.Plugin, at.Group+"."+word); err == nil && inGroup.Tool != nil {
+			return host.Errorf(host.NotFound, "%s is a group; its tool %s is named with a dot", at.Name(), word).
+				WithSteps(host.DescribeStep(inGroup.Name(), 0))
+		}
+	}
+	return host.Errorf(host.InvalidArgs, "%s is a %s; unexpected word %q after it",
+		at.Name(), kindOf(at), manifest.CleanLine(word)).WithSteps(at.ListStep())
+}
+
+func kindOf(at host.Address) string {
+	if at.Group != "" {
+		return "group"
+	}
+	return "plugin"
+}
+
+// intro prints what parley is and where to begin.
+func intro(a *command.App) error {
+	next := []string{
+		"parley --help --json", "parley --list", `parley search "take a screenshot"`, "parley cdp open https://example.com",
+	}
+	data := introData{Name: "parley", Version: parley.Version, Description: description}
+	return a.Print(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "parley %s: %s\n\n", parley.Version, description)
+		for _, row := range [][2]string{
+			{"parley --list", "list the plugins"},
+			{"parley PLUGIN --list", "list its tools"},
+			{"parley PLUGIN TOOL --describe", "show how to use a tool"},
+			{"parley PLUGIN TOOL --params '{...}'", "run it"},
+			{`parley search "what you want"`, "find a tool"},
+			{"parley --help [--json]", "everything else"},
+		} {
+			fmt.Fprintf(w, "  %-36s %s\n", row[0], row[1])
+		}
+	})
+}

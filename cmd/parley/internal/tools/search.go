@@ -1,0 +1,356 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats/dataset"
+	"github.com/parley-tools/parley/manifest"
+)
+
+func newSearch(app *command.App) *cobra.Command {
+	opts := &searchOptions{app: app}
+	cmd := &cobra.Command{
+		Use:               "search QUERY",
+		Args:              cobra.ArbitraryArgs,
+		Short:             "Find tools",
+		Example:           "parley search \"take a picture\"\nparley search cookie --plugin cdp --limit 20",
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("eval") {
+				if err := onlyEval(cmd, args); err != nil {
+					return err
+				}
+			}
+			if opts.tools != "" && opts.eval == "" {
+				return host.Errorf(host.InvalidArgs, "--tools has an effect only with --eval").
+					WithNext("parley search --eval FILE --tools " + command.ShellQuote(opts.tools))
+			}
+			if err := command.CheckMaxTokens(app, cmd.Flags()); err != nil {
+				return err
+			}
+			if opts.Limit < 1 {
+				return invalidLimit(opts.Limit)
+			}
+			opts.Text = strings.Join(args, " ")
+			return runSearch(cmd.Context(), opts)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.Plugin, "plugin", "", "only this plugin")
+	flags.StringVar(&opts.Group, "group", "", "only this group")
+	flags.StringVar(&opts.Effect, "effect", "", "only read, write or destructive")
+	flags.StringVar(&opts.Category, "category", "", "only this category")
+	flags.StringVar(&opts.Kind, "kind", searchDefaults["kind"], "tool, event or type")
+	flags.IntVar(&opts.Limit, "limit", 10, "how many")
+	flags.StringVar(&opts.Detail, "detail", searchDefaults["detail"], "names, signatures or full")
+	command.AddMaxTokens(app, flags)
+	flags.BoolVar(&opts.Explain, "explain", false, "show the parts of each score")
+	flags.StringVar(&opts.eval, "eval", "", "score a JSONL file of queries with graded results")
+	flags.StringVar(&opts.tools, "tools", "", "with --eval: search the tools/list result in FILE")
+	flags.SortFlags = false
+	for name, words := range searchWords {
+		command.CompleteWords(cmd, name, words...)
+	}
+	plugins := func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return app.CompleteNames(cmd, nil, typed)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("plugin", plugins)
+	return cmd
+}
+
+// onlyEval refuses what has no effect beside --eval.
+func onlyEval(cmd *cobra.Command, args []string) error {
+	const leaveOut = "leave one of them out"
+	if name := command.FirstSet(cmd, "plugin", "group", "effect", "category", "kind", "limit", "detail", "explain",
+		"max-tokens"); name != "" {
+		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --eval", name).WithNext(leaveOut)
+	}
+	if len(args) > 0 {
+		return host.Errorf(host.InvalidArgs, "--eval takes its queries from a file; unexpected word %q after it",
+			manifest.CleanLine(args[0])).WithNext(leaveOut)
+	}
+	return nil
+}
+
+// searchDefaults are the values that the commands to type next leave out.
+var searchDefaults = map[string]string{"kind": "tool", "detail": "names"}
+
+// runSearch prints the tools that match, best first, with the reason and the confidence.
+func runSearch(ctx context.Context, opts *searchOptions) error {
+	app := opts.app
+	if opts.eval != "" {
+		return runEval(ctx, opts)
+	}
+	if app.MaxTokens > 0 {
+		opts.Fits = func(found *host.SearchAnswer) bool {
+			next := searchNext(app, opts, found)
+			return command.Fits(app, found, next, nil, func(w io.Writer) { searchText(app, w, found, next) })
+		}
+	}
+	found, warnings, err := search(command.CountDocs(ctx, func(w io.Writer, docs *host.Docs) { writeFoundDocs(app, w, docs) }), app, *opts)
+	if err != nil {
+		return err
+	}
+	env := &command.Envelope{OK: true, Warnings: warnings, Next: searchNext(app, opts, found)}
+	if env.Data, err = manifest.Marshal(found); err != nil {
+		return err
+	}
+	return app.PrintEnvelope(env, func(w io.Writer) { searchText(app, w, found, env.Next) })
+}
+
+// writeFoundDocs writes the documentation of a result.
+func writeFoundDocs(a *command.App, w io.Writer, d *host.Docs) {
+	switch {
+	case a.JSON:
+		_ = command.WriteJSON(w, d, a.OutTTY)
+	case a.OutTTY:
+		a.Page(w).Docs(a.WithCommands(d.ToolDocs), nil)
+	default:
+		a.DocsText(w, a.WithCommands(d.ToolDocs))
+	}
+}
+
+// searchText prints results: in a pipe one line each with the whole brief, on a terminal a paragraph each.
+func searchText(a *command.App, w io.Writer, data *host.SearchAnswer, next []string) {
+	p := a.Page(w)
+	for i, r := range data.Results {
+		head := r.Name
+		if r.Signature != "" {
+			head = r.Typed
+		}
+		switch {
+		case !a.OutTTY:
+			fmt.Fprintf(w, "%s  %s (%s)\n", head, manifest.CleanLine(r.Brief), reason(&r))
+		case i < len(data.Docs):
+			writeFoundDocs(a, w, data.Docs[i])
+			p.Text(0, command.Faint, "Found by "+reason(&r))
+		default:
+			fmt.Fprintln(w, p.Style(command.Bold, r.Name)+strings.TrimPrefix(command.Wrapped(head, p.Width, "    "), r.Name))
+			p.Text(4, "", manifest.CleanLine(r.Brief))
+			p.Text(4, command.Faint, reason(&r))
+		}
+		for _, part := range r.Parts {
+			fmt.Fprintf(w, "    %+.3f  %s\n", part.Score, partText(&part))
+		}
+		if !a.OutTTY && i < len(data.Docs) {
+			writeFoundDocs(a, w, data.Docs[i])
+		}
+		if a.OutTTY {
+			fmt.Fprintln(w)
+		}
+	}
+	if len(data.LeftOut) > 0 {
+		fmt.Fprintf(w, "Left out for --max-tokens: %s\n", strings.Join(data.LeftOut, ", "))
+	}
+	switch more := data.Total - len(data.Results); {
+	case more > 0 && len(data.Results) < maxHits:
+		fmt.Fprintf(w, "(%d more: %s)\n", more, next[len(next)-1])
+	case more > 0:
+		fmt.Fprintf(w, "(%d more: describe more exactly what you want)\n", more)
+	}
+	if data.Total == 0 {
+		fmt.Fprintf(w, "nothing found for %q\n", data.Query)
+	}
+	if len(next) > 0 {
+		fmt.Fprintln(w, p.Style(command.Bold, "Next:")+" "+next[0])
+	}
+	if data.Open != nil {
+		fmt.Fprintln(w, p.Style(command.Bold, "Before the call:")+" "+a.Command(*data.Open))
+	}
+}
+
+// reason returns why a tool was found, the confidence, and whether the tool is deprecated or experimental.
+func reason(r *host.SearchResult) string {
+	why := command.Fit(manifest.CleanLine(r.Why), 40) + ", " + r.Confidence
+	if r.Deprecated {
+		why += ", deprecated"
+	} else if r.Experimental {
+		why += ", experimental"
+	}
+	if r.Unsigned {
+		why += ", unsigned"
+	}
+	return why
+}
+
+// partText returns the source of a part of a score: "cookie ~ cookies, typo in name", or what concerns the whole query.
+func partText(p *host.SearchPart) string {
+	text := p.How
+	if p.Word != "" {
+		text = p.Word + " ~ " + p.Match + ", " + p.How
+	} else if p.Match != "" {
+		text += ": " + p.Match
+	}
+	if p.Field != "" {
+		text += " in " + p.Field
+	}
+	return manifest.CleanLine(text)
+}
+
+// searchNext returns what to type after a search: the documentation of the first result if it is likely, or else the
+// nearest list, and how to see all.
+func searchNext(a *command.App, o *searchOptions, data *host.SearchAnswer) []string {
+	next := []string{}
+	if best := data.Best(); best != nil {
+		plugin, tool, _ := strings.Cut(best.Name, ".")
+		next = append(next, "parley "+plugin+" "+tool+" --describe")
+		if data.Open != nil {
+			next = append(next, a.Command(*data.Open))
+		}
+	} else if len(data.NearestGroups) > 0 {
+		next = append(next, "parley "+strings.Replace(data.NearestGroups[0], ".", " ", 1)+" --list")
+	} else if o.Plugin != "" {
+		next = append(next, "parley "+command.ShellQuote(o.Plugin)+" --list")
+	} else {
+		next = append(next, "parley --list")
+	}
+	if data.Total > len(data.Results) && len(data.Results) < maxHits {
+		more := "parley search " + command.QuoteWord(o.Text)
+		for _, w := range [][2]string{
+			{"plugin", o.Plugin}, {"group", o.Group}, {"effect", o.Effect},
+			{"category", o.Category}, {"kind", o.Kind}, {"detail", o.Detail},
+		} {
+			if w[1] != "" && w[1] != searchDefaults[w[0]] {
+				more += " --" + w[0] + " " + command.QuoteWord(w[1])
+			}
+		}
+		next = append(next, fmt.Sprintf("%s --limit %d", more, min(data.Total, maxHits)))
+	}
+	return next
+}
+
+// runEval prints how well the search does on a set of queries.
+func runEval(ctx context.Context, opts *searchOptions) error {
+	report, err := evaluate(ctx, opts.app, opts.eval, opts.tools)
+	if err != nil {
+		return err
+	}
+	return opts.app.Print(report, nil, func(w io.Writer) { SearchScores(w, report) })
+}
+
+// SearchScores prints how well the search does, by kinds of queries.
+func SearchScores(w io.Writer, report *host.EvalReport) {
+	fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n",
+		"kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
+	for _, s := range report.Scores {
+		fmt.Fprintf(w, "%-10s %-5s %7d %9.3f %9.3f %6.3f %7.3f\n", manifest.CleanLine(s.Kind),
+			manifest.CleanLine(s.Half), s.Queries, s.Success1, s.Success5, s.MRR, s.NDCG10)
+	}
+	for _, u := range report.Unknown {
+		fmt.Fprintln(w, "unknown tool: "+manifest.CleanLine(u))
+	}
+}
+
+// maxToolList bounds a list of tools, in bytes.
+const maxToolList = 64 << 20
+
+// Measured returns a host, which records nothing, over the installed plugins or over a list of tools.
+func Measured(ctx context.Context, app *command.App, list string) (*host.Host, error) {
+	catalog, err := app.Catalog()
+	if list != "" {
+		var raw []byte
+		if raw, err = host.ReadValue(ctx, list, maxToolList); err == nil {
+			catalog, err = dataset.ToolList(raw)
+		}
+		if known := (*host.Error)(nil); err != nil && !errors.As(err, &known) {
+			err = host.Errorf(host.InvalidArgs, "%s: %s", list, manifest.CleanLine(err.Error())).
+				WithNext("parley docs export --format mcp")
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+}
+
+// searchOptions are the options of a search.
+type searchOptions struct {
+	app   *command.App
+	eval  string // a file of queries to score instead of a search; "" means none
+	tools string // with eval, a list of MCP tools to search in place of the installed plugins; "" means these
+	host.SearchQuery
+	Detail string // names, signatures or full; "" means names
+	// Fits reports whether an answer is small enough; what does not fit is left out. Nil means that everything fits.
+	Fits func(*host.SearchAnswer) bool
+}
+
+// maxHits is how many results a search may ask for.
+const maxHits = 1000
+
+// searchWords are the words that options of a search may have, by the name of the option.
+var searchWords = map[string][]string{
+	"effect":   {"read", "write", "destructive"},
+	"kind":     {"tool", "event", "type"},
+	"detail":   {"names", "signatures", "full"},
+	"category": {"generation", "review", "correction", "planning", "query", "action"},
+}
+
+// search returns the tools that match a text, best first, with the reason and the confidence of each match, and
+// warnings. The error is invalid_args for an option with an unknown value, or a text without words.
+func search(ctx context.Context, app *command.App, o searchOptions) (*host.SearchAnswer, []string, error) {
+	for _, c := range [][2]string{
+		{"effect", o.Effect}, {"kind", o.Kind}, {"detail", o.Detail}, {"category", o.Category},
+	} {
+		if allowed := searchWords[c[0]]; c[1] != "" && !slices.Contains(allowed, c[1]) {
+			return nil, nil, command.UnknownValue(c[0], c[1], allowed)
+		}
+	}
+	if o.Limit < 0 || o.Limit > maxHits {
+		return nil, nil, invalidLimit(o.Limit)
+	}
+	if manifest.CleanLine(manifest.Strip(o.Text)) == "" {
+		return nil, nil, host.Errorf(host.InvalidArgs, "parley search requires a QUERY").
+			WithSteps(host.SearchStep("take a screenshot"))
+	}
+	h, err := app.Host(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	session, err := app.Session()
+	if err != nil {
+		return nil, nil, err
+	}
+	return h.SearchDetailed(ctx, command.Caller, session, o.SearchQuery, o.Detail, o.Fits)
+}
+
+// invalidLimit returns the error of a limit that no search can have.
+func invalidLimit(limit int) *host.Error {
+	return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and %d", limit, maxHits).
+		WithSteps(host.OperatorStep(host.OpHelp, "search"))
+}
+
+// evalLine is an example of a line of an evaluation set.
+const evalLine = `one line a query: {"query":"take a picture","relevant":{"cdp.Page.captureScreenshot":3}}`
+
+// evaluate scores the search by a file of queries with graded results: over the installed plugins, or over the list of
+// MCP tools in the file tools. Authors can so test their own set in CI.
+func evaluate(ctx context.Context, app *command.App, path, tools string) (*host.EvalReport, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).WithNext(evalLine)
+	}
+	defer file.Close()
+	set, err := host.ReadEval(file)
+	if err != nil {
+		e := host.AsError(err)
+		if e.Code == host.Internal { // reading failed, such as that of a folder
+			e = host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error()))
+		}
+		return nil, e.WithNext(evalLine)
+	}
+	h, err := Measured(ctx, app, tools)
+	if err != nil {
+		return nil, err
+	}
+	return host.Evaluate(set, h), nil
+}
