@@ -1,3 +1,4 @@
+// Package admin has the commands of the operator: policy, secrets, settings, sessions, runners and doctor.
 package admin
 
 import (
@@ -14,7 +15,8 @@ import (
 
 // Commands are the commands that this package has.
 var Commands = []command.Entry{
-	{Name: "session", New: newSession}, {Name: "policy", New: newPolicy}, {Name: "doctor", New: newDoctor}, {Name: "runner", New: newRunner},
+	{Name: "session", New: newSession}, {Name: "policy", New: newPolicy}, {Name: "doctor", New: newDoctor},
+	{Name: "runner", New: newRunner},
 	{Name: "secret", New: newSecret}, {Name: "config", New: newConfig},
 }
 

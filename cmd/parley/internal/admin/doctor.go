@@ -148,8 +148,9 @@ func checkPlatform(app *command.App) check {
 // checkIsolation reports where guests run on this system.
 func checkIsolation() check {
 	all, withFolders := wasm.MissingIsolation(false), wasm.MissingIsolation(true)
-	c := check{Name: "isolation", Status: "warn", Fix: `use a Linux kernel with Landlock and seccomp; until then a plugin ` +
-		`with isolate = "process" in the policy is refused`}
+	c := check{Name: "isolation", Status: "warn",
+		Fix: `use a Linux kernel with Landlock and seccomp; until then a plugin ` +
+			`with isolate = "process" in the policy is refused`}
 	switch {
 	case len(all) > 0:
 		c.Detail = "plugins run in Parley's own process: " + strings.Join(withFolders, "; ")

@@ -337,7 +337,8 @@ func parseGrants(app *command.App, o grantOptions) (*policy.Policy, []policy.Gra
 	return rules, grants, nil
 }
 
-func writeGrants(ctx context.Context, app *command.App, rules *policy.Policy, e policy.Edit, yes bool) (*grantData, error) {
+func writeGrants(ctx context.Context, app *command.App, rules *policy.Policy, e policy.Edit, yes bool) (*grantData,
+	error) {
 	if err := app.Approve(ctx, rules, command.Change{Diff: e.Diff()}, yes); err != nil {
 		return nil, err
 	}

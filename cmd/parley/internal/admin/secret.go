@@ -19,22 +19,22 @@ func newSecret(app *command.App) *cobra.Command {
 	return command.Parent("secret", "Secrets", newSecretSet(app), newSecretList(app), newSecretRemove(app))
 }
 
-type SecretSetOptions struct {
+type secretSetOptions struct {
 	App  *command.App
 	Name string
 }
 
 func newSecretSet(app *command.App) *cobra.Command {
-	opts := &SecretSetOptions{App: app}
+	opts := &secretSetOptions{App: app}
 	return &cobra.Command{
 		Use:     "set NAME",
 		Short:   "Store a value, read from stdin",
 		Example: "parley secret set GITHUB_TOKEN < token.txt",
-		RunE:    command.RunWith(RunSecretSet, opts, &opts.Name),
+		RunE:    command.RunWith(runSecretSet, opts, &opts.Name),
 	}
 }
 
-func RunSecretSet(ctx context.Context, opts *SecretSetOptions) error {
+func runSecretSet(ctx context.Context, opts *secretSetOptions) error {
 	app := opts.App
 	value, err := readSecret(ctx, app, opts.Name)
 	if err != nil {

@@ -55,7 +55,8 @@ func runSessionList(ctx context.Context, opts *sessionListOptions) error {
 			for _, p := range s.Pages {
 				pages += p.Pages
 			}
-			fmt.Fprintf(w, "%-24s %-14s %8s  %s\n", name, usedAgo(s.Used), manifest.Plural(pages, "page"), manifest.Plural(s.Results, "result"))
+			fmt.Fprintf(w, "%-24s %-14s %8s  %s\n", name, usedAgo(s.Used), manifest.Plural(pages, "page"),
+				manifest.Plural(s.Results, "result"))
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})

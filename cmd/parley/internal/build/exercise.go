@@ -44,7 +44,8 @@ func runPluginTest(ctx context.Context, opts *pluginTestOptions) error {
 	}
 	next := []string{"parley plugin check " + command.ShellQuote(opts.Plugin)}
 	return opts.app.Print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "%s %s passed %s, with seed %d\n", data.Plugin, data.Version, manifest.Plural(data.Calls, "call"), data.Seed)
+		fmt.Fprintf(w, "%s %s passed %s, with seed %d\n", data.Plugin, data.Version, manifest.Plural(data.Calls, "call"),
+			data.Seed)
 		for _, t := range data.Tools {
 			fmt.Fprintf(w, "  %s: %s, %d valid, %d invalid, %d hostile", t.Tool, manifest.Plural(t.Examples, "example"), t.Valid,
 				t.Invalid, t.Hostile)

@@ -65,7 +65,8 @@ func runPluginWrap(ctx context.Context, opts *pluginWrapOptions) error {
 	if err != nil {
 		return err
 	}
-	next := []string{"parley plugin install " + command.ShellQuote(opts.Path), "parley plugin check " + command.ShellQuote(opts.Path)}
+	next := []string{"parley plugin install " + command.ShellQuote(opts.Path),
+		"parley plugin check " + command.ShellQuote(opts.Path)}
 	if opts.Out != "" {
 		next = []string{"parley plugin pack " + command.ShellQuote(opts.Path) + " --manifest " + command.ShellQuote(opts.Out)}
 	}
@@ -85,8 +86,8 @@ func runPluginWrap(ctx context.Context, opts *pluginWrapOptions) error {
 	})
 }
 
-// pluginWrapOptions say how a WASI command becomes a plugin. For an Extism plugin only Path, Name, Effect, Brief and Out are
-// used.
+// pluginWrapOptions say how a WASI command becomes a plugin. For an Extism plugin only Path, Name, Effect, Brief and
+// Out are used.
 type pluginWrapOptions struct {
 	app *command.App
 	// Path is the wasm file of the command.

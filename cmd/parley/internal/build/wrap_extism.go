@@ -30,7 +30,8 @@ type extismTool struct {
 
 // extismManifest returns the manifest of an Extism plugin, as JSON: what it lists. It asks for no right, since the
 // plugin does not say which it needs.
-func extismManifest(ctx context.Context, app *command.App, o pluginWrapOptions, code []byte, name string) ([]byte, error) {
+func extismManifest(ctx context.Context, app *command.App, o pluginWrapOptions, code []byte, name string) ([]byte,
+	error) {
 	if o.Tool != "" || o.Stdin != "" || o.Output != "" || o.MIME != "" || len(o.Words)+len(o.Files)+len(o.Env) > 0 {
 		return nil, host.Errorf(host.InvalidArgs, "%s is an Extism plugin, which lists its tools itself; expected no option "+
 			"but --name, --effect, --brief and --out", manifest.CleanLine(o.Path)).
@@ -97,7 +98,8 @@ func extismTools(ctx context.Context, app *command.App, path string, code []byte
 	}
 	limited, cancel := context.WithTimeout(ctx, helpTimeout)
 	defer cancel()
-	result, err := provider.Invoke(limited, &host.Request{Job: host.Job{Params: json.RawMessage("{}"), Caller: command.Caller}})
+	result, err := provider.Invoke(limited, &host.Request{Job: host.Job{Params: json.RawMessage("{}"),
+		Caller: command.Caller}})
 	if err != nil {
 		return nil, err
 	}

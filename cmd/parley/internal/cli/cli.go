@@ -1,8 +1,5 @@
-// Package cli is Parley's command line: flags and printing, one file for each command. Package command does the work.
-//
-// A command has three parts: a struct with its options, newX, which returns the cobra command that fills them, and
-// runX, which calls package command and prints. newX takes a function that runs in place of runX, so that tests see the
-// options of a command line without running it; nil means runX.
+// Package cli is Parley's command line as a whole: the tree of commands, what an unknown line means, and the checks of
+// what is offered as next.
 package cli
 
 import (

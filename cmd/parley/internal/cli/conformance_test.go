@@ -26,8 +26,10 @@ func conformanceCases() []conformanceCase {
 	// The same JSON value comes back: numbers as they are written, texts in any spelling.
 	for _, value := range []string{
 		`null`, `true`, `false`, `0`, `-1`, `9007199254740993`, `-9223372036854775808`, `1.5`, `-0.25`, `1e21`, `1.5E-7`,
-		`""`, `"a"`, `"\"\\\/\b\f\n\r\t"`, `"\u0000"`, `"\u001f\u007f"`, `"é日😀"`, `"\u00e9\u65e5\ud83d\ude00"`, `"\ufeff\u202e"`,
-		`"{\"a\":[1]}"`, `"]},:"`, `[]`, `{}`, `[[],{},[[]]]`, `[1,"a",null,true,{"b":[]}]`, `{"a":{"b":{"c":[1,2,{"d":"e"}]}}}`,
+		`""`, `"a"`, `"\"\\\/\b\f\n\r\t"`, `"\u0000"`, `"\u001f\u007f"`, `"é日😀"`, `"\u00e9\u65e5\ud83d\ude00"`,
+		`"\ufeff\u202e"`,
+		`"{\"a\":[1]}"`, `"]},:"`, `[]`, `{}`, `[[],{},[[]]]`, `[1,"a",null,true,{"b":[]}]`,
+		`{"a":{"b":{"c":[1,2,{"d":"e"}]}}}`,
 		`{"":1,"\"":2,"\\":3,"é":4,"value":5}`, `[ 1 , 2 ]`, `"` + strings.Repeat("a", 100_000) + `"`,
 		strings.Repeat("[", 50) + strings.Repeat("]", 50), `{"a b":" c "}`,
 	} {
@@ -48,7 +50,8 @@ func conformanceCases() []conformanceCase {
 		conformanceCase{tool: "warn", params: `{}`, warnings: []string{`first "warning"`, "second"}},
 		conformanceCase{tool: "about", params: `{}`, data: `{"text":"about cli"}`},
 		conformanceCase{tool: "call", params: `{}`, data: denied, warnings: []string{"denied: tool:text.hash"}},
-		conformanceCase{tool: "fetch", params: `{}`, data: denied, warnings: []string{"denied: http:GET:https://example.com"}},
+		conformanceCase{tool: "fetch", params: `{}`, data: denied,
+			warnings: []string{"denied: http:GET:https://example.com"}},
 		conformanceCase{tool: "secret", params: `{}`, data: denied, warnings: []string{"denied: secret:read:KEY"}},
 		conformanceCase{tool: "notes", params: `{}`},
 		conformanceCase{tool: "text", params: `{}`, exit: 81},

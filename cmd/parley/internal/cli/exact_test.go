@@ -25,7 +25,8 @@ func TestValuesAreExact(t *testing.T) {
 	run := func(tty bool, in string, args ...string) string {
 		var out, errs strings.Builder
 		env := func(name string) string { return map[string]string{"PARLEY_HOME": home}[name] }
-		if code := Main(args, &command.Streams{In: strings.NewReader(in), Out: &out, Err: &errs, OutTTY: tty, Env: env}); code != 0 {
+		if code := Main(args, &command.Streams{In: strings.NewReader(in), Out: &out, Err: &errs, OutTTY: tty,
+			Env: env}); code != 0 {
 			t.Fatalf("%q exits with %d: %s", args, code, errs.String())
 		}
 		return out.String()
@@ -59,7 +60,8 @@ func TestValuesAreExact(t *testing.T) {
 		if got, _ := os.ReadFile(file); decodedText(got) != text {
 			t.Errorf("--out: got %q, want %q", got, quoted)
 		}
-		run(false, fmt.Sprintf(`{"tool":"text.template","params":%s,"options":{"jq":".text","out":%q}}`, params, file), "batch", "-")
+		run(false, fmt.Sprintf(`{"tool":"text.template","params":%s,"options":{"jq":".text","out":%q}}`, params, file),
+			"batch", "-")
 		if got, _ := os.ReadFile(file); decodedText(got) != text {
 			t.Errorf("out of batch: got %q, want %q", got, quoted)
 		}

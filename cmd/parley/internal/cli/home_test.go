@@ -124,7 +124,8 @@ func TestOldHome(t *testing.T) {
 	}
 	id := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(results[0]), "s-agent."), ".json")
 	sessions := &host.Sessions{Dir: filepath.Join(state, "sessions")}
-	if data, err := sessions.Result(host.Session{Name: "agent"}, id); err != nil || !strings.HasPrefix(string(data), `{"value":"0123`) {
+	if data, err := sessions.Result(host.Session{Name: "agent"}, id); err != nil ||
+		!strings.HasPrefix(string(data), `{"value":"0123`) {
 		t.Errorf("the result of call %s is %s, %v", id, data, err)
 	}
 }

@@ -36,7 +36,8 @@ func dialMCP(t *testing.T, home string, args ...string) *wireClient {
 	}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Main(append([]string{"mcp"}, args...), &command.Streams{In: toServer, Out: fromServer, Err: io.Discard, Env: env})
+		ended <- Main(append([]string{"mcp"}, args...), &command.Streams{In: toServer, Out: fromServer, Err: io.Discard,
+			Env: env})
 	}()
 	t.Cleanup(func() {
 		_ = in.Close()

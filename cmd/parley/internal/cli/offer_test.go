@@ -78,8 +78,8 @@ func TestOffers(t *testing.T) {
 		"parley text hash -- -hello": true, "parley plugin show NAME": true, "parley text hash a --dry-run": true,
 		// the call that failed, in other spellings
 		"parley text hash a --param algorithm=md5": false, "parley call text.hash a --param algorithm=md5 --json": false,
-		`parley text.hash --params '{"algorithm":"md5", "text":"a"}'`: false, "parley text hash a --param algorithm=md5 " +
-			"--timeout 3s": true,
+		`parley text.hash --params '{"algorithm":"md5", "text":"a"}'`: false,
+		"parley text hash a --param algorithm=md5 --timeout 3s":       true,
 		// what does not parse, or names what does not exist
 		"parley text hash -hello": false, "parley text hash a -o json": false, "parley text hahs a": false,
 		"parley text hash a sha-1 x y": false, "parley text hash a nonsense": false, "parley serve": false,

@@ -410,9 +410,10 @@ func clip(raw []byte) string { return manifest.Clip(string(raw), 300) }
 // meantBy returns the step that is offered for a command line that is refused, nil if none is.
 func meantBy(t *testing.T, home string, args ...string) *host.Step {
 	t.Helper()
-	a := command.NewApp(&command.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Env: func(name string) string {
-		return map[string]string{"PARLEY_HOME": home}[name]
-	}}, args)
+	a := command.NewApp(&command.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard,
+		Env: func(name string) string {
+			return map[string]string{"PARLEY_HOME": home}[name]
+		}}, args)
 	defer a.Close()
 	a.Failing = true
 	f := &front{App: a, offered: map[string]*parsedLine{}}

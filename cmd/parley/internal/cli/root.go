@@ -63,16 +63,16 @@ func newRootFor(app *command.App, words []string, run command.RunFunc[tools.Root
 
 // commandTable returns the commands below the root, in the order in which help lists them.
 func commandTable() []command.Entry {
-	const order = "search call batch code plan result plugin policy audit trace stats secret session runner config mcp docs " +
-		"learn doctor list help version completion"
+	const order = "search call batch code plan result plugin policy audit trace stats secret session runner config mcp " +
+		"docs learn doctor list help version completion"
 	own := []command.Entry{{Name: "plugin", New: newPlugin}, {Name: "completion", New: newCompletion}}
 	return inOrder(order, tools.Commands, admin.Commands, history.Commands, learning.Commands, serve.Commands, own)
 }
 
 // newPlugin returns the commands about plugins: those of who uses them and those of who builds them.
 func newPlugin(app *command.App) *cobra.Command {
-	const order = "install list show remove new schema build pack run dev wrap push pull update lock sync check test diff " +
-		"sign verify trust"
+	const order = "install list show remove new schema build pack run dev wrap push pull update lock sync check test " +
+		"diff sign verify trust"
 	var all []*cobra.Command
 	for _, c := range inOrder(order, plugins.Commands, build.Commands) {
 		all = append(all, c.New(app))

@@ -61,7 +61,7 @@ type signaledContext struct {
 	handle func() // starts to handle signals, once
 	later  func() // calls handle after a moment, once
 
-	// brief means that most commands of this kind end within a moment; those that do not handle signals after it.
+	// Brief means that most commands of this kind end within a moment; those that do not handle signals after it.
 	Brief bool
 }
 
@@ -243,7 +243,7 @@ func (a *App) Print(data any, next []string, text func(w io.Writer)) error {
 	return a.PrintEnvelope(env, text)
 }
 
-// PrintEnvelope prints an envelope in the way of [App.print].
+// PrintEnvelope prints an envelope in the way of [App.Print].
 func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 	if a.JSON {
 		a.addSaid(env)
@@ -281,9 +281,10 @@ func WriteJSON(w io.Writer, v any, indented bool) error {
 	return err
 }
 
+// WriteError returns an error of writing output, nil if the reader has closed the pipe, such as head.
 func WriteError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
-		return nil // the reader has closed the pipe, such as head
+		return nil
 	}
 	return err
 }

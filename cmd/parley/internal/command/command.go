@@ -1,13 +1,9 @@
-// Package command does what the commands of parley do, without flags and printing: functions from options to data, and
-// the types that --json prints. Any front can call them; package cli is the one of the command line.
+// Package command has what all commands share: the [App] with its streams, options and parts of the host, the envelope
+// and the text of results and errors, flags, completion, settings, and questions to a person.
 //
-// A command is a function such as
-//
-//	func ListPlugin(d *App, o ListOptions) (*PluginData, error)
-//
-// The options say what their zero values mean. The data is what --json prints as "data". Errors are [*host.Error]. A
-// command leaves out what it does not need: [Version] takes nothing and cannot fail. [Batch] and [Listen] pass each
-// reply or event to a function when it comes.
+// A command has three parts, in one file of the package for its kind: a struct with its options, newX, which returns
+// the cobra command that fills them, and runX, which does the work and prints. The data that --json prints is a type
+// beside them, made by a function from options to data, whose errors are [*host.Error].
 package command
 
 import (

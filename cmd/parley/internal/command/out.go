@@ -84,7 +84,7 @@ type OutFile struct {
 	Path    string
 	Returns json.RawMessage // the schema of the result
 	Raw     bool            // the pieces are the content itself, not JSON
-	// filtered says that the result is what a filter made, which is JSON whatever it is.
+	// Filtered says that the result is what a filter made, which is JSON whatever it is.
 	Filtered bool
 
 	file   *replacement // nil before the first piece

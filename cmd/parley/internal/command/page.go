@@ -35,7 +35,7 @@ type Page struct {
 	color bool
 }
 
-// Page returns a page on stdout. In a pipe it has no colours and has the width of [App.columns].
+// Page returns a page on stdout. In a pipe it has no colours and has the width of [App.Columns].
 func (a *App) Page(w io.Writer) *Page {
 	return &Page{W: w, Width: a.Columns(), color: a.color(a.OutTTY, reset) != ""}
 }

@@ -1,3 +1,4 @@
+// Package history has the commands that show what happened: audit and trace.
 package history
 
 import (

@@ -365,7 +365,7 @@ func findTrace(app *command.App, id string) (*trace.Record, error) {
 	return &found[0], nil
 }
 
-// errStop ends [ExportTraces] without an error.
+// errStop ends [exportTraces] without an error.
 var errStop = errors.New("stop")
 
 // ExportTraces calls each with every record that matches, the oldest first.

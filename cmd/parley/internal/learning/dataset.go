@@ -105,7 +105,8 @@ func runDatasetImport(ctx context.Context, opts *datasetImportOptions) error {
 		cardText(w, &data.Card)
 		applyText(app, w, data.applyData)
 		if data.Skipped > 0 {
-			fmt.Fprintf(w, "%s left out: of a build that is not installed, or applied already\n", manifest.Plural(data.Skipped, "edit"))
+			fmt.Fprintf(w, "%s left out: of a build that is not installed, or applied already\n",
+				manifest.Plural(data.Skipped, "edit"))
 		}
 	})
 }
@@ -148,12 +149,14 @@ func runDocsEval(ctx context.Context, opts *docsEvalOptions) error {
 			tools.SearchScores(w, data.Search)
 		}
 		c := data.Calls
-		fmt.Fprintf(w, "%s: %d of tools that are unknown, %d with values\n", manifest.Plural(c.Calls, "call"), c.Unknown, c.Values)
+		fmt.Fprintf(w, "%s: %d of tools that are unknown, %d with values\n", manifest.Plural(c.Calls, "call"), c.Unknown,
+			c.Values)
 		fmt.Fprintf(w, "valid, of those that succeeded: %d of %d %s\n", c.Accepted, c.Succeeded, share(app, c.AcceptedShare))
 		fmt.Fprintf(w, "not valid, of those that failed by arguments: %d of %d %s\n", c.Refused, c.Failed,
 			share(app, c.RefusedShare))
 		if m := data.Choices; m != nil {
-			fmt.Fprintf(w, "the model chose right for %d of %s %s\n", m.Right, manifest.Plural(m.Queries, "query"), share(app, m.Share))
+			fmt.Fprintf(w, "the model chose right for %d of %s %s\n", m.Right, manifest.Plural(m.Queries, "query"),
+				share(app, m.Share))
 			malformedText(w, m.Malformed, m.Queries+m.Malformed)
 			modelText(w, data.Model)
 		}

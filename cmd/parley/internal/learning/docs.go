@@ -1,3 +1,4 @@
+// Package learning has the commands about documentation and what use teaches about it: docs, learn and stats.
 package learning
 
 import (

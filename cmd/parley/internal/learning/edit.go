@@ -69,7 +69,8 @@ func runDocsSuggest(ctx context.Context, opts *docsSuggestOptions) error {
 			fmt.Fprintln(w, command.Wrapped("    sequence: "+c.Why, app.Columns(), "    "))
 			fmt.Fprintln(w, "    parley docs suggest --batch "+c.ID)
 		}
-		fmt.Fprintf(w, "%s from %s in %s\n", manifest.Plural(len(data.Suggestions), "suggestion"), manifest.Plural(data.Calls, "call"),
+		fmt.Fprintf(w, "%s from %s in %s\n", manifest.Plural(len(data.Suggestions), "suggestion"),
+			manifest.Plural(data.Calls, "call"),
 			manifest.Plural(data.Sessions, "session"))
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
@@ -511,7 +512,8 @@ func (e *edits) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.d.Approve(ctx, rules, command.Change{Diff: diff, What: "edits of documentation"}, e.options.Yes); err != nil {
+	if err := e.d.Approve(ctx, rules, command.Change{Diff: diff, What: "edits of documentation"},
+		e.options.Yes); err != nil {
 		return err
 	}
 	return unwritableEdits(e.d.Parley().Overlays().Save(e.changes...))
@@ -552,7 +554,8 @@ func unwritableEdits(err error) error {
 }
 
 // proposals returns the edits that are to be applied, by plugin, and the plugins in order.
-func proposals(ctx context.Context, app *command.App, o docsApplyOptions) (map[string][]suggest.Proposal, []string, error) {
+func proposals(ctx context.Context, app *command.App, o docsApplyOptions) (map[string][]suggest.Proposal, []string,
+	error) {
 	all := map[string][]suggest.Proposal{}
 	var order []string
 	add := func(plugin string, p suggest.Proposal) {

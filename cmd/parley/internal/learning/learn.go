@@ -156,8 +156,8 @@ func tutorials(ctx context.Context, app *command.App) (*tutorialsData, error) {
 // learnData are the steps of a tutorial with the progress of the session.
 type learnData = learn.Progress
 
-// tutorialOf returns which steps of a plugin's tutorial are done, and which is next. The error is not_found for a plugin
-// that is unknown or has no tutorial.
+// tutorialOf returns which steps of a plugin's tutorial are done, and which is next. The error is not_found for a
+// plugin that is unknown or has no tutorial.
 func tutorialOf(ctx context.Context, app *command.App, plugin string) (*learnData, error) {
 	h, err := app.Host(ctx)
 	if err != nil {

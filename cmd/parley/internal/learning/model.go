@@ -161,7 +161,8 @@ func approveModel(
 	text := fmt.Sprintf("Ask %s at %s for %s.\nIt gets %s.\nUp to %s with %d tokens, %s. It ends at %s.\n",
 		manifest.CleanLine(c.Endpoint.Name), base.Host, plan.what, plan.sends, manifest.Plural(plan.calls, "question"),
 		plan.tokens, cost, budgetText(o.Budget))
-	if err := app.Approve(ctx, rules, command.Change{Diff: text, Sends: true, What: "what is sent to a model"}, o.Yes); err != nil {
+	if err := app.Approve(ctx, rules, command.Change{Diff: text, Sends: true, What: "what is sent to a model"},
+		o.Yes); err != nil {
 		return err
 	}
 	kind, name, _ := strings.Cut(key, ":")

@@ -106,7 +106,8 @@ const (
 
 const phrasesTask = `For each tool below, write %d to %d phrases in which somebody would search for it who wants
 what it does and does not know that it exists. Use other words than its name and its tasks. Let the phrases differ: the
-goal behind it, a question, a vague wish, terms of another program. Each has 3 to 12 words, in English, and fits no other tool of
+goal behind it, a question, a vague wish, terms of another program. Each has 3 to 12 words, in English,
+	and fits no other tool of
 the list better. Return nothing but JSON of this form, with the name of each tool as it stands here:
 {"plugin":%q,"manifest":%q,"phrases":{%q:["..",".."]}}
 `
@@ -231,8 +232,8 @@ func askPhrases(ctx context.Context, app *command.App, name string, dryRun bool,
 	return data, err
 }
 
-// importPhrasesFile reads phrases that a model returned from a file, or from the standard input for -, and applies those
-// that pass the gate. A tool has at most seven, earlier ones included.
+// importPhrasesFile reads phrases that a model returned from a file, or from the standard input for -, and applies
+// those that pass the gate. A tool has at most seven, earlier ones included.
 func importPhrasesFile(ctx context.Context, app *command.App, path string, o editOptions) (*applyData, error) {
 	file, err := readPhrases(ctx, app, path)
 	if err != nil {

@@ -56,7 +56,8 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 		return
 	}
 	fmt.Fprintf(w, "%s, %s and %s in %s, %s to %s\n", manifest.Plural(r.Calls, "call"), searches(r.Searches),
-		manifest.Plural(r.Describes, "describe"), manifest.Plural(r.Sessions, "session"), history.AuditTime(r.Since), history.AuditTime(r.Until))
+		manifest.Plural(r.Describes, "describe"), manifest.Plural(r.Sessions, "session"), history.AuditTime(r.Since),
+		history.AuditTime(r.Until))
 	if len(r.Worst) > 0 {
 		fmt.Fprintln(w, "\nMost worth fixing:")
 		for i, m := range r.Worst {
@@ -71,7 +72,8 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 		rows = append([]stats.Tool{all}, rows...)
 	}
 	for _, t := range rows {
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-34s %6d %-26s %-26s %9s %9s", command.Fit(manifest.CleanLine(t.Name), 34),
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-34s %6d %-26s %-26s %9s %9s", command.Fit(manifest.CleanLine(t.Name),
+			34),
 			t.Calls, share(a, t.Failures), share(a, t.FirstTry), quantile(t.P50), quantile(t.P95)), " "))
 	}
 	if more := len(r.Tools) - statsRows; more > 0 {
@@ -125,7 +127,8 @@ func toolStats(a *command.App, w io.Writer, t *stats.Tool) {
 		fmt.Fprintf(w, "  %6d %s\n", c.N, manifest.CleanLine(c.Name))
 	}
 	for _, f := range t.Fields {
-		fmt.Fprintln(w, command.Wrapped(manifest.CleanLine(fmt.Sprintf("  %6d %s %s: expected %s (%s)", f.N, f.Pointer, f.Keyword,
+		fmt.Fprintln(w, command.Wrapped(manifest.CleanLine(fmt.Sprintf("  %6d %s %s: expected %s (%s)", f.N, f.Pointer,
+			f.Keyword,
 			f.Expected, manifest.Plural(f.Sessions, "session"))), a.Columns(), "         "))
 	}
 	if len(t.Unused) > 0 {

@@ -1,3 +1,4 @@
+// Package plugins has the commands for who uses plugins: install, show, check, run, sign, trust, push, pull and pins.
 package plugins
 
 import (
@@ -22,9 +23,12 @@ import (
 
 // Commands are the subcommands of plugin that this package has.
 var Commands = []command.Entry{
-	{Name: "sign", New: newPluginSign}, {Name: "verify", New: newPluginVerify}, {Name: "diff", New: newPluginDiff}, {Name: "list", New: newPluginList},
-	{Name: "show", New: newPluginShow}, {Name: "remove", New: newPluginRemove}, {Name: "trust", New: newPluginTrust}, {Name: "run", New: newPluginRun},
-	{Name: "install", New: newPluginInstall}, {Name: "lock", New: newPluginLock}, {Name: "sync", New: newPluginSync}, {Name: "push", New: newPluginPush},
+	{Name: "sign", New: newPluginSign}, {Name: "verify", New: newPluginVerify}, {Name: "diff", New: newPluginDiff},
+	{Name: "list", New: newPluginList},
+	{Name: "show", New: newPluginShow}, {Name: "remove", New: newPluginRemove}, {Name: "trust", New: newPluginTrust},
+	{Name: "run", New: newPluginRun},
+	{Name: "install", New: newPluginInstall}, {Name: "lock", New: newPluginLock}, {Name: "sync", New: newPluginSync},
+	{Name: "push", New: newPluginPush},
 	{Name: "pull", New: newPluginPull}, {Name: "update", New: newPluginUpdate}, {Name: "check", New: newPluginCheck},
 }
 
@@ -426,7 +430,8 @@ func compare(app *command.App, data *Plugin, before *wasm.Entry, c *wasm.Candida
 // approveInstall prepares the grants of an installation, and has the operator approve them and what the plugin breaks.
 // Without either, there is no question. The edit is zero if there are no grants.
 func approveInstall(
-	ctx context.Context, app *command.App, rules *policy.Policy, prepared *parley.Installation, data *Plugin, o pluginInstallOptions,
+	ctx context.Context, app *command.App, rules *policy.Policy, prepared *parley.Installation, data *Plugin,
+	o pluginInstallOptions,
 ) (policy.Edit, error) {
 	edit, err := prepareGrants(app, rules, prepared.Candidate, data, o)
 	takes := prepared.TakesFrom != ""

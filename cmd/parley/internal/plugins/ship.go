@@ -72,7 +72,8 @@ func runPluginPull(ctx context.Context, opts *pluginPullOptions) error {
 	if err != nil {
 		return err
 	}
-	next := []string{"parley plugin check " + command.ShellQuote(data.Out), "parley plugin install " + command.ShellQuote(data.Out)}
+	next := []string{"parley plugin check " + command.ShellQuote(data.Out),
+		"parley plugin install " + command.ShellQuote(data.Out)}
 	return opts.app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Fetched %s %s into %s\n  %s\nNext: %s\n", data.Name, manifest.CleanLine(data.Version), data.Out,
 			data.Reference, next[0])
@@ -395,8 +396,8 @@ func noticeScripts(app *command.App) {
 	for i, entry := range stale {
 		names[i] = entry.Name
 	}
-	app.Notice("these scripts were installed for another build of their engine and do not run until parley plugin update " +
-		"--scripts binds them to this one: " + strings.Join(names, ", "))
+	app.Notice("these scripts were installed for another build of their engine and do not run until parley plugin " +
+		"update --scripts binds them to this one: " + strings.Join(names, ", "))
 }
 
 // carried returns the grants of an installed build that a new one asks for too.

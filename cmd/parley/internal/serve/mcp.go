@@ -1,3 +1,4 @@
+// Package serve has the command that serves MCP, and the one that configures its clients.
 package serve
 
 import (
@@ -139,8 +140,8 @@ type mcpServer struct {
 	config   mcp.HTTPConfig
 }
 
-// newServer prepares a server. Its clients are asked to confirm calls. [App.SessionName] names the session of the user that
-// the client on stdin and stdout works in; without one, each connection has a session of its own.
+// newServer prepares a server. Its clients are asked to confirm calls. [App.SessionName] names the session of the user
+// that the client on stdin and stdout works in; without one, each connection has a session of its own.
 func newServer(ctx context.Context, app *command.App, o mcpOptions) (*mcpServer, error) {
 	if app.SessionName != "" && o.HTTP != "" {
 		return nil, host.Errorf(host.InvalidArgs, "--session is for the one client on stdin and stdout; over HTTP the line "+

@@ -49,7 +49,10 @@ func newBatch(app *command.App) *cobra.Command {
 func RunBatch(ctx context.Context, opts *BatchOptions) error {
 	runtime.GOMAXPROCS(1) // calls run one at a time: waking a second processor for each costs more than it gives
 	app := opts.App
-	ctx = command.CountDocs(ctx, func(w io.Writer, d *host.Docs) { _ = command.WriteJSON(w, app.WithCommands(d.ToolDocs), false) })
+	ctx = command.CountDocs(ctx, func(w io.Writer, d *host.Docs) {
+		_ = command.WriteJSON(w, app.WithCommands(d.ToolDocs),
+			false)
+	})
 	failed, err := callLines(ctx, app, *opts, func(id json.RawMessage, answer *host.Answer) error {
 		return printReply(app, id, answer)
 	})
@@ -114,9 +117,9 @@ type batchLine struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// callLines runs calls in order and passes the answer to each to reply, before it is recorded, together with the id of the
-// call: what sends the calls can continue meanwhile. It returns the error of the first call that failed, nil if none.
-// The error is one of reply, or says that the calls could not be read.
+// callLines runs calls in order and passes the answer to each to reply, before it is recorded, together with the id of
+// the call: what sends the calls can continue meanwhile. It returns the error of the first call that failed, nil if none
+// did. The error is one of reply, or says that the calls could not be read.
 func callLines(ctx context.Context, app *command.App, o BatchOptions,
 	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
 	input := o.Lines

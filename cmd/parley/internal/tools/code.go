@@ -54,7 +54,7 @@ type codeOptions struct {
 	Path string
 }
 
-// code runs a JavaScript program: it calls js.run. The answer and the error are those of [Call].
+// code runs a JavaScript program: it calls js.run. The answer and the error are those of [callTool].
 func code(ctx context.Context, app *command.App, o codeOptions) (*host.Answer, error) {
 	source, err := readProgram(ctx, app, o)
 	if err != nil {

@@ -72,7 +72,8 @@ func TestBatch(t *testing.T) {
 			ids = append(ids, string(id))
 			return nil
 		}
-		failed, err := callLines(t.Context(), commandtest.New(t, calls), BatchOptions{Path: "-", ContinueOnError: goOn}, reply)
+		failed, err := callLines(t.Context(), commandtest.New(t, calls), BatchOptions{Path: "-", ContinueOnError: goOn},
+			reply)
 		if got := strings.Join(ids, " "); err != nil || failed == nil || failed.Code != host.NotFound || got != want {
 			t.Errorf("continue %v: %v, failed with %v, replies %s, want %s", goOn, err, failed, got, want)
 		}
@@ -87,7 +88,8 @@ func TestBatch(t *testing.T) {
 func TestBatchReply(t *testing.T) {
 	meta := &command.Meta{Tool: "text.hash", CallID: "c"}
 	for want, env := range map[string]*command.Envelope{
-		`{"id":1,"ok":true}`:                               {OK: true, Data: []byte(` {}`), Warnings: []string{}, Next: []string{}, Meta: meta},
+		`{"id":1,"ok":true}`: {OK: true, Data: []byte(` {}`), Warnings: []string{},
+			Next: []string{}, Meta: meta},
 		`{"id":1,"ok":true,"data":[]}`:                     {OK: true, Data: []byte(`[]`), Meta: meta},
 		`{"id":1,"ok":true,"data":1,"warnings":["w"]}`:     {OK: true, Data: []byte(`1`), Warnings: []string{"w"}},
 		`{"id":1,"ok":false,"next":["n"],"meta":{"ms":1}}`: {Next: []string{"n"}, Meta: &command.Meta{MS: 1}},

@@ -329,7 +329,8 @@ func optionLines(w io.Writer, options []optionHelp, width int) {
 		// The text is wrapped as if it began after the name, which then replaces its indentation.
 		indent := strings.Repeat(" ", 27)
 		lead := fmt.Sprintf("    %-22s ", name)
-		fmt.Fprintln(w, lead+strings.TrimLeft(command.Wrapped(strings.Repeat(" ", max(27, len(lead)))+text, width, indent), " "))
+		fmt.Fprintln(w, lead+strings.TrimLeft(command.Wrapped(strings.Repeat(" ", max(27, len(lead)))+text, width, indent),
+			" "))
 	}
 }
 

@@ -82,7 +82,8 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	case errors.Is(err, host.NotFound):
 		return err
 	case err != nil: // it is not known which call was meant
-		e = e.WithNext("--trigger '" + command.Local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool, 0))
+		e = e.WithNext("--trigger '" + command.Local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool,
+			0))
 	case len(trigger) <= maxTrigger && manifest.CleanLine(trigger) == trigger:
 		if line := o.again("params", "param", "trigger"); line != "" || listen != "" {
 			e = e.WithNext("parley " + at.Plugin + listen + line + " --trigger " + command.ShellQuote(trigger))
@@ -166,7 +167,8 @@ type stream struct {
 
 // listen streams events of a plugin to emit, one record each, until one of the options ends the stream. It returns the
 // stream also if the call failed; then the error is that of its answer. Without a stream, the options are invalid.
-func listen(ctx context.Context, app *command.App, o listenOptions, emit func(record json.RawMessage) error) (*stream, error) {
+func listen(ctx context.Context, app *command.App, o listenOptions, emit func(record json.RawMessage) error) (*stream,
+	error) {
 	h, err := app.Host(ctx)
 	if err != nil {
 		return nil, err

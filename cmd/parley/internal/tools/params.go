@@ -152,7 +152,8 @@ func readInput(ctx context.Context, app *command.App, option, path string, timeo
 
 // readWords reads the last positional parameter from a file or the standard input, if it is an array or an object and
 // its only word is @FILE or -. It returns the words that remain.
-func readWords(ctx context.Context, app *command.App, params map[string]any, t *manifest.Tool, o *CallOptions) ([]string,
+func readWords(ctx context.Context, app *command.App, params map[string]any, t *manifest.Tool,
+	o *CallOptions) ([]string,
 	error) {
 	last := len(o.Words) - 1
 	if last < 0 || last >= len(t.Positional) || o.Words[last] != "-" && !strings.HasPrefix(o.Words[last], "@") {

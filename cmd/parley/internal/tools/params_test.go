@@ -38,7 +38,8 @@ func TestSetParam(t *testing.T) {
 		want  string
 	}{
 		{[]string{"text=null"}, `{"text":"null"}`},
-		{[]string{"maybe=null", "number=null", "any=null", "other=null"}, `{"any":null,"maybe":null,"number":null,"other":null}`},
+		{[]string{"maybe=null", "number=null", "any=null", "other=null"},
+			`{"any":null,"maybe":null,"number":null,"other":null}`},
 		{[]string{"n=null", "flag=null", "list=null"}, `{}`},
 		{[]string{"n=1", "n=null"}, `{}`},
 		{[]string{"o.n=null"}, `{}`},

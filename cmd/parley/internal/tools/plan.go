@@ -118,8 +118,8 @@ func plan(ctx context.Context, app *command.App, o planOptions) (*host.Plan, []s
 		Browser: o.Browser, Target: o.Target})
 }
 
-// executePlan makes the calls of a plan as [Batch] does. The error is invalid_args for a plan with holes, and for one that
-// destroys what nobody named.
+// executePlan makes the calls of a plan as [callLines] does. The error is invalid_args for a plan with holes, and for
+// one that destroys what nobody named.
 func executePlan(ctx context.Context, app *command.App, plan *host.Plan,
 	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
 	if plan.Guesses() {

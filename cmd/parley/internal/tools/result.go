@@ -62,7 +62,8 @@ func checkOut(out string) error {
 }
 
 // completeResults completes the id of a call with a result that is kept.
-func completeResults(a *command.App, _ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func completeResults(a *command.App, _ *cobra.Command, args []string, typed string) ([]string,
+	cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

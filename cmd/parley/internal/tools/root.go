@@ -1,3 +1,5 @@
+// Package tools has the commands that find, describe and call tools, and the root command, which does each of these
+// for a line that begins with a plugin.
 package tools
 
 import (
@@ -20,8 +22,10 @@ import (
 
 // Commands are the commands that this package has.
 var Commands = []command.Entry{
-	{Name: "call", New: newCall}, {Name: "list", New: newList}, {Name: "search", New: newSearch}, {Name: "batch", New: newBatch}, {Name: "version", New: newVersion},
-	{Name: "code", New: newCode}, {Name: "result", New: newResult}, {Name: "plan", New: newPlan}, {Name: "help", New: newHelp},
+	{Name: "call", New: newCall}, {Name: "list", New: newList}, {Name: "search", New: newSearch},
+	{Name: "batch", New: newBatch}, {Name: "version", New: newVersion},
+	{Name: "code", New: newCode}, {Name: "result", New: newResult}, {Name: "plan", New: newPlan},
+	{Name: "help", New: newHelp},
 }
 
 const description = "Sandboxed tools that document themselves. Drives Chrome."

@@ -97,7 +97,10 @@ func runSearch(ctx context.Context, opts *searchOptions) error {
 			return command.Fits(app, found, next, nil, func(w io.Writer) { searchText(app, w, found, next) })
 		}
 	}
-	found, warnings, err := search(command.CountDocs(ctx, func(w io.Writer, docs *host.Docs) { writeFoundDocs(app, w, docs) }), app, *opts)
+	found, warnings, err := search(command.CountDocs(ctx, func(w io.Writer, docs *host.Docs) {
+		writeFoundDocs(app, w,
+			docs)
+	}), app, *opts)
 	if err != nil {
 		return err
 	}
