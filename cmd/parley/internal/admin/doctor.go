@@ -62,7 +62,7 @@ func runDoctor(ctx context.Context, opts *doctorOptions) error {
 	return err
 }
 
-// check is one thing that [Doctor] looked at.
+// check is one thing that [doctor] looked at.
 type check struct {
 	Name   string `json:"name"`
 	Status string `json:"status"` // "ok", "warn" or "fail"

@@ -233,7 +233,7 @@ func explainPolicy(app *command.App, name string) (*explainPolicyData, error) {
 // grantOptions say which rights of a plugin to change.
 type grantOptions struct {
 	Plugin string
-	// Rights are in the grammar of grants. [Revoke] without rights takes all.
+	// Rights are in the grammar of grants. [revoke] without rights takes all.
 	Rights []string
 	// Signer binds the grants to the key that signed the installed build, so that later builds with it have them.
 	Signer bool
@@ -307,7 +307,7 @@ func grantee(app *command.App, name string) (string, error) {
 	return signer.Key, nil
 }
 
-// revoke takes rights from a plugin, once the operator has approved. The errors are those of [Grant].
+// revoke takes rights from a plugin, once the operator has approved. The errors are those of [grant].
 func revoke(ctx context.Context, app *command.App, o grantOptions) (*grantData, error) {
 	rules, grants, err := parseGrants(app, o)
 	if err != nil {

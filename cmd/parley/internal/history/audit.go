@@ -287,7 +287,7 @@ func verifyAudit(app *command.App, anchor string) (*verifyAuditData, error) {
 	return &r, nil
 }
 
-// auditLimit is how many records [Audit] returns if no limit is set.
+// auditLimit is how many records [auditRecords] returns if no limit is set.
 const auditLimit = 50
 
 // auditShowOptions say which records of the audit log to return. The zero value means the latest ones of all.

@@ -273,7 +273,7 @@ func runTraceClear(_ context.Context, opts *traceClearOptions) error {
 	})
 }
 
-// traceLimit is how many records [Traces] returns if no limit is set.
+// traceLimit is how many records [traces] returns if no limit is set.
 const traceLimit = 50
 
 // TraceFilter says which traces to return. The zero value means all.
@@ -307,7 +307,7 @@ func (f TraceFilter) compile(now time.Time) (record.Filter, error) {
 	return record.Filter{Since: since, Tool: f.Tool, Session: f.Session, Code: f.Code, Op: f.Op, Failed: f.Failed}, err
 }
 
-// traceListOptions say which traces [Traces] returns: the latest of those that match.
+// traceListOptions say which traces [traces] returns: the latest of those that match.
 type traceListOptions struct {
 	app *command.App
 	TraceFilter

@@ -163,7 +163,7 @@ func runDocsEval(ctx context.Context, opts *docsEvalOptions) error {
 	})
 }
 
-// datasetExportOptions say what [ExportDataset] writes.
+// datasetExportOptions say what [exportDataset] writes.
 type datasetExportOptions struct {
 	app    *command.App
 	Name   string // a plugin, a group or a tool; "" means all
@@ -300,7 +300,7 @@ func importDataset(ctx context.Context, app *command.App, path string, o editOpt
 	return data, err
 }
 
-// docsEvalOptions say what [DocsEval] measures.
+// docsEvalOptions say what [docsEval] measures.
 type docsEvalOptions struct {
 	app     *command.App
 	model   modelOptions

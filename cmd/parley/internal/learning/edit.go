@@ -319,7 +319,7 @@ func runDocsRevert(_ context.Context, opts *docsRevertOptions) error {
 	})
 }
 
-// docsSuggestOptions say for which tools, and from which traces, [DocsSuggest] proposes edits.
+// docsSuggestOptions say for which tools, and from which traces, [docsSuggest] proposes edits.
 type docsSuggestOptions struct {
 	app   *command.App
 	batch string
@@ -366,12 +366,12 @@ func docsSuggest(ctx context.Context, app *command.App, o docsSuggestOptions) (*
 	return &suggestData{report.Calls, report.Sessions, list, suggest.Composites(report, catalog)}, nil
 }
 
-// docsApplyOptions say which edits [DocsApply] applies.
+// docsApplyOptions say which edits [docsApply] applies.
 type docsApplyOptions struct {
 	app *command.App
 	// Names are ids of suggestions, or plugins, groups and tools of which all suggestions are applied. None means all.
 	Names []string
-	// From is a file of edits, as [EditFile], in place of suggestions. "" means none.
+	// From is a file of edits, as [editFile], in place of suggestions. "" means none.
 	From  string
 	Since string // as in TraceFilter
 	editOptions
@@ -519,7 +519,7 @@ func (e *edits) write(ctx context.Context) error {
 	return unwritableEdits(e.d.Parley().Overlays().Save(e.changes...))
 }
 
-// diff returns what the edits change, as [Change] has it.
+// diff returns what the edits change, as [command.Change] has it.
 func (e *edits) diff() (string, error) {
 	var b strings.Builder
 	for _, a := range e.data.Applied {

@@ -60,7 +60,7 @@ func runDocsJudge(ctx context.Context, opts *docsJudgeOptions) error {
 	})
 }
 
-// docsJudgeOptions say which sessions [DocsJudge] asks about.
+// docsJudgeOptions say which sessions [docsJudge] asks about.
 type docsJudgeOptions struct {
 	app     *command.App
 	model   modelOptions

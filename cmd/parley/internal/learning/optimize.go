@@ -120,7 +120,7 @@ func scoreText(w io.Writer, title string, s *optimize.Score) {
 	fmt.Fprintf(w, "; others right %d of %d; %d tokens\n", s.Right, s.Siblings, s.Tokens)
 }
 
-// docsOptimizeOptions say which tools [DocsOptimize] optimizes.
+// docsOptimizeOptions say which tools [docsOptimize] optimizes.
 type docsOptimizeOptions struct {
 	app    *command.App
 	model  modelOptions

@@ -187,7 +187,7 @@ const (
 	phrasesAnswer = 4000 // most tokens of its answer
 )
 
-// askPhrases asks the configured model for phrases, and applies those that pass the gate, as [ImportPhrases] does.
+// askPhrases asks the configured model for phrases, and applies those that pass the gate, as [importPhrasesFile] does.
 func askPhrases(ctx context.Context, app *command.App, name string, dryRun bool, o modelOptions) (*phrasesData, error) {
 	at, tools, err := toolsBelow(app, name)
 	if err != nil {

@@ -184,7 +184,7 @@ func quantile(q *stats.Quantile) string {
 	return fmt.Sprintf("%.4g", q.Value)
 }
 
-// statsOptions say which calls [Stats] counts.
+// statsOptions say which calls [computeStats] counts.
 type statsOptions struct {
 	app   *command.App
 	Name  string // a plugin, a group or a tool; "" means all

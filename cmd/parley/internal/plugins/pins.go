@@ -112,7 +112,7 @@ type pinState struct {
 	err error // of a damaged build
 }
 
-// What [PinStatus].Status can be.
+// What [pinState].Status can be.
 const (
 	pinOK      = "ok"
 	pinMissing = "missing" // it is not installed
@@ -239,7 +239,7 @@ type pluginSyncOptions struct {
 	Progress  func(done, total int64)
 }
 
-// syncPins installs the pinned builds that are not installed, as [InstallPlugin] does: without rights, and only those
+// syncPins installs the pinned builds that are not installed, as [installPlugin] does: without rights, and only those
 // with the digests of the pins. It uses no network if all are installed, and stops at the first that it cannot install.
 func syncPins(ctx context.Context, app *command.App, o pluginSyncOptions) (*pinsData, error) {
 	data, err := pinned(app)

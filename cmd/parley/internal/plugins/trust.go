@@ -119,9 +119,9 @@ type pluginTrustOptions struct {
 	app    *command.App
 	list   bool
 	remove bool
-	// Key is the public key or its file. For [Untrust] it is the key or its name.
+	// Key is the public key or its file. For [untrust] it is the key or its name.
 	Key string
-	// Name is the operator's name for the key; it may be "". [Untrust] ignores it.
+	// Name is the operator's name for the key; it may be "". [untrust] ignores it.
 	Name string
 	// Yes approves the change without asking, if the policy allows it.
 	Yes bool
@@ -145,7 +145,7 @@ func trust(ctx context.Context, app *command.App, o pluginTrustOptions) (*trustD
 	return changeTrust(ctx, app, o.Yes, func(t *signature.Trust) (signature.Change, error) { return t.Add(key, o.Name) })
 }
 
-// untrust removes a key from the list of trusted keys, once the operator has approved. The errors are those of [Trust].
+// untrust removes a key from the list of trusted keys, once the operator has approved. The errors are those of [trust].
 func untrust(ctx context.Context, app *command.App, o pluginTrustOptions) (*trustData, error) {
 	return changeTrust(ctx, app, o.Yes, func(t *signature.Trust) (signature.Change, error) { return t.Remove(o.Key) })
 }

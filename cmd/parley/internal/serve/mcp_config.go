@@ -102,7 +102,7 @@ func claudeDesktop() string {
 	return dir + "/Claude/claude_desktop_config.json"
 }
 
-// clientNames returns the names of the clients that [MCPConfig] knows.
+// clientNames returns the names of the clients that [mcpConfig] knows.
 func clientNames() (names []string) {
 	for _, c := range mcpClients {
 		names = append(names, c.name)
@@ -123,7 +123,7 @@ func (c mcpClient) path(env func(string) string) string {
 // mcpConfigOptions say which client to configure.
 type mcpConfigOptions struct {
 	app *command.App
-	// Client is one of [MCPClients].
+	// Client is one of [clientNames].
 	Client string
 	// Docs is the documentation mode of the server. "" means the configured one.
 	Docs string

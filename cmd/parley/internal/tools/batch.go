@@ -118,8 +118,8 @@ type batchLine struct {
 }
 
 // callLines runs calls in order and passes the answer to each to reply, before it is recorded, together with the id of
-// the call: what sends the calls can continue meanwhile. It returns the error of the first call that failed, nil if none
-// did. The error is one of reply, or says that the calls could not be read.
+// the call: what sends the calls can continue meanwhile. It returns the error of the first call that failed, nil if
+// none did. The error is one of reply, or says that the calls could not be read.
 func callLines(ctx context.Context, app *command.App, o BatchOptions,
 	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
 	input := o.Lines
