@@ -33,7 +33,7 @@ func TestFileOptions(t *testing.T) {
 		check := func(f *pflag.Flag) {
 			isFile := names.MatchString(f.Usage) || strings.HasSuffix(f.Name, "-file")
 			if isFile && f.Value.Type() != "bool" && !slices.Contains(fileOptions, f.Name) &&
-				!regexp.MustCompile(`hostFile = ".*--`+f.Name+`\b`).Match(source) {
+				!regexp.MustCompile(`HostFile = ".*--`+f.Name+`\b`).Match(source) {
 				t.Errorf("%s --%s (%s) is read by no loader that protects the file", cmd.CommandPath(), f.Name, f.Usage)
 			}
 		}
