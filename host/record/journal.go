@@ -151,7 +151,7 @@ func (j *Journal) Append(name string, flush bool, lines func(End) ([]byte, error
 // open opens a file for the next line. It stays open as long as it is the one at its path.
 func (j *Journal) open(path string) (end End, err error) {
 	size := int64(-1)
-	if j.file != nil && j.file.Name() == path {
+	if j.file != nil {
 		if there, same := protect.Unchanged(path, j.opened); same {
 			size = there.Size()
 		}
