@@ -53,7 +53,7 @@ type File struct {
 
 	Opened *os.File // of which the first Size bytes are read
 	Size   int64
-	err    error // the reason why it is not open
+	Err    error // the reason why it is not open
 }
 
 // Journal is a folder of files of lines. It is safe for concurrent use, also by several processes: who writes, and who

@@ -52,11 +52,11 @@ func (j *Journal) OpenFiles(from Cursor, f Filter) (opened []File, err error) {
 				continue
 			}
 			var info fs.FileInfo
-			file.Opened, info, file.err = protect.Open(file.Path, 0)
-			if errors.Is(file.err, fs.ErrNotExist) { // somebody removed it
+			file.Opened, info, file.Err = protect.Open(file.Path, 0)
+			if errors.Is(file.Err, fs.ErrNotExist) { // somebody removed it
 				continue
 			}
-			if file.err == nil {
+			if file.Err == nil {
 				file.Size = info.Size()
 			}
 			opened = append(opened, file)
@@ -91,8 +91,8 @@ func (j *Journal) Lines(files []File, from Cursor) iter.Seq2[Line, error] {
 
 // readFile returns false if yield does.
 func (j *Journal) readFile(file File, at Cursor, last bool, yield func(Line, error) bool) bool {
-	if file.err != nil {
-		return yield(Line{}, file.err)
+	if file.Err != nil {
+		return yield(Line{}, file.Err)
 	}
 	lines := bufio.NewReaderSize(io.NewSectionReader(file.Opened, at.Offset, file.Size-at.Offset), 64<<10)
 	for number := 1; ; number++ {
@@ -232,7 +232,7 @@ func (r Records[R]) End() (end Cursor, err error) {
 	files, err := r.Journal.OpenFiles(Cursor{}, Filter{})
 	defer CloseFiles(files)
 	for _, f := range files {
-		end, err = Cursor{File: f.ID, Offset: f.Size}, cmp.Or(err, f.err)
+		end, err = Cursor{File: f.ID, Offset: f.Size}, cmp.Or(err, f.Err)
 	}
 	return end, err
 }

@@ -656,6 +656,28 @@ func TestReadStops(t *testing.T) {
 	}
 }
 
+// A file that cannot be opened is an error for all who read the log.
+func TestUnreadableFile(t *testing.T) {
+	l := written(t)
+	path := filepath.Join(l.Dir(), two)
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	_, stateErr := l.State()
+	_, headErr := l.Head()
+	_, verifyErr := l.Verify("")
+	var readErr error
+	for _, err := range l.Records(nil).Read(record.Filter{}) {
+		readErr = errors.Join(readErr, err)
+	}
+	_, endErr := l.Records(nil).End()
+	for i, err := range []error{stateErr, headErr, verifyErr, readErr, endErr} {
+		if err == nil || !strings.Contains(err.Error(), two) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for name, want := range map[string]int{
 		"audit-000001.jsonl": 1, "audit-123456.jsonl": 123456, "audit-1234567.jsonl": 1234567,

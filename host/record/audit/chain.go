@@ -58,7 +58,7 @@ type link struct {
 func (l *Log) lines(end record.End, r Record) (data []byte, err error) {
 	last := l.last
 	if !end.Known {
-		if last, err = l.lastIn(end.File, end.Size); err != nil {
+		if last, _, err = l.lastIn(end.File, end.Size); err != nil {
 			return nil, err
 		}
 	}
@@ -107,12 +107,18 @@ func chain(last link, records ...Record) ([]byte, link, error) {
 const maxInvalid = 100
 
 // lastIn finds the link at the end of the first size bytes of a file without reading the rest. The next record is
-// chained also to invalid lines, so that none of them can vanish; only a line without a line break is left out.
-func (l *Log) lastIn(f io.ReaderAt, size int64) (link, error) {
-	last, tries := link{hash: genesis}, 0
-	for line, err := range l.journal.Backward(f, size) {
+// chained also to invalid lines, so that none of them can vanish; only a line without a line break is left out, which
+// has torn bytes.
+func (l *Log) lastIn(f io.ReaderAt, size int64) (last link, torn int64, err error) {
+	whole, err := record.WholeLines(f, size)
+	if err != nil {
+		return last, 0, err
+	}
+	last.hash, torn = genesis, size-whole
+	tries := 0
+	for line, err := range l.journal.Backward(f, whole) {
 		if err != nil || tries == maxInvalid {
-			return last, err
+			return last, torn, err
 		}
 		if tries == 0 {
 			last.hash = hashOf(line.Sum)
@@ -123,7 +129,7 @@ func (l *Log) lastIn(f io.ReaderAt, size int64) (link, error) {
 		}
 		tries++
 	}
-	return last, nil
+	return last, torn, nil
 }
 
 func (l *Log) lastOf(closed record.File) (link, error) {
@@ -132,11 +138,8 @@ func (l *Log) lastOf(closed record.File) (link, error) {
 		return link{}, err
 	}
 	defer f.Close()
-	size, err := record.WholeLines(f, info.Size())
-	if err != nil {
-		return link{}, err
-	}
-	return l.lastIn(f, size)
+	last, _, err := l.lastIn(f, info.Size())
+	return last, err
 }
 
 // Head is the last record of a log. Its hash covers all records up to it: kept elsewhere, it later proves that none of
@@ -166,16 +169,15 @@ func (l *Log) State() (State, error) {
 	defer record.CloseFiles(files)
 	s := State{Files: len(files)}
 	for _, f := range files {
-		whole, err := record.WholeLines(f.Opened, f.Size)
-		if err != nil {
-			return s, err
+		if f.Err != nil {
+			return s, f.Err
 		}
-		last, err := l.lastIn(f.Opened, whole)
+		last, torn, err := l.lastIn(f.Opened, f.Size)
 		if err != nil {
 			return s, err
 		}
 		s.Bytes += f.Size
-		s.Torn = f.Size - whole
+		s.Torn = torn
 		if last.seq > 0 {
 			s.Head = Head{last.hash, last.seq, last.time}
 		}

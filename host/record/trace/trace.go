@@ -59,9 +59,6 @@ type Config struct {
 // Record is one line of a trace; see [host.Record].
 type Record = host.Record
 
-// Violation is what was wrong with one parameter; see [host.Violation].
-type Violation = host.Violation
-
 // Open returns a recorder that appends to DIR/YYYY-MM-DD.jsonl, by the UTC day of the event. The folder and the files
 // are made when needed, for this user alone. Several processes may share the folder. The recorder is safe for
 // concurrent use, and never fails a call.
@@ -189,7 +186,7 @@ func recordOf(e host.Event, values bool) Record {
 	}
 	r.Code, r.ExitCode = string(e.Err.Code), e.Err.ExitCode()
 	for _, d := range e.Err.Details[:min(len(e.Err.Details), maxErrors)] {
-		r.Errors = append(r.Errors, Violation{
+		r.Errors = append(r.Errors, host.Violation{
 			Pointer: record.Name(d.Parameter), Keyword: record.Name(d.Keyword), Expected: record.Name(d.Expected),
 		})
 	}
