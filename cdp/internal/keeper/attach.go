@@ -36,7 +36,7 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 		t.parent = via
 	}
 	postCommand(tr.mux, t, cdptarget.SetAutoAttach, tr.autoAttachParams(), nil)
-	tr.startRecording(t)
+	tr.domains.startRecording(t)
 	if hasPage(t.kind) {
 		// Without Page.enable no dialog is reported, and an open one can only be closed by a reload. Until Chrome
 		// has processed it, a navigation to another process discards it; so the target is not ready before.
@@ -50,14 +50,7 @@ func (tr *tracker) onAttached(t, via *target, session string, waiting bool) {
 	if hasPage(t.kind) && tr.external {
 		tr.readFrames(t)
 	}
-	for l := range tr.listeners {
-		if l.covers(t) {
-			for _, d := range l.domains {
-				tr.domains.enable(t, d)
-			}
-		}
-	}
-	tr.ownership.onSession(t)
+	tr.observer.onSession(t)
 	if waiting {
 		postCommand(tr.mux, t, runtime.RunIfWaitingForDebugger, cdp.Empty{}, nil)
 	}
@@ -75,9 +68,6 @@ func (tr *tracker) exchangeForCaller(ctx context.Context, t *target, q api.CallR
 			tr.trackDomain(t, q.Method, q.Params)
 		}
 		tr.restoreTracking(t, q.Method)
-		if q.Method == cdpbrowser.CommandSetDownloadBehavior {
-			tr.downloads.releaseDownloads(q.Params)
-		}
 		tr.mux.Unlock()
 		if q.Method == cdpbrowser.CommandClose {
 			tr.sender.awaitDisconnect(ctx)
@@ -97,7 +87,7 @@ func (tr *tracker) trackDomain(t *target, method string, params json.RawMessage)
 		d.byCaller, d.kept = true, false
 		switch {
 		case alone && domain == "Runtime":
-			tr.repeatContexts(t) // Chrome has reported them to the recorder
+			tr.observer.onContexts(t) // Chrome has reported them to the recorder
 		case domain == api.DebuggerDomain:
 			tr.domains.letPause(t)
 		}

@@ -569,7 +569,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 			x.Errorf("breakpoints are set %s", got)
 		}
 		// The page pauses once after it moved to another process.
-		l, err := x.e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"*"}}, nil, func() {})
+		l, err := x.e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -584,7 +584,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 		wantResult(x.T, "the call", call, "")
 		x.answer(x.sent("Debugger.disable"))
 
-		l, err = x.e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
+		l, err = x.e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -611,7 +611,7 @@ func TestListenerComesDuringCall(t *testing.T) {
 		call := x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")
 		x.answer(x.sent("Audits.enable"))
 		command := x.sent("Accessibility.getRootAXNode")
-		l, err := x.e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Audits.*"}}, nil, func() {})
+		l, err := x.e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Audits.*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -633,7 +633,7 @@ func TestListenerComesDuringCall(t *testing.T) {
 		call = x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")
 		x.answer(x.sent("Audits.enable"))
 		command = x.sent("Accessibility.getRootAXNode")
-		x.e.owners.unlisten(l)
+		x.e.events.unlisten(l)
 		x.sent()
 		x.answer(command)
 		wantResult(x.T, "the call", call, "")

@@ -73,6 +73,12 @@ func (c *Config) setDefaults() {
 	}
 }
 
+// rooms returns what the rooms of the keeper need to know.
+func (c *Config) rooms(external bool) browserOptions {
+	return browserOptions{name: c.Browser, external: external, maxMessage: c.MaxMessage, ringEvents: c.RingEvents,
+		ringBytes: c.RingBytes, forbidden: c.Forbidden}
+}
+
 func orDefault(name string) string {
 	if name == "" {
 		return DefaultBrowser

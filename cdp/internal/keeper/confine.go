@@ -138,15 +138,7 @@ func (tn *tenancy) checkForbidden(method string, params map[string]json.RawMessa
 	if raw := params["url"]; raw == nil || json.Unmarshal(raw, &url) != nil {
 		return nil
 	}
-	return tn.checkURL(method, url)
-}
-
-// checkURL is checkForbidden for a URL.
-func (tn *tenancy) checkURL(what, url string) *api.Error {
-	if !tn.owners.isForbidden(url) {
-		return nil
-	}
-	return api.Errorf(api.CodeDenied, "%s cannot use %s, which no session may use", what, manifest.Clip(url, 100))
+	return tn.owners.checkURL(method, url)
 }
 
 // routeToBrowser sends a session's command of a browser domain to the browser itself, because a page's session could

@@ -24,6 +24,7 @@ type downloads struct {
 	folders  map[cdp.BrowserContextID]*downloadFolder // of sessions; "" is the default context
 	underWay map[string]*download                     // by id
 	made     int                                      // folders so far
+	owners   downloadOwners
 }
 
 // downloadFolder has the downloads of a session.
@@ -53,19 +54,19 @@ const (
 
 // keepDownloads lets the pages of a session's browser context download files into a folder. An empty context is the
 // default one.
-func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *api.Error {
-	d := &tr.downloads
+func (ev *events) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *api.Error {
+	d := &ev.downloads
 	if d.dir == "" {
 		return nil
 	}
-	tr.mux.Lock()
+	ev.mux.Lock()
 	d.made++
 	f := &downloadFolder{dir: filepath.Join(d.dir, strconv.Itoa(d.made)), context: in}
-	tr.mux.Unlock()
+	ev.mux.Unlock()
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return api.Errorf(api.CodeInternal, "the folder for downloads cannot be created: %v", err)
 	}
-	_, err := execute(ctx, tr.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+	_, err := execute(ctx, ev.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, BrowserContextID: in, DownloadPath: f.dir,
 		EventsEnabled: new(true),
 	}, callOptions{})
@@ -73,19 +74,19 @@ func (tr *tracker) keepDownloads(ctx context.Context, in cdp.BrowserContextID) *
 		os.RemoveAll(f.dir)
 		return err
 	}
-	tr.mux.Lock()
-	defer tr.mux.Unlock()
+	ev.mux.Lock()
+	defer ev.mux.Unlock()
 	d.folders[in] = f
 	return nil
 }
 
 // removeDownloads removes the files of a context that was disposed of.
-func (tr *tracker) removeDownloads(in cdp.BrowserContextID) {
-	tr.mux.Lock()
-	f := tr.downloads.folders[in]
-	delete(tr.downloads.folders, in)
-	maps.DeleteFunc(tr.downloads.underWay, func(_ string, d *download) bool { return d.folder == f })
-	tr.mux.Unlock()
+func (ev *events) removeDownloads(in cdp.BrowserContextID) {
+	ev.mux.Lock()
+	f := ev.downloads.folders[in]
+	delete(ev.downloads.folders, in)
+	maps.DeleteFunc(ev.downloads.underWay, func(_ string, d *download) bool { return d.folder == f })
+	ev.mux.Unlock()
 	if f != nil {
 		os.RemoveAll(f.dir)
 		time.AfterFunc(removeAgain, func() { os.RemoveAll(f.dir) })
@@ -109,7 +110,7 @@ const pageDownloadBegins = "Page.downloadWillBegin"
 // trackDownload follows a download by its events and adds to the records what they lack. Each download is reported
 // twice, first by its page and then by the browser. t is the target in whose session the event arrived. passing is set
 // for events that only streams need. The engine is locked.
-func (tr *tracker) trackDownload(r *record, t *target) (passing bool) {
+func (ev *events) trackDownload(r *record, t *target) (passing bool) {
 	var p struct {
 		ID       string                           `json:"guid"`
 		Name     string                           `json:"suggestedFilename"`
@@ -122,15 +123,15 @@ func (tr *tracker) trackDownload(r *record, t *target) (passing bool) {
 	if json.Unmarshal(r.params, &p) != nil || p.ID == "" {
 		return false
 	}
-	d := tr.downloads.underWay[p.ID]
+	d := ev.downloads.underWay[p.ID]
 	switch {
 	case r.method == pageDownloadBegins:
 		if t == nil {
 			return false
 		}
-		if f := tr.downloads.folderOf(t); f != nil {
-			tr.downloads.begin(p.ID, &download{page: t.ID, url: clipURL(p.URL), folder: f})
-			tr.ownership.onDownload(t, p.ID)
+		if f := ev.downloads.folderOf(t); f != nil {
+			ev.downloads.begin(p.ID, &download{page: t.ID, url: clipURL(p.URL), folder: f})
+			ev.downloads.owners.set(p.ID, t.owner)
 		}
 		return false
 	case d == nil:
@@ -141,16 +142,16 @@ func (tr *tracker) trackDownload(r *record, t *target) (passing bool) {
 	case "":
 		d.folder.files++
 		d.folder.name(p.ID, p.Name)
-		tr.limitDownload(p.ID, d)
+		ev.limitDownload(p.ID, d)
 		return false
 	case cdpbrowser.DownloadProgressStateInProgress:
 		grown := int64(max(p.Total, p.Received)) - d.bytes
 		d.bytes += grown
 		d.folder.bytes += grown
-		tr.limitDownload(p.ID, d)
+		ev.limitDownload(p.ID, d)
 		return true
 	}
-	delete(tr.downloads.underWay, p.ID)
+	delete(ev.downloads.underWay, p.ID)
 	r.ofURL, r.note = true, d.cancelled
 	switch {
 	case p.State != cdpbrowser.DownloadProgressStateCompleted:
@@ -191,7 +192,7 @@ func (f *downloadFolder) name(id, given string) {
 }
 
 // limitDownload cancels a download if the folder is full.
-func (tr *tracker) limitDownload(id string, d *download) {
+func (ev *events) limitDownload(id string, d *download) {
 	switch {
 	case d.cancelled != "" || d.folder.unused:
 		return
@@ -203,5 +204,40 @@ func (tr *tracker) limitDownload(id string, d *download) {
 		return
 	}
 	params := cdpbrowser.CancelDownloadParams{GUID: id, BrowserContextID: d.folder.context}
-	postCommand(tr.mux, nil, cdpbrowser.CancelDownload, params, nil)
+	postCommand(ev.mux, nil, cdpbrowser.CancelDownload, params, nil)
+}
+
+// downloadOwners are the sessions of downloads under way, by their ids.
+type downloadOwners map[string]string
+
+const maxDownloads = 1024 // under way; further ones count as the person's
+
+func (owners downloadOwners) set(id, session string) {
+	if len(owners) < maxDownloads {
+		owners[id] = session
+	}
+}
+
+// ownerOfDownload returns the owner of the page that began a download, or the person if that is unknown. The
+// mux is locked.
+func (ev *events) ownerOfDownload(params json.RawMessage) string {
+	var p struct {
+		Frame string `json:"frameId"`
+		ID    string `json:"guid"`
+		State string `json:"state"`
+	}
+	if json.Unmarshal(params, &p) != nil || ev.tracker.external {
+		return ""
+	}
+	if t := ev.tracker.targets[p.Frame]; t != nil {
+		ev.downloads.owners.set(p.ID, t.owner)
+	}
+	owner, known := ev.downloads.owners[p.ID]
+	if p.State != "" && p.State != "inProgress" {
+		delete(ev.downloads.owners, p.ID)
+	}
+	if !known {
+		return api.DefaultSession
+	}
+	return owner
 }

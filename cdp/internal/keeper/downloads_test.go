@@ -22,7 +22,7 @@ import (
 // endOf returns the record of the end of the download of a URL.
 func endOf(t *testing.T, c *Client, url string) (l storedLine, path, state string) {
 	t.Helper()
-	found := events(t, c, api.EventsRequest{URL: url, Patterns: []string{"Browser.downloadProgress"}}, some)
+	found := eventsOf(t, c, api.EventsRequest{URL: url, Patterns: []string{"Browser.downloadProgress"}}, some)
 	var p struct{ FilePath, State string }
 	if err := json.Unmarshal(found[0].Params, &p); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 			if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
 				t.Errorf("the folder %s: %v, %v", filepath.Dir(path), info, err)
 			}
-			began := events(t, mine, api.EventsRequest{URL: name, Patterns: []string{"Browser.downloadWillBegin"}}, some)
+			began := eventsOf(t, mine, api.EventsRequest{URL: name, Patterns: []string{"Browser.downloadWillBegin"}}, some)
 			if len(began) != 1 || !strings.Contains(began[0].raw, `report.pdf"`) {
 				t.Errorf("the beginning is %+v", began)
 			}
@@ -87,7 +87,7 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 		if end, _, state := endOf(t, mine, "/endless"); state != "canceled" || !strings.Contains(end.Note, "512 MiB") {
 			t.Errorf("the endless download: %s", end.raw)
 		}
-		failed := events(t, mine, api.EventsRequest{URL: "/endless", Status: "failed", Patterns: []string{"Browser.*"}}, some)
+		failed := eventsOf(t, mine, api.EventsRequest{URL: "/endless", Status: "failed", Patterns: []string{"Browser.*"}}, some)
 		if len(failed) != 1 {
 			t.Errorf("%d failures", len(failed))
 		}
@@ -110,13 +110,13 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 // A session keeps a limited number of downloads, and another folder that a caller has chosen has no limit.
 func TestDownloadLimits(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.downloads.dir = t.TempDir()
-		go e.tracker.keepDownloads(t.Context(), "")
+		e.events.downloads.dir = t.TempDir()
+		go e.events.keepDownloads(t.Context(), "")
 		q := <-f.Sent
 		f.Answer(q, `{}`)
 		synctest.Wait()
 		if folder := scan.Text(q.Params, "downloadPath"); q.Method != "Browser.setDownloadBehavior" ||
-			scan.Text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.tracker.downloads.dir {
+			scan.Text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.events.downloads.dir {
 			t.Fatalf("the browser receives %s %s", q.Method, q.Params)
 		}
 		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
@@ -142,13 +142,13 @@ func TestDownloadLimits(t *testing.T) {
 		if len(f.Sent) > 0 {
 			t.Errorf("%s although a download has ended", (<-f.Sent).Method)
 		}
-		e.tracker.downloads.releaseDownloads(nil)
+		e.events.downloads.releaseDownloads(nil)
 		download("in a folder of the caller")
 		if len(f.Sent) > 0 {
 			t.Errorf("%s in a folder of the caller", (<-f.Sent).Method)
 		}
-		e.tracker.removeDownloads("")
-		if left, err := os.ReadDir(e.tracker.downloads.dir); err != nil || len(left) > 0 {
+		e.events.removeDownloads("")
+		if left, err := os.ReadDir(e.events.downloads.dir); err != nil || len(left) > 0 {
 			t.Errorf("%v are left, %v", left, err)
 		}
 	})

@@ -142,3 +142,36 @@ func (en *enabler) keepEnabled(t *target, p *mux.Pending) {
 
 // lifecycle is the event that has a switch of its own beside its domain's.
 const lifecycle = "Page.lifecycleEvent"
+
+// recordedDomains are enabled by the recorder.
+var recordedDomains = []string{"Network", "Runtime", "Log"}
+
+// Limits of what Chrome keeps of bodies for Network.getResponseBody.
+const (
+	bodyBytes    = 8 << 20 // for a target
+	maxBodyBytes = 4 << 20 // of one of them
+)
+
+// startRecording enables the recorder's domains in a new session. The engine is locked.
+func (en *enabler) startRecording(t *target) {
+	for _, name := range recordedDomains {
+		d := t.domain(name)
+		d.recording, d.enabling = true, true
+		en.setDomain(t, name, true, func(mux.Reply) {
+			d.enabling = false
+			en.mux.Broadcast()
+		})
+	}
+}
+
+// onlyRecorded reports whether a domain is enabled for the recorder alone. Its events reach no stream then.
+func (t *target) onlyRecorded(domain string) bool {
+	d := t.domains[domain]
+	return d != nil && d.recording && d.listeners == 0 && !d.byCaller
+}
+
+// onlyAwaited reports whether nobody but calls that wait asked for the lifecycle events of a page.
+func (t *target) onlyAwaited() bool {
+	d := t.domain(lifecycle)
+	return !d.byCaller && d.listeners == t.idleWaits
+}

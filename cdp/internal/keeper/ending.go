@@ -29,7 +29,7 @@ func (tn *tenancy) openSessions() []api.SessionInfo {
 	}
 	all := make([]api.SessionInfo, 0, len(pages))
 	for name, n := range pages {
-		if name == Disowned {
+		if name == api.Disowned {
 			continue
 		}
 		info := api.SessionInfo{Session: name, Pages: n}

@@ -21,7 +21,7 @@ func withPage(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Browse
 		cfg := Config{}
 		cfg.setDefaults()
 		f := muxtest.New()
-		e := newEngine(f, "test", false, &cfg)
+		e := newEngine(f, cfg.rooms(false))
 		go e.mux.Read()
 		f.Event("attached")
 		synctest.Wait()
@@ -287,7 +287,7 @@ func TestPageLimit(t *testing.T) {
 func TestStreamEndsWithItsTarget(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
 		listen := func(scope *target) (*listener, *api.Error) {
-			return e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
+			return e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
 		}
 		page := e.tracker.targets["T"]
 		of, err := listen(page)
@@ -455,7 +455,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-				l, err := e.owners.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}},
+				l, err := e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}},
 					nil,
 					func() {})
 				if err != nil {
@@ -463,7 +463,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 				}
 				q, began, waited := <-f.Sent, time.Now(), make(chan time.Duration, 1)
 				go func() {
-					e.owners.awaitEnabled(t.Context(), l)
+					e.events.awaitEnabled(t.Context(), l)
 					waited <- time.Since(began)
 				}()
 				synctest.Wait()
@@ -483,12 +483,12 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 // range.
 func TestDroppedEventsAreCountedOnce(t *testing.T) {
 	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.events = newJournals(30, 100_000)
+		e.events.journals = newJournals(30, 100_000)
 		for _, stored := range []bool{true, false, true, true, false, false, true} {
 			if stored {
-				e.tracker.events.add(&record{method: "A.b"})
+				e.events.journals.add(&record{method: "A.b"})
 			} else {
-				e.tracker.events.skip()
+				e.events.journals.skip()
 			}
 		}
 		var since, dropped int64

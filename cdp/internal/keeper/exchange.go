@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -155,4 +156,41 @@ func (s *sender) awaitDisconnect(ctx context.Context) {
 	case <-s.mux.Done:
 	case <-ctx.Done():
 	}
+}
+
+// exchangeAll sends commands to a target directly after each other, and waits for all replies. It returns the first
+// error.
+func (s *sender) exchangeAll(ctx context.Context, t *target, commands []*mux.Pending, params []json.RawMessage) (
+	failed *api.Error,
+) {
+	s.mux.Lock()
+	sent := 0
+	for i, p := range commands {
+		p.To = t.at()
+		if failed = s.checkSendable(t, p.Method); failed == nil {
+			failed = s.mux.Send(p, params[i])
+		}
+		if failed != nil {
+			break
+		}
+		sent++
+	}
+	s.mux.Unlock()
+	for _, p := range commands[:sent] {
+		select {
+		case r := <-p.Done:
+			failed = cmp.Or(failed, r.Err)
+		case <-ctx.Done():
+			s.mux.Lock()
+			s.mux.Forget(commands[:sent]...)
+			s.mux.Unlock()
+			late := api.ContextError(ctx, "sending input")
+			if diagnosis := s.unstick(t); diagnosis != "" {
+				late.Message += "; " + diagnosis
+			}
+			late.Target = t.ID
+			return late
+		}
+	}
+	return failed
 }

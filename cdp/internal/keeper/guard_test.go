@@ -776,14 +776,14 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 	one := plugin("one")
 	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.events = newJournals(300, 100_000)
+		e.events.journals = newJournals(300, 100_000)
 		cached := muxtest.Info{ID: "CACHED", Type: "iframe", URL: "http://a/", Context: "C-ONE"}
 		f.Report("", "Target.targetInfoChanged", map[string]any{"targetInfo": cached})
 		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "ONE"})
 		f.Report("", "Browser.downloadWillBegin", map[string]any{"frameId": "SOME", "guid": "G"})
 		synctest.Wait()
-		if e.owners.downloadOwners["G"] != someClient.Name {
-			t.Errorf("the download belongs to %q", e.owners.downloadOwners["G"])
+		if e.events.downloads.owners["G"] != someClient.Name {
+			t.Errorf("the download belongs to %q", e.events.downloads.owners["G"])
 		}
 		f.Report("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "inProgress"})
 		f.Report("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "completed"})
@@ -795,8 +795,8 @@ func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 				t.Errorf("%s receives %s, %v; want %d events", by.Name, stored.Events, err, want)
 			}
 		}
-		if len(e.owners.downloadOwners) > 0 {
-			t.Errorf("the ended downloads are known as %v", e.owners.downloadOwners)
+		if len(e.events.downloads.owners) > 0 {
+			t.Errorf("the ended downloads are known as %v", e.events.downloads.owners)
 		}
 	})
 }
@@ -903,7 +903,7 @@ func withScopes(t *testing.T, test func(e *engine, f *muxtest.Browser, received 
 	cfg := Config{}
 	cfg.setDefaults()
 	f := muxtest.New()
-	e := newEngine(f, "test", false, &cfg)
+	e := newEngine(f, cfg.rooms(false))
 	e.tenancy.egress = testGuard{}
 	go e.mux.Read()
 	var mu sync.Mutex
@@ -1156,11 +1156,11 @@ func TestFrameOwners(t *testing.T) {
 		e.tracker.frames.set(e.tracker.targets["SOME"], "FRAME", "SOME", "http://SOME/frame")
 		e.mux.Unlock()
 		for _, by := range []api.Caller{otherClient, plugin("one"), {Name: "mcp:third", Session: "user/third"}} {
-			if page, _, err := e.locate(by, "FRAME"); err == nil {
+			if page, _, err := e.owners.locate(by, "FRAME"); err == nil {
 				t.Errorf("%+v finds the frame in %s", by, page.ID)
 			}
 		}
-		if page, frame, err := e.locate(someClient, "FRAME"); err != nil || page.ID != "SOME" || frame != "FRAME" {
+		if page, frame, err := e.owners.locate(someClient, "FRAME"); err != nil || page.ID != "SOME" || frame != "FRAME" {
 			t.Errorf("its owner: %v, %s, %v", page, frame, err)
 		}
 	})

@@ -64,19 +64,16 @@ func (e *engine) sendInput(ctx context.Context, by api.Caller, q api.InputReques
 		commands[i] = &mux.Pending{Method: method, By: by, OnDialog: q.OnDialog}
 		params[i] = scan.Marshal(all)
 	}
-	if by.HasContext() {
-		_, release, err := e.tenancy.enterScope(ctx, by)
-		if err != nil {
-			return api.InputSent{}, err
-		}
-		defer release()
+	_, release, err := e.tenancy.enter(ctx, by)
+	if err != nil {
+		return api.InputSent{}, err
 	}
+	defer release()
 	t, err := e.owners.resolve(by, q.Target)
 	if err != nil {
 		return api.InputSent{}, err
 	}
 	e.mux.Lock()
-	e.countCall(by)
 	e.owners.claim(by, t)
 	e.mux.Unlock()
 	if !hasPage(t.kind) {
@@ -85,7 +82,7 @@ func (e *engine) sendInput(ctx context.Context, by api.Caller, q api.InputReques
 	if err := e.tracker.attach(ctx, t, ""); err != nil {
 		return api.InputSent{}, err
 	}
-	w := e.tracker.newPageWait(t, q.Wait, q.OnDialog)
+	w := e.newPageWait(t, q.Wait, q.OnDialog)
 	defer w.close()
 	sent := api.InputSent{Target: t.ID, Events: len(q.Events)}
 	if drag != nil {
@@ -165,41 +162,4 @@ func (e *engine) interceptedDrag(ctx context.Context, page *target) (data json.R
 		return data != nil, nil
 	})
 	return data
-}
-
-// exchangeAll sends commands to a target directly after each other, and waits for all replies. It returns the first
-// error.
-func (s *sender) exchangeAll(ctx context.Context, t *target, commands []*mux.Pending, params []json.RawMessage) (
-	failed *api.Error,
-) {
-	s.mux.Lock()
-	sent := 0
-	for i, p := range commands {
-		p.To = t.at()
-		if failed = s.checkSendable(t, p.Method); failed == nil {
-			failed = s.mux.Send(p, params[i])
-		}
-		if failed != nil {
-			break
-		}
-		sent++
-	}
-	s.mux.Unlock()
-	for _, p := range commands[:sent] {
-		select {
-		case r := <-p.Done:
-			failed = cmp.Or(failed, r.Err)
-		case <-ctx.Done():
-			s.mux.Lock()
-			s.mux.Forget(commands[:sent]...)
-			s.mux.Unlock()
-			late := api.ContextError(ctx, "sending input")
-			if diagnosis := s.unstick(t); diagnosis != "" {
-				late.Message += "; " + diagnosis
-			}
-			late.Target = t.ID
-			return late
-		}
-	}
-	return failed
 }

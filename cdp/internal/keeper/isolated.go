@@ -22,7 +22,7 @@ const worldName = "parley"
 func callInFrame[R any](ctx context.Context, s *sender, t *target, frame, function string, args ...any) (
 	result R, err *api.Error,
 ) {
-	raw, err := s.callInWorld(ctx, t, frame, function, true, args...)
+	raw, err := callInWorld(ctx, s, t, frame, function, true, args...)
 	if err != nil {
 		return result, err
 	}
@@ -50,7 +50,7 @@ func callInFrame[R any](ctx context.Context, s *sender, t *target, frame, functi
 
 // callInWorld calls a function in an isolated world of a frame, and returns what Runtime.callFunctionOn does: the
 // result by value, or a reference to an object in that world.
-func (s *sender) callInWorld(ctx context.Context, t *target, frame, function string, byValue bool, args ...any) (
+func callInWorld(ctx context.Context, s *sender, t *target, frame, function string, byValue bool, args ...any) (
 	json.RawMessage, *api.Error,
 ) {
 	made, err := execute(ctx, s, t, page.CreateIsolatedWorld,

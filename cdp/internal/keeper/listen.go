@@ -75,7 +75,7 @@ type queued struct {
 }
 
 // listen registers a stream and enables the domains that it needs.
-func (ow *owners) listen(by api.Caller, q api.ListenRequest, scope *target, wake func()) (*listener, *api.Error) {
+func (ev *events) listen(by api.Caller, q api.ListenRequest, scope *target, wake func()) (*listener, *api.Error) {
 	status, err := parseStatus(q.Status)
 	if err != nil {
 		return nil, err
@@ -92,27 +92,27 @@ func (ow *owners) listen(by api.Caller, q api.ListenRequest, scope *target, wake
 		return nil, err
 	}
 	l.domains = domainsOf(all)
-	ow.mux.Lock()
-	defer ow.mux.Unlock()
-	if ow.mux.Err() != nil {
-		return nil, ow.mux.Err()
+	ev.mux.Lock()
+	defer ev.mux.Unlock()
+	if ev.mux.Err() != nil {
+		return nil, ev.mux.Err()
 	}
 	if scope != nil && scope.closed {
 		return nil, closedTarget(scope)
 	}
-	ow.tracker.listeners[l] = true
+	ev.listeners[l] = true
 	recorded := map[*target][]string{}
-	for _, t := range ow.tracker.order {
+	for _, t := range ev.tracker.order {
 		if !l.covers(t) {
 			continue
 		}
 		for _, d := range l.domains {
-			if t.Session != "" && ow.domains.enable(t, d) {
+			if t.Session != "" && ev.domains.enable(t, d) {
 				recorded[t] = append(recorded[t], d)
 			}
 		}
 	}
-	ow.replay(l, recorded)
+	ev.replay(l, recorded)
 	return l, nil
 }
 
@@ -122,22 +122,22 @@ const attachPagesTimeout = 2 * time.Second
 
 // attachPages attaches to the pages of an external browser that a stream of all pages covers and no caller has
 // used yet.
-func (ow *owners) attachPages(ctx context.Context, l *listener) {
-	if !ow.tracker.external || !l.wantsAllPages() {
+func (ev *events) attachPages(ctx context.Context, l *listener) {
+	if !ev.tracker.external || !l.wantsAllPages() {
 		return
 	}
 	var attaching []*target
-	ow.mux.Lock()
-	for _, t := range ow.tracker.order {
+	ev.mux.Lock()
+	for _, t := range ev.tracker.order {
 		if l.needsAttach(t) {
 			attaching = append(attaching, t)
-			ow.tracker.attachAsync(t)
+			ev.tracker.attachAsync(t)
 		}
 	}
-	ow.mux.Unlock()
+	ev.mux.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, attachPagesTimeout)
 	defer cancel()
-	_ = ow.mux.Wait(ctx, "for the pages to be attached", func() (bool, *api.Error) {
+	_ = ev.mux.Wait(ctx, "for the pages to be attached", func() (bool, *api.Error) {
 		return !slices.ContainsFunc(attaching, func(t *target) bool { return t.attaching }), nil
 	})
 }
@@ -156,11 +156,11 @@ func (l *listener) needsAttach(t *target) bool {
 
 // awaitEnabled waits until the domains of a stream are enabled wherever that is possible: a page that navigates
 // earlier would not report it. It does not wait longer than enableTimeout for a busy or blocked page.
-func (ow *owners) awaitEnabled(ctx context.Context, l *listener) {
+func (ev *events) awaitEnabled(ctx context.Context, l *listener) {
 	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
 	defer cancel()
-	ow.mux.Wait(ctx, "for the events to come", func() (bool, *api.Error) {
-		for _, t := range ow.tracker.order {
+	ev.mux.Wait(ctx, "for the events to come", func() (bool, *api.Error) {
+		for _, t := range ev.tracker.order {
 			if t.Session == "" || t.closed || t.crashed || t.root().dialog != nil || !l.covers(t) {
 				continue
 			}
@@ -177,20 +177,20 @@ func (ow *owners) awaitEnabled(ctx context.Context, l *listener) {
 const enableTimeout = time.Second
 
 // unlisten removes a stream and disables the domains that only it needed.
-func (ow *owners) unlisten(l *listener) {
-	ow.mux.Lock()
-	defer ow.mux.Unlock()
-	if !ow.tracker.listeners[l] {
+func (ev *events) unlisten(l *listener) {
+	ev.mux.Lock()
+	defer ev.mux.Unlock()
+	if !ev.listeners[l] {
 		return
 	}
-	delete(ow.tracker.listeners, l)
-	if ow.mux.Err() != nil {
+	delete(ev.listeners, l)
+	if ev.mux.Err() != nil {
 		return
 	}
-	for _, t := range ow.tracker.order {
+	for _, t := range ev.tracker.order {
 		if t.Session != "" && l.covers(t) {
 			for _, d := range l.domains {
-				ow.domains.disable(t, d)
+				ev.domains.disable(t, d)
 			}
 		}
 	}
@@ -300,8 +300,10 @@ func (l *listener) next(browser string) (line []byte, end string) {
 // defaultLimit is the number of stored events that are read at a time.
 const defaultLimit = 1000
 
-// storedEvents returns the stored events that a caller may see.
-func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, *api.Error) {
+// stored returns the stored events that a caller may see. find returns the target that a selector names.
+func (ev *events) stored(
+	by api.Caller, q api.EventsRequest, find func(selector string) (*target, *api.Error),
+) (api.Events, *api.Error) {
 	if err := api.CheckPatterns(q.Patterns...); err != nil {
 		return api.Events{}, err
 	}
@@ -311,7 +313,7 @@ func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, 
 	}
 	var only *target
 	if q.Target != "" && q.Target != api.BrowserTarget {
-		if only, err = ow.resolve(by, q.Target); err != nil {
+		if only, err = find(q.Target); err != nil {
 			return api.Events{}, err
 		}
 	}
@@ -322,16 +324,16 @@ func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, 
 	for _, p := range q.Patterns {
 		named[api.DomainOf(p)] = true
 	}
-	ow.mux.Lock()
-	defer ow.mux.Unlock() // reassign changes the numbers of records
+	ev.mux.Lock()
+	defer ev.mux.Unlock() // reassign changes the numbers of records
 	session := by.SessionKey()
 	if only != nil && only.owner != "" {
 		session = only.owner // the caller's, or that of a page that a person has named
 	}
-	records, last := ow.tracker.events.since(session, q.Since)
+	records, last := ev.journals.since(session, q.Since)
 	if q.Since < 0 || q.Since > last { // of a browser before this one
 		q.Since = 0
-		records, last = ow.tracker.events.since(session, 0)
+		records, last = ev.journals.since(session, 0)
 	}
 	out := api.Events{Events: []json.RawMessage{}, Dropped: last - q.Since - int64(len(records)), LastSeq: last}
 	if q.Newest {
@@ -346,7 +348,7 @@ func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, 
 		case q.Target == api.BrowserTarget && r.target != api.BrowserTarget:
 		case !r.has(q.URL, status):
 		case len(out.Events) < q.Limit:
-			out.Events = append(out.Events, r.line(ow.tracker.name))
+			out.Events = append(out.Events, r.line(ev.tracker.name))
 		case q.Newest: // the older ones are not read
 			return out, nil
 		default:

@@ -202,7 +202,7 @@ func TestHammerCallsAndStreams(t *testing.T) {
 func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 	var cfg Config
 	cfg.setDefaults()
-	e := newEngine(muxtest.New(), "test", false, &cfg)
+	e := newEngine(muxtest.New(), cfg.rooms(false))
 	large := []byte(`{"method":"Target.targetCrashed","params":{"pad":"` + strings.Repeat("x", 512<<10) + `"}}`)
 	e.mux.Handle(browser.Message{Data: large, Size: int64(len(large))})
 	f := files{tempDir(t), "test"}
@@ -257,7 +257,7 @@ const consoleEvent = `{"method":"Runtime.consoleAPICalled","params":{"type":"log
 func BenchmarkEvent(b *testing.B) {
 	var cfg Config
 	cfg.setDefaults()
-	e := newEngine(muxtest.New(), "test", false, &cfg)
+	e := newEngine(muxtest.New(), cfg.rooms(false))
 	e.tracker.targets["T"] = &target{Address: mux.Address{ID: "T", Session: "S"}, kind: "page",
 		domains: map[string]*domain{}}
 	e.tracker.sessions["S"] = e.tracker.targets["T"]
@@ -436,7 +436,7 @@ func BenchmarkFlood(b *testing.B) {
 func (e *engine) seenEvents() int64 {
 	e.mux.Lock()
 	defer e.mux.Unlock()
-	return e.tracker.events.lastOrder
+	return e.events.journals.lastOrder
 }
 
 // newPipePeer returns a client of a keeper whose browser is a goroutine at the other end of a pipe. It responds to
@@ -470,7 +470,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var cfg Config
 	cfg.setDefaults()
-	e := newEngine(browser.NewPipe(ends[1][0], ends[0][1], 0), "test", false, &cfg)
+	e := newEngine(browser.NewPipe(ends[1][0], ends[0][1], 0), cfg.rooms(false))
 	go e.mux.Read()
 	send(`{"method":"Target.attachedToTarget","params":{"sessionId":"S","targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`)
 	if rate > 0 {

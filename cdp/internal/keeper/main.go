@@ -135,13 +135,13 @@ func (k *keeper) start(ctx context.Context) *api.Error {
 	if err != nil {
 		return err
 	}
-	k.engine = newEngine(conn, k.cfg.Browser, k.proc == nil, &k.cfg)
+	k.engine = newEngine(conn, k.cfg.rooms(k.proc == nil))
 	k.engine.owners.setups.dir = filepath.Join(k.files.temp(), "uploads")
 	k.setEgress()
 	err = k.engine.tracker.start(ctx)
 	if err == nil && k.proc != nil {
-		k.engine.tracker.downloads.dir = filepath.Join(k.files.temp(), "downloads")
-		err = k.engine.tracker.keepDownloads(ctx, "")
+		k.engine.events.downloads.dir = filepath.Join(k.files.temp(), "downloads")
+		err = k.engine.events.keepDownloads(ctx, "")
 	}
 	if err != nil {
 		err.Message = "the browser started, but: " + err.Message
@@ -414,8 +414,8 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		}
 		s.Sessions = append(s.Sessions, session)
 	}
-	s.Calls = e.callCount
-	s.Events = e.tracker.events.info()
+	s.Calls = e.tenancy.calls
+	s.Events = e.events.journals.info()
 	e.mux.Unlock()
 	return s
 }

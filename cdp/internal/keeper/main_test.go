@@ -22,7 +22,7 @@ func TestIdleLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Idle: time.Minute}
 		cfg.setDefaults()
-		e := newEngine(muxtest.New(), "test", false, &cfg)
+		e := newEngine(muxtest.New(), cfg.rooms(false))
 		k := &keeper{cfg: cfg, files: f, lock: lock, engine: e, server: newServer(e, hello{}, time.Minute)}
 		stopped := make(chan time.Time, 1)
 		k.server.countRequest(1)

@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -11,24 +10,7 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
-	"github.com/parley-tools/parley/manifest"
 )
-
-// onNavigating tracks whether a page is being left for another URL.
-func (t *target) onNavigating(method string, params json.RawMessage) {
-	var p struct {
-		Frame string `json:"frameId"`
-		URL   string `json:"url"`
-		Type  string `json:"navigationType"`
-	}
-	switch {
-	case json.Unmarshal(params, &p) != nil || p.Frame != t.ID:
-	case method == page.FrameStoppedLoading.Method:
-		t.pendingURL = ""
-	case !strings.HasSuffix(strings.ToLower(p.Type), "samedocument"):
-		t.pendingURL = p.URL
-	}
-}
 
 // onLifecycle tracks whether the newest document's network is idle.
 func (tr *tracker) onLifecycle(t *target, params json.RawMessage) {
@@ -57,7 +39,7 @@ func (tr *tracker) onNavigated(t *target, method string, params json.RawMessage)
 	if json.Unmarshal(params, &p) != nil || p.Frame.Parent != "" {
 		return
 	}
-	tr.ownership.onURL(t, p.Frame.URL)
+	tr.observer.onURL(t, p.Frame.URL)
 	if t == tr.sparePage && p.Frame.URL != api.BlankURL && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
 		tr.sparePage = nil // a caller has navigated it
 	}
@@ -84,33 +66,11 @@ func (tr *tracker) awaitBlank(ctx context.Context, t *target) {
 	ctx, cancel := context.WithTimeout(ctx, awaitBlankTimeout)
 	defer cancel()
 	tr.mux.Wait(ctx, "for the blank page", func() (bool, *api.Error) {
-		return t.title != "" && t.pending == 0 || t.closed || t.crashed, nil
+		return t.title != "" && t.preparing == 0 || t.closed || t.crashed, nil
 	})
 }
 
 const awaitBlankTimeout = 5 * time.Second
-
-// navigate navigates a page to a URL and waits for its load event.
-func (tr *tracker) navigate(ctx context.Context, t *target, q api.OpenRequest) *api.Error {
-	w := tr.newPageWait(t, cmp.Or(q.Wait, api.WaitLoad), q.OnDialog)
-	defer w.close()
-	nav, err := execute(ctx, tr.sender, t, page.Navigate, page.NavigateParams{URL: q.URL},
-		callOptions{onDialog: q.OnDialog})
-	if err != nil {
-		return err
-	}
-	if nav.ErrorText != "" {
-		err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(q.URL, 200), nav.ErrorText)
-		err.Target = t.ID
-		return err
-	}
-	if nav.LoaderID == "" {
-		return nil // a navigation within the current document
-	}
-	return w.await(ctx, "for "+manifest.Clip(q.URL, 200)+" to load (the page stays open)", func() bool {
-		return t.hasLoader(string(nav.LoaderID))
-	})
-}
 
 // documentStatus returns the HTTP status of the document that a page shows, 0 if it is unknown.
 func (tr *tracker) documentStatus(t *target) int {
@@ -120,16 +80,6 @@ func (tr *tracker) documentStatus(t *target) int {
 		return t.document.status
 	}
 	return 0
-}
-
-// hasLoader reports whether the main frame has shown a loader's document. The page may have moved on since.
-func (t *target) hasLoader(loader string) bool {
-	for _, l := range t.loaders {
-		if l == loader {
-			return true
-		}
-	}
-	return false
 }
 
 // pageInfo queries the browser, not the page, so it works however busy the page is.
@@ -144,4 +94,26 @@ func (tr *tracker) pageInfo(ctx context.Context, t *target) (api.Page, *api.Erro
 		p.URL, p.Title = info.URL, info.Title
 	}
 	return p, nil
+}
+
+// createPage creates a page and waits until it is tracked; it then calls created, unless nil, with the engine locked.
+func (tr *tracker) createPage(ctx context.Context, params cdptarget.CreateTargetParams, o callOptions,
+	created func(*target),
+) (t *target, err *api.Error) {
+	made, err := execute(ctx, tr.sender, nil, cdptarget.CreateTarget, params, o)
+	if err != nil {
+		return nil, err
+	}
+	err = tr.mux.Wait(ctx, "for the new page", func() (bool, *api.Error) {
+		if t = tr.targets[string(made.TargetID)]; t != nil && created != nil {
+			created(t)
+		}
+		return t != nil, nil
+	})
+	if err != nil {
+		tr.mux.Lock()
+		tr.sender.postClose(made.TargetID)
+		tr.mux.Unlock()
+	}
+	return t, err
 }

@@ -28,6 +28,7 @@ type owners struct {
 	sender  *sender
 	domains *enabler
 	tracker *tracker
+	events  *events
 
 	// hiddenURL is where the engine's own pages begin. It cannot be guessed: whatever else had it would be hidden, too.
 	hiddenURL string
@@ -40,34 +41,31 @@ type owners struct {
 	current        map[string]*target // by session
 	domainOwners   map[string]string  // the session that used a domain of the browser itself last, by domain
 	requestedPages []requestedPage    // by pages, the newest last
-	downloadOwners map[string]string  // of downloads under way, by download id
 
-	setups  *setups
-	scripts map[string]string // texts of scripts that plugins ship
+	setups *setups
 }
 
-func newOwners(tr *tracker) *owners {
+func newOwners(ev *events, forbidden []string) *owners {
+	tr := ev.tracker
 	ow := &owners{
-		mux: tr.mux, sender: tr.sender, domains: tr.domains, tracker: tr,
+		mux: tr.mux, sender: tr.sender, domains: tr.domains, tracker: tr, events: ev, forbidden: forbidden,
 		hiddenURL:     api.BlankURL + "#" + rand.Text(),
 		contextOwners: map[string]string{}, createdContexts: map[string]string{},
-		current:        map[string]*target{},
-		domainOwners:   map[string]string{},
-		downloadOwners: map[string]string{},
-		setups:         newSetups(tr.mux),
-		scripts:        map[string]string{},
+		current:      map[string]*target{},
+		domainOwners: map[string]string{},
+		setups:       newSetups(tr.mux),
 	}
-	tr.ownership = ow
+	tr.observer = ow
 	return ow
 }
 
-// onTarget implements [ownership].
+// onTarget implements [observer].
 func (ow *owners) onTarget(t *target, context string, via *target, fresh bool) {
 	if context != "" {
 		t.context = context
 	}
 	if fresh && t.url == ow.hiddenURL {
-		t.hidden, t.owner = true, Disowned
+		t.hidden, t.owner = true, api.Disowned
 	}
 	if t.hidden {
 		return
@@ -83,26 +81,67 @@ func (ow *owners) onTarget(t *target, context string, via *target, fresh bool) {
 	ow.onURL(t, t.url)
 	if fresh {
 		ow.enforcePageLimit(t)
+		t.appeared = ow.events.journals.lastSeqOf(t.owner)
 	}
 }
 
-// onForgotten implements [ownership].
+// onSession implements [observer].
+func (ow *owners) onSession(t *target) {
+	ow.events.onSession(t)
+	ow.setups.apply(t)
+}
+
+// onSessionEnd implements [observer].
+func (ow *owners) onSessionEnd(t *target) {
+	ow.events.onSessionEnd(t)
+	ow.setups.forget(t)
+}
+
+// onForgotten implements [observer].
 func (ow *owners) onForgotten(t *target) {
+	ow.onSessionEnd(t)
+	ow.events.onForgotten(t)
 	maps.DeleteFunc(ow.current, func(_ string, current *target) bool { return current == t })
 }
 
-// onSession implements [ownership].
-func (ow *owners) onSession(t *target) { ow.setups.apply(t) }
+// wantsSession implements [observer].
+func (ow *owners) wantsSession(t *target) bool { return ow.events.wantsSession(t) }
 
-// onPaused implements [ownership].
-func (ow *owners) onPaused(t *target, params json.RawMessage) { ow.setups.onPaused(t, params) }
-
-// onDownload implements [ownership].
-func (ow *owners) onDownload(t *target, id string) {
-	if len(ow.downloadOwners) < maxDownloads {
-		ow.downloadOwners[id] = t.owner
+// onPaused implements [observer]. The keeper answers the requests of hidden pages, and those that a session has rules
+// for.
+func (ow *owners) onPaused(t *target, params json.RawMessage) bool {
+	switch {
+	case t.hidden:
+		ow.setups.fulfillEmpty(t, params)
+	case ow.setups.routes(t):
+		ow.setups.onPaused(t, params)
+	default:
+		return false
 	}
+	return true
 }
+
+// onEvent implements [observer].
+func (ow *owners) onEvent(t, of *target, method string, params json.RawMessage) {
+	if t != nil && t.hidden {
+		return
+	}
+	r := &record{target: api.BrowserTarget, method: method, params: params, owner: ow.ownerOf(of, method, params),
+		private: isPrivate(ow.reportedBy(of, method, params))}
+	if of != nil {
+		r.target = of.ID
+	}
+	ow.events.onEvent(r, t)
+}
+
+// onContexts implements [observer].
+func (ow *owners) onContexts(t *target) { ow.events.repeatContexts(t) }
+
+// onLoss implements [observer].
+func (ow *owners) onLoss(method string) { ow.events.onLoss(method) }
+
+// onEnd implements [observer].
+func (ow *owners) onEnd() { ow.events.onEnd() }
 
 // adopt makes a target belong to the session of its context, or of the target that opened it. The engine is locked.
 func (ow *owners) adopt(t, from *target) {
@@ -151,12 +190,6 @@ func (ow *owners) creating(session string) *mux.Pending {
 		}
 	}
 	return nil
-}
-
-// origin says who opened a page, within the session that it belongs to. Its popups have the same.
-type origin struct {
-	person     bool   // the person at the command line, who may open any URL and any number of pages
-	connection string // over which it was opened; it is closed with that
 }
 
 func originOf(c api.Caller) origin { return origin{c.ActsForPerson(), c.Connection} }
@@ -208,6 +241,22 @@ func (ow *owners) claim(by api.Caller, t *target) {
 	}
 }
 
+// takeSpare gives the browser's initial page to a caller, if nobody uses it yet. It returns nil if there is none.
+func (ow *owners) takeSpare(by api.Caller) *target {
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
+	t := ow.tracker.sparePage
+	ow.tracker.sparePage = nil
+	if t == nil || t.closed || t.crashed || t.dialog != nil || t.owner != "" && !by.CanSee(t.owner) {
+		return nil
+	}
+	ow.takeOver(by, t)
+	return t
+}
+
+// giveBack makes a page the spare one again. The mux is locked.
+func (ow *owners) giveBack(t *target) { ow.tracker.sparePage, t.owner, t.origin = t, "", origin{} }
+
 // takeOver makes a caller's session the owner of a page that had none, and of its stored events. A page that is in use
 // is not spare. The engine is locked.
 func (ow *owners) takeOver(by api.Caller, t *target) {
@@ -216,7 +265,7 @@ func (ow *owners) takeOver(by api.Caller, t *target) {
 		ow.tracker.sparePage = nil
 	}
 	ow.setups.apply(t)
-	ow.tracker.events.reassign(t.owner, func(r *record) bool { return r.target == t.ID && r.owner == api.DefaultSession })
+	ow.events.journals.reassign(t.owner, func(r *record) bool { return r.target == t.ID && r.owner == api.DefaultSession })
 }
 
 // currentOf returns the default target of the caller's session, or nil. The engine is locked.
@@ -248,6 +297,14 @@ func (ow *owners) canUse(by api.Caller, t *target) bool {
 // isForbidden reports whether no session may use a page at a URL.
 func (ow *owners) isForbidden(url string) bool {
 	return slices.ContainsFunc(ow.forbidden, func(origin string) bool { return api.SameOrigin(url, origin) })
+}
+
+// checkURL rejects a forbidden URL.
+func (ow *owners) checkURL(what, url string) *api.Error {
+	if !ow.isForbidden(url) {
+		return nil
+	}
+	return api.Errorf(api.CodeDenied, "%s cannot use %s, which no session may use", what, manifest.Clip(url, 100))
 }
 
 // newestPage returns the newest page that a caller may use. The engine is locked.
@@ -287,7 +344,7 @@ func (ow *owners) ownerOf(t *target, method string, params json.RawMessage) stri
 	}
 	switch method {
 	case cdpbrowser.DownloadWillBegin.Method, cdpbrowser.DownloadProgress.Method:
-		return ow.ownerOfDownload(params)
+		return ow.events.ownerOfDownload(params)
 	}
 	return ow.domainOwners[api.DomainOf(method)]
 }
@@ -302,19 +359,17 @@ func reportsTarget(method string) bool {
 	return false
 }
 
-// isPrivate implements [ownership]: agents in a session that a person shares do not hear of the person's files.
-func (ow *owners) isPrivate(t *target, method string, params json.RawMessage) bool {
-	if reportsTarget(method) {
-		var p struct {
-			Info targetInfo `json:"targetInfo"`
-			ID   string     `json:"targetId"`
-		}
-		if json.Unmarshal(params, &p) == nil {
-			t = ow.tracker.targets[cmp.Or(p.Info.ID, p.ID)]
-		}
+// reportedBy returns the target that an event is about: agents in a session that a person shares do not hear of the
+// person's files.
+func (ow *owners) reportedBy(t *target, method string, params json.RawMessage) *target {
+	var p struct {
+		Info targetInfo `json:"targetInfo"`
+		ID   string     `json:"targetId"`
 	}
-	top := t.root()
-	return top != nil && top.origin.person && top.kind == "page" && !api.MayShow(top.url)
+	if reportsTarget(method) && json.Unmarshal(params, &p) == nil {
+		return ow.tracker.targets[cmp.Or(p.Info.ID, p.ID)]
+	}
+	return t
 }
 
 // ownerOfReported returns the owner of the target that an event reports. The engine is locked.
@@ -328,7 +383,7 @@ func (ow *owners) ownerOfReported(params json.RawMessage) (owner string, known b
 		return "", false
 	}
 	if reported := ow.tracker.targets[p.Info.ID]; reported != nil && reported.hidden {
-		return Disowned, true
+		return api.Disowned, true
 	}
 	if owner := ow.contextOwners[p.Info.Context]; owner != "" {
 		return owner, true
@@ -342,32 +397,6 @@ func (ow *owners) ownerOfReported(params json.RawMessage) (owner string, known b
 	}
 	return "", false
 }
-
-// ownerOfDownload returns the owner of the page that began a download, or the person if that is unknown. The
-// engine is locked.
-func (ow *owners) ownerOfDownload(params json.RawMessage) string {
-	var p struct {
-		Frame string `json:"frameId"`
-		ID    string `json:"guid"`
-		State string `json:"state"`
-	}
-	if json.Unmarshal(params, &p) != nil || ow.tracker.external {
-		return ""
-	}
-	if t := ow.tracker.targets[p.Frame]; t != nil && len(ow.downloadOwners) < maxDownloads {
-		ow.downloadOwners[p.ID] = t.owner
-	}
-	owner, known := ow.downloadOwners[p.ID]
-	if p.State != "" && p.State != "inProgress" {
-		delete(ow.downloadOwners, p.ID)
-	}
-	if !known {
-		return api.DefaultSession
-	}
-	return owner
-}
-
-const maxDownloads = 1024 // under way; further ones count as the person's
 
 // listTargets returns the targets that a caller may use, the oldest first; with all those of all sessions.
 func (ow *owners) listTargets(by api.Caller, all bool) []api.Target {
@@ -457,6 +486,11 @@ func (ow *owners) resolve(by api.Caller, selector string) (*target, *api.Error) 
 		manifest.Clip(selector, 80), len(all))
 }
 
+// storedEvents returns the stored events that a caller may see.
+func (ow *owners) storedEvents(by api.Caller, q api.EventsRequest) (api.Events, *api.Error) {
+	return ow.events.stored(by, q, func(selector string) (*target, *api.Error) { return ow.resolve(by, selector) })
+}
+
 // checkIDs rejects target and session ids that do not belong to the caller, with the same error whether they exist
 // or not. The engine is locked.
 func (ow *owners) checkIDs(by api.Caller, params map[string]json.RawMessage) *api.Error {
@@ -522,4 +556,24 @@ func (ow *owners) ownsContext(by api.Caller, id string) bool {
 		owner = api.DefaultSession
 	}
 	return by.CanSee(owner)
+}
+
+// locate returns the target that a caller's selector names, and the frame in it, which is the target's own id unless
+// the selector is the id of a frame inside.
+func (ow *owners) locate(by api.Caller, selector string) (t *target, frame string, err *api.Error) {
+	ow.mux.Lock()
+	f := ow.tracker.frames[selector]
+	inside := f != nil && ow.tracker.targets[selector] == nil && f.in != nil && !ow.isForbidden(f.url) &&
+		(ow.canUse(by, f.in) || by.IsCommandLine() && !ow.isForbidden(f.in.url))
+	if inside {
+		t = f.in
+	}
+	ow.mux.Unlock()
+	if inside {
+		return t, selector, nil
+	}
+	if t, err = ow.resolve(by, selector); err != nil {
+		return nil, "", err
+	}
+	return t, t.ID, nil
 }

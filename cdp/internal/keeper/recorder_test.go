@@ -51,7 +51,7 @@ addEventListener("load", () => { setTimeout(() => { throw new Error("thrown at t
 }
 
 // events reads stored events until ready returns true.
-func events(t *testing.T, c *Client, q api.EventsRequest, ready func([]storedLine) bool) (all []storedLine) {
+func eventsOf(t *testing.T, c *Client, q api.EventsRequest, ready func([]storedLine) bool) (all []storedLine) {
 	t.Helper()
 	waitFor(t, fmt.Sprintf("events %+v", q), func() bool {
 		found, err := c.Events(testContext(t), q)
@@ -94,15 +94,15 @@ func testRecordedFromTheStart(t *testing.T, c *Client) {
 		}
 	}
 	p := openPage(t, c, url+"/first")
-	console := events(t, c, api.EventsRequest{Target: p.Target, Patterns: []string{"Runtime.consoleAPICalled"}}, some)
+	console := eventsOf(t, c, api.EventsRequest{Target: p.Target, Patterns: []string{"Runtime.consoleAPICalled"}}, some)
 	if len(console) != 1 || !strings.Contains(console[0].raw, "at the start") || console[0].Replayed {
 		t.Errorf("console: %+v", console)
 	}
-	thrown := events(t, c, api.EventsRequest{Target: p.Target, Patterns: []string{"Runtime.exceptionThrown"}}, some)
+	thrown := eventsOf(t, c, api.EventsRequest{Target: p.Target, Patterns: []string{"Runtime.exceptionThrown"}}, some)
 	if !strings.Contains(thrown[0].raw, "thrown at the start") {
 		t.Errorf("exceptions: %+v", thrown)
 	}
-	document := events(t, c, api.EventsRequest{Target: p.Target, URL: "/first", Status: "2xx"}, some)
+	document := eventsOf(t, c, api.EventsRequest{Target: p.Target, URL: "/first", Status: "2xx"}, some)
 	if len(document) != 1 || document[0].Method != "Network.responseReceived" {
 		t.Errorf("the document: %+v", document)
 	}
@@ -123,7 +123,7 @@ func testRecordedFailures(t *testing.T, c *Client) {
 	}
 	of := func(q api.EventsRequest) []storedLine {
 		q.Target = p.Target
-		return events(t, c, q, some)
+		return eventsOf(t, c, q, some)
 	}
 	for _, want := range []struct{ url, method, reason string }{
 		{"/gone", "Network.responseReceived", `"status":404`},
@@ -142,7 +142,7 @@ func testRecordedFailures(t *testing.T, c *Client) {
 		t.Errorf("4xx: %d events", len(found))
 	}
 	// Log has what Chrome reports about them.
-	events(t, c, api.EventsRequest{Target: p.Target, Patterns: []string{"Log.entryAdded"}}, func(all []storedLine) bool {
+	eventsOf(t, c, api.EventsRequest{Target: p.Target, Patterns: []string{"Log.entryAdded"}}, func(all []storedLine) bool {
 		return slices.ContainsFunc(all, func(l storedLine) bool { return strings.Contains(l.raw, "/refused") })
 	})
 	newest := of(api.EventsRequest{Newest: true, Limit: 2})
@@ -154,7 +154,7 @@ func testRecordedFailures(t *testing.T, c *Client) {
 	// A page that does not load at all.
 	_, err = c.Open(testContext(t), api.OpenRequest{URL: closed.URL + "/unreachable"})
 	wantCode(t, err, api.CodeNavigationFailed)
-	if found := events(t, c, api.EventsRequest{URL: "/unreachable", Status: "failed"},
+	if found := eventsOf(t, c, api.EventsRequest{URL: "/unreachable", Status: "failed"},
 		some); !strings.Contains(found[0].raw,
 		"ERR_CONNECTION_REFUSED") {
 		t.Errorf("%+v", found)
@@ -185,7 +185,7 @@ func testRecordsAreRedacted(t *testing.T, c *Client) {
 		}); err != stop {
 		t.Errorf("the stream lacks headers or cookies: %v", err)
 	}
-	posted := events(t, c, api.EventsRequest{URL: "/post", Status: "201"}, some)
+	posted := eventsOf(t, c, api.EventsRequest{URL: "/post", Status: "201"}, some)
 	all, err := c.Events(testContext(t), api.EventsRequest{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
@@ -212,18 +212,18 @@ func testRecordsAreRedacted(t *testing.T, c *Client) {
 func testRecordingSurvivesDisable(t *testing.T, c *Client) {
 	p := openPage(t, c, recordedSite(t)+"/first")
 	of := api.EventsRequest{Target: p.Target, Patterns: []string{"Runtime.consoleAPICalled"}}
-	events(t, c, of, some)
+	eventsOf(t, c, of, some)
 	for _, method := range []string{"Runtime.enable", "Runtime.disable", "Network.disable", "Log.disable"} {
 		if _, err := c.Call(testContext(t), api.CallRequest{Method: method}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	evaluate(t, c, "", `console.log("after the end"); fetch("/gone"); 0`)
-	found := events(t, c, of, func(all []storedLine) bool { return len(all) > 1 })
+	found := eventsOf(t, c, of, func(all []storedLine) bool { return len(all) > 1 })
 	if len(found) != 2 || !strings.Contains(found[1].raw, "after the end") || found[1].Replayed {
 		t.Errorf("%+v", found)
 	}
-	events(t, c, api.EventsRequest{Target: p.Target, URL: "/gone", Status: "404"}, some)
+	eventsOf(t, c, api.EventsRequest{Target: p.Target, URL: "/gone", Status: "404"}, some)
 }
 
 // What only the recorder has enabled reaches no stream; a stream that enables it gets the history first.
@@ -287,12 +287,12 @@ func TestRecordedChildTargets(t *testing.T) {
 	})
 	openPage(t, c, url+"/")
 	for _, want := range []string{"in the frame", "in the worker"} {
-		events(t, c, api.EventsRequest{Patterns: []string{"Runtime.consoleAPICalled"}}, func(all []storedLine) bool {
+		eventsOf(t, c, api.EventsRequest{Patterns: []string{"Runtime.consoleAPICalled"}}, func(all []storedLine) bool {
 			return slices.ContainsFunc(all, func(l storedLine) bool { return strings.Contains(l.raw, want) })
 		})
 	}
 	for _, want := range []string{"/frame-gone", "/worker-gone"} {
-		events(t, c, api.EventsRequest{URL: want, Status: "404"}, some)
+		eventsOf(t, c, api.EventsRequest{URL: want, Status: "404"}, some)
 	}
 }
 
@@ -316,7 +316,7 @@ func TestRecordedInExternalBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	of.Target = theirs.Target
-	events(t, c, of, func(all []storedLine) bool {
+	eventsOf(t, c, of, func(all []storedLine) bool {
 		has := func(what string, replayed bool) bool {
 			return slices.ContainsFunc(all, func(l storedLine) bool {
 				return strings.Contains(l.raw, what) && l.Replayed == replayed
@@ -328,7 +328,7 @@ func TestRecordedInExternalBrowser(t *testing.T) {
 	if p, err := mine.Open(testContext(t), api.OpenRequest{URL: url + "/broken"}); err != nil || p.Status != 500 {
 		t.Errorf("a page of a session: %+v, %v", p, err)
 	}
-	events(t, mine, api.EventsRequest{URL: "/broken", Status: "5xx"}, some)
+	eventsOf(t, mine, api.EventsRequest{URL: "/broken", Status: "5xx"}, some)
 	if stored, err := mine.Events(testContext(t), api.EventsRequest{URL: "/gone"}); err != nil || len(stored.Events) != 0 {
 		t.Errorf("the session has events of another page: %s, %v", stored.Events, err)
 	}

@@ -51,18 +51,19 @@ type tenancy struct {
 	mux     *mux.Mux
 	sender  *sender
 	tracker *tracker
+	events  *events
 	owners  *owners
 
-	egress    host.Egress       // nil: plugins are denied contexts of their own
-	chromePID int               // the browser's process
-	scopes    map[string]*scope // by session
-	// defaultUsed is when the last call in the default context began.
-	defaultUsed time.Time
-	scopeLock   chan struct{} // holds one while a scope is created
+	egress      host.Egress       // nil: plugins are denied contexts of their own
+	chromePID   int               // the browser's process
+	scopes      map[string]*scope // by session
+	calls       int64             // begun so far
+	defaultUsed time.Time         // when the last call in the default context began
+	scopeLock   chan struct{}     // holds one while a scope is created
 }
 
 func newTenancy(ow *owners) *tenancy {
-	return &tenancy{mux: ow.mux, sender: ow.sender, tracker: ow.tracker, owners: ow, scopes: map[string]*scope{},
+	return &tenancy{mux: ow.mux, sender: ow.sender, tracker: ow.tracker, events: ow.events, owners: ow, scopes: map[string]*scope{},
 		scopeLock: make(chan struct{}, 1)}
 }
 
@@ -94,6 +95,21 @@ func (tn *tenancy) lockScopes(ctx context.Context) *api.Error {
 }
 
 func (tn *tenancy) unlockScopes() { <-tn.scopeLock }
+
+// enter begins a call: it counts it, and returns the scope of the caller's session, nil for the default context. The
+// caller calls release when its call ends.
+func (tn *tenancy) enter(ctx context.Context, by api.Caller) (s *scope, release func(), err *api.Error) {
+	tn.mux.Lock()
+	tn.calls++
+	if !by.HasContext() {
+		tn.defaultUsed = time.Now()
+	}
+	tn.mux.Unlock()
+	if !by.HasContext() {
+		return nil, func() {}, nil
+	}
+	return tn.enterScope(ctx, by)
+}
 
 // enterScope returns the scope of a session, which it creates if necessary, and applies the call's grants to it. The
 // caller calls release when its call ends.
@@ -191,24 +207,21 @@ func (tn *tenancy) disown(s *scope) {
 	}
 	delete(tn.scopes, s.session)
 	tn.disposeCreated(func(session string) bool { return session == s.session })
-	tn.owners.contextOwners[string(s.context)] = Disowned
+	tn.owners.contextOwners[string(s.context)] = api.Disowned
 	for _, t := range tn.tracker.order {
 		if t.context == string(s.context) {
-			t.owner = Disowned
+			t.owner = api.Disowned
 		}
 	}
-	for id, owner := range tn.owners.downloadOwners {
+	for id, owner := range tn.events.downloads.owners {
 		if owner == s.session {
-			tn.owners.downloadOwners[id] = Disowned
+			tn.events.downloads.owners[id] = api.Disowned
 		}
 	}
-	tn.tracker.events.remove(s.session)
+	tn.events.journals.remove(s.session)
 	delete(tn.owners.current, s.session)
 	tn.owners.setups.end(func(session string) bool { return session == s.session })
 }
-
-// Disowned owns what belonged to a scope that is being closed. It is not the name of any session.
-const Disowned = api.PluginPrefix
 
 func (tn *tenancy) newScope(ctx context.Context, by api.Caller) (*scope, *api.Error) {
 	s := &scope{
@@ -238,8 +251,8 @@ func (tn *tenancy) newScope(ctx context.Context, by api.Caller) (*scope, *api.Er
 	tn.mux.Lock()
 	tn.owners.contextOwners[string(s.context)] = s.session
 	tn.mux.Unlock()
-	if s.proxy == nil && tn.tracker.downloads.dir != "" {
-		err = tn.tracker.keepDownloads(ctx, s.context)
+	if s.proxy == nil && tn.events.downloads.dir != "" {
+		err = tn.events.keepDownloads(ctx, s.context)
 	} else {
 		err = tn.denyDownloads(ctx, s)
 	}
@@ -279,7 +292,7 @@ func (tn *tenancy) dispose(s *scope) *api.Error {
 	defer cancel()
 	params := cdptarget.DisposeBrowserContextParams{BrowserContextID: s.context}
 	_, err := execute(ctx, tn.sender, nil, cdptarget.DisposeBrowserContext, params, callOptions{})
-	tn.tracker.removeDownloads(s.context)
+	tn.events.removeDownloads(s.context)
 	return err
 }
 
@@ -341,9 +354,17 @@ func (tn *tenancy) firstPage(ctx context.Context, by api.Caller, s *scope) *api.
 	return nil
 }
 
+// browserContext returns the browser context of a scope, "" for the default one.
+func (s *scope) browserContext() cdp.BrowserContextID {
+	if s == nil {
+		return ""
+	}
+	return s.context
+}
+
 // refusalCount returns how many connections of the scope's pages were refused.
 func (s *scope) refusalCount() int {
-	if s.proxy == nil {
+	if s == nil || s.proxy == nil {
 		return 0
 	}
 	return s.proxy.refusalCount()
@@ -351,7 +372,7 @@ func (s *scope) refusalCount() int {
 
 // dialError returns the reason why a plugin's navigation failed, if its proxy refused to dial.
 func (s *scope) dialError(since int, to string) *api.Error {
-	if s.proxy == nil {
+	if s == nil || s.proxy == nil {
 		return nil
 	}
 	refused := s.proxy.refusalSince(since, dialAddress(to))

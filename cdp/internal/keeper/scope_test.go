@@ -43,7 +43,7 @@ func TestNewScopeIsClosed(t *testing.T) {
 	cfg := Config{}
 	cfg.setDefaults()
 	f := muxtest.New()
-	e := newEngine(f, "test", false, &cfg)
+	e := newEngine(f, cfg.rooms(false))
 	e.tenancy.egress = testGuard{}
 	go e.mux.Read()
 	defer func() {

@@ -47,15 +47,12 @@ func (e *engine) runScript(ctx context.Context, by api.Caller, q api.ScriptReque
 	if err := api.CheckOnDialog(q.OnDialog); err != nil {
 		return api.ScriptResult{}, err
 	}
-	if by.HasContext() {
-		_, release, err := e.tenancy.enterScope(ctx, by)
-		if err != nil {
-			return api.ScriptResult{}, err
-		}
-		defer release()
+	_, release, err := e.tenancy.enter(ctx, by)
+	if err != nil {
+		return api.ScriptResult{}, err
 	}
+	defer release()
 	e.mux.Lock()
-	e.countCall(by)
 	script, err := e.knownScript(q.Script)
 	if err == nil && q.DocumentStart {
 		err = e.registerScript(by, script)
@@ -67,13 +64,13 @@ func (e *engine) runScript(ctx context.Context, by api.Caller, q api.ScriptReque
 	if q.Function == "" {
 		return api.ScriptResult{}, nil
 	}
-	t, frame, err := e.locate(by, q.Target)
+	t, frame, err := e.owners.locate(by, q.Target)
 	if err != nil {
 		return api.ScriptResult{}, err
 	}
 	e.mux.Lock()
 	e.owners.claim(by, t)
-	last := e.tracker.events.lastSeqOf(t.owner)
+	last := e.events.journals.lastSeqOf(t.owner)
 	e.mux.Unlock()
 	if !hasPage(t.kind) {
 		return api.ScriptResult{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no document", t.ID, t.kind)
@@ -96,15 +93,15 @@ func (e *engine) knownScript(s api.PageScript) (api.PageScript, *api.Error) {
 	}
 	key := s.World() + s.SHA256
 	if s.Text == "" {
-		s.Text = e.owners.scripts[key]
+		s.Text = e.scripts[key]
 	}
 	if s.Text == "" {
 		return s, api.Errorf(api.CodeInvalidArgs, "%s", api.ErrNoScript.Error())
 	}
-	if len(e.owners.scripts) >= maxScripts {
-		clear(e.owners.scripts)
+	if len(e.scripts) >= maxScripts {
+		clear(e.scripts)
 	}
-	e.owners.scripts[key] = s.Text
+	e.scripts[key] = s.Text
 	return s, nil
 }
 

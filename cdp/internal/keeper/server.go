@@ -370,7 +370,7 @@ func (c *client) abandonAll() {
 // releaseStream frees the resources of a stream.
 func (c *client) releaseStream(s *stream) {
 	if s.l != nil {
-		c.s.engine.owners.unlisten(s.l)
+		c.s.engine.events.unlisten(s.l)
 		return
 	}
 	s.spool.Close()
@@ -687,16 +687,16 @@ func (c *client) listen(ctx context.Context, id int64, by api.Caller, b api.List
 			return err
 		}
 	}
-	l, err := c.s.engine.owners.listen(by, b, scope, c.wakeWriter)
+	l, err := c.s.engine.events.listen(by, b, scope, c.wakeWriter)
 	if err != nil {
 		return err
 	}
-	c.s.engine.owners.attachPages(ctx, l)
-	c.s.engine.owners.awaitEnabled(ctx, l)
+	c.s.engine.events.attachPages(ctx, l)
+	c.s.engine.events.awaitEnabled(ctx, l)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		c.s.engine.owners.unlisten(l)
+		c.s.engine.events.unlisten(l)
 		return nil
 	}
 	// The first item notifies the client that the stream is complete from now on.

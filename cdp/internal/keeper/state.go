@@ -36,7 +36,7 @@ func (e *engine) saveState(ctx context.Context, by api.Caller, origins []string)
 		}
 		return err
 	}
-	err = e.tenancy.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
+	err = e.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
 		return read(t, origin, "localStorage", saved.Local)
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func (e *engine) loadState(ctx context.Context, by api.Caller, origins []string,
 		done.Items += max(0, n)
 		return n >= 0, err
 	}
-	err = e.tenancy.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
+	err = e.visitOrigins(ctx, in, origins, func(t *target, origin string) *api.Error {
 		_, err := write(t, origin, "localStorage", state.Local[origin])
 		return err
 	})
@@ -151,25 +151,16 @@ func writeStorage() string {
 func (e *engine) stateContext(ctx context.Context, by api.Caller, origins []string) (
 	in cdp.BrowserContextID, release func(), err *api.Error,
 ) {
-	e.mux.Lock()
-	e.countCall(by)
-	e.mux.Unlock()
 	for _, origin := range origins {
 		if u, failed := url.Parse(origin); failed != nil || !api.IsWebURL(origin) || u.Scheme+"://"+u.Host != origin {
 			return "", nil, api.Errorf(api.CodeInvalidArgs, "%q is not an origin", manifest.Clip(origin, 100))
 		}
-		if err := e.tenancy.checkURL("state", origin); err != nil {
+		if err := e.owners.checkURL("state", origin); err != nil {
 			return "", nil, err
 		}
 	}
-	if !by.HasContext() {
-		return "", func() {}, nil
-	}
-	s, release, err := e.tenancy.enterScope(ctx, by)
-	if err != nil {
-		return "", nil, err
-	}
-	return s.context, release, nil
+	s, release, err := e.tenancy.enter(ctx, by)
+	return s.browserContext(), release, err
 }
 
 // cookies returns all cookies of a browser context.
@@ -210,32 +201,32 @@ func (e *engine) currentPageOf(by api.Caller, origins []string) (*target, string
 // visitOrigins shows an empty document of each origin in a page of its own, which no session sees, and calls visit.
 // Nothing is requested from the sites: the keeper answers each request of that page itself. Chrome may connect to a
 // site in advance.
-func (tn *tenancy) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origins []string,
+func (e *engine) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origins []string,
 	visit func(t *target, origin string) *api.Error,
 ) *api.Error {
 	if len(origins) == 0 {
 		return nil
 	}
-	t, err := tn.tracker.createPage(ctx, cdptarget.CreateTargetParams{
-		URL: tn.owners.hiddenURL, BrowserContextID: in, Background: new(true), // so that it belongs to no session
+	t, err := e.tracker.createPage(ctx, cdptarget.CreateTargetParams{
+		URL: e.owners.hiddenURL, BrowserContextID: in, Background: new(true), // so that it belongs to no session
 	}, callOptions{}, nil)
 	if err != nil {
 		return err
 	}
-	defer tn.closeHidden(t)
-	if err := tn.tracker.attach(ctx, t, ""); err != nil {
+	defer e.closeHidden(t)
+	if err := e.tracker.attach(ctx, t, ""); err != nil {
 		return err
 	}
-	tn.tracker.awaitBlank(ctx, t)
+	e.tracker.awaitBlank(ctx, t)
 	bypass := network.SetBypassServiceWorkerParams{Bypass: true}
-	if _, err := execute(ctx, tn.sender, t, network.SetBypassServiceWorker, bypass, callOptions{}); err != nil {
+	if _, err := execute(ctx, e.sender, t, network.SetBypassServiceWorker, bypass, callOptions{}); err != nil {
 		return err
 	}
-	if _, err := execute(ctx, tn.sender, t, fetch.Enable, fetch.EnableParams{}, callOptions{}); err != nil {
+	if _, err := execute(ctx, e.sender, t, fetch.Enable, fetch.EnableParams{}, callOptions{}); err != nil {
 		return err
 	}
 	for _, origin := range origins {
-		if err := tn.tracker.navigate(ctx, t, api.OpenRequest{URL: origin + "/"}); err != nil {
+		if err := e.navigate(ctx, t, api.OpenRequest{URL: origin + "/"}); err != nil {
 			return err
 		}
 		if err := visit(t, origin); err != nil {
@@ -245,24 +236,12 @@ func (tn *tenancy) visitOrigins(ctx context.Context, in cdp.BrowserContextID, or
 	return nil
 }
 
-func (tn *tenancy) closeHidden(t *target) {
+func (e *engine) closeHidden(t *target) {
+	e.discard(t)
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
-	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.ID)}
-	execute(ctx, tn.sender, nil, cdptarget.CloseTarget, params, callOptions{})
-	tn.mux.Wait(ctx, "for a page to close", func() (bool, *api.Error) { return t.closed, nil })
-	tn.mux.Lock()
-	tn.tracker.events.remove(Disowned)
-	tn.mux.Unlock()
-}
-
-// fulfill answers a request of a hidden page with an empty document. The engine is locked.
-func (tr *tracker) fulfill(t *target, params json.RawMessage) {
-	var p struct {
-		ID fetch.RequestID `json:"requestId"`
-	}
-	if json.Unmarshal(params, &p) == nil {
-		postCommand(tr.mux, t, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: p.ID, ResponseCode: 200,
-			ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: "text/html"}}}, nil)
-	}
+	e.mux.Wait(ctx, "for a page to close", func() (bool, *api.Error) { return t.closed, nil })
+	e.mux.Lock()
+	e.events.journals.remove(api.Disowned)
+	e.mux.Unlock()
 }

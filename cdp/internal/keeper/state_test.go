@@ -225,7 +225,7 @@ func TestHiddenPageIsClosed(t *testing.T) {
 		}
 		closed := make(chan struct{})
 		go func() {
-			e.tenancy.closeHidden(page)
+			e.closeHidden(page)
 			close(closed)
 		}()
 		q := <-f.Sent

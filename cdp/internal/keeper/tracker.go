@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/inspector"
@@ -17,14 +16,14 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
-// tracker follows the browser's targets by its events, and stores the events.
+// tracker follows the browser's targets by its events.
 type tracker struct {
-	mux       *mux.Mux
-	sender    *sender
-	domains   *enabler
-	name      string // of the browser
-	external  bool   // a browser that Parley did not start: attach to a target on first use
-	ownership ownership
+	mux      *mux.Mux
+	sender   *sender
+	domains  *enabler
+	name     string // of the browser
+	external bool   // a browser that Parley did not start: attach to a target on first use
+	observer observer
 
 	targets       map[string]*target
 	order         []*target // the oldest first
@@ -33,71 +32,44 @@ type tracker struct {
 	frames        frames             // those inside of targets
 	sparePage     *target            // the blank page for the first open
 	started       bool               // the first page exists; new targets have owners
-	events        *journals
-	listeners     map[*listener]bool
-	downloads     downloads
 }
 
-// ownership decides whose targets and events are. Its methods are called with the engine locked.
-type ownership interface {
+// observer hears what becomes of targets, and decides what is done with them. Its methods are called with the mux
+// locked.
+type observer interface {
 	// onTarget is called when a target is new or its URL has changed. via is the target whose session reported it.
 	onTarget(t *target, context string, via *target, fresh bool)
 	onURL(t *target, url string)
 	onNavigationRequested(t *target, params json.RawMessage)
-	onForgotten(t *target)
-	onDownload(t *target, id string) // began
-	// onSession is called when a target has a session, before it runs.
+	// onSession is called when a target has a session, before it runs, and onSessionEnd when that has ended.
 	onSession(t *target)
-	// onPaused is called for a request that was paused for the rules of a session.
-	onPaused(t *target, params json.RawMessage)
-	// isPrivate reports whether only the command line may hear an event.
-	isPrivate(t *target, method string, params json.RawMessage) bool
-	// ownerOf returns the owner of an event of a target; nil means the browser.
-	ownerOf(t *target, method string, params json.RawMessage) string
+	onSessionEnd(t *target)
+	onForgotten(t *target)
+	// wantsSession reports whether a new page of an external browser is attached to before somebody uses it.
+	wantsSession(t *target) bool
+	// onPaused is called for a request that was paused in a target. It returns false if it is for whom paused it.
+	onPaused(t *target, params json.RawMessage) bool
+	// onEvent is called for each other event, before the tracker follows it. t is the target of its session; of is that
+	// of an extra session, too. Both are nil for the browser.
+	onEvent(t, of *target, method string, params json.RawMessage)
+	// onContexts is called when a caller has enabled Runtime whose contexts were reported before.
+	onContexts(t *target)
+	onLoss(method string) // of an event that was too large to be read
+	onEnd()               // of the connection
 }
 
-func newTracker(m *mux.Mux, name string, external bool, events *journals) *tracker {
+// newTracker returns a tracker of the browser that a mux is connected with. The caller sets its observer before start.
+func newTracker(m *mux.Mux, name string, external bool) *tracker {
 	s := &sender{m}
 	tr := &tracker{
-		mux: m, sender: s, domains: &enabler{m, s}, name: name, external: external, events: events,
+		mux: m, sender: s, domains: &enabler{m, s}, name: name, external: external,
 		targets:       map[string]*target{},
 		sessions:      map[string]*target{},
 		extraSessions: map[string]*target{},
 		frames:        frames{},
-		listeners:     map[*listener]bool{},
-		downloads:     downloads{folders: map[cdp.BrowserContextID]*downloadFolder{}},
 	}
 	m.Observe(tr)
 	return tr
-}
-
-type target struct {
-	mux.Address
-	kind, url, title string
-	opener           string
-	appeared         int64   // the newest event of its session at that time
-	context          string  // id of its browser context
-	owner            string  // the session that it belongs to; "" if there is none
-	origin           origin  // who opened it there
-	ownerTentative   bool    // the owner is a guess that later events may correct
-	parent           *target // the page of a frame or worker
-	attaching        bool    // an attach is under way; only in an external browser
-	ready            bool    // Page events are enabled
-	crashed, closed  bool
-	needsReenable    bool       // enabled domains were lost in a crash; cleared by the next page
-	hidden           bool       // a page of the engine's own, which no session sees
-	evictErr         *api.Error // why the engine closes it: the owner may not have it
-	dialog           *api.Dialog
-	pendingURL       string          // of a navigation under way
-	loaders          []string        // of the main frame, the newest last
-	loaded           bool            // the load event of the newest loader was received
-	idle             bool            // its network is idle; only while lifecycle events are enabled
-	idleWaits        int             // calls that wait for that
-	dragData         json.RawMessage // of the newest drag that the browser began during a call; see engine.drag
-	commits          int             // documents that the main frame has shown
-	domains          map[string]*domain
-	applied
-	activity
 }
 
 // start begins to read messages and to track targets.
@@ -144,17 +116,6 @@ func (tr *tracker) autoAttachParams() cdptarget.SetAutoAttachParams {
 	}
 }
 
-// at returns where the commands to a target go; t may be nil.
-func (t *target) at() *mux.Address {
-	if t == nil {
-		return nil
-	}
-	return &t.Address
-}
-
-// receives reports whether commands to an address go to the target.
-func (t *target) receives(to *mux.Address) bool { return to == &t.Address }
-
 // of returns the target to which commands to an address go, nil for the browser.
 func (tr *tracker) of(to *mux.Address) *target {
 	if to == nil {
@@ -166,73 +127,27 @@ func (tr *tracker) of(to *mux.Address) *target {
 	return nil // an extra session
 }
 
-// root returns the page whose dialogs block t: t itself, or the page of a frame.
-func (t *target) root() *target {
-	for t != nil && t.kind == "iframe" && t.parent != nil {
-		t = t.parent
-	}
-	return t
-}
-
-// within reports whether t is top or one of its frames or workers.
-func (t *target) within(top *target) bool {
-	for t != nil && t != top {
-		t = t.parent
-	}
-	return t != nil
-}
-
-// targetInfo has only the fields that the engine needs, so that no other field of a later browser can break the
-// decoding.
-type targetInfo struct {
-	ID      string `json:"targetId"`
-	Type    string `json:"type"`
-	URL     string `json:"url"`
-	Title   string `json:"title"`
-	Opener  string `json:"openerId"`
-	Parent  string `json:"parentId"`
-	Context string `json:"browserContextId"`
-}
-
-// OnEvent updates the state of targets, stores the event and offers it to the listeners. The engine is locked.
+// OnEvent implements [mux.Observer]: it follows what an event says of targets, after the observer has heard it.
 func (tr *tracker) OnEvent(session, method string, params json.RawMessage) {
 	t := tr.sessions[session]
-	id := api.BrowserTarget
-	if t != nil {
-		id = t.ID
-	}
 	switch method {
 	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
 		tr.onTargetInfo(t, method, params) // first, because the owner of the event depends on it
 	}
-	of := t
-	if of == nil && tr.extraSessions[session] != nil {
-		of = tr.extraSessions[session]
-		id = of.ID
-	}
-	if t != nil && t.routed && method == fetch.RequestPaused.Method {
-		tr.ownership.onPaused(t, params)
+	if t != nil && method == fetch.RequestPaused.Method && tr.observer.onPaused(t, params) {
 		return
 	}
-	d := t.domainState(method)
-	if d.unpausing && tr.domains.resume(t, method) {
+	if t.domainState(method).unpausing && tr.domains.resume(t, method) {
 		return
 	}
-	if t == nil || !t.hidden {
-		tr.publish(&record{
-			t: now(), target: id, method: method, params: params,
-			owner: tr.ownership.ownerOf(of, method, params), private: tr.ownership.isPrivate(of, method, params),
-			replayed: d.enabling,
-		}, t)
+	if t != nil {
+		t.followDocument(method, params)
 	}
+	tr.observer.onEvent(t, tr.sessionOf(session), method, params)
 	if t != nil && hasPage(t.kind) {
 		tr.frames.follow(t, method, params)
 	}
 	switch method {
-	case fetch.RequestPaused.Method:
-		if t != nil && t.hidden {
-			tr.fulfill(t, params)
-		}
 	case cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
 		tr.onTargetGone(method, params)
 	case inspector.TargetCrashed.Method:
@@ -255,7 +170,7 @@ func (tr *tracker) OnEvent(session, method string, params json.RawMessage) {
 		}
 	case page.FrameRequestedNavigation.Method:
 		if t != nil {
-			tr.ownership.onNavigationRequested(t, params)
+			tr.observer.onNavigationRequested(t, params)
 		}
 	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
 		if t != nil && t.kind == "page" {
@@ -273,22 +188,11 @@ func (tr *tracker) OnEvent(session, method string, params json.RawMessage) {
 	}
 }
 
-// OnLoss implements [observer].
-func (tr *tracker) OnLoss(method string) {
-	tr.events.skip()
-	for l := range tr.listeners {
-		l.recordLoss(method, tr.events.of(l.by.SessionKey()).lastSeq)
-	}
-}
+// OnLoss implements [mux.Observer].
+func (tr *tracker) OnLoss(method string) { tr.observer.onLoss(method) }
 
-func now() int64 { return time.Now().UnixMilli() }
-
-// OnEnd implements [observer].
-func (tr *tracker) OnEnd() {
-	for l := range tr.listeners {
-		l.finish("closed")
-	}
-}
+// OnEnd implements [mux.Observer].
+func (tr *tracker) OnEnd() { tr.observer.onEnd() }
 
 func (tr *tracker) onTargetInfo(via *target, method string, params json.RawMessage) {
 	var p struct {
@@ -310,20 +214,12 @@ func (tr *tracker) onTargetInfo(via *target, method string, params json.RawMessa
 		tr.order = append(tr.order, t)
 	}
 	t.kind, t.url, t.title, t.opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
-	tr.ownership.onTarget(t, p.Info.Context, via, fresh)
-	if fresh {
-		t.appeared = tr.events.lastSeqOf(t.owner)
-	}
+	tr.observer.onTarget(t, p.Info.Context, via, fresh)
 	if method == cdptarget.AttachedToTarget.Method {
 		tr.onAttached(t, via, p.Session, p.Waiting)
 	}
-	if fresh && tr.external && method == cdptarget.TargetCreated.Method {
-		for l := range tr.listeners {
-			if l.wantsAllPages() && l.needsAttach(t) {
-				tr.attachAsync(t)
-				break
-			}
-		}
+	if fresh && tr.external && method == cdptarget.TargetCreated.Method && tr.observer.wantsSession(t) {
+		tr.attachAsync(t)
 	}
 	tr.mux.Broadcast()
 }
@@ -356,8 +252,6 @@ func (tr *tracker) refreshTargets(ctx context.Context) {
 	}
 }
 
-func hasPage(kind string) bool { return kind == "page" || kind == "iframe" || kind == "webview" }
-
 func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 	var p struct {
 		ID      string `json:"targetId"`
@@ -378,7 +272,8 @@ func (tr *tracker) onTargetGone(method string, params json.RawMessage) {
 			t.Session, t.ready, t.domains, t.dialog = "", false, map[string]*domain{}, nil
 			tr.frames.forgetIn(t)
 			tr.mux.FailPending(t.at(), closedTarget(t))
-			t.activity, t.applied = activity{}, applied{}
+			t.contexts, t.document = nil, mainResponse{}
+			tr.observer.onSessionEnd(t)
 			// Destroyed frames and workers are reported only where targets are discovered.
 			if !hasPage(t.kind) || t.kind == "iframe" {
 				tr.forget(t)
@@ -410,12 +305,7 @@ func (tr *tracker) forget(t *target) {
 		}
 	}
 	tr.mux.FailPending(t.at(), closedTarget(t))
-	for l := range tr.listeners {
-		if l.scope == t {
-			l.finish("closed")
-		}
-	}
-	tr.ownership.onForgotten(t)
+	tr.observer.onForgotten(t)
 	if tr.sparePage == t {
 		tr.sparePage = nil
 	}

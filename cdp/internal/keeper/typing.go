@@ -15,19 +15,16 @@ import (
 // itself compares its origin, in the same turn in which the text enters it: key events would go to whichever frame has
 // the focus when they arrive. So the text is in no document of another origin, whatever the page does meanwhile.
 func (e *engine) typeText(ctx context.Context, by api.Caller, q api.TypeRequest) (api.Typed, *api.Error) {
-	if by.HasContext() {
-		_, release, err := e.tenancy.enterScope(ctx, by)
-		if err != nil {
-			return api.Typed{}, err
-		}
-		defer release()
+	_, release, err := e.tenancy.enter(ctx, by)
+	if err != nil {
+		return api.Typed{}, err
 	}
+	defer release()
 	t, err := e.owners.resolve(by, q.Target)
 	if err != nil {
 		return api.Typed{}, err
 	}
 	e.mux.Lock()
-	e.countCall(by)
 	e.owners.claim(by, t)
 	leaving := ""
 	if root := t.root(); root != nil {
@@ -120,7 +117,7 @@ const maxFrameDepth = 16
 
 // focusedChild returns the id of the frame whose element has the focus in a frame, "" if another element has it.
 func (e *engine) focusedChild(ctx context.Context, t *target, frame string) (string, *api.Error) {
-	raw, err := e.sender.callInWorld(ctx, t, frame, focusedElement, false)
+	raw, err := callInWorld(ctx, e.sender, t, frame, focusedElement, false)
 	if err != nil {
 		return "", err
 	}

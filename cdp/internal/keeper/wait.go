@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // beginTimeout is how long a call waits for the navigation that it may have caused to begin. Chrome reports one that a
@@ -16,7 +18,7 @@ const beginTimeout = 150 * time.Millisecond
 
 // pageWait waits for what a command does to its page. Nil waits for nothing.
 type pageWait struct {
-	tr       *tracker
+	e        *engine
 	page     *target
 	kind     string // WaitLoad or WaitIdle
 	onDialog string
@@ -24,36 +26,30 @@ type pageWait struct {
 }
 
 // newPageWait prepares to wait after a command to a target. The caller calls close.
-func (tr *tracker) newPageWait(t *target, kind, onDialog string) *pageWait {
-	tr.mux.Lock()
-	defer tr.mux.Unlock()
+func (e *engine) newPageWait(t *target, kind, onDialog string) *pageWait {
+	e.mux.Lock()
+	defer e.mux.Unlock()
 	root := t.root()
 	if kind == "" || kind == api.WaitNone || root.kind != "page" {
 		return nil
 	}
 	if kind == api.WaitIdle {
-		tr.domains.enable(root, lifecycle)
+		e.domains.enable(root, lifecycle)
 		root.idleWaits++
 	}
-	return &pageWait{tr, root, kind, onDialog, root.commits}
+	return &pageWait{e, root, kind, onDialog, root.commits}
 }
 
 func (w *pageWait) close() {
 	if w == nil || w.kind != api.WaitIdle {
 		return
 	}
-	w.tr.mux.Lock()
-	defer w.tr.mux.Unlock()
-	if w.tr.mux.Err() == nil {
+	w.e.mux.Lock()
+	defer w.e.mux.Unlock()
+	if w.e.mux.Err() == nil {
 		w.page.idleWaits--
-		w.tr.domains.disable(w.page, lifecycle)
+		w.e.domains.disable(w.page, lifecycle)
 	}
-}
-
-// onlyAwaited reports whether nobody but calls that wait asked for the lifecycle events of a page.
-func (t *target) onlyAwaited() bool {
-	d := t.domain(lifecycle)
-	return !d.byCaller && d.listeners == t.idleWaits
 }
 
 // after waits for the page once a caller's command has returned a result.
@@ -78,11 +74,11 @@ func (w *pageWait) after(ctx context.Context, method string, result json.RawMess
 	if method != page.CommandReload {
 		soon, cancel := context.WithTimeout(ctx, beginTimeout)
 		defer cancel()
-		w.tr.mux.Wait(soon, "for a navigation", func() (bool, *api.Error) { return began() || w.page.closed, nil })
+		w.e.mux.Wait(soon, "for a navigation", func() (bool, *api.Error) { return began() || w.page.closed, nil })
 	}
-	w.tr.mux.Lock()
+	w.e.mux.Lock()
 	begun := began()
-	w.tr.mux.Unlock()
+	w.e.mux.Unlock()
 	if !begun && method != page.CommandReload {
 		return nil
 	}
@@ -98,14 +94,14 @@ func (w *pageWait) await(ctx context.Context, what string, committed func() bool
 		return nil
 	}
 	t := w.page
-	err := w.tr.mux.Wait(ctx, what, func() (bool, *api.Error) {
-		if ok, err := w.tr.showable(t, w.onDialog); !ok || err != nil {
+	err := w.e.mux.Wait(ctx, what, func() (bool, *api.Error) {
+		if ok, err := w.e.showable(t, w.onDialog); !ok || err != nil {
 			return false, err
 		}
 		return committed() && t.loaded && (w.kind != api.WaitIdle || t.idle), nil
 	})
 	if err != nil && err.Code == api.CodeTimeout {
-		if diagnosis := w.tr.sender.unstick(t); diagnosis != "" {
+		if diagnosis := w.e.sender.unstick(t); diagnosis != "" {
 			err.Message += "; " + diagnosis
 		}
 	}
@@ -114,7 +110,7 @@ func (w *pageWait) await(ctx context.Context, what string, committed func() bool
 
 // showable reports whether a page can go on loading, or why it never will. A dialog that blocks it is answered if
 // OnDialog says so. The engine is locked.
-func (tr *tracker) showable(t *target, onDialog string) (bool, *api.Error) {
+func (e *engine) showable(t *target, onDialog string) (bool, *api.Error) {
 	switch {
 	case t.closed:
 		return false, closedTarget(t)
@@ -123,8 +119,30 @@ func (tr *tracker) showable(t *target, onDialog string) (bool, *api.Error) {
 	case t.dialog == nil:
 		return true, nil
 	case api.AnswersDialogs(onDialog):
-		tr.sender.answerDialog(t, onDialog)
+		e.sender.answerDialog(t, onDialog)
 		return false, nil
 	}
 	return false, blockedTarget(t, t.dialog)
+}
+
+// navigate navigates a page to a URL and waits for its load event.
+func (e *engine) navigate(ctx context.Context, t *target, q api.OpenRequest) *api.Error {
+	w := e.newPageWait(t, cmp.Or(q.Wait, api.WaitLoad), q.OnDialog)
+	defer w.close()
+	nav, err := execute(ctx, e.sender, t, page.Navigate, page.NavigateParams{URL: q.URL},
+		callOptions{onDialog: q.OnDialog})
+	if err != nil {
+		return err
+	}
+	if nav.ErrorText != "" {
+		err := api.Errorf(api.CodeNavigationFailed, "cannot open %s: %s", manifest.Clip(q.URL, 200), nav.ErrorText)
+		err.Target = t.ID
+		return err
+	}
+	if nav.LoaderID == "" {
+		return nil // a navigation within the current document
+	}
+	return w.await(ctx, "for "+manifest.Clip(q.URL, 200)+" to load (the page stays open)", func() bool {
+		return t.hasLoader(string(nav.LoaderID))
+	})
 }

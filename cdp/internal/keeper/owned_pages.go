@@ -61,28 +61,6 @@ func (ow *owners) newPage(ctx context.Context, by api.Caller, in cdp.BrowserCont
 	return ow.tracker.createPage(ctx, params, callOptions{by: by}, func(t *target) { ow.assign(t, by) })
 }
 
-// createPage creates a page and waits until it is tracked; it then calls created, unless nil, with the engine locked.
-func (tr *tracker) createPage(ctx context.Context, params cdptarget.CreateTargetParams, o callOptions,
-	created func(*target),
-) (t *target, err *api.Error) {
-	made, err := execute(ctx, tr.sender, nil, cdptarget.CreateTarget, params, o)
-	if err != nil {
-		return nil, err
-	}
-	err = tr.mux.Wait(ctx, "for the new page", func() (bool, *api.Error) {
-		if t = tr.targets[string(made.TargetID)]; t != nil && created != nil {
-			created(t)
-		}
-		return t != nil, nil
-	})
-	if err != nil {
-		tr.mux.Lock()
-		tr.sender.postClose(made.TargetID)
-		tr.mux.Unlock()
-	}
-	return t, err
-}
-
 // onURL closes a page that the person did not open and that shows a URL reserved for the person, and any page that
 // shows a forbidden origin. No parameter allows such a URL, and Chrome does not let a page navigate to the former; this
 // is the second line of defense. The engine is locked.
