@@ -83,9 +83,26 @@ var layers = map[string][]string{
 		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/scan",
 	},
 	"cdp/internal/keeper/mux/muxtest": {"cdp/internal/browser", "cdp/internal/keeper/scan"},
+	"cdp/internal/keeper/target": {
+		"cdp/internal/keeper/api", "cdp/internal/keeper/mux", "cdp/internal/keeper/scan", "cdp/internal/protocol", "manifest",
+	},
+	"cdp/internal/keeper/event": {
+		"cdp/internal/keeper/api", "cdp/internal/keeper/mux", "cdp/internal/keeper/scan", "cdp/internal/keeper/target",
+		"manifest",
+	},
+	"cdp/internal/keeper/tenant": {
+		"cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/mux", "cdp/internal/keeper/scan",
+		"cdp/internal/keeper/target", "cdp/internal/protocol", "host", "manifest",
+	},
+	"cdp/internal/keeper/verb": {
+		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/mux",
+		"cdp/internal/keeper/scan", "cdp/internal/keeper/target", "cdp/internal/keeper/tenant", "cdp/internal/protocol",
+		"manifest",
+	},
 	"cdp/internal/keeper": {
-		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/mux", "cdp/internal/keeper/scan",
-		"cdp/internal/protocol", "host", "host/protect", "internal/wire", "manifest",
+		"cdp/internal/browser", "cdp/internal/keeper/api", "cdp/internal/keeper/event", "cdp/internal/keeper/mux",
+		"cdp/internal/keeper/scan", "cdp/internal/keeper/target", "cdp/internal/keeper/tenant",
+		"cdp/internal/keeper/verb", "host", "host/protect", "internal/wire", "manifest",
 	},
 	"sdk":          {},
 	"sdk/go":       {},
@@ -152,17 +169,21 @@ var layers = map[string][]string{
 
 // testsMayImport are additional imports of _test.go files.
 var testsMayImport = map[string][]string{
-	"cdp/internal/keeper":     {"cdp/internal/keeper/mux/muxtest"},
-	"cdp/internal/keeper/mux": {"cdp/internal/keeper/mux/muxtest"},
-	"manifest":                {"internal/schemafacts"},
-	"manifest/generate":       {"manifest/schema"},
-	"host":                    {"host/providertest", "internal/schemafacts"},
-	"host/oci":                {"internal/foreign"},
-	"cdp":                     {"host/providertest", "internal/schemafacts"},
-	"host/docs":               {"internal/schemafacts"},
-	"host/mcp":                {"host/wasm", "internal/foreign"},
-	"host/wasm":               {"host/providertest", "internal/foreign", "manifest/lint"},
-	".":                       {"host/providertest", "internal/schemafacts", "internal/testhome"},
+	"cdp/internal/keeper":        {"cdp/internal/keeper/mux/muxtest", "cdp/internal/protocol"},
+	"cdp/internal/keeper/event":  {"cdp/internal/keeper/mux/muxtest"},
+	"cdp/internal/keeper/mux":    {"cdp/internal/keeper/mux/muxtest"},
+	"cdp/internal/keeper/target": {"cdp/internal/keeper/mux/muxtest"},
+	"cdp/internal/keeper/tenant": {"cdp/internal/keeper/mux/muxtest"},
+	"cdp/internal/keeper/verb":   {"cdp/internal/keeper/mux/muxtest"},
+	"manifest":                   {"internal/schemafacts"},
+	"manifest/generate":          {"manifest/schema"},
+	"host":                       {"host/providertest", "internal/schemafacts"},
+	"host/oci":                   {"internal/foreign"},
+	"cdp":                        {"host/providertest", "internal/schemafacts"},
+	"host/docs":                  {"internal/schemafacts"},
+	"host/mcp":                   {"host/wasm", "internal/foreign"},
+	"host/wasm":                  {"host/providertest", "internal/foreign", "manifest/lint"},
+	".":                          {"host/providertest", "internal/schemafacts", "internal/testhome"},
 	// the script of the plugin runs in a browser
 	"plugins/page": {"cdp", "host", "manifest"},
 	"cmd": {
@@ -179,8 +200,11 @@ var testsMayImport = map[string][]string{
 // dependencies says which layers may import a third-party module; "cmd/..." are all below cmd. The other
 // modules of go.mod come with these. RATIONALE.md says why each is there.
 var dependencies = map[string][]string{
-	"aead.dev/minisign":           {"host/signature"},
-	"github.com/chromedp/cdproto": {"cdp/internal/browser", "cdp/internal/keeper"},
+	"aead.dev/minisign": {"host/signature"},
+	"github.com/chromedp/cdproto": {
+		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/event", "cdp/internal/keeper/mux",
+		"cdp/internal/keeper/target", "cdp/internal/keeper/tenant", "cdp/internal/keeper/verb",
+	},
 	"github.com/gofrs/flock": {
 		"cdp", "cmd/...", "host", "host/policy", "host/record", "host/wasm", "internal/slots", "internal/testhome",
 	},

@@ -16,6 +16,8 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
@@ -82,7 +84,8 @@ func testEnablingIsNotSeen(t *testing.T, c *Client) {
 		if err != nil {
 			t.Errorf("%s: %v", d.Name, err)
 		}
-		if already := append(recordedDomains, "Page"); slices.Contains(done.Off, d.Name) == slices.Contains(already, d.Name) {
+		if already := append(target.RecordedDomains, "Page"); slices.Contains(done.Off, d.Name) == slices.Contains(already,
+			d.Name) {
 			t.Errorf("%s was not enabled: %v", d.Name, done)
 		}
 		// The same for longer: a listener holds the domain. The page's own script goes on.
@@ -437,17 +440,17 @@ func testEnablingDuringNavigations(t *testing.T, c *Client) {
 // callTest is a test in which calls need domains of a page.
 type callTest struct {
 	*testing.T
-	e *engine
+	e *verb.Verbs
 	f *muxtest.Browser
 }
 
 func withEnabling(t *testing.T, test func(callTest)) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) { test(callTest{t, e, f}) })
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) { test(callTest{t, e, f}) })
 }
 
 func (x callTest) start(ctx context.Context, method string, enable ...string) <-chan *api.Error {
 	ended := make(chan *api.Error, 1)
-	go func() { ended <- x.e.call(ctx, api.CommandLine, api.CallRequest{Method: method, Enable: enable}).Err }()
+	go func() { ended <- x.e.Call(ctx, api.CommandLine, api.CallRequest{Method: method, Enable: enable}).Err }()
 	synctest.Wait()
 	return ended
 }
@@ -481,7 +484,7 @@ func (x callTest) answer(all []muxtest.Command) {
 
 // stored returns the stored events that a request without patterns returns.
 func (x callTest) stored() (n int) {
-	found, _ := x.e.owners.storedEvents(api.CommandLine, api.EventsRequest{})
+	found, _ := x.e.Owners.StoredEvents(api.CommandLine, api.EventsRequest{})
 	for _, raw := range found.Events {
 		if strings.Contains(string(raw), "DOM.") {
 			n++
@@ -569,7 +572,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 			x.Errorf("breakpoints are set %s", got)
 		}
 		// The page pauses once after it moved to another process.
-		l, err := x.e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"*"}}, nil, func() {})
+		l, err := x.e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -577,14 +580,14 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 		x.answer(x.sent("Debugger.setSkipAllPauses", "Debugger.resume"))
 		x.f.Event("Debugger.resumed")
 		synctest.Wait()
-		if line, _ := l.next("b"); line != nil {
+		if line, _ := l.Next("b"); line != nil {
 			x.Errorf("a listener got %s", line)
 		}
 		x.answer(running)
 		wantResult(x.T, "the call", call, "")
 		x.answer(x.sent("Debugger.disable"))
 
-		l, err = x.e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
+		l, err = x.e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -600,7 +603,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 		wantResult(x.T, "the caller's own", own, "")
 		x.f.Event("Debugger.paused")
 		synctest.Wait()
-		if line, _ := l.next("b"); !strings.Contains(string(line), "Debugger.paused") {
+		if line, _ := l.Next("b"); !strings.Contains(string(line), "Debugger.paused") {
 			x.Errorf("the listener got %s", line)
 		}
 	})
@@ -611,7 +614,7 @@ func TestListenerComesDuringCall(t *testing.T) {
 		call := x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")
 		x.answer(x.sent("Audits.enable"))
 		command := x.sent("Accessibility.getRootAXNode")
-		l, err := x.e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Audits.*"}}, nil, func() {})
+		l, err := x.e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Audits.*"}}, nil, func() {})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -620,20 +623,20 @@ func TestListenerComesDuringCall(t *testing.T) {
 		wantResult(x.T, "the call", call, "")
 		// Chrome replays issues to who enables it, which was the engine: so it is enabled again.
 		restart := x.sent("Audits.disable", "Audits.enable")
-		if restart[0].ID > restart[1].ID || !x.e.tracker.order[0].domain("Audits").enabling {
+		if restart[0].ID > restart[1].ID || !x.e.Tracker.All[0].Domain("Audits").Enabling {
 			x.Error("the listener does not wait for its history")
 		}
 		x.answer(restart)
 		x.f.Event("Audits.issueAdded")
 		synctest.Wait()
-		if line, _ := l.next("b"); !strings.Contains(string(line), "Audits.issueAdded") {
+		if line, _ := l.Next("b"); !strings.Contains(string(line), "Audits.issueAdded") {
 			x.Errorf("the listener got %s", line)
 		}
 		// A call beside the listener changes nothing for it; the listener may end first.
 		call = x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")
 		x.answer(x.sent("Audits.enable"))
 		command = x.sent("Accessibility.getRootAXNode")
-		x.e.events.unlisten(l)
+		x.e.Events.Unlisten(l)
 		x.sent()
 		x.answer(command)
 		wantResult(x.T, "the call", call, "")
@@ -655,7 +658,7 @@ func TestEnableForCallThatEndsEarly(t *testing.T) {
 		"dialog": {func(x callTest) {
 			x.f.Messages <- `{"method":"Page.javascriptDialogOpening","sessionId":"S","params":{"type":"alert","message":"m"}}`
 		}, api.CodeBusy, []string{"DOM.disable"}},
-		"connection": {func(x callTest) { x.e.mux.FailAll(api.Errorf(api.CodeChromeConnection, "gone")) },
+		"connection": {func(x callTest) { x.e.Mux.FailAll(api.Errorf(api.CodeChromeConnection, "gone")) },
 			api.CodeChromeConnection, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

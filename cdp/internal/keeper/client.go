@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -48,7 +49,7 @@ type connection struct {
 
 // timeoutGrace is how much longer than the keeper a client waits for a timeout, because the keeper's own error says
 // more.
-const timeoutGrace = probeTimeout + terminateTimeout + time.Second
+const timeoutGrace = target.ProbeTimeout + target.TerminateTimeout + time.Second
 
 // connect dials a keeper and exchanges hellos. It returns an *unusableKeeperError if the keeper is hung or uses
 // another wire version.

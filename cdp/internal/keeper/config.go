@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -74,9 +75,9 @@ func (c *Config) setDefaults() {
 }
 
 // rooms returns what the rooms of the keeper need to know.
-func (c *Config) rooms(external bool) browserOptions {
-	return browserOptions{name: c.Browser, external: external, maxMessage: c.MaxMessage, ringEvents: c.RingEvents,
-		ringBytes: c.RingBytes, forbidden: c.Forbidden}
+func (c *Config) rooms(external bool) verb.Options {
+	return verb.Options{Name: c.Browser, External: external, MaxMessage: c.MaxMessage, RingEvents: c.RingEvents,
+		RingBytes: c.RingBytes, Forbidden: c.Forbidden}
 }
 
 func orDefault(name string) string {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 func TestDenyReason(t *testing.T) {
@@ -38,13 +40,13 @@ func TestDenyReason(t *testing.T) {
 		{"Extensions.loadUnpacked", false, true},
 		{"PWA.install", false, true},
 	} {
-		if got := denyReason(one, c.method) == ""; got != c.plugin {
+		if got := tenant.DenyReason(one, c.method) == ""; got != c.plugin {
 			t.Errorf("a plugin can be granted %s: %v", c.method, got)
 		}
-		if got := denyReason(some, c.method) == ""; got != c.client {
+		if got := tenant.DenyReason(some, c.method) == ""; got != c.client {
 			t.Errorf("an MCP client can be granted %s: %v", c.method, got)
 		}
-		if why := denyReason(api.CommandLine, c.method); why != "" {
+		if why := tenant.DenyReason(api.CommandLine, c.method); why != "" {
 			t.Errorf("the person is denied %s: %s", c.method, why)
 		}
 	}
@@ -78,12 +80,12 @@ func TestPluginCommandsCarryTheirContext(t *testing.T) {
 		{"Browser.getWindowForTarget", "T", `{}`, "", api.CodeNotFound},
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
-			withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+			withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 				addScope(e, one, "C")
 				f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 				synctest.Wait()
 				q := api.CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
-				err := e.tenancy.confine(one, e.tenancy.scopes[one.Name], &q)
+				err := e.Tenancy.Confine(one, e.Tenancy.Scopes[one.Name], &q)
 				switch {
 				case err != nil && err.Code != c.code, err == nil && c.code != "":
 					t.Errorf("error %v, want %q", err, c.code)
@@ -118,7 +120,7 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 		{"Tracing.start", "browser", `{}`, "", api.CodeDenied},
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
-			withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+			withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 				addScope(e, api.Caller{Name: "plugin:one"}, "C")
 				addScope(e, some, "D")
 				for id, context := range map[string]string{"PLUGINS": "C", "MINE": "D"} {
@@ -127,7 +129,7 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 				}
 				synctest.Wait()
 				q := api.CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
-				err := e.tenancy.confine(some, e.tenancy.scopes[some.SessionKey()], &q)
+				err := e.Tenancy.Confine(some, e.Tenancy.Scopes[some.SessionKey()], &q)
 				switch {
 				case err != nil && err.Code != c.code, err == nil && c.code != "":
 					t.Errorf("error %v, want %q", err, c.code)
@@ -141,10 +143,10 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 
 // Commands of the command line are sent unchanged.
 func TestCommandLineIsNotConfined(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		ended := make(chan *api.Error, 1)
 		go func() {
-			ended <- e.call(context.Background(), api.CommandLine,
+			ended <- e.Call(context.Background(), api.CommandLine,
 				api.CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).Err
 		}()
 		synctest.Wait()
@@ -260,20 +262,20 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 		{api.CommandLine, "another session", "Browser.close", ""},
 		{api.CommandLine, "a user's own browser", "Browser.close", ""},
 	} {
-		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 			addScope(e, some, "C")
-			e.tracker.started, e.tracker.sparePage = true, e.tracker.targets["T"]
+			e.Tracker.Started, e.Tracker.SparePage = true, e.Tracker.ByID["T"]
 			switch c.with {
 			case "its plugin":
 				addScope(e, helper, "D")
 			case "another session":
 				addScope(e, other, "D")
 			case "a page of the person":
-				e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
+				e.Owners.TakeOver(api.CommandLine, e.Tracker.ByID["T"])
 			case "a user's own browser":
-				e.tracker.started, e.tracker.sparePage, e.tracker.external = false, nil, true
+				e.Tracker.Started, e.Tracker.SparePage, e.Tracker.External = false, nil, true
 			}
-			err := e.tenancy.confine(c.by, e.tenancy.scopes[c.by.SessionKey()], &api.CallRequest{Method: c.method})
+			err := e.Tenancy.Confine(c.by, e.Tenancy.Scopes[c.by.SessionKey()], &api.CallRequest{Method: c.method})
 			if err != nil && err.Code != c.code || err == nil && c.code != "" {
 				t.Errorf("with %s, %s in %q: %v, want %q", c.with, c.method, c.by.SessionKey(), err, c.code)
 			}
@@ -284,10 +286,10 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 // Events of an extra session belong to its target, so no other caller receives them.
 func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 	one, some, other := api.Caller{Name: "plugin:one"}, api.Caller{Name: "mcp:some"}, api.Caller{Name: "mcp:other"}
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.mux.Lock()
-		e.owners.contextOwners["C"] = one.Name
-		e.mux.Unlock()
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Mux.Lock()
+		e.Owners.ContextOwners["C"] = one.Name
+		e.Mux.Unlock()
 		for _, session := range []string{"S1", "S2"} {
 			f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session +
 				`","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
@@ -295,7 +297,7 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 		f.Messages <- `{"method":"Network.requestWillBeSent","sessionId":"S2","params":{}}`
 		synctest.Wait()
 		for by, want := range map[string]int{one.Name: 1, some.Name: 0, other.Name: 0} {
-			stored, err := e.owners.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Network.*"}})
+			stored, err := e.Owners.StoredEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Network.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by, stored.Events, err)
 			}
@@ -305,14 +307,14 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 
 // The stored events of the initial page go to the session that takes it over.
 func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		f.Messages <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
 		synctest.Wait()
-		e.mux.Lock()
-		e.owners.claim(api.Caller{Name: "mcp:some"}, e.tracker.sessions["S"])
-		e.mux.Unlock()
+		e.Mux.Lock()
+		e.Owners.Claim(api.Caller{Name: "mcp:some"}, e.Tracker.Sessions["S"])
+		e.Mux.Unlock()
 		for by, want := range map[string]int{"cli": 0, "mcp:some": 1, "mcp:other": 0} {
-			stored, err := e.owners.storedEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Page.*"}})
+			stored, err := e.Owners.StoredEvents(api.Caller{Name: by}, api.EventsRequest{Patterns: []string{"Page.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by, stored.Events, err)
 			}
@@ -323,11 +325,11 @@ func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 // A page's session that follows targets hears of all of them. Each session gets the reports of its own.
 func TestReportsBelongToTheSessionOfTheirTarget(t *testing.T) {
 	other := api.Caller{Name: "mcp:other"}
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		addScope(e, other, "C")
-		e.mux.Lock()
-		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
-		e.mux.Unlock()
+		e.Mux.Lock()
+		e.Owners.TakeOver(api.CommandLine, e.Tracker.ByID["T"])
+		e.Mux.Unlock()
 		f.Messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"THEIRS",` +
 			`"type":"page","url":"http://b/","browserContextId":"C"}}}`
 		f.Messages <- `{"method":"Target.targetCreated","sessionId":"S","params":{"targetInfo":{"targetId":"UNKNOWN",` +
@@ -337,7 +339,7 @@ func TestReportsBelongToTheSessionOfTheirTarget(t *testing.T) {
 			by   api.Caller
 			want []string
 		}{{api.CommandLine, []string{"UNKNOWN"}}, {other, []string{"THEIRS"}}} {
-			stored, err := e.owners.storedEvents(c.by, api.EventsRequest{Patterns: []string{"Target.targetCreated"}})
+			stored, err := e.Owners.StoredEvents(c.by, api.EventsRequest{Patterns: []string{"Target.targetCreated"}})
 			if err != nil || len(stored.Events) != len(c.want) || !strings.Contains(string(stored.Events[0]), c.want[0]) {
 				t.Errorf("%s receives %s, %v", c.by.Name, stored.Events, err)
 			}

@@ -3,25 +3,21 @@
 //
 // # Structure
 //
-// The package has six parts. A request enters each once, from top to bottom, and its result comes back the same way:
+// The keeper has rooms, each a package that knows only the ones below it. A request enters each once, from top to
+// bottom, and its result comes back the same way:
 //
-//	wire         frames, requests, errors; [Client] at one end, server at the other   (wire, json, api, client, server)
-//	engine       runs a caller's request                                              (engine, state, typing, script,
-//	                                                                                   input)
-//	tenancy      what a session may use: owners know to which session targets,        (owner, pages, listen, scope,
-//	             events and downloads belong; tenancy gives each session a scope,      confine, proxy, ending,
-//	             and a plugin's own a proxy; what a session set up for its pages       setup, route)
-//	tracker      the targets, their sessions and navigations; the recorder and the    (tracker, frames, attach,
-//	             journals of events                                                    navigation, wait, recorder,
-//	                                                                                   downloads, redact,
-//	                                                                                   journal, ring)
-//	enabler,     the domains that are enabled in a target; commands to targets, and   (enabler, autoenable, exchange,
-//	sender       why one cannot be sent or does not return                             dialog, unstick, isolated)
-//	mux          numbers messages, and delivers replies; the lock of all state        (mux, spool)
+//	keeper  the process: [Start], [Stop], [Main], its lock and its files; the wire, with [Client] at one end and the
+//	        server at the other
+//	verb    what callers ask for: commands, pages, scripts, input, secrets, rules for requests, uploads, states
+//	tenant  what a session may use: owners know to which session targets, events and downloads belong; tenancy gives
+//	        each session a scope, and a plugin's own a proxy; set-ups are what a session has set up for its pages
+//	event   the journals of events, what is recorded and redacted, streams, downloads
+//	target  the targets, their sessions, documents and dialogs; which domains are enabled; why a command cannot be sent
+//	        or does not return
+//	mux     the wire to the browser: it numbers commands, and delivers replies; the lock of all state
 //
-// Each part calls only the ones below it. What the lower ones have to say, such as an event or a new target, they say
-// to an interface of their own (observer, ownership). Beside them stands the life of the process: [Start], [Stop],
-// [Main], its lock and its files.
+// What the lower ones have to say, such as an event or a new target, they say to an interface of their own (Observer).
+// Package api has what the keeper and its clients exchange, and package scan finds values in JSON.
 //
 // # Life cycle
 //
@@ -94,7 +90,7 @@
 // zero byte, the id in 8 bytes, big endian, and a piece of the result.
 //
 // The operations are call, open, targets, activate, close_target, close, stop, status, sessions, events, listen,
-// save_state, load_state, type, script, input, route and end_connection. Their bodies and results are the exported
-// types of this package. The first item of listen is {"listening":true}; the stream is complete from then on. A client
+// save_state, load_state, type, script, input, route and end_connection. Their bodies and results are the
+// types of package api. The first item of listen is {"listening":true}; the stream is complete from then on. A client
 // that closes its connection abandons its calls.
 package keeper

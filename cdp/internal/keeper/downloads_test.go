@@ -15,8 +15,10 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // endOf returns the record of the end of the download of a URL.
@@ -39,7 +41,7 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 			fmt.Fprint(w, "content of ", r.URL.Path)
 		case r.URL.Path == "/endless":
 			w.Header().Set("Content-Type", "application/octet-stream")
-			w.Header().Set("Content-Length", fmt.Sprint(maxDownloadBytes+1))
+			w.Header().Set("Content-Length", fmt.Sprint(event.MaxDownloadBytes+1))
 			w.Write(make([]byte, 1<<20))
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
@@ -87,7 +89,8 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 		if end, _, state := endOf(t, mine, "/endless"); state != "canceled" || !strings.Contains(end.Note, "512 MiB") {
 			t.Errorf("the endless download: %s", end.raw)
 		}
-		failed := eventsOf(t, mine, api.EventsRequest{URL: "/endless", Status: "failed", Patterns: []string{"Browser.*"}}, some)
+		failed := eventsOf(t, mine, api.EventsRequest{URL: "/endless", Status: "failed", Patterns: []string{"Browser.*"}},
+			some)
 		if len(failed) != 1 {
 			t.Errorf("%d failures", len(failed))
 		}
@@ -109,27 +112,27 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 
 // A session keeps a limited number of downloads, and another folder that a caller has chosen has no limit.
 func TestDownloadLimits(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.events.downloads.dir = t.TempDir()
-		go e.events.keepDownloads(t.Context(), "")
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Events.Downloads.Dir = t.TempDir()
+		go e.Events.KeepDownloads(t.Context(), "")
 		q := <-f.Sent
 		f.Answer(q, `{}`)
 		synctest.Wait()
 		if folder := scan.Text(q.Params, "downloadPath"); q.Method != "Browser.setDownloadBehavior" ||
-			scan.Text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.events.downloads.dir {
+			scan.Text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.Events.Downloads.Dir {
 			t.Fatalf("the browser receives %s %s", q.Method, q.Params)
 		}
-		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
+		e.Owners.TakeOver(api.CommandLine, e.Tracker.ByID["T"])
 		download := func(id string) {
 			f.Messages <- `{"method":"Page.downloadWillBegin","sessionId":"S","params":{"frameId":"T","guid":"` + id + `"}}`
 			f.Messages <- `{"method":"Browser.downloadWillBegin","params":{"frameId":"T","guid":"` + id + `"}}`
 			synctest.Wait()
 		}
-		for i := range maxDownloadFiles {
+		for i := range event.MaxDownloadFiles {
 			download(fmt.Sprint("G", i))
 		}
 		if len(f.Sent) > 0 {
-			t.Fatalf("%s after %d downloads", (<-f.Sent).Method, maxDownloadFiles)
+			t.Fatalf("%s after %d downloads", (<-f.Sent).Method, event.MaxDownloadFiles)
 		}
 		download("one more")
 		if q := <-f.Sent; q.Method != "Browser.cancelDownload" || scan.Text(q.Params, "guid") != "one more" {
@@ -142,13 +145,13 @@ func TestDownloadLimits(t *testing.T) {
 		if len(f.Sent) > 0 {
 			t.Errorf("%s although a download has ended", (<-f.Sent).Method)
 		}
-		e.events.downloads.releaseDownloads(nil)
+		e.Events.Downloads.ReleaseDownloads(nil)
 		download("in a folder of the caller")
 		if len(f.Sent) > 0 {
 			t.Errorf("%s in a folder of the caller", (<-f.Sent).Method)
 		}
-		e.events.removeDownloads("")
-		if left, err := os.ReadDir(e.events.downloads.dir); err != nil || len(left) > 0 {
+		e.Events.RemoveDownloads("")
+		if left, err := os.ReadDir(e.Events.Downloads.Dir); err != nil || len(left) > 0 {
 			t.Errorf("%v are left, %v", left, err)
 		}
 	})

@@ -11,47 +11,51 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // withPage runs a test against an engine with one page, in a synctest bubble. There, synctest.Wait returns once the
 // engine has handled every message.
-func withPage(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Browser)) {
+func withPage(t *testing.T, test func(t *testing.T, e *verb.Verbs, f *muxtest.Browser)) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{}
 		cfg.setDefaults()
 		f := muxtest.New()
-		e := newEngine(f, cfg.rooms(false))
-		go e.mux.Read()
+		e := verb.New(f, cfg.rooms(false))
+		go e.Mux.Read()
 		f.Event("attached")
 		synctest.Wait()
 		test(t, e, f)
 		f.Close()
-		<-e.mux.Done
+		<-e.Mux.Done
 	})
 }
 
 // addScope gives a caller's session a context with an id, as if it had made its first call.
-func addScope(e *engine, by api.Caller, context string) *scope {
-	s := &scope{
-		session: by.SessionKey(), within: by.Within, context: cdp.BrowserContextID(context),
-		firstPageLock: make(chan struct{}, 1),
+func addScope(e *verb.Verbs, by api.Caller, context string) *tenant.Scope {
+	s := &tenant.Scope{
+		Session: by.SessionKey(), Within: by.Within, Context: cdp.BrowserContextID(context),
+		FirstPageLock: make(chan struct{}, 1),
 	}
 	if by.Temporary {
-		s.connection = by.Connection
+		s.Connection = by.Connection
 	}
-	e.mux.Lock()
-	defer e.mux.Unlock()
-	e.tenancy.scopes[s.session], e.owners.contextOwners[context] = s, s.session
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
+	e.Tenancy.Scopes[s.Session], e.Owners.ContextOwners[context] = s, s.Session
 	return s
 }
 
 // startCommand starts a call. It returns the command that the browser received and a channel for the call's error.
-func startCommand(t *testing.T, e *engine, f *muxtest.Browser, method string) (muxtest.Command, <-chan *api.Error) {
+func startCommand(t *testing.T, e *verb.Verbs, f *muxtest.Browser, method string) (muxtest.Command, <-chan *api.Error) {
 	t.Helper()
 	ended := make(chan *api.Error, 1)
 	go func() {
-		ended <- e.call(context.Background(), api.CommandLine, api.CallRequest{Method: method}).Err
+		ended <- e.Call(context.Background(), api.CommandLine, api.CallRequest{Method: method}).Err
 	}()
 	synctest.Wait()
 	select {
@@ -88,7 +92,7 @@ func TestRevivalSurvivesSecondCrashEvent(t *testing.T) {
 	for _, order := range [][2]string{{first, second}, {second, first}} {
 		for _, method := range []string{"Page.navigate", "Page.reload", "Page.close"} {
 			t.Run(order[0]+" "+method, func(t *testing.T) {
-				withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+				withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 					_, waiting := startCommand(t, e, f, "Runtime.evaluate")
 					f.Event(order[0])
 					wantResult(t, "a call under way", waiting, api.CodeTargetCrashed)
@@ -111,7 +115,7 @@ func TestRevivalSurvivesSecondCrashEvent(t *testing.T) {
 // A navigation during which the renderer crashed may never get a reply, and neither may one whose new
 // renderer crashes.
 func TestPendingNavigationFailsOnCrash(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		_, navigating := startCommand(t, e, f, "Page.navigate")
 		f.Event("Inspector.targetCrashed")
 		f.Event("Target.targetCrashed")
@@ -126,7 +130,7 @@ func TestPendingNavigationFailsOnCrash(t *testing.T) {
 
 // The reply to a navigation that crashes the page arrives before the crash, but its caller may run after it.
 func TestLateReplyDoesNotRevive(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		crashing, ended := startCommand(t, e, f, "Page.navigate")
 		f.Answer(crashing, `{"frameId":"T","errorText":"net::ERR_ABORTED"}`)
 		f.Event("Inspector.targetCrashed")
@@ -142,10 +146,10 @@ func TestLateReplyDoesNotRevive(t *testing.T) {
 
 // Unknown fields of later browsers and invalid text of pages must not break the engine's own calls.
 func TestPageInfoToleratesUnknownFields(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		opened := make(chan api.Page, 1)
 		go func() {
-			p, err := e.tracker.pageInfo(context.Background(), e.tracker.targets["T"])
+			p, err := e.Tracker.PageInfo(context.Background(), e.Tracker.ByID["T"])
 			if err != nil {
 				t.Error(err)
 			}
@@ -162,11 +166,11 @@ func TestPageInfoToleratesUnknownFields(t *testing.T) {
 // TestAbandonedPageIsClosed cancels the creation of a page. The page is closed once it exists, because no caller
 // knows it.
 func TestAbandonedPageIsClosed(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		ended := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.owners.newPage(ctx, api.Caller{Name: "mcp:one"}, "")
+			_, err := e.Owners.NewPage(ctx, api.Caller{Name: "mcp:one"}, "")
 			ended <- err
 		}()
 		making := <-f.Sent
@@ -187,12 +191,13 @@ func TestAbandonedPageIsClosed(t *testing.T) {
 
 // TestFirstPageIsCreatedOnce starts two first calls of a plugin at once. They share one page.
 func TestFirstPageIsCreatedOnce(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		by, s := api.Caller{Name: api.PluginPrefix + "one"}, &scope{context: "C", firstPageLock: make(chan struct{}, 1)}
-		e.owners.contextOwners["C"] = by.Name
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		by, s := api.Caller{Name: api.PluginPrefix + "one"}, &tenant.Scope{Context: "C",
+			FirstPageLock: make(chan struct{}, 1)}
+		e.Owners.ContextOwners["C"] = by.Name
 		ended := make(chan *api.Error, 2)
 		for range cap(ended) {
-			go func() { ended <- e.tenancy.firstPage(t.Context(), by, s) }()
+			go func() { ended <- e.Tenancy.FirstPage(t.Context(), by, s) }()
 		}
 		synctest.Wait()
 		f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"N","targetInfo":{"targetId":"N","type":"page","url":"about:blank","title":"about:blank","browserContextId":"C"}}}`
@@ -211,23 +216,23 @@ func TestFirstPageIsCreatedOnce(t *testing.T) {
 // TestPageLimitHoldsForConcurrentRequests creates more pages at once than a caller may have. Each request was
 // within the limit when it was sent.
 func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		const tooMany = 3
-		ended := make(chan *api.Error, maxPages+tooMany)
-		for range maxPages + tooMany {
+		ended := make(chan *api.Error, tenant.MaxPages+tooMany)
+		for range tenant.MaxPages + tooMany {
 			go func() {
-				_, err := e.owners.newPage(t.Context(), api.Caller{Name: "mcp:one"}, "")
+				_, err := e.Owners.NewPage(t.Context(), api.Caller{Name: "mcp:one"}, "")
 				ended <- err
 			}()
 		}
 		synctest.Wait()
-		for n := range maxPages + tooMany {
+		for n := range tenant.MaxPages + tooMany {
 			f.Messages <- fmt.Sprintf(
 				`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page"}}}`, n)
 			f.Answer(<-f.Sent, fmt.Sprintf(`{"targetId":"P%d"}`, n))
 			synctest.Wait()
 		}
-		for range maxPages + tooMany {
+		for range tenant.MaxPages + tooMany {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
@@ -239,7 +244,7 @@ func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 			}
 		}
 		if closed != tooMany {
-			t.Errorf("%d of %d pages were closed, expected %d", closed, maxPages+tooMany, tooMany)
+			t.Errorf("%d of %d pages were closed, expected %d", closed, tenant.MaxPages+tooMany, tooMany)
 		}
 	})
 }
@@ -247,37 +252,37 @@ func TestPageLimitHoldsForConcurrentRequests(t *testing.T) {
 // TestPageLimit gives a plugin as many pages as it may have. Further requests fail, and a page that opens by itself
 // is closed.
 func TestPageLimit(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		by := api.Caller{Name: api.PluginPrefix + "one"}
 		created := func(n int) {
 			f.Messages <- fmt.Sprintf(
 				`{"method":"Target.targetCreated","params":{"targetInfo":{"targetId":"P%d","type":"page","browserContextId":"C"}}}`, n)
 			synctest.Wait()
 		}
-		e.owners.contextOwners["C"] = by.Name
-		for n := range maxPages {
-			if err := e.owners.checkPageLimit(by); err != nil {
+		e.Owners.ContextOwners["C"] = by.Name
+		for n := range tenant.MaxPages {
+			if err := e.Owners.CheckPageLimit(by); err != nil {
 				t.Fatalf("with %d pages: %v", n, err)
 			}
 			created(n)
 		}
-		_, opened := e.owners.newPage(t.Context(), by, "C")
-		made := e.tenancy.confine(by, &scope{context: "C"}, &api.CallRequest{Method: "Target.createTarget"})
+		_, opened := e.Owners.NewPage(t.Context(), by, "C")
+		made := e.Tenancy.Confine(by, &tenant.Scope{Context: "C"}, &api.CallRequest{Method: "Target.createTarget"})
 		for _, err := range []*api.Error{opened, made} {
 			if err == nil || err.Code != api.CodeLimitExceeded || !strings.Contains(err.Message, "close one") {
 				t.Errorf("a page over the limit: %v", err)
 			}
 		}
-		created(maxPages)
+		created(tenant.MaxPages)
 		select {
 		case q := <-f.Sent:
-			if q.Method != "Target.closeTarget" || string(q.Params) != fmt.Sprintf(`{"targetId":"P%d"}`, maxPages) {
+			if q.Method != "Target.closeTarget" || string(q.Params) != fmt.Sprintf(`{"targetId":"P%d"}`, tenant.MaxPages) {
 				t.Errorf("the browser receives %s %s", q.Method, q.Params)
 			}
 		default:
 			t.Error("a page over the limit was not closed")
 		}
-		if err := e.owners.checkPageLimit(api.CommandLine); err != nil {
+		if err := e.Owners.CheckPageLimit(api.CommandLine); err != nil {
 			t.Errorf("the command line: %v", err)
 		}
 	})
@@ -285,11 +290,11 @@ func TestPageLimit(t *testing.T) {
 
 // TestStreamEndsWithItsTarget closes the page of a stream, so that no event can follow.
 func TestStreamEndsWithItsTarget(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		listen := func(scope *target) (*listener, *api.Error) {
-			return e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		listen := func(scope *target.Target) (*event.Listener, *api.Error) {
+			return e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
 		}
-		page := e.tracker.targets["T"]
+		page := e.Tracker.ByID["T"]
 		of, err := listen(page)
 		if err != nil {
 			t.Fatal(err)
@@ -300,8 +305,8 @@ func TestStreamEndsWithItsTarget(t *testing.T) {
 		}
 		f.Messages <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
 		synctest.Wait()
-		if of.end != "closed" || all.end != "" {
-			t.Errorf("the page's stream ends with %q, that of all with %q", of.end, all.end)
+		if of.End != "closed" || all.End != "" {
+			t.Errorf("the page's stream ends with %q, that of all with %q", of.End, all.End)
 		}
 		if _, err := listen(page); err == nil || err.Code != api.CodeNotFound {
 			t.Errorf("a stream of a page that was closed: %v", err)
@@ -312,7 +317,7 @@ func TestStreamEndsWithItsTarget(t *testing.T) {
 // TestCallersCannotDisableTargetTracking sends commands that would disable the engine's tracking of targets. The
 // engine restores its own settings.
 func TestCallersCannotDisableTargetTracking(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		done := func(method string) {
 			t.Helper()
 			q, ended := startCommand(t, e, f, method)
@@ -350,10 +355,10 @@ func TestCallersCannotDisableTargetTracking(t *testing.T) {
 // TestFrameDialogIsHandledInItsPage sends Page.handleJavaScriptDialog to a frame, as the error of a blocked call
 // suggests.
 func TestFrameDialogIsHandledInItsPage(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		f.Messages <- `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F","targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}}}`
 		synctest.Wait()
-		go e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Page.handleJavaScriptDialog", Target: "frame"})
+		go e.Call(t.Context(), api.CommandLine, api.CallRequest{Method: "Page.handleJavaScriptDialog", Target: "frame"})
 		if q := <-f.Sent; q.Session != "S" {
 			t.Errorf("%s goes to session %q", q.Method, q.Session)
 		}
@@ -362,11 +367,11 @@ func TestFrameDialogIsHandledInItsPage(t *testing.T) {
 
 // TestCancelledOpenLeavesNoPage cancels the opening of a page while it loads.
 func TestCancelledOpenLeavesNoPage(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		ended := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.open(ctx, api.CommandLine, api.OpenRequest{URL: "http://slow/"})
+			_, err := e.Open(ctx, api.CommandLine, api.OpenRequest{URL: "http://slow/"})
 			ended <- err
 		}()
 		making := <-f.Sent
@@ -398,10 +403,10 @@ func TestCancelledOpenLeavesNoPage(t *testing.T) {
 func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
 	for onDialog, code := range map[string]string{"": api.CodeBusy, api.DialogDismiss: api.CodeBusy,
 		api.DialogAccept: ""} {
-		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 			ended := make(chan *api.Error, 1)
 			go func() {
-				_, err := e.closeTarget(t.Context(), api.CommandLine, "", onDialog)
+				_, err := e.CloseTarget(t.Context(), api.CommandLine, "", onDialog)
 				ended <- err
 			}()
 			f.Answer(<-f.Sent, `{"success":true}`)
@@ -423,19 +428,19 @@ func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
 // TestFrameInBackForwardCacheIsForgotten reports changes of a frame whose page is in the back/forward cache. No
 // call can reach that frame.
 func TestFrameInBackForwardCacheIsForgotten(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		const frame = `"targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}`
 		attached := `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F",` + frame + `}}`
 		f.Messages <- attached
 		f.Messages <- `{"method":"Target.detachedFromTarget","sessionId":"S","params":{"sessionId":"F","targetId":"frame"}}`
 		f.Messages <- `{"method":"Target.targetInfoChanged","params":{` + frame + `}}`
 		synctest.Wait()
-		if all := e.owners.listTargets(api.CommandLine, false); len(all) != 1 {
+		if all := e.Owners.ListTargets(api.CommandLine, false); len(all) != 1 {
 			t.Errorf("targets %+v", all)
 		}
 		f.Messages <- attached // the page is restored from the cache
 		synctest.Wait()
-		if all := e.owners.listTargets(api.CommandLine, false); len(all) != 2 || all[1].Parent != "T" {
+		if all := e.Owners.ListTargets(api.CommandLine, false); len(all) != 2 || all[1].Parent != "T" {
 			t.Errorf("targets with the restored page %+v", all)
 		}
 	})
@@ -451,11 +456,11 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 		{"an answer", func(f *muxtest.Browser, q muxtest.Command) { f.Answer(q, `{}`) }, 0},
 		{"a dialog", func(f *muxtest.Browser, _ muxtest.Command) { f.Event("Page.javascriptDialogOpening") }, 0},
 		{"a crash", func(f *muxtest.Browser, _ muxtest.Command) { f.Event("Target.targetCrashed") }, 0},
-		{"nothing", func(*muxtest.Browser, muxtest.Command) {}, enableTimeout},
+		{"nothing", func(*muxtest.Browser, muxtest.Command) {}, event.EnableTimeout},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-				l, err := e.events.listen(api.CommandLine, api.ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}},
+			withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+				l, err := e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}},
 					nil,
 					func() {})
 				if err != nil {
@@ -463,7 +468,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 				}
 				q, began, waited := <-f.Sent, time.Now(), make(chan time.Duration, 1)
 				go func() {
-					e.events.awaitEnabled(t.Context(), l)
+					e.Events.AwaitEnabled(t.Context(), l)
 					waited <- time.Since(began)
 				}()
 				synctest.Wait()
@@ -482,19 +487,19 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 // TestDroppedEventsAreCountedOnce reads the stored events in pages. Each page counts the dropped events of its own
 // range.
 func TestDroppedEventsAreCountedOnce(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.events.journals = newJournals(30, 100_000)
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Events.Journals = event.NewJournals(30, 100_000)
 		for _, stored := range []bool{true, false, true, true, false, false, true} {
 			if stored {
-				e.events.journals.add(&record{method: "A.b"})
+				e.Events.Journals.Add(&event.Record{Method: "A.b"})
 			} else {
-				e.events.journals.skip()
+				e.Events.Journals.Skip()
 			}
 		}
 		var since, dropped int64
 		var read int
 		for range 5 {
-			page, err := e.owners.storedEvents(api.CommandLine, api.EventsRequest{Since: since, Limit: 1})
+			page, err := e.Owners.StoredEvents(api.CommandLine, api.EventsRequest{Since: since, Limit: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 )
 
 // streamLine is any line of a stream.
@@ -103,7 +104,7 @@ func testListenUntilMaxTimeout(t *testing.T, c *Client) {
 		t.Errorf("after the stream: %d events, %v", len(after.Events), err)
 	}
 	for _, raw := range after.Events {
-		if l := parseLine(t, raw); !isRecorded(l.Method) {
+		if l := parseLine(t, raw); !event.IsRecorded(l.Method) {
 			t.Errorf("after the stream: %s", l.Method)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
@@ -346,7 +347,7 @@ func (s *stranger) drive(name string) (calls int) {
 			if err != nil {
 				answer = string(scan.Marshal(asError(err)))
 			}
-			toBrowser := api.IsBrowserDomain(api.DomainOf(name)) || takesContext(name) // with the sender's own context
+			toBrowser := api.IsBrowserDomain(api.DomainOf(name)) || tenant.TakesContext(name) // with the sender's own context
 			if target == s.victim.page.Target && err == nil && !toBrowser {
 				s.t.Errorf("%s %s runs in the victim's page", name, params)
 			}

@@ -22,8 +22,11 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // These tests check what each caller may use and see, against a fake browser: a test of the engine alone takes a
@@ -31,8 +34,8 @@ import (
 
 // withPages is withPage with one more page of each of three sessions: ONE is plugin one's, SOME and OTHER are those of
 // MCP clients. Each is in the context of its session, C-ONE to C-OTHER. The page T has no owner.
-func withPages(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Browser)) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+func withPages(t *testing.T, test func(t *testing.T, e *verb.Verbs, f *muxtest.Browser)) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		for _, of := range []struct {
 			id string
 			by api.Caller
@@ -46,8 +49,8 @@ func withPages(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Brows
 }
 
 // found returns the id of the target that a selector of a caller names, or the error.
-func found(e *engine, by api.Caller, selector string) string {
-	target, err := e.owners.resolve(by, selector)
+func found(e *verb.Verbs, by api.Caller, selector string) string {
+	target, err := e.Owners.Resolve(by, selector)
 	if err != nil {
 		return err.Code + ": " + err.Message
 	}
@@ -55,22 +58,22 @@ func found(e *engine, by api.Caller, selector string) string {
 }
 
 // listed returns the ids of the targets that a caller may use.
-func listed(e *engine, by api.Caller) (ids []string) {
-	for _, one := range e.owners.listTargets(by, false) {
+func listed(e *verb.Verbs, by api.Caller) (ids []string) {
+	for _, one := range e.Owners.ListTargets(by, false) {
 		ids = append(ids, one.ID)
 	}
 	return ids
 }
 
 // ownerIn returns the owner of a target.
-func ownerIn(e *engine, id string) string {
+func ownerIn(e *verb.Verbs, id string) string {
 	synctest.Wait()
-	e.mux.Lock()
-	defer e.mux.Unlock()
-	if e.tracker.targets[id] == nil {
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
+	if e.Tracker.ByID[id] == nil {
 		return "no such target"
 	}
-	return e.tracker.targets[id].owner
+	return e.Tracker.ByID[id].Owner
 }
 
 // refused checks that a request fails with a code and a message with these words.
@@ -127,18 +130,18 @@ func TestCallersSeeTheirSession(t *testing.T) {
 // Plugins work only in a browser that Parley started, and behind a guard.
 func TestBrowsersForPlugins(t *testing.T) {
 	one := plugin("one")
-	withPage(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
-		refused(t, "a plugin without a guard", e.tenancy.checkCaller(one), api.CodeDenied, "guard")
-		e.tenancy.egress = testGuard{}
-		if err := e.tenancy.checkCaller(one); err != nil {
+	withPage(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
+		refused(t, "a plugin without a guard", e.Tenancy.CheckCaller(one), api.CodeDenied, "guard")
+		e.Tenancy.Egress = testGuard{}
+		if err := e.Tenancy.CheckCaller(one); err != nil {
 			t.Error(err)
 		}
-		e.tracker.external = true
-		refused(t, "a plugin in an attached browser", e.tenancy.checkCaller(one), api.CodeDenied, "attached")
-		if err := e.tenancy.checkCaller(someClient); err != nil {
+		e.Tracker.External = true
+		refused(t, "a plugin in an attached browser", e.Tenancy.CheckCaller(one), api.CodeDenied, "attached")
+		if err := e.Tenancy.CheckCaller(someClient); err != nil {
 			t.Error(err)
 		}
-		refused(t, "another kind of caller", e.tenancy.checkCaller(api.Caller{Name: "root:x"}), api.CodeInvalidArgs)
+		refused(t, "another kind of caller", e.Tenancy.CheckCaller(api.Caller{Name: "root:x"}), api.CodeInvalidArgs)
 	})
 }
 
@@ -159,7 +162,7 @@ func TestPublicStatus(t *testing.T) {
 // A selector finds only targets that the caller may use, as if there were no others. A person can name any by its id.
 func TestSelectorsFindOwnTargets(t *testing.T) {
 	one, guest := plugin("one"), api.Caller{Name: "cli", Session: someClient.SessionKey()}
-	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		// The PDF viewer, in a frame of SOME's page, and settings that nobody has opened through Parley.
 		f.Attach("session of SOME", muxtest.Info{ID: "VIEWER", Type: "iframe", URL: "chrome-extension://pdf/"})
 		f.Attach("", muxtest.Info{ID: "SECOND", Type: "page", URL: "http://SECOND/", Context: "C-SOME"})
@@ -198,7 +201,7 @@ func TestSelectorsFindOwnTargets(t *testing.T) {
 				t.Errorf("%q of %s finds %s, want %s", c.selector, c.by.Name, got, c.want)
 			}
 		}
-		everything := e.owners.listTargets(api.CommandLine, true)
+		everything := e.Owners.ListTargets(api.CommandLine, true)
 		for i, one := range everything {
 			if one.ID != all[i] || one.Owner != ownerIn(e, one.ID) {
 				t.Errorf("in the list of all, %s of %q is number %d", one.ID, one.Owner, i)
@@ -209,8 +212,8 @@ func TestSelectorsFindOwnTargets(t *testing.T) {
 
 // What a page opens belongs to the owner of the page, and everything in a plugin's context to the plugin.
 func TestNewTargetsFindTheirOwner(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.started = true // so that a page without a known origin counts as the command line's at first
+	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Tracker.Started = true // so that a page without a known origin counts as the command line's at first
 		f.Attach("", muxtest.Info{ID: "POPUP", Type: "page", URL: api.BlankURL, Opener: "SOME"})
 		f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: "http://a/"})
 		f.Attach("session of ONE", muxtest.Info{ID: "WORKER", Type: "worker", URL: "http://a/w.js"})
@@ -241,12 +244,12 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 		"C": {agent, person},
 		"":  {{Name: "plugin:one", Session: api.DefaultSession, Connection: "1"}, api.CommandLine},
 	} {
-		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-			e.tracker.started = true
+		withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+			e.Tracker.Started = true
 			addScope(e, agent, "C")
 			var made []muxtest.Command
 			for _, by := range callers {
-				go e.call(t.Context(), by, api.CallRequest{Method: "Target.createTarget", Params: json.RawMessage(`{}`)})
+				go e.Call(t.Context(), by, api.CallRequest{Method: "Target.createTarget", Params: json.RawMessage(`{}`)})
 				made = append(made, <-f.Sent)
 			}
 			for i, id := range []string{"B", "A"} { // the second caller's page comes first
@@ -257,8 +260,8 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 			}
 			for i, id := range []string{"A", "B"} {
 				if owner := ownerIn(e, id); owner != callers[i].SessionKey() ||
-					e.tracker.targets[id].origin != originOf(callers[i]) {
-					t.Errorf("%s belongs to %q, opened by %+v", id, owner, e.tracker.targets[id].origin)
+					e.Tracker.ByID[id].Origin != tenant.OriginOf(callers[i]) {
+					t.Errorf("%s belongs to %q, opened by %+v", id, owner, e.Tracker.ByID[id].Origin)
 				}
 			}
 		})
@@ -267,8 +270,8 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 
 // The person's first call takes over a page that has no owner, with its events and nothing else.
 func TestTakingOverPages(t *testing.T) {
-	events := func(e *engine, by api.Caller) (all []string) {
-		stored, err := e.owners.storedEvents(by, api.EventsRequest{Patterns: []string{"Page.*"}})
+	events := func(e *verb.Verbs, by api.Caller) (all []string) {
+		stored, err := e.Owners.StoredEvents(by, api.EventsRequest{Patterns: []string{"Page.*"}})
 		if err != nil {
 			return []string{err.Error()}
 		}
@@ -279,12 +282,12 @@ func TestTakingOverPages(t *testing.T) {
 		}
 		return all
 	}
-	call := func(t *testing.T, e *engine, by api.Caller, target string) {
-		go e.call(t.Context(), by, api.CallRequest{Method: "Runtime.evaluate", Target: target})
+	call := func(t *testing.T, e *verb.Verbs, by api.Caller, target string) {
+		go e.Call(t.Context(), by, api.CallRequest{Method: "Runtime.evaluate", Target: target})
 		synctest.Wait()
 	}
 	guest := api.Caller{Name: "cli", Session: someClient.SessionKey()}
-	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		for _, id := range []string{"NEXT", "GIVEN"} {
 			f.Attach("", muxtest.Info{ID: id, Type: "page", URL: "http://a/"})
 		}
@@ -316,8 +319,8 @@ func TestTakingOverPages(t *testing.T) {
 			t.Errorf("another session has events of %q", got)
 		}
 	})
-	withPage(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
-		e.tracker.external = true
+	withPage(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
+		e.Tracker.External = true
 		call(t, e, api.CommandLine, "T")
 		if got := ownerIn(e, "T"); got != "" {
 			t.Errorf("a page of the person's own browser belongs to %q", got)
@@ -327,21 +330,21 @@ func TestTakingOverPages(t *testing.T) {
 
 // The browser's first page counts as the person's once it was used, and is not given to the next open.
 func TestUsedFirstPageIsNotSpare(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.sparePage, e.tracker.started = e.tracker.targets["T"], true
-		if all := e.tenancy.openSessions(); len(all) > 0 {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Tracker.SparePage, e.Tracker.Started = e.Tracker.ByID["T"], true
+		if all := e.Tenancy.OpenSessions(); len(all) > 0 {
 			t.Errorf("with the unused page these sessions are open: %+v", all)
 		}
 		used, ended := startCommand(t, e, f, "Runtime.evaluate")
 		f.Answer(used, `{}`)
 		wantResult(t, "a call in the first page", ended, "")
-		e.mux.Lock()
-		all := e.tenancy.openSessions()
-		e.mux.Unlock()
+		e.Mux.Lock()
+		all := e.Tenancy.OpenSessions()
+		e.Mux.Unlock()
 		if len(all) != 1 || all[0].Session != api.DefaultSession || all[0].Pages != 1 {
 			t.Errorf("with the used page these sessions are open: %+v", all)
 		}
-		go e.open(t.Context(), api.CommandLine, api.OpenRequest{})
+		go e.Open(t.Context(), api.CommandLine, api.OpenRequest{})
 		if q := <-f.Sent; q.Method != "Target.createTarget" {
 			t.Errorf("for the next open the browser receives %s", q.Method)
 		}
@@ -355,8 +358,8 @@ func TestDefaultTargets(t *testing.T) {
 		synctest.Wait()
 	}
 	t.Run("the person's", func(t *testing.T) {
-		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-			e.owners.contextOwners["C"] = plugin("one").Name
+		withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+			e.Owners.ContextOwners["C"] = plugin("one").Name
 			opened := func(id string) {
 				f.Attach("", muxtest.Info{ID: id, Type: "page", URL: "http://b/", Context: "C"})
 				synctest.Wait()
@@ -370,7 +373,7 @@ func TestDefaultTargets(t *testing.T) {
 		})
 	})
 	t.Run("a client's", func(t *testing.T) {
-		withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 			gone(f, "T")
 			file := muxtest.Info{ID: "FILE", Type: "page", URL: "http://a/", Context: "C-SOME"}
 			f.Attach("", file)
@@ -383,7 +386,7 @@ func TestDefaultTargets(t *testing.T) {
 			}
 			f.Attach("", muxtest.Info{ID: "NEW", Type: "page", URL: "http://a/", Context: "C-SOME"})
 			synctest.Wait()
-			e.owners.setCurrent(someClient, e.tracker.targets["SOME"])
+			e.Owners.SetCurrent(someClient, e.Tracker.ByID["SOME"])
 			if got := found(e, someClient, ""); got != "SOME" {
 				t.Errorf("the chosen page is SOME, the default %s", got)
 			}
@@ -406,7 +409,7 @@ func TestDefaultTargets(t *testing.T) {
 // A command that names a target, a session or a window of another caller is refused before it is sent.
 func TestCommandsNameOwnTargets(t *testing.T) {
 	one := plugin("one")
-	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		f.AttachTwice("", "second of ONE", muxtest.Info{ID: "ONE", Type: "page", URL: "http://ONE/", Context: "C-ONE"})
 		synctest.Wait()
 		for _, c := range []struct{ by, method, params, code string }{
@@ -427,7 +430,7 @@ func TestCommandsNameOwnTargets(t *testing.T) {
 			{"plugin", "Target.detachFromTarget", `{"sessionId":"second of ONE"}`, ""},
 		} {
 			by := map[string]api.Caller{"mcp": someClient, "plugin": one, "person": api.CommandLine}[c.by]
-			err := e.tenancy.confine(by, e.tenancy.scopes[by.SessionKey()],
+			err := e.Tenancy.Confine(by, e.Tenancy.Scopes[by.SessionKey()],
 				&api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)})
 			switch {
 			case c.code != "":
@@ -440,12 +443,12 @@ func TestCommandsNameOwnTargets(t *testing.T) {
 }
 
 // wasEvicted reports whether the engine closes a target, by its command to the browser and for calls in it.
-func wasEvicted(t *testing.T, e *engine, f *muxtest.Browser, id string) bool {
+func wasEvicted(t *testing.T, e *verb.Verbs, f *muxtest.Browser, id string) bool {
 	t.Helper()
 	synctest.Wait()
-	e.mux.Lock()
-	why := e.tracker.targets[id].evictErr
-	e.mux.Unlock()
+	e.Mux.Lock()
+	why := e.Tracker.ByID[id].EvictErr
+	e.Mux.Unlock()
 	closed := false
 	for len(f.Sent) > 0 {
 		q := <-f.Sent
@@ -470,11 +473,11 @@ var (
 )
 
 // opened lets a caller open a blank page in the context C.
-func opened(t *testing.T, e *engine, f *muxtest.Browser, by api.Caller, id string) muxtest.Info {
+func opened(t *testing.T, e *verb.Verbs, f *muxtest.Browser, by api.Caller, id string) muxtest.Info {
 	t.Helper()
 	info := muxtest.Info{ID: id, Type: "page", URL: api.BlankURL, Context: "C"}
 	ended := make(chan *api.Error, 1)
-	go func() { ended <- e.call(t.Context(), by, api.CallRequest{Method: "Target.createTarget"}).Err }()
+	go func() { ended <- e.Call(t.Context(), by, api.CallRequest{Method: "Target.createTarget"}).Err }()
 	synctest.Wait()
 	f.Attach("", info)
 	f.Answer(<-f.Sent, `{"targetId":"`+id+`"}`)
@@ -485,8 +488,8 @@ func opened(t *testing.T, e *engine, f *muxtest.Browser, by api.Caller, id strin
 // The person's pages in a shared session may show what only a person may open. The others in the session use such a
 // page only while it shows what a page of theirs could.
 func TestPagesOfPersonInSharedSession(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.started = true
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Tracker.Started = true
 		addScope(e, sharing, "C")
 		persons, agents := opened(t, e, f, sharing, "PERSONS"), opened(t, e, f, agent, "AGENTS")
 		both := []string{"PERSONS", "AGENTS"}
@@ -498,7 +501,7 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 			f.Report("session of PERSONS", "Page.windowOpen", map[string]any{"url": url})
 			synctest.Wait()
 			for by, hears := range map[*api.Caller]bool{&sharing: true, &agent: slices.Contains(want, "PERSONS")} {
-				stored := value(e.owners.storedEvents(*by, api.EventsRequest{URL: ""}))
+				stored := value(e.Owners.StoredEvents(*by, api.EventsRequest{URL: ""}))
 				heard := 0
 				for _, raw := range stored.Events {
 					if bytes.Contains(raw, []byte(`"url":"`+url+`"`)) {
@@ -518,7 +521,7 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 			if got := listed(e, sharing); !slices.Equal(got, both) {
 				t.Errorf("while the person's page shows %s, the person sees %q", url, got)
 			}
-			e.owners.setCurrent(sharing, e.tracker.targets["PERSONS"])
+			e.Owners.SetCurrent(sharing, e.Tracker.ByID["PERSONS"])
 			if got := found(e, agent, ""); !slices.Contains(want, got) {
 				t.Errorf("while the person's page shows %s, the agent's default is %s", url, got)
 			}
@@ -535,8 +538,8 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 
 // A page that another one opens was opened by the same caller, also where it has no opener, and so were its own.
 func TestPopupsInheritTheirOrigin(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.started = true
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Tracker.Started = true
 		addScope(e, sharing, "C")
 		for by, id := range map[*api.Caller]string{&sharing: "PERSONS", &agent: "AGENTS"} {
 			opened(t, e, f, *by, id)
@@ -548,8 +551,8 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 			f.Attach("", muxtest.Info{ID: "POPUP-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: id})
 			f.Attach("", muxtest.Info{ID: "NEXT-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: "POPUP-" + id})
 			for _, kind := range []string{"CLICKED-", "POPUP-", "NEXT-"} {
-				if owner := ownerIn(e, kind+id); owner != "user/work" || e.tracker.targets[kind+id].origin != originOf(*by) {
-					t.Errorf("%s%s belongs to %q, opened by %+v", kind, id, owner, e.tracker.targets[kind+id].origin)
+				if owner := ownerIn(e, kind+id); owner != "user/work" || e.Tracker.ByID[kind+id].Origin != tenant.OriginOf(*by) {
+					t.Errorf("%s%s belongs to %q, opened by %+v", kind, id, owner, e.Tracker.ByID[kind+id].Origin)
 				}
 			}
 		}
@@ -559,19 +562,19 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 // A page keeps its origin when it changes while another caller of the session opens one.
 func TestOriginStays(t *testing.T) {
 	stateless := api.Caller{Name: "mcp:some", Session: "user/work"}
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.started = true
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Tracker.Started = true
 		addScope(e, sharing, "C")
 		mine := opened(t, e, f, stateless, "MINE")
-		go e.call(t.Context(), sharing, api.CallRequest{Method: "Target.createTarget"})
+		go e.Call(t.Context(), sharing, api.CallRequest{Method: "Target.createTarget"})
 		synctest.Wait()
 		show(f, mine, "http://a/")
 		f.Attach("", muxtest.Info{ID: "POPUP", Type: "page", URL: api.BlankURL, Context: "C", Opener: "MINE"})
 		addScope(e, otherClient, "D")
 		f.Attach("", muxtest.Info{ID: "ELSEWHERE", Type: "page", URL: api.BlankURL, Context: "D"})
 		for _, id := range []string{"MINE", "POPUP", "ELSEWHERE"} {
-			if ownerIn(e, id); e.tracker.targets[id].origin != originOf(stateless) {
-				t.Errorf("%s was opened by %+v", id, e.tracker.targets[id].origin)
+			if ownerIn(e, id); e.Tracker.ByID[id].Origin != tenant.OriginOf(stateless) {
+				t.Errorf("%s was opened by %+v", id, e.Tracker.ByID[id].Origin)
 			}
 		}
 	})
@@ -579,8 +582,8 @@ func TestOriginStays(t *testing.T) {
 
 // A page that another session has requested is not taken for a new one elsewhere with the same URL.
 func TestRequestedPageIsInTheSameContext(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.started = true
+	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Tracker.Started = true
 		f.Report("session of SOME", "Page.frameRequestedNavigation", map[string]any{
 			"frameId": "SOME", "reason": "anchorClick", "url": "http://bank/", "disposition": "newTab",
 		})
@@ -594,13 +597,13 @@ func TestRequestedPageIsInTheSameContext(t *testing.T) {
 // The number of a session's pages is limited, but a person has no limit, and the person's pages in the session do not
 // count.
 func TestPageLimitOfSharedSession(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.started = true
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Tracker.Started = true
 		addScope(e, sharing, "C")
-		for n := range maxPages + 1 {
+		for n := range tenant.MaxPages + 1 {
 			opened(t, e, f, sharing, fmt.Sprint("PERSONS", n))
 		}
-		for n := range maxPages {
+		for n := range tenant.MaxPages {
 			opened(t, e, f, agent, fmt.Sprint("AGENTS", n))
 		}
 		opened(t, e, f, sharing, "LAST")
@@ -611,7 +614,7 @@ func TestPageLimitOfSharedSession(t *testing.T) {
 				t.Errorf("a popup of %s over the limit is closed: %v", id, got)
 			}
 		}
-		refused(t, "a page over the limit", e.call(t.Context(), agent, api.CallRequest{Method: "Target.createTarget"}).Err,
+		refused(t, "a page over the limit", e.Call(t.Context(), agent, api.CallRequest{Method: "Target.createTarget"}).Err,
 			api.CodeLimitExceeded)
 	})
 }
@@ -621,22 +624,22 @@ func TestPageLimitOfSharedSession(t *testing.T) {
 func TestForbiddenOrigins(t *testing.T) {
 	const secret = "http://127.0.0.1:9000"
 	everybody := []api.Caller{api.CommandLine, {Name: "cli", Session: someClient.SessionKey()}, someClient, plugin("one")}
-	withForbidden := func(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Browser)) {
-		withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-			e.tracker.started, e.owners.forbidden = true, []string{"http://other", secret}
+	withForbidden := func(t *testing.T, test func(t *testing.T, e *verb.Verbs, f *muxtest.Browser)) {
+		withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+			e.Tracker.Started, e.Owners.Forbidden = true, []string{"http://other", secret}
 			test(t, e, f)
 		})
 	}
 	t.Run("found", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-			e.tracker.started = false // so that nobody's page stays
+		withForbidden(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+			e.Tracker.Started = false // so that nobody's page stays
 			f.Attach("", muxtest.Info{ID: "SECRET", Type: "page", URL: secret + "/x"})
 			f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: secret + "/y"})
 			synctest.Wait()
 			infos := json.RawMessage(`{"targetInfos":[{"targetId":"SECRET"},{"targetId":"FRAME"},
 				{"targetId":"its tab","type":"tab","url":"` + secret + `/x"}]}`)
 			for _, by := range everybody {
-				for _, one := range e.owners.listTargets(by, true) {
+				for _, one := range e.Owners.ListTargets(by, true) {
 					if strings.HasPrefix(one.URL, secret) {
 						t.Errorf("%s is shown %s", by.Name, one.URL)
 					}
@@ -649,10 +652,10 @@ func TestForbiddenOrigins(t *testing.T) {
 				for _, method := range []string{"Target.attachToTarget", "Target.activateTarget", "Target.getTargetInfo"} {
 					for _, params := range []string{`{"targetId":"SECRET"}`, `{"targetId":"FRAME"}`} {
 						q := api.CallRequest{Method: method, Params: json.RawMessage(params)}
-						refused(t, by.Name+" "+method+params, e.call(t.Context(), by, q).Err, api.CodeNotFound)
+						refused(t, by.Name+" "+method+params, e.Call(t.Context(), by, q).Err, api.CodeNotFound)
 					}
 				}
-				if got := string(e.tenancy.filterResult(by, nil, "Target.getTargets", infos)); got != `{"targetInfos":[]}` {
+				if got := string(e.Tenancy.FilterResult(by, nil, "Target.getTargets", infos)); got != `{"targetInfos":[]}` {
 					t.Errorf("%s gets %s", by.Name, got)
 				}
 			}
@@ -662,16 +665,16 @@ func TestForbiddenOrigins(t *testing.T) {
 		})
 	})
 	t.Run("opened", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		withForbidden(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 			url := json.RawMessage(`{"url":"` + secret + `/x"}`)
 			for _, by := range everybody {
 				for _, method := range []string{"Page.navigate", "Target.createTarget", "Network.loadNetworkResource"} {
 					target := map[bool]string{true: "SOME"}[by.IsCommandLine() && method != "Target.createTarget"]
-					err := e.call(t.Context(), by, api.CallRequest{Method: method, Target: target, Params: url}).Err
+					err := e.Call(t.Context(), by, api.CallRequest{Method: method, Target: target, Params: url}).Err
 					refused(t, by.Name+" "+method, err, api.CodeDenied, "no session may use")
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				_, err := e.open(ctx, by, api.OpenRequest{URL: secret + "/x"})
+				_, err := e.Open(ctx, by, api.OpenRequest{URL: secret + "/x"})
 				refused(t, by.Name+" open", err, api.CodeDenied, "no session may use")
 				cancel()
 			}
@@ -681,9 +684,9 @@ func TestForbiddenOrigins(t *testing.T) {
 		})
 	})
 	t.Run("shown", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		withForbidden(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 			ended := make(chan *api.Error, 1)
-			go func() { ended <- e.call(t.Context(), someClient, api.CallRequest{Method: "Runtime.evaluate"}).Err }()
+			go func() { ended <- e.Call(t.Context(), someClient, api.CallRequest{Method: "Runtime.evaluate"}).Err }()
 			synctest.Wait()
 			show(f, muxtest.Info{ID: "SOME", Type: "page", Context: "C-SOME"}, secret+"/x")
 			wantResult(t, "a call in a page that goes to a forbidden origin", ended, api.CodeDenied)
@@ -711,10 +714,10 @@ func TestCallsAreCheckedFirst(t *testing.T) {
 		{someClient, "Page.reload", `"{}"`, api.CodeInvalidArgs},
 		{someClient, "Page", ``, api.CodeInvalidArgs},
 	} {
-		withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+		withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 			ended := make(chan *api.Error, 1)
 			go func() {
-				ended <- e.call(t.Context(), c.by, api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)}).Err
+				ended <- e.Call(t.Context(), c.by, api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)}).Err
 			}()
 			wantResult(t, c.by.Name+" "+c.method+" "+c.params, ended, c.code)
 			if len(f.Sent) > 0 {
@@ -729,7 +732,7 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 	const result = `{"targetInfos":[{"targetId":"T"},{"targetId":"ONE"},{"targetId":"SOME"},{"targetId":"OTHER"},
 		{"targetId":"untracked","browserContextId":"C-ONE"},{"targetId":"tab"},7]}`
 	one := plugin("one")
-	withPages(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
 		for _, c := range []struct {
 			by   api.Caller
 			want []string
@@ -738,7 +741,7 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 			{plugin("two"), nil},
 		} {
 			var got struct{ TargetInfos []json.RawMessage }
-			raw := e.tenancy.filterResult(c.by, nil, "Target.getTargets", json.RawMessage(result))
+			raw := e.Tenancy.FilterResult(c.by, nil, "Target.getTargets", json.RawMessage(result))
 			if err := json.Unmarshal(raw, &got); err != nil {
 				t.Error(err)
 			}
@@ -755,7 +758,7 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 			}
 		}
 		unreadable := json.RawMessage(`{"targetInfos":7}`)
-		if got := string(e.tenancy.filterResult(someClient, nil, "Target.getTargets",
+		if got := string(e.Tenancy.FilterResult(someClient, nil, "Target.getTargets",
 			unreadable)); got != `{"targetInfos":[]}` {
 			t.Errorf("a list that cannot be read becomes %s", got)
 		}
@@ -763,7 +766,7 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 		for by, want := range map[*api.Caller]string{
 			&one: `"C-ONE"`, &someClient: `"C-SOME"`, &api.CommandLine: `"D"`, &otherClient: "",
 		} {
-			got := string(e.tenancy.filterResult(*by, nil, "Target.getBrowserContexts", contexts))
+			got := string(e.Tenancy.FilterResult(*by, nil, "Target.getBrowserContexts", contexts))
 			if got != `{"browserContextIds":[`+want+`]}` {
 				t.Errorf("the list of contexts of %s is %s", by.Name, got)
 			}
@@ -775,46 +778,46 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 // its owner.
 func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 	one := plugin("one")
-	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.events.journals = newJournals(300, 100_000)
+	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Events.Journals = event.NewJournals(300, 100_000)
 		cached := muxtest.Info{ID: "CACHED", Type: "iframe", URL: "http://a/", Context: "C-ONE"}
 		f.Report("", "Target.targetInfoChanged", map[string]any{"targetInfo": cached})
 		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "ONE"})
 		f.Report("", "Browser.downloadWillBegin", map[string]any{"frameId": "SOME", "guid": "G"})
 		synctest.Wait()
-		if e.events.downloads.owners["G"] != someClient.Name {
-			t.Errorf("the download belongs to %q", e.events.downloads.owners["G"])
+		if e.Events.Downloads.Owners["G"] != someClient.Name {
+			t.Errorf("the download belongs to %q", e.Events.Downloads.Owners["G"])
 		}
 		f.Report("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "inProgress"})
 		f.Report("", "Browser.downloadProgress", map[string]any{"guid": "G", "state": "completed"})
 		f.Report("", "Browser.downloadProgress", map[string]any{"guid": "unknown", "state": "completed"})
 		synctest.Wait()
 		for by, want := range map[*api.Caller]int{&one: 2, &someClient: 2, &otherClient: 0, &api.CommandLine: 1} {
-			stored, err := e.owners.storedEvents(*by, api.EventsRequest{})
+			stored, err := e.Owners.StoredEvents(*by, api.EventsRequest{})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v; want %d events", by.Name, stored.Events, err, want)
 			}
 		}
-		if len(e.events.downloads.owners) > 0 {
-			t.Errorf("the ended downloads are known as %v", e.events.downloads.owners)
+		if len(e.Events.Downloads.Owners) > 0 {
+			t.Errorf("the ended downloads are known as %v", e.Events.Downloads.Owners)
 		}
 	})
 }
 
 // What a domain of the browser itself reports goes to the session that used the domain last.
 func TestEventsOfBrowserDomains(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.sparePage = e.tracker.targets["T"]
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Tracker.SparePage = e.Tracker.ByID["T"]
 		addScope(e, someClient, "C")
 		ended := make(chan *api.Error, 1)
-		go func() { ended <- e.call(t.Context(), someClient, api.CallRequest{Method: "Tethering.bind"}).Err }()
+		go func() { ended <- e.Call(t.Context(), someClient, api.CallRequest{Method: "Tethering.bind"}).Err }()
 		f.Answer(<-f.Sent, `{}`)
 		wantResult(t, "Tethering.bind", ended, "")
 		f.Report("", "Tethering.accepted", map[string]any{"port": 1})
 		f.Report("", "SystemInfo.unknown", map[string]any{})
 		synctest.Wait()
 		for by, want := range map[*api.Caller]int{&someClient: 1, &otherClient: 0} {
-			stored, err := e.owners.storedEvents(*by, api.EventsRequest{Patterns: []string{"Tethering.*", "SystemInfo.*"}})
+			stored, err := e.Owners.StoredEvents(*by, api.EventsRequest{Patterns: []string{"Tethering.*", "SystemInfo.*"}})
 			if err != nil || len(stored.Events) != want {
 				t.Errorf("%s receives %s, %v", by.Name, stored.Events, err)
 			}
@@ -824,12 +827,12 @@ func TestEventsOfBrowserDomains(t *testing.T) {
 
 // A page that a session opens is in its context.
 func TestOpenInContextOfSession(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.tracker.sparePage = e.tracker.targets["T"]
+	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Tracker.SparePage = e.Tracker.ByID["T"]
 		for by, want := range map[*api.Caller]string{
 			&someClient: "C-SOME", {Name: "cli", Session: otherClient.SessionKey()}: "C-OTHER",
 		} {
-			go e.open(t.Context(), *by, api.OpenRequest{URL: "http://a/"})
+			go e.Open(t.Context(), *by, api.OpenRequest{URL: "http://a/"})
 			if q := <-f.Sent; q.Method != "Target.createTarget" || !strings.Contains(string(q.Params), `"`+want+`"`) {
 				t.Errorf("for a page of %s the browser receives %s %s", by.SessionKey(), q.Method, q.Params)
 			}
@@ -854,14 +857,14 @@ func TestActivate(t *testing.T) {
 		{guest, false, "OTHER", otherClient.SessionKey(), "SOME"},
 		{guest, false, "SOME", someClient.SessionKey(), "SOME"},
 	} {
-		withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-			e.tracker.external = c.external
+		withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+			e.Tracker.External = c.external
 			f.Attach("", muxtest.Info{ID: "NEWEST", Type: "page", URL: "http://a/", Context: "C-SOME"})
 			synctest.Wait()
-			e.owners.setCurrent(guest, e.tracker.targets["SOME"])
+			e.Owners.SetCurrent(guest, e.Tracker.ByID["SOME"])
 			ended := make(chan *api.Error, 1)
 			go func() {
-				_, err := e.activate(t.Context(), c.by, c.target)
+				_, err := e.Activate(t.Context(), c.by, c.target)
 				ended <- err
 			}()
 			f.Answer(<-f.Sent, `{}`)
@@ -879,14 +882,14 @@ func TestActivate(t *testing.T) {
 
 // A call that waits ends with its page, and a dialog that it opens is dismissed if it says so.
 func TestCallsEndWithTheirPage(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		_, ended := startCommand(t, e, f, "Runtime.evaluate")
 		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
 		wantResult(t, "a call in a page that is closed", ended, api.CodeNotFound)
 	})
 	for how, accept := range map[string]string{api.DialogDismiss: `"accept":false`, api.DialogAccept: `"accept":true`} {
-		withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-			go e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Runtime.evaluate", OnDialog: how})
+		withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+			go e.Call(t.Context(), api.CommandLine, api.CallRequest{Method: "Runtime.evaluate", OnDialog: how})
 			<-f.Sent
 			f.Report("S", "Page.javascriptDialogOpening", map[string]any{"type": "confirm"})
 			if q := <-f.Sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), accept) {
@@ -899,13 +902,13 @@ func TestCallsEndWithTheirPage(t *testing.T) {
 // withScopes runs a test against an engine whose browser does what it is sent: it creates contexts C1, C2 and so on,
 // with pages P1, P2 and so on, and closes them. received returns the commands that it has received since the
 // previous call, each with its parameters.
-func withScopes(t *testing.T, test func(e *engine, f *muxtest.Browser, received func() []string)) {
+func withScopes(t *testing.T, test func(e *verb.Verbs, f *muxtest.Browser, received func() []string)) {
 	cfg := Config{}
 	cfg.setDefaults()
 	f := muxtest.New()
-	e := newEngine(f, cfg.rooms(false))
-	e.tenancy.egress = testGuard{}
-	go e.mux.Read()
+	e := verb.New(f, cfg.rooms(false))
+	e.Tenancy.Egress = testGuard{}
+	go e.Mux.Read()
 	var mu sync.Mutex
 	var log []string
 	over := make(chan struct{})
@@ -940,13 +943,13 @@ func withScopes(t *testing.T, test func(e *engine, f *muxtest.Browser, received 
 					}
 				}
 				f.Answer(q, result)
-			case <-e.mux.Done:
+			case <-e.Mux.Done:
 				return
 			}
 		}
 	}()
 	defer func() {
-		e.tenancy.closeProxies()
+		e.Tenancy.CloseProxies()
 		f.Close()
 		<-over
 	}()
@@ -960,9 +963,9 @@ func withScopes(t *testing.T, test func(e *engine, f *muxtest.Browser, received 
 }
 
 // enter enters a plugin's scope for a call that ends at once.
-func enter(t *testing.T, e *engine, by api.Caller) *scope {
+func enter(t *testing.T, e *verb.Verbs, by api.Caller) *tenant.Scope {
 	t.Helper()
-	s, release, err := e.tenancy.enterScope(testContext(t), by)
+	s, release, err := e.Tenancy.EnterScope(testContext(t), by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -975,7 +978,7 @@ func TestScopeHasRightsOfNewestCall(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	withScopes(t, func(e *engine, _ *muxtest.Browser, received func() []string) {
+	withScopes(t, func(e *verb.Verbs, _ *muxtest.Browser, received func() []string) {
 		by := plugin("one", server.URL)
 		by.Folders = []string{"/a"}
 		s := enter(t, e, by)
@@ -983,7 +986,7 @@ func TestScopeHasRightsOfNewestCall(t *testing.T) {
 		if enter(t, e, by) != s || len(received()) > 0 {
 			t.Error("a call with the same rights changes the scope")
 		}
-		conn, err := s.proxy.dial(t.Context(), "GET", server.URL, address)
+		conn, err := s.Proxy.Dial(t.Context(), "GET", server.URL, address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1002,7 +1005,7 @@ func TestScopeHasRightsOfNewestCall(t *testing.T) {
 		if err := conn.SetDeadline(time.Now()); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("a connection outlives the grant that allowed it: %v", err)
 		}
-		if conn, err := s.proxy.dial(t.Context(), "GET", server.URL, address); err == nil {
+		if conn, err := s.Proxy.Dial(t.Context(), "GET", server.URL, address); err == nil {
 			conn.Close()
 			t.Error("the grant of an earlier call holds")
 		}
@@ -1011,16 +1014,16 @@ func TestScopeHasRightsOfNewestCall(t *testing.T) {
 
 // Another version of a plugin gets another scope. It does not see the pages of the old one, which are closing.
 func TestScopeOfOtherVersion(t *testing.T) {
-	withScopes(t, func(e *engine, f *muxtest.Browser, received func() []string) {
+	withScopes(t, func(e *verb.Verbs, f *muxtest.Browser, received func() []string) {
 		by := plugin("one")
 		by.Digest = "sha256:old"
 		old := enter(t, e, by)
-		f.Attach("", muxtest.Info{ID: "OLD", Type: "page", URL: "http://a/", Context: string(old.context)})
+		f.Attach("", muxtest.Info{ID: "OLD", Type: "page", URL: "http://a/", Context: string(old.Context)})
 		waitFor(t, "the page", func() bool { return slices.Contains(listed(e, by), "OLD") })
 		by.Digest = "sha256:new"
 		received()
 		s := enter(t, e, by)
-		if s == old || s.context == old.context {
+		if s == old || s.Context == old.Context {
 			t.Error("another version works in the old version's context")
 		}
 		if got := received(); len(got) == 0 || got[0] != `Target.disposeBrowserContext {"browserContextId":"C1"}` {
@@ -1034,35 +1037,35 @@ func TestScopeOfOtherVersion(t *testing.T) {
 
 // The number of contexts is limited. One that is idle is closed, but none with a call under way.
 func TestScopesAreLimited(t *testing.T) {
-	withScopes(t, func(e *engine, _ *muxtest.Browser, received func() []string) {
-		busy, release, err := e.tenancy.enterScope(testContext(t), plugin("busy"))
+	withScopes(t, func(e *verb.Verbs, _ *muxtest.Browser, received func() []string) {
+		busy, release, err := e.Tenancy.EnterScope(testContext(t), plugin("busy"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		idle := enter(t, e, plugin("idle"))
-		for n := len(e.tenancy.scopes); n < maxScopes; n++ {
+		for n := len(e.Tenancy.Scopes); n < tenant.MaxScopes; n++ {
 			enter(t, e, plugin(fmt.Sprint(n)))
 		}
 		received()
-		_, _, err = e.tenancy.enterScope(testContext(t), plugin("another"))
-		refused(t, "a context over the limit", err, api.CodeLimitExceeded, fmt.Sprint(maxScopes))
+		_, _, err = e.Tenancy.EnterScope(testContext(t), plugin("another"))
+		refused(t, "a context over the limit", err, api.CodeLimitExceeded, fmt.Sprint(tenant.MaxScopes))
 		if got := received(); len(got) > 0 {
 			t.Errorf("the browser receives %q", got)
 		}
 		remaining := func(limit time.Duration) int {
-			e.tenancy.disposeIdle(limit)
-			e.mux.Lock()
-			defer e.mux.Unlock()
-			return len(e.tenancy.scopes)
+			e.Tenancy.DisposeIdle(limit)
+			e.Mux.Lock()
+			defer e.Mux.Unlock()
+			return len(e.Tenancy.Scopes)
 		}
-		if left := remaining(-1); left != maxScopes {
+		if left := remaining(-1); left != tenant.MaxScopes {
 			t.Errorf("without a limit %d contexts are left", left)
 		}
 		left := remaining(time.Nanosecond)
-		if left != 1 || busy.proxy.ctx.Err() != nil {
+		if left != 1 || busy.Proxy.Ctx.Err() != nil {
 			t.Errorf("%d contexts are left", left)
 		}
-		<-idle.proxy.ctx.Done()
+		<-idle.Proxy.Ctx.Done()
 		release()
 	})
 }
@@ -1083,7 +1086,7 @@ func TestProxyDialsForEachRequest(t *testing.T) {
 			if answer := responseTo(t, p, request); !strings.HasPrefix(answer, "HTTP/1.1 200") {
 				t.Errorf("the response is %q", answer)
 			}
-			if got := p.takeUsedRights(); !slices.Equal(got, []string{"http:" + method + ":" + server.URL}) {
+			if got := p.TakeUsedRights(); !slices.Equal(got, []string{"http:" + method + ":" + server.URL}) {
 				t.Errorf("%s is recorded as %q", method, got)
 			}
 		}
@@ -1124,7 +1127,7 @@ func TestListenerHasSlots(t *testing.T) {
 		dialled = append(dialled, conn)
 	}
 	short := &shortListener{l, 2}
-	g := &browserListener{Listener: short, chromePID: syscall.Getpgrp(), slots: make(chan struct{}, 1)}
+	g := &tenant.BrowserListener{Listener: short, ChromePID: syscall.Getpgrp(), Slots: make(chan struct{}, 1)}
 	first, err := g.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -1144,23 +1147,23 @@ func TestListenerHasSlots(t *testing.T) {
 		t.Fatalf("the slot of a closed connection is not free: %v", err)
 	}
 	third.Close()
-	if len(g.slots) > 0 {
-		t.Errorf("%d slots are in use", len(g.slots))
+	if len(g.Slots) > 0 {
+		t.Errorf("%d slots are in use", len(g.Slots))
 	}
 }
 
 // A frame is found by those who can use its page.
 func TestFrameOwners(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
-		e.mux.Lock()
-		e.tracker.frames.set(e.tracker.targets["SOME"], "FRAME", "SOME", "http://SOME/frame")
-		e.mux.Unlock()
+	withPages(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
+		e.Mux.Lock()
+		e.Tracker.Frames.Set(e.Tracker.ByID["SOME"], "FRAME", "SOME", "http://SOME/frame")
+		e.Mux.Unlock()
 		for _, by := range []api.Caller{otherClient, plugin("one"), {Name: "mcp:third", Session: "user/third"}} {
-			if page, _, err := e.owners.locate(by, "FRAME"); err == nil {
+			if page, _, err := e.Owners.Locate(by, "FRAME"); err == nil {
 				t.Errorf("%+v finds the frame in %s", by, page.ID)
 			}
 		}
-		if page, frame, err := e.owners.locate(someClient, "FRAME"); err != nil || page.ID != "SOME" || frame != "FRAME" {
+		if page, frame, err := e.Owners.Locate(someClient, "FRAME"); err != nil || page.ID != "SOME" || frame != "FRAME" {
 			t.Errorf("its owner: %v, %s, %v", page, frame, err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
 // TestEveryCallEnds tries each way in which a call could hang. Each call must end within ten times the promised
@@ -18,9 +19,10 @@ func TestEveryCallEnds(t *testing.T) {
 	t.Parallel()
 	const (
 		atOnce  = 300 * time.Millisecond
-		overdue = 300 * time.Millisecond                    // the call's timeout
-		stopped = overdue + probeTimeout + terminateTimeout // a probe and the termination of a script follow the timeout
-		reading = 3 * time.Second                           // for what is over the limit
+		overdue = 300 * time.Millisecond // the call's timeout
+		stopped = overdue + target.ProbeTimeout +
+			target.TerminateTimeout // a probe and the termination of a script follow the timeout
+		reading = 3 * time.Second // for what is over the limit
 	)
 	late := func(q api.CallRequest) api.CallRequest {
 		q.TimeoutMS = overdue.Milliseconds()

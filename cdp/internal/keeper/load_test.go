@@ -27,6 +27,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/internal/wire"
 )
 
@@ -202,9 +204,9 @@ func TestHammerCallsAndStreams(t *testing.T) {
 func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 	var cfg Config
 	cfg.setDefaults()
-	e := newEngine(muxtest.New(), cfg.rooms(false))
+	e := verb.New(muxtest.New(), cfg.rooms(false))
 	large := []byte(`{"method":"Target.targetCrashed","params":{"pad":"` + strings.Repeat("x", 512<<10) + `"}}`)
-	e.mux.Handle(browser.Message{Data: large, Size: int64(len(large))})
+	e.Mux.Handle(browser.Message{Data: large, Size: int64(len(large))})
 	f := files{tempDir(t), "test"}
 	l, err := net.Listen("unix", f.socket())
 	if err != nil {
@@ -257,13 +259,13 @@ const consoleEvent = `{"method":"Runtime.consoleAPICalled","params":{"type":"log
 func BenchmarkEvent(b *testing.B) {
 	var cfg Config
 	cfg.setDefaults()
-	e := newEngine(muxtest.New(), cfg.rooms(false))
-	e.tracker.targets["T"] = &target{Address: mux.Address{ID: "T", Session: "S"}, kind: "page",
-		domains: map[string]*domain{}}
-	e.tracker.sessions["S"] = e.tracker.targets["T"]
+	e := verb.New(muxtest.New(), cfg.rooms(false))
+	e.Tracker.ByID["T"] = &target.Target{Address: mux.Address{ID: "T", Session: "S"}, Kind: "page",
+		Domains: map[string]*target.Domain{}}
+	e.Tracker.Sessions["S"] = e.Tracker.ByID["T"]
 	b.SetBytes(int64(len(consoleEvent)))
 	for b.Loop() {
-		e.mux.Handle(browser.Message{Data: []byte(consoleEvent), Size: int64(len(consoleEvent))})
+		e.Mux.Handle(browser.Message{Data: []byte(consoleEvent), Size: int64(len(consoleEvent))})
 	}
 }
 
@@ -417,7 +419,7 @@ func BenchmarkFlood(b *testing.B) {
 	for _, rate := range []int{0, 10_000} {
 		b.Run(fmt.Sprint(rate), func(b *testing.B) {
 			c, e := newPipePeer(b, rate)
-			began, before := time.Now(), e.seenEvents()
+			began, before := time.Now(), seenEvents(e)
 			var took []time.Duration
 			for b.Loop() {
 				start := time.Now()
@@ -428,20 +430,20 @@ func BenchmarkFlood(b *testing.B) {
 			}
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
-			b.ReportMetric(float64(e.seenEvents()-before)/time.Since(began).Seconds(), "events/s")
+			b.ReportMetric(float64(seenEvents(e)-before)/time.Since(began).Seconds(), "events/s")
 		})
 	}
 }
 
-func (e *engine) seenEvents() int64 {
-	e.mux.Lock()
-	defer e.mux.Unlock()
-	return e.events.journals.lastOrder
+func seenEvents(e *verb.Verbs) int64 {
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
+	return e.Events.Journals.LastOrder
 }
 
 // newPipePeer returns a client of a keeper whose browser is a goroutine at the other end of a pipe. It responds to
 // every command and sends rate events a second.
-func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
+func newPipePeer(b *testing.B, rate int) (*Client, *verb.Verbs) {
 	b.Helper()
 	var ends [2][2]*os.File
 	for i := range ends {
@@ -470,8 +472,8 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var cfg Config
 	cfg.setDefaults()
-	e := newEngine(browser.NewPipe(ends[1][0], ends[0][1], 0), cfg.rooms(false))
-	go e.mux.Read()
+	e := verb.New(browser.NewPipe(ends[1][0], ends[0][1], 0), cfg.rooms(false))
+	go e.Mux.Read()
 	send(`{"method":"Target.attachedToTarget","params":{"sessionId":"S","targetInfo":{"targetId":"T","type":"page","url":"http://a/","title":"A"}}}`)
 	if rate > 0 {
 		go func() {
@@ -502,7 +504,7 @@ func newPipePeer(b *testing.B, rate int) (*Client, *engine) {
 		c.Close()
 		l.Close()
 		cancel()
-		e.mux.Close()
+		e.Mux.Close()
 		for _, end := range ends {
 			end[0].Close()
 			end[1].Close()

@@ -24,6 +24,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -115,7 +117,7 @@ type keeper struct {
 	temporary bool
 	notes     []string
 
-	engine      *engine
+	engine      *verb.Verbs
 	server      *server
 	listener    net.Listener
 	stopOnce    sync.Once
@@ -135,13 +137,13 @@ func (k *keeper) start(ctx context.Context) *api.Error {
 	if err != nil {
 		return err
 	}
-	k.engine = newEngine(conn, k.cfg.rooms(k.proc == nil))
-	k.engine.owners.setups.dir = filepath.Join(k.files.temp(), "uploads")
+	k.engine = verb.New(conn, k.cfg.rooms(k.proc == nil))
+	k.engine.Owners.Setups.Dir = filepath.Join(k.files.temp(), "uploads")
 	k.setEgress()
-	err = k.engine.tracker.start(ctx)
+	err = k.engine.Tracker.Start(ctx)
 	if err == nil && k.proc != nil {
-		k.engine.events.downloads.dir = filepath.Join(k.files.temp(), "downloads")
-		err = k.engine.events.keepDownloads(ctx, "")
+		k.engine.Events.Downloads.Dir = filepath.Join(k.files.temp(), "downloads")
+		err = k.engine.Events.KeepDownloads(ctx, "")
 	}
 	if err != nil {
 		err.Message = "the browser started, but: " + err.Message
@@ -166,7 +168,7 @@ func (k *keeper) setEgress() {
 		log.Print("plugins are denied, because their pages cannot be guarded: ", err)
 		return
 	}
-	k.engine.tenancy.egress, k.engine.tenancy.chromePID = egress, k.proc.PID
+	k.engine.Tenancy.Egress, k.engine.Tenancy.ChromePID = egress, k.proc.PID
 }
 
 // connect launches the browser, or attaches to the configured one.
@@ -295,7 +297,7 @@ func (k *keeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			log.Print("stops: received a signal")
 			return
-		case <-k.engine.mux.Done:
+		case <-k.engine.Mux.Done:
 			log.Print("stops: the connection to the browser has ended")
 			return
 		case <-exited:
@@ -306,7 +308,7 @@ func (k *keeper) run(ctx context.Context) {
 				log.Print("stops: idle for ", k.cfg.Idle)
 				return
 			}
-			k.engine.tenancy.disposeIdle(k.cfg.Idle)
+			k.engine.Tenancy.DisposeIdle(k.cfg.Idle)
 			// Without its folder no client can find this keeper.
 			if !sameFile(k.lock, k.files.lock()) {
 				log.Print("stops: its files were removed")
@@ -338,12 +340,12 @@ func (k *keeper) shutDown() {
 	if k.proc != nil {
 		orderly := k.engine != nil && !k.temporary // a permanent profile must be saved
 		if orderly {
-			k.engine.mux.Lock()
-			postCommand(k.engine.mux, nil, cdpbrowser.Close, cdp.Empty{}, nil)
-			k.engine.mux.Unlock()
+			k.engine.Mux.Lock()
+			target.Post(k.engine.Mux, nil, cdpbrowser.Close, cdp.Empty{}, nil)
+			k.engine.Mux.Unlock()
 		}
 		if k.engine != nil {
-			k.engine.mux.FailAll(api.Errorf(api.CodeChromeConnection, "the browser was closed"))
+			k.engine.Mux.FailAll(api.Errorf(api.CodeChromeConnection, "the browser was closed"))
 		}
 		if orderly {
 			select {
@@ -354,8 +356,8 @@ func (k *keeper) shutDown() {
 		k.proc.Kill()
 	}
 	if k.engine != nil {
-		k.engine.mux.Close()
-		k.engine.tenancy.closeProxies()
+		k.engine.Mux.Close()
+		k.engine.Tenancy.CloseProxies()
 	}
 	unlock := k.clean()
 	if k.server != nil {
@@ -392,7 +394,7 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
 		UptimeMS: time.Since(k.started).Milliseconds(), IdleLimit: max(0, k.cfg.Idle).Milliseconds(),
 		Clients: k.server.clientCount(), Log: k.files.log(), Notes: k.notes,
-		Targets: k.engine.owners.listTargets(by, all && by.IsCommandLine())}
+		Targets: k.engine.Owners.ListTargets(by, all && by.IsCommandLine())}
 	if k.proc != nil {
 		s.ChromePID = k.proc.PID
 	}
@@ -400,8 +402,8 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		return s.Public()
 	}
 	e := k.engine
-	e.mux.Lock()
-	for _, session := range e.tenancy.openSessions() {
+	e.Mux.Lock()
+	for _, session := range e.Tenancy.OpenSessions() {
 		own := session.Session == by.SessionKey()
 		if !all && !own && !by.IsPerson() {
 			continue
@@ -414,9 +416,9 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		}
 		s.Sessions = append(s.Sessions, session)
 	}
-	s.Calls = e.tenancy.calls
-	s.Events = e.events.journals.info()
-	e.mux.Unlock()
+	s.Calls = e.Tenancy.Calls
+	s.Events = e.Events.Journals.Info()
+	e.Mux.Unlock()
 	return s
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // A request under way, such as a stream, keeps the keeper running. After the last one it stops at the idle limit.
@@ -22,7 +23,7 @@ func TestIdleLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Idle: time.Minute}
 		cfg.setDefaults()
-		e := newEngine(muxtest.New(), cfg.rooms(false))
+		e := verb.New(muxtest.New(), cfg.rooms(false))
 		k := &keeper{cfg: cfg, files: f, lock: lock, engine: e, server: newServer(e, hello{}, time.Minute)}
 		stopped := make(chan time.Time, 1)
 		k.server.countRequest(1)

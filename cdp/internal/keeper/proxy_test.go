@@ -16,25 +16,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/host"
 )
 
 // testProxy returns a proxy that accepts this test as its browser.
-func testProxy(t *testing.T, granted ...string) *proxy {
+func testProxy(t *testing.T, granted ...string) *tenant.Proxy {
 	t.Helper()
-	p, err := newProxy(testGuard{}, syscall.Getpgrp())
+	p, err := tenant.NewProxy(testGuard{}, syscall.Getpgrp())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.close)
-	p.allow(plugin("one", granted...).HTTP)
+	t.Cleanup(p.Close)
+	p.Allow(plugin("one", granted...).HTTP)
 	return p
 }
 
 // sendRaw sends a text to a proxy and returns the connection, whose reads fail after testTimeout.
-func sendRaw(t *testing.T, p *proxy, text string) net.Conn {
+func sendRaw(t *testing.T, p *tenant.Proxy, text string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", p.address())
+	conn, err := net.Dial("tcp", p.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func sendRaw(t *testing.T, p *proxy, text string) net.Conn {
 }
 
 // responseTo sends a text to a proxy and returns the whole response.
-func responseTo(t *testing.T, p *proxy, text string) string {
+func responseTo(t *testing.T, p *tenant.Proxy, text string) string {
 	t.Helper()
 	answer, err := io.ReadAll(sendRaw(t, p, text))
 	if err != nil {
@@ -55,7 +56,7 @@ func responseTo(t *testing.T, p *proxy, text string) string {
 }
 
 // wantNoResponse sends a text to a proxy, which must close the connection without a response.
-func wantNoResponse(t *testing.T, p *proxy, text string) {
+func wantNoResponse(t *testing.T, p *tenant.Proxy, text string) {
 	t.Helper()
 	first := make([]byte, 1)
 	if _, err := sendRaw(t, p, text).Read(first); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
@@ -109,8 +110,8 @@ func TestProxyClosesOtherRequests(t *testing.T) {
 	} {
 		wantNoResponse(t, p, text)
 	}
-	if refused := p.refusalSince(0, address); refused == nil || refused.Code != host.Denied || p.refusalCount() < 2 {
-		t.Errorf("refused %v, %d times", refused, p.refusalCount())
+	if refused := p.RefusalSince(0, address); refused == nil || refused.Code != host.Denied || p.RefusalCount() < 2 {
+		t.Errorf("refused %v, %d times", refused, p.RefusalCount())
 	}
 }
 
@@ -135,7 +136,7 @@ func TestProxyTunnels(t *testing.T) {
 	}()
 	p := testProxy(t, "http://"+l.Addr().String())
 	tunnel := func() (net.Conn, *bufio.Reader) {
-		conn, err := net.Dial("tcp", p.address())
+		conn, err := net.Dial("tcp", p.Address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,10 +160,10 @@ func TestProxyTunnels(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		end  func()
-	}{{"the grant", func() { p.allow(nil) }}, {"the proxy", p.close}} {
-		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP)
+	}{{"the grant", func() { p.Allow(nil) }}, {"the proxy", p.Close}} {
+		p.Allow(plugin("one", "http://"+l.Addr().String()).HTTP)
 		conn, r := tunnel()
-		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP) // the same grants change nothing
+		p.Allow(plugin("one", "http://"+l.Addr().String()).HTTP) // the same grants change nothing
 		if _, err := io.ReadFull(r, make([]byte, len("hello early"))); err != nil {
 			t.Error(err)
 		}
@@ -173,9 +174,9 @@ func TestProxyTunnels(t *testing.T) {
 		conn.Close()
 	}
 	waitFor(t, "the proxy to drop its connections", func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return len(p.conns) == 0
+		p.Mu.Lock()
+		defer p.Mu.Unlock()
+		return len(p.Conns) == 0
 	})
 }
 
@@ -201,15 +202,15 @@ func TestProxyDropsDialsOfEndedGrant(t *testing.T) {
 	}
 	defer l.Close()
 	s := slowEgress{dialling: make(chan struct{}), proceed: make(chan struct{})}
-	p, err := newProxy(s, syscall.Getpgrp())
+	p, err := tenant.NewProxy(s, syscall.Getpgrp())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
-	p.allow(plugin("one", "http://"+l.Addr().String()).HTTP)
+	defer p.Close()
+	p.Allow(plugin("one", "http://"+l.Addr().String()).HTTP)
 	go func() {
 		<-s.dialling
-		p.allow(nil)
+		p.Allow(nil)
 		close(s.proceed)
 	}()
 	wantNoResponse(t, p, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -220,12 +221,12 @@ func TestProxyAcceptsOnlyItsBrowser(t *testing.T) {
 		t.Error("the server was reached")
 	}))
 	defer server.Close()
-	p, err := newProxy(testGuard{}, 1) // not this test's process
+	p, err := tenant.NewProxy(testGuard{}, 1) // not this test's process
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.close()
-	p.allow(plugin("one", server.URL).HTTP)
+	defer p.Close()
+	p.Allow(plugin("one", server.URL).HTTP)
 	wantNoResponse(t, p, "GET "+server.URL+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 }
 
@@ -237,21 +238,21 @@ func TestProxyConnectionLimit(t *testing.T) {
 			c.Close()
 		}
 	}()
-	slots := p.listener.(*browserListener).slots
-	for range maxConnections + 1 {
-		conn, err := net.Dial("tcp", p.address())
+	slots := p.Listener.(*tenant.BrowserListener).Slots
+	for range tenant.MaxConnections + 1 {
+		conn, err := net.Dial("tcp", p.Address())
 		if err != nil {
 			t.Fatal(err)
 		}
 		open = append(open, conn)
 	}
-	last := open[maxConnections]
+	last := open[tenant.MaxConnections]
 	last.SetReadDeadline(time.Now().Add(testTimeout))
 	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection over the limit stays open: %v", err)
 	}
-	if n := len(slots); n != maxConnections {
-		t.Errorf("%d connections are open, want %d", n, maxConnections)
+	if n := len(slots); n != tenant.MaxConnections {
+		t.Errorf("%d connections are open, want %d", n, tenant.MaxConnections)
 	}
 	for _, c := range open {
 		c.Close()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 )
 
 func TestMatchesURL(t *testing.T) {
@@ -26,7 +27,7 @@ func TestMatchesURL(t *testing.T) {
 		{`a\*`, "a*", true}, {`a\*`, "ab", false}, {`a\\b`, `a\b`, true}, {"", "", true}, {"", "a", false},
 		{"*ab", "aab", true}, {strings.Repeat("*a", 50) + "b", strings.Repeat("a", 5000), false},
 	} {
-		if got := matchesURL(c.pattern, c.url); got != c.want {
+		if got := tenant.MatchesURL(c.pattern, c.url); got != c.want {
 			t.Errorf("%q matches %q: %t", c.pattern, c.url[:min(len(c.url), 60)], got)
 		}
 	}

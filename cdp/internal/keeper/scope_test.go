@@ -16,6 +16,9 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -43,16 +46,16 @@ func TestNewScopeIsClosed(t *testing.T) {
 	cfg := Config{}
 	cfg.setDefaults()
 	f := muxtest.New()
-	e := newEngine(f, cfg.rooms(false))
-	e.tenancy.egress = testGuard{}
-	go e.mux.Read()
+	e := verb.New(f, cfg.rooms(false))
+	e.Tenancy.Egress = testGuard{}
+	go e.Mux.Read()
 	defer func() {
 		f.Close()
-		<-e.mux.Done
+		<-e.Mux.Done
 	}()
-	created := make(chan *scope)
+	created := make(chan *tenant.Scope)
 	go func() {
-		s, err := e.tenancy.newScope(t.Context(), api.Caller{Name: api.PluginPrefix + "one"})
+		s, err := e.Tenancy.NewScope(t.Context(), api.Caller{Name: api.PluginPrefix + "one"})
 		if err != nil {
 			t.Error(err)
 		}
@@ -77,26 +80,26 @@ func TestNewScopeIsClosed(t *testing.T) {
 	}
 	f.Answer(q, `{}`)
 	s := <-created
-	defer s.proxy.close()
-	if server != "http://"+s.proxy.address() {
-		t.Errorf("the context's proxy is %s, not %s", server, s.proxy.address())
+	defer s.Proxy.Close()
+	if server != "http://"+s.Proxy.Address() {
+		t.Errorf("the context's proxy is %s, not %s", server, s.Proxy.Address())
 	}
 }
 
 // bubble is withScopes in a synctest bubble, for sessions that are not a plugin's: those have a proxy.
-func bubble(t *testing.T, test func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string)) {
+func bubble(t *testing.T, test func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string)) {
 	synctest.Test(t, func(t *testing.T) {
-		withScopes(t, func(e *engine, f *muxtest.Browser, received func() []string) {
-			e.tracker.started = true
+		withScopes(t, func(e *verb.Verbs, f *muxtest.Browser, received func() []string) {
+			e.Tracker.Started = true
 			test(t, e, f, received)
 		})
 	})
 }
 
 // created returns the id that a caller's command returns for what it has created.
-func created(t *testing.T, e *engine, by api.Caller, method, params string) string {
+func created(t *testing.T, e *verb.Verbs, by api.Caller, method, params string) string {
 	t.Helper()
-	r := e.call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(params)})
+	r := e.Call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(params)})
 	if r.Err != nil {
 		t.Fatalf("%s of %s: %v", method, by.SessionKey(), r.Err)
 	}
@@ -106,11 +109,11 @@ func created(t *testing.T, e *engine, by api.Caller, method, params string) stri
 }
 
 // sessionsOf returns the sessions that have anything in the browser.
-func sessionsOf(e *engine) (names []string) {
+func sessionsOf(e *verb.Verbs) (names []string) {
 	synctest.Wait()
-	e.mux.Lock()
-	defer e.mux.Unlock()
-	for _, one := range e.tenancy.openSessions() {
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
+	for _, one := range e.Tenancy.OpenSessions() {
 		names = append(names, one.Session)
 	}
 	return names
@@ -118,13 +121,13 @@ func sessionsOf(e *engine) (names []string) {
 
 // Each session has one context, which its callers share.
 func TestScopeOfEachSession(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
+	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
 		shared := enter(t, e, api.Caller{Name: "cli", Session: "user/work"})
 		if enter(t, e, api.Caller{Name: "mcp:some", Session: "user/work"}) != shared {
 			t.Error("two callers of a session have a context each")
 		}
 		for _, session := range []string{"", "user/other", "token:1/work"} {
-			if other := enter(t, e, api.Caller{Name: "mcp:some", Session: session}); other.context == shared.context {
+			if other := enter(t, e, api.Caller{Name: "mcp:some", Session: session}); other.Context == shared.Context {
 				t.Errorf("session %q has the context of another", session)
 			}
 		}
@@ -133,7 +136,7 @@ func TestScopeOfEachSession(t *testing.T) {
 				t.Errorf("the browser receives %s", one)
 			}
 		}
-		if err := e.call(t.Context(), api.CommandLine, api.CallRequest{Method: "Target.createTarget"}).Err; err != nil {
+		if err := e.Call(t.Context(), api.CommandLine, api.CallRequest{Method: "Target.createTarget"}).Err; err != nil {
 			t.Fatal(err)
 		}
 		if got := received(); len(got) == 0 || got[0] != "Target.createTarget " {
@@ -144,27 +147,27 @@ func TestScopeOfEachSession(t *testing.T) {
 
 // The context of a client without a session ends when that was not used for a while, but no other one does.
 func TestAnonymousScopeEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
+	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
 		anonymous := api.Caller{Name: "mcp:some", Session: "token:1/", Anonymous: true}
 		enter(t, e, api.Caller{Name: "mcp:some", Session: "user/work"})
 		enter(t, e, anonymous)
-		time.Sleep(anonymousTTL - time.Second)
+		time.Sleep(tenant.AnonymousTTL - time.Second)
 		enter(t, e, anonymous)
-		_, release, err := e.tenancy.enterScope(t.Context(),
+		_, release, err := e.Tenancy.EnterScope(t.Context(),
 			api.Caller{Name: "mcp:some", Session: "token:2/", Anonymous: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range [][]string{{"token:1/", "token:2/", "user/work"}, {"token:2/", "user/work"}} {
-			time.Sleep(anonymousTTL - time.Second)
-			e.tenancy.disposeIdle(time.Minute)
+			time.Sleep(tenant.AnonymousTTL - time.Second)
+			e.Tenancy.DisposeIdle(time.Minute)
 			if got := sessionsOf(e); !slices.Equal(got, want) {
 				t.Errorf("these sessions are open: %q, want %q", got, want)
 			}
 		}
 		release()
-		time.Sleep(anonymousTTL)
-		e.tenancy.disposeIdle(-1)
+		time.Sleep(tenant.AnonymousTTL)
+		e.Tenancy.DisposeIdle(-1)
 		if got := sessionsOf(e); !slices.Equal(got, []string{"user/work"}) {
 			t.Errorf("these sessions are open: %q", got)
 		}
@@ -173,8 +176,8 @@ func TestAnonymousScopeEnds(t *testing.T) {
 
 // A session ends with each of those on whose behalf a plugin has it, also if one of them has nothing in the browser.
 func TestSessionsWithinOthers(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, _ *muxtest.Browser) {
-		e.tracker.sparePage = e.tracker.targets["T"]
+	withPage(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
+		e.Tracker.SparePage = e.Tracker.ByID["T"]
 		for session, within := range map[string][]string{
 			"user/work": nil, "plugin:one/a": {"user/work"}, "plugin:two/b": {"plugin:one/a", "user/work"},
 			"plugin:one": {api.DefaultSession}, "plugin:x": {"plugin:idle", "user/work"},
@@ -192,44 +195,44 @@ func TestSessionsWithinOthers(t *testing.T) {
 			{"user/gone", "user/gone", true}, {"user/gone", "user/work", false}, {api.DefaultSession, api.DefaultSession, true},
 			{"plugin:x", "plugin:idle", true}, {"plugin:x", "user/work", true}, {"plugin:x", "", false},
 		} {
-			if got := e.tenancy.endsWith(c.session, c.other); got != c.want {
+			if got := e.Tenancy.EndsWith(c.session, c.other); got != c.want {
 				t.Errorf("%q ends with %q: %v", c.session, c.other, got)
 			}
 		}
-		if e.tenancy.isAlone("user/work") || e.tenancy.isAlone(api.DefaultSession) {
+		if e.Tenancy.IsAlone("user/work") || e.Tenancy.IsAlone(api.DefaultSession) {
 			t.Error("a session is alone beside another one")
 		}
-		delete(e.tenancy.scopes, "plugin:one")
-		if !e.tenancy.isAlone("user/work") || e.tenancy.isAlone("plugin:one/a") {
+		delete(e.Tenancy.Scopes, "plugin:one")
+		if !e.Tenancy.IsAlone("user/work") || e.Tenancy.IsAlone("plugin:one/a") {
 			t.Error("a session is not alone beside its plugins, or a plugin is beside the session that it works for")
 		}
-		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
-		if e.tenancy.isAlone("user/work") {
+		e.Owners.TakeOver(api.CommandLine, e.Tracker.ByID["T"])
+		if e.Tenancy.IsAlone("user/work") {
 			t.Error("a session is alone beside the person's page")
 		}
 	})
 }
 
 func TestOpenSessions(t *testing.T) {
-	withPages(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 		addScope(e, api.Caller{Name: "cli", Session: "user/empty"}, "C-EMPTY")
-		e.owners.createdContexts["C-CREATED"] = api.DefaultSession
-		e.tenancy.defaultUsed, e.tenancy.scopes["user/empty"].lastUsed = time.UnixMilli(9), time.UnixMilli(7)
+		e.Owners.CreatedContexts["C-CREATED"] = api.DefaultSession
+		e.Tenancy.DefaultUsed, e.Tenancy.Scopes["user/empty"].LastUsed = time.UnixMilli(9), time.UnixMilli(7)
 		f.Attach("", muxtest.Info{ID: "SECOND", Type: "page", URL: "http://a/", Context: "C-SOME"})
 		f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: "http://a/"})
 		f.Attach("", muxtest.Info{ID: "EVICTED", Type: "page", URL: "file:///x", Context: "C-OTHER"})
 		f.Attach("", muxtest.Info{ID: "REPLACED", Type: "page", URL: "http://a/", Context: "C-OLD"})
 		synctest.Wait()
-		e.mux.Lock()
-		defer e.mux.Unlock()
-		e.tracker.targets["REPLACED"].owner = api.PluginPrefix
-		e.owners.setCurrent(someClient, e.tracker.targets["SOME"])
+		e.Mux.Lock()
+		defer e.Mux.Unlock()
+		e.Tracker.ByID["REPLACED"].Owner = api.PluginPrefix
+		e.Owners.SetCurrent(someClient, e.Tracker.ByID["SOME"])
 		want := []api.SessionInfo{
 			{Session: api.DefaultSession, Used: 9}, {Session: "mcp:other", Pages: 1},
 			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1},
 			{Session: "user/empty", Used: 7},
 		}
-		if got := e.tenancy.openSessions(); !reflect.DeepEqual(got, want) {
+		if got := e.Tenancy.OpenSessions(); !reflect.DeepEqual(got, want) {
 			t.Errorf("these sessions are open: %+v", got)
 		}
 	})
@@ -243,7 +246,7 @@ func TestCloseSession(t *testing.T) {
 	closed := func(targets, contexts string) api.Closed {
 		return api.Closed{Targets: strings.Fields(targets), Contexts: strings.Fields(contexts)}
 	}
-	create := func(t *testing.T, e *engine) {
+	create := func(t *testing.T, e *verb.Verbs) {
 		for _, by := range []api.Caller{work, helper, otherClient,
 			api.CommandLine} { // P1 in C1, P2 in C2, P3 in C3, P4 in no other
 			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
@@ -252,10 +255,10 @@ func TestCloseSession(t *testing.T) {
 		created(t, e, work, "Target.createTarget", `{"url":"http://a/","browserContextId":"`+own+`"}`)
 		created(t, e, api.CommandLine, "Target.createBrowserContext", `{}`)                                  // C5
 		created(t, e, api.CommandLine, "Target.createTarget", `{"url":"file:///a","browserContextId":"C5"}`) // P6
-		e.mux.Lock()
-		e.tracker.sparePage = &target{Address: mux.Address{ID: "SPARE"}, kind: "page"}
-		e.tracker.order = append(e.tracker.order, e.tracker.sparePage)
-		e.mux.Unlock()
+		e.Mux.Lock()
+		e.Tracker.SparePage = &target.Target{Address: mux.Address{ID: "SPARE"}, Kind: "page"}
+		e.Tracker.All = append(e.Tracker.All, e.Tracker.SparePage)
+		e.Mux.Unlock()
 	}
 	for session, c := range map[string]struct {
 		closed api.Closed
@@ -266,27 +269,27 @@ func TestCloseSession(t *testing.T) {
 		api.DefaultSession: {closed("P4 P6", "C5"), []string{"h", "mcp:other", "user/work"}},
 		"user/none":        {closed("", ""), []string{api.DefaultSession, "h", "mcp:other", "user/work"}},
 	} {
-		bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
+		bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
 			create(t, e)
-			got, err := e.tenancy.closeSession(t.Context(), session)
+			got, err := e.Tenancy.CloseSession(t.Context(), session)
 			if err != nil || !reflect.DeepEqual(got, c.closed) {
 				t.Errorf("closing %s closes %+v, %v; want %+v", session, got, err, c.closed)
 			}
 			if left := sessionsOf(e); !slices.Equal(left, c.left) {
 				t.Errorf("after %s was closed these are open: %q, want %q", session, left, c.left)
 			}
-			e.mux.Lock()
+			e.Mux.Lock()
 			for _, id := range c.closed.Targets {
-				if e.tracker.targets[id] != nil {
+				if e.Tracker.ByID[id] != nil {
 					t.Errorf("after %s was closed %s is open", session, id)
 				}
 			}
-			e.mux.Unlock()
-			if again, err := e.tenancy.closeSession(t.Context(), session); err != nil ||
+			e.Mux.Unlock()
+			if again, err := e.Tenancy.CloseSession(t.Context(), session); err != nil ||
 				len(again.Targets)+len(again.Contexts) > 0 {
 				t.Errorf("closing %s again closes %+v, %v", session, again, err)
 			}
-			next, err := e.tenancy.closeSession(t.Context(), "mcp:other")
+			next, err := e.Tenancy.CloseSession(t.Context(), "mcp:other")
 			if err != nil || !reflect.DeepEqual(next, closed("P3", "C3")) {
 				t.Errorf("closing another session then closes %+v, %v", next, err)
 			}
@@ -296,11 +299,11 @@ func TestCloseSession(t *testing.T) {
 
 // Closing waits for the pages, and does not ask the user whether one may be left.
 func TestCloseSessionWithBeforeUnloadDialog(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.owners.takeOver(api.CommandLine, e.tracker.targets["T"])
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Owners.TakeOver(api.CommandLine, e.Tracker.ByID["T"])
 		ended := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.tenancy.closeSession(t.Context(), api.DefaultSession)
+			_, err := e.Tenancy.CloseSession(t.Context(), api.DefaultSession)
 			ended <- err
 		}()
 		if q := <-f.Sent; q.Method != "Target.closeTarget" {
@@ -322,7 +325,7 @@ func TestCloseSessionWithBeforeUnloadDialog(t *testing.T) {
 // When a connection ends, temporary sessions end with it. Others lose the pages that were opened over it, and keep
 // their contexts with what was opened otherwise.
 func TestCloseConnection(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
+	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
 		temporary := api.Caller{Name: "mcp:some", Session: "user/temporary", Connection: "1", Temporary: true}
 		helper := temporary
 		helper.Session, helper.Within = "helper", []string{temporary.Session}
@@ -339,7 +342,7 @@ func TestCloseConnection(t *testing.T) {
 		synctest.Wait()
 		ended := make(chan api.Closed, 1)
 		go func() {
-			got, err := e.tenancy.closeConnection(t.Context(), "1")
+			got, err := e.Tenancy.CloseConnection(t.Context(), "1")
 			if err != nil {
 				t.Error(err)
 			}
@@ -362,7 +365,7 @@ func TestCloseConnection(t *testing.T) {
 
 // A context that a session creates by a command is its own, until it disposes of it.
 func TestCreatedContextBelongsToItsSession(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
+	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
 		own := created(t, e, someClient, "Target.createBrowserContext", `{}`)
 		in := `{"url":"http://a/","browserContextId":"` + own + `"}`
 		page := created(t, e, someClient, "Target.createTarget", in)
@@ -371,7 +374,7 @@ func TestCreatedContextBelongsToItsSession(t *testing.T) {
 		}
 		for _, by := range []api.Caller{otherClient, api.CommandLine} {
 			for _, method := range []string{"Target.createTarget", "Storage.getCookies", "Target.disposeBrowserContext"} {
-				err := e.call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(in)}).Err
+				err := e.Call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(in)}).Err
 				refused(t, method+" of "+by.Name, err, api.CodeNotFound)
 			}
 		}
@@ -379,11 +382,11 @@ func TestCreatedContextBelongsToItsSession(t *testing.T) {
 		if got := ownerIn(e, page); got != "no such target" {
 			t.Errorf("after its context was disposed of, the page belongs to %q", got)
 		}
-		if scope := e.tenancy.scopes[someClient.SessionKey()]; scope == nil || string(scope.context) == own {
+		if scope := e.Tenancy.Scopes[someClient.SessionKey()]; scope == nil || string(scope.Context) == own {
 			t.Errorf("the session's scope is %+v", scope)
 		}
 		received()
-		if got, err := e.tenancy.closeSession(t.Context(), someClient.SessionKey()); err != nil ||
+		if got, err := e.Tenancy.CloseSession(t.Context(), someClient.SessionKey()); err != nil ||
 			slices.Contains(got.Contexts, own) {
 			t.Errorf("closing the session closes %+v, %v", got, err)
 		}
@@ -392,14 +395,14 @@ func TestCreatedContextBelongsToItsSession(t *testing.T) {
 
 // A session that disposes of its own context gets a new one with its next call.
 func TestSessionDisposesOfItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
+	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
 		created(t, e, someClient, "Target.createTarget", `{"url":"http://a/"}`)
 		created(t, e, someClient, "Target.disposeBrowserContext", `{"browserContextId":"C1"}`)
 		if got := sessionsOf(e); len(got) > 0 {
 			t.Errorf("these sessions are open: %q", got)
 		}
 		page := created(t, e, someClient, "Target.createTarget", `{"url":"http://a/"}`)
-		if s := e.tenancy.scopes[someClient.SessionKey()]; s == nil || s.context != "C2" || ownerIn(e, page) != s.session {
+		if s := e.Tenancy.Scopes[someClient.SessionKey()]; s == nil || s.Context != "C2" || ownerIn(e, page) != s.Session {
 			t.Errorf("the session then has %+v", s)
 		}
 	})
@@ -408,7 +411,7 @@ func TestSessionDisposesOfItsContext(t *testing.T) {
 // A client closes what its session has opened, whatever it names; a person can close another session. The browser ends
 // with the last.
 func TestCloseEndsBrowserWithLastSession(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
+	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
 		s := newServer(e, hello{}, time.Minute)
 		stops := 0
 		s.requestStop = func(string) {
@@ -429,7 +432,7 @@ func TestCloseEndsBrowserWithLastSession(t *testing.T) {
 			{someClient, api.CloseRequest{}, api.Closed{Targets: []string{}, Contexts: []string{}},
 				[]string{otherClient.SessionKey()}},
 			{api.CommandLine, api.CloseRequest{Session: otherClient.SessionKey()},
-				api.Closed{Targets: []string{"P2"}, Contexts: []string{"C2"}, Browser: "test"}, nil},
+				api.Closed{Targets: []string{"P2"}, Contexts: []string{"C2"}, Browser: "default"}, nil},
 		} {
 			got, err := s.close(t.Context(), c.by, c.q)
 			if err != nil || !reflect.DeepEqual(got, c.closed) {
@@ -444,7 +447,7 @@ func TestCloseEndsBrowserWithLastSession(t *testing.T) {
 
 // The browser ends with the connection over which everything in it was opened.
 func TestConnectionEndsBrowser(t *testing.T) {
-	bubble(t, func(t *testing.T, e *engine, f *muxtest.Browser, received func() []string) {
+	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
 		s := newServer(e, hello{}, time.Minute)
 		var stops []string
 		s.requestStop = func(reason string) { stops = append(stops, reason) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // countScript counts its calls in the document, and says where and when it ran.
@@ -352,23 +353,24 @@ func TestFramesOfExternalBrowser(t *testing.T) {
 
 // TestDocumentNumbers checks that numbers differ, also modulo the cycle within a cycle, and are not foreseeable.
 func TestDocumentNumbers(t *testing.T) {
-	n, all, cycle := newDocumentNumbers(), map[int64]bool{}, map[int64]bool{}
-	first := n.next()
-	all[first], cycle[first%documentCycle] = true, true
-	for range 2*documentCycle - 1 {
-		next := n.next()
+	n, all, cycle := verb.NewDocumentNumbers(), map[int64]bool{}, map[int64]bool{}
+	first := n.Next()
+	all[first], cycle[first%verb.DocumentCycle] = true, true
+	for range 2*verb.DocumentCycle - 1 {
+		next := n.Next()
 		all[next] = true
-		if cycle[next%documentCycle] = true; next < 1 || len(all) == documentCycle && len(cycle) != documentCycle {
+		if cycle[next%verb.DocumentCycle] = true; next < 1 || len(all) == verb.DocumentCycle &&
+			len(cycle) != verb.DocumentCycle {
 			t.Fatalf("%d: %d numbers have %d words", next, len(all), len(cycle))
 		}
 	}
-	if len(all) != 2*documentCycle {
+	if len(all) != 2*verb.DocumentCycle {
 		t.Errorf("%d numbers are different", len(all))
 	}
 	firsts := map[int64]bool{}
 	for range 20 {
-		n := newDocumentNumbers()
-		firsts[n.next()] = true
+		n := verb.NewDocumentNumbers()
+		firsts[n.Next()] = true
 	}
 	if len(firsts) < 15 {
 		t.Errorf("20 browsers begin with %d numbers", len(firsts))

@@ -12,14 +12,17 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // server serves clients on the socket.
 type server struct {
-	engine *engine
+	engine *verb.Verbs
 	hello  hello
 	status func(by api.Caller, all bool) api.Status
 	// requestStop asks the keeper to stop. Main then closes the browser and this server.
@@ -58,7 +61,7 @@ type client struct {
 // stream is a sequence of frames: the events of a listener, or the pieces of a spool.
 type stream struct {
 	id    int64
-	l     *listener
+	l     *event.Listener
 	spool *mux.Spool
 	aside aside         // of the response after the pieces
 	done  chan struct{} // closed when the spool is read or abandoned
@@ -70,7 +73,7 @@ const (
 	helloTimeout   = 10 * time.Second
 )
 
-func newServer(e *engine, h hello, grace time.Duration) *server {
+func newServer(e *verb.Verbs, h hello, grace time.Duration) *server {
 	s := &server{engine: e, hello: h, stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
 	s.connections = newConnections(grace, s.endConnection)
 	return s
@@ -83,13 +86,13 @@ func (s *server) close(ctx context.Context, by api.Caller, q api.CloseRequest) (
 	if q.Session != "" && by.IsCommandLine() {
 		session = q.Session
 	}
-	closed, err := s.engine.tenancy.closeSession(ctx, session)
+	closed, err := s.engine.Tenancy.CloseSession(ctx, session)
 	if err != nil && err.Code == api.CodeChromeConnection { // another session was the last one meanwhile
 		err = nil
 	}
 	if err == nil && s.stopIfEmpty("closed by a client") {
 		<-s.stopped
-		closed.Browser = s.engine.tracker.name
+		closed.Browser = s.engine.Tracker.Name
 	}
 	return closed, err
 }
@@ -98,7 +101,7 @@ func (s *server) close(ctx context.Context, by api.Caller, q api.CloseRequest) (
 func (s *server) endConnection(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), api.DefaultTimeout)
 	defer cancel()
-	closed, err := s.engine.tenancy.closeConnection(ctx, id)
+	closed, err := s.engine.Tenancy.CloseConnection(ctx, id)
 	if err != nil {
 		log.Print("closing what a connection has opened: ", err.Message)
 	}
@@ -110,9 +113,9 @@ func (s *server) endConnection(id string) {
 // stopIfEmpty stops the keeper if no session has anything in the browser, and reports whether it does.
 func (s *server) stopIfEmpty(reason string) bool {
 	e := s.engine
-	e.mux.Lock()
-	empty := len(e.tenancy.openSessions()) == 0
-	e.mux.Unlock()
+	e.Mux.Lock()
+	empty := len(e.Tenancy.OpenSessions()) == 0
+	e.Mux.Unlock()
 	if empty {
 		s.requestStop(reason)
 	}
@@ -305,7 +308,7 @@ func (c *client) work(j job, jobs <-chan job) {
 		var beside aside
 		result, failure := c.handle(j.ctx, j.request, &beside)
 		if j.by.IsPlugin() && (failure != nil || result != nil) {
-			beside.rights = c.s.engine.tenancy.takeUsedRights(j.by)
+			beside.rights = c.s.engine.Tenancy.TakeUsedRights(j.by)
 		}
 		switch {
 		case failure != nil:
@@ -370,7 +373,7 @@ func (c *client) abandonAll() {
 // releaseStream frees the resources of a stream.
 func (c *client) releaseStream(s *stream) {
 	if s.l != nil {
-		c.s.engine.events.unlisten(s.l)
+		c.s.engine.Events.Unlisten(s.l)
 		return
 	}
 	s.spool.Close()
@@ -428,7 +431,7 @@ func (c *client) next() (f frame, idle, ok bool) {
 		if s.spool != nil {
 			return c.nextPiece(s), false, true
 		}
-		line, end := s.l.next(c.s.engine.tracker.name)
+		line, end := s.l.Next(c.s.engine.Tracker.Name)
 		switch {
 		case line != nil:
 			return responseFrame(s.id, "item", line), false, true
@@ -473,9 +476,9 @@ func (c *client) hasStreamWork() bool {
 		if s.spool != nil {
 			return true
 		}
-		s.l.mu.Lock()
-		waiting := len(s.l.queue) > 0 || s.l.end != ""
-		s.l.mu.Unlock()
+		s.l.Mu.Lock()
+		waiting := len(s.l.Queue) > 0 || s.l.End != ""
+		s.l.Mu.Unlock()
 		if waiting {
 			return true
 		}
@@ -513,16 +516,16 @@ func (c *client) removeStream(s *stream) {
 // handle runs one request. If both results are nil, a stream sends the response later.
 func (c *client) handle(ctx context.Context, q request, beside *aside) (json.RawMessage, *api.Error) {
 	e := c.s.engine
-	if err := e.tenancy.checkCaller(q.by); err != nil {
+	if err := e.Tenancy.CheckCaller(q.by); err != nil {
 		return nil, err
 	}
 	if q.by.Connection != "" {
 		c.s.connections.hold(q.by.Connection, c)
 	}
-	if q.by.HasContext() && q.op != "call" && q.op != "open" { // those call enterScope
+	if q.by.HasContext() && q.op != "call" && q.op != "open" { // those call EnterScope
 		ctx, cancel := withTimeout(ctx, 0)
 		defer cancel()
-		if err := e.tenancy.updateScope(ctx, q.by); err != nil {
+		if err := e.Tenancy.UpdateScope(ctx, q.by); err != nil {
 			return nil, err
 		}
 	}
@@ -534,7 +537,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		}
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
-		r := e.call(ctx, q.by, b)
+		r := e.Call(ctx, q.by, b)
 		beside.enabled = r.Enabled
 		if r.Spool != nil {
 			c.streamSpool(ctx, q.id, r)
@@ -547,7 +550,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		}
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
-		return marshalResult(e.open(ctx, q.by, b))
+		return marshalResult(e.Open(ctx, q.by, b))
 	case "activate", "close_target":
 		var b api.TargetRequest
 		if err := decode(q, &b); err != nil {
@@ -556,9 +559,9 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
 		if q.op == "activate" {
-			return marshalResult(e.activate(ctx, q.by, b.Target))
+			return marshalResult(e.Activate(ctx, q.by, b.Target))
 		}
-		return marshalResult(e.closeTarget(ctx, q.by, b.Target, b.OnDialog))
+		return marshalResult(e.CloseTarget(ctx, q.by, b.Target, b.OnDialog))
 	case "save_state", "load_state":
 		var b api.StateRequest
 		if err := decode(q, &b); err != nil {
@@ -567,9 +570,9 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
 		if b.State == nil {
-			return marshalResult(e.saveState(ctx, q.by, b.Origins))
+			return marshalResult(e.SaveState(ctx, q.by, b.Origins))
 		}
-		return marshalResult(e.loadState(ctx, q.by, b.Origins, *b.State))
+		return marshalResult(e.LoadState(ctx, q.by, b.Origins, *b.State))
 	case "type":
 		var b api.TypeRequest
 		if err := decode(q, &b); err != nil {
@@ -577,7 +580,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		}
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
-		return marshalResult(e.typeText(ctx, q.by, b))
+		return marshalResult(e.Type(ctx, q.by, b))
 	case "script":
 		var b api.ScriptRequest
 		if err := decode(q, &b); err != nil {
@@ -585,7 +588,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		}
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
-		return marshalResult(e.runScript(ctx, q.by, b))
+		return marshalResult(e.Script(ctx, q.by, b))
 	case "input":
 		var b api.InputRequest
 		if err := decode(q, &b); err != nil {
@@ -593,7 +596,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		}
 		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
 		defer cancel()
-		return marshalResult(e.sendInput(ctx, q.by, b))
+		return marshalResult(e.Input(ctx, q.by, b))
 	case "route":
 		var b api.RouteRequest
 		if err := decode(q, &b); err != nil {
@@ -601,27 +604,27 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		}
 		ctx, cancel := withTimeout(ctx, 0)
 		defer cancel()
-		return marshalResult(e.route(ctx, q.by, b))
+		return marshalResult(e.Route(ctx, q.by, b))
 	case "uploads":
 		ctx, cancel := withTimeout(ctx, 0)
 		defer cancel()
-		return marshalResult(e.uploadFolder(ctx, q.by))
+		return marshalResult(e.UploadFolder(ctx, q.by))
 	case "targets":
-		e.tracker.refreshTargets(ctx)
-		return scan.Marshal(e.owners.listTargets(q.by, false)), nil
+		e.Tracker.RefreshTargets(ctx)
+		return scan.Marshal(e.Owners.ListTargets(q.by, false)), nil
 	case "status":
 		var b api.StatusRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		e.tracker.refreshTargets(ctx)
+		e.Tracker.RefreshTargets(ctx)
 		return scan.Marshal(c.s.status(q.by, b.All)), nil
 	case "events":
 		var b api.EventsRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		return marshalResult(e.owners.storedEvents(q.by, b))
+		return marshalResult(e.Owners.StoredEvents(q.by, b))
 	case "listen":
 		var b api.ListenRequest
 		if err := decode(q, &b); err != nil {
@@ -644,9 +647,9 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		<-c.s.stopped
 		return json.RawMessage("{}"), nil
 	case "sessions":
-		e.mux.Lock()
-		defer e.mux.Unlock()
-		return scan.Marshal(e.tenancy.openSessions()), nil
+		e.Mux.Lock()
+		defer e.Mux.Unlock()
+		return scan.Marshal(e.Tenancy.OpenSessions()), nil
 	case "end_connection":
 		c.s.connections.release(q.by.Connection, c)
 		return json.RawMessage("{}"), nil
@@ -675,28 +678,28 @@ func (c *client) streamSpool(ctx context.Context, id int64, r mux.Reply) {
 
 // listen starts a stream. It returns when the stream ends or is cancelled.
 func (c *client) listen(ctx context.Context, id int64, by api.Caller, b api.ListenRequest) *api.Error {
-	var scope *target
+	var scope *target.Target
 	if b.Target != "" {
 		var err *api.Error
-		if scope, err = c.s.engine.owners.resolve(by, b.Target); err != nil {
+		if scope, err = c.s.engine.Owners.Resolve(by, b.Target); err != nil {
 			return err
 		}
 		ctx, cancel := withTimeout(ctx, 0) // the stream itself may be unlimited
 		defer cancel()
-		if err := c.s.engine.tracker.attach(ctx, scope, ""); err != nil {
+		if err := c.s.engine.Tracker.Attach(ctx, scope, ""); err != nil {
 			return err
 		}
 	}
-	l, err := c.s.engine.events.listen(by, b, scope, c.wakeWriter)
+	l, err := c.s.engine.Events.Listen(by, b, scope, c.wakeWriter)
 	if err != nil {
 		return err
 	}
-	c.s.engine.events.attachPages(ctx, l)
-	c.s.engine.events.awaitEnabled(ctx, l)
+	c.s.engine.Events.AttachPages(ctx, l)
+	c.s.engine.Events.AwaitEnabled(ctx, l)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		c.s.engine.events.unlisten(l)
+		c.s.engine.Events.Unlisten(l)
 		return nil
 	}
 	// The first item notifies the client that the stream is complete from now on.
@@ -713,14 +716,14 @@ func (c *client) listen(ctx context.Context, id int64, by api.Caller, b api.List
 		}
 		select {
 		case <-expired:
-			l.finish("timeout")
-		case <-l.done:
+			l.Finish("timeout")
+		case <-l.Done:
 		}
 	}()
 	select {
 	case <-ctx.Done():
-		l.finish("closed")
-	case <-l.done:
+		l.Finish("closed")
+	case <-l.Done:
 	}
 	return nil
 }

@@ -8,22 +8,24 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // What a session has set up is for its own pages, and ends with it.
 func TestSetups(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.mux.Lock()
-		page := e.tracker.targets["T"]
-		page.owner = "user/one"
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Mux.Lock()
+		page := e.Tracker.ByID["T"]
+		page.Owner = "user/one"
 		script := func(text string) []api.PageScript {
 			return []api.PageScript{{Plugin: "p", SHA256: strings.Repeat("0", 64), Text: text}}
 		}
-		e.owners.setups.of("user/two").scripts = script("theirs")
-		e.owners.setups.apply(page)
-		e.owners.setups.of("user/one").scripts = script("own")
-		e.owners.setups.apply(page)
-		e.mux.Unlock()
+		e.Owners.Setups.Of("user/two").Scripts = script("theirs")
+		e.Owners.Setups.Apply(page)
+		e.Owners.Setups.Of("user/one").Scripts = script("own")
+		e.Owners.Setups.Apply(page)
+		e.Mux.Unlock()
 		synctest.Wait()
 		if n := len(f.Sent); n != 1 {
 			t.Fatalf("%d commands were sent", n)
@@ -33,10 +35,10 @@ func TestSetups(t *testing.T) {
 			t.Errorf("sent: %s %s", q.Method, q.Params)
 		}
 
-		_, err := e.tenancy.closeAll(context.Background(), func(session string) bool { return session == "user/one" },
-			func(*target) bool { return false })
-		if err != nil || e.owners.setups.bySession["user/one"] != nil || e.owners.setups.bySession["user/two"] == nil {
-			t.Errorf("%v; left: %v", err, e.owners.setups.bySession)
+		_, err := e.Tenancy.CloseAll(context.Background(), func(session string) bool { return session == "user/one" },
+			func(*target.Target) bool { return false })
+		if err != nil || e.Owners.Setups.BySession["user/one"] != nil || e.Owners.Setups.BySession["user/two"] == nil {
+			t.Errorf("%v; left: %v", err, e.Owners.Setups.BySession)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // TestState saves what one session stores for some origins and loads it into another.
@@ -76,8 +77,8 @@ func TestState(t *testing.T) {
 	}
 
 	// A page that has moved on to another origin is neither read nor written.
-	wantValue(t, one, "", "("+readStorage()+`)("https://a.test", "localStorage")`, `""`)
-	wantValue(t, one, "", "("+writeStorage()+`)("https://a.test", "localStorage", "[]")`, `-1`)
+	wantValue(t, one, "", "("+verb.ReadStorage()+`)("https://a.test", "localStorage")`, `""`)
+	wantValue(t, one, "", "("+verb.WriteStorage()+`)("https://a.test", "localStorage", "[]")`, `-1`)
 	wantValue(t, one, "", `localStorage.length`, "1")
 
 	// What a state holds beside the named origins does not enter.
@@ -146,17 +147,17 @@ func TestState(t *testing.T) {
 
 // A state is for web origins without a path, none of which is forbidden.
 func TestStateOrigins(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		e.owners.forbidden = []string{"http://127.0.0.1:1"}
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		e.Owners.Forbidden = []string{"http://127.0.0.1:1"}
 		for origin, code := range map[string]string{
 			"": api.CodeInvalidArgs, "*": api.CodeInvalidArgs, "file:///etc": api.CodeInvalidArgs,
 			"https://a.test/": api.CodeInvalidArgs,
 			"ftp://a.test":    api.CodeInvalidArgs, "https://a.test?": api.CodeInvalidArgs, "http://127.0.0.1:1": api.CodeDenied,
 		} {
-			if _, err := e.saveState(t.Context(), api.CommandLine, []string{origin}); err == nil || err.Code != code {
+			if _, err := e.SaveState(t.Context(), api.CommandLine, []string{origin}); err == nil || err.Code != code {
 				t.Errorf("saving %q: %v", origin, err)
 			}
-			if _, err := e.loadState(t.Context(), api.CommandLine, []string{origin}, api.State{}); err == nil ||
+			if _, err := e.LoadState(t.Context(), api.CommandLine, []string{origin}, api.State{}); err == nil ||
 				err.Code != code {
 				t.Errorf("loading %q: %v", origin, err)
 			}
@@ -218,14 +219,14 @@ func TestStateIsBounded(t *testing.T) {
 
 // TestHiddenPageIsClosed checks that the page in which storage is read is closed afterwards.
 func TestHiddenPageIsClosed(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		page, err := e.owners.resolve(api.CommandLine, "")
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		page, err := e.Owners.Resolve(api.CommandLine, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		closed := make(chan struct{})
 		go func() {
-			e.closeHidden(page)
+			e.CloseHidden(page)
 			close(closed)
 		}()
 		q := <-f.Sent
@@ -239,17 +240,17 @@ func TestHiddenPageIsClosed(t *testing.T) {
 
 // TestNothingIsTypedIntoPageBeingLeft checks that a page which is about to become another one gets no secret.
 func TestNothingIsTypedIntoPageBeingLeft(t *testing.T) {
-	withPage(t, func(t *testing.T, e *engine, f *muxtest.Browser) {
-		page, err := e.owners.resolve(api.CommandLine, "")
+	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		page, err := e.Owners.Resolve(api.CommandLine, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.mux.Lock()
-		page.pendingURL = "https://b.test/"
-		e.mux.Unlock()
+		e.Mux.Lock()
+		page.PendingURL = "https://b.test/"
+		e.Mux.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = e.typeText(ctx, api.CommandLine, api.TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})
+		_, err = e.Type(ctx, api.CommandLine, api.TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})
 		if err == nil || err.Code != api.CodeBusy || len(f.Sent) > 0 {
 			t.Errorf("%v; the browser received %d commands", err, len(f.Sent))
 		}

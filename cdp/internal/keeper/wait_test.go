@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
 // waitSite serves a page whose load event comes late, and whose network is idle later still. /nothing responds with
@@ -72,7 +73,8 @@ func testWait(t *testing.T, c *Client) {
 		if _, err := c.Call(testContext(t), q); err != nil {
 			t.Error(err)
 		}
-		return len(value(c.Events(testContext(t), api.EventsRequest{Since: before, Patterns: []string{lifecycle}})).Events)
+		return len(value(c.Events(testContext(t), api.EventsRequest{Since: before,
+			Patterns: []string{target.Lifecycle}})).Events)
 	}
 	if n := lifecycles(); n != 0 {
 		t.Errorf("waiting caused %d events", n)

@@ -71,8 +71,8 @@ func OfPlugin(session string) bool { return strings.HasPrefix(session, PluginPre
 
 const PluginPrefix = "plugin:"
 
-// Disowned owns what belonged to a session that has been closed, and what is the keeper's own. It is not the name of any
-// session.
+// Disowned owns what belonged to a session that has been closed, and what is the keeper's own. It is not the name of
+// any session.
 const Disowned = PluginPrefix
 
 func (c Caller) Validate() *Error {

@@ -1,0 +1,244 @@
+package event
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+)
+
+// downloads are the files that pages download, in a folder for each session. Chrome names the files by the ids of the
+// downloads, because a page chooses the other name. They are removed with the session, or with the browser.
+type downloads struct {
+	Dir      string                                   // for the folders; "" keeps no downloads, as in an external browser
+	folders  map[cdp.BrowserContextID]*downloadFolder // of sessions; "" is the default context
+	underWay map[string]*download                     // by id
+	made     int                                      // folders so far
+	Owners   downloadOwners
+}
+
+// downloadFolder has the downloads of a session.
+type downloadFolder struct {
+	Dir     string
+	context cdp.BrowserContextID // "": the default one
+	files   int
+	bytes   int64             // received, or expected
+	Names   map[string]string // that the pages gave the files, by the ids of the downloads
+	unused  bool              // a caller has chosen another folder
+}
+
+// download is one that is under way.
+type download struct {
+	page      string // the id of the target
+	url       string
+	folder    *downloadFolder
+	bytes     int64  // received, or expected
+	cancelled string // why, if it was
+}
+
+// Limits of a session's folder. What exceeds them is cancelled.
+const (
+	MaxDownloadFiles = 100
+	MaxDownloadBytes = 512 << 20
+)
+
+// KeepDownloads lets the pages of a session's browser context download files into a folder. An empty context is the
+// default one.
+func (ev *Events) KeepDownloads(ctx context.Context, in cdp.BrowserContextID) *api.Error {
+	d := &ev.Downloads
+	if d.Dir == "" {
+		return nil
+	}
+	ev.mux.Lock()
+	d.made++
+	f := &downloadFolder{Dir: filepath.Join(d.Dir, strconv.Itoa(d.made)), context: in}
+	ev.mux.Unlock()
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return api.Errorf(api.CodeInternal, "the folder for downloads cannot be created: %v", err)
+	}
+	_, err := target.Execute(ctx, ev.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, BrowserContextID: in, DownloadPath: f.Dir,
+		EventsEnabled: new(true),
+	}, target.CallOptions{})
+	if err != nil {
+		os.RemoveAll(f.Dir)
+		return err
+	}
+	ev.mux.Lock()
+	defer ev.mux.Unlock()
+	d.folders[in] = f
+	return nil
+}
+
+// RemoveDownloads removes the files of a context that was disposed of.
+func (ev *Events) RemoveDownloads(in cdp.BrowserContextID) {
+	ev.mux.Lock()
+	f := ev.Downloads.folders[in]
+	delete(ev.Downloads.folders, in)
+	maps.DeleteFunc(ev.Downloads.underWay, func(_ string, d *download) bool { return d.folder == f })
+	ev.mux.Unlock()
+	if f != nil {
+		os.RemoveAll(f.Dir)
+		time.AfterFunc(removeAgain, func() { os.RemoveAll(f.Dir) })
+	}
+}
+
+// removeAgain is after how long a folder is removed again: Chrome writes files after it has reported their end.
+const removeAgain = 2 * time.Second
+
+// FolderOf returns the folder for the downloads of a target, nil if they go elsewhere or are denied.
+func (d *downloads) FolderOf(t *target.Target) *downloadFolder {
+	if t.Owner == api.DefaultSession {
+		return d.folders[""]
+	}
+	return d.folders[cdp.BrowserContextID(t.Context)]
+}
+
+// pageDownloadBegins is a deprecated event, which says what the browser's own does not: whose page it is.
+const pageDownloadBegins = "Page.downloadWillBegin"
+
+// trackDownload follows a download by its events and adds to the records what they lack. Each download is reported
+// twice, first by its page and then by the browser. t is the target in whose session the event arrived. passing is set
+// for events that only streams need. The engine is locked.
+func (ev *Events) trackDownload(r *Record, t *target.Target) (passing bool) {
+	var p struct {
+		ID       string                           `json:"guid"`
+		Name     string                           `json:"suggestedFilename"`
+		URL      string                           `json:"url"`
+		State    cdpbrowser.DownloadProgressState `json:"state"`
+		Total    float64                          `json:"totalBytes"`
+		Received float64                          `json:"receivedBytes"`
+		Path     string                           `json:"filePath"`
+	}
+	if json.Unmarshal(r.Params, &p) != nil || p.ID == "" {
+		return false
+	}
+	d := ev.Downloads.underWay[p.ID]
+	switch {
+	case r.Method == pageDownloadBegins:
+		if t == nil {
+			return false
+		}
+		if f := ev.Downloads.FolderOf(t); f != nil {
+			ev.Downloads.begin(p.ID, &download{page: t.ID, url: clipURL(p.URL), folder: f})
+			ev.Downloads.Owners.set(p.ID, t.Owner)
+		}
+		return false
+	case d == nil:
+		return p.State == cdpbrowser.DownloadProgressStateInProgress
+	}
+	r.Target, r.url = d.page, d.url
+	switch p.State {
+	case "":
+		d.folder.files++
+		d.folder.name(p.ID, p.Name)
+		ev.limitDownload(p.ID, d)
+		return false
+	case cdpbrowser.DownloadProgressStateInProgress:
+		grown := int64(max(p.Total, p.Received)) - d.bytes
+		d.bytes += grown
+		d.folder.bytes += grown
+		ev.limitDownload(p.ID, d)
+		return true
+	}
+	delete(ev.Downloads.underWay, p.ID)
+	r.ofURL, r.note = true, d.cancelled
+	switch {
+	case p.State != cdpbrowser.DownloadProgressStateCompleted:
+		r.status = noResponse
+	case d.cancelled != "": // too late
+		go os.Remove(p.Path)
+	default:
+		return false
+	}
+	d.folder.files--
+	d.folder.bytes -= d.bytes
+	return false
+}
+
+func (d *downloads) begin(id string, one *download) {
+	if len(d.underWay) >= maxDownloads || d.underWay == nil {
+		d.underWay = map[string]*download{}
+	}
+	d.underWay[id] = one
+}
+
+// ReleaseDownloads is called when a caller has chosen what happens to the downloads of a context. Its own folder has no
+// limits. The engine is locked.
+func (d *downloads) ReleaseDownloads(params json.RawMessage) {
+	if f := d.folders[cdp.BrowserContextID(scan.Text(params, "browserContextId"))]; f != nil {
+		f.unused = true
+	}
+}
+
+// name keeps the name that a page gave a file.
+func (f *downloadFolder) name(id, given string) {
+	if f.Names == nil {
+		f.Names = map[string]string{}
+	}
+	if given = filepath.Base(given); len(f.Names) < maxDownloads && given != "." && given != ".." && given != "/" {
+		f.Names[id] = given
+	}
+}
+
+// limitDownload cancels a download if the folder is full.
+func (ev *Events) limitDownload(id string, d *download) {
+	switch {
+	case d.cancelled != "" || d.folder.unused:
+		return
+	case d.folder.files > MaxDownloadFiles:
+		d.cancelled = fmt.Sprintf("cancelled: a session keeps at most %d downloads", MaxDownloadFiles)
+	case d.folder.bytes > MaxDownloadBytes:
+		d.cancelled = fmt.Sprintf("cancelled: the downloads of a session have at most %d MiB", MaxDownloadBytes>>20)
+	default:
+		return
+	}
+	params := cdpbrowser.CancelDownloadParams{GUID: id, BrowserContextID: d.folder.context}
+	target.Post(ev.mux, nil, cdpbrowser.CancelDownload, params, nil)
+}
+
+// downloadOwners are the sessions of downloads under way, by their ids.
+type downloadOwners map[string]string
+
+const maxDownloads = 1024 // under way; further ones count as the person's
+
+func (owners downloadOwners) set(id, session string) {
+	if len(owners) < maxDownloads {
+		owners[id] = session
+	}
+}
+
+// OwnerOfDownload returns the owner of the page that began a download, or the person if that is unknown. The
+// mux is locked.
+func (ev *Events) OwnerOfDownload(params json.RawMessage) string {
+	var p struct {
+		Frame string `json:"frameId"`
+		ID    string `json:"guid"`
+		State string `json:"state"`
+	}
+	if json.Unmarshal(params, &p) != nil || ev.Tracker.External {
+		return ""
+	}
+	if t := ev.Tracker.ByID[p.Frame]; t != nil {
+		ev.Downloads.Owners.set(p.ID, t.Owner)
+	}
+	owner, known := ev.Downloads.Owners[p.ID]
+	if p.State != "" && p.State != "inProgress" {
+		delete(ev.Downloads.Owners, p.ID)
+	}
+	if !known {
+		return api.DefaultSession
+	}
+	return owner
+}

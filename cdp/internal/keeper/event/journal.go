@@ -1,0 +1,148 @@
+package event
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+)
+
+// journals store the events of all sessions. Each session has a journal of its own, with sequence numbers of its own,
+// because gaps would tell how busy the others are. The budget is divided equally: what happens in one session never
+// evicts events of another. Only the first event of a further session does, because it makes the shares smaller.
+type journals struct {
+	maxCount, maxBytes int
+	bySession          map[string]*journal // what belongs to no session is in the person's
+	LastOrder          int64
+}
+
+// journal has the events of a session in one ring for each kind, so that the many that few ask for do not evict the
+// few that many ask for.
+type journal struct {
+	rings   [kinds]ring
+	lastSeq int64
+	moved   int64 // to other journals
+}
+
+// Kinds of events, each with a ring of its own.
+const (
+	requests = iota // requests, their responses and failures, downloads
+	messages        // console, log, exceptions
+	others
+	kinds
+)
+
+func NewJournals(maxCount, maxBytes int) *journals {
+	return &journals{maxCount: maxCount, maxBytes: maxBytes, bySession: map[string]*journal{}}
+}
+
+// of returns the journal of a session, which it creates if necessary.
+func (js *journals) of(session string) *journal {
+	j := js.bySession[session]
+	if j == nil {
+		j = &journal{}
+		js.bySession[session] = j
+		js.divide()
+	}
+	return j
+}
+
+// divide gives each ring its share of the budget.
+func (js *journals) divide() {
+	for _, j := range js.bySession {
+		for i := range j.rings {
+			shares := kinds * len(js.bySession)
+			j.rings[i].limit(js.maxCount/shares, js.maxBytes/shares)
+		}
+	}
+}
+
+// Add numbers a record and stores it for the session that it belongs to.
+func (js *journals) Add(r *Record) {
+	js.LastOrder++
+	r.order = js.LastOrder
+	r.Owner = cmp.Or(r.Owner, api.DefaultSession)
+	js.of(r.Owner).add(r.Owner, r)
+}
+
+func (j *journal) add(session string, r *Record) {
+	j.lastSeq++
+	r.seq, r.Owner = j.lastSeq, session
+	j.rings[kindOf(r.Method)].add(r)
+}
+
+// Skip counts an event that could not be read whole. Whose it was is unknown.
+func (js *journals) Skip() {
+	js.LastOrder++
+	for _, j := range js.bySession {
+		j.lastSeq++
+	}
+}
+
+// Reassign moves the matching records to another session, as its newest ones: it has not read them yet.
+func (js *journals) Reassign(owner string, match func(*Record) bool) {
+	var moved []*Record
+	for session, j := range js.bySession {
+		if session == owner {
+			continue
+		}
+		for i := range j.rings {
+			taken := j.rings[i].take(match)
+			moved = append(moved, taken...)
+			j.moved += int64(len(taken))
+		}
+	}
+	slices.SortFunc(moved, byOrder)
+	for _, r := range moved {
+		js.of(owner).add(owner, r)
+	}
+}
+
+// Remove forgets a session with all its events.
+func (js *journals) Remove(session string) {
+	if js.bySession[session] != nil {
+		delete(js.bySession, session)
+		js.divide()
+	}
+}
+
+// LastSeqOf returns the newest sequence number of a session, 0 if it has no events.
+func (js *journals) LastSeqOf(session string) int64 {
+	if j := js.bySession[cmp.Or(session, api.DefaultSession)]; j != nil {
+		return j.lastSeq
+	}
+	return 0
+}
+
+// since returns the stored records of a session after seq, the oldest first, and the newest sequence number.
+func (js *journals) since(session string, seq int64) (records []*Record, last int64) {
+	j := js.bySession[session]
+	if j == nil {
+		return nil, 0
+	}
+	for i := range j.rings {
+		for k := range j.rings[i].count {
+			if r := j.rings[i].at(k); r.seq > seq {
+				records = append(records, r)
+			}
+		}
+	}
+	slices.SortFunc(records, func(a, b *Record) int { return cmp.Compare(a.seq, b.seq) })
+	return records, j.lastSeq
+}
+
+func byOrder(a, b *Record) int { return cmp.Compare(a.order, b.order) }
+
+// Info sums up the journals.
+func (js *journals) Info() api.RingInfo {
+	info := api.RingInfo{LastSeq: js.LastOrder}
+	for _, j := range js.bySession {
+		info.Dropped += j.lastSeq - j.moved
+		for i := range j.rings {
+			info.Kept += j.rings[i].count
+			info.Bytes += j.rings[i].bytes
+		}
+	}
+	info.Dropped -= int64(info.Kept)
+	return info
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package keeper
-
-import "net"
-
-// isFromBrowser returns true, because this system does not report it.
-func isFromBrowser(net.Conn, int) bool { return true }

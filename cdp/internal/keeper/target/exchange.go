@@ -1,0 +1,199 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+)
+
+// CallOptions are the options of one command.
+type CallOptions struct {
+	By       api.Caller
+	MaxBytes int64
+	OnDialog string
+	Pieces   bool
+	onSent   func(*mux.Pending) // is called with the engine locked
+}
+
+// Sender sends commands to targets, with the reason where one cannot be sent or does not return.
+type Sender struct{ Mux *mux.Mux }
+
+// Execute sends one of the engine's own commands, built from the protocol's generated types, and waits for its result.
+// It decodes the result with encoding/json, which tolerates new fields of later browsers and invalid text of pages; the
+// generated types' own decoders are strict.
+func Execute[P, R any](
+	ctx context.Context, s *Sender, t *Target, c cdp.Command[P, R], params P, o CallOptions,
+) (result R, err *api.Error) {
+	raw, err := s.Do(ctx, t, c.Method, scan.Marshal(params), o)
+	if err != nil {
+		return result, err
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return result, api.Errorf(api.CodeProtocolError, "the result of %s cannot be read: %v", c.Method, err)
+	}
+	return result, nil
+}
+
+// Post sends a command of the protocol's generated types without waiting for its reply; after may be nil. The
+// mux is locked.
+func Post[P, R any](m *mux.Mux, t *Target, c cdp.Command[P, R], params P, after func(mux.Reply)) {
+	m.Post(t.At(), c.Method, scan.Marshal(params), after)
+}
+
+// Do sends one command to a target (nil: the browser) and waits for its reply, the end of the target or of ctx.
+func (s *Sender) Do(
+	ctx context.Context, t *Target, method string, params json.RawMessage, o CallOptions,
+) (json.RawMessage, *api.Error) {
+	r := s.exchange(ctx, t, method, params, o)
+	return r.Result, r.Err
+}
+
+// Between two documents a page is not active for a moment. Chrome refuses a command then and has not run it.
+const (
+	inactive      = "Not attached to an active page"
+	inactivePause = 20 * time.Millisecond
+	inactiveTries = 50
+)
+
+// exchange is do for a caller that accepts a large result in pieces. It sends a command again that found the page
+// between two documents.
+func (s *Sender) exchange(
+	ctx context.Context, t *Target, method string, params json.RawMessage, o CallOptions,
+) mux.Reply {
+	for try := 1; ; try++ {
+		r := s.exchangeOnce(ctx, t, method, params, o)
+		if r.Err == nil || r.Err.Chrome == nil || r.Err.Chrome.Message != inactive || try == inactiveTries {
+			return r
+		}
+		select {
+		case <-ctx.Done():
+			return r
+		case <-time.After(inactivePause):
+		}
+	}
+}
+
+func (s *Sender) exchangeOnce(
+	ctx context.Context, t *Target, method string, params json.RawMessage, o CallOptions,
+) mux.Reply {
+	started := time.Now()
+	s.Mux.Lock()
+	// A dialog that an earlier call left open is not this call's to answer: OnDialog is about its own.
+	if err := s.checkSendable(t, method); err != nil {
+		s.Mux.Unlock()
+		return mux.Reply{Err: err}
+	}
+	p := &mux.Pending{Method: method, By: o.By, To: t.At(), MaxBytes: o.MaxBytes, OnDialog: o.OnDialog, Pieces: o.Pieces}
+	err := s.Mux.Send(p, params)
+	if err == nil && o.onSent != nil {
+		o.onSent(p)
+	}
+	s.Mux.Unlock()
+	if err != nil {
+		return mux.Reply{Err: err}
+	}
+	select {
+	case r := <-p.Done:
+		return r
+	case <-ctx.Done():
+	}
+	s.Mux.Lock()
+	if method == cdptarget.CommandCreateTarget {
+		p.After = s.closeCreated
+	} else {
+		s.Mux.Forget(p)
+	}
+	s.Mux.Unlock()
+	select {
+	case r := <-p.Done: // it arrived at the same moment
+		return r
+	default:
+	}
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		go s.Unstick(t)
+		return mux.Reply{Err: api.ContextError(ctx, method)}
+	}
+	failure := api.Errorf(api.CodeTimeout, "%s did not return within %s", method,
+		time.Since(started).Round(10*time.Millisecond))
+	if diagnosis := s.Unstick(t); diagnosis != "" {
+		failure.Message += "; " + diagnosis
+	}
+	if t != nil {
+		failure.Target = t.ID
+	}
+	return mux.Reply{Err: failure}
+}
+
+// closeCreated closes a new target whose creator no longer waits: it would belong to no caller. The engine is
+// locked.
+func (s *Sender) closeCreated(r mux.Reply) {
+	var made cdptarget.CreateTargetResult
+	if json.Unmarshal(r.Result, &made) == nil && made.TargetID != "" {
+		s.PostClose(made.TargetID)
+	}
+}
+
+// PostClose closes a target without waiting for it. The engine is locked.
+func (s *Sender) PostClose(id cdptarget.ID) {
+	Post(s.Mux, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: id}, nil)
+}
+
+// awaitDisconnect waits until the browser has exited after Browser.close, so that the next call does not meet a
+// dying one.
+func (s *Sender) awaitDisconnect(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	select {
+	case <-s.Mux.Done:
+	case <-ctx.Done():
+	}
+}
+
+// ExchangeAll sends commands to a target directly after each other, and waits for all replies. It returns the first
+// error.
+func (s *Sender) ExchangeAll(ctx context.Context, t *Target, commands []*mux.Pending, params []json.RawMessage) (
+	failed *api.Error,
+) {
+	s.Mux.Lock()
+	sent := 0
+	for i, p := range commands {
+		p.To = t.At()
+		if failed = s.checkSendable(t, p.Method); failed == nil {
+			failed = s.Mux.Send(p, params[i])
+		}
+		if failed != nil {
+			break
+		}
+		sent++
+	}
+	s.Mux.Unlock()
+	for _, p := range commands[:sent] {
+		select {
+		case r := <-p.Done:
+			failed = cmp.Or(failed, r.Err)
+		case <-ctx.Done():
+			s.Mux.Lock()
+			s.Mux.Forget(commands[:sent]...)
+			s.Mux.Unlock()
+			late := api.ContextError(ctx, "sending input")
+			if diagnosis := s.Unstick(t); diagnosis != "" {
+				late.Message += "; " + diagnosis
+			}
+			late.Target = t.ID
+			return late
+		}
+	}
+	return failed
+}
+
+// closeTimeout bounds the wait for a browser that a caller has closed.
+const closeTimeout = 3 * time.Second

@@ -1,0 +1,96 @@
+package target
+
+import (
+	"encoding/json"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+)
+
+// A frame that Chrome runs in another process than its page is a target. All others are part of the target of their
+// page or of the frame around them. This file follows those, so that a caller can name any frame by its id.
+
+// pageFrame is a frame inside a page.
+type pageFrame struct {
+	id, parent string
+	URL        string  // "" until a document is there
+	In         *Target // to which its commands go; nil while it is a target of its own
+}
+
+// maxFrames limits the frames that are known in a browser. Further ones cannot be named.
+const maxFrames = 10_000
+
+// frames are the frames inside of targets, by id. The engine is locked for its methods.
+type frames map[string]*pageFrame
+
+// follow updates the frames inside a target by an event.
+func (fs frames) follow(t *Target, method string, params json.RawMessage) {
+	switch method {
+	case page.FrameAttached.Method:
+		fs.Set(t, scan.Text(params, "frameId"), scan.Text(params, "parentFrameId"), "")
+	case page.FrameNavigated.Method:
+		if parent := scan.Text(params, "frame", "parentId"); parent != "" {
+			fs.Set(t, scan.Text(params, "frame", "id"), parent, scan.Text(params, "frame", "url"))
+		}
+	case page.FrameDetached.Method:
+		f := fs[scan.Text(params, "frameId")]
+		switch {
+		case f == nil || f.In != t:
+		case scan.Text(params, "reason") == string(page.FrameDetachedReasonSwap):
+			f.In = nil // it goes on as a target
+		default:
+			fs.forget(f)
+		}
+	}
+}
+
+func (fs frames) Set(t *Target, id, parent, url string) {
+	f := fs[id]
+	if f == nil {
+		if len(fs) >= maxFrames || id == "" {
+			return
+		}
+		f = &pageFrame{id: id}
+		fs[id] = f
+	}
+	f.parent, f.URL, f.In = parent, url, t
+}
+
+// forget forgets a frame and those in it.
+func (fs frames) forget(f *pageFrame) {
+	delete(fs, f.id)
+	for _, child := range fs {
+		if child.parent == f.id {
+			fs.forget(child)
+		}
+	}
+}
+
+// forgetIn forgets the frames of a target that has no page any more.
+func (fs frames) forgetIn(t *Target) {
+	for _, f := range fs {
+		if f.In == t || f.In == nil && f.id == t.ID {
+			fs.forget(f)
+		}
+	}
+}
+
+// readFrames learns the frames of a page that was there before Parley attached to its browser. The engine is locked.
+func (tr *Tracker) readFrames(t *Target) {
+	Post(tr.Mux, t, page.GetFrameTree, cdp.Empty{}, func(r mux.Reply) {
+		var read func(tree json.RawMessage)
+		read = func(tree json.RawMessage) {
+			scan.EachElement(scan.Field(tree, "childFrames"), func(child []byte) {
+				tr.Frames.Set(t, scan.Text(child, "frame", "id"), scan.Text(child, "frame", "parentId"),
+					scan.Text(child, "frame", "url"))
+				read(child)
+			})
+		}
+		if r.Err == nil {
+			read(scan.Field(r.Result, "frameTree"))
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package target
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+)
+
+// Target is a page, frame or worker, a popup among them.
+type Target struct {
+	mux.Address                      // no session: nobody is attached
+	Kind, URL, Title, Opener string  // as Chrome reports them
+	Parent                   *Target // the page of a frame or worker
+	Attaching                bool    // an attach is under way; only in an external browser
+	ready                    bool    // Page events are enabled
+	Crashed, Closed          bool
+	needsReenable            bool // enabled domains were lost in a crash; cleared by the next page
+	Dialog                   *api.Dialog
+	DragData                 json.RawMessage // of the newest drag that the browser began during a call
+	Domains                  map[string]*Domain
+	Document
+	Holding
+}
+
+// Document is what a page shows, and the navigation that is under way.
+type Document struct {
+	PendingURL string          // of a navigation under way
+	loaders    []string        // of the main frame, the newest last
+	Loaded     bool            // the load event of the newest loader was received
+	Idle       bool            // its network is idle; only while lifecycle events are enabled
+	IdleWaits  int             // calls that wait for that
+	Commits    int             // documents that the main frame has shown
+	document   mainResponse    // for the newest one
+	Contexts   []scriptContext // for scripts
+}
+
+// Holding says whose a target is. The observer decides and uses it.
+type Holding struct {
+	Context        string     // id of its browser context
+	Owner          string     // the session that it belongs to; "" if there is none
+	OwnerTentative bool       // the owner is a guess that later events may correct
+	Origin         Origin     // who opened it there
+	Hidden         bool       // a page of the keeper's own, which no session sees
+	EvictErr       *api.Error // why the keeper closes it: the owner may not have it
+	Appeared       int64      // the newest event of its session at that time
+	Preparing      int        // commands of its session's set-up that are under way
+}
+
+// Origin says who opened a page, within the session that it belongs to. Its popups have the same.
+type Origin struct {
+	Person     bool   // the person at the command line, who may open any URL and any number of pages
+	Connection string // over which it was opened; it is closed with that
+}
+
+// At returns where the commands to a target go; t may be nil.
+func (t *Target) At() *mux.Address {
+	if t == nil {
+		return nil
+	}
+	return &t.Address
+}
+
+// receives reports whether commands to an address go to the target.
+func (t *Target) receives(to *mux.Address) bool { return to == &t.Address }
+
+// Root returns the page whose dialogs block t: t itself, or the page of a frame.
+func (t *Target) Root() *Target {
+	for t != nil && t.Kind == "iframe" && t.Parent != nil {
+		t = t.Parent
+	}
+	return t
+}
+
+// Within reports whether t is top or one of its frames or workers.
+func (t *Target) Within(top *Target) bool {
+	for t != nil && t != top {
+		t = t.Parent
+	}
+	return t != nil
+}
+
+// TargetInfo has only the fields that the engine needs, so that no other field of a later browser can break the
+// decoding.
+type TargetInfo struct {
+	ID      string `json:"targetId"`
+	Type    string `json:"type"`
+	URL     string `json:"url"`
+	Title   string `json:"title"`
+	Opener  string `json:"openerId"`
+	Parent  string `json:"parentId"`
+	Context string `json:"browserContextId"`
+}
+
+func HasPage(kind string) bool { return kind == "page" || kind == "iframe" || kind == "webview" }
+
+// MainContext returns the unique id of the context in which the scripts of a frame run, "" if it is not known. The
+// engine is locked.
+func (t *Target) MainContext(frame string) (unique string) {
+	return scan.Text(t.ContextWhere(func(c json.RawMessage) bool {
+		return scan.Text(c, "auxData", "frameId") == frame && string(scan.Field(c, "auxData", "isDefault")) == "true"
+	}), "uniqueId")
+}
+
+// ContextWhere returns the newest context that has a property, nil if none is known.
+func (t *Target) ContextWhere(has func(context json.RawMessage) bool) (newest json.RawMessage) {
+	for _, c := range t.Contexts {
+		if context := scan.Field(c.Created, "context"); has(context) {
+			newest = context
+		}
+	}
+	return newest
+}
+
+// maxContexts limits the contexts that are known of a target.
+const maxContexts = 256
+
+// scriptContext is a context for scripts, with the event that reported it.
+type scriptContext struct {
+	id      int64
+	Created json.RawMessage
+}
+
+// mainResponse is the response for the document of the main frame.
+type mainResponse struct {
+	loader string
+	status int
+}
+
+// followDocument follows the contexts for scripts in a target, and the response for its document.
+func (t *Target) followDocument(method string, params json.RawMessage) {
+	switch method {
+	case runtime.ExecutionContextCreated.Method:
+		t.addContext(params)
+	case runtime.ExecutionContextDestroyed.Method:
+		id, _ := strconv.ParseInt(string(scan.Field(params, "executionContextId")), 10, 64)
+		t.Contexts = slices.DeleteFunc(t.Contexts, func(c scriptContext) bool { return c.id == id })
+	case runtime.ExecutionContextsCleared.Method:
+		t.Contexts = nil
+	case network.ResponseReceived.Method:
+		if scan.Text(params, "type") == string(network.ResourceTypeDocument) && scan.Text(params, "frameId") == t.ID {
+			t.document = mainResponse{scan.Text(params, "loaderId"), scan.Number(params, "response", "status")}
+		}
+	}
+}
+
+func (t *Target) addContext(params json.RawMessage) {
+	id, err := strconv.ParseInt(string(scan.Field(params, "context", "id")), 10, 64)
+	if err != nil {
+		return
+	}
+	t.Contexts = slices.DeleteFunc(t.Contexts, func(c scriptContext) bool { return c.id == id })
+	if len(t.Contexts) < maxContexts {
+		t.Contexts = append(t.Contexts, scriptContext{id, bytes.Clone(params)})
+	}
+}
+
+// onNavigating tracks whether a page is being left for another URL.
+func (t *Target) onNavigating(method string, params json.RawMessage) {
+	var p struct {
+		Frame string `json:"frameId"`
+		URL   string `json:"url"`
+		Type  string `json:"navigationType"`
+	}
+	switch {
+	case json.Unmarshal(params, &p) != nil || p.Frame != t.ID:
+	case method == page.FrameStoppedLoading.Method:
+		t.PendingURL = ""
+	case !strings.HasSuffix(strings.ToLower(p.Type), "samedocument"):
+		t.PendingURL = p.URL
+	}
+}
+
+// HasLoader reports whether the main frame has shown a loader's document. The page may have moved on since.
+func (t *Target) HasLoader(loader string) bool {
+	for _, l := range t.loaders {
+		if l == loader {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,340 @@
+// Package target knows the targets of the browser: pages, frames and workers, their sessions, documents and dialogs. It
+// sends commands to them, with the reason where one cannot be sent or does not return, and enables their domains. Whose
+// they are, its observer decides.
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/inspector"
+	"github.com/chromedp/cdproto/page"
+	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+)
+
+// Tracker follows the browser's targets by its events.
+type Tracker struct {
+	Mux      *mux.Mux
+	Sender   *Sender
+	Domains  *Domains
+	Name     string // of the browser
+	External bool   // a browser that Parley did not start: attach to a target on first use
+	observer Observer
+
+	ByID          map[string]*Target
+	All           []*Target // the oldest first
+	Sessions      map[string]*Target
+	extraSessions map[string]*Target // by the id of sessions that callers created beside the engine's
+	Frames        frames             // those inside of targets
+	SparePage     *Target            // the blank page for the first open
+	Started       bool               // the first page exists; new targets have owners
+}
+
+// Observe sets who hears of what becomes of targets.
+func (tr *Tracker) Observe(o Observer) { tr.observer = o }
+
+// Observer hears what becomes of targets, and decides what is done with them. Its methods are called with the mux
+// locked.
+type Observer interface {
+	// OnTarget is called when a target is new or its URL has changed. via is the target whose session reported it.
+	OnTarget(t *Target, context string, via *Target, fresh bool)
+	OnURL(t *Target, url string)
+	OnNavigationRequested(t *Target, params json.RawMessage)
+	// OnSession is called when a target has a session, before it runs, and OnSessionEnd when that has ended.
+	OnSession(t *Target)
+	OnSessionEnd(t *Target)
+	OnForgotten(t *Target)
+	// WantsSession reports whether a new page of an external browser is attached to before somebody uses it.
+	WantsSession(t *Target) bool
+	// OnPaused is called for a request that was paused in a target. It returns false if it is for whom paused it.
+	OnPaused(t *Target, params json.RawMessage) bool
+	// OnEvent is called for each other event, before the tracker follows it. t is the target of its session; of is that
+	// of an extra session, too. Both are nil for the browser.
+	OnEvent(t, of *Target, method string, params json.RawMessage)
+	// OnContexts is called when a caller has enabled Runtime whose contexts were reported before.
+	OnContexts(t *Target)
+	OnLoss(method string) // of an event that was too large to be read
+	OnEnd()               // of the connection
+}
+
+// NewTracker returns a tracker of the browser that a mux is connected with. The caller calls Observe before it runs the
+// mux.
+func NewTracker(m *mux.Mux, name string, external bool) *Tracker {
+	s := &Sender{m}
+	tr := &Tracker{
+		Mux: m, Sender: s, Domains: &Domains{m, s}, Name: name, External: external,
+		ByID:          map[string]*Target{},
+		Sessions:      map[string]*Target{},
+		extraSessions: map[string]*Target{},
+		Frames:        frames{},
+	}
+	m.Observe(tr)
+	return tr
+}
+
+// Start begins to read messages and to track targets.
+func (tr *Tracker) Start(ctx context.Context) *api.Error {
+	go tr.Mux.Read()
+	if _, err := Execute(ctx, tr.Sender, nil, cdptarget.SetDiscoverTargets, discoverParams(), CallOptions{}); err != nil {
+		return err
+	}
+	if tr.External {
+		return nil
+	}
+	if _, err := Execute(ctx, tr.Sender, nil, cdptarget.SetAutoAttach, tr.autoAttachParams(), CallOptions{}); err != nil {
+		return err
+	}
+	err := tr.Mux.Wait(ctx, "for the first page", func() (bool, *api.Error) {
+		for _, t := range tr.All {
+			if t.Kind == "page" && t.Session != "" {
+				tr.SparePage, tr.Started = t, true
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return err
+}
+
+// targetFilter excludes tabs, which only wrap pages, and Chrome's own surfaces, such as the list under the address
+// bar.
+func targetFilter() cdptarget.Filter {
+	return cdptarget.Filter{
+		{Type: "browser", Exclude: true}, {Type: "tab", Exclude: true}, {Type: "browser_ui", Exclude: true}, {},
+	}
+}
+
+func discoverParams() cdptarget.SetDiscoverTargetsParams {
+	return cdptarget.SetDiscoverTargetsParams{Discover: true, Filter: targetFilter()}
+}
+
+// autoAttachParams asks for sessions with all targets that a target opens. In our own browser those start paused,
+// so that no event is missed; an external browser must not pause for Parley.
+func (tr *Tracker) autoAttachParams() cdptarget.SetAutoAttachParams {
+	return cdptarget.SetAutoAttachParams{
+		AutoAttach: true, WaitForDebuggerOnStart: !tr.External, Flatten: new(true), Filter: targetFilter(),
+	}
+}
+
+// of returns the target to which commands to an address go, nil for the browser.
+func (tr *Tracker) of(to *mux.Address) *Target {
+	if to == nil {
+		return nil
+	}
+	if t := tr.ByID[to.ID]; t != nil && t.receives(to) {
+		return t
+	}
+	return nil // an extra session
+}
+
+// OnEvent implements [mux.Observer]: it follows what an event says of targets, after the observer has heard it.
+func (tr *Tracker) OnEvent(session, method string, params json.RawMessage) {
+	t := tr.Sessions[session]
+	switch method {
+	case cdptarget.TargetCreated.Method, cdptarget.TargetInfoChanged.Method, cdptarget.AttachedToTarget.Method:
+		tr.onTargetInfo(t, method, params) // first, because the owner of the event depends on it
+	}
+	if t != nil && method == fetch.RequestPaused.Method && tr.observer.OnPaused(t, params) {
+		return
+	}
+	if t.DomainState(method).unpausing && tr.Domains.resume(t, method) {
+		return
+	}
+	if t != nil {
+		t.followDocument(method, params)
+	}
+	tr.observer.OnEvent(t, tr.SessionOf(session), method, params)
+	if t != nil && HasPage(t.Kind) {
+		tr.Frames.follow(t, method, params)
+	}
+	switch method {
+	case cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
+		tr.onTargetGone(method, params)
+	case inspector.TargetCrashed.Method:
+		if t != nil {
+			tr.onCrash(t)
+		}
+	case inspector.TargetReloadedAfterCrash.Method:
+		if t != nil {
+			t.Crashed = false
+			tr.Mux.Broadcast()
+		}
+	case page.JavascriptDialogOpening.Method, page.JavascriptDialogClosed.Method:
+		if t != nil {
+			tr.onDialogEvent(t, method, params)
+		}
+	case input.DragIntercepted.Method:
+		if t != nil {
+			t.Root().DragData = scan.Field(params, "data")
+			tr.Mux.Broadcast()
+		}
+	case page.FrameRequestedNavigation.Method:
+		if t != nil {
+			tr.observer.OnNavigationRequested(t, params)
+		}
+	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
+		if t != nil && t.Kind == "page" {
+			t.onNavigating(method, params)
+			tr.Mux.Broadcast()
+		}
+	case page.LifecycleEvent.Method:
+		if t != nil && t.Kind == "page" {
+			tr.onLifecycle(t, params)
+		}
+	case page.FrameNavigated.Method, page.LoadEventFired.Method:
+		if t != nil && t.Kind == "page" {
+			tr.onNavigated(t, method, params)
+		}
+	}
+}
+
+// OnLoss implements [mux.Observer].
+func (tr *Tracker) OnLoss(method string) { tr.observer.OnLoss(method) }
+
+// OnEnd implements [mux.Observer].
+func (tr *Tracker) OnEnd() { tr.observer.OnEnd() }
+
+func (tr *Tracker) onTargetInfo(via *Target, method string, params json.RawMessage) {
+	var p struct {
+		Info    TargetInfo `json:"targetInfo"`
+		Session string     `json:"sessionId"`
+		Waiting bool       `json:"waitingForDebugger"`
+	}
+	if json.Unmarshal(params, &p) != nil || p.Info.ID == "" {
+		return
+	}
+	t := tr.ByID[p.Info.ID]
+	fresh := t == nil
+	if fresh && method == cdptarget.TargetInfoChanged.Method {
+		return // a frame in the back/forward cache: unreachable until it is attached again
+	}
+	if fresh {
+		t = &Target{Address: mux.Address{ID: p.Info.ID}, Kind: p.Info.Type, Domains: map[string]*Domain{}}
+		tr.ByID[t.ID] = t
+		tr.All = append(tr.All, t)
+	}
+	t.Kind, t.URL, t.Title, t.Opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
+	tr.observer.OnTarget(t, p.Info.Context, via, fresh)
+	if method == cdptarget.AttachedToTarget.Method {
+		tr.onAttached(t, via, p.Session, p.Waiting)
+	}
+	if fresh && tr.External && method == cdptarget.TargetCreated.Method && tr.observer.WantsSession(t) {
+		tr.AttachAsync(t)
+	}
+	tr.Mux.Broadcast()
+}
+
+// refreshTimeout bounds how long a list of targets waits for a browser that does not respond.
+const refreshTimeout = 500 * time.Millisecond
+
+// RefreshTargets fetches titles and URLs again, because a page's title changes after the last event that carries
+// it.
+func (tr *Tracker) RefreshTargets(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	request := scan.Marshal(cdptarget.GetTargetsParams{Filter: targetFilter()})
+	raw, err := tr.Sender.Do(ctx, nil, cdptarget.GetTargets.Method, request, CallOptions{})
+	var p struct {
+		Infos []TargetInfo `json:"targetInfos"`
+	}
+	if err != nil || json.Unmarshal(raw, &p) != nil {
+		return // keep the state from the events
+	}
+	tr.Mux.Lock()
+	defer tr.Mux.Unlock()
+	for _, info := range p.Infos {
+		if t := tr.ByID[info.ID]; t != nil {
+			t.Title = info.Title
+			if info.URL != "" { // it is empty while a navigation is under way
+				t.URL = info.URL
+			}
+		}
+	}
+}
+
+func (tr *Tracker) onTargetGone(method string, params json.RawMessage) {
+	var p struct {
+		ID      string `json:"targetId"`
+		Session string `json:"sessionId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	switch method {
+	case cdptarget.TargetCrashed.Method:
+		if t := tr.ByID[p.ID]; t != nil {
+			tr.onCrash(t)
+		}
+	case cdptarget.DetachedFromTarget.Method:
+		delete(tr.extraSessions, p.Session)
+		if t := tr.Sessions[p.Session]; t != nil {
+			delete(tr.Sessions, p.Session)
+			t.Session, t.ready, t.Domains, t.Dialog = "", false, map[string]*Domain{}, nil
+			tr.Frames.forgetIn(t)
+			tr.Mux.FailPending(t.At(), ClosedTarget(t))
+			t.Contexts, t.document = nil, mainResponse{}
+			tr.observer.OnSessionEnd(t)
+			// Destroyed frames and workers are reported only where targets are discovered.
+			if !HasPage(t.Kind) || t.Kind == "iframe" {
+				tr.forget(t)
+			}
+		}
+	default:
+		if t := tr.ByID[p.ID]; t != nil {
+			tr.forget(t)
+		}
+	}
+	tr.Mux.Broadcast()
+}
+
+func (tr *Tracker) forget(t *Target) {
+	t.Closed = true
+	delete(tr.ByID, t.ID)
+	tr.Frames.forgetIn(t)
+	delete(tr.Sessions, t.Session)
+	for i, other := range tr.All {
+		if other == t {
+			tr.All = append(tr.All[:i:i], tr.All[i+1:]...)
+			break
+		}
+	}
+	// Page.close of a page that is now closed has succeeded.
+	for _, p := range tr.Mux.Waiting(t.receives) {
+		if p.Method == page.CommandClose {
+			tr.Mux.Finish(p, mux.Reply{Result: json.RawMessage("{}")})
+		}
+	}
+	tr.Mux.FailPending(t.At(), ClosedTarget(t))
+	tr.observer.OnForgotten(t)
+	if tr.SparePage == t {
+		tr.SparePage = nil
+	}
+}
+
+// onCrash fails everything that waits for a crashed renderer. That includes navigations: one that was under way may
+// never be answered. Chrome reports each crash by two events. When the second arrives, only the command that
+// revives the target can be waiting, and the event of the revival is still to come.
+func (tr *Tracker) onCrash(t *Target) {
+	if t.Crashed {
+		return
+	}
+	t.Crashed, t.needsReenable, t.Dialog, t.PendingURL = true, true, nil, ""
+	tr.Frames.forgetIn(t)
+	tr.Mux.FailPending(t.At(), CrashedTarget(t))
+	tr.Mux.Broadcast()
+}
+
+// SessionOf returns the target of a session, including the extra sessions that callers created.
+func (tr *Tracker) SessionOf(id string) *Target {
+	if t := tr.Sessions[id]; t != nil {
+		return t
+	}
+	return tr.extraSessions[id]
+}

@@ -1,0 +1,116 @@
+package target
+
+import (
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// This file handles what keeps a call from being sent or from returning.
+
+// checkSendable returns the reason why a call cannot be sent now, or nil.
+func (s *Sender) checkSendable(t *Target, method string) *api.Error {
+	switch {
+	case s.Mux.Err() != nil:
+		return s.Mux.Err()
+	case t == nil:
+		return nil
+	case t.EvictErr != nil:
+		return t.EvictErr
+	case t.Closed:
+		return ClosedTarget(t)
+	case t.Crashed && !revives(method):
+		return CrashedTarget(t)
+	case t.Session == "":
+		return api.Errorf(api.CodeNotFound, "target %s (%s) is no longer attached; try again", t.ID, manifest.Clip(t.URL, 80))
+	}
+	if d := t.Root().Dialog; d != nil && !endsDialog(d, method) {
+		return BlockedTarget(t, d)
+	}
+	return nil
+}
+
+func ClosedTarget(t *Target) *api.Error {
+	e := api.Errorf(api.CodeNotFound, "target %s (%s) was closed", t.ID, manifest.Clip(t.URL, 80))
+	e.Target = t.ID
+	return e
+}
+
+func CrashedTarget(t *Target) *api.Error {
+	e := api.Errorf(api.CodeTargetCrashed,
+		"the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it",
+		t.ID, manifest.Clip(t.URL, 80))
+	e.Target = t.ID
+	return e
+}
+
+// revives reports whether a command revives a crashed target.
+func revives(method string) bool {
+	return method == page.CommandNavigate || method == page.CommandReload || method == page.CommandClose
+}
+
+// Unstick checks whether a target whose call timed out is busy with a script. If so, it terminates the script. It
+// returns a description of what it found, or "". A target that only waits, for example for a promise, responds to
+// the probe and is left alone.
+func (s *Sender) Unstick(t *Target) string {
+	if t == nil {
+		return ""
+	}
+	s.Mux.Lock()
+	unresponsive := s.Mux.Err() != nil || t.Closed || t.Crashed || t.Session == "" || t.Root().Dialog != nil
+	s.Mux.Unlock()
+	if unresponsive {
+		return ""
+	}
+	responded, forget, err := s.probe(t)
+	defer forget()
+	if err != nil {
+		return "the browser has stopped reading"
+	}
+	select {
+	case <-responded:
+		return ""
+	case <-time.After(ProbeTimeout):
+	}
+	s.Mux.Lock()
+	pendingURL := t.Root().PendingURL
+	if pendingURL == "" {
+		Post(s.Mux, t, runtime.TerminateExecution, cdp.Empty{}, nil)
+	}
+	s.Mux.Unlock()
+	if pendingURL != "" { // messages now reach the new page, whose script must not be terminated
+		return "a navigation to " + manifest.Clip(pendingURL, 200) + " is under way, and its server has not responded"
+	}
+	select {
+	case <-responded:
+		return "the page was busy with a script that did not end, which was stopped"
+	case <-time.After(TerminateTimeout):
+		return "the page does not respond, and its script could not be stopped; Page.reload may help, or close the page"
+	}
+}
+
+// probe sends a command to which an idle target responds at once.
+func (s *Sender) probe(t *Target) (responded <-chan mux.Reply, forget func(), err *api.Error) {
+	s.Mux.Lock()
+	defer s.Mux.Unlock()
+	p := &mux.Pending{Method: runtime.CommandEvaluate, To: t.At()}
+	err = s.Mux.Send(p, scan.Marshal(runtime.EvaluateParams{Expression: "0", Silent: new(true)}))
+	return p.Done, func() {
+		s.Mux.Lock()
+		s.Mux.Forget(p)
+		s.Mux.Unlock()
+	}, err
+}
+
+const (
+	// ProbeTimeout leaves a page on a slow machine enough time to respond, so that its script is not terminated.
+	ProbeTimeout     = time.Second
+	TerminateTimeout = 2 * time.Second // for a script to terminate
+)

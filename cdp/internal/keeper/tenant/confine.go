@@ -1,0 +1,194 @@
+package tenant
+
+import (
+	"encoding/json"
+	"slices"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// A command that names a target in CallRequest.Target goes to that target, which must belong to the caller. But
+// some commands name targets, sessions and contexts in their parameters, or concern the browser as a whole. The
+// functions below limit those commands to what belongs to the caller's session.
+
+// DenyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of
+// the protocol says so.
+func DenyReason(by api.Caller, method string) string {
+	if by.IsCommandLine() {
+		return ""
+	}
+	return protocol.Embedded().Rights(method).Refusal(by.IsPlugin())
+}
+
+// checkShared denies a session a command that reaches the pages of others, while there are any: those of other
+// sessions, and those of the user in a browser that Parley did not start. The reviewed table, which denies these
+// commands to plugins, says which ones do. The engine is locked.
+func (tn *Tenancy) checkShared(by api.Caller, method string) *api.Error {
+	if by.IsPerson() || followsTargets(method) {
+		return nil
+	}
+	why := protocol.Embedded().Rights(method).Refusal(true)
+	if why == "" || !tn.tracker.External && tn.IsAlone(by.SessionKey()) {
+		return nil
+	}
+	return api.Errorf(api.CodeDenied, "%s reaches the pages of others in this browser: open a browser of your own, "+
+		"with the option browser", method)
+}
+
+// followsTargets reports whether a command only follows targets, of which each session hears its own, or creates a
+// context, which belongs to the session.
+func followsTargets(method string) bool {
+	switch method {
+	case cdptarget.CommandAutoAttachRelated, cdptarget.CommandSetAutoAttach, cdptarget.CommandSetDiscoverTargets,
+		cdptarget.CommandCreateBrowserContext:
+		return true
+	}
+	return false
+}
+
+// Disposes reports whether a command disposes of a scope's context.
+func Disposes(q api.CallRequest, s *Scope) bool {
+	var p cdptarget.DisposeBrowserContextParams
+	return q.Method == cdptarget.CommandDisposeBrowserContext && json.Unmarshal(q.Params, &p) == nil &&
+		p.BrowserContextID == s.Context
+}
+
+// TakesContext reports whether a session's command goes to the browser, with the session's context filled in: without
+// one Chrome uses the default context, for Storage.getCookies even in the session of a page elsewhere.
+func TakesContext(method string) bool { return protocol.Embedded().Rights(method).InContext() }
+
+// Confine limits a call to what belongs to the caller's session and fills in the parameters that the keeper knows. s is
+// the session's scope, nil for that of the default context.
+func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Error {
+	if why := DenyReason(by, q.Method); why != "" {
+		return api.Errorf(api.CodeDenied, "%s is never available to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
+	}
+	ofBrowser := api.IsBrowserDomain(api.DomainOf(q.Method)) || TakesContext(q.Method)
+	if q.Target == api.BrowserTarget && (by.IsPlugin() || s != nil && !ofBrowser) {
+		return api.Errorf(api.CodeDenied, "%s cannot send %s to the browser itself: name a target of its own, or no target",
+			api.DisplayName(by.SessionKey()), q.Method)
+	}
+	if q.Target == api.BrowserTarget && api.DomainOf(q.Method) == "Storage" && !ofBrowser {
+		// Chrome 148 crashes on some of these, with the pages of all sessions.
+		return api.Errorf(api.CodeDenied, "%s cannot be sent to the browser itself: name a target, or none", q.Method)
+	}
+	if by.IsPerson() && !ofBrowser && len(tn.owners.Forbidden) == 0 {
+		return nil
+	}
+	params := map[string]json.RawMessage{}
+	if len(q.Params) > 0 {
+		if err := json.Unmarshal(q.Params, &params); err != nil {
+			return api.Errorf(api.CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
+		}
+	}
+	if s != nil && TakesContext(q.Method) && params["browserContextId"] == nil {
+		params["browserContextId"] = scan.Quote(string(s.Context))
+	}
+	if (s != nil || by.IsPlugin()) && ofBrowser {
+		if err := tn.routeToBrowser(by, q, params); err != nil {
+			return err
+		}
+	}
+	tn.mux.Lock()
+	defer tn.mux.Unlock()
+	if err := tn.checkShared(by, q.Method); err != nil {
+		return err
+	}
+	if err := tn.checkForbidden(q.Method, params); err != nil {
+		return err
+	}
+	if q.Method == cdptarget.CommandCreateTarget && !by.IsCommandLine() {
+		for _, name := range []string{"forTab", "hidden"} {
+			if given := string(params[name]); given != "" && given != "false" {
+				return api.Errorf(api.CodeDenied, "%s with %s is available only to the command line: "+
+					"it creates targets that do not count as pages",
+					q.Method, name)
+			}
+		}
+		if err := tn.owners.CheckPageLimit(by); err != nil {
+			return err
+		}
+	}
+	if domain := api.DomainOf(q.Method); domain == "Target" || domain == "Browser" {
+		if err := tn.owners.checkIDs(by, params); err != nil {
+			return err
+		}
+	}
+	if raw, named := params["browserContextId"]; named {
+		var id string
+		if json.Unmarshal(raw, &id) != nil || !tn.owners.ownsContext(by, id) {
+			return api.Errorf(api.CodeNotFound, "%s has no browser context with that id", manifest.Clip(by.Name, 80))
+		}
+	}
+	if !by.IsPerson() {
+		q.Params = scan.Marshal(params)
+	}
+	return nil
+}
+
+// checkForbidden rejects a command that navigates to a forbidden origin. The engine is locked.
+func (tn *Tenancy) checkForbidden(method string, params map[string]json.RawMessage) *api.Error {
+	var url string
+	if raw := params["url"]; raw == nil || json.Unmarshal(raw, &url) != nil {
+		return nil
+	}
+	return tn.owners.CheckURL(method, url)
+}
+
+// routeToBrowser sends a session's command of a browser domain to the browser itself, because a page's session could
+// return more than the session's own. Commands about a target get the id of the target that the plugin addressed.
+func (tn *Tenancy) routeToBrowser(by api.Caller, q *api.CallRequest, params map[string]json.RawMessage) *api.Error {
+	about := q.Method == cdptarget.CommandGetTargetInfo || q.Method == cdpbrowser.CommandGetWindowForTarget
+	if about && params["targetId"] == nil {
+		t, err := tn.owners.Resolve(by, q.Target)
+		if err != nil {
+			return err
+		}
+		params["targetId"] = scan.Quote(t.ID)
+	}
+	q.Target = api.BrowserTarget
+	return nil
+}
+
+// FilterResult removes from a result what does not belong to the caller.
+func (tn *Tenancy) FilterResult(by api.Caller, s *Scope, method string, result json.RawMessage) json.RawMessage {
+	switch method {
+	case cdptarget.CommandGetTargets:
+		var all struct {
+			Infos []json.RawMessage `json:"targetInfos"`
+		}
+		if json.Unmarshal(result, &all) != nil {
+			return json.RawMessage(`{"targetInfos":[]}`)
+		}
+		tn.mux.Lock()
+		defer tn.mux.Unlock()
+		all.Infos = slices.DeleteFunc(all.Infos, func(raw json.RawMessage) bool {
+			var info target.TargetInfo
+			if json.Unmarshal(raw, &info) != nil || tn.owners.isForbidden(info.URL) {
+				return true
+			}
+			if t := tn.tracker.ByID[info.ID]; t != nil {
+				return !tn.owners.CanUse(by, t)
+			}
+			return !tn.owners.ownsContext(by, info.Context)
+		})
+		return scan.Marshal(all)
+	case cdptarget.CommandGetBrowserContexts:
+		var all struct {
+			IDs []string `json:"browserContextIds"`
+		}
+		_ = json.Unmarshal(result, &all)
+		tn.mux.Lock()
+		defer tn.mux.Unlock()
+		return scan.Marshal(map[string][]string{"browserContextIds": slices.DeleteFunc(append([]string{}, all.IDs...),
+			func(id string) bool { return !tn.owners.ownsContext(by, id) })})
+	}
+	return result
+}

@@ -1,0 +1,119 @@
+package tenant
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+)
+
+// follower tells owners, their set-ups and the recorder what becomes of targets.
+type follower struct{ owners *Owners }
+
+// OnTarget implements [target.Observer].
+func (f follower) OnTarget(t *target.Target, context string, via *target.Target, fresh bool) {
+	if context != "" {
+		t.Context = context
+	}
+	if fresh && t.URL == f.owners.HiddenURL {
+		t.Hidden, t.Owner = true, api.Disowned
+	}
+	if t.Hidden {
+		return
+	}
+	from := f.owners.tracker.ByID[t.Opener]
+	if from == nil {
+		from = via
+	}
+	f.owners.adopt(t, from)
+	if fresh && (from == nil || from.Owner != t.Owner) {
+		f.owners.guessOwner(t)
+	}
+	f.owners.onURL(t, t.URL)
+	if fresh {
+		f.owners.enforcePageLimit(t)
+		t.Appeared = f.owners.events.Journals.LastSeqOf(t.Owner)
+	}
+}
+
+// OnSession implements [target.Observer].
+func (f follower) OnSession(t *target.Target) {
+	f.owners.events.OnSession(t)
+	f.owners.Setups.Apply(t)
+}
+
+// OnSessionEnd implements [target.Observer].
+func (f follower) OnSessionEnd(t *target.Target) {
+	f.owners.events.OnSessionEnd(t)
+	f.owners.Setups.forget(t)
+}
+
+// OnForgotten implements [target.Observer].
+func (f follower) OnForgotten(t *target.Target) {
+	f.OnSessionEnd(t)
+	f.owners.events.OnForgotten(t)
+	maps.DeleteFunc(f.owners.current, func(_ string, current *target.Target) bool { return current == t })
+}
+
+// WantsSession implements [target.Observer].
+func (f follower) WantsSession(t *target.Target) bool { return f.owners.events.WantsSession(t) }
+
+// OnPaused implements [target.Observer]. The keeper answers the requests of hidden pages, and those that a session has
+// rules for.
+func (f follower) OnPaused(t *target.Target, params json.RawMessage) bool {
+	switch {
+	case t.Hidden:
+		f.owners.Setups.fulfillEmpty(t, params)
+	case f.owners.Setups.Routes(t):
+		f.owners.Setups.onPaused(t, params)
+	default:
+		return false
+	}
+	return true
+}
+
+// OnEvent implements [target.Observer].
+func (f follower) OnEvent(t, of *target.Target, method string, params json.RawMessage) {
+	if t != nil && t.Hidden {
+		return
+	}
+	r := &event.Record{Target: api.BrowserTarget, Method: method, Params: params,
+		Owner:   f.owners.ownerOf(of, method, params),
+		Private: event.IsPrivate(f.owners.reportedBy(of, method, params))}
+	if of != nil {
+		r.Target = of.ID
+	}
+	f.owners.events.OnEvent(r, t)
+}
+
+// OnContexts implements [target.Observer].
+func (f follower) OnContexts(t *target.Target) { f.owners.events.RepeatContexts(t) }
+
+// OnLoss implements [target.Observer].
+func (f follower) OnLoss(method string) { f.owners.events.OnLoss(method) }
+
+// OnEnd implements [target.Observer].
+func (f follower) OnEnd() { f.owners.events.OnEnd() }
+
+// OnURL implements [target.Observer].
+func (f follower) OnURL(t *target.Target, url string) { f.owners.onURL(t, url) }
+
+// OnNavigationRequested records that a page has requested another one. The engine is locked.
+func (f follower) OnNavigationRequested(t *target.Target, params json.RawMessage) {
+	var p page.EventFrameRequestedNavigation
+	if json.Unmarshal(params, &p) != nil ||
+		p.Disposition != page.ClientNavigationDispositionNewTab &&
+			p.Disposition != page.ClientNavigationDispositionNewWindow {
+		return
+	}
+	if len(f.owners.requestedPages) == maxRequestedPages {
+		f.owners.requestedPages = append(f.owners.requestedPages[:0], f.owners.requestedPages[1:]...)
+	}
+	f.owners.requestedPages = append(f.owners.requestedPages,
+		requestedPage{p.URL, t.Owner, t.Context, t.Origin, time.Now()})
+}

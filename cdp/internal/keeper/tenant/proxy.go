@@ -1,0 +1,363 @@
+package tenant
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+)
+
+// Proxy is the only route to the network from a plugin's browser context. It listens for HTTP/1.1 on a loopback
+// port, forwards plain requests and tunnels all others. It dials only through the host's guard. A request that the
+// guard denies gets no response at all, so that for the page the server does not exist.
+//
+// Every process of the machine can connect to the port. On Linux the kernel's table of connections shows whether
+// the other end belongs to a process of our browser. Elsewhere there is no such check, and another process could
+// reach through the port what the plugin may reach.
+type Proxy struct {
+	Listener net.Listener
+	server   *http.Server
+	egress   host.Egress
+	Ctx      context.Context // for all dialled connections
+	cancel   context.CancelFunc
+
+	Mu           sync.Mutex
+	grants       []host.HTTPGrant
+	generation   int                   // incremented when the grants change
+	Conns        map[*trackedConn]bool // dialled connections, and the browser's ends of tunnels
+	refusals     []refusal             // the newest ones
+	refusalTotal int                   // of all refusals so far
+	usedRights   []string              // rights used since TakeUsedRights, each once, written as in grants
+}
+
+const (
+	MaxConnections  = 512              // per context; Chrome opens at most 32 for requests and 255 for WebSockets
+	idleConnTimeout = 10 * time.Minute // a connection without traffic is closed after this time
+	headerTimeout   = 30 * time.Second // for the browser to send its request
+	maxRefusals     = 16
+	maxUsedRights   = 100
+)
+
+// NewProxy listens on a port of its own for the browser whose process is ChromePID.
+func NewProxy(egress host.Egress, chromePID int) (*Proxy, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{egress: egress, Conns: map[*trackedConn]bool{}}
+	p.Ctx, p.cancel = context.WithCancel(context.Background())
+	p.Listener = &BrowserListener{Listener: l, ChromePID: chromePID, Slots: make(chan struct{}, MaxConnections)}
+	discard := log.New(io.Discard, "", 0) // pages decide what fails here, and how often
+	forward := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // unchanged, without Go's cleaning
+			r.Out.Host = r.In.Host
+		},
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+				method, _ := ctx.Value(methodKey{}).(string)
+				return p.Dial(ctx, method, "http://"+strings.TrimSuffix(address, ":80"), address)
+			},
+			// Dial for each request, so that none uses a connection that an earlier grant allowed.
+			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
+		},
+		FlushInterval: -1,
+		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { closeUnanswered(w) },
+		ErrorLog:      discard,
+	}
+	p.server = &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodConnect:
+				p.tunnel(w, r)
+			case r.URL.Scheme == "http" && r.URL.Host != "":
+				// Go's server would add these headers to a response without them.
+				w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
+				forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), methodKey{}, r.Method)))
+			default: // not a proxy request, for example of a page that has found the port
+				closeUnanswered(w)
+			}
+		}),
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleConnTimeout, MaxHeaderBytes: 1 << 20,
+		ErrorLog: discard, DisableGeneralOptionsHandler: true,
+	}
+	go p.server.Serve(p.Listener)
+	return p, nil
+}
+
+// methodKey is the context key of a request's method, for DialContext.
+type methodKey struct{}
+
+func (p *Proxy) Address() string { return p.Listener.Addr().String() }
+
+// Allow sets the grants for new connections. If they differ from the previous ones, open connections are closed.
+func (p *Proxy) Allow(grants []host.HTTPGrant) {
+	p.Mu.Lock()
+	same := len(p.grants)+len(grants) == 0 || reflect.DeepEqual(p.grants, grants)
+	p.grants = grants
+	if !same {
+		p.generation++
+	}
+	p.Mu.Unlock()
+	if !same {
+		p.closeConns()
+	}
+}
+
+// Close closes the listener and all connections at once.
+func (p *Proxy) Close() {
+	p.cancel()
+	p.server.Close()
+	p.closeConns()
+}
+
+// closeConns closes all dialled connections.
+func (p *Proxy) closeConns() {
+	p.Mu.Lock()
+	conns := slices.Collect(maps.Keys(p.Conns))
+	p.Mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+	}
+}
+
+// Dial dials through the guard. It records the use of the right to the origin; for a tunnel the port shows whether
+// that is https.
+func (p *Proxy) Dial(ctx context.Context, method, origin, address string) (*trackedConn, error) {
+	p.Mu.Lock()
+	grants, generation := p.grants, p.generation
+	p.Mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.Ctx, cancel)()
+	conn, err := p.egress.Dial(ctx, address, grants)
+	if err != nil {
+		p.recordRefusal(address, err)
+		return nil, err
+	}
+	p.recordUse("http:" + method + ":" + origin)
+	return p.track(conn, generation)
+}
+
+// recordUse records that a right was used.
+func (p *Proxy) recordUse(right string) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	if len(p.usedRights) < maxUsedRights && !slices.Contains(p.usedRights, right) {
+		p.usedRights = append(p.usedRights, right)
+	}
+}
+
+// TakeUsedRights returns the rights used since the previous TakeUsedRights.
+func (p *Proxy) TakeUsedRights() []string {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	rights := p.usedRights
+	p.usedRights = nil
+	return rights
+}
+
+// track registers a connection until it is closed. A connection dialled under an earlier generation is closed at
+// once, because it would outlive the grant that allowed it.
+func (p *Proxy) track(conn net.Conn, generation int) (*trackedConn, error) {
+	c := &trackedConn{Conn: conn, generation: generation, forget: func(c *trackedConn) {
+		p.Mu.Lock()
+		delete(p.Conns, c)
+		p.Mu.Unlock()
+	}}
+	c.extendDeadline()
+	p.Mu.Lock()
+	p.Conns[c] = true
+	late := generation != p.generation
+	p.Mu.Unlock()
+	if late || p.Ctx.Err() != nil {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+// tunnel connects the browser with an address, for https and for WebSockets.
+func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
+	origin := r.Host
+	if name, isTLS := strings.CutSuffix(r.Host, ":443"); isTLS {
+		origin = "https://" + name
+	}
+	upstream, err := p.Dial(r.Context(), r.Method, origin, r.Host)
+	if err != nil {
+		closeUnanswered(w)
+		return
+	}
+	defer upstream.Close()
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	downstream, err := p.track(conn, upstream.generation)
+	if err != nil {
+		conn.Close()
+		return
+	}
+	defer downstream.Close()
+	if _, err := io.WriteString(downstream, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	// The browser may have sent data already.
+	early := make([]byte, buffered.Reader.Buffered())
+	if _, err := io.ReadFull(buffered, early); err != nil {
+		return
+	}
+	if _, err := upstream.Write(early); err != nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		io.Copy(upstream, downstream)
+		upstream.closeWrite()
+	}()
+	io.Copy(downstream, upstream)
+	downstream.closeWrite()
+	<-done
+}
+
+// recordRefusal stores what the guard denied or rejected as an address, for the error of the navigation that fails
+// because of it.
+func (p *Proxy) recordRefusal(address string, err error) {
+	var refused *host.Error
+	if !errors.As(err, &refused) || refused.Code != host.Denied && refused.Code != host.InvalidURL {
+		return
+	}
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	if len(p.refusals) == maxRefusals {
+		p.refusals = append(p.refusals[:0], p.refusals[1:]...)
+	}
+	p.refusals = append(p.refusals, refusal{address, refused})
+	p.refusalTotal++
+}
+
+// RefusalCount returns the number of refusals so far.
+func (p *Proxy) RefusalCount() int {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	return p.refusalTotal
+}
+
+// RefusalSince returns the newest refusal after the first count ones: the one for address if there is one, else
+// any, because a redirect may have led there. It returns nil if there is none.
+func (p *Proxy) RefusalSince(count int, address string) (found *host.Error) {
+	p.Mu.Lock()
+	defer p.Mu.Unlock()
+	since := p.refusals[max(0, len(p.refusals)-(p.refusalTotal-count)):]
+	for _, one := range since {
+		if found = one.err; one.address == address {
+			break
+		}
+	}
+	return found
+}
+
+// refusal is a refused address, as "host:port", and the reason.
+type refusal struct {
+	address string
+	err     *host.Error
+}
+
+// closeUnanswered closes the browser's connection without a response. A response of the proxy would appear as a
+// page of the requested server.
+func closeUnanswered(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		conn.Close()
+		return
+	}
+	panic(http.ErrAbortHandler) // the response has begun
+}
+
+// trackedConn is a connection that closes after a long time without traffic.
+type trackedConn struct {
+	net.Conn
+	generation int // of the grants that it was dialled under
+	forget     func(*trackedConn)
+}
+
+func (c *trackedConn) extendDeadline() { c.SetDeadline(time.Now().Add(idleConnTimeout)) }
+
+func (c *trackedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.extendDeadline()
+	}
+	return n, err
+}
+
+func (c *trackedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if n > 0 {
+		c.extendDeadline()
+	}
+	return n, err
+}
+
+func (c *trackedConn) Close() error {
+	c.forget(c)
+	return c.Conn.Close()
+}
+
+// closeWrite closes the writing direction, or the connection if it has no such half.
+func (c *trackedConn) closeWrite() {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+		return
+	}
+	c.Close()
+}
+
+// BrowserListener accepts connections only from our browser, up to the capacity of slots.
+type BrowserListener struct {
+	net.Listener
+	ChromePID int
+	Slots     chan struct{}
+}
+
+func (g *BrowserListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if !isFromBrowser(conn, g.ChromePID) {
+			conn.Close()
+			continue
+		}
+		select {
+		case g.Slots <- struct{}{}:
+			return &slotConn{Conn: conn, release: sync.OnceFunc(func() { <-g.Slots })}, nil
+		default:
+			conn.Close()
+		}
+	}
+}
+
+type slotConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *slotConn) Close() error {
+	c.release()
+	return c.Conn.Close()
+}
+
+func (c *slotConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }

@@ -1,0 +1,409 @@
+package tenant
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	cdptarget "github.com/chromedp/cdproto/target"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/host"
+)
+
+// Scope is the working area of a session: a browser context of its own, which shares cookies and storage with no other
+// session. A plugin's own reaches the network only through a proxy that dials within the plugin's grants. A scope is
+// created by the first call of its session. It ends when the session closes it, with the session within which a plugin
+// has it, with its connection if it is temporary, and with the browser; that of a plugin or an anonymous client also
+// ends when it was not used for a while.
+type Scope struct {
+	Session    string
+	Within     []string // the sessions with which it ends
+	Connection string   // with which it ends; "" if it stays
+	anonymous  bool
+	Context    cdp.BrowserContextID
+
+	// Of a plugin's own:
+	digest  string
+	folders []string
+	Proxy   *Proxy
+
+	LastUsed      time.Time
+	activeCalls   int           // number of calls under way
+	FirstPageLock chan struct{} // holds one while the first page is created
+}
+
+// MaxScopes limits the sessions with a context of their own in one browser.
+const MaxScopes = 64
+
+// AnonymousTTL is how long the context of a client without a session stays after its last call.
+const AnonymousTTL = 10 * time.Minute
+
+// Tenancy gives each session its scope, and confines plugins to what their calls were granted.
+type Tenancy struct {
+	mux     *mux.Mux
+	sender  *target.Sender
+	tracker *target.Tracker
+	events  *event.Events
+	owners  *Owners
+
+	Egress      host.Egress       // nil: plugins are denied contexts of their own
+	ChromePID   int               // the browser's process
+	Scopes      map[string]*Scope // by session
+	Calls       int64             // begun so far
+	DefaultUsed time.Time         // when the last call in the default context began
+	scopeLock   chan struct{}     // holds one while a scope is created
+}
+
+func NewTenancy(ow *Owners) *Tenancy {
+	return &Tenancy{mux: ow.mux, sender: ow.sender, tracker: ow.tracker, events: ow.events, owners: ow,
+		Scopes:    map[string]*Scope{},
+		scopeLock: make(chan struct{}, 1)}
+}
+
+// CheckCaller rejects invalid callers, and plugins where their access cannot be limited.
+func (tn *Tenancy) CheckCaller(by api.Caller) *api.Error {
+	switch {
+	case by.Validate() != nil:
+		return by.Validate()
+	case !api.OfPlugin(by.SessionKey()):
+		return nil
+	case tn.tracker.External:
+		return api.Errorf(api.CodeDenied, "plugins cannot use a browser that Parley is attached to, "+
+			"because it has its user's own pages; open a browser that Parley starts")
+	case tn.Egress == nil:
+		return api.Errorf(api.CodeDenied, "plugins cannot use this browser: its keeper could not set up the guard "+
+			"for their network access; the keeper's log has the reason")
+	}
+	return nil
+}
+
+// lockScopes waits until no other call creates or changes a scope: two first calls of a session would create two.
+func (tn *Tenancy) lockScopes(ctx context.Context) *api.Error {
+	select {
+	case tn.scopeLock <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return api.ContextError(ctx, "waiting for the session's browser context")
+	}
+}
+
+func (tn *Tenancy) unlockScopes() { <-tn.scopeLock }
+
+// Enter begins a call: it counts it, and returns the scope of the caller's session, nil for the default context. The
+// caller calls release when its call ends.
+func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release func(), err *api.Error) {
+	tn.mux.Lock()
+	tn.Calls++
+	if !by.HasContext() {
+		tn.DefaultUsed = time.Now()
+	}
+	tn.mux.Unlock()
+	if !by.HasContext() {
+		return nil, func() {}, nil
+	}
+	return tn.EnterScope(ctx, by)
+}
+
+// EnterScope returns the scope of a session, which it creates if necessary, and applies the call's grants to it. The
+// caller calls release when its call ends.
+func (tn *Tenancy) EnterScope(ctx context.Context, by api.Caller) (s *Scope, release func(), err *api.Error) {
+	if err := tn.lockScopes(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer tn.unlockScopes()
+	s, release, err = tn.existingScope(ctx, by)
+	if s != nil || err != nil {
+		return s, release, err
+	}
+	tn.mux.Lock()
+	full := len(tn.Scopes) >= MaxScopes
+	tn.mux.Unlock()
+	if full {
+		return nil, nil, api.Errorf(api.CodeLimitExceeded, "%d sessions use this browser, which is the limit: "+
+			"try again after one of them has called cdp.close", MaxScopes)
+	}
+	if s, err = tn.NewScope(ctx, by); err != nil {
+		return nil, nil, err
+	}
+	return s, tn.releaseFunc(s), nil
+}
+
+// UpdateScope applies the grants of a call that needs no page to the session's scope, if it has one.
+func (tn *Tenancy) UpdateScope(ctx context.Context, by api.Caller) *api.Error {
+	if err := tn.lockScopes(ctx); err != nil {
+		return err
+	}
+	defer tn.unlockScopes()
+	s, release, err := tn.existingScope(ctx, by)
+	if s != nil {
+		release()
+	}
+	return err
+}
+
+// existingScope applies the call's grants to the session's scope and returns it, or nil if there is none. A scope of
+// another version of the plugin is closed.
+func (tn *Tenancy) existingScope(ctx context.Context, by api.Caller) (s *Scope, release func(), err *api.Error) {
+	tn.mux.Lock()
+	s = tn.Scopes[by.SessionKey()]
+	otherVersion := s != nil && s.digest != by.Digest
+	if s != nil && !otherVersion {
+		s.activeCalls++ // so that it is not idle
+	}
+	tn.mux.Unlock()
+	switch {
+	case s == nil:
+		return nil, nil, nil
+	case otherVersion:
+		return nil, nil, tn.Dispose(s)
+	}
+	release = tn.releaseFunc(s)
+	if s.Proxy == nil {
+		return s, release, nil
+	}
+	s.Proxy.Allow(by.HTTP)
+	if !slices.Equal(s.folders, by.Folders) {
+		if err := tn.denyDownloads(ctx, s); err != nil {
+			release()
+			return nil, nil, err
+		}
+		s.folders = by.Folders
+	}
+	return s, release, nil
+}
+
+// TakeUsedRights returns the rights that a plugin's pages have used since the previous TakeUsedRights.
+func (tn *Tenancy) TakeUsedRights(by api.Caller) []string {
+	tn.mux.Lock()
+	s := tn.Scopes[by.SessionKey()]
+	tn.mux.Unlock()
+	if s == nil || s.Proxy == nil {
+		return nil
+	}
+	return s.Proxy.TakeUsedRights()
+}
+
+func (tn *Tenancy) releaseFunc(s *Scope) func() {
+	return func() {
+		tn.mux.Lock()
+		s.activeCalls--
+		s.LastUsed = time.Now()
+		tn.mux.Unlock()
+	}
+}
+
+// disown takes a scope away from its session, with its targets and the contexts that the session has created, and
+// forgets the session's events. It does nothing if the session no longer has this scope. The engine is locked.
+func (tn *Tenancy) disown(s *Scope) {
+	if tn.Scopes[s.Session] != s {
+		return
+	}
+	delete(tn.Scopes, s.Session)
+	tn.disposeCreated(func(session string) bool { return session == s.Session })
+	tn.owners.ContextOwners[string(s.Context)] = api.Disowned
+	for _, t := range tn.tracker.All {
+		if t.Context == string(s.Context) {
+			t.Owner = api.Disowned
+		}
+	}
+	for id, owner := range tn.events.Downloads.Owners {
+		if owner == s.Session {
+			tn.events.Downloads.Owners[id] = api.Disowned
+		}
+	}
+	tn.events.Journals.Remove(s.Session)
+	delete(tn.owners.current, s.Session)
+	tn.owners.Setups.end(func(session string) bool { return session == s.Session })
+}
+
+func (tn *Tenancy) NewScope(ctx context.Context, by api.Caller) (*Scope, *api.Error) {
+	s := &Scope{
+		Session: by.SessionKey(), Within: by.Within, anonymous: by.Anonymous, digest: by.Digest, folders: by.Folders,
+		activeCalls: 1, FirstPageLock: make(chan struct{}, 1),
+	}
+	if by.Temporary {
+		s.Connection = by.Connection
+	}
+	var params cdptarget.CreateBrowserContextParams
+	if api.OfPlugin(s.Session) {
+		p, failed := NewProxy(tn.Egress, tn.ChromePID)
+		if failed != nil {
+			return nil, api.Errorf(api.CodeInternal, "the plugin's proxy cannot listen: %v", failed)
+		}
+		p.Allow(by.HTTP)
+		s.Proxy = p
+		// Without the second setting Chrome bypasses the proxy for loopback addresses.
+		params.ProxyServer, params.ProxyBypassList = "http://"+p.Address(), "<-loopback>"
+	}
+	made, err := target.Execute(ctx, tn.sender, nil, cdptarget.CreateBrowserContext, params, target.CallOptions{})
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	s.Context = made.BrowserContextID
+	tn.mux.Lock()
+	tn.owners.ContextOwners[string(s.Context)] = s.Session
+	tn.mux.Unlock()
+	if s.Proxy == nil && tn.events.Downloads.Dir != "" {
+		err = tn.events.KeepDownloads(ctx, s.Context)
+	} else {
+		err = tn.denyDownloads(ctx, s)
+	}
+	if err != nil {
+		tn.Dispose(s)
+		return nil, err
+	}
+	tn.mux.Lock()
+	tn.Scopes[s.Session] = s
+	tn.mux.Unlock()
+	return s, nil
+}
+
+func (s *Scope) close() {
+	if s.Proxy != nil {
+		s.Proxy.Close()
+	}
+}
+
+// denyDownloads denies downloads in a scope until the session allows them: a page can start one by itself, and Chrome
+// would save it in the user's download folder.
+func (tn *Tenancy) denyDownloads(ctx context.Context, s *Scope) *api.Error {
+	_, err := target.Execute(ctx, tn.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.Context,
+	}, target.CallOptions{})
+	return err
+}
+
+// Dispose closes a scope with all its pages. The id of its context stays known, so that late events of the browser
+// about it stay hidden from other callers.
+func (tn *Tenancy) Dispose(s *Scope) *api.Error {
+	tn.mux.Lock()
+	tn.disown(s)
+	tn.mux.Unlock()
+	s.close()
+	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
+	defer cancel()
+	params := cdptarget.DisposeBrowserContextParams{BrowserContextID: s.Context}
+	_, err := target.Execute(ctx, tn.sender, nil, cdptarget.DisposeBrowserContext, params, target.CallOptions{})
+	tn.events.RemoveDownloads(s.Context)
+	return err
+}
+
+const disposeTimeout = 5 * time.Second
+
+// DisposeIdle closes the scopes of plugins that had no call for at least limit, and those of anonymous clients after
+// AnonymousTTL.
+func (tn *Tenancy) DisposeIdle(limit time.Duration) {
+	tn.mux.Lock()
+	var idle []*Scope
+	for _, s := range tn.Scopes {
+		unused := time.Since(s.LastUsed)
+		if s.activeCalls == 0 &&
+			(s.Proxy != nil && limit > 0 && unused >= limit || s.anonymous && unused >= AnonymousTTL) {
+			tn.disown(s)
+			idle = append(idle, s)
+		}
+	}
+	tn.mux.Unlock()
+	for _, s := range idle {
+		go tn.Dispose(s)
+	}
+}
+
+// CloseProxies closes the proxies of all scopes once the browser has ended.
+func (tn *Tenancy) CloseProxies() {
+	tn.mux.Lock()
+	defer tn.mux.Unlock()
+	for _, s := range tn.Scopes {
+		s.close()
+	}
+}
+
+// FirstPage makes sure that a plugin's own session has a page.
+func (tn *Tenancy) FirstPage(ctx context.Context, by api.Caller, s *Scope) *api.Error {
+	select { // one at a time, as in EnterScope
+	case s.FirstPageLock <- struct{}{}:
+		defer func() { <-s.FirstPageLock }()
+	case <-ctx.Done():
+		return api.ContextError(ctx, "waiting for the plugin's first page")
+	}
+	tn.mux.Lock()
+	has := tn.owners.CurrentOf(by) != nil
+	tn.mux.Unlock()
+	if has {
+		return nil
+	}
+	t, err := tn.owners.NewPage(ctx, by, s.Context)
+	if err != nil {
+		return err
+	}
+	if err := tn.tracker.Attach(ctx, t, ""); err != nil {
+		return err
+	}
+	tn.tracker.AwaitBlank(ctx, t)
+	tn.mux.Lock()
+	tn.owners.SetCurrent(by, t)
+	tn.mux.Unlock()
+	return nil
+}
+
+// BrowserContext returns the browser context of a scope, "" for the default one.
+func (s *Scope) BrowserContext() cdp.BrowserContextID {
+	if s == nil {
+		return ""
+	}
+	return s.Context
+}
+
+// RefusalCount returns how many connections of the scope's pages were refused.
+func (s *Scope) RefusalCount() int {
+	if s == nil || s.Proxy == nil {
+		return 0
+	}
+	return s.Proxy.RefusalCount()
+}
+
+// DialError returns the reason why a plugin's navigation failed, if its proxy refused to dial.
+func (s *Scope) DialError(since int, to string) *api.Error {
+	if s == nil || s.Proxy == nil {
+		return nil
+	}
+	refused := s.Proxy.RefusalSince(since, dialAddress(to))
+	if refused == nil {
+		return nil
+	}
+	e := api.Errorf(api.CodeDenied, "%s", refused.Message)
+	e.Denied = slices.Clone(refused.Denied)
+	return e
+}
+
+// dialAddress returns the address that is dialled for a URL, as "host:port", or "" if the URL is invalid.
+func dialAddress(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// NavigationFailed reports whether the result of Page.navigate, a success, contains a failure.
+func NavigationFailed(result json.RawMessage) bool {
+	var nav struct {
+		ErrorText string `json:"errorText"`
+	}
+	return json.Unmarshal(result, &nav) == nil && nav.ErrorText != ""
+}

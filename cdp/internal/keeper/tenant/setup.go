@@ -1,0 +1,169 @@
+package tenant
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+)
+
+// setup is what a session has set up for its pages, frames and popups, present and later ones. It ends with the
+// session.
+type setup struct {
+	Scripts []api.PageScript // run at the start of each document
+	Rules   []*RouteRule     // for requests
+	Uploads string           // the folder of files that its pages may get; "" if there is none yet
+}
+
+// setups are the set-ups of all sessions. The engine is locked for its methods.
+type setups struct {
+	mux       *mux.Mux
+	BySession map[string]*setup
+	applied   map[*target.Target]*applied
+	Dir       string // for the folders of uploads
+	folders   int    // so far
+}
+
+func newSetups(m *mux.Mux) *setups {
+	return &setups{mux: m, BySession: map[string]*setup{}, applied: map[*target.Target]*applied{}}
+}
+
+// end ends the set-ups of sessions.
+func (ss *setups) end(ends func(session string) bool) {
+	for session, s := range ss.BySession {
+		if !ends(session) {
+			continue
+		}
+		delete(ss.BySession, session)
+		if s.Uploads != "" {
+			go os.RemoveAll(s.Uploads)
+		}
+	}
+}
+
+// Of returns the set-up of a session, which it creates if necessary.
+func (ss *setups) Of(session string) *setup {
+	s := ss.BySession[session]
+	if s == nil {
+		s = &setup{}
+		ss.BySession[session] = s
+	}
+	return s
+}
+
+// applied is what of its session's set-up a target has.
+type applied struct {
+	worlds map[string]bool // of scripts
+	routed bool
+}
+
+// Apply applies the set-up of its session to a target. For a target that begins that is before it runs.
+func (ss *setups) Apply(t *target.Target) {
+	s := ss.BySession[t.Owner]
+	if s == nil || t.Session == "" || !target.HasPage(t.Kind) || t.Hidden {
+		return
+	}
+	a := ss.applied[t]
+	if a == nil {
+		a = &applied{worlds: map[string]bool{}}
+		ss.applied[t] = a
+	}
+	for _, script := range s.Scripts {
+		if a.worlds[script.World()] {
+			continue
+		}
+		a.worlds[script.World()] = true
+		t.Preparing++
+		target.Post(ss.mux, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+			Source: script.Program(), WorldName: script.World(), RunImmediately: new(true),
+		}, func(mux.Reply) {
+			t.Preparing--
+			ss.mux.Broadcast()
+		})
+	}
+	switch {
+	case len(s.Rules) > 0:
+		a.routed = true
+		target.Post(ss.mux, t, fetch.Enable, fetch.EnableParams{Patterns: patternsOf(s.Rules)}, nil)
+	case a.routed:
+		a.routed = false
+		target.Post(ss.mux, t, fetch.Disable, cdp.Empty{}, nil)
+	}
+}
+
+// forget forgets what a target had, because its session has ended.
+func (ss *setups) forget(t *target.Target) { delete(ss.applied, t) }
+
+// Routes reports whether the requests of a target are paused for rules.
+func (ss *setups) Routes(t *target.Target) bool { return ss.applied[t] != nil && ss.applied[t].routed }
+
+// fulfillEmpty answers a paused request with an empty document.
+func (ss *setups) fulfillEmpty(t *target.Target, params json.RawMessage) {
+	var p struct {
+		ID fetch.RequestID `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) == nil {
+		target.Post(ss.mux, t, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: p.ID, ResponseCode: 200,
+			ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: "text/html"}}}, nil)
+	}
+}
+
+// ApplyToAll applies the set-up of a session to all its targets. The engine is locked.
+func (ow *Owners) ApplyToAll(session string) {
+	for _, t := range ow.tracker.All {
+		if t.Owner == session {
+			ow.Setups.Apply(t)
+		}
+	}
+}
+
+// maxUploads limits the files that a session uploads: Chrome reads one when it is sent, so that it has to stay.
+const maxUploads = 200
+
+// UploadFolder returns the folder for uploads of a session, which it creates if necessary.
+func (ss *setups) UploadFolder(session string) (string, *api.Error) {
+	set := ss.Of(session)
+	if set.Uploads == "" {
+		ss.folders++
+		dir := filepath.Join(ss.Dir, strconv.Itoa(ss.folders))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return "", api.RunDirError(err)
+		}
+		set.Uploads = dir
+	}
+	files, err := os.ReadDir(set.Uploads)
+	if err != nil {
+		return "", api.RunDirError(err)
+	}
+	if len(files) >= maxUploads {
+		return "", api.Errorf(api.CodeLimitExceeded, "a session uploads at most %d files; close it, and open it again",
+			maxUploads)
+	}
+	return set.Uploads, nil
+}
+
+// Link gives a download the name that the page had given it, in the folder for uploads.
+func (ss *setups) Link(session, file, name string) (string, *api.Error) {
+	dir, failed := ss.UploadFolder(session)
+	if failed != nil {
+		return "", failed
+	}
+	own, err := os.MkdirTemp(dir, "")
+	if err != nil {
+		return "", api.RunDirError(err)
+	}
+	path := filepath.Join(own, cmp.Or(name, filepath.Base(file)))
+	if err := os.Link(file, path); err != nil {
+		return "", api.RunDirError(err)
+	}
+	return path, nil
+}

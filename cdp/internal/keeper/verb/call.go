@@ -1,0 +1,163 @@
+// Package verb does what callers ask for: commands, pages that open and close, scripts, input, secrets, rules for
+// requests, uploads and states.
+package verb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"strings"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/page"
+
+	"github.com/parley-tools/parley/cdp/internal/browser"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/event"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Verbs runs the requests of callers in one browser.
+type Verbs struct {
+	Mux     *mux.Mux
+	sender  *target.Sender
+	domains *target.Domains
+	Tracker *target.Tracker
+	Events  *event.Events
+	Owners  *tenant.Owners
+	Tenancy *tenant.Tenancy
+
+	documents documentNumbers   // of documents in which scripts run
+	scripts   map[string]string // texts of scripts that plugins ship
+}
+
+// Options say what the browser is, and how much of it is stored.
+type Options struct {
+	Name                  string
+	External              bool     // Parley did not start it
+	MaxMessage            int      // of a reply, in bytes
+	RingEvents, RingBytes int      // of the stored events
+	Forbidden             []string // origins that no session may use
+}
+
+// New returns the verbs of a browser, and the rooms below them. The caller runs the mux.
+func New(conn browser.Conn, o Options) *Verbs {
+	m := mux.New(conn, o.MaxMessage)
+	tr := target.NewTracker(m, o.Name, o.External)
+	ev := event.New(tr, event.NewJournals(o.RingEvents, o.RingBytes))
+	ow := tenant.NewOwners(ev, o.Forbidden)
+	return &Verbs{
+		Mux: m, sender: tr.Sender, domains: tr.Domains, Tracker: tr, Events: ev, Owners: ow, Tenancy: tenant.NewTenancy(ow),
+		documents: NewDocumentNumbers(), scripts: map[string]string{},
+	}
+}
+
+// Call runs a caller's command.
+func (e *Verbs) Call(ctx context.Context, by api.Caller, q api.CallRequest) mux.Reply {
+	domain, command, ok := strings.Cut(q.Method, ".")
+	if !ok || domain == "" || command == "" {
+		return mux.Reply{Err: api.Errorf(api.CodeInvalidArgs,
+			"%q is not the name of a command; expected a name such as Page.navigate",
+			manifest.Clip(q.Method, 80))}
+	}
+	if len(q.Params) > 0 && !scan.IsObject(q.Params) {
+		return mux.Reply{Err: api.Errorf(api.CodeInvalidArgs, "the parameters of %s are not a JSON object", q.Method)}
+	}
+	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait)); err != nil {
+		return mux.Reply{Err: err}
+	}
+	s, release, err := e.Tenancy.Enter(ctx, by)
+	if err != nil {
+		return mux.Reply{Err: err}
+	}
+	defer release()
+	if err := e.Tenancy.Confine(by, s, &q); err != nil {
+		return mux.Reply{Err: err}
+	}
+	switch {
+	case s != nil && tenant.Disposes(q, s):
+		return mux.Reply{Result: json.RawMessage("{}"), Err: e.Tenancy.Dispose(s)}
+	case s != nil && s.Proxy != nil && q.Target == "":
+		if err := e.Tenancy.FirstPage(ctx, by, s); err != nil {
+			return mux.Reply{Err: err}
+		}
+	}
+	since := s.RefusalCount()
+	r := e.dispatch(ctx, by, q)
+	switch {
+	case r.Err != nil || r.Spool != nil:
+	case s != nil && tenant.NavigationFailed(r.Result):
+		if refused := s.DialError(since, scan.Text(q.Params, "url")); refused != nil {
+			return mux.Reply{Err: refused}
+		}
+	default:
+		r.Result = e.Tenancy.FilterResult(by, s, q.Method, r.Result)
+	}
+	return r
+}
+
+// dispatch sends a command to the browser or to the target that it names.
+func (e *Verbs) dispatch(ctx context.Context, by api.Caller, q api.CallRequest) mux.Reply {
+	o := target.CallOptions{By: by, MaxBytes: q.MaxBytes, OnDialog: q.OnDialog, Pieces: q.Pieces}
+	if q.Target == api.BrowserTarget ||
+		q.Target == "" && api.IsBrowserDomain(api.DomainOf(q.Method)) && q.Method != api.GetWindowForTarget {
+		r := e.exchange(ctx, nil, q, o)
+		if r.Err == nil {
+			e.Owners.OnBrowserCommand(by, q, r.Result)
+		}
+		return r
+	}
+	t, frame, err := e.Owners.Locate(by, q.Target)
+	if err == nil && frame != t.ID {
+		err = e.aimAtFrame(&q, t, frame)
+	}
+	if err == nil && q.Method == fetch.CommandEnable {
+		err = e.checkUnrouted(t)
+	}
+	if err != nil {
+		return mux.Reply{Err: err}
+	}
+	e.Mux.Lock()
+	e.Owners.Claim(by, t)
+	if q.Method == page.CommandHandleJavaScriptDialog {
+		t = t.Root() // a page handles the dialogs of its frames
+	}
+	e.Mux.Unlock()
+	if err := e.Tracker.Attach(ctx, t, q.Method); err != nil {
+		return mux.Reply{Err: err}
+	}
+	if err := e.domains.AwaitCalls(ctx, t, q.Method); err != nil {
+		return mux.Reply{Err: err}
+	}
+	held, err := e.domains.EnableFor(ctx, t, q)
+	if err != nil {
+		return mux.Reply{Err: err}
+	}
+	w := e.newPageWait(t, q.Wait, q.OnDialog)
+	defer w.close()
+	r := e.exchange(ctx, t, q, o)
+	r.Enabled = e.domains.Release(t, held)
+	if r.Err == nil {
+		if err := w.after(ctx, q.Method, r.Result); err != nil {
+			r.Spool.Close()
+			return mux.Reply{Err: err}
+		}
+	}
+	return r
+}
+
+// exchange sends a caller's own command.
+func (e *Verbs) exchange(ctx context.Context, t *target.Target, q api.CallRequest, o target.CallOptions) mux.Reply {
+	r := e.Tracker.ExchangeForCaller(ctx, t, q, o)
+	if r.Err == nil && q.Method == cdpbrowser.CommandSetDownloadBehavior {
+		e.Mux.Lock()
+		e.Events.Downloads.ReleaseDownloads(q.Params)
+		e.Mux.Unlock()
+	}
+	return r
+}

@@ -1,0 +1,168 @@
+package verb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// inputCommand returns the command that sends an event of a type, "" if there is none.
+func inputCommand(kind string) string {
+	switch kind {
+	case "mousePressed", "mouseReleased", "mouseMoved", "mouseWheel":
+		return input.CommandDispatchMouseEvent
+	case "keyDown", "keyUp", "rawKeyDown", "char":
+		return input.CommandDispatchKeyEvent
+	case "touchStart", "touchEnd", "touchMove", "touchCancel":
+		return input.CommandDispatchTouchEvent
+	case "insertText":
+		return input.CommandInsertText
+	}
+	return ""
+}
+
+// Input serves an InputRequest. All events are sent before the first one is answered, so that nothing else gets
+// between them.
+func (e *Verbs) Input(ctx context.Context, by api.Caller, q api.InputRequest) (api.InputSent, *api.Error) {
+	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait)); err != nil {
+		return api.InputSent{}, err
+	}
+	var drag *api.Drag
+	if len(q.Events) == 1 && scan.Text(q.Events[0], "type") == "drag" {
+		if err := json.Unmarshal(q.Events[0], &drag); err != nil {
+			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "the drag is malformed: %v", err)
+		}
+		q.Events = nil
+	}
+	commands := make([]*mux.Pending, len(q.Events))
+	params := make([]json.RawMessage, len(q.Events))
+	for i, event := range q.Events {
+		all := map[string]json.RawMessage{}
+		if err := json.Unmarshal(event, &all); err != nil {
+			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "event %d is not an object", i)
+		}
+		kind := scan.Text(event, "type")
+		method := inputCommand(kind)
+		if kind == "drag" {
+			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "event %d is a drag, which must be the only event", i)
+		}
+		if method == "" {
+			return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "event %d has the unknown type %q", i,
+				manifest.Clip(kind, 40))
+		}
+		if method == input.CommandInsertText {
+			delete(all, "type")
+		}
+		commands[i] = &mux.Pending{Method: method, By: by, OnDialog: q.OnDialog}
+		params[i] = scan.Marshal(all)
+	}
+	_, release, err := e.Tenancy.Enter(ctx, by)
+	if err != nil {
+		return api.InputSent{}, err
+	}
+	defer release()
+	t, err := e.Owners.Resolve(by, q.Target)
+	if err != nil {
+		return api.InputSent{}, err
+	}
+	e.Mux.Lock()
+	e.Owners.Claim(by, t)
+	e.Mux.Unlock()
+	if !target.HasPage(t.Kind) {
+		return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which takes no input", t.ID, t.Kind)
+	}
+	if err := e.Tracker.Attach(ctx, t, ""); err != nil {
+		return api.InputSent{}, err
+	}
+	w := e.newPageWait(t, q.Wait, q.OnDialog)
+	defer w.close()
+	sent := api.InputSent{Target: t.ID, Events: len(q.Events)}
+	if drag != nil {
+		sent.Events = 1
+		if sent.Dragged, err = e.drag(ctx, t, drag, target.CallOptions{By: by, OnDialog: q.OnDialog}); err != nil {
+			return api.InputSent{}, err
+		}
+	} else if err := e.sender.ExchangeAll(ctx, t, commands, params); err != nil {
+		return api.InputSent{}, err
+	}
+	if err := w.after(ctx, input.CommandDispatchMouseEvent, nil); err != nil {
+		return api.InputSent{}, err
+	}
+	return sent, nil
+}
+
+// interceptTimeout is how long a drag of the browser may take to begin after the mouse has moved. Chrome reports it at
+// about the time at which the moves return.
+const interceptTimeout = 300 * time.Millisecond
+
+// drag serves a [Drag], and reports whether the browser dragged. Chrome hands over what is dragged
+// (Input.setInterceptDrags) instead of asking the desktop, which a headless browser does not have.
+func (e *Verbs) drag(ctx context.Context, t *target.Target, d *api.Drag, o target.CallOptions) (
+	dragged bool, err *api.Error,
+) {
+	const moved = input.DispatchMouseEventTypeMouseMoved
+	page := t.Root()
+	e.Mux.Lock()
+	page.DragData = nil
+	e.Mux.Unlock()
+	intercept := func(ctx context.Context, on bool) *api.Error {
+		_, err := target.Execute(ctx, e.sender, page, input.SetInterceptDrags, input.SetInterceptDragsParams{Enabled: on}, o)
+		return err
+	}
+	if err := intercept(ctx, true); err != nil {
+		return false, err
+	}
+	defer func() {
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		intercept(ending, false)
+	}()
+	mouse := func(kind input.DispatchMouseEventType, part float64, buttons int64) *api.Error {
+		p := input.DispatchMouseEventParams{Type: kind, Buttons: buttons,
+			X: d.X + part*(d.ToX-d.X), Y: d.Y + part*(d.ToY-d.Y)}
+		if kind != moved || buttons != 0 {
+			p.Button, p.ClickCount = input.MouseButtonLeft, 1
+		}
+		_, err := target.Execute(ctx, e.sender, t, input.DispatchMouseEvent, p, o)
+		return err
+	}
+	if err := cmp.Or(mouse(moved, 0, 0), mouse(input.DispatchMouseEventTypeMousePressed, 0, 1)); err != nil {
+		return false, err
+	}
+	for _, part := range []float64{0.1, 0.5, 0.9, 1} {
+		if err := mouse(moved, part, 1); err != nil {
+			return false, err
+		}
+	}
+	if data := e.interceptedDrag(ctx, page); data != nil {
+		for _, kind := range []input.DispatchDragEventType{input.DispatchDragEventTypeDragEnter,
+			input.DispatchDragEventTypeDragOver, input.DispatchDragEventTypeDrop} {
+			params := scan.Marshal(map[string]any{"type": kind, "x": d.ToX, "y": d.ToY, "data": data})
+			if _, err := e.sender.Do(ctx, t, input.CommandDispatchDragEvent, params, o); err != nil {
+				return true, err
+			}
+		}
+		dragged = true
+	}
+	return dragged, mouse(input.DispatchMouseEventTypeMouseReleased, 1, 0)
+}
+
+// interceptedDrag returns what is being dragged in a page, nil if the browser drags nothing.
+func (e *Verbs) interceptedDrag(ctx context.Context, page *target.Target) (data json.RawMessage) {
+	ctx, cancel := context.WithTimeout(ctx, interceptTimeout)
+	defer cancel()
+	e.Mux.Wait(ctx, "for a drag", func() (bool, *api.Error) {
+		data = page.DragData
+		return data != nil, nil
+	})
+	return data
+}

@@ -1,0 +1,157 @@
+package verb
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Type types a text into the focused element of a frame, if its document is of one of the origins. The document
+// itself compares its origin, in the same turn in which the text enters it: key events would go to whichever frame has
+// the focus when they arrive. So the text is in no document of another origin, whatever the page does meanwhile.
+func (e *Verbs) Type(ctx context.Context, by api.Caller, q api.TypeRequest) (api.Typed, *api.Error) {
+	_, release, err := e.Tenancy.Enter(ctx, by)
+	if err != nil {
+		return api.Typed{}, err
+	}
+	defer release()
+	t, err := e.Owners.Resolve(by, q.Target)
+	if err != nil {
+		return api.Typed{}, err
+	}
+	e.Mux.Lock()
+	e.Owners.Claim(by, t)
+	leaving := ""
+	if root := t.Root(); root != nil {
+		leaving = root.PendingURL
+	}
+	e.Mux.Unlock()
+	switch {
+	case !target.HasPage(t.Kind):
+		return api.Typed{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no field to type into", t.ID,
+			t.Kind)
+	case leaving != "":
+		return api.Typed{}, api.Errorf(api.CodeBusy,
+			"the page is being left for %s, so nothing was typed: wait until that is loaded, "+
+				"and focus a field there", manifest.Clip(leaving, 200))
+	}
+	t, frame, err := e.focusedFrame(ctx, by, t)
+	if err != nil {
+		return api.Typed{}, err
+	}
+	outcome, err := callInFrame[string](ctx, e.sender, t, frame, typeInto(), q.Origins, q.Text)
+	if err != nil {
+		return api.Typed{}, err
+	}
+	kind, origin, _ := strings.Cut(outcome, " ")
+	switch kind {
+	case "typed":
+	case "origin":
+		return api.Typed{}, api.Errorf(api.CodeDenied, "the focused frame is of origin %s, but this secret is bound to %s; "+
+			"nothing was typed", manifest.Clip(origin, 200), strings.Join(q.Origins, ", "))
+	case "nothing":
+		return api.Typed{}, api.Errorf(api.CodeProtocolError,
+			"no element has the focus, so nothing was typed: focus a field first, "+
+				"by DOM.focus or a click")
+	default:
+		return api.Typed{}, api.Errorf(api.CodeProtocolError, "the focused element takes no text, so nothing was typed: "+
+			"focus a field that can be edited")
+	}
+	if q.Submit {
+		for _, kind := range []string{"keyDown", "keyUp"} {
+			key := map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+			if kind == "keyDown" {
+				key["text"] = "\r"
+			}
+			if _, err := e.sender.Do(ctx, t, "Input.dispatchKeyEvent", scan.Marshal(key), target.CallOptions{}); err != nil {
+				return api.Typed{}, err
+			}
+		}
+	}
+	return api.Typed{Target: t.ID, Origin: origin}, nil
+}
+
+// typeInto is the function of JavaScript that types. It compares the origin before it uses the text. A page cannot
+// replace location.origin; self.origin differs from it in a sandboxed frame.
+func typeInto() string {
+	return `function(origins, text) {
+	const origin = location.origin;
+	if (!origins.includes(origin)) return "origin " + origin;
+	if (self.origin !== origin) return "origin " + self.origin;
+	let at = document.activeElement;
+	while (at && at.shadowRoot && at.shadowRoot.activeElement) at = at.shadowRoot.activeElement;
+	if (!at || at === document.documentElement || at === document.body && !at.isContentEditable) return "nothing";
+	if (!at.matches(":read-write")) return "field " + origin; // the selection may be in another one
+	return (document.execCommand("insertText", false, text) ? "typed " : "field ") + origin;
+}`
+}
+
+// focusedFrame returns the frame in a target that has the focus, as the target to which its commands go and its id.
+func (e *Verbs) focusedFrame(ctx context.Context, by api.Caller, t *target.Target) (in *target.Target, frame string,
+	err *api.Error) {
+	frame = t.ID
+	for range maxFrameDepth {
+		if err := e.Tracker.Attach(ctx, t, ""); err != nil {
+			return nil, "", err
+		}
+		child, err := e.focusedChild(ctx, t, frame)
+		if err != nil || child == "" {
+			return t, frame, err
+		}
+		frame = child
+		e.Mux.Lock()
+		if remote := e.Tracker.ByID[child]; remote != nil && e.Owners.CanUse(by, remote) {
+			t = remote
+		}
+		e.Mux.Unlock()
+	}
+	return nil, "", api.Errorf(api.CodeLimitExceeded, "the focused frame is more than %d frames deep", maxFrameDepth)
+}
+
+const maxFrameDepth = 16
+
+// focusedChild returns the id of the frame whose element has the focus in a frame, "" if another element has it.
+func (e *Verbs) focusedChild(ctx context.Context, t *target.Target, frame string) (string, *api.Error) {
+	raw, err := callInWorld(ctx, e.sender, t, frame, focusedElement, false)
+	if err != nil {
+		return "", err
+	}
+	var element struct {
+		Result struct {
+			ID string `json:"objectId"`
+		} `json:"result"`
+	}
+	if json.Unmarshal(raw, &element) != nil || element.Result.ID == "" {
+		return "", nil
+	}
+	raw, err = e.sender.Do(ctx, t, "DOM.describeNode", scan.Marshal(map[string]any{"objectId": element.Result.ID}),
+		target.CallOptions{})
+	if err != nil {
+		return "", err
+	}
+	var described struct {
+		Node struct {
+			Name  string `json:"nodeName"`
+			Frame string `json:"frameId"`
+		} `json:"node"`
+	}
+	if json.Unmarshal(raw, &described) != nil || !slices.Contains(frameElements, strings.ToUpper(described.Node.Name)) {
+		return "", nil
+	}
+	return described.Node.Frame, nil
+}
+
+const focusedElement = `function() {
+	let at = document.activeElement;
+	while (at && at.shadowRoot && at.shadowRoot.activeElement) at = at.shadowRoot.activeElement;
+	return at;
+}`
+
+// frameElements are the names of the elements that hold a frame.
+var frameElements = []string{"IFRAME", "FRAME", "OBJECT", "EMBED", "FENCEDFRAME"}

@@ -1,0 +1,65 @@
+package verb
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/runtime"
+
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// UploadFolder returns the folder for files that the pages of the caller's session may get. It is removed with the
+// session.
+func (e *Verbs) UploadFolder(ctx context.Context, by api.Caller) (api.UploadFolder, *api.Error) {
+	_, release, err := e.Tenancy.Enter(ctx, by)
+	if err != nil {
+		return api.UploadFolder{}, err
+	}
+	defer release()
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
+	dir, err := e.Owners.Setups.UploadFolder(by.SessionKey())
+	return api.UploadFolder{Path: dir}, err
+}
+
+// filesFor returns the paths of the files that a page gets. It may get those in the folder for uploads of the caller's
+// session, and what its session has downloaded, under the name that the file had there.
+func (e *Verbs) filesFor(by api.Caller, t *target.Target, files []string) ([]string, *api.Error) {
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
+	var paths []string
+	for _, file := range files {
+		info, err := os.Lstat(file)
+		downloads := e.Events.Downloads.FolderOf(t)
+		switch set := e.Owners.Setups.BySession[by.SessionKey()]; {
+		case err != nil || !info.Mode().IsRegular() || filepath.Clean(file) != file:
+		case set != nil && set.Uploads != "" && filepath.Dir(filepath.Dir(file)) == set.Uploads:
+			paths = append(paths, file)
+			continue
+		case downloads != nil && t.Owner == by.SessionKey() && filepath.Dir(file) == downloads.Dir:
+			path, failed := e.Owners.Setups.Link(by.SessionKey(), file, downloads.Names[filepath.Base(file)])
+			if failed != nil {
+				return nil, failed
+			}
+			paths = append(paths, path)
+			continue
+		}
+		return nil, api.Errorf(api.CodeDenied, "%s is neither a file that was handed on nor a download of this session",
+			manifest.CleanLine(file))
+	}
+	return paths, nil
+}
+
+// setFiles gives files to the file input that a script has returned.
+func (e *Verbs) setFiles(ctx context.Context, t *target.Target, object string, files []string) *api.Error {
+	_, err := target.Execute(ctx, e.sender, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: files,
+		ObjectID: runtime.RemoteObjectID(object)}, target.CallOptions{})
+	target.Post(e.sender.Mux, t, runtime.ReleaseObject, runtime.ReleaseObjectParams{
+		ObjectID: runtime.RemoteObjectID(object)}, nil)
+	return err
+}
