@@ -3,7 +3,6 @@ package policy
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -209,16 +208,7 @@ func writeFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	err = errors.Join(err, durable.Sync(f), f.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return durable.SyncDir(filepath.Dir(path)) // a crash must not bring back a grant that was revoked
+	return durable.Rename(f, path, data) // a crash must not bring back a grant that was revoked
 }
 
 // edit begins a change with the present content of the files.

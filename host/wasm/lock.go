@@ -234,31 +234,12 @@ func unwrapSegment(digest string, file []byte) ([]byte, error) {
 
 // writeFile writes a file atomically and durably. The store's guard serializes writers, so one name for the
 // temporary file is enough.
-func writeFile(path string, data []byte) (err error) {
-	temp := path + tempSuffix
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+func writeFile(path string, data []byte) error {
+	f, err := os.OpenFile(path+tempSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(temp)
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = durable.Sync(f)
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	return durable.SyncDir(filepath.Dir(path))
+	return durable.Rename(f, path, data)
 }
 
 // makeDir creates a folder and its parents durably.

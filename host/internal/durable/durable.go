@@ -2,7 +2,9 @@
 package durable
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 )
 
@@ -18,6 +20,19 @@ func Sync(f *os.File) error { return disk.Load().SyncFile(f) }
 
 // SyncDir flushes the entries of a folder to disk: without it a new, renamed or removed file may be lost in a crash.
 func SyncDir(path string) error { return disk.Load().SyncDir(path) }
+
+// Rename writes data to a new file, flushes it, and gives it a name in the same folder, whatever had that name before.
+// It closes the file, and removes it where it cannot do so.
+func Rename(f *os.File, path string, data []byte) error {
+	_, err := f.Write(data)
+	if err = errors.Join(err, Sync(f), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return SyncDir(filepath.Dir(path))
+}
 
 // Replace makes the whole process flush to another disk until restore is called. Tests use it to see what is flushed,
 // and when.

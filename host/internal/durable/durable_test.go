@@ -40,3 +40,33 @@ func TestDisk(t *testing.T) {
 		t.Error("the disk was not restored")
 	}
 }
+
+// Rename replaces a file with one that is on the disk, or leaves the old one and nothing else.
+func TestRename(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	disk := durabletest.Watch(t)
+	write := func(data string) error {
+		f, err := os.Create(path + ".new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return durable.Rename(f, path, []byte(data))
+	}
+	if err := write("old"); err != nil {
+		t.Error(err)
+	}
+	if got := disk.Took(dir); !slices.Equal(got, []string{"file.new", "."}) {
+		t.Errorf("flushed %q", got)
+	}
+	disk.Err = errors.New("full")
+	if err := write("new"); !errors.Is(err, disk.Err) {
+		t.Error(err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "old" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}

@@ -690,6 +690,23 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// Files are in the order of their numbers, however many digits these have; the current file gets the next number.
+func TestListFiles(t *testing.T) {
+	var got []string
+	for _, f := range listFiles([]string{
+		"audit-1000000.jsonl", "audit-999998.jsonl", "audit-999999.jsonl", "audit.jsonl", "audit.lock", "x.jsonl",
+	}) {
+		got = append(got, f.ID+" "+f.Path)
+	}
+	want := []string{
+		"audit-999998.jsonl audit-999998.jsonl", "audit-999999.jsonl audit-999999.jsonl",
+		"audit-1000000.jsonl audit-1000000.jsonl", "audit-1000001.jsonl audit.jsonl",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // all returns the records of a log.
 func all(t testing.TB, l *Log) []Record {
 	t.Helper()
