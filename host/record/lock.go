@@ -40,11 +40,15 @@ func (j *Journal) lock() (release func(), err error) {
 	busy := func() error {
 		return fmt.Errorf("another process has held its lock, %s, for longer than %s", j.Lock, j.Timeout)
 	}
-	timeout := time.After(j.Timeout)
+	deadline := time.Now().Add(j.Timeout)
 	select {
 	case j.writing <- struct{}{}:
-	case <-timeout:
-		return nil, busy()
+	default: // only now, because a timer costs more than the lock
+		select {
+		case j.writing <- struct{}{}:
+		case <-time.After(j.Timeout):
+			return nil, busy()
+		}
 	}
 	for {
 		ok, err := j.fileLock.tryLock()
@@ -54,13 +58,12 @@ func (j *Journal) lock() (release func(), err error) {
 				<-j.writing
 			}, nil
 		}
+		if err == nil && time.Now().Before(deadline) {
+			time.Sleep(time.Millisecond)
+			continue
+		}
 		if err == nil {
-			select {
-			case <-time.After(time.Millisecond):
-				continue
-			case <-timeout:
-				err = busy()
-			}
+			err = busy()
 		}
 		<-j.writing
 		return nil, err
