@@ -61,39 +61,103 @@ func rawLines(source []byte) map[int]bool {
 	}
 }
 
-// maxMethods is how many methods a type of the keeper may have. The engine once had a hundred.
-const maxMethods = 40
+// Limits of the rooms of the keeper, which once were one type with a hundred methods.
+const (
+	maxMethods  = 40   // of a type
+	maxFields   = 20   // of a struct
+	maxFiles    = 25   // of a package, without tests
+	maxTokenful = 3000 // lines of a package with a token, without tests
+)
 
-func TestKeeperTypesAreSmall(t *testing.T) {
-	methods := map[string]int{}
+// mirrors are structs that mirror a document, which says how many fields they have.
+var mirrors = []string{"cdp/internal/keeper/api.Status"}
+
+func TestRoomsOfTheKeeperAreSmall(t *testing.T) {
+	methods, fields, files, lines := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	for _, s := range sources(t) {
 		if s.test || s.dir != "cdp/internal/keeper" && !strings.HasPrefix(s.dir, "cdp/internal/keeper/") {
 			continue
 		}
-		whole, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, s.path), nil, parser.SkipObjectResolution)
+		data, err := os.ReadFile(filepath.Join(root, s.path))
 		if err != nil {
 			t.Fatal(err)
 		}
+		whole, err := parser.ParseFile(token.NewFileSet(), s.path, data, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[s.dir]++
+		lines[s.dir] += tokenLines(data)
 		for _, d := range whole.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Recv == nil || len(f.Recv.List) != 1 {
-				continue
-			}
-			of := f.Recv.List[0].Type
-			if pointer, ok := of.(*ast.StarExpr); ok {
-				of = pointer.X
-			}
-			if name, ok := of.(*ast.Ident); ok {
-				methods[s.dir+"."+name.Name]++
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if of := receiver(d); of != "" {
+					methods[s.dir+"."+of]++
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					of, ok := spec.(*ast.TypeSpec)
+					if !ok || slices.Contains(mirrors, s.dir+"."+of.Name.Name) {
+						continue
+					}
+					if all, ok := of.Type.(*ast.StructType); ok {
+						for _, f := range all.Fields.List {
+							fields[s.dir+"."+of.Name.Name] += max(1, len(f.Names))
+						}
+					}
+				}
 			}
 		}
 	}
-	if len(methods) < 10 {
-		t.Fatalf("only %d types have methods", len(methods))
+	if len(methods) < 10 || len(files) < 5 {
+		t.Fatalf("only %d types have methods, in %d packages", len(methods), len(files))
 	}
-	for name, n := range methods {
-		if n > maxMethods {
-			t.Errorf("%s has %d methods, at most %d: it does several jobs", name, n, maxMethods)
+	for _, limit := range []struct {
+		counts map[string]int
+		most   int
+		what   string
+	}{
+		{methods, maxMethods, "methods"}, {fields, maxFields, "fields"}, {files, maxFiles, "files"},
+		{lines, maxTokenful, "lines"},
+	} {
+		for name, n := range limit.counts {
+			if n > limit.most {
+				t.Errorf("%s has %d %s, at most %d: it does several jobs", name, n, limit.what, limit.most)
+			}
+		}
+	}
+}
+
+// receiver returns the name of the type that a method belongs to, "" for a function.
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil || len(f.Recv.List) != 1 {
+		return ""
+	}
+	of := f.Recv.List[0].Type
+	if pointer, ok := of.(*ast.StarExpr); ok {
+		of = pointer.X
+	}
+	if name, ok := of.(*ast.Ident); ok {
+		return name.Name
+	}
+	return ""
+}
+
+// tokenLines returns how many lines of a file have a token.
+func tokenLines(source []byte) int {
+	file := token.NewFileSet().AddFile("", -1, len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, 0)
+	lines := map[int]bool{}
+	for {
+		pos, kind, text := s.Scan()
+		if kind == token.EOF {
+			return len(lines)
+		}
+		for i := range strings.Count(text, "\n") + 1 {
+			if text != "\n" {
+				lines[file.Line(pos)+i] = true
+			}
 		}
 	}
 }

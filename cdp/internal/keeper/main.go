@@ -102,7 +102,7 @@ func Main(egress func() (host.Egress, error)) int {
 	return 0
 }
 
-// keeper is the state of the process: a browser, an engine, a server and their files.
+// keeper is the state of the process: a browser, its rooms, a server and their files.
 type keeper struct {
 	egress  func() (host.Egress, error)
 	cfg     Config
@@ -117,7 +117,7 @@ type keeper struct {
 	temporary bool
 	notes     []string
 
-	engine      *verb.Verbs
+	verbs       *verb.Verbs
 	server      *server
 	listener    net.Listener
 	stopOnce    sync.Once
@@ -137,13 +137,13 @@ func (k *keeper) start(ctx context.Context) *api.Error {
 	if err != nil {
 		return err
 	}
-	k.engine = verb.New(conn, k.cfg.rooms(k.proc == nil))
-	k.engine.Owners.Setups.Dir = filepath.Join(k.files.temp(), "uploads")
+	k.verbs = verb.New(conn, k.cfg.rooms(k.proc == nil))
+	k.verbs.Owners.Setups.Dir = filepath.Join(k.files.temp(), "uploads")
 	k.setEgress()
-	err = k.engine.Tracker.Start(ctx)
+	err = k.verbs.Tracker.Start(ctx)
 	if err == nil && k.proc != nil {
-		k.engine.Events.Downloads.Dir = filepath.Join(k.files.temp(), "downloads")
-		err = k.engine.Events.KeepDownloads(ctx, "")
+		k.verbs.Events.Downloads.Dir = filepath.Join(k.files.temp(), "downloads")
+		err = k.verbs.Events.KeepDownloads(ctx, "")
 	}
 	if err != nil {
 		err.Message = "the browser started, but: " + err.Message
@@ -157,7 +157,7 @@ func (k *keeper) start(ctx context.Context) *api.Error {
 	return nil
 }
 
-// setEgress gives the engine the guard that plugins' pages dial through. Without one the keeper serves all callers
+// setEgress gives the keeper the guard that plugins' pages dial through. Without one the keeper serves all callers
 // except plugins.
 func (k *keeper) setEgress() {
 	if k.proc == nil || k.egress == nil {
@@ -168,7 +168,7 @@ func (k *keeper) setEgress() {
 		log.Print("plugins are denied, because their pages cannot be guarded: ", err)
 		return
 	}
-	k.engine.Tenancy.Egress, k.engine.Tenancy.ChromePID = egress, k.proc.PID
+	k.verbs.Tenancy.Egress, k.verbs.Tenancy.ChromePID = egress, k.proc.PID
 }
 
 // connect launches the browser, or attaches to the configured one.
@@ -252,7 +252,7 @@ func (k *keeper) listen() error {
 	if k.temporary {
 		h.Profile = ""
 	}
-	k.server = newServer(k.engine, h, k.cfg.Grace)
+	k.server = newServer(k.verbs, h, k.cfg.Grace)
 	k.server.status = k.status
 	k.server.requestStop = k.requestStop
 	return nil
@@ -297,7 +297,7 @@ func (k *keeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			log.Print("stops: received a signal")
 			return
-		case <-k.engine.Mux.Done:
+		case <-k.verbs.Mux.Done:
 			log.Print("stops: the connection to the browser has ended")
 			return
 		case <-exited:
@@ -308,7 +308,7 @@ func (k *keeper) run(ctx context.Context) {
 				log.Print("stops: idle for ", k.cfg.Idle)
 				return
 			}
-			k.engine.Tenancy.DisposeIdle(k.cfg.Idle)
+			k.verbs.Tenancy.DisposeIdle(k.cfg.Idle)
 			// Without its folder no client can find this keeper.
 			if !sameFile(k.lock, k.files.lock()) {
 				log.Print("stops: its files were removed")
@@ -338,14 +338,14 @@ func (k *keeper) shutDown() {
 		k.listener.Close()
 	}
 	if k.proc != nil {
-		orderly := k.engine != nil && !k.temporary // a permanent profile must be saved
+		orderly := k.verbs != nil && !k.temporary // a permanent profile must be saved
 		if orderly {
-			k.engine.Mux.Lock()
-			target.Post(k.engine.Mux, nil, cdpbrowser.Close, cdp.Empty{}, nil)
-			k.engine.Mux.Unlock()
+			k.verbs.Mux.Lock()
+			target.Post(k.verbs.Mux, nil, cdpbrowser.Close, cdp.Empty{}, nil)
+			k.verbs.Mux.Unlock()
 		}
-		if k.engine != nil {
-			k.engine.Mux.FailAll(api.Errorf(api.CodeChromeConnection, "the browser was closed"))
+		if k.verbs != nil {
+			k.verbs.Mux.FailAll(api.Errorf(api.CodeChromeConnection, "the browser was closed"))
 		}
 		if orderly {
 			select {
@@ -355,9 +355,9 @@ func (k *keeper) shutDown() {
 		}
 		k.proc.Kill()
 	}
-	if k.engine != nil {
-		k.engine.Mux.Close()
-		k.engine.Tenancy.CloseProxies()
+	if k.verbs != nil {
+		k.verbs.Mux.Close()
+		k.verbs.Tenancy.CloseProxies()
 	}
 	unlock := k.clean()
 	if k.server != nil {
@@ -394,14 +394,14 @@ func (k *keeper) status(by api.Caller, all bool) api.Status {
 		Profile: k.profile, Temporary: k.temporary, KeeperPID: os.Getpid(), Version: k.cfg.Version, Wire: WireVersion,
 		UptimeMS: time.Since(k.started).Milliseconds(), IdleLimit: max(0, k.cfg.Idle).Milliseconds(),
 		Clients: k.server.clientCount(), Log: k.files.log(), Notes: k.notes,
-		Targets: k.engine.Owners.ListTargets(by, all && by.IsCommandLine())}
+		Targets: k.verbs.Owners.ListTargets(by, all && by.IsCommandLine())}
 	if k.proc != nil {
 		s.ChromePID = k.proc.PID
 	}
 	if !by.IsCommandLine() {
 		return s.Public()
 	}
-	e := k.engine
+	e := k.verbs
 	e.Mux.Lock()
 	for _, session := range e.Tenancy.OpenSessions() {
 		own := session.Session == by.SessionKey()

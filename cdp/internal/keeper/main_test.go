@@ -24,7 +24,7 @@ func TestIdleLimit(t *testing.T) {
 		cfg := Config{Idle: time.Minute}
 		cfg.setDefaults()
 		e := verb.New(muxtest.New(), cfg.rooms(false))
-		k := &keeper{cfg: cfg, files: f, lock: lock, engine: e, server: newServer(e, hello{}, time.Minute)}
+		k := &keeper{cfg: cfg, files: f, lock: lock, verbs: e, server: newServer(e, hello{}, time.Minute)}
 		stopped := make(chan time.Time, 1)
 		k.server.countRequest(1)
 		go func() {

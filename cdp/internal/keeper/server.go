@@ -22,9 +22,10 @@ import (
 
 // server serves clients on the socket.
 type server struct {
-	engine *verb.Verbs
-	hello  hello
-	status func(by api.Caller, all bool) api.Status
+	verbs      *verb.Verbs
+	operations map[string]operation
+	hello      hello
+	status     func(by api.Caller, all bool) api.Status
 	// requestStop asks the keeper to stop. Main then closes the browser and this server.
 	requestStop func(reason string)
 	connections *connections
@@ -38,7 +39,7 @@ type server struct {
 }
 
 // client is one connection. Its writer sends replies first, and events only when no reply is queued. So a reply
-// never waits behind events, and the engine never waits for a client. While the writer is idle, the goroutine that
+// never waits behind events, and the keeper never waits for a client. While the writer is idle, the goroutine that
 // has a reply sends it itself.
 type client struct {
 	conn net.Conn
@@ -74,7 +75,8 @@ const (
 )
 
 func newServer(e *verb.Verbs, h hello, grace time.Duration) *server {
-	s := &server{engine: e, hello: h, stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
+	s := &server{verbs: e, hello: h, stopped: make(chan struct{}), clients: map[*client]bool{}, lastUse: time.Now()}
+	s.operations = operationsOf(s)
 	s.connections = newConnections(grace, s.endConnection)
 	return s
 }
@@ -86,13 +88,13 @@ func (s *server) close(ctx context.Context, by api.Caller, q api.CloseRequest) (
 	if q.Session != "" && by.IsCommandLine() {
 		session = q.Session
 	}
-	closed, err := s.engine.Tenancy.CloseSession(ctx, session)
+	closed, err := s.verbs.Tenancy.CloseSession(ctx, session)
 	if err != nil && err.Code == api.CodeChromeConnection { // another session was the last one meanwhile
 		err = nil
 	}
 	if err == nil && s.stopIfEmpty("closed by a client") {
 		<-s.stopped
-		closed.Browser = s.engine.Tracker.Name
+		closed.Browser = s.verbs.Tracker.Name
 	}
 	return closed, err
 }
@@ -101,7 +103,7 @@ func (s *server) close(ctx context.Context, by api.Caller, q api.CloseRequest) (
 func (s *server) endConnection(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), api.DefaultTimeout)
 	defer cancel()
-	closed, err := s.engine.Tenancy.CloseConnection(ctx, id)
+	closed, err := s.verbs.Tenancy.CloseConnection(ctx, id)
 	if err != nil {
 		log.Print("closing what a connection has opened: ", err.Message)
 	}
@@ -112,7 +114,7 @@ func (s *server) endConnection(id string) {
 
 // stopIfEmpty stops the keeper if no session has anything in the browser, and reports whether it does.
 func (s *server) stopIfEmpty(reason string) bool {
-	e := s.engine
+	e := s.verbs
 	e.Mux.Lock()
 	empty := len(e.Tenancy.OpenSessions()) == 0
 	e.Mux.Unlock()
@@ -308,7 +310,7 @@ func (c *client) work(j job, jobs <-chan job) {
 		var beside aside
 		result, failure := c.handle(j.ctx, j.request, &beside)
 		if j.by.IsPlugin() && (failure != nil || result != nil) {
-			beside.rights = c.s.engine.Tenancy.TakeUsedRights(j.by)
+			beside.rights = c.s.verbs.Tenancy.TakeUsedRights(j.by)
 		}
 		switch {
 		case failure != nil:
@@ -373,7 +375,7 @@ func (c *client) abandonAll() {
 // releaseStream frees the resources of a stream.
 func (c *client) releaseStream(s *stream) {
 	if s.l != nil {
-		c.s.engine.Events.Unlisten(s.l)
+		c.s.verbs.Events.Unlisten(s.l)
 		return
 	}
 	s.spool.Close()
@@ -431,7 +433,7 @@ func (c *client) next() (f frame, idle, ok bool) {
 		if s.spool != nil {
 			return c.nextPiece(s), false, true
 		}
-		line, end := s.l.Next(c.s.engine.Tracker.Name)
+		line, end := s.l.Next(c.s.verbs.Tracker.Name)
 		switch {
 		case line != nil:
 			return responseFrame(s.id, "item", line), false, true
@@ -486,7 +488,7 @@ func (c *client) hasStreamWork() bool {
 	return false
 }
 
-// wakeWriter wakes the writer. It never blocks, because the engine calls it while locked.
+// wakeWriter wakes the writer. It never blocks, because the keeper calls it while locked.
 func (c *client) wakeWriter() { notify(c.wake) }
 
 // notify sends to c, a channel of capacity one, unless a notification is pending.
@@ -515,7 +517,7 @@ func (c *client) removeStream(s *stream) {
 
 // handle runs one request. If both results are nil, a stream sends the response later.
 func (c *client) handle(ctx context.Context, q request, beside *aside) (json.RawMessage, *api.Error) {
-	e := c.s.engine
+	e := c.s.verbs
 	if err := e.Tenancy.CheckCaller(q.by); err != nil {
 		return nil, err
 	}
@@ -529,8 +531,8 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 			return nil, err
 		}
 	}
-	switch q.op {
-	case "call":
+	switch run := c.s.operations[q.op]; {
+	case q.op == "call":
 		b, err := readCall(q.body)
 		if err != nil {
 			return nil, bodyError(q, err)
@@ -543,118 +545,92 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 			c.streamSpool(ctx, q.id, r)
 		}
 		return r.Result, r.Err
-	case "open":
-		var b api.OpenRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
-		defer cancel()
-		return marshalResult(e.Open(ctx, q.by, b))
-	case "activate", "close_target":
-		var b api.TargetRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
-		defer cancel()
-		if q.op == "activate" {
-			return marshalResult(e.Activate(ctx, q.by, b.Target))
-		}
-		return marshalResult(e.CloseTarget(ctx, q.by, b.Target, b.OnDialog))
-	case "save_state", "load_state":
-		var b api.StateRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
-		defer cancel()
-		if b.State == nil {
-			return marshalResult(e.SaveState(ctx, q.by, b.Origins))
-		}
-		return marshalResult(e.LoadState(ctx, q.by, b.Origins, *b.State))
-	case "type":
-		var b api.TypeRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
-		defer cancel()
-		return marshalResult(e.Type(ctx, q.by, b))
-	case "script":
-		var b api.ScriptRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
-		defer cancel()
-		return marshalResult(e.Script(ctx, q.by, b))
-	case "input":
-		var b api.InputRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
-		defer cancel()
-		return marshalResult(e.Input(ctx, q.by, b))
-	case "route":
-		var b api.RouteRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		ctx, cancel := withTimeout(ctx, 0)
-		defer cancel()
-		return marshalResult(e.Route(ctx, q.by, b))
-	case "uploads":
-		ctx, cancel := withTimeout(ctx, 0)
-		defer cancel()
-		return marshalResult(e.UploadFolder(ctx, q.by))
-	case "targets":
-		e.Tracker.RefreshTargets(ctx)
-		return scan.Marshal(e.Owners.ListTargets(q.by, false)), nil
-	case "status":
-		var b api.StatusRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		e.Tracker.RefreshTargets(ctx)
-		return scan.Marshal(c.s.status(q.by, b.All)), nil
-	case "events":
-		var b api.EventsRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		return marshalResult(e.Owners.StoredEvents(q.by, b))
-	case "listen":
+	case q.op == "listen":
 		var b api.ListenRequest
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
 		return nil, c.listen(ctx, q.id, q.by, b)
-	case "close":
-		var b api.CloseRequest
-		if err := decode(q, &b); err != nil {
-			return nil, err
-		}
-		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
-		defer cancel()
-		return marshalResult(c.s.close(ctx, q.by, b))
-	case "stop":
-		if !q.by.IsCommandLine() {
-			return nil, api.Errorf(api.CodeDenied, "only the command line can close what other sessions have opened")
-		}
-		c.s.requestStop("closed by a client")
-		<-c.s.stopped
-		return json.RawMessage("{}"), nil
-	case "sessions":
-		e.Mux.Lock()
-		defer e.Mux.Unlock()
-		return scan.Marshal(e.Tenancy.OpenSessions()), nil
-	case "end_connection":
+	case q.op == "end_connection":
 		c.s.connections.release(q.by.Connection, c)
 		return json.RawMessage("{}"), nil
+	case run != nil:
+		return run(ctx, q)
 	}
 	return nil, api.Errorf(api.CodeInvalidArgs, "the keeper has no operation %q", manifest.Clip(q.op, 40))
+}
+
+// operation serves the requests of a kind whose result is its response.
+type operation func(ctx context.Context, q request) (json.RawMessage, *api.Error)
+
+// operationOf returns the operation that decodes a body, runs within its timeout_ms and encodes the result.
+func operationOf[Q, R any](run func(ctx context.Context, by api.Caller, q Q) (R, *api.Error)) operation {
+	return func(ctx context.Context, q request) (json.RawMessage, *api.Error) {
+		var body Q
+		if err := decode(q, &body); err != nil {
+			return nil, err
+		}
+		ctx, cancel := withTimeout(ctx, int64(scan.Number(q.body, "timeout_ms")))
+		defer cancel()
+		result, err := run(ctx, q.by, body)
+		if err != nil {
+			return nil, err
+		}
+		return scan.Marshal(result), nil
+	}
+}
+
+// operationsOf returns the operations of a server by their names.
+func operationsOf(s *server) map[string]operation {
+	e := s.verbs
+	state := operationOf(func(ctx context.Context, by api.Caller, q api.StateRequest) (any, *api.Error) {
+		if q.State == nil {
+			return e.SaveState(ctx, by, q.Origins)
+		}
+		return e.LoadState(ctx, by, q.Origins, *q.State)
+	})
+	return map[string]operation{
+		"open":       operationOf(e.Open),
+		"type":       operationOf(e.Type),
+		"script":     operationOf(e.Script),
+		"input":      operationOf(e.Input),
+		"route":      operationOf(e.Route),
+		"close":      operationOf(s.close),
+		"save_state": state, "load_state": state,
+		"uploads": operationOf(func(ctx context.Context, by api.Caller, _ struct{}) (api.UploadFolder, *api.Error) {
+			return e.UploadFolder(ctx, by)
+		}),
+		"activate": operationOf(func(ctx context.Context, by api.Caller, q api.TargetRequest) (api.Page, *api.Error) {
+			return e.Activate(ctx, by, q.Target)
+		}),
+		"close_target": operationOf(func(ctx context.Context, by api.Caller, q api.TargetRequest) (api.Page, *api.Error) {
+			return e.CloseTarget(ctx, by, q.Target, q.OnDialog)
+		}),
+		"targets": operationOf(func(ctx context.Context, by api.Caller, _ struct{}) ([]api.Target, *api.Error) {
+			e.Tracker.RefreshTargets(ctx)
+			return e.Owners.ListTargets(by, false), nil
+		}),
+		"status": operationOf(func(ctx context.Context, by api.Caller, q api.StatusRequest) (api.Status, *api.Error) {
+			e.Tracker.RefreshTargets(ctx)
+			return s.status(by, q.All), nil
+		}),
+		"events": operationOf(func(_ context.Context, by api.Caller, q api.EventsRequest) (api.Events, *api.Error) {
+			return e.Owners.StoredEvents(by, q)
+		}),
+		"sessions": operationOf(func(context.Context, api.Caller, struct{}) ([]api.SessionInfo, *api.Error) {
+			e.Mux.Lock()
+			defer e.Mux.Unlock()
+			return e.Tenancy.OpenSessions(), nil
+		}),
+		"stop": operationOf(func(_ context.Context, by api.Caller, _ struct{}) (struct{}, *api.Error) {
+			if !by.IsCommandLine() {
+				return struct{}{}, api.Errorf(api.CodeDenied, "only the command line can close what other sessions have opened")
+			}
+			s.requestStop("closed by a client")
+			<-s.stopped
+			return struct{}{}, nil
+		}),
+	}
 }
 
 // streamSpool sends the spool of a reply in pieces. It returns when that is done or the call is abandoned.
@@ -681,25 +657,25 @@ func (c *client) listen(ctx context.Context, id int64, by api.Caller, b api.List
 	var scope *target.Target
 	if b.Target != "" {
 		var err *api.Error
-		if scope, err = c.s.engine.Owners.Resolve(by, b.Target); err != nil {
+		if scope, err = c.s.verbs.Owners.Resolve(by, b.Target); err != nil {
 			return err
 		}
 		ctx, cancel := withTimeout(ctx, 0) // the stream itself may be unlimited
 		defer cancel()
-		if err := c.s.engine.Tracker.Attach(ctx, scope, ""); err != nil {
+		if err := c.s.verbs.Tracker.Attach(ctx, scope, ""); err != nil {
 			return err
 		}
 	}
-	l, err := c.s.engine.Events.Listen(by, b, scope, c.wakeWriter)
+	l, err := c.s.verbs.Events.Listen(by, b, scope, c.wakeWriter)
 	if err != nil {
 		return err
 	}
-	c.s.engine.Events.AttachPages(ctx, l)
-	c.s.engine.Events.AwaitEnabled(ctx, l)
+	c.s.verbs.Events.AttachPages(ctx, l)
+	c.s.verbs.Events.AwaitEnabled(ctx, l)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		c.s.engine.Events.Unlisten(l)
+		c.s.verbs.Events.Unlisten(l)
 		return nil
 	}
 	// The first item notifies the client that the stream is complete from now on.
@@ -740,13 +716,6 @@ func decode(q request, into any) *api.Error {
 
 func bodyError(q request, err error) *api.Error {
 	return api.Errorf(api.CodeInvalidArgs, "the body of %s: %v", q.op, err)
-}
-
-func marshalResult[T any](result T, err *api.Error) (json.RawMessage, *api.Error) {
-	if err != nil {
-		return nil, err
-	}
-	return scan.Marshal(result), nil
 }
 
 func withTimeout(ctx context.Context, ms int64) (context.Context, context.CancelFunc) {

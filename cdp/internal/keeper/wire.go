@@ -120,7 +120,7 @@ func readRequest(r io.Reader) (q request, err error) {
 	return q, err
 }
 
-// readCall decodes the body of a call, the most frequent operation. The engine validates the parameters.
+// readCall decodes the body of a call, the most frequent operation. The verbs validate the parameters.
 func readCall(body []byte) (q api.CallRequest, err error) {
 	err = scan.EachField(body, func(key, value []byte) error {
 		switch string(key) {

@@ -110,7 +110,7 @@ const pageDownloadBegins = "Page.downloadWillBegin"
 
 // trackDownload follows a download by its events and adds to the records what they lack. Each download is reported
 // twice, first by its page and then by the browser. t is the target in whose session the event arrived. passing is set
-// for events that only streams need. The engine is locked.
+// for events that only streams need. The mux is locked.
 func (ev *Events) trackDownload(r *Record, t *target.Target) (passing bool) {
 	var p struct {
 		ID       string                           `json:"guid"`
@@ -175,7 +175,7 @@ func (d *downloads) begin(id string, one *download) {
 }
 
 // ReleaseDownloads is called when a caller has chosen what happens to the downloads of a context. Its own folder has no
-// limits. The engine is locked.
+// limits. The mux is locked.
 func (d *downloads) ReleaseDownloads(params json.RawMessage) {
 	if f := d.folders[cdp.BrowserContextID(scan.Text(params, "browserContextId"))]; f != nil {
 		f.unused = true

@@ -47,7 +47,7 @@ const (
 	maxWaitingBytes = 8 << 20
 )
 
-// Listener is one stream. The engine offers events and the client's writer takes them from a bounded queue between
+// Listener is one stream. The recorder offers events, and the client's writer takes them from a bounded queue between
 // them. Events that do not fit are dropped and counted.
 type Listener struct {
 	patterns []string

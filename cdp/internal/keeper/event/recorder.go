@@ -206,7 +206,7 @@ func clipURL(url string) string {
 }
 
 // replay offers a new stream what Chrome has already reported of domains that were enabled for the recorder alone, as
-// Chrome does for a domain that it has just enabled. enabled are these domains by target. The engine is locked.
+// Chrome does for a domain that it has just enabled. enabled are these domains by target. The mux is locked.
 func (ev *Events) replay(l *Listener, enabled map[*target.Target][]string) {
 	byID := map[string]*target.Target{}
 	for t := range enabled {

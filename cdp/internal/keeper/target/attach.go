@@ -56,7 +56,7 @@ func (tr *Tracker) onAttached(t, via *Target, session string, waiting bool) {
 	}
 }
 
-// ExchangeForCaller is exchange for a caller's own command, which may change the state that the engine tracks.
+// ExchangeForCaller is exchange for a caller's own command, which may change the state that the keeper tracks.
 func (tr *Tracker) ExchangeForCaller(ctx context.Context, t *Target, q api.CallRequest, o CallOptions) mux.Reply {
 	if t != nil {
 		o.onSent = func(p *mux.Pending) { tr.Domains.keepEnabled(t, p) }
@@ -76,7 +76,7 @@ func (tr *Tracker) ExchangeForCaller(ctx context.Context, t *Target, q api.CallR
 	return r
 }
 
-// trackDomain records which domains a caller's command enabled or disabled. The engine is locked.
+// trackDomain records which domains a caller's command enabled or disabled. The mux is locked.
 func (tr *Tracker) trackDomain(t *Target, method string, params json.RawMessage) {
 	domain, command, _ := strings.Cut(method, ".")
 	tr.Domains.keepFor(t, method)
@@ -105,8 +105,8 @@ func (tr *Tracker) trackDomain(t *Target, method string, params json.RawMessage)
 	}
 }
 
-// restoreTracking sends the engine's own tracking settings again after a caller's command may have changed them.
-// Without them the engine would not attach to new targets and would not notice closed ones. The engine is locked.
+// restoreTracking sends the keeper's own tracking settings again after a caller's command may have changed them.
+// Without them the keeper would not attach to new targets and would not notice closed ones. The mux is locked.
 func (tr *Tracker) restoreTracking(t *Target, method string) {
 	switch method {
 	case cdptarget.CommandSetDiscoverTargets:
@@ -153,7 +153,7 @@ func (tr *Tracker) Attach(ctx context.Context, t *Target, method string) *api.Er
 	return err
 }
 
-// AttachAsync attaches to a target of an external browser without waiting for it. The engine is locked.
+// AttachAsync attaches to a target of an external browser without waiting for it. The mux is locked.
 func (tr *Tracker) AttachAsync(t *Target) {
 	t.Attaching = true
 	Post(tr.Mux, nil, cdptarget.AttachToTarget, attachParams(t), func(mux.Reply) {

@@ -16,7 +16,7 @@ import (
 // CallRequest.Enable, after it has asked the policy. They are disabled again when the call ends, unless ids or settings
 // depend on them, and until then their events are for nobody.
 
-// temporary is the state of a domain that the engine has enabled for calls, in one session.
+// temporary is the state of a domain that the keeper has enabled for calls, in one session.
 type temporary struct {
 	calls    int  // running calls that need it
 	starting bool // its enable command is under way
@@ -28,7 +28,7 @@ type temporary struct {
 	unpausing bool // of the debugger; see enableDebugger
 }
 
-// Quiet reports whether a domain is enabled only because the engine enabled it for calls.
+// Quiet reports whether a domain is enabled only because the keeper enabled it for calls.
 func (d *Domain) Quiet() bool {
 	return d.listeners == 0 && !d.ByCaller && !d.recording && (d.calls > 0 || d.Kept || d.crashed || d.ending > 0)
 }
@@ -50,7 +50,7 @@ func (en *Domains) EnableFor(ctx context.Context, t *Target, q api.CallRequest) 
 	var held []heldDomain
 	for _, name := range q.Enable {
 		if name == "Page" && HasPage(t.Kind) {
-			continue // the engine has it enabled
+			continue // the keeper has it enabled
 		}
 		d, err := en.hold(ctx, t, name)
 		if d != nil {
@@ -100,7 +100,7 @@ func (en *Domains) hold(ctx context.Context, t *Target, name string) (*Domain, *
 	return d, en.mux.Wait(ctx, "for "+name+".enable", func() (bool, *api.Error) { return !d.starting, nil })
 }
 
-// enableDebugger enables the debugger for the engine. Until a caller enables it, neither debugger statements nor
+// enableDebugger enables the debugger for the keeper. Until a caller enables it, neither debugger statements nor
 // breakpoints pause the page. The first setting holds from before it is enabled until the next navigation, the second
 // from then on. Chrome resets the second when it enables the debugger, and lets it overtake other commands.
 func (en *Domains) enableDebugger(t *Target, after func(mux.Reply)) {
@@ -177,14 +177,14 @@ func (en *Domains) endTemporary(t *Target, name string, d *Domain) {
 	}
 }
 
-// stopDomain disables a domain that the engine enabled for calls.
+// stopDomain disables a domain that the keeper enabled for calls.
 func (en *Domains) stopDomain(t *Target, name string) {
 	d := t.Domain(name)
 	d.ending++
 	en.setDomain(t, name, false, func(mux.Reply) { d.ending-- })
 }
 
-// keepFor records that domains stay enabled after a command that has succeeded. The engine is locked.
+// keepFor records that domains stay enabled after a command that has succeeded. The mux is locked.
 func (en *Domains) keepFor(t *Target, method string) {
 	for name, d := range t.Domains {
 		if d.calls == 0 || !enabling(name).KeptBy(method) {

@@ -36,7 +36,7 @@ func (tr *Tracker) onDialogEvent(t *Target, method string, params json.RawMessag
 	tr.Mux.Broadcast()
 }
 
-// AnswerDialog closes the open dialog of a page. The engine is locked.
+// AnswerDialog closes the open dialog of a page. The mux is locked.
 func (s *Sender) AnswerDialog(t *Target, how string) {
 	answer := page.HandleJavaScriptDialogParams{Accept: api.AcceptsDialogs(how)}
 	if _, text, given := strings.Cut(how, "="); given {

@@ -19,7 +19,7 @@ type Domains struct {
 // Domain is the state of a DevTools domain in one session.
 type Domain struct {
 	listeners int
-	ByCaller  bool // a caller enabled it, so the engine must not disable it
+	ByCaller  bool // a caller enabled it, so the keeper must not disable it
 	recording bool // the recorder has it enabled for as long as the session lasts
 	Enabling  bool // events that arrive now are replayed history
 	Repeating bool // it was disabled and enabled again: the history that arrives now is stored already
@@ -47,7 +47,7 @@ func (t *Target) DomainState(method string) Domain {
 }
 
 // Enable is called for each listener that needs a domain in a session, disable when the listener ends. It returns true
-// if the domain was enabled for the recorder alone: then Chrome does not send the history again. The engine is locked.
+// if the domain was enabled for the recorder alone: then Chrome does not send the history again. The mux is locked.
 func (en *Domains) Enable(t *Target, name string) (wasRecorded bool) {
 	wasRecorded = t.OnlyRecorded(name)
 	d := t.Domain(name)
@@ -119,7 +119,7 @@ func (en *Domains) reenableDomains(t *Target) {
 }
 
 // keepEnabled is called when a caller's command has been sent. If that disables a domain that others need, the domain
-// is enabled again at once: nothing is lost in between. Page is always needed, for dialogs and navigations. The engine
+// is enabled again at once: nothing is lost in between. Page is always needed, for dialogs and navigations. The mux
 // is locked.
 func (en *Domains) keepEnabled(t *Target, p *mux.Pending) {
 	name, command, _ := strings.Cut(p.Method, ".")
@@ -152,7 +152,7 @@ const (
 	maxBodyBytes = 4 << 20 // of one of them
 )
 
-// startRecording enables the recorder's domains in a new session. The engine is locked.
+// startRecording enables the recorder's domains in a new session. The mux is locked.
 func (en *Domains) startRecording(t *Target) {
 	for _, name := range RecordedDomains {
 		d := t.Domain(name)

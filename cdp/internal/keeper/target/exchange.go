@@ -21,13 +21,13 @@ type CallOptions struct {
 	MaxBytes int64
 	OnDialog string
 	Pieces   bool
-	onSent   func(*mux.Pending) // is called with the engine locked
+	onSent   func(*mux.Pending) // is called with the mux locked
 }
 
 // Sender sends commands to targets, with the reason where one cannot be sent or does not return.
 type Sender struct{ Mux *mux.Mux }
 
-// Execute sends one of the engine's own commands, built from the protocol's generated types, and waits for its result.
+// Execute sends one of the keeper's own commands, built from the protocol's generated types, and waits for its result.
 // It decodes the result with encoding/json, which tolerates new fields of later browsers and invalid text of pages; the
 // generated types' own decoders are strict.
 func Execute[P, R any](
@@ -133,7 +133,7 @@ func (s *Sender) exchangeOnce(
 	return mux.Reply{Err: failure}
 }
 
-// closeCreated closes a new target whose creator no longer waits: it would belong to no caller. The engine is
+// closeCreated closes a new target whose creator no longer waits: it would belong to no caller. The mux is
 // locked.
 func (s *Sender) closeCreated(r mux.Reply) {
 	var made cdptarget.CreateTargetResult
@@ -142,7 +142,7 @@ func (s *Sender) closeCreated(r mux.Reply) {
 	}
 }
 
-// PostClose closes a target without waiting for it. The engine is locked.
+// PostClose closes a target without waiting for it. The mux is locked.
 func (s *Sender) PostClose(id cdptarget.ID) {
 	Post(s.Mux, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: id}, nil)
 }

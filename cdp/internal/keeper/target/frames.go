@@ -23,7 +23,7 @@ type pageFrame struct {
 // maxFrames limits the frames that are known in a browser. Further ones cannot be named.
 const maxFrames = 10_000
 
-// frames are the frames inside of targets, by id. The engine is locked for its methods.
+// frames are the frames inside of targets, by id. The mux is locked for its methods.
 type frames map[string]*pageFrame
 
 // follow updates the frames inside a target by an event.
@@ -78,7 +78,7 @@ func (fs frames) forgetIn(t *Target) {
 	}
 }
 
-// readFrames learns the frames of a page that was there before Parley attached to its browser. The engine is locked.
+// readFrames learns the frames of a page that was there before Parley attached to its browser. The mux is locked.
 func (tr *Tracker) readFrames(t *Target) {
 	Post(tr.Mux, t, page.GetFrameTree, cdp.Empty{}, func(r mux.Reply) {
 		var read func(tree json.RawMessage)

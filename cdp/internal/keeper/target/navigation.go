@@ -96,7 +96,7 @@ func (tr *Tracker) PageInfo(ctx context.Context, t *Target) (api.Page, *api.Erro
 	return p, nil
 }
 
-// CreatePage creates a page and waits until it is tracked; it then calls created, unless nil, with the engine locked.
+// CreatePage creates a page and waits until it is tracked; it then calls created, unless nil, with the mux locked.
 func (tr *Tracker) CreatePage(ctx context.Context, params cdptarget.CreateTargetParams, o CallOptions,
 	created func(*Target),
 ) (t *Target, err *api.Error) {

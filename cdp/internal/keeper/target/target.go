@@ -89,7 +89,7 @@ func (t *Target) Within(top *Target) bool {
 	return t != nil
 }
 
-// TargetInfo has only the fields that the engine needs, so that no other field of a later browser can break the
+// TargetInfo has only the fields that the keeper needs, so that no other field of a later browser can break the
 // decoding.
 type TargetInfo struct {
 	ID      string `json:"targetId"`
@@ -104,7 +104,7 @@ type TargetInfo struct {
 func HasPage(kind string) bool { return kind == "page" || kind == "iframe" || kind == "webview" }
 
 // MainContext returns the unique id of the context in which the scripts of a frame run, "" if it is not known. The
-// engine is locked.
+// mux is locked.
 func (t *Target) MainContext(frame string) (unique string) {
 	return scan.Text(t.ContextWhere(func(c json.RawMessage) bool {
 		return scan.Text(c, "auxData", "frameId") == frame && string(scan.Field(c, "auxData", "isDefault")) == "true"

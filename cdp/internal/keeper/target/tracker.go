@@ -31,7 +31,7 @@ type Tracker struct {
 	ByID          map[string]*Target
 	All           []*Target // the oldest first
 	Sessions      map[string]*Target
-	extraSessions map[string]*Target // by the id of sessions that callers created beside the engine's
+	extraSessions map[string]*Target // by the id of sessions that callers created beside the keeper's
 	Frames        frames             // those inside of targets
 	SparePage     *Target            // the blank page for the first open
 	Started       bool               // the first page exists; new targets have owners

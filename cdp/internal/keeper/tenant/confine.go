@@ -29,7 +29,7 @@ func DenyReason(by api.Caller, method string) string {
 
 // checkShared denies a session a command that reaches the pages of others, while there are any: those of other
 // sessions, and those of the user in a browser that Parley did not start. The reviewed table, which denies these
-// commands to plugins, says which ones do. The engine is locked.
+// commands to plugins, says which ones do. The mux is locked.
 func (tn *Tenancy) checkShared(by api.Caller, method string) *api.Error {
 	if by.IsPerson() || followsTargets(method) {
 		return nil
@@ -133,7 +133,7 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 	return nil
 }
 
-// checkForbidden rejects a command that navigates to a forbidden origin. The engine is locked.
+// checkForbidden rejects a command that navigates to a forbidden origin. The mux is locked.
 func (tn *Tenancy) checkForbidden(method string, params map[string]json.RawMessage) *api.Error {
 	var url string
 	if raw := params["url"]; raw == nil || json.Unmarshal(raw, &url) != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
-// OpenSessions returns the sessions with a context or a page in the browser, sorted by name. The engine is locked.
+// OpenSessions returns the sessions with a context or a page in the browser, sorted by name. The mux is locked.
 func (tn *Tenancy) OpenSessions() []api.SessionInfo {
 	pages := map[string]int{}
 	for name := range tn.Scopes {
@@ -57,14 +57,14 @@ func (tn *Tenancy) OpenSessions() []api.SessionInfo {
 }
 
 // IsAlone reports whether no other session than this one, and the plugins that work for it, has anything in the
-// browser. The engine is locked.
+// browser. The mux is locked.
 func (tn *Tenancy) IsAlone(session string) bool {
 	return !slices.ContainsFunc(tn.OpenSessions(), func(other api.SessionInfo) bool {
 		return !tn.EndsWith(other.Session, session)
 	})
 }
 
-// EndsWith reports whether a session is another one, or that of a plugin working for it. The engine is locked.
+// EndsWith reports whether a session is another one, or that of a plugin working for it. The mux is locked.
 func (tn *Tenancy) EndsWith(session, other string) bool {
 	s := tn.Scopes[session]
 	return session == other || s != nil && slices.Contains(s.Within, other)
@@ -83,7 +83,7 @@ func (tn *Tenancy) CloseConnection(ctx context.Context, id string) (api.Closed, 
 }
 
 // CloseAll closes the contexts of the sessions that end, and other pages, and waits until these are gone. It
-// calls the functions with the engine locked.
+// calls the functions with the mux locked.
 func (tn *Tenancy) CloseAll(ctx context.Context, ends func(session string) bool, page func(*target.Target) bool) (
 	api.Closed, *api.Error,
 ) {
@@ -137,7 +137,7 @@ func (tn *Tenancy) CloseAll(ctx context.Context, ends func(session string) bool,
 	return closed, cmp.Or(failed, err)
 }
 
-// disposeCreated closes the contexts that sessions have created by commands of their own. The engine is locked.
+// disposeCreated closes the contexts that sessions have created by commands of their own. The mux is locked.
 func (tn *Tenancy) disposeCreated(ends func(session string) bool) {
 	for id, session := range tn.owners.CreatedContexts {
 		if ends(session) {

@@ -103,7 +103,7 @@ func (f follower) OnEnd() { f.owners.events.OnEnd() }
 // OnURL implements [target.Observer].
 func (f follower) OnURL(t *target.Target, url string) { f.owners.onURL(t, url) }
 
-// OnNavigationRequested records that a page has requested another one. The engine is locked.
+// OnNavigationRequested records that a page has requested another one. The mux is locked.
 func (f follower) OnNavigationRequested(t *target.Target, params json.RawMessage) {
 	var p page.EventFrameRequestedNavigation
 	if json.Unmarshal(params, &p) != nil ||

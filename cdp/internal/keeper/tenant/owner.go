@@ -32,7 +32,7 @@ type Owners struct {
 	tracker *target.Tracker
 	events  *event.Events
 
-	// HiddenURL is where the engine's own pages begin. It cannot be guessed: whatever else had it would be hidden, too.
+	// HiddenURL is where the keeper's own pages begin. It cannot be guessed: whatever else had it would be hidden, too.
 	HiddenURL string
 	// forbidden are origins whose pages no session may use.
 	Forbidden []string
@@ -61,7 +61,7 @@ func NewOwners(ev *event.Events, forbidden []string) *Owners {
 	return ow
 }
 
-// adopt makes a target belong to the session of its context, or of the target that opened it. The engine is locked.
+// adopt makes a target belong to the session of its context, or of the target that opened it. The mux is locked.
 func (ow *Owners) adopt(t, from *target.Target) {
 	if owner := ow.ContextOwners[t.Context]; owner != "" {
 		t.Owner, t.OwnerTentative = owner, false
@@ -76,7 +76,7 @@ func (ow *Owners) adopt(t, from *target.Target) {
 // guessOwner sets the origin of a new target that no other one has opened: that of the first command under way that
 // creates one in its session, or of the page that has just requested its URL, as by a Ctrl-click, which leaves no
 // opener. Without a session, in our own browser, it gets a tentative one: that of the page, else the person's. The
-// engine is locked.
+// mux is locked.
 func (ow *Owners) guessOwner(t *target.Target) {
 	if t.Owner == "" {
 		if !ow.tracker.Started {
@@ -100,7 +100,7 @@ func (ow *Owners) guessOwner(t *target.Target) {
 	}
 }
 
-// creating returns the first command under way that creates a target for a session. The engine is locked.
+// creating returns the first command under way that creates a target for a session. The mux is locked.
 func (ow *Owners) creating(session string) *mux.Pending {
 	for _, p := range ow.mux.Waiting(func(*mux.Address) bool { return true }) {
 		if p.Method == cdptarget.CommandCreateTarget && p.By.Name != "" && p.By.SessionKey() == session {
@@ -127,7 +127,7 @@ const (
 )
 
 // assign makes the session of the caller that requested a new target its owner. Concurrent requests may exceed the page
-// limit, so it is enforced again. The engine is locked.
+// limit, so it is enforced again. The mux is locked.
 func (ow *Owners) assign(t *target.Target, by api.Caller) {
 	if t.Owner == "" || t.OwnerTentative {
 		t.Owner, t.OwnerTentative = by.SessionKey(), false
@@ -140,7 +140,7 @@ func (ow *Owners) assign(t *target.Target, by api.Caller) {
 }
 
 // Claim gives a page without an owner to the first session that uses it. Pages of an external browser stay without
-// an owner. The engine is locked.
+// an owner. The mux is locked.
 func (ow *Owners) Claim(by api.Caller, t *target.Target) {
 	if root := t.Root(); root != nil && root.Owner == "" && !ow.tracker.External && root.Kind == "page" {
 		ow.TakeOver(by, root)
@@ -166,7 +166,7 @@ func (ow *Owners) GiveBack(t *target.Target) {
 }
 
 // TakeOver makes a caller's session the owner of a page that had none, and of its stored events. A page that is in use
-// is not spare. The engine is locked.
+// is not spare. The mux is locked.
 func (ow *Owners) TakeOver(by api.Caller, t *target.Target) {
 	t.Owner, t.Origin = by.SessionKey(), OriginOf(by)
 	if ow.tracker.SparePage == t {
@@ -178,7 +178,7 @@ func (ow *Owners) TakeOver(by api.Caller, t *target.Target) {
 	})
 }
 
-// CurrentOf returns the default target of the caller's session, or nil. The engine is locked.
+// CurrentOf returns the default target of the caller's session, or nil. The mux is locked.
 func (ow *Owners) CurrentOf(by api.Caller) *target.Target {
 	if by.Anonymous {
 		return nil
@@ -191,7 +191,7 @@ func (ow *Owners) CurrentOf(by api.Caller) *target.Target {
 
 // CanUse reports whether a caller may use a target. The target must belong to the caller's session. It must not show
 // content of the browser itself either, such as the PDF viewer, an extension in a frame of the page; a page that goes
-// there is closed by OnURL, unless a person opened it in a session that they share. The engine is locked.
+// there is closed by OnURL, unless a person opened it in a session that they share. The mux is locked.
 func (ow *Owners) CanUse(by api.Caller, t *target.Target) bool {
 	switch {
 	case !by.CanSee(t.Owner) || ow.isForbidden(t.URL):
@@ -217,7 +217,7 @@ func (ow *Owners) CheckURL(what, url string) *api.Error {
 	return api.Errorf(api.CodeDenied, "%s cannot use %s, which no session may use", what, manifest.Clip(url, 100))
 }
 
-// newestPage returns the newest page that a caller may use. The engine is locked.
+// newestPage returns the newest page that a caller may use. The mux is locked.
 func (ow *Owners) newestPage(by api.Caller) (found *target.Target) {
 	for _, t := range ow.tracker.All {
 		if t.Kind == "page" && t.EvictErr == nil && ow.CanUse(by, t) {
@@ -227,10 +227,10 @@ func (ow *Owners) newestPage(by api.Caller) (found *target.Target) {
 	return found
 }
 
-// SetCurrent makes t the default target of the caller's session. The engine is locked.
+// SetCurrent makes t the default target of the caller's session. The mux is locked.
 func (ow *Owners) SetCurrent(by api.Caller, t *target.Target) { ow.current[by.SessionKey()] = t }
 
-// visibleTo returns the targets that a caller may use, the oldest first. The engine is locked.
+// visibleTo returns the targets that a caller may use, the oldest first. The mux is locked.
 func (ow *Owners) visibleTo(by api.Caller) []*target.Target {
 	all := make([]*target.Target, 0, len(ow.tracker.All))
 	for _, t := range ow.tracker.All {
@@ -242,7 +242,7 @@ func (ow *Owners) visibleTo(by api.Caller) []*target.Target {
 }
 
 // ownerOf returns the owner of an event: that of the target that it reports, else that of its session's target. A
-// page's session can report the targets of others, too. The engine is locked.
+// page's session can report the targets of others, too. The mux is locked.
 func (ow *Owners) ownerOf(t *target.Target, method string, params json.RawMessage) string {
 	if reportsTarget(method) {
 		if owner, known := ow.ownerOfReported(params); known || t == nil {
@@ -282,7 +282,7 @@ func (ow *Owners) reportedBy(t *target.Target, method string, params json.RawMes
 	return t
 }
 
-// ownerOfReported returns the owner of the target that an event reports. The engine is locked.
+// ownerOfReported returns the owner of the target that an event reports. The mux is locked.
 func (ow *Owners) ownerOfReported(params json.RawMessage) (owner string, known bool) {
 	var p struct {
 		Info    target.TargetInfo `json:"targetInfo"`
@@ -404,7 +404,7 @@ func (ow *Owners) StoredEvents(by api.Caller, q api.EventsRequest) (api.Events, 
 }
 
 // checkIDs rejects target and session ids that do not belong to the caller, with the same error whether they exist
-// or not. The engine is locked.
+// or not. The mux is locked.
 func (ow *Owners) checkIDs(by api.Caller, params map[string]json.RawMessage) *api.Error {
 	for _, kind := range []struct {
 		name string
@@ -461,7 +461,7 @@ func (ow *Owners) OnBrowserCommand(by api.Caller, q api.CallRequest, result json
 }
 
 // ownsContext reports whether a browser context is that of a caller's session. The default context is the person's. The
-// engine is locked.
+// mux is locked.
 func (ow *Owners) ownsContext(by api.Caller, id string) bool {
 	owner, known := ow.ContextOwners[id]
 	if !known && !ow.tracker.External {

@@ -14,7 +14,7 @@ import (
 // MaxPages limits the pages of each session, including popups. Those that the person opens do not count.
 const MaxPages = 32
 
-// CheckPageLimit returns an error if the caller may not open another page. The engine is locked.
+// CheckPageLimit returns an error if the caller may not open another page. The mux is locked.
 func (ow *Owners) CheckPageLimit(by api.Caller) *api.Error {
 	if by.IsCommandLine() || ow.countPages(by.SessionKey()) < MaxPages {
 		return nil
@@ -33,7 +33,7 @@ func (ow *Owners) countPages(owner string) (n int) {
 }
 
 // enforcePageLimit closes a page that was opened without a request, such as a popup, if its owner has too many. The
-// engine is locked.
+// mux is locked.
 func (ow *Owners) enforcePageLimit(t *target.Target) {
 	if t.Kind != "page" || t.Owner == "" || ow.countPages(t.Owner) <= MaxPages {
 		return
@@ -42,7 +42,7 @@ func (ow *Owners) enforcePageLimit(t *target.Target) {
 		api.DisplayName(t.Owner), MaxPages))
 }
 
-// evict closes a page that its owner may not have. The engine is locked.
+// evict closes a page that its owner may not have. The mux is locked.
 func (ow *Owners) evict(t *target.Target, why *api.Error) {
 	t.EvictErr = why
 	t.EvictErr.Target = t.ID
@@ -66,7 +66,7 @@ func (ow *Owners) NewPage(ctx context.Context, by api.Caller, in cdp.BrowserCont
 
 // onURL closes a page that the person did not open and that shows a URL reserved for the person, and any page that
 // shows a forbidden origin. No parameter allows such a URL, and Chrome does not let a page navigate to the former; this
-// is the second line of defense. The engine is locked.
+// is the second line of defense. The mux is locked.
 func (ow *Owners) onURL(t *target.Target, url string) {
 	if t.Owner == "" || t.Kind != "page" || t.EvictErr != nil {
 		return

@@ -203,7 +203,7 @@ func (tn *Tenancy) releaseFunc(s *Scope) func() {
 }
 
 // disown takes a scope away from its session, with its targets and the contexts that the session has created, and
-// forgets the session's events. It does nothing if the session no longer has this scope. The engine is locked.
+// forgets the session's events. It does nothing if the session no longer has this scope. The mux is locked.
 func (tn *Tenancy) disown(s *Scope) {
 	if tn.Scopes[s.Session] != s {
 		return

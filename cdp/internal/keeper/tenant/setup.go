@@ -24,7 +24,7 @@ type setup struct {
 	Uploads string           // the folder of files that its pages may get; "" if there is none yet
 }
 
-// setups are the set-ups of all sessions. The engine is locked for its methods.
+// setups are the set-ups of all sessions. The mux is locked for its methods.
 type setups struct {
 	mux       *mux.Mux
 	BySession map[string]*setup
@@ -117,7 +117,7 @@ func (ss *setups) fulfillEmpty(t *target.Target, params json.RawMessage) {
 	}
 }
 
-// ApplyToAll applies the set-up of a session to all its targets. The engine is locked.
+// ApplyToAll applies the set-up of a session to all its targets. The mux is locked.
 func (ow *Owners) ApplyToAll(session string) {
 	for _, t := range ow.tracker.All {
 		if t.Owner == session {

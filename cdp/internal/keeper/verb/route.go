@@ -31,7 +31,7 @@ func (e *Verbs) Route(ctx context.Context, by api.Caller, q api.RouteRequest) (a
 	return all, nil
 }
 
-// changeRules changes the rules of a session. The engine is locked.
+// changeRules changes the rules of a session. The mux is locked.
 func (e *Verbs) changeRules(session string, q api.RouteRequest) *api.Error {
 	if q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
 		return nil

@@ -87,7 +87,7 @@ func (e *Verbs) Script(ctx context.Context, by api.Caller, q api.ScriptRequest) 
 	return done, err
 }
 
-// knownScript returns a script with its text, which it keeps for later requests. The engine is locked.
+// knownScript returns a script with its text, which it keeps for later requests. The mux is locked.
 func (e *Verbs) knownScript(s api.PageScript) (api.PageScript, *api.Error) {
 	if len(s.SHA256) != 64 {
 		return s, api.Errorf(api.CodeInvalidArgs, "%q is not a SHA-256", manifest.Clip(s.SHA256, 80))
@@ -106,7 +106,7 @@ func (e *Verbs) knownScript(s api.PageScript) (api.PageScript, *api.Error) {
 	return s, nil
 }
 
-// registerScript makes the script run at the start of each document of the caller's session. The engine is locked.
+// registerScript makes the script run at the start of each document of the caller's session. The mux is locked.
 func (e *Verbs) registerScript(by api.Caller, s api.PageScript) *api.Error {
 	set := e.Owners.Setups.Of(by.SessionKey())
 	for _, other := range set.Scripts {

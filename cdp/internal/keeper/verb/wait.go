@@ -110,7 +110,7 @@ func (w *pageWait) await(ctx context.Context, what string, committed func() bool
 }
 
 // showable reports whether a page can go on loading, or why it never will. A dialog that blocks it is answered if
-// OnDialog says so. The engine is locked.
+// OnDialog says so. The mux is locked.
 func (e *Verbs) showable(t *target.Target, onDialog string) (bool, *api.Error) {
 	switch {
 	case t.Closed:
