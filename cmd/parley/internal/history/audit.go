@@ -1,4 +1,3 @@
-// Package history has the commands that show what happened: audit and trace.
 package history
 
 import (
@@ -6,26 +5,18 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// Commands are the commands that this package has.
-var Commands = []command.Entry{
-	{Name: "audit", New: newAudit}, {Name: "trace", New: newTrace},
-}
 
 func newAudit(app *command.App) *cobra.Command {
 	cmd := command.Parent("audit", "Audit",
@@ -39,46 +30,45 @@ func newAudit(app *command.App) *cobra.Command {
 }
 
 func newAuditShow(app *command.App) *cobra.Command {
-	opts := &auditShowOptions{app: app}
-	cmd := &cobra.Command{
+	return newList(app, &cobra.Command{
 		Use:     "show",
 		Short:   "Show the last records",
 		Example: "parley audit show --since 24h --code denied\nparley audit show --tool 'cdp.Page.*' --json",
 		Long: "Times are in UTC; the time of a call is when it began. A call without an end is still running, or its host " +
 			"was killed\n(audit = \"required\" records the beginning, too).",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opts.Limit < 1 {
-				return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.Limit)
-			}
-			return runAuditShow(cmd.Context(), opts)
-		},
-	}
-	cmd.Flags().StringVar(&opts.Tool, "tool", "", "only this tool, group or plugin, such as cdp.Page.*")
-	cmd.Flags().StringVar(&opts.Caller, "caller", "", "only this caller, such as mcp:* or plugin:NAME")
-	cmd.Flags().StringVar(&opts.Code, "code", "", "only this outcome, such as ok or denied")
-	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
-	cmd.Flags().IntVar(&opts.Limit, "limit", auditLimit, "show at most this many, the latest")
-	cmd.Flags().SortFlags = false
-	_ = cmd.RegisterFlagCompletionFunc("code", cobra.FixedCompletions(codes(), cobra.ShellCompDirectiveNoFileComp))
-	return cmd
+	}, true, "show", runAuditShow)
 }
 
-func codes() (names []string) {
-	for _, o := range host.Outcomes() {
-		names = append(names, string(o.Code))
-	}
-	return names
-}
-
-func runAuditShow(_ context.Context, opts *auditShowOptions) error {
-	app := opts.app
-	data, err := auditRecords(app, *opts)
+// runAuditShow shows the last records. Of a call with a beginning and an end, only the end is shown.
+func runAuditShow(_ context.Context, opts *listOptions) error {
+	app, data, begun := opts.app, list[audit.Record]{limit: opts.limit}, map[string]audit.Record{}
+	err := auditLog(app).each(opts.Filter, func(r audit.Record) error {
+		if r.Op == "begin" {
+			begun[r.Call] = r
+			return nil
+		}
+		delete(begun, r.Call)
+		data.add(r)
+		return nil
+	})
 	if err != nil {
 		return err
 	}
+	for _, r := range begun {
+		data.Records = append(data.Records, r)
+		data.Total++
+	}
+	slices.SortFunc(data.Records, func(x, y audit.Record) int { return cmp.Compare(x.Seq, y.Seq) })
+	data.finish()
 	return app.Print(data, []string{"parley audit verify"}, func(w io.Writer) {
 		auditText(app, w, data.Records, data.Total)
 	})
+}
+
+func auditLog(app *command.App) journal[audit.Record] {
+	return journal[audit.Record]{
+		app, "the audit log", "; parley audit verify names the first", app.Parley().AuditLog().Records,
+	}
 }
 
 type auditVerifyOptions struct {
@@ -107,10 +97,23 @@ func newAuditVerify(app *command.App) *cobra.Command {
 	return cmd
 }
 
+// runAuditVerify verifies the audit log, and that it has the record whose head is given. The error is integrity for a
+// log that is not intact.
 func runAuditVerify(_ context.Context, opts *auditVerifyOptions) error {
-	r, err := verifyAudit(opts.app, opts.head)
+	log := opts.app.Parley().AuditLog()
+	r, err := log.Verify(opts.head)
 	if err != nil {
-		return err
+		return auditLog(opts.app).unreadable(err)
+	}
+	if f := r.Broken; f != nil {
+		where := fmt.Sprintf("%s:%d", filepath.Join(log.Dir(), f.File), f.Line)
+		return &host.Error{
+			Code: host.Integrity, Message: "the audit log is " + f.Verdict() + ": " + where + " " + f.Message,
+			Details: []host.Detail{{Parameter: where, Keyword: f.Kind, Expected: f.Expected, Provided: f.Provided}},
+			Next: []string{
+				"parley audit show --json", "keep a copy of " + log.Dir() + "; after you move it away, a new log begins",
+			},
+		}
 	}
 	return opts.app.Print(r, []string{"parley audit head"}, func(w io.Writer) {
 		if r.Records == 0 {
@@ -118,7 +121,7 @@ func runAuditVerify(_ context.Context, opts *auditVerifyOptions) error {
 			return
 		}
 		fmt.Fprintf(w, "ok: %s in %s, %s to %s\n",
-			manifest.Plural(r.Records, "record"), manifest.Plural(r.Files, "file"), AuditTime(r.First), AuditTime(r.Last))
+			manifest.Plural(r.Records, "record"), manifest.Plural(r.Files, "file"), Time(r.First), Time(r.Last))
 		if r.Dropped > 0 {
 			fmt.Fprintf(w, "    records 1 to %d were dropped by rotation\n", r.Dropped)
 		}
@@ -153,16 +156,20 @@ func newAuditHead(app *command.App) *cobra.Command {
 	}
 }
 
+// runAuditHead prints the head of the audit log. The error is not_found if the log has no records.
 func runAuditHead(_ context.Context, opts *auditHeadOptions) error {
-	head, err := auditHead(opts.app)
+	log := opts.app.Parley().AuditLog()
+	head, err := log.Head()
 	if err != nil {
-		return err
+		return auditLog(opts.app).unreadable(err)
+	}
+	if head.Seq == 0 {
+		return host.Errorf(host.NotFound, "the audit log %s has no records yet", log.Dir()).
+			WithSteps(host.CallStep("text.hash", []byte(`{"text":"hello"}`)))
 	}
 	next := []string{"parley audit verify --head " + head.Hash}
 	return opts.app.Print(head, next, func(w io.Writer) { fmt.Fprintln(w, head) })
 }
-
-func AuditTime(t time.Time) string { return t.UTC().Format(time.DateTime) }
 
 func auditText(a *command.App, w io.Writer, records []audit.Record, total int) {
 	if total == 0 {
@@ -195,7 +202,7 @@ func auditText(a *command.App, w io.Writer, records []audit.Record, total int) {
 
 // auditRow is a record in one line: when, who, what and how it ended.
 func auditRow(r audit.Record) [5]string {
-	row := [5]string{AuditTime(r.Time), manifest.CleanLine(r.Caller), manifest.CleanLine(r.Tool), "", ""}
+	row := [5]string{Time(r.Time), manifest.CleanLine(r.Caller), manifest.CleanLine(r.Tool), "", ""}
 	switch {
 	case r.Op == "call" && r.Outcome != nil:
 		row[3], row[4] = manifest.CleanLine(r.Code), strconv.FormatFloat(r.MS, 'f', 1, 64)
@@ -235,152 +242,4 @@ func auditMore(r audit.Record) (lines []string) {
 			manifest.Plural(d.Files, "file"), manifest.CleanLine(d.Last), d.Seq))
 	}
 	return lines
-}
-
-// auditHeadData is the hash, the number and the time of a record.
-type auditHeadData = audit.Head
-
-// auditHead returns the head of the audit log. The error is not_found if the log has no records.
-func auditHead(app *command.App) (*auditHeadData, error) {
-	head, err := app.Parley().AuditLog().Head()
-	if err != nil {
-		return nil, unreadableLog(err)
-	}
-	if head.Seq == 0 {
-		return nil, host.Errorf(host.NotFound, "the audit log %s has no records yet", app.Parley().AuditLog().Dir()).
-			WithSteps(host.CallStep("text.hash", []byte(`{"text":"hello"}`)))
-	}
-	return &head, nil
-}
-
-func unreadableLog(err error) error {
-	if e := host.AsError(err); e.Code != host.Internal {
-		return e
-	}
-	return &host.Error{
-		Code: host.Unavailable, Message: "cannot read the audit log: " + err.Error(), Cause: err,
-		Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
-	}
-}
-
-// verifyAuditData is what the verification of an intact log found.
-type verifyAuditData = audit.Report
-
-// verifyAudit verifies the audit log, and that it has the record whose head is the anchor. Without an anchor, "", it
-// cannot show that records at the end are missing. The error is integrity for a log that is not intact.
-func verifyAudit(app *command.App, anchor string) (*verifyAuditData, error) {
-	log := app.Parley().AuditLog()
-	r, err := log.Verify(anchor)
-	if err != nil {
-		return nil, unreadableLog(err)
-	}
-	if f := r.Broken; f != nil {
-		where := fmt.Sprintf("%s:%d", filepath.Join(log.Dir(), f.File), f.Line)
-		return nil, &host.Error{
-			Code: host.Integrity, Message: "the audit log is " + f.Verdict() + ": " + where + " " + f.Message,
-			Details: []host.Detail{{Parameter: where, Keyword: f.Kind, Expected: f.Expected, Provided: f.Provided}},
-			Next: []string{
-				"parley audit show --json", "keep a copy of " + log.Dir() + "; after you move it away, a new log begins",
-			},
-		}
-	}
-	return &r, nil
-}
-
-// auditLimit is how many records [auditRecords] returns if no limit is set.
-const auditLimit = 50
-
-// auditShowOptions say which records of the audit log to return. The zero value means the latest ones of all.
-type auditShowOptions struct {
-	app *command.App
-	// Tool is a pattern of the tool, group or plugin, in which * matches any characters.
-	Tool string
-	// Caller is a pattern of the caller, such as mcp:*.
-	Caller string
-	// Code is the outcome, such as denied.
-	Code string
-	// Since is a duration before now, such as 24h or 7d, or a time, which is in UTC unless it names a zone.
-	Since string
-	// Limit is how many records to return at most, the latest. 0 means AuditLimit.
-	Limit int
-}
-
-// auditData are records of the audit log.
-type auditData struct {
-	Records []audit.Record `json:"records"`
-	Total   int            `json:"total"` // how many match
-}
-
-// auditRecords returns the last records that match. Of a call with a beginning and an end, only the end is returned.
-func auditRecords(app *command.App, o auditShowOptions) (*auditData, error) {
-	limit := cmp.Or(o.Limit, auditLimit)
-	if limit < 0 {
-		return nil, host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", limit)
-	}
-	since, err := parseSince(o.Since, time.Now())
-	if err == nil {
-		err = cmp.Or(checkPattern("tool", o.Tool), checkPattern("caller", o.Caller))
-	}
-	if err != nil {
-		return nil, err
-	}
-	filter := record.Filter{Since: since, Tool: o.Tool, Caller: o.Caller, Code: o.Code}
-	begun := map[string]audit.Record{}
-	var records []audit.Record
-	total, damaged := 0, 0
-	for r, err := range app.Parley().AuditLog().Records(func(string, int) { damaged++ }).Read(filter) {
-		if err != nil {
-			return nil, unreadableLog(err)
-		}
-		if r.Op == "begin" {
-			begun[r.Call] = r
-			continue
-		}
-		delete(begun, r.Call)
-		total++
-		if records = append(records, r); len(records) >= 2*limit {
-			records = slices.Clone(records[limit:])
-		}
-	}
-	for _, r := range begun {
-		records = append(records, r)
-		total++
-	}
-	slices.SortFunc(records, func(x, y audit.Record) int { return cmp.Compare(x.Seq, y.Seq) })
-	if damaged > 0 {
-		app.Notice(manifest.Plural(damaged, "line") + " of the audit log cannot be read; parley audit verify names the first")
-	}
-	return &auditData{append([]audit.Record{}, records[max(0, len(records)-limit):]...), total}, nil
-}
-
-// checkPattern returns the error of an option that is no pattern.
-func checkPattern(option, pattern string) error {
-	if _, err := path.Match(pattern, ""); err != nil {
-		return host.Errorf(host.InvalidArgs,
-			"--%s: %q is not a valid pattern; expected a name, in which * matches any characters",
-			option, manifest.CleanLine(pattern))
-	}
-	return nil
-}
-
-// parseSince parses a duration before now, or a time, which is in UTC unless it names a zone.
-func parseSince(s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return now.AddDate(0, 0, -int(n)), nil
-		}
-	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, host.Errorf(host.InvalidArgs, "--since: %q is neither a duration such as 24h or 7d nor a time "+
-		"such as 2026-11-21 or 2026-11-21T08:00:00Z", manifest.CleanLine(s))
 }

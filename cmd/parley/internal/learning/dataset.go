@@ -167,7 +167,7 @@ func runDocsEval(ctx context.Context, opts *docsEvalOptions) error {
 type datasetExportOptions struct {
 	app    *command.App
 	Name   string // a plugin, a group or a tool; "" means all
-	Since  string // as in TraceFilter
+	Since  string // as in history.Filter
 	Out    string // the file
 	Values bool   // keep values and searches of callers
 	Record string // the recording with verdicts on sessions; "" is the one in the host's state folder

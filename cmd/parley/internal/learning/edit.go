@@ -324,7 +324,7 @@ type docsSuggestOptions struct {
 	app   *command.App
 	batch string
 	Name  string // a plugin, a group or a tool; "" means all
-	Since string // as in TraceFilter
+	Since string // as in history.Filter
 }
 
 // suggestData are proposed edits, and batches of calls that many sessions make one by one.
@@ -373,7 +373,7 @@ type docsApplyOptions struct {
 	Names []string
 	// From is a file of edits, as [editFile], in place of suggestions. "" means none.
 	From  string
-	Since string // as in TraceFilter
+	Since string // as in history.Filter
 	editOptions
 }
 

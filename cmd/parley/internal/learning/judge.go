@@ -64,7 +64,7 @@ func runDocsJudge(ctx context.Context, opts *docsJudgeOptions) error {
 type docsJudgeOptions struct {
 	app     *command.App
 	model   modelOptions
-	Since   string // as in TraceFilter
+	Since   string // as in history.Filter
 	Session string // only this one; "" means all
 }
 

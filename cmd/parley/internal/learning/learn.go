@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/cmd/parley/internal/history"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -199,7 +199,7 @@ func events(app *command.App) ([]learn.Event, error) {
 	}
 	var events []learn.Event
 	recent := record.Filter{Since: time.Now().Add(-learnSince), Session: session.String()}
-	for r, err := range history.Traces(app, nil).Read(recent) {
+	for r, err := range trace.Records(app.Parley().TraceDir(), nil).Read(recent) {
 		if err != nil {
 			return nil, host.Errorf(host.Unavailable, "cannot read the traces: %s", manifest.CleanLine(err.Error())).
 				WithSteps(host.OperatorStep(host.OpDoctor))

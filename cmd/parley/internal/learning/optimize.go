@@ -125,7 +125,7 @@ type docsOptimizeOptions struct {
 	app    *command.App
 	model  modelOptions
 	Name   string // a plugin, a group or a tool
-	Since  string // as in TraceFilter
+	Since  string // as in history.Filter
 	Seed   uint64 // of the split of queries
 	DryRun bool   // only say what would be applied
 }

@@ -56,8 +56,8 @@ func statsText(a *command.App, w io.Writer, r *stats.Report, details bool) {
 		return
 	}
 	fmt.Fprintf(w, "%s, %s and %s in %s, %s to %s\n", manifest.Plural(r.Calls, "call"), searches(r.Searches),
-		manifest.Plural(r.Describes, "describe"), manifest.Plural(r.Sessions, "session"), history.AuditTime(r.Since),
-		history.AuditTime(r.Until))
+		manifest.Plural(r.Describes, "describe"), manifest.Plural(r.Sessions, "session"), history.Time(r.Since),
+		history.Time(r.Until))
 	if len(r.Worst) > 0 {
 		fmt.Fprintln(w, "\nMost worth fixing:")
 		for i, m := range r.Worst {
@@ -188,7 +188,7 @@ func quantile(q *stats.Quantile) string {
 type statsOptions struct {
 	app   *command.App
 	Name  string // a plugin, a group or a tool; "" means all
-	Since string // as in TraceFilter
+	Since string // as in history.Filter
 }
 
 // computeStats returns statistics of use, from traces.
@@ -263,7 +263,7 @@ func Pinned(ctx context.Context, app *command.App) ([]string, error) {
 // traceRecords returns what traces have since a duration before now or a time, "" for everything that is kept.
 func traceRecords(app *command.App, since string) ([]host.Record, error) {
 	var records []host.Record
-	err := history.ExportTraces(app, history.TraceFilter{Since: since}, func(r trace.Record) error {
+	err := history.ExportTraces(app, history.Filter{Since: since}, func(r trace.Record) error {
 		records = append(records, r)
 		return nil
 	})

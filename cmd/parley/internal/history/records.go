@@ -1,0 +1,222 @@
+// Package history has the commands that show what happened: audit and trace.
+package history
+
+import (
+	"context"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Commands are the commands that this package has.
+var Commands = []command.Entry{
+	{Name: "audit", New: newAudit}, {Name: "trace", New: newTrace},
+}
+
+// Filter says which records of the audit log or of the traces are meant. The zero value means all.
+type Filter struct {
+	// Tool is a pattern of the tool, group or plugin, in which * matches any characters.
+	Tool string
+	// Caller is a pattern of the caller, such as mcp:*.
+	Caller string
+	// Session is the name of a session, as records have it.
+	Session string
+	// Code is the outcome, by name or exit code: invalid_args or 81.
+	Code string
+	// Op is call, search or describe.
+	Op string
+	// Failed leaves out what ended in 0.
+	Failed bool
+	// Since is a duration before now, such as 24h or 7d, or a time, which is in UTC unless it names a zone.
+	Since string
+}
+
+// ops are the values of Filter.Op.
+var ops = []string{"call", "search", "describe"}
+
+// add adds the options that select records. --session is the one of all commands.
+func (f *Filter) add(cmd *cobra.Command, ofAudit bool) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Tool, "tool", "", "only this tool, group or plugin, such as cdp.Page.*")
+	if ofAudit {
+		flags.StringVar(&f.Caller, "caller", "", "only this caller, such as mcp:* or plugin:NAME")
+		flags.StringVar(&f.Code, "code", "", "only this outcome, such as ok or denied")
+	} else {
+		flags.StringVar(&f.Code, "code", "", "only this outcome, such as invalid_args or 81")
+		flags.BoolVar(&f.Failed, "failed", false, "only what failed")
+		flags.StringVar(&f.Op, "op", "", "only call, search or describe")
+		_ = cmd.RegisterFlagCompletionFunc("op", cobra.FixedCompletions(ops, cobra.ShellCompDirectiveNoFileComp))
+	}
+	flags.StringVar(&f.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
+	flags.SortFlags = false
+	var codes []string
+	for _, o := range host.Outcomes() {
+		codes = append(codes, string(o.Code))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("code", cobra.FixedCompletions(codes, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// takeSession sets the session that --session names. PARLEY_SESSION is the session in which a command works, not one
+// whose records are wanted.
+func (f *Filter) takeSession(cmd *cobra.Command) {
+	if flag := cmd.Flag("session"); flag != nil && flag.Changed {
+		f.Session = flag.Value.String()
+	}
+}
+
+// compile returns the filter by which records are read.
+func (f *Filter) compile(now time.Time) (record.Filter, error) {
+	since, err := parseSince(f.Since, now)
+	for _, option := range [][2]string{{"tool", f.Tool}, {"caller", f.Caller}} {
+		if _, invalid := path.Match(option[1], ""); err == nil && invalid != nil {
+			err = host.Errorf(host.InvalidArgs,
+				"--%s: %q is not a valid pattern; expected a name, in which * matches any characters",
+				option[0], manifest.CleanLine(option[1]))
+		}
+	}
+	if err == nil && f.Op != "" && !slices.Contains(ops, f.Op) {
+		err = host.Errorf(host.InvalidArgs, "--op: %q is none of %s", manifest.CleanLine(f.Op), strings.Join(ops, ", "))
+	}
+	return record.Filter{
+		Since: since, Tool: f.Tool, Caller: f.Caller, Session: f.Session, Code: f.Code, Op: f.Op, Failed: f.Failed,
+	}, err
+}
+
+// listOptions say which records to list: the latest of those that match.
+type listOptions struct {
+	app *command.App
+	Filter
+	limit int
+}
+
+// newList makes a command that lists records, which verb says in a word.
+func newList(app *command.App, cmd *cobra.Command, ofAudit bool, verb string, run command.RunFunc[listOptions],
+) *cobra.Command {
+	opts := &listOptions{app: app}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if opts.limit < 1 {
+			return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.limit)
+		}
+		if !ofAudit {
+			opts.takeSession(cmd)
+		}
+		return run(cmd.Context(), opts)
+	}
+	opts.add(cmd, ofAudit)
+	cmd.Flags().IntVar(&opts.limit, "limit", 50, verb+" at most this many, the latest")
+	return cmd
+}
+
+// list is the latest of the records that match, in the order in which they were written.
+type list[R any] struct {
+	Records []R `json:"records"`
+	Total   int `json:"total"` // how many match
+	limit   int
+}
+
+func (l *list[R]) add(r R) {
+	l.Total++
+	if l.Records = append(l.Records, r); len(l.Records) >= 2*l.limit {
+		l.Records = slices.Clone(l.Records[l.limit:])
+	}
+}
+
+// finish leaves the latest.
+func (l *list[R]) finish() { l.Records = append([]R{}, l.Records[max(0, len(l.Records)-l.limit):]...) }
+
+// journal is the audit log, or the traces.
+type journal[R any] struct {
+	app     *command.App
+	name    string // in messages
+	hint    string // what follows the message on damaged lines
+	records func(damaged func(string, int)) record.Records[R]
+}
+
+// each calls do with every record that matches, the oldest first.
+func (j journal[R]) each(f Filter, do func(R) error) error {
+	filter, err := f.compile(time.Now())
+	if err != nil {
+		return err
+	}
+	damaged := 0
+	for r, err := range j.records(func(string, int) { damaged++ }).Read(filter) {
+		if err != nil {
+			return j.unreadable(err)
+		}
+		if err := do(r); err != nil {
+			return err
+		}
+	}
+	if damaged > 0 {
+		j.app.Notice(manifest.Plural(damaged, "line") + " of " + j.name + " cannot be read" + j.hint)
+	}
+	return nil
+}
+
+// follow calls do with every record that matches and is written from now on, by any process, until ctx is done.
+func (j journal[R]) follow(ctx context.Context, f Filter, do func(R) error) error {
+	filter, err := f.compile(time.Now())
+	if err != nil {
+		return err
+	}
+	all := j.records(nil)
+	from, err := all.End()
+	if err != nil {
+		return j.unreadable(err)
+	}
+	return all.Follow(ctx, filter, from, func(r R, _ record.Cursor) error { return do(r) })
+}
+
+func (j journal[R]) unreadable(err error) error {
+	if e := host.AsError(err); e.Code != host.Internal {
+		return e
+	}
+	return &host.Error{
+		Code: host.Unavailable, Message: "cannot read " + j.name + ": " + manifest.CleanLine(err.Error()), Cause: err,
+		Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
+	}
+}
+
+// writeRecord writes a record as one JSON line.
+func writeRecord(w io.Writer, r any) error {
+	line, err := manifest.Marshal(r)
+	if err == nil {
+		_, err = w.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// Time returns a time as records are listed with.
+func Time(t time.Time) string { return t.UTC().Format(time.DateTime) }
+
+// parseSince parses a duration before now, or a time, which is in UTC unless it names a zone.
+func parseSince(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return now.AddDate(0, 0, -int(n)), nil
+		}
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, host.Errorf(host.InvalidArgs, "--since: %q is neither a duration such as 24h or 7d nor a time "+
+		"such as 2026-11-21 or 2026-11-21T08:00:00Z", manifest.CleanLine(s))
+}
