@@ -126,7 +126,9 @@ type traceOptions struct {
 }
 
 // newTraces makes such a command.
-func newTraces(app *command.App, cmd *cobra.Command, run command.RunFunc[traceOptions]) (*cobra.Command, *traceOptions) {
+func newTraces(
+	app *command.App, cmd *cobra.Command, run command.RunFunc[traceOptions],
+) (*cobra.Command, *traceOptions) {
 	opts := &traceOptions{app: app}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		opts.takeSession(cmd)
