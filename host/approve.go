@@ -159,7 +159,7 @@ func (r *run) decideAgain(ctx context.Context, q *Question, approval Approval) (
 		return d, Errorf(Denied, "the policy has changed and requires confirmation of %s; nothing was run, call again",
 			r.answer.Tool)
 	}
-	return d, r.settle(&d)
+	return d, r.resolveSettings(&d)
 }
 
 // callerCLI is the caller of the command line: the person who runs the program.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -131,107 +130,6 @@ type Answer struct {
 	Raw     bool
 }
 
-// Call runs a tool. It is the only path by which any caller runs one: find the tool, coerce and validate the
-// parameters, consult the policy, invoke the tool, check the result, record the call.
-//
-// The error is Answer.Err, an [*Error], which errors.Is compares with codes. The answer is never nil: that of a failed
-// call has the call's id, warnings and next steps.
-func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
-	began := time.Now()
-	if len(c.callers) == 0 {
-		h.Refresh()
-	}
-	a := &Answer{Tool: printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
-	run := &run{host: h, mode: h.mode(ctx), origin: originOf(ctx), call: c, answer: a,
-		redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor, typed: h.typed}, innerCalls: c.innerCalls}
-	if run.innerCalls == nil {
-		run.innerCalls = new(atomic.Int32)
-	}
-	if run.handed = c.handed; run.handed == nil {
-		run.handed = &handed{}
-		defer run.handed.close()
-	}
-	err := run.do(ctx)
-	a.Duration = time.Since(began)
-	if err != nil {
-		own := *AsError(contextCause(ctx, err)) // a cause may end several calls, and each adds its own advice
-		a.Data, a.Whole, a.Content, a.Err = nil, nil, nil, &own
-		run.dropRefused(a.Err)
-		a.Steps = BoundedSteps(append(a.Steps, a.Err.Steps...))
-	}
-	if run.address.Tool != nil && c.repeats == nil {
-		run.updateSession(a.Err)
-	}
-	if c.BeforeRecord != nil {
-		c.BeforeRecord(a)
-	}
-	e := run.event("call", began)
-	switch {
-	case c.parentID != "": // the response to a plugin is not sent to a client
-	case a.Err != nil:
-		e.DocsTokens = docsTokens(ctx, a.Err.Docs, true)
-	default:
-		e.DocsTokens = docsTokens(ctx, a.Docs, false)
-	}
-	run.inner.record(h)
-	if !c.repeats.hold(run.repeatKey(), e) {
-		h.record(e)
-	}
-	if a.Err != nil {
-		return a, a.Err
-	}
-	return a, nil
-}
-
-// contextCause replaces an error that only reports the end of the context by the cause of that end. It returns any
-// other error as it is.
-func contextCause(ctx context.Context, err error) error {
-	var reported, cause *Error
-	if ctx.Err() == nil || errors.As(err, &reported) {
-		return err
-	}
-	if errors.As(context.Cause(ctx), &cause) {
-		return cause
-	}
-	return &Error{Code: Interrupted, Message: "the call was interrupted before it began", Cause: err}
-}
-
-// run is the state of one call.
-type run struct {
-	host           *Host
-	mode           string
-	origin         Origin
-	call           Call
-	answer         *Answer
-	address        Address
-	params         json.RawMessage
-	confined       json.RawMessage     // params for the tool, if confine has replaced paths
-	members        map[string][]string // as in Event
-	steps          []*run              // the calls of other tools of the plugin that the params list
-	tiers          []int
-	retryOf        string
-	changes        []string // as in Event
-	suggestionUsed bool     // the parameters are those that the last failure suggested
-	redactor       *redactor
-	asked          Ask      // what the policy decided on last
-	granted        []string // what it granted, in the grammar of grants
-	rights         []string
-	audit          string
-	by             string // as in Event
-	innerCalls     *atomic.Int32
-	handed         *handed
-	programCalls   atomic.Int32
-	deadline       time.Time // of the run, and of the filter after it
-
-	mu          sync.Mutex
-	uses        []string
-	usesDropped int
-	denials     []string // for the record: the rights
-	denied      []Denial // for the answer
-	inner       repeats
-	innerError  *Error // of the last call of the plugin that failed
-}
-
 // recordUse adds a use of a right to the record of the call.
 func (r *run) recordUse(what string) {
 	what = manifest.CleanLine(r.redactor.redactAll(what))
@@ -276,175 +174,11 @@ func (r *run) recordDenial(right string) {
 	}
 }
 
-func (r *run) do(ctx context.Context) error {
-	var err error
-	find := r.host.Catalog().Find
-	if r.call.Options.SendAnyway {
-		find = r.host.Catalog().FindAnyway
-	}
-	if r.address, err = find(r.call.Name); err != nil {
-		return err
-	}
-	if r.address.Tool == nil {
-		return notCallable(r.address)
-	}
-	r.answer.Tool, r.answer.Returns = r.address.Name(), r.address.Tool.Returns
-	if d := r.address.Tool.Deprecated; d != nil {
-		r.answer.Warnings = append(r.answer.Warnings, r.answer.Tool+": "+d.Text())
-	}
-
+// checkParams decodes the parameters, coerces types where that is safe, fills in defaults and validates them.
+func (r *run) checkParams() error {
 	if r.call.Invalid != nil {
-		err = r.refuse(r.call.Invalid)
-	} else {
-		err = r.validate()
+		return r.refuse(r.call.Invalid)
 	}
-	if err == nil {
-		err = r.readSteps()
-	}
-	if err == nil {
-		err = r.checkFilter(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	debug := r.host.cfg.Debug
-	info := r.address.Provider.Info()
-	debug("call: %s %s (%s), parameters are valid", r.answer.Tool, info.Version, info.Kind)
-	decision, err := r.decide(ctx)
-	r.audit = decision.Audit
-	if err != nil {
-		r.leadOn(AsError(err))
-		return err
-	}
-	if text := r.timeoutCut(decision); text != "" {
-		r.answer.Warnings = append(r.answer.Warnings, text)
-	}
-	r.granted = decision.Grant.Names()
-	decision.Grant = decision.Grant.narrow(r.effect())
-	debug("policy: %s may call %s; granted: %s", r.call.Caller, r.answer.Tool, joinOrNone(decision.Grant.Names()))
-	if r.call.Options.DryRun {
-		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, decision.Grant.Names(),
-			decision.Verdict == Confirm})
-		return err
-	}
-	if err := r.beginAudit(decision); err != nil {
-		return err
-	}
-	if info.Kind == manifest.KindBuiltin && !r.address.schemaCompiled("returns") {
-		// The schema of the result is compiled while the tool runs; checkResult finds it in the catalog. A plugin's schema
-		// is not compiled this way, because it may take long.
-		go r.address.schemaOf(r.address.Tool.Returns, "returns")
-	}
-	began := time.Now()
-	result, err := r.invoke(ctx, decision)
-	debug("invoke: ended after %s", time.Since(began).Round(time.Microsecond))
-	if err == nil && (result.Written > 0 || result.Raw) {
-		// The result went to Call.Out, so there is no data to validate or to show.
-		r.answer.Written, r.answer.Raw, r.answer.Warnings = result.Written, result.Raw, append(r.answer.Warnings,
-			result.Warnings...)
-		return nil
-	}
-	if err == nil {
-		texts := append([]string{string(result.Data)}, result.Warnings...)
-		for _, c := range result.Content {
-			texts = append(texts, c.Text, c.Data, c.URI)
-		}
-		if err = r.redactor.reflected("the answer", texts...); err != nil {
-			result = &Result{}
-		}
-	}
-	if err == nil {
-		for _, w := range result.Warnings {
-			r.answer.Warnings = append(r.answer.Warnings, r.redactor.redact(w))
-		}
-		for _, s := range result.Steps {
-			r.answer.Steps = append(r.answer.Steps, s.redact(r.redactor.redact, r.redactor.redactJSON))
-		}
-		for _, c := range result.Content {
-			r.answer.Content = append(r.answer.Content, c.clean(r.redactor.redact))
-		}
-		err = r.checkResult(result.Data)
-		r.answer.Data = r.redactor.redactJSON(r.answer.Data)
-		if err == nil {
-			err = r.markUntrusted()
-		}
-	}
-	if err != nil {
-		e := AsError(err)
-		r.redactor.redactError(e)
-		r.leadOn(e)
-		if e.Tool != nil && isOutcome(e.Code) {
-			e.Code = ToolFailed // a plugin must not report one of the host's codes
-		}
-		r.passOn(e)
-		switch {
-		case len(e.Steps) > 0:
-		case len(e.Denied) > 0:
-			e.Steps = []Step{OperatorStep(OpPolicyExplain, r.address.Plugin)}
-		case e.Tool != nil:
-			e.Steps = []Step{DescribeStep(r.address.Name(), 0)}
-		}
-		r.refuseByTool(e)
-		return e
-	}
-	if err := r.filterResult(ctx); err != nil {
-		return err
-	}
-	whole := r.answer.Data
-	kept := r.keepBinary()
-	err = r.cutResult()
-	if kept || r.answer.Cut {
-		r.answer.Whole = whole
-	}
-	return err
-}
-
-// dropRefused removes the call that failed from what to do next.
-func (r *run) dropRefused(e *Error) {
-	orNone := func(params json.RawMessage) []byte { return []byte(cmp.Or(string(params), "{}")) }
-	isRefused := func(s Step) bool {
-		return s.Op == OpCall && s.Tool == r.answer.Tool && s.Options == r.call.Given && len(s.Choose) == 0 &&
-			sameJSON(orNone(s.Params), orNone(r.call.Params))
-	}
-	e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), isRefused)
-	if e.Retry != nil && isRefused(*e.Retry) {
-		e.Retry = nil
-	}
-}
-
-func joinOrNone(names []string) string {
-	if len(names) == 0 {
-		return "nothing"
-	}
-	return strings.Join(names, ", ")
-}
-
-type dryRun struct {
-	DryRun  bool            `json:"dry_run"`
-	Tool    string          `json:"tool"`
-	Params  json.RawMessage `json:"params"`
-	Grants  []string        `json:"grants"`
-	Confirm bool            `json:"confirm"`
-}
-
-func notCallable(a Address) *Error {
-	if a.Entry != nil {
-		what := "a type"
-		if a.Entry.Kind == "event" {
-			what = "an event"
-		}
-		return Errorf(InvalidArgs, "%s is %s and cannot be called", a.Name(), what).
-			WithSteps(DescribeStep(a.Name(), 0))
-	}
-	what := "plugin"
-	if a.Group != "" {
-		what = "group"
-	}
-	return Errorf(InvalidArgs, "%s is a %s; name one of its tools", a.Name(), what).WithSteps(ListStep(a.Name()))
-}
-
-// validate decodes the parameters, coerces types where that is safe, fills in defaults and validates them.
-func (r *run) validate() error {
 	raw := r.call.Params
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
 		raw = json.RawMessage("{}")
@@ -523,7 +257,21 @@ func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) 
 	return r.params, r.answer.Warnings, nil
 }
 
-func (r *run) invoke(ctx context.Context, d Decision) (*Result, error) {
+// invoke runs the tool. The schema of the result of a built-in tool is compiled meanwhile, and check finds it in the
+// catalog; that of a plugin is not compiled this way, because it may take long.
+func (r *run) invoke(ctx context.Context) error {
+	if r.address.Provider.Info().Kind == manifest.KindBuiltin && !r.address.schemaCompiled("returns") {
+		go r.address.schemaOf(r.address.Tool.Returns, "returns")
+	}
+	began := time.Now()
+	result, err := r.runTool(ctx, r.decision)
+	r.host.cfg.Debug("invoke: ended after %s", time.Since(began).Round(time.Microsecond))
+	r.result = result
+	return err
+}
+
+// runTool runs the tool until the first of its ends: its own, that of its time, or that of its rights.
+func (r *run) runTool(ctx context.Context, d Decision) (*Result, error) {
 	// A timeout that is given with the call limits the time until the answer. Any other one limits only the run.
 	if limit := r.call.Options.Timeout; limit > 0 && !r.call.Options.TimeoutConfigured {
 		var cancel context.CancelFunc
@@ -570,24 +318,24 @@ func (r *run) causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// passOn gives the error of a plugin that ended with the exit code of an inner call that failed the code of that call
+// adoptInnerError gives the error of a plugin that ended with the exit code of an inner call that failed the code of that call
 // and what to do next: the host found that failure, and the plugin only passes it on.
-func (r *run) passOn(e *Error) {
+func (r *run) adoptInnerError(e *Error) {
 	r.mu.Lock()
 	inner := r.innerError
 	r.mu.Unlock()
 	switch {
 	case e.Tool == nil || inner == nil || e.Tool.Exit != inner.ExitCode():
 	case inner.Exit != 0 && strings.Contains(e.Message, inner.Message[:min(len(inner.Message), maxNamed)]):
-		r.passOnDeclared(e, inner)
+		r.adoptDeclared(e, inner)
 	case inner.Exit == 0 && e.Code == ToolFailed && isOutcome(inner.Code):
 		e.Code, e.Tool, e.Protocol, e.Steps = inner.Code, nil, inner.Protocol, inner.Steps
 	}
 }
 
-// passOnDeclared is passOn for an exit code that the inner tool declares. The numbers of two plugins have nothing to do
+// adoptDeclared is adoptInnerError for an exit code that the inner tool declares. The numbers of two plugins have nothing to do
 // with each other: the code is that of the same name, or 1 if the outer tool declares none.
-func (r *run) passOnDeclared(e, inner *Error) {
+func (r *run) adoptDeclared(e, inner *Error) {
 	name := string(inner.Code)
 	exit, details := e.Tool.Exit, e.Tool.Details
 	e.Code, e.Exit, e.Steps = ToolFailed, 0, inner.Steps
@@ -606,16 +354,6 @@ func (r *run) passOnDeclared(e, inner *Error) {
 		details = inner.Tool.Details
 	}
 	e.Tool = &ToolError{Exit: exit, Name: name, Details: details}
-}
-
-// beginAudit records the start of the call in the audit. An error of the audit ends the call before anything runs.
-func (r *run) beginAudit(d Decision) error {
-	r.rights = d.Grant.Names()
-	r.redactor.grants = d.Grant.Secrets
-	if r.host.cfg.Audit == nil || r.call.repeats.begun(r.repeatKey()) {
-		return nil
-	}
-	return r.host.cfg.Audit.Begin(r.host.held.redactEvent(r.event("begin", time.Now())))
 }
 
 func (r *run) request(d Decision) *Request {
@@ -958,7 +696,6 @@ func (r *run) innerSession(g Grant) Session {
 func (r *run) checkResult(data json.RawMessage) error {
 	builtin := r.address.Provider.Info().Kind == manifest.KindBuiltin
 	limits := jsontext.Limits{Bytes: max(len(data), 1), ReplaceSurrogates: builtin}
-	r.answer.Data = data
 	returnsSchema, err := r.address.schemaOf(r.address.Tool.Returns, "returns")
 	if err != nil {
 		return err
@@ -1092,48 +829,6 @@ type truncated struct {
 	Next       string `json:"next,omitempty"` // how to read the whole result
 }
 
-// updateSession stores in the session whether the call failed, and how, for the next call of the same tool.
-func (r *run) updateSession(e *Error) {
-	r.host.cfg.Sessions.update(r.call.Session, func(s *session) (changed bool) {
-		last, failed := s.Failed[r.answer.Tool]
-		if failed {
-			r.retryOf = last.CallID
-			r.suggestionUsed = len(last.Corrected) > 0 && sameJSON(last.Corrected, r.call.Params)
-		}
-		if e == nil {
-			if failed && !r.call.Options.DryRun {
-				delete(s.Failed, r.answer.Tool)
-				changed = true
-			}
-			if r.call.DocsOnFirstUse && r.call.Session.Name != "" && !s.shown(r.answer.Tool, manifest.Tier2) &&
-				!s.shown(r.answer.Tool, manifest.Tier3) {
-				changed = r.attachDocs(s) || changed
-			}
-			return changed
-		}
-		redacted := r.redactor.redactAllError(e)
-		e.Earlier = s.recordErrors(r.answer.Tool, redacted)
-		if n := s.repeated(r.answer.Tool, redacted); n >= sameMistake && r.call.parentID == "" { // the outer call says it
-			e.Message += fmt.Sprintf("; the same error for the %s time in this session", ordinal(n))
-		}
-		s.recordFailure(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(redacted.Corrected)})
-		return true
-	})
-}
-
-// attachDocs adds tier 2 of the tool's documentation to the answer. It reports whether it did.
-func (r *run) attachDocs(s *session) (attached bool) {
-	docs, err := r.address.describe(r.address.Tool, manifest.Tier2)
-	if err != nil {
-		return false
-	}
-	s.recordShown(r.answer.Tool, manifest.Tier2)
-	r.answer.Docs = docs
-	r.tiers = append(r.tiers, manifest.Tier2)
-	r.host.cfg.Debug("docs: tier 2 of %s, first use", r.answer.Tool)
-	return true
-}
-
 func sameJSON(a, b []byte) bool {
 	x, err := jsontext.Decode(a, jsontext.Limits{Bytes: MaxParams})
 	if err != nil {
@@ -1141,44 +836,4 @@ func sameJSON(a, b []byte) bool {
 	}
 	y, err := jsontext.Decode(b, jsontext.Limits{Bytes: MaxParams})
 	return err == nil && bytes.Equal(jsontext.Marshal(x), jsontext.Marshal(y))
-}
-
-// correctionsOf returns the kinds of changes that turn the given parameters into the corrected ones of an error.
-func correctionsOf(e *Error) (kinds []string) {
-	if e == nil || e.Corrected == nil {
-		return nil
-	}
-	for _, c := range e.Changes {
-		if !slices.Contains(kinds, c.How) {
-			kinds = append(kinds, c.How)
-		}
-	}
-	return kinds
-}
-
-func (r *run) event(op string, began time.Time) Event {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := Event{
-		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session.String(), Caller: r.call.Caller,
-		Origin: r.origin,
-		Tool:   r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
-		Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
-		Members:  r.redactor.withoutSecrets(r.members),
-		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
-		SuggestionUsed: r.suggestionUsed,
-		Result:         r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
-		Refused: r.denials, Within: r.call.parentID, DryRun: r.call.Options.DryRun, Audit: r.audit,
-		By: r.by, Question: r.answer.Question,
-	}
-	e.Changes = append(r.changes, correctionsOf(r.answer.Err)...)
-	if r.address.Provider != nil {
-		e.Digest = r.address.Provider.Info().Build()
-	}
-	if r.answer.Err != nil {
-		if encoded, err := manifest.Marshal(r.answer.Err.Object()); err == nil {
-			e.OutBytes = len(encoded)
-		}
-	}
-	return e
 }

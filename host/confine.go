@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path"
@@ -12,6 +13,14 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
+
+// confineAll confines the parameters of the call and of its steps.
+func (r *run) confineAll(context.Context) error {
+	if err := r.confine(r.decision); err != nil {
+		return err
+	}
+	return r.confineSteps()
+}
 
 // confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
 // may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the

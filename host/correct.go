@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"strings"
@@ -111,15 +112,11 @@ func (r *run) retry(params json.RawMessage, o Options) *Step {
 func (h *Host) CheckCall(c Call) *Error {
 	r := &run{host: h, call: c, answer: &Answer{}, redactor: &redactor{source: h.cfg.Secrets}}
 	r.call.Session = Session{}
-	var err error
-	if r.address, err = h.Catalog().Find(c.Name); err != nil {
-		return AsError(err)
+	err := r.find(context.Background())
+	if err == nil {
+		err = r.checkParams()
 	}
-	if r.address.Tool == nil {
-		return notCallable(r.address)
-	}
-	r.answer.Tool = r.address.Name()
-	if err = r.validate(); err == nil {
+	if err == nil {
 		err = r.readSteps()
 	}
 	if err != nil {
@@ -128,9 +125,9 @@ func (h *Host) CheckCall(c Call) *Error {
 	return nil
 }
 
-// leadOn gives the error of a provider its first step: the corrected call, if the provider has corrected the
+// addSuggestions gives the error of a provider its first step: the corrected call, if the provider has corrected the
 // parameters, or for an invalid URL the documentation.
-func (r *run) leadOn(e *Error) {
+func (r *run) addSuggestions(e *Error) {
 	if e.Corrected != nil {
 		r.dropDefaults(e)
 		if e.Retry == nil && e.Code != InvalidArgs { // of those, refuse adds the step

@@ -10,38 +10,39 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// decide asks the policy about the call, and a person where the policy leaves the call to one.
-func (r *run) decide(ctx context.Context) (Decision, error) {
+// decide asks the policy about the call.
+func (r *run) decide(ctx context.Context) (err error) {
+	r.by = ByPolicy
 	if err := r.checkEffect(); err != nil {
-		r.by = ByPolicy
-		return Decision{}, err
+		return err
 	}
-	ask, d, err := r.consult(ctx, nil)
-	if err != nil {
-		return d, err
+	r.by = ""
+	if r.question, r.decision, err = r.consult(ctx, nil); err != nil {
+		return err
 	}
 	r.by = ByPolicy
-	if err := r.confine(d); err != nil {
-		return d, err
-	}
-	if err := r.confineSteps(); err != nil {
-		return d, err
-	}
+	return nil
+}
+
+// permit asks a person where the policy leaves the call to one, and completes the decision.
+func (r *run) permit(ctx context.Context) (err error) {
+	d := &r.decision
 	if why := r.needsConfirmation(); why != "" && d.Verdict == Allow {
 		d.Verdict, d.Reason = Confirm, why
 	}
 	dryRun := r.call.Options.DryRun
 	if len(d.Missing) > 0 && (!d.Allowable || dryRun || !r.forOperator()) {
-		return d, r.missingError(d)
+		return r.missingError(*d)
 	}
-	if err := r.settle(&d); err != nil {
-		return d, err
+	if err := r.resolveSettings(d); err != nil {
+		return err
 	}
 	if len(d.Missing) == 0 && (d.Verdict == Allow || dryRun) {
-		return d, nil
+		return nil
 	}
 	r.by = ""
-	return r.approve(ctx, ask, d)
+	r.decision, err = r.approve(ctx, r.question, *d)
+	return err
 }
 
 // needsConfirmation returns why the provider wants the call to be confirmed, "" if it does not.
@@ -134,8 +135,8 @@ func (r *run) mayCall(ctx context.Context, tool string) bool {
 	return err == nil && d.Verdict == Allow && len(d.Missing) == 0
 }
 
-// settle completes a decision: how the call is isolated, and the settings of the plugin.
-func (r *run) settle(d *Decision) error {
+// resolveSettings completes a decision: how the call is isolated, and the settings of the plugin.
+func (r *run) resolveSettings(d *Decision) error {
 	if asked := r.call.Options.Isolate; asked == "process" || asked == "call" {
 		info := r.address.Provider.Info()
 		if info.Kind == manifest.KindBuiltin && len(r.call.callers) == 0 {
