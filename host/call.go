@@ -318,8 +318,8 @@ func (r *run) causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// adoptInnerError gives the error of a plugin that ended with the exit code of an inner call that failed the code of that call
-// and what to do next: the host found that failure, and the plugin only passes it on.
+// adoptInnerError gives the error of a plugin that ended with the exit code of an inner call that failed the code of
+// that call and what to do next: the host found that failure, and the plugin only passes it on.
 func (r *run) adoptInnerError(e *Error) {
 	r.mu.Lock()
 	inner := r.innerError
@@ -333,8 +333,8 @@ func (r *run) adoptInnerError(e *Error) {
 	}
 }
 
-// adoptDeclared is adoptInnerError for an exit code that the inner tool declares. The numbers of two plugins have nothing to do
-// with each other: the code is that of the same name, or 1 if the outer tool declares none.
+// adoptDeclared is adoptInnerError for an exit code that the inner tool declares. The numbers of two plugins have
+// nothing to do with each other: the code is that of the same name, or 1 if the outer tool declares none.
 func (r *run) adoptDeclared(e, inner *Error) {
 	name := string(inner.Code)
 	exit, details := e.Tool.Exit, e.Tool.Details

@@ -21,8 +21,8 @@ func severity(effect string) int {
 // readMethods are the methods of HTTP that a tool with the effect read may send.
 var readMethods = []string{"GET", "HEAD"}
 
-// restrictTo returns the part of the rights that a tool with an effect has: one that only reads gets folders read-only and
-// may only send GET and HEAD.
+// restrictTo returns the part of the rights that a tool with an effect has: one that only reads gets folders read-only
+// and may only send GET and HEAD.
 func (g Grant) restrictTo(effect string) Grant {
 	if effect != manifest.EffectRead {
 		return g

@@ -30,10 +30,12 @@ type station struct {
 func stations() []station {
 	return []station{
 		{"find", "look the tool up by its name", (*run).find, nil},
-		{"validate", "decode the parameters, coerce and complete them, and check them against the schema", (*run).validate, nil},
+		{"validate", "decode the parameters, coerce and complete them, and check them against the schema",
+			(*run).validate, nil},
 		{"decide", "ask the policy, for the caller and for each one on whose behalf it calls", (*run).decide, (*run).suggest},
 		{"confine", "check the URLs and files that the parameters name", (*run).confineAll, (*run).suggest},
-		{"permit", "ask a person where the policy says so, and complete settings and isolation", (*run).permit, (*run).suggest},
+		{"permit", "ask a person where the policy says so, and complete settings and isolation",
+			(*run).permit, (*run).suggest},
 		{"begin", "end a dry run; write the beginning of the call to the audit", (*run).begin, nil},
 		{"invoke", "run the tool within its limits, until it ends or its rights do", (*run).invoke, (*run).explain},
 		{"redact", "replace the values of secrets in what the tool returned", (*run).redact, (*run).explain},
