@@ -23,8 +23,8 @@ type Cursor struct {
 	Offset int64  `json:"offset"` // in bytes
 }
 
-// IsAfter reports whether the cursor is in a later file than the one with this ID.
-func (c Cursor) IsAfter(id string) bool {
+// isAfter reports whether the cursor is in a later file than the one with this ID.
+func (c Cursor) isAfter(id string) bool {
 	return cmp.Or(cmp.Compare(len(c.File), len(id)), cmp.Compare(c.File, id)) > 0
 }
 
@@ -48,7 +48,7 @@ type Line struct {
 func (j *Journal) OpenFiles(from Cursor, f Filter) (opened []File, err error) {
 	err = j.withFiles(false, func(files []File) error {
 		for _, file := range files {
-			if from.IsAfter(file.ID) || !f.Covers(file) {
+			if from.isAfter(file.ID) || !f.Covers(file) {
 				continue
 			}
 			var info fs.FileInfo

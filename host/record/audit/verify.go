@@ -46,11 +46,6 @@ type Fault struct {
 	Provided string `json:"provided"`
 }
 
-func (f *Fault) String() string {
-	return fmt.Sprintf("%s: %s:%d %s (expected %s, got %s)", f.Verdict(), f.File, f.Line, f.Message, f.Expected,
-		f.Provided)
-}
-
 // Verdict completes the sentence "the log is", such as "intact up to record 7, then".
 func (f *Fault) Verdict() string {
 	switch {

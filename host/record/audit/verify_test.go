@@ -360,3 +360,8 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+func (f *Fault) String() string {
+	return fmt.Sprintf("%s: %s:%d %s (expected %s, got %s)", f.Verdict(), f.File, f.Line, f.Message, f.Expected,
+		f.Provided)
+}
