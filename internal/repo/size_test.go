@@ -77,7 +77,6 @@ var manyMethods = map[string]int{
 	"host/wasm/internal/instrument.decoder": 73,
 	"host/wasm.call":                        62,
 	"host.run":                              98,
-	"cmd/parley/internal/command.App":       49,
 	"host/mcp.modeServer":                   100,
 	"..Parley":                              66,
 	"cdp.Provider":                          85,

@@ -24,26 +24,22 @@ func newConfig(app *command.App) *cobra.Command {
 	return command.Parent("config", "Settings", newConfigList(app))
 }
 
-type configListOptions struct{ app *command.App }
-
 func newConfigList(app *command.App) *cobra.Command {
-	opts := &configListOptions{app: app}
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "Show each setting, its value and where it comes from",
 		Example: "parley config list --json",
-		RunE:    command.RunWith(runConfigList, opts),
+		RunE:    command.RunWith(runConfigList, app),
 	}
 }
 
-func runConfigList(_ context.Context, opts *configListOptions) error {
-	app := opts.app
+func runConfigList(_ context.Context, app *command.App) error {
 	data, err := config(app)
 	if err != nil {
 		return err
 	}
 	next := []string{"edit " + filepath.Join(app.Dirs().Config, "config.toml")}
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		for _, v := range data.Settings {
 			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n", v.Name, shownValue(v.Value), v.Source, "", v.Description)
 		}

@@ -20,20 +20,17 @@ func newPolicy(app *command.App) *cobra.Command {
 		newPolicyCheck(app), newPolicyExplain(app), newPolicyGrant(app), newPolicyRevoke(app))
 }
 
-type policyCheckOptions struct{ app *command.App }
-
 func newPolicyCheck(app *command.App) *cobra.Command {
-	opts := &policyCheckOptions{app: app}
 	return &cobra.Command{
 		Use:     "check",
 		Short:   "Check the policy's files",
 		Example: "parley policy check",
-		RunE:    command.RunWith(runPolicyCheck, opts),
+		RunE:    command.RunWith(runPolicyCheck, app),
 	}
 }
 
-func runPolicyCheck(_ context.Context, opts *policyCheckOptions) error {
-	data, err := checkFiles(opts.app)
+func runPolicyCheck(_ context.Context, app *command.App) error {
+	data, err := checkFiles(app)
 	if err != nil {
 		return err
 	}
@@ -42,7 +39,7 @@ func runPolicyCheck(_ context.Context, opts *policyCheckOptions) error {
 		return err
 	}
 	env := &command.Envelope{OK: true, Data: raw, Warnings: data.Warnings, Next: []string{"parley policy explain text"}}
-	return opts.app.PrintEnvelope(env, func(w io.Writer) {
+	return app.PrintEnvelope(env, func(w io.Writer) {
 		if len(data.Files) == 0 {
 			fmt.Fprintln(w, "No policy file: plugins have no rights, and this command line may call every tool.")
 		}
@@ -59,24 +56,18 @@ func runPolicyCheck(_ context.Context, opts *policyCheckOptions) error {
 	})
 }
 
-type policyExplainOptions struct {
-	app  *command.App
-	name string // PLUGIN or PLUGIN.TOOL
-}
-
 func newPolicyExplain(app *command.App) *cobra.Command {
-	opts := &policyExplainOptions{app: app}
 	return &cobra.Command{
 		Use:               "explain PLUGIN[.TOOL]",
 		Short:             "Show what is requested, granted and refused, and by which line",
 		Example:           "parley policy explain text",
-		ValidArgsFunction: app.CompletePlugins,
-		RunE:              command.RunWith(runPolicyExplain, opts, &opts.name),
+		ValidArgsFunction: app.Complete().Plugins,
+		RunE:              command.RunWord(app, runPolicyExplain),
 	}
 }
 
-func runPolicyExplain(_ context.Context, opts *policyExplainOptions) error {
-	x, err := explainPolicy(opts.app, opts.name)
+func runPolicyExplain(_ context.Context, app *command.App, name string) error {
+	x, err := explainPolicy(app, name)
 	if err != nil {
 		return err
 	}
@@ -86,7 +77,7 @@ func runPolicyExplain(_ context.Context, opts *policyExplainOptions) error {
 			next = append(next, r.Next)
 		}
 	}
-	return opts.app.Print(x, next, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(x.String(), "\n")) })
+	return app.Print(x, next, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(x.String(), "\n")) })
 }
 
 type policyGrantOptions struct {
@@ -100,7 +91,7 @@ func newPolicyGrant(app *command.App) *cobra.Command {
 		Use:               "grant PLUGIN RIGHT...",
 		Short:             "Grant rights to the installed build of a plugin",
 		Example:           "parley policy grant github 'fs:ro:./data=/data' 'tool:text.*'",
-		ValidArgsFunction: app.CompletePlugins,
+		ValidArgsFunction: app.Complete().Plugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Plugin, opts.Rights = args[0], args[1:]
 			return runPolicyGrant(cmd.Context(), opts)
@@ -130,7 +121,7 @@ func newPolicyRevoke(app *command.App) *cobra.Command {
 		Use:               "revoke PLUGIN [RIGHT...]",
 		Short:             "Revoke rights of a plugin, all if none is named",
 		Example:           "parley policy revoke github",
-		ValidArgsFunction: app.CompletePlugins,
+		ValidArgsFunction: app.Complete().Plugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Plugin, opts.Rights = args[0], args[1:]
 			return runPolicyRevoke(cmd.Context(), opts)

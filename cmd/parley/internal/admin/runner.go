@@ -18,21 +18,18 @@ func newRunner(app *command.App) *cobra.Command {
 	return command.Parent("runner", "Runners", newRunnerList(app), newRunnerStop(app))
 }
 
-type runnerListOptions struct{ app *command.App }
-
 func newRunnerList(app *command.App) *cobra.Command {
-	opts := &runnerListOptions{app: app}
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the runners",
 		Example: "parley runner list",
-		RunE:    command.RunWith(runRunnerList, opts),
+		RunE:    command.RunWith(runRunnerList, app),
 	}
 }
 
-func runRunnerList(_ context.Context, opts *runnerListOptions) error {
-	data := runnersNow(opts.app)
-	return opts.app.Print(data, []string{"parley runner stop"}, func(w io.Writer) {
+func runRunnerList(_ context.Context, app *command.App) error {
+	data := runnersNow(app)
+	return app.Print(data, []string{"parley runner stop"}, func(w io.Writer) {
 		if data.Total == 0 {
 			fmt.Fprintln(w, "No runner is running.")
 			return

@@ -81,25 +81,22 @@ func readSecret(ctx context.Context, a *command.App, name string) (string, error
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-type secretListOptions struct{ app *command.App }
-
 func newSecretList(app *command.App) *cobra.Command {
-	opts := &secretListOptions{app: app}
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List names and the sources of their values",
 		Example: "parley secret list",
-		RunE:    command.RunWith(runSecretList, opts),
+		RunE:    command.RunWith(runSecretList, app),
 	}
 }
 
-func runSecretList(_ context.Context, opts *secretListOptions) error {
-	data, err := secrets(opts.app)
+func runSecretList(_ context.Context, app *command.App) error {
+	data, err := secrets(app)
 	if err != nil {
 		return err
 	}
 	next := []string{"parley secret set NAME < FILE"}
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		if data.Total == 0 {
 			fmt.Fprintln(w, "No secret is stored.")
 		}
@@ -110,13 +107,7 @@ func runSecretList(_ context.Context, opts *secretListOptions) error {
 	})
 }
 
-type secretRemoveOptions struct {
-	app  *command.App
-	name string
-}
-
 func newSecretRemove(app *command.App) *cobra.Command {
-	opts := &secretRemoveOptions{app: app}
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Short:   "Remove a value",
@@ -128,16 +119,16 @@ func newSecretRemove(app *command.App) *cobra.Command {
 			}
 			return command.StartingWith(typed, names), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: command.RunWith(runSecretRemove, opts, &opts.name),
+		RunE: command.RunWord(app, runSecretRemove),
 	}
 }
 
-func runSecretRemove(_ context.Context, opts *secretRemoveOptions) error {
-	data, err := removeSecret(opts.app, opts.name)
+func runSecretRemove(_ context.Context, app *command.App, name string) error {
+	data, err := removeSecret(app, name)
 	if err != nil {
 		return err
 	}
-	return opts.app.Print(data, []string{"parley secret list"}, func(w io.Writer) {
+	return app.Print(data, []string{"parley secret list"}, func(w io.Writer) {
 		fmt.Fprintln(w, "Removed "+data.Name)
 	})
 }

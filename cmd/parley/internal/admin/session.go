@@ -97,7 +97,7 @@ func namedSession(app *command.App, name, short string, run command.RunFunc[sess
 		Use:               name + " NAME",
 		Short:             short,
 		Example:           "parley session " + name + " research",
-		ValidArgsFunction: app.CompleteSessions,
+		ValidArgsFunction: app.Complete().Sessions,
 		RunE:              command.RunWith(run, opts, &opts.name),
 	}
 }
@@ -193,7 +193,7 @@ func endSession(ctx context.Context, app *command.App, name string) (*endedSessi
 // findSession returns the session of a name.
 func findSession(ctx context.Context, app *command.App, name string) (*command.SessionData, error) {
 	var names []string
-	for _, s := range app.AllSessions(ctx) {
+	for _, s := range command.AllSessions(ctx, app) {
 		if s.Name == name && name != "" {
 			return s, nil
 		}

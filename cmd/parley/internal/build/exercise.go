@@ -29,7 +29,7 @@ func newPluginTest(app *command.App) *cobra.Command {
 			"hostile strings must neither trap nor break the schema of the result, invalid ones must be refused by the\n" +
 			"host, and the same call must have the same outcome. No call has a right. --seed repeats the generated calls.",
 		Example:           "parley plugin test ./hello\nparley plugin test ./hello --seed 7 --calls 200",
-		ValidArgsFunction: app.CompletePlugins,
+		ValidArgsFunction: app.Complete().Plugins,
 		RunE:              command.RunWith(runPluginTest, opts, &opts.Plugin),
 	}
 	cmd.Flags().Uint64Var(&opts.Seed, "seed", 0, "repeat the generated calls of this seed")

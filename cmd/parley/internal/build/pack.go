@@ -43,21 +43,18 @@ func runPluginPack(ctx context.Context, opts *pluginPackOptions) error {
 	return printBuilt(opts.app, data, "Packed", again)
 }
 
-type pluginSchemaOptions struct{ app *command.App }
-
 func newPluginSchema(app *command.App) *cobra.Command {
-	opts := &pluginSchemaOptions{app: app}
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of manifests",
 		Long:    "The schema says what each field means, its default and its bounds. With --json it is in an envelope.",
 		Example: "parley plugin schema > manifest.schema.json",
-		RunE:    command.RunWith(runPluginSchema, opts),
+		RunE:    command.RunWith(runPluginSchema, app),
 	}
 }
 
-func runPluginSchema(_ context.Context, opts *pluginSchemaOptions) error {
-	return opts.app.Print(pluginSchema(), []string{"parley plugin pack FILE --manifest FILE"}, nil)
+func runPluginSchema(_ context.Context, app *command.App) error {
+	return app.Print(pluginSchema(), []string{"parley plugin pack FILE --manifest FILE"}, nil)
 }
 
 // pluginPackOptions say which module and manifest to join.

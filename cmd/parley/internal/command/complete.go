@@ -13,9 +13,15 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// CompleteNames completes first the name of a plugin, then those of its groups and tools.
-func (a *App) CompleteNames(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	catalog, err := a.Catalog()
+// Completion completes words and options of command lines.
+type Completion struct{ app *App }
+
+// Complete returns what completes the words of commands.
+func (a *App) Complete() Completion { return Completion{a} }
+
+// Names completes first the name of a plugin, then those of its groups and tools.
+func (c Completion) Names(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	catalog, err := c.app.Catalog()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -33,7 +39,7 @@ func (a *App) CompleteNames(cmd *cobra.Command, args []string, typed string) ([]
 	case 1:
 		p, ok := catalog.Provider(args[0])
 		if !ok { // a qualified name, such as text.hash
-			return completeWord(a, cmd, args, typed)
+			return completeWord(c.app, cmd, args, typed)
 		}
 		groups, _ := p.Groups()
 		for _, g := range groups {
@@ -50,7 +56,7 @@ func (a *App) CompleteNames(cmd *cobra.Command, args []string, typed string) ([]
 			offer(l.Name, l.Brief)
 		}
 	default:
-		return completeWord(a, cmd, args, typed)
+		return completeWord(c.app, cmd, args, typed)
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
@@ -74,9 +80,9 @@ func completeWord(a *App, cmd *cobra.Command, args []string, typed string) ([]st
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// completeParam completes the value of --param: the name of a parameter, and after NAME= its values.
-func (a *App) completeParam(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	t, _ := completedTool(a, cmd, args)
+// param completes the value of --param: the name of a parameter, and after NAME= its values.
+func (c Completion) param(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	t, _ := completedTool(c.app, cmd, args)
 	if t == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -144,21 +150,21 @@ func StartingWith(typed string, values []string) (kept []string) {
 // targetsWait is how long completion waits for a browser.
 const targetsWait = 500 * time.Millisecond
 
-// completeTargets completes the targets of the open browser: each by its id, and by its URL if no other has the same.
+// targets completes the targets of the open browser: each by its id, and by its URL if no other has the same.
 // It starts no browser and reports no error. It is not a call: no policy is asked and nothing is recorded.
-func (a *App) completeTargets(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	s, err := a.Settings()
+func (c Completion) targets(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	s, err := c.app.Settings()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	browser, _ := cmd.Flags().GetString("browser")
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	session, err := a.Session()
+	session, err := c.app.Session()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	result, err := a.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
+	result, err := c.app.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
 		Tool: "targets", Params: json.RawMessage("{}"), Caller: "cli", Session: session,
 		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
 	}})
@@ -203,18 +209,18 @@ const maxURLWord = 200
 // prefix of several words unquoted and evaluates it at the next request, and pages and plugins choose their own words.
 func isPlain(word string) bool { return word != "" && ShellQuote(word) == word }
 
-// CompletePlugins completes the name of one plugin.
-func (a *App) CompletePlugins(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// Plugins completes the name of one plugin.
+func (c Completion) Plugins(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.CompleteNames(cmd, nil, typed)
+	return c.Names(cmd, nil, typed)
 }
 
-// CompleteCall completes the values of a call's options.
-func (a *App) CompleteCall(cmd *cobra.Command) {
-	_ = cmd.RegisterFlagCompletionFunc("param", a.completeParam)
-	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
+// Call completes the values of a call's options.
+func (c Completion) Call(cmd *cobra.Command) {
+	_ = cmd.RegisterFlagCompletionFunc("param", c.param)
+	_ = cmd.RegisterFlagCompletionFunc("target", c.targets)
 	CompleteWords(cmd, "on-dialog", "accept", "dismiss", "fail")
 	CompleteWords(cmd, "wait", "load", "idle", "none")
 }
@@ -224,35 +230,35 @@ func CompleteWords(cmd *cobra.Command, option string, words ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(option, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// CompleteQualified completes plugin.tool in one word.
-func (a *App) CompleteQualified(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// Qualified completes plugin.tool in one word.
+func (c Completion) Qualified(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	plugin, rest, dotted := strings.Cut(typed, ".")
 	if len(args) > 0 {
-		return completeWord(a, cmd, args, typed)
+		return completeWord(c.app, cmd, args, typed)
 	}
 	if !dotted {
-		names, _ := a.CompleteNames(cmd, nil, typed)
+		names, _ := c.Names(cmd, nil, typed)
 		for i, n := range names {
 			name, brief, _ := strings.Cut(n, "\t")
 			names[i] = name + ".\t" + brief
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
-	names, directive := a.CompleteNames(cmd, []string{plugin}, rest)
+	names, directive := c.Names(cmd, []string{plugin}, rest)
 	for i := range names {
 		names[i] = plugin + "." + names[i]
 	}
 	return names, directive
 }
 
-// CompleteSessions completes the name of one session. It does not wait long for a browser.
-func (a *App) CompleteSessions(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+// Sessions completes the name of one session. It does not wait long for a browser.
+func (c Completion) Sessions(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	data := Sessions(ctx, a, SessionOptions{})
+	data := Sessions(ctx, c.app, SessionOptions{})
 	var names []string
 	for _, s := range data.Sessions {
 		names = append(names, s.Name)
@@ -260,7 +266,7 @@ func (a *App) CompleteSessions(cmd *cobra.Command, args []string, typed string) 
 	return StartingWith(typed, names), cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteSessionOption completes the value of --session, after any words.
-func (a *App) CompleteSessionOption(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return a.CompleteSessions(cmd, nil, typed)
+// SessionOption completes the value of --session, after any words.
+func (c Completion) SessionOption(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return c.Sessions(cmd, nil, typed)
 }

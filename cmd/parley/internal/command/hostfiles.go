@@ -32,19 +32,19 @@ const (
 )
 
 // ReadHostFile reads the file that an option names. It may be a pipe, such as that of a program that prints a password.
-func (a *App) ReadHostFile(ctx context.Context, option HostFile, path string, limit int64) ([]byte, error) {
+func ReadHostFile(ctx context.Context, a *App, option HostFile, path string, limit int64) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 		return host.ReadValue(ctx, path, limit)
 	}
 	data, err := protect.Read(path, limit)
 	if err == nil {
-		a.Remember(option, path)
+		Remember(a, option, path)
 	}
 	return data, err
 }
 
 // Remember keeps the file that an option names out of the reach of plugins, in all processes.
-func (a *App) Remember(option HostFile, path string) {
+func Remember(a *App, option HostFile, path string) {
 	if err := a.Parley().Own().Remember(path); err != nil {
 		a.Notice("plugins that other processes run may get to the file of " + string(option) + ": " +
 			manifest.CleanLine(err.Error()))
@@ -58,7 +58,7 @@ type GivenFile struct {
 }
 
 // FileOf returns the @FILE that gave a value, as JSON, or "" if none did. A list of one text is given like the text.
-func (a *App) FileOf(value json.RawMessage) string {
+func FileOf(a *App, value json.RawMessage) string {
 	text, isText := jsontext.Unquote(value)
 	var list []string
 	if json.Unmarshal(value, &list) == nil && len(list) == 1 && !strings.HasPrefix(list[0], "[") {

@@ -43,7 +43,7 @@ type SessionOptions struct {
 // Sessions lists sessions, the one that was used last first. If a browser cannot be asked, that is a notice, and its
 // pages are missing.
 func Sessions(ctx context.Context, app *App, o SessionOptions) *sessionsData {
-	all := app.AllSessions(ctx)
+	all := AllSessions(ctx, app)
 	if !o.All {
 		all = slices.DeleteFunc(all, func(s *SessionData) bool {
 			of := s.Stored.Session
@@ -60,7 +60,7 @@ func isConnection(name string) bool {
 }
 
 // AllSessions returns all sessions.
-func (a *App) AllSessions(ctx context.Context) []*SessionData {
+func AllSessions(ctx context.Context, a *App) []*SessionData {
 	all := []*SessionData{}
 	byKey := map[string]*SessionData{}
 	for _, s := range a.Parley().Sessions().List() {

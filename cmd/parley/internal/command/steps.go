@@ -102,7 +102,7 @@ func paramWords(a *App, s host.Step) (words []string) {
 	if string(manifest.CompactJSON(s.Params)) == `{"all":true}` {
 		return []string{"--all"}
 	}
-	if file := a.FileOf(s.Params); file != "" {
+	if file := FileOf(a, s.Params); file != "" {
 		return []string{"--params", ShellQuote(file)}
 	}
 	params, files := filesOf(a, s.Params)
@@ -129,7 +129,7 @@ func filesOf(a *App, params json.RawMessage) (rest json.RawMessage, words []stri
 		return params, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if file := a.FileOf(values[name]); file != "" {
+		if file := FileOf(a, values[name]); file != "" {
 			words = append(words, "--param", ShellQuote(name+"="+file))
 			delete(values, name)
 		}

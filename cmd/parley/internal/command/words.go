@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -69,6 +70,13 @@ func RunWith[O any](run RunFunc[O], opts *O, into ...*string) func(*cobra.Comman
 		}
 		return run(cmd.Context(), opts)
 	}
+}
+
+// RunWord returns the RunE of a command without options that takes a word, "" if none is given.
+func RunWord(
+	app *App, run func(ctx context.Context, app *App, word string) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, words []string) error { return run(cmd.Context(), app, OneWord(words)) }
 }
 
 // OneWord returns the word of a command that takes one or none.

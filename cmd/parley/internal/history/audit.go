@@ -142,33 +142,30 @@ func runAuditVerify(_ context.Context, opts *auditVerifyOptions) error {
 	})
 }
 
-type auditHeadOptions struct{ app *command.App }
-
 func newAuditHead(app *command.App) *cobra.Command {
-	opts := &auditHeadOptions{app: app}
 	return &cobra.Command{
 		Use:     "head",
 		Short:   "Print the hash, number and time of the last record",
 		Example: "parley audit head",
 		Long: "Store it where a process that can write the log cannot write. It covers all records up to now, which\n" +
 			"verify --head checks against it.",
-		RunE: command.RunWith(runAuditHead, opts),
+		RunE: command.RunWith(runAuditHead, app),
 	}
 }
 
 // runAuditHead prints the head of the audit log. The error is not_found if the log has no records.
-func runAuditHead(_ context.Context, opts *auditHeadOptions) error {
-	log := opts.app.Parley().AuditLog()
+func runAuditHead(_ context.Context, app *command.App) error {
+	log := app.Parley().AuditLog()
 	head, err := log.Head()
 	if err != nil {
-		return auditLog(opts.app).unreadable(err)
+		return auditLog(app).unreadable(err)
 	}
 	if head.Seq == 0 {
 		return host.Errorf(host.NotFound, "the audit log %s has no records yet", log.Dir()).
 			WithSteps(host.CallStep("text.hash", []byte(`{"text":"hello"}`)))
 	}
 	next := []string{"parley audit verify --head " + head.Hash}
-	return opts.app.Print(head, next, func(w io.Writer) { fmt.Fprintln(w, head) })
+	return app.Print(head, next, func(w io.Writer) { fmt.Fprintln(w, head) })
 }
 
 func auditText(a *command.App, w io.Writer, records []audit.Record, total int) {

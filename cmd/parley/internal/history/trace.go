@@ -90,32 +90,26 @@ func traceLine(r trace.Record) string {
 		manifest.CleanLine(r.Code), manifest.CleanLine(strings.Join(wrong, ", "))), " ")
 }
 
-type traceShowOptions struct {
-	app *command.App
-	id  string
-}
-
 func newTraceShow(app *command.App) *cobra.Command {
-	opts := &traceShowOptions{app: app}
 	return &cobra.Command{
 		Use:     "show CALL",
 		Short:   "Show the record of a call",
 		Example: "parley trace show c759baa1ac8b498ec",
 		Long:    "CALL is the call id, as the envelope and trace list have it, or the beginning of it.",
-		RunE:    command.RunWith(runTraceShow, opts, &opts.id),
+		RunE:    command.RunWord(app, runTraceShow),
 	}
 }
 
-func runTraceShow(_ context.Context, opts *traceShowOptions) error {
-	record, err := findTrace(opts.app, opts.id)
+func runTraceShow(_ context.Context, app *command.App, id string) error {
+	record, err := findTrace(app, id)
 	if err != nil {
 		return err
 	}
 	var next []string
 	if record.Tool != "" && record.Op == "" {
-		next = opts.app.Next([]host.Step{host.DescribeStep(record.Tool, 0)}, nil)
+		next = app.Next([]host.Step{host.DescribeStep(record.Tool, 0)}, nil)
 	}
-	return opts.app.Print(record, next, nil)
+	return app.Print(record, next, nil)
 }
 
 // traceOptions are those of the commands that read or remove traces.

@@ -36,7 +36,7 @@ func newDatasetExport(app *command.App) *cobra.Command {
 			"judge are added from its\nrecording. NAME is a plugin, a group or a tool; without one the file has everything.",
 		Example: "parley docs dataset export --out use.jsonl\nparley docs dataset export text --since 7d --out use.jsonl\n" +
 			"parley docs dataset export --values --out use.jsonl",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = command.OneWord(args)
 			if opts.Out == "" {
@@ -228,7 +228,7 @@ func verdicts(app *command.App, record string, catalog *host.Catalog) (func(*jud
 	if err != nil {
 		return nil, err
 	}
-	app.Remember(command.RecordOption, path)
+	command.Remember(app, command.RecordOption, path)
 	s, err := app.Settings()
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func newDocsAudit(app *command.App) *cobra.Command {
 			"a description are\nmeasured over all tools, each searched for by its first task or its brief. NAME is a plugin, " +
 			"a group or a tool whose\ntools are shown one by one.",
 		Example:           "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			opts.Names = names
 			if opts.coverage && (opts.Mode != "" || len(names) > 0) {
@@ -148,7 +148,7 @@ func newDocsExport(app *command.App) *cobra.Command {
 			"Skill for each\nplugin. Tools have the names that MCP lists, which call accepts, too.",
 		Example: "parley docs export text --format openai\n" +
 			"parley docs export --format skill --out ~/.claude/skills",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			opts.Names = names
 			if cmd.Flags().Changed("out") && opts.Out == "" {

@@ -34,7 +34,7 @@ func newDocsSuggest(app *command.App) *cobra.Command {
 			"sessions count. Calls that many\nsessions make in the same order are offered as a file for parley batch.",
 		Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
 			"parley docs suggest --batch s1a2b3c4d >login.ndjson",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE:              command.RunWith(runDocsSuggest, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
@@ -126,7 +126,7 @@ func newDocsApply(app *command.App) *cobra.Command {
 			"found by its own tasks, examples run,\nand no text promises more than the tool does or is that of another tool. " +
 			"Then a person approves the changes at the\nterminal. All are written, or none.",
 		Example:           "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if opts.Names = names; opts.From != "" && len(names) > 0 {
 				return host.Errorf(host.InvalidArgs, "--from applies the edits of a file; it takes no names").
@@ -192,7 +192,7 @@ func newDocsDiff(app *command.App) *cobra.Command {
 		Long: "NAME is a plugin, a group or a tool. --patch prints a JSON Patch (RFC 6902) of the manifest of a plugin, " +
 			"for its author.",
 		Example:           "parley docs diff\nparley docs diff text --patch",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.name = command.OneWord(args)
 			if opts.patch && opts.name == "" {
@@ -227,25 +227,18 @@ func runDocsDiff(_ context.Context, opts *docsDiffOptions) error {
 	})
 }
 
-type docsListOptions struct {
-	app  *command.App
-	name string
-}
-
 func newDocsList(app *command.App) *cobra.Command {
-	opts := &docsListOptions{app: app}
 	return &cobra.Command{
 		Use:               "list [NAME]",
 		Short:             "List applied edits",
 		Example:           "parley docs list\nparley docs list text --json",
-		ValidArgsFunction: app.CompleteNames,
-		RunE:              command.RunWith(runDocsList, opts, &opts.name),
+		ValidArgsFunction: app.Complete().Names,
+		RunE:              command.RunWord(app, runDocsList),
 	}
 }
 
-func runDocsList(_ context.Context, opts *docsListOptions) error {
-	app := opts.app
-	data, err := docsList(app, opts.name)
+func runDocsList(_ context.Context, app *command.App, name string) error {
+	data, err := docsList(app, name)
 	if err != nil {
 		return err
 	}
@@ -292,7 +285,7 @@ func newDocsRevert(app *command.App) *cobra.Command {
 		Short:             "Remove applied edits",
 		Long:              "NAME is the id of an edit, or a plugin, a group or a tool.",
 		Example:           "parley docs revert text\nparley docs revert --all",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if opts.names = names; opts.all == (len(names) > 0) {
 				return host.Errorf(host.InvalidArgs, "parley docs revert takes either names or --all").

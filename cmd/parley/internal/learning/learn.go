@@ -17,13 +17,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-type learnOptions struct {
-	app    *command.App
-	plugin string
-}
-
 func newLearn(app *command.App) *cobra.Command {
-	opts := &learnOptions{app: app}
 	return &cobra.Command{
 		Use:   "learn [PLUGIN]",
 		Short: "Tutorial",
@@ -31,17 +25,16 @@ func newLearn(app *command.App) *cobra.Command {
 			"Run this command again after each step. Each session (--session NAME) has its own progress; a new name starts\n" +
 			"from scratch. Without PLUGIN, lists the tutorials.",
 		Example:           "parley learn text\nparley learn cdp --session first --json",
-		ValidArgsFunction: app.CompleteNames,
-		RunE:              command.RunWith(runLearn, opts, &opts.plugin),
+		ValidArgsFunction: app.Complete().Names,
+		RunE:              command.RunWord(app, runLearn),
 	}
 }
 
-func runLearn(ctx context.Context, opts *learnOptions) error {
-	app := opts.app
-	if opts.plugin == "" {
+func runLearn(ctx context.Context, app *command.App, plugin string) error {
+	if plugin == "" {
 		return listTutorials(ctx, app)
 	}
-	data, err := tutorialOf(ctx, app, opts.plugin)
+	data, err := tutorialOf(ctx, app, plugin)
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func modelOf(app *command.App, o modelOptions, plan modelPlan) (*model.Client, e
 	if err != nil {
 		return nil, err
 	}
-	app.Remember(command.RecordOption, path)
+	command.Remember(app, command.RecordOption, path)
 	if recording.Damaged > 0 {
 		app.Notice(manifest.Plural(recording.Damaged, "line") + " of " + path + " cannot be read")
 	}

@@ -31,7 +31,7 @@ func newDocsOptimize(app *command.App) *cobra.Command {
 			"examples are called in the sandbox.",
 		Example: "parley docs optimize text.hash --dry-run\nparley docs optimize text --max-cost 0.5\n" +
 			"parley docs optimize text.hash --replay exchanges.jsonl",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE:              command.RunWith(runDocsOptimize, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")

@@ -40,7 +40,7 @@ func newDocsPhrases(app *command.App) *cobra.Command {
 			"gate of docs apply: it finds its tool among the\nfirst five, and no other tool loses a search by it.",
 		Example: "parley docs phrases text --dry-run\nparley docs phrases text --prompt >prompt.txt\n" +
 			"parley docs phrases --import answer.json",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Name = command.OneWord(args)
 			switch {

@@ -26,7 +26,7 @@ func newStats(app *command.App) *cobra.Command {
 			"and a 95 % interval;\nnothing is shown from too few. How calls follow each other is known only within sessions. " +
 			"--json has all of it.",
 		Example:           "parley stats\nparley stats text.hash --since 7d --json",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE:              command.RunWith(runStats, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")

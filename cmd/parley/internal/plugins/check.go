@@ -28,7 +28,7 @@ func newPluginCheck(app *command.App) *cobra.Command {
 			"Nothing is installed. For an installed plugin it also searches for each task phrase, which must find its own\n" +
 			"tool.",
 		Example:           "parley plugin check ./hello/plugin.wasm\nparley plugin check text",
-		ValidArgsFunction: app.CompletePlugins,
+		ValidArgsFunction: app.Complete().Plugins,
 		RunE:              command.RunWith(runPluginCheck, opts, &opts.name),
 	}
 }

@@ -35,7 +35,7 @@ func newPluginLock(app *command.App) *cobra.Command {
 		Long: "Writes the source and the digest of each build to the nearest parley.toml, or to a new one in the current\n" +
 			"folder. A project's file gives no rights. parley plugin sync installs what it pins on another machine.",
 		Example:           "parley plugin lock hello",
-		ValidArgsFunction: app.CompletePlugins,
+		ValidArgsFunction: app.Complete().Plugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.names = args
 			return runPluginLock(cmd.Context(), opts)

@@ -32,25 +32,22 @@ var Commands = []command.Entry{
 	{Name: "pull", New: newPluginPull}, {Name: "update", New: newPluginUpdate}, {Name: "check", New: newPluginCheck},
 }
 
-type pluginListOptions struct{ app *command.App }
-
 func newPluginList(app *command.App) *cobra.Command {
-	opts := &pluginListOptions{app: app}
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List installed and shipped plugins",
 		Example: "parley plugin list --json",
-		RunE:    command.RunWith(runPluginList, opts),
+		RunE:    command.RunWith(runPluginList, app),
 	}
 }
 
-func runPluginList(_ context.Context, opts *pluginListOptions) error {
-	data, err := pluginList(opts.app)
+func runPluginList(_ context.Context, app *command.App) error {
+	data, err := pluginList(app)
 	if err != nil {
 		return err
 	}
 	next := []string{"parley plugin install FILE", "parley plugin show text"}
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		for _, p := range data.Plugins {
 			from := p.From
 			if p.Signer != nil && p.KeyID != "" {
@@ -62,25 +59,18 @@ func runPluginList(_ context.Context, opts *pluginListOptions) error {
 	})
 }
 
-type pluginShowOptions struct {
-	app  *command.App
-	name string
-}
-
 func newPluginShow(app *command.App) *cobra.Command {
-	opts := &pluginShowOptions{app: app}
 	return &cobra.Command{
 		Use:               "show NAME",
 		Short:             "Show a plugin: version, digest, rights it asks for",
 		Example:           "parley plugin show text",
-		ValidArgsFunction: app.CompletePlugins,
-		RunE:              command.RunWith(runPluginShow, opts, &opts.name),
+		ValidArgsFunction: app.Complete().Plugins,
+		RunE:              command.RunWord(app, runPluginShow),
 	}
 }
 
-func runPluginShow(_ context.Context, opts *pluginShowOptions) error {
-	app := opts.app
-	data, err := showPlugin(app, opts.name)
+func runPluginShow(_ context.Context, app *command.App, name string) error {
+	data, err := showPlugin(app, name)
 	if err != nil {
 		return err
 	}
@@ -105,13 +95,7 @@ func runPluginShow(_ context.Context, opts *pluginShowOptions) error {
 	})
 }
 
-type pluginRemoveOptions struct {
-	app  *command.App
-	name string
-}
-
 func newPluginRemove(app *command.App) *cobra.Command {
-	opts := &pluginRemoveOptions{app: app}
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Short:   "Remove an installed plugin",
@@ -126,16 +110,16 @@ func newPluginRemove(app *command.App) *cobra.Command {
 			}
 			return found, cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: command.RunWith(runPluginRemove, opts, &opts.name),
+		RunE: command.RunWord(app, runPluginRemove),
 	}
 }
 
-func runPluginRemove(_ context.Context, opts *pluginRemoveOptions) error {
-	data, err := removePlugin(opts.app, opts.name)
+func runPluginRemove(_ context.Context, app *command.App, name string) error {
+	data, err := removePlugin(app, name)
 	if err != nil {
 		return err
 	}
-	return opts.app.Print(data, []string{"parley plugin list"}, func(w io.Writer) {
+	return app.Print(data, []string{"parley plugin list"}, func(w io.Writer) {
 		fmt.Fprintf(w, "Removed %s %s\n", data.Name, data.Version)
 	})
 }

@@ -90,7 +90,7 @@ func newPluginUpdate(app *command.App) *cobra.Command {
 			"another signer is refused. --scripts is for plugins in JavaScript whose engine was replaced: it checks each on\n" +
 			"the engine that is installed now, and binds it to that build.",
 		Example:           "parley plugin update hello\nparley plugin update --scripts",
-		ValidArgsFunction: app.CompletePlugins,
+		ValidArgsFunction: app.Complete().Plugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.Name = command.OneWord(args); opts.scripts != (opts.Name == "") {
 				return command.MissingWord("plugin update", "one NAME, or --scripts", "parley plugin list")

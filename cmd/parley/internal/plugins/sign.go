@@ -388,7 +388,7 @@ func readPublicKey(app *command.App, keyOrFile string) (signature.Key, error) {
 }
 
 func ReadKeyFile(app *command.App, option command.HostFile, path string) ([]byte, error) {
-	text, err := app.ReadHostFile(context.Background(), option, path, signature.MaxBytes)
+	text, err := command.ReadHostFile(context.Background(), app, option, path, signature.MaxBytes)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "cannot read the key: %s; expected a key or a file with one",
 			manifest.CleanLine(err.Error())).WithNext("parley plugin sign --new-key my.key")

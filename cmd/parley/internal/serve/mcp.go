@@ -207,7 +207,7 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 	}
 	switch {
 	case o.TokenFile != "":
-		file := &tokenFile{path: o.TokenFile, notice: app.Notice, read: app.ReadHostFile}
+		file := &tokenFile{app: app, path: o.TokenFile, notice: app.Notice}
 		if _, err := file.current(ctx); err != nil {
 			return err
 		}
@@ -233,11 +233,11 @@ func (s *mcpServer) listen(ctx context.Context, app *command.App, o mcpOptions) 
 
 // certificate reads a certificate and its key. The error is config_error.
 func certificate(ctx context.Context, app *command.App, certFile, keyFile string) (*tls.Config, error) {
-	cert, err := app.ReadHostFile(ctx, command.CertificateOption, certFile, host.MaxConfig)
+	cert, err := command.ReadHostFile(ctx, app, command.CertificateOption, certFile, host.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--tls-cert: %s", manifest.CleanLine(err.Error()))
 	}
-	key, err := app.ReadHostFile(ctx, command.TLSKeyOption, keyFile, host.MaxConfig)
+	key, err := command.ReadHostFile(ctx, app, command.TLSKeyOption, keyFile, host.MaxConfig)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "--tls-key: %s", manifest.CleanLine(err.Error()))
 	}
@@ -276,9 +276,9 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 
 // tokenFile is a file of accepted tokens, read again when it has changed. It is safe for concurrent use.
 type tokenFile struct {
+	app    *command.App
 	path   string
 	notice func(string)
-	read   func(ctx context.Context, option command.HostFile, path string, limit int64) ([]byte, error)
 
 	mu     sync.Mutex
 	info   os.FileInfo
@@ -296,7 +296,7 @@ func (f *tokenFile) current(ctx context.Context) ([]mcp.Token, error) {
 		return f.tokens, nil
 	}
 	f.info = nil
-	data, err := f.read(ctx, command.TokenFileOption, f.path, host.MaxConfig)
+	data, err := command.ReadHostFile(ctx, f.app, command.TokenFileOption, f.path, host.MaxConfig)
 	if ctx.Err() != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func TestTokenFile(t *testing.T) {
 	var notices []string
 	f := &tokenFile{
 		path: filepath.Join(t.TempDir(), "tokens"), notice: func(text string) { notices = append(notices, text) },
-		read: command.NewApp(&command.Streams{Env: func(string) string { return "" }}, nil).ReadHostFile,
+		app: command.NewApp(&command.Streams{Env: func(string) string { return "" }}, nil),
 	}
 	for _, c := range []struct {
 		text string

@@ -40,7 +40,7 @@ func newCall(app *command.App) *cobra.Command {
 		Use:               "call NAME [WORD...]",
 		Short:             "Run",
 		Example:           `parley call text.hash --param text=hello`,
-		ValidArgsFunction: app.CompleteQualified,
+		ValidArgsFunction: app.Complete().Qualified,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Tool, opts.Words = args[0], args[1:]
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
@@ -68,7 +68,7 @@ func newCall(app *command.App) *cobra.Command {
 	cmd.Flags().BoolVar(&describe, "describe", false, "document the tool")
 	cmd.Flags().IntVar(&tier, "tier", manifest.Tier2, "with --describe: how much, 1 to 3")
 	command.AddMaxTokens(app, cmd.Flags())
-	app.CompleteCall(cmd)
+	app.Complete().Call(cmd)
 	cmd.Flags().SortFlags = false
 	return cmd
 }

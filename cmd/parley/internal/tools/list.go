@@ -28,7 +28,7 @@ func newList(app *command.App) *cobra.Command {
 		Args:              cobra.ArbitraryArgs,
 		Short:             "As --list",
 		Example:           "parley list cdp Network",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := command.CheckMaxTokens(app, cmd.Flags()); err != nil {
 				return err

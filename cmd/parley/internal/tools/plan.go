@@ -27,7 +27,7 @@ func newPlan(app *command.App) *cobra.Command {
 			"a tool, it plans the first hit of a search.",
 		Example: "parley plan cdp.DOM.getBoxModel --run\n" +
 			"parley plan cdp.DOM.getBoxModel --param selector=h1 --run",
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.Tool = strings.Join(args, " "); opts.Tool == "" {
 				return command.MissingWord("plan", "a TOOL, or words that say what to do", "parley plan cdp.DOM.getBoxModel")

@@ -63,7 +63,7 @@ func NewToolCommand(app *command.App, run command.RunFunc[RootOptions]) *cobra.C
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		ValidArgsFunction: app.CompleteNames,
+		ValidArgsFunction: app.Complete().Names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.words, opts.flags = args, cmd.Flags()
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
@@ -79,7 +79,7 @@ func NewToolCommand(app *command.App, run command.RunFunc[RootOptions]) *cobra.C
 	}
 	flags := root.Flags()
 	AddCallFlags(flags, &opts.CallOptions)
-	app.CompleteCall(root)
+	app.Complete().Call(root)
 	flags.BoolVar(&opts.list, "list", false, "list tools")
 	flags.BoolVar(&opts.Describe, "describe", false, "tool docs")
 	flags.IntVar(&opts.tier, "tier", manifest.Tier2, "detail, 1 to 3")
@@ -98,7 +98,7 @@ func NewToolCommand(app *command.App, run command.RunFunc[RootOptions]) *cobra.C
 	global.BoolVar(&app.Debug, "debug", app.Debug, "print what is done and why")
 	global.BoolVar(&app.Live, "live", false, "use the protocol of the running browser")
 	global.Var((*command.SessionName)(&app.SessionName), "session", "work in this session: pages and cookies of its own")
-	_ = root.RegisterFlagCompletionFunc("session", app.CompleteSessionOption)
+	_ = root.RegisterFlagCompletionFunc("session", app.Complete().SessionOption)
 	global.Var((*command.Texts)(&app.Plugins), "load", "load the plugin FILE.wasm for this command")
 	global.Var((*command.Texts)(&app.Accept), "accept", "accept a plugin that breaks RULE")
 	global.Var((*command.Texts)(&app.Replace), "replace", "let a plugin take the NAME of another owner")

@@ -62,7 +62,7 @@ func newSearch(app *command.App) *cobra.Command {
 		command.CompleteWords(cmd, name, words...)
 	}
 	plugins := func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return app.CompleteNames(cmd, nil, typed)
+		return app.Complete().Names(cmd, nil, typed)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("plugin", plugins)
 	return cmd
