@@ -70,7 +70,7 @@ func (ev *Events) KeepDownloads(ctx context.Context, in cdp.BrowserContextID) *a
 	_, err := target.Execute(ctx, ev.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, BrowserContextID: in, DownloadPath: f.Dir,
 		EventsEnabled: new(true),
-	}, target.CallOptions{})
+	})
 	if err != nil {
 		os.RemoveAll(f.Dir)
 		return err

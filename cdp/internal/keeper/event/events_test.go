@@ -162,3 +162,23 @@ func TestStreamEndsWithItsTarget(t *testing.T) {
 		}
 	})
 }
+
+// Nothing is kept of a page that is closed, also if a worker of it goes on.
+func TestNothingIsKeptOfAClosedPage(t *testing.T) {
+	withEvents(t, func(ev *Events, f *muxtest.Browser) {
+		page := ev.Tracker.ByID["U"]
+		f.Report("SU", "Network.requestWillBeSent", map[string]any{"requestId": "1",
+			"request": map[string]any{"url": "http://u/x"}})
+		f.Attach("SU", muxtest.Info{ID: "W", Type: "shared_worker", URL: "http://u/w.js"})
+		synctest.Wait()
+		if ev.activities[page] == nil || ev.Tracker.ByID["W"].Parent != page {
+			t.Fatal("the page's request is not known")
+		}
+		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "U"})
+		f.Report("session of W", "Network.loadingFailed", map[string]any{"requestId": "2", "errorText": "net::ERR"})
+		synctest.Wait()
+		if ev.activities[page] != nil {
+			t.Error("the activity of the page is kept")
+		}
+	})
+}

@@ -173,7 +173,9 @@ func (ev *Events) trackRequest(r *Record, t *target.Target) {
 	switch r.Method {
 	case network.LoadingFailed.Method, network.LoadingFinished.Method, network.WebSocketClosed.Method:
 		for of := t; of != nil; of = of.Parent {
-			delete(ev.activityOf(of).requests, id)
+			if a := ev.activities[of]; a != nil {
+				delete(a.requests, id)
+			}
 		}
 	}
 }
@@ -189,7 +191,9 @@ func (a *activity) addRequest(id, url string) {
 func (ev *Events) findRequest(id string, r *Record, t *target.Target) {
 	r.url, r.ofURL = "", IsRecorded(r.Method)
 	for of := t; of != nil && r.url == ""; of = of.Parent {
-		r.url = ev.activityOf(of).requests[id]
+		if a := ev.activities[of]; a != nil { // a page that is closed has none
+			r.url = a.requests[id]
+		}
 	}
 }
 

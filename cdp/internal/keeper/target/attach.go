@@ -140,7 +140,7 @@ func (tr *Tracker) Attach(ctx context.Context, t *Target, method string) *api.Er
 		return nil
 	}
 	if unattached {
-		if _, err := Execute(ctx, tr.Sender, nil, cdptarget.AttachToTarget, attachParams(t), CallOptions{}); err != nil {
+		if _, err := Execute(ctx, tr.Sender, nil, cdptarget.AttachToTarget, attachParams(t)); err != nil {
 			return err
 		}
 	}

@@ -31,9 +31,9 @@ type Sender struct{ Mux *mux.Mux }
 // It decodes the result with encoding/json, which tolerates new fields of later browsers and invalid text of pages; the
 // generated types' own decoders are strict.
 func Execute[P, R any](
-	ctx context.Context, s *Sender, t *Target, c cdp.Command[P, R], params P, o CallOptions,
+	ctx context.Context, s *Sender, t *Target, c cdp.Command[P, R], params P, o ...CallOptions,
 ) (result R, err *api.Error) {
-	raw, err := s.Do(ctx, t, c.Method, scan.Marshal(params), o)
+	raw, err := s.Do(ctx, t, c.Method, scan.Marshal(params), o...)
 	if err != nil {
 		return result, err
 	}
@@ -49,11 +49,12 @@ func Post[P, R any](m *mux.Mux, t *Target, c cdp.Command[P, R], params P, after 
 	m.Post(t.At(), c.Method, scan.Marshal(params), after)
 }
 
-// Do sends one command to a target (nil: the browser) and waits for its reply, the end of the target or of ctx.
+// Do sends one command to a target (nil: the browser) and waits for its reply, the end of the target or of ctx. It
+// takes at most one set of options.
 func (s *Sender) Do(
-	ctx context.Context, t *Target, method string, params json.RawMessage, o CallOptions,
+	ctx context.Context, t *Target, method string, params json.RawMessage, o ...CallOptions,
 ) (json.RawMessage, *api.Error) {
-	r := s.exchange(ctx, t, method, params, o)
+	r := s.exchange(ctx, t, method, params, append(o, CallOptions{})[0])
 	return r.Result, r.Err
 }
 

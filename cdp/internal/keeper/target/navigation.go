@@ -85,7 +85,7 @@ func (tr *Tracker) DocumentStatus(t *Target) int {
 // PageInfo queries the browser, not the page, so it works however busy the page is.
 func (tr *Tracker) PageInfo(ctx context.Context, t *Target) (api.Page, *api.Error) {
 	params := cdptarget.GetTargetInfoParams{TargetID: cdptarget.ID(t.ID)}
-	result, err := Execute(ctx, tr.Sender, nil, cdptarget.GetTargetInfo, params, CallOptions{})
+	result, err := Execute(ctx, tr.Sender, nil, cdptarget.GetTargetInfo, params)
 	if err != nil {
 		return api.Page{}, err
 	}

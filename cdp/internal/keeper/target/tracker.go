@@ -82,13 +82,13 @@ func NewTracker(m *mux.Mux, name string, external bool) *Tracker {
 // Start begins to read messages and to track targets.
 func (tr *Tracker) Start(ctx context.Context) *api.Error {
 	go tr.Mux.Read()
-	if _, err := Execute(ctx, tr.Sender, nil, cdptarget.SetDiscoverTargets, discoverParams(), CallOptions{}); err != nil {
+	if _, err := Execute(ctx, tr.Sender, nil, cdptarget.SetDiscoverTargets, discoverParams()); err != nil {
 		return err
 	}
 	if tr.External {
 		return nil
 	}
-	if _, err := Execute(ctx, tr.Sender, nil, cdptarget.SetAutoAttach, tr.autoAttachParams(), CallOptions{}); err != nil {
+	if _, err := Execute(ctx, tr.Sender, nil, cdptarget.SetAutoAttach, tr.autoAttachParams()); err != nil {
 		return err
 	}
 	err := tr.Mux.Wait(ctx, "for the first page", func() (bool, *api.Error) {
@@ -240,7 +240,7 @@ func (tr *Tracker) RefreshTargets(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	request := scan.Marshal(cdptarget.GetTargetsParams{Filter: targetFilter()})
-	raw, err := tr.Sender.Do(ctx, nil, cdptarget.GetTargets.Method, request, CallOptions{})
+	raw, err := tr.Sender.Do(ctx, nil, cdptarget.GetTargets.Method, request)
 	var p struct {
 		Infos []TargetInfo `json:"targetInfos"`
 	}

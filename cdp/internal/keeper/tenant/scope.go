@@ -245,7 +245,7 @@ func (tn *Tenancy) NewScope(ctx context.Context, by api.Caller) (*Scope, *api.Er
 		// Without the second setting Chrome bypasses the proxy for loopback addresses.
 		params.ProxyServer, params.ProxyBypassList = "http://"+p.Address(), "<-loopback>"
 	}
-	made, err := target.Execute(ctx, tn.sender, nil, cdptarget.CreateBrowserContext, params, target.CallOptions{})
+	made, err := target.Execute(ctx, tn.sender, nil, cdptarget.CreateBrowserContext, params)
 	if err != nil {
 		s.close()
 		return nil, err
@@ -280,7 +280,7 @@ func (s *Scope) close() {
 func (tn *Tenancy) denyDownloads(ctx context.Context, s *Scope) *api.Error {
 	_, err := target.Execute(ctx, tn.sender, nil, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
 		Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: s.Context,
-	}, target.CallOptions{})
+	})
 	return err
 }
 
@@ -294,7 +294,7 @@ func (tn *Tenancy) Dispose(s *Scope) *api.Error {
 	ctx, cancel := context.WithTimeout(context.Background(), disposeTimeout)
 	defer cancel()
 	params := cdptarget.DisposeBrowserContextParams{BrowserContextID: s.Context}
-	_, err := target.Execute(ctx, tn.sender, nil, cdptarget.DisposeBrowserContext, params, target.CallOptions{})
+	_, err := target.Execute(ctx, tn.sender, nil, cdptarget.DisposeBrowserContext, params)
 	tn.events.RemoveDownloads(s.Context)
 	return err
 }

@@ -31,7 +31,7 @@ func (e *Verbs) adoptRoots(ctx context.Context, t *target.Target, frame string, 
 		return 0, nil // the document has been replaced
 	}
 	hosts, err := target.Execute(ctx, e.sender, t, runtime.GetProperties,
-		runtime.GetPropertiesParams{ObjectID: runtime.RemoteObjectID(array), OwnProperties: new(true)}, target.CallOptions{})
+		runtime.GetPropertiesParams{ObjectID: runtime.RemoteObjectID(array), OwnProperties: new(true)})
 	if err != nil {
 		return 0, err
 	}
@@ -41,7 +41,7 @@ func (e *Verbs) adoptRoots(ctx context.Context, t *target.Target, frame string, 
 			continue // the length
 		}
 		described, err := target.Execute(ctx, e.sender, t, dom.DescribeNode,
-			dom.DescribeNodeParams{ObjectID: host.Value.ObjectID}, target.CallOptions{})
+			dom.DescribeNodeParams{ObjectID: host.Value.ObjectID})
 		if err != nil {
 			continue // it is gone
 		}
@@ -50,14 +50,14 @@ func (e *Verbs) adoptRoots(ctx context.Context, t *target.Target, frame string, 
 				continue
 			}
 			resolved, err := target.Execute(ctx, e.sender, t, dom.ResolveNode, dom.ResolveNodeParams{
-				BackendNodeID: root.BackendNodeID, ExecutionContextID: world.ID, ObjectGroup: group}, target.CallOptions{})
+				BackendNodeID: root.BackendNodeID, ExecutionContextID: world.ID, ObjectGroup: group})
 			if err != nil {
 				continue
 			}
 			call := runtime.CallFunctionOnParams{ObjectID: host.Value.ObjectID, Silent: new(true),
 				FunctionDeclaration: fmt.Sprintf("function (root) { globalThis[%q].exports.adopt(this, root); }", api.ExportsKey),
 				Arguments:           []*runtime.CallArgument{{ObjectID: resolved.Object.ObjectID}}}
-			_, err = target.Execute(ctx, e.sender, t, runtime.CallFunctionOn, call, target.CallOptions{})
+			_, err = target.Execute(ctx, e.sender, t, runtime.CallFunctionOn, call)
 			if err == nil {
 				adopted++
 			}

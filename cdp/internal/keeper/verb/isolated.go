@@ -56,7 +56,7 @@ func callInWorld(ctx context.Context, s *target.Sender, t *target.Target, frame,
 	json.RawMessage, *api.Error,
 ) {
 	made, err := target.Execute(ctx, s, t, page.CreateIsolatedWorld,
-		page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(frame), WorldName: worldName}, target.CallOptions{})
+		page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(frame), WorldName: worldName})
 	if err != nil {
 		return nil, err
 	}
@@ -67,5 +67,5 @@ func callInWorld(ctx context.Context, s *target.Sender, t *target.Target, frame,
 	return s.Do(ctx, t, "Runtime.callFunctionOn", scan.Marshal(map[string]any{
 		"functionDeclaration": function, "executionContextId": made.ExecutionContextID, "arguments": given,
 		"returnByValue": byValue, "silent": true,
-	}), target.CallOptions{})
+	}))
 }

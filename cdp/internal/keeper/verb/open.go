@@ -90,7 +90,7 @@ func (e *Verbs) discard(t *target.Target) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
 	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.ID)}
-	target.Execute(ctx, e.sender, nil, cdptarget.CloseTarget, params, target.CallOptions{})
+	target.Execute(ctx, e.sender, nil, cdptarget.CloseTarget, params)
 }
 
 // blank navigates a page to the blank page, and reports whether it got there. It waits for the end of that navigation,
@@ -111,7 +111,7 @@ func (e *Verbs) Activate(ctx context.Context, by api.Caller, selector string) (a
 	}
 	if t.Kind == "page" {
 		params := cdptarget.ActivateTargetParams{TargetID: cdptarget.ID(t.ID)}
-		if _, err := target.Execute(ctx, e.sender, nil, cdptarget.ActivateTarget, params, target.CallOptions{}); err != nil {
+		if _, err := target.Execute(ctx, e.sender, nil, cdptarget.ActivateTarget, params); err != nil {
 			return api.Page{}, err
 		}
 	}
@@ -137,7 +137,7 @@ func (e *Verbs) CloseTarget(ctx context.Context, by api.Caller, selector, onDial
 	before := t.Dialog // this one closes with the page
 	e.Mux.Unlock()
 	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.ID)}
-	if _, err := target.Execute(ctx, e.sender, nil, cdptarget.CloseTarget, params, target.CallOptions{}); err != nil {
+	if _, err := target.Execute(ctx, e.sender, nil, cdptarget.CloseTarget, params); err != nil {
 		return api.Page{}, err
 	}
 	err = e.Mux.Wait(ctx, "for the page to close", func() (bool, *api.Error) {

@@ -178,7 +178,7 @@ func (e *Verbs) callScript(ctx context.Context, t *target.Target, frame string, 
 			delete(world, "executionContextId")
 			world["contextId"] = id
 		}
-		if raw, err = e.sender.Do(ctx, t, "Runtime.evaluate", scan.Marshal(world), target.CallOptions{}); err != nil {
+		if raw, err = e.sender.Do(ctx, t, "Runtime.evaluate", scan.Marshal(world)); err != nil {
 			if isContextGone(err) {
 				continue
 			}
@@ -239,7 +239,7 @@ func (e *Verbs) scriptWorld(ctx context.Context, t *target.Target, frame string,
 		return map[string]any{"uniqueContextId": unique}, nil
 	}
 	made, err := target.Execute(ctx, e.sender, t, page.CreateIsolatedWorld,
-		page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(frame), WorldName: s.World()}, target.CallOptions{})
+		page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(frame), WorldName: s.World()})
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func (e *Verbs) LoadState(ctx context.Context, by api.Caller, origins []string, 
 		if in != "" {
 			params["browserContextId"] = in
 		}
-		if _, err := e.sender.Do(ctx, nil, "Storage.setCookies", scan.Marshal(params), target.CallOptions{}); err != nil {
+		if _, err := e.sender.Do(ctx, nil, "Storage.setCookies", scan.Marshal(params)); err != nil {
 			return done, err
 		}
 	}
@@ -170,7 +170,7 @@ func (e *Verbs) cookies(ctx context.Context, in cdp.BrowserContextID) ([]api.Coo
 	if in != "" {
 		params["browserContextId"] = in
 	}
-	raw, err := e.sender.Do(ctx, nil, "Storage.getCookies", scan.Marshal(params), target.CallOptions{})
+	raw, err := e.sender.Do(ctx, nil, "Storage.getCookies", scan.Marshal(params))
 	if err != nil {
 		return nil, err
 	}
@@ -220,11 +220,10 @@ func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origi
 	}
 	e.Tracker.AwaitBlank(ctx, t)
 	bypass := network.SetBypassServiceWorkerParams{Bypass: true}
-	if _, err := target.Execute(ctx, e.sender, t, network.SetBypassServiceWorker, bypass,
-		target.CallOptions{}); err != nil {
+	if _, err := target.Execute(ctx, e.sender, t, network.SetBypassServiceWorker, bypass); err != nil {
 		return err
 	}
-	if _, err := target.Execute(ctx, e.sender, t, fetch.Enable, fetch.EnableParams{}, target.CallOptions{}); err != nil {
+	if _, err := target.Execute(ctx, e.sender, t, fetch.Enable, fetch.EnableParams{}); err != nil {
 		return err
 	}
 	for _, origin := range origins {

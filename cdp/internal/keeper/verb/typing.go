@@ -69,7 +69,7 @@ func (e *Verbs) Type(ctx context.Context, by api.Caller, q api.TypeRequest) (api
 			if kind == "keyDown" {
 				key["text"] = "\r"
 			}
-			if _, err := e.sender.Do(ctx, t, "Input.dispatchKeyEvent", scan.Marshal(key), target.CallOptions{}); err != nil {
+			if _, err := e.sender.Do(ctx, t, "Input.dispatchKeyEvent", scan.Marshal(key)); err != nil {
 				return api.Typed{}, err
 			}
 		}
@@ -130,8 +130,7 @@ func (e *Verbs) focusedChild(ctx context.Context, t *target.Target, frame string
 	if json.Unmarshal(raw, &element) != nil || element.Result.ID == "" {
 		return "", nil
 	}
-	raw, err = e.sender.Do(ctx, t, "DOM.describeNode", scan.Marshal(map[string]any{"objectId": element.Result.ID}),
-		target.CallOptions{})
+	raw, err = e.sender.Do(ctx, t, "DOM.describeNode", scan.Marshal(map[string]any{"objectId": element.Result.ID}))
 	if err != nil {
 		return "", err
 	}
