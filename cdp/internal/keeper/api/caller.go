@@ -53,11 +53,13 @@ const CommandLineJSON = `{"name":"cli"}`
 // SessionKey returns the key of the caller's session.
 func (c Caller) SessionKey() string { return cmp.Or(c.Session, c.Name) }
 
+// IsCommandLine reports whether a person or a script calls on the command line, in whatever session.
 func (c Caller) IsCommandLine() bool { return c.Name == CommandLine.Name }
 
 // ActsForPerson reports whether what the caller does is the person's: it is the command line, or acts for it alone.
 func (c Caller) ActsForPerson() bool { return c.IsCommandLine() || c.ForPerson }
 
+// IsPlugin reports whether a plugin calls.
 func (c Caller) IsPlugin() bool { return strings.HasPrefix(c.Name, PluginPrefix) }
 
 // IsPerson reports whether the caller is the person at the command line without a session of their own.
@@ -69,12 +71,14 @@ func (c Caller) HasContext() bool { return c.SessionKey() != DefaultSession }
 // OfPlugin reports whether a session is a plugin's own, whose pages dial only what the plugin was granted.
 func OfPlugin(session string) bool { return strings.HasPrefix(session, PluginPrefix) }
 
+// PluginPrefix begins the names of plugins as callers, and of the plugins' own sessions.
 const PluginPrefix = "plugin:"
 
 // Disowned owns what belonged to a session that has been closed, and what is the keeper's own. It is not the name of
 // any session.
 const Disowned = PluginPrefix
 
+// Validate rejects a caller that no front of the host has.
 func (c Caller) Validate() *Error {
 	kind, name, _ := strings.Cut(c.Name, ":")
 	isClient := kind == "mcp" || kind == "mcp-http"

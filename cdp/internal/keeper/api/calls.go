@@ -129,16 +129,19 @@ type Status struct {
 	Notes    []string      `json:"notes,omitempty"`
 }
 
+// StatusRequest asks for a [Status].
 type StatusRequest struct {
 	All bool `json:"all,omitempty"` // the targets of all sessions, for a person
 }
 
+// CloseRequest closes what a session has opened.
 type CloseRequest struct {
 	// Session is the session to close, for a person. "" means the caller's.
 	Session   string `json:"session,omitempty"`
 	TimeoutMS int64  `json:"timeout_ms,omitempty"`
 }
 
+// TargetRequest activates or closes a target.
 type TargetRequest struct {
 	Target    string `json:"target"`
 	TimeoutMS int64  `json:"timeout_ms,omitempty"`
@@ -168,6 +171,7 @@ const (
 	WaitIdle = "idle" // the load event, and half a second without a request under way
 )
 
+// CheckWait rejects an unknown value of Wait.
 func CheckWait(s string) *Error {
 	switch s {
 	case "", WaitNone, WaitLoad, WaitIdle:
@@ -176,6 +180,7 @@ func CheckWait(s string) *Error {
 	return Errorf(CodeInvalidArgs, "wait is %q; expected load, idle or none", manifest.Clip(s, 40))
 }
 
+// CheckOnDialog rejects an unknown value of OnDialog.
 func CheckOnDialog(s string) *Error {
 	if s == "" || s == DialogFail || AnswersDialogs(s) {
 		return nil
@@ -183,10 +188,12 @@ func CheckOnDialog(s string) *Error {
 	return Errorf(CodeInvalidArgs, "on_dialog is %q; expected accept, accept=TEXT, dismiss or fail", manifest.Clip(s, 40))
 }
 
+// AnswersDialogs reports whether a value of OnDialog closes dialogs, by accepting or by dismissing them.
 func AnswersDialogs(onDialog string) bool {
 	return onDialog == DialogDismiss || AcceptsDialogs(onDialog)
 }
 
+// AcceptsDialogs reports whether a value of OnDialog accepts dialogs.
 func AcceptsDialogs(onDialog string) bool {
 	return onDialog == DialogAccept || strings.HasPrefix(onDialog, DialogAccept+"=")
 }
@@ -200,4 +207,5 @@ type Enabled struct {
 	Kept []string `json:"kept,omitempty"` // still enabled: ids or settings of the call end with them
 }
 
+// None reports whether nothing was enabled.
 func (e Enabled) None() bool { return len(e.Off)+len(e.Kept) == 0 }

@@ -47,6 +47,7 @@ type Error struct {
 	Denied []host.Denial `json:"denied,omitempty"`
 }
 
+// Error implements error.
 func (e *Error) Error() string { return e.Message }
 
 // ChromeError is the error that Chrome returned. Data is a text, or JSON if Chrome sent another type.
@@ -56,6 +57,7 @@ type ChromeError struct {
 	Data    string `json:"data,omitempty"`
 }
 
+// Errorf returns an error with a code and a formatted message.
 func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -90,6 +92,7 @@ func RunDirError(err error) *Error {
 	return Errorf(CodeConfigError, "the run folder is unusable: %v", err)
 }
 
+// ContextError returns the error of what a context has ended.
 func ContextError(ctx context.Context, what string) *Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Errorf(CodeTimeout, "%s timed out", what)

@@ -26,6 +26,7 @@ func IsBrowserDomain(domain string) bool {
 	return false
 }
 
+// DomainOf returns the domain of a command or an event.
 func DomainOf(method string) string {
 	domain, _, _ := strings.Cut(method, ".")
 	return domain
@@ -94,6 +95,7 @@ func ListenEnables(domain string) bool {
 	return !known || enable.Effect == protocol.Read || domain == DebuggerDomain
 }
 
+// CheckPatterns rejects what is no pattern of event names.
 func CheckPatterns(patterns ...string) *Error {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
@@ -113,4 +115,5 @@ func Matches(patterns []string, method string) bool {
 	return false
 }
 
+// DebuggerDomain is the domain that the keeper enables without its pauses.
 const DebuggerDomain = "Debugger"

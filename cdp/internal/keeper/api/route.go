@@ -56,6 +56,7 @@ const (
 	maxRouteDelay = time.Minute
 )
 
+// Check rejects a rule that cannot be followed.
 func (r *RouteRule) Check() *Error {
 	switch {
 	case r.URL == "":

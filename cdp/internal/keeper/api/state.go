@@ -33,6 +33,7 @@ type Cookie struct {
 	Partition *PartitionKey `json:"partitionKey,omitempty"`
 }
 
+// PartitionKey says for which site at the top a cookie is.
 type PartitionKey struct {
 	Site     string `json:"topLevelSite"`
 	Ancestor bool   `json:"hasCrossSiteAncestor"`
@@ -49,12 +50,14 @@ type StateLoaded struct {
 // MaxState is the size limit of a state as JSON, in bytes.
 const MaxState = 16 << 20
 
+// StateRequest saves the state of origins, or loads one.
 type StateRequest struct {
 	Origins   []string `json:"origins"`
 	State     *State   `json:"state,omitempty"` // to load
 	TimeoutMS int64    `json:"timeout_ms,omitempty"`
 }
 
+// CheckSize rejects a state above [MaxState].
 func (s State) CheckSize() *Error {
 	if len(scan.Marshal(s)) > MaxState {
 		return &Error{Code: CodeLimitExceeded, Message: "these origins store more than 16 MiB; name fewer origins"}

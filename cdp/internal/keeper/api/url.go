@@ -5,6 +5,7 @@ import (
 	"strings"
 )
 
+// BlankURL is the blank page.
 const BlankURL = "about:blank"
 
 // MayOpen reports whether callers other than the command line may open a URL: an http or https URL, or the blank
@@ -12,6 +13,7 @@ const BlankURL = "about:blank"
 // and such URLs do not pass.
 func MayOpen(url string) bool { return url == "" || url == BlankURL || IsWebURL(url) }
 
+// IsWebURL reports whether a URL is an http or https URL.
 func IsWebURL(url string) bool {
 	scheme, _, ok := strings.Cut(url, "://")
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))

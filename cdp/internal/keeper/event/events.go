@@ -18,13 +18,14 @@ type Events struct {
 	domains *target.Domains
 	Tracker *target.Tracker
 
-	Journals   *journals
+	Journals   *Journals
 	activities map[*target.Target]*activity
 	listeners  map[*Listener]bool
 	Downloads  downloads
 }
 
-func New(tr *target.Tracker, stored *journals) *Events {
+// New returns the events of the targets of a tracker, and where they are stored.
+func New(tr *target.Tracker, stored *Journals) *Events {
 	return &Events{
 		mux: tr.Mux, sender: tr.Sender, domains: tr.Domains, Tracker: tr, Journals: stored,
 		activities: map[*target.Target]*activity{}, listeners: map[*Listener]bool{},

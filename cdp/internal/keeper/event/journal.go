@@ -7,10 +7,10 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
-// journals store the events of all sessions. Each session has a journal of its own, with sequence numbers of its own,
+// Journals store the events of all sessions. Each session has a journal of its own, with sequence numbers of its own,
 // because gaps would tell how busy the others are. The budget is divided equally: what happens in one session never
 // evicts events of another. Only the first event of a further session does, because it makes the shares smaller.
-type journals struct {
+type Journals struct {
 	maxCount, maxBytes int
 	bySession          map[string]*journal // what belongs to no session is in the person's
 	LastOrder          int64
@@ -32,12 +32,12 @@ const (
 	kinds
 )
 
-func NewJournals(maxCount, maxBytes int) *journals {
-	return &journals{maxCount: maxCount, maxBytes: maxBytes, bySession: map[string]*journal{}}
+func NewJournals(maxCount, maxBytes int) *Journals {
+	return &Journals{maxCount: maxCount, maxBytes: maxBytes, bySession: map[string]*journal{}}
 }
 
 // of returns the journal of a session, which it creates if necessary.
-func (js *journals) of(session string) *journal {
+func (js *Journals) of(session string) *journal {
 	j := js.bySession[session]
 	if j == nil {
 		j = &journal{}
@@ -48,7 +48,7 @@ func (js *journals) of(session string) *journal {
 }
 
 // divide gives each ring its share of the budget.
-func (js *journals) divide() {
+func (js *Journals) divide() {
 	for _, j := range js.bySession {
 		for i := range j.rings {
 			shares := kinds * len(js.bySession)
@@ -58,7 +58,7 @@ func (js *journals) divide() {
 }
 
 // Add numbers a record and stores it for the session that it belongs to.
-func (js *journals) Add(r *Record) {
+func (js *Journals) Add(r *Record) {
 	js.LastOrder++
 	r.order = js.LastOrder
 	r.Owner = cmp.Or(r.Owner, api.DefaultSession)
@@ -72,7 +72,7 @@ func (j *journal) add(session string, r *Record) {
 }
 
 // Skip counts an event that could not be read whole. Whose it was is unknown.
-func (js *journals) Skip() {
+func (js *Journals) Skip() {
 	js.LastOrder++
 	for _, j := range js.bySession {
 		j.lastSeq++
@@ -80,7 +80,7 @@ func (js *journals) Skip() {
 }
 
 // Reassign moves the matching records to another session, as its newest ones: it has not read them yet.
-func (js *journals) Reassign(owner string, match func(*Record) bool) {
+func (js *Journals) Reassign(owner string, match func(*Record) bool) {
 	var moved []*Record
 	for session, j := range js.bySession {
 		if session == owner {
@@ -99,7 +99,7 @@ func (js *journals) Reassign(owner string, match func(*Record) bool) {
 }
 
 // Remove forgets a session with all its events.
-func (js *journals) Remove(session string) {
+func (js *Journals) Remove(session string) {
 	if js.bySession[session] != nil {
 		delete(js.bySession, session)
 		js.divide()
@@ -107,7 +107,7 @@ func (js *journals) Remove(session string) {
 }
 
 // LastSeqOf returns the newest sequence number of a session, 0 if it has no events.
-func (js *journals) LastSeqOf(session string) int64 {
+func (js *Journals) LastSeqOf(session string) int64 {
 	if j := js.bySession[cmp.Or(session, api.DefaultSession)]; j != nil {
 		return j.lastSeq
 	}
@@ -115,7 +115,7 @@ func (js *journals) LastSeqOf(session string) int64 {
 }
 
 // since returns the stored records of a session after seq, the oldest first, and the newest sequence number.
-func (js *journals) since(session string, seq int64) (records []*Record, last int64) {
+func (js *Journals) since(session string, seq int64) (records []*Record, last int64) {
 	j := js.bySession[session]
 	if j == nil {
 		return nil, 0
@@ -134,7 +134,7 @@ func (js *journals) since(session string, seq int64) (records []*Record, last in
 func byOrder(a, b *Record) int { return cmp.Compare(a.order, b.order) }
 
 // Info sums up the journals.
-func (js *journals) Info() api.RingInfo {
+func (js *Journals) Info() api.RingInfo {
 	info := api.RingInfo{LastSeq: js.LastOrder}
 	for _, j := range js.bySession {
 		info.Dropped += j.lastSeq - j.moved

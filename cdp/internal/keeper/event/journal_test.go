@@ -19,7 +19,7 @@ func sequences(records []*Record) string {
 	return strings.Join(all, " ")
 }
 
-func storedFor(js *journals, session string) []*Record {
+func storedFor(js *Journals, session string) []*Record {
 	records, _ := js.since(session, 0)
 	return records
 }

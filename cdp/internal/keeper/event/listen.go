@@ -177,6 +177,7 @@ func (ev *Events) AwaitEnabled(ctx context.Context, l *Listener) {
 	})
 }
 
+// EnableTimeout bounds the wait of AwaitEnabled.
 const EnableTimeout = time.Second
 
 // Unlisten removes a stream and disables the domains that only it needed.

@@ -87,6 +87,7 @@ func (s *Spool) Next() ([]byte, error) {
 
 const pieceSize = 256 << 10
 
+// Close frees the spool; it may be nil.
 func (s *Spool) Close() {
 	if s != nil && s.file != nil {
 		s.file.Close()

@@ -47,6 +47,7 @@ func (s *Sender) AnswerDialog(t *Target, how string) {
 	Post(s.Mux, t, page.HandleJavaScriptDialog, answer, nil)
 }
 
+// BlockedTarget returns the error of what a dialog of a target blocks.
 func BlockedTarget(t *Target, d *api.Dialog) *api.Error {
 	way := `{"accept":true}, or reload or close the page`
 	if d.Type == api.BeforeUnload {

@@ -26,6 +26,7 @@ type Domain struct {
 	temporary
 }
 
+// Domain returns the state of a domain, which it creates if necessary.
 func (t *Target) Domain(name string) *Domain {
 	d := t.Domains[name]
 	if d == nil {
@@ -73,6 +74,7 @@ func (en *Domains) startDomain(t *Target, name string) {
 	})
 }
 
+// Disable ends what one Enable has begun.
 func (en *Domains) Disable(t *Target, name string) {
 	d := t.Domain(name)
 	d.listeners--

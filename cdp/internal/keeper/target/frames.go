@@ -23,11 +23,11 @@ type pageFrame struct {
 // maxFrames limits the frames that are known in a browser. Further ones cannot be named.
 const maxFrames = 10_000
 
-// frames are the frames inside of targets, by id. The mux is locked for its methods.
-type frames map[string]*pageFrame
+// Frames are the frames inside of targets, by id. The mux is locked for its methods.
+type Frames map[string]*pageFrame
 
 // follow updates the frames inside a target by an event.
-func (fs frames) follow(t *Target, method string, params json.RawMessage) {
+func (fs Frames) follow(t *Target, method string, params json.RawMessage) {
 	switch method {
 	case page.FrameAttached.Method:
 		fs.Set(t, scan.Text(params, "frameId"), scan.Text(params, "parentFrameId"), "")
@@ -47,7 +47,8 @@ func (fs frames) follow(t *Target, method string, params json.RawMessage) {
 	}
 }
 
-func (fs frames) Set(t *Target, id, parent, url string) {
+// Set says where a frame is, and what it shows.
+func (fs Frames) Set(t *Target, id, parent, url string) {
 	f := fs[id]
 	if f == nil {
 		if len(fs) >= maxFrames || id == "" {
@@ -60,7 +61,7 @@ func (fs frames) Set(t *Target, id, parent, url string) {
 }
 
 // forget forgets a frame and those in it.
-func (fs frames) forget(f *pageFrame) {
+func (fs Frames) forget(f *pageFrame) {
 	delete(fs, f.id)
 	for _, child := range fs {
 		if child.parent == f.id {
@@ -70,7 +71,7 @@ func (fs frames) forget(f *pageFrame) {
 }
 
 // forgetIn forgets the frames of a target that has no page any more.
-func (fs frames) forgetIn(t *Target) {
+func (fs Frames) forgetIn(t *Target) {
 	for _, f := range fs {
 		if f.In == t || f.In == nil && f.id == t.ID {
 			fs.forget(f)

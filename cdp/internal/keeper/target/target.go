@@ -101,6 +101,7 @@ type TargetInfo struct {
 	Context string `json:"browserContextId"`
 }
 
+// HasPage reports whether targets of a kind have a document.
 func HasPage(kind string) bool { return kind == "page" || kind == "iframe" || kind == "webview" }
 
 // MainContext returns the unique id of the context in which the scripts of a frame run, "" if it is not known. The

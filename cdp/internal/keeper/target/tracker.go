@@ -32,7 +32,7 @@ type Tracker struct {
 	All           []*Target // the oldest first
 	Sessions      map[string]*Target
 	extraSessions map[string]*Target // by the id of sessions that callers created beside the keeper's
-	Frames        frames             // those inside of targets
+	Frames        Frames             // those inside of targets
 	SparePage     *Target            // the blank page for the first open
 	Started       bool               // the first page exists; new targets have owners
 }
@@ -73,7 +73,7 @@ func NewTracker(m *mux.Mux, name string, external bool) *Tracker {
 		ByID:          map[string]*Target{},
 		Sessions:      map[string]*Target{},
 		extraSessions: map[string]*Target{},
-		Frames:        frames{},
+		Frames:        Frames{},
 	}
 	m.Observe(tr)
 	return tr

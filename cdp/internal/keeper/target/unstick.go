@@ -37,12 +37,14 @@ func (s *Sender) checkSendable(t *Target, method string) *api.Error {
 	return nil
 }
 
+// ClosedTarget returns the error of what a closed target cannot do.
 func ClosedTarget(t *Target) *api.Error {
 	e := api.Errorf(api.CodeNotFound, "target %s (%s) was closed", t.ID, manifest.Clip(t.URL, 80))
 	e.Target = t.ID
 	return e
 }
 
+// CrashedTarget returns the error of what a crashed target cannot do.
 func CrashedTarget(t *Target) *api.Error {
 	e := api.Errorf(api.CodeTargetCrashed,
 		"the renderer of target %s (%s) has crashed; Page.reload or Page.navigate revives it",

@@ -47,6 +47,7 @@ type Owners struct {
 	Setups *setups
 }
 
+// NewOwners returns the owners of the targets whose events ev has. No session may use pages of the forbidden origins.
 func NewOwners(ev *event.Events, forbidden []string) *Owners {
 	tr := ev.Tracker
 	ow := &Owners{
@@ -110,6 +111,7 @@ func (ow *Owners) creating(session string) *mux.Pending {
 	return nil
 }
 
+// OriginOf returns the origin of the pages that a caller opens.
 func OriginOf(c api.Caller) target.Origin {
 	return target.Origin{Person: c.ActsForPerson(), Connection: c.Connection}
 }

@@ -99,6 +99,7 @@ func NewProxy(egress host.Egress, chromePID int) (*Proxy, error) {
 // methodKey is the context key of a request's method, for DialContext.
 type methodKey struct{}
 
+// Address is where the proxy listens.
 func (p *Proxy) Address() string { return p.Listener.Addr().String() }
 
 // Allow sets the grants for new connections. If they differ from the previous ones, open connections are closed.

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
+// RouteRule is a rule of a session, with the count of the requests that it has matched.
 type RouteRule struct {
 	api.RouteRule
 	Requests int

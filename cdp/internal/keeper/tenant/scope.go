@@ -64,6 +64,7 @@ type Tenancy struct {
 	scopeLock   chan struct{}     // holds one while a scope is created
 }
 
+// NewTenancy returns the scopes of sessions, of which there are none yet.
 func NewTenancy(ow *Owners) *Tenancy {
 	return &Tenancy{mux: ow.mux, sender: ow.sender, tracker: ow.tracker, events: ow.events, owners: ow,
 		Scopes:    map[string]*Scope{},
@@ -226,6 +227,7 @@ func (tn *Tenancy) disown(s *Scope) {
 	tn.owners.Setups.end(func(session string) bool { return session == s.Session })
 }
 
+// NewScope creates the scope of a caller's session.
 func (tn *Tenancy) NewScope(ctx context.Context, by api.Caller) (*Scope, *api.Error) {
 	s := &Scope{
 		Session: by.SessionKey(), Within: by.Within, anonymous: by.Anonymous, digest: by.Digest, folders: by.Folders,

@@ -204,6 +204,7 @@ type documentNumbers struct {
 // DocumentCycle is how many words of three letters there are, which plugins make of the numbers.
 const DocumentCycle = 26 * 26 * 26
 
+// NewDocumentNumbers begins a sequence at random.
 func NewDocumentNumbers() documentNumbers {
 	n := documentNumbers{given: new(atomic.Int64), offset: rand.Int64N(DocumentCycle)}
 	for n.step%2 == 0 || n.step%13 == 0 { // with a divisor of the cycle, numbers would repeat themselves
@@ -212,6 +213,7 @@ func NewDocumentNumbers() documentNumbers {
 	return n
 }
 
+// Next returns the next number.
 func (n *documentNumbers) Next() int64 {
 	i := n.given.Add(1) - 1
 	return i/DocumentCycle*DocumentCycle + (i%DocumentCycle*n.step+n.offset)%DocumentCycle + 1

@@ -237,6 +237,7 @@ func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origi
 	return nil
 }
 
+// CloseHidden closes a page of the keeper and forgets its events.
 func (e *Verbs) CloseHidden(t *target.Target) {
 	e.discard(t)
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
