@@ -42,7 +42,7 @@ var maxLines = map[string]int{
 	"internal/slots":        215,
 	"internal/wire":         380,
 	"cdp":                   7204,
-	"cdp/internal/keeper":   9715,
+	"cdp/internal/keeper":   9681,
 	"plugins":               6087,
 	"sdk":                   1819,
 	"cmd":                   15820,
