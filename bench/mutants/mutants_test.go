@@ -56,7 +56,7 @@ func TestParseMutants(t *testing.T) {
 func TestChoose(t *testing.T) {
 	const file = "cdp/internal/keeper/api/url.go"
 	sets, err := choose(nil, "^"+file+": .*files of this machine$")
-	set := sets["cdp/internal/keeper"]
+	set := sets["cdp/internal/keeper/api"]
 	if err != nil || len(sets) != 1 || len(set) != 1 || set[0].File != file {
 		t.Errorf("%v, %v", sets, err)
 	}

@@ -183,54 +183,6 @@ func TestMayOpenAndMayShow(t *testing.T) {
 	}
 }
 
-func TestIsFromWeb(t *testing.T) {
-	for url, want := range map[string]bool{
-		"":                              false,
-		"http://a/":                     true,
-		"https://a/w.js":                true,
-		"about:blank":                   true,
-		"about:srcdoc":                  true,
-		"data:text/html,x":              true,
-		"blob:http://a/1":               true,
-		"blob:null/1":                   true,
-		"chrome-error://chromewebdata/": true,
-		"chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/index.html": false,
-		"blob:chrome-extension://a/1":                                    false,
-		"chrome://settings/":                                             false,
-		"chrome-untrusted://x/":                                          false,
-		"devtools://x/":                                                  false,
-		"file:///etc":                                                    false,
-	} {
-		if api.IsFromWeb(url) != want {
-			t.Errorf("%q is from the web: %v", url, api.IsFromWeb(url))
-		}
-	}
-}
-
-func TestSameOrigin(t *testing.T) {
-	for url, want := range map[string]bool{
-		"http://127.0.0.1:9000":                 true,
-		"http://127.0.0.1:9000/x?y":             true,
-		"HTTP://127.0.0.1:9000/":                true,
-		"http://user@127.0.0.1:9000/":           true,
-		"blob:http://127.0.0.1:9000/1":          true,
-		"view-source:http://127.0.0.1:9000/":    true,
-		"filesystem:http://127.0.0.1:9000/t":    true,
-		"":                                      false,
-		"about:blank":                           false,
-		"http://127.0.0.1:90001/":               false,
-		"http://127.0.0.1/":                     false,
-		"https://127.0.0.1:9000/":               false,
-		"http://127.0.0.1:9000.example/":        false,
-		"http://127.0.0.1:9000@example/":        false,
-		"http://example/http://127.0.0.1:9000/": false,
-	} {
-		if api.SameOrigin(url, "http://127.0.0.1:9000") != want {
-			t.Errorf("%q is of the origin: %v", url, !want)
-		}
-	}
-}
-
 // A command that reaches the pages of all sessions is denied to a session that is not alone in the browser.
 func TestCommandsThatReachOtherSessions(t *testing.T) {
 	some := api.Caller{Name: "mcp:some", Session: "user/work"}

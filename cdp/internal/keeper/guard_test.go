@@ -86,47 +86,6 @@ func refused(t *testing.T, what string, err *api.Error, code string, words ...st
 	wantCode(t, err, code, words...)
 }
 
-func TestNamesOfCallers(t *testing.T) {
-	for name, valid := range map[string]bool{
-		"cli": true, "mcp:some": true, "mcp-http:some": true, "mcp-http:": false, "plugin:one": true,
-		"": false, "cli:x": false, "client": false, "mcp": false, "mcp:": false, "plugin:": false, "root:x": false,
-	} {
-		if err := (api.Caller{Name: name}).Validate(); (err == nil) != valid {
-			t.Errorf("%q: %v", name, err)
-		}
-		if (api.Caller{Name: name}).CanSee("another") {
-			t.Errorf("%q sees what belongs to another session", name)
-		}
-	}
-	for _, name := range []string{"mcp:some", "mcp:other"} {
-		err := (api.Caller{Name: name, Session: api.DefaultSession}).Validate()
-		refused(t, name+" in the person's session", err, api.CodeInvalidArgs, "no session")
-	}
-}
-
-// What a caller sees depends on the session, whoever calls in it. What belongs to no session is the person's.
-func TestCallersSeeTheirSession(t *testing.T) {
-	for _, c := range []struct {
-		by   api.Caller
-		sees []string
-	}{
-		{api.CommandLine, []string{api.DefaultSession, ""}},
-		{api.Caller{Name: "cli", Session: "user/work"}, []string{"user/work"}},
-		{api.Caller{Name: "mcp:some", Session: "user/work"}, []string{"user/work"}},
-		{api.Caller{Name: "plugin:one", Session: "user/work"}, []string{"user/work"}},
-		{api.Caller{Name: "plugin:one", Session: api.DefaultSession}, []string{api.DefaultSession}},
-		{someClient, []string{"mcp:some"}},
-		{plugin("one"), []string{"plugin:one"}},
-	} {
-		for _, session := range []string{api.DefaultSession, "", "user/work", "user/", "mcp:some", "plugin:one",
-			api.PluginPrefix} {
-			if got := c.by.CanSee(session); got != slices.Contains(c.sees, session) {
-				t.Errorf("%s in %q sees what belongs to %q: %v", c.by.Name, c.by.Session, session, got)
-			}
-		}
-	}
-}
-
 // Plugins work only in a browser that Parley started, and behind a guard.
 func TestBrowsersForPlugins(t *testing.T) {
 	one := plugin("one")

@@ -15,7 +15,6 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // countScript counts its calls in the document, and says where and when it ran.
@@ -348,31 +347,5 @@ func TestFramesOfExternalBrowser(t *testing.T) {
 	})
 	if got := runCount(t, attached, inner, "seen"); !strings.Contains(got, `"Inner"`) {
 		t.Errorf("in the frame: %s", got)
-	}
-}
-
-// TestDocumentNumbers checks that numbers differ, also modulo the cycle within a cycle, and are not foreseeable.
-func TestDocumentNumbers(t *testing.T) {
-	n, all, cycle := verb.NewDocumentNumbers(), map[int64]bool{}, map[int64]bool{}
-	first := n.Next()
-	all[first], cycle[first%verb.DocumentCycle] = true, true
-	for range 2*verb.DocumentCycle - 1 {
-		next := n.Next()
-		all[next] = true
-		if cycle[next%verb.DocumentCycle] = true; next < 1 || len(all) == verb.DocumentCycle &&
-			len(cycle) != verb.DocumentCycle {
-			t.Fatalf("%d: %d numbers have %d words", next, len(all), len(cycle))
-		}
-	}
-	if len(all) != 2*verb.DocumentCycle {
-		t.Errorf("%d numbers are different", len(all))
-	}
-	firsts := map[int64]bool{}
-	for range 20 {
-		n := verb.NewDocumentNumbers()
-		firsts[n.Next()] = true
-	}
-	if len(firsts) < 15 {
-		t.Errorf("20 browsers begin with %d numbers", len(firsts))
 	}
 }

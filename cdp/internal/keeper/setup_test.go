@@ -42,18 +42,3 @@ func TestSetups(t *testing.T) {
 		}
 	})
 }
-
-// A world is of one script of one plugin.
-func TestWorlds(t *testing.T) {
-	t.Parallel()
-	script := api.PageScript{Plugin: "p", Name: "s", SHA256: strings.Repeat("a", 64)}
-	for _, other := range []api.PageScript{
-		{Plugin: "q", Name: script.Name, SHA256: script.SHA256},
-		{Plugin: script.Plugin, Name: "t", SHA256: script.SHA256},
-		{Plugin: script.Plugin, Name: script.Name, SHA256: strings.Repeat("b", 64)},
-	} {
-		if other.World() == script.World() {
-			t.Errorf("%+v has the world of %+v", other, script)
-		}
-	}
-}

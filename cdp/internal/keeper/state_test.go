@@ -168,43 +168,6 @@ func TestStateOrigins(t *testing.T) {
 	})
 }
 
-// TestCookiesOf checks which cookies belong to an origin: those that Chrome would send to it.
-func TestCookiesOf(t *testing.T) {
-	partition := func(site string) api.Cookie {
-		return api.Cookie{Domain: "a.test", Partition: &api.PartitionKey{Site: site}}
-	}
-	for _, c := range []struct {
-		cookie  api.Cookie
-		origins string
-		want    bool
-	}{
-		{api.Cookie{Domain: "a.test"}, "https://a.test", true},
-		{api.Cookie{Domain: "a.test"}, "http://a.test:8080", true}, // cookies know no ports
-		{api.Cookie{Domain: "a.test"}, "https://b.a.test", false},
-		{api.Cookie{Domain: ".a.test"}, "https://b.a.test", true},
-		{api.Cookie{Domain: ".a.test"}, "https://a.test", true},
-		{api.Cookie{Domain: ".a.test"}, "https://ba.test", false},
-		{api.Cookie{Domain: "b.a.test"}, "https://a.test", false},
-		{api.Cookie{Domain: "."}, "https://a.test", false},
-		{api.Cookie{Domain: "[::1]"}, "http://[::1]:80", true},
-		{api.Cookie{Domain: "a.test"}, "https://b.test https://a.test", true},
-		{api.Cookie{Domain: "c.test"}, "https://b.test https://a.test", false},
-		{api.Cookie{Domain: "a.test", Secure: true}, "http://a.test", false},
-		{api.Cookie{Domain: "a.test", Secure: true}, "https://a.test", true},
-		{api.Cookie{Domain: "127.0.0.1", Secure: true}, "http://127.0.0.1:80", true},
-		{api.Cookie{Domain: "localhost", Secure: true}, "http://localhost", true},
-		{api.Cookie{Domain: "x.localhost", Secure: true}, "http://x.localhost", true},
-		{partition("https://a.test"), "https://a.test", true},
-		{partition("http://a.test"), "https://a.test", false},
-		{partition("https://other.test"), "https://a.test", false},
-		{partition("https://other.test"), "https://a.test https://www.other.test", true},
-	} {
-		if got := len(api.CookiesOf([]api.Cookie{c.cookie}, strings.Fields(c.origins))) == 1; got != c.want {
-			t.Errorf("%+v is one of %s: %v", c.cookie, c.origins, got)
-		}
-	}
-}
-
 // TestStateIsBounded checks that a state of up to 16 MiB is saved, and no larger one.
 func TestStateIsBounded(t *testing.T) {
 	whole := len(scan.Marshal(api.State{Local: map[string]json.RawMessage{"https://a.test": json.RawMessage(`""`)}}))

@@ -2,8 +2,6 @@ package keeper
 
 import (
 	"bytes"
-	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
@@ -68,62 +66,6 @@ func TestRequestsAndResponses(t *testing.T) {
 			t.Errorf("a frame of kind %q is a response: %+v", byte(kind), a)
 		}
 	}
-}
-
-func TestEachFieldOfTruncatedMessage(t *testing.T) {
-	var seen []string
-	err := scan.EachField([]byte(`{"id":12,"result":{"result":{"value":"xxxxx`), func(key, value []byte) error {
-		seen = append(seen, string(key)+"="+string(value))
-		return nil
-	})
-	if err == nil || len(seen) != 1 || seen[0] != "id=12" {
-		t.Errorf("%q, %v", seen, err)
-	}
-}
-
-func TestChromeErrors(t *testing.T) {
-	for raw, want := range map[string]api.ChromeError{
-		`{"code":-32602,"message":"Invalid parameters","data":"url: string value expected"}`: {
-			Code: -32602, Message: "Invalid parameters", Data: "url: string value expected"},
-		`{"code":-32000,"message":"x","data":{"a":1}}`: {Code: -32000, Message: "x", Data: `{"a":1}`},
-	} {
-		if e := api.FromChrome("A.b", json.RawMessage(raw)); e.Chrome == nil || *e.Chrome != want ||
-			e.Code != api.CodeProtocolError {
-			t.Errorf("%s: %+v", raw, e)
-		}
-	}
-	if e := api.FromChrome("A.b", json.RawMessage(`7`)); e.Code != api.CodeProtocolError {
-		t.Errorf("%+v", e)
-	}
-}
-
-// FuzzEachField compares EachField with encoding/json on valid JSON.
-func FuzzEachField(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"id":1,"result":{"a":"\"}"},"x":[1,{"y":null}]}`, `{"a":"\\","b":-1.5e3 }`,
-		`{"a`, `[]`, `{"a":1,}`, `{"a":1}}`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		got := map[string]string{}
-		plain := true
-		err := scan.EachField(data, func(key, value []byte) error {
-			got[string(key)] = string(value)
-			plain = plain && !strings.Contains(string(key), `\`)
-			return nil
-		})
-		var want map[string]json.RawMessage
-		if json.Unmarshal(data, &want) != nil || want == nil || !plain {
-			return
-		}
-		if err != nil {
-			t.Fatalf("%q: %v", data, err)
-		}
-		for key, value := range want {
-			if strings.ToValidUTF8(key, "") == key && !strings.Contains(key, "\ufffd") && got[key] != string(value) {
-				t.Fatalf("%q: %q is %q, want %q", data, key, got[key], value)
-			}
-		}
-	})
 }
 
 // FuzzWire feeds arbitrary bytes to every reader of the wire format.

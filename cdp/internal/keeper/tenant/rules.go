@@ -79,11 +79,11 @@ func (ss *setups) answerPaused(t *target.Target, id fetch.RequestID, r *RouteRul
 }
 
 func (r *RouteRule) matches(method, url string) bool {
-	return (r.Method == "" || strings.EqualFold(r.Method, method)) && MatchesURL(r.URL, url)
+	return (r.Method == "" || strings.EqualFold(r.Method, method)) && matchesURL(r.URL, url)
 }
 
-// MatchesURL reports whether a URL matches a pattern, as Chrome decides. It takes at most the product of their lengths.
-func MatchesURL(pattern, url string) bool {
+// matchesURL reports whether a URL matches a pattern, as Chrome decides. It takes at most the product of their lengths.
+func matchesURL(pattern, url string) bool {
 	star, retry := -1, 0
 	at, in := 0, 0
 	for in < len(url) {

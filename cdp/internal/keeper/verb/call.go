@@ -53,7 +53,7 @@ func New(conn browser.Conn, o Options) *Verbs {
 	ow := tenant.NewOwners(ev, o.Forbidden)
 	return &Verbs{
 		Mux: m, sender: tr.Sender, domains: tr.Domains, Tracker: tr, Events: ev, Owners: ow, Tenancy: tenant.NewTenancy(ow),
-		documents: NewDocumentNumbers(), scripts: map[string]string{},
+		documents: newDocumentNumbers(), scripts: map[string]string{},
 	}
 }
 

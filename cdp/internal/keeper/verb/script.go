@@ -194,21 +194,21 @@ func (e *Verbs) callScript(ctx context.Context, t *target.Target, frame string, 
 	return nil, nil, err
 }
 
-// documentNumbers numbers documents from 1 on, each differently. A number modulo DocumentCycle cannot be foreseen from
+// documentNumbers numbers documents from 1 on, each differently. A number modulo documentCycle cannot be foreseen from
 // others, and repeats itself only after that many.
 type documentNumbers struct {
 	given        *atomic.Int64
 	step, offset int64
 }
 
-// DocumentCycle is how many words of three letters there are, which plugins make of the numbers.
-const DocumentCycle = 26 * 26 * 26
+// documentCycle is how many words of three letters there are, which plugins make of the numbers.
+const documentCycle = 26 * 26 * 26
 
-// NewDocumentNumbers begins a sequence at random.
-func NewDocumentNumbers() documentNumbers {
-	n := documentNumbers{given: new(atomic.Int64), offset: rand.Int64N(DocumentCycle)}
+// newDocumentNumbers begins a sequence at random.
+func newDocumentNumbers() documentNumbers {
+	n := documentNumbers{given: new(atomic.Int64), offset: rand.Int64N(documentCycle)}
 	for n.step%2 == 0 || n.step%13 == 0 { // with a divisor of the cycle, numbers would repeat themselves
-		n.step = rand.Int64N(DocumentCycle)
+		n.step = rand.Int64N(documentCycle)
 	}
 	return n
 }
@@ -216,7 +216,7 @@ func NewDocumentNumbers() documentNumbers {
 // Next returns the next number.
 func (n *documentNumbers) Next() int64 {
 	i := n.given.Add(1) - 1
-	return i/DocumentCycle*DocumentCycle + (i%DocumentCycle*n.step+n.offset)%DocumentCycle + 1
+	return i/documentCycle*documentCycle + (i%documentCycle*n.step+n.offset)%documentCycle + 1
 }
 
 // maxScriptAttempts bounds how often a call is sent: to a context that is gone, to one without the script, and again.
