@@ -83,7 +83,7 @@ func (p *Provider) verbHandler(name string) func(context.Context, *host.Request)
 // command sends a command and detects failures that look like success: a page that did not load, a script that threw.
 func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, error) {
 	if r.Tool == "Page.navigate" || r.Tool == "Target.createTarget" {
-		if err := checkURL(r.Params); err != nil {
+		if err := host.CheckURLs(r.Params, []string{"/url"}); err != nil {
 			return nil, err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +11,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 type openParams struct {
@@ -27,9 +24,6 @@ type openParams struct {
 func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, error) {
 	var q openParams
 	if err := json.Unmarshal(r.Params, &q); err != nil {
-		return nil, err
-	}
-	if err := checkURL(r.Params); err != nil {
 		return nil, err
 	}
 	attempts := maxOpenAttempts
@@ -165,65 +159,4 @@ func (p *Provider) start(ctx context.Context, name string, q openParams) (*keepe
 		return nil, p.hostError(err, nil)
 	}
 	return p.addClient(name, c), nil
-}
-
-// schemes are those that Chrome can load.
-var schemes = []string{"http", "https", "about", "data", "file", "blob", "chrome", "chrome-extension", "devtools",
-	"filesystem", "javascript", "view-source"}
-
-// checkURL rejects a URL that Chrome would not load, of a tool with a parameter url, and suggests what may have been
-// meant.
-func checkURL(params json.RawMessage) error {
-	var q map[string]json.RawMessage
-	var given string
-	if json.Unmarshal(params, &q) != nil || json.Unmarshal(q["url"], &given) != nil || given == "" || loadable(given) {
-		return nil
-	}
-	e := host.Errorf(host.InvalidURL, "%q is not a valid URL; expected an absolute URL such as https://example.com/",
-		manifest.CleanLine(given))
-	e.Details = []host.Detail{{Parameter: "/url", Keyword: "format",
-		Provided: fmt.Sprintf("string %q", manifest.CleanLine(given)), Expected: "an absolute URL with a scheme"}}
-	if meant := meantURL(given); meant != "" {
-		q["url"], _ = manifest.Marshal(meant)
-		e.Corrected, _ = manifest.Marshal(q)
-		e.Changes = []host.Change{{From: "/url", To: "/url", How: schema.Coerced}}
-		e.Details[0].Suggestion = host.TextSuggestion(meant)
-	}
-	return e
-}
-
-// loadable reports whether Chrome can load a URL.
-func loadable(given string) bool {
-	u, err := url.Parse(strings.TrimSpace(given))
-	if err != nil || !slices.Contains(schemes, strings.ToLower(u.Scheme)) || u.Host+u.Opaque+u.Path == "" {
-		return false
-	}
-	return u.Scheme != "http" && u.Scheme != "https" || u.Host != ""
-}
-
-// meantURL returns the URL that was probably meant: the given one with a scheme, or with its scheme spelt right. It
-// returns "" where that is not clear.
-func meantURL(given string) string {
-	if strings.ContainsAny(given, " \t\n") {
-		return ""
-	}
-	scheme, rest, hasScheme := strings.Cut(given, ":")
-	lower := strings.ToLower(given)
-	host, _, _ := strings.Cut(strings.TrimPrefix(lower, "//"), "/")
-	meant := ""
-	switch near := schema.Nearest(scheme, []string{"http", "https"}, 1); {
-	case strings.HasPrefix(lower, "localhost") || strings.HasPrefix(host, "127."):
-		meant = "http://" + given
-	case strings.HasPrefix(given, "//") && strings.Contains(host, "."):
-		meant = "https:" + given
-	case hasScheme && len(near) > 0 && strings.HasPrefix(rest, "/") && strings.Trim(rest, "/") != "":
-		meant = near[0].Name + "://" + strings.TrimLeft(rest, "/")
-	case !strings.HasPrefix(given, "/") && strings.Contains(host, "."):
-		meant = "https://" + given
-	}
-	u, err := url.Parse(meant)
-	if err != nil || meant == "" || u.Host == "" {
-		return ""
-	}
-	return u.String()
 }

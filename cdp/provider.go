@@ -55,7 +55,7 @@ func (p *Provider) Features() host.Features {
 	return host.Features{
 		Events: p.Events, Entry: p.Entry, Coverage: p.Coverage, Describe: p.Describe,
 		MissingPage: p.MissingPage, Flow: p.Flow,
-		CheckURL: checkURL, NeedsConfirmation: p.NeedsConfirmation, Pass: p.Pass,
+		NeedsConfirmation: p.NeedsConfirmation, Pass: p.Pass,
 		Effect: p.Effect, SearchDocs: p.searchDocs,
 	}
 }

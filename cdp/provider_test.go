@@ -106,7 +106,7 @@ func TestURLs(t *testing.T) {
 		{"not a url", "-"}, {"://x", "-"}, {"http://", "-"}, {"/path", "-"}, {"https:", "-"},
 	} {
 		params, _ := json.Marshal(map[string]string{"url": c.url})
-		err := checkURL(params)
+		err := host.CheckURLs(params, []string{"/url"})
 		if c.fixed == "" {
 			if err != nil {
 				t.Errorf("%s: %v", c.url, err)

@@ -203,6 +203,7 @@ func (r *run) checkParams() error {
 	} else if err = r.validateValue(paramsSchema, value); err != nil && AsError(err).Code == InvalidArgs {
 		return r.refuse(AsError(err))
 	} else if err != nil {
+		r.leadOn(AsError(err))
 		return err
 	}
 	if !isObject(r.params) { // schemas of kind mcp may allow more
@@ -234,7 +235,7 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", pointerOr(s.Pointer), s.From, s.To))
 	}
 	r.params = jsontext.Marshal(paramsSchema.Canonical(coerced))
-	return nil
+	return CheckURLs(r.params, r.address.Tool.URL)
 }
 
 // CheckParams coerces and validates parameters as [Host.Call] does, for what is not a tool of a catalog, such as the

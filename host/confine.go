@@ -40,7 +40,7 @@ func (r *run) confine(d Decision) error {
 		if anything {
 			break
 		}
-		if _, err := r.visitTexts(params, pointer, r.checkURL); err != nil {
+		if _, err := visitTexts(r.answer.Tool, params, pointer, r.checkURL); err != nil {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (r *run) confine(d Decision) error {
 		return r.handOn(name, path, func(path string) (*os.File, error) { return openWithin(root, path) })
 	}
 	for _, pointer := range tool.Files {
-		if _, err := r.visitTexts(params, pointer, resolve); err != nil {
+		if _, err := visitTexts(r.answer.Tool, params, pointer, resolve); err != nil {
 			return err
 		}
 	}
@@ -77,10 +77,10 @@ func (r *run) actsForCLI() bool {
 
 // visitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. Of a list on the
 // way it visits all elements.
-func (r *run) visitTexts(params any, pointer string, visit func(string) (string, error)) (any, error) {
+func visitTexts(tool string, params any, pointer string, visit func(string) (string, error)) (any, error) {
 	tokens, ok := jsontext.SplitPointer(pointer)
 	if !ok {
-		return nil, Errorf(InvalidPlugin, "%s declares %s, which is not a JSON pointer", r.answer.Tool, printable(pointer))
+		return nil, Errorf(InvalidPlugin, "%s declares %s, which is not a JSON pointer", tool, printable(pointer))
 	}
 	var walk func(value any, tokens []string) (any, error)
 	walk = func(value any, tokens []string) (any, error) {
@@ -108,7 +108,7 @@ func (r *run) visitTexts(params any, pointer string, visit func(string) (string,
 		case nil:
 			return nil, nil
 		}
-		return nil, Errorf(InvalidArgs, "%s: %s must be a text or a list of texts", r.answer.Tool, printable(pointer))
+		return nil, Errorf(InvalidArgs, "%s: %s must be a text or a list of texts", tool, printable(pointer))
 	}
 	return walk(params, tokens)
 }
@@ -120,11 +120,6 @@ func (r *run) checkURL(given string) (string, error) {
 	}
 	if scheme, _, ok := strings.Cut(given, "://"); !ok || !strings.EqualFold(scheme, "http") &&
 		!strings.EqualFold(scheme, "https") {
-		if check := r.address.Provider.Features().CheckURL; check != nil {
-			if err := check(r.params); err != nil {
-				return "", err // not a URL at all; this error suggests what was meant
-			}
-		}
 		scheme, _, _ = strings.Cut(given, ":")
 		return "", r.deny("", "callers other than the command line can open only http and https pages and about:blank; "+
 			"this is a "+printable(strings.ToLower(strings.TrimSpace(scheme)))+": URL")

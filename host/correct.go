@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
@@ -30,6 +31,9 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 		given, changes = nil, []Change{{How: schema.Dropped}}
 	}
 	options := r.call.Options
+	if words := r.wordsMeant(given); words != nil {
+		given, changes = words, append(changes, Change{How: schema.Unwrapped})
+	}
 	if object, ok := given.(map[string]any); ok {
 		var meant, moved []Change
 		object, meant = r.otherForm(object)
@@ -52,6 +56,42 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 	e.Retry = r.retry(whole, options)
 }
 
+// wordsMeant returns the parameters that a list of values means, as on a command line; nil if it means none.
+func (r *run) wordsMeant(given any) map[string]any {
+	words, isList := given.([]any)
+	isPart := func(word any) bool { _, isObject := word.(map[string]any); return isObject }
+	if !isList || r.address.Provider == nil || slices.ContainsFunc(words, isPart) {
+		return nil
+	}
+	all, _ := r.host.Catalog().Meant(r.answer.Tool, map[string]any{}, words)
+	if len(all) == 0 || all[0].Tool != r.answer.Tool {
+		return nil
+	}
+	return all[0].Params
+}
+
+// bare returns the parameters without what else a call has: the tool's own name, and the list of words that they are
+// in.
+func (r *run) bare(given map[string]any) (bare map[string]any, changes []Change) {
+	bare = maps.Clone(given)
+	unknown := func(key string) bool {
+		known, _, _ := manifest.ParamNamed(r.address.Tool.Params, key)
+		return known == ""
+	}
+	for _, key := range append([]string{"method"}, stepNames...) {
+		if name, _ := given[key].(string); unknown(key) && (name == r.address.Tool.Name || name == r.answer.Tool) {
+			delete(bare, key)
+			changes = append(changes, Change{From: "/" + key, How: schema.Dropped})
+		}
+	}
+	for _, key := range stepParams {
+		if words := r.wordsMeant(given[key]); words != nil && len(bare) == 1 && unknown(key) {
+			return words, append(changes, Change{From: "/" + key, How: schema.Unwrapped})
+		}
+	}
+	return bare, changes
+}
+
 // otherForm returns the parameters that another form of a tool's own means: one that its manifest knows, or steps that
 // are not a list.
 func (r *run) otherForm(given map[string]any) (map[string]any, []Change) {
@@ -59,7 +99,9 @@ func (r *run) otherForm(given map[string]any) (map[string]any, []Change) {
 		return given, nil
 	}
 	forms := r.host.Catalog().peersOf(r.address.Provider).Forms
-	given, changes, _ := rewrite(forms[r.address.Tool.Name], given, r.address.Tool.Params)
+	given, changes := r.bare(given)
+	given, rewritten, _ := rewrite(forms[r.address.Tool.Name], given, r.address.Tool.Params)
+	changes = append(changes, rewritten...)
 	if list := r.listOfSteps(given[r.address.Tool.Steps]); list != nil {
 		given = maps.Clone(given)
 		given[r.address.Tool.Steps] = list

@@ -1,8 +1,6 @@
 package host_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -129,27 +127,11 @@ func TestCorrectionMovesOptions(t *testing.T) {
 	}
 }
 
-// speller is a browser that corrects URLs, both before a call and in it.
-type speller struct{ *fake }
-
-func (s speller) Features() host.Features { return host.Features{CheckURL: s.checkURL} }
-
-func (speller) checkURL(params json.RawMessage) error {
-	e := host.Errorf(host.InvalidURL, "not a valid URL")
-	if bytes.Contains(params, []byte("a.test")) {
-		e.Corrected = bytes.Replace(params, []byte("a.test"), []byte("https://a.test"), 1)
-	}
-	return e
-}
-
 // TestInvalidURLLeadsOn checks that the step after an invalid URL is the call of the same tool, with the caller's
 // values and options and nothing else, or the documentation of the tool.
 func TestInvalidURLLeadsOn(t *testing.T) {
 	m := strings.Replace(browser, `"x": {"type": "number"}`, `"x": {"type": "number", "default": 4}`, 1)
-	web := speller{newFake(t, m, nil)}
-	check := func(_ context.Context, r *host.Request) (*host.Result, error) { return nil, web.checkURL(r.Params) }
-	web.handlers = map[string]handler{"go": check}
-	h := newHost(t, host.Config{}, web)
+	h := newHost(t, host.Config{}, newFake(t, m, nil))
 	for _, caller := range []string{"cli", "mcp:some"} {
 		for params, want := range map[string]string{
 			`{"url":"a.test"}`:               `call web.go {"url":"https://a.test"}`,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -25,23 +26,19 @@ type Meant struct {
 // Knows reports whether a name that the catalog does not have is that of a tool of another product, which the manifests
 // know, or another spelling of a tool's own name.
 func (c *Catalog) Knows(name string) bool {
-	all, _ := c.rules(name)
-	return len(all) > 0
+	return len(c.rules(name).all) > 0
 }
 
 // Meant returns the calls that such a name may mean, the likeliest one first, and the nearest tool. A tool's own name
 // may have words after it that belong to the name elsewhere, as in page.get_text. Words are those of a command line, or
 // of a step, after the name. The parameters keep what no rule knows: whoever validates them finds it.
 func (c *Catalog) Meant(name string, given map[string]any, words []any) (all []Meant, see string) {
-	rules, always := c.rules(name)
-	for _, r := range rules {
-		var own json.RawMessage
+	m := c.rules(name)
+	for _, r := range m.all {
 		if len(all) == 0 {
 			see = cmp.Or(r.See, r.Tool)
 		}
-		if at, err := c.Find(r.Tool); err == nil && at.Tool != nil {
-			own = at.Tool.Params
-		}
+		own := c.paramsOf(r.Tool)
 		for _, isPlaced := range []bool{false, true} {
 			given, words, fits := given, words, true
 			if isPlaced {
@@ -49,14 +46,14 @@ func (c *Catalog) Meant(name string, given map[string]any, words []any) (all []M
 			}
 			params, isForm := r.WithWords(given, words)
 			var changes []Change
-			if fits = fits && isForm; fits {
+			if fits = fits && isForm && (!m.isGuess || knowsAll(own, given)); fits {
 				params, changes, fits = rewrite([]manifest.Rule{r}, params, own)
 			}
 			switch {
 			case fits && r.Tool == "":
 				return all, see
 			case fits:
-				params, more, _ := rewrite(always, params, nil)
+				params, more, _ := rewrite(m.always, params, nil)
 				file, _ := params[outName].(string)
 				delete(params, outName)
 				all = append(all, Meant{r.Tool, params, append(changes, more...), file})
@@ -66,10 +63,61 @@ func (c *Catalog) Meant(name string, given map[string]any, words []any) (all []M
 	return all, see
 }
 
+// verbs are words that belong to the name of a call elsewhere, as in "cookies clear".
+var verbs = []string{"all", "clear", "delete", "get", "list", "local", "remove", "session", "set"}
+
+// Conflicts reports whether words after a tool's own name mean another call in other products: "cookies clear" shows no
+// cookie there, and "wait 2000" waits for no text. Only words that may do so are looked up.
+func (c *Catalog) Conflicts(at Address, words []string) bool {
+	isNumber := func(word string) bool { return strings.Trim(word, "0123456789") == "" }
+	if len(words) == 0 || len(at.Tool.Positional) == 0 ||
+		!slices.Contains(verbs, words[0]) && !slices.ContainsFunc(words, isNumber) {
+		return false
+	}
+	values := make([]any, len(words))
+	for i, word := range words {
+		values[i] = word
+	}
+	own := at.rule()
+	meant, _ := own.WithWords(map[string]any{}, values)
+	for n, name := range []string{at.Name(), at.Name() + "_" + words[0]} {
+		m := c.rules(name)
+		for _, r := range m.all[m.itself:] {
+			params, fits := r.WithWords(map[string]any{}, values[n:])
+			if fits {
+				params, _, fits = r.Apply(params, c.paramsOf(r.Tool))
+			}
+			if isOther := r.Tool == "" && len(r.From) == 0; isOther || fits && n+len(r.From) > 0 {
+				return r.Tool != at.Name() || !reflect.DeepEqual(params, meant)
+			}
+		}
+	}
+	return false
+}
+
+// paramsOf returns the schema of the parameters of a tool, nil without one.
+func (c *Catalog) paramsOf(name string) json.RawMessage {
+	if at := c.tool(split(name)); at.Tool != nil {
+		return at.Tool.Params
+	}
+	return nil
+}
+
+// knowsAll reports whether all parameters that are given are a tool's own.
+func knowsAll(own json.RawMessage, given map[string]any) bool {
+	for name := range given {
+		if known, _, _ := manifest.ParamNamed(own, name); known == "" {
+			return false
+		}
+	}
+	return true
+}
+
 // outName is the name by which a rule says in which file the result goes.
 const outName = "--out"
 
-// placed takes the words out that only one parameter can mean: NAME=VALUE, a value of its enum, the name of a switch.
+// placed takes the words out that only one parameter can mean: NAME=VALUE, NAME:VALUE, NAME: and a value, a value of
+// its enum, the name of a switch.
 func placed(params json.RawMessage, given map[string]any, words []any) (placed map[string]any, rest []any, ok bool) {
 	placed = maps.Clone(given)
 	put := func(name string, value any) bool {
@@ -84,14 +132,30 @@ func placed(params json.RawMessage, given map[string]any, words []any) (placed m
 			delete(placed, name)
 		}
 	}
-	for _, word := range words {
-		text, _ := word.(string)
-		name, value, _ := strings.Cut(text, "=")
-		if known, _, own := manifest.ParamNamed(params, name); !put(homeOf(params, text)) && !(own && put(known, value)) {
-			rest = append(rest, word)
+	for len(words) > 0 {
+		text, _ := words[0].(string)
+		name, value, isPair := cutPair(text)
+		known, _, own := manifest.ParamNamed(params, name)
+		switch {
+		case put(homeOf(params, text)):
+		case own && isPair && value == "" && text != name+"=" && len(words) > 1 && put(known, words[1]):
+			words = words[1:]
+		case own && isPair && put(known, value):
+		default:
+			rest = append(rest, words[0])
 		}
+		words = words[1:]
 	}
 	return placed, rest, ok
+}
+
+// cutPair splits NAME=VALUE or NAME:VALUE.
+func cutPair(text string) (name, value string, isPair bool) {
+	i := strings.IndexAny(text, "=:")
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], strings.TrimSpace(text[i+1:]), true
 }
 
 // homeOf returns the only parameter that a word can mean, as one of its values or as the name of a switch.
@@ -113,11 +177,11 @@ func homeOf(params json.RawMessage, word string) (name string, value any) {
 // Option returns what an option of a command line stands for after such a name: whether a rule or the tool itself has a
 // parameter of that name, which for an option of every call has to be its own one, and whether it takes no value.
 func (c *Catalog) Option(name, option string) (isParam, isSwitch bool) {
-	all, always := c.rules(name)
-	always = slices.DeleteFunc(slices.Clone(always), func(r manifest.Rule) bool { return len(r.From) > 1 })
-	for _, r := range all {
-		at, err := c.Find(r.Tool)
-		if err != nil || at.Tool == nil {
+	m := c.rules(name)
+	always := slices.DeleteFunc(slices.Clone(m.always), func(r manifest.Rule) bool { return len(r.From) > 1 })
+	for _, r := range m.all {
+		at := c.tool(split(r.Tool))
+		if at.Tool == nil {
 			continue
 		}
 		known, kind, own := manifest.ParamNamed(at.Tool.Params, option)
@@ -159,72 +223,106 @@ func (c *Catalog) peersOf(p Provider) (peers manifest.Peers) {
 	return peers
 }
 
-// rules returns the calls that a name may mean, with qualified names, and the rewrites that apply to all of them: those
-// of the tool whose own name it spells, else those that manifests have, else those of the only tool with such a last
-// word. What a manifest says about other plugins does not count, except about the built-in one. For a tool's own name
-// they are the call itself, and then those of its plugin's manifest.
-func (c *Catalog) rules(name string) (all, always []manifest.Rule) {
-	if latest := c.meaning.Load(); latest != nil && latest.name == name { // a caller asks several times
-		return latest.all, latest.always
-	}
-	all, always = c.findRules(name)
-	c.meaning.Store(&meaning{name, all, always})
-	return all, always
-}
-
-// meaning is what a name means.
+// meaning is what a name means: the calls, with qualified names, and the rewrites that apply to all of them.
 type meaning struct {
 	name        string
 	all, always []manifest.Rule
+	itself      int  // so many calls are those of the tool whose own name it is
+	isGuess     bool // only its last word is that of a tool
 }
 
-func (c *Catalog) findRules(name string) (all, always []manifest.Rule) {
-	if len(name) > maxName {
-		return nil, nil
+// rules returns the meaning of a name: that of the tool whose own name it spells, else those that manifests have, else
+// that of the only tool whose name is nearly the same, or has such a last word. What a manifest says about other
+// plugins does not count, except about the built-in one; nor does a tool of another plugin where the name has one. For
+// a tool's own name they are the call itself, and then those of its plugin's manifest.
+func (c *Catalog) rules(name string) *meaning {
+	if latest := c.meaning.Load(); latest != nil && latest.name == name { // a caller asks several times
+		return latest
 	}
-	first, local, isDotted := strings.Cut(name, ".")
-	_, isPlugin := c.Provider(first)
-	var itself []manifest.Rule
+	m := &meaning{name: name}
+	if len(name) <= maxName {
+		c.findRules(m)
+	}
+	c.meaning.Store(m)
+	return m
+}
+
+func (c *Catalog) findRules(m *meaning) {
+	first, local, isDotted := strings.Cut(m.name, ".")
+	within := ""
+	if p, isPlugin := c.Provider(first); isDotted && isPlugin {
+		within = p.Info().Name
+	}
 	if at := c.tool(first, local); at.Tool != nil {
-		itself = []manifest.Rule{at.rule()}
-	} else if other := c.spelled(name, wholeName); other != nil {
-		return other, nil
+		m.all, m.itself = []manifest.Rule{at.rule()}, 1
+	} else if m.all = c.spelled(m.name, "", wholeName, schema.FoldName); m.all != nil {
+		return
 	}
-	if isDotted && !isPlugin {
-		if own := c.spelled(name, bareName); own != nil {
-			return own, nil
+	if isDotted && len(m.all) == 0 {
+		fold := schema.FoldName
+		if within != "" { // Page.navigate is a tool of cdp, and page.navigate what other products call page.open
+			fold = strings.Clone
+		}
+		if m.all = c.spelled(m.name, "", bareName, fold); m.all != nil {
+			return
 		}
 	}
 	peers := map[string]manifest.Peers{}
 	var prefixes []string
 	for _, p := range c.Providers() {
-		if plugin := p.Info().Name; !isDotted || !isPlugin || plugin == first {
+		if plugin := p.Info().Name; within == "" || plugin == within {
 			own := c.peersOf(p)
 			peers[plugin], prefixes = own, append(prefixes, own.Prefixes...)
-			always = append(always, own.Names["*"]...)
+			m.always = append(m.always, own.Names["*"]...)
 		}
 	}
-	tails := manifest.NameTails(name, prefixes)
+	tails := manifest.NameTails(m.name, prefixes)
+	for _, tail := range tails[1:] {
+		if own := c.spelled(tail, "", wholeName, schema.FoldName); own != nil {
+			m.all = append(m.all, own...)
+			return
+		}
+	}
 	for _, tail := range tails {
 		for _, plugin := range slices.Sorted(maps.Keys(peers)) {
 			p := peers[plugin]
-			if all = slices.Clone(p.Named(tail)); len(all) > 0 {
+			if all := slices.Clone(p.Named(tail)); len(all) > 0 {
 				for i := range all {
 					all[i].Tool, all[i].See = c.qualified(plugin, all[i].Tool), c.qualified(plugin, all[i].See)
 				}
-				return append(itself, all...), p.Names["*"]
+				m.all, m.always = append(m.all, all...), p.Names["*"]
+				return
 			}
 		}
 	}
-	if itself != nil {
-		return itself, always
-	}
-	for _, tail := range tails {
-		if own := c.spelled(tail, bareName); own != nil {
-			return own, always
+	for _, fold := range []func(string) string{schema.FoldName, singular} {
+		for i, tail := range tails {
+			if plugin := within; len(m.all) == 0 {
+				if i == 0 {
+					plugin = "" // page.captureScreenshot is a tool of the domain Page
+				}
+				m.all = c.spelled(tail, plugin, bareName, fold)
+			}
 		}
 	}
-	return c.spelled(name, lastWord), always // "browser_resume" is not Debugger.resume
+	if last := local[strings.LastIndexByte(local, '.')+1:]; within == "" {
+		local = m.name // "browser_resume" is not Debugger.resume
+	} else if last != strings.ToLower(last) { // "Page.getDocument" is DOM.getDocument, but "Page.pause" is no tool
+		local = last
+	}
+	if len(m.all) == 0 {
+		m.all = c.spelled(local, within, lastWord, schema.FoldName)
+		m.isGuess = len(m.all) > 0
+	}
+}
+
+// singular is [schema.FoldName] without the ending of a plural: query and queries are one, as are hash and hashes.
+func singular(name string) string {
+	name = strings.TrimSuffix(strings.TrimSuffix(schema.FoldName(name), "s"), "e")
+	if stem, is := strings.CutSuffix(name, "y"); is {
+		return stem + "i"
+	}
+	return name
 }
 
 // qualified returns the name of a tool that a plugin may name: its own, or a built-in one; else "".
@@ -255,25 +353,30 @@ func bareName(_, local string) string       { return local }
 func lastWord(_, local string) string       { return local[strings.LastIndexByte(local, '.')+1:] }
 
 // spelled returns the call of the only tool whose name is that in a form, in any spelling; nil if none or several are.
-func (c *Catalog) spelled(name string, form func(plugin, local string) string) []manifest.Rule {
-	var found []string
-	name = schema.FoldName(name)
+// A plugin limits the tools to its own.
+func (c *Catalog) spelled(
+	name, within string, form func(plugin, local string) string, fold func(string) string,
+) []manifest.Rule {
+	var found []manifest.Rule
+	name = fold(name)
 	for _, p := range c.providers {
+		plugin := p.Info().Name
+		if within != "" && plugin != within {
+			continue
+		}
 		names, _ := p.Names()
 		for _, local := range names {
-			if plugin := p.Info().Name; schema.FoldName(form(plugin, local)) == name {
-				found = append(found, plugin+"."+local)
+			if fold(form(plugin, local)) != name {
+				continue
+			} else if at := c.tool(plugin, local); at.Tool != nil {
+				found = append(found, at.rule())
 			}
 		}
 	}
 	if len(found) != 1 {
 		return nil
 	}
-	at, err := c.Find(found[0])
-	if err != nil || at.Tool == nil {
-		return nil
-	}
-	return []manifest.Rule{at.rule()}
+	return found
 }
 
 // rule returns the call of a tool with its own words.
@@ -284,6 +387,10 @@ func (a Address) rule() manifest.Rule {
 			word += "..."
 		}
 		own.Words = append(own.Words, word+"?")
+	}
+	required := slices.DeleteFunc(manifest.Params(a.Tool.Params), func(p manifest.Param) bool { return !p.Required })
+	if len(own.Words) == 0 && len(required) == 1 && required[0].Type == "string" {
+		own.Words = []string{required[0].Name + "?"} // cdp Runtime.evaluate 1+1
 	}
 	return own
 }

@@ -127,8 +127,6 @@ type Features struct {
 	// Flow returns what comes before a tool; nil for one of which only the manifest says it. Without it, that is
 	// [manifest.FlowOf].
 	Flow func(tool string) *manifest.Flow
-	// CheckURL returns what is wrong with a URL in parameters, and what was meant.
-	CheckURL func(params json.RawMessage) error
 	// NeedsConfirmation returns why a person confirms a call although the policy allows it, or "" if nobody has to. Of the
 	// job only Tool, Params, Caller and Session are set. It is not asked about calls that the command line
 	// makes, itself or by way of a shipped plugin.

@@ -109,7 +109,7 @@ func (r *run) readStep(at string, given any) (*run, []Detail, error) {
 	if paramsSchema != nil {
 		if err := step.validateValue(paramsSchema, params); err != nil {
 			e := AsError(err)
-			if e.Code != InvalidArgs {
+			if e.Code != InvalidArgs && e.Code != InvalidURL {
 				return nil, nil, e
 			}
 			for i := range e.Details {

@@ -76,13 +76,12 @@ func NameTails(name string, prefixes []string) []string {
 	return tails
 }
 
-// WithWords adds words to parameters: in order, or as NAME=VALUE. Without a word, all of them may be among the
-// parameters.
+// WithWords adds words to parameters, in order. Those without a word may be among the parameters.
 func (r *Rule) WithWords(given map[string]any, words []any) (map[string]any, bool) {
 	params, need := maps.Clone(given), 0
 	for i, name := range r.Words {
 		name, optional := strings.CutSuffix(name, "?")
-		if !optional {
+		if _, taken := given[name]; !optional && !taken {
 			need = i + 1
 		}
 		if i >= len(words) {

@@ -160,6 +160,9 @@ const separators = "_./: "
 
 // metaToolNamed returns the meta-tool that a name means, with any prefix of a client, "" if it means none.
 func (m *modeServer) metaToolNamed(name string) string {
+	if name == "tools/call" { // the method
+		return callTool
+	}
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
 	for _, t := range m.metaTools() {
 		prefix, ok := strings.CutSuffix(name, t.name)
@@ -181,11 +184,21 @@ func withoutPrefix(name string) (string, bool) {
 	return strings.ReplaceAll(name[len(prefix):], "/", "."), prefix != "" && len(prefix) < len(name)
 }
 
+// protocols are the members that say which protocol a call is one of; it may have an id beside them.
+var protocols = map[string][]string{"jsonrpc": {"2.0"}, "server": {"parley"}, "server_name": {"parley"},
+	"type": {"function", "function_call", "tool_use", "tool_call"}}
+
 // correctEnvelope returns a call of call_tool as it was probably meant: nothing is dropped. It reports false where it
 // does not know which tool is meant.
 func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 	e := &envelope{arguments: map[string]any{}}
 	left := maps.Clone(given)
+	for key, values := range protocols {
+		if text, _ := left[key].(string); slices.Contains(values, text) {
+			delete(left, key)
+			delete(left, "id")
+		}
+	}
 	name, _ := left["name"].(string)
 	nameKey := "name"
 	if name == "" {
@@ -193,10 +206,16 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 	}
 	if name == "" {
 		// The whole call is inside one of its members.
+		options, _ := left["options"].(map[string]any)
+		delete(left, "options")
 		for key, inner := range left {
+			if list, ok := inner.([]any); ok && len(list) == 1 {
+				key, inner = key+"/0", list[0]
+			}
 			if inner, ok := inner.(map[string]any); ok && len(left) == 1 {
 				e, ok := m.correctEnvelope(inner)
 				if ok {
+					e.setOptions(options, "/options")
 					for i := range e.changes {
 						if e.changes[i].How != schema.OnlyValue {
 							e.changes[i].From = "/" + key + e.changes[i].From
@@ -214,14 +233,14 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 		e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Renamed})
 	}
 	var known []manifest.Param
-	isPeer := false
+	isPeer, isSent := false, false
 	if e.tool = m.metaToolNamed(name); e.tool == "" {
 		catalog := m.cfg.Host.Catalog()
 		at, err := catalog.Find(m.qualified(name))
 		if isPeer = err != nil || at.Tool == nil; !isPeer {
 			e.tool, known = at.Name(), manifest.Params(at.Tool.Params)
-		} else if !catalog.Knows(name) {
-			return nil, false
+		} else {
+			isSent = !catalog.Knows(name)
 		}
 		same := m.qualified(name) == e.tool || strings.EqualFold(strings.ReplaceAll(name, "__", "."), e.tool)
 		switch {
@@ -244,7 +263,9 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 		e.arguments[key] = left[key]
 		e.changes = append(e.changes, host.Change{From: token, To: "/arguments" + token, How: schema.Moved})
 	}
-	if isPeer {
+	if isSent {
+		return m.correctSent(name, e)
+	} else if isPeer {
 		all, see := m.cfg.Host.Catalog().Meant(name, e.arguments, nil)
 		if e.see = see; len(all) == 0 || all[0].File != "" {
 			return e, false
@@ -258,6 +279,23 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 		}
 	}
 	return m.correctInner(e)
+}
+
+// correctSent is correctEnvelope for a call of a plugin, or of what is no tool of it, that has the call of a tool among
+// its arguments: {"name": "cdp.send", "arguments": {"method": "Page.navigate", "params": {}}}.
+func (m *modeServer) correctSent(name string, e *envelope) (*envelope, bool) {
+	plugin, _, _ := strings.Cut(m.qualified(name), ".")
+	key, tool := takeText(e.arguments, append([]string{"name"}, nameAliases...))
+	if _, isPlugin := m.cfg.Host.Catalog().Provider(plugin); !isPlugin || key == "" {
+		return nil, false
+	}
+	e.arguments[key] = plugin + "." + strings.TrimPrefix(tool, plugin+".")
+	inner, ok := m.correctEnvelope(e.arguments)
+	if ok {
+		inner.options = e.options
+		inner.changes = append(inner.changes, host.Change{From: "/arguments", To: "", How: schema.Unwrapped})
+	}
+	return inner, ok
 }
 
 // teachName adds to the error of a tool that does not exist the call that its name and arguments mean.

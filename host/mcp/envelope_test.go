@@ -17,6 +17,7 @@ func TestEnvelope(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		s := connect(client{})
 		const tea = `{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add"}}`
+		const tea2 = `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"oolong"}}}`
 		for _, c := range []struct{ name, arguments, next string }{
 			{"params", `{"name":"shop.add","params":{"title":"oolong"}}`, tea},
 			{"input", `{"name":"shop.add","input":{"title":"oolong"}}`, tea},
@@ -30,6 +31,16 @@ func TestEnvelope(t *testing.T) {
 			{"tool", `{"tool":"shop.add","arguments":{"title":"oolong"}}`, tea},
 			{"tool and params, misspelt", `{"tool":"shop__add","params":{"titel":"oolong"}}`, tea},
 			{"inside a member", `{"call":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
+			{"a request", `{"method":"tools/call","params":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
+			{"a message", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
+			{"the method as the name", `{"name":"tools/call","arguments":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
+			{"a function", `{"type":"function","function":{"name":"shop.add","arguments":"{\"title\":\"oolong\"}"}}`, tea},
+			{"a use of a tool", `{"type":"tool_use","id":"1","name":"shop.add","input":{"title":"oolong"}}`, tea},
+			{"a list of calls", `{"tool_calls":[{"name":"shop.add","arguments":{"title":"oolong"}}]}`, tea},
+			{"with the server", `{"server":"parley","tool":"shop.add","arguments":{"title":"oolong"}}`, tea},
+			{"by way of the plugin", `{"name":"shop.send","arguments":{"method":"add","params":{"title":"oolong"}}}`, tea},
+			{"its own name inside", `{"name":"shop.add","arguments":{"method":"add","params":{"title":"oolong"}}}`, tea2},
+			{"a list for words", `{"name":"shop.add","arguments":{"args":["oolong"]}}`, tea2},
 			{"a name of a parameter", `{"name":"shop.add","input":{"title":"oolong"}}`, tea},
 			{"beside arguments", `{"name":"shop.add","arguments":{"title":"oolong"},"args":{"size":"small"}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"size":"small","title":"oolong"},"name":"shop.add"}}`},

@@ -387,6 +387,11 @@ func (c *corrector) value(f fault) bool {
 			c.changes = append(c.changes, Change{To: at, How: OnlyValue})
 			return c.set(f.at, deepCopy(allowed[0]))
 		}
+		if text, isText := v.(string); isText {
+			if object, ok := repaired(text, '{'); ok {
+				v = object
+			}
+		}
 		if object, ok := v.(map[string]any); ok && f.at != nil && c.hoist(f.at, object) {
 			return true
 		}
@@ -628,6 +633,9 @@ func inUnit(n *node, text string) any {
 		for _, word := range Words(c.about) {
 			unit = cmp.Or(unit, units[word])
 		}
+	}
+	if number, word, ok := strings.Cut(text, " "); ok && units[word] != "" {
+		text = number + strings.TrimSuffix(units[word], "in")
 	}
 	d, err := time.ParseDuration(text)
 	one, known := map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "min": time.Minute}[unit]

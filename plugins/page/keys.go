@@ -95,9 +95,9 @@ func combination(given string) ([]map[string]any, error) {
 // editing are the commands that Control and a letter mean in a field. A browser without a window does not map them.
 var editing = map[string]string{"a": "selectAll", "z": "undo", "y": "redo", "x": "cut", "c": "copy", "v": "paste"}
 
-// modifierBits returns the bits of modifiers.
+// modifierBits returns the bits of modifiers: several may be one text, as in Shift+Alt.
 func modifierBits(names []string) (bits int, err error) {
-	for _, name := range names {
+	for name := range strings.FieldsFuncSeq(strings.Join(names, "+"), func(c rune) bool { return c == '+' || c == ',' }) {
 		bit := modifierBit[strings.ToLower(name)]
 		if bit == 0 {
 			return 0, sdk.Invalid("/modifiers", "Shift, Control, Alt or Meta", name, "")

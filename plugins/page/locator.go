@@ -15,7 +15,7 @@ var prefixes = map[string]string{"css": "css", "text": "text", "label": "label",
 // parseLocator reads a locator. A word is a reference if it looks like one, has a prefix such as css=, or is a line
 // of a snapshot, such as: button "Sign in". Any other word is searched as a CSS selector if it looks like one, then by
 // name, label, placeholder and text. Selectors of Playwright are understood, too: role=button[name="Sign in"],
-// text="Sign in", button:has-text("Sign in"), xpath=//button.
+// text="Sign in", button:has-text("Sign in"), xpath=//button, getByRole('button', { name: 'Sign in' }).
 func parseLocator(word string) locator {
 	word = strings.TrimSpace(word)
 	if ref := strings.TrimPrefix(word, "@"); isRef(ref) {
@@ -26,6 +26,18 @@ func parseLocator(word string) locator {
 	}
 	if strings.HasPrefix(word, "//") {
 		return locator{"xpath": word}
+	}
+	if function, rest, ok := strings.Cut(word, "("); ok && functions[function] != "" {
+		if first, rest, ok := cutQuoted(rest); ok {
+			l := locator{functions[function]: first}
+			if rest == ")" {
+				return l
+			}
+			_, rest, _ = strings.Cut(rest, "name:")
+			if l["name"], rest, ok = cutQuoted(rest); ok && strings.Trim(rest, " })") == "" && function == "getByRole" {
+				return l
+			}
+		}
 	}
 	if kind, rest, ok := strings.Cut(word, "="); ok && prefixes[kind] != "" && rest != "" {
 		role, named, ok := strings.Cut(rest, "[name=")
@@ -55,6 +67,20 @@ func parseLocator(word string) locator {
 		return locator{"role": role, "name": name}
 	}
 	return locator{"word": word}
+}
+
+// functions are those of Playwright that make a locator.
+var functions = map[string]string{"getByRole": "role", "getByText": "text", "getByLabel": "label",
+	"getByPlaceholder": "placeholder", "getByTestId": "test_id", "locator": "css"}
+
+// cutQuoted returns a text in quotation marks without escapes, and what follows it.
+func cutQuoted(text string) (inner, rest string, ok bool) {
+	text = strings.TrimSpace(text)
+	if text == "" || !strings.ContainsAny(text[:1], "'\"`") {
+		return "", text, false
+	}
+	inner, rest, ok = strings.Cut(text[1:], text[:1])
+	return inner, strings.TrimSpace(rest), ok && !strings.Contains(inner, `\`)
 }
 
 // readQuoted reads what follows the first quotation mark of a line of a snapshot: a name, and the word after it. A

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	sdk "github.com/parley-tools/parley/sdk/go"
 )
@@ -193,7 +194,7 @@ func Emulate(c *sdk.Call, p EmulateParams) (*EmulateResult, error) {
 	if p.Headers != nil {
 		e.set("headers", "Network.setExtraHTTPHeaders", object{"headers": p.Headers})
 	}
-	for _, name := range p.Permissions {
+	for name := range strings.FieldsSeq(strings.ReplaceAll(strings.Join(p.Permissions, " "), ",", " ")) {
 		e.set("permission "+name, "Browser.setPermission", object{"permission": object{"name": name},
 			"setting": "granted"})
 	}

@@ -98,7 +98,7 @@ func (p parsedLine) equal(other parsedLine) bool {
 
 // parse parses the words after parley, and runs nothing. It reports whether they are a valid command line.
 func (a *front) parse(words []string) (p parsedLine, ok bool) {
-	if len(words) > 1 && words[0] == "call" {
+	if len(words) > 1 && words[0] == "call" && strings.ContainsAny(words[1], "._") {
 		words = words[1:]
 	}
 	var opts *tools.RootOptions
@@ -162,6 +162,9 @@ func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *tools.RootO
 	}
 	opts.Words = rest
 	params, known := tools.ParamsOf(a.App, at.Tool, opts.CallOptions)
+	if catalog.Conflicts(at, rest) {
+		return p, false
+	}
 	if !known || slices.ContainsFunc(append(rest, opts.Set...), placeholder.MatchString) {
 		return p, true
 	}

@@ -421,7 +421,7 @@ func meantBy(t *testing.T, home string, args ...string) *host.Step {
 	if _, ok := f.parse(args); ok {
 		return nil
 	}
-	return f.meant(host.InvalidArgs)
+	return f.meant()
 }
 
 // TestWordsKeepTheirPlace checks of every tool with words that they stay in their parameters, and that no value is

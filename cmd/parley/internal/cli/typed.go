@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -20,7 +19,8 @@ import (
 
 // typedLine is a command line taken apart.
 type typedLine struct {
-	words, own []string // own are Parley's options, with their values
+	words, own []string    // own are Parley's options, with their values
+	objects    [][2]string // --params, and --param that is not KEY=VALUE, with their values
 	params     [][2]string
 	missing    bool // an option has no value and is no switch
 }
@@ -32,7 +32,11 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 		word := rest[0]
 		rest = rest[1:]
 		name, isOption := strings.CutPrefix(word, "--")
-		if len(word) == 2 && word[0] == '-' && unicode.IsLetter(rune(word[1])) {
+		if session, is := strings.CutPrefix(word, "-s="); is && len(l.words) == 0 { // as playwright-cli has it
+			l.own = append(l.own, "--session", session)
+			continue
+		}
+		if letter.MatchString(word) {
 			name, isOption = word[1:], true
 		}
 		name, value, given := strings.Cut(name, "=")
@@ -54,10 +58,17 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 			if !given && option.NoOptDefVal == "" && len(rest) > 0 {
 				value, taken, rest = rest[0], append(taken, rest[0]), rest[1:]
 			}
-			if key, text, isPair := strings.Cut(value, "="); name == "param" && isPair && !strings.HasPrefix(text, "@") {
-				l.params = append(l.params, [2]string{key, text})
-			} else {
+			key, text, isPair := strings.Cut(value, "=")
+			isFile := strings.HasPrefix(value, "@") || strings.HasPrefix(text, "@") || value == "-"
+			switch {
+			case name != "param" && name != "params" || isFile:
 				l.own = append(l.own, taken...)
+			case name == "param" && isPair && paramKey.MatchString(key):
+				l.params = append(l.params, [2]string{key, text})
+			case name == "param" && paramKey.MatchString(value) && len(rest) > 0 && !strings.HasPrefix(rest[0], "-"):
+				l.params, rest = append(l.params, [2]string{value, rest[0]}), rest[1:] // --param KEY VALUE
+			default:
+				l.objects = append(l.objects, [2]string{name, value})
 			}
 		default:
 			switch {
@@ -73,6 +84,37 @@ func takeApart(a *command.App, root *cobra.Command, about func(option string) (i
 	return l
 }
 
+var (
+	letter   = regexp.MustCompile(`^-\pL(=|$)`) // an option of one letter, which Parley does not have
+	paramKey = regexp.MustCompile(`^[A-Za-z_][\w.-]*$`)
+	pair     = regexp.MustCompile(`(?s)^ *([A-Za-z_][\w.-]*) ?(?:=|: )(.*)$`)
+)
+
+// objectOf returns the parameters that a text holds: an object, also in quotation marks that a shell was to remove, or
+// KEY=VALUE, KEY: VALUE, several of them with commas between. It is nil for another text.
+func objectOf(text string) (object map[string]any, isJSON bool) {
+	quoted := strings.Trim(strings.TrimSpace(text), `'"`)
+	for _, form := range []string{quoted, strings.ReplaceAll(quoted, `\"`, `"`)} {
+		if raw, ok := jsontext.Repair(form); ok && raw[0] == '{' {
+			value, _ := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+			object, isJSON = value.(map[string]any)
+			return object, isJSON
+		}
+	}
+	for _, parts := range [][]string{strings.Split(text, ","), {text}} {
+		object = map[string]any{}
+		for _, part := range parts {
+			if found := pair.FindStringSubmatch(part); found != nil {
+				object[found[1]] = found[2]
+			}
+		}
+		if len(object) == len(parts) {
+			return object, false
+		}
+	}
+	return nil, false
+}
+
 // retyped is the error of a command line with options that are parameters of the tool: in args they are --param.
 type retyped struct {
 	error
@@ -82,7 +124,7 @@ type retyped struct {
 // named returns the tool that the command line names, and the words after it.
 func named(a *command.App, root *cobra.Command, catalog *host.Catalog) (at host.Address, words, rest []string) {
 	words = takeApart(a, root, func(string) (bool, bool) { return false, true }).words
-	if len(words) > 0 && words[0] == "call" {
+	for len(words) > 1 && lead.MatchString(words[0]) && (lead.MatchString(words[1]) || isName(catalog, words[1])) {
 		words = words[1:]
 	}
 	if len(words) == 0 || slices.Contains(a.Commands, words[0]) {
@@ -93,6 +135,15 @@ func named(a *command.App, root *cobra.Command, catalog *host.Catalog) (at host.
 		return host.Address{}, words, nil
 	}
 	return at, words, rest
+}
+
+// lead are words that stand before the name of a tool elsewhere.
+var lead = regexp.MustCompile(`^(parley|mcp|tools?|call|call_tool|tools/call|run|exec|invoke|use)$`)
+
+// isName reports whether a word begins the name of a tool.
+func isName(catalog *host.Catalog, word string) bool {
+	_, isPlugin := catalog.Provider(word)
+	return isPlugin || catalog.Knows(word)
 }
 
 // retype returns the command line with --param for each option that Parley does not have. It returns nil if one cannot
@@ -114,9 +165,12 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 		return nil
 	}
 	args := append(slices.Clone(l.words), l.own...)
+	for _, o := range l.objects {
+		args = append(args, "--"+o[0], o[1])
+	}
 	for _, p := range l.params {
 		name, _, own := manifest.ParamNamed(at.Tool.Params, p[0])
-		if name == "" && !foreign {
+		if object, _ := objectOf(p[1]); name == "" && (!foreign || object != nil) {
 			return nil
 		} else if !own {
 			name = p[0]
@@ -133,9 +187,9 @@ var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 var carried = []string{"json", "debug", "dry-run", "session", "browser", "target", "timeout", "max-bytes", "jq",
 	"on-dialog", "wait", "isolate", "out"}
 
-// meant returns the step that a command line in the form of another product, which ends with a code, means; nil if it
-// means none. It is the call or, where a value has no place in it, the documentation.
-func (a *front) meant(code host.Code) *host.Step {
+// meant returns the step that a command line in the form of another product means; nil if it means none. It is the call
+// or, where a value has no place in it, the documentation.
+func (a *front) meant() *host.Step {
 	own := newFront(&command.Streams{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env}, nil)
 	defer own.Close()
 	deps := a.App
@@ -152,47 +206,23 @@ func (a *front) meant(code host.Code) *host.Step {
 		return nil
 	})
 	at, words, rest := named(a.App, root, h.Catalog())
-	if at.Tool != nil && code == host.NotFound { // by the tool itself
-		return nil
-	}
-	lead, least := words, 1 // words of the name
-	if at.Tool != nil {
-		lead, least = rest, 0
-	}
-	n := least
-	for n < min(len(lead), 4) && identifier.MatchString(lead[n]) {
-		n++
-	}
-	for ; n >= least && len(words) > 0; n-- {
-		name := strings.Join(lead[:n], "_")
-		if at.Tool != nil {
-			name = strings.TrimSuffix(at.Name()+"_"+name, "_")
-		}
-		if _, isPlugin := h.Catalog().Provider(name); isPlugin || !h.Catalog().Knows(name) {
-			continue
-		}
-		l := takeApart(a.App, root, func(option string) (bool, bool) { return h.Catalog().Option(name, option) })
-		named := words[:len(words)-len(lead)+n]
+	var describe *host.Step
+	for _, name := range candidates(h.Catalog(), at, words, rest) {
+		l := takeApart(a.App, root, func(option string) (bool, bool) { return h.Catalog().Option(name.means, option) })
 		after := l.words[max(0, slices.Index(l.words, words[0])):]
-		if len(after) < len(named) || !slices.Equal(after[:len(named)], named) {
+		if len(after) < name.words || !slices.Equal(after[:name.words], words[:name.words]) {
 			continue // the value of an option
 		}
-		values := make([]any, len(after)-len(named))
-		for i, word := range after[len(named):] {
-			values[i] = word
-		}
-		given := map[string]any{}
-		for _, p := range l.params {
-			switch before := given[p[0]].(type) {
-			case nil:
-				given[p[0]] = p[1]
-			case []any:
-				given[p[0]] = append(before, p[1])
-			default:
-				given[p[0]] = []any{before, p[1]}
+		var values []any
+		for _, word := range after[name.words:] {
+			if object, isJSON := objectOf(word); isJSON && holdsParams(h.Catalog(), name.means, object) {
+				l.objects = append(l.objects, [2]string{"params", word})
+			} else {
+				values = append(values, word)
 			}
 		}
-		all, see := h.Catalog().Meant(name, given, values)
+		given, exact := l.given(h.Catalog(), name.means)
+		all, see := h.Catalog().Meant(name.means, given, values)
 		isLost := l.missing || root.ParseFlags(l.own) != nil || root.RunE(root, words) != nil
 		root.Flags().Visit(func(f *pflag.Flag) { isLost = isLost || !slices.Contains(carried, f.Name) })
 		for _, m := range all {
@@ -202,26 +232,112 @@ func (a *front) meant(code host.Code) *host.Step {
 			call := host.Call{Name: m.Tool, Options: opts.Options, Given: opts.Options.StepOptions()}
 			call.Given.Session, call.Given.File = own.SessionName, cmp.Or(m.File, opts.Out)
 			call.Given.Out = call.Given.File != ""
-			if step := stepOf(h, call, m.Params); step != nil && a.offers(a.Command(*step)) {
+			if step := stepOf(h, call, m.Params, exact); step != nil && a.offers(a.Command(*step)) {
 				return step
 			}
 		}
-		if at.Tool == nil && see != "" {
-			describe := host.DescribeStep(see, 0)
-			return &describe
+		if at.Tool == nil && see != "" && describe == nil {
+			step := host.DescribeStep(see, 0)
+			describe = &step
 		}
 	}
-	return nil
+	return describe
+}
+
+// candidate is a name that a command line may mean, by its first words.
+type candidate struct {
+	means string
+	words int
+}
+
+// candidates returns the names that a command line may mean: that of as many words as possible, and that of a tool
+// before its plugin.
+func candidates(c *host.Catalog, at host.Address, words, rest []string) (all []candidate) {
+	prefix, ahead, least := "", words, 1
+	if len(words) == 0 {
+		return nil
+	} else if _, isPlugin := c.Provider(words[0]); at.Tool != nil {
+		prefix, ahead, least = at.Name()+"_", rest, 0
+	} else if isPlugin && len(words) > 1 {
+		prefix, ahead = words[0]+".", words[1:]
+	}
+	n := least
+	for n < min(len(ahead), 4) && identifier.MatchString(ahead[n]) {
+		n++
+	}
+	for ; n >= least; n-- {
+		name := strings.TrimSuffix(prefix+strings.Join(ahead[:n], "_"), "_")
+		if _, isPlugin := c.Provider(name); !isPlugin && c.Knows(name) {
+			all = append(all, candidate{name, len(words) - len(ahead) + n})
+			break
+		}
+	}
+	if at.Tool == nil && len(words) > 1 && identifier.MatchString(words[0]) {
+		if _, isPlugin := c.Provider(words[1]); isPlugin && c.Knows(words[1]+"."+words[0]) {
+			swapped := candidate{words[1] + "." + words[0], 2}
+			if _, see := c.Meant(words[0], map[string]any{}, nil); see == swapped.means {
+				return []candidate{swapped}
+			}
+			all = append(all, swapped)
+		}
+	}
+	return all
+}
+
+// given returns the parameters of the line. An option that the tool does not have may hold KEY=VALUE, or an object of
+// its parameters. exact are texts that were JSON: they have their type.
+func (l *typedLine) given(c *host.Catalog, name string) (given map[string]any, exact []string) {
+	given = map[string]any{}
+	add := func(name string, value any) {
+		switch before := given[name].(type) {
+		case nil:
+			given[name] = value
+		case []any:
+			given[name] = append(before, value)
+		default:
+			given[name] = []any{before, value}
+		}
+	}
+	addAll := func(text string) bool {
+		object, isJSON := objectOf(text)
+		for name, value := range object {
+			if text, isText := value.(string); isText && isJSON {
+				exact = append(exact, text)
+			}
+			add(name, value)
+		}
+		return object != nil
+	}
+	for _, o := range l.objects {
+		l.missing = !addAll(o[1]) || l.missing
+	}
+	for _, p := range l.params {
+		object, _ := objectOf(p[1])
+		if isKnown, _ := c.Option(name, p[0]); isKnown || !holdsParams(c, name, object) || !addAll(p[1]) {
+			add(p[0], p[1])
+		}
+	}
+	return given, exact
+}
+
+// holdsParams reports whether an object holds parameters of what a name means.
+func holdsParams(c *host.Catalog, name string, object map[string]any) bool {
+	for key := range object {
+		if isParam, _ := c.Option(name, key); !isParam {
+			return false
+		}
+	}
+	return len(object) > 0
 }
 
 // stepOf returns the step that makes a call with parameters of a command line, nil if they cannot be corrected.
-func stepOf(h *host.Host, c host.Call, params map[string]any) *host.Step {
+func stepOf(h *host.Host, c host.Call, params map[string]any, exact []string) *host.Step {
 	at, err := h.Catalog().Find(c.Name)
 	if err != nil {
 		return nil
 	}
 	for name, value := range params {
-		if text, isText := value.(string); isText {
+		if text, isText := value.(string); isText && !slices.Contains(exact, text) {
 			params[name] = tools.Typed(at.Tool, name, text)
 		}
 	}

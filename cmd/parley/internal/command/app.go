@@ -117,7 +117,7 @@ type App struct {
 	// Offers reports whether a line may be offered as next. Nil means that every line may.
 	Offers func(line string) bool
 	// Meant returns the step that a refused command line means in the form of another product, nil if it means none.
-	Meant func(host.Code) *host.Step
+	Meant func() *host.Step
 	// Approver asks a person about a call. It is read at each question. Nil means that there is no approver.
 	Approver host.Approver
 	// ApproveChange asks the operator to approve a change of the operator's files. Nil means that nobody can be asked, so
@@ -294,9 +294,13 @@ func (a *App) Fail(err error) int {
 	a.Failing = true
 	e := host.AsError(err)
 	const nothingSuch = "no_match" // as tools call it that look for what the words name
-	mayMean := slices.Contains([]host.Code{host.NotFound, host.InvalidArgs, nothingSuch}, e.Code) && e.Corrected == nil
-	if mayMean && a.Meant != nil {
-		if step := a.Meant(e.Code); step != nil {
+	var f *failure
+	codes := []host.Code{host.InvalidArgs, nothingSuch, host.NotFound}
+	if errors.As(err, &f) && isTool(a, f.envelope.Meta.Tool) {
+		codes = codes[:2] // the tool itself says what it does not find
+	}
+	if a.Meant != nil && slices.Contains(codes, e.Code) && e.Corrected == nil {
+		if step := a.Meant(); step != nil {
 			e.Steps = append([]host.Step{*step}, e.Steps...)
 			if step.Op == host.OpCall {
 				e.Retry, e.Corrected, e.Template, e.Changes = step, step.Params, nil, nil
@@ -311,8 +315,7 @@ func (a *App) Fail(err error) int {
 	if a.JSON {
 		a.said.debug = append(a.said.debug, traceText(e.Trace)...)
 		env := &Envelope{Error: a.ErrorObject(e), Warnings: []string{}}
-		var f *failure
-		if errors.As(err, &f) {
+		if f != nil {
 			f.envelope.Error, env = env.Error, f.envelope
 		}
 		env.Next = next
@@ -325,14 +328,23 @@ func (a *App) Fail(err error) int {
 		fmt.Fprintf(a.Err, "%s\n", raw)
 		return e.ExitCode()
 	}
-	var f *failure
-	if errors.As(err, &f) {
+	if f != nil {
 		for _, w := range f.envelope.Warnings {
 			fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
 		}
 	}
 	writeErrorText(a, e, next)
 	return e.ExitCode()
+}
+
+// isTool reports whether a tool has this name.
+func isTool(a *App, name string) bool {
+	catalog, err := a.Catalog()
+	if err != nil {
+		return false
+	}
+	at, err := catalog.Find(name)
+	return err == nil && at.Tool != nil
 }
 
 // nextFor returns what to do about an error that names no next step itself.

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -145,6 +146,11 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 		return nil, err
 	}
 	if at.Tool != nil {
+		if h.Catalog().Conflicts(at, o.Words) {
+			return nil, host.Errorf(host.InvalidArgs, "%q after %s means something else in other products; "+
+				"values of %s go into --param, too", manifest.CleanLine(strings.Join(o.Words, " ")), at.Tool.Name,
+				strings.Join(at.Tool.Positional, ", "))
+		}
 		if call.Params, err = buildParams(ctx, app, at.Tool, &o); err != nil {
 			call.Invalid = host.AsError(err)
 		}
