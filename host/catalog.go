@@ -25,6 +25,8 @@ type Catalog struct {
 	schemas     sync.Map                // partKey -> *schema.Schema
 	peers       sync.Map                // Provider -> manifest.Peers
 	meaning     atomic.Pointer[meaning] // of the latest name that was looked up
+	spellOnce   sync.Once
+	spelled     *spellings
 	searchIndex searchIndex
 }
 

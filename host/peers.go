@@ -216,6 +216,9 @@ func (c *Catalog) peersOf(p Provider) (peers manifest.Peers) {
 	if known, ok := c.peers.Load(p); ok {
 		return known.(manifest.Peers)
 	}
+	if p.Info().Kind == manifest.KindBuiltin {
+		return peers // it knows none, and its manifest takes long
+	}
 	if m, err := p.Manifest(); err == nil {
 		peers = manifest.ReadPeers(m.Peers)
 	}
@@ -253,17 +256,14 @@ func (c *Catalog) findRules(m *meaning) {
 	if p, isPlugin := c.Provider(first); isDotted && isPlugin {
 		within = p.Info().Name
 	}
+	folded := schema.FoldName(m.name)
 	if at := c.tool(first, local); at.Tool != nil {
 		m.all, m.itself = []manifest.Rule{at.rule()}, 1
-	} else if m.all = c.spelled(m.name, "", wholeName, schema.FoldName); m.all != nil {
+	} else if m.all = c.only(c.spellings().whole[folded], ""); m.all != nil {
 		return
-	}
-	if isDotted && len(m.all) == 0 {
-		fold := schema.FoldName
-		if within != "" { // Page.navigate is a tool of cdp, and page.navigate what other products call page.open
-			fold = strings.Clone
-		}
-		if m.all = c.spelled(m.name, "", bareName, fold); m.all != nil {
+	} else if isDotted && first != within {
+		// Page.navigate is a tool of cdp, and page.navigate what other products call page.open.
+		if m.all = c.only(c.spellings().bare[folded], ""); m.all != nil {
 			return
 		}
 	}
@@ -278,7 +278,9 @@ func (c *Catalog) findRules(m *meaning) {
 	}
 	tails := manifest.NameTails(m.name, prefixes)
 	for _, tail := range tails[1:] {
-		if own := c.spelled(tail, "", wholeName, schema.FoldName); own != nil {
+		if m.itself > 0 {
+			break
+		} else if own := c.only(c.spellings().whole[tail], ""); own != nil {
 			m.all = append(m.all, own...)
 			return
 		}
@@ -295,14 +297,20 @@ func (c *Catalog) findRules(m *meaning) {
 			}
 		}
 	}
-	for _, fold := range []func(string) string{schema.FoldName, singular} {
-		for i, tail := range tails {
-			if plugin := within; len(m.all) == 0 {
-				if i == 0 {
-					plugin = "" // page.captureScreenshot is a tool of the domain Page
-				}
-				m.all = c.spelled(tail, plugin, bareName, fold)
-			}
+	if m.itself > 0 {
+		return
+	}
+	known := c.spellings()
+	for i, tail := range tails {
+		plugin := within
+		if i == 0 {
+			plugin = "" // page.captureScreenshot is a tool of the domain Page
+		}
+		if len(m.all) == 0 {
+			m.all = c.only(known.bare[tail], plugin)
+		}
+		if len(m.all) == 0 {
+			m.all = c.only(known.singular[singular(tail)], plugin)
 		}
 	}
 	if last := local[strings.LastIndexByte(local, '.')+1:]; within == "" {
@@ -311,14 +319,14 @@ func (c *Catalog) findRules(m *meaning) {
 		local = last
 	}
 	if len(m.all) == 0 {
-		m.all = c.spelled(local, within, lastWord, schema.FoldName)
+		m.all = c.only(known.last[schema.FoldName(local)], within)
 		m.isGuess = len(m.all) > 0
 	}
 }
 
-// singular is [schema.FoldName] without the ending of a plural: query and queries are one, as are hash and hashes.
+// singular returns a folded name without the ending of a plural: query and queries are one, as are hash and hashes.
 func singular(name string) string {
-	name = strings.TrimSuffix(strings.TrimSuffix(schema.FoldName(name), "s"), "e")
+	name = strings.TrimSuffix(strings.TrimSuffix(name, "s"), "e")
 	if stem, is := strings.CutSuffix(name, "y"); is {
 		return stem + "i"
 	}
@@ -347,30 +355,40 @@ func (c *Catalog) tool(plugin, local string) (at Address) {
 	return at
 }
 
-// The forms in which a caller may write a name: with the plugin, without it, and the last word.
-func wholeName(plugin, local string) string { return plugin + local }
-func bareName(_, local string) string       { return local }
-func lastWord(_, local string) string       { return local[strings.LastIndexByte(local, '.')+1:] }
+// spelling is a name of a provider.
+type spelling struct{ plugin, local string }
 
-// spelled returns the call of the only tool whose name is that in a form, in any spelling; nil if none or several are.
-// A plugin limits the tools to its own.
-func (c *Catalog) spelled(
-	name, within string, form func(plugin, local string) string, fold func(string) string,
-) []manifest.Rule {
-	var found []manifest.Rule
-	name = fold(name)
-	for _, p := range c.providers {
-		plugin := p.Info().Name
-		if within != "" && plugin != within {
-			continue
-		}
-		names, _ := p.Names()
-		for _, local := range names {
-			if fold(form(plugin, local)) != name {
-				continue
-			} else if at := c.tool(plugin, local); at.Tool != nil {
-				found = append(found, at.rule())
+// spellings are the names of a catalog by their forms, folded: with the plugin, without it, in the singular, and the
+// last word.
+type spellings struct{ whole, bare, singular, last map[string][]spelling }
+
+// spellings returns the names, which are listed once.
+func (c *Catalog) spellings() *spellings {
+	c.spellOnce.Do(func() {
+		forms := [4]map[string][]spelling{{}, {}, {}, {}}
+		for _, p := range c.providers {
+			plugin := p.Info().Name
+			names, _ := p.Names()
+			for _, name := range names {
+				bare := schema.FoldName(name)
+				last := schema.FoldName(name[strings.LastIndexByte(name, '.')+1:])
+				for i, form := range []string{schema.FoldName(plugin) + bare, bare, singular(bare), last} {
+					forms[i][form] = append(forms[i][form], spelling{plugin, name})
+				}
 			}
+		}
+		c.spelled = &spellings{forms[0], forms[1], forms[2], forms[3]}
+	})
+	return c.spelled
+}
+
+// only returns the call of the only tool among some names; nil if none or several are. A plugin limits them to its own.
+func (c *Catalog) only(names []spelling, within string) (found []manifest.Rule) {
+	for _, name := range names {
+		if within != "" && name.plugin != within {
+			continue
+		} else if at := c.tool(name.plugin, name.local); at.Tool != nil {
+			found = append(found, at.rule())
 		}
 	}
 	if len(found) != 1 {
