@@ -203,7 +203,7 @@ func (r *run) checkParams() error {
 	} else if err = r.validateValue(paramsSchema, value); err != nil && AsError(err).Code == InvalidArgs {
 		return r.refuse(AsError(err))
 	} else if err != nil {
-		r.leadOn(AsError(err))
+		r.addSuggestions(AsError(err))
 		return err
 	}
 	if !isObject(r.params) { // schemas of kind mcp may allow more

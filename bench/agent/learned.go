@@ -22,7 +22,7 @@ import (
 
 // learned is the first call of an agent that knows another tool from its documentation, or that has read the list of
 // tools carelessly. The files in testdata were written from such documentation only, without a look at what corrects.
-// Of fresh, which the corrections were then tuned on, most are the calls that were not understood before.
+// Of fresh and third, which the corrections were then tuned on, most are the calls that were not understood before.
 type learned struct {
 	ID, Door string          // Door is "mcp" or "cli"
 	Given    json.RawMessage // over MCP the parameters of tools/call, on the command line the arguments
