@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host/internal/origin"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // confineAll confines the parameters of the call and of its steps.
@@ -309,4 +312,83 @@ func (c *Catalog) Outside(pattern string) bool {
 		found = true
 	}
 	return found
+}
+
+// schemes are those that Chrome can load.
+var schemes = []string{"http", "https", "about", "data", "file", "blob", "chrome", "chrome-extension", "devtools",
+	"filesystem", "javascript", "view-source"}
+
+// CheckURLs rejects URLs that Chrome would not load, in parameters whose pointers a tool declares, and suggests what
+// may have been meant.
+func CheckURLs(params json.RawMessage, pointers []string) error {
+	if len(pointers) == 0 {
+		return nil
+	}
+	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: MaxParams})
+	if err != nil {
+		return syntaxError(err, params)
+	}
+	var e *Error
+	for _, pointer := range pointers {
+		_, err := visitTexts("", value, pointer, func(given string) (string, error) {
+			meant := meantURL(given)
+			if given == "" || loadable(given) || e != nil && e.Corrected == nil {
+				return given, nil
+			}
+			printed := manifest.CleanLine(given)
+			e = Errorf(InvalidURL, "%q is not a valid URL; expected an absolute URL such as https://example.com/", printed)
+			e.Details = []Detail{{Parameter: pointer, Keyword: "format", Provided: fmt.Sprintf("string %q", printed),
+				Expected: "an absolute URL with a scheme"}}
+			if meant != "" {
+				e.Corrected, e.Details[0].Suggestion = json.RawMessage("{}"), TextSuggestion(meant)
+				e.Changes = []Change{{From: pointer, To: pointer, How: schema.Coerced}}
+			}
+			return meant, nil
+		})
+		if err != nil {
+			return nil // no text: whoever reads it says so
+		}
+	}
+	if e == nil {
+		return nil
+	} else if e.Corrected != nil {
+		e.Corrected = jsontext.Marshal(value)
+	}
+	return e
+}
+
+// loadable reports whether Chrome can load a URL.
+func loadable(given string) bool {
+	u, err := url.Parse(strings.TrimSpace(given))
+	if err != nil || !slices.Contains(schemes, strings.ToLower(u.Scheme)) || u.Host+u.Opaque+u.Path == "" {
+		return false
+	}
+	return u.Scheme != "http" && u.Scheme != "https" || u.Host != ""
+}
+
+// meantURL returns the URL that was probably meant: the given one with a scheme, or with its scheme spelt right. It
+// returns "" where that is not clear.
+func meantURL(given string) string {
+	if strings.ContainsAny(given, " \t\n") {
+		return ""
+	}
+	scheme, rest, hasScheme := strings.Cut(given, ":")
+	lower := strings.ToLower(given)
+	host, _, _ := strings.Cut(strings.TrimPrefix(lower, "//"), "/")
+	meant := ""
+	switch near := schema.Nearest(scheme, []string{"http", "https"}, 1); {
+	case strings.HasPrefix(lower, "localhost") || strings.HasPrefix(host, "127."):
+		meant = "http://" + given
+	case strings.HasPrefix(given, "//") && strings.Contains(host, "."):
+		meant = "https:" + given
+	case hasScheme && len(near) > 0 && strings.HasPrefix(rest, "/") && strings.Trim(rest, "/") != "":
+		meant = near[0].Name + "://" + strings.TrimLeft(rest, "/")
+	case !strings.HasPrefix(given, "/") && strings.Contains(host, "."):
+		meant = "https://" + given
+	}
+	u, err := url.Parse(meant)
+	if err != nil || meant == "" || u.Host == "" {
+		return ""
+	}
+	return u.String()
 }

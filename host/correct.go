@@ -31,7 +31,7 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 		given, changes = nil, []Change{{How: schema.Dropped}}
 	}
 	options := r.call.Options
-	if words := r.wordsMeant(given); words != nil {
+	if words := wordsMeant(r, given); words != nil {
 		given, changes = words, append(changes, Change{How: schema.Unwrapped})
 	}
 	if object, ok := given.(map[string]any); ok {
@@ -57,7 +57,7 @@ func (r *run) correct(e *Error, paramsSchema *schema.Schema, given any) {
 }
 
 // wordsMeant returns the parameters that a list of values means, as on a command line; nil if it means none.
-func (r *run) wordsMeant(given any) map[string]any {
+func wordsMeant(r *run, given any) map[string]any {
 	words, isList := given.([]any)
 	isPart := func(word any) bool { _, isObject := word.(map[string]any); return isObject }
 	if !isList || r.address.Provider == nil || slices.ContainsFunc(words, isPart) {
@@ -70,9 +70,9 @@ func (r *run) wordsMeant(given any) map[string]any {
 	return all[0].Params
 }
 
-// bare returns the parameters without what else a call has: the tool's own name, and the list of words that they are
-// in.
-func (r *run) bare(given map[string]any) (bare map[string]any, changes []Change) {
+// bareParams returns the parameters without what else a call has: the tool's own name, and the list of words that they
+// are in.
+func bareParams(r *run, given map[string]any) (bare map[string]any, changes []Change) {
 	bare = maps.Clone(given)
 	unknown := func(key string) bool {
 		known, _, _ := manifest.ParamNamed(r.address.Tool.Params, key)
@@ -85,7 +85,7 @@ func (r *run) bare(given map[string]any) (bare map[string]any, changes []Change)
 		}
 	}
 	for _, key := range stepParams {
-		if words := r.wordsMeant(given[key]); words != nil && len(bare) == 1 && unknown(key) {
+		if words := wordsMeant(r, given[key]); words != nil && len(bare) == 1 && unknown(key) {
 			return words, append(changes, Change{From: "/" + key, How: schema.Unwrapped})
 		}
 	}
@@ -99,7 +99,7 @@ func (r *run) otherForm(given map[string]any) (map[string]any, []Change) {
 		return given, nil
 	}
 	forms := r.host.Catalog().peersOf(r.address.Provider).Forms
-	given, changes := r.bare(given)
+	given, changes := bareParams(r, given)
 	given, rewritten, _ := rewrite(forms[r.address.Tool.Name], given, r.address.Tool.Params)
 	changes = append(changes, rewritten...)
 	if list := r.listOfSteps(given[r.address.Tool.Steps]); list != nil {

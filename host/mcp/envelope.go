@@ -264,7 +264,7 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 		e.changes = append(e.changes, host.Change{From: token, To: "/arguments" + token, How: schema.Moved})
 	}
 	if isSent {
-		return m.correctSent(name, e)
+		return correctSent(m, name, e)
 	} else if isPeer {
 		all, see := m.cfg.Host.Catalog().Meant(name, e.arguments, nil)
 		if e.see = see; len(all) == 0 || all[0].File != "" {
@@ -283,7 +283,7 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 
 // correctSent is correctEnvelope for a call of a plugin, or of what is no tool of it, that has the call of a tool among
 // its arguments: {"name": "cdp.send", "arguments": {"method": "Page.navigate", "params": {}}}.
-func (m *modeServer) correctSent(name string, e *envelope) (*envelope, bool) {
+func correctSent(m *modeServer, name string, e *envelope) (*envelope, bool) {
 	plugin, _, _ := strings.Cut(m.qualified(name), ".")
 	key, tool := takeText(e.arguments, append([]string{"name"}, nameAliases...))
 	if _, isPlugin := m.cfg.Host.Catalog().Provider(plugin); !isPlugin || key == "" {

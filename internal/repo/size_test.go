@@ -20,7 +20,7 @@ import (
 var maxLines = map[string]int{
 	".":                     2220,
 	"manifest":              11012,
-	"host":                  8836,
+	"host":                  9047, // URLs are checked for every provider, no longer in cdp; other forms of names and words
 	"host/policy":           3282,
 	"host/egress":           868,
 	"host/protect":          795,
@@ -41,7 +41,7 @@ var maxLines = map[string]int{
 	"internal/contain":      285,
 	"internal/slots":        215,
 	"internal/wire":         380,
-	"cdp":                   7204,
+	"cdp":                   7147,
 	"cdp/internal/keeper":   9681,
 	"plugins":               6087,
 	"sdk":                   1819,
@@ -61,14 +61,14 @@ const (
 var largePackages = map[string][2]int{ // lines, files
 	"host/policy":               {3282, 18},
 	"manifest":                  {3111, 11},
-	"cdp":                       {3380, 22},
-	"host":                      {8836, 48},
+	"cdp":                       {3323, 22},
+	"host":                      {9047, 48},
 	"host/internal/index":       {3428, 19},
-	"plugins/page":              {4190, 18},
-	"cmd/parley/internal/tools": {3317, 14},
+	"plugins/page":              {4213, 18}, // locators as Playwright writes them
+	"cmd/parley/internal/tools": {3322, 14}, // words that mean another call elsewhere
 	"host/wasm":                 {8159, 50},
-	"manifest/schema":           {3499, 11},
-	"host/mcp":                  {3553, 18},
+	"manifest/schema":           {3507, 11}, // parameters in the text of one; units as words
+	"host/mcp":                  {3586, 18}, // calls in the envelopes of other protocols
 }
 
 var manyMethods = map[string]int{

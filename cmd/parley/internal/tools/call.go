@@ -147,9 +147,8 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	}
 	if at.Tool != nil {
 		if h.Catalog().Conflicts(at, o.Words) {
-			return nil, host.Errorf(host.InvalidArgs, "%q after %s means something else in other products; "+
-				"values of %s go into --param, too", manifest.CleanLine(strings.Join(o.Words, " ")), at.Tool.Name,
-				strings.Join(at.Tool.Positional, ", "))
+			return nil, host.Errorf(host.InvalidArgs, "%q after %s means something else elsewhere; a value goes into --param",
+				manifest.CleanLine(strings.Join(o.Words, " ")), at.Tool.Name)
 		}
 		if call.Params, err = buildParams(ctx, app, at.Tool, &o); err != nil {
 			call.Invalid = host.AsError(err)
