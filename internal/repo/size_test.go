@@ -19,7 +19,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                     2220,
-	"manifest":              11012,
+	"manifest":              11020, // as manifest/schema below
 	"host":                  9047, // URLs are checked for every provider, no longer in cdp; other forms of names and words
 	"host/policy":           3282,
 	"host/egress":           868,
@@ -27,7 +27,7 @@ var maxLines = map[string]int{
 	"host/internal/origin":  213,
 	"host/internal/index":   3572,
 	"host/record":           1816,
-	"host/mcp":              4376,
+	"host/mcp":              4409, // as the package below
 	"host/wasm":             10282,
 	"host/stats":            3944,
 	"host/learn":            97,
@@ -43,7 +43,7 @@ var maxLines = map[string]int{
 	"internal/wire":         380,
 	"cdp":                   7147,
 	"cdp/internal/keeper":   9681,
-	"plugins":               6087,
+	"plugins":               6110, // as plugins/page below
 	"sdk":                   1819,
 	"cmd":                   15820,
 	"internal":              1160,

@@ -124,7 +124,10 @@ type retyped struct {
 // named returns the tool that the command line names, and the words after it.
 func named(a *command.App, root *cobra.Command, catalog *host.Catalog) (at host.Address, words, rest []string) {
 	words = takeApart(a, root, func(string) (bool, bool) { return false, true }).words
-	for len(words) > 1 && lead.MatchString(words[0]) && (lead.MatchString(words[1]) || isName(catalog, words[1])) {
+	for len(words) > 1 && lead.MatchString(words[0]) {
+		if _, isPlugin := catalog.Provider(words[1]); !isPlugin && !lead.MatchString(words[1]) && !catalog.Knows(words[1]) {
+			break
+		}
 		words = words[1:]
 	}
 	if len(words) == 0 || slices.Contains(a.Commands, words[0]) {
@@ -139,12 +142,6 @@ func named(a *command.App, root *cobra.Command, catalog *host.Catalog) (at host.
 
 // lead are words that stand before the name of a tool elsewhere.
 var lead = regexp.MustCompile(`^(parley|mcp|tools?|call|call_tool|tools/call|run|exec|invoke|use)$`)
-
-// isName reports whether a word begins the name of a tool.
-func isName(catalog *host.Catalog, word string) bool {
-	_, isPlugin := catalog.Provider(word)
-	return isPlugin || catalog.Knows(word)
-}
 
 // retype returns the command line with --param for each option that Parley does not have. It returns nil if one cannot
 // be a parameter of the tool; with foreign, any name can be: the host says what it means.
@@ -253,10 +250,11 @@ type candidate struct {
 // candidates returns the names that a command line may mean: that of as many words as possible, and that of a tool
 // before its plugin.
 func candidates(c *host.Catalog, at host.Address, words, rest []string) (all []candidate) {
-	prefix, ahead, least := "", words, 1
 	if len(words) == 0 {
 		return nil
-	} else if _, isPlugin := c.Provider(words[0]); at.Tool != nil {
+	}
+	prefix, ahead, least := "", words, 1
+	if _, isPlugin := c.Provider(words[0]); at.Tool != nil {
 		prefix, ahead, least = at.Name()+"_", rest, 0
 	} else if isPlugin && len(words) > 1 {
 		prefix, ahead = words[0]+".", words[1:]
