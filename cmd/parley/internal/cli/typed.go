@@ -95,10 +95,10 @@ var (
 func objectOf(text string) (object map[string]any, isJSON bool) {
 	quoted := strings.Trim(strings.TrimSpace(text), `'"`)
 	for _, form := range []string{quoted, strings.ReplaceAll(quoted, `\"`, `"`)} {
-		if raw, ok := jsontext.Repair(form); ok && raw[0] == '{' {
-			value, _ := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
-			object, isJSON = value.(map[string]any)
-			return object, isJSON
+		raw, _ := jsontext.Repair(form)
+		value, _ := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+		if object, isJSON = value.(map[string]any); isJSON {
+			return object, true
 		}
 	}
 	for _, parts := range [][]string{strings.Split(text, ","), {text}} {
