@@ -20,7 +20,7 @@ import (
 var maxLines = map[string]int{
 	".":                     2220,
 	"manifest":              11020, // as manifest/schema below
-	"host":                  9047,  // URLs are checked for every provider, no longer in cdp; other forms of names and words
+	"host":                  9047,  // URLs are checked for every provider; other forms of names, words
 	"host/policy":           3282,
 	"host/egress":           868,
 	"host/protect":          795,
