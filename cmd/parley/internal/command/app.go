@@ -339,12 +339,11 @@ func (a *App) Fail(err error) int {
 
 // isTool reports whether a tool has this name.
 func isTool(a *App, name string) bool {
-	catalog, err := a.Catalog()
-	if err != nil {
-		return false
+	if catalog, err := a.Catalog(); err == nil {
+		at, err := catalog.Find(name)
+		return err == nil && at.Tool != nil
 	}
-	at, err := catalog.Find(name)
-	return err == nil && at.Tool != nil
+	return false
 }
 
 // nextFor returns what to do about an error that names no next step itself.
