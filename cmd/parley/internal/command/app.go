@@ -205,7 +205,7 @@ func (a *App) say(kind string, stored *[]string, text string) {
 func (a *App) addSaid(env *Envelope) {
 	a.said.mu.Lock()
 	defer a.said.mu.Unlock()
-	env.Warnings = slices.Concat([]string{}, env.Warnings, a.said.notices)
+	env.Warnings = append(append([]string{}, env.Warnings...), a.said.notices...)
 	env.Debug, env.Admission = slices.Clone(a.said.debug), a.said.admissions
 }
 
