@@ -199,3 +199,45 @@ func TestGlossary(t *testing.T) {
 		}
 	}
 }
+
+// TestJSONFieldsHaveTags checks that a struct which names some fields for JSON names all that JSON would show, or hides
+// them with "-". The structs listed decode what other programs write, or are both a form of JSON and a value.
+func TestJSONFieldsHaveTags(t *testing.T) {
+	decoded := []string{
+		"host/wasm/internal/instrument.Module", "plugins/page.callFrame", "plugins/page.tree", "plugins/page.snapshot",
+		"plugins/page.answer",
+	}
+	for _, s := range product(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, s.path), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			of, isType := n.(*ast.TypeSpec)
+			if !isType || slices.Contains(decoded, s.dir+"."+of.Name.Name) {
+				return true
+			}
+			fields, isStruct := of.Type.(*ast.StructType)
+			if !isStruct {
+				return true
+			}
+			var untagged []string
+			tagged := false
+			for _, f := range fields.Fields.List {
+				if f.Tag != nil && strings.Contains(f.Tag.Value, "json:") {
+					tagged = true
+					continue
+				}
+				for _, name := range f.Names {
+					if name.IsExported() {
+						untagged = append(untagged, name.Name)
+					}
+				}
+			}
+			if tagged && len(untagged) > 0 {
+				t.Errorf("%s: %s shows %s in JSON without a tag", s.path, of.Name.Name, strings.Join(untagged, ", "))
+			}
+			return true
+		})
+	}
+}

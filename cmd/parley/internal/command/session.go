@@ -18,7 +18,7 @@ type SessionData struct {
 	Results int                `json:"results"`         // whole results that are stored for it
 	Pages   []SessionPagesData `json:"pages,omitempty"` // in the browsers that it uses
 
-	Stored host.StoredSession
+	Stored host.StoredSession `json:"-"`
 }
 
 // SessionPagesData are the pages of a session in one browser.
