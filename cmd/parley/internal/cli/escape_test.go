@@ -275,8 +275,7 @@ function copySecret() {
 }
 async function keptAll() {
 	await database
-	return document.cookie + " " + localStorage.kept + " " + (await indexedDB.databases()).map(d => d.name) + " " +
-		await caches.keys()
+	return document.cookie + " " + localStorage.kept + " " + (await indexedDB.databases()).map(d => d.name) + " " + await caches.keys()
 }
 </script>`
 

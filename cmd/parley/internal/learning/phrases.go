@@ -106,8 +106,7 @@ const (
 
 const phrasesTask = `For each tool below, write %d to %d phrases in which somebody would search for it who wants
 what it does and does not know that it exists. Use other words than its name and its tasks. Let the phrases differ: the
-goal behind it, a question, a vague wish, terms of another program. Each has 3 to 12 words, in English,
-	and fits no other tool of
+goal behind it, a question, a vague wish, terms of another program. Each has 3 to 12 words, in English, and fits no other tool of
 the list better. Return nothing but JSON of this form, with the name of each tool as it stands here:
 {"plugin":%q,"manifest":%q,"phrases":{%q:["..",".."]}}
 `
