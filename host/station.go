@@ -27,6 +27,7 @@ type station struct {
 
 // stations are the way of a call, in order. An error ends it, and so does a station that has nothing left to do; the
 // last one runs whatever the others did. docs/architecture.md has this table.
+// This is a function because a variable would be initialized in a cycle: a tool that runs makes calls.
 func stations() []station {
 	return []station{
 		{"find", "look the tool up by its name", (*run).find, nil},
@@ -39,7 +40,7 @@ func stations() []station {
 		{"begin", "end a dry run; write the beginning of the call to the audit", (*run).begin, nil},
 		{"invoke", "run the tool within its limits, until it ends or its rights do", (*run).invoke, (*run).explain},
 		{"redact", "replace the values of secrets in what the tool returned", (*run).redact, (*run).explain},
-		{"check", "check the result against its schema, and mark the texts of strangers", (*run).check, (*run).explain},
+		{"check", "check the result against its schema, and mark untrusted texts", (*run).check, (*run).explain},
 		{"shape", "filter the result, keep its binary parts apart, and cut it to the limit", (*run).shape, nil},
 		{"record", "update the session, send the answer, and record the call", (*run).record, nil},
 	}

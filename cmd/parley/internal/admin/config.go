@@ -16,8 +16,7 @@ import (
 // Commands are the commands that this package has.
 var Commands = []command.Entry{
 	{Name: "session", New: newSession}, {Name: "policy", New: newPolicy}, {Name: "doctor", New: newDoctor},
-	{Name: "runner", New: newRunner},
-	{Name: "secret", New: newSecret}, {Name: "config", New: newConfig},
+	{Name: "runner", New: newRunner}, {Name: "secret", New: newSecret}, {Name: "config", New: newConfig},
 }
 
 func newConfig(app *command.App) *cobra.Command {

@@ -1,4 +1,4 @@
-// Package build has the commands for who writes plugins: new, build, dev, test, pack, schema and wrap.
+// Package build has the commands for authors of plugins: new, build, dev, test, pack, schema and wrap.
 package build
 
 import (
@@ -30,8 +30,8 @@ import (
 // Commands are the subcommands of plugin that this package has.
 var Commands = []command.Entry{
 	{Name: "test", New: newPluginTest}, {Name: "wrap", New: newPluginWrap}, {Name: "build", New: newPluginBuild},
-	{Name: "new", New: newPluginNew},
-	{Name: "pack", New: newPluginPack}, {Name: "schema", New: newPluginSchema}, {Name: "dev", New: newPluginDev},
+	{Name: "new", New: newPluginNew}, {Name: "pack", New: newPluginPack}, {Name: "schema", New: newPluginSchema},
+	{Name: "dev", New: newPluginDev},
 }
 
 func newPluginBuild(app *command.App) *cobra.Command {

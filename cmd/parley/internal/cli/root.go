@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -61,15 +62,16 @@ func newRootFor(app *command.App, words []string, run command.RunFunc[tools.Root
 	return checked(app, root)
 }
 
-// commandTable returns the commands below the root, in the order in which help lists them.
-func commandTable() []command.Entry {
+// commandTable returns the commands below the root, in the order in which help lists them. It is made once, because
+// each line that is checked needs it.
+var commandTable = sync.OnceValue(func() []command.Entry {
 	const order = "search call batch code plan result plugin policy audit trace stats secret session runner config mcp " +
 		"docs learn doctor list help version completion"
 	own := []command.Entry{{Name: "plugin", New: newPlugin}, {Name: "completion", New: newCompletion}}
 	return inOrder(order, tools.Commands, admin.Commands, history.Commands, learning.Commands, serve.Commands, own)
-}
+})
 
-// newPlugin returns the commands about plugins: those of who uses them and those of who builds them.
+// newPlugin returns the commands for users and for authors of plugins.
 func newPlugin(app *command.App) *cobra.Command {
 	const order = "install list show remove new schema build pack run dev wrap push pull update lock sync check test " +
 		"diff sign verify trust"

@@ -220,8 +220,11 @@ func (a *App) TakeDebug() []string {
 
 // ToText ends --json: what was said is printed as text, and so is what follows.
 func (a *App) ToText() {
+	a.said.mu.Lock()
 	a.JSON = false
-	for _, text := range a.said.notices {
+	notices := a.said.notices
+	a.said.mu.Unlock()
+	for _, text := range notices {
 		a.Notice(text)
 	}
 }
@@ -313,13 +316,13 @@ func (a *App) Fail(err error) int {
 		next = nextFor(a, e.Code)
 	}
 	if a.JSON {
-		a.said.debug = append(a.said.debug, traceText(e.Trace)...)
 		env := &Envelope{Error: a.ErrorObject(e), Warnings: []string{}}
 		if f != nil {
 			f.envelope.Error, env = env.Error, f.envelope
 		}
 		env.Next = next
 		a.addSaid(env)
+		env.Debug = append(env.Debug, traceText(e.Trace)...)
 		raw, _ := manifest.Marshal(env)
 		raw = manifest.EscapeJSON(raw)
 		if a.ErrTTY {

@@ -1,4 +1,4 @@
-// Package plugins has the commands for who uses plugins: install, show, check, run, sign, trust, push, pull and pins.
+// Package plugins has the commands for users of plugins: install, show, check, run, sign, trust, push, pull and pins.
 package plugins
 
 import (
@@ -24,11 +24,9 @@ import (
 // Commands are the subcommands of plugin that this package has.
 var Commands = []command.Entry{
 	{Name: "sign", New: newPluginSign}, {Name: "verify", New: newPluginVerify}, {Name: "diff", New: newPluginDiff},
-	{Name: "list", New: newPluginList},
-	{Name: "show", New: newPluginShow}, {Name: "remove", New: newPluginRemove}, {Name: "trust", New: newPluginTrust},
-	{Name: "run", New: newPluginRun},
-	{Name: "install", New: newPluginInstall}, {Name: "lock", New: newPluginLock}, {Name: "sync", New: newPluginSync},
-	{Name: "push", New: newPluginPush},
+	{Name: "list", New: newPluginList}, {Name: "show", New: newPluginShow}, {Name: "remove", New: newPluginRemove},
+	{Name: "trust", New: newPluginTrust}, {Name: "run", New: newPluginRun}, {Name: "install", New: newPluginInstall},
+	{Name: "lock", New: newPluginLock}, {Name: "sync", New: newPluginSync}, {Name: "push", New: newPluginPush},
 	{Name: "pull", New: newPluginPull}, {Name: "update", New: newPluginUpdate}, {Name: "check", New: newPluginCheck},
 }
 

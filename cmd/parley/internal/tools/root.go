@@ -23,9 +23,8 @@ import (
 // Commands are the commands that this package has.
 var Commands = []command.Entry{
 	{Name: "call", New: newCall}, {Name: "list", New: newList}, {Name: "search", New: newSearch},
-	{Name: "batch", New: newBatch}, {Name: "version", New: newVersion},
-	{Name: "code", New: newCode}, {Name: "result", New: newResult}, {Name: "plan", New: newPlan},
-	{Name: "help", New: newHelp},
+	{Name: "batch", New: newBatch}, {Name: "version", New: newVersion}, {Name: "code", New: newCode},
+	{Name: "result", New: newResult}, {Name: "plan", New: newPlan}, {Name: "help", New: newHelp},
 }
 
 const description = "Sandboxed tools that document themselves. Drives Chrome."
