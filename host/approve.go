@@ -88,7 +88,7 @@ func newQuestionID() string {
 // approve asks a person about a call, and returns the decision of the policy after the answer.
 func (r *run) approve(ctx context.Context, ask Ask, d Decision) (Decision, error) {
 	q := &Question{
-		ID: newQuestionID(), Kind: AskConfirm, Ask: ask, Params: bytes.Clone(r.params), Within: r.call.parentID,
+		ID: newQuestionID(), Kind: AskConfirm, Ask: ask, Params: bytes.Clone(r.params), Within: r.behalf.parentID,
 	}
 	if d.Verdict == Confirm {
 		q.Reason = d.Reason
@@ -169,8 +169,8 @@ const callerCLI = "cli"
 // plugins.
 func (r *run) forOperator() bool {
 	outer := caller{name: r.call.Caller}
-	if len(r.call.callers) > 0 {
-		outer = r.call.callers[0]
+	if len(r.behalf.callers) > 0 {
+		outer = r.behalf.callers[0]
 	}
 	return outer.name == callerCLI
 }

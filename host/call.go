@@ -81,7 +81,10 @@ type Call struct {
 	// that the result refers to. Nil means that the result must be data of the answer.
 	Out   io.Writer
 	Drain bool
+}
 
+// behalf says for whom a plugin makes a call. The zero value is that of a call from outside.
+type behalf struct {
 	// callers are the callers on whose behalf a plugin makes this call, outermost first. The plugin gains no right that
 	// one of them does not have. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
 	callers      []caller
@@ -375,7 +378,7 @@ func (r *run) request(d Decision) *Request {
 	req := &Request{
 		Job: Job{
 			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Caller, Session: r.call.Session,
-			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.call.callerGrant, Trusted: r.call.trusted,
+			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.behalf.callerGrant, Trusted: r.behalf.trusted,
 			ForCLI: r.actsForCLI(),
 			Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate, Drain: r.call.Drain,
 			Wants: Wants{Log: r.call.Log != nil, Progress: r.call.Progress != nil, Records: r.call.Emit != nil,
@@ -383,7 +386,7 @@ func (r *run) request(d Decision) *Request {
 		},
 		Def: r.address.Tool, Ask: functions.Ask, Events: r.receive,
 	}
-	if len(d.Grant.FS)+len(r.call.callerGrant.FS) > 0 {
+	if len(d.Grant.FS)+len(r.behalf.callerGrant.FS) > 0 {
 		req.Guard = r.host.cfg.Own.Guard()
 	}
 	return req
@@ -498,8 +501,8 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 func (r *run) boundSecret(ctx context.Context, name string) (s BoundSecret, err error) {
 	right := "secret:" + printable(name)
 	if strings.HasPrefix(r.call.Caller, callerPlugin) && !r.typesForCaller() &&
-		!slices.ContainsFunc(r.call.callerGrant.Secrets, func(g SecretGrant) bool { return g.Name == name }) {
-		asked := slices.ContainsFunc(r.call.callerAsks.Secrets,
+		!slices.ContainsFunc(r.behalf.callerGrant.Secrets, func(g SecretGrant) bool { return g.Name == name }) {
+		asked := slices.ContainsFunc(r.behalf.callerAsks.Secrets,
 			func(c manifest.SecretCapability) bool { return c.Name == name })
 		r.recordDenial(right)
 		return s, r.withGrantStep(r.deny(right, "a plugin can type only secrets that it was granted"), asked, right)
@@ -525,14 +528,14 @@ func (r *run) boundSecret(ctx context.Context, name string) (s BoundSecret, err 
 // typesForCaller reports whether a shipped plugin types a secret in the browser context of its caller, for a caller
 // that could do so itself: no other plugin is behind the call.
 func (r *run) typesForCaller() bool {
-	return r.actsInSession() && !slices.ContainsFunc(r.call.callers, func(c caller) bool {
+	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(c caller) bool {
 		return strings.HasPrefix(c.name, callerPlugin)
 	})
 }
 
 // script returns a script for pages that the calling plugin ships.
 func (r *run) script(name string, withText bool) (s Script, err error) {
-	p := r.call.callerPlugin
+	p := r.behalf.callerPlugin
 	if p == nil {
 		return s, r.deny("", "only a plugin can run a script, of those that it ships")
 	}
@@ -620,7 +623,7 @@ func (r *run) timeout(d Decision) time.Duration {
 // caller.
 func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, params json.RawMessage, o Options) (*Result,
 	error) {
-	if len(r.call.callers) >= maxCallDepth {
+	if len(r.behalf.callers) >= maxCallDepth {
 		return nil, Errorf(LimitExceeded, "calls between plugins are nested more than %d deep", maxCallDepth)
 	}
 	if r.innerCalls.Add(1) > maxInnerCalls {
@@ -631,18 +634,19 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 		o.Browser, o.Target = r.call.Options.Browser, cmp.Or(o.Target, r.call.Options.Target)
 		o.OnDialog = cmp.Or(o.OnDialog, r.call.Options.OnDialog)
 	}
-	inner := Call{Name: tool, Params: params, Options: o, innerCalls: r.innerCalls, redactor: r.redactor, handed: r.handed,
-		parentID: r.answer.CallID, program: r.call.program}
+	inner := Call{Name: tool, Params: params, Options: o}
+	of := behalf{innerCalls: r.innerCalls, redactor: r.redactor, handed: r.handed, parentID: r.answer.CallID,
+		program: r.behalf.program}
 	if callerGrant.Caller && r.address.Provider.Info().Identity() == OwnerShipped {
 		if r.programCalls.Add(1) > maxProgramCalls {
 			return nil, Errorf(LimitExceeded, "a program may make %d calls; have each do more, or run several programs",
 				maxProgramCalls)
 		}
-		r.asCaller(&inner)
+		r.asCaller(&inner, &of)
 	} else {
-		r.asPlugin(&inner, callerGrant)
+		r.asPlugin(&inner, &of, callerGrant)
 	}
-	a, err := r.host.Call(ctx, inner)
+	a, err := r.host.call(ctx, inner, of)
 	if errors.Is(err, Denied) {
 		r.recordDenial("tool:" + a.Tool)
 	} else {
@@ -658,25 +662,25 @@ func (r *run) callTool(ctx context.Context, callerGrant Grant, tool string, para
 }
 
 // asPlugin makes the plugin the caller of an inner call, on behalf of its own callers.
-func (r *run) asPlugin(inner *Call, grant Grant) {
+func (r *run) asPlugin(inner *Call, of *behalf, grant Grant) {
 	if m, err := r.address.Provider.Manifest(); err == nil {
-		inner.callerAsks = m.Capabilities
+		of.callerAsks = m.Capabilities
 	}
 	inner.Caller, inner.Session = callerPlugin+r.address.Plugin, r.innerSession(grant)
-	inner.callerGrant, inner.callerPlugin, inner.callerEffect = grant, r.address.Provider, r.address.Tool.Effect
-	inner.trusted, inner.repeats = r.address.Provider.Info().Identity() == OwnerShipped, &r.inner
-	inner.callers = append(slices.Clone(r.call.callers),
-		caller{name: r.call.Caller, bound: r.call.Bound, tools: r.call.callerGrant.Tools})
+	of.callerGrant, of.callerPlugin, of.callerEffect = grant, r.address.Provider, r.address.Tool.Effect
+	of.trusted, of.repeats = r.address.Provider.Info().Identity() == OwnerShipped, &r.inner
+	of.callers = append(slices.Clone(r.behalf.callers),
+		caller{name: r.call.Caller, bound: r.call.Bound, tools: r.behalf.callerGrant.Tools})
 }
 
 // asCaller gives an inner call the identity, session and rights of the plugin's caller, as if that had made it. The
 // call has no right of the plugin. Where it names no browser and no page, it has those of the outer call.
-func (r *run) asCaller(inner *Call) {
+func (r *run) asCaller(inner *Call, of *behalf) {
 	c := r.call
 	inner.Caller, inner.Bound, inner.Session = c.Caller, c.Bound, c.Session
-	inner.callers, inner.callerGrant, inner.callerAsks = c.callers, c.callerGrant, c.callerAsks
-	inner.callerEffect, inner.callerPlugin, inner.trusted = c.callerEffect, c.callerPlugin, c.trusted
-	inner.Filter, inner.program = c.Filter, r.address.Plugin
+	of.callers, of.callerGrant, of.callerAsks = r.behalf.callers, r.behalf.callerGrant, r.behalf.callerAsks
+	of.callerEffect, of.callerPlugin, of.trusted = r.behalf.callerEffect, r.behalf.callerPlugin, r.behalf.trusted
+	inner.Filter, of.program = c.Filter, r.address.Plugin
 	if o := &inner.Options; o.Browser == "" && o.Target == "" {
 		o.Browser, o.Target = c.Options.Browser, c.Options.Target
 	}

@@ -68,12 +68,12 @@ func (r *run) confine(d Decision) error {
 
 // actsInSession reports whether a shipped plugin makes the call in the browser context of its caller. It then opens
 // what its caller named in a parameter that it declares: the caller's own rights have been checked there.
-func (r *run) actsInSession() bool { return r.call.trusted && r.call.callerGrant.Browser }
+func (r *run) actsInSession() bool { return r.behalf.trusted && r.behalf.callerGrant.Browser }
 
 // actsForCLI reports whether a shipped plugin makes the call in the browser context of the command line, and for nobody
 // else.
 func (r *run) actsForCLI() bool {
-	return r.actsInSession() && !slices.ContainsFunc(r.call.callers, func(c caller) bool {
+	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(c caller) bool {
 		return c.name != callerCLI
 	})
 }
@@ -134,12 +134,12 @@ func (r *run) checkURL(given string) (string, error) {
 	if err != nil {
 		return "", r.deny("", err.Error())
 	}
-	for _, g := range r.call.callerGrant.HTTP {
+	for _, g := range r.behalf.callerGrant.HTTP {
 		if granted, err := origin.Parse(g.URL); err == nil && granted.Covers(to) {
 			return given, nil
 		}
 	}
-	asked := slices.ContainsFunc(r.call.callerAsks.HTTP, func(c manifest.HTTPCapability) bool {
+	asked := slices.ContainsFunc(r.behalf.callerAsks.HTTP, func(c manifest.HTTPCapability) bool {
 		asks, err := origin.Parse(c.URL)
 		return err == nil && asks.Covers(to) && (len(c.Methods) == 0 || slices.Contains(c.Methods, "GET"))
 	})
@@ -168,7 +168,7 @@ func (r *run) resolveFile(d Decision, name string) (root, file string, err error
 		return "", "", Errorf(InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.answer.Tool,
 			manifest.CleanLine(name))
 	}
-	folders, plugin := r.call.callerGrant.FS, strings.HasPrefix(r.call.Caller, callerPlugin)
+	folders, plugin := r.behalf.callerGrant.FS, strings.HasPrefix(r.call.Caller, callerPlugin)
 	if !plugin {
 		folders = nil
 		for _, folder := range d.Files {
@@ -249,7 +249,7 @@ func (r *run) denyPluginFile(name, mode string) error {
 		return e.WithSteps(OperatorStep(OpPolicyExplain, printable(strings.TrimPrefix(r.call.Caller, callerPlugin))))
 	}
 	guest, asked := "/files", false
-	for _, c := range r.call.callerAsks.FS {
+	for _, c := range r.behalf.callerAsks.FS {
 		if !asked && (c.Mode == mode || c.Mode == "rw") {
 			guest, asked = c.Path, true
 		}

@@ -62,8 +62,8 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	if err := r.checkProgram(); err != nil {
 		return Ask{}, Decision{}, err
 	}
-	ask := Ask{Caller: r.call.Caller, Bound: r.call.Bound, Trusted: r.call.trusted,
-		Held: r.call.callerGrant.Tools, Plugin: info.Name,
+	ask := Ask{Caller: r.call.Caller, Bound: r.call.Bound, Trusted: r.behalf.trusted,
+		Held: r.behalf.callerGrant.Tools, Plugin: info.Name,
 		Tool: r.address.Tool.Name, Effect: r.effect(), Outside: r.address.outside(), Digest: info.Digest,
 		Owner: info.Identity(), Displaced: info.Displaced,
 		Allowed: allowed}
@@ -79,13 +79,13 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 	if err != nil {
 		return ask, d, err
 	}
-	others := r.call.callers
-	if r.call.program != "" { // it gives no right, and may still be denied one
-		others = append(slices.Clone(others), caller{name: callerPlugin + r.call.program, program: true})
+	others := r.behalf.callers
+	if r.behalf.program != "" { // it gives no right, and may still be denied one
+		others = append(slices.Clone(others), caller{name: callerPlugin + r.behalf.program, program: true})
 	}
 	for _, c := range others {
 		as, err := r.host.cfg.Policy.Decide(ctx,
-			Ask{Caller: c.name, Bound: c.bound, Behind: r.call.trusted || c.program, Held: c.tools,
+			Ask{Caller: c.name, Bound: c.bound, Behind: r.behalf.trusted || c.program, Held: c.tools,
 				Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect,
 				Outside: ask.Outside, Owner: ask.Owner, Displaced: ask.Displaced})
 		if err != nil {
@@ -111,7 +111,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (Ask, Decision, err
 
 // checkProgram refuses a program within a program: its calls would be made as the caller of both.
 func (r *run) checkProgram() error {
-	if r.call.program == "" || r.address.Provider.Info().Identity() != OwnerShipped {
+	if r.behalf.program == "" || r.address.Provider.Info().Identity() != OwnerShipped {
 		return nil
 	}
 	m, err := r.address.Provider.Manifest()
@@ -127,7 +127,7 @@ func (r *run) mayCall(ctx context.Context, tool string) bool {
 	if err != nil || a.Tool == nil {
 		return false
 	}
-	other := &run{host: r.host, call: r.call, address: a, answer: &Answer{Tool: a.Name()}}
+	other := &run{host: r.host, call: r.call, behalf: r.behalf, address: a, answer: &Answer{Tool: a.Name()}}
 	if other.checkEffect() != nil {
 		return false
 	}
@@ -139,7 +139,7 @@ func (r *run) mayCall(ctx context.Context, tool string) bool {
 func (r *run) resolveSettings(d *Decision) error {
 	if asked := r.call.Options.Isolate; asked == "process" || asked == "call" {
 		info := r.address.Provider.Info()
-		if info.Kind == manifest.KindBuiltin && len(r.call.callers) == 0 {
+		if info.Kind == manifest.KindBuiltin && len(r.behalf.callers) == 0 {
 			return Errorf(InvalidArgs, "%s is built in: there is no guest to isolate", info.Name)
 		}
 		if d.Isolate != "call" { // that is more than process

@@ -51,7 +51,7 @@ func (g Grant) restrictTo(effect string) Grant {
 func (r *run) effect() string {
 	own := r.address.Tool.Effect
 	if of := r.address.Provider.Features().Effect; of != nil && r.params != nil {
-		less := of(&Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller, Trusted: r.call.trusted})
+		less := of(&Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller, Trusted: r.behalf.trusted})
 		if severity(less) < severity(own) {
 			return less
 		}
@@ -62,8 +62,8 @@ func (r *run) effect() string {
 // checkEffect returns an error if a plugin's tool calls one with a worse effect than its own: a tool that reads calls
 // tools that read, and one that writes calls no destructive ones.
 func (r *run) checkEffect() error {
-	own, callee := r.call.callerEffect, r.effect()
-	if len(r.call.callers) == 0 || severity(callee) <= severity(own) {
+	own, callee := r.behalf.callerEffect, r.effect()
+	if len(r.behalf.callers) == 0 || severity(callee) <= severity(own) {
 		return nil
 	}
 	right := "tool:" + r.answer.Tool

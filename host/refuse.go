@@ -194,7 +194,7 @@ func plural(n int, noun string) string {
 func (r *run) refuse(e *Error) error {
 	tool := r.address.Tool
 	tier, why := manifest.Tier2, "first parameter error"
-	if r.call.parentID != "" {
+	if r.behalf.parentID != "" {
 		return r.withRetry(e) // a plugin reads no documentation
 	}
 	r.host.cfg.Sessions.update(r.call.Session, func(s *session) bool {

@@ -50,17 +50,20 @@ func stations() []station {
 //
 // The error is Answer.Err, an [*Error], which errors.Is compares with codes. The answer is never nil: that of a failed
 // call has the call's id, warnings and next steps.
-func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) {
-	if len(c.callers) == 0 {
+func (h *Host) Call(ctx context.Context, c Call) (*Answer, error) { return h.call(ctx, c, behalf{}) }
+
+// call is Call, also for a plugin.
+func (h *Host) call(ctx context.Context, c Call, of behalf) (*Answer, error) {
+	if len(of.callers) == 0 {
 		h.Refresh()
 	}
 	a := &Answer{Tool: printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
-	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), origin: originOf(ctx), call: c, answer: a,
-		redactor: &redactor{source: h.cfg.Secrets, outer: c.redactor, typed: h.typed}, innerCalls: c.innerCalls}
+	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), origin: originOf(ctx), call: c, behalf: of, answer: a,
+		redactor: &redactor{source: h.cfg.Secrets, outer: of.redactor, typed: h.typed}, innerCalls: of.innerCalls}
 	if run.innerCalls == nil {
 		run.innerCalls = new(atomic.Int32)
 	}
-	if run.handed = c.handed; run.handed == nil {
+	if run.handed = of.handed; run.handed == nil {
 		run.handed = &handed{}
 		defer run.handed.close()
 	}
@@ -87,6 +90,7 @@ type run struct {
 	mode           string
 	origin         Origin
 	call           Call
+	behalf         behalf
 	answer         *Answer
 	address        Address
 	params         json.RawMessage
@@ -188,7 +192,7 @@ func (r *run) begin(context.Context) error {
 	}
 	r.rights = d.Grant.Names()
 	r.redactor.grants = d.Grant.Secrets
-	if r.host.cfg.Audit == nil || r.call.repeats.begun(r.repeatKey()) {
+	if r.host.cfg.Audit == nil || r.behalf.repeats.begun(r.repeatKey()) {
 		return nil
 	}
 	return r.host.cfg.Audit.Begin(r.host.held.redactEvent(r.event("begin", time.Now())))
@@ -297,7 +301,7 @@ func (r *run) record(ctx context.Context) error {
 		r.dropRefused(a.Err)
 		a.Steps = BoundedSteps(append(a.Steps, a.Err.Steps...))
 	}
-	if r.address.Tool != nil && c.repeats == nil {
+	if r.address.Tool != nil && r.behalf.repeats == nil {
 		r.updateSession(a.Err)
 	}
 	if c.BeforeRecord != nil {
@@ -305,14 +309,14 @@ func (r *run) record(ctx context.Context) error {
 	}
 	e := r.event("call", r.began)
 	switch {
-	case c.parentID != "": // the response to a plugin is not sent to a client
+	case r.behalf.parentID != "": // the response to a plugin is not sent to a client
 	case a.Err != nil:
 		e.DocsTokens = docsTokens(ctx, a.Err.Docs, true)
 	default:
 		e.DocsTokens = docsTokens(ctx, a.Docs, false)
 	}
 	r.inner.record(r.host)
-	if !c.repeats.hold(r.repeatKey(), e) {
+	if !r.behalf.repeats.hold(r.repeatKey(), e) {
 		r.host.record(e)
 	}
 	return nil
@@ -365,7 +369,7 @@ func (r *run) updateSession(e *Error) {
 		}
 		redacted := r.redactor.redactAllError(e)
 		e.Earlier = s.recordErrors(r.answer.Tool, redacted)
-		if n := s.repeated(r.answer.Tool, redacted); n >= sameMistake && r.call.parentID == "" { // the outer call says it
+		if n := s.repeated(r.answer.Tool, redacted); n >= sameMistake && r.behalf.parentID == "" { // the outer call says it
 			e.Message += fmt.Sprintf("; the same error for the %s time in this session", ordinal(n))
 		}
 		s.recordFailure(r.answer.Tool, failure{CallID: r.answer.CallID, Corrected: bytes.Clone(redacted.Corrected)})
@@ -410,7 +414,7 @@ func (r *run) event(op string, began time.Time) Event {
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
 		SuggestionUsed: r.suggestionUsed,
 		Result:         r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
-		Refused: r.denials, Within: r.call.parentID, DryRun: r.call.Options.DryRun, Audit: r.decision.Audit,
+		Refused: r.denials, Within: r.behalf.parentID, DryRun: r.call.Options.DryRun, Audit: r.decision.Audit,
 		By: r.by, Question: r.answer.Question,
 	}
 	e.Changes = append(r.changes, correctionsOf(r.answer.Err)...)

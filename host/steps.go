@@ -98,7 +98,8 @@ func (r *run) readStep(at string, given any) (*run, []Detail, error) {
 		}
 		params = object
 	}
-	step := &run{host: r.host, mode: r.mode, origin: r.origin, call: r.call, answer: &Answer{Tool: a.Name()}, address: a,
+	step := &run{host: r.host, mode: r.mode, origin: r.origin, call: r.call, behalf: r.behalf,
+		answer: &Answer{Tool: a.Name()}, address: a,
 		redactor: r.redactor, innerCalls: r.innerCalls, handed: r.handed}
 	step.call.Name, step.call.Params = a.Name(), jsontext.Marshal(params)
 	paramsSchema, err := a.schemaOf(a.Tool.Params, "params")

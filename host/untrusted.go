@@ -31,7 +31,7 @@ const longText = 100
 // fails the call.
 func (r *run) markUntrusted() error {
 	marked := func(of *run) bool { return bytes.Contains(of.address.Tool.Returns, []byte(untrustedMark)) }
-	if r.call.parentID != "" || !marked(r) && !slices.ContainsFunc(r.steps, marked) {
+	if r.behalf.parentID != "" || !marked(r) && !slices.ContainsFunc(r.steps, marked) {
 		return nil
 	}
 	value, err := jsontext.Decode(r.answer.Data, jsontext.Limits{Bytes: max(len(r.answer.Data), 1)})
