@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -253,7 +254,7 @@ func searcher(providers []host.Provider) (func(phrase string) []lint.Hit, error)
 	if err != nil {
 		return nil, err
 	}
-	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: host.DenyAll{}})
+	h, err := call.New(call.Config{Version: Version, Catalog: catalog, Policy: host.DenyAll{}})
 	if err != nil {
 		return nil, err
 	}
@@ -297,12 +298,12 @@ func (p *Parley) TryExample(ctx context.Context, tool string, params json.RawMes
 }
 
 // hostWithoutRights returns a host with one plugin, which has no right.
-func hostWithoutRights(provider host.Provider) (*host.Host, error) {
+func hostWithoutRights(provider host.Provider) (*call.Host, error) {
 	catalog, err := host.NewCatalog(provider)
 	if err != nil {
 		return nil, err
 	}
-	return host.New(host.Config{Version: Version, Catalog: catalog, Policy: withoutRights{}})
+	return call.New(call.Config{Version: Version, Catalog: catalog, Policy: withoutRights{}})
 }
 
 // runExamples runs the examples of a plugin: first one of each tool, then the others, until the time is up.
@@ -358,7 +359,7 @@ func (p *Parley) runExamples(ctx context.Context, provider host.Provider, m *man
 
 // afterBefore makes the calls before an example and returns its parameters with the values that they returned, or why
 // they could not be made: a check of a plugin calls no other plugin.
-func afterBefore(ctx context.Context, h *host.Host, plugin string, e *manifest.Example) (
+func afterBefore(ctx context.Context, h *call.Host, plugin string, e *manifest.Example) (
 	params json.RawMessage, reason string,
 ) {
 	results := host.Results{}
@@ -424,7 +425,7 @@ func (p *Parley) checkWarm(ctx context.Context, src wasm.Source) error {
 			if reason != "" {
 				continue
 			}
-			run := func(h *host.Host, isolate string) *host.Answer {
+			run := func(h *call.Host, isolate string) *host.Answer {
 				a, _ := h.Call(ctx, host.Call{Name: m.Name + "." + m.Tools[i].Name, Params: params, Caller: "cli",
 					Options: host.Options{Isolate: isolate}})
 				return a

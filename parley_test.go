@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 )
 
 // TestMain also runs the child processes that a host starts from the test binary.
@@ -132,7 +133,7 @@ func TestZeroPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := host.New(host.Config{Catalog: catalog}); !errors.Is(err, host.ConfigError) {
+	if _, err := call.New(call.Config{Catalog: catalog}); !errors.Is(err, host.ConfigError) {
 		t.Errorf("got %v", err)
 	}
 }

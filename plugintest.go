@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -106,7 +107,7 @@ func (c *countedProvider) Invoke(ctx context.Context, r *host.Request) (*host.Re
 // toolTester tests one tool.
 type toolTester struct {
 	report   *TestReport
-	host     *host.Host
+	host     *call.Host
 	provider *countedProvider
 	m        *manifest.Manifest
 	tool     *manifest.Tool

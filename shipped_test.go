@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/host/wasm"
@@ -44,7 +45,7 @@ func TestShippedExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: policy.Default()})
+	h, err := call.New(call.Config{Version: Version, Catalog: catalog, Policy: policy.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/testhome"
@@ -19,7 +20,7 @@ import (
 )
 
 // valuesHost is a host with all tools that are shipped, and those of the fixtures of the kinds parley/1 and wasi.
-func valuesHost(t *testing.T) *host.Host {
+func valuesHost(t *testing.T) *call.Host {
 	home := testhome.New(t) // whose plugins are compiled already
 	engine := wasm.New(wasm.Config{HostVersion: Version, CacheDir: filepath.Join(home, "cache", "wasm")})
 	t.Cleanup(func() { _ = engine.Close(t.Context()) })
@@ -42,7 +43,7 @@ func valuesHost(t *testing.T) *host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Version: Version, Catalog: catalog, Policy: policy.Default()})
+	h, err := call.New(call.Config{Version: Version, Catalog: catalog, Policy: policy.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}

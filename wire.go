@@ -11,12 +11,14 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/egress"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/record/trace"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
@@ -30,14 +32,14 @@ type parts struct {
 	chrome   *cdp.Provider
 	rules    *policy.Policy
 	log      *audit.Log
-	sessions *host.Sessions
+	sessions *session.Store
 	signers  *signers
 	engines  map[string]*wasm.Provider // of scripts, by digest
 	shipped  []host.Provider
 	loaded   []host.Provider
 	catalog  *host.Catalog
 	stamp    [2]fileStamp // of the lock file and the folder of overlays that catalog was made from
-	host     *host.Host
+	host     *call.Host
 }
 
 // fileStamp is compared to find out whether a file has changed.
@@ -266,11 +268,11 @@ func (p *Parley) AuditLog() *audit.Log {
 }
 
 // Sessions returns what agents have been shown, by session.
-func (p *Parley) Sessions() *host.Sessions {
+func (p *Parley) Sessions() *session.Store {
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
 	if p.parts.sessions == nil {
-		p.parts.sessions = &host.Sessions{Dir: filepath.Join(p.dirs.State, "sessions")}
+		p.parts.sessions = &session.Store{Dir: filepath.Join(p.dirs.State, "sessions")}
 	}
 	return p.parts.sessions
 }
@@ -457,7 +459,7 @@ func shippedSource(f plugins.File) wasm.Source {
 
 // Host returns the host over all parts. The error is config_error for a policy that cannot be read, or that of a plugin
 // that cannot be loaded.
-func (p *Parley) Host() (*host.Host, error) {
+func (p *Parley) Host() (*call.Host, error) {
 	if h := p.madeHost(); h != nil {
 		return h, nil
 	}
@@ -478,7 +480,7 @@ func (p *Parley) Host() (*host.Host, error) {
 	if p.parts.host != nil {
 		return p.parts.host, nil
 	}
-	p.parts.host, err = host.New(host.Config{
+	p.parts.host, err = call.New(call.Config{
 		Version: Version, Catalog: catalog, Reload: p.currentCatalog, Policy: rules, Mode: p.cfg.Mode,
 		Recorder: trace.Open(p.TraceDir(), trace.Config{
 			Off: p.cfg.Traces.Off, Values: p.cfg.Traces.Values, KeepDays: p.cfg.Traces.KeepDays, MaxBytes: p.cfg.Traces.MaxBytes,
@@ -524,7 +526,7 @@ func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
 }
 
 // madeHost returns the host if it was made before, or nil.
-func (p *Parley) madeHost() *host.Host {
+func (p *Parley) madeHost() *call.Host {
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
 	return p.parts.host

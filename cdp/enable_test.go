@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 )
 
 // TestDomainsToEnable maps what Chrome answers to the domains with which the call is repeated.
@@ -57,7 +58,7 @@ func TestDomainsToEnable(t *testing.T) {
 		{tool: "Runtime.getIsolateId", data: `{"id":"1"}`},
 		{tool: "DOM.performSearch", err: &api.Error{Code: api.CodeTimeout, Message: "DOM agent is not enabled"}},
 	} {
-		functions := host.Functions{MayCall: func(_ context.Context, tool string) bool { return tool != c.denied }}
+		functions := call.Functions{MayCall: func(_ context.Context, tool string) bool { return tool != c.denied }}
 		r := &host.Request{Job: host.Job{Tool: c.tool}, Ask: functions.Ask}
 		got := p.domainsToEnable(t.Context(), r, strings.Fields(c.enabled), json.RawMessage(c.data), c.err)
 		if !slices.Equal(got, strings.Fields(c.want)) {

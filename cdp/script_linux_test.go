@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -32,7 +33,7 @@ func TestScript(t *testing.T) {
 	request := func(params string) *host.Request {
 		r := stateRequest("plugin:page", host.Session{Name: "work"}, params)
 		r.Options.Target = "frame"
-		r.Ask = (&host.Functions{Script: func(name string, withText bool) (host.Script, error) {
+		r.Ask = (&call.Functions{Script: func(name string, withText bool) (host.Script, error) {
 			s := host.Script{Plugin: "page", SHA256: digest}
 			if withText {
 				s.Text = "exports." + name
@@ -59,7 +60,7 @@ func TestScript(t *testing.T) {
 		t.Errorf("nothing to do: %v", err)
 	}
 	refused := request(`{"script":"page","call":"find"}`)
-	refused.Ask = (&host.Functions{Script: func(string, bool) (host.Script, error) {
+	refused.Ask = (&call.Functions{Script: func(string, bool) (host.Script, error) {
 		return host.Script{}, host.Errorf(host.NotFound, "ships no script")
 	}}).Ask
 	if _, err = p.script(t.Context(), refused); host.AsError(err).Code != host.NotFound || len(got) != 2 {
@@ -81,7 +82,7 @@ func TestScriptWithText(t *testing.T) {
 	}), Version: "0.1.0"})
 	defer p.Close()
 	r := stateRequest("plugin:page", host.Session{Name: "work"}, `{"script":"page","call":"find"}`)
-	r.Ask = (&host.Functions{Script: func(_ string, withText bool) (host.Script, error) {
+	r.Ask = (&call.Functions{Script: func(_ string, withText bool) (host.Script, error) {
 		s := host.Script{Plugin: "page", SHA256: strings.Repeat("ab", 32)}
 		if withText {
 			s.Text = "text"

@@ -10,14 +10,15 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 )
 
-func searchHost(t testing.TB) *host.Host {
+func searchHost(t testing.TB) *call.Host {
 	catalog, err := host.NewCatalog(New(Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	h, err := call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func searchHost(t testing.TB) *host.Host {
 // TestSearch checks that search over the protocol keeps the scores that it reached on the sets of queries.
 func TestSearch(t *testing.T) {
 	h := searchHost(t)
-	for file, least := range map[string]map[string]host.EvalScore{ // by kind, on all rows
+	for file, least := range map[string]map[string]call.EvalScore{ // by kind, on all rows
 		"cdp.jsonl": {
 			"exact":   {Success1: 1, Success5: 1},
 			"partial": {Success1: 0.95, Success5: 1},
@@ -56,11 +57,11 @@ func TestSearch(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			set, err := host.ReadEval(f)
+			set, err := call.ReadEval(f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := host.Evaluate(set, h)
+			r := call.Evaluate(set, h)
 			if len(r.Unknown) > 0 {
 				t.Errorf("the set names tools that do not exist: %v", r.Unknown)
 			}
@@ -259,7 +260,7 @@ func eachCommand(t *testing.T, f func(name, domain, bare string)) {
 var hammer = os.Getenv("PARLEY_HAMMER") != ""
 
 // expectFirst checks which tool is the first result of each query.
-func expectFirst(t *testing.T, h *host.Host, tools map[string]string) {
+func expectFirst(t *testing.T, h *call.Host, tools map[string]string) {
 	t.Helper()
 	for query, want := range tools {
 		if got := first(t, h, query); got != want {
@@ -268,7 +269,7 @@ func expectFirst(t *testing.T, h *host.Host, tools map[string]string) {
 	}
 }
 
-func first(t *testing.T, h *host.Host, query string) string {
+func first(t *testing.T, h *call.Host, query string) string {
 	data, _, err := h.Search(t.Context(), "", host.Session{}, host.SearchQuery{Text: query, Limit: 1})
 	if err != nil {
 		t.Fatal(err)

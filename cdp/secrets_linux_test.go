@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 )
 
 var greeting = fmt.Sprintf(`{"parley_keeper":%d,"version":"0.1.0","browser":"default","pid":1}`, keeper.WireVersion)
@@ -31,7 +32,7 @@ func TestTypeSecret(t *testing.T) {
 	defer p.Close()
 	r := stateRequest("mcp:some", host.Session{Name: "work"}, `{"secret":"PASSWORD","submit":true}`)
 	r.Options.Target = "page"
-	r.Ask = (&host.Functions{BoundSecret: func(_ context.Context, name string) (s host.BoundSecret, err error) {
+	r.Ask = (&call.Functions{BoundSecret: func(_ context.Context, name string) (s host.BoundSecret, err error) {
 		if name != "PASSWORD" {
 			return s, host.Errorf(host.Denied, "no")
 		}

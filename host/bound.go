@@ -137,11 +137,11 @@ func nameLong(object json.RawMessage) json.RawMessage {
 
 // named returns the text that stands for a long value: "<params: 5.3 MB, as given>".
 func named(name string, value json.RawMessage) json.RawMessage {
-	return jsontext.Marshal(fmt.Sprintf("<%s: %s, as given>", name, sizeOf(len(value))))
+	return jsontext.Marshal(fmt.Sprintf("<%s: %s, as given>", name, SizeOf(len(value))))
 }
 
-// sizeOf returns a number of bytes as people write it: "5.3 MB".
-func sizeOf(bytes int) string {
+// SizeOf returns a number of bytes as people write it: "5.3 MB".
+func SizeOf(bytes int) string {
 	switch {
 	case bytes >= 1e6:
 		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -209,10 +210,10 @@ func (c *Catalog) FindAnyway(name string) (Address, error) {
 	return a, err
 }
 
-func (c *Catalog) unknownPlugin(name string) *Error {
-	e := Errorf(NotFound, "no plugin is named %s", printable(name))
+func (c *Catalog) UnknownPlugin(name string) *Error {
+	e := Errorf(NotFound, "no plugin is named %s", Printable(name))
 	e.DidYouMean = c.nearestPlugins(name)
-	return e.WithSteps(ListStep(""), SearchStep(printable(name)))
+	return e.WithSteps(ListStep(""), SearchStep(Printable(name)))
 }
 
 func (c *Catalog) nearestPlugins(name string) (near []NearName) {
@@ -229,7 +230,7 @@ func (c *Catalog) nearestPlugins(name string) (near []NearName) {
 // unknownName returns the error of a name whose plugin does not exist. It is compared with the plugins. The plugin may
 // also be left out: then names of tools and groups count, of which a single word must be one exactly.
 func (c *Catalog) unknownName(plugin, local string) *Error {
-	e := Errorf(NotFound, "no plugin is named %s", printable(plugin))
+	e := Errorf(NotFound, "no plugin is named %s", Printable(plugin))
 	typed := plugin
 	if local != "" {
 		typed += "." + strings.ReplaceAll(local, "__", ".")
@@ -242,7 +243,7 @@ func (c *Catalog) unknownName(plugin, local string) *Error {
 		near = append(near, c.nearestPlugins(plugin)...)
 	}
 	e.DidYouMean = closestTo(near)
-	return e.WithSteps(ListStep(""), SearchStep(printable(typed)))
+	return e.WithSteps(ListStep(""), SearchStep(Printable(typed)))
 }
 
 func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Error {
@@ -254,12 +255,12 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 			known = g.Name
 		}
 	}
-	e := Errorf(NotFound, "%s has no tool or group %s", plugin, printable(local))
+	e := Errorf(NotFound, "%s has no tool or group %s", plugin, Printable(local))
 	switch {
 	case known != "":
-		e.Message = fmt.Sprintf("%s has no tool %s in group %s", plugin, printable(local), known)
+		e.Message = fmt.Sprintf("%s has no tool %s in group %s", plugin, Printable(local), known)
 	case len(groups) == 0:
-		e.Message = plugin + " has no tool " + printable(local)
+		e.Message = plugin + " has no tool " + Printable(local)
 	}
 	if e.DidYouMean = nearest([]Provider{p}, local); len(e.DidYouMean) == 0 {
 		e.Steps = c.searchSteps(p, local)
@@ -267,7 +268,7 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	if known != "" {
 		return e.WithSteps(ListStep(plugin + "." + known))
 	}
-	return e.WithSteps(ListStep(plugin), SearchStep(printable(local)))
+	return e.WithSteps(ListStep(plugin), SearchStep(Printable(local)))
 }
 
 // searchSteps returns the steps for a name that resembles no other of its plugin: they lead to what a search for it
@@ -275,7 +276,7 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 // count.
 func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
 	const tolerance = 0.05
-	hits := index.Search(c.segmentsOf([]Provider{p}, nil), index.Query{Text: manifest.Strip(typed)}).Hits
+	hits := index.Search(c.SegmentsOf([]Provider{p}, nil), index.Query{Text: manifest.Strip(typed)}).Hits
 	for _, hit := range hits {
 		if strings.EqualFold(hit.Group, typed) {
 			return []Step{ListStep(hit.Plugin + "." + hit.Group)}
@@ -312,7 +313,7 @@ func nearest(providers []Provider, typed string) (near []NearName) {
 // Nearest returns the qualified names of a plugin's tools, groups or events that a name resembles, at most three.
 func Nearest(plugin, typed string, names []string) (near []NearName) {
 	for _, name := range names {
-		if d, ok := resembles(plugin, name, typed); ok {
+		if d, ok := Resembles(plugin, name, typed); ok {
 			near = append(near, NearName{plugin + "." + name, d})
 		}
 	}
@@ -328,9 +329,9 @@ func closestTo(near []NearName) []NearName {
 	return near
 }
 
-// resembles returns the distance of what was typed from the nearest spelling of a local name: the bare name, with its
+// Resembles returns the distance of what was typed from the nearest spelling of a local name: the bare name, with its
 // group, or with its plugin. It reports whether it is small enough for a typo.
-func resembles(plugin, name, typed string) (distance int, ok bool) {
+func Resembles(plugin, name, typed string) (distance int, ok bool) {
 	for _, form := range [3]string{name[strings.LastIndexByte(name, '.')+1:], name, plugin + "." + name} {
 		if d, near := schema.Resembles(typed, form); near && (!ok || d < distance) {
 			distance, ok = d, true
@@ -354,8 +355,8 @@ func Closest(near []NearName) []NearName {
 	return near[:min(len(near), maxNear)]
 }
 
-// printable returns a name from input as messages may show it: on one line, without control characters, and clipped.
-func printable(name string) string {
+// Printable returns a name from input as messages may show it: on one line, without control characters, and clipped.
+func Printable(name string) string {
 	name = manifest.Clip(manifest.CleanLine(name), 80)
 	if name == "" {
 		return `""`
@@ -363,11 +364,118 @@ func printable(name string) string {
 	return name
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func joinMethods(words []string) string {
 	if len(words) == 0 {
 		return "GET"
 	}
 	return strings.Join(words, ",")
+}
+
+// maxAbout bounds the description of a value in a template, in bytes.
+const maxAbout = 80
+
+// Hole is what a template of the tool has in the place of a missing value: "<url: string, the page to open>". It leaves
+// out examples in the description, so that none is taken for the value.
+func (a Address) Hole(at, name, expected, about string) string {
+	text := "<" + name + ": " + a.Expected(at, expected)
+	about = manifest.CleanLine(about)
+	for _, end := range []string{". ", " (", ": ", ", e.g", " e.g", ", such as", " such as", " for example"} {
+		about, _, _ = strings.Cut(about, end)
+	}
+	if about = strings.TrimSuffix(manifest.Clip(about, maxAbout), "."); about != "" {
+		text += ", " + about
+	}
+	return manifest.CleanLine(text) + ">"
+}
+
+// Expected returns what the tool expects at a pointer into its parameters: in words, or as documentation shows it if it
+// has parts.
+func (a Address) Expected(pointer, words string) string {
+	if a.Tool == nil {
+		return words
+	}
+	return cmp.Or(manifest.NestedType(a.Tool.Params, pointer), words)
+}
+
+func (a Address) Describe(t *manifest.Tool, tier int) (*Docs, error) {
+	key := tierKey{a.Name(), tier}
+	built, ok := a.catalog.docs.Load(key)
+	if !ok {
+		if describe := a.Provider.Features().Describe; describe != nil {
+			built = describe(t, tier)
+		} else if m, err := a.Provider.Manifest(); err == nil {
+			built = manifest.Describe(m, t, tier)
+		} else {
+			return nil, err
+		}
+		a.catalog.docs.Store(key, built)
+	}
+	d := *built.(*manifest.ToolDocs)
+	return &Docs{ToolDocs: &d}, nil
+}
+
+func NextAfterDescribe(d *Docs) (next []Step) {
+	switch {
+	case d.Kind == "event":
+		next = append(next, Step{Op: OpListen, Tool: d.Plugin, Query: d.Tool})
+	case d.Kind == "" && len(d.Examples) > 0:
+		if len(d.Examples[0].Params) <= maxExampleStep || d.Tier == manifest.Tier3 {
+			next = append(next, ExampleStep(d.Name, &d.Examples[0]))
+		}
+	case d.Kind == "":
+		next = append(next, DescribeStep(d.Name, 0))
+	}
+	if d.Tier == manifest.Tier2 {
+		next = append(next, DescribeStep(d.Name, manifest.Tier3))
+	}
+	if len(next) == 0 {
+		next = append(next, Address{Plugin: d.Plugin, Group: d.Group}.ListStep())
+	}
+	return next
+}
+
+// SchemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema, or if
+// it did not pass the gate and is that of a tool of kind mcp: such a schema is only shown. Others that do not pass it
+// are an error.
+func (a Address) SchemaOf(raw []byte, part string) (*schema.Schema, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	info := a.Provider.Info()
+	k := partKey{a.Name(), part}
+	if s, ok := a.catalog.schemas.Load(k); ok {
+		return s.(*schema.Schema), nil
+	}
+	compile := schema.CompileUntrusted
+	if info.Kind == manifest.KindBuiltin {
+		compile = schema.CompileTrusted
+	}
+	s, err := compile(raw)
+	if err != nil && info.Kind == manifest.KindMCP {
+		s, err = nil, nil
+	}
+	if err != nil {
+		return nil, &Error{Code: InvalidPlugin, Message: fmt.Sprintf("the %s schema of %s cannot be used: %v", part, a.Name(),
+			err), Cause: err}
+	}
+	a.catalog.schemas.Store(k, s)
+	return s, nil
+}
+
+// SchemaCompiled reports whether schemaOf has already compiled the schema.
+func (a Address) SchemaCompiled(part string) bool {
+	_, ok := a.catalog.schemas.Load(partKey{a.Name(), part})
+	return ok
+}
+
+// FlowOf returns what comes before a tool, as its provider or its manifest says.
+func (a Address) FlowOf() *manifest.Flow {
+	if flow := a.Provider.Features().Flow; flow != nil {
+		if f := flow(a.Tool.Name); f != nil {
+			return f
+		}
+	}
+	return manifest.FlowOf(a.Tool)
 }

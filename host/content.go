@@ -3,6 +3,8 @@ package host
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
+	"strings"
 
 	"github.com/parley-tools/parley/manifest"
 )
@@ -65,9 +67,37 @@ func (c Content) Check() error {
 	return nil
 }
 
-// clean returns the block without secrets, on whose lines that are not its value nothing is hidden.
-func (c Content) clean(redact func(string) string) Content {
+// Clean returns the block without secrets, on whose lines that are not its value nothing is hidden.
+func (c Content) Clean(redact func(string) string) Content {
 	c.Text, c.Data = redact(c.Text), redact(c.Data)
 	c.MIME, c.URI = redact(manifest.CleanLine(c.MIME)), redact(manifest.CleanLine(c.URI))
 	return c
+}
+
+// File names a file that holds a result, or a part of one.
+type File struct {
+	Out   string `json:"out"` // the path
+	Bytes int64  `json:"bytes"`
+	MIME  string `json:"mime"`
+}
+
+// MediaType returns the media type of content by its beginning, of which 512 bytes are enough. Where that does not
+// tell, it is the declared one, because a caller may have chosen another format than the schema of a tool names. The
+// type of unknown content is application/octet-stream.
+func MediaType(content []byte, declared string) string {
+	found, _, _ := strings.Cut(http.DetectContentType(content), ";")
+	switch {
+	case found == "audio/wave":
+		return "audio/wav"
+	case found == "application/x-gzip":
+		return "application/gzip"
+	case strings.HasPrefix(found, "image/"), strings.HasPrefix(found, "audio/"), found == "application/pdf":
+		return found
+	case strings.HasPrefix(string(content), `{"`): // such as a trace of the browser, which declares nothing
+		return "application/json"
+	}
+	if declared = manifest.CleanLine(declared); declared != "" {
+		return declared
+	}
+	return "application/octet-stream"
 }

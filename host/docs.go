@@ -36,8 +36,8 @@ func maxTokens(ctx context.Context) int {
 	return n
 }
 
-// docsTokens estimates the tokens of documentation as the front end sends it; 0 for nil.
-func docsTokens(ctx context.Context, d *Docs, inError bool) int {
+// DocsTokens estimates the tokens of documentation as the front end sends it; 0 for nil.
+func DocsTokens(ctx context.Context, d *Docs, inError bool) int {
 	if d == nil {
 		return 0
 	}

@@ -183,6 +183,7 @@ type NearName struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
 func (e *Error) Unwrap() error { return e.Cause }
 
 // Is reports whether target is the [Code] of e.
@@ -204,7 +205,7 @@ func (e *Error) ExitCode() int {
 	return 110
 }
 
-func isOutcome(code Code) bool {
+func IsOutcome(code Code) bool {
 	return slices.ContainsFunc(outcomes[:], func(o Outcome) bool { return o.Code == code })
 }
 
@@ -233,4 +234,11 @@ func AsError(err error) *Error {
 		return e
 	}
 	return &Error{Code: Internal, Message: err.Error(), Cause: err}
+}
+
+func PointerOr(pointer string) string {
+	if pointer == "" {
+		return "parameters"
+	}
+	return pointer
 }

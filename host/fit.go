@@ -6,17 +6,17 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// describeWithin returns the documentation of a tool at a tier, or the best part of it that stays within the limit of
+// DescribeWithin returns the documentation of a tool at a tier, or the best part of it that stays within the limit of
 // the context.
-func (a Address) describeWithin(ctx context.Context, t *manifest.Tool, tier int) (*Docs, error) {
-	d, err := a.describe(t, tier)
+func (a Address) DescribeWithin(ctx context.Context, t *manifest.Tool, tier int) (*Docs, error) {
+	d, err := a.Describe(t, tier)
 	limit := maxTokens(ctx)
 	if err != nil || limit == 0 {
 		return d, err
 	}
 	fits := func() bool {
-		d.Next = nextAfterDescribe(d)
-		return docsTokens(ctx, d, false) <= limit
+		d.Next = NextAfterDescribe(d)
+		return DocsTokens(ctx, d, false) <= limit
 	}
 	if fits() {
 		return d, nil
@@ -24,7 +24,7 @@ func (a Address) describeWithin(ctx context.Context, t *manifest.Tool, tier int)
 	left := []string{}
 	if tier == manifest.Tier3 {
 		left = append(left, "tier 3")
-		if d, err = a.describe(t, manifest.Tier2); err != nil {
+		if d, err = a.Describe(t, manifest.Tier2); err != nil {
 			return nil, err
 		}
 		if d.LeftOut = left; fits() {
@@ -40,7 +40,7 @@ func (a Address) describeWithin(ctx context.Context, t *manifest.Tool, tier int)
 			return d, nil
 		}
 	}
-	if d, err = a.describe(t, manifest.Tier1); err != nil {
+	if d, err = a.Describe(t, manifest.Tier1); err != nil {
 		return nil, err
 	}
 	if tier > manifest.Tier1 {

@@ -10,6 +10,9 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
+// HandedPrefix begins the text that a tool gets for a file that was handed on, "handed:RANDOM/SIZE/NAME".
+const HandedPrefix = "handed:"
+
 // Job is one call on its way to a provider: validated, with defaults, allowed. It is plain data.
 type Job struct {
 	Tool    string          // local name, in the spelling of the manifest
@@ -40,7 +43,7 @@ type Job struct {
 
 // Inner reports whether a plugin makes the call. Such a call must not wait for a place: the call that it would wait for
 // may be the one that made it.
-func (j *Job) Inner() bool { return strings.HasPrefix(j.Caller, callerPlugin) }
+func (j *Job) Inner() bool { return strings.HasPrefix(j.Caller, CallerPlugin) }
 
 // Wants says which events of a call its caller reads. Others are dropped.
 type Wants struct {
@@ -177,10 +180,10 @@ func (r *Request) RecordUse(what string) { _ = r.send(JobEvent{Kind: EventUse, R
 // Deny records a right that the grant does not have, and returns the error for the guest.
 func (r *Request) Deny(right, why string) *Error {
 	_ = r.send(JobEvent{Kind: EventDenied, Right: right, Why: why})
-	return notGranted(right, why)
+	return NotGranted(right, why)
 }
 
-func notGranted(right, why string) *Error {
+func NotGranted(right, why string) *Error {
 	return &Error{Code: Denied, Message: "not granted: " + right, Denied: []Denial{{Right: right, Why: why}}}
 }
 
@@ -219,22 +222,22 @@ func (r *Request) ask(ctx context.Context, function string, argument, v any) err
 
 // MayCall asks [AskMayCall]. A host that cannot be asked allows nothing.
 func (r *Request) MayCall(ctx context.Context, tool string) (may bool) {
-	return r.ask(ctx, AskMayCall, toolArgument{Tool: tool}, &may) == nil && may
+	return r.ask(ctx, AskMayCall, ToolArgument{Tool: tool}, &may) == nil && may
 }
 
 // Script asks [AskScript].
 func (r *Request) Script(ctx context.Context, name string, withText bool) (s Script, err error) {
-	return s, r.ask(ctx, AskScript, scriptArgument{name, withText}, &s)
+	return s, r.ask(ctx, AskScript, ScriptArgument{name, withText}, &s)
 }
 
 // Handed asks [AskHanded].
 func (r *Request) Handed(ctx context.Context, text, folder string) (path string, err error) {
-	return path, r.ask(ctx, AskHanded, handedArgument{text, folder}, &path)
+	return path, r.ask(ctx, AskHanded, HandedArgument{text, folder}, &path)
 }
 
 // BoundSecret asks [AskBoundSecret].
 func (r *Request) BoundSecret(ctx context.Context, name string) (s BoundSecret, err error) {
-	return s, r.ask(ctx, AskBoundSecret, nameArgument{name}, &s)
+	return s, r.ask(ctx, AskBoundSecret, NameArgument{name}, &s)
 }
 
 // IsLast asks [AskLast]. A record is the last one if the host cannot be asked.
@@ -242,22 +245,22 @@ func (r *Request) IsLast(ctx context.Context, record json.RawMessage) (last bool
 	return r.ask(ctx, AskLast, record, &last) != nil || last
 }
 
-type toolArgument struct {
+type ToolArgument struct {
 	Tool    string          `json:"tool"`
 	Params  json.RawMessage `json:"params,omitempty"`
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-type handedArgument struct {
+type HandedArgument struct {
 	Text   string `json:"text"`
 	Folder string `json:"folder"`
 }
 
-type scriptArgument struct {
+type ScriptArgument struct {
 	Name string `json:"name"`
 	Text bool   `json:"text"`
 }
 
-type nameArgument struct {
+type NameArgument struct {
 	Name string `json:"name"`
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,19 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
+
+// OptionNamed returns the option of a call that a parameter may be instead, by one of its names; "" for others.
+func OptionNamed(name string) string {
+	switch strings.ToLower(strings.ReplaceAll(name, "_", "")) {
+	case "timeout", "timeoutseconds", "timeoutsecs", "timeoutms":
+		return "timeout"
+	case "dryrun":
+		return "dry_run"
+	case "browser", "target":
+		return strings.ToLower(name)
+	}
+	return ""
+}
 
 // LocalOptions are options of a call that only the user of this machine gives: at the command line and in batches.
 type LocalOptions struct {
@@ -100,7 +112,7 @@ func checkOptions(raw json.RawMessage, isLocal bool) error {
 	if isLocal {
 		known = slices.Concat(optionNames, localOptionNames)
 	}
-	for _, name := range sortedKeys(object) {
+	for _, name := range SortedKeys(object) {
 		if slices.Contains(known, name) {
 			if err := checkOption(name, object[name]); err != nil {
 				return err
@@ -119,7 +131,7 @@ func checkOptions(raw json.RawMessage, isLocal bool) error {
 			return Errorf(InvalidArgs, "options: unknown option out; only the command line and batch write a result to a "+
 				"file: leave it out, and the answer has the result")
 		}
-		e := Errorf(InvalidArgs, "options: unknown option %s; expected %s", printable(name), strings.Join(known, ", "))
+		e := Errorf(InvalidArgs, "options: unknown option %s; expected %s", Printable(name), strings.Join(known, ", "))
 		for _, n := range schema.Nearest(name, known, 3) {
 			e.DidYouMean = append(e.DidYouMean, NearName{n.Name, distance(name, n.Name)})
 		}
@@ -168,8 +180,8 @@ func checkOption(name string, value any) error {
 		manifest.CleanLine(jsontext.Shorten(string(jsontext.Marshal(value)))))
 }
 
-// optionsSchema is what call options are corrected by. A duration has a unit.
-var optionsSchema = sync.OnceValue(func() *schema.Schema {
+// OptionsSchema is what call options are corrected by. A duration has a unit.
+var OptionsSchema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.CompileTrusted([]byte(`{"type":"object","additionalProperties":false,"properties":{` +
 		`"timeout":{"type":"string","pattern":"^([0-9.]+(ns|us|ms|s|m|h))+$","description":"such as 10s"},` +
 		`"max_bytes":{"type":"integer","minimum":0},"browser":{"type":"string"},"target":{"type":"string"},` +
@@ -184,7 +196,7 @@ var optionsSchema = sync.OnceValue(func() *schema.Schema {
 
 // IsOption reports whether callers name an option of a call so: by its own name, or as "timeoutMs" for timeout.
 func IsOption(name string) bool {
-	return slices.Contains(optionNames, name) || optionNamed(name) != ""
+	return slices.Contains(optionNames, name) || OptionNamed(name) != ""
 }
 
 // IsLocalOption reports whether a call option, or one of [LocalOptions], has this name.
@@ -192,35 +204,10 @@ func IsLocalOption(name string) bool {
 	return slices.Contains(optionNames, name) || slices.Contains(localOptionNames, name)
 }
 
-// isPromptText reports whether a value of on_dialog accepts dialogs and fills prompts with a text.
-func isPromptText(onDialog any) bool {
+// IsPromptText reports whether a value of on_dialog accepts dialogs and fills prompts with a text.
+func IsPromptText(onDialog any) bool {
 	text, _ := onDialog.(string)
 	return strings.HasPrefix(text, "accept=")
-}
-
-// CorrectOptions returns call options as they were probably meant, in the same form: a number for a timeout becomes a
-// duration. The correction is complete if [ParseOptions] accepts it.
-func CorrectOptions(given map[string]any) schema.Correction {
-	meant := maps.Clone(given)
-	var changes []Change
-	for _, name := range sortedKeys(given) {
-		number := json.Number(strings.Trim(string(jsontext.Marshal(given[name])), `"`))
-		if optionNamed(name) == "timeout" && jsontext.ValidNumber(number.String()) && durationText(name, number) != "" {
-			delete(meant, name)
-			meant["timeout"] = durationText(name, number)
-			changes = append(changes, Change{From: "/" + jsontext.EscapeToken(name), To: "/timeout", How: schema.Coerced})
-		}
-	}
-	prompt := meant["on_dialog"]
-	if isPromptText(prompt) {
-		meant["on_dialog"] = "accept" // the schema has no texts
-	}
-	c := optionsSchema().Correct(meant, Address{}.hole)
-	if corrected, ok := c.Value.(map[string]any); ok && isPromptText(prompt) {
-		corrected["on_dialog"] = prompt
-	}
-	c.Changes = append(changes, c.Changes...)
-	return c
 }
 
 // Check returns an invalid_args error if an option has an invalid value.
@@ -240,7 +227,7 @@ func (o Options) Check() error {
 		return unknownWord("wait", o.Wait, strings.Join(waits, ", "), waits)
 	}
 	if dialogs := []string{"accept", "dismiss", "fail"}; o.OnDialog != "" && !slices.Contains(dialogs, o.OnDialog) &&
-		!isPromptText(o.OnDialog) {
+		!IsPromptText(o.OnDialog) {
 		return unknownWord("on_dialog", o.OnDialog, "accept, accept=TEXT, dismiss, fail", dialogs)
 	}
 	return nil
@@ -253,4 +240,19 @@ func unknownWord(option, given, expected string, words []string) *Error {
 		e.DidYouMean = append(e.DidYouMean, NearName(n))
 	}
 	return e
+}
+
+// distance is [schema.Distance], which ignores case, except that it is never 0 for different words.
+func distance(given, name string) int {
+	d := schema.Distance(given, name)
+	if d > 0 || given == name {
+		return d
+	}
+	a, b := []rune(given), []rune(name)
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			d++
+		}
+	}
+	return max(d, 1)
 }

@@ -512,7 +512,7 @@ func (s *Overlays) wrap(p Provider) Provider {
 	info := p.Info()
 	return Overlaid(p, func() (*Overlay, error) { return s.Load(info) }, func() []byte {
 		path := s.path(info, segmentSuffix)
-		if modTime(path).Before(modTime(s.path(info, overlaySuffix))) { // the file was edited by hand
+		if ModTime(path).Before(ModTime(s.path(info, overlaySuffix))) { // the file was edited by hand
 			return nil
 		}
 		segment, err := protect.Read(path, maxMerged)

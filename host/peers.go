@@ -47,13 +47,13 @@ func (c *Catalog) Meant(name string, given map[string]any, words []any) (all []M
 			params, isForm := r.WithWords(given, words)
 			var changes []Change
 			if fits = fits && isForm && (!m.isGuess || knowsAll(own, given)); fits {
-				params, changes, fits = rewrite([]manifest.Rule{r}, params, own)
+				params, changes, fits = Rewrite([]manifest.Rule{r}, params, own)
 			}
 			switch {
 			case fits && r.Tool == "":
 				return all, see
 			case fits:
-				params, more, _ := rewrite(m.always, params, nil)
+				params, more, _ := Rewrite(m.always, params, nil)
 				file, _ := params[outName].(string)
 				delete(params, outName)
 				all = append(all, Meant{r.Tool, params, append(changes, more...), file})
@@ -78,7 +78,7 @@ func (c *Catalog) Conflicts(at Address, words []string) bool {
 	for i, word := range words {
 		values[i] = word
 	}
-	own := at.rule()
+	own := at.Rule()
 	meant, _ := own.WithWords(map[string]any{}, values)
 	for n, name := range []string{at.Name(), at.Name() + "_" + words[0]} {
 		m := c.rules(name)
@@ -188,7 +188,7 @@ func (c *Catalog) Option(name, option string) (isParam, isSwitch bool) {
 		home, _ := homeOf(at.Tool.Params, option)
 		isParam = isParam || own || known != "" && !IsOption(option)
 		isSwitch = isSwitch || kind == "boolean" || kind == "" && home != ""
-		for _, r := range slices.Concat(always, []manifest.Rule{r}, c.peersOf(at.Provider).Forms[at.Tool.Name]) {
+		for _, r := range slices.Concat(always, []manifest.Rule{r}, c.PeersOf(at.Provider).Forms[at.Tool.Name]) {
 			for from, want := range r.From {
 				if schema.FoldName(from) == schema.FoldName(option) {
 					isParam, isSwitch = true, isSwitch || want == true
@@ -199,8 +199,8 @@ func (c *Catalog) Option(name, option string) (isParam, isSwitch bool) {
 	return isParam, isSwitch
 }
 
-// rewrite applies the rules that fit to parameters of a tool, in order. It reports false if none does.
-func rewrite(rules []manifest.Rule, given map[string]any, params json.RawMessage) (
+// Rewrite applies the rules that fit to parameters of a tool, in order. It reports false if none does.
+func Rewrite(rules []manifest.Rule, given map[string]any, params json.RawMessage) (
 	meant map[string]any, changes []Change, ok bool,
 ) {
 	for _, rule := range rules {
@@ -211,8 +211,8 @@ func rewrite(rules []manifest.Rule, given map[string]any, params json.RawMessage
 	return given, changes, ok
 }
 
-// peersOf returns what a plugin's manifest knows about calls of other products.
-func (c *Catalog) peersOf(p Provider) (peers manifest.Peers) {
+// PeersOf returns what a plugin's manifest knows about calls of other products.
+func (c *Catalog) PeersOf(p Provider) (peers manifest.Peers) {
 	if known, ok := c.peers.Load(p); ok {
 		return known.(manifest.Peers)
 	}
@@ -258,7 +258,7 @@ func (c *Catalog) findRules(m *meaning) {
 	}
 	folded := schema.FoldName(m.name)
 	if at := c.tool(first, local); at.Tool != nil {
-		m.all, m.itself = []manifest.Rule{at.rule()}, 1
+		m.all, m.itself = []manifest.Rule{at.Rule()}, 1
 	} else if m.all = c.only(c.spellings().whole[folded], ""); m.all != nil {
 		return
 	} else if isDotted && first != within {
@@ -271,7 +271,7 @@ func (c *Catalog) findRules(m *meaning) {
 	var prefixes []string
 	for _, p := range c.Providers() {
 		if plugin := p.Info().Name; within == "" || plugin == within {
-			own := c.peersOf(p)
+			own := c.PeersOf(p)
 			peers[plugin], prefixes = own, append(prefixes, own.Prefixes...)
 			m.always = append(m.always, own.Names["*"]...)
 		}
@@ -388,7 +388,7 @@ func (c *Catalog) only(names []spelling, within string) (found []manifest.Rule) 
 		if within != "" && name.plugin != within {
 			continue
 		} else if at := c.tool(name.plugin, name.local); at.Tool != nil {
-			found = append(found, at.rule())
+			found = append(found, at.Rule())
 		}
 	}
 	if len(found) != 1 {
@@ -397,8 +397,8 @@ func (c *Catalog) only(names []spelling, within string) (found []manifest.Rule) 
 	return found
 }
 
-// rule returns the call of a tool with its own words.
-func (a Address) rule() manifest.Rule {
+// Rule returns the call of a tool with its own words.
+func (a Address) Rule() manifest.Rule {
 	own := manifest.Rule{Tool: a.Name()}
 	for i, word := range a.Tool.Positional {
 		if kind, _ := manifest.TypeAt(a.Tool.Params, word); kind == "array" && i == len(a.Tool.Positional)-1 {

@@ -3,9 +3,46 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/parley-tools/parley/manifest"
 )
+
+// Outside reports whether the tool reaches outside a page. A built-in tool that does not say how far it reaches may
+// reach anything.
+func (a Address) Outside() bool {
+	return a.Tool.Outside() || a.Tool.Reach == "" && a.Provider.Info().Kind == manifest.KindBuiltin
+}
+
+// Outside reports whether every tool that a name, or a pattern with "*" at its end, stands for reaches outside a page.
+// A name of nothing stands for no tool.
+func (c *Catalog) Outside(pattern string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	if !wild {
+		a, err := c.FindAnyway(pattern)
+		return err == nil && a.Tool != nil && a.Outside()
+	}
+	plugin, local, dotted := strings.Cut(prefix, ".")
+	p, ok := c.Provider(plugin)
+	if !ok || !dotted {
+		return false
+	}
+	names, err := p.Names()
+	if err != nil {
+		return false
+	}
+	found := false
+	for _, name := range names {
+		if len(name) < len(local) || !strings.EqualFold(name[:len(local)], local) {
+			continue
+		}
+		if a, err := c.FindIn(plugin, name); err != nil || a.Tool == nil || !a.Outside() {
+			return false
+		}
+		found = true
+	}
+	return found
+}
 
 // Policy decides which caller may call which tool, and with which rights. It belongs to the operator: tools and agents
 // cannot change it.

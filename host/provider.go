@@ -13,6 +13,19 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
+// CallerCLI is the caller of the command line: the person who runs the program.
+const CallerCLI = "cli"
+
+const CallerPlugin = "plugin:"
+
+// SessionEnder is a [Provider] that holds something open for sessions, such as pages of a browser.
+type SessionEnder interface {
+	// EndSession closes what a session has opened, and what plugins have opened on its behalf.
+	EndSession(ctx context.Context, of Session) error
+	// EndConnection is called when a connection has ended, by the id in [Session.Connection]. It does not wait.
+	EndConnection(id string)
+}
+
 // Provider is one plugin of a catalog, such as CDP or a wasm plugin.
 //
 // All methods but Invoke are discovery: they must not start an engine, a browser or a network connection, and must
@@ -279,7 +292,7 @@ func (g Grant) Names() []string {
 	for _, t := range g.Tools {
 		names = append(names, "tool:"+t)
 	}
-	for _, name := range sortedKeys(g.Env) {
+	for _, name := range SortedKeys(g.Env) {
 		names = append(names, "env:"+name)
 	}
 	for _, s := range g.Secrets {

@@ -35,7 +35,7 @@ func WithOrigin(ctx context.Context, o Origin) context.Context {
 
 type originKey struct{}
 
-func originOf(ctx context.Context) Origin {
+func OriginOf(ctx context.Context) Origin {
 	o, _ := ctx.Value(originKey{}).(Origin)
 	return o
 }
@@ -134,9 +134,9 @@ type Auditor interface {
 // maxMembers bounds the recorded members of an enum of one parameter.
 const maxMembers = 8
 
-// enumMembers returns the values of parameters that their schema lists in an enum, by parameter: those words are the
+// EnumMembers returns the values of parameters that their schema lists in an enum, by parameter: those words are the
 // schema's, so a record may have them. Of an array, it returns the different items, if all are in the enum.
-func enumMembers(paramsSchema, params any) map[string][]string {
+func EnumMembers(paramsSchema, params any) map[string][]string {
 	given, _ := params.(map[string]any)
 	object, _ := paramsSchema.(map[string]any)
 	properties, _ := object["properties"].(map[string]any)

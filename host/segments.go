@@ -36,8 +36,8 @@ type searchIndex struct {
 // have to open the segment of each. Call it before the first search. Without it no merged index is used.
 func (c *Catalog) KeepSearchIn(dir string) { c.searchIndex.dir = dir }
 
-// segmentsOf opens the segments of plugins. It skips and logs those that cannot be read. debug may be nil.
-func (c *Catalog) segmentsOf(providers []Provider, debug func(string, ...any)) (list []*index.Segment) {
+// SegmentsOf opens the segments of plugins. It skips and logs those that cannot be read. debug may be nil.
+func (c *Catalog) SegmentsOf(providers []Provider, debug func(string, ...any)) (list []*index.Segment) {
 	if debug == nil {
 		debug = func(string, ...any) {}
 	}

@@ -8,7 +8,34 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
+
+// maxExampleStep is the maximum size of the parameters of an example that tier 2 repeats as a next step, in bytes. Tier
+// 3 always repeats the example, because it has no other step.
+const maxExampleStep = 140
+
+// ExampleStep returns the step that runs an example of a tool, with the calls before it if it needs any.
+func ExampleStep(tool string, e *manifest.ExampleDoc) Step {
+	if len(e.Before) == 0 && !strings.Contains(string(e.Params), `"${`) {
+		return CallStep(tool, e.Params)
+	}
+	var own map[string]json.RawMessage
+	if json.Unmarshal(e.Params, &own) == nil {
+		for name, value := range own {
+			if strings.Contains(string(value), `"${`) {
+				delete(own, name)
+			}
+		}
+	}
+	params, _ := manifest.Marshal(own)
+	return PlanStep(tool, params)
+}
+
+// LastName returns the last reference token of a JSON pointer.
+func LastName(pointer string) string {
+	return jsontext.UnescapeToken(pointer[strings.LastIndexByte(pointer, '/')+1:])
+}
 
 // Step is what to do next, as data. A front end renders it in its own form: the command line as a command, an MCP
 // server as a call of one of its tools.
@@ -170,8 +197,8 @@ func (s Step) ForOperator() bool {
 	return true
 }
 
-// redact returns the step with text and data applied to its parts.
-func (s Step) redact(text func(string) string, data func(json.RawMessage) json.RawMessage) Step {
+// Redact returns the step with text and data applied to its parts.
+func (s Step) Redact(text func(string) string, data func(json.RawMessage) json.RawMessage) Step {
 	s.Tool, s.Query, s.Params = text(s.Tool), text(s.Query), data(s.Params)
 	s.Args = slices.Clone(s.Args)
 	for i := range s.Args {
@@ -205,7 +232,7 @@ func (s *Suggestion) String() string {
 	if s == nil {
 		return ""
 	}
-	name := manifest.CleanLine(lastName(s.Pointer))
+	name := manifest.CleanLine(LastName(s.Pointer))
 	switch s.Op {
 	case SuggestRename:
 		return "rename " + name + " to " + s.Value

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 )
 
 // lifting are the options of the command line that lift a protection, with the value that does; "" means that any does.
@@ -37,7 +38,7 @@ func Lifts(words []string) bool {
 }
 
 // Holds returns a step as it may be offered, and false for one that may not.
-func Holds(h *host.Host, s host.Step) (host.Step, bool) {
+func Holds(h *call.Host, s host.Step) (host.Step, bool) {
 	if s.Options.SendAnyway = false; s.Options.Isolate == "none" {
 		s.Options.Isolate = ""
 	}

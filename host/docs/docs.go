@@ -7,12 +7,13 @@ import (
 	"encoding/json"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 )
 
 // Source is a catalog and the MCP server in front of it. All fields are required.
 type Source struct {
 	// Host describes each tool and searches for it. It should have no recorder, because these are measurements.
-	Host  *host.Host
+	Host  *call.Host
 	Modes []string // the documentation modes; the first lists least
 	Full  string   // the mode that lists every tool with its whole schema
 	// Request sends a request to the server in the given mode and returns the raw result.

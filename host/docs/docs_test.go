@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -20,10 +21,14 @@ type plugin struct {
 	m *manifest.Manifest
 }
 
-func (p plugin) Info() host.Info                          { return host.Info{Name: p.m.Name, Kind: p.m.Kind} }
-func (p plugin) Manifest() (*manifest.Manifest, error)    { return p.m, nil }
+func (p plugin) Info() host.Info { return host.Info{Name: p.m.Name, Kind: p.m.Kind} }
+
+func (p plugin) Manifest() (*manifest.Manifest, error) { return p.m, nil }
+
 func (p plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
-func (p plugin) Features() host.Features                  { return host.Features{} }
+
+func (p plugin) Features() host.Features { return host.Features{} }
+
 func (p plugin) Segment() ([]byte, error) {
 	return host.ManifestSegment(p.m), nil
 }
@@ -108,7 +113,7 @@ func newSource(t *testing.T, manifests ...*manifest.Manifest) *Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	h, err := call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
 	if err != nil {
 		t.Fatal(err)
 	}

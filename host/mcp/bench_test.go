@@ -10,7 +10,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/session"
 )
 
 // BenchmarkCall compares a call over stdio, and over HTTP on both revisions, with the same call in process. `make
@@ -25,7 +27,7 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		h, _ := host.New(host.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &host.Sessions{Dir: b.TempDir()}})
+		h, _ := hostcall.New(hostcall.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &session.Store{Dir: b.TempDir()}})
 		median(b, func() error {
 			if a, _ := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c", Session: host.Session{Name: "s"}}); a.Err != nil {
 				return a.Err

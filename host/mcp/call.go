@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -37,7 +38,7 @@ func (m *modeServer) searchTools(
 	}
 	c := callerOf(m.Server, r)
 	query := host.SearchQuery{Text: p.Query, Limit: p.Limit}
-	fits := func(found *host.SearchAnswer) bool {
+	fits := func(found *hostcall.SearchAnswer) bool {
 		return manifest.Tokens(m.foundText(found, m.afterSearch(found))) <= p.MaxTokens
 	}
 	if p.MaxTokens == 0 {
@@ -55,7 +56,7 @@ const moreResults = 20
 
 // afterSearch returns the calls to take after a search: the documentation of the first result if that is likely and the
 // answer does not show how it is called, what it requires before, and more results unless the first is sure.
-func (m *modeServer) afterSearch(found *host.SearchAnswer) (next []nextCall) {
+func (m *modeServer) afterSearch(found *hostcall.SearchAnswer) (next []nextCall) {
 	if best := found.Best(); best != nil {
 		if best.Signature == "" && len(found.Docs) == 0 {
 			next = append(next, describeStep(best.Name, 0))
@@ -124,7 +125,7 @@ func (m *modeServer) planCall(
 	}
 	options = m.cfg.Options(options)
 	c := callerOf(m.Server, r)
-	plan, warnings, err := m.cfg.Host.PlanFor(ctx, host.PlanQuery{
+	plan, warnings, err := m.cfg.Host.PlanFor(ctx, hostcall.PlanQuery{
 		Tool: m.qualified(p.Name), Params: p.Arguments, Caller: c.name, Session: c.session,
 		Browser: options.Browser, Target: options.Target})
 	if err != nil {
@@ -140,10 +141,10 @@ func (m *modeServer) planCall(
 		calls[i].ID, calls[i].nextCall = call.ID, callStep(step)
 	}
 	result, err := jsonResult(struct {
-		Tool   string        `json:"tool"`
-		Calls  []plannedCall `json:"calls"`
-		Chosen []host.Chosen `json:"chosen,omitempty"`
-		Holes  []string      `json:"holes,omitempty"`
+		Tool   string            `json:"tool"`
+		Calls  []plannedCall     `json:"calls"`
+		Chosen []hostcall.Chosen `json:"chosen,omitempty"`
+		Holes  []string          `json:"holes,omitempty"`
 	}{plan.Tool, calls, plan.Chosen, plan.Holes}, nil)
 	return withWarnings(result, warnings), err
 }

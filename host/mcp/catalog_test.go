@@ -11,7 +11,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/session"
 )
 
 // plugins is a folder of plugins in which a test installs, replaces and removes.
@@ -57,10 +59,10 @@ func tea(version, tool string) string {
 func liveFixture(t *testing.T, mode string, pinned ...string) (*fixture, *plugins) {
 	t.Helper()
 	p := &plugins{}
-	h, err := host.New(host.Config{
+	h, err := hostcall.New(hostcall.Config{
 		Catalog: p.install(t, tea("1.0.0", "brew")), Reload: p.reload, Policy: trustNetwork, Approver: mcp.Approver{},
 		Mode:     mode,
-		Sessions: &host.Sessions{Dir: t.TempDir()},
+		Sessions: &session.Store{Dir: t.TempDir()},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -26,7 +28,7 @@ func newCodeFixture(t *testing.T) *fixture {
 		}
 		plugins = append(plugins, f)
 	}
-	s, err := newServer(mcp.Code, host.Config{Policy: defaultPolicy, Sessions: &host.Sessions{Dir: t.TempDir()}}, nil,
+	s, err := newServer(mcp.Code, hostcall.Config{Policy: defaultPolicy, Sessions: &session.Store{Dir: t.TempDir()}}, nil,
 		plugins...)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/foreign"
 	"github.com/parley-tools/parley/manifest"
@@ -31,7 +33,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	modules, node := foreign.NodeForTest(t, "../..")
 	f := newFixture(t, mcp.Full, trustNetwork)
-	s, err := newServer(mcp.Full, host.Config{Policy: trustNetwork, Sessions: &host.Sessions{Dir: t.TempDir()}}, nil,
+	s, err := newServer(mcp.Full, hostcall.Config{Policy: trustNetwork, Sessions: &session.Store{Dir: t.TempDir()}}, nil,
 		f.shop, conformanceGuest(t))
 	if err != nil {
 		t.Fatal(err)

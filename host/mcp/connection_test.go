@@ -14,7 +14,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/session"
 )
 
 // pages is the plugin of the tests with pages that are open: it hears which connections end.
@@ -25,7 +27,8 @@ type pages struct {
 }
 
 func (p *pages) EndSession(context.Context, host.Session) error { return nil }
-func (p *pages) EndConnection(id string)                        { p.ended <- id }
+
+func (p *pages) EndConnection(id string) { p.ended <- id }
 
 func newPages(t *testing.T, configure func(*mcp.Config)) (*fixture, *pages) {
 	t.Helper()
@@ -42,7 +45,7 @@ func newPages(t *testing.T, configure func(*mcp.Config)) (*fixture, *pages) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &host.Sessions{Dir: t.TempDir()}})
+	h, err := hostcall.New(hostcall.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &session.Store{Dir: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}

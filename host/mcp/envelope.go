@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -334,7 +335,7 @@ func (m *modeServer) correctInner(e *envelope) (*envelope, bool) {
 	raw := json.RawMessage(jsontext.Marshal(e.arguments))
 	if i := slices.IndexFunc(m.metaTools(), func(t metaTool) bool { return t.name == e.tool }); i >= 0 {
 		if s, err := m.metaTools()[i].validatedSchema(); err == nil {
-			_, _, invalid = host.CheckParams(e.tool, s, raw)
+			_, _, invalid = hostcall.CheckParams(e.tool, s, raw)
 		}
 		if invalid != nil && invalid.Corrected == nil {
 			return nil, false
@@ -451,7 +452,7 @@ func (e *envelope) takeOptions(left map[string]any, known []manifest.Param) {
 
 // setOptions adds options that were given as members of the object at a pointer.
 func (e *envelope) setOptions(given map[string]any, at string) {
-	c := host.CorrectOptions(given)
+	c := hostcall.CorrectOptions(given)
 	e.template = e.template || !c.Complete
 	moved := at != "/options"
 	for name := range given {

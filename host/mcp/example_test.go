@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -29,7 +30,7 @@ func ExampleServer_Handler() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	h, err := host.New(host.Config{Catalog: catalog, Policy: readOnly{}, Approver: mcp.Approver{}})
+	h, err := hostcall.New(hostcall.Config{Catalog: catalog, Policy: readOnly{}, Approver: mcp.Approver{}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -18,7 +18,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -45,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 func serveStdio(mode string) error {
-	s, err := newServer(mode, host.Config{Sessions: &host.Sessions{Dir: os.Getenv("MCP_TEST_DIR")}}, nil)
+	s, err := newServer(mode, hostcall.Config{Sessions: &session.Store{Dir: os.Getenv("MCP_TEST_DIR")}}, nil)
 	if err != nil {
 		return err
 	}
@@ -54,7 +56,7 @@ func serveStdio(mode string) error {
 
 // serveHTTP prints its address to stdout.
 func serveHTTP(mode string) error {
-	s, err := newServer(mode, host.Config{Policy: trustNetwork}, nil)
+	s, err := newServer(mode, hostcall.Config{Policy: trustNetwork}, nil)
 	if err != nil {
 		return err
 	}
@@ -171,16 +173,22 @@ func (f *fake) Info() host.Info {
 	return host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups),
 		Tools: len(m.Tools), Digest: "sha256:" + m.Name + m.Version}
 }
-func (f *fake) Manifest() (*manifest.Manifest, error)    { return f.manifest, nil }
+
+func (f *fake) Manifest() (*manifest.Manifest, error) { return f.manifest, nil }
+
 func (f *fake) Tool(name string) (*manifest.Tool, error) { return f.manifest.Tool(name), nil }
+
 func (f *fake) Segment() ([]byte, error) {
 	return host.ManifestSegment(f.manifest), nil
 }
 
-func (f *fake) Groups() ([]host.GroupLine, error)       { return host.GroupsOf(f.manifest), nil }
+func (f *fake) Groups() ([]host.GroupLine, error) { return host.GroupsOf(f.manifest), nil }
+
 func (f *fake) Lines(group string) ([]host.Line, error) { return host.LinesOf(f.manifest, group), nil }
-func (f *fake) Names() ([]string, error)                { return host.NamesOf(f.manifest), nil }
-func (f *fake) Features() host.Features                 { return host.Features{} }
+
+func (f *fake) Names() ([]string, error) { return host.NamesOf(f.manifest), nil }
+
+func (f *fake) Features() host.Features { return host.Features{} }
 
 func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
 	f.mu.Lock()
@@ -222,7 +230,7 @@ var trustNetwork = policy(func(a host.Ask) (host.Decision, error) {
 })
 
 // newServer makes a server of a mode over providers, by default shop alone.
-func newServer(mode string, cfg host.Config, pinned []string, providers ...host.Provider) (*mcp.Server, error) {
+func newServer(mode string, cfg hostcall.Config, pinned []string, providers ...host.Provider) (*mcp.Server, error) {
 	if len(providers) == 0 {
 		f, err := newFake(shop)
 		if err != nil {
@@ -238,7 +246,7 @@ func newServer(mode string, cfg host.Config, pinned []string, providers ...host.
 	if cfg.Policy == nil {
 		cfg.Policy = defaultPolicy
 	}
-	h, err := host.New(cfg)
+	h, err := hostcall.New(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +284,7 @@ func newFixture(t testing.TB, mode string, p policy, pinned ...string) *fixture 
 		t.Fatal(err)
 	}
 	rec := &recorder{}
-	s, err := newServer(mode, host.Config{Policy: p, Recorder: rec, Sessions: &host.Sessions{Dir: t.TempDir()}}, pinned, f)
+	s, err := newServer(mode, hostcall.Config{Policy: p, Recorder: rec, Sessions: &session.Store{Dir: t.TempDir()}}, pinned, f)
 	if err != nil {
 		t.Fatal(err)
 	}

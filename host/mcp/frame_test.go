@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/mcp/frame"
 )
@@ -444,7 +444,7 @@ func FuzzFrames(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		for _, connect := range []func(testing.TB, *mcp.Server, string) rawClient{rawStdio, rawHTTP} {
-			s, err := newServer(mcp.Minimal, host.Config{}, nil)
+			s, err := newServer(mcp.Minimal, hostcall.Config{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp/frame"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -58,14 +60,14 @@ const (
 
 // Config configures a [Server]. Host and Mode are required.
 type Config struct {
-	Host    *host.Host
+	Host    *hostcall.Host
 	Version string   // of the server, as clients see it
 	Mode    string   // of stdio, and of Path over HTTP
 	Pinned  []string // qualified names of the tools that progressive mode lists
 	// DocsOnFirstUse adds tier 2 to the first success of a tool that the session has not read about. Full mode, whose list
 	// has the documentation, never does.
 	DocsOnFirstUse bool
-	Sessions       *host.Sessions // nil: results that were cut cannot be read whole
+	Sessions       *session.Store // nil: results that were cut cannot be read whole
 	// Session is the name of the user's session that the client on stdio works in. "" means that each connection has a
 	// session of its own.
 	Session string
@@ -224,7 +226,7 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			m.refresh()
 		}
 		m.follow(req)
-		ctx = host.WithOrigin(host.WithMode(ctx, m.mode), originOf(req.GetExtra()))
+		ctx = host.WithOrigin(hostcall.WithMode(ctx, m.mode), originOf(req.GetExtra()))
 		ctx = host.WithDocsSize(ctx, docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:

@@ -18,6 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -123,7 +124,7 @@ func TestMinimalIsConstant(t *testing.T) {
 		large, paged = 5000, 2500
 	}
 	for _, n := range []int{10, large} {
-		s, err := newServer(mcp.Minimal, host.Config{}, nil, manyTools(t, "many", n), manyTools(t, "more", n))
+		s, err := newServer(mcp.Minimal, hostcall.Config{}, nil, manyTools(t, "many", n), manyTools(t, "more", n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +135,7 @@ func TestMinimalIsConstant(t *testing.T) {
 	}
 	t.Logf("minimal: %d bytes, %d tokens", sizes[0], sizes[0]*2/9)
 
-	s, err := newServer(mcp.Full, host.Config{}, nil, manyTools(t, "many", paged))
+	s, err := newServer(mcp.Full, hostcall.Config{}, nil, manyTools(t, "many", paged))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestLargeResults(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 	const list = `{"jsonrpc":"2.0","id":"a","method":"tools/list"}`
 	respond := func(input string) string {
-		s, err := newServer(mcp.Full, host.Config{}, nil, manyTools(t, "many", 400))
+		s, err := newServer(mcp.Full, hostcall.Config{}, nil, manyTools(t, "many", 400))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +187,7 @@ func TestProgressiveBudget(t *testing.T) {
 	for i := range 22 {
 		pinned = append(pinned, fmt.Sprintf("many.tool%05d", i))
 	}
-	s, err := newServer(mcp.Progressive, host.Config{}, pinned, manyTools(t, "many", 30))
+	s, err := newServer(mcp.Progressive, hostcall.Config{}, pinned, manyTools(t, "many", 30))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func TestPinnedSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServer(mcp.Progressive, host.Config{}, []string{"mouse.click"}, f)
+	s, err := newServer(mcp.Progressive, hostcall.Config{}, []string{"mouse.click"}, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestInstructions(t *testing.T) {
 	for i := range 60 {
 		providers = append(providers, manyTools(t, fmt.Sprintf("plugin%02d", i), 1))
 	}
-	s, err := newServer(mcp.Minimal, host.Config{}, nil, providers...)
+	s, err := newServer(mcp.Minimal, hostcall.Config{}, nil, providers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,12 +246,12 @@ func TestInstructions(t *testing.T) {
 
 // TestInvalidConfig checks that the error for an unknown mode names all modes, and that pinned names must be tools.
 func TestInvalidConfig(t *testing.T) {
-	_, err := newServer("tiny", host.Config{}, nil)
+	_, err := newServer("tiny", hostcall.Config{}, nil)
 	if e := host.AsError(err); e.Code != host.InvalidArgs || !strings.Contains(e.Message, "minimal, progressive, full") {
 		t.Errorf("an unknown mode: %v", err)
 	}
 	for pin, want := range map[string]string{"shop.ad": "shop.add", "shop.order": "", "shop": ""} {
-		_, err := newServer(mcp.Minimal, host.Config{}, []string{pin})
+		_, err := newServer(mcp.Minimal, hostcall.Config{}, []string{pin})
 		e := host.AsError(err)
 		if err == nil || e.Code != host.ConfigError || !strings.Contains(e.Message, "pinned_tools") || want != "" &&
 			e.DidYouMean[0].Name != want {
@@ -580,7 +581,7 @@ func TestContentBlocks(t *testing.T) {
 		`{"type":"resource_link","uri":"https://example.com/","name":"Example"}`,
 	}
 	for _, revision := range revisions {
-		s, err := newServer(mcp.Full, host.Config{Policy: trustNetwork}, nil, f)
+		s, err := newServer(mcp.Full, hostcall.Config{Policy: trustNetwork}, nil, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -928,7 +929,7 @@ func TestLongNames(t *testing.T) {
 	}
 	name := mcp.ListedName("wide." + long)
 	for _, mode := range []string{mcp.Minimal, mcp.Full} {
-		s, err := newServer(mode, host.Config{}, nil, f)
+		s, err := newServer(mode, hostcall.Config{}, nil, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -969,7 +970,7 @@ func TestClientResults(t *testing.T) {
 
 // TestSteps renders steps as calls of the server's own tools. Steps that only an operator can take are omitted.
 func TestSteps(t *testing.T) {
-	s, err := newServer(mcp.Minimal, host.Config{}, nil)
+	s, err := newServer(mcp.Minimal, hostcall.Config{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -999,7 +1000,7 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%s\n got %s, %v\nwant %s", c.step, got, err, c.want)
 		}
 	}
-	if s, err = newServer(mcp.Progressive, host.Config{}, nil); err != nil {
+	if s, err = newServer(mcp.Progressive, hostcall.Config{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	planned := host.PlanStep("shop.add", nil).At(host.Options{Target: "T"})

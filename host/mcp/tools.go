@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -108,7 +109,7 @@ func (m *modeServer) addMetaTools() error {
 			if name, ok := ctx.Value(calledByNameKey{}).(string); ok {
 				return m.run(ctx, r, name, r.Params.Arguments, host.Options{})
 			}
-			params, warnings, invalid := host.CheckParams(tool.name, paramsSchema, r.Params.Arguments)
+			params, warnings, invalid := hostcall.CheckParams(tool.name, paramsSchema, r.Params.Arguments)
 			if invalid != nil {
 				return m.taughtResult(tool.name, r.Params.Arguments, &host.Answer{Tool: tool.name, Err: invalid})
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -210,7 +211,7 @@ func checkSearch(t *testing.T, p host.Provider) {
 		t.Fatal(err)
 	}
 	catalog := must(host.NewCatalog(p))
-	h := must(host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}}))
+	h := must(call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}}))
 	for _, name := range must(p.Names()) {
 		data, _, err := h.Search(t.Context(), "test", host.Session{}, host.SearchQuery{Text: name, Limit: 1})
 		if err != nil || len(data.Results) == 0 || data.Results[0].Name != p.Info().Name+"."+name {

@@ -72,6 +72,7 @@ type reader struct {
 }
 
 func idOfAudit(r audit.Record) string { return r.Call }
+
 func idOfTrace(r trace.Record) string { return r.Call }
 
 func readerOf[R any](records record.Records[R], id func(R) string) reader {

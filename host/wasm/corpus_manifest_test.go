@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -187,7 +188,7 @@ func renderAll(t testing.TB, c *Candidate) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	h, err := hostcall.New(hostcall.Config{Catalog: catalog, Policy: host.DenyAll{}})
 	if err != nil {
 		t.Fatal(err)
 	}

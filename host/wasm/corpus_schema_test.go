@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -162,7 +163,7 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, result stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Catalog: catalog, Policy: allowAll{}})
+	h, err := hostcall.New(hostcall.Config{Catalog: catalog, Policy: allowAll{}})
 	if err != nil {
 		t.Fatal(err)
 	}

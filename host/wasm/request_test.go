@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 )
 
 // serving returns the functions of the host that serve the requests of a call.
-func serving(r *host.Request) *host.Functions {
-	f := &host.Functions{Denied: func(right, why string) { r.Deny(right, why) }}
+func serving(r *host.Request) *hostcall.Functions {
+	f := &hostcall.Functions{Denied: func(right, why string) { r.Deny(right, why) }}
 	r.Ask = f.Ask
 	return f
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 )
 
 func TestMain(m *testing.M) {
@@ -97,7 +98,7 @@ func (c *chrome) invoke(ctx context.Context, tool, params string) (json.RawMessa
 	defer cancel()
 	r := &host.Request{Job: host.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli",
 		Options: host.Options{Target: c.target, Wait: c.wait}}}
-	r.Ask = (&host.Functions{Script: func(_ string, withText bool) (host.Script, error) {
+	r.Ask = (&call.Functions{Script: func(_ string, withText bool) (host.Script, error) {
 		s := host.Script{Plugin: "page", SHA256: strings.Repeat("0", 64)}
 		if withText {
 			s.Text = string(c.script)

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	sdk "github.com/parley-tools/parley/sdk/go"
+	"github.com/parley-tools/parley/sdk/go"
 )
 
 // Greeting holds the parameters of greet.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/host/stats/judge"
 	"github.com/parley-tools/parley/manifest"
@@ -28,7 +29,7 @@ const Format = "parley-dataset/1"
 type Dataset struct {
 	Card     Card
 	Sessions []Session
-	Queries  []host.EvalQuery
+	Queries  []call.EvalQuery
 	Edits    []Edit
 }
 
@@ -165,7 +166,7 @@ func (d *Dataset) addQueries(o *Options) {
 		text = manifest.CleanLine(text)
 		if key := text + "\x00" + tool; text != "" && !seen[key] && stats.InScope(tool, o.Scope) {
 			seen[key] = true
-			d.Queries = append(d.Queries, host.EvalQuery{Query: text, Kind: kind, Relevant: map[string]float64{tool: 3}})
+			d.Queries = append(d.Queries, call.EvalQuery{Query: text, Kind: kind, Relevant: map[string]float64{tool: 3}})
 		}
 	}
 	used := map[string]bool{} // plugins
@@ -221,7 +222,7 @@ func (d *Dataset) count(catalog *host.Catalog) {
 type line struct {
 	Card    *Card           `json:"card,omitempty"`
 	Session *Session        `json:"session,omitempty"`
-	Query   *host.EvalQuery `json:"query,omitempty"`
+	Query   *call.EvalQuery `json:"query,omitempty"`
 	Edit    *Edit           `json:"edit,omitempty"`
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/stats/judge"
 )
 
@@ -18,13 +19,13 @@ const toolList = `{"tools":[
   {"name":"text__case","description":"Change the case of letters","inputSchema":{"type":"object"}},
   {"name":"lookup","description":"Look an address up","inputSchema":{"type":"object"}}]}`
 
-func tools(t testing.TB) *host.Host {
+func tools(t testing.TB) *call.Host {
 	t.Helper()
 	catalog, err := ToolList([]byte(toolList))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	h, err := call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestEvaluate(t *testing.T) {
 func TestChoices(t *testing.T) {
 	d := &Dataset{}
 	for range batchSize + 2 {
-		d.Queries = append(d.Queries, host.EvalQuery{Query: "digest",
+		d.Queries = append(d.Queries, call.EvalQuery{Query: "digest",
 			Relevant: map[string]float64{"text.hash": 3, "text.case": 1}})
 	}
 	questions := d.Questions(tools(t))
@@ -222,10 +223,10 @@ func FuzzToolList(f *testing.F) {
 		if err != nil {
 			return
 		}
-		h, err := host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+		h, err := call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		host.Evaluate([]host.EvalQuery{{Query: "text", Relevant: map[string]float64{"text.hash": 1}}}, h)
+		call.Evaluate([]call.EvalQuery{{Query: "text", Relevant: map[string]float64{"text.hash": 1}}}, h)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/host/stats/choose"
 	"github.com/parley-tools/parley/host/stats/model"
@@ -17,7 +18,7 @@ import (
 
 // Report is how a catalog does on a dataset. It depends only on both.
 type Report struct {
-	Search *host.EvalReport `json:"search,omitempty"` // nil without queries
+	Search *call.EvalReport `json:"search,omitempty"` // nil without queries
 	Calls  Calls            `json:"calls"`
 }
 
@@ -37,10 +38,10 @@ type Calls struct {
 }
 
 // Evaluate scores the catalog of a host: search by the queries, and schemas by the calls.
-func (d *Dataset) Evaluate(h *host.Host) *Report {
+func (d *Dataset) Evaluate(h *call.Host) *Report {
 	r := &Report{}
 	if len(d.Queries) > 0 {
-		r.Search = host.Evaluate(d.Queries, h)
+		r.Search = call.Evaluate(d.Queries, h)
 	}
 	compiled := map[string]*schema.Schema{}
 	c := &r.Calls
@@ -105,7 +106,7 @@ const (
 
 // Questions returns what a model is asked to choose for the queries, ten at a time. It is offered the tools that serve
 // them, as far as the catalog of h has these, and the first five hits of each.
-func (d *Dataset) Questions(h *host.Host) []model.Question {
+func (d *Dataset) Questions(h *call.Host) []model.Question {
 	var questions []model.Question
 	for batch := range slices.Chunk(d.Queries, batchSize) {
 		offered := map[string]string{}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/host/stats/suggest"
 	"github.com/parley-tools/parley/manifest"
@@ -199,7 +200,7 @@ const maxSiblings = 12
 
 // findSiblings finds the tools of the plugin that are nearest to the one that is optimized.
 func (s *subject) findSiblings(base host.Provider) error {
-	h, err := host.New(host.Config{Catalog: s.Catalog, Policy: host.DenyAll{}}) // which records nothing
+	h, err := call.New(call.Config{Catalog: s.Catalog, Policy: host.DenyAll{}}) // which records nothing
 	if err != nil {
 		return err
 	}

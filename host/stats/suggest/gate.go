@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -479,7 +480,7 @@ func (g *Gate) lost(base host.Provider, o *host.Overlay, queries []string) (lost
 }
 
 // with returns a host over the catalog with an overlay in place of the present one.
-func (g *Gate) with(base host.Provider, o *host.Overlay) (*host.Host, error) {
+func (g *Gate) with(base host.Provider, o *host.Overlay) (*call.Host, error) {
 	providers := g.Catalog.Providers()
 	for i, p := range providers {
 		if host.Base(p) == base {
@@ -490,12 +491,12 @@ func (g *Gate) with(base host.Provider, o *host.Overlay) (*host.Host, error) {
 }
 
 // quiet returns a host that records nothing.
-func quiet(providers []host.Provider) (*host.Host, error) {
+func quiet(providers []host.Provider) (*call.Host, error) {
 	catalog, err := host.NewCatalog(providers...)
 	if err != nil {
 		return nil, err
 	}
-	return host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	return call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
 }
 
 // measure ranks each tool for each of its author's tasks: these are the held-out queries, which no edit is made from.
@@ -525,7 +526,7 @@ func (g *Gate) measure() error {
 }
 
 // rankOf returns the place of a tool among the hits of a query, from 0; found or more if it is not among the first.
-func rankOf(h *host.Host, query, tool string) int {
+func rankOf(h *call.Host, query, tool string) int {
 	data, _, err := h.Search(context.Background(), "", host.Session{}, host.SearchQuery{Text: query, Limit: found})
 	if err != nil {
 		return found

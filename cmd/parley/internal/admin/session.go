@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -140,8 +141,8 @@ func runSessionEnd(ctx context.Context, opts *sessionNameOptions) error {
 type shownSession struct {
 	Name    string                     `json:"name"`
 	Used    *time.Time                 `json:"used,omitempty"`
-	Shown   []host.ShownTool           `json:"shown"`
-	Results []host.StoredResult        `json:"results"`
+	Shown   []session.ShownTool        `json:"shown"`
+	Results []session.StoredResult     `json:"results"`
 	Pages   []command.SessionPagesData `json:"pages"`
 }
 
@@ -153,8 +154,8 @@ func showSession(ctx context.Context, app *command.App, name string) (*shownSess
 		return nil, err
 	}
 	return &shownSession{
-		Name: s.Name, Used: s.Used, Shown: append([]host.ShownTool{}, s.Stored.Shown...),
-		Results: append([]host.StoredResult{}, s.Stored.Results...), Pages: append([]command.SessionPagesData{}, s.Pages...),
+		Name: s.Name, Used: s.Used, Shown: append([]session.ShownTool{}, s.Stored.Shown...),
+		Results: append([]session.StoredResult{}, s.Stored.Results...), Pages: append([]command.SessionPagesData{}, s.Pages...),
 	}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -75,7 +76,7 @@ func TestDescribeBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Version: parley.Version, Catalog: catalog, Policy: host.DenyAll{}})
+	h, err := call.New(call.Config{Version: parley.Version, Catalog: catalog, Policy: host.DenyAll{}})
 	if err != nil {
 		t.Fatal(err)
 	}

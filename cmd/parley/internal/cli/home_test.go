@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/trace"
+	"github.com/parley-tools/parley/host/session"
 )
 
 // scriptOldHome replaces $PARLEY_HOME with a copy of the data folder that an old version wrote: oldhome 0.1.0.
@@ -123,7 +124,7 @@ func TestOldHome(t *testing.T) {
 		t.Fatalf("%d results are stored (%v), want 1", len(results), err)
 	}
 	id := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(results[0]), "s-agent."), ".json")
-	sessions := &host.Sessions{Dir: filepath.Join(state, "sessions")}
+	sessions := &session.Store{Dir: filepath.Join(state, "sessions")}
 	if data, err := sessions.Result(host.Session{Name: "agent"}, id); err != nil ||
 		!strings.HasPrefix(string(data), `{"value":"0123`) {
 		t.Errorf("the result of call %s is %s, %v", id, data, err)

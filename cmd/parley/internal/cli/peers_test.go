@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -195,7 +196,7 @@ func samples(name, kind string) (all []any) {
 }
 
 // offer returns the call that is offered for one of another product: the tool, and the parameters if they are complete.
-func offer(h *host.Host, name string, given map[string]any) (tool string, params json.RawMessage) {
+func offer(h *call.Host, name string, given map[string]any) (tool string, params json.RawMessage) {
 	all, see := h.Catalog().Meant(name, given, nil)
 	switch {
 	case len(all) == 0 && see == "":
@@ -218,7 +219,7 @@ func offer(h *host.Host, name string, given map[string]any) (tool string, params
 
 // kept returns the values that were given and that a call does not have, without notes and the values that a rule of
 // the manifest replaces.
-func kept(h *host.Host, name string, given map[string]any, params json.RawMessage) (missing []string) {
+func kept(h *call.Host, name string, given map[string]any, params json.RawMessage) (missing []string) {
 	constants := map[string]bool{}
 	for _, provider := range h.Catalog().Providers() {
 		m, err := provider.Manifest()
@@ -273,7 +274,7 @@ func kept(h *host.Host, name string, given map[string]any, params json.RawMessag
 	return missing
 }
 
-func shippedHost(t *testing.T) *host.Host {
+func shippedHost(t *testing.T) *call.Host {
 	t.Helper()
 	p, err := parley.Open(t.Context(), parley.Config{Home: testhome.New(t)})
 	if err != nil {

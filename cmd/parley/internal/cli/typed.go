@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -329,7 +330,7 @@ func holdsParams(c *host.Catalog, name string, object map[string]any) bool {
 }
 
 // stepOf returns the step that makes a call with parameters of a command line, nil if they cannot be corrected.
-func stepOf(h *host.Host, c host.Call, params map[string]any, exact []string) *host.Step {
+func stepOf(h *call.Host, c host.Call, params map[string]any, exact []string) *host.Step {
 	at, err := h.Catalog().Find(c.Name)
 	if err != nil {
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 )
 
 // Note records an operator's change. The change has been made by then, so a log that cannot be written is only
@@ -101,7 +102,7 @@ func (a *App) Catalog() (*host.Catalog, error) {
 
 // Host returns the host, over which calls are made. It depends on the settings, the catalog, the policy and, with Live,
 // a browser.
-func (a *App) Host(ctx context.Context) (*host.Host, error) {
+func (a *App) Host(ctx context.Context) (*call.Host, error) {
 	s, err := a.Settings()
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -18,7 +19,7 @@ type SessionData struct {
 	Results int                `json:"results"`         // whole results that are stored for it
 	Pages   []SessionPagesData `json:"pages,omitempty"` // in the browsers that it uses
 
-	Stored host.StoredSession `json:"-"`
+	Stored session.StoredSession `json:"-"`
 }
 
 // SessionPagesData are the pages of a session in one browser.
@@ -78,7 +79,7 @@ func AllSessions(ctx context.Context, a *App) []*SessionData {
 		data := byKey[o.Session]
 		if data == nil {
 			of := host.SessionOf(o.Session)
-			data = &SessionData{Name: of.String(), Stored: host.StoredSession{Session: of}}
+			data = &SessionData{Name: of.String(), Stored: session.StoredSession{Session: of}}
 			all, byKey[o.Session] = append(all, data), data
 		}
 		if used := o.Used.UTC().Truncate(time.Second); !o.Used.IsZero() && (data.Used == nil || used.After(*data.Used)) {

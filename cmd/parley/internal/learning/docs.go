@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/docs"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/manifest"
@@ -304,7 +305,7 @@ func docsSource(ctx context.Context, app *command.App) (*docs.Source, func(), er
 	if err != nil {
 		return nil, nil, err
 	}
-	quiet, err := host.New(host.Config{Version: parley.Version, Catalog: h.Catalog(), Policy: host.DenyAll{}})
+	quiet, err := call.New(call.Config{Version: parley.Version, Catalog: h.Catalog(), Policy: host.DenyAll{}})
 	if err != nil {
 		return nil, nil, err
 	}

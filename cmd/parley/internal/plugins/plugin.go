@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
@@ -276,7 +277,7 @@ func removePlugin(app *command.App, name string) (*Plugin, error) {
 
 // checkPluginData is how many task phrases of a plugin were searched, and the report of its admission.
 type checkPluginData struct {
-	*host.TaskReport
+	*call.TaskReport
 	Admission *parley.Admission `json:"admission,omitempty"` // nil for a plugin that is not installed
 }
 

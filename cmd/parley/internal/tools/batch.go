@@ -21,6 +21,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -186,7 +187,7 @@ func callLines(ctx context.Context, app *command.App, o BatchOptions,
 // batch is a batch that is running.
 type batch struct {
 	app     *command.App
-	host    *host.Host
+	host    *call.Host
 	session host.Session // of the lines that name none
 	reply   func(id json.RawMessage, answer *host.Answer) error
 	earlier host.Results
@@ -224,7 +225,7 @@ var lineSchema = sync.OnceValue(func() *schema.Schema {
 // checkLine returns the error of a line that is not a call, with what it was meant to be: fields by other names are
 // renamed, and fields that no call has become options or parameters.
 func (b *batch) checkLine(text []byte, number int) *host.Error {
-	_, _, e := host.CheckParams("batch", lineSchema(), text)
+	_, _, e := call.CheckParams("batch", lineSchema(), text)
 	if e == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -194,7 +195,7 @@ func hostCall(app *command.App, tool string, o host.Options, out string) (host.C
 // callInto makes a call and writes the whole result to a file: the data of the answer is a [host.File]. A call that
 // fails or is a dry run writes none. The answer is nil if the file cannot be written. The tool may be nil.
 func callInto(
-	ctx context.Context, h *host.Host, call host.Call, path string, tool *manifest.Tool,
+	ctx context.Context, h *call.Host, call host.Call, path string, tool *manifest.Tool,
 ) (*host.Answer, error) {
 	call.Options.MaxBytes, call.KeepBinary = 0, false
 	if call.Options.DryRun {

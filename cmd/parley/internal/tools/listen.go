@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -258,7 +259,7 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 // listening is a stream that is running.
 type listening struct {
 	app            *command.App
-	host           *host.Host
+	host           *call.Host
 	session        host.Session
 	options        listenOptions
 	trigger        string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -97,7 +98,7 @@ type planOptions struct {
 
 // plan returns the calls that lead to a call of a tool, and warnings. If no tool has the name, it plans the first hit
 // of a search for it. The error is not_found if there is none.
-func plan(ctx context.Context, app *command.App, o planOptions) (*host.Plan, []string, error) {
+func plan(ctx context.Context, app *command.App, o planOptions) (*call.Plan, []string, error) {
 	h, err := app.Host(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -114,13 +115,13 @@ func plan(ctx context.Context, app *command.App, o planOptions) (*host.Plan, []s
 	if err != nil {
 		return nil, nil, err
 	}
-	return h.PlanFor(ctx, host.PlanQuery{Tool: o.Tool, Params: params, Caller: command.Caller, Session: session,
+	return h.PlanFor(ctx, call.PlanQuery{Tool: o.Tool, Params: params, Caller: command.Caller, Session: session,
 		Browser: o.Browser, Target: o.Target})
 }
 
 // executePlan makes the calls of a plan as [callLines] does. The error is invalid_args for a plan with holes, and for
 // one that destroys what nobody named.
-func executePlan(ctx context.Context, app *command.App, plan *host.Plan,
+func executePlan(ctx context.Context, app *command.App, plan *call.Plan,
 	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
 	if plan.Guesses() {
 		step := host.PlanStep(plan.Tool, plan.Given)
@@ -142,7 +143,7 @@ func executePlan(ctx context.Context, app *command.App, plan *host.Plan,
 }
 
 // chosenWarning says which values a plan chose and how to give others; "" if it chose none.
-func chosenWarning(plan *host.Plan) string {
+func chosenWarning(plan *call.Plan) string {
 	if len(plan.Chosen) == 0 {
 		return ""
 	}
@@ -150,7 +151,7 @@ func chosenWarning(plan *host.Plan) string {
 		strings.Join(chosenNames(plan), "=VALUE --param ") + "=VALUE"
 }
 
-func chosenText(plan *host.Plan) string {
+func chosenText(plan *call.Plan) string {
 	texts := make([]string, len(plan.Chosen))
 	for i, c := range plan.Chosen {
 		texts[i] = manifest.Clip(c.String(), 120)
@@ -158,7 +159,7 @@ func chosenText(plan *host.Plan) string {
 	return strings.Join(texts, ", ")
 }
 
-func chosenNames(plan *host.Plan) (names []string) {
+func chosenNames(plan *call.Plan) (names []string) {
 	for _, c := range plan.Chosen {
 		if !slices.Contains(names, c.Parameter) {
 			names = append(names, c.Parameter)
@@ -168,7 +169,7 @@ func chosenNames(plan *host.Plan) (names []string) {
 }
 
 // planLines returns the calls of a plan as the lines of a batch.
-func planLines(plan *host.Plan) ([]byte, error) {
+func planLines(plan *call.Plan) ([]byte, error) {
 	var b bytes.Buffer
 	for _, call := range plan.Calls {
 		raw, err := manifest.Marshal(call)

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/jq"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -171,7 +172,7 @@ func copyOut(path string, o resultOptions) (json.RawMessage, error) {
 func noResult(id string, kept []string) *host.Error {
 	e := host.Errorf(host.NotFound,
 		"no result is kept for call %q in this session: results that were cut are kept for a day, the last %d of a session",
-		manifest.Clip(manifest.CleanLine(id), 80), host.MaxResults)
+		manifest.Clip(manifest.CleanLine(id), 80), session.MaxResults)
 	for _, n := range schema.Nearest(id, kept, 3) {
 		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
 	}

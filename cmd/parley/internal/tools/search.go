@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/stats/dataset"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -92,7 +93,7 @@ func runSearch(ctx context.Context, opts *searchOptions) error {
 		return runEval(ctx, opts)
 	}
 	if app.MaxTokens > 0 {
-		opts.Fits = func(found *host.SearchAnswer) bool {
+		opts.Fits = func(found *call.SearchAnswer) bool {
 			next := searchNext(app, opts, found)
 			return command.Fits(app, found, next, nil, func(w io.Writer) { searchText(app, w, found, next) })
 		}
@@ -124,7 +125,7 @@ func writeFoundDocs(a *command.App, w io.Writer, d *host.Docs) {
 }
 
 // searchText prints results: in a pipe one line each with the whole brief, on a terminal a paragraph each.
-func searchText(a *command.App, w io.Writer, data *host.SearchAnswer, next []string) {
+func searchText(a *command.App, w io.Writer, data *call.SearchAnswer, next []string) {
 	p := a.Page(w)
 	for i, r := range data.Results {
 		head := r.Name
@@ -202,7 +203,7 @@ func partText(p *host.SearchPart) string {
 
 // searchNext returns what to type after a search: the documentation of the first result if it is likely, or else the
 // nearest list, and how to see all.
-func searchNext(a *command.App, o *searchOptions, data *host.SearchAnswer) []string {
+func searchNext(a *command.App, o *searchOptions, data *call.SearchAnswer) []string {
 	next := []string{}
 	if best := data.Best(); best != nil {
 		plugin, tool, _ := strings.Cut(best.Name, ".")
@@ -242,7 +243,7 @@ func runEval(ctx context.Context, opts *searchOptions) error {
 }
 
 // SearchScores prints how well the search does, by kinds of queries.
-func SearchScores(w io.Writer, report *host.EvalReport) {
+func SearchScores(w io.Writer, report *call.EvalReport) {
 	fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n",
 		"kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
 	for _, s := range report.Scores {
@@ -258,7 +259,7 @@ func SearchScores(w io.Writer, report *host.EvalReport) {
 const maxToolList = 64 << 20
 
 // Measured returns a host, which records nothing, over the installed plugins or over a list of tools.
-func Measured(ctx context.Context, app *command.App, list string) (*host.Host, error) {
+func Measured(ctx context.Context, app *command.App, list string) (*call.Host, error) {
 	catalog, err := app.Catalog()
 	if list != "" {
 		var raw []byte
@@ -273,7 +274,7 @@ func Measured(ctx context.Context, app *command.App, list string) (*host.Host, e
 	if err != nil {
 		return nil, err
 	}
-	return host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	return call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
 }
 
 // searchOptions are the options of a search.
@@ -284,7 +285,7 @@ type searchOptions struct {
 	host.SearchQuery
 	Detail string // names, signatures or full; "" means names
 	// Fits reports whether an answer is small enough; what does not fit is left out. Nil means that everything fits.
-	Fits func(*host.SearchAnswer) bool
+	Fits func(*call.SearchAnswer) bool
 }
 
 // maxHits is how many results a search may ask for.
@@ -300,7 +301,7 @@ var searchWords = map[string][]string{
 
 // search returns the tools that match a text, best first, with the reason and the confidence of each match, and
 // warnings. The error is invalid_args for an option with an unknown value, or a text without words.
-func search(ctx context.Context, app *command.App, o searchOptions) (*host.SearchAnswer, []string, error) {
+func search(ctx context.Context, app *command.App, o searchOptions) (*call.SearchAnswer, []string, error) {
 	for _, c := range [][2]string{
 		{"effect", o.Effect}, {"kind", o.Kind}, {"detail", o.Detail}, {"category", o.Category},
 	} {
@@ -337,13 +338,13 @@ const evalLine = `one line a query: {"query":"take a picture","relevant":{"cdp.P
 
 // evaluate scores the search by a file of queries with graded results: over the installed plugins, or over the list of
 // MCP tools in the file tools. Authors can so test their own set in CI.
-func evaluate(ctx context.Context, app *command.App, path, tools string) (*host.EvalReport, error) {
+func evaluate(ctx context.Context, app *command.App, path, tools string) (*call.EvalReport, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).WithNext(evalLine)
 	}
 	defer file.Close()
-	set, err := host.ReadEval(file)
+	set, err := call.ReadEval(file)
 	if err != nil {
 		e := host.AsError(err)
 		if e.Code == host.Internal { // reading failed, such as that of a folder
@@ -355,5 +356,5 @@ func evaluate(ctx context.Context, app *command.App, path, tools string) (*host.
 	if err != nil {
 		return nil, err
 	}
-	return host.Evaluate(set, h), nil
+	return call.Evaluate(set, h), nil
 }

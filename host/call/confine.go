@@ -1,0 +1,357 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// confineAll confines the parameters of the call and of its steps.
+func (r *run) confineAll(context.Context) error {
+	if err := r.confine(r.decision); err != nil {
+		return err
+	}
+	return r.confineSteps()
+}
+
+// confine checks the parameters that the tool declares as URLs and files. The command line may name any. Other callers
+// may name http and https URLs: a plugin those of the origins that it was granted. Plugins may name files in the
+// folders that they were granted, MCP clients those in the folders that the policy lists for them; r.confined then has
+// the paths of this machine, or where a tool gets none the texts that stand for the files.
+func (r *run) confine(d host.Decision) error {
+	tool := r.address.Tool
+	anything := r.call.Caller == host.CallerCLI || r.actsForCLI()
+	if len(tool.URL)+len(tool.Files) == 0 || anything && !hands(tool) {
+		return nil
+	}
+	params, err := jsontext.Decode(r.params, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return syntaxError(err, r.params)
+	}
+	for _, pointer := range tool.URL {
+		if anything {
+			break
+		}
+		if _, err := visitTexts(r.answer.Tool, params, pointer, r.checkURL); err != nil {
+			return err
+		}
+	}
+	resolve := func(name string) (string, error) {
+		if anything {
+			return r.handOn(name, name, openAnywhere)
+		}
+		root, path, err := r.resolveFile(d, name)
+		if err != nil || !hands(tool) {
+			return path, err
+		}
+		return r.handOn(name, path, func(path string) (*os.File, error) { return openWithin(root, path) })
+	}
+	for _, pointer := range tool.Files {
+		if _, err := visitTexts(r.answer.Tool, params, pointer, resolve); err != nil {
+			return err
+		}
+	}
+	r.confined = jsontext.Marshal(params)
+	return nil
+}
+
+// actsInSession reports whether a shipped plugin makes the call in the browser context of its caller. It then opens
+// what its caller named in a parameter that it declares: the caller's own rights have been checked there.
+func (r *run) actsInSession() bool { return r.behalf.trusted && r.behalf.callerGrant.Browser }
+
+// actsForCLI reports whether a shipped plugin makes the call in the browser context of the command line, and for nobody
+// else.
+func (r *run) actsForCLI() bool {
+	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(c host.Caller) bool {
+		return c.Name != host.CallerCLI
+	})
+}
+
+// visitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. Of a list on the
+// way it visits all elements.
+func visitTexts(tool string, params any, pointer string, visit func(string) (string, error)) (any, error) {
+	tokens, ok := jsontext.SplitPointer(pointer)
+	if !ok {
+		return nil, host.Errorf(host.InvalidPlugin, "%s declares %s, which is not a JSON pointer", tool, host.Printable(pointer))
+	}
+	var walk func(value any, tokens []string) (any, error)
+	walk = func(value any, tokens []string) (any, error) {
+		var err error
+		switch v := value.(type) {
+		case []any:
+			for i := range v {
+				if v[i], err = walk(v[i], tokens); err != nil {
+					return nil, err
+				}
+			}
+			return v, nil
+		case map[string]any:
+			if len(tokens) == 0 {
+				break
+			}
+			if _, given := v[tokens[0]]; given {
+				v[tokens[0]], err = walk(v[tokens[0]], tokens[1:])
+			}
+			return v, err
+		case string:
+			if len(tokens) == 0 {
+				return visit(v)
+			}
+		case nil:
+			return nil, nil
+		}
+		return nil, host.Errorf(host.InvalidArgs, "%s: %s must be a text or a list of texts", tool, host.Printable(pointer))
+	}
+	return walk(params, tokens)
+}
+
+// checkURL checks a URL that the call opens.
+func (r *run) checkURL(given string) (string, error) {
+	if given == "" || given == "about:blank" {
+		return given, nil
+	}
+	if scheme, _, ok := strings.Cut(given, "://"); !ok || !strings.EqualFold(scheme, "http") &&
+		!strings.EqualFold(scheme, "https") {
+		scheme, _, _ = strings.Cut(given, ":")
+		return "", r.deny("", "callers other than the command line can open only http and https pages and about:blank; "+
+			"this is a "+host.Printable(strings.ToLower(strings.TrimSpace(scheme)))+": URL")
+	}
+	if !strings.HasPrefix(r.call.Caller, host.CallerPlugin) || r.actsInSession() {
+		return given, nil
+	}
+	to, err := origin.Of(given)
+	if err != nil {
+		return "", r.deny("", err.Error())
+	}
+	for _, g := range r.behalf.callerGrant.HTTP {
+		if granted, err := origin.Parse(g.URL); err == nil && granted.Covers(to) {
+			return given, nil
+		}
+	}
+	asked := slices.ContainsFunc(r.behalf.callerAsks.HTTP, func(c manifest.HTTPCapability) bool {
+		asks, err := origin.Parse(c.URL)
+		return err == nil && asks.Covers(to) && (len(c.Methods) == 0 || slices.Contains(c.Methods, "GET"))
+	})
+	e := r.deny("http:GET:"+to.String(), "a plugin can open only pages of origins that it was granted")
+	return "", r.withGrantStep(e, asked, "http:GET:"+to.String())
+}
+
+// withGrantStep adds the step that grants a right to the calling plugin. Where its manifest does not ask for the right,
+// a grant would have no effect: the step then explains which rights it has.
+func (r *run) withGrantStep(e *host.Error, asked bool, grant string) *host.Error {
+	plugin := host.Printable(strings.TrimPrefix(r.call.Caller, host.CallerPlugin))
+	if !asked {
+		e.Message += "; the manifest of " + plugin + " does not ask for it"
+		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
+	}
+	return e.WithSteps(host.OperatorStep(host.OpPolicyGrant, plugin, manifest.CleanLine(grant)))
+}
+
+// resolveFile returns the path on this machine of a file or folder that the caller names by its guest path or by its
+// path on this machine, and that of the folder which gives the right to it. It must be in a granted folder, which for a
+// folder must be writable; symbolic links are followed only inside it.
+func (r *run) resolveFile(d host.Decision, name string) (root, file string, err error) {
+	if path.Clean(name) != name || !path.IsAbs(name) {
+		return "", "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.answer.Tool,
+			manifest.CleanLine(name))
+	}
+	folders, plugin := r.behalf.callerGrant.FS, strings.HasPrefix(r.call.Caller, host.CallerPlugin)
+	if !plugin {
+		folders = nil
+		for _, folder := range d.Files {
+			folders = append(folders, host.FSGrant{Path: filepath.ToSlash(folder), Source: folder, Mode: "ro"})
+		}
+	}
+	refused := func(mode string) error {
+		if plugin {
+			return r.denyPluginFile(name, mode)
+		}
+		return r.denyClientFile(name, mode)
+	}
+	mode := "ro"
+	for _, pathOf := range []func(host.FSGrant) string{
+		func(g host.FSGrant) string { return g.Path },
+		func(g host.FSGrant) string { return filepath.ToSlash(g.Source) },
+	} {
+		for _, g := range folders {
+			rest, within := relativeTo(name, pathOf(g))
+			if !within {
+				continue
+			}
+			root, err := filepath.EvalSymlinks(g.Source)
+			if err != nil {
+				return "", "", refused(mode)
+			}
+			source, err := filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(rest)))
+			if err != nil {
+				return "", "", host.Errorf(host.InvalidArgs, "%s: %s does not exist", r.answer.Tool, manifest.CleanLine(name))
+			}
+			if _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); !within {
+				return "", "", refused(mode)
+			}
+			info, err := os.Stat(source)
+			own := r.host.cfg.Own
+			if err == nil && own.Guard().Denies(info) || own.Check(filepath.Dir(source), false) != nil {
+				return "", "", refused(mode)
+			}
+			if err == nil && info.Mode().IsRegular() || err == nil && info.IsDir() && g.Mode == "rw" {
+				return root, source, nil
+			}
+			if err != nil || !info.IsDir() {
+				return "", "", r.deny("", manifest.CleanLine(name)+" is not a regular file or a folder")
+			}
+			mode = "rw"
+		}
+	}
+	return "", "", refused(mode)
+}
+
+// denyClientFile returns the error of a client that may not name a file. It says what the operator can do about it.
+func (r *run) denyClientFile(name, mode string) error {
+	client, folder := host.Printable(r.call.Caller), path.Dir(name)
+	e := r.deny("", host.Printable(name)+" is not a file in a folder that the policy lists under files for "+client)
+	switch err := r.host.cfg.Own.Check(folder, false); {
+	case mode == "rw":
+		e.Message += "; clients can name files, not folders"
+	case err != nil:
+		e.Message += "; the policy cannot list its folder" // the reason names folders of the user
+	default:
+		e.Message += fmt.Sprintf("; the operator can add %q to files in [callers.%q] of policy.toml",
+			host.Printable(folder), client)
+	}
+	return e
+}
+
+// denyPluginFile returns the error of a plugin that may not name a file or, with the mode "rw", a folder.
+func (r *run) denyPluginFile(name, mode string) error {
+	e := r.deny("fs:"+mode+":"+name+"=PATH", "it requires a grant of the folder that contains the file")
+	folder := path.Dir(name)
+	if mode == "rw" {
+		folder = name
+	}
+	if r.host.cfg.Own.Check(folder, mode == "rw") != nil {
+		// Which of these it is would tell a plugin where the host's folders are.
+		e.Message += "; it cannot be granted: the root, folders of the host and what holds them, and each pseudo file " +
+			"system are out of reach"
+		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(r.call.Caller, host.CallerPlugin))))
+	}
+	guest, asked := "/files", false
+	for _, c := range r.behalf.callerAsks.FS {
+		if !asked && (c.Mode == mode || c.Mode == "rw") {
+			guest, asked = c.Path, true
+		}
+	}
+	return r.withGrantStep(e, asked, "fs:"+mode+":"+folder+"="+guest)
+}
+
+// relativeTo returns the path relative to a folder, and whether the folder is or contains it.
+func relativeTo(name, folder string) (rest string, within bool) {
+	if name == folder {
+		return ".", true
+	}
+	return strings.CutPrefix(name, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// deny returns the error of parameters that the caller may not use. right is what a grant could give, for which the
+// caller adds the step, or "".
+func (r *run) deny(right, why string) *host.Error {
+	e := &host.Error{Code: host.Denied, Message: r.answer.Tool + ": " + why + "; nothing was run"}
+	if right == "" {
+		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, r.answer.Tool))
+	}
+	right = manifest.CleanLine(right)
+	e.Message = "not granted: " + right + ": " + e.Message
+	e.Denied = []host.Denial{{Right: right, Why: why}}
+	return e
+}
+
+// schemes are those that Chrome can load.
+var schemes = []string{"http", "https", "about", "data", "file", "blob", "chrome", "chrome-extension", "devtools",
+	"filesystem", "javascript", "view-source"}
+
+// CheckURLs rejects URLs that Chrome would not load, in parameters whose pointers a tool declares, and suggests what
+// may have been meant.
+func CheckURLs(params json.RawMessage, pointers []string) error {
+	if len(pointers) == 0 {
+		return nil
+	}
+	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return syntaxError(err, params)
+	}
+	var e *host.Error
+	for _, pointer := range pointers {
+		_, err := visitTexts("", value, pointer, func(given string) (string, error) {
+			meant := meantURL(given)
+			if given == "" || loadable(given) || e != nil && e.Corrected == nil {
+				return given, nil
+			}
+			printed := manifest.CleanLine(given)
+			e = host.Errorf(host.InvalidURL, "%q is not a valid URL; expected an absolute URL such as https://example.com/", printed)
+			e.Details = []host.Detail{{Parameter: pointer, Keyword: "format", Provided: fmt.Sprintf("string %q", printed),
+				Expected: "an absolute URL with a scheme"}}
+			if meant != "" {
+				e.Corrected, e.Details[0].Suggestion = json.RawMessage("{}"), host.TextSuggestion(meant)
+				e.Changes = []host.Change{{From: pointer, To: pointer, How: schema.Coerced}}
+			}
+			return meant, nil
+		})
+		if err != nil {
+			return nil // no text: whoever reads it says so
+		}
+	}
+	if e == nil {
+		return nil
+	} else if e.Corrected != nil {
+		e.Corrected = jsontext.Marshal(value)
+	}
+	return e
+}
+
+// loadable reports whether Chrome can load a URL.
+func loadable(given string) bool {
+	u, err := url.Parse(strings.TrimSpace(given))
+	if err != nil || !slices.Contains(schemes, strings.ToLower(u.Scheme)) || u.Host+u.Opaque+u.Path == "" {
+		return false
+	}
+	return u.Scheme != "http" && u.Scheme != "https" || u.Host != ""
+}
+
+// meantURL returns the URL that was probably meant: the given one with a scheme, or with its scheme spelt right. It
+// returns "" where that is not clear.
+func meantURL(given string) string {
+	if strings.ContainsAny(given, " \t\n") {
+		return ""
+	}
+	scheme, rest, hasScheme := strings.Cut(given, ":")
+	lower := strings.ToLower(given)
+	host, _, _ := strings.Cut(strings.TrimPrefix(lower, "//"), "/")
+	meant := ""
+	switch near := schema.Nearest(scheme, []string{"http", "https"}, 1); {
+	case strings.HasPrefix(lower, "localhost") || strings.HasPrefix(host, "127."):
+		meant = "http://" + given
+	case strings.HasPrefix(given, "//") && strings.Contains(host, "."):
+		meant = "https:" + given
+	case hasScheme && len(near) > 0 && strings.HasPrefix(rest, "/") && strings.Trim(rest, "/") != "":
+		meant = near[0].Name + "://" + strings.TrimLeft(rest, "/")
+	case !strings.HasPrefix(given, "/") && strings.Contains(host, "."):
+		meant = "https://" + given
+	}
+	u, err := url.Parse(meant)
+	if err != nil || meant == "" || u.Host == "" {
+		return ""
+	}
+	return u.String()
+}

@@ -1,0 +1,114 @@
+package call_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
+)
+
+// TestReadToolPostsNothing checks that a tool with the effect read, which a remote client may call, cannot send
+// a POST.
+func TestReadToolPostsNothing(t *testing.T) {
+	grant := host.Grant{HTTP: []host.HTTPGrant{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}}},
+		FS: []host.FSGrant{{Path: "/data", Source: "/srv", Mode: "rw"}}}
+	sent := func(effect, method string) ([]string, *host.Error, host.Grant) {
+		out := &mirror{}
+		text := strings.Replace(shop, `"Say it again"}, "effect": "read"`, `"Say it again"}, "effect": "`+effect+`"`, 1)
+		var mode host.Grant
+		h := newHost(t, call.Config{Egress: out, Policy: policy(func(host.Ask) (host.Decision, error) {
+			return host.Decision{Verdict: host.Allow, Grant: grant}, nil
+		})}, newFake(t, text, map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				mode = r.Grant
+				_, err := sendHTTP(ctx, r, method, "https://api.example.com/x")
+				return &host.Result{Data: json.RawMessage(`{}`)}, err
+			}}))
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "mcp-http:far"})
+		return out.methods, a.Err, mode
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "post"} {
+		methods, err, grant := sent("read", method)
+		if err == nil || err.Code != host.Denied || len(methods) > 0 {
+			t.Errorf("a read tool sent %s: %v, %v", method, methods, err)
+		} else if !strings.Contains(err.Message, "declare the effect write") {
+			t.Errorf("%s: %v", method, err)
+		}
+		if grant.FS[0].Mode != "ro" || strings.Join(grant.HTTP[0].Methods, ",") != "GET" {
+			t.Errorf("a read tool was granted %v", grant.Names())
+		}
+	}
+	if methods, err, _ := sent("read", "GET"); err != nil || len(methods) != 1 {
+		t.Errorf("GET: %v, %v", methods, err)
+	}
+	if methods, err, grant := sent("write", "POST"); err != nil || len(methods) != 1 || grant.FS[0].Mode != "rw" {
+		t.Errorf("a write tool: %v, %v", methods, err)
+	}
+}
+
+// TestInnerCallsKeepTheEffect checks that a tool cannot call one with a worse effect than its own.
+func TestInnerCallsKeepTheEffect(t *testing.T) {
+	for _, c := range []struct {
+		own, tool string
+		may       bool
+	}{
+		{"read", "shop.echo", true}, {"read", "shop.add", false}, {"read", "shop.order.cancel", false},
+		{"write", "shop.add", true}, {"write", "shop.order.cancel", false}, {"destructive", "shop.order.cancel", true},
+	} {
+		outer := strings.Replace(outerNamed("outer"), `"effect": "destructive", "params": {"type": "object"}, "tasks"`,
+			`"effect": "`+c.own+`", "params": {"type": "object"}, "tasks"`, 1)
+		inner := newFake(t, shop, nil)
+		h := newHost(t, call.Config{}, inner, newFake(t, outer, map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				return callTool(ctx, r, c.tool, json.RawMessage(map[bool]string{true: `{"title":"tea"}`,
+					false: `{"id":1}`}[c.tool == "shop.add"]), "")
+			}}))
+		a := makeCall(t, h, "outer.echo", `{}`)
+		if ran := len(inner.requests()) == 1; ran != c.may {
+			t.Errorf("a %s tool called %s: %v, %v", c.own, c.tool, ran, a.Err)
+		}
+		if !c.may && (a.Err == nil || a.Err.Code != host.Denied || !strings.Contains(a.Err.Message, "declare the effect")) {
+			t.Errorf("%s: %v", c.tool, a.Err)
+		}
+	}
+}
+
+// TestInnerExitCodeByName checks that the declared exit code of an inner tool becomes the outer tool's of the same
+// name, or 1, whatever its number means in the outer plugin. A failure of the outer tool itself keeps its code.
+func TestInnerExitCodeByName(t *testing.T) {
+	fail := func(exit int, name, message string) *host.Error {
+		return &host.Error{Code: host.Code(name), Exit: exit, Message: message, Tool: &host.ToolError{Exit: exit, Name: name}}
+	}
+	for _, c := range []struct {
+		codes, message, wantCode string
+		wantExit                 int
+	}{
+		{`{"code":10,"name":"ambiguous","meaning":"m","suggestion":"use a ref"}`, "step 1: none left (use a ref)",
+			"tool_failed", 1},
+		{`{"code":10,"name":"ambiguous","meaning":"m"},{"code":20,"name":"sold_out","meaning":"m"}`, "none left",
+			"sold_out", 20},
+		{`{"code":10,"name":"sold_out","meaning":"m"}`, "none left", "sold_out", 10},
+		{`{"code":10,"name":"ambiguous","meaning":"m"}`, "two match", "ambiguous", 10},
+	} {
+		own := `{"code": 10, "name": "sold_out", "meaning": "There is none left"}`
+		outer := strings.Replace(strings.Replace(outerNamed("outer"), own, c.codes, 1), `"exit_codes": ["sold_out"], `, "", 1)
+		inner := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+			return nil, fail(10, "sold_out", "none left")
+		}})
+		h := newHost(t, call.Config{}, inner, newFake(t, outer, map[string]handler{
+			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				if _, err := callTool(ctx, r, "shop.echo", nil, ""); err == nil {
+					t.Error("the inner call did not fail")
+				}
+				return nil, fail(10, "ambiguous", c.message)
+			}}))
+		e := makeCall(t, h, "outer.echo", `{}`).Err
+		if e == nil || string(e.Code) != c.wantCode || e.ExitCode() != c.wantExit || e.Tool == nil ||
+			c.wantCode != "ambiguous" && (e.Tool.Name != "sold_out" || strings.Contains(e.Message, "use a ref")) {
+			t.Errorf("%s, %q: %+v %+v", c.codes, c.message, e, e.Tool)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package call
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+const (
+	evalDepth   = 10      // hits that count; a tool below them is not found
+	maxEvalLine = 1 << 20 // bytes
+	maxEvalSize = 100_000 // queries
+	maxGrade    = 10
+)
+
+// EvalQuery is a line of a set that search is evaluated with. Grades range from 0 (irrelevant, as if not named) to 10;
+// 1 to 3 are usual. Kind and Half may be empty. Other members of the line are ignored.
+type EvalQuery struct {
+	Query    string             `json:"query"`
+	Kind     string             `json:"kind"`     // such as exact, partial, typo, concept
+	Half     string             `json:"half"`     // the part of the set, so that search can be tuned on one half and evaluated on the other
+	Relevant map[string]float64 `json:"relevant"` // qualified name: grade
+}
+
+// EvalReport is the result of evaluating search with a set. Scores has a row for each kind and one for all kinds (kind
+// "all"), first for the whole set, then for each half.
+type EvalReport struct {
+	Queries int         `json:"queries"`
+	Scores  []EvalScore `json:"scores"`
+	Misses  []EvalMiss  `json:"misses,omitempty"`
+	Unknown []string    `json:"unknown,omitempty"` // names in the set that no plugin has: they count as not found
+}
+
+// EvalScore is the mean over the queries of a kind. A hit is good if its grade is 2 or more, or the best grade of a
+// query that has only lower ones.
+type EvalScore struct {
+	Kind     string  `json:"kind"`
+	Half     string  `json:"half,omitempty"`
+	Queries  int     `json:"queries"`
+	Success1 float64 `json:"success_1"` // share of queries whose first hit is good
+	Success5 float64 `json:"success_5"` // share of queries with a good one among the first five
+	MRR      float64 `json:"mrr"`       // 1 divided by the rank of the first good hit, 0 beyond ten
+	NDCG10   float64 `json:"ndcg_10"`   // gain 2^grade-1, discount log2(rank+1), over the first ten
+}
+
+// EvalMiss is a query without a good hit among the first five.
+type EvalMiss struct {
+	Query string   `json:"query"`
+	Kind  string   `json:"kind,omitempty"`
+	Want  []string `json:"want"` // good hits, best first
+	Got   []string `json:"got"`  // the first five hits
+}
+
+// ReadEval reads a set: one JSON object per line; empty lines are ignored. The error is invalid_args and names the
+// first twenty invalid lines.
+func ReadEval(r io.Reader) ([]EvalQuery, error) {
+	var set []EvalQuery
+	var bad []error
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxEvalLine)
+	number := 0
+	for lines.Scan() && len(bad) < 20 {
+		number++
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		q, err := readEvalLine(lines.Bytes())
+		if err != nil {
+			bad = append(bad, fmt.Errorf("line %d: %w", number, err))
+			continue
+		}
+		if set = append(set, q); len(set) > maxEvalSize {
+			return nil, host.Errorf(host.InvalidArgs, "the set has more than %d queries; split it", maxEvalSize)
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		bad = append(bad, fmt.Errorf("line %d: more than %d bytes", number+1, maxEvalLine))
+	} else if err != nil {
+		return nil, err
+	}
+	if len(bad) > 0 {
+		return nil, host.Errorf(host.InvalidArgs, "the set cannot be read: %v", errors.Join(bad...))
+	}
+	if len(set) == 0 {
+		return nil, host.Errorf(host.InvalidArgs, `the set is empty; expected lines such as {"query":"list cookies","kind":"concept","relevant":{"cdp.Network.getCookies":3}}`)
+	}
+	return set, nil
+}
+
+func readEvalLine(line []byte) (q EvalQuery, err error) {
+	if err := json.Unmarshal(line, &q); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) && kind.Field == "" {
+			return q, fmt.Errorf("got a JSON %s; expected an object with query and relevant", kind.Value)
+		} else if kind != nil {
+			return q, fmt.Errorf("%s is a JSON %s; expected %s", host.Printable(kind.Field), kind.Value,
+				map[bool]string{true: "names with grades", false: "a string"}[strings.HasPrefix(kind.Field, "relevant")])
+		}
+		return q, fmt.Errorf("not a JSON object with query and relevant: %s", manifest.CleanLine(err.Error()))
+	}
+	if strings.TrimSpace(q.Query) == "" {
+		return q, errors.New("query is missing")
+	}
+	best := 0.0
+	for _, name := range slices.Sorted(maps.Keys(q.Relevant)) {
+		grade := q.Relevant[name]
+		if !(grade >= 0 && grade <= maxGrade) {
+			return q, fmt.Errorf("%s has grade %g; expected 0 to %d", host.Printable(name), grade, maxGrade)
+		}
+		best = max(best, grade)
+	}
+	if best == 0 {
+		return q, errors.New("relevant has no tool with a grade above 0")
+	}
+	return q, nil
+}
+
+// Evaluate searches all plugins of h for each query of a set. The searches are not recorded. The report depends only on
+// the set and the plugins.
+func Evaluate(set []EvalQuery, h *Host) *EvalReport {
+	report := &EvalReport{Queries: len(set)}
+	e := evaluation{rows: map[evalRow]*EvalScore{}, names: map[string]string{}}
+	for _, q := range set {
+		relevant := map[string]float64{}
+		for name, grade := range q.Relevant {
+			full := e.resolve(h.Catalog(), name)
+			relevant[full] = max(relevant[full], grade)
+		}
+		var got []string
+		if data, _, err := h.search(host.SearchQuery{Text: q.Query, Limit: evalDepth}); err == nil {
+			for _, r := range data.Results {
+				got = append(got, r.Name)
+			}
+		}
+		good := goodAnswers(relevant)
+		rank := slices.IndexFunc(got, func(name string) bool { return slices.Contains(good, name) })
+		e.add(q.Kind, q.Half, rank, ndcg(got, relevant))
+		if rank < 0 || rank >= 5 {
+			report.Misses = append(report.Misses,
+				EvalMiss{Query: q.Query, Kind: q.Kind, Want: good, Got: got[:min(5, len(got))]})
+		}
+	}
+	report.Scores = e.scores()
+	slices.Sort(e.unknown)
+	report.Unknown = e.unknown
+	return report
+}
+
+type evaluation struct {
+	rows    map[evalRow]*EvalScore
+	names   map[string]string // name in the set -> name in the catalog
+	unknown []string
+}
+
+type evalRow struct{ half, kind string }
+
+func (e *evaluation) resolve(c *host.Catalog, name string) string {
+	if full, ok := e.names[name]; ok {
+		return full
+	}
+	full := name
+	if a, err := c.Find(name); err == nil && a.Tool != nil {
+		full = a.Name()
+	} else {
+		e.unknown = append(e.unknown, name)
+	}
+	e.names[name] = full
+	return full
+}
+
+// add counts a query for its kind and for all kinds, in the whole set and in its half. rank counts from 0; -1 means not
+// found.
+func (e *evaluation) add(kind, half string, rank int, gain float64) {
+	rows := []evalRow{{"", kind}, {"", "all"}}
+	if kind == "" || kind == "all" {
+		rows = rows[1:]
+	}
+	if half != "" {
+		for _, r := range rows {
+			rows = append(rows, evalRow{half, r.kind})
+		}
+	}
+	for _, r := range rows {
+		s := e.rows[r]
+		if s == nil {
+			s = &EvalScore{Kind: r.kind, Half: r.half}
+			e.rows[r] = s
+		}
+		s.Queries++
+		s.NDCG10 += gain
+		if rank < 0 {
+			continue
+		}
+		s.MRR += 1 / float64(rank+1)
+		if rank == 0 {
+			s.Success1++
+		}
+		if rank < 5 {
+			s.Success5++
+		}
+	}
+}
+
+// scores returns the means, ordered by kind from the easiest to the hardest, with "all" last.
+func (e *evaluation) scores() []EvalScore {
+	order := []string{"exact", "partial", "typo", "concept"}
+	difficulty := func(kind string) int {
+		if i := slices.Index(order, kind); i >= 0 {
+			return i
+		}
+		if kind == "all" {
+			return len(order) + 1
+		}
+		return len(order)
+	}
+	var out []EvalScore
+	for _, s := range e.rows {
+		n := float64(s.Queries)
+		mean := func(sum float64) float64 { return math.Round(sum/n*1e4) / 1e4 }
+		out = append(out,
+			EvalScore{s.Kind, s.Half, s.Queries, mean(s.Success1), mean(s.Success5), mean(s.MRR), mean(s.NDCG10)})
+	}
+	slices.SortFunc(out, func(a, b EvalScore) int {
+		return cmp.Or(cmp.Compare(a.Half, b.Half), difficulty(a.Kind)-difficulty(b.Kind), cmp.Compare(a.Kind, b.Kind))
+	})
+	return out
+}
+
+func goodAnswers(relevant map[string]float64) []string {
+	best := 0.0
+	for _, grade := range relevant {
+		best = max(best, grade)
+	}
+	var good []string
+	for name, grade := range relevant {
+		if grade >= min(2, best) {
+			good = append(good, name)
+		}
+	}
+	slices.SortFunc(good,
+		func(a, b string) int { return cmp.Or(cmp.Compare(relevant[b], relevant[a]), cmp.Compare(a, b)) })
+	return good
+}
+
+// ndcg returns the gain of a ranking divided by that of the best ranking. A tool counts once.
+func ndcg(got []string, relevant map[string]float64) float64 {
+	gain := func(rank int, grade float64) float64 { return (math.Exp2(grade) - 1) / math.Log2(float64(rank)+2) }
+	sum, seen := 0.0, map[string]bool{}
+	for i, name := range got[:min(evalDepth, len(got))] {
+		if !seen[name] {
+			sum += gain(i, relevant[name])
+		}
+		seen[name] = true
+	}
+	ideal := 0.0
+	grades := slices.Sorted(maps.Values(relevant))
+	slices.Reverse(grades)
+	for i, grade := range grades[:min(evalDepth, len(grades))] {
+		ideal += gain(i, grade)
+	}
+	if ideal == 0 {
+		return 0 // grades too small to gain anything
+	}
+	return sum / ideal
+}

@@ -1,0 +1,195 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Config configures a [Host]. Only Catalog and Policy are required.
+type Config struct {
+	Version string
+	Catalog *host.Catalog
+	// Reload returns the current catalog and reports whether it has changed since the last call. Nil means that only
+	// [Host.Swap] changes the catalog.
+	Reload   func() (catalog *host.Catalog, changed bool, err error)
+	Policy   host.Policy
+	Recorder host.Recorder
+	Audit    host.Auditor
+	Secrets  host.Secrets // nil: no secret has a value
+	Egress   host.Egress  // nil: no network access
+	Sessions *session.Store
+	Own      *protect.Files // what no folder grant reaches
+	Filter   host.Filter    // runs the option jq of calls that bring no filter of their own; nil: there is no such option
+	// Trusts reports whether the operator trusts the key that a plugin is signed with. Nil means that all keys are
+	// trusted.
+	Trusts func(plugin, key string) bool
+	// Approver asks a person about calls that require confirmation or a right that is not granted. Nil means that such
+	// calls are denied.
+	Approver host.Approver
+	Debug    func(format string, args ...any)
+	Mode     string // documentation mode, for traces; see [WithMode]
+}
+
+// Host runs calls, searches and describes over one catalog. It is safe for concurrent use.
+type Host struct {
+	cfg     Config
+	catalog atomic.Pointer[host.Catalog]
+	held    *redactor // of the secrets whose values no record may have
+	typed   *redactor // of the secrets that calls have typed into pages
+
+	mu          sync.Mutex
+	subscribers map[int]func(host.Event)
+	next        int
+}
+
+// New returns a host. The error is config_error if the catalog or the policy is missing.
+func New(cfg Config) (*Host, error) {
+	if cfg.Catalog == nil || cfg.Policy == nil {
+		return nil, host.Errorf(host.ConfigError, "a host requires a catalog and a policy")
+	}
+	if cfg.Debug == nil {
+		cfg.Debug = func(string, ...any) {}
+	}
+	h := &Host{cfg: cfg, subscribers: map[int]func(host.Event){}, typed: &redactor{source: cfg.Secrets},
+		held: &redactor{source: cfg.Secrets}}
+	h.catalog.Store(cfg.Catalog)
+	return h, nil
+}
+
+// Catalog returns the current catalog.
+func (h *Host) Catalog() *host.Catalog { return h.catalog.Load() }
+
+// Swap replaces the catalog and notifies subscribers with an event whose Op is "catalog". Calls in progress continue
+// with the catalog that they started with.
+func (h *Host) Swap(c *host.Catalog) {
+	h.catalog.Store(c)
+	h.notify(host.Event{Time: time.Now(), Op: "catalog"})
+}
+
+// Refresh reloads the catalog and reports whether it has changed: whether plugins were installed, replaced or removed.
+// [Host.Call], [Host.Describe] and [Host.Search] refresh first. If the catalog cannot be reloaded, the host keeps the
+// current one.
+func (h *Host) Refresh() bool {
+	if h.cfg.Reload == nil {
+		return false
+	}
+	catalog, changed, err := h.cfg.Reload()
+	if err != nil {
+		h.cfg.Debug("catalog: %v", err)
+		return false
+	}
+	if changed {
+		h.Swap(catalog)
+	}
+	return changed
+}
+
+// Subscribe calls f with each event until cancel is called. f runs in the goroutine of the operation that made the
+// event and must not block.
+func (h *Host) Subscribe(f func(host.Event)) (cancel func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := h.next
+	h.next++
+	h.subscribers[id] = f
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.subscribers, id)
+	}
+}
+
+type modeKey struct{}
+
+// WithMode returns a context whose calls are recorded with a documentation mode other than Config.Mode.
+func WithMode(ctx context.Context, mode string) context.Context {
+	return context.WithValue(ctx, modeKey{}, mode)
+}
+
+func (h *Host) mode(ctx context.Context) string {
+	if mode, ok := ctx.Value(modeKey{}).(string); ok {
+		return mode
+	}
+	return h.cfg.Mode
+}
+
+func (h *Host) record(e host.Event) {
+	e = h.held.redactEvent(e)
+	if h.cfg.Recorder != nil {
+		h.cfg.Recorder.Record(e)
+	}
+	if h.cfg.Audit != nil {
+		h.cfg.Audit.Record(e)
+	}
+	h.notify(e)
+}
+
+// notify calls each subscriber.
+func (h *Host) notify(e host.Event) {
+	h.mu.Lock()
+	followers := make([]func(host.Event), 0, len(h.subscribers))
+	for _, id := range slices.Sorted(maps.Keys(h.subscribers)) {
+		followers = append(followers, h.subscribers[id])
+	}
+	h.mu.Unlock()
+	for _, f := range followers {
+		f(e)
+	}
+}
+
+// Describe returns the documentation of a tool, an event or a type at a tier from 1 to 3, and records in the session
+// that it was shown. The error is not_found, or invalid_args for an invalid tier and for plugins and groups, which have
+// no documentation of their own.
+func (h *Host) Describe(ctx context.Context, caller string, in host.Session, name string, tier int) (*host.Docs, error) {
+	began := time.Now()
+	h.Refresh()
+	a, err := h.Catalog().Find(name)
+	e := host.Event{Time: began, Op: "describe", CallID: newCallID(), Session: in.String(), Caller: caller, Tool: a.Name(),
+		Origin: host.OriginOf(ctx), Mode: h.mode(ctx)}
+	if a.Provider != nil {
+		e.Digest = a.Provider.Info().Build()
+	}
+	var d *host.Docs
+	switch {
+	case err != nil:
+	case tier < manifest.Tier1 || tier > manifest.Tier3:
+		err = host.Errorf(host.InvalidArgs, "tier %d does not exist; expected 1, 2 or 3", tier)
+	case a.Tool != nil:
+		d, err = a.DescribeWithin(ctx, a.Tool, tier)
+	case a.Entry != nil:
+		if d, err = a.DescribeWithin(ctx, &a.Entry.Tool, tier); d != nil {
+			d.Kind = a.Entry.Kind
+		}
+	default:
+		err = host.Errorf(host.InvalidArgs, "%s is not a tool and has no documentation of its own; list it", a.Name()).
+			WithSteps(a.ListStep())
+	}
+	if d != nil {
+		tier = d.Tier
+		d.Next = host.NextAfterDescribe(d)
+		e.Tiers, e.DocsTokens = []int{tier}, host.DocsTokens(ctx, d, false)
+		h.cfg.Sessions.Update(in, func(s *session.State) bool { return s.RecordShown(d.Name, tier) })
+		h.cfg.Debug("docs: tier %d of %s, asked for", tier, d.Name)
+	}
+	if err != nil {
+		e.Tool, e.Err = host.Printable(name), host.AsError(err)
+	}
+	e.Duration = time.Since(began)
+	h.record(e)
+	return d, err
+}
+
+// newCallID returns a name that no other call has. It is not a secret, so it needs neither a system call nor what
+// crypto/rand starts with the first one.
+func newCallID() string { return fmt.Sprintf("c%016x", rand.Uint64()) }

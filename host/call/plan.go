@@ -1,0 +1,496 @@
+package call
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// Plan is the shortest chain of calls that ends with a call of a tool, as the lines of a batch.
+type Plan struct {
+	Tool  string     `json:"tool"`
+	Calls []PlanCall `json:"calls"`
+	// Chosen are values that nobody gave: the element, script or query with which a call gets a value for a later one.
+	// Each is replaced by one of the same name in the parameters that are planned.
+	Chosen []Chosen `json:"chosen,omitempty"`
+	Holes  []string `json:"holes,omitempty"` // the values that the caller has to choose: "<url: string, ...>"
+
+	Given  json.RawMessage `json:"-"` // the parameters that the caller gave
+	Effect string          `json:"-"` // of the tool
+}
+
+// Chosen is a parameter of a call whose value the plan chose.
+type Chosen struct {
+	Call      int             `json:"call"`
+	Parameter string          `json:"parameter"`
+	Value     json.RawMessage `json:"value"`
+}
+
+func (c Chosen) String() string {
+	return fmt.Sprintf("%s %s in call %d", c.Parameter, manifest.EscapeJSON(c.Value), c.Call)
+}
+
+// Guesses reports whether the plan ends something that nobody named: its tool is destructive, and a value of its call
+// is a result of another one.
+func (p *Plan) Guesses() bool {
+	return p.Effect == manifest.EffectDestructive && bytes.Contains(p.Calls[len(p.Calls)-1].Params, []byte(`"${`))
+}
+
+// PlanCall is one call of a plan. "${2.nodeId}" in its parameters is a part of the result of call 2.
+type PlanCall struct {
+	ID      int             `json:"id"`
+	Tool    string          `json:"tool"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Options *PlanOptions    `json:"options,omitempty"`
+}
+
+// PlanOptions are the options of a call of a plan.
+type PlanOptions struct {
+	JQ      string `json:"jq,omitempty"`    // filters the result
+	Until   string `json:"until,omitempty"` // the event to wait for
+	Browser string `json:"browser,omitempty"`
+	Target  string `json:"target,omitempty"`
+}
+
+// PlanQuery says what to plan, and for whom.
+type PlanQuery struct {
+	Tool    string          // qualified
+	Params  json.RawMessage // those that are known
+	Caller  string
+	Session host.Session
+	Browser string // of all calls; "" for the default
+	Target  string // of all calls; "" for the current page of the session
+}
+
+// maxPlan bounds the calls of a plan, and how deep the calls before a call may go.
+const maxPlan = 50
+
+// PlanFor is [Host.Plan] for the tool of a name, or else, for words without a dot, for the first hit of a search, which
+// a warning names.
+func (h *Host) PlanFor(ctx context.Context, q PlanQuery) (*Plan, []string, error) {
+	plan, err := h.Plan(ctx, q)
+	if err == nil || host.AsError(err).Code != host.NotFound || strings.Contains(q.Tool, ".") {
+		return plan, nil, err
+	}
+	found, weak, searchErr := h.Search(ctx, q.Caller, q.Session, host.SearchQuery{Text: q.Tool, Limit: 1})
+	if searchErr != nil || weak || len(found.Results) == 0 {
+		return nil, nil, err
+	}
+	q.Tool = found.Results[0].Name
+	if plan, err = h.Plan(ctx, q); err != nil {
+		return nil, nil, err
+	}
+	return plan, []string{q.Tool + " is the first hit of a search for these words"}, nil
+}
+
+// Plan returns the calls that lead to a call of a tool with parameters, of which only those have to be given that no
+// other tool returns. Parameters that the tool does not have replace those of the same name that the plan would choose
+// for a call before it. Plan calls nothing. It begins with what opens a page if the session has none. The error is
+// not_found for a tool that does not exist, or invalid_args for parameters that are not valid even with what is
+// missing.
+func (h *Host) Plan(ctx context.Context, q PlanQuery) (*Plan, error) {
+	catalog := h.Catalog()
+	at, err := catalog.Find(q.Tool)
+	if err != nil {
+		return nil, err
+	}
+	if at.Tool == nil {
+		return nil, notCallable(at)
+	}
+	p := &planner{catalog: catalog, made: map[string]int{}, own: at.Provider.Info().Name,
+		plan: &Plan{Tool: at.Name(), Given: q.Params, Effect: at.Tool.Effect},
+	}
+	if q.Browser != host.DefaultBrowser {
+		p.options.Browser = q.Browser
+	}
+	if missing := at.Provider.Features().MissingPage; missing != nil {
+		step := missing(ctx, &host.Job{Tool: at.Tool.Name, Caller: q.Caller, Session: q.Session,
+			Options: host.Options{Browser: cmp.Or(q.Browser, host.DefaultBrowser), Target: q.Target}})
+		if step != nil {
+			if _, err := p.call(manifest.FlowCall{Tool: step.Tool, Params: step.Params}, step.Choose, nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p.options.Target = q.Target
+	own, err := p.setAside(at, q.Params)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = p.call(manifest.FlowCall{Tool: at.Name(), Params: own}, nil, nil); err != nil {
+		return nil, err
+	}
+	if len(p.taken) < len(p.instead) {
+		return nil, p.refused
+	}
+	return p.plan, nil
+}
+
+// setAside returns the parameters without those that the tool does not have, which may be for a call before it.
+func (p *planner) setAside(at host.Address, params json.RawMessage) (json.RawMessage, error) {
+	paramsSchema, err := at.SchemaOf(at.Tool.Params, "params")
+	if err != nil || paramsSchema == nil || len(params) == 0 {
+		return params, nil
+	}
+	if p.refused = checkGiven(at.Name(), paramsSchema, params); p.refused == nil {
+		return params, nil
+	}
+	own, err := decodeParams(params)
+	if err != nil {
+		return nil, err
+	}
+	p.instead, p.taken = map[string]any{}, map[string]bool{}
+	for _, d := range p.refused.Details {
+		name := jsontext.UnescapeToken(strings.TrimPrefix(d.Parameter, "/"))
+		value, given := own[name]
+		switch {
+		case d.Keyword == "required":
+		case d.Keyword != "additionalProperties" || !given:
+			return nil, p.refused
+		default:
+			p.instead[name] = value
+			delete(own, name)
+		}
+	}
+	return jsontext.Marshal(own), nil
+}
+
+// BeforeExample returns the calls that an example needs before it, and its parameters with references to their results
+// in the place of every value that another tool returns. Own is what the example needs besides what its tool needs; its
+// values take the place of those of the tool.
+func BeforeExample(catalog *host.Catalog, tool string, params json.RawMessage, own manifest.Flow) (before []PlanCall,
+	with json.RawMessage, err error) {
+	plugin, _, _ := strings.Cut(tool, ".")
+	p := &planner{catalog: catalog, plan: &Plan{Tool: tool}, own: plugin, made: map[string]int{}, replace: true}
+	for _, need := range own.Needs {
+		if _, err := p.once(need, []string{tool}); err != nil {
+			return nil, nil, err
+		}
+	}
+	if _, err := p.call(manifest.FlowCall{Tool: tool, Params: params, Values: own.Values}, nil, nil); err != nil {
+		return nil, nil, err
+	}
+	last := len(p.plan.Calls) - 1
+	return p.plan.Calls[:last], p.plan.Calls[last].Params, nil
+}
+
+// RetryPlan returns the step that plans a call again: with its parameters, but without those that other tools return.
+func RetryPlan(tool string, flow *manifest.Flow, params json.RawMessage) host.Step {
+	given, err := decodeParams(params)
+	if err != nil {
+		return host.PlanStep(tool, nil)
+	}
+	for _, v := range flow.Values {
+		name, _, _ := strings.Cut(v.Pointer[1:], "/")
+		if strings.Contains(v.Pointer[1:], "/") {
+			removeAt(given, strings.Split(v.Pointer[1:], "/"))
+		} else {
+			delete(given, name)
+		}
+	}
+	if len(given) == 0 {
+		return host.PlanStep(tool, nil)
+	}
+	return host.PlanStep(tool, jsontext.Marshal(given))
+}
+
+func removeAt(v any, steps []string) {
+	switch at := v.(type) {
+	case map[string]any:
+		if len(steps) == 1 {
+			delete(at, steps[0])
+		} else if next, ok := at[steps[0]]; ok {
+			removeAt(next, steps[1:])
+		}
+	case []any:
+		if len(at) > 0 && len(steps) > 1 {
+			removeAt(at[0], steps[1:])
+		}
+	}
+}
+
+type planner struct {
+	catalog *host.Catalog
+	plan    *Plan
+	options PlanOptions    // of every call
+	own     string         // the plugin of the tool
+	made    map[string]int // by call, the id of its line
+	replace bool           // values that are given for the first call are replaced, too
+
+	// instead are the given parameters that the tool does not have, and taken those of them that a call before it has.
+	// refused is the error if one is left.
+	instead map[string]any
+	taken   map[string]bool
+	refused *host.Error
+}
+
+// call adds a call with those before it, and returns its id. Path are the tools on the way to it.
+func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) {
+	at, err := p.catalog.Find(c.Tool)
+	if err != nil {
+		return 0, err
+	}
+	if at.Tool == nil {
+		return 0, notCallable(at)
+	}
+	if slices.Contains(path, c.Tool+string(c.Params)) || len(path) > maxPlan || len(p.plan.Calls) >= maxPlan {
+		return 0, host.Errorf(host.InvalidPlugin, "%s needs itself before it: %s", c.Tool, strings.Join(path, ", "))
+	}
+	if at.Tool.Effect == manifest.EffectDestructive && len(path) > 0 && at.Provider.Info().Name != p.own {
+		return 0, host.Errorf(host.InvalidPlugin, "%s says that %s comes before it, which is destructive and of another plugin; "+
+			"call it first if it is what you want", p.plan.Tool, at.Name())
+	}
+	path = append(slices.Clone(path), c.Tool+string(c.Params))
+	flow := at.FlowOf()
+	for _, need := range flow.Needs {
+		if need.Tool != at.Name() {
+			if _, err := p.once(need, path); err != nil {
+				return 0, err
+			}
+		}
+	}
+	given, err := decodeParams(c.Params)
+	if err != nil {
+		return 0, err
+	}
+	first := len(path) == 1
+	filled := given
+	paramsSchema, err := at.SchemaOf(at.Tool.Params, "params")
+	if err == nil && paramsSchema != nil {
+		if object, ok := paramsSchema.Correct(given, at.Hole).Value.(map[string]any); ok {
+			filled = object
+		}
+	}
+	for _, name := range choose {
+		if _, ok := filled[name]; !ok {
+			q := manifest.Param{Type: "string"}
+			for _, known := range manifest.Params(at.Tool.Params) {
+				if known.Name == name {
+					q = known
+				}
+			}
+			filled[name] = at.Hole("/"+jsontext.EscapeToken(name), name, q.TypeText(), q.Description)
+		}
+	}
+	for _, v := range flow.Values {
+		own := slices.IndexFunc(c.Values, func(o manifest.Value) bool { return o.Pointer == v.Pointer })
+		switch {
+		case own >= 0:
+			v = c.Values[own]
+		case len(v.From) == 0 || !p.wants(given, v, first):
+			continue
+		}
+		ref, err := p.source(v.From[0], path)
+		if err != nil {
+			return 0, err
+		}
+		setAt(filled, strings.Split(v.Pointer[1:], "/"), ref)
+	}
+	line := PlanCall{ID: len(p.plan.Calls) + 1, Tool: at.Name()}
+	if len(filled) > 0 {
+		line.Params = jsontext.Marshal(filled)
+	}
+	options := p.options
+	options.JQ, options.Until = c.Filter, c.Until
+	if options != (PlanOptions{}) {
+		line.Options = &options
+	}
+	p.plan.Holes = append(p.plan.Holes, holesIn(filled)...)
+	p.plan.Calls = append(p.plan.Calls, line)
+	return line.ID, nil
+}
+
+// wants reports whether the value of a parameter is to come from another call.
+func (p *planner) wants(given map[string]any, v manifest.Value, first bool) bool {
+	steps := strings.Split(v.Pointer[1:], "/")
+	isGiven := hasAt(given, steps)
+	if first && p.replace {
+		return isGiven // an example keeps its parameters, with values that exist
+	}
+	beside := slices.Clip(steps[:len(steps)-1])
+	isReplaced := slices.ContainsFunc(v.Instead, func(name string) bool { return hasAt(given, append(beside, name)) })
+	return v.Required && !isGiven && !isReplaced
+}
+
+// source adds the call that returns a value, and returns the reference to it.
+func (p *planner) source(s manifest.Source, path []string) (string, error) {
+	for _, c := range s.Before {
+		if _, err := p.once(c, path); err != nil {
+			return "", err
+		}
+	}
+	call, chosen, err := p.choose(s.FlowCall)
+	if err != nil {
+		return "", err
+	}
+	id, err := p.once(call, path)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range chosen {
+		c.Call = id
+		if !slices.ContainsFunc(p.plan.Chosen, func(o Chosen) bool { return o.Call == id && o.Parameter == c.Parameter }) {
+			p.plan.Chosen = append(p.plan.Chosen, c)
+		}
+	}
+	return "${" + strconv.Itoa(id) + strings.ReplaceAll(s.Result, "/", ".") + "}", nil
+}
+
+// choose returns the call of a source with what the caller gave for it, and the values of parameters that its tool
+// requires and nobody gave.
+func (p *planner) choose(c manifest.FlowCall) (manifest.FlowCall, []Chosen, error) {
+	at, err := p.catalog.Find(c.Tool)
+	if err != nil || at.Tool == nil || len(c.Params) == 0 {
+		return c, nil, nil // the call itself reports it
+	}
+	params, err := decodeParams(c.Params)
+	if err != nil {
+		return c, nil, err
+	}
+	var chosen []Chosen
+	for _, q := range manifest.Params(at.Tool.Params) {
+		value, set := params[q.Name]
+		if !q.Required || !set {
+			continue
+		}
+		given, ok := p.instead[q.Name]
+		if !ok {
+			chosen = append(chosen, Chosen{Parameter: q.Name, Value: jsontext.Marshal(value)})
+			continue
+		}
+		if schema, err := at.SchemaOf(at.Tool.Params, "params"); err == nil && schema != nil {
+			if e := checkGiven(at.Name(), schema, jsontext.Marshal(map[string]any{q.Name: given})); e != nil {
+				return c, nil, e
+			}
+		}
+		params[q.Name] = given
+		p.taken[q.Name] = true
+	}
+	c.Params = jsontext.Marshal(params)
+	return c, chosen, nil
+}
+
+// once adds a call unless the plan has it already.
+func (p *planner) once(c manifest.FlowCall, path []string) (int, error) {
+	key := fmt.Sprint(c.Tool, " ", string(c.Params), " ", c.Filter, " ", c.Until)
+	if id, ok := p.made[key]; ok {
+		return id, nil
+	}
+	id, err := p.call(c, nil, path)
+	if err == nil {
+		p.made[key] = id
+	}
+	return id, err
+}
+
+// checkGiven returns the error of parameters that are invalid, not just incomplete.
+func checkGiven(tool string, paramsSchema *schema.Schema, given json.RawMessage) *host.Error {
+	if len(given) == 0 {
+		return nil
+	}
+	_, _, e := CheckParams(tool, paramsSchema, given)
+	if e == nil || !slices.ContainsFunc(e.Details, func(d host.Detail) bool { return d.Keyword != "required" }) {
+		return nil
+	}
+	return e
+}
+
+func decodeParams(raw json.RawMessage) (map[string]any, error) {
+	if len(raw) == 0 {
+		return map[string]any{}, nil
+	}
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+	object, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return nil, host.Errorf(host.InvalidArgs, "parameters: expected a JSON object, got %s", manifest.Clip(string(raw), 80))
+	}
+	return object, nil
+}
+
+// holesIn returns the holes in a value, in the order of names.
+func holesIn(v any) (holes []string) {
+	switch v := v.(type) {
+	case string:
+		if strings.HasPrefix(v, "<") && strings.HasSuffix(v, ">") && strings.Contains(v, ": ") {
+			return []string{v}
+		}
+	case []any:
+		for _, item := range v {
+			holes = append(holes, holesIn(item)...)
+		}
+	case map[string]any:
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			holes = append(holes, holesIn(v[name])...)
+		}
+	}
+	return holes
+}
+
+func hasAt(v any, steps []string) bool {
+	for _, step := range steps {
+		switch at := v.(type) {
+		case map[string]any:
+			next, ok := at[step]
+			if !ok {
+				return false
+			}
+			v = next
+		case []any:
+			if len(at) == 0 {
+				return false
+			}
+			v = at[0]
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// setAt sets a value in objects and in the first item of arrays, which it makes where there are none.
+func setAt(object map[string]any, steps []string, value any) {
+	name, rest := steps[0], steps[1:]
+	if len(rest) == 0 {
+		object[name] = value
+		return
+	}
+	if rest[0] != "0" {
+		child, ok := object[name].(map[string]any)
+		if !ok {
+			child = map[string]any{}
+			object[name] = child
+		}
+		setAt(child, rest, value)
+		return
+	}
+	list, ok := object[name].([]any)
+	if !ok || len(list) == 0 {
+		list = []any{nil}
+	}
+	if len(rest) == 1 {
+		list[0] = value
+	} else {
+		child, ok := list[0].(map[string]any)
+		if !ok {
+			child = map[string]any{}
+		}
+		setAt(child, rest[1:], value)
+		list[0] = child
+	}
+	object[name] = list
+}

@@ -1,0 +1,323 @@
+package call
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// redactor returns the secrets of a call's grant, and redacts their values from everything that leaves the call. That
+// is a best effort against accidents: a plugin that can read a secret can encode it in ways that no search recognizes.
+type redactor struct {
+	source host.Secrets
+	grants []host.SecretGrant
+	outer  *redactor // of the call that makes this one
+	typed  *redactor // of the secrets that this host has typed into pages, which can show them in later calls
+
+	mu      sync.Mutex
+	values  map[string]string       // by name, those that were used
+	forms   *secretForms            // of values; nil if there are none
+	refused map[string]*secretForms // of the values that no answer may hold, by name
+}
+
+// value returns the value of a granted secret.
+func (v *redactor) value(ctx context.Context, name string) (string, error) {
+	if !slices.ContainsFunc(v.grants, func(g host.SecretGrant) bool { return g.Name == name }) {
+		return "", host.Errorf(host.Denied, "secret %s is not granted", host.Printable(name))
+	}
+	if v.source == nil {
+		return "", host.Errorf(host.ConfigError, "secret %s has no value: this host has no secrets", name)
+	}
+	v.mu.Lock()
+	value, known := v.values[name]
+	v.mu.Unlock()
+	if known {
+		return value, nil
+	}
+	value, err := v.source.Secret(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	v.add(name, value)
+	return value, nil
+}
+
+// add makes the value of a secret one that is redacted.
+func (v *redactor) add(name, value string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.values == nil {
+		v.values = map[string]string{}
+	}
+	v.values[name] = value
+	v.forms = newSecretForms(v.values)
+	if r, ok := v.source.(host.ReflectionRefuser); ok && r.RefusesReflection(name) {
+		if v.refused == nil {
+			v.refused = map[string]*secretForms{}
+		}
+		v.refused[name] = newSecretForms(map[string]string{name: value})
+	}
+}
+
+// reflected returns an error if a text holds a secret whose binding refuses that.
+func (v *redactor) reflected(where string, texts ...string) error {
+	if v.typed != nil {
+		if err := v.typed.reflected(where, texts...); err != nil {
+			return err
+		}
+	}
+	v.mu.Lock()
+	refused := v.refused
+	v.mu.Unlock()
+	for name, forms := range refused {
+		for _, text := range texts {
+			found := false
+			check := func(s string) string {
+				found = found || forms.redact(s) != s
+				return s
+			}
+			if check(text); !found && json.Valid([]byte(text)) {
+				manifest.MapJSON(json.RawMessage(text), check)
+			}
+			if found {
+				return &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:" + name, Why: where + " holds its value"}},
+					Message: fmt.Sprintf("%s holds the value of secret %s, whose binding says reflect = \"refuse\"; it is withheld",
+						where, name)}
+			}
+		}
+	}
+	return nil
+}
+
+// readable reports whether the guest may read a secret.
+func (v *redactor) readable(name string) bool {
+	return slices.ContainsFunc(v.grants, func(g host.SecretGrant) bool { return g.Name == name && g.Read })
+}
+
+// redact replaces each secret value that was used, also in encoded forms.
+func (v *redactor) redact(s string) string {
+	v.mu.Lock()
+	forms := v.forms
+	v.mu.Unlock()
+	s = forms.redact(s)
+	if v.typed != nil {
+		s = v.typed.redact(s)
+	}
+	return s
+}
+
+func (v *redactor) redactJSON(data json.RawMessage) json.RawMessage {
+	if v.empty() || len(data) == 0 {
+		return data
+	}
+	return manifest.MapJSON(data, v.redact)
+}
+
+// redactAll, redactAllJSON and redactAllError are for records, which must not contain the secrets of the outer calls
+// either.
+func (v *redactor) redactAll(s string) string {
+	for ; v != nil; v = v.outer {
+		s = v.redact(s)
+	}
+	return s
+}
+
+func (v *redactor) redactAllJSON(data json.RawMessage) json.RawMessage {
+	for ; v != nil; v = v.outer {
+		data = v.redactJSON(data)
+	}
+	return data
+}
+
+// redactAllError returns a redacted copy, because the caller of a nested call sees more than its record has.
+func (v *redactor) redactAllError(e *host.Error) *host.Error {
+	if e == nil {
+		return nil
+	}
+	redacted := *e
+	redacted.Details, redacted.Denied = slices.Clone(e.Details), slices.Clone(e.Denied)
+	redacted.Steps, redacted.Changes = slices.Clone(e.Steps), slices.Clone(e.Changes)
+	if e.Tool != nil {
+		tool := *e.Tool
+		redacted.Tool = &tool
+	}
+	for ; v != nil; v = v.outer {
+		v.redactError(&redacted)
+	}
+	return &redacted
+}
+
+func (v *redactor) empty() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.forms == nil && (v.typed == nil || v.typed.empty())
+}
+
+// redactUnreadable is redact for data that goes to the guest itself: it keeps the secrets that the guest may read.
+func (v *redactor) redactUnreadable(s string) string {
+	v.mu.Lock()
+	unread := map[string]string{}
+	for name, value := range v.values {
+		if !v.readable(name) {
+			unread[name] = value
+		}
+	}
+	v.mu.Unlock()
+	if len(unread) == 0 {
+		return s
+	}
+	return newSecretForms(unread).redact(s)
+}
+
+// redactError redacts everything in an error that may come from a guest.
+func (v *redactor) redactError(e *host.Error) {
+	if v.empty() {
+		return
+	}
+	e.Message = v.redact(e.Message)
+	for i := range e.Details {
+		d := &e.Details[i]
+		d.Parameter, d.Provided, d.Expected = v.redact(d.Parameter), v.redact(d.Provided), v.redact(d.Expected)
+		if s := d.Suggestion; s != nil {
+			d.Suggestion = &host.Suggestion{Pointer: v.redact(s.Pointer), Op: s.Op, Value: v.redact(s.Value)}
+		}
+	}
+	for i := range e.Denied {
+		e.Denied[i].Right, e.Denied[i].Why = v.redact(e.Denied[i].Right), v.redact(e.Denied[i].Why)
+	}
+	if e.Tool != nil {
+		e.Tool.Name, e.Tool.Details = v.redact(e.Tool.Name), v.redactJSON(e.Tool.Details)
+	}
+	if e.Trace != nil {
+		for _, lines := range [][]string{e.Trace.Stderr, e.Trace.Log} {
+			for i := range lines {
+				lines[i] = v.redact(lines[i])
+			}
+		}
+	}
+	for i := range e.Steps {
+		e.Steps[i] = e.Steps[i].Redact(v.redact, v.redactJSON)
+	}
+	if e.Retry != nil {
+		retry := e.Retry.Redact(v.redact, v.redactJSON)
+		e.Retry = &retry
+	}
+	e.Corrected, e.Template = v.redactJSON(e.Corrected), v.redactJSON(e.Template)
+	for i, c := range e.Changes {
+		e.Changes[i].From, e.Changes[i].To = v.redact(c.From), v.redact(c.To)
+	}
+}
+
+// redactEvent returns an event without the values of the secrets that the host holds, whoever gave them to which tool.
+func (v *redactor) redactEvent(e host.Event) host.Event {
+	source, ok := v.source.(host.HeldSecrets)
+	if !ok {
+		return e
+	}
+	values := source.HeldSecrets(context.Background())
+	v.mu.Lock()
+	if !maps.Equal(values, v.values) {
+		v.values, v.forms = values, nil
+		if len(values) > 0 {
+			v.forms = newSecretForms(values)
+		}
+	}
+	v.mu.Unlock()
+	if v.empty() {
+		return e
+	}
+	e.Tool, e.Query = v.redact(e.Tool), v.redact(e.Query)
+	e.Params, e.Result, e.Err = v.redactJSON(e.Params), v.redactJSON(e.Result), v.redactAllError(e.Err)
+	e.Members = v.withoutSecrets(maps.Clone(e.Members))
+	e.Uses, e.Refused = slices.Clone(e.Uses), slices.Clone(e.Refused)
+	for _, texts := range [][]string{e.Uses, e.Refused} {
+		for i := range texts {
+			texts[i] = v.redact(texts[i])
+		}
+	}
+	return e
+}
+
+// minFragment is the minimum length of an encoded form that is redacted. Shorter ones would match unrelated text.
+const minFragment = 8
+
+// newReplacer returns a replacer of each value and of its usual encoded forms. Longer forms come first, so that no part
+// of one remains.
+func newReplacer(values map[string]string) *strings.Replacer {
+	type pair struct{ form, name string }
+	var pairs []pair
+	for name, value := range values {
+		for _, form := range formsOf(value) {
+			pairs = append(pairs, pair{form, name})
+		}
+	}
+	slices.SortFunc(pairs, func(a, b pair) int {
+		return cmp.Or(len(b.form)-len(a.form), strings.Compare(a.form, b.form), strings.Compare(a.name, b.name))
+	})
+	var words []string
+	for _, p := range pairs {
+		words = append(words, p.form, "[secret "+p.name+"]")
+	}
+	return strings.NewReplacer(words...)
+}
+
+func formsOf(value string) []string {
+	forms := []string{value}
+	add := func(form string) {
+		if len(form) >= minFragment {
+			forms = append(forms, form)
+		}
+	}
+	// A log splits a value into lines, and a message joins its lines.
+	add(manifest.Clean(value))
+	add(manifest.CleanLine(value))
+	if strings.Contains(value, "\n") {
+		for line := range strings.Lines(value) {
+			add(manifest.CleanLine(line))
+		}
+	}
+	for _, escaped := range []string{url.QueryEscape(value), url.PathEscape(value)} {
+		add(escaped)
+		add(lowerEscapes(escaped))
+	}
+	quoted, _ := json.Marshal(value)
+	plain, _ := manifest.Marshal(value) // without escapes for < > and &
+	add(strings.Trim(string(quoted), `"`))
+	add(strings.Trim(string(plain), `"`))
+	for _, marks := range [][2]string{{"&#34;", "&#39;"}, {"&quot;", "&#39;"}, {"&quot;", "&#x27;"},
+		{"&quot;", "&#039;"}} {
+		add(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, marks[0], "'", marks[1]).Replace(value))
+	}
+	add(hex.EncodeToString([]byte(value)))
+	add(strings.ToUpper(hex.EncodeToString([]byte(value))))
+	return forms
+}
+
+// lowerEscapes returns a URL with its percent-escapes in lower case.
+func lowerEscapes(escaped string) string {
+	parts := strings.Split(escaped, "%")
+	for i, p := range parts[1:] {
+		parts[i+1] = strings.ToLower(p[:2]) + p[2:]
+	}
+	return strings.Join(parts, "%")
+}
+
+// withoutSecrets removes the members of enums that are the value of a secret.
+func (v *redactor) withoutSecrets(members map[string][]string) map[string][]string {
+	for name, list := range members {
+		if slices.ContainsFunc(list, func(text string) bool { return v.redactAll(text) != text }) {
+			delete(members, name)
+		}
+	}
+	return members
+}

@@ -1,0 +1,338 @@
+package call
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/parley-tools/parley/manifest"
+)
+
+// folded is a text in the form in which encoded secrets are searched: in lower case, without line breaks and the
+// indentation after them, and with escapes decoded. at has the offset in the original text of each byte, and of the
+// end; nil means that the offsets are equal.
+type folded struct {
+	text string
+	at   []int32
+}
+
+func (f folded) offset(i int) int {
+	if f.at == nil {
+		return i
+	}
+	return int(f.at[i])
+}
+
+// fold returns a text in lower case without line breaks.
+func fold(s string) folded {
+	lower := lowerASCII(s)
+	if !strings.ContainsAny(s, "\r\n") {
+		return folded{text: lower}
+	}
+	out, at := make([]byte, 0, len(s)), make([]int32, 0, len(s)+1)
+	for i := 0; i < len(lower); i++ {
+		if lower[i] == '\n' || lower[i] == '\r' {
+			for i+1 < len(lower) && strings.IndexByte("\r\n \t", lower[i+1]) >= 0 {
+				i++
+			}
+			continue
+		}
+		out, at = append(out, lower[i]), append(at, int32(i))
+	}
+	return folded{string(out), append(at, int32(len(s)))}
+}
+
+// lowerASCII lowers letters of ASCII only, which keeps all offsets.
+func lowerASCII(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r >= 'A' && r <= 'Z' }) < 0 {
+		return s
+	}
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// unescape decodes one level of percent escapes, of the escapes of JSON and JavaScript, and of HTML's entities. It
+// reports whether there were any.
+func (f folded) unescape() (folded, bool) {
+	if !strings.ContainsAny(f.text, `%\&`) {
+		return f, false
+	}
+	out, at, changed := make([]byte, 0, len(f.text)), make([]int32, 0, len(f.text)+1), false
+	for i := 0; i < len(f.text); {
+		decoded, n := decodeEscape(f.text[i:])
+		switch {
+		case n > 0:
+			changed = true
+		case cutEscape(f.text[i:]):
+			n, changed = len(f.text)-i, true
+		default:
+			decoded, n = f.text[i:i+1], 1
+		}
+		for k := range len(decoded) {
+			out, at = append(out, decoded[k]), append(at, int32(f.offset(i)))
+		}
+		i += n
+	}
+	return folded{string(out), append(at, int32(f.offset(len(f.text))))}, changed
+}
+
+// cutEscape reports whether a text in lower case is the beginning of an escape, of which a cut removed the rest.
+func cutEscape(s string) bool {
+	const longest = len("&percnt")
+	return len(s) <= longest && strings.IndexByte(`%\&`, s[0]) >= 0 && strings.Trim(s[1:], baseAlphabet[:36]+"#") == ""
+}
+
+// decodeEscape decodes the escape at the start of a text in lower case; n is its length, 0 if there is none.
+func decodeEscape(s string) (decoded string, n int) {
+	hexAt := func(from, digits int) (rune, bool) {
+		if len(s) < from+digits {
+			return 0, false
+		}
+		v, err := strconv.ParseUint(s[from:from+digits], 16, 32)
+		return rune(v), err == nil
+	}
+	if len(s) < 2 {
+		return "", 0
+	}
+	switch s[0] {
+	case '%':
+		if v, ok := hexAt(1, 2); ok {
+			return lowerASCII(string([]byte{byte(v)})), 3
+		}
+		if v, ok := hexAt(2, 4); ok && s[1] == 'u' {
+			return lowerASCII(string(v)), 6
+		}
+	case '\\':
+		switch s[1] {
+		case 'u':
+			v, ok := hexAt(2, 4)
+			if !ok {
+				break
+			}
+			if low, ok := hexAt(8, 4); ok && utf16.IsSurrogate(v) && s[6:8] == `\u` {
+				return string(utf16.DecodeRune(v, low)), 12
+			}
+			return lowerASCII(string(v)), 6
+		case 'x':
+			if v, ok := hexAt(2, 2); ok {
+				return lowerASCII(string(v)), 4
+			}
+		case '\\', '/', '"', '\'', '`':
+			return s[1:2], 2
+		case 'n', 'r':
+			return "", 2 // a line break
+		case 't':
+			return "\t", 2
+		}
+	case '&':
+		end := strings.IndexByte(s[:min(len(s), 12)], ';')
+		if end < 0 {
+			return "", 0
+		}
+		name := s[1:end]
+		if text, ok := htmlEntities[name]; ok {
+			return text, end + 1
+		}
+		digits, ok := strings.CutPrefix(name, "#")
+		base := 10
+		if ok {
+			if x, isHex := strings.CutPrefix(digits, "x"); isHex {
+				digits, base = x, 16
+			}
+			if v, err := strconv.ParseUint(digits, base, 31); err == nil && v <= utf8.MaxRune {
+				return lowerASCII(string(rune(v))), end + 1
+			}
+		}
+	}
+	return "", 0
+}
+
+// htmlEntities are the named entities of the characters of ASCII that secrets may contain.
+var htmlEntities = map[string]string{"amp": "&", "lt": "<", "gt": ">", "quot": `"`, "apos": "'", "sol": "/", "plus": "+",
+	"equals": "=", "num": "#", "percnt": "%", "excl": "!", "dollar": "$", "commat": "@", "colon": ":", "semi": ";",
+	"quest": "?", "comma": ",", "period": ".", "lowbar": "_", "ast": "*", "lpar": "(", "rpar": ")", "bsol": `\`,
+	"lsqb": "[", "rsqb": "]", "lcub": "{", "rcub": "}", "verbar": "|", "grave": "`", "hat": "^", "nbsp": " "}
+
+// foldedForm is a form of a secret to be searched in folded texts.
+type foldedForm struct {
+	text string // folded
+	name string
+	// A character of the alphabet next to the form holds bits of the value, too.
+	before, after bool
+}
+
+const baseAlphabet = "abcdefghijklmnopqrstuvwxyz0123456789+/-_="
+
+// foldedForms returns the forms of a value that do not depend on how a text is spelled, longest first per kind.
+func foldedForms(name, value string) []foldedForm {
+	forms := []foldedForm{{text: fold(value).text, name: name}, {text: hex.EncodeToString([]byte(value)), name: name}}
+	// The base64 of a value depends on its offset in a group of three bytes, and base32 on that in a group of five. The
+	// characters that it shares with its neighbors are not part of the form.
+	add := func(encode func([]byte) string, group, bits int) {
+		for shift := range group {
+			encoded := encode(append(make([]byte, shift), value...))
+			from, rest := (shift*8+bits-1)/bits, (shift+len(value))*8%bits != 0
+			whole := (shift + len(value)) * 8 / bits
+			if whole > from {
+				forms = append(forms, foldedForm{lowerASCII(encoded[from:whole]), name, shift*8%bits != 0, rest})
+			}
+		}
+	}
+	add(base64.RawStdEncoding.EncodeToString, 3, 6)
+	add(base64.RawURLEncoding.EncodeToString, 3, 6)
+	add(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString, 5, 5)
+	var usable []foldedForm
+	for _, f := range forms {
+		if len(f.text) >= minFragment {
+			usable = append(usable, f)
+		}
+	}
+	return usable
+}
+
+// maxEscapes is how many levels of escapes are decoded.
+const maxEscapes = 4
+
+// redactFolded replaces what holds a form however it is spelled, and what a cut has left of one at either end.
+func redactFolded(s string, forms []foldedForm) string {
+	if len(s) < minFragment || len(forms) == 0 {
+		return s
+	}
+	f, ok := fold(s), true
+	for level := 0; ok && level <= maxEscapes; level++ {
+		for _, form := range forms {
+			if redacted := form.redact(s, f); redacted != s {
+				s = redacted
+				if f, ok = foldTo(s, level); !ok {
+					return s
+				}
+			}
+		}
+		f, ok = f.unescape()
+	}
+	return s
+}
+
+// foldTo folds a text and decodes some levels of escapes; ok is false if it does not have as many.
+func foldTo(s string, levels int) (f folded, ok bool) {
+	f, ok = fold(s), true
+	for range levels {
+		if f, ok = f.unescape(); !ok {
+			return f, false
+		}
+	}
+	return f, true
+}
+
+// redact replaces a form in a text, which was folded to f, and what a cut left of it at either end.
+func (form foldedForm) redact(s string, f folded) string {
+	var out strings.Builder
+	copied, from := 0, 0
+	replace := func(start, end int) {
+		if at := f.offset(start); at >= copied {
+			out.WriteString(s[copied:at] + "[secret " + form.name + "]")
+			copied = f.offset(end)
+		}
+	}
+	if n := cutAtStart(f.text, form.text); n > 0 {
+		replace(0, n)
+		from = n
+	}
+	for {
+		i := strings.Index(f.text[from:], form.text)
+		if i < 0 {
+			break
+		}
+		start, end := from+i, from+i+len(form.text)
+		if form.before && start > 0 && strings.IndexByte(baseAlphabet, f.text[start-1]) >= 0 {
+			start--
+		}
+		if form.after && end < len(f.text) && strings.IndexByte(baseAlphabet, f.text[end]) >= 0 {
+			end++
+		}
+		replace(start, end)
+		from = end
+	}
+	if n := cutAtEnd(f.text[from:], form.text); n > 0 {
+		replace(len(f.text)-n, len(f.text))
+	}
+	if copied == 0 {
+		return s
+	}
+	return out.String() + s[copied:]
+}
+
+// minCut is how much of a form must be left by a cut to be recognized: a fragment, and a quarter of the form, so that a
+// beginning that many texts share, such as "https://", remains.
+func minCut(form string) int { return max(minFragment, len(form)/4) }
+
+// cutAtEnd returns the length of the beginning of a form with which a text ends, or 0 if it is too short.
+func cutAtEnd(text, form string) int {
+	least := minCut(form)
+	if len(form) <= least || len(text) < least {
+		return 0
+	}
+	tail := text[max(0, len(text)-len(form)+1):]
+	for {
+		i := strings.Index(tail, form[:least])
+		if i < 0 {
+			return 0
+		}
+		if tail = tail[i:]; strings.HasPrefix(form, tail) {
+			return len(tail)
+		}
+		tail = tail[1:]
+	}
+}
+
+// cutAtStart returns the length of the end of a form with which a text begins, or 0 if it is too short.
+func cutAtStart(text, form string) int {
+	least := minCut(form)
+	if len(form) <= least || len(text) < least {
+		return 0
+	}
+	head := text[:min(len(text), len(form)-1)]
+	for {
+		i := strings.LastIndex(head, form[len(form)-least:])
+		if i < 0 {
+			return 0
+		}
+		if found := head[:i+least]; strings.HasSuffix(form, found) {
+			return len(found)
+		}
+		head = head[:i+least-1]
+	}
+}
+
+// secretForms finds the values of secrets, and their encoded forms, in texts.
+type secretForms struct {
+	exact  *strings.Replacer
+	folded []foldedForm
+}
+
+func newSecretForms(values map[string]string) *secretForms {
+	f := &secretForms{exact: newReplacer(values)}
+	for name, value := range values {
+		f.folded = append(f.folded, foldedForms(name, value)...)
+		if line := manifest.CleanLine(value); line != value { // a message joins the lines of a value
+			f.folded = append(f.folded, foldedForms(name, line)...)
+		}
+	}
+	return f
+}
+
+func (f *secretForms) redact(s string) string {
+	if f == nil {
+		return s
+	}
+	return redactFolded(f.exact.Replace(s), f.folded)
+}

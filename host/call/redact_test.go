@@ -1,0 +1,141 @@
+package call
+
+import (
+	"context"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// TestRedactForms checks the encodings in which servers and programs repeat a value, whole and in part.
+func TestRedactForms(t *testing.T) {
+	const value = `S3cr3t/Val+ue&"q"<x>-0123456789`
+	std := base64.StdEncoding.EncodeToString
+	escaped := func(format string) string {
+		var b strings.Builder
+		for _, r := range value {
+			fmt.Fprintf(&b, format, r)
+		}
+		return b.String()
+	}
+	broken := func(s, lineBreak string) string {
+		var lines []string
+		for len(s) > 9 {
+			lines, s = append(lines, s[:9]), s[9:]
+		}
+		return strings.Join(append(lines, s), lineBreak)
+	}
+	quoted := string(jsontext.Marshal(value))
+	texts := map[string]string{
+		"plain": value, "lower case": strings.ToLower(value), "upper case": strings.ToUpper(value),
+		"broken": broken(value, "\n"), "broken and indented": broken(value, "\r\n\t  "),
+		"base64": std([]byte(value)), "base64 url": base64.RawURLEncoding.EncodeToString([]byte(value)),
+		"base64 broken": broken(std([]byte(value)), "\r\n"), "base64 broken in JSON": broken(std([]byte(value)), `\n`),
+		"base64 in a text": std([]byte("user:" + value)), "base64 between": std([]byte("ab" + value + "xyz")),
+		"base64 escaped": url.QueryEscape(std([]byte(value))),
+		"base32":         base32.StdEncoding.EncodeToString([]byte(value)),
+		"base32 lower":   strings.ToLower(base32.StdEncoding.EncodeToString([]byte("abc" + value))),
+		"hex":            hex.EncodeToString([]byte(value)), "hex upper": strings.ToUpper(hex.EncodeToString([]byte(value))),
+		"percent": url.QueryEscape(value), "percent twice": url.QueryEscape(url.QueryEscape(value)),
+		"percent three times": url.QueryEscape(url.QueryEscape(url.QueryEscape(value))),
+		"percent all":         escaped("%%%02x"), "%u": escaped("%%u%04x"),
+		"\\u": escaped(`\u%04x`), "\\U": escaped(`\u%04X`), "\\x": escaped(`\x%02x`), "quoted": quoted,
+		"quoted twice": string(jsontext.Marshal(quoted)), "entities": html.EscapeString(value), "decimal": escaped("&#%d;"),
+		"hexadecimal": escaped("&#x%x;"), "named": strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;",
+			"/", "&sol;", "+", "&plus;").Replace(value), "entities of percent": html.EscapeString(url.QueryEscape(value)),
+	}
+	forms := newSecretForms(map[string]string{"TOKEN": value})
+	for name, text := range texts {
+		for _, around := range [][2]string{{"", ""}, {"before: ", " :after"}} {
+			got := forms.redact(around[0] + text + around[1])
+			rest := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(got, around[0]), around[1]), "[secret TOKEN]", "")
+			// Text around the value is kept: its neighbors within an encoding, quotes and padding.
+			if !strings.Contains(got, "[secret TOKEN]") || len(rest) > 8 {
+				t.Errorf("%s: %q became %q", name, text, got)
+			}
+			if !strings.HasPrefix(got, around[0]) || !strings.HasSuffix(got, around[1]) {
+				t.Errorf("%s: the text around the value was changed: %q", name, got)
+			}
+		}
+	}
+	if got := forms.redact(std([]byte(value))); strings.Trim(got, "=") != "[secret TOKEN]" {
+		t.Errorf("the base64 still has %q", got)
+	}
+	percent := url.QueryEscape(value)
+	for _, cut := range []string{"log: " + value[:20], value[10:] + " in the log", "log: " + std([]byte(value))[:30],
+		"log: " + hex.EncodeToString([]byte(value))[:40],
+		// within escapes, and within one
+		"log: " + percent[:30], "log: " + percent[:29], "log: " + percent[:28], percent[12:] + " in the log",
+		"log: " + url.QueryEscape(percent)[:40], "log: " + html.EscapeString(value)[:22],
+		"log: " + value[:10] + "%2", "log: " + escaped(`\u%04x`)[:84], "log: " + escaped(`\u%04x`)[:88], escaped("%%%02x")[30:] + " in the log"} {
+		if got := forms.redact(cut); !strings.Contains(got, "[secret TOKEN]") || len(got) > 28 {
+			t.Errorf("cut: %q became %q", cut, got)
+		}
+	}
+	for _, other := range []string{"", "an honest text", "S3cr3t", strings.Repeat("%25 &amp; \\u0041\n", 100), "100% & \\",
+		"\\u", "%4", "&#;", "&#99999999999;", "\u00e9\u4e16 \xff"} {
+		if got := forms.redact(other); got != other {
+			t.Errorf("%q became %q", other, got)
+		}
+	}
+	// Characters that are two units of UTF-16, and those that are two bytes of UTF-8.
+	wide := newSecretForms(map[string]string{"TOKEN": "sch\u00f6n-\U0001f600-0123"})
+	for _, text := range []string{`sch\u00f6n-\ud83d\ude00-0123`, `SCH\u00F6N-\uD83D\uDE00-0123`,
+		"sch%C3%B6n-%F0%9F%98%80-0123", "sch&#xf6;n-&#128512;-0123"} {
+		if got := wide.redact(text); got != "[secret TOKEN]" {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	webhook := newSecretForms(map[string]string{"HOOK": "https://hooks.test/services/T000/B000/XXXXXXXXXXXXXXXXXXXXXXXX"})
+	if got := webhook.redact("it starts with https://"); strings.Contains(got, "HOOK") {
+		t.Errorf("a common beginning was redacted: %q", got)
+	}
+}
+
+// secretValues is a source of secrets. Some of them refuse reflection.
+type secretValues map[string]string
+
+func (s secretValues) Secret(_ context.Context, name string) (string, error) { return s[name], nil }
+
+func (s secretValues) RefusesReflection(name string) bool { return strings.HasPrefix(name, "NEVER") }
+
+// TestReflected checks that an answer with a value whose binding refuses reflection is an error, in any encoding, and
+// that the error does not contain it.
+func TestReflected(t *testing.T) {
+	values := secretValues{"NEVER": "never-reflected-value", "SOMETIMES": "sometimes-reflected"}
+	v := &redactor{source: values, grants: []host.SecretGrant{{Name: "NEVER"}, {Name: "SOMETIMES"}}}
+	for name := range values {
+		if _, err := v.value(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	encoded := base64.StdEncoding.EncodeToString([]byte(values["NEVER"]))
+	inJSON, _ := json.Marshal(map[string]any{"a": []string{"x", encoded}})
+	for _, text := range []string{values["NEVER"], "<" + strings.ToUpper(values["NEVER"]) + ">", string(inJSON)} {
+		err := v.reflected("the answer", "fine", text)
+		if err == nil || host.AsError(err).Code != host.Denied || strings.Contains(err.Error(), values["NEVER"]) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := v.reflected("the answer", "fine", values["SOMETIMES"]); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkRedact(b *testing.B) {
+	forms := newSecretForms(map[string]string{"A": "0123456789abcdef0123456789abcdef", "B": "another-secret-value"})
+	text := strings.Repeat(`{"name":"an honest text","url":"https://a.test/?q=%20"},`+"\n", 20_000)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		forms.redact(text)
+	}
+}

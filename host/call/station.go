@@ -1,0 +1,435 @@
+package call
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// station is one step on the way of a call.
+type station struct {
+	name string
+	does string
+	run  func(*run, context.Context) error
+	// advise returns an error of the station with what comes next. Nil means that the error says it already.
+	advise func(*run, error) error
+}
+
+// stations are the way of a call, in order. An error ends it, and so does a station that has nothing left to do; the
+// last one runs whatever the others did. docs/architecture.md has this table.
+// This is a function because a variable would be initialized in a cycle: a tool that runs makes calls.
+func stations() []station {
+	return []station{
+		{"find", "look the tool up by its name", (*run).find, nil},
+		{"validate", "decode the parameters, coerce and complete them, and check them against the schema",
+			(*run).validate, nil},
+		{"decide", "ask the policy, for the caller and for each one on whose behalf it calls", (*run).decide, (*run).suggest},
+		{"confine", "check the URLs and files that the parameters name", (*run).confineAll, (*run).suggest},
+		{"permit", "ask a person where the policy says so, and complete settings and isolation",
+			(*run).permit, (*run).suggest},
+		{"begin", "end a dry run; write the beginning of the call to the audit", (*run).begin, nil},
+		{"invoke", "run the tool within its limits, until it ends or its rights do", (*run).invoke, (*run).explain},
+		{"redact", "replace the values of secrets in what the tool returned", (*run).redact, (*run).explain},
+		{"check", "check the result against its schema, and mark untrusted texts", (*run).check, (*run).explain},
+		{"shape", "filter the result, keep its binary parts apart, and cut it to the limit", (*run).shape, nil},
+		{"record", "update the session, send the answer, and record the call", (*run).record, nil},
+	}
+}
+
+// Call runs a tool. It is the only path by which any caller runs one, along the stations of this file.
+//
+// The error is Answer.Err, an [*Error], which errors.Is compares with codes. The answer is never nil: that of a failed
+// call has the call's id, warnings and next steps.
+func (h *Host) Call(ctx context.Context, c host.Call) (*host.Answer, error) {
+	return h.call(ctx, c, behalf{})
+}
+
+// call is Call, also for a plugin.
+func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, error) {
+	if len(of.callers) == 0 {
+		h.Refresh()
+	}
+	a := &host.Answer{Tool: host.Printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
+	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), origin: host.OriginOf(ctx), call: c, behalf: of, answer: a,
+		redactor: &redactor{source: h.cfg.Secrets, outer: of.redactor, typed: h.typed}, innerCalls: of.innerCalls}
+	if run.innerCalls == nil {
+		run.innerCalls = new(atomic.Int32)
+	}
+	if run.handed = of.handed; run.handed == nil {
+		run.handed = &handed{}
+		defer run.handed.close()
+	}
+	all := stations()
+	for i, s := range all {
+		if last := i == len(all)-1; !last && (run.ended || run.err != nil) {
+			continue
+		}
+		if err := s.run(run, ctx); err != nil && s.advise != nil {
+			run.err = s.advise(run, err)
+		} else if err != nil {
+			run.err = err
+		}
+	}
+	if a.Err != nil {
+		return a, a.Err
+	}
+	return a, nil
+}
+
+// run is the state of one call.
+type run struct {
+	host           *Host
+	mode           string
+	origin         host.Origin
+	call           host.Call
+	behalf         behalf
+	answer         *host.Answer
+	address        host.Address
+	params         json.RawMessage
+	confined       json.RawMessage     // params for the tool, if confine has replaced paths
+	members        map[string][]string // as in Event
+	steps          []*run              // the calls of other tools of the plugin that the params list
+	tiers          []int
+	retryOf        string
+	changes        []string // as in Event
+	suggestionUsed bool     // the parameters are those that the last failure suggested
+	redactor       *redactor
+	asked          host.Ask // what the policy decided on last
+	question       host.Ask // what a person is asked: asked, of the caller who requires it
+	decision       host.Decision
+	granted        []string // what it granted, in the grammar of grants
+	rights         []string
+	by             string // as in Event
+	innerCalls     *atomic.Int32
+	handed         *handed
+	programCalls   atomic.Int32
+	deadline       time.Time // of the run, and of the filter after it
+	began          time.Time
+	result         *host.Result // as the tool returned it
+	ended          bool         // without an error and before the last station
+	err            error        // why the call ended
+
+	mu          sync.Mutex
+	uses        []string
+	usesDropped int
+	denials     []string      // for the record: the rights
+	denied      []host.Denial // for the answer
+	inner       repeats
+	innerError  *host.Error // of the last call of the plugin that failed
+}
+
+// find looks the tool up.
+func (r *run) find(context.Context) (err error) {
+	find := r.host.Catalog().Find
+	if r.call.Options.SendAnyway {
+		find = r.host.Catalog().FindAnyway
+	}
+	if r.address, err = find(r.call.Name); err != nil {
+		return err
+	}
+	if r.address.Tool == nil {
+		return notCallable(r.address)
+	}
+	r.answer.Tool, r.answer.Returns = r.address.Name(), r.address.Tool.Returns
+	if d := r.address.Tool.Deprecated; d != nil {
+		r.answer.Warnings = append(r.answer.Warnings, r.answer.Tool+": "+d.Text())
+	}
+	return nil
+}
+
+func notCallable(a host.Address) *host.Error {
+	if a.Entry != nil {
+		what := "a type"
+		if a.Entry.Kind == "event" {
+			what = "an event"
+		}
+		return host.Errorf(host.InvalidArgs, "%s is %s and cannot be called", a.Name(), what).
+			WithSteps(host.DescribeStep(a.Name(), 0))
+	}
+	what := "plugin"
+	if a.Group != "" {
+		what = "group"
+	}
+	return host.Errorf(host.InvalidArgs, "%s is a %s; name one of its tools", a.Name(), what).WithSteps(host.ListStep(a.Name()))
+}
+
+// validate checks all that can be checked before the policy is asked.
+func (r *run) validate(ctx context.Context) error {
+	err := r.checkParams()
+	if err == nil {
+		err = r.readSteps()
+	}
+	if err == nil {
+		err = r.checkFilter(ctx)
+	}
+	return err
+}
+
+// begin ends a dry run, and writes the beginning of the call to the audit: an error of the audit ends the call before
+// anything runs.
+func (r *run) begin(context.Context) error {
+	d, info := &r.decision, r.address.Provider.Info()
+	if text := r.timeoutCut(*d); text != "" {
+		r.answer.Warnings = append(r.answer.Warnings, text)
+	}
+	r.granted = d.Grant.Names()
+	d.Grant = restrictTo(d.Grant, r.effect())
+	r.host.cfg.Debug("call: %s may call %s %s (%s); granted: %s", r.call.Caller, r.answer.Tool, info.Version, info.Kind,
+		joinOrNone(d.Grant.Names()))
+	if r.call.Options.DryRun {
+		var err error
+		r.ended = true
+		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, d.Grant.Names(), d.Verdict == host.Confirm})
+		return err
+	}
+	r.rights = d.Grant.Names()
+	r.redactor.grants = d.Grant.Secrets
+	if r.host.cfg.Audit == nil || r.behalf.repeats.begun(r.repeatKey()) {
+		return nil
+	}
+	return r.host.cfg.Audit.Begin(r.host.held.redactEvent(r.event("begin", time.Now())))
+}
+
+type dryRun struct {
+	DryRun  bool            `json:"dry_run"`
+	Tool    string          `json:"tool"`
+	Params  json.RawMessage `json:"params"`
+	Grants  []string        `json:"grants"`
+	Confirm bool            `json:"confirm"`
+}
+
+func joinOrNone(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, ", ")
+}
+
+// redact replaces the values of secrets in what the tool returned. A result that went to Call.Out is not data, so there
+// is nothing left to do with it.
+func (r *run) redact(context.Context) error {
+	result := r.result
+	if result.Written > 0 || result.Raw {
+		r.ended = true
+		r.answer.Written, r.answer.Raw, r.answer.Warnings = result.Written, result.Raw, append(r.answer.Warnings,
+			result.Warnings...)
+		return nil
+	}
+	texts := append([]string{string(result.Data)}, result.Warnings...)
+	for _, c := range result.Content {
+		texts = append(texts, c.Text, c.Data, c.URI)
+	}
+	if err := r.redactor.reflected("the answer", texts...); err != nil {
+		return err
+	}
+	for _, w := range result.Warnings {
+		r.answer.Warnings = append(r.answer.Warnings, r.redactor.redact(w))
+	}
+	for _, s := range result.Steps {
+		r.answer.Steps = append(r.answer.Steps, s.Redact(r.redactor.redact, r.redactor.redactJSON))
+	}
+	for _, c := range result.Content {
+		r.answer.Content = append(r.answer.Content, c.Clean(r.redactor.redact))
+	}
+	r.answer.Data = r.redactor.redactJSON(result.Data)
+	return nil
+}
+
+// check checks the result, and marks the texts in it that neither the tool nor its caller wrote.
+func (r *run) check(context.Context) error {
+	if err := r.checkResult(r.result.Data); err != nil {
+		return err
+	}
+	return r.markUntrusted()
+}
+
+// suggest adds the correction of an error to what comes next.
+func (r *run) suggest(err error) error {
+	r.addSuggestions(host.AsError(err))
+	return err
+}
+
+// explain says of the error of a tool that ran whose it is, and what comes next.
+func (r *run) explain(err error) error {
+	e := host.AsError(err)
+	r.redactor.redactError(e)
+	r.addSuggestions(e)
+	if e.Tool != nil && host.IsOutcome(e.Code) {
+		e.Code = host.ToolFailed // a plugin must not report one of the host's codes
+	}
+	r.adoptInnerError(e)
+	switch {
+	case len(e.Steps) > 0:
+	case len(e.Denied) > 0:
+		e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, r.address.Plugin)}
+	case e.Tool != nil:
+		e.Steps = []host.Step{host.DescribeStep(r.address.Name(), 0)}
+	}
+	r.refuseByTool(e)
+	return e
+}
+
+// shape gives the result the form that the caller asked for.
+func (r *run) shape(ctx context.Context) error {
+	if err := r.filterResult(ctx); err != nil {
+		return err
+	}
+	whole := r.answer.Data
+	kept := r.keepBinary()
+	err := r.cutResult()
+	if kept || r.answer.Cut {
+		r.answer.Whole = whole
+	}
+	return err
+}
+
+// record completes the answer, which has an error or data, and records the call.
+func (r *run) record(ctx context.Context) error {
+	a, c := r.answer, &r.call
+	a.Duration = time.Since(r.began)
+	if r.err != nil {
+		own := *host.AsError(contextCause(ctx, r.err)) // a cause may end several calls, and each adds its own advice
+		a.Data, a.Whole, a.Content, a.Err = nil, nil, nil, &own
+		r.dropRefused(a.Err)
+		a.Steps = host.BoundedSteps(append(a.Steps, a.Err.Steps...))
+	}
+	if r.address.Tool != nil && r.behalf.repeats == nil {
+		r.updateSession(a.Err)
+	}
+	if c.BeforeRecord != nil {
+		c.BeforeRecord(a)
+	}
+	e := r.event("call", r.began)
+	switch {
+	case r.behalf.parentID != "": // the response to a plugin is not sent to a client
+	case a.Err != nil:
+		e.DocsTokens = host.DocsTokens(ctx, a.Err.Docs, true)
+	default:
+		e.DocsTokens = host.DocsTokens(ctx, a.Docs, false)
+	}
+	r.inner.record(r.host)
+	if !r.behalf.repeats.hold(r.repeatKey(), e) {
+		r.host.record(e)
+	}
+	return nil
+}
+
+// dropRefused removes the call that failed from what to do next.
+func (r *run) dropRefused(e *host.Error) {
+	orNone := func(params json.RawMessage) []byte { return []byte(cmp.Or(string(params), "{}")) }
+	isRefused := func(s host.Step) bool {
+		return s.Op == host.OpCall && s.Tool == r.answer.Tool && s.Options == r.call.Given && len(s.Choose) == 0 &&
+			sameJSON(orNone(s.Params), orNone(r.call.Params))
+	}
+	e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), isRefused)
+	if e.Retry != nil && isRefused(*e.Retry) {
+		e.Retry = nil
+	}
+}
+
+// contextCause replaces an error that only reports the end of the context by the cause of that end. It returns any
+// other error as it is.
+func contextCause(ctx context.Context, err error) error {
+	var reported, cause *host.Error
+	if ctx.Err() == nil || errors.As(err, &reported) {
+		return err
+	}
+	if errors.As(context.Cause(ctx), &cause) {
+		return cause
+	}
+	return &host.Error{Code: host.Interrupted, Message: "the call was interrupted before it began", Cause: err}
+}
+
+// updateSession stores in the session whether the call failed, and how, for the next call of the same tool.
+func (r *run) updateSession(e *host.Error) {
+	r.host.cfg.Sessions.Update(r.call.Session, func(s *session.State) (changed bool) {
+		last, failed := s.Failed[r.answer.Tool]
+		if failed {
+			r.retryOf = last.CallID
+			r.suggestionUsed = len(last.Corrected) > 0 && sameJSON(last.Corrected, r.call.Params)
+		}
+		if e == nil {
+			if failed && !r.call.Options.DryRun {
+				delete(s.Failed, r.answer.Tool)
+				changed = true
+			}
+			if r.call.DocsOnFirstUse && r.call.Session.Name != "" && !s.Shown(r.answer.Tool, manifest.Tier2) &&
+				!s.Shown(r.answer.Tool, manifest.Tier3) {
+				changed = r.attachDocs(s) || changed
+			}
+			return changed
+		}
+		redacted := r.redactor.redactAllError(e)
+		e.Earlier = s.RecordErrors(r.answer.Tool, redacted)
+		if n := s.Repeated(r.answer.Tool, redacted); n >= session.SameMistake && r.behalf.parentID == "" { // the outer call says it
+			e.Message += fmt.Sprintf("; the same error for the %s time in this session", session.Ordinal(n))
+		}
+		s.RecordFailure(r.answer.Tool, session.Failure{CallID: r.answer.CallID, Corrected: bytes.Clone(redacted.Corrected)})
+		return true
+	})
+}
+
+// attachDocs adds tier 2 of the tool's documentation to the answer. It reports whether it did.
+func (r *run) attachDocs(s *session.State) (attached bool) {
+	docs, err := r.address.Describe(r.address.Tool, manifest.Tier2)
+	if err != nil {
+		return false
+	}
+	s.RecordShown(r.answer.Tool, manifest.Tier2)
+	r.answer.Docs = docs
+	r.tiers = append(r.tiers, manifest.Tier2)
+	r.host.cfg.Debug("docs: tier 2 of %s, first use", r.answer.Tool)
+	return true
+}
+
+// correctionsOf returns the kinds of changes that turn the given parameters into the corrected ones of an error.
+func correctionsOf(e *host.Error) (kinds []string) {
+	if e == nil || e.Corrected == nil {
+		return nil
+	}
+	for _, c := range e.Changes {
+		if !slices.Contains(kinds, c.How) {
+			kinds = append(kinds, c.How)
+		}
+	}
+	return kinds
+}
+
+func (r *run) event(op string, began time.Time) host.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := host.Event{
+		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session.String(), Caller: r.call.Caller,
+		Origin: r.origin,
+		Tool:   r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
+		Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
+		Members:  r.redactor.withoutSecrets(r.members),
+		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
+		SuggestionUsed: r.suggestionUsed,
+		Result:         r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
+		Refused: r.denials, Within: r.behalf.parentID, DryRun: r.call.Options.DryRun, Audit: r.decision.Audit,
+		By: r.by, Question: r.answer.Question,
+	}
+	e.Changes = append(r.changes, correctionsOf(r.answer.Err)...)
+	if r.address.Provider != nil {
+		e.Digest = r.address.Provider.Info().Build()
+	}
+	if r.answer.Err != nil {
+		if encoded, err := manifest.Marshal(r.answer.Err.Object()); err == nil {
+			e.OutBytes = len(encoded)
+		}
+	}
+	return e
+}

@@ -1,0 +1,36 @@
+package call_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
+)
+
+// TestResultToWriter checks that the provider can write its output and ask which record is the
+// last, and that a written result has no data.
+func TestResultToWriter(t *testing.T) {
+	var seen *host.Request
+	last := false
+	f := newFake(t, shop, map[string]handler{"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
+		seen = r
+		last = r.IsLast(t.Context(), json.RawMessage("1")) && !r.IsLast(t.Context(), json.RawMessage("2"))
+		n, err := io.WriteString(r.Output(), "written")
+		return &host.Result{Written: int64(n), Raw: r.Drain, Warnings: []string{"so"}}, err
+	}})
+	var out bytes.Buffer
+	a, _ := newHost(t, call.Config{}, f.builtin()).Call(t.Context(), host.Call{
+		Name: "shop.echo", Caller: "cli", Out: &out, Drain: true,
+		Until: func(r json.RawMessage) bool { return string(r) == "1" },
+	})
+	if a.Err != nil || a.Written != 7 || !a.Raw || len(a.Data) != 0 || out.String() != "written" || len(a.Warnings) != 1 {
+		t.Errorf("answer %+v, out %q", a, out.String())
+	}
+	if !seen.Wants.Until || !last {
+		t.Error("the end of streams is not passed on")
+	}
+}

@@ -1,0 +1,98 @@
+package call
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// untrustedMark is the member of a schema that says that a text of a result was written by neither the tool nor its
+// caller, such as the text of a web page: true, or untrustedLong for a value of any type, whose short texts callers use
+// as they are.
+const (
+	untrustedMark = "x-untrusted"
+	untrustedLong = "long"
+)
+
+// longText is how many bytes a text of one line has at least that is more than a name or a title.
+const longText = 100
+
+// markUntrusted puts the texts of the result that its schema marks as untrusted between two lines that nobody could
+// foresee, so that a reader can tell where such a text ends whatever it says. The text itself is kept to the byte. The
+// result of a call that a plugin makes stays as it is: the plugin puts it into its own. A result that cannot be read
+// fails the call.
+func (r *run) markUntrusted() error {
+	marked := func(of *run) bool { return bytes.Contains(of.address.Tool.Returns, []byte(untrustedMark)) }
+	if r.behalf.parentID != "" || !marked(r) && !slices.ContainsFunc(r.steps, marked) {
+		return nil
+	}
+	value, err := jsontext.Decode(r.answer.Data, jsontext.Limits{Bytes: max(len(r.answer.Data), 1)})
+	if err != nil {
+		return host.Errorf(host.InvalidResult, "%s returned a result whose texts cannot be marked as untrusted: %v", r.answer.Tool, err)
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:])
+	boundary := fmt.Sprintf("%08d", binary.BigEndian.Uint64(random[:])%1e8) // digits have fewer tokens than letters
+	if object, ok := value.(map[string]any); ok && len(r.steps) > 0 {
+		results, _ := object["results"].([]any)
+		for _, one := range results {
+			r.markStep(one, boundary)
+		}
+	}
+	r.answer.Data = jsontext.Marshal(bounded(value, returnsOf(r.address.Tool), boundary))
+	return nil
+}
+
+// markStep marks the untrusted texts in the result of a step, {"step": NUMBER, "result": RESULT}.
+func (r *run) markStep(one any, boundary string) {
+	object, _ := one.(map[string]any)
+	number, err := strconv.Atoi(fmt.Sprint(object["step"]))
+	if err == nil && number > 0 && number <= len(r.steps) {
+		object["result"] = bounded(object["result"], returnsOf(r.steps[number-1].address.Tool), boundary)
+	}
+}
+
+func returnsOf(t *manifest.Tool) (returns any) {
+	_ = json.Unmarshal(t.Returns, &returns)
+	return returns
+}
+
+// bounded returns a value with its untrusted texts inside a boundary. It follows properties and items of the schema.
+func bounded(value, of any, boundary string) any {
+	schema, _ := of.(map[string]any)
+	long := schema[untrustedMark] == untrustedLong
+	switch v := value.(type) {
+	case string:
+		if schema[untrustedMark] == true && v != "" || long && (len(v) > longText || strings.Contains(v, "\n")) {
+			v = "<page " + boundary + ">\n" + v + "\n</page " + boundary + ">"
+		}
+		return v
+	case []any:
+		items := schema["items"]
+		if long {
+			items = schema
+		}
+		for i := range v {
+			v[i] = bounded(v[i], items, boundary)
+		}
+	case map[string]any:
+		properties, _ := schema["properties"].(map[string]any)
+		for name := range v {
+			inner := properties[name]
+			if long && inner == nil {
+				inner = schema
+			}
+			v[name] = bounded(v[name], inner, boundary)
+		}
+	}
+	return value
+}

@@ -1,0 +1,309 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+)
+
+// Store stores, in one small file per session, which documentation an agent has been shown and which calls failed. A
+// session expires when it has not been used for 24 hours. A nil *Sessions stores nothing.
+type Store struct {
+	Dir string           // "": nothing is stored
+	Now func() time.Time // nil: time.Now
+
+	mu   sync.Mutex // taken before the lock between processes, which is polled
+	last lastSession
+}
+
+// lastSession is the session that this process used last. It is not read again while its file has not changed.
+type lastSession struct {
+	file    fs.FileInfo
+	session State
+}
+
+const (
+	sessionTTL      = 24 * time.Hour
+	sessionLockWait = 2 * time.Second
+	// sessionRefresh is the age of a session's file from which a use without a change updates its time.
+	sessionRefresh = time.Minute
+	// maxErrors bounds the stored errors of one tool, maxTools the number of tools with stored errors or a failed call.
+	maxErrors = 8
+	maxTools  = 256
+	// sameMistake is how often a mistake occurs until the error says so. Each such time it has all documentation again.
+	SameMistake = 3
+)
+
+// State is the file of one session.
+type State struct {
+	// Of is the key of the session, and Within are those of the sessions on whose behalf a plugin has it. They are empty
+	// if the name of the file says whose it is.
+	Of     string             `json:"of,omitempty"`
+	Within []string           `json:"within,omitempty"`
+	Tiers  map[string][]int   `json:"tiers,omitempty"`  // tool -> tiers shown
+	Failed map[string]Failure `json:"failed,omitempty"` // tool -> the last call of it, if it failed
+	// Errors are the errors of each tool: what was expected where, never what was given.
+	Errors map[string][]string `json:"errors,omitempty"`
+	// Times is how often each of Errors occurred, if more than once.
+	Times map[string]map[string]int `json:"times,omitempty"`
+}
+
+type Failure struct {
+	CallID    string          `json:"call"`
+	Corrected json.RawMessage `json:"corrected,omitempty"`
+}
+
+func (s *State) Shown(tool string, tier int) bool { return slices.Contains(s.Tiers[tool], tier) }
+
+// RecordShown records that a tier was shown, and reports whether that is new.
+func (s *State) RecordShown(tool string, tier int) bool {
+	if s.Shown(tool, tier) {
+		return false
+	}
+	if s.Tiers == nil {
+		s.Tiers = map[string][]int{}
+	}
+	s.Tiers[tool] = append(s.Tiers[tool], tier)
+	slices.Sort(s.Tiers[tool])
+	return true
+}
+
+// RecordFailure stores the last call of a tool as failed.
+func (s *State) RecordFailure(tool string, f Failure) {
+	if s.Failed == nil {
+		s.Failed = map[string]Failure{}
+	}
+	if _, before := s.Failed[tool]; before || len(s.Failed) < maxTools {
+		s.Failed[tool] = f
+	}
+}
+
+// RecordErrors adds the errors of e to those of a tool, and returns the earlier ones.
+func (s *State) RecordErrors(tool string, e *host.Error) []string {
+	before := slices.Clone(s.Errors[tool])
+	if s.Errors == nil {
+		s.Errors = map[string][]string{}
+	}
+	list := s.Errors[tool]
+	for _, line := range summary(e) {
+		if i := slices.Index(list, line); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+			s.countAgain(tool, line)
+		}
+		list = append(list, line)
+	}
+	if before != nil || len(s.Errors) < maxTools {
+		dropped := max(0, len(list)-maxErrors)
+		for _, line := range list[:dropped] {
+			delete(s.Times[tool], line)
+		}
+		s.Errors[tool] = list[dropped:]
+	}
+	return before
+}
+
+func (s *State) countAgain(tool, line string) {
+	if s.Times == nil {
+		s.Times = map[string]map[string]int{}
+	}
+	if s.Times[tool] == nil {
+		s.Times[tool] = map[string]int{}
+	}
+	s.Times[tool][line] = max(s.Times[tool][line], 1) + 1
+}
+
+// Repeated returns how often the most frequent part of an error has occurred with a tool. Failures for which a tool has
+// no name may be different ones, such as those of programs.
+func (s *State) Repeated(tool string, e *host.Error) (times int) {
+	if e.Code == host.ToolFailed && (e.Tool == nil || e.Tool.Name == "") {
+		return 0
+	}
+	for _, line := range summary(e) {
+		n := s.Times[tool][line]
+		if n == 0 && slices.Contains(s.Errors[tool], line) {
+			n = 1
+		}
+		times = max(times, n)
+	}
+	return times
+}
+
+// Ordinal returns a number as in "the 3rd time".
+func Ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		suffix = map[int]string{1: "st", 2: "nd", 3: "rd"}[n%10]
+	}
+	return strconv.Itoa(n) + cmp.Or(suffix, "th")
+}
+
+// summary returns lines that describe an error without values: a parameter and what was expected, or the code.
+func summary(e *host.Error) []string {
+	if e.Code != host.InvalidArgs || len(e.Details) == 0 {
+		line := string(e.Code)
+		if e.Tool != nil && e.Tool.Name != "" && e.Tool.Name != line {
+			line += ": " + e.Tool.Name
+		}
+		return []string{host.Printable(line)}
+	}
+	var lines []string
+	for _, d := range e.Details[:min(len(e.Details), maxErrors)] {
+		lines = append(lines, host.Printable(host.PointerOr(d.Parameter)+": expected "+d.Expected))
+	}
+	return lines
+}
+
+// Update calls change with a session, under a lock between processes, and writes the session back if change returns
+// true. Without a name, or if the folder cannot be written, change gets an empty session that is not stored.
+func (s *Store) Update(of host.Session, change func(*State) (changed bool)) {
+	if s == nil || s.Dir == "" || of.Name == "" || os.MkdirAll(s.Dir, 0o700) != nil {
+		change(&State{})
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), sessionLockWait)
+	defer cancel()
+	lock := flock.New(filepath.Join(s.Dir, "lock"), flock.SetPermissions(0o600))
+	if ok, _ := lock.TryLockContext(ctx, 5*time.Millisecond); !ok {
+		change(&State{})
+		return
+	}
+	defer lock.Unlock()
+
+	path := filepath.Join(s.Dir, fileName(of)+".json")
+	s.read(path)
+	if change(&s.last.session) {
+		if !isNamedByFile(of) {
+			s.last.session.Of, s.last.session.Within = of.Key(), of.Within
+		}
+		s.write(path)
+	} else if s.last.file != nil && s.now().Sub(s.last.file.ModTime()) > sessionRefresh {
+		_ = os.Chtimes(path, time.Time{}, s.now())
+		s.last.file = nil
+	}
+}
+
+// read loads the session of a file as the last one. An expired or damaged file is an empty session.
+func (s *Store) read(path string) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.sweep() // expired files are removed when a session is new
+	}
+	if err != nil || s.now().Sub(info.ModTime()) >= sessionTTL {
+		s.last = lastSession{}
+		return
+	}
+	if l := s.last.file; l != nil && os.SameFile(l, info) && l.Size() == info.Size() && l.ModTime().Equal(info.ModTime()) {
+		return
+	}
+	s.last = lastSession{file: info}
+	if data, err := protect.Read(path, maxResultBytes); err != nil || json.Unmarshal(data, &s.last.session) != nil {
+		s.last = lastSession{}
+	}
+}
+
+// write writes the last session to its file.
+func (s *Store) write(path string) {
+	data, err := json.Marshal(s.last.session)
+	if err != nil {
+		return
+	}
+	temp := path + ".new"
+	if os.WriteFile(temp, data, 0o600) != nil || os.Rename(temp, path) != nil {
+		s.last = lastSession{}
+		return
+	}
+	s.last.file, _ = os.Stat(path)
+}
+
+// Delete removes what was remembered of a session and its results, and those of the sessions that plugins have on its
+// behalf.
+func (s *Store) Delete(of host.Session) {
+	if s == nil || s.Dir == "" {
+		return
+	}
+	names := []string{fileName(of)}
+	for _, path := range filesIn(s.Dir, ".json") {
+		if data, err := protect.Read(path, maxResultBytes); err == nil && strings.Contains(string(data), `"within"`) {
+			var stored State
+			if json.Unmarshal(data, &stored) == nil && slices.Contains(stored.Within, of.Key()) {
+				names = append(names, strings.TrimSuffix(filepath.Base(path), ".json"))
+			}
+		}
+	}
+	for _, name := range names {
+		_ = os.Remove(filepath.Join(s.Dir, name+".json"))
+		for _, path := range filesIn(filepath.Join(s.Dir, resultsDir), "") {
+			if strings.HasPrefix(filepath.Base(path), name+".") {
+				_ = os.Remove(path)
+			}
+		}
+	}
+}
+
+func (s *Store) sweep() {
+	s.removeExpired(filesIn(s.Dir, ".json"))
+	s.removeExpired(filesIn(filepath.Join(s.Dir, resultsDir), ""))
+}
+
+func (s *Store) removeExpired(paths []string) {
+	for _, path := range paths {
+		if s.now().Sub(host.ModTime(path)) > sessionTTL {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+// filesIn returns the paths of the files in a folder whose names have a suffix.
+func filesIn(dir, suffix string) []string {
+	entries, _ := os.ReadDir(dir)
+	var paths []string
+	for _, e := range entries {
+		if !e.IsDir() && strings.HasSuffix(e.Name(), suffix) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
+func (s *Store) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// fileName returns the file name of a session. Other sessions than the user's have a hash, so that no caller can choose
+// a path.
+func fileName(s host.Session) string {
+	switch {
+	case s.Owner == "" && s.Name == "":
+		return "none"
+	case isNamedByFile(s):
+		return "s-" + s.Name
+	}
+	sum := sha256.Sum256([]byte(s.Key()))
+	return "h-" + hex.EncodeToString(sum[:16])
+}
+
+// isNamedByFile reports whether the name of the session's file says which session it is.
+func isNamedByFile(s host.Session) bool {
+	return s.Owner == "" && (s.Name == "" || host.IsFileName(s.Name))
+}

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+)
+
+// StoredSession is what is stored of a session.
+type StoredSession struct {
+	Session host.Session // Owner, Name and Within
+	Used    time.Time
+	Shown   []ShownTool
+	Results []StoredResult // the latest one first
+}
+
+// ShownTool is a tool of which a session has been shown documentation.
+type ShownTool struct {
+	Tool  string `json:"tool"`
+	Tiers []int  `json:"tiers"`
+}
+
+// StoredResult is what is stored of the result of a call; see [Kept].
+type StoredResult struct {
+	CallID string    `json:"call_id"`
+	Bytes  int64     `json:"bytes"` // of all its files
+	Time   time.Time `json:"time"`
+}
+
+// List returns the sessions of which anything is stored, the one that was used last first. The results of calls without
+// a session are those of the zero [Session].
+func (s *Store) List() []StoredSession {
+	if s == nil || s.Dir == "" {
+		return nil
+	}
+	found := map[string]*StoredSession{} // by file name
+	at := func(file string) *StoredSession {
+		if found[file] == nil {
+			found[file] = &StoredSession{}
+		}
+		return found[file]
+	}
+	for _, path := range filesIn(s.Dir, ".json") {
+		file := strings.TrimSuffix(filepath.Base(path), ".json")
+		var stored State
+		data, err := protect.Read(path, maxResultBytes)
+		if err != nil || json.Unmarshal(data, &stored) != nil || s.now().Sub(host.ModTime(path)) >= sessionTTL {
+			continue
+		}
+		of := host.SessionOf(stored.Of)
+		if name, named := strings.CutPrefix(file, "s-"); named {
+			of = host.Session{Name: name}
+		} else if stored.Of == "" {
+			continue // of a version that did not write whose it is
+		}
+		of.Within = stored.Within
+		entry := at(file)
+		entry.Session, entry.Used = of, host.ModTime(path)
+		for _, tool := range slices.Sorted(maps.Keys(stored.Tiers)) {
+			entry.Shown = append(entry.Shown, ShownTool{tool, stored.Tiers[tool]})
+		}
+	}
+	for _, path := range filesIn(filepath.Join(s.Dir, resultsDir), "") {
+		file, rest, _ := strings.Cut(filepath.Base(path), ".")
+		callID, _, _ := strings.Cut(rest, ".")
+		name, named := strings.CutPrefix(file, "s-")
+		info, err := os.Lstat(path)
+		if err != nil || s.now().Sub(info.ModTime()) >= sessionTTL || !named && file != "none" && found[file] == nil {
+			continue
+		}
+		entry := at(file)
+		if named {
+			entry.Session.Name = name
+		}
+		if info.ModTime().After(entry.Used) {
+			entry.Used = info.ModTime()
+		}
+		i := slices.IndexFunc(entry.Results, func(r StoredResult) bool { return r.CallID == callID })
+		if i >= 0 { // another file of the same call
+			entry.Results[i].Bytes += info.Size()
+			continue
+		}
+		entry.Results = append(entry.Results, StoredResult{callID, info.Size(), info.ModTime().UTC()})
+	}
+	all := []StoredSession{}
+	for _, entry := range found {
+		slices.SortFunc(entry.Results, func(a, b StoredResult) int { return b.Time.Compare(a.Time) })
+		all = append(all, *entry)
+	}
+	slices.SortFunc(all, func(a, b StoredSession) int {
+		return cmp.Or(b.Used.Compare(a.Used), strings.Compare(a.Session.Key(), b.Session.Key()))
+	})
+	return all
+}
