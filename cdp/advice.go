@@ -9,7 +9,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 )
 
 // chromeUnknown is Chrome's error code for an unknown command.
@@ -103,7 +102,7 @@ func (p *Provider) planStep(r *host.Request, message string) *host.Step {
 	}
 	step := host.PlanStep(Name+"."+r.Tool, r.Params)
 	if !strings.Contains(message, "must be specified") && !strings.Contains(message, "must be provided") {
-		step = call.RetryPlan(step.Tool, flow, r.Params)
+		step = host.RetryPlan(step.Tool, flow, r.Params)
 	}
 	c, _ := p.protocol.Command(r.Tool)
 	step.Options.DryRun = c.Effect == protocol.Destructive

@@ -7,7 +7,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -84,7 +83,7 @@ func (p *Provider) verbHandler(name string) func(context.Context, *host.Request)
 // command sends a command and detects failures that look like success: a page that did not load, a script that threw.
 func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, error) {
 	if r.Tool == "Page.navigate" || r.Tool == "Target.createTarget" {
-		if err := call.CheckURLs(r.Params, []string{"/url"}); err != nil {
+		if err := host.CheckURLs(r.Params, []string{"/url"}); err != nil {
 			return nil, err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -107,7 +106,7 @@ func TestURLs(t *testing.T) {
 		{"not a url", "-"}, {"://x", "-"}, {"http://", "-"}, {"/path", "-"}, {"https:", "-"},
 	} {
 		params, _ := json.Marshal(map[string]string{"url": c.url})
-		err := call.CheckURLs(params, []string{"/url"})
+		err := host.CheckURLs(params, []string{"/url"})
 		if c.fixed == "" {
 			if err != nil {
 				t.Errorf("%s: %v", c.url, err)

@@ -12,18 +12,6 @@ const (
 	DefaultTimeout = 30 * time.Second
 	// MaxParams is the maximum size of the parameters of one call as JSON text, in bytes.
 	MaxParams = 16 << 20
-	// maxCorrected is the maximum size of corrected parameters in an error, in bytes. An error repeats them several
-	// times.
-	MaxCorrected = 8 << 10
-	// maxRepaired is the maximum size of a text that is repaired into valid JSON for an error, in bytes.
-	MaxRepaired = 4 << 10
-	// maxCallDepth bounds the nesting of calls between plugins, maxInnerCalls the number of calls that one call causes.
-	MaxCallDepth  = 8
-	MaxInnerCalls = 10_000
-	// maxProgramCalls bounds the calls that a program makes as its caller.
-	MaxProgramCalls = 200
-	// maxUses bounds the uses of rights, and also the denials, in the record of one call.
-	MaxUses = 200
 )
 
 // Call is a request to run one tool. Only Name is required.
@@ -70,13 +58,6 @@ type Call struct {
 	// that the result refers to. Nil means that the result must be data of the answer.
 	Out   io.Writer
 	Drain bool
-}
-
-type Caller struct {
-	Name    string
-	Bound   bool
-	Tools   []string
-	Program bool // it only denies what the policy denies it by name
 }
 
 // Answer is the outcome of a call: either data or Err.

@@ -11,6 +11,54 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
+// RetryPlan returns the step that plans a call again: with its parameters, but without those that other tools return.
+func RetryPlan(tool string, flow *manifest.Flow, params json.RawMessage) Step {
+	given, err := DecodeParams(params)
+	if err != nil {
+		return PlanStep(tool, nil)
+	}
+	for _, v := range flow.Values {
+		name, _, _ := strings.Cut(v.Pointer[1:], "/")
+		if strings.Contains(v.Pointer[1:], "/") {
+			removeAt(given, strings.Split(v.Pointer[1:], "/"))
+		} else {
+			delete(given, name)
+		}
+	}
+	if len(given) == 0 {
+		return PlanStep(tool, nil)
+	}
+	return PlanStep(tool, jsontext.Marshal(given))
+}
+
+func removeAt(v any, steps []string) {
+	switch at := v.(type) {
+	case map[string]any:
+		if len(steps) == 1 {
+			delete(at, steps[0])
+		} else if next, ok := at[steps[0]]; ok {
+			removeAt(next, steps[1:])
+		}
+	case []any:
+		if len(at) > 0 && len(steps) > 1 {
+			removeAt(at[0], steps[1:])
+		}
+	}
+}
+
+func DecodeParams(raw json.RawMessage) (map[string]any, error) {
+	if len(raw) == 0 {
+		return map[string]any{}, nil
+	}
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: MaxParams})
+	object, ok := value.(map[string]any)
+	if err != nil || !ok {
+		return nil, Errorf(InvalidArgs, "parameters: expected a JSON object, got %s", manifest.Clip(string(raw),
+			80))
+	}
+	return object, nil
+}
+
 // maxExampleStep is the maximum size of the parameters of an example that tier 2 repeats as a next step, in bytes. Tier
 // 3 always repeats the example, because it has no other step.
 const maxExampleStep = 140

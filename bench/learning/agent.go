@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -42,7 +43,7 @@ var openings = []string{"", "how do I ", "I want to ", "please "}
 // that alone, guesses what is not stated, and does what errors say. It takes over a corrected call unless that lacks a
 // value that it wants. Of a tool that it called before another one it takes over the id in the result.
 type agent struct {
-	host    *host.Host
+	host    *call.Host
 	state   *state
 	random  *rand.Rand
 	misread float64

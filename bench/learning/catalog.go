@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -133,7 +133,7 @@ func (t *tool) dropUnstated() {
 // trySearch finds out what depends on search: which tools are hidden without their tasks and keywords, and which of two
 // similar tools come up together, as only such a pair is confused.
 func (c *catalog) trySearch() error {
-	finds := func(h *host.Host, t, other *tool) bool {
+	finds := func(h *call.Host, t, other *tool) bool {
 		return slices.ContainsFunc(t.tasks, func(phrase string) bool {
 			return isFound(context.Background(), h, phrase, other)
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/host/stats"
@@ -59,7 +60,7 @@ func (w *world) round(ctx context.Context, name string, sessions int, seed uint6
 		return nil, err
 	}
 	record := &recorder{w.state, trace.Open(w.traces, trace.Config{Values: true, MaxBytes: 1 << 40})}
-	h, err := host.New(host.Config{Catalog: catalog, Policy: allow{}, Recorder: record})
+	h, err := call.New(call.Config{Catalog: catalog, Policy: allow{}, Recorder: record})
 	if err != nil {
 		return nil, err
 	}
@@ -211,16 +212,16 @@ func (w *world) repaired(ctx context.Context, d *damage, made []host.Edit) (bool
 }
 
 // newHost returns a host that records nothing.
-func newHost(providers []host.Provider) (*host.Host, error) {
+func newHost(providers []host.Provider) (*call.Host, error) {
 	catalog, err := host.NewCatalog(providers...)
 	if err != nil {
 		return nil, err
 	}
-	return host.New(host.Config{Catalog: catalog, Policy: allow{}})
+	return call.New(call.Config{Catalog: catalog, Policy: allow{}})
 }
 
 // isFound reports whether a query finds a tool among the first five.
-func isFound(ctx context.Context, h *host.Host, query string, t *tool) bool {
+func isFound(ctx context.Context, h *call.Host, query string, t *tool) bool {
 	data, _, err := h.Search(ctx, "judge", host.Session{}, host.SearchQuery{Text: query, Limit: 5})
 	return err == nil && slices.ContainsFunc(data.Results, func(r host.SearchResult) bool { return r.Name == t.name() })
 }

@@ -10,13 +10,14 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // set is a set of queries with the plugins that they are for.
 type set struct {
 	name    string
-	queries []host.EvalQuery
+	queries []call.EvalQuery
 	plugins []plugin
 }
 
@@ -72,7 +73,7 @@ func (s *set) has(p part) bool {
 }
 
 // host returns a host of the plugins of the set without a part.
-func (s *set) host(left part) (*host.Host, error) {
+func (s *set) host(left part) (*call.Host, error) {
 	var providers []host.Provider
 	for _, p := range s.plugins {
 		providers = append(providers, found{m: p.Manifest, segment: p.segment(left)})
@@ -81,7 +82,7 @@ func (s *set) host(left part) (*host.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return host.New(host.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	return call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
 }
 
 // found is a plugin that can be found, but neither listed nor called: search needs none of the other methods.
@@ -116,11 +117,11 @@ func loadSets() ([]set, error) {
 		if err != nil {
 			return nil, err
 		}
-		if sets[i].queries, err = host.ReadEval(bytes.NewReader(data)); err != nil {
+		if sets[i].queries, err = call.ReadEval(bytes.NewReader(data)); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	sets[1].queries = slices.DeleteFunc(sets[1].queries, func(q host.EvalQuery) bool { return q.Half != "b" })
+	sets[1].queries = slices.DeleteFunc(sets[1].queries, func(q call.EvalQuery) bool { return q.Half != "b" })
 	return sets, nil
 }
 

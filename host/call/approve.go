@@ -30,7 +30,8 @@ func (r *run) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.
 		return d, r.missingError(d)
 	case errors.As(err, &nobody):
 		r.by = host.ByPolicy
-		e := host.Errorf(host.Denied, "%s requires confirmation (%s), and %s; nothing was run", r.answer.Tool, d.Reason, nobody)
+		e := host.Errorf(host.Denied, "%s requires confirmation (%s), and %s; nothing was run", r.answer.Tool, d.Reason,
+			nobody)
 		e.Cause = err
 		if e.Steps = d.Steps; len(e.Steps) == 0 {
 			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, r.answer.Tool)}
@@ -81,7 +82,8 @@ func (r *run) decideAgain(ctx context.Context, q *host.Question, approval host.A
 		r.by = host.ByPolicy
 		return d, r.missingError(d)
 	case d.Verdict == host.Confirm && q.Reason == "":
-		return d, host.Errorf(host.Denied, "the policy has changed and requires confirmation of %s; nothing was run, call again",
+		return d, host.Errorf(host.Denied,
+			"the policy has changed and requires confirmation of %s; nothing was run, call again",
 			r.answer.Tool)
 	}
 	return d, r.resolveSettings(&d)
@@ -90,11 +92,11 @@ func (r *run) decideAgain(ctx context.Context, q *host.Question, approval host.A
 // forOperator reports whether the person who runs the program makes the call: not a client of it, also not by way of
 // plugins.
 func (r *run) forOperator() bool {
-	outer := host.Caller{Name: r.call.Caller}
+	outer := caller{name: r.call.Caller}
 	if len(r.behalf.callers) > 0 {
 		outer = r.behalf.callers[0]
 	}
-	return outer.Name == host.CallerCLI
+	return outer.name == host.CallerCLI
 }
 
 // missingError is the error of a call that requires rights which are not granted.

@@ -108,7 +108,8 @@ func decodeArgument[T any](function, expected string, argument json.RawMessage) 
 }
 
 func badArgument(function, expected string, err error) *host.Error {
-	return &host.Error{Code: host.InvalidArgs, Cause: err, Message: fmt.Sprintf("%s: invalid request: %s; expected %s", function,
+	return &host.Error{Code: host.InvalidArgs, Cause: err, Message: fmt.Sprintf("%s: invalid request: %s; expected %s",
+		function,
 		manifest.Clip(manifest.CleanLine(err.Error()), maxNamed), expected)}
 }
 
@@ -122,7 +123,8 @@ func (f *Functions) deny(right, why string) *host.Error {
 
 // callTool runs a tool of another plugin through the host, which consults the policy.
 func (f *Functions) callTool(ctx context.Context, argument json.RawMessage) (*host.Result, error) {
-	in, err := decodeArgument[host.ToolArgument](host.AskTool, `{"tool":"cdp.Page.navigate","params":{},"options":{}}`, argument)
+	in, err := decodeArgument[host.ToolArgument](host.AskTool, `{"tool":"cdp.Page.navigate","params":{},"options":{}}`,
+		argument)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +182,8 @@ func (f *Functions) callTools(ctx context.Context, argument json.RawMessage) (*h
 		return nil, err
 	}
 	if len(in.Pending) > maxPending {
-		return nil, host.Errorf(host.LimitExceeded, "%d calls are pending at once, the limit is %d", len(in.Pending), maxPending)
+		return nil, host.Errorf(host.LimitExceeded, "%d calls are pending at once, the limit is %d", len(in.Pending),
+			maxPending)
 	}
 	answers := make([]answeredCall, len(in.Pending))
 	var size atomic.Int64
@@ -192,8 +195,9 @@ func (f *Functions) callTools(ctx context.Context, argument json.RawMessage) (*h
 			defer func() { <-places }()
 			answers[i] = f.answer(ctx, p)
 			if size.Add(int64(len(answers[i].Result))) > maxAnswering {
-				e := host.Errorf(host.LimitExceeded, "the results of calls that were made at once have more than %d bytes; make fewer "+
-					"at once", maxAnswering)
+				e := host.Errorf(host.LimitExceeded,
+					"the results of calls that were made at once have more than %d bytes; make fewer "+
+						"at once", maxAnswering)
 				answers[i] = answeredCall{ID: p.ID, Error: e.Object()}
 			}
 		})

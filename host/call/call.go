@@ -18,11 +18,26 @@ import (
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
+const (
+	// maxCorrected is the maximum size of corrected parameters in an error, in bytes. An error repeats them several
+	// times.
+	maxCorrected = 8 << 10
+	// maxRepaired is the maximum size of a text that is repaired into valid JSON for an error, in bytes.
+	maxRepaired = 4 << 10
+	// maxCallDepth bounds the nesting of calls between plugins, maxInnerCalls the number of calls that one call causes.
+	maxCallDepth  = 8
+	maxInnerCalls = 10_000
+	// maxProgramCalls bounds the calls that a program makes as its caller.
+	maxProgramCalls = 200
+	// maxUses bounds the uses of rights, and also the denials, in the record of one call.
+	maxUses = 200
+)
+
 // behalf says for whom a plugin makes a call. The zero value is that of a call from outside.
 type behalf struct {
 	// callers are the callers on whose behalf a plugin makes this call, outermost first. The plugin gains no right that
 	// one of them does not have. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
-	callers      []host.Caller
+	callers      []caller
 	callerGrant  host.Grant
 	callerAsks   manifest.Capabilities // of that plugin's manifest
 	callerEffect string                // of the tool that makes this call
@@ -41,6 +56,14 @@ type behalf struct {
 	repeats    *repeats // of the call in which a plugin makes this one on its own behalf; nil in any other case
 }
 
+// caller is one on whose behalf a plugin calls.
+type caller struct {
+	name    string
+	bound   bool
+	tools   []string
+	program bool // it only denies what the policy denies it by name
+}
+
 // recordUse adds a use of a right to the record of the call.
 func (r *run) recordUse(what string) {
 	what = manifest.CleanLine(r.redactor.redactAll(what))
@@ -48,7 +71,7 @@ func (r *run) recordUse(what string) {
 	defer r.mu.Unlock()
 	switch {
 	case slices.Contains(r.uses, what):
-	case len(r.uses) < host.MaxUses:
+	case len(r.uses) < maxUses:
 		r.uses = append(r.uses, what)
 	default:
 		r.usesDropped++
@@ -80,7 +103,7 @@ func (r *run) recordDenial(right string) {
 	right = manifest.CleanLine(r.redactor.redactAll(right))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.denials) < host.MaxUses && !slices.Contains(r.denials, right) {
+	if len(r.denials) < maxUses && !slices.Contains(r.denials, right) {
 		r.denials = append(r.denials, right)
 	}
 }
@@ -100,7 +123,7 @@ func (r *run) checkParams() error {
 	}
 	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		e := syntaxError(err, raw)
+		e := host.SyntaxError(err, raw)
 		if paramsSchema != nil {
 			r.correct(e, paramsSchema, brokenJSON(raw))
 		}
@@ -132,7 +155,8 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 	var tooCostly *schema.CostError
 	switch {
 	case errors.As(err, &tooCostly):
-		return &host.Error{Code: host.LimitExceeded, Message: "validating these parameters would exceed the cost limit: " + err.Error(),
+		return &host.Error{Code: host.LimitExceeded, Message: "validating these parameters would exceed the cost limit: " +
+			err.Error(),
 			Cause: err}
 	case err != nil:
 		return err
@@ -143,22 +167,24 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 		r.changes = append(r.changes, "coerced")
 	}
 	for _, s := range coercions {
-		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", host.PointerOr(s.Pointer), s.From, s.To))
+		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", host.PointerOr(s.Pointer), s.From,
+			s.To))
 	}
 	r.params = jsontext.Marshal(paramsSchema.Canonical(coerced))
-	return CheckURLs(r.params, r.address.Tool.URL)
+	return host.CheckURLs(r.params, r.address.Tool.URL)
 }
 
 // CheckParams coerces and validates parameters as [Host.Call] does, for what is not a tool of a catalog, such as the
 // tools of an MCP server itself. It returns the parameters with defaults, and a warning for each coercion. The error is
 // invalid_args with every violation, or limit_exceeded.
-func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) (json.RawMessage, []string, *host.Error) {
+func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) (json.RawMessage, []string,
+	*host.Error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
 	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return nil, nil, syntaxError(err, raw)
+		return nil, nil, host.SyntaxError(err, raw)
 	}
 	r := &run{answer: &host.Answer{Tool: name}, address: host.Address{Tool: &manifest.Tool{}}}
 	if err := r.validateValue(paramsSchema, value); err != nil {
@@ -274,7 +300,8 @@ func (r *run) request(d host.Decision) *host.Request {
 		params = r.confined
 	}
 	functions := &Functions{ReadSecret: r.readSecret, MayCall: r.mayCall, Last: r.call.Until, Denied: r.denyUse}
-	functions.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o host.Options) (*host.Result, error) {
+	functions.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o host.Options) (*host.Result,
+		error) {
 		return r.callTool(ctx, d.Grant, tool, params, o)
 	}
 	if r.host.cfg.Egress != nil {
@@ -438,8 +465,8 @@ func (r *run) boundSecret(ctx context.Context, name string) (s host.BoundSecret,
 // typesForCaller reports whether a shipped plugin types a secret in the browser context of its caller, for a caller
 // that could do so itself: no other plugin is behind the call.
 func (r *run) typesForCaller() bool {
-	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(c host.Caller) bool {
-		return strings.HasPrefix(c.Name, host.CallerPlugin)
+	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(c caller) bool {
+		return strings.HasPrefix(c.name, host.CallerPlugin)
 	})
 }
 
@@ -531,13 +558,14 @@ func (r *run) timeout(d host.Decision) time.Duration {
 
 // callTool runs a tool for a plugin through all of [Host.Call]. The plugin is the caller, or makes the call as its own
 // caller.
-func (r *run) callTool(ctx context.Context, callerGrant host.Grant, tool string, params json.RawMessage, o host.Options) (*host.Result,
+func (r *run) callTool(ctx context.Context, callerGrant host.Grant, tool string, params json.RawMessage,
+	o host.Options) (*host.Result,
 	error) {
-	if len(r.behalf.callers) >= host.MaxCallDepth {
-		return nil, host.Errorf(host.LimitExceeded, "calls between plugins are nested more than %d deep", host.MaxCallDepth)
+	if len(r.behalf.callers) >= maxCallDepth {
+		return nil, host.Errorf(host.LimitExceeded, "calls between plugins are nested more than %d deep", maxCallDepth)
 	}
-	if r.innerCalls.Add(1) > host.MaxInnerCalls {
-		return nil, host.Errorf(host.LimitExceeded, "one call caused more than %d calls between plugins", host.MaxInnerCalls)
+	if r.innerCalls.Add(1) > maxInnerCalls {
+		return nil, host.Errorf(host.LimitExceeded, "one call caused more than %d calls between plugins", maxInnerCalls)
 	}
 	o.Isolate = r.call.Options.Isolate // isolation extends to the plugins that an isolated plugin calls
 	if callerGrant.Browser && o.Browser == "" {
@@ -548,9 +576,10 @@ func (r *run) callTool(ctx context.Context, callerGrant host.Grant, tool string,
 	of := behalf{innerCalls: r.innerCalls, redactor: r.redactor, handed: r.handed, parentID: r.answer.CallID,
 		program: r.behalf.program}
 	if callerGrant.Caller && r.address.Provider.Info().Identity() == host.OwnerShipped {
-		if r.programCalls.Add(1) > host.MaxProgramCalls {
-			return nil, host.Errorf(host.LimitExceeded, "a program may make %d calls; have each do more, or run several programs",
-				host.MaxProgramCalls)
+		if r.programCalls.Add(1) > maxProgramCalls {
+			return nil, host.Errorf(host.LimitExceeded,
+				"a program may make %d calls; have each do more, or run several programs",
+				maxProgramCalls)
 		}
 		r.asCaller(&inner, &of)
 	} else {
@@ -580,7 +609,7 @@ func (r *run) asPlugin(inner *host.Call, of *behalf, grant host.Grant) {
 	of.callerGrant, of.callerPlugin, of.callerEffect = grant, r.address.Provider, r.address.Tool.Effect
 	of.trusted, of.repeats = r.address.Provider.Info().Identity() == host.OwnerShipped, &r.inner
 	of.callers = append(slices.Clone(r.behalf.callers),
-		host.Caller{Name: r.call.Caller, Bound: r.call.Bound, Tools: r.behalf.callerGrant.Tools})
+		caller{name: r.call.Caller, bound: r.call.Bound, tools: r.behalf.callerGrant.Tools})
 }
 
 // asCaller gives an inner call the identity, session and rights of the plugin's caller, as if that had made it. The

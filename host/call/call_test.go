@@ -119,7 +119,8 @@ func TestCallRefusesParams(t *testing.T) {
 		{"no JSON", `{title`, " syntax", ``},
 		{"in a list", `[{"title":"a"}]`, " type", `{"title":"a"}`},
 		{"malformed JSON in a string", `"{title:\"a\""`, " type", `{"title":"a"}`},
-		{"one level too deep", `{"arguments":{"title":"a"}}`, "/arguments additionalProperties,/title required", `{"title":"a"}`},
+		{"one level too deep", `{"arguments":{"title":"a"}}`, "/arguments additionalProperties,/title required",
+			`{"title":"a"}`},
 		{"a value in a list", `{"title":["a"]}`, "/title type", `{"title":"a"}`},
 		{"a value one level too deep", `{"title":{"value":"a"}}`, "/title type", `{"title":"a"}`},
 	} {
@@ -207,9 +208,12 @@ func TestCallCoerces(t *testing.T) {
 		{"a fraction", `{"title":"a","price":"1.5"}`, `{"title":"a","price":1.5` + defaults + `}`, "/price"},
 		{"a boolean", `{"title":"a","fresh":"false"}`, `{"title":"a","count":3,"fresh":false}`, "/fresh"},
 		{"a value for a list", `{"title":"a","tags":"x"}`, `{"title":"a","tags":["x"]` + defaults + `}`, "/tags"},
-		{"JSON text for an array", `{"title":"a","tags":"[\"x\",\"y\"]"}`, `{"title":"a","tags":["x","y"]` + defaults + `}`, "/tags"},
-		{"JSON text for an object", `{"title":"a","extra":"{\"depth\":2}"}`, `{"title":"a","extra":{"depth":2}` + defaults + `}`, "/extra"},
-		{"two coercions", `{"title":"a","count":"7","fresh":"true"}`, `{"title":"a","count":7,"fresh":true}`, "/count /fresh"},
+		{"JSON text for an array", `{"title":"a","tags":"[\"x\",\"y\"]"}`, `{"title":"a","tags":["x","y"]` + defaults + `}`,
+			"/tags"},
+		{"JSON text for an object", `{"title":"a","extra":"{\"depth\":2}"}`,
+			`{"title":"a","extra":{"depth":2}` + defaults + `}`, "/extra"},
+		{"two coercions", `{"title":"a","count":"7","fresh":"true"}`, `{"title":"a","count":7,"fresh":true}`,
+			"/count /fresh"},
 	} {
 		a := makeCall(t, h, "shop.add", c.params)
 		if a.Err != nil {
@@ -356,11 +360,13 @@ func TestCallPolicy(t *testing.T) {
 	}
 
 	grant := host.Grant{Clock: true, Tools: []string{"cdp.*"}}
-	decision = host.Decision{Verdict: host.Allow, Grant: grant, Limits: host.Limits{MemoryMiB: 7}, Settings: json.RawMessage(`{"a":1}`)}
+	decision = host.Decision{Verdict: host.Allow, Grant: grant, Limits: host.Limits{MemoryMiB: 7},
+		Settings: json.RawMessage(`{"a":1}`)}
 	if a := makeCall(t, h, "shop.echo", "{}"); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	if r := f.requests()[0]; !reflect.DeepEqual(r.Grant, grant) || r.Limits.MemoryMiB != 7 || string(r.Settings) != `{"a":1}` {
+	if r := f.requests()[0]; !reflect.DeepEqual(r.Grant, grant) || r.Limits.MemoryMiB != 7 ||
+		string(r.Settings) != `{"a":1}` {
 		t.Errorf("the provider got %+v", r)
 	}
 }
@@ -584,14 +590,16 @@ func TestCallResult(t *testing.T) {
 			t.Errorf("%s, builtin: %s, %v, warnings %q", c.name, a.Data, a.Err, a.Warnings)
 		}
 	}
-	for name, data := range map[string]string{"nothing": "", "cut off": `{"id":`, "two": `{} {}`, "bad UTF-8": "\"\xff\"", "too deep": strings.Repeat("[", 5000) + strings.Repeat("]", 5000)} {
+	for name, data := range map[string]string{"nothing": "", "cut off": `{"id":`, "two": `{} {}`, "bad UTF-8": "\"\xff\"",
+		"too deep": strings.Repeat("[", 5000) + strings.Repeat("]", 5000)} {
 		f := newFake(t, shop, map[string]handler{"echo": answers(data)})
 		if e := failsWith(t, makeCall(t, newHost(t, call.Config{}, f), "shop.echo", ""),
 			host.InvalidResult); strings.Contains(e.Message, "\xff") {
 			t.Errorf("%s: %q", name, e.Message)
 		}
 	}
-	e := failsWith(t, makeCall(t, newHost(t, call.Config{}, newFake(t, shop, map[string]handler{"add": answers(`{"id":"x"}`)})), "shop.add", `{"title":"a"}`), host.InvalidResult)
+	e := failsWith(t, makeCall(t, newHost(t, call.Config{}, newFake(t, shop,
+		map[string]handler{"add": answers(`{"id":"x"}`)})), "shop.add", `{"title":"a"}`), host.InvalidResult)
 	if len(e.Details) != 1 || e.Details[0].Parameter != "/id" || e.Details[0].Keyword != "type" {
 		t.Errorf("details %+v", e.Details)
 	}
@@ -606,7 +614,8 @@ func TestCallResult(t *testing.T) {
 
 func TestCallToolError(t *testing.T) {
 	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
-		return nil, &host.Error{Code: host.ToolFailed, Exit: 10, Message: "sold out", Tool: &host.ToolError{Exit: 10, Name: "sold_out", Details: json.RawMessage(`{"left":0}`)}}
+		return nil, &host.Error{Code: host.ToolFailed, Exit: 10, Message: "sold out", Tool: &host.ToolError{Exit: 10,
+			Name: "sold_out", Details: json.RawMessage(`{"left":0}`)}}
 	}})
 	e := failsWith(t, makeCall(t, newHost(t, call.Config{}, f), "shop.echo", ""), host.ToolFailed)
 	if e.ExitCode() != 10 || e.Tool.Name != "sold_out" || e.Docs != nil {
@@ -653,7 +662,8 @@ func TestCallShow(t *testing.T) {
 			t.Error("another session can read the result")
 		}
 	}
-	if a := ask(host.Call{Options: host.Options{MaxBytes: 5}}); a.Err != nil || !strings.HasPrefix(string(a.Data), `{"truncated":true,"total_bytes":`) || strings.Contains(string(a.Data), `\u003c`) {
+	if a := ask(host.Call{Options: host.Options{MaxBytes: 5}}); a.Err != nil ||
+		!strings.HasPrefix(string(a.Data), `{"truncated":true,"total_bytes":`) || strings.Contains(string(a.Data), `\u003c`) {
 		t.Errorf("without a session: %s", a.Data)
 	}
 
@@ -782,7 +792,8 @@ func TestCallSendAnyway(t *testing.T) {
 			host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli", Options: host.Options{SendAnyway: true}})
 		return a
 	}
-	if a := send("shop.Future.method", `{"any":[1,"x"]}`); a.Err != nil || a.Tool != "shop.Future.method" || string(a.Data) != `{"any":[1,"x"]}` {
+	if a := send("shop.Future.method", `{"any":[1,"x"]}`); a.Err != nil || a.Tool != "shop.Future.method" ||
+		string(a.Data) != `{"any":[1,"x"]}` {
 		t.Errorf("%s: %s, %v", a.Tool, a.Data, a.Err)
 	}
 	if a := send("shop.order.cancel", `{"id":"x","new":true}`); a.Err != nil || string(a.Data) != `{"id":"x","new":true}` {
@@ -818,7 +829,8 @@ func TestCallStream(t *testing.T) {
 	var got []string
 	c := host.Call{Name: "shop.echo", Caller: "cli", Started: func() { got = append(got, "started") },
 		Emit: func(r json.RawMessage) error { got = append(got, string(r)); return nil }}
-	if a, _ := h.Call(t.Context(), c); a.Err != nil || string(a.Data) != `{"end":"max"}` || strings.Join(got, " ") != "started 0 1 2" {
+	if a, _ := h.Call(t.Context(), c); a.Err != nil || string(a.Data) != `{"end":"max"}` ||
+		strings.Join(got, " ") != "started 0 1 2" {
 		t.Errorf("%s, %v, %q", a.Data, a.Err, got)
 	}
 	c.Emit = func(json.RawMessage) error { return errors.New("closed") }
@@ -850,7 +862,9 @@ func TestCallEvents(t *testing.T) {
 	e := rec.last(t)
 	if e.Op != "call" || e.CallID != first.CallID || e.Session != "s" || e.Caller != "mcp:claude" ||
 		e.Tool != "shop.add" || e.Digest != "sha256:shop" || e.Mode != "progressive" ||
-		!slices.Equal(e.Tiers, []int{2}) || string(e.Params) != `{"titel":"a"}` || e.Err == nil || e.Err.Code != host.InvalidArgs || e.DocsTokens == 0 || e.RetryOf != "" || e.SuggestionUsed || e.Time.IsZero() || e.OutBytes == 0 || len(e.Result) > 0 {
+		!slices.Equal(e.Tiers, []int{2}) || string(e.Params) != `{"titel":"a"}` || e.Err == nil ||
+		e.Err.Code != host.InvalidArgs || e.DocsTokens == 0 || e.RetryOf != "" || e.SuggestionUsed || e.Time.IsZero() ||
+		e.OutBytes == 0 || len(e.Result) > 0 {
 		t.Errorf("the first failure: %+v", e)
 	}
 	second := ask("shop.add", `{"titl":"a"}`)
@@ -861,7 +875,8 @@ func TestCallEvents(t *testing.T) {
 	if a := ask("shop.add", " "+string(second.Err.Corrected)); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	if e := rec.last(t); e.RetryOf != second.CallID || !e.SuggestionUsed || e.Err != nil || e.OutBytes != len(`{"id":1}`) || string(e.Result) != `{"id":1}` || len(e.Tiers) > 0 {
+	if e := rec.last(t); e.RetryOf != second.CallID || !e.SuggestionUsed || e.Err != nil ||
+		e.OutBytes != len(`{"id":1}`) || string(e.Result) != `{"id":1}` || len(e.Tiers) > 0 {
 		t.Errorf("the retry: %+v", e)
 	}
 	ask("shop.add", `{"title":"b"}`)
@@ -1020,7 +1035,8 @@ func TestSwapClearsBuiltins(t *testing.T) {
 	}
 	newer := newFake(t, shop, nil).builtin()
 	tool := newer.manifest.Tool("echo")
-	tool.Docs.Brief, tool.Params = "Say it twice", json.RawMessage(`{"type":"object","properties":{"b":{"type":"integer"}},"required":["b"]}`)
+	tool.Docs.Brief, tool.Params = "Say it twice",
+		json.RawMessage(`{"type":"object","properties":{"b":{"type":"integer"}},"required":["b"]}`)
 	h.Swap(catalogOf(t, newer))
 	if d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.echo", 2); err != nil || d.Brief != "Say it twice" {
 		t.Errorf("got %+v, %v", d, err)
@@ -1031,9 +1047,11 @@ func TestSwapClearsBuiltins(t *testing.T) {
 // TestErrorsAreBounded checks that the size of an error is bounded, with many violations and large
 // parameters.
 func TestErrorsAreBounded(t *testing.T) {
-	text := strings.Replace(shop, `"examples": [{"title": "One", "params": {"title": "tea", "count": 5}`, `"examples": [{"title": "One", "params": {"title": "tea", "tags": ["hot"]}`, 1)
+	text := strings.Replace(shop, `"examples": [{"title": "One", "params": {"title": "tea", "count": 5}`,
+		`"examples": [{"title": "One", "params": {"title": "tea", "tags": ["hot"]}`, 1)
 	h := newHost(t, call.Config{}, newFake(t, text, nil))
-	params := `{"title":"` + strings.Repeat("x", 7<<10) + `","tags":[` + strings.TrimSuffix(strings.Repeat("1,", 900), ",") + `]}`
+	params := `{"title":"` + strings.Repeat("x", 7<<10) + `","tags":[` + strings.TrimSuffix(strings.Repeat("1,", 900),
+		",") + `]}`
 	e := failsWith(t, makeCall(t, h, "shop.add", params), host.InvalidArgs)
 	if raw, _ := json.Marshal(e.Object()); len(raw) > 512<<10 {
 		t.Errorf("%d bytes of parameters lead to an error of %d", len(params), len(raw))

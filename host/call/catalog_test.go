@@ -55,9 +55,11 @@ func (g terms) events(string) ([]host.EventLine, error) {
 func (g terms) entry(name string) (*host.Entry, error) {
 	switch strings.ToLower(name) {
 	case "order.placed":
-		return &host.Entry{Kind: "event", Tool: manifest.Tool{Name: "order.placed", Group: "order", Docs: manifest.Docs{Brief: "Somebody ordered"}, Params: []byte(`{"properties":{"id":{"type":"integer"}}}`)}}, nil
+		return &host.Entry{Kind: "event", Tool: manifest.Tool{Name: "order.placed", Group: "order",
+			Docs: manifest.Docs{Brief: "Somebody ordered"}, Params: []byte(`{"properties":{"id":{"type":"integer"}}}`)}}, nil
 	case "order.money":
-		return &host.Entry{Kind: "type", Tool: manifest.Tool{Name: "order.Money", Group: "order", Docs: manifest.Docs{Brief: "An amount"}, Params: []byte(`{"properties":{"cents":{"type":"integer"}}}`)}}, nil
+		return &host.Entry{Kind: "type", Tool: manifest.Tool{Name: "order.Money", Group: "order",
+			Docs: manifest.Docs{Brief: "An amount"}, Params: []byte(`{"properties":{"cents":{"type":"integer"}}}`)}}, nil
 	}
 	return nil, nil
 }
@@ -156,7 +158,8 @@ func TestHostDescribeByProvider(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	zoo := strings.NewReplacer(`"shop"`, `"zoo"`, "Add an article", "Feed an animal", "sell something new", "give food to the lions", `"name": "add"`, `"name": "feed"`).Replace(shop)
+	zoo := strings.NewReplacer(`"shop"`, `"zoo"`, "Add an article", "Feed an animal", "sell something new",
+		"give food to the lions", `"name": "add"`, `"name": "feed"`).Replace(shop)
 	f, z := newFake(t, shop, nil), newFake(t, zoo, nil)
 	h := newHost(t, call.Config{}, f, z, unindexed{named(t, "broken")})
 	find := func(q host.SearchQuery) (*host.SearchData, string, bool) {
@@ -262,7 +265,8 @@ func TestMeant(t *testing.T) {
 func TestSearchDocIsClean(t *testing.T) {
 	d := host.SearchDocOf(&manifest.Tool{Name: "add", Aliases: []string{"snap\x1b[2J\u202eper\nzap"},
 		Keywords: []string{"key\x07word"}, Tasks: []string{"see the \x1b[31mmoon"}})
-	if got := strings.Join(slices.Concat(d.Aliases, d.Keywords, d.Tasks), "|"); got != `snap\u001b[2J\u202eper zap|key\u0007word|see the \u001b[31mmoon` {
+	if got := strings.Join(slices.Concat(d.Aliases, d.Keywords, d.Tasks),
+		"|"); got != `snap\u001b[2J\u202eper zap|key\u0007word|see the \u001b[31mmoon` {
 		t.Errorf("%q", got)
 	}
 }

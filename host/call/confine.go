@@ -2,9 +2,7 @@ package call
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,7 +13,6 @@ import (
 	"github.com/parley-tools/parley/host/internal/origin"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // confineAll confines the parameters of the call and of its steps.
@@ -38,13 +35,13 @@ func (r *run) confine(d host.Decision) error {
 	}
 	params, err := jsontext.Decode(r.params, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return syntaxError(err, r.params)
+		return host.SyntaxError(err, r.params)
 	}
 	for _, pointer := range tool.URL {
 		if anything {
 			break
 		}
-		if _, err := visitTexts(r.answer.Tool, params, pointer, r.checkURL); err != nil {
+		if _, err := host.VisitTexts(r.answer.Tool, params, pointer, r.checkURL); err != nil {
 			return err
 		}
 	}
@@ -59,7 +56,7 @@ func (r *run) confine(d host.Decision) error {
 		return r.handOn(name, path, func(path string) (*os.File, error) { return openWithin(root, path) })
 	}
 	for _, pointer := range tool.Files {
-		if _, err := visitTexts(r.answer.Tool, params, pointer, resolve); err != nil {
+		if _, err := host.VisitTexts(r.answer.Tool, params, pointer, resolve); err != nil {
 			return err
 		}
 	}
@@ -74,47 +71,9 @@ func (r *run) actsInSession() bool { return r.behalf.trusted && r.behalf.callerG
 // actsForCLI reports whether a shipped plugin makes the call in the browser context of the command line, and for nobody
 // else.
 func (r *run) actsForCLI() bool {
-	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(c host.Caller) bool {
-		return c.Name != host.CallerCLI
+	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(c caller) bool {
+		return c.name != host.CallerCLI
 	})
-}
-
-// visitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. Of a list on the
-// way it visits all elements.
-func visitTexts(tool string, params any, pointer string, visit func(string) (string, error)) (any, error) {
-	tokens, ok := jsontext.SplitPointer(pointer)
-	if !ok {
-		return nil, host.Errorf(host.InvalidPlugin, "%s declares %s, which is not a JSON pointer", tool, host.Printable(pointer))
-	}
-	var walk func(value any, tokens []string) (any, error)
-	walk = func(value any, tokens []string) (any, error) {
-		var err error
-		switch v := value.(type) {
-		case []any:
-			for i := range v {
-				if v[i], err = walk(v[i], tokens); err != nil {
-					return nil, err
-				}
-			}
-			return v, nil
-		case map[string]any:
-			if len(tokens) == 0 {
-				break
-			}
-			if _, given := v[tokens[0]]; given {
-				v[tokens[0]], err = walk(v[tokens[0]], tokens[1:])
-			}
-			return v, err
-		case string:
-			if len(tokens) == 0 {
-				return visit(v)
-			}
-		case nil:
-			return nil, nil
-		}
-		return nil, host.Errorf(host.InvalidArgs, "%s: %s must be a text or a list of texts", tool, host.Printable(pointer))
-	}
-	return walk(params, tokens)
 }
 
 // checkURL checks a URL that the call opens.
@@ -245,7 +204,8 @@ func (r *run) denyPluginFile(name, mode string) error {
 		// Which of these it is would tell a plugin where the host's folders are.
 		e.Message += "; it cannot be granted: the root, folders of the host and what holds them, and each pseudo file " +
 			"system are out of reach"
-		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(r.call.Caller, host.CallerPlugin))))
+		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(r.call.Caller,
+			host.CallerPlugin))))
 	}
 	guest, asked := "/files", false
 	for _, c := range r.behalf.callerAsks.FS {
@@ -275,83 +235,4 @@ func (r *run) deny(right, why string) *host.Error {
 	e.Message = "not granted: " + right + ": " + e.Message
 	e.Denied = []host.Denial{{Right: right, Why: why}}
 	return e
-}
-
-// schemes are those that Chrome can load.
-var schemes = []string{"http", "https", "about", "data", "file", "blob", "chrome", "chrome-extension", "devtools",
-	"filesystem", "javascript", "view-source"}
-
-// CheckURLs rejects URLs that Chrome would not load, in parameters whose pointers a tool declares, and suggests what
-// may have been meant.
-func CheckURLs(params json.RawMessage, pointers []string) error {
-	if len(pointers) == 0 {
-		return nil
-	}
-	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
-	if err != nil {
-		return syntaxError(err, params)
-	}
-	var e *host.Error
-	for _, pointer := range pointers {
-		_, err := visitTexts("", value, pointer, func(given string) (string, error) {
-			meant := meantURL(given)
-			if given == "" || loadable(given) || e != nil && e.Corrected == nil {
-				return given, nil
-			}
-			printed := manifest.CleanLine(given)
-			e = host.Errorf(host.InvalidURL, "%q is not a valid URL; expected an absolute URL such as https://example.com/", printed)
-			e.Details = []host.Detail{{Parameter: pointer, Keyword: "format", Provided: fmt.Sprintf("string %q", printed),
-				Expected: "an absolute URL with a scheme"}}
-			if meant != "" {
-				e.Corrected, e.Details[0].Suggestion = json.RawMessage("{}"), host.TextSuggestion(meant)
-				e.Changes = []host.Change{{From: pointer, To: pointer, How: schema.Coerced}}
-			}
-			return meant, nil
-		})
-		if err != nil {
-			return nil // no text: whoever reads it says so
-		}
-	}
-	if e == nil {
-		return nil
-	} else if e.Corrected != nil {
-		e.Corrected = jsontext.Marshal(value)
-	}
-	return e
-}
-
-// loadable reports whether Chrome can load a URL.
-func loadable(given string) bool {
-	u, err := url.Parse(strings.TrimSpace(given))
-	if err != nil || !slices.Contains(schemes, strings.ToLower(u.Scheme)) || u.Host+u.Opaque+u.Path == "" {
-		return false
-	}
-	return u.Scheme != "http" && u.Scheme != "https" || u.Host != ""
-}
-
-// meantURL returns the URL that was probably meant: the given one with a scheme, or with its scheme spelt right. It
-// returns "" where that is not clear.
-func meantURL(given string) string {
-	if strings.ContainsAny(given, " \t\n") {
-		return ""
-	}
-	scheme, rest, hasScheme := strings.Cut(given, ":")
-	lower := strings.ToLower(given)
-	host, _, _ := strings.Cut(strings.TrimPrefix(lower, "//"), "/")
-	meant := ""
-	switch near := schema.Nearest(scheme, []string{"http", "https"}, 1); {
-	case strings.HasPrefix(lower, "localhost") || strings.HasPrefix(host, "127."):
-		meant = "http://" + given
-	case strings.HasPrefix(given, "//") && strings.Contains(host, "."):
-		meant = "https:" + given
-	case hasScheme && len(near) > 0 && strings.HasPrefix(rest, "/") && strings.Trim(rest, "/") != "":
-		meant = near[0].Name + "://" + strings.TrimLeft(rest, "/")
-	case !strings.HasPrefix(given, "/") && strings.Contains(host, "."):
-		meant = "https://" + given
-	}
-	u, err := url.Parse(meant)
-	if err != nil || meant == "" || u.Host == "" {
-		return ""
-	}
-	return u.String()
 }

@@ -42,7 +42,7 @@ func (r *run) correct(e *host.Error, paramsSchema *schema.Schema, given any) {
 	whole := jsontext.Marshal(c.Value)
 	changes = append(changes, c.Changes...)
 	object, isObject := c.Value.(map[string]any)
-	if !isObject || len(whole) > host.MaxCorrected || len(changes) > schema.MaxChanges || isBroken && len(object) == 0 {
+	if !isObject || len(whole) > maxCorrected || len(changes) > schema.MaxChanges || isBroken && len(object) == 0 {
 		return
 	}
 	e.Changes = changes

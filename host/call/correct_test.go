@@ -17,7 +17,8 @@ const bank = `{
   "tools": [
     {"name": "drop", "docs": {"brief": "Drop an account"}, "effect": "destructive",
      "params": {"type": "object", "additionalProperties": false, "required": ["name"], "properties": {
-       "name": {"type": "string", "description": "Which account, e.g. \"session\". Cannot be undone.", "x-aliases": ["account"]},
+       "name": {"type": "string", "description": "Which account, e.g. \"session\". Cannot be undone.",
+	"x-aliases": ["account"]},
        "when": {"type": "integer", "description": "Days from now"}, "fast": {"type": "boolean"}}},
      "examples": [{"title": "One", "params": {"name": "session", "when": 77}}]},
     {"name": "show", "docs": {"brief": "Show an account"}, "effect": "read",
@@ -25,7 +26,8 @@ const bank = `{
        "name": {"type": "string"}, "site": {"type": "object", "required": ["url", "kind"], "properties": {
          "url": {"type": "string", "description": "a page"}, "kind": {"const": "web"}}},
        "limit": {"type": "integer", "minimum": 1, "default": 5}, "note": {"type": ["string", "null"]}}},
-     "examples": [{"title": "One", "params": {"name": "session", "site": {"url": "https://example.com", "kind": "web"}}}]},
+     "examples": [{"title": "One", "params": {"name": "session", "site": {"url": "https://example.com",
+	"kind": "web"}}}]},
     {"name": "page", "docs": {"brief": "Open a page"}, "effect": "read",
      "params": {"type": "object", "additionalProperties": false, "properties": {"target": {"type": "string"}}}}
   ]
@@ -40,7 +42,8 @@ func TestCorrections(t *testing.T) {
 	h := newHost(t, call.Config{}, newFake(t, bank, nil))
 	for _, c := range []struct{ name, tool, params, corrected, template, changes string }{
 		{"nothing given", "drop", `{}`, ``, `{"name":"<name: string, Which account>"}`, ``},
-		{"an alias", "drop", `{"account":"mine"}`, `{"name":"mine"}`, ``, `[{"from":"/account","to":"/name","how":"renamed"}]`},
+		{"an alias", "drop", `{"account":"mine"}`, `{"name":"mine"}`, ``,
+			`[{"from":"/account","to":"/name","how":"renamed"}]`},
 		{"the valid rest", "drop", `{"when":3}`, ``, `{"name":"<name: string, Which account>","when":3}`, ``},
 		{"an invalid value", "drop", `{"name":"mine","when":"soon"}`, ``,
 			`{"name":"mine","when":"<when: integer, Days from now>"}`, `[{"from":"/when","how":"dropped"}]`},
@@ -114,7 +117,8 @@ func TestCorrectionMovesOptions(t *testing.T) {
 	}
 	// The options of the call itself are kept, without those of the front end.
 	given := host.Options{Timeout: time.Second, MaxBytes: 9, OnDialog: "accept", Browser: "b", Target: "t"}
-	a, _ := h.Call(t.Context(), host.Call{Name: "bank.drop", Params: []byte(`{"account":"a","timeout":"5s"}`), Caller: "cli",
+	a, _ := h.Call(t.Context(), host.Call{Name: "bank.drop", Params: []byte(`{"account":"a","timeout":"5s"}`),
+		Caller:  "cli",
 		Options: host.Options{Timeout: time.Minute, MaxBytes: 99}, Given: given.StepOptions()})
 	want := host.StepOptions{Timeout: 5 * time.Second, MaxBytes: 9, OnDialog: "accept", Browser: "b", Target: "t",
 		DryRun: true}
@@ -165,7 +169,8 @@ func TestNullIsAbsent(t *testing.T) {
 		t.Errorf("null for all parameters: %+v", e.Details)
 	}
 	failsWith(t, makeCall(t, h, "bank.show", `{"name":null,"site":{"url":"u","kind":"web"}}`), host.InvalidArgs)
-	failsWith(t, makeCall(t, h, "bank.show", `{"name":"a","site":{"url":"u","kind":"web"},"unheard":null}`), host.InvalidArgs)
+	failsWith(t, makeCall(t, h, "bank.show", `{"name":"a","site":{"url":"u","kind":"web"},"unheard":null}`),
+		host.InvalidArgs)
 }
 
 // old is a plugin with a deprecated tool that a search finds first.

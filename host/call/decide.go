@@ -82,18 +82,18 @@ func (r *run) consult(ctx context.Context, allowed []string) (host.Ask, host.Dec
 	}
 	others := r.behalf.callers
 	if r.behalf.program != "" { // it gives no right, and may still be denied one
-		others = append(slices.Clone(others), host.Caller{Name: host.CallerPlugin + r.behalf.program, Program: true})
+		others = append(slices.Clone(others), caller{name: host.CallerPlugin + r.behalf.program, program: true})
 	}
 	for _, c := range others {
 		as, err := r.host.cfg.Policy.Decide(ctx,
-			host.Ask{Caller: c.Name, Bound: c.Bound, Behind: r.behalf.trusted || c.Program, Held: c.Tools,
+			host.Ask{Caller: c.name, Bound: c.bound, Behind: r.behalf.trusted || c.program, Held: c.tools,
 				Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect,
 				Outside: ask.Outside, Owner: ask.Owner, Displaced: ask.Displaced})
 		if err != nil {
 			return ask, d, err
 		}
 		if as.Verdict == host.Deny || as.Verdict == host.Confirm && d.Verdict == host.Allow {
-			d.Verdict, d.Reason, d.Steps, ask.Caller = as.Verdict, as.Reason, as.Steps, c.Name
+			d.Verdict, d.Reason, d.Steps, ask.Caller = as.Verdict, as.Reason, as.Steps, c.name
 		}
 		if d.Verdict == host.Deny {
 			break

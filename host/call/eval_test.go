@@ -12,7 +12,8 @@ import (
 )
 
 func TestReadEval(t *testing.T) {
-	set, err := call.ReadEval(strings.NewReader(`{"query":"list orders","kind":"exact","half":"a","relevant":{"shop.order.list":3,"shop.add":0},"note":"kept"}
+	set,
+		err := call.ReadEval(strings.NewReader(`{"query":"list orders","kind":"exact","half":"a","relevant":{"shop.order.list":3,"shop.add":0},"note":"kept"}
 
   {"query":"sell","relevant":{"shop.add":1.5}}
 `))
@@ -56,7 +57,8 @@ func TestReadEvalRefuses(t *testing.T) {
 
 func TestEvaluate(t *testing.T) {
 	h := newHost(t, call.Config{}, newFake(t, shop, nil))
-	set, err := call.ReadEval(strings.NewReader(`{"query":"order.list","kind":"exact","half":"a","relevant":{"shop.order.list":3}}
+	set,
+		err := call.ReadEval(strings.NewReader(`{"query":"order.list","kind":"exact","half":"a","relevant":{"shop.order.list":3}}
 {"query":"SHOP add","kind":"exact","half":"b","relevant":{"SHOP__add":1}}
 {"query":"cancel an order","kind":"concept","half":"a","relevant":{"shop.order.cancel":3,"shop.order.list":1}}
 {"query":"paint a wall","kind":"concept","half":"b","relevant":{"shop.gone":3}}

@@ -15,8 +15,10 @@ import (
 // and that corrected parameters of an error are accepted.
 func FuzzCallParams(f *testing.F) {
 	for _, seed := range []string{
-		`{"title":"tea"}`, `{}`, `[]`, `{"titel":"a"}`, `{"title":3,"count":"x"}`, `{"title":"a","size":"smal"}`, `{"title":"a","tags":"[\"x\"]"}`,
-		`{"title":"a","extra":"{\"depth\":\"2\"}"}`, "{\"title\":\"\x00\"}", `{"title":"\ud800"}`, `{"title":"a","\u001b[31m":1,"a/b~":2}`, `{"title":"a","count":1e400}`, `{`, ``,
+		`{"title":"tea"}`, `{}`, `[]`, `{"titel":"a"}`, `{"title":3,"count":"x"}`, `{"title":"a","size":"smal"}`,
+		`{"title":"a","tags":"[\"x\"]"}`,
+		`{"title":"a","extra":"{\"depth\":\"2\"}"}`, "{\"title\":\"\x00\"}", `{"title":"\ud800"}`,
+		`{"title":"a","\u001b[31m":1,"a/b~":2}`, `{"title":"a","count":1e400}`, `{`, ``,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -86,7 +88,8 @@ func FuzzFind(f *testing.F) {
 }
 
 func FuzzParseOptions(f *testing.F) {
-	for _, seed := range []string{`{"timeout":"10s","max_bytes":1}`, `{}`, `null`, `{"timeout":"1h","timeout":"2h"}`, `{"on_dialog":"\u001b"}`, `{"timeout":"9999999999h"}`} {
+	for _, seed := range []string{`{"timeout":"10s","max_bytes":1}`, `{}`, `null`, `{"timeout":"1h","timeout":"2h"}`,
+		`{"on_dialog":"\u001b"}`, `{"timeout":"9999999999h"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -116,7 +116,8 @@ func (r *run) copyHanded(text, folder string) (string, error) {
 	}
 	own, err := os.MkdirTemp(folder, "")
 	if err != nil {
-		return "", &host.Error{Code: host.ConfigError, Cause: err, Message: fmt.Sprintf("a file cannot be handed on: %v", err)}
+		return "", &host.Error{Code: host.ConfigError, Cause: err, Message: fmt.Sprintf("a file cannot be handed on: %v",
+			err)}
 	}
 	_, rest, _ := strings.Cut(text, "/")
 	_, name, _ := strings.Cut(rest, "/")
@@ -128,7 +129,8 @@ func (r *run) copyHanded(text, folder string) (string, error) {
 	}
 	if err != nil {
 		_ = os.RemoveAll(own)
-		return "", &host.Error{Code: host.ConfigError, Cause: err, Message: fmt.Sprintf("a file cannot be handed on: %v", err)}
+		return "", &host.Error{Code: host.ConfigError, Cause: err, Message: fmt.Sprintf("a file cannot be handed on: %v",
+			err)}
 	}
 	r.recordUse("fs:read:" + name)
 	return path, nil

@@ -151,7 +151,8 @@ func (h *Host) notify(e host.Event) {
 // Describe returns the documentation of a tool, an event or a type at a tier from 1 to 3, and records in the session
 // that it was shown. The error is not_found, or invalid_args for an invalid tier and for plugins and groups, which have
 // no documentation of their own.
-func (h *Host) Describe(ctx context.Context, caller string, in host.Session, name string, tier int) (*host.Docs, error) {
+func (h *Host) Describe(ctx context.Context, caller string, in host.Session, name string, tier int) (*host.Docs,
+	error) {
 	began := time.Now()
 	h.Refresh()
 	a, err := h.Catalog().Find(name)

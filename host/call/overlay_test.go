@@ -30,7 +30,8 @@ var everyEdit = []host.Edit{
 	{Tool: "add", Field: host.EditTask, Value: "stock the shelves"},
 	{Tool: "add", Field: host.EditPhrase, Value: "put wares out"},
 	{Tool: "add", Field: host.EditNeed, Value: "shop.echo"},
-	{Tool: "add", Field: host.EditExample, Example: &manifest.Example{Title: "Two", Params: json.RawMessage(`{"title":"x"}`)}},
+	{Tool: "add", Field: host.EditExample, Example: &manifest.Example{Title: "Two",
+		Params: json.RawMessage(`{"title":"x"}`)}},
 	{Tool: "add", Field: host.EditParam, Param: "count", Value: "Pieces."},
 	{Tool: "add", Field: host.EditParamAlias, Param: "title", Value: "label"},
 	{Tool: "add", Field: host.EditFrom, Param: "title", Value: "shop.order.list/title"},
@@ -178,10 +179,14 @@ func TestOverlaysAreSavedTogether(t *testing.T) {
 		fails   error
 		want    string
 	}{
-		{"both", []host.OverlayChange{{Provider: shopInfo, From: none, To: one}, {Provider: depot, From: none, To: one}}, false, nil, "1 1"},
-		{"one that has changed", []host.OverlayChange{{Provider: shopInfo, From: one, To: two}, {Provider: depot, From: none, To: two}}, false, host.Busy, "1 1"},
-		{"removed", []host.OverlayChange{{Provider: shopInfo, From: one, To: none}, {Provider: depot, From: one, To: none}}, false, nil, "0 0"},
-		{"the second cannot be written", []host.OverlayChange{{Provider: shopInfo, From: none, To: one}, {Provider: depot, From: none, To: one}}, true,
+		{"both", []host.OverlayChange{{Provider: shopInfo, From: none, To: one}, {Provider: depot, From: none, To: one}},
+			false, nil, "1 1"},
+		{"one that has changed", []host.OverlayChange{{Provider: shopInfo, From: one, To: two}, {Provider: depot, From: none,
+			To: two}}, false, host.Busy, "1 1"},
+		{"removed", []host.OverlayChange{{Provider: shopInfo, From: one, To: none}, {Provider: depot, From: one, To: none}},
+			false, nil, "0 0"},
+		{"the second cannot be written", []host.OverlayChange{{Provider: shopInfo, From: none, To: one}, {Provider: depot,
+			From: none, To: one}}, true,
 			fs.ErrExist, "0 0"},
 	} {
 		if c.block { // a file cannot replace a folder

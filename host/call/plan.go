@@ -145,7 +145,7 @@ func (p *planner) setAside(at host.Address, params json.RawMessage) (json.RawMes
 	if p.refused = checkGiven(at.Name(), paramsSchema, params); p.refused == nil {
 		return params, nil
 	}
-	own, err := decodeParams(params)
+	own, err := host.DecodeParams(params)
 	if err != nil {
 		return nil, err
 	}
@@ -184,41 +184,6 @@ func BeforeExample(catalog *host.Catalog, tool string, params json.RawMessage, o
 	return p.plan.Calls[:last], p.plan.Calls[last].Params, nil
 }
 
-// RetryPlan returns the step that plans a call again: with its parameters, but without those that other tools return.
-func RetryPlan(tool string, flow *manifest.Flow, params json.RawMessage) host.Step {
-	given, err := decodeParams(params)
-	if err != nil {
-		return host.PlanStep(tool, nil)
-	}
-	for _, v := range flow.Values {
-		name, _, _ := strings.Cut(v.Pointer[1:], "/")
-		if strings.Contains(v.Pointer[1:], "/") {
-			removeAt(given, strings.Split(v.Pointer[1:], "/"))
-		} else {
-			delete(given, name)
-		}
-	}
-	if len(given) == 0 {
-		return host.PlanStep(tool, nil)
-	}
-	return host.PlanStep(tool, jsontext.Marshal(given))
-}
-
-func removeAt(v any, steps []string) {
-	switch at := v.(type) {
-	case map[string]any:
-		if len(steps) == 1 {
-			delete(at, steps[0])
-		} else if next, ok := at[steps[0]]; ok {
-			removeAt(next, steps[1:])
-		}
-	case []any:
-		if len(at) > 0 && len(steps) > 1 {
-			removeAt(at[0], steps[1:])
-		}
-	}
-}
-
 type planner struct {
 	catalog *host.Catalog
 	plan    *Plan
@@ -247,8 +212,9 @@ func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) 
 		return 0, host.Errorf(host.InvalidPlugin, "%s needs itself before it: %s", c.Tool, strings.Join(path, ", "))
 	}
 	if at.Tool.Effect == manifest.EffectDestructive && len(path) > 0 && at.Provider.Info().Name != p.own {
-		return 0, host.Errorf(host.InvalidPlugin, "%s says that %s comes before it, which is destructive and of another plugin; "+
-			"call it first if it is what you want", p.plan.Tool, at.Name())
+		return 0, host.Errorf(host.InvalidPlugin,
+			"%s says that %s comes before it, which is destructive and of another plugin; "+
+				"call it first if it is what you want", p.plan.Tool, at.Name())
 	}
 	path = append(slices.Clone(path), c.Tool+string(c.Params))
 	flow := at.FlowOf()
@@ -259,7 +225,7 @@ func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) 
 			}
 		}
 	}
-	given, err := decodeParams(c.Params)
+	given, err := host.DecodeParams(c.Params)
 	if err != nil {
 		return 0, err
 	}
@@ -353,7 +319,7 @@ func (p *planner) choose(c manifest.FlowCall) (manifest.FlowCall, []Chosen, erro
 	if err != nil || at.Tool == nil || len(c.Params) == 0 {
 		return c, nil, nil // the call itself reports it
 	}
-	params, err := decodeParams(c.Params)
+	params, err := host.DecodeParams(c.Params)
 	if err != nil {
 		return c, nil, err
 	}
@@ -403,18 +369,6 @@ func checkGiven(tool string, paramsSchema *schema.Schema, given json.RawMessage)
 		return nil
 	}
 	return e
-}
-
-func decodeParams(raw json.RawMessage) (map[string]any, error) {
-	if len(raw) == 0 {
-		return map[string]any{}, nil
-	}
-	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
-	object, ok := value.(map[string]any)
-	if err != nil || !ok {
-		return nil, host.Errorf(host.InvalidArgs, "parameters: expected a JSON object, got %s", manifest.Clip(string(raw), 80))
-	}
-	return object, nil
 }
 
 // holesIn returns the holes in a value, in the order of names.

@@ -46,12 +46,14 @@ func TestPlan(t *testing.T) {
 	for _, c := range []struct{ tool, params, want, holes string }{
 		{"cabinet.unlock", ``, `1 cabinet.unlock`, ``},
 		{"cabinet.list", ``, `1 cabinet.unlock|2 cabinet.list`, ``},
-		{"cabinet.read", `{"from":3}`, `1 cabinet.unlock|2 cabinet.list|3 cabinet.read {"from":3,"id":"${2.items.0.id}"}`, ``},
+		{"cabinet.read", `{"from":3}`, `1 cabinet.unlock|2 cabinet.list|3 cabinet.read {"from":3,"id":"${2.items.0.id}"}`,
+			``},
 		{"cabinet.read", `{"from":3,"id":7}`, `1 cabinet.read {"from":3,"id":7}`, ``},
 		{"cabinet.read", ``,
 			`1 cabinet.unlock|2 cabinet.list|3 cabinet.read {"from":"<from: integer, First line>","id":"${2.items.0.id}"}`,
 			`<from: integer, First line>`},
-		{"cabinet.swap", ``, `1 cabinet.unlock|2 cabinet.list|3 cabinet.swap {"a":"${2.items.0.id}","b":"${2.items.1.id}"}`, ``},
+		{"cabinet.swap", ``, `1 cabinet.unlock|2 cabinet.list|3 cabinet.swap {"a":"${2.items.0.id}","b":"${2.items.1.id}"}`,
+			``},
 		{"cabinet.copy", ``, `1 cabinet.find {"text":"<text: string>"}|2 cabinet.copy {"of":{"pages":["${1.page}"]}}`,
 			`<text: string>`},
 	} {

@@ -90,7 +90,8 @@ func (v *redactor) reflected(where string, texts ...string) error {
 				manifest.MapJSON(json.RawMessage(text), check)
 			}
 			if found {
-				return &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:" + name, Why: where + " holds its value"}},
+				return &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:" + name, Why: where +
+					" holds its value"}},
 					Message: fmt.Sprintf("%s holds the value of secret %s, whose binding says reflect = \"refuse\"; it is withheld",
 						where, name)}
 			}

@@ -157,7 +157,8 @@ func decodeEscape(s string) (decoded string, n int) {
 }
 
 // htmlEntities are the named entities of the characters of ASCII that secrets may contain.
-var htmlEntities = map[string]string{"amp": "&", "lt": "<", "gt": ">", "quot": `"`, "apos": "'", "sol": "/", "plus": "+",
+var htmlEntities = map[string]string{"amp": "&", "lt": "<", "gt": ">", "quot": `"`, "apos": "'", "sol": "/",
+	"plus":   "+",
 	"equals": "=", "num": "#", "percnt": "%", "excl": "!", "dollar": "$", "commat": "@", "colon": ":", "semi": ";",
 	"quest": "?", "comma": ",", "period": ".", "lowbar": "_", "ast": "*", "lpar": "(", "rpar": ")", "bsol": `\`,
 	"lsqb": "[", "rsqb": "]", "lcub": "{", "rcub": "}", "verbar": "|", "grave": "`", "hat": "^", "nbsp": " "}

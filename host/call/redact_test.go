@@ -76,7 +76,8 @@ func TestRedactForms(t *testing.T) {
 		// within escapes, and within one
 		"log: " + percent[:30], "log: " + percent[:29], "log: " + percent[:28], percent[12:] + " in the log",
 		"log: " + url.QueryEscape(percent)[:40], "log: " + html.EscapeString(value)[:22],
-		"log: " + value[:10] + "%2", "log: " + escaped(`\u%04x`)[:84], "log: " + escaped(`\u%04x`)[:88], escaped("%%%02x")[30:] + " in the log"} {
+		"log: " + value[:10] + "%2", "log: " + escaped(`\u%04x`)[:84], "log: " + escaped(`\u%04x`)[:88],
+		escaped("%%%02x")[30:] + " in the log"} {
 		if got := forms.redact(cut); !strings.Contains(got, "[secret TOKEN]") || len(got) > 28 {
 			t.Errorf("cut: %q became %q", cut, got)
 		}

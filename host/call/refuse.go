@@ -1,7 +1,6 @@
 package call
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,27 +12,6 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
-
-func syntaxError(err error, raw []byte) *host.Error {
-	e := &host.Error{Code: host.InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
-	var at *jsontext.SyntaxError
-	if errors.As(err, &at) {
-		e.Details = []host.Detail{{
-			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)),
-			Expected: "one JSON object",
-			Suggestion: &host.Suggestion{Pointer: at.Pointer, Op: host.SuggestSyntax,
-				Value: fmt.Sprintf("line %d, column %d", at.Line, at.Column)},
-		}}
-	}
-	return e
-}
-
-// excerpt returns the text around an offset, on one line.
-func excerpt(raw []byte, offset int) string {
-	offset = max(0, min(offset, len(raw)))
-	from, to := max(0, offset-20), min(len(raw), offset+20)
-	return manifest.CleanLine(strings.ToValidUTF8(string(raw[from:to]), "\ufffd"))
-}
 
 // violationError returns the error of parameters that do not match the schema: with every violation, and with the
 // corrected parameters or a template of them.
@@ -68,7 +46,7 @@ func (r *run) planMissing(e *host.Error) {
 	if !missing {
 		return
 	}
-	given, err := decodeParams(e.Template)
+	given, err := host.DecodeParams(e.Template)
 	if err != nil {
 		return
 	}
@@ -103,7 +81,7 @@ func takeHoles(object map[string]any, at string) (names []string) {
 
 // repairObject decodes an object from a text that is almost valid JSON, and reports whether it could.
 func repairObject(text string) (map[string]any, bool) {
-	if len(text) > host.MaxRepaired {
+	if len(text) > maxRepaired {
 		return nil, false
 	}
 	raw, ok := jsontext.Repair(text)
@@ -129,7 +107,8 @@ func suggestion(v schema.Violation, changes []host.Change) *host.Suggestion {
 		switch {
 		case c.From != v.Pointer || v.Pointer == "":
 		case c.How == schema.Renamed:
-			return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestRename, Value: manifest.CleanLine(host.LastName(strings.TrimSuffix(c.To, "/0")))}
+			return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestRename,
+				Value: manifest.CleanLine(host.LastName(strings.TrimSuffix(c.To, "/0")))}
 		case c.How == schema.Moved:
 			return host.TextSuggestion("move it to " + manifest.CleanLine(c.To))
 		case c.How == schema.Dropped && v.Keyword == "additionalProperties" && len(v.DidYouMean) == 0:
@@ -143,8 +122,12 @@ func suggestion(v schema.Violation, changes []host.Change) *host.Suggestion {
 	}
 	switch {
 	case len(v.DidYouMean) > 0:
-		return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestChoose, Value: manifest.CleanLine(strings.Join(v.DidYouMean, ", "))}
-	case v.Keyword == "required" && slices.ContainsFunc(changes, func(c host.Change) bool { return isBelow(c.To, v.Pointer) }):
+		return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestChoose,
+			Value: manifest.CleanLine(strings.Join(v.DidYouMean, ", "))}
+	case v.Keyword == "required" && slices.ContainsFunc(changes, func(c host.Change) bool {
+		return isBelow(c.To,
+			v.Pointer)
+	}):
 		return nil // the correction fills it
 	case v.Keyword == "required" && strings.Count(v.Pointer, "/") == 1:
 		return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestAdd}

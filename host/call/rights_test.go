@@ -372,7 +372,8 @@ func TestSecretsAreSentAndNeverSeen(t *testing.T) {
 	if e := rec.last(t); !slices.Equal(e.Uses, []string{"secret:TOKEN", "http:GET:https://api.example.com"}) {
 		t.Errorf("uses %q", e.Uses)
 	}
-	if e := failsWith(t, makeCall(t, h, "shop.order.list", `{}`), host.Unavailable); strings.Contains(e.Message, "s3cret") {
+	if e := failsWith(t, makeCall(t, h, "shop.order.list", `{}`), host.Unavailable); strings.Contains(e.Message,
+		"s3cret") {
 		t.Errorf("the error says %q", e.Message)
 	}
 }
@@ -586,7 +587,8 @@ func TestSecretsThatAreNotGranted(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	text := strings.Replace(shop, `"limits"`, `"settings": {"type":"object","required":["org"],"additionalProperties":false,
+	text := strings.Replace(shop, `"limits"`,
+		`"settings": {"type":"object","required":["org"],"additionalProperties":false,
 		"properties":{"org":{"type":"string"},"pages":{"type":"integer","default":5}}}, "limits"`, 1)
 	for _, tc := range []struct{ given, want, parameter string }{
 		{`{"org":"abc"}`, `{"org":"abc","pages":5}`, ""},

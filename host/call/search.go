@@ -15,12 +15,14 @@ import (
 
 // Search finds tools by a description in natural language. It starts no engine and uses no network. weak reports that
 // no hit matches well. The error is not_found for a plugin or a group that does not exist.
-func (h *Host) Search(ctx context.Context, caller string, session host.Session, q host.SearchQuery) (data *host.SearchData, weak bool,
+func (h *Host) Search(ctx context.Context, caller string, session host.Session,
+	q host.SearchQuery) (data *host.SearchData, weak bool,
 	err error) {
 	began := time.Now()
 	h.Refresh()
 	data, weak, err = h.search(q)
-	e := host.Event{Time: began, Op: "search", CallID: newCallID(), Session: session.String(), Caller: caller, Query: q.Text,
+	e := host.Event{Time: began, Op: "search", CallID: newCallID(), Session: session.String(), Caller: caller,
+		Query:  q.Text,
 		Origin: host.OriginOf(ctx), Mode: h.mode(ctx), Duration: time.Since(began)}
 	if err != nil {
 		e.Err = host.AsError(err)
@@ -58,7 +60,8 @@ func (a *SearchAnswer) Best() *host.SearchResult {
 //
 // With fits, which reports whether an answer is small enough to be sent, it leaves out what does not fit; one result
 // stays in any case.
-func (h *Host) SearchDetailed(ctx context.Context, caller string, session host.Session, q host.SearchQuery, detail string,
+func (h *Host) SearchDetailed(ctx context.Context, caller string, session host.Session, q host.SearchQuery,
+	detail string,
 	fits func(*SearchAnswer) bool) (*SearchAnswer, []string, error) {
 	data, weak, err := h.Search(ctx, caller, session, q)
 	if err != nil {
@@ -166,7 +169,8 @@ func (h *Host) missingPage(ctx context.Context, name, caller string, session hos
 	if err != nil || at.Tool == nil {
 		return nil
 	}
-	job := &host.Job{Tool: at.Tool.Name, Caller: caller, Session: session, Options: host.Options{Browser: host.DefaultBrowser}}
+	job := &host.Job{Tool: at.Tool.Name, Caller: caller, Session: session,
+		Options: host.Options{Browser: host.DefaultBrowser}}
 	if missing := at.Provider.Features().MissingPage; missing != nil {
 		return missing(ctx, job)
 	}

@@ -28,14 +28,16 @@ func newAgent(t *testing.T, s *session.Store) agent {
 
 func (a agent) fails(session, tool string) (tier int) {
 	a.t.Helper()
-	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: tool, Params: json.RawMessage(`[]`), Caller: "cli", Session: host.Session{Name: session}})
+	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: tool, Params: json.RawMessage(`[]`), Caller: "cli",
+		Session: host.Session{Name: session}})
 	return failsWith(a.t, answer, host.InvalidArgs).Docs.Tier
 }
 
 // keeps makes a result that is stored for a session.
 func (a agent) keeps(session string) (callID string) {
 	a.t.Helper()
-	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Caller: "cli", Session: host.Session{Name: session}, Options: host.Options{MaxBytes: 5}})
+	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`),
+		Caller: "cli", Session: host.Session{Name: session}, Options: host.Options{MaxBytes: 5}})
 	if answer.Err != nil || !answer.Cut {
 		a.t.Fatalf("%s, %v", answer.Data, answer.Err)
 	}
@@ -121,7 +123,8 @@ func TestSessionFiles(t *testing.T) {
 }
 
 func TestSessionDamaged(t *testing.T) {
-	for _, damage := range []string{"", "{", "null", "[]", `"x"`, `{"tiers":{"shop.add":"x"}}`, `{"tiers":[1]}`, "\x00\xff", strings.Repeat("[", 100000)} {
+	for _, damage := range []string{"", "{", "null", "[]", `"x"`, `{"tiers":{"shop.add":"x"}}`, `{"tiers":[1]}`,
+		"\x00\xff", strings.Repeat("[", 100000)} {
 		dir := t.TempDir()
 		a := newAgent(t, &session.Store{Dir: dir})
 		a.fails("s", "shop.add")
@@ -154,7 +157,8 @@ func TestSessionsWithoutAFolder(t *testing.T) {
 				t.Errorf("%s: tier %d", name, tier)
 			}
 		}
-		answer, _ := a.h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Session: host.Session{Name: "s"}, Options: host.Options{MaxBytes: 5}})
+		answer, _ := a.h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`),
+			Session: host.Session{Name: "s"}, Options: host.Options{MaxBytes: 5}})
 		if answer.Err != nil || strings.Contains(string(answer.Data), "parley://") {
 			t.Errorf("%s: %s, %v", name, answer.Data, answer.Err)
 		}
@@ -214,9 +218,11 @@ const toolsOfEach = 25
 func many(n int) string {
 	var tools []string
 	for i := range n {
-		tools = append(tools, fmt.Sprintf(`{"name":"t%d","docs":{"brief":"Tool number %d"},"effect":"read","params":{"type":"object"}}`, i, i))
+		tools = append(tools,
+			fmt.Sprintf(`{"name":"t%d","docs":{"brief":"Tool number %d"},"effect":"read","params":{"type":"object"}}`, i, i))
 	}
-	return `{"manifest":1,"name":"many","version":"1.0.0","kind":"parley/1","docs":{"brief":"Many tools"},"tools":[` + strings.Join(tools, ",") + `]}`
+	return `{"manifest":1,"name":"many","version":"1.0.0","kind":"parley/1","docs":{"brief":"Many tools"},"tools":[` +
+		strings.Join(tools, ",") + `]}`
 }
 
 func showTools(t *testing.T, dir string, from int) {
@@ -233,7 +239,8 @@ func remembersAll(t *testing.T, dir string) {
 	t.Helper()
 	h := newHost(t, call.Config{Sessions: &session.Store{Dir: dir}}, newFake(t, many(4*toolsOfEach), nil))
 	for i := range 4 * toolsOfEach {
-		a, _ := h.Call(t.Context(), host.Call{Name: fmt.Sprintf("many.t%d", i), Params: json.RawMessage(`[]`), Caller: "cli", Session: host.Session{Name: "shared"}})
+		a, _ := h.Call(t.Context(), host.Call{Name: fmt.Sprintf("many.t%d", i), Params: json.RawMessage(`[]`), Caller: "cli",
+			Session: host.Session{Name: "shared"}})
 		if e := failsWith(t, a, host.InvalidArgs); e.Docs.Tier != 3 {
 			t.Errorf("tool %d: the shown tier is not stored", i)
 		}

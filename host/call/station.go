@@ -1,3 +1,5 @@
+// Package call runs calls: each goes along the same stations, whoever makes it. It also has what else is asked of a
+// catalog: searches, plans and documentation.
 package call
 
 import (
@@ -162,7 +164,8 @@ func notCallable(a host.Address) *host.Error {
 	if a.Group != "" {
 		what = "group"
 	}
-	return host.Errorf(host.InvalidArgs, "%s is a %s; name one of its tools", a.Name(), what).WithSteps(host.ListStep(a.Name()))
+	return host.Errorf(host.InvalidArgs, "%s is a %s; name one of its tools", a.Name(),
+		what).WithSteps(host.ListStep(a.Name()))
 }
 
 // validate checks all that can be checked before the policy is asked.
@@ -191,7 +194,8 @@ func (r *run) begin(context.Context) error {
 	if r.call.Options.DryRun {
 		var err error
 		r.ended = true
-		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, d.Grant.Names(), d.Verdict == host.Confirm})
+		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, d.Grant.Names(),
+			d.Verdict == host.Confirm})
 		return err
 	}
 	r.rights = d.Grant.Names()
@@ -373,7 +377,8 @@ func (r *run) updateSession(e *host.Error) {
 		}
 		redacted := r.redactor.redactAllError(e)
 		e.Earlier = s.RecordErrors(r.answer.Tool, redacted)
-		if n := s.Repeated(r.answer.Tool, redacted); n >= session.SameMistake && r.behalf.parentID == "" { // the outer call says it
+		if n := s.Repeated(r.answer.Tool, redacted); n >= session.SameMistake &&
+			r.behalf.parentID == "" { // the outer call says it
 			e.Message += fmt.Sprintf("; the same error for the %s time in this session", session.Ordinal(n))
 		}
 		s.RecordFailure(r.answer.Tool, session.Failure{CallID: r.answer.CallID, Corrected: bytes.Clone(redacted.Corrected)})

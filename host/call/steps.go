@@ -31,7 +31,7 @@ func (r *run) readSteps() error {
 	}
 	params, err := jsontext.Decode(r.params, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return syntaxError(err, r.params)
+		return host.SyntaxError(err, r.params)
 	}
 	object := params.(map[string]any)
 	list, _ := object[name].([]any)
@@ -55,7 +55,8 @@ func (r *run) readSteps() error {
 		forms[i] = stepForm{step.address.Tool.Name, step.params}
 	}
 	if len(wrong) > 0 {
-		e := host.Errorf(host.InvalidArgs, "Tool '%s' failed: %s in its steps", r.answer.Tool, plural(len(wrong), "violation"))
+		e := host.Errorf(host.InvalidArgs, "Tool '%s' failed: %s in its steps", r.answer.Tool,
+			plural(len(wrong), "violation"))
 		e.Details = wrong
 		if name, _ := list[0].(string); r.isStep(name) { // ["click", "Save"]: a step without the list around it
 			if step, details, err := r.readStep("", list); err == nil && len(details) == 0 {
@@ -258,7 +259,8 @@ func (r *run) decideSteps(ctx context.Context, d *host.Decision) error {
 			_, own, err = step.consult(ctx, nil)
 		}
 		if err == nil && severity(step.effect()) > severity(r.effect()) {
-			err = host.Errorf(host.Denied, "%s has the effect %s, and %s only %s; nothing was run", step.answer.Tool, step.effect(),
+			err = host.Errorf(host.Denied, "%s has the effect %s, and %s only %s; nothing was run", step.answer.Tool,
+				step.effect(),
 				r.answer.Tool, r.effect())
 		}
 		if err == nil {

@@ -37,7 +37,8 @@ func (r *run) markUntrusted() error {
 	}
 	value, err := jsontext.Decode(r.answer.Data, jsontext.Limits{Bytes: max(len(r.answer.Data), 1)})
 	if err != nil {
-		return host.Errorf(host.InvalidResult, "%s returned a result whose texts cannot be marked as untrusted: %v", r.answer.Tool, err)
+		return host.Errorf(host.InvalidResult, "%s returned a result whose texts cannot be marked as untrusted: %v",
+			r.answer.Tool, err)
 	}
 	var random [8]byte
 	_, _ = rand.Read(random[:])

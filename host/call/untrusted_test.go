@@ -50,7 +50,8 @@ func TestUntrusted(t *testing.T) {
 			t.Errorf("%s: %s, want %s", given, raw, want)
 		}
 	}
-	for _, unreadable := range []string{`{"text":"a`, `{"value":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`} {
+	for _, unreadable := range []string{`{"text":"a`, `{"value":` + strings.Repeat("[", 20_000) + strings.Repeat("]",
+		20_000) + `}`} {
 		data = unreadable
 		if a := makeCall(t, h, "web.read", `{}`); a.Err == nil || a.Data != nil {
 			t.Errorf("%.30s: %.100s, %v", unreadable, a.Data, a.Err)

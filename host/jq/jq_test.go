@@ -51,7 +51,8 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s of %s: %s, %v; want %s", c.expr, c.data, got, err, c.want)
 		}
 	}
-	if _, err := (InProcess{}).Filter(t.Context(), `.a | error("no")`, json.RawMessage(`{}`)); !errors.Is(err, host.InvalidArgs) {
+	if _, err := (InProcess{}).Filter(t.Context(), `.a | error("no")`, json.RawMessage(`{}`)); !errors.Is(err,
+		host.InvalidArgs) {
 		t.Errorf("an expression that fails: %v", err)
 	}
 }

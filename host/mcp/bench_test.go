@@ -27,9 +27,11 @@ func BenchmarkCall(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		h, _ := hostcall.New(hostcall.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &session.Store{Dir: b.TempDir()}})
+		h, _ := hostcall.New(hostcall.Config{Catalog: catalog, Policy: trustNetwork,
+			Sessions: &session.Store{Dir: b.TempDir()}})
 		median(b, func() error {
-			if a, _ := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c", Session: host.Session{Name: "s"}}); a.Err != nil {
+			if a, _ := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c",
+				Session: host.Session{Name: "s"}}); a.Err != nil {
 				return a.Err
 			}
 			return nil
@@ -39,7 +41,8 @@ func BenchmarkCall(b *testing.B) {
 		return func(b *testing.B) {
 			s := connect(newFixture(b, mcp.Minimal, trustNetwork))
 			median(b, func() error {
-				r, err := s.CallTool(b.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: json.RawMessage(`{"name":"shop.echo","arguments":{"a":"b"}}`)})
+				r, err := s.CallTool(b.Context(), &sdk.CallToolParams{Name: "call_tool",
+					Arguments: json.RawMessage(`{"name":"shop.echo","arguments":{"a":"b"}}`)})
 				if err == nil && r.IsError {
 					err = errors.New(firstText(r))
 				}

@@ -45,7 +45,8 @@ func newPages(t *testing.T, configure func(*mcp.Config)) (*fixture, *pages) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := hostcall.New(hostcall.Config{Catalog: catalog, Policy: trustNetwork, Sessions: &session.Store{Dir: t.TempDir()}})
+	h, err := hostcall.New(hostcall.Config{Catalog: catalog, Policy: trustNetwork,
+		Sessions: &session.Store{Dir: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}

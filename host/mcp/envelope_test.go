@@ -32,8 +32,10 @@ func TestEnvelope(t *testing.T) {
 			{"tool and params, misspelt", `{"tool":"shop__add","params":{"titel":"oolong"}}`, tea},
 			{"inside a member", `{"call":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
 			{"a request", `{"method":"tools/call","params":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
-			{"a message", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
-			{"the method as the name", `{"name":"tools/call","arguments":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
+			{"a message",
+				`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
+			{"the method as the name", `{"name":"tools/call","arguments":{"name":"shop.add","arguments":{"title":"oolong"}}}`,
+				tea},
 			{"a function", `{"type":"function","function":{"name":"shop.add","arguments":"{\"title\":\"oolong\"}"}}`, tea},
 			{"a use of a tool", `{"type":"tool_use","id":"1","name":"shop.add","input":{"title":"oolong"}}`, tea},
 			{"a list of calls", `{"tool_calls":[{"name":"shop.add","arguments":{"title":"oolong"}}]}`, tea},
@@ -47,11 +49,13 @@ func TestEnvelope(t *testing.T) {
 			{"a name in a list", `{"name":["shop.add"],"arguments":{"title":"oolong"}}`, tea},
 			{"a name misspelt", `{"nmae":"shop.add","arguments":{"titel":"oolong"}}`, tea},
 			{"call_tool itself", `{"name":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"oolong"}}}`, tea},
-			{"a timeout as a number", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":5000,"max_bytes":900}}`,
+			{"a timeout as a number",
+				`{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":5000,"max_bytes":900}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"max_bytes":900,"timeout":"5000ms"}}}`},
 			{"a timeout without a unit", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":"1500"}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"timeout":"1500ms"}}}`},
-			{"a text for prompts", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":5000,"on_dialog":"accept=Ada"}}`,
+			{"a text for prompts",
+				`{"name":"shop.add","arguments":{"title":"oolong"},"options":{"timeout":5000,"on_dialog":"accept=Ada"}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"on_dialog":"accept=Ada","timeout":"5000ms"}}}`},
 			{"an option misspelt", `{"name":"shop.add","arguments":{"title":"oolong"},"options":{"dryRun":true}}`,
 				`{"tool":"call_tool","arguments":{"arguments":{"title":"oolong"},"name":"shop.add","options":{"dry_run":true}}}`},
@@ -122,7 +126,8 @@ func TestEnvelope(t *testing.T) {
 		}
 		// The error has no names of Go types.
 		goType := regexp.MustCompile(`Go (struct|value)|json: |unmarshal|float64|\bint\b|interface`)
-		for _, arguments := range []string{`{"name":5}`, `{"name":"shop.add","options":{"timeout":1.5}}`, `{"name":"shop.add","options":[]}`,
+		for _, arguments := range []string{`{"name":5}`, `{"name":"shop.add","options":{"timeout":1.5}}`,
+			`{"name":"shop.add","options":[]}`,
 			`{"name":"shop.add","options":{"max_bytes":"many"}}`, `{"name":"shop.add","options":{"dry_run":{}}}`,
 			`{"name":"shop.add","options":{"browser":5}}`, `{"name":["shop.add"]}`, `[]`, `{"name":"shop.add","arguments":5}`} {
 			r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: json.RawMessage(arguments)})

@@ -82,27 +82,44 @@ const shop = `{
   "manifest": 1, "name": "shop", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Keep a small shop"},
   "groups": [{"name": "order", "docs": {"brief": "Orders of customers"}}],
   "exit_codes": [{"code": 10, "name": "sold_out", "meaning": "There is none left"}],
-  "tutorial": [{"say": "Sell something", "run": "parley shop add tea --param count=2"}, {"say": "Cancel what is not there", "run": "parley shop order.cancel --params '{\"id\":1}'", "expect": {"exit_code": 10}}],
+  "tutorial": [{"say": "Sell something", "run": "parley shop add tea --param count=2"},
+	{"say": "Cancel what is not there", "run": "parley shop order.cancel --params '{\"id\":1}'",
+		"expect": {"exit_code": 10}}],
   "tools": [
-    {"name": "add", "docs": {"brief": "Add an article", "standard": "The article can be ordered at once."}, "effect": "write", "positional": ["title"],
+    {"name": "add", "docs": {"brief": "Add an article", "standard": "The article can be ordered at once."},
+	"effect": "write", "positional": ["title"],
      "params": {"type": "object", "additionalProperties": false, "required": ["title"], "properties": {
        "title": {"type": "string", "minLength": 1, "description": "Name of the article."},
        "count": {"type": "integer", "minimum": 1, "maximum": 99, "default": 3},
-       "tags": {"type": "array", "items": {"type": "string"}}, "size": {"type": "string", "enum": ["small", "medium", "large"]}}},
+       "tags": {"type": "array", "items": {"type": "string"}},
+	"size": {"type": "string", "enum": ["small", "medium", "large"]}}},
      "returns": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
-     "examples": [{"title": "One", "params": {"title": "tea"}, "result": {"id": 1}}], "exit_codes": ["sold_out"], "tasks": ["sell something new"]},
-    {"name": "echo", "docs": {"brief": "Say it again"}, "effect": "read", "params": {"type": "object", "x-mcp-header": 1, "properties": {"a": {"type": "string", "x-mcp-header": "Authorization"}}}, "tasks": ["repeat words"]},
-    {"name": "text", "docs": {"brief": "Answer a text"}, "effect": "read", "params": {"type": "object"}, "returns": {"type": "string"}},
-    {"name": "picture", "docs": {"brief": "Show the shop"}, "effect": "read", "params": {"type": "object", "properties": {"bytes": {"type": "integer", "default": 8}, "kind": {"type": "string", "default": "png"}}},
-     "returns": {"type": "object", "properties": {"data": {"type": "string", "contentEncoding": "base64", "contentMediaType": "image/png"}, "width": {"type": "integer"}}}},
-    {"name": "large", "docs": {"brief": "Answer a lot"}, "effect": "read", "params": {"type": "object", "properties": {"bytes": {"type": "integer"}}, "required": ["bytes"]},
-     "returns": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": false}},
-    {"name": "order.list", "group": "order", "docs": {"brief": "List orders"}, "effect": "read", "params": {"type": "object"}},
+     "examples": [{"title": "One", "params": {"title": "tea"}, "result": {"id": 1}}], "exit_codes": ["sold_out"],
+	"tasks": ["sell something new"]},
+    {"name": "echo", "docs": {"brief": "Say it again"}, "effect": "read",
+	"params": {"type": "object", "x-mcp-header": 1, "properties": {"a": {"type": "string",
+		"x-mcp-header": "Authorization"}}}, "tasks": ["repeat words"]},
+    {"name": "text", "docs": {"brief": "Answer a text"}, "effect": "read", "params": {"type": "object"},
+	"returns": {"type": "string"}},
+    {"name": "picture", "docs": {"brief": "Show the shop"}, "effect": "read",
+	"params": {"type": "object", "properties": {"bytes": {"type": "integer", "default": 8}, "kind": {"type": "string",
+		"default": "png"}}},
+     "returns": {"type": "object", "properties": {"data": {"type": "string", "contentEncoding": "base64",
+	"contentMediaType": "image/png"}, "width": {"type": "integer"}}}},
+    {"name": "large", "docs": {"brief": "Answer a lot"}, "effect": "read",
+	"params": {"type": "object", "properties": {"bytes": {"type": "integer"}}, "required": ["bytes"]},
+     "returns": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
+	"additionalProperties": false}},
+    {"name": "order.list", "group": "order", "docs": {"brief": "List orders"}, "effect": "read",
+	"params": {"type": "object"}},
     {"name": "order.cancel", "group": "order", "docs": {"brief": "Cancel an order"}, "effect": "destructive",
      "params": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}},
-    {"name": "order.slow", "group": "order", "docs": {"brief": "Wait until it is over"}, "effect": "read", "params": {"type": "object"}},
-    {"name": "order.steps", "group": "order", "docs": {"brief": "Take three steps"}, "effect": "read", "params": {"type": "object"}},
-    {"name": "order.nested", "group": "order", "docs": {"brief": "Cancel by another tool"}, "effect": "destructive", "params": {"type": "object"}}
+    {"name": "order.slow", "group": "order", "docs": {"brief": "Wait until it is over"}, "effect": "read",
+	"params": {"type": "object"}},
+    {"name": "order.steps", "group": "order", "docs": {"brief": "Take three steps"}, "effect": "read",
+	"params": {"type": "object"}},
+    {"name": "order.nested", "group": "order", "docs": {"brief": "Cancel by another tool"}, "effect": "destructive",
+	"params": {"type": "object"}}
   ]
 }`
 
@@ -284,7 +301,8 @@ func newFixture(t testing.TB, mode string, p policy, pinned ...string) *fixture 
 		t.Fatal(err)
 	}
 	rec := &recorder{}
-	s, err := newServer(mode, hostcall.Config{Policy: p, Recorder: rec, Sessions: &session.Store{Dir: t.TempDir()}}, pinned, f)
+	s, err := newServer(mode, hostcall.Config{Policy: p, Recorder: rec, Sessions: &session.Store{Dir: t.TempDir()}},
+		pinned, f)
 	if err != nil {
 		t.Fatal(err)
 	}

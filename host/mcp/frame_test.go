@@ -200,7 +200,8 @@ var notMessages = []struct {
 	{`{"jsonrpc":"2.0","id":1,"error":"x"}`, "1", -32600},
 	{`{"jsonrpc":"2.0","id":1,"error":null}`, "1", -32600},
 	{`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "null", -32600}, // this revision has no batches
-	{`{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":` + strings.Repeat("[", 12_000) + strings.Repeat("]", 12_000) + `}}`,
+	{`{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":` + strings.Repeat("[", 12_000) + strings.Repeat("]", 12_000) +
+		`}}`,
 		"7", -32600},
 	{strings.Repeat("[", 1<<20), "null", -32600},
 	{`garbage`, "null", -32700},
@@ -210,7 +211,8 @@ var notMessages = []struct {
 	{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\"\xff\"}}", "null", -32700},
 	{"\xff\xfe{\x00}\x00", "null", -32700},
 	{`{"jsonrpc":"2.0","id":"a","method":"ping","params":{"a":"` + strings.Repeat("x", 17<<20) + `"}}`, `"a"`, -32600},
-	{`{"jsonrpc":"2.0","method":"ping","params":{"id":2,"a":["` + strings.Repeat(`\"]`, 6<<20) + `"]},"\u0069d" : 1.0 }`, `1.0`,
+	{`{"jsonrpc":"2.0","method":"ping","params":{"id":2,"a":["` + strings.Repeat(`\"]`, 6<<20) + `"]},"\u0069d" : 1.0 }`,
+		`1.0`,
 		-32600},
 	{`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"` + strings.Repeat("x", 17<<20), `1`, -32600},
 	{strings.Repeat("x", 17<<20), `null`, -32600},
@@ -235,7 +237,8 @@ func TestNotMessages(t *testing.T) {
 // idShapes are ids as clients may write them.
 var idShapes = []string{
 	"0", "1", "-1", "9007199254740993", "123456789012345678901234567890", "1.5", "1.50", "1e3", "1E+3", "-0", "-0.0",
-	`""`, `"1"`, `"a"`, `"\u0061"`, `"ü"`, `"\u00fc"`, `"a\"b\\c\/d\n"`, `"\ud83d\ude00"`, `"\ud800"`, `"<&>"`, `"` + "\u2028" + `"`,
+	`""`, `"1"`, `"a"`, `"\u0061"`, `"ü"`, `"\u00fc"`, `"a\"b\\c\/d\n"`, `"\ud83d\ude00"`, `"\ud800"`, `"<&>"`,
+	`"` + "\u2028" + `"`,
 	`"null"`, `"` + strings.Repeat("long ", 50_000) + `"`,
 }
 
@@ -366,8 +369,10 @@ func TestErrorCodes(t *testing.T) {
 		"completion/complete",
 		"logging/setLevel", "server/discover", "subscriptions/listen", "notifications/initialized", "notifications/cancelled",
 		"notifications/progress", "tasks/get", "sampling/createMessage", "elicitation/create", "roots/list", "rpc.x", "ü"}
-	params := []string{"", "{}", "null", `{"cursor":"no"}`, `{"cursor":"bm8"}`, `{"cursor":17}`, `{"name":"no"}`, `{"name":17}`,
-		`{"name":"shop.add","arguments":[]}`, `{"uri":"parley://no"}`, `{"uri":"parley://docs/no"}`, `{"uri":"parley://result/no"}`,
+	params := []string{"", "{}", "null", `{"cursor":"no"}`, `{"cursor":"bm8"}`, `{"cursor":17}`, `{"name":"no"}`,
+		`{"name":17}`,
+		`{"name":"shop.add","arguments":[]}`, `{"uri":"parley://no"}`, `{"uri":"parley://docs/no"}`,
+		`{"uri":"parley://result/no"}`,
 		`{"uri":":"}`, `{"level":"no"}`, `{"ref":{"type":"no"},"argument":{}}`, `{"ref":17}`, `{"requestId":{}}`,
 		`{"_meta":17}`, `{"_meta":{"progressToken":{}}}`, `{"_meta":{"io.modelcontextprotocol/protocolVersion":"9999"}}`,
 		`{"_meta":{"io.modelcontextprotocol/protocolVersion":17}}`, `{"protocolVersion":17}`}

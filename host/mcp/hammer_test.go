@@ -173,7 +173,8 @@ func TestHammerClientsThatNeverRead(t *testing.T) {
 	for _, revision := range revisions {
 		session := client{revision: revision, token: token}.http(t, s.url)
 		for n := range 20 {
-			if r, text := call(t, session, "shop__echo", fmt.Sprintf(`{"n":%d}`, n)); r.IsError || text != fmt.Sprintf(`{"n":%d}`, n) {
+			if r, text := call(t, session, "shop__echo", fmt.Sprintf(`{"n":%d}`, n)); r.IsError ||
+				text != fmt.Sprintf(`{"n":%d}`, n) {
 				t.Errorf("besides clients that read nothing, %s: %s", revision, text)
 			}
 		}

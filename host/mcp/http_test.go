@@ -311,7 +311,8 @@ func TestHandlerInAMux(t *testing.T) {
 			if names := listed(t, s); len(names) != want {
 				t.Errorf("%s %s lists %q", revision, path, names)
 			}
-			if r, text := call(t, s, "call_tool", `{"name":"shop.echo","arguments":{"a":"b"}}`); r.IsError || text != `{"a":"b"}` {
+			if r, text := call(t, s, "call_tool", `{"name":"shop.echo","arguments":{"a":"b"}}`); r.IsError ||
+				text != `{"a":"b"}` {
 				t.Errorf("%s %s: %s", revision, path, text)
 			}
 		}
@@ -388,7 +389,8 @@ func TestLargeBodies(t *testing.T) {
 			t.Errorf("%d bytes of the body were read", n)
 		}
 	}
-	for _, body := range []string{"", "{", "[]", "null", strings.Repeat("[", 1<<20), `{"jsonrpc":"2.0","id":1,"method":"nothing"}`, `{"jsonrpc":"1.0"}`} {
+	for _, body := range []string{"", "{", "[]", "null", strings.Repeat("[", 1<<20),
+		`{"jsonrpc":"2.0","id":1,"method":"nothing"}`, `{"jsonrpc":"1.0"}`} {
 		for _, version := range []string{"", "2025-11-25", "2026-07-28", "9999"} {
 			if status, answer := post(t, url, body, "Mcp-Protocol-Version", version); status < 400 || status >= 500 {
 				t.Errorf("%.20q under %q: %d %s", body, version, status, answer)
@@ -496,7 +498,8 @@ func TestLargeArguments(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	s := client{}.http(t, f.listen(t, mcp.HTTPConfig{}))
-	r, text := call(t, s, "call_tool", `{"name":"shop.echo","arguments":{"a":"`+strings.Repeat("x", 5<<20)+`"},"options":{"max_bytes":100}}`)
+	r, text := call(t, s, "call_tool", `{"name":"shop.echo","arguments":{"a":"`+strings.Repeat("x",
+		5<<20)+`"},"options":{"max_bytes":100}}`)
 	if r.IsError || !strings.Contains(text, `"truncated":true`) {
 		t.Errorf("5 MB of arguments: %.300s", text)
 	}
@@ -648,7 +651,8 @@ func TestProcess(t *testing.T) {
 		if names := listed(t, s); strings.Join(names, " ") != "call_tool describe_tool search_tools" {
 			t.Errorf("%s: tools/list has %q", revision, names)
 		}
-		if r, text := call(t, s, "call_tool", `{"name":"shop.order.cancel","arguments":{"id":1}}`); r.IsError || text != `{"id":1}` {
+		if r, text := call(t, s, "call_tool", `{"name":"shop.order.cancel","arguments":{"id":1}}`); r.IsError ||
+			text != `{"id":1}` {
 			t.Errorf("%s: %s", revision, text)
 		}
 	}

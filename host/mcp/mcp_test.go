@@ -99,12 +99,14 @@ func TestGoldenLists(t *testing.T) {
 func manyTools(t testing.TB, name string, n int) *fake {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, `{"manifest":1,"name":%q,"version":"1.0.0","kind":"parley/1","docs":{"brief":"Many tools"},"tools":[`, name)
+	fmt.Fprintf(&b, `{"manifest":1,"name":%q,"version":"1.0.0","kind":"parley/1","docs":{"brief":"Many tools"},"tools":[`,
+		name)
 	for i := range n {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `{"name":"tool%05d","docs":{"brief":"Do the thing of number %d"},"effect":"read","params":{"type":"object","properties":{"url":{"type":"string"}},"required":["url"]}}`, i, i)
+		fmt.Fprintf(&b,
+			`{"name":"tool%05d","docs":{"brief":"Do the thing of number %d"},"effect":"read","params":{"type":"object","properties":{"url":{"type":"string"}},"required":["url"]}}`, i, i)
 	}
 	b.WriteString("]}")
 	f, err := newFake(b.String())
@@ -203,7 +205,8 @@ func TestProgressiveBudget(t *testing.T) {
 // example, since a tool that needs one of several parameters requires none.
 func TestPinnedSignature(t *testing.T) {
 	t.Parallel()
-	f, err := newFake(`{"manifest":1,"name":"mouse","version":"1.0.0","kind":"parley/1","docs":{"brief":"Use a mouse"},"tools":[
+	f,
+		err := newFake(`{"manifest":1,"name":"mouse","version":"1.0.0","kind":"parley/1","docs":{"brief":"Use a mouse"},"tools":[
 {"name":"click","docs":{"brief":"Click an element or a point"},"effect":"write","params":{"type":"object","properties":{
 "element":{"type":"string","description":"Name"},"at":{"type":"array","items":{"type":"number"}},"button":{"enum":["left","right"]}},
 "required":["button"],"anyOf":[{"required":["element"]},{"required":["at"]}]},"examples":[
@@ -343,7 +346,8 @@ func TestMetaTools(t *testing.T) {
 			{"search_tools", `{"query":"orders","limit":1}`, `Next: describe_tool {"name":"shop.order.slow"}`},
 			{"search_tools", `{"query":"order","limit":1}`, `Next: search_tools {"query":"order","limit":`},
 			{"search_tools", `{"query":"zzqqxv"}`, `nothing found for "zzqqxv"`},
-			{"search_tools", `{"query":"sell something new","detail":"full","limit":1}`, "\nExample: shop.add {\"title\":\"tea\"}\n"},
+			{"search_tools", `{"query":"sell something new","detail":"full","limit":1}`,
+				"\nExample: shop.add {\"title\":\"tea\"}\n"},
 			{"search_tools", `{"query":"order","max_tokens":40}`, "Left out for max_tokens: signatures"},
 			{"describe_tool", `{"name":"shop__add","tier":"2"}`, "shop.add: Add an article [write]\n" +
 				"The article can be ordered at once.\n  title: string  Name of the article.\n"},
@@ -380,7 +384,9 @@ func TestMetaTools(t *testing.T) {
 			!strings.Contains(err.Error(), "unknown tool") {
 			t.Errorf("an unknown tool: %v", err)
 		}
-		if r, text := call(t, s, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"},"options":{"dry_run":true}}`); r.IsError || !strings.Contains(text, `"dry_run":true`) || strings.Contains(f.shop.callLog(), "add") {
+		if r, text := call(t, s, "call_tool",
+			`{"name":"shop.add","arguments":{"title":"tea"},"options":{"dry_run":true}}`); r.IsError ||
+			!strings.Contains(text, `"dry_run":true`) || strings.Contains(f.shop.callLog(), "add") {
 			t.Errorf("a dry run: %s, ran %s", text, f.shop.callLog())
 		}
 	})
@@ -410,7 +416,8 @@ func TestSessionDocs(t *testing.T) {
 			}
 		}
 		elsewhere := `{"name":"shop.add","arguments":{"titel":"tea"},"options":{"browser":"b","target":"t"}}`
-		if e := fails(t, s, "call_tool", elsewhere, "invalid_args"); string(e.Next[0]) != `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"t"}}}` {
+		if e := fails(t, s, "call_tool", elsewhere,
+			"invalid_args"); string(e.Next[0]) != `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"browser":"b","target":"t"}}}` {
 			t.Errorf("the correction of a call with another target is %s", e.Next[0])
 		}
 		if r, _ := call(t, s, "call_tool", `{"name":"shop.echo"}`); strings.Contains(allText(r), "About this tool") {
@@ -505,7 +512,8 @@ func TestResults(t *testing.T) {
 		}
 		png := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 60<<10)...)
 		r, _ := call(t, s, "shop__picture", `{"bytes":61440}`)
-		if image, ok := r.Content[0].(*sdk.ImageContent); !ok || string(image.Data) != string(png) || image.MIMEType != "image/png" || !strings.Contains(allText(r), `{"width":3}`) {
+		if image, ok := r.Content[0].(*sdk.ImageContent); !ok || string(image.Data) != string(png) ||
+			image.MIMEType != "image/png" || !strings.Contains(allText(r), `{"width":3}`) {
 			t.Errorf("a picture: %T %s", r.Content[0], allText(r))
 		}
 		r, _ = call(t, s, "shop__picture", `{"kind":"wav"}`)
@@ -536,10 +544,13 @@ func TestResults(t *testing.T) {
 		if err != nil || len(whole.Contents[0].Text) != 100011 {
 			t.Errorf("%s: %v", cut.Next, err)
 		}
-		if r, text := call(t, s, "call_tool", `{"name":"shop.large","arguments":{"bytes":100000},"options":{"max_bytes":200000}}`); r.IsError || len(text) != 100011 {
+		if r, text := call(t, s, "call_tool",
+			`{"name":"shop.large","arguments":{"bytes":100000},"options":{"max_bytes":200000}}`); r.IsError ||
+			len(text) != 100011 {
 			t.Errorf("with max_bytes: %d bytes", len(text))
 		}
-		if r, text := call(t, s, "call_tool", `{"name":"shop.large","arguments":{"bytes":100000},"options":{"max_bytes":0}}`); r.IsError || len(text) != 100011 {
+		if r, text := call(t, s, "call_tool",
+			`{"name":"shop.large","arguments":{"bytes":100000},"options":{"max_bytes":0}}`); r.IsError || len(text) != 100011 {
 			t.Errorf("without a limit: %d bytes", len(text))
 		}
 		missing := &sdk.ReadResourceParams{URI: "parley://result/c0000000000000000"}
@@ -553,7 +564,8 @@ func TestResults(t *testing.T) {
 // TestContentBlocks checks how each kind of content block arrives over each wire, with and without data.
 func TestContentBlocks(t *testing.T) {
 	t.Parallel()
-	f, err := newFake(`{"manifest": 1, "name": "blocks", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Blocks"},
+	f,
+		err := newFake(`{"manifest": 1, "name": "blocks", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Blocks"},
 		"tools": [{"name": "all", "docs": {"brief": "Return all"}, "effect": "read", "params": {"type": "object"}},
 		  {"name": "one", "docs": {"brief": "Return one"}, "effect": "read", "params": {"type": "object"}}]}`)
 	if err != nil {
@@ -596,7 +608,8 @@ func TestContentBlocks(t *testing.T) {
 					t.Errorf("%s %s: block %d is %s, %v", wire, revision, i, raw, err)
 				}
 			}
-			if structured, _ := json.Marshal(r.StructuredContent); len(r.Content) != len(want) || string(structured) != `{"n":6}` {
+			if structured, _ := json.Marshal(r.StructuredContent); len(r.Content) != len(want) ||
+				string(structured) != `{"n":6}` {
 				t.Errorf("%s %s: %d blocks, structured %s", wire, revision, len(r.Content), structured)
 			}
 			if r, text := call(t, session, "blocks__one", `{}`); len(r.Content) != 1 || text != "alone" {
@@ -614,7 +627,8 @@ func TestPolicy(t *testing.T) {
 		near := f.stdio(t, client{revision: revision})
 		call(t, near, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`)
 		far := client{revision: revision}.http(t, f.listen(t, mcp.HTTPConfig{}))
-		if e := fails(t, far, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`, "denied"); e.ExitCode != 82 || e.Docs != "" {
+		if e := fails(t, far, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`, "denied"); e.ExitCode != 82 ||
+			e.Docs != "" {
 			t.Errorf("denied with %+v", e)
 		}
 		call(t, far, "call_tool", `{"name":"shop.echo"}`)
@@ -630,10 +644,12 @@ func TestConfirm(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 		const cancel = `{"name":"shop.order.cancel","arguments":{"id":7}}`
 		var asked []string
-		if r, text := call(t, connect(client{answer: "accept", asked: &asked}), "call_tool", cancel); r.IsError || text != `{"id":7}` {
+		if r, text := call(t, connect(client{answer: "accept", asked: &asked}), "call_tool", cancel); r.IsError ||
+			text != `{"id":7}` {
 			t.Errorf("accepted: %s", text)
 		}
-		if len(asked) != 1 || !strings.Contains(asked[0], `:Test-Client wants to call shop.order.cancel {"id":7} (it is destructive)`) {
+		if len(asked) != 1 || !strings.Contains(asked[0],
+			`:Test-Client wants to call shop.order.cancel {"id":7} (it is destructive)`) {
 			t.Errorf("asked %q", asked)
 		}
 		if got := f.shop.callLog(); !strings.HasSuffix(got, ":Test-Client order.cancel") || strings.Contains(got, ";") {
@@ -699,7 +715,8 @@ func TestConfirmationHoldsOnce(t *testing.T) {
 	}
 	defer s.Close()
 	try := func(id int, state string, answered bool) (*sdk.CallToolResult, error) {
-		p := &sdk.CallToolParams{Name: "shop__order__cancel", Arguments: json.RawMessage(fmt.Sprintf(`{"id":%d}`, id)), RequestState: state}
+		p := &sdk.CallToolParams{Name: "shop__order__cancel", Arguments: json.RawMessage(fmt.Sprintf(`{"id":%d}`, id)),
+			RequestState: state}
 		if answered {
 			p.InputResponses = sdk.InputResponseMap{"confirm": &sdk.ElicitResult{Action: "accept"}}
 		}
@@ -829,7 +846,8 @@ func TestResultTypes(t *testing.T) {
 		{`"method":"tools/call","params":{"name":"search_tools","arguments":{"query":"tea"},`, "complete"},
 		{`"method":"tools/call","params":{"name":"shop__echo",`, "complete"},
 		{`"method":"tools/call","params":{"name":"shop__order__cancel","arguments":{"id":1},`, "input_required"},
-		{`"method":"tools/call","params":{"name":"call_tool","arguments":{"name":"shop.order.cancel","arguments":{"id":1}},`, "input_required"},
+		{`"method":"tools/call","params":{"name":"call_tool","arguments":{"name":"shop.order.cancel","arguments":{"id":1}},`,
+			"input_required"},
 		{`"method":"resources/read","params":{"uri":"parley://docs/shop/add",`, "complete"},
 		{`"method":"resources/list","params":{`, "complete"},
 		{`"method":"prompts/get","params":{"name":"learn_shop",`, "complete"},
@@ -873,7 +891,9 @@ func TestPromptsAndCompletion(t *testing.T) {
 			}
 			return r.Messages[0].Content.(*sdk.TextContent).Text
 		}
-		if got := text("learn_shop", nil); !strings.Contains(got, `call_tool {"name":"shop.add","arguments":{"count":2,"title":"tea"}}`) || !strings.Contains(got, "It fails with exit code 10") {
+		if got := text("learn_shop", nil); !strings.Contains(got,
+			`call_tool {"name":"shop.add","arguments":{"count":2,"title":"tea"}}`) ||
+			!strings.Contains(got, "It fails with exit code 10") {
 			t.Errorf("the tutorial is\n%s", got)
 		}
 		given := map[string]string{"tool": "shop.add", "parameter": "size", "value": "small"}
@@ -923,7 +943,8 @@ func TestPromptsAndCompletion(t *testing.T) {
 // TestLongNames checks that listed names fit the limits of model APIs, and that calls by them find their tools.
 func TestLongNames(t *testing.T) {
 	long := "a" + strings.Repeat("b", 70)
-	f, err := newFake(`{"manifest":1,"name":"wide","version":"1.0.0","kind":"parley/1","docs":{"brief":"Long names"},"tools":[{"name":"` + long + `","docs":{"brief":"Do it"},"effect":"read","params":{"type":"object"}}]}`)
+	f,
+		err := newFake(`{"manifest":1,"name":"wide","version":"1.0.0","kind":"parley/1","docs":{"brief":"Long names"},"tools":[{"name":"` + long + `","docs":{"brief":"Do it"},"effect":"read","params":{"type":"object"}}]}`)
 	if err != nil {
 		t.Skip(err) // manifests may be limited to shorter names
 	}
@@ -985,7 +1006,8 @@ func TestSteps(t *testing.T) {
 		{tea, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`},
 		{tea.At(host.Options{Browser: "b", Target: "a b"}), `{"tool":"call_tool","arguments":{"name":"shop.add",` +
 			`"arguments":{"title":"tea"},"options":{"browser":"b","target":"a b"}}}`},
-		{slow, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"timeout":"1m0s"}}}`},
+		{slow,
+			`{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"timeout":"1m0s"}}}`},
 		{unfinished, `{"tool":"describe_tool","arguments":{"name":"shop.add"}}`},
 		{host.DescribeStep("shop.add", 3), `{"tool":"describe_tool","arguments":{"name":"shop.add","tier":3}}`},
 		{host.SearchStep("sell tea"), `{"tool":"search_tools","arguments":{"query":"sell tea"}}`},

@@ -1,3 +1,5 @@
+// Package session stores what the calls of one session share, in files that processes share: what failed, what was
+// shown, and results that are kept.
 package session
 
 import (

@@ -7,7 +7,8 @@ import (
 
 // TestReadContent checks that a response's content is decoded, and that decoding ends at the limit of blocks.
 func TestReadContent(t *testing.T) {
-	r, err := readResponse([]byte(`{"ok":true,"result":{},"content":[{"type":"text","text":"a"},{"type":"link","uri":"b"}]}`))
+	r,
+		err := readResponse([]byte(`{"ok":true,"result":{},"content":[{"type":"text","text":"a"},{"type":"link","uri":"b"}]}`))
 	if err != nil || len(r.Content) != 2 || r.Content[1].URI != "b" {
 		t.Errorf("got %+v, %v", r.Content, err)
 	}

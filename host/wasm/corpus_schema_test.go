@@ -43,7 +43,8 @@ var schemaRules = map[string]func(n int) (p, defs string){
 	"defaults": func(n int) (string, string) { // each contains the next twice
 		var defs []string
 		for i := range n {
-			defs = append(defs, fmt.Sprintf(`"l%[1]d":{"type":"object","default":{},"properties":{"a":{"$ref":"#/$defs/l%[2]d"},"b":{"$ref":"#/$defs/l%[2]d"}}}`, i, i+1))
+			defs = append(defs,
+				fmt.Sprintf(`"l%[1]d":{"type":"object","default":{},"properties":{"a":{"$ref":"#/$defs/l%[2]d"},"b":{"$ref":"#/$defs/l%[2]d"}}}`, i, i+1))
 		}
 		return `{"$ref":"#/$defs/l0"}`, "{" + strings.Join(append(defs, fmt.Sprintf(`"l%d":{"default":1}`, n)), ",") + "}"
 	},

@@ -96,7 +96,8 @@ func (a attack) provider(t testing.TB, e *Engine) *Provider {
 
 // scriptManifest returns the manifest of testdata/hostile/wasi.c, which reads its statements from stdin.
 func scriptManifest(t testing.TB) *manifest.Manifest {
-	return loadManifest(t, []byte(`{"manifest":1,"name":"hostile","version":"1.0.0","kind":"wasi","docs":{"brief":"A test"},
+	return loadManifest(t,
+		[]byte(`{"manifest":1,"name":"hostile","version":"1.0.0","kind":"wasi","docs":{"brief":"A test"},
 		"tools":[{"name":"run","docs":{"brief":"Run it"},"effect":"write","params":{"type":"object","properties":{"script":{"type":"string"}}},
 		"wasi":{"stdin":"{script}"}}]}`))
 }

@@ -114,14 +114,16 @@ func testExtism(t *testing.T, call func(tool, params string, asked *host.Request
 			Body: []byte("body of " + q.Method)}, nil
 	}
 	result, err = call("http", `{"method":"POST","url":"http://a.test/b"}`, web)
-	if err != nil || string(result.Data) != `"body of POST"` || string(sent.Body) != "posted" || sent.URL != "http://a.test/b" {
+	if err != nil || string(result.Data) != `"body of POST"` || string(sent.Body) != "posted" ||
+		sent.URL != "http://a.test/b" {
 		t.Errorf("%+v, %v, sent %+v", result, err, sent)
 	}
 	if _, err = call("requests", "{}", web); err == nil ||
 		!strings.Contains(err.Message, "more than 50 requests") {
 		t.Errorf("requests without end: %+v", err)
 	}
-	if _, err = call("http", `{"method":"GET","url":"http://elsewhere.test/"}`, web); err == nil || err.Code != host.Denied ||
+	if _, err = call("http", `{"method":"GET","url":"http://elsewhere.test/"}`, web); err == nil ||
+		err.Code != host.Denied ||
 		!strings.Contains(err.Message, "not granted") {
 		t.Errorf("a denied request: %+v", err)
 	}
@@ -143,7 +145,8 @@ func TestExtismModules(t *testing.T) {
 		kind string
 		want string
 	}{
-		{extism, manifest.KindParley, `so it is an Extism plugin; set "kind": "mcp", or let parley plugin wrap write its manifest`},
+		{extism, manifest.KindParley,
+			`so it is an Extism plugin; set "kind": "mcp", or let parley plugin wrap write its manifest`},
 		{echo, manifest.KindMCP, "only plugins of kind parley/1 may import"},
 		{wrong, manifest.KindMCP, "which does not exist"},
 		{unlisted, manifest.KindMCP, "it exports neither describe and call nor list_tools and call_tool"},

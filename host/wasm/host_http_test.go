@@ -52,8 +52,10 @@ func TestGuestFetch(t *testing.T) {
 	}
 	for params, want := range map[string]string{
 		`{"url":"` + server.URL + `/a"}`: `{"status":200,"headers":[["x-seen","GET /a ."]],"body":""}`,
-		`{"url":"` + server.URL + `/b","method":"POST","headers":[["x-given","y"]],"body":"\"}"}`: `{"status":200,"headers":[["x-seen","POST /b y."]],"body":"\"}"}`,
-		`{"url":"` + server.URL + `/c","method":"PUT","body_base64":"/wA="}`:                      `{"status":200,"headers":[["x-seen","PUT /c ."]],"body_base64":"/wA="}`,
+		`{"url":"` + server.URL +
+			`/b","method":"POST","headers":[["x-given","y"]],"body":"\"}"}`: `{"status":200,"headers":[["x-seen","POST /b y."]],"body":"\"}"}`,
+		`{"url":"` + server.URL +
+			`/c","method":"PUT","body_base64":"/wA="}`: `{"status":200,"headers":[["x-seen","PUT /c ."]],"body_base64":"/wA="}`,
 	} {
 		if result, err := get(params); err != nil || !sameJSON(t, result.Data, json.RawMessage(want)) {
 			t.Errorf("%s: %+v, %v", params, result, err)

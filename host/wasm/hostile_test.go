@@ -165,7 +165,8 @@ func TestGoGuestHostCalls(t *testing.T) {
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	m := loadManifest(t, []byte(`{"manifest":1,"name":"gocall","version":"0.1.0","kind":"parley/1","docs":{"brief":"A test"},
+	m := loadManifest(t,
+		[]byte(`{"manifest":1,"name":"gocall","version":"0.1.0","kind":"parley/1","docs":{"brief":"A test"},
 		"tools":[{"name":"run","docs":{"brief":"Run it"},"params":{"type":"object"},"effect":"read"}]}`))
 	p := testEngine(t).Provider(sourceOf(readFile(t, out), m))
 	r := requestFor(t, p, "run", `{"times":200}`)
@@ -446,7 +447,9 @@ func TestHostCalls(t *testing.T) {
 		return string(result.Data), result.Warnings
 	}
 
-	reply, _ := run("call-tool", `{"tool":"cdp.Page.navigate","params":{"url":"https://example.com"},"options":{"timeout":"10s","max_bytes":9}}`, "cdp.Page.*")
+	reply, _ := run("call-tool",
+		`{"tool":"cdp.Page.navigate","params":{"url":"https://example.com"},"options":{"timeout":"10s","max_bytes":9}}`,
+		"cdp.Page.*")
 	if reply != `{"ok":true,"result":{"frameId":"f"}}` {
 		t.Error(reply)
 	}

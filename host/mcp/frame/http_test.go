@@ -85,7 +85,8 @@ func TestServe(t *testing.T) {
 	}{
 		{"a message", "", "", "\ufeff" + ping("1.50"), 200, ping("1.50"), message(`"id":1.50,"result":{}`)},
 		{"a known revision", "", "2025-11-25", ping("1"), 200, ping("1"), message(`"id":1,"result":{}`)},
-		{"an unknown revision", "", "2025-11-26", ping("1.50"), 400, "", `"id":1.50,"error":{"code":-32022,"message":"` + unknown},
+		{"an unknown revision", "", "2025-11-26", ping("1.50"), 400, "",
+			`"id":1.50,"error":{"code":-32022,"message":"` + unknown},
 		{"an unknown revision and no id", "", "x", message(`"method":"a"`), 400, "", `"id":null,"error":{"code":-32022,`},
 		{"no message", "", "", message(`"id":1.50`), 400, "", fault("1.50", `"method" is missing`)},
 		{"no JSON", "", "", "garbage", 400, "", `"id":null,"error":{"code":-32700,`},
@@ -149,7 +150,8 @@ func TestOtherRequests(t *testing.T) {
 	r.Header.Set("Content-Type", jsonType)
 	w := httptest.NewRecorder()
 	Serve(w, r, nil, nil)
-	if w.Code != http.StatusBadRequest || w.Body.String() != message(`"id":null,"error":{"code":-32603,"message":"cut off"}`) {
+	if w.Code != http.StatusBadRequest ||
+		w.Body.String() != message(`"id":null,"error":{"code":-32603,"message":"cut off"}`) {
 		t.Errorf("a body that is cut off: %d, %s", w.Code, w.Body)
 	}
 }

@@ -125,8 +125,10 @@ func TestParse(t *testing.T) {
 // TestMembersOf checks that of equal keys the first counts, and which key is said to be there twice.
 func TestMembersOf(t *testing.T) {
 	for object, want := range map[string]string{
-		`{"a":1,"b":2}`: `1 2 "" true`, `{"a":1,"b":2,"a":3}`: `1 2 "a" true`, `{"b":1,"\u0062":2,"c":1,"c":2}`: ` 1 "b" true`,
-		`{"c":{"a":1,"a":2}}`: `  "" true`, `{}`: `  "" true`, `[1]`: `  "" false`, `7`: `  "" false`, ``: `  "" false`,
+		`{"a":1,"b":2}`: `1 2 "" true`, `{"a":1,"b":2,"a":3}`: `1 2 "a" true`,
+		`{"b":1,"\u0062":2,"c":1,"c":2}`: ` 1 "b" true`,
+		`{"c":{"a":1,"a":2}}`:            `  "" true`, `{}`: `  "" true`, `[1]`: `  "" false`, `7`: `  "" false`,
+		``: `  "" false`,
 	} {
 		values, repeated, isObject := membersOf([]byte(object), "a", "b")
 		if got := fmt.Sprintf("%s %s %q %v", values[0], values[1], repeated, isObject); got != want {

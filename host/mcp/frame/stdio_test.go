@@ -147,7 +147,8 @@ func TestLines(t *testing.T) {
 		w.send(padded(`1.50`, limit+1)+"\n", "", fault("1.50", tooLong))
 		w.send(padded(`"a"`, 1<<20)+"\n"+ping("7")+"\n", ping("7"), fault(`"a"`, tooLong))
 		w.send(strings.Repeat("x", 1<<20)+"\n", "", fault("null", tooLong))
-		w.send("garbage\n", "", message(`"id":null,"error":{"code":-32700,"message":"not JSON: expected one JSON value in UTF-8"}`))
+		w.send("garbage\n", "",
+			message(`"id":null,"error":{"code":-32700,"message":"not JSON: expected one JSON value in UTF-8"}`))
 		w.send(ping("8"), "", "") // the end of the line is missing
 		_ = w.input.Close()
 		w.expect("the end", ping("8"), "")
@@ -160,7 +161,8 @@ func TestRequestsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const inUse = "a request with this id has no response yet"
 		busy := func(id string) string {
-			return message(`"id":` + id + `,"error":{"code":-32603,"message":"busy: 3 requests have no response yet; nothing was run"}`)
+			return message(`"id":` + id +
+				`,"error":{"code":-32603,"message":"busy: 3 requests have no response yet; nothing was run"}`)
 		}
 		w := newWire(t, &Stdio{MaxMessage: 1 << 20, MaxOpen: 3})
 		w.send(ping("1")+"\n"+ping("1.0")+"\n", ping("1")+"|"+ping("1.0"), "")

@@ -41,9 +41,10 @@ func TestLines(t *testing.T) {
 	whole := host.Event{
 		Time: noon.In(time.FixedZone("MSK", 3*3600)), Op: "call", CallID: "c1", Session: "s1", Caller: "mcp:claude",
 		Tool: "github.issue.list", Digest: "sha256:ab",
-		Params: json.RawMessage(`{"repo":"a"}`), Result: json.RawMessage(`{}`), Duration: 1234567 * time.Nanosecond, OutBytes: 9,
-		Rights: []string{"http:GET:https://api.github.com", "fs:ro:/srv/data=/data"},
-		Uses:   []string{"http:GET:https://api.github.com", "fs:read:/srv/data/a<b>.txt"}, UsesDropped: 7,
+		Params: json.RawMessage(`{"repo":"a"}`), Result: json.RawMessage(`{}`), Duration: 1234567 * time.Nanosecond,
+		OutBytes: 9,
+		Rights:   []string{"http:GET:https://api.github.com", "fs:ro:/srv/data=/data"},
+		Uses:     []string{"http:GET:https://api.github.com", "fs:read:/srv/data/a<b>.txt"}, UsesDropped: 7,
 	}
 	failed := func(e *host.Error) host.Event { return host.Event{Time: noon, Op: "call", CallID: "c2", Err: e} }
 	for _, tt := range []struct {
@@ -51,10 +52,11 @@ func TestLines(t *testing.T) {
 		event host.Event
 		want  string
 	}{
-		{"ok", whole, `"op":"call","call":"c1","caller":"mcp:claude","session":"s1","tool":"github.issue.list","digest":"sha256:ab",` +
-			`"rights":["http:GET:https://api.github.com","fs:ro:/srv/data=/data"],` +
-			`"touched":["http:GET:https://api.github.com","fs:read:/srv/data/a<b>.txt"],` +
-			`"code":"ok","exit_code":0,"ms":1.235,"touched_more":7}`},
+		{"ok", whole,
+			`"op":"call","call":"c1","caller":"mcp:claude","session":"s1","tool":"github.issue.list","digest":"sha256:ab",` +
+				`"rights":["http:GET:https://api.github.com","fs:ro:/srv/data=/data"],` +
+				`"touched":["http:GET:https://api.github.com","fs:read:/srv/data/a<b>.txt"],` +
+				`"code":"ok","exit_code":0,"ms":1.235,"touched_more":7}`},
 		{"only an op", host.Event{Op: "call"}, `"op":"call","code":"ok","exit_code":0,"ms":0}`},
 		{"denied", failed(&host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:TOKEN\x1b[2J",
 			Why: "guest"}}}),
@@ -81,7 +83,8 @@ func TestLines(t *testing.T) {
 		{"a tool's own limit", failed(&host.Error{Code: host.LimitExceeded, Message: "guest",
 			Tool: &host.ToolError{Exit: 10}}),
 			`"op":"call","call":"c2","code":"limit_exceeded","exit_code":104,"ms":0}`},
-		{"trapped", failed(host.Errorf(host.Trapped, "it said: guest")), `"op":"call","call":"c2","code":"trapped","exit_code":103,"ms":0}`},
+		{"trapped", failed(host.Errorf(host.Trapped, "it said: guest")),
+			`"op":"call","call":"c2","code":"trapped","exit_code":103,"ms":0}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -114,7 +117,8 @@ func TestNoBodies(t *testing.T) {
 		e.Err = &host.Error{
 			Code: code, Message: "hunter2", Details: []host.Detail{{Parameter: "hunter2", Provided: "hunter2",
 				Expected: "hunter2"}},
-			Denied: []host.Denial{{Right: "clock", Why: "hunter2"}}, Tool: &host.ToolError{Name: "hunter2", Details: json.RawMessage(`"hunter2"`)},
+			Denied: []host.Denial{{Right: "clock", Why: "hunter2"}}, Tool: &host.ToolError{Name: "hunter2",
+				Details: json.RawMessage(`"hunter2"`)},
 			Protocol: &host.ProtocolError{Message: "hunter2"}, Corrected: e.Params,
 			Steps: []host.Step{host.SearchStep("hunter2")}, Cause: errors.New("hunter2"),
 		}

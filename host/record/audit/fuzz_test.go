@@ -11,7 +11,8 @@ func FuzzLog(f *testing.F) {
 	f.Add([]byte(content(f, l.Dir())), "")
 	f.Add([]byte(content(f, l.Dir())[:300]), "sha256:"+strings.Repeat("0", 64))
 	f.Add([]byte("\n\n{}\n"), "7 sha256:")
-	f.Add([]byte(`{"v":1,"seq":18446744073709551615,"t":"2026-07-01T12:00:00Z","prev":"`+genesis+`","op":"call"}`+"\n"), "1:sha256:")
+	f.Add([]byte(`{"v":1,"seq":18446744073709551615,"t":"2026-07-01T12:00:00Z","prev":"`+genesis+`","op":"call"}`+"\n"),
+		"1:sha256:")
 	f.Add([]byte("x"), "x")
 	f.Fuzz(func(t *testing.T, data []byte, anchor string) {
 		if len(data) > 1<<16 {

@@ -94,7 +94,8 @@ func TestTampering(t *testing.T) {
 		}, Changed, one, 1, 0},
 		{"a space added", edit(one, replace(1, `"op":`, `"op": `)), Changed, one, 2, 1},
 		{"a Windows line ending", edit(one, replace(1, "\n", "\r\n")), Changed, one, 2, 1},
-		{"another prev", edit(one, replace(1, `"prev":"sha256:`, `"prev":"sha256:`+strings.Repeat("0", 64)+`","x":"`)), Changed, one, 1, 0},
+		{"another prev", edit(one, replace(1, `"prev":"sha256:`, `"prev":"sha256:`+strings.Repeat("0", 64)+`","x":"`)),
+			Changed, one, 1, 0},
 		{"another prev of the first", edit(one, replace(0, `"prev":"sha256:0`, `"prev":"sha256:1`)), Changed, one, 1, 0},
 		{"another number", edit(one, replace(1, `"seq":2`, `"seq":9`)), Changed, one, 2, 1},
 		{"another number of the first", edit(one, replace(0, `"seq":1`, `"seq":2`)), Missing, one, 1, 0},
@@ -127,7 +128,10 @@ func TestTampering(t *testing.T) {
 		{"a foreign line", edit(one, insert(0, func([]string) string { return "hello\n" })), Misplaced, one, 1, 0},
 		{"a foreign line at the end", edit(three, insert(2, func([]string) string { return "hello\n" })), Changed, three, 3,
 			8},
-		{"a very long line", edit(one, insert(2, func([]string) string { return `{"v":1,` + strings.Repeat(" ", 100_000) + "}\n" })), Misplaced, one, 3, 2},
+		{"a very long line", edit(one, insert(2, func([]string) string {
+			return `{"v":1,` + strings.Repeat(" ", 100_000) +
+				"}\n"
+		})), Misplaced, one, 3, 2},
 
 		{"two swapped", edit(one, func(lines []string) []string { return []string{lines[0], lines[2], lines[1]} }), Misplaced,
 			one, 2, 1},

@@ -20,7 +20,8 @@ func TestShapes(t *testing.T) {
 		{"scalars", ` { "a" : 1 , "b":-1.5,"c":true,"d":false,"e":null,"f":"" }`,
 			`{"a":"integer","b":"number","c":"boolean","d":"boolean","e":"null","f":"string(0)"}`},
 		{"numbers", `{"a":1.0,"b":1e3,"c":1e-3,"d":1e999}`, `{"a":"integer","b":"integer","c":"number","d":"number"}`},
-		{"characters, not bytes", `{"a":"ä😀","b":"\u00e4\ud83d\ude00\n\\\"","c":"\ud83d"}`, `{"a":"string(2)","b":"string(5)","c":"string(1)"}`},
+		{"characters, not bytes", `{"a":"ä😀","b":"\u00e4\ud83d\ude00\n\\\"","c":"\ud83d"}`,
+			`{"a":"string(2)","b":"string(5)","c":"string(1)"}`},
 		{"objects", `{"o":{"b":1,"a":{"c":2}},"e":{}}`, `{"o":"object{b,a}","e":"object{}"}`},
 		{"arrays", `{"a":[],"b":["x","xyz","xy"],"c":[1,null,2],"d":[[1],[2],[3,4]],"e":[{"x":1},{"x":2}]}`,
 			`{"a":"array[0]","b":"array[3]<string(1..3)>","c":"array[3]<integer|null>","d":"array[3]<array[1]<integer>|array[2]<integer>>","e":"array[2]<object{x}>"}`},
@@ -33,7 +34,8 @@ func TestShapes(t *testing.T) {
 		{"a key with a terminal sequence", `{"\u001b[31ma\nb":1}`, `{"\\u001b[31ma b":"integer"}`},
 		{"a long key", `{"` + strings.Repeat("k", 100) + `":1}`, `{"` + strings.Repeat("k", 61) + `…":"integer"}`},
 		{"a very long key", `{"` + strings.Repeat("k", 5000) + `":1}`, `{"` + strings.Repeat("k", 61) + `…":"integer"}`},
-		{"many keys inside", `{"o":{` + keys(20) + `}}`, `{"o":"object{k0,k1,k2,k3,k4,k5,k6,k7,k8,k9,k10,k11,k12,k13,k14,k15,+4}"}`},
+		{"many keys inside", `{"o":{` + keys(20) + `}}`,
+			`{"o":"object{k0,k1,k2,k3,k4,k5,k6,k7,k8,k9,k10,k11,k12,k13,k14,k15,+4}"}`},
 		{"deep", `{"a":` + strings.Repeat("[", 20) + strings.Repeat("]", 20) + `}`,
 			`{"a":"` + strings.Repeat("array[1]<", 7) + "array[1]" + strings.Repeat(">", 7) + `"}`},
 	}
@@ -77,7 +79,8 @@ func FuzzShapes(f *testing.F) {
 			t.Fatalf("%q has the shape %s", data, got)
 		}
 		var s string
-		if json.Unmarshal(data, &s) == nil && !strings.Contains(string(data), `\ud`) && !strings.Contains(string(data), `\uD`) && len(data) > 0 && data[0] == '"' {
+		if json.Unmarshal(data, &s) == nil && !strings.Contains(string(data), `\ud`) &&
+			!strings.Contains(string(data), `\uD`) && len(data) > 0 && data[0] == '"' {
 			if want := fmt.Sprintf(`"string(%d)"`, len([]rune(s))); string(got) != want {
 				t.Fatalf("%q has the shape %s, want %s", data, got, want)
 			}

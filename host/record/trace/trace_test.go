@@ -22,7 +22,8 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 345e6, time.UTC)
 func refused() host.Event {
 	return host.Event{
 		Time: noon, Op: "call", CallID: "c1", Session: "s1", Caller: "mcp:claude", Tool: "cdp.Network.getCookies",
-		Digest: "sha256:ab", Mode: "progressive", Tiers: []int{1, 2}, Params: json.RawMessage(`{"urls": ["https://example.com"]}`),
+		Digest: "sha256:ab", Mode: "progressive", Tiers: []int{1, 2},
+		Params: json.RawMessage(`{"urls": ["https://example.com"]}`),
 		Err: &host.Error{Code: host.InvalidArgs, Details: []host.Detail{
 			{Parameter: "/urls/0", Keyword: "type", Provided: "the secret", Expected: "string",
 				Suggestion: host.TextSuggestion("the secret")}}},
@@ -38,10 +39,11 @@ func TestLines(t *testing.T) {
 		event  host.Event
 		want   string
 	}{
-		{"refused", false, refused(), `{"v":1,"t":"2026-07-01T12:00:00.345Z","call":"c1","session":"s1","caller":"mcp:claude",` +
-			`"tool":"cdp.Network.getCookies","manifest":"sha256:ab","mode":"progressive","tiers":[1,2],` +
-			`"params":{"urls":"array[1]<string(19)>"},"errors":[{"pointer":"/urls/0","keyword":"type","expected":"string"}],` +
-			`"code":"invalid_args","exit_code":81,"ms":1.234,"out_bytes":120,"docs_tokens":95,"retry_of":"c0","suggestion_used":true,"by":"policy","question":"q1","changes":["renamed","coerced"]}`},
+		{"refused", false, refused(),
+			`{"v":1,"t":"2026-07-01T12:00:00.345Z","call":"c1","session":"s1","caller":"mcp:claude",` +
+				`"tool":"cdp.Network.getCookies","manifest":"sha256:ab","mode":"progressive","tiers":[1,2],` +
+				`"params":{"urls":"array[1]<string(19)>"},"errors":[{"pointer":"/urls/0","keyword":"type","expected":"string"}],` +
+				`"code":"invalid_args","exit_code":81,"ms":1.234,"out_bytes":120,"docs_tokens":95,"retry_of":"c0","suggestion_used":true,"by":"policy","question":"q1","changes":["renamed","coerced"]}`},
 		{"only a tool", false, host.Event{Time: noon, Op: "call", Tool: "text.hash"},
 			`{"v":1,"t":"2026-07-01T12:00:00.345Z","tool":"text.hash","code":"ok","exit_code":0,"ms":0}`},
 		{"a tool's own exit code", false, host.Event{Time: noon, Tool: "a.b",
@@ -90,7 +92,8 @@ func TestBounds(t *testing.T) {
 	long := strings.Repeat("ä", 100_000)
 	e := host.Event{Time: noon, Op: "call", CallID: long, Session: long, Caller: long, Tool: long, RetryOf: long,
 		Query:  long,
-		Params: json.RawMessage(`{"` + long + `":"` + long + `","b":["` + long + `"]}`), Err: &host.Error{Code: host.InvalidArgs}}
+		Params: json.RawMessage(`{"` + long + `":"` + long + `","b":["` + long + `"]}`),
+		Err:    &host.Error{Code: host.InvalidArgs}}
 	for range 1000 {
 		e.Hits, e.Changes = append(e.Hits, long), append(e.Changes, long)
 		e.Err.Details = append(e.Err.Details, host.Detail{Parameter: "/" + long, Keyword: long, Expected: long})
@@ -260,7 +263,8 @@ func TestReadSkipsDamagedLines(t *testing.T) {
 	good := `{"v":1,"t":"2026-07-01T12:00:00Z","call":"good","code":"ok","exit_code":0,"ms":1,"later":{"field":1}}`
 	lines := []string{
 		"", "null", "[]", `{"v":2,"t":"2026-07-01T12:00:00Z"}`, `{"v":1}`, `{"v":1,"t":"yesterday"}`,
-		good[:40], "\x00\xff", strings.Repeat("[", 100_000), `{"v":1,"t":"2026-07-01T12:00:00Z","session":"` + strings.Repeat("x", maxLine) + `"}`, good,
+		good[:40], "\x00\xff", strings.Repeat("[", 100_000), `{"v":1,"t":"2026-07-01T12:00:00Z","session":"` +
+			strings.Repeat("x", maxLine) + `"}`, good,
 	}
 	write(t, filepath.Join(dir, "2026-07-01.jsonl"), strings.Join(lines, "\n"))
 	write(t, filepath.Join(dir, "notes.jsonl"), good+"\n")

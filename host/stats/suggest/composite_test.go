@@ -58,7 +58,8 @@ func TestComposites(t *testing.T) {
 				l.add(s, count, `{}`)
 			}
 		}, []string{`{"id":1,"tool":"shop.stock.count"}` + "\n" +
-			`{"id":2,"tool":"shop.article.find","params":{"title":"${param.title}"}}` + "\n" + `{"id":3,"tool":"shop.stock.count"}`}},
+			`{"id":2,"tool":"shop.article.find","params":{"title":"${param.title}"}}` + "\n" +
+			`{"id":3,"tool":"shop.stock.count"}`}},
 		{"a tool that does not exist", 6, func(l *log, s string) {
 			l.add(s, count, `{}`)
 			l.add(s, "shop.gone", `{}`)

@@ -155,7 +155,8 @@ func showSession(ctx context.Context, app *command.App, name string) (*shownSess
 	}
 	return &shownSession{
 		Name: s.Name, Used: s.Used, Shown: append([]session.ShownTool{}, s.Stored.Shown...),
-		Results: append([]session.StoredResult{}, s.Stored.Results...), Pages: append([]command.SessionPagesData{}, s.Pages...),
+		Results: append([]session.StoredResult{}, s.Stored.Results...),
+		Pages:   append([]command.SessionPagesData{}, s.Pages...),
 	}, nil
 }
 

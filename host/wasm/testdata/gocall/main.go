@@ -33,7 +33,8 @@ func run(c *sdk.Call, p Params) (Result, error) {
 	var r Result
 	for i := range p.Times {
 		var answer string
-		if err := c.CallTool("other.tool", map[string]any{"text": strings.Repeat("x", i*100)}, sdk.Options{}, &answer); err != nil {
+		if err := c.CallTool("other.tool", map[string]any{"text": strings.Repeat("x", i*100)}, sdk.Options{},
+			&answer); err != nil {
 			return r, err
 		}
 		c.Log(sdk.Info, fmt.Sprint("answer ", i))
