@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 )
 
-// Approver asks a person about a call that the policy does not decide alone. [Host.Call] waits for it before anything
-// runs.
+// Approver asks a person about a call that the policy does not decide alone. call.Host.Call waits for it before
+// anything runs.
 type Approver interface {
 	// Approve puts a question to a person and returns the answer. The error is [CannotAsk] if there is nobody to ask:
 	// the call is then denied as if there were no Approver. Any other error ends the call as it is.

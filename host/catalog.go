@@ -16,7 +16,7 @@ import (
 )
 
 // Catalog is an immutable set of plugins. Names are case-insensitive. To change the set, make a new catalog and
-// [Host.Swap] it.
+// call.Host.Swap it.
 type Catalog struct {
 	providers []Provider // in listing order: built-in ones first, then by name
 	byName    map[string]Provider

@@ -23,7 +23,7 @@ func WithDocsSize(ctx context.Context, size func(d *Docs, inError bool) int) con
 
 type maxTokensKey struct{}
 
-// WithMaxTokens returns a context in which [Host.Describe] returns the best documentation that stays within a number
+// WithMaxTokens returns a context in which call.Host.Describe returns the best documentation that stays within a number
 // of tokens, as the front end sends it; see [WithDocsSize]. What is left out is said in it. 0 means that there is no
 // limit.
 func WithMaxTokens(ctx context.Context, tokens int) context.Context {

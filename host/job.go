@@ -76,7 +76,7 @@ type Request struct {
 
 // Functions of the host that every provider may ask for. A guest's imports of these names take the same arguments.
 const (
-	// AskTool runs a tool of another plugin through all of [Host.Call]: {"tool","params","options"}.
+	// AskTool runs a tool of another plugin through all of call.Host.Call: {"tool","params","options"}.
 	AskTool = "call_tool"
 	// AskTools runs several tools at once, each as [AskTool] does: {"pending":[{"id","tool","params","options"}]}. The
 	// result is {"answers":[{"id","ok","result" or "error"}]}. A guest does not import it: it is for the response of one

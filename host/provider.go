@@ -1,5 +1,6 @@
-// Package host combines plugins into one catalog and runs every call through one path: find the tool, coerce and
-// validate the parameters, consult the policy, invoke the tool, check the result, record the call. See [Host.Call].
+// Package host has the words between the parts of a host: providers of tools and the catalog of all of them, calls and
+// answers, errors, steps that may come next, and the interfaces that the parts have of each other. Package call runs
+// the calls.
 package host
 
 import (
@@ -247,7 +248,7 @@ type Grant struct {
 	Browser bool              // act in the browser context of the caller's session
 	Clock   bool
 	Random  bool
-	Caller  bool // make inner calls as the caller; see [Host.Call]
+	Caller  bool // make inner calls as the caller; see call.Host.Call
 }
 
 // FSGrant makes a folder of this machine available to the guest at a path.

@@ -32,7 +32,7 @@ func SearchPluginOf(m *manifest.Manifest) SearchPlugin {
 	}
 }
 
-// SegmentUsable returns an error if [Host.Search] cannot read a segment.
+// SegmentUsable returns an error if call.Host.Search cannot read a segment.
 func SegmentUsable(segment []byte) error {
 	_, err := index.Open(segment)
 	return err

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Functions serves what a provider asks of the host; see [Request]. A function that is nil is denied, or not found if
-// guests do not know it.
+// Functions serves what a provider asks of the host; see [host.Request]. A function that is nil is denied, or not
+// found if guests do not know it.
 type Functions struct {
 	// CallTool serves [AskTool].
 	CallTool func(ctx context.Context, tool string, params json.RawMessage, o host.Options) (*host.Result, error)
@@ -22,7 +22,7 @@ type Functions struct {
 	HTTP func(ctx context.Context, r *host.HTTPRequest) (*host.HTTPResponse, error)
 	// ReadSecret serves [AskSecret].
 	ReadSecret func(ctx context.Context, name string) (string, error)
-	// MayCall serves [AskMayCall].
+	// MayCall serves [host.AskMayCall].
 	MayCall func(ctx context.Context, tool string) bool
 	// BoundSecret serves [AskBoundSecret].
 	BoundSecret func(ctx context.Context, name string) (host.BoundSecret, error)
@@ -39,7 +39,7 @@ type Functions struct {
 // maxNamed is the maximum length of a name from a guest in a message, in bytes.
 const maxNamed = 200
 
-// Ask serves one function; it is what [Request].Ask requires.
+// Ask serves one function; it is what [host.Request].Ask requires.
 func (f *Functions) Ask(ctx context.Context, function string, argument json.RawMessage) (*host.Result, error) {
 	switch {
 	case function == host.AskTool:

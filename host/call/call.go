@@ -329,7 +329,7 @@ func (r *run) request(d host.Decision) *host.Request {
 	return req
 }
 
-// receive serves [Request].Events.
+// receive serves [host.Request].Events.
 func (r *run) receive(e host.JobEvent) error {
 	switch {
 	case e.Kind == host.EventUse:

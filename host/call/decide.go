@@ -122,7 +122,7 @@ func (r *run) checkProgram() error {
 	return r.deny("", "a program cannot run another program; put what it does into this one")
 }
 
-// mayCall serves [AskMayCall].
+// mayCall serves [host.AskMayCall].
 func (r *run) mayCall(ctx context.Context, tool string) bool {
 	a, err := r.host.Catalog().FindIn(r.address.Plugin, tool)
 	if err != nil || a.Tool == nil {

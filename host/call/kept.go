@@ -20,8 +20,8 @@ func (r *run) keepWhole(data json.RawMessage) bool {
 	return r.host.cfg.Sessions.Keep(r.call.Session, r.answer.CallID, ending, data) != ""
 }
 
-// keepBinary stores the binary parts of the answer, puts a [File] in the place of each, and reports whether there were
-// any. What cannot be stored stays as it is.
+// keepBinary stores the binary parts of the answer, puts a [host.File] in the place of each, and reports whether there
+// were any. What cannot be stored stays as it is.
 func (r *run) keepBinary() bool {
 	if !r.call.KeepBinary {
 		return false

@@ -52,8 +52,8 @@ func stations() []station {
 
 // Call runs a tool. It is the only path by which any caller runs one, along the stations of this file.
 //
-// The error is Answer.Err, an [*Error], which errors.Is compares with codes. The answer is never nil: that of a failed
-// call has the call's id, warnings and next steps.
+// The error is Answer.Err, an [*host.Error], which errors.Is compares with codes. The answer is never nil: that of a
+// failed call has the call's id, warnings and next steps.
 func (h *Host) Call(ctx context.Context, c host.Call) (*host.Answer, error) {
 	return h.call(ctx, c, behalf{})
 }
