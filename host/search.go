@@ -99,7 +99,7 @@ type SearchData struct {
 	Results       []SearchResult `json:"results"`
 	NearestGroups []string       `json:"nearest_groups,omitempty"`
 
-	Foreign bool // the query is probably not in English
+	Foreign bool `json:"-"` // the query is probably not in English
 }
 
 // SearchResult is one hit.
