@@ -21,8 +21,7 @@ const browser = `{
      "params": {"type": "object", "properties": {"url": {"type": "string"}, "more": {"type": "object"},
        "note": {"type": "string"}, "x": {"type": "number"}}}},
     {"name": "upload", "docs": {"brief": "Give files to a page"}, "effect": "read", "reach": "machine",
-     "files": ["/files", "/data/files"], "params": {"type": "object", "properties": {"files": {},
-	"data": {"type": "object"}}}},
+     "files": ["/files", "/data/files"], "params": {"type": "object", "properties": {"files": {}, "data": {"type": "object"}}}},
     {"name": "plain", "docs": {"brief": "Name no file"}, "effect": "read",
      "params": {"type": "object", "properties": {"url": {"type": "string"}}}}
   ]

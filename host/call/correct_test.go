@@ -17,8 +17,7 @@ const bank = `{
   "tools": [
     {"name": "drop", "docs": {"brief": "Drop an account"}, "effect": "destructive",
      "params": {"type": "object", "additionalProperties": false, "required": ["name"], "properties": {
-       "name": {"type": "string", "description": "Which account, e.g. \"session\". Cannot be undone.",
-	"x-aliases": ["account"]},
+       "name": {"type": "string", "description": "Which account, e.g. \"session\". Cannot be undone.", "x-aliases": ["account"]},
        "when": {"type": "integer", "description": "Days from now"}, "fast": {"type": "boolean"}}},
      "examples": [{"title": "One", "params": {"name": "session", "when": 77}}]},
     {"name": "show", "docs": {"brief": "Show an account"}, "effect": "read",
@@ -26,8 +25,7 @@ const bank = `{
        "name": {"type": "string"}, "site": {"type": "object", "required": ["url", "kind"], "properties": {
          "url": {"type": "string", "description": "a page"}, "kind": {"const": "web"}}},
        "limit": {"type": "integer", "minimum": 1, "default": 5}, "note": {"type": ["string", "null"]}}},
-     "examples": [{"title": "One", "params": {"name": "session", "site": {"url": "https://example.com",
-	"kind": "web"}}}]},
+     "examples": [{"title": "One", "params": {"name": "session", "site": {"url": "https://example.com", "kind": "web"}}}]},
     {"name": "page", "docs": {"brief": "Open a page"}, "effect": "read",
      "params": {"type": "object", "additionalProperties": false, "properties": {"target": {"type": "string"}}}}
   ]

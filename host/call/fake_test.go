@@ -21,27 +21,21 @@ const shop = `{
   "capabilities": {"fs": [{"path": "/data", "mode": "ro", "why": "prices"}], "clock": {}},
   "limits": {"timeout_ms": 5000},
   "tools": [
-    {"name": "add", "docs": {"brief": "Add an article", "standard": "The article can be ordered at once.",
-	"full": "The article can be ordered at once, by anybody."}, "effect": "write",
+    {"name": "add", "docs": {"brief": "Add an article", "standard": "The article can be ordered at once.", "full": "The article can be ordered at once, by anybody."}, "effect": "write",
      "params": {"type": "object", "additionalProperties": false, "required": ["title"], "properties": {
        "title": {"type": "string", "minLength": 1, "description": "Name of the article."},
        "count": {"type": "integer", "minimum": 1, "maximum": 99, "default": 3, "description": "How many there are."},
        "price": {"type": "number"}, "fresh": {"type": "boolean", "default": true},
-       "tags": {"type": "array", "items": {"type": "string"}},
-	"size": {"type": "string", "enum": ["small", "medium", "large"]},
-       "extra": {"type": "object", "properties": {"depth": {"type": "integer"}}},
-	"code": {"type": ["string", "integer"]}}},
+       "tags": {"type": "array", "items": {"type": "string"}}, "size": {"type": "string", "enum": ["small", "medium", "large"]},
+       "extra": {"type": "object", "properties": {"depth": {"type": "integer"}}}, "code": {"type": ["string", "integer"]}}},
      "returns": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
      "examples": [{"title": "One", "params": {"title": "tea", "count": 5}, "result": {"id": 1}}],
      "exit_codes": ["sold_out"], "tasks": ["sell something new"]},
-    {"name": "echo", "docs": {"brief": "Say it again"}, "effect": "read", "params": {"type": "object"},
-	"tasks": ["repeat words"]},
-    {"name": "order.list", "group": "order", "docs": {"brief": "List orders"}, "effect": "read",
-	"params": {"type": "object"}},
+    {"name": "echo", "docs": {"brief": "Say it again"}, "effect": "read", "params": {"type": "object"}, "tasks": ["repeat words"]},
+    {"name": "order.list", "group": "order", "docs": {"brief": "List orders"}, "effect": "read", "params": {"type": "object"}},
     {"name": "order.cancel", "group": "order", "docs": {"brief": "Cancel an order"}, "effect": "destructive",
      "params": {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}},
-    {"name": "order.slow", "group": "order", "docs": {"brief": "Wait until it is over"}, "effect": "read",
-	"params": {"type": "object"}}
+    {"name": "order.slow", "group": "order", "docs": {"brief": "Wait until it is over"}, "effect": "read", "params": {"type": "object"}}
   ]
 }`
 

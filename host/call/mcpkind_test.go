@@ -15,8 +15,7 @@ const notes = `{
   "manifest": 1, "name": "notes", "version": "1.0.0", "kind": "mcp", "docs": {"brief": "Keep notes"},
   "tools": [
     {"name": "add", "docs": {"brief": "Add a note"}, "effect": "write",
-     "params": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"},
-	"stars": {"type": "integer"}}},
+     "params": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}, "stars": {"type": "integer"}}},
      "returns": {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}},
     {"name": "find", "docs": {"brief": "Find notes"}, "effect": "read",
      "params": {"type": "object", "properties": {"text": {"type": "string", "pattern": "(?=a)"}}},

@@ -19,21 +19,16 @@ import (
 const library = `{
   "manifest": 1, "name": "library", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Lend books to readers"},
   "tools": [
-    {"name": "loan.find", "docs": {"brief": "Find loans of a reader",
-	"standard": "It once needed the number of a card, which is no longer so. It was rewritten in spring, and again in autumn."},
+    {"name": "loan.find", "docs": {"brief": "Find loans of a reader", "standard": "It once needed the number of a card, which is no longer so. It was rewritten in spring, and again in autumn."},
      "effect": "read",
      "params": {"type": "object", "additionalProperties": false, "required": ["reader"], "properties": {
        "reader": {"type": "string", "minLength": 2, "description": "Who."},
        "state": {"type": "string", "enum": ["open", "late"], "description": "Which."}}},
-     "examples": [{"title": "Open ones", "params": {"reader": "Ada", "state": "open"}},
-	{"title": "Late ones", "params": {"reader": "Bo", "state": "late"}}],
-     "tasks": ["which books has somebody borrowed", "see who is overdue", "list what a person took home",
-	"check on returns of a member"]},
-    {"name": "book.find", "docs": {"brief": "Look up books in the catalog"}, "effect": "read",
-	"params": {"type": "object", "properties": {"title": {"type": "string", "description": "A part of the title."}}},
+     "examples": [{"title": "Open ones", "params": {"reader": "Ada", "state": "open"}}, {"title": "Late ones", "params": {"reader": "Bo", "state": "late"}}],
+     "tasks": ["which books has somebody borrowed", "see who is overdue", "list what a person took home", "check on returns of a member"]},
+    {"name": "book.find", "docs": {"brief": "Look up books in the catalog"}, "effect": "read", "params": {"type": "object", "properties": {"title": {"type": "string", "description": "A part of the title."}}},
      "tasks": ["search the shelves for a novel"]},
-    {"name": "loan.end", "docs": {"brief": "Take a book back"}, "effect": "write",
-	"params": {"type": "object", "properties": {}},
+    {"name": "loan.end", "docs": {"brief": "Take a book back"}, "effect": "write", "params": {"type": "object", "properties": {}},
      "tasks": ["return a borrowed item"]}]
 }`
 

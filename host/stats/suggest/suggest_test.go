@@ -18,8 +18,7 @@ import (
 const shop = `{
   "manifest": 1, "name": "shop", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Keep a small shop"},
   "tools": [
-    {"name": "article.add", "docs": {"brief": "Add an article to the shop", "standard": "It can be ordered at once."},
-	"effect": "write",
+    {"name": "article.add", "docs": {"brief": "Add an article to the shop", "standard": "It can be ordered at once."}, "effect": "write",
      "params": {"type": "object", "additionalProperties": false, "required": ["title", "count"], "properties": {
        "title": {"type": "string", "minLength": 2, "description": "Name of the article"},
        "count": {"type": "integer", "minimum": 1, "maximum": 99, "description": "How many there are."},
@@ -32,11 +31,9 @@ const shop = `{
        "title": {"type": "string", "description": "What the title contains."}}},
      "examples": [{"title": "All teas", "params": {"title": "tea"}}],
      "tasks": ["look for a product by name"]},
-    {"name": "stock.open", "docs": {"brief": "Open the stock room"}, "effect": "write",
-	"params": {"type": "object", "properties": {}},
+    {"name": "stock.open", "docs": {"brief": "Open the stock room"}, "effect": "write", "params": {"type": "object", "properties": {}},
      "tasks": ["unlock the storage"]},
-    {"name": "stock.count", "docs": {"brief": "Count what is in stock"}, "effect": "read",
-	"params": {"type": "object", "properties": {}},
+    {"name": "stock.count", "docs": {"brief": "Count what is in stock"}, "effect": "read", "params": {"type": "object", "properties": {}},
      "tasks": ["take inventory"]}]
 }`
 
@@ -269,10 +266,8 @@ func TestPoisonedTraces(t *testing.T) {
 func TestGate(t *testing.T) {
 	base := newPlugin(t, shop)
 	other := newPlugin(t, `{"manifest": 1, "name": "depot", "version": "1.0.0", "kind": "parley/1",
-	  "docs": {"brief": "Keep a depot"}, "tools": [{"name": "goods.list", "effect": "read", "params": {"type": "object",
-		"properties": {}},
-	  "docs": {"brief": "List all goods that lie in the depot",
-		"standard": "Goods are sorted by the day on which they came in."},
+	  "docs": {"brief": "Keep a depot"}, "tools": [{"name": "goods.list", "effect": "read", "params": {"type": "object", "properties": {}},
+	  "docs": {"brief": "List all goods that lie in the depot", "standard": "Goods are sorted by the day on which they came in."},
 	  "tasks": ["show goods of the depot"]}]}`)
 	ran := ""
 	run := func(_ context.Context, tool string, params json.RawMessage) error {
@@ -355,8 +350,7 @@ func TestGateKeepsSearch(t *testing.T) {
 	for i := range 6 {
 		tools = append(tools,
 			fmt.Sprintf(`{"name": "note%d.read", "effect": "read", "params": {"type": "object", "properties": {}},
-		  "docs": {"brief": "Read note number %d"}, "keywords": ["paper%d"],
-			"tasks": ["read the note on paper%d"]}`, i, i, i, i))
+		  "docs": {"brief": "Read note number %d"}, "keywords": ["paper%d"], "tasks": ["read the note on paper%d"]}`, i, i, i, i))
 	}
 	tools = append(tools, `{"name": "bell.ring", "effect": "write", "params": {"type": "object", "properties": {}},
 	  "docs": {"brief": "Ring the bell"}, "tasks": ["make a loud sound"]}`)

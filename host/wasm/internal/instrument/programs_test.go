@@ -39,8 +39,7 @@ func TestSamePrograms(t *testing.T) {
 		{"python-3.11.3.wasm", []string{"-c", `
 import hashlib, json, re, sys
 words = re.findall(r"\w+", hashlib.__doc__)
-print(json.dumps(sorted({w: words.count(w) for w in words}.items())), hashlib.sha256(b"x" * 100000).hexdigest(),
-	sum(i ** 0.5 for i in range(100000)))
+print(json.dumps(sorted({w: words.count(w) for w in words}.items())), hashlib.sha256(b"x" * 100000).hexdigest(), sum(i ** 0.5 for i in range(100000)))
 sys.exit(7)`}},
 		{"ruby-3.2.0.wasm", []string{"-e", `puts (1..20000).map { |i| Math.sqrt(i).to_s }.sort.join.sum
 puts (1..20000).inject { |a, b| a * b % 1000000007 }; exit 7`}},
