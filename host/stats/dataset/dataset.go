@@ -7,6 +7,7 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -264,6 +265,9 @@ func Read(r io.Reader) (*Dataset, error) {
 		}
 		var l line
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			if kind := (*json.UnmarshalTypeError)(nil); errors.As(err, &kind) {
+				err = fmt.Errorf("%s has another type: it is a JSON %s", cmp.Or(kind.Field, "the line"), kind.Value)
+			}
 			return nil, fmt.Errorf("line %d: %s", n, manifest.CleanLine(err.Error()))
 		}
 		switch {

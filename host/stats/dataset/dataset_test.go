@@ -108,13 +108,13 @@ func TestScope(t *testing.T) {
 func TestRead(t *testing.T) {
 	const card = `{"card":{"format":"parley-dataset/1","queries":1}}` + "\n"
 	for text, want := range map[string]string{
-		"":             "it is empty",
-		"{":            "line 1: unexpected end of JSON input",
-		`{"query":{}}`: "line 1: expected {\"card\":{\"format\":\"parley-dataset/1\",..}} first",
-		card + `{}`:    "line 2: expected a session, a query with relevant tools, or an edit",
-		card + card:    "line 2: expected a session, a query with relevant tools, or an edit",
-		card +
-			`{"query":1}`: "line 2: json: cannot unmarshal number into Go struct field line.query of type host.EvalQuery",
+		"":                              "it is empty",
+		"{":                             "line 1: unexpected end of JSON input",
+		`{"query":{}}`:                  "line 1: expected {\"card\":{\"format\":\"parley-dataset/1\",..}} first",
+		card + `{}`:                     "line 2: expected a session, a query with relevant tools, or an edit",
+		card + card:                     "line 2: expected a session, a query with relevant tools, or an edit",
+		card + `{"query":1}`:            "line 2: query has another type: it is a JSON number",
+		card + `[]`:                     "line 2: the line has another type: it is a JSON array",
 		card:                            "it has not as many lines as its card says; a part is missing",
 		`{"card":{"format":"other/1"}}`: "line 1: expected {\"card\":{\"format\":\"parley-dataset/1\",..}} first",
 		card + `{"query":{"query":"x","relevant":{"a.b":3}}}`: "",
