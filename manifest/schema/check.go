@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -44,35 +45,19 @@ type fault struct {
 	ambiguous bool           // there are several ways to correct it, so none is proposed
 }
 
-// A record is the set of properties or items of one value that some schema has evaluated, for the unevaluated keywords.
-type record struct {
-	props map[string]bool
-	items map[int]bool
-}
+// A record is the set of properties or items of one value that some schema has evaluated, for the unevaluated keywords:
+// names, and indices. It is nil where no schema asks for it.
+type record map[any]bool
 
-func newRecord() *record { return &record{map[string]bool{}, map[int]bool{}} }
-
-func (s *record) prop(k string) {
+func (s record) add(part any) {
 	if s != nil {
-		s.props[k] = true
+		s[part] = true
 	}
 }
 
-func (s *record) item(i int) {
+func (s record) addAll(o record) {
 	if s != nil {
-		s.items[i] = true
-	}
-}
-
-func (s *record) add(o *record) {
-	if s == nil || o == nil {
-		return
-	}
-	for k := range o.props {
-		s.props[k] = true
-	}
-	for i := range o.items {
-		s.items[i] = true
+		maps.Copy(s, o)
 	}
 }
 
@@ -84,165 +69,169 @@ type walker struct {
 
 func (s *Schema) walker() *walker { return &walker{uneval: s.uneval, steps: 1 << 40} }
 
+func (w *walker) record() record {
+	if w.uneval {
+		return record{}
+	}
+	return nil
+}
+
 // check reports whether v is valid by n. It appends all faults to faults, or stops at the first where faults is nil.
 // It adds the parts of v that were evaluated to seen, unless that is nil.
-func (w *walker) check(n *node, v any, at *location, faults *[]fault, seen *record) bool {
+func (w *walker) check(n *node, v any, at *location, faults *[]fault, seen record) bool {
 	if w.steps--; w.steps < 0 {
 		return false
 	}
 	if faults != nil && len(*faults) > MaxViolations {
 		return false
 	}
+	c := visit{walker: w, node: n, v: v, at: at, faults: faults, seen: w.record(), ok: true}
 	if n.always != nil {
 		if !*n.always {
-			add(faults, fault{at: at, keyword: "false", node: n, v: v})
+			c.fail("false")
 		}
 		return *n.always
 	}
-	mine := seen
-	if w.uneval {
-		mine = newRecord()
-	}
-	ok := true
-	fail := func(f fault) {
-		ok = false
-		f.at, f.node, f.v = at, n, v
-		add(faults, f)
-	}
-	stop := func() bool { return !ok && faults == nil }
-
-	if n.ref != nil && !w.check(n.ref, v, at, faults, mine) {
-		ok = false
-	}
-	if stop() {
+	c.both(n.ref)
+	switch {
+	case c.isOver():
 		return false
-	}
-	if n.types != 0 && n.types&kindOf(v) == 0 {
-		fail(fault{keyword: "type"})
-		return false
-	}
-	if n.enum != nil && !slices.ContainsFunc(n.enum, func(e any) bool { return equal(e, v) }) {
-		fail(fault{keyword: "enum"})
-		return false
-	}
-	if n.isConst && !equal(n.constant, v) {
-		fail(fault{keyword: "const"})
-		return false
+	case n.types != 0 && n.types&kindOf(v) == 0:
+		return c.fail("type")
+	case n.enum != nil && !slices.ContainsFunc(n.enum, func(e any) bool { return equal(e, v) }):
+		return c.fail("enum")
+	case n.isConst && !equal(n.constant, v):
+		return c.fail("const")
 	}
 	switch v := v.(type) {
 	case json.Number:
-		checkNumber(n, v, fail)
+		c.number(v)
 	case string:
-		checkString(n, v, fail)
+		if n.length != (span{}) {
+			c.count(n.length, utf8.RuneCountInString(v), "minLength", "maxLength")
+		}
+		if n.pattern != nil && !n.pattern.re.MatchString(v) {
+			c.fail("pattern")
+		}
 	case []any:
-		ok = w.array(n, v, at, faults, mine, fail) && ok
+		c.array(v)
 	case map[string]any:
-		ok = w.object(n, v, at, faults, mine, fail) && ok
+		c.object(v)
 	}
-	if stop() {
+	if c.isOver() {
 		return false
 	}
-	ok = w.logic(n, v, at, faults, mine, fail) && ok
-	if stop() {
+	c.logic()
+	if c.isOver() {
 		return false
 	}
-	ok = w.unevaluated(n, v, at, faults, mine) && ok
-	if w.uneval && (ok || faults != nil) {
+	c.unevaluated()
+	if w.uneval && !c.isOver() {
 		// A part that is invalid counts as evaluated: it has a fault already and must not be called unknown as well.
-		seen.add(mine)
+		seen.addAll(c.seen)
 	}
-	return ok && w.steps >= 0
+	return c.ok && w.steps >= 0
 }
 
-func add(faults *[]fault, f fault) {
-	if faults != nil {
-		*faults = append(*faults, f)
+// A visit is the check of one value by one node.
+type visit struct {
+	*walker
+	*node
+	v      any
+	at     *location
+	faults *[]fault // nil to stop at the first
+	seen   record
+	ok     bool
+}
+
+// isOver reports whether the result is known, and nobody asks for more faults.
+func (c *visit) isOver() bool { return !c.ok && c.faults == nil }
+
+// add records a fault.
+func (c *visit) add(f fault) {
+	if c.ok = false; c.faults != nil {
+		*c.faults = append(*c.faults, f)
 	}
 }
 
-func markAll(v any, s *record) {
-	switch v := v.(type) {
-	case map[string]any:
-		for k := range v {
-			s.props[k] = true
-		}
-	case []any:
-		for i := range v {
-			s.items[i] = true
-		}
+// fail records that the value breaks a keyword of the node. The result is always false.
+func (c *visit) fail(keyword string) bool {
+	c.add(fault{at: c.at, keyword: keyword, node: c.node, v: c.v})
+	return false
+}
+
+// inner checks a part of the value.
+func (c *visit) inner(n *node, v any, at *location) {
+	if !c.isOver() && !c.check(n, v, at, c.faults, nil) {
+		c.ok = false
 	}
 }
 
-func checkNumber(n *node, v json.Number, fail func(fault)) {
-	if n.min == nil && n.max == nil && n.exclMin == nil && n.exclMax == nil && n.multipleOf == nil {
+// both checks the value by another node, too, unless that is nil.
+func (c *visit) both(n *node) {
+	if n != nil && !c.isOver() && !c.check(n, c.v, c.at, c.faults, c.seen) {
+		c.ok = false
+	}
+}
+
+// isNever reports whether a schema is false.
+func (n *node) isNever() bool { return n.always != nil && !*n.always }
+
+func (c *visit) number(v json.Number) {
+	if c.bounds == nil && c.multipleOf == nil {
 		return
 	}
 	r := ratOf(v)
 	if r == nil {
 		return
 	}
-	if n.min != nil && r.Cmp(n.min.rat) < 0 {
-		fail(fault{keyword: "minimum"})
+	for _, b := range c.bounds {
+		if b.refuses(r.Cmp(b.rat)) {
+			c.fail(b.keyword)
+		}
 	}
-	if n.max != nil && r.Cmp(n.max.rat) > 0 {
-		fail(fault{keyword: "maximum"})
-	}
-	if n.exclMin != nil && r.Cmp(n.exclMin.rat) <= 0 {
-		fail(fault{keyword: "exclusiveMinimum"})
-	}
-	if n.exclMax != nil && r.Cmp(n.exclMax.rat) >= 0 {
-		fail(fault{keyword: "exclusiveMaximum"})
-	}
-	if n.multipleOf != nil && !new(big.Rat).Quo(r, n.multipleOf.rat).IsInt() {
-		fail(fault{keyword: "multipleOf"})
+	if c.multipleOf != nil && !new(big.Rat).Quo(r, c.multipleOf.rat).IsInt() {
+		c.fail("multipleOf")
 	}
 }
 
-func checkString(n *node, v string, fail func(fault)) {
-	if n.minLength != nil || n.maxLength != nil {
-		length := utf8.RuneCountInString(v)
-		if n.minLength != nil && length < *n.minLength {
-			fail(fault{keyword: "minLength"})
-		}
-		if n.maxLength != nil && length > *n.maxLength {
-			fail(fault{keyword: "maxLength"})
-		}
+func (c *visit) count(allowed span, n int, least, most string) {
+	if allowed.least != nil && n < *allowed.least {
+		c.fail(least)
 	}
-	if n.pattern != nil && !n.pattern.re.MatchString(v) {
-		fail(fault{keyword: "pattern"})
+	if allowed.most != nil && n > *allowed.most {
+		c.fail(most)
 	}
 }
 
-func (w *walker) array(n *node, v []any, at *location, faults *[]fault, seen *record, fail func(fault)) bool {
-	ok := true
+func (c *visit) array(v []any) {
 	for i, item := range v {
-		s := n.item(i)
+		s := c.item(i)
 		if s == nil {
 			break
 		}
-		seen.item(i)
-		if !w.check(s, item, at.index(i), faults, nil) {
-			if ok = false; faults == nil {
-				return false
-			}
+		c.seen.add(i)
+		c.inner(s, item, c.at.index(i))
+	}
+	c.count(c.node.count, len(v), "minItems", "maxItems")
+	if c.unique && hasDuplicate(v) {
+		c.fail("uniqueItems")
+	}
+	if c.contains == nil {
+		return
+	}
+	matching := 0
+	for i, item := range v {
+		if c.check(c.contains, item, c.at, nil, nil) {
+			c.seen.add(i)
+			matching++
 		}
 	}
-	if n.minItems != nil && len(v) < *n.minItems {
-		fail(fault{keyword: "minItems"})
-	}
-	if n.maxItems != nil && len(v) > *n.maxItems {
-		fail(fault{keyword: "maxItems"})
-	}
-	if n.unique && duplicate(v) {
-		fail(fault{keyword: "uniqueItems"})
-	}
-	if n.contains != nil {
-		w.containing(n, v, at, seen, fail)
-	}
-	return ok
+	one := 1
+	c.count(c.matching.or(span{least: &one}), matching, "contains", "maxContains")
 }
 
-func duplicate(v []any) bool {
+func hasDuplicate(v []any) bool {
 	found := make(map[string]bool, len(v))
 	for _, item := range v {
 		key := identityOf(item)
@@ -254,185 +243,130 @@ func duplicate(v []any) bool {
 	return false
 }
 
-func (w *walker) containing(n *node, v []any, at *location, seen *record, fail func(fault)) {
-	count := 0
-	for i, item := range v {
-		if w.check(n.contains, item, at, nil, nil) {
-			seen.item(i)
-			count++
-		}
-	}
-	least := 1
-	if n.minContains != nil {
-		least = *n.minContains
-	}
-	if count < least {
-		fail(fault{keyword: "contains"})
-	}
-	if n.maxContains != nil && count > *n.maxContains {
-		fail(fault{keyword: "maxContains"})
-	}
-}
-
-func (w *walker) object(n *node, v map[string]any, at *location, faults *[]fault, seen *record, fail func(fault)) bool {
-	ok := true
-	for _, name := range n.required {
-		if _, given := v[name]; !given {
-			ok = false
-			add(faults, fault{at: at.key(name), keyword: "required", node: n, absent: true, child: n.props[name]})
-		}
-	}
-	for _, by := range sortedKeys(n.depRequired) {
-		if _, given := v[by]; !given {
-			continue
-		}
-		for _, name := range n.depRequired[by] {
+func (c *visit) object(v map[string]any) {
+	missing := func(names []string, keyword, because string) {
+		for _, name := range names {
 			if _, given := v[name]; !given {
-				ok = false
-				add(faults, fault{at: at.key(name), keyword: "dependentRequired", node: n, absent: true, child: n.props[name],
-					expected: " because " + jsontext.QuoteShort(by) + " is given"})
+				c.add(fault{at: c.at.key(name), keyword: keyword, node: c.node, absent: true, child: c.props[name],
+					expected: because})
 			}
 		}
 	}
-	if n.minProps != nil && len(v) < *n.minProps {
-		fail(fault{keyword: "minProperties"})
+	missing(c.required, "required", "")
+	for _, by := range sortedKeys(c.depRequired) {
+		if _, given := v[by]; given {
+			missing(c.depRequired[by], "dependentRequired", " because "+jsontext.QuoteShort(by)+" is given")
+		}
 	}
-	if n.maxProps != nil && len(v) > *n.maxProps {
-		fail(fault{keyword: "maxProperties"})
-	}
-	if !ok && faults == nil {
-		return false
-	}
-	if n.props == nil && n.patternProps == nil && n.additional == nil && n.propertyNames == nil {
-		return ok
+	c.count(c.size, len(v), "minProperties", "maxProperties")
+	if c.props == nil && c.patternProps == nil && c.additional == nil && c.propertyNames == nil {
+		return
 	}
 	for _, name := range sortedKeys(v) {
-		if !w.property(n, name, v, at, faults, seen) {
-			if ok = false; faults == nil {
-				return false
-			}
+		if c.isOver() {
+			return
 		}
+		c.property(name, v)
 	}
-	return ok
 }
 
-func (w *walker) property(
-	n *node, name string, beside map[string]any, up *location, faults *[]fault, seen *record,
-) bool {
-	v := beside[name]
-	at := up.key(name)
-	ok, described := true, false
-	if child, known := n.props[name]; known {
-		described = true
-		seen.prop(name)
-		ok = w.check(child, v, at, faults, nil)
+func (c *visit) property(name string, beside map[string]any) {
+	at := c.at.key(name)
+	described := c.propSchemas(name)
+	if len(described) > 0 {
+		c.seen.add(name)
 	}
-	for _, pp := range n.patternProps {
-		if pp.re.MatchString(name) {
-			described = true
-			seen.prop(name)
-			ok = w.check(pp.node, v, at, faults, nil) && ok
-		}
-	}
-	if n.additional != nil && !described {
-		seen.prop(name)
-		if a := n.additional.always; a != nil && !*a {
-			ok = false
-			add(faults, fault{at: at, keyword: "additionalProperties", node: n, v: v, known: n.propNames, beside: beside})
+	for _, s := range described {
+		if s == c.additional && s.isNever() {
+			c.add(fault{at: at, keyword: "additionalProperties", node: c.node, v: beside[name], known: c.propNames,
+				beside: beside})
 		} else {
-			ok = w.check(n.additional, v, at, faults, nil) && ok
+			c.inner(s, beside[name], at)
 		}
 	}
-	if n.propertyNames != nil && !w.check(n.propertyNames, name, nil, nil, nil) {
-		ok = false
-		add(faults, fault{at: at, keyword: "propertyNames", node: n, v: name})
+	if c.propertyNames != nil && !c.check(c.propertyNames, name, nil, nil, nil) {
+		c.add(fault{at: at, keyword: "propertyNames", node: c.node, v: name})
 	}
-	return ok
 }
 
-func (w *walker) logic(n *node, v any, at *location, faults *[]fault, seen *record, fail func(fault)) bool {
-	ok := true
-	both := func(s *node) {
-		if s != nil && (ok || faults != nil) && !w.check(s, v, at, faults, seen) {
-			ok = false
-		}
+func (c *visit) logic() {
+	for _, s := range c.allOf {
+		c.both(s)
 	}
-	for _, s := range n.allOf {
-		both(s)
+	c.union("anyOf", c.anyOf)
+	c.union("oneOf", c.oneOf)
+	if c.not != nil && c.check(c.not, c.v, c.at, nil, nil) {
+		c.fail("not")
 	}
-	if n.anyOf != nil {
-		ok = w.union(n, "anyOf", n.anyOf, v, at, faults, seen, fail) && ok
-	}
-	if n.oneOf != nil {
-		ok = w.union(n, "oneOf", n.oneOf, v, at, faults, seen, fail) && ok
-	}
-	if n.not != nil && w.check(n.not, v, at, nil, nil) {
-		fail(fault{keyword: "not"})
-	}
-	if n.ifs != nil {
-		cond := seen
-		if w.uneval {
-			cond = newRecord()
-		}
-		if w.check(n.ifs, v, at, nil, cond) {
-			if w.uneval {
-				seen.add(cond)
-			}
-			both(n.then)
+	if c.ifs != nil {
+		cond := c.record()
+		if c.check(c.ifs, c.v, c.at, nil, cond) {
+			c.seen.addAll(cond)
+			c.both(c.then)
 		} else {
-			both(n.els)
+			c.both(c.els)
 		}
 	}
-	if m, isObject := v.(map[string]any); isObject {
-		for _, by := range sortedKeys(n.depSchemas) {
+	if m, isObject := c.v.(map[string]any); isObject {
+		for _, by := range sortedKeys(c.depSchemas) {
 			if _, given := m[by]; given {
-				both(n.depSchemas[by])
+				c.both(c.depSchemas[by])
 			}
 		}
 	}
-	return ok
 }
 
-// union checks anyOf and oneOf. When no branch accepts v, it adds the faults of the branch that was most likely meant,
-// or one fault that names several, where they are equally likely.
-func (w *walker) union(
-	n *node, keyword string, branches []*node, v any, at *location, faults *[]fault, seen *record, fail func(fault),
-) bool {
+// union checks anyOf and oneOf. When no branch accepts the value, it adds the faults of the branch that was most likely
+// meant, or one fault that names several, where they are equally likely.
+func (c *visit) union(keyword string, branches []*node) {
+	if branches == nil {
+		return
+	}
 	valid := 0
 	all := make([][]fault, len(branches))
 	for i, b := range branches {
 		var collect *[]fault
-		if faults != nil {
+		if c.faults != nil {
 			collect = &all[i]
 		}
-		var local *record
-		if w.uneval {
-			local = newRecord()
-		}
-		if !w.check(b, v, at, collect, local) {
+		seen := c.record()
+		if !c.check(b, c.v, c.at, collect, seen) {
 			continue
 		}
 		valid++
-		seen.add(local)
-		if keyword == "anyOf" && !w.uneval {
-			return true
+		c.seen.addAll(seen)
+		if keyword == "anyOf" && !c.uneval {
+			return
 		}
 	}
-	if valid == 1 || valid > 0 && keyword == "anyOf" {
-		return true
+	switch {
+	case valid == 1 || valid > 0 && keyword == "anyOf":
+	case valid > 1:
+		c.add(fault{at: c.at, keyword: keyword, node: c.node, v: c.v, expected: "a value that matches exactly one of the " +
+			"alternatives, this one matches " + strconv.Itoa(valid) + ": " + describeUnion(branches)})
+	case c.faults == nil:
+		c.ok = false
+	default:
+		for _, f := range likeliestFaults(c.node, keyword, branches, c.v, c.at, all) {
+			c.add(f)
+		}
+		c.ok = false // also where too many faults were found before
+		c.markAll()
 	}
-	if valid > 1 {
-		fail(fault{keyword: keyword, expected: "a value that matches exactly one of the alternatives, this one matches " +
-			strconv.Itoa(valid) + ": " + describeUnion(branches)})
-		return false
-	}
-	if faults != nil {
-		*faults = append(*faults, likeliestFaults(n, keyword, branches, v, at, all)...)
-		if seen != nil {
-			markAll(v, seen)
+}
+
+// markAll records each part of the value as evaluated.
+func (c *visit) markAll() {
+	switch v := c.v.(type) {
+	case map[string]any:
+		for k := range v {
+			c.seen.add(k)
+		}
+	case []any:
+		for i := range v {
+			c.seen.add(i)
 		}
 	}
-	return false
 }
 
 // likeliestFaults returns the faults to report when no branch of a union accepts v; all holds those of each branch.
@@ -548,41 +482,33 @@ func commonTag(all [][]fault, at *location, sameKind bool) *fault {
 	return tag
 }
 
-func (w *walker) unevaluated(n *node, v any, at *location, faults *[]fault, seen *record) bool {
-	ok := true
-	switch v := v.(type) {
+func (c *visit) unevaluated() {
+	switch v := c.v.(type) {
 	case map[string]any:
-		if n.unevalProps == nil {
-			return true
+		if c.unevalProps == nil {
+			return
 		}
 		for _, name := range sortedKeys(v) {
-			if seen.props[name] {
-				continue
-			}
-			seen.prop(name)
-			if a := n.unevalProps.always; a != nil && !*a {
-				ok = false
-				add(faults, fault{at: at.key(name), keyword: "unevaluatedProperties", node: n, v: v[name],
-					known: knownNames(n), beside: v})
-			} else if !w.check(n.unevalProps, v[name], at.key(name), faults, nil) {
-				ok = false
+			switch {
+			case c.seen[name]:
+			case c.unevalProps.isNever():
+				c.add(fault{at: c.at.key(name), keyword: "unevaluatedProperties", node: c.node, v: v[name],
+					known: knownNames(c.node), beside: v})
+			default:
+				c.inner(c.unevalProps, v[name], c.at.key(name))
 			}
 		}
 	case []any:
-		if n.unevalItems == nil {
-			return true
+		if c.unevalItems == nil {
+			return
 		}
 		for i, item := range v {
-			if seen.items[i] {
-				continue
-			}
-			seen.item(i)
-			if !w.check(n.unevalItems, item, at.index(i), faults, nil) {
-				ok = false
+			if !c.seen[i] {
+				c.inner(c.unevalItems, item, c.at.index(i))
 			}
 		}
 	}
-	return ok
+	c.markAll()
 }
 
 // knownNames returns the names of the properties of n and of all schemas that it applies to the same value.
@@ -635,7 +561,7 @@ func (m *meter) visit(n *node, v any, depth int) bool {
 	}
 	switch v := v.(type) {
 	case json.Number:
-		if n.min != nil || n.max != nil || n.exclMin != nil || n.exclMax != nil || n.multipleOf != nil {
+		if n.bounds != nil || n.multipleOf != nil {
 			m.left--
 		}
 	case string:

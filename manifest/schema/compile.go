@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -17,9 +18,8 @@ import (
 // A node is one compiled schema, in the keywords of 2020-12 whatever dialect it was written in. Nodes form a graph, in
 // which "$ref" is an edge.
 type node struct {
-	at string // JSON pointer to the schema in its document
-
-	always *bool // for a schema that is true or false
+	at     string // JSON pointer to the schema in its document
+	always *bool  // for a schema that is true or false
 	ref    *node
 
 	types    kinds // 0 for any
@@ -27,31 +27,14 @@ type node struct {
 	isConst  bool
 	constant any
 
-	min, max, exclMin, exclMax, multipleOf *bound
-	minLength, maxLength                   *int
-	pattern                                *pattern
-	format                                 string
-
-	props         map[string]*node
-	propNames     []string // sorted
-	patternProps  []patternProp
-	additional    *node
-	required      []string
-	minProps      *int
-	maxProps      *int
-	propertyNames *node
-	depRequired   map[string][]string
-	depSchemas    map[string]*node
-
-	prefix                   []*node
-	items, contains          *node
-	minItems, maxItems       *int
-	minContains, maxContains *int
-	unique                   bool
-
-	allOf, anyOf, oneOf      []*node
-	not, ifs, then, els      *node
-	unevalProps, unevalItems *node
+	bounds     []bound // in the order of comparisons
+	multipleOf *bound
+	length     span
+	pattern    *pattern
+	format     string
+	objectWords
+	arrayWords
+	logicWords
 
 	hasDefault bool
 	fallback   any // the value of "default"
@@ -60,10 +43,60 @@ type node struct {
 	aliases []string // "x-aliases": other names that callers use for the value
 }
 
+// objectWords are the keywords for objects.
+type objectWords struct {
+	props         map[string]*node
+	propNames     []string // sorted
+	patternProps  []patternProp
+	additional    *node
+	required      []string
+	size          span // the number of properties
+	propertyNames *node
+	depRequired   map[string][]string
+	depSchemas    map[string]*node
+	unevalProps   *node
+}
+
+// arrayWords are the keywords for arrays.
+type arrayWords struct {
+	prefix          []*node
+	items, contains *node
+	count, matching span // the number of items, and of those that contains accepts
+	unique          bool
+	unevalItems     *node
+}
+
+// logicWords are the keywords that apply other schemas to the same value.
+type logicWords struct {
+	allOf, anyOf, oneOf []*node
+	not, ifs, then, els *node
+}
+
+// A bound is a number that a keyword compares a value with.
 type bound struct {
+	comparison
 	text json.Number
 	rat  *big.Rat
 }
+
+// comparison is a keyword that bounds a number: the sign of what it compares, and the order that a value must not have.
+type comparison struct {
+	keyword, sign string
+	refuses       func(order int) bool
+}
+
+var comparisons = []comparison{
+	{"minimum", ">=", func(order int) bool { return order < 0 }},
+	{"exclusiveMinimum", ">", func(order int) bool { return order <= 0 }},
+	{"maximum", "<=", func(order int) bool { return order > 0 }},
+	{"exclusiveMaximum", "<", func(order int) bool { return order >= 0 }},
+}
+
+// A span is the least and the greatest number of parts that a value may have; nil is any.
+type span struct{ least, most *int }
+
+// or returns a span with the ends of another one where it has none itself.
+func (s span) or(o span) span { return span{cmp.Or(s.least, o.least), cmp.Or(s.most, o.most)} }
 
 type pattern struct {
 	source string
@@ -129,6 +162,7 @@ func (e *GateError) Error() string {
 	return "schema refused at " + at + ": " + e.Reason
 }
 
+// A compiler makes the graph of a document. It goes on after an error, and what it returns then is not used.
 type compiler struct {
 	doc       any
 	untrusted bool
@@ -140,9 +174,9 @@ type compiler struct {
 	anchors map[string]string // name -> pointer
 	pending []pendingRef
 	targets []*node // of "$ref", in the order in which they were found
-	isRef   map[*node]bool
-	uneval  bool // some schema has an unevaluated keyword
-	regexps int  // instructions in all patterns
+	uneval  bool    // some schema has an unevaluated keyword
+	regexps int     // instructions in all patterns
+	err     error   // the first *[GateError]
 }
 
 type pendingRef struct {
@@ -150,171 +184,154 @@ type pendingRef struct {
 	ref  string
 }
 
-// compile builds the graph of doc and returns its root.
-func (c *compiler) compile() (*node, error) {
-	c.nodes, c.anchors, c.isRef = map[string]*node{}, map[string]string{}, map[*node]bool{}
-	if err := c.dialect(); err != nil {
-		return nil, err
-	}
-	root, err := c.schema(c.doc, "")
-	if err != nil {
-		return nil, err
-	}
-	// A reference may lead to a schema that no keyword led to, with more references in it.
-	for len(c.pending) > 0 {
-		p := c.pending[0]
-		c.pending = c.pending[1:]
-		if err := c.resolve(p); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.inPlace(); err != nil {
-		return nil, err
-	}
-	return root, nil
+func refuse(at, format string, args ...any) *GateError {
+	return &GateError{Pointer: at, Reason: fmt.Sprintf(format, args...)}
 }
 
-func (c *compiler) dialect() error {
+func (c *compiler) refuse(at, format string, args ...any) {
+	if c.err == nil {
+		c.err = refuse(at, format, args...)
+	}
+}
+
+// as returns the value of the keyword at a pointer as what it has to be, or refuses it.
+func as[T any](c *compiler, v any, at, what string) (t T, ok bool) {
+	if t, ok = v.(T); !ok {
+		c.refuse(at, "must be %s, not %s", what, render(v))
+	}
+	return t, ok
+}
+
+// compile builds the graph of doc and returns its root.
+func (c *compiler) compile() (*node, error) {
+	c.nodes, c.anchors = map[string]*node{}, map[string]string{}
+	c.dialect()
+	root := c.schema(c.doc, "")
+	// A reference may lead to a schema that no keyword led to, with more references in it.
+	for c.err == nil && len(c.pending) > 0 {
+		p := c.pending[0]
+		c.pending = c.pending[1:]
+		c.resolve(p)
+	}
+	c.inPlace()
+	return root, c.err
+}
+
+func (c *compiler) dialect() {
 	m, ok := c.doc.(map[string]any)
 	if !ok {
-		return nil
+		return
 	}
 	c.refHides = !c.untrusted
 	if v, ok := m["$schema"]; ok {
-		name, err := dialectName(v, "/$schema")
-		if err != nil {
-			return err
-		}
+		name := c.dialectName(v, "/$schema")
 		if !c.untrusted && name != "draft-07" {
-			return refuse("/$schema", "schemas of this project use draft-07, not %s", name)
+			c.refuse("/$schema", "schemas of this project use draft-07, not %s", name)
 		}
 		c.refHides = name == "draft-07"
 	}
 	if id, ok := m["$id"].(string); ok && !strings.HasPrefix(id, "#") {
 		c.rootID = strings.TrimSuffix(id, "#")
 	}
-	return nil
 }
 
 // dialectName returns the short name of the dialect that "$schema", with the value v at the pointer at, names.
-func dialectName(v any, at string) (string, error) {
+func (c *compiler) dialectName(v any, at string) string {
 	uri, _ := v.(string)
 	uri = strings.TrimSuffix(uri, "#")
 	switch strings.TrimPrefix(strings.TrimPrefix(uri, "http://"), "https://") {
 	case "json-schema.org/draft-07/schema":
-		return "draft-07", nil
+		return "draft-07"
 	case "json-schema.org/draft/2020-12/schema":
-		return "2020-12", nil
+		return "2020-12"
 	}
-	return "", refuse(at, "unknown dialect %s: only draft-07 and 2020-12 are known; write the schema in one of them "+
+	c.refuse(at, "unknown dialect %s: only draft-07 and 2020-12 are known; write the schema in one of them "+
 		`and name it, or leave "$schema" out for 2020-12`, render(v))
+	return ""
 }
 
 // schema compiles the schema v, which is at the JSON pointer at.
-func (c *compiler) schema(v any, at string) (*node, error) {
+func (c *compiler) schema(v any, at string) *node {
 	if n, ok := c.nodes[at]; ok {
-		return n, nil
+		return n
 	}
 	n := &node{at: at}
 	c.nodes[at] = n
 	switch v := v.(type) {
 	case bool:
 		n.always = &v
-		return n, nil
 	case map[string]any:
-		return n, c.object(n, v)
+		_, hasRef := v["$ref"]
+		isHiding := hasRef && c.refHides
+		if id, ok := v["$id"]; ok && !isHiding {
+			c.id(n, id)
+		}
+		rest := slices.DeleteFunc(sortedKeys(v), func(k string) bool { return c.annotation(n, k, v[k]) })
+		for _, k := range rest {
+			if isDefinitions := k == "$defs" || k == "definitions"; c.err == nil && (isDefinitions || !isHiding) {
+				c.keyword(n, k, v)
+			}
+		}
+		if n.ifs == nil { // "then" and "else" assert nothing without "if"
+			n.then, n.els = nil, nil
+		}
+		slices.SortFunc(n.bounds, func(a, b bound) int { return strings.Compare(b.sign, a.sign) })
 	default:
-		return nil, refuse(at, "a schema is an object or a boolean, not %s", render(v))
+		c.refuse(at, "a schema is an object or a boolean, not %s", render(v))
 	}
+	return n
 }
 
-func (c *compiler) object(n *node, m map[string]any) error {
-	if err := c.identity(n, m); err != nil {
-		return err
-	}
-	if v, ok := m["default"]; ok {
+// annotation compiles the keywords that assert nothing, and those that name schemas and refer to them. It refuses those
+// that need other documents. It reports false for other keywords.
+func (c *compiler) annotation(n *node, k string, v any) bool {
+	at := n.at + "/" + k
+	switch k {
+	case "$dynamicRef", "$recursiveRef":
+		c.refuse(at, "%s is not supported: use $ref", k)
+	case "$ref":
+		if ref, ok := as[string](c, v, at, "a string"); ok {
+			c.pending = append(c.pending, pendingRef{n, ref})
+		}
+	case "$schema":
+		c.dialectName(v, at)
+	case "$id":
+	case "$anchor", "$dynamicAnchor":
+		if name, ok := as[string](c, v, at, "a string"); ok {
+			c.anchor(n, at, name)
+		}
+	case "default":
 		n.hasDefault, n.fallback = true, v
-	}
-	n.about, _ = m["description"].(string)
-	if list, ok := m["x-aliases"].([]any); ok {
+	case "description":
+		n.about, _ = v.(string)
+	case "x-aliases":
+		list, _ := v.([]any)
 		n.aliases = texts(list)
+	default:
+		return false
 	}
-	if v, ok := m["$ref"]; ok {
-		ref, ok := v.(string)
-		if !ok {
-			return refuse(n.at+"/$ref", "must be a string, not %s", render(v))
-		}
-		c.pending = append(c.pending, pendingRef{n, ref})
-		if c.refHides {
-			return nil
-		}
-	}
-	keywords := []func(*node, map[string]any) error{c.values, c.numbers, c.strings, c.objects, c.arrays, c.logic}
-	for _, compile := range keywords {
-		if err := compile(n, m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return true
 }
 
-// identity compiles the keywords that name or contain referenced schemas. It refuses those that need other documents.
-func (c *compiler) identity(n *node, m map[string]any) error {
-	for _, k := range []string{"$dynamicRef", "$recursiveRef"} {
-		if _, ok := m[k]; ok {
-			return refuse(n.at+"/"+k, "%s is not supported: use $ref", k)
-		}
+func (c *compiler) id(n *node, v any) {
+	at := n.at + "/$id"
+	switch id, ok := as[string](c, v, at, "a string"); {
+	case !ok:
+	case strings.HasPrefix(id, "#") && len(id) > 1:
+		c.anchor(n, at, id[1:])
+	case n.at != "":
+		c.refuse(at, "a nested $id starts a document of its own, which is not supported: use a JSON pointer in $ref")
 	}
-	if v, ok := m["$schema"]; ok && n.at != "" {
-		if _, err := dialectName(v, n.at+"/$schema"); err != nil {
-			return err
-		}
-	}
-	_, hasRef := m["$ref"]
-	if v, ok := m["$id"]; ok && !(hasRef && c.refHides) {
-		id, ok := v.(string)
-		switch {
-		case !ok:
-			return refuse(n.at+"/$id", "must be a string, not %s", render(v))
-		case strings.HasPrefix(id, "#") && len(id) > 1:
-			if err := c.anchor(n, "$id", id[1:]); err != nil {
-				return err
-			}
-		case n.at != "":
-			return refuse(n.at+"/$id",
-				"a nested $id starts a document of its own, which is not supported: use a JSON pointer in $ref")
-		}
-	}
-	for _, k := range []string{"$anchor", "$dynamicAnchor"} {
-		if v, ok := m[k]; ok {
-			name, ok := v.(string)
-			if !ok {
-				return refuse(n.at+"/"+k, "must be a string, not %s", render(v))
-			}
-			if err := c.anchor(n, k, name); err != nil {
-				return err
-			}
-		}
-	}
-	for _, k := range []string{"$defs", "definitions"} {
-		if v, ok := m[k]; ok { // also beside a "$ref" that hides it: references may point into it
-			if _, err := c.schemaMap(v, n.at+"/"+k); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
-func (c *compiler) anchor(n *node, keyword, name string) error {
+func (c *compiler) anchor(n *node, at, name string) {
 	if other, taken := c.anchors[name]; taken && other != n.at {
-		return refuse(n.at+"/"+keyword, "the anchor %q is already at %s", name, other)
+		c.refuse(at, "the anchor %q is already at %s", name, other)
 	}
 	c.anchors[name] = n.at
-	return nil
 }
 
-func (c *compiler) resolve(p pendingRef) error {
+func (c *compiler) resolve(p pendingRef) {
 	at := p.from.at + "/$ref"
 	ref := p.ref
 	if c.rootID != "" {
@@ -323,425 +340,335 @@ func (c *compiler) resolve(p pendingRef) error {
 		}
 	}
 	fragment, local := strings.CutPrefix(ref, "#")
-	if !local && ref != "" {
-		return refuse(at, "%s points outside this schema: only local references (#/...) are followed",
-			jsontext.QuoteShort(p.ref))
-	}
 	pointer, err := url.PathUnescape(fragment)
-	if err != nil {
-		return refuse(at, "%s is not a valid reference", jsontext.QuoteShort(p.ref))
+	tokens, isPointer := jsontext.SplitPointer(pointer)
+	if anchored, ok := c.anchors[pointer]; ok && !isPointer {
+		tokens, isPointer = jsontext.SplitPointer(anchored)
 	}
-	if pointer != "" && pointer[0] != '/' {
-		target, ok := c.anchors[pointer]
-		if !ok {
-			return refuse(at, "%s points to an anchor that is not in this schema", jsontext.QuoteShort(p.ref))
-		}
-		pointer = target
+	v, found := jsontext.Lookup(c.doc, tokens)
+	wrong := ""
+	switch {
+	case !local && ref != "":
+		wrong = "%s points outside this schema: only local references (#/...) are followed"
+	case err != nil:
+		wrong = "%s is not a valid reference"
+	case !isPointer:
+		wrong = "%s points to an anchor that is not in this schema"
+	case !found:
+		wrong = "%s points to nothing in this schema"
 	}
-	tokens, _ := jsontext.SplitPointer(pointer)
-	v, ok := jsontext.Lookup(c.doc, tokens)
-	if !ok {
-		return refuse(at, "%s points to nothing in this schema", jsontext.QuoteShort(p.ref))
+	if wrong != "" {
+		c.refuse(at, wrong, jsontext.QuoteShort(p.ref))
+		return
 	}
-	target, cerr := c.schema(v, jsontext.Pointer(tokens))
-	if cerr != nil {
-		return cerr
-	}
-	p.from.ref = target
-	if !c.isRef[target] {
-		c.isRef[target] = true
-		c.targets = append(c.targets, target)
+	p.from.ref = c.schema(v, jsontext.Pointer(tokens))
+	if !slices.Contains(c.targets, p.from.ref) {
+		c.targets = append(c.targets, p.from.ref)
 		if c.untrusted && len(c.targets) > gateRefTargets {
-			return refuse(at, "more than %d different targets of $ref", gateRefTargets)
+			c.refuse(at, "more than %d different targets of $ref", gateRefTargets)
 		}
 	}
-	return nil
 }
 
-func (c *compiler) values(n *node, m map[string]any) error {
-	if v, ok := m["type"]; ok {
-		names, isList := v.([]any)
-		if !isList {
-			names = []any{v}
-		}
-		for _, x := range names {
-			name, _ := x.(string)
-			kind, known := kindNames[name]
-			if !known {
-				return refuse(n.at+"/type",
-					"%s is not a type: use string, number, integer, boolean, object, array or null", render(x))
-			}
-			n.types |= kind
-		}
-		if n.types == 0 {
-			return refuse(n.at+"/type", "an empty list of types")
-		}
-	}
-	if v, ok := m["enum"]; ok {
-		list, ok := v.([]any)
-		if !ok {
-			return refuse(n.at+"/enum", "must be an array, not %s", render(v))
-		}
-		if len(list) == 0 {
-			return refuse(n.at+"/enum", "an empty list allows no value at all")
-		}
-		if c.untrusted && len(list) > gateValues {
-			return refuse(n.at+"/enum", "%d values, at most %d", len(list), gateValues)
-		}
-		seen := map[string]bool{}
-		for _, x := range list {
-			if key := identityOf(x); !seen[key] {
-				seen[key] = true
-				n.enum = append(n.enum, x)
-			}
-		}
-	}
-	if v, ok := m["const"]; ok {
+// keyword compiles a keyword of the schema m.
+func (c *compiler) keyword(n *node, k string, m map[string]any) {
+	v, at := m[k], n.at+"/"+k
+	switch k {
+	case "$defs", "definitions": // also beside a "$ref" that hides it: references may point into it
+		c.schemaMap(v, at)
+	case "type":
+		c.types(n, v, at)
+	case "enum":
+		c.enum(n, v, at)
+	case "const":
 		n.isConst, n.constant = true, v
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum":
+		if b := c.number(v, at); b != nil {
+			b.comparison = comparisons[slices.IndexFunc(comparisons, func(c comparison) bool { return c.keyword == k })]
+			n.bounds = append(n.bounds, *b)
+		}
+	case "multipleOf":
+		if n.multipleOf = c.number(v, at); n.multipleOf != nil && n.multipleOf.rat.Sign() <= 0 {
+			c.refuse(at, "must be greater than 0, not %s", n.multipleOf.text)
+		}
+	case "minLength":
+		n.length.least = c.count(v, at)
+	case "maxLength":
+		n.length.most = c.count(v, at)
+	case "pattern":
+		if source, ok := as[string](c, v, at, "a string"); ok {
+			n.pattern = c.pattern(source, at)
+		}
+	case "format":
+		n.format, _ = v.(string)
+
+	case "properties":
+		n.props = c.schemaMap(v, at)
+		n.propNames = sortedKeys(n.props)
+	case "patternProperties":
+		nodes := c.schemaMap(v, at)
+		for _, source := range sortedKeys(nodes) {
+			p := c.pattern(source, at+"/"+jsontext.EscapeToken(source))
+			n.patternProps = append(n.patternProps, patternProp{p, nodes[source]})
+		}
+	case "additionalProperties":
+		n.additional = c.schema(v, at)
+	case "unevaluatedProperties":
+		n.unevalProps, c.uneval = c.schema(v, at), true
+	case "propertyNames":
+		n.propertyNames = c.schema(v, at)
+	case "required":
+		n.required = c.names(v, at)
+	case "minProperties":
+		n.size.least = c.count(v, at)
+	case "maxProperties":
+		n.size.most = c.count(v, at)
+	case "dependentRequired", "dependentSchemas", "dependencies":
+		c.dependencies(n, k, v, at)
+
+	case "items":
+		list, isTuple := v.([]any)
+		switch {
+		case !isTuple:
+			n.items = c.schema(v, at)
+		case m["prefixItems"] != nil:
+			c.refuse(at, "a list of schemas beside prefixItems: keep one of the two")
+		default:
+			n.prefix = c.schemas(list, at)
+		}
+	case "additionalItems":
+		if _, isTuple := m["items"].([]any); isTuple {
+			n.items = c.schema(v, at)
+		}
+	case "prefixItems":
+		n.prefix = c.schemaList(v, at)
+	case "unevaluatedItems":
+		n.unevalItems, c.uneval = c.schema(v, at), true
+	case "contains":
+		n.contains = c.schema(v, at)
+	case "minItems":
+		n.count.least = c.count(v, at)
+	case "maxItems":
+		n.count.most = c.count(v, at)
+	case "minContains":
+		n.matching.least = c.count(v, at)
+	case "maxContains":
+		n.matching.most = c.count(v, at)
+	case "uniqueItems":
+		n.unique, _ = as[bool](c, v, at, "a boolean")
+
+	case "allOf":
+		n.allOf = c.schemaList(v, at)
+	case "anyOf":
+		n.anyOf = c.schemaList(v, at)
+	case "oneOf":
+		n.oneOf = c.schemaList(v, at)
+	case "not":
+		n.not = c.schema(v, at)
+	case "if":
+		n.ifs = c.schema(v, at)
+	case "then":
+		n.then = c.schema(v, at)
+	case "else":
+		n.els = c.schema(v, at)
 	}
-	return nil
 }
 
-func (c *compiler) numbers(n *node, m map[string]any) error {
-	for k, to := range map[string]**bound{"minimum": &n.min, "maximum": &n.max, "exclusiveMinimum": &n.exclMin,
-		"exclusiveMaximum": &n.exclMax, "multipleOf": &n.multipleOf} {
-		v, ok := m[k]
-		if !ok {
-			continue
-		}
-		num, ok := v.(json.Number)
-		if !ok {
-			hint := ""
-			if _, isBool := v.(bool); isBool {
-				hint = " (the boolean form is draft-04)"
-			}
-			return refuse(n.at+"/"+k, "must be a number, not %s%s", render(v), hint)
-		}
-		b := &bound{num, ratOf(num)}
-		if k == "multipleOf" && b.rat.Sign() <= 0 {
-			return refuse(n.at+"/"+k, "must be greater than 0, not %s", num)
-		}
-		*to = b
+func (c *compiler) types(n *node, v any, at string) {
+	names, isList := v.([]any)
+	if !isList {
+		names = []any{v}
 	}
-	return nil
+	for _, x := range names {
+		name, _ := x.(string)
+		kind, known := kindNames[name]
+		if !known {
+			c.refuse(at, "%s is not a type: use string, number, integer, boolean, object, array or null", render(x))
+		}
+		n.types |= kind
+	}
+	if n.types == 0 {
+		c.refuse(at, "an empty list of types")
+	}
 }
 
-func (c *compiler) strings(n *node, m map[string]any) error {
-	if err := c.counts(n, m, map[string]**int{"minLength": &n.minLength, "maxLength": &n.maxLength}); err != nil {
-		return err
+func (c *compiler) enum(n *node, v any, at string) {
+	list, ok := as[[]any](c, v, at, "an array")
+	if ok && len(list) == 0 {
+		c.refuse(at, "an empty list allows no value at all")
 	}
-	n.format, _ = m["format"].(string)
-	if v, ok := m["pattern"]; ok {
-		source, ok := v.(string)
-		if !ok {
-			return refuse(n.at+"/pattern", "must be a string, not %s", render(v))
+	if c.untrusted && len(list) > gateValues {
+		c.refuse(at, "%d values, at most %d", len(list), gateValues)
+	}
+	seen := map[string]bool{}
+	for _, x := range list {
+		if key := identityOf(x); !seen[key] {
+			seen[key] = true
+			n.enum = append(n.enum, x)
 		}
-		var err error
-		n.pattern, err = c.pattern(source, n.at+"/pattern")
-		return err
 	}
-	return nil
 }
 
-func (c *compiler) pattern(source, at string) (*pattern, error) {
+// number returns nil for what is not a number.
+func (c *compiler) number(v any, at string) *bound {
+	if _, isBool := v.(bool); isBool {
+		c.refuse(at, "must be a number, not %s (the boolean form is draft-04)", render(v))
+	}
+	num, ok := as[json.Number](c, v, at, "a number")
+	if !ok {
+		return nil
+	}
+	return &bound{text: num, rat: ratOf(num)}
+}
+
+func (c *compiler) count(v any, at string) *int {
+	num, _ := v.(json.Number)
+	rat := ratOf(num)
+	if rat == nil || !rat.IsInt() || rat.Sign() < 0 {
+		c.refuse(at, "must be a whole number from 0, not %s", render(v))
+		return nil
+	}
+	count := 1 << 30 // more parts than any value has that Decode accepts
+	if i := rat.Num(); i.IsInt64() && i.Int64() < int64(count) {
+		count = int(i.Int64())
+	}
+	return &count
+}
+
+func (c *compiler) pattern(source, at string) *pattern {
 	if c.untrusted && len(source) > gatePatternLen {
-		return nil, refuse(at, "a pattern of %d bytes, at most %d", len(source), gatePatternLen)
+		c.refuse(at, "a pattern of %d bytes, at most %d", len(source), gatePatternLen)
+		return nil
 	}
+	var prog *syntax.Prog
 	tree, err := syntax.Parse(source, syntax.Perl)
+	if err == nil {
+		prog, err = syntax.Compile(tree.Simplify())
+	}
 	if err != nil {
-		why := err.Error()
+		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 		lookAround := []string{"(?=", "(?!", "(?<=", "(?<!"}
 		if slices.ContainsFunc(lookAround, func(group string) bool { return strings.Contains(source, group) }) {
 			why = "look-ahead and look-behind are not in RE2"
 		}
-		return nil, refuse(at, "the pattern %s is not RE2: %s", jsontext.QuoteShort(source),
-			strings.TrimPrefix(why, "error parsing regexp: "))
-	}
-	prog, err := syntax.Compile(tree.Simplify())
-	if err != nil {
-		return nil, refuse(at, "the pattern %s is not RE2: %v", jsontext.QuoteShort(source), err)
+		c.refuse(at, "the pattern %s is not RE2: %s", jsontext.QuoteShort(source), why)
+		return nil
 	}
 	if c.untrusted && len(prog.Inst) > gatePatternSize {
-		return nil, refuse(at, "the pattern %s needs a program of %d instructions, at most %d: use smaller repeat counts",
+		c.refuse(at, "the pattern %s needs a program of %d instructions, at most %d: use smaller repeat counts",
 			jsontext.QuoteShort(source), len(prog.Inst), gatePatternSize)
+		return nil
 	}
 	if c.regexps += len(prog.Inst); c.untrusted && c.regexps > gatePatternsSum {
-		return nil, refuse(at, "the patterns of this schema need more than %d instructions together", gatePatternsSum)
+		c.refuse(at, "the patterns of this schema need more than %d instructions together", gatePatternsSum)
+		return nil
 	}
 	re, err := regexp.Compile(source)
 	if err != nil {
-		return nil, refuse(at, "the pattern %s is not RE2: %v", jsontext.QuoteShort(source), err)
+		c.refuse(at, "the pattern %s is not RE2: %v", jsontext.QuoteShort(source), err)
 	}
-	return &pattern{source, re, len(prog.Inst)}, nil
-}
-
-func (c *compiler) counts(n *node, m map[string]any, fields map[string]**int) error {
-	for k, to := range fields {
-		v, ok := m[k]
-		if !ok {
-			continue
-		}
-		num, _ := v.(json.Number)
-		rat := ratOf(num)
-		if rat == nil || !rat.IsInt() || rat.Sign() < 0 {
-			return refuse(n.at+"/"+k, "must be a whole number from 0, not %s", render(v))
-		}
-		count := 1 << 30 // more parts than any value has that Decode accepts
-		if i := rat.Num(); i.IsInt64() && i.Int64() < int64(count) {
-			count = int(i.Int64())
-		}
-		*to = &count
-	}
-	return nil
-}
-
-func (c *compiler) objects(n *node, m map[string]any) error {
-	if err := c.counts(n, m, map[string]**int{"minProperties": &n.minProps, "maxProperties": &n.maxProps}); err != nil {
-		return err
-	}
-	var err error
-	if v, ok := m["properties"]; ok {
-		if n.props, err = c.schemaMap(v, n.at+"/properties"); err != nil {
-			return err
-		}
-		n.propNames = sortedKeys(n.props)
-	}
-	if v, ok := m["patternProperties"]; ok {
-		at := n.at + "/patternProperties"
-		nodes, err := c.schemaMap(v, at)
-		if err != nil {
-			return err
-		}
-		for _, source := range sortedKeys(nodes) {
-			p, err := c.pattern(source, at+"/"+jsontext.EscapeToken(source))
-			if err != nil {
-				return err
-			}
-			n.patternProps = append(n.patternProps, patternProp{p, nodes[source]})
-		}
-	}
-	if v, ok := m["required"]; ok {
-		if n.required, err = c.names(v, n.at+"/required"); err != nil {
-			return err
-		}
-	}
-	for k, to := range map[string]**node{"additionalProperties": &n.additional, "propertyNames": &n.propertyNames,
-		"unevaluatedProperties": &n.unevalProps} {
-		if err := c.child(n, m, k, to); err != nil {
-			return err
-		}
-	}
-	c.uneval = c.uneval || n.unevalProps != nil
-	return c.dependencies(n, m)
+	return &pattern{source, re, len(prog.Inst)}
 }
 
 // dependencies compiles dependentRequired, dependentSchemas and "dependencies", their common form in draft-07.
-func (c *compiler) dependencies(n *node, m map[string]any) error {
-	n.depRequired, n.depSchemas = map[string][]string{}, map[string]*node{}
-	if v, ok := m["dependentSchemas"]; ok {
-		nodes, err := c.schemaMap(v, n.at+"/dependentSchemas")
-		if err != nil {
-			return err
-		}
-		n.depSchemas = nodes
+func (c *compiler) dependencies(n *node, keyword string, v any, at string) {
+	if n.depSchemas == nil {
+		n.depRequired, n.depSchemas = map[string][]string{}, map[string]*node{}
 	}
-	for _, k := range []string{"dependentRequired", "dependencies"} {
-		v, ok := m[k]
-		if !ok {
+	what := "an object"
+	if keyword == "dependentSchemas" {
+		what = "an object of schemas"
+	}
+	deps, _ := as[map[string]any](c, v, at, what)
+	for _, name := range sortedKeys(deps) {
+		at := at + "/" + jsontext.EscapeToken(name)
+		_, isList := deps[name].([]any)
+		if keyword == "dependentRequired" || isList && keyword == "dependencies" {
+			n.depRequired[name] = append(n.depRequired[name], c.names(deps[name], at)...)
 			continue
 		}
-		deps, ok := v.(map[string]any)
-		if !ok {
-			return refuse(n.at+"/"+k, "must be an object, not %s", render(v))
+		dep := c.schema(deps[name], at)
+		if first := n.depSchemas[name]; first != nil {
+			dep = &node{at: at, logicWords: logicWords{allOf: []*node{first, dep}}}
 		}
-		for _, name := range sortedKeys(deps) {
-			at := n.at + "/" + k + "/" + jsontext.EscapeToken(name)
-			if _, isList := deps[name].([]any); isList || k == "dependentRequired" {
-				list, err := c.names(deps[name], at)
-				if err != nil {
-					return err
-				}
-				n.depRequired[name] = append(n.depRequired[name], list...)
-				continue
-			}
-			dep, err := c.schema(deps[name], at)
-			if err != nil {
-				return err
-			}
-			if first := n.depSchemas[name]; first != nil {
-				dep = &node{at: at, allOf: []*node{first, dep}}
-			}
-			n.depSchemas[name] = dep
-		}
+		n.depSchemas[name] = dep
 	}
-	return nil
 }
 
-func (c *compiler) arrays(n *node, m map[string]any) error {
-	if err := c.counts(n, m, map[string]**int{"minItems": &n.minItems, "maxItems": &n.maxItems,
-		"minContains": &n.minContains, "maxContains": &n.maxContains}); err != nil {
-		return err
-	}
-	if v, ok := m["uniqueItems"]; ok {
-		if n.unique, ok = v.(bool); !ok {
-			return refuse(n.at+"/uniqueItems", "must be a boolean, not %s", render(v))
-		}
-	}
-	var err error
-	if v, ok := m["prefixItems"]; ok {
-		if n.prefix, err = c.schemaList(v, n.at+"/prefixItems"); err != nil {
-			return err
-		}
-	}
-	if list, tuple := m["items"].([]any); tuple {
-		if n.prefix != nil {
-			return refuse(n.at+"/items", "a list of schemas beside prefixItems: keep one of the two")
-		}
-		for i, v := range list {
-			item, err := c.schema(v, fmt.Sprintf("%s/items/%d", n.at, i))
-			if err != nil {
-				return err
-			}
-			n.prefix = append(n.prefix, item)
-		}
-		if err := c.child(n, m, "additionalItems", &n.items); err != nil {
-			return err
-		}
-	} else if err := c.child(n, m, "items", &n.items); err != nil {
-		return err
-	}
-	for k, to := range map[string]**node{"contains": &n.contains, "unevaluatedItems": &n.unevalItems} {
-		if err := c.child(n, m, k, to); err != nil {
-			return err
-		}
-	}
-	c.uneval = c.uneval || n.unevalItems != nil
-	return nil
-}
-
-func (c *compiler) logic(n *node, m map[string]any) error {
-	var err error
-	for k, to := range map[string]*[]*node{"allOf": &n.allOf, "anyOf": &n.anyOf, "oneOf": &n.oneOf} {
-		if v, ok := m[k]; ok {
-			if *to, err = c.schemaList(v, n.at+"/"+k); err != nil {
-				return err
-			}
-		}
-	}
-	for k, to := range map[string]**node{"not": &n.not, "if": &n.ifs, "then": &n.then, "else": &n.els} {
-		if err := c.child(n, m, k, to); err != nil {
-			return err
-		}
-	}
-	if n.ifs == nil { // "then" and "else" assert nothing without "if"
-		n.then, n.els = nil, nil
-	}
-	return nil
-}
-
-func (c *compiler) child(n *node, m map[string]any, keyword string, to **node) error {
-	v, ok := m[keyword]
-	if !ok {
-		return nil
-	}
-	child, err := c.schema(v, n.at+"/"+keyword)
-	*to = child
-	return err
-}
-
-func (c *compiler) schemaMap(v any, at string) (map[string]*node, error) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return nil, refuse(at, "must be an object of schemas, not %s", render(v))
-	}
+func (c *compiler) schemaMap(v any, at string) map[string]*node {
+	m, _ := as[map[string]any](c, v, at, "an object of schemas")
 	nodes := make(map[string]*node, len(m))
 	for _, k := range sortedKeys(m) {
-		n, err := c.schema(m[k], at+"/"+jsontext.EscapeToken(k))
-		if err != nil {
-			return nil, err
-		}
-		nodes[k] = n
+		nodes[k] = c.schema(m[k], at+"/"+jsontext.EscapeToken(k))
 	}
-	return nodes, nil
+	return nodes
 }
 
-func (c *compiler) schemaList(v any, at string) ([]*node, error) {
-	list, ok := v.([]any)
-	if !ok {
-		return nil, refuse(at, "must be an array of schemas, not %s", render(v))
+func (c *compiler) schemaList(v any, at string) []*node {
+	list, ok := as[[]any](c, v, at, "an array of schemas")
+	if ok && len(list) == 0 {
+		c.refuse(at, "must contain at least one schema")
 	}
-	if len(list) == 0 {
-		return nil, refuse(at, "must contain at least one schema")
-	}
+	return c.schemas(list, at)
+}
+
+func (c *compiler) schemas(list []any, at string) []*node {
 	nodes := make([]*node, len(list))
-	for i, x := range list {
-		n, err := c.schema(x, at+"/"+strconv.Itoa(i))
-		if err != nil {
-			return nil, err
-		}
-		nodes[i] = n
+	for i, v := range list {
+		nodes[i] = c.schema(v, at+"/"+strconv.Itoa(i))
 	}
-	return nodes, nil
+	return nodes
 }
 
-func (c *compiler) names(v any, at string) ([]string, error) {
-	list, ok := v.([]any)
-	if !ok {
-		return nil, refuse(at, "must be an array of property names, not %s", render(v))
-	}
+func (c *compiler) names(v any, at string) (names []string) {
+	list, _ := as[[]any](c, v, at, "an array of property names")
 	if c.untrusted && len(list) > gateValues {
-		return nil, refuse(at, "%d names, at most %d", len(list), gateValues)
+		c.refuse(at, "%d names, at most %d", len(list), gateValues)
 	}
-	var names []string
 	seen := map[string]bool{}
 	for _, x := range list {
 		name, ok := x.(string)
 		if !ok {
-			return nil, refuse(at, "must contain property names, not %s", render(x))
+			c.refuse(at, "must contain property names, not %s", render(x))
 		}
 		if !seen[name] {
 			seen[name] = true
 			names = append(names, name)
 		}
 	}
-	return names, nil
+	return names
 }
 
 // inPlace refuses schemas that refer back to themselves without descending into the value, by which validation would
 // recurse forever, and schemas that apply too many others to one value: chains of two references double at each level.
-func (c *compiler) inPlace() error {
+func (c *compiler) inPlace() {
 	const visiting = -1
 	count := map[*node]int{}
-	var visit func(n *node) (int, error)
-	visit = func(n *node) (int, error) {
+	var visit func(n *node) int
+	visit = func(n *node) int {
 		switch done := count[n]; {
 		case done == visiting:
-			return 0, refuse(n.at,
-				"this schema refers back to itself without descending into the value: validation would never end")
+			c.refuse(n.at, "this schema refers back to itself without descending into the value: validation would never end")
+			return 0
 		case done > 0:
-			return done, nil
+			return done
 		}
 		count[n] = visiting
 		sum := 1
 		for _, next := range n.applied() {
-			k, err := visit(next)
-			if err != nil {
-				return 0, err
-			}
-			sum += k
+			sum += visit(next)
 			if c.untrusted && sum > gateInPlace {
-				return 0, refuse(n.at, "more than %d schemas apply to one value here", gateInPlace)
+				c.refuse(n.at, "more than %d schemas apply to one value here", gateInPlace)
 			}
 		}
 		count[n] = min(sum, 1<<30)
-		return count[n], nil
+		return count[n]
 	}
 	for _, at := range sortedKeys(c.nodes) {
-		if _, err := visit(c.nodes[at]); err != nil {
-			return err
+		if c.err == nil {
+			visit(c.nodes[at])
 		}
 	}
-	return nil
 }
 
 // applied returns the schemas that n applies to the same value as itself.
@@ -757,34 +684,4 @@ func (n *node) applied() []*node {
 		list = append(list, n.depSchemas[k])
 	}
 	return list
-}
-
-func refuse(at, format string, args ...any) *GateError {
-	return &GateError{Pointer: at, Reason: fmt.Sprintf(format, args...)}
-}
-
-// gateSize bounds the number of values in the document, whether they are schemas or not.
-func gateSize(doc any) error {
-	count := 0
-	var walk func(v any)
-	walk = func(v any) {
-		if count++; count > gateNodes {
-			return
-		}
-		switch v := v.(type) {
-		case []any:
-			for _, x := range v {
-				walk(x)
-			}
-		case map[string]any:
-			for _, x := range v {
-				walk(x)
-			}
-		}
-	}
-	walk(doc)
-	if count > gateNodes {
-		return refuse("", "more than %d values in one schema", gateNodes)
-	}
-	return nil
 }

@@ -185,12 +185,12 @@ func expectation(f fault) string {
 		return "anything but " + describe(n.not)
 	case "contains":
 		least := 1
-		if n.minContains != nil {
-			least = *n.minContains
+		if n.matching.least != nil {
+			least = *n.matching.least
 		}
 		return fmt.Sprintf("array with at least %s that %s %s", count(least, "item"), isAre(least), describe(n.contains))
 	case "maxContains":
-		most := *n.maxContains
+		most := *n.matching.most
 		return fmt.Sprintf("array with at most %s that %s %s", count(most, "item"), isAre(most), describe(n.contains))
 	}
 	return describe(n)
@@ -232,7 +232,7 @@ func (d *describer) describe(n *node, depth int) string {
 	all := n.conjuncts()
 	types := kinds(0)
 	for _, c := range all {
-		if c.always != nil && !*c.always {
+		if c.isNever() {
 			return "nothing"
 		}
 		if c.isConst || c.enum != nil {
@@ -298,13 +298,13 @@ func (d *describer) union(branches []*node, depth int) string {
 func implied(all []*node) kinds {
 	for _, c := range all {
 		switch {
-		case c.props != nil || c.required != nil || c.additional != nil || c.minProps != nil || c.maxProps != nil:
+		case c.props != nil || c.required != nil || c.additional != nil || c.size != (span{}):
 			return kindObject
-		case c.items != nil || c.prefix != nil || c.minItems != nil || c.maxItems != nil || c.unique || c.contains != nil:
+		case c.items != nil || len(c.prefix) > 0 || c.count != (span{}) || c.unique || c.contains != nil:
 			return kindArray
-		case c.pattern != nil || c.minLength != nil || c.maxLength != nil:
+		case c.pattern != nil || c.length != (span{}):
 			return kindString
-		case c.min != nil || c.max != nil || c.exclMin != nil || c.exclMax != nil || c.multipleOf != nil:
+		case c.bounds != nil || c.multipleOf != nil:
 			return kindNumber
 		}
 	}
@@ -313,7 +313,7 @@ func implied(all []*node) kinds {
 
 func (d *describer) arrayOf(all []*node, depth int) string {
 	var text, unique string
-	var least, most *int
+	var items span
 	for _, c := range all {
 		if c.items != nil && text == "" && depth > 0 && len(c.prefix) == 0 && c.items.always == nil {
 			item := d.describe(c.items, depth-1)
@@ -324,38 +324,37 @@ func (d *describer) arrayOf(all []*node, depth int) string {
 				text = " of " + item
 			}
 		}
-		least, most = first(least, c.minItems), first(most, c.maxItems)
+		items = items.or(c.count)
 		if c.unique {
 			unique = " without duplicates"
 		}
-		if n := len(c.prefix); n > 0 && c.items != nil && c.items.always != nil && !*c.items.always {
-			most = first(most, &n)
+		if n := len(c.prefix); n > 0 && c.items != nil && c.items.isNever() {
+			items = items.or(span{most: &n})
 		}
 	}
-	return text + between(" with ", least, most, "item") + unique
+	return text + items.text(" with ", "item") + unique
 }
 
 func (d *describer) objectOf(all []*node, depth int) string {
-	var least, most *int
+	var size span
 	var required []string
 	for _, c := range all {
-		least, most = first(least, c.minProps), first(most, c.maxProps)
+		size = size.or(c.size)
 		if d.fields && depth > 0 {
 			required = append(required, c.required...)
 		}
 	}
-	text := between(" with ", least, most, "property")
 	if required != nil {
-		text = " with " + list(required, jsontext.QuoteShort)
+		return " with " + list(required, jsontext.QuoteShort)
 	}
-	return text
+	return size.text(" with ", "property")
 }
 
 func stringOf(all []*node) string {
-	var least, most *int
+	var length span
 	var more string
 	for _, c := range all {
-		least, most = first(least, c.minLength), first(most, c.maxLength)
+		length = length.or(c.length)
 		if c.pattern != nil {
 			more += " matching " + jsontext.Shorten(c.pattern.source)
 		}
@@ -363,31 +362,26 @@ func stringOf(all []*node) string {
 			more += " (" + jsontext.Shorten(c.format) + ")"
 		}
 	}
-	return between(" of ", least, most, "character") + more
+	return length.text(" of ", "character") + more
 }
 
 func numberOf(all []*node) string {
 	var parts []string
+	multiple := ""
 	for _, c := range all {
-		for _, b := range []struct {
-			sign string
-			*bound
-		}{{" >= ", c.min}, {" > ", c.exclMin}, {" <= ", c.max}, {" < ", c.exclMax}} {
-			if b.bound != nil {
-				parts = append(parts, b.sign+string(b.text))
-			}
+		for _, b := range c.bounds {
+			parts = append(parts, " "+b.sign+" "+string(b.text))
 		}
-	}
-	text := strings.Join(parts, " and")
-	for _, c := range all {
 		if c.multipleOf != nil {
-			text += ", a multiple of " + string(c.multipleOf.text)
+			multiple += ", a multiple of " + string(c.multipleOf.text)
 		}
 	}
-	return text
+	return strings.Join(parts, " and") + multiple
 }
 
-func between(word string, least, most *int, noun string) string {
+// text describes a span of so many parts, "" if it allows any number of them.
+func (s span) text(word, noun string) string {
+	least, most := s.least, s.most
 	if least != nil && *least == 0 {
 		least = nil
 	}
@@ -402,13 +396,6 @@ func between(word string, least, most *int, noun string) string {
 		return word + "at most " + count(*most, noun)
 	}
 	return ""
-}
-
-func first(a, b *int) *int {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 func oneOf(values []any) string {

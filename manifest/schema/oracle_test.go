@@ -109,11 +109,11 @@ func (p *printer) values(m map[string]any, n *node) {
 	if n.isConst {
 		m["const"] = n.constant
 	}
-	for k, b := range map[string]*bound{"minimum": n.min, "maximum": n.max, "exclusiveMinimum": n.exclMin,
-		"exclusiveMaximum": n.exclMax, "multipleOf": n.multipleOf} {
-		if b != nil {
-			m[k] = b.text
-		}
+	for _, b := range n.bounds {
+		m[b.keyword] = b.text
+	}
+	if n.multipleOf != nil {
+		m["multipleOf"] = n.multipleOf.text
 	}
 	if n.pattern != nil {
 		m["pattern"] = n.pattern.source
@@ -124,8 +124,8 @@ func (p *printer) values(m map[string]any, n *node) {
 }
 
 func (p *printer) counts(m map[string]any, n *node) {
-	for k, count := range map[string]*int{"minLength": n.minLength, "maxLength": n.maxLength, "minItems": n.minItems,
-		"maxItems": n.maxItems, "minProperties": n.minProps, "maxProperties": n.maxProps} {
+	for k, count := range map[string]*int{"minLength": n.length.least, "maxLength": n.length.most,
+		"minItems": n.count.least, "maxItems": n.count.most, "minProperties": n.size.least, "maxProperties": n.size.most} {
 		if count != nil {
 			m[k] = json.Number(strconv.Itoa(*count))
 		}

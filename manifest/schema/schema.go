@@ -31,15 +31,12 @@ func CompileTrusted(raw []byte) (*Schema, error) {
 // that cannot be applied faithfully, safely and in bounded time is refused with a *[GateError]; text that is not JSON
 // with a *[jsontext.SyntaxError].
 func CompileUntrusted(raw []byte) (*Schema, error) {
-	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: gateBytes, Depth: gateDepth})
+	doc, err := jsontext.Decode(raw, jsontext.Limits{Bytes: gateBytes, Depth: gateDepth, Values: gateNodes})
 	var syn *jsontext.SyntaxError
 	if errors.As(err, &syn) && syn.IsLimit() {
 		return nil, refuse("", "%s", syn.Msg)
 	}
 	if err != nil {
-		return nil, err
-	}
-	if err := gateSize(doc); err != nil {
 		return nil, err
 	}
 	return compileDocument(doc, true)
@@ -64,19 +61,23 @@ func compileDocument(doc any, untrusted bool) (*Schema, error) {
 // trustedFault returns what is wrong with a schema of this project that the gate lets pass in a plugin's: a keyword
 // that draft-07 does not have, or bounds that no value can meet.
 func trustedFault(n *node) string {
-	if n.unevalProps != nil || n.unevalItems != nil || n.minContains != nil || n.maxContains != nil {
+	if n.unevalProps != nil || n.unevalItems != nil || n.matching != (span{}) {
 		return "schemas of this project use draft-07, which has no unevaluated* and no min- or maxContains"
 	}
-	if n.min != nil && n.max != nil && n.min.rat.Cmp(n.max.rat) > 0 {
+	least, most := slices.IndexFunc(n.bounds, isBound("minimum")), slices.IndexFunc(n.bounds, isBound("maximum"))
+	if least >= 0 && most >= 0 && n.bounds[least].rat.Cmp(n.bounds[most].rat) > 0 {
 		return "minimum is greater than maximum"
 	}
-	for name, bounds := range map[string][2]*int{"Length": {n.minLength, n.maxLength}, "Items": {n.minItems, n.maxItems},
-		"Properties": {n.minProps, n.maxProps}} {
-		if least, most := bounds[0], bounds[1]; least != nil && most != nil && *least > *most {
+	for name, s := range map[string]span{"Length": n.length, "Items": n.count, "Properties": n.size} {
+		if s.least != nil && s.most != nil && *s.least > *s.most {
 			return "min" + name + " is greater than max" + name
 		}
 	}
 	return ""
+}
+
+func isBound(keyword string) func(bound) bool {
+	return func(b bound) bool { return b.keyword == keyword }
 }
 
 // Root returns the decoded document of the schema. The caller must not change it.
