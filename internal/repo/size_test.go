@@ -19,7 +19,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                     2224,
-	"manifest":              11020, // as manifest/schema below
+	"manifest":              10675,
 	"host/call":             4764,
 	"host/session":          447,
 	"host":                  3967, // URLs are checked for every provider; other forms of names, words
@@ -70,7 +70,7 @@ var largePackages = map[string][2]int{ // lines, files
 	"plugins/page":              {4213, 18}, // locators as Playwright writes them
 	"cmd/parley/internal/tools": {3328, 14}, // words that mean another call elsewhere
 	"host/wasm":                 {8159, 50},
-	"manifest/schema":           {3507, 11}, // parameters in the text of one; units as words
+	"manifest/schema":           {3162, 11}, // parameters in the text of one; units as words
 	"host/mcp":                  {3592, 18}, // calls in the envelopes of other protocols
 }
 
@@ -102,7 +102,6 @@ var manyFields = map[string]int{
 	"host/wasm/internal/instrument.decoder": 22,
 	"manifest.Manifest":                     21,
 	"manifest.Tool":                         28,
-	"manifest/schema.node":                  47,
 	"manifest.ToolDocs":                     38,
 	"plugins/page.exchange":                 21,
 	"sdk/go.Doc":                            26,

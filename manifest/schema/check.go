@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math/big"
@@ -17,14 +18,15 @@ type location struct {
 	token string
 }
 
-func (p *location) pointer() string {
-	var tokens []string
+func (p *location) tokens() (tokens []string) {
 	for ; p != nil; p = p.up {
 		tokens = append(tokens, p.token)
 	}
 	slices.Reverse(tokens)
-	return jsontext.Pointer(tokens)
+	return tokens
 }
+
+func (p *location) pointer() string { return jsontext.Pointer(p.tokens()) }
 
 func (p *location) key(k string) *location { return &location{up: p, token: k} }
 func (p *location) index(i int) *location  { return &location{up: p, token: strconv.Itoa(i)} }
@@ -347,7 +349,7 @@ func (c *visit) union(keyword string, branches []*node) {
 	case c.faults == nil:
 		c.ok = false
 	default:
-		for _, f := range likeliestFaults(c.node, keyword, branches, c.v, c.at, all) {
+		for _, f := range c.likeliest(keyword, branches, all) {
 			c.add(f)
 		}
 		c.ok = false // also where too many faults were found before
@@ -369,64 +371,58 @@ func (c *visit) markAll() {
 	}
 }
 
-// likeliestFaults returns the faults to report when no branch of a union accepts v; all holds those of each branch.
-func likeliestFaults(n *node, keyword string, branches []*node, v any, at *location, all [][]fault) []fault {
+// likeliest returns the faults to report when no branch of a union accepts the value; all holds those of each branch.
+func (c *visit) likeliest(keyword string, branches []*node, all [][]fault) []fault {
 	type option struct {
-		index, wrongKind, wrongTag, count int
+		branch                     *node
+		faults                     []fault
+		wrongKind, wrongTag, count int
 	}
 	var options []option
-	choice := true // each branch only requires another type or value, so that the union works like an enum
+	isChoice := true // each branch only requires another type or value, so that the union works like an enum
 	for i, faults := range all {
-		o := option{index: i, count: len(faults)}
+		o := option{branch: branches[i], faults: faults, count: len(faults)}
 		for _, f := range faults {
 			switch {
-			case f.at == at && (f.keyword == "type" || f.keyword == "false"):
+			case f.at == c.at && (f.keyword == "type" || f.keyword == "false"):
 				o.wrongKind = 1
-			case f.keyword == "const" || f.keyword == "enum":
-				if f.at == at || f.at != nil && f.at.up == at {
-					o.wrongTag = 1
-				}
+			case f.choices() != nil && (f.at == c.at || f.at != nil && f.at.up == c.at):
+				o.wrongTag = 1
 			}
 		}
-		if len(faults) != 1 || faults[0].at != at || !slices.Contains([]string{"type", "const", "enum"}, faults[0].keyword) {
-			choice = false
-		}
+		isChoice = isChoice && len(faults) == 1 && faults[0].at == c.at &&
+			(faults[0].keyword == "type" || faults[0].choices() != nil)
 		options = append(options, o)
 	}
-	if choice {
-		return []fault{mergeChoices(n, keyword, v, at, all)}
+	if isChoice {
+		return []fault{c.mergeChoices(keyword, all)}
 	}
 	better := func(a, b option) int {
-		if a.wrongKind != b.wrongKind {
-			return a.wrongKind - b.wrongKind
-		}
-		if a.wrongTag != b.wrongTag {
-			return a.wrongTag - b.wrongTag
-		}
-		return a.count - b.count
+		return cmp.Or(a.wrongKind-b.wrongKind, a.wrongTag-b.wrongTag, a.count-b.count)
 	}
 	slices.SortStableFunc(options, better)
-	if len(options) == 1 || better(options[0], options[1]) < 0 {
-		return all[options[0].index]
+	best := options[0]
+	if len(options) == 1 || better(best, options[1]) < 0 {
+		return best.faults
 	}
 	// Each branch has a value for the same property, and the given one is not among them: list these values.
-	if tag := commonTag(all, at, options[0].wrongKind == 0); tag != nil {
+	if tag := commonTag(all, c.at); tag != nil && best.wrongKind == 0 {
 		return []fault{*tag}
 	}
 	var tied []*node
 	for _, o := range options {
-		if better(options[0], o) == 0 {
-			tied = append(tied, branches[o.index])
+		if better(best, o) == 0 {
+			tied = append(tied, o.branch)
 		}
 	}
-	return []fault{{at: at, keyword: keyword, node: n, v: v, expected: describeUnion(tied), ambiguous: true}}
+	return []fault{{at: c.at, keyword: keyword, node: c.node, v: c.v, expected: describeUnion(tied), ambiguous: true}}
 }
 
 // mergeChoices makes one fault of those of branches that each require another type or value.
-func mergeChoices(n *node, keyword string, v any, at *location, all [][]fault) fault {
-	merged := fault{at: at, keyword: keyword, node: n, v: v}
+func (c *visit) mergeChoices(keyword string, all [][]fault) fault {
+	merged := fault{at: c.at, keyword: "enum", node: c.node, v: c.v}
 	var wants []*node
-	enums := true
+	isEnum := true
 	for _, faults := range all {
 		f := faults[0]
 		if f.node != nil {
@@ -434,14 +430,12 @@ func mergeChoices(n *node, keyword string, v any, at *location, all [][]fault) f
 		}
 		choices := f.choices()
 		merged.allowed = append(merged.allowed, choices...)
-		enums = enums && choices != nil
+		isEnum = isEnum && choices != nil
 	}
-	if enums {
-		merged.keyword = "enum"
-		return merged
+	if !isEnum {
+		merged.keyword, merged.allowed, merged.ambiguous = "type", nil, true
+		merged.expected = describeUnion(wants)
 	}
-	merged.keyword, merged.allowed, merged.ambiguous = "type", nil, true
-	merged.expected = describeUnion(wants)
 	return merged
 }
 
@@ -460,14 +454,11 @@ func (f fault) choices() []any {
 
 // commonTag returns a fault for the property that distinguishes the branches of a union: the one whose value every
 // branch refuses by const or enum. It is nil without such a property.
-func commonTag(all [][]fault, at *location, sameKind bool) *fault {
-	if !sameKind {
-		return nil
-	}
+func commonTag(all [][]fault, at *location) *fault {
 	var tag *fault
 	for _, faults := range all {
 		i := slices.IndexFunc(faults, func(f fault) bool {
-			return f.at != nil && f.at != at && f.at.up == at && (f.keyword == "const" || f.keyword == "enum") &&
+			return f.at != nil && f.at != at && f.at.up == at && f.choices() != nil &&
 				(tag == nil || f.at.token == tag.at.token)
 		})
 		if i < 0 {

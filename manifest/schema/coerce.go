@@ -33,11 +33,11 @@ func (s *Schema) Coerce(v any) (any, []Coercion) {
 	}
 	m := s.coercer()
 	m.defaults = &defaultFiller{left: maxFilled, open: map[*node]bool{}}
-	out, _ := m.coerce(s.root, p, nil)
+	out := m.coerce(s.root, p, nil)
 	if d := m.defaults; d.left < 0 || d.any && !m.valid(s.root, out) {
 		// A default may break a keyword about the whole object. The value may be valid without it.
 		bare := s.coercer()
-		if without, _ := bare.coerce(s.root, p, nil); d.left < 0 || bare.valid(s.root, without) {
+		if without := bare.coerce(s.root, p, nil); d.left < 0 || bare.valid(s.root, without) {
 			m, out = bare, without
 		}
 	}
@@ -73,15 +73,11 @@ func (s *Schema) boundedWalker() *walker { return &walker{uneval: s.uneval, step
 
 func (m *coercer) valid(n *node, v any) bool { return m.w.check(n, v, nil, nil, nil) }
 
-// coerce returns a coerced copy of v, and whether it differs from v.
-func (m *coercer) coerce(n *node, v any, at *location) (any, bool) {
+// coerce returns a coerced copy of v.
+func (m *coercer) coerce(n *node, v any, at *location) any {
 	all := n.conjuncts()
-	want, single := wanted(all)
-	if single && want&kindOf(v) == 0 {
-		if coerced, ok := m.coerceType(n, v, at); ok {
-			return coerced, true
-		}
-		return deepCopy(v), false
+	if want, single := wanted(all); single && want&kindOf(v) == 0 {
+		return m.coerceType(n, want, v, at)
 	}
 	switch v := v.(type) {
 	case []any:
@@ -89,7 +85,7 @@ func (m *coercer) coerce(n *node, v any, at *location) (any, bool) {
 	case map[string]any:
 		return m.object(all, v, at)
 	}
-	return v, false
+	return v
 }
 
 // wanted returns the one type that all conjuncts together require. It is false if they require several or one is a
@@ -115,24 +111,18 @@ func wanted(all []*node) (kinds, bool) {
 	return want, want != 0
 }
 
-// coerceType tries to convert v to the type that n requires.
-func (m *coercer) coerceType(n *node, v any, at *location) (any, bool) {
-	all := n.conjuncts()
-	want, single := wanted(all)
-	if !single {
-		return nil, false
-	}
-	for _, candidate := range candidates(all, want, v) {
+// coerceType returns v as the type that n requires, or a copy of v where it cannot.
+func (m *coercer) coerceType(n *node, want kinds, v any, at *location) any {
+	for _, candidate := range candidates(n.conjuncts(), want, v) {
 		// The values inside may need coercions, too.
 		inner := &coercer{w: m.w, defaults: m.defaults}
-		coerced, _ := inner.coerce(n, candidate, at)
-		if m.valid(n, coerced) {
+		if coerced := inner.coerce(n, candidate, at); m.valid(n, coerced) {
 			m.absent = append(m.absent, inner.absent...)
 			m.coercions = append(append(m.coercions, Coercion{at.pointer(), render(v), render(coerced)}), inner.coercions...)
-			return coerced, true
+			return coerced
 		}
 	}
-	return nil, false
+	return deepCopy(v)
 }
 
 // candidates returns the values of the wanted type that v may stand for, the likeliest first.
@@ -176,56 +166,59 @@ func embedded(text string, open byte) (any, bool) {
 	return v, err == nil
 }
 
-func (m *coercer) array(all []*node, v []any, at *location) (any, bool) {
+func (m *coercer) array(all []*node, v []any, at *location) any {
 	out := make([]any, len(v))
-	changed := false
 	for i, item := range v {
 		if s := itemSchema(all, i); s != nil {
-			var c bool
-			out[i], c = m.coerce(s, item, at.index(i))
-			changed = changed || c
-			continue
+			out[i] = m.coerce(s, item, at.index(i))
+		} else {
+			out[i] = deepCopy(item)
 		}
-		out[i] = deepCopy(item)
 	}
-	return out, changed
+	return out
 }
 
 // itemSchema returns the schema of the item at i, nil unless exactly one of the conjuncts has one.
 func itemSchema(all []*node, i int) *node {
-	var found *node
+	return single(all, func(c *node) []*node {
+		if s := c.item(i); s != nil {
+			return []*node{s}
+		}
+		return nil
+	})
+}
+
+// propSchema returns the schema of the property, nil unless exactly one of the conjuncts has one.
+func propSchema(all []*node, name string) *node {
+	return single(all, func(c *node) []*node { return c.propSchemas(name) })
+}
+
+func single(all []*node, of func(*node) []*node) (found *node) {
 	for _, c := range all {
-		s := c.item(i)
-		if s == nil {
-			continue
+		for _, s := range of(c) {
+			if found != nil && found != s {
+				return nil
+			}
+			found = s
 		}
-		if found != nil && found != s {
-			return nil
-		}
-		found = s
 	}
 	return found
 }
 
-func (m *coercer) object(all []*node, v map[string]any, at *location) (any, bool) {
+func (m *coercer) object(all []*node, v map[string]any, at *location) any {
 	out := make(map[string]any, len(v))
-	changed := false
 	for _, name := range sortedKeys(v) {
-		if s := propSchema(all, name); s != nil {
-			if v[name] == nil && s.always == nil && !isRequired(all, name) && !m.valid(s, nil) {
-				m.absent = append(m.absent, at.key(name).pointer())
-				changed = true
-				continue
-			}
-			var c bool
-			out[name], c = m.coerce(s, v[name], at.key(name))
-			changed = changed || c
-			continue
+		switch s := propSchema(all, name); {
+		case s == nil:
+			out[name] = deepCopy(v[name])
+		case v[name] == nil && s.always == nil && !slices.Contains(required(all), name) && !m.valid(s, nil):
+			m.absent = append(m.absent, at.key(name).pointer())
+		default:
+			out[name] = m.coerce(s, v[name], at.key(name))
 		}
-		out[name] = deepCopy(v[name])
 	}
 	if m.defaults == nil {
-		return out, changed
+		return out
 	}
 	for _, c := range all {
 		for _, name := range c.propNames {
@@ -233,11 +226,11 @@ func (m *coercer) object(all []*node, v map[string]any, at *location) (any, bool
 				continue
 			}
 			if value, ok := m.fallback(c.props[name]); ok {
-				out[name], changed = value, true
+				out[name] = value
 			}
 		}
 	}
-	return out, changed
+	return out
 }
 
 // fallback returns a copy of n's default, completed by the defaults of the properties that are absent in it.
@@ -254,7 +247,7 @@ func (m *coercer) fallback(n *node) (any, bool) {
 		value = deepCopy(value)
 	} else {
 		d.open[n] = true
-		value, _ = (&coercer{w: m.w, defaults: d}).coerce(n, value, nil)
+		value = (&coercer{w: m.w, defaults: d}).coerce(n, value, nil)
 		delete(d.open, n)
 	}
 	if !m.valid(n, value) {
@@ -294,21 +287,10 @@ func defaultOf(n *node) (any, bool) {
 	return nil, false
 }
 
-// isRequired reports whether one of the conjuncts requires the property.
-func isRequired(all []*node, name string) bool {
-	return slices.ContainsFunc(all, func(c *node) bool { return slices.Contains(c.required, name) })
-}
-
-// propSchema returns the schema of the property, nil unless exactly one of the conjuncts has one.
-func propSchema(all []*node, name string) *node {
-	var found *node
+// required returns the names of the properties that the conjuncts require.
+func required(all []*node) (names []string) {
 	for _, c := range all {
-		for _, s := range c.propSchemas(name) {
-			if found != nil && found != s {
-				return nil
-			}
-			found = s
-		}
+		names = append(names, c.required...)
 	}
-	return found
+	return names
 }

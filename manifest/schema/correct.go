@@ -147,7 +147,7 @@ func isWithin(pointer, other string) bool {
 // coerce makes the coercions that [Schema.Coerce] makes, without defaults.
 func (c *corrector) coerce() {
 	m := c.s.coercer()
-	out, _ := m.coerce(c.s.root, c.draft, nil)
+	out := m.coerce(c.s.root, c.draft, nil)
 	slices.SortStableFunc(m.coercions, func(a, b Coercion) int { return comparePointers(a.Pointer, b.Pointer) })
 	for _, k := range m.coercions {
 		tokens, _ := jsontext.SplitPointer(k.Pointer)
@@ -254,15 +254,11 @@ func (c *corrector) drop(pointer string) {
 
 // set puts a value into the draft. It reports false where there is no such place.
 func (c *corrector) set(at *location, v any) bool {
-	tokens, _ := jsontext.SplitPointer(at.pointer())
-	if len(tokens) == 0 {
+	if at == nil {
 		c.draft = v
 		return true
 	}
-	parent, ok := jsontext.Lookup(c.draft, tokens[:len(tokens)-1])
-	if !ok {
-		return false
-	}
+	parent, _ := c.given(at.up)
 	switch p := parent.(type) {
 	case map[string]any:
 		p[at.token] = v
@@ -278,19 +274,14 @@ func (c *corrector) set(at *location, v any) bool {
 
 // given returns the value of the draft at a location.
 func (c *corrector) given(at *location) (any, bool) {
-	tokens, _ := jsontext.SplitPointer(at.pointer())
-	return jsontext.Lookup(c.draft, tokens)
+	return jsontext.Lookup(c.draft, at.tokens())
 }
 
 // fits reports whether a value is valid by a schema, after coercion.
 func (c *corrector) fits(n *node, v any) bool {
 	m := c.s.coercer()
-	coerced, _ := m.coerce(n, v, nil)
-	if m.valid(n, coerced) {
-		return true
-	}
-	_, ok := c.s.offered(n, v)
-	return ok
+	_, isOffered := c.s.offered(n, v)
+	return isOffered || m.valid(n, m.coerce(n, v, nil))
 }
 
 // root corrects a draft that is not an object where an object is wanted.
@@ -313,14 +304,10 @@ func (c *corrector) root(faults []fault) bool {
 		return true
 	}
 	all := c.s.root.conjuncts()
-	var required []string
-	for _, n := range all {
-		required = append(required, n.required...)
-	}
-	if len(required) == 1 && c.draft != nil && !jsontext.LooksLikeJSON(text) && !namesAny(text, all) {
-		if n := propSchema(all, required[0]); n != nil && c.fits(n, c.draft) {
-			c.draft = map[string]any{required[0]: c.draft}
-			c.changes = append(c.changes, Change{"", "/" + jsontext.EscapeToken(required[0]), Moved})
+	if names := required(all); len(names) == 1 && c.draft != nil && !jsontext.LooksLikeJSON(text) && !namesAny(text, all) {
+		if n := propSchema(all, names[0]); n != nil && c.fits(n, c.draft) {
+			c.draft = map[string]any{names[0]: c.draft}
+			c.changes = append(c.changes, Change{"", jsontext.Pointer(names), Moved})
 			return true
 		}
 	}
@@ -364,10 +351,7 @@ func (c *corrector) value(f fault) bool {
 	v, given := c.given(f.at)
 	switch f.keyword {
 	case "required", "dependentRequired":
-		child := c.s.missingSchema(f)
-		if child == nil {
-			child = &node{}
-		}
+		child := cmp.Or(c.s.missingSchema(f), &node{})
 		if only, ok := onlyValue(child); ok && !f.ambiguous {
 			c.changes = append(c.changes, Change{To: at, How: OnlyValue})
 			return c.set(f.at, only)
@@ -415,15 +399,8 @@ func (c *corrector) value(f fault) bool {
 	if f.at == nil || !given {
 		return false
 	}
-	n := f.node
-	if full := c.s.schemaAt(f.at); full != nil {
-		n = full
-	}
-	if n == nil {
-		n = &node{}
-	}
 	c.drop(at)
-	return c.dig(f.at, n, 3)
+	return c.dig(f.at, cmp.Or(c.s.schemaAt(f.at), f.node, &node{}), 3)
 }
 
 // accepts reports whether a value is valid by the schema of a fault, which may be nil.
@@ -519,18 +496,12 @@ func (c *corrector) dig(at *location, n *node, depth int) bool {
 			return c.dig(at.index(0), item, depth-1)
 		}
 	case depth > 0 && single && kind == kindObject:
-		var required []string
-		for _, x := range all {
-			required = append(required, x.required...)
-		}
-		if len(required) == 0 || !c.set(at, map[string]any{}) {
+		names := required(all)
+		if len(names) == 0 || !c.set(at, map[string]any{}) {
 			break
 		}
-		for _, name := range required {
-			child := propSchema(all, name)
-			if child == nil {
-				child = &node{}
-			}
+		for _, name := range names {
+			child := cmp.Or(propSchema(all, name), &node{})
 			if only, ok := onlyValue(child); ok {
 				c.changes = append(c.changes, Change{To: at.key(name).pointer(), How: OnlyValue})
 				c.set(at.key(name), only)
@@ -542,9 +513,7 @@ func (c *corrector) dig(at *location, n *node, depth int) bool {
 	}
 	about := ""
 	for _, x := range all {
-		if about == "" {
-			about = x.about
-		}
+		about = cmp.Or(about, x.about)
 	}
 	name := at.token
 	if _, err := strconv.Atoi(name); err == nil && at.up != nil { // one of the values that have the name

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -77,18 +78,13 @@ func (s *Schema) schemaAt(at *location) *node {
 }
 
 func (s *Schema) unknown(v *Violation, f fault) {
-	switch {
-	case len(f.known) == 0:
-		v.Expected = "no property here"
-	default:
+	if v.Expected = "no property here"; len(f.known) > 0 {
 		v.Expected = "one of " + list(f.known, jsontext.QuoteShort)
 	}
-	var free []string // a name that is given already was not meant again
-	for _, name := range f.known {
-		if _, given := f.beside[name]; !given {
-			free = append(free, name)
-		}
-	}
+	free := slices.DeleteFunc(slices.Clone(f.known), func(name string) bool {
+		_, given := f.beside[name]
+		return given // and was not meant again
+	})
 	v.DidYouMean = nearestNames(f.at.token, free)
 }
 
@@ -106,17 +102,12 @@ func nearestNames(word string, known []string) []string {
 }
 
 func nearestValues(v any, allowed []any) []any {
-	word := ""
-	switch v := v.(type) {
-	case string:
-		word = strings.TrimSpace(v)
-	case json.Number:
-		word = string(v)
-	case bool:
-		word = fmt.Sprint(v)
+	switch v.(type) {
+	case string, json.Number, bool:
 	default:
 		return nil
 	}
+	word := strings.TrimSpace(plainText(v))
 	byText := map[string]any{}
 	for _, a := range allowed {
 		byText[plainText(a)] = a
@@ -184,10 +175,8 @@ func expectation(f fault) string {
 	case "not":
 		return "anything but " + describe(n.not)
 	case "contains":
-		least := 1
-		if n.matching.least != nil {
-			least = *n.matching.least
-		}
+		one := 1
+		least := *cmp.Or(n.matching.least, &one)
 		return fmt.Sprintf("array with at least %s that %s %s", count(least, "item"), isAre(least), describe(n.contains))
 	case "maxContains":
 		most := *n.matching.most

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -43,10 +44,8 @@ type strangers struct {
 }
 
 func (c *corrector) newStrangers(f fault, faults []fault, object map[string]any) *strangers {
-	s := &strangers{corrector: c, at: f.at.up, object: object, node: f.node, missing: map[string]bool{}}
-	if up := c.s.schemaAt(s.at); up != nil {
-		s.node = up
-	}
+	s := &strangers{corrector: c, at: f.at.up, object: object, missing: map[string]bool{}}
+	s.node = cmp.Or(c.s.schemaAt(s.at), f.node, &node{})
 	at := s.at.pointer()
 	known := map[string]bool{}
 	for _, other := range faults {
@@ -77,12 +76,7 @@ func (c *corrector) newStrangers(f fault, faults []fault, object map[string]any)
 
 // prop returns the schema of a property; it accepts any value where the schema does not say.
 func (s *strangers) prop(name string) *node {
-	if s.node != nil {
-		if n := propSchema(s.node.conjuncts(), name); n != nil {
-			return n
-		}
-	}
-	return &node{}
+	return cmp.Or(propSchema(s.node.conjuncts(), name), &node{})
 }
 
 // correct corrects as many names as it can and drops the others. It reports whether there were any.
@@ -92,9 +86,7 @@ func (s *strangers) correct() bool {
 	}
 	isOnly := len(s.names) == 1
 	s.rename(func(given, name string) bool { return FoldName(given) == FoldName(name) })
-	s.rename(func(given, name string) bool {
-		return slices.ContainsFunc(s.aliases(name), func(a string) bool { return FoldName(a) == FoldName(given) })
-	})
+	s.rename(s.isAlias)
 	s.convertAll()
 	if s.hoistAll() {
 		return true // more may be known about the members in the next round
@@ -123,11 +115,11 @@ func (s *strangers) correct() bool {
 	return true
 }
 
-func (s *strangers) aliases(name string) (all []string) {
-	for _, n := range s.prop(name).conjuncts() {
-		all = append(all, n.aliases...)
-	}
-	return all
+// isAlias reports whether the schema of a property has the given name as another one.
+func (s *strangers) isAlias(given, name string) bool {
+	return slices.ContainsFunc(s.prop(name).conjuncts(), func(n *node) bool {
+		return slices.ContainsFunc(n.aliases, func(a string) bool { return FoldName(a) == FoldName(given) })
+	})
 }
 
 // resembles reports whether a name is the only one of the free names from which a typo makes the given one.
@@ -191,11 +183,10 @@ var measured = []string{"time", "timeout", "wait", "delay", "duration", "expires
 
 // unitOf returns the unit that a name of several words says.
 func unitOf(name string) string {
-	words := Words(name)
-	if len(words) < 2 {
-		return ""
+	if words := Words(name); len(words) > 1 {
+		return units[words[len(words)-1]]
 	}
-	return units[words[len(words)-1]]
+	return ""
 }
 
 // places are the words of names whose values say where something is. The value itself goes by another name.
@@ -204,9 +195,7 @@ var places = []string{"path", "file", "filename", "filepath", "dir", "directory"
 // changesMeaning reports whether a value would get a name that means something else: a number one that may stand for
 // another unit, and the path of a file the name of its contents. An alias means the same: its author says so.
 func (s *strangers) changesMeaning(given, name string) bool {
-	if FoldName(given) == FoldName(name) || slices.ContainsFunc(s.aliases(name), func(a string) bool {
-		return FoldName(a) == FoldName(given)
-	}) {
+	if FoldName(given) == FoldName(name) || s.isAlias(given, name) {
 		return false
 	}
 	has := func(name string, words []string) bool {
@@ -449,17 +438,9 @@ func grouped(a, b string) bool {
 
 // hasWords reports whether the words of a name are among those of another one.
 func hasWords(name, other string) bool {
-	all := Words(other)
-	words := Words(name)
-	if len(words) == 0 || len(words) >= len(all) {
-		return false
-	}
-	for _, w := range words {
-		if !slices.Contains(all, w) {
-			return false
-		}
-	}
-	return true
+	words, all := Words(name), Words(other)
+	return len(words) > 0 && len(words) < len(all) &&
+		!slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(all, w) })
 }
 
 // Words splits a name or a text at case and punctuation into words in lower case.
@@ -479,10 +460,8 @@ func Words(text string) []string {
 // respelled returns the value that v spells in another case, with a single typo or as another type, if it is the only
 // one. It is stricter than [Nearest]: what it returns is offered as a call to make.
 func respelled(v any, allowed []any) (any, bool) {
-	text, isText := v.(string)
-	if !isText {
-		text = string(jsontext.Marshal(v))
-	}
+	_, isText := v.(string)
+	text := plainText(v)
 	for _, same := range []func(a string) bool{
 		func(a string) bool { return a == strings.TrimSpace(text) },
 		func(a string) bool { return FoldName(a) == FoldName(strings.TrimSpace(text)) },

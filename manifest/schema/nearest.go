@@ -27,10 +27,7 @@ func Nearest(word string, candidates []string, limit int) []Near {
 		return cmp.Or(cmp.Compare(a.Distance, b.Distance), strings.Compare(a.Name, b.Name))
 	})
 	near = slices.CompactFunc(near, func(a, b Near) bool { return a.Name == b.Name })
-	if len(near) > limit {
-		near = near[:limit]
-	}
-	return near
+	return near[:min(len(near), limit)]
 }
 
 // Resembles returns the distance of a word from a name, and reports whether it is small enough for a typo: at most a
@@ -39,19 +36,20 @@ func Nearest(word string, candidates []string, limit int) []Near {
 // for what they share.
 func Resembles(word, name string) (distance int, ok bool) { return resembles(fold(word), fold(name)) }
 
-func resembles(word, name []rune) (int, bool) {
-	limit := len(name) / 3
-	if limit == 0 && len(word) == 3 {
+func resembles(word, name string) (int, bool) {
+	a, b := []rune(word), []rune(name)
+	limit := len(b) / 3
+	if limit == 0 && len(a) == 3 {
 		limit = 1
 	}
-	d, ok := within(word, name, limit)
-	if !ok || !slices.Contains(name, '.') {
+	d, ok := within(a, b, limit)
+	if !ok || !strings.Contains(name, ".") {
 		return d, ok
 	}
-	parts, names := split(word, '.'), split(name, '.')
+	parts, names := strings.Split(word, "."), strings.Split(name, ".")
 	if len(parts) != len(names) {
-		shortest := slices.MinFunc(names, func(a, b []rune) int { return len(a) - len(b) })
-		return d, d <= max(1, len(shortest)/3)
+		shortest := slices.MinFunc(names, func(a, b string) int { return len(a) - len(b) })
+		return d, d <= max(1, utf8.RuneCountInString(shortest)/3)
 	}
 	for i, part := range parts {
 		if _, ok := resembles(part, names[i]); !ok {
@@ -59,16 +57,6 @@ func resembles(word, name []rune) (int, bool) {
 		}
 	}
 	return d, true
-}
-
-func split(word []rune, at rune) (parts [][]rune) {
-	for {
-		i := slices.Index(word, at)
-		if i < 0 {
-			return append(parts, word)
-		}
-		parts, word = append(parts, word[:i]), word[i+1:]
-	}
 }
 
 // Distance returns the Damerau-Levenshtein distance of two words, ignoring case: the least number of insertions,
@@ -81,11 +69,9 @@ func Distance(a, b string) int {
 // longWord is the greatest length of words whose distance is computed: the cost grows with its square.
 const longWord = 128
 
-func fold(s string) []rune {
-	if len(s) > longWord*utf8.UTFMax {
-		s = s[:longWord*utf8.UTFMax] // it is too long to be compared, so only its length matters
-	}
-	return []rune(strings.ToLower(s))
+func fold(s string) string {
+	// What is longer cannot be compared, so that only its length matters.
+	return strings.ToLower(s[:min(len(s), longWord*utf8.UTFMax)])
 }
 
 func within(a, b []rune, limit int) (int, bool) {

@@ -1,9 +1,11 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -146,47 +148,25 @@ func (s *Schema) violations(faults []fault) []Violation {
 }
 
 func compareViolations(a, b Violation) int {
-	if c := comparePointers(a.Pointer, b.Pointer); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.Keyword, b.Keyword); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Expected, b.Expected)
+	return cmp.Or(comparePointers(a.Pointer, b.Pointer), strings.Compare(a.Keyword, b.Keyword),
+		strings.Compare(a.Expected, b.Expected))
 }
 
 // comparePointers compares token by token: indices by number and before names, names by text.
 func comparePointers(a, b string) int {
-	for a != "" && b != "" {
-		var x, y string
-		x, a = firstPart(a)
-		y, b = firstPart(b)
-		if x == y {
-			continue
-		}
-		xi, yi := isIndex(x), isIndex(y)
+	x, _ := jsontext.SplitPointer(a)
+	y, _ := jsontext.SplitPointer(b)
+	return slices.CompareFunc(x, y, func(s, t string) int {
+		i, noIndex := strconv.Atoi(s)
+		j, noOther := strconv.Atoi(t)
 		switch {
-		case xi && yi && len(x) != len(y):
-			return len(x) - len(y)
-		case xi != yi && xi:
+		case noIndex == nil && noOther == nil:
+			return cmp.Or(i-j, strings.Compare(s, t))
+		case noIndex == nil:
 			return -1
-		case xi != yi:
+		case noOther == nil:
 			return 1
 		}
-		return strings.Compare(x, y)
-	}
-	return len(a) - len(b)
-}
-
-// firstPart splits "/a/b" into "a" and "/b".
-func firstPart(pointer string) (part, rest string) {
-	pointer = pointer[1:]
-	if i := strings.IndexByte(pointer, '/'); i >= 0 {
-		return pointer[:i], pointer[i:]
-	}
-	return pointer, ""
-}
-
-func isIndex(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789") == "" && (s == "0" || s[0] != '0')
+		return strings.Compare(s, t)
+	})
 }

@@ -17,10 +17,7 @@ func ratOf(n json.Number) *big.Rat {
 	if !jsontext.ValidNumber(string(n)) {
 		return nil
 	}
-	r, ok := new(big.Rat).SetString(string(n))
-	if !ok {
-		return nil
-	}
+	r, _ := new(big.Rat).SetString(string(n))
 	return r
 }
 
