@@ -124,13 +124,13 @@ plugins: build programs ## rebuild the shipped plugins and their index; commit o
 	  build_plugin $$name plugins/$$name/plugin.wasm.gz plugins/$$name/manifest.json; \
 	  echo "sha256:$$(gzip -dc plugins/$$name/plugin.wasm.gz | sha256sum | cut -d' ' -f1)" >plugins/$$name/digest; \
 	done; \
-	$(GO) generate ./plugins .
+	$(GO) generate ./plugins ./host/mcp
 
 fixtures: ## rebuild the guests that tests run, after changing their source
 	.ci/fixtures .
 
 generate: ## regenerate what go generate makes
-	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins .
+	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins ./host/mcp
 
 check-generated: check-plugins check-fixtures check-generate ## committed build results equal what their sources produce
 	for module in . bench; do $(GO) -C $$module mod tidy -diff; $(GO) -C $$module mod verify; done
@@ -159,10 +159,10 @@ check-fixtures:
 
 # A tree with changes can be checked, too: generating must not change anything else.
 check-generate:
-	@before=$$(git diff -- host/internal/index cdp sdk plugins listed.txt | sha256sum); \
-	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins .; \
-	if [[ $$(git diff -- host/internal/index cdp sdk plugins listed.txt | sha256sum) != "$$before" ]]; then \
-	  git --no-pager diff --stat -- host/internal/index cdp sdk plugins listed.txt; echo "make generate changed these files; commit the result"; exit 1; \
+	@before=$$(git diff -- host/internal/index host/mcp cdp sdk plugins | sha256sum); \
+	$(GO) generate ./host/internal/index ./cdp/... ./sdk ./plugins ./host/mcp; \
+	if [[ $$(git diff -- host/internal/index host/mcp cdp sdk plugins | sha256sum) != "$$before" ]]; then \
+	  git --no-pager diff --stat -- host/internal/index host/mcp cdp sdk plugins; echo "make generate changed these files; commit the result"; exit 1; \
 	fi; \
 	echo "ok go generate"
 

@@ -27,12 +27,16 @@ package parley
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"os"
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -51,8 +55,8 @@ type Config struct {
 	// Accept are rules of manifest/RULES.md that Plugins may break although they refuse a plugin.
 	Accept []string
 	// Admitted takes the report on each of Plugins when its build is loaded for the first time, and on every plugin that
-	// is refused: [Admission.Errors] are the reasons. It may be nil.
-	Admitted func(*Admission)
+	// is refused: [admit.Report.Errors] are the reasons. It may be nil.
+	Admitted func(*admit.Report)
 	// Replace is called when a file of Plugins takes the name of a plugin that belongs to another owner: "shipped" or the
 	// key of a signer. The file is loaded if it returns nil. A nil Replace refuses.
 	Replace func(plugin, owner string) error
@@ -91,9 +95,11 @@ type Traces struct {
 
 // Parley is a host and its parts. It is safe for concurrent use.
 type Parley struct {
-	cfg   Config
-	dirs  Dirs
-	parts parts
+	cfg       Config
+	dirs      Dirs
+	trust     *signature.Trust
+	admission *admit.Installer
+	parts     parts
 }
 
 // Open returns a host with all its parts. The error is config_error for a policy, a list of plugins or a list of keys
@@ -125,7 +131,10 @@ func New(cfg Config) *Parley {
 	if cfg.Caller == "" {
 		cfg.Caller = "cli"
 	}
-	return &Parley{cfg: cfg, dirs: FindDirs(cfg.Home, cfg.Env)}
+	p := &Parley{cfg: cfg, dirs: FindDirs(cfg.Home, cfg.Env)}
+	p.trust = newTrust(p.dirs)
+	p.admission = p.newInstaller()
+	return p
 }
 
 // Call runs a tool by its qualified name, such as "text.hash", with parameters that encoding/json can marshal to an
@@ -189,6 +198,30 @@ func (p *Parley) Subscribe(f func(host.Event)) (cancel func(), err error) {
 		return func() {}, err
 	}
 	return h.Subscribe(f), nil
+}
+
+// Install installs the plugin in a file or a folder. It grants nothing. The error is denied for a new version that
+// breaks what the installed one promised; [admit.Installer.Prepare] says how, and can be confirmed.
+func (p *Parley) Install(ctx context.Context, path string) (admit.Installed, error) {
+	i, err := p.admission.Prepare(ctx, path, admit.Options{})
+	if err != nil {
+		return admit.Installed{}, err
+	}
+	return i.Commit(policy.Edit{})
+}
+
+// TryExample runs a tool as an example of its documentation: without rights, and without a record.
+func (p *Parley) TryExample(ctx context.Context, tool string, params json.RawMessage) error {
+	catalog, err := p.Catalog()
+	if err != nil {
+		return err
+	}
+	at, err := catalog.Find(tool)
+	if err != nil {
+		return err
+	}
+	_, name, _ := strings.Cut(at.Name(), ".")
+	return p.admission.TryExample(ctx, at.Provider, name, params)
 }
 
 func (c *Config) debugLine() func(string) {

@@ -1,7 +1,6 @@
 package parley_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/internal/testhome"
 )
 
 // TestMain also runs the child processes that a host starts from the test binary.
@@ -22,34 +22,6 @@ func TestMain(m *testing.M) {
 }
 
 func fixture(name string) string { return filepath.Join("testdata", "wasm", name+".wasm") }
-
-// copyPlugin copies a fixture with another version, so that it replaces the one that is installed.
-func copyPlugin(t *testing.T, name, version string) string {
-	t.Helper()
-	wasm, err := os.ReadFile(fixture(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(strings.TrimSuffix(fixture(name), ".wasm") + ".manifest.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var m map[string]any
-	if err := json.Unmarshal(text, &m); err != nil {
-		t.Fatal(err)
-	}
-	m["version"] = version
-	if text, err = json.Marshal(m); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), name)
-	for suffix, data := range map[string][]byte{".wasm": wasm, ".manifest.json": text} {
-		if err := os.WriteFile(path+suffix, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return path + ".wasm"
-}
 
 // TestLiveCatalog installs, replaces and removes a plugin while a host runs, from another host over the same folders.
 func TestLiveCatalog(t *testing.T) {
@@ -92,7 +64,7 @@ func TestLiveCatalog(t *testing.T) {
 		!strings.HasPrefix(found.Results[0].Name, "echo.") {
 		t.Errorf("a search after the install finds %+v, %v", found, err)
 	}
-	if _, err := other.Install(t.Context(), copyPlugin(t, "echo", "99.0.0")); err != nil {
+	if _, err := other.Install(t.Context(), testhome.CopyPlugin(t, fixture("echo"), "99.0.0")); err != nil {
 		t.Fatal(err)
 	}
 	infos, err := p.List()
@@ -102,7 +74,7 @@ func TestLiveCatalog(t *testing.T) {
 	if data, err := call(); err != nil || data != `{"a":1}` {
 		t.Fatalf("after the replacement: %s, %v", data, err)
 	}
-	if _, err := other.Remove("echo"); err != nil {
+	if _, err := other.Admission().Remove("echo"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := call(); !errors.Is(err, host.NotFound) {
@@ -121,7 +93,7 @@ func TestRemoveBuiltin(t *testing.T) {
 	defer p.Close()
 	for name, want := range map[string]host.Code{"text": host.InvalidArgs, "cdp": host.InvalidArgs,
 		"nothing": host.NotFound} {
-		if _, err := p.Remove(name); !errors.Is(err, want) {
+		if _, err := p.Admission().Remove(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}

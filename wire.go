@@ -11,8 +11,10 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
@@ -33,9 +35,8 @@ type parts struct {
 	rules    *policy.Policy
 	log      *audit.Log
 	sessions *session.Store
-	signers  *signers
 	engines  map[string]*wasm.Provider // of scripts, by digest
-	shipped  []host.Provider
+	shipped  []*wasm.Provider
 	loaded   []host.Provider
 	catalog  *host.Catalog
 	stamp    [2]fileStamp // of the lock file and the folder of overlays that catalog was made from
@@ -81,19 +82,35 @@ func (p *Parley) Secrets() policy.Store {
 }
 
 // Trust returns the operator's list of trusted keys.
-func (p *Parley) Trust() *signature.Trust { return p.signers().trust }
+func (p *Parley) Trust() *signature.Trust { return p.trust }
 
-func (p *Parley) signers() *signers {
-	p.parts.mu.Lock()
-	defer p.parts.mu.Unlock()
-	if p.parts.signers == nil {
-		path := filepath.Join(p.dirs.Config, signature.TrustFile)
-		p.parts.signers = &signers{
-			trust: &signature.Trust{Path: path, File: policy.OperatorFile{Path: path}}, store: p.Store(),
-			builds: map[string]*wasm.Candidate{}, verified: map[string]signature.Key{},
+func newTrust(d Dirs) *signature.Trust {
+	path := filepath.Join(d.Config, signature.TrustFile)
+	return &signature.Trust{Path: path, File: policy.OperatorFile{Path: path}}
+}
+
+// Admission returns what admits, installs and removes plugins.
+func (p *Parley) Admission() *admit.Installer { return p.admission }
+
+func (p *Parley) newInstaller() *admit.Installer {
+	return admit.New(admit.Config{
+		Version: Version, Dir: filepath.Join(p.dirs.Data, "admissions"), Store: p.Store(), Trust: p.trust,
+		Engine: p.Engine, EngineConfig: p.engineConfig, Rules: p.Policy, Providers: p.ownProviders,
+		Shipped: shippedDigest, Admitted: p.cfg.Admitted,
+		Audit:  func(op, subject string, details ...string) error { return p.AuditLog().Note(op, subject, details...) },
+		Notice: p.cfg.Notice, Debug: p.cfg.Debug,
+	})
+}
+
+// shippedDigest returns the digest of the shipped plugin of a name, "" if there is none.
+func shippedDigest(name string) (string, error) {
+	files, err := plugins.Shipped()
+	for _, f := range files {
+		if strings.EqualFold(f.Name, name) {
+			return f.Digest, nil
 		}
 	}
-	return p.parts.signers
+	return "", err
 }
 
 // Engine returns the engine of wasm plugins. It starts nothing until a plugin is called.
@@ -101,20 +118,19 @@ func (p *Parley) Engine() *wasm.Engine {
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
 	if p.parts.engine == nil {
-		p.parts.engine = wasm.New(p.engineConfig(p.cfg.RunnerIdle))
+		p.parts.engine = wasm.New(p.engineConfig())
 	}
 	return p.parts.engine
 }
 
-// engineConfig returns the configuration of an engine whose unused runners stay for a time; see [Config].RunnerIdle.
-func (p *Parley) engineConfig(runnerIdle time.Duration) wasm.Config {
+func (p *Parley) engineConfig() wasm.Config {
 	return wasm.Config{
-		CacheDir: filepath.Join(p.dirs.Cache, "wasm"), RunDir: p.dirs.Run, RunnerIdle: runnerIdle,
+		CacheDir: filepath.Join(p.dirs.Cache, "wasm"), RunDir: p.dirs.Run, RunnerIdle: p.cfg.RunnerIdle,
 		SlotDir: filepath.Join(p.dirs.State, "slots"),
 		Watch: []string{p.Store().LockPath(), filepath.Join(p.dirs.Config, policy.PolicyFile),
 			filepath.Join(p.dirs.Config, policy.GrantsFile), filepath.Join(p.dirs.Config, signature.TrustFile)},
 		HostVersion: Version, Child: host.SelfCommand, Isolate: true,
-		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.annotate,
+		Notice: p.cfg.Notice, Debug: p.cfg.debugLine(), Annotate: p.admission.Annotate,
 		ScriptEngine: p.scriptEngine, ModuleLimits: p.moduleLimits,
 	}
 }
@@ -156,16 +172,7 @@ func (p *Parley) scriptEngineOf(engine *wasm.Engine, name string) (*wasm.Provide
 	if !errors.Is(err, host.NotFound) {
 		return nil, err
 	}
-	files, err := plugins.Shipped()
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		if strings.EqualFold(f.Info.Name, name) {
-			return engine.Provider(shippedSource(f)), nil
-		}
-	}
-	return nil, nil
+	return p.shippedProvider(name)
 }
 
 // Chrome returns the built-in plugin for Chrome. It starts nothing until a tool needs a browser.
@@ -195,16 +202,15 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	if err := p.dirs.Check(); err != nil {
 		return nil, err
 	}
-	signers := p.signers()
-	if _, err := signers.trust.Keys(); err != nil {
+	if _, err := p.trust.Keys(); err != nil {
 		return nil, err
 	}
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
 	if p.parts.rules == nil {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
-			Own: p.Own(), Store: p.Secrets().Dir, Signer: signers.signer,
-			Difference: signers.difference, NotIsolated: wasm.MissingIsolation,
+			Own: p.Own(), Store: p.Secrets().Dir, Signer: p.admission.BuildSigner,
+			Difference: p.admission.Difference, NotIsolated: wasm.MissingIsolation,
 			Owner: func(plugin string) (identity, displaced string) {
 				catalog, err := p.Catalog()
 				if err != nil {
@@ -294,7 +300,6 @@ func (p *Parley) Catalog() (*host.Catalog, error) {
 
 // currentCatalog returns the catalog, made again if the lock file of the store has changed, and whether it was.
 func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err error) {
-	chrome, engine, store := p.Chrome(), p.Engine(), p.Store()
 	stamp := p.catalogStamp()
 	p.parts.mu.Lock()
 	made := p.parts.catalog
@@ -304,31 +309,16 @@ func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err erro
 	}
 	p.parts.mu.Unlock()
 
-	entries, err := store.List()
+	loaded, err := p.loadedProviders()
 	if err != nil {
 		return nil, false, err
 	}
-	if err := p.makeFixed(engine); err != nil {
+	list, err := p.listProviders(p.cfg.Notice)
+	if err != nil {
 		return nil, false, err
 	}
-	list := &providerList{index: make(map[string]int, len(entries))}
-	list.add(chrome)
-	for _, s := range p.parts.shipped {
-		list.add(s)
-	}
-	for _, e := range entries {
-		switch {
-		case manifest.Reserved(e.Name) && list.has(e.Name):
-			p.cfg.Notice("the installed plugin " + e.Name + " has a reserved name and is ignored")
-			continue
-		case manifest.Reserved(e.Name):
-			p.cfg.Notice("the installed plugin " + e.Name + " has a name that Parley reserves for a command: its tools are " +
-				"called by their full names, such as " + e.Name + ".TOOL")
-		}
-		list.add(engine.Installed(store, e))
-	}
 	list.providers = p.Overlays().Wrap(list.providers)
-	for _, l := range p.parts.loaded {
+	for _, l := range loaded {
 		if name := l.Info().Name; list.has(name) {
 			p.cfg.Debug("a loaded file replaces the plugin %s in this host", name)
 		}
@@ -344,74 +334,112 @@ func (p *Parley) currentCatalog() (catalog *host.Catalog, changed bool, err erro
 	return catalog, made != nil, nil
 }
 
-// makeFixed makes the providers that do not change while the host runs: shipped plugins and loaded files.
-func (p *Parley) makeFixed(engine *wasm.Engine) error {
+// listProviders returns the built-in, shipped and installed plugins. Notice takes what is to be said of names.
+func (p *Parley) listProviders(notice func(string)) (*providerList, error) {
+	shipped, err := p.shippedProviders()
+	if err != nil {
+		return nil, err
+	}
+	engine, store := p.Engine(), p.Store()
+	entries, err := store.List()
+	if err != nil {
+		return nil, err
+	}
+	list := &providerList{index: make(map[string]int, len(entries))}
+	list.add(p.Chrome())
+	for _, s := range shipped {
+		list.add(s)
+	}
+	for _, e := range entries {
+		switch {
+		case manifest.Reserved(e.Name) && list.has(e.Name):
+			notice("the installed plugin " + e.Name + " has a reserved name and is ignored")
+			continue
+		case manifest.Reserved(e.Name):
+			notice("the installed plugin " + e.Name + " has a name that Parley reserves for a command: its tools are " +
+				"called by their full names, such as " + e.Name + ".TOOL")
+		}
+		list.add(engine.Installed(store, e))
+	}
+	return list, nil
+}
+
+func (p *Parley) ownProviders() ([]host.Provider, error) {
+	list, err := p.listProviders(func(string) {})
+	if err != nil {
+		return nil, err
+	}
+	return list.providers, nil
+}
+
+// shippedProviders returns the plugins that are part of this binary.
+func (p *Parley) shippedProviders() ([]*wasm.Provider, error) {
+	engine := p.Engine()
 	p.parts.mu.Lock()
-	done := p.parts.shipped != nil
-	p.parts.mu.Unlock()
-	if done {
-		return nil
+	defer p.parts.mu.Unlock()
+	if p.parts.shipped != nil {
+		return p.parts.shipped, nil
 	}
 	files, err := plugins.Shipped()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	shipped := make([]host.Provider, 0, len(files))
+	p.parts.shipped = make([]*wasm.Provider, 0, len(files))
 	for _, f := range files {
-		shipped = append(shipped, engine.Provider(shippedSource(f)))
+		p.parts.shipped = append(p.parts.shipped, engine.Provider(shippedSource(f)))
 	}
-	var loaded []host.Provider
+	return p.parts.shipped, nil
+}
+
+// shippedProvider returns the shipped plugin of a name, nil if there is none.
+func (p *Parley) shippedProvider(name string) (*wasm.Provider, error) {
+	shipped, err := p.shippedProviders()
+	for _, s := range shipped {
+		if strings.EqualFold(s.Info().Name, name) {
+			return s, nil
+		}
+	}
+	return nil, err
+}
+
+// filterPlugin returns the shipped plugin that filters results, also where another plugin has taken its name.
+func (p *Parley) filterPlugin() (host.Provider, error) {
+	shipped, err := p.shippedProvider("json")
+	if shipped == nil {
+		return nil, err
+	}
+	return shipped, nil
+}
+
+// loadedProviders returns the plugins of [Config].Plugins, once each has been admitted.
+func (p *Parley) loadedProviders() ([]host.Provider, error) {
+	p.parts.mu.Lock()
+	loaded := p.parts.loaded
+	p.parts.mu.Unlock()
+	if loaded != nil {
+		return loaded, nil
+	}
+	loaded = []host.Provider{}
 	paths := map[string]string{}
 	for _, path := range p.cfg.Plugins {
 		c, err := wasm.ReadCandidateFile(path, Version)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		key := strings.ToLower(c.Manifest.Name)
 		if other, twice := paths[key]; twice {
-			return host.Errorf(host.AlreadyExists, "%s and %s are both named %s", other, path, c.Manifest.Name)
+			return nil, host.Errorf(host.AlreadyExists, "%s and %s are both named %s", other, path, c.Manifest.Name)
 		}
 		paths[key] = path
-		if err := p.ownLoaded(c); err != nil {
-			return err
+		if err := p.admission.Load(c, p.cfg.Accept, p.cfg.Replace); err != nil {
+			return nil, err
 		}
-		if err := p.admitLoaded(c); err != nil {
-			return err
-		}
-		p.signers().add(c)
-		loaded = append(loaded, engine.Provider(c.Source()))
+		loaded = append(loaded, p.Engine().Provider(c.Source()))
 	}
 	p.parts.mu.Lock()
 	defer p.parts.mu.Unlock()
-	p.parts.shipped, p.parts.loaded = shipped, loaded
-	return nil
-}
-
-// ownLoaded decides whether a loaded file may have its name.
-func (p *Parley) ownLoaded(c *wasm.Candidate) error {
-	signer, err := p.VerifySignature(c)
-	if err != nil {
-		return err
-	}
-	c.Signer = signer.Key
-	before, err := p.Store().Find(c.Manifest.Name)
-	installed := err == nil
-	takesFrom, err := p.ownName(c, []string{c.Manifest.Name})
-	if err != nil {
-		return err
-	}
-	if takesFrom != "" {
-		if p.cfg.Replace == nil {
-			return wasm.NameTaken(c, takesFrom)
-		}
-		if err := p.cfg.Replace(c.Manifest.Name, takesFrom); err != nil {
-			return err
-		}
-	}
-	if identity := before.Info().Identity(); installed && identity != c.Source().Info.Identity() {
-		c.Displaced = identity
-	}
-	return nil
+	p.parts.loaded = loaded
+	return loaded, nil
 }
 
 // providerList gathers providers; a later one replaces an earlier one of its name.
@@ -488,8 +516,8 @@ func (p *Parley) Host() (*call.Host, error) {
 		}),
 		Secrets:  rules,
 		Own:      rules.Own(),
-		Filter:   sandboxFilter{p},
-		Trusts:   p.trusts,
+		Filter:   jq.Sandbox{Plugin: p.filterPlugin},
+		Trusts:   p.admission.Trusts,
 		Egress:   egress.New(egress.Config{Rules: rules.Egress, UserAgent: "parley/" + Version}),
 		Audit:    log,
 		Sessions: sessions,
@@ -521,7 +549,7 @@ func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
 	if cfg.Mode == "" {
 		cfg.Mode = mcp.Progressive
 	}
-	cfg.Host, cfg.Version, cfg.Sessions, cfg.Prepared = h, Version, p.Sessions(), preparedTools
+	cfg.Host, cfg.Version, cfg.Sessions = h, Version, p.Sessions()
 	return mcp.New(cfg)
 }
 

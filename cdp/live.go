@@ -33,9 +33,6 @@ func (p *Provider) Live(ctx context.Context, name string) error {
 	return nil
 }
 
-// IsEmbedded reports whether the protocol is the embedded one, for [Provider.Live] was not called.
-func (p *Provider) IsEmbedded() bool { return p.protocol == protocol.Embedded() }
-
 // fetchDocument returns the protocol document of a browser and the browser's product name. It asks an attached browser
 // over its port. A browser without a port cannot be asked, so it starts the same binary once with a port and caches the
 // document by product and revision.

@@ -166,7 +166,7 @@ func (m *modeServer) listsOf(catalog *host.Catalog) (*lists, error) {
 		}
 		l.addPinned(pinnedTools(catalog, pinned))
 	case Full:
-		faults = append(faults, l.addAll(catalog, m.cfg.Prepared))
+		faults = append(faults, l.addAll(catalog))
 	}
 	slices.SortFunc(l.tools, compareTools)
 	for _, p := range catalog.Providers() {

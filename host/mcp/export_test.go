@@ -87,3 +87,11 @@ func (e *Extension) AddResource(r *sdk.Resource, read sdk.ResourceHandler) {
 	e.modeServer.lists.Load().resources[r.URI] = r
 	e.modeServer.server.AddResource(r, read)
 }
+
+// What listed_test.go, which opens a whole host, tests.
+var (
+	PrepareTools  = prepareTools
+	PreparedTools = preparedTools
+	ListedKey     = listedKey
+	ListedTools   = listedTools
+)

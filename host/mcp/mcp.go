@@ -71,9 +71,6 @@ type Config struct {
 	// Session is the name of the user's session that the client on stdio works in. "" means that each connection has a
 	// session of its own.
 	Session string
-	// Prepared returns the tools of a provider as [PrepareTools] returned them for the same tools, so that full mode
-	// need not make them. Nil, and an empty result, mean that there are none.
-	Prepared func(host.Provider) []byte
 	// Options completes the options of a call, for example from a configuration file. Nil means that they stay as they
 	// are.
 	Options func(host.Options) host.Options

@@ -212,49 +212,32 @@ func shortenPins(pins []*pin, limit int) {
 }
 
 // addAll lists every tool of a catalog.
-func (l *lists) addAll(catalog *host.Catalog, prepared func(host.Provider) []byte) error {
+func (l *lists) addAll(catalog *host.Catalog) error {
 	var faults []error
 	for _, p := range catalog.Providers() {
-		if prepared != nil {
-			if lines := prepared(p); len(lines) > 0 {
-				l.addPrepared(lines)
-				continue
-			}
-		}
-		names, err := p.Names()
-		faults = append(faults, err)
-		for _, name := range names {
-			if a, err := catalog.FindIn(p.Info().Name, name); err == nil && a.Tool != nil {
-				l.addTool(a, fullTool(a))
-			}
+		if lines := preparedTools(p); lines != nil {
+			l.addPrepared(lines)
+		} else {
+			faults = append(faults, l.addTools(catalog, p))
 		}
 	}
 	return errors.Join(faults...)
 }
 
+// addTools lists the tools of a provider.
+func (l *lists) addTools(catalog *host.Catalog, p host.Provider) error {
+	names, err := p.Names()
+	for _, name := range names {
+		if a, err := catalog.FindIn(p.Info().Name, name); err == nil && a.Tool != nil {
+			l.addTool(a, fullTool(a))
+		}
+	}
+	return err
+}
+
 func (l *lists) addTool(a host.Address, t *sdk.Tool) {
 	t.Name = ListedName(a.Name())
 	l.tools = append(l.tools, listedTool{t.Name, a.Name(), toolJSON(t)})
-}
-
-// PrepareTools returns the tools of a provider as full mode lists them, for [Config.Prepared]: a line for each, with
-// its name, a tab and the JSON.
-func PrepareTools(p host.Provider) ([]byte, error) {
-	catalog, err := host.NewCatalog(p)
-	if err != nil {
-		return nil, err
-	}
-	l := &lists{}
-	if err := l.addAll(catalog, nil); err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	for _, t := range l.tools {
-		b.WriteString(t.name + "\t")
-		b.Write(t.json)
-		b.WriteByte('\n')
-	}
-	return b.Bytes(), nil
 }
 
 func (l *lists) addPrepared(lines []byte) {

@@ -5,8 +5,9 @@
 // only together with the design that it states:
 //
 //	cmd/parley/internal: cli -> {tools, plugins, build, learning, history, admin, serve} -> command
-//	    -> parley (the root) -> {host/docs, host/egress, host/learn, host/mcp, host/oci, host/policy, host/record,
-//	                             host/signature, host/stats, host/wasm, cdp, plugins, sdk}
+//	    -> parley (the root) -> host/admit
+//	    -> {host/docs, host/egress, host/learn, host/mcp, host/oci, host/policy, host/record, host/signature,
+//	        host/stats, host/wasm, cdp, plugins, sdk}
 //	    -> host -> {manifest -> manifest/schema -> manifest/jsontext, host/protect}
 //
 // host/advice lies between host and the front ends, which pass all that they offer through it.
@@ -67,10 +68,14 @@ var layers = map[string][]string{
 	"host/mcp/frame": {"manifest", "manifest/jsontext"},
 	"host/policy":    {"host", "host/protect", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
 	"host/signature": {"host", "manifest"},
-	"host/egress":    {"host", "manifest"},
-	"host/docs":      {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
-	"host/jq":        {"host", "manifest"},
-	"host/learn":     {"host", "manifest"},
+	"host/admit": {
+		"host", "host/call", "host/policy", "host/signature", "host/wasm", "manifest", "manifest/generate",
+		"manifest/jsontext", "manifest/lint", "manifest/schema",
+	},
+	"host/egress": {"host", "manifest"},
+	"host/docs":   {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/jq":     {"host", "manifest"},
+	"host/learn":  {"host", "manifest"},
 	"host/stats": {
 		"host", "host/call", "host/protect", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint",
 		"manifest/schema",
@@ -119,13 +124,13 @@ var layers = map[string][]string{
 	"plugins/page": {"sdk/go"},
 	"plugins/text": {"sdk/go"},
 	".": {
-		"cdp", "host", "host/call", "host/egress", "host/jq", "host/mcp", "host/policy", "host/protect", "host/record",
-		"host/session", "host/signature", "host/wasm", "manifest", "manifest/generate", "manifest/jsontext",
-		"manifest/lint", "manifest/schema", "plugins",
+		"cdp", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/policy", "host/protect",
+		"host/record", "host/session", "host/signature", "host/wasm", "manifest", "plugins",
 	},
 	"cmd/parley/internal/command": {
-		".", "cdp", "host", "host/call", "host/mcp", "host/policy", "host/protect", "host/record", "host/session",
-		"host/stats", "manifest", "manifest/document", "manifest/jsontext", "manifest/lint", "manifest/schema",
+		".", "cdp", "host", "host/admit", "host/call", "host/mcp", "host/policy", "host/protect", "host/record",
+		"host/session", "host/stats", "manifest", "manifest/document", "manifest/jsontext", "manifest/lint",
+		"manifest/schema",
 	},
 	"cmd/parley/internal/tools": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/call", "host/jq", "host/session", "host/stats",
@@ -135,12 +140,12 @@ var layers = map[string][]string{
 		"cmd/parley/internal/command", "host", "host/record", "manifest",
 	},
 	"cmd/parley/internal/plugins": {
-		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/call", "host/oci",
-		"host/policy", "host/protect", "host/signature", "host/wasm", "manifest", "manifest/lint",
+		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/admit",
+		"host/call", "host/oci", "host/policy", "host/protect", "host/signature", "host/wasm", "manifest", "manifest/lint",
 	},
 	"cmd/parley/internal/build": {
-		".", "cmd/parley/internal/command", "cmd/parley/internal/plugins", "host", "host/policy", "host/signature",
-		"host/wasm", "manifest", "manifest/jsontext", "sdk",
+		".", "cmd/parley/internal/command", "cmd/parley/internal/plugins", "host", "host/admit", "host/policy",
+		"host/signature", "host/wasm", "manifest", "manifest/jsontext", "sdk",
 	},
 	"cmd/parley/internal/learning": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/history", "cmd/parley/internal/tools", "host",
@@ -189,9 +194,12 @@ var testsMayImport = map[string][]string{
 	"host/oci":                   {"internal/foreign"},
 	"cdp":                        {"host/call", "host/providertest", "internal/schemafacts"},
 	"host/docs":                  {"internal/schemafacts"},
-	"host/mcp":                   {"host/wasm", "internal/foreign"},
+	"host/mcp":                   {".", "host/wasm", "internal/foreign", "internal/testhome"},
 	"host/wasm":                  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
-	".":                          {"host/providertest", "internal/schemafacts", "internal/testhome"},
+	"host/admit":                 {".", "internal/testhome"},
+	".": {
+		"host/providertest", "internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/jsontext",
+	},
 	// the script of the plugin runs in a browser
 	"plugins/page": {"cdp", "host", "host/call", "manifest"},
 	"cmd": {

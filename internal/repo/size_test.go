@@ -18,7 +18,7 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                     2224,
+	".":                     768,
 	"manifest":              10675,
 	"host/call":             4764,
 	"host/session":          447,
@@ -29,14 +29,14 @@ var maxLines = map[string]int{
 	"host/internal/origin":  213,
 	"host/internal/index":   3572,
 	"host/record":           1816,
-	"host/mcp":              4415, // as the package below
+	"host/mcp":              4439, // as the package below; the prepared list
 	"host/wasm":             10282,
 	"host/stats":            3953,
 	"host/learn":            97,
 	"host/docs":             954,
 	"host/signature":        353,
 	"host/oci":              1024,
-	"host/jq":               230,
+	"host/jq":               306, // the filter that runs in the sandbox
 	"host/advice":           52,
 	"host/providertest":     291,
 	"host/internal/durable": 95,
@@ -47,8 +47,9 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":   9681,
 	"plugins":               6110, // as plugins/page below
 	"sdk":                   1819,
-	"cmd":                   15833,
-	"internal":              1160,
+	"cmd":                   15840, // imports
+	"internal":              1194,  // plugins for tests
+	"host/admit":            1420,
 }
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.
@@ -71,7 +72,7 @@ var largePackages = map[string][2]int{ // lines, files
 	"cmd/parley/internal/tools": {3328, 14}, // words that mean another call elsewhere
 	"host/wasm":                 {8159, 50},
 	"manifest/schema":           {3162, 11}, // parameters in the text of one; units as words
-	"host/mcp":                  {3592, 18}, // calls in the envelopes of other protocols
+	"host/mcp":                  {3616, 19}, // calls in the envelopes of other protocols
 }
 
 var manyMethods = map[string]int{

@@ -284,7 +284,7 @@ func grantee(app *command.App, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	signer, err := app.Parley().InstalledSigner(entry)
+	signer, err := app.Parley().Admission().SignerOf(entry)
 	switch {
 	case err != nil:
 		return "", err
@@ -333,7 +333,7 @@ func writeGrants(ctx context.Context, app *command.App, rules *policy.Policy, e 
 	if err := app.Approve(ctx, rules, command.Change{Diff: e.Diff()}, yes); err != nil {
 		return nil, err
 	}
-	if err := app.Parley().WriteGrants(e); err != nil {
+	if err := app.Parley().Admission().WriteGrants(e); err != nil {
 		return nil, err
 	}
 	return &grantData{

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/sdk"
@@ -111,7 +112,7 @@ type buildPluginData struct {
 	SHA256 string   `json:"sha256"` // of the wasm with its manifest, before compression
 	Lint   []string `json:"lint,omitempty"`
 	// Admission is the report that an installation will print.
-	Admission *parley.Admission `json:"admission,omitempty"`
+	Admission *admit.Report `json:"admission,omitempty"`
 }
 
 // buildPlugin builds a plugin from the source in a folder, with the compiler of its language, reproducibly. Where the
@@ -160,7 +161,7 @@ func writePlugin(ctx context.Context, app *command.App, c *wasm.Candidate, out s
 	data := &buildPluginData{
 		Out: out, Bytes: size, Name: c.Manifest.Name, Tools: len(c.Manifest.Tools), SHA256: hex.EncodeToString(sum[:]),
 	}
-	if data.Admission, err = app.Parley().Admit(ctx, c, parley.Signer{}, nil); err != nil {
+	if data.Admission, err = app.Parley().Admission().Admit(ctx, c, admit.Signer{}, nil); err != nil {
 		return nil, err
 	}
 	for _, f := range data.Admission.Findings {

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/plugins"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
@@ -217,11 +218,11 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 	if err != nil {
 		return nil, err
 	}
-	if err := command.WriteFile(wasm.SignatureName(c.Path), key.Sign(parley.BuildOf(c))); err != nil {
+	if err := command.WriteFile(wasm.SignatureName(c.Path), key.Sign(admit.BuildOf(c))); err != nil {
 		return nil, host.Errorf(host.Unavailable, "cannot write the signature: %v", err)
 	}
-	prepared, err := app.Parley().PrepareInstall(ctx, c.Path,
-		parley.InstallOptions{Accept: app.Accept, Replace: app.Replace})
+	prepared, err := app.Parley().Admission().Prepare(ctx, c.Path,
+		admit.Options{Accept: app.Accept, Replace: app.Replace})
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/plugins"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -74,7 +75,7 @@ type pluginTestOptions struct {
 
 // testPlugin tests a plugin by its examples and by generated calls. The error is invalid_plugin if it fails; it has the
 // failures as details, and the report is returned as well.
-func testPlugin(ctx context.Context, app *command.App, o pluginTestOptions) (*parley.TestReport, error) {
+func testPlugin(ctx context.Context, app *command.App, o pluginTestOptions) (*admit.TestReport, error) {
 	if o.Calls < 0 || o.Calls > 10_000 {
 		return nil, host.Errorf(host.InvalidArgs, "--calls is %d; expected a number from 1 to 10000", o.Calls)
 	}
@@ -85,7 +86,7 @@ func testPlugin(ctx context.Context, app *command.App, o pluginTestOptions) (*pa
 	for o.Seed == 0 {
 		o.Seed = uint64(rand.Uint32())
 	}
-	report, err := app.Parley().Test(ctx, provider, parley.TestOptions{Seed: o.Seed, Calls: o.Calls})
+	report, err := app.Parley().Admission().Test(ctx, provider, admit.TestOptions{Seed: o.Seed, Calls: o.Calls})
 	if err != nil || len(report.Failures) == 0 {
 		return report, err
 	}

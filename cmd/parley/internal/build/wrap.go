@@ -21,6 +21,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -117,13 +118,13 @@ type pluginWrapOptions struct {
 
 // wrapData is the manifest that was written.
 type wrapData struct {
-	Manifest   string            `json:"manifest"` // the file
-	Plugin     string            `json:"plugin"`
-	Tool       string            `json:"tool"` // the first one
-	Tools      []string          `json:"tools"`
-	Parameters []string          `json:"parameters"` // of a WASI command
-	Help       bool              `json:"help"`       // the texts come from the command's --help
-	Admission  *parley.Admission `json:"admission"`
+	Manifest   string        `json:"manifest"` // the file
+	Plugin     string        `json:"plugin"`
+	Tool       string        `json:"tool"` // the first one
+	Tools      []string      `json:"tools"`
+	Parameters []string      `json:"parameters"` // of a WASI command
+	Help       bool          `json:"help"`       // the texts come from the command's --help
+	Admission  *admit.Report `json:"admission"`
 }
 
 // wrapPlugin writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights, to
@@ -169,7 +170,7 @@ func wrapPlugin(ctx context.Context, app *command.App, o pluginWrapOptions) (*wr
 	for i := range c.Manifest.Tools {
 		data.Tools = append(data.Tools, c.Manifest.Tools[i].Name)
 	}
-	data.Admission, err = app.Parley().Admit(ctx, c, parley.Signer{}, nil)
+	data.Admission, err = app.Parley().Admission().Admit(ctx, c, admit.Signer{}, nil)
 	return data, err
 }
 

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
 
 // admitted takes the report on a plugin that is loaded or refused: on stderr, or with --json in the envelope.
-func (a *App) admitted(report *parley.Admission) {
+func (a *App) admitted(report *admit.Report) {
 	if a.JSON {
 		a.said.admissions = append(a.said.admissions, report)
 		return
@@ -39,7 +39,7 @@ func (a *App) admitted(report *parley.Admission) {
 const MaxListed = 10
 
 // WriteAdmission writes a report, apart from signature and rights, which the lines above it have.
-func WriteAdmission(w io.Writer, a *parley.Admission) {
+func WriteAdmission(w io.Writer, a *admit.Report) {
 	var effects []string
 	for _, effect := range []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive} {
 		if names := a.Effects[effect]; len(names) > 0 {
@@ -63,7 +63,7 @@ func WriteAdmission(w io.Writer, a *parley.Admission) {
 		fmt.Fprintf(w, "  examples: %d of %d are verified\n", a.Verified, len(a.Examples))
 		listed, reasons := 0, map[string]int{}
 		for _, r := range a.Examples {
-			if r.Status == parley.ExampleNotRun {
+			if r.Status == admit.ExampleNotRun {
 				reasons[r.Reason]++
 			}
 		}
@@ -74,7 +74,7 @@ func WriteAdmission(w io.Writer, a *parley.Admission) {
 		}
 		listed = 0
 		for _, r := range a.Examples {
-			if r.Status == parley.ExampleDiffers && listed < MaxListed {
+			if r.Status == admit.ExampleDiffers && listed < MaxListed {
 				fmt.Fprintf(w, "    differs: %s %q: %s\n", r.Tool, r.Title, r.Reason)
 				listed++
 			}
@@ -116,7 +116,7 @@ func WriteAsks(w io.Writer, asks []host.Denial, added, applies []string) {
 }
 
 // SignatureText describes a signature in one line.
-func SignatureText(s parley.Signer) string {
+func SignatureText(s admit.Signer) string {
 	switch {
 	case s.KeyID == "":
 		return "not signed"

@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -157,7 +158,7 @@ type said struct {
 	mu         sync.Mutex
 	debug      []string
 	notices    []string
-	admissions []*parley.Admission // reports on loaded plugins
+	admissions []*admit.Report // reports on loaded plugins
 }
 
 // RunFunc runs a command with the options that its flags and words gave.

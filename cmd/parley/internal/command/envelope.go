@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -20,8 +20,8 @@ type Envelope struct {
 	Next     []string          `json:"next"` // what to type next
 	Meta     *Meta             `json:"meta,omitempty"`
 	// Admission are the reports on plugins that were loaded for the first time, or refused.
-	Admission []*parley.Admission `json:"admission,omitempty"`
-	Debug     []string            `json:"debug,omitempty"`
+	Admission []*admit.Report `json:"admission,omitempty"`
+	Debug     []string        `json:"debug,omitempty"`
 }
 
 // Meta says which call an envelope is about.

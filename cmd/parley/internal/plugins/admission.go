@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -89,8 +90,8 @@ func IsPluginFile(word string) bool {
 
 // admitPlugin returns the report on a plugin in a file or a folder, as an installation makes it. Nothing is installed.
 // The error is invalid_plugin if an installation would be refused.
-func admitPlugin(ctx context.Context, app *command.App, path string) (*parley.Admission, error) {
-	return app.Parley().Report(ctx, path, app.Accept)
+func admitPlugin(ctx context.Context, app *command.App, path string) (*admit.Report, error) {
+	return app.Parley().Admission().Report(ctx, path, app.Accept)
 }
 
 // comparedPlugin is one of two versions that are compared.

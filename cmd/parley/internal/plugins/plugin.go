@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
@@ -137,8 +138,8 @@ type Plugin struct {
 	// Rebuilt says that the replaced plugin was another build of the same version.
 	Rebuilt bool `json:"rebuilt,omitempty"`
 	// Unchanged says that the same build was already installed.
-	Unchanged      bool `json:"unchanged,omitempty"`
-	*parley.Signer      // nil for a plugin that is not installed
+	Unchanged     bool `json:"unchanged,omitempty"`
+	*admit.Signer      // nil for a plugin that is not installed
 	// Asks are the rights that the plugin requests, each with the reason from its manifest. None is granted by that.
 	Asks []host.Denial `json:"asks"`
 	// NewRights are those of Asks that the replaced build did not request, DroppedRights those that only it requested.
@@ -154,7 +155,7 @@ type Plugin struct {
 	Changes []lint.Change `json:"changes,omitempty"`
 	Breaks  []lint.Change `json:"breaks,omitempty"`
 	// Admission is the report on a plugin that is installed.
-	Admission *parley.Admission `json:"admission,omitempty"`
+	Admission *admit.Report `json:"admission,omitempty"`
 	// Moved says that the tag of a registry that the replaced build came from now means another artifact.
 	Moved string `json:"moved,omitempty"`
 	// Applies are the grants that give this build something that it requests.
@@ -217,7 +218,7 @@ func plugin(app *command.App, info host.Info, entries []wasm.Entry, m *manifest.
 		return newPluginData(info, "shipped", m)
 	}
 	p := newPluginData(info, entries[at].Source, m)
-	signer, err := app.Parley().InstalledSigner(entries[at])
+	signer, err := app.Parley().Admission().SignerOf(entries[at])
 	if err != nil {
 		app.Notice("no key counts as trusted: " + err.Error())
 	}
@@ -263,7 +264,7 @@ func removePlugin(app *command.App, name string) (*Plugin, error) {
 	if strings.EqualFold(name, cdp.Name) {
 		return nil, host.Errorf(host.InvalidArgs, "%s is built in and cannot be removed", cdp.Name)
 	}
-	removed, err := app.Parley().Remove(name)
+	removed, err := app.Parley().Admission().Remove(name)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +279,7 @@ func removePlugin(app *command.App, name string) (*Plugin, error) {
 // checkPluginData is how many task phrases of a plugin were searched, and the report of its admission.
 type checkPluginData struct {
 	*call.TaskReport
-	Admission *parley.Admission `json:"admission,omitempty"` // nil for a plugin that is not installed
+	Admission *admit.Report `json:"admission,omitempty"` // nil for a plugin that is not installed
 }
 
 // checkPlugin searches all plugins for each task phrase of one, and admits an installed one again. The error is
@@ -310,7 +311,7 @@ func checkPlugin(ctx context.Context, app *command.App, name string) (*checkPlug
 	if err != nil {
 		return nil, err
 	}
-	data.Admission, err = app.Parley().ReportInstalled(ctx, entry)
+	data.Admission, err = app.Parley().Admission().ReportInstalled(ctx, entry)
 	return data, err
 }
 
@@ -336,7 +337,7 @@ type pluginInstallOptions struct {
 // installPlugin installs a plugin and writes its grants, which the operator approves before. Grants of another build of
 // the plugin are revoked. With an error nothing was installed, unless its message says otherwise.
 func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions) (*Plugin, error) {
-	options := parley.InstallOptions{Signature: o.Signature, Digest: o.Digest, Downgrade: o.Downgrade, Accept: app.Accept,
+	options := admit.Options{Signature: o.Signature, Digest: o.Digest, Downgrade: o.Downgrade, Accept: app.Accept,
 		Replace: app.Replace}
 	path := o.Path
 	if isRemote(path) {
@@ -346,7 +347,7 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 		}
 		path, options.Origin, options.SignatureText = fetched.Path, fetched.Source, fetched.Signature
 	}
-	prepared, err := app.Parley().PrepareInstall(ctx, path, options)
+	prepared, err := app.Parley().Admission().Prepare(ctx, path, options)
 	if err != nil {
 		return nil, err
 	}
@@ -357,7 +358,7 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 	if before := prepared.Replaces; before != nil {
 		data.Moved = tagMoved(before.Source, c.Path)
 	}
-	data.Admission, data.Changes, data.Breaks = prepared.Admission, prepared.Changes, prepared.Breaks()
+	data.Admission, data.Changes, data.Breaks = prepared.Report, prepared.Changes, prepared.BreakingChanges()
 	rules, err := app.Parley().Policy()
 	if err != nil {
 		return nil, err
@@ -413,7 +414,7 @@ func compare(app *command.App, data *Plugin, before *wasm.Entry, c *wasm.Candida
 // approveInstall prepares the grants of an installation, and has the operator approve them and what the plugin breaks.
 // Without either, there is no question. The edit is zero if there are no grants.
 func approveInstall(
-	ctx context.Context, app *command.App, rules *policy.Policy, prepared *parley.Installation, data *Plugin,
+	ctx context.Context, app *command.App, rules *policy.Policy, prepared *admit.Installation, data *Plugin,
 	o pluginInstallOptions,
 ) (policy.Edit, error) {
 	edit, err := prepareGrants(app, rules, prepared.Candidate, data, o)

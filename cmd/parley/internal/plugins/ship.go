@@ -220,7 +220,7 @@ func pushPlugin(ctx context.Context, app *command.App, o pluginPushOptions) (*pu
 		return nil, host.Errorf(host.InvalidPlugin, "the manifest of %s is a separate file, which a registry cannot hold; "+
 			"put it into the module first", c.Manifest.Name).WithSteps(host.OperatorStep(host.OpPluginPack, o.Plugin))
 	}
-	if _, err := app.Parley().VerifySignature(c); err != nil {
+	if _, err := app.Parley().Admission().Verify(c); err != nil {
 		return nil, err
 	}
 	ref, err := oci.ParseReference(o.To)
@@ -358,7 +358,7 @@ func updateAllScripts(ctx context.Context, app *command.App) (*scriptsData, erro
 	}
 	data := &scriptsData{Updated: []string{}}
 	for _, entry := range stale {
-		if err := app.Parley().BindScript(ctx, entry); err != nil {
+		if err := app.Parley().Admission().BindScript(ctx, entry); err != nil {
 			return nil, err
 		}
 		data.Updated = append(data.Updated, entry.Name)

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
@@ -272,7 +273,7 @@ func signPlugin(app *command.App, o pluginSignOptions) (*signPluginData, error) 
 			WithNext("parley plugin sign --new-key my.key")
 	}
 	out := wasm.SignatureName(c.Path)
-	if err := command.WriteFile(out, key.Sign(parley.BuildOf(c))); err != nil {
+	if err := command.WriteFile(out, key.Sign(admit.BuildOf(c))); err != nil {
 		return nil, host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
 	}
 	return &signPluginData{
@@ -296,7 +297,7 @@ type verifyPluginData struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Digest  string `json:"digest"`
-	parley.Signer
+	admit.Signer
 	Comment string `json:"comment"` // the trusted comment of the signature, cleaned
 
 	Path string `json:"-"` // of the wasm
@@ -326,7 +327,7 @@ func verifyPlugin(app *command.App, o pluginVerifyOptions) (*verifyPluginData, e
 		}
 		c.Signer = string(wanted)
 	}
-	signer, err := app.Parley().VerifySignature(c)
+	signer, err := app.Parley().Admission().Verify(c)
 	switch {
 	case err != nil:
 		return nil, err

@@ -1,4 +1,4 @@
-package parley
+package admit
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -62,7 +61,7 @@ type TestFailure struct {
 // a right, as in an admission. A call with valid parameters must neither trap nor run forever nor break its schema; one
 // with invalid parameters must be refused by the host; the same call must have the same outcome. The error says that
 // the plugin cannot be tested; what is wrong with it is in the report.
-func (p *Parley) Test(ctx context.Context, provider host.Provider, o TestOptions) (*TestReport, error) {
+func (in *Installer) Test(ctx context.Context, provider host.Provider, o TestOptions) (*TestReport, error) {
 	m, err := provider.Manifest()
 	if err != nil {
 		return nil, err
@@ -73,7 +72,7 @@ func (p *Parley) Test(ctx context.Context, provider host.Provider, o TestOptions
 		}
 	}
 	counted := &countedProvider{Provider: provider}
-	h, err := hostWithoutRights(counted)
+	trial, err := in.newTrial(counted)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +82,7 @@ func (p *Parley) Test(ctx context.Context, provider host.Provider, o TestOptions
 	r := &TestReport{Plugin: m.Name, Version: manifest.CleanLine(m.Version), Digest: provider.Info().Digest, Seed: o.Seed,
 		Tools: []ToolTest{}, Failures: []TestFailure{}}
 	for i := range m.Tools {
-		t := &toolTester{report: r, host: h, provider: counted, m: m, tool: &m.Tools[i], calls: o.Calls,
+		t := &toolTester{report: r, trial: trial, provider: counted, m: m, tool: &m.Tools[i], calls: o.Calls,
 			counts: ToolTest{Tool: m.Tools[i].Name, Reached: []string{}, Unreached: []string{}}, codes: map[int]bool{}}
 		if err := t.run(ctx, o.Seed+uint64(i)); err != nil {
 			return nil, err
@@ -107,7 +106,7 @@ func (c *countedProvider) Invoke(ctx context.Context, r *host.Request) (*host.Re
 // toolTester tests one tool.
 type toolTester struct {
 	report   *TestReport
-	host     *call.Host
+	trial    trial
 	provider *countedProvider
 	m        *manifest.Manifest
 	tool     *manifest.Tool
@@ -184,8 +183,7 @@ func (t *toolTester) call(ctx context.Context, params json.RawMessage) (answer *
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	t.report.Calls++
-	answer, _ = t.host.Call(limited, host.Call{Name: t.m.Name + "." + t.tool.Name, Params: params, Caller: "cli",
-		Trace: true})
+	answer = t.trial.call(limited, t.tool.Name, params, host.Options{})
 	if answer.Err != nil {
 		code = answer.Err.ExitCode()
 		denied = len(answer.Err.Denied) > 0 || answer.Err.Code == host.Denied
@@ -195,7 +193,7 @@ func (t *toolTester) call(ctx context.Context, params json.RawMessage) (answer *
 }
 
 func (t *toolTester) example(ctx context.Context, e *manifest.Example) {
-	params, reason := afterBefore(ctx, t.host, t.m.Name, e)
+	params, reason := t.trial.before(ctx, e)
 	if reason != "" {
 		t.fail("example", e.Params, reason)
 		return

@@ -1,4 +1,4 @@
-package parley
+package admit
 
 import (
 	"context"
@@ -14,11 +14,10 @@ import (
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
-	"github.com/parley-tools/parley/plugins"
 )
 
-// InstallOptions say how a plugin is installed.
-type InstallOptions struct {
+// Options say how a plugin is installed.
+type Options struct {
 	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
 	Signature string
 	// Origin is where the file was fetched from, with its digest, for the lock file and messages; SignatureText is the
@@ -39,7 +38,7 @@ type InstallOptions struct {
 type Installation struct {
 	Candidate *wasm.Candidate
 	Signer    Signer
-	Admission *Admission
+	Report    *Report
 	Replaces  *wasm.Entry // the installed build of its name; nil if there is none
 	// Changes are how the plugin differs from the build that it replaces.
 	Changes []lint.Change
@@ -47,48 +46,48 @@ type Installation struct {
 	// own. A person has to confirm that before [Installation.Commit].
 	TakesFrom string
 
-	p         *Parley
-	options   InstallOptions
+	by        *Installer
+	options   Options
 	confirmed bool
 }
 
 // Report returns the report on a plugin in a file or a folder. Nothing is installed. The error is invalid_plugin for a
 // plugin that an installation would refuse.
-func (p *Parley) Report(ctx context.Context, path string, accept []string) (*Admission, error) {
-	c, signer, err := p.ReadSigned(path, "")
+func (in *Installer) Report(ctx context.Context, path string, accept []string) (*Report, error) {
+	c, signer, err := in.ReadSigned(path, "")
 	if err != nil {
 		return nil, err
 	}
-	a, err := p.Admit(ctx, c, signer, accept)
+	a, err := in.Admit(ctx, c, signer, accept)
 	if err != nil {
 		return nil, err
 	}
-	return a, p.refuse(a, host.OperatorStep(host.OpHelp, "plugin install"))
+	return a, in.refuse(a, host.OperatorStep(host.OpHelp, "plugin install"))
 }
 
 // ReportInstalled returns the report on an installed plugin. Its examples run again.
-func (p *Parley) ReportInstalled(ctx context.Context, e wasm.Entry) (*Admission, error) {
-	c, err := p.Store().Open(e)
+func (in *Installer) ReportInstalled(ctx context.Context, e wasm.Entry) (*Report, error) {
+	c, err := in.cfg.Store.Open(e)
 	if err != nil {
 		return nil, err
 	}
-	signer, err := p.InstalledSigner(e)
+	signer, err := in.SignerOf(e)
 	if err != nil {
 		return nil, err
 	}
-	return p.Admit(ctx, c, signer, nil)
+	return in.Admit(ctx, c, signer, nil)
 }
 
-// Breaks returns the changes that a person must confirm: those that break callers or ask for more rights, in a build
-// whose version does not announce it by a higher first number. An older version is treated as a newer one.
-func (i *Installation) Breaks() []lint.Change {
+// BreakingChanges returns the changes that a person must confirm: those that break callers or ask for more rights, in a
+// build whose version does not announce it by a higher first number. An older version is treated as a newer one.
+func (i *Installation) BreakingChanges() []lint.Change {
 	if i.Replaces == nil || lint.IsMajor(i.Replaces.Version, i.Candidate.Manifest.Version) {
 		return nil
 	}
 	return lint.Breaking(i.Changes)
 }
 
-// Confirm states that a person has confirmed the changes of [Installation.Breaks].
+// Confirm states that a person has confirmed the changes of [Installation.BreakingChanges].
 func (i *Installation) Confirm() { i.confirmed = true }
 
 // Installed says what an installation or a removal has changed.
@@ -99,12 +98,12 @@ type Installed struct {
 
 // BindScript binds an installed plugin of kind script to the build of its engine that is installed now, once that has
 // loaded its text. Its texts and rights were approved when it was installed, and stay.
-func (p *Parley) BindScript(ctx context.Context, e wasm.Entry) error {
-	c, err := p.Store().Open(e)
+func (in *Installer) BindScript(ctx context.Context, e wasm.Entry) error {
+	c, err := in.cfg.Store.Open(e)
 	if err != nil {
 		return err
 	}
-	script := p.Engine().Provider(c.Source())
+	script := in.cfg.Engine().Provider(c.Source())
 	if c.Engine, err = script.EngineDigest(); err != nil {
 		return err
 	}
@@ -112,20 +111,20 @@ func (p *Parley) BindScript(ctx context.Context, e wasm.Entry) error {
 		return err
 	}
 	c.Path = e.Source
-	if _, _, err := p.Store().Install(c, false); err != nil {
+	if _, _, err := in.cfg.Store.Install(c, false); err != nil {
 		return err
 	}
-	p.noteAudit("install", e.Name, e.Version, e.Digest, "from "+e.Source, "on engine "+c.Engine)
+	in.note("install", e.Name, e.Version, e.Digest, "from "+e.Source, "on engine "+c.Engine)
 	return nil
 }
 
 // ReadSigned reads a plugin and its signature. The error is integrity for an invalid signature.
-func (p *Parley) ReadSigned(path, signatureFile string) (*wasm.Candidate, Signer, error) {
-	return p.readOffered(path, InstallOptions{Signature: signatureFile})
+func (in *Installer) ReadSigned(path, signatureFile string) (*wasm.Candidate, Signer, error) {
+	return in.readOffered(path, Options{Signature: signatureFile})
 }
 
-func (p *Parley) readOffered(path string, o InstallOptions) (*wasm.Candidate, Signer, error) {
-	c, err := wasm.ReadCandidate(path, Version)
+func (in *Installer) readOffered(path string, o Options) (*wasm.Candidate, Signer, error) {
+	c, err := wasm.ReadCandidate(path, in.cfg.Version)
 	if err != nil {
 		return nil, Signer{}, err
 	}
@@ -137,7 +136,7 @@ func (p *Parley) readOffered(path string, o InstallOptions) (*wasm.Candidate, Si
 			return nil, Signer{}, err
 		}
 	}
-	signer, err := p.VerifySignature(c)
+	signer, err := in.Verify(c)
 	if err != nil {
 		e := host.AsError(err)
 		e.Message += "; nothing was installed"
@@ -152,8 +151,8 @@ func (p *Parley) readOffered(path string, o InstallOptions) (*wasm.Candidate, Si
 
 // PrepareInstall reads, verifies, compiles and admits a plugin. Nothing is installed yet. The error is invalid_plugin
 // for a plugin that its admission refuses.
-func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptions) (*Installation, error) {
-	c, signer, err := p.readOffered(path, o)
+func (in *Installer) Prepare(ctx context.Context, path string, o Options) (*Installation, error) {
+	c, signer, err := in.readOffered(path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -161,52 +160,52 @@ func (p *Parley) PrepareInstall(ctx context.Context, path string, o InstallOptio
 		return nil, host.Errorf(host.Integrity, "%s has %s %s with the digest %s, not with the pinned %s; nothing was "+
 			"installed", manifest.CleanLine(c.Path), c.Manifest.Name, manifest.CleanLine(c.Manifest.Version), c.Digest, o.Digest)
 	}
-	takesFrom, err := p.ownName(c, o.Replace)
+	takesFrom, err := in.ownName(c, o.Replace)
 	if err != nil {
 		return nil, err
 	}
-	before, err := p.Store().Replaces(c, true)
+	before, err := in.cfg.Store.Replaces(c, true)
 	if err != nil {
 		return nil, err
 	}
 	if before != nil && before.Digest == c.Digest && c.Signature == nil { // the installed signature stays
-		if signer, err = p.InstalledSigner(*before); err != nil {
+		if signer, err = in.SignerOf(*before); err != nil {
 			return nil, err
 		}
 	}
 	// What cannot be compiled within its limits is refused now, and the first call is fast.
-	report, err := p.Admit(ctx, c, signer, o.Accept)
+	report, err := in.Admit(ctx, c, signer, o.Accept)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.refuse(report, host.OperatorStep(host.OpHelp, "plugin install")); err != nil {
+	if err := in.refuse(report, host.OperatorStep(host.OpHelp, "plugin install")); err != nil {
 		e := host.AsError(err)
 		e.Message += ". Nothing was installed"
 		return nil, e
 	}
-	if c.Engine, err = p.Engine().Provider(c.Source()).EngineDigest(); err != nil {
+	if c.Engine, err = in.cfg.Engine().Provider(c.Source()).EngineDigest(); err != nil {
 		return nil, err
 	}
-	p.signers().add(c)
-	i := &Installation{Candidate: c, Signer: signer, Admission: report, Replaces: before,
-		TakesFrom: takesFrom, p: p, options: o}
+	in.signers.add(c)
+	i := &Installation{Candidate: c, Signer: signer, Report: report, Replaces: before,
+		TakesFrom: takesFrom, by: in, options: o}
 	if before != nil && before.Digest != c.Digest {
-		if old, ok := p.Store().Approved(before.Digest); ok {
+		if old, ok := in.cfg.Store.Approved(before.Digest); ok {
 			if m, err := manifest.Load(old); err == nil {
 				i.Changes = lint.Compare(m, c.Manifest)
 			}
 		}
 	}
-	if len(i.Breaks()) == 0 { // otherwise a person is asked about all of it, the older version included
-		_, err = p.Store().Replaces(c, o.Downgrade)
+	if len(i.BreakingChanges()) == 0 { // otherwise a person is asked about all of it, the older version included
+		_, err = in.cfg.Store.Replaces(c, o.Downgrade)
 	}
 	return i, err
 }
 
 // ownName decides whether a plugin may have its name, and sets who owns it. It returns the owner who loses the name, ""
 // if none does. The error is already_exists if replace does not contain the name.
-func (p *Parley) ownName(c *wasm.Candidate, replace []string) (takesFrom string, err error) {
-	shipped, err := ownShipped(c)
+func (in *Installer) ownName(c *wasm.Candidate, replace []string) (takesFrom string, err error) {
+	shipped, err := in.ownShipped(c)
 	if err != nil {
 		return "", err
 	}
@@ -215,7 +214,7 @@ func (p *Parley) ownName(c *wasm.Candidate, replace []string) (takesFrom string,
 		owner = host.OwnerShipped
 	}
 	info := c.Source().Info
-	entry, err := p.Store().Find(name)
+	entry, err := in.cfg.Store.Find(name)
 	switch {
 	case err == nil && entry.Digest == c.Digest:
 		return "", nil // the very build that has the name
@@ -238,43 +237,69 @@ func (p *Parley) ownName(c *wasm.Candidate, replace []string) (takesFrom string,
 
 // ownShipped reports whether a shipped plugin has the name of a candidate, and sets the candidate's owner if it is that
 // plugin.
-func ownShipped(c *wasm.Candidate) (bool, error) {
-	files, err := plugins.Shipped()
-	if err != nil {
+func (in *Installer) ownShipped(c *wasm.Candidate) (bool, error) {
+	digest, err := in.cfg.Shipped(c.Manifest.Name)
+	if err != nil || digest == "" {
 		return false, err
 	}
-	i := slices.IndexFunc(files, func(f plugins.File) bool { return strings.EqualFold(f.Name, c.Manifest.Name) })
-	if i < 0 {
-		return false, nil
-	}
-	if sum := sha256.Sum256(c.Wasm); files[i].Digest == "sha256:"+hex.EncodeToString(sum[:]) && c.ManifestEmbedded {
+	if sum := sha256.Sum256(c.Wasm); digest == "sha256:"+hex.EncodeToString(sum[:]) && c.ManifestEmbedded {
 		c.Owner = host.OwnerShipped
 	}
 	return true, nil
 }
 
+// isShipped reports whether a build is that of the shipped plugin of its name.
+func (in *Installer) isShipped(plugin, digest string) bool {
+	shipped, err := in.cfg.Shipped(plugin)
+	return err == nil && shipped != "" && shipped == digest
+}
+
+// ownLoaded decides whether a plugin that is loaded from a file may have its name.
+func (in *Installer) ownLoaded(c *wasm.Candidate, replace func(plugin, owner string) error) error {
+	name := c.Manifest.Name
+	before, err := in.cfg.Store.Find(name)
+	installed := err == nil
+	takesFrom, err := in.ownName(c, []string{name})
+	if err != nil {
+		return err
+	}
+	if takesFrom != "" {
+		if replace == nil {
+			return wasm.NameTaken(c, takesFrom)
+		}
+		if err := replace(name, takesFrom); err != nil {
+			return err
+		}
+	}
+	if identity := before.Info().Identity(); installed && identity != c.Source().Info.Identity() {
+		c.Displaced = identity
+	}
+	return nil
+}
+
 // Commit installs the plugin and writes the grants that edit prepared. Without an edit the plugin is granted nothing,
 // and what was granted to another build of its name is revoked.
 func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
-	if breaks := i.Breaks(); len(breaks) > 0 && !i.confirmed {
+	if breaks := i.BreakingChanges(); len(breaks) > 0 && !i.confirmed {
 		return Installed{}, host.Errorf(host.Denied, "%s %s breaks callers of %s and is not a higher major version; nobody "+
 			"confirmed that, so nothing was installed:\n  %s", i.Candidate.Manifest.Name,
 			manifest.CleanLine(i.Candidate.Manifest.Version), manifest.CleanLine(i.Replaces.Version), listChanges(breaks))
 	}
-	rules, err := i.p.Policy()
+	rules, err := i.by.cfg.Rules()
 	if err != nil {
 		return Installed{}, err
 	}
-	entry, _, err := i.p.Store().Install(i.Candidate, i.options.Downgrade || i.confirmed && len(i.Breaks()) > 0)
+	downgrade := i.options.Downgrade || i.confirmed && len(i.BreakingChanges()) > 0
+	entry, _, err := i.by.cfg.Store.Install(i.Candidate, downgrade)
 	if err != nil {
 		return Installed{}, err
 	}
 	details := []string{entry.Version, entry.Digest, "from " + entry.Source}
-	for _, rule := range i.Admission.Accepted {
+	for _, rule := range i.Report.Accepted {
 		details = append(details, "accepted "+rule)
 	}
-	i.p.noteAudit("install", entry.Name, details...)
-	i.Admission.Owner = entry.Info().Owner // installed again, a build keeps the owner that it has
+	i.by.note("install", entry.Name, details...)
+	i.Report.Owner = entry.Info().Owner // installed again, a build keeps the owner that it has
 	done := Installed{Entry: entry}
 	if edit.Path == "" {
 		var some bool
@@ -282,7 +307,7 @@ func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 			return done, err
 		}
 	}
-	if err := i.p.WriteGrants(edit); err != nil {
+	if err := i.by.WriteGrants(edit); err != nil {
 		e := host.AsError(err)
 		e.Message = entry.Name + " is installed, but its grants are not written: " + e.Message
 		return done, e
@@ -304,23 +329,13 @@ func listChanges(changes []lint.Change) string {
 	return strings.Join(lines, "\n  ")
 }
 
-// Install installs the plugin in a file or a folder. It grants nothing. The error is denied for a new version that
-// breaks what the installed one promised: [Parley.PrepareInstall] says how, and can be confirmed.
-func (p *Parley) Install(ctx context.Context, path string) (Installed, error) {
-	i, err := p.PrepareInstall(ctx, path, InstallOptions{})
-	if err != nil {
-		return Installed{}, err
-	}
-	return i.Commit(policy.Edit{})
-}
-
 // Remove removes an installed plugin and revokes its grants. The error is not_found for a plugin that is not installed,
 // and invalid_args for one that is part of the binary.
-func (p *Parley) Remove(name string) (Installed, error) {
-	entry, err := p.Store().Find(name)
+func (in *Installer) Remove(name string) (Installed, error) {
+	entry, err := in.cfg.Store.Find(name)
 	if errors.Is(err, host.NotFound) {
-		if catalog, failed := p.Catalog(); failed == nil {
-			if _, builtin := catalog.Provider(name); builtin {
+		if all, failed := in.cfg.Providers(); failed == nil {
+			if slices.ContainsFunc(all, func(o host.Provider) bool { return strings.EqualFold(o.Info().Name, name) }) {
 				return Installed{}, host.Errorf(host.InvalidArgs, "%s is part of this binary and cannot be removed; "+
 					"an installed plugin of its name takes its place", manifest.CleanLine(name)).
 					WithSteps(host.OperatorStep(host.OpPluginList))
@@ -331,26 +346,26 @@ func (p *Parley) Remove(name string) (Installed, error) {
 		return Installed{}, err
 	}
 	// The grants go first: whatever fails after that, none outlives the plugin.
-	revoked, err := p.revokeAll(entry.Name)
+	revoked, err := in.revokeAll(entry.Name)
 	if err != nil {
 		return Installed{}, err
 	}
-	if entry, err = p.Store().Remove(name); err != nil {
+	if entry, err = in.cfg.Store.Remove(name); err != nil {
 		return Installed{}, err
 	}
-	p.noteAudit("remove", entry.Name, entry.Version, entry.Digest)
+	in.note("remove", entry.Name, entry.Version, entry.Digest)
 	return Installed{Entry: entry, Revoked: revoked}, nil
 }
 
 // revokeAll revokes all grants of a plugin. Those that are written by hand remain, as a notice says.
-func (p *Parley) revokeAll(name string) ([]string, error) {
-	rules, err := p.Policy()
+func (in *Installer) revokeAll(name string) ([]string, error) {
+	rules, err := in.cfg.Rules()
 	if err != nil {
 		return nil, err
 	}
 	edit, some, err := rules.RevokeStale(name, "")
 	if err == nil && some {
-		err = p.WriteGrants(edit)
+		err = in.WriteGrants(edit)
 	}
 	if err != nil {
 		e := host.AsError(err)
@@ -358,14 +373,14 @@ func (p *Parley) revokeAll(name string) ([]string, error) {
 		return nil, e
 	}
 	for _, note := range edit.Notes {
-		p.cfg.Notice(note)
+		in.cfg.Notice(note)
 	}
 	return edit.Removed, nil
 }
 
 // WriteGrants writes a prepared change of grants and records it in the audit log.
-func (p *Parley) WriteGrants(edit policy.Edit) error {
-	rules, err := p.Policy()
+func (in *Installer) WriteGrants(edit policy.Edit) error {
+	rules, err := in.cfg.Rules()
 	if err != nil {
 		return err
 	}
@@ -373,17 +388,17 @@ func (p *Parley) WriteGrants(edit policy.Edit) error {
 		return err
 	}
 	if len(edit.Removed) > 0 {
-		p.noteAudit("revoke", edit.Plugin, edit.Removed...)
+		in.note("revoke", edit.Plugin, edit.Removed...)
 	}
 	if len(edit.Added) > 0 {
-		p.noteAudit("grant", edit.Plugin, append(append([]string{}, edit.Added...), "to "+edit.To)...)
+		in.note("grant", edit.Plugin, append(append([]string{}, edit.Added...), "to "+edit.To)...)
 	}
 	return nil
 }
 
-// noteAudit records what an operator did. It is done by then, so a log that cannot be written is only reported.
-func (p *Parley) noteAudit(op, subject string, details ...string) {
-	if err := p.AuditLog().Note(op, subject, details...); err != nil {
-		p.cfg.Notice(err.Error())
+// note records what an operator did. It is done by then, so a log that cannot be written is only reported.
+func (in *Installer) note(op, subject string, details ...string) {
+	if err := in.cfg.Audit(op, subject, details...); err != nil {
+		in.cfg.Notice(err.Error())
 	}
 }

@@ -1,4 +1,4 @@
-package parley_test
+package admit_test
 
 import (
 	"bytes"
@@ -84,10 +84,10 @@ func TestRemovedPluginEndsItsCalls(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := other.WriteGrants(edit); err != nil {
+				if err := other.Admission().WriteGrants(edit); err != nil {
 					t.Fatal(err)
 				}
-			} else if _, err := other.Remove("worker"); err != nil {
+			} else if _, err := other.Admission().Remove("worker"); err != nil {
 				t.Fatal(err)
 			}
 			select {

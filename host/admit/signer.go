@@ -1,4 +1,4 @@
-package parley
+package admit
 
 import (
 	"errors"
@@ -26,9 +26,6 @@ type Signer struct {
 // signers returns to the policy who signed a build. It checks the signature and the operator's list of keys each time,
 // so that withdrawn trust takes effect at once. Only the verification of the same bytes with the same keys is cached.
 type signers struct {
-	trust *signature.Trust
-	store *wasm.Store
-
 	mu sync.Mutex
 	// builds are those in memory that are not in the store, by digest.
 	builds map[string]*wasm.Candidate
@@ -49,44 +46,44 @@ func (s *signers) build(digest string) *wasm.Candidate {
 	return s.builds[digest]
 }
 
-// signer is policy.Env.Signer.
-func (s *signers) signer(plugin, digest string) (policy.Signer, error) {
-	trusted, err := s.trust.Keys()
+// BuildSigner says to the policy who signed a build. The error is that of the list of trusted keys.
+func (in *Installer) BuildSigner(plugin, digest string) (policy.Signer, error) {
+	trusted, err := in.cfg.Trust.Keys()
 	if err != nil {
 		return policy.Signer{}, err
 	}
-	if isShipped(digest) {
+	if in.isShipped(plugin, digest) {
 		return policy.Signer{Shipped: true}, nil
 	}
 	keys := make([]signature.Key, len(trusted))
 	for i, t := range trusted {
 		keys[i] = t.Key
 	}
-	key, err := s.key(plugin, digest, keys)
+	key, err := in.key(plugin, digest, keys)
 	return policy.Signer{Key: string(key), Trusted: key != "" && slices.Contains(keys, key)}, err
 }
 
 // key returns the key that signed a build: one of keys, or the one that verified it when it was installed.
-func (s *signers) key(plugin, digest string, keys []signature.Key) (signature.Key, error) {
-	if c := s.build(digest); c != nil {
-		key, err := s.verify(c, c.Signature, keys, func() (*wasm.Candidate, error) { return c, nil })
+func (in *Installer) key(plugin, digest string, keys []signature.Key) (signature.Key, error) {
+	if c := in.signers.build(digest); c != nil {
+		key, err := in.signers.verify(c, c.Signature, keys, func() (*wasm.Candidate, error) { return c, nil })
 		if err != nil || key != "" {
 			return key, err
 		} // the same build may be installed with a signature
 	}
-	entry, err := s.store.Find(plugin)
+	entry, err := in.cfg.Store.Find(plugin)
 	if err != nil || entry.Digest != digest {
 		if errors.Is(err, host.NotFound) {
 			err = nil
 		}
 		return "", err
 	}
-	text, err := s.store.Signature(entry)
+	text, err := in.cfg.Store.Signature(entry)
 	if err != nil || text == nil {
 		return "", err
 	}
-	open := func() (*wasm.Candidate, error) { return s.store.Open(entry) }
-	return s.verify(&wasm.Candidate{Digest: digest, Signer: entry.Signer}, text, keys, open)
+	open := func() (*wasm.Candidate, error) { return in.cfg.Store.Open(entry) }
+	return in.signers.verify(&wasm.Candidate{Digest: digest, Signer: entry.Signer}, text, keys, open)
 }
 
 // verify checks a signature, unless the same was checked before. Only then does it read the build.
@@ -118,12 +115,12 @@ func (s *signers) verify(
 	return key, nil
 }
 
-// difference is policy.Env.Difference.
-func (s *signers) difference(_, approved, found string) string {
-	if c := s.build(found); c != nil {
-		return s.store.Difference(approved, found, c.ManifestJSON)
+// Difference says how a build differs from an approved one of its name, for the policy.
+func (in *Installer) Difference(_, approved, found string) string {
+	if c := in.signers.build(found); c != nil {
+		return in.cfg.Store.Difference(approved, found, c.ManifestJSON)
 	}
-	return s.store.Difference(approved, found, nil)
+	return in.cfg.Store.Difference(approved, found, nil)
 }
 
 // BuildOf is what a signature of a candidate covers.
@@ -134,17 +131,17 @@ func BuildOf(c *wasm.Candidate) signature.Build {
 	}
 }
 
-// VerifySignature verifies the signature of a candidate with the keys that the operator trusts. The error is integrity
+// Verify verifies the signature of a candidate with the keys that the operator trusts. The error is integrity
 // for an invalid signature. A signature with an unknown key cannot be verified and proves nothing.
-func (p *Parley) VerifySignature(c *wasm.Candidate) (Signer, error) {
+func (in *Installer) Verify(c *wasm.Candidate) (Signer, error) {
 	if c.Signature == nil {
 		return Signer{}, nil
 	}
-	trusted, err := p.Trust().Keys()
+	trusted, err := in.cfg.Trust.Keys()
 	if err != nil {
 		return Signer{}, err
 	}
-	rules, err := p.Policy()
+	rules, err := in.cfg.Rules()
 	if err != nil {
 		return Signer{}, err
 	}
@@ -170,26 +167,26 @@ func (p *Parley) VerifySignature(c *wasm.Candidate) (Signer, error) {
 	return signerOf(key, trusted, pinned), nil
 }
 
-// InstalledSigner returns what the lock file says of the signature of an installed plugin, and whether its key is
+// SignerOf returns what the lock file says of the signature of an installed plugin, and whether its key is
 // trusted now.
-func (p *Parley) InstalledSigner(e wasm.Entry) (Signer, error) {
+func (in *Installer) SignerOf(e wasm.Entry) (Signer, error) {
 	if e.Signer == "" {
 		return Signer{}, nil
 	}
-	trusted, err := p.Trust().Keys()
+	trusted, err := in.cfg.Trust.Keys()
 	if err != nil {
 		return signerOf(signature.Key(e.Signer), nil, ""), err
 	}
 	pinned := ""
-	if rules, err := p.Policy(); err == nil {
+	if rules, err := in.cfg.Rules(); err == nil {
 		pinned, _ = rules.Signer(e.Name)
 	}
 	return signerOf(signature.Key(e.Signer), trusted, pinned), nil
 }
 
-// trusts is host.Config.Trusts.
-func (p *Parley) trusts(plugin, key string) bool {
-	signer, err := p.InstalledSigner(wasm.Entry{Name: plugin, Signer: key})
+// Trusts reports whether a key that the lock file names for a plugin is trusted now.
+func (in *Installer) Trusts(plugin, key string) bool {
+	signer, err := in.SignerOf(wasm.Entry{Name: plugin, Signer: key})
 	return err == nil && signer.Trusted
 }
 

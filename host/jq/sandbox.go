@@ -1,24 +1,26 @@
-package parley
+package jq
 
 import (
 	"context"
 	"encoding/json"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/manifest"
 )
 
-// sandboxFilter implements [host.Filter] by the shipped plugin json, without any right: what an expression of a client
-// or a plugin takes of processor and memory is limited as in any other sandbox.
-type sandboxFilter struct{ p *Parley }
+// Sandbox implements [host.Filter] by the tool query of a plugin, without any right: what an expression of a client or
+// a plugin takes of processor and memory is limited as in any other sandbox.
+type Sandbox struct {
+	// Plugin returns the plugin, nil if there is none.
+	Plugin func() (host.Provider, error)
+}
 
 // maxFilterOutputs is how many outputs of the tool json.query one call returns.
 const maxFilterOutputs = 10_000
 
 // Check also compiles the plugin, so that no call waits for that after it has run.
-func (f sandboxFilter) Check(ctx context.Context, expression string) (corrected string, err error) {
-	if corrected, err = jq.Check(expression); err != nil {
+func (f Sandbox) Check(ctx context.Context, expression string) (corrected string, err error) {
+	if corrected, err = Check(expression); err != nil {
 		return corrected, err
 	}
 	provider, _, err := f.query()
@@ -31,7 +33,7 @@ func (f sandboxFilter) Check(ctx context.Context, expression string) (corrected 
 	return "", err
 }
 
-func (f sandboxFilter) Filter(
+func (f Sandbox) Filter(
 	ctx context.Context, expression string, data json.RawMessage,
 ) (json.RawMessage, error) {
 	provider, tool, err := f.query()
@@ -62,20 +64,16 @@ func (f sandboxFilter) Filter(
 	return manifest.Marshal(outputs.Results)
 }
 
-// query returns the tool json.query of the shipped plugin, also where another plugin has taken its name.
-func (f sandboxFilter) query() (host.Provider, *manifest.Tool, error) {
-	if err := f.p.makeFixed(f.p.Engine()); err != nil {
+func (f Sandbox) query() (host.Provider, *manifest.Tool, error) {
+	plugin, err := f.Plugin()
+	if err != nil {
 		return nil, nil, err
 	}
-	f.p.parts.mu.Lock()
-	defer f.p.parts.mu.Unlock()
-	for _, provider := range f.p.parts.shipped {
-		if provider.Info().Name == "json" {
-			tool, err := provider.Tool("query")
-			return provider, tool, err
-		}
+	if plugin == nil {
+		return nil, nil, host.Errorf(host.Unavailable, "jq: this build has no plugin json")
 	}
-	return nil, nil, host.Errorf(host.Unavailable, "jq: this build has no plugin json")
+	tool, err := plugin.Tool("query")
+	return plugin, tool, err
 }
 
 // filterError turns an outcome of json.query into an error of the option.

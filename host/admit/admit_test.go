@@ -1,4 +1,4 @@
-package parley_test
+package admit_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
@@ -23,10 +24,18 @@ import (
 	"github.com/parley-tools/parley/manifest/lint"
 )
 
+// TestMain also runs the child processes that a host starts from the test binary.
+func TestMain(m *testing.M) {
+	parley.Child()
+	os.Exit(m.Run())
+}
+
+func fixture(name string) string { return filepath.Join("..", "..", "testdata", "wasm", name+".wasm") }
+
 // variant writes a fixture with an edited manifest and returns the path of its wasm.
 func variant(t *testing.T, name string, edit func(m *manifest.Manifest)) string {
 	t.Helper()
-	path := copyPlugin(t, name, "1.0.0")
+	path := testhome.CopyPlugin(t, fixture(name), "1.0.0")
 	side := strings.TrimSuffix(path, ".wasm") + ".manifest.json"
 	text, err := os.ReadFile(side)
 	if err != nil {
@@ -69,11 +78,11 @@ func rulesOf(found []lint.Finding) []string {
 // TestAdmissionReports checks each part of the report on an honest plugin.
 func TestAdmissionReports(t *testing.T) {
 	p := open(t, parley.Config{})
-	i, err := p.PrepareInstall(t.Context(), fixture("rev"), parley.InstallOptions{})
+	i, err := p.Admission().Prepare(t.Context(), fixture("rev"), admit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := i.Admission
+	a := i.Report
 	if a.Plugin != "rev" || a.Owner != host.OwnerUnsigned || a.Bytes == 0 || a.Digest != i.Candidate.Digest ||
 		a.Host != parley.Version {
 		t.Errorf("got %+v", a)
@@ -83,7 +92,7 @@ func TestAdmissionReports(t *testing.T) {
 	}
 	runnable := 0
 	for _, r := range a.Examples {
-		if r.Status == parley.ExampleDiffers {
+		if r.Status == admit.ExampleDiffers {
 			t.Errorf("%+v", r)
 		}
 		runnable++
@@ -94,8 +103,8 @@ func TestAdmissionReports(t *testing.T) {
 	if len(a.Rights) != 0 {
 		t.Errorf("rights %v", a.Rights)
 	}
-	fetch, err := p.PrepareInstall(t.Context(), fixture("fetch"), parley.InstallOptions{})
-	if err != nil || len(fetch.Admission.Rights) != 2 || fetch.Admission.Rights[0].Why == "" {
+	fetch, err := p.Admission().Prepare(t.Context(), fixture("fetch"), admit.Options{})
+	if err != nil || len(fetch.Report.Rights) != 2 || fetch.Report.Rights[0].Why == "" {
 		t.Errorf("%v, rights %+v", err, fetch)
 	}
 }
@@ -112,12 +121,12 @@ func TestFalseExamples(t *testing.T) {
 	})
 	home := testhome.New(t)
 	p := open(t, parley.Config{Home: home})
-	i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{})
+	i, err := p.Admission().Prepare(t.Context(), path, admit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]parley.ExampleRun{}
-	for _, r := range i.Admission.Examples {
+	found := map[string]admit.ExampleRun{}
+	for _, r := range i.Report.Examples {
 		found[r.Tool+"/"+r.Title] = r
 	}
 	for name, want := range map[string]string{
@@ -125,7 +134,7 @@ func TestFalseExamples(t *testing.T) {
 		"word/Quotes and spaces": `declared as "also false"`,
 		"lines/Two lines":        "it succeeded, declared is exit code 3",
 	} {
-		if r := found[name]; r.Status != parley.ExampleDiffers || !strings.Contains(r.Reason, want) {
+		if r := found[name]; r.Status != admit.ExampleDiffers || !strings.Contains(r.Reason, want) {
 			t.Errorf("%s: got %+v", name, r)
 		}
 	}
@@ -171,17 +180,17 @@ func TestBeforeExamples(t *testing.T) {
 		m.Tool("word").Examples[0].Before = []manifest.BatchLine{{Tool: "rev.end", Params: json.RawMessage(`{"code":3}`)}}
 		m.Tool("word").Needs = []string{"rev.nosuch", "text.count", "shop.login"}
 	})
-	i, err := open(t, parley.Config{}).PrepareInstall(t.Context(), path, parley.InstallOptions{})
+	i, err := open(t, parley.Config{}).Admission().Prepare(t.Context(), path, admit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range i.Admission.Examples {
-		want, reason := parley.ExampleVerified, ""
+	for _, r := range i.Report.Examples {
+		want, reason := admit.ExampleVerified, ""
 		switch {
 		case r.Tool == "lines" && r.Index == 1:
-			want, reason = parley.ExampleNotRun, "it runs after a call of another plugin, text.count"
+			want, reason = admit.ExampleNotRun, "it runs after a call of another plugin, text.count"
 		case r.Tool == "word" && r.Index == 0:
-			want, reason = parley.ExampleNotRun, "call 1 before it failed"
+			want, reason = admit.ExampleNotRun, "call 1 before it failed"
 		case r.Tool != "lines" || r.Index > 1:
 			continue
 		}
@@ -190,7 +199,7 @@ func TestBeforeExamples(t *testing.T) {
 		}
 	}
 	var found []string
-	for _, f := range i.Admission.Findings {
+	for _, f := range i.Report.Findings {
 		if f.Rule == "flow" {
 			found = append(found, f.Pointer)
 		}
@@ -219,7 +228,7 @@ func TestExamplesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	a, err := p.Admit(t.Context(), c, parley.Signer{}, nil)
+	a, err := p.Admission().Admit(t.Context(), c, admit.Signer{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +239,7 @@ func TestExamplesAreBounded(t *testing.T) {
 	for _, r := range a.Examples {
 		if r.Tool == "spin" {
 			reasons[r.Reason]++
-		} else if r.Status != parley.ExampleVerified {
+		} else if r.Status != admit.ExampleVerified {
 			t.Errorf("got %+v", r) // one endless tool leaves time for the others
 		}
 	}
@@ -260,12 +269,12 @@ func TestExamplesHaveNoRights(t *testing.T) {
 		m.Tool("call-tool").Examples = []manifest.Example{{Title: "Hash", Runnable: true,
 			Params: json.RawMessage(`{"tool":"text.hash","params":{"text":"a"}}`), Result: json.RawMessage(`{"ok":true}`)}}
 	})
-	i, err := open(t, parley.Config{}).PrepareInstall(t.Context(), path, parley.InstallOptions{})
+	i, err := open(t, parley.Config{}).Admission().Prepare(t.Context(), path, admit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range i.Admission.Examples {
-		if r.Tool == "call-tool" && (r.Status == parley.ExampleVerified || strings.Contains(r.Reason, `"ok":true`)) {
+	for _, r := range i.Report.Examples {
+		if r.Tool == "call-tool" && (r.Status == admit.ExampleVerified || strings.Contains(r.Reason, `"ok":true`)) {
 			t.Errorf("got %+v", r)
 		}
 	}
@@ -299,7 +308,7 @@ func TestWarmIsCompared(t *testing.T) {
 				def.Examples = append(def.Examples, example)
 			})
 			p := open(t, parley.Config{RunnerIdle: -1})
-			i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{})
+			i, err := p.Admission().Prepare(t.Context(), path, admit.Options{})
 			switch {
 			case tt.want == "" && err != nil:
 				t.Error(err)
@@ -330,7 +339,7 @@ func TestPoisonIsRefused(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			path := variant(t, "rev", edit)
 			p := open(t, parley.Config{})
-			_, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{})
+			_, err := p.Admission().Prepare(t.Context(), path, admit.Options{})
 			if !errors.Is(err, host.InvalidPlugin) || !strings.Contains(err.Error(), rule) {
 				t.Fatalf("install: %v", err)
 			}
@@ -346,9 +355,9 @@ func TestPoisonIsRefused(t *testing.T) {
 					t.Errorf("load: %v", err)
 				}
 			}
-			i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{Accept: []string{rule}})
-			if err != nil || !slices.Contains(i.Admission.Accepted, rule) ||
-				!slices.Contains(rulesOf(i.Admission.Findings), rule) {
+			i, err := p.Admission().Prepare(t.Context(), path, admit.Options{Accept: []string{rule}})
+			if err != nil || !slices.Contains(i.Report.Accepted, rule) ||
+				!slices.Contains(rulesOf(i.Report.Findings), rule) {
 				t.Fatalf("accepted: %v", err)
 			}
 			for range 2 {
@@ -360,7 +369,7 @@ func TestPoisonIsRefused(t *testing.T) {
 		})
 	}
 	p := open(t, parley.Config{})
-	_, err := p.PrepareInstall(t.Context(), fixture("rev"), parley.InstallOptions{Accept: []string{"nonsense"}})
+	_, err := p.Admission().Prepare(t.Context(), fixture("rev"), admit.Options{Accept: []string{"nonsense"}})
 	if !errors.Is(err, host.InvalidArgs) || !strings.Contains(err.Error(), "instructs-reader") {
 		t.Errorf("an unknown rule: %v", err)
 	}
@@ -375,17 +384,17 @@ func TestHonestPluginsAreAdmitted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := p.Admit(t.Context(), c, parley.Signer{}, nil)
+		a, err := p.Admission().Admit(t.Context(), c, admit.Signer{}, nil)
 		if err != nil || len(a.Errors()) > 0 {
 			t.Errorf("%s: %v, %v", name, err, a.Errors())
 		}
 	}
 	for _, name := range []string{"json", "text"} {
-		c, err := wasm.ReadCandidate(filepath.Join("plugins", name), parley.Version)
+		c, err := wasm.ReadCandidate(filepath.Join("..", "..", "plugins", name), parley.Version)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := p.Admit(t.Context(), c, parley.Signer{}, nil)
+		a, err := p.Admission().Admit(t.Context(), c, admit.Signer{}, nil)
 		if err != nil || len(a.Findings) > 0 {
 			t.Errorf("%s: %v, %v", name, err, a.Findings)
 		}
@@ -393,7 +402,7 @@ func TestHonestPluginsAreAdmitted(t *testing.T) {
 			t.Errorf("%s belongs to %s", name, a.Owner)
 		}
 		for _, r := range a.Examples {
-			if r.Status == parley.ExampleDiffers {
+			if r.Status == admit.ExampleDiffers {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
@@ -453,27 +462,27 @@ func TestOwnerIsThatOfTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(wasm.SignatureName(path), key.Sign(parley.BuildOf(c)), 0o600); err != nil {
+	if err := os.WriteFile(wasm.SignatureName(path), key.Sign(admit.BuildOf(c)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Install(t.Context(), path); !errors.Is(err, host.InvalidPlugin) {
 		t.Fatalf("a stranger who signs: %v", err)
 	}
-	i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{Accept: []string{"superlatives"}})
+	i, err := p.Admission().Prepare(t.Context(), path, admit.Options{Accept: []string{"superlatives"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done, err := i.Commit(policy.Edit{})
-	if err != nil || i.Admission.Owner != string(key.Public()) || done.Info().Owner != i.Admission.Owner {
-		t.Errorf("%v: the report says %q, the lock file %q", err, i.Admission.Owner, done.Info().Owner)
+	if err != nil || i.Report.Owner != string(key.Public()) || done.Info().Owner != i.Report.Owner {
+		t.Errorf("%v: the report says %q, the lock file %q", err, i.Report.Owner, done.Info().Owner)
 	}
 }
 
 // TestRefusalIsReported checks that whoever has to decide about a refused plugin gets the report on it.
 func TestRefusalIsReported(t *testing.T) {
 	path := variant(t, "rev", func(m *manifest.Manifest) { m.Docs.Brief = "The best text tool" })
-	var reports []*parley.Admission
-	p := open(t, parley.Config{Admitted: func(a *parley.Admission) { reports = append(reports, a) }})
+	var reports []*admit.Report
+	p := open(t, parley.Config{Admitted: func(a *admit.Report) { reports = append(reports, a) }})
 	if _, err := p.Install(t.Context(), path); !errors.Is(err, host.InvalidPlugin) {
 		t.Fatal(err)
 	}
@@ -485,13 +494,13 @@ func TestRefusalIsReported(t *testing.T) {
 // TestCompileTimeIsKept checks that the report on a build whose code is in the cache says how long it was compiled.
 func TestCompileTimeIsKept(t *testing.T) {
 	p := open(t, parley.Config{})
-	first, err := p.PrepareInstall(t.Context(), fixture("echo"), parley.InstallOptions{})
+	first, err := p.Admission().Prepare(t.Context(), fixture("echo"), admit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := p.PrepareInstall(t.Context(), fixture("echo"), parley.InstallOptions{})
-	if err != nil || again.Admission.CompileMS < first.Admission.CompileMS || first.Admission.CompileMS == 0 {
-		t.Errorf("%v: first %d ms, then %d ms", err, first.Admission.CompileMS, again.Admission.CompileMS)
+	again, err := p.Admission().Prepare(t.Context(), fixture("echo"), admit.Options{})
+	if err != nil || again.Report.CompileMS < first.Report.CompileMS || first.Report.CompileMS == 0 {
+		t.Errorf("%v: first %d ms, then %d ms", err, first.Report.CompileMS, again.Report.CompileMS)
 	}
 }
 
@@ -499,7 +508,7 @@ func TestCompileTimeIsKept(t *testing.T) {
 func TestLoadedIsAdmittedOnce(t *testing.T) {
 	home, path, reports := t.TempDir(), fixture("rev"), 0
 	for range 3 {
-		p := open(t, parley.Config{Home: home, Plugins: []string{path}, Admitted: func(a *parley.Admission) {
+		p := open(t, parley.Config{Home: home, Plugins: []string{path}, Admitted: func(a *admit.Report) {
 			if reports++; a.Plugin != "rev" || a.Verified == 0 {
 				t.Errorf("got %+v", a)
 			}

@@ -1,4 +1,4 @@
-package parley
+package admit
 
 import (
 	"os"
@@ -15,25 +15,28 @@ import (
 // TestSignersOfALongProcess checks that a running process uses the trusted keys and signatures that are on disk now.
 func TestSignersOfALongProcess(t *testing.T) {
 	home := t.TempDir()
-	p := New(Config{Home: home})
+	trust := &signature.Trust{Path: filepath.Join(home, "config", signature.TrustFile)}
+	trust.File = policy.OperatorFile{Path: trust.Path}
+	who := New(Config{Store: wasm.OpenStore(filepath.Join(home, "data", "plugins"), nil), Trust: trust,
+		Shipped: func(string) (string, error) { return "", nil }})
 	path := filepath.Join(t.TempDir(), "smallest.wasm")
-	fixture := filepath.Join("testdata", "wasm", "smallest")
+	fixture := filepath.Join("..", "..", "testdata", "wasm", "smallest")
 	copyFile(t, fixture+".wasm", path)
 	copyFile(t, fixture+".manifest.json", strings.TrimSuffix(path, ".wasm")+".manifest.json")
 	mine, other := secretKey(t), secretKey(t)
-	c, err := wasm.ReadCandidate(path, Version)
+	c, err := wasm.ReadCandidate(path, "0.1.0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Signature = mine.Sign(BuildOf(c))
 	c.Signer = string(mine.Public())
-	entry, _, err := p.Store().Install(c, false)
+	entry, _, err := who.cfg.Store.Install(c, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept := filepath.Join(home, "data", "plugins", entry.Name, strings.TrimPrefix(entry.Digest, "sha256:"),
 		"plugin.wasm.minisig")
-	trusted := filepath.Join(home, "config", signature.TrustFile)
+	trusted := trust.Path
 	write := func(path, text string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -43,7 +46,6 @@ func TestSignersOfALongProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	who := p.signers()
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -68,7 +70,7 @@ func TestSignersOfALongProcess(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
-				if got, err := who.signer("Smallest", entry.Digest); err != nil || got != step.want {
+				if got, err := who.BuildSigner("Smallest", entry.Digest); err != nil || got != step.want {
 					t.Errorf("%s: %+v, %v", step.name, got, err)
 				}
 			})
@@ -79,16 +81,16 @@ func TestSignersOfALongProcess(t *testing.T) {
 	for _, text := range [][]byte{nil, []byte("hello")} {
 		again := *c
 		again.Signature, again.Signer = text, ""
-		who.add(&again)
-		if got, err := who.signer("smallest", entry.Digest); err != nil || got.Key != string(mine.Public()) {
+		who.signers.add(&again)
+		if got, err := who.BuildSigner("smallest", entry.Digest); err != nil || got.Key != string(mine.Public()) {
 			t.Errorf("the installed build, loaded again: %+v, %v", got, err)
 		}
 	}
-	if got, err := who.signer("smallest", "sha256:0"); err != nil || got != (policy.Signer{}) {
+	if got, err := who.BuildSigner("smallest", "sha256:0"); err != nil || got != (policy.Signer{}) {
 		t.Errorf("of a build that does not exist: %+v, %v", got, err)
 	}
 	write(trusted, "hello")
-	if _, err := who.signer("smallest", entry.Digest); err == nil ||
+	if _, err := who.BuildSigner("smallest", entry.Digest); err == nil ||
 		!strings.Contains(err.Error(), signature.TrustFile+":1") {
 		t.Errorf("with an invalid list: %v", err)
 	}

@@ -1,4 +1,4 @@
-package parley_test
+package admit_test
 
 import (
 	"crypto/sha256"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/testhome"
@@ -20,7 +21,7 @@ import (
 // renamed returns the path of a copy of the plugin echo under another name, with another version.
 func renamed(t *testing.T, name, version string) string {
 	t.Helper()
-	path := copyPlugin(t, "echo", version)
+	path := testhome.CopyPlugin(t, fixture("echo"), version)
 	file := strings.TrimSuffix(path, ".wasm") + ".manifest.json"
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -41,19 +42,19 @@ func renamed(t *testing.T, name, version string) string {
 }
 
 // install installs a plugin that may take its name from another owner.
-func install(t *testing.T, p *parley.Parley, path string, replace ...string) (parley.Installed, error) {
+func install(t *testing.T, p *parley.Parley, path string, replace ...string) (admit.Installed, error) {
 	t.Helper()
-	i, err := p.PrepareInstall(t.Context(), path, parley.InstallOptions{
+	i, err := p.Admission().Prepare(t.Context(), path, admit.Options{
 		Replace: replace, Accept: []string{"takes-first-place", "look-alike-name"},
 	})
 	if err != nil {
-		return parley.Installed{}, err
+		return admit.Installed{}, err
 	}
 	return i.Commit(policy.Edit{})
 }
 
 // grantTools grants tools of other plugins to an installed one.
-func grantTools(t *testing.T, p *parley.Parley, to parley.Installed, right string) {
+func grantTools(t *testing.T, p *parley.Parley, to admit.Installed, right string) {
 	t.Helper()
 	rules, err := p.Policy()
 	if err != nil {
@@ -67,7 +68,7 @@ func grantTools(t *testing.T, p *parley.Parley, to parley.Installed, right strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.WriteGrants(edit); err != nil {
+	if err := p.Admission().WriteGrants(edit); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -152,7 +153,7 @@ func TestGrantsFollowTheOwner(t *testing.T) {
 	if failed := inner(t, p, "other.echo"); !strings.Contains(failed, want) {
 		t.Errorf("after other was replaced the call returned %q", failed)
 	}
-	if _, err := p.Remove("other"); err != nil {
+	if _, err := p.Admission().Remove("other"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := install(t, p, renamed(t, "other", "2.0.0")); err != nil {
@@ -184,7 +185,7 @@ func TestUnsignedHits(t *testing.T) {
 	if err := os.WriteFile(stranger, wasm, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := os.ReadFile("plugins/text/manifest.json")
+	manifest, err := os.ReadFile("../../plugins/text/manifest.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,263 @@
+// Package admit decides which plugins a host has: it tries a plugin out before it is installed or loaded, knows who
+// owns a name and who signed a build, and installs and removes.
+package admit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/lint"
+)
+
+// Config is what an [Installer] needs of its host. All but Admitted is required.
+type Config struct {
+	Version string // of the host
+	Dir     string // of the reports on builds
+	Store   *wasm.Store
+	Trust   *signature.Trust
+	Engine  func() *wasm.Engine
+	// EngineConfig returns the configuration of Engine.
+	EngineConfig func() wasm.Config
+	// Rules returns the operator's policy.
+	Rules func() (*policy.Policy, error)
+	// Providers returns the built-in, shipped and installed plugins.
+	Providers func() ([]host.Provider, error)
+	// Shipped returns the digest of the shipped plugin of a name, "" if there is none.
+	Shipped func(name string) (digest string, err error)
+	// Admitted takes the report on each plugin that is loaded for the first time or refused. It may be nil.
+	Admitted func(*Report)
+	Audit    func(op, subject string, details ...string) error
+	Notice   func(text string)
+	Debug    func(format string, args ...any)
+}
+
+// Installer admits, installs and removes plugins. It is safe for concurrent use.
+type Installer struct {
+	cfg     Config
+	signers signers
+}
+
+// New returns an installer.
+func New(cfg Config) *Installer {
+	return &Installer{cfg: cfg, signers: signers{builds: map[string]*wasm.Candidate{},
+		verified: map[string]signature.Key{}}}
+}
+
+// refuse returns the error that refuses the plugin, nil if nothing does. [Config].Admitted then gets the report.
+func (in *Installer) refuse(report *Report, steps ...host.Step) error {
+	found := report.Errors()
+	if len(found) == 0 {
+		return nil
+	}
+	if in.cfg.Admitted != nil {
+		in.cfg.Admitted(report)
+	}
+	var rules []string
+	e := &host.Error{Code: host.InvalidPlugin, Steps: steps}
+	for _, f := range found {
+		if !slices.Contains(rules, f.Rule) {
+			rules = append(rules, f.Rule)
+		}
+		e.Details = append(e.Details, host.Detail{
+			Parameter: cmp.Or(f.Pointer, "/"), Keyword: f.Rule, Expected: f.Rule + ": " + f.Message})
+	}
+	e.Message = fmt.Sprintf("%s is refused: it is neither shipped nor signed with a trusted key, and its texts could "+
+		"mislead an agent. If you trust its author, accept what breaks a rule: --accept %s",
+		report.Plugin, strings.Join(rules, " --accept "))
+	return e
+}
+
+// checkAccepted returns an error for a name in a list of accepted rules that no rule has.
+func checkAccepted(names []string) error {
+	for _, name := range names {
+		if _, ok := lint.Find(name); ok {
+			continue
+		}
+		var known []string
+		for _, r := range lint.Rules() {
+			if r.Severity == lint.Error {
+				known = append(known, r.Name)
+			}
+		}
+		return host.Errorf(host.InvalidArgs, "there is no rule %q to accept; rules that refuse a plugin are %s",
+			manifest.CleanLine(name), strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// Admit checks a plugin and returns the report. Nothing is installed, and the plugin is granted nothing: its examples
+// run without rights, isolated where the system can, and within two seconds in all. Accept are rules to accept. A
+// plugin that breaks a rule of severity error, or that cannot be compiled, has no runs; the error is then in
+// [Report.Errors], or returned.
+func (in *Installer) Admit(ctx context.Context, c *wasm.Candidate, signer Signer, accept []string) (*Report, error) {
+	report, err := in.inspect(c, signer, accept)
+	if err != nil || len(report.Errors()) > 0 {
+		return report, err
+	}
+	provider := in.cfg.Engine().Provider(c.Source())
+	began := time.Now()
+	if err := provider.Prepare(ctx); err != nil {
+		if errors.Is(err, host.InvalidPlugin) || errors.Is(err, host.LimitExceeded) {
+			in.saveReport(report) // it will be so the next time
+		}
+		return report, err
+	}
+	report.CompileMS = time.Since(began).Milliseconds()
+	if err := provider.CheckScript(ctx); err != nil {
+		return report, err
+	}
+	if before := in.storedReport(report.Digest); before != nil && before.Host == in.cfg.Version {
+		report.CompileMS = max(report.CompileMS, before.CompileMS) // its code was in the cache
+	}
+	if err := in.runExamples(ctx, provider, c.Manifest, report); err != nil {
+		return report, err
+	}
+	if err := in.checkWarm(ctx, c.Source()); err != nil {
+		return report, err
+	}
+	in.saveReport(report)
+	return report, nil
+}
+
+// inspect reports what can be found out about a plugin without running it.
+func (in *Installer) inspect(c *wasm.Candidate, signer Signer, accept []string) (*Report, error) {
+	if err := checkAccepted(accept); err != nil {
+		return nil, err
+	}
+	if _, err := in.ownShipped(c); err != nil {
+		return nil, err
+	}
+	m := c.Manifest
+	report := &Report{
+		Plugin: m.Name, Version: manifest.CleanLine(m.Version), Kind: m.Kind, Digest: c.Digest, Signer: signer,
+		Owner: c.Source().Info.Owner, Bytes: len(c.Wasm), Rights: []host.Denial{}, Effects: map[string][]string{},
+		Findings: []lint.Finding{}, Examples: []ExampleRun{}, Host: in.cfg.Version,
+	}
+	report.Rights = append(report.Rights, host.Asked(m.Capabilities)...)
+	for _, t := range m.Tools {
+		report.Effects[t.Effect] = append(report.Effects[t.Effect], t.Name)
+	}
+	beside, err := in.neighbors(c)
+	if err != nil {
+		return nil, err
+	}
+	report.Findings = append(report.Findings, lint.Check(m, beside)...)
+	for _, f := range report.Findings {
+		if f.Severity == lint.Error && slices.Contains(accept, f.Rule) && !slices.Contains(report.Accepted, f.Rule) {
+			report.Accepted = append(report.Accepted, f.Rule)
+		}
+	}
+	return report, nil
+}
+
+// neighbors are the plugins beside a candidate, and a search with and without it.
+func (in *Installer) neighbors(c *wasm.Candidate) (lint.Neighbors, error) {
+	others, err := in.cfg.Providers()
+	if err != nil {
+		return lint.Neighbors{}, err
+	}
+	others = slices.DeleteFunc(slices.Clone(others), func(o host.Provider) bool {
+		return strings.EqualFold(o.Info().Name, c.Manifest.Name)
+	})
+	without, err := in.searcher(others)
+	if err != nil {
+		return lint.Neighbors{}, err
+	}
+	with, err := in.searcher(append(slices.Clone(others), in.cfg.Engine().Provider(c.Source())))
+	if err != nil {
+		return lint.Neighbors{}, err
+	}
+	beside := lint.Neighbors{Search: func(phrase string, all bool) []lint.Hit {
+		if all {
+			return with(phrase)
+		}
+		return without(phrase)
+	}}
+	for _, o := range others {
+		names, err := o.Names()
+		if err != nil {
+			continue // a damaged plugin; lists say so
+		}
+		plugin := lint.Plugin{Name: o.Info().Name, Shipped: o.Info().Identity() == host.OwnerShipped}
+		for _, name := range names {
+			if t, err := o.Tool(name); err == nil && t != nil {
+				plugin.Tools = append(plugin.Tools, lint.Tool{Name: t.Name, Aliases: t.Aliases, Tasks: t.Tasks,
+					Returns: t.Returns})
+			}
+		}
+		beside.Plugins = append(beside.Plugins, plugin)
+	}
+	return beside, nil
+}
+
+// searcher returns a search over plugins that records nothing.
+func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []lint.Hit, error) {
+	catalog, err := host.NewCatalog(providers...)
+	if err != nil {
+		return nil, err
+	}
+	h, err := call.New(call.Config{Version: in.cfg.Version, Catalog: catalog, Policy: host.DenyAll{}})
+	if err != nil {
+		return nil, err
+	}
+	return func(phrase string) []lint.Hit {
+		const depth = 5
+		data, _, err := h.Search(context.Background(), "", host.Session{}, host.SearchQuery{Text: phrase, Limit: depth})
+		if err != nil {
+			return nil
+		}
+		var hits []lint.Hit
+		for _, r := range data.Results {
+			hits = append(hits, lint.Hit{Name: r.Name, Sure: r.Confidence == "high"})
+		}
+		return hits
+	}, nil
+}
+
+// Load decides whether a plugin may be loaded from its file, with its name and the rules of accept that it breaks.
+// Replace is called if it takes the name from another owner: "shipped" or the key of a signer. It may go on if that
+// returns nil; a nil replace refuses. A build that was admitted by this version before is only inspected if its report
+// is not stored: its examples do not run again.
+func (in *Installer) Load(c *wasm.Candidate, accept []string, replace func(plugin, owner string) error) error {
+	signer, err := in.Verify(c)
+	if err != nil {
+		return err
+	}
+	c.Signer = signer.Key
+	if err := in.ownLoaded(c, replace); err != nil {
+		return err
+	}
+	report := in.storedReport(c.Digest)
+	fresh := report == nil || report.Host != in.cfg.Version
+	if fresh {
+		report, err = in.Admit(context.Background(), c, signer, accept)
+		if report == nil {
+			return err
+		}
+		// A plugin that cannot be compiled can still be listed and described; its calls say what is wrong.
+	} else {
+		if err := checkAccepted(accept); err != nil {
+			return err
+		}
+		report.Owner, report.Signer, report.Accepted = c.Source().Info.Owner, signer, accept
+	}
+	if err := in.refuse(report, host.OperatorStep(host.OpPluginCheck, c.Path)); err != nil {
+		return err
+	}
+	if fresh && in.cfg.Admitted != nil {
+		in.cfg.Admitted(report)
+	}
+	in.signers.add(c)
+	return nil
+}
