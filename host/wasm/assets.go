@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"strings"
 	"unicode/utf8"
-
-	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 
 	"github.com/parley-tools/parley/manifest"
 )
@@ -89,7 +86,7 @@ func parseAssets(data []byte) (*memNode, error) {
 	if len(data) > maxAssetBytes {
 		return nil, fmt.Errorf("they have %d bytes, at most %d are allowed", len(data), maxAssetBytes)
 	}
-	tree := assetTree{root: &memNode{ino: 1, dir: true, children: map[string]*memNode{}}, nodes: 1}
+	tree := newMemTree(maxAssetNodes)
 	source := bytes.NewReader(data)
 	for archive := tar.NewReader(source); ; {
 		header, err := archive.Next()
@@ -114,14 +111,17 @@ func parseAssets(data []byte) (*memNode, error) {
 		start := len(data) - source.Len()
 		switch {
 		case header.Typeflag == tar.TypeDir:
-			_, err = tree.folder(parts)
+			_, err = tree.addFolder(parts)
 		case header.Typeflag != tar.TypeReg:
 			err = fmt.Errorf("%q is neither a regular file nor a folder", header.Name)
 		case header.Size < 0 || header.Size > int64(len(data)-start):
 			err = fmt.Errorf("%q is truncated", header.Name)
 		default:
 			end := start + int(header.Size)
-			err = tree.file(parts, data[start:end:end])
+			err = tree.addFile(parts, data[start:end:end])
+		}
+		if errors.Is(err, errTreeFull) {
+			err = fmt.Errorf("they are more than %d files and folders", maxAssetNodes)
 		}
 		if err != nil {
 			return nil, err
@@ -161,64 +161,3 @@ func assetPath(name string) ([]string, error) {
 	}
 	return parts, nil
 }
-
-type assetTree struct {
-	root  *memNode
-	nodes int
-}
-
-func (t *assetTree) newNode(parent *memNode, name string, n *memNode) error {
-	if t.nodes++; t.nodes > maxAssetNodes {
-		return fmt.Errorf("they are more than %d files and folders", maxAssetNodes)
-	}
-	n.ino = uint64(t.nodes)
-	parent.children[name] = n
-	return nil
-}
-
-// folder returns a folder, which is made if it does not exist yet.
-func (t *assetTree) folder(parts []string) (*memNode, error) {
-	node := t.root
-	for i, part := range parts {
-		next := node.children[part]
-		if next == nil {
-			next = &memNode{dir: true, children: map[string]*memNode{}}
-			if err := t.newNode(node, part, next); err != nil {
-				return nil, err
-			}
-		}
-		if !next.dir {
-			return nil, fmt.Errorf("%q is both a file and a folder", path.Join(parts[:i+1]...))
-		}
-		node = next
-	}
-	return node, nil
-}
-
-func (t *assetTree) file(parts []string, data []byte) error {
-	if len(parts) == 0 {
-		return errors.New("a file has no name")
-	}
-	parent, err := t.folder(parts[:len(parts)-1])
-	if err != nil {
-		return err
-	}
-	name := parts[len(parts)-1]
-	if parent.children[name] != nil {
-		return fmt.Errorf("%q is there twice", path.Join(parts...))
-	}
-	return t.newNode(parent, name, &memNode{data: data, readOnly: true})
-}
-
-// sortNames keeps the sorted names of all folders, which do not change any more.
-func (n *memNode) sortNames() {
-	n.names = sortedKeys(n.children)
-	for _, child := range n.children {
-		if child.dir {
-			child.sortNames()
-		}
-	}
-}
-
-// assetsFS returns the file system with the assets of a call. The tree is that of all calls.
-func (c *call) assetsFS() experimentalsys.FS { return &memFS{c: c, root: c.plugin.assets} }

@@ -246,12 +246,3 @@ func exportHint(module *instrument.Module, m *manifest.Manifest, missing string)
 	}
 	return ""
 }
-
-// asHostError returns err as a *host.Error, with code internal if it is another error.
-func asHostError(err error) *host.Error {
-	var e *host.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return &host.Error{Code: host.Internal, Message: err.Error(), Cause: err}
-}

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -33,21 +34,21 @@ func (c *call) runCommand() (*host.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	stdout := &capture{c: c, limit: c.limits.output, strict: true, name: "stdout"}
-	c.streams(stdout)
-	c.stdin = bytes.NewReader([]byte(cmd.stdin))
+	stdout := &capture{control: c.control, limit: c.limits.output, strict: true, name: "stdout"}
+	c.capture(stdout)
+	c.streams.stdin.Reset([]byte(cmd.stdin))
 	target, toFile := strings.CutPrefix(cmd.output, "file:")
 	if len(cmd.files) > 0 || toFile {
-		c.files.scratch = newMemFS(c, cmd.files, toFile)
+		c.files.scratch = newMemFS(c.files, cmd.files, toFile)
 	}
-	config := wazero.NewModuleConfig().WithArgs(append([]string{c.m.Name}, cmd.args...)...)
+	config := wazero.NewModuleConfig().WithArgs(append([]string{c.manifest.Name}, cmd.args...)...)
 	for _, name := range sortedKeys(cmd.env) {
 		config = config.WithEnv(name, cmd.env[name])
 	}
 	err = c.instantiate(config, "_start")
 	var exit *sys.ExitError
 	switch {
-	case c.ctx.Err() != nil || c.fatal != nil:
+	case c.control.ctx.Err() != nil || c.control.fatal != nil:
 		return nil, c.guestError(err)
 	case errors.As(err, &exit) && exit.ExitCode() == 0:
 	case errors.As(err, &exit):
@@ -69,19 +70,10 @@ func (c *call) runCommand() (*host.Result, error) {
 
 // exitCodeError turns a program's exit code into an error with the last lines of stderr as message.
 func (c *call) exitCodeError(code uint32) error {
-	if c.memoryDenied {
+	if c.memory.denied {
 		return c.exitError(code)
 	}
-	return c.toolError(int64(code), c.stderrTail(), nil)
-}
-
-// stderrTail returns the last lines of stderr.
-func (c *call) stderrTail() string {
-	lines, before := c.stderr.lastLines(10)
-	if before > 0 {
-		lines = append([]string{fmt.Sprintf("(%d bytes before this)", before)}, lines...)
-	}
-	return strings.Join(lines, "\n")
+	return c.toolError(int64(code), strings.Join(c.streams.tail(10, "(%d bytes before this)"), "\n"), nil)
 }
 
 // commandResult turns the program's output into a result.
@@ -94,20 +86,22 @@ func (c *call) commandResult(kind string, data []byte) (*host.Result, error) {
 		}
 		return &host.Result{Data: bytes.TrimSpace(data)}, nil
 	case "bytes":
-		return &host.Result{Data: marshal(base64.StdEncoding.EncodeToString(data))}, nil
+		return base64Result(data), nil
 	case "lines":
 		lines := []string{}
 		for line := range strings.Lines(string(data)) {
 			lines = append(lines, strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"))
 		}
 		return c.textResult(lines, data)
-	case "text", "":
-		return c.textResult(string(data), data)
 	}
-	if c.wantsBase64() {
-		return &host.Result{Data: marshal(base64.StdEncoding.EncodeToString(data))}, nil
+	if strings.HasPrefix(kind, "file:") && c.wantsBase64() {
+		return base64Result(data), nil
 	}
 	return c.textResult(string(data), data)
+}
+
+func base64Result(data []byte) *host.Result {
+	return &host.Result{Data: marshal(base64.StdEncoding.EncodeToString(data))}
 }
 
 // textResult encodes text as JSON. Bytes that are not UTF-8 would be lost, so they are refused.
@@ -132,18 +126,19 @@ func (c *call) wantsBase64() bool {
 	var schema struct {
 		ContentEncoding string `json:"contentEncoding"`
 	}
-	return c.r.Def != nil && json.Unmarshal(c.r.Def.Returns, &schema) == nil && schema.ContentEncoding == "base64"
+	def := c.request.Def
+	return def != nil && json.Unmarshal(def.Returns, &schema) == nil && schema.ContentEncoding == "base64"
 }
 
 // buildCommand fills the tool's templates with the call's parameters.
 func (c *call) buildCommand() (*command, error) {
 	cmd := &command{output: "text", env: map[string]string{}, files: map[string]string{}}
-	if c.r.Def == nil || c.r.Def.WASI == nil {
+	if c.request.Def == nil || c.request.Def.WASI == nil {
 		return cmd, nil
 	}
-	w := c.r.Def.WASI
+	w := c.request.Def.WASI
 	t := template{values: map[string]json.RawMessage{}}
-	if err := json.Unmarshal(jsonOr(c.r.Params, "{}"), &t.values); err != nil {
+	if err := json.Unmarshal(jsonOr(c.request.Params, "{}"), &t.values); err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters must be an object: --params '{...}'")
 	}
 	for _, arg := range w.Argv {
@@ -165,7 +160,7 @@ func (c *call) buildCommand() (*command, error) {
 	for _, f := range w.Files {
 		cmd.files[path.Clean("/"+f.Path)] = t.expand("", f.From)
 	}
-	cmd.output = firstNonEmpty(w.Output, "text")
+	cmd.output = cmp.Or(w.Output, "text")
 	if t.err != nil {
 		return nil, t.err
 	}

@@ -413,7 +413,7 @@ func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
 	if !s.isUnchanged(sums) {
 		return nil, errors.New("it changed while it was opened")
 	}
-	if err = instantiateHostModules(ctx, p); err != nil {
+	if err = instantiateHostModules(ctx, p.runtime, p.module, nil); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -58,10 +58,6 @@ func IsExtism(wasm []byte) bool {
 	return strings.Contains("\n"+instrument.Describe(wasm), "\nimport "+extismModule+".")
 }
 
-func importsExtism(module *instrument.Module) bool {
-	return slices.ContainsFunc(module.Imports, func(i instrument.Import) bool { return i.Module == extismModule })
-}
-
 // Bounds of the memory that a guest has outside its own, in one call.
 const (
 	maxExtismMemory = 64 << 20
@@ -95,7 +91,7 @@ func newExtismKernel(c *call, input []byte) *extismKernel {
 
 // end ends the guest because of what it did.
 func (k *extismKernel) end(code host.Code, format string, args ...any) {
-	panic(guestHalt{k.c.recordFatal(host.Errorf(code, k.c.toolName()+" "+format, args...))})
+	k.c.control.end(host.Errorf(code, k.c.toolName()+" "+format, args...))
 }
 
 func (k *extismKernel) alloc(data []byte) uint64 {
@@ -184,7 +180,7 @@ func (k *extismKernel) found(value []byte, ok bool) uint64 {
 // setting returns a setting of the plugin: a text as it is, anything else as JSON.
 func (k *extismKernel) setting(name string) ([]byte, bool) {
 	var settings map[string]json.RawMessage
-	_ = json.Unmarshal(k.c.r.Settings, &settings)
+	_ = json.Unmarshal(k.c.request.Settings, &settings)
 	value, ok := settings[name]
 	var text string
 	if ok && json.Unmarshal(value, &text) == nil {
@@ -228,11 +224,11 @@ func (k *extismKernel) request(meta, body []byte) uint64 {
 	for _, name := range sortedKeys(asked.Headers) {
 		request.Headers = append(request.Headers, header{name, asked.Headers[name]})
 	}
-	if k.c.hostCalls++; k.c.hostCalls > k.c.limits.hostCalls {
-		panic(guestHalt{k.c.recordFatal(k.c.tooManyRequests())})
+	if err := k.c.control.countHostCall(); err != nil {
+		k.c.control.end(err)
 	}
 	reply := k.c.askHost(host.AskHTTP, marshal(request))
-	k.c.checkpoint()
+	k.c.control.checkpoint()
 	var r struct {
 		OK     bool
 		Error  *host.ErrorObject
@@ -263,7 +259,7 @@ func (k *extismKernel) request(meta, body []byte) uint64 {
 
 // serve runs a function of [extismModule]. The stack has its arguments, and takes its result.
 func (k *extismKernel) serve(name string, stack []uint64) {
-	k.c.checkpoint()
+	k.c.control.checkpoint()
 	switch name {
 	case "alloc":
 		if stack[0] > maxExtismMemory {
@@ -290,8 +286,8 @@ func (k *extismKernel) serve(name string, stack []uint64) {
 		stack[0] = binary.LittleEndian.Uint64(k.inputPart(stack[0], 8))
 	case "output_set":
 		if stack[1] > uint64(k.c.limits.output) {
-			k.c.exceedLimit("%s returned %d bytes, the limit is %d; request less data, or raise output_bytes in the plugin's "+
-				"limits", k.c.toolName(), stack[1], k.c.limits.output)
+			k.c.control.exceedLimit("%s returned %d bytes, the limit is %d; request less data, or raise output_bytes "+
+				"in the plugin's limits", k.c.toolName(), stack[1], k.c.limits.output)
 		}
 		k.output = nil
 		if stack[1] > 0 {
@@ -315,35 +311,32 @@ func (k *extismKernel) serve(name string, stack []uint64) {
 	case "get_log_level":
 		stack[0] = 0 // everything
 	default: // log_
-		k.c.log(extismLogs[name], k.block(stack[0]))
+		k.c.log.log(extismLogs[name], k.block(stack[0]))
 	}
 }
 
-// instantiateExtism instantiates the modules that an Extism plugin imports. A function of another program ends the
-// guest that calls it.
-func instantiateExtism(ctx context.Context, p *compiledPlugin) error {
-	own, user := p.runtime.NewHostModuleBuilder(extismModule), p.runtime.NewHostModuleBuilder(extismUser)
-	for name, typ := range extismFunctions {
-		params, results := engineTypes(typ)
-		own.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, _ api.Module,
-			stack []uint64) {
-			callOf(ctx).kernel.serve(name, stack)
-		}), params, results).Export(name)
+// extismModuleFunctions are what [extismFunctions] do.
+func extismModuleFunctions() map[string]api.GoModuleFunc {
+	functions := map[string]api.GoModuleFunc{}
+	for name := range extismFunctions {
+		functions[name] = func(ctx context.Context, _ api.Module, stack []uint64) { callOf(ctx).kernel.serve(name, stack) }
 	}
-	for _, i := range p.module.Imports {
+	return functions
+}
+
+// userFunctions are those of another program that a module imports, each of which ends the guest that calls it.
+func userFunctions(m *instrument.Module) (map[string]instrument.FuncType, map[string]api.GoModuleFunc) {
+	types, functions := map[string]instrument.FuncType{}, map[string]api.GoModuleFunc{}
+	for _, i := range m.Imports {
 		if i.Module == extismUser {
-			params, results := engineTypes(i.Type)
-			user.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, _ api.Module, _ []uint64) {
+			types[i.Name] = i.Type
+			functions[i.Name] = func(ctx context.Context, _ api.Module, _ []uint64) {
 				callOf(ctx).kernel.end(host.Denied, "called %s, a function of another program than Parley",
 					truncate(manifest.CleanLine(i.Name), 100))
-			}), params, results).Export(i.Name)
+			}
 		}
 	}
-	if _, err := own.Instantiate(ctx); err != nil {
-		return err
-	}
-	_, err := user.Instantiate(ctx)
-	return err
+	return types, functions
 }
 
 // runExtism runs a call of kind mcp, in a new instance. A call without a tool lists the tools: its data is the list as
@@ -351,30 +344,30 @@ func instantiateExtism(ctx context.Context, p *compiledPlugin) error {
 func (c *call) runExtism() (*host.Result, error) {
 	form, _ := extismForm(c.plugin.module)
 	export, input := extismExports[form].list, map[string]any{}
-	if c.r.Tool != "" {
+	if c.request.Tool != "" {
 		export = extismExports[form].call
-		call := map[string]any{"name": c.r.Tool, "arguments": jsonOr(c.r.Params, "{}")}
+		call := map[string]any{"name": c.request.Tool, "arguments": jsonOr(c.request.Params, "{}")}
 		input["params"] = call
 		if form == 1 {
 			input = map[string]any{"request": call}
 		}
 	}
 	if form == 1 {
-		input["context"] = map[string]any{"id": c.r.CallID, "_meta": struct{}{}}
+		input["context"] = map[string]any{"id": c.request.CallID, "_meta": struct{}{}}
 	}
 	c.kernel = newExtismKernel(c, marshal(input))
-	c.streams(&capture{c: c, name: "stdout"})
+	c.capture(&capture{control: c.control, name: "stdout"})
 	start := "_initialize"
 	if c.plugin.module.Export(start) == nil {
 		start = "__wasm_call_ctors"
 	}
-	err := c.instantiate(wazero.NewModuleConfig().WithArgs(c.m.Name), start)
+	err := c.instantiate(wazero.NewModuleConfig().WithArgs(c.manifest.Name), start)
 	if haskell := c.plugin.module.Export("hs_init"); err == nil && haskell != nil && haskell.Type == "i32,i32->" {
-		_, err = c.mod.ExportedFunction("hs_init").Call(c.ctx, 0, 0)
+		_, err = c.mod.ExportedFunction("hs_init").Call(c.control.ctx, 0, 0)
 	}
 	var failed []uint64
 	if err == nil {
-		failed, err = c.mod.ExportedFunction(export).Call(c.ctx)
+		failed, err = c.mod.ExportedFunction(export).Call(c.control.ctx)
 	}
 	switch {
 	case err != nil:
@@ -383,7 +376,7 @@ func (c *call) runExtism() (*host.Result, error) {
 		return nil, c.toolError(1, c.kernel.failure, nil)
 	case !json.Valid(c.kernel.output):
 		return nil, host.Errorf(host.InvalidResult, "%s did not return JSON", c.toolName())
-	case c.r.Tool == "":
+	case c.request.Tool == "":
 		return &host.Result{Data: c.kernel.output}, nil
 	}
 	return c.toolResult(c.kernel.output)

@@ -172,7 +172,7 @@ func FuzzExtismKernel(f *testing.F) {
 		c := fuzzCall()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		c.begin(ctx)
+		c.control.begin(ctx)
 		k := newExtismKernel(c, []byte("an input of the guest"))
 		for ; len(data) >= 3; data = data[3:] {
 			name := names[int(data[0])%len(names)]

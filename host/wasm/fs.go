@@ -21,18 +21,20 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// fileTable tracks the open files of a call and what it has used up, over all its mounts.
-type fileTable struct {
-	scratch   *memFS // of kind wasi: input and output files in memory; may be nil
-	roots     []*os.Root
-	openFiles map[*rootFile]bool // wazero closes them only if the instance was created
-	openCount int
-	created   int
-	written   int64
+// files are the open files of a call and what it has used up, over all its mounts.
+type files struct {
+	control *control
+	request *host.Request
+	scratch *memFS // of kind wasi: input and output files in memory; may be nil
+	roots   []*os.Root
+	open    map[*rootFile]bool // wazero closes them only if the instance was created
+	opened  int
+	created int
+	written int64
 }
 
-func (t *fileTable) closeAll() {
-	for f := range t.openFiles {
+func (t *files) closeAll() {
+	for f := range t.open {
 		_ = f.Close()
 	}
 	for _, r := range t.roots {
@@ -41,34 +43,42 @@ func (t *fileTable) closeAll() {
 }
 
 // mount gives the guest its assets and its granted folders. Each folder is behind a file system that never leaves it.
-func (c *call) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, error) {
+func (t *files) mount(config wazero.ModuleConfig, m *manifest.Manifest, assets *memNode) (wazero.ModuleConfig, error) {
 	fsConfig := wazero.NewFSConfig()
 	mountAt := func(f experimentalsys.FS, at string) { fsConfig = fsConfig.(sysfs.FSConfig).WithSysFSMount(f, at) }
-	if c.files.scratch != nil {
-		mountAt(c.files.scratch, "/")
+	if t.scratch != nil {
+		mountAt(t.scratch, "/")
 	}
-	if c.m.Assets != nil {
-		mountAt(c.assetsFS(), c.m.Assets.Path)
+	if m.Assets != nil { // whose tree is that of all calls
+		mountAt(&memFS{control: t.control, files: t, tree: memTree{root: assets}}, m.Assets.Path)
 	}
-	for _, g := range c.r.Grant.FS {
+	for _, g := range t.request.Grant.FS {
 		root, err := openFolder(g.Source)
 		if err != nil {
-			return nil, c.recordFatal(&host.Error{Code: host.ConfigError, Cause: err,
-				Steps: []host.Step{host.OperatorStep(host.OpPolicyExplain, c.m.Name)},
-				Message: "the folder " + manifest.CleanLine(g.Source) + " granted to " + c.m.Name + " cannot be opened: " +
+			return nil, t.control.recordFatal(&host.Error{Code: host.ConfigError, Cause: err,
+				Steps: []host.Step{host.OperatorStep(host.OpPolicyExplain, m.Name)},
+				Message: "the folder " + manifest.CleanLine(g.Source) + " granted to " + m.Name + " cannot be opened: " +
 					host.WithoutPath(err).Error() + "; nothing was run"})
 		}
-		c.files.roots = append(c.files.roots, root)
-		device, err := c.checkReach(root, g)
+		t.roots = append(t.roots, root)
+		device, err := t.checkReach(root, g)
 		if err != nil {
-			return nil, c.recordFatal(&host.Error{Code: host.Denied, Cause: err,
-				Steps:   []host.Step{host.OperatorStep(host.OpPolicyExplain, c.m.Name)},
+			return nil, t.control.recordFatal(&host.Error{Code: host.Denied, Cause: err,
+				Steps:   []host.Step{host.OperatorStep(host.OpPolicyExplain, m.Name)},
 				Denied:  []host.Denial{{Right: "fs:" + g.Mode + ":" + g.Source + "=" + g.Path, Why: err.Error()}},
 				Message: manifest.CleanLine(err.Error()) + "; nothing was run"})
 		}
-		mountAt(&rootFS{c: c, root: root, grant: g, device: device, writable: g.Mode == "rw"}, path.Clean("/"+g.Path))
+		mountAt(&rootFS{control: t.control, files: t, root: root, grant: g, device: device, writable: g.Mode == "rw"},
+			path.Clean("/"+g.Path))
 	}
 	return config.WithFSConfig(fsConfig), nil
+}
+
+// checkOpen ends the guest if it has as many files open as it may.
+func (t *files) checkOpen() {
+	if t.opened >= t.control.limits.openFiles {
+		t.control.exceedLimit("%s has more than %d files open", t.control.tool, t.control.limits.openFiles)
+	}
 }
 
 // openFolder checks the path first, because opening a pipe waits for its writer.
@@ -83,7 +93,7 @@ func openFolder(path string) (*os.Root, error) {
 
 // checkReach checks the folder that was opened, because its name may lead to one of the host's own folders in the
 // meantime. It returns the folder's device.
-func (c *call) checkReach(root *os.Root, g host.FSGrant) (device uint64, err error) {
+func (t *files) checkReach(root *os.Root, g host.FSGrant) (device uint64, err error) {
 	dir, err := root.Open(".")
 	if err != nil {
 		return 0, err
@@ -96,7 +106,7 @@ func (c *call) checkReach(root *os.Root, g host.FSGrant) (device uint64, err err
 	if len(ids) > 0 {
 		device = ids[0].Dev
 	}
-	return device, c.r.Guard.Folder(g.Source, ids, g.Mode == "rw")
+	return device, t.request.Guard.Folder(g.Source, ids, g.Mode == "rw")
 }
 
 // rootFS is a granted folder as the guest sees it. Symbolic links are only followed within the folder; os.Root
@@ -104,7 +114,8 @@ func (c *call) checkReach(root *os.Root, g host.FSGrant) (device uint64, err err
 // later. Pipes, devices and sockets cannot be opened. Nothing can be changed unless writable is set.
 type rootFS struct {
 	experimentalsys.UnimplementedFS
-	c        *call
+	control  *control
+	files    *files
 	root     *os.Root
 	grant    host.FSGrant
 	device   uint64 // of the folder; 0 if not known
@@ -113,23 +124,23 @@ type rootFS struct {
 
 // denyOwn refuses a file that is one of the host's own.
 func (f *rootFS) denyOwn(name string) experimentalsys.Errno {
-	f.c.r.Deny("fs:"+f.grant.Mode+":"+filepath.Join(f.grant.Source, name),
+	f.files.request.Deny("fs:"+f.grant.Mode+":"+filepath.Join(f.grant.Source, name),
 		"it is a file of the host itself, or part of a pseudo file system, and no grant reaches those")
 	return experimentalsys.EPERM
 }
 
 // recordUse records what was done with a file of this machine.
 func (f *rootFS) recordUse(how, name string) {
-	f.c.r.RecordUse("fs:" + how + ":" + filepath.Join(f.grant.Source, name))
+	f.files.request.RecordUse("fs:" + how + ":" + filepath.Join(f.grant.Source, name))
 }
 
 // denyWrite records a denied change.
 func (f *rootFS) denyWrite() experimentalsys.Errno {
 	why := "the folder is granted read-only"
-	if def := f.c.r.Def; def != nil && def.Effect == manifest.EffectRead {
-		why = f.c.toolName() + " has the effect read, which has folders read-only; declare the effect write"
+	if def := f.files.request.Def; def != nil && def.Effect == manifest.EffectRead {
+		why = f.control.tool + " has the effect read, which has folders read-only; declare the effect write"
 	}
-	f.c.r.Deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, why)
+	f.files.request.Deny("fs:rw:"+f.grant.Source+"="+f.grant.Path, why)
 	return experimentalsys.EROFS
 }
 
@@ -162,7 +173,7 @@ const writeFlags = experimentalsys.O_RDWR | experimentalsys.O_WRONLY |
 
 func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File,
 	experimentalsys.Errno) {
-	f.c.checkpoint()
+	f.control.checkpoint()
 	name, folder := local(name)
 	folder = folder || flag&experimentalsys.O_DIRECTORY != 0
 	write := flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0
@@ -183,18 +194,16 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	switch {
 	case err == nil && !isRegularOrDir(info):
 		return nil, experimentalsys.EPERM
-	case err == nil && f.c.r.Guard.Denies(info):
+	case err == nil && f.files.request.Guard.Denies(info):
 		return nil, f.denyOwn(name)
 	case err == nil && info.IsDir() && write:
 		return nil, experimentalsys.EISDIR
 	case err != nil && flag&experimentalsys.O_CREAT == 0:
 		return nil, errnoOf(err)
 	case err != nil:
-		f.c.countCreated()
+		f.files.countCreated()
 	}
-	if f.c.files.openCount >= f.c.limits.openFiles {
-		f.c.exceedLimit("%s has more than %d files open", f.c.toolName(), f.c.limits.openFiles)
-	}
+	f.files.checkOpen()
 	// The file is emptied only once it is known which file it is.
 	toOpen, truncate := flag&^experimentalsys.O_TRUNC, flag&experimentalsys.O_TRUNC != 0
 	if truncate && !write {
@@ -215,7 +224,7 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 			return nil, errnoOf(err)
 		}
 	}
-	f.c.files.openCount++
+	f.files.opened++
 	if flag&writeFlags != 0 {
 		f.recordUse("write", name)
 	} else {
@@ -223,10 +232,10 @@ func (f *rootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileM
 	}
 	opened := &rootFile{fs: f, name: name, file: file, dir: info.IsDir(), flag: flag,
 		openedToAppend: flag&experimentalsys.O_APPEND != 0}
-	if f.c.files.openFiles == nil {
-		f.c.files.openFiles = map[*rootFile]bool{}
+	if f.files.open == nil {
+		f.files.open = map[*rootFile]bool{}
 	}
-	f.c.files.openFiles[opened] = true
+	f.files.open[opened] = true
 	return opened, 0
 }
 
@@ -238,7 +247,7 @@ func (f *rootFS) checkOpened(file *os.File, name string, folder bool) (fs.FileIn
 		return nil, errnoOf(err)
 	case !isRegularOrDir(info):
 		return nil, experimentalsys.EPERM
-	case f.c.r.Guard.Denies(info) || f.device != 0 && deviceOf(info) != f.device && protect.PseudoFile(file):
+	case f.files.request.Guard.Denies(info) || f.device != 0 && deviceOf(info) != f.device && protect.PseudoFile(file):
 		return nil, f.denyOwn(name)
 	case folder && !info.IsDir():
 		return nil, experimentalsys.ENOTDIR
@@ -268,21 +277,21 @@ func osFlags(flag experimentalsys.Oflag) int {
 	return out
 }
 
-func (c *call) countCreated() {
-	if c.files.created++; c.files.created > c.limits.created {
-		c.exceedLimit("%s created more than %d files", c.toolName(), c.limits.created)
+func (t *files) countCreated() {
+	if t.created++; t.created > t.control.limits.created {
+		t.control.exceedLimit("%s created more than %d files", t.control.tool, t.control.limits.created)
 	}
 }
 
-func (c *call) countWritten(n int64) {
-	if n > c.limits.written-c.files.written {
-		c.exceedLimit("%s wrote more than %d bytes to files", c.toolName(), c.limits.written)
+func (t *files) countWritten(n int64) {
+	if n > t.control.limits.written-t.written {
+		t.control.exceedLimit("%s wrote more than %d bytes to files", t.control.tool, t.control.limits.written)
 	}
-	c.files.written += n
+	t.written += n
 }
 
 func (f *rootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
-	f.c.checkpoint()
+	f.control.checkpoint()
 	if _, folder := local(name); folder {
 		return f.Stat(name)
 	}
@@ -295,7 +304,7 @@ func (f *rootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 }
 
 func (f *rootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
-	f.c.checkpoint()
+	f.control.checkpoint()
 	name, folder := local(name)
 	info, err := f.root.Stat(name)
 	switch {
@@ -309,7 +318,7 @@ func (f *rootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
 
 // modify runs an operation that changes what name refers to.
 func (f *rootFS) modify(name string, op func() error) experimentalsys.Errno {
-	f.c.checkpoint()
+	f.control.checkpoint()
 	if !f.writable {
 		return f.denyWrite()
 	}
@@ -320,7 +329,7 @@ func (f *rootFS) modify(name string, op func() error) experimentalsys.Errno {
 func (f *rootFS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
 	name, _ = local(name)
 	return f.modify(name, func() error {
-		f.c.countCreated()
+		f.files.countCreated()
 		return f.root.Mkdir(name, perm.Perm())
 	})
 }
@@ -390,7 +399,7 @@ func (f *rootFS) Link(from, to string) experimentalsys.Errno {
 			}
 			return experimentalsys.EEXIST
 		}
-		f.c.countCreated()
+		f.files.countCreated()
 		return f.root.Link(from, to)
 	})
 }
@@ -405,7 +414,7 @@ func (f *rootFS) Symlink(_, _ string) experimentalsys.Errno {
 // Readlink returns the target of a link. If the link leads out of the folder, its target says where the folder is, or
 // what else there is on this machine, so it is EPERM.
 func (f *rootFS) Readlink(name string) (string, experimentalsys.Errno) {
-	f.c.checkpoint()
+	f.control.checkpoint()
 	name, _ = local(name)
 	target, err := f.root.Readlink(name)
 	if err != nil {
@@ -520,7 +529,7 @@ func (f *rootFile) Write(p []byte) (int, experimentalsys.Errno) {
 			f.countGap(at)
 		}
 	}
-	f.fs.c.countWritten(int64(len(p)))
+	f.fs.files.countWritten(int64(len(p)))
 	return f.inChunks(p, func(p []byte, _ int) (int, error) { return f.file.Write(p) })
 }
 
@@ -534,7 +543,7 @@ func (f *rootFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 	if !f.IsAppend() {
 		f.countGap(off)
 	}
-	f.fs.c.countWritten(int64(len(p)))
+	f.fs.files.countWritten(int64(len(p)))
 	return f.inChunks(p, func(p []byte, done int) (int, error) { return f.writeAt(p, off+int64(done)) })
 }
 
@@ -562,7 +571,7 @@ func (f *rootFile) writeAt(p []byte, off int64) (int, error) {
 // space.
 func (f *rootFile) countGap(at int64) {
 	if info, err := f.file.Stat(); err == nil && at > info.Size() {
-		f.fs.c.countWritten(at - info.Size())
+		f.fs.files.countWritten(at - info.Size())
 	}
 }
 
@@ -576,7 +585,7 @@ func (f *rootFile) writeErrno() experimentalsys.Errno {
 // inChunks processes p in chunks with checkpoints between them. It processes all of p unless the file ends, because
 // wazero v1.12.0 continues with the next vector after a short write.
 func (f *rootFile) inChunks(p []byte, step func(p []byte, done int) (int, error)) (int, experimentalsys.Errno) {
-	f.fs.c.checkpoint()
+	f.fs.control.checkpoint()
 	done := 0
 	for {
 		piece := p[done:min(len(p), done+chunkBytes)]
@@ -588,7 +597,7 @@ func (f *rootFile) inChunks(p []byte, step func(p []byte, done int) (int, error)
 		if err != nil || n < len(piece) || done == len(p) {
 			return done, 0
 		}
-		f.fs.c.checkpoint()
+		f.fs.control.checkpoint()
 	}
 }
 
@@ -608,7 +617,7 @@ func (f *rootFile) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Err
 	}
 	var out []experimentalsys.Dirent
 	for n <= 0 || len(out) < n {
-		f.fs.c.checkpoint()
+		f.fs.control.checkpoint()
 		want := 1024
 		if n > 0 {
 			want = min(want, n-len(out))
@@ -642,15 +651,15 @@ func (f *rootFile) Sync() experimentalsys.Errno {
 	if !f.fs.writable {
 		return 0
 	}
-	f.fs.c.checkpoint()
+	f.fs.control.checkpoint()
 	// A sync may take seconds. If the call ends first, it goes on in the background until the file is closed.
 	done := make(chan error, 1)
 	go func() { done <- f.file.Sync() }()
 	select {
 	case err := <-done:
 		return errnoOf(err)
-	case <-f.fs.c.ctx.Done():
-		f.fs.c.checkpoint()
+	case <-f.fs.control.ctx.Done():
+		f.fs.control.checkpoint()
 		return experimentalsys.EINTR
 	}
 }
@@ -666,7 +675,7 @@ func (f *rootFile) Close() experimentalsys.Errno {
 		return 0
 	}
 	f.closed = true
-	f.fs.c.files.openCount--
-	delete(f.fs.c.files.openFiles, f)
+	f.fs.files.opened--
+	delete(f.fs.files.open, f)
 	return errnoOf(f.file.Close())
 }

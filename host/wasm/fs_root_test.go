@@ -26,15 +26,16 @@ const (
 // mounted returns a folder as the guest of this request sees it.
 func mounted(t *testing.T, dir, mode string, r *host.Request) *rootFS {
 	t.Helper()
-	c := newCall(New(Config{}), nil, &manifest.Manifest{Name: "guest"}, r)
-	c.ctx, c.deadline = t.Context(), time.Now().Add(time.Hour)
+	c := newCall(nil, newJob(&Config{}, &manifest.Manifest{Name: "guest"}, nil, r))
+	c.control.ctx, c.control.deadline = t.Context(), time.Now().Add(time.Hour)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.files.roots = append(c.files.roots, root)
 	t.Cleanup(c.files.closeAll)
-	return &rootFS{c: c, root: root, grant: host.FSGrant{Path: "/data", Source: dir, Mode: mode}, writable: mode == "rw"}
+	return &rootFS{control: c.control, files: c.files, root: root, writable: mode == "rw",
+		grant: host.FSGrant{Path: "/data", Source: dir, Mode: mode}}
 }
 
 // stopped returns the error with which op ended the guest, or nil.
@@ -79,7 +80,7 @@ func TestFileLimits(t *testing.T) {
 	}{
 		{"open", "more than 3 files open", host.Limits{OpenFiles: limit},
 			func(f *rootFS, _ int) { open(f, "file", readOnly) },
-			func(f *rootFS) int { return len(f.c.files.openFiles) }},
+			func(f *rootFS) int { return len(f.files.open) }},
 		{"created by opening", "created more than 3 files", host.Limits{FilesCreated: limit},
 			func(f *rootFS, i int) { open(f, names[i], writeOnly|create).Close() }, entries},
 		{"created folders", "created more than 3 files", host.Limits{FilesCreated: limit},

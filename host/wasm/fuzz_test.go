@@ -17,7 +17,7 @@ func fuzzCall() *call {
 	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
 		return &host.Result{}, nil
 	}
-	return newCall(New(Config{}), nil, m, r)
+	return newCall(nil, newJob(&Config{}, m, nil, r))
 }
 
 // FuzzResponse checks that any response becomes a result or a *host.Error.

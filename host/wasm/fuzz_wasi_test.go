@@ -138,19 +138,19 @@ func FuzzStderr(f *testing.F) {
 	f.Add([]byte(strings.Repeat("x", 5000)+"\n"+strings.Repeat("\n", 100)), uint8(200))
 	f.Fuzz(func(t *testing.T, data []byte, size uint8) {
 		c := fuzzCall()
-		c.ctx, c.deadline = t.Context(), time.Now().Add(time.Hour)
-		c.limits.log = 1000
+		c.control.ctx, c.control.deadline = t.Context(), time.Now().Add(time.Hour)
+		c.control.limits.log = 1000
 		var lines []string
-		on(c.r, host.EventLog, func(e host.JobEvent) { lines = append(lines, e.Message) })
-		c.streams(&capture{c: c})
+		on(c.request, host.EventLog, func(e host.JobEvent) { lines = append(lines, e.Message) })
+		c.capture(&capture{control: c.control})
 		for rest := data; len(rest) > 0; {
 			n := min(len(rest), int(size)+1)
-			if wrote, err := c.stderr.Write(rest[:n]); wrote != n || err != nil {
+			if wrote, err := c.streams.stderr.Write(rest[:n]); wrote != n || err != nil {
 				t.Fatal(wrote, err)
 			}
 			rest = rest[n:]
 		}
-		c.stderr.flush()
+		c.streams.stderr.flush()
 		total := 0
 		for _, line := range lines {
 			total += len(line)
@@ -158,14 +158,15 @@ func FuzzStderr(f *testing.F) {
 				t.Errorf("%q", line)
 			}
 		}
-		if c.stderr.total != len(data) || c.stderr.forwarded+c.stderr.dropped > len(data) ||
-			c.stderr.dropped > 0 != strings.Contains(strings.Join(lines, "\n"), "more bytes on stderr are not shown") {
-			t.Errorf("of %d bytes %d were forwarded and %d dropped", len(data), c.stderr.forwarded, c.stderr.dropped)
+		if c.streams.stderr.total != len(data) || c.streams.stderr.forwarded+c.streams.stderr.dropped > len(data) ||
+			c.streams.stderr.dropped > 0 != strings.Contains(strings.Join(lines, "\n"), "more bytes on stderr are not shown") {
+			t.Errorf("of %d bytes %d were forwarded and %d dropped", len(data), c.streams.stderr.forwarded,
+				c.streams.stderr.dropped)
 		}
-		if total > 4*(c.limits.log+stderrExcerpt)+1000 {
+		if total > 4*(c.control.limits.log+stderrExcerpt)+1000 {
 			t.Errorf("%d bytes were passed on", total)
 		}
-		head, tail := c.stderr.excerpts()
+		head, tail := c.streams.stderr.excerpts()
 		if len(head) > stderrExcerpt || len(tail) > stderrExcerpt || !strings.HasPrefix(string(data), head) {
 			t.Errorf("%d and %d bytes are kept", len(head), len(tail))
 		}

@@ -6,17 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
@@ -33,10 +29,9 @@ type image struct {
 	Pages   uint32        `json:"pages"`  // of memory, each of 64 KiB
 	Data    []span        `json:"data"`   // the parts of memory that are not all zero
 	Clock   time.Duration `json:"clock"`  // what the guest's monotonic clock showed
-	Random  int64         `json:"random"` // bytes that it had read from the stream of [call.randomSource]
+	Random  int64         `json:"random"` // bytes that it had read from the stream of [clock.random]
 
 	file *os.File // with the memory
-	wall bool     // while it is taken: the wall clock was read
 }
 
 // span is a part of a memory, in bytes.
@@ -73,7 +68,6 @@ const (
 	// maxImageData bounds the data on disk.
 	maxImageData        = 64 << 20
 	maxImageDescription = 1 << 20
-	maxImageRandom      = 4 << 10 // bytes that every call then has to skip
 	// maxWarmUp bounds the parameters of an example, which the compiler gets as an argument.
 	maxWarmUp  = 16 << 10
 	imageBlock = 4 << 10 // blocks of zeros are holes in the file
@@ -116,7 +110,10 @@ func takeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []strin
 			return nil, err
 		}
 	}
-	if err := instantiateImageModules(ctx, r, o.Assets != ""); err != nil {
+	refused := func(name string) bool {
+		return !slices.Contains(imageFunctions, name) && (o.Assets == "" || !slices.Contains(imageFileFunctions, name))
+	}
+	if err := instantiateHostModules(ctx, r, p.module, refused); err != nil {
 		return nil, err
 	}
 	if o.Warm != nil {
@@ -136,17 +133,19 @@ func runForImage(ctx context.Context, p *compiledPlugin, globals []string, dir s
 	if o.Assets != "" {
 		m.Assets = &manifest.Assets{Path: o.Assets}
 	}
-	c := newCall(&Engine{}, p, m, &host.Request{})
-	c.limits.pages = o.Pages
-	c.taken = &image{Warm: warm != nil}
-	c.serve = func(context.Context, string, []byte) []byte { return nil }
+	j := newJob(&Config{}, m, nil, &host.Request{})
+	j.limits.pages = o.Pages
+	j.serve = func(context.Context, string, []byte) []byte { return nil }
+	c := newCall(p, j)
 	defer c.close()
-	c.begin(ctx)
+	c.image, c.clock.frozen = &image{Warm: warm != nil}, &frozen{}
+	c.control.begin(ctx)
+	c.enter()
 	if err := c.initialize(); err != nil {
 		return nil, err
 	}
 	if warm != nil {
-		c.r.Tool, c.r.Params, c.prepared = warm.Tool, warm.Params, true
+		c.request.Tool, c.request.Params, c.prepared = warm.Tool, warm.Params, true
 		if _, err := c.runReactor(); err != nil {
 			return nil, err
 		}
@@ -156,9 +155,9 @@ func runForImage(ctx context.Context, p *compiledPlugin, globals []string, dir s
 		folders = 1 // which the engine keeps open
 	}
 	switch {
-	case c.files.openCount > folders:
+	case c.files.opened > folders:
 		return nil, errors.New("it has open files")
-	case c.taken.wall && o.Clock:
+	case c.clock.frozen.wall && o.Clock:
 		return nil, errors.New("it has read the clock")
 	}
 	memory := c.mod.Memory()
@@ -166,34 +165,12 @@ func runForImage(ctx context.Context, p *compiledPlugin, globals []string, dir s
 	if !ok {
 		return nil, errors.New("its memory cannot be read")
 	}
-	c.taken.Pages = memory.Size() / pageBytes
+	i := c.image
+	i.Pages, i.Clock, i.Random = memory.Size()/pageBytes, c.clock.frozen.clock, c.clock.frozen.random
 	for _, name := range globals {
-		c.taken.Globals = append(c.taken.Globals, c.mod.ExportedGlobal(name).Get())
+		i.Globals = append(i.Globals, c.mod.ExportedGlobal(name).Get())
 	}
-	return c.taken, c.taken.write(dir, data)
-}
-
-// The clocks of a guest of which an image is taken are the same each time. The monotonic one advances whenever it is
-// read, so that no guest waits forever.
-func (i *image) monotonicClock() int64 {
-	i.Clock += 100 * time.Millisecond
-	return int64(i.Clock)
-}
-
-func (i *image) wallClock() (seconds int64, nanoseconds int32) {
-	i.wall = true
-	return 0, 0
-}
-
-// countRandom counts what the guest reads.
-func (i *image) countRandom(stream io.Reader) io.Reader {
-	return readerFunc(func(p []byte) (int, error) {
-		n, err := stream.Read(p)
-		if i.Random += int64(n); i.Random > maxImageRandom {
-			panic(guestHalt{host.Errorf(host.LimitExceeded, "it reads more than %d random bytes", maxImageRandom)})
-		}
-		return n, err
-	})
+	return i, i.write(dir, data)
 }
 
 // write writes the image's files. The error says that it is too small or too large to be worth it.
@@ -242,38 +219,9 @@ func (s slot) readImage() *image {
 	return i
 }
 
-// instantiateImageModules instantiates the modules that a guest imports, while an image is taken. Of what it could ask
-// the host for, it gets what is the same in every call.
-func instantiateImageModules(ctx context.Context, r wazero.Runtime, assets bool) error {
-	halt := func(name string) api.GoModuleFunc {
-		return func(context.Context, api.Module, []uint64) {
-			panic(guestHalt{host.Errorf(host.Denied, "it calls %s", name)})
-		}
-	}
-	wasi := r.NewHostModuleBuilder(wasiModule)
-	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(wasi)
-	for name, t := range wasiFunctions {
-		if !slices.Contains(imageFunctions, name) && !(assets && slices.Contains(imageFileFunctions, name)) {
-			params, results := engineTypes(t)
-			wasi.NewFunctionBuilder().WithGoModuleFunction(halt(name), params, results).Export(name)
-		}
-	}
-	if _, err := wasi.Instantiate(ctx); err != nil {
-		return err
-	}
-	own := r.NewHostModuleBuilder(parleyModule)
-	for name, t := range parleyFunctions {
-		params, results := engineTypes(t)
-		own.NewFunctionBuilder().WithGoModuleFunction(halt(name), params, results).Export(name)
-	}
-	if _, err := own.Instantiate(ctx); err != nil {
-		return err
-	}
-	return instantiateMeter(ctx, r)
-}
-
-// Functions of WASI that a guest may call while an image is taken. The flags are those of the standard streams,
-// which are in memory and never block. The second list is for plugins with assets.
+// Functions of WASI that a guest may call while an image is taken: those whose outcome is the same in every call. The
+// flags are those of the standard streams, which are in memory and never block. The second list is for plugins with
+// assets.
 var (
 	imageFunctions = []string{"args_get", "args_sizes_get", "clock_res_get", "clock_time_get", "environ_get",
 		"environ_sizes_get", "fd_fdstat_get", "fd_fdstat_set_flags", "fd_prestat_dir_name", "fd_prestat_get",
@@ -281,21 +229,6 @@ var (
 	imageFileFunctions = []string{"fd_close", "fd_filestat_get", "fd_pread", "fd_read", "fd_readdir", "fd_seek", "fd_tell",
 		"path_filestat_get", "path_open"}
 )
-
-// engineTypes returns the types of a function's parameters and results as the engine has them.
-func engineTypes(t instrument.FuncType) (params, results []api.ValueType) {
-	known := map[string]api.ValueType{"i32": api.ValueTypeI32, "i64": api.ValueTypeI64, "f64": api.ValueTypeF64}
-	list := func(s string) (types []api.ValueType) {
-		for name := range strings.SplitSeq(s, ",") {
-			if name != "" {
-				types = append(types, known[name])
-			}
-		}
-		return types
-	}
-	before, after, _ := strings.Cut(string(t), "->")
-	return list(before), list(after)
-}
 
 // openImage opens the memory of an image; i may be nil.
 func (s slot) openImage(i *image) (*image, error) {

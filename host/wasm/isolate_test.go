@@ -267,9 +267,10 @@ func received(t testing.TB, data []byte) *remoteCall {
 	t.Helper()
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
 	r := &host.Request{Job: host.Job{Tool: "call", Params: json.RawMessage("{}"), Wants: host.Wants{Log: true}}}
-	c := newCall(New(Config{}), &compiledPlugin{slot: slot{"x", "y"}}, m, r)
-	c.ctx = context.Background()
-	return &remoteCall{c: c, conn: wire.NewConn(bytes.NewReader(data), io.Discard)}
+	j := newJob(&Config{}, m, nil, r)
+	k := j.control()
+	k.begin(context.Background())
+	return &remoteCall{job: j, control: k, conn: wire.NewConn(bytes.NewReader(data), io.Discard)}
 }
 
 // TestCallsNameNothingOfThisMachine checks that neither a folder nor a value of a variable is in the frame of a call.
@@ -277,10 +278,9 @@ func TestCallsNameNothingOfThisMachine(t *testing.T) {
 	a := received(t, nil)
 	var sent bytes.Buffer
 	a.conn = wire.NewConn(strings.NewReader(""), &sent)
-	a.c.plugin.slot.dir = "/folder/of/code"
-	a.c.r.Grant = host.Grant{Env: map[string]string{"LANG": "value-of-lang"},
+	a.request.Grant = host.Grant{Env: map[string]string{"LANG": "value-of-lang"},
 		FS: []host.FSGrant{{Path: "/data", Source: "/folder/of/data", Mode: "ro"}}}
-	if _, err := a.send(a.c.terms("y")); !errors.Is(err, io.EOF) {
+	if _, err := a.send(a.terms("y")); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 	for _, secret := range []string{"/folder", "value-of-lang"} {
@@ -323,7 +323,7 @@ func FuzzRemoteCall(f *testing.F) {
 	f.Add(whole.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a := received(t, data)
-		result, err := a.send(a.c.terms("y"))
+		result, err := a.send(a.terms("y"))
 		var known *host.Error
 		if err != nil && !errors.As(err, &known) && !isGone(err) || err == nil && result == nil {
 			t.Errorf("%v, %v", result, err)

@@ -138,17 +138,13 @@ func decodeLine(line string) (Entry, bool) {
 	}
 	installed, err := time.Parse(time.RFC3339, f.text(`,"installed_at":`))
 	e.InstalledAt = installed
-	if strings.HasPrefix(f.rest, `,"signer":`) {
-		e.Signer = f.text(`,"signer":`)
-	}
-	if strings.HasPrefix(f.rest, `,"owner":`) {
-		e.Owner = f.text(`,"owner":`)
-	}
-	if strings.HasPrefix(f.rest, `,"displaced":`) {
-		e.Displaced = f.text(`,"displaced":`)
-	}
-	if strings.HasPrefix(f.rest, `,"engine":`) {
-		e.Engine = f.text(`,"engine":`)
+	for _, optional := range []struct {
+		key  string
+		into *string
+	}{{`,"signer":`, &e.Signer}, {`,"owner":`, &e.Owner}, {`,"displaced":`, &e.Displaced}, {`,"engine":`, &e.Engine}} {
+		if strings.HasPrefix(f.rest, optional.key) {
+			*optional.into = f.text(optional.key)
+		}
 	}
 	return e, err == nil && !f.failed && f.rest == "}"
 }

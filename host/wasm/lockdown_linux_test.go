@@ -202,33 +202,28 @@ func TestIsolatedProcessDies(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	e := testEngine(t)
 	p := guest(t, e, "echo", "echo")
-	plugin, err := p.load(t.Context())
+	_, err := p.load(t.Context())
 	must(t, err)
 	r := requestFor(t, p, "spin", "{}")
 	r.Options.Timeout = time.Hour
 	m, err := p.Manifest()
 	must(t, err)
-	c := newCall(e, plugin, m, r)
-	cmd := e.childCommand(RunnerJob)
-	stdin, err := cmd.StdinPipe()
+	socket, child, err := e.startRunner()
 	must(t, err)
-	must(t, cmd.Start())
-	conn := wire.NewConn(nil, stdin)
-	spec, err := c.runnerSpec(p)
+	conn := wire.NewConn(nil, socket)
+	spec, err := p.runnerSpec(newJob(&e.cfg, m, nil, r))
 	must(t, err)
+	must(t, conn.QueueHello(wire.Hello{}))
 	must(t, conn.Queue(wire.KindStart, marshal(spec.start)))
-	must(t, conn.SendHello(wire.Hello{}))
 	must(t, conn.SendJSON(wire.KindCall, wire.Call{Terms: spec.Terms, Tool: "spin", Left: time.Hour}))
-	must(t, stdin.Close()) // as if the parent had died
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	must(t, socket.Close()) // as if the parent had died
 	select {
-	case <-done:
-		if code := cmd.ProcessState.ExitCode(); code != runnerOrphan {
+	case <-child.exited:
+		if code := child.cmd.ProcessState.ExitCode(); code != runnerOrphan {
 			t.Errorf("the child ended with %d", code)
 		}
 	case <-time.After(20 * time.Second):
-		_ = cmd.Process.Kill()
+		_ = child.cmd.Process.Kill()
 		t.Error("the child is running without its parent")
 	}
 }

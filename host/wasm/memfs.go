@@ -1,111 +1,53 @@
 package wasm
 
 import (
+	"errors"
 	"io"
 	"io/fs"
-	"path"
-	"slices"
-	"strings"
 
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// memFS holds files in memory: the assets of a plugin, or the input files of a call of kind wasi and its output file if
-// there is one. The guest can only write if there is. Nothing is stored on disk, and the total size of what is written
-// is bounded by the call's output limit.
+// memFS is a tree of files in memory as a guest sees it: the assets of a plugin, or the input files of a call of kind
+// wasi and its output file if there is one. The guest can only write if there is. Nothing is stored on disk, and the
+// total size of what is written is bounded by the call's output limit.
 type memFS struct {
 	experimentalsys.UnimplementedFS
-	c        *call
-	root     *memNode
+	control  *control
+	files    *files
+	tree     memTree
 	writable bool
 	used     int
-	nodes    int
 }
 
 const maxMemNodes = 1_000
 
-type memNode struct {
-	ino      uint64
-	dir      bool
-	readOnly bool // an input file, which cannot be written
-	data     []byte
-	children map[string]*memNode
-	names    []string // of the children, sorted, if they do not change
-}
-
-func newMemFS(c *call, files map[string]string, writable bool) *memFS {
-	m := &memFS{c: c, writable: true}
-	m.root = m.newNode(true)
-	for _, name := range sortedKeys(files) {
-		m.makeParents(path.Dir(name))
-		n := m.newNode(false)
-		n.data, n.readOnly = []byte(files[name]), true
-		if parent, base := m.parent(name); parent != nil {
-			parent.children[base] = n
-		}
+// newMemFS returns the files of a call; where two have one name or one is in another, the first one counts.
+func newMemFS(t *files, contents map[string]string, writable bool) *memFS {
+	m := &memFS{control: t.control, files: t, tree: newMemTree(maxMemNodes), writable: writable}
+	for _, name := range sortedKeys(contents) {
+		m.check(m.tree.addFile(splitPath(name), []byte(contents[name])))
 	}
-	m.writable = writable
 	return m
 }
 
-func (m *memFS) newNode(dir bool) *memNode {
-	if m.nodes++; m.nodes > maxMemNodes {
-		m.c.exceedLimit("%s created more than %d files", m.c.toolName(), maxMemNodes)
+// check ends the guest if the tree is full.
+func (m *memFS) check(err error) {
+	if errors.Is(err, errTreeFull) {
+		m.control.exceedLimit("%s created more than %d files", m.control.tool, maxMemNodes)
 	}
-	n := &memNode{ino: uint64(m.nodes), dir: dir}
-	if dir {
-		n.children = map[string]*memNode{}
-	}
+}
+
+// add adds a file or a folder.
+func (m *memFS) add(parent *memNode, name string, n *memNode) *memNode {
+	m.check(m.tree.add(parent, name, n))
 	return n
-}
-
-func (m *memFS) makeParents(dir string) {
-	node := m.root
-	for _, part := range splitPath(dir) {
-		next := node.children[part]
-		if next == nil {
-			next = m.newNode(true)
-			node.children[part] = next
-		}
-		if !next.dir {
-			return
-		}
-		node = next
-	}
-}
-
-func splitPath(name string) []string {
-	return slices.DeleteFunc(strings.Split(path.Clean("/"+name), "/"), func(s string) bool { return s == "" })
-}
-
-func (m *memFS) find(name string) *memNode {
-	node := m.root
-	for _, part := range splitPath(name) {
-		if node == nil || !node.dir {
-			return nil
-		}
-		node = node.children[part]
-	}
-	return node
-}
-
-// parent returns the folder that holds name, or nil if there is none, and the last element of name.
-func (m *memFS) parent(name string) (*memNode, string) {
-	p := splitPath(name)
-	if len(p) == 0 {
-		return nil, ""
-	}
-	dir := m.find(strings.Join(p[:len(p)-1], "/"))
-	if dir == nil || !dir.dir {
-		return nil, ""
-	}
-	return dir, p[len(p)-1]
 }
 
 // content returns the content of a file.
 func (m *memFS) content(name string) ([]byte, bool) {
-	n := m.find(name)
+	n := m.tree.find(name)
 	if n == nil || n.dir {
 		return nil, false
 	}
@@ -114,8 +56,8 @@ func (m *memFS) content(name string) ([]byte, bool) {
 
 func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode) (experimentalsys.File,
 	experimentalsys.Errno) {
-	m.c.checkpoint()
-	n := m.find(name)
+	m.control.checkpoint()
+	n := m.tree.find(name)
 	if flag&experimentalsys.O_DIRECTORY != 0 {
 		if n != nil && n.dir && flag&(experimentalsys.O_RDWR|experimentalsys.O_WRONLY) != 0 {
 			return nil, experimentalsys.EISDIR
@@ -129,12 +71,11 @@ func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode)
 	case write && !m.writable:
 		return nil, experimentalsys.EROFS
 	case n == nil:
-		parent, base := m.parent(name)
+		parent, base := m.tree.parent(name)
 		if parent == nil {
 			return nil, experimentalsys.ENOENT
 		}
-		n = m.newNode(false)
-		parent.children[base] = n
+		n = m.add(parent, base, &memNode{})
 	case flag&experimentalsys.O_CREAT != 0 && flag&experimentalsys.O_EXCL != 0:
 		return nil, experimentalsys.EEXIST
 	case n.dir && write:
@@ -148,18 +89,16 @@ func (m *memFS) OpenFile(name string, flag experimentalsys.Oflag, _ fs.FileMode)
 		m.used -= len(n.data)
 		n.data = nil
 	}
-	if m.c.files.openCount >= m.c.limits.openFiles {
-		m.c.exceedLimit("%s has more than %d files open", m.c.toolName(), m.c.limits.openFiles)
-	}
-	m.c.files.openCount++
+	m.files.checkOpen()
+	m.files.opened++
 	return &memFile{fs: m, node: n, flag: flag}, 0
 }
 
 func (m *memFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) { return m.Stat(name) }
 
 func (m *memFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
-	m.c.checkpoint()
-	n := m.find(name)
+	m.control.checkpoint()
+	n := m.tree.find(name)
 	if n == nil {
 		return sys.Stat_t{}, experimentalsys.ENOENT
 	}
@@ -175,24 +114,24 @@ func (n *memNode) stat() sys.Stat_t {
 }
 
 func (m *memFS) Mkdir(name string, _ fs.FileMode) experimentalsys.Errno {
-	parent, base := m.parent(name)
+	parent, base := m.tree.parent(name)
 	switch {
 	case !m.writable:
 		return experimentalsys.EROFS
-	case m.find(name) != nil:
+	case m.tree.find(name) != nil:
 		return experimentalsys.EEXIST
 	case parent == nil:
 		return experimentalsys.ENOENT
 	}
-	parent.children[base] = m.newNode(true)
+	m.add(parent, base, newFolder())
 	return 0
 }
 
 func (m *memFS) Rename(from, to string) experimentalsys.Errno {
-	n := m.find(from)
-	fromDir, fromBase := m.parent(from)
-	toDir, toBase := m.parent(to)
-	old := m.find(to)
+	n := m.tree.find(from)
+	fromDir, fromBase := m.tree.parent(from)
+	toDir, toBase := m.tree.parent(to)
+	old := m.tree.find(to)
 	switch {
 	case !m.writable:
 		return experimentalsys.EROFS
@@ -214,8 +153,8 @@ func (m *memFS) Rmdir(name string) experimentalsys.Errno  { return m.remove(name
 func (m *memFS) Unlink(name string) experimentalsys.Errno { return m.remove(name, false) }
 
 func (m *memFS) remove(name string, dir bool) experimentalsys.Errno {
-	n := m.find(name)
-	parent, base := m.parent(name)
+	n := m.tree.find(name)
+	parent, base := m.tree.parent(name)
 	switch {
 	case !m.writable:
 		return experimentalsys.EROFS
@@ -272,7 +211,7 @@ func (f *memFile) Read(p []byte) (int, experimentalsys.Errno) {
 }
 
 func (f *memFile) Pread(p []byte, off int64) (int, experimentalsys.Errno) {
-	f.fs.c.checkpoint()
+	f.fs.control.checkpoint()
 	switch {
 	case f.node.dir:
 		return 0, experimentalsys.EISDIR
@@ -294,7 +233,7 @@ func (f *memFile) Write(p []byte) (int, experimentalsys.Errno) {
 }
 
 func (f *memFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
-	f.fs.c.checkpoint()
+	f.fs.control.checkpoint()
 	switch {
 	case f.node.dir:
 		return 0, experimentalsys.EISDIR
@@ -310,9 +249,9 @@ func (f *memFile) Pwrite(p []byte, off int64) (int, experimentalsys.Errno) {
 // resize changes a file's length, within the limit for all files together.
 func (f *memFile) resize(size int64) {
 	grown := size - int64(len(f.node.data))
-	if limit := f.fs.c.limits.output; int64(f.fs.used)+grown > int64(limit) {
-		f.fs.c.exceedLimit("%s wrote more than the limit of %d bytes to its output file; request less data, or raise "+
-			"output_bytes in the plugin's limits", f.fs.c.toolName(), limit)
+	if limit := f.fs.control.limits.output; int64(f.fs.used)+grown > int64(limit) {
+		f.fs.control.exceedLimit("%s wrote more than the limit of %d bytes to its output file; request less data, or raise "+
+			"output_bytes in the plugin's limits", f.fs.control.tool, limit)
 	}
 	f.fs.used += int(grown)
 	if grown <= 0 {
@@ -381,7 +320,7 @@ func (f *memFile) Utimens(int64, int64) experimentalsys.Errno { return 0 }
 func (f *memFile) Close() experimentalsys.Errno {
 	if !f.closed {
 		f.closed = true
-		f.fs.c.files.openCount--
+		f.fs.files.opened--
 	}
 	return 0
 }

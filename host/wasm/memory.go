@@ -8,39 +8,56 @@ const (
 	maxPages    = 1 << 16
 )
 
-// Allocate returns the linear memory of a call's instance. Growth beyond the limit is recorded, because the guest
-// only sees -1 and most guests crash on it.
-func (c *call) Allocate(_, limit uint64) experimental.LinearMemory {
-	bound := min(limit, uint64(c.limits.pages)*pageBytes)
-	m := &boundedMemory{call: c, limit: bound, pages: c.imaged}
-	if c.imaged = nil; m.pages == nil {
-		m.pages = newPages(bound)
+// memory is the linear memory of the instance of a call. Growth beyond the limit is recorded, because the guest only
+// sees -1 and most guests crash on it.
+type memory struct {
+	control *control
+	all     []*boundedMemory
+	imaged  pages // with the image, before the instance has it
+	denied  bool
+}
+
+// Allocate is what wazero requires of an allocator.
+func (m *memory) Allocate(_, limit uint64) experimental.LinearMemory {
+	bound := min(limit, uint64(m.control.limits.pages)*pageBytes)
+	b := &boundedMemory{memory: m, limit: bound, pages: m.imaged}
+	if m.imaged = nil; b.pages == nil {
+		b.pages = newPages(bound)
 	}
-	c.memory = append(c.memory, m)
-	return m
+	m.all = append(m.all, b)
+	return b
+}
+
+func (m *memory) free() {
+	for _, b := range m.all {
+		b.Free()
+	}
+	if m.imaged != nil {
+		m.imaged.free()
+	}
 }
 
 type boundedMemory struct {
-	call  *call
-	limit uint64
-	pages pages
+	memory *memory
+	limit  uint64
+	pages  pages
 }
+
+func (b *boundedMemory) Reallocate(size uint64) []byte {
+	if size > b.limit {
+		b.memory.denied = true
+		return nil
+	}
+	return b.pages.resize(size)
+}
+
+func (b *boundedMemory) Free() { b.pages.free() }
 
 // pages is memory that can be resized up to the size that it was created for.
 type pages interface {
 	resize(size uint64) []byte
 	free()
 }
-
-func (m *boundedMemory) Reallocate(size uint64) []byte {
-	if size > m.limit {
-		m.call.memoryDenied = true
-		return nil
-	}
-	return m.pages.resize(size)
-}
-
-func (m *boundedMemory) Free() { m.pages.free() }
 
 // heapPages is memory on the Go heap, used if no other is available.
 type heapPages struct{ data []byte }

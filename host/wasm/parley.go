@@ -2,10 +2,12 @@ package wasm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -115,10 +117,10 @@ func (c *call) runReactor() (*host.Result, error) {
 		}
 	}
 	body, err := manifest.Marshal(callRequest{
-		Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), CallID: c.r.CallID,
-		Session: c.session, Caller: c.r.Caller,
-		Host: c.engine.cfg.HostVersion, DeadlineMS: max(time.Until(c.deadline).Milliseconds(), 1),
-		Settings: jsonOr(c.r.Settings, "{}"), Granted: summarizeGrant(c.r.Grant),
+		Tool: c.request.Tool, Params: jsonOr(c.request.Params, "{}"), CallID: c.request.CallID,
+		Session: c.session, Caller: c.request.Caller,
+		Host: c.host, DeadlineMS: max(time.Until(c.control.deadline).Milliseconds(), 1),
+		Settings: jsonOr(c.request.Settings, "{}"), Granted: summarizeGrant(c.request.Grant),
 		Script: c.text,
 	})
 	if err != nil {
@@ -143,7 +145,7 @@ func (c *call) callGuest(export string, message []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, err := c.mod.ExportedFunction(export).Call(c.ctx, uint64(addr), uint64(len(message)))
+	results, err := c.mod.ExportedFunction(export).Call(c.control.ctx, uint64(addr), uint64(len(message)))
 	if err != nil {
 		return nil, c.guestError(err)
 	}
@@ -163,12 +165,12 @@ func (c *call) answerPending(data []byte) ([]byte, error) {
 	if c.mod.ExportedFunction("parley_resume") == nil {
 		return nil, host.Errorf(host.InvalidResult, "%s waits for calls, but it does not export parley_resume", c.toolName())
 	}
-	if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
-		return nil, c.tooManyRequests()
+	if err := c.control.countHostCall(); err != nil {
+		return nil, err
 	}
 	reply := c.askHost(host.AskTools, data)
-	if c.ctx.Err() != nil {
-		return nil, c.contextError()
+	if c.control.ctx.Err() != nil {
+		return nil, c.control.contextError()
 	}
 	var r struct {
 		OK     bool
@@ -188,26 +190,21 @@ func (c *call) answerPending(data []byte) ([]byte, error) {
 // askHost asks the host for a function. Decoding a large request takes time, and so may a browser: a reply that arrives
 // after the deadline is dropped. Waiting is not counted as running.
 func (c *call) askHost(function string, request []byte) (reply []byte) {
-	began := time.Now()
 	replied := make(chan []byte, 1)
-	go func() { replied <- c.serve(c.ctx, function, request) }()
-	select {
-	case reply = <-replied:
-	case <-c.ctx.Done():
-	}
-	c.stops = c.stops.Add(time.Since(began))
+	go func() { replied <- c.serve(c.control.ctx, function, request) }()
+	c.control.wait(func(ended <-chan struct{}) {
+		select {
+		case reply = <-replied:
+		case <-ended:
+		}
+	})
 	return reply
-}
-
-func (c *call) tooManyRequests() *host.Error {
-	return host.Errorf(host.LimitExceeded, "%s made more than %d requests to the host in one call", c.toolName(),
-		c.limits.hostCalls)
 }
 
 // initialize creates the instance of a guest of kind parley/1.
 func (c *call) initialize() error {
-	c.streams(&capture{c: c, name: "stdout"})
-	return c.instantiate(wazero.NewModuleConfig().WithArgs(c.m.Name), "_initialize")
+	c.capture(&capture{control: c.control, name: "stdout"})
+	return c.instantiate(wazero.NewModuleConfig().WithArgs(c.manifest.Name), "_initialize")
 }
 
 func jsonOr(data json.RawMessage, fallback string) json.RawMessage {
@@ -221,7 +218,7 @@ func jsonOr(data json.RawMessage, fallback string) json.RawMessage {
 func (c *call) copyToGuest(data []byte) (uint32, error) {
 	c.inAlloc = true
 	defer func() { c.inAlloc = false }()
-	results, err := c.mod.ExportedFunction("parley_alloc").Call(c.ctx, uint64(len(data)))
+	results, err := c.mod.ExportedFunction("parley_alloc").Call(c.control.ctx, uint64(len(data)))
 	if err != nil {
 		return 0, c.guestError(err)
 	}
@@ -386,7 +383,7 @@ func (c *call) toolError(exit int64, message string, details json.RawMessage) *h
 	}
 	if declared := c.declaredExit(exit); declared != nil {
 		e.Exit, e.Code, e.Tool.Name = declared.Code, host.Code(declared.Name), declared.Name
-		message = firstNonEmpty(message, manifest.CleanLine(declared.Meaning))
+		message = cmp.Or(message, manifest.CleanLine(declared.Meaning))
 		if advice := manifest.CleanLine(declared.Suggestion); advice != "" {
 			message += " (" + advice + ")"
 		}
@@ -394,15 +391,8 @@ func (c *call) toolError(exit int64, message string, details json.RawMessage) *h
 	if e.Exit == 0 {
 		e.Trace = c.trace(nil)
 	}
-	e.Message = firstNonEmpty(message, fmt.Sprintf("%s failed with exit code %d and no message", c.toolName(), exit))
+	e.Message = cmp.Or(message, fmt.Sprintf("%s failed with exit code %d and no message", c.toolName(), exit))
 	return e
-}
-
-func firstNonEmpty(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // declaredExit returns the manifest's entry for an exit code, or nil if the code may not be passed on: it must be
@@ -411,57 +401,45 @@ func (c *call) declaredExit(exit int64) *manifest.ExitCode {
 	if exit < 2 || exit > 79 {
 		return nil
 	}
-	code := c.m.ExitCode(int(exit))
-	if code == nil {
-		return nil
-	}
-	if c.r.Def != nil && len(c.r.Def.ExitCodes) > 0 {
-		for _, name := range c.r.Def.ExitCodes {
-			if name == code.Name {
-				return code
-			}
-		}
+	code := c.manifest.ExitCode(int(exit))
+	def := c.request.Def
+	if code != nil && def != nil && len(def.ExitCodes) > 0 && !slices.Contains(def.ExitCodes, code.Name) {
 		return nil
 	}
 	return code
 }
 
-// instantiateParleyModule builds the host module that guests of kind parley/1 import.
-func instantiateParleyModule(ctx context.Context, r wazero.Runtime) error {
-	i32, i64, f64 := api.ValueTypeI32, api.ValueTypeI64, api.ValueTypeF64
-	b := r.NewHostModuleBuilder(parleyModule)
-	for _, name := range guestFunctions {
-		hostCall := func(ctx context.Context, mod api.Module, stack []uint64) {
+// parleyModuleFunctions are what [parleyFunctions] do.
+func parleyModuleFunctions() map[string]api.GoModuleFunc {
+	functions := map[string]api.GoModuleFunc{
+		"log": func(ctx context.Context, mod api.Module, stack []uint64) {
 			c := callOf(ctx)
-			stack[0] = c.serveHostCall(ctx, name, mod, uint32(stack[0]), uint32(stack[1]))
-		}
-		b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(hostCall), []api.ValueType{i32, i32},
-			[]api.ValueType{i64}).Export(name)
+			c.log.log(int(min(uint32(stack[0]), 3)), c.messageAt(mod, uint32(stack[1]), uint32(stack[2])))
+		},
+		"progress": func(ctx context.Context, mod api.Module, stack []uint64) {
+			c := callOf(ctx)
+			done, total := api.DecodeF64(stack[0]), api.DecodeF64(stack[1])
+			text := c.log.text(c.messageAt(mod, uint32(stack[2]), uint32(stack[3])))
+			if isFinite(done) && isFinite(total) {
+				c.request.Progress(done, total, text)
+			}
+		},
 	}
-	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module,
-		stack []uint64) {
-		c := callOf(ctx)
-		c.log(int(min(uint32(stack[0]), 3)), c.messageAt(mod, uint32(stack[1]), uint32(stack[2])))
-	}), []api.ValueType{i32, i32, i32}, nil).Export("log")
-	b = b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(ctx context.Context, mod api.Module,
-		stack []uint64) {
-		c := callOf(ctx)
-		done, total := api.DecodeF64(stack[0]), api.DecodeF64(stack[1])
-		text := c.message(c.messageAt(mod, uint32(stack[2]), uint32(stack[3])))
-		if isFinite(done) && isFinite(total) {
-			c.r.Progress(done, total, text)
+	for _, name := range guestFunctions {
+		functions[name] = func(ctx context.Context, mod api.Module, stack []uint64) {
+			stack[0] = callOf(ctx).serveHostCall(name, mod, uint32(stack[0]), uint32(stack[1]))
 		}
-	}), []api.ValueType{f64, f64, i32, i32}, nil).Export("progress")
-	_, err := b.Instantiate(ctx)
-	return err
+	}
+	return functions
 }
 
 func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // serveHostCall serves one request of the guest and writes the reply into the guest's memory. It returns the
 // reply's address in the upper 32 bits and its length in the lower.
-func (c *call) serveHostCall(ctx context.Context, function string, mod api.Module, addr, n uint32) uint64 {
-	c.checkpoint()
+func (c *call) serveHostCall(function string, mod api.Module, addr, n uint32) uint64 {
+	k := c.control
+	k.checkpoint()
 	if c.mod == nil {
 		// The call comes from a start function: there is no instance yet whose parley_alloc could be called.
 		c.mod = mod
@@ -469,67 +447,41 @@ func (c *call) serveHostCall(ctx context.Context, function string, mod api.Modul
 	}
 	if c.inAlloc {
 		// The reply would need parley_alloc again, which would recurse.
-		panic(guestHalt{c.recordFatal(host.Errorf(host.Trapped, "%s called %s from within parley_alloc", c.toolName(),
-			function))})
+		k.end(host.Errorf(host.Trapped, "%s called %s from within parley_alloc", c.toolName(), function))
 	}
-	if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
-		panic(guestHalt{c.recordFatal(c.tooManyRequests())})
+	if err := k.countHostCall(); err != nil {
+		k.end(err)
 	}
 	request, ok := mod.Memory().Read(addr, n)
 	if !ok {
-		panic(guestHalt{c.recordFatal(host.Errorf(host.InvalidResult,
-			"%s called %s with %d bytes at %d, and its memory ends at %d", c.toolName(), function, n, addr,
-			mod.Memory().Size()))})
+		k.end(host.Errorf(host.InvalidResult, "%s called %s with %d bytes at %d, and its memory ends at %d", c.toolName(),
+			function, n, addr, mod.Memory().Size()))
 	}
 	limit := uint32(maxHostRequest)
-	if function == "read_secret" {
+	if function == host.AskSecret {
 		limit = maxSecretRequest
 	}
 	if n > limit {
-		c.exceedLimit("%s called %s with %d bytes, the limit is %d", c.toolName(), function, n, limit)
+		k.exceedLimit("%s called %s with %d bytes, the limit is %d", c.toolName(), function, n, limit)
 	}
 	reply := c.askHost(function, bytes.Clone(request))
-	c.checkpoint()
+	k.checkpoint()
 	replyAddr, err := c.copyToGuest(reply)
 	if err != nil {
-		panic(guestHalt{c.recordFatal(asHostError(err))})
+		k.end(host.AsError(err))
 	}
 	return uint64(replyAddr)<<32 | uint64(uint32(len(reply)))
 }
 
-// recordFatal records the error that ends the guest and returns it. The first error wins.
-func (c *call) recordFatal(e *host.Error) *host.Error {
-	if c.fatal == nil {
-		c.fatal = e
-	}
-	return c.fatal
-}
-
 // messageAt returns the bytes of a message of the guest.
 func (c *call) messageAt(mod api.Module, addr, n uint32) []byte {
-	c.checkpoint()
+	c.control.checkpoint()
 	view, ok := mod.Memory().Read(addr, n)
 	if !ok {
-		panic(guestHalt{c.recordFatal(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d",
-			c.toolName(), n, addr, mod.Memory().Size()))})
+		c.control.end(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d", c.toolName(), n,
+			addr, mod.Memory().Size()))
 	}
 	return view
-}
-
-// log logs a message of the guest.
-func (c *call) log(level int, message []byte) {
-	text := c.message(message)
-	c.lastLog = append(c.lastLog[max(0, len(c.lastLog)-traceLines+1):], text)
-	c.r.Log(level, c.m.Name+": "+text)
-}
-
-// message returns a message of the guest as text, and counts it against the log limits.
-func (c *call) message(raw []byte) string {
-	c.logged += len(raw)
-	if c.logCalls++; c.logged > c.limits.log || c.logCalls > maxLogCalls {
-		c.exceedLimit("%s logged more than %d bytes or %d lines in one call", c.toolName(), c.limits.log, maxLogCalls)
-	}
-	return truncate(manifest.CleanLine(string(raw)), maxMessage)
 }
 
 // readContent decodes the content of a response. It stops at the first block too many: a million empty blocks fit into
@@ -550,4 +502,40 @@ func readContent(raw json.RawMessage, into *[]host.Content) error {
 		*into = append(*into, block)
 	}
 	return nil
+}
+
+// guestFunctions are the functions of the host that a guest may import.
+var guestFunctions = []string{host.AskTool, host.AskHTTP, host.AskSecret}
+
+// serveGuest asks the host for a function on behalf of a guest, which serves it through [call].serve. The reply is
+// {"ok":true,"result":..,"warnings":[..]} or {"ok":false,"error":{..}}.
+func serveGuest(ctx context.Context, r *host.Request, function string, argument []byte) []byte {
+	var result *host.Result
+	err := error(host.Errorf(host.NotFound, "the host has no function %s", truncate(function, maxMessage)))
+	if r.Ask != nil && (function == host.AskTools || slices.Contains(guestFunctions, function)) {
+		result, err = r.Ask(ctx, function, argument)
+	}
+	if err != nil {
+		return marshal(struct {
+			OK    bool              `json:"ok"`
+			Error *host.ErrorObject `json:"error"`
+		}{false, host.AsError(err).Object()})
+	}
+	return marshal(struct {
+		OK       bool            `json:"ok"`
+		Result   json.RawMessage `json:"result"`
+		Warnings []string        `json:"warnings,omitempty"`
+	}{true, jsonOr(result.Data, "null"), result.Warnings})
+}
+
+func marshal(v any) []byte {
+	data, err := manifest.Marshal(v)
+	if err != nil {
+		return []byte(`{"ok":false,"error":{"code":"internal","exit_code":110,"message":"the reply cannot be encoded as JSON"}}`)
+	}
+	return data
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return append([]string{}, slices.Sorted(maps.Keys(m))...)
 }

@@ -89,39 +89,28 @@ func (p *Provider) Manifest() (*manifest.Manifest, error) { return p.loadParts()
 func (p *Provider) Segment() ([]byte, error) { return p.loadParts().segment() }
 
 // Groups returns the groups in the order of the manifest.
-func (p *Provider) Groups() ([]host.GroupLine, error) {
-	m, err := p.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	return host.GroupsOf(m), nil
-}
+func (p *Provider) Groups() ([]host.GroupLine, error) { return fromManifest(p, host.GroupsOf) }
 
 // Lines returns the tools of a group in the order of the manifest.
 func (p *Provider) Lines(group string) ([]host.Line, error) {
-	m, err := p.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	return host.LinesOf(m, group), nil
+	return fromManifest(p, func(m *manifest.Manifest) []host.Line { return host.LinesOf(m, group) })
 }
 
 // Names returns the names of all tools, sorted.
-func (p *Provider) Names() ([]string, error) {
-	m, err := p.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	return host.NamesOf(m), nil
-}
+func (p *Provider) Names() ([]string, error) { return fromManifest(p, host.NamesOf) }
 
 // Tool returns the tool named name, or nil.
 func (p *Provider) Tool(name string) (*manifest.Tool, error) {
+	return fromManifest(p, func(m *manifest.Manifest) *manifest.Tool { return m.Tool(name) })
+}
+
+// fromManifest returns what the manifest of a plugin says.
+func fromManifest[T any](p *Provider, read func(*manifest.Manifest) T) (found T, err error) {
 	m, err := p.Manifest()
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	return m.Tool(name), nil
+	return read(m), nil
 }
 
 // Features returns that a call may have to wait until the plugin is compiled.
@@ -160,13 +149,15 @@ func (p *Provider) Prepare(ctx context.Context) error {
 
 // prepareFor is Prepare for a call. If that runs in a runner, the compiled code is not opened here.
 func (p *Provider) prepareFor(ctx context.Context, r *host.Request) error {
-	switch level, err := p.engine.isolation(p.info.Name, r); {
-	case err != nil:
-		return err
-	case level == isolateProcess && p.engine.runners() != nil:
-		if err := p.ensureCompiled(ctx); !errors.Is(err, errNoRunner) {
+	level, err := p.engine.isolation(p.info.Name, r)
+	if err == nil && level != isolateNone {
+		if err = p.ensureCompiled(ctx); !errors.Is(err, errNoRunner) {
 			return err
 		}
+		err = nil
+	}
+	if err != nil {
+		return err
 	}
 	return p.Prepare(ctx)
 }
@@ -178,7 +169,8 @@ func (p *Provider) ensureCompiled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(filepath.Join(p.engine.cfg.CacheDir, key)); err == nil && info.IsDir() {
+	if info, err := os.Stat(filepath.Join(p.engine.cfg.CacheDir, key)); err == nil && info.IsDir() &&
+		p.engine.cfg.Child != nil && p.engine.cfg.CacheDir != "" {
 		return nil
 	}
 	return p.loadKept(ctx)
@@ -298,7 +290,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 }
 
 func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
-	m, err := p.Manifest()
+	j, err := p.job(r)
 	if err != nil {
 		return nil, err
 	}
@@ -306,52 +298,45 @@ func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.newCall(m, r)
-	if err != nil {
-		return nil, err
+	result, err := p.runAt(ctx, j, level)
+	switch {
+	case !errors.Is(err, errNoRunner):
+		return result, err
+	case r.Isolate != "":
+		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, but there is no folder for its "+
+			"compiled code; nothing was run", p.info.Name).WithSteps(host.OperatorStep(host.OpDoctor))
 	}
-	if level != isolateNone {
-		result, err := p.invokeInRunner(ctx, c, level)
-		switch {
-		case !errors.Is(err, errNoRunner):
-			return result, err
-		case r.Isolate != "":
-			return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, but there is no folder for its "+
-				"compiled code; nothing was run", m.Name).WithSteps(host.OperatorStep(host.OpDoctor))
-		}
-	}
-	plugin, err := p.load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	release, err := p.acquire(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	c.plugin = plugin
-	result, err := c.run(ctx)
-	if err == nil && level != isolateNone {
-		result.Warnings = append(result.Warnings, m.Name+" was not isolated, because its compiled code cannot be kept; "+
+	if result, err = p.runAt(ctx, j, isolateNone); err == nil {
+		result.Warnings = append(result.Warnings, p.info.Name+" was not isolated, because its compiled code cannot be kept; "+
 			"parley doctor says why")
 	}
 	return result, err
 }
 
-// invokeInRunner runs a call in a runner. The error is errNoRunner if there can be none: nothing was run then.
-func (p *Provider) invokeInRunner(ctx context.Context, c *call, level string) (*host.Result, error) {
-	alone := level == isolateCall || p.engine.runners() == nil
-	if alone { // before the time of the call begins
-		if err := p.loadKept(ctx); err != nil {
-			return nil, err
-		}
+// runAt runs a job at a level of isolation. Compiling is not part of its time. The error is errNoRunner if there can be
+// no runner: nothing was run then.
+func (p *Provider) runAt(ctx context.Context, j *job, level string) (*host.Result, error) {
+	var plugin *compiledPlugin
+	var err error
+	if level == isolateNone {
+		plugin, err = p.load(ctx)
+	} else {
+		err = p.ensureCompiled(ctx)
 	}
-	release, err := p.acquire(ctx, c.r)
+	if err != nil {
+		return nil, err
+	}
+	release, err := p.acquire(ctx, j.request)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return c.runInRunner(ctx, p, alone)
+	if level != isolateNone {
+		return p.engine.runners().run(ctx, j, p, level == isolateCall)
+	}
+	c := newCall(plugin, j)
+	defer c.close()
+	return c.run(ctx)
 }
 
 // acquire takes the slots of a call: one of the plugin's, and one of this process. A call of a person or a client waits
@@ -381,4 +366,57 @@ func (p *Provider) busyError(ctx context.Context, limit string) *host.Error {
 			"deadline of this call; nothing was run", limit)}
 	}
 	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
+}
+
+// Source provides a plugin's parts from a store, a candidate, or this binary. Its functions are safe for concurrent
+// use and read nothing before they are called. The caller keeps what it needs again: a module can be large, and is
+// not needed once it is compiled. Their errors are *host.Error.
+type Source struct {
+	Info     host.Info
+	Manifest func() (*manifest.Manifest, error)
+	Wasm     func() ([]byte, error)
+	Segment  func() ([]byte, error) // as host.BuildSegment encodes it
+	// File is the path of the file that Wasm reads and compares with Info.Digest, "" if the module is in memory.
+	File string
+	// Packed is the compressed form of Wasm if that is in memory anyway, else nil. Compiled code can then be looked
+	// up without decompressing the module.
+	Packed []byte
+	// Engine is the digest of the engine that a plugin of kind script is bound to, "" if it is not installed.
+	Engine string
+}
+
+// moduleKey returns the key of the compiled code, and the module if it had to be read. dir is the cache folder, or "".
+// The digest covers the manifest too, which says what an image of the module may hold.
+func (s *Source) moduleKey(dir string) (key string, wasm []byte, err error) {
+	if s.Info.Digest != "" { // of what is in memory, or of what the file has to be
+		key = cacheKey("digest", []byte(s.Info.Digest))
+		if s.File != "" {
+			wasm, err = s.readChanged(dir, key)
+		}
+		return key, wasm, err
+	}
+	if len(s.Packed) > 0 {
+		return cacheKey("packed", s.Packed), nil, nil
+	}
+	if wasm, err = s.Wasm(); err != nil {
+		return "", nil, err
+	}
+	return cacheKey("wasm", wasm), wasm, nil
+}
+
+// readChanged reads the file of the module, which checks its digest, unless it is as it was when its compiled code was
+// last used.
+func (s *Source) readChanged(dir, key string) (wasm []byte, err error) {
+	if dir == "" {
+		return s.Wasm()
+	}
+	of := slot{filepath.Join(dir, key), key}
+	if of.isInstalled(s.File) {
+		return nil, nil
+	}
+	info, statErr := os.Lstat(s.File)
+	if wasm, err = s.Wasm(); err == nil && statErr == nil {
+		of.setInstalled(s.File, info)
+	}
+	return wasm, err
 }

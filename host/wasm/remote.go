@@ -23,8 +23,9 @@ const frameOverhead = 1 << 20
 // remoteCall is the host's side of a call that runs in another process. That process may be compromised, so everything
 // that it sends is bounded and cleaned here.
 type remoteCall struct {
-	c    *call
-	conn *wire.Conn
+	*job
+	control *control
+	conn    *wire.Conn
 
 	greeted bool // the hello of the process has arrived
 	begun   bool // the guest may have run
@@ -34,39 +35,38 @@ type remoteCall struct {
 	logged int
 }
 
-// remoteOutcome returns the outcome of a call that another process ran. The clock of this process decides whether it
+// awaitDeadline returns the error of a call that another process ran. The clock of this process decides whether it
 // ended in time; that of the other may run slightly ahead. A guest may also have run for too long before the deadline.
-func (c *call) remoteOutcome(result *host.Result, err error) (*host.Result, error) {
+func (a *remoteCall) awaitDeadline(err error) error {
 	const ahead = time.Second
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil &&
-		time.Until(c.deadline) < ahead {
-		<-c.ctx.Done()
+		time.Until(a.control.deadline) < ahead {
+		<-a.control.ctx.Done()
 	}
-	if c.ctx.Err() != nil {
-		return nil, c.contextError()
-	}
-	return result, err
+	return err
 }
 
-// terms returns what a runner for the call is for.
-func (c *call) terms(code string) wire.Terms {
-	return wire.Terms{Code: code, Rights: wire.RightsOf(c.r.Grant), Limits: c.r.Limits}
+// terms returns what a runner for the job is for.
+func (j *job) terms(code string) wire.Terms {
+	return wire.Terms{Code: code, Rights: wire.RightsOf(j.request.Grant), Limits: j.request.Limits}
+}
+
+// wire returns the job as the wire has it, of which a deadline is left.
+func (j *job) wire(terms wire.Terms, left time.Duration) wire.Call {
+	r := j.request
+	return wire.Call{Terms: terms, Tool: r.Tool, Params: jsonOr(r.Params, "{}"), Caller: r.Caller, Session: j.session,
+		CallID: r.CallID, Left: left, Options: r.Options, Settings: r.Settings, Wants: r.Wants}
 }
 
 // send sends the call, after a hello if this is the first one on the connection, and serves requests until the outcome
 // arrives. An error of the connection means that the process has ended; see isGone.
 func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
-	c := a.c
-	body, err := manifest.Marshal(wire.Call{
-		Terms: terms, Tool: c.r.Tool, Params: jsonOr(c.r.Params, "{}"), Caller: c.r.Caller, Session: c.session,
-		CallID: c.r.CallID, Left: time.Until(c.deadline), Options: c.r.Options, Settings: c.r.Settings,
-		Wants: c.r.Wants,
-	})
+	body, err := manifest.Marshal(a.job.wire(terms, time.Until(a.control.deadline)))
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
 	}
 	if !a.greeted {
-		if err := a.conn.QueueHello(wire.Hello{Host: c.engine.cfg.HostVersion}); err != nil {
+		if err := a.conn.QueueHello(wire.Hello{Host: a.host}); err != nil {
 			return nil, err
 		}
 	}
@@ -79,19 +79,19 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 			return nil, err
 		}
 		if err != nil {
-			return nil, host.Errorf(host.Trapped, "the process of %s: %s", c.m.Name,
+			return nil, host.Errorf(host.Trapped, "the process of %s: %s", a.manifest.Name,
 				truncate(manifest.CleanLine(err.Error()), 200))
 		}
 		a.greeted = true
 	}
 	for {
 		// A byte of guest text may take six bytes in JSON.
-		kind, body, err := a.conn.Receive(max(6*c.limits.output, maxHostRequest) + frameOverhead)
+		kind, body, err := a.conn.Receive(max(6*a.limits.output, maxHostRequest) + frameOverhead)
 		switch {
 		case isGone(err):
 			return nil, err
 		case err != nil:
-			return nil, host.Errorf(host.Trapped, "the process of %s sent %v", c.toolName(), err)
+			return nil, host.Errorf(host.Trapped, "the process of %s sent %v", a.toolName(), err)
 		case kind == wire.KindDone:
 			a.done = true
 			return a.decodeOutcome(body)
@@ -115,51 +115,49 @@ func isGone(err error) bool {
 
 // handle processes one frame. It enforces the same limits as the process itself.
 func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
-	c := a.c
 	switch kind {
 	case wire.KindBegun:
 		a.begun = true
 	case wire.KindAsk:
-		if c.hostCalls++; c.hostCalls > c.limits.hostCalls {
-			return c.tooManyRequests()
+		if err := a.control.countHostCall(); err != nil {
+			return err
 		}
 		function, argument, _ := bytes.Cut(body, []byte("\n"))
 		a.acted = a.acted || string(function) != host.AskSecret
-		if err := a.conn.Send(wire.KindReply, serveGuest(c.ctx, c.r, string(function), argument)); err != nil {
+		if err := a.conn.Send(wire.KindReply, a.serve(a.control.ctx, string(function), argument)); err != nil {
 			return io.ErrUnexpectedEOF
 		}
 	case wire.KindEvent:
 		return a.event(body)
 	default:
-		return host.Errorf(host.Trapped, "the process of %s sent a frame of unknown kind", c.toolName())
+		return host.Errorf(host.Trapped, "the process of %s sent a frame of unknown kind", a.toolName())
 	}
 	return nil
 }
 
 // event records or forwards what happened during the call.
 func (a *remoteCall) event(body []byte) error {
-	c := a.c
 	var e host.JobEvent
 	if json.Unmarshal(body, &e) != nil {
-		return host.Errorf(host.Trapped, "the process of %s sent an invalid event", c.toolName())
+		return host.Errorf(host.Trapped, "the process of %s sent an invalid event", a.toolName())
 	}
 	if e.Kind == host.EventLog || e.Kind == host.EventProgress {
 		// The guest may use the limit twice: for its log and for stderr.
-		if a.logged += len(body); a.logged > 2*(c.limits.log+frameOverhead) {
-			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", c.toolName(), c.limits.log)
+		if a.logged += len(body); a.logged > 2*(a.limits.log+frameOverhead) {
+			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", a.toolName(), a.limits.log)
 		}
 		e.Message = truncate(manifest.CleanLine(e.Message), 2*maxMessage) // the process has truncated it already
 	}
 	switch e.Kind {
 	case host.EventDenied:
-		c.r.Deny(truncate(manifest.CleanLine(e.Right), 4<<10), truncate(manifest.CleanLine(e.Why), maxMessage))
+		a.request.Deny(truncate(manifest.CleanLine(e.Right), 4<<10), truncate(manifest.CleanLine(e.Why), maxMessage))
 	case host.EventUse:
 		a.acted = a.acted || !strings.HasPrefix(e.Right, "fs:read:")
-		c.r.RecordUse(truncate(e.Right, 8<<10))
+		a.request.RecordUse(truncate(e.Right, 8<<10))
 	case host.EventLog:
-		c.r.Log(min(max(e.Level, 0), 3), e.Message)
+		a.request.Log(min(max(e.Level, 0), 3), e.Message)
 	case host.EventProgress:
-		c.r.Progress(e.Done, e.Total, e.Message)
+		a.request.Progress(e.Done, e.Total, e.Message)
 	}
 	return nil
 }
@@ -168,8 +166,8 @@ func (a *remoteCall) event(body []byte) error {
 // effect read and therefore only rights to read, or it has not used a right to change anything. Calls that it makes as
 // its caller are not narrowed to its effect.
 func (a *remoteCall) repeatable() bool {
-	def := a.c.r.Def
-	return !a.acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead && !a.c.r.Grant.Caller)
+	def := a.request.Def
+	return !a.acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead && !a.request.Grant.Caller)
 }
 
 func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
@@ -181,17 +179,17 @@ func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, host.Errorf(host.Trapped, "the process of %s sent an invalid outcome: %s", a.c.toolName(),
+		return nil, host.Errorf(host.Trapped, "the process of %s sent an invalid outcome: %s", a.toolName(),
 			truncate(manifest.CleanLine(err.Error()), 200))
 	case e != nil:
 		if e.Code == host.ConfigError { // a granted folder
-			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.c.m.Name)}
+			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.manifest.Name)}
 		}
 		return nil, e
 	}
 	for _, block := range o.Content {
 		if err := block.Check(); err != nil {
-			return nil, host.Errorf(host.InvalidResult, "%s returned invalid content: %s", a.c.toolName(), err)
+			return nil, host.Errorf(host.InvalidResult, "%s returned invalid content: %s", a.toolName(), err)
 		}
 	}
 	return &host.Result{Data: jsonOr(o.Data, "null"), Content: o.Content, Warnings: cleanWarnings(o.Warnings)}, nil

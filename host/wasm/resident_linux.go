@@ -25,28 +25,15 @@ const (
 	residentGCPercent = 25
 )
 
-// reside serves calls over a socket until the runner ends. It sends a hello to its starter when it can be used, or the
-// outcome of every call if it cannot.
-func reside(s *start, starter *wire.Conn) int {
+// reside opens what a shared runner listens on and watches, and returns what then serves its calls.
+func reside(s *resident) (serve func(*runner) int, err error) {
 	debug.SetGCPercent(startGCPercent)
-	listener, lock, changes, err := openResident(s.Resident)
-	if err != nil {
-		_ = starter.SendJSON(wire.KindDone, wire.Failed(asHostError(err)))
-		return runnerMisused
-	}
-	r := newRunner(s)
-	if r.failure != nil {
-		_ = starter.SendJSON(wire.KindDone, wire.Failed(asHostError(r.failure)))
-		return runnerMisused
-	}
-	if starter.SendHello(wire.Hello{Host: s.Host}) != nil {
-		return runnerOrphan
-	}
-	_ = os.Stdin.Close()
-	_ = os.Stdout.Close()
-	go r.accept(listener)
-	r.serveCalls(lock, changes)
-	return runnerOK
+	listener, lock, changes, err := openResident(s)
+	return func(r *runner) int {
+		go r.accept(listener)
+		r.serveCalls(lock, changes)
+		return runnerOK
+	}, err
 }
 
 // openResident opens what a resident process keeps: its socket, its lock file, and changes, which is closed when a file

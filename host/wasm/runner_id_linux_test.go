@@ -11,7 +11,7 @@ import (
 // TestRunnerID checks that specs that differ in any field, however deep, have runners of different names.
 func TestRunnerID(t *testing.T) {
 	seen := map[string]string{(runnerSpec{}).id(): "none"}
-	unset := []string{"Manifest", "Text", "CPU", "Resident", "folder", "load"} // not part of what a runner is for
+	unset := []string{"Manifest", "Text", "CPU", "Resident", "code", "load"} // not part of what a runner is for
 	var s runnerSpec
 	var walk func(name string, v reflect.Value)
 	walk = func(name string, v reflect.Value) {

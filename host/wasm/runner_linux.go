@@ -45,31 +45,35 @@ const (
 	sweepTries    = 1000
 )
 
-// runnerPool finds and starts the shared runners for the calls of one engine.
+// runnerPool finds and starts the runners for the calls of one engine.
 type runnerPool struct {
 	e   *Engine
-	dir string
+	dir string // of the files of shared runners; "" if there can be none
 
-	mu       sync.Mutex
-	idle     map[string][]*lease // connections to runners that this process does not use now
-	children map[int]*runnerChild
-	closed   bool
+	mu     sync.Mutex
+	idle   map[string][]*lease // connections to runners that this process does not use now
+	closed bool
 }
 
 // runnerChild is a runner that this process has started.
 type runnerChild struct {
-	cmd           *exec.Cmd
-	stdin, stdout io.Closer
-	stderr        *prefixWriter
-	exited        chan struct{} // closed when it has ended, if it is shared
+	cmd    *exec.Cmd
+	stderr *prefixWriter
+	exited chan struct{} // closed when it has ended
 }
 
-// runners returns the pool, or nil if this engine has no shared runners.
+func (c *runnerChild) reap() {
+	_ = c.cmd.Wait()
+	close(c.exited)
+}
+
+// runners returns the pool.
 func (e *Engine) runners() *runnerPool {
 	e.poolOnce.Do(func() {
+		e.pool = &runnerPool{e: e, idle: map[string][]*lease{}}
 		longest := filepath.Join(e.cfg.RunDir, runnerPrefix+strings.Repeat("0", runnerIDBytes*2)+"-00"+socketSuffix)
 		switch {
-		case e.cfg.RunDir == "" || e.cfg.Child == nil || e.cfg.CacheDir == "" || e.cfg.RunnerIdle < 0:
+		case e.cfg.RunDir == "" || e.cfg.RunnerIdle < 0:
 			return
 		case len(longest) > maxSocketPath:
 			e.cfg.Debug("no shared runners: the path of a socket in " + e.cfg.RunDir + " would be too long")
@@ -79,16 +83,13 @@ func (e *Engine) runners() *runnerPool {
 			e.cfg.Debug("no shared runners: " + err.Error())
 			return
 		}
-		e.pool = &runnerPool{e: e, dir: e.cfg.RunDir, idle: map[string][]*lease{}, children: map[int]*runnerChild{}}
+		e.pool.dir = e.cfg.RunDir
 	})
 	return e.pool
 }
 
 // close closes the connections. Runners end by themselves.
 func (p *runnerPool) close() {
-	if p == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, leases := range p.idle {
@@ -111,7 +112,7 @@ type runnerSpec struct {
 	Program string    // identity of this binary
 	Folders []fsID    // the granted folders as they are now
 	Wire    int       //
-	folder  *Provider // to load the code
+	code    *Provider // to load the code
 }
 
 // fsID identifies a file.
@@ -145,31 +146,37 @@ func (s runnerSpec) id() string {
 
 // lease is the use of a runner by one call at a time.
 type lease struct {
-	pool    *runnerPool
-	name    string
-	lock    *os.File
-	endUse  func() // releases the slot of the call
-	socket  *net.UnixConn
-	conn    *wire.Conn
+	pool   *runnerPool
+	name   string // "" of a runner for this call alone, which has no files
+	lock   *os.File
+	endUse func() // releases the slot of the call
+
+	child   *runnerChild // nil if another process has started the runner
 	pid     int
-	handle  int          // of the process
-	greeted bool         // hellos were exchanged
-	over    atomic.Bool  // it was killed because it used too much CPU time
-	alone   *runnerChild // the runner, if it is for this call alone: it has no files
-	mu      sync.Mutex   // guards socket and handle against a late kill
+	conn    *wire.Conn
+	greeted bool        // hellos were exchanged
+	over    atomic.Bool // it was killed because it used too much CPU time
+
+	mu     sync.Mutex // guards what follows against a late kill
+	socket *net.UnixConn
+	handle int // of the process, -1 if it is the child
 }
 
 // drop ends the use for good.
 func (l *lease) drop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.disconnect()
+	if l.lock != nil {
+		_ = l.lock.Close()
+	}
+}
+
+func (l *lease) disconnect() {
 	if l.socket != nil {
 		_ = l.socket.Close()
 		_ = unix.Close(l.handle)
 		l.socket = nil
-	}
-	if l.lock != nil {
-		_ = l.lock.Close()
 	}
 }
 
@@ -186,14 +193,12 @@ func (l *lease) dropEnded() bool {
 func (l *lease) kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.alone != nil {
-		_ = l.alone.cmd.Process.Kill()
-		return
+	switch {
+	case l.child != nil:
+		_ = l.child.cmd.Process.Kill()
+	case l.socket != nil: // else the handle is closed
+		_ = unix.PidfdSendSignal(l.handle, unix.SIGKILL, nil, 0)
 	}
-	if l.socket == nil {
-		return // the handle is closed
-	}
-	_ = unix.PidfdSendSignal(l.handle, unix.SIGKILL, nil, 0)
 }
 
 // acquire returns a runner that nobody else uses, one of at most [maxRunners] in use on this machine. Outer calls wait
@@ -202,9 +207,9 @@ func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, i
 	release, err := p.e.shared.Acquire(ctx, runnerSlots, maxRunners, !inner)
 	if err != nil {
 		if inner {
-			return nil, errNoRunner
+			return nil, errNotShared
 		}
-		return nil, spec.folder.busyError(ctx, fmt.Sprintf("%d runners in use", maxRunners))
+		return nil, spec.code.busyError(ctx, fmt.Sprintf("%d runners in use", maxRunners))
 	}
 	l, err := p.find(ctx, id, spec)
 	if err != nil {
@@ -218,9 +223,10 @@ func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, i
 // release gives a runner back. It is kept for the next call unless it is for one call, or the call ended it.
 func (l *lease) release(id string, reusable bool) {
 	p := l.pool
-	if l.alone != nil {
+	if l.name == "" {
 		l.kill()
-		_ = l.alone.cmd.Wait()
+		<-l.child.exited
+		l.drop()
 		return
 	}
 	if reusable {
@@ -255,12 +261,13 @@ func (p *runnerPool) find(ctx context.Context, id string, spec *runnerSpec) (*le
 		l, err := p.lock(fmt.Sprintf("%s-%d", id, i))
 		switch {
 		case err != nil:
-			return nil, errors.Join(errNoRunner, err)
+			return nil, errors.Join(errNotShared, err)
 		case l == nil:
 			continue
 		case l.dial() == nil:
 			return l, nil
 		}
+		p.sweep(l.name)
 		if err := p.start(ctx, l, spec); err != nil {
 			l.drop()
 			return nil, err
@@ -327,16 +334,17 @@ func (l *lease) dial() error {
 		_ = socket.Close()
 		return err
 	}
-	l.socket = socket
+	l.connect(socket)
 	// As long as the connection holds, the process lives, so the handle is that of the runner.
 	if !l.isConnected() {
-		_ = socket.Close()
-		_ = unix.Close(l.handle)
-		l.socket = nil
+		l.disconnect()
 		return io.ErrUnexpectedEOF
 	}
-	l.conn, l.greeted = wire.NewConn(bufio.NewReader(socket), socket), false
 	return nil
+}
+
+func (l *lease) connect(socket *net.UnixConn) {
+	l.socket, l.conn, l.greeted = socket, wire.NewConn(bufio.NewReader(socket), socket), false
 }
 
 // isConnected reports whether the runner has not closed the connection.
@@ -354,120 +362,110 @@ func (l *lease) isConnected() bool {
 	return connected
 }
 
-// start starts the runner and connects to it.
+// start starts the runner of a lease and connects to it. The error is errNotShared if there can be no shared one, such
+// as where the kernel has no more watches.
 func (p *runnerPool) start(ctx context.Context, l *lease, spec *runnerSpec) error {
-	p.sweep(l.name)
-	if err := spec.folder.ensureCompiled(ctx); err != nil {
+	if err := spec.code.ensureCompiled(ctx); err != nil {
 		return err
 	}
-	err := p.startProcess(ctx, l, spec)
-	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.Unavailable && known.Exit == 0 {
+	failure, err := p.startProcess(ctx, l, spec)
+	if failure != nil && failure.Code == host.Unavailable {
 		// The compiled code is missing or damaged. Loading it here compiles it again.
-		if _, err := spec.folder.load(ctx); err != nil {
+		if err := spec.code.loadKept(ctx); err != nil {
 			return err
 		}
-		err = p.startProcess(ctx, l, spec)
+		failure, err = p.startProcess(ctx, l, spec)
 	}
-	if err == nil {
-		err = l.dial()
+	if failure != nil {
+		err = failure
 	}
-	if err != nil {
-		return errors.Join(errNoRunner, err) // such as too many watches of the kernel
+	if err != nil && l.name != "" {
+		err = errors.Join(errNotShared, err)
 	}
-	return nil
-}
-
-func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpec) error {
-	path := p.path(l.name, socketSuffix)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(errNoRunner, err)
-	}
-	info := marshal(RunnerInfo{Name: l.name, Plugin: spec.Manifest.Name, Caller: spec.Caller,
-		Session: host.SessionOf(spec.Session).String(), Started: time.Now()})
-	if err := errors.Join(l.lock.Truncate(0), writeAt(l.lock, info)); err != nil {
-		return errors.Join(errNoRunner, err)
-	}
-	child, conn, err := p.e.startRunner(spec.Manifest.Name, path)
-	if err != nil {
-		return errors.Join(errNoRunner, err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = child.cmd.Process.Kill() })
-	defer stop()
-	s := spec.start
-	s.Resident = &resident{Socket: path, Lock: p.path(l.name, lockSuffix), Watch: p.e.cfg.Watch,
-		Idle: cmp.Or(p.e.cfg.RunnerIdle, runnerIdle)}
-	err = conn.Send(wire.KindStart, marshal(s))
-	_ = child.stdin.Close()
-	var kind wire.Kind
-	var body []byte
-	if err == nil {
-		kind, body, err = conn.Receive(1 << 20)
-	}
-	_ = child.stdout.Close()
-	go p.reap(child)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err == nil && kind == wire.KindHello:
-		p.mu.Lock()
-		p.children[child.cmd.Process.Pid] = child
-		p.mu.Unlock()
-		return nil
-	case err == nil && kind == wire.KindDone:
-		var o wire.Outcome
-		if json.Unmarshal(body, &o) == nil {
-			if e, _ := o.Failure(); e != nil {
-				return e
-			}
-		}
-	}
-	<-child.exited
-	return fmt.Errorf("%w: the runner did not start: %v: %s", errNoRunner, child.cmd.ProcessState,
-		truncate(manifest.CleanLine(child.stderr.String()), 300))
-}
-
-// startRunner starts the process of a runner, and returns it with a connection over its pipes.
-func (e *Engine) startRunner(args ...string) (*runnerChild, *wire.Conn, error) {
-	child := &runnerChild{cmd: e.childCommand(RunnerJob, args...), stderr: &prefixWriter{limit: 4 << 10},
-		exited: make(chan struct{})}
-	child.cmd.Stderr = child.stderr
-	stdin, err := child.cmd.StdinPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	stdout, err := child.cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	child.stdin, child.stdout = stdin, stdout
-	return child, wire.NewConn(bufio.NewReader(stdout), stdin), contain.Start(child.cmd)
-}
-
-// startAlone starts a runner for one call. That needs no file, no slot and nothing that only newer kernels have.
-func (e *Engine) startAlone(spec *runnerSpec) (*lease, error) {
-	name := spec.Manifest.Name
-	child, conn, err := e.startRunner(name)
-	if err != nil {
-		return nil, &host.Error{Code: host.Unavailable, Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
-			Message: fmt.Sprintf("cannot start the process of %s: %v; nothing was run", name, err)}
-	}
-	return &lease{alone: child, conn: conn, pid: child.cmd.Process.Pid}, conn.Queue(wire.KindStart, marshal(spec.start))
-}
-
-func writeAt(f *os.File, data []byte) error {
-	_, err := f.WriteAt(data, 0)
 	return err
 }
 
-// reap waits for a runner, so that it leaves no zombie while this process runs.
-func (p *runnerPool) reap(child *runnerChild) {
-	_ = child.cmd.Wait()
-	close(child.exited)
-	// Whoever used the runner may ask why it ended, for a short time.
-	time.Sleep(10 * time.Second)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.children, child.cmd.Process.Pid)
+// startProcess starts a process, which has one end of a pair of sockets as its stdin. The failure is that of a process
+// that cannot run guests.
+func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpec) (failure *host.Error, err error) {
+	s, args := spec.start, []string{spec.Manifest.Name}
+	if l.name != "" {
+		path := p.path(l.name, socketSuffix)
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		info := marshal(RunnerInfo{Name: l.name, Plugin: spec.Manifest.Name, Caller: spec.Caller,
+			Session: host.SessionOf(spec.Session).String(), Started: time.Now()})
+		if _, err := l.lock.WriteAt(info, 0); err != nil {
+			return nil, err
+		}
+		if err := l.lock.Truncate(int64(len(info))); err != nil {
+			return nil, err
+		}
+		s.Resident = &resident{Socket: path, Lock: p.path(l.name, lockSuffix), Watch: p.e.cfg.Watch,
+			Idle: cmp.Or(p.e.cfg.RunnerIdle, runnerIdle)}
+		args = append(args, path)
+	}
+	socket, child, err := p.e.startRunner(args...)
+	if err != nil {
+		return nil, &host.Error{Code: host.Unavailable, Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
+			Message: fmt.Sprintf("cannot start the process of %s: %v; nothing was run", spec.Manifest.Name, err)}
+	}
+	l.child, l.pid, l.handle = child, child.cmd.Process.Pid, -1
+	l.connect(socket)
+	stop := context.AfterFunc(ctx, l.kill)
+	defer stop()
+	err = l.conn.QueueHello(wire.Hello{Host: s.Host})
+	if err == nil {
+		err = l.conn.Send(wire.KindStart, marshal(s))
+	}
+	var kind wire.Kind
+	var body []byte
+	if err == nil {
+		kind, body, err = l.conn.Receive(1 << 20)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err == nil && kind == wire.KindHello:
+		l.greeted = true
+		return nil, nil
+	case err == nil && kind == wire.KindDone:
+		var o wire.Outcome
+		if json.Unmarshal(body, &o) == nil {
+			if failure, _ = o.Failure(); failure != nil {
+				return failure, nil
+			}
+		}
+	}
+	l.kill()
+	<-child.exited
+	return nil, fmt.Errorf("the runner did not start: %v: %s", child.cmd.ProcessState,
+		truncate(manifest.CleanLine(child.stderr.String()), 300))
+}
+
+// startRunner starts the process of a runner, and returns the socket that leads to it.
+func (e *Engine) startRunner(args ...string) (*net.UnixConn, *runnerChild, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, other := os.NewFile(uintptr(pair[0]), "runner"), os.NewFile(uintptr(pair[1]), "runner")
+	defer own.Close()
+	defer other.Close()
+	conn, err := net.FileConn(own)
+	if err != nil {
+		return nil, nil, err
+	}
+	child := &runnerChild{cmd: e.childCommand(RunnerJob, args...), stderr: &prefixWriter{limit: 4 << 10},
+		exited: make(chan struct{})}
+	child.cmd.Stdin, child.cmd.Stderr = other, child.stderr
+	if err := contain.Start(child.cmd); err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	go child.reap()
+	return conn.(*net.UnixConn), child, nil
 }
 
 // sweep removes the files of runners that have ended, and ends the least recently used runners that are not in use, so
@@ -521,58 +519,63 @@ func (l *lease) removeFiles() {
 	l.drop()
 }
 
-// runInRunner runs the call in a runner: in one for it alone if alone is set or there is no shared one. The error is
-// errNoRunner if the compiled code is in no folder: nothing was run then.
-func (c *call) runInRunner(ctx context.Context, p *Provider, alone bool) (*host.Result, error) {
-	spec, err := c.runnerSpec(p)
+// errNotShared means that there is no shared runner, so that a call gets one for it alone.
+var errNotShared = errors.New("no shared runner")
+
+// run runs a job in a runner: in one for it alone if alone is set or there is no shared one.
+func (p *runnerPool) run(ctx context.Context, j *job, code *Provider, alone bool) (*host.Result, error) {
+	spec, err := code.runnerSpec(j)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.limits.timeout)
-	defer cancel()
-	c.ctx = ctx
-	c.deadline, _ = ctx.Deadline()
-	id := spec.id()
-	repeated := false
-	for try := 0; ; try++ {
-		l, err := c.lease(id, spec, alone || try == runnerTries)
-		switch {
-		case err != nil && ctx.Err() != nil && !errors.Is(err, host.Busy):
-			return nil, c.contextError()
-		case err != nil:
-			return nil, err
-		}
-		a := &remoteCall{c: c, conn: l.conn, greeted: l.greeted}
-		result, err := a.runOn(l, spec.Terms)
-		if isGone(err) {
-			err = l.crashError(a)
-			// What has not begun can run again. Once that has: somebody may have killed the runner. If it was the guest,
-			// it is so again.
-			again := !a.begun || !repeated && a.repeatable() && errors.Is(err, host.Trapped)
-			if again && l.alone == nil && ctx.Err() == nil {
-				l.release(id, false)
-				repeated, c.hostCalls = repeated || a.begun, 0
-				continue
+	id, k := spec.id(), j.control()
+	var busy error // which says more than that the time is over
+	result, err := k.within(ctx, func() (*host.Result, error) {
+		repeated := false
+		for try := 0; ; try++ {
+			l, err := p.lease(k.ctx, id, spec, alone || try == runnerTries, j.request.Inner())
+			if err != nil {
+				if errors.Is(err, host.Busy) {
+					busy = err
+				}
+				return nil, err
 			}
+			a := &remoteCall{job: j, control: k, conn: l.conn, greeted: l.greeted}
+			result, err := a.runOn(l, spec.Terms)
+			if isGone(err) {
+				err = l.crashError(a)
+				// What has not begun can run again. Once that has: somebody may have killed the runner. If it was the guest,
+				// it is so again.
+				again := !a.begun || !repeated && a.repeatable() && errors.Is(err, host.Trapped)
+				if again && l.name != "" && k.ctx.Err() == nil {
+					l.release(id, false)
+					repeated, k.hostCalls = repeated || a.begun, 0
+					continue
+				}
+			}
+			l.release(id, a.done && !endsRunner(err) && k.ctx.Err() == nil)
+			return result, a.awaitDeadline(err)
 		}
-		l.release(id, a.done && !endsRunner(err) && ctx.Err() == nil)
-		return c.remoteOutcome(result, err)
+	})
+	if busy != nil {
+		return nil, busy
 	}
+	return result, err
 }
 
-// runnerSpec returns what a runner of the call is for.
-func (c *call) runnerSpec(p *Provider) (*runnerSpec, error) {
-	e, m, r := c.engine, c.m, c.r
+// runnerSpec returns what a runner of a job is for.
+func (p *Provider) runnerSpec(j *job) (*runnerSpec, error) {
+	e, r := p.engine, j.request
 	key, err := p.moduleKey()
 	if err != nil {
 		return nil, err
 	}
 	spec := &runnerSpec{
-		start: start{Terms: c.terms(key), Slot: filepath.Join(e.cfg.CacheDir, key), Host: e.cfg.HostVersion,
-			Defaults: e.cfg.Limits, Manifest: m, Text: c.text, Grant: r.Grant, Guard: r.Guard.Load(),
-			CPU: c.limits.timeout},
-		Plugin: p.identity(m), Caller: r.Caller, Session: r.Session.Key(), Program: programID(), Wire: wire.Version,
-		folder: p,
+		start: start{Terms: j.terms(key), Slot: filepath.Join(e.cfg.CacheDir, key), Host: j.host,
+			Defaults: e.cfg.Limits, Manifest: j.manifest, Text: j.text, Grant: r.Grant, Guard: r.Guard.Load(),
+			CPU: j.limits.timeout},
+		Plugin: p.identity(j.manifest), Caller: r.Caller, Session: r.Session.Key(), Program: programID(), Wire: wire.Version,
+		code: p,
 	}
 	for _, g := range r.Grant.FS {
 		spec.Folders = append(spec.Folders, fileID(g.Source))
@@ -580,26 +583,27 @@ func (c *call) runnerSpec(p *Provider) (*runnerSpec, error) {
 	return spec, nil
 }
 
-// lease returns a runner for the call: one for it alone if alone is set or there is no shared one.
-func (c *call) lease(id string, spec *runnerSpec, alone bool) (*lease, error) {
-	if alone {
-		return c.engine.startAlone(spec)
+// lease returns a runner for a call: one for it alone if alone is set or there is no shared one.
+func (p *runnerPool) lease(ctx context.Context, id string, spec *runnerSpec, alone, inner bool) (*lease, error) {
+	if !alone && p.dir != "" {
+		l, err := p.acquire(ctx, id, spec, inner)
+		if !errors.Is(err, errNotShared) {
+			return l, err
+		}
+		p.e.cfg.Debug("no shared runner for " + spec.Manifest.Name + ": " + truncate(manifest.CleanLine(err.Error()), 300))
 	}
-	l, err := c.engine.runners().acquire(c.ctx, id, spec, c.r.Inner())
-	if !errors.Is(err, errNoRunner) {
-		return l, err
-	}
-	c.engine.cfg.Debug("no shared runner for " + c.m.Name + ": " + truncate(manifest.CleanLine(err.Error()), 300))
-	if err := spec.folder.loadKept(c.ctx); err != nil {
+	l := &lease{pool: p}
+	if err := p.start(ctx, l, spec); err != nil {
+		l.drop()
 		return nil, err
 	}
-	return c.engine.startAlone(spec)
+	return l, nil
 }
 
 // runOn runs the call on a runner. The runner is killed if it does anything but send an outcome in time.
 func (a *remoteCall) runOn(l *lease, terms wire.Terms) (*host.Result, error) {
-	stop := context.AfterFunc(a.c.ctx, l.kill)
-	stopWatch := l.watchCPU(a.c.limits.timeout)
+	stop := context.AfterFunc(a.control.ctx, l.kill)
+	stopWatch := l.watchCPU(a.limits.timeout)
 	result, err := a.send(terms)
 	stopWatch()
 	l.greeted = a.greeted
@@ -651,34 +655,24 @@ func cpuTimeOf(pid int) (time.Duration, bool) {
 
 // crashError returns the reason why a runner ended during a call.
 func (l *lease) crashError(a *remoteCall) error {
-	child := l.alone
-	if child == nil {
-		l.pool.mu.Lock()
-		child = l.pool.children[l.pid]
-		l.pool.mu.Unlock()
-	}
-	tooLong := host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.c.toolName(), a.c.limits.timeout)
+	tooLong := host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.toolName(), a.limits.timeout)
 	switch {
 	case l.over.Load():
 		return tooLong
-	case child == nil:
-		return host.Errorf(host.Trapped, "the runner of %s ended during the call", a.c.toolName())
+	case l.child == nil:
+		return host.Errorf(host.Trapped, "the runner of %s ended during the call", a.toolName())
 	}
-	if l.alone != nil {
-		_ = child.cmd.Wait()
-	} else {
-		<-child.exited
-	}
-	state := child.cmd.ProcessState
-	a.c.engine.cfg.Debug(fmt.Sprintf("the runner of %s: %v: %s", a.c.m.Name, state,
-		truncate(manifest.CleanLine(child.stderr.String()), 1000)))
+	<-l.child.exited
+	state, output := l.child.cmd.ProcessState, l.child.stderr.String()
+	l.pool.e.cfg.Debug(fmt.Sprintf("the runner of %s: %v: %s", a.manifest.Name, state,
+		truncate(manifest.CleanLine(output), 1000)))
 	switch {
-	case isOutOfMemory(child.stderr.String()):
-		return host.Errorf(host.LimitExceeded, "%s and its process need more memory than the limit", a.c.toolName())
-	case l.alone != nil && state.UserTime()+state.SystemTime() > a.c.limits.timeout: // the kernel's bound
+	case isOutOfMemory(output):
+		return host.Errorf(host.LimitExceeded, "%s and its process need more memory than the limit", a.toolName())
+	case l.name == "" && state.UserTime()+state.SystemTime() > a.limits.timeout: // the kernel's bound
 		return tooLong
 	}
-	return host.Errorf(host.Trapped, "the runner of %s ended during the call: %v", a.c.toolName(), state)
+	return host.Errorf(host.Trapped, "the runner of %s ended during the call: %v", a.toolName(), state)
 }
 
 // runnerFiles returns what the files of runners say, the least recently used first.

@@ -437,7 +437,7 @@ func TestPreparedInstances(t *testing.T) {
 		must(t, err)
 		m, err := c.p.Manifest()
 		must(t, err)
-		r := &runner{start: start{Manifest: m}, engine: e, plugin: plugin,
+		r := &runner{start: start{Manifest: m}, plugin: plugin,
 			limits: limitsOf(host.Limits{}, m, &host.Request{})}
 		r.prepare()
 		if (r.ready != nil) != c.prepared {
@@ -447,8 +447,9 @@ func TestPreparedInstances(t *testing.T) {
 			continue
 		}
 		request := requestFor(t, c.p, c.tool, `{"value":1}`)
-		used := r.ready.take(newCall(e, plugin, m, request))
-		result, err := used.run(t.Context())
+		r.ready.take(newJob(&e.cfg, m, nil, request))
+		result, err := r.ready.run(t.Context())
+		r.ready.close()
 		if err != nil || string(result.Data) != `{"value":1}` {
 			t.Errorf("%v, %v", result, err)
 		}
@@ -478,14 +479,16 @@ func TestWarmInstances(t *testing.T) {
 		def := m.Tool(tt.tool)
 		m.Warm, def.Effect = tt.warm, manifest.EffectRead
 		def.Examples = []manifest.Example{{ExitCode: 10}, {Params: json.RawMessage(`{"value":1,"tool":"a.b"}`)}}
-		r := &runner{start: start{Manifest: m}, engine: e, plugin: plugin,
+		r := &runner{start: start{Manifest: m}, plugin: plugin,
 			limits: limitsOf(host.Limits{}, m, &host.Request{})}
 		r.prepare()
 		if r.ready == nil {
 			t.Errorf("%s: no instance is ready", tt.name)
 			continue
 		}
-		result, err := r.ready.take(newCall(e, plugin, m, requestFor(t, p, "count", `{}`))).run(t.Context())
+		r.ready.take(newJob(&e.cfg, m, nil, requestFor(t, p, "count", `{}`)))
+		result, err := r.ready.run(t.Context())
+		r.ready.close()
 		if want := fmt.Sprintf(`{"calls":%d}`, tt.calls); err != nil || string(result.Data) != want {
 			t.Errorf("%s: %v, %v; want %s", tt.name, result, err, want)
 		}
@@ -503,7 +506,7 @@ func TestCallsDoNotWaitForExamples(t *testing.T) {
 	}
 	m.Warm, m.Tool("spin").Effect = true, manifest.EffectRead
 	m.Tool("spin").Examples = []manifest.Example{{Params: json.RawMessage(`{}`)}}
-	r := &runner{start: start{Manifest: m}, engine: e, plugin: plugin, calls: make(chan receivedCall, 1),
+	r := &runner{start: start{Manifest: m}, plugin: plugin, calls: make(chan receivedCall, 1),
 		limits: limitsOf(host.Limits{}, m, &host.Request{})}
 	prepared := make(chan time.Duration)
 	go func() {

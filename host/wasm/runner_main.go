@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"reflect"
 	"sync/atomic"
@@ -60,37 +62,62 @@ type resident struct {
 }
 
 // RunnerMain runs guests and returns the exit code of the process. It opens the compiled code, gives up every right
-// that its guests do not need, and only then reads a call. It serves one call from stdin, or as a shared runner calls
-// over a socket, and ends when nobody waits for its call any more.
+// that its guests do not need, and only then says that it can be called. It serves one call of who has started it, over
+// the socket that is its stdin, or as a shared runner calls of others too, and ends when nobody waits for its call any
+// more.
 func RunnerMain() int {
-	conn := wire.NewConn(bufio.NewReader(os.Stdin), os.Stdout)
-	kind, body, err := conn.Receive(maxStart)
 	var s start
+	var conn *wire.Conn
+	var kind wire.Kind
+	var body []byte
+	socket, err := net.FileConn(os.Stdin)
+	if err == nil {
+		_ = os.Stdin.Close() // the connection is another descriptor of the socket
+		conn = wire.NewConn(bufio.NewReader(socket), socket)
+		_, err = conn.ReceiveHello()
+	}
+	if err == nil {
+		kind, body, err = conn.Receive(maxStart)
+	}
 	if err != nil || kind != wire.KindStart || json.Unmarshal(body, &s) != nil || s.Manifest == nil {
 		fmt.Fprintln(os.Stderr, "parley starts the process of a plugin itself; it cannot be started by hand")
 		return runnerMisused
 	}
+	serve := (*runner).serveOne
 	if s.Resident != nil {
-		return reside(&s, conn)
+		serve, err = reside(s.Resident)
 	}
-	r := newRunner(&s)
-	h := r.connection(conn)
-	if err := h.greet(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	var r *runner
+	if err == nil {
+		r, err = newRunner(&s)
+	}
+	if err != nil {
+		_ = conn.SendJSON(wire.KindDone, wire.Failed(host.AsError(err)))
 		return runnerMisused
 	}
+	if conn.SendHello(wire.Hello{Host: s.Host}) != nil {
+		return runnerOrphan
+	}
+	h := r.connection(conn)
+	if s.Resident != nil {
+		h.close = func() { _ = socket.Close() }
+	}
 	go h.read()
-	h.run((<-r.calls).body)
+	return serve(r)
+}
+
+// serveOne serves one call.
+func (r *runner) serveOne() int {
+	call := <-r.calls
+	call.from.run(call.body)
 	return runnerOK
 }
 
 // runner runs the guests of one process, one at a time.
 type runner struct {
 	start
-	engine  *Engine
-	plugin  *compiledPlugin
-	limits  limits // of a call without options
-	failure error  // why no guest can run
+	plugin *compiledPlugin
+	limits limits // of a call without options
 
 	calls chan receivedCall
 	busy  atomic.Bool // a call is in progress
@@ -107,31 +134,27 @@ type receivedCall struct {
 	body []byte
 }
 
-// newRunner opens the compiled code and locks the process down.
-func newRunner(s *start) *runner {
-	r := &runner{start: *s, engine: New(Config{HostVersion: s.Host, Limits: s.Defaults}),
-		calls: make(chan receivedCall)}
+// newRunner opens the compiled code and locks the process down. The error says why no guest can run.
+func newRunner(s *start) (*runner, error) {
+	r := &runner{start: *s, calls: make(chan receivedCall)}
 	r.limits = limitsOf(s.Defaults, s.Manifest, &host.Request{Job: host.Job{Limits: s.Limits}})
 	code := slot{s.Slot, s.Code}
 	sums, err := code.read()
-	if err != nil {
-		r.failure = host.Errorf(host.Unavailable, "the compiled code of %s is missing or damaged (%v); call the tool again",
-			s.Manifest.Name, err)
-		return r
+	if err == nil {
+		r.plugin, err = openSlot(code, sums)
 	}
-	if r.plugin, err = openSlot(code, sums); err != nil {
-		r.failure = host.Errorf(host.Unavailable, "the compiled code of %s cannot be opened (%v); call the tool again",
+	if err != nil {
+		return nil, host.Errorf(host.Unavailable, "the compiled code of %s is missing or damaged (%v); call the tool again",
 			s.Manifest.Name, err)
-		return r
 	}
 	cpu, instances := time.Duration(0), residentInstances
 	if s.Resident == nil {
 		cpu, instances = s.CPU+time.Second, 1
 	}
 	if missing := lockDown(r.limits, s.Grant.FS, sums.Code.Size, instances, cpu); len(missing) > 0 {
-		r.failure = notIsolated(s.Manifest.Name, missing)
+		return nil, notIsolated(s.Manifest.Name, missing)
 	}
-	return r
+	return r, nil
 }
 
 // residentInstances is how many instances have memory in a resident process at one time: that of the call, the one of
@@ -188,7 +211,7 @@ func (h *hostConn) run(body []byte) (again bool) {
 	c, result, err := h.runCall(body)
 	o := wire.Outcome{}
 	if err != nil {
-		o = wire.Failed(asHostError(err))
+		o = wire.Failed(host.AsError(err))
 	} else {
 		o.Data, o.Content, o.Warnings = result.Data, result.Content, result.Warnings
 	}
@@ -206,7 +229,7 @@ func endsRunner(err error) bool {
 	if err == nil {
 		return false
 	}
-	switch asHostError(err).Code {
+	switch host.AsError(err).Code {
 	case host.Trapped, host.Timeout, host.Interrupted, host.LimitExceeded, host.Internal, host.Unavailable:
 		return true
 	}
@@ -218,15 +241,26 @@ func (h *hostConn) runCall(body []byte) (*call, *host.Result, error) {
 	if err := json.Unmarshal(body, &w); err != nil {
 		return nil, nil, err
 	}
-	switch {
-	case !reflect.DeepEqual(w.Terms, h.Terms):
+	if !reflect.DeepEqual(w.Terms, h.Terms) {
 		return nil, nil, host.Errorf(host.Internal, "the process of %s was started for other code, rights or limits",
 			h.Manifest.Name)
-	case h.failure != nil:
-		return nil, nil, h.failure
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), w.Left)
 	defer cancel()
+	j := h.job(&w)
+	c := h.ready
+	if h.ready = nil; c != nil {
+		c.take(j)
+	} else {
+		c = newCall(h.plugin, j)
+	}
+	h.send(wire.KindBegun, nil)
+	result, err := c.run(ctx)
+	return c, result, err
+}
+
+// job returns the job of a call, whose questions and events go back over the connection.
+func (h *hostConn) job(w *wire.Call) *job {
 	r := &host.Request{
 		Job: host.Job{
 			Tool: w.Tool, Params: w.Params, Caller: w.Caller, CallID: w.CallID, Grant: h.Grant, Limits: h.Limits,
@@ -234,15 +268,8 @@ func (h *hostConn) runCall(body []byte) (*call, *host.Result, error) {
 		},
 		Def: h.Manifest.Tool(w.Tool), Guard: h.Guard, Events: h.event,
 	}
-	c := newCall(h.engine, h.plugin, h.Manifest, r)
-	if h.ready != nil {
-		c = h.ready.take(c)
-		h.ready = nil
-	}
-	c.session, c.serve, c.text = w.Session, h.ask, h.Text
-	h.send(wire.KindBegun, nil)
-	result, err := c.runOpen(ctx)
-	return c, result, err
+	return &job{request: r, manifest: h.Manifest, text: h.Text, session: w.Session, host: h.Host,
+		limits: limitsOf(h.Defaults, h.Manifest, r), serve: h.ask}
 }
 
 // event sends an event of a call; it is what [host.Request].Events requires.
@@ -279,8 +306,7 @@ const (
 // arguments are those of the call, nor where folders are granted, which may be replaced until then. Where the manifest
 // says that an instance may be warm, an example has run in it.
 func (r *runner) prepare() {
-	if r.ready != nil || r.unpreparable || r.failure != nil || r.Manifest.Kind == manifest.KindWASI ||
-		r.Manifest.Kind == manifest.KindMCP ||
+	if r.ready != nil || r.unpreparable || r.Manifest.Kind == manifest.KindWASI || r.Manifest.Kind == manifest.KindMCP ||
 		len(r.Grant.FS) > 0 || r.plugin.startPages() > r.limits.pages {
 		return
 	}
@@ -320,11 +346,13 @@ func (r *runner) newInstance(def *manifest.Tool, example *manifest.Example) *cal
 		Job:    host.Job{Grant: r.Grant, Limits: r.Limits, Wants: host.Wants{Log: true, Progress: true}},
 		Events: func(host.JobEvent) error { asked = true; return nil },
 	}
-	c := newCall(r.engine, r.plugin, r.Manifest, request)
-	c.serve = func(context.Context, string, []byte) []byte { asked = true; return nil }
+	j := &job{request: request, manifest: r.Manifest, host: r.Host, limits: r.limits}
+	j.serve = func(context.Context, string, []byte) []byte { asked = true; return nil }
+	c := newCall(r.plugin, j)
 	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
-	c.begin(ctx)
+	c.control.begin(ctx)
+	c.enter()
 	err := c.initialize()
 	if err == nil && example != nil {
 		request.Tool, request.Params, request.Def, c.prepared = def.Name, example.Params, def, true
@@ -332,19 +360,43 @@ func (r *runner) newInstance(def *manifest.Tool, example *manifest.Example) *cal
 		_, err = c.runReactor()
 		r.warming.Store(nil)
 	}
-	if err != nil || asked || c.fatal != nil || c.stderr.total+c.stdout.total > 0 {
+	if err != nil || asked || c.control.fatal != nil || c.streams.stderr.total+c.streams.stdout.total > 0 {
 		c.close()
 		return nil
 	}
 	c.prepared = true
-	c.initialized = time.Since(c.started)
+	c.initialized = time.Since(c.clock.started)
 	return c
 }
 
-// take makes a prepared call the call c, and returns it.
-func (p *call) take(c *call) *call {
-	p.r, p.limits, p.serve, p.text = c.r, c.limits, c.serve, c.text
-	p.started = time.Now().Add(-p.initialized)
-	p.logStderr()
-	return p
+const (
+	maxRunners     = 8
+	runnerIdle     = time.Minute
+	maxRunnerAge   = 10 * time.Minute
+	maxRunnerCalls = 1000
+)
+
+// errNoRunner means that there can be no runner, because the compiled code is in no folder.
+var errNoRunner = errors.New("no runner")
+
+// RunnerInfo is a shared runner: a process that runs the guests of one plugin for one caller and session.
+type RunnerInfo struct {
+	Name    string    `json:"name"`
+	PID     int       `json:"pid"` // 0 if it has ended
+	Plugin  string    `json:"plugin"`
+	Caller  string    `json:"caller"`
+	Session string    `json:"session,omitempty"`
+	Started time.Time `json:"started"`
+	Used    time.Time `json:"used"` // when its last call ended
+	Busy    bool      `json:"busy"`
+}
+
+// identity returns what tells one build of the plugin from all others.
+func (p *Provider) identity(m *manifest.Manifest) string {
+	p.identityOnce.Do(func() {
+		if p.identified = p.info.Name + " " + p.info.Digest; p.info.Digest == "" {
+			p.identified = cacheKey("manifest", marshal(m))
+		}
+	})
+	return p.identified
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/internal/wire"
 )
 
 // runnerPool exists on Linux only.
@@ -16,11 +15,11 @@ func (e *Engine) runners() *runnerPool { return nil }
 
 func (*runnerPool) close() {}
 
-func (*call) runInRunner(context.Context, *Provider, bool) (*host.Result, error) {
+func (*runnerPool) run(context.Context, *job, *Provider, bool) (*host.Result, error) {
 	return nil, errNoRunner
 }
 
-func reside(*start, *wire.Conn) int { return runnerMisused }
+func reside(*resident) (func(*runner) int, error) { return nil, errNoRunner }
 
 // Runners returns the runners of a run folder: none on this system.
 func Runners(string) []RunnerInfo { return nil }

@@ -65,17 +65,19 @@ func (p *Provider) EngineDigest() (string, error) {
 	return on.info.Digest, nil
 }
 
-// newCall returns a call of the plugin that is not bound to compiled code yet.
-func (p *Provider) newCall(m *manifest.Manifest, r *host.Request) (*call, error) {
-	c := newCall(p.engine, nil, m, r)
+// job returns the job of a request.
+func (p *Provider) job(r *host.Request) (*job, error) {
+	m, err := p.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	var text *manifest.SourceFile
 	if m.Kind == manifest.KindScript {
-		text, err := p.loadParts().text()
-		if err != nil {
+		if text, err = p.loadParts().text(); err != nil {
 			return nil, err
 		}
-		c.text = text
 	}
-	return c, nil
+	return newJob(&p.engine.cfg, m, text, r), nil
 }
 
 // readText returns the text of a plugin of kind script.
@@ -110,7 +112,7 @@ func (p *Provider) CheckScript(ctx context.Context) error {
 		Job: host.Job{Caller: "cli", Options: host.Options{Timeout: scriptCheckTime}},
 	})
 	if ctx.Err() == nil && (errors.Is(err, host.ToolFailed) || errors.Is(err, host.Timeout)) {
-		return moduleError(m, "%s cannot be loaded: %s", text.File, asHostError(err).Message)
+		return moduleError(m, "%s cannot be loaded: %s", text.File, host.AsError(err).Message)
 	}
 	if err != nil {
 		return err

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/tetratelabs/wazero"
 )
 
 // capture collects what a guest writes to a stream.
 type capture struct {
-	c *call
+	control *control
 	// limit is the number of bytes to keep. If strict is set, a guest that writes more is stopped; else the rest is
 	// dropped silently.
 	limit  int
@@ -30,8 +32,8 @@ type capture struct {
 }
 
 func (w *capture) Write(p []byte) (int, error) {
-	w.c.checkpoint()
-	for rest := p; len(rest) > 0; w.c.checkpoint() {
+	w.control.checkpoint()
+	for rest := p; len(rest) > 0; w.control.checkpoint() {
 		n := min(len(rest), chunkBytes)
 		w.store(rest[:n])
 		rest = rest[n:]
@@ -43,8 +45,8 @@ func (w *capture) Write(p []byte) (int, error) {
 func (w *capture) store(p []byte) {
 	w.total += len(p)
 	if w.strict && w.total > w.limit {
-		w.c.exceedLimit("%s wrote more than the limit of %d bytes to %s; request less data, or raise output_bytes in "+
-			"the plugin's limits", w.c.toolName(), w.limit, w.name)
+		w.control.exceedLimit("%s wrote more than the limit of %d bytes to %s; request less data, or raise output_bytes in "+
+			"the plugin's limits", w.control.tool, w.limit, w.name)
 	}
 	w.forward(p)
 	if n := min(w.limit-len(w.data), len(p)); n > 0 {
@@ -66,11 +68,11 @@ func (w *capture) forward(p []byte) {
 		return
 	}
 	for len(p) > 0 {
-		if w.forwarded > w.c.limits.log {
+		if w.forwarded > w.control.limits.log {
 			w.dropped += len(p)
 			return
 		}
-		w.c.checkpoint()
+		w.control.checkpoint()
 		text, rest, done := bytes.Cut(p, []byte("\n"))
 		w.lineLength += len(text)
 		w.pending = append(w.pending, text[:max(0, min(len(text), stderrExcerpt-len(w.pending)))]...)
@@ -135,17 +137,70 @@ func (w *capture) lastLines(n int) (lines []string, before int) {
 	return lines, w.total - len(tail) + from
 }
 
-// streams sets up stdout and stderr of a guest. Lines of stderr go to the log.
-func (c *call) streams(stdout *capture) {
-	c.stdout = stdout
-	c.stderr = &capture{c: c, limit: stderrExcerpt, name: "stderr"}
-	c.logStderr()
+// streams are the standard streams of a guest.
+type streams struct {
+	stdin          bytes.Reader
+	stdout, stderr *capture
 }
 
-// logStderr sends lines of stderr to the log, if it is read.
-func (c *call) logStderr() {
-	c.stderr.line = nil
-	if c.r.Wants.Log {
-		c.stderr.line = func(line string) { c.r.Log(0, c.m.Name+": "+line) }
+func (s *streams) configure(config wazero.ModuleConfig) wazero.ModuleConfig {
+	return config.WithStdin(&s.stdin).WithStdout(s.stdout).WithStderr(s.stderr)
+}
+
+// tail returns the last n lines of stderr, and how much was before them.
+func (s *streams) tail(n int, before string) (lines []string) {
+	lines, size := s.stderr.lastLines(n)
+	if size > 0 {
+		lines = append([]string{fmt.Sprintf(before, size)}, lines...)
+	}
+	return lines
+}
+
+// summary returns what the guest last wrote to stderr, fit for a message: the line of a Go panic, or the last lines.
+func (s *streams) summary() string {
+	if s.stderr == nil {
+		return ""
+	}
+	head, _ := s.stderr.excerpts()
+	for line := range strings.Lines(head) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return truncate(manifest.CleanLine(line), 300)
+		}
+	}
+	return truncate(manifest.CleanLine(strings.Join(s.tail(3, "(%d bytes before)"), " | ")), 400)
+}
+
+// messages are what a guest reports while it runs. The log and the reports of progress have one limit.
+type messages struct {
+	control *control
+	request *host.Request
+	plugin  string
+	bytes   int
+	calls   int
+	last    []string // of the log
+}
+
+// log logs a message of the guest.
+func (m *messages) log(level int, message []byte) {
+	text := m.text(message)
+	m.last = append(m.last[max(0, len(m.last)-traceLines+1):], text)
+	m.request.Log(level, m.plugin+": "+text)
+}
+
+// text returns a message of the guest as text, and counts it against the limits.
+func (m *messages) text(raw []byte) string {
+	m.bytes += len(raw)
+	if m.calls++; m.bytes > m.control.limits.log || m.calls > maxLogCalls {
+		m.control.exceedLimit("%s logged more than %d bytes or %d lines in one call", m.control.tool, m.control.limits.log,
+			maxLogCalls)
+	}
+	return truncate(manifest.CleanLine(string(raw)), maxMessage)
+}
+
+// stderrTo sends lines of stderr to the log, if it is read.
+func (m *messages) stderrTo(stderr *capture) {
+	stderr.line = nil
+	if m.request.Wants.Log {
+		stderr.line = func(line string) { m.request.Log(0, m.plugin+": "+line) }
 	}
 }

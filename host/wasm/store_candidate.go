@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -54,25 +55,30 @@ type Candidate struct {
 // Errors are *host.Error: 81 if the path does not exist, 84 for a reserved name, 86 for invalid content, 87 for a
 // file that cannot be a signature, 105 if a file cannot be read.
 func ReadCandidate(path, hostVersion string) (*Candidate, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, openError(path, err)
+	isFolder, err := isFolder(path)
+	if isFolder {
+		path, err = findOnlyPlugin(path)
 	}
-	if info.IsDir() {
-		if path, err = findOnlyPlugin(path); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	return readCandidate(path, hostVersion)
 }
 
-// ReadCandidateFile is like [ReadCandidate] but refuses folders (81).
-func ReadCandidateFile(path, hostVersion string) (*Candidate, error) {
+func isFolder(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, openError(path, err)
+		return false, openError(path, err)
 	}
-	if info.IsDir() {
+	return info.IsDir(), nil
+}
+
+// ReadCandidateFile is like [ReadCandidate] but refuses folders (81).
+func ReadCandidateFile(path, hostVersion string) (*Candidate, error) {
+	switch isFolder, err := isFolder(path); {
+	case err != nil:
+		return nil, err
+	case isFolder:
 		return nil, host.Errorf(host.InvalidArgs, "%s is a folder; expected a plugin file (FILE.wasm). A folder that "+
 			"holds one plugin can be installed", path).
 			WithSteps(host.OperatorStep(host.OpPluginInstall, path))
@@ -318,21 +324,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data := make([]byte, 0, info.Size()+1)
-	for {
-		n, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		if errors.Is(err, io.EOF) {
-			return data, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if int64(len(data)) > limit {
-			return nil, fmt.Errorf("it grew beyond the limit of %d MiB", limit>>20)
-		}
-		data = slices.Grow(data, 1)
-	}
+	return protect.ReadAll(f, info, limit)
 }
 
 // openError returns the error for a path that the caller gave and that cannot be opened.

@@ -25,12 +25,12 @@ var frameLine = sync.OnceValue(func() *regexp.Regexp {
 // trace returns where the guest was when it ended with err, which may be nil, and what it wrote last. It returns nil if
 // the caller did not ask.
 func (c *call) trace(err error) *host.Trace {
-	if !c.r.Wants.Trace {
+	if !c.request.Wants.Trace {
 		return nil
 	}
-	t := &host.Trace{Log: c.lastLog}
-	if c.stderr != nil {
-		t.Stderr, _ = c.stderr.lastLines(traceLines)
+	t := &host.Trace{Log: c.log.last}
+	if c.streams.stderr != nil {
+		t.Stderr, _ = c.streams.stderr.lastLines(traceLines)
 	}
 	if err == nil {
 		return t

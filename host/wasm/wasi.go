@@ -1,19 +1,7 @@
 package wasm
 
 import (
-	"context"
-	cryptorand "crypto/rand"
-	"io"
-	"math/rand/v2"
-	"runtime"
-	"slices"
 	"sync"
-	"time"
-
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
-	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
@@ -74,122 +62,6 @@ var wasiGuards = sync.OnceValue(func() map[string]instrument.Guard {
 	}
 	return all
 })
-
-// instantiateHostModules instantiates the modules that guests may import. They find the state of a call through the
-// context.
-func instantiateHostModules(ctx context.Context, p *compiledPlugin) error {
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(p.module.Imports, func(i instrument.Import) bool { return i.Module == unstableModule }) {
-		if err := instantiateUnstable(ctx, p.runtime); err != nil {
-			return err
-		}
-	}
-	if importsExtism(p.module) {
-		if err := instantiateExtism(ctx, p); err != nil {
-			return err
-		}
-	}
-	if err := instantiateMeter(ctx, p.runtime); err != nil {
-		return err
-	}
-	return instantiateParleyModule(ctx, p.runtime)
-}
-
-// instantiateMeter instantiates the module of the function that instrumented code calls.
-func instantiateMeter(ctx context.Context, r wazero.Runtime) error {
-	meter := r.NewHostModuleBuilder(instrument.YieldModule).NewFunctionBuilder()
-	_, err := meter.WithGoFunction(api.GoFunc(yield), nil, nil).Export(instrument.YieldName).Instantiate(ctx)
-	return err
-}
-
-// giveWayEvery is how long a guest computes before other goroutines get its processor.
-const giveWayEvery = 200 * time.Microsecond
-
-// yield is called by instrumented code many times per millisecond. Any call of Go lets a garbage collection begin.
-// Giving way without the scheduler's preemption after 10 ms keeps other calls quick while a guest computes. It is not
-// done each time, because the scheduler then also wakes an idle processor to look for work.
-func yield(ctx context.Context, _ []uint64) {
-	c, now := callOf(ctx), time.Now()
-	c.checkpointAt(now)
-	if now.Sub(c.gaveWay) >= giveWayEvery {
-		c.gaveWay = now
-		runtime.Gosched()
-	}
-}
-
-// configureSystem configures a guest's clocks, random source and streams. A guest that begins with an image has them
-// as they were when it was taken.
-func (c *call) configureSystem(config wazero.ModuleConfig) wazero.ModuleConfig {
-	c.started = time.Now()
-	if i := c.plugin.image; i != nil {
-		c.started = c.started.Add(-i.Clock)
-	}
-	wall, mono := c.wallClock, func() int64 { return int64(time.Since(c.started)) }
-	if c.taken != nil {
-		wall, mono = c.taken.wallClock, c.taken.monotonicClock
-	}
-	return config.
-		WithWalltime(wall, sys.ClockResolution(time.Microsecond)).
-		WithNanotime(mono, 1).
-		WithNanosleep(c.sleep).
-		WithOsyield(c.checkpoint).
-		WithRandSource(c.randomSource()).
-		WithStdin(c.stdin).WithStdout(c.stdout).WithStderr(c.stderr)
-}
-
-// wallClock returns the time if it is granted, else always the same.
-func (c *call) wallClock() (seconds int64, nanoseconds int32) {
-	if !c.r.Grant.Clock {
-		return 0, 0
-	}
-	now := time.Now()
-	return now.Unix(), int32(now.Nanosecond())
-}
-
-// sleep ends early when the call ends.
-func (c *call) sleep(ns int64) {
-	began := time.Now()
-	timer := time.NewTimer(time.Duration(max(ns, 0)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-c.ctx.Done():
-	}
-	c.stops = c.stops.Add(time.Since(began))
-	c.checkpoint()
-}
-
-// randomSource returns real randomness if granted, else the same stream in every call.
-func (c *call) randomSource() io.Reader {
-	if c.r.Grant.Random {
-		return c.withCheckpoints(cryptorand.Reader)
-	}
-	var stream io.Reader = rand.NewChaCha8([32]byte([]byte("parley: no randomness is granted")))
-	switch {
-	case c.taken != nil:
-		stream = c.taken.countRandom(stream)
-	case c.plugin.image != nil:
-		_, _ = io.CopyN(io.Discard, stream, c.plugin.image.Random)
-	}
-	return c.withCheckpoints(stream)
-}
-
-// withCheckpoints reads in chunks with a checkpoint before each.
-func (c *call) withCheckpoints(r io.Reader) io.Reader {
-	return readerFunc(func(p []byte) (int, error) {
-		c.checkpoint()
-		return r.Read(p[:min(len(p), chunkBytes)])
-	})
-}
-
-// chunkBytes is how many bytes a host function processes between checkpoints.
-const chunkBytes = 1 << 20
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // wasiFunctions maps the functions of WASI preview 1 to their types.
 var wasiFunctions = map[string]instrument.FuncType{

@@ -6,9 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
 // unstableModule is the draft of WASI before preview 1. It has the same functions, but three layouts differ: the
@@ -64,16 +62,6 @@ func filestatCode(params, buf byte) adapter {
 	return code
 }
 
-// instantiateUnstable instantiates the draft.
-func instantiateUnstable(ctx context.Context, r wazero.Runtime) error {
-	b := r.NewHostModuleBuilder(unstableModule)
-	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(b)
-	params, results := engineTypes(wasiFunctions["poll_oneoff"])
-	b.NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(pollUnstable), params, results).Export("poll_oneoff")
-	_, err := b.Instantiate(ctx)
-	return err
-}
-
 // pollUnstable is poll_oneoff of the draft. Files and streams are always ready.
 func pollUnstable(ctx context.Context, mod api.Module, stack []uint64) {
 	in, out, n, count := uint32(stack[0]), uint32(stack[1]), uint32(stack[2]), uint32(stack[3])
@@ -89,18 +77,18 @@ func pollUnstable(ctx context.Context, mod api.Module, stack []uint64) {
 		return
 	}
 	subscriptions = append([]byte{}, subscriptions...) // both may overlap
-	c := callOf(ctx)
+	k := callOf(ctx).clock
 	waits := make([]time.Duration, n)
 	wait := time.Duration(math.MaxInt64)
 	for i := range waits {
-		if waits[i], ok = c.unstableWait(subscriptions[i*unstableSubscription:]); !ok {
+		if waits[i], ok = k.unstableWait(subscriptions[i*unstableSubscription:]); !ok {
 			stack[0] = errnoInval
 			return
 		}
 		wait = min(wait, waits[i])
 	}
 	if wait > 0 {
-		c.sleep(int64(wait))
+		k.sleep(int64(wait))
 	}
 	var ready uint32
 	for i, s := 0, subscriptions; i < int(n); i, s = i+1, s[unstableSubscription:] {
@@ -120,7 +108,7 @@ func pollUnstable(ctx context.Context, mod api.Module, stack []uint64) {
 }
 
 // unstableWait returns how long to wait for a subscription, and false if it is invalid.
-func (c *call) unstableWait(s []byte) (time.Duration, bool) {
+func (k *clock) unstableWait(s []byte) (time.Duration, bool) {
 	const clock, read, write, realtime, absolute = 0, 1, 2, 0, 1
 	switch s[8] {
 	case clock:
@@ -134,9 +122,9 @@ func (c *call) unstableWait(s []byte) (time.Duration, bool) {
 	if binary.LittleEndian.Uint16(s[48:])&absolute == 0 {
 		return wait, true
 	}
-	now := time.Since(c.started)
+	now := time.Since(k.started)
 	if binary.LittleEndian.Uint32(s[24:]) == realtime {
-		seconds, nanoseconds := c.wallClock()
+		seconds, nanoseconds := k.wall()
 		now = time.Duration(seconds)*time.Second + time.Duration(nanoseconds)
 	}
 	return max(wait-now, 0), true

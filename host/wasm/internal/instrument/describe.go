@@ -41,7 +41,7 @@ func Describe(wasm []byte) string {
 		case secType:
 			d := decoder{reader: *r}
 			d.readTypes()
-			types = d.types
+			types = d.has.types
 		case secImport:
 			each(func() string { return "import " + r.name() + "." + r.name() + " " + r.importKind(types) })
 		case secExport:

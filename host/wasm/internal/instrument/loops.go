@@ -40,21 +40,20 @@ const maxUncountedRound = 3
 
 // endLoop is called at the end of a loop with the weight of a round and the position of the previous instruction.
 // It makes an innermost loop cheaper if possible, and fills in its weights.
-func (d *decoder) endLoop(b []byte, from int, m *meter, f *frame, loop *innermostLoop, round, last, end int) ([]byte,
-	int) {
-	rounds := 1
+func (w *rewriter) endLoop(f *frame, round, last, end int) {
+	m, loop, rounds := w.m, w.inner, 1
 	switch {
 	case loop == nil:
 	case loop.callsCharged && round <= maxUncountedRound && m.accesses == loop.accesses:
 		m.unmetered++
 		m.tickOffsets = m.tickOffsets[:len(m.tickOffsets)-1]
-		code := b[loop.body:]
-		return append(append(b[:loop.begin], loop.opener...), code...), from
-	case from == loop.source && len(b) == loop.body: // nothing was added to it
-		b, from, rounds = d.unrollLoop(b, loop, last, end)
+		code := w.b[loop.body:]
+		w.b = append(append(w.b[:loop.begin], loop.opener...), code...)
+		return
+	case w.copied == loop.source && len(w.b) == loop.body: // nothing was added to it
+		rounds = w.unrollLoop(loop, last, end)
 	}
-	f.fillWeights(b, rounds*round, round)
-	return b, from
+	f.fillWeights(w.b, rounds*round, round)
 }
 
 // A loop is unrolled to at most maxUnrolledBytes bytes and maxRoundsPerCount rounds. All loops of a module may grow
@@ -77,20 +76,22 @@ const (
 //	                      br_if 1
 //	                    end
 //	                  end
-func (d *decoder) unrollLoop(b []byte, l *innermostLoop, last, end int) (_ []byte, from, rounds int) {
+func (w *rewriter) unrollLoop(l *innermostLoop, last, end int) (rounds int) {
+	d, b := w.d, w.b
 	rounds = min(maxUnrolledBytes/max(end-l.source, 1), maxRoundsPerCount)
 	branchBack := d.data[last:end]
 	growth := d.growth + (rounds-1)*(end-l.source)
 	if rounds < 2 || growth > maxGrowth+d.found.CodeBytes/4 || l.opener[1] != 0x40 || len(branchBack) != 2 ||
 		branchBack[1] != 0 || branchBack[0] != opBr && branchBack[0] != opBrIf {
-		return b, l.source, 1
+		return 1
 	}
 	d.growth = growth
 	if branchBack[0] == opBr {
 		for range rounds - 1 {
 			b = append(b, d.data[l.source:last]...)
 		}
-		return b, l.source, rounds
+		w.b = b
+		return rounds
 	}
 	for depth := range rounds {
 		if depth > 0 {
@@ -108,7 +109,8 @@ func (d *decoder) unrollLoop(b []byte, l *innermostLoop, last, end int) (_ []byt
 	for range rounds - 1 {
 		b = append(b, opEnd)
 	}
-	return b, end, rounds
+	w.b, w.copied = b, end
+	return rounds
 }
 
 // dispatch is a loop that only branches: nested blocks around a br_table on a local variable. Go's compiler turns
@@ -124,10 +126,10 @@ type dispatch struct {
 
 // matchDispatch returns the dispatch loop that begins at this position, which will be the given frame, or nil if it
 // is not one.
-func (d *decoder) matchDispatch(loop int) *dispatch {
-	r := reader{data: d.data, pos: d.pos, end: d.end}
+func (w *rewriter) matchDispatch(loop int) *dispatch {
+	r := reader{data: w.d.data, pos: w.d.pos, end: w.d.end}
 	blocks := 0
-	for r.remaining() > 2 && d.data[r.pos] == opBlock && d.data[r.pos+1] == 0x40 {
+	for r.remaining() > 2 && r.data[r.pos] == opBlock && r.data[r.pos+1] == 0x40 {
 		blocks++
 		r.pos += 2
 	}
@@ -150,7 +152,8 @@ func (d *decoder) matchDispatch(loop int) *dispatch {
 // jumpBack reads the number that the two instructions before a branch store in the selector, and returns what the
 // branch has to count: for a jump forward nothing, for a jump back by how much the due here exceeds that at its target.
 // It returns -1 if the instructions are different ones.
-func (d *decoder) jumpBack(disp *dispatch, frames []frame, value, set, due int) int {
+func (w *rewriter) jumpBack(value, set int) int {
+	d, disp, frames, due := w.d, w.disp, w.frames, w.m.due
 	r := reader{data: d.data, pos: value, end: d.end}
 	if r.byte() != 0x41 {
 		return -1

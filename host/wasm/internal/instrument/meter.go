@@ -2,37 +2,68 @@ package instrument
 
 import "math"
 
-// Metering adds to a module: three types, the import of yield, three functions, the guards, and one global.
-
-func (d *decoder) addTypes(b []byte) []byte {
-	b = append(b, 0x60, 0, 0)                               // () -> ()
-	b = append(b, 0x60, 1, typeI32, 0)                      // (i32) -> ()
-	return append(b, 0x60, 3, typeI32, typeI32, typeI32, 0) // (i32, i32, i32) -> ()
+// parts are what a module has declared so far. The indices of what metering adds follow from them: three types, the
+// import of yield, three functions, the guards, and one global.
+type parts struct {
+	types    []FuncType
+	params   []int    // number of parameters of each type
+	funcs    []uint32 // type of each function, imports first
+	imported int      // how many of funcs are imported
+	guards   []guard  // one per imported function
+	tables   int
+	memory   bool
+	globals  int
+	mutable  []uint32 // the mutable globals
+	elements int
 }
 
-func (d *decoder) addImport(b []byte) []byte {
-	b = appendName(b, YieldModule)
-	b = appendName(b, YieldName)
-	return appendU32(append(b, KindFunc), uint32(len(d.types)))
+// guard is an added function that is called in place of an import.
+type guard struct {
+	Guard
+	index     uint32 // the imported function
+	typeIndex uint32
 }
 
-func (d *decoder) addFunctions(b []byte) []byte {
-	b = appendU32(b, uint32(len(d.types)+1))
+// helpers is the number of added functions without the guards.
+const helpers = 3
+
+// Indices of what is added, after the module's own.
+func (d *parts) yieldIndex() uint32      { return uint32(d.imported) }
+func (d *parts) tickIndex() uint32       { return uint32(len(d.funcs)) + 1 }
+func (d *parts) fillIndex() uint32       { return uint32(len(d.funcs)) + 2 }
+func (d *parts) copyIndex() uint32       { return uint32(len(d.funcs)) + 3 }
+func (d *parts) guardIndex(i int) uint32 { return uint32(len(d.funcs)) + 1 + helpers + uint32(i) }
+func (d *parts) counterIndex() uint32    { return uint32(d.globals) }
+
+func (d *parts) addedTypes() (int, []byte) {
+	return 3, []byte{
+		0x60, 0, 0, // () -> ()
+		0x60, 1, typeI32, 0, // (i32) -> ()
+		0x60, 3, typeI32, typeI32, typeI32, 0, // (i32, i32, i32) -> ()
+	}
+}
+
+func (d *parts) addedImport() (int, []byte) {
+	b := append(appendName(appendName(nil, YieldModule), YieldName), KindFunc)
+	return 1, appendU32(b, uint32(len(d.types)))
+}
+
+func (d *parts) addedFunctions() (int, []byte) {
+	b := appendU32(nil, uint32(len(d.types)+1))
 	b = appendU32(b, uint32(len(d.types)+2))
 	b = appendU32(b, uint32(len(d.types)+2))
 	for _, g := range d.guards {
 		b = appendU32(b, g.typeIndex)
 	}
-	return b
+	return helpers + len(d.guards), b
 }
 
-func addGlobal(b []byte) []byte {
-	b = append(b, typeI32, 1, 0x41)
-	return append(appendS32(b, yieldEvery), opEnd)
+func (d *parts) addedGlobal() (int, []byte) {
+	return 1, append(appendS32([]byte{typeI32, 1, 0x41}, yieldEvery), opEnd)
 }
 
 // emitTick charges n units: i32.const n, call tick.
-func (d *decoder) emitTick(b []byte, n int32) []byte {
+func (d *parts) emitTick(b []byte, n int32) []byte {
 	b = appendS32(append(b, 0x41), n)
 	return appendU32(append(b, opCall), d.tickIndex())
 }
@@ -101,7 +132,7 @@ func (m *meter) branch(f *frame) (back int) {
 // Here and in emitLoop the rare path leads back to a loop header instead of past the call. Where two paths join,
 // wazero v1.12.0 keeps values where the first path left them. After a call that is the stack, so each round of a
 // loop would begin with loads. At a loop header the first path is the entry, where the values are in registers.
-func (d *decoder) emitCharge(b []byte, amount func([]byte) []byte) []byte {
+func (d *parts) emitCharge(b []byte, amount func([]byte) []byte) []byte {
 	g := d.counterIndex()
 	b = append(b, opLoop, 0x40)
 	b = appendU32(append(b, 0x23), g) // global.get
@@ -115,24 +146,6 @@ func (d *decoder) emitCharge(b []byte, amount func([]byte) []byte) []byte {
 	return append(b, opBr, 1, opEnd, opEnd)
 }
 
-// emitWeight charges a function's weight, which is filled in later.
-func (d *decoder) emitWeight(b []byte, m *meter) []byte {
-	return d.emitCharge(b, func(b []byte) []byte { return emitPadded(b, &m.chargeOffsets) })
-}
-
-// emitDue charges what is due.
-func (d *decoder) emitDue(b []byte, m *meter) []byte {
-	units := int32(1 + m.due/unitBytes)
-	m.due = 0
-	return d.emitCharge(b, func(b []byte) []byte { return appendS32(append(b, 0x41), units) }) // i32.const
-}
-
-// emitEntry charges a function where it begins. Its loops report for the first time after firstTick units.
-func (d *decoder) emitEntry(b []byte, m *meter) []byte {
-	b = emitPadded(d.emitWeight(b, m), &m.startOffsets)
-	return appendU32(append(b, 0x21), m.counter) // local.set
-}
-
 // fillTicks fills in after how many units the function's loops report.
 func (m *meter) fillTicks(b []byte) {
 	every := tickEvery
@@ -141,61 +154,6 @@ func (m *meter) fillTicks(b []byte) {
 	}
 	fillPadded(b, m.startOffsets, every-firstTick)
 	fillPadded(b, m.tickOffsets, every)
-}
-
-// emitCall counts the units of a callee that does not charge itself. It charges a small function before such a
-// call, unless every path to this position has charged it already.
-func (d *decoder) emitCall(b []byte, m *meter, f *frame, units int) []byte {
-	m.callees += units
-	m.add(units * unitBytes)
-	if !m.chargeAtCalls || f.charged || units == 0 {
-		return b
-	}
-	f.charged = true
-	return d.emitWeight(b, m)
-}
-
-// emitFreeRound takes a loop's weight from the local counter before the loop, because the first round is part of
-// the function's own weight.
-func emitFreeRound(b []byte, counter uint32, f *frame) []byte {
-	b = appendU32(append(b, 0x20), counter) // local.get
-	b = emitPadded(b, &f.freeOffsets)
-	b = append(b, 0x6b)                        // i32.sub
-	return appendU32(append(b, 0x21), counter) // local.set
-}
-
-// emitLoop counts one round of a loop in the local counter. When the counter is full, it is reported and the round
-// starts again. A loop with parameters cannot start again, because its parameters have been consumed: it continues.
-func (d *decoder) emitLoop(b []byte, m *meter, params int, f *frame) []byte {
-	counter := m.counter
-	b = appendU32(append(b, 0x20), counter) // local.get
-	b = emitPadded(b, &f.weightOffsets)
-	b = append(b, 0x6a)                     // i32.add
-	b = appendU32(append(b, 0x22), counter) // local.tee
-	b = emitPadded(b, &m.tickOffsets)
-	b = append(b, 0x4e) // i32.ge_s
-	b = append(b, opIf, 0x40)
-	b = appendU32(append(b, 0x20), counter) // local.get
-	b = appendU32(append(b, opCall), d.tickIndex())
-	if params == 0 {
-		b = emitPadded(b, &f.restartOffsets)
-		b = appendU32(append(b, 0x21), counter) // local.set
-		return append(b, opBr, 1, opEnd)
-	}
-	b = append(b, 0x41, 0)                  // i32.const 0
-	b = appendU32(append(b, 0x21), counter) // local.set
-	return append(b, opEnd)
-}
-
-// emitBack counts what a branch back has to count, before the instruction at this position.
-func (d *decoder) emitBack(b []byte, from, at int, m *meter, back int) ([]byte, int) {
-	if back == 0 || !m.enabled || d.err != nil {
-		return b, from
-	}
-	b = append(b, d.data[from:at]...)
-	b = appendU32(append(b, 0x20), m.counter)               // local.get
-	b = appendS32(append(b, 0x41), int32(1+back/unitBytes)) // i32.const
-	return appendU32(append(b, 0x6a, 0x21), m.counter), at  // i32.add, local.set
 }
 
 // emitPadded writes an i32.const whose value is filled in later, and records its offset.
@@ -212,21 +170,22 @@ func fillPadded(b []byte, offsets []int, v int) {
 	}
 }
 
-// addCode writes the bodies of tick, fill, copy and the guards.
-func (d *decoder) addCode(b []byte) []byte {
+// addedCode returns the bodies of tick, fill, copy and the guards.
+func (d *parts) addedCode() (int, []byte) {
 	bodies := [][]byte{d.tickBody(), d.fillBody(), d.copyBody()}
 	for _, g := range d.guards {
 		bodies = append(bodies, d.guardBody(g))
 	}
+	var b []byte
 	for _, body := range bodies {
 		b = appendU32(b, uint32(len(body)))
 		b = append(b, body...)
 	}
-	return b
+	return len(bodies), b
 }
 
 // tickBody takes units from the budget. If the budget is exhausted, it refills it and calls the host.
-func (d *decoder) tickBody() []byte {
+func (d *parts) tickBody() []byte {
 	g := d.counterIndex()
 	b := []byte{0} // no locals
 	b = appendU32(append(b, 0x23), g)
@@ -251,8 +210,8 @@ const (
 
 // fillBody is memory.fill with its length charged. Like the original, it writes nothing if the range exceeds the
 // memory.
-func (d *decoder) fillBody() []byte {
-	if !d.found.HasMemory {
+func (d *parts) fillBody() []byte {
+	if !d.memory {
 		return []byte{0, opEnd}
 	}
 	whole := []byte{0x20, 0, 0x20, 1, 0x20, 2, 0xfc, 11, 0}
@@ -275,8 +234,8 @@ func (d *decoder) fillBody() []byte {
 
 // copyBody is memory.copy with its length charged. The ranges may overlap, so chunks ascend if the target is below
 // the source, and descend otherwise.
-func (d *decoder) copyBody() []byte {
-	if !d.found.HasMemory {
+func (d *parts) copyBody() []byte {
+	if !d.memory {
 		return []byte{0, opEnd}
 	}
 	whole := []byte{0x20, 0, 0x20, 1, 0x20, 2, 0xfc, 10, 0, 0}
@@ -313,7 +272,7 @@ func (d *decoder) copyBody() []byte {
 }
 
 // emitSmallBulk does a small operation at once, and a medium one after charging it.
-func (d *decoder) emitSmallBulk(b, whole []byte) []byte {
+func (d *parts) emitSmallBulk(b, whole []byte) []byte {
 	b = appendS32(append(b, 0x20, 2, 0x41), smallBulk)
 	b = append(b, 0x4d, opIf, 0x40) // i32.le_u, if
 	b = append(b, whole...)
@@ -343,13 +302,13 @@ func advance(b []byte, local, op byte) []byte {
 
 // guardBody charges a call of an imported function. If an argument is too large it returns the error number, else
 // it calls the function, with the code around it.
-func (d *decoder) guardBody(g guard) []byte {
+func (d *parts) guardBody(g guard) []byte {
 	charge := int32(importCharge)
 	if g.Heavy {
 		charge = yieldNow
 	}
 	before, after, locals := g.Before, g.After, []byte{2, 1, typeI64, 1, typeI32}
-	if before == nil && after == nil || !d.found.HasMemory {
+	if before == nil && after == nil || !d.memory {
 		before, after, locals = nil, nil, []byte{0}
 	}
 	b := d.emitTick(locals, charge)

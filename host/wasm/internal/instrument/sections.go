@@ -38,16 +38,8 @@ type decoder struct {
 	cfg   Config
 	out   []byte
 	found Module
+	has   parts
 
-	types     []FuncType
-	params    []int    // number of parameters of each type
-	funcs     []uint32 // type of each function, imports first
-	imported  int      // how many of funcs are imported
-	guards    []guard  // one per imported function
-	tables    int
-	globals   int
-	mutable   []uint32 // the mutable globals
-	elements  int
 	dataCount int  // -1 without a data count section
 	usesData  bool // an instruction refers to a data segment
 	hasState  bool // an instance can have state in its tables, or in globals that hold no numbers
@@ -61,36 +53,16 @@ type decoder struct {
 	frames []frame // reused for each function
 }
 
-// Indices of what is added, after the module's own.
-func (d *decoder) yieldIndex() uint32      { return uint32(d.imported) }
-func (d *decoder) tickIndex() uint32       { return uint32(len(d.funcs)) + 1 }
-func (d *decoder) fillIndex() uint32       { return uint32(len(d.funcs)) + 2 }
-func (d *decoder) copyIndex() uint32       { return uint32(len(d.funcs)) + 3 }
-func (d *decoder) guardIndex(i int) uint32 { return uint32(len(d.funcs)) + 1 + helpers + uint32(i) }
-func (d *decoder) counterIndex() uint32    { return uint32(d.globals) }
-
-// helpers is the number of added functions without the guards.
-const helpers = 3
-
-// guard is an added function that is called in place of an import.
-type guard struct {
-	Guard
-	index     uint32 // the imported function
-	typeIndex uint32
-}
-
-func (d *decoder) addedFunctions() int { return helpers + len(d.guards) }
-
 // newIndex returns the new index of a function, now that the import of yield follows the imported functions.
 // Imports are replaced by their guards.
 func (d *decoder) newIndex(f uint32) uint32 {
 	switch {
 	case d.cfg.Plain:
 		return f
-	case int(f) >= d.imported:
+	case int(f) >= d.has.imported:
 		return f + 1
 	}
-	return d.guardIndex(int(f))
+	return d.has.guardIndex(int(f))
 }
 
 func (d *decoder) decodeModule() error {
@@ -142,6 +114,7 @@ func (d *decoder) decodeModule() error {
 		return err
 	}
 	d.writeAddedSections(rank+1, sectionRank[secData])
+	d.found.HasMemory = d.has.memory
 	d.found.Imageable = d.found.HasMemory && !d.found.HasStart && !d.usesData && !d.hasState
 	return nil
 }
@@ -149,35 +122,37 @@ func (d *decoder) decodeModule() error {
 // checkCodeSection returns an error if the code section is missing between two successive ranks.
 func (d *decoder) checkCodeSection(from, to int) error {
 	code := sectionRank[secCode]
-	if n := len(d.funcs) - d.imported; n > 0 && from < code && code < to {
+	if n := len(d.has.funcs) - d.has.imported; n > 0 && from < code && code < to {
 		return &Error{Offset: d.pos, Message: fmt.Sprintf("%d functions are declared but the code section is missing; "+
 			"the file is probably truncated", n)}
 	}
 	return nil
 }
 
+// addedTo is what metering adds to a section: how many items, and their bytes.
+var addedTo = map[byte]func(*parts) (n int, content []byte){
+	secType: (*parts).addedTypes, secImport: (*parts).addedImport, secFunction: (*parts).addedFunctions,
+	secGlobal: (*parts).addedGlobal, secCode: (*parts).addedCode,
+}
+
 // writeAddedSections writes the sections between two ranks that metering needs and the module lacks.
 func (d *decoder) writeAddedSections(from, to int) {
-	if d.cfg.Plain {
-		return
-	}
 	for _, id := range []byte{secType, secImport, secFunction, secGlobal, secCode} {
-		if r := sectionRank[id]; r < from || r > to {
-			continue
-		}
-		switch id {
-		case secType:
-			d.writeSection(id, d.addTypes(appendU32(nil, 3)))
-		case secImport:
-			d.writeSection(id, d.addImport(appendU32(nil, 1)))
-		case secFunction:
-			d.writeSection(id, d.addFunctions(appendU32(nil, uint32(d.addedFunctions()))))
-		case secGlobal:
-			d.writeSection(id, addGlobal(appendU32(nil, 1)))
-		case secCode:
-			d.writeSection(id, d.addCode(appendU32(nil, uint32(d.addedFunctions()))))
+		if r := sectionRank[id]; r >= from && r <= to && !d.cfg.Plain {
+			d.writeVector(id, 0, nil)
 		}
 	}
+}
+
+// writeVector writes a section of n items, with what metering adds to it.
+func (d *decoder) writeVector(id byte, n int, content []byte) {
+	var added []byte
+	if add := addedTo[id]; add != nil && !d.cfg.Plain {
+		var more int
+		more, added = add(&d.has)
+		n += more
+	}
+	d.writeSection(id, append(append(appendU32(nil, uint32(n)), content...), added...))
 }
 
 func (d *decoder) writeSection(id byte, content []byte) {
@@ -188,79 +163,46 @@ func (d *decoder) writeSection(id byte, content []byte) {
 
 func (d *decoder) readSection(id byte) {
 	start := d.pos
-	added := !d.cfg.Plain
 	switch id {
 	case secType:
 		d.readTypes()
-		if added {
-			b := appendU32(nil, uint32(len(d.types)+3))
-			d.writeSection(id, d.addTypes(append(b, d.vectorBody(start)...)))
-			return
-		}
+		d.writeVector(id, len(d.has.types), d.vectorBody(start))
 	case secImport:
 		d.readImports()
-		if added {
-			b := appendU32(nil, uint32(d.imported+1))
-			d.writeSection(id, d.addImport(append(b, d.vectorBody(start)...)))
-			return
-		}
+		d.writeVector(id, d.has.imported, d.vectorBody(start))
 	case secFunction:
 		n := d.count("functions", 1, d.cfg.Limits.Functions)
-		d.exceeded(start, LimitFunctions, d.cfg.Limits.Functions)
+		declared := reader{data: d.data, pos: start, end: d.end}
+		if n := int(declared.u32()); d.err != nil && n > d.cfg.Limits.Functions {
+			d.err.Limit, d.err.Needs = LimitFunctions, n
+		}
 		for range n {
-			d.funcs = append(d.funcs, d.index("type", len(d.types)))
+			d.has.funcs = append(d.has.funcs, d.index("type", len(d.has.types)))
 		}
-		if added {
-			b := appendU32(nil, uint32(n+d.addedFunctions()))
-			d.writeSection(id, d.addFunctions(append(b, d.vectorBody(start)...)))
-			return
-		}
+		d.writeVector(id, n, d.vectorBody(start))
 	case secTable:
 		d.writeSection(id, d.readTables())
-		return
 	case secMemory:
 		d.writeSection(id, d.readMemory())
-		return
 	case secGlobal:
-		b := d.readGlobals()
-		if added {
-			b = addGlobal(b)
-		}
-		d.writeSection(id, b)
-		return
+		content := d.readGlobals()
+		d.writeVector(id, d.has.globals, content)
 	case secExport:
 		d.writeSection(id, d.readExports())
-		return
 	case secStart:
 		d.found.HasStart = true
-		d.writeSection(id, appendU32(nil, d.newIndex(d.index("function", len(d.funcs)))))
-		return
+		d.writeSection(id, appendU32(nil, d.newIndex(d.index("function", len(d.has.funcs)))))
 	case secElement:
 		d.writeSection(id, d.readElements())
-		return
 	case secDataCount:
-		d.dataCount = int(d.u32())
+		d.dataCount = int(d.u32()) // written when it is known whether it is needed
 		if d.dataCount > maxDataSegments {
 			d.fail(start, "%d data segments are declared, at most %d are accepted", d.dataCount, maxDataSegments)
 		}
-		return // written when it is known whether it is needed
 	case secCode:
 		d.readCode()
-		return
 	case secData:
 		d.writeSection(id, d.readData())
-		return
-	}
-	if d.err == nil {
-		d.writeSection(id, d.data[start:d.end])
-	}
-}
-
-// exceeded adds to the error of a count, if there is one, that it exceeds a limit.
-func (d *decoder) exceeded(at int, name string, limit int) {
-	r := reader{data: d.data, pos: at, end: d.end}
-	if n := int(r.u32()); d.err != nil && n > limit {
-		d.err.Limit, d.err.Needs = name, n
 	}
 }
 
@@ -291,8 +233,8 @@ func (d *decoder) readTypes() {
 		if all += n + results; all > maxAllParams {
 			d.fail(at, "the types have more than %d parameters and results in total", maxAllParams)
 		}
-		d.types = append(d.types, FuncType(b.String()))
-		d.params = append(d.params, n)
+		d.has.types = append(d.has.types, FuncType(b.String()))
+		d.has.params = append(d.has.params, n)
 	}
 }
 
@@ -325,18 +267,18 @@ func (d *decoder) readImports() {
 			return
 		}
 		d.byte()
-		t := d.index("type", len(d.types))
+		t := d.index("type", len(d.has.types))
 		if d.err != nil {
 			return
 		}
 		g, ok := d.cfg.Guards[module+"."+name]
-		if !ok || g.Type != d.types[t] {
+		if !ok || g.Type != d.has.types[t] {
 			g = Guard{}
 		}
-		d.guards = append(d.guards, guard{g, uint32(d.imported), t})
-		d.funcs = append(d.funcs, t)
-		d.imported++
-		d.found.Imports = append(d.found.Imports, Import{Module: module, Name: name, Type: d.types[t]})
+		d.has.guards = append(d.has.guards, guard{g, uint32(d.has.imported), t})
+		d.has.funcs = append(d.has.funcs, t)
+		d.has.imported++
+		d.found.Imports = append(d.found.Imports, Import{Module: module, Name: name, Type: d.has.types[t]})
 	}
 }
 
@@ -350,9 +292,9 @@ func shortName(s string) string {
 }
 
 func (d *decoder) readTables() []byte {
-	d.tables = d.count("tables", 3, maxTables)
-	b := appendU32(nil, uint32(d.tables))
-	for range d.tables {
+	d.has.tables = d.count("tables", 3, maxTables)
+	b := appendU32(nil, uint32(d.has.tables))
+	for range d.has.tables {
 		b = append(b, d.refType())
 		at := d.pos
 		flag, size, declared := d.limits()
@@ -402,20 +344,15 @@ func (d *decoder) readMemory() []byte {
 		d.fail(at, "the module starts with %d MiB of memory, the limit is %d MiB", (uint64(size)+15)/16, d.cfg.MaxPages/16)
 		d.err.Fix = "raise the plugin's memory limit, or build the module with less"
 	}
-	d.found.HasMemory, d.found.MemoryMin, d.found.MemoryMax = true, size, maxPages
+	d.has.memory, d.found.MemoryMin, d.found.MemoryMax = true, size, maxPages
 	b := append(appendU32(nil, 1), 1)
 	b = appendU32(b, size)
 	return appendU32(b, maxPages)
 }
 
 func (d *decoder) readGlobals() []byte {
-	n := d.count("globals", 4, maxGlobals)
-	total := n
-	if !d.cfg.Plain {
-		total++
-	}
-	b := appendU32(nil, uint32(total))
-	for range n {
+	var b []byte
+	for range d.count("globals", 4, maxGlobals) {
 		b = append(b, d.valueType())
 		at := d.pos
 		mutable := d.byte()
@@ -428,9 +365,9 @@ func (d *decoder) readGlobals() []byte {
 		b = append(b, mutable)
 		b = d.copyConstant(b)
 		if mutable == 1 {
-			d.mutable = append(d.mutable, uint32(d.globals))
+			d.has.mutable = append(d.has.mutable, uint32(d.has.globals))
 		}
-		d.globals++
+		d.has.globals++
 	}
 	return b
 }
@@ -451,8 +388,8 @@ func (d *decoder) copyConstant(b []byte) []byte {
 		case 0x44:
 			d.skip(8)
 		case 0x23:
-			g := d.index("global", d.globals)
-			if _, mutable := slices.BinarySearch(d.mutable, g); mutable && d.err == nil {
+			g := d.index("global", d.has.globals)
+			if _, mutable := slices.BinarySearch(d.has.mutable, g); mutable && d.err == nil {
 				d.fail(at, "a constant expression reads global %d, which is mutable", g)
 			}
 		case 0xd0:
@@ -463,7 +400,7 @@ func (d *decoder) copyConstant(b []byte) []byte {
 			}
 			d.skip(16)
 		case 0xd2:
-			b = appendU32(append(b, op), d.newIndex(d.index("function", len(d.funcs))))
+			b = appendU32(append(b, op), d.newIndex(d.index("function", len(d.has.funcs))))
 			continue
 		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub and mul
 		case opEnd:
@@ -495,21 +432,21 @@ func (d *decoder) readExports() []byte {
 		b = append(appendName(b, name), kind)
 		switch kind {
 		case KindFunc:
-			f := d.index("function", len(d.funcs))
+			f := d.index("function", len(d.has.funcs))
 			if d.err == nil {
-				e.Type, e.Imported = d.types[d.funcs[f]], int(f) < d.imported
+				e.Type, e.Imported = d.has.types[d.has.funcs[f]], int(f) < d.has.imported
 			}
 			b = appendU32(b, d.newIndex(f))
 		case KindTable:
-			b = appendU32(b, d.index("table", d.tables))
+			b = appendU32(b, d.index("table", d.has.tables))
 		case KindMemory:
 			memories := 0
-			if d.found.HasMemory {
+			if d.has.memory {
 				memories = 1
 			}
 			b = appendU32(b, d.index("memory", memories))
 		case KindGlobal:
-			b = appendU32(b, d.index("global", d.globals))
+			b = appendU32(b, d.index("global", d.has.globals))
 		default:
 			d.refuse(at, map[byte]feature{kindTag: exceptions}[kind], "the export %s of kind %d", shortName(name), kind)
 		}
@@ -522,9 +459,9 @@ func (d *decoder) readExports() []byte {
 }
 
 func (d *decoder) readElements() []byte {
-	d.elements = d.count("element segments", 2, maxElements)
-	b := appendU32(nil, uint32(d.elements))
-	for range d.elements {
+	d.has.elements = d.count("element segments", 2, maxElements)
+	b := appendU32(nil, uint32(d.has.elements))
+	for range d.has.elements {
 		at := d.pos
 		flag := d.u32()
 		if flag > 7 && d.err == nil {
@@ -533,7 +470,7 @@ func (d *decoder) readElements() []byte {
 		b = appendU32(b, flag)
 		if flag&1 == 0 { // active
 			if flag&2 != 0 {
-				b = appendU32(b, d.index("table", d.tables))
+				b = appendU32(b, d.index("table", d.has.tables))
 			}
 			b = d.copyConstant(b)
 		}
@@ -553,7 +490,7 @@ func (d *decoder) readElements() []byte {
 		b = appendU32(b, uint32(n))
 		for range n {
 			if flag&4 == 0 {
-				b = appendU32(b, d.newIndex(d.index("function", len(d.funcs))))
+				b = appendU32(b, d.newIndex(d.index("function", len(d.has.funcs))))
 			} else {
 				b = d.copyConstant(b)
 			}
