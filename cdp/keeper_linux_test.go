@@ -62,10 +62,10 @@ func fakeKeeper(t *testing.T, greeting string, answer func(fakeRequest) string) 
 
 func serveFake(conn net.Conn, greeting string, answer func(fakeRequest) string) {
 	defer conn.Close()
-	_ = wire.WriteFrame(conn, wire.KindHello, []byte(greeting))
-	r := bufio.NewReader(conn)
+	c := wire.NewConn(bufio.NewReader(conn), conn)
+	_ = c.Send(wire.KindHello, []byte(greeting))
 	for answer != nil {
-		kind, frame, err := wire.ReadFrame(r, 1<<30)
+		kind, frame, err := c.Receive(1 << 30)
 		if err != nil {
 			return
 		}
@@ -79,6 +79,6 @@ func serveFake(conn net.Conn, greeting string, answer func(fakeRequest) string) 
 			field = "error"
 		}
 		reply, _ := json.Marshal(map[string]any{"id": q.ID, field: json.RawMessage(text)})
-		_ = wire.WriteFrame(conn, wire.KindDone, reply)
+		_ = c.Send(wire.KindDone, reply)
 	}
 }

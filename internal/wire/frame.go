@@ -81,23 +81,37 @@ func (c *Conn) queue(kind Kind, parts [][]byte) error {
 
 // appendHead appends what precedes the body of a frame.
 func appendHead(b []byte, kind Kind, parts [][]byte) ([]byte, error) {
-	size := 0
-	for _, p := range parts {
-		size += len(p)
-	}
+	size := sizeOf(parts)
 	if int64(size) > 1<<32-1 {
 		return nil, &TooLargeError{int64(size), 1<<32 - 1}
 	}
 	return binary.BigEndian.AppendUint32(append(b, byte(kind)), uint32(size)), nil
 }
 
-// keptBytes bounds the buffer that a connection keeps between frames.
+func sizeOf(parts [][]byte) (size int) {
+	for _, p := range parts {
+		size += len(p)
+	}
+	return size
+}
+
+// keptBytes bounds the buffer that a connection keeps between frames. Larger bodies are not copied into it.
 const keptBytes = 256 << 10
 
-// Send writes the queued frames and this one, in one write.
+// Send writes the queued frames and this one, in one write unless it is large.
 func (c *Conn) Send(kind Kind, parts ...[]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if sizeOf(parts) > keptBytes {
+		head, err := appendHead(c.buf, kind, parts)
+		if err != nil {
+			return err
+		}
+		c.buf = nil
+		all := append(net.Buffers{head}, parts...)
+		_, err = all.WriteTo(c.out)
+		return err
+	}
 	if err := c.queue(kind, parts); err != nil {
 		return err
 	}
@@ -119,23 +133,9 @@ func (c *Conn) SendJSON(kind Kind, v any) error {
 
 // Receive reads a frame whose body has at most limit bytes. The error is io.EOF between frames, io.ErrUnexpectedEOF
 // within one, and a *[TooLargeError] for a longer body, after which nothing more can be read.
-func (c *Conn) Receive(limit int) (Kind, []byte, error) { return ReadFrame(c.in, limit) }
-
-// WriteFrame writes a frame with the parts as its body, to a connection in one call.
-func WriteFrame(w io.Writer, kind Kind, parts ...[]byte) error {
-	head, err := appendHead(nil, kind, parts)
-	if err != nil {
-		return err
-	}
-	frame := append(net.Buffers{head}, parts...)
-	_, err = frame.WriteTo(w)
-	return err
-}
-
-// ReadFrame reads a frame, as [Conn.Receive] does.
-func ReadFrame(r io.Reader, limit int) (Kind, []byte, error) {
+func (c *Conn) Receive(limit int) (Kind, []byte, error) {
 	var head [headBytes]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	if _, err := io.ReadFull(c.in, head[:]); err != nil {
 		return 0, nil, err
 	}
 	n := int64(binary.BigEndian.Uint32(head[1:]))
@@ -145,12 +145,12 @@ func ReadFrame(r io.Reader, limit int) (Kind, []byte, error) {
 	kind := Kind(head[0])
 	if n <= eagerBytes {
 		body := make([]byte, n)
-		_, err := io.ReadFull(r, body)
+		_, err := io.ReadFull(c.in, body)
 		return kind, body, within(err)
 	}
 	// The buffer grows as data arrives, because the length is only a claim.
 	var body bytes.Buffer
-	_, err := io.CopyN(&body, r, n)
+	_, err := io.CopyN(&body, c.in, n)
 	return kind, body.Bytes(), within(err)
 }
 

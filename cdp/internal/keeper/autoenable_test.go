@@ -572,7 +572,7 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 			x.Errorf("breakpoints are set %s", got)
 		}
 		// The page pauses once after it moved to another process.
-		l, err := x.e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"*"}}, nil, func() {})
+		l, err := x.e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"*"}}, nil)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -580,14 +580,15 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 		x.answer(x.sent("Debugger.setSkipAllPauses", "Debugger.resume"))
 		x.f.Event("Debugger.resumed")
 		synctest.Wait()
-		if line, _ := l.Next("b"); line != nil {
-			x.Errorf("a listener got %s", line)
+		l.Finish("closed")
+		if lines, _ := l.Next("b"); lines != nil {
+			x.Errorf("a listener got %s", lines)
 		}
 		x.answer(running)
 		wantResult(x.T, "the call", call, "")
 		x.answer(x.sent("Debugger.disable"))
 
-		l, err = x.e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Debugger.*"}}, nil, func() {})
+		l, err = x.e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Debugger.*"}}, nil)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -603,8 +604,9 @@ func TestDebuggerWithoutPauses(t *testing.T) {
 		wantResult(x.T, "the caller's own", own, "")
 		x.f.Event("Debugger.paused")
 		synctest.Wait()
-		if line, _ := l.Next("b"); !strings.Contains(string(line), "Debugger.paused") {
-			x.Errorf("the listener got %s", line)
+		l.Finish("closed")
+		if lines, _ := l.Next("b"); !strings.Contains(fmt.Sprintf("%s", lines), "Debugger.paused") {
+			x.Errorf("the listener got %s", lines)
 		}
 	})
 }
@@ -614,7 +616,7 @@ func TestListenerComesDuringCall(t *testing.T) {
 		call := x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")
 		x.answer(x.sent("Audits.enable"))
 		command := x.sent("Accessibility.getRootAXNode")
-		l, err := x.e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Audits.*"}}, nil, func() {})
+		l, err := x.e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Audits.*"}}, nil)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -629,8 +631,8 @@ func TestListenerComesDuringCall(t *testing.T) {
 		x.answer(restart)
 		x.f.Event("Audits.issueAdded")
 		synctest.Wait()
-		if line, _ := l.Next("b"); !strings.Contains(string(line), "Audits.issueAdded") {
-			x.Errorf("the listener got %s", line)
+		if lines, _ := l.Next("b"); !strings.Contains(fmt.Sprintf("%s", lines), "Audits.issueAdded") {
+			x.Errorf("the listener got %s", lines)
 		}
 		// A call beside the listener changes nothing for it; the listener may end first.
 		call = x.start(x.Context(), "Accessibility.getRootAXNode", "Audits")

@@ -5,10 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,19 +32,24 @@ type Client struct {
 // connection is the state shared by all clients of one connection.
 type connection struct {
 	conn    net.Conn
+	wire    *wire.Conn
 	hello   hello
 	notes   []string
 	started bool
 
-	writeMu sync.Mutex
-
 	mu       sync.Mutex
 	lastID   int64
-	waiters  map[int64]chan response
+	waiters  map[int64]*waiter
 	closeErr *api.Error
 	done     chan struct{}
 
 	browserEnded atomic.Bool // the keeper reported the end of the browser, and exits with it
+}
+
+// waiter gets the responses to a request until it stops waiting.
+type waiter struct {
+	responses chan response
+	stopped   chan struct{}
 }
 
 // timeoutGrace is how much longer than the keeper a client waits for a timeout, because the keeper's own error says
@@ -73,11 +78,11 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	}
 	conn.SetDeadline(time.Now().Add(helloTimeout / 2))
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
-	r := bufio.NewReaderSize(conn, 64<<10)
-	err = writeHello(conn, hello{Wire: WireVersion, Version: version})
+	w := wire.NewConn(bufio.NewReaderSize(conn, 64<<10), conn)
+	err = w.SendJSON(wire.KindHello, hello{Wire: WireVersion, Version: version})
 	var peerHello hello
 	if err == nil {
-		peerHello, err = readHello(r)
+		peerHello, err = readHello(w)
 	}
 	stop()
 	if err != nil {
@@ -96,9 +101,9 @@ func connect(ctx context.Context, f files, version string) (*Client, error) {
 	}
 	conn.SetDeadline(time.Time{})
 	c := &Client{&connection{
-		conn: conn, hello: peerHello, waiters: map[int64]chan response{}, done: make(chan struct{}),
+		conn: conn, wire: w, hello: peerHello, waiters: map[int64]*waiter{}, done: make(chan struct{}),
 	}, api.CommandLine, nil, nil}
-	go c.read(r)
+	go c.read()
 	return c, nil
 }
 
@@ -146,8 +151,8 @@ func (c *Client) Close() error { return c.conn.Close() }
 
 // Call runs one DevTools command and returns its raw result.
 func (c *Client) Call(ctx context.Context, q api.CallRequest) (json.RawMessage, error) {
-	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
-	return c.requestNamed(ctx, "call", q.Method, q)
+	result, _, err := c.exchange(ctx, "call", q.Method, q, nil)
+	return result, err
 }
 
 // CallInto is [Client.Call] for a result of any size. A large result is written to out in pieces; CallInto then returns
@@ -155,58 +160,34 @@ func (c *Client) Call(ctx context.Context, q api.CallRequest) (json.RawMessage, 
 func (c *Client) CallInto(ctx context.Context, q api.CallRequest, out io.Writer) (
 	result json.RawMessage, written int64, err error,
 ) {
-	q.TimeoutMS, q.Pieces = timeoutMS(ctx, q.TimeoutMS), true
-	id, responses, err := c.send("call", q, 8)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer c.forget(id)
-	for {
-		a, err := c.awaitResponse(ctx, responses, q.Method)
-		if err != nil {
-			c.cancel(id)
-			return nil, written, err
-		}
-		if a.piece == nil {
-			result, err := c.result(a)
-			return result, written, err
-		}
-		n, err := out.Write(a.piece)
-		if written += int64(n); err != nil {
-			c.cancel(id)
-			return nil, written, err
-		}
-	}
+	q.Pieces = true
+	return c.exchange(ctx, "call", q.Method, q, out)
 }
 
 // Open opens a page, waits for its load event and makes it the current one.
-func (c *Client) Open(ctx context.Context, q api.OpenRequest) (p api.Page, err error) {
-	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
-	return p, c.requestInto(ctx, "open", q, &p)
+func (c *Client) Open(ctx context.Context, q api.OpenRequest) (api.Page, error) {
+	return ask[api.Page](ctx, c, "open", q)
 }
 
 // SaveState returns what the caller's session stores for origins, in their canonical spelling.
-func (c *Client) SaveState(ctx context.Context, origins []string) (s api.State, err error) {
-	return s, c.requestInto(ctx, "save_state", api.StateRequest{Origins: origins, TimeoutMS: timeoutMS(ctx, 0)}, &s)
+func (c *Client) SaveState(ctx context.Context, origins []string) (api.State, error) {
+	return ask[api.State](ctx, c, "save_state", api.StateRequest{Origins: origins})
 }
 
 // LoadState puts the part of a state that belongs to origins into the caller's session.
-func (c *Client) LoadState(ctx context.Context, s api.State, origins []string) (done api.StateLoaded, err error) {
-	return done, c.requestInto(ctx, "load_state", api.StateRequest{Origins: origins, State: &s,
-		TimeoutMS: timeoutMS(ctx, 0)}, &done)
+func (c *Client) LoadState(ctx context.Context, s api.State, origins []string) (api.StateLoaded, error) {
+	return ask[api.StateLoaded](ctx, c, "load_state", api.StateRequest{Origins: origins, State: &s})
 }
 
 // Type types a secret into the focused element of a target.
-func (c *Client) Type(ctx context.Context, q api.TypeRequest) (done api.Typed, err error) {
-	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
-	return done, c.requestInto(ctx, "type", q, &done)
+func (c *Client) Type(ctx context.Context, q api.TypeRequest) (api.Typed, error) {
+	return ask[api.Typed](ctx, c, "type", q)
 }
 
 // Script calls a function of a script that a plugin ships. The error is [ErrNoScript] if the request has no text and
 // the keeper does not have it.
-func (c *Client) Script(ctx context.Context, q api.ScriptRequest) (done api.ScriptResult, err error) {
-	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
-	err = c.requestInto(ctx, "script", q, &done)
+func (c *Client) Script(ctx context.Context, q api.ScriptRequest) (api.ScriptResult, error) {
+	done, err := ask[api.ScriptResult](ctx, c, "script", q)
 	if failed := (*api.Error)(nil); errors.As(err, &failed) && failed.Message == api.ErrNoScript.Error() {
 		err = api.ErrNoScript
 	}
@@ -214,54 +195,52 @@ func (c *Client) Script(ctx context.Context, q api.ScriptRequest) (done api.Scri
 }
 
 // Input sends input events to a page.
-func (c *Client) Input(ctx context.Context, q api.InputRequest) (sent api.InputSent, err error) {
-	q.TimeoutMS = timeoutMS(ctx, q.TimeoutMS)
-	return sent, c.requestInto(ctx, "input", q, &sent)
+func (c *Client) Input(ctx context.Context, q api.InputRequest) (api.InputSent, error) {
+	return ask[api.InputSent](ctx, c, "input", q)
 }
 
 // Route changes the rules of the caller's session, and returns them.
-func (c *Client) Route(ctx context.Context, q api.RouteRequest) (rules api.Routed, err error) {
-	return rules, c.requestInto(ctx, "route", q, &rules)
+func (c *Client) Route(ctx context.Context, q api.RouteRequest) (api.Routed, error) {
+	return ask[api.Routed](ctx, c, "route", q)
 }
 
 // UploadFolder returns the folder for files that pages of the caller's session may get, see [ScriptRequest.Files].
-func (c *Client) UploadFolder(ctx context.Context) (f api.UploadFolder, err error) {
-	return f, c.requestInto(ctx, "uploads", struct{}{}, &f)
+func (c *Client) UploadFolder(ctx context.Context) (api.UploadFolder, error) {
+	return ask[api.UploadFolder](ctx, c, "uploads", struct{}{})
 }
 
 // Targets returns all targets, the oldest first.
-func (c *Client) Targets(ctx context.Context) (all []api.Target, err error) {
-	return all, c.requestInto(ctx, "targets", struct{}{}, &all)
+func (c *Client) Targets(ctx context.Context) ([]api.Target, error) {
+	return ask[[]api.Target](ctx, c, "targets", struct{}{})
 }
 
 // Activate brings a page to the front and makes it the current one.
-func (c *Client) Activate(ctx context.Context, target string) (p api.Page, err error) {
-	return p, c.requestInto(ctx, "activate", api.TargetRequest{Target: target, TimeoutMS: timeoutMS(ctx, 0)}, &p)
+func (c *Client) Activate(ctx context.Context, target string) (api.Page, error) {
+	return ask[api.Page](ctx, c, "activate", api.TargetRequest{Target: target})
 }
 
 // CloseTarget closes one page; an empty target means the current one. If the page asks whether it may be left, it
 // is closed only if OnDialog is DialogAccept.
-func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (p api.Page, err error) {
-	return p, c.requestInto(ctx, "close_target", api.TargetRequest{Target: target, TimeoutMS: timeoutMS(ctx, 0),
-		OnDialog: onDialog}, &p)
+func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (api.Page, error) {
+	return ask[api.Page](ctx, c, "close_target", api.TargetRequest{Target: target, OnDialog: onDialog})
 }
 
 // Status returns the state of the keeper and its browser, with the targets of the caller's session, or for a person
 // those of all.
-func (c *Client) Status(ctx context.Context, all bool) (s api.Status, err error) {
-	return s, c.requestInto(ctx, "status", api.StatusRequest{All: all}, &s)
+func (c *Client) Status(ctx context.Context, all bool) (api.Status, error) {
+	return ask[api.Status](ctx, c, "status", api.StatusRequest{All: all})
 }
 
 // Events returns stored events.
-func (c *Client) Events(ctx context.Context, q api.EventsRequest) (ev api.Events, err error) {
-	return ev, c.requestInto(ctx, "events", q, &ev)
+func (c *Client) Events(ctx context.Context, q api.EventsRequest) (api.Events, error) {
+	return ask[api.Events](ctx, c, "events", q)
 }
 
 // CloseSession closes what the caller's session has opened, or, for a person, another session unless it is "". The
 // browser ends if nothing is left in it; an external browser is only disconnected. CloseSession then waits until the
 // keeper is gone and its files are removed.
-func (c *Client) CloseSession(ctx context.Context, session string) (closed api.Closed, err error) {
-	err = c.requestInto(ctx, "close", api.CloseRequest{Session: session, TimeoutMS: timeoutMS(ctx, 0)}, &closed)
+func (c *Client) CloseSession(ctx context.Context, session string) (api.Closed, error) {
+	closed, err := ask[api.Closed](ctx, c, "close", api.CloseRequest{Session: session})
 	if err == nil && closed.Browser != "" {
 		err = c.awaitExit(ctx)
 	}
@@ -269,20 +248,20 @@ func (c *Client) CloseSession(ctx context.Context, session string) (closed api.C
 }
 
 // Sessions returns the sessions that have anything in the browser.
-func (c *Client) Sessions(ctx context.Context) (all []api.SessionInfo, err error) {
-	return all, c.requestInto(ctx, "sessions", struct{}{}, &all)
+func (c *Client) Sessions(ctx context.Context) ([]api.SessionInfo, error) {
+	return ask[[]api.SessionInfo](ctx, c, "sessions", struct{}{})
 }
 
 // EndConnection tells the keeper that the caller's connection has ended.
 func (c *Client) EndConnection(ctx context.Context) error {
-	_, err := c.request(ctx, "end_connection", struct{}{})
+	_, err := ask[struct{}](ctx, c, "end_connection", struct{}{})
 	return err
 }
 
 // CloseBrowser ends the browser and its keeper, whatever sessions use it, and waits until the process is gone and its
 // files are removed. An external browser is only disconnected.
 func (c *Client) CloseBrowser(ctx context.Context) error {
-	if _, err := c.request(ctx, "stop", struct{}{}); err != nil {
+	if _, err := ask[struct{}](ctx, c, "stop", struct{}{}); err != nil {
 		return err
 	}
 	return c.awaitExit(ctx)
@@ -309,7 +288,7 @@ func (c *Client) awaitExit(ctx context.Context) error {
 func (c *Client) Listen(
 	ctx context.Context, q api.ListenRequest, started func(), each func(line json.RawMessage) error,
 ) (api.ListenEnd, error) {
-	id, responses, err := c.send("listen", q, 1024)
+	id, responses, err := c.send(ctx, "listen", q, 1024)
 	if err != nil {
 		return api.ListenEnd{}, err
 	}
@@ -356,45 +335,47 @@ func (c *Client) Listen(
 	}
 }
 
-// timeoutMS returns the timeout to send to the keeper, in ms: the requested one, else the time left in the context.
-func timeoutMS(ctx context.Context, requested int64) int64 {
-	if deadline, ok := ctx.Deadline(); ok && requested <= 0 {
-		return max(1, time.Until(deadline).Milliseconds())
-	}
-	return requested
-}
-
-func (c *Client) requestInto(ctx context.Context, op string, body, into any) error {
-	raw, err := c.request(ctx, op, body)
+// ask sends a request and decodes its result.
+func ask[R any](ctx context.Context, c *Client, op string, body any) (result R, err error) {
+	raw, _, err := c.exchange(ctx, op, op, body, nil)
 	if err != nil {
-		return err
+		return result, err
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return api.Errorf(api.CodeInternal, "the keeper's response to %s cannot be read: %v", op, err)
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return result, api.Errorf(api.CodeInternal, "the keeper's response to %s cannot be read: %v", op, err)
 	}
-	return nil
+	return result, nil
 }
 
-func (c *Client) request(ctx context.Context, op string, body any) (json.RawMessage, error) {
-	return c.requestNamed(ctx, op, op, body)
-}
-
-// requestNamed is request with another name for the operation in its errors.
-func (c *Client) requestNamed(ctx context.Context, op, name string, body any) (json.RawMessage, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, api.ContextError(ctx, name)
+// exchange sends a request and returns its result, or writes the pieces of it to out. name is that of the operation in
+// errors.
+func (c *Client) exchange(ctx context.Context, op, name string, body any, out io.Writer) (
+	result json.RawMessage, written int64, err error,
+) {
+	if ctx.Err() != nil {
+		return nil, 0, api.ContextError(ctx, name)
 	}
-	id, responses, err := c.send(op, body, 1)
+	id, responses, err := c.send(ctx, op, body, 8)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer c.forget(id)
-	a, err := c.awaitResponse(ctx, responses, name)
-	if err != nil {
-		c.cancel(id)
-		return nil, err
+	for {
+		a, err := c.awaitResponse(ctx, responses, name)
+		if err == nil && (a.piece == nil || out == nil) {
+			result, err := c.result(a)
+			return result, written, err
+		}
+		if err == nil {
+			var n int
+			n, err = out.Write(a.piece)
+			written += int64(n)
+		}
+		if err != nil {
+			c.cancel(id)
+			return nil, written, err
+		}
 	}
-	return c.result(a)
 }
 
 // awaitResponse waits for the next response to a request. An error means that none will come.
@@ -442,7 +423,8 @@ func (c *Client) result(a response) (json.RawMessage, error) {
 	return a.result, nil
 }
 
-func (c *Client) send(op string, body any, buffer int) (int64, chan response, error) {
+// send sends a request with the time that is left for it. The caller calls forget.
+func (c *Client) send(ctx context.Context, op string, body any, buffer int) (int64, chan response, error) {
 	tooLarge := func(bytes int) error {
 		return api.Errorf(api.CodeLimitExceeded, "the request has %d bytes; the browser accepts at most %d", bytes,
 			browser.MaxRequest)
@@ -457,7 +439,11 @@ func (c *Client) send(op string, body any, buffer int) (int64, chan response, er
 	if len(raw) > maxRequest-4096 {
 		return 0, nil, tooLarge(len(raw))
 	}
-	responses := make(chan response, buffer)
+	head := scan.Marshal(c.by)
+	if deadline, ok := ctx.Deadline(); ok {
+		head = fmt.Appendf(head, `,"timeout_ms":%d`, max(1, time.Until(deadline).Milliseconds()))
+	}
+	w := &waiter{make(chan response, buffer), make(chan struct{})}
 	c.mu.Lock()
 	if c.closeErr != nil {
 		c.mu.Unlock()
@@ -465,85 +451,55 @@ func (c *Client) send(op string, body any, buffer int) (int64, chan response, er
 	}
 	c.lastID++
 	id := c.lastID
-	c.waiters[id] = responses
+	c.waiters[id] = w
 	c.mu.Unlock()
-	if err := c.writeRequest(id, op, raw); err != nil {
+	head = fmt.Appendf(nil, `{"id":%d,"op":"%s","by":%s,"body":`, id, op, head)
+	if err := c.wire.Send(wire.KindCall, head, raw, []byte{'}'}); err != nil {
 		c.forget(id)
 		c.browserEnded.Store(true)
 		return 0, nil, api.Errorf(api.CodeChromeConnection, "the connection to the browser's keeper is lost: %v", err)
 	}
-	return id, responses, nil
-}
-
-func (c *Client) writeRequest(id int64, op string, body []byte) error {
-	head := []byte(`{"id":` + strconv.Itoa(int(id)) + `,"op":"` + op + `"`)
-	if body != nil {
-		head = append(append(head, `,"by":`...), scan.Marshal(c.by)...)
-		head = append(head, `,"body":`...)
-	}
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	return wire.WriteFrame(c.conn, wire.KindCall, head, body, []byte{'}'})
+	return id, w.responses, nil
 }
 
 // cancel abandons a request. It does not wait, because a hung keeper may not read the message.
-func (c *Client) cancel(id int64) { go c.writeRequest(id, "cancel", nil) }
+func (c *Client) cancel(id int64) {
+	go c.wire.Send(wire.KindCall, fmt.Appendf(nil, `{"id":%d,"op":"cancel"}`, id))
+}
 
 func (c *Client) forget(id int64) {
 	c.mu.Lock()
-	delete(c.waiters, id)
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if w := c.waiters[id]; w != nil {
+		close(w.stopped)
+		delete(c.waiters, id)
+	}
 }
 
-// read delivers responses until the connection ends.
-func (c *Client) read(r *bufio.Reader) {
-	var closeErr *api.Error
+// read delivers responses until the connection ends. It waits until the reader of a stream takes the next one.
+func (c *Client) read() {
 	for {
-		a, err := readResponse(r)
+		a, err := readResponse(c.wire)
 		if err != nil {
-			closeErr = api.Errorf(api.CodeChromeConnection,
-				"the browser's keeper has exited: the browser was closed or has crashed")
 			break
 		}
 		if a.failure != nil && a.failure.Code == api.CodeChromeConnection {
 			c.browserEnded.Store(true)
 		}
 		c.mu.Lock()
-		waiter := c.waiters[a.id]
+		w := c.waiters[a.id]
 		c.mu.Unlock()
-		if waiter == nil {
-			continue
-		}
-		if a.item == nil && a.piece == nil {
+		if w != nil {
 			select {
-			case waiter <- a:
-			default: // the stream's buffer is full; its reader runs in another goroutine
-				c.deliver(a, waiter)
+			case w.responses <- a:
+			case <-w.stopped:
 			}
-			continue
 		}
-		c.deliver(a, waiter)
 	}
 	c.conn.Close()
 	c.mu.Lock()
-	c.closeErr = closeErr
+	c.closeErr = api.Errorf(api.CodeChromeConnection,
+		"the browser's keeper has exited: the browser was closed or has crashed")
 	c.mu.Unlock()
 	close(c.done)
-}
-
-// deliver waits until the reader of a stream takes the response, unless it has stopped waiting.
-func (c *Client) deliver(a response, waiter chan response) {
-	for {
-		select {
-		case waiter <- a:
-			return
-		case <-time.After(50 * time.Millisecond):
-			c.mu.Lock()
-			_, waiting := c.waiters[a.id]
-			c.mu.Unlock()
-			if !waiting {
-				return
-			}
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
@@ -53,7 +54,7 @@ type Config struct {
 const DefaultBrowser = host.DefaultBrowser
 
 func (c *Config) setDefaults() {
-	c.Browser = orDefault(c.Browser)
+	c.Browser = cmp.Or(c.Browser, DefaultBrowser)
 	if c.LaunchTimeout <= 0 {
 		c.LaunchTimeout = 30 * time.Second
 	}
@@ -78,13 +79,6 @@ func (c *Config) setDefaults() {
 func (c *Config) rooms(external bool) verb.Options {
 	return verb.Options{Name: c.Browser, External: external, MaxMessage: c.MaxMessage, RingEvents: c.RingEvents,
 		RingBytes: c.RingBytes, Forbidden: c.Forbidden}
-}
-
-func orDefault(name string) string {
-	if name == "" {
-		return DefaultBrowser
-	}
-	return name
 }
 
 // CheckName reports a browser name that is not portable as a file name: it must start with a letter or digit,

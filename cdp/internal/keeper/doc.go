@@ -54,23 +54,21 @@
 // closed a grace after the connection has ended, or the process that served it (see connections). When nothing is left
 // in the browser, the keeper exits.
 //
-// # Wire format, version 6
+// # Wire format, version 9
 //
-// A frame is the length of its payload in 4 bytes, big endian, followed by the payload, one JSON object. The
-// first frame of each side is its hello:
+// Frames are those of package wire. The first frame of each side is its hello:
 //
-//	{"parley_keeper":6,"version":"0.1.0"}                                   the client
-//	{"parley_keeper":6,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
+//	{"parley_keeper":9,"version":"0.1.0"}                                   the client
+//	{"parley_keeper":9,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
 //
-// The frame format of the hello and its fields parley_keeper and replace are the same in every version, past and
-// future. A client that finds a keeper of another version sends a hello with "replace":true, which ends that
-// keeper whatever its version, and starts its own. After the hellos the client sends requests, also several at
-// once:
+// The hello and its fields parley_keeper and replace are the same in every version since 7. A client that finds a
+// keeper of another version sends a hello with "replace":true, which ends that keeper whatever its version, and starts
+// its own. After the hellos the client sends requests (call), also several at once:
 //
-//	{"id":1,"op":"call","by":{"name":"cli"},"body":{"method":"Page.reload","timeout_ms":5000}}
-//	{"op":"cancel","id":1}
+//	{"id":1,"op":"call","by":{"name":"cli"},"timeout_ms":5000,"body":{"method":"Page.reload"}}
+//	{"id":1,"op":"cancel"}
 //
-// The keeper responds to each id once, in any order. A stream's items come before its response:
+// The keeper responds to each id once (done), in any order. A stream's items (event) come before its response:
 //
 //	{"id":1,"result":{...}}
 //	{"id":1,"error":{"code":"timeout","message":"..."}}
@@ -86,11 +84,11 @@
 // enable: those that it disabled again, and those that stay enabled because ids or settings of the call end with them,
 // as "enabled":{"off":["CSS"],"kept":["DOM"]}.
 //
-// If a call asks for pieces, a result above 1 MiB is sent before its response in frames of another format: a
-// zero byte, the id in 8 bytes, big endian, and a piece of the result.
+// If a call asks for pieces, a result above 1 MiB is sent before its response (piece): the id in 8 bytes, big endian,
+// and a piece of the result.
 //
 // The operations are call, open, targets, activate, close_target, close, stop, status, sessions, events, listen,
-// save_state, load_state, type, script, input, route and end_connection. Their bodies and results are the
+// save_state, load_state, type, script, input, route, uploads and end_connection. Their bodies and results are the
 // types of package api. The first item of listen is {"listening":true}; the stream is complete from then on. A client
 // that closes its connection abandons its calls.
 package keeper

@@ -13,7 +13,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
-	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
@@ -288,32 +287,6 @@ func TestPageLimit(t *testing.T) {
 	})
 }
 
-// TestStreamEndsWithItsTarget closes the page of a stream, so that no event can follow.
-func TestStreamEndsWithItsTarget(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		listen := func(scope *target.Target) (*event.Listener, *api.Error) {
-			return e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"Target.*"}}, scope, func() {})
-		}
-		page := e.Tracker.ByID["T"]
-		of, err := listen(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := listen(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Messages <- `{"method":"Target.targetDestroyed","params":{"targetId":"T"}}`
-		synctest.Wait()
-		if of.End != "closed" || all.End != "" {
-			t.Errorf("the page's stream ends with %q, that of all with %q", of.End, all.End)
-		}
-		if _, err := listen(page); err == nil || err.Code != api.CodeNotFound {
-			t.Errorf("a stream of a page that was closed: %v", err)
-		}
-	})
-}
-
 // TestCallersCannotDisableTargetTracking sends commands that would disable the engine's tracking of targets. The
 // engine restores its own settings.
 func TestCallersCannotDisableTargetTracking(t *testing.T) {
@@ -461,8 +434,7 @@ func TestListenWaitsUntilDomainsAreEnabled(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
 				l, err := e.Events.Listen(api.CommandLine, api.ListenRequest{Patterns: []string{"DOM.*", "DOM.documentUpdated"}},
-					nil,
-					func() {})
+					nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -78,7 +79,7 @@ func (f files) makeTemp() (string, error) {
 
 // SocketPath returns the path that the keeper of a browser listens at.
 func SocketPath(runDir, name string) string {
-	return files{absolute(runDir), orDefault(name)}.socket()
+	return files{absolute(runDir), cmp.Or(name, DefaultBrowser)}.socket()
 }
 
 // info is the content of NAME.json.
@@ -257,7 +258,7 @@ func CheckBrowserLimit(runDir, name string) error {
 	}
 	open := 0
 	for _, e := range all {
-		if e.Alive && e.Browser == orDefault(name) {
+		if e.Alive && e.Browser == cmp.Or(name, DefaultBrowser) {
 			return nil
 		}
 		if e.Alive {

@@ -225,7 +225,6 @@ func (v *victim) now(t *testing.T) string {
 func (v *victim) script(t *testing.T) string {
 	t.Helper()
 	raw, err := v.Call(testContext(t), api.CallRequest{Method: "Runtime.evaluate", Target: v.page.Target,
-		TimeoutMS: 60_000,
 		Params: params(map[string]any{"awaitPromise": true, "expression": `Promise.all([caches.keys(),
 			indexedDB.databases()]).then(stored => JSON.stringify([stored, location.href, marker,
 			document.title, document.cookie, localStorage.secret, sessionStorage.secret, document.body.innerHTML.length,
@@ -341,7 +340,7 @@ func (s *stranger) drive(name string) (calls int) {
 			if target == "own" {
 				target = s.page
 			}
-			raw, err := s.Call(testContext(s.t), api.CallRequest{Method: name, Target: target, Params: params, TimeoutMS: 2000})
+			raw, err := s.Call(within(s.t, 2000), api.CallRequest{Method: name, Target: target, Params: params})
 			calls++
 			answer := string(raw)
 			if err != nil {
@@ -372,7 +371,7 @@ func (s *stranger) drive(name string) (calls int) {
 func (s *stranger) needPage() {
 	s.t.Helper()
 	if s.page != "" {
-		_, err := s.Call(testContext(s.t), api.CallRequest{Method: "Runtime.evaluate", Target: s.page, TimeoutMS: 2000,
+		_, err := s.Call(within(s.t, 2000), api.CallRequest{Method: "Runtime.evaluate", Target: s.page,
 			Params: json.RawMessage(`{"expression":"1"}`)})
 		if err == nil {
 			return

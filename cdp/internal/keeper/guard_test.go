@@ -924,7 +924,7 @@ func withScopes(t *testing.T, test func(e *verb.Verbs, f *muxtest.Browser, recei
 // enter enters a plugin's scope for a call that ends at once.
 func enter(t *testing.T, e *verb.Verbs, by api.Caller) *tenant.Scope {
 	t.Helper()
-	s, release, err := e.Tenancy.EnterScope(testContext(t), by)
+	s, release, err := e.Tenancy.Enter(testContext(t), by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -997,7 +997,7 @@ func TestScopeOfOtherVersion(t *testing.T) {
 // The number of contexts is limited. One that is idle is closed, but none with a call under way.
 func TestScopesAreLimited(t *testing.T) {
 	withScopes(t, func(e *verb.Verbs, _ *muxtest.Browser, received func() []string) {
-		busy, release, err := e.Tenancy.EnterScope(testContext(t), plugin("busy"))
+		busy, release, err := e.Tenancy.Enter(testContext(t), plugin("busy"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1006,7 +1006,7 @@ func TestScopesAreLimited(t *testing.T) {
 			enter(t, e, plugin(fmt.Sprint(n)))
 		}
 		received()
-		_, _, err = e.Tenancy.EnterScope(testContext(t), plugin("another"))
+		_, _, err = e.Tenancy.Enter(testContext(t), plugin("another"))
 		refused(t, "a context over the limit", err, api.CodeLimitExceeded, fmt.Sprint(tenant.MaxScopes))
 		if got := received(); len(got) > 0 {
 			t.Errorf("the browser receives %q", got)

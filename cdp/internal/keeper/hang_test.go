@@ -24,10 +24,6 @@ func TestEveryCallEnds(t *testing.T) {
 			target.TerminateTimeout // a probe and the termination of a script follow the timeout
 		reading = 3 * time.Second // for what is over the limit
 	)
-	late := func(q api.CallRequest) api.CallRequest {
-		q.TimeoutMS = overdue.Milliseconds()
-		return q
-	}
 	cfg := config(t)
 	cfg.MaxMessage = 4 << 20
 	shared := startBrowser(t, cfg)
@@ -35,6 +31,7 @@ func TestEveryCallEnds(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		call    api.CallRequest
+		late    bool                                        // the call's time is overdue
 		before  func(t *testing.T, c *Client, s api.Status) // makes the call hang; nil: the call itself hangs
 		after   func(t *testing.T, c *Client, s api.Status) // ends the call once it is under way; nil: it ends by itself
 		code    string
@@ -57,18 +54,19 @@ func TestEveryCallEnds(t *testing.T) {
 		{name: "dialog of another call", call: neverReturns, after: func(t *testing.T, c *Client, _ api.Status) {
 			evaluate(t, c, "", "setTimeout(() => alert('later'))")
 		}, code: api.CodeBusy, words: []string{"alert", "later"}, promise: atOnce},
-		{name: "endless loop", call: late(endlessLoop), code: api.CodeTimeout, words: []string{"stopped"}, promise: stopped},
-		{name: "endless loop, then another call", call: late(api.CallRequest{Method: "DOM.getDocument"}),
+		{name: "endless loop", call: endlessLoop, late: true, code: api.CodeTimeout,
+			words: []string{"stopped"}, promise: stopped},
+		{name: "endless loop, then another call", call: api.CallRequest{Method: "DOM.getDocument"}, late: true,
 			before: func(t *testing.T, c *Client, _ api.Status) {
 				startLoop(testContext(t), t, c)
 			}, code: api.CodeTimeout, promise: stopped},
-		{name: "promise that is never resolved", call: late(neverReturns), code: api.CodeTimeout, promise: overdue},
+		{name: "promise that is never resolved", call: neverReturns, late: true, code: api.CodeTimeout, promise: overdue},
 		{name: "reply over the limit", call: evaluation("'x'.repeat(5e6)"), code: api.CodeLimitExceeded,
 			words: []string{"bytes"}, promise: reading},
 		{name: "request over the limit", call: evaluation(strings.Repeat("x", browser.MaxRequest)),
 			code:  api.CodeLimitExceeded,
 			words: []string{"at most"}, promise: reading},
-		{name: "browser stopped", call: late(evaluation("1")), before: func(t *testing.T, _ *Client, s api.Status) {
+		{name: "browser stopped", call: evaluation("1"), late: true, before: func(t *testing.T, _ *Client, s api.Status) {
 			stopProcess(t, s.ChromePID)
 		}, code: api.CodeTimeout, promise: stopped, fatal: true},
 		{name: "browser killed", call: neverReturns, after: func(t *testing.T, _ *Client, s api.Status) {
@@ -97,7 +95,11 @@ func TestEveryCallEnds(t *testing.T) {
 			began := time.Now()
 			var result <-chan error
 			if c.after == nil {
-				result = callAsync(t, client, c.call)
+				ctx := testContext(t)
+				if c.late {
+					ctx = within(t, int(overdue.Milliseconds()))
+				}
+				result = callWithin(ctx, client, c.call)
 			} else {
 				result = startCall(t, client, c.call)
 				began = time.Now()
@@ -125,7 +127,7 @@ func TestFullPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopProcess(t, s.ChromePID)
-	q := api.CallRequest{Method: "Browser.none", TimeoutMS: 100}
+	q := api.CallRequest{Method: "Browser.none"}
 	refused := 0
 	for round := 0; refused == 0; round++ {
 		if round == 100 {
@@ -134,7 +136,7 @@ func TestFullPipe(t *testing.T) {
 		errs := make(chan error, maxInFlight)
 		for range maxInFlight {
 			go func() {
-				_, err := c.Call(testContext(t), q)
+				_, err := c.Call(within(t, 100), q)
 				errs <- err
 			}()
 		}

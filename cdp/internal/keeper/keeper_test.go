@@ -94,6 +94,14 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
+// within returns a context that leaves a call that many milliseconds.
+func within(t testing.TB, ms int) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(ms)*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func config(t *testing.T) Config {
 	t.Helper()
 	cfg, err := foundConfig(tempDir(t))

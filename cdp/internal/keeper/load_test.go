@@ -105,7 +105,7 @@ func BenchmarkFullJournals(b *testing.B) {
 	_, c := benchBrowser(b)
 	run := func(expression string) {
 		b.Helper()
-		if _, err := c.Call(b.Context(), api.CallRequest{Method: "Runtime.evaluate", TimeoutMS: 120_000,
+		if _, err := c.Call(within(b, 120_000), api.CallRequest{Method: "Runtime.evaluate",
 			Params: scan.Marshal(map[string]any{"expression": expression, "awaitPromise": true})}); err != nil {
 			b.Fatal(err)
 		}
@@ -215,33 +215,33 @@ func TestClientThatNeverReadsIsBlocked(t *testing.T) {
 	defer l.Close()
 	s := newServer(e, hello{Wire: WireVersion}, time.Minute)
 	go s.serve(l)
-	const many = maxQueuedBytes>>19 + maxInFlight + 100 // the response to each request has half a megabyte
-	pad := strings.Repeat(" ", 64<<10)                  // so that only few requests fit into the socket's buffer
-	sendUntilBlocked := func() (conn net.Conn, r *bufio.Reader, sent int) {
+	const many = maxUnsent + 100       // the response to each request has half a megabyte
+	pad := strings.Repeat(" ", 64<<10) // so that only few requests fit into the socket's buffer
+	sendUntilBlocked := func() (conn net.Conn, c *wire.Conn, sent int) {
 		conn, err := net.Dial("unix", f.socket())
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		if err := writeHello(conn, hello{Wire: WireVersion}); err != nil {
+		c = wire.NewConn(bufio.NewReader(conn), conn)
+		if err := c.SendJSON(wire.KindHello, hello{Wire: WireVersion}); err != nil {
 			t.Fatal(err)
 		}
-		r = bufio.NewReader(conn)
-		if _, err := readHello(r); err != nil {
+		if _, err := readHello(c); err != nil {
 			t.Fatal(err)
 		}
 		conn.SetWriteDeadline(time.Now().Add(2 * time.Second))
-		for wire.WriteFrame(conn, wire.KindCall,
+		for c.Send(wire.KindCall,
 			fmt.Appendf(nil, `{"id":%d,"op":"events","by":{"name":"cli"},"body":{}%s}`, sent+1, pad)) == nil {
 			if sent++; sent == many {
 				t.Fatalf("the keeper read %d requests without a response being read", sent)
 			}
 		}
-		return conn, r, sent
+		return conn, c, sent
 	}
-	_, r, sent := sendUntilBlocked()
+	_, c, sent := sendUntilBlocked()
 	for range sent {
-		if a, err := readResponse(r); err != nil || a.failure != nil {
+		if a, err := readResponse(c); err != nil || a.failure != nil {
 			t.Fatal(a.failure, err)
 		}
 	}

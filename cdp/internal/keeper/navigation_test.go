@@ -38,23 +38,15 @@ func slowSite(t *testing.T) (url string, let func()) {
 	return server.URL, let
 }
 
-func navigateWithin(url string, ms int64) api.CallRequest {
-	return api.CallRequest{Method: "Page.navigate", Params: params(map[string]any{"url": url}), TimeoutMS: ms}
-}
-
-func evaluateWithin(expression string, ms int64) api.CallRequest {
-	q := evaluation(expression)
-	q.TimeoutMS = ms
-	return q
-}
-
 // testSlowServerDoesNotStopScripts lets a navigation time out while the server has not responded. Neither the
 // scripts of the current page nor, later, those of the next page may be terminated.
 func testSlowServerDoesNotStopScripts(t *testing.T, c *Client) {
 	url, let := slowSite(t)
 	openPage(t, c, url+"/")
-	for _, q := range []api.CallRequest{navigateWithin(url+"/late", 300), evaluateWithin("1", 300)} {
-		_, err := c.Call(testContext(t), q)
+	for _, q := range []api.CallRequest{
+		{Method: "Page.navigate", Params: params(map[string]any{"url": url + "/late"})}, evaluation("1"),
+	} {
+		_, err := c.Call(within(t, 300), q)
 		wantCode(t, err, api.CodeTimeout, "navigation")
 		if err != nil && strings.Contains(err.Error(), "script") {
 			t.Errorf("%s: %v", q.Method, err)
@@ -71,9 +63,9 @@ func TestEndlessScriptAtLoadIsStopped(t *testing.T) {
 	c := startBrowser(t, config(t))
 	wantValue(t, c, "", "1+1", "2") // the first page is ready, so the timeout is for the load alone
 	url, _ := slowSite(t)
-	_, err := c.Open(testContext(t), api.OpenRequest{URL: url + "/loop", TimeoutMS: 2000})
+	_, err := c.Open(within(t, 2000), api.OpenRequest{URL: url + "/loop"})
 	wantCode(t, err, api.CodeTimeout, "stopped")
-	if raw, err := c.Call(testContext(t), evaluateWithin("document.title", 5000)); err != nil ||
+	if raw, err := c.Call(within(t, 5000), evaluation("document.title")); err != nil ||
 		!strings.Contains(string(raw), "Loop") {
 		t.Errorf("%s, %v", raw, err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 var (
@@ -627,8 +628,8 @@ func testFulfilledRequestsCannotEscapeGrants(t *testing.T, c *Client) {
 				t.Fatal(err)
 			}
 			stop := mine.answerPaused(t, p.Target, api.CallRequest{Target: p.Target, Method: answer.method}, answer.params)
-			ask.Target, ask.TimeoutMS = p.Target, 5000
-			got, err := mine.Call(testContext(t), ask)
+			ask.Target = p.Target
+			got, err := mine.Call(within(t, 5000), ask)
 			shown, _ := evaluate(t, mine, p.Target, "document.documentElement ? document.documentElement.innerText : ''")
 			if strings.Contains(string(got)+shown, "kept") {
 				t.Errorf("%s of %s with %v: got %s %s", answer.method, ask.Method, answer.params, got, shown)
@@ -814,9 +815,10 @@ func runStranger(socket string) int {
 	}
 	defer conn.Close()
 	fmt.Print("connected, ")
-	writeHello(conn, hello{Wire: WireVersion})
+	c := wire.NewConn(conn, conn)
+	c.SendJSON(wire.KindHello, hello{Wire: WireVersion})
 	conn.SetDeadline(time.Now().Add(testTimeout))
-	if h, err := readHello(conn); err == nil {
+	if h, err := readHello(c); err == nil {
 		fmt.Println("answered", h)
 		return 1
 	}

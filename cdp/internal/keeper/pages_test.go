@@ -303,7 +303,7 @@ func testSlowAndEndlessResponses(t *testing.T, c *Client) {
 		t.Errorf("page %+v", p)
 	}
 	// enough to load the beginning on a busy machine
-	_, err := c.Open(testContext(t), api.OpenRequest{URL: url + "/never", TimeoutMS: 3000})
+	_, err := c.Open(within(t, 3000), api.OpenRequest{URL: url + "/never"})
 	wantCode(t, err, api.CodeTimeout, "the page stays open")
 	wantValue(t, c, "", "document.body.innerText.trim()", `"so far"`) // the page can be inspected and navigated
 	if _, err := c.Call(testContext(t),

@@ -29,9 +29,13 @@ import (
 
 // callAsync starts a call and returns a channel for its error.
 func callAsync(t *testing.T, c *Client, q api.CallRequest) <-chan error {
+	return callWithin(testContext(t), c, q)
+}
+
+func callWithin(ctx context.Context, c *Client, q api.CallRequest) <-chan error {
 	result := make(chan error, 1)
 	go func() {
-		_, err := c.Call(testContext(t), q)
+		_, err := c.Call(ctx, q)
 		result <- err
 	}()
 	return result
@@ -285,9 +289,7 @@ func testBeforeUnloadDialog(t *testing.T, c *Client) {
 func TestEndlessLoopIsStopped(t *testing.T) {
 	c := startBrowser(t, config(t))
 	openPage(t, c, site(t, map[string]string{"/": plainPage}))
-	q := endlessLoop
-	q.TimeoutMS = 500
-	_, err := c.Call(testContext(t), q)
+	_, err := c.Call(within(t, 500), endlessLoop)
 	wantCode(t, err, api.CodeTimeout, "stopped")
 	wantValue(t, c, "", "1+1", "2")
 
@@ -295,9 +297,7 @@ func TestEndlessLoopIsStopped(t *testing.T) {
 	if _, err := evaluate(t, c, "", "window.n = 0; setInterval(() => n++, 1); 0"); err != nil {
 		t.Fatal(err)
 	}
-	q = neverReturns
-	q.TimeoutMS = 200
-	_, err = c.Call(testContext(t), q)
+	_, err = c.Call(within(t, 200), neverReturns)
 	wantCode(t, err, api.CodeTimeout)
 	if strings.Contains(err.Error(), "stopped") {
 		t.Errorf("a promise: %v", err)
@@ -457,9 +457,8 @@ func TestHammerStoppedChrome(t *testing.T) {
 	stopProcess(t, s.ChromePID)
 	// Fill the pipe as well. No call may block forever.
 	q := evaluation("'" + strings.Repeat("y", 8<<20) + "'.length")
-	q.TimeoutMS = 300
 	for range rounds(3) {
-		_, err := c.Call(testContext(t), q)
+		_, err := c.Call(within(t, 300), q)
 		wantCode(t, err, api.CodeTimeout)
 	}
 	syscall.Kill(s.ChromePID, syscall.SIGCONT)

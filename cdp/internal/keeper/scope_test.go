@@ -153,7 +153,7 @@ func TestAnonymousScopeEnds(t *testing.T) {
 		enter(t, e, anonymous)
 		time.Sleep(tenant.AnonymousTTL - time.Second)
 		enter(t, e, anonymous)
-		_, release, err := e.Tenancy.EnterScope(t.Context(),
+		_, release, err := e.Tenancy.Enter(t.Context(),
 			api.Caller{Name: "mcp:some", Session: "token:2/", Anonymous: true})
 		if err != nil {
 			t.Fatal(err)

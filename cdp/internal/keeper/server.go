@@ -3,7 +3,9 @@ package keeper
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -12,11 +14,11 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
-	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
+	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -38,40 +40,23 @@ type server struct {
 	lastUse        time.Time
 }
 
-// client is one connection. Its writer sends replies first, and events only when no reply is queued. So a reply
-// never waits behind events, and the keeper never waits for a client. While the writer is idle, the goroutine that
-// has a reply sends it itself.
+// client is one connection. A goroutine for each request writes what the request comes to, so the keeper never waits
+// for a client that does not read.
 type client struct {
-	conn net.Conn
-	s    *server
+	conn    net.Conn
+	wire    *wire.Conn
+	s       *server
+	unsent  chan struct{}  // holds one for each request, from its begin until its response is sent
+	workers sync.WaitGroup // goroutines that run requests
 
-	wake    chan struct{} // holds one when there may be something to send
-	writeMu sync.Mutex    // guards writes to conn
-
-	mu          sync.Mutex
-	replies     []frame
-	queuedBytes int           // the size of replies
-	drained     chan struct{} // holds one when queuedBytes may have decreased
-	streams     []*stream
-	calls       map[int64]context.CancelFunc
-	workers     sync.WaitGroup // goroutines that run calls
-	closing     bool
-	closed      bool
-}
-
-// stream is a sequence of frames: the events of a listener, or the pieces of a spool.
-type stream struct {
-	id    int64
-	l     *event.Listener
-	spool *mux.Spool
-	aside aside         // of the response after the pieces
-	done  chan struct{} // closed when the spool is read or abandoned
+	mu    sync.Mutex
+	calls map[int64]context.CancelFunc // under way, by id
 }
 
 const (
-	maxInFlight    = 256
-	maxQueuedBytes = 16 << 20 // of responses; above it the keeper reads no requests of the client
-	helloTimeout   = 10 * time.Second
+	maxInFlight  = 256
+	maxUnsent    = maxInFlight + 32 // above it the keeper reads no requests of the client
+	helloTimeout = 10 * time.Second
 )
 
 func newServer(e *verb.Verbs, h hello, grace time.Duration) *server {
@@ -140,13 +125,11 @@ func (s *server) serveClient(conn net.Conn) {
 	if uid, _, err := peerCredentials(conn); err != nil || uid != os.Geteuid() {
 		return
 	}
-	r := bufio.NewReaderSize(conn, 64<<10)
+	c := &client{conn: conn, wire: wire.NewConn(bufio.NewReaderSize(conn, 64<<10), conn), s: s,
+		unsent: make(chan struct{}, maxUnsent), calls: map[int64]context.CancelFunc{}}
 	conn.SetDeadline(time.Now().Add(helloTimeout))
-	clientHello, err := readHello(r)
-	if err != nil {
-		return
-	}
-	if writeHello(conn, s.hello) != nil {
+	clientHello, err := readHello(c.wire)
+	if err != nil || c.wire.SendJSON(wire.KindHello, s.hello) != nil {
 		return
 	}
 	if clientHello.Replace {
@@ -157,24 +140,17 @@ func (s *server) serveClient(conn net.Conn) {
 		return
 	}
 	conn.SetDeadline(time.Time{})
-
-	c := &client{
-		conn: conn, s: s, wake: make(chan struct{}, 1), drained: make(chan struct{}, 1),
-		calls: map[int64]context.CancelFunc{},
-	}
 	s.mu.Lock()
 	s.clients[c] = true
 	s.mu.Unlock()
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		c.write()
+	if err := c.read(); !errors.Is(err, os.ErrDeadlineExceeded) { // which closeClients has set
 		conn.Close()
-		c.abandonAll() // also unblocks awaitReader
-	}()
-	c.read(r)
-	c.abandonAll()
-	<-written
+		c.mu.Lock()
+		for _, cancel := range c.calls {
+			cancel()
+		}
+		c.mu.Unlock()
+	}
 	c.workers.Wait() // what a call still opens has to be closed with the connection
 	s.connections.releaseAll(c)
 	s.mu.Lock()
@@ -206,22 +182,15 @@ func (s *server) clientCount() int {
 	return len(s.clients)
 }
 
-// closeClients lets each client read its queued responses, then closes it.
+// closeClients lets each client read the responses to its requests, and reads no more of them.
 func (s *server) closeClients(patience time.Duration) {
+	deadline := time.Now().Add(patience)
 	s.mu.Lock()
-	var open []*client
 	for c := range s.clients {
-		open = append(open, c)
+		c.conn.SetWriteDeadline(deadline)
+		c.conn.SetReadDeadline(time.Now())
 	}
 	s.mu.Unlock()
-	for _, c := range open {
-		c.conn.SetWriteDeadline(time.Now().Add(patience))
-		c.mu.Lock()
-		c.closing = true
-		c.mu.Unlock()
-		c.wakeWriter()
-	}
-	deadline := time.Now().Add(patience)
 	for s.clientCount() > 0 && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
 	}
@@ -229,70 +198,43 @@ func (s *server) closeClients(patience time.Duration) {
 
 // read handles requests until the client closes the connection or sends an invalid request. A client that keeps
 // sending without reading blocks.
-func (c *client) read(r *bufio.Reader) {
+func (c *client) read() error {
 	jobs := make(chan job)
 	defer close(jobs)
 	for {
-		c.awaitReader()
-		q, err := readRequest(r)
+		q, err := readRequest(c.wire)
 		if err != nil {
-			return
+			return err
 		}
-		if q.op == "cancel" {
-			c.mu.Lock()
-			cancel := c.calls[q.id]
-			c.mu.Unlock()
-			if cancel != nil {
+		c.mu.Lock()
+		cancel, known := c.calls[q.id]
+		full := len(c.calls) >= maxInFlight
+		c.mu.Unlock()
+		switch {
+		case q.op == "cancel":
+			if known {
 				cancel()
 			}
 			continue
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		c.mu.Lock()
-		_, twice := c.calls[q.id]
-		full := len(c.calls) >= maxInFlight
-		if !twice && !full {
-			c.calls[q.id] = cancel
-		}
-		c.mu.Unlock()
-		if twice || full {
-			cancel()
-			if twice {
-				return
-			}
-			err := api.Errorf(api.CodeLimitExceeded, "%d requests are under way on this connection; wait for their responses",
-				maxInFlight)
-			c.sendReply(responseFrame(q.id, "error", scan.Marshal(err)))
+		case known:
+			return errors.New("two requests have the same id")
+		case full:
+			c.respond(q.id, "error", scan.Marshal(api.Errorf(api.CodeLimitExceeded,
+				"%d requests are under way on this connection; wait for their responses", maxInFlight)), aside{})
 			continue
 		}
+		c.unsent <- struct{}{}
+		next := job{request: q}
+		next.ctx, next.cancel = context.WithCancel(context.Background())
+		c.mu.Lock()
+		c.calls[q.id] = next.cancel
+		c.mu.Unlock()
 		c.s.countRequest(1)
-		next := job{q, ctx, cancel}
 		select {
 		case jobs <- next:
 		default:
 			c.workers.Go(func() { c.work(next, jobs) })
 		}
-	}
-}
-
-// awaitReader blocks while more than maxQueuedBytes are queued for the client.
-func (c *client) awaitReader() {
-	for {
-		c.mu.Lock()
-		behind := c.queuedBytes > maxQueuedBytes && !c.closed
-		c.mu.Unlock()
-		if !behind {
-			return
-		}
-		<-c.drained
-	}
-}
-
-// appendReply queues a reply without waking the writer. The client is locked.
-func (c *client) appendReply(f frame) {
-	if !c.closed {
-		c.replies = append(c.replies, f)
-		c.queuedBytes += f.size()
 	}
 }
 
@@ -309,213 +251,38 @@ func (c *client) work(j job, jobs <-chan job) {
 	for ok := true; ok; j, ok = <-jobs {
 		var beside aside
 		result, failure := c.handle(j.ctx, j.request, &beside)
-		if j.by.IsPlugin() && (failure != nil || result != nil) {
+		if j.by.IsPlugin() {
 			beside.rights = c.s.verbs.Tenancy.TakeUsedRights(j.by)
 		}
-		switch {
-		case failure != nil:
-			c.finish(j.id, responseFrame(j.id, "error", scan.Marshal(failure), beside))
-		case result != nil:
-			c.finish(j.id, responseFrame(j.id, "result", result, beside))
-		default: // a stream has sent its own response
-			c.finish(j.id, frame{})
-		}
 		j.cancel()
+		c.mu.Lock()
+		delete(c.calls, j.id) // before the client can send another request
+		c.mu.Unlock()
+		if failure != nil {
+			c.respond(j.id, "error", scan.Marshal(failure), beside)
+		} else {
+			c.respond(j.id, "result", result, beside)
+		}
 		c.s.countRequest(-1)
+		<-c.unsent
 	}
 }
 
-// finish frees the slot of a request and sends its response. While the writer is idle it sends here; a client that
-// does not read then blocks only this goroutine.
-func (c *client) finish(id int64, f frame) {
-	writerIdle := f.parts != nil && c.writeMu.TryLock()
-	if writerIdle {
-		defer c.writeMu.Unlock()
-	}
-	c.mu.Lock()
-	delete(c.calls, id)
-	now := writerIdle && !c.closed && len(c.replies) == 0
-	if f.parts != nil && !now {
-		c.appendReply(f)
-	}
-	wake := !now || c.closing
-	c.mu.Unlock()
-	if now && f.write(c.conn) != nil {
+// respond sends the response to a request.
+func (c *client) respond(id int64, field string, value []byte, beside aside) {
+	c.send(wire.KindDone, responseParts(id, field, value, beside)...)
+}
+
+// send sends a frame. A connection that does not take it whole is of no further use.
+func (c *client) send(kind wire.Kind, parts ...[]byte) error {
+	err := c.wire.Send(kind, parts...)
+	if err != nil {
 		c.conn.Close()
 	}
-	if wake {
-		c.wakeWriter()
-	}
+	return err
 }
 
-func (c *client) sendReply(f frame) {
-	c.mu.Lock()
-	c.appendReply(f)
-	c.mu.Unlock()
-	c.wakeWriter()
-}
-
-// abandonAll cancels all requests of the client.
-func (c *client) abandonAll() {
-	c.mu.Lock()
-	c.closed = true
-	for _, cancel := range c.calls {
-		cancel()
-	}
-	streams := c.streams
-	c.streams = nil
-	c.mu.Unlock()
-	c.wakeWriter()
-	notify(c.drained)
-	for _, s := range streams {
-		c.releaseStream(s)
-	}
-}
-
-// releaseStream frees the resources of a stream.
-func (c *client) releaseStream(s *stream) {
-	if s.l != nil {
-		c.s.verbs.Events.Unlisten(s.l)
-		return
-	}
-	s.spool.Close()
-	close(s.done)
-}
-
-// write sends queued frames until the connection ends.
-func (c *client) write() {
-	w := bufio.NewWriterSize(c.conn, 64<<10)
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	for {
-		f, idle, ok := c.next()
-		if !ok {
-			w.Flush()
-			return
-		}
-		if idle {
-			if w.Flush() != nil {
-				return
-			}
-			c.writeMu.Unlock()
-			more := c.awaitWork()
-			c.writeMu.Lock()
-			if !more {
-				return
-			}
-			continue
-		}
-		if f.write(w) != nil {
-			return
-		}
-	}
-}
-
-// next returns the next frame, replies first. idle is true if there is none, ok is false if the client has ended.
-func (c *client) next() (f frame, idle, ok bool) {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return frame{}, false, false
-	}
-	if len(c.replies) > 0 {
-		f = c.replies[0]
-		c.replies[0] = frame{}
-		c.replies = c.replies[1:]
-		c.queuedBytes -= f.size()
-		c.mu.Unlock()
-		notify(c.drained)
-		return f, false, true
-	}
-	streams := c.streams
-	c.mu.Unlock()
-	for _, s := range streams {
-		if s.spool != nil {
-			return c.nextPiece(s), false, true
-		}
-		line, end := s.l.Next(c.s.verbs.Tracker.Name)
-		switch {
-		case line != nil:
-			return responseFrame(s.id, "item", line), false, true
-		case end != "":
-			c.removeStream(s)
-			return responseFrame(s.id, "result", scan.Marshal(api.ListenEnd{End: end})), false, true
-		}
-	}
-	return frame{}, true, true
-}
-
-// nextPiece returns the frame with the next piece of a spool, or the final response.
-func (c *client) nextPiece(s *stream) frame {
-	piece, err := s.spool.Next()
-	if err == nil {
-		return pieceFrame(s.id, piece)
-	}
-	c.removeStream(s)
-	if err != io.EOF {
-		return responseFrame(s.id, "error", scan.Marshal(api.Errorf(api.CodeUnavailable,
-			"the reply on disk cannot be read: %v", err)))
-	}
-	return responseFrame(s.id, "result", []byte("{}"), s.aside)
-}
-
-// awaitWork blocks until there may be something to send. It returns false when the client is to be closed.
-func (c *client) awaitWork() bool {
-	for {
-		c.mu.Lock()
-		closed := c.closed || c.closing && len(c.calls) == 0
-		something := len(c.replies) > 0 || c.hasStreamWork()
-		c.mu.Unlock()
-		if something || closed {
-			return something
-		}
-		<-c.wake
-	}
-}
-
-func (c *client) hasStreamWork() bool {
-	for _, s := range c.streams {
-		if s.spool != nil {
-			return true
-		}
-		s.l.Mu.Lock()
-		waiting := len(s.l.Queue) > 0 || s.l.End != ""
-		s.l.Mu.Unlock()
-		if waiting {
-			return true
-		}
-	}
-	return false
-}
-
-// wakeWriter wakes the writer. It never blocks, because the keeper calls it while locked.
-func (c *client) wakeWriter() { notify(c.wake) }
-
-// notify sends to c, a channel of capacity one, unless a notification is pending.
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-func (c *client) removeStream(s *stream) {
-	c.mu.Lock()
-	remaining := make([]*stream, 0, len(c.streams))
-	for _, other := range c.streams {
-		if other != s {
-			remaining = append(remaining, other)
-		}
-	}
-	removed := len(remaining) < len(c.streams)
-	c.streams = remaining
-	c.mu.Unlock()
-	if removed {
-		c.releaseStream(s)
-	}
-}
-
-// handle runs one request. If both results are nil, a stream sends the response later.
+// handle runs one request and returns its result.
 func (c *client) handle(ctx context.Context, q request, beside *aside) (json.RawMessage, *api.Error) {
 	e := c.s.verbs
 	if err := e.Tenancy.CheckCaller(q.by); err != nil {
@@ -524,25 +291,24 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 	if q.by.Connection != "" {
 		c.s.connections.hold(q.by.Connection, c)
 	}
-	if q.by.HasContext() && q.op != "call" && q.op != "open" { // those call EnterScope
-		ctx, cancel := withTimeout(ctx, 0)
-		defer cancel()
+	unlimited := ctx
+	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	if q.by.HasContext() && q.op != "call" && q.op != "open" { // those call Enter
 		if err := e.Tenancy.UpdateScope(ctx, q.by); err != nil {
 			return nil, err
 		}
 	}
 	switch run := c.s.operations[q.op]; {
 	case q.op == "call":
-		b, err := readCall(q.body)
-		if err != nil {
-			return nil, bodyError(q, err)
+		var b api.CallRequest
+		if err := decode(q, &b); err != nil {
+			return nil, err
 		}
-		ctx, cancel := withTimeout(ctx, b.TimeoutMS)
-		defer cancel()
 		r := e.Call(ctx, q.by, b)
 		beside.enabled = r.Enabled
 		if r.Spool != nil {
-			c.streamSpool(ctx, q.id, r)
+			return c.sendPieces(ctx, q.id, r.Spool)
 		}
 		return r.Result, r.Err
 	case q.op == "listen":
@@ -550,7 +316,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		return nil, c.listen(ctx, q.id, q.by, b)
+		return c.listen(ctx, unlimited, q, b)
 	case q.op == "end_connection":
 		c.s.connections.release(q.by.Connection, c)
 		return json.RawMessage("{}"), nil
@@ -563,15 +329,13 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 // operation serves the requests of a kind whose result is its response.
 type operation func(ctx context.Context, q request) (json.RawMessage, *api.Error)
 
-// operationOf returns the operation that decodes a body, runs within its timeout_ms and encodes the result.
+// operationOf returns the operation that decodes a body, runs and encodes the result.
 func operationOf[Q, R any](run func(ctx context.Context, by api.Caller, q Q) (R, *api.Error)) operation {
 	return func(ctx context.Context, q request) (json.RawMessage, *api.Error) {
 		var body Q
 		if err := decode(q, &body); err != nil {
 			return nil, err
 		}
-		ctx, cancel := withTimeout(ctx, int64(scan.Number(q.body, "timeout_ms")))
-		defer cancel()
 		result, err := run(ctx, q.by, body)
 		if err != nil {
 			return nil, err
@@ -633,75 +397,63 @@ func operationsOf(s *server) map[string]operation {
 	}
 }
 
-// streamSpool sends the spool of a reply in pieces. It returns when that is done or the call is abandoned.
-func (c *client) streamSpool(ctx context.Context, id int64, r mux.Reply) {
-	s := &stream{id: id, spool: r.Spool, aside: aside{enabled: r.Enabled}, done: make(chan struct{})}
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		s.spool.Close()
-		return
+// sendPieces sends the result of a call in pieces, before its response.
+func (c *client) sendPieces(ctx context.Context, id int64, spool *mux.Spool) (json.RawMessage, *api.Error) {
+	defer spool.Close()
+	head := binary.BigEndian.AppendUint64(nil, uint64(id))
+	for ctx.Err() == nil {
+		piece, err := spool.Next()
+		if err == io.EOF {
+			return json.RawMessage("{}"), nil
+		}
+		if err != nil {
+			return nil, api.Errorf(api.CodeUnavailable, "the reply on disk cannot be read: %v", err)
+		}
+		if c.send(wire.KindPiece, head, piece) != nil {
+			break
+		}
 	}
-	c.streams = append(c.streams, s)
-	c.mu.Unlock()
-	c.wakeWriter()
-	select {
-	case <-ctx.Done():
-		c.removeStream(s)
-	case <-s.done:
-	}
+	return nil, api.ContextError(ctx, "sending the result")
 }
 
-// listen starts a stream. It returns when the stream ends or is cancelled.
-func (c *client) listen(ctx context.Context, id int64, by api.Caller, b api.ListenRequest) *api.Error {
+// listen serves a stream until it ends or is cancelled. ctx limits what comes before it begins.
+func (c *client) listen(ctx, during context.Context, q request, b api.ListenRequest) (json.RawMessage, *api.Error) {
+	e := c.s.verbs
 	var scope *target.Target
 	if b.Target != "" {
 		var err *api.Error
-		if scope, err = c.s.verbs.Owners.Resolve(by, b.Target); err != nil {
-			return err
+		if scope, err = e.Owners.Resolve(q.by, b.Target); err != nil {
+			return nil, err
 		}
-		ctx, cancel := withTimeout(ctx, 0) // the stream itself may be unlimited
-		defer cancel()
-		if err := c.s.verbs.Tracker.Attach(ctx, scope, ""); err != nil {
-			return err
+		if err := e.Tracker.Attach(ctx, scope, ""); err != nil {
+			return nil, err
 		}
 	}
-	l, err := c.s.verbs.Events.Listen(by, b, scope, c.wakeWriter)
+	l, err := e.Events.Listen(q.by, b, scope)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.s.verbs.Events.AttachPages(ctx, l)
-	c.s.verbs.Events.AwaitEnabled(ctx, l)
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		c.s.verbs.Events.Unlisten(l)
-		return nil
-	}
+	defer e.Events.Unlisten(l)
+	e.Events.AttachPages(ctx, l)
+	e.Events.AwaitEnabled(ctx, l)
 	// The first item notifies the client that the stream is complete from now on.
-	c.appendReply(responseFrame(id, "item", []byte(`{"listening":true}`)))
-	c.streams = append(c.streams, &stream{id: id, l: l})
-	c.mu.Unlock()
-	c.wakeWriter()
-	go func() {
-		var expired <-chan time.Time
-		if b.TimeoutMS > 0 {
-			timer := time.NewTimer(time.Duration(b.TimeoutMS) * time.Millisecond)
-			defer timer.Stop()
-			expired = timer.C
-		}
-		select {
-		case <-expired:
-			l.Finish("timeout")
-		case <-l.Done:
-		}
-	}()
-	select {
-	case <-ctx.Done():
-		l.Finish("closed")
-	case <-l.Done:
+	c.send(wire.KindEvent, responseParts(q.id, "item", []byte(`{"listening":true}`), aside{})...)
+	if b.TimeoutMS > 0 {
+		timer := time.AfterFunc(time.Duration(b.TimeoutMS)*time.Millisecond, func() { l.Finish("timeout") })
+		defer timer.Stop()
 	}
-	return nil
+	defer context.AfterFunc(during, func() { l.Finish("closed") })()
+	for {
+		lines, end := l.Next(e.Tracker.Name)
+		if len(lines) == 0 {
+			return scan.Marshal(api.ListenEnd{End: end}), nil
+		}
+		last := len(lines) - 1
+		for _, line := range lines[:last] {
+			c.wire.Queue(wire.KindEvent, responseParts(q.id, "item", line, aside{})...)
+		}
+		c.send(wire.KindEvent, responseParts(q.id, "item", lines[last], aside{})...)
+	}
 }
 
 func decode(q request, into any) *api.Error {
@@ -709,19 +461,7 @@ func decode(q request, into any) *api.Error {
 		return nil
 	}
 	if err := json.Unmarshal(q.body, into); err != nil {
-		return bodyError(q, err)
+		return api.Errorf(api.CodeInvalidArgs, "the body of %s: %v", q.op, err)
 	}
 	return nil
-}
-
-func bodyError(q request, err error) *api.Error {
-	return api.Errorf(api.CodeInvalidArgs, "the body of %s: %v", q.op, err)
-}
-
-func withTimeout(ctx context.Context, ms int64) (context.Context, context.CancelFunc) {
-	d := api.DefaultTimeout
-	if ms > 0 {
-		d = time.Duration(ms) * time.Millisecond
-	}
-	return context.WithTimeout(ctx, d)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 const pollInterval = 20 * time.Millisecond
@@ -164,7 +165,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 // Dial connects to a running keeper. If there is none, it removes the files of a dead one, and the error has
 // CodeChromeConnection.
 func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
-	f := files{absolute(runDir), orDefault(name)}
+	f := files{absolute(runDir), cmp.Or(name, DefaultBrowser)}
 	if err := CheckName(f.name); err != nil {
 		return nil, err
 	}
@@ -211,7 +212,7 @@ const endingTimeout = 500 * time.Millisecond
 // Stop closes a browser, whatever state its keeper is in, and waits until nothing of it is left. It reports whether
 // there was one.
 func Stop(ctx context.Context, runDir, name, version string) (bool, error) {
-	f := files{absolute(runDir), orDefault(name)}
+	f := files{absolute(runDir), cmp.Or(name, DefaultBrowser)}
 	if err := CheckName(f.name); err != nil {
 		return false, err
 	}
@@ -265,7 +266,7 @@ func (o *unusableKeeperError) Error() string {
 		return fmt.Sprintf("the browser's keeper (process %d) does not respond", o.pid)
 	}
 	return fmt.Sprintf("the browser's keeper (process %d, version %s) uses wire version %d, this program version %d",
-		o.pid, orUnknown(o.version), o.wire, WireVersion)
+		o.pid, cmp.Or(o.version, "unknown"), o.wire, WireVersion)
 }
 
 func (o *unusableKeeperError) note() string {
@@ -273,14 +274,7 @@ func (o *unusableKeeperError) note() string {
 		return fmt.Sprintf("a keeper that did not respond (process %d) was replaced; its pages are closed", o.pid)
 	}
 	return fmt.Sprintf("a keeper of another version (%s, wire version %d) was replaced; its pages are closed",
-		orUnknown(o.version), o.wire)
-}
-
-func orUnknown(version string) string {
-	if version == "" {
-		return "unknown"
-	}
-	return version
+		cmp.Or(o.version, "unknown"), o.wire)
 }
 
 // replace ends a keeper. It asks first, and kills a keeper that does not comply, but only if it is certain which
@@ -292,8 +286,9 @@ func replace(ctx context.Context, f files, o *unusableKeeperError) error {
 		_, pid, _ = peerCredentials(conn)
 		if !o.hung && !o.silent {
 			conn.SetDeadline(time.Now().Add(helloTimeout))
-			asked = writeHello(conn, hello{Wire: WireVersion, Replace: true}) == nil
-			readHello(conn)
+			w := wire.NewConn(conn, conn)
+			asked = w.SendJSON(wire.KindHello, hello{Wire: WireVersion, Replace: true}) == nil
+			readHello(w)
 		}
 		conn.Close()
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
+	"github.com/parley-tools/parley/internal/wire"
 )
 
 // runOldKeeper runs a keeper of another version: its hello has wire version 99. With OLD_KEEPER=obeys it exits on
@@ -49,9 +50,10 @@ func runOldKeeper() int {
 		if err != nil || os.Getenv("OLD_KEEPER") == "hung" {
 			continue
 		}
-		h, _ := readHello(bufio.NewReader(conn))
+		c := wire.NewConn(conn, conn)
+		h, _ := readHello(c)
 		if os.Getenv("OLD_KEEPER") != "silent" {
-			writeHello(conn, hello{Wire: 99, Version: "99.0.0"})
+			c.SendJSON(wire.KindHello, hello{Wire: 99, Version: "99.0.0"})
 		}
 		conn.Close()
 		if h.Replace && os.Getenv("OLD_KEEPER") == "obeys" {

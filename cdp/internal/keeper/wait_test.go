@@ -54,7 +54,7 @@ func testWait(t *testing.T, c *Client) {
 		{"Runtime.evaluate", `{"expression":"location.href = '/nothing'"}`, api.WaitLoad, "loaded", "/two"},
 		{"Page.navigate", `{"url":"` + url + `/four"}`, api.WaitNone, "document", "/four"},
 	} {
-		q := api.CallRequest{Method: x.method, Params: []byte(x.params), Wait: x.wait, TimeoutMS: 30_000}
+		q := api.CallRequest{Method: x.method, Params: []byte(x.params), Wait: x.wait}
 		_, err := c.Call(testContext(t), q)
 		if err != nil {
 			t.Fatalf("%s %s, wait %s: %v", x.method, x.params, x.wait, err)
@@ -90,8 +90,8 @@ func testWait(t *testing.T, c *Client) {
 		}
 	}
 
-	_, err := c.Call(testContext(t), api.CallRequest{
-		Method: "Page.navigate", Params: []byte(`{"url":"` + url + `/hang"}`), Wait: api.WaitLoad, TimeoutMS: 1000,
+	_, err := c.Call(within(t, 1000), api.CallRequest{
+		Method: "Page.navigate", Params: []byte(`{"url":"` + url + `/hang"}`), Wait: api.WaitLoad,
 	})
 	wantCode(t, err, api.CodeTimeout, "the command has run")
 	_, err = c.Call(testContext(t), api.CallRequest{Method: "Page.reload", Wait: "soon"})

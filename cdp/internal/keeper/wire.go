@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/browser"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
@@ -16,7 +16,7 @@ import (
 )
 
 // WireVersion is the version of the wire format between keeper and client.
-const WireVersion = 8
+const WireVersion = 9
 
 const (
 	maxHello   = 64 << 10
@@ -41,38 +41,18 @@ type hello struct {
 	Chrome  string `json:"chrome,omitempty"`
 }
 
-// frame is a message of either side. The zero frame is none.
-type frame struct {
-	kind  wire.Kind
-	parts [][]byte
-}
-
-func (f frame) write(w io.Writer) error { return wire.WriteFrame(w, f.kind, f.parts...) }
-
-// size returns the size of the body in bytes.
-func (f frame) size() (bytes int) {
-	for _, p := range f.parts {
-		bytes += len(p)
-	}
-	return bytes
-}
-
-// readFrame reads a frame of one of these kinds.
-func readFrame(r io.Reader, limit int, kinds ...wire.Kind) (wire.Kind, []byte, error) {
-	kind, body, err := wire.ReadFrame(r, limit)
+// receive reads a frame of one of these kinds.
+func receive(c *wire.Conn, limit int, kinds ...wire.Kind) (wire.Kind, []byte, error) {
+	kind, body, err := c.Receive(limit)
 	if err == nil && !slices.Contains(kinds, kind) {
 		err = fmt.Errorf("a frame of kind %q", byte(kind))
 	}
 	return kind, body, err
 }
 
-func writeHello(w io.Writer, h hello) error {
-	return frame{wire.KindHello, [][]byte{scan.Marshal(h)}}.write(w)
-}
-
-func readHello(r io.Reader) (hello, error) {
+func readHello(c *wire.Conn) (hello, error) {
 	var h hello
-	_, payload, err := readFrame(r, maxHello, wire.KindHello)
+	_, payload, err := receive(c, maxHello, wire.KindHello)
 	if err != nil {
 		return h, err
 	}
@@ -84,67 +64,43 @@ func readHello(r io.Reader) (hello, error) {
 
 // request is a client's request.
 type request struct {
-	id   int64
-	op   string
-	by   api.Caller
-	body json.RawMessage
+	id      int64
+	op      string
+	timeout time.Duration // of what it asks for; of a stream, until it begins
+	by      api.Caller
+	body    json.RawMessage
 }
 
-func readRequest(r io.Reader) (q request, err error) {
-	_, payload, err := readFrame(r, maxRequest, wire.KindCall)
+func readRequest(c *wire.Conn) (q request, err error) {
+	_, payload, err := receive(c, maxRequest, wire.KindCall)
 	if err != nil {
 		return q, err
 	}
+	q.timeout = api.DefaultTimeout
 	err = scan.EachField(payload, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
 			q.id, err = strconv.ParseInt(string(value), 10, 64)
-			return err
 		case "op":
 			q.op, err = scan.String(value)
-			return err
+		case "timeout_ms":
+			var ms int64
+			ms, err = strconv.ParseInt(string(value), 10, 64)
+			q.timeout = time.Duration(ms) * time.Millisecond
 		case "by":
 			if string(value) == api.CommandLineJSON { // the usual case
 				q.by = api.CommandLine
 				return nil
 			}
-			return json.Unmarshal(value, &q.by)
+			err = json.Unmarshal(value, &q.by)
 		case "body":
 			q.body = value
 		}
-		return nil
+		return err
 	})
 	if err == nil && (q.op == "" || q.id <= 0) {
 		err = errors.New("a request requires an op and an id above 0")
 	}
-	return q, err
-}
-
-// readCall decodes the body of a call, the most frequent operation. The verbs validate the parameters.
-func readCall(body []byte) (q api.CallRequest, err error) {
-	err = scan.EachField(body, func(key, value []byte) error {
-		switch string(key) {
-		case "target":
-			q.Target, err = scan.String(value)
-		case "method":
-			q.Method, err = scan.String(value)
-		case "params":
-			q.Params = value
-		case "timeout_ms":
-			q.TimeoutMS, err = strconv.ParseInt(string(value), 10, 64)
-		case "max_bytes":
-			q.MaxBytes, err = strconv.ParseInt(string(value), 10, 64)
-		case "pieces":
-			q.Pieces, err = strconv.ParseBool(string(value))
-		case "on_dialog":
-			q.OnDialog, err = scan.String(value)
-		case "wait":
-			q.Wait, err = scan.String(value)
-		case "enable":
-			err = json.Unmarshal(value, &q.Enable)
-		}
-		return err
-	})
 	return q, err
 }
 
@@ -160,8 +116,8 @@ type response struct {
 	enabled    api.Enabled
 }
 
-func readResponse(r io.Reader) (a response, err error) {
-	kind, payload, err := readFrame(r, maxReply, wire.KindDone, wire.KindEvent, wire.KindPiece)
+func readResponse(c *wire.Conn) (a response, err error) {
+	kind, payload, err := receive(c, maxReply, wire.KindDone, wire.KindEvent, wire.KindPiece)
 	if err != nil {
 		return a, err
 	}
@@ -175,20 +131,18 @@ func readResponse(r io.Reader) (a response, err error) {
 		switch string(key) {
 		case "id":
 			a.id, err = strconv.ParseInt(string(value), 10, 64)
-			return err
 		case "result":
 			a.result = value
 		case "item":
 			a.item = value
 		case "touched":
-			return json.Unmarshal(value, &a.usedRights)
+			err = json.Unmarshal(value, &a.usedRights)
 		case "enabled":
-			return json.Unmarshal(value, &a.enabled)
+			err = json.Unmarshal(value, &a.enabled)
 		case "error":
-			a.failure = &api.Error{}
-			return json.Unmarshal(value, a.failure)
+			err = json.Unmarshal(value, &a.failure)
 		}
-		return nil
+		return err
 	})
 	if err == nil && a.result == nil && a.item == nil && a.failure == nil {
 		err = errors.New("a response without a result, an error or an item")
@@ -196,13 +150,8 @@ func readResponse(r io.Reader) (a response, err error) {
 	return a, err
 }
 
-// pieceHead is the size of the header before a piece: the id.
+// pieceHead is the size of the header before a piece of a large result: the id.
 const pieceHead = 8
-
-// pieceFrame returns the frame of a piece of a large result.
-func pieceFrame(id int64, piece []byte) frame {
-	return frame{wire.KindPiece, [][]byte{binary.BigEndian.AppendUint64(nil, uint64(id)), piece}}
-}
 
 // aside is what a response says beside its result or error. The zero value says nothing.
 type aside struct {
@@ -210,23 +159,15 @@ type aside struct {
 	enabled api.Enabled
 }
 
-// responseFrame returns the frame of a response. field is result, error or item.
-func responseFrame(id int64, field string, value []byte, beside ...aside) frame {
-	kind := wire.KindDone
-	if field == "item" {
-		kind = wire.KindEvent
-	}
+// responseParts returns the parts of a response. field is result, error or item.
+func responseParts(id int64, field string, value []byte, beside aside) [][]byte {
 	head := strconv.AppendInt([]byte(`{"id":`), id, 10)
-	for _, b := range beside {
-		if len(b.rights) > 0 {
-			head = append(append(head, `,"touched":`...), scan.Marshal(b.rights)...)
-		}
-		if !b.enabled.None() {
-			head = append(append(head, `,"enabled":`...), scan.Marshal(b.enabled)...)
-		}
+	if len(beside.rights) > 0 {
+		head = append(append(head, `,"touched":`...), scan.Marshal(beside.rights)...)
 	}
-	head = append(head, `,"`...)
-	head = append(head, field...)
-	head = append(head, `":`...)
-	return frame{kind, [][]byte{head, value, {'}'}}}
+	if !beside.enabled.None() {
+		head = append(append(head, `,"enabled":`...), scan.Marshal(beside.enabled)...)
+	}
+	head = append(append(append(head, `,"`...), field...), `":`...)
+	return [][]byte{head, value, {'}'}}
 }

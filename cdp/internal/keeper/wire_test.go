@@ -12,44 +12,43 @@ import (
 // framed returns the bytes of a frame.
 func framed(kind wire.Kind, payload string) []byte {
 	var b bytes.Buffer
-	wire.WriteFrame(&b, kind, []byte(payload))
+	wire.NewConn(nil, &b).Send(kind, []byte(payload))
 	return b.Bytes()
 }
 
+// reading returns a connection from which data arrives.
+func reading(data []byte) *wire.Conn { return wire.NewConn(bytes.NewReader(data), nil) }
+
 func TestRequestsAndResponses(t *testing.T) {
-	q, err := readRequest(bytes.NewReader(framed(wire.KindCall, `{"id":7,"op":"call","body":{"method":"A.b"}}`)))
+	q, err := readRequest(reading(framed(wire.KindCall, `{"id":7,"op":"call","body":{"method":"A.b"}}`)))
 	if err != nil || q.id != 7 || q.op != "call" || string(q.body) != `{"method":"A.b"}` {
 		t.Errorf("%+v %v", q, err)
 	}
 	for _, bad := range []string{"", "null", "[]", `{}`, `{"id":0,"op":"x"}`, `{"id":1}`, `{"id":"1","op":"x"}`,
 		`{"id":1,"op":"x"`, `{"id":1,"op":"x"} x`} {
-		if q, err := readRequest(bytes.NewReader(framed(wire.KindCall, bad))); err == nil {
+		if q, err := readRequest(reading(framed(wire.KindCall, bad))); err == nil {
 			t.Errorf("%q is a request: %+v", bad, q)
 		}
 	}
 	var b bytes.Buffer
-	for _, f := range []frame{
-		responseFrame(3, "error", scan.Marshal(api.Errorf(api.CodeBusy, "x"))), responseFrame(4, "result",
-			[]byte(`{"a":[1,"}"]}`)),
-		pieceFrame(5, []byte("piece")), responseFrame(6, "item", []byte("7")),
-	} {
-		if err := f.write(&b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	a, err := readResponse(&b)
+	c := wire.NewConn(&b, &b)
+	c.Send(wire.KindDone, responseParts(3, "error", scan.Marshal(api.Errorf(api.CodeBusy, "x")), aside{})...)
+	c.Send(wire.KindDone, responseParts(4, "result", []byte(`{"a":[1,"}"]}`), aside{})...)
+	c.Send(wire.KindPiece, []byte("\x00\x00\x00\x00\x00\x00\x00\x05piece"))
+	c.Send(wire.KindEvent, responseParts(6, "item", []byte("7"), aside{})...)
+	a, err := readResponse(c)
 	if err != nil || a.id != 3 || a.failure == nil || a.failure.Code != api.CodeBusy {
 		t.Errorf("%+v %v", a, err)
 	}
-	a, err = readResponse(&b)
+	a, err = readResponse(c)
 	if err != nil || a.id != 4 || string(a.result) != `{"a":[1,"}"]}` {
 		t.Errorf("%+v %v", a, err)
 	}
-	a, err = readResponse(&b)
+	a, err = readResponse(c)
 	if err != nil || a.id != 5 || string(a.piece) != "piece" {
 		t.Errorf("%+v %v", a, err)
 	}
-	a, err = readResponse(&b)
+	a, err = readResponse(c)
 	if err != nil || a.id != 6 || string(a.item) != "7" {
 		t.Errorf("%+v %v", a, err)
 	}
@@ -57,12 +56,12 @@ func TestRequestsAndResponses(t *testing.T) {
 		framed(wire.KindHello, `{"other":1}`), framed(wire.KindCall, `{"parley_keeper":1}`),
 		append([]byte{0, 0, 0, 19}, `{"parley_keeper":6}`...), // before version 7 frames had no kind
 	} {
-		if _, err := readHello(bytes.NewReader(bad)); err == nil {
+		if _, err := readHello(reading(bad)); err == nil {
 			t.Errorf("readHello accepts %q", bad)
 		}
 	}
 	for _, kind := range []wire.Kind{wire.KindCall, wire.KindPiece, wire.KindHello} {
-		if a, err := readResponse(bytes.NewReader(framed(kind, `{}`))); err == nil {
+		if a, err := readResponse(reading(framed(kind, `{}`))); err == nil {
 			t.Errorf("a frame of kind %q is a response: %+v", byte(kind), a)
 		}
 	}
@@ -76,8 +75,8 @@ func FuzzWire(f *testing.F) {
 	f.Add([]byte{'c', 0xff, 0xff, 0xff, 0xff})
 	f.Add(framed(wire.KindPiece, "\x00\x00\x00\x00\x00\x00\x00\x01piece"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		readHello(bytes.NewReader(data))
-		r := bytes.NewReader(data)
+		readHello(reading(data))
+		r := reading(data)
 		for {
 			q, err := readRequest(r)
 			if err != nil {
@@ -86,7 +85,7 @@ func FuzzWire(f *testing.F) {
 			var b api.CallRequest
 			decode(q, &b)
 		}
-		r.Reset(data)
+		r = reading(data)
 		for {
 			if _, err := readResponse(r); err != nil {
 				break

@@ -45,8 +45,6 @@ type CallRequest struct {
 	Target string          `json:"target,omitempty"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params,omitempty"`
-	// TimeoutMS bounds the call. Zero means the deadline of the context, else DefaultTimeout.
-	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 	// MaxBytes limits the result; a larger one fails with CodeLimitExceeded. Zero means Config.MaxMessage.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
 	// Pieces is set by [Client.CallInto]: a large result is sent in pieces, whatever its size.
@@ -61,10 +59,9 @@ type CallRequest struct {
 
 // OpenRequest opens a page and waits for its load event.
 type OpenRequest struct {
-	URL       string `json:"url,omitempty"` // empty: about:blank
-	TimeoutMS int64  `json:"timeout_ms,omitempty"`
-	OnDialog  string `json:"on_dialog,omitempty"`
-	Wait      string `json:"wait,omitempty"`
+	URL      string `json:"url,omitempty"` // empty: about:blank
+	OnDialog string `json:"on_dialog,omitempty"`
+	Wait     string `json:"wait,omitempty"`
 }
 
 // Page is the result of open, activate and close_target. Only open sets Status, the HTTP status of the page's document;
@@ -137,15 +134,13 @@ type StatusRequest struct {
 // CloseRequest closes what a session has opened.
 type CloseRequest struct {
 	// Session is the session to close, for a person. "" means the caller's.
-	Session   string `json:"session,omitempty"`
-	TimeoutMS int64  `json:"timeout_ms,omitempty"`
+	Session string `json:"session,omitempty"`
 }
 
 // TargetRequest activates or closes a target.
 type TargetRequest struct {
-	Target    string `json:"target"`
-	TimeoutMS int64  `json:"timeout_ms,omitempty"`
-	OnDialog  string `json:"on_dialog,omitempty"` // for close_target only
+	Target   string `json:"target"`
+	OnDialog string `json:"on_dialog,omitempty"` // for close_target only
 }
 
 // Dialog is an open JavaScript dialog.

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/protocol"
@@ -107,12 +108,10 @@ func CheckPatterns(patterns ...string) *Error {
 
 // Matches reports whether an event's name matches one of the patterns, such as Network.*.
 func Matches(patterns []string, method string) bool {
-	for _, p := range patterns {
-		if ok, _ := path.Match(p, method); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, method)
+		return ok
+	})
 }
 
 // DebuggerDomain is the domain that the keeper enables without its pauses.

@@ -7,9 +7,8 @@ type TypeRequest struct {
 	Target string `json:"target,omitempty"` // as in CallRequest
 	Text   string `json:"text"`
 	// Origins are those into whose documents the text may go, in canonical spelling.
-	Origins   []string `json:"origins"`
-	Submit    bool     `json:"submit,omitempty"` // press Enter afterwards
-	TimeoutMS int64    `json:"timeout_ms,omitempty"`
+	Origins []string `json:"origins"`
+	Submit  bool     `json:"submit,omitempty"` // press Enter afterwards
 }
 
 // Typed is the result of a TypeRequest.
@@ -22,10 +21,9 @@ type Typed struct {
 type InputRequest struct {
 	Target string `json:"target,omitempty"` // as in CallRequest
 	// Events have the parameters of the command that their type belongs to; see inputCommand. A [Drag] stands alone.
-	Events    []json.RawMessage `json:"events"`
-	OnDialog  string            `json:"on_dialog,omitempty"`
-	Wait      string            `json:"wait,omitempty"` // as in CallRequest
-	TimeoutMS int64             `json:"timeout_ms,omitempty"`
+	Events   []json.RawMessage `json:"events"`
+	OnDialog string            `json:"on_dialog,omitempty"`
+	Wait     string            `json:"wait,omitempty"` // as in CallRequest
 }
 
 // InputSent is the result of an InputRequest.

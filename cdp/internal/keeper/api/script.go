@@ -23,7 +23,6 @@ type ScriptRequest struct {
 	// has a closed shadow root, and with that root, which no script can get itself. The value is how many those are.
 	ClosedRoots bool   `json:"closed_roots,omitempty"`
 	OnDialog    string `json:"on_dialog,omitempty"`
-	TimeoutMS   int64  `json:"timeout_ms,omitempty"`
 }
 
 // NewScriptRequest returns a request for a script of a plugin. SHA256 is the digest of its text. The text may be "" if

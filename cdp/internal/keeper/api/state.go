@@ -52,9 +52,8 @@ const MaxState = 16 << 20
 
 // StateRequest saves the state of origins, or loads one.
 type StateRequest struct {
-	Origins   []string `json:"origins"`
-	State     *State   `json:"state,omitempty"` // to load
-	TimeoutMS int64    `json:"timeout_ms,omitempty"`
+	Origins []string `json:"origins"`
+	State   *State   `json:"state,omitempty"` // to load
 }
 
 // CheckSize rejects a state above [MaxState].

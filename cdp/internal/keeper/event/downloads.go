@@ -222,20 +222,16 @@ func (owners downloadOwners) set(id, session string) {
 // OwnerOfDownload returns the owner of the page that began a download, or the person if that is unknown. The
 // mux is locked.
 func (ev *Events) OwnerOfDownload(params json.RawMessage) string {
-	var p struct {
-		Frame string `json:"frameId"`
-		ID    string `json:"guid"`
-		State string `json:"state"`
-	}
-	if json.Unmarshal(params, &p) != nil || ev.Tracker.External {
+	if ev.Tracker.External {
 		return ""
 	}
-	if t := ev.Tracker.ByID[p.Frame]; t != nil {
-		ev.Downloads.Owners.set(p.ID, t.Owner)
+	id, state := scan.Text(params, "guid"), scan.Text(params, "state")
+	if t := ev.Tracker.ByID[scan.Text(params, "frameId")]; t != nil {
+		ev.Downloads.Owners.set(id, t.Owner)
 	}
-	owner, known := ev.Downloads.Owners[p.ID]
-	if p.State != "" && p.State != "inProgress" {
-		delete(ev.Downloads.Owners, p.ID)
+	owner, known := ev.Downloads.Owners[id]
+	if state != "" && state != string(cdpbrowser.DownloadProgressStateInProgress) {
+		delete(ev.Downloads.Owners, id)
 	}
 	if !known {
 		return api.DefaultSession

@@ -102,7 +102,7 @@ func TestEachSessionHasItsEvents(t *testing.T) {
 func TestStreams(t *testing.T) {
 	withEvents(t, func(ev *Events, f *muxtest.Browser) {
 		l, err := ev.Listen(api.Caller{Name: "of T"}, api.ListenRequest{Patterns: []string{"CSS.*"}, Until: "DOM.last"},
-			nil, func() {})
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,16 +124,13 @@ func TestStreams(t *testing.T) {
 		f.Report("S", "DOM.last", map[string]any{})
 		synctest.Wait()
 		var heard []string
-		for {
-			line, end := l.Next("test")
-			if line == nil {
-				heard = append(heard, end)
-				break
-			}
+		lines, end := l.Next("test")
+		for _, line := range lines {
 			var e struct{ Method, Target string }
 			json.Unmarshal(line, &e)
 			heard = append(heard, e.Target+" "+e.Method)
 		}
+		heard = append(heard, end)
 		if want := []string{"T CSS.mediaQueryResultChanged", "T DOM.last", "until"}; !slices.Equal(heard, want) {
 			t.Errorf("%q, want %q", heard, want)
 		}
@@ -151,14 +148,24 @@ func TestStreams(t *testing.T) {
 func TestStreamEndsWithItsTarget(t *testing.T) {
 	withEvents(t, func(ev *Events, f *muxtest.Browser) {
 		page := ev.Tracker.ByID["U"]
-		l, err := ev.Listen(api.Caller{Name: "of U"}, api.ListenRequest{Patterns: []string{"Page.*"}}, page, func() {})
+		listen := func(scope *target.Target) (*Listener, *api.Error) {
+			return ev.Listen(api.Caller{Name: "of U"}, api.ListenRequest{Patterns: []string{"Page.*"}}, scope)
+		}
+		of, err := listen(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := listen(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "U"})
 		synctest.Wait()
-		if _, end := l.Next("test"); end != "closed" {
-			t.Errorf("the stream ends with %q", end)
+		if _, end := of.Next("test"); end != "closed" || all.end != "" {
+			t.Errorf("the page's stream ends with %q, that of all with %q", end, all.end)
+		}
+		if _, err := listen(page); err == nil || err.Code != api.CodeNotFound {
+			t.Errorf("a stream of a page that was closed: %v", err)
 		}
 	})
 }

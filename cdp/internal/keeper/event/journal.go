@@ -121,8 +121,8 @@ func (js *Journals) since(session string, seq int64) (records []*Record, last in
 		return nil, 0
 	}
 	for i := range j.rings {
-		for k := range j.rings[i].count {
-			if r := j.rings[i].at(k); r.seq > seq {
+		for _, r := range j.rings[i].records {
+			if r.seq > seq {
 				records = append(records, r)
 			}
 		}
@@ -139,7 +139,7 @@ func (js *Journals) Info() api.RingInfo {
 	for _, j := range js.bySession {
 		info.Dropped += j.lastSeq - j.moved
 		for i := range j.rings {
-			info.Kept += j.rings[i].count
+			info.Kept += len(j.rings[i].records)
 			info.Bytes += j.rings[i].bytes
 		}
 	}

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -16,13 +17,6 @@ import (
 
 // domainsOf returns the domains to enable for patterns. Target events need none.
 func domainsOf(patterns []string) (domains []string) {
-	seen := map[string]bool{}
-	add := func(name string) {
-		if !seen[name] {
-			seen[name] = true
-			domains = append(domains, name)
-		}
-	}
 	for _, p := range patterns {
 		name, _, ok := strings.Cut(p, ".")
 		if !ok || strings.ContainsAny(name, "*?[") {
@@ -31,12 +25,12 @@ func domainsOf(patterns []string) (domains []string) {
 		switch name {
 		case "Target", "Browser", "Inspector", "SystemInfo", "Tracing", "Tethering":
 		default:
-			if api.ListenEnables(name) {
-				add(name)
+			if api.ListenEnables(name) && !slices.Contains(domains, name) {
+				domains = append(domains, name)
 			}
 		}
-		if p == target.Lifecycle {
-			add(target.Lifecycle)
+		if p == target.Lifecycle && !slices.Contains(domains, p) {
+			domains = append(domains, p)
 		}
 	}
 	return domains
@@ -47,7 +41,7 @@ const (
 	maxWaitingBytes = 8 << 20
 )
 
-// Listener is one stream. The recorder offers events, and the client's writer takes them from a bounded queue between
+// Listener is one stream. The recorder offers events, and who serves the client takes them from a bounded queue between
 // them. Events that do not fit are dropped and counted.
 type Listener struct {
 	patterns []string
@@ -58,14 +52,13 @@ type Listener struct {
 	by       api.Caller
 	scope    *target.Target // nil: all targets
 	domains  []string
-	wake     func()
 
-	Mu       sync.Mutex
-	Queue    []queued
+	mu       sync.Mutex
+	changed  sync.Cond // the queue or end
+	queue    []queued
 	bytes    int
 	accepted int
-	End      string
-	Done     chan struct{} // closed when the stream ends
+	end      string
 }
 
 // queued is an event, or a count of dropped ones.
@@ -76,17 +69,15 @@ type queued struct {
 }
 
 // Listen registers a stream and enables the domains that it needs.
-func (ev *Events) Listen(by api.Caller, q api.ListenRequest, scope *target.Target, wake func()) (
-	*Listener, *api.Error,
-) {
+func (ev *Events) Listen(by api.Caller, q api.ListenRequest, scope *target.Target) (*Listener, *api.Error) {
 	status, err := parseStatus(q.Status)
 	if err != nil {
 		return nil, err
 	}
 	l := &Listener{
-		by: by, patterns: q.Patterns, url: q.URL, status: status, until: q.Until, max: q.Max, scope: scope, wake: wake,
-		Done: make(chan struct{}),
+		by: by, patterns: q.Patterns, url: q.URL, status: status, until: q.Until, max: q.Max, scope: scope,
 	}
+	l.changed.L = &l.mu
 	all := q.Patterns
 	if q.Until != "" {
 		all = append(append([]string(nil), q.Patterns...), q.Until)
@@ -222,83 +213,80 @@ func (l *Listener) endsWith(r *Record) bool {
 
 // offer queues an event that the stream covers. It never waits.
 func (l *Listener) offer(r *Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	ends := l.endsWith(r)
-	l.Mu.Lock()
-	if l.End != "" {
-		l.Mu.Unlock()
+	switch {
+	case l.end != "":
 		return
-	}
-	if !ends && (len(l.Queue) >= maxWaiting || l.bytes+r.size() > maxWaitingBytes) {
+	case !ends && (len(l.queue) >= maxWaiting || l.bytes+r.size() > maxWaitingBytes):
 		l.countDropped(r.seq)
-	} else {
-		l.Queue = append(l.Queue, queued{event: r})
+	default:
+		l.queue = append(l.queue, queued{event: r})
 		l.bytes += r.size()
 		l.accepted++
 	}
 	switch {
 	case ends:
-		l.endLocked("until")
+		l.end = "until"
 	case l.max > 0 && l.accepted >= l.max:
-		l.endLocked("max")
+		l.end = "max"
 	}
-	l.Mu.Unlock()
-	l.wake()
+	l.changed.Signal()
 }
 
 // recordLoss counts an event that was too large to be read.
 func (l *Listener) recordLoss(method string, seq int64) {
-	if !api.Matches(l.patterns, method) {
-		return
-	}
-	l.Mu.Lock()
-	if l.End == "" {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end == "" && api.Matches(l.patterns, method) {
 		l.countDropped(seq)
+		l.changed.Signal()
 	}
-	l.Mu.Unlock()
-	l.wake()
 }
 
 func (l *Listener) countDropped(seq int64) {
-	if n := len(l.Queue); n > 0 && l.Queue[n-1].event == nil {
-		l.Queue[n-1].lastSeq = seq
-		l.Queue[n-1].dropped++
+	if n := len(l.queue); n > 0 && l.queue[n-1].event == nil {
+		l.queue[n-1].lastSeq = seq
+		l.queue[n-1].dropped++
 		return
 	}
-	l.Queue = append(l.Queue, queued{lastSeq: seq, dropped: 1})
+	l.queue = append(l.queue, queued{lastSeq: seq, dropped: 1})
 }
 
 // Finish ends the stream. Queued events are still delivered.
 func (l *Listener) Finish(why string) {
-	l.Mu.Lock()
-	l.endLocked(why)
-	l.Mu.Unlock()
-	l.wake()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end = cmp.Or(l.end, why)
+	l.changed.Signal()
 }
 
-func (l *Listener) endLocked(why string) {
-	if l.End == "" {
-		l.End = why
-		close(l.Done)
-	}
-}
+// batchBytes is about how much of the queue is taken at once.
+const batchBytes = 64 << 10
 
-// Next returns the next line, or the reason of the end when the queue is empty.
-func (l *Listener) Next(browser string) (line []byte, end string) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	if len(l.Queue) == 0 {
-		return nil, l.End
+// Next waits for events, and returns those at the beginning of the queue as lines. If there are none any more, it
+// returns the reason of the end.
+func (l *Listener) Next(browser string) (lines [][]byte, end string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) == 0 && l.end == "" {
+		l.changed.Wait()
 	}
-	next := l.Queue[0]
-	l.Queue[0] = queued{}
-	l.Queue = l.Queue[1:]
-	if next.event == nil {
-		line = strconv.AppendInt([]byte(`{"seq":`), next.lastSeq, 10)
+	for size := 0; len(l.queue) > 0 && size < batchBytes; size += len(lines[len(lines)-1]) {
+		next := l.queue[0]
+		l.queue[0] = queued{}
+		l.queue = l.queue[1:]
+		if next.event != nil {
+			l.bytes -= next.event.size()
+			lines = append(lines, next.event.line(browser))
+			continue
+		}
+		line := strconv.AppendInt([]byte(`{"seq":`), next.lastSeq, 10)
 		line = strconv.AppendInt(append(line, `,"dropped":`...), next.dropped, 10)
-		return append(line, '}'), ""
+		lines = append(lines, append(line, '}'))
 	}
-	l.bytes -= next.event.size()
-	return next.event.line(browser), ""
+	return lines, l.end
 }
 
 // defaultLimit is the number of stored events that are read at a time.

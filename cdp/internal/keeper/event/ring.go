@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
@@ -71,9 +72,7 @@ func (r *Record) line(browser string) []byte {
 type ring struct {
 	maxCount, maxBytes int
 
-	records []*Record // a circular buffer: count records from head
-	head    int
-	count   int
+	records []*Record // the oldest first
 	bytes   int
 }
 
@@ -82,58 +81,30 @@ func (g *ring) add(r *Record) {
 	if r.size() > g.maxBytes {
 		return
 	}
-	g.evict(1, r.size())
-	if g.count == len(g.records) {
-		g.resize(min(g.maxCount, max(64, 2*len(g.records))))
-	}
-	g.records[(g.head+g.count)%len(g.records)] = r
-	g.count++
+	g.records = append(g.records, r)
 	g.bytes += r.size()
+	g.limit(g.maxCount, g.maxBytes)
 }
 
-// evict removes the oldest records until count more of that size fit in.
-func (g *ring) evict(count, size int) {
-	for g.count > 0 && (g.count+count > g.maxCount || g.bytes+size > g.maxBytes) {
-		g.bytes -= g.records[g.head].size()
-		g.records[g.head] = nil
-		g.head = (g.head + 1) % len(g.records)
-		g.count--
-	}
-}
-
-func (g *ring) resize(slots int) {
-	grown := make([]*Record, slots)
-	for i := range g.count {
-		grown[i] = g.at(i)
-	}
-	g.records, g.head = grown, 0
-}
-
-// limit changes the limits, and evicts what exceeds them.
+// limit changes the limits, and evicts the oldest records that exceed them.
 func (g *ring) limit(maxCount, maxBytes int) {
 	g.maxCount, g.maxBytes = max(1, maxCount), maxBytes
-	g.evict(0, 0)
-	if len(g.records) > g.maxCount {
-		g.resize(g.maxCount)
+	for len(g.records) > g.maxCount || g.bytes > g.maxBytes {
+		g.bytes -= g.records[0].size()
+		g.records[0] = nil
+		g.records = g.records[1:]
 	}
 }
-
-// at returns the record i after the oldest one.
-func (g *ring) at(i int) *Record { return g.records[(g.head+i)%len(g.records)] }
 
 // take removes the matching records and returns them, the oldest first.
 func (g *ring) take(match func(*Record) bool) (taken []*Record) {
-	kept := make([]*Record, 0, g.count)
-	for i := range g.count {
-		if r := g.at(i); match(r) {
-			taken = append(taken, r)
-			g.bytes -= r.size()
-		} else {
-			kept = append(kept, r)
+	g.records = slices.DeleteFunc(g.records, func(r *Record) bool {
+		if !match(r) {
+			return false
 		}
-	}
-	if len(taken) > 0 {
-		g.records, g.head, g.count = kept, 0, len(kept)
-	}
+		taken = append(taken, r)
+		g.bytes -= r.size()
+		return true
+	})
 	return taken
 }

@@ -11,12 +11,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-func (tr *Tracker) onDialogEvent(t *Target, method string, params json.RawMessage) {
-	if method == page.JavascriptDialogClosed.Method {
-		t.Dialog = nil
-		tr.Mux.Broadcast()
-		return
-	}
+func (tr *Tracker) onDialog(t *Target, params json.RawMessage) {
 	d := &api.Dialog{}
 	if json.Unmarshal(params, d) != nil {
 		return
@@ -33,7 +28,6 @@ func (tr *Tracker) onDialogEvent(t *Target, method string, params json.RawMessag
 			}
 		}
 	}
-	tr.Mux.Broadcast()
 }
 
 // AnswerDialog closes the open dialog of a page. The mux is locked.

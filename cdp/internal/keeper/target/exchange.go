@@ -102,13 +102,18 @@ func (s *Sender) exchangeOnce(
 	if err != nil {
 		return mux.Reply{Err: err}
 	}
+	return s.await(ctx, t, p, started)
+}
+
+// await waits for the reply to a command.
+func (s *Sender) await(ctx context.Context, t *Target, p *mux.Pending, started time.Time) mux.Reply {
 	select {
 	case r := <-p.Done:
 		return r
 	case <-ctx.Done():
 	}
 	s.Mux.Lock()
-	if method == cdptarget.CommandCreateTarget {
+	if p.Method == cdptarget.CommandCreateTarget {
 		p.After = s.closeCreated
 	} else {
 		s.Mux.Forget(p)
@@ -121,9 +126,9 @@ func (s *Sender) exchangeOnce(
 	}
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		go s.Unstick(t)
-		return mux.Reply{Err: api.ContextError(ctx, method)}
+		return mux.Reply{Err: api.ContextError(ctx, p.Method)}
 	}
-	failure := api.Errorf(api.CodeTimeout, "%s did not return within %s", method,
+	failure := api.Errorf(api.CodeTimeout, "%s did not return within %s", p.Method,
 		time.Since(started).Round(10*time.Millisecond))
 	if diagnosis := s.Unstick(t); diagnosis != "" {
 		failure.Message += "; " + diagnosis
@@ -137,9 +142,8 @@ func (s *Sender) exchangeOnce(
 // closeCreated closes a new target whose creator no longer waits: it would belong to no caller. The mux is
 // locked.
 func (s *Sender) closeCreated(r mux.Reply) {
-	var made cdptarget.CreateTargetResult
-	if json.Unmarshal(r.Result, &made) == nil && made.TargetID != "" {
-		s.PostClose(made.TargetID)
+	if id := scan.Text(r.Result, "targetId"); id != "" {
+		s.PostClose(cdptarget.ID(id))
 	}
 }
 
@@ -164,6 +168,7 @@ func (s *Sender) awaitDisconnect(ctx context.Context) {
 func (s *Sender) ExchangeAll(ctx context.Context, t *Target, commands []*mux.Pending, params []json.RawMessage) (
 	failed *api.Error,
 ) {
+	started := time.Now()
 	s.Mux.Lock()
 	sent := 0
 	for i, p := range commands {
@@ -177,20 +182,13 @@ func (s *Sender) ExchangeAll(ctx context.Context, t *Target, commands []*mux.Pen
 		sent++
 	}
 	s.Mux.Unlock()
-	for _, p := range commands[:sent] {
-		select {
-		case r := <-p.Done:
-			failed = cmp.Or(failed, r.Err)
-		case <-ctx.Done():
+	for i, p := range commands[:sent] {
+		failed = cmp.Or(failed, s.await(ctx, t, p, started).Err)
+		if ctx.Err() != nil {
 			s.Mux.Lock()
-			s.Mux.Forget(commands[:sent]...)
+			s.Mux.Forget(commands[i:sent]...)
 			s.Mux.Unlock()
-			late := api.ContextError(ctx, "sending input")
-			if diagnosis := s.Unstick(t); diagnosis != "" {
-				late.Message += "; " + diagnosis
-			}
-			late.Target = t.ID
-			return late
+			break
 		}
 	}
 	return failed

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,52 +11,44 @@ import (
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 )
 
-// onLifecycle tracks whether the newest document's network is idle.
-func (tr *Tracker) onLifecycle(t *Target, params json.RawMessage) {
-	var p page.EventLifecycleEvent
-	if json.Unmarshal(params, &p) == nil && string(p.FrameID) == t.ID && p.Name == "networkIdle" &&
-		len(t.loaders) > 0 && t.loaders[len(t.loaders)-1] == string(p.LoaderID) {
-		t.Idle = true
-		tr.Mux.Broadcast()
+// onLifecycle tracks whether the newest document's network is idle, and reports whether it has become so.
+func (t *Target) onLifecycle(params json.RawMessage) bool {
+	n := len(t.loaders)
+	if n == 0 || scan.Text(params, "name") != "networkIdle" || scan.Text(params, "frameId") != t.ID ||
+		scan.Text(params, "loaderId") != t.loaders[n-1] {
+		return false
 	}
+	t.Idle = true
+	return true
 }
 
-func (tr *Tracker) onNavigated(t *Target, method string, params json.RawMessage) {
-	if method == page.LoadEventFired.Method {
-		t.Loaded = true
-		tr.Mux.Broadcast()
-		return
+// onNavigated follows a new document, and reports whether it is the page's own.
+func (tr *Tracker) onNavigated(t *Target, params json.RawMessage) bool {
+	frame := scan.Field(params, "frame")
+	if frame == nil || scan.Text(frame, "parentId") != "" {
+		return false
 	}
-	var p struct {
-		Frame struct {
-			Parent string `json:"parentId"`
-			Loader string `json:"loaderId"`
-			URL    string `json:"url"`
-		} `json:"frame"`
-		Type page.NavigationType `json:"type"`
-	}
-	if json.Unmarshal(params, &p) != nil || p.Frame.Parent != "" {
-		return
-	}
-	tr.observer.OnURL(t, p.Frame.URL)
-	if t == tr.SparePage && p.Frame.URL != api.BlankURL && !strings.HasPrefix(p.Frame.URL, "chrome-error:") {
+	url := scan.Text(frame, "url")
+	tr.observer.OnURL(t, url)
+	if t == tr.SparePage && url != api.BlankURL && !strings.HasPrefix(url, "chrome-error:") {
 		tr.SparePage = nil // a caller has navigated it
 	}
 	if len(t.loaders) == 8 {
-		t.loaders = append(t.loaders[:0], t.loaders[1:]...)
+		t.loaders = slices.Delete(t.loaders, 0, 1)
 	}
-	t.loaders = append(t.loaders, p.Frame.Loader)
+	t.loaders = append(t.loaders, scan.Text(frame, "loaderId"))
 	t.Commits++
 	// A page from the back/forward cache is as it was left: no load event follows.
-	restored := p.Type == page.NavigationTypeBackForwardCacheRestore
+	restored := scan.Text(params, "type") == string(page.NavigationTypeBackForwardCacheRestore)
 	t.Loaded, t.Idle, t.Crashed, t.Dialog, t.PendingURL = restored, restored, false, nil, ""
 	if t.needsReenable {
 		t.needsReenable = false
 		tr.Domains.reenableDomains(t)
 	}
-	tr.Mux.Broadcast()
+	return true
 }
 
 // AwaitBlank waits until a new page has loaded its blank document, because the end of that navigation would abort

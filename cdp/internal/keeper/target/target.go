@@ -165,28 +165,20 @@ func (t *Target) addContext(params json.RawMessage) {
 	}
 }
 
-// onNavigating tracks whether a page is being left for another URL.
-func (t *Target) onNavigating(method string, params json.RawMessage) {
-	var p struct {
-		Frame string `json:"frameId"`
-		URL   string `json:"url"`
-		Type  string `json:"navigationType"`
-	}
+// onNavigating tracks whether a page is being left for another URL, and reports whether that is the page's own.
+func (t *Target) onNavigating(method string, params json.RawMessage) bool {
 	switch {
-	case json.Unmarshal(params, &p) != nil || p.Frame != t.ID:
+	case scan.Text(params, "frameId") != t.ID:
+		return false
 	case method == page.FrameStoppedLoading.Method:
 		t.PendingURL = ""
-	case !strings.HasSuffix(strings.ToLower(p.Type), "samedocument"):
-		t.PendingURL = p.URL
+	case !strings.HasSuffix(strings.ToLower(scan.Text(params, "navigationType")), "samedocument"):
+		t.PendingURL = scan.Text(params, "url")
 	}
+	return true
 }
 
 // HasLoader reports whether the main frame has shown a loader's document. The page may have moved on since.
 func (t *Target) HasLoader(loader string) bool {
-	for _, l := range t.loaders {
-		if l == loader {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.loaders, loader)
 }

@@ -4,8 +4,10 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/chromedp/cdproto/fetch"
@@ -157,42 +159,41 @@ func (tr *Tracker) OnEvent(session, method string, params json.RawMessage) {
 	switch method {
 	case cdptarget.TargetDestroyed.Method, cdptarget.TargetCrashed.Method, cdptarget.DetachedFromTarget.Method:
 		tr.onTargetGone(method, params)
-	case inspector.TargetCrashed.Method:
-		if t != nil {
-			tr.onCrash(t)
-		}
-	case inspector.TargetReloadedAfterCrash.Method:
-		if t != nil {
-			t.Crashed = false
+	default:
+		if t != nil && tr.onPageEvent(t, method, params) {
 			tr.Mux.Broadcast()
-		}
-	case page.JavascriptDialogOpening.Method, page.JavascriptDialogClosed.Method:
-		if t != nil {
-			tr.onDialogEvent(t, method, params)
-		}
-	case input.DragIntercepted.Method:
-		if t != nil {
-			t.Root().DragData = scan.Field(params, "data")
-			tr.Mux.Broadcast()
-		}
-	case page.FrameRequestedNavigation.Method:
-		if t != nil {
-			tr.observer.OnNavigationRequested(t, params)
-		}
-	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
-		if t != nil && t.Kind == "page" {
-			t.onNavigating(method, params)
-			tr.Mux.Broadcast()
-		}
-	case page.LifecycleEvent.Method:
-		if t != nil && t.Kind == "page" {
-			tr.onLifecycle(t, params)
-		}
-	case page.FrameNavigated.Method, page.LoadEventFired.Method:
-		if t != nil && t.Kind == "page" {
-			tr.onNavigated(t, method, params)
 		}
 	}
+}
+
+// onPageEvent follows what an event says of its target, and reports whether it says anything.
+func (tr *Tracker) onPageEvent(t *Target, method string, params json.RawMessage) bool {
+	isPage := t.Kind == "page"
+	switch method {
+	case inspector.TargetCrashed.Method:
+		tr.onCrash(t)
+	case inspector.TargetReloadedAfterCrash.Method:
+		t.Crashed = false
+	case page.JavascriptDialogOpening.Method:
+		tr.onDialog(t, params)
+	case page.JavascriptDialogClosed.Method:
+		t.Dialog = nil
+	case input.DragIntercepted.Method:
+		t.Root().DragData = scan.Field(params, "data")
+	case page.FrameRequestedNavigation.Method:
+		tr.observer.OnNavigationRequested(t, params)
+	case page.FrameStartedNavigating.Method, page.FrameStoppedLoading.Method:
+		return isPage && t.onNavigating(method, params)
+	case page.LifecycleEvent.Method:
+		return isPage && t.onLifecycle(params)
+	case page.LoadEventFired.Method:
+		t.Loaded = isPage
+	case page.FrameNavigated.Method:
+		return isPage && tr.onNavigated(t, params)
+	default:
+		return false
+	}
+	return true
 }
 
 // OnLoss implements [mux.Observer].
@@ -241,41 +242,31 @@ func (tr *Tracker) RefreshTargets(ctx context.Context) {
 	defer cancel()
 	request := scan.Marshal(cdptarget.GetTargetsParams{Filter: targetFilter()})
 	raw, err := tr.Sender.Do(ctx, nil, cdptarget.GetTargets.Method, request)
-	var p struct {
-		Infos []TargetInfo `json:"targetInfos"`
-	}
-	if err != nil || json.Unmarshal(raw, &p) != nil {
+	if err != nil {
 		return // keep the state from the events
 	}
 	tr.Mux.Lock()
 	defer tr.Mux.Unlock()
-	for _, info := range p.Infos {
-		if t := tr.ByID[info.ID]; t != nil {
-			t.Title = info.Title
-			if info.URL != "" { // it is empty while a navigation is under way
-				t.URL = info.URL
-			}
+	scan.EachElement(scan.Field(raw, "targetInfos"), func(info []byte) {
+		if t := tr.ByID[scan.Text(info, "targetId")]; t != nil {
+			t.Title = scan.Text(info, "title")
+			t.URL = cmp.Or(scan.Text(info, "url"), t.URL) // it is empty while a navigation is under way
 		}
-	}
+	})
 }
 
 func (tr *Tracker) onTargetGone(method string, params json.RawMessage) {
-	var p struct {
-		ID      string `json:"targetId"`
-		Session string `json:"sessionId"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
+	of := tr.ByID[scan.Text(params, "targetId")]
 	switch method {
 	case cdptarget.TargetCrashed.Method:
-		if t := tr.ByID[p.ID]; t != nil {
-			tr.onCrash(t)
+		if of != nil {
+			tr.onCrash(of)
 		}
 	case cdptarget.DetachedFromTarget.Method:
-		delete(tr.extraSessions, p.Session)
-		if t := tr.Sessions[p.Session]; t != nil {
-			delete(tr.Sessions, p.Session)
+		session := scan.Text(params, "sessionId")
+		delete(tr.extraSessions, session)
+		if t := tr.Sessions[session]; t != nil {
+			delete(tr.Sessions, session)
 			t.Session, t.ready, t.Domains, t.Dialog = "", false, map[string]*Domain{}, nil
 			tr.Frames.forgetIn(t)
 			tr.Mux.FailPending(t.At(), ClosedTarget(t))
@@ -287,8 +278,8 @@ func (tr *Tracker) onTargetGone(method string, params json.RawMessage) {
 			}
 		}
 	default:
-		if t := tr.ByID[p.ID]; t != nil {
-			tr.forget(t)
+		if of != nil {
+			tr.forget(of)
 		}
 	}
 	tr.Mux.Broadcast()
@@ -299,12 +290,7 @@ func (tr *Tracker) forget(t *Target) {
 	delete(tr.ByID, t.ID)
 	tr.Frames.forgetIn(t)
 	delete(tr.Sessions, t.Session)
-	for i, other := range tr.All {
-		if other == t {
-			tr.All = append(tr.All[:i:i], tr.All[i+1:]...)
-			break
-		}
-	}
+	tr.All = slices.DeleteFunc(slices.Clone(tr.All), func(other *Target) bool { return other == t })
 	// Page.close of a page that is now closed has succeeded.
 	for _, p := range tr.Mux.Waiting(t.receives) {
 		if p.Method == page.CommandClose {
@@ -333,8 +319,5 @@ func (tr *Tracker) onCrash(t *Target) {
 
 // SessionOf returns the target of a session, including the extra sessions that callers created.
 func (tr *Tracker) SessionOf(id string) *Target {
-	if t := tr.Sessions[id]; t != nil {
-		return t
-	}
-	return tr.extraSessions[id]
+	return cmp.Or(tr.Sessions[id], tr.extraSessions[id])
 }

@@ -2,14 +2,12 @@ package tenant
 
 import (
 	"encoding/json"
-	"slices"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	cdptarget "github.com/chromedp/cdproto/target"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -159,36 +157,35 @@ func (tn *Tenancy) routeToBrowser(by api.Caller, q *api.CallRequest, params map[
 
 // FilterResult removes from a result what does not belong to the caller.
 func (tn *Tenancy) FilterResult(by api.Caller, s *Scope, method string, result json.RawMessage) json.RawMessage {
+	var list string
+	var mayHave func(element []byte) bool
 	switch method {
 	case cdptarget.CommandGetTargets:
-		var all struct {
-			Infos []json.RawMessage `json:"targetInfos"`
-		}
-		if json.Unmarshal(result, &all) != nil {
-			return json.RawMessage(`{"targetInfos":[]}`)
-		}
-		tn.mux.Lock()
-		defer tn.mux.Unlock()
-		all.Infos = slices.DeleteFunc(all.Infos, func(raw json.RawMessage) bool {
-			var info target.TargetInfo
-			if json.Unmarshal(raw, &info) != nil || tn.owners.isForbidden(info.URL) {
-				return true
+		list, mayHave = "targetInfos", func(info []byte) bool {
+			id := scan.Text(info, "targetId")
+			if id == "" || tn.owners.isForbidden(scan.Text(info, "url")) {
+				return false
 			}
-			if t := tn.tracker.ByID[info.ID]; t != nil {
-				return !tn.owners.CanUse(by, t)
+			if t := tn.tracker.ByID[id]; t != nil {
+				return tn.owners.CanUse(by, t)
 			}
-			return !tn.owners.ownsContext(by, info.Context)
-		})
-		return scan.Marshal(all)
+			return tn.owners.ownsContext(by, scan.Text(info, "browserContextId"))
+		}
 	case cdptarget.CommandGetBrowserContexts:
-		var all struct {
-			IDs []string `json:"browserContextIds"`
+		list, mayHave = "browserContextIds", func(element []byte) bool {
+			id, err := scan.String(element)
+			return err == nil && tn.owners.ownsContext(by, id)
 		}
-		_ = json.Unmarshal(result, &all)
-		tn.mux.Lock()
-		defer tn.mux.Unlock()
-		return scan.Marshal(map[string][]string{"browserContextIds": slices.DeleteFunc(append([]string{}, all.IDs...),
-			func(id string) bool { return !tn.owners.ownsContext(by, id) })})
+	default:
+		return result
 	}
-	return result
+	own := []json.RawMessage{}
+	tn.mux.Lock()
+	defer tn.mux.Unlock()
+	scan.EachElement(scan.Field(result, list), func(element []byte) {
+		if mayHave(element) {
+			own = append(own, element)
+		}
+	})
+	return scan.Marshal(map[string][]json.RawMessage{list: own})
 }

@@ -3,12 +3,14 @@ package tenant
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/chromedp/cdproto/page"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
@@ -105,15 +107,12 @@ func (f follower) OnURL(t *target.Target, url string) { f.owners.onURL(t, url) }
 
 // OnNavigationRequested records that a page has requested another one. The mux is locked.
 func (f follower) OnNavigationRequested(t *target.Target, params json.RawMessage) {
-	var p page.EventFrameRequestedNavigation
-	if json.Unmarshal(params, &p) != nil ||
-		p.Disposition != page.ClientNavigationDispositionNewTab &&
-			p.Disposition != page.ClientNavigationDispositionNewWindow {
-		return
+	switch page.ClientNavigationDisposition(scan.Text(params, "disposition")) {
+	case page.ClientNavigationDispositionNewTab, page.ClientNavigationDispositionNewWindow:
+		if len(f.owners.requestedPages) == maxRequestedPages {
+			f.owners.requestedPages = slices.Delete(f.owners.requestedPages, 0, 1)
+		}
+		f.owners.requestedPages = append(f.owners.requestedPages,
+			requestedPage{scan.Text(params, "url"), t.Owner, t.Context, t.Origin, time.Now()})
 	}
-	if len(f.owners.requestedPages) == maxRequestedPages {
-		f.owners.requestedPages = append(f.owners.requestedPages[:0], f.owners.requestedPages[1:]...)
-	}
-	f.owners.requestedPages = append(f.owners.requestedPages,
-		requestedPage{p.URL, t.Owner, t.Context, t.Origin, time.Now()})
 }

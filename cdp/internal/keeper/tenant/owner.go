@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -274,40 +275,28 @@ func reportsTarget(method string) bool {
 // reportedBy returns the target that an event is about: agents in a session that a person shares do not hear of the
 // person's files.
 func (ow *Owners) reportedBy(t *target.Target, method string, params json.RawMessage) *target.Target {
-	var p struct {
-		Info target.TargetInfo `json:"targetInfo"`
-		ID   string            `json:"targetId"`
-	}
-	if reportsTarget(method) && json.Unmarshal(params, &p) == nil {
-		return ow.tracker.ByID[cmp.Or(p.Info.ID, p.ID)]
+	if reportsTarget(method) {
+		return ow.tracker.ByID[cmp.Or(scan.Text(params, "targetInfo", "targetId"), scan.Text(params, "targetId"))]
 	}
 	return t
 }
 
 // ownerOfReported returns the owner of the target that an event reports. The mux is locked.
 func (ow *Owners) ownerOfReported(params json.RawMessage) (owner string, known bool) {
-	var p struct {
-		Info    target.TargetInfo `json:"targetInfo"`
-		ID      string            `json:"targetId"`
-		Session string            `json:"sessionId"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return "", false
-	}
-	if reported := ow.tracker.ByID[p.Info.ID]; reported != nil && reported.Hidden {
+	info := scan.Field(params, "targetInfo")
+	reported := ow.tracker.ByID[scan.Text(info, "targetId")]
+	if reported != nil && reported.Hidden {
 		return api.Disowned, true
 	}
-	if owner := ow.ContextOwners[p.Info.Context]; owner != "" {
+	if owner := ow.ContextOwners[scan.Text(info, "browserContextId")]; owner != "" {
 		return owner, true
 	}
-	reported := []*target.Target{ow.tracker.ByID[p.Info.ID], ow.tracker.ByID[p.ID], ow.tracker.Sessions[p.Session],
-		ow.tracker.ByID[p.Info.Opener]}
-	for _, found := range reported {
-		if found != nil {
-			return found.Owner, true
-		}
+	reported = cmp.Or(reported, ow.tracker.ByID[scan.Text(params, "targetId")],
+		ow.tracker.Sessions[scan.Text(params, "sessionId")], ow.tracker.ByID[scan.Text(info, "openerId")])
+	if reported == nil {
+		return "", false
 	}
-	return "", false
+	return reported.Owner, true
 }
 
 // ListTargets returns the targets that a caller may use, the oldest first; with all those of all sessions.

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/host"
 )
@@ -100,8 +101,8 @@ func (tn *Tenancy) lockScopes(ctx context.Context) *api.Error {
 
 func (tn *Tenancy) unlockScopes() { <-tn.scopeLock }
 
-// Enter begins a call: it counts it, and returns the scope of the caller's session, nil for the default context. The
-// caller calls release when its call ends.
+// Enter begins a call: it counts it, applies its grants to the scope of the caller's session, which it creates if
+// necessary, and returns that, nil for the default context. The caller calls release when its call ends.
 func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release func(), err *api.Error) {
 	tn.mux.Lock()
 	tn.Calls++
@@ -112,12 +113,6 @@ func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release 
 	if !by.HasContext() {
 		return nil, func() {}, nil
 	}
-	return tn.EnterScope(ctx, by)
-}
-
-// EnterScope returns the scope of a session, which it creates if necessary, and applies the call's grants to it. The
-// caller calls release when its call ends.
-func (tn *Tenancy) EnterScope(ctx context.Context, by api.Caller) (s *Scope, release func(), err *api.Error) {
 	if err := tn.lockScopes(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -333,7 +328,7 @@ func (tn *Tenancy) CloseProxies() {
 
 // FirstPage makes sure that a plugin's own session has a page.
 func (tn *Tenancy) FirstPage(ctx context.Context, by api.Caller, s *Scope) *api.Error {
-	select { // one at a time, as in EnterScope
+	select { // one at a time, as in Enter
 	case s.FirstPageLock <- struct{}{}:
 		defer func() { <-s.FirstPageLock }()
 	case <-ctx.Done():
@@ -367,26 +362,20 @@ func (s *Scope) BrowserContext() cdp.BrowserContextID {
 	return s.Context
 }
 
-// RefusalCount returns how many connections of the scope's pages were refused.
-func (s *Scope) RefusalCount() int {
+// Refusals begins to watch what the proxy of the scope's pages refuses to dial. It returns a function that returns why a
+// navigation to a URL failed, if that is the reason.
+func (s *Scope) Refusals() func(to string) *api.Error {
 	if s == nil || s.Proxy == nil {
-		return 0
+		return func(string) *api.Error { return nil }
 	}
-	return s.Proxy.RefusalCount()
-}
-
-// DialError returns the reason why a plugin's navigation failed, if its proxy refused to dial.
-func (s *Scope) DialError(since int, to string) *api.Error {
-	if s == nil || s.Proxy == nil {
-		return nil
+	since := s.Proxy.RefusalCount()
+	return func(to string) *api.Error {
+		refused := s.Proxy.RefusalSince(since, dialAddress(to))
+		if refused == nil {
+			return nil
+		}
+		return &api.Error{Code: api.CodeDenied, Message: refused.Message, Denied: slices.Clone(refused.Denied)}
 	}
-	refused := s.Proxy.RefusalSince(since, dialAddress(to))
-	if refused == nil {
-		return nil
-	}
-	e := api.Errorf(api.CodeDenied, "%s", refused.Message)
-	e.Denied = slices.Clone(refused.Denied)
-	return e
 }
 
 // dialAddress returns the address that is dialled for a URL, as "host:port", or "" if the URL is invalid.
@@ -403,9 +392,4 @@ func dialAddress(raw string) string {
 }
 
 // NavigationFailed reports whether the result of Page.navigate, a success, contains a failure.
-func NavigationFailed(result json.RawMessage) bool {
-	var nav struct {
-		ErrorText string `json:"errorText"`
-	}
-	return json.Unmarshal(result, &nav) == nil && nav.ErrorText != ""
-}
+func NavigationFailed(result json.RawMessage) bool { return scan.Text(result, "errorText") != "" }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
+	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
@@ -108,13 +109,9 @@ func (ss *setups) Routes(t *target.Target) bool { return ss.applied[t] != nil &&
 
 // fulfillEmpty answers a paused request with an empty document.
 func (ss *setups) fulfillEmpty(t *target.Target, params json.RawMessage) {
-	var p struct {
-		ID fetch.RequestID `json:"requestId"`
-	}
-	if json.Unmarshal(params, &p) == nil {
-		target.Post(ss.mux, t, fetch.FulfillRequest, fetch.FulfillRequestParams{RequestID: p.ID, ResponseCode: 200,
-			ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: "text/html"}}}, nil)
-	}
+	target.Post(ss.mux, t, fetch.FulfillRequest, fetch.FulfillRequestParams{
+		RequestID: fetch.RequestID(scan.Text(params, "requestId")), ResponseCode: 200,
+		ResponseHeaders: []*fetch.HeaderEntry{{Name: "Content-Type", Value: "text/html"}}}, nil)
 }
 
 // ApplyToAll applies the set-up of a session to all its targets. The mux is locked.

@@ -87,12 +87,12 @@ func (e *Verbs) Call(ctx context.Context, by api.Caller, q api.CallRequest) mux.
 			return mux.Reply{Err: err}
 		}
 	}
-	since := s.RefusalCount()
+	refusals := s.Refusals()
 	r := e.dispatch(ctx, by, q)
 	switch {
 	case r.Err != nil || r.Spool != nil:
 	case s != nil && tenant.NavigationFailed(r.Result):
-		if refused := s.DialError(since, scan.Text(q.Params, "url")); refused != nil {
+		if refused := refusals(scan.Text(q.Params, "url")); refused != nil {
 			return mux.Reply{Err: refused}
 		}
 	default:
@@ -149,6 +149,18 @@ func (e *Verbs) dispatch(ctx context.Context, by api.Caller, q api.CallRequest) 
 		}
 	}
 	return r
+}
+
+// claim gives a page without an owner to the caller's session, and rejects a target that has no document for what it
+// lacks then.
+func (e *Verbs) claim(by api.Caller, t *target.Target, lacks string) *api.Error {
+	e.Mux.Lock()
+	defer e.Mux.Unlock()
+	e.Owners.Claim(by, t)
+	if !target.HasPage(t.Kind) {
+		return api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which %s", t.ID, t.Kind, lacks)
+	}
+	return nil
 }
 
 // exchange sends a caller's own command.

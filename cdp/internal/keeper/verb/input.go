@@ -74,11 +74,8 @@ func (e *Verbs) Input(ctx context.Context, by api.Caller, q api.InputRequest) (a
 	if err != nil {
 		return api.InputSent{}, err
 	}
-	e.Mux.Lock()
-	e.Owners.Claim(by, t)
-	e.Mux.Unlock()
-	if !target.HasPage(t.Kind) {
-		return api.InputSent{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which takes no input", t.ID, t.Kind)
+	if err := e.claim(by, t, "takes no input"); err != nil {
+		return api.InputSent{}, err
 	}
 	if err := e.Tracker.Attach(ctx, t, ""); err != nil {
 		return api.InputSent{}, err

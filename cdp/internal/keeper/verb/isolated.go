@@ -27,21 +27,9 @@ func callInFrame[R any](ctx context.Context, s *target.Sender, t *target.Target,
 	if err != nil {
 		return result, err
 	}
-	var returned struct {
-		Result struct {
-			Value json.RawMessage `json:"value"`
-		} `json:"result"`
-		Exception *struct {
-			Exception struct {
-				Class string `json:"className"`
-			} `json:"exception"`
-		} `json:"exceptionDetails"`
-	}
-	failed := json.Unmarshal(raw, &returned)
-	if returned.Exception != nil { // its message may repeat an argument
-		failed = fmt.Errorf("it threw %s", returned.Exception.Exception.Class)
-	} else if failed == nil {
-		failed = json.Unmarshal(returned.Result.Value, &result)
+	failed := json.Unmarshal(scan.Field(raw, "result", "value"), &result)
+	if thrown := scan.Field(raw, "exceptionDetails"); thrown != nil { // its message may repeat an argument
+		failed = fmt.Errorf("it threw %s", scan.Text(thrown, "exception", "className"))
 	}
 	if failed != nil {
 		return result, api.Errorf(api.CodeProtocolError, "a function of the keeper failed in the page: %v", failed)

@@ -35,10 +35,10 @@ func (e *Verbs) Open(ctx context.Context, by api.Caller, q api.OpenRequest) (api
 			return api.Page{}, err
 		}
 	}
-	since := s.RefusalCount()
+	refusals := s.Refusals()
 	p, err := e.loadPage(ctx, by, t, q, first)
 	if err != nil && err.Code == api.CodeNavigationFailed {
-		if refused := s.DialError(since, q.URL); refused != nil {
+		if refused := refusals(q.URL); refused != nil {
 			return api.Page{}, refused
 		}
 	}

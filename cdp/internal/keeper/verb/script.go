@@ -69,20 +69,18 @@ func (e *Verbs) Script(ctx context.Context, by api.Caller, q api.ScriptRequest) 
 	if err != nil {
 		return api.ScriptResult{}, err
 	}
-	e.Mux.Lock()
-	e.Owners.Claim(by, t)
-	last := e.Events.Journals.LastSeqOf(t.Owner)
-	e.Mux.Unlock()
-	if !target.HasPage(t.Kind) {
-		return api.ScriptResult{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no document", t.ID, t.Kind)
+	if err := e.claim(by, t, "has no document"); err != nil {
+		return api.ScriptResult{}, err
 	}
+	e.Mux.Lock()
+	done := api.ScriptResult{Target: t.ID, Frame: frame, LastSeq: e.Events.Journals.LastSeqOf(t.Owner)}
+	e.Mux.Unlock()
 	if q.Files, err = e.filesFor(by, t, q.Files); err != nil {
 		return api.ScriptResult{}, err
 	}
 	if err := e.Tracker.Attach(ctx, t, ""); err != nil {
 		return api.ScriptResult{}, err
 	}
-	done := api.ScriptResult{Target: t.ID, Frame: frame, LastSeq: last}
 	done.Value, done.Exception, err = e.callScript(ctx, t, frame, script, q)
 	return done, err
 }

@@ -2,7 +2,6 @@ package verb
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -25,18 +24,13 @@ func (e *Verbs) Type(ctx context.Context, by api.Caller, q api.TypeRequest) (api
 	if err != nil {
 		return api.Typed{}, err
 	}
-	e.Mux.Lock()
-	e.Owners.Claim(by, t)
-	leaving := ""
-	if root := t.Root(); root != nil {
-		leaving = root.PendingURL
+	if err := e.claim(by, t, "has no field to type into"); err != nil {
+		return api.Typed{}, err
 	}
+	e.Mux.Lock()
+	leaving := t.Root().PendingURL
 	e.Mux.Unlock()
-	switch {
-	case !target.HasPage(t.Kind):
-		return api.Typed{}, api.Errorf(api.CodeInvalidArgs, "target %s is a %s, which has no field to type into", t.ID,
-			t.Kind)
-	case leaving != "":
+	if leaving != "" {
 		return api.Typed{}, api.Errorf(api.CodeBusy,
 			"the page is being left for %s, so nothing was typed: wait until that is loaded, "+
 				"and focus a field there", manifest.Clip(leaving, 200))
@@ -122,28 +116,15 @@ func (e *Verbs) focusedChild(ctx context.Context, t *target.Target, frame string
 	if err != nil {
 		return "", err
 	}
-	var element struct {
-		Result struct {
-			ID string `json:"objectId"`
-		} `json:"result"`
-	}
-	if json.Unmarshal(raw, &element) != nil || element.Result.ID == "" {
+	element := scan.Text(raw, "result", "objectId")
+	if element == "" {
 		return "", nil
 	}
-	raw, err = e.sender.Do(ctx, t, "DOM.describeNode", scan.Marshal(map[string]any{"objectId": element.Result.ID}))
-	if err != nil {
+	raw, err = e.sender.Do(ctx, t, "DOM.describeNode", scan.Marshal(map[string]any{"objectId": element}))
+	if err != nil || !slices.Contains(frameElements, strings.ToUpper(scan.Text(raw, "node", "nodeName"))) {
 		return "", err
 	}
-	var described struct {
-		Node struct {
-			Name  string `json:"nodeName"`
-			Frame string `json:"frameId"`
-		} `json:"node"`
-	}
-	if json.Unmarshal(raw, &described) != nil || !slices.Contains(frameElements, strings.ToUpper(described.Node.Name)) {
-		return "", nil
-	}
-	return described.Node.Frame, nil
+	return scan.Text(raw, "node", "frameId"), nil
 }
 
 const focusedElement = `function() {
