@@ -42,9 +42,9 @@ var maxLines = map[string]int{
 	"host/internal/durable": 95,
 	"internal/contain":      285,
 	"internal/slots":        215,
-	"internal/wire":         380,
+	"internal/wire":         377,
 	"cdp":                   7147,
-	"cdp/internal/keeper":   9681,
+	"cdp/internal/keeper":   9198,
 	"plugins":               6110, // as plugins/page below
 	"sdk":                   1819,
 	"cmd":                   15840, // imports

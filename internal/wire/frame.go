@@ -64,28 +64,27 @@ func NewConn(in io.Reader, out io.Writer) *Conn { return &Conn{in: in, out: out}
 func (c *Conn) Queue(kind Kind, parts ...[]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.queue(kind, parts)
+	err := c.begin(kind, parts)
+	if err == nil {
+		c.add(parts)
+	}
+	return err
 }
 
-func (c *Conn) queue(kind Kind, parts [][]byte) error {
-	buf, err := appendHead(c.buf, kind, parts)
-	if err != nil {
-		return err
+// begin adds what precedes the body of a frame.
+func (c *Conn) begin(kind Kind, parts [][]byte) error {
+	size := int64(sizeOf(parts))
+	if size > 1<<32-1 {
+		return &TooLargeError{size, 1<<32 - 1}
 	}
-	for _, p := range parts {
-		buf = append(buf, p...)
-	}
-	c.buf = buf
+	c.buf = binary.BigEndian.AppendUint32(append(c.buf, byte(kind)), uint32(size))
 	return nil
 }
 
-// appendHead appends what precedes the body of a frame.
-func appendHead(b []byte, kind Kind, parts [][]byte) ([]byte, error) {
-	size := sizeOf(parts)
-	if int64(size) > 1<<32-1 {
-		return nil, &TooLargeError{int64(size), 1<<32 - 1}
+func (c *Conn) add(parts [][]byte) {
+	for _, p := range parts {
+		c.buf = append(c.buf, p...)
 	}
-	return binary.BigEndian.AppendUint32(append(b, byte(kind)), uint32(size)), nil
 }
 
 func sizeOf(parts [][]byte) (size int) {
@@ -102,20 +101,15 @@ const keptBytes = 256 << 10
 func (c *Conn) Send(kind Kind, parts ...[]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if sizeOf(parts) > keptBytes {
-		head, err := appendHead(c.buf, kind, parts)
-		if err != nil {
-			return err
-		}
-		c.buf = nil
-		all := append(net.Buffers{head}, parts...)
-		_, err = all.WriteTo(c.out)
+	if err := c.begin(kind, parts); err != nil {
 		return err
 	}
-	if err := c.queue(kind, parts); err != nil {
-		return err
+	if sizeOf(parts) <= keptBytes {
+		c.add(parts)
+		parts = nil
 	}
-	_, err := c.out.Write(c.buf)
+	all := append(net.Buffers{c.buf}, parts...)
+	_, err := all.WriteTo(c.out)
 	if c.buf = c.buf[:0]; cap(c.buf) > keptBytes {
 		c.buf = nil
 	}

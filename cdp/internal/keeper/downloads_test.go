@@ -12,13 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
-	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
-	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // endOf returns the record of the end of the download of a URL.
@@ -108,51 +104,4 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 	if _, err := os.Stat(folders[0]); err != nil {
 		t.Errorf("after the end of the second session: %v", err)
 	}
-}
-
-// A session keeps a limited number of downloads, and another folder that a caller has chosen has no limit.
-func TestDownloadLimits(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		e.Events.Downloads.Dir = t.TempDir()
-		go e.Events.KeepDownloads(t.Context(), "")
-		q := <-f.Sent
-		f.Answer(q, `{}`)
-		synctest.Wait()
-		if folder := scan.Text(q.Params, "downloadPath"); q.Method != "Browser.setDownloadBehavior" ||
-			scan.Text(q.Params, "behavior") != "allowAndName" || filepath.Dir(folder) != e.Events.Downloads.Dir {
-			t.Fatalf("the browser receives %s %s", q.Method, q.Params)
-		}
-		e.Owners.TakeOver(api.CommandLine, e.Tracker.ByID["T"])
-		download := func(id string) {
-			f.Messages <- `{"method":"Page.downloadWillBegin","sessionId":"S","params":{"frameId":"T","guid":"` + id + `"}}`
-			f.Messages <- `{"method":"Browser.downloadWillBegin","params":{"frameId":"T","guid":"` + id + `"}}`
-			synctest.Wait()
-		}
-		for i := range event.MaxDownloadFiles {
-			download(fmt.Sprint("G", i))
-		}
-		if len(f.Sent) > 0 {
-			t.Fatalf("%s after %d downloads", (<-f.Sent).Method, event.MaxDownloadFiles)
-		}
-		download("one more")
-		if q := <-f.Sent; q.Method != "Browser.cancelDownload" || scan.Text(q.Params, "guid") != "one more" {
-			t.Errorf("the browser receives %s %s", q.Method, q.Params)
-		}
-		f.Messages <- `{"method":"Browser.downloadProgress","params":{"guid":"one more","state":"canceled"}}`
-		f.Messages <- `{"method":"Browser.downloadProgress","params":{"guid":"G0","state":"canceled"}}`
-		download("in its place")
-		synctest.Wait()
-		if len(f.Sent) > 0 {
-			t.Errorf("%s although a download has ended", (<-f.Sent).Method)
-		}
-		e.Events.Downloads.ReleaseDownloads(nil)
-		download("in a folder of the caller")
-		if len(f.Sent) > 0 {
-			t.Errorf("%s in a folder of the caller", (<-f.Sent).Method)
-		}
-		e.Events.RemoveDownloads("")
-		if left, err := os.ReadDir(e.Events.Downloads.Dir); err != nil || len(left) > 0 {
-			t.Errorf("%v are left, %v", left, err)
-		}
-	})
 }

@@ -438,7 +438,7 @@ func BenchmarkFlood(b *testing.B) {
 func seenEvents(e *verb.Verbs) int64 {
 	e.Mux.Lock()
 	defer e.Mux.Unlock()
-	return e.Events.Journals.LastOrder
+	return e.Events.Journals.Info().LastSeq
 }
 
 // newPipePeer returns a client of a keeper whose browser is a goroutine at the other end of a pipe. It responds to

@@ -5,27 +5,22 @@ package keeper
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
-	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
-	"github.com/parley-tools/parley/cdp/internal/keeper/target"
-	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/host"
 )
 
 // testGuard is an egress that dials only the addresses that a grant names.
 type testGuard struct{}
-
-func testEgress() (host.Egress, error) { return testGuard{}, nil }
 
 func (testGuard) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.HTTPResponse, error) {
 	return nil, host.Errorf(host.Internal, "a browser only dials")
@@ -34,392 +29,82 @@ func (testGuard) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.
 func (testGuard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
 	if !slices.ContainsFunc(grants, func(g host.HTTPGrant) bool { return g.URL == "http://"+address }) {
 		right := "http:GET:http://" + address
-		return nil,
-			&host.Error{Code: host.Denied, Message: "not granted: " + right,
-				Denied: []host.Denial{{Right: right, Why: "it is loopback"}}}
+		return nil, &host.Error{Code: host.Denied, Message: "not granted: " + right,
+			Denied: []host.Denial{{Right: right, Why: "it is loopback"}}}
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// A new scope reaches the network only through its proxy, and downloads in it are denied.
-func TestNewScopeIsClosed(t *testing.T) {
-	cfg := Config{}
-	cfg.setDefaults()
-	f := muxtest.New()
-	e := verb.New(f, cfg.rooms(false))
-	e.Tenancy.Egress = testGuard{}
-	go e.Mux.Read()
-	defer func() {
+func testEgress() (host.Egress, error) { return testGuard{}, nil }
+
+// withServer runs a test against a server whose browser does what it is sent, in a synctest bubble.
+func withServer(t *testing.T, test func(t *testing.T, s *server)) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{}
+		cfg.setDefaults()
+		f := muxtest.New()
+		e := verb.New(f, cfg.rooms(false))
+		e.Tracker.Started = true
+		go e.Mux.Read()
+		go obey(f, e.Mux.Done)
+		test(t, newServer(e, hello{}, time.Minute))
 		f.Close()
 		<-e.Mux.Done
-	}()
-	created := make(chan *tenant.Scope)
-	go func() {
-		s, err := e.Tenancy.NewScope(t.Context(), api.Caller{Name: api.PluginPrefix + "one"})
-		if err != nil {
-			t.Error(err)
-		}
-		created <- s
-	}()
-	var params struct{ ProxyServer, ProxyBypassList, Behavior, BrowserContextID string }
-	q := <-f.Sent
-	json.Unmarshal(q.Params, &params)
-	if q.Method != "Target.createBrowserContext" || params.ProxyServer == "" || params.ProxyBypassList != "<-loopback>" {
-		t.Errorf("the browser receives %s %s", q.Method, q.Params)
-	}
-	server := params.ProxyServer
-	f.Answer(q, `{"browserContextId":"C"}`)
-	select {
-	case q = <-f.Sent:
-	case <-created:
-		t.Fatal("the scope is created before its downloads are denied")
-	}
-	json.Unmarshal(q.Params, &params)
-	if q.Method != "Browser.setDownloadBehavior" || params.Behavior != "deny" || params.BrowserContextID != "C" {
-		t.Errorf("the browser receives %s %s", q.Method, q.Params)
-	}
-	f.Answer(q, `{}`)
-	s := <-created
-	defer s.Proxy.Close()
-	if server != "http://"+s.Proxy.Address() {
-		t.Errorf("the context's proxy is %s, not %s", server, s.Proxy.Address())
-	}
-}
-
-// bubble is withScopes in a synctest bubble, for sessions that are not a plugin's: those have a proxy.
-func bubble(t *testing.T, test func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string)) {
-	synctest.Test(t, func(t *testing.T) {
-		withScopes(t, func(e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-			e.Tracker.Started = true
-			test(t, e, f, received)
-		})
 	})
 }
 
-// created returns the id that a caller's command returns for what it has created.
-func created(t *testing.T, e *verb.Verbs, by api.Caller, method, params string) string {
-	t.Helper()
-	r := e.Call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(params)})
-	if r.Err != nil {
-		t.Fatalf("%s of %s: %v", method, by.SessionKey(), r.Err)
-	}
-	var made struct{ TargetID, BrowserContextID string }
-	json.Unmarshal(r.Result, &made)
-	return made.TargetID + made.BrowserContextID
-}
-
-// sessionsOf returns the sessions that have anything in the browser.
-func sessionsOf(e *verb.Verbs) (names []string) {
-	synctest.Wait()
-	e.Mux.Lock()
-	defer e.Mux.Unlock()
-	for _, one := range e.Tenancy.OpenSessions() {
-		names = append(names, one.Session)
-	}
-	return names
-}
-
-// Each session has one context, which its callers share.
-func TestScopeOfEachSession(t *testing.T) {
-	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-		shared := enter(t, e, api.Caller{Name: "cli", Session: "user/work"})
-		if enter(t, e, api.Caller{Name: "mcp:some", Session: "user/work"}) != shared {
-			t.Error("two callers of a session have a context each")
-		}
-		for _, session := range []string{"", "user/other", "token:1/work"} {
-			if other := enter(t, e, api.Caller{Name: "mcp:some", Session: session}); other.Context == shared.Context {
-				t.Errorf("session %q has the context of another", session)
-			}
-		}
-		for _, one := range received() {
-			if strings.Contains(one, "proxyServer") {
-				t.Errorf("the browser receives %s", one)
-			}
-		}
-		if err := e.Call(t.Context(), api.CommandLine, api.CallRequest{Method: "Target.createTarget"}).Err; err != nil {
-			t.Fatal(err)
-		}
-		if got := received(); len(got) == 0 || got[0] != "Target.createTarget " {
-			t.Errorf("for the person without a session the browser receives %q", got)
-		}
-	})
-}
-
-// The context of a client without a session ends when that was not used for a while, but no other one does.
-func TestAnonymousScopeEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-		anonymous := api.Caller{Name: "mcp:some", Session: "token:1/", Anonymous: true}
-		enter(t, e, api.Caller{Name: "mcp:some", Session: "user/work"})
-		enter(t, e, anonymous)
-		time.Sleep(tenant.AnonymousTTL - time.Second)
-		enter(t, e, anonymous)
-		_, release, err := e.Tenancy.Enter(t.Context(),
-			api.Caller{Name: "mcp:some", Session: "token:2/", Anonymous: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range [][]string{{"token:1/", "token:2/", "user/work"}, {"token:2/", "user/work"}} {
-			time.Sleep(tenant.AnonymousTTL - time.Second)
-			e.Tenancy.DisposeIdle(time.Minute)
-			if got := sessionsOf(e); !slices.Equal(got, want) {
-				t.Errorf("these sessions are open: %q, want %q", got, want)
-			}
-		}
-		release()
-		time.Sleep(tenant.AnonymousTTL)
-		e.Tenancy.DisposeIdle(-1)
-		if got := sessionsOf(e); !slices.Equal(got, []string{"user/work"}) {
-			t.Errorf("these sessions are open: %q", got)
-		}
-	})
-}
-
-// A session ends with each of those on whose behalf a plugin has it, also if one of them has nothing in the browser.
-func TestSessionsWithinOthers(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
-		e.Tracker.SparePage = e.Tracker.ByID["T"]
-		for session, within := range map[string][]string{
-			"user/work": nil, "plugin:one/a": {"user/work"}, "plugin:two/b": {"plugin:one/a", "user/work"},
-			"plugin:one": {api.DefaultSession}, "plugin:x": {"plugin:idle", "user/work"},
-		} {
-			addScope(e, api.Caller{Name: "mcp:some", Session: session, Within: within}, "C-"+session)
-		}
-		for _, c := range []struct {
-			session, other string
-			want           bool
-		}{
-			{"user/work", "user/work", true}, {"plugin:one/a", "user/work", true}, {"plugin:two/b", "user/work", true},
-			{"plugin:two/b", "plugin:one/a", true}, {"plugin:one", api.DefaultSession, true},
-			{"user/work", "plugin:one/a", false}, {"plugin:one", "user/work", false}, {"plugin:one/a", api.DefaultSession,
-				false},
-			{"user/gone", "user/gone", true}, {"user/gone", "user/work", false}, {api.DefaultSession, api.DefaultSession, true},
-			{"plugin:x", "plugin:idle", true}, {"plugin:x", "user/work", true}, {"plugin:x", "", false},
-		} {
-			if got := e.Tenancy.EndsWith(c.session, c.other); got != c.want {
-				t.Errorf("%q ends with %q: %v", c.session, c.other, got)
-			}
-		}
-		if e.Tenancy.IsAlone("user/work") || e.Tenancy.IsAlone(api.DefaultSession) {
-			t.Error("a session is alone beside another one")
-		}
-		delete(e.Tenancy.Scopes, "plugin:one")
-		if !e.Tenancy.IsAlone("user/work") || e.Tenancy.IsAlone("plugin:one/a") {
-			t.Error("a session is not alone beside its plugins, or a plugin is beside the session that it works for")
-		}
-		e.Owners.TakeOver(api.CommandLine, e.Tracker.ByID["T"])
-		if e.Tenancy.IsAlone("user/work") {
-			t.Error("a session is alone beside the person's page")
-		}
-	})
-}
-
-func TestOpenSessions(t *testing.T) {
-	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		addScope(e, api.Caller{Name: "cli", Session: "user/empty"}, "C-EMPTY")
-		e.Owners.CreatedContexts["C-CREATED"] = api.DefaultSession
-		e.Tenancy.DefaultUsed, e.Tenancy.Scopes["user/empty"].LastUsed = time.UnixMilli(9), time.UnixMilli(7)
-		f.Attach("", muxtest.Info{ID: "SECOND", Type: "page", URL: "http://a/", Context: "C-SOME"})
-		f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: "http://a/"})
-		f.Attach("", muxtest.Info{ID: "EVICTED", Type: "page", URL: "file:///x", Context: "C-OTHER"})
-		f.Attach("", muxtest.Info{ID: "REPLACED", Type: "page", URL: "http://a/", Context: "C-OLD"})
-		synctest.Wait()
-		e.Mux.Lock()
-		defer e.Mux.Unlock()
-		e.Tracker.ByID["REPLACED"].Owner = api.PluginPrefix
-		e.Owners.SetCurrent(someClient, e.Tracker.ByID["SOME"])
-		want := []api.SessionInfo{
-			{Session: api.DefaultSession, Used: 9}, {Session: "mcp:other", Pages: 1},
-			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1},
-			{Session: "user/empty", Used: 7},
-		}
-		if got := e.Tenancy.OpenSessions(); !reflect.DeepEqual(got, want) {
-			t.Errorf("these sessions are open: %+v", got)
-		}
-	})
-}
-
-// Closing a session closes what it has opened, with what plugins have opened on its behalf and what it has in contexts
-// that it has created, and nothing else.
-func TestCloseSession(t *testing.T) {
-	work := api.Caller{Name: "mcp:some", Session: "user/work"}
-	helper := api.Caller{Name: "mcp:helper", Session: "h", Within: []string{"user/work"}}
-	closed := func(targets, contexts string) api.Closed {
-		return api.Closed{Targets: strings.Fields(targets), Contexts: strings.Fields(contexts)}
-	}
-	create := func(t *testing.T, e *verb.Verbs) {
-		for _, by := range []api.Caller{work, helper, otherClient,
-			api.CommandLine} { // P1 in C1, P2 in C2, P3 in C3, P4 in no other
-			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
-		}
-		own := created(t, e, work, "Target.createBrowserContext", `{}`) // C4
-		created(t, e, work, "Target.createTarget", `{"url":"http://a/","browserContextId":"`+own+`"}`)
-		created(t, e, api.CommandLine, "Target.createBrowserContext", `{}`)                                  // C5
-		created(t, e, api.CommandLine, "Target.createTarget", `{"url":"file:///a","browserContextId":"C5"}`) // P6
-		e.Mux.Lock()
-		e.Tracker.SparePage = &target.Target{Address: mux.Address{ID: "SPARE"}, Kind: "page"}
-		e.Tracker.All = append(e.Tracker.All, e.Tracker.SparePage)
-		e.Mux.Unlock()
-	}
-	for session, c := range map[string]struct {
-		closed api.Closed
-		left   []string
-	}{
-		"user/work":        {closed("P1 P2 P5", "C1 C2 C4"), []string{api.DefaultSession, "mcp:other"}},
-		"h":                {closed("P2", "C2"), []string{api.DefaultSession, "mcp:other", "user/work"}},
-		api.DefaultSession: {closed("P4 P6", "C5"), []string{"h", "mcp:other", "user/work"}},
-		"user/none":        {closed("", ""), []string{api.DefaultSession, "h", "mcp:other", "user/work"}},
-	} {
-		bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-			create(t, e)
-			got, err := e.Tenancy.CloseSession(t.Context(), session)
-			if err != nil || !reflect.DeepEqual(got, c.closed) {
-				t.Errorf("closing %s closes %+v, %v; want %+v", session, got, err, c.closed)
-			}
-			if left := sessionsOf(e); !slices.Equal(left, c.left) {
-				t.Errorf("after %s was closed these are open: %q, want %q", session, left, c.left)
-			}
-			e.Mux.Lock()
-			for _, id := range c.closed.Targets {
-				if e.Tracker.ByID[id] != nil {
-					t.Errorf("after %s was closed %s is open", session, id)
+// obey lets a browser do what it is sent until done is closed: it creates the contexts C1, C2 and so on, with the pages
+// P1, P2 and so on, and disposes of them.
+func obey(f *muxtest.Browser, done <-chan struct{}) {
+	contexts, pages, pagesIn := 0, 0, map[string][]string{}
+	for {
+		select {
+		case q := <-f.Sent:
+			var p muxtest.Info
+			json.Unmarshal(q.Params, &p)
+			result := `{}`
+			switch q.Method {
+			case "Target.createBrowserContext":
+				contexts++
+				result = fmt.Sprintf(`{"browserContextId":"C%d"}`, contexts)
+			case "Target.createTarget":
+				pages++
+				p.ID, p.Type = fmt.Sprintf("P%d", pages), "page"
+				pagesIn[p.Context] = append(pagesIn[p.Context], p.ID)
+				f.Attach("", p)
+				result = `{"targetId":"` + p.ID + `"}`
+			case "Target.disposeBrowserContext":
+				for _, id := range pagesIn[p.Context] {
+					f.Report("", "Target.targetDestroyed", map[string]any{"targetId": id})
 				}
 			}
-			e.Mux.Unlock()
-			if again, err := e.Tenancy.CloseSession(t.Context(), session); err != nil ||
-				len(again.Targets)+len(again.Contexts) > 0 {
-				t.Errorf("closing %s again closes %+v, %v", session, again, err)
-			}
-			next, err := e.Tenancy.CloseSession(t.Context(), "mcp:other")
-			if err != nil || !reflect.DeepEqual(next, closed("P3", "C3")) {
-				t.Errorf("closing another session then closes %+v, %v", next, err)
-			}
-		})
+			f.Answer(q, result)
+		case <-done:
+			return
+		}
 	}
 }
 
-// Closing waits for the pages, and does not ask the user whether one may be left.
-func TestCloseSessionWithBeforeUnloadDialog(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		e.Owners.TakeOver(api.CommandLine, e.Tracker.ByID["T"])
-		ended := make(chan *api.Error, 1)
-		go func() {
-			_, err := e.Tenancy.CloseSession(t.Context(), api.DefaultSession)
-			ended <- err
-		}()
-		if q := <-f.Sent; q.Method != "Target.closeTarget" {
-			t.Errorf("the browser receives %s", q.Method)
-		}
-		f.Report("S", "Page.javascriptDialogOpening", map[string]any{"type": "beforeunload"})
-		if q := <-f.Sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), `"accept":true`) {
-			t.Errorf("the browser receives %s %s", q.Method, q.Params)
-		}
-		synctest.Wait()
-		if len(ended) > 0 {
-			t.Fatal("closing ends before the page is gone")
-		}
-		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
-		wantResult(t, "closing", ended, "")
-	})
-}
-
-// When a connection ends, temporary sessions end with it. Others lose the pages that were opened over it, and keep
-// their contexts with what was opened otherwise.
-func TestCloseConnection(t *testing.T) {
-	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-		temporary := api.Caller{Name: "mcp:some", Session: "user/temporary", Connection: "1", Temporary: true}
-		helper := temporary
-		helper.Session, helper.Within = "helper", []string{temporary.Session}
-		work := api.Caller{Name: "mcp:some", Session: "user/work", Connection: "1"}
-		later := work
-		later.Connection = "2"
-		others := api.Caller{Name: "mcp:other", Session: "user/others", Connection: "2", Temporary: true}
-		person := api.Caller{Name: "cli", Session: "user/work"}
-		for _, by := range []api.Caller{temporary, helper, work, later, others, person, api.CommandLine} { // P1 to P7
-			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
-		}
-		f.Attach("", muxtest.Info{ID: "POPUP", Type: "page", URL: "http://a/", Context: "C3", Opener: "P3"})
-		created(t, e, temporary, "Target.createBrowserContext", `{}`) // C5
-		synctest.Wait()
-		ended := make(chan api.Closed, 1)
-		go func() {
-			got, err := e.Tenancy.CloseConnection(t.Context(), "1")
-			if err != nil {
-				t.Error(err)
-			}
-			ended <- got
-		}()
-		synctest.Wait()
-		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "POPUP"})
-		want := api.Closed{Targets: []string{"P1", "P2", "P3", "POPUP"}, Contexts: []string{"C1", "C2", "C5"}}
-		if got := <-ended; !reflect.DeepEqual(got, want) {
-			t.Errorf("what is closed is %+v, want %+v", got, want)
-		}
-		if got := sessionsOf(e); !slices.Equal(got, []string{api.DefaultSession, "user/others", "user/work"}) {
-			t.Errorf("these sessions are open: %q", got)
-		}
-		if got := listed(e, work); !slices.Equal(got, []string{"P4", "P6"}) {
-			t.Errorf("the session that stays has %q", got)
-		}
-	})
-}
-
-// A context that a session creates by a command is its own, until it disposes of it.
-func TestCreatedContextBelongsToItsSession(t *testing.T) {
-	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-		own := created(t, e, someClient, "Target.createBrowserContext", `{}`)
-		in := `{"url":"http://a/","browserContextId":"` + own + `"}`
-		page := created(t, e, someClient, "Target.createTarget", in)
-		if owner := ownerIn(e, page); owner != someClient.SessionKey() {
-			t.Errorf("a page there belongs to %q", owner)
-		}
-		for _, by := range []api.Caller{otherClient, api.CommandLine} {
-			for _, method := range []string{"Target.createTarget", "Storage.getCookies", "Target.disposeBrowserContext"} {
-				err := e.Call(t.Context(), by, api.CallRequest{Method: method, Params: json.RawMessage(in)}).Err
-				refused(t, method+" of "+by.Name, err, api.CodeNotFound)
-			}
-		}
-		created(t, e, someClient, "Target.disposeBrowserContext", `{"browserContextId":"`+own+`"}`)
-		if got := ownerIn(e, page); got != "no such target" {
-			t.Errorf("after its context was disposed of, the page belongs to %q", got)
-		}
-		if scope := e.Tenancy.Scopes[someClient.SessionKey()]; scope == nil || string(scope.Context) == own {
-			t.Errorf("the session's scope is %+v", scope)
-		}
-		received()
-		if got, err := e.Tenancy.CloseSession(t.Context(), someClient.SessionKey()); err != nil ||
-			slices.Contains(got.Contexts, own) {
-			t.Errorf("closing the session closes %+v, %v", got, err)
-		}
-	})
-}
-
-// A session that disposes of its own context gets a new one with its next call.
-func TestSessionDisposesOfItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-		created(t, e, someClient, "Target.createTarget", `{"url":"http://a/"}`)
-		created(t, e, someClient, "Target.disposeBrowserContext", `{"browserContextId":"C1"}`)
-		if got := sessionsOf(e); len(got) > 0 {
-			t.Errorf("these sessions are open: %q", got)
-		}
-		page := created(t, e, someClient, "Target.createTarget", `{"url":"http://a/"}`)
-		if s := e.Tenancy.Scopes[someClient.SessionKey()]; s == nil || s.Context != "C2" || ownerIn(e, page) != s.Session {
-			t.Errorf("the session then has %+v", s)
-		}
-	})
+// opens lets a caller open a page.
+func opens(t *testing.T, s *server, by api.Caller) {
+	t.Helper()
+	q := api.CallRequest{Method: "Target.createTarget", Params: json.RawMessage(`{"url":"http://a/"}`)}
+	if r := s.verbs.Call(t.Context(), by, q); r.Err != nil {
+		t.Fatal(r.Err)
+	}
 }
 
 // A client closes what its session has opened, whatever it names; a person can close another session. The browser ends
 // with the last.
 func TestCloseEndsBrowserWithLastSession(t *testing.T) {
-	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-		s := newServer(e, hello{}, time.Minute)
+	withServer(t, func(t *testing.T, s *server) {
 		stops := 0
 		s.requestStop = func(string) {
 			stops++
 			close(s.stopped)
 		}
 		for _, by := range []api.Caller{someClient, otherClient} {
-			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
+			opens(t, s, by)
 		}
 		for _, c := range []struct {
 			by     api.Caller
@@ -438,7 +123,14 @@ func TestCloseEndsBrowserWithLastSession(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(got, c.closed) {
 				t.Errorf("%s closes %+v, %v; want %+v", c.by.Name, got, err, c.closed)
 			}
-			if left := sessionsOf(e); !slices.Equal(left, c.left) || stops > 0 != (c.left == nil) {
+			synctest.Wait()
+			var left []string
+			s.verbs.Mux.Lock()
+			for _, one := range s.verbs.Tenancy.OpenSessions() {
+				left = append(left, one.Session)
+			}
+			s.verbs.Mux.Unlock()
+			if !slices.Equal(left, c.left) || stops > 0 != (c.left == nil) {
 				t.Errorf("then these sessions are open: %q, and the browser has ended %d times", left, stops)
 			}
 		}
@@ -447,13 +139,12 @@ func TestCloseEndsBrowserWithLastSession(t *testing.T) {
 
 // The browser ends with the connection over which everything in it was opened.
 func TestConnectionEndsBrowser(t *testing.T) {
-	bubble(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-		s := newServer(e, hello{}, time.Minute)
+	withServer(t, func(t *testing.T, s *server) {
 		var stops []string
 		s.requestStop = func(reason string) { stops = append(stops, reason) }
 		for _, connection := range []string{"1", "2"} {
 			by := api.Caller{Name: "mcp:some", Session: "user/" + connection, Connection: connection, Temporary: true}
-			created(t, e, by, "Target.createTarget", `{"url":"http://a/"}`)
+			opens(t, s, by)
 		}
 		for n, connection := range []string{"none", "1", "1", "2"} {
 			s.endConnection(connection)

@@ -3,7 +3,6 @@
 package keeper
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,8 +14,6 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
-	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
-	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
@@ -142,95 +139,5 @@ func TestState(t *testing.T) {
 	}
 	if got := cookies(c); strings.Contains(got, "own") {
 		t.Errorf("the default context has %s", got)
-	}
-}
-
-// A state is for web origins without a path, none of which is forbidden.
-func TestStateOrigins(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		e.Owners.Forbidden = []string{"http://127.0.0.1:1"}
-		for origin, code := range map[string]string{
-			"": api.CodeInvalidArgs, "*": api.CodeInvalidArgs, "file:///etc": api.CodeInvalidArgs,
-			"https://a.test/": api.CodeInvalidArgs,
-			"ftp://a.test":    api.CodeInvalidArgs, "https://a.test?": api.CodeInvalidArgs, "http://127.0.0.1:1": api.CodeDenied,
-		} {
-			if _, err := e.SaveState(t.Context(), api.CommandLine, []string{origin}); err == nil || err.Code != code {
-				t.Errorf("saving %q: %v", origin, err)
-			}
-			if _, err := e.LoadState(t.Context(), api.CommandLine, []string{origin}, api.State{}); err == nil ||
-				err.Code != code {
-				t.Errorf("loading %q: %v", origin, err)
-			}
-		}
-		if len(f.Sent) > 0 {
-			t.Errorf("the browser received %+v", <-f.Sent)
-		}
-	})
-}
-
-// TestStateIsBounded checks that a state of up to 16 MiB is saved, and no larger one.
-func TestStateIsBounded(t *testing.T) {
-	whole := len(scan.Marshal(api.State{Local: map[string]json.RawMessage{"https://a.test": json.RawMessage(`""`)}}))
-	for over := range 2 {
-		text := `"` + strings.Repeat("x", api.MaxState-whole+over) + `"`
-		err := api.State{Local: map[string]json.RawMessage{"https://a.test": json.RawMessage(text)}}.CheckSize()
-		if (err != nil) != (over > 0) || err != nil && err.Code != api.CodeLimitExceeded {
-			t.Errorf("%d bytes over the limit: %v", over, err)
-		}
-	}
-}
-
-// TestHiddenPageIsClosed checks that the page in which storage is read is closed afterwards.
-func TestHiddenPageIsClosed(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		page, err := e.Owners.Resolve(api.CommandLine, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		closed := make(chan struct{})
-		go func() {
-			e.CloseHidden(page)
-			close(closed)
-		}()
-		q := <-f.Sent
-		if q.Method != "Target.closeTarget" || !strings.Contains(string(q.Params), page.ID) {
-			t.Errorf("the browser received %s %s", q.Method, q.Params)
-		}
-		f.Answer(q, `{"success":true}`)
-		<-closed
-	})
-}
-
-// TestNothingIsTypedIntoPageBeingLeft checks that a page which is about to become another one gets no secret.
-func TestNothingIsTypedIntoPageBeingLeft(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		page, err := e.Owners.Resolve(api.CommandLine, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Mux.Lock()
-		page.PendingURL = "https://b.test/"
-		e.Mux.Unlock()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err = e.Type(ctx, api.CommandLine, api.TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})
-		if err == nil || err.Code != api.CodeBusy || len(f.Sent) > 0 {
-			t.Errorf("%v; the browser received %d commands", err, len(f.Sent))
-		}
-	})
-}
-
-// TestCookieParam checks that a cookie is set with the reach that it had.
-func TestCookieParam(t *testing.T) {
-	for want, c := range map[string]api.Cookie{
-		`{"httpOnly":true,"name":"n","path":"/p","secure":false,"url":"http://a.test/p","value":"v"}`: {
-			Name: "n", Value: "v", Domain: "a.test", Path: "/p", Expires: -1, HTTPOnly: true},
-		`{"domain":".a.test","expires":9,"httpOnly":false,"name":"n","path":"/","sameSite":"Lax","secure":true,` +
-			`"url":"https://a.test/","value":""}`: {
-			Name: "n", Domain: ".a.test", Path: "/", Expires: 9, Secure: true, SameSite: "Lax"},
-	} {
-		if got := string(scan.Marshal(c.Param())); got != want {
-			t.Errorf("%+v is set by %s, want %s", c, got, want)
-		}
 	}
 }

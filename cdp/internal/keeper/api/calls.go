@@ -29,7 +29,7 @@ const BrowserTarget = "browser"
 
 // Values of OnDialog: what a call does with a JavaScript dialog that blocks it.
 const (
-	DialogFail    = "fail"   // the default: the call fails with CodeBusy
+	dialogFail    = "fail"   // the default: the call fails with CodeBusy
 	DialogAccept  = "accept" // or "accept=TEXT", which fills a prompt
 	DialogDismiss = "dismiss"
 )
@@ -177,7 +177,7 @@ func CheckWait(s string) *Error {
 
 // CheckOnDialog rejects an unknown value of OnDialog.
 func CheckOnDialog(s string) *Error {
-	if s == "" || s == DialogFail || AnswersDialogs(s) {
+	if s == "" || s == dialogFail || AnswersDialogs(s) {
 		return nil
 	}
 	return Errorf(CodeInvalidArgs, "on_dialog is %q; expected accept, accept=TEXT, dismiss or fail", manifest.Clip(s, 40))

@@ -11,7 +11,7 @@ const BlankURL = "about:blank"
 // MayOpen reports whether callers other than the command line may open a URL: an http or https URL, or the blank
 // page. Chrome cannot read a URL that passes differently: it ignores blanks before a scheme and line breaks inside,
 // and such URLs do not pass.
-func MayOpen(url string) bool { return url == "" || url == BlankURL || IsWebURL(url) }
+func mayOpen(url string) bool { return url == "" || url == BlankURL || IsWebURL(url) }
 
 // IsWebURL reports whether a URL is an http or https URL.
 func IsWebURL(url string) bool {
@@ -23,7 +23,7 @@ func IsWebURL(url string) bool {
 // Besides the URLs that may be opened, that is the blank page that Chrome shows instead of URLs that it blocks, and
 // the error page of a failed load.
 func MayShow(url string) bool {
-	return MayOpen(url) || strings.HasPrefix(url, BlankURL+"#") || strings.HasPrefix(url, BlankURL+"?") ||
+	return mayOpen(url) || strings.HasPrefix(url, BlankURL+"#") || strings.HasPrefix(url, BlankURL+"?") ||
 		url == "chrome-error://chromewebdata/"
 }
 

@@ -49,7 +49,7 @@ type download struct {
 
 // Limits of a session's folder. What exceeds them is cancelled.
 const (
-	MaxDownloadFiles = 100
+	maxDownloadFiles = 100
 	MaxDownloadBytes = 512 << 20
 )
 
@@ -197,8 +197,8 @@ func (ev *Events) limitDownload(id string, d *download) {
 	switch {
 	case d.cancelled != "" || d.folder.unused:
 		return
-	case d.folder.files > MaxDownloadFiles:
-		d.cancelled = fmt.Sprintf("cancelled: a session keeps at most %d downloads", MaxDownloadFiles)
+	case d.folder.files > maxDownloadFiles:
+		d.cancelled = fmt.Sprintf("cancelled: a session keeps at most %d downloads", maxDownloadFiles)
 	case d.folder.bytes > MaxDownloadBytes:
 		d.cancelled = fmt.Sprintf("cancelled: the downloads of a session have at most %d MiB", MaxDownloadBytes>>20)
 	default:

@@ -43,7 +43,7 @@ func now() int64 { return time.Now().UnixMilli() }
 
 // OnLoss counts an event that was too large to be read.
 func (ev *Events) OnLoss(method string) {
-	ev.Journals.Skip()
+	ev.Journals.skip()
 	for l := range ev.listeners {
 		l.recordLoss(method, ev.Journals.of(l.by.SessionKey()).lastSeq)
 	}

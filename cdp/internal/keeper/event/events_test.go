@@ -31,9 +31,11 @@ func (p passedOn) OnContexts(t *target.Target)                           { p.ev.
 func (p passedOn) OnLoss(method string)                                  { p.ev.OnLoss(method) }
 func (p passedOn) OnEnd()                                                { p.ev.OnEnd() }
 func (p passedOn) OnEvent(t, _ *target.Target, method string, params json.RawMessage) {
+	r := &Record{Target: api.BrowserTarget, Method: method, Params: params, Owner: api.DefaultSession}
 	if t != nil {
-		p.ev.OnEvent(&Record{Target: t.ID, Method: method, Params: params, Owner: t.Owner}, t)
+		r.Target, r.Owner = t.ID, t.Owner
 	}
+	p.ev.OnEvent(r, t)
 }
 
 // withEvents runs a test against the events of a browser with the pages T and U, each of a session of its own.

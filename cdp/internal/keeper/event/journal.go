@@ -13,7 +13,7 @@ import (
 type Journals struct {
 	maxCount, maxBytes int
 	bySession          map[string]*journal // what belongs to no session is in the person's
-	LastOrder          int64
+	lastOrder          int64
 }
 
 // journal has the events of a session in one ring for each kind, so that the many that few ask for do not evict the
@@ -58,9 +58,9 @@ func (js *Journals) divide() {
 }
 
 // Add numbers a record and stores it for the session that it belongs to.
-func (js *Journals) Add(r *Record) {
-	js.LastOrder++
-	r.order = js.LastOrder
+func (js *Journals) add(r *Record) {
+	js.lastOrder++
+	r.order = js.lastOrder
 	r.Owner = cmp.Or(r.Owner, api.DefaultSession)
 	js.of(r.Owner).add(r.Owner, r)
 }
@@ -72,8 +72,8 @@ func (j *journal) add(session string, r *Record) {
 }
 
 // Skip counts an event that could not be read whole. Whose it was is unknown.
-func (js *Journals) Skip() {
-	js.LastOrder++
+func (js *Journals) skip() {
+	js.lastOrder++
 	for _, j := range js.bySession {
 		j.lastSeq++
 	}
@@ -135,7 +135,7 @@ func byOrder(a, b *Record) int { return cmp.Compare(a.order, b.order) }
 
 // Info sums up the journals.
 func (js *Journals) Info() api.RingInfo {
-	info := api.RingInfo{LastSeq: js.LastOrder}
+	info := api.RingInfo{LastSeq: js.lastOrder}
 	for _, j := range js.bySession {
 		info.Dropped += j.lastSeq - j.moved
 		for i := range j.rings {

@@ -27,7 +27,7 @@ func storedFor(js *Journals, session string) []*Record {
 func TestRingKeepsTheNewest(t *testing.T) {
 	js := NewJournals(3*kinds, 3*10_000)
 	for range 5 {
-		js.Add(&Record{Owner: "s", Method: "A.b"})
+		js.add(&Record{Owner: "s", Method: "A.b"})
 	}
 	if got, last := js.since("s", 0); sequences(got) != "3 4 5" || last != 5 {
 		t.Errorf("%s are stored of %d", sequences(got), last)
@@ -35,9 +35,9 @@ func TestRingKeepsTheNewest(t *testing.T) {
 	if got, _ := js.since("s", 4); sequences(got) != "5" {
 		t.Errorf("since 4: %s", sequences(got))
 	}
-	js.Add(&Record{Owner: "s", Method: "A.b", Params: make([]byte, 20_000)}) // larger than the ring
-	js.Skip()
-	js.Add(&Record{Owner: "s", Method: "A.b", Params: make([]byte, 9_700)}) // leaves no space for other records
+	js.add(&Record{Owner: "s", Method: "A.b", Params: make([]byte, 20_000)}) // larger than the ring
+	js.skip()
+	js.add(&Record{Owner: "s", Method: "A.b", Params: make([]byte, 9_700)}) // leaves no space for other records
 	if got, last := js.since("s", 5); sequences(got) != "8" || last != 8 {
 		t.Errorf("%s are stored of %d", sequences(got), last)
 	}
@@ -51,13 +51,13 @@ func TestRingKeepsTheNewest(t *testing.T) {
 func TestNoiseEvictsOnlyItsOwnKind(t *testing.T) {
 	js := NewJournals(1_000, 1<<20)
 	for _, session := range []string{"quiet", "noisy"} {
-		js.Add(&Record{Owner: session, Method: "Network.requestWillBeSent"})
-		js.Add(&Record{Owner: session, Method: "Runtime.exceptionThrown"})
+		js.add(&Record{Owner: session, Method: "Network.requestWillBeSent"})
+		js.add(&Record{Owner: session, Method: "Runtime.exceptionThrown"})
 	}
 	for range 100_000 {
-		js.Add(&Record{Owner: "noisy", Method: "Network.dataReceived", Params: make([]byte, 100)})
+		js.add(&Record{Owner: "noisy", Method: "Network.dataReceived", Params: make([]byte, 100)})
 	}
-	js.Add(&Record{Owner: "quiet", Method: "Network.loadingFailed"})
+	js.add(&Record{Owner: "quiet", Method: "Network.loadingFailed"})
 	for session, want := range map[string]string{"quiet": "1 2 3", "noisy": "1 2"} {
 		got, _ := js.since(session, 0)
 		if found := sequences(got[:min(len(got), strings.Count(want, " ")+1)]); found != want {
@@ -74,7 +74,7 @@ func TestSharesOfSessions(t *testing.T) {
 	js := NewJournals(300, 1<<20)
 	fill := func(session string) int {
 		for range 1_000 {
-			js.Add(&Record{Owner: session, Method: "A.b"})
+			js.add(&Record{Owner: session, Method: "A.b"})
 		}
 		return len(storedFor(js, session))
 	}
@@ -95,10 +95,10 @@ func TestSharesOfSessions(t *testing.T) {
 
 func TestReassignMovesRecords(t *testing.T) {
 	js := NewJournals(300, 1<<20)
-	js.Add(&Record{Method: "A.a", Target: "T"})
-	js.Add(&Record{Method: "A.b", Target: "U"})
-	js.Add(&Record{Owner: "mine", Method: "A.c", Target: "V"})
-	js.Add(&Record{Method: "Network.loadingFailed", Target: "T"})
+	js.add(&Record{Method: "A.a", Target: "T"})
+	js.add(&Record{Method: "A.b", Target: "U"})
+	js.add(&Record{Owner: "mine", Method: "A.c", Target: "V"})
+	js.add(&Record{Method: "Network.loadingFailed", Target: "T"})
 	js.Reassign("mine", func(r *Record) bool { return r.Target == "T" && r.Owner == api.DefaultSession })
 	var got []string
 	for _, r := range storedFor(js, "mine") {

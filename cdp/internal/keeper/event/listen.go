@@ -151,7 +151,7 @@ func (l *Listener) needsAttach(t *target.Target) bool {
 // AwaitEnabled waits until the domains of a stream are enabled wherever that is possible: a page that navigates
 // earlier would not report it. It does not wait longer than EnableTimeout for a busy or blocked page.
 func (ev *Events) AwaitEnabled(ctx context.Context, l *Listener) {
-	ctx, cancel := context.WithTimeout(ctx, EnableTimeout)
+	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
 	defer cancel()
 	ev.mux.Wait(ctx, "for the events to come", func() (bool, *api.Error) {
 		for _, t := range ev.Tracker.All {
@@ -169,7 +169,7 @@ func (ev *Events) AwaitEnabled(ctx context.Context, l *Listener) {
 }
 
 // EnableTimeout bounds the wait of AwaitEnabled.
-const EnableTimeout = time.Second
+const enableTimeout = time.Second
 
 // Unlisten removes a stream and disables the domains that only it needed.
 func (ev *Events) Unlisten(l *Listener) {

@@ -80,7 +80,7 @@ func (ev *Events) publish(r *Record, t *target.Target) {
 	}
 	asItIs := r.Params
 	r.Params = redact(r.Method, asItIs)
-	ev.Journals.Add(r)
+	ev.Journals.add(r)
 	for l := range ev.listeners {
 		if !alone && !r.quiet && l.wants(r, t) {
 			sent := new(*r)
@@ -137,7 +137,7 @@ func (ev *Events) activityOf(t *target.Target) *activity {
 func (ev *Events) track(r *Record, t *target.Target) (repeated bool) {
 	r.url = clipURL(t.Root().URL)
 	if r.Method == runtime.ExecutionContextsCleared.Method {
-		ev.activityOf(t).since = ev.Journals.LastOrder
+		ev.activityOf(t).since = ev.Journals.lastOrder
 	}
 	if strings.HasPrefix(r.Method, "Network.") {
 		ev.trackRequest(r, t)

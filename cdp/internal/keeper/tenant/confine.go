@@ -18,7 +18,7 @@ import (
 
 // DenyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of
 // the protocol says so.
-func DenyReason(by api.Caller, method string) string {
+func denyReason(by api.Caller, method string) string {
 	if by.IsCommandLine() {
 		return ""
 	}
@@ -33,7 +33,7 @@ func (tn *Tenancy) checkShared(by api.Caller, method string) *api.Error {
 		return nil
 	}
 	why := protocol.Embedded().Rights(method).Refusal(true)
-	if why == "" || !tn.tracker.External && tn.IsAlone(by.SessionKey()) {
+	if why == "" || !tn.tracker.External && tn.isAlone(by.SessionKey()) {
 		return nil
 	}
 	return api.Errorf(api.CodeDenied, "%s reaches the pages of others in this browser: open a browser of your own, "+
@@ -65,7 +65,7 @@ func TakesContext(method string) bool { return protocol.Embedded().Rights(method
 // Confine limits a call to what belongs to the caller's session and fills in the parameters that the keeper knows. s is
 // the session's scope, nil for that of the default context.
 func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Error {
-	if why := DenyReason(by, q.Method); why != "" {
+	if why := denyReason(by, q.Method); why != "" {
 		return api.Errorf(api.CodeDenied, "%s is never available to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
 	}
 	ofBrowser := api.IsBrowserDomain(api.DomainOf(q.Method)) || TakesContext(q.Method)
@@ -110,7 +110,7 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 					q.Method, name)
 			}
 		}
-		if err := tn.owners.CheckPageLimit(by); err != nil {
+		if err := tn.owners.checkPageLimit(by); err != nil {
 			return err
 		}
 	}

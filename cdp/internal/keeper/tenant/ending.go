@@ -17,10 +17,10 @@ import (
 // OpenSessions returns the sessions with a context or a page in the browser, sorted by name. The mux is locked.
 func (tn *Tenancy) OpenSessions() []api.SessionInfo {
 	pages := map[string]int{}
-	for name := range tn.Scopes {
+	for name := range tn.scopes {
 		pages[name] = 0
 	}
-	for _, session := range tn.owners.CreatedContexts {
+	for _, session := range tn.owners.createdContexts {
 		pages[session] = 0
 	}
 	for _, t := range tn.tracker.All {
@@ -35,14 +35,14 @@ func (tn *Tenancy) OpenSessions() []api.SessionInfo {
 		}
 		info := api.SessionInfo{Session: name, Pages: n}
 		var used time.Time
-		s := tn.Scopes[name]
+		s := tn.scopes[name]
 		switch {
 		case name == api.DefaultSession:
-			used = tn.DefaultUsed
+			used = tn.defaultUsed
 		case s != nil && s.activeCalls > 0:
 			used = time.Now()
 		case s != nil:
-			used = s.LastUsed
+			used = s.lastUsed
 		}
 		if !used.IsZero() {
 			info.Used = used.UnixMilli()
@@ -58,51 +58,51 @@ func (tn *Tenancy) OpenSessions() []api.SessionInfo {
 
 // IsAlone reports whether no other session than this one, and the plugins that work for it, has anything in the
 // browser. The mux is locked.
-func (tn *Tenancy) IsAlone(session string) bool {
+func (tn *Tenancy) isAlone(session string) bool {
 	return !slices.ContainsFunc(tn.OpenSessions(), func(other api.SessionInfo) bool {
-		return !tn.EndsWith(other.Session, session)
+		return !tn.endsWith(other.Session, session)
 	})
 }
 
 // EndsWith reports whether a session is another one, or that of a plugin working for it. The mux is locked.
-func (tn *Tenancy) EndsWith(session, other string) bool {
-	s := tn.Scopes[session]
-	return session == other || s != nil && slices.Contains(s.Within, other)
+func (tn *Tenancy) endsWith(session, other string) bool {
+	s := tn.scopes[session]
+	return session == other || s != nil && slices.Contains(s.within, other)
 }
 
 // CloseSession closes what a session has opened, and what plugins have opened on its behalf.
 func (tn *Tenancy) CloseSession(ctx context.Context, session string) (api.Closed, *api.Error) {
-	ends := func(other string) bool { return tn.EndsWith(other, session) }
-	return tn.CloseAll(ctx, ends, func(t *target.Target) bool { return ends(t.Owner) })
+	ends := func(other string) bool { return tn.endsWith(other, session) }
+	return tn.closeAll(ctx, ends, func(t *target.Target) bool { return ends(t.Owner) })
 }
 
 // CloseConnection closes what was opened over a connection that has ended.
 func (tn *Tenancy) CloseConnection(ctx context.Context, id string) (api.Closed, *api.Error) {
-	ends := func(session string) bool { return tn.Scopes[session] != nil && tn.Scopes[session].Connection == id }
-	return tn.CloseAll(ctx, ends, func(t *target.Target) bool { return t.Origin.Connection == id })
+	ends := func(session string) bool { return tn.scopes[session] != nil && tn.scopes[session].connection == id }
+	return tn.closeAll(ctx, ends, func(t *target.Target) bool { return t.Origin.Connection == id })
 }
 
 // CloseAll closes the contexts of the sessions that end, and other pages, and waits until these are gone. It
 // calls the functions with the mux locked.
-func (tn *Tenancy) CloseAll(ctx context.Context, ends func(session string) bool, page func(*target.Target) bool) (
+func (tn *Tenancy) closeAll(ctx context.Context, ends func(session string) bool, page func(*target.Target) bool) (
 	api.Closed, *api.Error,
 ) {
 	closed := api.Closed{Targets: []string{}, Contexts: []string{}}
 	var scopes []*Scope
 	var pages []*target.Target
 	tn.mux.Lock()
-	for name, s := range tn.Scopes {
+	for name, s := range tn.scopes {
 		if ends(name) {
 			scopes = append(scopes, s)
 		}
 	}
-	for id, session := range tn.owners.CreatedContexts {
+	for id, session := range tn.owners.createdContexts {
 		if ends(session) {
 			closed.Contexts = append(closed.Contexts, id)
 		}
 	}
 	for _, t := range tn.tracker.All {
-		inContext := tn.Scopes[t.Owner] != nil && ends(t.Owner)
+		inContext := tn.scopes[t.Owner] != nil && ends(t.Owner)
 		if t.Kind != "page" || t.Owner == "" || !inContext && !page(t) {
 			continue
 		}
@@ -139,9 +139,9 @@ func (tn *Tenancy) CloseAll(ctx context.Context, ends func(session string) bool,
 
 // disposeCreated closes the contexts that sessions have created by commands of their own. The mux is locked.
 func (tn *Tenancy) disposeCreated(ends func(session string) bool) {
-	for id, session := range tn.owners.CreatedContexts {
+	for id, session := range tn.owners.createdContexts {
 		if ends(session) {
-			delete(tn.owners.CreatedContexts, id)
+			delete(tn.owners.createdContexts, id)
 			target.Post(tn.mux, nil, cdptarget.DisposeBrowserContext,
 				cdptarget.DisposeBrowserContextParams{BrowserContextID: cdp.BrowserContextID(id)}, nil)
 		}

@@ -46,7 +46,7 @@ func (f follower) OnTarget(t *target.Target, context string, via *target.Target,
 // OnSession implements [target.Observer].
 func (f follower) OnSession(t *target.Target) {
 	f.owners.events.OnSession(t)
-	f.owners.Setups.Apply(t)
+	f.owners.Setups.apply(t)
 }
 
 // OnSessionEnd implements [target.Observer].

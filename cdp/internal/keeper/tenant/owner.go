@@ -39,7 +39,7 @@ type Owners struct {
 	Forbidden []string
 	// ContextOwners has the sessions of browser contexts by their ids, CreatedContexts those that a session created by a
 	// command of its own.
-	ContextOwners, CreatedContexts map[string]string
+	contextOwners, createdContexts map[string]string
 
 	current        map[string]*target.Target // by session
 	domainOwners   map[string]string         // the session that used a domain of the browser itself last, by domain
@@ -54,7 +54,7 @@ func NewOwners(ev *event.Events, forbidden []string) *Owners {
 	ow := &Owners{
 		mux: tr.Mux, sender: tr.Sender, domains: tr.Domains, tracker: tr, events: ev, Forbidden: forbidden,
 		HiddenURL:     api.BlankURL + "#" + rand.Text(),
-		ContextOwners: map[string]string{}, CreatedContexts: map[string]string{},
+		contextOwners: map[string]string{}, createdContexts: map[string]string{},
 		current:      map[string]*target.Target{},
 		domainOwners: map[string]string{},
 		Setups:       newSetups(tr.Mux),
@@ -65,7 +65,7 @@ func NewOwners(ev *event.Events, forbidden []string) *Owners {
 
 // adopt makes a target belong to the session of its context, or of the target that opened it. The mux is locked.
 func (ow *Owners) adopt(t, from *target.Target) {
-	if owner := ow.ContextOwners[t.Context]; owner != "" {
+	if owner := ow.contextOwners[t.Context]; owner != "" {
 		t.Owner, t.OwnerTentative = owner, false
 	} else if from != nil && (t.Owner == "" || t.OwnerTentative) {
 		t.Owner, t.OwnerTentative = from.Owner, false
@@ -84,13 +84,13 @@ func (ow *Owners) guessOwner(t *target.Target) {
 		if !ow.tracker.Started {
 			return
 		}
-		t.Owner, t.Origin, t.OwnerTentative = api.DefaultSession, OriginOf(api.CommandLine), true
+		t.Owner, t.Origin, t.OwnerTentative = api.DefaultSession, originOf(api.CommandLine), true
 	}
 	if t.Kind != "page" {
 		return
 	}
 	if p := ow.creating(t.Owner); p != nil {
-		t.Origin = OriginOf(p.By)
+		t.Origin = originOf(p.By)
 		return
 	}
 	for i, a := range ow.requestedPages {
@@ -113,7 +113,7 @@ func (ow *Owners) creating(session string) *mux.Pending {
 }
 
 // OriginOf returns the origin of the pages that a caller opens.
-func OriginOf(c api.Caller) target.Origin {
+func originOf(c api.Caller) target.Origin {
 	return target.Origin{Person: c.ActsForPerson(), Connection: c.Connection}
 }
 
@@ -136,9 +136,9 @@ func (ow *Owners) assign(t *target.Target, by api.Caller) {
 		t.Owner, t.OwnerTentative = by.SessionKey(), false
 	}
 	if t.Owner == by.SessionKey() {
-		t.Origin = OriginOf(by)
+		t.Origin = originOf(by)
 		ow.enforcePageLimit(t)
-		ow.Setups.Apply(t)
+		ow.Setups.apply(t)
 	}
 }
 
@@ -171,11 +171,11 @@ func (ow *Owners) GiveBack(t *target.Target) {
 // TakeOver makes a caller's session the owner of a page that had none, and of its stored events. A page that is in use
 // is not spare. The mux is locked.
 func (ow *Owners) TakeOver(by api.Caller, t *target.Target) {
-	t.Owner, t.Origin = by.SessionKey(), OriginOf(by)
+	t.Owner, t.Origin = by.SessionKey(), originOf(by)
 	if ow.tracker.SparePage == t {
 		ow.tracker.SparePage = nil
 	}
-	ow.Setups.Apply(t)
+	ow.Setups.apply(t)
 	ow.events.Journals.Reassign(t.Owner, func(r *event.Record) bool {
 		return r.Target == t.ID && r.Owner == api.DefaultSession
 	})
@@ -288,7 +288,7 @@ func (ow *Owners) ownerOfReported(params json.RawMessage) (owner string, known b
 	if reported != nil && reported.Hidden {
 		return api.Disowned, true
 	}
-	if owner := ow.ContextOwners[scan.Text(info, "browserContextId")]; owner != "" {
+	if owner := ow.contextOwners[scan.Text(info, "browserContextId")]; owner != "" {
 		return owner, true
 	}
 	reported = cmp.Or(reported, ow.tracker.ByID[scan.Text(params, "targetId")],
@@ -439,11 +439,11 @@ func (ow *Owners) OnBrowserCommand(by api.Caller, q api.CallRequest, result json
 		}
 	case cdptarget.CommandCreateBrowserContext:
 		if json.Unmarshal(result, &about) == nil && about.Context != "" {
-			ow.ContextOwners[about.Context], ow.CreatedContexts[about.Context] = by.SessionKey(), by.SessionKey()
+			ow.contextOwners[about.Context], ow.createdContexts[about.Context] = by.SessionKey(), by.SessionKey()
 		}
 	case cdptarget.CommandDisposeBrowserContext:
 		if json.Unmarshal(q.Params, &about) == nil {
-			delete(ow.CreatedContexts, about.Context)
+			delete(ow.createdContexts, about.Context)
 		}
 	}
 	if domain := api.DomainOf(q.Method); domain != "Target" && domain != "Browser" {
@@ -454,7 +454,7 @@ func (ow *Owners) OnBrowserCommand(by api.Caller, q api.CallRequest, result json
 // ownsContext reports whether a browser context is that of a caller's session. The default context is the person's. The
 // mux is locked.
 func (ow *Owners) ownsContext(by api.Caller, id string) bool {
-	owner, known := ow.ContextOwners[id]
+	owner, known := ow.contextOwners[id]
 	if !known && !ow.tracker.External {
 		owner = api.DefaultSession
 	}

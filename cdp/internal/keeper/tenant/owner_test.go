@@ -14,11 +14,6 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 )
 
-var (
-	some  = api.Caller{Name: "mcp:some"}
-	other = api.Caller{Name: "mcp:other"}
-)
-
 // withTenants runs a test against a browser in which two sessions have a scope and a page: SOME and OTHER.
 func withTenants(t *testing.T, test func(tn *Tenancy, ow *Owners, f *muxtest.Browser)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +23,7 @@ func withTenants(t *testing.T, test func(tn *Tenancy, ow *Owners, f *muxtest.Bro
 		ow := NewOwners(event.New(tr, event.NewJournals(300, 1<<20)), []string{"http://forbidden"})
 		tn := NewTenancy(ow)
 		go m.Read()
-		for id, by := range map[string]api.Caller{"SOME": some, "OTHER": other} {
+		for id, by := range map[string]api.Caller{"SOME": someClient, "OTHER": otherClient} {
 			entered := make(chan *api.Error)
 			go func() {
 				_, release, err := tn.Enter(context.Background(), by)
@@ -60,8 +55,9 @@ func TestSessionsUseOnlyTheirOwn(t *testing.T) {
 			selector string
 			found    bool
 		}{
-			{some, "SOME", true}, {some, "POPUP", true}, {some, "OTHER", false}, {other, "SOME", false}, {other, "POPUP", false},
-			{other, "0", true}, {other, "1", false}, {other, "http://p", false}, {api.CommandLine, "SOME", true},
+			{someClient, "SOME", true}, {someClient, "POPUP", true}, {someClient, "OTHER", false},
+			{otherClient, "SOME", false}, {otherClient, "POPUP", false}, {otherClient, "0", true}, {otherClient, "1", false},
+			{otherClient, "http://p", false}, {api.CommandLine, "SOME", true},
 			{api.CommandLine, "http://p", false}, {api.CommandLine, "", false},
 		} {
 			if _, err := ow.Resolve(tt.by, tt.selector); tt.found != (err == nil) {
@@ -70,8 +66,8 @@ func TestSessionsUseOnlyTheirOwn(t *testing.T) {
 		}
 		for id, denied := range map[string]bool{"SOME": false, "OTHER": true, "NONE": true} {
 			q := api.CallRequest{Method: "Target.activateTarget", Params: json.RawMessage(`{"targetId":"` + id + `"}`)}
-			if err := tn.Confine(some, tn.Scopes[some.Name], &q); denied != (err != nil) {
-				t.Errorf("%s activates %s: %v", some.Name, id, err)
+			if err := tn.Confine(someClient, tn.scopes[someClient.Name], &q); denied != (err != nil) {
+				t.Errorf("%s activates %s: %v", someClient.Name, id, err)
 			}
 		}
 	})
@@ -93,7 +89,7 @@ func TestPagesAreEvicted(t *testing.T) {
 		closed("SOME")
 		f.Show(muxtest.Info{ID: "OTHER", Type: "page", Context: "C-OTHER"}, "http://forbidden/x")
 		closed("OTHER")
-		for i := range MaxPages {
+		for i := range maxPages {
 			f.Attach("", muxtest.Info{ID: fmt.Sprint("P", i), Type: "page", URL: "http://p/", Context: "C-SOME"})
 			synctest.Wait()
 		}
@@ -109,8 +105,8 @@ func TestPagesAreEvicted(t *testing.T) {
 func TestSetupsApply(t *testing.T) {
 	withTenants(t, func(tn *Tenancy, ow *Owners, f *muxtest.Browser) {
 		ow.mux.Lock()
-		ow.Setups.Of(some.Name).Rules = []*RouteRule{{RouteRule: api.RouteRule{URL: "*", Action: api.RouteBlock}}}
-		ow.ApplyToAll(some.Name)
+		ow.Setups.Of(someClient.Name).Rules = []*RouteRule{{RouteRule: api.RouteRule{URL: "*", Action: api.RouteBlock}}}
+		ow.ApplyToAll(someClient.Name)
 		ow.mux.Unlock()
 		if q := <-f.Sent; q.Method != "Fetch.enable" || q.Session != "session of SOME" {
 			t.Errorf("%+v is sent", q)
@@ -127,7 +123,7 @@ func TestSetupsApply(t *testing.T) {
 		}
 		closing := make(chan *api.Error)
 		go func() {
-			_, err := tn.CloseSession(context.Background(), some.Name)
+			_, err := tn.CloseSession(context.Background(), someClient.Name)
 			closing <- err
 		}()
 		dispose := <-f.Sent
@@ -137,8 +133,8 @@ func TestSetupsApply(t *testing.T) {
 		}
 		ow.mux.Lock()
 		defer ow.mux.Unlock()
-		if tn.Scopes[some.Name] != nil || ow.Setups.BySession[some.Name] != nil ||
-			ow.events.Journals.LastSeqOf(some.Name) > 0 {
+		if tn.scopes[someClient.Name] != nil || ow.Setups.BySession[someClient.Name] != nil ||
+			ow.events.Journals.LastSeqOf(someClient.Name) > 0 {
 			t.Error("something of the session is left")
 		}
 	})

@@ -12,15 +12,15 @@ import (
 )
 
 // MaxPages limits the pages of each session, including popups. Those that the person opens do not count.
-const MaxPages = 32
+const maxPages = 32
 
 // CheckPageLimit returns an error if the caller may not open another page. The mux is locked.
-func (ow *Owners) CheckPageLimit(by api.Caller) *api.Error {
-	if by.IsCommandLine() || ow.countPages(by.SessionKey()) < MaxPages {
+func (ow *Owners) checkPageLimit(by api.Caller) *api.Error {
+	if by.IsCommandLine() || ow.countPages(by.SessionKey()) < maxPages {
 		return nil
 	}
 	return api.Errorf(api.CodeLimitExceeded, "%s has %d pages open in this browser, which is the limit: "+
-		"close one first, by cdp.close with its target", manifest.Clip(by.Name, 80), MaxPages)
+		"close one first, by cdp.close with its target", manifest.Clip(by.Name, 80), maxPages)
 }
 
 func (ow *Owners) countPages(owner string) (n int) {
@@ -35,11 +35,11 @@ func (ow *Owners) countPages(owner string) (n int) {
 // enforcePageLimit closes a page that was opened without a request, such as a popup, if its owner has too many. The
 // mux is locked.
 func (ow *Owners) enforcePageLimit(t *target.Target) {
-	if t.Kind != "page" || t.Owner == "" || ow.countPages(t.Owner) <= MaxPages {
+	if t.Kind != "page" || t.Owner == "" || ow.countPages(t.Owner) <= maxPages {
 		return
 	}
 	ow.evict(t, api.Errorf(api.CodeLimitExceeded, "the page was closed: %s has %d pages open, which is the limit",
-		api.DisplayName(t.Owner), MaxPages))
+		api.DisplayName(t.Owner), maxPages))
 }
 
 // evict closes a page that its owner may not have. The mux is locked.
@@ -55,7 +55,7 @@ func (ow *Owners) NewPage(ctx context.Context, by api.Caller, in cdp.BrowserCont
 	t *target.Target, err *api.Error,
 ) {
 	ow.mux.Lock()
-	err = ow.CheckPageLimit(by)
+	err = ow.checkPageLimit(by)
 	ow.mux.Unlock()
 	if err != nil {
 		return nil, err

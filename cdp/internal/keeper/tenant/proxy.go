@@ -25,24 +25,24 @@ import (
 // Every process of the machine can connect to the port. On Linux the kernel's table of connections shows whether
 // the other end belongs to a process of our browser. Elsewhere there is no such check, and another process could
 // reach through the port what the plugin may reach.
-type Proxy struct {
-	Listener net.Listener
+type proxy struct {
+	listener net.Listener
 	server   *http.Server
 	egress   host.Egress
-	Ctx      context.Context // for all dialled connections
+	ctx      context.Context // for all dialled connections
 	cancel   context.CancelFunc
 
-	Mu           sync.Mutex
+	mu           sync.Mutex
 	grants       []host.HTTPGrant
 	generation   int                   // incremented when the grants change
-	Conns        map[*trackedConn]bool // dialled connections, and the browser's ends of tunnels
+	conns        map[*trackedConn]bool // dialled connections, and the browser's ends of tunnels
 	refusals     []refusal             // the newest ones
 	refusalTotal int                   // of all refusals so far
 	usedRights   []string              // rights used since TakeUsedRights, each once, written as in grants
 }
 
 const (
-	MaxConnections  = 512              // per context; Chrome opens at most 32 for requests and 255 for WebSockets
+	maxConnections  = 512              // per context; Chrome opens at most 32 for requests and 255 for WebSockets
 	idleConnTimeout = 10 * time.Minute // a connection without traffic is closed after this time
 	headerTimeout   = 30 * time.Second // for the browser to send its request
 	maxRefusals     = 16
@@ -50,14 +50,14 @@ const (
 )
 
 // NewProxy listens on a port of its own for the browser whose process is ChromePID.
-func NewProxy(egress host.Egress, chromePID int) (*Proxy, error) {
+func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{egress: egress, Conns: map[*trackedConn]bool{}}
-	p.Ctx, p.cancel = context.WithCancel(context.Background())
-	p.Listener = &BrowserListener{Listener: l, ChromePID: chromePID, Slots: make(chan struct{}, MaxConnections)}
+	p := &proxy{egress: egress, conns: map[*trackedConn]bool{}}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.listener = &browserListener{Listener: l, chromePID: chromePID, slots: make(chan struct{}, maxConnections)}
 	discard := log.New(io.Discard, "", 0) // pages decide what fails here, and how often
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -67,7 +67,7 @@ func NewProxy(egress host.Egress, chromePID int) (*Proxy, error) {
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 				method, _ := ctx.Value(methodKey{}).(string)
-				return p.Dial(ctx, method, "http://"+strings.TrimSuffix(address, ":80"), address)
+				return p.dial(ctx, method, "http://"+strings.TrimSuffix(address, ":80"), address)
 			},
 			// Dial for each request, so that none uses a connection that an earlier grant allowed.
 			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
@@ -92,7 +92,7 @@ func NewProxy(egress host.Egress, chromePID int) (*Proxy, error) {
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleConnTimeout, MaxHeaderBytes: 1 << 20,
 		ErrorLog: discard, DisableGeneralOptionsHandler: true,
 	}
-	go p.server.Serve(p.Listener)
+	go p.server.Serve(p.listener)
 	return p, nil
 }
 
@@ -100,34 +100,34 @@ func NewProxy(egress host.Egress, chromePID int) (*Proxy, error) {
 type methodKey struct{}
 
 // Address is where the proxy listens.
-func (p *Proxy) Address() string { return p.Listener.Addr().String() }
+func (p *proxy) address() string { return p.listener.Addr().String() }
 
 // Allow sets the grants for new connections. If they differ from the previous ones, open connections are closed.
-func (p *Proxy) Allow(grants []host.HTTPGrant) {
-	p.Mu.Lock()
+func (p *proxy) allow(grants []host.HTTPGrant) {
+	p.mu.Lock()
 	same := len(p.grants)+len(grants) == 0 || reflect.DeepEqual(p.grants, grants)
 	p.grants = grants
 	if !same {
 		p.generation++
 	}
-	p.Mu.Unlock()
+	p.mu.Unlock()
 	if !same {
 		p.closeConns()
 	}
 }
 
 // Close closes the listener and all connections at once.
-func (p *Proxy) Close() {
+func (p *proxy) close() {
 	p.cancel()
 	p.server.Close()
 	p.closeConns()
 }
 
 // closeConns closes all dialled connections.
-func (p *Proxy) closeConns() {
-	p.Mu.Lock()
-	conns := slices.Collect(maps.Keys(p.Conns))
-	p.Mu.Unlock()
+func (p *proxy) closeConns() {
+	p.mu.Lock()
+	conns := slices.Collect(maps.Keys(p.conns))
+	p.mu.Unlock()
 	for _, c := range conns {
 		c.Close()
 	}
@@ -135,13 +135,13 @@ func (p *Proxy) closeConns() {
 
 // Dial dials through the guard. It records the use of the right to the origin; for a tunnel the port shows whether
 // that is https.
-func (p *Proxy) Dial(ctx context.Context, method, origin, address string) (*trackedConn, error) {
-	p.Mu.Lock()
+func (p *proxy) dial(ctx context.Context, method, origin, address string) (*trackedConn, error) {
+	p.mu.Lock()
 	grants, generation := p.grants, p.generation
-	p.Mu.Unlock()
+	p.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(p.Ctx, cancel)()
+	defer context.AfterFunc(p.ctx, cancel)()
 	conn, err := p.egress.Dial(ctx, address, grants)
 	if err != nil {
 		p.recordRefusal(address, err)
@@ -152,18 +152,18 @@ func (p *Proxy) Dial(ctx context.Context, method, origin, address string) (*trac
 }
 
 // recordUse records that a right was used.
-func (p *Proxy) recordUse(right string) {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+func (p *proxy) recordUse(right string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if len(p.usedRights) < maxUsedRights && !slices.Contains(p.usedRights, right) {
 		p.usedRights = append(p.usedRights, right)
 	}
 }
 
 // TakeUsedRights returns the rights used since the previous TakeUsedRights.
-func (p *Proxy) TakeUsedRights() []string {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+func (p *proxy) takeUsedRights() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	rights := p.usedRights
 	p.usedRights = nil
 	return rights
@@ -171,18 +171,18 @@ func (p *Proxy) TakeUsedRights() []string {
 
 // track registers a connection until it is closed. A connection dialled under an earlier generation is closed at
 // once, because it would outlive the grant that allowed it.
-func (p *Proxy) track(conn net.Conn, generation int) (*trackedConn, error) {
+func (p *proxy) track(conn net.Conn, generation int) (*trackedConn, error) {
 	c := &trackedConn{Conn: conn, generation: generation, forget: func(c *trackedConn) {
-		p.Mu.Lock()
-		delete(p.Conns, c)
-		p.Mu.Unlock()
+		p.mu.Lock()
+		delete(p.conns, c)
+		p.mu.Unlock()
 	}}
 	c.extendDeadline()
-	p.Mu.Lock()
-	p.Conns[c] = true
+	p.mu.Lock()
+	p.conns[c] = true
 	late := generation != p.generation
-	p.Mu.Unlock()
-	if late || p.Ctx.Err() != nil {
+	p.mu.Unlock()
+	if late || p.ctx.Err() != nil {
 		c.Close()
 		return nil, net.ErrClosed
 	}
@@ -190,12 +190,12 @@ func (p *Proxy) track(conn net.Conn, generation int) (*trackedConn, error) {
 }
 
 // tunnel connects the browser with an address, for https and for WebSockets.
-func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
+func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	origin := r.Host
 	if name, isTLS := strings.CutSuffix(r.Host, ":443"); isTLS {
 		origin = "https://" + name
 	}
-	upstream, err := p.Dial(r.Context(), r.Method, origin, r.Host)
+	upstream, err := p.dial(r.Context(), r.Method, origin, r.Host)
 	if err != nil {
 		closeUnanswered(w)
 		return
@@ -235,13 +235,13 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 
 // recordRefusal stores what the guard denied or rejected as an address, for the error of the navigation that fails
 // because of it.
-func (p *Proxy) recordRefusal(address string, err error) {
+func (p *proxy) recordRefusal(address string, err error) {
 	var refused *host.Error
 	if !errors.As(err, &refused) || refused.Code != host.Denied && refused.Code != host.InvalidURL {
 		return
 	}
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if len(p.refusals) == maxRefusals {
 		p.refusals = append(p.refusals[:0], p.refusals[1:]...)
 	}
@@ -250,17 +250,17 @@ func (p *Proxy) recordRefusal(address string, err error) {
 }
 
 // RefusalCount returns the number of refusals so far.
-func (p *Proxy) RefusalCount() int {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+func (p *proxy) refusalCount() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.refusalTotal
 }
 
 // RefusalSince returns the newest refusal after the first count ones: the one for address if there is one, else
 // any, because a redirect may have led there. It returns nil if there is none.
-func (p *Proxy) RefusalSince(count int, address string) (found *host.Error) {
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+func (p *proxy) refusalSince(count int, address string) (found *host.Error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	since := p.refusals[max(0, len(p.refusals)-(p.refusalTotal-count)):]
 	for _, one := range since {
 		if found = one.err; one.address == address {
@@ -326,25 +326,25 @@ func (c *trackedConn) closeWrite() {
 }
 
 // BrowserListener accepts connections only from our browser, up to the capacity of slots.
-type BrowserListener struct {
+type browserListener struct {
 	net.Listener
-	ChromePID int
-	Slots     chan struct{}
+	chromePID int
+	slots     chan struct{}
 }
 
-func (g *BrowserListener) Accept() (net.Conn, error) {
+func (g *browserListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if !isFromBrowser(conn, g.ChromePID) {
+		if !isFromBrowser(conn, g.chromePID) {
 			conn.Close()
 			continue
 		}
 		select {
-		case g.Slots <- struct{}{}:
-			return &slotConn{Conn: conn, release: sync.OnceFunc(func() { <-g.Slots })}, nil
+		case g.slots <- struct{}{}:
+			return &slotConn{Conn: conn, release: sync.OnceFunc(func() { <-g.slots })}, nil
 		default:
 			conn.Close()
 		}

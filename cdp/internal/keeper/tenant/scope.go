@@ -27,27 +27,27 @@ import (
 // has it, with its connection if it is temporary, and with the browser; that of a plugin or an anonymous client also
 // ends when it was not used for a while.
 type Scope struct {
-	Session    string
-	Within     []string // the sessions with which it ends
-	Connection string   // with which it ends; "" if it stays
+	session    string
+	within     []string // the sessions with which it ends
+	connection string   // with which it ends; "" if it stays
 	anonymous  bool
 	Context    cdp.BrowserContextID
 
 	// Of a plugin's own:
 	digest  string
 	folders []string
-	Proxy   *Proxy
+	Proxy   *proxy
 
-	LastUsed      time.Time
+	lastUsed      time.Time
 	activeCalls   int           // number of calls under way
-	FirstPageLock chan struct{} // holds one while the first page is created
+	firstPageLock chan struct{} // holds one while the first page is created
 }
 
 // MaxScopes limits the sessions with a context of their own in one browser.
-const MaxScopes = 64
+const maxScopes = 64
 
 // AnonymousTTL is how long the context of a client without a session stays after its last call.
-const AnonymousTTL = 10 * time.Minute
+const anonymousTTL = 10 * time.Minute
 
 // Tenancy gives each session its scope, and confines plugins to what their calls were granted.
 type Tenancy struct {
@@ -59,16 +59,16 @@ type Tenancy struct {
 
 	Egress      host.Egress       // nil: plugins are denied contexts of their own
 	ChromePID   int               // the browser's process
-	Scopes      map[string]*Scope // by session
+	scopes      map[string]*Scope // by session
 	Calls       int64             // begun so far
-	DefaultUsed time.Time         // when the last call in the default context began
+	defaultUsed time.Time         // when the last call in the default context began
 	scopeLock   chan struct{}     // holds one while a scope is created
 }
 
 // NewTenancy returns the scopes of sessions, of which there are none yet.
 func NewTenancy(ow *Owners) *Tenancy {
 	return &Tenancy{mux: ow.mux, sender: ow.sender, tracker: ow.tracker, events: ow.events, owners: ow,
-		Scopes:    map[string]*Scope{},
+		scopes:    map[string]*Scope{},
 		scopeLock: make(chan struct{}, 1)}
 }
 
@@ -107,7 +107,7 @@ func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release 
 	tn.mux.Lock()
 	tn.Calls++
 	if !by.HasContext() {
-		tn.DefaultUsed = time.Now()
+		tn.defaultUsed = time.Now()
 	}
 	tn.mux.Unlock()
 	if !by.HasContext() {
@@ -122,13 +122,13 @@ func (tn *Tenancy) Enter(ctx context.Context, by api.Caller) (s *Scope, release 
 		return s, release, err
 	}
 	tn.mux.Lock()
-	full := len(tn.Scopes) >= MaxScopes
+	full := len(tn.scopes) >= maxScopes
 	tn.mux.Unlock()
 	if full {
 		return nil, nil, api.Errorf(api.CodeLimitExceeded, "%d sessions use this browser, which is the limit: "+
-			"try again after one of them has called cdp.close", MaxScopes)
+			"try again after one of them has called cdp.close", maxScopes)
 	}
-	if s, err = tn.NewScope(ctx, by); err != nil {
+	if s, err = tn.newScope(ctx, by); err != nil {
 		return nil, nil, err
 	}
 	return s, tn.releaseFunc(s), nil
@@ -151,7 +151,7 @@ func (tn *Tenancy) UpdateScope(ctx context.Context, by api.Caller) *api.Error {
 // another version of the plugin is closed.
 func (tn *Tenancy) existingScope(ctx context.Context, by api.Caller) (s *Scope, release func(), err *api.Error) {
 	tn.mux.Lock()
-	s = tn.Scopes[by.SessionKey()]
+	s = tn.scopes[by.SessionKey()]
 	otherVersion := s != nil && s.digest != by.Digest
 	if s != nil && !otherVersion {
 		s.activeCalls++ // so that it is not idle
@@ -167,7 +167,7 @@ func (tn *Tenancy) existingScope(ctx context.Context, by api.Caller) (s *Scope, 
 	if s.Proxy == nil {
 		return s, release, nil
 	}
-	s.Proxy.Allow(by.HTTP)
+	s.Proxy.allow(by.HTTP)
 	if !slices.Equal(s.folders, by.Folders) {
 		if err := tn.denyDownloads(ctx, s); err != nil {
 			release()
@@ -181,19 +181,19 @@ func (tn *Tenancy) existingScope(ctx context.Context, by api.Caller) (s *Scope, 
 // TakeUsedRights returns the rights that a plugin's pages have used since the previous TakeUsedRights.
 func (tn *Tenancy) TakeUsedRights(by api.Caller) []string {
 	tn.mux.Lock()
-	s := tn.Scopes[by.SessionKey()]
+	s := tn.scopes[by.SessionKey()]
 	tn.mux.Unlock()
 	if s == nil || s.Proxy == nil {
 		return nil
 	}
-	return s.Proxy.TakeUsedRights()
+	return s.Proxy.takeUsedRights()
 }
 
 func (tn *Tenancy) releaseFunc(s *Scope) func() {
 	return func() {
 		tn.mux.Lock()
 		s.activeCalls--
-		s.LastUsed = time.Now()
+		s.lastUsed = time.Now()
 		tn.mux.Unlock()
 	}
 }
@@ -201,46 +201,46 @@ func (tn *Tenancy) releaseFunc(s *Scope) func() {
 // disown takes a scope away from its session, with its targets and the contexts that the session has created, and
 // forgets the session's events. It does nothing if the session no longer has this scope. The mux is locked.
 func (tn *Tenancy) disown(s *Scope) {
-	if tn.Scopes[s.Session] != s {
+	if tn.scopes[s.session] != s {
 		return
 	}
-	delete(tn.Scopes, s.Session)
-	tn.disposeCreated(func(session string) bool { return session == s.Session })
-	tn.owners.ContextOwners[string(s.Context)] = api.Disowned
+	delete(tn.scopes, s.session)
+	tn.disposeCreated(func(session string) bool { return session == s.session })
+	tn.owners.contextOwners[string(s.Context)] = api.Disowned
 	for _, t := range tn.tracker.All {
 		if t.Context == string(s.Context) {
 			t.Owner = api.Disowned
 		}
 	}
 	for id, owner := range tn.events.Downloads.Owners {
-		if owner == s.Session {
+		if owner == s.session {
 			tn.events.Downloads.Owners[id] = api.Disowned
 		}
 	}
-	tn.events.Journals.Remove(s.Session)
-	delete(tn.owners.current, s.Session)
-	tn.owners.Setups.end(func(session string) bool { return session == s.Session })
+	tn.events.Journals.Remove(s.session)
+	delete(tn.owners.current, s.session)
+	tn.owners.Setups.end(func(session string) bool { return session == s.session })
 }
 
 // NewScope creates the scope of a caller's session.
-func (tn *Tenancy) NewScope(ctx context.Context, by api.Caller) (*Scope, *api.Error) {
+func (tn *Tenancy) newScope(ctx context.Context, by api.Caller) (*Scope, *api.Error) {
 	s := &Scope{
-		Session: by.SessionKey(), Within: by.Within, anonymous: by.Anonymous, digest: by.Digest, folders: by.Folders,
-		activeCalls: 1, FirstPageLock: make(chan struct{}, 1),
+		session: by.SessionKey(), within: by.Within, anonymous: by.Anonymous, digest: by.Digest, folders: by.Folders,
+		activeCalls: 1, firstPageLock: make(chan struct{}, 1),
 	}
 	if by.Temporary {
-		s.Connection = by.Connection
+		s.connection = by.Connection
 	}
 	var params cdptarget.CreateBrowserContextParams
-	if api.OfPlugin(s.Session) {
-		p, failed := NewProxy(tn.Egress, tn.ChromePID)
+	if api.OfPlugin(s.session) {
+		p, failed := newProxy(tn.Egress, tn.ChromePID)
 		if failed != nil {
 			return nil, api.Errorf(api.CodeInternal, "the plugin's proxy cannot listen: %v", failed)
 		}
-		p.Allow(by.HTTP)
+		p.allow(by.HTTP)
 		s.Proxy = p
 		// Without the second setting Chrome bypasses the proxy for loopback addresses.
-		params.ProxyServer, params.ProxyBypassList = "http://"+p.Address(), "<-loopback>"
+		params.ProxyServer, params.ProxyBypassList = "http://"+p.address(), "<-loopback>"
 	}
 	made, err := target.Execute(ctx, tn.sender, nil, cdptarget.CreateBrowserContext, params)
 	if err != nil {
@@ -249,7 +249,7 @@ func (tn *Tenancy) NewScope(ctx context.Context, by api.Caller) (*Scope, *api.Er
 	}
 	s.Context = made.BrowserContextID
 	tn.mux.Lock()
-	tn.owners.ContextOwners[string(s.Context)] = s.Session
+	tn.owners.contextOwners[string(s.Context)] = s.session
 	tn.mux.Unlock()
 	if s.Proxy == nil && tn.events.Downloads.Dir != "" {
 		err = tn.events.KeepDownloads(ctx, s.Context)
@@ -261,14 +261,14 @@ func (tn *Tenancy) NewScope(ctx context.Context, by api.Caller) (*Scope, *api.Er
 		return nil, err
 	}
 	tn.mux.Lock()
-	tn.Scopes[s.Session] = s
+	tn.scopes[s.session] = s
 	tn.mux.Unlock()
 	return s, nil
 }
 
 func (s *Scope) close() {
 	if s.Proxy != nil {
-		s.Proxy.Close()
+		s.Proxy.close()
 	}
 }
 
@@ -303,10 +303,10 @@ const disposeTimeout = 5 * time.Second
 func (tn *Tenancy) DisposeIdle(limit time.Duration) {
 	tn.mux.Lock()
 	var idle []*Scope
-	for _, s := range tn.Scopes {
-		unused := time.Since(s.LastUsed)
+	for _, s := range tn.scopes {
+		unused := time.Since(s.lastUsed)
 		if s.activeCalls == 0 &&
-			(s.Proxy != nil && limit > 0 && unused >= limit || s.anonymous && unused >= AnonymousTTL) {
+			(s.Proxy != nil && limit > 0 && unused >= limit || s.anonymous && unused >= anonymousTTL) {
 			tn.disown(s)
 			idle = append(idle, s)
 		}
@@ -321,7 +321,7 @@ func (tn *Tenancy) DisposeIdle(limit time.Duration) {
 func (tn *Tenancy) CloseProxies() {
 	tn.mux.Lock()
 	defer tn.mux.Unlock()
-	for _, s := range tn.Scopes {
+	for _, s := range tn.scopes {
 		s.close()
 	}
 }
@@ -329,8 +329,8 @@ func (tn *Tenancy) CloseProxies() {
 // FirstPage makes sure that a plugin's own session has a page.
 func (tn *Tenancy) FirstPage(ctx context.Context, by api.Caller, s *Scope) *api.Error {
 	select { // one at a time, as in Enter
-	case s.FirstPageLock <- struct{}{}:
-		defer func() { <-s.FirstPageLock }()
+	case s.firstPageLock <- struct{}{}:
+		defer func() { <-s.firstPageLock }()
 	case <-ctx.Done():
 		return api.ContextError(ctx, "waiting for the plugin's first page")
 	}
@@ -362,15 +362,15 @@ func (s *Scope) BrowserContext() cdp.BrowserContextID {
 	return s.Context
 }
 
-// Refusals begins to watch what the proxy of the scope's pages refuses to dial. It returns a function that returns why a
-// navigation to a URL failed, if that is the reason.
+// Refusals begins to watch what the proxy of the scope's pages refuses to dial. The function that it returns says
+// whether a navigation to a URL has failed because of that.
 func (s *Scope) Refusals() func(to string) *api.Error {
 	if s == nil || s.Proxy == nil {
 		return func(string) *api.Error { return nil }
 	}
-	since := s.Proxy.RefusalCount()
+	since := s.Proxy.refusalCount()
 	return func(to string) *api.Error {
-		refused := s.Proxy.RefusalSince(since, dialAddress(to))
+		refused := s.Proxy.refusalSince(since, dialAddress(to))
 		if refused == nil {
 			return nil
 		}

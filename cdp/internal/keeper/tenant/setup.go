@@ -68,7 +68,7 @@ type applied struct {
 }
 
 // Apply applies the set-up of its session to a target. For a target that begins that is before it runs.
-func (ss *setups) Apply(t *target.Target) {
+func (ss *setups) apply(t *target.Target) {
 	s := ss.BySession[t.Owner]
 	if s == nil || t.Session == "" || !target.HasPage(t.Kind) || t.Hidden {
 		return
@@ -118,7 +118,7 @@ func (ss *setups) fulfillEmpty(t *target.Target, params json.RawMessage) {
 func (ow *Owners) ApplyToAll(session string) {
 	for _, t := range ow.tracker.All {
 		if t.Owner == session {
-			ow.Setups.Apply(t)
+			ow.Setups.apply(t)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (e *Verbs) callScript(ctx context.Context, t *target.Target, frame string, 
 		if world, err = e.scriptWorld(ctx, t, frame, s); err != nil {
 			return nil, nil, err
 		}
-		args := []map[string]any{{"value": e.documents.Next()}, {"value": q.Function}}
+		args := []map[string]any{{"value": e.documents.next()}, {"value": q.Function}}
 		for _, arg := range q.Args {
 			args = append(args, map[string]any{"value": arg})
 		}
@@ -162,7 +162,7 @@ func (e *Verbs) callScript(ctx context.Context, t *target.Target, frame string, 
 				adopted, err := e.adoptRoots(ctx, t, frame, s, object)
 				return scan.Marshal(adopted), nil, err
 			}
-			return nil, nil, e.setFiles(ctx, t, object, q.Files)
+			return nil, nil, setFiles(ctx, e.sender, t, object, q.Files)
 		}
 		switch scan.Text(raw, "result", "value", "state") {
 		case "called":
@@ -212,7 +212,7 @@ func newDocumentNumbers() documentNumbers {
 }
 
 // Next returns the next number.
-func (n *documentNumbers) Next() int64 {
+func (n *documentNumbers) next() int64 {
 	i := n.given.Add(1) - 1
 	return i/documentCycle*documentCycle + (i%documentCycle*n.step+n.offset)%documentCycle + 1
 }

@@ -214,7 +214,7 @@ func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origi
 	if err != nil {
 		return err
 	}
-	defer e.CloseHidden(t)
+	defer e.closeHidden(t)
 	if err := e.Tracker.Attach(ctx, t, ""); err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origi
 }
 
 // CloseHidden closes a page of the keeper and forgets its events.
-func (e *Verbs) CloseHidden(t *target.Target) {
+func (e *Verbs) closeHidden(t *target.Target) {
 	e.discard(t)
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()

@@ -56,10 +56,10 @@ func (e *Verbs) filesFor(by api.Caller, t *target.Target, files []string) ([]str
 }
 
 // setFiles gives files to the file input that a script has returned.
-func (e *Verbs) setFiles(ctx context.Context, t *target.Target, object string, files []string) *api.Error {
-	_, err := target.Execute(ctx, e.sender, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: files,
+func setFiles(ctx context.Context, s *target.Sender, t *target.Target, object string, files []string) *api.Error {
+	_, err := target.Execute(ctx, s, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: files,
 		ObjectID: runtime.RemoteObjectID(object)})
-	target.Post(e.sender.Mux, t, runtime.ReleaseObject, runtime.ReleaseObjectParams{
+	target.Post(s.Mux, t, runtime.ReleaseObject, runtime.ReleaseObjectParams{
 		ObjectID: runtime.RemoteObjectID(object)}, nil)
 	return err
 }

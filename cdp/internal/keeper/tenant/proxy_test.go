@@ -1,6 +1,6 @@
 //go:build linux
 
-package keeper
+package tenant
 
 import (
 	"bufio"
@@ -11,31 +11,114 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/host"
 )
 
-// testProxy returns a proxy that accepts this test as its browser.
-func testProxy(t *testing.T, granted ...string) *tenant.Proxy {
-	t.Helper()
-	p, err := tenant.NewProxy(testGuard{}, syscall.Getpgrp())
+// The proxy dials for each request, so that each is checked against the grants of its time and recorded as a use.
+func TestProxyDialsForEachRequest(t *testing.T) {
+	var kept atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if !r.Close {
+			kept.Store(true)
+		}
+	}))
+	defer server.Close()
+	p := testProxy(t, server.URL)
+	for _, method := range []string{"GET", "POST"} {
+		request := method + " " + server.URL + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+		for range 2 {
+			if answer := responseTo(t, p, request); !strings.HasPrefix(answer, "HTTP/1.1 200") {
+				t.Errorf("the response is %q", answer)
+			}
+			if got := p.takeUsedRights(); !slices.Equal(got, []string{"http:" + method + ":" + server.URL}) {
+				t.Errorf("%s is recorded as %q", method, got)
+			}
+		}
+	}
+	if kept.Load() {
+		t.Error("the proxy asks the server to keep its connection")
+	}
+}
+
+// shortListener accepts a number of connections and then ends.
+type shortListener struct {
+	net.Listener
+	left int
+}
+
+func (l *shortListener) Accept() (net.Conn, error) {
+	if l.left == 0 {
+		return nil, net.ErrClosed
+	}
+	l.left--
+	return l.Listener.Accept()
+}
+
+// A connection over the limit is closed, and one that ends makes way for the next.
+func TestListenerHasSlots(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Close)
-	p.Allow(plugin("one", granted...).HTTP)
+	defer l.Close()
+	var dialled []net.Conn
+	for range 3 {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		dialled = append(dialled, conn)
+	}
+	short := &shortListener{l, 2}
+	g := &browserListener{Listener: short, chromePID: syscall.Getpgrp(), slots: make(chan struct{}, 1)}
+	first, err := g.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := g.Accept(); err == nil {
+		t.Fatalf("a connection over the limit is accepted: %v", second)
+	}
+	dialled[1].SetReadDeadline(time.Now().Add(time.Second))
+	if _, err := dialled[1].Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("a connection over the limit is not closed: %v", err)
+	}
+	first.Close()
+	first.Close() // the second time it has no slot
+	short.left = 1
+	third, err := g.Accept()
+	if err != nil {
+		t.Fatalf("the slot of a closed connection is not free: %v", err)
+	}
+	third.Close()
+	if len(g.slots) > 0 {
+		t.Errorf("%d slots are in use", len(g.slots))
+	}
+}
+
+// testProxy returns a proxy that accepts this test as its browser.
+func testProxy(t *testing.T, granted ...string) *proxy {
+	t.Helper()
+	p, err := newProxy(testGuard{}, syscall.Getpgrp())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	p.allow(plugin("one", granted...).HTTP)
 	return p
 }
 
 // sendRaw sends a text to a proxy and returns the connection, whose reads fail after testTimeout.
-func sendRaw(t *testing.T, p *tenant.Proxy, text string) net.Conn {
+func sendRaw(t *testing.T, p *proxy, text string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", p.Address())
+	conn, err := net.Dial("tcp", p.address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +129,7 @@ func sendRaw(t *testing.T, p *tenant.Proxy, text string) net.Conn {
 }
 
 // responseTo sends a text to a proxy and returns the whole response.
-func responseTo(t *testing.T, p *tenant.Proxy, text string) string {
+func responseTo(t *testing.T, p *proxy, text string) string {
 	t.Helper()
 	answer, err := io.ReadAll(sendRaw(t, p, text))
 	if err != nil {
@@ -56,7 +139,7 @@ func responseTo(t *testing.T, p *tenant.Proxy, text string) string {
 }
 
 // wantNoResponse sends a text to a proxy, which must close the connection without a response.
-func wantNoResponse(t *testing.T, p *tenant.Proxy, text string) {
+func wantNoResponse(t *testing.T, p *proxy, text string) {
 	t.Helper()
 	first := make([]byte, 1)
 	if _, err := sendRaw(t, p, text).Read(first); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
@@ -110,8 +193,8 @@ func TestProxyClosesOtherRequests(t *testing.T) {
 	} {
 		wantNoResponse(t, p, text)
 	}
-	if refused := p.RefusalSince(0, address); refused == nil || refused.Code != host.Denied || p.RefusalCount() < 2 {
-		t.Errorf("refused %v, %d times", refused, p.RefusalCount())
+	if refused := p.refusalSince(0, address); refused == nil || refused.Code != host.Denied || p.refusalCount() < 2 {
+		t.Errorf("refused %v, %d times", refused, p.refusalCount())
 	}
 }
 
@@ -136,7 +219,7 @@ func TestProxyTunnels(t *testing.T) {
 	}()
 	p := testProxy(t, "http://"+l.Addr().String())
 	tunnel := func() (net.Conn, *bufio.Reader) {
-		conn, err := net.Dial("tcp", p.Address())
+		conn, err := net.Dial("tcp", p.address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,10 +243,10 @@ func TestProxyTunnels(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		end  func()
-	}{{"the grant", func() { p.Allow(nil) }}, {"the proxy", p.Close}} {
-		p.Allow(plugin("one", "http://"+l.Addr().String()).HTTP)
+	}{{"the grant", func() { p.allow(nil) }}, {"the proxy", p.close}} {
+		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP)
 		conn, r := tunnel()
-		p.Allow(plugin("one", "http://"+l.Addr().String()).HTTP) // the same grants change nothing
+		p.allow(plugin("one", "http://"+l.Addr().String()).HTTP) // the same grants change nothing
 		if _, err := io.ReadFull(r, make([]byte, len("hello early"))); err != nil {
 			t.Error(err)
 		}
@@ -174,9 +257,9 @@ func TestProxyTunnels(t *testing.T) {
 		conn.Close()
 	}
 	waitFor(t, "the proxy to drop its connections", func() bool {
-		p.Mu.Lock()
-		defer p.Mu.Unlock()
-		return len(p.Conns) == 0
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.conns) == 0
 	})
 }
 
@@ -202,15 +285,15 @@ func TestProxyDropsDialsOfEndedGrant(t *testing.T) {
 	}
 	defer l.Close()
 	s := slowEgress{dialling: make(chan struct{}), proceed: make(chan struct{})}
-	p, err := tenant.NewProxy(s, syscall.Getpgrp())
+	p, err := newProxy(s, syscall.Getpgrp())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	p.Allow(plugin("one", "http://"+l.Addr().String()).HTTP)
+	defer p.close()
+	p.allow(plugin("one", "http://"+l.Addr().String()).HTTP)
 	go func() {
 		<-s.dialling
-		p.Allow(nil)
+		p.allow(nil)
 		close(s.proceed)
 	}()
 	wantNoResponse(t, p, "CONNECT "+l.Addr().String()+" HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -221,12 +304,12 @@ func TestProxyAcceptsOnlyItsBrowser(t *testing.T) {
 		t.Error("the server was reached")
 	}))
 	defer server.Close()
-	p, err := tenant.NewProxy(testGuard{}, 1) // not this test's process
+	p, err := newProxy(testGuard{}, 1) // not this test's process
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
-	p.Allow(plugin("one", server.URL).HTTP)
+	defer p.close()
+	p.allow(plugin("one", server.URL).HTTP)
 	wantNoResponse(t, p, "GET "+server.URL+"/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 }
 
@@ -238,21 +321,21 @@ func TestProxyConnectionLimit(t *testing.T) {
 			c.Close()
 		}
 	}()
-	slots := p.Listener.(*tenant.BrowserListener).Slots
-	for range tenant.MaxConnections + 1 {
-		conn, err := net.Dial("tcp", p.Address())
+	slots := p.listener.(*browserListener).slots
+	for range maxConnections + 1 {
+		conn, err := net.Dial("tcp", p.address())
 		if err != nil {
 			t.Fatal(err)
 		}
 		open = append(open, conn)
 	}
-	last := open[tenant.MaxConnections]
+	last := open[maxConnections]
 	last.SetReadDeadline(time.Now().Add(testTimeout))
 	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection over the limit stays open: %v", err)
 	}
-	if n := len(slots); n != tenant.MaxConnections {
-		t.Errorf("%d connections are open, want %d", n, tenant.MaxConnections)
+	if n := len(slots); n != maxConnections {
+		t.Errorf("%d connections are open, want %d", n, maxConnections)
 	}
 	for _, c := range open {
 		c.Close()

@@ -1,32 +1,17 @@
-//go:build linux
-
-package keeper
+package tenant
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
-	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
-	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // These tests check what each caller may use and see, against a fake browser: a test of the engine alone takes a
@@ -34,8 +19,8 @@ import (
 
 // withPages is withPage with one more page of each of three sessions: ONE is plugin one's, SOME and OTHER are those of
 // MCP clients. Each is in the context of its session, C-ONE to C-OTHER. The page T has no owner.
-func withPages(t *testing.T, test func(t *testing.T, e *verb.Verbs, f *muxtest.Browser)) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+func withPages(t *testing.T, test func(t *testing.T, e *rooms, f *muxtest.Browser)) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		for _, of := range []struct {
 			id string
 			by api.Caller
@@ -49,7 +34,7 @@ func withPages(t *testing.T, test func(t *testing.T, e *verb.Verbs, f *muxtest.B
 }
 
 // found returns the id of the target that a selector of a caller names, or the error.
-func found(e *verb.Verbs, by api.Caller, selector string) string {
+func found(e *rooms, by api.Caller, selector string) string {
 	target, err := e.Owners.Resolve(by, selector)
 	if err != nil {
 		return err.Code + ": " + err.Message
@@ -58,7 +43,7 @@ func found(e *verb.Verbs, by api.Caller, selector string) string {
 }
 
 // listed returns the ids of the targets that a caller may use.
-func listed(e *verb.Verbs, by api.Caller) (ids []string) {
+func listed(e *rooms, by api.Caller) (ids []string) {
 	for _, one := range e.Owners.ListTargets(by, false) {
 		ids = append(ids, one.ID)
 	}
@@ -66,7 +51,7 @@ func listed(e *verb.Verbs, by api.Caller) (ids []string) {
 }
 
 // ownerIn returns the owner of a target.
-func ownerIn(e *verb.Verbs, id string) string {
+func ownerIn(e *rooms, id string) string {
 	synctest.Wait()
 	e.Mux.Lock()
 	defer e.Mux.Unlock()
@@ -83,13 +68,20 @@ func refused(t *testing.T, what string, err *api.Error, code string, words ...st
 		t.Errorf("%s succeeds, want %s", what, code)
 		return
 	}
-	wantCode(t, err, code, words...)
+	for _, w := range words {
+		if err.Code != code || !strings.Contains(err.Message, w) {
+			t.Errorf("%s fails with %s (%s), want %s with %q", what, err.Code, err.Message, code, w)
+		}
+	}
+	if err.Code != code {
+		t.Errorf("%s fails with %s (%s), want %s", what, err.Code, err.Message, code)
+	}
 }
 
 // Plugins work only in a browser that Parley started, and behind a guard.
 func TestBrowsersForPlugins(t *testing.T) {
 	one := plugin("one")
-	withPage(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, _ *muxtest.Browser) {
 		refused(t, "a plugin without a guard", e.Tenancy.CheckCaller(one), api.CodeDenied, "guard")
 		e.Tenancy.Egress = testGuard{}
 		if err := e.Tenancy.CheckCaller(one); err != nil {
@@ -104,24 +96,10 @@ func TestBrowsersForPlugins(t *testing.T) {
 	})
 }
 
-// The status that callers other than the command line get names the browser, and neither the machine nor others.
-func TestPublicStatus(t *testing.T) {
-	all := api.Status{
-		Browser: "default", Mode: "launched", Product: "Chrome/1", Executable: "/opt/secret", FoundBy: "secret",
-		Why: "secret", Endpoint: "ws://secret", Profile: "/home/secret", KeeperPID: 1, ChromePID: 2, UptimeMS: 3, Calls: 4,
-		Clients: 5, Events: api.RingInfo{Kept: 6}, Log: "/run/secret", Notes: []string{"secret"},
-	}
-	got := all.Public()
-	if raw := string(scan.Marshal(got)); strings.Contains(raw, "secret") || got.KeeperPID+got.ChromePID+got.Clients != 0 ||
-		got.UptimeMS+got.Calls != 0 || got.Events != (api.RingInfo{}) || got.Product != all.Product {
-		t.Errorf("the public status is %s", raw)
-	}
-}
-
 // A selector finds only targets that the caller may use, as if there were no others. A person can name any by its id.
 func TestSelectorsFindOwnTargets(t *testing.T) {
 	one, guest := plugin("one"), api.Caller{Name: "cli", Session: someClient.SessionKey()}
-	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		// The PDF viewer, in a frame of SOME's page, and settings that nobody has opened through Parley.
 		f.Attach("session of SOME", muxtest.Info{ID: "VIEWER", Type: "iframe", URL: "chrome-extension://pdf/"})
 		f.Attach("", muxtest.Info{ID: "SECOND", Type: "page", URL: "http://SECOND/", Context: "C-SOME"})
@@ -171,7 +149,7 @@ func TestSelectorsFindOwnTargets(t *testing.T) {
 
 // What a page opens belongs to the owner of the page, and everything in a plugin's context to the plugin.
 func TestNewTargetsFindTheirOwner(t *testing.T) {
-	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Tracker.Started = true // so that a page without a known origin counts as the command line's at first
 		f.Attach("", muxtest.Info{ID: "POPUP", Type: "page", URL: api.BlankURL, Opener: "SOME"})
 		f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: "http://a/"})
@@ -203,7 +181,7 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 		"C": {agent, person},
 		"":  {{Name: "plugin:one", Session: api.DefaultSession, Connection: "1"}, api.CommandLine},
 	} {
-		withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 			e.Tracker.Started = true
 			addScope(e, agent, "C")
 			var made []muxtest.Command
@@ -219,7 +197,7 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 			}
 			for i, id := range []string{"A", "B"} {
 				if owner := ownerIn(e, id); owner != callers[i].SessionKey() ||
-					e.Tracker.ByID[id].Origin != tenant.OriginOf(callers[i]) {
+					e.Tracker.ByID[id].Origin != originOf(callers[i]) {
 					t.Errorf("%s belongs to %q, opened by %+v", id, owner, e.Tracker.ByID[id].Origin)
 				}
 			}
@@ -229,24 +207,24 @@ func TestCreatedTargetBelongsToItsCreator(t *testing.T) {
 
 // The person's first call takes over a page that has no owner, with its events and nothing else.
 func TestTakingOverPages(t *testing.T) {
-	events := func(e *verb.Verbs, by api.Caller) (all []string) {
+	events := func(e *rooms, by api.Caller) (all []string) {
 		stored, err := e.Owners.StoredEvents(by, api.EventsRequest{Patterns: []string{"Page.*"}})
 		if err != nil {
 			return []string{err.Error()}
 		}
 		for _, raw := range stored.Events {
-			var line streamLine
+			var line struct{ Target string }
 			json.Unmarshal(raw, &line)
 			all = append(all, line.Target)
 		}
 		return all
 	}
-	call := func(t *testing.T, e *verb.Verbs, by api.Caller, target string) {
+	call := func(t *testing.T, e *rooms, by api.Caller, target string) {
 		go e.Call(t.Context(), by, api.CallRequest{Method: "Runtime.evaluate", Target: target})
 		synctest.Wait()
 	}
 	guest := api.Caller{Name: "cli", Session: someClient.SessionKey()}
-	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		for _, id := range []string{"NEXT", "GIVEN"} {
 			f.Attach("", muxtest.Info{ID: id, Type: "page", URL: "http://a/"})
 		}
@@ -278,34 +256,11 @@ func TestTakingOverPages(t *testing.T) {
 			t.Errorf("another session has events of %q", got)
 		}
 	})
-	withPage(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, _ *muxtest.Browser) {
 		e.Tracker.External = true
 		call(t, e, api.CommandLine, "T")
 		if got := ownerIn(e, "T"); got != "" {
 			t.Errorf("a page of the person's own browser belongs to %q", got)
-		}
-	})
-}
-
-// The browser's first page counts as the person's once it was used, and is not given to the next open.
-func TestUsedFirstPageIsNotSpare(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		e.Tracker.SparePage, e.Tracker.Started = e.Tracker.ByID["T"], true
-		if all := e.Tenancy.OpenSessions(); len(all) > 0 {
-			t.Errorf("with the unused page these sessions are open: %+v", all)
-		}
-		used, ended := startCommand(t, e, f, "Runtime.evaluate")
-		f.Answer(used, `{}`)
-		wantResult(t, "a call in the first page", ended, "")
-		e.Mux.Lock()
-		all := e.Tenancy.OpenSessions()
-		e.Mux.Unlock()
-		if len(all) != 1 || all[0].Session != api.DefaultSession || all[0].Pages != 1 {
-			t.Errorf("with the used page these sessions are open: %+v", all)
-		}
-		go e.Open(t.Context(), api.CommandLine, api.OpenRequest{})
-		if q := <-f.Sent; q.Method != "Target.createTarget" {
-			t.Errorf("for the next open the browser receives %s", q.Method)
 		}
 	})
 }
@@ -317,8 +272,8 @@ func TestDefaultTargets(t *testing.T) {
 		synctest.Wait()
 	}
 	t.Run("the person's", func(t *testing.T) {
-		withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-			e.Owners.ContextOwners["C"] = plugin("one").Name
+		withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
+			e.Owners.contextOwners["C"] = plugin("one").Name
 			opened := func(id string) {
 				f.Attach("", muxtest.Info{ID: id, Type: "page", URL: "http://b/", Context: "C"})
 				synctest.Wait()
@@ -332,7 +287,7 @@ func TestDefaultTargets(t *testing.T) {
 		})
 	})
 	t.Run("a client's", func(t *testing.T) {
-		withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 			gone(f, "T")
 			file := muxtest.Info{ID: "FILE", Type: "page", URL: "http://a/", Context: "C-SOME"}
 			f.Attach("", file)
@@ -368,7 +323,7 @@ func TestDefaultTargets(t *testing.T) {
 // A command that names a target, a session or a window of another caller is refused before it is sent.
 func TestCommandsNameOwnTargets(t *testing.T) {
 	one := plugin("one")
-	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		f.AttachTwice("", "second of ONE", muxtest.Info{ID: "ONE", Type: "page", URL: "http://ONE/", Context: "C-ONE"})
 		synctest.Wait()
 		for _, c := range []struct{ by, method, params, code string }{
@@ -389,7 +344,7 @@ func TestCommandsNameOwnTargets(t *testing.T) {
 			{"plugin", "Target.detachFromTarget", `{"sessionId":"second of ONE"}`, ""},
 		} {
 			by := map[string]api.Caller{"mcp": someClient, "plugin": one, "person": api.CommandLine}[c.by]
-			err := e.Tenancy.Confine(by, e.Tenancy.Scopes[by.SessionKey()],
+			err := e.Tenancy.Confine(by, e.Tenancy.scopes[by.SessionKey()],
 				&api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)})
 			switch {
 			case c.code != "":
@@ -402,7 +357,7 @@ func TestCommandsNameOwnTargets(t *testing.T) {
 }
 
 // wasEvicted reports whether the engine closes a target, by its command to the browser and for calls in it.
-func wasEvicted(t *testing.T, e *verb.Verbs, f *muxtest.Browser, id string) bool {
+func wasEvicted(t *testing.T, e *rooms, f *muxtest.Browser, id string) bool {
 	t.Helper()
 	synctest.Wait()
 	e.Mux.Lock()
@@ -432,7 +387,7 @@ var (
 )
 
 // opened lets a caller open a blank page in the context C.
-func opened(t *testing.T, e *verb.Verbs, f *muxtest.Browser, by api.Caller, id string) muxtest.Info {
+func opened(t *testing.T, e *rooms, f *muxtest.Browser, by api.Caller, id string) muxtest.Info {
 	t.Helper()
 	info := muxtest.Info{ID: id, Type: "page", URL: api.BlankURL, Context: "C"}
 	ended := make(chan *api.Error, 1)
@@ -447,7 +402,7 @@ func opened(t *testing.T, e *verb.Verbs, f *muxtest.Browser, by api.Caller, id s
 // The person's pages in a shared session may show what only a person may open. The others in the session use such a
 // page only while it shows what a page of theirs could.
 func TestPagesOfPersonInSharedSession(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Tracker.Started = true
 		addScope(e, sharing, "C")
 		persons, agents := opened(t, e, f, sharing, "PERSONS"), opened(t, e, f, agent, "AGENTS")
@@ -460,7 +415,7 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 			f.Report("session of PERSONS", "Page.windowOpen", map[string]any{"url": url})
 			synctest.Wait()
 			for by, hears := range map[*api.Caller]bool{&sharing: true, &agent: slices.Contains(want, "PERSONS")} {
-				stored := value(e.Owners.StoredEvents(*by, api.EventsRequest{URL: ""}))
+				stored := must(e.Owners.StoredEvents(*by, api.EventsRequest{URL: ""}))
 				heard := 0
 				for _, raw := range stored.Events {
 					if bytes.Contains(raw, []byte(`"url":"`+url+`"`)) {
@@ -497,7 +452,7 @@ func TestPagesOfPersonInSharedSession(t *testing.T) {
 
 // A page that another one opens was opened by the same caller, also where it has no opener, and so were its own.
 func TestPopupsInheritTheirOrigin(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Tracker.Started = true
 		addScope(e, sharing, "C")
 		for by, id := range map[*api.Caller]string{&sharing: "PERSONS", &agent: "AGENTS"} {
@@ -510,7 +465,7 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 			f.Attach("", muxtest.Info{ID: "POPUP-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: id})
 			f.Attach("", muxtest.Info{ID: "NEXT-" + id, Type: "page", URL: api.BlankURL, Context: "C", Opener: "POPUP-" + id})
 			for _, kind := range []string{"CLICKED-", "POPUP-", "NEXT-"} {
-				if owner := ownerIn(e, kind+id); owner != "user/work" || e.Tracker.ByID[kind+id].Origin != tenant.OriginOf(*by) {
+				if owner := ownerIn(e, kind+id); owner != "user/work" || e.Tracker.ByID[kind+id].Origin != originOf(*by) {
 					t.Errorf("%s%s belongs to %q, opened by %+v", kind, id, owner, e.Tracker.ByID[kind+id].Origin)
 				}
 			}
@@ -521,7 +476,7 @@ func TestPopupsInheritTheirOrigin(t *testing.T) {
 // A page keeps its origin when it changes while another caller of the session opens one.
 func TestOriginStays(t *testing.T) {
 	stateless := api.Caller{Name: "mcp:some", Session: "user/work"}
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Tracker.Started = true
 		addScope(e, sharing, "C")
 		mine := opened(t, e, f, stateless, "MINE")
@@ -532,7 +487,7 @@ func TestOriginStays(t *testing.T) {
 		addScope(e, otherClient, "D")
 		f.Attach("", muxtest.Info{ID: "ELSEWHERE", Type: "page", URL: api.BlankURL, Context: "D"})
 		for _, id := range []string{"MINE", "POPUP", "ELSEWHERE"} {
-			if ownerIn(e, id); e.Tracker.ByID[id].Origin != tenant.OriginOf(stateless) {
+			if ownerIn(e, id); e.Tracker.ByID[id].Origin != originOf(stateless) {
 				t.Errorf("%s was opened by %+v", id, e.Tracker.ByID[id].Origin)
 			}
 		}
@@ -541,7 +496,7 @@ func TestOriginStays(t *testing.T) {
 
 // A page that another session has requested is not taken for a new one elsewhere with the same URL.
 func TestRequestedPageIsInTheSameContext(t *testing.T) {
-	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Tracker.Started = true
 		f.Report("session of SOME", "Page.frameRequestedNavigation", map[string]any{
 			"frameId": "SOME", "reason": "anchorClick", "url": "http://bank/", "disposition": "newTab",
@@ -556,13 +511,13 @@ func TestRequestedPageIsInTheSameContext(t *testing.T) {
 // The number of a session's pages is limited, but a person has no limit, and the person's pages in the session do not
 // count.
 func TestPageLimitOfSharedSession(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Tracker.Started = true
 		addScope(e, sharing, "C")
-		for n := range tenant.MaxPages + 1 {
+		for n := range maxPages + 1 {
 			opened(t, e, f, sharing, fmt.Sprint("PERSONS", n))
 		}
-		for n := range tenant.MaxPages {
+		for n := range maxPages {
 			opened(t, e, f, agent, fmt.Sprint("AGENTS", n))
 		}
 		opened(t, e, f, sharing, "LAST")
@@ -583,14 +538,14 @@ func TestPageLimitOfSharedSession(t *testing.T) {
 func TestForbiddenOrigins(t *testing.T) {
 	const secret = "http://127.0.0.1:9000"
 	everybody := []api.Caller{api.CommandLine, {Name: "cli", Session: someClient.SessionKey()}, someClient, plugin("one")}
-	withForbidden := func(t *testing.T, test func(t *testing.T, e *verb.Verbs, f *muxtest.Browser)) {
-		withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withForbidden := func(t *testing.T, test func(t *testing.T, e *rooms, f *muxtest.Browser)) {
+		withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 			e.Tracker.Started, e.Owners.Forbidden = true, []string{"http://other", secret}
 			test(t, e, f)
 		})
 	}
 	t.Run("found", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		withForbidden(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 			e.Tracker.Started = false // so that nobody's page stays
 			f.Attach("", muxtest.Info{ID: "SECRET", Type: "page", URL: secret + "/x"})
 			f.Attach("session of SOME", muxtest.Info{ID: "FRAME", Type: "iframe", URL: secret + "/y"})
@@ -624,7 +579,7 @@ func TestForbiddenOrigins(t *testing.T) {
 		})
 	})
 	t.Run("opened", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		withForbidden(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 			url := json.RawMessage(`{"url":"` + secret + `/x"}`)
 			for _, by := range everybody {
 				for _, method := range []string{"Page.navigate", "Target.createTarget", "Network.loadNetworkResource"} {
@@ -632,10 +587,6 @@ func TestForbiddenOrigins(t *testing.T) {
 					err := e.Call(t.Context(), by, api.CallRequest{Method: method, Target: target, Params: url}).Err
 					refused(t, by.Name+" "+method, err, api.CodeDenied, "no session may use")
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				_, err := e.Open(ctx, by, api.OpenRequest{URL: secret + "/x"})
-				refused(t, by.Name+" open", err, api.CodeDenied, "no session may use")
-				cancel()
 			}
 			if len(f.Sent) > 0 {
 				t.Errorf("the browser receives %s", (<-f.Sent).Method)
@@ -643,7 +594,7 @@ func TestForbiddenOrigins(t *testing.T) {
 		})
 	})
 	t.Run("shown", func(t *testing.T) {
-		withForbidden(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		withForbidden(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 			ended := make(chan *api.Error, 1)
 			go func() { ended <- e.Call(t.Context(), someClient, api.CallRequest{Method: "Runtime.evaluate"}).Err }()
 			synctest.Wait()
@@ -660,38 +611,12 @@ func TestForbiddenOrigins(t *testing.T) {
 	})
 }
 
-// Every call of a client is confined, and no command has parameters that are not an object.
-func TestCallsAreCheckedFirst(t *testing.T) {
-	for _, c := range []struct {
-		by             api.Caller
-		method, params string
-		code           string
-	}{
-		{someClient, "Target.exposeDevToolsProtocol", `{"targetId":"SOME"}`, api.CodeDenied},
-		{api.CommandLine, "Page.reload", `[]`, api.CodeInvalidArgs},
-		{api.CommandLine, "Page.reload", `null`, api.CodeInvalidArgs},
-		{someClient, "Page.reload", `"{}"`, api.CodeInvalidArgs},
-		{someClient, "Page", ``, api.CodeInvalidArgs},
-	} {
-		withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-			ended := make(chan *api.Error, 1)
-			go func() {
-				ended <- e.Call(t.Context(), c.by, api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)}).Err
-			}()
-			wantResult(t, c.by.Name+" "+c.method+" "+c.params, ended, c.code)
-			if len(f.Sent) > 0 {
-				t.Errorf("the browser receives %s", (<-f.Sent).Method)
-			}
-		})
-	}
-}
-
 // A caller's list of targets and contexts has only what is the caller's.
 func TestResultsHaveOwnTargets(t *testing.T) {
 	const result = `{"targetInfos":[{"targetId":"T"},{"targetId":"ONE"},{"targetId":"SOME"},{"targetId":"OTHER"},
 		{"targetId":"untracked","browserContextId":"C-ONE"},{"targetId":"tab"},7]}`
 	one := plugin("one")
-	withPages(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *rooms, _ *muxtest.Browser) {
 		for _, c := range []struct {
 			by   api.Caller
 			want []string
@@ -737,7 +662,7 @@ func TestResultsHaveOwnTargets(t *testing.T) {
 // its owner.
 func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 	one := plugin("one")
-	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Events.Journals = event.NewJournals(300, 100_000)
 		cached := muxtest.Info{ID: "CACHED", Type: "iframe", URL: "http://a/", Context: "C-ONE"}
 		f.Report("", "Target.targetInfoChanged", map[string]any{"targetInfo": cached})
@@ -765,7 +690,7 @@ func TestBrowserEventsGoToTheirOwner(t *testing.T) {
 
 // What a domain of the browser itself reports goes to the session that used the domain last.
 func TestEventsOfBrowserDomains(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Tracker.SparePage = e.Tracker.ByID["T"]
 		addScope(e, someClient, "C")
 		ended := make(chan *api.Error, 1)
@@ -784,336 +709,9 @@ func TestEventsOfBrowserDomains(t *testing.T) {
 	})
 }
 
-// A page that a session opens is in its context.
-func TestOpenInContextOfSession(t *testing.T) {
-	withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		e.Tracker.SparePage = e.Tracker.ByID["T"]
-		for by, want := range map[*api.Caller]string{
-			&someClient: "C-SOME", {Name: "cli", Session: otherClient.SessionKey()}: "C-OTHER",
-		} {
-			go e.Open(t.Context(), *by, api.OpenRequest{URL: "http://a/"})
-			if q := <-f.Sent; q.Method != "Target.createTarget" || !strings.Contains(string(q.Params), `"`+want+`"`) {
-				t.Errorf("for a page of %s the browser receives %s %s", by.SessionKey(), q.Method, q.Params)
-			}
-		}
-	})
-}
-
-// A person gives a page of the user's own browser to a session by activating it there. The page of another session does
-// not become the current one.
-func TestActivate(t *testing.T) {
-	guest := api.Caller{Name: "cli", Session: someClient.SessionKey()}
-	for _, c := range []struct {
-		by             api.Caller
-		external       bool
-		target         string
-		owner, current string // of the caller's session
-	}{
-		{guest, true, "T", guest.Session, "T"},
-		{api.CommandLine, true, "T", api.DefaultSession, "T"},
-		{api.CommandLine, false, "T", "", "T"},
-		{api.CommandLine, false, "SOME", someClient.SessionKey(), "T"},
-		{guest, false, "OTHER", otherClient.SessionKey(), "SOME"},
-		{guest, false, "SOME", someClient.SessionKey(), "SOME"},
-	} {
-		withPages(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-			e.Tracker.External = c.external
-			f.Attach("", muxtest.Info{ID: "NEWEST", Type: "page", URL: "http://a/", Context: "C-SOME"})
-			synctest.Wait()
-			e.Owners.SetCurrent(guest, e.Tracker.ByID["SOME"])
-			ended := make(chan *api.Error, 1)
-			go func() {
-				_, err := e.Activate(t.Context(), c.by, c.target)
-				ended <- err
-			}()
-			f.Answer(<-f.Sent, `{}`)
-			f.Answer(<-f.Sent, `{"targetInfo":{"targetId":"x","type":"page"}}`)
-			wantResult(t, "activating "+c.target, ended, "")
-			if got := ownerIn(e, c.target); got != c.owner {
-				t.Errorf("after %s of %q activated %s, it belongs to %q", c.by.Name, c.by.SessionKey(), c.target, got)
-			}
-			if got := found(e, c.by, ""); got != c.current {
-				t.Errorf("after %s of %q activated %s, the current target is %s", c.by.Name, c.by.SessionKey(), c.target, got)
-			}
-		})
-	}
-}
-
-// A call that waits ends with its page, and a dialog that it opens is dismissed if it says so.
-func TestCallsEndWithTheirPage(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		_, ended := startCommand(t, e, f, "Runtime.evaluate")
-		f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
-		wantResult(t, "a call in a page that is closed", ended, api.CodeNotFound)
-	})
-	for how, accept := range map[string]string{api.DialogDismiss: `"accept":false`, api.DialogAccept: `"accept":true`} {
-		withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-			go e.Call(t.Context(), api.CommandLine, api.CallRequest{Method: "Runtime.evaluate", OnDialog: how})
-			<-f.Sent
-			f.Report("S", "Page.javascriptDialogOpening", map[string]any{"type": "confirm"})
-			if q := <-f.Sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), accept) {
-				t.Errorf("%s: the browser receives %s %s", how, q.Method, q.Params)
-			}
-		})
-	}
-}
-
-// withScopes runs a test against an engine whose browser does what it is sent: it creates contexts C1, C2 and so on,
-// with pages P1, P2 and so on, and closes them. received returns the commands that it has received since the
-// previous call, each with its parameters.
-func withScopes(t *testing.T, test func(e *verb.Verbs, f *muxtest.Browser, received func() []string)) {
-	cfg := Config{}
-	cfg.setDefaults()
-	f := muxtest.New()
-	e := verb.New(f, cfg.rooms(false))
-	e.Tenancy.Egress = testGuard{}
-	go e.Mux.Read()
-	var mu sync.Mutex
-	var log []string
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		contexts, pages, contextOf := 0, 0, map[string]string{}
-		for {
-			select {
-			case q := <-f.Sent:
-				mu.Lock()
-				log = append(log, q.Method+" "+string(q.Params))
-				mu.Unlock()
-				var p muxtest.Info
-				json.Unmarshal(q.Params, &p)
-				result := `{}`
-				switch q.Method {
-				case "Target.createBrowserContext":
-					contexts++
-					result = fmt.Sprintf(`{"browserContextId":"C%d"}`, contexts)
-				case "Target.createTarget":
-					pages++
-					p.ID, p.Type = fmt.Sprintf("P%d", pages), "page"
-					contextOf[p.ID] = p.Context
-					f.Attach("", p)
-					result = `{"targetId":"` + p.ID + `"}`
-				case "Target.closeTarget", "Target.disposeBrowserContext":
-					for id, context := range contextOf {
-						if id == p.ID || p.ID == "" && context == p.Context {
-							delete(contextOf, id)
-							f.Report("", "Target.targetDestroyed", map[string]any{"targetId": id})
-						}
-					}
-				}
-				f.Answer(q, result)
-			case <-e.Mux.Done:
-				return
-			}
-		}
-	}()
-	defer func() {
-		e.Tenancy.CloseProxies()
-		f.Close()
-		<-over
-	}()
-	test(e, f, func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		since := log
-		log = nil
-		return since
-	})
-}
-
-// enter enters a plugin's scope for a call that ends at once.
-func enter(t *testing.T, e *verb.Verbs, by api.Caller) *tenant.Scope {
-	t.Helper()
-	s, release, err := e.Tenancy.Enter(testContext(t), by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	release()
-	return s
-}
-
-// The grants and folders of a plugin's newest call replace those of the earlier ones.
-func TestScopeHasRightsOfNewestCall(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	address := strings.TrimPrefix(server.URL, "http://")
-	withScopes(t, func(e *verb.Verbs, _ *muxtest.Browser, received func() []string) {
-		by := plugin("one", server.URL)
-		by.Folders = []string{"/a"}
-		s := enter(t, e, by)
-		received()
-		if enter(t, e, by) != s || len(received()) > 0 {
-			t.Error("a call with the same rights changes the scope")
-		}
-		conn, err := s.Proxy.Dial(t.Context(), "GET", server.URL, address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		by.Folders = nil
-		if enter(t, e, by) != s {
-			t.Error("a call with other folders gets another scope")
-		}
-		if got := received(); len(got) != 1 || !strings.Contains(got[0], `"behavior":"deny"`) {
-			t.Errorf("without the folder of the earlier call the browser receives %q", got)
-		}
-		by.HTTP = nil
-		if enter(t, e, by) != s {
-			t.Error("a call with other grants gets another scope")
-		}
-		if err := conn.SetDeadline(time.Now()); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("a connection outlives the grant that allowed it: %v", err)
-		}
-		if conn, err := s.Proxy.Dial(t.Context(), "GET", server.URL, address); err == nil {
-			conn.Close()
-			t.Error("the grant of an earlier call holds")
-		}
-	})
-}
-
-// Another version of a plugin gets another scope. It does not see the pages of the old one, which are closing.
-func TestScopeOfOtherVersion(t *testing.T) {
-	withScopes(t, func(e *verb.Verbs, f *muxtest.Browser, received func() []string) {
-		by := plugin("one")
-		by.Digest = "sha256:old"
-		old := enter(t, e, by)
-		f.Attach("", muxtest.Info{ID: "OLD", Type: "page", URL: "http://a/", Context: string(old.Context)})
-		waitFor(t, "the page", func() bool { return slices.Contains(listed(e, by), "OLD") })
-		by.Digest = "sha256:new"
-		received()
-		s := enter(t, e, by)
-		if s == old || s.Context == old.Context {
-			t.Error("another version works in the old version's context")
-		}
-		if got := received(); len(got) == 0 || got[0] != `Target.disposeBrowserContext {"browserContextId":"C1"}` {
-			t.Errorf("the browser receives %q", got)
-		}
-		if got := listed(e, by); len(got) > 0 {
-			t.Errorf("another version sees %q", got)
-		}
-	})
-}
-
-// The number of contexts is limited. One that is idle is closed, but none with a call under way.
-func TestScopesAreLimited(t *testing.T) {
-	withScopes(t, func(e *verb.Verbs, _ *muxtest.Browser, received func() []string) {
-		busy, release, err := e.Tenancy.Enter(testContext(t), plugin("busy"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		idle := enter(t, e, plugin("idle"))
-		for n := len(e.Tenancy.Scopes); n < tenant.MaxScopes; n++ {
-			enter(t, e, plugin(fmt.Sprint(n)))
-		}
-		received()
-		_, _, err = e.Tenancy.Enter(testContext(t), plugin("another"))
-		refused(t, "a context over the limit", err, api.CodeLimitExceeded, fmt.Sprint(tenant.MaxScopes))
-		if got := received(); len(got) > 0 {
-			t.Errorf("the browser receives %q", got)
-		}
-		remaining := func(limit time.Duration) int {
-			e.Tenancy.DisposeIdle(limit)
-			e.Mux.Lock()
-			defer e.Mux.Unlock()
-			return len(e.Tenancy.Scopes)
-		}
-		if left := remaining(-1); left != tenant.MaxScopes {
-			t.Errorf("without a limit %d contexts are left", left)
-		}
-		left := remaining(time.Nanosecond)
-		if left != 1 || busy.Proxy.Ctx.Err() != nil {
-			t.Errorf("%d contexts are left", left)
-		}
-		<-idle.Proxy.Ctx.Done()
-		release()
-	})
-}
-
-// The proxy dials for each request, so that each is checked against the grants of its time and recorded as a use.
-func TestProxyDialsForEachRequest(t *testing.T) {
-	var kept atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if !r.Close {
-			kept.Store(true)
-		}
-	}))
-	defer server.Close()
-	p := testProxy(t, server.URL)
-	for _, method := range []string{"GET", "POST"} {
-		request := method + " " + server.URL + "/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-		for range 2 {
-			if answer := responseTo(t, p, request); !strings.HasPrefix(answer, "HTTP/1.1 200") {
-				t.Errorf("the response is %q", answer)
-			}
-			if got := p.TakeUsedRights(); !slices.Equal(got, []string{"http:" + method + ":" + server.URL}) {
-				t.Errorf("%s is recorded as %q", method, got)
-			}
-		}
-	}
-	if kept.Load() {
-		t.Error("the proxy asks the server to keep its connection")
-	}
-}
-
-// shortListener accepts a number of connections and then ends.
-type shortListener struct {
-	net.Listener
-	left int
-}
-
-func (l *shortListener) Accept() (net.Conn, error) {
-	if l.left == 0 {
-		return nil, net.ErrClosed
-	}
-	l.left--
-	return l.Listener.Accept()
-}
-
-// A connection over the limit is closed, and one that ends makes way for the next.
-func TestListenerHasSlots(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	var dialled []net.Conn
-	for range 3 {
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		dialled = append(dialled, conn)
-	}
-	short := &shortListener{l, 2}
-	g := &tenant.BrowserListener{Listener: short, ChromePID: syscall.Getpgrp(), Slots: make(chan struct{}, 1)}
-	first, err := g.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if second, err := g.Accept(); err == nil {
-		t.Fatalf("a connection over the limit is accepted: %v", second)
-	}
-	dialled[1].SetReadDeadline(time.Now().Add(time.Second))
-	if _, err := dialled[1].Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("a connection over the limit is not closed: %v", err)
-	}
-	first.Close()
-	first.Close() // the second time it has no slot
-	short.left = 1
-	third, err := g.Accept()
-	if err != nil {
-		t.Fatalf("the slot of a closed connection is not free: %v", err)
-	}
-	third.Close()
-	if len(g.Slots) > 0 {
-		t.Errorf("%d slots are in use", len(g.Slots))
-	}
-}
-
 // A frame is found by those who can use its page.
 func TestFrameOwners(t *testing.T) {
-	withPages(t, func(t *testing.T, e *verb.Verbs, _ *muxtest.Browser) {
+	withPages(t, func(t *testing.T, e *rooms, _ *muxtest.Browser) {
 		e.Mux.Lock()
 		e.Tracker.Frames.Set(e.Tracker.ByID["SOME"], "FRAME", "SOME", "http://SOME/frame")
 		e.Mux.Unlock()

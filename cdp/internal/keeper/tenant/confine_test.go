@@ -1,7 +1,6 @@
-package keeper
+package tenant
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -9,8 +8,6 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
-	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
-	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 func TestDenyReason(t *testing.T) {
@@ -40,13 +37,13 @@ func TestDenyReason(t *testing.T) {
 		{"Extensions.loadUnpacked", false, true},
 		{"PWA.install", false, true},
 	} {
-		if got := tenant.DenyReason(one, c.method) == ""; got != c.plugin {
+		if got := denyReason(one, c.method) == ""; got != c.plugin {
 			t.Errorf("a plugin can be granted %s: %v", c.method, got)
 		}
-		if got := tenant.DenyReason(some, c.method) == ""; got != c.client {
+		if got := denyReason(some, c.method) == ""; got != c.client {
 			t.Errorf("an MCP client can be granted %s: %v", c.method, got)
 		}
-		if why := tenant.DenyReason(api.CommandLine, c.method); why != "" {
+		if why := denyReason(api.CommandLine, c.method); why != "" {
 			t.Errorf("the person is denied %s: %s", c.method, why)
 		}
 	}
@@ -80,12 +77,12 @@ func TestPluginCommandsCarryTheirContext(t *testing.T) {
 		{"Browser.getWindowForTarget", "T", `{}`, "", api.CodeNotFound},
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
-			withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+			withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 				addScope(e, one, "C")
 				f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"M","targetInfo":{"targetId":"MINE","type":"page","url":"http://b/","browserContextId":"C"}}}`
 				synctest.Wait()
 				q := api.CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
-				err := e.Tenancy.Confine(one, e.Tenancy.Scopes[one.Name], &q)
+				err := e.Tenancy.Confine(one, e.Tenancy.scopes[one.Name], &q)
 				switch {
 				case err != nil && err.Code != c.code, err == nil && c.code != "":
 					t.Errorf("error %v, want %q", err, c.code)
@@ -120,7 +117,7 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 		{"Tracing.start", "browser", `{}`, "", api.CodeDenied},
 	} {
 		t.Run(c.method+" "+c.params, func(t *testing.T) {
-			withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+			withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 				addScope(e, api.Caller{Name: "plugin:one"}, "C")
 				addScope(e, some, "D")
 				for id, context := range map[string]string{"PLUGINS": "C", "MINE": "D"} {
@@ -129,7 +126,7 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 				}
 				synctest.Wait()
 				q := api.CallRequest{Target: c.target, Method: c.method, Params: json.RawMessage(c.params)}
-				err := e.Tenancy.Confine(some, e.Tenancy.Scopes[some.SessionKey()], &q)
+				err := e.Tenancy.Confine(some, e.Tenancy.scopes[some.SessionKey()], &q)
 				switch {
 				case err != nil && err.Code != c.code, err == nil && c.code != "":
 					t.Errorf("error %v, want %q", err, c.code)
@@ -138,48 +135,6 @@ func TestClientCommandsStayInTheirContext(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Commands of the command line are sent unchanged.
-func TestCommandLineIsNotConfined(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
-		ended := make(chan *api.Error, 1)
-		go func() {
-			ended <- e.Call(context.Background(), api.CommandLine,
-				api.CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).Err
-		}()
-		synctest.Wait()
-		q := <-f.Sent
-		if q.Method != "Target.createBrowserContext" || string(q.Params) != `{"proxyServer":"direct://"}` {
-			t.Errorf("sent %+v", q)
-		}
-		f.Answer(q, `{"browserContextId":"D"}`)
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestMayOpenAndMayShow(t *testing.T) {
-	for _, c := range []struct {
-		url         string
-		open, shown bool
-	}{
-		{"", true, true}, {"about:blank", true, true}, {"http://a/", true, true}, {"HTTPS://a/", true, true},
-		{"https://a/?file:///etc", true, true},
-		{"about:blank#blocked", false, true}, {"about:blank?x", false, true}, {"chrome-error://chromewebdata/", false, true},
-		{"file:///etc/passwd", false, false}, {"FILE:/etc", false, false}, {" http://a/", false, false},
-		{"view-source:http://a/", false, false}, {"data:text/html,x", false, false},
-		{"javascript:1", false, false}, {"chrome://version/", false, false}, {"chrome-error://other/", false, false},
-		{"blob:http://a/x", false, false},
-		{"filesystem:http://a/t/x", false, false}, {"about:srcdoc", false, false}, {"about:version", false, false},
-		{"http:a", false, false}, {"ftp://a/", false, false},
-		{"devtools://devtools/x", false, false}, {"ht\ntp://a/", false, false},
-	} {
-		if api.MayOpen(c.url) != c.open || api.MayShow(c.url) != c.shown {
-			t.Errorf("%q: may be opened %v, may be shown %v", c.url, api.MayOpen(c.url), api.MayShow(c.url))
-		}
 	}
 }
 
@@ -214,7 +169,7 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 		{api.CommandLine, "another session", "Browser.close", ""},
 		{api.CommandLine, "a user's own browser", "Browser.close", ""},
 	} {
-		withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+		withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 			addScope(e, some, "C")
 			e.Tracker.Started, e.Tracker.SparePage = true, e.Tracker.ByID["T"]
 			switch c.with {
@@ -227,7 +182,7 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 			case "a user's own browser":
 				e.Tracker.Started, e.Tracker.SparePage, e.Tracker.External = false, nil, true
 			}
-			err := e.Tenancy.Confine(c.by, e.Tenancy.Scopes[c.by.SessionKey()], &api.CallRequest{Method: c.method})
+			err := e.Tenancy.Confine(c.by, e.Tenancy.scopes[c.by.SessionKey()], &api.CallRequest{Method: c.method})
 			if err != nil && err.Code != c.code || err == nil && c.code != "" {
 				t.Errorf("with %s, %s in %q: %v, want %q", c.with, c.method, c.by.SessionKey(), err, c.code)
 			}
@@ -238,9 +193,9 @@ func TestCommandsThatReachOtherSessions(t *testing.T) {
 // Events of an extra session belong to its target, so no other caller receives them.
 func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 	one, some, other := api.Caller{Name: "plugin:one"}, api.Caller{Name: "mcp:some"}, api.Caller{Name: "mcp:other"}
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Mux.Lock()
-		e.Owners.ContextOwners["C"] = one.Name
+		e.Owners.contextOwners["C"] = one.Name
 		e.Mux.Unlock()
 		for _, session := range []string{"S1", "S2"} {
 			f.Messages <- `{"method":"Target.attachedToTarget","params":{"sessionId":"` + session +
@@ -259,7 +214,7 @@ func TestEventsOfExtraSessionsBelongToTheirTarget(t *testing.T) {
 
 // The stored events of the initial page go to the session that takes it over.
 func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		f.Messages <- `{"method":"Page.frameStoppedLoading","sessionId":"S","params":{}}`
 		synctest.Wait()
 		e.Mux.Lock()
@@ -277,7 +232,7 @@ func TestFirstPageEventsMoveToItsOwner(t *testing.T) {
 // A page's session that follows targets hears of all of them. Each session gets the reports of its own.
 func TestReportsBelongToTheSessionOfTheirTarget(t *testing.T) {
 	other := api.Caller{Name: "mcp:other"}
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		addScope(e, other, "C")
 		e.Mux.Lock()
 		e.Owners.TakeOver(api.CommandLine, e.Tracker.ByID["T"])

@@ -1,4 +1,4 @@
-package keeper
+package tenant
 
 import (
 	"context"
@@ -9,12 +9,11 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
-	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 )
 
 // What a session has set up is for its own pages, and ends with it.
 func TestSetups(t *testing.T) {
-	withPage(t, func(t *testing.T, e *verb.Verbs, f *muxtest.Browser) {
+	withPage(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
 		e.Mux.Lock()
 		page := e.Tracker.ByID["T"]
 		page.Owner = "user/one"
@@ -22,9 +21,9 @@ func TestSetups(t *testing.T) {
 			return []api.PageScript{{Plugin: "p", SHA256: strings.Repeat("0", 64), Text: text}}
 		}
 		e.Owners.Setups.Of("user/two").Scripts = script("theirs")
-		e.Owners.Setups.Apply(page)
+		e.Owners.Setups.apply(page)
 		e.Owners.Setups.Of("user/one").Scripts = script("own")
-		e.Owners.Setups.Apply(page)
+		e.Owners.Setups.apply(page)
 		e.Mux.Unlock()
 		synctest.Wait()
 		if n := len(f.Sent); n != 1 {
@@ -35,7 +34,7 @@ func TestSetups(t *testing.T) {
 			t.Errorf("sent: %s %s", q.Method, q.Params)
 		}
 
-		_, err := e.Tenancy.CloseAll(context.Background(), func(session string) bool { return session == "user/one" },
+		_, err := e.Tenancy.closeAll(context.Background(), func(session string) bool { return session == "user/one" },
 			func(*target.Target) bool { return false })
 		if err != nil || e.Owners.Setups.BySession["user/one"] != nil || e.Owners.Setups.BySession["user/two"] == nil {
 			t.Errorf("%v; left: %v", err, e.Owners.Setups.BySession)
