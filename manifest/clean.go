@@ -201,7 +201,7 @@ func CleanJSON(data json.RawMessage) json.RawMessage {
 		case before == "pattern":
 			return EscapeJSON(text)
 		}
-		return quote(Clean(s))
+		return jsontext.AppendString(nil, Clean(s))
 	})
 }
 
@@ -210,7 +210,7 @@ func CleanJSON(data json.RawMessage) json.RawMessage {
 func MapJSON(data json.RawMessage, change func(string) string) json.RawMessage {
 	return eachScalar(data, func(text []byte, s string) []byte {
 		if changed := change(s); changed != s {
-			return quote(changed)
+			return jsontext.AppendString(nil, changed)
 		}
 		return text
 	})
@@ -241,15 +241,6 @@ func eachScalar(data []byte, change func(text []byte, s string) []byte) []byte {
 // Marshal encodes v as encoding/json does, without the escapes for HTML: URLs and comparisons stay readable.
 func Marshal(v any) (json.RawMessage, error) {
 	return jsontext.AppendTyped(nil, v)
-}
-
-// quote encodes a JSON string.
-func quote(s string) []byte {
-	quoted, err := Marshal(s)
-	if err != nil {
-		return []byte(`""`)
-	}
-	return quoted
 }
 
 // Plural returns a number with its noun: "1 tool", "2 tools".

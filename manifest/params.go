@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -62,9 +63,9 @@ func paramsWithin(schema json.RawMessage, bytes int) []Param {
 	})
 }
 
-// WholeParams returns [Params] as the third tier describes them: with their fields at all levels. The fields of a type
+// wholeParams returns [Params] as the third tier describes them: with their fields at all levels. The fields of a type
 // that occurs several times are described once.
-func WholeParams(schema json.RawMessage) []Param {
+func wholeParams(schema json.RawMessage) []Param {
 	root := readNode(schema)
 	w := &walker{root: root, seen: map[*node]string{}, left: maxListing}
 	return eachParam(root, func(name string, n *node) Param {
@@ -171,7 +172,7 @@ func describeParam(name string, n, root *node) Param {
 	if p.Default == nil {
 		p.Default = target.value("default")
 	}
-	p.Description = CleanLine(firstOf(n.text("description"), target.text("description")))
+	p.Description = CleanLine(cmp.Or(n.text("description"), target.text("description")))
 	p.Format = CleanLine(target.text("format"))
 	if target.at("items").isObject() && strings.Contains(p.Type, "array") {
 		it, itRef := target.at("items").resolve(root)
@@ -241,10 +242,13 @@ const pending = "\x00"
 
 func readNode(data json.RawMessage) *node { return &node{raw: data} }
 
-// open reads the members of an object. Other values have none.
-func (n *node) open() {
-	if n == nil || n.members != nil {
-		return
+// membersOf reads the members of an object. Other values have none.
+func (n *node) membersOf() map[string]*node {
+	if n == nil {
+		return nil
+	}
+	if n.members != nil {
+		return n.members
 	}
 	n.members = map[string]*node{}
 	in := jsontext.Scan(n.raw)
@@ -255,21 +259,17 @@ func (n *node) open() {
 		}
 		n.members[name] = &node{raw: in.Skip()}
 	})
+	return n.members
 }
 
 func (n *node) at(key string) *node {
-	if n == nil {
-		return nil
-	}
-	n.open()
-	return n.members[key]
+	return n.membersOf()[key]
 }
 
 func (n *node) names() []string {
-	if n == nil {
+	if n.membersOf(); n == nil {
 		return nil
 	}
-	n.open()
 	return n.order
 }
 
@@ -284,20 +284,22 @@ func (n *node) value(key string) json.RawMessage {
 	return EscapeJSON(CompactJSON(v.raw))
 }
 
-func (n *node) text(key string) string {
-	var s string
-	if v := n.at(key); v != nil {
-		_ = json.Unmarshal(v.raw, &s)
+// memberOf returns a member as far as it is of a type.
+func memberOf[T any](n *node, key string) (v T) {
+	if m := n.at(key); m != nil {
+		_ = json.Unmarshal(m.raw, &v)
 	}
-	return s
+	return v
 }
 
-func (n *node) strings(key string) []string {
-	var s []string
-	if v := n.at(key); v != nil {
-		_ = json.Unmarshal(v.raw, &s)
+func (n *node) text(key string) string      { return memberOf[string](n, key) }
+func (n *node) strings(key string) []string { return memberOf[[]string](n, key) }
+
+func (n *node) list(key string) []json.RawMessage {
+	if v := n.at(key); v == nil || !bytes.HasPrefix(v.raw, []byte("[")) {
+		return nil
 	}
-	return s
+	return memberOf[[]json.RawMessage](n, key)
 }
 
 // isObject reports whether the value is an object, as schemas are that are not just true or false.
@@ -343,15 +345,13 @@ func (n *node) required() map[string]bool {
 
 // ordered returns the names of all properties, required ones first.
 func (n *node) ordered() []string {
-	var first, then []string
-	for _, name := range n.at("properties").names() {
-		if n.required()[name] {
-			first = append(first, name)
-		} else {
-			then = append(then, name)
-		}
-	}
-	return append(first, then...)
+	return partition(n.at("properties").names(), func(name string) bool { return n.required()[name] })
+}
+
+// partition returns a list with the items before the others that come first.
+func partition[T any](list []T, first func(T) bool) []T {
+	others := slices.DeleteFunc(slices.Clone(list), first)
+	return append(slices.DeleteFunc(slices.Clone(list), func(item T) bool { return !first(item) }), others...)
 }
 
 // others returns the schema of additional properties, or nil without one.
@@ -375,7 +375,7 @@ func (n *node) withAllOf(root *node, levels int) *node {
 		return n.whole
 	}
 	n.whole = n // for a schema that contains itself
-	all := &node{raw: n.raw, members: maps.Clone(n.members), order: n.order}
+	all := &node{raw: n.raw, members: maps.Clone(n.membersOf()), order: n.order}
 	delete(all.members, "allOf")
 	for _, part := range nodesOf(n.list("allOf")) {
 		target, _ := part.follow(root)
@@ -406,19 +406,6 @@ func (n *node) withAllOf(root *node, levels int) *node {
 	return all
 }
 
-func (n *node) membersOf() map[string]*node {
-	n.open()
-	return n.members
-}
-
-func (n *node) list(key string) []json.RawMessage {
-	var l []json.RawMessage
-	if v := n.at(key); v != nil && bytes.HasPrefix(bytes.TrimSpace(v.raw), []byte("[")) {
-		_ = json.Unmarshal(v.raw, &l)
-	}
-	return l
-}
-
 // maxRefs bounds a chain of references.
 const maxRefs = 8
 
@@ -442,18 +429,14 @@ func (n *node) follow(root *node) (target *node, name string) {
 		if !local || err != nil {
 			return nil, name
 		}
-		if pointer == "" {
-			target, name = root, ""
-			continue
-		}
-		steps := strings.Split(pointer, "/")
-		name = steps[len(steps)-1]
-		if steps[0] != "" {
+		name = pointer[strings.LastIndexByte(pointer, '/')+1:]
+		tokens, isPointer := jsontext.SplitPointer(pointer)
+		if !isPointer {
 			return nil, name // an anchor
 		}
 		target = root
-		for _, step := range steps[1:] {
-			target = target.at(jsontext.UnescapeToken(step))
+		for _, token := range tokens {
+			target = target.at(token)
 		}
 		if target == nil {
 			return nil, name
@@ -502,22 +485,15 @@ func (n *node) findType(root *node) string {
 	case n.has("items"), n.has("prefixItems"):
 		return "array"
 	}
-	values := n.list("enum")
-	if c := n.at("const"); c != nil {
-		values = []json.RawMessage{c.raw}
-	}
 	kind := ""
-	for _, v := range values {
+	for _, v := range n.enum() {
 		if k := kindOf(v); kind == "" {
 			kind = k
 		} else if kind != k {
 			return "any"
 		}
 	}
-	if kind != "" {
-		return kind
-	}
-	return "any"
+	return cmp.Or(kind, "any")
 }
 
 func (n *node) enum() []json.RawMessage {
@@ -532,9 +508,8 @@ func (n *node) enum() []json.RawMessage {
 		n.values = []json.RawMessage{n.value("const")}
 		return n.values
 	}
-	n.values = n.list("enum")
-	for i := range n.values {
-		n.values[i] = EscapeJSON(CompactJSON(n.values[i]))
+	for _, v := range n.list("enum") {
+		n.values = append(n.values, EscapeJSON(CompactJSON(v)))
 	}
 	return n.values
 }
@@ -629,18 +604,15 @@ func ReplaceBinary(data, returns json.RawMessage, replace func(base64, media str
 	root := readNode(returns)
 	target, _ := root.resolve(root)
 	replaced := func(raw json.RawMessage, declared *node) json.RawMessage {
-		var text string
-		if declared.text("contentEncoding") != "base64" || !isString(raw) || json.Unmarshal(raw, &text) != nil {
+		text, isText := jsontext.Unquote(bytes.TrimSpace(raw))
+		if !isText || declared.text("contentEncoding") != "base64" {
 			return nil
 		}
 		value := replace(text, declared.text("contentMediaType"))
 		if value == nil {
 			return nil
 		}
-		encoded, err := Marshal(value)
-		if err != nil {
-			return nil
-		}
+		encoded, _ := Marshal(value) // nil leaves the text
 		return encoded
 	}
 	if whole := replaced(data, target); whole != nil {
@@ -660,17 +632,8 @@ func ReplaceBinary(data, returns json.RawMessage, replace func(base64, media str
 			members[name], changed = value, true
 		}
 	}
-	if !changed {
-		return data
-	}
-	if encoded, err := Marshal(members); err == nil {
+	if encoded, err := Marshal(members); changed && err == nil {
 		return encoded
 	}
 	return data
-}
-
-// isString reports whether data is a JSON string. encoding/json reads null as an empty one.
-func isString(data json.RawMessage) bool {
-	data = bytes.TrimSpace(data)
-	return len(data) > 0 && data[0] == '"'
 }

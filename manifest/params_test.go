@@ -302,6 +302,6 @@ func FuzzParams(f *testing.F) {
 		}
 		TypeAt(schema, strings.Split(path, "/")...)
 		Binary(schema, schema)
-		readNode(minimalParams(params)).open()
+		readNode(minimalParams(params)).membersOf()
 	})
 }

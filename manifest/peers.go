@@ -222,18 +222,14 @@ func textOf(value any) string {
 // ParamNamed returns the parameter that a name means, in any spelling or as one of its x-aliases, and its type. own
 // says that it is the parameter's own name.
 func ParamNamed(params json.RawMessage, given string) (name, kind string, own bool) {
-	var known struct {
-		Properties map[string]struct {
-			Aliases []string `json:"x-aliases"`
-		}
-	}
-	_ = json.Unmarshal(params, &known)
 	isGiven := func(name string) bool { return schema.FoldName(name) == schema.FoldName(given) }
-	for _, p := range slices.Sorted(maps.Keys(known.Properties)) {
+	root := readNode(params)
+	properties := root.at("properties")
+	for _, p := range slices.Sorted(slices.Values(properties.names())) {
 		switch {
 		case isGiven(p):
 			name, own = p, true
-		case !own && slices.ContainsFunc(known.Properties[p].Aliases, isGiven):
+		case !own && slices.ContainsFunc(properties.at(p).strings("x-aliases"), isGiven):
 			name = p
 		}
 	}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,7 +18,8 @@ import (
 func Portable(params json.RawMessage) json.RawMessage {
 	out := map[string]any{}
 	if _, err := jsontext.Decode(params, jsontext.Limits{}); err == nil {
-		out = (&porter{root: readNode(params), active: map[*node]bool{}, nodes: maxPortableNodes}).schema(readNode(params), 0)
+		c := &schemaConverter{root: readNode(params), active: map[*node]bool{}, nodes: maxPortableNodes}
+		out = c.schema(readNode(params), 0)
 	}
 	if out["type"] != "object" { // MCP and all APIs want an object of parameters
 		out = map[string]any{"type": "object"}
@@ -41,27 +43,27 @@ var portableKeywords = map[string]string{
 // schemaTypes are the types of JSON Schema without null, which the host accepts wherever a parameter may be left out.
 var schemaTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
 
-// porter makes the portable form of one schema.
-type porter struct {
+// schemaConverter makes the portable form of one schema.
+type schemaConverter struct {
 	root   *node
 	active map[*node]bool // the schemas that this one is a part of
 	nodes  int            // schemas that the result may still have
 }
 
 // schema returns the portable form of a schema.
-func (p *porter) schema(n *node, depth int) map[string]any {
-	if p.nodes--; !n.isObject() || p.nodes < 0 || depth > maxPortableDepth {
+func (c *schemaConverter) schema(n *node, depth int) map[string]any {
+	if c.nodes--; !n.isObject() || c.nodes < 0 || depth > maxPortableDepth {
 		return anyValue()
 	}
-	t, ref := n.resolve(p.root)
+	t, ref := n.resolve(c.root)
 	out := map[string]any{}
-	say(out, firstOf(n.text("description"), t.text("description")))
-	if p.active[t] {
-		say(out, "The same type again: "+firstOf(ref, "#")+".")
+	say(out, cmp.Or(n.text("description"), t.text("description")))
+	if c.active[t] {
+		say(out, "The same type again: "+cmp.Or(ref, "#")+".")
 		t = nil
 	}
-	p.active[t] = t != nil
-	defer delete(p.active, t)
+	c.active[t] = t != nil
+	defer delete(c.active, t)
 	if v := n.at("default"); v != nil {
 		out["default"] = v.raw
 	} else if v := t.at("default"); v != nil {
@@ -78,20 +80,20 @@ func (p *porter) schema(n *node, depth int) map[string]any {
 	var cases []map[string]any
 	if branches := t.branches(); len(branches) > 0 && !t.has("properties") {
 		for _, branch := range branches {
-			if of, _ := branch.resolve(p.root); of.text("type") != "null" {
-				cases = append(cases, p.schema(branch, depth+1))
+			if of, _ := branch.resolve(c.root); of.text("type") != "null" {
+				cases = append(cases, c.schema(branch, depth+1))
 			}
 		}
 	} else {
-		kinds := strings.Split(t.typeName(p.root), "|")
+		kinds := strings.Split(t.typeName(c.root), "|")
 		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return !slices.Contains(schemaTypes, kind) })
 		if len(kinds) == 1 {
-			p.setType(out, t, kinds[0], depth)
+			c.setType(out, t, kinds[0], depth)
 			return out
 		}
 		for _, kind := range kinds {
 			one := map[string]any{}
-			p.setType(one, t, kind, depth+1)
+			c.setType(one, t, kind, depth+1)
 			cases = append(cases, one)
 		}
 	}
@@ -108,7 +110,7 @@ func (p *porter) schema(n *node, depth int) map[string]any {
 }
 
 // setType sets what a schema says of the values of one type.
-func (p *porter) setType(out map[string]any, t *node, kind string, depth int) {
+func (c *schemaConverter) setType(out map[string]any, t *node, kind string, depth int) {
 	out["type"] = kind
 	for key, of := range portableKeywords {
 		if v := t.at(key); v != nil && slices.Contains(strings.Fields(of), kind) {
@@ -123,14 +125,14 @@ func (p *porter) setType(out map[string]any, t *node, kind string, depth int) {
 	case "array":
 		out["items"] = anyValue()
 		if len(t.tuple()) > 0 {
-			p.sayType(out, t)
+			c.sayType(out, t)
 		} else if items := t.at("items"); items != nil {
-			out["items"] = p.schema(items, depth+1)
+			out["items"] = c.schema(items, depth+1)
 		}
 	case "object":
 		properties, required := map[string]any{}, []string{}
 		for _, name := range t.ordered() {
-			properties[name] = p.schema(t.at("properties").at(name), depth+1)
+			properties[name] = c.schema(t.at("properties").at(name), depth+1)
 			if t.required()[name] {
 				required = append(required, name)
 			}
@@ -145,14 +147,14 @@ func (p *porter) setType(out map[string]any, t *node, kind string, depth int) {
 			out["additionalProperties"] = false
 		}
 		if len(t.others().names()) > 0 {
-			p.sayType(out, t)
+			c.sayType(out, t)
 		}
 	}
 }
 
 // sayType adds a type to a description where the portable form cannot say it.
-func (p *porter) sayType(out map[string]any, t *node) {
-	text, more := fit(t, p.root, paramBytes, false)
+func (c *schemaConverter) sayType(out map[string]any, t *node) {
+	text, more := fit(t, c.root, paramBytes, false)
 	if more > 0 {
 		text += fmt.Sprintf(" (… %d more about fields: tier 3)", more)
 	}

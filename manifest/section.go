@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"unicode/utf8"
 )
@@ -141,12 +142,12 @@ func ReadSource(wasm []byte) (*SourceFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	for at := len(moduleHeader); at < len(wasm); {
-		if wasm[at] != 0 {
-			return nil, errors.New("the file has code, and a script has only a text; set another kind in its manifest")
-		}
-		if _, at, err = span(wasm, at+1); err != nil {
+	for s, err := range sections(wasm) {
+		if err != nil {
 			return nil, err
+		}
+		if s.id != 0 {
+			return nil, errors.New("the file has code, and a script has only a text; set another kind in its manifest")
 		}
 	}
 	file, text, found := bytes.Cut(content, []byte{'\n'})
@@ -175,31 +176,50 @@ const assetsSection = "parley.assets"
 // *[FormatError].
 func ReadAssets(wasm []byte) ([]byte, error) { return readCustom(wasm, assetsSection) }
 
-// readCustom returns the content of the custom section with a name, nil if there is none.
-func readCustom(wasm []byte, section string) ([]byte, error) {
-	if err := CheckHeader(wasm); err != nil {
-		return nil, err
+// part is a section of a wasm file, which begins and ends at these offsets.
+type part struct {
+	id         byte
+	begin, end int
+	name       []byte // of a custom section; nil for others
+	content    []byte // of a custom section, as a part of the file
+}
+
+// sections yields the sections of a wasm file. The error is a *[FormatError], and the last one.
+func sections(wasm []byte) iter.Seq2[part, error] {
+	return func(yield func(part, error) bool) {
+		if err := CheckHeader(wasm); err != nil {
+			yield(part{}, err)
+			return
+		}
+		for at := len(moduleHeader); at < len(wasm); {
+			s := part{id: wasm[at], begin: at}
+			body, end, err := span(wasm, at+1)
+			if s.end = end; err == nil && s.id == 0 {
+				var name, rest int
+				if name, rest, err = span(wasm[:end], body); err == nil {
+					s.name, s.content = wasm[name:rest], wasm[rest:end:end]
+				}
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+			at = end
+		}
 	}
-	var found []byte
-	for at := len(moduleHeader); at < len(wasm); {
-		id := wasm[at]
-		body, next, err := span(wasm, at+1)
+}
+
+// readCustom returns the content of the custom section with a name, nil if there is none.
+func readCustom(wasm []byte, name string) (found []byte, err error) {
+	for s, err := range sections(wasm) {
 		if err != nil {
 			return nil, err
 		}
-		if id == 0 {
-			name, rest, err := span(wasm[:next], body)
-			if err != nil {
-				return nil, err
+		if string(s.name) == name {
+			if found != nil {
+				return nil, &FormatError{Offset: s.begin, Message: "it has two sections " + name}
 			}
-			if string(wasm[name:rest]) == section {
-				if found != nil {
-					return nil, &FormatError{Offset: at, Message: "it has two sections " + section}
-				}
-				found = wasm[rest:next:next]
-			}
+			found = s.content
 		}
-		at = next
 	}
 	return found, nil
 }
@@ -234,46 +254,19 @@ func WriteScript(wasm []byte, name string, text []byte) ([]byte, error) {
 // before.
 func WriteAssets(wasm, tar []byte) ([]byte, error) { return writeCustom(wasm, assetsSection, tar) }
 
-func writeCustom(wasm []byte, section string, content []byte) ([]byte, error) {
-	bare, err := stripCustom(wasm, section)
-	if err != nil {
-		return nil, err
-	}
-	var body []byte
-	body = binary.AppendUvarint(body, uint64(len(section)))
-	body = append(body, section...)
-	body = append(body, content...)
-
-	out := make([]byte, 0, len(bare)+len(body)+8)
-	out = append(out, moduleHeader...)
-	out = append(out, 0)
-	out = binary.AppendUvarint(out, uint64(len(body)))
-	out = append(out, body...)
-	return append(out, bare[len(moduleHeader):]...), nil
-}
-
-func stripCustom(wasm []byte, section string) ([]byte, error) {
-	if err := CheckHeader(wasm); err != nil {
-		return nil, err
-	}
-	out := append([]byte(nil), moduleHeader...)
-	for at := len(moduleHeader); at < len(wasm); {
-		body, next, err := span(wasm, at+1)
+// writeCustom returns a copy of wasm with a custom section right after the header, in place of those of that name.
+func writeCustom(wasm []byte, name string, content []byte) ([]byte, error) {
+	body := append(binary.AppendUvarint(nil, uint64(len(name))), name...)
+	out := append(bytes.Clone(moduleHeader), 0)
+	out = binary.AppendUvarint(out, uint64(len(body)+len(content)))
+	out = append(append(out, body...), content...)
+	for s, err := range sections(wasm) {
 		if err != nil {
 			return nil, err
 		}
-		keep := true
-		if wasm[at] == 0 {
-			name, rest, err := span(wasm[:next], body)
-			if err != nil {
-				return nil, err
-			}
-			keep = string(wasm[name:rest]) != section
+		if string(s.name) != name {
+			out = append(out, wasm[s.begin:s.end]...)
 		}
-		if keep {
-			out = append(out, wasm[at:next]...)
-		}
-		at = next
 	}
 	return out, nil
 }

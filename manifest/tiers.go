@@ -1,11 +1,13 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -103,7 +105,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	}
 	params := Params(t.Params)
 	if tier == Tier3 {
-		params = WholeParams(t.Params)
+		params = wholeParams(t.Params)
 	}
 	optional := 0
 	for _, p := range requiredFirst(params) {
@@ -121,7 +123,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		return d
 	}
 
-	d.Description, d.Reach = firstOf(Clean(t.Docs.Standard), d.Brief), t.Reach
+	d.Description, d.Reach = cmp.Or(Clean(t.Docs.Standard), d.Brief), t.Reach
 	if t.Reach == "" && t.Outside() {
 		d.Reach = ReachMachine
 	}
@@ -144,7 +146,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 		return d
 	}
 
-	d.Description, d.Returns = firstOf(Clean(t.Docs.Full), d.Description), append([]Param{}, WholeParams(t.Returns)...)
+	d.Description, d.Returns = cmp.Or(Clean(t.Docs.Full), d.Description), append([]Param{}, wholeParams(t.Returns)...)
 	for _, r := range t.Related {
 		d.Related = append(d.Related, Related{CleanLine(r.Tool), CleanLine(r.Why)})
 	}
@@ -166,10 +168,7 @@ func uncheckedNote(t *Tool) string {
 		name string
 		raw  []byte
 	}{{"params", t.Params}, {"returns", t.Returns}} {
-		if len(part.raw) == 0 {
-			continue
-		}
-		if _, err := schema.CompileUntrusted(part.raw); err != nil {
+		if _, err := schema.CompileUntrusted(part.raw); len(part.raw) > 0 && err != nil {
 			unchecked = append(unchecked, part.name)
 		}
 	}
@@ -182,7 +181,7 @@ func uncheckedNote(t *Tool) string {
 // exampleDoc documents an example. A declared outcome that is false is not repeated.
 func exampleDoc(e Example) ExampleDoc {
 	d := ExampleDoc{
-		Title: CleanLine(e.Title), Kind: firstOf(e.Kind, "common"), Params: EscapeJSON(e.Params),
+		Title: CleanLine(e.Title), Kind: cmp.Or(e.Kind, "common"), Params: EscapeJSON(e.Params),
 		ExitCode: e.ExitCode, Result: EscapeJSON(e.Result), Before: e.Before,
 	}
 	if run := e.Ran(); run != nil {
@@ -202,9 +201,14 @@ func (d *ToolDocs) Text() string {
 	if d.Tier == Tier1 {
 		head = Signature(d.Name, d.Parameters)
 	}
-	reach := "reaches the " + d.Reach
-	marks := nonEmpty(d.Effect, mark(d.Reach != "" && d.Reach != ReachPage, reach), d.Kind,
-		mark(d.Experimental, "experimental"))
+	marks := []string{d.Effect, "", d.Kind, ""}
+	if d.Reach != "" && d.Reach != ReachPage {
+		marks[1] = "reaches the " + d.Reach
+	}
+	if d.Experimental {
+		marks[3] = "experimental"
+	}
+	marks = slices.DeleteFunc(marks, func(mark string) bool { return mark == "" })
 	line("%s: %s [%s]", head, d.Brief, strings.Join(marks, ", "))
 	if d.DeprecationMessage != "" {
 		line("%s", d.DeprecationMessage)
@@ -232,7 +236,7 @@ func (d *ToolDocs) Text() string {
 		line("Returns:")
 		paramLines(line, d.Returns)
 	default:
-		text := typeList(d.Returns, func(p *Param) string { return firstOf(p.short, p.TypeText()) })
+		text := typeList(d.Returns, func(p *Param) string { return cmp.Or(p.short, p.TypeText()) })
 		if d.MoreReturns > 0 {
 			text += ", " + d.more(d.MoreReturns)
 		}
@@ -294,28 +298,20 @@ func (d *ToolDocs) Reductions() []Reduction {
 			d.When, d.WhenNot, d.Related = "", "", nil
 			return had
 		}},
-		{"exit codes", func() bool {
-			had := len(d.ExitCodes) > 0
-			d.ExitCodes = []ExitCodeDoc{}
-			return had
-		}},
-		{"returns", func() bool {
-			had := len(d.Returns) > 0
-			d.Returns = []Param{}
-			return had
-		}},
+		{"exit codes", func() bool { return empty(&d.ExitCodes) }},
+		{"returns", func() bool { return empty(&d.Returns) }},
 		{"optional parameters", func() bool {
-			var required []Param
-			d.MoreParameters = slices.Clip(d.MoreParameters)
+			required := []Param{}
+			more := slices.Clip(d.MoreParameters)
 			for _, p := range d.Parameters {
 				if p.Required {
 					required = append(required, p)
 				} else {
-					d.MoreParameters = append(d.MoreParameters, p.Name)
+					more = append(more, p.Name)
 				}
 			}
 			had := len(required) < len(d.Parameters)
-			d.Parameters = append([]Param{}, required...)
+			d.Parameters, d.MoreParameters = required, more
 			return had
 		}},
 		{"description", func() bool {
@@ -323,12 +319,15 @@ func (d *ToolDocs) Reductions() []Reduction {
 			d.Description = d.Brief
 			return had
 		}},
-		{"examples", func() bool {
-			had := len(d.Examples) > 0
-			d.Examples = []ExampleDoc{}
-			return had
-		}},
+		{"examples", func() bool { return empty(&d.Examples) }},
 	}
+}
+
+// empty empties a list, and reports whether it had anything.
+func empty[T any](list *[]T) bool {
+	had := len(*list) > 0
+	*list = []T{}
+	return had
 }
 
 // Tokens estimates the tokens of [ToolDocs.Text].
@@ -390,7 +389,7 @@ func (d *ToolDocs) MoreText() string {
 }
 
 func (d *ToolDocs) more(n int) string {
-	return fmt.Sprintf("… %d more: %s", n, firstOf(d.Deeper, "tier 3"))
+	return fmt.Sprintf("… %d more: %s", n, cmp.Or(d.Deeper, "tier 3"))
 }
 
 // Text renders the parameter on one line: name, type, default, description.
@@ -409,7 +408,7 @@ func (p *Param) Text() string {
 }
 
 // TypeText returns the type in one line, with its fields and values.
-func (p *Param) TypeText() string { return firstOf(p.shape, firstOf(p.Fields, p.plain())) }
+func (p *Param) TypeText() string { return cmp.Or(p.shape, p.Fields, p.plain()) }
 
 func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
 	docs := []ExitCodeDoc{}
@@ -432,7 +431,7 @@ func (d *Deprecated) Text() string {
 		}
 		return s
 	}
-	return "DEPRECATED: " + firstOf(CleanLine(d.Message), "do not use it in new work")
+	return "DEPRECATED: " + cmp.Or(CleanLine(d.Message), "do not use it in new work")
 }
 
 // minimalParams returns an object with the required parameters, each with a value of its type.
@@ -454,33 +453,9 @@ func minimalParams(params []Param) json.RawMessage {
 		case value == "":
 			value = `"text"`
 		}
-		members = append(members, string(quote(p.Name))+":"+value)
+		members = append(members, string(jsontext.AppendString(nil, p.Name))+":"+value)
 	}
 	return json.RawMessage("{" + strings.Join(members, ",") + "}")
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-func mark(on bool, word string) string {
-	if on {
-		return word
-	}
-	return ""
-}
-
-func nonEmpty(words ...string) []string {
-	var kept []string
-	for _, w := range words {
-		if w != "" {
-			kept = append(kept, w)
-		}
-	}
-	return kept
 }
 
 func cleanAll(texts []string) []string {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -156,7 +157,7 @@ func join(values []json.RawMessage, n int) string {
 
 // scalar returns a type without parts, with its format.
 func (p *printer) scalar(t *node, kind string) string {
-	format := CleanLine(firstOf(t.text("format"), t.text("contentEncoding")))
+	format := CleanLine(cmp.Or(t.text("format"), t.text("contentEncoding")))
 	if kind != "string" && kind != "integer" && kind != "number" || len(format) > maxValue {
 		format = ""
 	}
@@ -309,7 +310,7 @@ func NestedType(schema json.RawMessage, pointer string) string {
 
 // Signature returns name(a: string, b?: integer): required parameters first, in the order of the schema.
 func Signature(name string, params []Param) string {
-	return name + "(" + typeList(requiredFirst(params), func(p *Param) string { return firstOf(p.short, p.Type) }) + ")"
+	return name + "(" + typeList(requiredFirst(params), func(p *Param) string { return cmp.Or(p.short, p.Type) }) + ")"
 }
 
 // SignatureNames returns the names of the parameters in a signature, those of optional ones with a question mark.
@@ -349,17 +350,7 @@ func typeList(params []Param, typeOf func(*Param) string) string {
 
 // requiredFirst returns parameters with the required ones first.
 func requiredFirst(params []Param) []Param {
-	sorted := slices.Clone(params)
-	slices.SortStableFunc(sorted, func(a, b Param) int {
-		switch {
-		case a.Required == b.Required:
-			return 0
-		case a.Required:
-			return -1
-		}
-		return 1
-	})
-	return sorted
+	return partition(params, func(p Param) bool { return p.Required })
 }
 
 // TypedSignature returns the signature of a tool with what its types hold, and the type of the result:

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,11 +40,11 @@ func (d *ToolDocs) TypeScript(t *Tool) string {
 	if t.Effect == EffectDestructive {
 		line("DESTRUCTIVE")
 	}
-	for text := range strings.Lines(firstOf(d.Description, d.Brief)) {
+	for text := range strings.Lines(cmp.Or(d.Description, d.Brief)) {
 		line("%s", strings.TrimSuffix(text, "\n"))
 	}
 	described := 0
-	for _, p := range WholeParams(t.Params) {
+	for _, p := range wholeParams(t.Params) {
 		i := slices.IndexFunc(d.Parameters, func(q Param) bool { return q.Name == p.Name })
 		if i < 0 {
 			continue
@@ -61,7 +62,7 @@ func (d *ToolDocs) TypeScript(t *Tool) string {
 		}
 	}
 	if described > tsInner && d.Tier < Tier3 {
-		line("… %d more about fields: %s", described-tsInner, firstOf(d.Deeper, "tier 3"))
+		line("… %d more about fields: %s", described-tsInner, cmp.Or(d.Deeper, "tier 3"))
 	}
 	if more := d.MoreText(); more != "" {
 		line("%s", more)
