@@ -102,43 +102,11 @@ type Decision struct {
 	Steps      []Step   // what the operator can do to allow the call
 }
 
-// Asked returns the rights that a manifest requests, in the grammar of grants, with PATH for each folder that the
-// operator has to choose. Why is the plugin's own text, cleaned.
-func Asked(c manifest.Capabilities) []Denial {
-	var rights []Denial
-	add := func(why, right string) {
-		rights = append(rights, Denial{Right: manifest.CleanLine(right), Why: manifest.CleanLine(why)})
-	}
-	for _, f := range c.FS {
-		add(f.Why, "fs:"+f.Mode+":PATH="+f.Path)
-	}
-	for _, h := range c.HTTP {
-		add(h.Why, "http:"+joinMethods(h.Methods)+":"+h.URL)
-	}
-	for _, s := range c.Secrets {
-		if s.Read {
-			add(s.Why, "secret:read:"+s.Name)
-		} else {
-			add(s.Why, "secret:"+s.Name)
-		}
-	}
-	for _, e := range c.Env {
-		add(e.Why, "env:"+e.Name)
-	}
-	for _, t := range c.Tools {
-		add(t.Why, "tool:"+t.Name)
-	}
-	if c.Browser != nil {
-		add(c.Browser.Why, "browser:"+c.Browser.Context)
-	}
-	if c.Clock != nil {
-		add(c.Clock.Why, "clock")
-	}
-	if c.Random != nil {
-		add(c.Random.Why, "random")
-	}
-	if c.Caller != nil {
-		add(c.Caller.Why, "caller")
+// RequestedRights returns the rights that a manifest requests, in the grammar of grants, with PATH for each folder that
+// the operator has to choose. Why is the plugin's own text, cleaned.
+func RequestedRights(c manifest.Capabilities) (rights []Denial) {
+	for _, r := range c.Rights() {
+		rights = append(rights, Denial{Right: r.Name, Why: r.Why})
 	}
 	return rights
 }

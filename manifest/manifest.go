@@ -5,6 +5,8 @@ package manifest
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -169,6 +171,63 @@ type BrowserCapability struct {
 type PlainCapability struct {
 	Why      string `json:"why,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
+}
+
+// Right is a right that a plugin requests.
+type Right struct {
+	Pointer  string // into the manifest
+	Name     string // in the grammar of grants, with PATH for each folder that the operator has to choose
+	For      string // the origin that a secret is sent to; else ""
+	Why      string // the plugin's own text
+	Optional bool
+	Changes  bool // it is of use only to tools that change something
+}
+
+// Rights returns the rights that are requested. All texts are cleaned.
+func (c *Capabilities) Rights() (all []Right) {
+	add := func(pointer string, r Right) {
+		r.Pointer, r.Name, r.For = "/capabilities/"+pointer, CleanLine(r.Name), CleanLine(r.For)
+		r.Why = CleanLine(r.Why)
+		all = append(all, r)
+	}
+	for i, f := range c.FS {
+		add(fmt.Sprintf("fs/%d", i), Right{Name: "fs:" + f.Mode + ":PATH=" + f.Path, Why: f.Why, Optional: f.Optional,
+			Changes: f.Mode == "rw"})
+	}
+	for i, h := range c.HTTP {
+		methods := h.Methods
+		if len(methods) == 0 {
+			methods = []string{"GET"}
+		}
+		reads := slices.Contains(methods, "GET") || slices.Contains(methods, "HEAD")
+		add(fmt.Sprintf("http/%d", i), Right{Name: "http:" + strings.Join(methods, ",") + ":" + h.URL, Why: h.Why,
+			Optional: h.Optional, Changes: !reads})
+	}
+	for i, s := range c.Secrets {
+		r := Right{Name: "secret:" + s.Name, For: s.URL, Why: s.Why, Optional: s.Optional}
+		if s.Read {
+			r.Name, r.For = "secret:read:"+s.Name, ""
+		}
+		add(fmt.Sprintf("secrets/%d", i), r)
+	}
+	for i, e := range c.Env {
+		add(fmt.Sprintf("env/%d", i), Right{Name: "env:" + e.Name, Why: e.Why, Optional: e.Optional})
+	}
+	for i, t := range c.Tools {
+		add(fmt.Sprintf("tools/%d", i), Right{Name: "tool:" + t.Name, Why: t.Why, Optional: t.Optional})
+	}
+	if b := c.Browser; b != nil {
+		add("browser", Right{Name: "browser:" + b.Context, Why: b.Why, Optional: b.Optional})
+	}
+	for _, plain := range []struct {
+		name string
+		*PlainCapability
+	}{{"clock", c.Clock}, {"random", c.Random}, {"caller", c.Caller}} {
+		if plain.PlainCapability != nil {
+			add(plain.name, Right{Name: plain.name, Why: plain.Why, Optional: plain.Optional})
+		}
+	}
+	return all
 }
 
 // Limits are the limits that a plugin requests. The host and the operator may set lower ones. Zero is the host's

@@ -144,7 +144,7 @@ func (in *Installer) inspect(c *wasm.Candidate, signer Signer, accept []string) 
 		Owner: c.Source().Info.Owner, Bytes: len(c.Wasm), Rights: []host.Denial{}, Effects: map[string][]string{},
 		Findings: []lint.Finding{}, Examples: []ExampleRun{}, Host: in.cfg.Version,
 	}
-	report.Rights = append(report.Rights, host.Asked(m.Capabilities)...)
+	report.Rights = append(report.Rights, host.RequestedRights(m.Capabilities)...)
 	for _, t := range m.Tools {
 		report.Effects[t.Effect] = append(report.Effects[t.Effect], t.Name)
 	}

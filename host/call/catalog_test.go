@@ -291,11 +291,11 @@ func TestGrantNames(t *testing.T) {
 }
 
 func TestAsked(t *testing.T) {
-	if got := host.Asked(manifest.Capabilities{}); len(got) != 0 {
+	if got := host.RequestedRights(manifest.Capabilities{}); len(got) != 0 {
 		t.Errorf("nothing: %+v", got)
 	}
 	bad := "why\x1b[31m\n\u202enot"
-	got := host.Asked(manifest.Capabilities{
+	got := host.RequestedRights(manifest.Capabilities{
 		FS: []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: bad}},
 		HTTP: []manifest.HTTPCapability{{URL: "https://example.com"},
 			{URL: "https://example.com", Methods: []string{"PUT"}}},

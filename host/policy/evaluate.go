@@ -75,7 +75,7 @@ func (e entry) evaluate(caps manifest.Capabilities, digest string, shipped bool,
 func shippedGrants(caps manifest.Capabilities) []locatedGrant {
 	caps.FS = nil
 	var grants []locatedGrant
-	for _, a := range host.Asked(caps) {
+	for _, a := range host.RequestedRights(caps) {
 		if g, err := ParseGrant(a.Right); err == nil {
 			grants = append(grants, locatedGrant{g, position{file: host.OwnerShipped}})
 		}

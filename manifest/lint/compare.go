@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -62,23 +63,13 @@ func Compare(before, after *manifest.Manifest) []Change {
 	c.tools(before, after)
 	c.rights(before, after)
 	c.tool = ""
-	c.input("settings", schemaNode(before.Settings), schemaNode(after.Settings))
-	slices.SortStableFunc(c.found, func(a, b Change) int {
-		switch {
-		case a.Breaks == b.Breaks:
-			return 0
-		case a.Breaks:
-			return -1
-		}
-		return 1
-	})
-	return c.found
+	c.accepts(newPair("settings", before.Settings, after.Settings))
+	return append(Breaking(c.found), slices.DeleteFunc(c.found, func(c Change) bool { return c.Breaks })...)
 }
 
 type comparer struct {
 	tool  string
 	found []Change
-	depth int
 }
 
 func (c *comparer) add(kind string, breaks bool, format string, args ...any) {
@@ -129,11 +120,11 @@ func succeeds(old, now *manifest.Tool, plugin string) bool {
 		(len(fieldsOf(old.Params)) > 0 || old.Docs.Brief == now.Docs.Brief)
 }
 
-func sameJSON(a, b json.RawMessage) bool {
-	return bytes.Equal(canonical(schemaNode(a)), canonical(schemaNode(b)))
-}
+func sameJSON(a, b json.RawMessage) bool { return isEqual(schemaNode(a), schemaNode(b)) }
 
 func canonical(v any) []byte { return jsontext.Marshal(v) }
+
+func isEqual(a, b any) bool { return bytes.Equal(canonical(a), canonical(b)) }
 
 // effectOrder ranks effects from harmless to destructive.
 var effectOrder = []string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive}
@@ -148,12 +139,12 @@ func (c *comparer) compareTool(before, after *manifest.Manifest, old, now *manif
 	if !old.OpenWorld && now.OpenWorld {
 		c.add(Effect, true, "it now reaches systems outside the plugin")
 	}
-	c.input("parameter", schemaNode(old.Params), schemaNode(now.Params))
+	c.accepts(newPair("parameter", old.Params, now.Params))
 	c.positional(old.Positional, now.Positional)
 	if len(old.Returns) > 0 && len(now.Returns) == 0 {
 		c.add(Result, true, "it no longer declares what it returns")
 	} else if len(old.Returns) > 0 {
-		c.output("result", schemaNode(old.Returns), schemaNode(now.Returns))
+		c.promises(newPair("result", old.Returns, now.Returns))
 	}
 	c.exitCodes(before, after, old, now)
 	if old.Deprecated == nil && now.Deprecated != nil {
@@ -226,20 +217,23 @@ func (c *comparer) rights(before, after *manifest.Manifest) {
 // right too: a folder for writing is one for reading, and each method of a URL stands alone.
 func eachRight(c manifest.Capabilities) map[string]bool {
 	all := map[string]bool{}
-	add := func(name string, optional bool) { all[name] = all[name] || !optional }
-	for _, r := range rights(c) {
-		kind, rest, _ := strings.Cut(r.name, ":")
+	for _, r := range c.Rights() {
+		kind, rest, _ := strings.Cut(r.Name, ":")
+		names := []string{r.Name}
 		switch {
+		case r.For != "":
+			names = []string{r.Name + " for " + r.For}
 		case kind == "fs" && strings.HasPrefix(rest, "rw:"):
-			add("fs:ro:"+strings.TrimPrefix(rest, "rw:"), r.optional)
-			add(r.name, r.optional)
+			names = append(names, "fs:ro:"+strings.TrimPrefix(rest, "rw:"))
 		case kind == "http":
 			methods, url, _ := strings.Cut(rest, ":")
-			for _, m := range strings.Split(methods, ",") {
-				add("http:"+m+":"+url, r.optional)
+			names = strings.Split(methods, ",")
+			for i, m := range names {
+				names[i] = "http:" + m + ":" + url
 			}
-		default:
-			add(r.name, r.optional)
+		}
+		for _, name := range names {
+			all[name] = all[name] || !r.Optional
 		}
 	}
 	return all
@@ -252,27 +246,52 @@ type node struct {
 }
 
 func schemaNode(raw json.RawMessage) any {
-	v, err := jsontext.Decode(raw, jsontext.Limits{})
-	if err != nil {
-		return nil
-	}
+	v, _ := jsontext.Decode(raw, jsontext.Limits{}) // nil for what Parse refuses
 	return v
+}
+
+// schemaMap returns the members of a schema, nil if it has none.
+func schemaMap(raw json.RawMessage) map[string]any {
+	m, _ := schemaNode(raw).(map[string]any)
+	return m
 }
 
 // maxCompareDepth bounds how deep two schemas are compared; a schema can contain itself.
 const maxCompareDepth = 12
 
-// input compares what two schemas accept.
-func (c *comparer) input(what string, old, now any) {
-	if old == nil && now == nil {
-		return
-	}
-	c.accepts(what, "", node{&fieldWalker{root: old}, old}, node{&fieldWalker{root: now}, now})
+// pair is one value in the old and the new version.
+type pair struct {
+	what, path string // path names the value within the whole, as in options.depth
+	depth      int
+	old, now   node
 }
 
-// output compares what two schemas promise.
-func (c *comparer) output(what string, old, now any) {
-	c.promises(what, "", node{&fieldWalker{root: old}, old}, node{&fieldWalker{root: now}, now})
+func newPair(what string, before, after json.RawMessage) pair {
+	old, now := schemaNode(before), schemaNode(after)
+	return pair{what: what, old: node{&fieldWalker{root: old}, old}, now: node{&fieldWalker{root: now}, now}}
+}
+
+// below returns the pair of two values within this one.
+func (p pair) below(path string, old, now any) pair {
+	return pair{p.what, path, p.depth + 1, node{p.old.w, old}, node{p.now.w, now}}
+}
+
+// pathOf returns the path of a property.
+func (p pair) pathOf(name string) string { return strings.TrimPrefix(p.path+"."+name, ".") }
+
+// describe names the value at a path: the parameter days, the field days[].rain of the result.
+func (p pair) describe(path string) string {
+	switch {
+	case path == "" && p.what == "parameter":
+		return "the object of parameters"
+	case path == "":
+		return "the " + p.what
+	case p.what == "result":
+		return "the field " + path + " of the result"
+	case p.what == "settings":
+		return "the setting " + path
+	}
+	return "the " + p.what + " " + path
 }
 
 func (n node) object() map[string]any {
@@ -280,36 +299,30 @@ func (n node) object() map[string]any {
 	return s
 }
 
-func (n node) below(v any) node { return node{n.w, v} }
-
-// accepts reports what the new schema no longer accepts. path names the value, as in options.depth.
-func (c *comparer) accepts(what, path string, old, now node) {
-	if c.depth++; c.depth > maxCompareDepth {
-		c.depth--
-		return
-	}
-	defer func() { c.depth-- }()
-	a, b := old.object(), now.object()
-	name := describePath(what, path)
+// accepts reports what the new schema no longer accepts.
+func (c *comparer) accepts(p pair) {
+	a, b := p.old.object(), p.now.object()
+	name := p.describe(p.path)
 	narrowed := func(format string, args ...any) {
 		c.add(Narrowed, true, "%s %s", name, fmt.Sprintf(format, args...))
 	}
-	if refuses, _ := now.v.(bool); now.v != nil && a != nil && b == nil && !refuses {
-		if _, isBool := now.v.(bool); isBool {
+	if p.depth >= maxCompareDepth {
+		return
+	}
+	if b == nil {
+		if p.now.v == false && a != nil {
 			narrowed("is refused")
 		}
 		return
 	}
-	if b == nil {
-		return
-	}
-	for _, kind := range typesOf(a) {
-		if !acceptsType(typesOf(b), kind) {
+	was, is := texts(a["type"]), texts(b["type"])
+	for _, kind := range was {
+		if !acceptsType(is, kind) {
 			narrowed("no longer accepts %s", article(kind))
 		}
 	}
-	if len(typesOf(a)) == 0 && len(typesOf(b)) > 0 && a["enum"] == nil && a["const"] == nil && len(a) > 0 {
-		narrowed("accepts only %s", strings.Join(typesOf(b), " or "))
+	if len(was) == 0 && len(is) > 0 && a["enum"] == nil && a["const"] == nil && len(a) > 0 {
+		narrowed("accepts only %s", strings.Join(is, " or "))
 	}
 	if values, limited := valuesOf(b); limited {
 		if before, was := valuesOf(a); !was {
@@ -326,46 +339,44 @@ func (c *comparer) accepts(what, path string, old, now node) {
 	}
 	for _, key := range []string{"pattern", "format", "multipleOf", "uniqueItems", "not", "if", "then", "else", "contains",
 		"propertyNames", "dependencies", "dependentRequired", "dependentSchemas", "allOf"} {
-		if v, ok := b[key]; ok && v != false && !bytes.Equal(canonical(v), canonical(a[key])) {
-			if _, was := a[key]; was {
-				narrowed("has another %s: %s", key, manifest.Clip(string(canonical(v)), 80))
-			} else {
-				narrowed("now has %s %s", key, manifest.Clip(string(canonical(v)), 80))
-			}
+		v, ok := b[key]
+		switch before, was := a[key]; {
+		case !ok || v == false || isEqual(v, before):
+		case was:
+			narrowed("has another %s: %s", key, manifest.Clip(string(canonical(v)), 80))
+		default:
+			narrowed("now has %s %s", key, manifest.Clip(string(canonical(v)), 80))
 		}
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list, limited := b[key].([]any)
-		before, was := a[key].([]any)
+		before, isBefore := a[key].([]any)
 		switch {
-		case limited && !was && len(typesOf(a)) == 0 && len(a) > 0:
+		case limited && !isBefore && len(was) == 0 && len(a) > 0:
 			narrowed("accepts only some alternatives (%s)", key)
-		case limited && was && len(withoutValues(before, list)) > 0:
+		case limited && isBefore && len(withoutValues(before, list)) > 0:
 			narrowed("no longer accepts some alternatives (%s)", key)
 		}
 	}
-	if v, ok := b["default"]; ok && a["default"] != nil && !bytes.Equal(canonical(v), canonical(a["default"])) {
+	if v, ok := b["default"]; ok && a["default"] != nil && !isEqual(v, a["default"]) {
 		c.add(Default, false, "the default of %s changes from %s to %s", name, canonical(a["default"]), canonical(v))
 	}
-	c.properties(what, path, old, now, a, b)
+	c.properties(p, a, b)
 	if items, ok := b["items"]; ok && a["items"] != nil {
-		c.accepts(what, path+"[]", old.below(a["items"]), now.below(items))
+		c.accepts(p.below(p.path+"[]", a["items"], items))
 	}
 }
 
 // bound compares a limit; sign is 1 for lower limits and -1 for upper ones.
 func (c *comparer) bound(name, key string, old, now any, sign int) {
 	limit, ok := rational(now)
-	if !ok {
-		return
-	}
 	before, was := rational(old)
-	if !was || limit.Cmp(before)*sign > 0 {
-		if was {
-			c.add(Narrowed, true, "%s: %s changes from %s to %s", name, key, canonical(old), canonical(now))
-		} else {
-			c.add(Narrowed, true, "%s: %s is now %s", name, key, canonical(now))
-		}
+	switch {
+	case !ok || was && limit.Cmp(before)*sign <= 0:
+	case was:
+		c.add(Narrowed, true, "%s: %s changes from %s to %s", name, key, canonical(old), canonical(now))
+	default:
+		c.add(Narrowed, true, "%s: %s is now %s", name, key, canonical(now))
 	}
 }
 
@@ -378,88 +389,74 @@ func rational(v any) (*big.Rat, bool) {
 }
 
 // properties compares the properties of objects: what is gone, renamed, or newly required.
-func (c *comparer) properties(what, path string, old, now node, a, b map[string]any) {
+func (c *comparer) properties(p pair, a, b map[string]any) {
 	was, _ := a["properties"].(map[string]any)
 	is, _ := b["properties"].(map[string]any)
-	requires, required := namesIn(b["required"]), namesIn(a["required"])
-	renamed := map[string]bool{}
+	requires, required := texts(b["required"]), texts(a["required"])
+	successors := map[string]bool{}
 	for _, name := range sortedKeys(was) {
+		path := p.pathOf(name)
 		if below, still := is[name]; still {
-			c.accepts(what, join(path, name), old.below(was[name]), now.below(below))
+			c.accepts(p.below(path, was[name], below))
 			continue
 		}
-		successor := ""
-		for _, other := range sortedKeys(is) {
-			if _, known := was[other]; known || renamed[other] ||
-				!sameParameter(name, old.below(was[name]), now.below(is[other])) {
-				continue
-			}
-			if successor != "" {
-				successor = ""
-				break
-			}
-			successor = other
+		candidates := slices.DeleteFunc(sortedKeys(is), func(other string) bool {
+			_, known := was[other]
+			return known || successors[other] || !p.below("", was[name], is[other]).isRenamed(name)
+		})
+		if len(candidates) == 1 {
+			successors[candidates[0]] = true
+			c.add(Renamed, true, "%s is renamed to %s", p.describe(path), p.pathOf(candidates[0]))
+		} else {
+			c.add(Removed, true, "%s is removed", p.describe(path))
 		}
-		if successor != "" {
-			renamed[successor] = true
-			c.add(Renamed, true, "%s is renamed to %s", describePath(what, join(path, name)), join(path, successor))
-			continue
-		}
-		c.add(Removed, true, "%s is removed", describePath(what, join(path, name)))
 	}
 	for _, name := range sortedKeys(is) {
 		_, known := was[name]
+		isRequired := slices.Contains(requires, name) && !slices.Contains(required, name)
 		switch {
-		case renamed[name]:
-		case requires[name] && !required[name] && (known || len(a) > 0 || path == ""):
-			c.add(Narrowed, true, "%s is required now", describePath(what, join(path, name)))
+		case successors[name]:
+		case isRequired && (known || len(a) > 0 || p.path == ""):
+			c.add(Narrowed, true, "%s is required now", p.describe(p.pathOf(name)))
 		case !known:
-			c.add(Added, false, "%s is new", describePath(what, join(path, name)))
+			c.add(Added, false, "%s is new", p.describe(p.pathOf(name)))
 		}
 	}
 	if b["additionalProperties"] == false && a["additionalProperties"] != false && len(a) > 0 {
-		c.add(Narrowed, true, "%s no longer takes further properties", cmp.Or(describePath(what, path), what))
+		c.add(Narrowed, true, "%s no longer takes further properties", p.describe(p.path))
 	}
 }
 
-// sameParameter reports whether a new parameter may be an old one with another name: it says so, or has the same
-// schema.
-func sameParameter(name string, old, now node) bool {
-	a, b := old.object(), now.object()
-	if aliases, ok := b["x-aliases"].([]any); ok && slices.Contains(aliases, any(name)) {
+// isRenamed reports whether the new parameter may be the old one with another name: it says so, or has the same schema.
+func (p pair) isRenamed(name string) bool {
+	a, b := p.old.object(), p.now.object()
+	if slices.Contains(texts(b["x-aliases"]), name) {
 		return true
 	}
-	strip := func(s map[string]any) []byte {
-		rest := map[string]any{}
-		for k, v := range s {
-			if k != "description" && k != "title" && k != "default" && k != "examples" {
-				rest[k] = v
-			}
+	strip := func(s map[string]any) map[string]any {
+		rest := maps.Clone(s)
+		for _, key := range []string{"description", "title", "default", "examples"} {
+			delete(rest, key)
 		}
-		return canonical(rest)
+		return rest
 	}
-	return a != nil && b != nil && bytes.Equal(strip(a), strip(b))
+	return a != nil && b != nil && isEqual(strip(a), strip(b))
 }
 
 // promises reports what the new schema of a result no longer promises.
-func (c *comparer) promises(what, path string, old, now node) {
-	if c.depth++; c.depth > maxCompareDepth {
-		c.depth--
+func (c *comparer) promises(p pair) {
+	a, b := p.old.object(), p.now.object()
+	if a == nil || p.depth >= maxCompareDepth {
 		return
 	}
-	defer func() { c.depth-- }()
-	a, b := old.object(), now.object()
-	if a == nil {
-		return
-	}
-	name := describePath(what, path)
-	for _, kind := range typesOf(b) {
-		if before := typesOf(a); len(before) > 0 && !acceptsType(before, kind) {
+	name := p.describe(p.path)
+	before, now := texts(a["type"]), texts(b["type"])
+	for _, kind := range now {
+		if len(before) > 0 && !acceptsType(before, kind) {
 			c.add(Result, true, "%s can be %s", name, article(kind))
 		}
 	}
-	if len(typesOf(a)) > 0 && len(typesOf(b)) == 0 && b["enum"] == nil && b["const"] == nil && b["anyOf"] == nil &&
-		b["oneOf"] == nil {
+	if len(before) > 0 && len(now) == 0 && b["enum"] == nil && b["const"] == nil && b["anyOf"] == nil && b["oneOf"] == nil {
 		c.add(Result, true, "%s can be of any type", name)
 	}
 	if before, was := valuesOf(a); was {
@@ -472,64 +469,40 @@ func (c *comparer) promises(what, path string, old, now node) {
 	}
 	was, _ := a["properties"].(map[string]any)
 	is, _ := b["properties"].(map[string]any)
-	required, requires := namesIn(a["required"]), namesIn(b["required"])
 	for _, key := range sortedKeys(was) {
+		path := p.pathOf(key)
 		below, still := is[key]
 		switch {
 		case !still:
-			c.add(Removed, true, "%s is removed", describePath(what, join(path, key)))
+			c.add(Removed, true, "%s is removed", p.describe(path))
 			continue
-		case required[key] && !requires[key]:
-			c.add(Result, true, "%s can be missing", describePath(what, join(path, key)))
+		case slices.Contains(texts(a["required"]), key) && !slices.Contains(texts(b["required"]), key):
+			c.add(Result, true, "%s can be missing", p.describe(path))
 		}
-		c.promises(what, join(path, key), old.below(was[key]), now.below(below))
+		c.promises(p.below(path, was[key], below))
 	}
 	for _, key := range sortedKeys(is) {
 		if _, known := was[key]; !known {
-			c.add(Added, false, "%s is new", describePath(what, join(path, key)))
+			c.add(Added, false, "%s is new", p.describe(p.pathOf(key)))
 		}
 	}
 	if items, ok := a["items"]; ok && b["items"] != nil {
-		c.promises(what, path+"[]", old.below(items), now.below(b["items"]))
+		c.promises(p.below(p.path+"[]", items, b["items"]))
 	}
 }
 
-func join(path, name string) string {
-	if path == "" {
-		return name
+// texts returns a text, or those of a list.
+func texts(v any) (all []string) {
+	if text, ok := v.(string); ok {
+		return []string{text}
 	}
-	return path + "." + name
-}
-
-// describePath names a value: the parameter days, the field days[].rain of the result.
-func describePath(what, path string) string {
-	switch {
-	case path == "" && what == "parameter":
-		return "the object of parameters"
-	case path == "":
-		return "the " + what
-	case what == "result":
-		return "the field " + path + " of the result"
-	case what == "settings":
-		return "the setting " + path
-	}
-	return "the " + what + " " + path
-}
-
-func typesOf(s map[string]any) []string {
-	switch t := s["type"].(type) {
-	case string:
-		return []string{t}
-	case []any:
-		var list []string
-		for _, one := range t {
-			if text, ok := one.(string); ok {
-				list = append(list, text)
-			}
+	list, _ := v.([]any)
+	for _, one := range list {
+		if text, ok := one.(string); ok {
+			all = append(all, text)
 		}
-		return list
 	}
-	return nil
+	return all
 }
 
 func acceptsType(types []string, kind string) bool {
@@ -557,13 +530,9 @@ func valuesOf(s map[string]any) ([]any, bool) {
 
 // withoutValues returns the values of a that b does not have.
 func withoutValues(a, b []any) []any {
-	var rest []any
-	for _, v := range a {
-		if !slices.ContainsFunc(b, func(o any) bool { return bytes.Equal(canonical(v), canonical(o)) }) {
-			rest = append(rest, v)
-		}
-	}
-	return rest
+	return slices.DeleteFunc(slices.Clone(a), func(v any) bool {
+		return slices.ContainsFunc(b, func(o any) bool { return isEqual(v, o) })
+	})
 }
 
 func shown(values []any) string {
@@ -576,15 +545,4 @@ func shown(values []any) string {
 		list = append(list, manifest.Clip(string(canonical(v)), 40))
 	}
 	return strings.Join(list, ", ")
-}
-
-func namesIn(v any) map[string]bool {
-	names := map[string]bool{}
-	list, _ := v.([]any)
-	for _, one := range list {
-		if s, ok := one.(string); ok {
-			names[s] = true
-		}
-	}
-	return names
 }

@@ -81,9 +81,9 @@ func TestCompare(t *testing.T) {
 		{`{}`, `{"capabilities": {"http": [{"url": "https://api.weather.test", "methods": ["GET", "POST"]}]}}`, Rights, true,
 			"http:POST:https://api.weather.test"},
 		{`{"capabilities": {"fs": [{"path": "/d", "mode": "rw"}]}}`, `{"capabilities": {"fs": [{"path": "/d", "mode": "ro"}]}}`,
-			Rights, false, "no longer asks for fs:rw:/d"},
+			Rights, false, "no longer asks for fs:rw:PATH=/d"},
 		{`{"capabilities": {"fs": [{"path": "/d", "mode": "ro"}]}}`, `{"capabilities": {"fs": [{"path": "/d", "mode": "rw"}]}}`,
-			Rights, true, "fs:rw:/d"},
+			Rights, true, "fs:rw:PATH=/d"},
 		{`{}`, `{"settings": {"properties": {"unit": {"type": "string"}}, "required": ["unit"]}}`, Narrowed, true,
 			"the setting unit is required now"},
 	} {
@@ -136,7 +136,7 @@ func TestEveryCapabilityIsARight(t *testing.T) {
 			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
 		}
 		name := fields.Field(i).Name
-		if list := rights(c); len(list) != 1 {
+		if list := c.Rights(); len(list) != 1 {
 			t.Errorf("%s requests the rights %v", name, list)
 		}
 		if found := Breaking(Compare(&manifest.Manifest{}, &manifest.Manifest{Capabilities: c})); len(found) == 0 {

@@ -204,15 +204,13 @@ func (l *linter) findTool(name string) state {
 	case slices.ContainsFunc(l.m.Groups, func(g manifest.Group) bool { return sameName(g.Name, plugin) }):
 		return missing
 	}
-	for _, p := range l.others {
-		if sameName(p.Name, plugin) {
-			if slices.ContainsFunc(p.Tools, func(t Tool) bool { return sameName(t.Name, local) }) {
-				return present
-			}
-			return missing
-		}
+	switch other := l.plugin(plugin); {
+	case other == nil:
+		return unknown
+	case other.tool(local) == nil:
+		return missing
 	}
-	return unknown
+	return present
 }
 
 func checkReferences(l *linter) {
@@ -293,7 +291,10 @@ func checkCategory(l *linter) {
 		has := func(fields []field, set map[string]bool, least int) bool {
 			return slices.ContainsFunc(fields, func(f field) bool { return f.depth >= least && f.named(set) })
 		}
-		list := slices.ContainsFunc(results, func(f field) bool { return f.is("array") }) || isArray(t.Returns)
+		list := slices.ContainsFunc(results, func(f field) bool { return f.is("array") }) ||
+			slices.ContainsFunc(manifest.Params(t.Returns), func(p manifest.Param) bool {
+				return p.Name == "result" && p.Type == "array"
+			})
 		reads := t.Effect == manifest.EffectRead
 		wrong := ""
 		switch t.Category {
@@ -335,14 +336,4 @@ func checkCategory(l *linter) {
 			l.add(at+"/category", "a tool of category %s %s", t.Category, wrong)
 		}
 	})
-}
-
-// isArray reports whether the root of a schema is an array.
-func isArray(raw []byte) bool {
-	for _, p := range manifest.Params(raw) {
-		if p.Name == "result" && p.Type == "array" {
-			return true
-		}
-	}
-	return false
 }

@@ -61,20 +61,20 @@ func (l *linter) checkBefore(pointer, name, result string) {
 			asked, _, _ := strings.Cut(c.Name, ".")
 			return sameName(asked, plugin)
 		})
-		i := slices.IndexFunc(l.others, func(p Plugin) bool { return sameName(p.Name, plugin) })
+		other := l.plugin(plugin)
 		switch {
-		case len(l.others) == 0 || i < 0 && named:
+		case len(l.others) == 0 || other == nil && named:
 			return // it cannot be known here
-		case !named && (i < 0 || !l.others[i].Shipped):
+		case !named && (other == nil || !other.Shipped):
 			l.add(pointer, "%s is of a plugin that may be missing; name it in capabilities.tools, or leave it out", quoted(name))
 			return
 		}
-		at := slices.IndexFunc(l.others[i].Tools, func(t Tool) bool { return sameName(t.Name, local) })
-		if at < 0 {
+		t := other.tool(local)
+		if t == nil {
 			l.add(pointer, "there is no tool %s", quoted(name))
 			return
 		}
-		returns = l.others[i].Tools[at].Returns
+		returns = t.Returns
 	}
 	if tokens, ok := jsontext.SplitPointer(result); !ok || !hasField(schemaNode(returns), tokens) {
 		l.add(pointer, "the result of %s has no %s", quoted(name), quoted(result))

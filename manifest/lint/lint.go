@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,7 +15,8 @@ import (
 // Severity says what a finding means for a plugin that is neither shipped nor signed with a trusted key.
 type Severity string
 
-// The severities. An error refuses the plugin unless the operator accepts its rule; a warning advises the author.
+// The severities, in the order of findings. An error refuses the plugin unless the operator accepts its rule; a warning
+// advises the author.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
@@ -101,15 +103,7 @@ func Check(m *manifest.Manifest, beside Neighbors) []Finding {
 			l.found = append(l.found, Finding{l.rule.Name, l.rule.Severity, "", fmt.Sprintf("and %d more", more)})
 		}
 	}
-	slices.SortStableFunc(l.found, func(a, b Finding) int {
-		if a.Severity == b.Severity {
-			return 0
-		}
-		if a.Severity == Error {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(l.found, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
 	return l.found
 }
 
@@ -138,6 +132,33 @@ func (l *linter) eachTool(check func(at string, t *manifest.Tool)) {
 	for i := range l.m.Tools {
 		check(fmt.Sprintf("/tools/%d", i), &l.m.Tools[i])
 	}
+}
+
+// eachParam calls check for each parameter of each tool, at any depth, with its pointer.
+func (l *linter) eachParam(check func(at string, t *manifest.Tool, f field)) {
+	l.eachTool(func(at string, t *manifest.Tool) {
+		for _, f := range fieldsOf(t.Params) {
+			check(at+"/params"+f.pointer, t, f)
+		}
+	})
+}
+
+// plugin returns the neighbor with a name, nil if there is none.
+func (l *linter) plugin(name string) *Plugin {
+	i := slices.IndexFunc(l.others, func(p Plugin) bool { return sameName(p.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return &l.others[i]
+}
+
+// tool returns the tool with a local name, nil if there is none.
+func (p *Plugin) tool(name string) *Tool {
+	i := slices.IndexFunc(p.Tools, func(t Tool) bool { return sameName(t.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return &p.Tools[i]
 }
 
 // rules are all rules. manifest/RULES.md documents them in this order.

@@ -1,8 +1,6 @@
 package lint
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -214,7 +212,7 @@ func checkEffectVerb(l *linter) {
 // isPure reports whether a tool cannot have an effect outside its own result: its plugin asks for no right, and it
 // works on what it is given. "replace" and "remove" in a text are such tools.
 func isPure(m *manifest.Manifest, t *manifest.Tool) bool {
-	return len(rights(m.Capabilities)) == 0 && !t.OpenWorld
+	return len(m.Capabilities.Rights()) == 0 && !t.OpenWorld
 }
 
 // checkEffectRights compares the declared effects of all tools with the rights that the plugin asks for.
@@ -224,14 +222,14 @@ func checkEffectRights(l *linter) {
 		strongest[t.Effect] = true
 	}
 	changes := strongest[manifest.EffectWrite] || strongest[manifest.EffectDestructive]
-	asked := rights(l.m.Capabilities)
+	asked := l.m.Capabilities.Rights()
 	for _, r := range asked {
-		if r.why == "" {
-			l.add(r.pointer, "the right %s has no reason; say in \"why\" what it is for", r.name)
+		if r.Why == "" {
+			l.add(r.Pointer, "the right %s has no reason; say in \"why\" what it is for", r.Name)
 		}
-		if r.changes && !changes {
-			l.add(r.pointer, "every tool is declared as read, so %s can never be used; ask for less, or declare the effect of "+
-				"the tools that use it", r.name)
+		if r.Changes && !changes {
+			l.add(r.Pointer, "every tool is declared as read, so %s can never be used; ask for less, or declare the effect of "+
+				"the tools that use it", r.Name)
 		}
 	}
 	if changes && len(asked) == 0 && l.m.Kind != manifest.KindMCP {
@@ -242,83 +240,4 @@ func checkEffectRights(l *linter) {
 			}
 		})
 	}
-}
-
-// right is a right that a manifest asks for.
-type right struct {
-	pointer, name, why string
-	changes            bool // it is of use only to tools that change something
-	optional           bool
-}
-
-// rights returns what a manifest asks for, in words.
-func rights(c manifest.Capabilities) []right {
-	var list []right
-	add := func(kind string, i int, name, why string, optional, changes bool) {
-		at := fmt.Sprintf("/capabilities/%s/%d", kind, i)
-		list = append(list, right{at, manifest.CleanLine(name), why, changes, optional})
-	}
-	for i, f := range c.FS {
-		add("fs", i, "fs:"+f.Mode+":"+f.Path, f.Why, f.Optional, f.Mode == "rw")
-	}
-	for i, h := range c.HTTP {
-		reads := len(h.Methods) == 0
-		for _, m := range h.Methods {
-			reads = reads || m == "GET" || m == "HEAD"
-		}
-		methods := "GET"
-		if len(h.Methods) > 0 {
-			methods = strings.Join(slices.Sorted(slices.Values(h.Methods)), ",")
-		}
-		add("http", i, "http:"+methods+":"+h.URL, h.Why, h.Optional, !reads)
-	}
-	for i, s := range c.Secrets {
-		name := "secret:" + s.Name
-		if s.Read {
-			name = "secret:read:" + s.Name
-		} else if s.URL != "" {
-			name += " for " + s.URL
-		}
-		add("secrets", i, name, s.Why, s.Optional, false)
-	}
-	for i, e := range c.Env {
-		add("env", i, "env:"+e.Name, e.Why, e.Optional, false)
-	}
-	for i, t := range c.Tools {
-		add("tools", i, "tool:"+t.Name, t.Why, t.Optional, false)
-	}
-	for _, name := range otherCapabilities(c) {
-		at, asked := "/capabilities/"+name.key, name.key
-		if name.Context != "" {
-			asked += ":" + name.Context
-		}
-		list = append(list, right{at, manifest.CleanLine(asked), name.Why, false, name.Optional})
-	}
-	return list
-}
-
-// plainCapability is a capability that is one object, such as clock.
-type plainCapability struct {
-	key      string
-	Context  string
-	Why      string
-	Optional bool
-}
-
-// otherCapabilities returns the capabilities that are one object, whatever their names, so that one which a later
-// version of the format adds counts as a right.
-func otherCapabilities(c manifest.Capabilities) []plainCapability {
-	var members map[string]json.RawMessage
-	data, err := json.Marshal(c)
-	if err != nil || json.Unmarshal(data, &members) != nil {
-		return nil // it is a struct of texts and lists
-	}
-	var list []plainCapability
-	for _, key := range sortedKeys(members) {
-		p := plainCapability{key: key}
-		if json.Unmarshal(members[key], &p) == nil {
-			list = append(list, p)
-		}
-	}
-	return list
 }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // instructions are sentences that give orders to a reader, or pretend to come from somebody other than the author. A
@@ -428,63 +429,29 @@ func checkLookAlikeName(l *linter) {
 // doubled, left out, added or exchanged with its neighbor.
 func looksLike(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
-	if a == b {
-		return false
-	}
-	if skeleton(a) == skeleton(b) {
-		return true
-	}
-	if len(a) == len(b) && len(a) >= 3 && isSwapped(a, b) {
-		return true
-	}
-	if min(len(a), len(b)) < 4 {
-		return isDoubled(a, b) || isDoubled(b, a)
-	}
-	if a == b+"s" || b == a+"s" {
-		return true
-	}
-	if len(a) == len(b) {
-		return len(a) >= 6 && differences(a, b) == 1
-	}
 	if len(a) > len(b) {
 		a, b = b, a
 	}
-	return a[0] == b[0] && len(b) == len(a)+1 && isWithoutOne(b, a)
-}
-
-func isSwapped(a, b string) bool {
-	for i := 0; i+1 < len(a); i++ {
-		if a[i] != b[i] {
-			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
-		}
+	switch {
+	case a == b:
+		return false
+	case skeleton(a) == skeleton(b) || len(a) >= 4 && a+"s" == b:
+		return true
+	case schema.Distance(a, b) != 1:
+		return false
+	case len(a) == len(b): // letters are exchanged, or one differs
+		isSwapped := slices.Equal(slices.Sorted(slices.Values([]byte(a))), slices.Sorted(slices.Values([]byte(b))))
+		return len(a) >= 3 && isSwapped || len(a) >= 6
+	case len(a) < 4:
+		return len(a) == 3 && isDoubled(b, a)
 	}
-	return false
+	return a[0] == b[0] && len(b) == len(a)+1
 }
 
 // isDoubled reports whether long is short with one of its letters doubled.
 func isDoubled(long, short string) bool {
 	for i := range short {
-		if len(short) > 2 && long == short[:i]+short[i:i+1]+short[i:] {
-			return true
-		}
-	}
-	return false
-}
-
-func differences(a, b string) int {
-	n := 0
-	for i := range a {
-		if a[i] != b[i] {
-			n++
-		}
-	}
-	return n
-}
-
-// isWithoutOne reports whether short is long without one character.
-func isWithoutOne(long, short string) bool {
-	for i := range long {
-		if long[:i]+long[i+1:] == short {
+		if long == short[:i]+short[i:i+1]+short[i:] {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,10 +64,7 @@ func (w *fieldWalker) resolve(v any, seen []string) (map[string]any, []string) {
 		}
 		if own, described := s["description"].(string); described {
 			if t, ok := target.(map[string]any); ok && t["$ref"] == nil {
-				merged := map[string]any{}
-				for k, member := range t {
-					merged[k] = member
-				}
+				merged := maps.Clone(t)
 				merged["description"] = own
 				target = merged
 			}
@@ -142,13 +140,8 @@ func (f *field) enum() []any {
 
 // is reports whether a field has a type, alone or beside null.
 func (f *field) is(kind string) bool {
-	switch t := f.schema["type"].(type) {
-	case string:
-		return t == kind
-	case []any:
-		return slices.Contains(t, any(kind)) && (len(t) == 1 || len(t) == 2 && slices.Contains(t, any("null")))
-	}
-	return false
+	others := slices.DeleteFunc(texts(f.schema["type"]), func(t string) bool { return t == "null" && kind != "null" })
+	return slices.Equal(others, []string{kind})
 }
 
 // typedBy are keywords that say what a value is without type.
@@ -184,12 +177,12 @@ func checkTyped(l *linter) {
 }
 
 func checkDescribed(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		for _, f := range fieldsOf(t.Params) {
-			if !f.item && f.description() == "" {
-				l.add(at+"/params"+f.pointer, "the parameter %q has no description; say what it is, with an example", f.name)
-			}
+	l.eachParam(func(at string, _ *manifest.Tool, f field) {
+		if !f.item && f.description() == "" {
+			l.add(at, "the parameter %q has no description; say what it is, with an example", f.name)
 		}
+	})
+	l.eachTool(func(at string, t *manifest.Tool) {
 		for _, f := range fieldsOf(t.Returns) {
 			if !f.item && f.depth == 1 && f.description() == "" {
 				l.add(at+"/returns"+f.pointer, "the field %q of the result has no description", f.name)
@@ -209,20 +202,17 @@ var (
 var formatNames = map[string]string{"url": "uri", "uri": "uri", "email": "email", "uuid": "uuid"}
 
 func checkConstraints(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		for _, f := range fieldsOf(t.Params) {
-			pointer, description := at+"/params"+f.pointer, f.description()
-			switch {
-			case (f.is("integer") || f.is("number")) && rangeInWords().MatchString(description) &&
-				!f.has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf"):
-				l.add(pointer, "the description of %q gives bounds (%s) that the schema does not; add minimum or maximum", f.name,
-					quoted(rangeInWords().FindString(description)))
-			case f.has("pattern") && !f.item && !formWords().MatchString(description):
-				l.add(pointer, "%q has a pattern that its description does not explain; give an example", f.name)
-			case f.is("string") && formatNames[strings.ToLower(f.name)] != "" && !f.has("format", "pattern", "enum", "const"):
-				l.add(pointer, "%q is a string of any form; add \"format\": %q or a pattern", f.name,
-					formatNames[strings.ToLower(f.name)])
-			}
+	l.eachParam(func(at string, _ *manifest.Tool, f field) {
+		description, format := f.description(), formatNames[strings.ToLower(f.name)]
+		switch {
+		case (f.is("integer") || f.is("number")) && rangeInWords().MatchString(description) &&
+			!f.has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf"):
+			l.add(at, "the description of %q gives bounds (%s) that the schema does not; add minimum or maximum", f.name,
+				quoted(rangeInWords().FindString(description)))
+		case f.has("pattern") && !f.item && !formWords().MatchString(description):
+			l.add(at, "%q has a pattern that its description does not explain; give an example", f.name)
+		case f.is("string") && format != "" && !f.has("format", "pattern", "enum", "const"):
+			l.add(at, "%q is a string of any form; add \"format\": %q or a pattern", f.name, format)
 		}
 	})
 }
@@ -236,19 +226,17 @@ var (
 )
 
 func checkEnumInProse(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		for _, f := range fieldsOf(t.Params) {
-			if !f.is("string") || f.has("enum", "const", "pattern", "format", "anyOf", "oneOf") {
-				continue
-			}
-			description := f.description()
-			where := valuesInWords().FindStringIndex(description)
-			if where == nil || exampleWords().MatchString(description[:where[0]]) {
-				continue
-			}
-			l.add(at+"/params"+f.pointer, "the description of %q lists its values (%s); make them an enum", f.name,
-				quoted(description[where[0]:where[1]]))
+	l.eachParam(func(at string, _ *manifest.Tool, f field) {
+		if !f.is("string") || f.has("enum", "const", "pattern", "format", "anyOf", "oneOf") {
+			return
 		}
+		description := f.description()
+		where := valuesInWords().FindStringIndex(description)
+		if where == nil || exampleWords().MatchString(description[:where[0]]) {
+			return
+		}
+		l.add(at, "the description of %q lists its values (%s); make them an enum", f.name,
+			quoted(description[where[0]:where[1]]))
 	})
 }
 
@@ -257,21 +245,12 @@ func checkAdditionalProperties(l *linter) {
 		return // its schemas are another project's, and only shown
 	}
 	l.eachTool(func(at string, t *manifest.Tool) {
-		var root map[string]any
-		if json.Unmarshal(t.Params, &root) == nil && !saysAdditional(root) {
+		root := field{schema: schemaMap(t.Params)}
+		if !root.has("additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf") {
 			l.add(at+"/params", "the parameters of %q do not say \"additionalProperties\": a misspelled name would be ignored "+
 				"instead of corrected", t.Name)
 		}
 	})
-}
-
-func saysAdditional(s map[string]any) bool {
-	for _, key := range []string{"additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf"} {
-		if _, ok := s[key]; ok {
-			return true
-		}
-	}
-	return false
 }
 
 // maxNesting is the depth of parameters that agents fill in reliably.
@@ -323,14 +302,7 @@ func checkValuesValidate(l *linter) {
 
 // compileField compiles the schema of a field, with the definitions of the whole for its references.
 func compileField(raw json.RawMessage, f field) (*schema.Schema, error) {
-	var root map[string]any
-	if err := json.Unmarshal(raw, &root); err != nil {
-		return nil, err
-	}
-	own := map[string]any{}
-	for k, v := range f.schema {
-		own[k] = v
-	}
+	root, own := schemaMap(raw), maps.Clone(f.schema)
 	for _, key := range []string{"$defs", "definitions", "$schema"} {
 		if v, ok := root[key]; ok {
 			own[key] = v
@@ -382,9 +354,8 @@ func checkRequired(l *linter) {
 				explained++
 			}
 		}
-		var schemas map[string]any
-		_ = json.Unmarshal(t.Params, &schemas)
-		combined := schemas["anyOf"] != nil || schemas["oneOf"] != nil || schemas["minProperties"] != nil
+		root := field{schema: schemaMap(t.Params)}
+		combined := root.has("anyOf", "oneOf", "minProperties")
 		switch {
 		case total > manyParameters && required == total:
 			l.add(at+"/params/required", "all %d parameters of %q are required; give those that rarely differ a default", total,
@@ -397,13 +368,10 @@ func checkRequired(l *linter) {
 }
 
 func checkOptionalDefault(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		for _, f := range fieldsOf(t.Params) {
-			if f.depth == 1 && !f.item && !f.required && len(f.enum()) > 1 && !f.has("default") &&
-				!withoutWords().MatchString(f.description()) {
-				l.add(at+"/params"+f.pointer, "%q is optional and has no default; say which of its values is used without it",
-					f.name)
-			}
+	l.eachParam(func(at string, _ *manifest.Tool, f field) {
+		if f.depth == 1 && !f.item && !f.required && len(f.enum()) > 1 && !f.has("default") &&
+			!withoutWords().MatchString(f.description()) {
+			l.add(at, "%q is optional and has no default; say which of its values is used without it", f.name)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -110,14 +111,7 @@ func isSchemaOrList(tokens []string, name string) bool {
 	return parent == "properties" || parent == "$defs" || parent == "definitions"
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // sameName reports whether two names are equal, ignoring case.
 func sameName(a, b string) bool { return strings.EqualFold(a, b) }
@@ -227,8 +221,8 @@ func (l patternList) find(s string) string {
 	return ""
 }
 
-// quoted shows the part of a text that a rule objects to.
 // visible is what a reader sees of a text, on one line.
 func visible(s string) string { return strings.Join(strings.Fields(manifest.Strip(s)), " ") }
 
+// quoted shows the part of a text that a rule objects to.
 func quoted(s string) string { return `"` + manifest.Clip(manifest.CleanLine(s), 80) + `"` }

@@ -248,7 +248,7 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 		Name: done.Name, Version: done.Version, Digest: done.Digest, Key: string(key.Public()),
 		Trusted: prepared.Signer.Trusted, Unchanged: before != nil && before.Digest == done.Digest,
 		Applies: append([]string{}, plugins.ApplyingRights(rules, prepared.Candidate)...),
-		Asks:    plugins.RightsOf(host.Asked(prepared.Candidate.Manifest.Capabilities)),
+		Asks:    plugins.RightsOf(host.RequestedRights(prepared.Candidate.Manifest.Capabilities)),
 		Lint:    append([]string{}, built.Lint...), MS: time.Since(start).Milliseconds(),
 	}, nil
 }

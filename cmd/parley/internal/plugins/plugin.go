@@ -168,7 +168,7 @@ func newPluginData(info host.Info, from string, m *manifest.Manifest) *Plugin {
 		Groups: info.Groups, Tools: info.Tools, Digest: info.Digest, From: from, Asks: []host.Denial{},
 	}
 	if m != nil {
-		p.Asks = append(p.Asks, host.Asked(m.Capabilities)...)
+		p.Asks = append(p.Asks, host.RequestedRights(m.Capabilities)...)
 	}
 	return p
 }
@@ -406,7 +406,7 @@ func compare(app *command.App, data *Plugin, before *wasm.Entry, c *wasm.Candida
 	if err != nil {
 		return
 	}
-	was, is := RightsOf(host.Asked(m.Capabilities)), data.Requested()
+	was, is := RightsOf(host.RequestedRights(m.Capabilities)), data.Requested()
 	data.NewRights = slices.DeleteFunc(slices.Clone(is), func(r string) bool { return slices.Contains(was, r) })
 	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
 }
