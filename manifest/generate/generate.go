@@ -4,6 +4,7 @@ package generate
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"regexp/syntax"
 	"slices"
@@ -45,7 +46,11 @@ func hostile() []string {
 // most as many as most says.
 func (g *Generator) Hostile(value any, most int) []any {
 	var all []any
-	for _, at := range places(value, nil, func(v any) bool { _, ok := v.(string); return ok }) {
+	for _, at := range places(value, nil) {
+		v, _ := jsontext.Lookup(value, at)
+		if _, isText := v.(string); !isText {
+			continue
+		}
 		for _, s := range hostile() {
 			all = append(all, replaced(value, at, s))
 		}
@@ -58,11 +63,11 @@ func (g *Generator) Hostile(value any, most int) []any {
 // or is far out of bounds. There are at most most of them, and some may still be valid.
 func (g *Generator) Mutants(value any, most int) []any {
 	var all []any
-	for _, at := range places(value, nil, func(any) bool { return true }) {
-		inner := valueAt(value, at)
+	for _, at := range places(value, nil) {
+		inner, _ := jsontext.Lookup(value, at)
 		switch v := inner.(type) {
 		case map[string]any:
-			for _, name := range sortedKeys(v) {
+			for _, name := range slices.Sorted(maps.Keys(v)) {
 				all = append(all, replaced(value, append(slices.Clone(at), name), nil))
 			}
 			all = append(all, replaced(value, append(slices.Clone(at), "no such parameter"), true))
@@ -146,11 +151,8 @@ func (g *Generator) resolve(node any) any {
 		if !ok {
 			return node
 		}
-		node = g.root
-		for _, step := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
-			inner, _ := node.(map[string]any)
-			node = inner[jsontext.UnescapeToken(step)]
-		}
+		tokens, _ := jsontext.SplitPointer(strings.TrimPrefix(ref, "#"))
+		node, _ = jsontext.Lookup(g.root, tokens)
 	}
 	return node
 }
@@ -158,12 +160,8 @@ func (g *Generator) resolve(node any) any {
 // merged returns a schema with the keywords of another one. Properties of both are kept.
 func merged(a map[string]any, other any, without string) map[string]any {
 	b, _ := other.(map[string]any)
-	out := map[string]any{}
-	for k, v := range a {
-		if k != without {
-			out[k] = v
-		}
-	}
+	out := maps.Clone(a)
+	delete(out, without)
 	for k, v := range b {
 		was, both := out[k].(map[string]any)
 		now, _ := v.(map[string]any)
@@ -201,7 +199,7 @@ func (g *Generator) object(schema map[string]any, depth int) any {
 	out := map[string]any{}
 	required, _ := schema["required"].([]any)
 	properties, _ := schema["properties"].(map[string]any)
-	for _, name := range sortedKeys(properties) {
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if slices.Contains(required, any(name)) || depth < maxDepth && g.rand.IntN(2) == 0 {
 			out[name] = g.value(properties[name], depth+1)
 		}
@@ -245,7 +243,7 @@ func (g *Generator) text(schema map[string]any) any {
 	if pattern, ok := schema["pattern"].(string); ok {
 		if re, err := syntax.Parse(pattern, syntax.Perl); err == nil {
 			var b strings.Builder
-			g.match(&b, re.Simplify(), 0)
+			g.match(&b, re.Simplify())
 			return b.String()
 		}
 	}
@@ -263,7 +261,7 @@ func (g *Generator) text(schema map[string]any) any {
 }
 
 // match writes a string that a regular expression matches.
-func (g *Generator) match(b *strings.Builder, re *syntax.Regexp, depth int) {
+func (g *Generator) match(b *strings.Builder, re *syntax.Regexp) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		b.WriteString(string(re.Rune))
@@ -280,25 +278,24 @@ func (g *Generator) match(b *strings.Builder, re *syntax.Regexp, depth int) {
 		b.WriteByte("abcxyz019"[g.rand.IntN(9)])
 	case syntax.OpConcat, syntax.OpCapture:
 		for _, sub := range re.Sub {
-			g.match(b, sub, depth+1)
+			g.match(b, sub)
 		}
 	case syntax.OpAlternate:
-		g.match(b, re.Sub[g.rand.IntN(len(re.Sub))], depth+1)
-	case syntax.OpPlus, syntax.OpStar, syntax.OpQuest:
-		n := g.rand.IntN(4)
-		if re.Op == syntax.OpQuest {
-			n = g.rand.IntN(2)
-		}
-		if re.Op == syntax.OpPlus {
-			n++
-		}
-		for range n {
-			g.match(b, re.Sub[0], depth+1)
-		}
+		g.match(b, re.Sub[g.rand.IntN(len(re.Sub))])
+	case syntax.OpQuest:
+		g.repeat(b, re, g.rand.IntN(2))
+	case syntax.OpStar:
+		g.repeat(b, re, g.rand.IntN(4))
+	case syntax.OpPlus:
+		g.repeat(b, re, 1+g.rand.IntN(4))
 	case syntax.OpRepeat:
-		for range re.Min {
-			g.match(b, re.Sub[0], depth+1)
-		}
+		g.repeat(b, re, re.Min)
+	}
+}
+
+func (g *Generator) repeat(b *strings.Builder, re *syntax.Regexp, n int) {
+	for range n {
+		g.match(b, re.Sub[0])
 	}
 }
 
@@ -338,64 +335,39 @@ func size(schema map[string]any, key string) int {
 	return -1
 }
 
-// places returns the paths of the values that match, the whole of it included.
-func places(value any, at []any, matches func(any) bool) (all [][]any) {
-	if matches(value) {
-		all = append(all, slices.Clone(at))
-	}
+// places returns the paths of all values, the whole of it included.
+func places(value any, at []string) [][]string {
+	all := [][]string{slices.Clone(at)}
 	switch v := value.(type) {
 	case map[string]any:
-		for _, name := range sortedKeys(v) {
-			all = append(all, places(v[name], append(at, name), matches)...)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			all = append(all, places(v[name], append(at, name))...)
 		}
 	case []any:
 		for i := range v {
-			all = append(all, places(v[i], append(at, i), matches)...)
+			all = append(all, places(v[i], append(at, strconv.Itoa(i)))...)
 		}
 	}
 	return all
 }
 
-func valueAt(value any, path []any) any {
-	for _, step := range path {
-		switch v := value.(type) {
-		case map[string]any:
-			value = v[step.(string)]
-		case []any:
-			value = v[step.(int)]
-		}
-	}
-	return value
-}
-
 // replaced returns a copy of a value with another one at a path. A member that becomes nil is removed.
-func replaced(value any, path []any, with any) any {
+func replaced(value any, path []string, with any) any {
 	if len(path) == 0 {
 		return with
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		out, name := map[string]any{}, path[0].(string)
-		for k, inner := range v {
-			out[k] = inner
-		}
+		out, name := maps.Clone(v), path[0]
 		if out[name] = replaced(v[name], path[1:], with); len(path) == 1 && with == nil {
 			delete(out, name)
 		}
 		return out
 	case []any:
 		out := slices.Clone(v)
-		out[path[0].(int)] = replaced(v[path[0].(int)], path[1:], with)
+		i, _ := strconv.Atoi(path[0])
+		out[i] = replaced(v[i], path[1:], with)
 		return out
 	}
 	return with
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

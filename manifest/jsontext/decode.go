@@ -76,19 +76,21 @@ func Decode(data []byte, lim Limits) (any, error) {
 			Msg: fmt.Sprintf("%d bytes of JSON, at most %d are accepted", len(data), lim.Bytes)}
 	}
 	d := &decoder{s: string(data), lim: lim}
-	v, err := d.document()
-	if err != nil {
-		return nil, err
+	v := d.document()
+	if d.err != nil {
+		return nil, d.err
 	}
 	return v, nil
 }
 
+// decoder reads one text. What it returns after an error is not used.
 type decoder struct {
 	s    string
 	i    int
 	lim  Limits
 	path []string
-	n    int // number of values read so far
+	n    int          // number of values read so far
+	err  *SyntaxError // the first
 }
 
 // IsUTF16 reports whether a text begins as one in UTF-16 does: with its byte order mark.
@@ -96,154 +98,139 @@ func IsUTF16(text string) bool {
 	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff")
 }
 
-func (d *decoder) document() (any, *SyntaxError) {
-	if IsUTF16(d.s) || len(d.s) > 1 && (d.s[0] == 0) != (d.s[1] == 0) { // no JSON has a NUL
-		return nil, d.fail(0, "the text is UTF-16: save it as UTF-8")
+func (d *decoder) document() any {
+	switch {
+	case IsUTF16(d.s) || len(d.s) > 1 && (d.s[0] == 0) != (d.s[1] == 0): // no JSON has a NUL
+		return d.fail(0, "the text is UTF-16: save it as UTF-8")
+	case strings.HasPrefix(d.s, "\ufeff"):
+		return d.fail(0, "the text begins with a byte order mark: remove it")
 	}
-	if strings.HasPrefix(d.s, "\ufeff") {
-		return nil, d.fail(0, "the text begins with a byte order mark: remove it")
+	if d.space(); d.i == len(d.s) {
+		return d.fail(d.i, "the input is empty, a JSON value is expected")
 	}
-	d.space()
-	if d.i == len(d.s) {
-		return nil, d.fail(d.i, "the input is empty, a JSON value is expected")
+	v := d.value(0)
+	if d.space(); d.err == nil && d.i < len(d.s) {
+		return d.fail(d.i, "%s after the end of the value", d.here())
 	}
-	v, err := d.value(0)
-	if err != nil {
-		return nil, err
-	}
-	d.space()
-	if d.i < len(d.s) {
-		return nil, d.fail(d.i, "%s after the end of the value", d.here())
-	}
-	return v, nil
+	return v
 }
 
-func (d *decoder) value(depth int) (any, *SyntaxError) {
+func (d *decoder) value(depth int) any {
 	if d.n++; d.n > d.lim.Values {
-		e := d.fail(d.i, "more than %d values", d.lim.Values)
-		e.limit, e.many = true, true
-		return nil, e
+		d.fail(d.i, "more than %d values", d.lim.Values)
+		d.err.limit, d.err.many = true, true
+		return nil
 	}
 	if d.i == len(d.s) {
-		return nil, d.fail(d.i, "the text ends where a value is expected")
+		return d.fail(d.i, "the text ends where a value is expected")
 	}
 	switch c := d.s[d.i]; {
+	case c == '"':
+		return d.str()
+	case (c == '{' || c == '[') && depth == d.lim.Depth:
+		d.fail(d.i, "more than %d nested arrays and objects", d.lim.Depth)
+		d.err.Pointer, d.err.limit = "", true // nobody reads a pointer of 200 tokens
+		return nil
 	case c == '{':
 		return d.object(depth + 1)
 	case c == '[':
 		return d.array(depth + 1)
-	case c == '"':
-		return d.str()
 	case c == '-' || '0' <= c && c <= '9':
 		return d.number()
-	case c == 't':
-		return true, d.word("true")
-	case c == 'f':
-		return false, d.word("false")
-	case c == 'n':
-		return nil, d.word("null")
+	case strings.HasPrefix(d.s[d.i:], "true"):
+		d.i += len("true")
+		return true
+	case strings.HasPrefix(d.s[d.i:], "false"):
+		d.i += len("false")
+		return false
+	case strings.HasPrefix(d.s[d.i:], "null"):
+		d.i += len("null")
+		return nil
 	case c == '\'':
-		return nil, d.fail(d.i, `%s where a value is expected: strings are written in double quotes`, d.here())
-	default:
-		return nil, d.fail(d.i, "%s where a value is expected", d.here())
+		return d.fail(d.i, `%s where a value is expected: strings are written in double quotes`, d.here())
 	}
+	return d.fail(d.i, "%s where a value is expected", d.here())
 }
 
-func (d *decoder) object(depth int) (any, *SyntaxError) {
-	if depth > d.lim.Depth {
-		return nil, d.tooDeep()
+// unexpected fails inside a value, where something else is expected.
+func (d *decoder) unexpected(inside, expected string) any {
+	if d.i == len(d.s) {
+		return d.fail(d.i, "the text ends inside an %s", inside)
 	}
+	return d.fail(d.i, "%s where %s", d.here(), expected)
+}
+
+func (d *decoder) object(depth int) any {
 	d.i++
 	m := map[string]any{}
-	d.space()
-	if d.eat('}') {
-		return m, nil
+	if d.space(); d.eat('}') {
+		return m
 	}
 	for {
 		d.space()
 		start := d.i
-		if d.i == len(d.s) {
-			return nil, d.fail(d.i, "the text ends inside an object")
-		}
-		if d.s[d.i] != '"' {
-			if d.s[d.i] == '}' {
-				return nil, d.fail(d.i, "'}' after a comma: remove the comma")
+		if d.i == len(d.s) || d.s[d.i] != '"' {
+			if strings.HasPrefix(d.s[d.i:], "}") {
+				return d.fail(d.i, "'}' after a comma: remove the comma")
 			}
-			return nil, d.fail(d.i, "%s where a key in double quotes is expected", d.here())
+			return d.unexpected("object", "a key in double quotes is expected")
 		}
-		key, err := d.str()
-		if err != nil {
-			return nil, err
+		key := d.str()
+		if d.err != nil {
+			return nil
 		}
 		d.path = append(d.path, key)
 		if _, dup := m[key]; dup {
-			return nil, d.fail(start, "duplicate key %s", QuoteShort(key))
+			return d.fail(start, "duplicate key %s", QuoteShort(key))
+		}
+		if d.space(); !d.eat(':') {
+			return d.unexpected("object", "':' is expected after key "+QuoteShort(key))
 		}
 		d.space()
-		if !d.eat(':') {
-			if d.i == len(d.s) {
-				return nil, d.fail(d.i, "the text ends inside an object")
-			}
-			return nil, d.fail(d.i, "%s where ':' is expected after key %s", d.here(), QuoteShort(key))
+		m[key] = d.value(depth)
+		if d.err != nil {
+			return nil
 		}
-		d.space()
-		v, err := d.value(depth)
-		if err != nil {
-			return nil, err
-		}
-		m[key] = v
 		d.path = d.path[:len(d.path)-1]
-		d.space()
-		switch {
-		case d.eat(','):
-		case d.eat('}'):
-			return m, nil
-		case d.i == len(d.s):
-			return nil, d.fail(d.i, "the text ends inside an object")
-		default:
-			return nil, d.fail(d.i, "%s where ',' or '}' is expected", d.here())
+		if d.space(); d.eat('}') {
+			return m
+		}
+		if !d.eat(',') {
+			return d.unexpected("object", "',' or '}' is expected")
 		}
 	}
 }
 
-func (d *decoder) array(depth int) (any, *SyntaxError) {
-	if depth > d.lim.Depth {
-		return nil, d.tooDeep()
-	}
+func (d *decoder) array(depth int) any {
 	d.i++
 	a := []any{}
-	d.space()
-	if d.eat(']') {
-		return a, nil
+	if d.space(); d.eat(']') {
+		return a
 	}
 	d.path = append(d.path, "")
 	for {
 		d.path[len(d.path)-1] = strconv.Itoa(len(a))
 		d.space()
 		if d.i < len(d.s) && d.s[d.i] == ']' {
-			return nil, d.fail(d.i, "']' after a comma: remove the comma")
+			return d.fail(d.i, "']' after a comma: remove the comma")
 		}
-		v, err := d.value(depth)
-		if err != nil {
-			return nil, err
+		v := d.value(depth)
+		if d.err != nil {
+			return nil
 		}
 		a = append(a, v)
-		d.space()
-		switch {
-		case d.eat(','):
-		case d.eat(']'):
+		if d.space(); d.eat(']') {
 			d.path = d.path[:len(d.path)-1]
-			return a, nil
-		case d.i == len(d.s):
-			return nil, d.fail(d.i, "the text ends inside an array")
-		default:
-			return nil, d.fail(d.i, "%s where ',' or ']' is expected", d.here())
+			return a
+		}
+		if !d.eat(',') {
+			return d.unexpected("array", "',' or ']' is expected")
 		}
 	}
 }
 
 // str reads a string whose opening quote is at d.i.
-func (d *decoder) str() (string, *SyntaxError) {
+func (d *decoder) str() string {
 	open := d.i
 	d.i++
 	var b []byte // set once an escape forces a copy
@@ -254,66 +241,70 @@ func (d *decoder) str() (string, *SyntaxError) {
 		case c == '"':
 			part := d.s[from:d.i]
 			if high && !utf8.ValidString(d.s[open+1:d.i]) {
-				return "", d.badUTF8(open + 1)
+				d.badUTF8(open + 1)
 			}
 			d.i++
 			if b == nil {
-				return part, nil
+				return part
 			}
-			return string(append(b, part...)), nil
+			return string(append(b, part...))
 		case c == '\\':
-			b = append(b, d.s[from:d.i]...)
-			var err *SyntaxError
-			if b, err = d.escape(b); err != nil {
-				return "", err
+			if b = d.escape(append(b, d.s[from:d.i]...)); d.err != nil {
+				return ""
 			}
 			from = d.i
 		case c == 0:
-			return "", d.fail(d.i, "a NUL byte inside a string: write \\u0000")
+			d.fail(d.i, "a NUL byte inside a string: write \\u0000")
+			return ""
 		case c < 0x20:
-			return "", d.fail(d.i, "control character %q inside a string: write %s", string(c), escapeOf(c))
+			d.fail(d.i, "control character %q inside a string: write %s", string(c), escapeOf(c))
+			return ""
 		default:
 			high = high || c >= utf8.RuneSelf
 			d.i++
 		}
 	}
-	return "", d.fail(open, "the string that begins here is not terminated")
+	d.fail(open, "the string that begins here is not terminated")
+	return ""
 }
 
-func (d *decoder) escape(b []byte) ([]byte, *SyntaxError) {
+// escape appends what the escape at d.i stands for.
+func (d *decoder) escape(b []byte) []byte {
 	start := d.i
 	if d.i+1 >= len(d.s) {
-		return nil, d.fail(start, "the text ends inside a string")
+		d.fail(start, "the text ends inside a string")
+		return nil
 	}
 	c := d.s[d.i+1]
 	d.i += 2
 	if k := strings.IndexByte(`"\/bfnrt`, c); k >= 0 {
-		return append(b, "\"\\/\b\f\n\r\t"[k]), nil
+		return append(b, "\"\\/\b\f\n\r\t"[k])
 	}
 	if c != 'u' {
-		d.i = start
-		return nil, d.fail(start, `unknown escape in a string: a backslash itself is written \\`)
+		d.fail(start, `unknown escape in a string: a backslash itself is written \\`)
+		return nil
 	}
 	r, ok := d.hex4()
 	if !ok {
-		return nil, d.fail(start, `\u must be followed by four hexadecimal digits`)
+		d.fail(start, `\u must be followed by four hexadecimal digits`)
+		return nil
 	}
 	if !utf16.IsSurrogate(r) {
-		return utf8.AppendRune(b, r), nil
+		return utf8.AppendRune(b, r)
 	}
 	if mark := d.i; strings.HasPrefix(d.s[d.i:], `\u`) {
 		d.i += 2
 		if low, ok := d.hex4(); ok {
 			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
-				return utf8.AppendRune(b, pair), nil
+				return utf8.AppendRune(b, pair)
 			}
 		}
 		d.i = mark
 	}
 	if !d.lim.ReplaceSurrogates {
-		return nil, d.fail(start, `escape \u%04x is half of a surrogate pair`, r)
+		d.fail(start, `escape \u%04x is half of a surrogate pair`, r)
 	}
-	return utf8.AppendRune(b, utf8.RuneError), nil
+	return utf8.AppendRune(b, utf8.RuneError)
 }
 
 func (d *decoder) hex4() (rune, bool) {
@@ -328,18 +319,17 @@ func (d *decoder) hex4() (rune, bool) {
 	return rune(n), true
 }
 
-func (d *decoder) number() (any, *SyntaxError) {
-	start := d.i
-	end := start
+func (d *decoder) number() any {
+	end := d.i
 	for end < len(d.s) && strings.IndexByte("+-.0123456789eE", d.s[end]) >= 0 {
 		end++
 	}
-	text := d.s[start:end]
+	text := d.s[d.i:end]
 	if why := numberFault(text); why != "" {
-		return nil, d.fail(start, "%s", why)
+		return d.fail(d.i, "%s", why)
 	}
 	d.i = end
-	return json.Number(text), nil
+	return json.Number(text)
 }
 
 // ValidNumber reports whether Decode accepts text as a number.
@@ -434,14 +424,6 @@ func splitNumber(s string) (mantissa, exp string, ok bool) {
 	return mantissa, exp, i == len(s)
 }
 
-func (d *decoder) word(w string) *SyntaxError {
-	if !strings.HasPrefix(d.s[d.i:], w) {
-		return d.fail(d.i, "%s where a value is expected", d.here())
-	}
-	d.i += len(w)
-	return nil
-}
-
 func (d *decoder) space() {
 	for d.i < len(d.s) {
 		switch d.s[d.i] {
@@ -484,31 +466,30 @@ func isWordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-func (d *decoder) badUTF8(from int) *SyntaxError {
+func (d *decoder) badUTF8(from int) {
 	for i := from; i < len(d.s); {
 		r, size := utf8.DecodeRuneInString(d.s[i:])
 		if r == utf8.RuneError && size == 1 {
-			return d.fail(i, "byte 0x%02x in a string is not valid UTF-8", d.s[i])
+			d.fail(i, "byte 0x%02x in a string is not valid UTF-8", d.s[i])
+			return
 		}
 		i += size
 	}
-	return d.fail(from, "a string is not valid UTF-8")
 }
 
-func (d *decoder) tooDeep() *SyntaxError {
-	err := d.fail(d.i, "more than %d nested arrays and objects", d.lim.Depth)
-	err.Pointer, err.limit = "", true // nobody reads a pointer of 200 tokens
-	return err
-}
-
-func (d *decoder) fail(at int, format string, args ...any) *SyntaxError {
+// fail records the first error. The result is always nil.
+func (d *decoder) fail(at int, format string, args ...any) any {
+	if d.err != nil {
+		return nil
+	}
 	before := d.s[:at]
 	line := strings.LastIndexByte(before, '\n') + 1
-	return &SyntaxError{
+	d.err = &SyntaxError{
 		Offset:  int64(at),
 		Line:    strings.Count(before, "\n") + 1,
 		Column:  utf8.RuneCountInString(before[line:]) + 1,
 		Pointer: Pointer(d.path),
 		Msg:     fmt.Sprintf(format, args...),
 	}
+	return nil
 }
