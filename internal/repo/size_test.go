@@ -19,7 +19,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                     768,
-	"manifest":              10675,
+	"manifest":              10418,
 	"host/call":             4764,
 	"host/session":          447,
 	"host":                  3967, // URLs are checked for every provider; other forms of names, words
@@ -63,7 +63,7 @@ const (
 
 var largePackages = map[string][2]int{ // lines, files
 	"host/policy":               {3282, 18},
-	"manifest":                  {3111, 11},
+	"manifest":                  {3078, 11},
 	"cdp":                       {3323, 22},
 	"host/call":                 {4764, 25},
 	"host":                      {3967, 27},

@@ -456,7 +456,8 @@ func (c *comparer) promises(p pair) {
 			c.add(Result, true, "%s can be %s", name, article(kind))
 		}
 	}
-	if len(before) > 0 && len(now) == 0 && b["enum"] == nil && b["const"] == nil && b["anyOf"] == nil && b["oneOf"] == nil {
+	isAny := len(now) == 0 && b["enum"] == nil && b["const"] == nil && b["anyOf"] == nil && b["oneOf"] == nil
+	if len(before) > 0 && isAny {
 		c.add(Result, true, "%s can be of any type", name)
 	}
 	if before, was := valuesOf(a); was {
