@@ -22,9 +22,9 @@ const maxName = 100
 
 // TrustedKey is a key that the operator trusts.
 type TrustedKey struct {
-	Key  Key
-	ID   string
-	Name string // the operator's name for the key; unique, without regard to case
+	Key  Key    `json:"key"`
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"` // the operator's name for the key; unique, without regard to case
 	line int
 }
 

@@ -1,3 +1,4 @@
+// Package admin has the commands of the operator: policy, secrets, settings, sessions, runners and doctor.
 package admin
 
 import (
@@ -23,12 +24,12 @@ import (
 )
 
 func newDoctor(app *command.App) *cobra.Command {
-	opts := &doctorOptions{app: app}
+	opts := &doctorOptions{}
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Set-up",
 		Example: "parley doctor --json",
-		RunE:    command.RunWith(runDoctor, opts),
+		RunE:    command.RunWith(app, runDoctor, opts),
 	}
 	cmd.Flags().BoolVar(&opts.Authors, "authors", false, "check the compilers for plugins, too")
 	cmd.Flags().BoolVar(&opts.Clean, "clean", false, "remove the files of runners that have ended")
@@ -36,8 +37,7 @@ func newDoctor(app *command.App) *cobra.Command {
 }
 
 // runDoctor prints all checks, and ends with config_error if one failed.
-func runDoctor(ctx context.Context, opts *doctorOptions) error {
-	app := opts.app
+func runDoctor(ctx context.Context, app *command.App, opts *doctorOptions) error {
 	data := doctor(ctx, app, *opts)
 	raw, err := manifest.Marshal(data)
 	if err != nil {
@@ -95,7 +95,6 @@ func (data *doctorData) Fixes() []string {
 
 // doctorOptions say what to do besides checking.
 type doctorOptions struct {
-	app     *command.App
 	Clean   bool // remove the files of runners that have ended
 	Authors bool // check the compilers that authors of plugins need, too
 }
@@ -371,4 +370,50 @@ func checkTool(ctx context.Context, name, version, fix string) check {
 	}
 	first, _, _ := strings.Cut(string(out), "\n")
 	return check{Name: name, Status: "ok", Detail: first}
+}
+
+// Commands are the commands that this package has.
+var Commands = []command.Entry{
+	{Name: "session", New: newSession}, {Name: "policy", New: newPolicy}, {Name: "doctor", New: newDoctor},
+	{Name: "runner", New: newRunner}, {Name: "secret", New: newSecret}, {Name: "config", New: newConfig},
+}
+
+func newConfig(app *command.App) *cobra.Command {
+	return command.Parent("config", "Settings", newConfigList(app))
+}
+
+func newConfigList(app *command.App) *cobra.Command {
+	return command.New(app, "list", "Show each setting, its value and where it comes from",
+		"parley config list --json", runConfigList)
+}
+
+// runConfigList prints each setting with its value and its source, and the folders of the host.
+func runConfigList(_ context.Context, app *command.App, _ string) error {
+	s, err := app.Settings()
+	if err != nil {
+		return err
+	}
+	data := configData{s.Values, command.Folders(app)}
+	next := []string{"edit " + filepath.Join(app.Dirs().Config, "config.toml")}
+	return app.Print(data, next, func(w io.Writer) {
+		for _, v := range data.Settings {
+			fmt.Fprintf(w, "%-24s %-12s %s\n%24s %s\n", v.Name, shownValue(v.Value), v.Source, "", v.Description)
+		}
+		for _, p := range data.Paths {
+			fmt.Fprintf(w, "%-24s %s\n", p.Name, p.Path)
+		}
+	})
+}
+
+func shownValue(v string) string {
+	if v == "" {
+		return `""`
+	}
+	return manifest.CleanLine(v)
+}
+
+// configData are all settings and folders.
+type configData struct {
+	Settings []command.SettingValue `json:"settings"`
+	Paths    []command.NamedPath    `json:"paths"`
 }

@@ -21,25 +21,38 @@ func newPolicy(app *command.App) *cobra.Command {
 }
 
 func newPolicyCheck(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "check",
-		Short:   "Check the policy's files",
-		Example: "parley policy check",
-		RunE:    command.RunWith(runPolicyCheck, app),
-	}
+	return command.New(app, "check", "Check the policy's files", "parley policy check", runPolicyCheck)
 }
 
-func runPolicyCheck(_ context.Context, app *command.App) error {
-	data, err := checkFiles(app)
+// runPolicyCheck reads the files of the policy. The error is config_error for the first one that is invalid.
+func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
+	rules, err := app.Parley().Policy()
 	if err != nil {
 		return err
 	}
-	raw, err := manifest.Marshal(data)
+	if err := rules.CheckReach(); err != nil {
+		return err
+	}
+	catalog, err := app.Catalog()
 	if err != nil {
 		return err
 	}
-	env := &command.Envelope{OK: true, Data: raw, Warnings: data.Warnings, Next: []string{"parley policy explain text"}}
-	return app.PrintEnvelope(env, func(w io.Writer) {
+	matches, err := rules.Matches(catalog)
+	if err != nil {
+		return err
+	}
+	data := checkPolicyData{append([]string{}, rules.Explain(host.Info{}, nil, "").Files...), matches}
+	var warnings []string
+	for _, m := range matches {
+		if m.Matches == 0 {
+			text := fmt.Sprintf("%s: %s matches nothing today", m.Where, m.Rule)
+			if len(m.DidYouMean) > 0 {
+				text += "; did you mean " + m.DidYouMean[0].Name + "?"
+			}
+			warnings = append(warnings, text)
+		}
+	}
+	return app.PrintWarned(data, warnings, []string{"parley policy explain text"}, func(w io.Writer) {
 		if len(data.Files) == 0 {
 			fmt.Fprintln(w, "No policy file: plugins have no rights, and this command line may call every tool.")
 		}
@@ -57,153 +70,25 @@ func runPolicyCheck(_ context.Context, app *command.App) error {
 }
 
 func newPolicyExplain(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:               "explain PLUGIN[.TOOL]",
-		Short:             "Show what is requested, granted and refused, and by which line",
-		Example:           "parley policy explain text",
-		ValidArgsFunction: app.Complete().Plugins,
-		RunE:              command.RunWord(app, runPolicyExplain),
-	}
+	cmd := command.New(app, "explain PLUGIN[.TOOL]", "Show what is requested, granted and refused, and by which line",
+		"parley policy explain text", runPolicyExplain)
+	cmd.ValidArgsFunction = app.Complete().Plugins
+	return cmd
 }
 
+// runPolicyExplain explains the policy for a plugin or, as PLUGIN.TOOL, for one of its tools.
 func runPolicyExplain(_ context.Context, app *command.App, name string) error {
-	x, err := explainPolicy(app, name)
-	if err != nil {
-		return err
-	}
-	next := []string{}
-	for _, r := range x.Rights {
-		if r.Next != "" {
-			next = append(next, r.Next)
-		}
-	}
-	return app.Print(x, next, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(x.String(), "\n")) })
-}
-
-type policyGrantOptions struct {
-	app *command.App
-	grantOptions
-}
-
-func newPolicyGrant(app *command.App) *cobra.Command {
-	opts := &policyGrantOptions{app: app}
-	cmd := &cobra.Command{
-		Use:               "grant PLUGIN RIGHT...",
-		Short:             "Grant rights to the installed build of a plugin",
-		Example:           "parley policy grant github 'fs:ro:./data=/data' 'tool:text.*'",
-		ValidArgsFunction: app.Complete().Plugins,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Plugin, opts.Rights = args[0], args[1:]
-			return runPolicyGrant(cmd.Context(), opts)
-		},
-	}
-	cmd.Flags().BoolVar(&opts.Signer, "signer", false, "grant to the trusted key that signed the build")
-	command.AddYes(cmd, &opts.Yes)
-	return cmd
-}
-
-func runPolicyGrant(ctx context.Context, opts *policyGrantOptions) error {
-	data, err := grant(ctx, opts.app, opts.grantOptions)
-	if err != nil {
-		return err
-	}
-	return printGrants(opts.app, data)
-}
-
-type policyRevokeOptions struct {
-	app *command.App
-	grantOptions
-}
-
-func newPolicyRevoke(app *command.App) *cobra.Command {
-	opts := &policyRevokeOptions{app: app}
-	cmd := &cobra.Command{
-		Use:               "revoke PLUGIN [RIGHT...]",
-		Short:             "Revoke rights of a plugin, all if none is named",
-		Example:           "parley policy revoke github",
-		ValidArgsFunction: app.Complete().Plugins,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Plugin, opts.Rights = args[0], args[1:]
-			return runPolicyRevoke(cmd.Context(), opts)
-		},
-	}
-	command.AddYes(cmd, &opts.Yes)
-	return cmd
-}
-
-func runPolicyRevoke(ctx context.Context, opts *policyRevokeOptions) error {
-	data, err := revoke(ctx, opts.app, opts.grantOptions)
-	if err != nil {
-		return err
-	}
-	return printGrants(opts.app, data)
-}
-
-func printGrants(a *command.App, data *grantData) error {
-	return a.Print(data, []string{"parley policy explain " + data.Plugin}, func(w io.Writer) {
-		fmt.Fprintf(w, "Wrote %s: %d added, %d removed\n", data.File, len(data.Added), len(data.Removed))
-	})
-}
-
-// checkPolicyData are the files of the policy, all of which are valid, and what each of their rules applies to today.
-type checkPolicyData struct {
-	Files []string       `json:"files"`
-	Rules []policy.Match `json:"rules"`
-
-	Warnings []string `json:"-"` // of rules that match nothing
-}
-
-// checkFiles reads the files of the policy. The error is config_error for the first one that is invalid.
-func checkFiles(app *command.App) (*checkPolicyData, error) {
 	rules, err := app.Parley().Policy()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := rules.CheckReach(); err != nil {
-		return nil, err
-	}
-	catalog, err := app.Catalog()
+	at, err := app.Find(name)
 	if err != nil {
-		return nil, err
-	}
-	matches, err := rules.Matches(catalog)
-	if err != nil {
-		return nil, err
-	}
-	data := &checkPolicyData{Files: append([]string{}, rules.Explain(host.Info{}, nil, "").Files...), Rules: matches,
-		Warnings: []string{}}
-	for _, m := range matches {
-		if m.Matches == 0 {
-			text := fmt.Sprintf("%s: %s matches nothing today", m.Where, m.Rule)
-			if len(m.DidYouMean) > 0 {
-				text += "; did you mean " + m.DidYouMean[0].Name + "?"
-			}
-			data.Warnings = append(data.Warnings, text)
-		}
-	}
-	return data, nil
-}
-
-// explainPolicyData is what a plugin or a tool asks for, what is granted and what is refused.
-type explainPolicyData = policy.Explanation
-
-// explainPolicy explains the policy for a plugin or, as PLUGIN.TOOL, for one of its tools.
-func explainPolicy(app *command.App, name string) (*explainPolicyData, error) {
-	rules, err := app.Parley().Policy()
-	if err != nil {
-		return nil, err
-	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	at, err := catalog.Find(name)
-	if err != nil {
-		return nil, err
+		return err
 	}
 	m, err := at.Provider.Manifest()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	tool := ""
 	if at.Tool != nil {
@@ -213,18 +98,94 @@ func explainPolicy(app *command.App, name string) (*explainPolicyData, error) {
 		m = &with
 	}
 	x := rules.Explain(at.Provider.Info(), m, tool)
-	for i, r := range x.Rights {
+	var next []string
+	for i := range x.Rights {
+		r := &x.Rights[i]
 		if r.Grantable != "" {
-			x.Rights[i].Next = app.Command(host.OperatorStep(host.OpPolicyGrant, x.Plugin, r.Grantable))
+			r.Next = app.Command(host.OperatorStep(host.OpPolicyGrant, x.Plugin, r.Grantable))
+		}
+		if r.Next != "" {
+			next = append(next, r.Next)
 		}
 	}
-	return &x, nil
+	return app.Print(&x, next, func(w io.Writer) { fmt.Fprintln(w, strings.TrimRight(x.String(), "\n")) })
+}
+
+func newPolicyGrant(app *command.App) *cobra.Command {
+	cmd, opts := changeGrants(app, &cobra.Command{
+		Use:     "grant PLUGIN RIGHT...",
+		Short:   "Grant rights to the installed build of a plugin",
+		Example: "parley policy grant github 'fs:ro:./data=/data' 'tool:text.*'",
+	}, grant)
+	cmd.Flags().BoolVar(&opts.Signer, "signer", false, "grant to the trusted key that signed the build")
+	return cmd
+}
+
+func newPolicyRevoke(app *command.App) *cobra.Command {
+	cmd, _ := changeGrants(app, &cobra.Command{
+		Use:     "revoke PLUGIN [RIGHT...]",
+		Short:   "Revoke rights of a plugin, all if none is named",
+		Example: "parley policy revoke github",
+	}, func(_ *command.App, rules *policy.Policy, opts *grantOptions, grants []policy.Grant) (policy.Edit, error) {
+		return rules.Revoke(opts.Plugin, grants...)
+	})
+	return cmd
+}
+
+// changeGrants makes a command that writes an edit of grants, once the operator has approved. The error is denied if
+// the operator has not, and then nothing has changed.
+func changeGrants(app *command.App, cmd *cobra.Command,
+	edit func(*command.App, *policy.Policy, *grantOptions, []policy.Grant) (policy.Edit, error),
+) (*cobra.Command, *grantOptions) {
+	opts := &grantOptions{}
+	cmd.ValidArgsFunction = app.Complete().Plugins
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		opts.Plugin, opts.Rights = args[0], args[1:]
+		rules, grants, err := parseGrants(app, opts)
+		if err != nil {
+			return err
+		}
+		e, err := edit(app, rules, opts, grants)
+		if err != nil {
+			return err
+		}
+		return writeGrants(cmd.Context(), app, rules, e, opts.Yes)
+	}
+	command.AddYes(cmd, &opts.Yes)
+	return cmd, opts
+}
+
+// grant returns the edit that grants rights to the installed build of a plugin, or to its signer.
+func grant(
+	app *command.App, rules *policy.Policy, opts *grantOptions, grants []policy.Grant,
+) (edit policy.Edit, err error) {
+	at, err := command.FindIn(app, opts.Plugin, "")
+	if err != nil {
+		return edit, err
+	}
+	info := at.Provider.Info()
+	if info.Digest == "" {
+		return edit, host.Errorf(host.InvalidArgs, "%s is built in and asks for no rights", info.Name)
+	}
+	to := info.Digest
+	if opts.Signer {
+		if to, err = grantee(app, info.Name); err != nil {
+			return edit, err
+		}
+	}
+	return rules.Grant(info.Name, to, grants...)
+}
+
+// checkPolicyData are the files of the policy, all of which are valid, and what each of their rules applies to today.
+type checkPolicyData struct {
+	Files []string       `json:"files"`
+	Rules []policy.Match `json:"rules"`
 }
 
 // grantOptions say which rights of a plugin to change.
 type grantOptions struct {
 	Plugin string
-	// Rights are in the grammar of grants. [revoke] without rights takes all.
+	// Rights are in the grammar of grants. revoke takes all if there are none.
 	Rights []string
 	// Signer binds the grants to the key that signed the installed build, so that later builds with it have them.
 	Signer bool
@@ -240,42 +201,6 @@ type grantData struct {
 	Added   []string `json:"added"`
 	Removed []string `json:"removed"`
 	Notes   []string `json:"notes,omitempty"`
-}
-
-// grant grants rights to the installed build of a plugin, once the operator has approved. The error is denied if the
-// operator has not, and then nothing has changed.
-func grant(ctx context.Context, app *command.App, o grantOptions) (*grantData, error) {
-	rules, grants, err := parseGrants(app, o)
-	if err != nil {
-		return nil, err
-	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	at, err := catalog.FindIn(o.Plugin, "")
-	if err != nil {
-		return nil, err
-	}
-	info := at.Provider.Info()
-	if info.Digest == "" {
-		return nil, host.Errorf(host.InvalidArgs, "%s is built in and asks for no rights", info.Name)
-	}
-	to := info.Digest
-	if o.Signer {
-		if to, err = grantee(app, info.Name); err != nil {
-			return nil, err
-		}
-	}
-	edit, err := rules.Grant(info.Name, to, grants...)
-	if err != nil {
-		return nil, err
-	}
-	data, err := writeGrants(ctx, app, rules, edit, o.Yes)
-	if err == nil {
-		noteUnused(app, rules, at.Provider, edit.Added)
-	}
-	return data, err
 }
 
 // grantee returns the key that signed an installed plugin. The error is denied if it is not signed with a trusted one.
@@ -298,20 +223,7 @@ func grantee(app *command.App, name string) (string, error) {
 	return signer.Key, nil
 }
 
-// revoke takes rights from a plugin, once the operator has approved. The errors are those of [grant].
-func revoke(ctx context.Context, app *command.App, o grantOptions) (*grantData, error) {
-	rules, grants, err := parseGrants(app, o)
-	if err != nil {
-		return nil, err
-	}
-	edit, err := rules.Revoke(o.Plugin, grants...)
-	if err != nil {
-		return nil, err
-	}
-	return writeGrants(ctx, app, rules, edit, o.Yes)
-}
-
-func parseGrants(app *command.App, o grantOptions) (*policy.Policy, []policy.Grant, error) {
+func parseGrants(app *command.App, o *grantOptions) (*policy.Policy, []policy.Grant, error) {
 	rules, err := app.Parley().Policy()
 	if err != nil {
 		return nil, nil, err
@@ -328,27 +240,34 @@ func parseGrants(app *command.App, o grantOptions) (*policy.Policy, []policy.Gra
 	return rules, grants, nil
 }
 
-func writeGrants(ctx context.Context, app *command.App, rules *policy.Policy, e policy.Edit, yes bool) (*grantData,
-	error) {
+func writeGrants(ctx context.Context, app *command.App, rules *policy.Policy, e policy.Edit, yes bool) error {
 	if err := app.Approve(ctx, rules, command.Change{Diff: e.Diff()}, yes); err != nil {
-		return nil, err
+		return err
 	}
 	if err := app.Parley().Admission().WriteGrants(e); err != nil {
-		return nil, err
+		return err
 	}
-	return &grantData{
+	noteUnused(app, rules, e)
+	data := grantData{
 		e.Path, e.Plugin, e.To, append([]string{}, e.Added...), append([]string{}, e.Removed...), e.Notes,
-	}, nil
+	}
+	return app.Print(data, []string{"parley policy explain " + data.Plugin}, func(w io.Writer) {
+		fmt.Fprintf(w, "Wrote %s: %d added, %d removed\n", data.File, len(data.Added), len(data.Removed))
+	})
 }
 
 // noteUnused reports which of the added grants have no effect.
-func noteUnused(app *command.App, rules *policy.Policy, to host.Provider, added []string) {
-	m, err := to.Manifest()
+func noteUnused(app *command.App, rules *policy.Policy, e policy.Edit) {
+	at, err := command.FindIn(app, e.Plugin, "")
+	if err != nil || len(e.Added) == 0 {
+		return
+	}
+	m, err := at.Provider.Manifest()
 	if err != nil {
 		return // the next call reports it
 	}
-	for _, unused := range rules.Explain(to.Info(), m, "").Unused {
-		if slices.Contains(added, unused.Grant) {
+	for _, unused := range rules.Explain(at.Provider.Info(), m, "").Unused {
+		if slices.Contains(e.Added, unused.Grant) {
 			app.Notice(unused.Note)
 		}
 	}

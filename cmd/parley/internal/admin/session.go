@@ -1,8 +1,8 @@
 package admin
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -13,8 +13,8 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 func newSession(app *command.App) *cobra.Command {
@@ -22,42 +22,29 @@ func newSession(app *command.App) *cobra.Command {
 		newSessionEnd(app))
 }
 
-type sessionListOptions struct {
-	app *command.App
-	command.SessionOptions
-}
-
 func newSessionList(app *command.App) *cobra.Command {
-	opts := &sessionListOptions{app: app}
+	opts := &command.SessionOptions{}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the sessions of the last 24 hours",
 		Example: "parley session list",
-		RunE:    command.RunWith(runSessionList, opts),
+		RunE:    command.RunWith(app, runSessionList, opts),
 	}
 	cmd.Flags().BoolVar(&opts.All, "all", false, "those of connections, tokens and plugins too")
 	return cmd
 }
 
-func runSessionList(ctx context.Context, opts *sessionListOptions) error {
-	data := command.Sessions(ctx, opts.app, opts.SessionOptions)
+func runSessionList(ctx context.Context, app *command.App, opts *command.SessionOptions) error {
+	data := command.Sessions(ctx, app, *opts)
 	next := []string{"parley session show NAME", "parley session end NAME"}
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		if data.Total == 0 {
 			fmt.Fprintln(w, "No session was used in the last 24 hours.")
 			return
 		}
 		for _, s := range data.Sessions {
-			name := s.Name
-			if name == "" {
-				name = "(no session)"
-			}
-			pages := 0
-			for _, p := range s.Pages {
-				pages += p.Pages
-			}
-			fmt.Fprintf(w, "%-24s %-14s %8s  %s\n", name, usedAgo(s.Used), manifest.Plural(pages, "page"),
-				manifest.Plural(s.Results, "result"))
+			fmt.Fprintf(w, "%-24s %-14s %8s  %s\n", cmp.Or(s.Name, "(no session)"), usedAgo(s.Used),
+				manifest.Plural(s.PageCount(), "page"), manifest.Plural(s.Results, "result"))
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
 	})
@@ -78,11 +65,6 @@ func usedAgo(used *time.Time) string {
 	return fmt.Sprintf("%d h ago", int(ago.Hours()))
 }
 
-type sessionNameOptions struct {
-	app  *command.App
-	name string
-}
-
 func newSessionShow(app *command.App) *cobra.Command {
 	return namedSession(app, "show", "Show what a session was shown, its results and its pages", runSessionShow)
 }
@@ -92,24 +74,32 @@ func newSessionEnd(app *command.App) *cobra.Command {
 }
 
 // namedSession returns a subcommand that takes the name of a session.
-func namedSession(app *command.App, name, short string, run command.RunFunc[sessionNameOptions]) *cobra.Command {
-	opts := &sessionNameOptions{app: app}
+func namedSession(
+	app *command.App, name, short string, run func(context.Context, *command.App, string) error,
+) *cobra.Command {
 	return &cobra.Command{
 		Use:               name + " NAME",
 		Short:             short,
 		Example:           "parley session " + name + " research",
 		ValidArgsFunction: app.Complete().Sessions,
-		RunE:              command.RunWith(run, opts, &opts.name),
+		RunE:              command.RunWord(app, run),
 	}
 }
 
-func runSessionShow(ctx context.Context, opts *sessionNameOptions) error {
-	data, err := showSession(ctx, opts.app, opts.name)
+// runSessionShow prints what a session was shown, the results that are stored for it, and its pages. The error is
+// not_found for a name that no session has.
+func runSessionShow(ctx context.Context, app *command.App, name string) error {
+	s, err := findSession(ctx, app, name)
 	if err != nil {
 		return err
 	}
+	data := &shownSession{
+		Name: s.Name, Used: s.Used, Shown: append([]session.ShownTool{}, s.Stored.Shown...),
+		Results: append([]session.StoredResult{}, s.Stored.Results...),
+		Pages:   append([]command.SessionPagesData{}, s.Pages...),
+	}
 	next := []string{"parley session end " + command.ShellQuote(data.Name)}
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.PrintNext(data, next, func(w io.Writer) {
 		fmt.Fprintln(w, strings.TrimRight(data.Name+"  "+usedAgo(data.Used), " "))
 		for _, p := range data.Pages {
 			fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %s in browser %s  %s", manifest.Plural(p.Pages, "page"), p.Browser,
@@ -122,16 +112,25 @@ func runSessionShow(ctx context.Context, opts *sessionNameOptions) error {
 			tiers := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(t.Tiers)), ", "), "[]")
 			fmt.Fprintf(w, "  was shown %s, tier %s\n", t.Tool, tiers)
 		}
-		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
 
-func runSessionEnd(ctx context.Context, opts *sessionNameOptions) error {
-	data, err := endSession(ctx, opts.app, opts.name)
+// runSessionEnd closes the pages of a session and deletes what is stored of it. The error is not_found for a name that
+// no session has.
+func runSessionEnd(ctx context.Context, app *command.App, name string) error {
+	s, err := findSession(ctx, app, name)
 	if err != nil {
 		return err
 	}
-	return opts.app.Print(data, []string{"parley session list"}, func(w io.Writer) {
+	h, err := app.Host(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.EndSession(ctx, s.Stored.Session); err != nil {
+		return err
+	}
+	data := endedSession{s.Name, s.PageCount(), s.Results}
+	return app.Print(data, []string{"parley session list"}, func(w io.Writer) {
 		fmt.Fprintf(w, "Ended %s: closed %s, deleted %s\n", data.Name, manifest.Plural(data.Pages, "page"),
 			manifest.Plural(data.Results, "result"))
 	})
@@ -146,50 +145,11 @@ type shownSession struct {
 	Pages   []command.SessionPagesData `json:"pages"`
 }
 
-// showSession returns what a session was shown, the results that are stored for it, and its pages. The error is
-// not_found for a name that no session has.
-func showSession(ctx context.Context, app *command.App, name string) (*shownSession, error) {
-	s, err := findSession(ctx, app, name)
-	if err != nil {
-		return nil, err
-	}
-	return &shownSession{
-		Name: s.Name, Used: s.Used, Shown: append([]session.ShownTool{}, s.Stored.Shown...),
-		Results: append([]session.StoredResult{}, s.Stored.Results...),
-		Pages:   append([]command.SessionPagesData{}, s.Pages...),
-	}, nil
-}
-
 // endedSession is a session that has been ended.
 type endedSession struct {
 	Name    string `json:"name"`
 	Pages   int    `json:"pages"`   // that it had open
 	Results int    `json:"results"` // that were stored for it
-}
-
-// endSession closes the pages of a session and deletes what is stored of it. The error is not_found for a name that no
-// session has.
-func endSession(ctx context.Context, app *command.App, name string) (*endedSession, error) {
-	s, err := findSession(ctx, app, name)
-	if err != nil {
-		return nil, err
-	}
-	h, err := app.Host(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.EndSession(ctx, s.Stored.Session); err != nil {
-		var e *host.Error
-		if errors.As(err, &e) {
-			return nil, e
-		}
-		return nil, err
-	}
-	ended := &endedSession{Name: s.Name, Results: s.Results}
-	for _, p := range s.Pages {
-		ended.Pages += p.Pages
-	}
-	return ended, nil
 }
 
 // findSession returns the session of a name.
@@ -205,8 +165,94 @@ func findSession(ctx context.Context, app *command.App, name string) (*command.S
 	}
 	e := host.Errorf(host.NotFound, "no session is named %q", manifest.CleanLine(manifest.Clip(name, 80))).
 		WithNext("parley session list", "parley session list --all")
-	for _, n := range schema.Nearest(name, names, 3) {
-		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
-	}
+	e.DidYouMean = command.Nearest(name, names)
 	return nil, e
+}
+
+func newRunner(app *command.App) *cobra.Command {
+	return command.Parent("runner", "Runners", newRunnerList(app), newRunnerStop(app))
+}
+
+func newRunnerList(app *command.App) *cobra.Command {
+	return command.New(app, "list", "List the runners", "parley runner list", runRunnerList)
+}
+
+func runRunnerList(_ context.Context, app *command.App, _ string) error {
+	running, _ := runners(app)
+	data := listed(running)
+	return app.Print(data, []string{"parley runner stop"}, func(w io.Writer) {
+		if data.Total == 0 {
+			fmt.Fprintln(w, "No runner is running.")
+			return
+		}
+		for _, r := range data.Runners {
+			state := usedAgo(&r.Used)
+			if r.Busy {
+				state = "in a call"
+			}
+			fmt.Fprintf(w, "%8d  %-16s %-16s %-12s %s\n", r.PID, r.Plugin, r.Caller, state, r.Session)
+		}
+		fmt.Fprintln(w, "Next: parley runner stop")
+	})
+}
+
+func newRunnerStop(app *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop [PLUGIN]",
+		Short: "End the runners of a plugin, or all of them",
+		Long: "End the runners of a plugin, or all of them, also in the middle of a call. A runner ends by itself when " +
+			"nobody uses it, when its plugin or a policy changes, and after a crash or a timeout.",
+		Example: "parley runner stop text",
+		RunE:    command.RunWord(app, runRunnerStop),
+	}
+}
+
+// runRunnerStop ends the runners of a plugin, or all, also in the middle of a call. The error is not_found if the
+// plugin has none.
+func runRunnerStop(_ context.Context, app *command.App, plugin string) error {
+	stopped := wasm.StopRunners(app.Dirs().Run, func(r wasm.RunnerInfo) bool {
+		return plugin == "" || strings.EqualFold(r.Plugin, plugin)
+	})
+	if len(stopped) == 0 && plugin != "" {
+		return host.Errorf(host.NotFound, "no runner of the plugin %q runs",
+			manifest.CleanLine(manifest.Clip(plugin, 80))).WithNext("parley runner list")
+	}
+	data := listed(stopped)
+	return app.Print(data, []string{"parley runner list"}, func(w io.Writer) {
+		fmt.Fprintf(w, "Stopped %s\n", manifest.Plural(data.Total, "runner"))
+	})
+}
+
+// runnerList are runners: processes in which the guests of isolated calls run.
+type runnerList struct {
+	Runners []wasm.RunnerInfo `json:"runners"`
+	Total   int               `json:"total"`
+}
+
+// listed returns runners as they are printed, the one that was used last first.
+func listed(all []wasm.RunnerInfo) *runnerList {
+	data := &runnerList{Runners: []wasm.RunnerInfo{}, Total: len(all)}
+	for i := range all {
+		r := all[len(all)-1-i]
+		for _, text := range []*string{&r.Plugin, &r.Caller, &r.Session} {
+			*text = manifest.CleanLine(manifest.Clip(*text, 200)) // a file says so, which a plugin may not have written
+		}
+		r.Started, r.Used = r.Started.UTC(), r.Used.UTC()
+		data.Runners = append(data.Runners, r)
+	}
+	return data
+}
+
+// runners returns the runners that run, and the names of those that have ended but left files.
+func runners(app *command.App) (running []wasm.RunnerInfo, stale []string) {
+	for _, r := range wasm.Runners(app.Dirs().Run) {
+		if r.PID == 0 {
+			if !r.Busy { // else it is being started
+				stale = append(stale, r.Name)
+			}
+			continue
+		}
+		running = append(running, r)
+	}
+	return running, stale
 }

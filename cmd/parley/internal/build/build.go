@@ -3,10 +3,12 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +38,7 @@ var Commands = []command.Entry{
 }
 
 func newPluginBuild(app *command.App) *cobra.Command {
-	opts := &pluginBuildOptions{app: app}
+	opts := &pluginBuildOptions{}
 	cmd := &cobra.Command{
 		Use:   "build [DIR]",
 		Short: "Build a plugin from source: wasm and manifest in one file",
@@ -45,16 +47,16 @@ func newPluginBuild(app *command.App) *cobra.Command {
 			"that of other languages from manifest.json. A folder with Go and no go.mod gets one, with the SDK from this\n" +
 			"binary: no network is needed.",
 		Example: "parley plugin build ./hello",
-		RunE:    command.RunWith(runPluginBuild, opts, &opts.Dir),
+		RunE:    command.RunWith(app, runPluginBuild, opts, &opts.Dir),
 	}
-	cmd.Flags().StringVar(&opts.Out, "out", "", "default DIR/plugin.wasm; .gz compresses")
-	cmd.Flags().BoolVar(&opts.Names, "names", false, "keep the names of functions, which show where a plugin crashes")
 	cmd.Flags().StringVar(&opts.Manifest, "manifest", "", "also write the manifest alone to this file")
+	cmd.Flags().BoolVar(&opts.Names, "names", false, "keep the names of functions, which show where a plugin crashes")
+	cmd.Flags().StringVar(&opts.Out, "out", "", "default DIR/plugin.wasm; .gz compresses")
 	return cmd
 }
 
-func runPluginBuild(ctx context.Context, opts *pluginBuildOptions) error {
-	data, err := buildPlugin(ctx, opts.app, *opts)
+func runPluginBuild(ctx context.Context, app *command.App, opts *pluginBuildOptions) error {
+	data, err := buildPlugin(ctx, app, *opts)
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func runPluginBuild(ctx context.Context, opts *pluginBuildOptions) error {
 	if opts.Names {
 		again += " --names"
 	}
-	return printBuilt(opts.app, data, "Built", again)
+	return printBuilt(app, data, "Built", again)
 }
 
 // printBuilt prints what was built or packed. again is the command that does it again.
@@ -73,14 +75,13 @@ func printBuilt(a *command.App, data *buildPluginData, did, again string) error 
 	if refused {
 		next = []string{again}
 	}
-	return a.Print(data, next, func(w io.Writer) {
+	return a.PrintNext(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s: %s, %s, %d bytes\n", did, data.Out, data.Name, manifest.Plural(data.Tools, "tool"), data.Bytes)
 		command.WriteAsks(w, data.Admission.Rights, nil, nil)
 		command.WriteAdmission(w, data.Admission)
 		if refused {
 			fmt.Fprintln(w, "  An installation refuses it because of these errors. Change the texts, then repeat this.")
 		}
-		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
 
@@ -92,7 +93,6 @@ const (
 
 // pluginBuildOptions say what to build and where to write it.
 type pluginBuildOptions struct {
-	app *command.App
 	// Dir is the folder of the Go package. "" means the current one.
 	Dir string
 	// Out is the file to write, compressed if its name ends in .gz. "" means plugin.wasm in Dir.
@@ -119,10 +119,7 @@ type buildPluginData struct {
 // manifest has assets, the files of the folder assets beside the source are packed into the plugin. The error is
 // unavailable without the compiler, and invalid_plugin if the source does not compile or the plugin is not valid.
 func buildPlugin(ctx context.Context, app *command.App, o pluginBuildOptions) (*buildPluginData, error) {
-	dir := o.Dir
-	if dir == "" {
-		dir = "."
-	}
+	dir := cmp.Or(o.Dir, ".")
 	l, sources, err := findLanguage(dir)
 	if err != nil {
 		return nil, err
@@ -131,10 +128,7 @@ func buildPlugin(ctx context.Context, app *command.App, o pluginBuildOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	out := o.Out
-	if out == "" {
-		out = filepath.Join(dir, "plugin.wasm")
-	}
+	out := cmp.Or(o.Out, filepath.Join(dir, "plugin.wasm"))
 	if code, err = embedFiles(code, described, dir); err != nil {
 		return nil, err
 	}
@@ -368,11 +362,7 @@ func writeGoModule(dir string) error {
 
 func moduleName(folder string) string {
 	odd := regexp.MustCompile(`[^a-z0-9._-]+`)
-	name := strings.Trim(odd.ReplaceAllString(strings.ToLower(folder), "-"), "-.")
-	if name == "" {
-		return "plugin"
-	}
-	return name
+	return cmp.Or(strings.Trim(odd.ReplaceAllString(strings.ToLower(folder), "-"), "-."), "plugin")
 }
 
 func hashName(s string) string {
@@ -442,4 +432,81 @@ func goTool(ctx context.Context, dir string, env []string, args ...string) ([]by
 		own = append(own, "GOTOOLCHAIN=local")
 	}
 	return runCompiler(ctx, dir, append(own, env...), "go", args...)
+}
+
+func newPluginPack(app *command.App) *cobra.Command {
+	opts := &pluginPackOptions{}
+	cmd := &cobra.Command{
+		Use:   "pack FILE",
+		Short: "Put a manifest into a wasm module, of any language",
+		Long: "Writes the manifest into the custom section parley.manifest of the module, in place of the one that it\n" +
+			"has, and the scripts (NAME.js) and assets (the folder assets) that it declares, from the folder of FILE.\n" +
+			"Prints the report that an installation prints. A module or a manifest that no installation accepts is\n" +
+			"refused, and nothing is written.",
+		Example: "parley plugin pack hello.wasm --manifest hello.manifest.json",
+		RunE:    command.RunWith(app, runPluginPack, opts, &opts.Path),
+	}
+	cmd.Flags().StringVar(&opts.Manifest, "manifest", "", "JSON file; default FILE without .wasm, with .manifest.json")
+	cmd.Flags().StringVar(&opts.Out, "out", "", "default FILE itself; .gz compresses")
+	return cmd
+}
+
+// runPluginPack puts a manifest, and the scripts and assets that it declares, into a module, after the checks of an
+// installation. With an error nothing is written.
+func runPluginPack(ctx context.Context, app *command.App, opts *pluginPackOptions) error {
+	code, err := wasm.ReadModule(opts.Path)
+	if err != nil {
+		return err
+	}
+	from := cmp.Or(opts.Manifest, wasm.ManifestBeside(opts.Path))
+	if from == "" {
+		return host.Errorf(host.InvalidArgs, "there is no manifest beside %s; expected --manifest FILE, a JSON file "+
+			"as parley plugin schema describes it", manifest.CleanLine(opts.Path)).
+			WithSteps(host.OperatorStep(host.OpPluginSchema))
+	}
+	const limit = 4 << 20
+	described, err := host.ReadValue(ctx, from, limit)
+	if err != nil {
+		return host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
+	}
+	if code, err = embedFiles(code, described, filepath.Dir(opts.Path)); err != nil {
+		return err
+	}
+	c, err := wasm.Pack(opts.Path, code, described, from, parley.Version)
+	if err != nil {
+		return err
+	}
+	data, err := writePlugin(ctx, app, c, cmp.Or(opts.Out, opts.Path))
+	if err != nil {
+		return err
+	}
+	again := "parley plugin pack " + command.ShellQuote(opts.Path)
+	if opts.Manifest != "" {
+		again += " --manifest " + command.ShellQuote(opts.Manifest)
+	}
+	return printBuilt(app, data, "Packed", again)
+}
+
+func newPluginSchema(app *command.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of manifests",
+		Long:    "The schema says what each field means, its default and its bounds. With --json it is in an envelope.",
+		Example: "parley plugin schema > manifest.schema.json",
+		RunE:    command.RunWord(app, runPluginSchema),
+	}
+}
+
+func runPluginSchema(_ context.Context, app *command.App, _ string) error {
+	return app.Print(json.RawMessage(manifest.Schema()), []string{"parley plugin pack FILE --manifest FILE"}, nil)
+}
+
+// pluginPackOptions say which module and manifest to join.
+type pluginPackOptions struct {
+	// Path is the wasm file.
+	Path string
+	// Manifest is the file with the manifest. "" means the one beside Path.
+	Manifest string
+	// Out is the file to write, compressed if its name ends in .gz. "" means Path.
+	Out string
 }

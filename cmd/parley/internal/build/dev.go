@@ -27,7 +27,7 @@ import (
 )
 
 func newPluginDev(app *command.App) *cobra.Command {
-	opts := &pluginDevOptions{app: app}
+	opts := &pluginDevOptions{}
 	opts.Dir = "."
 	cmd := &cobra.Command{
 		Use:   "dev [DIR]",
@@ -37,14 +37,13 @@ func newPluginDev(app *command.App) *cobra.Command {
 			"trust the key once, then grant them with policy grant NAME RIGHT --signer. With --json it prints one line of\n" +
 			"JSON a build. End it with Ctrl-C; the plugin stays installed.",
 		Example: "parley plugin dev ./hello",
-		RunE:    command.RunWith(runPluginDev, opts, &opts.Dir),
+		RunE:    command.RunWith(app, runPluginDev, opts, &opts.Dir),
 	}
 	cmd.Flags().BoolVar(&opts.Once, "once", false, "end after the first build")
 	return cmd
 }
 
-func runPluginDev(ctx context.Context, opts *pluginDevOptions) error {
-	app := opts.app
+func runPluginDev(ctx context.Context, app *command.App, opts *pluginDevOptions) error {
 	var failed error // to print
 	builds := 0
 	opts.Each = func(data *devPluginData, err error) {
@@ -99,7 +98,6 @@ func writeDev(w io.Writer, data *devPluginData, next []string) {
 
 // pluginDevOptions say what to build again and again.
 type pluginDevOptions struct {
-	app *command.App
 	// Dir is the folder with the source.
 	Dir string
 	// Once ends after the first build, with its error.

@@ -22,7 +22,7 @@ import (
 )
 
 func newPluginTest(app *command.App) *cobra.Command {
-	opts := &pluginTestOptions{app: app}
+	opts := &pluginTestOptions{}
 	cmd := &cobra.Command{
 		Use:   "test FILE|DIR|NAME",
 		Short: "Test a plugin by its examples and by generated calls",
@@ -31,23 +31,37 @@ func newPluginTest(app *command.App) *cobra.Command {
 			"host, and the same call must have the same outcome. No call has a right. --seed repeats the generated calls.",
 		Example:           "parley plugin test ./hello\nparley plugin test ./hello --seed 7 --calls 200",
 		ValidArgsFunction: app.Complete().Plugins,
-		RunE:              command.RunWith(runPluginTest, opts, &opts.Plugin),
+		RunE:              command.RunWith(app, runPluginTest, opts, &opts.Plugin),
 	}
-	cmd.Flags().Uint64Var(&opts.Seed, "seed", 0, "repeat the generated calls of this seed")
 	cmd.Flags().IntVar(&opts.Calls, "calls", 0, "generated calls of each tool and kind; default 20")
+	cmd.Flags().Uint64Var(&opts.Seed, "seed", 0, "repeat the generated calls of this seed")
 	return cmd
 }
 
-func runPluginTest(ctx context.Context, opts *pluginTestOptions) error {
-	data, err := testPlugin(ctx, opts.app, *opts)
+// runPluginTest tests a plugin by its examples and by generated calls. The error is invalid_plugin if it fails.
+func runPluginTest(ctx context.Context, app *command.App, opts *pluginTestOptions) error {
+	if opts.Calls < 0 || opts.Calls > 10_000 {
+		return host.Errorf(host.InvalidArgs, "--calls is %d; expected a number from 1 to 10000", opts.Calls)
+	}
+	provider, err := testedProvider(app, opts.Plugin)
 	if err != nil {
 		return err
 	}
+	for opts.Seed == 0 {
+		opts.Seed = uint64(rand.Uint32())
+	}
+	report, err := app.Parley().Admission().Test(ctx, provider, admit.TestOptions{Seed: opts.Seed, Calls: opts.Calls})
+	if err != nil {
+		return err
+	}
+	if len(report.Failures) > 0 {
+		return failedTest(opts, report)
+	}
 	next := []string{"parley plugin check " + command.ShellQuote(opts.Plugin)}
-	return opts.app.Print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "%s %s passed %s, with seed %d\n", data.Plugin, data.Version, manifest.Plural(data.Calls, "call"),
-			data.Seed)
-		for _, t := range data.Tools {
+	return app.PrintNext(report, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s passed %s, with seed %d\n", report.Plugin, report.Version,
+			manifest.Plural(report.Calls, "call"), report.Seed)
+		for _, t := range report.Tools {
 			fmt.Fprintf(w, "  %s: %s, %d valid, %d invalid, %d hostile", t.Tool, manifest.Plural(t.Examples, "example"), t.Valid,
 				t.Invalid, t.Hostile)
 			if t.Denied > 0 {
@@ -58,44 +72,17 @@ func runPluginTest(ctx context.Context, opts *pluginTestOptions) error {
 			}
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
 
-// pluginTestOptions say which plugin to test, and how.
-type pluginTestOptions struct {
-	app *command.App
-	// Plugin is a file, a folder, or the name of an installed plugin.
-	Plugin string
-	// Seed repeats the generated calls of an earlier test. 0 means a new one.
-	Seed uint64
-	// Calls is how many calls of each kind are generated for each tool. 0 means 20.
-	Calls int
-}
-
-// testPlugin tests a plugin by its examples and by generated calls. The error is invalid_plugin if it fails; it has the
-// failures as details, and the report is returned as well.
-func testPlugin(ctx context.Context, app *command.App, o pluginTestOptions) (*admit.TestReport, error) {
-	if o.Calls < 0 || o.Calls > 10_000 {
-		return nil, host.Errorf(host.InvalidArgs, "--calls is %d; expected a number from 1 to 10000", o.Calls)
-	}
-	provider, err := testedProvider(app, o.Plugin)
-	if err != nil {
-		return nil, err
-	}
-	for o.Seed == 0 {
-		o.Seed = uint64(rand.Uint32())
-	}
-	report, err := app.Parley().Admission().Test(ctx, provider, admit.TestOptions{Seed: o.Seed, Calls: o.Calls})
-	if err != nil || len(report.Failures) == 0 {
-		return report, err
-	}
-	repeat := []string{o.Plugin, "--seed", strconv.FormatUint(o.Seed, 10)}
-	if o.Calls > 0 {
-		repeat = append(repeat, "--calls", strconv.Itoa(o.Calls))
+// failedTest returns the error of a test that failed, which has the failures as details.
+func failedTest(opts *pluginTestOptions, report *admit.TestReport) error {
+	repeat := []string{opts.Plugin, "--seed", strconv.FormatUint(opts.Seed, 10)}
+	if opts.Calls > 0 {
+		repeat = append(repeat, "--calls", strconv.Itoa(opts.Calls))
 	}
 	e := host.Errorf(host.InvalidPlugin, "%d of %s of %s failed (%s), with seed %d", len(report.Failures),
-		manifest.Plural(report.Calls, "call"), report.Plugin, strings.Join(report.Kinds(), ", "), o.Seed).
+		manifest.Plural(report.Calls, "call"), report.Plugin, strings.Join(report.Kinds(), ", "), opts.Seed).
 		WithSteps(host.OperatorStep(host.OpPluginTest, repeat...))
 	for _, f := range report.Failures {
 		if e.Trace == nil {
@@ -111,7 +98,17 @@ func testPlugin(ctx context.Context, app *command.App, o pluginTestOptions) (*ad
 			e.Details = append(e.Details, d)
 		}
 	}
-	return report, e
+	return e
+}
+
+// pluginTestOptions say which plugin to test, and how.
+type pluginTestOptions struct {
+	// Plugin is a file, a folder, or the name of an installed plugin.
+	Plugin string
+	// Seed repeats the generated calls of an earlier test. 0 means a new one.
+	Seed uint64
+	// Calls is how many calls of each kind are generated for each tool. 0 means 20.
+	Calls int
 }
 
 // testedProvider returns the plugin in a file or a folder, or a shipped or installed one by its name.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +30,7 @@ import (
 )
 
 func newPluginWrap(app *command.App) *cobra.Command {
-	opts := &pluginWrapOptions{app: app}
+	opts := &pluginWrapOptions{}
 	cmd := &cobra.Command{
 		Use:   "wrap FILE [WORD...]",
 		Short: "Write a manifest for a WASI command or an Extism plugin",
@@ -44,25 +46,67 @@ func newPluginWrap(app *command.App) *cobra.Command {
 					"parley plugin wrap rev.wasm -- '{text}'")
 			}
 			opts.Path, opts.Words = args[0], args[1:]
-			return runPluginWrap(cmd.Context(), opts)
+			return runPluginWrap(cmd.Context(), app, opts)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&opts.Name, "name", "", "of the plugin; default that of FILE")
-	flags.StringVar(&opts.Tool, "tool", "", "name of the tool; default run")
 	flags.StringVar(&opts.Brief, "brief", "", "what the tool does, in at most 64 characters")
-	flags.StringVar(&opts.Stdin, "stdin", "", "the standard input, such as {text}")
-	flags.Var((*command.Texts)(&opts.Files), "file", "/PATH={name}: a file with the value of a parameter; repeatable")
-	flags.Var((*command.Texts)(&opts.Env), "env", "NAME=VALUE, such as LANG={lang?}; repeatable")
-	flags.StringVar(&opts.Output, "output", "", "text (default), json, lines, bytes or file:/PATH")
-	flags.StringVar(&opts.MIME, "mime", "", "media type of bytes, such as audio/wav")
 	flags.StringVar(&opts.Effect, "effect", "", "read (default), write or destructive")
+	flags.Var((*command.Texts)(&opts.Env), "env", "NAME=VALUE, such as LANG={lang?}; repeatable")
+	flags.Var((*command.Texts)(&opts.Files), "file", "/PATH={name}: a file with the value of a parameter; repeatable")
+	flags.StringVar(&opts.MIME, "mime", "", "media type of bytes, such as audio/wav")
+	flags.StringVar(&opts.Name, "name", "", "of the plugin; default that of FILE")
 	flags.StringVar(&opts.Out, "out", "", "default FILE.manifest.json")
+	flags.StringVar(&opts.Output, "output", "", "text (default), json, lines, bytes or file:/PATH")
+	flags.StringVar(&opts.Stdin, "stdin", "", "the standard input, such as {text}")
+	flags.StringVar(&opts.Tool, "tool", "", "name of the tool; default run")
 	return cmd
 }
 
-func runPluginWrap(ctx context.Context, opts *pluginWrapOptions) error {
-	data, err := wrapPlugin(ctx, opts.app, *opts)
+// runPluginWrap writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights,
+// to draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost. For an
+// Extism plugin it writes what the plugin lists.
+func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOptions) error {
+	code, err := wasm.ReadModule(opts.Path)
+	if err != nil {
+		return err
+	}
+	w := &wrapper{o: opts, props: map[string]any{}}
+	stem := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(opts.Path), ".gz"), ".wasm")
+	name := cmp.Or(opts.Name, strings.Trim(regexp.MustCompile(`[^A-Za-z0-9-]+`).ReplaceAllString(stem, "-"), "-"))
+	if reserved := manifest.Reserved(name); reserved || !regexp.MustCompile(`^[A-Za-z][\w-]{0,39}$`).MatchString(name) {
+		return host.Errorf(map[bool]host.Code{true: host.AlreadyExists, false: host.InvalidArgs}[reserved],
+			"a plugin cannot be named %q: expected a letter, up to 39 letters, digits, _ and -, and not the name of a command; "+
+				"choose a name with --name NAME", manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+	}
+	out := cmp.Or(opts.Out, filepath.Join(filepath.Dir(opts.Path), stem+".manifest.json"))
+	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
+		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out)).
+			WithSteps(host.OperatorStep(host.OpPluginCheck, opts.Path))
+	}
+	var described []byte
+	if wasm.IsExtism(code) {
+		described, err = extismManifest(ctx, app, opts, code, name)
+	} else {
+		w.help = commandHelp(ctx, app, opts.Path, code, name)
+		described, err = w.manifest(name)
+	}
+	if err != nil {
+		return err
+	}
+	c, err := wasm.Pack(opts.Path, code, described, out, parley.Version)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, append(described, '\n'), 0o644); err != nil {
+		return host.Errorf(host.Unavailable, "cannot write the manifest: %v", err)
+	}
+	data := &wrapData{Manifest: out, Plugin: name, Tool: c.Manifest.Tools[0].Name,
+		Parameters: append([]string{}, w.order...), Help: w.help != ""}
+	for i := range c.Manifest.Tools {
+		data.Tools = append(data.Tools, c.Manifest.Tools[i].Name)
+	}
+	data.Admission, err = app.Parley().Admission().Admit(ctx, c, admit.Signer{}, nil)
 	if err != nil {
 		return err
 	}
@@ -71,26 +115,23 @@ func runPluginWrap(ctx context.Context, opts *pluginWrapOptions) error {
 	if opts.Out != "" {
 		next = []string{"parley plugin pack " + command.ShellQuote(opts.Path) + " --manifest " + command.ShellQuote(opts.Out)}
 	}
-	return opts.app.Print(data, next, func(w io.Writer) {
-		switch {
-		case data.Admission.Kind == manifest.KindMCP:
+	return app.PrintNext(data, next, func(w io.Writer) {
+		if data.Admission.Kind == manifest.KindMCP {
 			fmt.Fprintf(w, "Wrote %s: %s with the tools %s\n", data.Manifest, data.Plugin, strings.Join(data.Tools, ", "))
 			fmt.Fprintln(w, "  it asks for no right and has no setting; add what the plugin needs")
-		default:
+		} else {
 			fmt.Fprintf(w, "Wrote %s: %s.%s(%s)\n", data.Manifest, data.Plugin, data.Tool, strings.Join(data.Parameters, ", "))
 			if !data.Help {
 				fmt.Fprintln(w, "  the command printed no help, so the texts say little; edit them")
 			}
 		}
 		command.WriteAdmission(w, data.Admission)
-		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
 
 // pluginWrapOptions say how a WASI command becomes a plugin. For an Extism plugin only Path, Name, Effect, Brief and
 // Out are used.
 type pluginWrapOptions struct {
-	app *command.App
 	// Path is the wasm file of the command.
 	Path string
 	// Words are its command line, after its name. {name} is a required parameter, {name?} an optional one; a type follows
@@ -127,56 +168,9 @@ type wrapData struct {
 	Admission  *admit.Report `json:"admission"`
 }
 
-// wrapPlugin writes a manifest for a WASI command. It runs the command with --help in the sandbox, without rights, to
-// draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost. For an
-// Extism plugin it writes what the plugin lists.
-func wrapPlugin(ctx context.Context, app *command.App, o pluginWrapOptions) (*wrapData, error) {
-	code, err := wasm.ReadModule(o.Path)
-	if err != nil {
-		return nil, err
-	}
-	w := &wrapper{o: o, props: map[string]any{}}
-	stem := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(o.Path), ".gz"), ".wasm")
-	name := cmp.Or(o.Name, strings.Trim(regexp.MustCompile(`[^A-Za-z0-9-]+`).ReplaceAllString(stem, "-"), "-"))
-	if reserved := manifest.Reserved(name); reserved || !regexp.MustCompile(`^[A-Za-z][\w-]{0,39}$`).MatchString(name) {
-		return nil, host.Errorf(map[bool]host.Code{true: host.AlreadyExists, false: host.InvalidArgs}[reserved],
-			"a plugin cannot be named %q: expected a letter, up to 39 letters, digits, _ and -, and not the name of a command; "+
-				"choose a name with --name NAME", manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
-	}
-	out := cmp.Or(o.Out, filepath.Join(filepath.Dir(o.Path), stem+".manifest.json"))
-	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
-		return nil, host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out)).
-			WithSteps(host.OperatorStep(host.OpPluginCheck, o.Path))
-	}
-	var described []byte
-	if wasm.IsExtism(code) {
-		described, err = extismManifest(ctx, app, o, code, name)
-	} else {
-		w.help = commandHelp(ctx, app, o.Path, code, name)
-		described, err = w.manifest(name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	c, err := wasm.Pack(o.Path, code, described, out, parley.Version)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(out, append(described, '\n'), 0o644); err != nil {
-		return nil, host.Errorf(host.Unavailable, "cannot write the manifest: %v", err)
-	}
-	data := &wrapData{Manifest: out, Plugin: name, Tool: c.Manifest.Tools[0].Name,
-		Parameters: append([]string{}, w.order...), Help: w.help != ""}
-	for i := range c.Manifest.Tools {
-		data.Tools = append(data.Tools, c.Manifest.Tools[i].Name)
-	}
-	data.Admission, err = app.Parley().Admission().Admit(ctx, c, admit.Signer{}, nil)
-	return data, err
-}
-
 // wrapper makes a manifest.
 type wrapper struct {
-	o        pluginWrapOptions
+	o        *pluginWrapOptions
 	help     string
 	props    map[string]any // the schemas of parameters
 	order    []string       // their names
@@ -381,28 +375,11 @@ const (
 // It runs in the sandbox, without rights. It returns "" where that is no help.
 func commandHelp(ctx context.Context, app *command.App, path string, code []byte, name string) string {
 	for _, flag := range []string{"--help", "-h"} {
-		described := jsontext.Marshal(map[string]any{
-			"manifest": 1, "name": name, "version": "0.0.0", "kind": manifest.KindWASI, "docs": map[string]any{"brief": "Help"},
-			"tools": []any{map[string]any{"name": "help", "docs": map[string]any{"brief": "Help"}, "effect": "read",
-				"params": map[string]any{"type": "object"}, "wasi": map[string]any{"argv": []any{flag}}}},
-		})
-		c, err := wasm.Pack(path, code, described, path, parley.Version)
-		if err != nil {
-			return "" // the real manifest has the error
-		}
-		limited, cancel := context.WithTimeout(ctx, helpTimeout)
-		provider := app.Parley().Engine().Provider(c.Source())
-		if err := provider.Prepare(ctx); err != nil {
-			cancel()
-			return ""
-		}
-		result, err := provider.Invoke(limited, &host.Request{
-			Job: host.Job{Tool: "help", Params: json.RawMessage("{}"), Caller: command.Caller}, Def: c.Manifest.Tool("help"),
-		})
-		cancel()
+		data, err := probe(ctx, app, path, code, name, manifest.KindWASI, "help",
+			map[string]any{"wasi": map[string]any{"argv": []any{flag}}})
 		text := ""
 		if err == nil {
-			_ = json.Unmarshal(result.Data, &text)
+			_ = json.Unmarshal(data, &text)
 		} else if e := host.AsError(err); e.Code == host.ToolFailed {
 			text = e.Message
 		}
@@ -412,4 +389,144 @@ func commandHelp(ctx context.Context, app *command.App, path string, code []byte
 		}
 	}
 	return ""
+}
+
+// probe calls a tool of a module in the sandbox, without rights. The manifest has this tool alone. A module of kind MCP
+// lists its tools.
+func probe(ctx context.Context, app *command.App, path string, code []byte, name, kind, tool string,
+	fields map[string]any) (json.RawMessage, error) {
+	docs := map[string]any{"brief": "Probe"}
+	described := map[string]any{"name": tool, "docs": docs, "effect": "read", "params": map[string]any{"type": "object"}}
+	maps.Copy(described, fields)
+	m := jsontext.Marshal(map[string]any{
+		"manifest": 1, "name": name, "version": "0.0.0", "kind": kind, "docs": docs, "tools": []any{described},
+	})
+	c, err := wasm.Pack(path, code, m, path, parley.Version)
+	if err != nil {
+		return nil, err
+	}
+	provider := app.Parley().Engine().Provider(c.Source())
+	if err := provider.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	request := &host.Request{Job: host.Job{Params: json.RawMessage("{}"), Caller: command.Caller}}
+	if kind != manifest.KindMCP {
+		request.Tool, request.Def = tool, c.Manifest.Tool(tool)
+	}
+	limited, cancel := context.WithTimeout(ctx, helpTimeout)
+	defer cancel()
+	result, err := provider.Invoke(limited, request)
+	if err != nil {
+		return nil, err
+	}
+	return result.Data, nil
+}
+
+// extismTool is a tool as an Extism plugin lists it.
+type extismTool struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema"`
+	Annotations  struct {
+		ReadOnly    bool  `json:"readOnlyHint"`
+		Destructive *bool `json:"destructiveHint"`
+	} `json:"annotations"`
+}
+
+// extismManifest returns the manifest of an Extism plugin, as JSON: what it lists. It asks for no right, since the
+// plugin does not say which it needs.
+func extismManifest(ctx context.Context, app *command.App, o *pluginWrapOptions, code []byte, name string) ([]byte,
+	error) {
+	if o.Tool != "" || o.Stdin != "" || o.Output != "" || o.MIME != "" || len(o.Words)+len(o.Files)+len(o.Env) > 0 {
+		return nil, host.Errorf(host.InvalidArgs, "%s is an Extism plugin, which lists its tools itself; expected no option "+
+			"but --name, --effect, --brief and --out", manifest.CleanLine(o.Path)).
+			WithSteps(host.OperatorStep(host.OpHelp, "plugin wrap"))
+	}
+	listed, err := extismTools(ctx, app, o.Path, code, name)
+	if err != nil {
+		return nil, err
+	}
+	tools, groups := []any{}, []any{}
+	named := map[string]bool{}
+	for _, t := range listed {
+		brief, rest := splitBrief(strings.TrimSpace(t.Description))
+		docs := map[string]any{"brief": cmp.Or(brief, "Call "+t.Name)}
+		if rest != "" {
+			docs["standard"] = rest
+		}
+		if group, _, ok := strings.Cut(t.Name, "."); ok && !named[group] {
+			named[group] = true
+			groups = append(groups, map[string]any{"name": group, "docs": map[string]any{"brief": "Tools of " + group}})
+		}
+		params := t.InputSchema
+		if len(params) == 0 {
+			params = json.RawMessage(`{"type":"object"}`)
+		}
+		returns := json.RawMessage("{}")
+		if len(t.OutputSchema) > 0 {
+			returns = t.OutputSchema
+		}
+		tools = append(tools, map[string]any{"name": t.Name, "docs": docs, "params": params, "returns": returns,
+			"effect": cmp.Or(o.Effect, t.effect())})
+	}
+	return json.MarshalIndent(map[string]any{
+		"manifest": 1, "name": name, "version": "0.1.0", "kind": manifest.KindMCP,
+		"docs": map[string]any{"brief": cmp.Or(o.Brief, "Tools of "+name)}, "groups": groups, "tools": tools,
+	}, "", " ")
+}
+
+// effect is what the plugin says of the tool. What says nothing may write, as in MCP.
+func (t *extismTool) effect() string {
+	switch {
+	case t.Annotations.ReadOnly:
+		return manifest.EffectRead
+	case t.Annotations.Destructive != nil && *t.Annotations.Destructive:
+		return manifest.EffectDestructive
+	}
+	return manifest.EffectWrite
+}
+
+// extismTools asks the plugin for its tools, in the sandbox, without rights.
+func extismTools(ctx context.Context, app *command.App, path string, code []byte, name string) ([]extismTool, error) {
+	data, err := probe(ctx, app, path, code, name, manifest.KindMCP, "list", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Tools []extismTool `json:"tools"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil || len(list.Tools) == 0 {
+		return nil, host.Errorf(host.InvalidPlugin, "%s: it lists no tools; expected {\"tools\":[..]}%s", name,
+			strings.TrimSuffix(fmt.Sprintf(": %v", err), ": <nil>"))
+	}
+	return list.Tools, nil
+}
+
+// splitBrief splits a description after its first sentence, without the period of that. A sentence that is too long is
+// cut for the brief, and the rest is all of the description.
+func splitBrief(text string) (brief, rest string) {
+	end := len(text)
+	for _, mark := range []string{". ", ".\n", "\n"} {
+		if at := strings.Index(text, mark); at >= 0 {
+			end = min(end, at)
+		}
+	}
+	sentence := strings.TrimRight(text[:end], ". ")
+	if brief = clipWords(sentence, maxBrief); brief != sentence {
+		return brief, text
+	}
+	return brief, strings.TrimLeft(text[end:], ".\n ")
+}
+
+// clipWords returns the first words of a text, as far as they fit.
+func clipWords(text string, size int) string {
+	for len(text) > size {
+		at := strings.LastIndexFunc(text[:size], unicode.IsSpace)
+		if at < 0 {
+			return manifest.Clip(text, size)
+		}
+		text = strings.TrimRightFunc(text[:at], func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	}
+	return text
 }

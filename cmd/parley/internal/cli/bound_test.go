@@ -28,7 +28,7 @@ func longCalls(t *testing.T) (lines []string) {
 	t.Helper()
 	megabyte := strings.Repeat("x", 1_000_000)
 	long, list := megabyte[:20_000], strings.Repeat("7,", 10_000)+"7"
-	tools, sampled := shippedParams(t), sample(t, 3)
+	tools, sampled := shippedParams(t), sample(t, 10)
 	maps.Copy(tools, map[string][]string{"cdp.open": {"url"}, "cdp.Runtime.evaluate": {"expression", "contextId"},
 		"cdp.Network.setCookies": {"cookies"}, "cdp.input": {"events"}, "cdp.route": {"rules"}, "cdp.type": {"secret"},
 		"cdp.DOM.querySelector": {"nodeId", "selector"}, "nope.tool": {"x"}, long[:3000]: {"x"}})
@@ -220,7 +220,7 @@ func TestErrorsAreBounded(t *testing.T) {
 		if err := os.WriteFile(file, []byte("short text"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		offered, sampled, tools := 0, sample(t, 3), shippedParams(t)
+		offered, sampled, tools := 0, sample(t, 10), shippedParams(t)
 		for _, tool := range slices.Sorted(maps.Keys(tools)) {
 			for _, name := range slices.Sorted(slices.Values(tools[tool])) {
 				if !sampled() {

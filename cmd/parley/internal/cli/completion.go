@@ -12,13 +12,12 @@ import (
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 type completionOptions struct {
-	app   *command.App
 	root  *cobra.Command
 	shell string
 }
 
 func newCompletion(app *command.App) *cobra.Command {
-	opts := &completionOptions{app: app}
+	opts := &completionOptions{}
 	return &cobra.Command{
 		Use:       "completion SHELL",
 		Short:     "Shell",
@@ -29,13 +28,13 @@ func newCompletion(app *command.App) *cobra.Command {
 				return command.UnknownValue("SHELL", args[0], shells)
 			}
 			opts.root, opts.shell = cmd.Root(), args[0]
-			return runCompletion(cmd.Context(), opts)
+			return runCompletion(cmd.Context(), app, opts)
 		},
 	}
 }
 
-func runCompletion(_ context.Context, opts *completionOptions) error {
-	out := opts.app.Out
+func runCompletion(_ context.Context, app *command.App, opts *completionOptions) error {
+	out := app.Out
 	switch opts.shell {
 	case "zsh":
 		return opts.root.GenZshCompletion(out)

@@ -25,7 +25,7 @@ import (
 )
 
 // newRoot returns the command tree. Help, completion and the checks of command lines are made from it.
-func newRoot(app *command.App, run command.RunFunc[tools.RootOptions]) *cobra.Command {
+func newRoot(app *command.App, run tools.RunRootFunc) *cobra.Command {
 	root := tools.NewToolCommand(app, run)
 	for _, c := range commandTable() {
 		root.AddCommand(c.New(app))
@@ -41,7 +41,7 @@ func checked(app *command.App, root *cobra.Command) *cobra.Command {
 }
 
 // newRootFor returns the part of the command tree that a command line needs, because to make all of it takes 0.3 ms.
-func newRootFor(app *command.App, words []string, run command.RunFunc[tools.RootOptions]) *cobra.Command {
+func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.Command {
 	isOption := func(word string) bool { return strings.HasPrefix(word, "-") && word != "-h" && word != "--help" }
 	first := "help" // without words, parley says what it is
 	if len(words) > 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // admitted takes the report on a plugin that is loaded or refused: on stderr, or with --json in the envelope.
-func (a *App) admitted(report *admit.Report) {
+func admitted(a *App, report *admit.Report) {
 	if a.JSON {
 		a.said.admissions = append(a.said.admissions, report)
 		return

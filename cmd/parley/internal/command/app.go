@@ -162,7 +162,7 @@ type said struct {
 }
 
 // RunFunc runs a command with the options that its flags and words gave.
-type RunFunc[O any] func(ctx context.Context, opts *O) error
+type RunFunc[O any] func(ctx context.Context, app *App, opts *O) error
 
 // NewApp returns an App for a command line. It asks people at the controlling terminal.
 func NewApp(streams *Streams, args []string) *App {
@@ -239,11 +239,24 @@ func (a *App) Forget() {
 
 // Print prints the result of a command: with --json the envelope, otherwise text. A nil text means the data as JSON.
 func (a *App) Print(data any, next []string, text func(w io.Writer)) error {
+	return a.PrintWarned(data, nil, next, text)
+}
+
+// PrintNext prints a result in the way of [App.Print]. The text ends with the first of the next steps.
+func (a *App) PrintNext(data any, next []string, text func(w io.Writer)) error {
+	return a.Print(data, next, func(w io.Writer) {
+		text(w)
+		fmt.Fprintln(w, "Next: "+next[0])
+	})
+}
+
+// PrintWarned prints a result with warnings, in the way of [App.Print].
+func (a *App) PrintWarned(data any, warnings, next []string, text func(w io.Writer)) error {
 	raw, err := manifest.Marshal(data)
 	if err != nil {
 		return err
 	}
-	env := &Envelope{OK: true, Data: raw, Warnings: []string{}, Next: append([]string{}, next...)}
+	env := &Envelope{OK: true, Data: raw, Warnings: append([]string{}, warnings...), Next: append([]string{}, next...)}
 	return a.PrintEnvelope(env, text)
 }
 

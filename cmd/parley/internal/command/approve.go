@@ -1,14 +1,24 @@
 package command
 
 import (
+	"bufio"
+	"cmp"
 	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/manifest"
 )
 
 func AddYes(cmd *cobra.Command, yes *bool) {
@@ -30,7 +40,7 @@ func AllowsYes(rules *policy.Policy) bool {
 }
 
 // replaceLoaded is parley.Config.Replace: the operator approves the names in d.Replace.
-func (a *App) replaceLoaded(name, owner string) error {
+func replaceLoaded(a *App, name, owner string) error {
 	if !slices.ContainsFunc(a.Replace, func(r string) bool { return strings.EqualFold(r, name) }) {
 		whose := "belongs to the signer " + owner
 		if owner == host.OwnerShipped {
@@ -85,4 +95,162 @@ func (a *App) Approve(ctx context.Context, rules *policy.Policy, c Change, yes b
 		err = host.Errorf(host.Denied, "not confirmed; %s", c.Undone())
 	}
 	return err
+}
+
+// maxShownParams bounds how much of a call's parameters a question shows, in bytes.
+const maxShownParams = 2000
+
+// terminal is the approver of the command line: the person at the controlling terminal.
+type terminal struct {
+	mu sync.Mutex // one question at a time
+}
+
+// Approve implements [host.Approver].
+func (t *terminal) Approve(ctx context.Context, q *host.Question) (host.Approval, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tty, err := OpenTerminal()
+	if err != nil {
+		return host.Approval{}, host.CannotAsk("there is no terminal to ask on")
+	}
+	defer tty.Close()
+	return askOn(ctx, tty, bufio.NewReader(newAbandonableReader(ctx, tty)), q)
+}
+
+// askOn shows a question and reads the reply.
+func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, q *host.Question) (host.Approval, error) {
+	fmt.Fprintf(out, "%s wants to call %s.%s %s", q.Ask.Caller, q.Ask.Plugin, q.Ask.Tool, shownParams(q.Params))
+	if q.Reason != "" {
+		fmt.Fprintf(out, " (%s)", manifest.CleanLine(q.Reason))
+	}
+	approval := host.Approval{By: host.ByTerminal}
+	if q.Kind == host.AskRight {
+		fmt.Fprintf(out, ".\n%s needs rights that are not granted:\n", q.Ask.Plugin)
+		for _, right := range q.Rights {
+			fmt.Fprintf(out, "  %s", manifest.CleanLine(right.Right))
+			if right.Why != "" {
+				fmt.Fprintf(out, "  %q", manifest.CleanLine(right.Why))
+			}
+			fmt.Fprintln(out)
+		}
+		for _, right := range q.Rights {
+			allowed, err := chooseFolder(ctx, out, lines, right.Right)
+			if err != nil || allowed == "" {
+				return approval, err
+			}
+			approval.Rights = append(approval.Rights, allowed)
+		}
+		fmt.Fprint(out, "Allow this for this call only? [y/N] ")
+	} else {
+		fmt.Fprint(out, ". Allow it? [y/N] ")
+	}
+	var err error
+	approval.Yes, err = readYes(ctx, lines)
+	return approval, err
+}
+
+// approveOnTerminal shows a change at the controlling terminal and asks whether to make it.
+func approveOnTerminal(ctx context.Context, c Change) (bool, error) {
+	tty, err := OpenTerminal()
+	if err != nil {
+		e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and there is no terminal; %s",
+			cmp.Or(c.What, "rights and trust"), c.Undone())
+		if c.What != "" {
+			return false, e.WithNext("run it at a terminal, or with --yes where the policy sets allow_yes")
+		}
+		return false, e.WithNext("run it at a terminal, or edit the file yourself")
+	}
+	defer tty.Close()
+	var text strings.Builder
+	question := "Write this?"
+	switch {
+	case c.Sends:
+		question = "Send this?"
+	case c.Installs != "":
+		text.WriteString(c.Installs)
+		if question = "Install it and write this?"; c.Diff == "" {
+			question = "Install it?"
+		}
+	}
+	text.WriteString(c.Diff)
+	fmt.Fprintf(tty, "%s%s [y/N] ", text.String(), question)
+	return confirmed(ctx, tty)
+}
+
+// shownParams returns parameters as a question shows them.
+func shownParams(params []byte) string {
+	shown := string(manifest.EscapeJSON(params))
+	if len(shown) <= maxShownParams {
+		return shown
+	}
+	return fmt.Sprintf("%s (%d bytes in all)", manifest.Clip(shown, maxShownParams), len(shown))
+}
+
+// chooseFolder asks for the folder that stands for PATH in a right, and returns the right with it, or "" if the person
+// names none. A right without PATH is returned as it is.
+func chooseFolder(
+	ctx context.Context, out io.Writer, lines *bufio.Reader, right string,
+) (string, error) {
+	mode, guest, found := strings.Cut(right, ":PATH=")
+	if !found || !strings.HasPrefix(mode, "fs:") {
+		return right, nil
+	}
+	fmt.Fprintf(out, "Folder of this machine for %s (%s): ", manifest.CleanLine(guest),
+		map[string]string{"fs:ro": "to read", "fs:rw": "to read and write"}[mode])
+	folder, err := readReply(ctx, lines)
+	if err != nil || folder == "" {
+		return "", err
+	}
+	if folder, err = filepath.Abs(folder); err != nil {
+		return "", host.Errorf(host.ConfigError, "the current folder cannot be found: %v", err)
+	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return "", host.Errorf(host.Denied, "%s is not a folder; nothing was run", manifest.CleanLine(folder))
+	}
+	return mode + ":" + folder + "=" + guest, nil
+}
+
+// readReply reads a line. A terminal that cannot be read replies nothing; the end of the context is an error.
+func readReply(ctx context.Context, lines *bufio.Reader) (string, error) {
+	line, err := lines.ReadString('\n')
+	if err != nil && ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	return strings.TrimSpace(line), nil
+}
+
+// readYes reads a reply, and reports whether it is y or yes, in any case.
+func readYes(ctx context.Context, lines *bufio.Reader) (bool, error) {
+	reply, err := readReply(ctx, lines)
+	reply = strings.ToLower(reply)
+	return reply == "y" || reply == "yes", err
+}
+
+// confirmed reads a reply at a terminal, unless the context ends before.
+func confirmed(ctx context.Context, tty *os.File) (bool, error) {
+	return readYes(ctx, bufio.NewReader(newAbandonableReader(ctx, tty)))
+}
+
+// ReadHidden writes a prompt, and reads a line at a terminal that does not show what is typed.
+func ReadHidden(ctx context.Context, tty *os.File, prompts io.Writer, prompt string) (string, error) {
+	fmt.Fprint(prompts, prompt)
+	shown, err := term.GetState(int(tty.Fd()))
+	if err != nil {
+		return "", host.Errorf(host.Unavailable, "the terminal cannot hide what is typed: %v; nothing was changed", err)
+	}
+	line, err := AwaitOrAbandon(ctx, func() ([]byte, error) { return term.ReadPassword(int(tty.Fd())) })
+	fmt.Fprintln(prompts)
+	if err != nil {
+		_ = term.Restore(int(tty.Fd()), shown) // an abandoned read does not do that
+	}
+	return string(line), err
+}
+
+// OpenTerminal opens the controlling terminal, which an agent behind a pipe does not have.
+func OpenTerminal() (*os.File, error) {
+	name := "/dev/tty"
+	if runtime.GOOS == "windows" {
+		name = "CONIN$"
+	}
+	return os.OpenFile(name, os.O_RDWR, 0)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/call"
 )
 
@@ -31,8 +32,9 @@ const Caller = "cli"
 func (a *App) Parley() *parley.Parley {
 	if a.parley == nil {
 		cfg := parley.Config{
-			Env: a.Env, Plugins: a.Plugins, Accept: a.Accept, Admitted: a.admitted, Replace: a.replaceLoaded,
-			Notice: a.Notice,
+			Env: a.Env, Plugins: a.Plugins, Accept: a.Accept, Notice: a.Notice,
+			Admitted: func(report *admit.Report) { admitted(a, report) },
+			Replace:  func(name, owner string) error { return replaceLoaded(a, name, owner) },
 			Approver: host.ApproverFunc(func(ctx context.Context, q *host.Question) (host.Approval, error) {
 				if a.Approver == nil {
 					return host.Approval{}, host.CannotAsk("nobody can be asked here")
@@ -98,6 +100,34 @@ func (a *App) Catalog() (*host.Catalog, error) {
 		return nil, err
 	}
 	return a.Parley().Catalog()
+}
+
+// Find returns what a qualified name means, in the catalog of all plugins.
+func (a *App) Find(name string) (host.Address, error) {
+	catalog, err := a.Catalog()
+	if err != nil {
+		return host.Address{}, err
+	}
+	return catalog.Find(name)
+}
+
+// FindIn returns what a local name stands for in a plugin; "" is the plugin itself.
+func FindIn(a *App, plugin, local string) (host.Address, error) {
+	catalog, err := a.Catalog()
+	if err != nil {
+		return host.Address{}, err
+	}
+	return catalog.FindIn(plugin, local)
+}
+
+// HostSession returns the host and the session of the calls.
+func (a *App) HostSession(ctx context.Context) (*call.Host, host.Session, error) {
+	h, err := a.Host(ctx)
+	if err != nil {
+		return nil, host.Session{}, err
+	}
+	session, err := a.Session()
+	return h, session, err
 }
 
 // Host returns the host, over which calls are made. It depends on the settings, the catalog, the policy and, with Live,

@@ -22,6 +22,14 @@ type SessionData struct {
 	Stored session.StoredSession `json:"-"`
 }
 
+// PageCount returns how many pages the session has in all browsers.
+func (s *SessionData) PageCount() (n int) {
+	for _, p := range s.Pages {
+		n += p.Pages
+	}
+	return n
+}
+
 // SessionPagesData are the pages of a session in one browser.
 type SessionPagesData struct {
 	Browser string `json:"browser"`

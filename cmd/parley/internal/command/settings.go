@@ -1,14 +1,21 @@
 package command
 
 import (
+	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp"
@@ -16,6 +23,9 @@ import (
 	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/document"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Settings are the values of the configuration. Each comes from its most specific source.
@@ -67,176 +77,116 @@ type SettingValue struct {
 type setting struct {
 	name, fallback, description string
 	byProject                   bool
-	set                         func(*Settings, string) error
+	set                         func(string) error
 }
 
 func (s setting) env() string {
 	return "PARLEY_" + strings.ToUpper(strings.ReplaceAll(s.name, ".", "_"))
 }
 
-var settingTable = []setting{
-	{
-		"tool_documentation_mode", "progressive", "tools in MCP: minimal, progressive, full or code", true,
-		func(s *Settings, v string) error {
-			s.DocMode = v
-			return oneOf(v, "minimal", "progressive", "full", "code")
-		},
-	},
-	{
-		"docs_on_first_use", "none", "documents a first success over MCP: none, tier2", true,
-		func(s *Settings, v string) error { s.DocsOnFirstUse = v == "tier2"; return oneOf(v, "none", "tier2") },
-	},
-	{
-		"pinned_tools", "", "tools that MCP's progressive mode shows; auto: by use", true,
-		func(s *Settings, v string) error { s.Pinned = splitList(v); return nil },
-	},
-	{
-		"timeout", "0s", "bound of a call's run by default; 0s: the tool's own", true,
-		func(s *Settings, v string) error { return duration(&s.Timeout, v) },
-	},
-	{
-		"max_bytes", "0", "cut larger results; 0: never", true,
-		func(s *Settings, v string) error { return count(&s.MaxBytes, v) },
-	},
-	{
-		"agent", "false", "for agents: cut at 32 KiB, keep binary in files", false,
-		func(s *Settings, v string) error { return truth(&s.Agent, v) },
-	},
-	{
-		"browser", "default", "name of the browser that calls use", false,
-		func(s *Settings, v string) error { s.Browser = v; return nil },
-	},
-	{
-		"chrome", "", "browser to start; empty: the first found", false,
-		func(s *Settings, v string) error { s.Chrome = v; return nil },
-	},
-	{
-		"browser_idle", "30m", "end a browser that nobody used for this long", false,
-		func(s *Settings, v string) error { return duration(&s.BrowserIdle, v) },
-	},
-	{
-		"runner", "on", "on: isolated calls share processes; off: none do", false,
-		func(s *Settings, v string) error { s.Runner = v == "on"; return oneOf(v, "on", "off") },
-	},
-	{
-		"runner_idle", "1m", "end a runner that nobody used for this long", false,
-		func(s *Settings, v string) error { return duration(&s.RunnerIdle, v) },
-	},
-	{
-		"traces.off", "false", "write no traces", false,
-		func(s *Settings, v string) error { return truth(&s.TracesOff, v) },
-	},
-	{
-		"traces.values", "false", "keep parameter values in traces, not only their shapes", false,
-		func(s *Settings, v string) error { return truth(&s.TracesValues, v) },
-	},
-	{
-		"traces.keep_days", strconv.Itoa(trace.DefaultKeepDays), "remove traces that are this many days old", false,
-		func(s *Settings, v string) error { return between(&s.TracesDays, v, 1, 36500) },
-	},
-	{
-		"traces.max_mib", strconv.Itoa(trace.DefaultMaxBytes >> 20),
-		"remove the oldest traces beyond this many MiB in all", false,
-		func(s *Settings, v string) error { return between(&s.TracesMiB, v, 1, 1<<20) },
-	},
-	{
-		"model.url", "", "chat-completions API, as https://HOST/v1; empty: none", false,
-		func(s *Settings, v string) error {
-			if s.Model.URL = v; v == "" {
-				return nil
-			}
-			return model.CheckURL(v)
-		},
-	},
-	{
-		"model.name", "", "name of the model that commands of docs ask", false,
-		func(s *Settings, v string) error { s.Model.Name = v; return nil },
-	},
-	{
-		"model.key", "", "its key: env:NAME or secret:NAME; empty: none", false,
-		func(s *Settings, v string) error { s.Model.Key = v; return keySource(v) },
-	},
-	{
-		"model.price_in", "0", "price of a million tokens that are sent", false,
-		func(s *Settings, v string) error { return price(&s.Model.Prices.In, v) },
-	},
-	{
-		"model.price_out", "0", "price of a million tokens that are answered", false,
-		func(s *Settings, v string) error { return price(&s.Model.Prices.Out, v) },
-	},
-	{
-		"model.timeout", "2m", "bound of one request to it", false,
-		func(s *Settings, v string) error { return duration(&s.Model.Timeout, v) },
-	},
+// table returns the settings; set stores a value in s.
+func (s *Settings) table() []setting {
+	modes := []string{"minimal", "progressive", "full", "code"}
+	runner, firstUse := text(new(string), "on", "off"), text(new(string), "none", "tier2")
+	return []setting{
+		{"tool_documentation_mode", modes[1], "tools in MCP: minimal, progressive, full or code", true,
+			text(&s.DocMode, modes...)},
+		{"docs_on_first_use", "none", "documents a first success over MCP: none, tier2", true,
+			func(v string) error { s.DocsOnFirstUse = v == "tier2"; return firstUse(v) }},
+		{"pinned_tools", "", "tools that MCP's progressive mode shows; auto: by use", true,
+			func(v string) error { s.Pinned = splitList(v); return nil }},
+		{"timeout", "0s", "bound of a call's run by default; 0s: the tool's own", true, duration(&s.Timeout)},
+		{"max_bytes", "0", "cut larger results; 0: never", true, count(&s.MaxBytes)},
+		{"agent", "false", "for agents: cut at 32 KiB, keep binary in files", false, truth(&s.Agent)},
+		{"browser", "default", "name of the browser that calls use", false, text(&s.Browser)},
+		{"chrome", "", "browser to start; empty: the first found", false, text(&s.Chrome)},
+		{"browser_idle", "30m", "end a browser that nobody used for this long", false, duration(&s.BrowserIdle)},
+		{"runner", "on", "on: isolated calls share processes; off: none do", false,
+			func(v string) error { s.Runner = v == "on"; return runner(v) }},
+		{"runner_idle", "1m", "end a runner that nobody used for this long", false, duration(&s.RunnerIdle)},
+		{"traces.off", "false", "write no traces", false, truth(&s.TracesOff)},
+		{"traces.values", "false", "keep parameter values in traces, not only their shapes", false, truth(&s.TracesValues)},
+		{"traces.keep_days", strconv.Itoa(trace.DefaultKeepDays), "remove traces that are this many days old", false,
+			between(&s.TracesDays, 1, 36500)},
+		{"traces.max_mib", strconv.Itoa(trace.DefaultMaxBytes >> 20),
+			"remove the oldest traces beyond this many MiB in all", false, between(&s.TracesMiB, 1, 1<<20)},
+		{"model.url", "", "chat-completions API, as https://HOST/v1; empty: none", false,
+			checked(&s.Model.URL, model.CheckURL)},
+		{"model.name", "", "name of the model that commands of docs ask", false, text(&s.Model.Name)},
+		{"model.key", "", "its key: env:NAME or secret:NAME; empty: none", false, checked(&s.Model.Key, keySource)},
+		{"model.price_in", "0", "price of a million tokens that are sent", false, price(&s.Model.Prices.In)},
+		{"model.price_out", "0", "price of a million tokens that are answered", false, price(&s.Model.Prices.Out)},
+		{"model.timeout", "2m", "bound of one request to it", false, duration(&s.Model.Timeout)},
+	}
+}
+
+// text stores a text; without words it may be any.
+func text(to *string, words ...string) func(string) error {
+	return func(v string) error {
+		if *to = v; len(words) == 0 || slices.Contains(words, v) {
+			return nil
+		}
+		return fmt.Errorf("%q is not one of %s", v, strings.Join(words, ", "))
+	}
+}
+
+// checked stores a text that is empty or passes a check.
+func checked(to *string, check func(string) error) func(string) error {
+	return func(v string) error {
+		if *to = v; v == "" {
+			return nil
+		}
+		return check(v)
+	}
+}
+
+// parsed stores a value that a text has, if it is valid.
+func parsed[T any](to *T, parse func(string) (T, error), valid func(T) bool, what string) func(string) error {
+	return func(v string) error {
+		value, err := parse(v)
+		if err != nil || !valid(value) {
+			return fmt.Errorf("%q is not %s", v, what)
+		}
+		*to = value
+		return nil
+	}
+}
+
+func duration(to *time.Duration) func(string) error {
+	return parsed(to, time.ParseDuration, func(d time.Duration) bool { return d >= 0 }, "a duration such as 10s")
+}
+
+func count(to *int) func(string) error {
+	return parsed(to, strconv.Atoi, func(n int) bool { return n >= 0 }, "a number of bytes")
+}
+
+// between stores a whole number from low to high.
+func between(to *int, low, high int) func(string) error {
+	return parsed(to, strconv.Atoi, func(n int) bool { return n >= low && n <= high },
+		fmt.Sprintf("a whole number from %d to %d", low, high))
+}
+
+func truth(to *bool) func(string) error {
+	return parsed(to, strconv.ParseBool, func(bool) bool { return true }, "true or false")
+}
+
+func price(to *float64) func(string) error {
+	parse := func(v string) (float64, error) { return strconv.ParseFloat(v, 64) }
+	return parsed(to, parse, func(f float64) bool { return f >= 0 && f < 1e9 }, "a price such as 0.25")
 }
 
 // keySource checks that a setting names a key, and is not one.
 func keySource(v string) error {
 	kind, name, _ := strings.Cut(v, ":")
-	if v == "" || (kind == "env" || kind == "secret") && name != "" {
+	if (kind == "env" || kind == "secret") && name != "" {
 		return nil
 	}
 	return errors.New("expected env:NAME or secret:NAME; a key itself does not belong into a file of settings")
 }
 
-func price(to *float64, v string) error {
-	f, err := strconv.ParseFloat(v, 64)
-	if err != nil || !(f >= 0 && f < 1e9) {
-		return fmt.Errorf("%q is not a price such as 0.25", v)
-	}
-	*to = f
-	return nil
-}
-
-func oneOf(v string, allowed ...string) error {
-	for _, a := range allowed {
-		if v == a {
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is not one of %s", v, strings.Join(allowed, ", "))
-}
-
 // splitList splits a list at commas and spaces.
 func splitList(v string) []string {
 	return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-func duration(to *time.Duration, v string) error {
-	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 {
-		return fmt.Errorf("%q is not a duration such as 10s", v)
-	}
-	*to = d
-	return nil
-}
-
-func count(to *int, v string) error {
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 0 {
-		return fmt.Errorf("%q is not a number of bytes", v)
-	}
-	*to = n
-	return nil
-}
-
-// between reads a whole number from low to high.
-func between(to *int, v string, low, high int) error {
-	n, err := strconv.Atoi(v)
-	if err != nil || n < low || n > high {
-		return fmt.Errorf("%q is not a whole number from %d to %d", v, low, high)
-	}
-	*to = n
-	return nil
-}
-
-func truth(to *bool, v string) error {
-	b, err := strconv.ParseBool(v)
-	if err != nil {
-		return fmt.Errorf("%q is not true or false", v)
-	}
-	*to = b
-	return nil
 }
 
 // Complete returns the options of a call with the configured values in place of those that are zero.
@@ -274,7 +224,7 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, row := range settingTable {
+	for _, row := range s.table() {
 		value, source, at := row.fallback, "default", "default"
 		for _, f := range []*configFile{user, project} {
 			if v, ok := f.values[row.name]; ok {
@@ -284,7 +234,7 @@ func loadSettings(env func(string) string, configDir string) (*Settings, error) 
 		if v := env(row.env()); v != "" {
 			value, source, at = v, row.env(), row.env()
 		}
-		if err := row.set(s, value); err != nil {
+		if err := row.set(value); err != nil {
 			return nil, host.Errorf(host.ConfigError, "%s, set by %s: %s", row.name, at, manifest.CleanLine(err.Error())).
 				WithNext("correct " + source)
 		}
@@ -353,7 +303,7 @@ func ReadConfig(path string, project bool) (*configFile, error) {
 		}
 		return f, nil
 	}
-	for _, row := range settingTable {
+	for _, row := range (&Settings{}).table() {
 		if _, set := f.values[row.name]; set && !row.byProject {
 			return nil, host.Errorf(host.ConfigError,
 				"%s: %s cannot be set by a project; set it in your own config.toml", f.at(row.name), row.name)
@@ -361,3 +311,194 @@ func ReadConfig(path string, project bool) (*configFile, error) {
 	}
 	return f, nil
 }
+
+//go:embed config.schema.json
+var configSchemaJSON []byte
+
+// configSchema is compiled only where there is a configuration file.
+var configSchema = sync.OnceValues(compileConfigSchema)
+
+func compileConfigSchema() (*document.Schema, error) { return document.Compile(configSchemaJSON) }
+
+// configFile is a valid configuration file.
+type configFile struct {
+	path   string
+	values map[string]string // by setting: "traces.off"
+	lines  map[string]string // where each setting is: "3:7", line and column
+}
+
+// at returns the position of a setting, as FILE:LINE:COLUMN.
+func (f *configFile) at(name string) string {
+	if line, ok := f.lines[name]; ok {
+		return f.path + ":" + line
+	}
+	return f.path
+}
+
+// parseConfig parses a configuration file and validates it by its schema. The error is config_error, with each
+// violation as FILE:LINE:COLUMN: KEY.
+func parseConfig(path string, data []byte) (*configFile, error) {
+	tree := map[string]any{}
+	if err := toml.NewDecoder(bytes.NewReader(data)).Decode(&tree); err != nil {
+		where := ""
+		var at *toml.DecodeError
+		if errors.As(err, &at) {
+			line, column := at.Position()
+			where = fmt.Sprintf(":%d:%d", line, column)
+		}
+		return nil, host.Errorf(host.ConfigError, "%s%s: %s", path, where, manifest.CleanLine(err.Error()))
+	}
+	f := &configFile{path: path, values: map[string]string{}, lines: keyLines(data)}
+	compiled, err := configSchema()
+	if err != nil {
+		return nil, err
+	}
+	violations, err := compiled.Validate(tree)
+	if err != nil {
+		return nil, host.Errorf(host.ConfigError, "%s: %s", path, manifest.CleanLine(err.Error()))
+	}
+	if len(violations) > 0 {
+		return nil, f.violationError(violations)
+	}
+	flatten("", tree, f.values)
+	return f, nil
+}
+
+func (f *configFile) violationError(violations []schema.Violation) error {
+	const limit = 8
+	e := &host.Error{Code: host.ConfigError}
+	var lines []string
+	for i, v := range violations {
+		if i == limit {
+			lines = append(lines, fmt.Sprintf("and %d more", len(violations)-limit))
+			break
+		}
+		name := settingAt(v.Pointer)
+		text := fmt.Sprintf("%s: expected %s, got %s", name, v.Expected, v.Provided)
+		if v.Keyword == "additionalProperties" {
+			text = "unknown key " + name
+			if near := schema.Nearest(name, settingNames(), 3); len(near) > 0 {
+				text += "; did you mean " + near[0].Name + "?"
+			}
+		}
+		lines = append(lines, f.at(name)+": "+manifest.CleanLine(text))
+	}
+	e.Message = strings.Join(lines, "\n")
+	return e.WithNext("edit "+f.path, "known are "+strings.Join(settingNames(), ", "))
+}
+
+// settingAt returns the dotted name of the setting at a JSON pointer.
+func settingAt(pointer string) string {
+	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i := range parts {
+		parts[i] = jsontext.UnescapeToken(parts[i])
+	}
+	return strings.Join(parts, ".")
+}
+
+func settingNames() (names []string) {
+	for _, row := range (&Settings{}).table() {
+		names = append(names, row.name)
+	}
+	return names
+}
+
+// keyLines returns the position of each key in a valid TOML text, as LINE:COLUMN by its dotted name.
+func keyLines(data []byte) map[string]string {
+	lines := map[string]string{}
+	key := func(prefix string, parts unstable.Iterator) string {
+		for parts.Next() {
+			node := parts.Node()
+			prefix = strings.TrimPrefix(prefix+"."+string(node.Data), ".")
+			before := data[:node.Raw.Offset]
+			if _, seen := lines[prefix]; !seen {
+				lines[prefix] = fmt.Sprintf("%d:%d", bytes.Count(before, []byte("\n"))+1,
+					len(before)-bytes.LastIndexByte(before, '\n'))
+			}
+		}
+		return prefix
+	}
+	var p unstable.Parser
+	p.Reset(data)
+	table := ""
+	for p.NextExpression() {
+		switch e := p.Expression(); e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = key("", e.Key())
+		case unstable.KeyValue:
+			name := key(table, e.Key())
+			if value := e.Value(); value.Kind == unstable.InlineTable {
+				for member := value.Children(); member.Next(); {
+					key(name, member.Node().Key())
+				}
+			}
+		}
+	}
+	return lines
+}
+
+func flatten(prefix string, tree map[string]any, into map[string]string) {
+	for key, value := range tree {
+		if sub, ok := value.(map[string]any); ok {
+			flatten(prefix+key+".", sub, into)
+			continue
+		}
+		list, ok := value.([]any)
+		if !ok {
+			list = []any{value}
+		}
+		var values []string
+		for _, v := range list {
+			values = append(values, fmt.Sprint(v))
+		}
+		into[prefix+key] = strings.Join(values, ",")
+	}
+}
+
+// Table is a table of a TOML file: its name, and its lines.
+type Table struct {
+	Name  string
+	Lines []string
+}
+
+// ReplaceTables returns a TOML text with tables in place of those of the same names and their subtables, or at its end.
+// Everything else stays, with its comments.
+func ReplaceTables(text []byte, tables ...Table) []byte {
+	isReplaced := func(name string) bool {
+		return slices.ContainsFunc(tables, func(t Table) bool {
+			return strings.EqualFold(name, t.Name) || strings.HasPrefix(name, t.Name+".")
+		})
+	}
+	var out bytes.Buffer
+	dropping := false
+	for line := range bytes.Lines(text) {
+		if name, begins := tableName(string(line)); begins {
+			dropping = isReplaced(name)
+		}
+		if !dropping {
+			out.Write(line)
+		}
+	}
+	kept := bytes.TrimRight(out.Bytes(), "\n")
+	for _, t := range tables {
+		if len(kept) > 0 {
+			kept = append(kept, "\n\n"...)
+		}
+		kept = fmt.Appendf(kept, "[%s]\n%s", t.Name, strings.Join(t.Lines, "\n"))
+	}
+	return append(kept, '\n')
+}
+
+// tableName returns the name of the table that a line begins. A line that begins an item of an array of tables has the
+// name "".
+func tableName(line string) (name string, begins bool) {
+	line = strings.TrimSpace(line)
+	if !strings.HasPrefix(line, "[") || strings.HasPrefix(line, "[[") {
+		return "", strings.HasPrefix(line, "[[")
+	}
+	name, _, ok := strings.Cut(line[1:], "]")
+	return strings.ReplaceAll(strings.TrimSpace(name), `"`, ""), ok
+}
+
+// QuoteTOML returns a text as a basic string. Strings of JSON are valid TOML.
+func QuoteTOML(s string) string { return string(jsontext.AppendString(nil, s)) }

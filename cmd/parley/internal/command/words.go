@@ -3,14 +3,17 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // MissingWord returns the error of a command without a word that it requires.
@@ -62,28 +65,45 @@ func UnknownCommand(cmd *cobra.Command, word string) error {
 	return e.WithNext("parley help " + cmd.Name())
 }
 
-// RunWith returns the RunE of a command that takes its words as options, each into its place, and runs.
-func RunWith[O any](run RunFunc[O], opts *O, into ...*string) func(*cobra.Command, []string) error {
+// RunWith returns the RunE of a command that takes its words as options, and runs. Each word goes into its place, a
+// *string; a *[]string takes all further words.
+func RunWith[O any](app *App, run RunFunc[O], opts *O, into ...any) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, words []string) error {
-		for i, word := range words {
-			*into[i] = word
+		for i, place := range into {
+			switch place := place.(type) {
+			case *[]string:
+				*place = words[i:]
+			case *string:
+				if i < len(words) {
+					*place = words[i]
+				}
+			}
 		}
-		return run(cmd.Context(), opts)
+		return run(cmd.Context(), app, opts)
 	}
 }
 
-// RunWord returns the RunE of a command without options that takes a word, "" if none is given.
+// RunWord returns the RunE of a command without options that takes at most one word, "" if none is given.
 func RunWord(
 	app *App, run func(ctx context.Context, app *App, word string) error,
 ) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, words []string) error { return run(cmd.Context(), app, OneWord(words)) }
 }
 
+// New returns a command without options that takes at most one word, as [RunWord].
+func New(
+	app *App, use, short, example string, run func(ctx context.Context, app *App, word string) error,
+) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Example: example, RunE: RunWord(app, run)}
+}
+
 // OneWord returns the word of a command that takes one or none.
 func OneWord(words []string) string { return strings.Join(words, "") }
 
-// CheckAll makes each command in a tree that does not check its words itself check them by [checkWords].
+// CheckAll makes each command in a tree that does not check its words itself check them by [checkWords]. Options are
+// listed in the order in which they are declared.
 func CheckAll(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
 	if cmd.Args == nil {
 		cmd.Args = checkWords
 	}
@@ -125,4 +145,188 @@ func checkWords(cmd *cobra.Command, words []string) error {
 	}
 	example, _, _ := strings.Cut(cmd.Example, "\n")
 	return e.WithNext(example)
+}
+
+// SessionName is the value of --session. It accepts the name of a session only, so that an empty shell variable never
+// leads to the browser's default context.
+type SessionName string
+
+func (s *SessionName) String() string { return string(*s) }
+
+func (s *SessionName) Type() string { return "string" }
+
+func (s *SessionName) Set(name string) error {
+	if err := host.CheckSessionName(name); err != nil {
+		return err
+	}
+	*s = SessionName(name)
+	return nil
+}
+
+// Texts is the value of an option that can be given several times. pflag's own writes its default as CSV, with a buffer
+// of 4 KB for each option of each command line.
+type Texts []string
+
+func (t *Texts) String() string { return strings.Join(*t, ",") }
+
+func (t *Texts) Type() string { return "stringArray" }
+
+func (t *Texts) Set(text string) error {
+	*t = append(*t, text)
+	return nil
+}
+
+// FirstSet returns the first of these options that was given, "" if none was.
+func FirstSet(cmd *cobra.Command, names ...string) string {
+	for _, n := range names {
+		if f := cmd.Flags().Lookup(n); f != nil && f.Changed {
+			return n
+		}
+	}
+	return ""
+}
+
+// Find returns what the first one or two words name, and the words after it: a plugin, a group, a tool, an event or a
+// type. "text hash", "text.hash" and "text__hash" are the same. With anyway, a name that its plugin does not know may
+// stand for a tool that the plugin passes on; see [host.Options].
+//
+// The error is not_found. If the plugin exists, the address has it, and the first of the words is the unknown name.
+func Find(catalog *host.Catalog, words []string, anyway bool) (host.Address, []string, error) {
+	plugin, local, rest := words[0], "", words[1:]
+	if _, ok := catalog.Provider(plugin); !ok {
+		first, inner, _ := strings.Cut(strings.ReplaceAll(plugin, "__", "."), ".")
+		if _, ok := catalog.Provider(first); !ok {
+			_, err := catalog.FindIn(plugin, "")
+			return host.Address{}, words, err
+		}
+		plugin, local = first, inner
+	} else if len(rest) > 0 {
+		local, rest = rest[0], rest[1:]
+	}
+	address, err := catalog.FindIn(plugin, local)
+	if err != nil && anyway {
+		address, err = catalog.FindAnyway(plugin + "." + local)
+	}
+	if err != nil {
+		return host.Address{Plugin: plugin}, append([]string{local}, rest...), err
+	}
+	return address, rest, nil
+}
+
+// UnknownValue returns the error of a word that is not one of the allowed ones. The name is that of an option, without
+// dashes, or in capitals that of a positional word.
+func UnknownValue(name, given string, allowed []string) *host.Error {
+	given = manifest.CleanLine(given)
+	if strings.ToLower(name) == name {
+		name = "--" + name
+	}
+	expected := "one of " + strings.Join(allowed, ", ")
+	e := host.Errorf(host.InvalidArgs, "%s: %q is not %s", name, given, expected)
+	e.Details = []host.Detail{{Parameter: name, Keyword: "enum", Provided: given, Expected: expected}}
+	e.DidYouMean = Nearest(given, allowed)
+	return e
+}
+
+// Nearest returns the names of a list that are nearest to a given one.
+func Nearest(given string, names []string) (near []host.NearName) {
+	for _, n := range schema.Nearest(given, names, 3) {
+		near = append(near, host.NearName(n))
+	}
+	return near
+}
+
+// AddMaxTokens adds the option of what informs about tools.
+func AddMaxTokens(a *App, flags *pflag.FlagSet) {
+	flags.IntVar(&a.MaxTokens, "max-tokens", 0, "list, describe, search: leave out what does not fit")
+}
+
+// CheckMaxTokens refuses a limit that nothing can satisfy.
+func CheckMaxTokens(a *App, flags *pflag.FlagSet) error {
+	if flags.Changed("max-tokens") && a.MaxTokens < 1 {
+		return host.Errorf(host.InvalidArgs, "--max-tokens must be at least 1, got %d", a.MaxTokens).
+			WithNext("--max-tokens 200, or leave it out")
+	}
+	return nil
+}
+
+// Fits reports whether what a command prints stays within --max-tokens: the envelope with --json, the text and the
+// warnings otherwise.
+func Fits(a *App, data any, next, warnings []string, text func(w io.Writer)) bool {
+	var b strings.Builder
+	if a.JSON {
+		raw, err := manifest.Marshal(data)
+		if err != nil {
+			return true // printing reports the error
+		}
+		env := &Envelope{OK: true, Data: raw, Warnings: append([]string{}, warnings...), Next: next}
+		_ = WriteJSON(&b, env, a.OutTTY)
+	} else {
+		b.WriteString(strings.Join(warnings, "\n"))
+		text(&b)
+	}
+	return manifest.Tokens(b.String()) <= a.MaxTokens
+}
+
+// Reduction is a part of a list that can be left out, such as the last line. Remove reports false if there is nothing
+// left to remove; otherwise the reduction may be applied again.
+type Reduction struct {
+	Name   string
+	Remove func() bool
+}
+
+// PrintWithin prints a list. With --max-tokens it leaves out parts, in their order, until the rest fits, and says what
+// is missing.
+func (a *App) PrintWithin(data any, next []string, text func(w io.Writer), parts ...Reduction) error {
+	var warnings, left []string
+	for a.MaxTokens > 0 && len(parts) > 0 && !Fits(a, data, next, warnings, text) {
+		if !parts[0].Remove() {
+			parts = parts[1:]
+			continue
+		}
+		if len(left) == 0 || left[len(left)-1] != parts[0].Name {
+			left = append(left, parts[0].Name)
+		}
+		warnings = []string{"left out to stay within --max-tokens: " + strings.Join(left, ", ")}
+	}
+	return a.PrintWarned(data, warnings, next, text)
+}
+
+// WithoutDetails leaves out what describes the tools of a list, so that their names stay.
+func WithoutDetails(tools []host.Line) Reduction {
+	return WithoutTexts("signatures and briefs", tools, func(t *host.Line) []*string {
+		return []*string{&t.Signature, &t.Brief}
+	})
+}
+
+// WithoutTexts leaves out some texts of all items of a list.
+func WithoutTexts[T any](name string, items []T, texts func(*T) []*string) Reduction {
+	return Reduction{name, func() (some bool) {
+		for i := range items {
+			for _, text := range texts(&items[i]) {
+				some = some || *text != ""
+				*text = ""
+			}
+		}
+		return some
+	}}
+}
+
+// Without leaves out a part as a whole: it gets its empty value. has reports whether it has another one.
+func Without[T any](name string, has bool, part *T, empty T) Reduction {
+	return Reduction{name, func() bool {
+		had := has
+		*part, has = empty, false
+		return had
+	}}
+}
+
+// WithoutLast leaves out the last items of a list, but not the first one.
+func WithoutLast[T any](name string, items *[]T) Reduction {
+	return Reduction{name, func() bool {
+		if len(*items) < 2 {
+			return false
+		}
+		*items = (*items)[:len(*items)-1]
+		return true
+	}}
 }

@@ -40,8 +40,8 @@ func newAuditShow(app *command.App) *cobra.Command {
 }
 
 // runAuditShow shows the last records. Of a call with a beginning and an end, only the end is shown.
-func runAuditShow(_ context.Context, opts *listOptions) error {
-	app, data, begun := opts.app, list[audit.Record]{limit: opts.limit}, map[string]audit.Record{}
+func runAuditShow(_ context.Context, app *command.App, opts *listOptions) error {
+	app, data, begun := app, list[audit.Record]{limit: opts.limit}, map[string]audit.Record{}
 	err := auditLog(app).each(opts.Filter, func(r audit.Record) error {
 		if r.Op == "begin" {
 			begun[r.Call] = r
@@ -72,12 +72,11 @@ func auditLog(app *command.App) journal[audit.Record] {
 }
 
 type auditVerifyOptions struct {
-	app  *command.App
 	head string // "" if none was given
 }
 
 func newAuditVerify(app *command.App) *cobra.Command {
-	opts := &auditVerifyOptions{app: app}
+	opts := &auditVerifyOptions{}
 	cmd := &cobra.Command{
 		Use:     "verify",
 		Short:   "Prove that no record was changed, removed, inserted or moved",
@@ -90,7 +89,7 @@ func newAuditVerify(app *command.App) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--head is empty; expected the output of parley audit head").
 					WithNext("parley audit head")
 			}
-			return runAuditVerify(cmd.Context(), opts)
+			return runAuditVerify(cmd.Context(), app, opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.head, "head", "", "a hash that parley audit head printed earlier")
@@ -99,11 +98,11 @@ func newAuditVerify(app *command.App) *cobra.Command {
 
 // runAuditVerify verifies the audit log, and that it has the record whose head is given. The error is integrity for a
 // log that is not intact.
-func runAuditVerify(_ context.Context, opts *auditVerifyOptions) error {
-	log := opts.app.Parley().AuditLog()
+func runAuditVerify(_ context.Context, app *command.App, opts *auditVerifyOptions) error {
+	log := app.Parley().AuditLog()
 	r, err := log.Verify(opts.head)
 	if err != nil {
-		return auditLog(opts.app).unreadable(err)
+		return auditLog(app).unreadable(err)
 	}
 	if f := r.Broken; f != nil {
 		where := fmt.Sprintf("%s:%d", filepath.Join(log.Dir(), f.File), f.Line)
@@ -115,7 +114,7 @@ func runAuditVerify(_ context.Context, opts *auditVerifyOptions) error {
 			},
 		}
 	}
-	return opts.app.Print(r, []string{"parley audit head"}, func(w io.Writer) {
+	return app.Print(r, []string{"parley audit head"}, func(w io.Writer) {
 		if r.Records == 0 {
 			fmt.Fprintln(w, "ok: no records")
 			return
@@ -149,12 +148,12 @@ func newAuditHead(app *command.App) *cobra.Command {
 		Example: "parley audit head",
 		Long: "Store it where a process that can write the log cannot write. It covers all records up to now, which\n" +
 			"verify --head checks against it.",
-		RunE: command.RunWith(runAuditHead, app),
+		RunE: command.RunWord(app, runAuditHead),
 	}
 }
 
 // runAuditHead prints the head of the audit log. The error is not_found if the log has no records.
-func runAuditHead(_ context.Context, app *command.App) error {
+func runAuditHead(_ context.Context, app *command.App, _ string) error {
 	log := app.Parley().AuditLog()
 	head, err := log.Head()
 	if err != nil {

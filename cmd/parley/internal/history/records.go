@@ -3,7 +3,6 @@ package history
 
 import (
 	"context"
-	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -58,7 +57,6 @@ func (f *Filter) add(cmd *cobra.Command, ofAudit bool) {
 		_ = cmd.RegisterFlagCompletionFunc("op", cobra.FixedCompletions(ops, cobra.ShellCompDirectiveNoFileComp))
 	}
 	flags.StringVar(&f.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
-	flags.SortFlags = false
 	var codes []string
 	for _, o := range host.Outcomes() {
 		codes = append(codes, string(o.Code))
@@ -94,7 +92,6 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 
 // listOptions say which records to list: the latest of those that match.
 type listOptions struct {
-	app *command.App
 	Filter
 	limit int
 }
@@ -102,7 +99,7 @@ type listOptions struct {
 // newList makes a command that lists records, which verb says in a word.
 func newList(app *command.App, cmd *cobra.Command, ofAudit bool, verb string, run command.RunFunc[listOptions],
 ) *cobra.Command {
-	opts := &listOptions{app: app}
+	opts := &listOptions{}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if opts.limit < 1 {
 			return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.limit)
@@ -110,7 +107,7 @@ func newList(app *command.App, cmd *cobra.Command, ofAudit bool, verb string, ru
 		if !ofAudit {
 			opts.takeSession(cmd)
 		}
-		return run(cmd.Context(), opts)
+		return run(cmd.Context(), app, opts)
 	}
 	opts.add(cmd, ofAudit)
 	cmd.Flags().IntVar(&opts.limit, "limit", 50, verb+" at most this many, the latest")
@@ -185,15 +182,6 @@ func (j journal[R]) unreadable(err error) error {
 		Code: host.Unavailable, Message: "cannot read " + j.name + ": " + manifest.CleanLine(err.Error()), Cause: err,
 		Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
 	}
-}
-
-// writeRecord writes a record as one JSON line.
-func writeRecord(w io.Writer, r any) error {
-	line, err := manifest.Marshal(r)
-	if err == nil {
-		_, err = w.Write(append(line, '\n'))
-	}
-	return err
 }
 
 // Time returns a time as records are listed with.

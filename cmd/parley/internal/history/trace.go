@@ -38,9 +38,9 @@ func newTraceList(app *command.App) *cobra.Command {
 	}, false, "list", runTraceList)
 }
 
-func runTraceList(_ context.Context, opts *listOptions) error {
+func runTraceList(_ context.Context, app *command.App, opts *listOptions) error {
 	data := list[trace.Record]{limit: opts.limit}
-	err := ExportTraces(opts.app, opts.Filter, func(r trace.Record) error {
+	err := ExportTraces(app, opts.Filter, func(r trace.Record) error {
 		data.add(r)
 		return nil
 	})
@@ -54,7 +54,7 @@ func runTraceList(_ context.Context, opts *listOptions) error {
 			next = []string{"parley trace show " + r.Call} // the latest
 		}
 	}
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		if data.Total == 0 {
 			fmt.Fprintln(w, "no records")
 			return
@@ -114,7 +114,6 @@ func runTraceShow(_ context.Context, app *command.App, id string) error {
 
 // traceOptions are those of the commands that read or remove traces.
 type traceOptions struct {
-	app *command.App
 	Filter
 	out, before string
 }
@@ -123,10 +122,10 @@ type traceOptions struct {
 func newTraces(
 	app *command.App, cmd *cobra.Command, run command.RunFunc[traceOptions],
 ) (*cobra.Command, *traceOptions) {
-	opts := &traceOptions{app: app}
+	opts := &traceOptions{}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		opts.takeSession(cmd)
-		return run(cmd.Context(), opts)
+		return run(cmd.Context(), app, opts)
 	}
 	opts.add(cmd, false)
 	return cmd, opts
@@ -142,14 +141,13 @@ func newTraceTail(app *command.App) *cobra.Command {
 	return cmd
 }
 
-func runTraceTail(ctx context.Context, opts *traceOptions) error {
-	app := opts.app
+func runTraceTail(ctx context.Context, app *command.App, opts *traceOptions) error {
 	if err := noteTracesOff(app); err != nil {
 		return err
 	}
 	err := traces(app).follow(ctx, opts.Filter, func(r trace.Record) error {
 		if app.JSON {
-			return writeRecord(app.Out, r)
+			return command.WriteJSON(app.Out, r, false)
 		}
 		_, err := fmt.Fprintln(app.Out, traceLine(r))
 		return err
@@ -170,8 +168,8 @@ func newTraceExport(app *command.App) *cobra.Command {
 	return cmd
 }
 
-func runTraceExport(_ context.Context, opts *traceOptions) error {
-	app, n := opts.app, 0
+func runTraceExport(_ context.Context, app *command.App, opts *traceOptions) error {
+	app, n := app, 0
 	var lines bytes.Buffer
 	to := app.Out
 	if opts.out != "" {
@@ -179,7 +177,7 @@ func runTraceExport(_ context.Context, opts *traceOptions) error {
 	}
 	err := ExportTraces(app, opts.Filter, func(r trace.Record) error {
 		n++
-		return writeRecord(to, r)
+		return command.WriteJSON(to, r, false)
 	})
 	if err != nil || opts.out == "" {
 		return command.WriteError(err)
@@ -206,7 +204,7 @@ func newTraceClear(app *command.App) *cobra.Command {
 
 // runTraceClear removes the traces that match the filter and are from before a duration before now or a time, or from
 // any time if none is given. Without a filter, it is the beginning of its day in UTC.
-func runTraceClear(_ context.Context, opts *traceOptions) error {
+func runTraceClear(_ context.Context, app *command.App, opts *traceOptions) error {
 	now := time.Now()
 	until, err := parseSince(opts.before, now)
 	if err != nil {
@@ -219,11 +217,11 @@ func runTraceClear(_ context.Context, opts *traceOptions) error {
 	if filter.Until = until; opts.Filter == (Filter{}) {
 		filter.Until = until.UTC().Truncate(24 * time.Hour)
 	}
-	cleared, err := trace.Clear(opts.app.Parley().TraceDir(), filter)
+	cleared, err := trace.Clear(app.Parley().TraceDir(), filter)
 	if err != nil {
-		return traces(opts.app).unreadable(err)
+		return traces(app).unreadable(err)
 	}
-	return opts.app.Print(&cleared, nil, func(w io.Writer) {
+	return app.Print(&cleared, nil, func(w io.Writer) {
 		fmt.Fprintf(w, "Removed %s, %d bytes\n", manifest.Plural(cleared.Records, "record"), cleared.Bytes)
 	})
 }

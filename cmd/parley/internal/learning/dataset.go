@@ -27,7 +27,7 @@ func newDocsDataset(app *command.App) *cobra.Command {
 }
 
 func newDatasetExport(app *command.App) *cobra.Command {
-	opts := &datasetExportOptions{app: app}
+	opts := &datasetExportOptions{}
 	cmd := &cobra.Command{
 		Use:   "export [NAME]",
 		Short: "Write sessions, queries and edits as JSONL",
@@ -37,29 +37,59 @@ func newDatasetExport(app *command.App) *cobra.Command {
 		Example: "parley docs dataset export --out use.jsonl\nparley docs dataset export text --since 7d --out use.jsonl\n" +
 			"parley docs dataset export --values --out use.jsonl",
 		ValidArgsFunction: app.Complete().Names,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Name = command.OneWord(args)
-			if opts.Out == "" {
-				return host.Errorf(host.InvalidArgs, "--out is missing; expected the file to write").
-					WithNext("parley docs dataset export --out FILE")
-			}
-			return runDatasetExport(cmd.Context(), opts)
-		},
+		RunE:              command.RunWith(app, runDatasetExport, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Out, "out", "", "write FILE")
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	cmd.Flags().BoolVar(&opts.Values, "values", false, "keep callers' values and searches, as far as traces have them")
 	cmd.Flags().StringVar(&opts.Record, "record", "", "add the verdicts that the recording FILE has")
-	cmd.Flags().SortFlags = false
 	return cmd
 }
 
-func runDatasetExport(ctx context.Context, opts *datasetExportOptions) error {
-	app := opts.app
-	data, err := exportDataset(ctx, app, *opts)
+// runDatasetExport writes sessions, queries and edits to a file.
+func runDatasetExport(ctx context.Context, app *command.App, opts *datasetExportOptions) error {
+	if opts.Out == "" {
+		return host.Errorf(host.InvalidArgs, "--out is missing; expected the file to write").
+			WithNext("parley docs dataset export --out FILE")
+	}
+	catalog, err := app.Catalog()
 	if err != nil {
 		return err
 	}
+	scope, err := scopeOf(catalog, opts.Name)
+	if err != nil {
+		return err
+	}
+	records, err := traceRecords(app, opts.Since)
+	if err != nil {
+		return err
+	}
+	verdict, err := verdicts(app, opts.Record, catalog)
+	if err != nil {
+		return err
+	}
+	list, err := docsList(app, "")
+	if err != nil {
+		return err
+	}
+	var edits []dataset.Edit
+	for _, of := range list.Overlays {
+		for _, e := range of.Edits {
+			edits = append(edits, dataset.Edit{Plugin: of.Plugin, Manifest: of.Manifest, Edit: e.Edit})
+		}
+	}
+	set := dataset.New(dataset.Options{Records: records, Catalog: catalog, Scope: scope, Values: opts.Values,
+		Shapes:  func(params json.RawMessage) json.RawMessage { return trace.Shapes(params, nil) },
+		Verdict: verdict, Edits: edits, Created: time.Now().UTC().Truncate(time.Second)})
+	var b bytes.Buffer
+	if err := set.Write(&b); err != nil {
+		return err
+	}
+	if err := writeBelow(opts.Out, b.Bytes()); err != nil {
+		return host.Errorf(host.Unavailable, "cannot write %s: %s", opts.Out, manifest.CleanLine(err.Error())).
+			WithNext("--out with a file that you can write")
+	}
+	data := &datasetData{opts.Out, set.Card}
 	next := []string{"parley docs eval --dataset " + command.ShellQuote(data.File)}
 	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: ", data.File)
@@ -75,29 +105,47 @@ func cardText(w io.Writer, c *dataset.Card) {
 }
 
 type datasetImportOptions struct {
-	app  *command.App
 	file string
 	editOptions
 }
 
 func newDatasetImport(app *command.App) *cobra.Command {
-	opts := &datasetImportOptions{app: app}
+	opts := &datasetImportOptions{}
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Apply the edits of a dataset that are for installed builds",
 		Long: "Each edit passes the gate of docs apply. The sessions and queries of a dataset change nothing: they are " +
 			"evidence of\nothers, which cannot be verified here. docs eval measures with them.",
 		Example: "parley docs dataset import use.jsonl --dry-run\nparley docs dataset import use.jsonl",
-		RunE:    command.RunWith(runDatasetImport, opts, &opts.file),
+		RunE:    command.RunWith(app, runDatasetImport, opts, &opts.file),
 	}
 	addEditing(cmd, &opts.editOptions)
 	return cmd
 }
 
-func runDatasetImport(ctx context.Context, opts *datasetImportOptions) error {
-	app := opts.app
-	opts.Progress = app.Progress()
-	data, err := importDataset(ctx, app, opts.file, opts.editOptions)
+// runDatasetImport applies the edits of a dataset that are for installed builds and pass the gate. Its sessions and
+// queries change nothing: they are evidence of others, which nothing here can verify.
+func runDatasetImport(ctx context.Context, app *command.App, opts *datasetImportOptions) error {
+	set, err := readDataset(ctx, opts.file)
+	if err != nil {
+		return err
+	}
+	present, err := docsList(app, "")
+	if err != nil {
+		return err
+	}
+	data := &importedData{Card: set.Card}
+	var all proposed
+	for _, e := range set.Edits {
+		plugin, err := sameBuild(app, e.Plugin, e.Manifest, "it is")
+		if err != nil || present.has(plugin, e.ID()) {
+			data.Skipped++
+			continue
+		}
+		e.Origin, e.Applied, e.Scores = "dataset", time.Time{}, nil // nothing was measured here
+		all.add(plugin, suggest.Proposal{Edit: e.Edit})
+	}
+	data.applyData, err = applyEdits(ctx, app, all, opts.editOptions)
 	if err != nil {
 		return err
 	}
@@ -112,7 +160,7 @@ func runDatasetImport(ctx context.Context, opts *datasetImportOptions) error {
 }
 
 func newDocsEval(app *command.App) *cobra.Command {
-	opts := &docsEvalOptions{app: app}
+	opts := &docsEvalOptions{}
 	cmd := &cobra.Command{
 		Use:   "eval",
 		Short: "Score the documentation of plugins, or of a list of MCP tools, by a dataset",
@@ -121,28 +169,45 @@ func newDocsEval(app *command.App) *cobra.Command {
 			"each query, after a question\nat the terminal.",
 		Example: "parley docs eval --dataset use.jsonl\nparley docs eval --dataset use.jsonl --tools tools.json --json\n" +
 			"parley docs eval --dataset use.jsonl --model --max-calls 20",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if opts.Dataset == "" {
-				return host.Errorf(host.InvalidArgs, "--dataset is missing; expected a file of parley docs dataset export").
-					WithNext("parley docs eval --dataset FILE")
-			}
-			return runDocsEval(cmd.Context(), opts)
-		},
+		RunE: command.RunWith(app, runDocsEval, opts),
 	}
 	cmd.Flags().StringVar(&opts.Dataset, "dataset", "", "measure by FILE")
 	cmd.Flags().StringVar(&opts.Tools, "tools", "", "measure the tools/list result in FILE, not the installed plugins")
 	cmd.Flags().BoolVar(&opts.Model, "model", false, "let a model choose a tool for each query")
 	addModel(app, cmd, &opts.model)
-	cmd.Flags().SortFlags = false
 	return cmd
 }
 
-func runDocsEval(ctx context.Context, opts *docsEvalOptions) error {
-	app := opts.app
-	opts.model.Progress = app.Progress()
-	data, err := docsEval(ctx, app, *opts, opts.model)
+// runDocsEval scores a catalog by a dataset.
+func runDocsEval(ctx context.Context, app *command.App, opts *docsEvalOptions) error {
+	if opts.Dataset == "" {
+		return host.Errorf(host.InvalidArgs, "--dataset is missing; expected a file of parley docs dataset export").
+			WithNext("parley docs eval --dataset FILE")
+	}
+	set, err := readDataset(ctx, opts.Dataset)
 	if err != nil {
 		return err
+	}
+	h, err := tools.Measured(ctx, app, opts.Tools)
+	if err != nil {
+		return err
+	}
+	data := &evalData{Report: set.Evaluate(h)}
+	if opts.Model {
+		questions := set.Questions(h)
+		if len(questions) == 0 {
+			return host.Errorf(host.InvalidArgs, "%s has no queries for a model to choose tools for", opts.Dataset).
+				WithNext("leave out --model")
+		}
+		plan := modelPlan{what: "the choice of tools for " + manifest.Plural(len(set.Queries), "query"),
+			sends: "the queries of the dataset and lines of documentation"}
+		data.Choices = &dataset.Choices{}
+		run, err := ask(ctx, app, opts.model, plan, questions, func(int) string { return "choices of the model" },
+			func(i int, answer string) { set.Count(data.Choices, i, answer) })
+		if err != nil {
+			return err
+		}
+		data.Model = &run
 	}
 	return app.Print(data, []string{"parley docs optimize NAME"}, func(w io.Writer) {
 		if data.Search != nil {
@@ -163,9 +228,8 @@ func runDocsEval(ctx context.Context, opts *docsEvalOptions) error {
 	})
 }
 
-// datasetExportOptions say what [exportDataset] writes.
+// datasetExportOptions say what [runDatasetExport] writes.
 type datasetExportOptions struct {
-	app    *command.App
 	Name   string // a plugin, a group or a tool; "" means all
 	Since  string // as in history.Filter
 	Out    string // the file
@@ -177,48 +241,6 @@ type datasetExportOptions struct {
 type datasetData struct {
 	File string       `json:"file"`
 	Card dataset.Card `json:"card"`
-}
-
-// exportDataset writes sessions, queries and edits to a file.
-func exportDataset(_ context.Context, app *command.App, o datasetExportOptions) (*datasetData, error) {
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	scope, err := scopeOf(catalog, o.Name)
-	if err != nil {
-		return nil, err
-	}
-	records, err := traceRecords(app, o.Since)
-	if err != nil {
-		return nil, err
-	}
-	verdict, err := verdicts(app, o.Record, catalog)
-	if err != nil {
-		return nil, err
-	}
-	list, err := docsList(app, "")
-	if err != nil {
-		return nil, err
-	}
-	var edits []dataset.Edit
-	for _, of := range list.Overlays {
-		for _, e := range of.Edits {
-			edits = append(edits, dataset.Edit{Plugin: of.Plugin, Manifest: of.Manifest, Edit: e.Edit})
-		}
-	}
-	set := dataset.New(dataset.Options{Records: records, Catalog: catalog, Scope: scope, Values: o.Values,
-		Shapes:  func(params json.RawMessage) json.RawMessage { return trace.Shapes(params, nil) },
-		Verdict: verdict, Edits: edits, Created: time.Now().UTC().Truncate(time.Second)})
-	var b bytes.Buffer
-	if err := set.Write(&b); err != nil {
-		return nil, err
-	}
-	if err := writeBelow(o.Out, b.Bytes()); err != nil {
-		return nil, host.Errorf(host.Unavailable, "cannot write %s: %s", o.Out, manifest.CleanLine(err.Error())).
-			WithNext("--out with a file that you can write")
-	}
-	return &datasetData{o.Out, set.Card}, nil
 }
 
 // verdicts returns a function that looks a verdict up in a recording. No model is asked.
@@ -238,12 +260,17 @@ func verdicts(app *command.App, record string, catalog *host.Catalog) (func(*jud
 		return func(*judge.Session) *judge.Verdict { return nil }, nil
 	}
 	return func(s *judge.Session) *judge.Verdict {
-		answer, ok := client.Recorded(s.Question(catalog))
-		if v, err := judge.Parse(answer); ok && err == nil {
-			return v
-		}
-		return nil
+		return recordedVerdict(client, s, catalog)
 	}, nil
+}
+
+// recordedVerdict returns the verdict that a recording has on a session, nil if it has none.
+func recordedVerdict(client *model.Client, s *judge.Session, catalog *host.Catalog) *judge.Verdict {
+	answer, ok := client.Recorded(s.Question(catalog))
+	if v, err := judge.Parse(answer); ok && err == nil {
+		return v
+	}
+	return nil
 }
 
 // maxDataset bounds a dataset, in bytes.
@@ -270,39 +297,8 @@ type importedData struct {
 	Skipped int          `json:"skipped"` // edits of plugins or builds that are not installed, and those already applied
 }
 
-// importDataset applies the edits of a dataset that are for installed builds and pass the gate. Its sessions and
-// queries change nothing: they are evidence of others, which nothing here can verify.
-func importDataset(ctx context.Context, app *command.App, path string, o editOptions) (*importedData, error) {
-	set, err := readDataset(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	present, err := docsList(app, "")
-	if err != nil {
-		return nil, err
-	}
-	data := &importedData{Card: set.Card}
-	proposals := map[string][]suggest.Proposal{}
-	var order []string
-	for _, e := range set.Edits {
-		plugin, err := sameBuild(app, e.Plugin, e.Manifest, "it is")
-		if err != nil || present.has(plugin, e.ID()) {
-			data.Skipped++
-			continue
-		}
-		if proposals[plugin] == nil {
-			order = append(order, plugin)
-		}
-		e.Origin, e.Applied, e.Scores = "dataset", time.Time{}, nil // nothing was measured here
-		proposals[plugin] = append(proposals[plugin], suggest.Proposal{Edit: e.Edit})
-	}
-	data.applyData, err = applyEdits(ctx, app, proposals, order, o)
-	return data, err
-}
-
-// docsEvalOptions say what [docsEval] measures.
+// docsEvalOptions say what [runDocsEval] measures.
 type docsEvalOptions struct {
-	app     *command.App
 	model   modelOptions
 	Dataset string
 	Tools   string // a list of MCP in place of the installed plugins; "" means these
@@ -314,48 +310,4 @@ type evalData struct {
 	*dataset.Report
 	Choices *dataset.Choices `json:"choices,omitempty"`
 	Model   *modelRun        `json:"model,omitempty"`
-}
-
-// docsEval scores a catalog by a dataset.
-func docsEval(ctx context.Context, app *command.App, o docsEvalOptions, m modelOptions) (*evalData, error) {
-	set, err := readDataset(ctx, o.Dataset)
-	if err != nil {
-		return nil, err
-	}
-	h, err := tools.Measured(ctx, app, o.Tools)
-	if err != nil {
-		return nil, err
-	}
-	data := &evalData{Report: set.Evaluate(h)}
-	if !o.Model {
-		return data, nil
-	}
-	questions := set.Questions(h)
-	if len(questions) == 0 {
-		return nil, host.Errorf(host.InvalidArgs, "%s has no queries for a model to choose tools for", o.Dataset).
-			WithNext("leave out --model")
-	}
-	plan := modelPlan{what: "the choice of tools for " + manifest.Plural(len(set.Queries), "query"),
-		sends: "the queries of the dataset and lines of documentation", calls: len(questions)}
-	for i := range questions {
-		plan.tokens += questions[i].Most()
-	}
-	client, err := modelOf(app, m, plan)
-	if err != nil {
-		return nil, err
-	}
-	data.Choices, data.Model = &dataset.Choices{}, &modelRun{}
-	for i, q := range questions {
-		m.told(i, len(questions), "choices of the model")
-		answer, err := client.Ask(ctx, q)
-		if i > 0 && data.Model.stop(err) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		set.Count(data.Choices, i, answer)
-	}
-	data.Model.Usage = client.Usage()
-	return data, nil
 }

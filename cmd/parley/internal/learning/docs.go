@@ -36,7 +36,7 @@ func newDocs(app *command.App) *cobra.Command {
 }
 
 func newDocsAudit(app *command.App) *cobra.Command {
-	opts := &docsAuditOptions{app: app}
+	opts := &docsAuditOptions{}
 	cmd := &cobra.Command{
 		Use:   "audit [NAME...]",
 		Short: "Show what documentation costs, or what it covers",
@@ -45,28 +45,32 @@ func newDocsAudit(app *command.App) *cobra.Command {
 			"a group or a tool whose\ntools are shown one by one.",
 		Example:           "parley docs audit\nparley docs audit text --mode minimal\nparley docs audit --coverage --json",
 		ValidArgsFunction: app.Complete().Names,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			opts.Names = names
-			if opts.coverage && (opts.Mode != "" || len(names) > 0) {
-				return host.Errorf(host.InvalidArgs, "--coverage is about all plugins; it takes no --mode and no names").
-					WithNext("parley docs audit --coverage")
-			}
-			return runDocsAudit(cmd.Context(), opts)
-		},
+		RunE:              command.RunWith(app, runDocsAudit, opts, &opts.Names),
 	}
 	cmd.Flags().StringVar(&opts.Mode, "mode", "", "only minimal, progressive, full or code")
 	cmd.Flags().BoolVar(&opts.coverage, "coverage", false, "how much has descriptions, examples, errors and tasks")
-	cmd.Flags().SortFlags = false
 	command.CompleteWords(cmd, "mode", mcp.Modes()...)
 	return cmd
 }
 
-func runDocsAudit(ctx context.Context, opts *docsAuditOptions) error {
-	app := opts.app
+// runDocsAudit measures what documentation costs in tokens.
+func runDocsAudit(ctx context.Context, app *command.App, opts *docsAuditOptions) error {
+	if opts.coverage && (opts.Mode != "" || len(opts.Names) > 0) {
+		return host.Errorf(host.InvalidArgs, "--coverage is about all plugins; it takes no --mode and no names").
+			WithNext("parley docs audit --coverage")
+	}
 	if opts.coverage {
 		return docsCoverage(app)
 	}
-	data, err := docsAudit(ctx, app, *opts)
+	if opts.Mode != "" && !slices.Contains(mcp.Modes(), opts.Mode) {
+		return command.UnknownValue("mode", opts.Mode, mcp.Modes()).WithNext("parley docs audit --mode " + mcp.Minimal)
+	}
+	source, closeSource, err := docsSource(ctx, app)
+	if err != nil {
+		return err
+	}
+	defer closeSource()
+	data, err := source.Audit(ctx, opts.Mode, opts.Names)
 	if err != nil {
 		return err
 	}
@@ -106,7 +110,11 @@ func docsAuditText(a *command.App, w io.Writer, d *docs.Audit, each bool) {
 
 // docsCoverage prints which share of the catalog is documented.
 func docsCoverage(a *command.App) error {
-	data, err := coverageOfDocs(a)
+	catalog, err := a.Catalog()
+	if err != nil {
+		return err
+	}
+	data, err := docs.Cover(catalog)
 	if err != nil {
 		return err
 	}
@@ -139,7 +147,7 @@ func docsCoverage(a *command.App) error {
 }
 
 func newDocsExport(app *command.App) *cobra.Command {
-	opts := &docsExportOptions{app: app}
+	opts := &docsExportOptions{}
 	cmd := &cobra.Command{
 		Use:   "export [NAME...]",
 		Short: "Write the catalog in a format of other systems",
@@ -156,23 +164,53 @@ func newDocsExport(app *command.App) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "--out requires the name of a folder").
 					WithNext("parley docs export --format skill --out skills")
 			}
-			return runDocsExport(cmd.Context(), opts)
+			return runDocsExport(cmd.Context(), app, opts)
 		},
 	}
 	formats := docs.Formats()
 	usage := strings.Join(formats[:4], ", ") + ",\n" + strings.Join(formats[4:], " or ")
 	cmd.Flags().StringVar(&opts.Format, "format", "", usage)
 	cmd.Flags().StringVar(&opts.Out, "out", "", "write files into this folder")
-	cmd.Flags().SortFlags = false
 	command.CompleteWords(cmd, "format", formats...)
 	return cmd
 }
 
-func runDocsExport(ctx context.Context, opts *docsExportOptions) error {
-	app := opts.app
-	data, err := docsExport(ctx, app, *opts)
+// runDocsExport converts documentation to a format of other systems, and writes the files with o.Out.
+func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOptions) error {
+	if opts.Format == "" {
+		return host.Errorf(host.InvalidArgs, "parley docs export requires --format, one of %s",
+			strings.Join(docs.Formats(), ", ")).WithNext("parley docs export --format mcp")
+	}
+	if !slices.Contains(docs.Formats(), opts.Format) {
+		return command.UnknownValue("format", opts.Format, docs.Formats()).WithNext("parley docs export --format mcp")
+	}
+	source, closeSource, err := docsSource(ctx, app)
 	if err != nil {
 		return err
+	}
+	defer closeSource()
+	export, err := source.Export(ctx, opts.Format, opts.Names)
+	if err != nil {
+		return err
+	}
+	data := &docsExportData{Format: opts.Format, Tools: export.Tools, Warnings: export.Warnings}
+	for _, f := range export.Files {
+		file := exportedFile{Path: f.Path, Raw: f.Content}
+		switch {
+		case opts.Out != "":
+			file.Path, file.Bytes = filepath.Join(opts.Out, filepath.FromSlash(f.Path)), len(f.Content)
+			if err := writeBelow(file.Path, f.Content); err != nil {
+				return host.Errorf(host.Unavailable, "cannot write %s: %s", file.Path, manifest.CleanLine(err.Error())).
+					WithNext("--out with a folder that you can write to")
+			}
+		case f.JSON:
+			file.Content = f.Content
+		default:
+			if file.Content, err = manifest.Marshal(string(f.Content)); err != nil {
+				return err
+			}
+		}
+		data.Files = append(data.Files, file)
 	}
 	for _, w := range data.Warnings {
 		app.Notice(w)
@@ -193,37 +231,13 @@ func runDocsExport(ctx context.Context, opts *docsExportOptions) error {
 
 // docsAuditOptions are the options of an audit of documentation.
 type docsAuditOptions struct {
-	app      *command.App
 	coverage bool
 	Mode     string   // "" means all modes of MCP
 	Names    []string // plugins, groups or tools whose tools are listed one by one; none means only sums
 }
 
-// docsAudit measures what documentation costs in tokens.
-func docsAudit(ctx context.Context, app *command.App, o docsAuditOptions) (*docs.Audit, error) {
-	if o.Mode != "" && !slices.Contains(mcp.Modes(), o.Mode) {
-		return nil, command.UnknownValue("mode", o.Mode, mcp.Modes()).WithNext("parley docs audit --mode " + mcp.Minimal)
-	}
-	source, closeSource, err := docsSource(ctx, app)
-	if err != nil {
-		return nil, err
-	}
-	defer closeSource()
-	return source.Audit(ctx, o.Mode, o.Names)
-}
-
-// coverageOfDocs measures which share of the catalog is documented.
-func coverageOfDocs(app *command.App) (*docs.Coverage, error) {
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	return docs.Cover(catalog)
-}
-
 // docsExportOptions are the options of an export of documentation.
 type docsExportOptions struct {
-	app    *command.App
 	Format string   // one of [docs.Formats]
 	Names  []string // plugins, groups or tools; none means everything
 	Out    string   // the folder that takes the files; "" means that the data has their content
@@ -244,46 +258,6 @@ type exportedFile struct {
 	Content json.RawMessage `json:"content,omitempty"` // a JSON document, or a text as a string
 	Bytes   int             `json:"bytes,omitempty"`
 	Raw     []byte          `json:"-"` // what the file contains
-}
-
-// docsExport converts documentation to a format of other systems, and writes the files with o.Out.
-func docsExport(ctx context.Context, app *command.App, o docsExportOptions) (*docsExportData, error) {
-	if o.Format == "" {
-		return nil, host.Errorf(host.InvalidArgs, "parley docs export requires --format, one of %s",
-			strings.Join(docs.Formats(), ", ")).WithNext("parley docs export --format mcp")
-	}
-	if !slices.Contains(docs.Formats(), o.Format) {
-		return nil, command.UnknownValue("format", o.Format, docs.Formats()).WithNext("parley docs export --format mcp")
-	}
-	source, closeSource, err := docsSource(ctx, app)
-	if err != nil {
-		return nil, err
-	}
-	defer closeSource()
-	export, err := source.Export(ctx, o.Format, o.Names)
-	if err != nil {
-		return nil, err
-	}
-	data := &docsExportData{Format: o.Format, Tools: export.Tools, Warnings: export.Warnings}
-	for _, f := range export.Files {
-		file := exportedFile{Path: f.Path, Raw: f.Content}
-		switch {
-		case o.Out != "":
-			file.Path, file.Bytes = filepath.Join(o.Out, filepath.FromSlash(f.Path)), len(f.Content)
-			if err := writeBelow(file.Path, f.Content); err != nil {
-				return nil, host.Errorf(host.Unavailable, "cannot write %s: %s", file.Path, manifest.CleanLine(err.Error())).
-					WithNext("--out with a folder that you can write to")
-			}
-		case f.JSON:
-			file.Content = f.Content
-		default:
-			if file.Content, err = manifest.Marshal(string(f.Content)); err != nil {
-				return nil, err
-			}
-		}
-		data.Files = append(data.Files, file)
-	}
-	return data, nil
 }
 
 // writeBelow writes a file and creates its folders.

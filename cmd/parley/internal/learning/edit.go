@@ -25,7 +25,7 @@ import (
 )
 
 func newDocsSuggest(app *command.App) *cobra.Command {
-	opts := &docsSuggestOptions{app: app}
+	opts := &docsSuggestOptions{}
 	cmd := &cobra.Command{
 		Use:   "suggest [NAME]",
 		Short: "Propose better documentation, by what failed",
@@ -35,15 +35,14 @@ func newDocsSuggest(app *command.App) *cobra.Command {
 		Example: "parley docs suggest\nparley docs suggest text.hash --since 7d --json\n" +
 			"parley docs suggest --batch s1a2b3c4d >login.ndjson",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(runDocsSuggest, opts, &opts.Name),
+		RunE:              command.RunWith(app, runDocsSuggest, opts, &opts.Name),
 	}
-	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	cmd.Flags().StringVar(&opts.batch, "batch", "", "print the calls of this sequence as lines for parley batch")
+	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	return cmd
 }
 
-func runDocsSuggest(ctx context.Context, opts *docsSuggestOptions) error {
-	app := opts.app
+func runDocsSuggest(ctx context.Context, app *command.App, opts *docsSuggestOptions) error {
 	data, err := docsSuggest(ctx, app, *opts)
 	if err != nil {
 		return err
@@ -116,7 +115,7 @@ func editText(a *command.App, w io.Writer, id, plugin string, e *host.Edit, befo
 }
 
 func newDocsApply(app *command.App) *cobra.Command {
-	opts := &docsApplyOptions{app: app}
+	opts := &docsApplyOptions{}
 	cmd := &cobra.Command{
 		Use:   "apply [NAME...]",
 		Short: "Apply suggestions, or a file of edits",
@@ -127,18 +126,11 @@ func newDocsApply(app *command.App) *cobra.Command {
 			"Then a person approves the changes at the\nterminal. All are written, or none.",
 		Example:           "parley docs apply --dry-run\nparley docs apply text.hash\nparley docs apply --from edits.json",
 		ValidArgsFunction: app.Complete().Names,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			if opts.Names = names; opts.From != "" && len(names) > 0 {
-				return host.Errorf(host.InvalidArgs, "--from applies the edits of a file; it takes no names").
-					WithNext("parley docs apply --from " + command.ShellQuote(opts.From))
-			}
-			return runDocsApply(cmd.Context(), opts)
-		},
+		RunE:              command.RunWith(app, runDocsApply, opts, &opts.Names),
 	}
 	cmd.Flags().StringVar(&opts.From, "from", "", "apply the edits of FILE, which are for this build of a plugin")
 	cmd.Flags().StringVar(&opts.Since, "since", "", "suggest only by records since: 24h, 7d, 2026-11-21")
 	addEditing(cmd, &opts.editOptions)
-	cmd.Flags().SortFlags = false
 	return cmd
 }
 
@@ -148,10 +140,17 @@ func addEditing(cmd *cobra.Command, o *editOptions) {
 	command.AddYes(cmd, &o.Yes)
 }
 
-func runDocsApply(ctx context.Context, opts *docsApplyOptions) error {
-	app := opts.app
-	opts.Progress = app.Progress()
-	data, err := docsApply(ctx, app, *opts)
+// runDocsApply puts edits into the operator's overlays, those that pass the gate and that the operator approves.
+func runDocsApply(ctx context.Context, app *command.App, opts *docsApplyOptions) error {
+	if opts.From != "" && len(opts.Names) > 0 {
+		return host.Errorf(host.InvalidArgs, "--from applies the edits of a file; it takes no names").
+			WithNext("parley docs apply --from " + command.ShellQuote(opts.From))
+	}
+	proposals, err := proposals(ctx, app, opts)
+	if err != nil {
+		return err
+	}
+	data, err := applyEdits(ctx, app, proposals, opts.editOptions)
 	if err != nil {
 		return err
 	}
@@ -171,21 +170,25 @@ func applyText(a *command.App, w io.Writer, data *applyData) {
 		what := strings.TrimSpace(r.Edit.Tool + " " + r.Edit.Field + " " + r.Edit.Param)
 		fmt.Fprintln(w, command.Wrapped(manifest.CleanLine("refused: "+what+": "+r.Why), a.Columns(), "  "))
 	}
+	editsText(w, len(data.Applied), data.DryRun, fmt.Sprintf(", %d refused", len(data.Refused)))
+}
+
+// editsText prints how many edits were applied.
+func editsText(w io.Writer, n int, dryRun bool, more string) {
 	verb := "applied"
-	if data.DryRun {
+	if dryRun {
 		verb = "would be applied"
 	}
-	fmt.Fprintf(w, "%s %s, %d refused\n", manifest.Plural(len(data.Applied), "edit"), verb, len(data.Refused))
+	fmt.Fprintf(w, "%s %s%s\n", manifest.Plural(n, "edit"), verb, more)
 }
 
 type docsDiffOptions struct {
-	app   *command.App
 	name  string
 	patch bool
 }
 
 func newDocsDiff(app *command.App) *cobra.Command {
-	opts := &docsDiffOptions{app: app}
+	opts := &docsDiffOptions{}
 	cmd := &cobra.Command{
 		Use:   "diff [NAME]",
 		Short: "Show what applied edits change",
@@ -193,21 +196,18 @@ func newDocsDiff(app *command.App) *cobra.Command {
 			"for its author.",
 		Example:           "parley docs diff\nparley docs diff text --patch",
 		ValidArgsFunction: app.Complete().Names,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.name = command.OneWord(args)
-			if opts.patch && opts.name == "" {
-				return host.Errorf(host.InvalidArgs, "--patch is of the manifest of one plugin; name it").
-					WithNext("parley docs diff text --patch")
-			}
-			return runDocsDiff(cmd.Context(), opts)
-		},
+		RunE:              command.RunWith(app, runDocsDiff, opts, &opts.name),
 	}
 	cmd.Flags().BoolVar(&opts.patch, "patch", false, "print a JSON Patch of the plugin's manifest")
 	return cmd
 }
 
-func runDocsDiff(_ context.Context, opts *docsDiffOptions) error {
-	app := opts.app
+// runDocsDiff prints what the edits of a plugin or tool change; name "" means all.
+func runDocsDiff(_ context.Context, app *command.App, opts *docsDiffOptions) error {
+	if opts.patch && opts.name == "" {
+		return host.Errorf(host.InvalidArgs, "--patch is of the manifest of one plugin; name it").
+			WithNext("parley docs diff text --patch")
+	}
 	if opts.patch {
 		ops, err := docsPatch(app, opts.name)
 		if err != nil {
@@ -215,9 +215,27 @@ func runDocsDiff(_ context.Context, opts *docsDiffOptions) error {
 		}
 		return app.PrintDocument(ops)
 	}
-	data, err := docsDiff(app, opts.name)
+	list, err := docsList(app, opts.name)
 	if err != nil {
 		return err
+	}
+	catalog, err := app.Catalog()
+	if err != nil {
+		return err
+	}
+	data := &diffDocsData{Edits: []editDiff{}}
+	for _, of := range list.Overlays {
+		p, ok := catalog.Provider(of.Plugin)
+		if !ok {
+			continue
+		}
+		for _, e := range of.Edits {
+			t, err := host.Base(p).Tool(e.Tool)
+			if err != nil {
+				return err
+			}
+			data.Edits = append(data.Edits, editDiff{e, e.Edit.Replaced(t)})
+		}
 	}
 	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
 		for _, e := range data.Edits {
@@ -228,13 +246,10 @@ func runDocsDiff(_ context.Context, opts *docsDiffOptions) error {
 }
 
 func newDocsList(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:               "list [NAME]",
-		Short:             "List applied edits",
-		Example:           "parley docs list\nparley docs list text --json",
-		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWord(app, runDocsList),
-	}
+	cmd := command.New(app, "list [NAME]", "List applied edits",
+		"parley docs list\nparley docs list text --json", runDocsList)
+	cmd.ValidArgsFunction = app.Complete().Names
+	return cmd
 }
 
 func runDocsList(_ context.Context, app *command.App, name string) error {
@@ -272,13 +287,12 @@ func scoresText(s *host.EditScores) string {
 }
 
 type docsRevertOptions struct {
-	app   *command.App
 	names []string
 	all   bool
 }
 
 func newDocsRevert(app *command.App) *cobra.Command {
-	opts := &docsRevertOptions{app: app}
+	opts := &docsRevertOptions{}
 	cmd := &cobra.Command{
 		Use:               "revert NAME...",
 		Args:              cobra.ArbitraryArgs,
@@ -286,23 +300,55 @@ func newDocsRevert(app *command.App) *cobra.Command {
 		Long:              "NAME is the id of an edit, or a plugin, a group or a tool.",
 		Example:           "parley docs revert text\nparley docs revert --all",
 		ValidArgsFunction: app.Complete().Names,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			if opts.names = names; opts.all == (len(names) > 0) {
-				return host.Errorf(host.InvalidArgs, "parley docs revert takes either names or --all").
-					WithNext("parley docs list")
-			}
-			return runDocsRevert(cmd.Context(), opts)
-		},
+		RunE:              command.RunWith(app, runDocsRevert, opts, &opts.names),
 	}
 	cmd.Flags().BoolVar(&opts.all, "all", false, "all edits, and files of those that were dropped")
 	return cmd
 }
 
-func runDocsRevert(_ context.Context, opts *docsRevertOptions) error {
-	app := opts.app
-	data, err := docsRevert(app, opts.names, opts.all)
+// runDocsRevert removes edits by their ids, or those of plugins, groups and tools. all stands for every one.
+func runDocsRevert(_ context.Context, app *command.App, opts *docsRevertOptions) error {
+	if opts.all == (len(opts.names) > 0) {
+		return host.Errorf(host.InvalidArgs, "parley docs revert takes either names or --all").
+			WithNext("parley docs list")
+	}
+	list, err := docsList(app, "")
 	if err != nil {
 		return err
+	}
+	catalog, err := app.Catalog()
+	if err != nil {
+		return err
+	}
+	data := &revertData{Reverted: []appliedEdit{}}
+	chosen := choice{names: opts.names}
+	var changes []host.OverlayChange
+	for _, of := range list.Overlays {
+		loaded, kept := &host.Overlay{}, &host.Overlay{}
+		for _, e := range of.Edits {
+			loaded.Edits = append(loaded.Edits, e.Edit)
+			if chosen.has(e.ID, of.Plugin+"."+e.Tool) {
+				data.Reverted = append(data.Reverted, e)
+			} else {
+				kept.Edits = append(kept.Edits, e.Edit)
+			}
+		}
+		if p, ok := catalog.Provider(of.Plugin); ok && len(kept.Edits) < len(of.Edits) {
+			changes = append(changes, host.OverlayChange{Provider: p, From: loaded, To: kept})
+		}
+	}
+	if name := chosen.unused(); name != "" {
+		return host.Errorf(host.NotFound, "no edit is of %s, and none has that id", name).WithNext("parley docs list")
+	}
+	if len(changes) > 0 {
+		if err := unwritableEdits(app.Parley().Overlays().Save(changes...)); err != nil {
+			return err
+		}
+	}
+	if opts.all {
+		if err := removeDropped(app); err != nil {
+			return err
+		}
 	}
 	return app.Print(data, []string{"parley docs list"}, func(w io.Writer) {
 		for _, e := range data.Reverted {
@@ -314,7 +360,6 @@ func runDocsRevert(_ context.Context, opts *docsRevertOptions) error {
 
 // docsSuggestOptions say for which tools, and from which traces, [docsSuggest] proposes edits.
 type docsSuggestOptions struct {
-	app   *command.App
 	batch string
 	Name  string // a plugin, a group or a tool; "" means all
 	Since string // as in history.Filter
@@ -359,9 +404,8 @@ func docsSuggest(ctx context.Context, app *command.App, o docsSuggestOptions) (*
 	return &suggestData{report.Calls, report.Sessions, list, suggest.Composites(report, catalog)}, nil
 }
 
-// docsApplyOptions say which edits [docsApply] applies.
+// docsApplyOptions say which edits [runDocsApply] applies.
 type docsApplyOptions struct {
-	app *command.App
 	// Names are ids of suggestions, or plugins, groups and tools of which all suggestions are applied. None means all.
 	Names []string
 	// From is a file of edits, as [editFile], in place of suggestions. "" means none.
@@ -374,8 +418,6 @@ type docsApplyOptions struct {
 type editOptions struct {
 	DryRun bool // only say what would be applied
 	Yes    bool // do not ask; the policy has to allow that
-	// Progress gets how many edits of a plugin were checked. It may be nil.
-	Progress func(done, total float64, message string)
 }
 
 // editFile is a file of edits of one build of a plugin.
@@ -399,24 +441,30 @@ type appliedEdit struct {
 	host.Edit
 }
 
-// docsApply puts edits into the operator's overlays, those that pass the gate and that the operator approves.
-func docsApply(ctx context.Context, app *command.App, o docsApplyOptions) (*applyData, error) {
-	proposals, order, err := proposals(ctx, app, o)
-	if err != nil {
-		return nil, err
-	}
-	return applyEdits(ctx, app, proposals, order, o.editOptions)
+// proposed are proposals of edits by plugin, in the order in which they are checked.
+type proposed []struct {
+	plugin string
+	edits  []suggest.Proposal
 }
 
-// applyEdits applies edits of plugins, in an order.
-func applyEdits(ctx context.Context, app *command.App, proposals map[string][]suggest.Proposal, order []string,
-	o editOptions) (*applyData, error) {
+func (p *proposed) add(plugin string, edit suggest.Proposal) {
+	for i := range *p {
+		if of := &(*p)[i]; of.plugin == plugin {
+			of.edits = append(of.edits, edit)
+			return
+		}
+	}
+	*p = append(*p, proposed{{plugin, []suggest.Proposal{edit}}}...)
+}
+
+// applyEdits applies edits of plugins.
+func applyEdits(ctx context.Context, app *command.App, proposals proposed, o editOptions) (*applyData, error) {
 	edits, err := newEdits(app, o)
 	if err != nil {
 		return nil, err
 	}
-	for _, plugin := range order {
-		if err := edits.check(ctx, plugin, proposals[plugin]); err != nil {
+	for _, of := range proposals {
+		if err := edits.check(ctx, of.plugin, of.edits); err != nil {
 			return nil, err
 		}
 	}
@@ -460,7 +508,7 @@ func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Pr
 	if err != nil {
 		return err
 	}
-	gate := &suggest.Gate{Catalog: e.catalog, Run: e.d.Parley().TryExample, Progress: e.options.Progress}
+	gate := &suggest.Gate{Catalog: e.catalog, Run: e.d.Parley().TryExample, Progress: e.d.Progress()}
 	checked, refused, err := gate.Check(ctx, p, current, proposals)
 	if err != nil {
 		return err
@@ -546,21 +594,12 @@ func unwritableEdits(err error) error {
 		Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
 }
 
-// proposals returns the edits that are to be applied, by plugin, and the plugins in order.
-func proposals(ctx context.Context, app *command.App, o docsApplyOptions) (map[string][]suggest.Proposal, []string,
-	error) {
-	all := map[string][]suggest.Proposal{}
-	var order []string
-	add := func(plugin string, p suggest.Proposal) {
-		if all[plugin] == nil {
-			order = append(order, plugin)
-		}
-		all[plugin] = append(all[plugin], p)
-	}
+// proposals returns the edits that are to be applied.
+func proposals(ctx context.Context, app *command.App, o *docsApplyOptions) (all proposed, err error) {
 	if o.From != "" {
 		file, err := readEdits(ctx, app, o.From)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for _, e := range file.Edits {
 			// Nothing was measured here, and only a rule may say that it proposed an edit, for it has evidence.
@@ -568,33 +607,51 @@ func proposals(ctx context.Context, app *command.App, o docsApplyOptions) (map[s
 			if strings.HasPrefix(e.Origin, "rule ") {
 				e.Origin = "file"
 			}
-			add(file.Plugin, suggest.Proposal{Edit: e})
+			all.add(file.Plugin, suggest.Proposal{Edit: e})
 		}
-		return all, order, nil
+		return all, nil
 	}
 	found, err := docsSuggest(ctx, app, docsSuggestOptions{Since: o.Since})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	used := map[string]bool{}
+	chosen := choice{names: o.Names}
 	for _, s := range found.Suggestions {
-		wanted := len(o.Names) == 0
-		for _, name := range o.Names {
-			if strings.EqualFold(name, s.ID) || stats.InScope(s.Plugin+"."+s.Edit.Tool, name) {
-				wanted, used[name] = true, true
-			}
-		}
-		if wanted {
-			add(s.Plugin, suggest.Proposal{Edit: s.Edit, Sessions: s.Sessions})
+		if chosen.has(s.ID, s.Plugin+"."+s.Edit.Tool) {
+			all.add(s.Plugin, suggest.Proposal{Edit: s.Edit, Sessions: s.Sessions})
 		}
 	}
-	for _, name := range o.Names {
-		if !used[name] {
-			return nil, nil, host.Errorf(host.NotFound, "no suggestion is for %s, and none has that id",
-				manifest.CleanLine(name)).WithNext("parley docs suggest")
+	if name := chosen.unused(); name != "" {
+		return nil, host.Errorf(host.NotFound, "no suggestion is for %s, and none has that id", name).
+			WithNext("parley docs suggest")
+	}
+	return all, nil
+}
+
+// choice selects edits by their ids, or by plugins, groups and tools. Without names it selects all.
+type choice struct {
+	names []string
+	used  []string // those that selected something
+}
+
+func (c *choice) has(id, tool string) bool {
+	found := len(c.names) == 0
+	for _, name := range c.names {
+		if strings.EqualFold(name, id) || stats.InScope(tool, name) {
+			found, c.used = true, append(c.used, name)
 		}
 	}
-	return all, order, nil
+	return found
+}
+
+// unused returns the first name that has selected nothing, cleaned, "" if there is none.
+func (c *choice) unused() string {
+	for _, name := range c.names {
+		if !slices.Contains(c.used, name) {
+			return manifest.CleanLine(name)
+		}
+	}
+	return ""
 }
 
 // maxEdits bounds a file of edits, in bytes.
@@ -683,56 +740,6 @@ type revertData struct {
 	Reverted []appliedEdit `json:"reverted"`
 }
 
-// docsRevert removes edits by their ids, or those of plugins, groups and tools. all stands for every one.
-func docsRevert(app *command.App, names []string, all bool) (*revertData, error) {
-	list, err := docsList(app, "")
-	if err != nil {
-		return nil, err
-	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	data := &revertData{Reverted: []appliedEdit{}}
-	used := map[string]bool{}
-	var changes []host.OverlayChange
-	for _, of := range list.Overlays {
-		loaded, kept := &host.Overlay{}, &host.Overlay{}
-		for _, e := range of.Edits {
-			loaded.Edits = append(loaded.Edits, e.Edit)
-			removed := all
-			for _, name := range names {
-				if strings.EqualFold(name, e.ID) || stats.InScope(of.Plugin+"."+e.Tool, name) {
-					removed, used[name] = true, true
-				}
-			}
-			if removed {
-				data.Reverted = append(data.Reverted, e)
-			} else {
-				kept.Edits = append(kept.Edits, e.Edit)
-			}
-		}
-		if p, ok := catalog.Provider(of.Plugin); ok && len(kept.Edits) < len(of.Edits) {
-			changes = append(changes, host.OverlayChange{Provider: p, From: loaded, To: kept})
-		}
-	}
-	for _, name := range names {
-		if !used[name] {
-			return nil, host.Errorf(host.NotFound, "no edit is of %s, and none has that id", manifest.CleanLine(name)).
-				WithNext("parley docs list")
-		}
-	}
-	if len(changes) > 0 {
-		if err := unwritableEdits(app.Parley().Overlays().Save(changes...)); err != nil {
-			return nil, err
-		}
-	}
-	if all {
-		return data, removeDropped(app)
-	}
-	return data, nil
-}
-
 // removeDropped removes the files of edits for builds that are gone.
 func removeDropped(app *command.App) error {
 	files, err := filepath.Glob(filepath.Join(app.Parley().Overlays().Dir, "*.dropped"))
@@ -755,33 +762,6 @@ type editDiff struct {
 	Before string `json:"before,omitempty"` // "" if it adds something
 }
 
-// docsDiff returns what the edits of a plugin or tool change; name "" means all.
-func docsDiff(app *command.App, name string) (*diffDocsData, error) {
-	list, err := docsList(app, name)
-	if err != nil {
-		return nil, err
-	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	data := &diffDocsData{Edits: []editDiff{}}
-	for _, of := range list.Overlays {
-		p, ok := catalog.Provider(of.Plugin)
-		if !ok {
-			continue
-		}
-		for _, e := range of.Edits {
-			t, err := host.Base(p).Tool(e.Tool)
-			if err != nil {
-				return nil, err
-			}
-			data.Edits = append(data.Edits, editDiff{e, e.Edit.Replaced(t)})
-		}
-	}
-	return data, nil
-}
-
 // patchOp is an operation of a JSON Patch (RFC 6902).
 type patchOp struct {
 	Op    string `json:"op"`
@@ -796,11 +776,7 @@ func docsPatch(app *command.App, plugin string) ([]patchOp, error) {
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	at, err := catalog.Find(plugin)
+	at, err := app.Find(plugin)
 	if err != nil {
 		return nil, err
 	}

@@ -30,14 +30,33 @@ func newLearn(app *command.App) *cobra.Command {
 	}
 }
 
+// runLearn prints which steps of a plugin's tutorial are done, and which is next. The error is not_found for a
+// plugin that is unknown or has no tutorial.
 func runLearn(ctx context.Context, app *command.App, plugin string) error {
 	if plugin == "" {
 		return listTutorials(ctx, app)
 	}
-	data, err := tutorialOf(ctx, app, plugin)
+	h, err := app.Host(ctx)
 	if err != nil {
 		return err
 	}
+	at, err := h.Catalog().FindIn(plugin, "")
+	if err != nil {
+		return err
+	}
+	m, err := at.Provider.Manifest()
+	if err != nil {
+		return err
+	}
+	if len(m.Tutorial) == 0 {
+		return host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithSteps(at.ListStep()).
+			WithNext("parley learn")
+	}
+	events, err := events(app)
+	if err != nil {
+		return err
+	}
+	data := learn.Walk(h.Catalog(), at.Plugin, m.Tutorial, events)
 	next := []string{}
 	for _, s := range data.Due() {
 		if strings.HasPrefix(s.Run, "parley ") {
@@ -52,10 +71,30 @@ func runLearn(ctx context.Context, app *command.App, plugin string) error {
 	return app.Print(data, next, func(w io.Writer) { learnText(w, data, next) })
 }
 
-func listTutorials(ctx context.Context, a *command.App) error {
-	data, err := tutorials(ctx, a)
+// listTutorials lists the tutorials with the progress of the session.
+func listTutorials(ctx context.Context, app *command.App) error {
+	h, err := app.Host(ctx)
 	if err != nil {
 		return err
+	}
+	events, err := events(app)
+	if err != nil {
+		return err
+	}
+	data := &tutorialsData{Tutorials: []tutorial{}}
+	for _, p := range h.Catalog().Providers() {
+		m, err := p.Manifest()
+		if err != nil {
+			return err
+		}
+		if len(m.Tutorial) == 0 {
+			continue
+		}
+		progress := learn.Walk(h.Catalog(), p.Info().Name, m.Tutorial, events)
+		data.Total++
+		data.Tutorials = append(data.Tutorials, tutorial{
+			p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished,
+		})
 	}
 	next := []string{}
 	for _, t := range data.Tutorials {
@@ -66,16 +105,16 @@ func listTutorials(ctx context.Context, a *command.App) error {
 	if len(next) == 0 {
 		next = append(next, "parley --list")
 	}
-	return a.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		for _, t := range data.Tutorials {
 			fmt.Fprintf(w, "%s  %s (%d of %s done)\n",
-				t.Plugin, command.Fit(t.Brief, a.Columns()-len(t.Plugin)-24), t.Done, manifest.Plural(t.Steps, "step"))
+				t.Plugin, command.Fit(t.Brief, app.Columns()-len(t.Plugin)-24), t.Done, manifest.Plural(t.Steps, "step"))
 		}
 		fmt.Fprintln(w, "Next: "+strings.Join(next, "  |  "))
 	})
 }
 
-func learnText(w io.Writer, p *learnData, next []string) {
+func learnText(w io.Writer, p *learn.Progress, next []string) {
 	fmt.Fprintf(w, "%s: %d of %s done\n", p.Plugin, p.Done, manifest.Plural(len(p.Steps), "step"))
 	for _, s := range p.Steps {
 		if s.State == learn.Later {
@@ -116,63 +155,6 @@ type tutorial struct {
 	Steps    int    `json:"steps"`
 	Done     int    `json:"done"`
 	Finished bool   `json:"finished"`
-}
-
-// tutorials lists the tutorials with the progress of the session.
-func tutorials(ctx context.Context, app *command.App) (*tutorialsData, error) {
-	h, err := app.Host(ctx)
-	if err != nil {
-		return nil, err
-	}
-	events, err := events(app)
-	if err != nil {
-		return nil, err
-	}
-	data := &tutorialsData{Tutorials: []tutorial{}}
-	for _, p := range h.Catalog().Providers() {
-		m, err := p.Manifest()
-		if err != nil {
-			return nil, err
-		}
-		if len(m.Tutorial) == 0 {
-			continue
-		}
-		progress := learn.Walk(h.Catalog(), p.Info().Name, m.Tutorial, events)
-		data.Total++
-		data.Tutorials = append(data.Tutorials, tutorial{
-			p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished,
-		})
-	}
-	return data, nil
-}
-
-// learnData are the steps of a tutorial with the progress of the session.
-type learnData = learn.Progress
-
-// tutorialOf returns which steps of a plugin's tutorial are done, and which is next. The error is not_found for a
-// plugin that is unknown or has no tutorial.
-func tutorialOf(ctx context.Context, app *command.App, plugin string) (*learnData, error) {
-	h, err := app.Host(ctx)
-	if err != nil {
-		return nil, err
-	}
-	at, err := h.Catalog().FindIn(plugin, "")
-	if err != nil {
-		return nil, err
-	}
-	m, err := at.Provider.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	if len(m.Tutorial) == 0 {
-		return nil, host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithSteps(at.ListStep()).
-			WithNext("parley learn")
-	}
-	events, err := events(app)
-	if err != nil {
-		return nil, err
-	}
-	return learn.Walk(h.Catalog(), at.Plugin, m.Tutorial, events), nil
 }
 
 // events returns what this session did. Without a session it is what was done without one.

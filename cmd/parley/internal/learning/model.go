@@ -15,6 +15,8 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/stats/judge"
 	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -62,8 +64,6 @@ type modelOptions struct {
 	Replay string
 	Budget model.Budget
 	Yes    bool // do not ask, if the policy allows that
-	// Progress is told how much is done. It may be nil.
-	Progress func(done, total float64, message string)
 }
 
 // Budget of a run whose options have none.
@@ -215,14 +215,150 @@ func (r *modelRun) stop(err error) bool {
 	return false
 }
 
-// edits returns the options of applying what the model proposed.
-func (o *modelOptions) edits(dryRun bool) editOptions {
-	return editOptions{DryRun: dryRun, Yes: o.Yes, Progress: o.Progress}
+// ask asks the configured model questions and passes each answer to use, with the index of its question. about names a
+// question, for people who see the progress. The plan is completed by the questions.
+func ask(ctx context.Context, app *command.App, o modelOptions, plan modelPlan, questions []model.Question,
+	about func(i int) string, use func(i int, answer string)) (run modelRun, err error) {
+	plan.calls = len(questions)
+	for i := range questions {
+		plan.tokens += questions[i].Most()
+	}
+	client, err := modelOf(app, o, plan)
+	if err != nil {
+		return run, err
+	}
+	for i, q := range questions {
+		told(app, i, len(questions), about(i))
+		answer, err := client.Ask(ctx, q)
+		if i > 0 && run.stop(err) {
+			break
+		}
+		if err != nil {
+			return run, err
+		}
+		use(i, answer)
+	}
+	run.Usage = client.Usage()
+	return run, nil
 }
 
 // told tells how much is done.
-func (o *modelOptions) told(done, total int, message string) {
-	if o.Progress != nil {
-		o.Progress(float64(done), float64(total), message)
+func told(app *command.App, done, total int, message string) {
+	if progress := app.Progress(); progress != nil {
+		progress(float64(done), float64(total), message)
 	}
+}
+
+func newDocsJudge(app *command.App) *cobra.Command {
+	opts := &docsJudgeOptions{}
+	cmd := &cobra.Command{
+		Use:   "judge [SESSION]",
+		Short: "Let a model say which sessions did their task",
+		Long: "The configured model (model.url) sees the records of each session that has calls, after a question at the " +
+			"terminal. An\nanswer that is not a verdict is counted and is in no other figure. A session whose last call " +
+			"failed has not passed,\nwhatever the model says; how often both agree is shown.",
+		Example: "parley docs judge --since 7d\nparley docs judge work --json\nparley docs judge --replay exchanges.jsonl",
+		RunE:    command.RunWith(app, runDocsJudge, opts, &opts.Session),
+	}
+	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
+	addModel(app, cmd, &opts.model)
+	return cmd
+}
+
+// runDocsJudge asks the configured model which sessions did what they were for.
+func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions) error {
+	catalog, err := app.Catalog()
+	if err != nil {
+		return err
+	}
+	records, err := traceRecords(app, opts.Since)
+	if err != nil {
+		return err
+	}
+	var asked []*judge.Session
+	var questions []model.Question
+	for _, s := range judge.Sessions(records) {
+		if opts.Session == "" || s.Name == opts.Session {
+			asked, questions = append(asked, s), append(questions, s.Question(catalog))
+		}
+	}
+	if len(asked) == 0 {
+		return host.Errorf(host.NotFound, "no session with calls is in the traces").
+			WithNext("parley trace list", "parley text hash x --session NAME")
+	}
+	plan := modelPlan{what: "verdicts on " + manifest.Plural(len(asked), "session"), sends: sentOfCalls(app)}
+	data := &judgeData{Sessions: len(asked), Results: []judge.Result{}}
+	data.Model, err = ask(ctx, app, opts.model, plan, questions,
+		func(i int) string { return "verdict on " + asked[i].Name },
+		func(i int, answer string) {
+			if v, err := judge.Parse(answer); err == nil {
+				data.Results = append(data.Results, asked[i].ResultOf(v))
+			} else {
+				data.Malformed++
+			}
+		})
+	if err != nil {
+		return err
+	}
+	data.Judged, data.Agreement = len(data.Results), judge.AgreementOf(data.Results)
+	passed := 0
+	for _, r := range data.Results {
+		if r.Passed {
+			passed++
+		}
+	}
+	data.Passed = stats.ShareOf(passed, data.Judged)
+	return app.Print(data, []string{"parley stats", "parley docs optimize NAME"}, func(w io.Writer) {
+		judgeText(app, w, data)
+	})
+}
+
+func judgeText(app *command.App, w io.Writer, data *judgeData) {
+	for _, r := range data.Results {
+		verdict := "failed"
+		if r.Passed {
+			verdict = "passed"
+		}
+		fmt.Fprintf(w, "%-6s %.2f  %s: %s, %d failed\n", verdict, r.Verdict.Score, manifest.CleanLine(r.Session),
+			manifest.Plural(r.Calls, "call"), r.Failed)
+		text := r.Verdict.Task + " " + r.Verdict.Reasoning
+		if r.Verdict.Passed && !r.Codes {
+			text += " (passed by the model; its last call failed)"
+		}
+		fmt.Fprintln(w, command.Wrapped("    "+text, app.Columns(), "    "))
+	}
+	malformedText(w, data.Malformed, data.Malformed+data.Judged)
+	a := data.Agreement
+	fmt.Fprintf(w, "model and exit codes: both passed %d, both failed %d, only the model %d, only the exit codes %d\n",
+		a.BothPassed, a.BothFailed, a.OnlyModel, a.OnlyCodes)
+	if a.Same != nil {
+		fmt.Fprintf(w, "passed %s; the same verdict %s\n", share(app, data.Passed), share(app, a.Same))
+	}
+	modelText(w, &data.Model)
+}
+
+// docsJudgeOptions say which sessions [runDocsJudge] asks about.
+type docsJudgeOptions struct {
+	model   modelOptions
+	Since   string // as in history.Filter
+	Session string // only this one; "" means all
+}
+
+// judgeData are the verdicts of a model on sessions.
+type judgeData struct {
+	Sessions  int             `json:"sessions"`  // that have calls
+	Judged    int             `json:"judged"`    // with a verdict
+	Malformed int             `json:"malformed"` // whose answer is not a verdict; they are in no figure
+	Passed    *stats.Share    `json:"passed,omitempty"`
+	Agreement judge.Agreement `json:"agreement"`
+	Results   []judge.Result  `json:"results"`
+	Model     modelRun        `json:"model"`
+}
+
+// sentOfCalls says what a model gets of calls.
+func sentOfCalls(app *command.App) string {
+	if s, err := app.Settings(); err == nil && s.TracesValues {
+		return "documentation and records of calls, with the values of parameters and searches (traces.values)"
+	}
+	return "documentation and records of calls, with the values of parameters only where traces.values was set"
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func newDocsOptimize(app *command.App) *cobra.Command {
-	opts := &docsOptimizeOptions{app: app}
+	opts := &docsOptimizeOptions{}
 	cmd := &cobra.Command{
 		Use:   "optimize NAME",
 		Short: "Let a model rewrite documentation, and keep what is better",
@@ -32,21 +32,75 @@ func newDocsOptimize(app *command.App) *cobra.Command {
 		Example: "parley docs optimize text.hash --dry-run\nparley docs optimize text --max-cost 0.5\n" +
 			"parley docs optimize text.hash --replay exchanges.jsonl",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(runDocsOptimize, opts, &opts.Name),
+		RunE:              command.RunWith(app, runDocsOptimize, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	cmd.Flags().Uint64Var(&opts.Seed, "seed", 1, "split the queries in another way")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be applied")
 	addModel(app, cmd, &opts.model)
-	cmd.Flags().SortFlags = false
 	return cmd
 }
 
-func runDocsOptimize(ctx context.Context, opts *docsOptimizeOptions) error {
-	app := opts.app
-	opts.model.Progress = app.Progress()
-	data, err := docsOptimize(ctx, app, *opts, opts.model)
+// runDocsOptimize lets the configured model rewrite the documentation of tools, and applies what measures better and
+// passes the gate. Those tools come first of which most calls failed.
+func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOptions) error {
+	at, tools, err := toolsBelow(app, opts.Name)
 	if err != nil {
+		return err
+	}
+	catalog, err := app.Catalog()
+	if err != nil {
+		return err
+	}
+	records, err := traceRecords(app, opts.Since)
+	if err != nil {
+		return err
+	}
+	plan := modelPlan{what: "better documentation of " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
+		sends: sentOfCalls(app), calls: len(tools) * optimize.MaxQuestions}
+	plan.tokens = plan.calls * tokensOfQuestion
+	client, err := modelOf(app, opts.model, plan)
+	if err != nil {
+		return err
+	}
+	failed := map[string]int{}
+	report := stats.Compute(slices.Values(records), catalog, at.Name())
+	for _, t := range report.Tools {
+		failed[t.Name] = t.Failed
+	}
+	slices.SortStableFunc(tools, func(a, b *manifest.Tool) int {
+		return cmp.Compare(failed[at.Plugin+"."+b.Name], failed[at.Plugin+"."+a.Name])
+	})
+	op := &optimize.Optimizer{Catalog: catalog, Provider: at.Provider, Ask: client.Ask, Try: app.Parley().TryExample,
+		Gate:    &suggest.Gate{Catalog: catalog, Run: app.Parley().TryExample},
+		Records: records, Scores: scores(records, catalog, client), Seed: opts.Seed}
+	data := &optimizeData{Results: []*optimize.Result{}, DryRun: opts.DryRun}
+	edits, err := newEdits(app, editOptions{opts.DryRun, opts.model.Yes})
+	if err != nil {
+		return err
+	}
+	for i, t := range tools {
+		told(app, i, len(tools), at.Plugin+"."+t.Name)
+		current, err := edits.overlay(at.Provider)
+		if err != nil {
+			return err
+		}
+		r, err := op.Tool(ctx, current, t.Name)
+		if (i > 0 || client.Usage().Calls > 0) && data.Model.stop(err) {
+			r.Why = "the budget was used up before it was measured"
+			data.Results = append(data.Results, r)
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := edits.check(ctx, at.Plugin, optimized(r, client.Endpoint.Name)); err != nil {
+			return err
+		}
+		data.Results = append(data.Results, r)
+	}
+	data.Model.Usage, data.Applied = client.Usage(), edits.data.Applied
+	if err := edits.write(ctx); err != nil {
 		return err
 	}
 	next := []string{"parley docs suggest"}
@@ -57,11 +111,7 @@ func runDocsOptimize(ctx context.Context, opts *docsOptimizeOptions) error {
 		for _, r := range data.Results {
 			optimizedText(app, w, r)
 		}
-		verb := "applied"
-		if opts.DryRun {
-			verb = "would be applied"
-		}
-		fmt.Fprintf(w, "%s %s\n", manifest.Plural(len(data.Applied), "edit"), verb)
+		editsText(w, len(data.Applied), data.DryRun, "")
 		modelText(w, &data.Model)
 	})
 }
@@ -120,9 +170,8 @@ func scoreText(w io.Writer, title string, s *optimize.Score) {
 	fmt.Fprintf(w, "; others right %d of %d; %d tokens\n", s.Right, s.Siblings, s.Tokens)
 }
 
-// docsOptimizeOptions say which tools [docsOptimize] optimizes.
+// docsOptimizeOptions say which tools [runDocsOptimize] optimizes.
 type docsOptimizeOptions struct {
-	app    *command.App
 	model  modelOptions
 	Name   string // a plugin, a group or a tool
 	Since  string // as in history.Filter
@@ -141,68 +190,6 @@ type optimizeData struct {
 // tokensOfQuestion is what a question of an optimization takes, for the estimate of a run.
 const tokensOfQuestion = 4000
 
-// docsOptimize lets the configured model rewrite the documentation of tools, and applies what measures better and
-// passes the gate. Those tools come first of which most calls failed.
-func docsOptimize(ctx context.Context, app *command.App, o docsOptimizeOptions, m modelOptions) (*optimizeData, error) {
-	at, tools, err := toolsBelow(app, o.Name)
-	if err != nil {
-		return nil, err
-	}
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	records, err := traceRecords(app, o.Since)
-	if err != nil {
-		return nil, err
-	}
-	plan := modelPlan{what: "better documentation of " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
-		sends: sentOfCalls(app), calls: len(tools) * optimize.MaxQuestions}
-	plan.tokens = plan.calls * tokensOfQuestion
-	client, err := modelOf(app, m, plan)
-	if err != nil {
-		return nil, err
-	}
-	failed := map[string]int{}
-	report := stats.Compute(slices.Values(records), catalog, at.Name())
-	for _, t := range report.Tools {
-		failed[t.Name] = t.Failed
-	}
-	slices.SortStableFunc(tools, func(a, b *manifest.Tool) int {
-		return cmp.Compare(failed[at.Plugin+"."+b.Name], failed[at.Plugin+"."+a.Name])
-	})
-	op := &optimize.Optimizer{Catalog: catalog, Provider: at.Provider, Ask: client.Ask, Try: app.Parley().TryExample,
-		Gate:    &suggest.Gate{Catalog: catalog, Run: app.Parley().TryExample},
-		Records: records, Scores: scores(records, catalog, client), Seed: o.Seed}
-	data := &optimizeData{Results: []*optimize.Result{}, DryRun: o.DryRun}
-	edits, err := newEdits(app, m.edits(o.DryRun))
-	if err != nil {
-		return nil, err
-	}
-	for i, t := range tools {
-		m.told(i, len(tools), at.Plugin+"."+t.Name)
-		current, err := edits.overlay(at.Provider)
-		if err != nil {
-			return nil, err
-		}
-		r, err := op.Tool(ctx, current, t.Name)
-		if (i > 0 || client.Usage().Calls > 0) && data.Model.stop(err) {
-			r.Why = "the budget was used up before it was measured"
-			data.Results = append(data.Results, r)
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := edits.check(ctx, at.Plugin, optimized(r, client.Endpoint.Name)); err != nil {
-			return nil, err
-		}
-		data.Results = append(data.Results, r)
-	}
-	data.Model.Usage, data.Applied = client.Usage(), edits.data.Applied
-	return data, edits.write(ctx)
-}
-
 // optimized returns what was accepted of a tool.
 func optimized(r *optimize.Result, by string) (proposals []suggest.Proposal) {
 	if !r.Accepted {
@@ -220,8 +207,7 @@ func optimized(r *optimize.Result, by string) (proposals []suggest.Proposal) {
 func scores(records []host.Record, catalog *host.Catalog, client *model.Client) map[string]float64 {
 	found := map[string]float64{}
 	for _, s := range judge.Sessions(records) {
-		answer, ok := client.Recorded(s.Question(catalog))
-		if v, err := judge.Parse(answer); ok && err == nil {
+		if v := recordedVerdict(client, s, catalog); v != nil {
 			if found[s.Name] = v.Score; !s.CodesPass() { // which outrank it
 				found[s.Name] = 0
 			}

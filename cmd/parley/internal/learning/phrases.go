@@ -21,7 +21,6 @@ import (
 )
 
 type docsPhrasesOptions struct {
-	app    *command.App
 	Name   string
 	Prompt bool
 	Import string
@@ -30,7 +29,7 @@ type docsPhrasesOptions struct {
 }
 
 func newDocsPhrases(app *command.App) *cobra.Command {
-	opts := &docsPhrasesOptions{app: app}
+	opts := &docsPhrasesOptions{}
 	cmd := &cobra.Command{
 		Use:   "phrases [NAME]",
 		Short: "Let a model phrase how people ask for tools",
@@ -41,37 +40,32 @@ func newDocsPhrases(app *command.App) *cobra.Command {
 		Example: "parley docs phrases text --dry-run\nparley docs phrases text --prompt >prompt.txt\n" +
 			"parley docs phrases --import answer.json",
 		ValidArgsFunction: app.Complete().Names,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.Name = command.OneWord(args)
-			switch {
-			case opts.Prompt && opts.Import != "", (opts.Name == "") == (opts.Import == ""):
-				return host.Errorf(host.InvalidArgs, "expected NAME, NAME with --prompt, or --import FILE").
-					WithNext("parley docs phrases text --prompt", "parley docs phrases --import answer.json")
-			}
-			return runDocsPhrases(cmd.Context(), opts)
-		},
+		RunE:              command.RunWith(app, runDocsPhrases, opts, &opts.Name),
 	}
 	cmd.Flags().BoolVar(&opts.Prompt, "prompt", false, "print the text that asks for phrases")
 	cmd.Flags().StringVar(&opts.Import, "import", "", "apply the phrases in FILE; - is stdin")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be applied")
 	addModel(app, cmd, &opts.model)
-	cmd.Flags().SortFlags = false
 	return cmd
 }
 
-func runDocsPhrases(ctx context.Context, opts *docsPhrasesOptions) error {
-	app := opts.app
+func runDocsPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions) error {
+	switch {
+	case opts.Prompt && opts.Import != "", (opts.Name == "") == (opts.Import == ""):
+		return host.Errorf(host.InvalidArgs, "expected NAME, NAME with --prompt, or --import FILE").
+			WithNext("parley docs phrases text --prompt", "parley docs phrases --import answer.json")
+	}
 	if opts.Prompt {
-		prompt, err := promptPhrases(app, opts.Name)
+		at, tools, err := toolsBelow(app, opts.Name)
 		if err != nil {
 			return err
 		}
+		prompt := phrasesPrompt(at, tools)
 		next := []string{"parley docs phrases --import FILE"}
 		return app.Print(map[string]string{"prompt": prompt}, next, func(w io.Writer) { fmt.Fprint(w, prompt) })
 	}
 	if opts.Name != "" {
-		opts.model.Progress = app.Progress()
-		data, err := askPhrases(ctx, app, opts.Name, opts.DryRun, opts.model)
+		data, err := askPhrases(ctx, app, opts)
 		if err != nil {
 			return err
 		}
@@ -81,8 +75,11 @@ func runDocsPhrases(ctx context.Context, opts *docsPhrasesOptions) error {
 			modelText(w, &data.Model)
 		})
 	}
-	edits := editOptions{DryRun: opts.DryRun, Yes: opts.model.Yes, Progress: app.Progress()}
-	data, err := importPhrasesFile(ctx, app, opts.Import, edits)
+	file, err := readPhrases(ctx, app, opts.Import)
+	if err != nil {
+		return err
+	}
+	data, err := importPhrases(ctx, app, file, editOptions{opts.DryRun, opts.model.Yes})
 	if err != nil {
 		return err
 	}
@@ -111,22 +108,9 @@ the list better. Return nothing but JSON of this form, with the name of each too
 {"plugin":%q,"manifest":%q,"phrases":{%q:["..",".."]}}
 `
 
-// promptPhrases returns the text that asks a model for phrases of a plugin's tools, of a group or of one tool.
-func promptPhrases(app *command.App, name string) (string, error) {
-	at, tools, err := toolsBelow(app, name)
-	if err != nil {
-		return "", err
-	}
-	return phrasesPrompt(at, tools), nil
-}
-
 // toolsBelow returns the tools of a plugin or a group, or one tool, as their author documents them.
 func toolsBelow(app *command.App, name string) (host.Address, []*manifest.Tool, error) {
-	catalog, err := app.Catalog()
-	if err != nil {
-		return host.Address{}, nil, err
-	}
-	at, err := catalog.Find(name)
+	at, err := app.Find(name)
 	if err != nil {
 		return at, nil, err
 	}
@@ -186,61 +170,42 @@ const (
 	phrasesAnswer = 4000 // most tokens of its answer
 )
 
-// askPhrases asks the configured model for phrases, and applies those that pass the gate, as [importPhrasesFile] does.
-func askPhrases(ctx context.Context, app *command.App, name string, dryRun bool, o modelOptions) (*phrasesData, error) {
-	at, tools, err := toolsBelow(app, name)
+// askPhrases asks the configured model for phrases, and applies those that pass the gate.
+func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions) (*phrasesData, error) {
+	at, tools, err := toolsBelow(app, opts.Name)
 	if err != nil {
 		return nil, err
 	}
-	plan := modelPlan{what: "phrases for " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
-		sends: "the documentation of these tools"}
 	var questions []model.Question
 	batches := slices.Collect(slices.Chunk(tools, phrasesBatch))
 	for _, batch := range batches {
-		q := model.Question{Kind: "phrases", Text: phrasesPrompt(at, batch), Limit: phrasesAnswer,
-			System: "You write search queries that people would type. You return JSON alone."}
-		questions = append(questions, q)
-		plan.calls, plan.tokens = plan.calls+1, plan.tokens+q.Most()
+		questions = append(questions, model.Question{Kind: "phrases", Text: phrasesPrompt(at, batch), Limit: phrasesAnswer,
+			System: "You write search queries that people would type. You return JSON alone."})
 	}
-	client, err := modelOf(app, o, plan)
+	plan := modelPlan{what: "phrases for " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
+		sends: "the documentation of these tools"}
+	data := &phrasesData{Questions: len(questions)}
+	all := &phrasesFile{at.Plugin, at.Provider.Info().Build(), map[string][]string{}}
+	data.Model, err = ask(ctx, app, opts.model, plan, questions,
+		func(int) string { return "phrases of " + at.Plugin },
+		func(i int, answer string) {
+			file := &phrasesFile{}
+			if model.Object(answer, file) != nil || len(file.Phrases) == 0 {
+				data.Malformed++
+				return
+			}
+			for _, t := range batches[i] {
+				all.Phrases[t.Name] = file.Phrases[t.Name]
+			}
+		})
 	if err != nil {
 		return nil, err
 	}
-	data := &phrasesData{Questions: len(questions)}
-	all := &phrasesFile{Plugin: at.Plugin, Manifest: at.Provider.Info().Build(), Phrases: map[string][]string{}}
-	for i, q := range questions {
-		o.told(i, len(questions), "phrases of "+at.Plugin)
-		answer, err := client.Ask(ctx, q)
-		if i > 0 && data.Model.stop(err) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		file := &phrasesFile{}
-		if model.Object(answer, file) != nil || len(file.Phrases) == 0 {
-			data.Malformed++
-			continue
-		}
-		for _, t := range batches[i] {
-			all.Phrases[t.Name] = file.Phrases[t.Name]
-		}
-	}
-	data.Model.Usage = client.Usage()
-	data.applyData, err = importPhrases(ctx, app, all, o.edits(dryRun))
+	data.applyData, err = importPhrases(ctx, app, all, editOptions{opts.DryRun, opts.model.Yes})
 	return data, err
 }
 
-// importPhrasesFile reads phrases that a model returned from a file, or from the standard input for -, and applies
-// those that pass the gate. A tool has at most seven, earlier ones included.
-func importPhrasesFile(ctx context.Context, app *command.App, path string, o editOptions) (*applyData, error) {
-	file, err := readPhrases(ctx, app, path)
-	if err != nil {
-		return nil, err
-	}
-	return importPhrases(ctx, app, file, o)
-}
-
+// importPhrases applies the phrases that pass the gate. A tool has at most seven, earlier ones included.
 func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o editOptions) (*applyData, error) {
 	var refused []suggest.Refusal
 	present, err := docsList(app, file.Plugin)
@@ -274,7 +239,7 @@ func importPhrases(ctx context.Context, app *command.App, file *phrasesFile, o e
 			}
 		}
 	}
-	data, err := applyEdits(ctx, app, map[string][]suggest.Proposal{file.Plugin: proposals}, []string{file.Plugin}, o)
+	data, err := applyEdits(ctx, app, proposed{{file.Plugin, proposals}}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -308,11 +273,7 @@ func readPhrases(ctx context.Context, app *command.App, path string) (*phrasesFi
 
 // sameBuild returns the name of a plugin, if its build is the one that something is for.
 func sameBuild(app *command.App, plugin, build, what string) (string, error) {
-	catalog, err := app.Catalog()
-	if err != nil {
-		return "", err
-	}
-	at, err := catalog.FindIn(plugin, "")
+	at, err := command.FindIn(app, plugin, "")
 	if err != nil {
 		return "", err
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 func newStats(app *command.App) *cobra.Command {
-	opts := &statsOptions{app: app}
+	opts := &statsOptions{}
 	cmd := &cobra.Command{
 		Use:   "stats [NAME]",
 		Short: "Usage",
@@ -27,14 +27,13 @@ func newStats(app *command.App) *cobra.Command {
 			"--json has all of it.",
 		Example:           "parley stats\nparley stats text.hash --since 7d --json",
 		ValidArgsFunction: app.Complete().Names,
-		RunE:              command.RunWith(runStats, opts, &opts.Name),
+		RunE:              command.RunWith(app, runStats, opts, &opts.Name),
 	}
 	cmd.Flags().StringVar(&opts.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	return cmd
 }
 
-func runStats(ctx context.Context, opts *statsOptions) error {
-	app := opts.app
+func runStats(ctx context.Context, app *command.App, opts *statsOptions) error {
 	r, err := computeStats(ctx, app, *opts)
 	if err != nil {
 		return err
@@ -186,7 +185,6 @@ func quantile(q *stats.Quantile) string {
 
 // statsOptions say which calls [computeStats] counts.
 type statsOptions struct {
-	app   *command.App
 	Name  string // a plugin, a group or a tool; "" means all
 	Since string // as in history.Filter
 }

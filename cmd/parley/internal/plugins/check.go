@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/lint"
 )
 
-type pluginCheckOptions struct {
-	app  *command.App
-	name string
-}
-
 func newPluginCheck(app *command.App) *cobra.Command {
-	opts := &pluginCheckOptions{app: app}
 	return &cobra.Command{
 		Use:   "check FILE|DIR|NAME",
 		Short: "Print what an installation says of a plugin",
@@ -29,22 +29,52 @@ func newPluginCheck(app *command.App) *cobra.Command {
 			"tool.",
 		Example:           "parley plugin check ./hello/plugin.wasm\nparley plugin check text",
 		ValidArgsFunction: app.Complete().Plugins,
-		RunE:              command.RunWith(runPluginCheck, opts, &opts.name),
+		RunE:              command.RunWord(app, runPluginCheck),
 	}
 }
 
-func runPluginCheck(ctx context.Context, opts *pluginCheckOptions) error {
-	if IsPluginFile(opts.name) {
-		return reportPlugin(ctx, opts)
+// runPluginCheck reports on a plugin in a file or a folder. Of an installed one it searches all plugins for each task
+// phrase, and admits it again. The error is invalid_plugin, so that an author's CI fails, if a phrase does not find its
+// own tool.
+func runPluginCheck(ctx context.Context, app *command.App, name string) error {
+	if IsPluginFile(name) {
+		return reportPlugin(ctx, app, name)
 	}
-	data, err := checkPlugin(ctx, opts.app, opts.name)
-	if _, missing := os.Stat(opts.name); errors.Is(err, host.NotFound) && missing == nil {
-		return reportPlugin(ctx, opts)
+	h, err := app.Host(ctx)
+	if err != nil {
+		return err
+	}
+	report, err := h.CheckTasks(name)
+	if _, missing := os.Stat(name); errors.Is(err, host.NotFound) && missing == nil {
+		return reportPlugin(ctx, app, name)
 	}
 	if err != nil {
 		return err
 	}
-	return opts.app.Print(data, []string{"parley search --eval FILE"}, func(w io.Writer) {
+	if len(report.Misses) > 0 {
+		const most = 10 // that are named
+		var misses []string
+		for _, m := range report.Misses[:min(most, len(report.Misses))] {
+			misses = append(misses, m.String())
+		}
+		return host.Errorf(host.InvalidPlugin, "%d of %s of %s do not find their own tool among the first five: %s",
+			len(report.Misses), manifest.Plural(report.Phrases, "task phrase"), report.Plugin, strings.Join(misses, "; ")).
+			WithNext("parley search PHRASE --explain")
+	}
+	data := struct {
+		*call.TaskReport
+		Admission *admit.Report `json:"admission,omitempty"` // nil for a plugin that is not installed
+	}{TaskReport: report}
+	entry, err := app.Parley().Store().Find(report.Plugin)
+	if err == nil {
+		data.Admission, err = app.Parley().Admission().ReportInstalled(ctx, entry)
+	} else if errors.Is(err, host.NotFound) {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return app.Print(data, []string{"parley search --eval FILE"}, func(w io.Writer) {
 		if data.Phrases == 0 {
 			fmt.Fprintf(w, "%s has no task phrases\n", data.Plugin)
 		} else {
@@ -56,4 +86,140 @@ func runPluginCheck(ctx context.Context, opts *pluginCheckOptions) error {
 			command.WriteAdmission(w, data.Admission)
 		}
 	})
+}
+
+// reportPlugin prints the report on a plugin in a file or a folder, as an installation makes it. Nothing is installed.
+// The error is invalid_plugin if an installation would be refused.
+func reportPlugin(ctx context.Context, app *command.App, path string) error {
+	data, err := app.Parley().Admission().Report(ctx, path, app.Accept)
+	if err != nil {
+		return err
+	}
+	next := []string{"parley plugin install " + command.ShellQuote(path)}
+	return app.PrintNext(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s (%s)\n  %s\n", data.Plugin, data.Version, data.Kind,
+			command.SignatureText(data.Signer))
+		command.WriteAsks(w, data.Rights, nil, nil)
+		command.WriteAdmission(w, data)
+	})
+}
+
+type pluginDiffOptions struct {
+	old, now string
+}
+
+func newPluginDiff(app *command.App) *cobra.Command {
+	opts := &pluginDiffOptions{}
+	return &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Show what a new version of a plugin breaks",
+		Long: "OLD and NEW are each a FILE.wasm, a folder, a manifest (FILE.json), the name of an installed plugin, or\n" +
+			"the digest (sha256:...) of a build that is or was installed. Lists what is removed, renamed or narrowed,\n" +
+			"effects that got worse, and rights that were added.",
+		Example: "parley plugin diff hello ./hello/plugin.wasm",
+		RunE:    command.RunWith(app, runPluginDiff, opts, &opts.old, &opts.now),
+	}
+}
+
+// runPluginDiff compares two versions of a plugin for those who call its tools. Each is a wasm file, a folder, a
+// manifest (NAME.json), the name of an installed or shipped plugin, or the digest of a build that is or was installed.
+func runPluginDiff(ctx context.Context, app *command.App, opts *pluginDiffOptions) error {
+	before, err := readManifest(ctx, app, opts.old)
+	if err != nil {
+		return err
+	}
+	after, err := readManifest(ctx, app, opts.now)
+	if err != nil {
+		return err
+	}
+	data := &comparePluginsData{
+		Old:     comparedPlugin{before.Name, manifest.CleanLine(before.Version)},
+		New:     comparedPlugin{after.Name, manifest.CleanLine(after.Version)},
+		Changes: append([]lint.Change{}, lint.Compare(before, after)...), Major: lint.IsMajor(before.Version, after.Version),
+	}
+	data.Breaks = len(lint.Breaking(data.Changes))
+	next := []string{}
+	if IsPluginFile(opts.now) && !strings.HasSuffix(opts.now, ".json") {
+		next = append(next, "parley plugin install "+command.ShellQuote(opts.now))
+	}
+	return app.Print(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "%s %s -> %s %s: ", data.Old.Name, data.Old.Version, data.New.Name, data.New.Version)
+		switch {
+		case len(data.Changes) == 0:
+			fmt.Fprintln(w, "nothing changes for callers")
+		case data.Breaks == 0:
+			fmt.Fprintln(w, "nothing breaks")
+		case data.Major:
+			fmt.Fprintf(w, "%s, which the major version announces\n", manifest.Plural(data.Breaks, "breaking change"))
+		default:
+			fmt.Fprintf(w, "%s without a higher major version; an upgrade has to be confirmed\n",
+				manifest.Plural(data.Breaks, "breaking change"))
+		}
+		for _, c := range data.Changes {
+			mark := "  "
+			if c.Breaks {
+				mark = "! "
+			}
+			fmt.Fprintln(w, mark+c.String())
+		}
+	})
+}
+
+// IsPluginFile reports whether a word names a file or a folder with a plugin, not an installed plugin.
+func IsPluginFile(word string) bool {
+	return strings.ContainsAny(word, `/\.`) && word != ""
+}
+
+// comparedPlugin is one of two versions that are compared.
+type comparedPlugin struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// comparePluginsData are the changes from one version of a plugin to another, what breaks first.
+type comparePluginsData struct {
+	Old     comparedPlugin `json:"old"`
+	New     comparedPlugin `json:"new"`
+	Changes []lint.Change  `json:"changes"`
+	Breaks  int            `json:"breaks"`
+	// Major reports whether the new version announces that it breaks.
+	Major bool `json:"major"`
+}
+
+func readManifest(ctx context.Context, app *command.App, word string) (*manifest.Manifest, error) {
+	if strings.HasPrefix(word, "sha256:") {
+		data, ok := app.Parley().Store().Approved(word)
+		if !ok {
+			return nil, host.Errorf(host.NotFound, "no build %s is known here; expected the whole digest of a build that is or "+
+				"was installed", manifest.CleanLine(word)).WithSteps(host.OperatorStep(host.OpPluginList))
+		}
+		return manifest.Load(data)
+	}
+	if strings.HasSuffix(word, ".json") {
+		const limit = 4 << 20
+		data, err := host.ReadValue(ctx, word, limit)
+		if err != nil {
+			return nil, host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
+		}
+		m, err := manifest.Parse(data, parley.Version)
+		if err != nil {
+			return nil, &host.Error{Code: host.InvalidPlugin, Message: manifest.CleanLine(word) + ": " + err.Error(), Cause: err}
+		}
+		return m, nil
+	}
+	at, err := command.FindIn(app, word, "")
+	if _, missing := os.Stat(word); IsPluginFile(word) || err != nil && missing == nil {
+		c, err := wasm.ReadCandidate(word, parley.Version)
+		if err != nil {
+			return nil, err
+		}
+		return c.Manifest, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if at.Provider.Info().Kind == manifest.KindBuiltin {
+		return nil, host.Errorf(host.InvalidArgs, "%s is built in and has no manifest to compare", at.Plugin)
+	}
+	return at.Provider.Manifest()
 }

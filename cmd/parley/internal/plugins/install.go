@@ -13,7 +13,7 @@ import (
 )
 
 func newPluginInstall(app *command.App) *cobra.Command {
-	opts := &pluginInstallOptions{app: app}
+	opts := &pluginInstallOptions{}
 	cmd := &cobra.Command{
 		Use:   "install FILE|DIR|URL",
 		Short: "Install a plugin; it is granted nothing",
@@ -25,24 +25,23 @@ func newPluginInstall(app *command.App) *cobra.Command {
 			"confirmed at the terminal. A plugin at a URL, oci://HOST/NAME:TAG or https://HOST/FILE.wasm, is fetched with\n" +
 			"its signature; the lock file pins its digest, and a tag that has moved has to be confirmed.",
 		Example: "parley plugin install ./hello/plugin.wasm",
-		RunE:    command.RunWith(runPluginInstall, opts, &opts.Path),
+		RunE:    command.RunWith(app, runPluginInstall, opts, &opts.Path),
 	}
+	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
 	cmd.Flags().Var((*command.Texts)(&opts.Grants), "grant",
 		"grant this right to this build, as policy grant does; repeatable")
 	cmd.Flags().StringVar(&opts.Signature, "signature", "", "signature file, if it is not beside FILE")
-	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
 	cmd.Flags().BoolVar(&opts.Yes, "yes", false,
 		"do not ask about grants and breaking changes; only if the policy sets allow_yes")
 	return cmd
 }
 
-func runPluginInstall(ctx context.Context, opts *pluginInstallOptions) error {
-	opts.Progress = transfer(opts.app)
-	data, err := installPlugin(ctx, opts.app, *opts)
+func runPluginInstall(ctx context.Context, app *command.App, opts *pluginInstallOptions) error {
+	data, err := installPlugin(ctx, app, *opts)
 	if err != nil {
 		return err
 	}
-	return printInstalled(opts.app, data)
+	return printInstalled(app, data)
 }
 
 // printInstalled prints what was installed.

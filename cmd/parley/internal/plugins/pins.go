@@ -1,9 +1,7 @@
 package plugins
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,13 +20,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-type pluginLockOptions struct {
-	app   *command.App
-	names []string
-}
-
 func newPluginLock(app *command.App) *cobra.Command {
-	opts := &pluginLockOptions{app: app}
 	return &cobra.Command{
 		Use:   "lock [NAME...]",
 		Short: "Pin installed plugins, all or some, in the project's parley.toml",
@@ -37,18 +29,56 @@ func newPluginLock(app *command.App) *cobra.Command {
 		Example:           "parley plugin lock hello",
 		ValidArgsFunction: app.Complete().Plugins,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opts.names = args
-			return runPluginLock(cmd.Context(), opts)
+			return runPluginLock(app, args)
 		},
 	}
 }
 
-func runPluginLock(_ context.Context, opts *pluginLockOptions) error {
-	data, err := lockPlugins(opts.app, opts.names)
+// runPluginLock pins installed plugins in the project's file, all of them if no names are given. The file is the
+// nearest parley.toml, or a new one in the working folder; what else is in it stays.
+func runPluginLock(app *command.App, names []string) error {
+	path, before, err := projectPins()
 	if err != nil {
 		return err
 	}
-	return opts.app.Print(data, []string{"parley plugin verify", "parley plugin sync"}, func(w io.Writer) {
+	entries, err := app.Parley().Store().List()
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		entries = nil
+		for _, name := range names {
+			entry, err := app.Parley().Store().Find(name)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, entry)
+		}
+	}
+	if len(entries) == 0 {
+		return host.Errorf(host.NotFound, "no plugins are installed, so there is nothing to pin").
+			WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
+	}
+	var pins []pin
+	data := &pinsData{File: path, Changed: []string{}}
+	for _, entry := range entries {
+		pin := pin{Name: entry.Name, Source: portableSource(path, entry.Source), Digest: entry.Digest}
+		if pin.Source == "" {
+			app.Notice(fmt.Sprintf("%s was installed from %s, which is not part of the project: others have to install it "+
+				"from a file of their own", entry.Name, manifest.CleanLine(entry.Source)))
+		}
+		if !slices.Contains(before, pin) {
+			data.Changed = append(data.Changed, pin.Name)
+		}
+		pins = append(pins, pin)
+		data.Pins = append(data.Pins, pinState{pin: pin, Status: pinOK, Installed: entry.Digest})
+	}
+	if len(data.Changed) > 0 {
+		if err := writePins(path, pins); err != nil {
+			return err
+		}
+	}
+	return app.Print(data, []string{"parley plugin verify", "parley plugin sync"}, func(w io.Writer) {
 		if len(data.Changed) == 0 {
 			fmt.Fprintf(w, "Nothing to change in %s\n", data.File)
 			return
@@ -58,27 +88,54 @@ func runPluginLock(_ context.Context, opts *pluginLockOptions) error {
 }
 
 func newPluginSync(app *command.App) *cobra.Command {
-	opts := &pluginSyncOptions{app: app}
+	opts := &pluginSyncOptions{}
 	cmd := &cobra.Command{
 		Use:   "sync",
 		Short: "Install what the project's parley.toml pins",
 		Long: "Installs the pinned builds that are missing or differ, as plugin install does: they gain no rights, and\n" +
 			"each must have the digest of its pin. Without anything to install it needs no network.",
 		Example: "parley plugin sync",
-		RunE:    command.RunWith(runPluginSync, opts),
+		RunE:    command.RunWith(app, runPluginSync, opts),
 	}
 	cmd.Flags().BoolVar(&opts.Downgrade, "downgrade", false, "let an older version replace a newer one")
 	command.AddYes(cmd, &opts.Yes)
 	return cmd
 }
 
-func runPluginSync(ctx context.Context, opts *pluginSyncOptions) error {
-	opts.Progress = transfer(opts.app)
-	data, err := syncPins(ctx, opts.app, *opts)
+// runPluginSync installs the pinned builds that are not installed, as [installPlugin] does: without rights, and only
+// those with the digests of the pins. It uses no network if all are installed, and stops at the first that it cannot
+// install.
+func runPluginSync(ctx context.Context, app *command.App, opts *pluginSyncOptions) error {
+	data, err := pinned(app)
 	if err != nil {
 		return err
 	}
-	return printPins(opts.app, data)
+	for i, p := range data.Pins {
+		if p.Status == pinOK {
+			continue
+		}
+		if p.Source == "" {
+			return host.Errorf(host.NotFound, "%s is pinned without a source in %s, so it cannot be fetched; install "+
+				"the build with the digest %s", p.Name, data.File, p.Digest)
+		}
+		from := p.Source
+		if !isRemote(from) && !filepath.IsAbs(from) {
+			from = filepath.Join(filepath.Dir(data.File), filepath.FromSlash(from))
+		}
+		installed, err := installPlugin(ctx, app, pluginInstallOptions{
+			Path: from, Digest: p.Digest, Downgrade: opts.Downgrade, Yes: opts.Yes,
+		})
+		if err != nil {
+			return err
+		}
+		if !strings.EqualFold(installed.Name, p.Name) {
+			return host.Errorf(host.Integrity, "%s pins %s, but its digest is that of %s, which is installed now",
+				data.File, p.Name, installed.Name)
+		}
+		data.Changed = append(data.Changed, p.Name)
+		data.Pins[i].Status, data.Pins[i].Installed = pinOK, installed.Digest
+	}
+	return printPins(app, data)
 }
 
 // printPins prints pins and what is installed of them.
@@ -233,106 +290,34 @@ func pinStatus(store *wasm.Store, pin pin) (pinState, error) {
 
 // pluginSyncOptions say how to install what a project pins.
 type pluginSyncOptions struct {
-	app       *command.App
 	Downgrade bool // let older versions replace newer ones
 	Yes       bool // approve without asking, if the policy allows it
-	Progress  func(done, total int64)
 }
 
-// syncPins installs the pinned builds that are not installed, as [installPlugin] does: without rights, and only those
-// with the digests of the pins. It uses no network if all are installed, and stops at the first that it cannot install.
-func syncPins(ctx context.Context, app *command.App, o pluginSyncOptions) (*pinsData, error) {
-	data, err := pinned(app)
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range data.Pins {
-		if p.Status == pinOK {
-			continue
-		}
-		if p.Source == "" {
-			return nil, host.Errorf(host.NotFound, "%s is pinned without a source in %s, so it cannot be fetched; install "+
-				"the build with the digest %s", p.Name, data.File, p.Digest)
-		}
-		from := p.Source
-		if !isRemote(from) && !filepath.IsAbs(from) {
-			from = filepath.Join(filepath.Dir(data.File), filepath.FromSlash(from))
-		}
-		installed, err := installPlugin(ctx, app, pluginInstallOptions{Path: from, Digest: p.Digest, Downgrade: o.Downgrade,
-			Yes: o.Yes, Progress: o.Progress})
-		if err != nil {
-			return nil, err
-		}
-		if !strings.EqualFold(installed.Name, p.Name) {
-			return nil, host.Errorf(host.Integrity, "%s pins %s, but its digest is that of %s, which is installed now",
-				data.File, p.Name, installed.Name)
-		}
-		data.Changed = append(data.Changed, p.Name)
-		data.Pins[i].Status, data.Pins[i].Installed = pinOK, installed.Digest
-	}
-	return data, nil
-}
-
-// lockPlugins pins installed plugins in the project's file, all of them if no names are given. The file is the nearest
-// parley.toml, or a new one in the working folder; what else is in it stays.
-func lockPlugins(app *command.App, names []string) (*pinsData, error) {
-	path, before, err := projectPins()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := app.Parley().Store().List()
-	if err != nil {
-		return nil, err
-	}
-	if len(names) > 0 {
-		entries = nil
-		for _, name := range names {
-			entry, err := app.Parley().Store().Find(name)
-			if err != nil {
-				return nil, err
-			}
-			entries = append(entries, entry)
-		}
-	}
-	if len(entries) == 0 {
-		return nil, host.Errorf(host.NotFound, "no plugins are installed, so there is nothing to pin").
-			WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
-	}
-	var pins []pin
-	data := &pinsData{File: path, Changed: []string{}}
-	for _, entry := range entries {
-		pin := pin{Name: entry.Name, Source: portableSource(path, entry.Source), Digest: entry.Digest}
-		if pin.Source == "" {
-			app.Notice(fmt.Sprintf("%s was installed from %s, which is not part of the project: others have to install it "+
-				"from a file of their own", entry.Name, manifest.CleanLine(entry.Source)))
-		}
-		if !slices.Contains(before, pin) {
-			data.Changed = append(data.Changed, pin.Name)
-		}
-		pins = append(pins, pin)
-		data.Pins = append(data.Pins, pinState{pin: pin, Status: pinOK, Installed: entry.Digest})
-	}
-	if len(data.Changed) == 0 {
-		return data, nil
-	}
+// writePins replaces pins in a project's file.
+func writePins(path string, pins []pin) error {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, host.Errorf(host.ConfigError, "cannot read the pins: %s", manifest.CleanLine(err.Error()))
+		return host.Errorf(host.ConfigError, "cannot read the pins: %s", manifest.CleanLine(err.Error()))
 	}
-	text = replacePins(text, pins)
+	tables := make([]command.Table, len(pins))
+	for i, p := range pins {
+		tables[i] = command.Table{Name: "plugins." + p.Name, Lines: []string{"digest = " + command.QuoteTOML(p.Digest)}}
+		if p.Source != "" {
+			tables[i].Lines = []string{"source = " + command.QuoteTOML(p.Source), tables[i].Lines[0]}
+		}
+	}
+	text = command.ReplaceTables(text, tables...)
 	now, err := parsePins(text)
-	if err != nil || !containsPins(now, pins) {
-		return nil, host.Errorf(host.ConfigError, "%s pins plugins in a form that cannot be changed here; write each pin "+
+	isMissing := func(p pin) bool { return !slices.Contains(now, p) }
+	if err != nil || slices.ContainsFunc(pins, isMissing) {
+		return host.Errorf(host.ConfigError, "%s pins plugins in a form that cannot be changed here; write each pin "+
 			"as a table [plugins.NAME]", path)
 	}
 	if err := command.WriteFile(path, text); err != nil {
-		return nil, host.Errorf(host.Unavailable, "cannot write the pins: %v", err)
+		return host.Errorf(host.Unavailable, "cannot write the pins: %v", err)
 	}
-	return data, nil
-}
-
-func containsPins(all, some []pin) bool {
-	return !slices.ContainsFunc(some, func(p pin) bool { return !slices.Contains(all, p) })
+	return nil
 }
 
 // portableSource returns a source that means the same on another machine: a file only if it belongs to the project.
@@ -345,39 +330,4 @@ func portableSource(project, source string) string {
 		return ""
 	}
 	return filepath.ToSlash(relative)
-}
-
-// replacePins returns the text of a project's file with the tables of pins replaced, or added at its end.
-func replacePins(text []byte, pins []pin) []byte {
-	isPin := func(header string) bool {
-		return slices.ContainsFunc(pins, func(p pin) bool { return strings.EqualFold(header, "[plugins."+p.Name+"]") })
-	}
-	var out bytes.Buffer
-	dropping := false
-	for line := range bytes.Lines(text) {
-		if trimmed := bytes.TrimSpace(line); bytes.HasPrefix(trimmed, []byte("[")) {
-			dropping = isPin(string(trimmed))
-		}
-		if !dropping {
-			out.Write(line)
-		}
-	}
-	kept := bytes.TrimRight(out.Bytes(), "\n")
-	for _, p := range pins {
-		if len(kept) > 0 {
-			kept = append(kept, "\n\n"...)
-		}
-		kept = fmt.Appendf(kept, "[plugins.%s]\n", p.Name)
-		if p.Source != "" {
-			kept = fmt.Appendf(kept, "source = %s\n", quoteTOML(p.Source))
-		}
-		kept = fmt.Appendf(kept, "digest = %s", quoteTOML(p.Digest))
-	}
-	return append(kept, '\n')
-}
-
-// quoteTOML returns a text as a basic string. Those of JSON are also TOML.
-func quoteTOML(s string) string {
-	quoted, _ := json.Marshal(s) // a string cannot fail
-	return string(quoted)
 }

@@ -3,7 +3,6 @@ package plugins
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,9 +13,9 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
+	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
@@ -33,21 +32,26 @@ var Commands = []command.Entry{
 }
 
 func newPluginList(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List installed and shipped plugins",
-		Example: "parley plugin list --json",
-		RunE:    command.RunWith(runPluginList, app),
-	}
+	return command.New(app, "list", "List installed and shipped plugins", "parley plugin list --json", runPluginList)
 }
 
-func runPluginList(_ context.Context, app *command.App) error {
-	data, err := pluginList(app)
+// runPluginList lists the plugins with the source and the signer of each. The rights that they request are left out.
+func runPluginList(_ context.Context, app *command.App, _ string) error {
+	catalog, err := app.Catalog()
 	if err != nil {
 		return err
 	}
+	entries, err := app.Parley().Store().List()
+	if err != nil {
+		return err
+	}
+	data := &pluginListData{Plugins: []Plugin{}}
+	for _, p := range catalog.Providers() {
+		data.Plugins = append(data.Plugins, *plugin(app, p.Info(), entries, nil))
+		data.Total++
+	}
 	next := []string{"parley plugin install FILE", "parley plugin show text"}
-	return app.Print(data, next, func(w io.Writer) {
+	return app.PrintNext(data, next, func(w io.Writer) {
 		for _, p := range data.Plugins {
 			from := p.From
 			if p.Signer != nil && p.KeyID != "" {
@@ -55,27 +59,35 @@ func runPluginList(_ context.Context, app *command.App) error {
 			}
 			fmt.Fprintf(w, "%-12s %-14s %-9s %s\n", p.Name, p.Version, p.Kind, from)
 		}
-		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
 
 func newPluginShow(app *command.App) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show NAME",
-		Short:             "Show a plugin: version, digest, rights it asks for",
-		Example:           "parley plugin show text",
-		ValidArgsFunction: app.Complete().Plugins,
-		RunE:              command.RunWord(app, runPluginShow),
-	}
+	cmd := command.New(app, "show NAME", "Show a plugin: version, digest, rights it asks for",
+		"parley plugin show text", runPluginShow)
+	cmd.ValidArgsFunction = app.Complete().Plugins
+	return cmd
 }
 
+// runPluginShow prints a plugin and the rights that it requests. The error is not_found for an unknown plugin.
 func runPluginShow(_ context.Context, app *command.App, name string) error {
-	data, err := showPlugin(app, name)
+	at, err := command.FindIn(app, name, "")
 	if err != nil {
 		return err
 	}
-	next := []string{"parley " + data.Name + " --list"}
-	return app.Print(data, next, func(w io.Writer) {
+	m, err := at.Provider.Manifest()
+	if err != nil {
+		return err
+	}
+	entries, err := app.Parley().Store().List()
+	if err != nil {
+		return err
+	}
+	data := &showPluginData{
+		*plugin(app, at.Provider.Info(), entries, m), manifest.Clean(m.Docs.Standard), manifest.CleanLine(m.License),
+		manifest.CleanLine(m.Homepage), append([]manifest.ExitCode{}, m.ExitCodes...),
+	}
+	return app.PrintNext(data, []string{"parley " + data.Name + " --list"}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s %s (%s, %s), %s\n  %s\n",
 			data.Name, data.Version, data.Kind, manifest.Plural(data.Tools, "tool"), data.From, data.Brief)
 		if data.Description != "" {
@@ -91,7 +103,6 @@ func runPluginShow(_ context.Context, app *command.App, name string) error {
 		for _, c := range data.ExitCodes {
 			fmt.Fprintf(w, "  exit %d %s: %s\n", c.Code, manifest.CleanLine(c.Name), manifest.CleanLine(c.Meaning))
 		}
-		fmt.Fprintln(w, "Next: "+next[0])
 	})
 }
 
@@ -114,11 +125,20 @@ func newPluginRemove(app *command.App) *cobra.Command {
 	}
 }
 
+// runPluginRemove removes an installed plugin and revokes its grants.
 func runPluginRemove(_ context.Context, app *command.App, name string) error {
-	data, err := removePlugin(app, name)
+	if strings.EqualFold(name, cdp.Name) {
+		return host.Errorf(host.InvalidArgs, "%s is built in and cannot be removed", cdp.Name)
+	}
+	removed, err := app.Parley().Admission().Remove(name)
 	if err != nil {
 		return err
 	}
+	if len(removed.Revoked) > 0 {
+		app.Notice("its grants were revoked: " + strings.Join(removed.Revoked, ", "))
+	}
+	data := newPluginData(removed.Info(), removed.Source, nil)
+	data.Revoked = removed.Revoked
 	return app.Print(data, []string{"parley plugin list"}, func(w io.Writer) {
 		fmt.Fprintf(w, "Removed %s %s\n", data.Name, data.Version)
 	})
@@ -126,40 +146,45 @@ func runPluginRemove(_ context.Context, app *command.App, name string) error {
 
 // Plugin is an installed, shipped or built-in plugin, or one that was installed or removed.
 type Plugin struct {
-	Name     string `json:"name"`
-	Version  string `json:"version"`
-	Kind     string `json:"kind"`
-	Brief    string `json:"brief"`
-	Groups   int    `json:"groups"`
-	Tools    int    `json:"tools"`
-	Digest   string `json:"digest,omitempty"`
-	From     string `json:"from"` // a path, "shipped" or "builtin"
-	Replaced string `json:"replaced,omitempty"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	Brief   string `json:"brief"`
+	Groups  int    `json:"groups"`
+	Tools   int    `json:"tools"`
+	Digest  string `json:"digest,omitempty"`
+	From    string `json:"from"` // a path, "shipped" or "builtin"
+	replacement
+	*admit.Signer // nil for a plugin that is not installed
+	// Asks are the rights that the plugin requests, each with the reason from its manifest. None is granted by that.
+	Asks []host.Denial `json:"asks"`
+	// Granted are the rights that were granted to this build, Revoked those that were granted to a build that is gone.
+	Granted []string `json:"granted,omitempty"`
+	Revoked []string `json:"revoked,omitempty"`
+	// Admission is the report on a plugin that is installed.
+	Admission *admit.Report `json:"admission,omitempty"`
+	// Applies are the grants that give this build something that it requests.
+	Applies []string `json:"applies,omitempty"`
+}
+
+// replacement says how a plugin that is installed differs from the build that it replaces.
+type replacement struct {
+	Replaced string `json:"replaced,omitempty"` // its version
 	// Rebuilt says that the replaced plugin was another build of the same version.
 	Rebuilt bool `json:"rebuilt,omitempty"`
 	// Unchanged says that the same build was already installed.
-	Unchanged     bool `json:"unchanged,omitempty"`
-	*admit.Signer      // nil for a plugin that is not installed
-	// Asks are the rights that the plugin requests, each with the reason from its manifest. None is granted by that.
-	Asks []host.Denial `json:"asks"`
-	// NewRights are those of Asks that the replaced build did not request, DroppedRights those that only it requested.
+	Unchanged bool `json:"unchanged,omitempty"`
+	// NewRights are the rights that only this build requests, DroppedRights those that only the replaced one requested.
 	NewRights     []string `json:"new_rights,omitempty"`
 	DroppedRights []string `json:"dropped_rights,omitempty"`
 	// ManifestDiff is how the manifest differs from that of the replaced build, in at most 20 lines that begin with "-"
 	// or "+".
 	ManifestDiff []string `json:"manifest_diff,omitempty"`
-	// Granted are the rights that were granted to this build, Revoked those that were granted to a build that is gone.
-	Granted []string `json:"granted,omitempty"`
-	Revoked []string `json:"revoked,omitempty"`
 	// Changes are how it differs from the replaced build for callers, Breaks those that the operator had to confirm.
 	Changes []lint.Change `json:"changes,omitempty"`
 	Breaks  []lint.Change `json:"breaks,omitempty"`
-	// Admission is the report on a plugin that is installed.
-	Admission *admit.Report `json:"admission,omitempty"`
 	// Moved says that the tag of a registry that the replaced build came from now means another artifact.
 	Moved string `json:"moved,omitempty"`
-	// Applies are the grants that give this build something that it requests.
-	Applies []string `json:"applies,omitempty"`
 }
 
 func newPluginData(info host.Info, from string, m *manifest.Manifest) *Plugin {
@@ -190,24 +215,6 @@ type pluginListData struct {
 	Total   int      `json:"total"`
 }
 
-// pluginList lists the plugins with the source and the signer of each. The rights that they request are left out.
-func pluginList(app *command.App) (*pluginListData, error) {
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := app.Parley().Store().List()
-	if err != nil {
-		return nil, err
-	}
-	data := &pluginListData{Plugins: []Plugin{}}
-	for _, p := range catalog.Providers() {
-		data.Plugins = append(data.Plugins, *plugin(app, p.Info(), entries, nil))
-		data.Total++
-	}
-	return data, nil
-}
-
 // plugin returns a plugin with what the lock file has about it. Whether its key is trusted is up to date.
 func plugin(app *command.App, info host.Info, entries []wasm.Entry, m *manifest.Manifest) *Plugin {
 	at := slices.IndexFunc(entries, func(e wasm.Entry) bool { return e.Digest == info.Digest })
@@ -235,95 +242,12 @@ type showPluginData struct {
 	ExitCodes   []manifest.ExitCode `json:"exit_codes"`
 }
 
-// showPlugin returns a plugin and the rights that it requests. The error is not_found for an unknown plugin.
-func showPlugin(app *command.App, name string) (*showPluginData, error) {
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	at, err := catalog.FindIn(name, "")
-	if err != nil {
-		return nil, err
-	}
-	m, err := at.Provider.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := app.Parley().Store().List()
-	if err != nil {
-		return nil, err
-	}
-	return &showPluginData{
-		*plugin(app, at.Provider.Info(), entries, m), manifest.Clean(m.Docs.Standard), manifest.CleanLine(m.License),
-		manifest.CleanLine(m.Homepage), append([]manifest.ExitCode{}, m.ExitCodes...),
-	}, nil
-}
-
-// removePlugin removes an installed plugin and revokes its grants.
-func removePlugin(app *command.App, name string) (*Plugin, error) {
-	if strings.EqualFold(name, cdp.Name) {
-		return nil, host.Errorf(host.InvalidArgs, "%s is built in and cannot be removed", cdp.Name)
-	}
-	removed, err := app.Parley().Admission().Remove(name)
-	if err != nil {
-		return nil, err
-	}
-	if len(removed.Revoked) > 0 {
-		app.Notice("its grants were revoked: " + strings.Join(removed.Revoked, ", "))
-	}
-	data := newPluginData(removed.Info(), removed.Source, nil)
-	data.Revoked = removed.Revoked
-	return data, nil
-}
-
-// checkPluginData is how many task phrases of a plugin were searched, and the report of its admission.
-type checkPluginData struct {
-	*call.TaskReport
-	Admission *admit.Report `json:"admission,omitempty"` // nil for a plugin that is not installed
-}
-
-// checkPlugin searches all plugins for each task phrase of one, and admits an installed one again. The error is
-// invalid_plugin, so that an author's CI fails, if a phrase does not find its own tool.
-func checkPlugin(ctx context.Context, app *command.App, name string) (*checkPluginData, error) {
-	h, err := app.Host(ctx)
-	if err != nil {
-		return nil, err
-	}
-	report, err := h.CheckTasks(name)
-	if err != nil {
-		return nil, err
-	}
-	if len(report.Misses) > 0 {
-		const most = 10 // that are named
-		var misses []string
-		for _, m := range report.Misses[:min(most, len(report.Misses))] {
-			misses = append(misses, m.String())
-		}
-		return nil, host.Errorf(host.InvalidPlugin, "%d of %s of %s do not find their own tool among the first five: %s",
-			len(report.Misses), manifest.Plural(report.Phrases, "task phrase"), report.Plugin, strings.Join(misses, "; ")).
-			WithNext("parley search PHRASE --explain")
-	}
-	data := &checkPluginData{TaskReport: report}
-	entry, err := app.Parley().Store().Find(report.Plugin)
-	if errors.Is(err, host.NotFound) {
-		return data, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	data.Admission, err = app.Parley().Admission().ReportInstalled(ctx, entry)
-	return data, err
-}
-
 // pluginInstallOptions say what to install and what to grant to it.
 type pluginInstallOptions struct {
-	app *command.App
 	// Path is the wasm file, a folder with plugin.wasm, or a remote plugin: oci://HOST/NAME:TAG or https://..
 	Path string
 	// Signature is the file of the signature. "" means FILE.minisig beside the plugin, if there is one.
 	Signature string
-	// Progress gets how many bytes of a remote plugin have arrived. It may be nil.
-	Progress func(done, total int64)
 	// Digest, if not "", is the only digest that the plugin may have.
 	Digest string
 	// Downgrade lets an older version replace a newer one.
@@ -341,7 +265,7 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 		Replace: app.Replace}
 	path := o.Path
 	if isRemote(path) {
-		fetched, err := fetch(ctx, app, path, o.Progress)
+		fetched, err := fetch(ctx, app, path)
 		if err != nil {
 			return nil, err
 		}
@@ -506,12 +430,36 @@ func ApplyingRights(rules *policy.Policy, c *wasm.Candidate) []string {
 	return rights
 }
 
-// pluginFile reads a plugin from a file or a folder, so that it is loaded for this command, and returns its name.
-func pluginFile(app *command.App, path string) (name string, err error) {
-	c, err := wasm.ReadCandidate(path, parley.Version)
+type pluginRunOptions struct {
+	tools.CallOptions
+	path string
+}
+
+func newPluginRun(app *command.App) *cobra.Command {
+	opts := &pluginRunOptions{}
+	cmd := &cobra.Command{
+		Use:   "run FILE|DIR TOOL ...",
+		Short: "Run a tool of a plugin that is not installed",
+		Long: "TOOL is named without the plugin. Where the plugin crashes, its functions are named and the last lines of\n" +
+			"its stderr and log are shown.",
+		Example: "parley plugin run ./hello greet Ada",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.path, opts.Tool, opts.Words = args[0], args[1], args[2:]
+			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
+			return runPluginRun(cmd.Context(), app, opts)
+		},
+	}
+	tools.AddCallFlags(cmd.Flags(), &opts.CallOptions)
+	return cmd
+}
+
+func runPluginRun(ctx context.Context, app *command.App, opts *pluginRunOptions) error {
+	c, err := wasm.ReadCandidate(opts.path, parley.Version)
 	if err != nil {
-		return "", err
+		return err
 	}
 	app.Plugins = append(app.Plugins, c.Path)
-	return c.Manifest.Name, nil
+	call := opts.CallOptions
+	call.Tool, call.Trace = c.Manifest.Name+"."+opts.Tool, true
+	return tools.RunCall(ctx, app, &call)
 }

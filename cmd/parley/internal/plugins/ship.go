@@ -24,7 +24,7 @@ import (
 )
 
 func newPluginPush(app *command.App) *cobra.Command {
-	opts := &pluginPushOptions{app: app}
+	opts := &pluginPushOptions{}
 	return &cobra.Command{
 		Use:   "push PLUGIN URL",
 		Short: "Publish a plugin in an OCI registry, with its signature",
@@ -32,19 +32,43 @@ func newPluginPush(app *command.App) *cobra.Command {
 			"Credentials are those of Docker's config.json. Plain HTTP is used only for a registry on this machine. The\n" +
 			"same plugin always has the same digest.",
 		Example: "parley plugin push ./hello oci://registry.example/tools/hello:1.0.0",
-		RunE:    command.RunWith(runPluginPush, opts, &opts.Plugin, &opts.To),
+		RunE:    command.RunWith(app, runPluginPush, opts, &opts.Plugin, &opts.To),
 	}
 }
 
-func runPluginPush(ctx context.Context, opts *pluginPushOptions) error {
-	opts.Progress = transfer(opts.app)
-	data, err := pushPlugin(ctx, opts.app, *opts)
+// runPluginPush pushes a plugin to a registry, with its signature if it is signed. The manifest must be in the module.
+func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOptions) error {
+	c, err := fileOrInstalled(app, opts.Plugin)
 	if err != nil {
 		return err
 	}
+	if !c.ManifestEmbedded {
+		return host.Errorf(host.InvalidPlugin, "the manifest of %s is a separate file, which a registry cannot hold; "+
+			"put it into the module first", c.Manifest.Name).WithSteps(host.OperatorStep(host.OpPluginPack, opts.Plugin))
+	}
+	if _, err := app.Parley().Admission().Verify(c); err != nil {
+		return err
+	}
+	ref, err := oci.ParseReference(opts.To)
+	if err != nil {
+		return err
+	}
+	if name := opts.To[strings.LastIndex(opts.To, "/")+1:]; !strings.ContainsAny(name, ":@") {
+		if ref, err = oci.ParseReference(opts.To + ":" + strings.ReplaceAll(c.Manifest.Version, "+", "_")); err != nil {
+			return err
+		}
+	}
+	digest, err := registry(app).Push(ctx, ref, oci.Plugin{
+		Name: c.Manifest.Name, Version: c.Manifest.Version, Brief: manifest.CleanLine(c.Manifest.Docs.Brief),
+		Wasm: c.Wasm, Signature: c.Signature,
+	})
+	if err != nil {
+		return err
+	}
+	data := &pushData{c.Manifest.Name, c.Manifest.Version, ref.String() + "@" + digest, digest, c.Signature != nil}
 	tagged, _, _ := strings.Cut(data.Reference, "@")
 	next := []string{"parley plugin install " + tagged}
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		signed := "not signed"
 		if data.Signed {
 			signed = "with its signature"
@@ -55,33 +79,55 @@ func runPluginPush(ctx context.Context, opts *pluginPushOptions) error {
 }
 
 func newPluginPull(app *command.App) *cobra.Command {
-	opts := &pluginPullOptions{app: app}
+	opts := &pluginPullOptions{}
 	cmd := &cobra.Command{
 		Use:     "pull URL",
 		Short:   "Fetch a plugin into a file, without installing it",
 		Example: "parley plugin pull oci://registry.example/tools/hello:1.0.0",
-		RunE:    command.RunWith(runPluginPull, opts, &opts.From),
+		RunE:    command.RunWith(app, runPluginPull, opts, &opts.From),
 	}
 	cmd.Flags().StringVar(&opts.Out, "out", "", "default NAME.wasm")
 	return cmd
 }
 
-func runPluginPull(ctx context.Context, opts *pluginPullOptions) error {
-	opts.Progress = transfer(opts.app)
-	data, err := pullPlugin(ctx, opts.app, *opts)
+// runPluginPull fetches a plugin into a file, without installing it.
+func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOptions) error {
+	if !isRemote(opts.From) {
+		return host.Errorf(host.InvalidURL, "%s is not remote; expected oci://HOST/NAME:TAG or https://..",
+			manifest.CleanLine(opts.From)).WithSteps(host.OperatorStep(host.OpHelp, "plugin pull"))
+	}
+	fetched, err := fetch(ctx, app, opts.From)
 	if err != nil {
 		return err
 	}
+	c, err := wasm.ReadCandidate(fetched.Path, parley.Version)
+	if err != nil {
+		return err
+	}
+	data := &pullData{Name: c.Manifest.Name, Version: c.Manifest.Version, Reference: fetched.Source,
+		Out: cmp.Or(opts.Out, c.Manifest.Name+".wasm")}
+	if _, err := os.Lstat(data.Out); !errors.Is(err, fs.ErrNotExist) {
+		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(data.Out)).
+			WithSteps(host.OperatorStep(host.OpPluginPull, opts.From, "--out", "FILE"))
+	}
+	err = command.WriteFile(data.Out, c.Wasm)
+	if err == nil && fetched.Signature != nil {
+		data.Signature = wasm.SignatureName(data.Out)
+		err = command.WriteFile(data.Signature, fetched.Signature)
+	}
+	if err != nil {
+		return host.Errorf(host.Unavailable, "cannot write the plugin: %v", err)
+	}
 	next := []string{"parley plugin check " + command.ShellQuote(data.Out),
 		"parley plugin install " + command.ShellQuote(data.Out)}
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Fetched %s %s into %s\n  %s\nNext: %s\n", data.Name, manifest.CleanLine(data.Version), data.Out,
 			data.Reference, next[0])
 	})
 }
 
 func newPluginUpdate(app *command.App) *cobra.Command {
-	opts := &pluginUpdateOptions{app: app}
+	opts := &pluginUpdateOptions{}
 	cmd := &cobra.Command{
 		Use:   "update [NAME]",
 		Short: "Install what a plugin's registry or server has now",
@@ -91,36 +137,82 @@ func newPluginUpdate(app *command.App) *cobra.Command {
 			"the engine that is installed now, and binds it to that build.",
 		Example:           "parley plugin update hello\nparley plugin update --scripts",
 		ValidArgsFunction: app.Complete().Plugins,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if opts.Name = command.OneWord(args); opts.scripts != (opts.Name == "") {
-				return command.MissingWord("plugin update", "one NAME, or --scripts", "parley plugin list")
-			}
-			return runPluginUpdate(cmd.Context(), opts)
-		},
+		RunE:              command.RunWith(app, runPluginUpdate, opts, &opts.Name),
 	}
 	cmd.Flags().BoolVar(&opts.scripts, "scripts", false, "bind all installed scripts to the engines installed now")
 	command.AddYes(cmd, &opts.Yes)
 	return cmd
 }
 
-func runPluginUpdate(ctx context.Context, opts *pluginUpdateOptions) error {
-	if opts.scripts {
-		return updateScripts(ctx, opts.app)
+// runPluginUpdate installs what the tag, or the URL, that a plugin came from now means, once the operator has approved.
+// It keeps those rights of the old build that the new one asks for too; it gains none. A build of another signer is
+// refused.
+func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOptions) error {
+	if opts.scripts != (opts.Name == "") {
+		return command.MissingWord("plugin update", "one NAME, or --scripts", "parley plugin list")
 	}
-	opts.Progress = transfer(opts.app)
-	data, err := updatePlugin(ctx, opts.app, *opts)
+	if opts.scripts {
+		return updateScripts(ctx, app)
+	}
+	entry, err := app.Parley().Store().Find(opts.Name)
 	if err != nil {
 		return err
 	}
-	return printInstalled(opts.app, data)
+	from := entry.Source
+	if ref, err := oci.ParseReference(from); err == nil && ref.Tag() != "" {
+		from = ref.Tag()
+	} else if url, _, ok := strings.Cut(from, "#"); ok && isRemote(from) {
+		from = url
+	}
+	if !isRemote(from) {
+		return host.Errorf(host.InvalidArgs, "%s was installed from the file %s, which cannot be asked for updates; "+
+			"install the new file", entry.Name, manifest.CleanLine(entry.Source)).
+			WithSteps(host.OperatorStep(host.OpPluginShow, entry.Name))
+	}
+	rules, err := app.Parley().Policy()
+	if err != nil {
+		return err
+	}
+	fetched, err := fetch(ctx, app, from)
+	if err != nil {
+		return err
+	}
+	c, err := wasm.ReadCandidate(fetched.Path, parley.Version)
+	if err != nil {
+		return err
+	}
+	if !strings.EqualFold(c.Manifest.Name, entry.Name) {
+		return host.Errorf(host.Integrity, "%s now has the plugin %s, not %s; nothing was changed", from,
+			c.Manifest.Name, entry.Name)
+	}
+	options := pluginInstallOptions{Path: fetched.Source, Yes: opts.Yes}
+	if c.Digest != entry.Digest {
+		if options.Grants, err = carried(app, rules, entry, c); err != nil {
+			return err
+		}
+	}
+	data, err := installPlugin(ctx, app, options)
+	if err != nil {
+		return err
+	}
+	return printInstalled(app, data)
 }
 
-func updateScripts(ctx context.Context, a *command.App) error {
-	data, err := updateAllScripts(ctx, a)
+// updateScripts checks the installed scripts that are bound to another build of their engine than the one that is
+// installed now, and binds them to it. It stops at the first that this engine cannot run.
+func updateScripts(ctx context.Context, app *command.App) error {
+	stale, err := staleScripts(app)
 	if err != nil {
 		return err
 	}
-	return a.Print(data, []string{"parley plugin list"}, func(w io.Writer) {
+	data := &scriptsData{Updated: []string{}}
+	for _, entry := range stale {
+		if err := app.Parley().Admission().BindScript(ctx, entry); err != nil {
+			return err
+		}
+		data.Updated = append(data.Updated, entry.Name)
+	}
+	return app.Print(data, []string{"parley plugin list"}, func(w io.Writer) {
 		if len(data.Updated) == 0 {
 			fmt.Fprintln(w, "All installed scripts run on the engines that are installed.")
 			return
@@ -160,15 +252,15 @@ func isRemote(word string) bool {
 }
 
 // registry returns the client for registries and servers. Credentials are those of Docker.
-func registry(app *command.App, progress func(done, total int64)) *oci.Client {
+func registry(app *command.App) *oci.Client {
 	return &oci.Client{
-		Config: protect.DockerFolder(app.Env), Dir: filepath.Join(app.Dirs().Cache, "downloads"), Progress: progress,
+		Config: protect.DockerFolder(app.Env), Dir: filepath.Join(app.Dirs().Cache, "downloads"), Progress: transfer(app),
 	}
 }
 
 // fetch fetches a remote plugin.
-func fetch(ctx context.Context, app *command.App, from string, progress func(done, total int64)) (*oci.Fetched, error) {
-	client := registry(app, progress)
+func fetch(ctx context.Context, app *command.App, from string) (*oci.Fetched, error) {
+	client := registry(app)
 	if !strings.HasPrefix(from, oci.Scheme) {
 		return client.Get(ctx, from)
 	}
@@ -192,13 +284,10 @@ func tagMoved(before, now string) string {
 
 // pluginPushOptions say what to push, and where.
 type pluginPushOptions struct {
-	app *command.App
 	// Plugin is a wasm file, a folder with plugin.wasm, or the name of an installed plugin.
 	Plugin string
 	// To is the reference: oci://HOST/NAME:TAG. Without a tag it is that of the version.
 	To string
-	// Progress gets how many bytes were sent. It may be nil.
-	Progress func(done, total int64)
 }
 
 // pushData is an artifact that was pushed.
@@ -210,45 +299,11 @@ type pushData struct {
 	Signed    bool   `json:"signed"`
 }
 
-// pushPlugin pushes a plugin to a registry, with its signature if it is signed. The manifest must be in the module.
-func pushPlugin(ctx context.Context, app *command.App, o pluginPushOptions) (*pushData, error) {
-	c, err := fileOrInstalled(app, o.Plugin)
-	if err != nil {
-		return nil, err
-	}
-	if !c.ManifestEmbedded {
-		return nil, host.Errorf(host.InvalidPlugin, "the manifest of %s is a separate file, which a registry cannot hold; "+
-			"put it into the module first", c.Manifest.Name).WithSteps(host.OperatorStep(host.OpPluginPack, o.Plugin))
-	}
-	if _, err := app.Parley().Admission().Verify(c); err != nil {
-		return nil, err
-	}
-	ref, err := oci.ParseReference(o.To)
-	if err != nil {
-		return nil, err
-	}
-	if name := o.To[strings.LastIndex(o.To, "/")+1:]; !strings.ContainsAny(name, ":@") {
-		if ref, err = oci.ParseReference(o.To + ":" + strings.ReplaceAll(c.Manifest.Version, "+", "_")); err != nil {
-			return nil, err
-		}
-	}
-	digest, err := registry(app, o.Progress).Push(ctx, ref, oci.Plugin{
-		Name: c.Manifest.Name, Version: c.Manifest.Version, Brief: manifest.CleanLine(c.Manifest.Docs.Brief),
-		Wasm: c.Wasm, Signature: c.Signature,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &pushData{c.Manifest.Name, c.Manifest.Version, ref.String() + "@" + digest, digest, c.Signature != nil}, nil
-}
-
 // pluginPullOptions say what to fetch into a file.
 type pluginPullOptions struct {
-	app  *command.App
 	From string // oci://.. or https://..
 	// Out is the file; "" means NAME.wasm. It must not exist. A signature goes beside it.
-	Out      string
-	Progress func(done, total int64)
+	Out string
 }
 
 // pullData is a plugin that was fetched.
@@ -260,110 +315,16 @@ type pullData struct {
 	Signature string `json:"signature,omitempty"` // the file
 }
 
-// pullPlugin fetches a plugin into a file, without installing it.
-func pullPlugin(ctx context.Context, app *command.App, o pluginPullOptions) (*pullData, error) {
-	if !isRemote(o.From) {
-		return nil, host.Errorf(host.InvalidURL, "%s is not remote; expected oci://HOST/NAME:TAG or https://..",
-			manifest.CleanLine(o.From)).WithSteps(host.OperatorStep(host.OpHelp, "plugin pull"))
-	}
-	fetched, err := fetch(ctx, app, o.From, o.Progress)
-	if err != nil {
-		return nil, err
-	}
-	c, err := wasm.ReadCandidate(fetched.Path, parley.Version)
-	if err != nil {
-		return nil, err
-	}
-	data := &pullData{Name: c.Manifest.Name, Version: c.Manifest.Version, Reference: fetched.Source,
-		Out: cmp.Or(o.Out, c.Manifest.Name+".wasm")}
-	if _, err := os.Lstat(data.Out); !errors.Is(err, fs.ErrNotExist) {
-		return nil, host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(data.Out)).
-			WithSteps(host.OperatorStep(host.OpPluginPull, o.From, "--out", "FILE"))
-	}
-	err = command.WriteFile(data.Out, c.Wasm)
-	if err == nil && fetched.Signature != nil {
-		data.Signature = wasm.SignatureName(data.Out)
-		err = command.WriteFile(data.Signature, fetched.Signature)
-	}
-	if err != nil {
-		return nil, host.Errorf(host.Unavailable, "cannot write the plugin: %v", err)
-	}
-	return data, nil
-}
-
 // pluginUpdateOptions say which plugin to update.
 type pluginUpdateOptions struct {
-	app      *command.App
-	scripts  bool
-	Name     string
-	Yes      bool // approve without asking, if the policy allows it
-	Progress func(done, total int64)
-}
-
-// updatePlugin installs what the tag, or the URL, that a plugin came from now means, once the operator has approved. It
-// keeps those rights of the old build that the new one asks for too; it gains none. A build of another signer is
-// refused.
-func updatePlugin(ctx context.Context, app *command.App, o pluginUpdateOptions) (*Plugin, error) {
-	entry, err := app.Parley().Store().Find(o.Name)
-	if err != nil {
-		return nil, err
-	}
-	from := entry.Source
-	if ref, err := oci.ParseReference(from); err == nil && ref.Tag() != "" {
-		from = ref.Tag()
-	} else if url, _, ok := strings.Cut(from, "#"); ok && isRemote(from) {
-		from = url
-	}
-	if !isRemote(from) {
-		return nil, host.Errorf(host.InvalidArgs, "%s was installed from the file %s, which cannot be asked for updates; "+
-			"install the new file", entry.Name, manifest.CleanLine(entry.Source)).
-			WithSteps(host.OperatorStep(host.OpPluginShow, entry.Name))
-	}
-	rules, err := app.Parley().Policy()
-	if err != nil {
-		return nil, err
-	}
-	fetched, err := fetch(ctx, app, from, o.Progress)
-	if err != nil {
-		return nil, err
-	}
-	c, err := wasm.ReadCandidate(fetched.Path, parley.Version)
-	if err != nil {
-		return nil, err
-	}
-	if !strings.EqualFold(c.Manifest.Name, entry.Name) {
-		return nil, host.Errorf(host.Integrity, "%s now has the plugin %s, not %s; nothing was changed", from,
-			c.Manifest.Name, entry.Name)
-	}
-	options := pluginInstallOptions{Path: fetched.Source, Yes: o.Yes, Progress: o.Progress}
-	if c.Digest != entry.Digest {
-		if options.Grants, err = carried(app, rules, entry, c); err != nil {
-			return nil, err
-		}
-	}
-	return installPlugin(ctx, app, options)
+	scripts bool
+	Name    string
+	Yes     bool // approve without asking, if the policy allows it
 }
 
 // scriptsData are the installed plugins of kind script whose engine was replaced by another build.
 type scriptsData struct {
 	Updated []string `json:"updated"` // are bound to the engine that is installed now
-}
-
-// updateAllScripts checks the installed scripts that are bound to another build of their engine than the one that is
-// installed now, and binds them to it. It stops at the first that this engine cannot run.
-func updateAllScripts(ctx context.Context, app *command.App) (*scriptsData, error) {
-	stale, err := staleScripts(app)
-	if err != nil {
-		return nil, err
-	}
-	data := &scriptsData{Updated: []string{}}
-	for _, entry := range stale {
-		if err := app.Parley().Admission().BindScript(ctx, entry); err != nil {
-			return nil, err
-		}
-		data.Updated = append(data.Updated, entry.Name)
-	}
-	return data, nil
 }
 
 // staleScripts returns the installed scripts that are bound to another build of their engine.

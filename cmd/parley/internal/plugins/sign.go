@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -21,49 +20,66 @@ import (
 )
 
 func newPluginSign(app *command.App) *cobra.Command {
-	opts := &pluginSignOptions{app: app}
+	opts := &pluginSignOptions{}
 	cmd := &cobra.Command{
 		Use:   "sign [FILE|DIR]",
 		Short: "Sign a plugin, or make a key to sign with",
 		Long: "Writes FILE.minisig beside the wasm file. The minisign tool verifies it, too; its trusted comment names\n" +
 			"the digest of wasm and manifest together. A key that minisign made can be used.",
 		Example: "parley plugin sign --new-key my.key\nparley plugin sign ./hello/plugin.wasm --key my.key",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch opts.Path = command.OneWord(args); {
-			case opts.newKey != "" && (opts.Path != "" || opts.Key != ""):
-				return host.Errorf(host.InvalidArgs, "--new-key makes a key and signs nothing; leave out FILE and --key").
-					WithNext("parley plugin sign --new-key my.key")
-			case opts.newKey != "":
-			case opts.Path == "" || opts.Key == "":
-				return command.MissingWord("plugin sign", "one FILE and --key SECRETKEYFILE",
-					"parley plugin sign ./hello/plugin.wasm --key my.key").
-					WithNext("parley plugin sign --new-key my.key")
-			}
-			return runPluginSign(cmd.Context(), opts)
-		},
+		RunE:    command.RunWith(app, runPluginSign, opts, &opts.Path),
 	}
 	cmd.Flags().StringVar(&opts.Key, "key", "", "file of the secret key")
-	cmd.Flags().StringVar(&opts.PasswordFile, "password-file", "",
-		"file whose first line is the key's password; else the terminal is asked")
 	cmd.Flags().StringVar(&opts.newKey, "new-key", "",
 		"write a new secret key to this file and its public key to FILE.pub")
 	cmd.Flags().BoolVar(&opts.noPassword, "no-password", false, "with --new-key: do not encrypt the secret key")
+	cmd.Flags().StringVar(&opts.PasswordFile, "password-file", "",
+		"file whose first line is the key's password; else the terminal is asked")
 	return cmd
 }
 
-func runPluginSign(ctx context.Context, opts *pluginSignOptions) error {
-	app := opts.app
+// runPluginSign signs a plugin and writes the signature beside it.
+func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOptions) error {
+	switch {
+	case opts.newKey != "" && (opts.Path != "" || opts.Key != ""):
+		return host.Errorf(host.InvalidArgs, "--new-key makes a key and signs nothing; leave out FILE and --key").
+			WithNext("parley plugin sign --new-key my.key")
+	case opts.newKey != "":
+	case opts.Path == "" || opts.Key == "":
+		return command.MissingWord("plugin sign", "one FILE and --key SECRETKEYFILE",
+			"parley plugin sign ./hello/plugin.wasm --key my.key").
+			WithNext("parley plugin sign --new-key my.key")
+	}
 	if opts.newKey != "" {
-		return newKey(app, keyOptions{File: opts.newKey, PasswordFile: opts.PasswordFile, NoPassword: opts.noPassword,
-			Password: func() (string, error) { return newPassword(ctx, opts.newKey) }})
+		return newKey(ctx, app, opts)
 	}
-	sign := *opts
-	sign.Password = func() (string, error) {
-		return readPassword(ctx, "Password of "+manifest.CleanLine(sign.Key)+": ")
-	}
-	data, err := signPlugin(app, sign)
+	c, err := wasm.ReadCandidate(opts.Path, parley.Version)
 	if err != nil {
 		return err
+	}
+	text, err := ReadKeyFile(app, command.KeyOption, opts.Key)
+	if err != nil {
+		return err
+	}
+	key, err := signature.ReadSecretKey(text, func() (string, error) {
+		if opts.PasswordFile != "" {
+			return passwordOf(app, opts.PasswordFile)
+		}
+		return readPassword(ctx, "Password of "+manifest.CleanLine(opts.Key)+": ")
+	})
+	if err != nil {
+		if known := (*host.Error)(nil); errors.As(err, &known) {
+			return err
+		}
+		return host.Errorf(host.InvalidArgs, "%s: %s", manifest.CleanLine(opts.Key), err).
+			WithNext("parley plugin sign --new-key my.key")
+	}
+	out := wasm.SignatureName(c.Path)
+	if err := command.WriteFile(out, key.Sign(admit.BuildOf(c))); err != nil {
+		return host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
+	}
+	data := &signPluginData{
+		c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out, c.Path,
 	}
 	next := []string{"parley plugin verify " + command.ShellQuote(data.Path) + " --key " + command.ShellQuote(data.Signer)}
 	return app.Print(data, next, func(w io.Writer) {
@@ -90,13 +106,37 @@ func newPassword(ctx context.Context, file string) (string, error) {
 	return password, err
 }
 
-func newKey(a *command.App, o keyOptions) error {
-	data, err := createKey(a, o)
+// newKey makes a pair of keys to sign plugins with. No existing file is overwritten.
+func newKey(ctx context.Context, app *command.App, opts *pluginSignOptions) error {
+	var password string
+	var err error
+	switch {
+	case opts.noPassword && opts.PasswordFile != "":
+		return host.Errorf(host.InvalidArgs, "--no-password cannot be combined with --password-file").
+			WithNext("leave one of them out")
+	case opts.noPassword:
+		app.Notice("the secret key is not encrypted: whoever can read the file can sign with it")
+	case opts.PasswordFile != "":
+		password, err = passwordOf(app, opts.PasswordFile)
+	default:
+		password, err = newPassword(ctx, opts.newKey)
+	}
 	if err != nil {
 		return err
 	}
+	if password == "" && !opts.noPassword {
+		return host.Errorf(host.InvalidArgs, "the password is empty; --no-password makes a key that is not encrypted")
+	}
+	key, err := signature.NewSecretKey()
+	if err != nil {
+		return err
+	}
+	if err := key.WritePair(opts.newKey, password); err != nil {
+		return err
+	}
+	data := &newKeyData{opts.newKey, opts.newKey + ".pub", string(key.Public()), key.Public().ID(), password != ""}
 	next := []string{"parley plugin sign FILE --key " + command.ShellQuote(data.SecretKey)}
-	return a.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Wrote %s, to be kept secret, and %s:\n  %s\nNext: %s\n",
 			data.SecretKey, data.PublicKey, data.Key, next[0])
 	})
@@ -110,75 +150,95 @@ func readPassword(ctx context.Context, prompt string) (string, error) {
 			"the key is encrypted, and there is no terminal to ask for its password; expected --password-file FILE")
 	}
 	defer tty.Close()
-	state, err := term.GetState(int(tty.Fd()))
-	if err != nil {
-		return "", err
+	line, err := command.ReadHidden(ctx, tty, tty, prompt)
+	if errors.Is(err, io.EOF) {
+		err = nil // what was typed before counts
 	}
-	fmt.Fprint(tty, prompt)
-	line, err := command.AwaitOrAbandon(ctx, func() (string, error) {
-		typed, _ := term.ReadPassword(int(tty.Fd()))
-		return string(typed), nil
-	})
-	if err != nil {
-		_ = term.Restore(int(tty.Fd()), state) // an abandoned read does not do that
-	}
-	fmt.Fprintln(tty)
 	return line, err
 }
 
 func newPluginVerify(app *command.App) *cobra.Command {
-	opts := &pluginVerifyOptions{app: app}
+	opts := &pluginVerifyOptions{}
 	cmd := &cobra.Command{
 		Use:   "verify [PLUGIN]",
 		Short: "Verify who signed a plugin, or what the project pins",
 		Long: "With a FILE, DIR or NAME: that a trusted key, or the one of --key, signed it. Without: that what the\n" +
 			"project's parley.toml pins is installed, in the pinned build and unchanged. Nothing is fetched.",
 		Example: "parley plugin verify ./hello/plugin.wasm --key my.key.pub",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if opts.Plugin = command.OneWord(args); opts.Plugin == "" && (opts.Key != "" || opts.Signature != "") {
-				return command.MissingWord("plugin verify", "one FILE, DIR or NAME of an installed plugin",
-					"parley plugin verify ./hello/plugin.wasm")
-			}
-			return runPluginVerify(cmd.Context(), opts)
-		},
+		RunE:    command.RunWith(app, runPluginVerify, opts, &opts.Plugin),
 	}
 	cmd.Flags().StringVar(&opts.Key, "key", "", "public key, or its file, that must have signed")
 	cmd.Flags().StringVar(&opts.Signature, "signature", "", "signature file, if it is not beside FILE")
 	return cmd
 }
 
-func runPluginVerify(_ context.Context, opts *pluginVerifyOptions) error {
+// runPluginVerify verifies the signature of a plugin. The error is not_found for a plugin that is not signed, and
+// integrity for a signature that is invalid, by another key than o.Key, or, without o.Key, by one that is not trusted.
+func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOptions) error {
+	if opts.Plugin == "" && (opts.Key != "" || opts.Signature != "") {
+		return command.MissingWord("plugin verify", "one FILE, DIR or NAME of an installed plugin",
+			"parley plugin verify ./hello/plugin.wasm")
+	}
 	if opts.Plugin == "" {
-		data, err := verifyPins(opts.app)
+		data, err := verifyPins(app)
 		if err != nil {
 			return err
 		}
-		return printPins(opts.app, data)
+		return printPins(app, data)
 	}
-	data, err := verifyPlugin(opts.app, *opts)
+	c, err := fileOrInstalled(app, opts.Plugin)
 	if err != nil {
 		return err
 	}
+	if opts.Signature != "" {
+		if c.Signature, err = wasm.ReadSignature(opts.Signature); err != nil {
+			return err
+		}
+	}
+	if c.Signature == nil {
+		return host.Errorf(host.NotFound, "%s %s is not signed: there is no %s beside it",
+			c.Manifest.Name, manifest.CleanLine(c.Manifest.Version), wasm.SignatureName(c.Path)).
+			WithSteps(host.OperatorStep(host.OpPluginSign, c.Path, "--key", "SECRETKEYFILE"))
+	}
+	if opts.Key != "" {
+		wanted, err := readPublicKey(app, opts.Key)
+		if err != nil {
+			return err
+		}
+		c.Signer = string(wanted)
+	}
+	signer, err := app.Parley().Admission().Verify(c)
+	switch {
+	case err != nil:
+		return err
+	case signer.Key == "":
+		return host.Errorf(host.Integrity,
+			"%s is signed with the key %s, which is not known here, so the signature cannot be verified",
+			c.Manifest.Name, signer.KeyID).WithSteps(host.OperatorStep(host.OpPluginVerify, opts.Plugin, "--key", "KEY"))
+	case opts.Key == "" && !signer.Trusted:
+		return host.Errorf(host.Integrity, "the signature of %s is valid but proves nothing: its key %s is not "+
+			"trusted, and anybody can make a key. Compare it with the one that the author publishes, then trust it",
+			c.Manifest.Name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginVerify, opts.Plugin, "--key", signer.Key),
+			host.OperatorStep(host.OpPluginTrust, signer.Key))
+	case opts.Key != "" && signer.Key != c.Signer:
+		return host.Errorf(host.Integrity, "%s is signed with the key %s, not with %s",
+			c.Manifest.Name, signer.Key, c.Signer)
+	}
+	sig, err := signature.Parse(c.Signature)
+	if err != nil {
+		return err
+	}
+	data := &verifyPluginData{
+		c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment(), c.Path,
+	}
 	next := append(trustCommands(data.Signer), "parley plugin install "+command.ShellQuote(data.Path))
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "The signature of %s %s is valid.\n  %s\n  %s\n",
 			data.Name, manifest.CleanLine(data.Version), command.SignatureText(data.Signer), data.Digest)
 		if !data.Trusted {
 			fmt.Fprintln(w, "Next: "+next[0])
 		}
 	})
-}
-
-// keyOptions say where to write a new key.
-type keyOptions struct {
-	// File is the file of the secret key. The public key goes to File.pub.
-	File string
-	// PasswordFile is a file whose first line is the password that encrypts the key. "" means that Password is called.
-	PasswordFile string
-	// NoPassword leaves the key unencrypted.
-	NoPassword bool
-	// Password returns the password that encrypts the key.
-	Password func() (string, error)
 }
 
 // newKeyData is a new pair of keys.
@@ -190,40 +250,8 @@ type newKeyData struct {
 	Encrypted bool   `json:"encrypted"`
 }
 
-// createKey makes a pair of keys to sign plugins with. No existing file is overwritten.
-func createKey(app *command.App, o keyOptions) (*newKeyData, error) {
-	var password string
-	var err error
-	switch {
-	case o.NoPassword && o.PasswordFile != "":
-		return nil, host.Errorf(host.InvalidArgs, "--no-password cannot be combined with --password-file").
-			WithNext("leave one of them out")
-	case o.NoPassword:
-		app.Notice("the secret key is not encrypted: whoever can read the file can sign with it")
-	case o.PasswordFile != "":
-		password, err = passwordOf(app, o.PasswordFile)
-	default:
-		password, err = o.Password()
-	}
-	if err != nil {
-		return nil, err
-	}
-	if password == "" && !o.NoPassword {
-		return nil, host.Errorf(host.InvalidArgs, "the password is empty; --no-password makes a key that is not encrypted")
-	}
-	key, err := signature.NewSecretKey()
-	if err != nil {
-		return nil, err
-	}
-	if err := key.WritePair(o.File, password); err != nil {
-		return nil, err
-	}
-	return &newKeyData{o.File, o.File + ".pub", string(key.Public()), key.Public().ID(), password != ""}, nil
-}
-
 // pluginSignOptions say what to sign and with which key.
 type pluginSignOptions struct {
-	app *command.App
 	// newKey is the file of a new key. "" means that Path is signed.
 	newKey     string
 	noPassword bool
@@ -231,10 +259,8 @@ type pluginSignOptions struct {
 	Path string
 	// Key is the file of the secret key.
 	Key string
-	// PasswordFile is a file whose first line is the password of the key. "" means that Password is called.
+	// PasswordFile is a file whose first line is the password of the key. "" means that the terminal is asked.
 	PasswordFile string
-	// Password returns the password of an encrypted key.
-	Password func() (string, error)
 }
 
 // signPluginData is a plugin that was signed.
@@ -249,41 +275,8 @@ type signPluginData struct {
 	Path string `json:"-"` // of the wasm
 }
 
-// signPlugin signs a plugin and writes the signature beside it.
-func signPlugin(app *command.App, o pluginSignOptions) (*signPluginData, error) {
-	c, err := wasm.ReadCandidate(o.Path, parley.Version)
-	if err != nil {
-		return nil, err
-	}
-	text, err := ReadKeyFile(app, command.KeyOption, o.Key)
-	if err != nil {
-		return nil, err
-	}
-	key, err := signature.ReadSecretKey(text, func() (string, error) {
-		if o.PasswordFile != "" {
-			return passwordOf(app, o.PasswordFile)
-		}
-		return o.Password()
-	})
-	if err != nil {
-		if known := (*host.Error)(nil); errors.As(err, &known) {
-			return nil, err
-		}
-		return nil, host.Errorf(host.InvalidArgs, "%s: %s", manifest.CleanLine(o.Key), err).
-			WithNext("parley plugin sign --new-key my.key")
-	}
-	out := wasm.SignatureName(c.Path)
-	if err := command.WriteFile(out, key.Sign(admit.BuildOf(c))); err != nil {
-		return nil, host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
-	}
-	return &signPluginData{
-		c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out, c.Path,
-	}, nil
-}
-
 // pluginVerifyOptions say which signature to verify.
 type pluginVerifyOptions struct {
-	app *command.App
 	// Plugin is a wasm file, a folder with plugin.wasm, or the name of an installed plugin.
 	Plugin string
 	// Key is a public key, or its file, that must have signed. "" means any key that the operator trusts.
@@ -301,56 +294,6 @@ type verifyPluginData struct {
 	Comment string `json:"comment"` // the trusted comment of the signature, cleaned
 
 	Path string `json:"-"` // of the wasm
-}
-
-// verifyPlugin verifies the signature of a plugin. The error is not_found for a plugin that is not signed, and
-// integrity for a signature that is invalid, by another key than o.Key, or, without o.Key, by one that is not trusted.
-func verifyPlugin(app *command.App, o pluginVerifyOptions) (*verifyPluginData, error) {
-	c, err := fileOrInstalled(app, o.Plugin)
-	if err != nil {
-		return nil, err
-	}
-	if o.Signature != "" {
-		if c.Signature, err = wasm.ReadSignature(o.Signature); err != nil {
-			return nil, err
-		}
-	}
-	if c.Signature == nil {
-		return nil, host.Errorf(host.NotFound, "%s %s is not signed: there is no %s beside it",
-			c.Manifest.Name, manifest.CleanLine(c.Manifest.Version), wasm.SignatureName(c.Path)).
-			WithSteps(host.OperatorStep(host.OpPluginSign, c.Path, "--key", "SECRETKEYFILE"))
-	}
-	if o.Key != "" {
-		wanted, err := readPublicKey(app, o.Key)
-		if err != nil {
-			return nil, err
-		}
-		c.Signer = string(wanted)
-	}
-	signer, err := app.Parley().Admission().Verify(c)
-	switch {
-	case err != nil:
-		return nil, err
-	case signer.Key == "":
-		return nil, host.Errorf(host.Integrity,
-			"%s is signed with the key %s, which is not known here, so the signature cannot be verified",
-			c.Manifest.Name, signer.KeyID).WithSteps(host.OperatorStep(host.OpPluginVerify, o.Plugin, "--key", "KEY"))
-	case o.Key == "" && !signer.Trusted:
-		return nil, host.Errorf(host.Integrity, "the signature of %s is valid but proves nothing: its key %s is not "+
-			"trusted, and anybody can make a key. Compare it with the one that the author publishes, then trust it",
-			c.Manifest.Name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginVerify, o.Plugin, "--key", signer.Key),
-			host.OperatorStep(host.OpPluginTrust, signer.Key))
-	case o.Key != "" && signer.Key != c.Signer:
-		return nil, host.Errorf(host.Integrity, "%s is signed with the key %s, not with %s",
-			c.Manifest.Name, signer.Key, c.Signer)
-	}
-	sig, err := signature.Parse(c.Signature)
-	if err != nil {
-		return nil, err
-	}
-	return &verifyPluginData{
-		c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment(), c.Path,
-	}, nil
 }
 
 // fileOrInstalled reads a plugin from a file or folder or, if there is none of that name, an installed one.
@@ -402,4 +345,139 @@ func passwordOf(app *command.App, path string) (string, error) {
 	text, err := ReadKeyFile(app, command.PasswordOption, path)
 	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSuffix(line, "\r"), err
+}
+
+// pluginTrustOptions say which key to trust, or no longer to trust.
+type pluginTrustOptions struct {
+	list   bool
+	remove string // the key or its name
+	// Key is the public key or its file.
+	Key string
+	// Name is the operator's name for the key; it may be "".
+	Name string
+	// Yes approves the change without asking, if the policy allows it.
+	Yes bool
+}
+
+func newPluginTrust(app *command.App) *cobra.Command {
+	opts := &pluginTrustOptions{}
+	cmd := &cobra.Command{
+		Use:   "trust [KEY|FILE.pub]",
+		Short: "Trust a key whose signatures count, or list and remove trusted keys",
+		Long: "A person at the terminal has to approve the change. Trusting a key grants no rights: it says who a plugin\n" +
+			"is from. policy.toml can require a trusted signature for one plugin (signer) or for all (require_signer).",
+		Example: "parley plugin trust my.key.pub --name me\nparley plugin trust --list\nparley plugin trust --remove me",
+		RunE:    command.RunWith(app, runPluginTrust, opts, &opts.Key),
+	}
+	cmd.Flags().BoolVar(&opts.list, "list", false, "list the trusted keys")
+	cmd.Flags().StringVar(&opts.Name, "name", "", "your name for the key")
+	cmd.Flags().StringVar(&opts.remove, "remove", "", "no longer trust this key, or the key of this name")
+	command.AddYes(cmd, &opts.Yes)
+	return cmd
+}
+
+// runPluginTrust adds a key to the list of trusted keys, or removes it, once the operator has approved. The error is
+// denied if the operator has not, and then nothing has changed.
+func runPluginTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions) error {
+	trust := app.Parley().Trust()
+	switch {
+	case opts.list && opts.Key == "" && opts.remove == "":
+		return listTrusted(app, trust)
+	case opts.remove != "" && opts.Key == "" && !opts.list && opts.Name == "":
+		return changeTrust(ctx, app, opts, func() (signature.Change, error) { return trust.Remove(opts.remove) })
+	case opts.list || opts.remove != "" || opts.Key == "":
+		return command.MissingWord("plugin trust", "one KEY or FILE.pub, or --list, or --remove KEY",
+			"parley plugin trust my.key.pub --name me")
+	}
+	key, err := readPublicKey(app, opts.Key)
+	if err != nil {
+		return err
+	}
+	return changeTrust(ctx, app, opts, func() (signature.Change, error) { return trust.Add(key, opts.Name) })
+}
+
+func changeTrust(ctx context.Context, app *command.App, opts *pluginTrustOptions,
+	prepare func() (signature.Change, error)) error {
+	rules, err := app.Parley().Policy()
+	if err != nil {
+		return err
+	}
+	change, err := prepare()
+	if err != nil {
+		return err
+	}
+	signed, err := signedWith(app, change.Entry.Key)
+	if err != nil {
+		return err
+	}
+	diff, verb, did := change.Diff(), "No longer trusted", "removed"
+	if !change.Removed {
+		verb, did = "Trusted", "added"
+		diff += "note: compare the key with the one that its owner publishes; anybody can make a key\n"
+	}
+	if len(signed) > 0 {
+		diff += "note: installed plugins that are signed with it: " + strings.Join(signed, ", ") + "\n"
+	}
+	if err := app.Approve(ctx, rules, command.Change{Diff: diff}, opts.Yes); err != nil {
+		return err
+	}
+	if err := app.Parley().Trust().Write(change); err != nil {
+		return err
+	}
+	app.Note("trust", change.Entry.String(), did)
+	data := struct {
+		File    string `json:"file"`
+		Removed bool   `json:"removed"` // false: added
+		signature.TrustedKey
+		Plugins []string `json:"plugins"` // installed plugins that are signed with the key
+	}{change.Path, change.Removed, change.Entry, signed}
+	return app.Print(data, []string{"parley plugin trust --list"}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s\n", verb, change.Entry)
+		if len(signed) > 0 {
+			fmt.Fprintln(w, "  installed plugins that are signed with it: "+strings.Join(signed, ", "))
+		}
+	})
+}
+
+func listTrusted(app *command.App, trust *signature.Trust) error {
+	keys, err := trust.Keys()
+	if err != nil {
+		return err
+	}
+	data := struct {
+		File  string                 `json:"file"`
+		Keys  []signature.TrustedKey `json:"keys"`
+		Total int                    `json:"total"`
+	}{trust.Path, append([]signature.TrustedKey{}, keys...), len(keys)}
+	return app.Print(data, []string{"parley plugin trust --help"}, func(w io.Writer) {
+		if data.Total == 0 {
+			fmt.Fprintln(w, "No key is trusted.")
+		}
+		for _, k := range keys {
+			fmt.Fprintln(w, k)
+		}
+	})
+}
+
+// signedWith returns the installed plugins that, by the lock file, are signed with a key. It is not nil.
+func signedWith(app *command.App, key signature.Key) ([]string, error) {
+	entries, err := app.Parley().Store().List()
+	names := []string{}
+	for _, e := range entries {
+		if e.Signer == string(key) {
+			names = append(names, e.Name)
+		}
+	}
+	return names, err
+}
+
+// trustCommands returns the command that trusts the key, if it is not trusted yet.
+func trustCommands(s admit.Signer) []string {
+	switch {
+	case s.KeyID == "" || s.Trusted:
+		return nil
+	case s.Key == "":
+		return []string{"parley plugin trust KEY"}
+	}
+	return []string{"parley plugin trust " + command.ShellQuote(s.Key)}
 }

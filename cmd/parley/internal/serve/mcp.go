@@ -32,7 +32,7 @@ var Commands = []command.Entry{
 }
 
 func newMCP(app *command.App) *cobra.Command {
-	opts := &mcpOptions{app: app}
+	opts := &mcpOptions{}
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "MCP",
@@ -57,7 +57,7 @@ func newMCP(app *command.App) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "expected both --tls-cert and --tls-key, or --plain-http").
 					WithNext("parley mcp --http " + opts.HTTP + " --tls-cert FILE --tls-key FILE")
 			}
-			return runMCP(cmd.Context(), opts)
+			return runMCP(cmd.Context(), app, opts)
 		},
 	}
 	cmd.Flags().StringVar(&opts.Docs, "docs", "", "documentation mode: minimal, progressive, full or code")
@@ -69,14 +69,12 @@ func newMCP(app *command.App) *cobra.Command {
 	cmd.Flags().BoolVar(&opts.PlainHTTP, "plain-http", false, "with --http beyond loopback: serve without TLS")
 	cmd.Flags().Var((*command.Texts)(&opts.Hosts), "allow-host",
 		"with --http: a name by which clients may call this server")
-	cmd.Flags().SortFlags = false
 	cmd.AddCommand(newMCPConfig(app))
 	_ = cmd.RegisterFlagCompletionFunc("docs", cobra.FixedCompletions(mcp.Modes(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func runMCP(ctx context.Context, opts *mcpOptions) error {
-	app := opts.app
+func runMCP(ctx context.Context, app *command.App, opts *mcpOptions) error {
 	server, err := newServer(ctx, app, *opts)
 	if err != nil {
 		return err
@@ -110,7 +108,6 @@ const tokenFileTimeout = 5 * time.Second
 
 // mcpOptions say how to serve MCP. The zero value serves over stdin and stdout.
 type mcpOptions struct {
-	app *command.App
 	// Docs is the documentation mode. "" means the configured one.
 	Docs string
 	// HTTP is the address to serve Streamable HTTP at: HOST:PORT, :PORT or PORT, without a host on loopback. "" means that

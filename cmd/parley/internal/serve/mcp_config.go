@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +27,7 @@ import (
 )
 
 func newMCPConfig(app *command.App) *cobra.Command {
-	opts := &mcpConfigOptions{app: app}
+	opts := &mcpConfigOptions{}
 	names := clientNames()
 	cmd := &cobra.Command{
 		Use:     "config",
@@ -39,7 +38,7 @@ func newMCPConfig(app *command.App) *cobra.Command {
 				return host.Errorf(host.InvalidArgs, "parley mcp config requires --client, one of %s",
 					strings.Join(names, ", ")).WithNext("parley mcp config --client claude-code")
 			}
-			return runMCPConfig(cmd.Context(), opts)
+			return runMCPConfig(app, opts)
 		},
 	}
 	last := len(names) - 1
@@ -47,13 +46,12 @@ func newMCPConfig(app *command.App) *cobra.Command {
 		strings.Join(names[:3], ", ")+",\n"+strings.Join(names[3:last], ", ")+" or "+names[last])
 	cmd.Flags().StringVar(&opts.Docs, "docs", "", "documentation mode, if it is not the configured one")
 	cmd.Flags().BoolVar(&opts.Write, "write", false, "merge it into the client's file, after a backup")
-	cmd.Flags().SortFlags = false
 	_ = cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func runMCPConfig(_ context.Context, opts *mcpConfigOptions) error {
-	data, err := mcpConfig(opts.app, *opts)
+func runMCPConfig(app *command.App, opts *mcpConfigOptions) error {
+	data, err := mcpConfig(app, *opts)
 	if err != nil {
 		return err
 	}
@@ -61,7 +59,7 @@ func runMCPConfig(_ context.Context, opts *mcpConfigOptions) error {
 	if data.Written {
 		next = []string{"restart " + data.Client}
 	}
-	return opts.app.Print(data, next, func(w io.Writer) {
+	return app.Print(data, next, func(w io.Writer) {
 		if !data.Written {
 			fmt.Fprint(w, data.Snippet)
 			return
@@ -122,7 +120,6 @@ func (c mcpClient) path(env func(string) string) string {
 
 // mcpConfigOptions say which client to configure.
 type mcpConfigOptions struct {
-	app *command.App
 	// Client is one of [clientNames].
 	Client string
 	// Docs is the documentation mode of the server. "" means the configured one.
@@ -302,53 +299,27 @@ func mergeTOML(file []byte, table string, entry mcpEntry) ([]byte, error) {
 	if err := toml.Unmarshal(file, &map[string]any{}); err != nil {
 		return nil, fmt.Errorf("it is not valid TOML: %w", err)
 	}
-	var b bytes.Buffer
-	ours := false
-	for line := range strings.Lines(string(file)) {
-		if name, is := tableName(line); is {
-			ours = name == table || strings.HasPrefix(name, table+".")
-		}
-		if !ours {
-			b.WriteString(line)
-		}
-	}
-	text := strings.TrimRight(b.String(), "\n")
-	if text != "" {
-		text += "\n\n"
-	}
-	quote := func(s string) string { return string(jsontext.AppendString(nil, s)) } // strings of JSON are valid TOML
-	var args []string
+	var args, env []string
 	for _, arg := range entry.Args {
-		args = append(args, quote(arg))
+		args = append(args, command.QuoteTOML(arg))
 	}
-	text += fmt.Sprintf("[%s]\ncommand = %s\nargs = [%s]\n", table, quote(entry.Command), strings.Join(args, ", "))
-	var env []string
 	for _, name := range slices.Sorted(maps.Keys(entry.Env)) {
-		env = append(env, name+" = "+quote(entry.Env[name]))
+		env = append(env, name+" = "+command.QuoteTOML(entry.Env[name]))
 	}
+	lines := []string{"command = " + command.QuoteTOML(entry.Command), "args = [" + strings.Join(args, ", ") + "]"}
 	if len(env) > 0 {
-		text += "env = { " + strings.Join(env, ", ") + " }\n"
+		lines = append(lines, "env = { "+strings.Join(env, ", ")+" }")
 	}
+	text := command.ReplaceTables(file, command.Table{Name: table, Lines: lines})
 	var after struct {
 		Servers map[string]mcpEntry `toml:"mcp_servers"`
 	}
-	err := toml.Unmarshal([]byte(text), &after)
+	err := toml.Unmarshal(text, &after)
 	if err == nil && after.Servers["parley"].Command != entry.Command {
 		err = errors.New("it is written in another form")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the table %s cannot be replaced: %w", table, err)
 	}
-	return []byte(text), nil
-}
-
-// tableName returns the name of the table that a line begins. A line that begins an item of an array of tables has the
-// name "".
-func tableName(line string) (name string, is bool) {
-	line = strings.TrimSpace(line)
-	if !strings.HasPrefix(line, "[") || strings.HasPrefix(line, "[[") {
-		return "", strings.HasPrefix(line, "[[")
-	}
-	name, _, ok := strings.Cut(line[1:], "]")
-	return strings.ReplaceAll(strings.TrimSpace(name), `"`, ""), ok
+	return text, nil
 }

@@ -28,7 +28,7 @@ import (
 )
 
 func newBatch(app *command.App) *cobra.Command {
-	opts := &BatchOptions{App: app}
+	opts := &BatchOptions{}
 	cmd := &cobra.Command{
 		Use:   "batch FILE|-",
 		Short: "NDJSON calls",
@@ -37,7 +37,7 @@ func newBatch(app *command.App) *cobra.Command {
 			"call with the id 1,\nwith its type; \"${param.url}\" by what --param gives; $${ stands for ${. Options are " +
 			"those of a call, such as\n" + `{"wait":"load","max_bytes":1000,"out":"page.png"}, or until, an event to wait for.`,
 		Example: "parley batch calls.ndjson\nparley batch login.ndjson --param url=https://example.com",
-		RunE:    command.RunWith(RunBatch, opts, &opts.Path),
+		RunE:    command.RunWith(app, RunBatch, opts, &opts.Path),
 	}
 	cmd.Flags().BoolVar(&opts.ContinueOnError, "continue-on-error", false, "continue after a call that failed")
 	cmd.Flags().StringArrayVar(&opts.Set, "param", nil, "KEY=VALUE for ${param.KEY}, repeatable")
@@ -47,9 +47,8 @@ func newBatch(app *command.App) *cobra.Command {
 
 // RunBatch prints one line for each call as soon as its answer is there. It exits with the code of the first call that
 // failed.
-func RunBatch(ctx context.Context, opts *BatchOptions) error {
+func RunBatch(ctx context.Context, app *command.App, opts *BatchOptions) error {
 	runtime.GOMAXPROCS(1) // calls run one at a time: waking a second processor for each costs more than it gives
-	app := opts.App
 	ctx = command.CountDocs(ctx, func(w io.Writer, d *host.Docs) {
 		_ = command.WriteJSON(w, app.WithCommands(d.ToolDocs),
 			false)
@@ -79,7 +78,6 @@ func printReply(a *command.App, id json.RawMessage, answer *host.Answer) error {
 
 // BatchOptions are the options of a batch.
 type BatchOptions struct {
-	App             *command.App
 	Path            string    // a file of calls, one JSON object a line; "-" is [App.Input]
 	Lines           io.Reader // the calls themselves, instead of Path
 	ContinueOnError bool      // run the calls after one that failed
@@ -136,11 +134,7 @@ func callLines(ctx context.Context, app *command.App, o BatchOptions,
 		defer file.Close()
 		input = file
 	}
-	h, err := app.Host(ctx)
-	if err != nil {
-		return nil, err
-	}
-	session, err := app.Session()
+	h, session, err := app.HostSession(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -514,4 +508,145 @@ func idKey(id json.RawMessage) string {
 		return text
 	}
 	return string(id)
+}
+
+func newPlan(app *command.App) *cobra.Command {
+	opts := &planOptions{}
+	cmd := &cobra.Command{
+		Use:   "plan TOOL",
+		Args:  cobra.ArbitraryArgs,
+		Short: "Plan",
+		Long: `Prints the shortest chain of calls that ends with a call of TOOL, as lines for parley batch. "${2.nodeId}"` +
+			"\nis a part of the result of call 2, and \"<name: type, meaning>\" a value that you have to choose. What it\n" +
+			"chooses itself, such as the element, it says: give --param selector=CSS for another one. With words instead of\n" +
+			"a tool, it plans the first hit of a search.",
+		Example: "parley plan cdp.DOM.getBoxModel --run\n" +
+			"parley plan cdp.DOM.getBoxModel --param selector=h1 --run",
+		ValidArgsFunction: app.Complete().Names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.Tool = strings.Join(args, " "); opts.Tool == "" {
+				return command.MissingWord("plan", "a TOOL, or words that say what to do", "parley plan cdp.DOM.getBoxModel")
+			}
+			return runPlan(cmd.Context(), app, opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.Browser, "browser", "", "use the browser of this name")
+	cmd.Flags().StringArrayVar(&opts.Set, "param", nil, "KEY=VALUE, repeatable")
+	cmd.Flags().StringVar(&opts.Params, "params", "", "JSON, @FILE or -")
+	cmd.Flags().BoolVar(&opts.run, "run", false, "make the calls")
+	cmd.Flags().StringVar(&opts.Target, "target", "", "use this page: its id, part of its URL, or index")
+	return cmd
+}
+
+// runPlan prints the calls that lead to a call of a tool, or makes them. If no tool has the name, it plans the first
+// hit of a search for it. The error is not_found if there is none.
+func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
+	h, session, err := app.HostSession(ctx)
+	if err != nil {
+		return err
+	}
+	tool := &manifest.Tool{Params: []byte("{}")}
+	if at, err := h.Catalog().Find(opts.Tool); err == nil && at.Tool != nil {
+		tool = at.Tool
+	}
+	params, err := buildParams(ctx, app, tool, &CallOptions{Params: opts.Params, Set: opts.Set})
+	if err != nil {
+		return err
+	}
+	plan, warnings, err := h.PlanFor(ctx, call.PlanQuery{Tool: opts.Tool, Params: params, Caller: command.Caller,
+		Session: session, Browser: opts.Browser, Target: opts.Target})
+	if err != nil {
+		return err
+	}
+	if chosen := chosenWarning(plan); chosen != "" {
+		warnings = append(warnings, chosen)
+	}
+	if opts.run {
+		failed, err := executePlan(ctx, app, plan, func(id json.RawMessage, answer *host.Answer) error {
+			answer.Warnings, warnings = append(answer.Warnings, warnings...), nil // the first reply has them
+			return printReply(app, id, answer)
+		})
+		switch {
+		case err != nil:
+			return err
+		case failed != nil:
+			return &command.ExitStatus{Code: failed.ExitCode()}
+		}
+		return nil
+	}
+	lines, err := planLines(plan)
+	if err != nil {
+		return err
+	}
+	var next []string
+	switch {
+	case plan.Guesses():
+	case len(plan.Holes) == 0:
+		next = append(next, app.Command(host.PlanStep(plan.Tool, plan.Given)))
+	default:
+		warnings = append(warnings, "values that only you can choose: "+strings.Join(plan.Holes, ", "))
+	}
+	return app.PrintWarned(plan, warnings, next, func(w io.Writer) { _, _ = w.Write(lines) })
+}
+
+// planOptions are the options of a plan.
+type planOptions struct {
+	run    bool     // make the calls instead of printing them
+	Tool   string   // qualified, or words to search for
+	Params string   // a JSON object, @FILE or - for [App.Input]; "" means none
+	Set    []string // parameters as KEY=VALUE, in addition to Params
+
+	Browser, Target string // of all calls; "" for the default
+}
+
+// executePlan makes the calls of a plan as [callLines] does. The error is invalid_args for a plan with holes, and for
+// one that destroys what nobody named.
+func executePlan(ctx context.Context, app *command.App, plan *call.Plan,
+	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
+	if plan.Guesses() {
+		step := host.PlanStep(plan.Tool, plan.Given)
+		step.Options.DryRun = true
+		return nil, host.Errorf(host.InvalidArgs, "%s is destructive, and nobody gave what it is called with: the plan "+
+			"takes the first that there is. Give it as a parameter, or read the calls and pass them to parley batch", plan.Tool).
+			WithSteps(step)
+	}
+	if len(plan.Holes) > 0 {
+		return nil, host.Errorf(host.InvalidArgs, "%s requires values that only you can choose: %s",
+			plan.Tool, strings.Join(plan.Holes, ", ")).
+			WithSteps(host.DescribeStep(plan.Tool, 0))
+	}
+	lines, err := planLines(plan)
+	if err != nil {
+		return nil, err
+	}
+	return callLines(ctx, app, BatchOptions{Lines: bytes.NewReader(lines)}, reply)
+}
+
+// chosenWarning says which values a plan chose and how to give others; "" if it chose none.
+func chosenWarning(plan *call.Plan) string {
+	if len(plan.Chosen) == 0 {
+		return ""
+	}
+	var texts, names []string
+	for _, c := range plan.Chosen {
+		texts = append(texts, manifest.Clip(c.String(), 120))
+		if !slices.Contains(names, c.Parameter) {
+			names = append(names, c.Parameter)
+		}
+	}
+	return "nobody gave " + strings.Join(texts, ", ") + "; to use another value: --param " +
+		strings.Join(names, "=VALUE --param ") + "=VALUE"
+}
+
+// planLines returns the calls of a plan as the lines of a batch.
+func planLines(plan *call.Plan) ([]byte, error) {
+	var b bytes.Buffer
+	for _, call := range plan.Calls {
+		raw, err := manifest.Marshal(call)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(append(manifest.EscapeJSON(raw), '\n'))
+	}
+	return b.Bytes(), nil
 }

@@ -1,7 +1,11 @@
 package tools
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/jq"
+	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -61,7 +66,7 @@ func newCall(app *command.App) *cobra.Command {
 					WithSteps(host.DescribeStep(args[0], tier))
 			}
 			if describe {
-				return runDescribe(cmd.Context(), app, describeOptions{Tool: opts.Tool, Tier: tier})
+				return runDescribe(cmd.Context(), app, opts.Tool, tier)
 			}
 			return RunCall(cmd.Context(), app, opts)
 		},
@@ -71,7 +76,6 @@ func newCall(app *command.App) *cobra.Command {
 	cmd.Flags().IntVar(&tier, "tier", manifest.Tier2, "with --describe: how much, 1 to 3")
 	command.AddMaxTokens(app, cmd.Flags())
 	app.Complete().Call(cmd)
-	cmd.Flags().SortFlags = false
 	return cmd
 }
 
@@ -223,4 +227,245 @@ func callInto(
 		return nil, err
 	}
 	return answer, nil
+}
+
+func newCode(app *command.App) *cobra.Command {
+	opts := &codeOptions{}
+	cmd := &cobra.Command{
+		Use:   "code FILE|-",
+		Short: "JavaScript",
+		Long: "The program is JavaScript, the body of an async function. It calls tools as you would, in the sandbox:\n" +
+			"await tools.text.hash({text: inputs.text}). What it returns is the result.",
+		Example: "parley code program.js",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Path = args[0]
+			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
+			return runCode(cmd.Context(), app, opts)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&opts.Params, "params", "", "inputs: JSON, @FILE or - (stdin)")
+	flags.Var((*command.Texts)(&opts.Set), "param", "an input: KEY=VALUE, KEY=@FILE, a.b=1")
+	flags.DurationVar(&opts.Timeout, "timeout", 0, "end the program after this long, such as 10s")
+	flags.IntVar(&opts.MaxBytes, "max-bytes", 0, "cut a larger result and warn")
+	flags.StringVar(&opts.Browser, "browser", "", "use the browser of this name")
+	flags.StringVar(&opts.Target, "target", "", "use this page: its id, part of its URL, or index")
+	flags.StringVar(&opts.JQ, "jq", "", "filter")
+	flags.StringVar(&opts.Out, "out", "", "decoded, to FILE")
+	return cmd
+}
+
+// runCode runs a program and prints what it returned.
+func runCode(ctx context.Context, app *command.App, opts *codeOptions) error {
+	app.LiveBrowser = opts.Browser
+	opts.Progress = app.Progress()
+	answer, err := code(ctx, app, *opts)
+	return printAnswer(app, answer, err)
+}
+
+// codeOptions say which program to run. Params and Set are its inputs.
+type codeOptions struct {
+	CallOptions
+	// Path is the file with the program, - for [App.Input].
+	Path string
+}
+
+// code runs a JavaScript program: it calls js.run. The answer and the error are those of [callTool].
+func code(ctx context.Context, app *command.App, o codeOptions) (*host.Answer, error) {
+	source, err := readProgram(ctx, app, o)
+	if err != nil {
+		return nil, err
+	}
+	params, err := manifest.Marshal(map[string]string{"source": string(source)})
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := readParams(ctx, app, o.Params, o.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	if len(inputs) > 0 {
+		params = append(append(append(params[:len(params)-1], `,"inputs":`...), inputs...), '}')
+	}
+	call := o.CallOptions
+	call.Tool, call.Params, call.Set = "js.run", string(params), nil
+	for _, input := range o.Set {
+		call.Set = append(call.Set, "inputs."+input)
+	}
+	return callTool(ctx, app, call)
+}
+
+func readProgram(ctx context.Context, app *command.App, o codeOptions) ([]byte, error) {
+	if o.Path == "-" {
+		if o.Params == "-" {
+			return nil, host.Errorf(host.InvalidArgs, "the program and its inputs cannot both come from the standard input").
+				WithNext("parley code program.js --params -")
+		}
+		return readParams(ctx, app, "-", o.Timeout)
+	}
+	const limit = 1 << 20 // js.run says what is too long
+	source, err := host.ReadValue(ctx, o.Path, limit)
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "cannot read the program: %s; expected a file with JavaScript, or - for "+
+			"the standard input", manifest.CleanLine(err.Error())).WithSteps(host.OperatorStep(host.OpHelp, "code"))
+	}
+	return source, nil
+}
+
+func newResult(app *command.App) *cobra.Command {
+	opts := &resultOptions{}
+	cmd := &cobra.Command{
+		Use:   "result ID",
+		Short: "Results",
+		Long: "ID is that of the call, as the answer names it in next. The session keeps its last results for a day, and " +
+			"so\ndo all calls without a session.",
+		Example: "parley result c0123456789abcdef --jq '.nodes | length'\n" +
+			"parley result c0123456789abcdef --out page.json",
+		ValidArgsFunction: func(cmd *cobra.Command, words []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return completeResults(app, cmd, words, typed)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("out") {
+				if err := checkOut(opts.Out); err != nil {
+					return err
+				}
+			}
+			opts.ID = args[0]
+			return runResult(cmd.Context(), app, opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.JQ, "jq", "", "filter")
+	cmd.Flags().StringVar(&opts.Out, "out", "", "decoded, to FILE")
+	return cmd
+}
+
+// runResult prints the whole result of a call of the current session that was cut. With Out, and for a binary result,
+// it is a [host.File]. The error is not_found if nothing is kept for the call.
+func runResult(ctx context.Context, app *command.App, opts *resultOptions) error {
+	sessions := app.Parley().Sessions()
+	session, err := app.Session()
+	if err != nil {
+		return err
+	}
+	kept, err := sessions.Kept(session, opts.ID)
+	if err != nil {
+		return noResult(opts.ID, sessions.KeptIDs(session))
+	}
+	if !kept.JSON {
+		return copyOut(app, kept.Path, opts)
+	}
+	whole, err := sessions.Result(session, opts.ID)
+	if err != nil {
+		return noResult(opts.ID, nil)
+	}
+	data := json.RawMessage(whole)
+	if opts.JQ != "" {
+		if data, err = filterKept(ctx, app, opts, data); err != nil {
+			return err
+		}
+	}
+	if opts.Out == "" {
+		return app.Print(data, nil, nil)
+	}
+	file := &command.OutFile{Path: opts.Out, Filtered: opts.JQ != ""}
+	defer file.Discard()
+	if at, err := app.Find(kept.Tool); err == nil && at.Tool != nil {
+		file.Returns = at.Tool.Returns
+	}
+	if data, err = file.Whole(data); err != nil {
+		return err
+	}
+	return app.Print(data, nil, nil)
+}
+
+// checkOut rejects a value of --out that is not the name of a file.
+func checkOut(out string) error {
+	if out != "" && out != "-" {
+		return nil
+	}
+	return host.Errorf(host.InvalidArgs, "--out requires the name of a file, got %q", out).
+		WithNext("--out page.png, or --out /dev/stdout")
+}
+
+// completeResults completes the id of a call with a result that is kept.
+func completeResults(a *command.App, _ *cobra.Command, args []string, typed string) ([]string,
+	cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	session, err := a.Session()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ids := a.Parley().Sessions().KeptIDs(session)
+	return command.StartingWith(typed, ids), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// resultOptions are the options of reading a result that was kept.
+type resultOptions struct {
+	ID  string // of the call
+	JQ  string // filters the result; "" leaves it as it is
+	Out string // a file that takes the result, decoded if it is binary; "" means none
+}
+
+// filterKept filters a result, for as long as a call may take.
+func filterKept(
+	ctx context.Context, app *command.App, o *resultOptions, data json.RawMessage,
+) (json.RawMessage, error) {
+	corrected, err := jq.Check(o.JQ)
+	if err != nil {
+		e := host.AsError(err)
+		if corrected != "" {
+			e = e.WithSteps(host.OperatorStep(host.OpResult, o.ID, "--jq", corrected))
+		}
+		return nil, e
+	}
+	s, err := app.Settings()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.Timeout, host.DefaultTimeout))
+	defer cancel()
+	return jq.InProcess{}.Filter(ctx, o.JQ, data)
+}
+
+// copyOut copies binary content to the file of o, and prints it as a [host.File]; without Out, the file that is kept.
+func copyOut(app *command.App, path string, o *resultOptions) error {
+	if o.JQ != "" {
+		return host.Errorf(host.InvalidArgs, "--jq filters JSON, and the result of call %s is binary",
+			manifest.CleanLine(o.ID)).WithSteps(host.OperatorStep(host.OpResult, o.ID))
+	}
+	content, err := os.Open(path)
+	if err != nil {
+		return host.Errorf(host.NotFound, "%s", manifest.CleanLine(err.Error()))
+	}
+	defer content.Close()
+	if o.Out != "" {
+		file := &command.OutFile{Path: o.Out, Raw: true}
+		defer file.Discard()
+		if _, err := io.Copy(file, content); err != nil {
+			return err
+		}
+		data, err := file.Done()
+		if err != nil {
+			return err
+		}
+		return app.Print(data, nil, nil)
+	}
+	head := make([]byte, command.HeadSize)
+	n, _ := io.ReadFull(content, head)
+	info, err := content.Stat()
+	if err != nil {
+		return err
+	}
+	return app.Print(host.File{Out: path, Bytes: info.Size(), MIME: host.MediaType(head[:n], "")}, nil, nil)
+}
+
+// noResult returns the error of an id for which nothing is kept, with the nearest ids of those for which something is.
+func noResult(id string, kept []string) *host.Error {
+	e := host.Errorf(host.NotFound,
+		"no result is kept for call %q in this session: results that were cut are kept for a day, the last %d of a session",
+		manifest.Clip(manifest.CleanLine(id), 80), session.MaxResults)
+	e.DidYouMean = command.Nearest(id, kept)
+	return e.WithNext("make the call again; its option --out FILE writes the whole result", "parley help result")
 }

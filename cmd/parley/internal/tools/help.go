@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley"
+	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
@@ -33,13 +34,12 @@ var listsMore = []string{"parley", "batch", "plan", "result", "search"}
 const agentHint = " PARLEY_AGENT=1: <= 32 KiB, binary in files."
 
 type helpOptions struct {
-	app   *command.App
 	root  *cobra.Command
 	words []string // a command, or what follows parley
 }
 
 func newHelp(app *command.App) *cobra.Command {
-	opts := &helpOptions{app: app}
+	opts := &helpOptions{}
 	return &cobra.Command{
 		Use:               "help [COMMAND]",
 		Args:              cobra.ArbitraryArgs,
@@ -48,20 +48,20 @@ func newHelp(app *command.App) *cobra.Command {
 		ValidArgsFunction: completeCommands,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.root, opts.words = cmd.Root(), args
-			return runHelp(cmd.Context(), opts)
+			return runHelp(cmd.Context(), app, opts)
 		},
 	}
 }
 
-func runHelp(ctx context.Context, opts *helpOptions) error {
+func runHelp(ctx context.Context, app *command.App, opts *helpOptions) error {
 	target, rest, err := opts.root.Find(opts.words)
 	switch {
 	case err == nil && len(rest) == 0:
-		return help(opts.app, target)
+		return help(app, target)
 	case err == nil && target.HasSubCommands() && target.HasParent():
 		return command.UnknownCommand(target, rest[0])
 	}
-	return helpAbout(ctx, opts.app, opts.root, opts.words)
+	return helpAbout(ctx, app, opts.root, opts.words)
 }
 
 // completeCommands completes the commands below the words before.
@@ -95,8 +95,7 @@ func helpAbout(ctx context.Context, a *command.App, root *cobra.Command, words [
 			toolUsage(a, w, root, at, doc)
 		}
 		count := func(w io.Writer, docs *host.Docs) { write(w, Described(a, docs)) }
-		doc, err := describe(command.CountDocs(ctx, count), a,
-			describeOptions{Tool: at.Name(), Tier: manifest.Tier2})
+		doc, err := describe(command.CountDocs(ctx, count), a, at.Name(), manifest.Tier2)
 		if err != nil {
 			return err
 		}
@@ -376,4 +375,181 @@ type introData struct {
 	Description string `json:"description"`
 	Name        string `json:"name"`
 	Version     string `json:"version"`
+}
+
+// runDescribe prints documentation: a page on a terminal, otherwise the document itself.
+func runDescribe(ctx context.Context, app *command.App, tool string, tier int) error {
+	count := func(w io.Writer, docs *host.Docs) { writeDescribed(app, w, Described(app, docs)) }
+	ctx = host.WithMaxTokens(command.CountDocs(ctx, count), app.MaxTokens)
+	doc, err := describe(ctx, app, tool, tier)
+	if err != nil {
+		return err
+	}
+	return printHelp(app, func(w io.Writer) { writeDescribed(app, w, doc) })
+}
+
+func writeDescribed(a *command.App, w io.Writer, doc *describedTool) {
+	if a.OutTTY && !a.JSON {
+		a.Page(w).Docs(doc.ToolDocs, doc.Next)
+		return
+	}
+	_ = command.WriteJSON(w, doc, a.OutTTY)
+}
+
+// describedTool is the documentation of a tool, with the next commands.
+type describedTool struct {
+	*manifest.ToolDocs
+	Next []string `json:"next,omitempty"`
+}
+
+// describe returns the documentation of a tool, an event or a type by its qualified name, as much as a tier from 1 to 3
+// has. The error is not_found for an unknown name, or invalid_args for a tier that does not exist.
+func describe(ctx context.Context, app *command.App, tool string, tier int) (*describedTool, error) {
+	h, session, err := app.HostSession(ctx)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := h.Describe(ctx, command.Caller, session, tool, tier)
+	if err != nil {
+		return nil, err
+	}
+	return Described(app, docs), nil
+}
+
+// Described returns documentation with the commands that it leads to.
+func Described(app *command.App, docs *host.Docs) *describedTool {
+	return &describedTool{ToolDocs: app.WithCommands(docs.ToolDocs), Next: app.Next(docs.Next, nil)}
+}
+
+// browserOnly are the options that have no effect for a plugin without a browser and events.
+var browserOnly = []string{
+	"browser", "target", "on-dialog", "wait", "drain", "all", "send-anyway", "listen", "until", "max", "trigger",
+	"live",
+}
+
+// discoveryOnly are the options that ask about tools instead of calling one.
+var discoveryOnly = []string{"list", "describe", "tier", "max-tokens", "search", "listen", "until", "max", "trigger"}
+
+// usageExamples is how many example calls the help of a plugin shows.
+const usageExamples = 3
+
+// pluginUsage prints how a plugin or a group is used: its groups and tools, options, examples and what to type next.
+func pluginUsage(a *command.App, root *cobra.Command, at host.Address) error {
+	groups, err := at.Provider.Groups()
+	if err != nil {
+		return err
+	}
+	tools, err := at.Provider.Lines(at.Group)
+	if err != nil {
+		return err
+	}
+	info := at.Provider.Info()
+	name, brief, tool := "parley "+at.Plugin, info.Brief, "TOOL"
+	if i := slices.IndexFunc(groups, func(g host.GroupLine) bool { return g.Name == at.Group }); i >= 0 {
+		name, brief, tool, groups = name+" "+at.Group, groups[i].Brief, at.Group+".TOOL", nil
+	}
+	call := "parley " + at.Plugin + " " + tool
+	return printHelp(a, func(w io.Writer) {
+		p := a.Page(w)
+		p.Text(0, command.Bold, name+": "+manifest.CleanLine(brief))
+		usage := []string{call + " [WORD...] [OPTION...]", call + " --describe", name + " --list", name + " --search QUERY"}
+		if len(groups) > 0 {
+			usage = slices.Insert(usage, 3, "parley "+at.Plugin+" GROUP --list")
+		}
+		p.Commands("Usage", usage)
+		if len(groups) > 0 {
+			p.Heading(manifest.Plural(len(groups), "group") + " with their number of tools")
+			compactGroups(w, a.Columns()-4, groups)
+		}
+		if len(tools) > 0 {
+			p.Heading("Tools")
+			toolLines(a, w, at.Plugin, tools)
+		}
+		p.Heading("Options")
+		optionLines(w, usageOptions(a, root, at.Plugin, nil), a.Columns())
+		p.Commands("Examples", usageCalls(a, at, groups, tools))
+		next := name + " --list"
+		if len(groups) > 0 {
+			next = "parley " + at.Plugin + " " + busiest(groups) + " --list"
+		} else if len(tools) > 0 {
+			next = "parley " + at.Plugin + " " + inviting(tools).Name + " --help"
+		}
+		p.Commands("Next", []string{next})
+	})
+}
+
+// usageCalls returns examples of calls: of tools without a group, or else of tools of the busiest group.
+func usageCalls(a *command.App, at host.Address, groups []host.GroupLine, tools []host.Line) (calls []string) {
+	if len(tools) == 0 && len(groups) > 0 {
+		tools, _ = at.Provider.Lines(busiest(groups))
+	}
+	for _, line := range tools {
+		if len(calls) == usageExamples {
+			break
+		}
+		if line.Deprecated || line.Experimental {
+			continue
+		}
+		if t, err := at.Provider.Tool(line.Name); err == nil && len(t.Examples) > 0 && t.Examples[0].ExitCode == 0 {
+			calls = append(calls, a.Command(host.CallStep(at.Plugin+"."+t.Name, t.Examples[0].Params)))
+		}
+	}
+	return calls
+}
+
+// toolUsage prints how a tool is called: its parameters, the options of a call, and the rest of its documentation. Of
+// an event or a type, which cannot be called, it prints the documentation.
+func toolUsage(a *command.App, w io.Writer, root *cobra.Command, at host.Address, doc *describedTool) {
+	p := a.Page(w)
+	p.Title(doc.ToolDocs)
+	if at.Tool == nil {
+		p.DocsBody(doc.ToolDocs, doc.Next)
+		return
+	}
+	usage := "parley " + at.Plugin + " " + at.Tool.Name
+	params := manifest.Params(at.Tool.Params)
+	shown := 0
+	for _, name := range at.Tool.Positional {
+		i := slices.IndexFunc(params, func(q manifest.Param) bool { return q.Name == name })
+		if i < 0 {
+			continue
+		}
+		word := strings.ToUpper(manifest.CleanLine(name))
+		if params[i].Type == "array" {
+			word += "..."
+		}
+		if !params[i].Required {
+			word = "[" + word + "]"
+		}
+		usage += " " + word
+		shown++
+	}
+	for _, q := range params {
+		if q.Required && !slices.Contains(at.Tool.Positional, q.Name) {
+			usage += " --param " + q.Name + "=" + strings.ToUpper(q.Type)
+			shown++
+		}
+	}
+	if shown < len(params) {
+		usage += " [--param NAME=VALUE...]"
+	}
+	p.Heading("Usage")
+	fmt.Fprintln(w, command.Wrapped("  "+usage+" [OPTION...]", p.Width, "      "))
+	p.DocsBody(doc.ToolDocs, nil)
+	p.Heading("Options")
+	optionLines(w, usageOptions(a, root, at.Plugin, discoveryOnly), a.Columns())
+	p.Commands("Next", doc.Next)
+}
+
+// usageOptions returns the options that have an effect for a plugin, except those in without.
+func usageOptions(a *command.App, root *cobra.Command, plugin string, without []string) []optionHelp {
+	var kept []optionHelp
+	for _, o := range helpOf(a, root, true).Options {
+		name, isOption := strings.CutPrefix(o.Name, "--")
+		if isOption && name != "full" && !slices.Contains(without, name) &&
+			(plugin == cdp.Name || !slices.Contains(browserOnly, name)) {
+			kept = append(kept, o)
+		}
+	}
+	return kept
 }

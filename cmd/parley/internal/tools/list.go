@@ -16,13 +16,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-type listOptions struct {
-	app   *command.App
-	words []string // a plugin and a group, or nothing
-}
-
 func newList(app *command.App) *cobra.Command {
-	opts := &listOptions{app: app}
 	cmd := &cobra.Command{
 		Use:               "list [PLUGIN] [GROUP]",
 		Args:              cobra.ArbitraryArgs,
@@ -33,21 +27,19 @@ func newList(app *command.App) *cobra.Command {
 			if err := command.CheckMaxTokens(app, cmd.Flags()); err != nil {
 				return err
 			}
-			opts.words = args
-			return runList(cmd.Context(), opts)
+			return runList(cmd.Context(), app, args)
 		},
 	}
 	command.AddMaxTokens(app, cmd.Flags())
 	return cmd
 }
 
-// runList prints one level of the catalog.
-func runList(ctx context.Context, opts *listOptions) error {
-	app := opts.app
-	if len(opts.words) == 0 {
+// runList prints one level of the catalog: that of a plugin and a group, or the first one.
+func runList(ctx context.Context, app *command.App, words []string) error {
+	if len(words) == 0 {
 		return listPlugins(app)
 	}
-	at, rest, err := find(ctx, app, opts.words, false)
+	at, rest, err := find(ctx, app, words, false)
 	switch {
 	case err != nil:
 		return err
@@ -75,18 +67,21 @@ func list(a *command.App, at host.Address) error {
 
 // listPlugins prints the first level: one line for each plugin.
 func listPlugins(a *command.App) error {
-	data, err := allPlugins(a)
+	catalog, err := a.Catalog()
 	if err != nil {
 		return err
 	}
+	data := &pluginsData{Plugins: []host.Info{}}
+	for _, p := range catalog.Providers() {
+		info := p.Info()
+		info.Brief = manifest.CleanLine(info.Brief)
+		data.Plugins = append(data.Plugins, info)
+	}
+	data.Total = len(data.Plugins)
 	next := []string{"parley cdp --list", "parley search \"what you want\""}
-	withoutBriefs := command.Reduction{Name: "briefs", Remove: func() (some bool) {
-		for i := range data.Plugins {
-			some = some || data.Plugins[i].Brief != ""
-			data.Plugins[i].Brief = ""
-		}
-		return some
-	}}
+	withoutBriefs := command.WithoutTexts("briefs", data.Plugins, func(i *host.Info) []*string {
+		return []*string{&i.Brief}
+	})
 	return a.PrintWithin(data, next, func(w io.Writer) {
 		width := 0
 		for _, i := range data.Plugins {
@@ -108,9 +103,25 @@ func listPlugins(a *command.App) error {
 
 // listPlugin prints the second level: the groups of a plugin, and its tools that are in no group.
 func listPlugin(a *command.App, at host.Address) error {
-	data, err := toolsOfPlugin(a, listQuery{Plugin: at.Plugin, Coverage: a.JSON})
+	groups, err := at.Provider.Groups()
 	if err != nil {
 		return err
+	}
+	tools, err := at.Provider.Lines("")
+	if err != nil {
+		return err
+	}
+	data := &pluginData{
+		Plugin: at.Plugin, Groups: append([]host.GroupLine{}, groups...), Tools: qualified(at.Plugin, tools),
+		Total: len(groups),
+	}
+	if len(groups) == 0 {
+		data.Total = len(tools)
+	}
+	if coverage := at.Provider.Features().Coverage; coverage != nil && a.JSON { // it takes longer
+		if data.Coverage, err = coverage(); err != nil {
+			return err
+		}
 	}
 	next := []string{}
 	if len(data.Groups) > 0 {
@@ -119,18 +130,9 @@ func listPlugin(a *command.App, at host.Address) error {
 	if len(data.Tools) > 0 {
 		next = append(next, describeCommand(data.Plugin, inviting(data.Tools).Name))
 	}
-	withoutBriefs := command.Reduction{Name: "briefs of groups", Remove: func() (some bool) {
-		for i := range data.Groups {
-			some = some || data.Groups[i].Brief != ""
-			data.Groups[i].Brief = ""
-		}
-		return some
-	}}
-	withoutCoverage := command.Reduction{Name: "coverage", Remove: func() bool {
-		had := data.Coverage != nil
-		data.Coverage = nil
-		return had
-	}}
+	withoutBriefs := command.WithoutTexts("briefs of groups", data.Groups, func(g *host.GroupLine) []*string {
+		return []*string{&g.Brief}
+	})
 	return a.PrintWithin(data, next, func(w io.Writer) {
 		groups := data.Groups
 		switch {
@@ -155,7 +157,8 @@ func listPlugin(a *command.App, at host.Address) error {
 			}
 		}
 		fmt.Fprintln(w, "Next: "+next[0])
-	}, withoutCoverage, withoutBriefs, command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools),
+	}, command.Without("coverage", data.Coverage != nil, &data.Coverage, nil), withoutBriefs,
+		command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools),
 		command.WithoutLast("groups", &data.Groups))
 }
 
@@ -184,9 +187,23 @@ func compactGroups(w io.Writer, width int, groups []host.GroupLine) {
 
 // listGroup prints the third level: the tools and events of a group.
 func listGroup(a *command.App, at host.Address) error {
-	data, err := toolsOfGroup(a, listQuery{Plugin: at.Plugin, Group: at.Group})
+	tools, err := at.Provider.Lines(at.Group)
 	if err != nil {
 		return err
+	}
+	data := &groupData{
+		Plugin: at.Plugin, Group: at.Group, Tools: qualified(at.Plugin, tools), Events: []host.EventLine{},
+		Total: len(tools),
+	}
+	if eventsOf := at.Provider.Features().Events; eventsOf != nil {
+		events, err := eventsOf(at.Group)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			data.Events = append(data.Events,
+				host.EventLine{Name: at.Plugin + "." + e.Name, Brief: manifest.CleanLine(e.Brief)})
+		}
 	}
 	next := []string{}
 	if len(data.Tools) > 0 {
@@ -208,11 +225,8 @@ func listGroup(a *command.App, at host.Address) error {
 		for _, n := range next {
 			fmt.Fprintln(w, "Next: "+n)
 		}
-	}, command.Reduction{Name: "events", Remove: func() bool {
-		had := len(data.Events) > 0
-		data.Events = []host.EventLine{}
-		return had
-	}}, command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools))
+	}, command.Without("events", len(data.Events) > 0, &data.Events, []host.EventLine{}),
+		command.WithoutDetails(data.Tools), command.WithoutLast("tools", &data.Tools))
 }
 
 // PipedLine limits the line of a tool in a pipe, in columns: below 22 tokens, the budget of a list for each tool.
@@ -341,94 +355,6 @@ type groupData struct {
 	Tools  []host.Line      `json:"tools"`
 	Events []host.EventLine `json:"events"`
 	Total  int              `json:"total"` // of tools
-}
-
-// listQuery are the options of a list.
-type listQuery struct {
-	Plugin   string
-	Group    string // of [ListGroup]
-	Coverage bool   // add how much of the plugin's protocol is documented; it takes longer
-}
-
-// allPlugins returns all plugins.
-func allPlugins(app *command.App) (*pluginsData, error) {
-	catalog, err := app.Catalog()
-	if err != nil {
-		return nil, err
-	}
-	data := &pluginsData{Plugins: []host.Info{}}
-	for _, p := range catalog.Providers() {
-		info := p.Info()
-		info.Brief = manifest.CleanLine(info.Brief)
-		data.Plugins = append(data.Plugins, info)
-	}
-	data.Total = len(data.Plugins)
-	return data, nil
-}
-
-// toolsOfPlugin returns the groups and tools of a plugin. The error is not_found for an unknown one.
-func toolsOfPlugin(app *command.App, o listQuery) (*pluginData, error) {
-	at, err := findIn(app, o.Plugin, "")
-	if err != nil {
-		return nil, err
-	}
-	groups, err := at.Provider.Groups()
-	if err != nil {
-		return nil, err
-	}
-	tools, err := at.Provider.Lines("")
-	if err != nil {
-		return nil, err
-	}
-	data := &pluginData{
-		Plugin: at.Plugin, Groups: append([]host.GroupLine{}, groups...), Tools: qualified(at.Plugin, tools),
-		Total: len(groups),
-	}
-	if len(groups) == 0 {
-		data.Total = len(tools)
-	}
-	if coverage := at.Provider.Features().Coverage; coverage != nil && o.Coverage {
-		if data.Coverage, err = coverage(); err != nil {
-			return nil, err
-		}
-	}
-	return data, nil
-}
-
-// toolsOfGroup returns the tools and events of a group. The error is not_found for an unknown one.
-func toolsOfGroup(app *command.App, o listQuery) (*groupData, error) {
-	at, err := findIn(app, o.Plugin, o.Group)
-	if err != nil {
-		return nil, err
-	}
-	tools, err := at.Provider.Lines(at.Group)
-	if err != nil {
-		return nil, err
-	}
-	data := &groupData{
-		Plugin: at.Plugin, Group: at.Group, Tools: qualified(at.Plugin, tools), Events: []host.EventLine{},
-		Total: len(tools),
-	}
-	if eventsOf := at.Provider.Features().Events; eventsOf != nil {
-		events, err := eventsOf(at.Group)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range events {
-			data.Events = append(data.Events,
-				host.EventLine{Name: at.Plugin + "." + e.Name, Brief: manifest.CleanLine(e.Brief)})
-		}
-	}
-	return data, nil
-}
-
-// findIn returns what a local name, which may be empty, stands for in a plugin.
-func findIn(app *command.App, plugin, local string) (host.Address, error) {
-	catalog, err := app.Catalog()
-	if err != nil {
-		return host.Address{}, err
-	}
-	return catalog.FindIn(plugin, local)
 }
 
 func qualified(plugin string, lines []host.Line) []host.Line {

@@ -125,8 +125,7 @@ func printRecord(a *command.App, record json.RawMessage) error {
 	if a.OutTTY {
 		record = manifest.EscapeJSON(record)
 	}
-	_, err := a.Out.Write(append(record, '\n'))
-	return err
+	return command.WriteJSON(a.Out, record, false)
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Commands are the commands that this package has.
@@ -49,8 +49,11 @@ type RootOptions struct {
 	trigger string
 }
 
+// RunRootFunc runs the command without a name.
+type RunRootFunc func(ctx context.Context, opts *RootOptions) error
+
 // NewToolCommand returns the root command without the commands below it: what a line means that begins with a plugin.
-func NewToolCommand(app *command.App, run command.RunFunc[RootOptions]) *cobra.Command {
+func NewToolCommand(app *command.App, run RunRootFunc) *cobra.Command {
 	opts := &RootOptions{app: app}
 	root := &cobra.Command{
 		Use:   "parley PLUGIN [TOOL] [WORD...]",
@@ -91,7 +94,6 @@ func NewToolCommand(app *command.App, run command.RunFunc[RootOptions]) *cobra.C
 	flags.BoolVar(&opts.version, "version", false, "print the version")
 	_ = flags.MarkHidden("version") // the command of that name is the documented form
 	flags.BoolVar(&app.Full, "full", false, "with --help: all commands with all options")
-	flags.SortFlags = false
 	global := root.PersistentFlags()
 	global.BoolVar(&app.JSON, "json", app.JSON, "print JSON")
 	global.BoolVar(&app.Debug, "debug", app.Debug, "print what is done and why")
@@ -120,10 +122,10 @@ func NewToolCommand(app *command.App, run command.RunFunc[RootOptions]) *cobra.C
 func RunRoot(ctx context.Context, opts *RootOptions) error {
 	app := opts.app
 	if len(opts.words) > 0 {
-		return runWords(ctx, opts)
+		return runWords(ctx, app, opts)
 	}
 	if opts.version {
-		return runVersion(ctx, &versionOptions{app: app})
+		return runVersion(ctx, app, "")
 	}
 	if err := opts.Check(); err != nil {
 		return err
@@ -132,7 +134,7 @@ func RunRoot(ctx context.Context, opts *RootOptions) error {
 	case opts.list:
 		return listPlugins(app)
 	case opts.has("search"):
-		return runSearch(ctx, opts.searchIn("", ""))
+		return runSearch(ctx, app, opts.searchIn("", ""))
 	}
 	if name := opts.FirstOf(callOnly...); name != "" {
 		return host.Errorf(host.InvalidArgs, "--%s requires a tool: parley PLUGIN TOOL --%s ...", name, name).
@@ -142,8 +144,7 @@ func RunRoot(ctx context.Context, opts *RootOptions) error {
 }
 
 // runWords runs what the words after parley name: a plugin, a group, a tool, an event or a type.
-func runWords(ctx context.Context, opts *RootOptions) error {
-	app := opts.app
+func runWords(ctx context.Context, app *command.App, opts *RootOptions) error {
 	app.LiveBrowser = opts.Browser
 	at, rest, err := find(ctx, app, opts.words, opts.SendAnyway)
 	call := &opts.CallOptions
@@ -167,7 +168,7 @@ func runWords(ctx context.Context, opts *RootOptions) error {
 	case len(rest) > 0 && !isTool:
 		return tooManyWords(app, at, rest[0])
 	case opts.has("search"):
-		return runSearch(ctx, opts.searchIn(at.Plugin, at.Group))
+		return runSearch(ctx, app, opts.searchIn(at.Plugin, at.Group))
 	case opts.list && isTool:
 		return notAList(app, at)
 	case opts.Describe || at.Entry != nil && opts.FirstOf(callOnly...) == "":
@@ -175,7 +176,7 @@ func runWords(ctx context.Context, opts *RootOptions) error {
 			return host.Errorf(host.InvalidArgs, "%s has no documentation of its own; name one of its tools", at.Name()).
 				WithSteps(at.ListStep())
 		}
-		return runDescribe(ctx, app, describeOptions{Tool: at.Name(), Tier: opts.tier})
+		return runDescribe(ctx, app, at.Name(), opts.tier)
 	case len(opts.listen) > 0 && isTool:
 		return host.Errorf(host.InvalidArgs, "--listen streams events and does not call %s", at.Name()).
 			WithNext("parley "+at.Plugin+" --listen EVENT --trigger "+command.Local(at.Plugin, at.Name()), "leave out --listen")
@@ -231,7 +232,7 @@ func (o *RootOptions) FirstOf(names ...string) string {
 
 // searchIn returns the search of --search in a plugin or a group, of everything if both are "".
 func (o *RootOptions) searchIn(plugin, group string) *searchOptions {
-	opts := &searchOptions{app: o.app}
+	opts := &searchOptions{}
 	opts.Text, opts.Plugin, opts.Group = o.search, plugin, group
 	return opts
 }
@@ -287,11 +288,8 @@ func unknownWord(a *command.App, word string, e *host.Error) *host.Error {
 			WithNext("parley --list")
 	}
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
-	if near := schema.Nearest(word, a.Commands, 3); len(near) > 0 {
-		for _, n := range near {
-			e.DidYouMean = append(e.DidYouMean, host.NearName(n))
-		}
-		e.DidYouMean = host.Closest(e.DidYouMean)
+	if near := command.Nearest(word, a.Commands); len(near) > 0 {
+		e.DidYouMean = host.Closest(append(e.DidYouMean, near...))
 	}
 	return e
 }
@@ -334,4 +332,27 @@ func intro(a *command.App) error {
 			fmt.Fprintf(w, "  %-36s %s\n", row[0], row[1])
 		}
 	})
+}
+
+func newVersion(app *command.App) *cobra.Command {
+	return command.New(app, "version", "Version", "parley version --json", runVersion)
+}
+
+func runVersion(_ context.Context, app *command.App, _ string) error {
+	data := version()
+	return app.Print(data, nil, func(w io.Writer) { fmt.Fprintf(w, "parley %s\n", data.Version) })
+}
+
+// versionData says which build of parley this is.
+type versionData struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+// version returns the version of this build.
+func version() *versionData {
+	return &versionData{"parley", parley.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func newSearch(app *command.App) *cobra.Command {
-	opts := &searchOptions{app: app}
+	opts := &searchOptions{}
 	cmd := &cobra.Command{
 		Use:               "search QUERY",
 		Args:              cobra.ArbitraryArgs,
@@ -43,7 +43,7 @@ func newSearch(app *command.App) *cobra.Command {
 				return invalidLimit(opts.Limit)
 			}
 			opts.Text = strings.Join(args, " ")
-			return runSearch(cmd.Context(), opts)
+			return runSearch(cmd.Context(), app, opts)
 		},
 	}
 	flags := cmd.Flags()
@@ -58,7 +58,6 @@ func newSearch(app *command.App) *cobra.Command {
 	flags.BoolVar(&opts.Explain, "explain", false, "show the parts of each score")
 	flags.StringVar(&opts.eval, "eval", "", "score a JSONL file of queries with graded results")
 	flags.StringVar(&opts.tools, "tools", "", "with --eval: search the tools/list result in FILE")
-	flags.SortFlags = false
 	for name, words := range searchWords {
 		command.CompleteWords(cmd, name, words...)
 	}
@@ -86,30 +85,42 @@ func onlyEval(cmd *cobra.Command, args []string) error {
 // searchDefaults are the values that the commands to type next leave out.
 var searchDefaults = map[string]string{"kind": "tool", "detail": "names"}
 
-// runSearch prints the tools that match, best first, with the reason and the confidence.
-func runSearch(ctx context.Context, opts *searchOptions) error {
-	app := opts.app
+// runSearch prints the tools that match, best first, with the reason and the confidence. The error is invalid_args for
+// an option with an unknown value, or a text without words.
+func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error {
 	if opts.eval != "" {
-		return runEval(ctx, opts)
+		return runEval(ctx, app, opts)
 	}
+	for _, c := range opts.words() {
+		if allowed := searchWords[c[0]]; allowed != nil && c[1] != "" && !slices.Contains(allowed, c[1]) {
+			return command.UnknownValue(c[0], c[1], allowed)
+		}
+	}
+	if opts.Limit < 0 || opts.Limit > maxHits {
+		return invalidLimit(opts.Limit)
+	}
+	if manifest.CleanLine(manifest.Strip(opts.Text)) == "" {
+		return host.Errorf(host.InvalidArgs, "parley search requires a QUERY").
+			WithSteps(host.SearchStep("take a screenshot"))
+	}
+	var fits func(*call.SearchAnswer) bool // what does not fit is left out
 	if app.MaxTokens > 0 {
-		opts.Fits = func(found *call.SearchAnswer) bool {
+		fits = func(found *call.SearchAnswer) bool {
 			next := searchNext(app, opts, found)
 			return command.Fits(app, found, next, nil, func(w io.Writer) { searchText(app, w, found, next) })
 		}
 	}
-	found, warnings, err := search(command.CountDocs(ctx, func(w io.Writer, docs *host.Docs) {
-		writeFoundDocs(app, w,
-			docs)
-	}), app, *opts)
+	ctx = command.CountDocs(ctx, func(w io.Writer, docs *host.Docs) { writeFoundDocs(app, w, docs) })
+	h, session, err := app.HostSession(ctx)
 	if err != nil {
 		return err
 	}
-	env := &command.Envelope{OK: true, Warnings: warnings, Next: searchNext(app, opts, found)}
-	if env.Data, err = manifest.Marshal(found); err != nil {
+	found, warnings, err := h.SearchDetailed(ctx, command.Caller, session, opts.SearchQuery, opts.Detail, fits)
+	if err != nil {
 		return err
 	}
-	return app.PrintEnvelope(env, func(w io.Writer) { searchText(app, w, found, env.Next) })
+	next := searchNext(app, opts, found)
+	return app.PrintWarned(found, warnings, next, func(w io.Writer) { searchText(app, w, found, next) })
 }
 
 // writeFoundDocs writes the documentation of a result.
@@ -220,10 +231,7 @@ func searchNext(a *command.App, o *searchOptions, data *call.SearchAnswer) []str
 	}
 	if data.Total > len(data.Results) && len(data.Results) < maxHits {
 		more := "parley search " + command.QuoteWord(o.Text)
-		for _, w := range [][2]string{
-			{"plugin", o.Plugin}, {"group", o.Group}, {"effect", o.Effect},
-			{"category", o.Category}, {"kind", o.Kind}, {"detail", o.Detail},
-		} {
+		for _, w := range o.words() {
 			if w[1] != "" && w[1] != searchDefaults[w[0]] {
 				more += " --" + w[0] + " " + command.QuoteWord(w[1])
 			}
@@ -233,13 +241,28 @@ func searchNext(a *command.App, o *searchOptions, data *call.SearchAnswer) []str
 	return next
 }
 
-// runEval prints how well the search does on a set of queries.
-func runEval(ctx context.Context, opts *searchOptions) error {
-	report, err := evaluate(ctx, opts.app, opts.eval, opts.tools)
+// runEval scores the search by a file of queries with graded results: over the installed plugins, or over a list of MCP
+// tools. Authors can so test their own set in CI.
+func runEval(ctx context.Context, app *command.App, opts *searchOptions) error {
+	file, err := os.Open(opts.eval)
+	if err != nil {
+		return host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).WithNext(evalLine)
+	}
+	defer file.Close()
+	set, err := call.ReadEval(file)
+	if err != nil {
+		e := host.AsError(err)
+		if e.Code == host.Internal { // reading failed, such as that of a folder
+			e = host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error()))
+		}
+		return e.WithNext(evalLine)
+	}
+	h, err := Measured(ctx, app, opts.tools)
 	if err != nil {
 		return err
 	}
-	return opts.app.Print(report, nil, func(w io.Writer) { SearchScores(w, report) })
+	report := call.Evaluate(set, h)
+	return app.Print(report, nil, func(w io.Writer) { SearchScores(w, report) })
 }
 
 // SearchScores prints how well the search does, by kinds of queries.
@@ -279,13 +302,16 @@ func Measured(ctx context.Context, app *command.App, list string) (*call.Host, e
 
 // searchOptions are the options of a search.
 type searchOptions struct {
-	app   *command.App
 	eval  string // a file of queries to score instead of a search; "" means none
 	tools string // with eval, a list of MCP tools to search in place of the installed plugins; "" means these
 	host.SearchQuery
 	Detail string // names, signatures or full; "" means names
-	// Fits reports whether an answer is small enough; what does not fit is left out. Nil means that everything fits.
-	Fits func(*call.SearchAnswer) bool
+}
+
+// words returns the options that take a word, with their values.
+func (o *searchOptions) words() [][2]string {
+	return [][2]string{{"plugin", o.Plugin}, {"group", o.Group}, {"effect", o.Effect}, {"category", o.Category},
+		{"kind", o.Kind}, {"detail", o.Detail}}
 }
 
 // maxHits is how many results a search may ask for.
@@ -299,34 +325,6 @@ var searchWords = map[string][]string{
 	"category": {"generation", "review", "correction", "planning", "query", "action"},
 }
 
-// search returns the tools that match a text, best first, with the reason and the confidence of each match, and
-// warnings. The error is invalid_args for an option with an unknown value, or a text without words.
-func search(ctx context.Context, app *command.App, o searchOptions) (*call.SearchAnswer, []string, error) {
-	for _, c := range [][2]string{
-		{"effect", o.Effect}, {"kind", o.Kind}, {"detail", o.Detail}, {"category", o.Category},
-	} {
-		if allowed := searchWords[c[0]]; c[1] != "" && !slices.Contains(allowed, c[1]) {
-			return nil, nil, command.UnknownValue(c[0], c[1], allowed)
-		}
-	}
-	if o.Limit < 0 || o.Limit > maxHits {
-		return nil, nil, invalidLimit(o.Limit)
-	}
-	if manifest.CleanLine(manifest.Strip(o.Text)) == "" {
-		return nil, nil, host.Errorf(host.InvalidArgs, "parley search requires a QUERY").
-			WithSteps(host.SearchStep("take a screenshot"))
-	}
-	h, err := app.Host(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	session, err := app.Session()
-	if err != nil {
-		return nil, nil, err
-	}
-	return h.SearchDetailed(ctx, command.Caller, session, o.SearchQuery, o.Detail, o.Fits)
-}
-
 // invalidLimit returns the error of a limit that no search can have.
 func invalidLimit(limit int) *host.Error {
 	return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and %d", limit, maxHits).
@@ -335,26 +333,3 @@ func invalidLimit(limit int) *host.Error {
 
 // evalLine is an example of a line of an evaluation set.
 const evalLine = `one line a query: {"query":"take a picture","relevant":{"cdp.Page.captureScreenshot":3}}`
-
-// evaluate scores the search by a file of queries with graded results: over the installed plugins, or over the list of
-// MCP tools in the file tools. Authors can so test their own set in CI.
-func evaluate(ctx context.Context, app *command.App, path, tools string) (*call.EvalReport, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).WithNext(evalLine)
-	}
-	defer file.Close()
-	set, err := call.ReadEval(file)
-	if err != nil {
-		e := host.AsError(err)
-		if e.Code == host.Internal { // reading failed, such as that of a folder
-			e = host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error()))
-		}
-		return nil, e.WithNext(evalLine)
-	}
-	h, err := Measured(ctx, app, tools)
-	if err != nil {
-		return nil, err
-	}
-	return call.Evaluate(set, h), nil
-}
