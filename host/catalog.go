@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/host/internal/index"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Catalog is an immutable set of plugins. Names are case-insensitive. To change the set, make a new catalog and
@@ -24,7 +25,7 @@ type Catalog struct {
 	// Documentation, schemas and segments are built on first use and live as long as the catalog.
 	docs        sync.Map                // tierKey -> *manifest.ToolDocs
 	schemas     sync.Map                // partKey -> *schema.Schema
-	peers       sync.Map                // Provider -> manifest.Peers
+	peers       sync.Map                // Provider -> peers.Table
 	meaning     atomic.Pointer[meaning] // of the latest name that was looked up
 	spellOnce   sync.Once
 	spelled     *spellings
@@ -221,7 +222,7 @@ func (c *Catalog) nearestPlugins(name string) (near []NearName) {
 	for _, p := range c.providers {
 		names = append(names, p.Info().Name)
 	}
-	for _, n := range schema.Nearest(name, names, maxNear) {
+	for _, n := range spelling.Nearest(name, names, maxNear) {
 		near = append(near, NearName(n))
 	}
 	return near
@@ -333,7 +334,7 @@ func closestTo(near []NearName) []NearName {
 // group, or with its plugin. It reports whether it is small enough for a typo.
 func Resembles(plugin, name, typed string) (distance int, ok bool) {
 	for _, form := range [3]string{name[strings.LastIndexByte(name, '.')+1:], name, plugin + "." + name} {
-		if d, near := schema.Resembles(typed, form); near && (!ok || d < distance) {
+		if d, near := spelling.Resembles(typed, form); near && (!ok || d < distance) {
 			distance, ok = d, true
 		}
 	}

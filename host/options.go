@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // OptionNamed returns the option of a call that a parameter may be instead, by one of its names; "" for others.
@@ -132,7 +133,7 @@ func checkOptions(raw json.RawMessage, isLocal bool) error {
 				"file: leave it out, and the answer has the result")
 		}
 		e := Errorf(InvalidArgs, "options: unknown option %s; expected %s", Printable(name), strings.Join(known, ", "))
-		for _, n := range schema.Nearest(name, known, 3) {
+		for _, n := range spelling.Nearest(name, known, 3) {
 			e.DidYouMean = append(e.DidYouMean, NearName{n.Name, distance(name, n.Name)})
 		}
 		return e
@@ -236,15 +237,15 @@ func (o Options) Check() error {
 // unknownWord returns the error of an option that takes one of a few words.
 func unknownWord(option, given, expected string, words []string) *Error {
 	e := Errorf(InvalidArgs, "%s: %q is not one of %s", option, manifest.CleanLine(given), expected)
-	for _, n := range schema.Nearest(given, words, maxNear) {
+	for _, n := range spelling.Nearest(given, words, maxNear) {
 		e.DidYouMean = append(e.DidYouMean, NearName(n))
 	}
 	return e
 }
 
-// distance is [schema.Distance], which ignores case, except that it is never 0 for different words.
+// distance is [spelling.Distance], which ignores case, except that it is never 0 for different words.
 func distance(given, name string) int {
-	d := schema.Distance(given, name)
+	d := spelling.Distance(given, name)
 	if d > 0 || given == name {
 		return d
 	}

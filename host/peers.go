@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/peers"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // maxName bounds the names that are looked up, in bytes.
@@ -47,7 +48,7 @@ func (c *Catalog) Meant(name string, given map[string]any, words []any) (all []M
 			params, isForm := r.WithWords(given, words)
 			var changes []Change
 			if fits = fits && isForm && (!m.isGuess || knowsAll(own, given)); fits {
-				params, changes, fits = Rewrite([]manifest.Rule{r}, params, own)
+				params, changes, fits = Rewrite([]peers.Rule{r}, params, own)
 			}
 			switch {
 			case fits && r.Tool == "":
@@ -162,7 +163,7 @@ func cutPair(text string) (name, value string, isPair bool) {
 func homeOf(params json.RawMessage, word string) (name string, value any) {
 	found := 0
 	for _, p := range manifest.Params(params) {
-		if p.Type == "boolean" && schema.FoldName(p.Name) == schema.FoldName(word) {
+		if p.Type == "boolean" && spelling.Fold(p.Name) == spelling.Fold(word) {
 			name, value, found = p.Name, true, found+1
 		} else if slices.ContainsFunc(p.Enum, func(v json.RawMessage) bool { return string(v) == `"`+word+`"` }) {
 			name, value, found = p.Name, word, found+1
@@ -178,7 +179,7 @@ func homeOf(params json.RawMessage, word string) (name string, value any) {
 // parameter of that name, which for an option of every call has to be its own one, and whether it takes no value.
 func (c *Catalog) Option(name, option string) (isParam, isSwitch bool) {
 	m := c.rules(name)
-	always := slices.DeleteFunc(slices.Clone(m.always), func(r manifest.Rule) bool { return len(r.From) > 1 })
+	always := slices.DeleteFunc(slices.Clone(m.always), func(r peers.Rule) bool { return len(r.From) > 1 })
 	for _, r := range m.all {
 		at := c.tool(split(r.Tool))
 		if at.Tool == nil {
@@ -188,9 +189,9 @@ func (c *Catalog) Option(name, option string) (isParam, isSwitch bool) {
 		home, _ := homeOf(at.Tool.Params, option)
 		isParam = isParam || own || known != "" && !IsOption(option)
 		isSwitch = isSwitch || kind == "boolean" || kind == "" && home != ""
-		for _, r := range slices.Concat(always, []manifest.Rule{r}, c.PeersOf(at.Provider).Forms[at.Tool.Name]) {
+		for _, r := range slices.Concat(always, []peers.Rule{r}, c.PeersOf(at.Provider).Forms[at.Tool.Name]) {
 			for from, want := range r.From {
-				if schema.FoldName(from) == schema.FoldName(option) {
+				if spelling.Fold(from) == spelling.Fold(option) {
 					isParam, isSwitch = true, isSwitch || want == true
 				}
 			}
@@ -200,7 +201,7 @@ func (c *Catalog) Option(name, option string) (isParam, isSwitch bool) {
 }
 
 // Rewrite applies the rules that fit to parameters of a tool, in order. It reports false if none does.
-func Rewrite(rules []manifest.Rule, given map[string]any, params json.RawMessage) (
+func Rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
 	meant map[string]any, changes []Change, ok bool,
 ) {
 	for _, rule := range rules {
@@ -212,24 +213,24 @@ func Rewrite(rules []manifest.Rule, given map[string]any, params json.RawMessage
 }
 
 // PeersOf returns what a plugin's manifest knows about calls of other products.
-func (c *Catalog) PeersOf(p Provider) (peers manifest.Peers) {
+func (c *Catalog) PeersOf(p Provider) (table peers.Table) {
 	if known, ok := c.peers.Load(p); ok {
-		return known.(manifest.Peers)
+		return known.(peers.Table)
 	}
 	if p.Info().Kind == manifest.KindBuiltin {
-		return peers // it knows none, and its manifest takes long
+		return table // it knows none, and its manifest takes long
 	}
 	if m, err := p.Manifest(); err == nil {
-		peers = manifest.ReadPeers(m.Peers)
+		table = peers.Read(m.Peers)
 	}
-	c.peers.Store(p, peers)
-	return peers
+	c.peers.Store(p, table)
+	return table
 }
 
 // meaning is what a name means: the calls, with qualified names, and the rewrites that apply to all of them.
 type meaning struct {
 	name        string
-	all, always []manifest.Rule
+	all, always []peers.Rule
 	itself      int  // so many calls are those of the tool whose own name it is
 	isGuess     bool // only its last word is that of a tool
 }
@@ -256,9 +257,9 @@ func (c *Catalog) findRules(m *meaning) {
 	if p, isPlugin := c.Provider(first); isDotted && isPlugin {
 		within = p.Info().Name
 	}
-	folded := schema.FoldName(m.name)
+	folded := spelling.Fold(m.name)
 	if at := c.tool(first, local); at.Tool != nil {
-		m.all, m.itself = []manifest.Rule{at.Rule()}, 1
+		m.all, m.itself = []peers.Rule{at.Rule()}, 1
 	} else if m.all = c.only(c.spellings().whole[folded], ""); m.all != nil {
 		return
 	} else if isDotted && first != within {
@@ -267,16 +268,16 @@ func (c *Catalog) findRules(m *meaning) {
 			return
 		}
 	}
-	peers := map[string]manifest.Peers{}
+	tables := map[string]peers.Table{}
 	var prefixes []string
 	for _, p := range c.Providers() {
 		if plugin := p.Info().Name; within == "" || plugin == within {
 			own := c.PeersOf(p)
-			peers[plugin], prefixes = own, append(prefixes, own.Prefixes...)
+			tables[plugin], prefixes = own, append(prefixes, own.Prefixes...)
 			m.always = append(m.always, own.Names["*"]...)
 		}
 	}
-	tails := manifest.NameTails(m.name, prefixes)
+	tails := peers.NameTails(m.name, prefixes)
 	for _, tail := range tails[1:] {
 		if m.itself > 0 {
 			break
@@ -286,8 +287,8 @@ func (c *Catalog) findRules(m *meaning) {
 		}
 	}
 	for _, tail := range tails {
-		for _, plugin := range slices.Sorted(maps.Keys(peers)) {
-			p := peers[plugin]
+		for _, plugin := range slices.Sorted(maps.Keys(tables)) {
+			p := tables[plugin]
 			if all := slices.Clone(p.Named(tail)); len(all) > 0 {
 				for i := range all {
 					all[i].Tool, all[i].See = c.qualified(plugin, all[i].Tool), c.qualified(plugin, all[i].See)
@@ -319,7 +320,7 @@ func (c *Catalog) findRules(m *meaning) {
 		local = last
 	}
 	if len(m.all) == 0 {
-		m.all = c.only(known.last[schema.FoldName(local)], within)
+		m.all = c.only(known.last[spelling.Fold(local)], within)
 		m.isGuess = len(m.all) > 0
 	}
 }
@@ -355,25 +356,25 @@ func (c *Catalog) tool(plugin, local string) (at Address) {
 	return at
 }
 
-// spelling is a name of a provider.
-type spelling struct{ plugin, local string }
+// toolName is a name of a provider.
+type toolName struct{ plugin, local string }
 
 // spellings are the names of a catalog by their forms, folded: with the plugin, without it, in the singular, and the
 // last word.
-type spellings struct{ whole, bare, singular, last map[string][]spelling }
+type spellings struct{ whole, bare, singular, last map[string][]toolName }
 
 // spellings returns the names, which are listed once.
 func (c *Catalog) spellings() *spellings {
 	c.spellOnce.Do(func() {
-		forms := [4]map[string][]spelling{{}, {}, {}, {}}
+		forms := [4]map[string][]toolName{{}, {}, {}, {}}
 		for _, p := range c.providers {
 			plugin := p.Info().Name
 			names, _ := p.Names()
 			for _, name := range names {
-				bare := schema.FoldName(name)
-				last := schema.FoldName(name[strings.LastIndexByte(name, '.')+1:])
-				for i, form := range []string{schema.FoldName(plugin) + bare, bare, singular(bare), last} {
-					forms[i][form] = append(forms[i][form], spelling{plugin, name})
+				bare := spelling.Fold(name)
+				last := spelling.Fold(name[strings.LastIndexByte(name, '.')+1:])
+				for i, form := range []string{spelling.Fold(plugin) + bare, bare, singular(bare), last} {
+					forms[i][form] = append(forms[i][form], toolName{plugin, name})
 				}
 			}
 		}
@@ -383,7 +384,7 @@ func (c *Catalog) spellings() *spellings {
 }
 
 // only returns the call of the only tool among some names; nil if none or several are. A plugin limits them to its own.
-func (c *Catalog) only(names []spelling, within string) (found []manifest.Rule) {
+func (c *Catalog) only(names []toolName, within string) (found []peers.Rule) {
 	for _, name := range names {
 		if within != "" && name.plugin != within {
 			continue
@@ -398,8 +399,8 @@ func (c *Catalog) only(names []spelling, within string) (found []manifest.Rule) 
 }
 
 // Rule returns the call of a tool with its own words.
-func (a Address) Rule() manifest.Rule {
-	own := manifest.Rule{Tool: a.Name()}
+func (a Address) Rule() peers.Rule {
+	own := peers.Rule{Tool: a.Name()}
 	for i, word := range a.Tool.Positional {
 		if kind, _ := manifest.TypeAt(a.Tool.Params, word); kind == "array" && i == len(a.Tool.Positional)-1 {
 			word += "..."

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // VisitTexts replaces the text at a pointer, or each text of the list there, by what visit returns. Of a list on the
@@ -114,7 +115,7 @@ func meantURL(given string) string {
 	lower := strings.ToLower(given)
 	host, _, _ := strings.Cut(strings.TrimPrefix(lower, "//"), "/")
 	meant := ""
-	switch near := schema.Nearest(scheme, []string{"http", "https"}, 1); {
+	switch near := spelling.Nearest(scheme, []string{"http", "https"}, 1); {
 	case strings.HasPrefix(lower, "localhost") || strings.HasPrefix(host, "127."):
 		meant = "http://" + given
 	case strings.HasPrefix(given, "//") && strings.Contains(host, "."):

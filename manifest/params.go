@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Param is a parameter, or a property of a result, as documentation shows it.
@@ -636,4 +637,22 @@ func ReplaceBinary(data, returns json.RawMessage, replace func(base64, media str
 		return encoded
 	}
 	return data
+}
+
+// ParamNamed returns the parameter that a name means, in any spelling or as one of its x-aliases, and its type. own
+// says that it is the parameter's own name.
+func ParamNamed(params json.RawMessage, given string) (name, kind string, own bool) {
+	isGiven := func(name string) bool { return spelling.Fold(name) == spelling.Fold(given) }
+	root := readNode(params)
+	properties := root.at("properties")
+	for _, p := range slices.Sorted(slices.Values(properties.names())) {
+		switch {
+		case isGiven(p):
+			name, own = p, true
+		case !own && slices.ContainsFunc(properties.at(p).strings("x-aliases"), isGiven):
+			name = p
+		}
+	}
+	kind, _ = TypeAt(params, name)
+	return name, kind, own
 }

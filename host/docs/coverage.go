@@ -7,7 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Coverage is how much of a catalog is documented.
@@ -145,8 +145,8 @@ func shownIn(examples []manifest.Example) map[string]bool {
 
 // describes reports whether a text says more than a name does: it has a word that is not one of the name's.
 func describes(text, name string) bool {
-	known := schema.Words(name)
-	return slices.ContainsFunc(schema.Words(manifest.CleanLine(text)), func(word string) bool {
+	known := spelling.Words(name)
+	return slices.ContainsFunc(spelling.Words(manifest.CleanLine(text)), func(word string) bool {
 		isKnown := func(k string) bool { return sameWord(k, word) }
 		return !slices.Contains(fillers, word) && !slices.ContainsFunc(known, isKnown)
 	})

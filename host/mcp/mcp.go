@@ -28,7 +28,7 @@ import (
 	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Documentation modes: what tools/list shows. Every mode accepts the same calls.
@@ -159,7 +159,7 @@ func CheckMode(mode string) error {
 	}
 	e := host.Errorf(host.InvalidArgs, "unknown documentation mode %q; expected one of %s",
 		manifest.CleanLine(mode), strings.Join(Modes(), ", "))
-	for _, n := range schema.Nearest(mode, Modes(), 3) {
+	for _, n := range spelling.Nearest(mode, Modes(), 3) {
 		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
 	}
 	return e

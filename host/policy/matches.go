@@ -7,7 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Match is what a rule of the files applies to today.
@@ -81,7 +81,7 @@ func (m *matches) read(provider host.Provider) {
 func (m *matches) add(pos position, rule string, to []string, typed string) {
 	match := Match{Where: pos.String(), Rule: rule, Matches: len(to), First: append([]string{}, to[:min(3, len(to))]...)}
 	if len(to) == 0 && typed != "" {
-		for _, n := range schema.Nearest(strings.TrimRight(typed, ".*"), append(slices.Clone(m.plugins), m.names...), 3) {
+		for _, n := range spelling.Nearest(strings.TrimRight(typed, ".*"), append(slices.Clone(m.plugins), m.names...), 3) {
 			match.DidYouMean = append(match.DidYouMean, host.NearName(n))
 		}
 	}

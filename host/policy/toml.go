@@ -14,7 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // position is a position in a file, for errors and explanations. Lines and columns begin at 1.
@@ -190,7 +190,7 @@ func (t table) allowKeys(known ...string) {
 		if t.name != "" {
 			in = " in [" + t.name + "]"
 		}
-		if near := schema.Nearest(k, known, 1); len(near) > 0 {
+		if near := spelling.Nearest(k, known, 1); len(near) > 0 {
 			hint = "; did you mean " + near[0].Name + "?"
 		} else {
 			hint = "; expected " + strings.Join(known, ", ")

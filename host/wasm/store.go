@@ -21,7 +21,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Names of the files in a store. The files of a plugin are in NAME/DIGEST, with its signature beside its wasm (see
@@ -541,7 +541,7 @@ func notInstalled(name string, entries []Entry) error {
 	}
 	err := host.Errorf(host.NotFound, "no plugin %q is installed",
 		manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpPluginList))
-	for _, n := range schema.Nearest(name, names, 3) {
+	for _, n := range spelling.Nearest(name, names, 3) {
 		err.DidYouMean = append(err.DidYouMean, host.NearName(n))
 	}
 	return err

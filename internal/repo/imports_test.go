@@ -40,14 +40,18 @@ const root = "../.."
 // matching path; a layer may always import itself and what lies below it.
 var layers = map[string][]string{
 	"manifest/jsontext": {},
-	"manifest/schema":   {"manifest/jsontext"},
+	"manifest/spelling": {},
+	"manifest/schema":   {"manifest/jsontext", "manifest/spelling"},
 	"manifest/document": {"manifest/jsontext", "manifest/schema"},
-	"manifest":          {"manifest/document", "manifest/jsontext", "manifest/schema"},
+	"manifest/peers":    {"manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
+	"manifest":          {"manifest/document", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
 	"manifest/generate": {"manifest/jsontext"},
-	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema"},
+	"manifest/lint":     {"manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
 	// below host, because every package that reads a file of the host does it by this loader
 	"host/protect": {},
-	"host":         {"host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host": {
+		"host/protect", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
+	},
 	"host/session": {"host", "host/protect"},
 	"host/call": {
 		"host", "host/protect", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
@@ -57,28 +61,31 @@ var layers = map[string][]string{
 	"internal/slots":    {},
 	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/wasm": {
-		"host", "host/protect", "internal/contain", "internal/slots", "internal/wire", "manifest",
-		"manifest/jsontext", "manifest/schema",
+		"host", "host/protect", "internal/contain", "internal/slots", "internal/wire", "manifest", "manifest/jsontext",
+		"manifest/schema", "manifest/spelling",
 	},
 	"host/advice": {"host", "host/call", "manifest"},
 	"host/mcp": {
 		"host", "host/advice", "host/call", "host/mcp/frame", "host/session", "manifest", "manifest/jsontext",
-		"manifest/schema",
+		"manifest/schema", "manifest/spelling",
 	},
 	"host/mcp/frame": {"manifest", "manifest/jsontext"},
-	"host/policy":    {"host", "host/protect", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema"},
+	"host/policy": {
+		"host", "host/protect", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema",
+		"manifest/spelling",
+	},
 	"host/signature": {"host", "manifest"},
 	"host/admit": {
 		"host", "host/call", "host/policy", "host/signature", "host/wasm", "manifest", "manifest/generate",
 		"manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
 	"host/egress": {"host", "manifest"},
-	"host/docs":   {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/docs":   {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
 	"host/jq":     {"host", "manifest"},
 	"host/learn":  {"host", "manifest"},
 	"host/stats": {
 		"host", "host/call", "host/protect", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint",
-		"manifest/schema",
+		"manifest/schema", "manifest/spelling",
 	},
 	"host/record": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/oci":    {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -130,11 +137,11 @@ var layers = map[string][]string{
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/admit", "host/call", "host/mcp", "host/policy", "host/protect", "host/record",
 		"host/session", "host/stats", "manifest", "manifest/document", "manifest/jsontext", "manifest/lint",
-		"manifest/schema",
+		"manifest/schema", "manifest/spelling",
 	},
 	"cmd/parley/internal/tools": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/call", "host/jq", "host/session", "host/stats",
-		"manifest", "manifest/jsontext", "manifest/schema",
+		"manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"cmd/parley/internal/history": {
 		"cmd/parley/internal/command", "host", "host/record", "manifest",
@@ -153,7 +160,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/admin": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/policy", "host/record", "host/session", "host/wasm",
-		"manifest", "manifest/schema",
+		"manifest", "manifest/schema", "manifest/spelling",
 	},
 	"cmd/parley/internal/serve": {
 		"cmd/parley/internal/command", "cmd/parley/internal/learning", "host", "host/mcp", "host/protect",
@@ -163,7 +170,7 @@ var layers = map[string][]string{
 		".", "cmd/parley/internal/admin", "cmd/parley/internal/build", "cmd/parley/internal/command",
 		"cmd/parley/internal/history", "cmd/parley/internal/learning", "cmd/parley/internal/plugins",
 		"cmd/parley/internal/serve", "cmd/parley/internal/tools", "host", "host/advice", "host/call", "manifest",
-		"manifest/jsontext", "manifest/schema",
+		"manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"bench": {"internal/foreign"},
 	"bench/learning": {
@@ -205,7 +212,7 @@ var testsMayImport = map[string][]string{
 	"cmd": {
 		".", "cdp", "host/docs", "host/egress", "host/learn", "host/mcp", "host/policy", "host/providertest",
 		"host/record", "host/session", "host/signature", "host/stats", "host/wasm", "internal/foreign",
-		"internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/lint",
+		"internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/lint", "manifest/peers",
 	},
 	"cmd/parley/internal/serve": {"."},
 	"internal/repo":             {"internal/testhome"},

@@ -19,7 +19,7 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                     768,
-	"manifest":              10418,
+	"manifest":              10425,
 	"host/call":             4764,
 	"host/session":          447,
 	"host":                  3967, // URLs are checked for every provider; other forms of names, words
@@ -63,7 +63,6 @@ const (
 
 var largePackages = map[string][2]int{ // lines, files
 	"host/policy":               {3282, 18},
-	"manifest":                  {3078, 11},
 	"cdp":                       {3323, 22},
 	"host/call":                 {4764, 25},
 	"host":                      {3967, 27},
@@ -71,7 +70,7 @@ var largePackages = map[string][2]int{ // lines, files
 	"plugins/page":              {4213, 18}, // locators as Playwright writes them
 	"cmd/parley/internal/tools": {3126, 8},  // words that mean another call elsewhere
 	"host/wasm":                 {8133, 50},
-	"manifest/schema":           {3162, 11}, // parameters in the text of one; units as words
+	"manifest/schema":           {3035, 10}, // parameters in the text of one; units as words
 	"host/mcp":                  {3616, 19}, // calls in the envelopes of other protocols
 }
 

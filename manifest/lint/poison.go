@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // instructions are sentences that give orders to a reader, or pretend to come from somebody other than the author. A
@@ -437,7 +437,7 @@ func looksLike(a, b string) bool {
 		return false
 	case skeleton(a) == skeleton(b) || len(a) >= 4 && a+"s" == b:
 		return true
-	case schema.Distance(a, b) != 1:
+	case spelling.Distance(a, b) != 1:
 		return false
 	case len(a) == len(b): // letters are exchanged, or one differs
 		isSwapped := slices.Equal(slices.Sorted(slices.Values([]byte(a))), slices.Sorted(slices.Values([]byte(b))))

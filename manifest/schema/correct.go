@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // How a [Change] came about.
@@ -599,7 +600,7 @@ func inUnit(n *node, text string) any {
 		for _, name := range c.aliases {
 			unit = cmp.Or(unit, unitOf(name))
 		}
-		for _, word := range Words(c.about) {
+		for _, word := range spelling.Words(c.about) {
 			unit = cmp.Or(unit, units[word])
 		}
 	}

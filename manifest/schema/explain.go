@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 const maxNames = 12 // names or values that one sentence lists
@@ -90,7 +91,7 @@ func (s *Schema) unknown(v *Violation, f fault) {
 
 // nearestNames returns the known names that resemble word, and only the nearest where that is unambiguous.
 func nearestNames(word string, known []string) []string {
-	near := Nearest(word, known, 3)
+	near := spelling.Nearest(word, known, 3)
 	if len(near) > 1 && near[0].Distance < near[1].Distance && near[0].Distance <= 1 {
 		near = near[:1]
 	}

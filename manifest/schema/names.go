@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // unknown corrects the properties that no schema knows. It reports whether there were any.
@@ -85,7 +86,7 @@ func (s *strangers) correct() bool {
 		return false
 	}
 	isOnly := len(s.names) == 1
-	s.rename(func(given, name string) bool { return FoldName(given) == FoldName(name) })
+	s.rename(func(given, name string) bool { return spelling.Fold(given) == spelling.Fold(name) })
 	s.rename(s.isAlias)
 	s.convertAll()
 	if s.hoistAll() {
@@ -118,7 +119,7 @@ func (s *strangers) correct() bool {
 // isAlias reports whether the schema of a property has the given name as another one.
 func (s *strangers) isAlias(given, name string) bool {
 	return slices.ContainsFunc(s.prop(name).conjuncts(), func(n *node) bool {
-		return slices.ContainsFunc(n.aliases, func(a string) bool { return FoldName(a) == FoldName(given) })
+		return slices.ContainsFunc(n.aliases, func(a string) bool { return spelling.Fold(a) == spelling.Fold(given) })
 	})
 }
 
@@ -183,7 +184,7 @@ var measured = []string{"time", "timeout", "wait", "delay", "duration", "expires
 
 // unitOf returns the unit that a name of several words says.
 func unitOf(name string) string {
-	if words := Words(name); len(words) > 1 {
+	if words := spelling.Words(name); len(words) > 1 {
 		return units[words[len(words)-1]]
 	}
 	return ""
@@ -195,11 +196,11 @@ var places = []string{"path", "file", "filename", "filepath", "dir", "directory"
 // changesMeaning reports whether a value would get a name that means something else: a number one that may stand for
 // another unit, and the path of a file the name of its contents. An alias means the same: its author says so.
 func (s *strangers) changesMeaning(given, name string) bool {
-	if FoldName(given) == FoldName(name) || s.isAlias(given, name) {
+	if spelling.Fold(given) == spelling.Fold(name) || s.isAlias(given, name) {
 		return false
 	}
 	has := func(name string, words []string) bool {
-		return slices.ContainsFunc(Words(name), func(w string) bool { return slices.Contains(words, w) })
+		return slices.ContainsFunc(spelling.Words(name), func(w string) bool { return slices.Contains(words, w) })
 	}
 	if has(given, places) != has(name, places) && !grouped(given, name) {
 		return true
@@ -214,16 +215,16 @@ func (s *strangers) changesMeaning(given, name string) bool {
 
 // meansElse reports whether a name is a common one for something else than another name.
 func meansElse(given, name string) bool {
-	return !synonymous(given, name) && (grouped(given, given) || slices.Contains(measured, FoldName(given)))
+	return !synonymous(given, name) && (grouped(given, given) || slices.Contains(measured, spelling.Fold(given)))
 }
 
 // convertAll gives a number whose name is another one with a unit, as timeout_seconds is of timeout, that name, and the
 // unit that its schema says.
 func (s *strangers) convertAll() {
 	for _, given := range slices.Clone(s.names) {
-		words, value := Words(given), plainText(s.object[given])
+		words, value := spelling.Words(given), plainText(s.object[given])
 		i := slices.IndexFunc(s.free, func(name string) bool {
-			return unitOf(given) != "" && FoldName(name) == strings.Join(words[:len(words)-1], "")
+			return unitOf(given) != "" && spelling.Fold(name) == strings.Join(words[:len(words)-1], "")
 		})
 		if i < 0 || !jsontext.ValidNumber(value) {
 			continue
@@ -293,7 +294,7 @@ func (s *strangers) belongsHere(given string, inner map[string]any) bool {
 	if known == len(inner) && known > 0 {
 		return true
 	}
-	return len(s.object) == 1 && (known > 0 || slices.Contains(wrappers, FoldName(given)))
+	return len(s.object) == 1 && (known > 0 || slices.Contains(wrappers, spelling.Fold(given)))
 }
 
 // sinkAll corrects parameters that are one level too shallow: an unknown property that only one object here knows,
@@ -369,16 +370,6 @@ func isMember(n *node, v any) bool {
 	return ok || slices.ContainsFunc(values, func(x any) bool { return equal(x, v) })
 }
 
-// FoldName returns a name without its case, and without the signs between its words.
-func FoldName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune("_-. /:", r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, name)
-}
-
 // synonyms are names that callers use for the same thing. A name may be in several groups.
 var synonyms = [][]string{
 	{"text", "data", "input", "content", "contents", "body", "string", "str", "value", "txt", "message", "source"},
@@ -419,7 +410,7 @@ var synonyms = [][]string{
 // synonymous reports whether two names mean the same: they are in one group, one is the beginning of the other, or one
 // has all words of the other.
 func synonymous(a, b string) bool {
-	x, y := FoldName(a), FoldName(b)
+	x, y := spelling.Fold(a), spelling.Fold(b)
 	if grouped(a, b) {
 		return true
 	}
@@ -432,29 +423,15 @@ func synonymous(a, b string) bool {
 // grouped reports whether two names are in one group of synonyms.
 func grouped(a, b string) bool {
 	return slices.ContainsFunc(synonyms, func(group []string) bool {
-		return slices.Contains(group, FoldName(a)) && slices.Contains(group, FoldName(b))
+		return slices.Contains(group, spelling.Fold(a)) && slices.Contains(group, spelling.Fold(b))
 	})
 }
 
 // hasWords reports whether the words of a name are among those of another one.
 func hasWords(name, other string) bool {
-	words, all := Words(name), Words(other)
+	words, all := spelling.Words(name), spelling.Words(other)
 	return len(words) > 0 && len(words) < len(all) &&
 		!slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(all, w) })
-}
-
-// Words splits a name or a text at case and punctuation into words in lower case.
-func Words(text string) []string {
-	var spaced strings.Builder
-	lower := false
-	for _, r := range text {
-		if unicode.IsUpper(r) && lower {
-			spaced.WriteByte(' ')
-		}
-		spaced.WriteRune(unicode.ToLower(r))
-		lower = !unicode.IsUpper(r)
-	}
-	return strings.FieldsFunc(spaced.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // respelled returns the value that v spells in another case, with a single typo or as another type, if it is the only
@@ -464,8 +441,8 @@ func respelled(v any, allowed []any) (any, bool) {
 	text := plainText(v)
 	for _, same := range []func(a string) bool{
 		func(a string) bool { return a == strings.TrimSpace(text) },
-		func(a string) bool { return FoldName(a) == FoldName(strings.TrimSpace(text)) },
-		func(a string) bool { return isText && isTypo(strings.ToLower(text), strings.ToLower(a)) },
+		func(a string) bool { return spelling.Fold(a) == spelling.Fold(strings.TrimSpace(text)) },
+		func(a string) bool { return isText && spelling.IsTypo(strings.ToLower(text), strings.ToLower(a)) },
 	} {
 		var found []any
 		for _, a := range allowed {
@@ -478,24 +455,4 @@ func respelled(v any, allowed []any) (any, bool) {
 		}
 	}
 	return nil, false
-}
-
-// isTypo reports whether one typing mistake turns name into given: two transposed letters, a letter too
-// many or too few, or, in words of at least five letters, a wrong letter. Words that differ in a digit are different.
-func isTypo(given, name string) bool {
-	a, b := []rune(given), []rune(name)
-	if len(a) < 3 || len(b) < 3 || distance(a, b) != 1 {
-		return false
-	}
-	i := 0
-	for i < len(a) && i < len(b) && a[i] == b[i] {
-		i++
-	}
-	switch {
-	case len(a) != len(b):
-		return i > 0
-	case i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i]:
-		return !unicode.IsDigit(a[i]) || !unicode.IsDigit(a[i+1])
-	}
-	return i > 0 && len(a) >= 5 && !unicode.IsDigit(a[i]) && !unicode.IsDigit(b[i])
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Suggestion is an edit with the reason for it.
@@ -336,7 +336,7 @@ func (s *suggester) confusion(c stats.Confusion) {
 	if !ok {
 		plugin, name, _ := strings.Cut(c.Called, ".")
 		group, _, _ := strings.Cut(name, ".")
-		if _, near := schema.Resembles(name, meant.Tool.Name); near || !strings.EqualFold(plugin, meant.Plugin) ||
+		if _, near := spelling.Resembles(name, meant.Tool.Name); near || !strings.EqualFold(plugin, meant.Plugin) ||
 			!plainName().MatchString(group) || !plainName().MatchString(host.Bare(name)) {
 			return
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/peers"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -29,7 +30,7 @@ import (
 func TestPeers(t *testing.T) {
 	h := shippedHost(t)
 	catalog, tried := h.Catalog(), 0
-	check := func(plugin, tool, at string, rules []manifest.Rule, byName bool) {
+	check := func(plugin, tool, at string, rules []peers.Rule, byName bool) {
 		for _, r := range rules {
 			for _, pattern := range r.From {
 				if text, ok := strings.CutPrefix(fmt.Sprint(pattern), "~"); ok {
@@ -70,8 +71,8 @@ func TestPeers(t *testing.T) {
 		if err != nil || len(m.Peers) == 0 {
 			continue
 		}
-		peers := manifest.ReadPeers(m.Peers)
-		for key, rules := range peers.Names {
+		table := peers.Read(m.Peers)
+		for key, rules := range table.Names {
 			for name := range strings.SplitSeq(key, "|") {
 				if name != "" && name != "*" && !catalog.Knows("mcp__server__browser_"+name) {
 					t.Errorf("%s is not found with a prefix", name)
@@ -81,7 +82,7 @@ func TestPeers(t *testing.T) {
 				check(m.Name, "", key, rules, true)
 			}
 		}
-		for tool, rules := range peers.Forms {
+		for tool, rules := range table.Forms {
 			check(m.Name, tool, "forms of "+tool, rules, false)
 		}
 	}
@@ -226,9 +227,9 @@ func kept(h *call.Host, name string, given map[string]any, params json.RawMessag
 		if err != nil {
 			continue
 		}
-		peers := manifest.ReadPeers(m.Peers)
-		for _, rules := range append(slices.Collect(maps.Values(peers.Names)), slices.Collect(maps.Values(peers.Forms))...) {
-			for _, r := range append(rules, peers.Names["*"]...) {
+		table := peers.Read(m.Peers)
+		for _, rules := range append(slices.Collect(maps.Values(table.Names)), slices.Collect(maps.Values(table.Forms))...) {
+			for _, r := range append(rules, table.Names["*"]...) {
 				for from, want := range r.From {
 					if text := fmt.Sprint(want); !strings.HasPrefix(text, "$") {
 						constants[from+"="+text] = true
@@ -486,8 +487,8 @@ func TestRulesKeepWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		peers := manifest.ReadPeers(m.Peers)
-		for key, rules := range peers.Names {
+		table := peers.Read(m.Peers)
+		for key, rules := range table.Names {
 			for _, r := range rules {
 				line, words := strings.Split(strings.Split(key, "|")[0], "_"), []string{}
 				for i, name := range r.Words {

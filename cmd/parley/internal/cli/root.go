@@ -21,7 +21,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // newRoot returns the command tree. Help, completion and the checks of command lines are made from it.
@@ -109,7 +109,7 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		e.Message = fmt.Sprintf("unknown option %s%s", dashes, manifest.CleanLine(given))
-		for _, n := range schema.Nearest(given, names, 3) {
+		for _, n := range spelling.Nearest(given, names, 3) {
 			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: "--" + n.Name, Distance: n.Distance})
 		}
 		if dashes == "-" && !cmd.HasParent() && len(given) > 1 { // one letter is an option elsewhere

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/peers"
 )
 
 // TestNamesInOtherForms checks that the name of a tool in another form means that tool or, where a manifest says
@@ -138,8 +139,8 @@ func TestWordsThatMeanMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		peers := manifest.ReadPeers(m.Peers)
-		for key, rules := range peers.Names {
+		table := peers.Read(m.Peers)
+		for key, rules := range table.Names {
 			for name := range strings.SplitSeq(key, "|") {
 				first, rest, _ := strings.Cut(name, "_")
 				tool, err := provider.Tool(first)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // MissingWord returns the error of a command without a word that it requires.
@@ -229,7 +229,7 @@ func UnknownValue(name, given string, allowed []string) *host.Error {
 
 // Nearest returns the names of a list that are nearest to a given one.
 func Nearest(given string, names []string) (near []host.NearName) {
-	for _, n := range schema.Nearest(given, names, 3) {
+	for _, n := range spelling.Nearest(given, names, 3) {
 		near = append(near, host.NearName(n))
 	}
 	return near

@@ -1,4 +1,5 @@
-package manifest
+// Package peers rewrites calls that callers know from other products as calls of a plugin's tools.
+package peers
 
 import (
 	"encoding/json"
@@ -8,12 +9,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// Peers are the names and the forms of calls that callers know from other products.
-type Peers struct {
+// Table has the names and the forms of calls that callers know from other products.
+type Table struct {
 	// Prefixes are words that may stand before a name, such as browser in browser_click.
 	Prefixes []string `json:"prefixes,omitempty"`
 	// Names has the calls by name; "a|b" stands for two names, "" for a step that names no tool. The first call that fits
@@ -35,18 +38,18 @@ type Rule struct {
 	See   string         `json:"see,omitempty"`   // the nearest tool where none does the same
 }
 
-// ReadPeers decodes the peers of a manifest.
-func ReadPeers(raw json.RawMessage) (p Peers) {
+// Read decodes the peers of a manifest.
+func Read(raw json.RawMessage) (t Table) {
 	if len(raw) > 0 {
-		_ = json.Unmarshal(raw, &p) // the schema of manifests has checked it
+		_ = json.Unmarshal(raw, &t) // the schema of manifests has checked it
 	}
-	return p
+	return t
 }
 
 // Named returns the calls of a folded name.
-func (p *Peers) Named(folded string) []Rule {
-	for key, calls := range p.Names {
-		if slices.ContainsFunc(strings.Split(key, "|"), func(one string) bool { return schema.FoldName(one) == folded }) {
+func (t *Table) Named(folded string) []Rule {
+	for key, calls := range t.Names {
+		if slices.ContainsFunc(strings.Split(key, "|"), func(one string) bool { return spelling.Fold(one) == folded }) {
 			return calls
 		}
 	}
@@ -62,7 +65,7 @@ var (
 // mcp__server__click or server/click, or prefixes.
 func NameTails(name string, prefixes []string) []string {
 	name = camel.ReplaceAllString(name, "${1}_$2")
-	tails := []string{schema.FoldName(name)}
+	tails := []string{spelling.Fold(name)}
 	only := true // prefixes so far
 	start := 0
 	for _, at := range separator.FindAllStringIndex(name, -1) {
@@ -70,7 +73,7 @@ func NameTails(name string, prefixes []string) []string {
 		isServer := len(sign) > 1 || strings.ContainsAny(sign, "/:.")
 		only = isServer || only && slices.Contains(prefixes, strings.ToLower(name[start:at[0]]))
 		if start = at[1]; only && start < len(name) {
-			tails = append(tails, schema.FoldName(name[start:]))
+			tails = append(tails, spelling.Fold(name[start:]))
 		}
 	}
 	return tails
@@ -135,7 +138,7 @@ func paramOf(given map[string]any, name string, own json.RawMessage) (key string
 		return name, true
 	}
 	for key := range given {
-		if known, _, _ := ParamNamed(own, key); schema.FoldName(key) == schema.FoldName(name) || known == name {
+		if known, _, _ := manifest.ParamNamed(own, key); spelling.Fold(key) == spelling.Fold(name) || known == name {
 			return key, true
 		}
 	}
@@ -217,22 +220,4 @@ func textOf(value any) string {
 		return text
 	}
 	return string(jsontext.Marshal(value))
-}
-
-// ParamNamed returns the parameter that a name means, in any spelling or as one of its x-aliases, and its type. own
-// says that it is the parameter's own name.
-func ParamNamed(params json.RawMessage, given string) (name, kind string, own bool) {
-	isGiven := func(name string) bool { return schema.FoldName(name) == schema.FoldName(given) }
-	root := readNode(params)
-	properties := root.at("properties")
-	for _, p := range slices.Sorted(slices.Values(properties.names())) {
-		switch {
-		case isGiven(p):
-			name, own = p, true
-		case !own && slices.ContainsFunc(properties.at(p).strings("x-aliases"), isGiven):
-			name = p
-		}
-	}
-	kind, _ = TypeAt(params, name)
-	return name, kind, own
 }

@@ -1,9 +1,12 @@
-package schema
+// Package spelling compares names: how far apart two spellings are, which known names a word resembles, and which words
+// a name has.
+package spelling
 
 import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -17,9 +20,9 @@ type Near struct {
 // [Resembles].
 func Nearest(word string, candidates []string, limit int) []Near {
 	var near []Near
-	w := fold(word)
+	w := lower(word)
 	for _, c := range candidates {
-		if d, ok := resembles(w, fold(c)); ok {
+		if d, ok := resembles(w, lower(c)); ok {
 			near = append(near, Near{Name: c, Distance: d})
 		}
 	}
@@ -34,7 +37,7 @@ func Nearest(word string, candidates []string, limit int) []Near {
 // third of the length of the name, where one is always enough for three letters. Of a name with dots this holds for
 // each part, and for its shortest part where the word has more or fewer dots: "Page.goto" does not resemble "Page.stop"
 // for what they share.
-func Resembles(word, name string) (distance int, ok bool) { return resembles(fold(word), fold(name)) }
+func Resembles(word, name string) (distance int, ok bool) { return resembles(lower(word), lower(name)) }
 
 func resembles(word, name string) (int, bool) {
 	a, b := []rune(word), []rune(name)
@@ -69,7 +72,7 @@ func Distance(a, b string) int {
 // longWord is the greatest length of words whose distance is computed: the cost grows with its square.
 const longWord = 128
 
-func fold(s string) string {
+func lower(s string) string {
 	// What is longer cannot be compared, so that only its length matters.
 	return strings.ToLower(s[:min(len(s), longWord*utf8.UTFMax)])
 }
@@ -113,4 +116,48 @@ func distance(a, b []rune) int {
 		lastRow[a[i-1]] = i
 	}
 	return *at(len(a)+1, len(b)+1)
+}
+
+// Fold returns a name without its case, and without the signs between its words.
+func Fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune("_-. /:", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// Words splits a name or a text at case and punctuation into words in lower case.
+func Words(text string) []string {
+	var spaced strings.Builder
+	lower := false
+	for _, r := range text {
+		if unicode.IsUpper(r) && lower {
+			spaced.WriteByte(' ')
+		}
+		spaced.WriteRune(unicode.ToLower(r))
+		lower = !unicode.IsUpper(r)
+	}
+	return strings.FieldsFunc(spaced.String(), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// IsTypo reports whether one typing mistake turns name into given: two transposed letters, a letter too
+// many or too few, or, in words of at least five letters, a wrong letter. Words that differ in a digit are different.
+func IsTypo(given, name string) bool {
+	a, b := []rune(given), []rune(name)
+	if len(a) < 3 || len(b) < 3 || distance(a, b) != 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	switch {
+	case len(a) != len(b):
+		return i > 0
+	case i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i]:
+		return !unicode.IsDigit(a[i]) || !unicode.IsDigit(a[i+1])
+	}
+	return i > 0 && len(a) >= 5 && !unicode.IsDigit(a[i]) && !unicode.IsDigit(b[i])
 }

@@ -1,4 +1,4 @@
-package manifest
+package peers
 
 import (
 	"encoding/json"
