@@ -217,15 +217,12 @@ func (c *Catalog) UnknownPlugin(name string) *Error {
 	return e.WithSteps(ListStep(""), SearchStep(Printable(name)))
 }
 
-func (c *Catalog) nearestPlugins(name string) (near []NearName) {
+func (c *Catalog) nearestPlugins(name string) []NearName {
 	names := make([]string, 0, len(c.providers))
 	for _, p := range c.providers {
 		names = append(names, p.Info().Name)
 	}
-	for _, n := range spelling.Nearest(name, names, maxNear) {
-		near = append(near, NearName(n))
-	}
-	return near
+	return spelling.Nearest(name, names, maxNear)
 }
 
 // unknownName returns the error of a name whose plugin does not exist. It is compared with the plugins. The plugin may
@@ -315,7 +312,7 @@ func nearest(providers []Provider, typed string) (near []NearName) {
 func Nearest(plugin, typed string, names []string) (near []NearName) {
 	for _, name := range names {
 		if d, ok := Resembles(plugin, name, typed); ok {
-			near = append(near, NearName{plugin + "." + name, d})
+			near = append(near, NearName{Name: plugin + "." + name, Distance: d})
 		}
 	}
 	return closestTo(near)

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 func SyntaxError(err error, raw []byte) *Error {
@@ -200,11 +201,8 @@ type Frame struct {
 	Name     string `json:"name,omitempty"`
 }
 
-// NearName is a suggested name. Distance is the unrestricted Damerau-Levenshtein distance to the given one.
-type NearName struct {
-	Name     string `json:"name"`
-	Distance int    `json:"distance"`
-}
+// NearName is a suggested name, with its distance from the given one.
+type NearName = spelling.Near
 
 func (e *Error) Error() string { return e.Message }
 

@@ -134,7 +134,7 @@ func checkOptions(raw json.RawMessage, isLocal bool) error {
 		}
 		e := Errorf(InvalidArgs, "options: unknown option %s; expected %s", Printable(name), strings.Join(known, ", "))
 		for _, n := range spelling.Nearest(name, known, 3) {
-			e.DidYouMean = append(e.DidYouMean, NearName{n.Name, distance(name, n.Name)})
+			e.DidYouMean = append(e.DidYouMean, NearName{Name: n.Name, Distance: distance(name, n.Name)})
 		}
 		return e
 	}
@@ -237,9 +237,7 @@ func (o Options) Check() error {
 // unknownWord returns the error of an option that takes one of a few words.
 func unknownWord(option, given, expected string, words []string) *Error {
 	e := Errorf(InvalidArgs, "%s: %q is not one of %s", option, manifest.CleanLine(given), expected)
-	for _, n := range spelling.Nearest(given, words, maxNear) {
-		e.DidYouMean = append(e.DidYouMean, NearName(n))
-	}
+	e.DidYouMean = spelling.Nearest(given, words, maxNear)
 	return e
 }
 

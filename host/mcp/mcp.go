@@ -159,9 +159,7 @@ func CheckMode(mode string) error {
 	}
 	e := host.Errorf(host.InvalidArgs, "unknown documentation mode %q; expected one of %s",
 		manifest.CleanLine(mode), strings.Join(Modes(), ", "))
-	for _, n := range spelling.Nearest(mode, Modes(), 3) {
-		e.DidYouMean = append(e.DidYouMean, host.NearName(n))
-	}
+	e.DidYouMean = spelling.Nearest(mode, Modes(), 3)
 	return e
 }
 

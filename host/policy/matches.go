@@ -81,9 +81,7 @@ func (m *matches) read(provider host.Provider) {
 func (m *matches) add(pos position, rule string, to []string, typed string) {
 	match := Match{Where: pos.String(), Rule: rule, Matches: len(to), First: append([]string{}, to[:min(3, len(to))]...)}
 	if len(to) == 0 && typed != "" {
-		for _, n := range spelling.Nearest(strings.TrimRight(typed, ".*"), append(slices.Clone(m.plugins), m.names...), 3) {
-			match.DidYouMean = append(match.DidYouMean, host.NearName(n))
-		}
+		match.DidYouMean = spelling.Nearest(strings.TrimRight(typed, ".*"), slices.Concat(m.plugins, m.names), 3)
 	}
 	m.list = append(m.list, match)
 }

@@ -541,9 +541,7 @@ func notInstalled(name string, entries []Entry) error {
 	}
 	err := host.Errorf(host.NotFound, "no plugin %q is installed",
 		manifest.CleanLine(name)).WithSteps(host.OperatorStep(host.OpPluginList))
-	for _, n := range spelling.Nearest(name, names, 3) {
-		err.DidYouMean = append(err.DidYouMean, host.NearName(n))
-	}
+	err.DidYouMean = spelling.Nearest(name, names, 3)
 	return err
 }
 

@@ -141,7 +141,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/tools": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/call", "host/jq", "host/session", "host/stats",
-		"manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
+		"manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"cmd/parley/internal/history": {
 		"cmd/parley/internal/command", "host", "host/record", "manifest",
@@ -160,7 +160,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/admin": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/policy", "host/record", "host/session", "host/wasm",
-		"manifest", "manifest/schema", "manifest/spelling",
+		"manifest", "manifest/schema",
 	},
 	"cmd/parley/internal/serve": {
 		"cmd/parley/internal/command", "cmd/parley/internal/learning", "host", "host/mcp", "host/protect",

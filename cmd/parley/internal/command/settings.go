@@ -26,7 +26,6 @@ import (
 	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
-	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Settings are the values of the configuration. Each comes from its most specific source.
@@ -378,7 +377,7 @@ func (f *configFile) violationError(violations []schema.Violation) error {
 		text := fmt.Sprintf("%s: expected %s, got %s", name, v.Expected, v.Provided)
 		if v.Keyword == "additionalProperties" {
 			text = "unknown key " + name
-			if near := spelling.Nearest(name, settingNames(), 3); len(near) > 0 {
+			if near := Nearest(name, settingNames()); len(near) > 0 {
 				text += "; did you mean " + near[0].Name + "?"
 			}
 		}

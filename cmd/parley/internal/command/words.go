@@ -228,12 +228,7 @@ func UnknownValue(name, given string, allowed []string) *host.Error {
 }
 
 // Nearest returns the names of a list that are nearest to a given one.
-func Nearest(given string, names []string) (near []host.NearName) {
-	for _, n := range spelling.Nearest(given, names, 3) {
-		near = append(near, host.NearName(n))
-	}
-	return near
-}
+func Nearest(given string, names []string) []host.NearName { return spelling.Nearest(given, names, 3) }
 
 // AddMaxTokens adds the option of what informs about tools.
 func AddMaxTokens(a *App, flags *pflag.FlagSet) {
