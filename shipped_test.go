@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/plugins"
@@ -36,7 +37,7 @@ func TestShippedExamples(t *testing.T) {
 	for _, f := range shipped {
 		providers = append(providers, engine.Provider(shippedSource(f)))
 	}
-	fixture, err := wasm.ReadCandidateFile(filepath.Join("testdata", "wasm", "rev.wasm"), Version)
+	fixture, err := store.ReadCandidateFile(filepath.Join("testdata", "wasm", "rev.wasm"), Version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestContracts(t *testing.T) {
 		})
 	}
 	t.Run("echo", func(t *testing.T) {
-		c, err := wasm.ReadCandidateFile(filepath.Join("testdata", "wasm", "echo.wasm"), Version)
+		c, err := store.ReadCandidateFile(filepath.Join("testdata", "wasm", "echo.wasm"), Version)
 		if err != nil {
 			t.Fatal(err)
 		}

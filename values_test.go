@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
@@ -33,7 +34,7 @@ func valuesHost(t *testing.T) *call.Host {
 		providers = append(providers, engine.Provider(shippedSource(f)))
 	}
 	for _, name := range []string{"wasm/rev", "wasm/echo"} {
-		fixture, err := wasm.ReadCandidateFile(filepath.Join("testdata", filepath.FromSlash(name)+".wasm"), Version)
+		fixture, err := store.ReadCandidateFile(filepath.Join("testdata", filepath.FromSlash(name)+".wasm"), Version)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/plugins"
 )
@@ -67,8 +68,8 @@ func (s fileStamp) same(o fileStamp) bool {
 func (p *Parley) Dirs() Dirs { return p.dirs }
 
 // Store returns the installed plugins.
-func (p *Parley) Store() *wasm.Store {
-	return wasm.OpenStore(filepath.Join(p.dirs.Data, "plugins"), p.cfg.debugLine())
+func (p *Parley) Store() *store.Store {
+	return store.OpenStore(filepath.Join(p.dirs.Data, "plugins"), p.cfg.debugLine())
 }
 
 // Overlays returns the operator's edits of the documentation of plugins.
@@ -422,7 +423,7 @@ func (p *Parley) loadedProviders() ([]host.Provider, error) {
 	loaded = []host.Provider{}
 	paths := map[string]string{}
 	for _, path := range p.cfg.Plugins {
-		c, err := wasm.ReadCandidateFile(path, Version)
+		c, err := store.ReadCandidateFile(path, Version)
 		if err != nil {
 			return nil, err
 		}
@@ -464,10 +465,10 @@ func (l *providerList) add(p host.Provider) {
 }
 
 // shippedSource makes a source of a plugin that is part of this binary. Its wasm is unpacked only for a call.
-func shippedSource(f plugins.File) wasm.Source {
+func shippedSource(f plugins.File) store.Source {
 	parsed := sync.OnceValues(func() (*manifest.Manifest, error) { return manifest.Load(f.Manifest) })
 	f.Info.Owner = host.OwnerShipped
-	return wasm.Source{
+	return store.Source{
 		Info:     f.Info,
 		Manifest: parsed,
 		Wasm:     f.Wasm,

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -24,7 +25,7 @@ import (
 type Config struct {
 	Version string // of the host
 	Dir     string // of the reports on builds
-	Store   *wasm.Store
+	Store   *store.Store
 	Trust   *signature.Trust
 	Engine  func() *wasm.Engine
 	// EngineConfig returns the configuration of Engine.
@@ -50,7 +51,7 @@ type Installer struct {
 
 // New returns an installer.
 func New(cfg Config) *Installer {
-	return &Installer{cfg: cfg, signers: signers{builds: map[string]*wasm.Candidate{},
+	return &Installer{cfg: cfg, signers: signers{builds: map[string]*store.Candidate{},
 		verified: map[string]signature.Key{}}}
 }
 
@@ -100,7 +101,7 @@ func checkAccepted(names []string) error {
 // run without rights, isolated where the system can, and within two seconds in all. Accept are rules to accept. A
 // plugin that breaks a rule of severity error, or that cannot be compiled, has no runs; the error is then in
 // [Report.Errors], or returned.
-func (in *Installer) Admit(ctx context.Context, c *wasm.Candidate, signer Signer, accept []string) (*Report, error) {
+func (in *Installer) Admit(ctx context.Context, c *store.Candidate, signer Signer, accept []string) (*Report, error) {
 	report, err := in.inspect(c, signer, accept)
 	if err != nil || len(report.Errors()) > 0 {
 		return report, err
@@ -131,7 +132,7 @@ func (in *Installer) Admit(ctx context.Context, c *wasm.Candidate, signer Signer
 }
 
 // inspect reports what can be found out about a plugin without running it.
-func (in *Installer) inspect(c *wasm.Candidate, signer Signer, accept []string) (*Report, error) {
+func (in *Installer) inspect(c *store.Candidate, signer Signer, accept []string) (*Report, error) {
 	if err := checkAccepted(accept); err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (in *Installer) inspect(c *wasm.Candidate, signer Signer, accept []string) 
 }
 
 // neighbors are the plugins beside a candidate, and a search with and without it.
-func (in *Installer) neighbors(c *wasm.Candidate) (lint.Neighbors, error) {
+func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 	others, err := in.cfg.Providers()
 	if err != nil {
 		return lint.Neighbors{}, err
@@ -229,7 +230,7 @@ func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []
 // Replace is called if it takes the name from another owner: "shipped" or the key of a signer. It may go on if that
 // returns nil; a nil replace refuses. A build that was admitted by this version before is only inspected if its report
 // is not stored: its examples do not run again.
-func (in *Installer) Load(c *wasm.Candidate, accept []string, replace func(plugin, owner string) error) error {
+func (in *Installer) Load(c *store.Candidate, accept []string, replace func(plugin, owner string) error) error {
 	signer, err := in.Verify(c)
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -220,7 +221,7 @@ func TestExamplesAreBounded(t *testing.T) {
 	})
 	home := testhome.New(t)
 	p := open(t, parley.Config{Home: home})
-	c, err := wasm.ReadCandidateFile(path, parley.Version)
+	c, err := store.ReadCandidateFile(path, parley.Version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +381,7 @@ func TestPoisonIsRefused(t *testing.T) {
 func TestHonestPluginsAreAdmitted(t *testing.T) {
 	p := open(t, parley.Config{})
 	for _, name := range []string{"conformance", "echo", "escape", "fetch", "rev", "smallest"} {
-		c, err := wasm.ReadCandidateFile(fixture(name), parley.Version)
+		c, err := store.ReadCandidateFile(fixture(name), parley.Version)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +391,7 @@ func TestHonestPluginsAreAdmitted(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"json", "text"} {
-		c, err := wasm.ReadCandidate(filepath.Join("..", "..", "plugins", name), parley.Version)
+		c, err := store.ReadCandidate(filepath.Join("..", "..", "plugins", name), parley.Version)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -454,7 +455,7 @@ func TestEverySourceIsAdmitted(t *testing.T) {
 func TestOwnerIsThatOfTheLock(t *testing.T) {
 	path := variant(t, "rev", func(m *manifest.Manifest) { m.Docs.Brief = "The best text tool" })
 	p := open(t, parley.Config{})
-	c, err := wasm.ReadCandidate(path, parley.Version)
+	c, err := store.ReadCandidate(path, parley.Version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +463,7 @@ func TestOwnerIsThatOfTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(wasm.SignatureName(path), key.Sign(admit.BuildOf(c)), 0o600); err != nil {
+	if err := os.WriteFile(store.SignatureName(path), key.Sign(admit.BuildOf(c)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Install(t.Context(), path); !errors.Is(err, host.InvalidPlugin) {

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -151,7 +152,7 @@ const warmBudget = time.Minute
 
 // checkWarm refuses a plugin whose manifest says that an example may run in an instance before its call, if that
 // changes the outcome of any example. Where there are no runners, the check is not made, and no instance is ever warm.
-func (in *Installer) checkWarm(ctx context.Context, src wasm.Source) error {
+func (in *Installer) checkWarm(ctx context.Context, src store.Source) error {
 	m, err := src.Manifest()
 	if err != nil || !m.Warm || len(wasm.MissingIsolation(false)) > 0 {
 		return err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -36,10 +36,10 @@ type Options struct {
 
 // Installation is a plugin that has been read, verified and compiled, and can be installed.
 type Installation struct {
-	Candidate *wasm.Candidate
+	Candidate *store.Candidate
 	Signer    Signer
 	Report    *Report
-	Replaces  *wasm.Entry // the installed build of its name; nil if there is none
+	Replaces  *store.Entry // the installed build of its name; nil if there is none
 	// Changes are how the plugin differs from the build that it replaces.
 	Changes []lint.Change
 	// TakesFrom is the owner from whom it takes the name: "shipped" or the key of a signer; "" if the name is free or its
@@ -66,7 +66,7 @@ func (in *Installer) Report(ctx context.Context, path string, accept []string) (
 }
 
 // ReportInstalled returns the report on an installed plugin. Its examples run again.
-func (in *Installer) ReportInstalled(ctx context.Context, e wasm.Entry) (*Report, error) {
+func (in *Installer) ReportInstalled(ctx context.Context, e store.Entry) (*Report, error) {
 	c, err := in.cfg.Store.Open(e)
 	if err != nil {
 		return nil, err
@@ -92,13 +92,13 @@ func (i *Installation) Confirm() { i.confirmed = true }
 
 // Installed says what an installation or a removal has changed.
 type Installed struct {
-	wasm.Entry
+	store.Entry
 	Granted, Revoked []string // rights, in the grammar of grants
 }
 
 // BindScript binds an installed plugin of kind script to the build of its engine that is installed now, once that has
 // loaded its text. Its texts and rights were approved when it was installed, and stay.
-func (in *Installer) BindScript(ctx context.Context, e wasm.Entry) error {
+func (in *Installer) BindScript(ctx context.Context, e store.Entry) error {
 	c, err := in.cfg.Store.Open(e)
 	if err != nil {
 		return err
@@ -119,12 +119,12 @@ func (in *Installer) BindScript(ctx context.Context, e wasm.Entry) error {
 }
 
 // ReadSigned reads a plugin and its signature. The error is integrity for an invalid signature.
-func (in *Installer) ReadSigned(path, signatureFile string) (*wasm.Candidate, Signer, error) {
+func (in *Installer) ReadSigned(path, signatureFile string) (*store.Candidate, Signer, error) {
 	return in.readOffered(path, Options{Signature: signatureFile})
 }
 
-func (in *Installer) readOffered(path string, o Options) (*wasm.Candidate, Signer, error) {
-	c, err := wasm.ReadCandidate(path, in.cfg.Version)
+func (in *Installer) readOffered(path string, o Options) (*store.Candidate, Signer, error) {
+	c, err := store.ReadCandidate(path, in.cfg.Version)
 	if err != nil {
 		return nil, Signer{}, err
 	}
@@ -132,7 +132,7 @@ func (in *Installer) readOffered(path string, o Options) (*wasm.Candidate, Signe
 		path, c.Path, c.Signature = o.Origin, o.Origin, o.SignatureText
 	}
 	if o.Signature != "" {
-		if c.Signature, err = wasm.ReadSignature(o.Signature); err != nil {
+		if c.Signature, err = store.ReadSignature(o.Signature); err != nil {
 			return nil, Signer{}, err
 		}
 	}
@@ -204,7 +204,7 @@ func (in *Installer) Prepare(ctx context.Context, path string, o Options) (*Inst
 
 // ownName decides whether a plugin may have its name, and sets who owns it. It returns the owner who loses the name, ""
 // if none does. The error is already_exists if replace does not contain the name.
-func (in *Installer) ownName(c *wasm.Candidate, replace []string) (takesFrom string, err error) {
+func (in *Installer) ownName(c *store.Candidate, replace []string) (takesFrom string, err error) {
 	shipped, err := in.ownShipped(c)
 	if err != nil {
 		return "", err
@@ -229,7 +229,7 @@ func (in *Installer) ownName(c *wasm.Candidate, replace []string) (takesFrom str
 		return "", nil
 	}
 	if !slices.ContainsFunc(replace, func(r string) bool { return strings.EqualFold(r, name) }) {
-		return "", wasm.NameTaken(c, owner)
+		return "", store.NameTaken(c, owner)
 	}
 	c.TakesName = true
 	return owner, nil
@@ -237,7 +237,7 @@ func (in *Installer) ownName(c *wasm.Candidate, replace []string) (takesFrom str
 
 // ownShipped reports whether a shipped plugin has the name of a candidate, and sets the candidate's owner if it is that
 // plugin.
-func (in *Installer) ownShipped(c *wasm.Candidate) (bool, error) {
+func (in *Installer) ownShipped(c *store.Candidate) (bool, error) {
 	digest, err := in.cfg.Shipped(c.Manifest.Name)
 	if err != nil || digest == "" {
 		return false, err
@@ -255,7 +255,7 @@ func (in *Installer) isShipped(plugin, digest string) bool {
 }
 
 // ownLoaded decides whether a plugin that is loaded from a file may have its name.
-func (in *Installer) ownLoaded(c *wasm.Candidate, replace func(plugin, owner string) error) error {
+func (in *Installer) ownLoaded(c *store.Candidate, replace func(plugin, owner string) error) error {
 	name := c.Manifest.Name
 	before, err := in.cfg.Store.Find(name)
 	installed := err == nil
@@ -265,7 +265,7 @@ func (in *Installer) ownLoaded(c *wasm.Candidate, replace func(plugin, owner str
 	}
 	if takesFrom != "" {
 		if replace == nil {
-			return wasm.NameTaken(c, takesFrom)
+			return store.NameTaken(c, takesFrom)
 		}
 		if err := replace(name, takesFrom); err != nil {
 			return err

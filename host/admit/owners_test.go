@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/policy"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -246,22 +246,22 @@ func TestNameReservedLater(t *testing.T) {
 }
 
 // renameInstalled gives an installed plugin another name of the same length, as if an older version had installed it.
-func renameInstalled(t *testing.T, store, from, to string) {
+func renameInstalled(t *testing.T, folderOf, from, to string) {
 	t.Helper()
-	lock := filepath.Join(store, "lock.json")
+	lock := filepath.Join(folderOf, "lock.json")
 	list, err := os.ReadFile(lock)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var entries struct {
-		Plugins []wasm.Entry
+		Plugins []store.Entry
 	}
 	if err := json.Unmarshal(list, &entries); err != nil || len(entries.Plugins) != 1 {
 		t.Fatalf("%v: %s", err, list)
 	}
 	e := entries.Plugins[0]
 	folder := func(name, digest string) string {
-		return filepath.Join(store, name, strings.TrimPrefix(digest, "sha256:"))
+		return filepath.Join(folderOf, name, strings.TrimPrefix(digest, "sha256:"))
 	}
 	old := folder(from, e.Digest)
 	code, err := os.ReadFile(filepath.Join(old, "plugin.wasm"))
@@ -273,7 +273,7 @@ func renameInstalled(t *testing.T, store, from, to string) {
 		t.Fatal(err)
 	}
 	text = []byte(strings.Replace(string(text), `"name":"`+from+`"`, `"name":"`+to+`"`, 1))
-	digest, sum := wasm.Digest(code, text), sha256.Sum256(text)
+	digest, sum := store.Digest(code, text), sha256.Sum256(text)
 	files := map[string][]byte{"plugin.wasm": code, "manifest.json": text}
 	if err := os.MkdirAll(folder(to, digest), 0o700); err != nil {
 		t.Fatal(err)

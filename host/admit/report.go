@@ -10,7 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -113,7 +113,7 @@ func (in *Installer) pruneReports(dir string) {
 	}
 	var old []os.FileInfo
 	for _, f := range files {
-		installed := slices.ContainsFunc(entries, func(e wasm.Entry) bool {
+		installed := slices.ContainsFunc(entries, func(e store.Entry) bool {
 			return filepath.Base(in.reportPath(e.Digest)) == f.Name()
 		})
 		if info, err := f.Info(); err == nil && !installed {

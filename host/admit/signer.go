@@ -8,7 +8,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 )
 
 // Signer is what is known of a plugin's signature. It is zero for a plugin without one.
@@ -28,19 +28,19 @@ type Signer struct {
 type signers struct {
 	mu sync.Mutex
 	// builds are those in memory that are not in the store, by digest.
-	builds map[string]*wasm.Candidate
+	builds map[string]*store.Candidate
 	// verified are the keys that verified a signature, by what was verified; "" is no key.
 	verified map[string]signature.Key
 }
 
 // add makes a build known that is loaded, or about to be installed.
-func (s *signers) add(c *wasm.Candidate) {
+func (s *signers) add(c *store.Candidate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.builds[c.Digest] = c
 }
 
-func (s *signers) build(digest string) *wasm.Candidate {
+func (s *signers) build(digest string) *store.Candidate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.builds[digest]
@@ -66,7 +66,7 @@ func (in *Installer) BuildSigner(plugin, digest string) (policy.Signer, error) {
 // key returns the key that signed a build: one of keys, or the one that verified it when it was installed.
 func (in *Installer) key(plugin, digest string, keys []signature.Key) (signature.Key, error) {
 	if c := in.signers.build(digest); c != nil {
-		key, err := in.signers.verify(c, c.Signature, keys, func() (*wasm.Candidate, error) { return c, nil })
+		key, err := in.signers.verify(c, c.Signature, keys, func() (*store.Candidate, error) { return c, nil })
 		if err != nil || key != "" {
 			return key, err
 		} // the same build may be installed with a signature
@@ -82,13 +82,13 @@ func (in *Installer) key(plugin, digest string, keys []signature.Key) (signature
 	if err != nil || text == nil {
 		return "", err
 	}
-	open := func() (*wasm.Candidate, error) { return in.cfg.Store.Open(entry) }
-	return in.signers.verify(&wasm.Candidate{Digest: digest, Signer: entry.Signer}, text, keys, open)
+	open := func() (*store.Candidate, error) { return in.cfg.Store.Open(entry) }
+	return in.signers.verify(&store.Candidate{Digest: digest, Signer: entry.Signer}, text, keys, open)
 }
 
 // verify checks a signature, unless the same was checked before. Only then does it read the build.
 func (s *signers) verify(
-	c *wasm.Candidate, text []byte, keys []signature.Key, read func() (*wasm.Candidate, error),
+	c *store.Candidate, text []byte, keys []signature.Key, read func() (*store.Candidate, error),
 ) (signature.Key, error) {
 	keys = append(slices.Clone(keys), signature.Key(c.Signer))
 	checked := c.Digest + "\n" + string(text)
@@ -124,7 +124,7 @@ func (in *Installer) Difference(_, approved, found string) string {
 }
 
 // BuildOf is what a signature of a candidate covers.
-func BuildOf(c *wasm.Candidate) signature.Build {
+func BuildOf(c *store.Candidate) signature.Build {
 	return signature.Build{
 		Name: c.Manifest.Name, Version: c.Manifest.Version, Digest: c.Digest, Wasm: c.Wasm,
 		ManifestEmbedded: c.ManifestEmbedded,
@@ -133,7 +133,7 @@ func BuildOf(c *wasm.Candidate) signature.Build {
 
 // Verify verifies the signature of a candidate with the keys that the operator trusts. The error is integrity
 // for an invalid signature. A signature with an unknown key cannot be verified and proves nothing.
-func (in *Installer) Verify(c *wasm.Candidate) (Signer, error) {
+func (in *Installer) Verify(c *store.Candidate) (Signer, error) {
 	if c.Signature == nil {
 		return Signer{}, nil
 	}
@@ -169,7 +169,7 @@ func (in *Installer) Verify(c *wasm.Candidate) (Signer, error) {
 
 // SignerOf returns what the lock file says of the signature of an installed plugin, and whether its key is
 // trusted now.
-func (in *Installer) SignerOf(e wasm.Entry) (Signer, error) {
+func (in *Installer) SignerOf(e store.Entry) (Signer, error) {
 	if e.Signer == "" {
 		return Signer{}, nil
 	}
@@ -186,7 +186,7 @@ func (in *Installer) SignerOf(e wasm.Entry) (Signer, error) {
 
 // Trusts reports whether a key that the lock file names for a plugin is trusted now.
 func (in *Installer) Trusts(plugin, key string) bool {
-	signer, err := in.SignerOf(wasm.Entry{Name: plugin, Signer: key})
+	signer, err := in.SignerOf(store.Entry{Name: plugin, Signer: key})
 	return err == nil && signer.Trusted
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 )
 
 // TestSignersOfALongProcess checks that a running process uses the trusted keys and signatures that are on disk now.
@@ -17,14 +17,14 @@ func TestSignersOfALongProcess(t *testing.T) {
 	home := t.TempDir()
 	trust := &signature.Trust{Path: filepath.Join(home, "config", signature.TrustFile)}
 	trust.File = policy.OperatorFile{Path: trust.Path}
-	who := New(Config{Store: wasm.OpenStore(filepath.Join(home, "data", "plugins"), nil), Trust: trust,
+	who := New(Config{Store: store.OpenStore(filepath.Join(home, "data", "plugins"), nil), Trust: trust,
 		Shipped: func(string) (string, error) { return "", nil }})
 	path := filepath.Join(t.TempDir(), "smallest.wasm")
 	fixture := filepath.Join("..", "..", "testdata", "wasm", "smallest")
 	copyFile(t, fixture+".wasm", path)
 	copyFile(t, fixture+".manifest.json", strings.TrimSuffix(path, ".wasm")+".manifest.json")
 	mine, other := secretKey(t), secretKey(t)
-	c, err := wasm.ReadCandidate(path, "0.1.0")
+	c, err := store.ReadCandidate(path, "0.1.0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/foreign"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -153,7 +154,7 @@ func conformanceGuest(t *testing.T) host.Provider {
 	}
 	engine := wasm.New(wasm.Config{HostVersion: "0.1.0"})
 	t.Cleanup(func() { _ = engine.Close(context.Background()) })
-	return engine.Provider(wasm.Source{
+	return engine.Provider(store.Source{
 		Info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Tools: len(m.Tools),
 			Digest: "sha256:" + m.Name},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -143,7 +145,7 @@ func TestAssetsAreDamaged(t *testing.T) {
 		return string(result.Data)
 	}
 	want := greet()
-	found, _ := filepath.Glob(filepath.Join(e.cfg.CacheDir, "*", assetsName))
+	found, _ := filepath.Glob(filepath.Join(e.cfg.CacheDir, "*", world.AssetsName))
 	if len(found) != 1 {
 		t.Fatalf("cached: %v", found)
 	}
@@ -157,9 +159,9 @@ func TestAssetsAreDamaged(t *testing.T) {
 // TestHostileAssets checks which tars are refused when a plugin is installed, and why.
 func TestHostileAssets(t *testing.T) {
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "assets.manifest.json")))
-	module := readFile(t, filepath.Join(guestDir, "assets.wasm"))
+	built := readFile(t, filepath.Join(guestDir, "assets.wasm"))
 	long := strings.Repeat("x", 256)
-	many := make([]tar.Header, maxAssetNodes)
+	many := make([]tar.Header, world.MaxAssetNodes)
 	for i := range many {
 		many[i] = tar.Header{Name: fmt.Sprint(i) + "/", Typeflag: tar.TypeDir}
 	}
@@ -190,13 +192,13 @@ func TestHostileAssets(t *testing.T) {
 		"a long element":    {packed(t, file(long, "x")), "more than 255 bytes"},
 		"deep":              {packed(t, file(strings.Repeat("d/", 40)+"a", "x")), "more than 32 elements"},
 		"many":              {packed(t, many...), "more than 20000"},
-		"huge":              {make([]byte, maxAssetBytes+1), "at most"},
+		"huge":              {make([]byte, world.MaxAssetBytes+1), "at most"},
 		"a sparse old file": {sparse(t), "neither"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			whole, err := manifest.WriteAssets(module, tt.data)
+			whole, err := manifest.WriteAssets(built, tt.data)
 			must(t, err)
-			err = Check(whole, m)
+			err = module.Check(whole, m)
 			switch known := (*host.Error)(nil); {
 			case tt.want == "" && err != nil:
 				t.Error(err)
@@ -206,14 +208,15 @@ func TestHostileAssets(t *testing.T) {
 			}
 		})
 	}
-	err := Check(module, m)
+	err := module.Check(built, m)
 	if !errors.Is(err, host.InvalidPlugin) || !strings.Contains(err.Error(), "no section parley.assets") {
 		t.Errorf("without assets: %v", err)
 	}
 	const name = "parley.assets"
 	custom := section(0, slices.Concat(unsignedLEB(len(name)), []byte(name), packed(t)))
-	twice := slices.Concat(module, custom, custom)
-	if err := Check(twice, m); !errors.Is(err, host.InvalidPlugin) || !strings.Contains(err.Error(), "two sections") {
+	twice := slices.Concat(built, custom, custom)
+	if err := module.Check(twice, m); !errors.Is(err, host.InvalidPlugin) ||
+		!strings.Contains(err.Error(), "two sections") {
 		t.Errorf("two sections: %v", err)
 	}
 }
@@ -239,19 +242,19 @@ func FuzzAssets(f *testing.F) {
 	f.Add(packed(f, tar.Header{Name: "a", Linkname: "b", Typeflag: tar.TypeSymlink}))
 	f.Add(sparse(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		root, err := parseAssets(data)
+		root, err := world.ParseAssets(data)
 		if err != nil {
 			return
 		}
 		bytes, nodes := 0, 0
-		var walk func(n *memNode, depth int)
-		walk = func(n *memNode, depth int) {
+		var walk func(n *world.MemNode, depth int)
+		walk = func(n *world.MemNode, depth int) {
 			nodes++
-			bytes += len(n.data)
-			if depth > maxAssetDepth || len(n.names) != len(n.children) || n.dir == n.readOnly {
+			bytes += len(n.Data)
+			if depth > world.MaxAssetDepth || len(n.Names) != len(n.Children) || n.Dir == n.ReadOnly {
 				t.Errorf("at depth %d: %+v", depth, n)
 			}
-			for name, child := range n.children {
+			for name, child := range n.Children {
 				if !fs.ValidPath(name) || strings.Contains(name, "/") || name == "." {
 					t.Errorf("the name %q", name)
 				}
@@ -259,7 +262,7 @@ func FuzzAssets(f *testing.F) {
 			}
 		}
 		walk(root, 0)
-		if bytes > len(data) || nodes > maxAssetNodes {
+		if bytes > len(data) || nodes > world.MaxAssetNodes {
 			t.Errorf("%d files of %d bytes from %d bytes", nodes, bytes, len(data))
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
 )
 
 // callsToTime are calls of a small C guest, a C command and a Go guest of several MB.
@@ -16,8 +17,8 @@ func callsToTime(b *testing.B) []struct {
 		name, tool, params string
 		make               func(*Engine) *Provider
 	}{
-		{"C", "echo", `{"value":1}`, func(e *Engine) *Provider { return guest(b, e, "echo", "echo") }},
-		{"command", "word", `{"text":"abc"}`, func(e *Engine) *Provider { return guest(b, e, "rev", "rev") }},
+		{"C", "echo", `{"value":1}`, func(e *Engine) *Provider { return testGuest(b, e, "echo", "echo") }},
+		{"command", "word", `{"text":"abc"}`, func(e *Engine) *Provider { return testGuest(b, e, "rev", "rev") }},
 		{"Go", "count", `{"text":"abc"}`, func(e *Engine) *Provider { return shipped(b, e, "text") }},
 	}
 }
@@ -81,7 +82,7 @@ func BenchmarkAdmit(b *testing.B) {
 			m, _ := p.Manifest()
 			b.SetBytes(int64(len(wasm)))
 			for b.Loop() {
-				if _, err := validateModule(wasm, m, host.ModuleLimits{}); err != nil {
+				if _, err := module.ValidateModule(wasm, m, host.ModuleLimits{}); err != nil {
 					b.Fatal(err)
 				}
 			}

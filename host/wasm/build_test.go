@@ -6,7 +6,7 @@ import "strings"
 
 // module returns a module with functions of the given types, by index, and with one page of memory. The bodies have
 // neither locals nor their end instruction.
-func module(types []string, functions []int, bodies [][]byte, exports ...[]byte) []byte {
+func testModule(types []string, functions []int, bodies [][]byte, exports ...[]byte) []byte {
 	var typeList [][]byte
 	for _, t := range types {
 		from, to, _ := strings.Cut(t, "->")

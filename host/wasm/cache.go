@@ -21,7 +21,11 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -30,7 +34,6 @@ const (
 	checksumsName = "checksums.json"
 	installedName = "installed.json"
 	stubName      = "stub.wasm"
-	assetsName    = "assets.tar"
 )
 
 const (
@@ -48,18 +51,6 @@ const (
 // changed since it was hashed is not hashed again.
 type slot struct{ dir, key string }
 
-// openAssets returns the tree of the assets, or nil if there are none and name is "".
-func (s slot) openAssets(name string) (*memNode, error) {
-	if name == "" {
-		return nil, nil
-	}
-	data, err := readBounded(filepath.Join(s.dir, name), maxAssetBytes)
-	if err != nil {
-		return nil, err
-	}
-	return parseAssets(data)
-}
-
 // checksums describes a slot. It is written last.
 type checksums struct {
 	Key     string            `json:"key"` // the slot's own key; a file copied from another slot is not used
@@ -67,7 +58,8 @@ type checksums struct {
 	Stub    hashedFile        `json:"stub"`
 	Code    hashedFile        `json:"code"`
 	Assets  hashedFile        `json:"assets,omitzero"` // without a name if the plugin has none
-	Image   *image            `json:"image,omitempty"` // nil if there is none
+	Image   *guest.Image      `json:"image,omitempty"` // nil if there is none
+	Memory  hashedFile        `json:"memory,omitzero"` // of the image
 	Checked time.Time         `json:"checked"`         // when the files were last hashed
 }
 
@@ -78,7 +70,7 @@ func (c *checksums) files() []*hashedFile {
 		all = append(all, &c.Assets)
 	}
 	if c.Image != nil {
-		all = append(all, &c.Image.Memory)
+		all = append(all, &c.Memory)
 	}
 	return all
 }
@@ -144,8 +136,8 @@ func (e *Engine) cacheDir() string {
 }
 
 // writeChecksums describes a slot that has just been filled. The result has the stub as the module's wasm.
-func (s slot) writeChecksums(module *instrument.Module, assets bool) (*checksums, error) {
-	stub, image := instrument.Stub(module.Wasm), s.readImage()
+func (s slot) writeChecksums(built *instrument.Module, assets bool) (*checksums, error) {
+	stub, image := instrument.Stub(built.Wasm), guest.ReadImage(s.dir)
 	if image != nil {
 		stub = instrument.Imaged(stub, image.Globals, image.Pages)
 	}
@@ -159,12 +151,15 @@ func (s slot) writeChecksums(module *instrument.Module, assets bool) (*checksums
 	if code, err = filepath.Rel(s.dir, code); err != nil {
 		return nil, err
 	}
-	sums := &checksums{Key: s.key, Module: *module, Stub: hashedFile{Name: stubName}, Code: hashedFile{Name: code},
+	sums := &checksums{Key: s.key, Module: *built, Stub: hashedFile{Name: stubName}, Code: hashedFile{Name: code},
 		Image: image}
-	if assets {
-		sums.Assets.Name = assetsName
+	if image != nil {
+		sums.Memory.Name = guest.ImageName
 	}
-	sums.Module.Exports, sums.Module.Wasm = neededExports(module), stub
+	if assets {
+		sums.Assets.Name = world.AssetsName
+	}
+	sums.Module.Exports, sums.Module.Wasm = module.NeededExports(built), stub
 	if err := s.verify(sums); err != nil {
 		return nil, err
 	}
@@ -209,7 +204,7 @@ func (s slot) write(name string, value any) error {
 	if len(data) > maxChecksums {
 		return fmt.Errorf("%s would have %d bytes", name, len(data))
 	}
-	temp, err := os.CreateTemp(s.dir, name+".*"+tempSuffix)
+	temp, err := os.CreateTemp(s.dir, name+".*"+store.TempSuffix)
 	if err != nil {
 		return err
 	}
@@ -233,7 +228,7 @@ func (s slot) read() (*checksums, error) {
 	case !info.IsDir(), !protect.TrustedFile(info):
 		return nil, errors.New("other users may write to it")
 	}
-	data, err := readBounded(filepath.Join(s.dir, checksumsName), maxChecksums)
+	data, err := protect.ReadProject(filepath.Join(s.dir, checksumsName), maxChecksums)
 	if err != nil {
 		return nil, fmt.Errorf("its checksum file: %v", err)
 	}
@@ -242,8 +237,8 @@ func (s slot) read() (*checksums, error) {
 		return nil, fmt.Errorf("its checksum file: %v", err)
 	}
 	if sums.Key != s.key || sums.Stub.Name != stubName || !filepath.IsLocal(sums.Code.Name) ||
-		sums.Assets.Name != "" && sums.Assets.Name != assetsName ||
-		sums.Image != nil && sums.Image.Memory.Name != imageName ||
+		sums.Assets.Name != "" && sums.Assets.Name != world.AssetsName ||
+		sums.Image != nil && sums.Memory.Name != guest.ImageName ||
 		slices.ContainsFunc(sums.files(), func(f *hashedFile) bool { return f.SHA256 == "" }) {
 		return nil, errors.New("its checksum file belongs to another slot")
 	}
@@ -283,7 +278,7 @@ type installed struct {
 }
 
 func (s slot) isInstalled(file string) bool {
-	data, err := readBounded(filepath.Join(s.dir, installedName), maxChecksums)
+	data, err := protect.ReadProject(filepath.Join(s.dir, installedName), maxChecksums)
 	var f installed
 	if err != nil || jsontext.Unmarshal(data, &f) != nil || f.Name != file || f.Checked.Sub(f.Changed) <= settleTime {
 		return false
@@ -310,7 +305,7 @@ func (s slot) isUnchanged(sums *checksums) bool {
 // remove removes a slot. The rename comes first, so that nobody opens a slot that is half removed.
 func (s slot) remove() error {
 	discarded := filepath.Join(filepath.Dir(s.dir), fmt.Sprintf("filling-%d-%d%s", os.Getpid(), time.Now().UnixNano(),
-		tempSuffix))
+		store.TempSuffix))
 	if err := os.Rename(s.dir, discarded); err != nil {
 		return err
 	}
@@ -326,7 +321,7 @@ func (e *Engine) evict(dir, except string) {
 	}
 	var all []candidate
 	total := int64(0)
-	for _, d := range readDir(dir) {
+	for _, d := range store.ReadDir(dir) {
 		info, err := d.Info()
 		if err == nil && strings.HasSuffix(d.Name(), refusedSuffix) && time.Since(info.ModTime()) > staleRefusal {
 			_ = os.Remove(filepath.Join(dir, d.Name()))

@@ -42,7 +42,7 @@ type canary struct {
 }
 
 func startCanary(t testing.TB, e *Engine) *canary {
-	p := guest(t, e, "smallest", "smallest")
+	p := testGuest(t, e, "smallest", "smallest")
 	if err := p.Prepare(context.Background()); err != nil {
 		t.Fatal(err)
 	}

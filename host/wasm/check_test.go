@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -16,7 +17,7 @@ func TestCheckInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	memory, start := export("memory", 2), export("_start", 0)
-	command := func(exports ...[]byte) []byte { return module([]string{"->"}, []int{0}, [][]byte{{1}}, exports...) }
+	command := func(exports ...[]byte) []byte { return testModule([]string{"->"}, []int{0}, [][]byte{{1}}, exports...) }
 	for _, c := range []struct {
 		name, says string
 		wasm       []byte
@@ -32,9 +33,9 @@ func TestCheckInterface(t *testing.T) {
 		{"a function named memory", "memory must be a memory", command(start, export("memory", 0))},
 		{"a memory named start", "_start must be a function", command(memory, export("_start", 2))},
 		{"a start with a result", "has type (->i32)",
-			module([]string{"->i32"}, []int{0}, [][]byte{{0x41, 1}}, start, memory)},
+			testModule([]string{"->i32"}, []int{0}, [][]byte{{0x41, 1}}, start, memory)},
 	} {
-		err := Check(c.wasm, m)
+		err := module.Check(c.wasm, m)
 		if c.says == "" && err == nil {
 			continue
 		}

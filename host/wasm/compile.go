@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,9 +22,10 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/contain"
-	"github.com/parley-tools/parley/manifest"
 )
 
 // CompileJob is the value of PARLEY_CHILD that turns a program into a compiler. Its main must then call
@@ -74,23 +74,25 @@ func (e *Engine) budgetWithin(l host.ModuleLimits, codeBytes int) budget {
 	return budget{cmp.Or(l.CompileTime, b.cpu), cmp.Or(uint64(l.CompileMemoryMiB)<<20, b.memory)}
 }
 
+// compilation is what the compiler gets as its argument, as JSON.
+type compilation struct {
+	Dir    string
+	CPU    time.Duration
+	Memory uint64 // bytes
+	Image  *guest.ImageOrder
+}
+
 // CompileMain runs the compiler and returns its exit code. The compiler is a process of its own, because
 // compilation can be neither bounded nor interrupted within a process. It reads an instrumented module from stdin
-// and fills the folder that its first argument names. The other arguments are its budget, CPU time in milliseconds
-// and memory in bytes, and the order for an image as JSON. The process keeps nothing but that folder where the
-// kernel can confine it, and ends itself when it exceeds the budget or when its parent is gone. Linux and macOS
-// enforce the limits in the kernel, too. Elsewhere only the parent does, by wall time: ten times the CPU time.
+// and fills a folder. The process keeps nothing but that folder where the kernel can confine it, and ends itself when
+// it exceeds its budget or when its parent is gone. Linux and macOS enforce the limits in the kernel, too. Elsewhere
+// only the parent does, by wall time: ten times the CPU time.
 func CompileMain() int {
-	var dir string
-	var b budget
-	var order *imageOrder
-	if len(os.Args) == 5 {
-		dir = os.Args[1]
-		ms, _ := strconv.ParseInt(os.Args[2], 10, 32)
-		b.cpu = time.Duration(ms) * time.Millisecond
-		b.memory, _ = strconv.ParseUint(os.Args[3], 10, 63)
-		_ = json.Unmarshal([]byte(os.Args[4]), &order)
+	var job compilation
+	if len(os.Args) == 2 {
+		_ = json.Unmarshal([]byte(os.Args[1]), &job)
 	}
+	dir, b, order := job.Dir, budget{job.CPU, job.Memory}, job.Image
 	if b.cpu <= 0 || b.memory == 0 {
 		fmt.Fprintln(os.Stderr, "parley starts the compiler itself; it cannot be started by hand")
 		return compileMisused
@@ -109,18 +111,17 @@ func CompileMain() int {
 	noImage, err := compileModule(module, dir, order)
 	var disk *fs.PathError
 	var link *os.LinkError
+	code := compileRefused
 	switch {
-	case err == nil && noImage != nil:
-		fmt.Print(noImage)
-		return compileOK
 	case err == nil:
-		return compileOK
+		err, code = noImage, compileOK
 	case errors.As(err, &disk), errors.As(err, &link):
-		fmt.Print(err)
-		return compileDiskError
+		code = compileDiskError
 	}
-	fmt.Print(err)
-	return compileRefused
+	if err != nil {
+		fmt.Print(err)
+	}
+	return code
 }
 
 // watchBudget ends this process when it exceeds its budget or its parent is gone.
@@ -143,7 +144,7 @@ func watchBudget(b budget, parent int) {
 // up the compiled form of the stub module. Later processes thus need not decode and validate the function bodies,
 // which would take longer than everything else. If there is an order for an image, and one can be taken, the stub is
 // that of the image; noImage says why not.
-func compileModule(module []byte, dir string, order *imageOrder) (noImage, err error) {
+func compileModule(module []byte, dir string, order *guest.ImageOrder) (noImage, err error) {
 	full, stub := filepath.Join(dir, "full"), instrument.Stub(module)
 	var globals []string
 	if order != nil {
@@ -153,11 +154,11 @@ func compileModule(module []byte, dir string, order *imageOrder) (noImage, err e
 		if order == nil {
 			return
 		}
-		var i *image
-		if i, noImage = takeImage(r, compiled, globals, dir, order); noImage == nil {
+		var i *guest.Image
+		if i, noImage = guest.TakeImage(r, compiled, globals, dir, order); noImage == nil {
 			stub = instrument.Imaged(stub, i.Globals, i.Pages)
 		} else {
-			_ = os.Remove(filepath.Join(dir, imageName))
+			_ = os.Remove(filepath.Join(dir, guest.ImageName))
 		}
 	})
 	if err != nil {
@@ -224,7 +225,8 @@ type diskError struct{ error }
 
 // runCompiler compiles a module into an empty folder, in a child process if the engine has one. Errors are
 // *host.Error or diskError.
-func (e *Engine) runCompiler(name string, module *instrument.Module, l host.ModuleLimits, order *imageOrder, dir string,
+func (e *Engine) runCompiler(name string, module *instrument.Module, l host.ModuleLimits, order *guest.ImageOrder,
+	dir string,
 ) error {
 	release, err := e.shared.Acquire(e.background, compileSlots, maxConcurrentCompiles, true)
 	if err != nil {
@@ -241,13 +243,12 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, l host.Modu
 	}
 	start := time.Now()
 	b := e.budgetWithin(l, module.CodeBytes)
-	cmd := e.childCommand(CompileJob, dir, strconv.FormatInt(b.cpu.Milliseconds(), 10), strconv.FormatUint(b.memory, 10),
-		string(marshal(order)))
+	cmd := e.childCommand(CompileJob, string(guest.Marshal(compilation{dir, b.cpu, b.memory, order})))
 	stdout, stderr := &prefixWriter{limit: 4 << 10}, &prefixWriter{limit: 4 << 10}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), stdout, stderr
 	if err := contain.Start(cmd); err != nil {
-		return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("cannot start the compiler for %s: %v",
-			name, err), Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
+		return world.Failed(host.Unavailable, err, "cannot start the compiler for %s: %v", name, err).
+			WithSteps(host.OperatorStep(host.OpDoctor))
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
@@ -268,12 +269,12 @@ func (e *Engine) runCompiler(name string, module *instrument.Module, l host.Modu
 		used.Round(time.Millisecond), cmd.ProcessState))
 	if err == nil {
 		if stdout.written > 0 {
-			e.cfg.Debug(name + " starts without an image: " + truncate(manifest.CleanLine(stdout.String()), 300))
+			e.cfg.Debug(name + " starts without an image: " + world.Line(stdout.String(), 300))
 		}
 		return nil
 	}
 	if stderr.written > 0 {
-		e.cfg.Debug("the compiler: " + truncate(manifest.CleanLine(stderr.String()), 1000))
+		e.cfg.Debug("the compiler: " + world.Line(stderr.String(), 1000))
 	}
 	// The kernel's account counts, too: a process that the kernel kills cannot report why.
 	switch code := cmd.ProcessState.ExitCode(); {
@@ -320,7 +321,7 @@ func (e *Engine) compileError(name string, err error) error {
 		return nil
 	}
 	return &host.Error{Code: host.InvalidPlugin, Cause: err, Message: fmt.Sprintf("%s cannot be compiled: %s", name,
-		truncate(manifest.CleanLine(err.Error()), 300))}
+		world.Line(err.Error(), 300))}
 }
 
 // prefixWriter keeps the first limit bytes written to it and counts the rest.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/store"
 )
 
 // cacheEngine returns an engine with a cache of its own, and the lines that it logs.
@@ -39,7 +41,7 @@ func cacheEngine(t testing.TB, cfg Config) (*Engine, *[]string) {
 func slotNames(t testing.TB, dir string) []string {
 	t.Helper()
 	var names []string
-	for _, d := range readDir(dir) {
+	for _, d := range store.ReadDir(dir) {
 		if d.IsDir() {
 			names = append(names, d.Name())
 		}
@@ -50,7 +52,7 @@ func slotNames(t testing.TB, dir string) []string {
 // cpuBomb returns a command whose functions compile slowly: about 3 s of CPU time each.
 func cpuBomb(functions int) []byte {
 	body := ifBlocks(10_000)
-	return module([]string{"->"}, repeated(functions, 0), repeated(functions, body), export("_start", 0),
+	return testModule([]string{"->"}, repeated(functions, 0), repeated(functions, body), export("_start", 0),
 		export("memory", 2))
 }
 
@@ -102,7 +104,7 @@ func TestCompileBudget(t *testing.T) {
 			}
 			// Other plugins are unaffected.
 			e.budget = compileBudget
-			if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+			if _, err := invoke(t, testGuest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -131,7 +133,7 @@ func TestModuleLimits(t *testing.T) {
 		{host.ModuleLimits{}, ""},
 	} {
 		limits = tt.limits
-		_, err := invoke(t, guest(t, e, "rev", "rev"), "word", `{"text":"abc"}`)
+		_, err := invoke(t, testGuest(t, e, "rev", "rev"), "word", `{"text":"abc"}`)
 		switch {
 		case tt.says == "" && err != nil:
 			t.Errorf("%+v: %v", tt.limits, err)
@@ -150,7 +152,7 @@ func TestModuleLimits(t *testing.T) {
 	}
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "rev.manifest.json")))
 	for n, want := range map[int]bool{functions: true, functions - 1: false} {
-		_, err := validateModule(readFile(t, filepath.Join(guestDir, "rev.wasm")), m, host.ModuleLimits{Functions: n})
+		_, err := module.ValidateModule(readFile(t, filepath.Join(guestDir, "rev.wasm")), m, host.ModuleLimits{Functions: n})
 		if (err == nil) != want {
 			t.Errorf("%d functions: %v", n, err)
 		}
@@ -181,7 +183,7 @@ func TestCompileGoesOn(t *testing.T) {
 			if raceDetector {
 				e.budget = func(int) budget { return budget{10 * time.Minute, compileMemory} }
 			}
-			plugins := []*Provider{guest(t, e, "rev", "rev"), guest(t, e, "rev", "rev")}
+			plugins := []*Provider{testGuest(t, e, "rev", "rev"), testGuest(t, e, "rev", "rev")}
 			call := func(ctx context.Context, p *Provider) (string, error) {
 				r := requestFor(t, p, "word", `{"text":"abc"}`)
 				r.Isolate = isolate
@@ -229,7 +231,7 @@ func TestCompileGoesOn(t *testing.T) {
 				t.Errorf("compiled %d times: %q", n, *lines)
 			}
 			next, lines := cacheEngine(t, Config{CacheDir: dir, Child: child})
-			if data, err := call(t.Context(), guest(t, next, "rev", "rev")); err != nil || data != `"cba\n"` ||
+			if data, err := call(t.Context(), testGuest(t, next, "rev", "rev")); err != nil || data != `"cba\n"` ||
 				strings.Contains(strings.Join(*lines, "\n"), "compiling") {
 				t.Errorf("%s %v %q", data, err, *lines)
 			}
@@ -247,7 +249,7 @@ func TestCompileInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, len(names))
 	for _, name := range names {
-		p := guest(t, e, name, name)
+		p := testGuest(t, e, name, name)
 		go func() { done <- p.Prepare(ctx) }()
 	}
 	var compilers []net.Conn
@@ -274,7 +276,7 @@ func TestCompileInterrupted(t *testing.T) {
 	if remaining := slotNames(t, dir); len(remaining) > 0 {
 		t.Errorf("left behind: %q", remaining)
 	}
-	if err := guest(t, e, "rev", "rev").Prepare(t.Context()); host.AsError(err).Code != host.Unavailable {
+	if err := testGuest(t, e, "rev", "rev").Prepare(t.Context()); host.AsError(err).Code != host.Unavailable {
 		t.Errorf("%v, want unavailable after Close", err)
 	}
 }
@@ -284,7 +286,7 @@ func TestCompileInterrupted(t *testing.T) {
 func TestCloseIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := cacheEngine(t, Config{CacheDir: dir})
-	p := guest(t, e, "smallest", "smallest")
+	p := testGuest(t, e, "smallest", "smallest")
 	read, proceed := p.loadParts().src.Wasm, make(chan struct{})
 	p.loadParts().src.Wasm = func() ([]byte, error) { <-proceed; return read() }
 	done := make(chan error, 1)
@@ -320,7 +322,7 @@ func TestCompilerFailures(t *testing.T) {
 			"crashed"},
 	} {
 		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: tt.child})
-		_, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}")
+		_, err := invoke(t, testGuest(t, e, "smallest", "smallest"), "call", "{}")
 		if err == nil || err.Code != tt.code || !strings.Contains(err.Message, tt.wantText) {
 			t.Errorf("%v, want %s and %q", err, tt.code, tt.wantText)
 		}
@@ -335,7 +337,7 @@ func TestCompilerFailures(t *testing.T) {
 // TestInvalidCode checks that the engine's reason is reported for code that only the engine refuses.
 func TestInvalidCode(t *testing.T) {
 	// i32.add of nothing
-	wasm := module([]string{"->"}, []int{0}, [][]byte{{0x6a, 0x1a}}, export("_start", 0), export("memory", 2))
+	wasm := testModule([]string{"->"}, []int{0}, [][]byte{{0x6a, 0x1a}}, export("_start", 0), export("memory", 2))
 	for _, child := range []func() *exec.Cmd{nil, compiler} {
 		e, _ := cacheEngine(t, Config{CacheDir: t.TempDir(), Child: child})
 		_, err := invoke(t, e.Provider(sourceOf(wasm, commandManifest(t, "bad"))), "run", "{}")
@@ -354,7 +356,7 @@ func TestDamagedCache(t *testing.T) {
 	call := func(want string) {
 		t.Helper()
 		e, logged := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
-		if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+		if _, err := invoke(t, testGuest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 			t.Fatal(err)
 		}
 		if text := strings.Join(*logged, "\n"); !strings.Contains(text, want) || want == "" && text != "" {
@@ -423,7 +425,7 @@ func TestDamagedCache(t *testing.T) {
 func TestStubRequiresCode(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := cacheEngine(t, Config{CacheDir: dir})
-	if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+	if _, err := invoke(t, testGuest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 		t.Fatal(err)
 	}
 	key := slotNames(t, dir)[0]
@@ -456,7 +458,7 @@ func TestStubRequiresCode(t *testing.T) {
 func TestChecksumsAvoidHashing(t *testing.T) {
 	dir := t.TempDir()
 	e, _ := cacheEngine(t, Config{CacheDir: dir})
-	if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+	if _, err := invoke(t, testGuest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 		t.Fatal(err)
 	}
 	key := slotNames(t, dir)[0]
@@ -501,7 +503,7 @@ func TestNoCache(t *testing.T) {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)
 		e, logged := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
-		if _, err := invoke(t, guest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
+		if _, err := invoke(t, testGuest(t, e, "smallest", "smallest"), "call", "{}"); err != nil {
 			t.Error(err)
 		}
 		if text := strings.Join(*logged, "\n"); !strings.Contains(text, "compiling smallest 1.0.0") ||
@@ -520,7 +522,7 @@ func TestEviction(t *testing.T) {
 	use := func(dir string, size int64, name, manifest, tool, params string) {
 		t.Helper()
 		e, _ := cacheEngine(t, Config{CacheDir: dir, CacheSize: size})
-		if _, err := invoke(t, guest(t, e, name, manifest), tool, params); err != nil {
+		if _, err := invoke(t, testGuest(t, e, name, manifest), tool, params); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -557,7 +559,7 @@ func TestSharedCache(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler})
-		p := guest(t, e, "rev", "rev")
+		p := testGuest(t, e, "rev", "rev")
 		r := requestFor(t, p, "word", `{"text":"abc"}`)
 		wg.Go(func() {
 			if result, err := p.Invoke(context.Background(), r); err != nil || string(result.Data) != `"cba\n"` {
@@ -578,7 +580,7 @@ func TestPackedLookup(t *testing.T) {
 	unpacked := 0
 	call := func(manifest string) *host.Error {
 		e, _ := cacheEngine(t, Config{CacheDir: dir})
-		p := guest(t, e, "smallest", manifest)
+		p := testGuest(t, e, "smallest", manifest)
 		wasm := p.loadParts().src.Wasm
 		p.loadParts().src.Packed = []byte("packed")
 		p.loadParts().src.Wasm = func() ([]byte, error) { unpacked++; return wasm() }
@@ -604,7 +606,7 @@ func TestPackedLookup(t *testing.T) {
 
 // TestStub checks that the engine accepts the stub of a module, and that it equals its own stub.
 func TestStub(t *testing.T) {
-	whole, err := validateModule(readFile(t, filepath.Join(guestDir, "echo.wasm")),
+	whole, err := module.ValidateModule(readFile(t, filepath.Join(guestDir, "echo.wasm")),
 		loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))), host.ModuleLimits{})
 	if err != nil {
 		t.Fatal(err)

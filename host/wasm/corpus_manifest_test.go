@@ -15,6 +15,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -92,7 +94,7 @@ func TestHostileManifests(t *testing.T) {
 		t.Run(fmt.Sprintf("%s:%d:%.40s", l.section, l.number, source), func(t *testing.T) {
 			path := writePlugin(t, source)
 			start := time.Now()
-			c, err := ReadCandidate(path, "0.1.0")
+			c, err := store.ReadCandidate(path, "0.1.0")
 			if elapsed := time.Since(start); elapsed > busyFactor*time.Second {
 				t.Errorf("it took %v", elapsed)
 			}
@@ -103,7 +105,7 @@ func TestHostileManifests(t *testing.T) {
 					says) {
 					t.Errorf("refused as %s %.500q, want %s and %q", e.Code, e.Message, end, says)
 				}
-				if data := marshal(e.Object()); len(data) > 64<<10 {
+				if data := guest.Marshal(e.Object()); len(data) > 64<<10 {
 					t.Errorf("the error has %d bytes", len(data))
 				}
 				return
@@ -178,7 +180,7 @@ func writePlugin(t testing.TB, source string) (path string) {
 }
 
 // renderAll returns all that a host shows of a plugin, and checks each text.
-func renderAll(t testing.TB, c *Candidate) string {
+func renderAll(t testing.TB, c *store.Candidate) string {
 	t.Helper()
 	ctx := context.Background()
 	e := New(Config{})

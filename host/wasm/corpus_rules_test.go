@@ -48,7 +48,7 @@ var rules = map[string]func(n int) []byte{
 		results := strings.TrimSuffix(strings.Repeat("i64,", 1000), ",")
 		give := bytes.Repeat([]byte{0x42, 1}, 1000)
 		take := bytes.Repeat(append([]byte{0x10, 1}, bytes.Repeat([]byte{0x1a}, 1000)...), n)
-		return module([]string{"->", "->" + results}, []int{0, 1}, [][]byte{take, give}, export("_start", 0),
+		return testModule([]string{"->", "->" + results}, []int{0, 1}, [][]byte{take, give}, export("_start", 0),
 			export("memory", 2))
 	},
 
@@ -74,7 +74,7 @@ var rules = map[string]func(n int) []byte{
 
 	// Modules that declare more than they have, or have more than any program needs.
 	"exports-twice": func(n int) []byte {
-		return module([]string{"->"}, []int{0}, [][]byte{{1}}, append([][]byte{export("_start", 0), export("memory", 2)},
+		return testModule([]string{"->"}, []int{0}, [][]byte{{1}}, append([][]byte{export("_start", 0), export("memory", 2)},
 			repeated(n, export("again", 0))...)...)
 	},
 	"types": func(n int) []byte {
@@ -109,10 +109,10 @@ var rules = map[string]func(n int) []byte{
 		for i := range n {
 			names = append(names, export(fmt.Sprint("e", i), 0))
 		}
-		return module([]string{"->"}, []int{0}, [][]byte{{1}}, names...)
+		return testModule([]string{"->"}, []int{0}, [][]byte{{1}}, names...)
 	},
 	"name-bytes": func(n int) []byte {
-		return module([]string{"->"}, []int{0}, [][]byte{{1}}, export("_start", 0), export("memory", 2),
+		return testModule([]string{"->"}, []int{0}, [][]byte{{1}}, export("_start", 0), export("memory", 2),
 			export(strings.Repeat("x", n), 0))
 	},
 	"custom-sections": func(n int) []byte {
@@ -182,7 +182,7 @@ func withElements(size int, elements []byte) []byte {
 
 // commandOf returns a command with these functions, which have no parameters. The first is the entry.
 func commandOf(bodies ...[]byte) []byte {
-	return module([]string{"->"}, repeated(len(bodies), 0), bodies, export("_start", 0), export("memory", 2))
+	return testModule([]string{"->"}, repeated(len(bodies), 0), bodies, export("_start", 0), export("memory", 2))
 }
 
 func nested(n int, op byte) []byte {
@@ -200,7 +200,8 @@ func withLocals(functions, n int) []byte {
 func manyParams(n int) []byte {
 	types := strings.TrimSuffix(strings.Repeat("i64,", n), ",")
 	call := append(bytes.Repeat([]byte{0x42, 1}, n), 0x10, 1)
-	return module([]string{"->", types + "->"}, []int{0, 1}, [][]byte{call, {}}, export("_start", 0), export("memory", 2))
+	return testModule([]string{"->", types + "->"}, []int{0, 1}, [][]byte{call, {}}, export("_start", 0),
+		export("memory", 2))
 }
 
 // respondingModule returns a guest of kind parley/1 that always returns text. Requests may have up to room bytes.

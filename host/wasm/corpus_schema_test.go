@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -156,7 +157,7 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, result stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := ReadCandidate(path, "0.1.0")
+	c, err := store.ReadCandidate(path, "0.1.0")
 	if err != nil {
 		return errorOutcome(t, host.AsError(err))
 	}

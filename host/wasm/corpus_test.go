@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -110,7 +111,7 @@ func (a attack) request(t testing.TB, p *Provider, timeout time.Duration) *host.
 	}
 	params := "{}"
 	if script, ok := strings.CutPrefix(a.source, "wasi: "); ok {
-		params = string(marshal(map[string]string{"script": string(expand(t, script))}))
+		params = string(guest.Marshal(map[string]string{"script": string(expand(t, script))}))
 	}
 	r := requestFor(t, p, names[0], params)
 	r.Options.Timeout = timeout

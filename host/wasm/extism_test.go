@@ -6,12 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -75,7 +81,7 @@ func testExtism(t *testing.T, call func(tool, params string, asked *host.Request
 	}
 	result, err := call("blocks", "{}", nil)
 	if got := ""; err == nil {
-		if got = string(marshal(result.Content)); string(result.Data) != `""` || got != `[{"type":"image","data":"aGk=",`+
+		if got = string(guest.Marshal(result.Content)); string(result.Data) != `""` || got != `[{"type":"image","data":"aGk=",`+
 			`"mime":"image/png"},{"type":"resource","text":"T","mime":"text/plain","uri":"a:b"},{"type":"link","text":"N",`+
 			`"uri":"c:d"}]` {
 			t.Errorf("%s with %s", result.Data, got)
@@ -135,7 +141,7 @@ func TestExtismModules(t *testing.T) {
 	of := func(kind string) *manifest.Manifest {
 		return &manifest.Manifest{Name: "guest", Version: "1.0.0", Kind: kind}
 	}
-	if err := Check(extism, of(manifest.KindMCP)); err != nil || !IsExtism(extism) || IsExtism(echo) {
+	if err := module.Check(extism, of(manifest.KindMCP)); err != nil || !store.IsExtism(extism) || store.IsExtism(echo) {
 		t.Error(err)
 	}
 	wrong := bytes.ReplaceAll(extism, []byte("load_u64"), []byte("load_i64"))
@@ -151,7 +157,7 @@ func TestExtismModules(t *testing.T) {
 		{wrong, manifest.KindMCP, "which does not exist"},
 		{unlisted, manifest.KindMCP, "it exports neither describe and call nor list_tools and call_tool"},
 	} {
-		if err := Check(c.wasm, of(c.kind)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := module.Check(c.wasm, of(c.kind)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, expected %q", err, c.want)
 		}
 	}
@@ -161,7 +167,7 @@ func TestExtismModules(t *testing.T) {
 // the kernel holds no more than it may.
 func FuzzExtismKernel(f *testing.F) {
 	var names []string
-	for _, name := range sortedKeys(extismFunctions) {
+	for _, name := range slices.Sorted(maps.Keys(module.ExtismFunctions)) {
 		if name != "http_request" { // which asks the host
 			names = append(names, name)
 		}
@@ -172,8 +178,8 @@ func FuzzExtismKernel(f *testing.F) {
 		c := fuzzCall()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		c.control.begin(ctx)
-		k := newExtismKernel(c, []byte("an input of the guest"))
+		c.Control.Begin(ctx)
+		k := guest.NewExtismKernel(c, []byte("an input of the guest"))
 		for ; len(data) >= 3; data = data[3:] {
 			name := names[int(data[0])%len(names)]
 			stack := []uint64{uint64(data[1]), uint64(data[2])}
@@ -185,22 +191,22 @@ func FuzzExtismKernel(f *testing.F) {
 			}
 			func() {
 				defer func() {
-					var halt guestHalt
+					var halt world.GuestHalt
 					if v := recover(); v != nil {
 						if err, ok := v.(error); !ok || !errors.As(err, &halt) {
 							panic(v)
 						}
 					}
 				}()
-				k.serve(name, stack)
+				k.Serve(name, stack)
 			}()
 			held := 0
-			for i, b := range k.blocks {
-				if held += len(b.data); i > 0 && b.at < k.blocks[i-1].at+uint64(len(k.blocks[i-1].data)) {
-					t.Fatalf("the blocks at %d and %d overlap", k.blocks[i-1].at, b.at)
+			for i, b := range k.Blocks {
+				if held += len(b.Data); i > 0 && b.At < k.Blocks[i-1].At+uint64(len(k.Blocks[i-1].Data)) {
+					t.Fatalf("the blocks at %d and %d overlap", k.Blocks[i-1].At, b.At)
 				}
 			}
-			if held > maxExtismMemory {
+			if held > guest.MaxExtismMemory {
 				t.Fatalf("%d bytes are held", held)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 )
 
 // TestSwapped: while a guest uses names in every possible way, two goroutines replace the files behind them by files,
@@ -82,7 +83,7 @@ func TestSwapped(t *testing.T) {
 	calls := 0
 	for (calls < rounds*len(scripts) || swaps.Load() < minSwaps) && !t.Failed() {
 		script := "path_open 3 1 '.' 2 2 0 0 @; fd_close $;" + strings.Repeat(scripts[calls%len(scripts)]+";", 200)
-		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": script})))
+		r := requestFor(t, p, "run", string(guest.Marshal(map[string]string{"script": script})))
 		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: "rw"}}
 		result, err := invokeRequest(t, p, r)
 		if err != nil && err.Code != host.LimitExceeded { // the guest reached the limit of created files

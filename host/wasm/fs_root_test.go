@@ -13,6 +13,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -24,18 +27,18 @@ const (
 )
 
 // mounted returns a folder as the guest of this request sees it.
-func mounted(t *testing.T, dir, mode string, r *host.Request) *rootFS {
+func mounted(t *testing.T, dir, mode string, r *host.Request) *world.RootFS {
 	t.Helper()
-	c := newCall(nil, newJob(&Config{}, &manifest.Manifest{Name: "guest"}, nil, r))
-	c.control.ctx, c.control.deadline = t.Context(), time.Now().Add(time.Hour)
+	c := guest.New(nil, guest.NewJob("", host.Limits{}, &manifest.Manifest{Name: "guest"}, nil, r))
+	c.Control.Ctx, c.Control.Deadline = t.Context(), time.Now().Add(time.Hour)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.files.roots = append(c.files.roots, root)
-	t.Cleanup(c.files.closeAll)
-	return &rootFS{control: c.control, files: c.files, root: root, writable: mode == "rw",
-		grant: host.FSGrant{Path: "/data", Source: dir, Mode: mode}}
+	c.Files.Roots = append(c.Files.Roots, root)
+	t.Cleanup(c.Files.CloseAll)
+	return &world.RootFS{Control: c.Control, Files: c.Files, Root: root, Writable: mode == "rw",
+		Grant: host.FSGrant{Path: "/data", Source: dir, Mode: mode}}
 }
 
 // stopped returns the error with which op ended the guest, or nil.
@@ -43,8 +46,8 @@ func stopped(op func()) (err *host.Error) {
 	defer func() {
 		switch v := recover().(type) {
 		case nil:
-		case guestHalt:
-			err = v.err
+		case world.GuestHalt:
+			err = v.Err
 		default:
 			panic(v)
 		}
@@ -56,7 +59,7 @@ func stopped(op func()) (err *host.Error) {
 // TestFileLimits: each limit on files allows as much as it says, and ends the guest before it does more.
 func TestFileLimits(t *testing.T) {
 	const limit = 3
-	open := func(f *rootFS, name string, flag experimentalsys.Oflag) experimentalsys.File {
+	open := func(f *world.RootFS, name string, flag experimentalsys.Oflag) experimentalsys.File {
 		file, errno := f.OpenFile(name, flag, 0o600)
 		if errno != 0 {
 			t.Errorf("%s: %v", name, errno)
@@ -64,43 +67,43 @@ func TestFileLimits(t *testing.T) {
 		return file
 	}
 	names := []string{"a", "b", "c", "d"}
-	size := func(f *rootFS) int {
-		info, err := f.root.Stat("file")
+	size := func(f *world.RootFS) int {
+		info, err := f.Root.Stat("file")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return int(info.Size())
 	}
-	entries := func(f *rootFS) int { return len(readDir(f.grant.Source)) - 1 }
+	entries := func(f *world.RootFS) int { return len(store.ReadDir(f.Grant.Source)) - 1 }
 	for _, tt := range []struct {
 		name, text string
 		limits     host.Limits
-		step       func(f *rootFS, i int)
-		done       func(f *rootFS) int
+		step       func(f *world.RootFS, i int)
+		done       func(f *world.RootFS) int
 	}{
 		{"open", "more than 3 files open", host.Limits{OpenFiles: limit},
-			func(f *rootFS, _ int) { open(f, "file", readOnly) },
-			func(f *rootFS) int { return len(f.files.open) }},
+			func(f *world.RootFS, _ int) { open(f, "file", readOnly) },
+			func(f *world.RootFS) int { return len(f.Files.Open) }},
 		{"created by opening", "created more than 3 files", host.Limits{FilesCreated: limit},
-			func(f *rootFS, i int) { open(f, names[i], writeOnly|create).Close() }, entries},
+			func(f *world.RootFS, i int) { open(f, names[i], writeOnly|create).Close() }, entries},
 		{"created folders", "created more than 3 files", host.Limits{FilesCreated: limit},
-			func(f *rootFS, i int) { f.Mkdir(names[i], 0o700) }, entries},
+			func(f *world.RootFS, i int) { f.Mkdir(names[i], 0o700) }, entries},
 		{"created links", "created more than 3 files", host.Limits{FilesCreated: limit},
-			func(f *rootFS, i int) { f.Link("file", names[i]) }, entries},
+			func(f *world.RootFS, i int) { f.Link("file", names[i]) }, entries},
 		{"written", "wrote more than 3 bytes", host.Limits{BytesWritten: limit},
-			func(f *rootFS, i int) {
+			func(f *world.RootFS, i int) {
 				file := open(f, "file", writeOnly|experimentalsys.O_APPEND)
 				defer file.Close()
 				file.Write([]byte{'x'})
 			}, size},
 		{"written at an offset", "wrote more than 3 bytes", host.Limits{BytesWritten: limit},
-			func(f *rootFS, i int) {
+			func(f *world.RootFS, i int) {
 				file := open(f, "file", readWrite)
 				defer file.Close()
 				file.Pwrite([]byte{'x'}, int64(i))
 			}, size},
 		{"extended", "wrote more than 3 bytes", host.Limits{BytesWritten: limit},
-			func(f *rootFS, i int) {
+			func(f *world.RootFS, i int) {
 				file := open(f, "file", readWrite)
 				defer file.Close()
 				file.Truncate(int64(i + 1))
@@ -159,7 +162,7 @@ func TestRecordedUse(t *testing.T) {
 	at := func(how, name string) string { return "fs:" + how + ":" + filepath.Join(dir, name) }
 	for _, tt := range []struct {
 		name string
-		op   func(f *rootFS) experimentalsys.Errno
+		op   func(f *world.RootFS) experimentalsys.Errno
 		want []string
 	}{
 		{"read", opening("file", readOnly), []string{at("read", "file")}},
@@ -169,11 +172,12 @@ func TestRecordedUse(t *testing.T) {
 		{"append", opening("file", writeOnly|experimentalsys.O_APPEND), []string{at("write", "file")}},
 		{"create", opening("new", writeOnly|create), []string{at("write", "new")}},
 		{"truncate", opening("file", experimentalsys.O_TRUNC), []string{at("write", "file")}},
-		{"stat", func(f *rootFS) experimentalsys.Errno { _, errno := f.Stat("file"); return errno }, nil},
-		{"mkdir", func(f *rootFS) experimentalsys.Errno { return f.Mkdir("made", 0o700) }, []string{at("write", "made")}},
-		{"rename", func(f *rootFS) experimentalsys.Errno { return f.Rename("new", "old") },
+		{"stat", func(f *world.RootFS) experimentalsys.Errno { _, errno := f.Stat("file"); return errno }, nil},
+		{"mkdir", func(f *world.RootFS) experimentalsys.Errno { return f.Mkdir("made", 0o700) },
+			[]string{at("write", "made")}},
+		{"rename", func(f *world.RootFS) experimentalsys.Errno { return f.Rename("new", "old") },
 			[]string{at("write", "old"), at("write", "new")}},
-		{"unlink", func(f *rootFS) experimentalsys.Errno { return f.Unlink("old") }, []string{at("write", "old")}},
+		{"unlink", func(f *world.RootFS) experimentalsys.Errno { return f.Unlink("old") }, []string{at("write", "old")}},
 	} {
 		uses = nil
 		if errno := tt.op(f); errno != 0 || !slices.Equal(uses, tt.want) {
@@ -188,14 +192,14 @@ func TestReadOnlyFolder(t *testing.T) {
 	put(t, filepath.Join(dir, "file"), []byte("content"))
 	must(t, os.Mkdir(filepath.Join(dir, "dir"), 0o700))
 	before := snapshot(t, dir)
-	for name, op := range map[string]func(f *rootFS) experimentalsys.Errno{
-		"mkdir":   func(f *rootFS) experimentalsys.Errno { return f.Mkdir("new", 0o700) },
-		"rmdir":   func(f *rootFS) experimentalsys.Errno { return f.Rmdir("dir") },
-		"unlink":  func(f *rootFS) experimentalsys.Errno { return f.Unlink("file") },
-		"rename":  func(f *rootFS) experimentalsys.Errno { return f.Rename("file", "new") },
-		"link":    func(f *rootFS) experimentalsys.Errno { return f.Link("file", "new") },
-		"symlink": func(f *rootFS) experimentalsys.Errno { return f.Symlink("file", "new") },
-		"utimes":  func(f *rootFS) experimentalsys.Errno { return f.Utimens("file", 0, 0) },
+	for name, op := range map[string]func(f *world.RootFS) experimentalsys.Errno{
+		"mkdir":   func(f *world.RootFS) experimentalsys.Errno { return f.Mkdir("new", 0o700) },
+		"rmdir":   func(f *world.RootFS) experimentalsys.Errno { return f.Rmdir("dir") },
+		"unlink":  func(f *world.RootFS) experimentalsys.Errno { return f.Unlink("file") },
+		"rename":  func(f *world.RootFS) experimentalsys.Errno { return f.Rename("file", "new") },
+		"link":    func(f *world.RootFS) experimentalsys.Errno { return f.Link("file", "new") },
+		"symlink": func(f *world.RootFS) experimentalsys.Errno { return f.Symlink("file", "new") },
+		"utimes":  func(f *world.RootFS) experimentalsys.Errno { return f.Utimens("file", 0, 0) },
 		"write":   opening("file", writeOnly), "read and write": opening("file", readWrite),
 		"append": opening("file", writeOnly|experimentalsys.O_APPEND), "truncate": opening("file", experimentalsys.O_TRUNC),
 		"create": opening("new", writeOnly|create), "create and read": opening("new", readOnly|create),
@@ -213,8 +217,8 @@ func TestReadOnlyFolder(t *testing.T) {
 }
 
 // opening opens a file and closes it.
-func opening(name string, flag experimentalsys.Oflag) func(f *rootFS) experimentalsys.Errno {
-	return func(f *rootFS) experimentalsys.Errno {
+func opening(name string, flag experimentalsys.Oflag) func(f *world.RootFS) experimentalsys.Errno {
+	return func(f *world.RootFS) experimentalsys.Errno {
 		file, errno := f.OpenFile(name, flag, 0o600)
 		if errno != 0 {
 			return errno
@@ -274,12 +278,12 @@ func TestReplacedFiles(t *testing.T) {
 		r := &host.Request{Guard: guard}
 		denied := denialsOf(r)
 		f := mounted(t, inside, "rw", r)
-		file, err := f.root.OpenFile(tt.name, os.O_RDONLY|openNonblock, 0)
+		file, err := f.Root.OpenFile(tt.name, os.O_RDONLY|world.OpenNonblock, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		info, errno := f.checkOpened(file, tt.name, tt.folder)
+		info, errno := f.CheckOpened(file, tt.name, tt.folder)
 		if errno != tt.errno || (errno == 0) != (info != nil) || len(*denied) != tt.denied {
 			t.Errorf("%s: %v, %v, denied %v, want %v", tt.name, info, errno, *denied, tt.errno)
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -170,7 +172,7 @@ func TestMounts(t *testing.T) {
 		{[]string{"read", "/data/dir/../file"}, "content"},
 		{[]string{"stat", "/data/dir"}, "dir"},
 		{[]string{"stat", "/data/pipe"}, "other"},
-		{[]string{"list", "/data"}, fmt.Sprint(len(readDir(inside)))},
+		{[]string{"list", "/data"}, fmt.Sprint(len(store.ReadDir(inside)))},
 		{[]string{"read", "/data/out-file"}, "errno"},
 		{[]string{"read", "/data/out-dir/secret"}, "errno"},
 		{[]string{"read", "/data/up/secret"}, "errno"},
@@ -256,7 +258,7 @@ func TestInvalidFolderGrants(t *testing.T) {
 	}
 	makePipe(t, filepath.Join(dir, "pipe"))
 	e := testEngine(t)
-	reactor, command := guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev")
+	reactor, command := testGuest(t, e, "echo", "echo"), testGuest(t, e, "rev", "rev")
 	for _, name := range []string{"missing", "file", "pipe"} {
 		for _, r := range []struct {
 			plugin *Provider
@@ -311,7 +313,7 @@ func TestCommandFailure(t *testing.T) {
 			err.Message != "line one\n\\u001b[31mline two\\u001b[0m" {
 			t.Errorf("exit %s: %+v", tt.code, err)
 		}
-		if err != nil && (err.Tool == nil || string(marshal(err.Tool.Exit)) != tt.code) {
+		if err != nil && (err.Tool == nil || string(guest.Marshal(err.Tool.Exit)) != tt.code) {
 			t.Errorf("exit %s: tool %+v", tt.code, err.Tool)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 )
 
 func makePipe(t testing.TB, path string) {
@@ -51,7 +53,7 @@ func TestRenamePastPipe(t *testing.T) {
 	}
 	defer root.Close()
 	for _, names := range [][2]string{{"pipe/x", "y"}, {"x", "pipe/y"}} {
-		if err := renameOver(root, names[0], names[1]); !errors.Is(err, syscall.ENOTDIR) {
+		if err := world.RenameOver(root, names[0], names[1]); !errors.Is(err, syscall.ENOTDIR) {
 			t.Errorf("rename %s to %s: got %v, want %v", names[0], names[1], err, syscall.ENOTDIR)
 		}
 	}

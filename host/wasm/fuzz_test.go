@@ -7,17 +7,18 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/manifest"
 )
 
-func fuzzCall() *call {
+func fuzzCall() *guest.Call {
 	m := &manifest.Manifest{Name: "fuzz", Kind: manifest.KindParley,
 		ExitCodes: []manifest.ExitCode{{Code: 10, Name: "ten"}}}
 	r := &host.Request{Job: host.Job{Tool: "tool", Grant: host.Grant{Tools: []string{"cdp.*"}}}}
 	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
 		return &host.Result{}, nil
 	}
-	return newCall(nil, newJob(&Config{}, m, nil, r))
+	return guest.New(nil, guest.NewJob("", host.Limits{}, m, nil, r))
 }
 
 // FuzzResponse checks that any response becomes a result or a *host.Error.
@@ -28,7 +29,7 @@ func FuzzResponse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		result, err := fuzzCall().interpretResponse(data)
+		result, err := fuzzCall().InterpretResponse(data)
 		var e *host.Error
 		switch {
 		case err == nil && !json.Valid(result.Data):
@@ -49,7 +50,7 @@ func FuzzHostRequest(f *testing.F) {
 	f.Add("http_request", []byte(`{"method":"GET","url":"http://127.0.0.1"}`))
 	f.Add("read_secret", []byte(`{"name":"\u001b[31m"}`))
 	f.Fuzz(func(t *testing.T, function string, request []byte) {
-		if reply := fuzzCall().serve(context.Background(), function, request); !json.Valid(reply) {
+		if reply := fuzzCall().Serve(context.Background(), function, request); !json.Valid(reply) {
 			t.Errorf("%q", reply)
 		}
 	})

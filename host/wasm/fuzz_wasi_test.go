@@ -14,7 +14,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -26,7 +30,7 @@ var fuzzPaths = []string{".", "..", "file", "dir", "dir/deep", "in-file", "in-di
 
 // fuzzScript turns bytes into statements of wasi.c: one byte chooses the function, further bytes its arguments.
 func fuzzScript(data []byte) string {
-	names := slices.Sorted(maps.Keys(wasiFunctions))
+	names := slices.Sorted(maps.Keys(module.WasiFunctions))
 	names = slices.DeleteFunc(names, func(n string) bool { return n == "proc_exit" })
 	next := func() byte {
 		if len(data) == 0 {
@@ -39,7 +43,7 @@ func fuzzScript(data []byte) string {
 	var script strings.Builder
 	for n := 0; len(data) > 0 && n < 50; n++ {
 		name := names[int(next())%len(names)]
-		params, _, _ := strings.Cut(string(wasiFunctions[name]), "->")
+		params, _, _ := strings.Cut(string(module.WasiFunctions[name]), "->")
 		script.WriteString(name)
 		for remaining := strings.Count(params, ",") + 1; remaining > 0 && params != ""; remaining-- {
 			script.WriteByte(' ')
@@ -92,7 +96,7 @@ func FuzzWASI(f *testing.F) {
 	runs := 0
 	f.Fuzz(func(t *testing.T, data []byte) {
 		script := fuzzScript(data)
-		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": script})))
+		r := requestFor(t, p, "run", string(guest.Marshal(map[string]string{"script": script})))
 		r.Options.Timeout = time.Second
 		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: []string{"ro", "rw"}[len(data)%2]}}
 		on(r, host.EventLog, func(e host.JobEvent) { checkDisplayed(t, "the log", e.Message) })
@@ -138,19 +142,19 @@ func FuzzStderr(f *testing.F) {
 	f.Add([]byte(strings.Repeat("x", 5000)+"\n"+strings.Repeat("\n", 100)), uint8(200))
 	f.Fuzz(func(t *testing.T, data []byte, size uint8) {
 		c := fuzzCall()
-		c.control.ctx, c.control.deadline = t.Context(), time.Now().Add(time.Hour)
-		c.control.limits.log = 1000
+		c.Control.Ctx, c.Control.Deadline = t.Context(), time.Now().Add(time.Hour)
+		c.Control.Limits.Log = 1000
 		var lines []string
-		on(c.request, host.EventLog, func(e host.JobEvent) { lines = append(lines, e.Message) })
-		c.capture(&capture{control: c.control})
+		on(c.Request, host.EventLog, func(e host.JobEvent) { lines = append(lines, e.Message) })
+		c.Capture(&world.Capture{Control: c.Control})
 		for rest := data; len(rest) > 0; {
 			n := min(len(rest), int(size)+1)
-			if wrote, err := c.streams.stderr.Write(rest[:n]); wrote != n || err != nil {
+			if wrote, err := c.Streams.Stderr.Write(rest[:n]); wrote != n || err != nil {
 				t.Fatal(wrote, err)
 			}
 			rest = rest[n:]
 		}
-		c.streams.stderr.flush()
+		c.Streams.Stderr.Flush()
 		total := 0
 		for _, line := range lines {
 			total += len(line)
@@ -158,16 +162,16 @@ func FuzzStderr(f *testing.F) {
 				t.Errorf("%q", line)
 			}
 		}
-		if c.streams.stderr.total != len(data) || c.streams.stderr.forwarded+c.streams.stderr.dropped > len(data) ||
-			c.streams.stderr.dropped > 0 != strings.Contains(strings.Join(lines, "\n"), "more bytes on stderr are not shown") {
-			t.Errorf("of %d bytes %d were forwarded and %d dropped", len(data), c.streams.stderr.forwarded,
-				c.streams.stderr.dropped)
+		if c.Streams.Stderr.Total != len(data) || c.Streams.Stderr.Forwarded+c.Streams.Stderr.Dropped > len(data) ||
+			c.Streams.Stderr.Dropped > 0 != strings.Contains(strings.Join(lines, "\n"), "more bytes on stderr are not shown") {
+			t.Errorf("of %d bytes %d were forwarded and %d dropped", len(data), c.Streams.Stderr.Forwarded,
+				c.Streams.Stderr.Dropped)
 		}
-		if total > 4*(c.control.limits.log+stderrExcerpt)+1000 {
+		if total > 4*(c.Control.Limits.Log+world.StderrExcerpt)+1000 {
 			t.Errorf("%d bytes were passed on", total)
 		}
-		head, tail := c.streams.stderr.excerpts()
-		if len(head) > stderrExcerpt || len(tail) > stderrExcerpt || !strings.HasPrefix(string(data), head) {
+		head, tail := c.Streams.Stderr.Excerpts()
+		if len(head) > world.StderrExcerpt || len(tail) > world.StderrExcerpt || !strings.HasPrefix(string(data), head) {
 			t.Errorf("%d and %d bytes are kept", len(head), len(tail))
 		}
 	})
@@ -182,15 +186,15 @@ func FuzzStub(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, wasm []byte) {
-		m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: maxPages, Guards: wasiGuards()})
+		m, err := instrument.Rewrite(wasm, instrument.Config{MaxPages: world.MaxPages, Guards: module.WasiGuards()})
 		if err != nil {
 			return
 		}
-		again, err := instrument.Rewrite(instrument.Stub(m.Wasm), instrument.Config{MaxPages: maxPages, Plain: true})
+		again, err := instrument.Rewrite(instrument.Stub(m.Wasm), instrument.Config{MaxPages: world.MaxPages, Plain: true})
 		if err != nil {
 			t.Fatalf("the stub of %x is refused: %v", wasm, err)
 		}
-		whole, err := instrument.Rewrite(m.Wasm, instrument.Config{MaxPages: maxPages, Plain: true})
+		whole, err := instrument.Rewrite(m.Wasm, instrument.Config{MaxPages: world.MaxPages, Plain: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +220,7 @@ func FuzzCandidate(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := ReadCandidate(path, "0.1.0")
+		c, err := store.ReadCandidate(path, "0.1.0")
 		if err == nil {
 			renderAll(t, c)
 			return

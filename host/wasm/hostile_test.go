@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -144,7 +146,7 @@ func TestHostCallFromAlloc(t *testing.T) {
 		!strings.Contains(err.Message, "within parley_alloc") {
 		t.Errorf("%v", err)
 	}
-	if err := Check(readFile(t, "testdata/imported-export.wasm"), m); err == nil || !strings.Contains(err.Error(),
+	if err := module.Check(readFile(t, "testdata/imported-export.wasm"), m); err == nil || !strings.Contains(err.Error(),
 		"re-exported import") {
 		t.Errorf("%v, want an export that is an import refused", err)
 	}
@@ -174,7 +176,7 @@ func TestGoGuestHostCalls(t *testing.T) {
 	asked, logged, progress := 0, 0, 0.0
 	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
 		asked++
-		return &host.Result{Data: marshal(strings.Repeat("y", 5000))}, nil
+		return &host.Result{Data: guest.Marshal(strings.Repeat("y", 5000))}, nil
 	}
 	on(r, host.EventLog, func(host.JobEvent) { logged++ })
 	on(r, host.EventProgress, func(e host.JobEvent) { progress = e.Done / e.Total })
@@ -211,7 +213,7 @@ func TestNoLeaks(t *testing.T) {
 		t.Skip("needs /proc")
 	}
 	e := testEngine(t)
-	echo, honest := guest(t, e, "echo", "echo"), localGuest(t, e, "probe")
+	echo, honest := testGuest(t, e, "echo", "echo"), localGuest(t, e, "probe")
 	dir := t.TempDir()
 	round := func() {
 		for range 50 {
@@ -243,14 +245,14 @@ func argParams(args ...string) string {
 	for i, arg := range args {
 		m[names[i]] = arg
 	}
-	return string(marshal(m))
+	return string(guest.Marshal(m))
 }
 
 // TestGarbageCollectionRuns checks that garbage collection and other calls make progress while guests spin on every
 // processor.
 func TestGarbageCollectionRuns(t *testing.T) {
 	e := testEngine(t)
-	spin, honest := guest(t, e, "echo", "echo"), guest(t, e, "smallest", "smallest")
+	spin, honest := testGuest(t, e, "echo", "echo"), testGuest(t, e, "smallest", "smallest")
 	if _, err := invoke(t, honest, "call", "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +286,7 @@ func TestGarbageCollectionRuns(t *testing.T) {
 // TestConcurrent makes many calls at once, good and bad ones.
 func TestConcurrent(t *testing.T) {
 	e := testEngine(t)
-	echo, rev := guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev")
+	echo, rev := testGuest(t, e, "echo", "echo"), testGuest(t, e, "rev", "rev")
 	before := runtime.NumGoroutine()
 	var wg sync.WaitGroup
 	for i := range 40 { // 32 of them call echo, the limit for one plugin
@@ -334,7 +336,7 @@ func TestTooManyCalls(t *testing.T) {
 	e, other := New(Config{SlotDir: dir}), New(Config{SlotDir: dir})
 	defer e.Close(context.Background())
 	defer other.Close(context.Background())
-	p, elsewhere := guest(t, e, "smallest", "smallest"), guest(t, other, "smallest", "smallest")
+	p, elsewhere := testGuest(t, e, "smallest", "smallest"), testGuest(t, other, "smallest", "smallest")
 	const limit = 2
 	request := func(caller string) *host.Request {
 		r := requestFor(t, p, "call", "{}")
@@ -390,7 +392,7 @@ func TestTooManyCalls(t *testing.T) {
 
 // TestGuestRequest compares the request of a guest of kind parley/1 with sdk/abi.md.
 func TestGuestRequest(t *testing.T) {
-	p := guest(t, testEngine(t), "echo", "echo")
+	p := testGuest(t, testEngine(t), "echo", "echo")
 	r := requestFor(t, p, "request", `{"value":1}`)
 	r.Settings = json.RawMessage(`{"level":3}`)
 	r.Limits.Timeout = 5 * time.Second
@@ -415,14 +417,14 @@ func TestGuestRequest(t *testing.T) {
 	want := `{"call_id":"c1","caller":"cli","granted":{"browser":true,"clock":true,"env":["LANG"],"fs":[{"mode":"ro","path":"/data"}],"http":["https://example.com"],` +
 		`"random":false,"secrets":["KEY"],"tools":["cdp.Page.*"]},"host":"0.1.0","params":{"value":1},"session":"` +
 		(host.Session{Name: "s1"}).GuestID("echo") + `","settings":{"level":3},"tool":"request"}`
-	if s := string(marshal(got)); s != want {
+	if s := string(guest.Marshal(got)); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
 	}
 }
 
 // TestHostCalls checks that the host replies to a guest in JSON, denies what is not granted, and reports denials.
 func TestHostCalls(t *testing.T) {
-	p := guest(t, testEngine(t), "echo", "echo")
+	p := testGuest(t, testEngine(t), "echo", "echo")
 	var called []string
 	run := func(tool, params string, grant ...string) (string, []string) {
 		t.Helper()
@@ -484,7 +486,7 @@ func TestHostCalls(t *testing.T) {
 
 // TestLogAndProgress checks that log lines and progress reports arrive with escapes in the place of hidden characters.
 func TestLogAndProgress(t *testing.T) {
-	p := guest(t, testEngine(t), "echo", "echo")
+	p := testGuest(t, testEngine(t), "echo", "echo")
 	var lines []string
 	r := requestFor(t, p, "log", "{}")
 	on(r, host.EventLog, func(e host.JobEvent) { lines = append(lines, fmt.Sprint(e.Level, " ", e.Message)) })
@@ -527,7 +529,7 @@ func TestCheck(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.file, func(t *testing.T) {
-			err := Check(readFile(t, filepath.Join(guestDir, tt.file+".wasm")), tt.m)
+			err := module.Check(readFile(t, filepath.Join(guestDir, tt.file+".wasm")), tt.m)
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -538,13 +540,13 @@ func TestCheck(t *testing.T) {
 	}
 	echo := readFile(t, filepath.Join(guestDir, "echo.wasm"))
 	for name, wasm := range map[string][]byte{"empty": nil, "text": []byte("hello"), "truncated": echo[:len(echo)/2]} {
-		if err := Check(wasm, reactor); host.AsError(err).Code != host.InvalidPlugin {
+		if err := module.Check(wasm, reactor); host.AsError(err).Code != host.InvalidPlugin {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, name := range []string{"echo", "smallest", "rev"} {
 		m := loadManifest(t, readFile(t, filepath.Join(guestDir, name+".manifest.json")))
-		if err := Check(readFile(t, filepath.Join(guestDir, name+".wasm")), m); err != nil {
+		if err := module.Check(readFile(t, filepath.Join(guestDir, name+".wasm")), m); err != nil {
 			t.Error(err)
 		}
 	}

@@ -15,7 +15,10 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -49,7 +52,7 @@ func imageGuest(t testing.TB, e *Engine, mode byte, change func(*manifest.Manife
 
 // hasImage reports whether the one slot of the engine has an image.
 func hasImage(e *Engine) bool {
-	found, _ := filepath.Glob(filepath.Join(e.cfg.CacheDir, "*", imageName))
+	found, _ := filepath.Glob(filepath.Join(e.cfg.CacheDir, "*", guest.ImageName))
 	return len(found) == 1
 }
 
@@ -146,7 +149,7 @@ func TestNoImage(t *testing.T) {
 
 // TestOrderImage checks which manifests allow an image.
 func TestOrderImage(t *testing.T) {
-	module, err := rewriteModule(readFile(t, filepath.Join(guestDir, "image.wasm")), largestModule)
+	module, err := module.RewriteModule(readFile(t, filepath.Join(guestDir, "image.wasm")), module.LargestModule)
 	must(t, err)
 	for _, tt := range []struct {
 		name   string
@@ -163,7 +166,7 @@ func TestOrderImage(t *testing.T) {
 	} {
 		m := loadManifest(t, readFile(t, filepath.Join(guestDir, "image.manifest.json")))
 		m.Kind, m.Capabilities = tt.kind, tt.asks
-		if o := orderImage(module, m); (o != nil) != tt.orders {
+		if o := guest.OrderImage(module, m); (o != nil) != tt.orders {
 			t.Errorf("%s: %+v", tt.name, o)
 		}
 	}
@@ -184,17 +187,17 @@ func TestTakeImage(t *testing.T) {
 		{'s', false, "calls poll_oneoff"},
 	} {
 		dir := t.TempDir()
-		must(t, os.WriteFile(filepath.Join(dir, assetsName), assets, 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, world.AssetsName), assets, 0o600))
 		changed := bytes.Replace(original, []byte("the mode is ."), append([]byte("the mode is "), tt.mode), 1)
-		module, err := rewriteModule(changed, largestModule)
+		module, err := module.RewriteModule(changed, module.LargestModule)
 		must(t, err)
 		wasm, globals := instrument.ExportGlobals(module.Wasm)
 		r := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfigInterpreter().
 			WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesExtendedConst))
 		compiled, err := r.CompileModule(t.Context(), wasm)
 		must(t, err)
-		_, err = takeImage(r, compiled, globals, dir,
-			&imageOrder{Name: "image", Pages: 64 * pagesPerMiB, Assets: "/lib", Clock: tt.clock})
+		_, err = guest.TakeImage(r, compiled, globals, dir,
+			&guest.ImageOrder{Name: "image", Pages: 64 * world.PagesPerMiB, Assets: "/lib", Clock: tt.clock})
 		if tt.why == "" && err != nil || tt.why != "" && (err == nil || !strings.Contains(err.Error(), tt.why)) {
 			t.Errorf("%c: %v, want %q", tt.mode, err, tt.why)
 		}
@@ -214,7 +217,7 @@ func TestWarmImage(t *testing.T) {
 	}
 	large := func(m *manifest.Manifest) {
 		warm(m)
-		m.Tools[0].Examples[2].Params = []byte(`{"` + strings.Repeat("x", maxWarmUp) + `":1}`)
+		m.Tools[0].Examples[2].Params = []byte(`{"` + strings.Repeat("x", guest.MaxWarmUp) + `":1}`)
 	}
 	for _, tt := range []struct {
 		name   string
@@ -278,7 +281,7 @@ func TestImageIsDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _ := filepath.Glob(filepath.Join(e.cfg.CacheDir, "*", imageName))
+	found, _ := filepath.Glob(filepath.Join(e.cfg.CacheDir, "*", guest.ImageName))
 	if len(found) != 1 {
 		t.Fatal("there is no image")
 	}

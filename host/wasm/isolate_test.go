@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -50,26 +51,26 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 		p            *Provider
 		tool, params string
 	}{
-		{guest(t, e, "echo", "echo"), "echo", `{"value":[1,"zwei",{"x":null}]}`},
-		{guest(t, e, "echo", "echo"), "fail", `{}`},
-		{guest(t, e, "echo", "echo"), "invalid", `{"value":1}`},
-		{guest(t, e, "echo", "echo"), "trap", `{}`},
-		{guest(t, e, "echo", "echo"), "exit", `{"code":3}`},
-		{guest(t, e, "echo", "echo"), "exit", `{"code":-268435457}`},
-		{guest(t, e, "echo", "echo"), "flood-log", `{}`},
-		{guest(t, e, "echo", "echo"), "flood-result", `{}`},
-		{guest(t, e, "echo", "echo"), "outside", `{}`},
-		{guest(t, e, "echo", "echo"), "bad-json", `{}`},
-		{guest(t, e, "echo", "echo"), "ansi", `{}`},
-		{guest(t, e, "echo", "echo"), "grow", `{}`},
-		{guest(t, e, "echo", "echo"), "call-tool", `{"tool":"cdp.open"}`},
-		{guest(t, e, "echo", "echo"), "log", `{}`},
-		{guest(t, e, "echo", "echo"), "progress", `{}`},
-		{guest(t, e, "echo", "echo"), "warn", `{}`},
-		{guest(t, e, "echo", "echo"), "print", `{}`},
-		{guest(t, e, "echo", "echo"), "ask-no-room", `{"tool":"cdp.open"}`},
-		{guest(t, e, "rev", "rev"), "word", `{"text":"abc"}`},
-		{guest(t, e, "rev", "rev"), "end", `{"code":3}`},
+		{testGuest(t, e, "echo", "echo"), "echo", `{"value":[1,"zwei",{"x":null}]}`},
+		{testGuest(t, e, "echo", "echo"), "fail", `{}`},
+		{testGuest(t, e, "echo", "echo"), "invalid", `{"value":1}`},
+		{testGuest(t, e, "echo", "echo"), "trap", `{}`},
+		{testGuest(t, e, "echo", "echo"), "exit", `{"code":3}`},
+		{testGuest(t, e, "echo", "echo"), "exit", `{"code":-268435457}`},
+		{testGuest(t, e, "echo", "echo"), "flood-log", `{}`},
+		{testGuest(t, e, "echo", "echo"), "flood-result", `{}`},
+		{testGuest(t, e, "echo", "echo"), "outside", `{}`},
+		{testGuest(t, e, "echo", "echo"), "bad-json", `{}`},
+		{testGuest(t, e, "echo", "echo"), "ansi", `{}`},
+		{testGuest(t, e, "echo", "echo"), "grow", `{}`},
+		{testGuest(t, e, "echo", "echo"), "call-tool", `{"tool":"cdp.open"}`},
+		{testGuest(t, e, "echo", "echo"), "log", `{}`},
+		{testGuest(t, e, "echo", "echo"), "progress", `{}`},
+		{testGuest(t, e, "echo", "echo"), "warn", `{}`},
+		{testGuest(t, e, "echo", "echo"), "print", `{}`},
+		{testGuest(t, e, "echo", "echo"), "ask-no-room", `{"tool":"cdp.open"}`},
+		{testGuest(t, e, "rev", "rev"), "word", `{"text":"abc"}`},
+		{testGuest(t, e, "rev", "rev"), "end", `{"code":3}`},
 		{shipped(t, e, "text"), "hash", `{"text":"abc","algorithm":"sha256"}`},
 	}
 	for _, tt := range tests {
@@ -100,9 +101,9 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 				out.Said = out.Said[:min(len(out.Said), 3)]
 				return out
 			}
-			local := marshal(end(""))
+			local := guest.Marshal(end(""))
 			for _, isolate := range []string{isolateCall, isolateProcess} {
-				if got := marshal(end(isolate)); !bytes.Equal(got, local) {
+				if got := guest.Marshal(end(isolate)); !bytes.Equal(got, local) {
 					t.Errorf("local %.1000s\n%s %.1000s", local, isolate, got)
 				}
 			}
@@ -153,7 +154,7 @@ func TestIsolatedDeadline(t *testing.T) {
 	e := testEngine(t)
 	const timeout = 300 * time.Millisecond
 	for _, tool := range []string{"spin", "sleep"} {
-		p := guest(t, e, "echo", "echo")
+		p := testGuest(t, e, "echo", "echo")
 		must(t, p.Prepare(context.Background()))
 		r := requestFor(t, p, tool, "{}")
 		r.Options.Timeout = timeout
@@ -170,7 +171,7 @@ func TestIsolatedDeadline(t *testing.T) {
 func TestIsolationRequirements(t *testing.T) {
 	for name, cfg := range map[string]Config{"no child": {CacheDir: testCache}, "no cache": {Child: compiler}} {
 		e := New(cfg)
-		p := guest(t, e, "echo", "echo")
+		p := testGuest(t, e, "echo", "echo")
 		if _, err := invokeIsolated(t, p, requestFor(t, p, "echo", `{}`)); err == nil || err.Code != host.Unavailable {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -182,7 +183,7 @@ func TestIsolationRequirements(t *testing.T) {
 // default, and else, or where the code cannot be kept, in this process, which the result says.
 func TestIsolationByDefault(t *testing.T) {
 	skipWithoutRunners(t)
-	must(t, guest(t, testEngine(t), "echo", "echo").Prepare(t.Context())) // so that no engine below compiles it
+	must(t, testGuest(t, testEngine(t), "echo", "echo").Prepare(t.Context())) // so that no engine below compiles it
 	for name, tt := range map[string]struct {
 		isolate, nowhere bool
 		written          string
@@ -202,7 +203,7 @@ func TestIsolationByDefault(t *testing.T) {
 			if tt.nowhere {
 				e.cfg.CacheDir = "/dev/null/cache"
 			}
-			p := guest(t, e, "echo", "echo")
+			p := testGuest(t, e, "echo", "echo")
 			r := requestFor(t, p, "echo", `{"value":1}`)
 			r.Isolate = tt.written
 			must(t, p.Features().Prepare(t.Context(), r))
@@ -267,10 +268,10 @@ func received(t testing.TB, data []byte) *remoteCall {
 	t.Helper()
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
 	r := &host.Request{Job: host.Job{Tool: "call", Params: json.RawMessage("{}"), Wants: host.Wants{Log: true}}}
-	j := newJob(&Config{}, m, nil, r)
-	k := j.control()
-	k.begin(context.Background())
-	return &remoteCall{job: j, control: k, conn: wire.NewConn(bytes.NewReader(data), io.Discard)}
+	j := guest.NewJob("", host.Limits{}, m, nil, r)
+	k := j.Control()
+	k.Begin(context.Background())
+	return &remoteCall{Job: j, control: k, conn: wire.NewConn(bytes.NewReader(data), io.Discard)}
 }
 
 // TestCallsNameNothingOfThisMachine checks that neither a folder nor a value of a variable is in the frame of a call.
@@ -278,9 +279,9 @@ func TestCallsNameNothingOfThisMachine(t *testing.T) {
 	a := received(t, nil)
 	var sent bytes.Buffer
 	a.conn = wire.NewConn(strings.NewReader(""), &sent)
-	a.request.Grant = host.Grant{Env: map[string]string{"LANG": "value-of-lang"},
+	a.Request.Grant = host.Grant{Env: map[string]string{"LANG": "value-of-lang"},
 		FS: []host.FSGrant{{Path: "/data", Source: "/folder/of/data", Mode: "ro"}}}
-	if _, err := a.send(a.terms("y")); !errors.Is(err, io.EOF) {
+	if _, err := a.send(terms(a.Job, "y")); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 	for _, secret := range []string{"/folder", "value-of-lang"} {
@@ -299,7 +300,7 @@ func TestOtherTerms(t *testing.T) {
 	h := r.connection(wire.NewConn(nil, io.Discard))
 	for _, terms := range []wire.Terms{{Code: "b", Rights: []string{}}, {Code: "a", Rights: []string{"random"}},
 		{Code: "a", Rights: []string{}, Limits: host.Limits{HostCalls: 1}}} {
-		if _, _, err := h.runCall(marshal(wire.Call{Terms: terms})); !errors.Is(err, host.Internal) {
+		if _, _, err := h.runCall(guest.Marshal(wire.Call{Terms: terms})); !errors.Is(err, host.Internal) {
 			t.Errorf("%+v: %v", terms, err)
 		}
 	}
@@ -323,7 +324,7 @@ func FuzzRemoteCall(f *testing.F) {
 	f.Add(whole.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a := received(t, data)
-		result, err := a.send(a.terms("y"))
+		result, err := a.send(terms(a.Job, "y"))
 		var known *host.Error
 		if err != nil && !errors.As(err, &known) && !isGone(err) || err == nil && result == nil {
 			t.Errorf("%v, %v", result, err)

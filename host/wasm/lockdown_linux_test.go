@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/wire"
 )
 
@@ -33,7 +35,7 @@ func probeMain() int {
 	if os.Getenv("PARLEY_TEST_NO_FOLDERS") != "" {
 		grants = nil
 	}
-	missing := lockDown(limits{pages: 16, openFiles: 16}, grants, 1<<20, 1, 10*time.Second)
+	missing := lockDown(world.Limits{Pages: 16, OpenFiles: 16}, grants, 1<<20, 1, 10*time.Second)
 	tries := map[string]func() error{
 		"read granted":    func() error { _, err := os.ReadFile(filepath.Join(ro, "a")); return err },
 		"write granted":   func() error { return os.WriteFile(filepath.Join(rw, "new"), []byte("x"), 0o600) },
@@ -179,7 +181,7 @@ func probed(t *testing.T, cmd *exec.Cmd) (result map[string]string) {
 // TestIsolatedProcessDies checks that killing the child ends its call and nothing else.
 func TestIsolatedProcessDies(t *testing.T) {
 	e := testEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	must(t, p.Prepare(context.Background()))
 	r := requestFor(t, p, "call-tool", `{"tool":"cdp.open"}`)
 	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
@@ -201,7 +203,7 @@ func TestIsolatedProcessDies(t *testing.T) {
 // TestOrphans checks that the child ends after its parent.
 func TestOrphans(t *testing.T) {
 	e := testEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	_, err := p.load(t.Context())
 	must(t, err)
 	r := requestFor(t, p, "spin", "{}")
@@ -211,10 +213,10 @@ func TestOrphans(t *testing.T) {
 	socket, child, err := e.startRunner()
 	must(t, err)
 	conn := wire.NewConn(nil, socket)
-	spec, err := p.runnerSpec(newJob(&e.cfg, m, nil, r))
+	spec, err := p.runnerSpec(guest.NewJob(e.cfg.HostVersion, e.cfg.Limits, m, nil, r))
 	must(t, err)
 	must(t, conn.QueueHello(wire.Hello{}))
-	must(t, conn.Queue(wire.KindStart, marshal(spec.start)))
+	must(t, conn.Queue(wire.KindStart, guest.Marshal(spec.start)))
 	must(t, conn.SendJSON(wire.KindCall, wire.Call{Terms: spec.Terms, Tool: "spin", Left: time.Hour}))
 	must(t, socket.Close()) // as if the parent had died
 	select {

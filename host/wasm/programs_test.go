@@ -17,6 +17,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/providertest"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/foreign"
 )
 
@@ -156,7 +158,7 @@ func TestInterpreters(t *testing.T) {
 			})
 		}
 	})
-	if names := readDir(data); len(names) != 1 {
+	if names := store.ReadDir(data); len(names) != 1 {
 		t.Errorf("the read-only folder contains %v", names)
 	}
 	t.Run("command line", func(t *testing.T) {
@@ -210,7 +212,9 @@ func (i interpreter) manifestWith(assets, rights string) []byte {
 		"params":{"type":"object","properties":{"script":{"type":"string","description":"The script."}},"required":["script"]}}]}`, i.name, assets, rights, i.wasi)
 }
 
-func (i interpreter) params() json.RawMessage { return marshal(map[string]string{"script": i.script}) }
+func (i interpreter) params() json.RawMessage {
+	return guest.Marshal(map[string]string{"script": i.script})
+}
 
 func buildParley(t *testing.T, dir string) string {
 	t.Helper()

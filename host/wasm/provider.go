@@ -12,6 +12,9 @@ import (
 	"sync/atomic"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -20,7 +23,7 @@ import (
 type Provider struct {
 	engine     *Engine
 	info       host.Info
-	openSource func() Source
+	openSource func() store.Source
 	partsOnce  sync.Once
 	parts      pluginParts // see pluginParts
 
@@ -37,7 +40,7 @@ type Provider struct {
 // pluginParts is what a provider needs beyond its info. It is created on first use, because listing a thousand
 // plugins needs none of it.
 type pluginParts struct {
-	src      Source
+	src      store.Source
 	manifest func() (*manifest.Manifest, error)
 	segment  func() ([]byte, error)
 	text     func() (*manifest.SourceFile, error) // see readText
@@ -54,13 +57,13 @@ type loading struct {
 var _ host.Provider = (*Provider)(nil)
 
 // Provider returns a plugin made of the parts in src.
-func (e *Engine) Provider(src Source) *Provider {
-	return &Provider{engine: e, info: src.Info, openSource: func() Source { return src }}
+func (e *Engine) Provider(src store.Source) *Provider {
+	return &Provider{engine: e, info: src.Info, openSource: func() store.Source { return src }}
 }
 
 // Installed returns the plugin of an entry of a store.
-func (e *Engine) Installed(s *Store, entry Entry) *Provider {
-	return &Provider{engine: e, info: entry.Info(), openSource: func() Source { return s.Source(entry) }}
+func (e *Engine) Installed(s *store.Store, entry store.Entry) *Provider {
+	return &Provider{engine: e, info: entry.Info(), openSource: func() store.Source { return s.Source(entry) }}
 }
 
 func (p *Provider) loadParts() *pluginParts {
@@ -197,7 +200,7 @@ func (p *Provider) moduleKey() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.key == "" {
-		key, _, err := p.loadParts().src.moduleKey(p.engine.cacheDir())
+		key, _, err := moduleKey(&p.loadParts().src, p.engine.cacheDir())
 		if err != nil {
 			return "", err
 		}
@@ -315,7 +318,7 @@ func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, e
 
 // runAt runs a job at a level of isolation. Compiling is not part of its time. The error is errNoRunner if there can be
 // no runner: nothing was run then.
-func (p *Provider) runAt(ctx context.Context, j *job, level string) (*host.Result, error) {
+func (p *Provider) runAt(ctx context.Context, j *guest.Job, level string) (*host.Result, error) {
 	var plugin *compiledPlugin
 	var err error
 	if level == isolateNone {
@@ -326,7 +329,7 @@ func (p *Provider) runAt(ctx context.Context, j *job, level string) (*host.Resul
 	if err != nil {
 		return nil, err
 	}
-	release, err := p.acquire(ctx, j.request)
+	release, err := p.acquire(ctx, j.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -334,9 +337,9 @@ func (p *Provider) runAt(ctx context.Context, j *job, level string) (*host.Resul
 	if level != isolateNone {
 		return p.engine.runners().run(ctx, j, p, level == isolateCall)
 	}
-	c := newCall(plugin, j)
-	defer c.close()
-	return c.run(ctx)
+	c := guest.New(plugin.code, j)
+	defer c.Close()
+	return c.Run(ctx)
 }
 
 // acquire takes the slots of a call: one of the plugin's, and one of this process. A call of a person or a client waits
@@ -344,7 +347,7 @@ func (p *Provider) runAt(ctx context.Context, j *job, level string) (*host.Resul
 // the one that made it. The caller must call release when the call has ended.
 func (p *Provider) acquire(ctx context.Context, r *host.Request) (release func(), err error) {
 	wait := !r.Inner()
-	limit := cmp.Or(r.Limits.ConcurrentCalls, defaultConcurrentCalls)
+	limit := cmp.Or(r.Limits.ConcurrentCalls, world.DefaultConcurrentCalls)
 	releasePlugin, err := p.engine.shared.Acquire(ctx, p.info.Name, limit, wait)
 	if err != nil {
 		return nil, p.busyError(ctx, fmt.Sprintf("%d concurrent calls of %s", limit, p.info.Name))
@@ -362,36 +365,19 @@ func (p *Provider) busyError(ctx context.Context, limit string) *host.Error {
 	case ctx.Err() == nil:
 		return host.Errorf(host.Busy, "the limit of %s is reached; nothing was run; try again when one has ended", limit)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &host.Error{Code: host.Busy, Cause: ctx.Err(), Message: fmt.Sprintf("the limit of %s was reached until the "+
-			"deadline of this call; nothing was run", limit)}
+		return world.Failed(host.Busy, ctx.Err(), "the limit of %s was reached until the deadline of this call; nothing "+
+			"was run", limit)
 	}
 	return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
 }
 
-// Source provides a plugin's parts from a store, a candidate, or this binary. Its functions are safe for concurrent
-// use and read nothing before they are called. The caller keeps what it needs again: a module can be large, and is
-// not needed once it is compiled. Their errors are *host.Error.
-type Source struct {
-	Info     host.Info
-	Manifest func() (*manifest.Manifest, error)
-	Wasm     func() ([]byte, error)
-	Segment  func() ([]byte, error) // as host.BuildSegment encodes it
-	// File is the path of the file that Wasm reads and compares with Info.Digest, "" if the module is in memory.
-	File string
-	// Packed is the compressed form of Wasm if that is in memory anyway, else nil. Compiled code can then be looked
-	// up without decompressing the module.
-	Packed []byte
-	// Engine is the digest of the engine that a plugin of kind script is bound to, "" if it is not installed.
-	Engine string
-}
-
 // moduleKey returns the key of the compiled code, and the module if it had to be read. dir is the cache folder, or "".
 // The digest covers the manifest too, which says what an image of the module may hold.
-func (s *Source) moduleKey(dir string) (key string, wasm []byte, err error) {
+func moduleKey(s *store.Source, dir string) (key string, wasm []byte, err error) {
 	if s.Info.Digest != "" { // of what is in memory, or of what the file has to be
 		key = cacheKey("digest", []byte(s.Info.Digest))
 		if s.File != "" {
-			wasm, err = s.readChanged(dir, key)
+			wasm, err = readChanged(s, dir, key)
 		}
 		return key, wasm, err
 	}
@@ -406,7 +392,7 @@ func (s *Source) moduleKey(dir string) (key string, wasm []byte, err error) {
 
 // readChanged reads the file of the module, which checks its digest, unless it is as it was when its compiled code was
 // last used.
-func (s *Source) readChanged(dir, key string) (wasm []byte, err error) {
+func readChanged(s *store.Source, dir, key string) (wasm []byte, err error) {
 	if dir == "" {
 		return s.Wasm()
 	}

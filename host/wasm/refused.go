@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -49,7 +52,7 @@ func (e *Engine) rememberRefusal(dir, key string, l host.ModuleLimits, err *host
 	if dir == "" || !errors.Is(err, errOverBudget) {
 		return
 	}
-	content := marshal(refusal{Host: e.cfg.HostVersion, Bounds: e.bounds(l), Message: err.Message})
+	content := guest.Marshal(refusal{Host: e.cfg.HostVersion, Bounds: e.bounds(l), Message: err.Message})
 	if err := os.WriteFile(filepath.Join(dir, key+refusedSuffix), content, 0o600); err != nil {
 		e.cfg.Debug("cannot remember a refused module: " + manifest.CleanLine(err.Error()))
 	}
@@ -66,10 +69,10 @@ func (e *Engine) knownRefusal(dir, key string, l host.ModuleLimits) error {
 	if dir == "" {
 		return nil
 	}
-	data, err := readBounded(filepath.Join(dir, key+refusedSuffix), maxChecksums)
+	data, err := protect.ReadProject(filepath.Join(dir, key+refusedSuffix), maxChecksums)
 	var r refusal
 	if err != nil || json.Unmarshal(data, &r) != nil || r.Host != e.cfg.HostVersion || r.Bounds != e.bounds(l) {
 		return nil
 	}
-	return &host.Error{Code: host.InvalidPlugin, Message: truncate(manifest.CleanLine(r.Message), maxMessage)}
+	return &host.Error{Code: host.InvalidPlugin, Message: world.Line(r.Message, world.MaxMessage)}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/store"
 )
 
 // TestRefusalsOfOthers checks when an engine knows a refusal that another one has written: the bounds and the version
@@ -63,7 +64,7 @@ func TestReadBounded(t *testing.T) {
 		if err := os.Truncate(path, c.size); err != nil {
 			t.Fatal(err)
 		}
-		data, err := readBounded(path, 1<<20)
+		data, err := store.ReadBounded(path, 1<<20)
 		if c.want == "" && (err != nil || int64(len(data)) != c.size) {
 			t.Errorf("%d bytes: %d, %v", c.size, len(data), err)
 		}

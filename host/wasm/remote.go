@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -23,8 +25,8 @@ const frameOverhead = 1 << 20
 // remoteCall is the host's side of a call that runs in another process. That process may be compromised, so everything
 // that it sends is bounded and cleaned here.
 type remoteCall struct {
-	*job
-	control *control
+	*guest.Job
+	control *world.Control
 	conn    *wire.Conn
 
 	greeted bool // the hello of the process has arrived
@@ -40,33 +42,34 @@ type remoteCall struct {
 func (a *remoteCall) awaitDeadline(err error) error {
 	const ahead = time.Second
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil &&
-		time.Until(a.control.deadline) < ahead {
-		<-a.control.ctx.Done()
+		time.Until(a.control.Deadline) < ahead {
+		<-a.control.Ctx.Done()
 	}
 	return err
 }
 
 // terms returns what a runner for the job is for.
-func (j *job) terms(code string) wire.Terms {
-	return wire.Terms{Code: code, Rights: wire.RightsOf(j.request.Grant), Limits: j.request.Limits}
+func terms(j *guest.Job, code string) wire.Terms {
+	return wire.Terms{Code: code, Rights: wire.RightsOf(j.Request.Grant), Limits: j.Request.Limits}
 }
 
-// wire returns the job as the wire has it, of which a deadline is left.
-func (j *job) wire(terms wire.Terms, left time.Duration) wire.Call {
-	r := j.request
-	return wire.Call{Terms: terms, Tool: r.Tool, Params: jsonOr(r.Params, "{}"), Caller: r.Caller, Session: j.session,
-		CallID: r.CallID, Left: left, Options: r.Options, Settings: r.Settings, Wants: r.Wants}
+// message returns the job as the wire has it, of which a deadline is left.
+func message(j *guest.Job, terms wire.Terms, left time.Duration) wire.Call {
+	r := j.Request
+	return wire.Call{Terms: terms, Tool: r.Tool, Params: guest.JsonOr(r.Params, "{}"), Caller: r.Caller,
+		Session: j.Session,
+		CallID:  r.CallID, Left: left, Options: r.Options, Settings: r.Settings, Wants: r.Wants}
 }
 
 // send sends the call, after a hello if this is the first one on the connection, and serves requests until the outcome
 // arrives. An error of the connection means that the process has ended; see isGone.
 func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
-	body, err := manifest.Marshal(a.job.wire(terms, time.Until(a.control.deadline)))
+	body, err := manifest.Marshal(message(a.Job, terms, time.Until(a.control.Deadline)))
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
 	}
 	if !a.greeted {
-		if err := a.conn.QueueHello(wire.Hello{Host: a.host}); err != nil {
+		if err := a.conn.QueueHello(wire.Hello{Host: a.Host}); err != nil {
 			return nil, err
 		}
 	}
@@ -79,19 +82,18 @@ func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
 			return nil, err
 		}
 		if err != nil {
-			return nil, host.Errorf(host.Trapped, "the process of %s: %s", a.manifest.Name,
-				truncate(manifest.CleanLine(err.Error()), 200))
+			return nil, host.Errorf(host.Trapped, "the process of %s: %s", a.Manifest.Name, world.Line(err.Error(), 200))
 		}
 		a.greeted = true
 	}
 	for {
 		// A byte of guest text may take six bytes in JSON.
-		kind, body, err := a.conn.Receive(max(6*a.limits.output, maxHostRequest) + frameOverhead)
+		kind, body, err := a.conn.Receive(max(6*a.Limits.Output, world.MaxHostRequest) + frameOverhead)
 		switch {
 		case isGone(err):
 			return nil, err
 		case err != nil:
-			return nil, host.Errorf(host.Trapped, "the process of %s sent %v", a.toolName(), err)
+			return nil, host.Errorf(host.Trapped, "the process of %s sent %v", a.ToolName(), err)
 		case kind == wire.KindDone:
 			a.done = true
 			return a.decodeOutcome(body)
@@ -119,18 +121,18 @@ func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
 	case wire.KindBegun:
 		a.begun = true
 	case wire.KindAsk:
-		if err := a.control.countHostCall(); err != nil {
+		if err := a.control.CountHostCall(); err != nil {
 			return err
 		}
 		function, argument, _ := bytes.Cut(body, []byte("\n"))
 		a.acted = a.acted || string(function) != host.AskSecret
-		if err := a.conn.Send(wire.KindReply, a.serve(a.control.ctx, string(function), argument)); err != nil {
+		if err := a.conn.Send(wire.KindReply, a.Serve(a.control.Ctx, string(function), argument)); err != nil {
 			return io.ErrUnexpectedEOF
 		}
 	case wire.KindEvent:
 		return a.event(body)
 	default:
-		return host.Errorf(host.Trapped, "the process of %s sent a frame of unknown kind", a.toolName())
+		return host.Errorf(host.Trapped, "the process of %s sent a frame of unknown kind", a.ToolName())
 	}
 	return nil
 }
@@ -139,25 +141,25 @@ func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
 func (a *remoteCall) event(body []byte) error {
 	var e host.JobEvent
 	if json.Unmarshal(body, &e) != nil {
-		return host.Errorf(host.Trapped, "the process of %s sent an invalid event", a.toolName())
+		return host.Errorf(host.Trapped, "the process of %s sent an invalid event", a.ToolName())
 	}
 	if e.Kind == host.EventLog || e.Kind == host.EventProgress {
 		// The guest may use the limit twice: for its log and for stderr.
-		if a.logged += len(body); a.logged > 2*(a.limits.log+frameOverhead) {
-			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", a.toolName(), a.limits.log)
+		if a.logged += len(body); a.logged > 2*(a.Limits.Log+frameOverhead) {
+			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", a.ToolName(), a.Limits.Log)
 		}
-		e.Message = truncate(manifest.CleanLine(e.Message), 2*maxMessage) // the process has truncated it already
+		e.Message = world.Line(e.Message, 2*world.MaxMessage) // the process has truncated it already
 	}
 	switch e.Kind {
 	case host.EventDenied:
-		a.request.Deny(truncate(manifest.CleanLine(e.Right), 4<<10), truncate(manifest.CleanLine(e.Why), maxMessage))
+		a.Request.Deny(world.Line(e.Right, 4<<10), world.Line(e.Why, world.MaxMessage))
 	case host.EventUse:
 		a.acted = a.acted || !strings.HasPrefix(e.Right, "fs:read:")
-		a.request.RecordUse(truncate(e.Right, 8<<10))
+		a.Request.RecordUse(world.Truncate(e.Right, 8<<10))
 	case host.EventLog:
-		a.request.Log(min(max(e.Level, 0), 3), e.Message)
+		a.Request.Log(min(max(e.Level, 0), 3), e.Message)
 	case host.EventProgress:
-		a.request.Progress(e.Done, e.Total, e.Message)
+		a.Request.Progress(e.Done, e.Total, e.Message)
 	}
 	return nil
 }
@@ -166,8 +168,8 @@ func (a *remoteCall) event(body []byte) error {
 // effect read and therefore only rights to read, or it has not used a right to change anything. Calls that it makes as
 // its caller are not narrowed to its effect.
 func (a *remoteCall) repeatable() bool {
-	def := a.request.Def
-	return !a.acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead && !a.request.Grant.Caller)
+	def := a.Request.Def
+	return !a.acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead && !a.Request.Grant.Caller)
 }
 
 func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
@@ -179,18 +181,19 @@ func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, host.Errorf(host.Trapped, "the process of %s sent an invalid outcome: %s", a.toolName(),
-			truncate(manifest.CleanLine(err.Error()), 200))
+		return nil, host.Errorf(host.Trapped, "the process of %s sent an invalid outcome: %s", a.ToolName(),
+			world.Line(err.Error(), 200))
 	case e != nil:
 		if e.Code == host.ConfigError { // a granted folder
-			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.manifest.Name)}
+			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.Manifest.Name)}
 		}
 		return nil, e
 	}
 	for _, block := range o.Content {
 		if err := block.Check(); err != nil {
-			return nil, host.Errorf(host.InvalidResult, "%s returned invalid content: %s", a.toolName(), err)
+			return nil, host.Errorf(host.InvalidResult, "%s returned invalid content: %s", a.ToolName(), err)
 		}
 	}
-	return &host.Result{Data: jsonOr(o.Data, "null"), Content: o.Content, Warnings: cleanWarnings(o.Warnings)}, nil
+	return &host.Result{Data: guest.JsonOr(o.Data, "null"), Content: o.Content,
+		Warnings: guest.CleanWarnings(o.Warnings)}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 )
 
 // serving returns the functions of the host that serve the requests of a call.
@@ -53,7 +54,7 @@ func TestGuestFunctions(t *testing.T) {
 		return host.BoundSecret{Value: "hidden"}, nil
 	}
 	for _, function := range []string{host.AskMayCall, host.AskBoundSecret, host.AskLast, "", "CALL_TOOL"} {
-		reply := serveGuest(t.Context(), r, function, []byte(`{"name":"KEY","tool":"x"}`))
+		reply := guest.ServeGuest(t.Context(), r, function, []byte(`{"name":"KEY","tool":"x"}`))
 		if !strings.Contains(string(reply), `"code":"not_found"`) {
 			t.Errorf("%q: %s", function, reply)
 		}

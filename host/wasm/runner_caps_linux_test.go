@@ -11,7 +11,7 @@ import (
 func TestRunnersHaveNoCapabilities(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	inRunner(t, p, requestFor(t, p, "echo", `{"value":1}`))
 	pids := running(e)
 	if len(pids) != 1 {

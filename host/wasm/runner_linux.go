@@ -26,6 +26,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/contain"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
@@ -394,7 +396,7 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		info := marshal(RunnerInfo{Name: l.name, Plugin: spec.Manifest.Name, Caller: spec.Caller,
+		info := guest.Marshal(RunnerInfo{Name: l.name, Plugin: spec.Manifest.Name, Caller: spec.Caller,
 			Session: host.SessionOf(spec.Session).String(), Started: time.Now()})
 		if _, err := l.lock.WriteAt(info, 0); err != nil {
 			return nil, err
@@ -408,8 +410,8 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 	}
 	socket, child, err := p.e.startRunner(args...)
 	if err != nil {
-		return nil, &host.Error{Code: host.Unavailable, Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
-			Message: fmt.Sprintf("cannot start the process of %s: %v; nothing was run", spec.Manifest.Name, err)}
+		return nil, world.Failed(host.Unavailable, err, "cannot start the process of %s: %v; nothing was run",
+			spec.Manifest.Name, err).WithSteps(host.OperatorStep(host.OpDoctor))
 	}
 	l.child, l.pid, l.handle = child, child.cmd.Process.Pid, -1
 	l.connect(socket)
@@ -417,7 +419,7 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 	defer stop()
 	err = l.conn.QueueHello(wire.Hello{Host: s.Host})
 	if err == nil {
-		err = l.conn.Send(wire.KindStart, marshal(s))
+		err = l.conn.Send(wire.KindStart, guest.Marshal(s))
 	}
 	var kind wire.Kind
 	var body []byte
@@ -441,7 +443,7 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 	l.kill()
 	<-child.exited
 	return nil, fmt.Errorf("the runner did not start: %v: %s", child.cmd.ProcessState,
-		truncate(manifest.CleanLine(child.stderr.String()), 300))
+		world.Line(child.stderr.String(), 300))
 }
 
 // startRunner starts the process of a runner, and returns the socket that leads to it.
@@ -523,37 +525,37 @@ func (l *lease) removeFiles() {
 var errNotShared = errors.New("no shared runner")
 
 // run runs a job in a runner: in one for it alone if alone is set or there is no shared one.
-func (p *runnerPool) run(ctx context.Context, j *job, code *Provider, alone bool) (*host.Result, error) {
+func (p *runnerPool) run(ctx context.Context, j *guest.Job, code *Provider, alone bool) (*host.Result, error) {
 	spec, err := code.runnerSpec(j)
 	if err != nil {
 		return nil, err
 	}
-	id, k := spec.id(), j.control()
+	id, k := spec.id(), j.Control()
 	var busy error // which says more than that the time is over
-	result, err := k.within(ctx, func() (*host.Result, error) {
+	result, err := k.Within(ctx, func() (*host.Result, error) {
 		repeated := false
 		for try := 0; ; try++ {
-			l, err := p.lease(k.ctx, id, spec, alone || try == runnerTries, j.request.Inner())
+			l, err := p.lease(k.Ctx, id, spec, alone || try == runnerTries, j.Request.Inner())
 			if err != nil {
 				if errors.Is(err, host.Busy) {
 					busy = err
 				}
 				return nil, err
 			}
-			a := &remoteCall{job: j, control: k, conn: l.conn, greeted: l.greeted}
+			a := &remoteCall{Job: j, control: k, conn: l.conn, greeted: l.greeted}
 			result, err := a.runOn(l, spec.Terms)
 			if isGone(err) {
 				err = l.crashError(a)
 				// What has not begun can run again. Once that has: somebody may have killed the runner. If it was the guest,
 				// it is so again.
 				again := !a.begun || !repeated && a.repeatable() && errors.Is(err, host.Trapped)
-				if again && l.name != "" && k.ctx.Err() == nil {
+				if again && l.name != "" && k.Ctx.Err() == nil {
 					l.release(id, false)
-					repeated, k.hostCalls = repeated || a.begun, 0
+					repeated, k.HostCalls = repeated || a.begun, 0
 					continue
 				}
 			}
-			l.release(id, a.done && !endsRunner(err) && k.ctx.Err() == nil)
+			l.release(id, a.done && !endsRunner(err) && k.Ctx.Err() == nil)
 			return result, a.awaitDeadline(err)
 		}
 	})
@@ -564,17 +566,17 @@ func (p *runnerPool) run(ctx context.Context, j *job, code *Provider, alone bool
 }
 
 // runnerSpec returns what a runner of a job is for.
-func (p *Provider) runnerSpec(j *job) (*runnerSpec, error) {
-	e, r := p.engine, j.request
+func (p *Provider) runnerSpec(j *guest.Job) (*runnerSpec, error) {
+	e, r := p.engine, j.Request
 	key, err := p.moduleKey()
 	if err != nil {
 		return nil, err
 	}
 	spec := &runnerSpec{
-		start: start{Terms: j.terms(key), Slot: filepath.Join(e.cfg.CacheDir, key), Host: j.host,
-			Defaults: e.cfg.Limits, Manifest: j.manifest, Text: j.text, Grant: r.Grant, Guard: r.Guard.Load(),
-			CPU: j.limits.timeout},
-		Plugin: p.identity(j.manifest), Caller: r.Caller, Session: r.Session.Key(), Program: programID(), Wire: wire.Version,
+		start: start{Terms: terms(j, key), Slot: filepath.Join(e.cfg.CacheDir, key), Host: j.Host,
+			Defaults: e.cfg.Limits, Manifest: j.Manifest, Text: j.Text, Grant: r.Grant, Guard: r.Guard.Load(),
+			CPU: j.Limits.Timeout},
+		Plugin: p.identity(j.Manifest), Caller: r.Caller, Session: r.Session.Key(), Program: programID(), Wire: wire.Version,
 		code: p,
 	}
 	for _, g := range r.Grant.FS {
@@ -590,7 +592,7 @@ func (p *runnerPool) lease(ctx context.Context, id string, spec *runnerSpec, alo
 		if !errors.Is(err, errNotShared) {
 			return l, err
 		}
-		p.e.cfg.Debug("no shared runner for " + spec.Manifest.Name + ": " + truncate(manifest.CleanLine(err.Error()), 300))
+		p.e.cfg.Debug("no shared runner for " + spec.Manifest.Name + ": " + world.Line(err.Error(), 300))
 	}
 	l := &lease{pool: p}
 	if err := p.start(ctx, l, spec); err != nil {
@@ -602,8 +604,8 @@ func (p *runnerPool) lease(ctx context.Context, id string, spec *runnerSpec, alo
 
 // runOn runs the call on a runner. The runner is killed if it does anything but send an outcome in time.
 func (a *remoteCall) runOn(l *lease, terms wire.Terms) (*host.Result, error) {
-	stop := context.AfterFunc(a.control.ctx, l.kill)
-	stopWatch := l.watchCPU(a.limits.timeout)
+	stop := context.AfterFunc(a.control.Ctx, l.kill)
+	stopWatch := l.watchCPU(a.Limits.Timeout)
 	result, err := a.send(terms)
 	stopWatch()
 	l.greeted = a.greeted
@@ -655,24 +657,23 @@ func cpuTimeOf(pid int) (time.Duration, bool) {
 
 // crashError returns the reason why a runner ended during a call.
 func (l *lease) crashError(a *remoteCall) error {
-	tooLong := host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.toolName(), a.limits.timeout)
+	tooLong := host.Errorf(host.LimitExceeded, "%s used more than %v of CPU time", a.ToolName(), a.Limits.Timeout)
 	switch {
 	case l.over.Load():
 		return tooLong
 	case l.child == nil:
-		return host.Errorf(host.Trapped, "the runner of %s ended during the call", a.toolName())
+		return host.Errorf(host.Trapped, "the runner of %s ended during the call", a.ToolName())
 	}
 	<-l.child.exited
 	state, output := l.child.cmd.ProcessState, l.child.stderr.String()
-	l.pool.e.cfg.Debug(fmt.Sprintf("the runner of %s: %v: %s", a.manifest.Name, state,
-		truncate(manifest.CleanLine(output), 1000)))
+	l.pool.e.cfg.Debug(fmt.Sprintf("the runner of %s: %v: %s", a.Manifest.Name, state, world.Line(output, 1000)))
 	switch {
 	case isOutOfMemory(output):
-		return host.Errorf(host.LimitExceeded, "%s and its process need more memory than the limit", a.toolName())
-	case l.name == "" && state.UserTime()+state.SystemTime() > a.limits.timeout: // the kernel's bound
+		return host.Errorf(host.LimitExceeded, "%s and its process need more memory than the limit", a.ToolName())
+	case l.name == "" && state.UserTime()+state.SystemTime() > a.Limits.Timeout: // the kernel's bound
 		return tooLong
 	}
-	return host.Errorf(host.Trapped, "the runner of %s ended during the call: %v", a.toolName(), state)
+	return host.Errorf(host.Trapped, "the runner of %s ended during the call: %v", a.ToolName(), state)
 }
 
 // runnerFiles returns what the files of runners say, the least recently used first.
@@ -685,7 +686,7 @@ func runnerFiles(dir string) []RunnerInfo {
 			continue
 		}
 		info := RunnerInfo{}
-		if data, err := readBounded(filepath.Join(dir, entry.Name()), 64<<10); err == nil {
+		if data, err := protect.ReadProject(filepath.Join(dir, entry.Name()), 64<<10); err == nil {
 			_ = json.Unmarshal(data, &info)
 		}
 		info.Name = name

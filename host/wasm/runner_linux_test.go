@@ -21,6 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/contain"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
@@ -54,7 +56,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 func TestRunnersServeCalls(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	request := func() *host.Request { return requestFor(t, p, "echo", `{"value":1}`) }
 	inRunner(t, p, request())
 	first := running(e)
@@ -66,7 +68,7 @@ func TestRunnersServeCalls(t *testing.T) {
 	t.Cleanup(func() { must(t, other.Close(context.Background())) })
 	for range 3 {
 		inRunner(t, p, request())
-		inRunner(t, guest(t, other, "echo", "echo"), request())
+		inRunner(t, testGuest(t, other, "echo", "echo"), request())
 	}
 	if got := running(e); !slices.Equal(got, first) {
 		t.Errorf("the runners of the same calls are %v, then %v", first, got)
@@ -110,7 +112,7 @@ func TestRunnersServeCalls(t *testing.T) {
 func TestRunnersAreBounded(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	var first int
 	for i := range maxRunners + 2 {
 		r := requestFor(t, p, "echo", `{"value":1}`)
@@ -131,7 +133,7 @@ func TestRunnersAreBounded(t *testing.T) {
 func TestRunnersHeldByASweep(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	call := func(session string) {
 		r := requestFor(t, p, "echo", `{"value":1}`)
 		r.Session.Name = session
@@ -167,7 +169,7 @@ func TestRunnersEnd(t *testing.T) {
 	e := runnerEngine(t)
 	watched := filepath.Join(t.TempDir(), "config", "policy.toml")
 	e.cfg.Watch = []string{watched}
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	for _, c := range []struct {
 		name string
 		end  func(t *testing.T, pid int)
@@ -224,7 +226,7 @@ func TestIdleRunnersEnd(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
 	e.cfg.RunnerIdle = time.Millisecond
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	for i := range 20 {
 		inRunner(t, p, requestFor(t, p, "echo", `{"value":1}`))
 		time.Sleep(time.Duration(rand.IntN(3*(i%2)+1)) * time.Millisecond) // at a random moment
@@ -238,13 +240,13 @@ func TestManyStartersOneRunner(t *testing.T) {
 	skipWithRace(t)
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	must(t, guest(t, e, "echo", "echo").Prepare(context.Background()))
+	must(t, testGuest(t, e, "echo", "echo").Prepare(context.Background()))
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
 			other := New(e.cfg)
 			defer func() { _ = other.Close(context.Background()) }()
-			p := guest(t, other, "echo", "echo")
+			p := testGuest(t, other, "echo", "echo")
 			for i := range 3 {
 				r := requestFor(t, p, "echo", fmt.Sprintf(`{"value":%d}`, i))
 				r.Isolate = isolateProcess
@@ -266,7 +268,7 @@ func TestManyStartersOneRunner(t *testing.T) {
 func TestKilledRunners(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	kills := 12
 	if hammer {
 		kills = 310
@@ -315,7 +317,7 @@ func TestKilledRunners(t *testing.T) {
 func TestLostCalls(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	for _, c := range []struct {
 		name  string
 		def   func(*manifest.Tool)
@@ -372,7 +374,7 @@ func TestRunnerFiles(t *testing.T) {
 func TestNothingOfEarlierSessions(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	const marker = "5f0d8e1c-marker-of-the-first-session"
 	for _, session := range []string{"first", "second"} {
 		value := "nothing"
@@ -429,16 +431,16 @@ func TestPreparedInstances(t *testing.T) {
 		tool     string
 		prepared bool
 	}{
-		{guest(t, e, "echo", "echo"), "echo", true},
-		{guest(t, e, "rev", "rev"), "word", false},        // a program
-		{guest(t, e, "init-spin", "echo"), "echo", false}, // its initialization does not end
+		{testGuest(t, e, "echo", "echo"), "echo", true},
+		{testGuest(t, e, "rev", "rev"), "word", false},        // a program
+		{testGuest(t, e, "init-spin", "echo"), "echo", false}, // its initialization does not end
 	} {
 		plugin, err := c.p.load(t.Context())
 		must(t, err)
 		m, err := c.p.Manifest()
 		must(t, err)
 		r := &runner{start: start{Manifest: m}, plugin: plugin,
-			limits: limitsOf(host.Limits{}, m, &host.Request{})}
+			limits: world.LimitsOf(host.Limits{}, m, &host.Request{})}
 		r.prepare()
 		if (r.ready != nil) != c.prepared {
 			t.Errorf("%s: prepared: %v", m.Name, r.ready != nil)
@@ -447,9 +449,9 @@ func TestPreparedInstances(t *testing.T) {
 			continue
 		}
 		request := requestFor(t, c.p, c.tool, `{"value":1}`)
-		r.ready.take(newJob(&e.cfg, m, nil, request))
-		result, err := r.ready.run(t.Context())
-		r.ready.close()
+		r.ready.Take(guest.NewJob(e.cfg.HostVersion, e.cfg.Limits, m, nil, request))
+		result, err := r.ready.Run(t.Context())
+		r.ready.Close()
 		if err != nil || string(result.Data) != `{"value":1}` {
 			t.Errorf("%v, %v", result, err)
 		}
@@ -460,7 +462,7 @@ func TestPreparedInstances(t *testing.T) {
 // where the manifest says so, and where the example does nothing that a call would miss.
 func TestWarmInstances(t *testing.T) {
 	e := testEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	plugin, err := p.load(t.Context())
 	must(t, err)
 	for _, tt := range []struct {
@@ -480,15 +482,15 @@ func TestWarmInstances(t *testing.T) {
 		m.Warm, def.Effect = tt.warm, manifest.EffectRead
 		def.Examples = []manifest.Example{{ExitCode: 10}, {Params: json.RawMessage(`{"value":1,"tool":"a.b"}`)}}
 		r := &runner{start: start{Manifest: m}, plugin: plugin,
-			limits: limitsOf(host.Limits{}, m, &host.Request{})}
+			limits: world.LimitsOf(host.Limits{}, m, &host.Request{})}
 		r.prepare()
 		if r.ready == nil {
 			t.Errorf("%s: no instance is ready", tt.name)
 			continue
 		}
-		r.ready.take(newJob(&e.cfg, m, nil, requestFor(t, p, "count", `{}`)))
-		result, err := r.ready.run(t.Context())
-		r.ready.close()
+		r.ready.Take(guest.NewJob(e.cfg.HostVersion, e.cfg.Limits, m, nil, requestFor(t, p, "count", `{}`)))
+		result, err := r.ready.Run(t.Context())
+		r.ready.Close()
 		if want := fmt.Sprintf(`{"calls":%d}`, tt.calls); err != nil || string(result.Data) != want {
 			t.Errorf("%s: %v, %v; want %s", tt.name, result, err, want)
 		}
@@ -498,7 +500,7 @@ func TestWarmInstances(t *testing.T) {
 // TestCallsDoNotWaitForExamples checks that an example that does not end is given up soon when a call arrives.
 func TestCallsDoNotWaitForExamples(t *testing.T) {
 	e := testEngine(t)
-	plugin, err := guest(t, e, "echo", "echo").load(t.Context())
+	plugin, err := testGuest(t, e, "echo", "echo").load(t.Context())
 	must(t, err)
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json")))
 	for i := range m.Tools {
@@ -507,7 +509,7 @@ func TestCallsDoNotWaitForExamples(t *testing.T) {
 	m.Warm, m.Tool("spin").Effect = true, manifest.EffectRead
 	m.Tool("spin").Examples = []manifest.Example{{Params: json.RawMessage(`{}`)}}
 	r := &runner{start: start{Manifest: m}, plugin: plugin, calls: make(chan receivedCall, 1),
-		limits: limitsOf(host.Limits{}, m, &host.Request{})}
+		limits: world.LimitsOf(host.Limits{}, m, &host.Request{})}
 	prepared := make(chan time.Duration)
 	go func() {
 		began := time.Now()
@@ -557,7 +559,7 @@ func TestRunnerCorpus(t *testing.T) {
 func TestRunnerFallsBack(t *testing.T) {
 	e := runnerEngine(t)
 	e.cfg.RunDir = filepath.Join(e.cfg.RunDir, strings.Repeat("long", 30))
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	if result, err := invokeIsolated(t, p, requestFor(t, p, "echo", `{"value":1}`)); err != nil ||
 		string(result.Data) != `{"value":1}` {
 		t.Errorf("%v, %v", result, err)
@@ -572,7 +574,7 @@ func TestRunnersThatCannotStart(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
 	e.cfg.Watch = []string{filepath.Join(t.TempDir(), strings.Repeat("long", 100), "policy.toml")}
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	inRunner(t, p, requestFor(t, p, "echo", `{"value":1}`))
 	if got := running(e); len(got) > 0 {
 		t.Errorf("runners: %v", got)
@@ -584,7 +586,7 @@ func TestRunnersThatCannotStart(t *testing.T) {
 func TestInnerCallsDoNotWait(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	var release func()
 	for range maxRunners {
 		var err error
@@ -630,7 +632,7 @@ func TestRunnersForOneCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := runnerEngine(t)
-			p := guest(t, e, "echo", "echo")
+			p := testGuest(t, e, "echo", "echo")
 			must(t, p.Prepare(t.Context()))
 			if tt.set != nil {
 				tt.set(e)
@@ -669,7 +671,7 @@ func TestRunnersForOneCall(t *testing.T) {
 func TestNestedRunners(t *testing.T) {
 	skipWithoutRunners(t)
 	e := runnerEngine(t)
-	p := guest(t, e, "echo", "echo")
+	p := testGuest(t, e, "echo", "echo")
 	r := requestFor(t, p, "call-tool", `{"tool":"echo.echo"}`)
 	r.Ask = func(context.Context, string, json.RawMessage) (*host.Result, error) {
 		return &host.Result{Data: json.RawMessage(inRunner(t, p, requestFor(t, p, "echo", `{"value":7}`)))}, nil

@@ -14,6 +14,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -117,14 +119,14 @@ func (r *runner) serveOne() int {
 type runner struct {
 	start
 	plugin *compiledPlugin
-	limits limits // of a call without options
+	limits world.Limits // of a call without options
 
 	calls chan receivedCall
 	busy  atomic.Bool // a call is in progress
 
-	ready        *call // an instance for the next call; nil if there is none
-	unpreparable bool  // the guest does something before its first call that depends on the call
-	unwarmable   bool  // no example can run before a call
+	ready        *guest.Call // an instance for the next call; nil if there is none
+	unpreparable bool        // the guest does something before its first call that depends on the call
+	unwarmable   bool        // no example can run before a call
 	// warming ends the example that runs before the next call; nil if none does.
 	warming atomic.Pointer[context.CancelFunc]
 }
@@ -137,7 +139,7 @@ type receivedCall struct {
 // newRunner opens the compiled code and locks the process down. The error says why no guest can run.
 func newRunner(s *start) (*runner, error) {
 	r := &runner{start: *s, calls: make(chan receivedCall)}
-	r.limits = limitsOf(s.Defaults, s.Manifest, &host.Request{Job: host.Job{Limits: s.Limits}})
+	r.limits = world.LimitsOf(s.Defaults, s.Manifest, &host.Request{Job: host.Job{Limits: s.Limits}})
 	code := slot{s.Slot, s.Code}
 	sums, err := code.read()
 	if err == nil {
@@ -217,9 +219,9 @@ func (h *hostConn) run(body []byte) (again bool) {
 	}
 	h.calling.Store(false)
 	h.busy.Store(false)
-	h.send(wire.KindDone, marshal(o))
+	h.send(wire.KindDone, guest.Marshal(o))
 	if c != nil {
-		c.close() // after the answer
+		c.Close() // after the answer
 	}
 	return !endsRunner(err)
 }
@@ -236,7 +238,7 @@ func endsRunner(err error) bool {
 	return false
 }
 
-func (h *hostConn) runCall(body []byte) (*call, *host.Result, error) {
+func (h *hostConn) runCall(body []byte) (*guest.Call, *host.Result, error) {
 	var w wire.Call
 	if err := json.Unmarshal(body, &w); err != nil {
 		return nil, nil, err
@@ -250,17 +252,17 @@ func (h *hostConn) runCall(body []byte) (*call, *host.Result, error) {
 	j := h.job(&w)
 	c := h.ready
 	if h.ready = nil; c != nil {
-		c.take(j)
+		c.Take(j)
 	} else {
-		c = newCall(h.plugin, j)
+		c = guest.New(h.plugin.code, j)
 	}
 	h.send(wire.KindBegun, nil)
-	result, err := c.run(ctx)
+	result, err := c.Run(ctx)
 	return c, result, err
 }
 
 // job returns the job of a call, whose questions and events go back over the connection.
-func (h *hostConn) job(w *wire.Call) *job {
+func (h *hostConn) job(w *wire.Call) *guest.Job {
 	r := &host.Request{
 		Job: host.Job{
 			Tool: w.Tool, Params: w.Params, Caller: w.Caller, CallID: w.CallID, Grant: h.Grant, Limits: h.Limits,
@@ -268,13 +270,13 @@ func (h *hostConn) job(w *wire.Call) *job {
 		},
 		Def: h.Manifest.Tool(w.Tool), Guard: h.Guard, Events: h.event,
 	}
-	return &job{request: r, manifest: h.Manifest, text: h.Text, session: w.Session, host: h.Host,
-		limits: limitsOf(h.Defaults, h.Manifest, r), serve: h.ask}
+	return &guest.Job{Request: r, Manifest: h.Manifest, Text: h.Text, Session: w.Session, Host: h.Host,
+		Limits: world.LimitsOf(h.Defaults, h.Manifest, r), Serve: h.ask}
 }
 
 // event sends an event of a call; it is what [host.Request].Events requires.
 func (h *hostConn) event(e host.JobEvent) error {
-	h.send(wire.KindEvent, marshal(e))
+	h.send(wire.KindEvent, guest.Marshal(e))
 	return nil
 }
 
@@ -307,11 +309,11 @@ const (
 // says that an instance may be warm, an example has run in it.
 func (r *runner) prepare() {
 	if r.ready != nil || r.unpreparable || r.Manifest.Kind == manifest.KindWASI || r.Manifest.Kind == manifest.KindMCP ||
-		len(r.Grant.FS) > 0 || r.plugin.startPages() > r.limits.pages {
+		len(r.Grant.FS) > 0 || r.plugin.code.StartPages() > r.limits.Pages {
 		return
 	}
-	if i := r.plugin.image; !r.unwarmable && (i == nil || !i.Warm) {
-		if def, example := warmingExample(r.Manifest); example != nil {
+	if i := r.plugin.code.Image; !r.unwarmable && (i == nil || !i.Warm) {
+		if def, example := guest.WarmingExample(r.Manifest); example != nil {
 			r.ready = r.newInstance(def, example)
 		}
 		r.unwarmable = r.ready == nil
@@ -322,50 +324,35 @@ func (r *runner) prepare() {
 	}
 }
 
-// warmingExample returns the example that runs in an instance to warm it, or nil: the first one that succeeds, of a
-// tool that changes nothing, without calls before it.
-func warmingExample(m *manifest.Manifest) (*manifest.Tool, *manifest.Example) {
-	for i := range m.Tools {
-		if def := &m.Tools[i]; m.Warm && def.Effect == manifest.EffectRead {
-			for j := range def.Examples {
-				if e := &def.Examples[j]; e.ExitCode == 0 && len(e.Before) == 0 {
-					return def, e
-				}
-			}
-		}
-	}
-	return nil, nil
-}
-
 // newInstance makes an instance, and runs an example in it if it is not nil. It returns nil if the guest did anything
 // that would be missing in a call that uses the instance: if it asked the host, logged, printed or failed, or if a call
 // had to wait for it.
-func (r *runner) newInstance(def *manifest.Tool, example *manifest.Example) *call {
+func (r *runner) newInstance(def *manifest.Tool, example *manifest.Example) *guest.Call {
 	asked := false
 	request := &host.Request{
 		Job:    host.Job{Grant: r.Grant, Limits: r.Limits, Wants: host.Wants{Log: true, Progress: true}},
 		Events: func(host.JobEvent) error { asked = true; return nil },
 	}
-	j := &job{request: request, manifest: r.Manifest, host: r.Host, limits: r.limits}
-	j.serve = func(context.Context, string, []byte) []byte { asked = true; return nil }
-	c := newCall(r.plugin, j)
+	j := &guest.Job{Request: request, Manifest: r.Manifest, Host: r.Host, Limits: r.limits}
+	j.Serve = func(context.Context, string, []byte) []byte { asked = true; return nil }
+	c := guest.New(r.plugin.code, j)
 	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
-	c.control.begin(ctx)
-	c.enter()
-	err := c.initialize()
+	c.Control.Begin(ctx)
+	c.Enter()
+	err := c.Initialize()
 	if err == nil && example != nil {
-		request.Tool, request.Params, request.Def, c.prepared = def.Name, example.Params, def, true
+		request.Tool, request.Params, request.Def, c.Prepared = def.Name, example.Params, def, true
 		r.warming.Store(&cancel)
-		_, err = c.runReactor()
+		_, err = c.RunReactor()
 		r.warming.Store(nil)
 	}
-	if err != nil || asked || c.control.fatal != nil || c.streams.stderr.total+c.streams.stdout.total > 0 {
-		c.close()
+	if err != nil || asked || c.Control.Fatal != nil || c.Streams.Stderr.Total+c.Streams.Stdout.Total > 0 {
+		c.Close()
 		return nil
 	}
-	c.prepared = true
-	c.initialized = time.Since(c.clock.started)
+	c.Prepared = true
+	c.Initialized = time.Since(c.Clock.Started)
 	return c
 }
 
@@ -395,7 +382,7 @@ type RunnerInfo struct {
 func (p *Provider) identity(m *manifest.Manifest) string {
 	p.identityOnce.Do(func() {
 		if p.identified = p.info.Name + " " + p.info.Digest; p.info.Digest == "" {
-			p.identified = cacheKey("manifest", marshal(m))
+			p.identified = cacheKey("manifest", guest.Marshal(m))
 		}
 	})
 	return p.identified

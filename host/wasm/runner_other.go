@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
 )
 
 // runnerPool exists on Linux only.
@@ -15,7 +16,7 @@ func (e *Engine) runners() *runnerPool { return nil }
 
 func (*runnerPool) close() {}
 
-func (*runnerPool) run(context.Context, *job, *Provider, bool) (*host.Result, error) {
+func (*runnerPool) run(context.Context, *guest.Job, *Provider, bool) (*host.Result, error) {
 	return nil, errNoRunner
 }
 

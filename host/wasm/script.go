@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -37,13 +39,13 @@ func (p *Provider) runsOn() (*Provider, error) {
 	src := p.loadParts().src
 	switch {
 	case engine == nil:
-		return nil, moduleError(m, "its engine is the plugin %s, which is not installed; install it first",
+		return nil, module.Errorf(m, "its engine is the plugin %s, which is not installed; install it first",
 			m.Engine.Name).WithSteps(host.OperatorStep(host.OpPluginList))
 	case engine.info.Kind != manifest.KindParley:
-		return nil, moduleError(m, "its engine is the plugin %s of kind %s; expected one of kind %s", m.Engine.Name,
+		return nil, module.Errorf(m, "its engine is the plugin %s of kind %s; expected one of kind %s", m.Engine.Name,
 			engine.info.Kind, manifest.KindParley)
 	case !m.Engine.Accepts(engine.info.Version):
-		return nil, moduleError(m, "it needs version %s of the engine %s, and %s is installed; install another version "+
+		return nil, module.Errorf(m, "it needs version %s of the engine %s, and %s is installed; install another version "+
 			"of one of them", m.Engine.Version, m.Engine.Name, manifest.CleanLine(engine.info.Version)).
 			WithSteps(host.OperatorStep(host.OpPluginList))
 	case src.Engine != "" && src.Engine != engine.info.Digest:
@@ -66,7 +68,7 @@ func (p *Provider) EngineDigest() (string, error) {
 }
 
 // job returns the job of a request.
-func (p *Provider) job(r *host.Request) (*job, error) {
+func (p *Provider) job(r *host.Request) (*guest.Job, error) {
 	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ func (p *Provider) job(r *host.Request) (*job, error) {
 			return nil, err
 		}
 	}
-	return newJob(&p.engine.cfg, m, text, r), nil
+	return guest.NewJob(p.engine.cfg.HostVersion, p.engine.cfg.Limits, m, text, r), nil
 }
 
 // readText returns the text of a plugin of kind script.
@@ -112,14 +114,14 @@ func (p *Provider) CheckScript(ctx context.Context) error {
 		Job: host.Job{Caller: "cli", Options: host.Options{Timeout: scriptCheckTime}},
 	})
 	if ctx.Err() == nil && (errors.Is(err, host.ToolFailed) || errors.Is(err, host.Timeout)) {
-		return moduleError(m, "%s cannot be loaded: %s", text.File, host.AsError(err).Message)
+		return module.Errorf(m, "%s cannot be loaded: %s", text.File, host.AsError(err).Message)
 	}
 	if err != nil {
 		return err
 	}
 	var functions []string
 	if err := json.Unmarshal(result.Data, &functions); err != nil {
-		return moduleError(m, "the engine %s does not say which functions %s has; it runs no scripts", m.Engine.Name,
+		return module.Errorf(m, "the engine %s does not say which functions %s has; it runs no scripts", m.Engine.Name,
 			text.File)
 	}
 	for _, t := range m.Tools {
@@ -129,7 +131,7 @@ func (p *Provider) CheckScript(ctx context.Context) error {
 			if grouped {
 				export = "export const " + group + " = {" + name + "(params, context) {..}}"
 			}
-			return moduleError(m, "%s exports no function for the tool %s; add %s, or remove the tool from the manifest",
+			return module.Errorf(m, "%s exports no function for the tool %s; add %s, or remove the tool from the manifest",
 				text.File, t.Name, export)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -71,10 +73,10 @@ func TestScriptEngineIsPinned(t *testing.T) {
 	wantError(t, "another engine", refused, host.Integrity, "was installed for another build of its engine js")
 
 	dir := t.TempDir()
-	s := OpenStore(dir, nil)
-	c := &Candidate{Path: "/tide.js", Wasm: manifest.WriteSource("tide.js", []byte(tideText)),
+	s := store.OpenStore(dir, nil)
+	c := &store.Candidate{Path: "/tide.js", Wasm: manifest.WriteSource("tide.js", []byte(tideText)),
 		ManifestJSON: []byte(tideManifest), Manifest: loadManifest(t, []byte(tideManifest)), Engine: digest}
-	c.Digest = Digest(c.Wasm, c.ManifestJSON)
+	c.Digest = store.Digest(c.Wasm, c.ManifestJSON)
 	for _, engine := range []string{digest, "sha256:" + fmt.Sprintf("%064d", 1)} { // an installation binds it again
 		c.Engine = engine
 		_, _, err := s.Install(c, false)
@@ -105,7 +107,7 @@ func TestScriptIsChecked(t *testing.T) {
 		}
 		wantError(t, text, err, host.InvalidPlugin, want)
 	}
-	if err := guest(t, e, "echo", "echo").CheckScript(context.Background()); err != nil {
+	if err := testGuest(t, e, "echo", "echo").CheckScript(context.Background()); err != nil {
 		t.Error(err) // not a script
 	}
 }
@@ -119,12 +121,13 @@ func TestScriptModule(t *testing.T) {
 	if *text != (manifest.SourceFile{File: "a", Source: "x\ny"}) {
 		t.Errorf("%+v", text)
 	}
-	must(t, Check(whole, m))
+	must(t, module.Check(whole, m))
 	withCode, err := manifest.WriteSection(readFile(t, guestDir+"/echo.wasm"), json.RawMessage(tideManifest))
 	must(t, err)
-	wantError(t, "code", Check(withCode, m), host.InvalidPlugin, "the file has code")
-	wantError(t, "nothing", Check(whole[:8], m), host.InvalidPlugin, "no text of a script")
-	wantError(t, "bytes", Check(manifest.WriteSource("a.js", []byte("\xff")), m), host.InvalidPlugin, "not UTF-8")
-	wantError(t, "size", Check(manifest.WriteSource("a.js", make([]byte, manifest.MaxSource+1)), m), host.InvalidPlugin,
+	wantError(t, "code", module.Check(withCode, m), host.InvalidPlugin, "the file has code")
+	wantError(t, "nothing", module.Check(whole[:8], m), host.InvalidPlugin, "no text of a script")
+	wantError(t, "bytes", module.Check(manifest.WriteSource("a.js", []byte("\xff")), m), host.InvalidPlugin, "not UTF-8")
+	wantError(t, "size", module.Check(manifest.WriteSource("a.js", make([]byte, manifest.MaxSource+1)), m),
+		host.InvalidPlugin,
 		"the limit is 1048576")
 }

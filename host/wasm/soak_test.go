@@ -36,7 +36,7 @@ func TestHammer(t *testing.T) {
 		_ = p.Prepare(context.Background())
 		pairs = append(pairs, pair{a, p})
 	}
-	honest := guest(t, e, "echo", "echo")
+	honest := testGuest(t, e, "echo", "echo")
 	work := func(calls int) {
 		next := atomic.Int64{}
 		var wg sync.WaitGroup

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
 )
 
 // TestStderrLimit checks that the log reports how much of stderr it does not contain.
@@ -17,17 +19,17 @@ func TestStderrLimit(t *testing.T) {
 		want   []string // the last lines
 	}{
 		{"fd_write 2 <'one\ntwo'> @; fd_write 2 <' and more\n\n\nthree'> @", []string{"one", "two and more", "three"}},
-		{"fd_write 2 <'" + strings.Repeat("y", 5000) + "\nend'> @", []string{strings.Repeat("y", stderrExcerpt) +
+		{"fd_write 2 <'" + strings.Repeat("y", 5000) + "\nend'> @", []string{strings.Repeat("y", world.StderrExcerpt) +
 			"… (5000 bytes in all)", "end"}},
-		{"fd_write 2 <'" + strings.Repeat("y", 3000) + "'*2> @", []string{strings.Repeat("y", stderrExcerpt) +
+		{"fd_write 2 <'" + strings.Repeat("y", 3000) + "'*2> @", []string{strings.Repeat("y", world.StderrExcerpt) +
 			"… (6000 bytes in all)"}},
 		// One MiB is forwarded with the rest of the line that crosses it; further lines are counted.
 		{"20000x fd_write 2 <'" + line + "\n'> @", []string{line, fmt.Sprintf("… (%d more bytes on stderr are not shown)",
-			20_000*100-(defaultLogBytes/100+1)*100)}},
+			20_000*100-(world.DefaultLogBytes/100+1)*100)}},
 		{"20x fd_write 2 <'" + strings.Repeat("\n", 100_000) + "'> @",
-			[]string{fmt.Sprintf("… (%d more bytes on stderr are not shown)", 2_000_000-defaultLogBytes-1)}},
+			[]string{fmt.Sprintf("… (%d more bytes on stderr are not shown)", 2_000_000-world.DefaultLogBytes-1)}},
 	} {
-		r := requestFor(t, p, "run", string(marshal(map[string]string{"script": tt.script})))
+		r := requestFor(t, p, "run", string(guest.Marshal(map[string]string{"script": tt.script})))
 		var lines []string
 		on(r, host.EventLog, func(e host.JobEvent) { lines = append(lines, strings.TrimPrefix(e.Message, "hostile: ")) })
 		if _, err := invokeRequest(t, p, r); err != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -85,17 +87,17 @@ func TestToolchains(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	missing := map[string]toolchain{}
-	for _, tc := range toolchains {
-		missing[tc.name] = tc
+	missing := map[string]module.Toolchain{}
+	for _, tc := range module.Toolchains {
+		missing[tc.Name] = tc
 	}
 	for _, s := range shown {
 		wasm := showing(t, s.lines)
 		if got := instrument.Describe(wasm); got != s.lines+"\n" {
 			t.Errorf("described as\n%swant\n%s", got, s.lines)
 		}
-		tc := toolchainOf(wasm)
-		if tc == nil || tc.name != s.name {
+		tc := module.ToolchainOf(wasm)
+		if tc == nil || tc.Name != s.name {
 			t.Errorf("%+v, want %s for\n%s", tc, s.name, s.lines)
 			continue
 		}
@@ -111,12 +113,12 @@ func TestToolchains(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "m.wasm")
 		put(t, path, wasm)
-		_, err := ReadCandidate(path, "0.1.0")
+		_, err := store.ReadCandidate(path, "0.1.0")
 		for _, kind := range []string{manifest.KindWASI, manifest.KindParley, manifest.KindMCP} {
-			for _, err := range []error{err, Check(wasm, &manifest.Manifest{Name: "m", Kind: kind})} {
+			for _, err := range []error{err, module.Check(wasm, &manifest.Manifest{Name: "m", Kind: kind})} {
 				if !errors.Is(err, host.InvalidPlugin) || !strings.HasPrefix(err.Error(), "m: built by "+s.name+"; ") ||
-					!strings.HasSuffix(err.Error(), "; "+tc.advice) {
-					t.Errorf("%s as %s: %v, want the toolchain and %q", s.name, kind, err, tc.advice)
+					!strings.HasSuffix(err.Error(), "; "+tc.Advice) {
+					t.Errorf("%s as %s: %v, want the toolchain and %q", s.name, kind, err, tc.Advice)
 				}
 			}
 		}
@@ -158,7 +160,7 @@ func TestFeatures(t *testing.T) {
 		{"relaxed SIMD", code(0xfd, 0x80, 0x02, 0x0b)},
 		{"wide arithmetic", code(0xfc, 19, 0x0b)},
 	} {
-		err := Check(c.wasm, &manifest.Manifest{Name: "m", Kind: manifest.KindWASI})
+		err := module.Check(c.wasm, &manifest.Manifest{Name: "m", Kind: manifest.KindWASI})
 		if err == nil || !strings.Contains(err.Error(), "not accepted: the module uses "+c.says) &&
 			!strings.Contains(err.Error(), "or "+c.says) {
 			t.Errorf("%v, want that the module uses %s", err, c.says)
@@ -185,7 +187,7 @@ func TestRefusalsNameLimits(t *testing.T) {
 			for _, b := range []byte{0, 1, 2, 3, 4, 0x0b, 0x3f, 0x60, 0x7f, 0x80, 0xfe, 0xff} {
 				changed := append([]byte(nil), wasm...)
 				changed[at] = b
-				checkRefusal(t, Check(changed, &manifest.Manifest{Name: "m", Kind: manifest.KindWASI}))
+				checkRefusal(t, module.Check(changed, &manifest.Manifest{Name: "m", Kind: manifest.KindWASI}))
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
 )
 
 // Addresses in the memory of a module of allCalls, which has 32 pages.
@@ -36,9 +37,9 @@ func allCalls(calls []wasiCall) []byte {
 	var types, imports [][]byte
 	body := []byte{0}
 	for i, c := range append(calls, wasiCall{"fd_write", []int{1, vectorAt, 1, replyAt}}) {
-		params, results, _ := strings.Cut(string(wasiFunctions[c.function]), "->")
+		params, results, _ := strings.Cut(string(module.WasiFunctions[c.function]), "->")
 		types = append(types, slices.Concat([]byte{0x60}, valueTypes(params), valueTypes(results)))
-		imports = append(imports, slices.Concat(text(wasiModule), text(c.function), []byte{0}, unsignedLEB(i)))
+		imports = append(imports, slices.Concat(text(module.WasiModule), text(c.function), []byte{0}, unsignedLEB(i)))
 		body = append(body, constant("i32", resultsAt+i)...)
 		for j, typ := range strings.Split(params, ",") {
 			body = append(body, constant(typ, c.args[j])...)
@@ -58,7 +59,7 @@ func allCalls(calls []wasiCall) []byte {
 		section(7, vector([][]byte{slices.Concat(text("_start"), []byte{0}, unsignedLEB(start)), export("memory", 2)})),
 		section(10, vector([][]byte{append(unsignedLEB(len(body)), body...)})),
 		section(11, vector([][]byte{data(vectorAt, vectorOfResults),
-			data(shortAt, "y."+strings.Repeat("/", maxPath-2)+"xx")})))
+			data(shortAt, "y."+strings.Repeat("/", module.MaxPath-2)+"xx")})))
 }
 
 // TestArgumentLimits calls each WASI function that has a limit with the largest argument that is allowed, and with one
@@ -76,26 +77,29 @@ func TestArgumentLimits(t *testing.T) {
 		allowed byte // the result with the largest argument
 		refused byte
 	}{
-		{wasiCall{"fd_renumber", []int{0, n}}, maxDescriptor, notsup, errnoBadf},
-		{wasiCall{"fd_read", []int{0, zerosAt, n, replyAt}}, maxVectors, 0, errnoInval},
-		{wasiCall{"fd_pread", []int{0, zerosAt, n, 0, replyAt}}, maxVectors, 0, errnoInval},
-		{wasiCall{"fd_write", []int{1, zerosAt, n, replyAt}}, maxVectors, 0, errnoInval},
-		{wasiCall{"fd_pwrite", []int{1, zerosAt, n, 0, replyAt}}, maxVectors, 0, errnoInval},
-		{wasiCall{"poll_oneoff", []int{zerosAt, 1 << 20, n, replyAt}}, maxVectors, 0, errnoInval},
-		{wasiCall{"path_remove_directory", []int{dir, longAt, n}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_unlink_file", []int{dir, longAt, n}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_readlink", []int{dir, longAt, n, zerosAt, 100, replyAt}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_open", []int{dir, 0, longAt, n, 0, 2, 0, 0, replyAt}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_filestat_get", []int{dir, 0, longAt, n, replyAt}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_filestat_set_times", []int{dir, 0, longAt, n, 0, 0, 5}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_link", []int{dir, 0, longAt, n, dir, shortAt, 1}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_link", []int{dir, 0, shortAt, 1, dir, longAt, n}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_rename", []int{dir, longAt, n, dir, shortAt, 1}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_rename", []int{dir, shortAt, 1, dir, longAt, n}}, maxPath, noent, errnoNametoolong},
-		{wasiCall{"path_symlink", []int{longAt, n, dir, shortAt, 1}}, maxPath, perm, errnoNametoolong},
-		{wasiCall{"path_symlink", []int{shortAt, 1, dir, longAt, n}}, maxPath, perm, errnoNametoolong},
-		{wasiCall{"path_create_directory", []int{dir, longAt, n}}, maxPath, 0, errnoNametoolong},
-		{wasiCall{"fd_readdir", []int{dir, zerosAt, n, 0, replyAt}}, maxEntries, 0, errnoInval},
+		{wasiCall{"fd_renumber", []int{0, n}}, module.MaxDescriptor, notsup, module.ErrnoBadf},
+		{wasiCall{"fd_read", []int{0, zerosAt, n, replyAt}}, module.MaxVectors, 0, module.ErrnoInval},
+		{wasiCall{"fd_pread", []int{0, zerosAt, n, 0, replyAt}}, module.MaxVectors, 0, module.ErrnoInval},
+		{wasiCall{"fd_write", []int{1, zerosAt, n, replyAt}}, module.MaxVectors, 0, module.ErrnoInval},
+		{wasiCall{"fd_pwrite", []int{1, zerosAt, n, 0, replyAt}}, module.MaxVectors, 0, module.ErrnoInval},
+		{wasiCall{"poll_oneoff", []int{zerosAt, 1 << 20, n, replyAt}}, module.MaxVectors, 0, module.ErrnoInval},
+		{wasiCall{"path_remove_directory", []int{dir, longAt, n}}, module.MaxPath, noent, module.ErrnoNametoolong},
+		{wasiCall{"path_unlink_file", []int{dir, longAt, n}}, module.MaxPath, noent, module.ErrnoNametoolong},
+		{wasiCall{"path_readlink", []int{dir, longAt, n, zerosAt, 100, replyAt}}, module.MaxPath, noent,
+			module.ErrnoNametoolong},
+		{wasiCall{"path_open", []int{dir, 0, longAt, n, 0, 2, 0, 0, replyAt}}, module.MaxPath, noent,
+			module.ErrnoNametoolong},
+		{wasiCall{"path_filestat_get", []int{dir, 0, longAt, n, replyAt}}, module.MaxPath, noent, module.ErrnoNametoolong},
+		{wasiCall{"path_filestat_set_times", []int{dir, 0, longAt, n, 0, 0, 5}}, module.MaxPath, noent,
+			module.ErrnoNametoolong},
+		{wasiCall{"path_link", []int{dir, 0, longAt, n, dir, shortAt, 1}}, module.MaxPath, noent, module.ErrnoNametoolong},
+		{wasiCall{"path_link", []int{dir, 0, shortAt, 1, dir, longAt, n}}, module.MaxPath, noent, module.ErrnoNametoolong},
+		{wasiCall{"path_rename", []int{dir, longAt, n, dir, shortAt, 1}}, module.MaxPath, noent, module.ErrnoNametoolong},
+		{wasiCall{"path_rename", []int{dir, shortAt, 1, dir, longAt, n}}, module.MaxPath, noent, module.ErrnoNametoolong},
+		{wasiCall{"path_symlink", []int{longAt, n, dir, shortAt, 1}}, module.MaxPath, perm, module.ErrnoNametoolong},
+		{wasiCall{"path_symlink", []int{shortAt, 1, dir, longAt, n}}, module.MaxPath, perm, module.ErrnoNametoolong},
+		{wasiCall{"path_create_directory", []int{dir, longAt, n}}, module.MaxPath, 0, module.ErrnoNametoolong},
+		{wasiCall{"fd_readdir", []int{dir, zerosAt, n, 0, replyAt}}, module.MaxEntries, 0, module.ErrnoInval},
 	}
 	var calls []wasiCall
 	var want []byte

@@ -18,6 +18,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/providertest"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -137,18 +139,18 @@ func loadManifest(t testing.TB, data []byte) *manifest.Manifest {
 	return m
 }
 
-func sourceOf(wasm []byte, m *manifest.Manifest) Source {
-	return Source{
+func sourceOf(wasm []byte, m *manifest.Manifest) store.Source {
+	return store.Source{
 		Info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief, Groups: len(m.Groups),
-			Tools: len(m.Tools), Digest: Digest(wasm, marshal(m))},
+			Tools: len(m.Tools), Digest: store.Digest(wasm, guest.Marshal(m))},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return wasm, nil },
-		Segment:  func() ([]byte, error) { return buildSegment(m), nil },
+		Segment:  func() ([]byte, error) { return store.BuildSegment(m), nil },
 	}
 }
 
 // guest returns the fixture name with the manifest manifestName.
-func guest(t testing.TB, e *Engine, name, manifestName string) *Provider {
+func testGuest(t testing.TB, e *Engine, name, manifestName string) *Provider {
 	t.Helper()
 	wasm := readFile(t, filepath.Join(guestDir, name+".wasm"))
 	return e.Provider(sourceOf(wasm, loadManifest(t, readFile(t, filepath.Join(guestDir, manifestName+".manifest.json")))))
@@ -217,7 +219,7 @@ func invokeRequest(t testing.TB, p *Provider, r *host.Request) (*host.Result, *h
 func TestProvider(t *testing.T) {
 	e := testEngine(t)
 	t.Run("parley/1", func(t *testing.T) {
-		providertest.Run(t, guest(t, e, "echo", "echo"), providertest.Options{
+		providertest.Run(t, testGuest(t, e, "echo", "echo"), providertest.Options{
 			Calls: []providertest.Case{
 				{Tool: "echo", Params: `{"value":1}`, Want: `{"value":1}`},
 				{Tool: "fail", Code: "declared"},
@@ -227,7 +229,7 @@ func TestProvider(t *testing.T) {
 		})
 	})
 	t.Run("wasi", func(t *testing.T) {
-		providertest.Run(t, guest(t, e, "rev", "rev"), providertest.Options{Calls: []providertest.Case{
+		providertest.Run(t, testGuest(t, e, "rev", "rev"), providertest.Options{Calls: []providertest.Case{
 			{Tool: "word", Params: `{"text":"abc"}`, Want: `"cba\n"`},
 			{Tool: "end", Params: `{"code":3}`, Code: "nothing"},
 		}})
@@ -239,8 +241,8 @@ func TestProvider(t *testing.T) {
 func TestExamples(t *testing.T) {
 	skipWithRace(t)
 	e := testEngine(t)
-	for _, p := range []*Provider{guest(t, e, "echo", "echo"), guest(t, e, "rev", "rev"),
-		guest(t, e, "smallest", "smallest")} {
+	for _, p := range []*Provider{testGuest(t, e, "echo", "echo"), testGuest(t, e, "rev", "rev"),
+		testGuest(t, e, "smallest", "smallest")} {
 		runExamples(t, p)
 	}
 	names := []string{"text"}
@@ -297,7 +299,7 @@ func withDefaults(t *testing.T, schema, params json.RawMessage) json.RawMessage 
 			values[name] = property.Default
 		}
 	}
-	return marshal(values)
+	return guest.Marshal(values)
 }
 
 func sameJSON(t *testing.T, a, b json.RawMessage) bool {
@@ -309,12 +311,12 @@ func sameJSON(t *testing.T, a, b json.RawMessage) bool {
 	if err := json.Unmarshal(b, &y); err != nil {
 		t.Fatalf("%v: %s", err, b)
 	}
-	return bytes.Equal(marshal(x), marshal(y))
+	return bytes.Equal(guest.Marshal(x), guest.Marshal(y))
 }
 
 // TestOutcomes calls the tools of echo that misbehave, each in its own way.
 func TestOutcomes(t *testing.T) {
-	p := guest(t, testEngine(t), "echo", "echo")
+	p := testGuest(t, testEngine(t), "echo", "echo")
 	tests := []struct {
 		tool, params string
 		code         host.Code
@@ -370,7 +372,7 @@ func TestDeadline(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.guest+"."+tt.tool, func(t *testing.T) {
-			p := guest(t, e, tt.guest, tt.manifest)
+			p := testGuest(t, e, tt.guest, tt.manifest)
 			if err := p.Prepare(context.Background()); err != nil {
 				t.Fatal(err)
 			}

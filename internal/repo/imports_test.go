@@ -60,9 +60,22 @@ var layers = map[string][]string{
 	"internal/contain":  {},
 	"internal/slots":    {},
 	"internal/wire":     {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	// the rooms of wasm, from the bottom: each knows those above it in this list
+	"host/wasm/internal/instrument": {"manifest"},
+	"host/wasm/internal/world":      {"host", "host/protect", "manifest"},
+	"host/wasm/internal/module":     {"host", "host/wasm/internal/instrument", "host/wasm/internal/world", "manifest"},
+	"host/wasm/internal/guest": {
+		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module", "host/wasm/internal/world",
+		"manifest",
+	},
+	"host/wasm/store": {
+		"host", "host/protect", "host/wasm/internal/instrument", "host/wasm/internal/module", "host/wasm/internal/world",
+		"manifest", "manifest/jsontext", "manifest/spelling",
+	},
 	"host/wasm": {
-		"host", "host/protect", "internal/contain", "internal/slots", "internal/wire", "manifest", "manifest/jsontext",
-		"manifest/schema", "manifest/spelling",
+		"host", "host/protect", "host/wasm/internal/guest", "host/wasm/internal/instrument", "host/wasm/internal/module",
+		"host/wasm/internal/world", "host/wasm/store", "internal/contain", "internal/slots", "internal/wire", "manifest",
+		"manifest/jsontext",
 	},
 	"host/advice": {"host", "host/call", "manifest"},
 	"host/mcp": {
@@ -76,8 +89,8 @@ var layers = map[string][]string{
 	},
 	"host/signature": {"host", "manifest"},
 	"host/admit": {
-		"host", "host/call", "host/policy", "host/signature", "host/wasm", "manifest", "manifest/generate",
-		"manifest/jsontext", "manifest/lint", "manifest/schema",
+		"host", "host/call", "host/policy", "host/signature", "host/wasm", "host/wasm/store", "manifest",
+		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
 	"host/egress": {"host", "manifest"},
 	"host/docs":   {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
@@ -132,7 +145,7 @@ var layers = map[string][]string{
 	"plugins/text": {"sdk/go"},
 	".": {
 		"cdp", "host", "host/admit", "host/call", "host/egress", "host/jq", "host/mcp", "host/policy", "host/protect",
-		"host/record", "host/session", "host/signature", "host/wasm", "manifest", "plugins",
+		"host/record", "host/session", "host/signature", "host/wasm", "host/wasm/store", "manifest", "plugins",
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/admit", "host/call", "host/mcp", "host/policy", "host/protect", "host/record",
@@ -147,12 +160,13 @@ var layers = map[string][]string{
 		"cmd/parley/internal/command", "host", "host/record", "manifest",
 	},
 	"cmd/parley/internal/plugins": {
-		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/admit",
-		"host/call", "host/oci", "host/policy", "host/protect", "host/signature", "host/wasm", "manifest", "manifest/lint",
+		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/admit", "host/call",
+		"host/oci", "host/policy", "host/protect", "host/signature", "host/wasm", "host/wasm/store", "manifest",
+		"manifest/lint",
 	},
 	"cmd/parley/internal/build": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/plugins", "host", "host/admit", "host/policy",
-		"host/signature", "host/wasm", "manifest", "manifest/jsontext", "sdk",
+		"host/signature", "host/wasm", "host/wasm/store", "manifest", "manifest/jsontext", "sdk",
 	},
 	"cmd/parley/internal/learning": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/history", "cmd/parley/internal/tools", "host",
@@ -201,7 +215,7 @@ var testsMayImport = map[string][]string{
 	"host/oci":                   {"internal/foreign"},
 	"cdp":                        {"host/call", "host/providertest", "internal/schemafacts"},
 	"host/docs":                  {"internal/schemafacts"},
-	"host/mcp":                   {".", "host/wasm", "internal/foreign", "internal/testhome"},
+	"host/mcp":                   {".", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
 	"host/wasm":                  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
 	"host/admit":                 {".", "internal/testhome"},
 	".": {
@@ -211,14 +225,15 @@ var testsMayImport = map[string][]string{
 	"plugins/page": {"cdp", "host", "host/call", "manifest"},
 	"cmd": {
 		".", "cdp", "host/docs", "host/egress", "host/learn", "host/mcp", "host/policy", "host/providertest",
-		"host/record", "host/session", "host/signature", "host/stats", "host/wasm", "internal/foreign",
+		"host/record", "host/session", "host/signature", "host/stats", "host/wasm", "host/wasm/store", "internal/foreign",
 		"internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/lint", "manifest/peers",
 	},
-	"cmd/parley/internal/serve": {"."},
-	"internal/repo":             {"internal/testhome"},
-	"bench":                     {"internal/testhome"},
-	"bench/scenarios":           {"internal/testhome"},
-	"host/call":                 {"host/providertest", "internal/schemafacts"},
+	"cmd/parley/internal/serve":     {"."},
+	"internal/repo":                 {"internal/testhome"},
+	"bench":                         {"internal/testhome"},
+	"bench/scenarios":               {"internal/testhome"},
+	"host/call":                     {"host/providertest", "internal/schemafacts"},
+	"host/wasm/internal/instrument": {"internal/foreign"},
 }
 
 // dependencies says which layers may import a third-party module; "cmd/..." are all below cmd. The other
@@ -230,7 +245,8 @@ var dependencies = map[string][]string{
 		"cdp/internal/keeper/target", "cdp/internal/keeper/tenant", "cdp/internal/keeper/verb",
 	},
 	"github.com/gofrs/flock": {
-		"cdp", "cmd/...", "host", "host/policy", "host/record", "host/session", "host/wasm", "internal/slots",
+		"cdp", "cmd/...", "host", "host/policy", "host/record", "host/session", "host/wasm/store",
+		"internal/slots",
 		"internal/testhome",
 	},
 	"github.com/gorilla/websocket":         {"cdp/internal/browser", "cdp/internal/keeper"},
@@ -243,12 +259,15 @@ var dependencies = map[string][]string{
 	"github.com/spf13/cobra":               {"cmd/..."},
 	"github.com/spf13/pflag":               {"cmd/..."},
 	// sdk: a test, which calls a guest through the ABI alone
-	"github.com/tetratelabs/wazero":   {"host/wasm", "sdk"},
+	"github.com/tetratelabs/wazero": {
+		"host/wasm", "host/wasm/internal/guest", "host/wasm/internal/instrument", "host/wasm/internal/world", "sdk",
+	},
 	"github.com/xeipuuv/gojsonschema": {"manifest/document", "manifest/schema"}, // manifest/schema: tests
 	"go.yaml.in/yaml/v3":              {"plugins/json"},
 	"golang.org/x/image":              {"plugins/page"},
 	"golang.org/x/sys": {
-		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/mux", "cmd/...", "host/policy", "host/wasm",
+		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/mux", "cmd/...", "host/policy",
+		"host/wasm", "host/wasm/internal/world",
 		"internal/contain", "internal/slots", "internal/wire",
 	},
 	"golang.org/x/term": {"cmd/..."},

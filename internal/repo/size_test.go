@@ -29,8 +29,8 @@ var maxLines = map[string]int{
 	"host/internal/origin":  213,
 	"host/internal/index":   3572,
 	"host/record":           1816,
-	"host/mcp":              4439, // as the package below; the prepared list
-	"host/wasm":             10249,
+	"host/mcp":              4439,  // as the package below; the prepared list
+	"host/wasm":             10310, // four packages more, each with its imports
 	"host/stats":            3953,
 	"host/learn":            97,
 	"host/docs":             954,
@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"sdk":                   1819,
 	"cmd":                   14864,
 	"internal":              1194, // plugins for tests
-	"host/admit":            1420,
+	"host/admit":            1422, // it imports two packages of wasm, which were one
 }
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.
@@ -69,7 +69,6 @@ var largePackages = map[string][2]int{ // lines, files
 	"host/internal/index":       {3428, 19},
 	"plugins/page":              {4213, 18}, // locators as Playwright writes them
 	"cmd/parley/internal/tools": {3126, 8},  // words that mean another call elsewhere
-	"host/wasm":                 {8133, 50},
 	"manifest/schema":           {3035, 10}, // parameters in the text of one; units as words
 	"host/mcp":                  {3616, 19}, // calls in the envelopes of other protocols
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/sdk"
 )
@@ -132,7 +132,7 @@ func buildPlugin(ctx context.Context, app *command.App, o pluginBuildOptions) (*
 	if code, err = embedFiles(code, described, dir); err != nil {
 		return nil, err
 	}
-	c, err := wasm.Pack(out, code, described, dir, parley.Version)
+	c, err := store.Pack(out, code, described, dir, parley.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func buildPlugin(ctx context.Context, app *command.App, o pluginBuildOptions) (*
 
 // writePlugin writes a plugin that was built or packed, and returns the report of its admission. Its author is the
 // operator, so what would refuse the plugin of a stranger is only reported.
-func writePlugin(ctx context.Context, app *command.App, c *wasm.Candidate, out string) (*buildPluginData, error) {
+func writePlugin(ctx context.Context, app *command.App, c *store.Candidate, out string) (*buildPluginData, error) {
 	size, err := writeBuilt(out, c.Wasm)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ const assetsFolder = "assets"
 
 // embedFiles puts the scripts and the assets that a manifest declares into a module. They are files of a folder:
 // NAME.js, and those in assets. What is not there, but in the module already, stays. A manifest that is not valid
-// declares nothing: [wasm.Pack] says what is wrong with it.
+// declares nothing: [store.Pack] says what is wrong with it.
 func embedFiles(code, described []byte, folder string) ([]byte, error) {
 	m, err := manifest.Parse(described, parley.Version)
 	if err != nil {
@@ -242,7 +242,7 @@ func embedFiles(code, described []byte, folder string) ([]byte, error) {
 	if inside, _ := manifest.ReadAssets(code); err != nil && inside != nil {
 		return code, nil
 	}
-	packed, err := wasm.PackAssets(os.DirFS(folder))
+	packed, err := store.PackAssets(os.DirFS(folder))
 	if err != nil {
 		return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
 			Message: fmt.Sprintf("the manifest has assets, and the folder %s cannot be packed: %s",
@@ -454,11 +454,11 @@ func newPluginPack(app *command.App) *cobra.Command {
 // runPluginPack puts a manifest, and the scripts and assets that it declares, into a module, after the checks of an
 // installation. With an error nothing is written.
 func runPluginPack(ctx context.Context, app *command.App, opts *pluginPackOptions) error {
-	code, err := wasm.ReadModule(opts.Path)
+	code, err := store.ReadModule(opts.Path)
 	if err != nil {
 		return err
 	}
-	from := cmp.Or(opts.Manifest, wasm.ManifestBeside(opts.Path))
+	from := cmp.Or(opts.Manifest, store.ManifestBeside(opts.Path))
 	if from == "" {
 		return host.Errorf(host.InvalidArgs, "there is no manifest beside %s; expected --manifest FILE, a JSON file "+
 			"as parley plugin schema describes it", manifest.CleanLine(opts.Path)).
@@ -472,7 +472,7 @@ func runPluginPack(ctx context.Context, app *command.App, opts *pluginPackOption
 	if code, err = embedFiles(code, described, filepath.Dir(opts.Path)); err != nil {
 		return err
 	}
-	c, err := wasm.Pack(opts.Path, code, described, from, parley.Version)
+	c, err := store.Pack(opts.Path, code, described, from, parley.Version)
 	if err != nil {
 		return err
 	}

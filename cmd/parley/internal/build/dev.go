@@ -22,7 +22,7 @@ import (
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -212,11 +212,11 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 	if err != nil {
 		return nil, err
 	}
-	c, err := wasm.ReadCandidate(built.Out, parley.Version)
+	c, err := store.ReadCandidate(built.Out, parley.Version)
 	if err != nil {
 		return nil, err
 	}
-	if err := command.WriteFile(wasm.SignatureName(c.Path), key.Sign(admit.BuildOf(c))); err != nil {
+	if err := command.WriteFile(store.SignatureName(c.Path), key.Sign(admit.BuildOf(c))); err != nil {
 		return nil, host.Errorf(host.Unavailable, "cannot write the signature: %v", err)
 	}
 	prepared, err := app.Parley().Admission().Prepare(ctx, c.Path,

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/plugins"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -129,7 +129,7 @@ func testedProvider(app *command.App, word string) (host.Provider, error) {
 			return nil, err
 		}
 	}
-	c, err := wasm.ReadCandidate(word, parley.Version)
+	c, err := store.ReadCandidate(word, parley.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -67,7 +67,7 @@ func newPluginWrap(app *command.App) *cobra.Command {
 // to draft the texts. The host refuses output that is not UTF-8 and not declared as bytes, so nothing is lost. For an
 // Extism plugin it writes what the plugin lists.
 func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOptions) error {
-	code, err := wasm.ReadModule(opts.Path)
+	code, err := store.ReadModule(opts.Path)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 			WithSteps(host.OperatorStep(host.OpPluginCheck, opts.Path))
 	}
 	var described []byte
-	if wasm.IsExtism(code) {
+	if store.IsExtism(code) {
 		described, err = extismManifest(ctx, app, opts, code, name)
 	} else {
 		w.help = commandHelp(ctx, app, opts.Path, code, name)
@@ -94,7 +94,7 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 	if err != nil {
 		return err
 	}
-	c, err := wasm.Pack(opts.Path, code, described, out, parley.Version)
+	c, err := store.Pack(opts.Path, code, described, out, parley.Version)
 	if err != nil {
 		return err
 	}
@@ -401,7 +401,7 @@ func probe(ctx context.Context, app *command.App, path string, code []byte, name
 	m := jsontext.Marshal(map[string]any{
 		"manifest": 1, "name": name, "version": "0.0.0", "kind": kind, "docs": docs, "tools": []any{described},
 	})
-	c, err := wasm.Pack(path, code, m, path, parley.Version)
+	c, err := store.Pack(path, code, m, path, parley.Version)
 	if err != nil {
 		return nil, err
 	}

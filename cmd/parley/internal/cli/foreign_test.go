@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -46,7 +46,7 @@ func TestForeignModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		_, err := wasm.ReadCandidate(file, "0.1.0")
+		_, err := store.ReadCandidate(file, "0.1.0")
 		if err == nil {
 			t.Errorf("%s is accepted", file)
 			continue

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -209,7 +209,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 	}
 	at, err := command.FindIn(app, word, "")
 	if _, missing := os.Stat(word); IsPluginFile(word) || err != nil && missing == nil {
-		c, err := wasm.ReadCandidate(word, parley.Version)
+		c, err := store.ReadCandidate(word, parley.Version)
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -272,7 +272,7 @@ func pinned(app *command.App) (*pinsData, error) {
 	return data, nil
 }
 
-func pinStatus(store *wasm.Store, pin pin) (pinState, error) {
+func pinStatus(store *store.Store, pin pin) (pinState, error) {
 	entry, err := store.Find(pin.Name)
 	switch {
 	case errors.Is(err, host.NotFound):

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/policy"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -216,8 +216,8 @@ type pluginListData struct {
 }
 
 // plugin returns a plugin with what the lock file has about it. Whether its key is trusted is up to date.
-func plugin(app *command.App, info host.Info, entries []wasm.Entry, m *manifest.Manifest) *Plugin {
-	at := slices.IndexFunc(entries, func(e wasm.Entry) bool { return e.Digest == info.Digest })
+func plugin(app *command.App, info host.Info, entries []store.Entry, m *manifest.Manifest) *Plugin {
+	at := slices.IndexFunc(entries, func(e store.Entry) bool { return e.Digest == info.Digest })
 	switch {
 	case info.Kind == manifest.KindBuiltin:
 		return newPluginData(info, "builtin", m)
@@ -312,7 +312,7 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 const maxDiff = 20
 
 // compare sets the fields of data that compare a build with the installed one.
-func compare(app *command.App, data *Plugin, before *wasm.Entry, c *wasm.Candidate) {
+func compare(app *command.App, data *Plugin, before *store.Entry, c *store.Candidate) {
 	switch {
 	case before == nil:
 		return
@@ -325,7 +325,7 @@ func compare(app *command.App, data *Plugin, before *wasm.Entry, c *wasm.Candida
 	if !ok {
 		return
 	}
-	data.ManifestDiff = strings.Split(wasm.ManifestDiff(old, c.ManifestJSON, maxDiff), "\n")
+	data.ManifestDiff = strings.Split(store.ManifestDiff(old, c.ManifestJSON, maxDiff), "\n")
 	m, err := manifest.Load(old)
 	if err != nil {
 		return
@@ -392,7 +392,7 @@ func breaksText(p *Plugin) string {
 // prepareGrants prepares the grants of an installation. The edit is zero if there are none. A right that the manifest
 // does not request is refused.
 func prepareGrants(app *command.App,
-	rules *policy.Policy, c *wasm.Candidate, data *Plugin, o pluginInstallOptions,
+	rules *policy.Policy, c *store.Candidate, data *Plugin, o pluginInstallOptions,
 ) (policy.Edit, error) {
 	if len(o.Grants) == 0 {
 		return policy.Edit{}, nil
@@ -418,7 +418,7 @@ func prepareGrants(app *command.App,
 }
 
 // ApplyingRights returns the grants that give a build something that it requests.
-func ApplyingRights(rules *policy.Policy, c *wasm.Candidate) []string {
+func ApplyingRights(rules *policy.Policy, c *store.Candidate) []string {
 	var rights []string
 	for _, r := range rules.Explain(c.Source().Info, c.Manifest, "").Rights {
 		for _, g := range r.Grants {
@@ -454,7 +454,7 @@ func newPluginRun(app *command.App) *cobra.Command {
 }
 
 func runPluginRun(ctx context.Context, app *command.App, opts *pluginRunOptions) error {
-	c, err := wasm.ReadCandidate(opts.path, parley.Version)
+	c, err := store.ReadCandidate(opts.path, parley.Version)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/parley-tools/parley/host/oci"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -100,7 +100,7 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 	if err != nil {
 		return err
 	}
-	c, err := wasm.ReadCandidate(fetched.Path, parley.Version)
+	c, err := store.ReadCandidate(fetched.Path, parley.Version)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 	}
 	err = command.WriteFile(data.Out, c.Wasm)
 	if err == nil && fetched.Signature != nil {
-		data.Signature = wasm.SignatureName(data.Out)
+		data.Signature = store.SignatureName(data.Out)
 		err = command.WriteFile(data.Signature, fetched.Signature)
 	}
 	if err != nil {
@@ -177,7 +177,7 @@ func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOp
 	if err != nil {
 		return err
 	}
-	c, err := wasm.ReadCandidate(fetched.Path, parley.Version)
+	c, err := store.ReadCandidate(fetched.Path, parley.Version)
 	if err != nil {
 		return err
 	}
@@ -328,12 +328,12 @@ type scriptsData struct {
 }
 
 // staleScripts returns the installed scripts that are bound to another build of their engine.
-func staleScripts(app *command.App) ([]wasm.Entry, error) {
+func staleScripts(app *command.App) ([]store.Entry, error) {
 	entries, err := app.Parley().Store().List()
 	if err != nil {
 		return nil, err
 	}
-	var stale []wasm.Entry
+	var stale []store.Entry
 	for _, entry := range entries {
 		if entry.Kind != manifest.KindScript {
 			continue
@@ -362,7 +362,7 @@ func noticeScripts(app *command.App) {
 }
 
 // carried returns the grants of an installed build that a new one asks for too.
-func carried(app *command.App, rules *policy.Policy, entry wasm.Entry, c *wasm.Candidate) ([]string, error) {
+func carried(app *command.App, rules *policy.Policy, entry store.Entry, c *store.Candidate) ([]string, error) {
 	old, err := app.Parley().Store().Open(entry)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/signature"
-	"github.com/parley-tools/parley/host/wasm"
+	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -53,7 +53,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 	if opts.newKey != "" {
 		return newKey(ctx, app, opts)
 	}
-	c, err := wasm.ReadCandidate(opts.Path, parley.Version)
+	c, err := store.ReadCandidate(opts.Path, parley.Version)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 		return host.Errorf(host.InvalidArgs, "%s: %s", manifest.CleanLine(opts.Key), err).
 			WithNext("parley plugin sign --new-key my.key")
 	}
-	out := wasm.SignatureName(c.Path)
+	out := store.SignatureName(c.Path)
 	if err := command.WriteFile(out, key.Sign(admit.BuildOf(c))); err != nil {
 		return host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
 	}
@@ -191,13 +191,13 @@ func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOpti
 		return err
 	}
 	if opts.Signature != "" {
-		if c.Signature, err = wasm.ReadSignature(opts.Signature); err != nil {
+		if c.Signature, err = store.ReadSignature(opts.Signature); err != nil {
 			return err
 		}
 	}
 	if c.Signature == nil {
 		return host.Errorf(host.NotFound, "%s %s is not signed: there is no %s beside it",
-			c.Manifest.Name, manifest.CleanLine(c.Manifest.Version), wasm.SignatureName(c.Path)).
+			c.Manifest.Name, manifest.CleanLine(c.Manifest.Version), store.SignatureName(c.Path)).
 			WithSteps(host.OperatorStep(host.OpPluginSign, c.Path, "--key", "SECRETKEYFILE"))
 	}
 	if opts.Key != "" {
@@ -297,9 +297,9 @@ type verifyPluginData struct {
 }
 
 // fileOrInstalled reads a plugin from a file or folder or, if there is none of that name, an installed one.
-func fileOrInstalled(app *command.App, word string) (*wasm.Candidate, error) {
+func fileOrInstalled(app *command.App, word string) (*store.Candidate, error) {
 	if _, err := os.Stat(word); err == nil {
-		return wasm.ReadCandidate(word, parley.Version)
+		return store.ReadCandidate(word, parley.Version)
 	}
 	if entry, err := app.Parley().Store().Find(word); err == nil {
 		return app.Parley().Store().Open(entry)
@@ -312,7 +312,7 @@ func fileOrInstalled(app *command.App, word string) (*wasm.Candidate, error) {
 		return nil, host.Errorf(host.NotFound, "%s is part of this binary and has no signature of its own",
 			manifest.CleanLine(word)).WithSteps(host.OperatorStep(host.OpPluginShow, word))
 	}
-	return wasm.ReadCandidate(word, parley.Version)
+	return store.ReadCandidate(word, parley.Version)
 }
 
 // readPublicKey parses a public key, or reads it from a file.

@@ -1,0 +1,519 @@
+package guest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// callRequest is the argument of parley_call.
+type callRequest struct {
+	Tool       string          `json:"tool"`
+	Params     json.RawMessage `json:"params"`
+	CallID     string          `json:"call_id"`
+	Session    string          `json:"session"`
+	Caller     string          `json:"caller"`
+	Host       string          `json:"host"`
+	DeadlineMS int64           `json:"deadline_ms"`
+	Settings   json.RawMessage `json:"settings"`
+	Granted    grantSummary    `json:"granted"`
+	// Script is the text that an engine runs.
+	Script *manifest.SourceFile `json:"script,omitempty"`
+}
+
+type grantSummary struct {
+	FS      []grantedFolder `json:"fs"`
+	HTTP    []string        `json:"http"`
+	Tools   []string        `json:"tools"`
+	Secrets []string        `json:"secrets"`
+	Env     []string        `json:"env"`
+	Browser bool            `json:"browser"`
+	Clock   bool            `json:"clock"`
+	Random  bool            `json:"random"`
+}
+
+type grantedFolder struct {
+	Path string `json:"path"`
+	Mode string `json:"mode"`
+}
+
+func summarizeGrant(g host.Grant) grantSummary {
+	out := grantSummary{FS: []grantedFolder{}, HTTP: []string{}, Tools: append([]string{}, g.Tools...),
+		Secrets: []string{}, Env: append([]string{}, slices.Sorted(maps.Keys(g.Env))...), Browser: g.Browser,
+		Clock: g.Clock, Random: g.Random}
+	for _, f := range g.FS {
+		out.FS = append(out.FS, grantedFolder{f.Path, f.Mode})
+	}
+	for _, h := range g.HTTP {
+		out.HTTP = append(out.HTTP, h.URL)
+	}
+	for _, s := range g.Secrets {
+		if !slices.Contains(out.Secrets, s.Name) {
+			out.Secrets = append(out.Secrets, s.Name)
+		}
+	}
+	return out
+}
+
+// callResponse is the result of parley_call.
+type callResponse struct {
+	OK       *bool
+	Result   json.RawMessage
+	Content  []host.Content
+	Warnings []string
+	Exit     *int64
+	Message  string
+	Details  json.RawMessage
+	Invalid  []violation
+}
+
+type violation struct {
+	Pointer    string `json:"pointer"`
+	Expected   string `json:"expected"`
+	Provided   string `json:"provided"`
+	Suggestion string `json:"suggestion"`
+}
+
+// RunReactor runs a call of kind parley/1: it initializes the guest, writes the request into its memory, calls it
+// and reads the response.
+func (c *Call) RunReactor() (*host.Result, error) {
+	if !c.Prepared {
+		if err := c.Initialize(); err != nil {
+			return nil, c.guestError(err)
+		}
+	}
+	body, err := manifest.Marshal(callRequest{
+		Tool: c.Request.Tool, Params: JsonOr(c.Request.Params, "{}"), CallID: c.Request.CallID,
+		Session: c.Session, Caller: c.Request.Caller,
+		Host: c.Host, DeadlineMS: max(time.Until(c.Control.Deadline).Milliseconds(), 1),
+		Settings: JsonOr(c.Request.Settings, "{}"), Granted: summarizeGrant(c.Request.Grant),
+		Script: c.Text,
+	})
+	if err != nil {
+		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
+	}
+	data, err := c.callGuest("parley_call", body)
+	for err == nil && isPending(data) {
+		var answers []byte
+		if answers, err = c.answerPending(data); err == nil {
+			data, err = c.callGuest("parley_resume", answers)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.InterpretResponse(data)
+}
+
+// callGuest hands a message to an export of the guest and returns what it returns.
+func (c *Call) callGuest(export string, message []byte) ([]byte, error) {
+	addr, err := c.copyToGuest(message)
+	if err != nil {
+		return nil, err
+	}
+	results, err := c.mod.ExportedFunction(export).Call(c.Control.Ctx, uint64(addr), uint64(len(message)))
+	if err != nil {
+		return nil, c.guestError(err)
+	}
+	return c.copyFromGuest(results[0])
+}
+
+// isPending reports whether a response says that the guest waits for calls.
+func isPending(data []byte) bool {
+	var r struct {
+		Pending json.RawMessage `json:"pending"`
+	}
+	return bytes.Contains(data, []byte(`"pending"`)) && json.Unmarshal(data, &r) == nil && r.Pending != nil
+}
+
+// answerPending makes the calls for which the guest waits, and returns the answers for parley_resume.
+func (c *Call) answerPending(data []byte) ([]byte, error) {
+	if c.mod.ExportedFunction("parley_resume") == nil {
+		return nil, host.Errorf(host.InvalidResult, "%s waits for calls, but it does not export parley_resume", c.ToolName())
+	}
+	if err := c.Control.CountHostCall(); err != nil {
+		return nil, err
+	}
+	reply := c.askHost(host.AskTools, data)
+	if c.Control.Ctx.Err() != nil {
+		return nil, c.Control.ContextError()
+	}
+	var r struct {
+		OK     bool
+		Result json.RawMessage
+		Error  *host.ErrorObject
+	}
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return nil, host.Errorf(host.Internal, "the host's answers cannot be read")
+	}
+	if !r.OK {
+		return nil, host.Errorf(host.InvalidResult, "%s waits for calls that the host cannot make: %s", c.ToolName(),
+			r.Error.Message)
+	}
+	return r.Result, nil
+}
+
+// askHost asks the host for a function. Decoding a large request takes time, and so may a browser: a reply that arrives
+// after the deadline is dropped. Waiting is not counted as running.
+func (c *Call) askHost(function string, request []byte) (reply []byte) {
+	replied := make(chan []byte, 1)
+	go func() { replied <- c.Serve(c.Control.Ctx, function, request) }()
+	c.Control.Wait(func(ended <-chan struct{}) {
+		select {
+		case reply = <-replied:
+		case <-ended:
+		}
+	})
+	return reply
+}
+
+// Initialize creates the instance of a guest of kind parley/1.
+func (c *Call) Initialize() error {
+	c.Capture(&world.Capture{Control: c.Control, Name: "stdout"})
+	return c.instantiate(wazero.NewModuleConfig().WithArgs(c.Manifest.Name), "_initialize")
+}
+
+func JsonOr(data json.RawMessage, fallback string) json.RawMessage {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return json.RawMessage(fallback)
+	}
+	return data
+}
+
+// copyToGuest copies data into memory that the guest's parley_alloc returns.
+func (c *Call) copyToGuest(data []byte) (uint32, error) {
+	c.inAlloc = true
+	defer func() { c.inAlloc = false }()
+	results, err := c.mod.ExportedFunction("parley_alloc").Call(c.Control.Ctx, uint64(len(data)))
+	if err != nil {
+		return 0, c.guestError(err)
+	}
+	addr := uint32(results[0])
+	if addr == 0 {
+		return 0, host.Errorf(host.LimitExceeded, "%s cannot receive a message of %d bytes: parley_alloc returned 0",
+			c.ToolName(), len(data))
+	}
+	if !c.mod.Memory().Write(addr, data) {
+		return 0, host.Errorf(host.InvalidResult, "%s: parley_alloc returned address %d for %d bytes, but the guest's "+
+			"memory ends at %d", c.ToolName(), addr, len(data), c.mod.Memory().Size())
+	}
+	return addr, nil
+}
+
+// copyFromGuest copies a response out of the guest's memory.
+func (c *Call) copyFromGuest(packed uint64) ([]byte, error) {
+	addr, n := uint32(packed>>32), uint32(packed)
+	view, ok := c.mod.Memory().Read(addr, n)
+	switch {
+	case !ok:
+		return nil, host.Errorf(host.InvalidResult, "%s returned %d bytes at address %d, but its memory ends at %d",
+			c.ToolName(), n, addr, c.mod.Memory().Size())
+	case int64(n) > int64(c.Limits.Output):
+		return nil, host.Errorf(host.LimitExceeded, "%s returned %d bytes, the limit is %d; request less data, or raise "+
+			"output_bytes in the plugin's limits", c.ToolName(), n, c.Limits.Output)
+	}
+	return bytes.Clone(view), nil
+}
+
+// InterpretResponse turns a response into a result or an error.
+func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
+	if !utf8.Valid(data) {
+		return nil, host.Errorf(host.InvalidResult, "%s returned bytes that are not UTF-8", c.ToolName())
+	}
+	r, err := ReadResponse(data)
+	var tooLarge *host.Error
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, tooLarge
+	case err != nil:
+		return nil, &host.Error{Code: host.InvalidResult, Cause: err, Message: c.ToolName() +
+			" did not return a parley/1 response: " + world.Line(err.Error(), 200)}
+	case r.OK == nil:
+		return nil, host.Errorf(host.InvalidResult, "%s returned a response without \"ok\"; expected "+
+			"{\"ok\":true,\"result\":..} or {\"ok\":false,..}", c.ToolName())
+	case *r.OK && (r.Exit != nil || r.Invalid != nil):
+		return nil, host.Errorf(host.InvalidResult, "%s returned \"ok\":true together with \"exit\" or \"invalid\"",
+			c.ToolName())
+	case *r.OK:
+		if err := c.checkContent(r.Content); err != nil {
+			return nil, err
+		}
+		return &host.Result{
+			Data: JsonOr(r.Result, "null"), Content: r.Content, Warnings: CleanWarnings(r.Warnings),
+		}, nil
+	case len(r.Invalid) > 0:
+		return nil, c.paramsError(r)
+	case r.Exit == nil:
+		return nil, host.Errorf(host.InvalidResult, "%s returned \"ok\":false without \"exit\" or \"invalid\"", c.ToolName())
+	}
+	return nil, c.toolError(*r.Exit, r.Message, r.Details)
+}
+
+// MaxContent bounds the blocks of one result.
+const MaxContent = 64
+
+// checkContent refuses content that no client could show.
+func (c *Call) checkContent(content []host.Content) error {
+	if len(content) > MaxContent {
+		return host.Errorf(host.LimitExceeded, "%s returned %d blocks of content, the limit is %d",
+			c.ToolName(), len(content), MaxContent)
+	}
+	for i, block := range content {
+		if err := block.Check(); err != nil {
+			return host.Errorf(host.InvalidResult, "%s returned invalid content /content/%d: %s", c.ToolName(), i, err)
+		}
+	}
+	return nil
+}
+
+// ReadResponse decodes a response. Only the result and its content may be large, because they are kept as raw JSON. The
+// other parts are bounded before they are decoded: a million empty violations fit into a few megabytes of JSON but take
+// gigabytes of memory.
+func ReadResponse(data []byte) (callResponse, error) {
+	var parts struct {
+		Warnings json.RawMessage `json:"warnings"`
+		Message  json.RawMessage `json:"message"`
+		Details  json.RawMessage `json:"details"`
+		Invalid  json.RawMessage `json:"invalid"`
+		OK       *bool           `json:"ok"`
+		Result   json.RawMessage `json:"result"`
+		Content  json.RawMessage `json:"content"`
+		Exit     *int64          `json:"exit"`
+	}
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return callResponse{}, err
+	}
+	r := callResponse{OK: parts.OK, Result: parts.Result, Exit: parts.Exit, Details: parts.Details}
+	if err := readContent(parts.Content, &r.Content); err != nil {
+		return r, err
+	}
+	for _, p := range []struct {
+		name string
+		raw  json.RawMessage
+		into any
+	}{{"warnings", parts.Warnings, &r.Warnings}, {"message", parts.Message, &r.Message}, {"details", parts.Details, nil},
+		{"invalid", parts.Invalid, &r.Invalid}} {
+		if len(p.raw) > world.MaxResponsePart {
+			return r, host.Errorf(host.LimitExceeded, "the response has %d bytes of %s, the limit is %d", len(p.raw), p.name,
+				world.MaxResponsePart)
+		}
+		if p.into != nil && len(p.raw) > 0 {
+			if err := json.Unmarshal(p.raw, p.into); err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, nil
+}
+
+func CleanWarnings(warnings []string) []string {
+	var out []string
+	for i, w := range warnings {
+		if i == world.MaxWarnings {
+			return append(out, fmt.Sprintf("%d more warnings were omitted", len(warnings)-i))
+		}
+		out = append(out, world.Line(w, 500))
+	}
+	return out
+}
+
+// paramsError returns the error that the host itself would return for these violations.
+func (c *Call) paramsError(r callResponse) *host.Error {
+	e := &host.Error{Code: host.InvalidArgs}
+	n := len(r.Invalid)
+	for _, v := range r.Invalid[:min(n, world.MaxViolations)] {
+		e.Details = append(e.Details, host.Detail{
+			Parameter: world.Line(v.Pointer, 200), Keyword: "tool",
+			Provided:   world.Line(v.Provided, 300),
+			Expected:   world.Line(v.Expected, 300),
+			Suggestion: host.TextSuggestion(world.Line(v.Suggestion, 300)),
+		})
+	}
+	e.Message = fmt.Sprintf("Tool '%s' failed: %d violations", c.ToolName(), n)
+	if n == 1 {
+		e.Message = fmt.Sprintf("Tool '%s' failed: 1 violation", c.ToolName())
+	}
+	return e
+}
+
+// toolError returns the error for a tool that ended with an exit code of its own.
+func (c *Call) toolError(exit int64, message string, details json.RawMessage) *host.Error {
+	e := &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{Exit: int(exit)}}
+	message = world.Truncate(strings.TrimSpace(manifest.Clean(message)), world.MaxMessage)
+	if len(details) > 0 && string(details) != "null" {
+		if len(details) <= world.MaxDetails {
+			e.Tool.Details = manifest.CleanJSON(details)
+		} else {
+			e.Tool.Details = json.RawMessage(fmt.Sprintf(`{"omitted_bytes":%d}`, len(details)))
+		}
+	}
+	if declared := c.declaredExit(exit); declared != nil {
+		e.Exit, e.Code, e.Tool.Name = declared.Code, host.Code(declared.Name), declared.Name
+		message = cmp.Or(message, manifest.CleanLine(declared.Meaning))
+		if advice := manifest.CleanLine(declared.Suggestion); advice != "" {
+			message += " (" + advice + ")"
+		}
+	}
+	if e.Exit == 0 {
+		e.Trace = c.trace(nil)
+	}
+	e.Message = cmp.Or(message, fmt.Sprintf("%s failed with exit code %d and no message", c.ToolName(), exit))
+	return e
+}
+
+// declaredExit returns the manifest's entry for an exit code, or nil if the code may not be passed on: it must be
+// declared in the manifest and, if the tool lists its own exit codes, by the tool.
+func (c *Call) declaredExit(exit int64) *manifest.ExitCode {
+	if exit < 2 || exit > 79 {
+		return nil
+	}
+	code := c.Manifest.ExitCode(int(exit))
+	def := c.Request.Def
+	if code != nil && def != nil && len(def.ExitCodes) > 0 && !slices.Contains(def.ExitCodes, code.Name) {
+		return nil
+	}
+	return code
+}
+
+// parleyModuleFunctions are what [parleyFunctions] do.
+func parleyModuleFunctions() map[string]api.GoModuleFunc {
+	functions := map[string]api.GoModuleFunc{
+		"log": func(ctx context.Context, mod api.Module, stack []uint64) {
+			c := callOf(ctx)
+			c.log.Log(int(min(uint32(stack[0]), 3)), c.messageAt(mod, uint32(stack[1]), uint32(stack[2])))
+		},
+		"progress": func(ctx context.Context, mod api.Module, stack []uint64) {
+			c := callOf(ctx)
+			done, total := api.DecodeF64(stack[0]), api.DecodeF64(stack[1])
+			text := c.log.Text(c.messageAt(mod, uint32(stack[2]), uint32(stack[3])))
+			if isFinite(done) && isFinite(total) {
+				c.Request.Progress(done, total, text)
+			}
+		},
+	}
+	for _, name := range guestFunctions {
+		functions[name] = func(ctx context.Context, mod api.Module, stack []uint64) {
+			stack[0] = callOf(ctx).serveHostCall(name, mod, uint32(stack[0]), uint32(stack[1]))
+		}
+	}
+	return functions
+}
+
+func isFinite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+// serveHostCall serves one request of the guest and writes the reply into the guest's memory. It returns the
+// reply's address in the upper 32 bits and its length in the lower.
+func (c *Call) serveHostCall(function string, mod api.Module, addr, n uint32) uint64 {
+	k := c.Control
+	k.Checkpoint()
+	if c.mod == nil {
+		// The call comes from a start function: there is no instance yet whose parley_alloc could be called.
+		c.mod = mod
+		defer func() { c.mod = nil }()
+	}
+	if c.inAlloc {
+		// The reply would need parley_alloc again, which would recurse.
+		k.End(host.Errorf(host.Trapped, "%s called %s from within parley_alloc", c.ToolName(), function))
+	}
+	if err := k.CountHostCall(); err != nil {
+		k.End(err)
+	}
+	request, ok := mod.Memory().Read(addr, n)
+	if !ok {
+		k.End(host.Errorf(host.InvalidResult, "%s called %s with %d bytes at %d, and its memory ends at %d", c.ToolName(),
+			function, n, addr, mod.Memory().Size()))
+	}
+	limit := uint32(world.MaxHostRequest)
+	if function == host.AskSecret {
+		limit = world.MaxSecretRequest
+	}
+	if n > limit {
+		k.ExceedLimit("%s called %s with %d bytes, the limit is %d", c.ToolName(), function, n, limit)
+	}
+	reply := c.askHost(function, bytes.Clone(request))
+	k.Checkpoint()
+	replyAddr, err := c.copyToGuest(reply)
+	if err != nil {
+		k.End(host.AsError(err))
+	}
+	return uint64(replyAddr)<<32 | uint64(uint32(len(reply)))
+}
+
+// messageAt returns the bytes of a message of the guest.
+func (c *Call) messageAt(mod api.Module, addr, n uint32) []byte {
+	c.Control.Checkpoint()
+	view, ok := mod.Memory().Read(addr, n)
+	if !ok {
+		c.Control.End(host.Errorf(host.InvalidResult, "%s logged %d bytes at %d, and its memory ends at %d", c.ToolName(), n,
+			addr, mod.Memory().Size()))
+	}
+	return view
+}
+
+// readContent decodes the content of a response. It stops at the first block too many: a million empty blocks fit into
+// a few megabytes of JSON but take far more memory.
+func readContent(raw json.RawMessage, into *[]host.Content) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
+		return errors.New("content is not an array")
+	}
+	for dec.More() && len(*into) <= MaxContent {
+		var block host.Content
+		if err := dec.Decode(&block); err != nil {
+			return err
+		}
+		*into = append(*into, block)
+	}
+	return nil
+}
+
+// guestFunctions are the functions of the host that a guest may import.
+var guestFunctions = []string{host.AskTool, host.AskHTTP, host.AskSecret}
+
+// ServeGuest asks the host for a function on behalf of a guest, which serves it through [call].serve. The reply is
+// {"ok":true,"result":..,"warnings":[..]} or {"ok":false,"error":{..}}.
+func ServeGuest(ctx context.Context, r *host.Request, function string, argument []byte) []byte {
+	var result *host.Result
+	err := error(host.Errorf(host.NotFound, "the host has no function %s", world.Truncate(function, world.MaxMessage)))
+	if r.Ask != nil && (function == host.AskTools || slices.Contains(guestFunctions, function)) {
+		result, err = r.Ask(ctx, function, argument)
+	}
+	if err != nil {
+		return Marshal(struct {
+			OK    bool              `json:"ok"`
+			Error *host.ErrorObject `json:"error"`
+		}{false, host.AsError(err).Object()})
+	}
+	return Marshal(struct {
+		OK       bool            `json:"ok"`
+		Result   json.RawMessage `json:"result"`
+		Warnings []string        `json:"warnings,omitempty"`
+	}{true, JsonOr(result.Data, "null"), result.Warnings})
+}
+
+func Marshal(v any) []byte {
+	data, err := manifest.Marshal(v)
+	if err != nil {
+		return []byte(`{"ok":false,"error":{"code":"internal","exit_code":110,"message":"the reply cannot be encoded as JSON"}}`)
+	}
+	return data
+}

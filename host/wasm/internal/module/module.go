@@ -1,0 +1,274 @@
+// Package module says which modules are plugins, and what they may import.
+package module
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// FindAssets returns the tar with the assets of a plugin, or nil if its wasm file has none.
+func FindAssets(wasm []byte, m *manifest.Manifest) ([]byte, error) {
+	data, err := manifest.ReadAssets(wasm)
+	if err == nil && data == nil {
+		return nil, CheckAssets(false, m)
+	}
+	if err == nil {
+		_, err = world.ParseAssets(data)
+	}
+	if err != nil {
+		return nil, Errorf(m, "its assets: %s", world.Line(err.Error(), 300))
+	}
+	return data, nil
+}
+
+// CheckAssets checks that a wasm file has the assets of its manifest.
+func CheckAssets(has bool, m *manifest.Manifest) error {
+	if has || m.Assets == nil {
+		return nil
+	}
+	return Errorf(m, "its manifest has assets, but the wasm file has no section parley.assets with a tar of them; "+
+		"parley plugin pack adds the folder assets beside it; or remove assets from the manifest")
+}
+
+// Check validates a module against its manifest at install, without compiling it: the binary format with all its counts
+// and bounds, the imports, the required exports, the initial memory, the scripts for pages, and the assets. Errors are
+// *host.Error with code invalid_plugin; they say what is wrong and how to fix it.
+func Check(wasm []byte, m *manifest.Manifest) error {
+	if m.Kind == manifest.KindScript {
+		if _, err := manifest.ReadSource(wasm); err != nil {
+			return Errorf(m, "%v", err)
+		}
+	} else if _, err := ValidateModule(wasm, m, LargestModule); err != nil {
+		return err
+	}
+	for i := range m.Scripts {
+		if _, err := manifest.ReadScript(wasm, &m.Scripts[i]); err != nil {
+			return Errorf(m, "%v; build the plugin again", err)
+		}
+	}
+	_, err := FindAssets(wasm, m)
+	return err
+}
+
+// LargestModule are the largest limits of a module that a policy can set. [Check] applies them, because it knows no
+// policy; those of the policy apply before the module is compiled, which an installation does.
+var LargestModule = host.ModuleLimits{FileMiB: host.MaxModuleMiB, Functions: host.MaxFunctions,
+	TableEntries: host.MaxTableEntries}
+
+// ValidateModule validates and instruments a module. Only its result may be compiled.
+func ValidateModule(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (*instrument.Module, error) {
+	module, err := RewriteModule(wasm, l)
+	if refused := (*instrument.Error)(nil); errors.As(err, &refused) {
+		if raise := raiseLimit(m.Name, refused); raise != "" {
+			return nil, Errorf(m, "%v; %s", err, raise)
+		}
+		return nil, refuseModule(wasm, m, err, refused.Rule(), refused.Fix)
+	}
+	if err := CheckModule(module, m, wasm); err != nil {
+		return nil, err
+	}
+	return module, nil
+}
+
+// ErrForeign is the cause of a refusal because of the toolchain that built a module.
+var ErrForeign = errors.New("built by a toolchain whose modules are not plugins")
+
+// refuseModule returns the error of a module that breaks a rule. If it is known which toolchain built the module, the
+// error says so, and what to build instead, which counts more than the fix for the rule.
+func refuseModule(wasm []byte, m *manifest.Manifest, cause error, rule, fix string) *host.Error {
+	if t := ToolchainOf(wasm); t != nil {
+		rule, fix, cause = "built by "+t.Name+"; "+rule, t.Advice, ErrForeign
+	}
+	e := Errorf(m, "%s", strings.TrimSuffix(rule+"; "+fix, "; "))
+	e.Cause = cause
+	return e
+}
+
+func RewriteModule(wasm []byte, l host.ModuleLimits) (*instrument.Module, error) {
+	return instrument.Rewrite(wasm, instrument.Config{MaxPages: world.MaxPages, Guards: WasiGuards(),
+		Limits: instrument.Limits{FileBytes: l.FileMiB << 20, Functions: l.Functions, TableEntries: l.TableEntries}})
+}
+
+// raiseLimit says which setting of the policy accepts a module that exceeds a limit; "" if none does.
+func raiseLimit(plugin string, e *instrument.Error) string {
+	var setting string
+	needs, most := e.Needs, 0
+	switch e.Limit {
+	case instrument.LimitFile:
+		setting, most, needs = "module_mib", LargestModule.FileMiB, (needs+1<<20-1)>>20
+	case instrument.LimitFunctions:
+		setting, most = "functions", LargestModule.Functions
+	case instrument.LimitTableEntries:
+		setting, most = "table_entries", LargestModule.TableEntries
+	}
+	if setting == "" || needs > most {
+		return ""
+	}
+	return fmt.Sprintf("to accept it, set %s = %d under [plugin.%s.limits] in policy.toml", setting, needs, plugin)
+}
+
+// CheckModule checks a decoded module against its manifest. wasm is the module as it was built, nil if it was accepted
+// before.
+func CheckModule(module *instrument.Module, m *manifest.Manifest, wasm []byte) error {
+	if err := checkImports(module, m, wasm); err != nil {
+		return err
+	}
+	if err := checkExports(module, m, wasm); err != nil {
+		return err
+	}
+	if limit := world.RequestedMemoryMiB(m); module.MemoryMin > limit*world.PagesPerMiB {
+		return Errorf(m, "the module starts with %d MiB of memory but its manifest asks for %d MiB; set "+
+			"\"limits\": {\"memory_mib\": %d} or more in the manifest",
+			(module.MemoryMin+15)/16, limit, (module.MemoryMin+15)/16)
+	}
+	return nil
+}
+
+func Errorf(m *manifest.Manifest, format string, args ...any) *host.Error {
+	return host.Errorf(host.InvalidPlugin, "%s: %s", m.Name, fmt.Sprintf(format, args...))
+}
+
+func checkImports(module *instrument.Module, m *manifest.Manifest, wasm []byte) error {
+	for _, i := range module.Imports {
+		name := world.Line(i.Module, 60) + "." + world.Line(i.Name, 60)
+		var known map[string]instrument.FuncType
+		switch {
+		case i.Module == WasiModule || i.Module == UnstableModule:
+			known = WasiFunctions
+		case i.Module == ParleyModule && m.Kind == manifest.KindParley:
+			known = ParleyFunctions
+		case i.Module == ParleyModule:
+			return Errorf(m, "it imports %s, which only plugins of kind parley/1 may import; set \"kind\": "+
+				"\"parley/1\" or remove the import", name)
+		case i.Module == ExtismModule && m.Kind == manifest.KindMCP:
+			known = ExtismFunctions
+		case i.Module == ExtismModule:
+			return Errorf(m, "it imports %s, so it is an Extism plugin; set \"kind\": \"mcp\", or let parley plugin wrap "+
+				"write its manifest", name)
+		case i.Module == ExtismUser && m.Kind == manifest.KindMCP:
+			continue // whatever it is, a guest that calls it ends
+		default:
+			return refuseModule(wasm, m, nil, fmt.Sprintf("it imports %s, but a plugin of kind %s may only import from %s", name,
+				m.Kind, allowedModules(m.Kind)), "")
+		}
+		want, ok := known[i.Name]
+		if !ok {
+			return Errorf(m, "it imports %s, which does not exist", name)
+		}
+		if want != i.Type {
+			return Errorf(m, "it imports %s with type (%s), expected (%s)", name, i.Type, want)
+		}
+	}
+	return nil
+}
+
+func allowedModules(kind string) string {
+	switch kind {
+	case manifest.KindParley:
+		return WasiModule + " and " + ParleyModule
+	case manifest.KindMCP:
+		return WasiModule + ", " + ExtismModule + " and " + ExtismUser
+	}
+	return WasiModule
+}
+
+func checkExports(module *instrument.Module, m *manifest.Manifest, wasm []byte) error {
+	type need struct {
+		name     string
+		kind     byte
+		typ      instrument.FuncType
+		optional bool
+	}
+	var needs []need
+	switch m.Kind {
+	case manifest.KindParley:
+		needs = []need{
+			{name: "memory", kind: instrument.KindMemory},
+			{name: "parley_alloc", typ: "i32->i32"},
+			{name: "parley_call", typ: "i32,i32->i64"},
+			{name: "parley_resume", typ: "i32,i32->i64", optional: true},
+			{name: "_initialize", typ: "->", optional: true},
+		}
+	case manifest.KindWASI:
+		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_start", typ: "->"}}
+	case manifest.KindMCP:
+		form, ok := ExtismForm(module)
+		if !ok {
+			return refuseModule(wasm, m, nil, "it does not list tools as MCP does: it exports neither describe and call nor "+
+				"list_tools and call_tool", "")
+		}
+		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_initialize", typ: "->", optional: true},
+			{name: "__wasm_call_ctors", typ: "->", optional: true}}
+		for _, name := range []string{ExtismExports[form].List, ExtismExports[form].Call} {
+			typ := instrument.FuncType("->i32")
+			if module.Export(name).Type == "->" {
+				typ = "->"
+			}
+			needs = append(needs, need{name: name, typ: typ})
+		}
+	default:
+		return Errorf(m, "plugins of kind %q cannot be run; known kinds are parley/1, wasi, script and mcp",
+			world.Line(m.Kind, 40))
+	}
+	for _, n := range needs {
+		e := module.Export(n.name)
+		switch {
+		case e == nil && n.optional:
+		case e == nil:
+			return refuseModule(wasm, m, nil, "it does not export "+describeExport(n.name, n.kind, n.typ),
+				exportHint(module, m, n.name))
+		case e.Kind != n.kind:
+			return Errorf(m, "its export %s must be a %s", n.name, kindName(n.kind))
+		case n.kind == instrument.KindFunc && e.Type != n.typ:
+			return Errorf(m, "its export %s has type (%s), expected (%s)", n.name, e.Type, n.typ)
+		case e.Imported:
+			return Errorf(m, "its export %s is a re-exported import; it must be a function of the module", n.name)
+		}
+	}
+	return nil
+}
+
+// NeededExports returns the exports that checkExports looks at for any kind.
+func NeededExports(module *instrument.Module) []instrument.Export {
+	var out []instrument.Export
+	for _, name := range []string{"memory", "parley_alloc", "parley_call", "_initialize", "_start", "call", "describe",
+		"call_tool", "list_tools", "__wasm_call_ctors", "hs_init"} {
+		if e := module.Export(name); e != nil {
+			out = append(out, *e)
+		}
+	}
+	return out
+}
+
+func kindName(kind byte) string {
+	return [...]string{"function", "table", "memory", "global"}[kind]
+}
+
+func describeExport(name string, kind byte, typ instrument.FuncType) string {
+	if kind == instrument.KindMemory {
+		return "its memory as \"memory\""
+	}
+	return fmt.Sprintf("the function %s (%s)", name, typ)
+}
+
+// exportHint guesses from the exports how the module was built, and returns advice.
+func exportHint(module *instrument.Module, m *manifest.Manifest, missing string) string {
+	switch {
+	case m.Kind == manifest.KindParley && module.Export("_start") != nil:
+		return "it is a command: build it as a reactor (Go: -buildmode=c-shared, C: -mexec-model=reactor), or set " +
+			"\"kind\": \"wasi\""
+	case m.Kind == manifest.KindWASI && module.Export("parley_call") != nil:
+		return "it is a reactor: set \"kind\": \"parley/1\""
+	case missing == "parley_alloc" || missing == "parley_call":
+		return "sdk/abi.md says what a plugin must export"
+	case missing == "_start":
+		return "build it as a command, with a main function"
+	}
+	return ""
+}

@@ -1,0 +1,24 @@
+//go:build !unix
+
+package world
+
+import (
+	"io/fs"
+	"os"
+
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+
+	"github.com/parley-tools/parley/host/protect"
+)
+
+const OpenNonblock = 0
+
+func setAppend(*os.File, bool) error { return experimentalsys.ENOTSUP }
+
+func parentsOf(*os.File) []protect.FileID { return nil }
+
+func deviceOf(fs.FileInfo) uint64 { return 0 }
+
+func inodeOf(*os.File, string) uint64 { return 0 }
+
+func RenameOver(*os.Root, string, string) error { return experimentalsys.EEXIST }

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package world
+
+func NewPages(uint64) Pages { return &heapPages{} }

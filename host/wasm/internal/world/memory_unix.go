@@ -1,0 +1,50 @@
+//go:build unix
+
+package world
+
+import "golang.org/x/sys/unix"
+
+// mappedPages lies outside the Go heap: it costs the collector nothing, does not move when it grows, and returns to
+// the system at once.
+type mappedPages struct {
+	data []byte
+	used uint64
+}
+
+// slowToUnmap is the size from which unmapping takes longer than the end of a call may.
+const slowToUnmap = 32 << 20
+
+func NewPages(limit uint64) Pages {
+	if limit == 0 {
+		return &heapPages{}
+	}
+	data, err := unix.Mmap(-1, 0, int(limit), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|mapNoReserve)
+	if err != nil {
+		return &heapPages{}
+	}
+	return &mappedPages{data: data}
+}
+
+// startsLarge is the size from which a memory is backed by huge pages from the beginning: a fault for each small page
+// of the data with which a Go guest starts takes longer than copying that. A small guest would only take more memory.
+const startsLarge = 2 << 20
+
+func (m *mappedPages) Resize(size uint64) []byte {
+	if m.used == 0 && size >= startsLarge {
+		preferHugePages(m.data)
+	}
+	m.used = max(m.used, size)
+	return m.data[:size:size]
+}
+
+func (m *mappedPages) Free() {
+	data := m.data
+	m.data = nil
+	switch {
+	case data == nil:
+	case m.used > slowToUnmap:
+		go func() { _ = unix.Munmap(data) }()
+	default:
+		_ = unix.Munmap(data)
+	}
+}

@@ -1,7 +1,0 @@
-//go:build unix && !linux
-
-package wasm
-
-const mapNoReserve = 0
-
-func preferHugePages([]byte) {}

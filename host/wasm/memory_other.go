@@ -1,5 +1,0 @@
-//go:build !unix
-
-package wasm
-
-func newPages(uint64) pages { return &heapPages{} }

@@ -1,0 +1,156 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// One folder holds the manifests of all builds that were ever installed, so that a change can be shown against the
+// approved manifest. A file's name is the hash of the build's digest, a hyphen, and the hash of the manifest; a
+// file with other content is ignored.
+const (
+	ApprovedDir    = ".approved"
+	ApprovedSuffix = ".json"
+	MaxApproved    = 100 // of builds that are not installed; the oldest are removed first
+)
+
+// diffLines bounds the difference that an error shows.
+const diffLines = 40
+
+// Approved returns the manifest of the build with the given digest, if it was installed here and is still stored.
+func (s *Store) Approved(digest string) ([]byte, bool) {
+	if !isHash(HexOf(digest)) {
+		return nil, false
+	}
+	for _, f := range ReadDir(filepath.Join(s.Dir, ApprovedDir)) {
+		if sum, ok := approvedSum(f.Name(), digest); ok {
+			if data, ok := s.approved(digest, sum); ok {
+				return data, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// approvedSum returns the manifest's hash from the name of a file in the folder, if the file belongs to the build
+// with the given digest.
+func approvedSum(name, digest string) (string, bool) {
+	sum, ok := strings.CutPrefix(name, HexOf(digest)+"-")
+	if !ok {
+		return "", false
+	}
+	sum, ok = strings.CutSuffix(sum, ApprovedSuffix)
+	return sum, ok && isHash(sum)
+}
+
+// approved reads the manifest of a build. A file whose hash differs is ignored.
+func (s *Store) approved(digest, sum string) ([]byte, bool) {
+	data, err := ReadBounded(s.ApprovedPath(digest, sum), maxManifest)
+	return data, err == nil && HashOf(data) == sum
+}
+
+func (s *Store) ApprovedPath(digest, sum string) string {
+	return filepath.Join(s.Dir, ApprovedDir, HexOf(digest)+"-"+sum+ApprovedSuffix)
+}
+
+func HashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// saveApproved saves the manifest of a build that is being installed.
+func (s *Store) saveApproved(e Entry, manifestJSON []byte) error {
+	if _, ok := s.approved(e.Digest, e.ManifestSHA256); ok {
+		return nil
+	}
+	if err := MakeDir(filepath.Join(s.Dir, ApprovedDir)); err != nil {
+		return err
+	}
+	return WriteFile(s.ApprovedPath(e.Digest, e.ManifestSHA256), manifestJSON)
+}
+
+// pruneApproved removes the oldest manifests of builds that are not installed, keeping maxApproved.
+func (s *Store) pruneApproved(entries []Entry) {
+	dir := filepath.Join(s.Dir, ApprovedDir)
+	var former []os.FileInfo
+	for _, f := range ReadDir(dir) {
+		installed := slices.ContainsFunc(entries, func(e Entry) bool {
+			return strings.HasPrefix(f.Name(), HexOf(e.Digest)+
+				"-")
+		})
+		if info, err := f.Info(); err == nil && !installed {
+			former = append(former, info)
+		}
+	}
+	slices.SortFunc(former, func(a, b os.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, info := range former[min(len(former), MaxApproved):] {
+		if err := os.Remove(filepath.Join(dir, info.Name())); err != nil {
+			s.logf("%v", err)
+		}
+	}
+}
+
+// integrityError returns the error for a part of an installed plugin that has changed. found is the manifest as it
+// is now; if it is not nil, the error shows the difference.
+func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
+	err := host.Errorf(host.Integrity, "the %s of plugin %s is not the one that was installed: %s does not match %s; "+
+		"it was not used. Install the plugin again if you trust its source",
+		what, e.Name, path, e.Digest).WithSteps(reinstall(e))
+	if found == nil {
+		return err
+	}
+	approved, ok := s.approved(e.Digest, e.ManifestSHA256)
+	if !ok {
+		approved, ok = s.Approved(e.Digest)
+	}
+	if !ok {
+		approved, ok = s.embeddedManifest(e)
+	}
+	if !ok {
+		err.Message += "\nThe manifest that was installed is no longer stored, so the difference cannot be shown."
+		return err
+	}
+	if HashOf(found) != HashOf(approved) {
+		err.Message += "\nHow the manifest differs (- as it was installed, + as it is now):\n" +
+			ManifestDiff(approved, found, diffLines)
+	}
+	return err
+}
+
+// embeddedManifest returns the manifest embedded in the wasm of an installed plugin, if it is the one that was
+// installed.
+func (s *Store) embeddedManifest(e Entry) ([]byte, bool) {
+	wasm, err := ReadBounded(filepath.Join(s.PluginDir(e), WasmName), MaxWasm)
+	if err != nil {
+		return nil, false
+	}
+	section, err := manifest.ReadSection(wasm)
+	return section, err == nil && HashOf(section) == e.ManifestSHA256
+}
+
+// Difference describes how the manifest of a build differs from that of an approved build, or why the difference
+// cannot be shown. found is the manifest of the build, or nil if the build was installed here.
+func (s *Store) Difference(approvedDigest, foundDigest string, found []byte) string {
+	approved, ok := s.Approved(approvedDigest)
+	if !ok {
+		return "The manifest of the approved build is not stored: the build was never installed here, or too long ago."
+	}
+	if found == nil {
+		if found, ok = s.Approved(foundDigest); !ok {
+			return "The manifest of this build is not stored, so the difference cannot be shown."
+		}
+	}
+	if HashOf(found) == HashOf(approved) {
+		return "The manifests are equal; the wasm differs."
+	}
+	return fmt.Sprintf("How the manifest differs (- as it was approved, + as it is):\n%s", ManifestDiff(approved, found,
+		diffLines))
+}

@@ -1,0 +1,379 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// IsExtism reports whether a module imports functions of Extism.
+func IsExtism(wasm []byte) bool {
+	return strings.Contains("\n"+instrument.Describe(wasm), "\nimport "+module.ExtismModule+".")
+}
+
+// Bounds of files to read. A larger file was given by mistake: CPython has 25 MiB.
+const (
+	MaxWasm     = host.MaxModuleMiB << 20
+	maxManifest = 4 << 20
+)
+
+// Candidate is a plugin that has been read and validated but is not installed. It can be run.
+type Candidate struct {
+	Path             string // of the wasm file, absolute
+	Wasm             []byte
+	ManifestJSON     []byte
+	Manifest         *manifest.Manifest
+	Digest           string
+	ManifestEmbedded bool   // Wasm contains the manifest
+	Signature        []byte // of the signature file beside it; nil if there is none
+	Signer           string // the key of the valid signature; "" if there is none or it was not verified
+	Owner            string // host.OwnerShipped if it is a plugin that ships with the host; "" if it is its signer's
+	Displaced        string // the identity of the plugin that is not installed and whose name it takes; "" if none
+	TakesName        bool   // a person has confirmed that it takes the name of another owner
+	Engine           string // the digest of the engine of a script that will be installed; else ""
+}
+
+// ReadCandidate reads a plugin from a wasm file, or from a folder that holds exactly one, and validates it as far
+// as that is possible without running it. hostVersion is compared with the manifest's min_host.
+//
+// A wasm file may be gzipped if its name ends in ".gz". A text in JavaScript, whose name ends in ".js", is read as a
+// module that has nothing else. The manifest of a file is in the custom section parley.manifest, or
+// beside X.wasm in X.manifest.json. Beside plugin.wasm it may also be in manifest.json, so that the folder of an
+// installed plugin can be installed again. If there are two manifests, they must be equal. A signature beside the
+// file (see [SignatureName]) is read but not verified. Each file is read once.
+//
+// Errors are *host.Error: 81 if the path does not exist, 84 for a reserved name, 86 for invalid content, 87 for a
+// file that cannot be a signature, 105 if a file cannot be read.
+func ReadCandidate(path, hostVersion string) (*Candidate, error) {
+	isFolder, err := isFolder(path)
+	if isFolder {
+		path, err = findOnlyPlugin(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readCandidate(path, hostVersion)
+}
+
+func isFolder(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, openError(path, err)
+	}
+	return info.IsDir(), nil
+}
+
+// ReadCandidateFile is like [ReadCandidate] but refuses folders (81).
+func ReadCandidateFile(path, hostVersion string) (*Candidate, error) {
+	switch isFolder, err := isFolder(path); {
+	case err != nil:
+		return nil, err
+	case isFolder:
+		return nil, host.Errorf(host.InvalidArgs, "%s is a folder; expected a plugin file (FILE.wasm). A folder that "+
+			"holds one plugin can be installed", path).
+			WithSteps(host.OperatorStep(host.OpPluginInstall, path))
+	}
+	return readCandidate(path, hostVersion)
+}
+
+// Source returns the parts of the candidate in memory.
+func (c *Candidate) Source() Source {
+	m := c.Manifest
+	return Source{
+		Info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief),
+			Groups: len(m.Groups), Tools: len(m.Tools), Digest: c.Digest,
+			Owner: cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), Displaced: c.Displaced},
+		Manifest: func() (*manifest.Manifest, error) { return m, nil },
+		Wasm:     func() ([]byte, error) { return c.Wasm, nil },
+		Segment:  sync.OnceValues(func() ([]byte, error) { return BuildSegment(m), nil }),
+	}
+}
+
+func readCandidate(path, hostVersion string) (*Candidate, error) {
+	wasm, err := ReadModule(path)
+	if err != nil {
+		return nil, err
+	}
+	manifestJSON, from, err := findManifest(path, wasm)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCandidate(path, wasm, manifestJSON, from, hostVersion)
+	if err != nil {
+		return nil, err
+	}
+	if c.Signature, err = FindSignature(path); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Pack puts a manifest into the module of a wasm file, right after its header, in place of the one that it has. from is
+// the file that the manifest is from, for errors. Nothing is written. Errors are those of [ReadCandidate].
+func Pack(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Candidate, error) {
+	manifestJSON = bytes.TrimSpace(manifestJSON)
+	packed, err := manifest.WriteSection(wasm, manifestJSON)
+	if err != nil {
+		return nil, asInvalidPlugin(path, err)
+	}
+	c, err := newCandidate(path, packed, manifestJSON, from, hostVersion)
+	if err != nil {
+		return nil, err
+	}
+	c.ManifestEmbedded = true
+	return c, nil
+}
+
+// newCandidate validates a plugin in memory. from is the path of the file that contains its manifest.
+func newCandidate(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Candidate, error) {
+	m, err := manifest.Parse(manifestJSON, hostVersion)
+	if err != nil {
+		return nil, manifestError(from, err)
+	}
+	if err := checkName(m.Name); err != nil {
+		return nil, err
+	}
+	if err := module.Check(wasm, m); err != nil {
+		return nil, asInvalidPlugin(path, err)
+	}
+	embedded := from == path
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	return &Candidate{Path: path, Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: Digest(wasm, manifestJSON),
+		ManifestEmbedded: embedded}, nil
+}
+
+// findManifest returns the manifest of a wasm file and the path of the file that holds it.
+func findManifest(path string, wasm []byte) (data []byte, from string, err error) {
+	embedded, err := manifest.ReadSection(wasm)
+	if err != nil && !errors.Is(err, manifest.ErrNoSection) {
+		return nil, "", asInvalidPlugin(path, err)
+	}
+	names := sidecarNames(path)
+	for _, name := range names {
+		beside, err := ReadBounded(name, maxManifest)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, "", asInvalidPlugin(name, err)
+		}
+		if embedded == nil {
+			return beside, name, nil
+		}
+		if !bytes.Equal(manifest.CompactJSON(beside), manifest.CompactJSON(embedded)) {
+			return nil, "", host.Errorf(host.InvalidPlugin, "%s contains a manifest and %s is a different one; expected "+
+				"one manifest, or two equal ones. Remove the file, or put its manifest into the module",
+				path, name).WithSteps(host.OperatorStep(host.OpPluginPack, path, "--manifest", name))
+		}
+	}
+	if embedded != nil {
+		return embedded, path, nil
+	}
+	command := &manifest.Manifest{Name: pluginStem(filepath.Base(path)), Kind: manifest.KindWASI}
+	if IsExtism(wasm) {
+		command.Kind = manifest.KindMCP
+	}
+	_, err = module.ValidateModule(wasm, command, module.LargestModule)
+	if broken := (*instrument.Error)(nil); errors.Is(err, module.ErrForeign) || errors.As(err, &broken) {
+		return nil, "", err // no manifest makes a plugin of it
+	}
+	refused := host.Errorf(host.InvalidPlugin, "%s contains no manifest, and there is none beside it in %s. "+
+		"For a plugin with source, parley plugin build adds one; for a WASI command or an Extism plugin parley plugin "+
+		"wrap writes one; for any other module, write one (parley plugin schema prints its format) and pack it",
+		path, names[0])
+	if err == nil {
+		refused.WithSteps(host.OperatorStep(host.OpPluginWrap, path))
+	}
+	return nil, "", refused.
+		WithSteps(host.OperatorStep(host.OpPluginSchema), host.OperatorStep(host.OpHelp, "plugin pack"))
+}
+
+// ManifestBeside returns the file beside a wasm file that holds its manifest, "" if there is none.
+func ManifestBeside(path string) string {
+	for _, name := range sidecarNames(path) {
+		if _, err := os.Stat(name); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// sidecarNames returns the paths beside a wasm file that may hold its manifest, in order of preference.
+func sidecarNames(path string) []string {
+	dir, stem := filepath.Dir(path), pluginStem(filepath.Base(path))
+	names := []string{filepath.Join(dir, stem+".manifest.json")}
+	if stem == "plugin" {
+		names = append(names, filepath.Join(dir, ManifestName))
+	}
+	return names
+}
+
+// pluginStem strips .wasm, .wasm.gz or .js from a file name.
+func pluginStem(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".wasm"), scriptSuffix)
+}
+
+// scriptSuffix ends the names of files that have the text of a plugin of kind script.
+const scriptSuffix = ".js"
+
+// findOnlyPlugin returns the path of the only plugin in a folder. Of a plain and a gzipped form, it takes the plain
+// one.
+func findOnlyPlugin(dir string) (string, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return "", openError(dir, err)
+	}
+	found := map[string]string{}
+	for _, f := range files { // sorted, so that x.wasm comes before x.wasm.gz
+		name := f.Name()
+		if f.IsDir() || !strings.HasSuffix(strings.TrimSuffix(name, ".gz"), ".wasm") {
+			continue
+		}
+		if stem := pluginStem(name); found[stem] == "" {
+			found[stem] = name
+		}
+	}
+	names := make([]string, 0, len(found))
+	for _, name := range found {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	switch len(names) {
+	case 1:
+		return filepath.Join(dir, names[0]), nil
+	case 0:
+		return "", host.Errorf(host.InvalidPlugin, "the folder %s contains no plugin; expected one file plugin.wasm, "+
+			"NAME.wasm or plugin.wasm.gz. If it contains a plugin's source, build it first", dir).
+			WithSteps(host.OperatorStep(host.OpPluginBuild, dir))
+	}
+	listed := strings.Join(names[:min(len(names), 5)], ", ")
+	if len(names) > 5 {
+		listed += ", …"
+	}
+	return "", host.Errorf(host.InvalidPlugin,
+		"the folder %s contains %d wasm files (%s); expected one. Name one of the files", dir, len(names), listed).
+		WithSteps(host.OperatorStep(host.OpPluginInstall, filepath.Join(dir, names[0])))
+}
+
+// ReadModule reads a wasm file, which may be gzipped, and refuses everything but core modules. A text in JavaScript
+// becomes a module that has nothing else. Errors are those of [ReadCandidate].
+func ReadModule(path string) ([]byte, error) {
+	if strings.HasSuffix(path, scriptSuffix) {
+		text, err := ReadBounded(path, manifest.MaxSource)
+		if err != nil {
+			return nil, asInvalidPlugin(path, err)
+		}
+		return manifest.WriteSource(filepath.Base(path), text), nil
+	}
+	data, err := ReadBounded(path, MaxWasm)
+	if err != nil {
+		return nil, asInvalidPlugin(path, err)
+	}
+	if strings.HasSuffix(path, ".gz") {
+		if data, err = gunzip(data); err != nil {
+			return nil, asInvalidPlugin(path, err)
+		}
+	}
+	if err := manifest.CheckHeader(data); err != nil {
+		return nil, asInvalidPlugin(path, err)
+	}
+	return data, nil
+}
+
+func gunzip(data []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("not a gzip file: %w", err)
+	}
+	out, err := io.ReadAll(io.LimitReader(z, MaxWasm+1))
+	if err != nil {
+		return nil, fmt.Errorf("the gzip file is damaged: %w", err)
+	}
+	if len(out) > MaxWasm {
+		return nil, fmt.Errorf("decompressed it is larger than %d MiB, the limit for a plugin", MaxWasm>>20)
+	}
+	return out, nil
+}
+
+// ReadBounded reads a regular file of at most limit bytes.
+func ReadBounded(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path) // checked before opening, because opening a pipe waits for its writer
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("not a regular file (%s)", info.Mode().Type())
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%d bytes; the limit is %d MiB", info.Size(), limit>>20)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return protect.ReadAll(f, info, limit)
+}
+
+// openError returns the error for a path that the caller gave and that cannot be opened.
+func openError(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
+		if path == "" {
+			path = `""`
+		}
+		return world.Failed(host.InvalidArgs, err, "%s does not exist; expected a plugin file (FILE.wasm) or a folder "+
+			"that holds one", path)
+	}
+	return world.Failed(host.Unavailable, err, "cannot read the plugin: %v", err)
+}
+
+// asInvalidPlugin turns err into the error that the file is not a valid plugin, unless err already is a *host.Error
+// or the file cannot be read.
+func asInvalidPlugin(path string, err error) error {
+	var e *host.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return openError(path, err)
+	}
+	invalid := world.Failed(host.InvalidPlugin, err, "%s: %v", path, err)
+	var format *manifest.FormatError
+	if errors.As(err, &format) && format.Fix == "" {
+		invalid.Message += "; expected a plugin as a core WebAssembly module"
+	}
+	return invalid
+}
+
+// manifestError returns one error with the problems of a manifest as details.
+func manifestError(from string, err error) error {
+	invalid := world.Failed(host.InvalidPlugin, err, "the manifest in %s is refused: %v", from, err)
+	var refused *manifest.Error
+	if errors.As(err, &refused) {
+		for _, p := range refused.Problems {
+			invalid.Details = append(invalid.Details, host.Detail{Parameter: p.Pointer, Keyword: "manifest",
+				Expected: p.Message})
+		}
+	}
+	return invalid
+}

@@ -1,0 +1,23 @@
+package store
+
+import (
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Source provides a plugin's parts from a store, a candidate, or this binary. Its functions are safe for concurrent
+// use and read nothing before they are called. The caller keeps what it needs again: a module can be large, and is
+// not needed once it is compiled. Their errors are *host.Error.
+type Source struct {
+	Info     host.Info
+	Manifest func() (*manifest.Manifest, error)
+	Wasm     func() ([]byte, error)
+	Segment  func() ([]byte, error) // as host.BuildSegment encodes it
+	// File is the path of the file that Wasm reads and compares with Info.Digest, "" if the module is in memory.
+	File string
+	// Packed is the compressed form of Wasm if that is in memory anyway, else nil. Compiled code can then be looked
+	// up without decompressing the module.
+	Packed []byte
+	// Engine is the digest of the engine that a plugin of kind script is bound to, "" if it is not installed.
+	Engine string
+}

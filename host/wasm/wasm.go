@@ -1,0 +1,429 @@
+// Package wasm runs plugins that are WebAssembly modules. It supports the kinds parley/1 (a reactor that exchanges
+// JSON) and wasi (any WASI preview 1 command). A module is read only when it is called. It is validated and
+// instrumented before the engine sees it, and each call gets an instance of its own. Installed plugins are
+// in the package store.
+//
+// A call runs on the caller's goroutine and ends by its deadline whatever the guest does: instrumented code returns
+// to the host many times per millisecond (see internal/instrument), and every host function that can block or run
+// long checks the context. Only the context decides whether a call ended in time, never the guest's output.
+//
+// Compilation can be neither bounded nor interrupted within a process. A separate process therefore compiles each
+// module once: see [CompileMain]. It goes on when the call that needed it has ended, until the engine is closed. The
+// resulting native code is cached in a folder that only this user may write to.
+//
+// Without grants a guest has no files and no environment, a wall clock that always shows 1970-01-01T00:00:00Z, a
+// monotonic clock that starts at 0, and the same stream of random bytes in every call.
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/wasm/internal/guest"
+	"github.com/parley-tools/parley/host/wasm/internal/instrument"
+	"github.com/parley-tools/parley/host/wasm/internal/module"
+	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/slots"
+	"github.com/parley-tools/parley/manifest"
+)
+
+// Config configures an [Engine]. The zero value is valid.
+type Config struct {
+	// CacheDir is the folder that keeps compiled code between processes. It is created with mode 0700 and must
+	// belong to this user, because it holds native code. "" keeps compiled code in memory only.
+	CacheDir string
+	// CacheSize bounds the compiled code that is kept, in bytes; 0 means 1 GiB. The least recently used goes first.
+	CacheSize int64
+	// Child returns a command that starts this program again, without arguments. With PARLEY_CHILD=compile in its
+	// environment the program must call [CompileMain] first, with PARLEY_CHILD=runner [RunnerMain]. If Child is
+	// nil, modules are compiled in this process without any bound, which is meant for tests and for trusted
+	// modules, and isolated calls fail.
+	Child func() *exec.Cmd
+	// SlotDir is the folder by which all processes with the same folder share the bounds of concurrent calls and
+	// compilations. It is created with mode 0700. "" bounds this engine alone.
+	SlotDir string
+	// Isolate isolates calls for which nothing else is said, where the system can; others run in this process.
+	Isolate bool
+	// RunDir is the folder of the sockets of runners, which serve several calls. It is created with mode 0700. Guests
+	// run in runners where a call must be isolated; "" gives each such call one that ends after it.
+	RunDir string
+	// RunnerIdle is how long an unused runner stays. Zero means one minute; below zero each runner serves one call.
+	RunnerIdle time.Duration
+	// Fresh lets every instance begin without an image of another one, to compare outcomes or measure what images save.
+	// CacheDir must then be one that no other engine uses.
+	Fresh bool
+	// Watch are files by which calls are decided, such as policies. A runner ends when one of them changes.
+	Watch []string
+	// HostVersion is the version of the host in the requests that guests get.
+	HostVersion string
+	// Limits are the defaults for plugins that ask for nothing else. Zero fields mean 256 MiB of memory, 30 s, and
+	// 1 MiB of output.
+	Limits host.Limits
+	// ModuleLimits, if not nil, returns the limits of the module of a plugin. Zero fields mean 128 MiB, 250,000 functions,
+	// tables of 262,144 entries, 10 s of CPU time and 1 s for each MiB of code, and 2 GiB of memory.
+	ModuleLimits func(plugin string) (host.ModuleLimits, error)
+	// ScriptEngine, if not nil, returns the plugin of a name that runs plugins of kind script, nil if there is none.
+	ScriptEngine func(name string) (*Provider, error)
+	// Annotate, if not nil, adds what is known of a build to its manifest, which was just read: the runs of its examples.
+	Annotate func(digest string, m *manifest.Manifest)
+	// Notice, if not nil, gets a line before a plugin is compiled for the first time, which may take seconds.
+	Notice func(string)
+	// Debug, if not nil, gets lines that help to diagnose problems.
+	Debug func(string)
+}
+
+// Engine compiles and runs plugins. Creating one is cheap: what a plugin needs is created at its first call.
+type Engine struct {
+	cfg Config
+
+	mu      sync.Mutex
+	plugins map[*compiledPlugin]bool
+	closed  bool
+	// refused holds the errors of modules that cannot be compiled, by cache key and bounds.
+	refused map[string]*host.Error
+	// opening has the modules that are being looked up in the cache or compiled into it, by cache key. A channel is
+	// closed when that has ended.
+	opening map[string]chan struct{}
+
+	// Plugins are loaded in the background of all calls, until the engine is closed.
+	background context.Context
+	stop       context.CancelFunc
+	loads      sync.WaitGroup
+	loaded     bool // whether a load was ever started
+	budget     func(codeBytes int) budget
+	missing    func(folders bool) []string // MissingIsolation, but for tests
+
+	shared slots.Pool // calls of one plugin and compilations, of all processes
+	own    slots.Pool // calls of all plugins, of this process
+
+	poolOnce sync.Once
+	pool     *runnerPool // see runners
+}
+
+// Names of slots that are not those of a plugin, whose names begin with a letter.
+const (
+	compileSlots = "_compile"
+	callSlots    = "_calls"
+	runnerSlots  = "_runners"
+)
+
+// maxConcurrent bounds the calls in progress, and thereby their memory.
+const maxConcurrent = 64
+
+// New returns an engine.
+func New(cfg Config) *Engine {
+	if cfg.Notice == nil {
+		cfg.Notice = func(string) {}
+	}
+	if cfg.Debug == nil {
+		cfg.Debug = func(string) {}
+	}
+	e := &Engine{cfg: cfg, plugins: map[*compiledPlugin]bool{}, refused: map[string]*host.Error{},
+		opening: map[string]chan struct{}{}, budget: compileBudget, missing: MissingIsolation}
+	e.shared.Dir = cfg.SlotDir
+	e.background, e.stop = context.WithCancel(context.Background())
+	return e
+}
+
+// closeWait bounds how long Close waits for a compilation in this process, which cannot be interrupted.
+const closeWait = 2 * time.Second
+
+// Close ends compilations that are under way and frees all compiled code. There must be no call in progress. Without
+// [Config].Child a compilation cannot be ended; Close does not wait for it longer than two seconds, and it is
+// discarded later.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	e.closed = true
+	loaded := e.loaded
+	e.mu.Unlock()
+	e.stop()
+	if loaded { // most commands run no guest, and then need no goroutine
+		ended := make(chan struct{})
+		go func() {
+			e.loads.Wait()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		case <-time.After(closeWait):
+		}
+	}
+	e.runners().close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []error
+	for p := range e.plugins {
+		all = append(all, p.close(ctx))
+	}
+	clear(e.plugins)
+	return errors.Join(all...)
+}
+
+// compiledPlugin is one compiled plugin.
+type compiledPlugin struct {
+	code  *guest.Code
+	slot  slot // where its compiled code is cached; without a folder if it is not
+	cache wazero.CompilationCache
+}
+
+func (p *compiledPlugin) close(ctx context.Context) error {
+	err := p.code.Runtime.Close(ctx)
+	if p.cache != nil {
+		err = errors.Join(err, p.cache.Close(ctx))
+	}
+	if p.code.Image != nil {
+		err = errors.Join(err, p.code.Image.Close())
+	}
+	return err
+}
+
+// load returns a compiled plugin, from the cache if possible. It sets compiling when it compiles, or waits for another
+// load of the module.
+func (e *Engine) load(src store.Source, m *manifest.Manifest, compiling *atomic.Bool) (*compiledPlugin, error) {
+	p, err := e.findOrCompile(src, m, compiling)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed && p != nil:
+		return nil, errors.Join(closedError(), p.close(context.Background()))
+	case e.closed:
+		return nil, closedError()
+	case err != nil:
+		return nil, err
+	}
+	e.plugins[p] = true
+	return p, nil
+}
+
+// inBackground runs load in a goroutine of its own, for which Close waits. The error means that the engine is closed.
+func (e *Engine) inBackground(load func()) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return closedError()
+	}
+	e.loaded = true
+	e.loads.Go(load)
+	return nil
+}
+
+func closedError() *host.Error { return host.Errorf(host.Unavailable, "the engine is closed") }
+
+// lockModule waits until nobody else looks up or compiles the module of a cache key, and sets compiling if it has to
+// wait. The caller must call unlock.
+func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), err error) {
+	for {
+		e.mu.Lock()
+		busy := e.opening[key]
+		if busy == nil {
+			ended := make(chan struct{})
+			e.opening[key] = ended
+			e.mu.Unlock()
+			return func() {
+				e.mu.Lock()
+				delete(e.opening, key)
+				e.mu.Unlock()
+				close(ended)
+			}, nil
+		}
+		e.mu.Unlock()
+		compiling.Store(true)
+		select {
+		case <-busy:
+		case <-e.background.Done():
+			return nil, closedError()
+		}
+	}
+}
+
+// findOrCompile looks up compiled code by the hash of the module's bytes. Only if there is none is the module read,
+// validated, instrumented and compiled.
+func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, compiling *atomic.Bool) (*compiledPlugin,
+	error) {
+	dir := e.cacheDir()
+	key, wasm, err := moduleKey(&src, dir)
+	if err != nil {
+		return nil, err
+	}
+	s := slot{filepath.Join(dir, key), key}
+	if dir != "" {
+		unlock, err := e.lockModule(key, compiling)
+		if err != nil {
+			return nil, err
+		}
+		defer unlock()
+		p, err := e.openCached(s, m)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return p, err
+		}
+	}
+	limits, err := e.moduleLimits(m.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.knownRefusal(dir, key, limits); err != nil {
+		return nil, err
+	}
+	compiling.Store(true)
+	if wasm == nil {
+		if wasm, err = src.Wasm(); err != nil {
+			return nil, err
+		}
+	}
+	built, err := module.ValidateModule(wasm, m, limits)
+	if err != nil {
+		return nil, err
+	}
+	assets, err := module.FindAssets(wasm, m)
+	if err != nil {
+		return nil, err
+	}
+	suffix := ""
+	if dir != "" {
+		suffix = " (happens once)"
+	}
+	e.cfg.Notice(fmt.Sprintf("compiling %s %s%s", m.Name, manifest.CleanLine(m.Version), suffix))
+	p, err := e.compile(m, built, limits, assets, s, dir)
+	if known := (*host.Error)(nil); errors.As(err, &known) && known.Code == host.InvalidPlugin {
+		e.rememberRefusal(dir, key, limits, known)
+	}
+	return p, err
+}
+
+func (e *Engine) moduleLimits(plugin string) (host.ModuleLimits, error) {
+	if e.cfg.ModuleLimits == nil {
+		return host.ModuleLimits{}, nil
+	}
+	return e.cfg.ModuleLimits(plugin)
+}
+
+// openCached opens a slot. fs.ErrNotExist means that there is no slot, or that it was damaged and has been removed.
+func (e *Engine) openCached(s slot, m *manifest.Manifest) (*compiledPlugin, error) {
+	sums, err := s.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		if err := module.CheckModule(&sums.Module, m, nil); err != nil {
+			return nil, err
+		}
+		if err := module.CheckAssets(sums.Assets.Name != "", m); err != nil {
+			return nil, err
+		}
+		var p *compiledPlugin
+		if p, err = openSlot(s, sums); err == nil {
+			return p, nil
+		}
+	}
+	e.cfg.Debug(fmt.Sprintf("the compiled code of %s is discarded and compiled again: %s", m.Name,
+		world.Line(err.Error(), 300)))
+	if err := s.remove(); err != nil {
+		e.cfg.Debug(err.Error())
+	}
+	return nil, fs.ErrNotExist
+}
+
+// compile fills a new folder, opens it and renames it to the slot s. If there is no cache folder (dir is "") or it
+// cannot be written, a temporary folder is used and removed.
+func (e *Engine) compile(m *manifest.Manifest, module *instrument.Module, l host.ModuleLimits, assets []byte, s slot,
+	dir string) (*compiledPlugin, error) {
+	var lastErr error
+	for _, parent := range slices.Compact([]string{dir, ""}) {
+		temp, err := os.MkdirTemp(parent, "filling-*"+store.TempSuffix)
+		if err == nil {
+			var p *compiledPlugin
+			p, err = e.compileIn(m, module, l, assets, slot{temp, s.key})
+			if err == nil && parent != "" && os.Rename(temp, s.dir) == nil {
+				p.slot = s
+				e.evict(dir, s.key)
+				return p, nil
+			}
+			if p != nil {
+				p.slot = slot{}
+			}
+			if err := os.RemoveAll(temp); err != nil {
+				e.cfg.Debug(err.Error())
+			}
+			if known := (*host.Error)(nil); err == nil || errors.As(err, &known) {
+				return p, err
+			}
+		}
+		e.cfg.Debug("cannot cache compiled code: " + manifest.CleanLine(err.Error()))
+		lastErr = err
+	}
+	return nil, &host.Error{Code: host.Unavailable, Cause: lastErr, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
+		Message: fmt.Sprintf("cannot write the compiled code of %s: %s", m.Name, world.Line(lastErr.Error(), 300))}
+}
+
+// compileIn fills a folder, writes its checksums and opens it. An error that is not a *host.Error concerns the
+// folder.
+func (e *Engine) compileIn(m *manifest.Manifest, module *instrument.Module, l host.ModuleLimits, assets []byte, s slot,
+) (*compiledPlugin, error) {
+	if assets != nil {
+		if err := os.WriteFile(filepath.Join(s.dir, world.AssetsName), assets, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	order := guest.OrderImage(module, m)
+	if e.cfg.Fresh {
+		order = nil
+	}
+	if err := e.runCompiler(m.Name, module, l, order, s.dir); err != nil {
+		return nil, err
+	}
+	sums, err := s.writeChecksums(module, assets != nil)
+	if err != nil {
+		return nil, err
+	}
+	return openSlot(s, sums)
+}
+
+// openSlot gives the stub module of a slot to wazero, which finds the native code in the slot.
+func openSlot(s slot, sums *checksums) (_ *compiledPlugin, err error) {
+	ctx := compilerContext()
+	p := &compiledPlugin{code: &guest.Code{Module: &sums.Module, Image: sums.Image}, slot: s}
+	if sums.Assets.Name != "" {
+		if p.code.Assets, err = world.ReadAssets(s.dir); err != nil {
+			return nil, err
+		}
+	}
+	if p.code.Image != nil {
+		if err = p.code.Image.Open(s.dir); err != nil {
+			return nil, err
+		}
+	}
+	if p.cache, err = wazero.NewCompilationCacheWithDir(s.dir); err != nil {
+		return nil, err
+	}
+	p.code.Runtime = wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(p.cache))
+	defer func() {
+		if err != nil {
+			_ = p.close(ctx)
+		}
+	}()
+	if p.code.Compiled, err = p.code.Runtime.CompileModule(ctx, sums.Module.Wasm); err != nil {
+		return nil, err
+	}
+	sums.Module.Wasm = nil
+	if !s.isUnchanged(sums) {
+		return nil, errors.New("it changed while it was opened")
+	}
+	if err = guest.InstantiateHostModules(ctx, p.code.Runtime, p.code.Module, nil); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
