@@ -44,7 +44,7 @@ var maxLines = map[string]int{
 	"internal/slots":        215,
 	"internal/wire":         377,
 	"cdp":                   7147,
-	"cdp/internal/keeper":   9198,
+	"cdp/internal/keeper":   9174,
 	"plugins":               6110, // as plugins/page below
 	"sdk":                   1819,
 	"cmd":                   14864,

@@ -42,10 +42,10 @@ const (
 	memoryLimit = 64 << 20
 )
 
-// readyLine is the one line that a new keeper writes to the process that started it.
-type readyLine struct {
-	Ready bool       `json:"ready,omitempty"`
-	Error *api.Error `json:"error,omitempty"`
+// writeReady writes the one line that a new keeper sends to the process that started it: why it cannot serve, or null.
+func writeReady(ready *os.File, failed *api.Error) error {
+	_, err := ready.Write(append(scan.Marshal(failed), '\n'))
+	return err
 }
 
 // Main runs the keeper process and returns its exit code. The program calls it when PARLEY_CHILD is "keeper",
@@ -62,8 +62,7 @@ func Main(egress func() (host.Egress, error)) int {
 	}
 	var cfg Config
 	if err := json.NewDecoder(io.LimitReader(os.Stdin, 1<<20)).Decode(&cfg); err != nil {
-		fmt.Fprintln(ready, string(scan.Marshal(readyLine{Error: api.Errorf(api.CodeInternal,
-			"the keeper's configuration: %v", err)})))
+		writeReady(ready, api.Errorf(api.CodeInternal, "the keeper's configuration: %v", err))
 		return 2
 	}
 	k := &keeper{
@@ -86,12 +85,12 @@ func Main(egress func() (host.Egress, error)) int {
 	if err := k.start(ctx); err != nil {
 		log.Print("start failed: ", err.Message)
 		k.shutDown()
-		ready.Write(append(scan.Marshal(readyLine{Error: err}), '\n'))
+		writeReady(ready, err)
 		return 1
 	}
 	go k.server.serve(k.listener)
 	// If the starter has exited, it no longer wants a browser, or cannot say so.
-	if _, err := ready.Write(append(scan.Marshal(readyLine{Ready: true}), '\n')); err != nil {
+	if writeReady(ready, nil) != nil {
 		log.Print("the process that started this keeper has exited")
 		k.shutDown()
 		return 1

@@ -8,23 +8,15 @@ import (
 
 // peerCredentials returns the user and process at the other end of a Unix socket.
 func peerCredentials(c net.Conn) (uid, pid int, err error) {
-	raw, err := c.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return 0, 0, err
-	}
-	var cred *unix.Xucred
-	var inner error
-	if err := raw.Control(func(fd uintptr) {
-		if cred, inner = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED); inner == nil {
-			pid, inner = unix.GetsockoptInt(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+	err = control(c, func(fd int) error {
+		cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
+		if err == nil {
+			uid = int(cred.Uid)
+			pid, err = unix.GetsockoptInt(fd, unix.SOL_LOCAL, unix.LOCAL_PEERPID)
 		}
-	}); err != nil {
-		return 0, 0, err
-	}
-	if inner != nil {
-		return 0, 0, inner
-	}
-	return int(cred.Uid), pid, nil
+		return err
+	})
+	return uid, pid, err
 }
 
 // killOrphans does nothing: on this system Chrome exits when its pipe closes.

@@ -16,21 +16,14 @@ import (
 // peerCredentials returns the user and process at the other end of a Unix socket. For a client that is the process
 // that created the socket.
 func peerCredentials(c net.Conn) (uid, pid int, err error) {
-	raw, err := c.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return 0, 0, err
-	}
-	var cred *unix.Ucred
-	var inner error
-	if err := raw.Control(func(fd uintptr) {
-		cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return 0, 0, err
-	}
-	if inner != nil {
-		return 0, 0, inner
-	}
-	return int(cred.Uid), int(cred.Pid), nil
+	err = control(c, func(fd int) error {
+		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err == nil {
+			uid, pid = int(cred.Uid), int(cred.Pid)
+		}
+		return err
+	})
+	return uid, pid, err
 }
 
 // killOrphans kills the processes of browsers that use a profile, and waits until they are gone, because they may

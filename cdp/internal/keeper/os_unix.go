@@ -3,6 +3,8 @@
 package keeper
 
 import (
+	"cmp"
+	"net"
 	"os"
 	"os/exec"
 	"syscall"
@@ -19,6 +21,17 @@ func prepareChild(fds ...int) {
 	for _, fd := range fds {
 		syscall.CloseOnExec(fd)
 	}
+}
+
+// control calls a function with the descriptor of a Unix socket.
+func control(c net.Conn, run func(fd int) error) error {
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = run(int(fd)) })
+	return cmp.Or(err, failed)
 }
 
 func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }

@@ -89,7 +89,12 @@ func obey(f *muxtest.Browser, done <-chan struct{}) {
 func opens(t *testing.T, s *server, by api.Caller) {
 	t.Helper()
 	q := api.CallRequest{Method: "Target.createTarget", Params: json.RawMessage(`{"url":"http://a/"}`)}
-	if r := s.verbs.Call(t.Context(), by, q); r.Err != nil {
+	scope, release, err := s.verbs.Tenancy.Enter(t.Context(), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if r := s.verbs.Call(t.Context(), by, scope, q); r.Err != nil {
 		t.Fatal(r.Err)
 	}
 }

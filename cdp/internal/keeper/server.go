@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
@@ -294,7 +295,7 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 	unlimited := ctx
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
-	if q.by.HasContext() && q.op != "call" && q.op != "open" { // those call Enter
+	if q.by.HasContext() && q.op != "call" && q.op != "open" { // which enter the scope
 		if err := e.Tenancy.UpdateScope(ctx, q.by); err != nil {
 			return nil, err
 		}
@@ -305,7 +306,12 @@ func (c *client) handle(ctx context.Context, q request, beside *aside) (json.Raw
 		if err := decode(q, &b); err != nil {
 			return nil, err
 		}
-		r := e.Call(ctx, q.by, b)
+		s, release, err := e.Tenancy.Enter(ctx, q.by)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		r := e.Call(ctx, q.by, s, b)
 		beside.enabled = r.Enabled
 		if r.Spool != nil {
 			return c.sendPieces(ctx, q.id, r.Spool)
@@ -344,26 +350,33 @@ func operationOf[Q, R any](run func(ctx context.Context, by api.Caller, q Q) (R,
 	}
 }
 
+// entering is operationOf for what works in the scope of the caller's session, which is created if necessary.
+func entering[Q, R any](
+	e *verb.Verbs, run func(ctx context.Context, by api.Caller, s *tenant.Scope, q Q) (R, *api.Error),
+) operation {
+	return operationOf(func(ctx context.Context, by api.Caller, q Q) (result R, err *api.Error) {
+		s, release, err := e.Tenancy.Enter(ctx, by)
+		if err != nil {
+			return result, err
+		}
+		defer release()
+		return run(ctx, by, s, q)
+	})
+}
+
 // operationsOf returns the operations of a server by their names.
 func operationsOf(s *server) map[string]operation {
 	e := s.verbs
-	state := operationOf(func(ctx context.Context, by api.Caller, q api.StateRequest) (any, *api.Error) {
-		if q.State == nil {
-			return e.SaveState(ctx, by, q.Origins)
-		}
-		return e.LoadState(ctx, by, q.Origins, *q.State)
-	})
 	return map[string]operation{
-		"open":       operationOf(e.Open),
-		"type":       operationOf(e.Type),
-		"script":     operationOf(e.Script),
-		"input":      operationOf(e.Input),
-		"route":      operationOf(e.Route),
+		"open":       entering(e, e.Open),
+		"type":       entering(e, e.Type),
+		"script":     entering(e, e.Script),
+		"input":      entering(e, e.Input),
+		"route":      entering(e, e.Route),
+		"uploads":    entering(e, e.UploadFolder),
+		"save_state": entering(e, e.SaveState),
+		"load_state": entering(e, e.LoadState),
 		"close":      operationOf(s.close),
-		"save_state": state, "load_state": state,
-		"uploads": operationOf(func(ctx context.Context, by api.Caller, _ struct{}) (api.UploadFolder, *api.Error) {
-			return e.UploadFolder(ctx, by)
-		}),
 		"activate": operationOf(func(ctx context.Context, by api.Caller, q api.TargetRequest) (api.Page, *api.Error) {
 			return e.Activate(ctx, by, q.Target)
 		}),

@@ -133,23 +133,21 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 	stop := context.AfterFunc(ctx, func() { ready.SetReadDeadline(time.Now()) })
 	defer stop()
 	line, err := bufio.NewReader(ready).ReadBytes('\n')
-	var status readyLine
+	var failed *api.Error
 	if err == nil {
-		err = json.Unmarshal(line, &status)
+		err = json.Unmarshal(line, &failed)
 	}
-	if err == nil && status.Ready {
+	if err == nil && failed == nil {
 		return nil
 	}
-	if status.Error == nil {
+	if err != nil {
+		failed = api.Errorf(api.CodeChromeLaunch, "the keeper exited before it was ready")
 		if words := lastLines(f.log(), 5); words != "" {
-			status.Error = api.Errorf(api.CodeChromeLaunch, "the keeper exited before it was ready; its last output:\n  %s",
-				words)
-		} else {
-			status.Error = api.Errorf(api.CodeChromeLaunch, "the keeper exited before it was ready")
+			failed.Message += "; its last output:\n  " + words
 		}
 		if ctx.Err() != nil {
-			status.Error = api.ContextError(ctx, "starting the browser")
-			status.Error.Code = api.CodeChromeLaunch
+			failed = api.ContextError(ctx, "starting the browser")
+			failed.Code = api.CodeChromeLaunch
 		}
 		cmd.Process.Kill()
 	}
@@ -159,7 +157,7 @@ func spawn(ctx context.Context, cfg Config, f files, lock *os.File) error {
 		cmd.Process.Kill()
 		<-exited
 	}
-	return status.Error
+	return failed
 }
 
 // Dial connects to a running keeper. If there is none, it removes the files of a dead one, and the error has

@@ -8,7 +8,7 @@ import (
 // BlankURL is the blank page.
 const BlankURL = "about:blank"
 
-// MayOpen reports whether callers other than the command line may open a URL: an http or https URL, or the blank
+// mayOpen reports whether callers other than the command line may open a URL: an http or https URL, or the blank
 // page. Chrome cannot read a URL that passes differently: it ignores blanks before a scheme and line breaks inside,
 // and such URLs do not pass.
 func mayOpen(url string) bool { return url == "" || url == BlankURL || IsWebURL(url) }

@@ -25,7 +25,6 @@ type downloads struct {
 	folders  map[cdp.BrowserContextID]*downloadFolder // of sessions; "" is the default context
 	underWay map[string]*download                     // by id
 	made     int                                      // folders so far
-	Owners   downloadOwners
 }
 
 // downloadFolder has the downloads of a session.
@@ -40,11 +39,12 @@ type downloadFolder struct {
 
 // download is one that is under way.
 type download struct {
+	owner     string // the session of its page
 	page      string // the id of the target
 	url       string
-	folder    *downloadFolder
-	bytes     int64  // received, or expected
-	cancelled string // why, if it was
+	folder    *downloadFolder // nil if it goes elsewhere
+	bytes     int64           // received, or expected
+	cancelled string          // why, if it was
 }
 
 // Limits of a session's folder. What exceeds them is cancelled.
@@ -86,7 +86,7 @@ func (ev *Events) RemoveDownloads(in cdp.BrowserContextID) {
 	ev.mux.Lock()
 	f := ev.Downloads.folders[in]
 	delete(ev.Downloads.folders, in)
-	maps.DeleteFunc(ev.Downloads.underWay, func(_ string, d *download) bool { return d.folder == f })
+	maps.DeleteFunc(ev.Downloads.underWay, func(_ string, d *download) bool { return f != nil && d.folder == f })
 	ev.mux.Unlock()
 	if f != nil {
 		os.RemoveAll(f.Dir)
@@ -125,17 +125,17 @@ func (ev *Events) trackDownload(r *Record, t *target.Target) (passing bool) {
 		return false
 	}
 	d := ev.Downloads.underWay[p.ID]
+	if p.State != "" && p.State != cdpbrowser.DownloadProgressStateInProgress {
+		delete(ev.Downloads.underWay, p.ID)
+	}
 	switch {
 	case r.Method == pageDownloadBegins:
-		if t == nil {
-			return false
-		}
-		if f := ev.Downloads.FolderOf(t); f != nil {
-			ev.Downloads.begin(p.ID, &download{page: t.ID, url: clipURL(p.URL), folder: f})
-			ev.Downloads.Owners.set(p.ID, t.Owner)
+		if t != nil {
+			d := ev.Downloads.begin(p.ID)
+			*d = download{owner: t.Owner, page: t.ID, url: clipURL(p.URL), folder: ev.Downloads.FolderOf(t)}
 		}
 		return false
-	case d == nil:
+	case d == nil || d.folder == nil:
 		return p.State == cdpbrowser.DownloadProgressStateInProgress
 	}
 	r.Target, r.url = d.page, d.url
@@ -152,7 +152,6 @@ func (ev *Events) trackDownload(r *Record, t *target.Target) (passing bool) {
 		ev.limitDownload(p.ID, d)
 		return true
 	}
-	delete(ev.Downloads.underWay, p.ID)
 	r.ofURL, r.note = true, d.cancelled
 	switch {
 	case p.State != cdpbrowser.DownloadProgressStateCompleted:
@@ -167,17 +166,35 @@ func (ev *Events) trackDownload(r *Record, t *target.Target) (passing bool) {
 	return false
 }
 
-func (d *downloads) begin(id string, one *download) {
+// maxDownloads limits the downloads that are known at a time. What is forgotten counts as the person's.
+const maxDownloads = 1024
+
+// begin returns what is known of a download.
+func (d *downloads) begin(id string) *download {
 	if len(d.underWay) >= maxDownloads || d.underWay == nil {
 		d.underWay = map[string]*download{}
 	}
-	d.underWay[id] = one
+	if d.underWay[id] == nil {
+		d.underWay[id] = &download{}
+	}
+	return d.underWay[id]
+}
+
+// Disown takes the downloads under way from a session. The mux is locked.
+func (d *downloads) Disown(session string) {
+	for _, one := range d.underWay {
+		if one.owner == session {
+			one.owner = api.Disowned
+		}
+	}
 }
 
 // ReleaseDownloads is called when a caller has chosen what happens to the downloads of a context. Its own folder has no
-// limits. The mux is locked.
-func (d *downloads) ReleaseDownloads(params json.RawMessage) {
-	if f := d.folders[cdp.BrowserContextID(scan.Text(params, "browserContextId"))]; f != nil {
+// limits.
+func (ev *Events) ReleaseDownloads(params json.RawMessage) {
+	ev.mux.Lock()
+	defer ev.mux.Unlock()
+	if f := ev.Downloads.folders[cdp.BrowserContextID(scan.Text(params, "browserContextId"))]; f != nil {
 		f.unused = true
 	}
 }
@@ -208,33 +225,18 @@ func (ev *Events) limitDownload(id string, d *download) {
 	target.Post(ev.mux, nil, cdpbrowser.CancelDownload, params, nil)
 }
 
-// downloadOwners are the sessions of downloads under way, by their ids.
-type downloadOwners map[string]string
-
-const maxDownloads = 1024 // under way; further ones count as the person's
-
-func (owners downloadOwners) set(id, session string) {
-	if len(owners) < maxDownloads {
-		owners[id] = session
-	}
-}
-
 // OwnerOfDownload returns the owner of the page that began a download, or the person if that is unknown. The
 // mux is locked.
 func (ev *Events) OwnerOfDownload(params json.RawMessage) string {
 	if ev.Tracker.External {
 		return ""
 	}
-	id, state := scan.Text(params, "guid"), scan.Text(params, "state")
+	id := scan.Text(params, "guid")
 	if t := ev.Tracker.ByID[scan.Text(params, "frameId")]; t != nil {
-		ev.Downloads.Owners.set(id, t.Owner)
+		ev.Downloads.begin(id).owner = t.Owner
 	}
-	owner, known := ev.Downloads.Owners[id]
-	if state != "" && state != string(cdpbrowser.DownloadProgressStateInProgress) {
-		delete(ev.Downloads.Owners, id)
+	if d := ev.Downloads.underWay[id]; d != nil {
+		return d.owner
 	}
-	if !known {
-		return api.DefaultSession
-	}
-	return owner
+	return api.DefaultSession
 }

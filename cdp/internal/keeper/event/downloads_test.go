@@ -46,7 +46,7 @@ func TestDownloadLimits(t *testing.T) {
 		if len(f.Sent) > 0 {
 			t.Errorf("%s although a download has ended", (<-f.Sent).Method)
 		}
-		ev.Downloads.ReleaseDownloads(nil)
+		ev.ReleaseDownloads(nil)
 		download("in a folder of the caller")
 		if len(f.Sent) > 0 {
 			t.Errorf("%s in a folder of the caller", (<-f.Sent).Method)

@@ -29,7 +29,7 @@ func New(tr *target.Tracker, stored *Journals) *Events {
 	return &Events{
 		mux: tr.Mux, sender: tr.Sender, domains: tr.Domains, Tracker: tr, Journals: stored,
 		activities: map[*target.Target]*activity{}, listeners: map[*Listener]bool{},
-		Downloads: downloads{folders: map[cdp.BrowserContextID]*downloadFolder{}, Owners: downloadOwners{}},
+		Downloads: downloads{folders: map[cdp.BrowserContextID]*downloadFolder{}},
 	}
 }
 

@@ -149,7 +149,7 @@ func (l *Listener) needsAttach(t *target.Target) bool {
 }
 
 // AwaitEnabled waits until the domains of a stream are enabled wherever that is possible: a page that navigates
-// earlier would not report it. It does not wait longer than EnableTimeout for a busy or blocked page.
+// earlier would not report it. It does not wait longer than enableTimeout for a busy or blocked page.
 func (ev *Events) AwaitEnabled(ctx context.Context, l *Listener) {
 	ctx, cancel := context.WithTimeout(ctx, enableTimeout)
 	defer cancel()
@@ -168,7 +168,7 @@ func (ev *Events) AwaitEnabled(ctx context.Context, l *Listener) {
 	})
 }
 
-// EnableTimeout bounds the wait of AwaitEnabled.
+// enableTimeout bounds the wait of AwaitEnabled.
 const enableTimeout = time.Second
 
 // Unlisten removes a stream and disables the domains that only it needed.

@@ -16,7 +16,7 @@ import (
 // some commands name targets, sessions and contexts in their parameters, or concern the browser as a whole. The
 // functions below limit those commands to what belongs to the caller's session.
 
-// DenyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of
+// denyReason returns why a caller never gets a command, whatever was granted, or "" if it can. The reviewed table of
 // the protocol says so.
 func denyReason(by api.Caller, method string) string {
 	if by.IsCommandLine() {

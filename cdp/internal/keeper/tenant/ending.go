@@ -56,7 +56,7 @@ func (tn *Tenancy) OpenSessions() []api.SessionInfo {
 	return all
 }
 
-// IsAlone reports whether no other session than this one, and the plugins that work for it, has anything in the
+// isAlone reports whether no other session than this one, and the plugins that work for it, has anything in the
 // browser. The mux is locked.
 func (tn *Tenancy) isAlone(session string) bool {
 	return !slices.ContainsFunc(tn.OpenSessions(), func(other api.SessionInfo) bool {
@@ -64,7 +64,7 @@ func (tn *Tenancy) isAlone(session string) bool {
 	})
 }
 
-// EndsWith reports whether a session is another one, or that of a plugin working for it. The mux is locked.
+// endsWith reports whether a session is another one, or that of a plugin working for it. The mux is locked.
 func (tn *Tenancy) endsWith(session, other string) bool {
 	s := tn.scopes[session]
 	return session == other || s != nil && slices.Contains(s.within, other)
@@ -82,7 +82,7 @@ func (tn *Tenancy) CloseConnection(ctx context.Context, id string) (api.Closed, 
 	return tn.closeAll(ctx, ends, func(t *target.Target) bool { return t.Origin.Connection == id })
 }
 
-// CloseAll closes the contexts of the sessions that end, and other pages, and waits until these are gone. It
+// closeAll closes the contexts of the sessions that end, and other pages, and waits until these are gone. It
 // calls the functions with the mux locked.
 func (tn *Tenancy) closeAll(ctx context.Context, ends func(session string) bool, page func(*target.Target) bool) (
 	api.Closed, *api.Error,

@@ -37,7 +37,7 @@ type Owners struct {
 	HiddenURL string
 	// forbidden are origins whose pages no session may use.
 	Forbidden []string
-	// ContextOwners has the sessions of browser contexts by their ids, CreatedContexts those that a session created by a
+	// contextOwners has the sessions of browser contexts by their ids, createdContexts those that a session created by a
 	// command of its own.
 	contextOwners, createdContexts map[string]string
 
@@ -112,7 +112,7 @@ func (ow *Owners) creating(session string) *mux.Pending {
 	return nil
 }
 
-// OriginOf returns the origin of the pages that a caller opens.
+// originOf returns the origin of the pages that a caller opens.
 func originOf(c api.Caller) target.Origin {
 	return target.Origin{Person: c.ActsForPerson(), Connection: c.Connection}
 }
@@ -163,8 +163,10 @@ func (ow *Owners) TakeSpare(by api.Caller) *target.Target {
 	return t
 }
 
-// GiveBack makes a page the spare one again. The mux is locked.
+// GiveBack makes a page the spare one again.
 func (ow *Owners) GiveBack(t *target.Target) {
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
 	ow.tracker.SparePage, t.Owner, t.Origin = t, "", target.Origin{}
 }
 
@@ -230,8 +232,12 @@ func (ow *Owners) newestPage(by api.Caller) (found *target.Target) {
 	return found
 }
 
-// SetCurrent makes t the default target of the caller's session. The mux is locked.
-func (ow *Owners) SetCurrent(by api.Caller, t *target.Target) { ow.current[by.SessionKey()] = t }
+// SetCurrent makes t the default target of the caller's session.
+func (ow *Owners) SetCurrent(by api.Caller, t *target.Target) {
+	ow.mux.Lock()
+	defer ow.mux.Unlock()
+	ow.current[by.SessionKey()] = t
+}
 
 // visibleTo returns the targets that a caller may use, the oldest first. The mux is locked.
 func (ow *Owners) visibleTo(by api.Caller) []*target.Target {

@@ -11,10 +11,10 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// MaxPages limits the pages of each session, including popups. Those that the person opens do not count.
+// maxPages limits the pages of each session, including popups. Those that the person opens do not count.
 const maxPages = 32
 
-// CheckPageLimit returns an error if the caller may not open another page. The mux is locked.
+// checkPageLimit returns an error if the caller may not open another page. The mux is locked.
 func (ow *Owners) checkPageLimit(by api.Caller) *api.Error {
 	if by.IsCommandLine() || ow.countPages(by.SessionKey()) < maxPages {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// Proxy is the only route to the network from a plugin's browser context. It listens for HTTP/1.1 on a loopback
+// proxy is the only route to the network from a plugin's browser context. It listens for HTTP/1.1 on a loopback
 // port, forwards plain requests and tunnels all others. It dials only through the host's guard. A request that the
 // guard denies gets no response at all, so that for the page the server does not exist.
 //
@@ -38,7 +38,7 @@ type proxy struct {
 	conns        map[*trackedConn]bool // dialled connections, and the browser's ends of tunnels
 	refusals     []refusal             // the newest ones
 	refusalTotal int                   // of all refusals so far
-	usedRights   []string              // rights used since TakeUsedRights, each once, written as in grants
+	usedRights   []string              // rights used since takeUsedRights, each once, written as in grants
 }
 
 const (
@@ -49,7 +49,7 @@ const (
 	maxUsedRights   = 100
 )
 
-// NewProxy listens on a port of its own for the browser whose process is ChromePID.
+// newProxy listens on a port of its own for the browser whose process is ChromePID.
 func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -99,10 +99,10 @@ func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
 // methodKey is the context key of a request's method, for DialContext.
 type methodKey struct{}
 
-// Address is where the proxy listens.
+// address is where the proxy listens.
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
-// Allow sets the grants for new connections. If they differ from the previous ones, open connections are closed.
+// allow sets the grants for new connections. If they differ from the previous ones, open connections are closed.
 func (p *proxy) allow(grants []host.HTTPGrant) {
 	p.mu.Lock()
 	same := len(p.grants)+len(grants) == 0 || reflect.DeepEqual(p.grants, grants)
@@ -116,7 +116,7 @@ func (p *proxy) allow(grants []host.HTTPGrant) {
 	}
 }
 
-// Close closes the listener and all connections at once.
+// close closes the listener and all connections at once.
 func (p *proxy) close() {
 	p.cancel()
 	p.server.Close()
@@ -133,7 +133,7 @@ func (p *proxy) closeConns() {
 	}
 }
 
-// Dial dials through the guard. It records the use of the right to the origin; for a tunnel the port shows whether
+// dial dials through the guard. It records the use of the right to the origin; for a tunnel the port shows whether
 // that is https.
 func (p *proxy) dial(ctx context.Context, method, origin, address string) (*trackedConn, error) {
 	p.mu.Lock()
@@ -160,7 +160,7 @@ func (p *proxy) recordUse(right string) {
 	}
 }
 
-// TakeUsedRights returns the rights used since the previous TakeUsedRights.
+// takeUsedRights returns the rights used since the previous takeUsedRights.
 func (p *proxy) takeUsedRights() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,25 +249,22 @@ func (p *proxy) recordRefusal(address string, err error) {
 	p.refusalTotal++
 }
 
-// RefusalCount returns the number of refusals so far.
-func (p *proxy) refusalCount() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.refusalTotal
-}
-
-// RefusalSince returns the newest refusal after the first count ones: the one for address if there is one, else
+// watchRefusals returns a function that returns the newest refusal since: the one for an address if there is one, else
 // any, because a redirect may have led there. It returns nil if there is none.
-func (p *proxy) refusalSince(count int, address string) (found *host.Error) {
+func (p *proxy) watchRefusals() func(address string) *host.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	since := p.refusals[max(0, len(p.refusals)-(p.refusalTotal-count)):]
-	for _, one := range since {
-		if found = one.err; one.address == address {
-			break
+	before := p.refusalTotal
+	return func(address string) (found *host.Error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, one := range p.refusals[max(0, len(p.refusals)-(p.refusalTotal-before)):] {
+			if found = one.err; one.address == address {
+				break
+			}
 		}
+		return found
 	}
-	return found
 }
 
 // refusal is a refused address, as "host:port", and the reason.
@@ -325,7 +322,7 @@ func (c *trackedConn) closeWrite() {
 	c.Close()
 }
 
-// BrowserListener accepts connections only from our browser, up to the capacity of slots.
+// browserListener accepts connections only from our browser, up to the capacity of slots.
 type browserListener struct {
 	net.Listener
 	chromePID int

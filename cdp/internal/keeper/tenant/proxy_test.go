@@ -182,6 +182,7 @@ func TestProxyClosesOtherRequests(t *testing.T) {
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
 	p := testProxy(t, "http://127.0.0.1:1")
+	refused := p.watchRefusals()
 	for _, text := range []string{
 		"GET http://" + address + "/ HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
 		"CONNECT " + address + " HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
@@ -193,8 +194,8 @@ func TestProxyClosesOtherRequests(t *testing.T) {
 	} {
 		wantNoResponse(t, p, text)
 	}
-	if refused := p.refusalSince(0, address); refused == nil || refused.Code != host.Denied || p.refusalCount() < 2 {
-		t.Errorf("refused %v, %d times", refused, p.refusalCount())
+	if err := refused(address); err == nil || err.Code != host.Denied || p.refusalTotal < 2 {
+		t.Errorf("refused %v, %d times", err, p.refusalTotal)
 	}
 }
 

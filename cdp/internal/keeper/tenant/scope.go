@@ -43,10 +43,10 @@ type Scope struct {
 	firstPageLock chan struct{} // holds one while the first page is created
 }
 
-// MaxScopes limits the sessions with a context of their own in one browser.
+// maxScopes limits the sessions with a context of their own in one browser.
 const maxScopes = 64
 
-// AnonymousTTL is how long the context of a client without a session stays after its last call.
+// anonymousTTL is how long the context of a client without a session stays after its last call.
 const anonymousTTL = 10 * time.Minute
 
 // Tenancy gives each session its scope, and confines plugins to what their calls were granted.
@@ -212,17 +212,13 @@ func (tn *Tenancy) disown(s *Scope) {
 			t.Owner = api.Disowned
 		}
 	}
-	for id, owner := range tn.events.Downloads.Owners {
-		if owner == s.session {
-			tn.events.Downloads.Owners[id] = api.Disowned
-		}
-	}
+	tn.events.Downloads.Disown(s.session)
 	tn.events.Journals.Remove(s.session)
 	delete(tn.owners.current, s.session)
 	tn.owners.Setups.end(func(session string) bool { return session == s.session })
 }
 
-// NewScope creates the scope of a caller's session.
+// newScope creates the scope of a caller's session.
 func (tn *Tenancy) newScope(ctx context.Context, by api.Caller) (*Scope, *api.Error) {
 	s := &Scope{
 		session: by.SessionKey(), within: by.Within, anonymous: by.Anonymous, digest: by.Digest, folders: by.Folders,
@@ -299,7 +295,7 @@ func (tn *Tenancy) Dispose(s *Scope) *api.Error {
 const disposeTimeout = 5 * time.Second
 
 // DisposeIdle closes the scopes of plugins that had no call for at least limit, and those of anonymous clients after
-// AnonymousTTL.
+// anonymousTTL.
 func (tn *Tenancy) DisposeIdle(limit time.Duration) {
 	tn.mux.Lock()
 	var idle []*Scope
@@ -348,9 +344,7 @@ func (tn *Tenancy) FirstPage(ctx context.Context, by api.Caller, s *Scope) *api.
 		return err
 	}
 	tn.tracker.AwaitBlank(ctx, t)
-	tn.mux.Lock()
 	tn.owners.SetCurrent(by, t)
-	tn.mux.Unlock()
 	return nil
 }
 
@@ -368,13 +362,12 @@ func (s *Scope) Refusals() func(to string) *api.Error {
 	if s == nil || s.Proxy == nil {
 		return func(string) *api.Error { return nil }
 	}
-	since := s.Proxy.refusalCount()
+	refused := s.Proxy.watchRefusals()
 	return func(to string) *api.Error {
-		refused := s.Proxy.refusalSince(since, dialAddress(to))
-		if refused == nil {
-			return nil
+		if err := refused(dialAddress(to)); err != nil {
+			return &api.Error{Code: api.CodeDenied, Message: err.Message, Denied: slices.Clone(err.Denied)}
 		}
-		return &api.Error{Code: api.CodeDenied, Message: refused.Message, Denied: slices.Clone(refused.Denied)}
+		return nil
 	}
 }
 

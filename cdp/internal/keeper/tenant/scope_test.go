@@ -322,10 +322,10 @@ func TestOpenSessions(t *testing.T) {
 		f.Attach("", muxtest.Info{ID: "EVICTED", Type: "page", URL: "file:///x", Context: "C-OTHER"})
 		f.Attach("", muxtest.Info{ID: "REPLACED", Type: "page", URL: "http://a/", Context: "C-OLD"})
 		synctest.Wait()
+		e.Owners.SetCurrent(someClient, e.Tracker.ByID["SOME"])
 		e.Mux.Lock()
 		defer e.Mux.Unlock()
 		e.Tracker.ByID["REPLACED"].Owner = api.PluginPrefix
-		e.Owners.SetCurrent(someClient, e.Tracker.ByID["SOME"])
 		want := []api.SessionInfo{
 			{Session: api.DefaultSession, Used: 9}, {Session: "mcp:other", Pages: 1},
 			{Session: "mcp:some", Pages: 2, Current: "http://SOME/"}, {Session: "plugin:one", Pages: 1},

@@ -67,7 +67,7 @@ type applied struct {
 	routed bool
 }
 
-// Apply applies the set-up of its session to a target. For a target that begins that is before it runs.
+// apply applies the set-up of its session to a target. For a target that begins that is before it runs.
 func (ss *setups) apply(t *target.Target) {
 	s := ss.BySession[t.Owner]
 	if s == nil || t.Session == "" || !target.HasPage(t.Kind) || t.Hidden {

@@ -22,7 +22,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Verbs runs the requests of callers in one browser.
+// Verbs runs the requests of callers in one browser. Before its methods are called, the caller's scope is entered.
 type Verbs struct {
 	Mux     *mux.Mux
 	sender  *target.Sender
@@ -58,7 +58,7 @@ func New(conn browser.Conn, o Options) *Verbs {
 }
 
 // Call runs a caller's command.
-func (e *Verbs) Call(ctx context.Context, by api.Caller, q api.CallRequest) mux.Reply {
+func (e *Verbs) Call(ctx context.Context, by api.Caller, s *tenant.Scope, q api.CallRequest) mux.Reply {
 	domain, command, ok := strings.Cut(q.Method, ".")
 	if !ok || domain == "" || command == "" {
 		return mux.Reply{Err: api.Errorf(api.CodeInvalidArgs,
@@ -71,11 +71,6 @@ func (e *Verbs) Call(ctx context.Context, by api.Caller, q api.CallRequest) mux.
 	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait)); err != nil {
 		return mux.Reply{Err: err}
 	}
-	s, release, err := e.Tenancy.Enter(ctx, by)
-	if err != nil {
-		return mux.Reply{Err: err}
-	}
-	defer release()
 	if err := e.Tenancy.Confine(by, s, &q); err != nil {
 		return mux.Reply{Err: err}
 	}
@@ -167,9 +162,7 @@ func (e *Verbs) claim(by api.Caller, t *target.Target, lacks string) *api.Error 
 func (e *Verbs) exchange(ctx context.Context, t *target.Target, q api.CallRequest, o target.CallOptions) mux.Reply {
 	r := e.Tracker.ExchangeForCaller(ctx, t, q, o)
 	if r.Err == nil && q.Method == cdpbrowser.CommandSetDownloadBehavior {
-		e.Mux.Lock()
-		e.Events.Downloads.ReleaseDownloads(q.Params)
-		e.Mux.Unlock()
+		e.Events.ReleaseDownloads(q.Params)
 	}
 	return r
 }

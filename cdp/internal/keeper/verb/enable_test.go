@@ -26,7 +26,9 @@ func withEnabling(t *testing.T, test func(callTest)) {
 
 func (x callTest) start(ctx context.Context, method string, enable ...string) <-chan *api.Error {
 	ended := make(chan *api.Error, 1)
-	go func() { ended <- x.e.Call(ctx, api.CommandLine, api.CallRequest{Method: method, Enable: enable}).Err }()
+	go func() {
+		ended <- x.e.Call(ctx, api.CommandLine, nil, api.CallRequest{Method: method, Enable: enable}).Err
+	}()
 	synctest.Wait()
 	return ended
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 )
 
 // withPage runs a test against an engine with one page, in a synctest bubble. There, synctest.Wait returns once the
@@ -25,12 +26,25 @@ func withPage(t *testing.T, test func(t *testing.T, e *Verbs, f *muxtest.Browser
 	})
 }
 
+// entered returns the scope that a caller's session has; it needs none in the default context.
+func entered(e *Verbs, by api.Caller) *tenant.Scope {
+	if !by.HasContext() {
+		return nil
+	}
+	s, release, err := e.Tenancy.Enter(context.Background(), by)
+	if err != nil {
+		panic(err)
+	}
+	release()
+	return s
+}
+
 // startCommand starts a call. It returns the command that the browser received and a channel for the call's error.
 func startCommand(t *testing.T, e *Verbs, f *muxtest.Browser, method string) (muxtest.Command, <-chan *api.Error) {
 	t.Helper()
 	ended := make(chan *api.Error, 1)
 	go func() {
-		ended <- e.Call(context.Background(), api.CommandLine, api.CallRequest{Method: method}).Err
+		ended <- e.Call(context.Background(), api.CommandLine, nil, api.CallRequest{Method: method}).Err
 	}()
 	synctest.Wait()
 	select {
@@ -163,7 +177,7 @@ func TestFrameDialogIsHandledInItsPage(t *testing.T) {
 	withPage(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
 		f.Messages <- `{"method":"Target.attachedToTarget","sessionId":"S","params":{"sessionId":"F","targetInfo":{"targetId":"frame","type":"iframe","url":"http://b/"}}}`
 		synctest.Wait()
-		go e.Call(t.Context(), api.CommandLine, api.CallRequest{Method: "Page.handleJavaScriptDialog", Target: "frame"})
+		go e.Call(t.Context(), api.CommandLine, nil, api.CallRequest{Method: "Page.handleJavaScriptDialog", Target: "frame"})
 		if q := <-f.Sent; q.Session != "S" {
 			t.Errorf("%s goes to session %q", q.Method, q.Session)
 		}
@@ -176,7 +190,7 @@ func TestCancelledOpenLeavesNoPage(t *testing.T) {
 		ctx, giveUp := context.WithCancel(t.Context())
 		ended := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.Open(ctx, api.CommandLine, api.OpenRequest{URL: "http://slow/"})
+			_, err := e.Open(ctx, api.CommandLine, nil, api.OpenRequest{URL: "http://slow/"})
 			ended <- err
 		}()
 		making := <-f.Sent

@@ -54,7 +54,7 @@ func TestUsedFirstPageIsNotSpare(t *testing.T) {
 		if len(all) != 1 || all[0].Session != api.DefaultSession || all[0].Pages != 1 {
 			t.Errorf("with the used page these sessions are open: %+v", all)
 		}
-		go e.Open(t.Context(), api.CommandLine, api.OpenRequest{})
+		go e.Open(t.Context(), api.CommandLine, nil, api.OpenRequest{})
 		if q := <-f.Sent; q.Method != "Target.createTarget" {
 			t.Errorf("for the next open the browser receives %s", q.Method)
 		}
@@ -77,7 +77,8 @@ func TestCallsAreCheckedFirst(t *testing.T) {
 		withPages(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
 			ended := make(chan *api.Error, 1)
 			go func() {
-				ended <- e.Call(t.Context(), c.by, api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)}).Err
+				q := api.CallRequest{Method: c.method, Params: json.RawMessage(c.params)}
+				ended <- e.Call(t.Context(), c.by, entered(e, c.by), q).Err
 			}()
 			wantResult(t, c.by.Name+" "+c.method+" "+c.params, ended, c.code)
 			if len(f.Sent) > 0 {
@@ -94,7 +95,7 @@ func TestOpenInContextOfSession(t *testing.T) {
 		for by, want := range map[*api.Caller]string{
 			&someClient: "C-SOME", {Name: "cli", Session: otherClient.SessionKey()}: "C-OTHER",
 		} {
-			go e.Open(t.Context(), *by, api.OpenRequest{URL: "http://a/"})
+			go e.Open(t.Context(), *by, entered(e, *by), api.OpenRequest{URL: "http://a/"})
 			if q := <-f.Sent; q.Method != "Target.createTarget" || !strings.Contains(string(q.Params), `"`+want+`"`) {
 				t.Errorf("for a page of %s the browser receives %s %s", by.SessionKey(), q.Method, q.Params)
 			}
@@ -151,7 +152,7 @@ func TestCallsEndWithTheirPage(t *testing.T) {
 	})
 	for how, accept := range map[string]string{api.DialogDismiss: `"accept":false`, api.DialogAccept: `"accept":true`} {
 		withPage(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
-			go e.Call(t.Context(), api.CommandLine, api.CallRequest{Method: "Runtime.evaluate", OnDialog: how})
+			go e.Call(t.Context(), api.CommandLine, nil, api.CallRequest{Method: "Runtime.evaluate", OnDialog: how})
 			<-f.Sent
 			f.Report("S", "Page.javascriptDialogOpening", map[string]any{"type": "confirm"})
 			if q := <-f.Sent; q.Method != "Page.handleJavaScriptDialog" || !strings.Contains(string(q.Params), accept) {
@@ -166,7 +167,7 @@ func TestCommandLineIsNotConfined(t *testing.T) {
 	withPage(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
 		ended := make(chan *api.Error, 1)
 		go func() {
-			ended <- e.Call(context.Background(), api.CommandLine,
+			ended <- e.Call(context.Background(), api.CommandLine, nil,
 				api.CallRequest{Method: "Target.createBrowserContext", Params: json.RawMessage(`{"proxyServer":"direct://"}`)}).Err
 		}()
 		synctest.Wait()
@@ -186,7 +187,7 @@ func TestForbiddenOriginsAreNotOpened(t *testing.T) {
 	withPages(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
 		e.Owners.Forbidden = []string{"http://127.0.0.1:9000"}
 		for _, by := range []api.Caller{api.CommandLine, someClient} {
-			_, err := e.Open(t.Context(), by, api.OpenRequest{URL: "http://127.0.0.1:9000/x"})
+			_, err := e.Open(t.Context(), by, entered(e, by), api.OpenRequest{URL: "http://127.0.0.1:9000/x"})
 			if err == nil || err.Code != api.CodeDenied || !strings.Contains(err.Message, "no session may use") {
 				t.Errorf("%s opens it: %v", by.Name, err)
 			}
@@ -203,7 +204,9 @@ func TestCreatedPageBelongsToItsCaller(t *testing.T) {
 		by := api.Caller{Name: "plugin:one", Session: api.DefaultSession, Connection: "1"}
 		e.Tracker.Started = true
 		ended := make(chan *api.Error, 1)
-		go func() { ended <- e.Call(t.Context(), by, api.CallRequest{Method: "Target.createTarget"}).Err }()
+		go func() {
+			ended <- e.Call(t.Context(), by, entered(e, by), api.CallRequest{Method: "Target.createTarget"}).Err
+		}()
 		q := <-f.Sent
 		f.Attach("", muxtest.Info{ID: "MADE", Type: "page", URL: api.BlankURL})
 		synctest.Wait()

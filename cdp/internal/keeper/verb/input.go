@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -32,7 +33,9 @@ func inputCommand(kind string) string {
 
 // Input serves an InputRequest. All events are sent before the first one is answered, so that nothing else gets
 // between them.
-func (e *Verbs) Input(ctx context.Context, by api.Caller, q api.InputRequest) (api.InputSent, *api.Error) {
+func (e *Verbs) Input(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.InputRequest) (
+	api.InputSent, *api.Error,
+) {
 	if err := cmp.Or(api.CheckOnDialog(q.OnDialog), api.CheckWait(q.Wait)); err != nil {
 		return api.InputSent{}, err
 	}
@@ -65,11 +68,6 @@ func (e *Verbs) Input(ctx context.Context, by api.Caller, q api.InputRequest) (a
 		commands[i] = &mux.Pending{Method: method, By: by, OnDialog: q.OnDialog}
 		params[i] = scan.Marshal(all)
 	}
-	_, release, err := e.Tenancy.Enter(ctx, by)
-	if err != nil {
-		return api.InputSent{}, err
-	}
-	defer release()
 	t, err := e.Owners.Resolve(by, q.Target)
 	if err != nil {
 		return api.InputSent{}, err

@@ -9,10 +9,13 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 )
 
 // Open creates a page, or uses the initial blank one, and waits for its load event.
-func (e *Verbs) Open(ctx context.Context, by api.Caller, q api.OpenRequest) (api.Page, *api.Error) {
+func (e *Verbs) Open(ctx context.Context, by api.Caller, s *tenant.Scope, q api.OpenRequest) (
+	api.Page, *api.Error,
+) {
 	if q.URL == "" {
 		q.URL = api.BlankURL
 	}
@@ -20,11 +23,6 @@ func (e *Verbs) Open(ctx context.Context, by api.Caller, q api.OpenRequest) (api
 	if err != nil {
 		return api.Page{}, err
 	}
-	s, release, err := e.Tenancy.Enter(ctx, by)
-	if err != nil {
-		return api.Page{}, err
-	}
-	defer release()
 	var t *target.Target
 	if s == nil {
 		t = e.Owners.TakeSpare(by)
@@ -58,9 +56,7 @@ func (e *Verbs) loadPage(ctx context.Context, by api.Caller, t *target.Target, q
 		e.discardFailed(by, t, err, first, ctx.Err() == context.Canceled)
 		return api.Page{}, err
 	}
-	e.Mux.Lock()
 	e.Owners.SetCurrent(by, t)
-	e.Mux.Unlock()
 	p, err := e.Tracker.PageInfo(ctx, t)
 	if err == nil && api.IsWebURL(p.URL) {
 		p.Status = e.Tracker.DocumentStatus(t)
@@ -73,13 +69,9 @@ func (e *Verbs) loadPage(ctx context.Context, by api.Caller, t *target.Target, q
 func (e *Verbs) discardFailed(by api.Caller, t *target.Target, err *api.Error, first, givenUp bool) {
 	switch {
 	case !givenUp && err.Code != api.CodeNavigationFailed && err.Code != api.CodeProtocolError:
-		e.Mux.Lock()
 		e.Owners.SetCurrent(by, t)
-		e.Mux.Unlock()
 	case first && e.blank(t):
-		e.Mux.Lock()
 		e.Owners.GiveBack(t)
-		e.Mux.Unlock()
 	default:
 		e.discard(t)
 	}
@@ -119,10 +111,11 @@ func (e *Verbs) Activate(ctx context.Context, by api.Caller, selector string) (a
 	if t.Owner == "" && e.Tracker.External {
 		e.Owners.TakeOver(by, t) // a person gives the page to the session
 	}
-	if t.Owner == by.SessionKey() {
+	own := t.Owner == by.SessionKey()
+	e.Mux.Unlock()
+	if own {
 		e.Owners.SetCurrent(by, t)
 	}
-	e.Mux.Unlock()
 	return e.Tracker.PageInfo(ctx, t)
 }
 

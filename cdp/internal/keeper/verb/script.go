@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -44,15 +45,12 @@ func callByReference(class string) string {
 const maxScripts = 32
 
 // Script serves a ScriptRequest.
-func (e *Verbs) Script(ctx context.Context, by api.Caller, q api.ScriptRequest) (api.ScriptResult, *api.Error) {
+func (e *Verbs) Script(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.ScriptRequest) (
+	api.ScriptResult, *api.Error,
+) {
 	if err := api.CheckOnDialog(q.OnDialog); err != nil {
 		return api.ScriptResult{}, err
 	}
-	_, release, err := e.Tenancy.Enter(ctx, by)
-	if err != nil {
-		return api.ScriptResult{}, err
-	}
-	defer release()
 	e.Mux.Lock()
 	script, err := e.knownScript(q.Script)
 	if err == nil && q.DocumentStart {
@@ -211,7 +209,7 @@ func newDocumentNumbers() documentNumbers {
 	return n
 }
 
-// Next returns the next number.
+// next returns the next number.
 func (n *documentNumbers) next() int64 {
 	i := n.given.Add(1) - 1
 	return i/documentCycle*documentCycle + (i%documentCycle*n.step+n.offset)%documentCycle + 1

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -14,16 +15,18 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // SaveState returns what the session's context stores for origins, which are in canonical spelling.
-func (e *Verbs) SaveState(ctx context.Context, by api.Caller, origins []string) (api.State, *api.Error) {
-	in, release, err := e.stateContext(ctx, by, origins)
-	if err != nil {
+func (e *Verbs) SaveState(ctx context.Context, by api.Caller, s *tenant.Scope, q api.StateRequest) (
+	api.State, *api.Error,
+) {
+	in, origins := s.BrowserContext(), q.Origins
+	if err := e.checkOrigins(origins); err != nil {
 		return api.State{}, err
 	}
-	defer release()
 	all, err := e.cookies(ctx, in)
 	if err != nil {
 		return api.State{}, err
@@ -54,15 +57,13 @@ func (e *Verbs) SaveState(ctx context.Context, by api.Caller, origins []string) 
 // LoadState makes the session's context store for origins what a state has for them, and nothing else: a login that is
 // half of one user and half of another would be neither. sessionStorage is that of the current page, and stays if the
 // state has none: it may have been saved without that page.
-func (e *Verbs) LoadState(ctx context.Context, by api.Caller, origins []string, state api.State) (
-	api.StateLoaded, *api.Error,
+func (e *Verbs) LoadState(ctx context.Context, by api.Caller, s *tenant.Scope, q api.StateRequest) (
+	done api.StateLoaded, err *api.Error,
 ) {
-	in, release, err := e.stateContext(ctx, by, origins)
-	if err != nil {
-		return api.StateLoaded{}, err
+	in, origins, state := s.BrowserContext(), q.Origins, cmp.Or(q.State, &api.State{})
+	if err := e.checkOrigins(origins); err != nil {
+		return done, err
 	}
-	defer release()
-	var done api.StateLoaded
 	present, err := e.cookies(ctx, in)
 	if err != nil {
 		return done, err
@@ -148,20 +149,17 @@ func WriteStorage() string {
 }`
 }
 
-// stateContext returns the browser context of the caller's session, "" for the default one. The caller calls release.
-func (e *Verbs) stateContext(ctx context.Context, by api.Caller, origins []string) (
-	in cdp.BrowserContextID, release func(), err *api.Error,
-) {
+// checkOrigins rejects what is no origin, and forbidden ones.
+func (e *Verbs) checkOrigins(origins []string) *api.Error {
 	for _, origin := range origins {
 		if u, failed := url.Parse(origin); failed != nil || !api.IsWebURL(origin) || u.Scheme+"://"+u.Host != origin {
-			return "", nil, api.Errorf(api.CodeInvalidArgs, "%q is not an origin", manifest.Clip(origin, 100))
+			return api.Errorf(api.CodeInvalidArgs, "%q is not an origin", manifest.Clip(origin, 100))
 		}
 		if err := e.Owners.CheckURL("state", origin); err != nil {
-			return "", nil, err
+			return err
 		}
 	}
-	s, release, err := e.Tenancy.Enter(ctx, by)
-	return s.BrowserContext(), release, err
+	return nil
 }
 
 // cookies returns all cookies of a browser context.
@@ -237,7 +235,7 @@ func (e *Verbs) visitOrigins(ctx context.Context, in cdp.BrowserContextID, origi
 	return nil
 }
 
-// CloseHidden closes a page of the keeper and forgets its events.
+// closeHidden closes a page of the keeper and forgets its events.
 func (e *Verbs) closeHidden(t *target.Target) {
 	e.discard(t)
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)

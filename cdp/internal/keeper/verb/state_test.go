@@ -19,11 +19,11 @@ func TestStateOrigins(t *testing.T) {
 			"https://a.test/": api.CodeInvalidArgs,
 			"ftp://a.test":    api.CodeInvalidArgs, "https://a.test?": api.CodeInvalidArgs, "http://127.0.0.1:1": api.CodeDenied,
 		} {
-			if _, err := e.SaveState(t.Context(), api.CommandLine, []string{origin}); err == nil || err.Code != code {
+			q := api.StateRequest{Origins: []string{origin}}
+			if _, err := e.SaveState(t.Context(), api.CommandLine, nil, q); err == nil || err.Code != code {
 				t.Errorf("saving %q: %v", origin, err)
 			}
-			if _, err := e.LoadState(t.Context(), api.CommandLine, []string{origin}, api.State{}); err == nil ||
-				err.Code != code {
+			if _, err := e.LoadState(t.Context(), api.CommandLine, nil, q); err == nil || err.Code != code {
 				t.Errorf("loading %q: %v", origin, err)
 			}
 		}
@@ -66,7 +66,7 @@ func TestNothingIsTypedIntoPageBeingLeft(t *testing.T) {
 		e.Mux.Unlock()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = e.Type(ctx, api.CommandLine, api.TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})
+		_, err = e.Type(ctx, api.CommandLine, nil, api.TypeRequest{Text: "secret", Origins: []string{"https://a.test"}})
 		if err == nil || err.Code != api.CodeBusy || len(f.Sent) > 0 {
 			t.Errorf("%v; the browser received %d commands", err, len(f.Sent))
 		}

@@ -8,18 +8,16 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Type types a text into the focused element of a frame, if its document is of one of the origins. The document
 // itself compares its origin, in the same turn in which the text enters it: key events would go to whichever frame has
 // the focus when they arrive. So the text is in no document of another origin, whatever the page does meanwhile.
-func (e *Verbs) Type(ctx context.Context, by api.Caller, q api.TypeRequest) (api.Typed, *api.Error) {
-	_, release, err := e.Tenancy.Enter(ctx, by)
-	if err != nil {
-		return api.Typed{}, err
-	}
-	defer release()
+func (e *Verbs) Type(ctx context.Context, by api.Caller, _ *tenant.Scope, q api.TypeRequest) (
+	api.Typed, *api.Error,
+) {
 	t, err := e.Owners.Resolve(by, q.Target)
 	if err != nil {
 		return api.Typed{}, err

@@ -10,17 +10,15 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
+	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // UploadFolder returns the folder for files that the pages of the caller's session may get. It is removed with the
 // session.
-func (e *Verbs) UploadFolder(ctx context.Context, by api.Caller) (api.UploadFolder, *api.Error) {
-	_, release, err := e.Tenancy.Enter(ctx, by)
-	if err != nil {
-		return api.UploadFolder{}, err
-	}
-	defer release()
+func (e *Verbs) UploadFolder(_ context.Context, by api.Caller, _ *tenant.Scope, _ struct{}) (
+	api.UploadFolder, *api.Error,
+) {
 	e.Mux.Lock()
 	defer e.Mux.Unlock()
 	dir, err := e.Owners.Setups.UploadFolder(by.SessionKey())

@@ -47,7 +47,7 @@ func TestCallReachesItsPage(t *testing.T) {
 	withVerbs(t, func(e *Verbs, f *muxtest.Browser) {
 		done := make(chan string, 1)
 		go func() {
-			r := e.Call(context.Background(), api.CommandLine,
+			r := e.Call(context.Background(), api.CommandLine, nil,
 				api.CallRequest{Method: "A.b", Params: json.RawMessage(`{"x":1}`)})
 			done <- string(r.Result)
 		}()
@@ -62,7 +62,7 @@ func TestCallReachesItsPage(t *testing.T) {
 			{Method: "noname"}, {Method: "A.b", Params: json.RawMessage(`[]`)}, {Method: "A.b", OnDialog: "shrug"},
 			{Method: "A.b", Wait: "long"},
 		} {
-			if r := e.Call(context.Background(), api.CommandLine, q); r.Err == nil || r.Err.Code != api.CodeInvalidArgs {
+			if r := e.Call(context.Background(), api.CommandLine, nil, q); r.Err == nil || r.Err.Code != api.CodeInvalidArgs {
 				t.Errorf("%+v: %v", q, r.Err)
 			}
 		}
@@ -82,7 +82,7 @@ func TestOpenWaitsForLoad(t *testing.T) {
 		}
 		done := make(chan opened, 1)
 		go func() {
-			p, err := e.Open(context.Background(), api.CommandLine, api.OpenRequest{URL: "http://b/"})
+			p, err := e.Open(context.Background(), api.CommandLine, nil, api.OpenRequest{URL: "http://b/"})
 			done <- opened{p, err}
 		}()
 		answerAll(t, f, "Page.navigate", `{"frameId":"T","loaderId":"L"}`)
@@ -108,7 +108,7 @@ func TestInputIsSentAtOnce(t *testing.T) {
 	withVerbs(t, func(e *Verbs, f *muxtest.Browser) {
 		done := make(chan *api.Error, 1)
 		go func() {
-			_, err := e.Input(context.Background(), api.CommandLine, api.InputRequest{Events: []json.RawMessage{
+			_, err := e.Input(context.Background(), api.CommandLine, nil, api.InputRequest{Events: []json.RawMessage{
 				json.RawMessage(`{"type":"keyDown","key":"a"}`), json.RawMessage(`{"type":"insertText","text":"b"}`)}})
 			done <- err
 		}()
@@ -123,7 +123,7 @@ func TestInputIsSentAtOnce(t *testing.T) {
 		if !slices.Equal(got, want) || len(done) > 0 {
 			t.Errorf("%q is sent, want %q", got, want)
 		}
-		_, err := e.Input(context.Background(), api.CommandLine, api.InputRequest{Events: []json.RawMessage{
+		_, err := e.Input(context.Background(), api.CommandLine, nil, api.InputRequest{Events: []json.RawMessage{
 			json.RawMessage(`{"type":"keyDown"}`), json.RawMessage(`{"type":"wink"}`)}})
 		if err == nil || len(f.Sent) > 0 {
 			t.Errorf("an unknown event: %v, and %d are sent", err, len(f.Sent))
@@ -138,7 +138,7 @@ func TestScriptRunsInItsWorld(t *testing.T) {
 		q.Function = "go"
 		done := make(chan string, 1)
 		go func() {
-			r, err := e.Script(context.Background(), api.CommandLine, q)
+			r, err := e.Script(context.Background(), api.CommandLine, nil, q)
 			if err != nil {
 				t.Error(err)
 			}
