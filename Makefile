@@ -68,7 +68,7 @@ test-plain:
 test-race:
 	@export CGO_ENABLED=1; status=0; \
 	$(GO) test -race $(TESTFLAGS) $(RACE) || status=1; \
-	$(GO) test -race $(TESTFLAGS) -run '$(RACE_WASM)' ./host/wasm || status=1; \
+	$(GO) test -race $(TESTFLAGS) -run '$(RACE_WASM)' ./host/wasm ./host/wasm/store || status=1; \
 	exit $$status
 
 test-bench:

@@ -1,12 +1,9 @@
 package wasm
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/wasm/store"
 )
 
 // TestRefusalsOfOthers checks when an engine knows a refusal that another one has written: the bounds and the version
@@ -43,33 +40,5 @@ func TestRefusalsOfOthers(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// TestReadBounded checks a file at its limit and beyond. A larger file is not read at all, whatever it claims to hold.
-func TestReadBounded(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	for _, c := range []struct {
-		size int64
-		want string
-	}{
-		{0, ""},
-		{1 << 20, ""},
-		{1<<20 + 1, "1048577 bytes; the limit is 1 MiB"},
-		{1 << 34, "17179869184 bytes; the limit is 1 MiB"},
-	} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(path, c.size); err != nil {
-			t.Fatal(err)
-		}
-		data, err := store.ReadBounded(path, 1<<20)
-		if c.want == "" && (err != nil || int64(len(data)) != c.size) {
-			t.Errorf("%d bytes: %d, %v", c.size, len(data), err)
-		}
-		if c.want != "" && (err == nil || err.Error() != c.want) {
-			t.Errorf("%d bytes: %v, want %s", c.size, err, c.want)
-		}
 	}
 }

@@ -145,7 +145,7 @@ func sourceOf(wasm []byte, m *manifest.Manifest) store.Source {
 			Tools: len(m.Tools), Digest: store.Digest(wasm, guest.Marshal(m))},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return wasm, nil },
-		Segment:  func() ([]byte, error) { return store.BuildSegment(m), nil },
+		Segment:  func() ([]byte, error) { return host.ManifestSegment(m), nil },
 	}
 }
 

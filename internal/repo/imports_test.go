@@ -267,7 +267,7 @@ var dependencies = map[string][]string{
 	"golang.org/x/image":              {"plugins/page"},
 	"golang.org/x/sys": {
 		"cdp/internal/browser", "cdp/internal/keeper", "cdp/internal/keeper/mux", "cmd/...", "host/policy",
-		"host/wasm", "host/wasm/internal/world",
+		"host/wasm", "host/wasm/internal/world", "host/wasm/store",
 		"internal/contain", "internal/slots", "internal/wire",
 	},
 	"golang.org/x/term": {"cmd/..."},

@@ -17,9 +17,9 @@ import (
 // approved manifest. A file's name is the hash of the build's digest, a hyphen, and the hash of the manifest; a
 // file with other content is ignored.
 const (
-	ApprovedDir    = ".approved"
-	ApprovedSuffix = ".json"
-	MaxApproved    = 100 // of builds that are not installed; the oldest are removed first
+	approvedDir    = ".approved"
+	approvedSuffix = ".json"
+	maxApproved    = 100 // of builds that are not installed; the oldest are removed first
 )
 
 // diffLines bounds the difference that an error shows.
@@ -27,10 +27,10 @@ const diffLines = 40
 
 // Approved returns the manifest of the build with the given digest, if it was installed here and is still stored.
 func (s *Store) Approved(digest string) ([]byte, bool) {
-	if !isHash(HexOf(digest)) {
+	if !isHash(hexOf(digest)) {
 		return nil, false
 	}
-	for _, f := range ReadDir(filepath.Join(s.Dir, ApprovedDir)) {
+	for _, f := range ReadDir(filepath.Join(s.Dir, approvedDir)) {
 		if sum, ok := approvedSum(f.Name(), digest); ok {
 			if data, ok := s.approved(digest, sum); ok {
 				return data, true
@@ -43,25 +43,25 @@ func (s *Store) Approved(digest string) ([]byte, bool) {
 // approvedSum returns the manifest's hash from the name of a file in the folder, if the file belongs to the build
 // with the given digest.
 func approvedSum(name, digest string) (string, bool) {
-	sum, ok := strings.CutPrefix(name, HexOf(digest)+"-")
+	sum, ok := strings.CutPrefix(name, hexOf(digest)+"-")
 	if !ok {
 		return "", false
 	}
-	sum, ok = strings.CutSuffix(sum, ApprovedSuffix)
+	sum, ok = strings.CutSuffix(sum, approvedSuffix)
 	return sum, ok && isHash(sum)
 }
 
 // approved reads the manifest of a build. A file whose hash differs is ignored.
 func (s *Store) approved(digest, sum string) ([]byte, bool) {
-	data, err := ReadBounded(s.ApprovedPath(digest, sum), maxManifest)
-	return data, err == nil && HashOf(data) == sum
+	data, err := readBounded(s.approvedPath(digest, sum), maxManifest)
+	return data, err == nil && hashOf(data) == sum
 }
 
-func (s *Store) ApprovedPath(digest, sum string) string {
-	return filepath.Join(s.Dir, ApprovedDir, HexOf(digest)+"-"+sum+ApprovedSuffix)
+func (s *Store) approvedPath(digest, sum string) string {
+	return filepath.Join(s.Dir, approvedDir, hexOf(digest)+"-"+sum+approvedSuffix)
 }
 
-func HashOf(data []byte) string {
+func hashOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
@@ -71,19 +71,19 @@ func (s *Store) saveApproved(e Entry, manifestJSON []byte) error {
 	if _, ok := s.approved(e.Digest, e.ManifestSHA256); ok {
 		return nil
 	}
-	if err := MakeDir(filepath.Join(s.Dir, ApprovedDir)); err != nil {
+	if err := makeDir(filepath.Join(s.Dir, approvedDir)); err != nil {
 		return err
 	}
-	return WriteFile(s.ApprovedPath(e.Digest, e.ManifestSHA256), manifestJSON)
+	return writeFile(s.approvedPath(e.Digest, e.ManifestSHA256), manifestJSON)
 }
 
 // pruneApproved removes the oldest manifests of builds that are not installed, keeping maxApproved.
 func (s *Store) pruneApproved(entries []Entry) {
-	dir := filepath.Join(s.Dir, ApprovedDir)
+	dir := filepath.Join(s.Dir, approvedDir)
 	var former []os.FileInfo
 	for _, f := range ReadDir(dir) {
 		installed := slices.ContainsFunc(entries, func(e Entry) bool {
-			return strings.HasPrefix(f.Name(), HexOf(e.Digest)+
+			return strings.HasPrefix(f.Name(), hexOf(e.Digest)+
 				"-")
 		})
 		if info, err := f.Info(); err == nil && !installed {
@@ -91,7 +91,7 @@ func (s *Store) pruneApproved(entries []Entry) {
 		}
 	}
 	slices.SortFunc(former, func(a, b os.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	for _, info := range former[min(len(former), MaxApproved):] {
+	for _, info := range former[min(len(former), maxApproved):] {
 		if err := os.Remove(filepath.Join(dir, info.Name())); err != nil {
 			s.logf("%v", err)
 		}
@@ -118,7 +118,7 @@ func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
 		err.Message += "\nThe manifest that was installed is no longer stored, so the difference cannot be shown."
 		return err
 	}
-	if HashOf(found) != HashOf(approved) {
+	if hashOf(found) != hashOf(approved) {
 		err.Message += "\nHow the manifest differs (- as it was installed, + as it is now):\n" +
 			ManifestDiff(approved, found, diffLines)
 	}
@@ -128,12 +128,12 @@ func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
 // embeddedManifest returns the manifest embedded in the wasm of an installed plugin, if it is the one that was
 // installed.
 func (s *Store) embeddedManifest(e Entry) ([]byte, bool) {
-	wasm, err := ReadBounded(filepath.Join(s.PluginDir(e), WasmName), MaxWasm)
+	wasm, err := readBounded(filepath.Join(s.pluginDir(e), wasmName), maxWasm)
 	if err != nil {
 		return nil, false
 	}
 	section, err := manifest.ReadSection(wasm)
-	return section, err == nil && HashOf(section) == e.ManifestSHA256
+	return section, err == nil && hashOf(section) == e.ManifestSHA256
 }
 
 // Difference describes how the manifest of a build differs from that of an approved build, or why the difference
@@ -148,7 +148,7 @@ func (s *Store) Difference(approvedDigest, foundDigest string, found []byte) str
 			return "The manifest of this build is not stored, so the difference cannot be shown."
 		}
 	}
-	if HashOf(found) == HashOf(approved) {
+	if hashOf(found) == hashOf(approved) {
 		return "The manifests are equal; the wasm differs."
 	}
 	return fmt.Sprintf("How the manifest differs (- as it was approved, + as it is):\n%s", ManifestDiff(approved, found,

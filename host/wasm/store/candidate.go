@@ -30,7 +30,7 @@ func IsExtism(wasm []byte) bool {
 
 // Bounds of files to read. A larger file was given by mistake: CPython has 25 MiB.
 const (
-	MaxWasm     = host.MaxModuleMiB << 20
+	maxWasm     = host.MaxModuleMiB << 20
 	maxManifest = 4 << 20
 )
 
@@ -102,7 +102,7 @@ func (c *Candidate) Source() Source {
 			Owner: cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), Displaced: c.Displaced},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return c.Wasm, nil },
-		Segment:  sync.OnceValues(func() ([]byte, error) { return BuildSegment(m), nil }),
+		Segment:  sync.OnceValues(func() ([]byte, error) { return host.ManifestSegment(m), nil }),
 	}
 }
 
@@ -119,7 +119,7 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Signature, err = FindSignature(path); err != nil {
+	if c.Signature, err = findSignature(path); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -169,7 +169,7 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 	}
 	names := sidecarNames(path)
 	for _, name := range names {
-		beside, err := ReadBounded(name, maxManifest)
+		beside, err := readBounded(name, maxManifest)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -222,7 +222,7 @@ func sidecarNames(path string) []string {
 	dir, stem := filepath.Dir(path), pluginStem(filepath.Base(path))
 	names := []string{filepath.Join(dir, stem+".manifest.json")}
 	if stem == "plugin" {
-		names = append(names, filepath.Join(dir, ManifestName))
+		names = append(names, filepath.Join(dir, manifestName))
 	}
 	return names
 }
@@ -278,13 +278,13 @@ func findOnlyPlugin(dir string) (string, error) {
 // becomes a module that has nothing else. Errors are those of [ReadCandidate].
 func ReadModule(path string) ([]byte, error) {
 	if strings.HasSuffix(path, scriptSuffix) {
-		text, err := ReadBounded(path, manifest.MaxSource)
+		text, err := readBounded(path, manifest.MaxSource)
 		if err != nil {
 			return nil, asInvalidPlugin(path, err)
 		}
 		return manifest.WriteSource(filepath.Base(path), text), nil
 	}
-	data, err := ReadBounded(path, MaxWasm)
+	data, err := readBounded(path, maxWasm)
 	if err != nil {
 		return nil, asInvalidPlugin(path, err)
 	}
@@ -304,18 +304,18 @@ func gunzip(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a gzip file: %w", err)
 	}
-	out, err := io.ReadAll(io.LimitReader(z, MaxWasm+1))
+	out, err := io.ReadAll(io.LimitReader(z, maxWasm+1))
 	if err != nil {
 		return nil, fmt.Errorf("the gzip file is damaged: %w", err)
 	}
-	if len(out) > MaxWasm {
-		return nil, fmt.Errorf("decompressed it is larger than %d MiB, the limit for a plugin", MaxWasm>>20)
+	if len(out) > maxWasm {
+		return nil, fmt.Errorf("decompressed it is larger than %d MiB, the limit for a plugin", maxWasm>>20)
 	}
 	return out, nil
 }
 
-// ReadBounded reads a regular file of at most limit bytes.
-func ReadBounded(path string, limit int64) ([]byte, error) {
+// readBounded reads a regular file of at most limit bytes.
+func readBounded(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path) // checked before opening, because opening a pipe waits for its writer
 	if err != nil {
 		return nil, err

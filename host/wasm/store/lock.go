@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	LockVersion  = 1
+	lockVersion  = 1
 	digestPrefix = "sha256:"
 	maxLock      = 64 << 20 // bytes
 )
 
-// LockFile is the content of lock.json.
-type LockFile struct {
+// lockFile is the content of lock.json.
+type lockFile struct {
 	Version int     `json:"version"`
 	Plugins []Entry `json:"plugins"`
 }
@@ -53,7 +53,7 @@ func readLock(path string) ([]Entry, error) {
 		return nil, world.Failed(host.Unavailable, err, "cannot read the list of installed plugins: %v", err).
 			WithSteps(host.OperatorStep(host.OpDoctor))
 	}
-	entries, err := DecodeLock(string(data))
+	entries, err := decodeLock(string(data))
 	if err == nil {
 		return entries, nil
 	}
@@ -67,15 +67,15 @@ func readLock(path string) ([]Entry, error) {
 		}}
 }
 
-func DecodeLock(data string) ([]Entry, error) {
-	entries, ok := DecodeLines(data)
+func decodeLock(data string) ([]Entry, error) {
+	entries, ok := decodeLines(data)
 	if !ok {
-		var l LockFile
+		var l lockFile
 		if err := json.Unmarshal([]byte(data), &l); err != nil {
 			return nil, err
 		}
-		if l.Version != LockVersion {
-			return nil, fmt.Errorf("version %d, expected %d", l.Version, LockVersion)
+		if l.Version != lockVersion {
+			return nil, fmt.Errorf("version %d, expected %d", l.Version, lockVersion)
 		}
 		entries = l.Plugins
 	}
@@ -86,7 +86,7 @@ func DecodeLock(data string) ([]Entry, error) {
 		switch {
 		case !isPluginName(e.Name): // names and digests become paths
 			return nil, fmt.Errorf("%q is not a valid plugin name", e.Name)
-		case !strings.HasPrefix(e.Digest, digestPrefix) || !isHash(HexOf(e.Digest)):
+		case !strings.HasPrefix(e.Digest, digestPrefix) || !isHash(hexOf(e.Digest)):
 			return nil, fmt.Errorf("%q is not a valid digest", e.Digest)
 		case seen[key]:
 			return nil, fmt.Errorf("%q is listed twice", e.Name)
@@ -102,9 +102,9 @@ const (
 	lockTail = "\n]}\n"
 )
 
-// DecodeLines reads a lock file exactly in the form that encodeLock writes. Any other form is left to
+// decodeLines reads a lock file exactly in the form that encodeLock writes. Any other form is left to
 // encoding/json, which is many times slower: 4.6 ms for 1,000 plugins at every start of the host.
-func DecodeLines(data string) (entries []Entry, ok bool) {
+func decodeLines(data string) (entries []Entry, ok bool) {
 	rest, ok := strings.CutPrefix(data, lockHead)
 	if !ok {
 		return nil, false
@@ -192,8 +192,8 @@ func (f *lineFields) number(key string) int64 {
 	return n
 }
 
-// EncodeLock writes one line per plugin, sorted by name, so that two states of a store can be compared with diff.
-func EncodeLock(entries []Entry) ([]byte, error) {
+// encodeLock writes one line per plugin, sorted by name, so that two states of a store can be compared with diff.
+func encodeLock(entries []Entry) ([]byte, error) {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(a, b Entry) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), strings.Compare(a.Name, b.Name))
@@ -228,9 +228,9 @@ func unwrapSegment(digest string, file []byte) ([]byte, error) {
 	return segment, host.SegmentUsable(segment)
 }
 
-// WriteFile writes a file atomically and durably. The store's guard serializes writers, so one name for the
+// writeFile writes a file atomically and durably. The store's guard serializes writers, so one name for the
 // temporary file is enough.
-func WriteFile(path string, data []byte) error {
+func writeFile(path string, data []byte) error {
 	f, err := os.OpenFile(path+TempSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
@@ -238,8 +238,8 @@ func WriteFile(path string, data []byte) error {
 	return durable.Rename(f, path, data)
 }
 
-// MakeDir creates a folder and its parents durably.
-func MakeDir(path string) error {
+// makeDir creates a folder and its parents durably.
+func makeDir(path string) error {
 	if info, err := os.Stat(path); err == nil {
 		if info.IsDir() {
 			return nil
@@ -248,7 +248,7 @@ func MakeDir(path string) error {
 	}
 	parent := filepath.Dir(path)
 	if parent != path {
-		if err := MakeDir(parent); err != nil {
+		if err := makeDir(parent); err != nil {
 			return err
 		}
 	}
@@ -285,4 +285,4 @@ func isHash(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-func HexOf(digest string) string { return strings.TrimPrefix(digest, digestPrefix) }
+func hexOf(digest string) string { return strings.TrimPrefix(digest, digestPrefix) }

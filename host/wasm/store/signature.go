@@ -15,18 +15,18 @@ import (
 // A signature file is named like the wasm file beside it, plus this suffix. This package treats its content as
 // opaque bytes; package signature interprets it.
 const (
-	SignatureSuffix = ".minisig"
-	MaxSignature    = 64 << 10
+	signatureSuffix = ".minisig"
+	maxSignature    = 64 << 10
 )
 
 // SignatureName returns the path of the signature of a wasm file. The signature covers the wasm, so a gzipped file
 // shares the signature of the file inside.
-func SignatureName(path string) string { return strings.TrimSuffix(path, ".gz") + SignatureSuffix }
+func SignatureName(path string) string { return strings.TrimSuffix(path, ".gz") + signatureSuffix }
 
 // ReadSignature reads a signature file. Errors are *host.Error: 83 if there is none, 87 for a file that cannot be a
 // signature, 105 for a file that cannot be read.
 func ReadSignature(path string) ([]byte, error) {
-	data, err := ReadBounded(path, MaxSignature)
+	data, err := readBounded(path, maxSignature)
 	var pathErr *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -39,9 +39,9 @@ func ReadSignature(path string) ([]byte, error) {
 	return data, nil
 }
 
-// FindSignature reads the signature beside a wasm file. It returns nil if there is none.
-func FindSignature(path string) ([]byte, error) {
-	for _, name := range []string{path + SignatureSuffix, SignatureName(path)} {
+// findSignature reads the signature beside a wasm file. It returns nil if there is none.
+func findSignature(path string) ([]byte, error) {
+	for _, name := range []string{path + signatureSuffix, SignatureName(path)} {
 		data, err := ReadSignature(name)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return data, err
@@ -52,7 +52,7 @@ func FindSignature(path string) ([]byte, error) {
 
 // Signature returns the signature that was installed with a plugin, or nil if there is none.
 func (s *Store) Signature(e Entry) ([]byte, error) {
-	return FindSignature(filepath.Join(s.PluginDir(e), WasmName))
+	return findSignature(filepath.Join(s.pluginDir(e), wasmName))
 }
 
 // Open reads an installed plugin, with its signature, as a candidate. A manifest or a wasm that is not the
@@ -70,7 +70,7 @@ func (s *Store) Open(e Entry) (*Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Candidate{Path: filepath.Join(s.PluginDir(e), WasmName), Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m,
+	c := &Candidate{Path: filepath.Join(s.pluginDir(e), wasmName), Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m,
 		Digest: e.Digest, Signer: e.Signer}
 	section, err := manifest.ReadSection(wasm)
 	c.ManifestEmbedded = err == nil && string(section) == string(manifestJSON)
@@ -80,9 +80,9 @@ func (s *Store) Open(e Entry) (*Candidate, error) {
 
 // writeSignature writes the signature of a plugin into its folder. A nil signature removes an existing one.
 func (s *Store) writeSignature(e Entry, signature []byte) error {
-	path := filepath.Join(s.PluginDir(e), WasmName+SignatureSuffix)
+	path := filepath.Join(s.pluginDir(e), wasmName+signatureSuffix)
 	if signature != nil {
-		return WriteFile(path, signature)
+		return writeFile(path, signature)
 	}
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

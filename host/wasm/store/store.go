@@ -29,11 +29,11 @@ import (
 // Names of the files in a store. The files of a plugin are in NAME/DIGEST, with its signature beside its wasm (see
 // signatureSuffix).
 const (
-	LockName     = "lock.json"
+	lockName     = "lock.json"
 	guardName    = ".guard" // locked while the store is changed; its content means nothing
-	WasmName     = "plugin.wasm"
-	ManifestName = "manifest.json"
-	SegmentName  = "segment"
+	wasmName     = "plugin.wasm"
+	manifestName = "manifest.json"
+	segmentName  = "segment"
 	TempSuffix   = ".tmp"
 )
 
@@ -114,7 +114,7 @@ func (s *Store) List() ([]Entry, error) {
 		return nil, err
 	}
 	if s.debug != nil {
-		s.forEachUnlisted(entries, func(path string) { s.logf("%s: ignored, %s does not list it", path, LockName) })
+		s.forEachUnlisted(entries, func(path string) { s.logf("%s: ignored, %s does not list it", path, lockName) })
 	}
 	return entries, nil
 }
@@ -126,7 +126,7 @@ func (s *Store) Find(name string) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	at := IndexOf(entries, name)
+	at := indexOf(entries, name)
 	if at < 0 {
 		return Entry{}, notInstalled(name, entries)
 	}
@@ -144,12 +144,12 @@ func (s *Store) Replaces(c *Candidate, downgrade bool) (*Entry, error) {
 }
 
 func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, error) {
-	at := IndexOf(entries, c.Manifest.Name)
+	at := indexOf(entries, c.Manifest.Name)
 	if at < 0 {
 		return nil, nil
 	}
 	old := entries[at]
-	if owner := NewEntry(c).owner(); old.Digest != c.Digest &&
+	if owner := newEntry(c).owner(); old.Digest != c.Digest &&
 		old.owner() != host.OwnerUnsigned && old.owner() != owner && !c.TakesName {
 		return nil, NameTaken(c, old.owner())
 	}
@@ -181,7 +181,7 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 	if err := checkName(c.Manifest.Name); err != nil {
 		return Entry{}, nil, err
 	}
-	entry, signature := NewEntry(c), c.Signature
+	entry, signature := newEntry(c), c.Signature
 	err = s.update(func(entries []Entry) (_ []Entry, err error) {
 		if before, err = entryToReplace(entries, c, downgrade); err != nil {
 			return nil, err
@@ -207,7 +207,7 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 				return nil, nil
 			}
 		}
-		entries[IndexOf(entries, entry.Name)] = entry
+		entries[indexOf(entries, entry.Name)] = entry
 		return entries, s.writePlugin(entry, c, signature)
 	}, nil)
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *Store) Remove(name string) (Entry, error) {
 	}
 	var removed Entry
 	err := s.update(func(entries []Entry) ([]Entry, error) {
-		at := IndexOf(entries, name)
+		at := indexOf(entries, name)
 		if at < 0 {
 			return nil, notInstalled(name, entries)
 		}
@@ -259,7 +259,7 @@ func (s *Store) Source(e Entry) Source {
 			return s.readWasm(e, data)
 		},
 		Segment: func() ([]byte, error) { return s.segment(e, parsed) },
-		File:    filepath.Join(s.PluginDir(e), WasmName),
+		File:    filepath.Join(s.pluginDir(e), wasmName),
 		Engine:  e.Engine,
 	}
 }
@@ -268,7 +268,7 @@ func (s *Store) Source(e Entry) Source {
 // change nothing. committed, if not nil, runs after the commit. Leftovers of killed processes are removed first,
 // which also frees disk space.
 func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) error {
-	if err := MakeDir(s.Dir); err != nil {
+	if err := makeDir(s.Dir); err != nil {
 		return s.writeError(err)
 	}
 	unlock, err := s.Lock(s.Wait)
@@ -301,11 +301,11 @@ func (s *Store) update(edit func([]Entry) ([]Entry, error), committed func()) er
 }
 
 func (s *Store) writeLock(entries []Entry) error {
-	data, err := EncodeLock(entries)
+	data, err := encodeLock(entries)
 	if err != nil {
 		return host.Errorf(host.Internal, "%s: %v", s.LockPath(), err)
 	}
-	if err := WriteFile(s.LockPath(), data); err != nil {
+	if err := writeFile(s.LockPath(), data); err != nil {
 		return s.writeError(err)
 	}
 	return nil
@@ -335,15 +335,16 @@ func (s *Store) Lock(wait time.Duration) (unlock func(), err error) {
 
 // writePlugin writes and syncs the files of a plugin, before the lock file may list them.
 func (s *Store) writePlugin(e Entry, c *Candidate, signature []byte) error {
-	dir := s.PluginDir(e)
-	if err := MakeDir(dir); err != nil {
+	dir := s.pluginDir(e)
+	if err := makeDir(dir); err != nil {
 		return s.writeError(err)
 	}
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{WasmName, c.Wasm}, {ManifestName, c.ManifestJSON}, {SegmentName, wrapSegment(e.Digest, BuildSegment(c.Manifest))}} {
-		if err := WriteFile(filepath.Join(dir, f.name), f.data); err != nil {
+	}{{wasmName, c.Wasm}, {manifestName, c.ManifestJSON},
+		{segmentName, wrapSegment(e.Digest, host.ManifestSegment(c.Manifest))}} {
+		if err := writeFile(filepath.Join(dir, f.name), f.data); err != nil {
 			return s.writeError(err)
 		}
 	}
@@ -365,7 +366,7 @@ func (s *Store) isIntact(e Entry, signature []byte) bool {
 
 // discard removes the folder of a plugin that is no longer installed, and the folder above if it is empty.
 func (s *Store) discard(e Entry) {
-	if err := os.RemoveAll(s.PluginDir(e)); err != nil {
+	if err := os.RemoveAll(s.pluginDir(e)); err != nil {
 		s.logf("%v: the next install removes it", err)
 	}
 	os.Remove(filepath.Join(s.Dir, e.Name)) // fails unless empty, as intended
@@ -374,7 +375,7 @@ func (s *Store) discard(e Entry) {
 // sweep removes what the lock file does not list: leftovers of killed installs and replaced versions.
 func (s *Store) sweep(entries []Entry) {
 	s.forEachUnlisted(entries, func(path string) {
-		s.logf("%s: removed, %s does not list it", path, LockName)
+		s.logf("%s: removed, %s does not list it", path, lockName)
 		if err := os.RemoveAll(path); err != nil {
 			s.logf("%v", err)
 		}
@@ -389,18 +390,18 @@ func (s *Store) sweep(entries []Entry) {
 func (s *Store) forEachUnlisted(entries []Entry, fn func(path string)) {
 	named := make(map[string]bool, len(entries))
 	for _, e := range entries {
-		named[strings.ToLower(e.Name)+"/"+HexOf(e.Digest)] = true
+		named[strings.ToLower(e.Name)+"/"+hexOf(e.Digest)] = true
 	}
 	for _, top := range ReadDir(s.Dir) {
 		path := filepath.Join(s.Dir, top.Name())
 		if !top.IsDir() {
-			if top.Name() == LockName+TempSuffix {
+			if top.Name() == lockName+TempSuffix {
 				fn(path)
 			}
 			continue
 		}
 		for _, sub := range ReadDir(path) {
-			partial := top.Name() == ApprovedDir && strings.HasSuffix(sub.Name(), TempSuffix)
+			partial := top.Name() == approvedDir && strings.HasSuffix(sub.Name(), TempSuffix)
 			unlisted := sub.IsDir() && isHash(sub.Name()) && !named[strings.ToLower(top.Name())+"/"+sub.Name()]
 			if partial || unlisted {
 				fn(filepath.Join(path, sub.Name()))
@@ -410,12 +411,12 @@ func (s *Store) forEachUnlisted(entries []Entry, fn func(path string)) {
 }
 
 func (s *Store) readManifest(e Entry) ([]byte, error) {
-	path := filepath.Join(s.PluginDir(e), ManifestName)
+	path := filepath.Join(s.pluginDir(e), manifestName)
 	data, err := s.readPart(e, "manifest", path, maxManifest)
 	if err != nil {
 		return nil, err
 	}
-	if HashOf(data) != e.ManifestSHA256 {
+	if hashOf(data) != e.ManifestSHA256 {
 		return nil, s.integrityError(e, "manifest", path, data)
 	}
 	return data, nil
@@ -438,8 +439,8 @@ func (s *Store) parse(e Entry, manifestJSON []byte) (*manifest.Manifest, error) 
 
 // readWasm reads the wasm only once, so that the bytes returned are the bytes hashed.
 func (s *Store) readWasm(e Entry, manifestJSON []byte) ([]byte, error) {
-	path := filepath.Join(s.PluginDir(e), WasmName)
-	data, err := s.readPart(e, "wasm", path, MaxWasm)
+	path := filepath.Join(s.pluginDir(e), wasmName)
+	data, err := s.readPart(e, "wasm", path, maxWasm)
 	if err != nil {
 		return nil, err
 	}
@@ -463,7 +464,7 @@ func (s *Store) readPart(e Entry, what, path string, limit int64) ([]byte, error
 
 // segment returns the stored search segment, or rebuilds it from the manifest.
 func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]byte, error) {
-	path := filepath.Join(s.PluginDir(e), SegmentName)
+	path := filepath.Join(s.pluginDir(e), segmentName)
 	stored, loadErr := protect.Read(path, maxLock)
 	if loadErr == nil {
 		var segment []byte
@@ -475,7 +476,7 @@ func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]b
 	if err != nil {
 		return nil, err
 	}
-	built := BuildSegment(m)
+	built := host.ManifestSegment(m)
 	s.logf("%s: rebuilt: %v", path, loadErr)
 	s.saveSegment(e, path, built)
 	return built, nil
@@ -489,15 +490,15 @@ func (s *Store) saveSegment(e Entry, path string, segment []byte) {
 		return
 	}
 	defer unlock()
-	if err := WriteFile(path, wrapSegment(e.Digest, segment)); err != nil {
+	if err := writeFile(path, wrapSegment(e.Digest, segment)); err != nil {
 		s.logf("%s: not saved: %v", path, err)
 	}
 }
 
 // LockPath returns the path of lock.json, which changes with every change of the store.
-func (s *Store) LockPath() string { return filepath.Join(s.Dir, LockName) }
+func (s *Store) LockPath() string { return filepath.Join(s.Dir, lockName) }
 
-func (s *Store) PluginDir(e Entry) string { return filepath.Join(s.Dir, e.Name, HexOf(e.Digest)) }
+func (s *Store) pluginDir(e Entry) string { return filepath.Join(s.Dir, e.Name, hexOf(e.Digest)) }
 
 func (s *Store) logf(format string, args ...any) {
 	if s.debug != nil {
@@ -521,7 +522,7 @@ func (s *Store) readError(e Entry, err error) error {
 		return world.Failed(host.Unavailable, err, "plugin %s %s was replaced or removed while it was used; run it again",
 			e.Name, e.Version).WithSteps(host.OperatorStep(host.OpPluginList))
 	}
-	if !isDir(s.PluginDir(e)) {
+	if !isDir(s.pluginDir(e)) {
 		return world.Failed(host.Integrity, err, "%s lists a build of %s that does not exist: %s; one of them was "+
 			"changed. Install the plugin again", s.LockPath(), e.Name, e.Digest).WithSteps(reinstall(e))
 	}
@@ -556,9 +557,9 @@ func checkName(name string) error {
 	return nil
 }
 
-func NewEntry(c *Candidate) Entry {
+func newEntry(c *Candidate) Entry {
 	e := entryFromManifest(c.Manifest)
-	e.Digest, e.WasmSize, e.ManifestSHA256 = Digest(c.Wasm, c.ManifestJSON), int64(len(c.Wasm)), HashOf(c.ManifestJSON)
+	e.Digest, e.WasmSize, e.ManifestSHA256 = Digest(c.Wasm, c.ManifestJSON), int64(len(c.Wasm)), hashOf(c.ManifestJSON)
 	e.Source, e.InstalledAt, e.Signer = c.Path, time.Now().UTC().Truncate(time.Second), c.Signer
 	e.Owner, e.Displaced, e.Engine = cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), c.Displaced, c.Engine
 	return e
@@ -570,9 +571,7 @@ func entryFromManifest(m *manifest.Manifest) Entry {
 		Groups: len(m.Groups), Tools: len(m.Tools)}
 }
 
-func BuildSegment(m *manifest.Manifest) []byte { return host.ManifestSegment(m) }
-
-func IndexOf(entries []Entry, name string) int {
+func indexOf(entries []Entry, name string) int {
 	for i := range entries {
 		if strings.EqualFold(entries[i].Name, name) {
 			return i

@@ -1,4 +1,4 @@
-package wasm
+package store
 
 import (
 	"bufio"
@@ -21,7 +21,6 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/durable/durabletest"
-	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -48,11 +47,11 @@ func moduleFor(t testing.TB, name, version string, size int) []byte {
 	return wasm
 }
 
-func candidate(t testing.TB, name, version string) *store.Candidate {
+func candidate(t testing.TB, name, version string) *Candidate {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name+".wasm")
 	put(t, path, moduleFor(t, name, version, 50_000))
-	c, err := store.ReadCandidate(path, "0.1.0")
+	c, err := ReadCandidate(path, "0.1.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +59,7 @@ func candidate(t testing.TB, name, version string) *store.Candidate {
 }
 
 func TestInstallListRemove(t *testing.T) {
-	s := store.OpenStore(filepath.Join(t.TempDir(), "data", "plugins"), nil)
+	s := OpenStore(filepath.Join(t.TempDir(), "data", "plugins"), nil)
 	if entries, err := s.List(); err != nil || len(entries) != 0 {
 		t.Fatalf("an empty store lists %v, %v", entries, err)
 	}
@@ -108,7 +107,7 @@ func TestInstallListRemove(t *testing.T) {
 }
 
 func TestRemoveMissing(t *testing.T) {
-	s := store.OpenStore(filepath.Join(t.TempDir(), "plugins"), nil)
+	s := OpenStore(filepath.Join(t.TempDir(), "plugins"), nil)
 	wantError(t, "empty store", second(s.Remove("text")), host.NotFound, `no plugin "text" is installed`)
 	if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
 		t.Error("Remove created the folder")
@@ -124,7 +123,7 @@ func TestRemoveMissing(t *testing.T) {
 }
 
 func TestUpgradeReplaces(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := OpenStore(t.TempDir(), nil)
 	old, _ := install(t, s, "text", "1.0.0")
 	source := s.Source(old)
 	now, before := install(t, s, "Text", "2.0.0")
@@ -144,7 +143,7 @@ func TestUpgradeReplaces(t *testing.T) {
 }
 
 func TestReinstallIsNoOp(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := OpenStore(t.TempDir(), nil)
 	c := candidate(t, "text", "1.0.0")
 	first, _, err := s.Install(c, false)
 	if err != nil {
@@ -162,11 +161,11 @@ func TestReinstallIsNoOp(t *testing.T) {
 }
 
 func TestReservedNames(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := OpenStore(t.TempDir(), nil)
 	for _, name := range []string{"cdp", "CDP", "plugin", "serve"} {
 		path := filepath.Join(t.TempDir(), "x.wasm")
 		put(t, path, moduleFor(t, name, "1.0.0", 10))
-		_, err := store.ReadCandidate(path, "0.1.0")
+		_, err := ReadCandidate(path, "0.1.0")
 		wantError(t, name, err, host.AlreadyExists, `cannot be named "`+name+`"`)
 	}
 	c := candidate(t, "text", "1.0.0")
@@ -189,7 +188,7 @@ func TestDamagedLock(t *testing.T) {
 		"NUL bytes":         strings.Repeat("\x00", 100),
 	}
 	for name, lock := range tests {
-		s := store.OpenStore(t.TempDir(), nil)
+		s := OpenStore(t.TempDir(), nil)
 		entry, _ := install(t, s, "text", "1.0.0")
 		put(t, s.LockPath(), []byte(lock))
 		_, err := s.List()
@@ -201,7 +200,7 @@ func TestDamagedLock(t *testing.T) {
 			t.Errorf("%s: the lock became %q", name, got)
 		}
 		// The advice in the error works.
-		if _, err := store.ReadCandidate(s.PluginDir(entry), "0.1.0"); err != nil {
+		if _, err := ReadCandidate(s.pluginDir(entry), "0.1.0"); err != nil {
 			t.Errorf("%s: the folder of a plugin cannot be installed again: %v", name, err)
 		}
 	}
@@ -211,40 +210,40 @@ func FuzzLock(f *testing.F) {
 	f.Add([]byte(`{"version":1,"plugins":[]}`))
 	f.Add([]byte(`{"version":1,"plugins":[{"name":"text","digest":"sha256:` + strings.Repeat("a", 64) +
 		`","installed_at":"2026-07-01T00:00:00Z"}]}`))
-	whole, err := store.EncodeLock([]store.Entry{
-		store.NewEntry(candidate(f, "text", "1.0.0")),
+	whole, err := encodeLock([]Entry{
+		newEntry(candidate(f, "text", "1.0.0")),
 		{Name: "b", Digest: "sha256:" + strings.Repeat("b", 64), Brief: `<ä> "quoted" \\ …`, Source: "C:\\x", Tools: 12,
 			WasmSize: -1, Signer: "RWS16PaZ"},
 	})
 	if err != nil {
 		f.Fatal(err)
 	}
-	if lines, ok := store.DecodeLines(string(whole)); !ok || len(lines) != 2 {
+	if lines, ok := decodeLines(string(whole)); !ok || len(lines) != 2 {
 		f.Errorf("decodeLines does not accept the output of encodeLock: %+v", lines)
 	}
 	f.Add(whole)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if lines, ok := store.DecodeLines(string(data)); ok {
-			var l store.LockFile
-			if err := json.Unmarshal(data, &l); err != nil || l.Version != store.LockVersion ||
+		if lines, ok := decodeLines(string(data)); ok {
+			var l lockFile
+			if err := json.Unmarshal(data, &l); err != nil || l.Version != lockVersion ||
 				!reflect.DeepEqual(lines, l.Plugins) {
 				t.Fatalf("%q: by line %+v, by encoding/json %+v, %v", data, lines, l, err)
 			}
 		}
-		entries, err := store.DecodeLock(string(data))
+		entries, err := decodeLock(string(data))
 		if err != nil {
 			return
 		}
-		encoded, err := store.EncodeLock(entries)
+		encoded, err := encodeLock(entries)
 		if err != nil {
 			return // a time that RFC 3339 cannot represent
 		}
-		again, err := store.DecodeLock(string(encoded))
+		again, err := decodeLock(string(encoded))
 		if err != nil || len(again) != len(entries) {
 			t.Fatalf("%q: written as %q, read as %v, %v", data, encoded, again, err)
 		}
 		for _, e := range entries {
-			if dir := filepath.Join("plugins", e.Name, store.HexOf(e.Digest)); filepath.Dir(filepath.Dir(dir)) != "plugins" {
+			if dir := filepath.Join("plugins", e.Name, hexOf(e.Digest)); filepath.Dir(filepath.Dir(dir)) != "plugins" {
 				t.Fatalf("%q leads to %s", data, dir)
 			}
 		}
@@ -261,23 +260,23 @@ func TestModifiedFilesAreRefused(t *testing.T) {
 		wasm     host.Code
 		text     string
 	}{
-		{"another manifest", store.ManifestName, other.ManifestJSON, host.Integrity, host.Integrity,
+		{"another manifest", manifestName, other.ManifestJSON, host.Integrity, host.Integrity,
 			"is not the one that was installed"},
-		{"an empty manifest", store.ManifestName, []byte{}, host.Integrity, host.Integrity, "is not the one that was " +
+		{"an empty manifest", manifestName, []byte{}, host.Integrity, host.Integrity, "is not the one that was " +
 			"installed"},
-		{"no manifest", store.ManifestName, nil, host.InvalidPlugin, host.InvalidPlugin, "is missing"},
-		{"another wasm", store.WasmName, other.Wasm, "", host.Integrity, "is not the one that was installed"},
-		{"no wasm", store.WasmName, nil, "", host.InvalidPlugin, "is missing"},
+		{"no manifest", manifestName, nil, host.InvalidPlugin, host.InvalidPlugin, "is missing"},
+		{"another wasm", wasmName, other.Wasm, "", host.Integrity, "is not the one that was installed"},
+		{"no wasm", wasmName, nil, "", host.InvalidPlugin, "is missing"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := store.OpenStore(t.TempDir(), nil)
+			s := OpenStore(t.TempDir(), nil)
 			c := candidate(t, "text", "1.0.0")
 			entry, _, err := s.Install(c, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := filepath.Join(s.PluginDir(entry), tt.file)
+			path := filepath.Join(s.pluginDir(entry), tt.file)
 			if tt.data == nil {
 				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
@@ -316,10 +315,10 @@ func TestModifiedFilesAreRefused(t *testing.T) {
 // TestForgedLockRunsNothing: someone who edits a manifest and its hash in the lock file can show it but cannot run
 // the plugin under it.
 func TestForgedLockRunsNothing(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := OpenStore(t.TempDir(), nil)
 	entry, _ := install(t, s, "text", "1.0.0")
-	forged := store.NewEntry(candidate(t, "text", "6.6.6"))
-	put(t, filepath.Join(s.PluginDir(entry), store.ManifestName), candidate(t, "text", "6.6.6").ManifestJSON)
+	forged := newEntry(candidate(t, "text", "6.6.6"))
+	put(t, filepath.Join(s.pluginDir(entry), manifestName), candidate(t, "text", "6.6.6").ManifestJSON)
 	entry.ManifestSHA256 = forged.ManifestSHA256
 	_, err := s.Source(entry).Wasm()
 	wantError(t, "wasm", err, host.Integrity, entry.Digest)
@@ -327,13 +326,13 @@ func TestForgedLockRunsNothing(t *testing.T) {
 
 func TestSegmentIsRebuilt(t *testing.T) {
 	var logged []string
-	s := store.OpenStore(t.TempDir(), func(line string) { logged = append(logged, line) })
+	s := OpenStore(t.TempDir(), func(line string) { logged = append(logged, line) })
 	c := candidate(t, "text", "1.0.0")
 	entry, _, err := s.Install(c, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.PluginDir(entry), store.SegmentName)
+	path := filepath.Join(s.pluginDir(entry), segmentName)
 	whole := content(t, path)
 	for name, damaged := range map[string]string{
 		"empty": "", "text": "hello", "cut": whole[:len(whole)-1], "no digest": whole[len(entry.Digest)+1:],
@@ -374,14 +373,14 @@ func TestSegmentIsRebuilt(t *testing.T) {
 
 func TestLeftoversAreRemoved(t *testing.T) {
 	var logged []string
-	s := store.OpenStore(t.TempDir(), func(line string) { logged = append(logged, line) })
+	s := OpenStore(t.TempDir(), func(line string) { logged = append(logged, line) })
 	install(t, s, "text", "1.0.0")
 	hash := strings.Repeat("0", 64)
-	leftovers := []string{filepath.Join("text", hash), filepath.Join("killed", hash), store.LockName + store.TempSuffix,
-		filepath.Join(store.ApprovedDir, hash+"-"+hash+store.ApprovedSuffix+store.TempSuffix)}
+	leftovers := []string{filepath.Join("text", hash), filepath.Join("killed", hash), lockName + TempSuffix,
+		filepath.Join(approvedDir, hash+"-"+hash+approvedSuffix+TempSuffix)}
 	foreign := []string{"README", filepath.Join("text", "notes"), filepath.Join("mine", "file")}
 	for _, dir := range leftovers[:2] {
-		put(t, filepath.Join(s.Dir, dir, store.WasmName+store.TempSuffix), []byte("half"))
+		put(t, filepath.Join(s.Dir, dir, wasmName+TempSuffix), []byte("half"))
 	}
 	for _, file := range leftovers[2:] {
 		put(t, filepath.Join(s.Dir, file), []byte("half"))
@@ -412,7 +411,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 }
 
 func TestBusy(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := OpenStore(t.TempDir(), nil)
 	install(t, s, "text", "1.0.0")
 	unlock, err := s.Lock(0)
 	if err != nil {
@@ -430,8 +429,8 @@ func TestBusy(t *testing.T) {
 }
 
 func TestConcurrentChanges(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
-	candidates := make([]*store.Candidate, 12)
+	s := OpenStore(t.TempDir(), nil)
+	candidates := make([]*Candidate, 12)
 	for i := range candidates {
 		candidates[i] = candidate(t, fmt.Sprintf("p%02d", i), "1.0.0")
 	}
@@ -463,11 +462,11 @@ func TestStoreChild(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	s := store.OpenStore(dir, nil)
+	s := OpenStore(dir, nil)
 	a, b := candidate(t, "text", "1.0.0"), candidate(t, "text", "2.0.0")
 	fmt.Println("ready")
 	for i := 0; ; i++ {
-		for _, c := range []*store.Candidate{a, b} {
+		for _, c := range []*Candidate{a, b} {
 			if _, _, err := s.Install(c, true); err != nil {
 				t.Fatal(err)
 			}
@@ -486,7 +485,7 @@ func TestKill(t *testing.T) {
 		rounds = 30
 	}
 	dir := t.TempDir()
-	s := store.OpenStore(dir, nil)
+	s := OpenStore(dir, nil)
 	keep := candidate(t, "keep", "1.0.0")
 	if _, _, err := s.Install(keep, false); err != nil {
 		t.Fatal(err)
@@ -531,7 +530,7 @@ func TestKill(t *testing.T) {
 				t.Fatalf("round %d: %v", round, err)
 			}
 		}
-		if at := store.IndexOf(entries, "keep"); at < 0 || len(entries) > 2 {
+		if at := indexOf(entries, "keep"); at < 0 || len(entries) > 2 {
 			t.Fatalf("round %d: %+v", round, entries)
 		}
 	}
@@ -542,7 +541,7 @@ func TestKill(t *testing.T) {
 	}
 	var temps []string
 	filepath.WalkDir(dir, func(path string, _ os.DirEntry, _ error) error {
-		if strings.HasSuffix(path, store.TempSuffix) {
+		if strings.HasSuffix(path, TempSuffix) {
 			temps = append(temps, path)
 		}
 		return nil
@@ -556,7 +555,7 @@ func TestKill(t *testing.T) {
 func TestCannotWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	put(t, file, nil)
-	s := store.OpenStore(filepath.Join(file, "plugins"), nil)
+	s := OpenStore(filepath.Join(file, "plugins"), nil)
 	_, _, err := s.Install(candidate(t, "text", "1.0.0"), false)
 	wantError(t, "install", err, host.Unavailable, "not a directory")
 	wantError(t, "install", err, host.Unavailable, file)
@@ -594,7 +593,7 @@ func TestReadCandidate(t *testing.T) {
 		"component.wasm": []byte("\x00asm\x0d\x00\x01\x00"), "bare.wasm": emptyCommand, "zipped.wasm": zipped(with),
 		"bad.wasm.gz":         []byte("hello"),
 		"cut.wasm.gz":         zipped(with)[:60],
-		"start.wasm":          testModule([]string{"->"}, []int{0}, [][]byte{{1}}, export("memory", 2)),
+		"start.wasm":          hasStart,
 		"start.manifest.json": manifestFor("text", "1.0.0"),
 		"json.wasm":           emptyCommand, "json.manifest.json": []byte(`{"manifest":1,`),
 		"fields.wasm": emptyCommand, "fields.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"kind"`),
@@ -608,12 +607,12 @@ func TestReadCandidate(t *testing.T) {
 	}
 	for _, good := range []string{"good.wasm", "good.wasm.gz", "beside.wasm", "both.wasm", "one", "pair", "gz",
 		"installed"} {
-		c, err := store.ReadCandidate(at(good), version)
+		c, err := ReadCandidate(at(good), version)
 		if err != nil {
 			t.Errorf("%s: %v", good, err)
 			continue
 		}
-		if c.Manifest.Name != "text" || c.Digest != store.Digest(c.Wasm, c.ManifestJSON) || !filepath.IsAbs(c.Path) ||
+		if c.Manifest.Name != "text" || c.Digest != Digest(c.Wasm, c.ManifestJSON) || !filepath.IsAbs(c.Path) ||
 			!bytes.HasPrefix(c.Wasm, []byte("\x00asm")) {
 			t.Errorf("%s: %+v", good, c)
 		}
@@ -644,57 +643,57 @@ func TestReadCandidate(t *testing.T) {
 		{"schema.wasm", host.InvalidPlugin, "/tools/0/params"},
 	}
 	for _, tt := range tests {
-		_, err := store.ReadCandidate(at(tt.path), version)
+		_, err := ReadCandidate(at(tt.path), version)
 		wantError(t, tt.path, err, tt.code, tt.text)
 		// the file itself, or the manifest beside it
 		wantError(t, tt.path, err, tt.code, at(strings.TrimSuffix(tt.path, ".wasm")))
 	}
-	if _, err := store.ReadCandidateFile(at("good.wasm"), version); err != nil {
+	if _, err := ReadCandidateFile(at("good.wasm"), version); err != nil {
 		t.Error(err)
 	}
-	_, err := store.ReadCandidateFile(at("one"), version)
+	_, err := ReadCandidateFile(at("one"), version)
 	wantError(t, "a folder as a file", err, host.InvalidArgs, "is a folder; expected a plugin file")
-	_, err = store.ReadCandidateFile(at("missing.wasm"), version)
+	_, err = ReadCandidateFile(at("missing.wasm"), version)
 	wantError(t, "missing", err, host.InvalidArgs, "does not exist")
-	_, err = store.ReadCandidate("", version)
+	_, err = ReadCandidate("", version)
 	wantError(t, "no path", err, host.InvalidArgs, `"" does not exist`)
 
-	_, err = store.ReadCandidate(at("start.wasm"), version)
+	_, err = ReadCandidate(at("start.wasm"), version)
 	wantError(t, "start.wasm", err, host.InvalidPlugin, "does not export the function _start")
 
 	// Unpacking stops at the limit: it does not see that the end is damaged.
 	var bomb bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&bomb, gzip.BestSpeed)
-	for range store.MaxWasm>>20 + 2 {
+	for range maxWasm>>20 + 2 {
 		z.Write(make([]byte, 1<<20))
 	}
 	z.Flush()
 	put(t, at("bomb.wasm.gz"), bomb.Bytes())
-	_, err = store.ReadCandidate(at("bomb.wasm.gz"), version)
+	_, err = ReadCandidate(at("bomb.wasm.gz"), version)
 	wantError(t, "bomb.wasm.gz", err, host.InvalidPlugin, "larger than 256 MiB")
 
 	// Larger than the limit, without using disk space.
 	put(t, at("huge.wasm"), nil)
-	if err := os.Truncate(at("huge.wasm"), store.MaxWasm+1); err != nil {
+	if err := os.Truncate(at("huge.wasm"), maxWasm+1); err != nil {
 		t.Skip(err)
 	}
-	_, err = store.ReadCandidate(at("huge.wasm"), version)
+	_, err = ReadCandidate(at("huge.wasm"), version)
 	wantError(t, "huge", err, host.InvalidPlugin, "the limit is 256 MiB")
 	if os.Getuid() != 0 && runtime.GOOS != "windows" {
 		os.Chmod(at("good.wasm"), 0)
-		_, err = store.ReadCandidate(at("good.wasm"), version)
+		_, err = ReadCandidate(at("good.wasm"), version)
 		wantError(t, "unreadable", err, host.Unavailable, "permission denied")
 	}
 }
 
 func TestDigest(t *testing.T) {
 	// The digest must never change, because policies contain digests: sha256(8 bytes 1, "c", 8 bytes 2, "ab").
-	if got, want := store.Digest([]byte("ab"), []byte("c")),
+	if got, want := Digest([]byte("ab"), []byte("c")),
 		"sha256:cafc4f78a165dc256baba778a2cd0c472dc60fafc917d43d6a0277d16da97f49"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if store.Digest([]byte("ab"), []byte("c")) == store.Digest([]byte("a"), []byte("bc")) ||
-		store.Digest([]byte("a"), nil) == store.Digest(nil,
+	if Digest([]byte("ab"), []byte("c")) == Digest([]byte("a"), []byte("bc")) ||
+		Digest([]byte("a"), nil) == Digest(nil,
 			[]byte("a")) {
 		t.Error("two contents have the same digest")
 	}
@@ -702,15 +701,15 @@ func TestDigest(t *testing.T) {
 
 // BenchmarkList measures discovery with 1,000 installed plugins.
 func BenchmarkList(b *testing.B) {
-	s := store.OpenStore(b.TempDir(), nil)
+	s := OpenStore(b.TempDir(), nil)
 	c := candidate(b, "text", "1.0.0")
-	var entries []store.Entry
+	var entries []Entry
 	for i := range 1000 {
-		e := store.NewEntry(c)
+		e := newEntry(c)
 		e.Name = fmt.Sprintf("plugin-%04d", i)
 		entries = append(entries, e)
 	}
-	data, err := store.EncodeLock(entries)
+	data, err := encodeLock(entries)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -723,7 +722,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-func checkSource(t *testing.T, source store.Source, c *store.Candidate) {
+func checkSource(t *testing.T, source Source, c *Candidate) {
 	t.Helper()
 	m, err := source.Manifest()
 	if err != nil || m.Name != c.Manifest.Name || m.Version != c.Manifest.Version {
@@ -732,7 +731,7 @@ func checkSource(t *testing.T, source store.Source, c *store.Candidate) {
 	if wasm, err := source.Wasm(); err != nil || !bytes.Equal(wasm, c.Wasm) {
 		t.Errorf("wasm: %d bytes, %v", len(wasm), err)
 	}
-	if segment, err := source.Segment(); err != nil || !bytes.Equal(segment, store.BuildSegment(c.Manifest)) {
+	if segment, err := source.Segment(); err != nil || !bytes.Equal(segment, host.ManifestSegment(c.Manifest)) {
 		t.Errorf("segment: %d bytes, %v", len(segment), err)
 	}
 	if source.Info.Name != c.Manifest.Name || source.Info.Digest != c.Digest ||
@@ -749,7 +748,7 @@ func wantError(t *testing.T, what string, err error, code host.Code, text string
 	}
 }
 
-func install(t *testing.T, s *store.Store, name, version string) (store.Entry, *store.Entry) {
+func install(t *testing.T, s *Store, name, version string) (Entry, *Entry) {
 	t.Helper()
 	now, before, err := s.Install(candidate(t, name, version), false)
 	if err != nil {
@@ -758,7 +757,7 @@ func install(t *testing.T, s *store.Store, name, version string) (store.Entry, *
 	return now, before
 }
 
-func names(t *testing.T, s *store.Store) string {
+func names(t *testing.T, s *Store) string {
 	t.Helper()
 	entries, err := s.List()
 	if err != nil {
@@ -806,7 +805,7 @@ func TestStoreIsFlushed(t *testing.T) {
 	dir := t.TempDir()
 	disk := durabletest.Watch(t)
 	path := filepath.Join(dir, "a", "b", "file")
-	if err := store.MakeDir(filepath.Dir(path)); err != nil {
+	if err := makeDir(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(disk.Took(dir)); got != "[. a]" {
@@ -817,10 +816,31 @@ func TestStoreIsFlushed(t *testing.T) {
 			t.Errorf("%s was flushed while the file exists: %v", flushed, err == nil)
 		}
 	}
-	if err := store.WriteFile(path, []byte("x")); err != nil {
+	if err := writeFile(path, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	if got := disk.Took(dir); len(got) != 2 || got[1] != filepath.Join("a", "b") {
 		t.Errorf("file: flushed %q", got)
 	}
+}
+
+// hasStart is a module that exports its memory and has a function of no parameters.
+var hasStart = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01`\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01" +
+	"\x07\x0a\x01\x06memory\x02\x00\x0a\x05\x01\x03\x00\x01\x0b")
+
+// hammer is set by PARLEY_HAMMER: tests then run everything instead of a sample.
+var hammer = os.Getenv("PARLEY_HAMMER") != ""
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return data
 }

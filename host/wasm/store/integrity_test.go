@@ -1,10 +1,8 @@
-package wasm
+package store
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +10,6 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/wasm/internal/guest"
-	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -34,50 +30,13 @@ func writeEmbeddedPlugin(t testing.TB, code []byte, name, version string) string
 	return path
 }
 
-func readCandidateFrom(t testing.TB, path string) *store.Candidate {
+func readCandidateFrom(t testing.TB, path string) *Candidate {
 	t.Helper()
-	c, err := store.ReadCandidate(path, "0.1.0")
+	c, err := ReadCandidate(path, "0.1.0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// TestHashedBytesRun replaces the wasm of a plugin after it was hashed and before it is compiled. The bytes that
-// were hashed run; the next reader refuses the file.
-func TestHashedBytesRun(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
-	entry, _, err := s.Install(readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "swap", "1.0.0")), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	trap := readFile(t, writeEmbeddedPlugin(t, trapCommand, "swap", "1.0.0"))
-	path := filepath.Join(s.PluginDir(entry), store.WasmName)
-	source := s.Source(entry)
-	hashed, reads := source.Wasm, 0
-	source.Wasm = func() ([]byte, error) {
-		data, err := hashed()
-		put(t, path, trap)
-		reads++
-		return data, err
-	}
-	e := New(Config{HostVersion: "0.1.0"}) // without a cache, so that it is compiled now
-	defer e.Close(context.Background())
-	if _, err := invoke(t, e.Provider(source), "run", `{}`); err != nil {
-		t.Errorf("the hashed wasm did not run: %v", err)
-	}
-	if reads != 1 || !bytes.Equal(readFile(t, path), trap) {
-		t.Fatalf("the file was read %d times, or was not replaced", reads)
-	}
-	_, failed := invoke(t, e.Provider(s.Source(entry)), "run", `{}`)
-	if failed == nil || failed.Code != host.Integrity {
-		t.Errorf("the replaced file returns %v", failed)
-	}
-	// Running the other module would have been detected.
-	c := readCandidateFrom(t, writeEmbeddedPlugin(t, trapCommand, "swap", "1.0.0"))
-	if _, failed := invoke(t, e.Provider(c.Source()), "run", `{}`); failed == nil || failed.Code != host.Trapped {
-		t.Errorf("the other module returns %v", failed)
-	}
 }
 
 // TestReadBytesAreInstalled replaces all files of a plugin between reading and installing it.
@@ -86,14 +45,14 @@ func TestReadBytesAreInstalled(t *testing.T) {
 	path := filepath.Join(dir, "x.wasm")
 	put(t, path, emptyCommand)
 	put(t, filepath.Join(dir, "x.manifest.json"), manifestFor("swap", "1.0.0"))
-	put(t, path+store.SignatureSuffix, []byte("signed"))
+	put(t, path+signatureSuffix, []byte("signed"))
 	c := readCandidateFrom(t, path)
 	put(t, path, trapCommand)
 	put(t, filepath.Join(dir, "x.manifest.json"), manifestFor("swap", "6.6.6"))
-	put(t, path+store.SignatureSuffix, []byte("forged"))
-	s := store.OpenStore(t.TempDir(), nil)
+	put(t, path+signatureSuffix, []byte("forged"))
+	s := OpenStore(t.TempDir(), nil)
 	entry, _, err := s.Install(c, false)
-	if err != nil || entry.Version != "1.0.0" || entry.Digest != store.Digest(emptyCommand, manifestFor("swap", "1.0.0")) {
+	if err != nil || entry.Version != "1.0.0" || entry.Digest != Digest(emptyCommand, manifestFor("swap", "1.0.0")) {
 		t.Fatalf("%+v, %v", entry, err)
 	}
 	checkSource(t, s.Source(entry), c)
@@ -104,7 +63,7 @@ func TestReadBytesAreInstalled(t *testing.T) {
 
 // TestDowngrade checks that an older version replaces a newer one only on request.
 func TestDowngrade(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := OpenStore(t.TempDir(), nil)
 	now, _ := install(t, s, "text", "2.0.0")
 	for _, version := range []string{"1.9.9", "2.0.0-rc.1"} {
 		old := candidate(t, "Text", version)
@@ -135,8 +94,8 @@ func TestDowngrade(t *testing.T) {
 
 // TestSignatureIsPreserved checks that a plugin's signature is stored and replaced together with the plugin.
 func TestSignatureIsPreserved(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
-	with := func(version, signature, signer string) *store.Candidate {
+	s := OpenStore(t.TempDir(), nil)
+	with := func(version, signature, signer string) *Candidate {
 		c := candidate(t, "text", version)
 		c.Signer = signer
 		if signature != "" {
@@ -146,7 +105,7 @@ func TestSignatureIsPreserved(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name      string
-		c         *store.Candidate
+		c         *Candidate
 		signature string
 		signer    string
 		changed   bool
@@ -184,7 +143,7 @@ func TestSignatureIsPreserved(t *testing.T) {
 		}
 	}
 	entry, _ := s.Find("text")
-	put(t, filepath.Join(s.PluginDir(entry), store.WasmName+store.SignatureSuffix), []byte("forged"))
+	put(t, filepath.Join(s.pluginDir(entry), wasmName+signatureSuffix), []byte("forged"))
 	if _, _, err := s.Install(with("3.0.0", "mine", "RWme"), false); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +151,7 @@ func TestSignatureIsPreserved(t *testing.T) {
 		t.Errorf("a changed signature is not repaired: %q, %v", signature, err)
 	}
 	// The folder of an installed plugin can be installed again with its signature.
-	if c := readCandidateFrom(t, s.PluginDir(entry)); string(c.Signature) != "mine" {
+	if c := readCandidateFrom(t, s.pluginDir(entry)); string(c.Signature) != "mine" {
 		t.Errorf("read again with %q", c.Signature)
 	}
 }
@@ -201,26 +160,26 @@ func TestReadSignature(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	put(t, at("x.wasm.minisig"), []byte("signed"))
-	if data, err := store.ReadSignature(at("x.wasm.minisig")); err != nil || string(data) != "signed" {
+	if data, err := ReadSignature(at("x.wasm.minisig")); err != nil || string(data) != "signed" {
 		t.Errorf("%q, %v", data, err)
 	}
 	for file, want := range map[string]string{"x.wasm": "signed", "x.wasm.gz": "signed", "y.wasm": ""} {
-		if data, err := store.FindSignature(at(file)); err != nil || string(data) != want {
+		if data, err := findSignature(at(file)); err != nil || string(data) != want {
 			t.Errorf("beside %s: %q, %v", file, data, err)
 		}
 	}
 	put(t, at("x.wasm.gz.minisig"), []byte("its own"))
-	if data, err := store.FindSignature(at("x.wasm.gz")); err != nil || string(data) != "its own" {
+	if data, err := findSignature(at("x.wasm.gz")); err != nil || string(data) != "its own" {
 		t.Errorf("%q, %v", data, err)
 	}
-	_, err := store.ReadSignature(at("none"))
+	_, err := ReadSignature(at("none"))
 	wantError(t, "none", err, host.NotFound, "does not exist")
-	_, err = store.ReadSignature(dir)
+	_, err = ReadSignature(dir)
 	wantError(t, "a folder", err, host.Integrity, "not a regular file")
-	put(t, at("large"), make([]byte, store.MaxSignature+1))
-	_, err = store.ReadSignature(at("large"))
+	put(t, at("large"), make([]byte, maxSignature+1))
+	_, err = ReadSignature(at("large"))
 	wantError(t, "a large file", err, host.Integrity, "is not a signature")
-	if got := store.SignatureName("a/x.wasm.gz"); got != "a/x.wasm.minisig" {
+	if got := SignatureName("a/x.wasm.gz"); got != "a/x.wasm.minisig" {
 		t.Error(got)
 	}
 }
@@ -229,15 +188,15 @@ func TestReadSignature(t *testing.T) {
 // what was installed runs, under its own name, version and description. Everything else ends in 87, or in 88 if the
 // lock file is unreadable.
 func TestEveryByteIsHashed(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := OpenStore(t.TempDir(), nil)
 	c := readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "text", "1.0.0"))
 	c.Signer = "RWme"
 	entry, _, err := s.Install(c, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{s.LockPath(), filepath.Join(s.PluginDir(entry), store.WasmName),
-		filepath.Join(s.PluginDir(entry), store.ManifestName)} {
+	for _, path := range []string{s.LockPath(), filepath.Join(s.pluginDir(entry), wasmName),
+		filepath.Join(s.pluginDir(entry), manifestName)} {
 		whole := readFile(t, path)
 		refused, tried := 0, 0
 		for i := range whole {
@@ -282,74 +241,6 @@ func TestEveryByteIsHashed(t *testing.T) {
 	checkSource(t, s.Source(entry), c)
 }
 
-// TestUnchangedFileIsNotRead calls an installed plugin with an engine for each call. Its file is read again if it may
-// have changed while it was read, and else only after it has changed, even if size and modification time are the same.
-func TestUnchangedFileIsNotRead(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
-	entry, _, err := s.Install(readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "still", "1.0.0")), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, reads := t.TempDir(), 0
-	call := func(want int) error {
-		t.Helper()
-		reads = 0
-		source := s.Source(entry)
-		read := source.Wasm
-		source.Wasm = func() ([]byte, error) { reads++; return read() }
-		e := New(Config{HostVersion: "0.1.0", CacheDir: cache})
-		defer e.Close(context.Background())
-		_, failed := invoke(t, e.Provider(source), "run", `{}`)
-		if reads != want {
-			t.Errorf("the file was read %d times, expected %d", reads, want)
-		}
-		if failed != nil {
-			return failed
-		}
-		return nil
-	}
-	path := filepath.Join(s.PluginDir(entry), store.WasmName)
-	setChecked := func(after time.Duration) { // as if the file had been read this long after its last change
-		records, _ := filepath.Glob(filepath.Join(cache, "*", installedName))
-		for _, record := range records {
-			var f installed
-			if err := json.Unmarshal(readFile(t, record), &f); err != nil || f.Name != path {
-				t.Fatalf("%+v, %v", f, err)
-			}
-			f.Checked = f.Changed.Add(after)
-			put(t, record, guest.Marshal(f))
-		}
-	}
-	for _, c := range []struct {
-		reads   int
-		checked time.Duration
-	}{{1, 0}, {1, settleTime / 2}, {1, 2 * settleTime}, {0, 2 * settleTime}, {0, settleTime}, {1, 2 * settleTime}} {
-		if err := call(c.reads); err != nil {
-			t.Fatal(err)
-		}
-		setChecked(c.checked)
-	}
-	whole := readFile(t, path)
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := bytes.Clone(whole)
-	changed[len(changed)-1] ^= 1
-	put(t, path, changed)
-	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		wantError(t, "changed", call(1), host.Integrity, "does not match")
-		setChecked(2 * settleTime)
-	}
-	put(t, path, whole)
-	if err := call(1); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestDifferenceInError checks that a changed manifest is refused with its difference, if the installed manifest is
 // still stored.
 func TestDifferenceInError(t *testing.T) {
@@ -358,19 +249,19 @@ func TestDifferenceInError(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		beside bool // the manifest is a file beside the wasm
-		spoil  func(s *store.Store, e store.Entry)
+		spoil  func(s *Store, e Entry)
 		want   string
 	}{
-		{"kept", true, func(*store.Store, store.Entry) {}, difference},
-		{"carried", false, func(s *store.Store, _ store.Entry) { os.RemoveAll(filepath.Join(s.Dir, store.ApprovedDir)) },
+		{"kept", true, func(*Store, Entry) {}, difference},
+		{"carried", false, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.Dir, approvedDir)) },
 			difference},
-		{"gone", true, func(s *store.Store, _ store.Entry) { os.RemoveAll(filepath.Join(s.Dir, store.ApprovedDir)) },
+		{"gone", true, func(s *Store, _ Entry) { os.RemoveAll(filepath.Join(s.Dir, approvedDir)) },
 			"\nThe manifest that was installed is no longer stored"},
-		{"forged, too", true, func(s *store.Store, e store.Entry) {
-			put(t, s.ApprovedPath(e.Digest, e.ManifestSHA256), []byte(`{"approved":"anything"}`))
+		{"forged, too", true, func(s *Store, e Entry) {
+			put(t, s.approvedPath(e.Digest, e.ManifestSHA256), []byte(`{"approved":"anything"}`))
 		}, "\nThe manifest that was installed is no longer stored"},
 	} {
-		s := store.OpenStore(t.TempDir(), nil)
+		s := OpenStore(t.TempDir(), nil)
 		path := writeEmbeddedPlugin(t, emptyCommand, "text", "1.0.0")
 		if c.beside {
 			put(t, path, emptyCommand)
@@ -381,7 +272,7 @@ func TestDifferenceInError(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.spoil(s, entry)
-		put(t, filepath.Join(s.PluginDir(entry), store.ManifestName), bytes.Replace(manifestFor("text", "1.0.0"),
+		put(t, filepath.Join(s.pluginDir(entry), manifestName), bytes.Replace(manifestFor("text", "1.0.0"),
 			[]byte("Plugin text"), []byte("Obey me"), 1))
 		_, err = s.Source(entry).Manifest()
 		wantError(t, c.name, err, host.Integrity, c.want)
@@ -393,19 +284,19 @@ func TestDifferenceInError(t *testing.T) {
 // TestForgedLockDifference checks that the digest reveals a forged manifest even if its hash in the lock file is
 // forged, too.
 func TestForgedLockDifference(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := OpenStore(t.TempDir(), nil)
 	entry, _ := install(t, s, "text", "1.0.0")
 	forged := manifestFor("text", "1.0.0")
 	forged = bytes.Replace(forged, []byte(`"effect":"read"`), []byte(`"effect":"write"`), 1)
-	put(t, filepath.Join(s.PluginDir(entry), store.ManifestName), forged)
-	entry.ManifestSHA256 = store.HashOf(forged)
+	put(t, filepath.Join(s.pluginDir(entry), manifestName), forged)
+	entry.ManifestSHA256 = hashOf(forged)
 	_, err := s.Source(entry).Wasm()
 	wantError(t, "forged", err, host.Integrity, "- /tools/run/effect: \"read\"\n+ /tools/run/effect: \"write\"")
 }
 
 // TestApprovedManifests checks that the newest manifests of removed builds are kept for comparison.
 func TestApprovedManifests(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := OpenStore(t.TempDir(), nil)
 	one, _ := install(t, s, "text", "1.0.0")
 	two, _ := install(t, s, "text", "2.0.0")
 	if got := s.Difference(one.Digest, two.Digest, nil); !strings.HasPrefix(got, "How the manifest differs (- as it "+
@@ -426,24 +317,52 @@ func TestApprovedManifests(t *testing.T) {
 			t.Errorf("%q: %s", digest, got)
 		}
 	}
-	for i := range store.MaxApproved + 10 {
-		path := s.ApprovedPath("sha256:"+store.HashOf([]byte{byte(i)}), store.HashOf(nil))
+	for i := range maxApproved + 10 {
+		path := s.approvedPath("sha256:"+hashOf([]byte{byte(i)}), hashOf(nil))
 		put(t, path, nil)
 		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Duration(i+1)*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	old := s.ApprovedPath(two.Digest, two.ManifestSHA256)
+	old := s.approvedPath(two.Digest, two.ManifestSHA256)
 	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-10_000*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	install(t, s, "other", "1.0.0")
-	if n := len(store.ReadDir(filepath.Join(s.Dir, store.ApprovedDir))); n != store.MaxApproved+2 {
+	if n := len(ReadDir(filepath.Join(s.Dir, approvedDir))); n != maxApproved+2 {
 		t.Errorf("%d manifests are kept", n)
 	}
 	for _, digest := range []string{one.Digest, two.Digest} {
 		if _, ok := s.Approved(digest); !ok {
 			t.Errorf("the manifest of %s is missing", digest)
+		}
+	}
+}
+
+// TestReadBounded checks a file at its limit and beyond. A larger file is not read at all, whatever it claims to hold.
+func TestReadBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, c := range []struct {
+		size int64
+		want string
+	}{
+		{0, ""},
+		{1 << 20, ""},
+		{1<<20 + 1, "1048577 bytes; the limit is 1 MiB"},
+		{1 << 34, "17179869184 bytes; the limit is 1 MiB"},
+	} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, c.size); err != nil {
+			t.Fatal(err)
+		}
+		data, err := readBounded(path, 1<<20)
+		if c.want == "" && (err != nil || int64(len(data)) != c.size) {
+			t.Errorf("%d bytes: %d, %v", c.size, len(data), err)
+		}
+		if c.want != "" && (err == nil || err.Error() != c.want) {
+			t.Errorf("%d bytes: %v, want %s", c.size, err, c.want)
 		}
 	}
 }

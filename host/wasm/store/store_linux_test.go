@@ -1,4 +1,4 @@
-package wasm
+package store
 
 import (
 	"os"
@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/wasm/store"
 )
 
 // TestUnwritableDisk fills a small file system and makes it read-only.
@@ -22,7 +21,7 @@ func TestUnwritableDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := store.OpenStore(dir, nil)
+	s := OpenStore(dir, nil)
 	c := candidate(t, "text", "1.0.0")
 	entry, _, err := s.Install(c, false)
 	if err != nil {
@@ -64,11 +63,11 @@ func TestPipeAsPlugin(t *testing.T) {
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		t.Skip(err)
 	}
-	_, err := store.ReadCandidate(path, "0.1.0") // must not wait for a writer
+	_, err := ReadCandidate(path, "0.1.0") // must not wait for a writer
 	wantError(t, "pipe", err, host.InvalidPlugin, "not a regular file")
 	if err := os.Symlink("nowhere", path+".wasm"); err != nil {
 		t.Skip(err)
 	}
-	_, err = store.ReadCandidate(path+".wasm", "0.1.0")
+	_, err = ReadCandidate(path+".wasm", "0.1.0")
 	wantError(t, "dangling link", err, host.InvalidArgs, "does not exist")
 }
