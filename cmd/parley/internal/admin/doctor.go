@@ -43,7 +43,13 @@ func runDoctor(ctx context.Context, app *command.App, opts *doctorOptions) error
 	if err != nil {
 		return err
 	}
-	env := &command.Envelope{OK: data.Failed == 0, Data: raw, Warnings: []string{}, Next: data.Fixes()}
+	fixes := []string{} // of the checks that failed
+	for _, c := range data.Checks {
+		if c.Status == "fail" {
+			fixes = append(fixes, c.Fix)
+		}
+	}
+	env := &command.Envelope{OK: data.Failed == 0, Data: raw, Warnings: []string{}, Next: fixes}
 	failed := host.Errorf(host.ConfigError, "%s failed", manifest.Plural(data.Failed, "check"))
 	if !env.OK {
 		env.Error = app.ErrorObject(failed)
@@ -80,17 +86,6 @@ const maxCompiled = 1 << 30
 type doctorData struct {
 	Checks []check `json:"checks"`
 	Failed int     `json:"failed"` // how many have the status "fail"
-}
-
-// Fixes returns what to do about the checks that failed. It is not nil.
-func (data *doctorData) Fixes() []string {
-	fixes := []string{}
-	for _, c := range data.Checks {
-		if c.Status == "fail" {
-			fixes = append(fixes, c.Fix)
-		}
-	}
-	return fixes
 }
 
 // doctorOptions say what to do besides checking.

@@ -23,19 +23,27 @@ func newSession(app *command.App) *cobra.Command {
 }
 
 func newSessionList(app *command.App) *cobra.Command {
-	opts := &command.SessionOptions{}
+	all := false
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the sessions of the last 24 hours",
 		Example: "parley session list",
-		RunE:    command.RunWith(app, runSessionList, opts),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if all {
+				return listSessions(app, command.AllSessions(cmd.Context(), app))
+			}
+			return listSessions(app, command.Sessions(cmd.Context(), app))
+		},
 	}
-	cmd.Flags().BoolVar(&opts.All, "all", false, "those of connections, tokens and plugins too")
+	cmd.Flags().BoolVar(&all, "all", false, "those of connections, tokens and plugins too")
 	return cmd
 }
 
-func runSessionList(ctx context.Context, app *command.App, opts *command.SessionOptions) error {
-	data := command.Sessions(ctx, app, *opts)
+func listSessions(app *command.App, sessions []*command.SessionData) error {
+	data := struct {
+		Sessions []*command.SessionData `json:"sessions"`
+		Total    int                    `json:"total"`
+	}{sessions, len(sessions)}
 	next := []string{"parley session show NAME", "parley session end NAME"}
 	return app.Print(data, next, func(w io.Writer) {
 		if data.Total == 0 {

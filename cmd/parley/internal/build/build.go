@@ -164,7 +164,8 @@ func writePlugin(ctx context.Context, app *command.App, c *store.Candidate, out 
 	return data, nil
 }
 
-// buildGo builds a Go package. A folder outside a module gets a go.mod.
+// buildGo returns the wasm of a Go package, and the manifest that its code describes. A folder outside a module gets a
+// go.mod.
 func buildGo(ctx context.Context, app *command.App, s source) (code, described []byte, err error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, nil, host.Errorf(host.Unavailable, "building a Go plugin requires the go command, which is not in PATH").
@@ -174,11 +175,6 @@ func buildGo(ctx context.Context, app *command.App, s source) (code, described [
 	if err != nil {
 		return nil, nil, err
 	}
-	return compileGo(ctx, s, module)
-}
-
-// compileGo returns the wasm of a Go package, and the manifest that its code describes.
-func compileGo(ctx context.Context, s source, module []string) (code, described []byte, err error) {
 	described, err = goTool(ctx, s.dir, nil, append([]string{"run"}, append(module, ".")...)...)
 	if err != nil {
 		return nil, nil, host.AsError(err).
@@ -191,22 +187,16 @@ func compileGo(ctx context.Context, s source, module []string) (code, described 
 			Next: []string{"fix the code that the pointer names, then build again"},
 		}
 	}
-	work, err := os.MkdirTemp("", "parley-build-")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer os.RemoveAll(work)
-	compiled := filepath.Join(work, "plugin.wasm")
 	link := "-ldflags=-s -w"
 	if s.names {
 		link = "-ldflags=-w"
 	}
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", link, "-o", compiled}
-	args = append(append(args, module...), ".")
-	if _, err := goTool(ctx, s.dir, []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, args...); err != nil {
-		return nil, nil, err
-	}
-	code, err = os.ReadFile(compiled)
+	code, err = compiled(func(out string) error {
+		args := []string{"build", "-trimpath", "-buildvcs=false", "-buildmode=c-shared", link, "-o", out}
+		args = append(append(args, module...), ".")
+		_, err := goTool(ctx, s.dir, []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, args...)
+		return err
+	})
 	return code, described, err
 }
 

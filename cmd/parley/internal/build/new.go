@@ -92,23 +92,18 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 			return err
 		}
 	}
-	switch opts.Lang {
-	case "go":
+	if l := languages[slices.Index(languageNames(), opts.Lang)]; l.sdk != "" {
+		err = errors.Join(write(l.sdk, l.text), write(sourceManifest, described))
+	} else {
 		data.Files = append(data.Files, "go.mod", goSDKFolder)
 		err = writeGoModule(opts.Name)
-	case "rust":
-		err = errors.Join(write("parley.rs", sdk.Rust), write(sourceManifest, described))
-	case "c":
-		err = errors.Join(write("parley.h", sdk.C), write(sourceManifest, described))
-	case "js":
-		err = errors.Join(write("parley.d.ts", sdk.JS), write(sourceManifest, described))
 	}
 	if err != nil {
 		return err
 	}
 	next := []string{"parley plugin build " + data.Dir}
-	return app.Print(data, next, func(w io.Writer) {
-		fmt.Fprintf(w, "Made %s: %s\nNext: %s\n", data.Dir, strings.Join(data.Files, ", "), next[0])
+	return app.PrintNext(data, next, func(w io.Writer) {
+		fmt.Fprintf(w, "Made %s: %s\n", data.Dir, strings.Join(data.Files, ", "))
 	})
 }
 
@@ -119,7 +114,12 @@ type pluginNewOptions struct {
 }
 
 // languageNames returns the languages in which a plugin can begin.
-func languageNames() []string { return []string{"go", "rust", "c", "js"} }
+func languageNames() (names []string) {
+	for _, l := range languages {
+		names = append(names, l.name)
+	}
+	return names
+}
 
 // newPluginData is the folder that was made.
 type newPluginData struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/sdk"
 )
 
 // sourceManifest is the file beside the source that has the manifest, but for Go.
@@ -28,6 +29,8 @@ const sourceManifest = "manifest.json"
 type language struct {
 	name       string
 	extensions []string
+	sdk        string // the name of the file with the SDK, beside the source
+	text       []byte // of that file
 	// build compiles a folder and returns the module and the manifest.
 	build func(ctx context.Context, d *command.App, s source) (code, described []byte, err error)
 }
@@ -42,10 +45,10 @@ type source struct {
 // languages are all that plugin build knows. A folder with Go and C is a Go package, and one with C and JavaScript is C
 // with scripts for pages.
 var languages = []language{
-	{"go", []string{".go"}, buildGo},
-	{"rust", []string{".rs"}, withManifest(compileRust)},
-	{"c", []string{".c", ".cc", ".cpp", ".cxx"}, withManifest(compileC)},
-	{"js", []string{".js", ".mjs", ".ts", ".mts"}, withManifest(bundleScript)},
+	{"go", []string{".go"}, "", nil, buildGo},
+	{"rust", []string{".rs"}, "parley.rs", sdk.Rust, withManifest(compileRust)},
+	{"c", []string{".c", ".cc", ".cpp", ".cxx"}, "parley.h", sdk.C, withManifest(compileC)},
+	{"js", []string{".js", ".mjs", ".ts", ".mts"}, "parley.d.ts", sdk.JS, withManifest(bundleScript)},
 }
 
 // findLanguage returns the language of the source in a folder, and its files.
@@ -96,18 +99,23 @@ func withManifest(compile compiler) func(context.Context, *command.App, source) 
 				Steps: []host.Step{host.OperatorStep(host.OpPluginSchema)},
 			}
 		}
-		work, err := os.MkdirTemp("", "parley-build-")
-		if err != nil {
-			return nil, nil, err
-		}
-		defer os.RemoveAll(work)
-		out := filepath.Join(work, "plugin.wasm")
-		if err := compile(ctx, s, m.Kind, out); err != nil {
-			return nil, nil, err
-		}
-		code, err = os.ReadFile(out)
+		code, err = compiled(func(out string) error { return compile(ctx, s, m.Kind, out) })
 		return code, described, err
 	}
+}
+
+// compiled returns what a compiler writes to a file.
+func compiled(compile func(out string) error) ([]byte, error) {
+	work, err := os.MkdirTemp("", "parley-build-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work)
+	out := filepath.Join(work, "plugin.wasm")
+	if err := compile(out); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(out)
 }
 
 // compileC compiles C and C++ with clang. It links in a step of its own: a clang that does both runs any wasm-opt that

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -141,4 +142,41 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		e.Message = "option --" + missing.GetSpecifiedName() + " requires a value"
 	}
 	return e.WithNext("parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley"))
+}
+
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
+type completionOptions struct {
+	root  *cobra.Command
+	shell string
+}
+
+func newCompletion(app *command.App) *cobra.Command {
+	opts := &completionOptions{}
+	return &cobra.Command{
+		Use:       "completion SHELL",
+		Short:     "Shell",
+		Example:   "parley completion bash",
+		ValidArgs: shells,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(shells, args[0]) {
+				return command.UnknownValue("SHELL", args[0], shells)
+			}
+			opts.root, opts.shell = cmd.Root(), args[0]
+			return runCompletion(cmd.Context(), app, opts)
+		},
+	}
+}
+
+func runCompletion(_ context.Context, app *command.App, opts *completionOptions) error {
+	out := app.Out
+	switch opts.shell {
+	case "zsh":
+		return opts.root.GenZshCompletion(out)
+	case "fish":
+		return opts.root.GenFishCompletion(out, true)
+	case "powershell":
+		return opts.root.GenPowerShellCompletionWithDesc(out)
+	}
+	return opts.root.GenBashCompletionV2(out, true)
 }

@@ -1,7 +1,14 @@
+// Package command has what all commands share: the [App] with its streams, options and parts of the host, the envelope
+// and the text of results and errors, flags, completion, settings, and questions to a person.
+//
+// A command has three parts, in one file of the package for its kind: a struct with its options, newX, which returns
+// the cobra command that fills them, and runX, which does the work and prints. The data that --json prints is a type
+// beside them, made by a function from options to data, whose errors are [*host.Error].
 package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,9 +28,160 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
+
+// Note records an operator's change. The change has been made by then, so a log that cannot be written is only
+// reported.
+func (a *App) Note(op, subject string, details ...string) {
+	if err := a.Parley().AuditLog().Note(op, subject, details...); err != nil {
+		a.Notice(err.Error())
+	}
+}
+
+// Caller is the name by which the policy and the records know the calls of commands.
+const Caller = "cli"
+
+// Parley returns the host's parts. Settings that cannot be read count as not set here; commands that depend on settings
+// call [App.Settings].
+func (a *App) Parley() *parley.Parley {
+	if a.parley == nil {
+		cfg := parley.Config{
+			Env: a.Env, Plugins: a.Plugins, Accept: a.Accept, Notice: a.Notice,
+			Admitted: func(report *admit.Report) { admitted(a, report) },
+			Replace:  func(name, owner string) error { return replaceLoaded(a, name, owner) },
+			Approver: host.ApproverFunc(func(ctx context.Context, q *host.Question) (host.Approval, error) {
+				if a.Approver == nil {
+					return host.Approval{}, host.CannotAsk("nobody can be asked here")
+				}
+				return a.Approver.Approve(ctx, q)
+			}),
+		}
+		if a.Debug {
+			cfg.Debug = a.Debugf
+		}
+		if s, err := a.Settings(); err == nil {
+			cfg.Chrome, cfg.BrowserIdle, cfg.Mode = s.Chrome, s.BrowserIdle, s.DocMode
+			if cfg.RunnerIdle = s.RunnerIdle; !s.Runner {
+				cfg.RunnerIdle = -1
+			}
+			cfg.Traces = parley.Traces{
+				Off: s.TracesOff, Values: s.TracesValues, KeepDays: s.TracesDays, MaxBytes: int64(s.TracesMiB) << 20,
+			}
+		}
+		a.parley = parley.New(cfg)
+	}
+	return a.parley
+}
+
+// Settings returns the configuration. The error is config_error for a file or a variable with an invalid value.
+func (a *App) Settings() (*Settings, error) {
+	if a.settings == nil {
+		s, err := loadSettings(a.Env, a.Dirs().Config)
+		if err != nil {
+			return nil, err
+		}
+		a.settings = s
+	}
+	return a.settings, nil
+}
+
+// Dirs returns the folders of the host.
+func (a *App) Dirs() parley.Dirs { return parley.FindDirs("", a.Env) }
+
+// SessionVariable is the environment variable that names the session of calls.
+const SessionVariable = "PARLEY_SESSION"
+
+// Session returns the session of the calls. The error is invalid_args for SessionName, or config_error for the
+// variable, if that is not the name of a session.
+func (a *App) Session() (host.Session, error) {
+	if a.SessionName != "" {
+		return host.Session{Name: a.SessionName}, host.CheckSessionName(a.SessionName)
+	}
+	name := a.Env(SessionVariable)
+	if name == "" {
+		return host.Session{}, nil
+	}
+	if err := host.CheckSessionName(name); err != nil {
+		return host.Session{}, host.Errorf(host.ConfigError, "%s: %s", SessionVariable, err).
+			WithNext("correct or unset " + SessionVariable)
+	}
+	return host.Session{Name: name}, nil
+}
+
+// Catalog returns all plugins. It depends on the settings.
+func (a *App) Catalog() (*host.Catalog, error) {
+	if _, err := a.Settings(); err != nil {
+		return nil, err
+	}
+	return a.Parley().Catalog()
+}
+
+// Find returns what a qualified name means, in the catalog of all plugins.
+func (a *App) Find(name string) (host.Address, error) {
+	catalog, err := a.Catalog()
+	if err != nil {
+		return host.Address{}, err
+	}
+	return catalog.Find(name)
+}
+
+// FindIn returns what a local name stands for in a plugin; "" is the plugin itself.
+func FindIn(a *App, plugin, local string) (host.Address, error) {
+	catalog, err := a.Catalog()
+	if err != nil {
+		return host.Address{}, err
+	}
+	return catalog.FindIn(plugin, local)
+}
+
+// HostSession returns the host and the session of the calls.
+func (a *App) HostSession(ctx context.Context) (*call.Host, host.Session, error) {
+	h, err := a.Host(ctx)
+	if err != nil {
+		return nil, host.Session{}, err
+	}
+	session, err := a.Session()
+	return h, session, err
+}
+
+// Host returns the host, over which calls are made. It depends on the settings, the catalog, the policy and, with Live,
+// a browser.
+func (a *App) Host(ctx context.Context) (*call.Host, error) {
+	s, err := a.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if a.Live {
+		if err := a.Parley().Chrome().Live(ctx, cmp.Or(a.LiveBrowser, s.Browser)); err != nil {
+			return nil, err
+		}
+	}
+	return a.Parley().Host()
+}
+
+// Close ends what commands have started in this process.
+func (a *App) Close() {
+	if a.parley != nil {
+		_ = a.parley.Close()
+	}
+}
+
+// NamedPath is a folder of the host, as commands list it.
+type NamedPath struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+// Folders returns the folders of the host with their names.
+func Folders(app *App) []NamedPath {
+	dirs := app.Dirs()
+	return []NamedPath{
+		{"config", dirs.Config}, {"data", dirs.Data}, {"state", dirs.State}, {"cache", dirs.Cache}, {"run", dirs.Run},
+	}
+}
 
 // Streams are what a command reads and writes. Commands never use os.Stdin or os.Stdout.
 type Streams struct {
@@ -270,12 +428,17 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 		fmt.Fprintln(a.Err, "warning: "+manifest.CleanLine(w))
 	}
 	if text != nil {
-		var b strings.Builder
-		text(&b)
-		_, err := io.WriteString(a.Out, b.String())
-		return WriteError(err)
+		return WriteText(a, text)
 	}
 	return a.PrintDocument(env.Data)
+}
+
+// WriteText writes a text to stdout in one write.
+func WriteText(a *App, text func(io.Writer)) error {
+	var b strings.Builder
+	text(&b)
+	_, err := io.WriteString(a.Out, b.String())
+	return WriteError(err)
 }
 
 // PrintDocument prints one JSON document: indented on a terminal, one line in a pipe.
@@ -412,10 +575,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		fmt.Fprintf(w, "%sError:%s %s\n", red, reset, message)
 	}
 	for _, d := range e.Details {
-		where := d.Parameter
-		if where == "" {
-			where = "parameters"
-		}
+		where := cmp.Or(d.Parameter, "parameters")
 		line := fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided)
 		if d.Provided == "" {
 			line = where + ": " + d.Expected
@@ -467,11 +627,7 @@ func traceText(t *host.Trace) (lines []string) {
 		lines = append(lines, "functions of the plugin, innermost first:")
 	}
 	for _, f := range t.Frames {
-		line := fmt.Sprintf("  function %d", f.Function)
-		if f.Name != "" {
-			line = "  " + f.Name
-		}
-		lines = append(lines, line)
+		lines = append(lines, "  "+cmp.Or(f.Name, fmt.Sprintf("function %d", f.Function)))
 	}
 	if t.Unnamed && len(t.Frames) > 0 {
 		lines = append(lines, "to see their names, build with parley plugin build --names, or with the compiler's own "+

@@ -258,12 +258,21 @@ func (c Completion) Sessions(cmd *cobra.Command, args []string, typed string) ([
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	data := Sessions(ctx, c.app, SessionOptions{})
 	var names []string
-	for _, s := range data.Sessions {
+	for _, s := range Sessions(ctx, c.app) {
 		names = append(names, s.Name)
 	}
 	return StartingWith(typed, names), cobra.ShellCompDirectiveNoFileComp
+}
+
+// Results completes the id of a call with a result that is kept.
+func (c Completion) Results(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	session, err := c.app.Session()
+	if len(args) > 0 || err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ids := c.app.Parley().Sessions().KeptIDs(session)
+	return StartingWith(typed, ids), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // SessionOption completes the value of --session, after any words.

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -18,11 +19,12 @@ import (
 type replacement struct {
 	*os.File
 	path string
+	mode fs.FileMode
 	temp string // the name before done; "" if path is not a regular file
 }
 
-func replace(path string) (*replacement, error) {
-	r := &replacement{path: path}
+func replace(path string, mode fs.FileMode) (*replacement, error) {
+	r := &replacement{path: path, mode: mode}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
@@ -43,7 +45,7 @@ func replace(path string) (*replacement, error) {
 // done closes the file and renames it to its path.
 func (r *replacement) done() (err error) {
 	if r.temp != "" {
-		err = r.Chmod(0o644)
+		err = r.Chmod(r.mode)
 	}
 	if err = errors.Join(err, r.Close()); err == nil && r.temp != "" {
 		err = os.Rename(r.temp, r.path)
@@ -63,8 +65,11 @@ func (r *replacement) discard() {
 }
 
 // WriteFile replaces a file as a whole, with mode 0644. If it fails, the old file is unchanged.
-func WriteFile(path string, content []byte) error {
-	r, err := replace(path)
+func WriteFile(path string, content []byte) error { return WriteFileMode(path, content, 0o644) }
+
+// WriteFileMode is [WriteFile] with another mode.
+func WriteFileMode(path string, content []byte, mode fs.FileMode) error {
+	r, err := replace(path, mode)
 	if err != nil {
 		return err
 	}
@@ -119,7 +124,7 @@ func (o *OutFile) begin(piece []byte) (err error) {
 			o.media, o.decode = media, &decoder{skip: at}
 		}
 	}
-	o.file, err = replace(o.Path)
+	o.file, err = replace(o.Path, 0o644)
 	return o.failed(err)
 }
 

@@ -37,29 +37,13 @@ type SessionPagesData struct {
 	Current string `json:"current,omitempty"` // URL of the current page
 }
 
-// sessionsData are the sessions that were used in the last 24 hours or have pages open.
-type sessionsData struct {
-	Sessions []*SessionData `json:"sessions"`
-	Total    int            `json:"total"`
-}
-
-// SessionOptions say which sessions to list. The zero value lists those that the user has named.
-type SessionOptions struct {
-	// All adds the sessions of connections, tokens and plugins.
-	All bool
-}
-
-// Sessions lists sessions, the one that was used last first. If a browser cannot be asked, that is a notice, and its
-// pages are missing.
-func Sessions(ctx context.Context, app *App, o SessionOptions) *sessionsData {
-	all := AllSessions(ctx, app)
-	if !o.All {
-		all = slices.DeleteFunc(all, func(s *SessionData) bool {
-			of := s.Stored.Session
-			return of.Owner != "" || isConnection(of.Name)
-		})
-	}
-	return &sessionsData{all, len(all)}
+// Sessions returns the sessions that were used in the last 24 hours or have pages open and that the user has named, the
+// one that was used last first. If a browser cannot be asked, that is a notice, and its pages are missing.
+func Sessions(ctx context.Context, app *App) []*SessionData {
+	return slices.DeleteFunc(AllSessions(ctx, app), func(s *SessionData) bool {
+		of := s.Stored.Session
+		return of.Owner != "" || isConnection(of.Name)
+	})
 }
 
 // isConnection reports whether a session has the name that package mcp gives to a connection.
@@ -68,7 +52,7 @@ func isConnection(name string) bool {
 	return is && len(rest) == 24 && strings.Trim(rest, "0123456789abcdef") == ""
 }
 
-// AllSessions returns all sessions.
+// AllSessions returns [Sessions] and those of connections, tokens and plugins.
 func AllSessions(ctx context.Context, a *App) []*SessionData {
 	all := []*SessionData{}
 	byKey := map[string]*SessionData{}

@@ -40,7 +40,7 @@ func newAuditShow(app *command.App) *cobra.Command {
 }
 
 // runAuditShow shows the last records. Of a call with a beginning and an end, only the end is shown.
-func runAuditShow(_ context.Context, app *command.App, opts *listOptions) error {
+func runAuditShow(_ context.Context, app *command.App, opts *recordOptions) error {
 	app, data, begun := app, list[audit.Record]{limit: opts.limit}, map[string]audit.Record{}
 	err := auditLog(app).each(opts.Filter, func(r audit.Record) error {
 		if r.Op == "begin" {

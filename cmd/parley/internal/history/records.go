@@ -24,18 +24,7 @@ var Commands = []command.Entry{
 
 // Filter says which records of the audit log or of the traces are meant. The zero value means all.
 type Filter struct {
-	// Tool is a pattern of the tool, group or plugin, in which * matches any characters.
-	Tool string
-	// Caller is a pattern of the caller, such as mcp:*.
-	Caller string
-	// Session is the name of a session, as records have it.
-	Session string
-	// Code is the outcome, by name or exit code: invalid_args or 81.
-	Code string
-	// Op is call, search or describe.
-	Op string
-	// Failed leaves out what ended in 0.
-	Failed bool
+	record.Filter
 	// Since is a duration before now, such as 24h or 7d, or a time, which is in UTC unless it names a zone.
 	Since string
 }
@@ -54,14 +43,14 @@ func (f *Filter) add(cmd *cobra.Command, ofAudit bool) {
 		flags.StringVar(&f.Code, "code", "", "only this outcome, such as invalid_args or 81")
 		flags.BoolVar(&f.Failed, "failed", false, "only what failed")
 		flags.StringVar(&f.Op, "op", "", "only call, search or describe")
-		_ = cmd.RegisterFlagCompletionFunc("op", cobra.FixedCompletions(ops, cobra.ShellCompDirectiveNoFileComp))
+		command.CompleteWords(cmd, "op", ops...)
 	}
 	flags.StringVar(&f.Since, "since", "", "only records since: 24h, 7d, 2026-11-21")
 	var codes []string
 	for _, o := range host.Outcomes() {
 		codes = append(codes, string(o.Code))
 	}
-	_ = cmd.RegisterFlagCompletionFunc("code", cobra.FixedCompletions(codes, cobra.ShellCompDirectiveNoFileComp))
+	command.CompleteWords(cmd, "code", codes...)
 }
 
 // takeSession sets the session that --session names. PARLEY_SESSION is the session in which a command works, not one
@@ -74,6 +63,7 @@ func (f *Filter) takeSession(cmd *cobra.Command) {
 
 // compile returns the filter by which records are read.
 func (f *Filter) compile(now time.Time) (record.Filter, error) {
+	filter := f.Filter
 	since, err := parseSince(f.Since, now)
 	for _, option := range [][2]string{{"tool", f.Tool}, {"caller", f.Caller}} {
 		if _, invalid := path.Match(option[1], ""); err == nil && invalid != nil {
@@ -85,21 +75,22 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 	if err == nil && f.Op != "" && !slices.Contains(ops, f.Op) {
 		err = host.Errorf(host.InvalidArgs, "--op: %q is none of %s", manifest.CleanLine(f.Op), strings.Join(ops, ", "))
 	}
-	return record.Filter{
-		Since: since, Tool: f.Tool, Caller: f.Caller, Session: f.Session, Code: f.Code, Op: f.Op, Failed: f.Failed,
-	}, err
+	filter.Since = since
+	return filter, err
 }
 
-// listOptions say which records to list: the latest of those that match.
-type listOptions struct {
+// recordOptions say which records are meant, and what becomes of them.
+type recordOptions struct {
 	Filter
-	limit int
+	limit       int // of a list, which has the latest
+	out, before string
 }
 
-// newList makes a command that lists records, which verb says in a word.
-func newList(app *command.App, cmd *cobra.Command, ofAudit bool, verb string, run command.RunFunc[listOptions],
-) *cobra.Command {
-	opts := &listOptions{}
+// newRecords makes a command that reads or removes records.
+func newRecords(
+	app *command.App, cmd *cobra.Command, ofAudit bool, run command.RunFunc[recordOptions],
+) (*cobra.Command, *recordOptions) {
+	opts := &recordOptions{limit: 1}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if opts.limit < 1 {
 			return host.Errorf(host.InvalidArgs, "--limit must be at least 1, not %d", opts.limit)
@@ -110,6 +101,13 @@ func newList(app *command.App, cmd *cobra.Command, ofAudit bool, verb string, ru
 		return run(cmd.Context(), app, opts)
 	}
 	opts.add(cmd, ofAudit)
+	return cmd, opts
+}
+
+// newList makes a command that lists records, which verb says in a word.
+func newList(app *command.App, cmd *cobra.Command, ofAudit bool, verb string, run command.RunFunc[recordOptions],
+) *cobra.Command {
+	cmd, opts := newRecords(app, cmd, ofAudit, run)
 	cmd.Flags().IntVar(&opts.limit, "limit", 50, verb+" at most this many, the latest")
 	return cmd
 }

@@ -38,7 +38,7 @@ func newTraceList(app *command.App) *cobra.Command {
 	}, false, "list", runTraceList)
 }
 
-func runTraceList(_ context.Context, app *command.App, opts *listOptions) error {
+func runTraceList(_ context.Context, app *command.App, opts *recordOptions) error {
 	data := list[trace.Record]{limit: opts.limit}
 	err := ExportTraces(app, opts.Filter, func(r trace.Record) error {
 		data.add(r)
@@ -112,36 +112,17 @@ func runTraceShow(_ context.Context, app *command.App, id string) error {
 	return app.Print(record, next, nil)
 }
 
-// traceOptions are those of the commands that read or remove traces.
-type traceOptions struct {
-	Filter
-	out, before string
-}
-
-// newTraces makes such a command.
-func newTraces(
-	app *command.App, cmd *cobra.Command, run command.RunFunc[traceOptions],
-) (*cobra.Command, *traceOptions) {
-	opts := &traceOptions{}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		opts.takeSession(cmd)
-		return run(cmd.Context(), app, opts)
-	}
-	opts.add(cmd, false)
-	return cmd, opts
-}
-
 func newTraceTail(app *command.App) *cobra.Command {
-	cmd, _ := newTraces(app, &cobra.Command{
+	cmd, _ := newRecords(app, &cobra.Command{
 		Use:     "tail",
 		Short:   "Print records as they are written, by any process",
 		Example: "parley trace tail --failed",
 		Long:    "Prints one line a record until it is interrupted; with --json, the record itself.",
-	}, runTraceTail)
+	}, false, runTraceTail)
 	return cmd
 }
 
-func runTraceTail(ctx context.Context, app *command.App, opts *traceOptions) error {
+func runTraceTail(ctx context.Context, app *command.App, opts *recordOptions) error {
 	if err := noteTracesOff(app); err != nil {
 		return err
 	}
@@ -159,16 +140,16 @@ func runTraceTail(ctx context.Context, app *command.App, opts *traceOptions) err
 }
 
 func newTraceExport(app *command.App) *cobra.Command {
-	cmd, opts := newTraces(app, &cobra.Command{
+	cmd, opts := newRecords(app, &cobra.Command{
 		Use:     "export",
 		Short:   "Print all records as JSON lines",
 		Example: "parley trace export --since 7d --out traces.jsonl",
-	}, runTraceExport)
+	}, false, runTraceExport)
 	cmd.Flags().StringVar(&opts.out, "out", "", "write to FILE")
 	return cmd
 }
 
-func runTraceExport(_ context.Context, app *command.App, opts *traceOptions) error {
+func runTraceExport(_ context.Context, app *command.App, opts *recordOptions) error {
 	app, n := app, 0
 	var lines bytes.Buffer
 	to := app.Out
@@ -193,18 +174,18 @@ func runTraceExport(_ context.Context, app *command.App, opts *traceOptions) err
 }
 
 func newTraceClear(app *command.App) *cobra.Command {
-	cmd, opts := newTraces(app, &cobra.Command{
+	cmd, opts := newRecords(app, &cobra.Command{
 		Use:     "clear",
 		Short:   "Remove traces; the audit log stays",
 		Example: "parley trace clear --before 7d\nparley trace clear --tool page --failed",
-	}, runTraceClear)
+	}, false, runTraceClear)
 	cmd.Flags().StringVar(&opts.before, "before", "", "only records of days before: 7d, 2026-11-21")
 	return cmd
 }
 
 // runTraceClear removes the traces that match the filter and are from before a duration before now or a time, or from
 // any time if none is given. Without a filter, it is the beginning of its day in UTC.
-func runTraceClear(_ context.Context, app *command.App, opts *traceOptions) error {
+func runTraceClear(_ context.Context, app *command.App, opts *recordOptions) error {
 	now := time.Now()
 	until, err := parseSince(opts.before, now)
 	if err != nil {

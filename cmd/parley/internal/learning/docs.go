@@ -175,7 +175,7 @@ func newDocsExport(app *command.App) *cobra.Command {
 	return cmd
 }
 
-// runDocsExport converts documentation to a format of other systems, and writes the files with o.Out.
+// runDocsExport converts documentation to a format of other systems, and writes the files with Out.
 func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOptions) error {
 	if opts.Format == "" {
 		return host.Errorf(host.InvalidArgs, "parley docs export requires --format, one of %s",
@@ -193,7 +193,7 @@ func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOption
 	if err != nil {
 		return err
 	}
-	data := &docsExportData{Format: opts.Format, Tools: export.Tools, Warnings: export.Warnings}
+	data := &docsExportData{Format: opts.Format, Tools: export.Tools}
 	for _, f := range export.Files {
 		file := exportedFile{Path: f.Path, Raw: f.Content}
 		switch {
@@ -212,7 +212,7 @@ func runDocsExport(ctx context.Context, app *command.App, opts *docsExportOption
 		}
 		data.Files = append(data.Files, file)
 	}
-	for _, w := range data.Warnings {
+	for _, w := range export.Warnings {
 		app.Notice(w)
 	}
 	return app.Print(data, []string{"parley docs export --help"}, func(w io.Writer) {
@@ -248,8 +248,6 @@ type docsExportData struct {
 	Format string         `json:"format"`
 	Tools  int            `json:"tools"`
 	Files  []exportedFile `json:"files"`
-	// Warnings say what the system that reads the format will refuse.
-	Warnings []string `json:"-"`
 }
 
 // exportedFile is a file of an export: one that was written, with its size, or one with its content.

@@ -106,11 +106,15 @@ func editText(a *command.App, w io.Writer, id, plugin string, e *host.Edit, befo
 	}
 	value := editValue(e)
 	fmt.Fprintf(w, "%s  %s\n", id, manifest.CleanLine(where))
-	if before != "" {
-		fmt.Fprintln(w, command.Wrapped("  - "+manifest.CleanLine(before), a.Columns(), "    "))
-	}
-	if value != "" {
-		fmt.Fprintln(w, command.Wrapped("  + "+manifest.CleanLine(value), a.Columns(), "    "))
+	changeText(a, w, before, value)
+}
+
+// changeText prints a text before a change and after it, each if there is one.
+func changeText(a *command.App, w io.Writer, before, after string) {
+	for _, text := range [][2]string{{"  - ", before}, {"  + ", after}} {
+		if text[1] != "" {
+			fmt.Fprintln(w, command.Wrapped(text[0]+manifest.CleanLine(text[1]), a.Columns(), "    "))
+		}
 	}
 }
 

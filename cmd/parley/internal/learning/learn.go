@@ -1,6 +1,7 @@
 package learning
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -182,11 +183,7 @@ func events(app *command.App) ([]learn.Event, error) {
 		if r.Session != session.String() {
 			continue
 		}
-		op := r.Op
-		if op == "" {
-			op = "call"
-		}
-		events = append(events, learn.Event{Op: op, Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})
+		events = append(events, learn.Event{Op: cmp.Or(r.Op, "call"), Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})
 	}
 	return events, nil
 }

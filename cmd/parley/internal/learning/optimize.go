@@ -150,10 +150,7 @@ func optimizedText(a *command.App, w io.Writer, r *optimize.Result) {
 	for i := range r.Edits {
 		e := &r.Edits[i]
 		fmt.Fprintln(w, "  "+manifest.CleanLine(e.Field+" "+e.Param))
-		if old := before(e); old != "" {
-			fmt.Fprintln(w, command.Wrapped("  - "+manifest.CleanLine(old), a.Columns(), "    "))
-		}
-		fmt.Fprintln(w, command.Wrapped("  + "+manifest.CleanLine(e.Value), a.Columns(), "    "))
+		changeText(a, w, before(e), e.Value)
 	}
 }
 

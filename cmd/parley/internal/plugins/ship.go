@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -191,11 +192,7 @@ func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOp
 			return err
 		}
 	}
-	data, err := installPlugin(ctx, app, options)
-	if err != nil {
-		return err
-	}
-	return printInstalled(app, data)
+	return installAndPrint(ctx, app, options)
 }
 
 // updateScripts checks the installed scripts that are bound to another build of their engine than the one that is
@@ -243,12 +240,8 @@ func transfer(a *command.App) func(done, total int64) {
 
 // isRemote reports whether a word names a plugin of a registry or a server: oci://, https:// or http://.
 func isRemote(word string) bool {
-	for _, scheme := range []string{oci.Scheme, "https://", "http://"} {
-		if strings.HasPrefix(word, scheme) {
-			return true
-		}
-	}
-	return false
+	schemes := []string{oci.Scheme, "https://", "http://"}
+	return slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(word, scheme) })
 }
 
 // registry returns the client for registries and servers. Credentials are those of Docker.

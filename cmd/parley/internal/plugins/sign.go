@@ -79,9 +79,9 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 		return host.Errorf(host.Unavailable, "cannot write %s: %v", out, err)
 	}
 	data := &signPluginData{
-		c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out, c.Path,
+		c.Manifest.Name, c.Manifest.Version, c.Digest, string(key.Public()), key.Public().ID(), out,
 	}
-	next := []string{"parley plugin verify " + command.ShellQuote(data.Path) + " --key " + command.ShellQuote(data.Signer)}
+	next := []string{"parley plugin verify " + command.ShellQuote(c.Path) + " --key " + command.ShellQuote(data.Signer)}
 	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "Signed %s %s with the key %s\n  %s\n  %s\nNext: %s\n",
 			data.Name, data.Version, data.Signer, data.Digest, data.Signature, next[0])
@@ -173,7 +173,7 @@ func newPluginVerify(app *command.App) *cobra.Command {
 }
 
 // runPluginVerify verifies the signature of a plugin. The error is not_found for a plugin that is not signed, and
-// integrity for a signature that is invalid, by another key than o.Key, or, without o.Key, by one that is not trusted.
+// integrity for a signature that is invalid, by another key than Key, or, without Key, by one that is not trusted.
 func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOptions) error {
 	if opts.Plugin == "" && (opts.Key != "" || opts.Signature != "") {
 		return command.MissingWord("plugin verify", "one FILE, DIR or NAME of an installed plugin",
@@ -229,9 +229,9 @@ func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOpti
 		return err
 	}
 	data := &verifyPluginData{
-		c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment(), c.Path,
+		c.Manifest.Name, c.Manifest.Version, c.Digest, signer, sig.Comment(),
 	}
-	next := append(trustCommands(data.Signer), "parley plugin install "+command.ShellQuote(data.Path))
+	next := append(trustCommands(data.Signer), "parley plugin install "+command.ShellQuote(c.Path))
 	return app.Print(data, next, func(w io.Writer) {
 		fmt.Fprintf(w, "The signature of %s %s is valid.\n  %s\n  %s\n",
 			data.Name, manifest.CleanLine(data.Version), command.SignatureText(data.Signer), data.Digest)
@@ -271,8 +271,6 @@ type signPluginData struct {
 	Signer    string `json:"signer"` // the public key
 	SignerID  string `json:"signer_id"`
 	Signature string `json:"signature"` // the file
-
-	Path string `json:"-"` // of the wasm
 }
 
 // pluginVerifyOptions say which signature to verify.
@@ -292,8 +290,6 @@ type verifyPluginData struct {
 	Digest  string `json:"digest"`
 	admit.Signer
 	Comment string `json:"comment"` // the trusted comment of the signature, cleaned
-
-	Path string `json:"-"` // of the wasm
 }
 
 // fileOrInstalled reads a plugin from a file or folder or, if there is none of that name, an installed one.

@@ -217,13 +217,7 @@ func (c mcpClient) write(path string, entry mcpEntry) (backup string, err error)
 			return "", host.Errorf(host.ConfigError, "cannot write a backup, and %s was left unchanged: %v", path, err)
 		}
 	}
-	temp := path + ".parley-new"
-	err = os.WriteFile(temp, after, mode)
-	if err == nil {
-		err = os.Rename(temp, path)
-	}
-	if err != nil {
-		_ = os.Remove(temp)
+	if err := command.WriteFileMode(path, after, mode); err != nil {
 		return backup, host.Errorf(host.ConfigError, "cannot write %s: %v", path, err)
 	}
 	return backup, nil

@@ -333,9 +333,7 @@ func describeFault(details []host.Detail) string {
 func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer, error) {
 	id := json.RawMessage(strconv.Itoa(number))
 	refuse := func(err error) (*host.Answer, error) {
-		e := host.AsError(err)
-		e = e.WithNext("parley help batch")
-		answer := &host.Answer{Err: e, Steps: e.Steps}
+		answer := failedAnswer("", host.AsError(err).WithNext("parley help batch"))
 		return answer, b.reply(id, answer)
 	}
 	invalid := func(message string) *host.Error { return host.Errorf(host.InvalidArgs, "line %d: %s", number, message) }
@@ -387,23 +385,20 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 		stepsIn(answer, local.Session)
 		unsent = b.reply(id, answer)
 	}
-	if local.Out != "" || local.Until != "" {
-		run := func(ctx context.Context) *host.Answer {
-			if local.Out != "" {
-				return b.callInto(ctx, call, local.Out)
-			}
-			answer, _ := b.host.Call(ctx, call)
-			return answer
-		}
-		answer := b.callUntil(ctx, call, local.Until, run)
-		reply(answer)
-		if answer.Err == nil {
-			b.earlier[key] = answer.Data
-		}
-		return answer, unsent
+	isPlain := local.Out == "" && local.Until == ""
+	if isPlain {
+		call.BeforeRecord = reply
 	}
-	call.BeforeRecord = reply
-	answer, _ := b.host.Call(ctx, call)
+	answer := b.callUntil(ctx, call, local.Until, func(ctx context.Context) *host.Answer {
+		if local.Out != "" {
+			return b.callInto(ctx, call, local.Out)
+		}
+		answer, _ := b.host.Call(ctx, call)
+		return answer
+	})
+	if !isPlain {
+		reply(answer)
+	}
 	if answer.Err == nil {
 		b.earlier[key] = answer.Data
 		if answer.Whole != nil {
@@ -432,10 +427,7 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	if until == "" || call.Options.DryRun {
 		return run(ctx)
 	}
-	fail := func(err error) *host.Answer {
-		e := host.AsError(err)
-		return &host.Answer{Tool: call.Name, Err: e, Steps: e.Steps}
-	}
+	fail := func(err error) *host.Answer { return failedAnswer(call.Name, err) }
 	plugin, _, _ := strings.Cut(call.Name, ".")
 	if _, err := b.host.Catalog().FindIn(plugin, "events"); err != nil {
 		return fail(host.Errorf(host.InvalidArgs, "options: until: %s has no events", plugin))
@@ -448,18 +440,13 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	patience := cmp.Or(call.Options.Timeout, defaultUntil)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	params, _ := manifest.Marshal(map[string]any{
-		"match": []string{event}, "until": event, "timeout_ms": patience.Milliseconds(),
-	})
+	events := eventCall(plugin, []string{event}, event, 0, patience, call.Session,
+		host.Options{Browser: call.Options.Browser, Target: call.Options.Target})
 	began, streamed := make(chan struct{}), make(chan *host.Answer, 1)
+	events.Until, events.Started = last.isLast, func() { close(began) }
+	events.Emit = func(json.RawMessage) error { return nil }
 	go func() {
-		stream, _ := b.host.Call(ctx, host.Call{
-			Name: plugin + ".events", Params: params, Caller: command.Caller, Session: call.Session, Until: last.isLast,
-			Options: host.Options{
-				Browser: call.Options.Browser, Target: call.Options.Target, Timeout: patience + listenGrace,
-			},
-			Started: func() { close(began) }, Emit: func(json.RawMessage) error { return nil },
-		})
+		stream, _ := b.host.Call(ctx, events)
 		streamed <- stream
 	}()
 	select {
@@ -495,10 +482,15 @@ func (b *batch) callInto(ctx context.Context, call host.Call, path string) *host
 	at, _ := b.host.Catalog().Find(call.Name)
 	answer, err := callInto(ctx, b.host, call, path, at.Tool)
 	if answer == nil {
-		e := host.AsError(err)
-		answer = &host.Answer{Tool: call.Name, Err: e, Steps: e.Steps}
+		return failedAnswer(call.Name, err)
 	}
 	return answer
+}
+
+// failedAnswer returns the answer of a call that was not made.
+func failedAnswer(tool string, err error) *host.Answer {
+	e := host.AsError(err)
+	return &host.Answer{Tool: tool, Err: e, Steps: e.Steps}
 }
 
 // idKey returns an id as references write it: a string without its quotes.

@@ -51,24 +51,21 @@ func newCall(app *command.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Tool, opts.Words = args[0], args[1:]
 			opts.Unlimited = opts.MaxBytes == 0 && cmd.Flags().Changed("max-bytes")
-			if describe {
-				for _, name := range callOnly {
-					if cmd.Flags().Changed(name) {
-						return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --describe", name).
-							WithSteps(host.DescribeStep(args[0], 0))
-					}
+			if !describe {
+				if name := command.FirstSet(cmd, "tier", "max-tokens"); name != "" {
+					return host.Errorf(host.InvalidArgs, "--%s requires --describe", name).
+						WithSteps(host.DescribeStep(args[0], tier))
 				}
-				if err := command.CheckMaxTokens(app, cmd.Flags()); err != nil {
-					return err
-				}
-			} else if name := command.FirstSet(cmd, "tier", "max-tokens"); name != "" {
-				return host.Errorf(host.InvalidArgs, "--%s requires --describe", name).
-					WithSteps(host.DescribeStep(args[0], tier))
+				return RunCall(cmd.Context(), app, opts)
 			}
-			if describe {
-				return runDescribe(cmd.Context(), app, opts.Tool, tier)
+			if name := command.FirstSet(cmd, callOnly...); name != "" {
+				return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --describe", name).
+					WithSteps(host.DescribeStep(args[0], 0))
 			}
-			return RunCall(cmd.Context(), app, opts)
+			if err := command.CheckMaxTokens(app, cmd.Flags()); err != nil {
+				return err
+			}
+			return runDescribe(cmd.Context(), app, opts.Tool, tier)
 		},
 	}
 	AddCallFlags(cmd.Flags(), opts)
@@ -85,11 +82,6 @@ func RunCall(ctx context.Context, app *command.App, opts *CallOptions) error {
 	opts.Progress = app.Progress()
 	app.Signaled.Brief = true
 	answer, err := callTool(ctx, app, *opts)
-	return printAnswer(app, answer, err)
-}
-
-// printAnswer prints what a call has returned. The answer is nil if err kept the call from being made.
-func printAnswer(app *command.App, answer *host.Answer, err error) error {
 	switch {
 	case answer == nil:
 		return err
@@ -255,14 +247,6 @@ func newCode(app *command.App) *cobra.Command {
 	return cmd
 }
 
-// runCode runs a program and prints what it returned.
-func runCode(ctx context.Context, app *command.App, opts *codeOptions) error {
-	app.LiveBrowser = opts.Browser
-	opts.Progress = app.Progress()
-	answer, err := code(ctx, app, *opts)
-	return printAnswer(app, answer, err)
-}
-
 // codeOptions say which program to run. Params and Set are its inputs.
 type codeOptions struct {
 	CallOptions
@@ -270,32 +254,32 @@ type codeOptions struct {
 	Path string
 }
 
-// code runs a JavaScript program: it calls js.run. The answer and the error are those of [callTool].
-func code(ctx context.Context, app *command.App, o codeOptions) (*host.Answer, error) {
-	source, err := readProgram(ctx, app, o)
+// runCode runs a JavaScript program, by js.run, and prints what it returned.
+func runCode(ctx context.Context, app *command.App, opts *codeOptions) error {
+	source, err := readProgram(ctx, app, opts)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	params, err := manifest.Marshal(map[string]string{"source": string(source)})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	inputs, err := readParams(ctx, app, o.Params, o.Timeout)
+	inputs, err := readParams(ctx, app, opts.Params, opts.Timeout)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(inputs) > 0 {
 		params = append(append(append(params[:len(params)-1], `,"inputs":`...), inputs...), '}')
 	}
-	call := o.CallOptions
+	call := opts.CallOptions
 	call.Tool, call.Params, call.Set = "js.run", string(params), nil
-	for _, input := range o.Set {
+	for _, input := range opts.Set {
 		call.Set = append(call.Set, "inputs."+input)
 	}
-	return callTool(ctx, app, call)
+	return RunCall(ctx, app, &call)
 }
 
-func readProgram(ctx context.Context, app *command.App, o codeOptions) ([]byte, error) {
+func readProgram(ctx context.Context, app *command.App, o *codeOptions) ([]byte, error) {
 	if o.Path == "-" {
 		if o.Params == "-" {
 			return nil, host.Errorf(host.InvalidArgs, "the program and its inputs cannot both come from the standard input").
@@ -321,16 +305,12 @@ func newResult(app *command.App) *cobra.Command {
 			"so\ndo all calls without a session.",
 		Example: "parley result c0123456789abcdef --jq '.nodes | length'\n" +
 			"parley result c0123456789abcdef --out page.json",
-		ValidArgsFunction: func(cmd *cobra.Command, words []string, typed string) ([]string, cobra.ShellCompDirective) {
-			return completeResults(app, cmd, words, typed)
-		},
+		ValidArgsFunction: app.Complete().Results,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("out") {
-				if err := checkOut(opts.Out); err != nil {
-					return err
-				}
-			}
 			opts.ID = args[0]
+			if err := checkOut(opts.Out); cmd.Flags().Changed("out") && err != nil {
+				return err
+			}
 			return runResult(cmd.Context(), app, opts)
 		},
 	}
@@ -385,20 +365,6 @@ func checkOut(out string) error {
 	}
 	return host.Errorf(host.InvalidArgs, "--out requires the name of a file, got %q", out).
 		WithNext("--out page.png, or --out /dev/stdout")
-}
-
-// completeResults completes the id of a call with a result that is kept.
-func completeResults(a *command.App, _ *cobra.Command, args []string, typed string) ([]string,
-	cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	session, err := a.Session()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ids := a.Parley().Sessions().KeptIDs(session)
-	return command.StartingWith(typed, ids), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // resultOptions are the options of reading a result that was kept.

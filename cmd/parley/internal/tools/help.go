@@ -22,9 +22,7 @@ import (
 const modes = "modes"
 
 // essential are the options that the compact help explains: those of a first call. The full help explains all.
-var essential = map[string][]string{
-	"parley": {"list", "describe", "params", "param", "jq", "out"},
-}
+var essential = []string{"list", "describe", "params", "param", "jq", "out"}
 
 // listsMore are the commands whose other options the compact help names: those that agents use. Options that a command
 // shares with the root stand there.
@@ -87,19 +85,13 @@ func helpAbout(ctx context.Context, a *command.App, root *cobra.Command, words [
 		return err
 	}
 	if at.Tool != nil || at.Entry != nil {
-		write := func(w io.Writer, doc *describedTool) {
+		return printDescribed(ctx, a, at.Name(), manifest.Tier2, func(w io.Writer, doc *describedTool) {
 			if a.JSON {
 				_ = command.WriteJSON(w, doc, a.OutTTY)
 				return
 			}
 			toolUsage(a, w, root, at, doc)
-		}
-		count := func(w io.Writer, docs *host.Docs) { write(w, Described(a, docs)) }
-		doc, err := describe(command.CountDocs(ctx, count), a, at.Name(), manifest.Tier2)
-		if err != nil {
-			return err
-		}
-		return printHelp(a, func(w io.Writer) { write(w, doc) })
+		})
 	}
 	if a.JSON {
 		return list(a, at)
@@ -114,13 +106,13 @@ func help(a *command.App, cmd *cobra.Command) error {
 		if a.JSON {
 			return a.PrintDocument(doc)
 		}
-		return printHelp(a, func(w io.Writer) { helpText(w, doc, true) })
+		return command.WriteText(a, func(w io.Writer) { helpText(w, doc, true) })
 	}
 	doc := rootHelp(a, cmd)
 	if a.JSON {
 		return a.PrintDocument(doc)
 	}
-	return printHelp(a, func(w io.Writer) {
+	return command.WriteText(a, func(w io.Writer) {
 		fmt.Fprintf(w, "%s\n\n", command.Wrapped("parley "+doc.Version+": "+doc.Description, 80, ""))
 		for i, c := range doc.Commands {
 			helpText(w, c, i == 0 || a.Full)
@@ -134,14 +126,6 @@ func help(a *command.App, cmd *cobra.Command) error {
 			fmt.Fprintln(w, "  "+n)
 		}
 	})
-}
-
-// printHelp prints text to stdout in one write.
-func printHelp(a *command.App, text func(io.Writer)) error {
-	var b strings.Builder
-	text(&b)
-	_, err := io.WriteString(a.Out, b.String())
-	return command.WriteError(err)
 }
 
 // rootHelp returns the help of all commands.
@@ -203,12 +187,11 @@ func helpOf(a *command.App, cmd *cobra.Command, full bool) CommandHelp {
 	if full && cmd.Long != "" {
 		h.Description = cmd.Short + ". " + cmd.Long
 	}
-	wanted := essential[cmd.Name()]
 	visit := func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		if !full && !slices.Contains(wanted, f.Name) {
+		if !full && (cmd.HasParent() || !slices.Contains(essential, f.Name)) {
 			shared := cmd.HasParent() && cmd.Root().Flags().Lookup(f.Name) != nil
 			if slices.Contains(listsMore, cmd.Name()) && !shared {
 				h.More = append(h.More, "--"+f.Name)
@@ -379,21 +362,13 @@ type introData struct {
 
 // runDescribe prints documentation: a page on a terminal, otherwise the document itself.
 func runDescribe(ctx context.Context, app *command.App, tool string, tier int) error {
-	count := func(w io.Writer, docs *host.Docs) { writeDescribed(app, w, Described(app, docs)) }
-	ctx = host.WithMaxTokens(command.CountDocs(ctx, count), app.MaxTokens)
-	doc, err := describe(ctx, app, tool, tier)
-	if err != nil {
-		return err
-	}
-	return printHelp(app, func(w io.Writer) { writeDescribed(app, w, doc) })
-}
-
-func writeDescribed(a *command.App, w io.Writer, doc *describedTool) {
-	if a.OutTTY && !a.JSON {
-		a.Page(w).Docs(doc.ToolDocs, doc.Next)
-		return
-	}
-	_ = command.WriteJSON(w, doc, a.OutTTY)
+	return printDescribed(host.WithMaxTokens(ctx, app.MaxTokens), app, tool, tier, func(w io.Writer, doc *describedTool) {
+		if app.OutTTY && !app.JSON {
+			app.Page(w).Docs(doc.ToolDocs, doc.Next)
+			return
+		}
+		_ = command.WriteJSON(w, doc, app.OutTTY)
+	})
 }
 
 // describedTool is the documentation of a tool, with the next commands.
@@ -402,18 +377,21 @@ type describedTool struct {
 	Next []string `json:"next,omitempty"`
 }
 
-// describe returns the documentation of a tool, an event or a type by its qualified name, as much as a tier from 1 to 3
-// has. The error is not_found for an unknown name, or invalid_args for a tier that does not exist.
-func describe(ctx context.Context, app *command.App, tool string, tier int) (*describedTool, error) {
+// printDescribed writes the documentation of a tool, an event or a type by its qualified name, as much as a tier from 1
+// to 3 has. The error is not_found for an unknown name, or invalid_args for a tier that does not exist.
+func printDescribed(ctx context.Context, app *command.App, tool string, tier int,
+	write func(w io.Writer, doc *describedTool)) error {
+	ctx = command.CountDocs(ctx, func(w io.Writer, docs *host.Docs) { write(w, Described(app, docs)) })
 	h, session, err := app.HostSession(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	docs, err := h.Describe(ctx, command.Caller, session, tool, tier)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return Described(app, docs), nil
+	doc := Described(app, docs)
+	return command.WriteText(app, func(w io.Writer) { write(w, doc) })
 }
 
 // Described returns documentation with the commands that it leads to.
@@ -449,7 +427,7 @@ func pluginUsage(a *command.App, root *cobra.Command, at host.Address) error {
 		name, brief, tool, groups = name+" "+at.Group, groups[i].Brief, at.Group+".TOOL", nil
 	}
 	call := "parley " + at.Plugin + " " + tool
-	return printHelp(a, func(w io.Writer) {
+	return command.WriteText(a, func(w io.Writer) {
 		p := a.Page(w)
 		p.Text(0, command.Bold, name+": "+manifest.CleanLine(brief))
 		usage := []string{call + " [WORD...] [OPTION...]", call + " --describe", name + " --list", name + " --search QUERY"}

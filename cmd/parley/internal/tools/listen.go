@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // runListen streams events to stdout, one JSON line each. The last line says why the stream ended. It exits with the
@@ -169,7 +170,7 @@ type stream struct {
 // stream also if the call failed; then the error is that of its answer. Without a stream, the options are invalid.
 func listen(ctx context.Context, app *command.App, o listenOptions, emit func(record json.RawMessage) error) (*stream,
 	error) {
-	h, err := app.Host(ctx)
+	h, session, err := app.HostSession(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -185,35 +186,23 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 		return nil, err
 	}
 	options := settings.Complete(o.Options)
-	session, err := app.Session()
-	if err != nil {
-		return nil, err
-	}
 	options.JQ = ""
 	l := &listening{app: app, host: h, session: session, options: o, triggerOptions: options}
 	l.triggerOptions.Timeout = o.Timeout
-	if l.trigger, l.triggerParams, err = readTrigger(ctx, app, o.Trigger); err != nil {
-		return nil, err
+	// The parameters of the trigger follow a space, in any form of --params.
+	tool, rest, _ := strings.Cut(strings.TrimSpace(o.Trigger), " ")
+	if rest = strings.TrimSpace(rest); rest != "" {
+		if l.triggerParams, err = readParams(ctx, app, rest, 0); err != nil {
+			return nil, err
+		}
 	}
-	params := map[string]any{"match": o.Match}
+	l.trigger = tool
 	until, condition, conditional := strings.Cut(o.Until, ":")
-	if o.Until != "" {
-		params["until"] = until
+	if conditional && until == "" {
+		return nil, host.Errorf(host.InvalidArgs, "--until: the event is missing; expected EVENT:JQ")
 	}
-	if o.Max > 0 {
-		params["max"] = o.Max
-	}
-	options.Timeout = maxListen
-	if o.Timeout > 0 {
-		params["timeout_ms"] = o.Timeout.Milliseconds()
-		options.Timeout = o.Timeout + listenGrace
-	}
-	call := host.Call{
-		Name: o.Plugin + ".events", Caller: command.Caller, Session: session, Options: options, Started: l.began, Emit: emit,
-	}
-	if call.Params, err = manifest.Marshal(params); err != nil {
-		return nil, err
-	}
+	call := eventCall(o.Plugin, o.Match, until, o.Max, o.Timeout, session, options)
+	call.Started, call.Emit = l.began, emit
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	if o.JQ != "" {
@@ -253,6 +242,26 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 	}
 	l.end(stream)
 	return stream, nil
+}
+
+// eventCall returns the call that streams events of a plugin: those that match, until one of a name, or as many as max,
+// or for as long as patience. What is zero bounds nothing.
+func eventCall(plugin string, match []string, until string, max int, patience time.Duration, session host.Session,
+	options host.Options) host.Call {
+	params := map[string]any{"match": match}
+	if until != "" {
+		params["until"] = until
+	}
+	if max > 0 {
+		params["max"] = max
+	}
+	options.Timeout = maxListen
+	if patience > 0 {
+		params["timeout_ms"] = patience.Milliseconds()
+		options.Timeout = patience + listenGrace
+	}
+	return host.Call{Name: plugin + ".events", Params: jsontext.Marshal(params), Caller: command.Caller, Session: session,
+		Options: options}
 }
 
 // listening is a stream that is running.
@@ -347,16 +356,6 @@ func await(done <-chan struct{}, patience time.Duration) bool {
 	case <-late.C:
 		return false
 	}
-}
-
-// readTrigger splits the value of --trigger into a tool and its parameters, which follow a space in any form of
-// --params.
-func readTrigger(ctx context.Context, app *command.App, given string) (tool string, params json.RawMessage, err error) {
-	tool, rest, _ := strings.Cut(strings.TrimSpace(given), " ")
-	if rest = strings.TrimSpace(rest); rest != "" {
-		params, err = readParams(ctx, app, rest, 0)
-	}
-	return tool, params, err
 }
 
 // triggerOf returns the value of [ListenOptions.Trigger] that makes a call: its tool, and its parameters as JSON or as
