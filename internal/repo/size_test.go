@@ -43,7 +43,7 @@ var maxLines = map[string]int{
 	"internal/contain":      285,
 	"internal/slots":        215,
 	"internal/wire":         377,
-	"cdp":                   7147,
+	"cdp":                   7110,
 	"cdp/internal/keeper":   9174,
 	"plugins":               6110, // as plugins/page below
 	"sdk":                   1819,

@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -55,9 +53,6 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 30 * time.Second
 	}
-	if cfg.MaxMessage <= 0 {
-		cfg.MaxMessage = DefaultMaxMessage
-	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 
@@ -86,9 +81,7 @@ func Attach(ctx context.Context, cfg AttachConfig) (Conn, string, error) {
 		}
 		return nil, "", fmt.Errorf("cannot reach a browser at %s: %w", u, err)
 	}
-	c := &wsConn{ws: ws, limit: cfg.MaxMessage}
-	c.queue = newSendQueue(c.write, func() { c.Close() })
-	return c, u.String(), nil
+	return newWebSocket(ws, cfg.MaxMessage), u.String(), nil
 }
 
 func parseEndpoint(text string) (*url.URL, error) {
@@ -153,70 +146,28 @@ func discover(ctx context.Context, base *url.URL) (*url.URL, error) {
 	return u, nil
 }
 
-// wsConn is a [Conn] over a WebSocket.
-type wsConn struct {
-	ws    *websocket.Conn
-	queue *sendQueue
-	limit int
-	spill func(beginning []byte) io.Writer
-	once  sync.Once
-}
-
-func (c *wsConn) SetSpill(spill func([]byte) io.Writer) { c.spill = spill }
-
-func (c *wsConn) Send(message []byte) error { return c.queue.send(message) }
-
-func (c *wsConn) write(message []byte) error {
-	return c.ws.WriteMessage(websocket.TextMessage, message)
-}
-
-func (c *wsConn) Receive() (Message, error) {
-	for {
-		kind, r, err := c.ws.NextReader()
-		if err != nil {
-			var end *websocket.CloseError
-			if errors.As(err, &end) {
-				return Message{}, ErrClosed
+// newWebSocket returns a connection over a WebSocket.
+func newWebSocket(ws *websocket.Conn, limit int) Conn {
+	buf := make([]byte, 64<<10)
+	receive := func(add func(part []byte)) error {
+		kind, r, err := ws.NextReader()
+		for err == nil && kind != websocket.TextMessage {
+			kind, r, err = ws.NextReader()
+		}
+		for err == nil {
+			var n int
+			if n, err = r.Read(buf); n > 0 {
+				add(buf[:n])
 			}
-			return Message{}, closedError(err)
-		}
-		if kind != websocket.TextMessage {
-			continue
-		}
-		var data bytes.Buffer
-		size, err := io.CopyN(&data, r, min(spillSize, int64(c.limit)))
-		if err == nil && c.spill != nil {
-			if spill := c.spill(data.Bytes()); spill != nil {
-				spill.Write(data.Bytes())
-				rest, err := io.Copy(spill, r)
-				if err != nil {
-					return Message{}, closedError(err)
-				}
-				return Message{Data: prefix(data.Bytes()), Size: size + rest, Spilled: true}, nil
+			if err == io.EOF {
+				return nil
 			}
 		}
-		if err == nil {
-			var more int64
-			more, err = io.CopyN(&data, r, int64(c.limit)+1-size)
-			size += more
+		if _, closed := errors.AsType[*websocket.CloseError](err); closed {
+			return io.EOF
 		}
-		if err == nil {
-			var rest int64
-			if rest, err = io.Copy(io.Discard, r); err == nil {
-				return Message{Data: prefix(data.Bytes()), Size: size + rest}, nil
-			}
-		}
-		if !errors.Is(err, io.EOF) {
-			return Message{}, closedError(err)
-		}
-		return Message{Data: data.Bytes(), Size: size}, nil
+		return err
 	}
-}
-
-func (c *wsConn) Close() error {
-	c.once.Do(func() {
-		c.queue.close()
-		c.ws.Close()
-	})
-	return nil
+	send := func(message []byte) error { return ws.WriteMessage(websocket.TextMessage, message) }
+	return newConn(limit, receive, send, func() { ws.Close() })
 }

@@ -59,6 +59,73 @@ type Message struct {
 // Truncated reports whether the message was over the limit, so that its end is lost.
 func (m Message) Truncated() bool { return m.Size > int64(len(m.Data)) && !m.Spilled }
 
+// conn is a [Conn] over what carries whole messages.
+type conn struct {
+	queue   *sendQueue
+	limit   int
+	receive func(add func(part []byte)) error // receives one message
+	spill   func(beginning []byte) io.Writer
+	close   func()
+}
+
+// newConn returns a connection. limit is the largest message received whole, in bytes; zero means DefaultMaxMessage.
+func newConn(limit int, receive func(add func(part []byte)) error, send func([]byte) error, end func()) *conn {
+	if limit <= 0 {
+		limit = DefaultMaxMessage
+	}
+	c := &conn{limit: limit, receive: receive}
+	c.queue = newSendQueue(send, func() { c.close() })
+	c.close = sync.OnceFunc(func() {
+		c.queue.close()
+		end()
+	})
+	return c
+}
+
+func (c *conn) SetSpill(spill func([]byte) io.Writer) { c.spill = spill }
+
+func (c *conn) Send(message []byte) error { return c.queue.send(message) }
+
+func (c *conn) Receive() (Message, error) {
+	var (
+		m       Message
+		offered bool
+		spill   io.Writer
+	)
+	err := c.receive(func(part []byte) {
+		m.Size += int64(len(part))
+		if m.Size > spillSize && !offered && c.spill != nil {
+			offered = true
+			if spill = c.spill(m.Data); spill != nil {
+				spill.Write(m.Data)
+				m.Data, m.Spilled = prefix(m.Data), true
+			}
+		}
+		switch {
+		case m.Spilled:
+			spill.Write(part)
+		case m.Size <= int64(c.limit):
+			m.Data = append(m.Data, part...)
+		case len(m.Data) > truncatedSize:
+			m.Data = prefix(m.Data)
+		case len(m.Data) < truncatedSize:
+			m.Data = append(m.Data, part[:min(len(part), truncatedSize-len(m.Data))]...)
+		}
+	})
+	switch {
+	case err == nil:
+		return m, nil
+	case errors.Is(err, io.EOF):
+		return Message{}, ErrClosed
+	}
+	return Message{}, errors.Join(ErrClosed, err)
+}
+
+func (c *conn) Close() error {
+	c.close()
+	return nil
+}
+
 // prefix returns a copy of the beginning of a message that is not kept whole.
 func prefix(data []byte) []byte { return append([]byte(nil), data[:min(len(data), truncatedSize)]...) }
 

@@ -43,11 +43,9 @@ const MaxTemp = 56
 
 // Version is the result of Browser.getVersion.
 type Version struct {
-	Product   string `json:"product"`
-	Protocol  string `json:"protocolVersion"`
-	Revision  string `json:"revision"`
-	UserAgent string `json:"userAgent"`
-	JS        string `json:"jsVersion"`
+	Product  string `json:"product"`
+	Protocol string `json:"protocolVersion"`
+	Revision string `json:"revision"`
 }
 
 // Process is a launched browser.
@@ -58,8 +56,7 @@ type Process struct {
 	// Notes are the decisions that the user should know about, such as --no-sandbox for root.
 	Notes []string
 
-	child  *child
-	stderr *lastLines
+	child *child
 }
 
 // LaunchError reports why a browser did not start.
@@ -96,7 +93,7 @@ func Launch(ctx context.Context, cfg LaunchConfig) (*Process, error) {
 		return nil, &LaunchError{Reason: fmt.Sprintf("cannot start %s: %v", cfg.Path, err), ExitCode: -1}
 	}
 	p := &Process{
-		Conn: NewPipe(from, to, cfg.MaxMessage), PID: child.pid, Notes: notes, child: child, stderr: stderr,
+		Conn: NewPipe(from, to, cfg.MaxMessage), PID: child.pid, Notes: notes, child: child,
 	}
 
 	versionErr := make(chan error, 1)
@@ -179,9 +176,6 @@ func (p *Process) Done() <-chan struct{} { return p.child.done }
 
 // ExitCode is the browser's exit code, or -1 if it was killed. It is valid once Done is closed.
 func (p *Process) ExitCode() int { return p.child.exitCode }
-
-// LastLines returns the last lines that the browser wrote to its stderr.
-func (p *Process) LastLines() []string { return p.stderr.lines() }
 
 // Kill kills the browser with all its processes and waits until they are gone.
 func (p *Process) Kill() {

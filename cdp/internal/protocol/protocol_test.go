@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -318,7 +319,7 @@ func TestTexts(t *testing.T) {
 	p := Embedded()
 	line := func(name, s string, size int) {
 		t.Helper()
-		if s == "" || count(s) > size || strings.ContainsAny(s, "\n\t") || s != strings.TrimSpace(s) {
+		if s == "" || utf8.RuneCountInString(s) > size || strings.ContainsAny(s, "\n\t") || s != strings.TrimSpace(s) {
 			t.Errorf("%s: %q is not a line of at most %d characters", name, s, size)
 		}
 	}
@@ -385,7 +386,7 @@ func TestSentence(t *testing.T) {
 		}
 	}
 	for size := 2; size < 60; size++ {
-		if got := cut("Überträgt die Größe, and then some more words of the text", size); count(got) > size {
+		if got := cut("Überträgt die Größe, and then some more words of the text", size); utf8.RuneCountInString(got) > size {
 			t.Errorf("%q has more than %d characters", got, size)
 		}
 	}

@@ -1,6 +1,10 @@
 package protocol
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // Maximum sizes of briefs in characters: of a member by itself, and of a member in a list.
 const (
@@ -20,7 +24,7 @@ func briefOf(description, name string, size int) string {
 // clause drops the part after a comma, a bracket or a relative clause if the text has more than size characters.
 func clause(s string, size int) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "`", ""), "|", "")
-	if count(s) <= size {
+	if utf8.RuneCountInString(s) <= size {
 		return s
 	}
 	best := -1
@@ -65,17 +69,14 @@ func oneLine(text string) string {
 func startsSentence(c byte) bool { return c < 'a' || c > 'z' }
 
 func abbreviated(head string) bool {
-	for _, abbreviation := range []string{"e.g", "i.e", "etc", "vs", "aka", "cf"} {
-		if strings.HasSuffix(head, abbreviation) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"e.g", "i.e", "etc", "vs", "aka", "cf"}, func(abbreviation string) bool {
+		return strings.HasSuffix(head, abbreviation)
+	})
 }
 
 // cut shortens a text to size characters at a word, with an ellipsis.
 func cut(s string, size int) string {
-	if count(s) <= size {
+	if utf8.RuneCountInString(s) <= size {
 		return s
 	}
 	runes := []rune(s)[:size-1]
@@ -93,14 +94,6 @@ func cut(s string, size int) string {
 		}
 		head = trimmed
 	}
-}
-
-func count(s string) int {
-	n := 0
-	for range s {
-		n++
-	}
-	return n
 }
 
 // words turns a name into a phrase: "setEmulatedMedia" is "Set emulated media", "getDOMCounters" is "Get DOM counters".
