@@ -43,8 +43,8 @@ var maxLines = map[string]int{
 	"internal/contain":      285,
 	"internal/slots":        215,
 	"internal/wire":         377,
-	"cdp":                   7110,
-	"cdp/internal/keeper":   9174,
+	"cdp":                   7099,
+	"cdp/internal/keeper":   9153,
 	"plugins":               6110, // as plugins/page below
 	"sdk":                   1819,
 	"cmd":                   14734,

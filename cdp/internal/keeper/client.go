@@ -133,9 +133,6 @@ func (c *Client) Notes() []string { return c.notes }
 // Started reports whether Start launched the browser for this client.
 func (c *Client) Started() bool { return c.started }
 
-// Browser returns the name of the browser.
-func (c *Client) Browser() string { return c.hello.Browser }
-
 // Ended reports whether the connection is unusable: it has ended, or the browser has.
 func (c *Client) Ended() bool {
 	select {
@@ -188,7 +185,7 @@ func (c *Client) Type(ctx context.Context, q api.TypeRequest) (api.Typed, error)
 // the keeper does not have it.
 func (c *Client) Script(ctx context.Context, q api.ScriptRequest) (api.ScriptResult, error) {
 	done, err := ask[api.ScriptResult](ctx, c, "script", q)
-	if failed := (*api.Error)(nil); errors.As(err, &failed) && failed.Message == api.ErrNoScript.Error() {
+	if failed, ok := errors.AsType[*api.Error](err); ok && failed.Message == api.ErrNoScript.Error() {
 		err = api.ErrNoScript
 	}
 	return done, err

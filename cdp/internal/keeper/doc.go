@@ -58,8 +58,8 @@
 //
 // Frames are those of package wire. The first frame of each side is its hello:
 //
-//	{"parley_keeper":9,"version":"0.1.0"}                                   the client
-//	{"parley_keeper":9,"version":"0.1.0","browser":"default","pid":7, ...}  the keeper
+//	{"parley_keeper":9,"version":"0.1.0"}                                            the client
+//	{"parley_keeper":9,"version":"0.1.0","pid":7,"chrome":"/usr/bin/chromium", ...}  the keeper
 //
 // The hello and its fields parley_keeper and replace are the same in every version since 7. A client that finds a
 // keeper of another version sends a hello with "replace":true, which ends that keeper whatever its version, and starts

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
-	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 )
 
 // endOf returns the record of the end of the download of a URL.
@@ -37,7 +36,7 @@ func testDownloadsAreKept(t *testing.T, c *Client) {
 			fmt.Fprint(w, "content of ", r.URL.Path)
 		case r.URL.Path == "/endless":
 			w.Header().Set("Content-Type", "application/octet-stream")
-			w.Header().Set("Content-Length", fmt.Sprint(event.MaxDownloadBytes+1))
+			w.Header().Set("Content-Length", fmt.Sprint(512<<20+1))
 			w.Write(make([]byte, 1<<20))
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()

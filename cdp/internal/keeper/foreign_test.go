@@ -18,7 +18,6 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 )
 
@@ -346,7 +345,8 @@ func (s *stranger) drive(name string) (calls int) {
 			if err != nil {
 				answer = string(scan.Marshal(asError(err)))
 			}
-			toBrowser := api.IsBrowserDomain(api.DomainOf(name)) || tenant.TakesContext(name) // with the sender's own context
+			// to the browser with the sender's own context
+			toBrowser := api.IsBrowserDomain(api.DomainOf(name)) || protocol.Embedded().Rights(name).InContext()
 			if target == s.victim.page.Target && err == nil && !toBrowser {
 				s.t.Errorf("%s %s runs in the victim's page", name, params)
 			}

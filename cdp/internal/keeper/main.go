@@ -203,7 +203,7 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *api.Error) {
 	cfg := browser.LaunchConfig{Path: k.cfg.Chrome, Profile: k.profile, Temp: temp, Headed: k.cfg.Headed, Args: k.cfg.Args,
 		Timeout: k.cfg.LaunchTimeout, MaxMessage: k.cfg.MaxMessage, Log: log.Writer()}
 	proc, err := browser.Launch(ctx, cfg)
-	if failed := (*browser.LaunchError)(nil); errors.As(err, &failed) && failed.Killed {
+	if failed, ok := errors.AsType[*browser.LaunchError](err); ok && failed.Killed {
 		// On a machine under heavy load Chrome occasionally crashes while it starts.
 		log.Print("second attempt, because: ", failed)
 		proc, err = browser.Launch(ctx, cfg)
@@ -217,12 +217,10 @@ func (k *keeper) connect(ctx context.Context) (browser.Conn, *api.Error) {
 
 // attachErrorCode returns the code for a failed attach.
 func attachErrorCode(err error) string {
-	var address *browser.AddressError
-	var foreign *browser.RemoteHostError
-	switch {
-	case errors.As(err, &address):
+	if _, invalid := errors.AsType[*browser.AddressError](err); invalid {
 		return api.CodeInvalidArgs
-	case errors.As(err, &foreign):
+	}
+	if _, foreign := errors.AsType[*browser.RemoteHostError](err); foreign {
 		return api.CodeDenied
 	}
 	return api.CodeChromeConnection
@@ -245,8 +243,7 @@ func (k *keeper) listen() error {
 	}
 	l.SetUnlinkOnClose(false) // clean checks that the socket is still this keeper's
 	k.listener = l
-	h := hello{Wire: WireVersion, Version: k.cfg.Version, Browser: k.cfg.Browser, PID: os.Getpid(), Mode: k.mode(),
-		Headed: k.cfg.Headed,
+	h := hello{Wire: WireVersion, Version: k.cfg.Version, PID: os.Getpid(), Headed: k.cfg.Headed,
 		Attach: k.cfg.Attach, Profile: k.profile, Chrome: k.cfg.Chrome}
 	if k.temporary {
 		h.Profile = ""

@@ -55,8 +55,7 @@ func Start(ctx context.Context, cfg Config) (*Client, error) {
 			c.notes = append(notes, differences(cfg, c.hello)...)
 			return c, nil
 		}
-		var unusable *unusableKeeperError
-		if errors.As(err, &unusable) {
+		if unusable, ok := errors.AsType[*unusableKeeperError](err); ok {
 			if err := replace(ctx, f, unusable); err != nil {
 				return nil, err
 			}
@@ -173,8 +172,7 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 		if err == nil {
 			return c, nil
 		}
-		var unusable *unusableKeeperError
-		if errors.As(err, &unusable) {
+		if unusable, ok := errors.AsType[*unusableKeeperError](err); ok {
 			return nil, api.Errorf(api.CodeChromeConnection, "%s; opening or closing the browser replaces it", unusable.Error())
 		}
 		if err := f.foreignSocketError(err); err != nil {
@@ -198,8 +196,7 @@ func Dial(ctx context.Context, runDir, name, version string) (*Client, error) {
 // foreignSocketError returns an error if err reports a foreign file at the socket's path and the keeper is running.
 // The files of a dead keeper are removed instead.
 func (f files) foreignSocketError(err error) error {
-	var planted *socketError
-	if errors.As(err, &planted) && f.isLocked() {
+	if planted, ok := errors.AsType[*socketError](err); ok && f.isLocked() {
 		return api.Errorf(api.CodeChromeConnection, "%v, so it is not used; remove it and close browser %q", planted, f.name)
 	}
 	return nil

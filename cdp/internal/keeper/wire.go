@@ -32,9 +32,7 @@ type hello struct {
 	Replace bool `json:"replace,omitempty"`
 
 	// Only the keeper sets the following fields.
-	Browser string `json:"browser,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	Mode    string `json:"mode,omitempty"`
 	Headed  bool   `json:"headed,omitempty"`
 	Attach  string `json:"attach,omitempty"`
 	Profile string `json:"profile,omitempty"`

@@ -50,7 +50,7 @@ type download struct {
 // Limits of a session's folder. What exceeds them is cancelled.
 const (
 	maxDownloadFiles = 100
-	MaxDownloadBytes = 512 << 20
+	maxDownloadBytes = 512 << 20
 )
 
 // KeepDownloads lets the pages of a session's browser context download files into a folder. An empty context is the
@@ -216,8 +216,8 @@ func (ev *Events) limitDownload(id string, d *download) {
 		return
 	case d.folder.files > maxDownloadFiles:
 		d.cancelled = fmt.Sprintf("cancelled: a session keeps at most %d downloads", maxDownloadFiles)
-	case d.folder.bytes > MaxDownloadBytes:
-		d.cancelled = fmt.Sprintf("cancelled: the downloads of a session have at most %d MiB", MaxDownloadBytes>>20)
+	case d.folder.bytes > maxDownloadBytes:
+		d.cancelled = fmt.Sprintf("cancelled: the downloads of a session have at most %d MiB", maxDownloadBytes>>20)
 	default:
 		return
 	}

@@ -276,8 +276,7 @@ func (m *Mux) Send(p *Pending, params json.RawMessage) *api.Error {
 	}
 	b = append(b, '}')
 	if err := m.conn.Send(b); err != nil {
-		var tooLarge *browser.TooLargeError
-		if errors.As(err, &tooLarge) {
+		if _, tooLarge := errors.AsType[*browser.TooLargeError](err); tooLarge {
 			return &api.Error{Code: api.CodeLimitExceeded, Message: p.Method + ": " + err.Error()}
 		}
 		return api.Errorf(api.CodeChromeConnection, "%s was not sent: %v", p.Method, err)

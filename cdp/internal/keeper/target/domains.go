@@ -145,8 +145,8 @@ func (en *Domains) keepEnabled(t *Target, p *mux.Pending) {
 // Lifecycle is the event that has a switch of its own beside its domain's.
 const Lifecycle = "Page.lifecycleEvent"
 
-// RecordedDomains are enabled by the recorder.
-var RecordedDomains = []string{"Network", "Runtime", "Log"}
+// recordedDomains are enabled by the recorder.
+var recordedDomains = []string{"Network", "Runtime", "Log"}
 
 // Limits of what Chrome keeps of bodies for Network.getResponseBody.
 const (
@@ -156,7 +156,7 @@ const (
 
 // startRecording enables the recorder's domains in a new session. The mux is locked.
 func (en *Domains) startRecording(t *Target) {
-	for _, name := range RecordedDomains {
+	for _, name := range recordedDomains {
 		d := t.Domain(name)
 		d.recording, d.Enabling = true, true
 		en.setDomain(t, name, true, func(mux.Reply) {

@@ -89,18 +89,6 @@ func (t *Target) Within(top *Target) bool {
 	return t != nil
 }
 
-// TargetInfo has only the fields that the keeper needs, so that no other field of a later browser can break the
-// decoding.
-type TargetInfo struct {
-	ID      string `json:"targetId"`
-	Type    string `json:"type"`
-	URL     string `json:"url"`
-	Title   string `json:"title"`
-	Opener  string `json:"openerId"`
-	Parent  string `json:"parentId"`
-	Context string `json:"browserContextId"`
-}
-
 // HasPage reports whether targets of a kind have a document.
 func HasPage(kind string) bool { return kind == "page" || kind == "iframe" || kind == "webview" }
 

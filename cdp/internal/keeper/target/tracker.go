@@ -203,28 +203,26 @@ func (tr *Tracker) OnLoss(method string) { tr.observer.OnLoss(method) }
 func (tr *Tracker) OnEnd() { tr.observer.OnEnd() }
 
 func (tr *Tracker) onTargetInfo(via *Target, method string, params json.RawMessage) {
-	var p struct {
-		Info    TargetInfo `json:"targetInfo"`
-		Session string     `json:"sessionId"`
-		Waiting bool       `json:"waitingForDebugger"`
-	}
-	if json.Unmarshal(params, &p) != nil || p.Info.ID == "" {
+	info := scan.Field(params, "targetInfo")
+	id := scan.Text(info, "targetId")
+	if id == "" {
 		return
 	}
-	t := tr.ByID[p.Info.ID]
+	t := tr.ByID[id]
 	fresh := t == nil
 	if fresh && method == cdptarget.TargetInfoChanged.Method {
 		return // a frame in the back/forward cache: unreachable until it is attached again
 	}
 	if fresh {
-		t = &Target{Address: mux.Address{ID: p.Info.ID}, Kind: p.Info.Type, Domains: map[string]*Domain{}}
+		t = &Target{Address: mux.Address{ID: id}, Domains: map[string]*Domain{}}
 		tr.ByID[t.ID] = t
 		tr.All = append(tr.All, t)
 	}
-	t.Kind, t.URL, t.Title, t.Opener = p.Info.Type, p.Info.URL, p.Info.Title, p.Info.Opener
-	tr.observer.OnTarget(t, p.Info.Context, via, fresh)
+	t.Kind, t.URL = scan.Text(info, "type"), scan.Text(info, "url")
+	t.Title, t.Opener = scan.Text(info, "title"), scan.Text(info, "openerId")
+	tr.observer.OnTarget(t, scan.Text(info, "browserContextId"), via, fresh)
 	if method == cdptarget.AttachedToTarget.Method {
-		tr.onAttached(t, via, p.Session, p.Waiting)
+		tr.onAttached(t, via, scan.Text(params, "sessionId"), string(scan.Field(params, "waitingForDebugger")) == "true")
 	}
 	if fresh && tr.External && method == cdptarget.TargetCreated.Method && tr.observer.WantsSession(t) {
 		tr.AttachAsync(t)

@@ -58,9 +58,9 @@ func Disposes(q api.CallRequest, s *Scope) bool {
 		p.BrowserContextID == s.Context
 }
 
-// TakesContext reports whether a session's command goes to the browser, with the session's context filled in: without
+// takesContext reports whether a session's command goes to the browser, with the session's context filled in: without
 // one Chrome uses the default context, for Storage.getCookies even in the session of a page elsewhere.
-func TakesContext(method string) bool { return protocol.Embedded().Rights(method).InContext() }
+func takesContext(method string) bool { return protocol.Embedded().Rights(method).InContext() }
 
 // Confine limits a call to what belongs to the caller's session and fills in the parameters that the keeper knows. s is
 // the session's scope, nil for that of the default context.
@@ -68,7 +68,7 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 	if why := denyReason(by, q.Method); why != "" {
 		return api.Errorf(api.CodeDenied, "%s is never available to %s: %s", q.Method, manifest.Clip(by.Name, 80), why)
 	}
-	ofBrowser := api.IsBrowserDomain(api.DomainOf(q.Method)) || TakesContext(q.Method)
+	ofBrowser := api.IsBrowserDomain(api.DomainOf(q.Method)) || takesContext(q.Method)
 	if q.Target == api.BrowserTarget && (by.IsPlugin() || s != nil && !ofBrowser) {
 		return api.Errorf(api.CodeDenied, "%s cannot send %s to the browser itself: name a target of its own, or no target",
 			api.DisplayName(by.SessionKey()), q.Method)
@@ -77,7 +77,7 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 		// Chrome 148 crashes on some of these, with the pages of all sessions.
 		return api.Errorf(api.CodeDenied, "%s cannot be sent to the browser itself: name a target, or none", q.Method)
 	}
-	if by.IsPerson() && !ofBrowser && len(tn.owners.Forbidden) == 0 {
+	if by.IsPerson() && !ofBrowser && len(tn.owners.forbidden) == 0 {
 		return nil
 	}
 	params := map[string]json.RawMessage{}
@@ -86,7 +86,7 @@ func (tn *Tenancy) Confine(by api.Caller, s *Scope, q *api.CallRequest) *api.Err
 			return api.Errorf(api.CodeInvalidArgs, "the parameters of %s: %v", q.Method, err)
 		}
 	}
-	if s != nil && TakesContext(q.Method) && params["browserContextId"] == nil {
+	if s != nil && takesContext(q.Method) && params["browserContextId"] == nil {
 		params["browserContextId"] = scan.Quote(string(s.Context))
 	}
 	if (s != nil || by.IsPlugin()) && ofBrowser {

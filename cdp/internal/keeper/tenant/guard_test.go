@@ -540,7 +540,7 @@ func TestForbiddenOrigins(t *testing.T) {
 	everybody := []api.Caller{api.CommandLine, {Name: "cli", Session: someClient.SessionKey()}, someClient, plugin("one")}
 	withForbidden := func(t *testing.T, test func(t *testing.T, e *rooms, f *muxtest.Browser)) {
 		withPages(t, func(t *testing.T, e *rooms, f *muxtest.Browser) {
-			e.Tracker.Started, e.Owners.Forbidden = true, []string{"http://other", secret}
+			e.Tracker.Started, e.Owners.forbidden = true, []string{"http://other", secret}
 			test(t, e, f)
 		})
 	}

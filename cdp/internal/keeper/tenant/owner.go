@@ -36,7 +36,7 @@ type Owners struct {
 	// HiddenURL is where the keeper's own pages begin. It cannot be guessed: whatever else had it would be hidden, too.
 	HiddenURL string
 	// forbidden are origins whose pages no session may use.
-	Forbidden []string
+	forbidden []string
 	// contextOwners has the sessions of browser contexts by their ids, createdContexts those that a session created by a
 	// command of its own.
 	contextOwners, createdContexts map[string]string
@@ -52,7 +52,7 @@ type Owners struct {
 func NewOwners(ev *event.Events, forbidden []string) *Owners {
 	tr := ev.Tracker
 	ow := &Owners{
-		mux: tr.Mux, sender: tr.Sender, domains: tr.Domains, tracker: tr, events: ev, Forbidden: forbidden,
+		mux: tr.Mux, sender: tr.Sender, domains: tr.Domains, tracker: tr, events: ev, forbidden: forbidden,
 		HiddenURL:     api.BlankURL + "#" + rand.Text(),
 		contextOwners: map[string]string{}, createdContexts: map[string]string{},
 		current:      map[string]*target.Target{},
@@ -211,7 +211,7 @@ func (ow *Owners) CanUse(by api.Caller, t *target.Target) bool {
 
 // isForbidden reports whether no session may use a page at a URL.
 func (ow *Owners) isForbidden(url string) bool {
-	return slices.ContainsFunc(ow.Forbidden, func(origin string) bool { return api.SameOrigin(url, origin) })
+	return slices.ContainsFunc(ow.forbidden, func(origin string) bool { return api.SameOrigin(url, origin) })
 }
 
 // CheckURL rejects a forbidden URL.

@@ -236,8 +236,8 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 // recordRefusal stores what the guard denied or rejected as an address, for the error of the navigation that fails
 // because of it.
 func (p *proxy) recordRefusal(address string, err error) {
-	var refused *host.Error
-	if !errors.As(err, &refused) || refused.Code != host.Denied && refused.Code != host.InvalidURL {
+	refused, ok := errors.AsType[*host.Error](err)
+	if !ok || refused.Code != host.Denied && refused.Code != host.InvalidURL {
 		return
 	}
 	p.mu.Lock()

@@ -185,7 +185,6 @@ func TestCommandLineIsNotConfined(t *testing.T) {
 // No session opens a forbidden origin.
 func TestForbiddenOriginsAreNotOpened(t *testing.T) {
 	withPages(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
-		e.Owners.Forbidden = []string{"http://127.0.0.1:9000"}
 		for _, by := range []api.Caller{api.CommandLine, someClient} {
 			_, err := e.Open(t.Context(), by, entered(e, by), api.OpenRequest{URL: "http://127.0.0.1:9000/x"})
 			if err == nil || err.Code != api.CodeDenied || !strings.Contains(err.Message, "no session may use") {

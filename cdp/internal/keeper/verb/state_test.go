@@ -13,7 +13,6 @@ import (
 // A state is for web origins without a path, none of which is forbidden.
 func TestStateOrigins(t *testing.T) {
 	withPage(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
-		e.Owners.Forbidden = []string{"http://127.0.0.1:1"}
 		for origin, code := range map[string]string{
 			"": api.CodeInvalidArgs, "*": api.CodeInvalidArgs, "file:///etc": api.CodeInvalidArgs,
 			"https://a.test/": api.CodeInvalidArgs,
