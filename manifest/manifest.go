@@ -384,29 +384,23 @@ func (t *Tool) Outside() bool { return len(t.Files) > 0 || t.Reach != "" && t.Re
 
 // Tool returns the tool with a name, ignoring case, nil if there is none.
 func (m *Manifest) Tool(name string) *Tool {
-	for i := range m.Tools {
-		if strings.EqualFold(m.Tools[i].Name, name) {
-			return &m.Tools[i]
-		}
-	}
-	return nil
+	return find(m.Tools, func(t *Tool) bool { return strings.EqualFold(t.Name, name) })
 }
 
 // Script returns the script with a name, nil if there is none.
 func (m *Manifest) Script(name string) *Script {
-	for i := range m.Scripts {
-		if m.Scripts[i].Name == name {
-			return &m.Scripts[i]
-		}
-	}
-	return nil
+	return find(m.Scripts, func(s *Script) bool { return s.Name == name })
 }
 
 // ExitCode returns the declared exit code with a number, nil if there is none.
 func (m *Manifest) ExitCode(code int) *ExitCode {
-	for i := range m.ExitCodes {
-		if m.ExitCodes[i].Code == code {
-			return &m.ExitCodes[i]
+	return find(m.ExitCodes, func(e *ExitCode) bool { return e.Code == code })
+}
+
+func find[T any](list []T, matches func(*T) bool) *T {
+	for i := range list {
+		if matches(&list[i]) {
+			return &list[i]
 		}
 	}
 	return nil

@@ -197,6 +197,11 @@ func exampleDoc(e Example) ExampleDoc {
 func (d *ToolDocs) Text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	unlessEmpty := func(format, text string) {
+		if text != "" {
+			line(format, text)
+		}
+	}
 	head := d.Name
 	if d.Tier == Tier1 {
 		head = Signature(d.Name, d.Parameters)
@@ -210,26 +215,21 @@ func (d *ToolDocs) Text() string {
 	}
 	marks = slices.DeleteFunc(marks, func(mark string) bool { return mark == "" })
 	line("%s: %s [%s]", head, d.Brief, strings.Join(marks, ", "))
-	if d.DeprecationMessage != "" {
-		line("%s", d.DeprecationMessage)
-	}
+	unlessEmpty("%s", d.DeprecationMessage)
+	leftOut := strings.Join(d.LeftOut, ", ")
 	if d.Tier == Tier1 {
-		d.leftOutText(&b)
+		unlessEmpty("Left out for max_tokens: %s", leftOut)
 		return b.String()
 	}
 	if d.Description != d.Brief {
 		line("%s", d.Description)
 	}
 	paramLines(line, d.Parameters)
-	if more := d.MoreText(); more != "" {
-		line("  %s", more)
-	}
+	unlessEmpty("  %s", d.MoreText())
 	for _, v := range d.Get {
 		line("  get %s", v.Text())
 	}
-	if len(d.Needs) > 0 {
-		line("Needs: %s", strings.Join(d.Needs, ", "))
-	}
+	unlessEmpty("Needs: %s", strings.Join(d.Needs, ", "))
 	switch {
 	case len(d.Returns) == 0:
 	case d.Tier == Tier3:
@@ -255,33 +255,21 @@ func (d *ToolDocs) Text() string {
 			line("Example: %s", d.Call(e))
 		}
 	}
-	if len(d.ExitCodes) > 0 {
-		var codes []string
-		for _, c := range d.ExitCodes {
-			codes = append(codes, fmt.Sprintf("%d %s", c.Code, c.Name))
-		}
-		line("Exit codes: %s", strings.Join(codes, ", "))
+	var codes []string
+	for _, c := range d.ExitCodes {
+		codes = append(codes, fmt.Sprintf("%d %s", c.Code, c.Name))
 	}
-	if d.When != "" {
-		line("When: %s", d.When)
-	}
-	if d.WhenNot != "" {
-		line("Not when: %s", d.WhenNot)
-	}
+	unlessEmpty("Exit codes: %s", strings.Join(codes, ", "))
+	unlessEmpty("When: %s", d.When)
+	unlessEmpty("Not when: %s", d.WhenNot)
 	for _, r := range d.Related {
 		line("Related: %s: %s", r.Tool, r.Why)
 	}
 	for _, l := range d.Limitations {
 		line("Limit: %s", l)
 	}
-	d.leftOutText(&b)
+	unlessEmpty("Left out for max_tokens: %s", leftOut)
 	return b.String()
-}
-
-func (d *ToolDocs) leftOutText(b *strings.Builder) {
-	if len(d.LeftOut) > 0 {
-		fmt.Fprintf(b, "Left out for max_tokens: %s\n", strings.Join(d.LeftOut, ", "))
-	}
 }
 
 // Reduction is a part of documentation that can be left out. Remove reports false if there is nothing to remove.
@@ -413,10 +401,8 @@ func (p *Param) TypeText() string { return cmp.Or(p.shape, p.Fields, p.plain()) 
 func exitCodes(m *Manifest, t *Tool) []ExitCodeDoc {
 	docs := []ExitCodeDoc{}
 	for _, name := range t.ExitCodes {
-		for _, c := range m.ExitCodes {
-			if c.Name == name {
-				docs = append(docs, ExitCodeDoc{c.Code, c.Name, CleanLine(c.Meaning)})
-			}
+		if c := find(m.ExitCodes, func(c *ExitCode) bool { return c.Name == name }); c != nil {
+			docs = append(docs, ExitCodeDoc{c.Code, c.Name, CleanLine(c.Meaning)})
 		}
 	}
 	return docs

@@ -677,7 +677,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 		return nil
 	}
 	e := host.Errorf(host.InvalidResult, "%s returned a result that does not match its schema: %s", r.answer.Tool,
-		plural(len(violations), "violation"))
+		manifest.Plural(len(violations), "violation"))
 	for _, v := range violations {
 		e.Details = append(e.Details, detailOf(v))
 	}

@@ -180,7 +180,7 @@ func (r *run) settings(d *host.Decision) error {
 		return nil
 	}
 	e := host.Errorf(host.Denied, "%s is missing required settings: %s under %s; nothing was run",
-		r.address.Plugin, plural(len(violations), "violation"), d.SettingsIn)
+		r.address.Plugin, manifest.Plural(len(violations), "violation"), d.SettingsIn)
 	for _, v := range violations {
 		e.Details = append(e.Details, detailOf(v))
 	}

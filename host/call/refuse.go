@@ -27,7 +27,7 @@ func (r *run) violationError(paramsSchema *schema.Schema, given any, violations 
 		e.Details = append(e.Details, d)
 	}
 	r.planMissing(e)
-	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(violations), "violation"))
+	e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, manifest.Plural(len(violations), "violation"))
 	return e
 }
 
@@ -140,13 +140,6 @@ func isBelow(pointer, other string) bool {
 	return pointer == other || strings.HasPrefix(pointer, other+"/")
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // refuse adds to a parameter error what helps to fix it: the next steps, and documentation of the tool that the session
 // has not been shown yet: tier 2, then tier 3, then none, but tier 3 each third time that the mistake is the same.
 func (r *run) refuse(e *host.Error) error {
@@ -193,7 +186,7 @@ func (r *run) withRetry(e *host.Error) error {
 func (r *run) refuseByTool(e *host.Error) {
 	if e.Code == host.InvalidArgs && e.Docs == nil && len(e.Details) > 0 {
 		if e.Message == "" {
-			e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, plural(len(e.Details), "violation"))
+			e.Message = fmt.Sprintf("Tool '%s' failed: %s", r.answer.Tool, manifest.Plural(len(e.Details), "violation"))
 		}
 		_ = r.refuse(e)
 	}

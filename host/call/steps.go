@@ -56,7 +56,7 @@ func (r *run) readSteps() error {
 	}
 	if len(wrong) > 0 {
 		e := host.Errorf(host.InvalidArgs, "Tool '%s' failed: %s in its steps", r.answer.Tool,
-			plural(len(wrong), "violation"))
+			manifest.Plural(len(wrong), "violation"))
 		e.Details = wrong
 		if name, _ := list[0].(string); r.isStep(name) { // ["click", "Save"]: a step without the list around it
 			if step, details, err := r.readStep("", list); err == nil && len(details) == 0 {
@@ -96,7 +96,7 @@ func (r *run) readStep(at string, given any) (*run, []host.Detail, error) {
 	if object, ok := params.(map[string]any); ok {
 		own := a.Rule()
 		if object, ok = own.WithWords(object, words); !ok {
-			return wrong(at, words, "at most "+plural(len(a.Tool.Positional), "word"))
+			return wrong(at, words, "at most "+manifest.Plural(len(a.Tool.Positional), "word"))
 		}
 		params = object
 	}

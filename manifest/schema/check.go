@@ -162,17 +162,17 @@ func (c *visit) fail(keyword string) bool {
 	return false
 }
 
-// inner checks a part of the value.
-func (c *visit) inner(n *node, v any, at *location) {
-	if !c.isOver() && !c.check(n, v, at, c.faults, nil) {
+// inner checks a part of the value, or the value itself.
+func (c *visit) inner(n *node, v any, at *location, seen record) {
+	if !c.isOver() && !c.check(n, v, at, c.faults, seen) {
 		c.ok = false
 	}
 }
 
 // both checks the value by another node, too, unless that is nil.
 func (c *visit) both(n *node) {
-	if n != nil && !c.isOver() && !c.check(n, c.v, c.at, c.faults, c.seen) {
-		c.ok = false
+	if n != nil {
+		c.inner(n, c.v, c.at, c.seen)
 	}
 }
 
@@ -213,7 +213,7 @@ func (c *visit) array(v []any) {
 			break
 		}
 		c.seen.add(i)
-		c.inner(s, item, c.at.index(i))
+		c.inner(s, item, c.at.index(i), nil)
 	}
 	c.count(c.node.count, len(v), "minItems", "maxItems")
 	if c.unique && hasDuplicate(v) {
@@ -234,15 +234,11 @@ func (c *visit) array(v []any) {
 }
 
 func hasDuplicate(v []any) bool {
-	found := make(map[string]bool, len(v))
+	different := make(map[string]bool, len(v))
 	for _, item := range v {
-		key := identityOf(item)
-		if found[key] {
-			return true
-		}
-		found[key] = true
+		different[identityOf(item)] = true
 	}
-	return false
+	return len(different) < len(v)
 }
 
 func (c *visit) object(v map[string]any) {
@@ -283,7 +279,7 @@ func (c *visit) property(name string, beside map[string]any) {
 			c.add(fault{at: at, keyword: "additionalProperties", node: c.node, v: beside[name], known: c.propNames,
 				beside: beside})
 		} else {
-			c.inner(s, beside[name], at)
+			c.inner(s, beside[name], at, nil)
 		}
 	}
 	if c.propertyNames != nil && !c.check(c.propertyNames, name, nil, nil, nil) {
@@ -486,7 +482,7 @@ func (c *visit) unevaluated() {
 				c.add(fault{at: c.at.key(name), keyword: "unevaluatedProperties", node: c.node, v: v[name],
 					known: knownNames(c.node), beside: v})
 			default:
-				c.inner(c.unevalProps, v[name], c.at.key(name))
+				c.inner(c.unevalProps, v[name], c.at.key(name), nil)
 			}
 		}
 	case []any:
@@ -495,7 +491,7 @@ func (c *visit) unevaluated() {
 		}
 		for i, item := range v {
 			if !c.seen[i] {
-				c.inner(c.unevalItems, item, c.at.index(i))
+				c.inner(c.unevalItems, item, c.at.index(i), nil)
 			}
 		}
 	}

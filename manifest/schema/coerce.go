@@ -235,11 +235,12 @@ func (m *coercer) object(all []*node, v map[string]any, at *location) any {
 
 // fallback returns a copy of n's default, completed by the defaults of the properties that are absent in it.
 func (m *coercer) fallback(n *node) (any, bool) {
-	value, ok := defaultOf(n)
-	d := m.defaults
-	if !ok || d.left < 0 {
+	all, d := n.conjuncts(), m.defaults
+	i := slices.IndexFunc(all, func(c *node) bool { return c.hasDefault })
+	if i < 0 || d.left < 0 {
 		return nil, false
 	}
+	value := all[i].fallback
 	if d.left -= textSize(value); d.left < 0 {
 		return nil, false
 	}
@@ -276,15 +277,6 @@ func textSize(v any) int {
 		return size
 	}
 	return 8
-}
-
-func defaultOf(n *node) (any, bool) {
-	for _, c := range n.conjuncts() {
-		if c.hasDefault {
-			return c.fallback, true
-		}
-	}
-	return nil, false
 }
 
 // required returns the names of the properties that the conjuncts require.

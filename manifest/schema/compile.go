@@ -126,13 +126,8 @@ var kindNames = map[string]kinds{"null": kindNull, "boolean": kindBoolean, "obje
 	"number": kindNumber, "string": kindString, "integer": kindInteger}
 
 func (k kinds) list() []string {
-	var names []string
-	for _, name := range []string{"string", "number", "integer", "boolean", "object", "array", "null"} {
-		if k&kindNames[name] != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
+	names := []string{"string", "number", "integer", "boolean", "object", "array", "null"}
+	return slices.DeleteFunc(names, func(name string) bool { return k&kindNames[name] == 0 })
 }
 
 // Bounds of the gate for untrusted schemas. Each stops schemas that hung or killed a process when they were tried.
@@ -493,20 +488,26 @@ func (c *compiler) types(n *node, v any, at string) {
 }
 
 func (c *compiler) enum(n *node, v any, at string) {
-	list, ok := as[[]any](c, v, at, "an array")
-	if ok && len(list) == 0 {
+	if list, isList := v.([]any); isList && len(list) == 0 {
 		c.refuse(at, "an empty list allows no value at all")
 	}
+	n.enum = c.distinct(v, at, "an array", "values")
+}
+
+// distinct returns a list without what is in it twice.
+func (c *compiler) distinct(v any, at, what, items string) (all []any) {
+	list, _ := as[[]any](c, v, at, what)
 	if c.untrusted && len(list) > gateValues {
-		c.refuse(at, "%d values, at most %d", len(list), gateValues)
+		c.refuse(at, "%d %s, at most %d", len(list), items, gateValues)
 	}
 	seen := map[string]bool{}
 	for _, x := range list {
 		if key := identityOf(x); !seen[key] {
 			seen[key] = true
-			n.enum = append(n.enum, x)
+			all = append(all, x)
 		}
 	}
+	return all
 }
 
 // number returns nil for what is not a number.
@@ -621,20 +622,12 @@ func (c *compiler) schemas(list []any, at string) []*node {
 }
 
 func (c *compiler) names(v any, at string) (names []string) {
-	list, _ := as[[]any](c, v, at, "an array of property names")
-	if c.untrusted && len(list) > gateValues {
-		c.refuse(at, "%d names, at most %d", len(list), gateValues)
-	}
-	seen := map[string]bool{}
-	for _, x := range list {
+	for _, x := range c.distinct(v, at, "an array of property names", "names") {
 		name, ok := x.(string)
 		if !ok {
 			c.refuse(at, "must contain property names, not %s", render(x))
 		}
-		if !seen[name] {
-			seen[name] = true
-			names = append(names, name)
-		}
+		names = append(names, name)
 	}
 	return names
 }

@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -126,8 +127,7 @@ func (c *corrector) round() bool {
 		if c.full() || len(touched) > MaxChanges {
 			break
 		}
-		overlaps := func(other string) bool { return isWithin(at, other) || isWithin(other, at) }
-		if !slices.ContainsFunc(touched, overlaps) && c.value(f) {
+		if !overlapsAny(at, slices.Values(touched)) && c.value(f) {
 			touched = append(touched, at)
 		}
 	}
@@ -145,6 +145,16 @@ func isWithin(pointer, other string) bool {
 	return pointer == other || strings.HasPrefix(pointer, other+"/")
 }
 
+// overlapsAny reports whether the value at a pointer is within one at the others, or contains it.
+func overlapsAny(pointer string, others iter.Seq[string]) bool {
+	for other := range others {
+		if isWithin(pointer, other) || isWithin(other, pointer) {
+			return true
+		}
+	}
+	return false
+}
+
 // coerce makes the coercions that [Schema.Coerce] makes, without defaults.
 func (c *corrector) coerce() {
 	m := c.s.coercer()
@@ -159,7 +169,8 @@ func (c *corrector) coerce() {
 		switch {
 		case isList && len(list) == 1 && equal(list[0], before):
 			c.relocate(k.Pointer, k.Pointer+"/0")
-			if !c.isNew(k.Pointer + "/0") {
+			isKnown := func(x Change) bool { return x.To == k.Pointer+"/0" && x.From != x.To }
+			if !slices.ContainsFunc(c.changes, isKnown) {
 				c.note(k.Pointer, k.Pointer+"/0", Coerced)
 			}
 		case isList || isObject:
@@ -179,14 +190,7 @@ func (c *corrector) faults() []fault {
 	filled, _ := c.s.Coerce(c.draft)
 	var all []fault
 	c.s.boundedWalker().check(c.s.root, filled, nil, &all, nil)
-	return slices.DeleteFunc(all, func(f fault) bool {
-		for hole := range c.holes {
-			if at := f.at.pointer(); isWithin(at, hole) || isWithin(hole, at) {
-				return true
-			}
-		}
-		return false
-	})
+	return slices.DeleteFunc(all, func(f fault) bool { return overlapsAny(f.at.pointer(), maps.Keys(c.holes)) })
 }
 
 // origin returns the pointer that a value of the draft was given at.
@@ -198,11 +202,6 @@ func (c *corrector) origin(pointer string) string {
 		}
 	}
 	return from
-}
-
-// isNew reports whether a change says how a value came to this pointer.
-func (c *corrector) isNew(pointer string) bool {
-	return slices.ContainsFunc(c.changes, func(x Change) bool { return x.To == pointer && x.From != x.To })
 }
 
 // note records that the value of the draft at from is now at to.
@@ -276,6 +275,13 @@ func (c *corrector) set(at *location, v any) bool {
 // given returns the value of the draft at a location.
 func (c *corrector) given(at *location) (any, bool) {
 	return jsontext.Lookup(c.draft, at.tokens())
+}
+
+// objectAt returns the object of the draft at a location, nil if there is none.
+func (c *corrector) objectAt(at *location) map[string]any {
+	v, _ := c.given(at)
+	object, _ := v.(map[string]any)
+	return object
 }
 
 // fits reports whether a value is valid by a schema, after coercion.
@@ -352,7 +358,7 @@ func (c *corrector) value(f fault) bool {
 	v, given := c.given(f.at)
 	switch f.keyword {
 	case "required", "dependentRequired":
-		child := cmp.Or(c.s.missingSchema(f), &node{})
+		child := cmp.Or(f.child, c.s.schemaAt(f.at), &node{})
 		if only, ok := onlyValue(child); ok && !f.ambiguous {
 			c.changes = append(c.changes, Change{To: at, How: OnlyValue})
 			return c.set(f.at, only)
@@ -411,9 +417,8 @@ func (c *corrector) accepts(n *node, v any) bool {
 
 // remove leaves a property out, or gives it the only name that it may have meant.
 func (c *corrector) remove(f fault) bool {
-	parent, _ := c.given(f.at.up)
-	object, ok := parent.(map[string]any)
-	if !ok {
+	object := c.objectAt(f.at.up)
+	if object == nil {
 		return false
 	}
 	at, value := f.at.pointer(), object[f.at.token]
@@ -464,10 +469,8 @@ func (c *corrector) unwrap(f fault, v any) bool {
 // hoist makes the members of an object those of the object that it is in. All of them have to be free properties there,
 // and their values have to fit.
 func (c *corrector) hoist(at *location, v map[string]any) bool {
-	parent, _ := c.given(at.up)
-	object, ok := parent.(map[string]any)
-	n := c.s.schemaAt(at.up)
-	if !ok || n == nil || len(v) == 0 {
+	object, n := c.objectAt(at.up), c.s.schemaAt(at.up)
+	if object == nil || n == nil || len(v) == 0 {
 		return false
 	}
 	for name := range v {

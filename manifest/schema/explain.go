@@ -23,7 +23,8 @@ func (s *Schema) explain(f fault) Violation {
 	switch f.keyword {
 	case "required", "dependentRequired":
 		v.Expected = "a value"
-		if child := s.missingSchema(f); child != nil {
+		// Another schema than the one that requires the property may describe it, such as the one beside an allOf.
+		if child := cmp.Or(f.child, s.schemaAt(f.at)); child != nil {
 			v.Expected = describe(child)
 		}
 		v.Expected += f.expected
@@ -40,24 +41,13 @@ func (s *Schema) explain(f fault) Violation {
 	case "enum", "const":
 		allowed := f.choices()
 		v.Expected = oneOf(allowed)
-		for _, x := range nearestValues(f.v, allowed) {
-			v.DidYouMean = append(v.DidYouMean, plainText(x))
-		}
+		v.DidYouMean = nearestValues(f.v, allowed)
 	default:
 		if v.Expected = f.expected; v.Expected == "" {
 			v.Expected = expectation(f)
 		}
 	}
 	return v
-}
-
-// missingSchema returns the schema of a missing property, nil if there is none. Another schema than the one that
-// requires the property may describe it, such as the one beside an allOf.
-func (s *Schema) missingSchema(f fault) *node {
-	if f.child != nil {
-		return f.child
-	}
-	return s.schemaAt(f.at)
 }
 
 // schemaAt returns the schema that applies at a location whatever the value is, nil if there is none.
@@ -102,28 +92,20 @@ func nearestNames(word string, known []string) []string {
 	return names
 }
 
-func nearestValues(v any, allowed []any) []any {
+func nearestValues(v any, allowed []any) []string {
 	switch v.(type) {
 	case string, json.Number, bool:
 	default:
 		return nil
 	}
 	word := strings.TrimSpace(plainText(v))
-	byText := map[string]any{}
-	for _, a := range allowed {
-		byText[plainText(a)] = a
-	}
-	if same, ok := byText[word]; ok { // only the type is wrong
-		return []any{same}
+	if slices.ContainsFunc(allowed, func(a any) bool { return plainText(a) == word }) { // only the type is wrong
+		return []string{word}
 	}
 	if _, isText := v.(string); !isText {
 		return nil
 	}
-	var near []any
-	for _, name := range nearestNames(word, texts(allowed)) {
-		near = append(near, byText[name])
-	}
-	return near
+	return nearestNames(word, texts(allowed))
 }
 
 // plainText returns a string as it is, and any other value as JSON.
@@ -175,22 +157,19 @@ func expectation(f fault) string {
 	switch f.keyword {
 	case "not":
 		return "anything but " + describe(n.not)
-	case "contains":
+	case "contains", "maxContains":
 		one := 1
-		least := *cmp.Or(n.matching.least, &one)
-		return fmt.Sprintf("array with at least %s that %s %s", count(least, "item"), isAre(least), describe(n.contains))
-	case "maxContains":
-		most := *n.matching.most
-		return fmt.Sprintf("array with at most %s that %s %s", count(most, "item"), isAre(most), describe(n.contains))
+		items := span{least: cmp.Or(n.matching.least, &one)}
+		if f.keyword == "maxContains" {
+			items = span{most: n.matching.most}
+		}
+		are := " that are "
+		if *cmp.Or(items.least, items.most) == 1 {
+			are = " that is "
+		}
+		return "array" + items.text(" with ", "item") + are + describe(n.contains)
 	}
 	return describe(n)
-}
-
-func isAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 func count(n int, noun string) string {

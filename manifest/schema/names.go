@@ -24,10 +24,8 @@ func (c *corrector) unknown(faults []fault) bool {
 			continue
 		}
 		done = append(done, at)
-		if object, ok := c.given(f.at.up); ok {
-			if object, ok := object.(map[string]any); ok {
-				changed = c.newStrangers(f, faults, object).correct() || changed
-			}
+		if object := c.objectAt(f.at.up); object != nil {
+			changed = c.newStrangers(f, faults, object).correct() || changed
 		}
 	}
 	return changed

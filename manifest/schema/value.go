@@ -21,11 +21,6 @@ func ratOf(n json.Number) *big.Rat {
 	return r
 }
 
-func isInteger(n json.Number) bool {
-	_, ok := jsontext.Integer(string(n))
-	return ok
-}
-
 // isFinite reports whether a float64 holds about the value of n, as the decoders of most languages require of a number.
 func isFinite(n json.Number) bool {
 	if len(n) < 300 && !strings.ContainsAny(string(n), "eE") {
@@ -45,8 +40,8 @@ func kindOf(v any) kinds {
 	case string:
 		return kindString
 	case json.Number:
-		switch {
-		case !isInteger(v):
+		switch _, isInteger := jsontext.Integer(string(v)); {
+		case !isInteger:
 			return kindNumber
 		case !isFinite(v):
 			return kindInteger
