@@ -451,7 +451,7 @@ func (a Address) SchemaOf(raw []byte, part string) (*schema.Schema, error) {
 		compile = schema.CompileTrusted
 	}
 	s, err := compile(raw)
-	if err != nil && info.Kind == manifest.KindMCP {
+	if err != nil && info.Kind == manifest.KindExtism {
 		s, err = nil, nil
 	}
 	if err != nil {

@@ -58,7 +58,7 @@ type Provider interface {
 type Info struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	Kind    string `json:"kind"` // manifest.KindParley, KindWASI, KindMCP or KindBuiltin
+	Kind    string `json:"kind"` // manifest.KindParley, KindWASI, KindExtism or KindBuiltin
 	Brief   string `json:"brief"`
 	Groups  int    `json:"groups"`
 	Tools   int    `json:"tools"`

@@ -13,13 +13,13 @@ import (
 // Version is the version of the manifest format that [Parse] accepts.
 const Version = 1
 
-// Kinds of plugin. KindMCP is for plugins that list tools as MCP does. KindBuiltin is for what is compiled into the
-// host; no manifest file has it.
+// Kinds of plugin. KindExtism is for modules of Extism, which list tools as MCP does. KindBuiltin is for what is
+// compiled into the host; no manifest file has it.
 const (
 	KindParley  = "parley/1"
 	KindWASI    = "wasi"
 	KindScript  = "script"
-	KindMCP     = "mcp"
+	KindExtism  = "mcp"
 	KindBuiltin = "builtin"
 )
 

@@ -338,7 +338,7 @@ func (c *checker) checkTool(at string, t *Tool) {
 		}
 	}
 	// The schemas of other people's tools are kept as they are, and not applied where the host cannot.
-	judged := c.m.Kind != KindMCP
+	judged := c.m.Kind != KindExtism
 	paramsSchema, err := schema.CompileUntrusted(t.Params)
 	if err != nil && judged {
 		c.add(at+"/params", "%v", err)

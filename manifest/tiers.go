@@ -153,7 +153,7 @@ func Describe(m *Manifest, t *Tool, tier int) *ToolDocs {
 	d.Limitations, d.Positional = cleanAll(t.Limitations), cleanAll(t.Positional)
 	d.Aliases, d.Keywords, d.Tasks = cleanAll(t.Aliases), cleanAll(t.Keywords), cleanAll(t.Tasks)
 	d.Category, d.Idempotent, d.OpenWorld, d.Since = t.Category, t.Idempotent, t.OpenWorld, CleanLine(t.Since)
-	if m.Kind == KindMCP {
+	if m.Kind == KindExtism {
 		d.Note = uncheckedNote(t)
 	}
 	d.ParamsSchema, d.ReturnsSchema = CleanJSON(t.Params), CleanJSON(t.Returns)

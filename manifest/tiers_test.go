@@ -83,7 +83,7 @@ func TestDescribeChangesNothing(t *testing.T) {
 
 func TestDescribeCleans(t *testing.T) {
 	const bad = "a\x1b[31m\u202eb\u200b\U000e0041"
-	m := &Manifest{Name: "p", Kind: KindMCP, ExitCodes: []ExitCode{{10, "x", bad, "", bad}}, Tools: []Tool{{
+	m := &Manifest{Name: "p", Kind: KindExtism, ExitCodes: []ExitCode{{10, "x", bad, "", bad}}, Tools: []Tool{{
 		Name: "t", Group: bad, Docs: Docs{bad, bad + "\n" + bad, bad}, Since: bad, When: bad, WhenNot: bad,
 		Effect: EffectRead,
 		Params: json.RawMessage("{\"properties\":{\"" + bad[:1] +

@@ -179,7 +179,7 @@ func foreignPlugins(path string) (list []plugin, err error) {
 			return nil, err
 		}
 		if n := len(list); n == 0 || list[n-1].About.Name != t.Plugin {
-			m := &manifest.Manifest{Name: t.Plugin, Kind: manifest.KindMCP}
+			m := &manifest.Manifest{Name: t.Plugin, Kind: manifest.KindExtism}
 			list = append(list, plugin{Manifest: m, About: host.SearchPlugin{Name: t.Plugin}})
 		}
 		brief, rest, _ := strings.Cut(t.Description, ". ")

@@ -56,7 +56,7 @@ type fake struct {
 func newFake(t testing.TB, text string, handlers map[string]handler) *fake {
 	t.Helper()
 	m, err := manifest.Load([]byte(text))
-	if err == nil && m.Kind != manifest.KindMCP { // which no file has: its provider makes the manifest
+	if err == nil && m.Kind != manifest.KindExtism { // which no file has: its provider makes the manifest
 		m, err = manifest.Parse([]byte(text), "0.1.0")
 	}
 	if err != nil {

@@ -118,7 +118,7 @@ func coverPlugin(p host.Provider) (PluginCoverage, error) {
 		for _, e := range t.Examples {
 			c.Verified.count(e.IsVerified())
 		}
-		c.Errors.count(info.Kind != manifest.KindMCP && len(t.ExitCodes) > 0)
+		c.Errors.count(info.Kind != manifest.KindExtism && len(t.ExitCodes) > 0)
 		c.Tasks.count(len(t.Tasks) > 0)
 		if len(t.Tasks) == 0 {
 			c.WithoutTasks = append(c.WithoutTasks, info.Name+"."+t.Name)

@@ -416,7 +416,7 @@ func prefixed(prefix, text string) string {
 // protocol's description, and the schemas of kind mcp may not have passed the gate: neither has a schema here.
 func outputSchema(a host.Address) any {
 	kind := a.Provider.Info().Kind
-	if kind == manifest.KindBuiltin || kind == manifest.KindMCP || !describesObject(a.Tool.Returns) {
+	if kind == manifest.KindBuiltin || kind == manifest.KindExtism || !describesObject(a.Tool.Returns) {
 		return nil
 	}
 	value, err := jsontext.Decode(a.Tool.Returns, jsontext.Limits{})

@@ -161,7 +161,7 @@ func checkTools(t *testing.T, p host.Provider) {
 				t.Errorf("%s: tier %d describes %s at %d", name, tier, d.Name, d.Tier)
 			}
 		}
-		if p.Info().Kind == manifest.KindMCP {
+		if p.Info().Kind == manifest.KindExtism {
 			continue
 		}
 		params, err := compile(tool.Params)

@@ -25,7 +25,7 @@ import (
 func extismGuest(t testing.TB, e *Engine) *Provider {
 	t.Helper()
 	wasm := readFile(t, filepath.Join(guestDir, "extism.wasm"))
-	base := &manifest.Manifest{Name: "kernel", Version: "1.0.0", Kind: manifest.KindMCP,
+	base := &manifest.Manifest{Name: "kernel", Version: "1.0.0", Kind: manifest.KindExtism,
 		Docs: manifest.Docs{Brief: "Try the kernel"}, Tools: []manifest.Tool{{Name: "list"}}}
 	result, err := e.Provider(sourceOf(wasm, base)).Invoke(t.Context(), &host.Request{})
 	if err != nil {
@@ -141,7 +141,8 @@ func TestExtismModules(t *testing.T) {
 	of := func(kind string) *manifest.Manifest {
 		return &manifest.Manifest{Name: "guest", Version: "1.0.0", Kind: kind}
 	}
-	if err := module.Check(extism, of(manifest.KindMCP)); err != nil || !store.IsExtism(extism) || store.IsExtism(echo) {
+	err := module.Check(extism, of(manifest.KindExtism))
+	if err != nil || !store.IsExtism(extism) || store.IsExtism(echo) {
 		t.Error(err)
 	}
 	wrong := bytes.ReplaceAll(extism, []byte("load_u64"), []byte("load_i64"))
@@ -153,9 +154,9 @@ func TestExtismModules(t *testing.T) {
 	}{
 		{extism, manifest.KindParley,
 			`so it is an Extism plugin; set "kind": "mcp", or let parley plugin wrap write its manifest`},
-		{echo, manifest.KindMCP, "only plugins of kind parley/1 may import"},
-		{wrong, manifest.KindMCP, "which does not exist"},
-		{unlisted, manifest.KindMCP, "it exports neither describe and call nor list_tools and call_tool"},
+		{echo, manifest.KindExtism, "only plugins of kind parley/1 may import"},
+		{wrong, manifest.KindExtism, "which does not exist"},
+		{unlisted, manifest.KindExtism, "it exports neither describe and call nor list_tools and call_tool"},
 	} {
 		if err := module.Check(c.wasm, of(c.kind)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, expected %q", err, c.want)

@@ -308,8 +308,9 @@ const (
 // arguments are those of the call, nor where folders are granted, which may be replaced until then. Where the manifest
 // says that an instance may be warm, an example has run in it.
 func (r *runner) prepare() {
-	if r.ready != nil || r.unpreparable || r.Manifest.Kind == manifest.KindWASI || r.Manifest.Kind == manifest.KindMCP ||
-		len(r.Grant.FS) > 0 || r.plugin.code.StartPages() > r.limits.Pages {
+	isProgram := r.Manifest.Kind == manifest.KindWASI || r.Manifest.Kind == manifest.KindExtism
+	if r.ready != nil || r.unpreparable || isProgram || len(r.Grant.FS) > 0 ||
+		r.plugin.code.StartPages() > r.limits.Pages {
 		return
 	}
 	if i := r.plugin.code.Image; !r.unwarmable && (i == nil || !i.Warm) {

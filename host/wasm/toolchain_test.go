@@ -114,7 +114,7 @@ func TestToolchains(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "m.wasm")
 		put(t, path, wasm)
 		_, err := store.ReadCandidate(path, "0.1.0")
-		for _, kind := range []string{manifest.KindWASI, manifest.KindParley, manifest.KindMCP} {
+		for _, kind := range []string{manifest.KindWASI, manifest.KindParley, manifest.KindExtism} {
 			for _, err := range []error{err, module.Check(wasm, &manifest.Manifest{Name: "m", Kind: kind})} {
 				if !errors.Is(err, host.InvalidPlugin) || !strings.HasPrefix(err.Error(), "m: built by "+s.name+"; ") ||
 					!strings.HasSuffix(err.Error(), "; "+tc.Advice) {

@@ -47,7 +47,7 @@ func foreign(t *testing.T) []*manifest.Manifest {
 		brief, _, _ := strings.Cut(tool.Description, ". ")
 		m := byName[tool.Plugin]
 		if m == nil {
-			m = &manifest.Manifest{Name: tool.Plugin, Version: "1.0.0", Kind: manifest.KindMCP}
+			m = &manifest.Manifest{Name: tool.Plugin, Version: "1.0.0", Kind: manifest.KindExtism}
 			byName[tool.Plugin] = m
 			list = append(list, m)
 		}

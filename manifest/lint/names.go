@@ -232,7 +232,7 @@ func checkEffectRights(l *linter) {
 				"the tools that use it", r.Name)
 		}
 	}
-	if changes && len(asked) == 0 && l.m.Kind != manifest.KindMCP {
+	if changes && len(asked) == 0 && l.m.Kind != manifest.KindExtism {
 		l.eachTool(func(at string, t *manifest.Tool) {
 			if t.Effect != manifest.EffectRead {
 				l.add(at+"/effect", "%q is declared as %s, but the plugin asks for no right, so it cannot change anything",

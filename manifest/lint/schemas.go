@@ -241,7 +241,7 @@ func checkEnumInProse(l *linter) {
 }
 
 func checkAdditionalProperties(l *linter) {
-	if l.m.Kind == manifest.KindMCP {
+	if l.m.Kind == manifest.KindExtism {
 		return // its schemas are another project's, and only shown
 	}
 	l.eachTool(func(at string, t *manifest.Tool) {
@@ -294,7 +294,7 @@ func checkValuesValidate(l *linter) {
 				}
 			}
 		}
-		if l.m.Kind == manifest.KindMCP { // of other kinds, Parse checks the examples
+		if l.m.Kind == manifest.KindExtism { // of other kinds, Parse checks the examples
 			checkMCPExamples(l, at, t)
 		}
 	})

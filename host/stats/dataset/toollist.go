@@ -42,7 +42,7 @@ func ToolList(raw []byte) (*host.Catalog, error) {
 		}
 		m := plugins[plugin]
 		if m == nil {
-			m = &manifest.Manifest{Name: plugin, Kind: manifest.KindMCP}
+			m = &manifest.Manifest{Name: plugin, Kind: manifest.KindExtism}
 			plugins[plugin] = m
 			providers = append(providers, &listed{m})
 		}

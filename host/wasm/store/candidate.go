@@ -190,7 +190,7 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 	}
 	command := &manifest.Manifest{Name: pluginStem(filepath.Base(path)), Kind: manifest.KindWASI}
 	if IsExtism(wasm) {
-		command.Kind = manifest.KindMCP
+		command.Kind = manifest.KindExtism
 	}
 	_, err = module.ValidateModule(wasm, command, module.LargestModule)
 	if broken := (*instrument.Error)(nil); errors.Is(err, module.ErrForeign) || errors.As(err, &broken) {

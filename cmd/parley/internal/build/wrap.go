@@ -116,7 +116,7 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 		next = []string{"parley plugin pack " + command.ShellQuote(opts.Path) + " --manifest " + command.ShellQuote(opts.Out)}
 	}
 	return app.PrintNext(data, next, func(w io.Writer) {
-		if data.Admission.Kind == manifest.KindMCP {
+		if data.Admission.Kind == manifest.KindExtism {
 			fmt.Fprintf(w, "Wrote %s: %s with the tools %s\n", data.Manifest, data.Plugin, strings.Join(data.Tools, ", "))
 			fmt.Fprintln(w, "  it asks for no right and has no setting; add what the plugin needs")
 		} else {
@@ -410,7 +410,7 @@ func probe(ctx context.Context, app *command.App, path string, code []byte, name
 		return nil, err
 	}
 	request := &host.Request{Job: host.Job{Params: json.RawMessage("{}"), Caller: command.Caller}}
-	if kind != manifest.KindMCP {
+	if kind != manifest.KindExtism {
 		request.Tool, request.Def = tool, c.Manifest.Tool(tool)
 	}
 	limited, cancel := context.WithTimeout(ctx, helpTimeout)
@@ -471,7 +471,7 @@ func extismManifest(ctx context.Context, app *command.App, o *pluginWrapOptions,
 			"effect": cmp.Or(o.Effect, t.effect())})
 	}
 	return json.MarshalIndent(map[string]any{
-		"manifest": 1, "name": name, "version": "0.1.0", "kind": manifest.KindMCP,
+		"manifest": 1, "name": name, "version": "0.1.0", "kind": manifest.KindExtism,
 		"docs": map[string]any{"brief": cmp.Or(o.Brief, "Tools of "+name)}, "groups": groups, "tools": tools,
 	}, "", " ")
 }
@@ -489,7 +489,7 @@ func (t *extismTool) effect() string {
 
 // extismTools asks the plugin for its tools, in the sandbox, without rights.
 func extismTools(ctx context.Context, app *command.App, path string, code []byte, name string) ([]extismTool, error) {
-	data, err := probe(ctx, app, path, code, name, manifest.KindMCP, "list", nil)
+	data, err := probe(ctx, app, path, code, name, manifest.KindExtism, "list", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (c *Call) Run(ctx context.Context) (*host.Result, error) {
 		switch c.Manifest.Kind {
 		case manifest.KindWASI:
 			return c.runCommand()
-		case manifest.KindMCP:
+		case manifest.KindExtism:
 			return c.runExtism()
 		}
 		return c.RunReactor()

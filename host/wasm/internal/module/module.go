@@ -146,12 +146,12 @@ func checkImports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 		case i.Module == ParleyModule:
 			return Errorf(m, "it imports %s, which only plugins of kind parley/1 may import; set \"kind\": "+
 				"\"parley/1\" or remove the import", name)
-		case i.Module == ExtismModule && m.Kind == manifest.KindMCP:
+		case i.Module == ExtismModule && m.Kind == manifest.KindExtism:
 			known = ExtismFunctions
 		case i.Module == ExtismModule:
 			return Errorf(m, "it imports %s, so it is an Extism plugin; set \"kind\": \"mcp\", or let parley plugin wrap "+
 				"write its manifest", name)
-		case i.Module == ExtismUser && m.Kind == manifest.KindMCP:
+		case i.Module == ExtismUser && m.Kind == manifest.KindExtism:
 			continue // whatever it is, a guest that calls it ends
 		default:
 			return refuseModule(wasm, m, nil, fmt.Sprintf("it imports %s, but a plugin of kind %s may only import from %s", name,
@@ -172,7 +172,7 @@ func allowedModules(kind string) string {
 	switch kind {
 	case manifest.KindParley:
 		return WasiModule + " and " + ParleyModule
-	case manifest.KindMCP:
+	case manifest.KindExtism:
 		return WasiModule + ", " + ExtismModule + " and " + ExtismUser
 	}
 	return WasiModule
@@ -197,7 +197,7 @@ func checkExports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 		}
 	case manifest.KindWASI:
 		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_start", typ: "->"}}
-	case manifest.KindMCP:
+	case manifest.KindExtism:
 		form, ok := ExtismForm(module)
 		if !ok {
 			return refuseModule(wasm, m, nil, "it does not list tools as MCP does: it exports neither describe and call nor "+
