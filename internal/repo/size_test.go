@@ -42,7 +42,7 @@ var maxLines = map[string]int{
 	"host/internal/durable": 95,
 	"internal/contain":      285,
 	"internal/slots":        215,
-	"internal/wire":         377,
+	"internal/wire":         354,
 	"cdp":                   7099,
 	"cdp/internal/keeper":   9153,
 	"plugins":               6110, // as plugins/page below

@@ -108,8 +108,11 @@ func (c *Conn) Send(kind Kind, parts ...[]byte) error {
 		c.add(parts)
 		parts = nil
 	}
-	all := append(net.Buffers{c.buf}, parts...)
-	_, err := all.WriteTo(c.out)
+	_, err := c.out.Write(c.buf)
+	if err == nil && parts != nil {
+		large := append(net.Buffers(nil), parts...) // which WriteTo changes
+		_, err = large.WriteTo(c.out)
+	}
 	if c.buf = c.buf[:0]; cap(c.buf) > keptBytes {
 		c.buf = nil
 	}
