@@ -309,8 +309,7 @@ const (
 // says that an instance may be warm, an example has run in it.
 func (r *runner) prepare() {
 	isProgram := r.Manifest.Kind == manifest.KindWASI || r.Manifest.Kind == manifest.KindExtism
-	if r.ready != nil || r.unpreparable || isProgram || len(r.Grant.FS) > 0 ||
-		r.plugin.code.StartPages() > r.limits.Pages {
+	if isProgram || r.ready != nil || r.unpreparable || len(r.Grant.FS) > 0 || r.plugin.code.StartPages() > r.limits.Pages {
 		return
 	}
 	if i := r.plugin.code.Image; !r.unwarmable && (i == nil || !i.Warm) {

@@ -14,18 +14,18 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// Kinds of [Change].
+// The kinds of [Change].
 const (
-	Removed  = "removed"  // a tool, a parameter or a field of a result is gone
-	Renamed  = "renamed"  // a tool or a parameter has another name
-	Narrowed = "narrowed" // parameters or settings that were valid are not any more
-	Result   = "result"   // something on which callers could rely is missing in a result
-	Effect   = "effect"   // a tool does more than it did
-	Rights   = "rights"   // the plugin asks for other rights
-	ExitCode = "exit_code"
-	Default  = "default"
-	Added    = "added"
-	Obsolete = "deprecated"
+	kindRemoved    = "removed"  // a tool, a parameter or a field of a result is gone
+	kindRenamed    = "renamed"  // a tool or a parameter has another name
+	kindNarrowed   = "narrowed" // parameters or settings that were valid are not any more
+	kindResult     = "result"   // something on which callers could rely is missing in a result
+	kindEffect     = "effect"   // a tool does more than it did
+	kindRights     = "rights"   // the plugin asks for other rights
+	kindExitCode   = "exit_code"
+	kindDefault    = "default"
+	kindAdded      = "added"
+	kindDeprecated = "deprecated"
 )
 
 // Change is one difference between two versions of a plugin, for those who call its tools and grant its rights.
@@ -37,10 +37,7 @@ type Change struct {
 }
 
 func (c Change) String() string {
-	if c.Tool == "" {
-		return c.Message
-	}
-	return c.Tool + ": " + c.Message
+	return strings.TrimPrefix(c.Tool+": "+c.Message, ": ")
 }
 
 // Breaking returns the changes that break callers or ask more of the operator.
@@ -89,20 +86,20 @@ func (c *comparer) tools(before, after *manifest.Manifest) {
 		successor := slices.IndexFunc(added, func(t manifest.Tool) bool { return succeeds(old, &t, before.Name) })
 		if successor < 0 {
 			if old.Deprecated != nil && old.Deprecated.RemoveIn != "" {
-				c.add(Removed, true, "the tool is removed, as announced for %s", old.Deprecated.RemoveIn)
+				c.add(kindRemoved, true, "the tool is removed, as announced for %s", old.Deprecated.RemoveIn)
 			} else {
-				c.add(Removed, true, "the tool is removed")
+				c.add(kindRemoved, true, "the tool is removed")
 			}
 			continue
 		}
 		now := added[successor]
 		added = slices.Delete(added, successor, successor+1)
-		c.add(Renamed, true, "the tool is renamed to %s", now.Name)
+		c.add(kindRenamed, true, "the tool is renamed to %s", now.Name)
 		c.compareTool(before, after, old, &now)
 	}
 	for _, t := range added {
 		c.tool = t.Name
-		c.add(Added, false, "the tool is new: %s", t.Docs.Brief)
+		c.add(kindAdded, false, "the tool is new: %s", t.Docs.Brief)
 	}
 }
 
@@ -131,30 +128,31 @@ var effectOrder = []string{manifest.EffectRead, manifest.EffectWrite, manifest.E
 
 func (c *comparer) compareTool(before, after *manifest.Manifest, old, now *manifest.Tool) {
 	if was, is := slices.Index(effectOrder, old.Effect), slices.Index(effectOrder, now.Effect); was != is {
-		c.add(Effect, is > was, "its effect changes from %s to %s", old.Effect, now.Effect)
+		c.add(kindEffect, is > was, "its effect changes from %s to %s", old.Effect, now.Effect)
 	}
 	if old.Idempotent && !now.Idempotent {
-		c.add(Effect, true, "it is no longer idempotent: repeating a call has an effect")
+		c.add(kindEffect, true, "it is no longer idempotent: repeating a call has an effect")
 	}
 	if !old.OpenWorld && now.OpenWorld {
-		c.add(Effect, true, "it now reaches systems outside the plugin")
+		c.add(kindEffect, true, "it now reaches systems outside the plugin")
 	}
 	c.accepts(newPair("parameter", old.Params, now.Params))
 	c.positional(old.Positional, now.Positional)
 	if len(old.Returns) > 0 && len(now.Returns) == 0 {
-		c.add(Result, true, "it no longer declares what it returns")
+		c.add(kindResult, true, "it no longer declares what it returns")
 	} else if len(old.Returns) > 0 {
 		c.promises(newPair("result", old.Returns, now.Returns))
 	}
 	c.exitCodes(before, after, old, now)
 	if old.Deprecated == nil && now.Deprecated != nil {
-		c.add(Obsolete, false, "it is deprecated; use %s", cmp.Or(now.Deprecated.Use, now.Deprecated.Message, "another tool"))
+		use := cmp.Or(now.Deprecated.Use, now.Deprecated.Message, "another tool")
+		c.add(kindDeprecated, false, "it is deprecated; use %s", use)
 	}
 }
 
 func (c *comparer) positional(old, now []string) {
 	if len(now) < len(old) || !slices.Equal(old, now[:len(old)]) {
-		c.add(Narrowed, true, "the words after its name stand for %s; before for %s", listed(now), listed(old))
+		c.add(kindNarrowed, true, "the words after its name stand for %s; before for %s", listed(now), listed(old))
 	}
 }
 
@@ -178,14 +176,14 @@ func (c *comparer) exitCodes(before, after *manifest.Manifest, old, now *manifes
 		was, is := number(before, name), number(after, name)
 		switch {
 		case !slices.Contains(now.ExitCodes, name):
-			c.add(ExitCode, true, "it no longer ends in exit code %d %s", was, name)
+			c.add(kindExitCode, true, "it no longer ends in exit code %d %s", was, name)
 		case was != is:
-			c.add(ExitCode, true, "its exit code %s changes from %d to %d", name, was, is)
+			c.add(kindExitCode, true, "its exit code %s changes from %d to %d", name, was, is)
 		}
 	}
 	for _, name := range now.ExitCodes {
 		if !slices.Contains(old.ExitCodes, name) {
-			c.add(ExitCode, false, "it can end in exit code %d %s", number(after, name), name)
+			c.add(kindExitCode, false, "it can end in exit code %d %s", number(after, name), name)
 		}
 	}
 }
@@ -199,16 +197,16 @@ func (c *comparer) rights(before, after *manifest.Manifest) {
 		_, known := was[name]
 		switch {
 		case !known && required:
-			c.add(Rights, true, "the plugin asks for a further right: %s", name)
+			c.add(kindRights, true, "the plugin asks for a further right: %s", name)
 		case !known:
-			c.add(Rights, false, "the plugin asks for a further right, which is optional: %s", name)
+			c.add(kindRights, false, "the plugin asks for a further right, which is optional: %s", name)
 		case required && !before:
-			c.add(Rights, true, "the plugin requires a right that was optional: %s", name)
+			c.add(kindRights, true, "the plugin requires a right that was optional: %s", name)
 		}
 	}
 	for _, name := range sortedKeys(was) {
 		if _, still := is[name]; !still {
-			c.add(Rights, false, "the plugin no longer asks for %s", name)
+			c.add(kindRights, false, "the plugin no longer asks for %s", name)
 		}
 	}
 }
@@ -304,7 +302,7 @@ func (c *comparer) accepts(p pair) {
 	a, b := p.old.object(), p.now.object()
 	name := p.describe(p.path)
 	narrowed := func(format string, args ...any) {
-		c.add(Narrowed, true, "%s %s", name, fmt.Sprintf(format, args...))
+		c.add(kindNarrowed, true, "%s %s", name, fmt.Sprintf(format, args...))
 	}
 	if p.depth >= maxCompareDepth {
 		return
@@ -359,7 +357,7 @@ func (c *comparer) accepts(p pair) {
 		}
 	}
 	if v, ok := b["default"]; ok && a["default"] != nil && !isEqual(v, a["default"]) {
-		c.add(Default, false, "the default of %s changes from %s to %s", name, canonical(a["default"]), canonical(v))
+		c.add(kindDefault, false, "the default of %s changes from %s to %s", name, canonical(a["default"]), canonical(v))
 	}
 	c.properties(p, a, b)
 	if items, ok := b["items"]; ok && a["items"] != nil {
@@ -374,9 +372,9 @@ func (c *comparer) bound(name, key string, old, now any, sign int) {
 	switch {
 	case !ok || was && limit.Cmp(before)*sign <= 0:
 	case was:
-		c.add(Narrowed, true, "%s: %s changes from %s to %s", name, key, canonical(old), canonical(now))
+		c.add(kindNarrowed, true, "%s: %s changes from %s to %s", name, key, canonical(old), canonical(now))
 	default:
-		c.add(Narrowed, true, "%s: %s is now %s", name, key, canonical(now))
+		c.add(kindNarrowed, true, "%s: %s is now %s", name, key, canonical(now))
 	}
 }
 
@@ -406,9 +404,9 @@ func (c *comparer) properties(p pair, a, b map[string]any) {
 		})
 		if len(candidates) == 1 {
 			successors[candidates[0]] = true
-			c.add(Renamed, true, "%s is renamed to %s", p.describe(path), p.pathOf(candidates[0]))
+			c.add(kindRenamed, true, "%s is renamed to %s", p.describe(path), p.pathOf(candidates[0]))
 		} else {
-			c.add(Removed, true, "%s is removed", p.describe(path))
+			c.add(kindRemoved, true, "%s is removed", p.describe(path))
 		}
 	}
 	for _, name := range sortedKeys(is) {
@@ -417,13 +415,13 @@ func (c *comparer) properties(p pair, a, b map[string]any) {
 		switch {
 		case successors[name]:
 		case isRequired && (known || len(a) > 0 || p.path == ""):
-			c.add(Narrowed, true, "%s is required now", p.describe(p.pathOf(name)))
+			c.add(kindNarrowed, true, "%s is required now", p.describe(p.pathOf(name)))
 		case !known:
-			c.add(Added, false, "%s is new", p.describe(p.pathOf(name)))
+			c.add(kindAdded, false, "%s is new", p.describe(p.pathOf(name)))
 		}
 	}
 	if b["additionalProperties"] == false && a["additionalProperties"] != false && len(a) > 0 {
-		c.add(Narrowed, true, "%s no longer takes further properties", p.describe(p.path))
+		c.add(kindNarrowed, true, "%s no longer takes further properties", p.describe(p.path))
 	}
 }
 
@@ -453,19 +451,19 @@ func (c *comparer) promises(p pair) {
 	before, now := texts(a["type"]), texts(b["type"])
 	for _, kind := range now {
 		if len(before) > 0 && !acceptsType(before, kind) {
-			c.add(Result, true, "%s can be %s", name, article(kind))
+			c.add(kindResult, true, "%s can be %s", name, article(kind))
 		}
 	}
 	isAny := len(now) == 0 && b["enum"] == nil && b["const"] == nil && b["anyOf"] == nil && b["oneOf"] == nil
 	if len(before) > 0 && isAny {
-		c.add(Result, true, "%s can be of any type", name)
+		c.add(kindResult, true, "%s can be of any type", name)
 	}
 	if before, was := valuesOf(a); was {
 		values, limited := valuesOf(b)
 		if more := withoutValues(values, before); limited && len(more) > 0 {
-			c.add(Added, false, "%s can also be %s", name, shown(more))
+			c.add(kindAdded, false, "%s can also be %s", name, shown(more))
 		} else if !limited {
-			c.add(Result, true, "%s can have other values than before", name)
+			c.add(kindResult, true, "%s can have other values than before", name)
 		}
 	}
 	was, _ := a["properties"].(map[string]any)
@@ -475,16 +473,16 @@ func (c *comparer) promises(p pair) {
 		below, still := is[key]
 		switch {
 		case !still:
-			c.add(Removed, true, "%s is removed", p.describe(path))
+			c.add(kindRemoved, true, "%s is removed", p.describe(path))
 			continue
 		case slices.Contains(texts(a["required"]), key) && !slices.Contains(texts(b["required"]), key):
-			c.add(Result, true, "%s can be missing", p.describe(path))
+			c.add(kindResult, true, "%s can be missing", p.describe(path))
 		}
 		c.promises(p.below(path, was[key], below))
 	}
 	for _, key := range sortedKeys(is) {
 		if _, known := was[key]; !known {
-			c.add(Added, false, "%s is new", p.describe(p.pathOf(key)))
+			c.add(kindAdded, false, "%s is new", p.describe(p.pathOf(key)))
 		}
 	}
 	if items, ok := a["items"]; ok && b["items"] != nil {
