@@ -308,8 +308,8 @@ const (
 // arguments are those of the call, nor where folders are granted, which may be replaced until then. Where the manifest
 // says that an instance may be warm, an example has run in it.
 func (r *runner) prepare() {
-	isProgram := r.Manifest.Kind == manifest.KindWASI || r.Manifest.Kind == manifest.KindExtism
-	if isProgram || r.ready != nil || r.unpreparable || len(r.Grant.FS) > 0 || r.plugin.code.StartPages() > r.limits.Pages {
+	program := r.Manifest.Kind == manifest.KindWASI || r.Manifest.Kind == manifest.KindExtism
+	if program || r.ready != nil || r.unpreparable || len(r.Grant.FS) > 0 || r.plugin.code.StartPages() > r.limits.Pages {
 		return
 	}
 	if i := r.plugin.code.Image; !r.unwarmable && (i == nil || !i.Warm) {
