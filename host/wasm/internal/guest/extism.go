@@ -358,7 +358,7 @@ func (c *Call) toolResult(data []byte) (*host.Result, error) {
 		return nil, host.Errorf(host.InvalidResult, "%s did not return a result as MCP has it: %s", c.ToolName(),
 			world.Line(err.Error(), 200))
 	}
-	if len(r.Content) > MaxContent {
+	if len(r.Content) > maxContent {
 		return nil, c.checkContent(make([]host.Content, len(r.Content)))
 	}
 	var texts []string

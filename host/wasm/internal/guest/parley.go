@@ -236,7 +236,7 @@ func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
 	if !utf8.Valid(data) {
 		return nil, host.Errorf(host.InvalidResult, "%s returned bytes that are not UTF-8", c.ToolName())
 	}
-	r, err := ReadResponse(data)
+	r, err := readResponse(data)
 	var tooLarge *host.Error
 	switch {
 	case errors.As(err, &tooLarge):
@@ -265,14 +265,14 @@ func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
 	return nil, c.toolError(*r.Exit, r.Message, r.Details)
 }
 
-// MaxContent bounds the blocks of one result.
-const MaxContent = 64
+// maxContent bounds the blocks of one result.
+const maxContent = 64
 
 // checkContent refuses content that no client could show.
 func (c *Call) checkContent(content []host.Content) error {
-	if len(content) > MaxContent {
+	if len(content) > maxContent {
 		return host.Errorf(host.LimitExceeded, "%s returned %d blocks of content, the limit is %d",
-			c.ToolName(), len(content), MaxContent)
+			c.ToolName(), len(content), maxContent)
 	}
 	for i, block := range content {
 		if err := block.Check(); err != nil {
@@ -282,10 +282,10 @@ func (c *Call) checkContent(content []host.Content) error {
 	return nil
 }
 
-// ReadResponse decodes a response. Only the result and its content may be large, because they are kept as raw JSON. The
+// readResponse decodes a response. Only the result and its content may be large, because they are kept as raw JSON. The
 // other parts are bounded before they are decoded: a million empty violations fit into a few megabytes of JSON but take
 // gigabytes of memory.
-func ReadResponse(data []byte) (callResponse, error) {
+func readResponse(data []byte) (callResponse, error) {
 	var parts struct {
 		Warnings json.RawMessage `json:"warnings"`
 		Message  json.RawMessage `json:"message"`
@@ -476,7 +476,7 @@ func readContent(raw json.RawMessage, into *[]host.Content) error {
 	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
 		return errors.New("content is not an array")
 	}
-	for dec.More() && len(*into) <= MaxContent {
+	for dec.More() && len(*into) <= maxContent {
 		var block host.Content
 		if err := dec.Decode(&block); err != nil {
 			return err

@@ -1,30 +1,28 @@
-package wasm
+package guest
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/parley-tools/parley/host/wasm/internal/guest"
 )
 
 // TestReadContent checks that a response's content is decoded, and that decoding ends at the limit of blocks.
 func TestReadContent(t *testing.T) {
 	r,
-		err := guest.ReadResponse([]byte(`{"ok":true,"result":{},"content":[{"type":"text","text":"a"},{"type":"link","uri":"b"}]}`))
+		err := readResponse([]byte(`{"ok":true,"result":{},"content":[{"type":"text","text":"a"},{"type":"link","uri":"b"}]}`))
 	if err != nil || len(r.Content) != 2 || r.Content[1].URI != "b" {
 		t.Errorf("got %+v, %v", r.Content, err)
 	}
 	many := `{"ok":true,"content":[` + strings.Repeat(`{},`, 1_000_000) + `{}]}`
-	if r, err := guest.ReadResponse([]byte(many)); err != nil || len(r.Content) != guest.MaxContent+1 {
+	if r, err := readResponse([]byte(many)); err != nil || len(r.Content) != maxContent+1 {
 		t.Errorf("a million blocks: %d decoded, %v", len(r.Content), err)
 	}
 	for _, wrong := range []string{`{"ok":true,"content":{}}`, `{"ok":true,"content":[1]}`, `{"ok":true,"content":"a"}`} {
-		if _, err := guest.ReadResponse([]byte(wrong)); err == nil {
+		if _, err := readResponse([]byte(wrong)); err == nil {
 			t.Errorf("%s was accepted", wrong)
 		}
 	}
 	for _, empty := range []string{`{"ok":true}`, `{"ok":true,"content":null}`, `{"ok":true,"content":[]}`} {
-		if r, err := guest.ReadResponse([]byte(empty)); err != nil || len(r.Content) != 0 {
+		if r, err := readResponse([]byte(empty)); err != nil || len(r.Content) != 0 {
 			t.Errorf("%s: %+v, %v", empty, r.Content, err)
 		}
 	}
