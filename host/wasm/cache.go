@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -341,10 +342,7 @@ func (e *Engine) evict(dir, except string) {
 			all = append(all, c)
 		}
 	}
-	limit := e.cfg.CacheSize
-	if limit <= 0 {
-		limit = defaultCacheSize
-	}
+	limit := cmp.Or(max(e.cfg.CacheSize, 0), defaultCacheSize)
 	slices.SortFunc(all, func(a, b candidate) int { return a.used.Compare(b.used) })
 	for _, c := range all {
 		if total <= limit {

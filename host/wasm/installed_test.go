@@ -142,15 +142,6 @@ func wantError(t *testing.T, what string, err error, code host.Code, text string
 	}
 }
 
-func install(t *testing.T, s *store.Store, name, version string) (store.Entry, *store.Entry) {
-	t.Helper()
-	now, before, err := s.Install(candidate(t, name, version), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return now, before
-}
-
 func put(t testing.TB, path string, data []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -169,8 +160,6 @@ func content(t *testing.T, path string) string {
 	}
 	return string(data)
 }
-
-func second[T any](_ T, err error) error { return err }
 
 // trapCommand is emptyCommand with one instruction, unreachable.
 var trapCommand, _ = hex.DecodeString(
@@ -191,30 +180,6 @@ func writeEmbeddedPlugin(t testing.TB, code []byte, name, version string) string
 
 func readCandidateFrom(t testing.TB, path string) *store.Candidate {
 	t.Helper()
-	c, err := store.ReadCandidate(path, "0.1.0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// moduleFor returns a command of about size bytes with its manifest embedded.
-func moduleFor(t testing.TB, name, version string, size int) []byte {
-	t.Helper()
-	padding := append([]byte{3, 'p', 'a', 'd'}, bytes.Repeat([]byte(version[len(version)-1:]), size)...)
-	body := []byte{byte(len(padding)&0x7f | 0x80), byte(len(padding)>>7&0x7f | 0x80), byte(len(padding) >> 14 & 0x7f)}
-	wasm, err := manifest.WriteSection(append(append(append(bytes.Clone(emptyCommand), 0), body...), padding...),
-		manifestFor(name, version))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wasm
-}
-
-func candidate(t testing.TB, name, version string) *store.Candidate {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name+".wasm")
-	put(t, path, moduleFor(t, name, version, 50_000))
 	c, err := store.ReadCandidate(path, "0.1.0")
 	if err != nil {
 		t.Fatal(err)

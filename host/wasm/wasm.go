@@ -128,6 +128,9 @@ func New(cfg Config) *Engine {
 	if cfg.Notice == nil {
 		cfg.Notice = func(string) {}
 	}
+	if cfg.ModuleLimits == nil {
+		cfg.ModuleLimits = func(string) (host.ModuleLimits, error) { return host.ModuleLimits{}, nil }
+	}
 	if cfg.Debug == nil {
 		cfg.Debug = func(string) {}
 	}
@@ -271,7 +274,7 @@ func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, compiling
 			return p, err
 		}
 	}
-	limits, err := e.moduleLimits(m.Name)
+	limits, err := e.cfg.ModuleLimits(m.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -302,13 +305,6 @@ func (e *Engine) findOrCompile(src store.Source, m *manifest.Manifest, compiling
 		e.rememberRefusal(dir, key, limits, known)
 	}
 	return p, err
-}
-
-func (e *Engine) moduleLimits(plugin string) (host.ModuleLimits, error) {
-	if e.cfg.ModuleLimits == nil {
-		return host.ModuleLimits{}, nil
-	}
-	return e.cfg.ModuleLimits(plugin)
 }
 
 // openCached opens a slot. fs.ErrNotExist means that there is no slot, or that it was damaged and has been removed.
