@@ -47,7 +47,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":   9153,
 	"plugins":               6110, // as plugins/page below
 	"sdk":                   1819,
-	"cmd":                   14734,
+	"cmd":                   14716,
 	"internal":              1194, // plugins for tests
 	"host/admit":            1422, // it imports two packages of wasm, which were one
 }
@@ -68,7 +68,7 @@ var largePackages = map[string][2]int{ // lines, files
 	"host":                      {3967, 27},
 	"host/internal/index":       {3428, 19},
 	"plugins/page":              {4213, 18}, // locators as Playwright writes them
-	"cmd/parley/internal/tools": {3067, 8},  // words that mean another call elsewhere
+	"cmd/parley/internal/tools": {3055, 8},  // words that mean another call elsewhere
 	"host/mcp":                  {3616, 19}, // calls in the envelopes of other protocols
 }
 

@@ -374,12 +374,9 @@ var Commands = []command.Entry{
 }
 
 func newConfig(app *command.App) *cobra.Command {
-	return command.Parent("config", "Settings", newConfigList(app))
-}
-
-func newConfigList(app *command.App) *cobra.Command {
-	return command.New(app, "list", "Show each setting, its value and where it comes from",
-		"parley config list --json", runConfigList)
+	return command.Parent("config", "Settings",
+		command.New(app, "list", "Show each setting, its value and where it comes from",
+			"parley config list --json", runConfigList))
 }
 
 // runConfigList prints each setting with its value and its source, and the folders of the host.

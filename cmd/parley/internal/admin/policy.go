@@ -17,11 +17,10 @@ import (
 
 func newPolicy(app *command.App) *cobra.Command {
 	return command.Parent("policy", "Rights",
-		newPolicyCheck(app), newPolicyExplain(app), newPolicyGrant(app), newPolicyRevoke(app))
-}
-
-func newPolicyCheck(app *command.App) *cobra.Command {
-	return command.New(app, "check", "Check the policy's files", "parley policy check", runPolicyCheck)
+		command.New(app, "check", "Check the policy's files", "parley policy check", runPolicyCheck),
+		newPolicyExplain(app),
+		newPolicyGrant(app),
+		newPolicyRevoke(app))
 }
 
 // runPolicyCheck reads the files of the policy. The error is config_error for the first one that is invalid.

@@ -16,12 +16,11 @@ import (
 )
 
 func newSecret(app *command.App) *cobra.Command {
-	return command.Parent("secret", "Secrets", newSecretSet(app), newSecretList(app), newSecretRemove(app))
-}
-
-func newSecretSet(app *command.App) *cobra.Command {
-	return command.New(app, "set NAME", "Store a value, read from stdin",
-		"parley secret set GITHUB_TOKEN < token.txt", runSecretSet)
+	return command.Parent("secret", "Secrets",
+		command.New(app, "set NAME", "Store a value, read from stdin",
+			"parley secret set GITHUB_TOKEN < token.txt", runSecretSet),
+		command.New(app, "list", "List names and the sources of their values", "parley secret list", runSecretList),
+		newSecretRemove(app))
 }
 
 // runSecretSet stores the value of a secret and records that in the audit log. The value is in no error.
@@ -61,10 +60,6 @@ func readSecret(ctx context.Context, a *command.App, name string) (string, error
 		return "", host.Errorf(host.InvalidArgs, "cannot read stdin: %v; nothing was changed", err)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
-}
-
-func newSecretList(app *command.App) *cobra.Command {
-	return command.New(app, "list", "List names and the sources of their values", "parley secret list", runSecretList)
 }
 
 // runSecretList lists the names of secrets and the sources of their values.

@@ -178,11 +178,9 @@ func findSession(ctx context.Context, app *command.App, name string) (*command.S
 }
 
 func newRunner(app *command.App) *cobra.Command {
-	return command.Parent("runner", "Runners", newRunnerList(app), newRunnerStop(app))
-}
-
-func newRunnerList(app *command.App) *cobra.Command {
-	return command.New(app, "list", "List the runners", "parley runner list", runRunnerList)
+	return command.Parent("runner", "Runners",
+		command.New(app, "list", "List the runners", "parley runner list", runRunnerList),
+		newRunnerStop(app))
 }
 
 func runRunnerList(_ context.Context, app *command.App, _ string) error {

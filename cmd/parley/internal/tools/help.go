@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -236,32 +237,21 @@ func commandName(cmd *cobra.Command) string {
 	return strings.TrimSpace(cmd.CommandPath() + " " + words)
 }
 
+// optionTypes are the types of options that are no strings, in the words of JSON Schema.
+var optionTypes = map[string]string{"bool": "boolean", "int": "integer", "stringArray": "array", "duration": "duration"}
+
 // OptionType returns the type of an option in the words of JSON Schema.
-func OptionType(f *pflag.Flag) string {
-	switch f.Value.Type() {
-	case "bool":
-		return "boolean"
-	case "int":
-		return "integer"
-	case "stringArray":
-		return "array"
-	case "duration":
-		return "duration"
-	}
-	return "string"
-}
+func OptionType(f *pflag.Flag) string { return cmp.Or(optionTypes[f.Value.Type()], "string") }
 
 // optionDefault returns the default of an option, nil if it is the zero value.
 func optionDefault(f *pflag.Flag) any {
 	switch f.Value.Type() {
-	case "bool":
-		return nil // every switch is off
+	case "bool", "duration", "stringArray": // all are off or empty
+		return nil
 	case "int":
 		if n, err := strconv.Atoi(f.DefValue); err == nil && n != 0 {
 			return n
 		}
-		return nil
-	case "duration", "stringArray":
 		return nil
 	}
 	if f.DefValue == "" {
