@@ -26,7 +26,7 @@ func TestSandboxFilter(t *testing.T) {
 	}
 	ask := func(filter string, timeout time.Duration) *host.Answer {
 		answer, _ := h.Call(t.Context(), host.Call{
-			Name: "text.count", Caller: "mcp:test", Params: json.RawMessage(`{"text":"one two"}`),
+			Name: "text.count", Principal: host.Principal{Name: "mcp:test"}, Params: json.RawMessage(`{"text":"one two"}`),
 			Options: host.Options{JQ: filter, Timeout: timeout},
 		})
 		return answer
@@ -78,7 +78,8 @@ func TestFilterSeesWholeResult(t *testing.T) {
 	params := json.RawMessage(`{"to":"hex","text":"` + strings.Repeat("x", length) + `"}`)
 	for filter, want := range map[string]string{"": "", ".text | length": strconv.Itoa(2 * length)} {
 		a, _ := h.Call(t.Context(), host.Call{
-			Name: "text.encode", Caller: "mcp:test", Params: params, Options: host.Options{JQ: filter},
+			Name: "text.encode", Principal: host.Principal{Name: "mcp:test"}, Params: params,
+			Options: host.Options{JQ: filter},
 		})
 		if want != "" && (a.Err != nil || string(a.Data) != want) {
 			t.Errorf("%s: %.99s, %v; want %s", filter, a.Data, a.Err, want)

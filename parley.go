@@ -151,10 +151,12 @@ func (p *Parley) Call(ctx context.Context, tool string, params any) (*host.Answe
 	if err != nil {
 		return &host.Answer{Tool: tool}, err
 	}
-	return h.Call(ctx, host.Call{Name: tool, Params: raw, Caller: p.cfg.Caller, Session: p.session()})
+	return h.Call(ctx, host.Call{Name: tool, Params: raw, Principal: p.principal()})
 }
 
-func (p *Parley) session() host.Session { return host.Session{Name: p.cfg.Session} }
+func (p *Parley) principal() host.Principal {
+	return host.Principal{Name: p.cfg.Caller, Session: host.Session{Name: p.cfg.Session}}
+}
 
 // Describe returns the documentation of a tool at a tier from 1 to 3; see [host.Host.Describe].
 func (p *Parley) Describe(ctx context.Context, tool string, tier int) (*host.Docs, error) {
@@ -162,7 +164,7 @@ func (p *Parley) Describe(ctx context.Context, tool string, tier int) (*host.Doc
 	if err != nil {
 		return nil, err
 	}
-	return h.Describe(ctx, p.cfg.Caller, p.session(), tool, tier)
+	return h.Describe(ctx, p.principal(), tool, tier)
 }
 
 // Search finds tools by what they do; see [host.Host.Search].
@@ -171,7 +173,7 @@ func (p *Parley) Search(ctx context.Context, query string) (*host.SearchData, er
 	if err != nil {
 		return nil, err
 	}
-	data, _, err := h.Search(ctx, p.cfg.Caller, p.session(), host.SearchQuery{Text: query})
+	data, _, err := h.Search(ctx, p.principal(), host.SearchQuery{Text: query})
 	return data, err
 }
 

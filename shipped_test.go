@@ -61,7 +61,8 @@ func TestShippedExamples(t *testing.T) {
 				if e.Runnable {
 					ran++
 					t.Run(fmt.Sprintf("%s.%s/%s", m.Name, tool.Name, e.Title), func(t *testing.T) {
-						a, _ := h.Call(t.Context(), host.Call{Name: m.Name + "." + tool.Name, Params: e.Params, Caller: "cli"})
+						a, _ := h.Call(t.Context(), host.Call{Name: m.Name + "." + tool.Name, Params: e.Params,
+							Principal: host.Principal{Name: "cli"}})
 						compare(t, e, a)
 					})
 				}

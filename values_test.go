@@ -91,7 +91,7 @@ func TestNumberForms(t *testing.T) {
 					continue
 				}
 				dry := func(params []byte) (*host.Answer, any) {
-					a, _ := h.Call(t.Context(), host.Call{Name: name, Params: params, Caller: "cli",
+					a, _ := h.Call(t.Context(), host.Call{Name: name, Params: params, Principal: host.Principal{Name: "cli"},
 						Options: host.Options{DryRun: true}})
 					var printed struct{ Params json.RawMessage }
 					_ = json.Unmarshal(a.Data, &printed)
@@ -111,8 +111,8 @@ func TestNumberForms(t *testing.T) {
 					continue // it would start Chrome
 				}
 				ran++
-				want, _ := h.Call(t.Context(), host.Call{Name: name, Params: plain, Caller: "cli"})
-				got, _ := h.Call(t.Context(), host.Call{Name: name, Params: other, Caller: "cli"})
+				want, _ := h.Call(t.Context(), host.Call{Name: name, Params: plain, Principal: host.Principal{Name: "cli"}})
+				got, _ := h.Call(t.Context(), host.Call{Name: name, Params: other, Principal: host.Principal{Name: "cli"}})
 				if string(want.Data) != string(got.Data) || (want.Err == nil) != (got.Err == nil) ||
 					want.Err != nil && want.Err.Message != got.Err.Message {
 					t.Errorf("%s %s: %s, %v\nas %s: %s, %v", name, plain, want.Data, want.Err, other, got.Data, got.Err)

@@ -101,7 +101,7 @@ func TestNavigateAndWait(t *testing.T) {
 		"go back and wait":                          "Page.navigateToHistoryEntry",
 	})
 	for _, name := range []string{"Page.navigate", "Page.reload", "Page.navigateToHistoryEntry"} {
-		docs, err := h.Describe(t.Context(), "", host.Session{}, "cdp."+name, 2)
+		docs, err := h.Describe(t.Context(), host.Principal{}, "cdp."+name, 2)
 		if err != nil || !strings.Contains(docs.When, "option wait (load, idle, none)") {
 			t.Errorf("tier 2 of %s, %v: when %q", name, err, docs.When)
 		}
@@ -140,7 +140,7 @@ func TestWhatOpensAPage(t *testing.T) {
 			t.Errorf("%q: %s is first", query, got)
 		}
 	}
-	data, _, err := h.Search(t.Context(), "", host.Session{}, host.SearchQuery{Text: "read the page"})
+	data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: "read the page"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestEveryPhrase(t *testing.T) {
 		}
 		for _, task := range tool.Tasks {
 			phrases++
-			data, _, err := h.Search(t.Context(), "", host.Session{}, host.SearchQuery{Text: task, Limit: 5})
+			data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: task, Limit: 5})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,7 +270,7 @@ func expectFirst(t *testing.T, h *call.Host, tools map[string]string) {
 }
 
 func first(t *testing.T, h *call.Host, query string) string {
-	data, _, err := h.Search(t.Context(), "", host.Session{}, host.SearchQuery{Text: query, Limit: 1})
+	data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: query, Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

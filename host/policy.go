@@ -55,20 +55,18 @@ type Policy interface {
 
 // Ask is the call that a policy decides on.
 type Ask struct {
-	Caller string   // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
-	Bound  bool     // of an mcp-http caller: the client has proved its name
-	Held   []string // if the caller is a plugin: the tools that its own call was granted
-	Plugin string
-	Tool   string // local name
-	Effect string
-	// Trusted means that the caller is a shipped plugin, whose rights are those that it holds. For a caller with Behind it
-	// means that such a plugin calls on its behalf: only rules that deny the tool by its name count.
-	Trusted, Behind bool
-	Owner           string // the identity of the plugin, as [Info.Identity]
-	Displaced       string // as in [Info]
-	Outside         bool   // the tool reaches outside a page, so that no wildcard includes it
-	Digest          string // "" if it is built in
-	Capabilities    manifest.Capabilities
+	Principal Principal
+	Plugin    string
+	Tool      string // local name
+	Effect    string
+	// Trusted means that the principal is a shipped plugin, whose rights are those that it holds. OnBehalf means that
+	// such a plugin calls on its behalf: only rules that deny the tool by its name count.
+	Trusted, OnBehalf bool
+	Owner             string // the identity of the plugin, as [Info.Identity]
+	Displaced         string // as in [Info]
+	Outside           bool   // the tool reaches outside a page, so that no wildcard includes it
+	Digest            string // "" if it is built in
+	Capabilities      manifest.Capabilities
 	// Allowed are rights that a person allowed for this call only, in the grammar of grants. They count as granted to
 	// this build, as far as Capabilities request them.
 	Allowed []string

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -25,19 +24,6 @@ type Origin struct {
 	Transport string `json:"transport,omitempty"` // "stdio" or "http"
 	Peer      string `json:"peer,omitempty"`      // address of the client over HTTP
 	Token     string `json:"token,omitempty"`     // name of the client's token
-}
-
-// WithOrigin returns a context whose calls, searches and describes are recorded with an origin, also those of plugins
-// within a call.
-func WithOrigin(ctx context.Context, o Origin) context.Context {
-	return context.WithValue(ctx, originKey{}, o)
-}
-
-type originKey struct{}
-
-func OriginOf(ctx context.Context) Origin {
-	o, _ := ctx.Value(originKey{}).(Origin)
-	return o
 }
 
 // Event is a call, search or describe that has ended. Subscribers and recorders receive the same event.

@@ -3,7 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"io"
+	"strings"
 	"time"
 )
 
@@ -14,14 +14,24 @@ const (
 	MaxParams = 16 << 20
 )
 
+// Principal is who asks for something.
+type Principal struct {
+	Name    string // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
+	Bound   bool   // of an mcp-http client: it has proved that it is the one that Name says
+	Session Session
+	Origin  Origin   // where its request came from
+	Tools   []string // of a plugin: the tools that its own call was granted
+}
+
+// IsPlugin reports whether the principal is a plugin.
+func (p Principal) IsPlugin() bool { return strings.HasPrefix(p.Name, CallerPlugin) }
+
 // Call is a request to run one tool. Only Name is required.
 type Call struct {
-	Name    string          // qualified: "cdp.Network.getCookies" or "cdp__Network__getCookies"
-	Params  json.RawMessage // as given; empty means {}
-	Caller  string          // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
-	Bound   bool            // of an mcp-http caller: it has proved that it is the client that Caller names
-	Session Session
-	Options Options
+	Name      string          // qualified: "cdp.Network.getCookies" or "cdp__Network__getCookies"
+	Params    json.RawMessage // as given; empty means {}
+	Principal Principal
+	Options   Options
 	// Given are the options that the caller gave itself, without the defaults of a front end. The corrected call of an
 	// error keeps them. The zero value means none.
 	Given StepOptions
@@ -42,21 +52,19 @@ type Call struct {
 	Render func(Step) string
 	// Filter runs Options.JQ. Nil means that of the host.
 	Filter Filter
-	// Progress and Log receive what the tool reports, with levels from 0, debug, to 3, error. Their messages are not
-	// cleaned of control characters. They may be nil.
-	Progress func(done, total float64, message string)
-	Log      func(level int, message string)
-	// Trace asks for [Error].Trace of a guest that crashes.
-	Trace bool
-	// Emit receives each record of a stream; its error means that nobody reads any more. Nil means that no stream is
-	// wanted. Started is called once, when the stream receives every further record. Until is called for each record that
-	// could be the last one; the first for which it returns true is. Both may be nil.
-	Emit    func(record json.RawMessage) error
-	Started func()
-	Until   func(record json.RawMessage) bool
-	// Out receives a result that is too large for memory as JSON text, in parts. With Drain it receives the byte stream
-	// that the result refers to. Nil means that the result must be data of the answer.
-	Out   io.Writer
+	// Sink takes what the tool reports before the answer.
+	Sink Sink
+}
+
+// Sink takes what a tool reports before it returns. The zero value takes nothing: the result must then be data of the
+// answer.
+type Sink struct {
+	Wants Wants // which events are read; Wants.Until follows from Last
+	// Event takes each of them. An error means that nobody reads records or output any more.
+	Event func(JobEvent) error
+	// Last reports whether a record that could be the last one of a stream is it. Nil means that it is.
+	Last func(record json.RawMessage) bool
+	// Drain sends the byte stream that the result refers to as output.
 	Drain bool
 }
 
@@ -76,7 +84,7 @@ type Answer struct {
 	Cut      bool  // Data wraps a part of the result
 	// Whole is the data before binary parts of it were kept and before it was cut. It is nil if Data is that.
 	Whole   json.RawMessage
-	Written int64 // as in Result: the result went to Call.Out, and Data is empty
+	Written int64 // as in Result: the result was sent as output, and Data is empty
 	Raw     bool
 }
 

@@ -130,7 +130,8 @@ func (a *agent) do(ctx context.Context, k *task) (first bool) {
 // agent that does not find it lists the plugin, which leaves no record. first reports whether one search sufficed.
 func (a *agent) find(ctx context.Context, k *task) (hits []string, first bool) {
 	for n := range 2 {
-		data, _, err := a.host.Search(ctx, "agent", a.session, host.SearchQuery{Text: a.query(k)})
+		data, _, err := a.host.Search(ctx, host.Principal{Name: "agent", Session: a.session},
+			host.SearchQuery{Text: a.query(k)})
 		if err != nil {
 			return nil, false
 		}
@@ -161,7 +162,8 @@ func (a *agent) query(k *task) string {
 // tool.
 func (a *agent) sees(ctx context.Context, t, other *tool) bool {
 	if a.read[t] == nil && !a.chance(hastyRate) {
-		if d, err := a.host.Describe(ctx, "agent", a.session, t.name(), manifest.Tier2); err == nil {
+		if d, err := a.host.Describe(ctx, host.Principal{Name: "agent", Session: a.session}, t.name(),
+			manifest.Tier2); err == nil {
 			a.read[t] = d.ToolDocs
 		}
 	}
@@ -266,7 +268,8 @@ func (a *agent) fill(t *tool, k *task) json.RawMessage {
 
 // call calls a tool.
 func (a *agent) call(ctx context.Context, t *tool, params json.RawMessage, timeout time.Duration) *host.Error {
-	answer, _ := a.host.Call(ctx, host.Call{Name: t.name(), Params: params, Caller: "agent", Session: a.session,
+	answer, _ := a.host.Call(ctx, host.Call{Name: t.name(), Params: params, Principal: host.Principal{Name: "agent",
+		Session: a.session},
 		Options: host.Options{Timeout: timeout}})
 	var result struct{ ID json.RawMessage }
 	if answer.Err == nil && json.Unmarshal(answer.Data, &result) == nil {

@@ -171,7 +171,8 @@ func (w *world) tryExample(ctx context.Context, name string, params json.RawMess
 		}
 	}
 	w.state.wanted = nil
-	_, err = h.Call(ctx, host.Call{Name: name, Params: params, Caller: "gate", Session: host.Session{Name: "gate"}})
+	_, err = h.Call(ctx, host.Call{Name: name, Params: params, Principal: host.Principal{Name: "gate",
+		Session: host.Session{Name: "gate"}}})
 	return err
 }
 
@@ -186,7 +187,7 @@ func (w *world) repaired(ctx context.Context, d *damage, made []host.Edit) (bool
 	if err != nil {
 		return false, err
 	}
-	docs, err := h.Describe(ctx, "judge", host.Session{}, d.tool.name(), manifest.Tier2)
+	docs, err := h.Describe(ctx, host.Principal{Name: "judge"}, d.tool.name(), manifest.Tier2)
 	if err != nil {
 		return false, err
 	}
@@ -222,6 +223,6 @@ func newHost(providers []host.Provider) (*call.Host, error) {
 
 // isFound reports whether a query finds a tool among the first five.
 func isFound(ctx context.Context, h *call.Host, query string, t *tool) bool {
-	data, _, err := h.Search(ctx, "judge", host.Session{}, host.SearchQuery{Text: query, Limit: 5})
+	data, _, err := h.Search(ctx, host.Principal{Name: "judge"}, host.SearchQuery{Text: query, Limit: 5})
 	return err == nil && slices.ContainsFunc(data.Results, func(r host.SearchResult) bool { return r.Name == t.name() })
 }

@@ -117,7 +117,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, q := range sets[0].queries {
-		data, _, err := h.Search(t.Context(), "", host.Session{}, host.SearchQuery{Text: q.Query, Limit: 10})
+		data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: q.Query, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

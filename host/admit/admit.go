@@ -214,7 +214,7 @@ func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []
 	}
 	return func(phrase string) []lint.Hit {
 		const depth = 5
-		data, _, err := h.Search(context.Background(), "", host.Session{}, host.SearchQuery{Text: phrase, Limit: depth})
+		data, _, err := h.Search(context.Background(), host.Principal{}, host.SearchQuery{Text: phrase, Limit: depth})
 		if err != nil {
 			return nil
 		}

@@ -148,7 +148,7 @@ func TestFalseExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := h.Describe(t.Context(), "cli", host.Session{}, "rev.word", manifest.Tier3)
+		d, err := h.Describe(t.Context(), host.Principal{Name: "cli"}, "rev.word", manifest.Tier3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestExamplesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := h.Describe(t.Context(), "cli", host.Session{}, "echo.spin", manifest.Tier3)
+	d, err := h.Describe(t.Context(), host.Principal{Name: "cli"}, "echo.spin", manifest.Tier3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,8 +47,9 @@ func (in *Installer) newTrial(provider host.Provider) (trial, error) {
 
 // call runs a tool of the plugin.
 func (t trial) call(ctx context.Context, tool string, params json.RawMessage, o host.Options) *host.Answer {
-	answer, _ := t.host.Call(ctx, host.Call{Name: t.plugin + "." + tool, Params: params, Caller: "cli", Options: o,
-		Trace: true})
+	answer, _ := t.host.Call(ctx, host.Call{Name: t.plugin + "." + tool, Params: params,
+		Principal: host.Principal{Name: "cli"}, Options: o,
+		Sink: host.Sink{Wants: host.Wants{Trace: true}}})
 	return answer
 }
 

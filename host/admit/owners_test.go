@@ -201,7 +201,7 @@ func TestUnsignedHits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "hash of a text", Limit: 4})
+	found, _, err := h.Search(t.Context(), host.Principal{Name: "cli"}, host.SearchQuery{Text: "hash of a text", Limit: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

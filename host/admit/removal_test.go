@@ -58,7 +58,7 @@ func TestRemovedPluginEndsItsCalls(t *testing.T) {
 			}
 			ended := make(chan *host.Answer, 1)
 			go func() {
-				a, _ := h.Call(t.Context(), host.Call{Name: c.tool, Params: c.params, Caller: "cli",
+				a, _ := h.Call(t.Context(), host.Call{Name: c.tool, Params: c.params, Principal: host.Principal{Name: "cli"},
 					Options: host.Options{Timeout: time.Minute, Isolate: c.isolate}})
 				ended <- a
 			}()

@@ -92,11 +92,11 @@ func (r *run) decideAgain(ctx context.Context, q *host.Question, approval host.A
 // forOperator reports whether the person who runs the program makes the call: not a client of it, also not by way of
 // plugins.
 func (r *run) forOperator() bool {
-	outer := caller{name: r.call.Caller}
+	outer := r.call.Principal
 	if len(r.behalf.callers) > 0 {
 		outer = r.behalf.callers[0]
 	}
-	return outer.name == host.CallerCLI
+	return outer.Name == host.CallerCLI
 }
 
 // missingError is the error of a call that requires rights which are not granted.

@@ -72,7 +72,8 @@ func TestConfirm(t *testing.T) {
 			if e := rec.last(t); e.By != tc.by || e.Question != id || a.Question != id {
 				t.Errorf("recorded by %q question %q, answered %q, expected %q and %q", e.By, e.Question, a.Question, tc.by, id)
 			}
-			if q.Kind != host.AskConfirm || q.Reason != "it is destructive" || q.Ask.Caller != "cli" || q.Rights != nil ||
+			if q.Kind != host.AskConfirm || q.Reason != "it is destructive" || q.Ask.Principal.Name != "cli" ||
+				q.Rights != nil ||
 				!strings.HasPrefix(q.ID, "q") {
 				t.Errorf("the question is %+v", q)
 			}
@@ -146,7 +147,7 @@ func TestInterruptedWhileAsking(t *testing.T) {
 			return host.Approval{}, ctx.Err()
 		}),
 	}, newFake(t, shop, nil))
-	ended, _ := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli"})
+	ended, _ := h.Call(ctx, host.Call{Name: "shop.echo", Principal: cli})
 	failsWith(t, ended, host.Interrupted)
 }
 
@@ -176,10 +177,10 @@ func TestNestedVerdicts(t *testing.T) {
 									t.Errorf("asked about %+v", a)
 								}
 								verdict := byPlugin
-								if a.Caller == outer.caller {
+								if a.Principal.Name == outer.caller {
 									verdict = byOuter
 								}
-								return host.Decision{Verdict: verdicts[verdict], Reason: verdict + " " + a.Caller}, nil
+								return host.Decision{Verdict: verdicts[verdict], Reason: verdict + " " + a.Principal.Name}, nil
 							})
 							inner, person := newFake(t, shop, nil), &approver{answer: host.Approval{Yes: yes, By: host.ByTerminal}}
 							h := newHost(t, call.Config{Policy: rules, Approver: person},
@@ -187,7 +188,7 @@ func TestNestedVerdicts(t *testing.T) {
 									"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 										return callTool(ctx, r, "shop."+tool, json.RawMessage(params[tool]), "")
 									}}), inner)
-							a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: outer.caller})
+							a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: host.Principal{Name: outer.caller}})
 
 							stricter := max(slices.Index(strictness, byOuter), slices.Index(strictness, byPlugin))
 							asked, runs := stricter == 1, stricter == 0 || stricter == 1 && yes
@@ -202,7 +203,7 @@ func TestNestedVerdicts(t *testing.T) {
 								about = "plugin:first"
 							}
 							q := person.asked[0]
-							if q.Ask.Caller != about || q.Reason != "confirm "+about || q.Within != a.CallID {
+							if q.Ask.Principal.Name != about || q.Reason != "confirm "+about || q.Within != a.CallID {
 								t.Errorf("the question is %+v", q)
 							}
 							if runs && string(q.Params) != string(inner.requests()[0].Params) {
@@ -221,7 +222,8 @@ func needing(missing []host.Denial, allowable bool, verdict host.Verdict) policy
 	return func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: verdict, Reason: "it is destructive", Allowable: allowable,
 			Grant: host.Grant{Tools: []string{"shop.*"}}}
-		if a.Plugin != "shop" || a.Caller != "cli" && !strings.HasPrefix(a.Caller, "mcp") && a.Caller != "plugin:first" {
+		if a.Plugin != "shop" || a.Principal.Name != "cli" && !strings.HasPrefix(a.Principal.Name, "mcp") &&
+			a.Principal.Name != "plugin:first" {
 			d.Verdict = host.Allow
 			return d, nil
 		}
@@ -256,31 +258,35 @@ func TestMissingRight(t *testing.T) {
 		fails    bool
 		text, by string
 	}{
-		{name: "yes", call: host.Call{Caller: "cli"}, missing: clock, answer: yes, asked: true, by: "terminal"},
-		{name: "yes to both", call: host.Call{Caller: "cli"}, missing: both, answer: yes, asked: true, by: "terminal"},
-		{name: "yes to one of two", call: host.Call{Caller: "cli"}, missing: both,
+		{name: "yes", call: host.Call{Principal: cli}, missing: clock, answer: yes, asked: true, by: "terminal"},
+		{name: "yes to both", call: host.Call{Principal: cli}, missing: both, answer: yes, asked: true, by: "terminal"},
+		{name: "yes to one of two", call: host.Call{Principal: cli}, missing: both,
 			answer: host.Approval{Yes: true, By: host.ByTerminal, Rights: []string{"clock"}}, asked: true, fails: true,
 			text: "shop needs rights that are not granted: random; nothing was run", by: "policy"},
-		{name: "no", call: host.Call{Caller: "cli"}, missing: clock, answer: host.Approval{By: host.ByTerminal}, asked: true,
+		{name: "no", call: host.Call{Principal: cli}, missing: clock, answer: host.Approval{By: host.ByTerminal}, asked: true,
 			fails: true, text: "were not allowed for this call: clock; nothing was run", by: "terminal"},
-		{name: "no terminal", call: host.Call{Caller: "cli"}, missing: clock, err: host.CannotAsk("no terminal"), asked: true,
+		{name: "no terminal", call: host.Call{Principal: cli}, missing: clock, err: host.CannotAsk("no terminal"),
+			asked: true,
 			fails: true, text: "shop needs rights that are not granted: clock; nothing was run", by: "policy"},
-		{name: "one question with the confirmation", call: host.Call{Caller: "cli"}, missing: clock, confirm: true,
+		{name: "one question with the confirmation", call: host.Call{Principal: cli}, missing: clock, confirm: true,
 			answer: yes, asked: true, by: "terminal"},
-		{name: "denied by a rule", call: host.Call{Caller: "cli"}, missing: clock, denied: true, answer: yes,
+		{name: "denied by a rule", call: host.Call{Principal: cli}, missing: clock, denied: true, answer: yes,
 			fails: true, text: "cli may not call shop.echo", by: "policy"},
-		{name: "beyond any grant", call: host.Call{Caller: "cli"}, missing: clock, never: true, answer: yes, fails: true,
+		{name: "beyond any grant", call: host.Call{Principal: cli}, missing: clock, never: true, answer: yes, fails: true,
 			text: "not granted: clock; nothing was run", by: "policy"},
-		{name: "dry run", call: host.Call{Caller: "cli", Options: host.Options{DryRun: true}}, missing: clock, answer: yes,
+		{name: "dry run", call: host.Call{Principal: cli, Options: host.Options{DryRun: true}}, missing: clock, answer: yes,
 			fails: true, text: "not granted: clock; nothing was run", by: "policy"},
-		{name: "over MCP", call: host.Call{Caller: "mcp:claude"}, missing: clock, answer: yes, fails: true,
-			text: "shop needs rights that are not granted: clock; ask the operator to grant them to shop; nothing was run",
-			by:   "policy"},
-		{name: "over the network", call: host.Call{Caller: "mcp-http:claude"}, missing: clock, answer: yes, fails: true,
+		{name: "over MCP", call: host.Call{Principal: host.Principal{Name: "mcp:claude"}}, missing: clock, answer: yes,
+			fails: true,
+			text:  "shop needs rights that are not granted: clock; ask the operator to grant them to shop; nothing was run",
+			by:    "policy"},
+		{name: "over the network", call: host.Call{Principal: host.Principal{Name: "mcp-http:claude"}}, missing: clock,
+			answer: yes, fails: true,
 			text: "ask the operator to grant them to shop", by: "policy"},
-		{name: "a plugin for the operator", call: host.Call{Name: "first.echo", Caller: "cli"}, missing: clock, answer: yes,
+		{name: "a plugin for the operator", call: host.Call{Name: "first.echo", Principal: cli}, missing: clock, answer: yes,
 			asked: true, by: "policy"},
-		{name: "a plugin for an MCP client", call: host.Call{Name: "first.echo", Caller: "mcp:claude"}, missing: clock,
+		{name: "a plugin for an MCP client", call: host.Call{Name: "first.echo",
+			Principal: host.Principal{Name: "mcp:claude"}}, missing: clock,
 			answer: yes, fails: true, text: "ask the operator", by: "policy"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -400,8 +406,9 @@ func TestProviderNeedsConfirmation(t *testing.T) {
 			return host.Approval{}, nil
 		}
 		h := newHost(t, call.Config{Approver: host.ApproverFunc(ask)}, confirming{f})
-		_, err := h.Call(t.Context(), host.Call{Name: "shop.add", Caller: c.caller,
-			Params: []byte(c.params), Session: host.Session{Name: "work"}})
+		_, err := h.Call(t.Context(), host.Call{Name: "shop.add", Principal: host.Principal{Name: c.caller,
+			Session: host.Session{Name: "work"}},
+			Params: []byte(c.params)})
 		denied, rightReason := errors.Is(err, host.Denied), asked == "it is of session work"
 		if denied != c.asks || rightReason != c.asks || (len(f.requests()) == 0) != c.asks {
 			t.Errorf("%+v: %v, asked %q", c, err, asked)

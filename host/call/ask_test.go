@@ -102,7 +102,7 @@ func TestDenialsAreBounded(t *testing.T) {
 				}
 				return &host.Result{Data: r.Params}, failure
 			}})
-			a, _ := newHost(t, call.Config{}, f).Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli"})
+			a, _ := newHost(t, call.Config{}, f).Call(t.Context(), host.Call{Name: "shop.echo", Principal: cli})
 			got := len(a.Warnings)
 			if failure != nil {
 				got = len(a.Err.Denied)

@@ -155,7 +155,7 @@ func TestTimeoutNamesParameters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, call.Config{}, &preparer{fake: newFake(t, shop, nil), ready: time.Now()})
 		params := `{"note":"` + strings.Repeat("x", 1_000_000) + `"}`
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.order.slow", Caller: "cli", Params: json.RawMessage(params)})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.order.slow", Principal: cli, Params: json.RawMessage(params)})
 		e := failsWith(t, a, host.Timeout)
 		if len(a.Steps) != 0 || !strings.Contains(e.Message, "a timeout of 20s, with its parameters (1.0 MB) as given") {
 			t.Errorf("%.300s %.300s", e.Message, fmt.Sprint(a.Steps))

@@ -37,7 +37,7 @@ const (
 type behalf struct {
 	// callers are the callers on whose behalf a plugin makes this call, outermost first. The plugin gains no right that
 	// one of them does not have. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
-	callers      []caller
+	callers      []host.Principal
 	callerGrant  host.Grant
 	callerAsks   manifest.Capabilities // of that plugin's manifest
 	callerEffect string                // of the tool that makes this call
@@ -54,14 +54,6 @@ type behalf struct {
 	redactor   *redactor
 	handed     *handed  // files that were opened for the outermost call
 	repeats    *repeats // of the call in which a plugin makes this one on its own behalf; nil in any other case
-}
-
-// caller is one on whose behalf a plugin calls.
-type caller struct {
-	name    string
-	bound   bool
-	tools   []string
-	program bool // it only denies what the policy denies it by name
 }
 
 // recordUse adds a use of a right to the record of the call.
@@ -299,7 +291,7 @@ func (r *run) request(d host.Decision) *host.Request {
 	if r.confined != nil {
 		params = r.confined
 	}
-	functions := &Functions{ReadSecret: r.readSecret, MayCall: r.mayCall, Last: r.call.Until, Denied: r.denyUse}
+	functions := &Functions{ReadSecret: r.readSecret, MayCall: r.mayCall, Last: r.call.Sink.Last, Denied: r.denyUse}
 	functions.CallTool = func(ctx context.Context, tool string, params json.RawMessage, o host.Options) (*host.Result,
 		error) {
 		return r.callTool(ctx, d.Grant, tool, params, o)
@@ -314,15 +306,15 @@ func (r *run) request(d host.Decision) *host.Request {
 	}
 	req := &host.Request{
 		Job: host.Job{
-			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Caller, Session: r.call.Session,
+			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Principal.Name, Session: r.call.Principal.Session,
 			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.behalf.callerGrant, Trusted: r.behalf.trusted,
 			ForCLI: r.actsForCLI(),
-			Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate, Drain: r.call.Drain,
-			Wants: host.Wants{Log: r.call.Log != nil, Progress: r.call.Progress != nil, Records: r.call.Emit != nil,
-				Until: r.call.Until != nil, Output: r.call.Out != nil, Trace: r.call.Trace},
+			Limits: d.Limits, Options: r.call.Options, Settings: d.Settings, Isolate: d.Isolate, Drain: r.call.Sink.Drain,
+			Wants: r.call.Sink.Wants,
 		},
 		Def: r.address.Tool, Ask: functions.Ask, Events: r.receive,
 	}
+	req.Wants.Until = r.call.Sink.Last != nil
 	if len(d.Grant.FS)+len(r.behalf.callerGrant.FS) > 0 {
 		req.Guard = r.host.cfg.Own.Guard()
 	}
@@ -336,17 +328,9 @@ func (r *run) receive(e host.JobEvent) error {
 		r.recordUse(e.Right)
 	case e.Kind == host.EventDenied:
 		r.denyUse(e.Right, e.Why)
-	case e.Kind == host.EventLog && r.call.Log != nil:
-		r.call.Log(e.Level, r.redactor.redact(e.Message))
-	case e.Kind == host.EventProgress && r.call.Progress != nil:
-		r.call.Progress(e.Done, e.Total, r.redactor.redact(e.Message))
-	case e.Kind == host.EventStarted && r.call.Started != nil:
-		r.call.Started()
-	case e.Kind == host.EventRecord && r.call.Emit != nil:
-		return r.call.Emit(e.Record)
-	case e.Kind == host.EventOutput && r.call.Out != nil:
-		_, err := r.call.Out.Write(e.Output)
-		return err
+	case r.call.Sink.Event != nil:
+		e.Message = r.redactor.redact(e.Message)
+		return r.call.Sink.Event(e)
 	}
 	return nil
 }
@@ -437,7 +421,7 @@ func (r *run) readSecret(ctx context.Context, name string) (string, error) {
 // it. A plugin must have been granted the secret. From then on this host redacts the value from answers and records.
 func (r *run) boundSecret(ctx context.Context, name string) (s host.BoundSecret, err error) {
 	right := "secret:" + host.Printable(name)
-	if strings.HasPrefix(r.call.Caller, host.CallerPlugin) && !r.typesForCaller() &&
+	if r.call.Principal.IsPlugin() && !r.typesForCaller() &&
 		!slices.ContainsFunc(r.behalf.callerGrant.Secrets, func(g host.SecretGrant) bool { return g.Name == name }) {
 		asked := slices.ContainsFunc(r.behalf.callerAsks.Secrets,
 			func(c manifest.SecretCapability) bool { return c.Name == name })
@@ -465,9 +449,7 @@ func (r *run) boundSecret(ctx context.Context, name string) (s host.BoundSecret,
 // typesForCaller reports whether a shipped plugin types a secret in the browser context of its caller, for a caller
 // that could do so itself: no other plugin is behind the call.
 func (r *run) typesForCaller() bool {
-	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(c caller) bool {
-		return strings.HasPrefix(c.name, host.CallerPlugin)
-	})
+	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, host.Principal.IsPlugin)
 }
 
 // script returns a script for pages that the calling plugin ships.
@@ -605,18 +587,18 @@ func (r *run) asPlugin(inner *host.Call, of *behalf, grant host.Grant) {
 	if m, err := r.address.Provider.Manifest(); err == nil {
 		of.callerAsks = m.Capabilities
 	}
-	inner.Caller, inner.Session = host.CallerPlugin+r.address.Plugin, r.innerSession(grant)
+	inner.Principal = host.Principal{Name: host.CallerPlugin + r.address.Plugin, Session: r.innerSession(grant),
+		Origin: r.call.Principal.Origin, Tools: grant.Tools}
 	of.callerGrant, of.callerPlugin, of.callerEffect = grant, r.address.Provider, r.address.Tool.Effect
 	of.trusted, of.repeats = r.address.Provider.Info().Identity() == host.OwnerShipped, &r.inner
-	of.callers = append(slices.Clone(r.behalf.callers),
-		caller{name: r.call.Caller, bound: r.call.Bound, tools: r.behalf.callerGrant.Tools})
+	of.callers = append(slices.Clone(r.behalf.callers), r.call.Principal)
 }
 
 // asCaller gives an inner call the identity, session and rights of the plugin's caller, as if that had made it. The
 // call has no right of the plugin. Where it names no browser and no page, it has those of the outer call.
 func (r *run) asCaller(inner *host.Call, of *behalf) {
 	c := r.call
-	inner.Caller, inner.Bound, inner.Session = c.Caller, c.Bound, c.Session
+	inner.Principal = c.Principal
 	of.callers, of.callerGrant, of.callerAsks = r.behalf.callers, r.behalf.callerGrant, r.behalf.callerAsks
 	of.callerEffect, of.callerPlugin, of.trusted = r.behalf.callerEffect, r.behalf.callerPlugin, r.behalf.trusted
 	inner.Filter, of.program = c.Filter, r.address.Plugin
@@ -629,9 +611,9 @@ func (r *run) asCaller(inner *host.Call, of *behalf) {
 // it, else one of its own.
 func (r *run) innerSession(g host.Grant) host.Session {
 	if g.Browser {
-		return r.call.Session
+		return r.call.Principal.Session
 	}
-	return r.call.Session.OfPlugin(r.address.Plugin,
+	return r.call.Principal.Session.OfPlugin(r.address.Plugin,
 		&host.SessionPlugin{Digest: r.address.Provider.Info().Digest, Grant: g})
 }
 

@@ -1,6 +1,7 @@
 package call_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -242,8 +243,7 @@ func TestCallCoerces(t *testing.T) {
 func TestCallDocs(t *testing.T) {
 	h := newHost(t, call.Config{Sessions: &session.Store{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fails := func(session, tool, params string) int {
-		a, _ := h.Call(t.Context(), host.Call{Name: tool, Params: json.RawMessage(params), Caller: "cli",
-			Session: host.Session{Name: session}})
+		a, _ := h.Call(t.Context(), host.Call{Name: tool, Params: json.RawMessage(params), Principal: cliIn(session)})
 		if docs := failsWith(t, a, host.InvalidArgs).Docs; docs != nil {
 			return docs.Tier
 		}
@@ -265,13 +265,13 @@ func TestCallDocs(t *testing.T) {
 			t.Errorf("no session: tier %d", got)
 		}
 	}
-	if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "d"}, "shop.add", 2); err != nil {
+	if _, err := h.Describe(t.Context(), cliIn("d"), "shop.add", 2); err != nil {
 		t.Fatal(err)
 	}
 	if got := fails("d", "shop.add", `{}`); got != 3 {
 		t.Errorf("after --describe: tier %d", got)
 	}
-	if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "one"}, "shop.add", 1); err != nil {
+	if _, err := h.Describe(t.Context(), cliIn("one"), "shop.add", 1); err != nil {
 		t.Fatal(err)
 	}
 	if got := fails("one", "shop.add", `{}`); got != 2 {
@@ -289,7 +289,7 @@ func TestToolRefusesParams(t *testing.T) {
 	}})
 	h := newHost(t, call.Config{Sessions: &session.Store{Dir: t.TempDir()}}, f)
 	for _, tier := range []int{2, 3} {
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Session: host.Session{Name: "s"}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: cliIn("s")})
 		e := failsWith(t, a, host.InvalidArgs)
 		if e.Docs == nil || e.Docs.Tier != tier || e.Message != "Tool 'shop.echo' failed: 1 violation" ||
 			!hasStep(e.Steps, "describe shop.echo") {
@@ -317,7 +317,7 @@ func TestCallPolicy(t *testing.T) {
 		!reflect.DeepEqual(e.Steps, decision.Steps) || e.Docs != nil {
 		t.Errorf("denied: %+v", e)
 	}
-	if a := asked[0]; a.Caller != "cli" || a.Plugin != "shop" || a.Tool != "echo" || a.Effect != "read" ||
+	if a := asked[0]; a.Principal.Name != "cli" || a.Plugin != "shop" || a.Tool != "echo" || a.Effect != "read" ||
 		a.Digest != "sha256:shop" || len(a.Capabilities.FS) != 1 || a.Capabilities.Clock == nil {
 		t.Errorf("the policy decided on %+v", a)
 	}
@@ -377,7 +377,7 @@ func TestCallDryRun(t *testing.T) {
 	h := newHost(t, call.Config{Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, f)
 	dry := func(params string) *host.Answer {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli",
+			host.Call{Name: "shop.add", Params: json.RawMessage(params), Principal: cli,
 				Options: host.Options{DryRun: true, MaxBytes: 5}})
 		return a
 	}
@@ -464,7 +464,7 @@ func TestCallEnds(t *testing.T) {
 					time.AfterFunc(time.Second, func() { cancel(c.cancel) })
 				}
 				began := time.Now()
-				a, _ := h.Call(ctx, host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{Timeout: c.timeout}})
+				a, _ := h.Call(ctx, host.Call{Name: "shop.echo", Principal: cli, Options: host.Options{Timeout: c.timeout}})
 				if took := time.Since(began); took != c.took || a.Duration != took {
 					t.Errorf("the call took %v and reports %v, expected %v", took, a.Duration, c.took)
 				}
@@ -539,7 +539,7 @@ func TestCallPreparation(t *testing.T) {
 				h := newHost(t, call.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
 					return host.Decision{Verdict: host.Allow, Limits: host.Limits{Timeout: c.limit}}, nil
 				})}, p)
-				a, _ := h.Call(t.Context(), host.Call{Name: "shop.order.slow", Caller: "cli",
+				a, _ := h.Call(t.Context(), host.Call{Name: "shop.order.slow", Principal: cli,
 					Options: host.Options{Timeout: c.timeout.Abs(), TimeoutConfigured: c.timeout < 0},
 					Given:   host.StepOptions{Timeout: max(c.timeout, 0)}})
 				e := failsWith(t, a, host.Timeout)
@@ -629,7 +629,7 @@ func TestCallShow(t *testing.T) {
 	sessions := &session.Store{Dir: t.TempDir()}
 	h := newHost(t, call.Config{Sessions: sessions}, f)
 	ask := func(c host.Call) *host.Answer {
-		c.Name, c.Caller = "shop.echo", "cli"
+		c.Name, c.Principal.Name = "shop.echo", "cli"
 		a, _ := h.Call(t.Context(), c)
 		return a
 	}
@@ -637,7 +637,8 @@ func TestCallShow(t *testing.T) {
 		t.Errorf("a result of exactly the limit was cut: %s", a.Data)
 	}
 	for limit := 1; limit < len(data); limit++ {
-		a := ask(host.Call{Session: host.Session{Name: "s"}, Options: host.Options{MaxBytes: limit}})
+		a := ask(host.Call{Principal: host.Principal{Session: host.Session{Name: "s"}},
+			Options: host.Options{MaxBytes: limit}})
 		var cut struct {
 			Truncated  bool `json:"truncated"`
 			TotalBytes int  `json:"total_bytes"`
@@ -677,7 +678,8 @@ func TestCallShow(t *testing.T) {
 	if a.Cut || string(a.Data) != `[1,2,3]` {
 		t.Errorf("the filter was applied after the cut: %s", a.Data)
 	}
-	a = ask(host.Call{Session: host.Session{Name: "s"}, Filter: first, Options: host.Options{JQ: ".", MaxBytes: 3}})
+	a = ask(host.Call{Principal: host.Principal{Session: host.Session{Name: "s"}}, Filter: first,
+		Options: host.Options{JQ: ".", MaxBytes: 3}})
 	if whole, err := sessions.Result(host.Session{Name: "s"}, a.CallID); err != nil || string(whole) != `[1,2,3]` {
 		t.Errorf("the filtered result is stored: %s, %v", whole, err)
 	}
@@ -752,7 +754,7 @@ func TestCallToolOfAnother(t *testing.T) {
 		},
 	})
 	h := newHost(t, call.Config{Recorder: rec}, f, newFake(t, shop, nil))
-	a, _ := h.Call(t.Context(), host.Call{Name: "caller.echo", Caller: "cli", Session: host.Session{Name: "s"}})
+	a, _ := h.Call(t.Context(), host.Call{Name: "caller.echo", Principal: cliIn("s")})
 	if a.Err != nil || string(a.Data) != `{"id":1}` {
 		t.Fatalf("%s, %v", a.Data, a.Err)
 	}
@@ -789,7 +791,7 @@ func TestCallSendAnyway(t *testing.T) {
 	h := newHost(t, call.Config{}, passing{f})
 	send := func(name, params string) *host.Answer {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli", Options: host.Options{SendAnyway: true}})
+			host.Call{Name: name, Params: json.RawMessage(params), Principal: cli, Options: host.Options{SendAnyway: true}})
 		return a
 	}
 	if a := send("shop.Future.method", `{"any":[1,"x"]}`); a.Err != nil || a.Tool != "shop.Future.method" ||
@@ -827,20 +829,23 @@ func (s streaming) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 func TestCallStream(t *testing.T) {
 	h := newHost(t, call.Config{}, streaming{newFake(t, shop, nil)})
 	var got []string
-	c := host.Call{Name: "shop.echo", Caller: "cli", Started: func() { got = append(got, "started") },
-		Emit: func(r json.RawMessage) error { got = append(got, string(r)); return nil }}
+	c := host.Call{Name: "shop.echo", Principal: cli}
+	c.Sink.Wants.Records, c.Sink.Event = true, func(e host.JobEvent) error {
+		got = append(got, cmp.Or(string(e.Record), e.Kind))
+		return nil
+	}
 	if a, _ := h.Call(t.Context(), c); a.Err != nil || string(a.Data) != `{"end":"max"}` ||
 		strings.Join(got, " ") != "started 0 1 2" {
 		t.Errorf("%s, %v, %q", a.Data, a.Err, got)
 	}
-	c.Emit = func(json.RawMessage) error { return errors.New("closed") }
+	c.Sink.Event = func(host.JobEvent) error { return errors.New("closed") }
 	stopped, _ := h.Call(t.Context(), c)
 	failsWith(t, stopped, host.Interrupted)
 	if a := makeCall(t, h, "shop.echo", `{"a":1}`); string(a.Data) != `{"a":1}` {
-		t.Errorf("without Emit: %s", a.Data)
+		t.Errorf("without a sink: %s", a.Data)
 	}
 	plain := newHost(t, call.Config{}, newFake(t, shop, nil))
-	c.Emit = func(json.RawMessage) error { t.Error("emitted"); return nil }
+	c.Sink.Event = func(host.JobEvent) error { t.Error("emitted"); return nil }
 	if a, _ := plain.Call(t.Context(), c); a.Err != nil {
 		t.Errorf("a provider that cannot stream: %v", a.Err)
 	}
@@ -854,7 +859,8 @@ func TestCallEvents(t *testing.T) {
 	cancel := h.Subscribe(func(e host.Event) { followed = append(followed, e) })
 	ask := func(name, params string) *host.Answer {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: name, Params: json.RawMessage(params), Caller: "mcp:claude", Session: host.Session{Name: "s"}})
+			host.Call{Name: name, Params: json.RawMessage(params), Principal: host.Principal{Name: "mcp:claude",
+				Session: host.Session{Name: "s"}}})
 		return a
 	}
 
@@ -896,14 +902,14 @@ func TestCallEvents(t *testing.T) {
 		t.Errorf("a subscriber got %d events, expected the first 5 of the recorder", len(followed))
 	}
 
-	if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "s"}, "shop.echo", 2); err != nil {
+	if _, err := h.Describe(t.Context(), cliIn("s"), "shop.echo", 2); err != nil {
 		t.Fatal(err)
 	}
 	if e := rec.last(t); e.Op != "describe" || e.Tool != "shop.echo" || !slices.Equal(e.Tiers, []int{2}) ||
 		e.DocsTokens == 0 || e.CallID == "" {
 		t.Errorf("describe: %+v", e)
 	}
-	found, _, err := h.Search(t.Context(), "cli", host.Session{Name: "s"}, host.SearchQuery{Text: "sell tea"})
+	found, _, err := h.Search(t.Context(), cliIn("s"), host.SearchQuery{Text: "sell tea"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -947,11 +953,11 @@ func TestSwapDuringCalls(t *testing.T) {
 					return
 				default:
 				}
-				if a, _ := h.Call(context.Background(), host.Call{Name: "shop.echo", Caller: "cli"}); a.Err != nil ||
+				if a, _ := h.Call(context.Background(), host.Call{Name: "shop.echo", Principal: cli}); a.Err != nil ||
 					string(a.Data) != "1" && string(a.Data) != "2" {
 					t.Errorf("%s, %v", a.Data, a.Err)
 				}
-				if _, _, err := h.Search(context.Background(), "cli", host.Session{}, host.SearchQuery{Text: "echo"}); err != nil {
+				if _, _, err := h.Search(context.Background(), cli, host.SearchQuery{Text: "echo"}); err != nil {
 					t.Error(err)
 				}
 				cancel := h.Subscribe(func(host.Event) {})
@@ -1005,7 +1011,7 @@ func TestCallEventsOfRefusedRetries(t *testing.T) {
 			Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, newFake(t, shop, nil))
 	ask := func(params string, dry bool) *host.Answer {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: host.Session{Name: "s"},
+			host.Call{Name: "shop.add", Params: json.RawMessage(params), Principal: cliIn("s"),
 				Options: host.Options{DryRun: dry}})
 		return a
 	}
@@ -1027,7 +1033,7 @@ func TestCallEventsOfRefusedRetries(t *testing.T) {
 // without a digest.
 func TestSwapClearsBuiltins(t *testing.T) {
 	h := newHost(t, call.Config{}, newFake(t, shop, nil).builtin())
-	if _, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.echo", 2); err != nil {
+	if _, err := h.Describe(t.Context(), cli, "shop.echo", 2); err != nil {
 		t.Fatal(err)
 	}
 	if a := makeCall(t, h, "shop.echo", `{"a":1}`); a.Err != nil {
@@ -1038,7 +1044,7 @@ func TestSwapClearsBuiltins(t *testing.T) {
 	tool.Docs.Brief, tool.Params = "Say it twice",
 		json.RawMessage(`{"type":"object","properties":{"b":{"type":"integer"}},"required":["b"]}`)
 	h.Swap(catalogOf(t, newer))
-	if d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.echo", 2); err != nil || d.Brief != "Say it twice" {
+	if d, err := h.Describe(t.Context(), cli, "shop.echo", 2); err != nil || d.Brief != "Say it twice" {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	failsWith(t, makeCall(t, h, "shop.echo", `{"a":1}`), host.InvalidArgs)

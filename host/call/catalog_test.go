@@ -98,7 +98,7 @@ func TestHostDescribe(t *testing.T) {
 	f := terms{newFake(t, shop, nil)}
 	h := newHost(t, call.Config{Recorder: rec}, f)
 	for tier := 1; tier <= 3; tier++ {
-		d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop__add", tier)
+		d, err := h.Describe(t.Context(), cli, "shop__add", tier)
 		if err != nil || d.Name != "shop.add" || d.Tier != tier || len(d.Next) == 0 {
 			t.Errorf("tier %d: %+v, %v", tier, d, err)
 			continue
@@ -107,23 +107,23 @@ func TestHostDescribe(t *testing.T) {
 			t.Errorf("tier %d: next %q", tier, d.Next)
 		}
 	}
-	d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.order.placed", 2)
+	d, err := h.Describe(t.Context(), cli, "shop.order.placed", 2)
 	if err != nil || d.Kind != "event" || !hasStep(d.Next, "listen shop order.placed") {
 		t.Errorf("an event: %+v, %v", d, err)
 	}
-	if d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.order.money", 2); err != nil || d.Kind != "type" ||
+	if d, err := h.Describe(t.Context(), cli, "shop.order.money", 2); err != nil || d.Kind != "type" ||
 		len(d.Parameters) != 1 {
 		t.Errorf("a type: %+v, %v", d, err)
 	}
 	for name, code := range map[string]host.Code{"shop": host.InvalidArgs, "shop.order": host.InvalidArgs,
 		"shop.nothing": host.NotFound, "nothing": host.NotFound} {
-		d, err := h.Describe(t.Context(), "cli", host.Session{}, name, 2)
+		d, err := h.Describe(t.Context(), cli, name, 2)
 		if d != nil || err == nil || host.AsError(err).Code != code || len(host.AsError(err).Steps) == 0 {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 	}
 	for _, tier := range []int{-1, 0, 4} {
-		if _, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.add", tier); err == nil ||
+		if _, err := h.Describe(t.Context(), cli, "shop.add", tier); err == nil ||
 			host.AsError(err).Code != host.InvalidArgs {
 			t.Errorf("tier %d: %v", tier, err)
 		}
@@ -149,7 +149,7 @@ func (p projecting) describe(tool *manifest.Tool, tier int) *manifest.ToolDocs {
 
 func TestHostDescribeByProvider(t *testing.T) {
 	h := newHost(t, call.Config{}, projecting{newFake(t, shop, nil)})
-	if d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.add", 2); err != nil || d.Brief != "its own words" {
+	if d, err := h.Describe(t.Context(), cli, "shop.add", 2); err != nil || d.Brief != "its own words" {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if e := failsWith(t, makeCall(t, h, "shop.add", "{}"), host.InvalidArgs); e.Docs.Brief != "its own words" {
@@ -164,7 +164,7 @@ func TestSearch(t *testing.T) {
 	h := newHost(t, call.Config{}, f, z, unindexed{named(t, "broken")})
 	find := func(q host.SearchQuery) (*host.SearchData, string, bool) {
 		t.Helper()
-		data, weak, err := h.Search(t.Context(), "cli", host.Session{}, q)
+		data, weak, err := h.Search(t.Context(), cli, q)
 		if err != nil {
 			t.Fatalf("%+v: %v", q, err)
 		}
@@ -209,7 +209,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q is shown as %q", odd, data.Query)
 		}
 	}
-	if _, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "a", Plugin: "sop"}); err == nil ||
+	if _, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "a", Plugin: "sop"}); err == nil ||
 		host.AsError(err).Code != host.NotFound || names(host.AsError(err).DidYouMean) != "shop" {
 		t.Errorf("an unknown plugin: %v", err)
 	}
@@ -219,7 +219,7 @@ func TestSearch(t *testing.T) {
 	}
 	for _, c := range [][3]string{{"oder", "", "broken.order shop.order zoo.order"}, {"zoo.oder", "zoo", "zoo.order"},
 		{"food", "", ""}} {
-		_, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "list", Group: c[0], Plugin: c[1]})
+		_, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "list", Group: c[0], Plugin: c[1]})
 		if e := host.AsError(err); err == nil || e.Code != host.NotFound || names(e.DidYouMean) != c[2] {
 			t.Errorf("an unknown group %s: %v", c[0], err)
 		}
@@ -333,7 +333,7 @@ func TestDescribeIsCached(t *testing.T) {
 	var built atomic.Int32
 	h := newHost(t, call.Config{}, counting{newFake(t, shop, nil), &built})
 	describe := func(name string, tier int) string {
-		d, err := h.Describe(t.Context(), "cli", host.Session{}, name, tier)
+		d, err := h.Describe(t.Context(), cli, name, tier)
 		if err != nil {
 			t.Fatal(err)
 		}

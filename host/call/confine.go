@@ -29,7 +29,7 @@ func (r *run) confineAll(context.Context) error {
 // the paths of this machine, or where a tool gets none the texts that stand for the files.
 func (r *run) confine(d host.Decision) error {
 	tool := r.address.Tool
-	anything := r.call.Caller == host.CallerCLI || r.actsForCLI()
+	anything := r.call.Principal.Name == host.CallerCLI || r.actsForCLI()
 	if len(tool.URL)+len(tool.Files) == 0 || anything && !hands(tool) {
 		return nil
 	}
@@ -71,8 +71,8 @@ func (r *run) actsInSession() bool { return r.behalf.trusted && r.behalf.callerG
 // actsForCLI reports whether a shipped plugin makes the call in the browser context of the command line, and for nobody
 // else.
 func (r *run) actsForCLI() bool {
-	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(c caller) bool {
-		return c.name != host.CallerCLI
+	return r.actsInSession() && !slices.ContainsFunc(r.behalf.callers, func(p host.Principal) bool {
+		return p.Name != host.CallerCLI
 	})
 }
 
@@ -87,7 +87,7 @@ func (r *run) checkURL(given string) (string, error) {
 		return "", r.deny("", "callers other than the command line can open only http and https pages and about:blank; "+
 			"this is a "+host.Printable(strings.ToLower(strings.TrimSpace(scheme)))+": URL")
 	}
-	if !strings.HasPrefix(r.call.Caller, host.CallerPlugin) || r.actsInSession() {
+	if !r.call.Principal.IsPlugin() || r.actsInSession() {
 		return given, nil
 	}
 	to, err := origin.Of(given)
@@ -110,7 +110,7 @@ func (r *run) checkURL(given string) (string, error) {
 // withGrantStep adds the step that grants a right to the calling plugin. Where its manifest does not ask for the right,
 // a grant would have no effect: the step then explains which rights it has.
 func (r *run) withGrantStep(e *host.Error, asked bool, grant string) *host.Error {
-	plugin := host.Printable(strings.TrimPrefix(r.call.Caller, host.CallerPlugin))
+	plugin := host.Printable(strings.TrimPrefix(r.call.Principal.Name, host.CallerPlugin))
 	if !asked {
 		e.Message += "; the manifest of " + plugin + " does not ask for it"
 		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
@@ -126,7 +126,7 @@ func (r *run) resolveFile(d host.Decision, name string) (root, file string, err 
 		return "", "", host.Errorf(host.InvalidArgs, "%s: %q is not an absolute path in its shortest form", r.answer.Tool,
 			manifest.CleanLine(name))
 	}
-	folders, plugin := r.behalf.callerGrant.FS, strings.HasPrefix(r.call.Caller, host.CallerPlugin)
+	folders, plugin := r.behalf.callerGrant.FS, r.call.Principal.IsPlugin()
 	if !plugin {
 		folders = nil
 		for _, folder := range d.Files {
@@ -179,7 +179,7 @@ func (r *run) resolveFile(d host.Decision, name string) (root, file string, err 
 
 // denyClientFile returns the error of a client that may not name a file. It says what the operator can do about it.
 func (r *run) denyClientFile(name, mode string) error {
-	client, folder := host.Printable(r.call.Caller), path.Dir(name)
+	client, folder := host.Printable(r.call.Principal.Name), path.Dir(name)
 	e := r.deny("", host.Printable(name)+" is not a file in a folder that the policy lists under files for "+client)
 	switch err := r.host.cfg.Own.Check(folder, false); {
 	case mode == "rw":
@@ -204,7 +204,7 @@ func (r *run) denyPluginFile(name, mode string) error {
 		// Which of these it is would tell a plugin where the host's folders are.
 		e.Message += "; it cannot be granted: the root, folders of the host and what holds them, and each pseudo file " +
 			"system are out of reach"
-		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(r.call.Caller,
+		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(r.call.Principal.Name,
 			host.CallerPlugin))))
 	}
 	guest, asked := "/files", false

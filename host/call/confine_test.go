@@ -42,17 +42,17 @@ func confined(t *testing.T, grant host.Grant, folders []string,
 		if a.Plugin == "one" {
 			d.Grant = grant
 		}
-		if strings.HasPrefix(a.Caller, "mcp:") {
+		if strings.HasPrefix(a.Principal.Name, "mcp:") {
 			d.Files = folders
 		}
 		return d, nil
 	})}, web, outer)
 	return func(caller, tool, params string) (string, *host.Error) {
 		before := len(web.requests())
-		call := host.Call{Name: "web." + tool, Params: json.RawMessage(params), Caller: caller}
+		call := host.Call{Name: "web." + tool, Params: json.RawMessage(params), Principal: host.Principal{Name: caller}}
 		if caller == "plugin:one" {
 			inner.tool, inner.params = call.Name, params
-			call.Name, call.Params, call.Caller = "one.echo", nil, "cli"
+			call.Name, call.Params, call.Principal.Name = "one.echo", nil, "cli"
 		}
 		a, _ := h.Call(t.Context(), call)
 		made := web.requests()[before:]

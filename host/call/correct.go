@@ -128,7 +128,7 @@ func (r *run) retry(params json.RawMessage, o host.Options) *host.Step {
 // they are valid.
 func (h *Host) CheckCall(c host.Call) *host.Error {
 	r := &run{host: h, call: c, answer: &host.Answer{}, redactor: &redactor{source: h.cfg.Secrets}}
-	r.call.Session = host.Session{}
+	r.call.Principal.Session = host.Session{}
 	err := r.find(context.Background())
 	if err == nil {
 		err = r.checkParams()

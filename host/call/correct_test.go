@@ -116,8 +116,8 @@ func TestCorrectionMovesOptions(t *testing.T) {
 	// The options of the call itself are kept, without those of the front end.
 	given := host.Options{Timeout: time.Second, MaxBytes: 9, OnDialog: "accept", Browser: "b", Target: "t"}
 	a, _ := h.Call(t.Context(), host.Call{Name: "bank.drop", Params: []byte(`{"account":"a","timeout":"5s"}`),
-		Caller:  "cli",
-		Options: host.Options{Timeout: time.Minute, MaxBytes: 99}, Given: given.StepOptions()})
+		Principal: cli,
+		Options:   host.Options{Timeout: time.Minute, MaxBytes: 99}, Given: given.StepOptions()})
 	want := host.StepOptions{Timeout: 5 * time.Second, MaxBytes: 9, OnDialog: "accept", Browser: "b", Target: "t",
 		DryRun: true}
 	if e := failsWith(t, a, host.InvalidArgs); e.Retry.Options != want || e.Steps[0].Options != want ||
@@ -142,8 +142,9 @@ func TestInvalidURLLeadsOn(t *testing.T) {
 			`"{\"url\":\"a.test\",\"x\":4}"`: `call web.go {"url":"https://a.test","x":4}`,
 			`{"url":"not a url"}`:            "describe web.go",
 		} {
-			a, _ := h.Call(t.Context(), host.Call{Name: "web.go", Params: []byte(params), Caller: caller,
-				Given: host.StepOptions{Target: "T"}})
+			a, _ := h.Call(t.Context(), host.Call{Name: "web.go", Params: []byte(params),
+				Principal: host.Principal{Name: caller},
+				Given:     host.StepOptions{Target: "T"}})
 			e := failsWith(t, a, host.InvalidURL)
 			if len(a.Steps) != 1 || a.Steps[0].String() != want || e.Retry != nil && a.Steps[0].Options.Target != "T" {
 				t.Errorf("%s: %s: %q, want %q", caller, params, a.Steps, want)
@@ -194,7 +195,7 @@ func TestDeprecated(t *testing.T) {
 	if a := makeCall(t, h, "old.tally", `{}`); len(a.Warnings) != 0 {
 		t.Errorf("warnings %q", a.Warnings)
 	}
-	found, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "count the sheep"})
+	found, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "count the sheep"})
 	if err != nil || len(found.Results) != 2 || found.Results[0].Name != "old.tally" || !found.Results[1].Deprecated ||
 		found.Results[0].Score < found.Results[1].Score {
 		t.Errorf("%v: %+v", err, found)
@@ -211,7 +212,7 @@ func TestDeprecated(t *testing.T) {
 		{Text: "old__count_sheep", Limit: 1}:      "old.count_sheep",
 		{Text: "Count Sheep", Limit: 1}:           "old.count_sheep",
 	} {
-		found, _, err := apart.Search(t.Context(), "cli", host.Session{}, q)
+		found, _, err := apart.Search(t.Context(), cli, q)
 		var names []string
 		for _, r := range found.Results {
 			names = append(names, r.Name)

@@ -49,11 +49,11 @@ func (r *run) permit(ctx context.Context) (err error) {
 // needsConfirmation returns why the provider wants the call to be confirmed, "" if it does not.
 func (r *run) needsConfirmation() string {
 	needs := r.address.Provider.Features().NeedsConfirmation
-	if needs == nil || r.call.Caller == host.CallerCLI || r.actsForCLI() {
+	if needs == nil || r.call.Principal.Name == host.CallerCLI || r.actsForCLI() {
 		return ""
 	}
-	return needs(&host.Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller,
-		Session: r.call.Session})
+	return needs(&host.Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Principal.Name,
+		Session: r.call.Principal.Session})
 }
 
 // consult returns the decision of the policy: the strictest one for the caller and for each caller on whose behalf it
@@ -63,8 +63,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (host.Ask, host.Dec
 	if err := r.checkProgram(); err != nil {
 		return host.Ask{}, host.Decision{}, err
 	}
-	ask := host.Ask{Caller: r.call.Caller, Bound: r.call.Bound, Trusted: r.behalf.trusted,
-		Held: r.behalf.callerGrant.Tools, Plugin: info.Name,
+	ask := host.Ask{Principal: r.call.Principal, Trusted: r.behalf.trusted, Plugin: info.Name,
 		Tool: r.address.Tool.Name, Effect: r.effect(), Outside: r.address.Outside(), Digest: info.Digest,
 		Owner: info.Identity(), Displaced: info.Displaced,
 		Allowed: allowed}
@@ -82,18 +81,18 @@ func (r *run) consult(ctx context.Context, allowed []string) (host.Ask, host.Dec
 	}
 	others := r.behalf.callers
 	if r.behalf.program != "" { // it gives no right, and may still be denied one
-		others = append(slices.Clone(others), caller{name: host.CallerPlugin + r.behalf.program, program: true})
+		others = append(slices.Clone(others), host.Principal{Name: host.CallerPlugin + r.behalf.program})
 	}
-	for _, c := range others {
-		as, err := r.host.cfg.Policy.Decide(ctx,
-			host.Ask{Caller: c.name, Bound: c.bound, Behind: r.behalf.trusted || c.program, Held: c.tools,
-				Plugin: ask.Plugin, Tool: ask.Tool, Effect: ask.Effect,
-				Outside: ask.Outside, Owner: ask.Owner, Displaced: ask.Displaced})
+	for i, p := range others {
+		other := ask
+		other.Principal, other.Trusted, other.OnBehalf = p, false, r.behalf.trusted || i == len(r.behalf.callers)
+		other.Digest, other.Capabilities, other.Allowed = "", manifest.Capabilities{}, nil
+		as, err := r.host.cfg.Policy.Decide(ctx, other)
 		if err != nil {
 			return ask, d, err
 		}
 		if as.Verdict == host.Deny || as.Verdict == host.Confirm && d.Verdict == host.Allow {
-			d.Verdict, d.Reason, d.Steps, ask.Caller = as.Verdict, as.Reason, as.Steps, c.name
+			d.Verdict, d.Reason, d.Steps, ask.Principal.Name = as.Verdict, as.Reason, as.Steps, p.Name
 		}
 		if d.Verdict == host.Deny {
 			break
@@ -103,7 +102,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (host.Ask, host.Dec
 		r.by = host.ByPolicy
 		return ask, d, &host.Error{
 			Code: host.Denied, Steps: d.Steps,
-			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Caller, r.answer.Tool, d.Reason),
+			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Principal.Name, r.answer.Tool, d.Reason),
 		}
 	}
 	err = r.decideSteps(ctx, &d)

@@ -17,7 +17,7 @@ func TestEarlierErrors(t *testing.T) {
 	h := newHost(t, call.Config{Sessions: &session.Store{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	fail := func(session, params string) string {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: "shop.add", Params: json.RawMessage(params), Caller: "cli", Session: host.Session{Name: session}})
+			host.Call{Name: "shop.add", Params: json.RawMessage(params), Principal: cliIn(session)})
 		return strings.Join(failsWith(t, a, host.InvalidArgs).Object().Earlier, "; ")
 	}
 	for _, c := range [][2]string{
@@ -33,7 +33,7 @@ func TestEarlierErrors(t *testing.T) {
 	// The third time says so, and has all documentation again.
 	repeat := func() *host.Error {
 		a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(`{"title":"tea","count":0}`),
-			Caller: "cli", Session: host.Session{Name: "again"}})
+			Principal: cliIn("again")})
 		return failsWith(t, a, host.InvalidArgs)
 	}
 	for i, want := range []int{manifest.Tier2, manifest.Tier3, manifest.Tier3, 0} {
@@ -57,8 +57,7 @@ func TestEarlierErrors(t *testing.T) {
 func TestTeach(t *testing.T) {
 	h := newHost(t, call.Config{Sessions: &session.Store{Dir: t.TempDir()}}, newFake(t, shop, nil))
 	use := func(session string, teach bool) int {
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli",
-			Session: host.Session{Name: session}, DocsOnFirstUse: teach})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: cliIn(session), DocsOnFirstUse: teach})
 		if a.Err != nil {
 			t.Fatal(a.Err)
 		}
@@ -71,7 +70,7 @@ func TestTeach(t *testing.T) {
 		got[2] != 0 || got[3] != 0 {
 		t.Errorf("tiers %v", got)
 	}
-	if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "d"}, "shop.echo", 3); err != nil {
+	if _, err := h.Describe(t.Context(), cliIn("d"), "shop.echo", 3); err != nil {
 		t.Fatal(err)
 	}
 	if got := use("d", true); got != 0 {

@@ -52,7 +52,8 @@ func restrictTo(g host.Grant, effect string) host.Grant {
 func (r *run) effect() string {
 	own := r.address.Tool.Effect
 	if of := r.address.Provider.Features().Effect; of != nil && r.params != nil {
-		less := of(&host.Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Caller, Trusted: r.behalf.trusted})
+		less := of(&host.Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Principal.Name,
+			Trusted: r.behalf.trusted})
 		if severity(less) < severity(own) {
 			return less
 		}

@@ -27,7 +27,7 @@ func TestReadToolPostsNothing(t *testing.T) {
 				_, err := sendHTTP(ctx, r, method, "https://api.example.com/x")
 				return &host.Result{Data: json.RawMessage(`{}`)}, err
 			}}))
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "mcp-http:far"})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: host.Principal{Name: "mcp-http:far"}})
 		return out.methods, a.Err, mode
 	}
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "post"} {

@@ -61,7 +61,7 @@ func TestAsError(t *testing.T) {
 // TestObject compares the JSON form of errors, including names and order of fields, with golden files.
 func TestObject(t *testing.T) {
 	h := newHost(t, call.Config{}, newFake(t, shop, nil))
-	docs, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.order.cancel", 2)
+	docs, err := h.Describe(t.Context(), cli, "shop.order.cancel", 2)
 	if err != nil {
 		t.Fatal(err)
 	}

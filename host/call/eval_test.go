@@ -94,7 +94,7 @@ func TestEvaluate(t *testing.T) {
 // TestEvaluateCounts evaluates a query whose relevant tool is the second hit, after a related one.
 func TestEvaluateCounts(t *testing.T) {
 	h := newHost(t, call.Config{}, newFake(t, shop, nil))
-	data, _, err := h.Search(t.Context(), "", host.Session{}, host.SearchQuery{Text: "order"})
+	data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: "order"})
 	if err != nil || len(data.Results) < 2 {
 		t.Fatal(data, err)
 	}

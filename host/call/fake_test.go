@@ -188,7 +188,7 @@ func newHost(t testing.TB, cfg call.Config, providers ...host.Provider) *call.Ho
 // makeCall runs a tool as cli.
 func makeCall(t testing.TB, h *call.Host, name, params string) *host.Answer {
 	t.Helper()
-	a, _ := h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Caller: "cli"})
+	a, _ := h.Call(t.Context(), host.Call{Name: name, Params: json.RawMessage(params), Principal: cli})
 	return a
 }
 
@@ -261,4 +261,12 @@ func ask(ctx context.Context, r *host.Request, function string, argument map[str
 		return nil, err
 	}
 	return r.Ask(ctx, function, raw)
+}
+
+// cli is who calls in most tests.
+var cli = host.Principal{Name: "cli"}
+
+// cliIn is cli in a session.
+func cliIn(session string) host.Principal {
+	return host.Principal{Name: "cli", Session: host.Session{Name: session}}
 }

@@ -25,7 +25,7 @@ func FuzzCallParams(f *testing.F) {
 	h := newHost(f, call.Config{}, newFake(f, shop, nil))
 	f.Fuzz(func(t *testing.T, params []byte) {
 		ask := func(params []byte) *host.Answer {
-			a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: params, Caller: "cli"})
+			a, _ := h.Call(t.Context(), host.Call{Name: "shop.add", Params: params, Principal: cli})
 			return a
 		}
 		a := ask(params)

@@ -75,7 +75,7 @@ func TestHanded(t *testing.T) {
 	h := newHost(t, call.Config{Own: &protect.Files{Folders: []protect.Folder{{Path: own, Name: "state"}}},
 		Policy: policy(func(a host.Ask) (host.Decision, error) {
 			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"shop.add"}}}
-			if strings.HasPrefix(a.Caller, "mcp:") {
+			if strings.HasPrefix(a.Principal.Name, "mcp:") {
 				d.Files = []string{up}
 			}
 			return d, nil
@@ -83,7 +83,7 @@ func TestHanded(t *testing.T) {
 	upload := func(caller, path string) *host.Error {
 		t.Helper()
 		params, _ := json.Marshal(map[string]any{"files": []string{path}})
-		a, _ := h.Call(t.Context(), host.Call{Name: "web.upload", Params: params, Caller: caller})
+		a, _ := h.Call(t.Context(), host.Call{Name: "web.upload", Params: params, Principal: host.Principal{Name: caller}})
 		return a.Err
 	}
 	for _, caller := range []string{"cli", "mcp:some"} {

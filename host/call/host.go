@@ -124,6 +124,12 @@ func (h *Host) mode(ctx context.Context) string {
 	return h.cfg.Mode
 }
 
+// event returns the event of an operation that began at a time.
+func (h *Host) event(ctx context.Context, op string, p host.Principal, began time.Time) host.Event {
+	return host.Event{Time: began, Op: op, CallID: newCallID(), Session: p.Session.String(), Caller: p.Name,
+		Origin: p.Origin, Mode: h.mode(ctx)}
+}
+
 func (h *Host) record(e host.Event) {
 	e = h.held.redactEvent(e)
 	if h.cfg.Recorder != nil {
@@ -151,13 +157,12 @@ func (h *Host) notify(e host.Event) {
 // Describe returns the documentation of a tool, an event or a type at a tier from 1 to 3, and records in the session
 // that it was shown. The error is not_found, or invalid_args for an invalid tier and for plugins and groups, which have
 // no documentation of their own.
-func (h *Host) Describe(ctx context.Context, caller string, in host.Session, name string, tier int) (*host.Docs,
-	error) {
+func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier int) (*host.Docs, error) {
 	began := time.Now()
 	h.Refresh()
 	a, err := h.Catalog().Find(name)
-	e := host.Event{Time: began, Op: "describe", CallID: newCallID(), Session: in.String(), Caller: caller, Tool: a.Name(),
-		Origin: host.OriginOf(ctx), Mode: h.mode(ctx)}
+	e := h.event(ctx, "describe", p, began)
+	e.Tool = a.Name()
 	if a.Provider != nil {
 		e.Digest = a.Provider.Info().Build()
 	}
@@ -180,7 +185,7 @@ func (h *Host) Describe(ctx context.Context, caller string, in host.Session, nam
 		tier = d.Tier
 		d.Next = host.NextAfterDescribe(d)
 		e.Tiers, e.DocsTokens = []int{tier}, host.DocsTokens(ctx, d, false)
-		h.cfg.Sessions.Update(in, func(s *session.State) bool { return s.RecordShown(d.Name, tier) })
+		h.cfg.Sessions.Update(p.Session, func(s *session.State) bool { return s.RecordShown(d.Name, tier) })
 		h.cfg.Debug("docs: tier %d of %s, asked for", tier, d.Name)
 	}
 	if err != nil {

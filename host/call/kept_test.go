@@ -50,7 +50,7 @@ func TestKeepBinary(t *testing.T) {
 	}))
 	shoot := func(c host.Call) *host.Answer {
 		t.Helper()
-		c.Name, c.Caller = "cam.shoot", "cli"
+		c.Name, c.Principal.Name = "cam.shoot", "cli"
 		a, err := h.Call(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestKeepBinary(t *testing.T) {
 		return a
 	}
 	for _, of := range []host.Session{{}, {Name: "s"}} { // also for calls without a session
-		a := shoot(host.Call{Session: of, KeepBinary: true})
+		a := shoot(host.Call{Principal: host.Principal{Session: of}, KeepBinary: true})
 		var data struct {
 			At          string
 			Left, Right host.File
@@ -118,7 +118,7 @@ func TestKeptResults(t *testing.T) {
 		{Options: host.Options{MaxBytes: 5}, Render: render},
 		{Options: host.Options{MaxBytes: 5, JQ: "."}, Render: render},
 	} {
-		c.Name, c.Caller = "shop.echo", "cli"
+		c.Name, c.Principal.Name = "shop.echo", "cli"
 		a, err := h.Call(t.Context(), c)
 		if err != nil || !strings.HasSuffix(string(a.Data), `"next":"read `+a.CallID+`"}`) {
 			t.Fatalf("%s, %v", a.Data, err)
@@ -143,7 +143,7 @@ func TestKeptResults(t *testing.T) {
 	if _, err := sessions.Kept(host.Session{}, old); err == nil {
 		t.Error("a result is kept for longer than a day")
 	}
-	small := host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{MaxBytes: 5}}
+	small := host.Call{Name: "shop.echo", Principal: cli, Options: host.Options{MaxBytes: 5}}
 	if _, err := h.Call(t.Context(), small); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestKeptBinaryHasNoSecret(t *testing.T) {
 			key, err := readSecret(ctx, r, "KEY")
 			return &host.Result{Data: json.RawMessage(`{"left":"` + encoded(png+key) + `"}`)}, err
 		}}))
-	a, err := h.Call(t.Context(), host.Call{Name: "cam.shoot", Caller: "cli", KeepBinary: true})
+	a, err := h.Call(t.Context(), host.Call{Name: "cam.shoot", Principal: cli, KeepBinary: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestSchemasOfKindMCP(t *testing.T) {
 		}
 	}
 	for tool, note := range map[string]string{"notes.add": "", "notes.find": "not checked by the host: params, returns"} {
-		if d, err := h.Describe(t.Context(), "cli", host.Session{}, tool, 3); err != nil || d.Note != note {
+		if d, err := h.Describe(t.Context(), cli, tool, 3); err != nil || d.Note != note {
 			t.Errorf("%s: the note is %q, %v", tool, d.Note, err)
 		}
 	}

@@ -67,7 +67,7 @@ func TestOverlay(t *testing.T) {
 		}
 		h := newHost(t, call.Config{Sessions: &session.Store{Dir: t.TempDir()}}, wrapped)
 		text := func(tier int) string {
-			d, err := h.Describe(t.Context(), "cli", host.Session{}, "shop.add", tier)
+			d, err := h.Describe(t.Context(), cli, "shop.add", tier)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestOverlay(t *testing.T) {
 		}
 		var score float64
 		for _, query := range []string{"insert", "merchandise", "stock the shelves", "put wares out"} {
-			found, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: query})
+			found, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: query})
 			if err != nil || len(found.Results) == 0 || found.Results[0].Name != "shop.add" {
 				t.Fatalf("search %q: %+v, %v", query, found, err)
 			}

@@ -64,12 +64,11 @@ type PlanOptions struct {
 
 // PlanQuery says what to plan, and for whom.
 type PlanQuery struct {
-	Tool    string          // qualified
-	Params  json.RawMessage // those that are known
-	Caller  string
-	Session host.Session
-	Browser string // of all calls; "" for the default
-	Target  string // of all calls; "" for the current page of the session
+	Tool      string          // qualified
+	Params    json.RawMessage // those that are known
+	Principal host.Principal
+	Browser   string // of all calls; "" for the default
+	Target    string // of all calls; "" for the current page of the session
 }
 
 // maxPlan bounds the calls of a plan, and how deep the calls before a call may go.
@@ -82,7 +81,7 @@ func (h *Host) PlanFor(ctx context.Context, q PlanQuery) (*Plan, []string, error
 	if err == nil || host.AsError(err).Code != host.NotFound || strings.Contains(q.Tool, ".") {
 		return plan, nil, err
 	}
-	found, weak, searchErr := h.Search(ctx, q.Caller, q.Session, host.SearchQuery{Text: q.Tool, Limit: 1})
+	found, weak, searchErr := h.Search(ctx, q.Principal, host.SearchQuery{Text: q.Tool, Limit: 1})
 	if searchErr != nil || weak || len(found.Results) == 0 {
 		return nil, nil, err
 	}
@@ -114,7 +113,7 @@ func (h *Host) Plan(ctx context.Context, q PlanQuery) (*Plan, error) {
 		p.options.Browser = q.Browser
 	}
 	if missing := at.Provider.Features().MissingPage; missing != nil {
-		step := missing(ctx, &host.Job{Tool: at.Tool.Name, Caller: q.Caller, Session: q.Session,
+		step := missing(ctx, &host.Job{Tool: at.Tool.Name, Caller: q.Principal.Name, Session: q.Principal.Session,
 			Options: host.Options{Browser: cmp.Or(q.Browser, host.DefaultBrowser), Target: q.Target}})
 		if step != nil {
 			if _, err := p.call(manifest.FlowCall{Tool: step.Tool, Params: step.Params}, step.Choose, nil); err != nil {

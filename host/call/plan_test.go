@@ -144,12 +144,12 @@ func TestPlanInErrors(t *testing.T) {
 		{"cabinet.read", `{}`, host.Step{Op: host.OpPlan, Tool: "cabinet.read", Choose: []string{"from"}}},
 		{"cabinet.swap", `{"b":7}`, host.PlanStep("cabinet.swap", json.RawMessage(`{"b":7}`))}, // which a tool returned
 	} {
-		a, _ := h.Call(t.Context(), host.Call{Name: c.tool, Params: json.RawMessage(c.params), Caller: "cli"})
+		a, _ := h.Call(t.Context(), host.Call{Name: c.tool, Params: json.RawMessage(c.params), Principal: cli})
 		if a.Err == nil || len(a.Err.Steps) == 0 || !reflect.DeepEqual(a.Err.Steps[0], c.want) {
 			t.Errorf("%s: %+v, want the step %v", c.params, a.Err, c.want)
 		}
 	}
-	a, _ := h.Call(t.Context(), host.Call{Name: "cabinet.read", Params: json.RawMessage(`{"id":1}`), Caller: "cli"})
+	a, _ := h.Call(t.Context(), host.Call{Name: "cabinet.read", Params: json.RawMessage(`{"id":1}`), Principal: cli})
 	if a.Err == nil || len(a.Err.Steps) > 0 && a.Err.Steps[0].Op == host.OpPlan {
 		t.Errorf("a value that no tool returns: %+v", a.Err)
 	}

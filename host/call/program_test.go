@@ -28,8 +28,8 @@ func engineNamed(t *testing.T, name, tool string) *fake {
 func asked(all []host.Ask, plugin string) (found []string) {
 	for _, a := range all {
 		if a.Plugin == plugin {
-			found = append(found, fmt.Sprintf("%s bound=%t behind=%t held=%v", a.Caller, a.Bound, a.Behind,
-				a.Held))
+			found = append(found, fmt.Sprintf("%s bound=%t behind=%t held=%v", a.Principal.Name, a.Principal.Bound, a.OnBehalf,
+				a.Principal.Tools))
 		}
 	}
 	return found
@@ -48,14 +48,14 @@ func TestProgramsCallAsTheirCaller(t *testing.T) {
 		call  host.Call
 		want  []string
 	}{
-		{"the command line", host.OwnerShipped, granted, host.Call{Caller: "cli"},
+		{"the command line", host.OwnerShipped, granted, host.Call{Principal: cli},
 			[]string{"cli bound=false behind=false held=[]", asEngine}},
-		{"a client over the network", host.OwnerShipped, granted, host.Call{Caller: "mcp-http:a"},
+		{"a client over the network", host.OwnerShipped, granted, host.Call{Principal: host.Principal{Name: "mcp-http:a"}},
 			[]string{"mcp-http:a bound=false behind=false held=[]", asEngine}},
-		{"an unsigned plugin", host.OwnerUnsigned, granted, host.Call{Caller: "cli"},
+		{"an unsigned plugin", host.OwnerUnsigned, granted, host.Call{Principal: cli},
 			[]string{"plugin:js bound=false behind=false held=[target.echo]",
 				"cli bound=false behind=false held=[]"}},
-		{"without the right", host.OwnerShipped, host.Grant{Tools: granted.Tools}, host.Call{Caller: "cli"},
+		{"without the right", host.OwnerShipped, host.Grant{Tools: granted.Tools}, host.Call{Principal: cli},
 			[]string{"plugin:js bound=false behind=false held=[target.echo]",
 				"cli bound=false behind=true held=[]"}},
 	} {
@@ -119,8 +119,9 @@ func TestProgramsOfPluginsHaveTheRightsOfAll(t *testing.T) {
 					d.Grant.Caller = true
 				case a.Plugin == "outer":
 					d.Grant.Tools = tc.held
-				case a.Caller == tc.denied, a.Caller == "plugin:outer" && !slices.Contains(a.Held, a.Plugin+"."+a.Tool):
-					d.Verdict, d.Reason = host.Deny, "not for "+a.Caller
+				case a.Principal.Name == tc.denied, a.Principal.Name == "plugin:outer" &&
+					!slices.Contains(a.Principal.Tools, a.Plugin+"."+a.Tool):
+					d.Verdict, d.Reason = host.Deny, "not for "+a.Principal.Name
 				}
 				return d, nil
 			})}, engine,

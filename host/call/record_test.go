@@ -68,7 +68,7 @@ func TestEventsSayWhatWasRefused(t *testing.T) {
 func TestEventsOfDryRuns(t *testing.T) {
 	rec := &recorder{}
 	h := newHost(t, call.Config{Recorder: rec}, newFake(t, shop, nil))
-	h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{DryRun: true}})
+	h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: cli, Options: host.Options{DryRun: true}})
 	if events := rec.all(); len(events) != 1 || !events[0].DryRun {
 		t.Errorf("%+v", events)
 	}
@@ -95,7 +95,7 @@ func TestEventsHaveMembersOfEnums(t *testing.T) {
 	builtin.info.Kind, builtin.info.Version, builtin.info.Digest = manifest.KindBuiltin, "7", ""
 	h = newHost(t, call.Config{Recorder: rec}, builtin)
 	makeCall(t, h, "builtin.echo", `{}`)
-	if _, err := h.Describe(t.Context(), "cli", host.Session{}, "builtin.echo", 2); err != nil {
+	if _, err := h.Describe(t.Context(), cli, "builtin.echo", 2); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range rec.all()[3:] {
@@ -127,7 +127,7 @@ func TestPollsAreOneRecord(t *testing.T) {
 	h := newHost(t, call.Config{Recorder: rec, Sessions: sessions,
 		Policy: holding(map[string][]string{"first": {"second.echo", "second.add"}})},
 		newFake(t, shopNamed("first"), map[string]handler{"add": outer}), newFake(t, shopNamed("second"), inner))
-	a, _ := h.Call(t.Context(), host.Call{Name: "first.add", Caller: "cli", Session: host.Session{Name: "s"},
+	a, _ := h.Call(t.Context(), host.Call{Name: "first.add", Principal: cliIn("s"),
 		Params: json.RawMessage(`{"title":"x"}`)})
 	if a.Err != nil {
 		t.Fatal(a.Err)

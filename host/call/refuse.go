@@ -148,7 +148,7 @@ func (r *run) refuse(e *host.Error) error {
 	if r.behalf.parentID != "" {
 		return r.withRetry(e) // a plugin reads no documentation
 	}
-	r.host.cfg.Sessions.Update(r.call.Session, func(s *session.State) bool {
+	r.host.cfg.Sessions.Update(r.call.Principal.Session, func(s *session.State) bool {
 		switch {
 		case (s.Repeated(r.answer.Tool, r.redactor.redactAllError(e))+1)%session.SameMistake == 0:
 			tier, why = manifest.Tier3, "the same parameter error again"

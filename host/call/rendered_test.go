@@ -22,7 +22,7 @@ func TestErrorsShowTypes(t *testing.T) {
 		if e == nil { // nothing is required
 			continue
 		}
-		plan, err := h.Plan(t.Context(), call.PlanQuery{Tool: "rig.tool", Caller: "cli"})
+		plan, err := h.Plan(t.Context(), call.PlanQuery{Tool: "rig.tool", Principal: cli})
 		if err != nil {
 			t.Fatal(err)
 		}

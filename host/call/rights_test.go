@@ -49,7 +49,7 @@ func outerNamed(name string) string {
 func holding(held map[string][]string) policy {
 	return func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: held[a.Plugin]}}
-		if strings.HasPrefix(a.Caller, "plugin:") && !slices.Contains(a.Held, a.Plugin+"."+a.Tool) {
+		if strings.HasPrefix(a.Principal.Name, "plugin:") && !slices.Contains(a.Principal.Tools, a.Plugin+"."+a.Tool) {
 			d.Verdict, d.Reason = host.Deny, "not held"
 		}
 		return d, nil
@@ -137,7 +137,7 @@ func TestIsolationExtends(t *testing.T) {
 	})
 	h := newHost(t, call.Config{Policy: confirmed, Approver: &approver{answer: host.Approval{Yes: true}}}, outer, inner)
 	for _, isolate := range []string{"process", "call", ""} {
-		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli", Options: host.Options{Isolate: isolate}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: cli, Options: host.Options{Isolate: isolate}})
 		if a.Err != nil {
 			t.Fatal(a.Err)
 		}
@@ -157,7 +157,7 @@ func TestIsolationIsNotWeakened(t *testing.T) {
 		return host.Decision{Verdict: host.Allow, Isolate: "call"}, nil
 	})}, f)
 	for _, isolate := range []string{"", "none", "process", "call"} {
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli", Options: host.Options{Isolate: isolate}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: cli, Options: host.Options{Isolate: isolate}})
 		requests := f.requests()
 		if a.Err != nil || requests[len(requests)-1].Isolate != "call" {
 			t.Errorf("isolate %q: %v", isolate, a.Err)
@@ -175,7 +175,7 @@ func TestCrashesNameEffects(t *testing.T) {
 			}
 			return nil, host.Errorf(host.Trapped, "gone")
 		}}))
-	a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Caller: "cli"})
+	a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: cli})
 	want := []string{"fs:write:/b", "http:POST:https://a.test", "tool:gone.tool"}
 	if a.Err == nil || !slices.Equal(a.Err.Object().Effects, want) {
 		t.Errorf("%+v", a.Err)
@@ -233,7 +233,7 @@ func TestPolicyFails(t *testing.T) {
 		inner := newFake(t, shopNamed("second"), nil)
 		h := newHost(t, call.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
 			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}}}
-			if a.Plugin == "second" && a.Caller == failing {
+			if a.Plugin == "second" && a.Principal.Name == failing {
 				return d, host.Errorf(host.ConfigError, "the policy cannot be read")
 			}
 			return d, nil
@@ -241,7 +241,7 @@ func TestPolicyFails(t *testing.T) {
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
 				return callTool(ctx, r, "second.echo", nil, "")
 			}}), inner)
-		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "cli"})
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: cli})
 		fails := failing == "cli" || failing == "plugin:first"
 		if (a.Err != nil) != fails || (len(inner.requests()) == 0) != fails {
 			t.Errorf("%q fails: %v, the tool ran %d times", failing, a.Err, len(inner.requests()))
@@ -276,17 +276,19 @@ func TestPolicyInput(t *testing.T) {
 			}
 			return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: held}}, nil
 		})}, outer, inner)
-		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Caller: "mcp-http:c", Bound: bound})
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: host.Principal{Name: "mcp-http:c",
+			Bound: bound}})
 		if a.Err != nil || len(asked) != 2 {
 			t.Fatalf("%v, asked %+v", a.Err, asked)
 		}
 		about := host.Ask{Plugin: "second", Tool: "echo", Effect: "read", Outside: builtin, Owner: owner,
 			Displaced: inner.info.Displaced}
 		byPlugin, byOuter := about, about
-		byPlugin.Caller, byPlugin.Trusted, byPlugin.Held = "plugin:first", shipped, held
+		byPlugin.Principal.Name, byPlugin.Trusted, byPlugin.Principal.Tools = "plugin:first", shipped, held
 		byPlugin.Digest, byPlugin.Capabilities = inner.info.Digest, asked[0].Capabilities
-		byOuter.Caller, byOuter.Bound, byOuter.Behind = "mcp-http:c", bound, shipped
+		byOuter.Principal.Name, byOuter.Principal.Bound, byOuter.OnBehalf = "mcp-http:c", bound, shipped
 		for i, want := range []host.Ask{byPlugin, byOuter} {
+			asked[i].Principal.Session = host.Session{}
 			if !reflect.DeepEqual(asked[i], want) {
 				t.Errorf("bound %v, shipped %v, built in %v: asked\n%+v, want\n%+v", bound, shipped, builtin,
 					asked[i], want)
@@ -453,9 +455,8 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 						return &host.Result{Data: data, Warnings: []string{"warning " + tc.form}}, nil
 					}}))
 			for _, params := range []string{`{}`, `{"fail":true}`} {
-				a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli",
-					Log:      func(_ int, m string) { lines = append(lines, m) },
-					Progress: func(_, _ float64, m string) { lines = append(lines, m) }})
+				a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Principal: cli,
+					Sink: messages(&lines)})
 				envelope, _ := json.Marshal(a)
 				lines = append(lines, string(envelope), string(rec.last(t).Result))
 			}
@@ -482,7 +483,7 @@ func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 			return &host.Result{Data: json.RawMessage(`{}`), Warnings: []string{manifest.CleanLine("it is " + key)}}, err
 		}}))
 	a, _ := h.Call(t.Context(),
-		host.Call{Name: "shop.echo", Caller: "cli", Log: func(_ int, m string) { lines = append(lines, m) }})
+		host.Call{Name: "shop.echo", Principal: cli, Sink: messages(&lines)})
 	if a.Err != nil {
 		t.Fatal(a.Err)
 	}
@@ -542,7 +543,7 @@ func checkSecretsOfOuterCalls(t *testing.T, isCaller bool) {
 					Details: []host.Detail{{Parameter: "/" + token, Expected: "no " + token}}}
 			},
 		}))
-	c := host.Call{Name: "first.echo", Caller: "cli", Session: host.Session{Name: "s"}}
+	c := host.Call{Name: "first.echo", Principal: cliIn("s")}
 	if a, _ := h.Call(t.Context(), c); a.Err != nil {
 		t.Fatal(a.Err)
 	}
@@ -654,7 +655,7 @@ func TestBuiltinsAreNotIsolated(t *testing.T) {
 	p := newFake(t, shop, nil)
 	h := newHost(t, call.Config{}, p, newFake(t, shopNamed("inner"), nil).builtin())
 	for name, code := range map[string]host.Code{"shop.echo": "", "inner.echo": host.InvalidArgs} {
-		a, _ := h.Call(t.Context(), host.Call{Name: name, Caller: "cli", Options: host.Options{Isolate: "process"}})
+		a, _ := h.Call(t.Context(), host.Call{Name: name, Principal: cli, Options: host.Options{Isolate: "process"}})
 		if code != "" {
 			failsWith(t, a, code)
 		} else if a.Err != nil || p.requests()[0].Isolate != "process" {
@@ -755,13 +756,13 @@ func TestHeldSecretsAreInNoRecord(t *testing.T) {
 		{"shop.echo", `{"` + value + `":"` + value + `"}`}, {"shop.add", `{"sku":"` + value + `","count":"` + value + `"}`},
 		{"shop.add", `{"sku":"` + value}, {"shop." + value, `{}`}, {value, `{}`},
 	} {
-		a, _ := h.Call(t.Context(), host.Call{Name: c[0], Params: json.RawMessage(c[1]), Caller: "cli"})
+		a, _ := h.Call(t.Context(), host.Call{Name: c[0], Params: json.RawMessage(c[1]), Principal: cli})
 		if c[1] == `{"a":"`+value+`"}` && !strings.Contains(string(a.Data), value) {
 			t.Errorf("the caller got %s, expected the value as given", a.Data)
 		}
 	}
-	_, _, _ = h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "sell " + value})
-	_, _ = h.Describe(t.Context(), "cli", host.Session{}, "shop."+value, 0)
+	_, _, _ = h.Search(t.Context(), cli, host.SearchQuery{Text: "sell " + value})
+	_, _ = h.Describe(t.Context(), cli, "shop."+value, 0)
 	if len(rec.events) < 10 {
 		t.Fatalf("%d records", len(rec.events))
 	}
@@ -826,10 +827,8 @@ func TestCanary(t *testing.T) {
 		if strings.Contains(params, "cut") {
 			o.MaxBytes = 500
 		}
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Caller: "cli",
-			Session: host.Session{Name: "s"},
-			Options: o, Log: func(_ int, m string) { said = append(said, m) },
-			Progress: func(_, _ float64, m string) { said = append(said, m) }})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Principal: cliIn("s"),
+			Options: o, Sink: messages(&said)})
 		if len(said) != 2 {
 			t.Errorf("%s: %d lines of log and progress", params, len(said))
 		}
@@ -885,7 +884,8 @@ func TestSessionOfInnerCalls(t *testing.T) {
 			g := host.Grant{Tools: []string{"last.echo"}, Browser: browser && a.Plugin == plugin}
 			return host.Decision{Verdict: host.Allow, Grant: g}, nil
 		})}, last, newFake(t, outerNamed(plugin), map[string]handler{"echo": callOther("last.echo")}))
-		if a, _ := h.Call(t.Context(), host.Call{Name: plugin + ".echo", Caller: "cli", Session: caller}); a.Err != nil {
+		if a, _ := h.Call(t.Context(), host.Call{Name: plugin + ".echo", Principal: host.Principal{Name: "cli",
+			Session: caller}}); a.Err != nil {
 			t.Fatal(a.Err)
 		}
 		return last.requests()[0].Session
@@ -933,8 +933,8 @@ func TestMayCall(t *testing.T) {
 		held := host.Grant{Tools: []string{"inner.echo", "inner.order.list"}}
 		d := host.Decision{Verdict: host.Allow, Grant: held}
 		switch {
-		case a.Caller == "plugin:outer" && !slices.Contains(a.Held, a.Plugin+"."+a.Tool),
-			a.Caller == "mcp:strict" && a.Tool == "order.list":
+		case a.Principal.Name == "plugin:outer" && !slices.Contains(a.Principal.Tools, a.Plugin+"."+a.Tool),
+			a.Principal.Name == "mcp:strict" && a.Tool == "order.list":
 			d.Verdict = host.Deny
 		case a.Tool == "order.slow":
 			d.Verdict = host.Confirm
@@ -959,7 +959,7 @@ func TestMayCall(t *testing.T) {
 		{"a plugin on behalf of a caller with a rule", "outer.echo", "mcp:strict", ""},
 		{"a plugin's tool that reads", "outer.order.list", "cli", "order.list"},
 	} {
-		a, err := h.Call(t.Context(), host.Call{Name: tc.tool, Caller: tc.caller})
+		a, err := h.Call(t.Context(), host.Call{Name: tc.tool, Principal: host.Principal{Name: tc.caller}})
 		if err != nil {
 			t.Errorf("%s: %v", tc.name, err)
 			continue
@@ -1041,13 +1041,14 @@ func TestBoundSecrets(t *testing.T) {
 		{"caller.echo", "UNBOUND", "not granted: secret:UNBOUND"},
 	} {
 		params := []byte(`{"name":"` + c.secret + `"}`)
-		_, err := h.Call(t.Context(), host.Call{Name: c.tool, Caller: "mcp:some", Params: params})
+		_, err := h.Call(t.Context(), host.Call{Name: c.tool, Principal: host.Principal{Name: "mcp:some"}, Params: params})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %s: %v", c.tool, c.secret, err)
 		}
 	}
 	page := func() string {
-		a, err := h.Call(t.Context(), host.Call{Name: "browser.add", Caller: "mcp:some", Params: []byte(`{"title":"a"}`)})
+		a, err := h.Call(t.Context(), host.Call{Name: "browser.add", Principal: host.Principal{Name: "mcp:some"},
+			Params: []byte(`{"title":"a"}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1057,7 +1058,8 @@ func TestBoundSecrets(t *testing.T) {
 		t.Error("what no call has used is redacted: ", page())
 	}
 	for _, tool := range []string{"caller.echo", "browser.echo"} {
-		_, err := h.Call(t.Context(), host.Call{Name: tool, Caller: "mcp:some", Params: []byte(`{"name":"GRANTED"}`)})
+		_, err := h.Call(t.Context(), host.Call{Name: tool, Principal: host.Principal{Name: "mcp:some"},
+			Params: []byte(`{"name":"GRANTED"}`)})
 		if err != nil || !slices.Contains(rec.last(t).Uses, "secret:GRANTED") && tool == "browser.echo" {
 			t.Errorf("%s: %v, uses %q", tool, err, rec.last(t).Uses)
 		}
@@ -1066,4 +1068,12 @@ func TestBoundSecrets(t *testing.T) {
 	if !strings.Contains(got, "[secret GRANTED]") || strings.Contains(got, string(jsontext.Marshal(token))) {
 		t.Errorf("a later answer has %s", got)
 	}
+}
+
+// messages returns a sink that adds the messages of log and progress to a list.
+func messages(to *[]string) host.Sink {
+	return host.Sink{Wants: host.Wants{Log: true, Progress: true}, Event: func(e host.JobEvent) error {
+		*to = append(*to, e.Message)
+		return nil
+	}}
 }

@@ -49,7 +49,8 @@ func TestScripts(t *testing.T) {
 		{"browser.echo", `{}`, "only a plugin can run a script", ""},
 	} {
 		got = host.Script{}
-		_, err := h.Call(t.Context(), host.Call{Name: c.tool, Caller: "mcp:some", Params: []byte(c.params)})
+		_, err := h.Call(t.Context(), host.Call{Name: c.tool, Principal: host.Principal{Name: "mcp:some"},
+			Params: []byte(c.params)})
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %s", c.tool, err, c.want)

@@ -15,15 +15,14 @@ import (
 
 // Search finds tools by a description in natural language. It starts no engine and uses no network. weak reports that
 // no hit matches well. The error is not_found for a plugin or a group that does not exist.
-func (h *Host) Search(ctx context.Context, caller string, session host.Session,
-	q host.SearchQuery) (data *host.SearchData, weak bool,
-	err error) {
+func (h *Host) Search(ctx context.Context, p host.Principal, q host.SearchQuery) (
+	data *host.SearchData, weak bool, err error,
+) {
 	began := time.Now()
 	h.Refresh()
 	data, weak, err = h.search(q)
-	e := host.Event{Time: began, Op: "search", CallID: newCallID(), Session: session.String(), Caller: caller,
-		Query:  q.Text,
-		Origin: host.OriginOf(ctx), Mode: h.mode(ctx), Duration: time.Since(began)}
+	e := h.event(ctx, "search", p, began)
+	e.Query, e.Duration = q.Text, time.Since(began)
 	if err != nil {
 		e.Err = host.AsError(err)
 	} else {
@@ -60,16 +59,15 @@ func (a *SearchAnswer) Best() *host.SearchResult {
 //
 // With fits, which reports whether an answer is small enough to be sent, it leaves out what does not fit; one result
 // stays in any case.
-func (h *Host) SearchDetailed(ctx context.Context, caller string, session host.Session, q host.SearchQuery,
-	detail string,
+func (h *Host) SearchDetailed(ctx context.Context, p host.Principal, q host.SearchQuery, detail string,
 	fits func(*SearchAnswer) bool) (*SearchAnswer, []string, error) {
-	data, weak, err := h.Search(ctx, caller, session, q)
+	data, weak, err := h.Search(ctx, p, q)
 	if err != nil {
 		return nil, nil, err
 	}
 	answer, warnings := &SearchAnswer{SearchData: data}, []string{}
 	if best := answer.Best(); best != nil {
-		answer.Open = h.missingPage(ctx, best.Name, caller, session)
+		answer.Open = h.missingPage(ctx, best.Name, p)
 	}
 	if detail == "names" {
 		keepSignatures(data, 0)
@@ -84,7 +82,7 @@ func (h *Host) SearchDetailed(ctx context.Context, caller string, session host.S
 				answer.LeftOut = append(answer.LeftOut, missingDocs(len(data.Results)-i))
 				break
 			}
-			d, err := h.Describe(ctx, caller, session, r.Name, manifest.Tier2)
+			d, err := h.Describe(ctx, p, r.Name, manifest.Tier2)
 			if err != nil {
 				break
 			}
@@ -164,12 +162,12 @@ func (h *Host) fitsWithDocs(a SearchAnswer, name string, fits func(*SearchAnswer
 }
 
 // missingPage returns the step that opens a page if a tool requires one and the session has none, or nil.
-func (h *Host) missingPage(ctx context.Context, name, caller string, session host.Session) *host.Step {
+func (h *Host) missingPage(ctx context.Context, name string, p host.Principal) *host.Step {
 	at, err := h.Catalog().Find(name)
 	if err != nil || at.Tool == nil {
 		return nil
 	}
-	job := &host.Job{Tool: at.Tool.Name, Caller: caller, Session: session,
+	job := &host.Job{Tool: at.Tool.Name, Caller: p.Name, Session: p.Session,
 		Options: host.Options{Browser: host.DefaultBrowser}}
 	if missing := at.Provider.Features().MissingPage; missing != nil {
 		return missing(ctx, job)

@@ -63,7 +63,7 @@ func found(t testing.TB, h *call.Host) string {
 		{Text: "sell something new", Explain: true}, {Text: "voice 7"}, {Text: "shop11 cancel", Limit: 50}, {Text: "loudly"},
 		{Text: "say agian", Explain: true}, {Text: "orders", Effect: "destructive"}, {Text: "repeat words", Plugin: "shop03"},
 	} {
-		data, _, err := h.Search(t.Context(), "cli", host.Session{}, q)
+		data, _, err := h.Search(t.Context(), cli, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +214,7 @@ func TestMergedSegment(t *testing.T) {
 			list, _ := crowd(t, many, nil)
 			list = append(list, silent{newFake(t, strings.ReplaceAll(shop, `"name": "shop"`, `"name": "broken"`), nil)})
 			h := keeping(t, dir, list...)
-			data, _, err := h.Search(t.Context(), "cli", host.Session{}, host.SearchQuery{Text: "voice 7"})
+			data, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "voice 7"})
 			if err != nil || len(data.Results) == 0 || data.Results[0].Name != "shop07.echo" {
 				t.Errorf("got %+v, %v", data, err)
 			}

@@ -28,8 +28,7 @@ func newAgent(t *testing.T, s *session.Store) agent {
 
 func (a agent) fails(session, tool string) (tier int) {
 	a.t.Helper()
-	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: tool, Params: json.RawMessage(`[]`), Caller: "cli",
-		Session: host.Session{Name: session}})
+	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: tool, Params: json.RawMessage(`[]`), Principal: cliIn(session)})
 	return failsWith(a.t, answer, host.InvalidArgs).Docs.Tier
 }
 
@@ -37,7 +36,7 @@ func (a agent) fails(session, tool string) (tier int) {
 func (a agent) keeps(session string) (callID string) {
 	a.t.Helper()
 	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`),
-		Caller: "cli", Session: host.Session{Name: session}, Options: host.Options{MaxBytes: 5}})
+		Principal: cliIn(session), Options: host.Options{MaxBytes: 5}})
 	if answer.Err != nil || !answer.Cut {
 		a.t.Fatalf("%s, %v", answer.Data, answer.Err)
 	}
@@ -158,7 +157,7 @@ func TestSessionsWithoutAFolder(t *testing.T) {
 			}
 		}
 		answer, _ := a.h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`),
-			Session: host.Session{Name: "s"}, Options: host.Options{MaxBytes: 5}})
+			Principal: host.Principal{Session: host.Session{Name: "s"}}, Options: host.Options{MaxBytes: 5}})
 		if answer.Err != nil || strings.Contains(string(answer.Data), "parley://") {
 			t.Errorf("%s: %s, %v", name, answer.Data, answer.Err)
 		}
@@ -229,7 +228,7 @@ func showTools(t *testing.T, dir string, from int) {
 	h := newHost(t, call.Config{Sessions: &session.Store{Dir: dir}}, newFake(t, many(4*toolsOfEach), nil))
 	for i := range toolsOfEach {
 		name := fmt.Sprintf("many.t%d", from*toolsOfEach+i)
-		if _, err := h.Describe(t.Context(), "cli", host.Session{Name: "shared"}, name, 2); err != nil {
+		if _, err := h.Describe(t.Context(), cliIn("shared"), name, 2); err != nil {
 			t.Error(err)
 		}
 	}
@@ -239,8 +238,8 @@ func remembersAll(t *testing.T, dir string) {
 	t.Helper()
 	h := newHost(t, call.Config{Sessions: &session.Store{Dir: dir}}, newFake(t, many(4*toolsOfEach), nil))
 	for i := range 4 * toolsOfEach {
-		a, _ := h.Call(t.Context(), host.Call{Name: fmt.Sprintf("many.t%d", i), Params: json.RawMessage(`[]`), Caller: "cli",
-			Session: host.Session{Name: "shared"}})
+		a, _ := h.Call(t.Context(), host.Call{Name: fmt.Sprintf("many.t%d", i), Params: json.RawMessage(`[]`),
+			Principal: cliIn("shared")})
 		if e := failsWith(t, a, host.InvalidArgs); e.Docs.Tier != 3 {
 			t.Errorf("tool %d: the shown tier is not stored", i)
 		}
@@ -290,7 +289,7 @@ func TestSessionInUseIsNotForgotten(t *testing.T) {
 	now := time.Now()
 	a := newAgent(t, &session.Store{Dir: t.TempDir(), Now: func() time.Time { return now }})
 	describe := func() {
-		if _, err := a.h.Describe(t.Context(), "cli", host.Session{Name: "s"}, "shop.add", 2); err != nil {
+		if _, err := a.h.Describe(t.Context(), cliIn("s"), "shop.add", 2); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,11 +20,12 @@ import (
 func (a agent) in(of host.Session) (callID string) {
 	a.t.Helper()
 	_, _ = a.h.Call(a.t.Context(), host.Call{
-		Name: "shop.add", Params: json.RawMessage(`[]`), Caller: "cli", Session: of,
+		Name: "shop.add", Params: json.RawMessage(`[]`), Principal: host.Principal{Name: "cli", Session: of},
 	})
 	answer, _ := a.h.Call(a.t.Context(), host.Call{
-		Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`), Caller: "cli", Session: of,
-		Options: host.Options{MaxBytes: 5},
+		Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`),
+		Principal: host.Principal{Name: "cli", Session: of},
+		Options:   host.Options{MaxBytes: 5},
 	})
 	if answer.Err != nil || !answer.Cut {
 		a.t.Fatalf("%s, %v", answer.Data, answer.Err)

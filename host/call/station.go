@@ -64,7 +64,7 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 		h.Refresh()
 	}
 	a := &host.Answer{Tool: host.Printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
-	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), origin: host.OriginOf(ctx), call: c, behalf: of, answer: a,
+	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), call: c, behalf: of, answer: a,
 		redactor: &redactor{source: h.cfg.Secrets, outer: of.redactor, typed: h.typed}, innerCalls: of.innerCalls}
 	if run.innerCalls == nil {
 		run.innerCalls = new(atomic.Int32)
@@ -94,7 +94,6 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 type run struct {
 	host           *Host
 	mode           string
-	origin         host.Origin
 	call           host.Call
 	behalf         behalf
 	answer         *host.Answer
@@ -189,7 +188,8 @@ func (r *run) begin(context.Context) error {
 	}
 	r.granted = d.Grant.Names()
 	d.Grant = restrictTo(d.Grant, r.effect())
-	r.host.cfg.Debug("call: %s may call %s %s (%s); granted: %s", r.call.Caller, r.answer.Tool, info.Version, info.Kind,
+	r.host.cfg.Debug("call: %s may call %s %s (%s); granted: %s", r.call.Principal.Name, r.answer.Tool, info.Version,
+		info.Kind,
 		joinOrNone(d.Grant.Names()))
 	if r.call.Options.DryRun {
 		var err error
@@ -221,8 +221,8 @@ func joinOrNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// redact replaces the values of secrets in what the tool returned. A result that went to Call.Out is not data, so there
-// is nothing left to do with it.
+// redact replaces the values of secrets in what the tool returned. A result that was sent as output is not data, so
+// there is nothing left to do with it.
 func (r *run) redact(context.Context) error {
 	result := r.result
 	if result.Written > 0 || result.Raw {
@@ -358,7 +358,7 @@ func contextCause(ctx context.Context, err error) error {
 
 // updateSession stores in the session whether the call failed, and how, for the next call of the same tool.
 func (r *run) updateSession(e *host.Error) {
-	r.host.cfg.Sessions.Update(r.call.Session, func(s *session.State) (changed bool) {
+	r.host.cfg.Sessions.Update(r.call.Principal.Session, func(s *session.State) (changed bool) {
 		last, failed := s.Failed[r.answer.Tool]
 		if failed {
 			r.retryOf = last.CallID
@@ -369,7 +369,7 @@ func (r *run) updateSession(e *host.Error) {
 				delete(s.Failed, r.answer.Tool)
 				changed = true
 			}
-			if r.call.DocsOnFirstUse && r.call.Session.Name != "" && !s.Shown(r.answer.Tool, manifest.Tier2) &&
+			if r.call.DocsOnFirstUse && r.call.Principal.Session.Name != "" && !s.Shown(r.answer.Tool, manifest.Tier2) &&
 				!s.Shown(r.answer.Tool, manifest.Tier3) {
 				changed = r.attachDocs(s) || changed
 			}
@@ -416,8 +416,9 @@ func (r *run) event(op string, began time.Time) host.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := host.Event{
-		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Session.String(), Caller: r.call.Caller,
-		Origin: r.origin,
+		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Principal.Session.String(),
+		Caller: r.call.Principal.Name,
+		Origin: r.call.Principal.Origin,
 		Tool:   r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
 		Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
 		Members:  r.redactor.withoutSecrets(r.members),

@@ -100,7 +100,7 @@ func (r *run) readStep(at string, given any) (*run, []host.Detail, error) {
 		}
 		params = object
 	}
-	step := &run{host: r.host, mode: r.mode, origin: r.origin, call: r.call, behalf: r.behalf,
+	step := &run{host: r.host, mode: r.mode, call: r.call, behalf: r.behalf,
 		answer: &host.Answer{Tool: a.Name()}, address: a,
 		redactor: r.redactor, innerCalls: r.innerCalls, handed: r.handed}
 	step.call.Name, step.call.Params = a.Name(), jsontext.Marshal(params)

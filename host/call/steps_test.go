@@ -33,9 +33,9 @@ func TestSteps(t *testing.T) {
 	h := newHost(t, call.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: host.Allow}
 		switch {
-		case a.Tool == "click" && a.Caller == "mcp:denied":
+		case a.Tool == "click" && a.Principal.Name == "mcp:denied":
 			d.Verdict, d.Reason = host.Deny, "no clicks"
-		case a.Tool == "click" && a.Caller == "mcp:asked":
+		case a.Tool == "click" && a.Principal.Name == "mcp:asked":
 			d.Verdict, d.Reason = host.Confirm, "clicks are confirmed"
 		}
 		return d, nil
@@ -61,7 +61,7 @@ func TestSteps(t *testing.T) {
 	} {
 		got = ""
 		a, _ := h.Call(t.Context(), host.Call{Name: "web.do", Params: json.RawMessage(`{"steps":` + c.steps + `}`),
-			Caller: c.caller})
+			Principal: host.Principal{Name: c.caller}})
 		if c.fails == "" {
 			if a.Err != nil || !equalJSON(t, got, `{"steps":`+c.want+`}`) {
 				t.Errorf("%s: %s, %v", c.steps, got, a.Err)

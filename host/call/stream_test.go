@@ -24,8 +24,10 @@ func TestResultToWriter(t *testing.T) {
 	}})
 	var out bytes.Buffer
 	a, _ := newHost(t, call.Config{}, f.builtin()).Call(t.Context(), host.Call{
-		Name: "shop.echo", Caller: "cli", Out: &out, Drain: true,
-		Until: func(r json.RawMessage) bool { return string(r) == "1" },
+		Name: "shop.echo", Principal: cli,
+		Sink: host.Sink{Wants: host.Wants{Output: true}, Drain: true,
+			Event: func(e host.JobEvent) error { _, err := out.Write(e.Output); return err },
+			Last:  func(r json.RawMessage) bool { return string(r) == "1" }},
 	})
 	if a.Err != nil || a.Written != 7 || !a.Raw || len(a.Data) != 0 || out.String() != "written" || len(a.Warnings) != 1 {
 		t.Errorf("answer %+v, out %q", a, out.String())

@@ -46,7 +46,7 @@ func TestRevokedRightsEndCalls(t *testing.T) {
 				time.AfterFunc(2*time.Second, func() { changed.Store(true) })
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				a, _ := h.Call(ctx, host.Call{Name: "shop.order.slow", Caller: "cli"})
+				a, _ := h.Call(ctx, host.Call{Name: "shop.order.slow", Principal: cli})
 				took := time.Since(began)
 				switch {
 				case c.want == "" && a.Err.Code != host.Timeout:

@@ -115,5 +115,5 @@ func (s *Source) tools(names []string) ([]host.Address, error) {
 
 // describe returns the documentation of a tool at a tier.
 func (s *Source) describe(ctx context.Context, at host.Address, tier int) (*host.Docs, error) {
-	return s.Host.Describe(ctx, "cli", host.Session{}, at.Name(), tier)
+	return s.Host.Describe(ctx, host.Principal{Name: "cli"}, at.Name(), tier)
 }

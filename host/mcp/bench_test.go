@@ -30,8 +30,8 @@ func BenchmarkCall(b *testing.B) {
 		h, _ := hostcall.New(hostcall.Config{Catalog: catalog, Policy: trustNetwork,
 			Sessions: &session.Store{Dir: b.TempDir()}})
 		median(b, func() error {
-			if a, _ := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`), Caller: "mcp:c",
-				Session: host.Session{Name: "s"}}); a.Err != nil {
+			if a, _ := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`),
+				Principal: host.Principal{Name: "mcp:c", Session: host.Session{Name: "s"}}}); a.Err != nil {
 				return a.Err
 			}
 			return nil

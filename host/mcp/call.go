@@ -44,7 +44,7 @@ func (m *modeServer) searchTools(
 	if p.MaxTokens == 0 {
 		fits = nil
 	}
-	found, warnings, err := m.cfg.Host.SearchDetailed(m.withTextSize(ctx), c.name, c.session, query, p.Detail, fits)
+	found, warnings, err := m.cfg.Host.SearchDetailed(m.withTextSize(ctx), c, query, p.Detail, fits)
 	if err != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
@@ -90,7 +90,7 @@ func (m *modeServer) describeTool(
 		ctx = m.withDescribedSize(ctx)
 	}
 	ctx = host.WithMaxTokens(ctx, p.MaxTokens)
-	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, m.qualified(p.Name), p.Tier)
+	docs, err := m.cfg.Host.Describe(ctx, c, m.qualified(p.Name), p.Tier)
 	switch {
 	case err != nil:
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
@@ -126,7 +126,7 @@ func (m *modeServer) planCall(
 	options = m.cfg.Options(options)
 	c := callerOf(m.Server, r)
 	plan, warnings, err := m.cfg.Host.PlanFor(ctx, hostcall.PlanQuery{
-		Tool: m.qualified(p.Name), Params: p.Arguments, Caller: c.name, Session: c.session,
+		Tool: m.qualified(p.Name), Params: p.Arguments, Principal: host.Principal{Name: c.Name, Session: c.Session},
 		Browser: options.Browser, Target: options.Target})
 	if err != nil {
 		return m.errorResult(&host.Answer{Err: host.AsError(err)})
@@ -190,7 +190,7 @@ func (m *modeServer) routeToCallTool(ctx context.Context, r *sdk.CallToolRequest
 	}
 	c := callerOf(m.Server, r)
 	a, _ := m.cfg.Host.Call(ctx, host.Call{
-		Name: name, Params: r.Params.Arguments, Caller: c.name, Bound: c.bound, Session: c.session,
+		Name: name, Params: r.Params.Arguments, Principal: c,
 	})
 	if a.Err == nil { // it was installed in the meantime
 		a.Err = host.Errorf(host.NotFound, "%s is not a tool", a.Tool)
@@ -297,10 +297,10 @@ func (m *modeServer) begin(
 	ended := func() { <-m.calls }
 	c := a.caller
 	call := host.Call{
-		Name: name, Params: params, Caller: c.name, Bound: c.bound, Session: c.session,
+		Name: name, Params: params, Principal: c,
 		DocsOnFirstUse: m.cfg.DocsOnFirstUse && m.mode != Full,
 		Options:        m.cfg.Options(options), Given: options.StepOptions(),
-		Progress: progress(ctx, a.request), Log: logger(ctx, a.request, name),
+		Sink: sink(ctx, a.request, name),
 	}
 	if call.Options.MaxBytes == 0 && !call.Options.Unlimited {
 		call.Options.MaxBytes = m.maxBytesOf(name)
@@ -342,41 +342,40 @@ func (m *modeServer) maxBytesOf(name string) int {
 	return DefaultMaxBytes
 }
 
-// progress returns a function that notifies the client of a call's progress, or nil if the client did not ask for that.
-// It skips progress that does not increase, and what follows too soon.
-func progress(ctx context.Context, r *sdk.CallToolRequest) func(done, total float64, message string) {
+// sink sends the progress of a call to a client that asked for it, and what a plugin logs to one that has set a level
+// for logs. Progress that does not increase, and what follows too soon, is left out.
+func sink(ctx context.Context, r *sdk.CallToolRequest, name string) host.Sink {
 	token := r.Params.GetProgressToken()
-	if token == nil {
-		return nil
-	}
 	var mu sync.Mutex
 	var last float64
 	var notified time.Time
-	return func(done, total float64, message string) {
+	progress := func(e host.JobEvent) {
 		mu.Lock()
 		defer mu.Unlock()
-		final := total > 0 && done >= total
-		if !notified.IsZero() && (done <= last || !final && time.Since(notified) < progressEvery) {
+		final := e.Total > 0 && e.Done >= e.Total
+		if !notified.IsZero() && (e.Done <= last || !final && time.Since(notified) < progressEvery) {
 			return
 		}
-		last, notified = done, time.Now()
+		last, notified = e.Done, time.Now()
 		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-			ProgressToken: token, Progress: done, Total: total, Message: manifest.CleanLine(message),
+			ProgressToken: token, Progress: e.Done, Total: e.Total, Message: manifest.CleanLine(e.Message),
 		})
 	}
+	return host.Sink{Wants: host.Wants{Log: true, Progress: token != nil}, Event: func(e host.JobEvent) error {
+		switch e.Kind {
+		case host.EventProgress:
+			progress(e)
+		case host.EventLog:
+			//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
+			_ = r.Session.Log(ctx, &sdk.LoggingMessageParams{
+				Level: levels[min(max(e.Level, 0), len(levels)-1)], Logger: name, Data: manifest.CleanLine(e.Message),
+			})
+		}
+		return nil
+	}}
 }
 
 // levels are MCP's names for the levels of a plugin's log.
 //
 //lint:ignore SA1019 clients of revisions before 2026-07-28 use it
 var levels = []sdk.LoggingLevel{"debug", "info", "warning", "error"}
-
-// logger returns a function that sends what a plugin logs to the client, if that has set a level for logs.
-func logger(ctx context.Context, r *sdk.CallToolRequest, name string) func(level int, message string) {
-	return func(level int, message string) {
-		//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
-		_ = r.Session.Log(ctx, &sdk.LoggingMessageParams{
-			Level: levels[min(max(level, 0), len(levels)-1)], Logger: name, Data: manifest.CleanLine(message),
-		})
-	}
-}

@@ -110,7 +110,7 @@ func (m *modeServer) searchForCode(
 			fmt.Fprintf(&b, "// %s\n", query)
 		}
 		if at, ok := m.named(query); ok {
-			d, err := m.cfg.Host.Describe(m.withCodeSize(ctx, at.Tool), c.name, c.session, at.Name(), manifest.Tier2)
+			d, err := m.cfg.Host.Describe(m.withCodeSize(ctx, at.Tool), c, at.Name(), manifest.Tier2)
 			if err != nil {
 				return m.errorResult(&host.Answer{Err: host.AsError(err)})
 			}
@@ -118,7 +118,7 @@ func (m *modeServer) searchForCode(
 			continue
 		}
 		most, _ := codeHits(1, "")
-		found, more, err := m.cfg.Host.SearchDetailed(ctx, c.name, c.session,
+		found, more, err := m.cfg.Host.SearchDetailed(ctx, c,
 			host.SearchQuery{Text: query, Limit: most}, "names", nil)
 		if err != nil {
 			return m.errorResult(&host.Answer{Err: host.AsError(err)})

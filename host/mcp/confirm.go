@@ -36,7 +36,7 @@ type askerKey struct{}
 type asker struct {
 	server  *Server
 	request *sdk.CallToolRequest
-	caller  caller
+	caller  host.Principal
 	// questions takes those that a plugin's call puts half-way; see waitingCall.
 	questions chan<- halfwayQuestion
 }
@@ -136,12 +136,12 @@ func (a *asker) confirmByRetry(q *host.Question) (host.Approval, error) {
 
 // binding identifies the call that a reply is valid for.
 func (a *asker) binding(q *host.Question) string {
-	return nameHash("confirm", a.caller.name, a.caller.session.Key(), q.Ask.Plugin, q.Ask.Tool, string(q.Params))
+	return nameHash("confirm", a.caller.Name, a.caller.Session.Key(), q.Ask.Plugin, q.Ask.Tool, string(q.Params))
 }
 
 func elicitParams(q *host.Question) *sdk.ElicitParams {
 	message := fmt.Sprintf("%s wants to call %s.%s %s (%s). Go on?",
-		q.Ask.Caller, q.Ask.Plugin, q.Ask.Tool, manifest.EscapeJSON(q.Params), q.Reason)
+		q.Ask.Principal.Name, q.Ask.Plugin, q.Ask.Tool, manifest.EscapeJSON(q.Params), q.Reason)
 	if q.Within != "" {
 		message = "Within a call that is under way, " + message
 	}

@@ -215,7 +215,7 @@ func (p policy) Decide(_ context.Context, a host.Ask) (host.Decision, error) { r
 // require confirmation.
 var defaultPolicy = policy(func(a host.Ask) (host.Decision, error) {
 	switch {
-	case strings.HasPrefix(a.Caller, "mcp-http:") && a.Effect != manifest.EffectRead:
+	case strings.HasPrefix(a.Principal.Name, "mcp-http:") && a.Effect != manifest.EffectRead:
 		return host.Decision{Verdict: host.Deny, Reason: "the network may only read"}, nil
 	case a.Effect == manifest.EffectDestructive:
 		return host.Decision{Verdict: host.Confirm, Reason: "it is destructive"}, nil
@@ -225,7 +225,7 @@ var defaultPolicy = policy(func(a host.Ask) (host.Decision, error) {
 
 // trustNetwork is defaultPolicy for local callers, also for the network.
 var trustNetwork = policy(func(a host.Ask) (host.Decision, error) {
-	a.Caller = ""
+	a.Principal.Name = ""
 	return defaultPolicy(a)
 })
 

@@ -221,7 +221,7 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			m.refresh()
 		}
 		m.follow(req)
-		ctx = host.WithOrigin(hostcall.WithMode(ctx, m.mode), originOf(req.GetExtra()))
+		ctx = hostcall.WithMode(ctx, m.mode)
 		ctx = host.WithDocsSize(ctx, docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
@@ -339,27 +339,21 @@ func (s *Server) plugins() []string {
 	return names
 }
 
-// caller identifies the client of a request and its session.
-type caller struct {
-	name    string // "mcp:CLIENT", over HTTP "mcp-http:CLIENT"
-	bound   bool   // its token is bound to the name
-	session host.Session
-}
-
 // SessionKey is the key in _meta of a request under which a client of a stateless revision names its session.
 const SessionKey = "parley/session"
 
 // callerOf identifies the client of a request and its session.
-func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) caller {
+func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 	named, _ := r.Params.GetMeta()[SessionKey].(string)
-	c := caller{name: "mcp:" + clientName(r.ClientInfo()), session: s.sessionOf(r.Session, r.Extra, named)}
-	switch origin := originOf(r.Extra); {
-	case origin.Token != "":
-		c.name, c.bound = "mcp-http:"+origin.Token, true
-	case origin.Transport == host.TransportHTTP:
-		c.name = "mcp-http:" + clientName(r.ClientInfo())
+	p := host.Principal{Name: "mcp:" + clientName(r.ClientInfo()), Session: s.sessionOf(r.Session, r.Extra, named),
+		Origin: originOf(r.Extra)}
+	switch {
+	case p.Origin.Token != "":
+		p.Name, p.Bound = "mcp-http:"+p.Origin.Token, true
+	case p.Origin.Transport == host.TransportHTTP:
+		p.Name = "mcp-http:" + clientName(r.ClientInfo())
 	}
-	return c
+	return p
 }
 
 // originOf returns how a request came.

@@ -139,7 +139,7 @@ func (a *asker) callBinding(name string, params []byte) string {
 	if json.Compact(&compact, params) == nil {
 		params = compact.Bytes()
 	}
-	return nameHash("parked", a.caller.name, a.caller.session.Key(), name, string(params))
+	return nameHash("parked", a.caller.Name, a.caller.Session.Key(), name, string(params))
 }
 
 // askHalfway puts the question of a plugin's call, which is parked until the reply comes.

@@ -98,7 +98,7 @@ func (m *modeServer) useTool(ctx context.Context, r *sdk.GetPromptRequest) (*sdk
 	c := callerOf(m.Server, r)
 	name := m.qualified(r.Params.Arguments["tool"])
 	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(d.Text()) })
-	docs, err := m.cfg.Host.Describe(ctx, c.name, c.session, name, manifest.Tier2)
+	docs, err := m.cfg.Host.Describe(ctx, c, name, manifest.Tier2)
 	if err != nil {
 		return nil, m.protocolError("", &host.Answer{Err: host.AsError(err)})
 	}

@@ -59,7 +59,7 @@ func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk
 	var raw json.RawMessage
 	var err error
 	if id, ok := strings.CutPrefix(uri, resultURI); ok {
-		raw, err = m.cfg.Sessions.Result(c.session, id)
+		raw, err = m.cfg.Sessions.Result(c.Session, id)
 	} else if path, ok := strings.CutPrefix(uri, docsURI); ok {
 		raw, err = m.docsDocument(ctx, c, path)
 	} else {
@@ -87,7 +87,7 @@ func (m *modeServer) readError(uri string, e *host.Error) error {
 }
 
 // docsDocument returns the document of a path below parley://docs/: PLUGIN, PLUGIN/GROUP or PLUGIN/TOOL?tier=N.
-func (m *modeServer) docsDocument(ctx context.Context, c caller, path string) (json.RawMessage, error) {
+func (m *modeServer) docsDocument(ctx context.Context, c host.Principal, path string) (json.RawMessage, error) {
 	path, query, _ := strings.Cut(path, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -110,7 +110,7 @@ func (m *modeServer) docsDocument(ctx context.Context, c caller, path string) (j
 			return nil, host.Errorf(host.InvalidArgs, "tier=%s; expected 1, 2 or 3", manifest.CleanLine(asked))
 		}
 	}
-	docs, err := m.cfg.Host.Describe(m.withDescribedSize(ctx), c.name, c.session, at.Name(), tier)
+	docs, err := m.cfg.Host.Describe(m.withDescribedSize(ctx), c, at.Name(), tier)
 	if err != nil {
 		return nil, err
 	}

@@ -61,8 +61,8 @@ func TestBoundTokens(t *testing.T) {
 		{"claude", "token-of-anybody", "mcp-http:claude", false},
 	} {
 		ask, err := callAs(c.says, c.token)
-		if err != nil || ask.Caller != c.caller || ask.Bound != c.bound {
-			t.Errorf("%s with %s is %s (bound %v), %v", c.says, c.token, ask.Caller, ask.Bound, err)
+		if err != nil || ask.Principal.Name != c.caller || ask.Principal.Bound != c.bound {
+			t.Errorf("%s with %s is %s (bound %v), %v", c.says, c.token, ask.Principal.Name, ask.Principal.Bound, err)
 		}
 		token := ""
 		if c.bound {

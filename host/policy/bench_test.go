@@ -9,7 +9,8 @@ import (
 
 func BenchmarkDecide(b *testing.B) {
 	p := load(b, grantsToP("tool:cdp.*", "env:LANG", "clock"), "")
-	ask := host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Effect: "read", Digest: digestA, Capabilities: everything(true)}
+	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p", Tool: "t", Effect: "read", Digest: digestA,
+		Capabilities: everything(true)}
 	for b.Loop() {
 		if _, err := p.Decide(context.Background(), ask); err != nil {
 			b.Fatal(err)

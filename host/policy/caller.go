@@ -171,21 +171,21 @@ type access struct {
 
 // accessOf decides whether a caller may call a tool. It uses only the caller, the tool and its effect.
 func (s *state) accessOf(ask host.Ask) access {
-	kind, name, _ := strings.Cut(ask.Caller, ":")
+	kind, name, _ := strings.Cut(ask.Principal.Name, ":")
 	remote := kind == kindHTTP
 	if remote {
 		kind = kindMCP
 	}
-	if _, known := defaults[kind]; !known || (kind == kindCLI) != (ask.Caller == kindCLI) || kind != kindCLI &&
+	if _, known := defaults[kind]; !known || (kind == kindCLI) != (ask.Principal.Name == kindCLI) || kind != kindCLI &&
 		name == "" {
-		return access{verdict: host.Deny, reason: "the policy does not know the caller " + quote(ask.Caller)}
+		return access{verdict: host.Deny, reason: "the policy does not know the caller " + quote(ask.Principal.Name)}
 	}
 	tool := strings.ToLower(ask.Plugin + "." + ask.Tool)
 	effect := ask.Effect
 	if severity(effect) < 0 {
 		effect = manifest.EffectDestructive // an undeclared effect may be anything
 	}
-	if ask.Behind {
+	if ask.OnBehalf {
 		return s.deniedByName(kind, name, remote, tool)
 	}
 	if kind != kindMCP || !remote {
@@ -203,7 +203,7 @@ func (s *state) accessOf(ask host.Ask) access {
 		return a
 	}
 	a := s.accessRemote(name, tool, effect)
-	if !ask.Bound {
+	if !ask.Principal.Bound {
 		// Any client can give this name: what its entries loosen does not apply.
 		if other := s.accessRemote(nobody, tool, effect); stricter(other.verdict, a.verdict) {
 			other.reason += "; the client has no token that is bound to the name " + quote(name)
@@ -326,17 +326,17 @@ func (s *state) rulesFor(caller string, v verb) *rules {
 // filesOf returns the folders whose files a caller may name in parameters: those of the most specific entry that lists
 // any. Over the network the entries for mcp-http come first.
 func (s *state) filesOf(ask host.Ask) []string {
-	kind, name, _ := strings.Cut(ask.Caller, ":")
-	names := []string{ask.Caller}
+	kind, name, _ := strings.Cut(ask.Principal.Name, ":")
+	names := []string{ask.Principal.Name}
 	switch {
 	case kind != kindMCP && kind != kindHTTP:
 		return nil
 	case kind == kindHTTP:
-		if !ask.Bound {
+		if !ask.Principal.Bound {
 			// Any client can give this name: it applies only as far as it loosens nothing.
-			ask.Bound = true
+			ask.Principal.Bound = true
 			own := s.filesOf(ask)
-			ask.Caller = kind + ":" + nobody
+			ask.Principal.Name = kind + ":" + nobody
 			return slices.DeleteFunc(slices.Clone(s.filesOf(ask)), func(folder string) bool {
 				return !slices.Contains(own, folder)
 			})

@@ -50,7 +50,7 @@ func TestGrantAndRevoke(t *testing.T) {
 	step("grant_more", e, err)
 	e, err = p.Grant("text", "RWQsigner", grants(t, "random")...)
 	step("grant_signer", e, err)
-	d := decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "x", Digest: digestA,
+	d := decide(t, p, host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "x", Digest: digestA,
 		Capabilities: manifest.Capabilities{Clock: &manifest.PlainCapability{}}})
 	if !d.Grant.Clock {
 		t.Error("the written grant has no effect")
@@ -249,7 +249,8 @@ func FuzzLoad(f *testing.F) {
 		for _, plugin := range parsed.plugins {
 			m := &manifest.Manifest{Capabilities: everything(false)}
 			p.Explain(host.Info{Name: plugin.name, Digest: digestA}, m, "x")
-			if _, err := p.Decide(context.Background(), host.Ask{Caller: "plugin:" + plugin.name, Plugin: plugin.name,
+			if _, err := p.Decide(context.Background(), host.Ask{Principal: host.Principal{Name: "plugin:" + plugin.name},
+				Plugin: plugin.name,
 				Digest: digestA, Capabilities: m.Capabilities}); err != nil {
 				t.Fatal(err)
 			}
@@ -276,8 +277,9 @@ func TestGrantOutOfReach(t *testing.T) {
 	text := "[plugin.github]\ndigest = \"" + digestA + "\"\ngrants = [\"fs:rw:" + config + "=/data\", \"fs:ro:" + base +
 		"/work=/work\"]\n"
 	must(t, os.WriteFile(filepath.Join(config, PolicyFile), []byte(text), 0o600))
-	ask := host.Ask{Caller: "cli", Plugin: "github", Tool: "x", Digest: digestA, Capabilities: manifest.Capabilities{
-		FS: []manifest.FSCapability{{Path: "/data", Mode: "rw"}, {Path: "/work", Mode: "ro"}}}}
+	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "x", Digest: digestA,
+		Capabilities: manifest.Capabilities{
+			FS: []manifest.FSCapability{{Path: "/data", Mode: "rw"}, {Path: "/work", Mode: "ro"}}}}
 	d := decide(t, p, ask)
 	if len(d.Missing) != 1 || !strings.Contains(d.Missing[0].Why, "config folder") || len(d.Grant.FS) != 1 {
 		t.Errorf("%+v", d)

@@ -205,9 +205,9 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 		}
 		seen[strings.ToLower(pattern)] = true
 		ask := ask
-		ask.Bound = true
+		ask.Principal.Bound = true
 		// "mcp:*" stands for clients that no other entry matches: no client has this name.
-		ask.Caller = strings.Replace(pattern, "*", "\x00", 1)
+		ask.Principal.Name = strings.Replace(pattern, "*", "\x00", 1)
 		a := s.accessOf(ask)
 		verdict := [...]string{host.Deny: "deny", host.Allow: "allow", host.Confirm: "confirm"}[a.verdict]
 		reason := strings.ReplaceAll(a.reason, "\x00", "*")

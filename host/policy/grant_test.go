@@ -148,7 +148,7 @@ allow = []
 		{"mcp:strict", "read", true, host.Deny}, {"mcp:other", "read", true, host.Allow},
 	} {
 		ask := call(tt.caller, "text.hash", tt.effect, true)
-		ask.Bound = tt.bound
+		ask.Principal.Bound = tt.bound
 		if d := decide(t, p, ask); d.Verdict != tt.want {
 			t.Errorf("%s (bound %v) %s: %v %s", tt.caller, tt.bound, tt.effect, d.Verdict, d.Reason)
 		}
@@ -161,7 +161,8 @@ func TestShippedPluginsAreIntermediaries(t *testing.T) {
 	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{},
 		FS:    []manifest.FSCapability{{Path: "/d", Mode: "ro"}},
 		Tools: []manifest.NamedCapability{{Name: "cdp.Page.*"}}}
-	ask := host.Ask{Caller: "cli", Plugin: "page", Tool: "t", Effect: "read", Digest: digestA, Capabilities: caps}
+	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "page", Tool: "t", Effect: "read", Digest: digestA,
+		Capabilities: caps}
 	granted := func(p *Policy, owner string) string {
 		ask.Owner = owner
 		return strings.Join(decide(t, p, ask).Grant.Names(), " ")
@@ -182,7 +183,7 @@ confirm = ["*"]
 `, "")
 	for tool, want := range map[string]host.Verdict{"cdp.Page.navigate": host.Allow, "cdp.Page.close": host.Deny} {
 		behind := call("mcp:claude", tool, "destructive", true)
-		behind.Behind = true
+		behind.OnBehalf = true
 		if d := decide(t, p, behind); d.Verdict != want {
 			t.Errorf("%s: %v %s", tool, d.Verdict, d.Reason)
 		}
@@ -224,7 +225,7 @@ files = []
 		{"cli", false, false, ""}, {"plugin:p", false, false, ""},
 	} {
 		ask := call(tt.caller, "text.hash", "read", tt.remote)
-		ask.Bound = tt.bound
+		ask.Principal.Bound = tt.bound
 		d := decide(t, p, ask)
 		if got := strings.Join(d.Files, " "); got != tt.want {
 			t.Errorf("%s (remote %v) may name files in %q, want %q", tt.caller, tt.remote, got, tt.want)

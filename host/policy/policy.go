@@ -132,9 +132,9 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		return host.Decision{}, err
 	}
 	a := s.accessOf(ask)
-	if name, isPlugin := strings.CutPrefix(ask.Caller, kindPlugin+":"); isPlugin &&
-		a.verdict != host.Deny && !ask.Behind &&
-		!MatchTool(ask.Held, ask.Plugin+"."+ask.Tool, ask.Outside) {
+	if name, isPlugin := strings.CutPrefix(ask.Principal.Name, kindPlugin+":"); isPlugin &&
+		a.verdict != host.Deny && !ask.OnBehalf &&
+		!MatchTool(ask.Principal.Tools, ask.Plugin+"."+ask.Tool, ask.Outside) {
 		// The policy grants rights to the name; this build must have requested and been given them.
 		a = access{verdict: host.Deny, reason: "the tool is not among those that " + quote(name) +
 			" requested and was granted"}

@@ -77,10 +77,10 @@ func call(caller, tool, effect string, remote bool) host.Ask {
 	if remote {
 		caller = strings.Replace(caller, "mcp:", "mcp-http:", 1)
 	}
-	ask := host.Ask{Caller: caller, Plugin: plugin, Tool: local, Effect: effect,
+	ask := host.Ask{Principal: host.Principal{Name: caller}, Plugin: plugin, Tool: local, Effect: effect,
 		Outside: isOutside(tool)}
 	if strings.HasPrefix(caller, "plugin:") {
-		ask.Held = []string{"text.*", "cdp.*", "cdp.Target.createTarget"}
+		ask.Principal.Tools = []string{"text.*", "cdp.*", "cdp.Target.createTarget"}
 	}
 	return ask
 }
@@ -128,7 +128,8 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestPluginsHaveNoRightsByDefault(t *testing.T) {
-	ask := host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Effect: "read", Digest: digestA,
+	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "list", Effect: "read",
+		Digest:       digestA,
 		Capabilities: everything(false)}
 	d := decide(t, Default(), ask)
 	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
@@ -173,7 +174,7 @@ output_bytes = 1000
 org = "parley"
 list = [1, 2.5, true, {when = 2026-01-02}]
 `, "")
-	d := decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestA,
+	d := decide(t, p, host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "list", Digest: digestA,
 		Capabilities: everything(false)})
 	want := host.Grant{
 		FS:   []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"}},
@@ -197,7 +198,8 @@ list = [1, 2.5, true, {when = 2026-01-02}]
 		t.Errorf("settings %s", d.Settings)
 	}
 	// A build with another digest than the one in policy.toml does not run at all.
-	_, err := p.Decide(t.Context(), host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Digest: digestB,
+	_, err := p.Decide(t.Context(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "list",
+		Digest:       digestB,
 		Capabilities: everything(false)})
 	var refused *host.Error
 	if !errors.As(err, &refused) || refused.Code != host.Integrity || !strings.Contains(refused.Message,
@@ -205,7 +207,8 @@ list = [1, 2.5, true, {when = 2026-01-02}]
 		t.Errorf("another digest: %v", err)
 	}
 	// Built-in plugins have no grants.
-	d = decide(t, p, host.Ask{Caller: "cli", Plugin: "github", Tool: "list", Capabilities: everything(false)})
+	d = decide(t, p, host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "list",
+		Capabilities: everything(false)})
 	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
 		t.Errorf("without a digest: %v", d.Grant.Names())
 	}
@@ -328,7 +331,8 @@ func TestRights(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			text := "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = " + tomlList(tt.grants) + "\n"
 			p := load(t, text, "")
-			d := decide(t, p, host.Ask{Caller: "cli", Plugin: "P", Tool: "t", Effect: "read", Digest: digestA,
+			d := decide(t, p, host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "P", Tool: "t", Effect: "read",
+				Digest:       digestA,
 				Capabilities: tt.caps})
 			if got := d.Grant.Names(); strings.Join(got, " ") != strings.Join(tt.want, " ") {
 				t.Errorf("granted %v, want %v", got, tt.want)
@@ -475,7 +479,8 @@ func TestTwoFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := decide(t, load(t, tt.hand, tt.made), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: tt.digest,
+			d := decide(t, load(t, tt.hand, tt.made), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p", Tool: "t",
+				Digest:       tt.digest,
 				Capabilities: caps})
 			if got := strings.Join(d.Grant.Names(), " "); got != tt.want {
 				t.Errorf("granted %q, want %q", got, tt.want)
@@ -778,7 +783,8 @@ func TestAllowedForOneCall(t *testing.T) {
 digest = "`+digestA+`"
 grants = ["fs:ro:/srv/old=/data", "http:GET:https://api.github.com"]
 `, "")
-	ask := host.Ask{Caller: "cli", Plugin: "notes", Tool: "list", Digest: digestA, Capabilities: caps}
+	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "notes", Tool: "list", Digest: digestA,
+		Capabilities: caps}
 	denied := func(name string) {
 		t.Helper()
 		d := decide(t, p, ask)
@@ -829,7 +835,8 @@ grants = ["caller"]
 		owner string
 		want  bool
 	}{{host.OwnerShipped, true}, {host.OwnerUnsigned, false}, {"RWKEY", false}, {"", false}} {
-		d, err := p.Decide(t.Context(), host.Ask{Caller: "cli", Plugin: "js", Tool: "run", Effect: "read", Digest: digestA,
+		d, err := p.Decide(t.Context(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "js", Tool: "run",
+			Effect: "read", Digest: digestA,
 			Owner: tc.owner, Capabilities: caps})
 		if err != nil {
 			t.Fatal(err)

@@ -57,7 +57,8 @@ func TestSigner(t *testing.T) {
 	} {
 		p, err := Load(folderOf(t, c.hand, c.made), signedBy(map[string]Signer{digestA: c.by}))
 		must(t, err)
-		d, err := p.Decide(context.Background(), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA,
+		d, err := p.Decide(context.Background(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p", Tool: "t",
+			Digest:       digestA,
 			Capabilities: manifest.Capabilities{Clock: &manifest.PlainCapability{Optional: true}}})
 		got := ""
 		if err != nil {
@@ -70,7 +71,8 @@ func TestSigner(t *testing.T) {
 		if d.Grant.Clock != c.clock {
 			t.Errorf("%s: clock %v", c.name, d.Grant.Clock)
 		}
-		if _, err := p.Decide(context.Background(), host.Ask{Caller: "cli", Plugin: "p", Tool: "t"}); err != nil {
+		if _, err := p.Decide(context.Background(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p",
+			Tool: "t"}); err != nil {
 			t.Errorf("%s: a built-in plugin: %v", c.name, err)
 		}
 	}
@@ -78,7 +80,7 @@ func TestSigner(t *testing.T) {
 
 // Without Env.Signer no build counts as signed. If it fails, nothing runs.
 func TestSignerUnknown(t *testing.T) {
-	ask := host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA}
+	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p", Tool: "t", Digest: digestA}
 	dir := folderOf(t, "[operator]\nrequire_signer = true\n", "")
 	p, err := Load(dir, Env{})
 	must(t, err)
@@ -98,7 +100,8 @@ func TestDifference(t *testing.T) {
 	env := Env{Difference: func(plugin, approved, found string) string { return "- " + approved + "\n+ " + found + "\n" }}
 	p, err := Load(folderOf(t, "[plugin.p]\ndigest = \""+digestB+"\"\n", ""), env)
 	must(t, err)
-	_, err = p.Decide(context.Background(), host.Ask{Caller: "cli", Plugin: "p", Tool: "t", Digest: digestA})
+	_, err = p.Decide(context.Background(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p", Tool: "t",
+		Digest: digestA})
 	if want := "; nothing was run\n- " + digestB + "\n+ " + digestA; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want it to end in %q", err, want)
 	}

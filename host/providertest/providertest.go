@@ -213,7 +213,7 @@ func checkSearch(t *testing.T, p host.Provider) {
 	catalog := must(host.NewCatalog(p))
 	h := must(call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}}))
 	for _, name := range must(p.Names()) {
-		data, _, err := h.Search(t.Context(), "test", host.Session{}, host.SearchQuery{Text: name, Limit: 1})
+		data, _, err := h.Search(t.Context(), host.Principal{Name: "test"}, host.SearchQuery{Text: name, Limit: 1})
 		if err != nil || len(data.Results) == 0 || data.Results[0].Name != p.Info().Name+"."+name {
 			t.Errorf("searching for %s finds %+v, %v", name, data, err)
 		}

@@ -220,7 +220,7 @@ func renderAll(t testing.TB, c *store.Candidate) string {
 	show("the names", names, err)
 	for _, name := range names[:min(3, len(names))] {
 		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
-			docs, err := h.Describe(ctx, "cli", host.Session{}, c.Manifest.Name+"."+name, tier)
+			docs, err := h.Describe(ctx, host.Principal{Name: "cli"}, c.Manifest.Name+"."+name, tier)
 			show("the description", docs, err)
 			text := manifest.Describe(c.Manifest, c.Manifest.Tool(name), tier).Text()
 			checkDisplayed(t, "the text of a description", text)
@@ -228,7 +228,8 @@ func renderAll(t testing.TB, c *store.Candidate) string {
 		}
 	}
 	for _, detail := range []string{"names", "signatures", "full"} {
-		found, notes, err := h.SearchDetailed(ctx, "cli", host.Session{}, host.SearchQuery{Text: "call a tool do it"}, detail,
+		found, notes, err := h.SearchDetailed(ctx, host.Principal{Name: "cli"}, host.SearchQuery{Text: "call a tool do it"},
+			detail,
 			nil)
 		show("what is found", found, err)
 		show("notes of a search", notes, nil)

@@ -169,7 +169,8 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, result stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, _ := h.Call(context.Background(), host.Call{Name: "schemas.call", Params: json.RawMessage(given), Caller: "cli"})
+	a, _ := h.Call(context.Background(), host.Call{Name: "schemas.call", Params: json.RawMessage(given),
+		Principal: host.Principal{Name: "cli"}})
 	for _, w := range a.Warnings {
 		checkDisplayed(t, "a warning", w)
 	}

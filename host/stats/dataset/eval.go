@@ -122,7 +122,7 @@ func (d *Dataset) Questions(h *call.Host) []model.Question {
 				offer(name)
 			}
 			query := host.SearchQuery{Text: q.Query, Limit: offeredPer}
-			if data, _, err := h.Search(context.Background(), "", host.Session{}, query); err == nil {
+			if data, _, err := h.Search(context.Background(), host.Principal{}, query); err == nil {
 				for _, hit := range data.Results {
 					offer(hit.Name)
 				}

@@ -206,7 +206,7 @@ func (s *subject) findSiblings(base host.Provider) error {
 	}
 	var names []string
 	query := host.SearchQuery{Text: s.tool.Docs.Brief, Plugin: s.plugin, Limit: maxSiblings + 1}
-	if data, _, err := h.Search(context.Background(), "", host.Session{}, query); err == nil {
+	if data, _, err := h.Search(context.Background(), host.Principal{}, query); err == nil {
 		for _, hit := range data.Results {
 			names = append(names, strings.TrimPrefix(hit.Name, s.plugin+"."))
 		}

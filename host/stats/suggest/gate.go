@@ -527,7 +527,7 @@ func (g *Gate) measure() error {
 
 // rankOf returns the place of a tool among the hits of a query, from 0; found or more if it is not among the first.
 func rankOf(h *call.Host, query, tool string) int {
-	data, _, err := h.Search(context.Background(), "", host.Session{}, host.SearchQuery{Text: query, Limit: found})
+	data, _, err := h.Search(context.Background(), host.Principal{}, host.SearchQuery{Text: query, Limit: found})
 	if err != nil {
 		return found
 	}

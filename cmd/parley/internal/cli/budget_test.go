@@ -99,7 +99,7 @@ func TestDescribeBudget(t *testing.T) {
 			var sizes []float64
 			const limit = 500 // as JSON; as text it is 400
 			for tier := 1; tier <= 3; tier++ {
-				docs, err := h.Describe(t.Context(), "cli", host.Session{}, name, tier)
+				docs, err := h.Describe(t.Context(), host.Principal{Name: "cli"}, name, tier)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}

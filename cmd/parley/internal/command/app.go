@@ -94,21 +94,23 @@ func (a *App) Dirs() parley.Dirs { return parley.FindDirs("", a.Env) }
 // SessionVariable is the environment variable that names the session of calls.
 const SessionVariable = "PARLEY_SESSION"
 
-// Session returns the session of the calls. The error is invalid_args for SessionName, or config_error for the
-// variable, if that is not the name of a session.
-func (a *App) Session() (host.Session, error) {
-	if a.SessionName != "" {
-		return host.Session{Name: a.SessionName}, host.CheckSessionName(a.SessionName)
-	}
-	name := a.Env(SessionVariable)
+// Principal returns for whom the command line acts: in which session. The error is invalid_args for SessionName, or
+// config_error for the variable, if that is not the name of a session.
+func (a *App) Principal() (host.Principal, error) {
+	name := a.SessionName
 	if name == "" {
-		return host.Session{}, nil
+		name = a.Env(SessionVariable)
 	}
-	if err := host.CheckSessionName(name); err != nil {
-		return host.Session{}, host.Errorf(host.ConfigError, "%s: %s", SessionVariable, err).
+	p := host.Principal{Name: Caller, Session: host.Session{Name: name}}
+	if name == "" {
+		return p, nil
+	}
+	err := host.CheckSessionName(name)
+	if err != nil && a.SessionName == "" {
+		err = host.Errorf(host.ConfigError, "%s: %s", SessionVariable, err).
 			WithNext("correct or unset " + SessionVariable)
 	}
-	return host.Session{Name: name}, nil
+	return p, err
 }
 
 // Catalog returns all plugins. It depends on the settings.
@@ -137,14 +139,14 @@ func FindIn(a *App, plugin, local string) (host.Address, error) {
 	return catalog.FindIn(plugin, local)
 }
 
-// HostSession returns the host and the session of the calls.
-func (a *App) HostSession(ctx context.Context) (*call.Host, host.Session, error) {
+// HostPrincipal returns the host, and for whom the command line acts.
+func (a *App) HostPrincipal(ctx context.Context) (*call.Host, host.Principal, error) {
 	h, err := a.Host(ctx)
 	if err != nil {
-		return nil, host.Session{}, err
+		return nil, host.Principal{}, err
 	}
-	session, err := a.Session()
-	return h, session, err
+	principal, err := a.Principal()
+	return h, principal, err
 }
 
 // Host returns the host, over which calls are made. It depends on the settings, the catalog, the policy and, with Live,

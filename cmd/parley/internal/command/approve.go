@@ -119,7 +119,7 @@ func (t *terminal) Approve(ctx context.Context, q *host.Question) (host.Approval
 
 // askOn shows a question and reads the reply.
 func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, q *host.Question) (host.Approval, error) {
-	fmt.Fprintf(out, "%s wants to call %s.%s %s", q.Ask.Caller, q.Ask.Plugin, q.Ask.Tool, shownParams(q.Params))
+	fmt.Fprintf(out, "%s wants to call %s.%s %s", q.Ask.Principal.Name, q.Ask.Plugin, q.Ask.Tool, shownParams(q.Params))
 	if q.Reason != "" {
 		fmt.Fprintf(out, " (%s)", manifest.CleanLine(q.Reason))
 	}

@@ -160,12 +160,12 @@ func (c Completion) targets(cmd *cobra.Command, _ []string, typed string) ([]str
 	browser, _ := cmd.Flags().GetString("browser")
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	session, err := c.app.Session()
+	principal, err := c.app.Principal()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	result, err := c.app.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
-		Tool: "targets", Params: json.RawMessage("{}"), Caller: "cli", Session: session,
+		Tool: "targets", Params: json.RawMessage("{}"), Caller: principal.Name, Session: principal.Session,
 		Options: host.Options{Browser: cmp.Or(browser, s.Browser)},
 	}})
 	if err != nil {
@@ -267,11 +267,11 @@ func (c Completion) Sessions(cmd *cobra.Command, args []string, typed string) ([
 
 // Results completes the id of a call with a result that is kept.
 func (c Completion) Results(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	session, err := c.app.Session()
+	principal, err := c.app.Principal()
 	if len(args) > 0 || err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ids := c.app.Parley().Sessions().KeptIDs(session)
+	ids := c.app.Parley().Sessions().KeptIDs(principal.Session)
 	return StartingWith(typed, ids), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 

@@ -169,18 +169,18 @@ func events(app *command.App) ([]learn.Event, error) {
 			"traces are off, and learn finds in them which steps are done; set traces.off to false").
 			WithNext("parley config list")
 	}
-	session, err := app.Session()
+	principal, err := app.Principal()
 	if err != nil {
 		return nil, err
 	}
 	var events []learn.Event
-	recent := record.Filter{Since: time.Now().Add(-learnSince), Session: session.String()}
+	recent := record.Filter{Since: time.Now().Add(-learnSince), Session: principal.Session.String()}
 	for r, err := range trace.Records(app.Parley().TraceDir(), nil).Read(recent) {
 		if err != nil {
 			return nil, host.Errorf(host.Unavailable, "cannot read the traces: %s", manifest.CleanLine(err.Error())).
 				WithSteps(host.OperatorStep(host.OpDoctor))
 		}
-		if r.Session != session.String() {
+		if r.Session != principal.Session.String() {
 			continue
 		}
 		events = append(events, learn.Event{Op: cmp.Or(r.Op, "call"), Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})

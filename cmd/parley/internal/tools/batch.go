@@ -134,7 +134,7 @@ func callLines(ctx context.Context, app *command.App, o BatchOptions,
 		defer file.Close()
 		input = file
 	}
-	h, session, err := app.HostSession(ctx)
+	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func callLines(ctx context.Context, app *command.App, o BatchOptions,
 		}
 		earlier[host.BatchParams] = params
 	}
-	b := &batch{app: app, host: h, session: session, reply: reply, earlier: earlier}
+	b := &batch{app: app, host: h, session: principal.Session, reply: reply, earlier: earlier}
 	lines := bufio.NewReaderSize(input, 64<<10)
 	for number := 1; ; number++ {
 		line, err := readLine(lines, host.MaxParams)
@@ -370,16 +370,15 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	if err != nil {
 		return refuse(err)
 	}
-	call, err := hostCall(b.app, line.Tool, options, local.Out)
+	call, err := hostCall(b.app, line.Tool, options, local.Out, nil)
 	if err != nil {
 		return nil, err
 	}
 	call.Params = params
-	if call.Session = b.session; local.Session != "" {
-		call.Session = host.Session{Name: local.Session}
+	if call.Principal.Session = b.session; local.Session != "" {
+		call.Principal.Session = host.Session{Name: local.Session}
 		call.Render = func(s host.Step) string { return b.app.Command(s.In(local.Session)) }
 	}
-	call.Log = func(_ int, message string) { b.app.Debugf("%s: %s", line.Tool, message) }
 	var unsent error
 	reply := func(answer *host.Answer) {
 		stepsIn(answer, local.Session)
@@ -440,11 +439,16 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	patience := cmp.Or(call.Options.Timeout, defaultUntil)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	events := eventCall(plugin, []string{event}, event, 0, patience, call.Session,
+	events := eventCall(plugin, []string{event}, event, 0, patience, call.Principal,
 		host.Options{Browser: call.Options.Browser, Target: call.Options.Target})
 	began, streamed := make(chan struct{}), make(chan *host.Answer, 1)
-	events.Until, events.Started = last.isLast, func() { close(began) }
-	events.Emit = func(json.RawMessage) error { return nil }
+	events.Sink.Last = last.isLast
+	events.Sink.Event = func(e host.JobEvent) error {
+		if e.Kind == host.EventStarted {
+			close(began)
+		}
+		return nil
+	}
 	go func() {
 		stream, _ := b.host.Call(ctx, events)
 		streamed <- stream
@@ -533,7 +537,7 @@ func newPlan(app *command.App) *cobra.Command {
 // runPlan prints the calls that lead to a call of a tool, or makes them. If no tool has the name, it plans the first
 // hit of a search for it. The error is not_found if there is none.
 func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
-	h, session, err := app.HostSession(ctx)
+	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
 		return err
 	}
@@ -545,8 +549,8 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	if err != nil {
 		return err
 	}
-	plan, warnings, err := h.PlanFor(ctx, call.PlanQuery{Tool: opts.Tool, Params: params, Caller: command.Caller,
-		Session: session, Browser: opts.Browser, Target: opts.Target})
+	plan, warnings, err := h.PlanFor(ctx, call.PlanQuery{Tool: opts.Tool, Params: params, Principal: principal,
+		Browser: opts.Browser, Target: opts.Target})
 	if err != nil {
 		return err
 	}

@@ -112,8 +112,10 @@ type CallOptions struct {
 	Drain bool
 
 	// Progress is called while the tool runs. It may be nil.
-	Progress func(done, total float64, message string)
+	Progress progress
 }
+
+type progress func(done, total float64, message string)
 
 // callTool runs a tool. With Out, the data of the answer is a [host.File].
 //
@@ -124,11 +126,11 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	if err != nil {
 		return nil, err
 	}
-	call, err := hostCall(app, o.Tool, o.Options, o.Out)
+	call, err := hostCall(app, o.Tool, o.Options, o.Out, o.Progress)
 	if err != nil {
 		return nil, err
 	}
-	call.Progress, call.Drain, call.Given.Drain = o.Progress, o.Drain, o.Drain
+	call.Sink.Drain, call.Given.Drain = o.Drain, o.Drain
 	find := h.Catalog().Find
 	if o.SendAnyway {
 		find = h.Catalog().FindAnyway
@@ -137,8 +139,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 	if err != nil { // the host refuses the call and records it
 		return h.Call(ctx, call)
 	}
-	call.Trace = o.Trace || app.Debug
-	call.Log = func(_ int, message string) { app.Debugf("%s: %s", at.Plugin, message) }
+	call.Sink.Wants.Progress, call.Sink.Wants.Trace = o.Progress != nil, o.Trace || app.Debug
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -171,20 +172,31 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 
 // hostCall returns a call of a tool, with the configured values in place of options that are zero. out is the file that
 // the result goes to, "" for none.
-func hostCall(app *command.App, tool string, o host.Options, out string) (host.Call, error) {
+func hostCall(app *command.App, tool string, o host.Options, out string, progress progress) (host.Call, error) {
 	s, err := app.Settings()
 	if err != nil {
 		return host.Call{}, err
 	}
-	session, err := app.Session()
+	principal, err := app.Principal()
 	if err != nil {
 		return host.Call{}, err
 	}
 	c := host.Call{
-		Name: tool, Caller: command.Caller, Session: session, Options: s.ForCall(o), Given: o.StepOptions(),
+		Name: tool, Principal: principal, Options: s.ForCall(o), Given: o.StepOptions(),
 		KeepBinary: s.Agent, Render: app.Command, Filter: jq.InProcess{},
 	}
 	c.Given.Out, c.Given.File = out != "", out
+	plugin, _, _ := strings.Cut(strings.ReplaceAll(tool, "__", "."), ".")
+	c.Sink.Wants.Log = true
+	c.Sink.Event = func(e host.JobEvent) error {
+		switch e.Kind {
+		case host.EventProgress:
+			progress(e.Done, e.Total, e.Message)
+		case host.EventLog:
+			app.Debugf("%s: %s", plugin, e.Message)
+		}
+		return nil
+	}
 	return c, nil
 }
 
@@ -195,16 +207,23 @@ func callInto(
 ) (*host.Answer, error) {
 	call.Options.MaxBytes, call.KeepBinary = 0, false
 	if call.Options.DryRun {
-		call.Drain = false
+		call.Sink.Drain = false
 		return h.Call(ctx, call)
 	}
-	file := &command.OutFile{Path: path, Raw: call.Drain, Filtered: call.Options.JQ != ""}
+	file := &command.OutFile{Path: path, Raw: call.Sink.Drain, Filtered: call.Options.JQ != ""}
 	defer file.Discard()
 	if tool != nil {
 		file.Returns = tool.Returns
 	}
 	if call.Options.JQ == "" { // a filter needs the whole result in memory
-		call.Out = file
+		report := call.Sink.Event
+		call.Sink.Wants.Output, call.Sink.Event = true, func(e host.JobEvent) error {
+			if e.Kind == host.EventOutput {
+				_, err := file.Write(e.Output)
+				return err
+			}
+			return report(e)
+		}
 	}
 	answer, err := h.Call(ctx, call)
 	if err != nil {
@@ -323,18 +342,18 @@ func newResult(app *command.App) *cobra.Command {
 // it is a [host.File]. The error is not_found if nothing is kept for the call.
 func runResult(ctx context.Context, app *command.App, opts *resultOptions) error {
 	sessions := app.Parley().Sessions()
-	session, err := app.Session()
+	principal, err := app.Principal()
 	if err != nil {
 		return err
 	}
-	kept, err := sessions.Kept(session, opts.ID)
+	kept, err := sessions.Kept(principal.Session, opts.ID)
 	if err != nil {
-		return noResult(opts.ID, sessions.KeptIDs(session))
+		return noResult(opts.ID, sessions.KeptIDs(principal.Session))
 	}
 	if !kept.JSON {
 		return copyOut(app, kept.Path, opts)
 	}
-	whole, err := sessions.Result(session, opts.ID)
+	whole, err := sessions.Result(principal.Session, opts.ID)
 	if err != nil {
 		return noResult(opts.ID, nil)
 	}

@@ -372,11 +372,11 @@ type describedTool struct {
 func printDescribed(ctx context.Context, app *command.App, tool string, tier int,
 	write func(w io.Writer, doc *describedTool)) error {
 	ctx = command.CountDocs(ctx, func(w io.Writer, docs *host.Docs) { write(w, Described(app, docs)) })
-	h, session, err := app.HostSession(ctx)
+	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
 		return err
 	}
-	docs, err := h.Describe(ctx, command.Caller, session, tool, tier)
+	docs, err := h.Describe(ctx, principal, tool, tier)
 	if err != nil {
 		return err
 	}

@@ -170,7 +170,7 @@ type stream struct {
 // stream also if the call failed; then the error is that of its answer. Without a stream, the options are invalid.
 func listen(ctx context.Context, app *command.App, o listenOptions, emit func(record json.RawMessage) error) (*stream,
 	error) {
-	h, session, err := app.HostSession(ctx)
+	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 	}
 	options := settings.Complete(o.Options)
 	options.JQ = ""
-	l := &listening{app: app, host: h, session: session, options: o, triggerOptions: options}
+	l := &listening{app: app, host: h, principal: principal, options: o, triggerOptions: options}
 	l.triggerOptions.Timeout = o.Timeout
 	// The parameters of the trigger follow a space, in any form of --params.
 	tool, rest, _ := strings.Cut(strings.TrimSpace(o.Trigger), " ")
@@ -201,8 +201,7 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 	if conditional && until == "" {
 		return nil, host.Errorf(host.InvalidArgs, "--until: the event is missing; expected EVENT:JQ")
 	}
-	call := eventCall(o.Plugin, o.Match, until, o.Max, o.Timeout, session, options)
-	call.Started, call.Emit = l.began, emit
+	call := eventCall(o.Plugin, o.Match, until, o.Max, o.Timeout, principal, options)
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.cancel(nil)
 	if o.JQ != "" {
@@ -213,7 +212,8 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 		if err != nil {
 			return nil, err
 		}
-		call.Emit = func(record json.RawMessage) error {
+		unfiltered := emit
+		emit = func(record json.RawMessage) error {
 			outputs, err := each.Outputs(ctx, record)
 			if err != nil || len(outputs) == 0 { // without an output the filter drops the record
 				return err
@@ -222,14 +222,23 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 			if err != nil {
 				return err
 			}
-			return emit(filtered)
+			return unfiltered(filtered)
 		}
 	}
 	if conditional || l.trigger != "" && o.Until != "" {
 		if l.last, err = newLastEvent(ctx, condition, conditional, l.trigger != ""); err != nil {
 			return nil, err
 		}
-		call.Until = l.last.isLast
+		call.Sink.Last = l.last.isLast
+	}
+	call.Sink.Event = func(e host.JobEvent) error {
+		switch e.Kind {
+		case host.EventStarted:
+			l.began()
+		case host.EventRecord:
+			return emit(e.Record)
+		}
+		return nil
 	}
 	l.triggered, l.over = make(chan struct{}), make(chan struct{})
 	l.triggering, l.abandon = context.WithCancel(ctx)
@@ -246,7 +255,7 @@ func listen(ctx context.Context, app *command.App, o listenOptions, emit func(re
 
 // eventCall returns the call that streams events of a plugin: those that match, until one of a name, or as many as max,
 // or for as long as patience. What is zero bounds nothing.
-func eventCall(plugin string, match []string, until string, max int, patience time.Duration, session host.Session,
+func eventCall(plugin string, match []string, until string, max int, patience time.Duration, principal host.Principal,
 	options host.Options) host.Call {
 	params := map[string]any{"match": match}
 	if until != "" {
@@ -260,15 +269,15 @@ func eventCall(plugin string, match []string, until string, max int, patience ti
 		params["timeout_ms"] = patience.Milliseconds()
 		options.Timeout = patience + listenGrace
 	}
-	return host.Call{Name: plugin + ".events", Params: jsontext.Marshal(params), Caller: command.Caller, Session: session,
-		Options: options}
+	return host.Call{Name: plugin + ".events", Params: jsontext.Marshal(params), Principal: principal, Options: options,
+		Sink: host.Sink{Wants: host.Wants{Records: true}}}
 }
 
 // listening is a stream that is running.
 type listening struct {
 	app            *command.App
 	host           *call.Host
-	session        host.Session
+	principal      host.Principal
 	options        listenOptions
 	trigger        string
 	triggerParams  json.RawMessage
@@ -293,7 +302,7 @@ func (l *listening) began() {
 			return
 		}
 		answer, _ := l.host.Call(l.triggering, host.Call{
-			Name: l.options.Plugin + "." + l.trigger, Params: l.triggerParams, Caller: command.Caller, Session: l.session,
+			Name: l.options.Plugin + "." + l.trigger, Params: l.triggerParams, Principal: l.principal,
 			Options: l.triggerOptions,
 		})
 		if l.triggering.Err() != nil {

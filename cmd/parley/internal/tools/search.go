@@ -111,11 +111,11 @@ func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error
 		}
 	}
 	ctx = command.CountDocs(ctx, func(w io.Writer, docs *host.Docs) { writeFoundDocs(app, w, docs) })
-	h, session, err := app.HostSession(ctx)
+	h, principal, err := app.HostPrincipal(ctx)
 	if err != nil {
 		return err
 	}
-	found, warnings, err := h.SearchDetailed(ctx, command.Caller, session, opts.SearchQuery, opts.Detail, fits)
+	found, warnings, err := h.SearchDetailed(ctx, principal, opts.SearchQuery, opts.Detail, fits)
 	if err != nil {
 		return err
 	}
