@@ -96,7 +96,13 @@ func (p *Parley) Admission() *admit.Installer { return p.admission }
 func (p *Parley) newInstaller() *admit.Installer {
 	return admit.New(admit.Config{
 		Version: Version, Dir: filepath.Join(p.dirs.Data, "admissions"), Store: p.Store(), Trust: p.trust,
-		Engine: p.Engine, EngineConfig: p.engineConfig, Rules: p.Policy, Providers: p.ownProviders,
+		Engine: p.Engine, EngineConfig: p.engineConfig, Rules: p.Policy, Providers: func() ([]host.Provider, error) {
+			list, err := p.listProviders(func(string) {})
+			if err != nil {
+				return nil, err
+			}
+			return list.providers, nil
+		},
 		Shipped: shippedDigest, Admitted: p.cfg.Admitted,
 		Audit:  func(op, subject string, details ...string) error { return p.AuditLog().Note(op, subject, details...) },
 		Notice: p.cfg.Notice, Debug: p.cfg.Debug,
@@ -363,14 +369,6 @@ func (p *Parley) listProviders(notice func(string)) (*providerList, error) {
 		list.add(engine.Installed(store, e))
 	}
 	return list, nil
-}
-
-func (p *Parley) ownProviders() ([]host.Provider, error) {
-	list, err := p.listProviders(func(string) {})
-	if err != nil {
-		return nil, err
-	}
-	return list.providers, nil
 }
 
 // shippedProviders returns the plugins that are part of this binary.

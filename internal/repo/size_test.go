@@ -77,13 +77,11 @@ var manyMethods = map[string]int{
 	"host/internal/index.search": 53,
 	"host/call.run":              97,
 	"host/mcp.modeServer":        100,
-	"..Parley":                   66,
 	"cdp.Provider":               85,
 }
 
 // manyFields also has the structs that mirror a document or a record, whose fields it gives.
 var manyFields = map[string]int{
-	"host.Call":                      21,
 	"cdp/internal/keeper/api.Status": 25,
 	"host/mcp.Server":                22,
 	"host/record/audit.Record":       29,
