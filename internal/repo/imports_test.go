@@ -490,3 +490,18 @@ func TestShippedPluginsAreSmall(t *testing.T) {
 		}
 	}
 }
+
+// TestRaceDetectorRuns checks that make test runs the race detector on each package that asks whether it runs.
+func TestRaceDetectorRuns(t *testing.T) {
+	_, rules, _ := strings.Cut(read(t, "Makefile").text, "\ntest-race:")
+	rules, _, _ = strings.Cut(rules, "\n\n")
+	_, list, _ := strings.Cut(read(t, "Makefile").text, "\nRACE := ")
+	list, _, _ = strings.Cut(list, "\n")
+	tested := strings.Fields(list + " " + rules)
+	for _, s := range sources(t) {
+		if path.Base(s.path) == "race_test.go" && !slices.Contains(tested, "./"+s.dir) &&
+			!slices.Contains(tested, "./"+path.Dir(s.dir)+"/...") && !slices.Contains(tested, "./"+s.dir+"/...") {
+			t.Errorf("make test does not run the race detector on %s", s.dir)
+		}
+	}
+}

@@ -1,6 +1,6 @@
 //go:build race
 
-package host_test
+package call_test
 
 // raceDetector reports whether this test binary detects data races.
 const raceDetector = true
