@@ -3,7 +3,7 @@
 //
 // A command has three parts, in one file of the package for its kind: a struct with its options, newX, which returns
 // the cobra command that fills them, and runX, which does the work and prints. The data that --json prints is a type
-// beside them, made by a function from options to data, whose errors are [*host.Error].
+// beside them. Errors are [*host.Error]. A command without options is made by [New].
 package command
 
 import (
