@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/stats/eval"
 )
 
 func searchHost(t testing.TB) *call.Host {
@@ -28,7 +29,7 @@ func searchHost(t testing.TB) *call.Host {
 // TestSearch checks that search over the protocol keeps the scores that it reached on the sets of queries.
 func TestSearch(t *testing.T) {
 	h := searchHost(t)
-	for file, least := range map[string]map[string]call.EvalScore{ // by kind, on all rows
+	for file, least := range map[string]map[string]eval.Score{ // by kind, on all rows
 		"cdp.jsonl": {
 			"exact":   {Success1: 1, Success5: 1},
 			"partial": {Success1: 0.95, Success5: 1},
@@ -57,11 +58,11 @@ func TestSearch(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			set, err := call.ReadEval(f)
+			set, err := eval.Read(f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := call.Evaluate(set, h)
+			r := eval.Evaluate(set, h)
 			if len(r.Unknown) > 0 {
 				t.Errorf("the set names tools that do not exist: %v", r.Unknown)
 			}

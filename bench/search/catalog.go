@@ -11,13 +11,14 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/stats/eval"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // set is a set of queries with the plugins that they are for.
 type set struct {
 	name    string
-	queries []call.EvalQuery
+	queries []eval.Query
 	plugins []plugin
 }
 
@@ -117,11 +118,11 @@ func loadSets() ([]set, error) {
 		if err != nil {
 			return nil, err
 		}
-		if sets[i].queries, err = call.ReadEval(bytes.NewReader(data)); err != nil {
+		if sets[i].queries, err = eval.Read(bytes.NewReader(data)); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	sets[1].queries = slices.DeleteFunc(sets[1].queries, func(q call.EvalQuery) bool { return q.Half != "b" })
+	sets[1].queries = slices.DeleteFunc(sets[1].queries, func(q eval.Query) bool { return q.Half != "b" })
 	return sets, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/stats/eval"
 )
 
 // score is what a query reaches: success@1, success@5 and NDCG@10.
@@ -26,7 +26,7 @@ func evaluate(sets []set, left part) (scores [][]score, err error) {
 		of := make([]score, len(s.queries))
 		for i, q := range s.queries {
 			q.Kind, q.Half = "", "" // one row
-			r := call.Evaluate([]call.EvalQuery{q}, h).Scores[0]
+			r := eval.Evaluate([]eval.Query{q}, h).Scores[0]
 			of[i] = score{r.Success1, r.Success5, r.NDCG10}
 		}
 		scores = append(scores, of)
@@ -68,7 +68,7 @@ func (s *set) substrings() []score {
 	return scores
 }
 
-// rate scores a ranking that is not that of a host. A test compares it with [call.Evaluate].
+// rate scores a ranking that is not that of a host. A test compares it with [eval.Evaluate].
 func rate(ranked []string, relevant map[string]float64) (s score) {
 	grades := slices.Sorted(maps.Values(relevant))
 	slices.Reverse(grades)

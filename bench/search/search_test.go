@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/stats/eval"
 
 	"github.com/parley-tools/parley/bench/internal/tree"
 )
@@ -55,7 +55,7 @@ func TestQueries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		others, err := call.ReadEval(bytes.NewReader(data))
+		others, err := eval.Read(bytes.NewReader(data))
 		if err != nil {
 			t.Fatal(file, err)
 		}

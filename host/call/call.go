@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -51,14 +52,14 @@ type behalf struct {
 	// innerCalls counts the calls that plugins made on behalf of the outermost one. redactor holds the secrets that
 	// must not occur in their records.
 	innerCalls *atomic.Int32
-	redactor   *redactor
+	redactor   *redact.Redactor
 	handed     *handed  // files that were opened for the outermost call
 	repeats    *repeats // of the call in which a plugin makes this one on its own behalf; nil in any other case
 }
 
 // recordUse adds a use of a right to the record of the call.
 func (r *run) recordUse(what string) {
-	what = manifest.CleanLine(r.redactor.redactAll(what))
+	what = manifest.CleanLine(r.redactor.RedactAll(what))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -92,7 +93,7 @@ func (r *run) effects() (changes []string) {
 
 // recordDenial adds a denied right to the record of the call.
 func (r *run) recordDenial(right string) {
-	right = manifest.CleanLine(r.redactor.redactAll(right))
+	right = manifest.CleanLine(r.redactor.RedactAll(right))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.denials) < maxUses && !slices.Contains(r.denials, right) {
@@ -329,7 +330,7 @@ func (r *run) receive(e host.JobEvent) error {
 	case e.Kind == host.EventDenied:
 		r.denyUse(e.Right, e.Why)
 	case r.call.Sink.Event != nil:
-		e.Message = r.redactor.redact(e.Message)
+		e.Message = r.redactor.Redact(e.Message)
 		return r.call.Sink.Event(e)
 	}
 	return nil
@@ -379,13 +380,13 @@ func (r *run) send(ctx context.Context, g host.Grant, q *host.HTTPRequest) (*hos
 		HTTP: g.HTTP, Secrets: g.Secrets,
 		Value: func(ctx context.Context, name string) (string, error) {
 			r.recordUse("secret:" + name)
-			return r.redactor.value(ctx, name)
+			return r.redactor.Value(ctx, name)
 		},
 		OnRequest: func(method, origin string) { r.recordUse("http:" + method + ":" + origin) },
 	})
 	if err != nil {
 		e := host.AsError(err)
-		r.redactor.redactError(e)
+		r.redactor.RedactError(e)
 		for _, d := range e.Denied {
 			r.recordDenial(d.Right)
 		}
@@ -395,26 +396,26 @@ func (r *run) send(ctx context.Context, g host.Grant, q *host.HTTPRequest) (*hos
 	for _, h := range response.Headers {
 		texts = append(texts, h[0], h[1])
 	}
-	if err := r.redactor.reflected("the response", texts...); err != nil {
+	if err := r.redactor.Reflected("the response", texts...); err != nil {
 		for _, d := range host.AsError(err).Denied {
 			r.recordDenial(d.Right)
 		}
 		return nil, err
 	}
-	response.Body = []byte(r.redactor.redactUnreadable(string(response.Body)))
+	response.Body = []byte(r.redactor.RedactUnreadable(string(response.Body)))
 	for i, h := range response.Headers {
-		response.Headers[i] = [2]string{r.redactor.redactUnreadable(h[0]), r.redactor.redactUnreadable(h[1])}
+		response.Headers[i] = [2]string{r.redactor.RedactUnreadable(h[0]), r.redactor.RedactUnreadable(h[1])}
 	}
 	return response, nil
 }
 
 func (r *run) readSecret(ctx context.Context, name string) (string, error) {
-	if !r.redactor.readable(name) {
+	if !r.redactor.Readable(name) {
 		r.recordDenial("secret:read:" + host.Printable(name))
 		return "", host.Errorf(host.Denied, "secret %s may not be read", host.Printable(name))
 	}
 	r.recordUse("secret:read:" + name)
-	return r.redactor.value(ctx, name)
+	return r.redactor.Value(ctx, name)
 }
 
 // boundSecret returns the value of a secret that is to be typed into a page, and the origins to which the policy binds
@@ -441,7 +442,7 @@ func (r *run) boundSecret(ctx context.Context, name string) (s host.BoundSecret,
 	if s.Value, err = r.host.cfg.Secrets.Secret(ctx, name); err != nil {
 		return s, err
 	}
-	r.host.typed.add(name, s.Value)
+	r.host.typed.Add(name, s.Value)
 	r.recordUse(right)
 	return s, nil
 }
@@ -704,7 +705,7 @@ func (r *run) filterResult(ctx context.Context) error {
 	defer cancel()
 	filtered, err := r.filter().Filter(ctx, r.call.Options.JQ, r.answer.Data)
 	if err != nil {
-		r.redactor.redactError(host.AsError(err))
+		r.redactor.RedactError(host.AsError(err))
 		return err
 	}
 	r.answer.Data, r.answer.Returns = filtered, nil
@@ -723,7 +724,7 @@ func (r *run) cutResult() error {
 		text = strings.ToValidUTF8(string(whole[:limit]), "")
 	}
 	cut := truncated{Truncated: true, TotalBytes: len(whole), ShownBytes: len(text), Text: text}
-	if r.keepWhole(r.redactor.redactAllJSON(whole)) {
+	if r.keepWhole(r.redactor.RedactAllJSON(whole)) {
 		cut.Next = "parley://result/" + r.answer.CallID
 		if r.call.Render != nil {
 			cut.Next = r.call.Render(host.OperatorStep(host.OpResult, r.answer.CallID))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -127,7 +128,7 @@ func (r *run) retry(params json.RawMessage, o host.Options) *host.Step {
 // CheckCall validates the parameters of a call as [Host.Call] does, without making or recording it. The error is nil if
 // they are valid.
 func (h *Host) CheckCall(c host.Call) *host.Error {
-	r := &run{host: h, call: c, answer: &host.Answer{}, redactor: &redactor{source: h.cfg.Secrets}}
+	r := &run{host: h, call: c, answer: &host.Answer{}, redactor: &redact.Redactor{Source: h.cfg.Secrets}}
 	r.call.Principal.Session = host.Session{}
 	err := r.find(context.Background())
 	if err == nil {

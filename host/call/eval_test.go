@@ -9,18 +9,19 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/stats/eval"
 )
 
 func TestReadEval(t *testing.T) {
 	set,
-		err := call.ReadEval(strings.NewReader(`{"query":"list orders","kind":"exact","half":"a","relevant":{"shop.order.list":3,"shop.add":0},"note":"kept"}
+		err := eval.Read(strings.NewReader(`{"query":"list orders","kind":"exact","half":"a","relevant":{"shop.order.list":3,"shop.add":0},"note":"kept"}
 
   {"query":"sell","relevant":{"shop.add":1.5}}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []call.EvalQuery{
+	want := []eval.Query{
 		{Query: "list orders", Kind: "exact", Half: "a", Relevant: map[string]float64{"shop.order.list": 3, "shop.add": 0}},
 		{Query: "sell", Relevant: map[string]float64{"shop.add": 1.5}},
 	}
@@ -48,7 +49,7 @@ func TestReadEvalRefuses(t *testing.T) {
 		{good + strings.Repeat("x", 2<<20), "line 2: more than 1048576 bytes"},
 		{strings.Repeat("x\n", 1000), "line 20: "},
 	} {
-		_, err := call.ReadEval(strings.NewReader(c.text))
+		_, err := eval.Read(strings.NewReader(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%.40q: the error is %v, expected %q in it", c.text, err, c.message)
 		}
@@ -58,7 +59,7 @@ func TestReadEvalRefuses(t *testing.T) {
 func TestEvaluate(t *testing.T) {
 	h := newHost(t, call.Config{}, newFake(t, shop, nil))
 	set,
-		err := call.ReadEval(strings.NewReader(`{"query":"order.list","kind":"exact","half":"a","relevant":{"shop.order.list":3}}
+		err := eval.Read(strings.NewReader(`{"query":"order.list","kind":"exact","half":"a","relevant":{"shop.order.list":3}}
 {"query":"SHOP add","kind":"exact","half":"b","relevant":{"SHOP__add":1}}
 {"query":"cancel an order","kind":"concept","half":"a","relevant":{"shop.order.cancel":3,"shop.order.list":1}}
 {"query":"paint a wall","kind":"concept","half":"b","relevant":{"shop.gone":3}}
@@ -66,7 +67,7 @@ func TestEvaluate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := call.Evaluate(set, h)
+	r := eval.Evaluate(set, h)
 	if !slices.Equal(r.Unknown, []string{"shop.gone"}) || len(r.Misses) != 1 || r.Misses[0].Query != "paint a wall" {
 		t.Errorf("unknown %v, misses %+v", r.Unknown, r.Misses)
 	}
@@ -86,7 +87,7 @@ func TestEvaluate(t *testing.T) {
 		"b/all"}; !slices.Equal(rows, want) {
 		t.Errorf("rows %v, expected %v", rows, want)
 	}
-	if again := call.Evaluate(set, h); !reflect.DeepEqual(r, again) {
+	if again := eval.Evaluate(set, h); !reflect.DeepEqual(r, again) {
 		t.Error("two runs differ")
 	}
 }
@@ -99,7 +100,7 @@ func TestEvaluateCounts(t *testing.T) {
 		t.Fatal(data, err)
 	}
 	first, second := data.Results[0].Name, data.Results[1].Name
-	r := call.Evaluate([]call.EvalQuery{{Query: "order", Relevant: map[string]float64{first: 1, second: 3}}}, h)
+	r := eval.Evaluate([]eval.Query{{Query: "order", Relevant: map[string]float64{first: 1, second: 3}}}, h)
 	ndcg := (1 + 7/math.Log2(3)) / (7 + 1/math.Log2(3))
 	if s := r.Scores[0]; s.Kind != "all" || s.Success1 != 0 || s.Success5 != 1 || s.MRR != 0.5 ||
 		math.Abs(s.NDCG10-ndcg) > 1e-4 {
@@ -112,11 +113,11 @@ func FuzzEval(f *testing.F) {
 	f.Add([]byte(`{"query":"order","kind":"exact","half":"a","relevant":{"shop.order.list":3}}`))
 	f.Add([]byte("{\"query\":\"\\u0000\",\"kind\":\"all\",\"relevant\":{\"\":1e-300,\"shop\":10}}\n\n{}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		set, err := call.ReadEval(strings.NewReader(string(text)))
+		set, err := eval.Read(strings.NewReader(string(text)))
 		if err != nil {
 			return
 		}
-		r := call.Evaluate(set[:min(20, len(set))], h)
+		r := eval.Evaluate(set[:min(20, len(set))], h)
 		for _, s := range r.Scores {
 			for _, x := range []float64{s.Success1, s.Success5, s.MRR, s.NDCG10} {
 				if !(x >= 0 && x <= 1) {

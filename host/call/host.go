@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -45,8 +46,8 @@ type Config struct {
 type Host struct {
 	cfg     Config
 	catalog atomic.Pointer[host.Catalog]
-	held    *redactor // of the secrets whose values no record may have
-	typed   *redactor // of the secrets that calls have typed into pages
+	held    *redact.Redactor // of the secrets whose values no record may have
+	typed   *redact.Redactor // of the secrets that calls have typed into pages
 
 	mu          sync.Mutex
 	subscribers map[int]func(host.Event)
@@ -61,8 +62,8 @@ func New(cfg Config) (*Host, error) {
 	if cfg.Debug == nil {
 		cfg.Debug = func(string, ...any) {}
 	}
-	h := &Host{cfg: cfg, subscribers: map[int]func(host.Event){}, typed: &redactor{source: cfg.Secrets},
-		held: &redactor{source: cfg.Secrets}}
+	h := &Host{cfg: cfg, subscribers: map[int]func(host.Event){}, typed: &redact.Redactor{Source: cfg.Secrets},
+		held: &redact.Redactor{Source: cfg.Secrets}}
 	h.catalog.Store(cfg.Catalog)
 	return h, nil
 }
@@ -131,7 +132,7 @@ func (h *Host) event(ctx context.Context, op string, p host.Principal, began tim
 }
 
 func (h *Host) record(e host.Event) {
-	e = h.held.redactEvent(e)
+	e = h.held.RedactEvent(e)
 	if h.cfg.Recorder != nil {
 		h.cfg.Recorder.Record(e)
 	}

@@ -29,7 +29,7 @@ func (r *run) keepBinary() bool {
 	count := 0
 	keep := func(encoded, media string) *host.File {
 		content, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil || len(content) == 0 || r.redactor.redactAll(string(content)) != string(content) {
+		if err != nil || len(content) == 0 || r.redactor.RedactAll(string(content)) != string(content) {
 			return nil
 		}
 		count++

@@ -150,7 +150,7 @@ func (r *run) refuse(e *host.Error) error {
 	}
 	r.host.cfg.Sessions.Update(r.call.Principal.Session, func(s *session.State) bool {
 		switch {
-		case (s.Repeated(r.answer.Tool, r.redactor.redactAllError(e))+1)%session.SameMistake == 0:
+		case (s.Repeated(r.answer.Tool, r.redactor.RedactAllError(e))+1)%session.SameMistake == 0:
 			tier, why = manifest.Tier3, "the same parameter error again"
 		case s.Shown(r.answer.Tool, manifest.Tier3):
 			tier = 0

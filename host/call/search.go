@@ -20,7 +20,7 @@ func (h *Host) Search(ctx context.Context, p host.Principal, q host.SearchQuery)
 ) {
 	began := time.Now()
 	h.Refresh()
-	data, weak, err = h.search(q)
+	data, weak, err = h.Rank(q)
 	e := h.event(ctx, "search", p, began)
 	e.Query, e.Duration = q.Text, time.Since(began)
 	if err != nil {
@@ -185,7 +185,8 @@ func (h *Host) missingPage(ctx context.Context, name string, p host.Principal) *
 	return nil
 }
 
-func (h *Host) search(q host.SearchQuery) (*host.SearchData, bool, error) {
+// Rank is [Host.Search] without a record.
+func (h *Host) Rank(q host.SearchQuery) (*host.SearchData, bool, error) {
 	catalog := h.Catalog()
 	providers := catalog.Providers()
 	if q.Plugin != "" {

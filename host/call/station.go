@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -65,7 +66,7 @@ func (h *Host) call(ctx context.Context, c host.Call, of behalf) (*host.Answer, 
 	}
 	a := &host.Answer{Tool: host.Printable(strings.ReplaceAll(c.Name, "__", ".")), CallID: newCallID()}
 	run := &run{host: h, began: time.Now(), mode: h.mode(ctx), call: c, behalf: of, answer: a,
-		redactor: &redactor{source: h.cfg.Secrets, outer: of.redactor, typed: h.typed}, innerCalls: of.innerCalls}
+		redactor: &redact.Redactor{Source: h.cfg.Secrets, Outer: of.redactor, Typed: h.typed}, innerCalls: of.innerCalls}
 	if run.innerCalls == nil {
 		run.innerCalls = new(atomic.Int32)
 	}
@@ -106,7 +107,7 @@ type run struct {
 	retryOf        string
 	changes        []string // as in Event
 	suggestionUsed bool     // the parameters are those that the last failure suggested
-	redactor       *redactor
+	redactor       *redact.Redactor
 	asked          host.Ask // what the policy decided on last
 	question       host.Ask // what a person is asked: asked, of the caller who requires it
 	decision       host.Decision
@@ -199,11 +200,11 @@ func (r *run) begin(context.Context) error {
 		return err
 	}
 	r.rights = d.Grant.Names()
-	r.redactor.grants = d.Grant.Secrets
+	r.redactor.Grants = d.Grant.Secrets
 	if r.host.cfg.Audit == nil || r.behalf.repeats.begun(r.repeatKey()) {
 		return nil
 	}
-	return r.host.cfg.Audit.Begin(r.host.held.redactEvent(r.event("begin", time.Now())))
+	return r.host.cfg.Audit.Begin(r.host.held.RedactEvent(r.event("begin", time.Now())))
 }
 
 type dryRun struct {
@@ -235,19 +236,19 @@ func (r *run) redact(context.Context) error {
 	for _, c := range result.Content {
 		texts = append(texts, c.Text, c.Data, c.URI)
 	}
-	if err := r.redactor.reflected("the answer", texts...); err != nil {
+	if err := r.redactor.Reflected("the answer", texts...); err != nil {
 		return err
 	}
 	for _, w := range result.Warnings {
-		r.answer.Warnings = append(r.answer.Warnings, r.redactor.redact(w))
+		r.answer.Warnings = append(r.answer.Warnings, r.redactor.Redact(w))
 	}
 	for _, s := range result.Steps {
-		r.answer.Steps = append(r.answer.Steps, s.Redact(r.redactor.redact, r.redactor.redactJSON))
+		r.answer.Steps = append(r.answer.Steps, s.Redact(r.redactor.Redact, r.redactor.RedactJSON))
 	}
 	for _, c := range result.Content {
-		r.answer.Content = append(r.answer.Content, c.Clean(r.redactor.redact))
+		r.answer.Content = append(r.answer.Content, c.Clean(r.redactor.Redact))
 	}
-	r.answer.Data = r.redactor.redactJSON(result.Data)
+	r.answer.Data = r.redactor.RedactJSON(result.Data)
 	return nil
 }
 
@@ -268,7 +269,7 @@ func (r *run) suggest(err error) error {
 // explain says of the error of a tool that ran whose it is, and what comes next.
 func (r *run) explain(err error) error {
 	e := host.AsError(err)
-	r.redactor.redactError(e)
+	r.redactor.RedactError(e)
 	r.addSuggestions(e)
 	if e.Tool != nil && host.IsOutcome(e.Code) {
 		e.Code = host.ToolFailed // a plugin must not report one of the host's codes
@@ -375,7 +376,7 @@ func (r *run) updateSession(e *host.Error) {
 			}
 			return changed
 		}
-		redacted := r.redactor.redactAllError(e)
+		redacted := r.redactor.RedactAllError(e)
 		e.Earlier = s.RecordErrors(r.answer.Tool, redacted)
 		if n := s.Repeated(r.answer.Tool, redacted); n >= session.SameMistake &&
 			r.behalf.parentID == "" { // the outer call says it
@@ -419,12 +420,12 @@ func (r *run) event(op string, began time.Time) host.Event {
 		Time: began, Op: op, CallID: r.answer.CallID, Session: r.call.Principal.Session.String(),
 		Caller: r.call.Principal.Name,
 		Origin: r.call.Principal.Origin,
-		Tool:   r.redactor.redactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
-		Params: r.redactor.redactAllJSON(r.call.Params), Err: r.redactor.redactAllError(r.answer.Err),
-		Members:  r.redactor.withoutSecrets(r.members),
+		Tool:   r.redactor.RedactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
+		Params: r.redactor.RedactAllJSON(r.call.Params), Err: r.redactor.RedactAllError(r.answer.Err),
+		Members:  r.redactor.WithoutSecrets(r.members),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
 		SuggestionUsed: r.suggestionUsed,
-		Result:         r.redactor.redactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
+		Result:         r.redactor.RedactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
 		Refused: r.denials, Within: r.behalf.parentID, DryRun: r.call.Options.DryRun, Audit: r.decision.Audit,
 		By: r.by, Question: r.answer.Question,
 	}

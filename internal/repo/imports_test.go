@@ -53,8 +53,9 @@ var layers = map[string][]string{
 		"host/protect", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
 	},
 	"host/session": {"host", "host/protect"},
+	"host/redact":  {"host", "manifest", "manifest/jsontext"},
 	"host/call": {
-		"host", "host/protect", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
+		"host", "host/protect", "host/redact", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"host/providertest": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"internal/contain":  {},
@@ -92,13 +93,14 @@ var layers = map[string][]string{
 		"host", "host/call", "host/policy", "host/signature", "host/wasm", "host/wasm/store", "manifest",
 		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
 	},
-	"host/egress": {"host", "manifest"},
-	"host/docs":   {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
-	"host/jq":     {"host", "manifest"},
-	"host/learn":  {"host", "manifest"},
+	"host/egress":     {"host", "manifest"},
+	"host/docs":       {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
+	"host/jq":         {"host", "manifest"},
+	"host/learn":      {"host", "manifest"},
+	"host/stats/eval": {"host", "host/call", "manifest"},
 	"host/stats": {
-		"host", "host/call", "host/protect", "manifest", "manifest/generate", "manifest/jsontext", "manifest/lint",
-		"manifest/schema", "manifest/spelling",
+		"host", "host/call", "host/protect", "host/stats/eval", "manifest", "manifest/generate", "manifest/jsontext",
+		"manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"host/record": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/oci":    {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -154,15 +156,15 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/tools": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/call", "host/jq", "host/session", "host/stats",
-		"manifest", "manifest/jsontext", "manifest/schema",
+		"host/stats/eval", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"cmd/parley/internal/history": {
 		"cmd/parley/internal/command", "host", "host/record", "manifest",
 	},
 	"cmd/parley/internal/plugins": {
 		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/admit", "host/call",
-		"host/oci", "host/policy", "host/protect", "host/signature", "host/wasm", "host/wasm/store", "manifest",
-		"manifest/lint",
+		"host/oci", "host/policy", "host/protect", "host/signature", "host/stats/eval", "host/wasm", "host/wasm/store",
+		"manifest", "manifest/lint",
 	},
 	"cmd/parley/internal/build": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/plugins", "host", "host/admit", "host/policy",
@@ -191,7 +193,7 @@ var layers = map[string][]string{
 		"bench", "host", "host/call", "host/record", "host/stats", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"bench/scenarios":      {"bench", "host/stats"}, // its client of models
-	"bench/search":         {"bench", "cdp", "host", "host/call", "manifest"},
+	"bench/search":         {"bench", "cdp", "host", "host/call", "host/stats/eval", "manifest"},
 	"bench/trial":          {"bench", "cdp", "host", "host/call", "manifest", "manifest/jsontext"},
 	"internal/demo":        {},
 	"internal/foreign":     {},
@@ -213,7 +215,7 @@ var testsMayImport = map[string][]string{
 	"manifest/generate":          {"manifest/schema"},
 	"host":                       {"host/providertest", "internal/schemafacts"},
 	"host/oci":                   {"internal/foreign"},
-	"cdp":                        {"host/call", "host/providertest", "internal/schemafacts"},
+	"cdp":                        {"host/call", "host/providertest", "host/stats/eval", "internal/schemafacts"},
 	"host/docs":                  {"internal/schemafacts"},
 	"host/mcp":                   {".", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
 	"host/wasm":                  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
@@ -232,7 +234,7 @@ var testsMayImport = map[string][]string{
 	"internal/repo":                 {"internal/testhome"},
 	"bench":                         {"internal/testhome"},
 	"bench/scenarios":               {"internal/testhome"},
-	"host/call":                     {"host/providertest", "internal/schemafacts"},
+	"host/call":                     {"host/providertest", "host/stats/eval", "internal/schemafacts"},
 	"host/wasm/internal/instrument": {"internal/foreign"},
 }
 

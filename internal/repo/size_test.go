@@ -20,7 +20,8 @@ import (
 var maxLines = map[string]int{
 	".":                     770,
 	"manifest":              10360,
-	"host/call":             4764,
+	"host/call":             3869,
+	"host/redact":           575,
 	"host/session":          447,
 	"host":                  3967, // URLs are checked for every provider; other forms of names, words
 	"host/policy":           3282,
@@ -31,7 +32,7 @@ var maxLines = map[string]int{
 	"host/record":           1816,
 	"host/mcp":              4439,  // as the package below; the prepared list
 	"host/wasm":             10303, // four packages more, each with its imports
-	"host/stats":            3953,
+	"host/stats":            4258,  // the evaluation of searches
 	"host/learn":            97,
 	"host/docs":             954,
 	"host/signature":        353,
@@ -64,7 +65,7 @@ const (
 var largePackages = map[string][2]int{ // lines, files
 	"host/policy":               {3282, 18},
 	"cdp":                       {3323, 22},
-	"host/call":                 {4764, 25},
+	"host/call":                 {3869, 21},
 	"host":                      {3967, 27},
 	"host/internal/index":       {3428, 19},
 	"plugins/page":              {4213, 18}, // locators as Playwright writes them

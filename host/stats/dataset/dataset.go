@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/stats/eval"
 	"github.com/parley-tools/parley/host/stats/judge"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -30,7 +30,7 @@ const Format = "parley-dataset/1"
 type Dataset struct {
 	Card     Card
 	Sessions []Session
-	Queries  []call.EvalQuery
+	Queries  []eval.Query
 	Edits    []Edit
 }
 
@@ -167,7 +167,7 @@ func (d *Dataset) addQueries(o *Options) {
 		text = manifest.CleanLine(text)
 		if key := text + "\x00" + tool; text != "" && !seen[key] && stats.InScope(tool, o.Scope) {
 			seen[key] = true
-			d.Queries = append(d.Queries, call.EvalQuery{Query: text, Kind: kind, Relevant: map[string]float64{tool: 3}})
+			d.Queries = append(d.Queries, eval.Query{Query: text, Kind: kind, Relevant: map[string]float64{tool: 3}})
 		}
 	}
 	used := map[string]bool{} // plugins
@@ -221,10 +221,10 @@ func (d *Dataset) count(catalog *host.Catalog) {
 
 // line is a line of a file: one of its members.
 type line struct {
-	Card    *Card           `json:"card,omitempty"`
-	Session *Session        `json:"session,omitempty"`
-	Query   *call.EvalQuery `json:"query,omitempty"`
-	Edit    *Edit           `json:"edit,omitempty"`
+	Card    *Card       `json:"card,omitempty"`
+	Session *Session    `json:"session,omitempty"`
+	Query   *eval.Query `json:"query,omitempty"`
+	Edit    *Edit       `json:"edit,omitempty"`
 }
 
 // Write writes a dataset.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/stats/eval"
 	"github.com/parley-tools/parley/host/stats/judge"
 )
 
@@ -157,7 +158,7 @@ func TestEvaluate(t *testing.T) {
 func TestChoices(t *testing.T) {
 	d := &Dataset{}
 	for range batchSize + 2 {
-		d.Queries = append(d.Queries, call.EvalQuery{Query: "digest",
+		d.Queries = append(d.Queries, eval.Query{Query: "digest",
 			Relevant: map[string]float64{"text.hash": 3, "text.case": 1}})
 	}
 	questions := d.Questions(tools(t))
@@ -228,6 +229,6 @@ func FuzzToolList(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call.Evaluate([]call.EvalQuery{{Query: "text", Relevant: map[string]float64{"text.hash": 1}}}, h)
+		eval.Evaluate([]eval.Query{{Query: "text", Relevant: map[string]float64{"text.hash": 1}}}, h)
 	})
 }

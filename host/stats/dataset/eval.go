@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/host/stats/choose"
+	"github.com/parley-tools/parley/host/stats/eval"
 	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -18,8 +19,8 @@ import (
 
 // Report is how a catalog does on a dataset. It depends only on both.
 type Report struct {
-	Search *call.EvalReport `json:"search,omitempty"` // nil without queries
-	Calls  Calls            `json:"calls"`
+	Search *eval.Report `json:"search,omitempty"` // nil without queries
+	Calls  Calls        `json:"calls"`
 }
 
 // Calls are the recorded calls, validated by the schemas of a catalog. Those without values cannot be.
@@ -41,7 +42,7 @@ type Calls struct {
 func (d *Dataset) Evaluate(h *call.Host) *Report {
 	r := &Report{}
 	if len(d.Queries) > 0 {
-		r.Search = call.Evaluate(d.Queries, h)
+		r.Search = eval.Evaluate(d.Queries, h)
 	}
 	compiled := map[string]*schema.Schema{}
 	c := &r.Calls

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
-	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/stats/eval"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -44,7 +44,7 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 	if err != nil {
 		return err
 	}
-	report, err := h.CheckTasks(name)
+	report, err := eval.CheckTasks(h, name)
 	if _, missing := os.Stat(name); errors.Is(err, host.NotFound) && missing == nil {
 		return reportPlugin(ctx, app, name)
 	}
@@ -62,7 +62,7 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 			WithNext("parley search PHRASE --explain")
 	}
 	data := struct {
-		*call.TaskReport
+		*eval.TaskReport
 		Admission *admit.Report `json:"admission,omitempty"` // nil for a plugin that is not installed
 	}{TaskReport: report}
 	entry, err := app.Parley().Store().Find(report.Plugin)

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/stats/dataset"
+	"github.com/parley-tools/parley/host/stats/eval"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -249,7 +250,7 @@ func runEval(ctx context.Context, app *command.App, opts *searchOptions) error {
 		return host.Errorf(host.InvalidArgs, "--eval: %s", manifest.CleanLine(err.Error())).WithNext(evalLine)
 	}
 	defer file.Close()
-	set, err := call.ReadEval(file)
+	set, err := eval.Read(file)
 	if err != nil {
 		e := host.AsError(err)
 		if e.Code == host.Internal { // reading failed, such as that of a folder
@@ -261,12 +262,12 @@ func runEval(ctx context.Context, app *command.App, opts *searchOptions) error {
 	if err != nil {
 		return err
 	}
-	report := call.Evaluate(set, h)
+	report := eval.Evaluate(set, h)
 	return app.Print(report, nil, func(w io.Writer) { SearchScores(w, report) })
 }
 
 // SearchScores prints how well the search does, by kinds of queries.
-func SearchScores(w io.Writer, report *call.EvalReport) {
+func SearchScores(w io.Writer, report *eval.Report) {
 	fmt.Fprintf(w, "%-10s %-5s %7s %9s %9s %6s %7s\n",
 		"kind", "half", "queries", "success@1", "success@5", "MRR", "NDCG@10")
 	for _, s := range report.Scores {

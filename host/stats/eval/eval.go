@@ -1,4 +1,5 @@
-package call
+// Package eval measures a search: against queries with graded answers, and against the task phrases of the tools.
+package eval
 
 import (
 	"bufio"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -23,27 +25,27 @@ const (
 	maxGrade    = 10
 )
 
-// EvalQuery is a line of a set that search is evaluated with. Grades range from 0 (irrelevant, as if not named) to 10;
+// Query is a line of a set that search is evaluated with. Grades range from 0 (irrelevant, as if not named) to 10;
 // 1 to 3 are usual. Kind and Half may be empty. Other members of the line are ignored.
-type EvalQuery struct {
+type Query struct {
 	Query    string             `json:"query"`
 	Kind     string             `json:"kind"`     // such as exact, partial, typo, concept
 	Half     string             `json:"half"`     // the part of the set, so that search can be tuned on one half and evaluated on the other
 	Relevant map[string]float64 `json:"relevant"` // qualified name: grade
 }
 
-// EvalReport is the result of evaluating search with a set. Scores has a row for each kind and one for all kinds (kind
+// Report is the result of evaluating search with a set. Scores has a row for each kind and one for all kinds (kind
 // "all"), first for the whole set, then for each half.
-type EvalReport struct {
-	Queries int         `json:"queries"`
-	Scores  []EvalScore `json:"scores"`
-	Misses  []EvalMiss  `json:"misses,omitempty"`
-	Unknown []string    `json:"unknown,omitempty"` // names in the set that no plugin has: they count as not found
+type Report struct {
+	Queries int      `json:"queries"`
+	Scores  []Score  `json:"scores"`
+	Misses  []Miss   `json:"misses,omitempty"`
+	Unknown []string `json:"unknown,omitempty"` // names in the set that no plugin has: they count as not found
 }
 
-// EvalScore is the mean over the queries of a kind. A hit is good if its grade is 2 or more, or the best grade of a
+// Score is the mean over the queries of a kind. A hit is good if its grade is 2 or more, or the best grade of a
 // query that has only lower ones.
-type EvalScore struct {
+type Score struct {
 	Kind     string  `json:"kind"`
 	Half     string  `json:"half,omitempty"`
 	Queries  int     `json:"queries"`
@@ -53,18 +55,18 @@ type EvalScore struct {
 	NDCG10   float64 `json:"ndcg_10"`   // gain 2^grade-1, discount log2(rank+1), over the first ten
 }
 
-// EvalMiss is a query without a good hit among the first five.
-type EvalMiss struct {
+// Miss is a query without a good hit among the first five.
+type Miss struct {
 	Query string   `json:"query"`
 	Kind  string   `json:"kind,omitempty"`
 	Want  []string `json:"want"` // good hits, best first
 	Got   []string `json:"got"`  // the first five hits
 }
 
-// ReadEval reads a set: one JSON object per line; empty lines are ignored. The error is invalid_args and names the
+// Read reads a set: one JSON object per line; empty lines are ignored. The error is invalid_args and names the
 // first twenty invalid lines.
-func ReadEval(r io.Reader) ([]EvalQuery, error) {
-	var set []EvalQuery
+func Read(r io.Reader) ([]Query, error) {
+	var set []Query
 	var bad []error
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxEvalLine)
@@ -97,7 +99,7 @@ func ReadEval(r io.Reader) ([]EvalQuery, error) {
 	return set, nil
 }
 
-func readEvalLine(line []byte) (q EvalQuery, err error) {
+func readEvalLine(line []byte) (q Query, err error) {
 	if err := json.Unmarshal(line, &q); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) && kind.Field == "" {
@@ -127,9 +129,9 @@ func readEvalLine(line []byte) (q EvalQuery, err error) {
 
 // Evaluate searches all plugins of h for each query of a set. The searches are not recorded. The report depends only on
 // the set and the plugins.
-func Evaluate(set []EvalQuery, h *Host) *EvalReport {
-	report := &EvalReport{Queries: len(set)}
-	e := evaluation{rows: map[evalRow]*EvalScore{}, names: map[string]string{}}
+func Evaluate(set []Query, h *call.Host) *Report {
+	report := &Report{Queries: len(set)}
+	e := evaluation{rows: map[evalRow]*Score{}, names: map[string]string{}}
 	for _, q := range set {
 		relevant := map[string]float64{}
 		for name, grade := range q.Relevant {
@@ -137,7 +139,7 @@ func Evaluate(set []EvalQuery, h *Host) *EvalReport {
 			relevant[full] = max(relevant[full], grade)
 		}
 		var got []string
-		if data, _, err := h.search(host.SearchQuery{Text: q.Query, Limit: evalDepth}); err == nil {
+		if data, _, err := h.Rank(host.SearchQuery{Text: q.Query, Limit: evalDepth}); err == nil {
 			for _, r := range data.Results {
 				got = append(got, r.Name)
 			}
@@ -147,7 +149,7 @@ func Evaluate(set []EvalQuery, h *Host) *EvalReport {
 		e.add(q.Kind, q.Half, rank, ndcg(got, relevant))
 		if rank < 0 || rank >= 5 {
 			report.Misses = append(report.Misses,
-				EvalMiss{Query: q.Query, Kind: q.Kind, Want: good, Got: got[:min(5, len(got))]})
+				Miss{Query: q.Query, Kind: q.Kind, Want: good, Got: got[:min(5, len(got))]})
 		}
 	}
 	report.Scores = e.scores()
@@ -157,7 +159,7 @@ func Evaluate(set []EvalQuery, h *Host) *EvalReport {
 }
 
 type evaluation struct {
-	rows    map[evalRow]*EvalScore
+	rows    map[evalRow]*Score
 	names   map[string]string // name in the set -> name in the catalog
 	unknown []string
 }
@@ -193,7 +195,7 @@ func (e *evaluation) add(kind, half string, rank int, gain float64) {
 	for _, r := range rows {
 		s := e.rows[r]
 		if s == nil {
-			s = &EvalScore{Kind: r.kind, Half: r.half}
+			s = &Score{Kind: r.kind, Half: r.half}
 			e.rows[r] = s
 		}
 		s.Queries++
@@ -212,7 +214,7 @@ func (e *evaluation) add(kind, half string, rank int, gain float64) {
 }
 
 // scores returns the means, ordered by kind from the easiest to the hardest, with "all" last.
-func (e *evaluation) scores() []EvalScore {
+func (e *evaluation) scores() []Score {
 	order := []string{"exact", "partial", "typo", "concept"}
 	difficulty := func(kind string) int {
 		if i := slices.Index(order, kind); i >= 0 {
@@ -223,14 +225,14 @@ func (e *evaluation) scores() []EvalScore {
 		}
 		return len(order)
 	}
-	var out []EvalScore
+	var out []Score
 	for _, s := range e.rows {
 		n := float64(s.Queries)
 		mean := func(sum float64) float64 { return math.Round(sum/n*1e4) / 1e4 }
 		out = append(out,
-			EvalScore{s.Kind, s.Half, s.Queries, mean(s.Success1), mean(s.Success5), mean(s.MRR), mean(s.NDCG10)})
+			Score{s.Kind, s.Half, s.Queries, mean(s.Success1), mean(s.Success5), mean(s.MRR), mean(s.NDCG10)})
 	}
-	slices.SortFunc(out, func(a, b EvalScore) int {
+	slices.SortFunc(out, func(a, b Score) int {
 		return cmp.Or(cmp.Compare(a.Half, b.Half), difficulty(a.Kind)-difficulty(b.Kind), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out

@@ -1,4 +1,4 @@
-package call
+package redact
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func TestRedactForms(t *testing.T) {
 	forms := newSecretForms(map[string]string{"TOKEN": value})
 	for name, text := range texts {
 		for _, around := range [][2]string{{"", ""}, {"before: ", " :after"}} {
-			got := forms.redact(around[0] + text + around[1])
+			got := forms.Redact(around[0] + text + around[1])
 			rest := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(got, around[0]), around[1]), "[secret TOKEN]", "")
 			// Text around the value is kept: its neighbors within an encoding, quotes and padding.
 			if !strings.Contains(got, "[secret TOKEN]") || len(rest) > 8 {
@@ -67,7 +67,7 @@ func TestRedactForms(t *testing.T) {
 			}
 		}
 	}
-	if got := forms.redact(std([]byte(value))); strings.Trim(got, "=") != "[secret TOKEN]" {
+	if got := forms.Redact(std([]byte(value))); strings.Trim(got, "=") != "[secret TOKEN]" {
 		t.Errorf("the base64 still has %q", got)
 	}
 	percent := url.QueryEscape(value)
@@ -78,13 +78,13 @@ func TestRedactForms(t *testing.T) {
 		"log: " + url.QueryEscape(percent)[:40], "log: " + html.EscapeString(value)[:22],
 		"log: " + value[:10] + "%2", "log: " + escaped(`\u%04x`)[:84], "log: " + escaped(`\u%04x`)[:88],
 		escaped("%%%02x")[30:] + " in the log"} {
-		if got := forms.redact(cut); !strings.Contains(got, "[secret TOKEN]") || len(got) > 28 {
+		if got := forms.Redact(cut); !strings.Contains(got, "[secret TOKEN]") || len(got) > 28 {
 			t.Errorf("cut: %q became %q", cut, got)
 		}
 	}
 	for _, other := range []string{"", "an honest text", "S3cr3t", strings.Repeat("%25 &amp; \\u0041\n", 100), "100% & \\",
 		"\\u", "%4", "&#;", "&#99999999999;", "\u00e9\u4e16 \xff"} {
-		if got := forms.redact(other); got != other {
+		if got := forms.Redact(other); got != other {
 			t.Errorf("%q became %q", other, got)
 		}
 	}
@@ -92,12 +92,12 @@ func TestRedactForms(t *testing.T) {
 	wide := newSecretForms(map[string]string{"TOKEN": "sch\u00f6n-\U0001f600-0123"})
 	for _, text := range []string{`sch\u00f6n-\ud83d\ude00-0123`, `SCH\u00F6N-\uD83D\uDE00-0123`,
 		"sch%C3%B6n-%F0%9F%98%80-0123", "sch&#xf6;n-&#128512;-0123"} {
-		if got := wide.redact(text); got != "[secret TOKEN]" {
+		if got := wide.Redact(text); got != "[secret TOKEN]" {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 	webhook := newSecretForms(map[string]string{"HOOK": "https://hooks.test/services/T000/B000/XXXXXXXXXXXXXXXXXXXXXXXX"})
-	if got := webhook.redact("it starts with https://"); strings.Contains(got, "HOOK") {
+	if got := webhook.Redact("it starts with https://"); strings.Contains(got, "HOOK") {
 		t.Errorf("a common beginning was redacted: %q", got)
 	}
 }
@@ -113,21 +113,21 @@ func (s secretValues) RefusesReflection(name string) bool { return strings.HasPr
 // that the error does not contain it.
 func TestReflected(t *testing.T) {
 	values := secretValues{"NEVER": "never-reflected-value", "SOMETIMES": "sometimes-reflected"}
-	v := &redactor{source: values, grants: []host.SecretGrant{{Name: "NEVER"}, {Name: "SOMETIMES"}}}
+	v := &Redactor{Source: values, Grants: []host.SecretGrant{{Name: "NEVER"}, {Name: "SOMETIMES"}}}
 	for name := range values {
-		if _, err := v.value(t.Context(), name); err != nil {
+		if _, err := v.Value(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	encoded := base64.StdEncoding.EncodeToString([]byte(values["NEVER"]))
 	inJSON, _ := json.Marshal(map[string]any{"a": []string{"x", encoded}})
 	for _, text := range []string{values["NEVER"], "<" + strings.ToUpper(values["NEVER"]) + ">", string(inJSON)} {
-		err := v.reflected("the answer", "fine", text)
+		err := v.Reflected("the answer", "fine", text)
 		if err == nil || host.AsError(err).Code != host.Denied || strings.Contains(err.Error(), values["NEVER"]) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if err := v.reflected("the answer", "fine", values["SOMETIMES"]); err != nil {
+	if err := v.Reflected("the answer", "fine", values["SOMETIMES"]); err != nil {
 		t.Error(err)
 	}
 }
@@ -137,6 +137,6 @@ func BenchmarkRedact(b *testing.B) {
 	text := strings.Repeat(`{"name":"an honest text","url":"https://a.test/?q=%20"},`+"\n", 20_000)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		forms.redact(text)
+		forms.Redact(text)
 	}
 }

@@ -1,4 +1,5 @@
-package call
+// Package redact replaces the values of secrets in what leaves a call: in any form in which they commonly occur.
+package redact
 
 import (
 	"cmp"
@@ -16,13 +17,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// redactor returns the secrets of a call's grant, and redacts their values from everything that leaves the call. That
+// Redactor returns the secrets of a call's grant, and redacts their values from everything that leaves the call. That
 // is a best effort against accidents: a plugin that can read a secret can encode it in ways that no search recognizes.
-type redactor struct {
-	source host.Secrets
-	grants []host.SecretGrant
-	outer  *redactor // of the call that makes this one
-	typed  *redactor // of the secrets that this host has typed into pages, which can show them in later calls
+type Redactor struct {
+	Source host.Secrets
+	Grants []host.SecretGrant
+	Outer  *Redactor // of the call that makes this one
+	Typed  *Redactor // of the secrets that this host has typed into pages, which can show them in later calls
 
 	mu      sync.Mutex
 	values  map[string]string       // by name, those that were used
@@ -30,12 +31,12 @@ type redactor struct {
 	refused map[string]*secretForms // of the values that no answer may hold, by name
 }
 
-// value returns the value of a granted secret.
-func (v *redactor) value(ctx context.Context, name string) (string, error) {
-	if !slices.ContainsFunc(v.grants, func(g host.SecretGrant) bool { return g.Name == name }) {
+// Value returns the value of a granted secret.
+func (v *Redactor) Value(ctx context.Context, name string) (string, error) {
+	if !slices.ContainsFunc(v.Grants, func(g host.SecretGrant) bool { return g.Name == name }) {
 		return "", host.Errorf(host.Denied, "secret %s is not granted", host.Printable(name))
 	}
-	if v.source == nil {
+	if v.Source == nil {
 		return "", host.Errorf(host.ConfigError, "secret %s has no value: this host has no secrets", name)
 	}
 	v.mu.Lock()
@@ -44,16 +45,16 @@ func (v *redactor) value(ctx context.Context, name string) (string, error) {
 	if known {
 		return value, nil
 	}
-	value, err := v.source.Secret(ctx, name)
+	value, err := v.Source.Secret(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	v.add(name, value)
+	v.Add(name, value)
 	return value, nil
 }
 
-// add makes the value of a secret one that is redacted.
-func (v *redactor) add(name, value string) {
+// Add makes the value of a secret one that is redacted.
+func (v *Redactor) Add(name, value string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.values == nil {
@@ -61,7 +62,7 @@ func (v *redactor) add(name, value string) {
 	}
 	v.values[name] = value
 	v.forms = newSecretForms(v.values)
-	if r, ok := v.source.(host.ReflectionRefuser); ok && r.RefusesReflection(name) {
+	if r, ok := v.Source.(host.ReflectionRefuser); ok && r.RefusesReflection(name) {
 		if v.refused == nil {
 			v.refused = map[string]*secretForms{}
 		}
@@ -69,10 +70,10 @@ func (v *redactor) add(name, value string) {
 	}
 }
 
-// reflected returns an error if a text holds a secret whose binding refuses that.
-func (v *redactor) reflected(where string, texts ...string) error {
-	if v.typed != nil {
-		if err := v.typed.reflected(where, texts...); err != nil {
+// Reflected returns an error if a text holds a secret whose binding refuses that.
+func (v *Redactor) Reflected(where string, texts ...string) error {
+	if v.Typed != nil {
+		if err := v.Typed.Reflected(where, texts...); err != nil {
 			return err
 		}
 	}
@@ -83,7 +84,7 @@ func (v *redactor) reflected(where string, texts ...string) error {
 		for _, text := range texts {
 			found := false
 			check := func(s string) string {
-				found = found || forms.redact(s) != s
+				found = found || forms.Redact(s) != s
 				return s
 			}
 			if check(text); !found && json.Valid([]byte(text)) {
@@ -100,48 +101,48 @@ func (v *redactor) reflected(where string, texts ...string) error {
 	return nil
 }
 
-// readable reports whether the guest may read a secret.
-func (v *redactor) readable(name string) bool {
-	return slices.ContainsFunc(v.grants, func(g host.SecretGrant) bool { return g.Name == name && g.Read })
+// Readable reports whether the guest may read a secret.
+func (v *Redactor) Readable(name string) bool {
+	return slices.ContainsFunc(v.Grants, func(g host.SecretGrant) bool { return g.Name == name && g.Read })
 }
 
-// redact replaces each secret value that was used, also in encoded forms.
-func (v *redactor) redact(s string) string {
+// Redact replaces each secret value that was used, also in encoded forms.
+func (v *Redactor) Redact(s string) string {
 	v.mu.Lock()
 	forms := v.forms
 	v.mu.Unlock()
-	s = forms.redact(s)
-	if v.typed != nil {
-		s = v.typed.redact(s)
+	s = forms.Redact(s)
+	if v.Typed != nil {
+		s = v.Typed.Redact(s)
 	}
 	return s
 }
 
-func (v *redactor) redactJSON(data json.RawMessage) json.RawMessage {
+func (v *Redactor) RedactJSON(data json.RawMessage) json.RawMessage {
 	if v.empty() || len(data) == 0 {
 		return data
 	}
-	return manifest.MapJSON(data, v.redact)
+	return manifest.MapJSON(data, v.Redact)
 }
 
 // redactAll, redactAllJSON and redactAllError are for records, which must not contain the secrets of the outer calls
 // either.
-func (v *redactor) redactAll(s string) string {
-	for ; v != nil; v = v.outer {
-		s = v.redact(s)
+func (v *Redactor) RedactAll(s string) string {
+	for ; v != nil; v = v.Outer {
+		s = v.Redact(s)
 	}
 	return s
 }
 
-func (v *redactor) redactAllJSON(data json.RawMessage) json.RawMessage {
-	for ; v != nil; v = v.outer {
-		data = v.redactJSON(data)
+func (v *Redactor) RedactAllJSON(data json.RawMessage) json.RawMessage {
+	for ; v != nil; v = v.Outer {
+		data = v.RedactJSON(data)
 	}
 	return data
 }
 
-// redactAllError returns a redacted copy, because the caller of a nested call sees more than its record has.
-func (v *redactor) redactAllError(e *host.Error) *host.Error {
+// RedactAllError returns a redacted copy, because the caller of a nested call sees more than its record has.
+func (v *Redactor) RedactAllError(e *host.Error) *host.Error {
 	if e == nil {
 		return nil
 	}
@@ -152,24 +153,24 @@ func (v *redactor) redactAllError(e *host.Error) *host.Error {
 		tool := *e.Tool
 		redacted.Tool = &tool
 	}
-	for ; v != nil; v = v.outer {
-		v.redactError(&redacted)
+	for ; v != nil; v = v.Outer {
+		v.RedactError(&redacted)
 	}
 	return &redacted
 }
 
-func (v *redactor) empty() bool {
+func (v *Redactor) empty() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.forms == nil && (v.typed == nil || v.typed.empty())
+	return v.forms == nil && (v.Typed == nil || v.Typed.empty())
 }
 
-// redactUnreadable is redact for data that goes to the guest itself: it keeps the secrets that the guest may read.
-func (v *redactor) redactUnreadable(s string) string {
+// RedactUnreadable is redact for data that goes to the guest itself: it keeps the secrets that the guest may read.
+func (v *Redactor) RedactUnreadable(s string) string {
 	v.mu.Lock()
 	unread := map[string]string{}
 	for name, value := range v.values {
-		if !v.readable(name) {
+		if !v.Readable(name) {
 			unread[name] = value
 		}
 	}
@@ -177,51 +178,51 @@ func (v *redactor) redactUnreadable(s string) string {
 	if len(unread) == 0 {
 		return s
 	}
-	return newSecretForms(unread).redact(s)
+	return newSecretForms(unread).Redact(s)
 }
 
-// redactError redacts everything in an error that may come from a guest.
-func (v *redactor) redactError(e *host.Error) {
+// RedactError redacts everything in an error that may come from a guest.
+func (v *Redactor) RedactError(e *host.Error) {
 	if v.empty() {
 		return
 	}
-	e.Message = v.redact(e.Message)
+	e.Message = v.Redact(e.Message)
 	for i := range e.Details {
 		d := &e.Details[i]
-		d.Parameter, d.Provided, d.Expected = v.redact(d.Parameter), v.redact(d.Provided), v.redact(d.Expected)
+		d.Parameter, d.Provided, d.Expected = v.Redact(d.Parameter), v.Redact(d.Provided), v.Redact(d.Expected)
 		if s := d.Suggestion; s != nil {
-			d.Suggestion = &host.Suggestion{Pointer: v.redact(s.Pointer), Op: s.Op, Value: v.redact(s.Value)}
+			d.Suggestion = &host.Suggestion{Pointer: v.Redact(s.Pointer), Op: s.Op, Value: v.Redact(s.Value)}
 		}
 	}
 	for i := range e.Denied {
-		e.Denied[i].Right, e.Denied[i].Why = v.redact(e.Denied[i].Right), v.redact(e.Denied[i].Why)
+		e.Denied[i].Right, e.Denied[i].Why = v.Redact(e.Denied[i].Right), v.Redact(e.Denied[i].Why)
 	}
 	if e.Tool != nil {
-		e.Tool.Name, e.Tool.Details = v.redact(e.Tool.Name), v.redactJSON(e.Tool.Details)
+		e.Tool.Name, e.Tool.Details = v.Redact(e.Tool.Name), v.RedactJSON(e.Tool.Details)
 	}
 	if e.Trace != nil {
 		for _, lines := range [][]string{e.Trace.Stderr, e.Trace.Log} {
 			for i := range lines {
-				lines[i] = v.redact(lines[i])
+				lines[i] = v.Redact(lines[i])
 			}
 		}
 	}
 	for i := range e.Steps {
-		e.Steps[i] = e.Steps[i].Redact(v.redact, v.redactJSON)
+		e.Steps[i] = e.Steps[i].Redact(v.Redact, v.RedactJSON)
 	}
 	if e.Retry != nil {
-		retry := e.Retry.Redact(v.redact, v.redactJSON)
+		retry := e.Retry.Redact(v.Redact, v.RedactJSON)
 		e.Retry = &retry
 	}
-	e.Corrected, e.Template = v.redactJSON(e.Corrected), v.redactJSON(e.Template)
+	e.Corrected, e.Template = v.RedactJSON(e.Corrected), v.RedactJSON(e.Template)
 	for i, c := range e.Changes {
-		e.Changes[i].From, e.Changes[i].To = v.redact(c.From), v.redact(c.To)
+		e.Changes[i].From, e.Changes[i].To = v.Redact(c.From), v.Redact(c.To)
 	}
 }
 
-// redactEvent returns an event without the values of the secrets that the host holds, whoever gave them to which tool.
-func (v *redactor) redactEvent(e host.Event) host.Event {
-	source, ok := v.source.(host.HeldSecrets)
+// RedactEvent returns an event without the values of the secrets that the host holds, whoever gave them to which tool.
+func (v *Redactor) RedactEvent(e host.Event) host.Event {
+	source, ok := v.Source.(host.HeldSecrets)
 	if !ok {
 		return e
 	}
@@ -237,13 +238,13 @@ func (v *redactor) redactEvent(e host.Event) host.Event {
 	if v.empty() {
 		return e
 	}
-	e.Tool, e.Query = v.redact(e.Tool), v.redact(e.Query)
-	e.Params, e.Result, e.Err = v.redactJSON(e.Params), v.redactJSON(e.Result), v.redactAllError(e.Err)
-	e.Members = v.withoutSecrets(maps.Clone(e.Members))
+	e.Tool, e.Query = v.Redact(e.Tool), v.Redact(e.Query)
+	e.Params, e.Result, e.Err = v.RedactJSON(e.Params), v.RedactJSON(e.Result), v.RedactAllError(e.Err)
+	e.Members = v.WithoutSecrets(maps.Clone(e.Members))
 	e.Uses, e.Refused = slices.Clone(e.Uses), slices.Clone(e.Refused)
 	for _, texts := range [][]string{e.Uses, e.Refused} {
 		for i := range texts {
-			texts[i] = v.redact(texts[i])
+			texts[i] = v.Redact(texts[i])
 		}
 	}
 	return e
@@ -313,10 +314,10 @@ func lowerEscapes(escaped string) string {
 	return strings.Join(parts, "%")
 }
 
-// withoutSecrets removes the members of enums that are the value of a secret.
-func (v *redactor) withoutSecrets(members map[string][]string) map[string][]string {
+// WithoutSecrets removes the members of enums that are the value of a secret.
+func (v *Redactor) WithoutSecrets(members map[string][]string) map[string][]string {
 	for name, list := range members {
-		if slices.ContainsFunc(list, func(text string) bool { return v.redactAll(text) != text }) {
+		if slices.ContainsFunc(list, func(text string) bool { return v.RedactAll(text) != text }) {
 			delete(members, name)
 		}
 	}

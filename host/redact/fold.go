@@ -1,4 +1,4 @@
-package call
+package redact
 
 import (
 	"encoding/base32"
@@ -331,7 +331,7 @@ func newSecretForms(values map[string]string) *secretForms {
 	return f
 }
 
-func (f *secretForms) redact(s string) string {
+func (f *secretForms) Redact(s string) string {
 	if f == nil {
 		return s
 	}

@@ -1,4 +1,4 @@
-package call
+package eval
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -37,7 +38,7 @@ func (m TaskMiss) String() string {
 
 // CheckTasks searches all plugins for each task phrase of a plugin's tools. The searches are not recorded. The error is
 // not_found for an unknown plugin.
-func (h *Host) CheckTasks(plugin string) (*TaskReport, error) {
+func CheckTasks(h *call.Host, plugin string) (*TaskReport, error) {
 	at, err := h.Catalog().FindIn(plugin, "")
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (h *Host) CheckTasks(plugin string) (*TaskReport, error) {
 		full := at.Plugin + "." + name
 		for _, phrase := range tool.Tasks {
 			report.Phrases++
-			data, _, err := h.search(host.SearchQuery{Text: phrase, Limit: taskDepth})
+			data, _, err := h.Rank(host.SearchQuery{Text: phrase, Limit: taskDepth})
 			if err != nil {
 				return nil, err
 			}
