@@ -158,7 +158,7 @@ func (p *Parley) principal() host.Principal {
 	return host.Principal{Name: p.cfg.Caller, Session: host.Session{Name: p.cfg.Session}}
 }
 
-// Describe returns the documentation of a tool at a tier from 1 to 3; see [host.Host.Describe].
+// Describe returns the documentation of a tool at a tier from 1 to 3; see Host.Describe in host/call.
 func (p *Parley) Describe(ctx context.Context, tool string, tier int) (*host.Docs, error) {
 	h, err := p.Host()
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *Parley) Describe(ctx context.Context, tool string, tier int) (*host.Doc
 	return h.Describe(ctx, p.principal(), tool, tier)
 }
 
-// Search finds tools by what they do; see [host.Host.Search].
+// Search finds tools by what they do; see Host.Search in host/call.
 func (p *Parley) Search(ctx context.Context, query string) (*host.SearchData, error) {
 	h, err := p.Host()
 	if err != nil {
@@ -193,7 +193,7 @@ func (p *Parley) List() ([]host.Info, error) {
 }
 
 // Subscribe calls f with each event of the host until cancel is called: every call, search and describe that has
-// ended, and, with Op "catalog", that plugins were installed, replaced or removed; see [host.Host.Subscribe].
+// ended, and, with Op "catalog", that plugins were installed, replaced or removed; see Host.Subscribe in host/call.
 func (p *Parley) Subscribe(f func(host.Event)) (cancel func(), err error) {
 	h, err := p.Host()
 	if err != nil {

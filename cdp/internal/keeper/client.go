@@ -201,7 +201,7 @@ func (c *Client) Route(ctx context.Context, q api.RouteRequest) (api.Routed, err
 	return ask[api.Routed](ctx, c, "route", q)
 }
 
-// UploadFolder returns the folder for files that pages of the caller's session may get, see [ScriptRequest.Files].
+// UploadFolder returns the folder for files that pages of the caller's session may get, see [api.ScriptRequest.Files].
 func (c *Client) UploadFolder(ctx context.Context) (api.UploadFolder, error) {
 	return ask[api.UploadFolder](ctx, c, "uploads", struct{}{})
 }

@@ -367,7 +367,7 @@ func await(done <-chan struct{}, patience time.Duration) bool {
 	}
 }
 
-// triggerOf returns the value of [ListenOptions.Trigger] that makes a call: its tool, and its parameters as JSON or as
+// triggerOf returns the value of [listenOptions.Trigger] that makes a call: its tool, and its parameters as JSON or as
 // they were given with --params @FILE or -. The parameters are those of o, or what they were certainly meant to be. The
 // error is that of the call: its tool does not exist, or it is unknown what its parameters were meant to be.
 func triggerOf(ctx context.Context, app *command.App, o CallOptions) (string, error) {

@@ -23,7 +23,7 @@ import (
 )
 
 // Job is one call of a guest: what to call, with which rights and limits, and where its questions and events go. It is
-// the same in this process and in a runner, to which the wire brings it, and [call.run] runs it in both.
+// the same in this process and in a runner, to which the wire brings it, and [Call.Run] runs it in both.
 type Job struct {
 	Request  *host.Request
 	Manifest *manifest.Manifest
@@ -31,7 +31,7 @@ type Job struct {
 	Session  string               // the id by which the guest knows it
 	Host     string               // version
 	Limits   world.Limits
-	// serve serves the functions of the host for the guest, as [serveGuest] does.
+	// Serve serves the functions of the host for the guest, as [ServeGuest] does.
 	Serve func(ctx context.Context, function string, argument []byte) []byte
 }
 
@@ -83,7 +83,7 @@ type Call struct {
 	mod      api.Module
 	Prepared bool   // the instance is made and initialized
 	image    *Image // the image that is taken of the instance; else nil
-	// initialized is how long that took, by the guest's clock.
+	// Initialized is how long that took, by the guest's clock.
 	Initialized time.Duration
 	kernel      *extismKernel // of a guest of kind mcp; else nil
 	inAlloc     bool          // parley_alloc is running

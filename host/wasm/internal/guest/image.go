@@ -93,7 +93,7 @@ func OrderImage(module *instrument.Module, m *manifest.Manifest) *ImageOrder {
 	return o
 }
 
-// fitsImage reports whether a call can begin with the image: it has none of the rights for which [orderImage] looks.
+// fitsImage reports whether a call can begin with the image: it has none of the rights for which [OrderImage] looks.
 func fitsImage(g host.Grant) bool {
 	return len(g.FS) == 0 && len(g.Env) == 0 && !g.Random
 }
@@ -125,7 +125,7 @@ func TakeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []strin
 	return runForImage(ctx, p, globals, dir, o, nil)
 }
 
-// runForImage makes the instance of which [takeImage] takes an image.
+// runForImage makes the instance of which [TakeImage] takes an image.
 func runForImage(ctx context.Context, p *Code, globals []string, dir string, o *ImageOrder, warm *warmUp,
 ) (*Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, imageTimeout)

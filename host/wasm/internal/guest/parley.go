@@ -489,7 +489,7 @@ func readContent(raw json.RawMessage, into *[]host.Content) error {
 // guestFunctions are the functions of the host that a guest may import.
 var guestFunctions = []string{host.AskTool, host.AskHTTP, host.AskSecret}
 
-// ServeGuest asks the host for a function on behalf of a guest, which serves it through [call].serve. The reply is
+// ServeGuest asks the host for a function on behalf of a guest, which serves it through [Call].serve. The reply is
 // {"ok":true,"result":..,"warnings":[..]} or {"ok":false,"error":{..}}.
 func ServeGuest(ctx context.Context, r *host.Request, function string, argument []byte) []byte {
 	var result *host.Result

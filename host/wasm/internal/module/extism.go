@@ -8,7 +8,7 @@ const (
 	ExtismUser   = "extism:host/user"
 )
 
-// ExtismFunctions maps the functions of [extismModule] to their types. Most numbers are addresses in a memory of the
+// ExtismFunctions maps the functions of [ExtismModule] to their types. Most numbers are addresses in a memory of the
 // host, which a guest reaches through these functions alone. 0 is no address. Source: extism.org's runtime kernel, and
 // the imports of its development kits.
 var ExtismFunctions = map[string]instrument.FuncType{

@@ -33,7 +33,7 @@ const (
 // Capture collects what a guest writes to a stream.
 type Capture struct {
 	Control *Control
-	// limit is the number of bytes to keep. If strict is set, a guest that writes more is stopped; else the rest is
+	// Limit is the number of bytes to keep. If Strict is set, a guest that writes more is stopped; else the rest is
 	// dropped silently.
 	Limit  int
 	Strict bool
