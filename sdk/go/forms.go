@@ -26,7 +26,7 @@ type manifestForm struct {
 	Assets       *Assets         `json:"assets,omitempty"`   // files that the plugin brings; nil if it has none
 	Settings     *schema         `json:"settings,omitempty"` // JSON Schema of the settings of the operator
 	Tutorial     []Step          `json:"tutorial,omitempty"`
-	Peers        json.RawMessage `json:"peers,omitempty"` // tools of other products, as [Peers]
+	Peers        json.RawMessage `json:"peers,omitempty"` // tools of other products; see package peers
 	Tools        []toolForm      `json:"tools"`
 }
 
