@@ -302,11 +302,11 @@ func readTestdata(t *testing.T, name string) []byte {
 // with those, and none in a parameter that means something else.
 func TestCorrectionsKeepValues(t *testing.T) {
 	h := shippedHost(t)
-	offered, sampled := 0, sample(t, 2)
+	offered, few, half := 0, sample(t, 20), sample(t, 2)
 	for _, provider := range h.Catalog().Providers() {
 		names, _ := provider.Names()
 		for n, name := range names {
-			if len(names) > 100 && n%20 != 0 || len(names) <= 100 && !sampled() {
+			if len(names) > 100 && !few() || len(names) <= 100 && !half() {
 				continue
 			}
 			tool, err := provider.Tool(name)
@@ -370,7 +370,7 @@ func renamedParams(value any) (all []any) {
 // elsewhere are common names of parameters, and words of one of which a name has that means the same.
 var elsewhere = map[string][]string{
 	"path": {"path", "file", "location", "query", "selector", "filter"}, "file": {"path", "file", "filename", "location"},
-	"regex": {"pattern", "expression", "match", "search", "find", "filter"}, "time": {"time"},
+	"regex": {"regex", "pattern", "expression", "match", "search", "find", "filter"}, "time": {"time"},
 	"url":      {"url", "uri", "link", "href", "address", "page", "location", "origin", "site"},
 	"selector": {"selector", "css", "query", "element", "path", "filter"},
 }
