@@ -46,6 +46,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// slowAfter is after how long servers of tests disconnect a client that does not send or read. It is long for those that
+// do, also on a busy machine.
+const slowAfter = 3 * time.Second
+
 func serveStdio(mode string) error {
 	s, err := newServer(mode, hostcall.Config{Sessions: &session.Store{Dir: os.Getenv("MCP_TEST_DIR")}}, nil)
 	if err != nil {
@@ -70,7 +74,7 @@ func serveHTTP(mode string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel(io.EOF)
 	}()
-	cfg := mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 500 * time.Millisecond}
+	cfg := mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: slowAfter}
 	if err := s.HTTP(ctx, listener, cfg); !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -510,7 +510,7 @@ func TestLargeArguments(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, mcp.Minimal, trustNetwork)
-	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: 500 * time.Millisecond})
+	url := f.listen(t, mcp.HTTPConfig{Tokens: []string{token}, ClientTimeout: slowAfter})
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), mcp.Path)
 	dial := func(start string) net.Conn {
 		conn, err := net.Dial("tcp", address)
@@ -534,7 +534,7 @@ func TestSlowClients(t *testing.T) {
 		defer conn.Close()
 		wait.Go(func() {
 			began := time.Now()
-			_ = conn.SetReadDeadline(began.Add(20 * time.Second))
+			_ = conn.SetReadDeadline(began.Add(10 * slowAfter))
 			if _, err := io.Copy(io.Discard, conn); err != nil && strings.Contains(err.Error(), "timeout") {
 				t.Errorf("a client that does not finish %s is still connected after %s", name, time.Since(began))
 			}
