@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// slowAfter is after how long servers of tests disconnect a client that does not send or read. It is long for those that
-// do, also on a busy machine.
+// slowAfter is after how long servers of tests disconnect a client that does not send or read. It is long for those
+// that do, also on a busy machine.
 const slowAfter = 3 * time.Second
 
 func serveStdio(mode string) error {
