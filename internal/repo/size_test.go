@@ -18,19 +18,19 @@ import (
 // generated files. A folder belongs to the room with the longest matching path. Lower a number freely; raise one only
 // with a reason beside it.
 var maxLines = map[string]int{
-	".":                     770,
+	".":                     769,
 	"manifest":              10360,
 	"host/call":             3869,
 	"host/redact":           575,
 	"host/session":          447,
-	"host":                  3967, // URLs are checked for every provider; other forms of names, words
+	"host":                  3926, // URLs are checked for every provider; other forms of names, words
 	"host/policy":           3282,
 	"host/egress":           868,
 	"host/protect":          795,
 	"host/internal/origin":  213,
 	"host/internal/index":   3572,
 	"host/record":           1816,
-	"host/mcp":              4439,  // as the package below; the prepared list
+	"host/mcp":              4434,  // as the package below; the prepared list
 	"host/wasm":             10303, // four packages more, each with its imports
 	"host/stats":            4258,  // the evaluation of searches
 	"host/learn":            97,
@@ -48,7 +48,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":   9153,
 	"plugins":               6110, // as plugins/page below
 	"sdk":                   1819,
-	"cmd":                   15875, // imports; one sink for what a call reports
+	"cmd":                   14750, // one sink for what a call reports
 	"internal":              1194,  // plugins for tests
 	"host/admit":            1423,
 }
@@ -69,8 +69,8 @@ var largePackages = map[string][2]int{ // lines, files
 	"host":                      {3967, 27},
 	"host/internal/index":       {3428, 19},
 	"plugins/page":              {4213, 18}, // locators as Playwright writes them
-	"cmd/parley/internal/tools": {3358, 14}, // words that mean another call elsewhere
-	"host/mcp":                  {3616, 19}, // calls in the envelopes of other protocols
+	"cmd/parley/internal/tools": {3087, 8},  // words that mean another call elsewhere
+	"host/mcp":                  {3611, 19}, // calls in the envelopes of other protocols
 }
 
 var manyMethods = map[string]int{
@@ -88,7 +88,7 @@ var manyFields = map[string]int{
 	"host/record/audit.Record":       29,
 	"host.Event":                     32,
 	"host.Record":                    27,
-	"host/call.run":                  37,
+	"host/call.run":                  36,
 	"host/stats.Report":              23,
 	"host/stats.counter":             22,
 	"host.StepOptions":               21,
