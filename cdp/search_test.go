@@ -11,7 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/host/stats/eval"
+	"github.com/parley-tools/parley/host/learn/eval"
 )
 
 func searchHost(t testing.TB) *call.Host {

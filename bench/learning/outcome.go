@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/learn/suggest"
 )
 
 // outcome is what was counted, for one seed or for several.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/trace"
-	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/suggest"
 	"github.com/parley-tools/parley/manifest"
 )
 

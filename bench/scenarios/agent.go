@@ -11,7 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/bench/internal/o200k"
 	"github.com/parley-tools/parley/bench/internal/tree"
-	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/learn/model"
 )
 
 // mind decides what to do next. It is a model, or what a model once wrote.

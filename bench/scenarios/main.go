@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/bench/internal/tree"
-	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/learn/model"
 )
 
 // recordedFile has what the model wrote, from the root of the tree.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/parley-tools/parley/host/stats/eval"
+	"github.com/parley-tools/parley/host/learn/eval"
 )
 
 // score is what a query reaches: success@1, success@5 and NDCG@10.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats/eval"
+	"github.com/parley-tools/parley/host/learn/eval"
 
 	"github.com/parley-tools/parley/bench/internal/tree"
 )

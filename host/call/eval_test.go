@@ -9,7 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/host/stats/eval"
+	"github.com/parley-tools/parley/host/learn/eval"
 )
 
 func TestReadEval(t *testing.T) {

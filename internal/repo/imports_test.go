@@ -7,7 +7,7 @@
 //	cmd/parley/internal: cli -> {tools, plugins, build, learning, history, admin, serve} -> command
 //	    -> parley (the root) -> host/admit
 //	    -> {host/docs, host/egress, host/learn, host/mcp, host/oci, host/policy, host/record, host/signature,
-//	        host/stats, host/wasm, cdp, plugins, sdk}
+//	        host/wasm, cdp, plugins, sdk}
 //	    -> host -> {manifest -> manifest/schema -> manifest/jsontext, host/protect}
 //
 // host/advice lies between host and the front ends, which pass all that they offer through it.
@@ -96,10 +96,9 @@ var layers = map[string][]string{
 	"host/egress":     {"host", "manifest"},
 	"host/docs":       {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling"},
 	"host/jq":         {"host", "manifest"},
-	"host/learn":      {"host", "manifest"},
-	"host/stats/eval": {"host", "host/call", "manifest"},
-	"host/stats": {
-		"host", "host/call", "host/protect", "host/stats/eval", "manifest", "manifest/generate", "manifest/jsontext",
+	"host/learn/eval": {"host", "host/call", "manifest"},
+	"host/learn": {
+		"host", "host/call", "host/learn/eval", "host/protect", "manifest", "manifest/generate", "manifest/jsontext",
 		"manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"host/record": {"host", "host/protect", "manifest", "manifest/jsontext", "manifest/schema"},
@@ -151,19 +150,19 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/command": {
 		".", "cdp", "host", "host/admit", "host/call", "host/mcp", "host/policy", "host/protect", "host/record",
-		"host/session", "host/stats", "manifest", "manifest/document", "manifest/jsontext", "manifest/lint",
+		"host/learn", "host/session", "manifest", "manifest/document", "manifest/jsontext", "manifest/lint",
 		"manifest/schema", "manifest/spelling",
 	},
 	"cmd/parley/internal/tools": {
-		".", "cdp", "cmd/parley/internal/command", "host", "host/call", "host/jq", "host/session", "host/stats",
-		"host/stats/eval", "manifest", "manifest/jsontext", "manifest/schema",
+		".", "cdp", "cmd/parley/internal/command", "host", "host/call", "host/jq", "host/learn",
+		"host/learn/eval", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"cmd/parley/internal/history": {
 		"cmd/parley/internal/command", "host", "host/record", "manifest",
 	},
 	"cmd/parley/internal/plugins": {
 		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/admit", "host/call",
-		"host/oci", "host/policy", "host/protect", "host/signature", "host/stats/eval", "host/wasm", "host/wasm/store",
+		"host/learn/eval", "host/oci", "host/policy", "host/protect", "host/signature", "host/wasm", "host/wasm/store",
 		"manifest", "manifest/lint",
 	},
 	"cmd/parley/internal/build": {
@@ -172,7 +171,7 @@ var layers = map[string][]string{
 	},
 	"cmd/parley/internal/learning": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/history", "cmd/parley/internal/tools", "host",
-		"host/call", "host/docs", "host/learn", "host/mcp", "host/record", "host/stats", "manifest", "manifest/jsontext",
+		"host/call", "host/docs", "host/learn", "host/mcp", "host/record", "manifest", "manifest/jsontext",
 	},
 	"cmd/parley/internal/admin": {
 		".", "cdp", "cmd/parley/internal/command", "host", "host/policy", "host/record", "host/session", "host/wasm",
@@ -190,10 +189,10 @@ var layers = map[string][]string{
 	},
 	"bench": {"internal/foreign"},
 	"bench/learning": {
-		"bench", "host", "host/call", "host/record", "host/stats", "manifest", "manifest/jsontext", "manifest/schema",
+		"bench", "host", "host/call", "host/learn", "host/record", "manifest", "manifest/jsontext", "manifest/schema",
 	},
-	"bench/scenarios":      {"bench", "host/stats"}, // its client of models
-	"bench/search":         {"bench", "cdp", "host", "host/call", "host/stats/eval", "manifest"},
+	"bench/scenarios":      {"bench", "host/learn"}, // its client of models
+	"bench/search":         {"bench", "cdp", "host", "host/call", "host/learn/eval", "manifest"},
 	"bench/trial":          {"bench", "cdp", "host", "host/call", "manifest", "manifest/jsontext"},
 	"internal/demo":        {},
 	"internal/foreign":     {},
@@ -215,7 +214,7 @@ var testsMayImport = map[string][]string{
 	"manifest/generate":          {"manifest/schema"},
 	"host":                       {"host/providertest", "internal/schemafacts"},
 	"host/oci":                   {"internal/foreign"},
-	"cdp":                        {"host/call", "host/providertest", "host/stats/eval", "internal/schemafacts"},
+	"cdp":                        {"host/call", "host/providertest", "host/learn/eval", "internal/schemafacts"},
 	"host/docs":                  {"internal/schemafacts"},
 	"host/mcp":                   {".", "host/wasm", "host/wasm/store", "internal/foreign", "internal/testhome"},
 	"host/wasm":                  {"host/call", "host/providertest", "internal/foreign", "manifest/lint"},
@@ -227,14 +226,14 @@ var testsMayImport = map[string][]string{
 	"plugins/page": {"cdp", "host", "host/call", "manifest"},
 	"cmd": {
 		".", "cdp", "host/docs", "host/egress", "host/learn", "host/mcp", "host/policy", "host/providertest",
-		"host/record", "host/session", "host/signature", "host/stats", "host/wasm", "host/wasm/store", "internal/foreign",
+		"host/record", "host/session", "host/signature", "host/wasm", "host/wasm/store", "internal/foreign",
 		"internal/schemafacts", "internal/testhome", "manifest/generate", "manifest/lint", "manifest/peers",
 	},
 	"cmd/parley/internal/serve":     {"."},
 	"internal/repo":                 {"internal/testhome"},
 	"bench":                         {"internal/testhome"},
 	"bench/scenarios":               {"internal/testhome"},
-	"host/call":                     {"host/providertest", "host/stats/eval", "internal/schemafacts"},
+	"host/call":                     {"host/providertest", "host/learn/eval", "internal/schemafacts"},
 	"host/wasm/internal/instrument": {"internal/foreign"},
 }
 

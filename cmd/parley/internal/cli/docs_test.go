@@ -8,7 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host/docs"
-	"github.com/parley-tools/parley/host/learn"
+	"github.com/parley-tools/parley/host/learn/tutorial"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
@@ -81,8 +81,8 @@ func TestTutorialsRun(t *testing.T) {
 				return o.String(), e.String(), code
 			}
 			t.Cleanup(func() { run("cdp", "close") })
-			progress := func() learn.Progress {
-				var answer struct{ Data learn.Progress }
+			progress := func() tutorial.Progress {
+				var answer struct{ Data tutorial.Progress }
 				out, errs, code := run("learn", plugin, "--json")
 				if err := json.Unmarshal([]byte(out), &answer); err != nil {
 					t.Fatal(err, code, errs)

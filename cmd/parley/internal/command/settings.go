@@ -18,10 +18,10 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record/trace"
-	"github.com/parley-tools/parley/host/stats/model"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/document"
 	"github.com/parley-tools/parley/manifest/jsontext"

@@ -18,8 +18,8 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/learn"
+	"github.com/parley-tools/parley/host/learn/tutorial"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/manifest"
@@ -57,7 +57,7 @@ func runLearn(ctx context.Context, app *command.App, plugin string) error {
 	if err != nil {
 		return err
 	}
-	data := learn.Walk(h.Catalog(), at.Plugin, m.Tutorial, events)
+	data := tutorial.Walk(h.Catalog(), at.Plugin, m.Tutorial, events)
 	next := []string{}
 	for _, s := range data.Due() {
 		if strings.HasPrefix(s.Run, "parley ") {
@@ -82,7 +82,7 @@ func listTutorials(ctx context.Context, app *command.App) error {
 	if err != nil {
 		return err
 	}
-	data := &tutorialsData{Tutorials: []tutorial{}}
+	data := &tutorialsData{Tutorials: []tutorialRow{}}
 	for _, p := range h.Catalog().Providers() {
 		m, err := p.Manifest()
 		if err != nil {
@@ -91,9 +91,9 @@ func listTutorials(ctx context.Context, app *command.App) error {
 		if len(m.Tutorial) == 0 {
 			continue
 		}
-		progress := learn.Walk(h.Catalog(), p.Info().Name, m.Tutorial, events)
+		progress := tutorial.Walk(h.Catalog(), p.Info().Name, m.Tutorial, events)
 		data.Total++
-		data.Tutorials = append(data.Tutorials, tutorial{
+		data.Tutorials = append(data.Tutorials, tutorialRow{
 			p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished,
 		})
 	}
@@ -115,17 +115,17 @@ func listTutorials(ctx context.Context, app *command.App) error {
 	})
 }
 
-func learnText(w io.Writer, p *learn.Progress, next []string) {
+func learnText(w io.Writer, p *tutorial.Progress, next []string) {
 	fmt.Fprintf(w, "%s: %d of %s done\n", p.Plugin, p.Done, manifest.Plural(len(p.Steps), "step"))
 	for _, s := range p.Steps {
-		if s.State == learn.Later {
+		if s.State == tutorial.Later {
 			break
 		}
 		fmt.Fprintf(w, "  %-4s  %d. %s\n", s.State, s.Step, s.Say)
-		if s.State == learn.Now && s.Run != "" {
+		if s.State == tutorial.Now && s.Run != "" {
 			fmt.Fprintf(w, "        $ %s\n", s.Run)
 		}
-		if s.State == learn.Now && s.ExitCode != 0 {
+		if s.State == tutorial.Now && s.ExitCode != 0 {
 			fmt.Fprintf(w, "        It is meant to exit with %d.\n", s.ExitCode)
 		}
 	}
@@ -145,12 +145,12 @@ const learnSince = 24 * time.Hour
 
 // tutorialsData are the tutorials of all plugins.
 type tutorialsData struct {
-	Tutorials []tutorial `json:"tutorials"`
-	Total     int        `json:"total"`
+	Tutorials []tutorialRow `json:"tutorials"`
+	Total     int           `json:"total"`
 }
 
-// tutorial is a tutorial in the list of all.
-type tutorial struct {
+// tutorialRow is a tutorial in the list of all.
+type tutorialRow struct {
 	Plugin   string `json:"plugin"`
 	Brief    string `json:"brief"`
 	Steps    int    `json:"steps"`
@@ -159,7 +159,7 @@ type tutorial struct {
 }
 
 // events returns what this session did. Without a session it is what was done without one.
-func events(app *command.App) ([]learn.Event, error) {
+func events(app *command.App) ([]tutorial.Event, error) {
 	s, err := app.Settings()
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func events(app *command.App) ([]learn.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	var events []learn.Event
+	var events []tutorial.Event
 	recent := record.Filter{Since: time.Now().Add(-learnSince), Session: principal.Session.String()}
 	for r, err := range trace.Records(app.Parley().TraceDir(), nil).Read(recent) {
 		if err != nil {
@@ -183,7 +183,7 @@ func events(app *command.App) ([]learn.Event, error) {
 		if r.Session != principal.Session.String() {
 			continue
 		}
-		events = append(events, learn.Event{Op: cmp.Or(r.Op, "call"), Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})
+		events = append(events, tutorial.Event{Op: cmp.Or(r.Op, "call"), Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode})
 	}
 	return events, nil
 }

@@ -15,9 +15,9 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/judge"
-	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/learn/judge"
+	"github.com/parley-tools/parley/host/learn/model"
+	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/model"
-	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/host/learn/model"
+	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/history"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/record/trace"
-	"github.com/parley-tools/parley/host/stats"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
-	"github.com/parley-tools/parley/host/stats/eval"
+	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"

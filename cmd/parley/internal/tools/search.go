@@ -14,8 +14,8 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/host/stats/dataset"
-	"github.com/parley-tools/parley/host/stats/eval"
+	"github.com/parley-tools/parley/host/learn/dataset"
+	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/manifest"
 )
 

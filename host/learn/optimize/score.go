@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/choose"
+	"github.com/parley-tools/parley/host/learn/choose"
+	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats/choose"
-	"github.com/parley-tools/parley/host/stats/model"
-	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/host/learn/choose"
+	"github.com/parley-tools/parley/host/learn/model"
+	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/host/stats/model"
-	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/host/learn/model"
+	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/manifest"
 )
 

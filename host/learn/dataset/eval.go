@@ -9,10 +9,10 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/choose"
-	"github.com/parley-tools/parley/host/stats/eval"
-	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/learn/choose"
+	"github.com/parley-tools/parley/host/learn/eval"
+	"github.com/parley-tools/parley/host/learn/model"
+	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
 )

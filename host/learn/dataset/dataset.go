@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/eval"
-	"github.com/parley-tools/parley/host/stats/judge"
+	"github.com/parley-tools/parley/host/learn/eval"
+	"github.com/parley-tools/parley/host/learn/judge"
+	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest"
 )
 

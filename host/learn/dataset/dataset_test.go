@@ -10,8 +10,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/host/stats/eval"
-	"github.com/parley-tools/parley/host/stats/judge"
+	"github.com/parley-tools/parley/host/learn/eval"
+	"github.com/parley-tools/parley/host/learn/judge"
 )
 
 const toolList = `{"tools":[

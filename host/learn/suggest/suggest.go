@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/spelling"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/host/stats"
+	"github.com/parley-tools/parley/host/learn/stats"
 )
 
 // TestComposites checks which sequences of calls become batches, and what their lines are.

@@ -1,6 +1,6 @@
-// Package learn tracks progress in the tutorial of a plugin: which steps the recorded events show as done, and which is
-// next.
-package learn
+// Package tutorial tracks progress in the tutorial of a plugin: which steps the recorded events show as done, and
+// which is next.
+package tutorial
 
 import (
 	"strings"

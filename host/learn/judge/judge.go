@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats"
-	"github.com/parley-tools/parley/host/stats/model"
+	"github.com/parley-tools/parley/host/learn/model"
+	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/stats/model"
-	"github.com/parley-tools/parley/host/stats/suggest"
+	"github.com/parley-tools/parley/host/learn/model"
+	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint"
