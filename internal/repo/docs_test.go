@@ -446,6 +446,15 @@ func TestChangelogIsShort(t *testing.T) {
 	}
 }
 
+// TestDocumentsAreShort limits documents in words, so that what is added replaces something.
+func TestDocumentsAreShort(t *testing.T) {
+	for name, most := range map[string]int{"RATIONALE.md": 6000, "docs/architecture.md": 1000} {
+		if words := len(strings.Fields(read(t, name).text)); words > most {
+			t.Errorf("%s has %d words, at most %d: remove what only retells code, or what no longer holds", name, words, most)
+		}
+	}
+}
+
 // TestProseIsNarrow limits lines of the manual to the width of code. Tables, code and comments may be wider.
 func TestProseIsNarrow(t *testing.T) {
 	for _, page := range prose(t) {

@@ -275,7 +275,6 @@ var dependencies = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {
 		"bench", "bench/scenarios", "cmd/...", "host/mcp", "host/mcp/frame", // cmd: tests
 	},
-	"oras.land/oras-go/v2": {"host/oci"},
 }
 
 // vagueNames say nothing about what a package does, so such a package would collect everything.

@@ -222,6 +222,31 @@ func TestTypesAreSmall(t *testing.T) {
 	}
 }
 
+// TestRootIsForNewcomers limits the root folder to what a newcomer needs: few files of Go, documents, and the files of
+// tools. Data belongs to its package.
+func TestRootIsForNewcomers(t *testing.T) {
+	const most = 5
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := 0
+	for _, e := range entries {
+		name := e.Name()
+		known := slices.Contains([]string{"LICENSE", "Makefile", "go.mod", "go.sum"}, name)
+		switch ext := path.Ext(name); {
+		case e.IsDir() || strings.HasPrefix(name, ".") || known || ext == ".md":
+		case ext != ".go":
+			t.Errorf("%s is in the root folder: move it to the package that uses it", name)
+		case !strings.HasSuffix(name, "_test.go"):
+			code++
+		}
+	}
+	if code > most {
+		t.Errorf("the root folder has %d files of Go, at most %d: what they do belongs to a package below", code, most)
+	}
+}
+
 // baseName returns the name of a type without pointers and type arguments.
 func baseName(e ast.Expr) string {
 	switch e := e.(type) {
