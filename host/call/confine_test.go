@@ -59,6 +59,9 @@ func confined(t *testing.T, grant host.Grant, folders []string,
 		if (a.Err == nil) != (len(made) == 1) {
 			t.Errorf("%s: %s %s: %v, and the tool ran %d times", caller, tool, params, a.Err, len(made))
 		}
+		if a.Err != nil && a.Err.Code != host.Denied && len(a.Err.Steps) == 0 {
+			t.Errorf("%s: %s %s: %v leads nowhere", caller, tool, params, a.Err)
+		}
 		if a.Err != nil || len(made) == 0 {
 			return "", a.Err
 		}

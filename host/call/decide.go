@@ -140,7 +140,10 @@ func (r *run) resolveSettings(d *host.Decision) error {
 	if asked := r.call.Options.Isolate; asked == "process" || asked == "call" {
 		info := r.address.Provider.Info()
 		if info.Kind == manifest.KindBuiltin && len(r.behalf.callers) == 0 {
-			return host.Errorf(host.InvalidArgs, "%s is built in: there is no guest to isolate", info.Name)
+			again := host.CallStep(r.answer.Tool, r.call.Params)
+			again.Options = r.call.Given
+			again.Options.Isolate = ""
+			return host.Errorf(host.InvalidArgs, "%s is built in: there is no guest to isolate", info.Name).WithSteps(again)
 		}
 		if d.Isolate != "call" { // that is more than process
 			d.Isolate = asked

@@ -260,9 +260,14 @@ func (r *run) check(context.Context) error {
 	return r.markUntrusted()
 }
 
-// suggest adds the correction of an error to what comes next.
+// suggest adds what comes next to the error of a call that was not made. Parameters that only these stations can judge,
+// such as the path of a file, are refused like those that do not match the schema.
 func (r *run) suggest(err error) error {
-	r.addSuggestions(host.AsError(err))
+	e := host.AsError(err)
+	r.addSuggestions(e)
+	if e.Code == host.InvalidArgs && e.Docs == nil && len(e.Steps) == 0 {
+		return r.refuse(e)
+	}
 	return err
 }
 
