@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -344,4 +345,27 @@ func TestConsoleFloodDuringLoad(t *testing.T) {
 		t.Errorf("%d events, %d dropped, %v", len(ev.Events), ev.Dropped, err)
 	}
 	wantValue(t, c, "", "document.title", `"Flood"`)
+}
+
+// testCloseNavigatingPages closes pages that just load another document. Chrome loses a close at the moment at which
+// the new document replaces the old one.
+func testCloseNavigatingPages(t *testing.T, c *Client) {
+	url := site(t, map[string]string{"/": plainPage, "/two": "<title>Two</title>"})
+	for i := range 8 * rounds(25) {
+		p := openPage(t, c, url+"/")
+		q := api.CallRequest{Target: p.Target, Method: "Page.reload"}
+		if i%4 == 3 {
+			q.Method, q.Params = "Page.navigate", params(map[string]any{"url": url + "/two"})
+		}
+		navigated := make(chan struct{})
+		go func() {
+			defer close(navigated)
+			c.Call(testContext(t), q) // it may fail with the page
+		}()
+		time.Sleep(time.Duration(i%8) * 4 * time.Millisecond) // the moments of a navigation
+		if _, err := c.CloseTarget(testContext(t), p.Target, ""); err != nil {
+			t.Fatalf("closing page %d: %v", i, err)
+		}
+		<-navigated
+	}
 }

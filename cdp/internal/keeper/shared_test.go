@@ -3,6 +3,7 @@
 package keeper
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
@@ -39,7 +40,11 @@ func closePages(t *testing.T, c *Client, except string) {
 	}
 	for _, target := range value(c.Status(testContext(t), true)).Targets {
 		if target.Type == "page" && target.ID != except {
-			c.CloseTarget(testContext(t), target.ID, api.DialogAccept) // the target may be closing already
+			_, err := c.CloseTarget(testContext(t), target.ID, api.DialogAccept)
+			failed, _ := errors.AsType[*api.Error](err)
+			if err != nil && (failed == nil || failed.Code != api.CodeNotFound) { // that one is gone already
+				t.Error("closing ", target.URL, ": ", err)
+			}
 		}
 	}
 	waitFor(t, "the pages to close", func() bool {
@@ -63,6 +68,7 @@ func TestPages(t *testing.T) {
 		{"Redirects", testRedirects},
 		{"SlowAndEndlessResponses", testSlowAndEndlessResponses},
 		{"BeforeUnloadDialog", testBeforeUnloadDialog},
+		{"CloseNavigatingPages", testCloseNavigatingPages},
 		{"SlowServerDoesNotStopScripts", testSlowServerDoesNotStopScripts},
 		{"ListenOnCrashedPage", testListenOnCrashedPage},
 		{"ServiceWorker", testServiceWorker},

@@ -25,7 +25,10 @@ type CallOptions struct {
 }
 
 // Sender sends commands to targets, with the reason where one cannot be sent or does not return.
-type Sender struct{ Mux *mux.Mux }
+type Sender struct {
+	Mux     *mux.Mux
+	targets map[string]*Target // by id
+}
 
 // Execute sends one of the keeper's own commands, built from the protocol's generated types, and waits for its result.
 // It decodes the result with encoding/json, which tolerates new fields of later browsers and invalid text of pages; the
@@ -143,13 +146,44 @@ func (s *Sender) await(ctx context.Context, t *Target, p *mux.Pending, started t
 // locked.
 func (s *Sender) closeCreated(r mux.Reply) {
 	if id := scan.Text(r.Result, "targetId"); id != "" {
-		s.PostClose(cdptarget.ID(id))
+		s.PostClose(id)
 	}
 }
 
-// PostClose closes a target without waiting for it. The mux is locked.
-func (s *Sender) PostClose(id cdptarget.ID) {
-	Post(s.Mux, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: id}, nil)
+// Chrome loses a close of a page that just replaces its frame, as the end of a reload does. So a close is sent again.
+const (
+	closePause = time.Second
+	closeTries = 30
+)
+
+// PostClose closes a page without waiting for it: it asks until the page is gone, or stays because its beforeunload
+// dialog was dismissed. The mux is locked.
+func (s *Sender) PostClose(id string) {
+	post := func() {
+		Post(s.Mux, nil, cdptarget.CloseTarget, cdptarget.CloseTargetParams{TargetID: cdptarget.ID(id)}, nil)
+	}
+	stays := 0
+	if t := s.targets[id]; t != nil {
+		stays = t.stays
+	}
+	var again func(tries int)
+	again = func(tries int) {
+		time.AfterFunc(closePause, func() {
+			s.Mux.Lock()
+			defer s.Mux.Unlock()
+			t := s.targets[id]
+			// Without a session nobody hears of dialogs.
+			if t == nil || t.Session == "" || t.stays != stays || s.Mux.Err() != nil || tries == 0 {
+				return
+			}
+			if t.Dialog == nil || t.Dialog.Type != api.BeforeUnload {
+				post()
+			}
+			again(tries - 1)
+		})
+	}
+	post()
+	again(closeTries)
 }
 
 // awaitDisconnect waits until the browser has exited after Browser.close, so that the next call does not meet a

@@ -105,7 +105,7 @@ func (tr *Tracker) CreatePage(ctx context.Context, params cdptarget.CreateTarget
 	})
 	if err != nil {
 		tr.Mux.Lock()
-		tr.Sender.PostClose(made.TargetID)
+		tr.Sender.PostClose(string(made.TargetID))
 		tr.Mux.Unlock()
 	}
 	return t, err

@@ -26,6 +26,7 @@ type Target struct {
 	Crashed, Closed          bool
 	needsReenable            bool // enabled domains were lost in a crash; cleared by the next page
 	Dialog                   *api.Dialog
+	stays                    int             // how often somebody has dismissed its beforeunload dialog
 	DragData                 json.RawMessage // of the newest drag that the browser began during a call
 	Domains                  map[string]*Domain
 	Document

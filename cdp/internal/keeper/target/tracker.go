@@ -69,10 +69,11 @@ type Observer interface {
 // NewTracker returns a tracker of the browser that a mux is connected with. The caller calls Observe before it runs the
 // mux.
 func NewTracker(m *mux.Mux, name string, external bool) *Tracker {
-	s := &Sender{m}
+	byID := map[string]*Target{}
+	s := &Sender{m, byID}
 	tr := &Tracker{
 		Mux: m, Sender: s, Domains: &Domains{m, s}, Name: name, External: external,
-		ByID:          map[string]*Target{},
+		ByID:          byID,
 		Sessions:      map[string]*Target{},
 		extraSessions: map[string]*Target{},
 		Frames:        Frames{},
@@ -177,6 +178,9 @@ func (tr *Tracker) onPageEvent(t *Target, method string, params json.RawMessage)
 	case page.JavascriptDialogOpening.Method:
 		tr.onDialog(t, params)
 	case page.JavascriptDialogClosed.Method:
+		if t.Dialog != nil && t.Dialog.Type == api.BeforeUnload && string(scan.Field(params, "result")) == "false" {
+			t.stays++
+		}
 		t.Dialog = nil
 	case input.DragIntercepted.Method:
 		t.Root().DragData = scan.Field(params, "data")

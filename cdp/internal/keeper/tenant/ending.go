@@ -109,7 +109,7 @@ func (tn *Tenancy) closeAll(ctx context.Context, ends func(session string) bool,
 		closed.Targets = append(closed.Targets, t.ID)
 		if !inContext {
 			pages = append(pages, t)
-			tn.sender.PostClose(cdptarget.ID(t.ID))
+			tn.sender.PostClose(t.ID)
 		}
 	}
 	tn.disposeCreated(ends)

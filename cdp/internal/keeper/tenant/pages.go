@@ -47,7 +47,7 @@ func (ow *Owners) evict(t *target.Target, why *api.Error) {
 	t.EvictErr = why
 	t.EvictErr.Target = t.ID
 	ow.mux.FailPending(t.At(), t.EvictErr)
-	ow.sender.PostClose(cdptarget.ID(t.ID))
+	ow.sender.PostClose(t.ID)
 }
 
 // NewPage creates a blank page for a caller in a browser context. An empty in means the default context.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
@@ -207,6 +208,7 @@ func TestCancelledOpenLeavesNoPage(t *testing.T) {
 			case q := <-f.Sent:
 				if q.Method == "Target.closeTarget" && string(q.Params) == `{"targetId":"N"}` {
 					f.Answer(q, `{"success":true}`)
+					f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "N"})
 					wantResult(t, "an abandoned page", ended, api.CodeTimeout)
 					return
 				}
@@ -241,6 +243,47 @@ func TestCloseTargetWithBeforeUnloadDialog(t *testing.T) {
 			default:
 			}
 			wantResult(t, "on_dialog "+onDialog, ended, code)
+		})
+	}
+}
+
+// TestLostCloseIsSentAgain closes a page of which the browser loses the command: it is sent until the page is gone, but
+// not while the page asks whether it may be left, nor after somebody has answered that it stays.
+func TestLostCloseIsSentAgain(t *testing.T) {
+	for _, end := range []string{"gone", "dismissed", "accepted"} {
+		withPage(t, func(t *testing.T, e *Verbs, f *muxtest.Browser) {
+			ended := make(chan *api.Error, 1)
+			go func() {
+				_, err := e.CloseTarget(t.Context(), api.CommandLine, "", "")
+				ended <- err
+			}()
+			for range 3 {
+				if q := <-f.Sent; q.Method != "Target.closeTarget" || string(q.Params) != `{"targetId":"T"}` {
+					t.Errorf("the browser receives %s %s", q.Method, q.Params)
+				} else {
+					f.Answer(q, `{"success":true}`)
+				}
+			}
+			wait := func(what string, again bool) {
+				time.Sleep(time.Minute)
+				if synctest.Wait(); (len(f.Sent) > 0) != again {
+					t.Errorf("%s: the browser receives %d commands", what, len(f.Sent))
+				}
+			}
+			if end == "gone" {
+				f.Report("", "Target.targetDestroyed", map[string]any{"targetId": "T"})
+				wantResult(t, "the close", ended, "")
+				wait(end, false)
+				return
+			}
+			f.Report("S", "Page.javascriptDialogOpening", map[string]any{"type": "beforeunload"})
+			wantResult(t, "the close", ended, api.CodeBusy)
+			time.Sleep(2 * time.Second)
+			if synctest.Wait(); len(f.Sent) > 0 {
+				t.Errorf("while the page asks, the browser receives %s", (<-f.Sent).Method)
+			}
+			f.Report("S", "Page.javascriptDialogClosed", map[string]any{"result": end == "accepted"})
+			wait(end, end == "accepted")
 		})
 	}
 }

@@ -81,8 +81,10 @@ func (e *Verbs) discardFailed(by api.Caller, t *target.Target, err *api.Error, f
 func (e *Verbs) discard(t *target.Target) {
 	ctx, cancel := context.WithTimeout(context.Background(), discardTimeout)
 	defer cancel()
-	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.ID)}
-	target.Execute(ctx, e.sender, nil, cdptarget.CloseTarget, params)
+	e.Mux.Lock()
+	e.sender.PostClose(t.ID)
+	e.Mux.Unlock()
+	e.Mux.Wait(ctx, "for the page to close", func() (bool, *api.Error) { return t.Closed, nil })
 }
 
 // blank navigates a page to the blank page, and reports whether it got there. It waits for the end of that navigation,
@@ -128,11 +130,8 @@ func (e *Verbs) CloseTarget(ctx context.Context, by api.Caller, selector, onDial
 	e.Mux.Lock()
 	closed := api.Page{Browser: e.Tracker.Name, Target: t.ID, URL: t.URL, Title: t.Title}
 	before := t.Dialog // this one closes with the page
+	e.sender.PostClose(t.ID)
 	e.Mux.Unlock()
-	params := cdptarget.CloseTargetParams{TargetID: cdptarget.ID(t.ID)}
-	if _, err := target.Execute(ctx, e.sender, nil, cdptarget.CloseTarget, params); err != nil {
-		return api.Page{}, err
-	}
 	err = e.Mux.Wait(ctx, "for the page to close", func() (bool, *api.Error) {
 		if d := t.Dialog; d != nil && d != before && d.Type == api.BeforeUnload && !t.Closed {
 			if api.AcceptsDialogs(onDialog) {
