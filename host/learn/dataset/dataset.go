@@ -138,7 +138,7 @@ func (o *Options) session(s *judge.Session) Session {
 		if !o.Values && !c.Shapes && len(r.Params) > 0 {
 			c.Arguments, c.Shapes = o.Shapes(r.Params), true
 		}
-		if at, err := o.Catalog.Find(r.Tool); err == nil && at.Tool != nil {
+		if at, ok := stats.Find(o.Catalog, r.Tool); ok {
 			c.Description = manifest.CleanLine(at.Tool.Docs.Brief)
 		} else if !o.Values {
 			c.Name = "unknown" // a name that a caller made up
@@ -178,15 +178,14 @@ func (d *Dataset) addQueries(o *Options) {
 		}
 	}
 	scope, _, _ := strings.Cut(o.Scope, ".")
-	for _, p := range o.Catalog.Providers() {
+	for p, local := range stats.Names(o.Catalog) {
 		name := p.Info().Name
-		if names, err := p.Names(); err == nil && (used[name] || strings.EqualFold(name, scope)) {
-			for _, local := range names {
-				if t, err := host.Base(p).Tool(local); err == nil && t != nil {
-					for _, task := range t.Tasks {
-						add("author", task, name+"."+t.Name)
-					}
-				}
+		if !used[name] && !strings.EqualFold(name, scope) {
+			continue
+		}
+		if t, err := host.Base(p).Tool(local); err == nil && t != nil {
+			for _, task := range t.Tasks {
+				add("author", task, name+"."+t.Name)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
-	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Report is how a catalog does on a dataset. It depends only on both.
@@ -44,13 +41,12 @@ func (d *Dataset) Evaluate(h *call.Host) *Report {
 	if len(d.Queries) > 0 {
 		r.Search = eval.Evaluate(d.Queries, h)
 	}
-	compiled := map[string]*schema.Schema{}
 	c := &r.Calls
 	for _, s := range d.Sessions {
 		for _, call := range s.Calls {
 			c.Calls++
-			at, err := h.Catalog().Find(call.Name)
-			if err != nil || at.Tool == nil {
+			at, ok := stats.Find(h.Catalog(), call.Name)
+			if !ok {
 				c.Unknown++
 				continue
 			}
@@ -58,13 +54,11 @@ func (d *Dataset) Evaluate(h *call.Host) *Report {
 				continue
 			}
 			c.Values++
-			name := at.Name()
-			if compiled[name] == nil {
-				if compiled[name], err = schema.CompileUntrusted(at.Tool.Params); err != nil {
-					continue
-				}
+			params, err := at.SchemaOf(at.Tool.Params, "params")
+			if err != nil || params == nil {
+				continue
 			}
-			valid := isValid(compiled[name], call.Arguments)
+			valid := stats.Valid(params, call.Arguments)
 			switch {
 			case call.ExitCode == 0:
 				c.Succeeded++
@@ -81,15 +75,6 @@ func (d *Dataset) Evaluate(h *call.Host) *Report {
 	}
 	c.AcceptedShare, c.RefusedShare = stats.ShareOf(c.Accepted, c.Succeeded), stats.ShareOf(c.Refused, c.Failed)
 	return r
-}
-
-func isValid(s *schema.Schema, arguments json.RawMessage) bool {
-	value, err := jsontext.Decode(arguments, jsontext.Limits{Bytes: host.MaxParams})
-	if err != nil {
-		return false
-	}
-	violations, err := s.Validate(value)
-	return err == nil && len(violations) == 0
 }
 
 // Choices are what a model chose for the queries of a dataset.
@@ -112,7 +97,7 @@ func (d *Dataset) Questions(h *call.Host) []model.Question {
 	for batch := range slices.Chunk(d.Queries, batchSize) {
 		offered := map[string]string{}
 		offer := func(name string) {
-			if at, err := h.Catalog().Find(name); err == nil && at.Tool != nil {
+			if at, ok := stats.Find(h.Catalog(), name); ok {
 				offered[at.Name()] = choose.Line(at.Plugin, at.Tool)
 			}
 		}

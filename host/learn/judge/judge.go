@@ -98,7 +98,7 @@ func (s *Session) Question(catalog *host.Catalog) model.Question {
 	b.WriteString("\nTools:\n")
 	for _, name := range tools {
 		brief := "unknown"
-		if at, err := catalog.Find(name); err == nil && at.Tool != nil {
+		if at, ok := stats.Find(catalog, name); ok {
 			brief = at.Tool.Docs.Brief
 		}
 		fmt.Fprintf(&b, "%s: %s\n", name, manifest.CleanLine(brief))

@@ -10,13 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // example is a call that serves as an example of how the tool is used.
@@ -143,10 +141,9 @@ func (s *subject) queries(ctx context.Context) ([]query, error) {
 // heldCalls returns calls that worked, with their values, and takes them from those that a model sees as examples: half
 // of what traces have. Without any in the traces, the author's examples and generated calls are tried.
 func (s *subject) heldCalls(ctx context.Context) (calls []json.RawMessage) {
-	valid := s.validator()
 	var shown []example
 	for _, e := range s.succeeded {
-		if stats.AreShapes(e.params) || !valid(e.params) {
+		if stats.AreShapes(e.params) || !s.valid(e.params) {
 			shown = append(shown, e)
 			continue
 		}
@@ -160,7 +157,7 @@ func (s *subject) heldCalls(ctx context.Context) (calls []json.RawMessage) {
 		return calls
 	}
 	s.cold = true
-	for i, params := range s.tried(ctx, valid) {
+	for i, params := range s.tried(ctx) {
 		if i%2 == 1 && len(s.succeeded) < maxExamples {
 			s.succeeded = append(s.succeeded, example{params: params})
 		} else if len(calls) < maxCalls {
@@ -172,10 +169,10 @@ func (s *subject) heldCalls(ctx context.Context) (calls []json.RawMessage) {
 
 // tried returns calls of the tool that worked: examples of the author, and generated parameters. Only a tool that reads
 // is called, in the sandbox and without rights; of others those examples count that were verified.
-func (s *subject) tried(ctx context.Context, valid func(json.RawMessage) bool) (worked []json.RawMessage) {
+func (s *subject) tried(ctx context.Context) (worked []json.RawMessage) {
 	runs := s.tool.Effect == manifest.EffectRead && s.Provider.Info().Kind != manifest.KindBuiltin && s.Try != nil
 	add := func(params json.RawMessage, verified bool) {
-		if len(params) > maxParams || !valid(params) ||
+		if len(params) > maxParams || !s.valid(params) ||
 			slices.ContainsFunc(worked, func(w json.RawMessage) bool { return string(w) == string(params) }) {
 			return
 		}
@@ -196,18 +193,8 @@ func (s *subject) tried(ctx context.Context, valid func(json.RawMessage) bool) (
 	return worked
 }
 
-// validator returns a function that reports whether parameters are valid.
-func (s *subject) validator() func(json.RawMessage) bool {
-	compiled, err := schema.CompileUntrusted(s.tool.Params)
-	return func(params json.RawMessage) bool {
-		value, failed := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
-		if err != nil || failed != nil {
-			return false
-		}
-		violations, failed := compiled.Validate(value)
-		return failed == nil && len(violations) == 0
-	}
-}
+// valid reports whether parameters are valid.
+func (s *subject) valid(params json.RawMessage) bool { return stats.Valid(s.params, params) }
 
 // phrase lets a model phrase what somebody wants who makes each of the calls.
 func (s *subject) phrase(ctx context.Context, calls []json.RawMessage) ([]string, error) {

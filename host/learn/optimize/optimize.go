@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // Optimizer optimizes the tools of one plugin. It is not safe for concurrent use.
@@ -87,47 +88,57 @@ func (o *Optimizer) Tool(ctx context.Context, current *host.Overlay, name string
 		r.Why = fmt.Sprintf("there are %d queries for it; it takes %d", len(own), minQueries)
 		return r, nil
 	}
-	first, rest := s.split(own)
-	base, why, err := s.measure(ctx, s.overlay, first)
-	if err != nil || why != "" {
-		r.Why = why
+	if err := s.choose(ctx, r, own); err == errMalformed {
+		r.Why = err.Error()
+	} else if err != nil {
 		return r, err
 	}
-	baseRest, why, err := s.measure(ctx, s.overlay, rest)
-	if err != nil || why != "" {
-		r.Why = why
-		return r, err
+	return r, nil
+}
+
+// choose measures the original and the candidates by queries, and accepts the best candidate if it is better.
+func (s *subject) choose(ctx context.Context, r *Result, own []query) error {
+	first, rest := s.split(own)
+	base, err := s.measure(ctx, s.overlay, first)
+	if err != nil {
+		return err
+	}
+	baseRest, err := s.measure(ctx, s.overlay, rest)
+	if err != nil {
+		return err
 	}
 	whole := base.with(baseRest)
 	r.BeforeScore = whole.score()
 	if r.Candidates, r.Why, err = s.candidates(ctx); err != nil || r.Why != "" {
-		return r, err
+		return err
 	}
 	order, err := s.tryAll(ctx, r.Candidates, base, first)
 	if err != nil {
-		return r, err
+		return err
 	}
 	for n, i := range order {
 		c := &r.Candidates[i]
-		more, why, err := s.measure(ctx, s.overlay.Merge(c.edits), rest)
-		if err != nil {
-			return r, err
+		more, err := s.measure(ctx, s.overlay.Merge(c.edits), rest)
+		switch {
+		case err == errMalformed:
+			c.Rejected = err.Error()
+			continue
+		case err != nil:
+			return err
 		}
-		if why == "" {
-			after := c.first.with(more)
-			if why = whole.worse(after); why == "" {
-				r.Accepted, r.Edits, r.After, r.AfterScore = true, c.edits, c.Texts, after.score()
-				r.Why = "better in the minibatch, and not worse over all and for any sibling tool"
-				for _, other := range order[n+1:] {
-					r.Candidates[other].Rejected = "another candidate is better"
-				}
-				return r, nil
-			}
+		after := c.first.with(more)
+		if c.Rejected = whole.worse(after); c.Rejected != "" {
+			continue
 		}
-		c.Rejected = why
+		r.Accepted, r.Edits, r.After, r.AfterScore = true, c.edits, c.Texts, after.score()
+		r.Why = "better in the minibatch, and not worse over all and for any sibling tool"
+		for _, other := range order[n+1:] {
+			r.Candidates[other].Rejected = "another candidate is better"
+		}
+		return nil
 	}
 	r.Why = "no candidate was better"
-	return r, nil
+	return nil
 }
 
 // tryAll measures the candidates that the gate passes in the minibatch, and returns those that are better there, the
@@ -141,18 +152,17 @@ func (s *subject) tryAll(ctx context.Context, list []Candidate, base *outcome, f
 		if c.Rejected != "" {
 			continue
 		}
-		got, why, err := s.measure(ctx, s.overlay.Merge(c.edits), first)
-		if err != nil {
+		c.first, err = s.measure(ctx, s.overlay.Merge(c.edits), first)
+		switch {
+		case err == errMalformed:
+			c.Rejected = err.Error()
+			continue
+		case err != nil:
 			return nil, err
 		}
-		if why != "" {
-			c.Rejected = why
-			continue
-		}
-		c.first, c.Minibatch = got, got.score()
-		if c.Minibatch.Score <= base.score().Score {
-			c.Rejected = fmt.Sprintf("not better in the minibatch: %.3f, and the original %.3f", c.Minibatch.Score,
-				base.score().Score)
+		c.Minibatch = c.first.score()
+		if original := base.score().Score; c.Minibatch.Score <= original {
+			c.Rejected = fmt.Sprintf("not better in the minibatch: %.3f, and the original %.3f", c.Minibatch.Score, original)
 			continue
 		}
 		order = append(order, i)
@@ -170,6 +180,7 @@ type subject struct {
 	plugin   string
 	tool     *manifest.Tool // with its overlay
 	overlay  *host.Overlay
+	params   *schema.Schema // nil if it cannot be compiled
 	siblings []*manifest.Tool
 
 	calls, failures   int // in the traces
@@ -188,6 +199,7 @@ func (o *Optimizer) newSubject(current *host.Overlay, name string) (*subject, er
 		return nil, host.Errorf(host.NotFound, "%s has no tool %s", plugin, manifest.CleanLine(name))
 	}
 	s := &subject{Optimizer: o, full: plugin + "." + t.Name, plugin: plugin, tool: current.Apply(t), overlay: current}
+	s.params, _ = schema.CompileUntrusted(s.tool.Params)
 	if err := s.findSiblings(base); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-tools/parley/manifest/lint"
 )
 
-// Texts are the texts of a tool that are optimized. In an answer, a missing one keeps the original.
+// Texts are the texts of a tool that are optimized. In an answer, a missing or empty one keeps the original.
 type Texts struct {
 	Brief    string            `json:"brief,omitempty"`
 	Standard string            `json:"standard,omitempty"`
@@ -66,36 +66,24 @@ func (s *subject) candidates(ctx context.Context) (list []Candidate, why string,
 	if err != nil {
 		return []Candidate{}, "", err
 	}
-	var got struct {
-		Candidates []struct {
-			Brief    *string
-			Standard *string
-			When     *string
-			WhenNot  *string `json:"when_not"`
-			Params   map[string]*string
-		}
-	}
+	var got struct{ Candidates []Texts }
 	if err := model.Object(answer, &got); err != nil || len(got.Candidates) == 0 {
 		return []Candidate{}, "the model's answer has no candidates", nil
 	}
 	before := textsOf(s.tool)
 	for _, g := range got.Candidates[:min(len(got.Candidates), maxCandidates)] {
 		c := Candidate{}
-		text := func(field string, value *string, old string) {
-			if value == nil || strings.TrimSpace(*value) == "" || *value == old {
-				return
+		text := func(field, param, value, old string) {
+			if value = strings.TrimSpace(value); value != "" && value != old {
+				c.edits = append(c.edits, host.Edit{Tool: s.tool.Name, Field: field, Param: param, Value: value})
 			}
-			c.edits = append(c.edits, host.Edit{Tool: s.tool.Name, Field: field, Value: strings.TrimSpace(*value)})
 		}
-		text(host.EditBrief, g.Brief, before.Brief)
-		text(host.EditStandard, g.Standard, before.Standard)
-		text(host.EditWhen, g.When, before.When)
-		text(host.EditWhenNot, g.WhenNot, before.WhenNot)
+		text(host.EditBrief, "", g.Brief, before.Brief)
+		text(host.EditStandard, "", g.Standard, before.Standard)
+		text(host.EditWhen, "", g.When, before.When)
+		text(host.EditWhenNot, "", g.WhenNot, before.WhenNot)
 		for _, p := range manifest.Params(s.tool.Params) {
-			if value := g.Params[p.Name]; value != nil && *value != p.Description && strings.TrimSpace(*value) != "" {
-				c.edits = append(c.edits, host.Edit{Tool: s.tool.Name, Field: host.EditParam, Param: p.Name,
-					Value: strings.TrimSpace(*value)})
-			}
+			text(host.EditParam, p.Name, g.Params[p.Name], p.Description)
 		}
 		c.Texts = textsOf((&host.Overlay{Edits: c.edits}).Apply(s.tool))
 		list = append(list, c)

@@ -2,8 +2,9 @@ package optimize
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -36,28 +37,19 @@ const batchSize = (maxOwn + maxSiblings) / 2
 
 // outcome is what was chosen for some queries.
 type outcome struct {
-	sums  Score
-	right map[string]bool // queries of other tools that were served right
-	wrong map[string]bool
+	sums   Score
+	others map[string]bool // queries of other tools, and whether they were served right
 }
 
 // with returns the outcome over the queries of both.
 func (a *outcome) with(b *outcome) *outcome {
-	sum := &outcome{right: map[string]bool{}, wrong: map[string]bool{}}
-	for _, o := range []*outcome{a, b} {
-		sum.sums.Own += o.sums.Own
-		sum.sums.Chosen += o.sums.Chosen
-		sum.sums.Valid += o.sums.Valid
-		sum.sums.Siblings += o.sums.Siblings
-		sum.sums.Right += o.sums.Right
-		sum.sums.Tokens = o.sums.Tokens
-		for q := range o.right {
-			sum.right[q] = true
-		}
-		for q := range o.wrong {
-			sum.wrong[q] = true
-		}
-	}
+	sum := &outcome{a.sums, maps.Clone(a.others)}
+	sum.sums.Own += b.sums.Own
+	sum.sums.Chosen += b.sums.Chosen
+	sum.sums.Valid += b.sums.Valid
+	sum.sums.Siblings += b.sums.Siblings
+	sum.sums.Right += b.sums.Right
+	maps.Copy(sum.others, b.others)
 	return sum
 }
 
@@ -82,8 +74,8 @@ func (a *outcome) worse(after *outcome) string {
 	case after.score().Score < a.score().Score:
 		return fmt.Sprintf("worse over all: %.3f, and the original %.3f", after.score().Score, a.score().Score)
 	}
-	for q := range a.right {
-		if after.wrong[q] {
+	for q, right := range a.others {
+		if is, known := after.others[q]; right && known && !is {
 			tool, text, _ := strings.Cut(q, "\x00")
 			return fmt.Sprintf("%s is no longer chosen for %q", tool, text)
 		}
@@ -93,20 +85,20 @@ func (a *outcome) worse(after *outcome) string {
 
 const note = "Tools other than the first need no arguments."
 
-// measure lets the model choose tools for queries, by the texts that an overlay makes. why says that it cannot be
-// measured, because an answer is malformed: that is no bad score.
-func (s *subject) measure(ctx context.Context, overlay *host.Overlay, queries []query) (o *outcome, why string,
-	err error) {
+// errMalformed says that texts cannot be measured: that is no bad score.
+var errMalformed = errors.New("it cannot be measured: an answer of the model is malformed")
+
+// measure lets the model choose tools for queries, by the texts that an overlay makes.
+func (s *subject) measure(ctx context.Context, overlay *host.Overlay, queries []query) (*outcome, error) {
 	docs, err := s.describe(overlay)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	o = &outcome{sums: Score{Tokens: docs.Tokens()}, right: map[string]bool{}, wrong: map[string]bool{}}
+	o := &outcome{sums: Score{Tokens: docs.Tokens()}, others: map[string]bool{}}
 	tools := docs.Text()
 	for _, t := range s.siblings {
 		tools += choose.Line(s.plugin, t)
 	}
-	valid := s.validator()
 	for batch := range slices.Chunk(queries, batchSize) {
 		var requests []string
 		for _, q := range batch {
@@ -114,37 +106,34 @@ func (s *subject) measure(ctx context.Context, overlay *host.Overlay, queries []
 		}
 		answer, err := s.Ask(ctx, choose.Question(tools, note, requests))
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		calls, ok := choose.Parse(answer, len(batch))
 		if !ok {
-			return nil, "it cannot be measured: an answer of the model is malformed", nil
+			return nil, errMalformed
 		}
 		for i, q := range batch {
-			s.count(o, q, calls[i], valid)
+			s.count(o, q, calls[i])
 		}
 	}
-	return o, "", nil
+	return o, nil
 }
 
 // count counts what was chosen for a query.
-func (s *subject) count(o *outcome, q query, c choose.Call, valid func(json.RawMessage) bool) {
+func (s *subject) count(o *outcome, q query, c choose.Call) {
 	chosen := c.Named(s.plugin + "." + q.tool)
 	if q.tool != s.tool.Name {
 		o.sums.Siblings++
-		key := q.tool + "\x00" + q.text
-		if !chosen {
-			o.wrong[key] = true
-			return
+		o.others[q.tool+"\x00"+q.text] = chosen
+		if chosen {
+			o.sums.Right++
 		}
-		o.right[key] = true
-		o.sums.Right++
 		return
 	}
 	o.sums.Own++
 	if chosen {
 		o.sums.Chosen++
-		if valid(c.Arguments) {
+		if s.valid(c.Arguments) {
 			o.sums.Valid++
 		}
 	}

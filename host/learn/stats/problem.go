@@ -27,9 +27,9 @@ const (
 // problems returns those that cost most.
 func problems(r *Report) []Problem {
 	found := []Problem{}
-	add := func(tool string, cases, sessions int, format string, args ...any) {
-		if cases >= MinCases && sessions >= MinSessions {
-			found = append(found, Problem{tool, fmt.Sprintf(format, args...), cases})
+	add := func(tool string, e Evidence, format string, args ...any) {
+		if e.Enough() {
+			found = append(found, Problem{tool, fmt.Sprintf(format, args...), e.N})
 		}
 	}
 	for _, t := range r.Tools {
@@ -41,19 +41,20 @@ func problems(r *Report) []Problem {
 			case "required":
 				how = "it is required and was missing"
 			}
-			add(t.Name, f.N, f.Sessions, "%s: %s of %d failed at %s (%s): %s", t.Name, manifest.Plural(f.N, "call"), t.Calls,
+			add(t.Name, f.Evidence, "%s: %s of %d failed at %s (%s): %s", t.Name, manifest.Plural(f.N, "call"), t.Calls,
 				f.Pointer, manifest.Plural(f.Sessions, "session"), how)
 		}
 		if p := t.P50; p != nil && p.Low > SlowMS {
-			add(t.Name, t.Calls, MinSessions, "%s is slow: half of %d calls take more than %.1f s", t.Name, p.Of, p.Value/1000)
+			add(t.Name, Evidence{N: t.Calls, Sessions: MinSessions}, "%s is slow: half of %d calls take more than %.1f s",
+				t.Name, p.Of, p.Value/1000)
 		}
 	}
 	for _, c := range r.Confusions {
-		add(c.Called, c.N, c.Sessions, "%s is taken for %s: %s failed, and then the other succeeded (%s)", c.Called, c.Meant,
+		add(c.Called, c.Evidence, "%s is taken for %s: %s failed, and then the other succeeded (%s)", c.Called, c.Meant,
 			manifest.Plural(c.N, "call"), manifest.Plural(c.Sessions, "session"))
 	}
 	for _, m := range r.Search.Misses {
-		add(m.Tool, m.N, m.Sessions, "%s is not found: %d searches did not have it among the first five (%s)",
+		add(m.Tool, m.Evidence, "%s is not found: %d searches did not have it among the first five (%s)",
 			m.Tool, m.N, manifest.Plural(m.Sessions, "session"))
 	}
 	slices.SortStableFunc(found, func(a, b Problem) int { return cmp.Or(b.Cases-a.Cases, cmp.Compare(a.Text, b.Text)) })

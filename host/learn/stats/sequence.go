@@ -9,15 +9,12 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Sequence are calls that succeeded one after another, with the same tools in the same order in several sessions.
 type Sequence struct {
 	Tools    []string `json:"tools"`
-	N        int      `json:"n"`
-	Sessions int      `json:"sessions"`
-	Calls    []string `json:"calls"` // ids of the first calls of the last such sequences
+	Evidence          // its calls are the first ones of the last such sequences
 	// Arguments are the parameters of each call, most frequent first.
 	Arguments [][]Argument `json:"arguments"`
 }
@@ -45,44 +42,33 @@ const (
 	minRunShare = 0.2
 )
 
-// success is a call that succeeded.
-type success struct {
-	tool, call string
-	params     json.RawMessage
-	from       map[string]string
-}
-
-func successOf(r *host.Record) success { return success{r.Tool, r.Call, r.Params, r.From} }
-
 // sequences returns the sequences that most sessions run, without parts of longer ones that are hardly run by
 // themselves.
 func (c *counter) sequences() []Sequence {
 	found := map[string]*group{}
 	for session, w := range c.sessions {
-		w.windows(func(calls []success) {
-			at(found, key(calls)).add(&host.Record{Session: session})
-		})
+		w.windows(func(calls []*host.Record) { at(&found, key(calls)).add(session, "") })
 	}
 	var keys []string
 	for k, g := range found {
 		first, _, _ := strings.Cut(k, "\n")
-		if len(g.sessions) >= minRuns && float64(len(g.sessions)) >= minRunShare*float64(c.alone[first]) {
+		if g.Sessions >= minRuns && float64(g.Sessions) >= minRunShare*float64(c.alone[first]) {
 			keys = append(keys, k)
 		}
 	}
 	slices.SortFunc(keys, func(a, b string) int {
-		return cmp.Or(strings.Count(b, "\n")-strings.Count(a, "\n"), len(found[b].sessions)-len(found[a].sessions),
+		return cmp.Or(strings.Count(b, "\n")-strings.Count(a, "\n"), found[b].Sessions-found[a].Sessions,
 			cmp.Compare(a, b))
 	})
 	var chosen []string
 	for _, k := range keys {
 		if !slices.ContainsFunc(chosen, func(longer string) bool {
-			return strings.Contains("\n"+longer+"\n", "\n"+k+"\n") && 4*len(found[k].sessions) < 5*len(found[longer].sessions)
+			return strings.Contains("\n"+longer+"\n", "\n"+k+"\n") && 4*found[k].Sessions < 5*found[longer].Sessions
 		}) {
 			chosen = append(chosen, k)
 		}
 	}
-	slices.SortStableFunc(chosen, func(a, b string) int { return len(found[b].sessions) - len(found[a].sessions) })
+	slices.SortStableFunc(chosen, func(a, b string) int { return found[b].Sessions - found[a].Sessions })
 	list := []Sequence{}
 	for _, k := range chosen[:min(len(chosen), maxSequences)] {
 		list = append(list, c.sequence(k))
@@ -90,24 +76,21 @@ func (c *counter) sequences() []Sequence {
 	return list
 }
 
-func key(calls []success) string {
-	var b strings.Builder
+func key(calls []*host.Record) string {
+	tools := make([]string, len(calls))
 	for i, call := range calls {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(call.tool)
+		tools[i] = call.Tool
 	}
-	return b.String()
+	return strings.Join(tools, "\n")
 }
 
 // windows visits the runs of calls that can be a sequence: of at least two different tools, and not one run twice.
-func (w *walk) windows(visit func(calls []success)) {
+func (w *walk) windows(visit func(calls []*host.Record)) {
 	for i := range w.successes {
 		for n := 2; n <= maxSequence && i+n <= len(w.successes); n++ {
 			calls := w.successes[i : i+n]
 			twice := n%2 == 0 && key(calls[:n/2]) == key(calls[n/2:])
-			if !twice && slices.ContainsFunc(calls, func(s success) bool { return s.tool != calls[0].tool }) {
+			if !twice && slices.ContainsFunc(calls, func(r *host.Record) bool { return r.Tool != calls[0].Tool }) {
 				visit(calls)
 			}
 		}
@@ -120,20 +103,19 @@ func (c *counter) sequence(of string) Sequence {
 	var all group
 	found := make([]map[string]*argument, len(s.Tools))
 	for _, session := range slices.Sorted(maps.Keys(c.sessions)) {
-		c.sessions[session].windows(func(calls []success) {
+		c.sessions[session].windows(func(calls []*host.Record) {
 			if key(calls) != of {
 				return
 			}
-			all.add(&host.Record{Session: session, Call: calls[0].call})
-			for i := range calls {
-				if found[i] == nil {
-					found[i] = map[string]*argument{}
-				}
-				calls[i].addTo(found[i], calls[:i])
+			all.add(session, calls[0].Call)
+			for i, r := range calls {
+				eachParameter(r, func(name string, value json.RawMessage) {
+					at(&found[i], name).add(value, r.From[name], calls[:i])
+				})
 			}
 		})
 	}
-	s.N, s.Sessions, s.Calls = all.n, len(all.sessions), all.calls
+	s.Evidence = all.Evidence
 	for _, arguments := range found {
 		list := []Argument{}
 		for name, a := range arguments {
@@ -158,34 +140,20 @@ type source struct {
 	pointer string
 }
 
-// addTo counts the parameters of a call, after those before it in the sequence.
-func (s success) addTo(found map[string]*argument, before []success) {
-	if len(s.params) == 0 || s.params[0] != '{' {
-		return
+// add counts a value that came from somewhere in the results of the calls before.
+func (a *argument) add(value json.RawMessage, from string, before []*host.Record) {
+	if a.n++; a.n == 1 {
+		a.shape, a.from = value, map[source]int{}
+	} else if !bytes.Equal(a.shape, value) {
+		a.shape = nil
 	}
-	scan := jsontext.Scan(s.params)
-	scan.Members(func(raw []byte) {
-		name, ok := jsontext.Unquote(raw)
-		value := bytes.TrimSpace(scan.Skip())
-		if !ok || name == "…" {
-			return
+	tool, pointer, _ := strings.Cut(from, "/")
+	for i, r := range slices.Backward(before) {
+		if r.Tool == tool {
+			a.from[source{i + 1, "/" + pointer}]++
+			break
 		}
-		a := found[name]
-		if a == nil {
-			a = &argument{shape: value, from: map[source]int{}}
-			found[name] = a
-		}
-		if a.n++; !bytes.Equal(a.shape, value) {
-			a.shape = nil
-		}
-		tool, pointer, _ := strings.Cut(s.from[name], "/")
-		for i := len(before) - 1; i >= 0; i-- {
-			if before[i].tool == tool {
-				a.from[source{i + 1, "/" + pointer}]++
-				break
-			}
-		}
-	})
+	}
 }
 
 func (a *argument) argument(name string) Argument {

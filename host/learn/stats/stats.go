@@ -29,16 +29,13 @@ type Report struct {
 	All   Tool   `json:"all"`   // of all tools together; Name is ""
 	Tools []Tool `json:"tools"` // most called first
 
-	Abandoned  *Share      `json:"abandoned,omitempty"` // sessions that end with discovery or an error
-	Tokens     *Quantile   `json:"tokens_to_success,omitempty"`
-	Turns      *Quantile   `json:"turns_to_success,omitempty"`
-	Confusions []Confusion `json:"confusions"`
-	Renames    []Rename    `json:"renames"`
-	Needs      []Need      `json:"needs"`
-	Origins    []Origin    `json:"origins"`
-	Sequences  []Sequence  `json:"sequences"`
-	Search     Search      `json:"search"`
-	Tiers      []Count     `json:"tiers"` // how often each tier of documentation was sent
+	Abandoned *Share    `json:"abandoned,omitempty"` // sessions that end with discovery or an error
+	Tokens    *Quantile `json:"tokens_to_success,omitempty"`
+	Turns     *Quantile `json:"turns_to_success,omitempty"`
+	Relations
+	Sequences []Sequence `json:"sequences"`
+	Search    Search     `json:"search"`
+	Tiers     []Count    `json:"tiers"` // how often each tier of documentation was sent
 	// WithDocs and WithoutDocs are the parameter errors after which the next call of the tool succeeded, with and without
 	// documentation in the error.
 	WithDocs    *Share `json:"after_error_with_docs,omitempty"`
@@ -74,18 +71,34 @@ type Tool struct {
 	Arguments []Count `json:"arguments"`
 }
 
+// Relations are what calls have to do with those before them.
+type Relations struct {
+	Confusions []Confusion `json:"confusions"`
+	Renames    []Rename    `json:"renames"`
+	Needs      []Need      `json:"needs"`
+	Origins    []Origin    `json:"origins"`
+}
+
+// Evidence are the cases that a finding is from.
+type Evidence struct {
+	N        int      `json:"n"`
+	Sessions int      `json:"sessions"`
+	Calls    []string `json:"calls"` // ids of the last of them
+}
+
+// Enough reports whether the cases are enough for a finding.
+func (e *Evidence) Enough() bool { return e.N >= MinCases && e.Sessions >= MinSessions }
+
 // Field is what was wrong with a parameter.
 type Field struct {
 	Pointer  string `json:"pointer"`
 	Keyword  string `json:"keyword"`
 	Expected string `json:"expected"`
-	N        int    `json:"n"`
 	// Read are the sessions whose callers had read the documentation of the tool before, of all such sessions in which
 	// the parameter was given. For a missing one Of are all sessions whose callers had read it.
-	Read     int      `json:"read"`
-	Of       int      `json:"of"`
-	Sessions int      `json:"sessions"`
-	Calls    []string `json:"calls"` // ids of the last such calls
+	Read int `json:"read"`
+	Of   int `json:"of"`
+	Evidence
 }
 
 // Count is how often something occurred.
@@ -95,43 +108,37 @@ type Count struct {
 }
 
 // Confusion is a pair of tools: a call of one failed, and then a call of the other with similar parameters succeeded.
+// The calls of its evidence are those that failed.
 type Confusion struct {
-	Called   string   `json:"called"`
-	Meant    string   `json:"meant"`
-	N        int      `json:"n"`
-	Sessions int      `json:"sessions"`
-	Calls    []string `json:"calls"` // ids of the last calls that failed
+	Called string `json:"called"`
+	Meant  string `json:"meant"`
+	Evidence
 }
 
-// Rename is a parameter that does not exist, in whose place the next call, which succeeded, had another one.
+// Rename is a parameter that does not exist, in whose place the next call, which succeeded, had another one. The calls
+// of its evidence are those that failed.
 type Rename struct {
-	Tool     string   `json:"tool"`
-	Sent     string   `json:"sent"`
-	Meant    string   `json:"meant"`
-	N        int      `json:"n"`
-	Sessions int      `json:"sessions"`
-	Calls    []string `json:"calls"` // ids of the last calls that failed
+	Tool  string `json:"tool"`
+	Sent  string `json:"sent"`
+	Meant string `json:"meant"`
+	Evidence
 }
 
 // Need is a tool that failed, although its parameters were valid, and succeeded after a call of another one, without
 // which it never succeeded.
 type Need struct {
-	Tool     string   `json:"tool"`
-	Before   string   `json:"before"`
-	N        int      `json:"n"`
-	Sessions int      `json:"sessions"`
-	Calls    []string `json:"calls"`
+	Tool   string `json:"tool"`
+	Before string `json:"before"`
+	Evidence
 }
 
 // Origin is a result that the values of a parameter came from, in calls that succeeded.
 type Origin struct {
-	Tool      string   `json:"tool"`
-	Parameter string   `json:"parameter"`
-	From      string   `json:"from"` // TOOL/POINTER, with 0 for each index
-	N         int      `json:"n"`
-	Of        int      `json:"of"` // calls that succeeded with the parameter
-	Sessions  int      `json:"sessions"`
-	Calls     []string `json:"calls"`
+	Tool      string `json:"tool"`
+	Parameter string `json:"parameter"`
+	From      string `json:"from"` // TOOL/POINTER, with 0 for each index
+	Of        int    `json:"of"`   // calls that succeeded with the parameter
+	Evidence
 }
 
 // Search is how searches did that a successful call followed in the session.
@@ -142,13 +149,12 @@ type Search struct {
 	Misses   []Miss `json:"misses"`
 }
 
-// Miss are the searches after which a tool was called that was not among their first five hits.
+// Miss are the searches after which a tool was called that was not among their first five hits. The calls of its
+// evidence are these searches.
 type Miss struct {
-	Tool     string   `json:"tool"`
-	N        int      `json:"n"`
-	Sessions int      `json:"sessions"`
-	Queries  []string `json:"queries,omitempty"` // as far as traces have values
-	Calls    []string `json:"calls"`             // ids of the last such searches
+	Tool    string   `json:"tool"`
+	Queries []string `json:"queries,omitempty"` // as far as traces have values
+	Evidence
 }
 
 // fullMode is the mode of documentation in which the list of tools has all parameters: every caller has read them.
@@ -166,12 +172,10 @@ const unusedAfter = 20
 // Compute returns the statistics of records, which are in the order in which they were written. Only tools in scope
 // have rows; "" is every tool, else a plugin, a group or a tool.
 func Compute(records iter.Seq[host.Record], catalog *host.Catalog, scope string) *Report {
-	c := &counter{
-		catalog: catalog, scope: scope, tools: map[string]*tally{}, sessions: map[string]*walk{},
-		confusions: map[[2]string]*group{}, misses: map[string]*group{}, tiers: map[string]int{},
-		renames: map[[3]string]*group{}, origins: map[[3]string]*group{}, needs: map[[2]string]*group{},
-		together: map[[2]string]int{}, alone: map[string]int{},
-	}
+	c := &counter{catalog: catalog, scope: scope, together: map[[2]string]int{}, rep: Report{
+		Tools: []Tool{}, Unused: []string{}, Deprecated: []Count{}, Search: Search{Misses: []Miss{}},
+		Relations: Relations{Confusions: []Confusion{}, Renames: []Rename{}, Needs: []Need{}, Origins: []Origin{}},
+	}}
 	for r := range records {
 		c.add(&r)
 	}
@@ -184,88 +188,156 @@ func InScope(tool, scope string) bool {
 		len(tool) > len(scope) && tool[len(scope)] == '.' && strings.EqualFold(tool[:len(scope)], scope)
 }
 
-// counter gathers what a report needs.
-type counter struct {
-	catalog    *host.Catalog
-	scope      string
-	rep        Report
-	all        tally
-	tools      map[string]*tally
-	sessions   map[string]*walk
-	confusions map[[2]string]*group
-	misses     map[string]*group
-	renames    map[[3]string]*group
-	origins    map[[3]string]*group // tool, parameter, source
-	needs      map[[2]string]*group
-	together   map[[2]string]int // sessions in which a tool succeeded after another one
-	alone      map[string]int    // sessions in which a tool succeeded
-	tiers      map[string]int
-
-	abandoned             int
-	tokens, turns         []float64
-	followed, first, five int
-	docs, noDocs          [2]int // parameter errors, and those after which the next call succeeded
+// Find returns a tool of a catalog, which may be nil.
+func Find(catalog *host.Catalog, name string) (at host.Address, ok bool) {
+	if catalog == nil {
+		return at, false
+	}
+	at, err := catalog.Find(name)
+	return at, err == nil && at.Tool != nil
 }
 
-// group counts cases, the sessions that they are from, and the last call.
+// Names visits the local names of all tools of a catalog, but of damaged plugins: lists say which are damaged.
+func Names(catalog *host.Catalog) iter.Seq2[host.Provider, string] {
+	return func(yield func(host.Provider, string) bool) {
+		for _, p := range catalog.Providers() {
+			names, _ := p.Names()
+			for _, name := range names {
+				if !yield(p, name) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ComesBefore reports whether the documentation of a tool says that another one has to be called before it, or returns
+// a value for it.
+func ComesBefore(at host.Address, tool string) bool {
+	flow := at.FlowOf()
+	is := func(c manifest.FlowCall) bool { return strings.EqualFold(c.Tool, tool) }
+	return slices.ContainsFunc(flow.Needs, is) || slices.ContainsFunc(flow.Values, func(v manifest.Value) bool {
+		return slices.ContainsFunc(v.From, func(s manifest.Source) bool { return is(s.FlowCall) })
+	})
+}
+
+// counter gathers what a report needs.
+type counter struct {
+	catalog  *host.Catalog
+	scope    string
+	rep      Report
+	all      tally
+	tools    map[string]*tally
+	sessions map[string]*walk
+	found    map[relation]*group
+	together map[[2]string]int // sessions in which a tool succeeded after another one
+	alone    counts            // sessions in which a tool succeeded
+	tiers    counts
+
+	abandoned     int
+	tokens, turns []float64
+	first, five   rate // of the searches that a successful call followed
+	docs, noDocs  rate // parameter errors, and those after which the next call succeeded
+}
+
+// relation is what a group of cases shows: of its names, those that the kind has.
+type relation struct {
+	kind    kind
+	a, b, c string
+}
+
+type kind int
+
+const (
+	confused  kind = iota // tool, tool that was meant
+	renamed               // tool, parameter, parameter that was meant
+	needed                // tool, tool before it
+	originate             // tool, parameter, source
+	missed                // tool
+)
+
+// at returns the value of a key in a map; it makes both.
+func at[K comparable, V any](of *map[K]*V, key K) *V {
+	if *of == nil {
+		*of = map[K]*V{}
+	}
+	if (*of)[key] == nil {
+		(*of)[key] = new(V)
+	}
+	return (*of)[key]
+}
+
+// group are cases with the sessions that they are from.
 type group struct {
-	n        int
+	Evidence
 	sessions set
-	calls    []string
 	queries  []string
 	field    host.Violation
 	read     set // sessions whose callers had read the documentation
 }
 
-// set is a set of sessions.
+func (g *group) add(session, call string) {
+	g.N++
+	g.Calls = append(g.Calls, call)
+	g.Calls = g.Calls[max(0, len(g.Calls)-maxCalls):]
+	if session != "" {
+		g.sessions.add(session)
+		g.Sessions = len(g.sessions)
+	}
+}
+
+// set is a set of names.
 type set map[string]bool
 
-func (s *set) add(session string) {
+func (s *set) add(name string) {
 	if *s == nil {
 		*s = set{}
 	}
-	(*s)[session] = true
+	(*s)[name] = true
 }
 
-func (g *group) add(r *host.Record) {
-	g.n++
-	g.calls = append(g.calls, r.Call)
-	g.calls = g.calls[max(0, len(g.calls)-maxCalls):]
-	if r.Session != "" {
-		g.sessions.add(r.Session)
+// counts is how often each name occurred.
+type counts map[string]int
+
+func (c *counts) add(name string) {
+	if *c == nil {
+		*c = counts{}
+	}
+	(*c)[name]++
+}
+
+// list returns the most frequent names first.
+func (c counts) list() []Count {
+	list := []Count{}
+	for name, n := range c {
+		list = append(list, Count{name, n})
+	}
+	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(b.N-a.N, cmp.Compare(a.Name, b.Name)) })
+	return list[:min(len(list), maxListed)]
+}
+
+// rate counts cases and how many of them are so.
+type rate struct{ n, of int }
+
+func (r *rate) add(isSo bool) {
+	r.of++
+	if isSo {
+		r.n++
 	}
 }
 
-// at returns the group of a key, which it makes.
-func at[K comparable](groups map[K]*group, key K) *group {
-	if groups[key] == nil {
-		groups[key] = &group{}
-	}
-	return groups[key]
-}
+func (r rate) share() *Share { return ShareOf(r.n, r.of) }
 
 // tally counts the calls of a tool.
 type tally struct {
 	calls, failed, repeated int
-	codes, unknown, used    map[string]int
-	given                   map[string]set // sessions with a parameter, whose callers had read the documentation
-	read                    set            // all of these
-	arguments               map[string]int
+	codes, unknown, used    counts
+	arguments               counts
+	given                   map[string]*set // sessions with a parameter, whose callers had read the documentation
+	read                    set             // all of these
 	fields                  map[string]*group
-	ms                      []float64
-	first, firstOK          int
-	errors, recovered       int
-	offered, kept           int
-	recovery                []float64
-}
-
-func (c *counter) tally(tool string) *tally {
-	t := c.tools[tool]
-	if t == nil {
-		t = &tally{}
-		c.tools[tool] = t
-	}
-	return t
+	ms, recovery            []float64
+	first, recovered, kept  rate
 }
 
 // add counts a record.
@@ -288,26 +360,28 @@ func (c *counter) add(r *host.Record) {
 		rep.Calls++
 		s := c.sessions[r.Session]
 		read := r.Session != "" && r.Mode == fullMode || s != nil && s.read[r.Tool]
-		c.tally(r.Tool).add(r, read)
+		at(&c.tools, r.Tool).add(r, read)
 		c.all.add(r, read)
 		for name, source := range r.From {
-			at(c.origins, [3]string{r.Tool, name, source}).add(r)
+			c.relate(originate, r, r.Tool, name, source)
 		}
 	}
 	if in && r.DocsTokens > 0 {
 		for _, tier := range r.Tiers {
-			c.tiers["tier "+string(rune('0'+tier))]++
+			c.tiers.add("tier " + string(rune('0'+tier)))
 		}
 	}
-	if r.Session == "" {
-		return
+	if r.Session != "" {
+		at(&c.sessions, r.Session).step(c, r)
 	}
-	s := c.sessions[r.Session]
-	if s == nil {
-		s = &walk{tools: map[string]*tool{}, read: map[string]bool{}}
-		c.sessions[r.Session] = s
-	}
-	s.step(c, r)
+}
+
+// relate counts a record as a case of a relation.
+func (c *counter) relate(kind kind, r *host.Record, names ...string) *group {
+	names = append(names, "", "")
+	g := at(&c.found, relation{kind, names[0], names[1], names[2]})
+	g.add(r.Session, r.Call)
+	return g
 }
 
 // add counts a call.
@@ -320,54 +394,29 @@ func (t *tally) add(r *host.Record, read bool) {
 	if read {
 		t.read.add(r.Session)
 		for _, name := range names {
-			if t.given == nil {
-				t.given = map[string]set{}
-			}
-			given := t.given[name]
-			given.add(r.Session)
-			t.given[name] = given
+			at(&t.given, name).add(r.Session)
 		}
 	}
 	if r.ExitCode == 0 {
-		increase(&t.arguments, strings.Join(names, ", "))
+		t.arguments.add(strings.Join(names, ", "))
 		for _, name := range names {
-			increase(&t.used, name)
+			t.used.add(name)
 		}
 		return
 	}
 	t.failed++
-	increase(&t.codes, r.Code)
+	t.codes.add(r.Code)
 	for _, e := range r.Errors {
-		if t.fields == nil {
-			t.fields = map[string]*group{}
-		}
-		g := at(t.fields, e.Pointer+"\x00"+e.Keyword)
+		g := at(&t.fields, e.Pointer+"\x00"+e.Keyword)
 		g.field = e
-		g.add(r)
+		g.add(r.Session, r.Call)
 		if read {
 			g.read.add(r.Session)
 		}
 		if e.Keyword == "additionalProperties" {
-			increase(&t.unknown, strings.TrimPrefix(e.Pointer, "/"))
+			t.unknown.add(strings.TrimPrefix(e.Pointer, "/"))
 		}
 	}
-}
-
-func increase(counts *map[string]int, name string) {
-	if *counts == nil {
-		*counts = map[string]int{}
-	}
-	(*counts)[name]++
-}
-
-// counts returns the most frequent names first.
-func counts(of map[string]int) []Count {
-	list := []Count{}
-	for name, n := range of {
-		list = append(list, Count{name, n})
-	}
-	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(b.N-a.N, cmp.Compare(a.Name, b.Name)) })
-	return list[:min(len(list), maxListed)]
 }
 
 // report returns the statistics of what was counted.
@@ -378,85 +427,66 @@ func (c *counter) report() *Report {
 		c.sessions[key].end(c)
 	}
 	r.All = c.all.tool("")
-	r.Tools = []Tool{}
 	for name, t := range c.tools {
-		if t.calls > 0 {
-			row := t.tool(name)
-			row.Unused = c.unusedParameters(name, t)
-			r.Tools = append(r.Tools, row)
-		}
+		row := t.tool(name)
+		row.Unused = c.unusedParameters(name, t)
+		r.Tools = append(r.Tools, row)
 	}
 	slices.SortFunc(r.Tools, func(a, b Tool) int { return cmp.Or(b.Calls-a.Calls, cmp.Compare(a.Name, b.Name)) })
 	r.Abandoned = ShareOf(c.abandoned, r.Sessions)
 	r.Tokens, r.Turns = QuantileOf(c.tokens, 0.5), QuantileOf(c.turns, 0.5)
-	r.WithDocs, r.WithoutDocs = ShareOf(c.docs[1], c.docs[0]), ShareOf(c.noDocs[1], c.noDocs[0])
-	r.Confusions = []Confusion{}
-	for pair, g := range c.confusions {
-		r.Confusions = append(r.Confusions, Confusion{pair[0], pair[1], g.n, len(g.sessions), g.calls})
-	}
-	slices.SortFunc(r.Confusions, func(a, b Confusion) int {
-		return cmp.Or(b.N-a.N, cmp.Compare(a.Called+" "+a.Meant, b.Called+" "+b.Meant))
-	})
-	r.Search = Search{Followed: c.followed, First: ShareOf(c.first, c.followed), Five: ShareOf(c.five, c.followed),
-		Misses: []Miss{}}
-	for tool, g := range c.misses {
-		r.Search.Misses = append(r.Search.Misses, Miss{tool, g.n, len(g.sessions), g.queries, g.calls})
-	}
-	slices.SortFunc(r.Search.Misses, func(a, b Miss) int { return cmp.Or(b.N-a.N, cmp.Compare(a.Tool, b.Tool)) })
+	r.WithDocs, r.WithoutDocs = c.docs.share(), c.noDocs.share()
+	r.Search.Followed, r.Search.First, r.Search.Five = c.five.of, c.first.share(), c.five.share()
 	c.addRelations(r)
 	r.Sequences = c.sequences()
-	r.Tiers = counts(c.tiers)
+	r.Tiers = c.tiers.list()
 	c.compareWithCatalog(r)
 	r.Worst = problems(r)
 	return r
 }
 
-// addRelations adds what is known of parameters that were sent in place of others, of tools that need others, and of
-// where values come from.
+// addRelations adds what calls have to do with those before them, the most frequent first.
 func (c *counter) addRelations(r *Report) {
-	r.Renames, r.Needs, r.Origins = []Rename{}, []Need{}, []Origin{}
-	for key, g := range c.renames {
-		r.Renames = append(r.Renames, Rename{key[0], key[1], key[2], g.n, len(g.sessions), g.calls})
-	}
-	slices.SortFunc(r.Renames, func(a, b Rename) int {
-		return cmp.Or(b.N-a.N, cmp.Compare(a.Tool+" "+a.Sent+" "+a.Meant, b.Tool+" "+b.Sent+" "+b.Meant))
-	})
-	for key, g := range c.needs {
-		if c.together[key] == c.alone[key[0]] {
-			r.Needs = append(r.Needs, Need{key[0], key[1], g.n, len(g.sessions), g.calls})
+	for _, of := range slices.SortedFunc(maps.Keys(c.found), func(a, b relation) int {
+		return cmp.Or(c.found[b].N-c.found[a].N, cmp.Compare(a.a, b.a), cmp.Compare(a.b, b.b), cmp.Compare(a.c, b.c))
+	}) {
+		g := c.found[of]
+		switch of.kind {
+		case confused:
+			r.Confusions = append(r.Confusions, Confusion{of.a, of.b, g.Evidence})
+		case renamed:
+			r.Renames = append(r.Renames, Rename{of.a, of.b, of.c, g.Evidence})
+		case needed:
+			if c.together[[2]string{of.a, of.b}] == c.alone[of.a] {
+				r.Needs = append(r.Needs, Need{of.a, of.b, g.Evidence})
+			}
+		case originate:
+			r.Origins = append(r.Origins, Origin{of.a, of.b, of.c, c.tools[of.a].used[of.b], g.Evidence})
+		case missed:
+			r.Search.Misses = append(r.Search.Misses, Miss{of.a, g.queries, g.Evidence})
 		}
 	}
-	slices.SortFunc(r.Needs, func(a, b Need) int {
-		return cmp.Or(b.N-a.N, cmp.Compare(a.Tool+" "+a.Before, b.Tool+" "+b.Before))
-	})
-	for key, g := range c.origins {
-		r.Origins = append(r.Origins, Origin{key[0], key[1], key[2], g.n, c.tally(key[0]).used[key[1]], len(g.sessions),
-			g.calls})
-	}
-	slices.SortFunc(r.Origins, func(a, b Origin) int {
-		return cmp.Or(b.N-a.N, cmp.Compare(a.Tool+" "+a.Parameter+" "+a.From, b.Tool+" "+b.Parameter+" "+b.From))
-	})
 }
 
 // tool returns the row of what was counted.
 func (t *tally) tool(name string) Tool {
 	row := Tool{
-		Name: name, Calls: t.calls, Sessions: t.first, Failed: t.failed,
-		Failures: ShareOf(t.failed, t.calls), Codes: counts(t.codes),
+		Name: name, Calls: t.calls, Sessions: t.first.of, Failed: t.failed,
+		Failures: ShareOf(t.failed, t.calls), Codes: t.codes.list(),
 		Fields: []Field{}, P50: QuantileOf(t.ms, 0.5), P95: QuantileOf(t.ms, 0.95), P99: QuantileOf(t.ms, 0.99),
-		FirstTry: ShareOf(t.firstOK, t.first), Recovered: ShareOf(t.recovered, t.errors),
-		Recovery: QuantileOf(t.recovery, 0.5), Kept: ShareOf(t.kept, t.offered), Repeated: t.repeated,
-		Unknown: counts(t.unknown), Unused: []string{}, Arguments: counts(t.arguments),
+		FirstTry: t.first.share(), Recovered: t.recovered.share(),
+		Recovery: QuantileOf(t.recovery, 0.5), Kept: t.kept.share(), Repeated: t.repeated,
+		Unknown: t.unknown.list(), Unused: []string{}, Arguments: t.arguments.list(),
 	}
 	for _, g := range t.fields {
 		f := g.field
 		name, _, _ := strings.Cut(strings.TrimPrefix(f.Pointer, "/"), "/")
-		of := len(t.given[name])
-		if f.Keyword == "required" {
-			of = len(t.read)
+		of := len(t.read)
+		if f.Keyword != "required" {
+			of = len(*at(&t.given, name))
 		}
-		row.Fields = append(row.Fields, Field{f.Pointer, f.Keyword, f.Expected, g.n, len(g.read), max(of, len(g.read)),
-			len(g.sessions), g.calls})
+		read := len(g.read)
+		row.Fields = append(row.Fields, Field{f.Pointer, f.Keyword, f.Expected, read, max(of, read), g.Evidence})
 	}
 	slices.SortFunc(row.Fields, func(a, b Field) int {
 		return cmp.Or(b.N-a.N, cmp.Compare(a.Pointer+a.Keyword, b.Pointer+b.Keyword))
@@ -468,16 +498,11 @@ func (t *tally) tool(name string) Tool {
 // unusedParameters returns the optional parameters of a tool that no successful call had.
 func (c *counter) unusedParameters(name string, t *tally) []string {
 	unused := []string{}
-	if t.calls-t.failed < unusedAfter || c.catalog == nil {
-		return unused
-	}
-	at, err := c.catalog.Find(name)
-	if err != nil || at.Tool == nil {
-		return unused
-	}
-	for _, p := range manifest.Params(at.Tool.Params) {
-		if !p.Required && t.used[p.Name] == 0 {
-			unused = append(unused, p.Name)
+	if at, ok := Find(c.catalog, name); ok && t.calls-t.failed >= unusedAfter {
+		for _, p := range manifest.Params(at.Tool.Params) {
+			if !p.Required && t.used[p.Name] == 0 {
+				unused = append(unused, p.Name)
+			}
 		}
 	}
 	return unused
@@ -485,7 +510,6 @@ func (c *counter) unusedParameters(name string, t *tally) []string {
 
 // compareWithCatalog finds tools that are not used, of plugins that are, and deprecated ones that are.
 func (c *counter) compareWithCatalog(r *Report) {
-	r.Unused, r.Deprecated = []string{}, []Count{}
 	if c.catalog == nil {
 		return
 	}
@@ -493,23 +517,15 @@ func (c *counter) compareWithCatalog(r *Report) {
 	for _, t := range r.Tools {
 		plugin, _, _ := strings.Cut(t.Name, ".")
 		calls[plugin] += t.Calls
-		if at, err := c.catalog.Find(t.Name); err == nil && at.Tool != nil && at.Tool.Deprecated != nil {
+		if at, ok := Find(c.catalog, t.Name); ok && at.Tool.Deprecated != nil {
 			r.Deprecated = append(r.Deprecated, Count{t.Name, t.Calls})
 		}
 	}
-	for _, p := range c.catalog.Providers() {
+	for p, name := range Names(c.catalog) {
 		plugin := p.Info().Name
-		if calls[plugin] < unusedAfter {
-			continue
-		}
-		names, err := p.Names()
-		if err != nil {
-			continue // a damaged plugin; lists say so
-		}
-		for _, name := range names {
-			if full := plugin + "." + name; c.tools[full] == nil && InScope(full, c.scope) {
-				r.Unused = append(r.Unused, full)
-			}
+		full := plugin + "." + name
+		if calls[plugin] >= unusedAfter && c.tools[full] == nil && InScope(full, c.scope) {
+			r.Unused = append(r.Unused, full)
 		}
 	}
 }

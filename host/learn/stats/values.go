@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // shapeOf is what a trace without values has in the place of one.
@@ -25,6 +27,16 @@ func AreShapes(params json.RawMessage) bool {
 		}
 	}
 	return true
+}
+
+// Valid reports whether parameters are valid by a schema. By none, nothing is.
+func Valid(s *schema.Schema, params json.RawMessage) bool {
+	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil || s == nil {
+		return false
+	}
+	violations, err := s.Validate(value)
+	return err == nil && len(violations) == 0
 }
 
 // Followed is a search that a successful call of a tool followed.

@@ -1,11 +1,12 @@
 package stats
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -17,26 +18,26 @@ type walk struct {
 	open      bool // discovery or an error came after the last success
 	turns     int  // records until the first success
 	tokens    int
-	last      *host.Record    // the call before, if it failed
-	search    *host.Record    // the search that no successful call has followed yet
-	since     int             // calls since the search
-	missed    string          // the last tool that succeeded after the search and is not among its hits
-	read      map[string]bool // tools of which tier 2 or 3 was sent
-	asked     string          // the first tool that was described or called after the search
-	done      []string        // the tools that succeeded, each once
-	successes []success       // the calls that did, in order
+	last      *host.Record   // the call before, if it failed
+	search    *host.Record   // the search that no successful call has followed yet
+	since     int            // calls since the search
+	missed    string         // the last tool that succeeded after the search and is not among its hits
+	read      set            // tools of which tier 2 or 3 was sent
+	asked     string         // the first tool that was described or called after the search
+	done      []string       // the tools that succeeded, each once
+	successes []*host.Record // the calls that did, in order
 }
 
 // tool is the state of a tool in a session.
 type tool struct {
 	called   bool
-	errors   map[string]bool // the kinds of errors that occurred
-	waiting  int             // calls since the first error after a success; 0 means that the last call succeeded
-	offered  bool            // the last error had a correction
-	hadDocs  bool            // the last error had documentation
-	refusals bool            // the last error was one of parameters
-	failed   *host.Record    // the last call, if it failed
-	between  []string        // tools that succeeded since then
+	errors   set          // the kinds of errors that occurred
+	waiting  int          // calls since the first error after a success; 0 means that the last call succeeded
+	offered  bool         // the last error had a correction
+	hadDocs  bool         // the last error had documentation
+	refusals bool         // the last error was one of parameters
+	failed   *host.Record // the last call, if it failed
+	between  []string     // tools that succeeded since then
 }
 
 // searchReach is how many calls after a search count as its outcome.
@@ -45,7 +46,7 @@ const searchReach = 4
 // step counts what a record means after those before it.
 func (w *walk) step(c *counter, r *host.Record) {
 	if len(r.Tiers) > 0 && slices.Max(r.Tiers) > 1 {
-		defer func() { w.read[r.Tool] = true }()
+		defer w.read.add(r.Tool)
 	}
 	if !w.succeeded {
 		w.turns++
@@ -77,24 +78,22 @@ func (w *walk) step(c *counter, r *host.Record) {
 	w.succeeded, w.open = true, false
 	w.since++
 	if w.last != nil && isConfusion(w.last, r) && (in || InScope(w.last.Tool, c.scope)) {
-		at(c.confusions, [2]string{w.last.Tool, r.Tool}).add(w.last)
+		c.relate(confused, w.last, w.last.Tool, r.Tool)
 	}
 	w.last = nil
 	w.succeed(c, r)
 	if w.search == nil || !in {
 		return
 	}
+	asked, known := Find(c.catalog, w.asked)
 	switch rank := slices.Index(w.search.Hits, r.Tool); {
 	case w.since > searchReach:
 		w.closeSearch(c)
 	case rank >= 0 && rank < 5:
-		c.followed++
-		c.five++
-		if rank == 0 {
-			c.first++
-		}
+		c.first.add(rank == 0)
+		c.five.add(true)
 		w.search, w.missed = nil, ""
-	case !c.prepares(r.Tool, w.asked): // else the tool that was searched for has still to come
+	case r.Tool == w.asked || !known || !ComesBefore(asked, r.Tool): // else what was searched for has still to come
 		w.missed = r.Tool
 	}
 }
@@ -102,9 +101,9 @@ func (w *walk) step(c *counter, r *host.Record) {
 // closeSearch counts a search after which no hit was called: it missed the tool that was.
 func (w *walk) closeSearch(c *counter) {
 	if w.search != nil && w.missed != "" {
-		c.followed++
-		g := at(c.misses, w.missed)
-		g.add(w.search)
+		c.first.add(false)
+		c.five.add(false)
+		g := c.relate(missed, w.search, w.missed)
 		if q := w.search.Query; q != "" && !slices.Contains(g.queries, q) && len(g.queries) < maxListed {
 			g.queries = append(g.queries, q)
 		}
@@ -112,33 +111,19 @@ func (w *walk) closeSearch(c *counter) {
 	w.search, w.missed = nil, ""
 }
 
-// prepares reports whether the documentation of a tool says that another one comes before it.
-func (c *counter) prepares(before, tool string) bool {
-	if c.catalog == nil || before == tool {
-		return false
-	}
-	at, err := c.catalog.Find(tool)
-	if err != nil || at.Tool == nil {
-		return false
-	}
-	flow := at.FlowOf()
-	is := func(f manifest.FlowCall) bool { return strings.EqualFold(f.Tool, before) }
-	return slices.ContainsFunc(flow.Needs, is) || slices.ContainsFunc(flow.Values, func(v manifest.Value) bool {
-		return slices.ContainsFunc(v.From, func(s manifest.Source) bool { return is(s.FlowCall) })
-	})
-}
-
 // tool counts a call of a tool for the tool itself and for all.
 func (w *walk) tool(c *counter, r *host.Record) {
-	t := w.tools[r.Tool]
-	if t == nil {
-		t = &tool{errors: map[string]bool{}}
-		w.tools[r.Tool] = t
-	}
-	for _, sum := range []*tally{c.tally(r.Tool), &c.all} {
+	t := at(&w.tools, r.Tool)
+	for _, sum := range []*tally{at(&c.tools, r.Tool), &c.all} {
 		t.count(sum, r)
 	}
-	t.afterDocs(c, r)
+	if t.waiting > 0 && t.refusals {
+		after := &c.noDocs
+		if t.hadDocs {
+			after = &c.docs
+		}
+		after.add(r.ExitCode == 0)
+	}
 	t.called = true
 	if r.ExitCode == 0 {
 		t.compare(c, r)
@@ -148,7 +133,7 @@ func (w *walk) tool(c *counter, r *host.Record) {
 	t.failed, t.between = r, nil
 	t.waiting++
 	for _, kind := range kinds(r) {
-		t.errors[kind] = true
+		t.errors.add(kind)
 	}
 	t.refusals, t.hadDocs = r.Code == string(host.InvalidArgs), r.DocsTokens > 0
 	t.offered = len(r.Changes) > 0
@@ -162,12 +147,12 @@ func (w *walk) succeed(c *counter, r *host.Record) {
 		}
 	}
 	if len(w.successes) < maxSuccesses && InScope(r.Tool, c.scope) {
-		w.successes = append(w.successes, successOf(r))
+		w.successes = append(w.successes, r)
 	}
 	if slices.Contains(w.done, r.Tool) {
 		return
 	}
-	c.alone[r.Tool]++
+	c.alone.add(r.Tool)
 	for _, before := range w.done {
 		c.together[[2]string{r.Tool, before}]++
 	}
@@ -183,7 +168,7 @@ func (t *tool) compare(c *counter, r *host.Record) {
 	}
 	if !t.refusals {
 		if len(t.between) == 1 && slices.Equal(parameters(t.failed), parameters(r)) {
-			at(c.needs, [2]string{r.Tool, t.between[0]}).add(t.failed)
+			c.relate(needed, t.failed, r.Tool, t.between[0])
 		}
 		return
 	}
@@ -197,48 +182,28 @@ func (t *tool) compare(c *counter, r *host.Record) {
 	}
 	meant := slices.DeleteFunc(slices.Clone(now), func(name string) bool { return slices.Contains(given, name) })
 	if len(sent) == 1 && len(meant) == 1 {
-		at(c.renames, [3]string{r.Tool, sent[0], meant[0]}).add(t.failed)
+		c.relate(renamed, t.failed, r.Tool, sent[0], meant[0])
 	}
 }
 
+// count counts a call for the tool itself, or for all.
 func (t *tool) count(sum *tally, r *host.Record) {
 	ok := r.ExitCode == 0
 	if !t.called {
-		sum.first++
-		if ok {
-			sum.firstOK++
-		}
+		sum.first.add(ok)
 	}
 	switch {
 	case !ok && t.waiting == 0:
-		sum.errors++
+		sum.recovered.of++
 	case ok && t.waiting > 0:
-		sum.recovered++
+		sum.recovered.n++
 		sum.recovery = append(sum.recovery, float64(t.waiting))
 		if t.offered {
-			sum.offered++
-			if r.SuggestionUsed {
-				sum.kept++
-			}
+			sum.kept.add(r.SuggestionUsed)
 		}
 	}
 	if !ok && slices.ContainsFunc(kinds(r), func(kind string) bool { return t.errors[kind] }) {
 		sum.repeated++
-	}
-}
-
-// afterDocs counts whether the call after a parameter error succeeded.
-func (t *tool) afterDocs(c *counter, r *host.Record) {
-	if t.waiting == 0 || !t.refusals {
-		return
-	}
-	outcomes := &c.noDocs
-	if t.hadDocs {
-		outcomes = &c.docs
-	}
-	outcomes[0]++
-	if r.ExitCode == 0 {
-		outcomes[1]++
 	}
 }
 
@@ -289,16 +254,21 @@ func isConfusion(failed, next *host.Record) bool {
 // parameters returns the names of the parameters of a call, sorted.
 func parameters(r *host.Record) []string {
 	names := []string{}
+	eachParameter(r, func(name string, _ json.RawMessage) { names = append(names, name) })
+	slices.Sort(names)
+	return names
+}
+
+// eachParameter visits the parameters of a call with their values or shapes, but not the mark of those left out.
+func eachParameter(r *host.Record, visit func(name string, value json.RawMessage)) {
 	if len(r.Params) == 0 || r.Params[0] != '{' {
-		return names
+		return
 	}
 	s := jsontext.Scan(r.Params)
 	s.Members(func(key []byte) {
+		value := bytes.TrimSpace(s.Skip())
 		if name, ok := jsontext.Unquote(key); ok && name != "…" {
-			names = append(names, name)
+			visit(name, value)
 		}
-		s.Skip()
 	})
-	slices.Sort(names)
-	return names
 }

@@ -64,8 +64,8 @@ type composer struct {
 func (c *composer) compose() bool {
 	s := c.sequence
 	for i, name := range s.Tools {
-		at, err := c.catalog.Find(name)
-		if err != nil || at.Tool == nil {
+		at, ok := stats.Find(c.catalog, name)
+		if !ok {
 			return false
 		}
 		raw, err := manifest.Marshal(struct {

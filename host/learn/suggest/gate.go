@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -90,20 +91,14 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *hos
 	}
 	before = accepted.Apply(before)
 	after := accepted.Merge([]host.Edit{*e}).Apply(before)
-	for _, check := range []func() string{
-		func() string { return g.checkValue(e, before) },
-		func() string { return checkEmptied(e, before) },
-		func() string { return g.checkAlias(base, e, before) },
-		func() string { return g.checkCopy(base.Info().Name, e, before) },
-		func() string { return checkPromise(e, before) },
-		func() string { return g.checkLint(base, before, after) },
-		func() string { return g.checkExample(ctx, base, e, after) },
-	} {
-		if why := check(); why != "" {
-			return why, nil
-		}
+	why = cmp.Or(g.checkValue(e, before), checkEmptied(e, before), g.checkAlias(base, e, before))
+	if why == "" && slices.Contains(texts, e.Field) {
+		why = cmp.Or(g.checkCopy(base.Info().Name, e, before), checkPromise(e, before))
 	}
-	return "", nil
+	if why == "" {
+		why = cmp.Or(g.checkLint(base, before, after), g.checkExample(ctx, base, e, after))
+	}
+	return why, nil
 }
 
 // maxValue bounds the value of an edit, in bytes.
@@ -130,12 +125,12 @@ func (g *Gate) checkValue(e *host.Edit, t *manifest.Tool) string {
 			return fmt.Sprintf("%q is not a word", manifest.CleanLine(manifest.Clip(e.Value, 60)))
 		}
 	case host.EditNeed:
-		if at, err := g.Catalog.Find(e.Value); err != nil || at.Tool == nil {
+		if _, ok := stats.Find(g.Catalog, e.Value); !ok {
 			return "there is no tool " + manifest.CleanLine(e.Value)
 		}
 	case host.EditFrom:
 		tool, _, ok := manifest.SplitSource(e.Value)
-		if at, err := g.Catalog.Find(tool); !ok || err != nil || at.Tool == nil {
+		if _, known := stats.Find(g.Catalog, tool); !ok || !known {
 			return fmt.Sprintf("%q is not the result of a tool", manifest.CleanLine(e.Value))
 		}
 	case host.EditExample:
@@ -190,27 +185,20 @@ func (g *Gate) checkAlias(base host.Provider, e *host.Edit, t *manifest.Tool) st
 			}
 		}
 	case host.EditAlias:
-		for _, p := range g.Catalog.Providers() {
+		for p, name := range stats.Names(g.Catalog) {
 			plugin := p.Info().Name
-			names, err := p.Names()
-			if err != nil {
-				continue // a damaged plugin; lists say so
-			}
-			for _, name := range names {
-				isSibling := plugin == base.Info().Name
-				if isSibling && strings.EqualFold(name, t.Name) {
+			known := []string{plugin + "." + name}
+			if plugin == base.Info().Name {
+				if strings.EqualFold(name, t.Name) {
 					continue
 				}
-				known := []string{plugin + "." + name}
-				if isSibling {
-					known = append(known, name, name[strings.LastIndexByte(name, '.')+1:])
-					if other, err := p.Tool(name); err == nil && other != nil {
-						known = append(known, other.Aliases...)
-					}
+				known = append(known, name, name[strings.LastIndexByte(name, '.')+1:])
+				if other, err := p.Tool(name); err == nil && other != nil {
+					known = append(known, other.Aliases...)
 				}
-				if why := taken(plugin+"."+name, known...); why != "" {
-					return why
-				}
+			}
+			if why := taken(plugin+"."+name, known...); why != "" {
+				return why
 			}
 		}
 	}
@@ -234,43 +222,28 @@ const copyWords = 4
 
 // checkCopy refuses a text of which half is that of another tool.
 func (g *Gate) checkCopy(plugin string, e *host.Edit, t *manifest.Tool) string {
-	if !slices.Contains(texts, e.Field) {
+	all := runs(e.Value)
+	fresh := maps.Clone(all)
+	for run := range runs(docsOf(t)) {
+		delete(fresh, run)
+	}
+	if len(fresh) == 0 {
 		return ""
 	}
-	own := runs(docsOf(t))
-	fresh := 0
-	list := runs(e.Value)
-	for run := range list {
-		if !own[run] {
-			fresh++
+	for p, name := range stats.Names(g.Catalog) {
+		full := p.Info().Name + "." + name
+		other, err := p.Tool(name)
+		if err != nil || other == nil || strings.EqualFold(full, plugin+"."+t.Name) {
+			continue
 		}
-	}
-	if fresh == 0 {
-		return ""
-	}
-	for _, p := range g.Catalog.Providers() {
-		names, err := p.Names()
-		if err != nil {
-			continue // a damaged plugin; lists say so
+		copied := 0
+		for run := range runs(docsOf(other)) {
+			if fresh[run] {
+				copied++
+			}
 		}
-		for _, name := range names {
-			if p.Info().Name == plugin && strings.EqualFold(name, t.Name) {
-				continue
-			}
-			other, err := p.Tool(name)
-			if err != nil || other == nil {
-				continue
-			}
-			copied := 0
-			theirs := runs(docsOf(other))
-			for run := range list {
-				if theirs[run] && !own[run] {
-					copied++
-				}
-			}
-			if 2*copied >= len(list) {
-				return fmt.Sprintf("half of the text is that of %s.%s", p.Info().Name, name)
-			}
+		if 2*copied >= len(all) {
+			return "half of the text is that of " + full
 		}
 	}
 	return ""
@@ -297,9 +270,6 @@ func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9'
 
 // checkPromise refuses a text by which the tool would do more than it does.
 func checkPromise(e *host.Edit, t *manifest.Tool) string {
-	if !slices.Contains(texts, e.Field) {
-		return ""
-	}
 	before := strings.Join(slices.Concat([]string{t.Name, docsOf(t), string(t.Params)}, t.Keywords, t.Aliases), " ")
 	if verbs := lint.Promises(before, e.Value, t.Effect); len(verbs) > 0 {
 		return fmt.Sprintf("the text says %q, and %s is of effect %s", strings.Join(verbs, ", "), t.Name, t.Effect)
@@ -326,7 +296,7 @@ func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) strin
 		}
 		beside.Plugins = append(beside.Plugins, n)
 	}
-	findings := func(t *manifest.Tool) (list []lint.Finding) {
+	findings := func(t *manifest.Tool) []lint.Finding {
 		only := *m
 		only.Tools = []manifest.Tool{*t}
 		if !builtin {
@@ -337,12 +307,9 @@ func (g *Gate) checkLint(base host.Provider, before, after *manifest.Tool) strin
 				}
 			}
 		}
-		for _, f := range lint.Check(&only, beside) {
-			if !builtin || !slices.Contains(foreignRules, f.Rule) {
-				list = append(list, f)
-			}
-		}
-		return list
+		return slices.DeleteFunc(lint.Check(&only, beside), func(f lint.Finding) bool {
+			return builtin && slices.Contains(foreignRules, f.Rule)
+		})
 	}
 	counts := map[string]int{}
 	for _, f := range findings(before) {
@@ -506,20 +473,14 @@ func (g *Gate) measure() error {
 		return err
 	}
 	g.before = map[string]int{}
-	for _, p := range g.Catalog.Providers() {
-		names, err := p.Names()
-		if err != nil {
-			continue // a damaged plugin; lists say so
+	for p, name := range stats.Names(g.Catalog) {
+		t, err := host.Base(p).Tool(name)
+		if err != nil || t == nil {
+			continue
 		}
-		for _, name := range names {
-			t, err := host.Base(p).Tool(name)
-			if err != nil || t == nil {
-				continue
-			}
-			full := p.Info().Name + "." + t.Name
-			for _, task := range t.Tasks {
-				g.before[full+"\x00"+task] = rankOf(h, task, full)
-			}
+		full := p.Info().Name + "." + t.Name
+		for _, task := range t.Tasks {
+			g.before[full+"\x00"+task] = rankOf(h, task, full)
 		}
 	}
 	return nil
@@ -531,9 +492,10 @@ func rankOf(h *call.Host, query, tool string) int {
 	if err != nil {
 		return found
 	}
-	i := slices.IndexFunc(data.Results, func(r host.SearchResult) bool { return strings.EqualFold(r.Name, tool) })
-	if i < 0 {
-		return found
+	for i, r := range data.Results {
+		if strings.EqualFold(r.Name, tool) {
+			return i
+		}
 	}
-	return i
+	return found
 }

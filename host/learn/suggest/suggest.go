@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,26 +78,21 @@ type suggester struct {
 
 // evidence is what a rule goes by.
 type evidence struct {
-	rule            string
-	cases, sessions int
-	calls           []string
-	why             string
+	rule, why string
+	stats.Evidence
 }
 
 // add proposes an edit if the evidence is enough and the edit changes anything.
 func (s *suggester) add(at host.Address, edit host.Edit, e evidence) {
-	if e.cases < stats.MinCases || e.sessions < stats.MinSessions {
+	if !e.Enough() {
 		return
 	}
 	edit.Tool, edit.Origin = at.Tool.Name, "rule "+e.rule
-	s.found = append(s.found, Suggestion{edit.ID(), at.Plugin, edit, e.rule, e.why, e.cases, e.sessions, e.calls})
+	s.found = append(s.found, Suggestion{edit.ID(), at.Plugin, edit, e.rule, e.why, e.N, e.Sessions, e.Calls})
 }
 
 // find returns a tool of the catalog.
-func (s *suggester) find(name string) (host.Address, bool) {
-	at, err := s.catalog.Find(name)
-	return at, err == nil && at.Tool != nil
-}
+func (s *suggester) find(name string) (host.Address, bool) { return stats.Find(s.catalog, name) }
 
 // tool applies the rules about the calls of one tool.
 func (s *suggester) tool(t *stats.Tool) {
@@ -117,17 +113,17 @@ func (s *suggester) tool(t *stats.Tool) {
 		if sentence == "" {
 			continue
 		}
-		described[p.Name] = append(described[p.Name], evidence{rule, f.N, f.Sessions, f.Calls, fmt.Sprintf(
-			"%d of %d calls failed at %s: expected %s", f.N, t.Calls, f.Pointer, f.Expected)})
+		why := fmt.Sprintf("%d of %d calls failed at %s: expected %s", f.N, t.Calls, f.Pointer, f.Expected)
+		described[p.Name] = append(described[p.Name], evidence{rule, why, f.Evidence})
 		sentences[p.Name] = append(sentences[p.Name], sentence)
 		if f.Keyword == "required" {
-			s.example(at, params, p.Name, evidence{"required example", f.N, f.Sessions, f.Calls, fmt.Sprintf(
-				"%d of %d calls had no %s, and no example has it", f.N, t.Calls, p.Name)})
+			why := fmt.Sprintf("%d of %d calls had no %s, and no example has it", f.N, t.Calls, p.Name)
+			s.example(at, params, p.Name, evidence{"required example", why, f.Evidence})
 		}
 	}
 	for _, p := range params {
 		for i, e := range described[p.Name] {
-			if e.cases < stats.MinCases || e.sessions < stats.MinSessions {
+			if !e.Enough() {
 				continue
 			}
 			text := strings.TrimSpace(strings.TrimRight(p.Description, ". ") + ". " + strings.Join(sentences[p.Name][i:], " "))
@@ -135,18 +131,23 @@ func (s *suggester) tool(t *stats.Tool) {
 			break // one text for all that is wrong with the parameter
 		}
 	}
-	if t.Calls-t.Failed >= minUses && t.Sessions >= minUsers {
+	if good := t.Calls - t.Failed; good >= minUses && t.Sessions >= minUsers {
 		for _, name := range t.Unused {
-			s.add(at, host.Edit{Field: host.EditRare, Param: name}, evidence{"unused", t.Calls - t.Failed, t.Sessions, nil,
-				fmt.Sprintf("none of %d successful calls had %s", t.Calls-t.Failed, name)})
+			s.add(at, host.Edit{Field: host.EditRare, Param: name}, evidence{"unused",
+				fmt.Sprintf("none of %d successful calls had %s", good, name), inSessions(good, t)})
 		}
 	}
-	s.common(at, params, t)
+	s.common(at, t)
 	if p := t.P50; p != nil && p.Low > stats.SlowMS && !strings.Contains(at.Tool.Docs.Standard, "akes about") {
 		text := strings.TrimRight(cmp.Or(at.Tool.Docs.Standard, at.Tool.Docs.Brief), ". ")
 		s.add(at, host.Edit{Field: host.EditStandard, Value: fmt.Sprintf("%s. Takes about %.0f s.", text, p.Value/1000)},
-			evidence{"slow", p.Of, t.Sessions, nil, fmt.Sprintf("half of %d calls took more than %.1f s", p.Of, p.Value/1000)})
+			evidence{"slow", fmt.Sprintf("half of %d calls took more than %.1f s", p.Of, p.Value/1000), inSessions(p.Of, t)})
 	}
+}
+
+// inSessions are cases among all calls of a tool.
+func inSessions(n int, t *stats.Tool) stats.Evidence {
+	return stats.Evidence{N: n, Sessions: t.Sessions}
 }
 
 // param returns the parameter that a pointer leads to or into.
@@ -224,9 +225,8 @@ func worked(t *manifest.Tool, name string) string {
 // first of an enum. Values of callers are never used.
 func exampleValue(t *manifest.Tool, name string) json.RawMessage {
 	for _, e := range t.Examples {
-		var given map[string]json.RawMessage
-		if e.ExitCode == 0 && len(e.Before) == 0 && json.Unmarshal(e.Params, &given) == nil && given[name] != nil {
-			return given[name]
+		if value := given(e)[name]; e.ExitCode == 0 && len(e.Before) == 0 && value != nil {
+			return value
 		}
 	}
 	for _, p := range manifest.Params(t.Params) {
@@ -241,13 +241,20 @@ func exampleValue(t *manifest.Tool, name string) json.RawMessage {
 	return nil
 }
 
+// given returns the parameters of an example.
+func given(e manifest.Example) (params map[string]json.RawMessage) {
+	if json.Unmarshal(e.Params, &params) != nil {
+		return nil
+	}
+	return params
+}
+
 // example proposes an example with all required parameters if none has this one.
 func (s *suggester) example(at host.Address, params []manifest.Param, name string, e evidence) {
-	for _, x := range at.Tool.Examples {
-		var given map[string]json.RawMessage
-		if json.Unmarshal(x.Params, &given) == nil && given[name] != nil && x.ExitCode == 0 {
-			return
-		}
+	if slices.ContainsFunc(at.Tool.Examples, func(x manifest.Example) bool {
+		return x.ExitCode == 0 && given(x)[name] != nil
+	}) {
+		return
 	}
 	var names []string
 	for _, p := range params {
@@ -255,11 +262,11 @@ func (s *suggester) example(at host.Address, params []manifest.Param, name strin
 			names = append(names, p.Name)
 		}
 	}
-	s.addExample(at, names, "minimal", e)
+	s.addExample(at, names, "minimal", "The required parameters", e)
 }
 
 // common proposes as the first example the parameters that most calls have, if no example has just these.
-func (s *suggester) common(at host.Address, params []manifest.Param, t *stats.Tool) {
+func (s *suggester) common(at host.Address, t *stats.Tool) {
 	good := t.Calls - t.Failed
 	if len(t.Arguments) == 0 || good < 2*stats.MinCases || t.Arguments[0].Name == "" {
 		return
@@ -268,41 +275,34 @@ func (s *suggester) common(at host.Address, params []manifest.Param, t *stats.To
 	if low, _ := stats.Wilson(top.N, good); low < 0.4 {
 		return
 	}
-	names := strings.Split(top.Name, ", ")
 	if len(at.Tool.Examples) > 0 && len(at.Tool.Examples[0].Before) > 0 {
 		return // the first example needs calls before it; a shorter one would not run
 	}
 	for _, x := range at.Tool.Examples {
-		var given map[string]json.RawMessage
-		if json.Unmarshal(x.Params, &given) != nil || len(given) != len(names) {
-			continue
-		}
-		if !slices.ContainsFunc(names, func(n string) bool { return given[n] == nil }) {
+		if strings.Join(slices.Sorted(maps.Keys(given(x))), ", ") == top.Name {
 			return
 		}
 	}
-	s.addExample(at, names, "common", evidence{"common example", top.N, t.Sessions, nil, fmt.Sprintf(
-		"%d of %d successful calls had just %s, and no example has", top.N, good, top.Name)})
+	s.addExample(at, strings.Split(top.Name, ", "), "common", "As it is used most", evidence{"common example",
+		fmt.Sprintf("%d of %d successful calls had just %s, and no example has", top.N, good, top.Name),
+		inSessions(top.N, t)})
 }
 
 // addExample proposes an example of named parameters, if the author gave values for all of them.
-func (s *suggester) addExample(at host.Address, names []string, kind string, e evidence) {
+func (s *suggester) addExample(at host.Address, names []string, kind, title string, e evidence) {
 	if len(names) == 0 {
 		return
 	}
-	given := map[string]json.RawMessage{}
+	params := map[string]json.RawMessage{}
 	for _, name := range names {
-		value := exampleValue(at.Tool, name)
-		if value == nil {
+		if params[name] = exampleValue(at.Tool, name); params[name] == nil {
 			return
 		}
-		given[name] = value
 	}
-	raw, err := manifest.Marshal(given)
+	raw, err := manifest.Marshal(params)
 	if err != nil {
 		return
 	}
-	title := map[string]string{"minimal": "The required parameters", "common": "As it is used most"}[kind]
 	s.add(at, host.Edit{Field: host.EditExample, Example: &manifest.Example{Title: title, Kind: kind, Params: raw}}, e)
 }
 
@@ -314,14 +314,15 @@ var plainName = sync.OnceValue(func() *regexp.Regexp {
 // rename proposes another name of a parameter. Names that the host recognizes as a typo need none.
 func (s *suggester) rename(n stats.Rename) {
 	at, ok := s.find(n.Tool)
-	if !ok || !plainName().MatchString(n.Sent) || param(manifest.Params(at.Tool.Params), "/"+n.Meant) == nil {
+	if !ok || !plainName().MatchString(n.Sent) {
 		return
 	}
-	if param(manifest.Params(at.Tool.Params), "/"+n.Sent) != nil {
+	params := manifest.Params(at.Tool.Params)
+	if param(params, "/"+n.Meant) == nil || param(params, "/"+n.Sent) != nil {
 		return
 	}
-	s.add(at, host.Edit{Field: host.EditParamAlias, Param: n.Meant, Value: n.Sent}, evidence{"alias", n.N, n.Sessions,
-		n.Calls, fmt.Sprintf("%d calls sent %s and then, with success, %s", n.N, n.Sent, n.Meant)})
+	s.add(at, host.Edit{Field: host.EditParamAlias, Param: n.Meant, Value: n.Sent}, evidence{"alias",
+		fmt.Sprintf("%d calls sent %s and then, with success, %s", n.N, n.Sent, n.Meant), n.Evidence})
 }
 
 // confusion proposes an alias for a name that no tool has, and else says on each of the two tools what the other is
@@ -331,7 +332,8 @@ func (s *suggester) confusion(c stats.Confusion) {
 	if !ok {
 		return
 	}
-	why := fmt.Sprintf("%d calls of %s failed, and then one of %s succeeded", c.N, c.Called, c.Meant)
+	e := evidence{"confusion", fmt.Sprintf("%d calls of %s failed, and then one of %s succeeded", c.N, c.Called, c.Meant),
+		c.Evidence}
 	called, ok := s.find(c.Called)
 	if !ok {
 		plugin, name, _ := strings.Cut(c.Called, ".")
@@ -340,32 +342,28 @@ func (s *suggester) confusion(c stats.Confusion) {
 			!plainName().MatchString(group) || !plainName().MatchString(host.Bare(name)) {
 			return
 		}
-		s.add(meant, host.Edit{Field: host.EditAlias, Value: host.Bare(name)},
-			evidence{"tool alias", c.N, c.Sessions, c.Calls, why})
+		e.rule = "tool alias"
+		s.add(meant, host.Edit{Field: host.EditAlias, Value: host.Bare(name)}, e)
 		return
 	}
 	if called.Plugin != meant.Plugin { // a plugin's texts do not lead to tools of others
 		return
 	}
-	if comesBefore(called, c.Meant) || slices.ContainsFunc(s.report.Needs, func(n stats.Need) bool {
+	if stats.ComesBefore(called, c.Meant) || slices.ContainsFunc(s.report.Needs, func(n stats.Need) bool {
 		return n.Tool == c.Called && n.Before == c.Meant
 	}) {
 		return // it was called to prepare the other one
 	}
-	e := evidence{"confusion", c.N, c.Sessions, c.Calls, why}
-	if !strings.Contains(called.Tool.WhenNot, meant.Tool.Name) {
-		hint := "to " + lowerFirst(meant.Tool.Docs.Brief) + ": " + meant.Tool.Name
-		if called.Tool.WhenNot != "" {
-			hint = called.Tool.WhenNot + "; " + hint
+	for _, of := range [][2]*manifest.Tool{{called.Tool, meant.Tool}, {meant.Tool, called.Tool}} {
+		t, other := of[0], of[1]
+		if strings.Contains(t.WhenNot, other.Name) {
+			continue
 		}
-		s.add(called, host.Edit{Field: host.EditWhenNot, Value: hint}, e)
-	}
-	if !strings.Contains(meant.Tool.WhenNot, called.Tool.Name) {
-		hint := "to " + lowerFirst(called.Tool.Docs.Brief) + ": " + called.Tool.Name
-		if meant.Tool.WhenNot != "" {
-			hint = meant.Tool.WhenNot + "; " + hint
+		hint := "to " + lowerFirst(other.Docs.Brief) + ": " + other.Name
+		if t.WhenNot != "" {
+			hint = t.WhenNot + "; " + hint
 		}
-		s.add(meant, host.Edit{Field: host.EditWhenNot, Value: hint}, e)
+		s.add(host.Address{Plugin: called.Plugin, Tool: t}, host.Edit{Field: host.EditWhenNot, Value: hint}, e)
 	}
 }
 
@@ -384,13 +382,14 @@ func (s *suggester) need(n stats.Need) {
 	if !ok || !known || slices.Contains(at.Tool.Needs, before.Name()) {
 		return
 	}
-	if comesBefore(at, before.Name()) || slices.ContainsFunc(s.report.Origins, func(o stats.Origin) bool {
+	if stats.ComesBefore(at, before.Name()) || slices.ContainsFunc(s.report.Origins, func(o stats.Origin) bool {
 		return o.Tool == n.Tool && strings.HasPrefix(o.From, n.Before+"/") && s.isOrigin(o)
 	}) {
 		return // what it needs is a value of that one's result
 	}
-	s.add(at, host.Edit{Field: host.EditNeed, Value: before.Name()}, evidence{"need", n.N, n.Sessions, n.Calls,
-		fmt.Sprintf("%d times it failed, and succeeded after %s; it never succeeded without", n.N, before.Name())})
+	s.add(at, host.Edit{Field: host.EditNeed, Value: before.Name()}, evidence{"need",
+		fmt.Sprintf("%d times it failed, and succeeded after %s; it never succeeded without", n.N, before.Name()),
+		n.Evidence})
 }
 
 // origin proposes that the value of a parameter comes from the result of another tool.
@@ -407,8 +406,8 @@ func (s *suggester) origin(o stats.Origin) {
 			return
 		}
 	}
-	s.add(at, host.Edit{Field: host.EditFrom, Param: o.Parameter, Value: o.From}, evidence{"origin", o.N, o.Sessions,
-		o.Calls, fmt.Sprintf("%d of %d values of %s were those of %s", o.N, o.Of, o.Parameter, o.From)})
+	s.add(at, host.Edit{Field: host.EditFrom, Param: o.Parameter, Value: o.From}, evidence{"origin",
+		fmt.Sprintf("%d of %d values of %s were those of %s", o.N, o.Of, o.Parameter, o.From), o.Evidence})
 }
 
 // isOrigin reports whether a result is where most values of a parameter come from. Values that the schema lists need no
@@ -424,15 +423,6 @@ func (s *suggester) isOrigin(o stats.Origin) bool {
 	return p != nil && p.Enum == nil && low >= minOrigin
 }
 
-// comesBefore reports whether documentation says that a tool has to be called before, or that it returns a value.
-func comesBefore(at host.Address, tool string) bool {
-	flow := at.FlowOf()
-	is := func(c manifest.FlowCall) bool { return strings.EqualFold(c.Tool, tool) }
-	return slices.ContainsFunc(flow.Needs, is) || slices.ContainsFunc(flow.Values, func(v manifest.Value) bool {
-		return slices.ContainsFunc(v.From, func(f manifest.Source) bool { return is(f.FlowCall) })
-	})
-}
-
 // maxWords is how many keywords a tool gets from searches at once.
 const maxWords = 3
 
@@ -444,7 +434,7 @@ var plainWord = sync.OnceValue(func() *regexp.Regexp {
 // miss proposes as keywords the words that most queries have in common which did not find the tool.
 func (s *suggester) miss(m stats.Miss) {
 	at, ok := s.find(m.Tool)
-	if !ok || m.N < stats.MinCases || m.Sessions < stats.MinSessions {
+	if !ok || !m.Enough() {
 		return
 	}
 	known := strings.ToLower(strings.Join(slices.Concat([]string{at.Plugin, at.Tool.Name, at.Tool.Docs.Brief,
@@ -453,7 +443,7 @@ func (s *suggester) miss(m stats.Miss) {
 	for _, query := range m.Queries {
 		seen := map[string]bool{}
 		for _, word := range strings.Fields(strings.ToLower(query)) {
-			if plainWord().MatchString(word) && !seen[word] && !strings.Contains(known, word) && !common[word] {
+			if plainWord().MatchString(word) && !seen[word] && !strings.Contains(known, word) && !slices.Contains(common, word) {
 				seen[word] = true
 				counts[word]++
 			}
@@ -467,20 +457,12 @@ func (s *suggester) miss(m stats.Miss) {
 	}
 	slices.SortFunc(words, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
 	for _, word := range words[:min(len(words), maxWords)] {
-		s.add(at, host.Edit{Field: host.EditKeyword, Value: word}, evidence{"search miss", m.N, m.Sessions, m.Calls,
+		s.add(at, host.Edit{Field: host.EditKeyword, Value: word}, evidence{"search miss",
 			fmt.Sprintf("%d searches did not find it among the first five; %d different queries had the word %s", m.N,
-				counts[word], word)})
+				counts[word], word), m.Evidence})
 	}
 }
 
 // common are words that say nothing about a tool.
-var common = wordsOf(`the and for with from into that this what how can you want need please all any are its out get
+var common = strings.Fields(`the and for with from into that this what how can you want need please all any are its out get
 	make use using tool page one some when where which then them they there text data value file now`)
-
-func wordsOf(list string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(list) {
-		set[w] = true
-	}
-	return set
-}
