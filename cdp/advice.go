@@ -64,7 +64,7 @@ func steps(tools ...string) []host.Step {
 
 // protocolSteps returns the next steps after Chrome rejected a command: those that provide what is missing, then the
 // command's documentation.
-func (p *Provider) protocolSteps(r *host.Request, e *api.Error) (next []host.Step) {
+func (p *catalog) protocolSteps(r *host.Request, e *api.Error) (next []host.Step) {
 	switch {
 	case e.Chrome == nil:
 	case e.Chrome.Code == chromeUnknown:
@@ -75,7 +75,7 @@ func (p *Provider) protocolSteps(r *host.Request, e *api.Error) (next []host.Ste
 	case strings.Contains(e.Chrome.Message, "only be executed on top-level targets"):
 		next = []host.Step{toolStep("targets", nil).At(browserOf(r))}
 	default:
-		remedies := p.remedyFor(r.Tool, e.Chrome.Message)
+		remedies := p.protocol.remedyFor(r.Tool, e.Chrome.Message)
 		if step := p.planStep(r, e.Chrome.Message); step != nil {
 			at := len(remedies)
 			if getsValue(e.Chrome.Message) {
@@ -95,7 +95,7 @@ func (p *Provider) protocolSteps(r *host.Request, e *api.Error) (next []host.Ste
 
 // planStep returns the step that makes the calls before a command that Chrome rejected, and the command again with the
 // caller's other values; nil if nothing comes before the command. If a value is missing, all that were given are kept.
-func (p *Provider) planStep(r *host.Request, message string) *host.Step {
+func (p *catalog) planStep(r *host.Request, message string) *host.Step {
 	flow := p.Flow(r.Tool)
 	if flow == nil {
 		return nil
@@ -116,11 +116,11 @@ func getsValue(message string) bool {
 }
 
 // remedyFor returns the steps that provide what a message says is missing.
-func (p *Provider) remedyFor(tool, message string) []host.Step {
+func (t translation) remedyFor(tool, message string) []host.Step {
 	if known := remedyIn(message); known != nil {
 		return known
 	}
-	if enable := p.enableCommand(tool, message); enable != "" {
+	if enable := t.enableCommand(tool, message); enable != "" {
 		return steps(enable)
 	}
 	return nil
@@ -138,7 +138,7 @@ func remedyIn(message string) []host.Step {
 
 // enableCommand returns the command that enables the domain that a message says is disabled, as in "DOM agent needs to
 // be enabled first": the domain that it names, or else the rejected command's own; "" for other messages.
-func (p *Provider) enableCommand(tool, message string) string {
+func (t translation) enableCommand(tool, message string) string {
 	words := strings.Fields(message)
 	disabled := slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, ".") == "enabled" }) &&
 		!strings.Contains(message, "while")
@@ -152,7 +152,7 @@ func (p *Provider) enableCommand(tool, message string) string {
 	}
 	for _, domain := range domains {
 		if enable := domain + ".enable"; enable != tool {
-			if _, known := p.protocol.Command(enable); known {
+			if _, known := t.Command(enable); known {
 				return enable
 			}
 		}

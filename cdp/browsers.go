@@ -3,14 +3,85 @@ package cdp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 )
+
+// browsers has this process's connections to the keepers of browsers.
+type browsers struct {
+	cfg Config
+
+	mu      sync.Mutex
+	clients map[string]*keeper.Client // by browser name
+}
+
+// client returns this process's connection to a browser's keeper.
+func (b *browsers) client(ctx context.Context, name string) (*keeper.Client, error) {
+	b.mu.Lock()
+	c := b.clients[name]
+	b.mu.Unlock()
+	if c != nil && !c.Ended() {
+		return c, nil
+	}
+	c, err := keeper.Dial(ctx, b.cfg.RunDir, name, b.cfg.Version)
+	if err != nil {
+		return nil, err
+	}
+	return b.add(name, c), nil
+}
+
+// add stores a new connection. Of two concurrent connections the first stays, because it may have calls in
+// progress.
+func (b *browsers) add(name string, c *keeper.Client) *keeper.Client {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if first := b.clients[name]; first != nil {
+		if !first.Ended() {
+			_ = c.Close()
+			return first
+		}
+		_ = first.Close()
+	}
+	b.clients[name] = c
+	return c
+}
+
+// drop closes and forgets the connection to a browser. If it is forgotten because the browser has ended, another
+// call may have replaced it by one to a new browser of that name, which stays.
+func (b *browsers) drop(name string, onlyEnded bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.clients[name]; c != nil && (!onlyEnded || c.Ended()) {
+		_ = c.Close()
+		delete(b.clients, name)
+	}
+}
+
+// clientFor returns this process's connection to the browser of a call, acting for the caller.
+func (b *browsers) clientFor(ctx context.Context, r *host.Request) (*keeper.Client, error) {
+	c, err := b.client(ctx, r.Options.Browser)
+	if err != nil {
+		return nil, err
+	}
+	return onBehalfOf(c, r), nil
+}
+
+// disconnect closes the connections.
+func (b *browsers) disconnect() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.clients {
+		_ = c.Close()
+	}
+	clear(b.clients)
+}
 
 // closeResult is the result of close.
 type closeResult struct {
@@ -27,11 +98,14 @@ func newCloseResult() closeResult {
 	return closeResult{closed{Closed: api.Closed{Targets: []string{}, Contexts: []string{}}}}
 }
 
+// ofAll are the parameters of verbs that concern one browser or all.
+type ofAll struct {
+	All bool `json:"all"`
+}
+
 // close closes what the caller's session has opened, one page, or everything.
-func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, error) {
-	var q struct {
-		All bool `json:"all"`
-	}
+func (b *browsers) close(ctx context.Context, r *host.Request) (*host.Result, error) {
+	var q ofAll
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
 	}
@@ -39,21 +113,21 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 	case q.All && !isPerson(r.Caller):
 		return nil, deny("", "close: only the command line can close what other sessions have opened")
 	case q.All:
-		return p.closeEverything(ctx, r)
+		return b.closeEverything(ctx)
 	case r.Options.Target != "":
-		return p.closeTarget(ctx, r)
+		return asking(b, closeTarget)(ctx, r)
 	}
-	c, err := p.clientFor(ctx, r)
-	if err != nil {
-		return p.closeWithout(ctx, r, err)
+	c, err := b.clientFor(ctx, r)
+	var found api.Closed
+	if err == nil {
+		found, err = c.CloseSession(ctx, "")
 	}
-	found, err := c.CloseSession(ctx, "")
 	if err != nil {
-		return p.closeWithout(ctx, r, p.hostError(err, r))
+		return b.closeWithout(ctx, r, err)
 	}
 	var notes []string
 	if found.Browser != "" {
-		p.dropClient(r.Options.Browser, true)
+		b.drop(r.Options.Browser, true)
 	} else if len(found.Targets)+len(found.Contexts) == 0 {
 		notes = append(notes, "this session had nothing open; the browser stays open for others")
 	}
@@ -62,20 +136,23 @@ func (p *Provider) close(ctx context.Context, r *host.Request) (*host.Result, er
 
 // closeWithout is close for a keeper that does not respond: there is none, or it hangs. The command line ends one that
 // hangs.
-func (p *Provider) closeWithout(ctx context.Context, r *host.Request, err error) (*host.Result, error) {
-	e := host.AsError(err)
-	if !isPerson(r.Caller) && e.Code == host.ChromeConnection {
+func (b *browsers) closeWithout(ctx context.Context, r *host.Request, err error) (*host.Result, error) {
+	var e *api.Error
+	if !errors.As(err, &e) {
+		return nil, err
+	}
+	if !isPerson(r.Caller) && e.Code == api.CodeChromeConnection {
 		return result(newCloseResult(), "no browser was open")
 	}
-	if !isPerson(r.Caller) || e.Code != host.ChromeConnection && e.Code != host.Timeout {
+	if !isPerson(r.Caller) || e.Code != api.CodeChromeConnection && e.Code != api.CodeTimeout {
 		return nil, err
 	}
 	done := newCloseResult()
-	p.dropClient(r.Options.Browser, false)
-	was, err := keeper.Stop(ctx, p.cfg.RunDir, r.Options.Browser, p.cfg.Version)
+	b.drop(r.Options.Browser, false)
+	was, err := keeper.Stop(ctx, b.cfg.RunDir, r.Options.Browser, b.cfg.Version)
 	switch {
 	case err != nil:
-		return nil, p.hostError(err, r)
+		return nil, err
 	case !was:
 		return result(done, "no browser was open")
 	}
@@ -83,32 +160,25 @@ func (p *Provider) closeWithout(ctx context.Context, r *host.Request, err error)
 	return result(done)
 }
 
-func (p *Provider) closeTarget(ctx context.Context, r *host.Request) (*host.Result, error) {
-	c, err := p.clientFor(ctx, r)
-	if err != nil {
-		return nil, err
-	}
+func closeTarget(ctx context.Context, c *keeper.Client, r *host.Request, _ ofAll) (closeResult, error) {
 	page, err := c.CloseTarget(ctx, r.Options.Target, r.Options.OnDialog)
-	if err != nil {
-		return nil, p.hostError(err, r)
-	}
 	done := newCloseResult()
 	done.Closed.Targets = []string{page.Target}
-	return result(done)
+	return done, err
 }
 
 // closeEverything closes all browsers with what all sessions have opened in them.
-func (p *Provider) closeEverything(ctx context.Context, r *host.Request) (*host.Result, error) {
-	entries, err := keeper.List(p.cfg.RunDir)
+func (b *browsers) closeEverything(ctx context.Context) (*host.Result, error) {
+	entries, err := keeper.List(b.cfg.RunDir)
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	done := newCloseResult()
 	done.Closed.Browsers = []string{}
 	var failed error
 	for _, e := range entries {
-		p.dropClient(e.Browser, false)
-		was, err := keeper.Stop(ctx, p.cfg.RunDir, e.Browser, p.cfg.Version)
+		b.drop(e.Browser, false)
+		was, err := keeper.Stop(ctx, b.cfg.RunDir, e.Browser, b.cfg.Version)
 		if err != nil && failed == nil {
 			failed = err // close the others nevertheless
 		}
@@ -118,7 +188,7 @@ func (p *Provider) closeEverything(ctx context.Context, r *host.Request) (*host.
 	}
 	switch {
 	case failed != nil:
-		return nil, p.hostError(failed, r)
+		return nil, failed
 	case len(done.Closed.Browsers) == 0:
 		return result(done, "no browser was open")
 	}
@@ -132,16 +202,14 @@ func displayName(name string) string {
 	return name
 }
 
-func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, error) {
-	var q struct {
-		All bool `json:"all"`
-	}
+func (b *browsers) status(ctx context.Context, r *host.Request) (*host.Result, error) {
+	var q ofAll
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
 	}
-	entries, err := keeper.List(p.cfg.RunDir)
+	entries, err := keeper.List(b.cfg.RunDir)
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	list := struct {
 		Browsers []any `json:"browsers"`
@@ -156,10 +224,10 @@ func (p *Provider) status(ctx context.Context, r *host.Request) (*host.Result, e
 		}
 		if !e.Alive {
 			notes = append(notes, fmt.Sprintf("browser %s ended without cleaning up; its files %s", e.Browser,
-				sweepStale(p.cfg.RunDir)))
+				sweepStale(b.cfg.RunDir)))
 			continue
 		}
-		c, err := p.client(ctx, e.Browser)
+		c, err := b.client(ctx, e.Browser)
 		var s api.Status
 		if err == nil {
 			s, err = onBehalfOf(c, r).Status(ctx, q.All)
@@ -190,36 +258,4 @@ func sweepStale(runDir string) string {
 		return "cannot be removed: " + manifest.CleanLine(err.Error())
 	}
 	return "were removed"
-}
-
-func (p *Provider) targets(ctx context.Context, r *host.Request) (*host.Result, error) {
-	c, err := p.clientFor(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	targets, err := c.Targets(ctx)
-	if err != nil {
-		return nil, p.hostError(err, r)
-	}
-	return result(struct {
-		Targets []api.Target `json:"targets"`
-	}{append([]api.Target{}, targets...)})
-}
-
-func (p *Provider) activate(ctx context.Context, r *host.Request) (*host.Result, error) {
-	var q struct {
-		Target string `json:"target"`
-	}
-	if err := json.Unmarshal(r.Params, &q); err != nil {
-		return nil, err
-	}
-	c, err := p.clientFor(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	page, err := c.Activate(ctx, q.Target)
-	if err != nil {
-		return nil, p.hostError(err, r)
-	}
-	return result(page)
 }

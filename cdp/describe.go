@@ -19,7 +19,7 @@ const (
 
 // Describe fits Chrome's texts, which cannot be edited, into the tiers: the second tier keeps the first sentence of
 // each description and shortens further until it fits.
-func (p *Provider) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
+func (p *catalog) Describe(t *manifest.Tool, tier int) *manifest.ToolDocs {
 	m, _ := p.Manifest()
 	d := manifest.Describe(m, t, tier)
 	if f := p.Flow(t.Name); f != nil && tier > manifest.Tier1 {

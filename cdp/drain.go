@@ -21,7 +21,7 @@ const (
 )
 
 // drain sends a command and copies the stream that its result or a later event names to the output.
-func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request) (*host.Result, error) {
+func drain(ctx context.Context, c *keeper.Client, r *host.Request) (*host.Result, error) {
 	if !r.Wants.Output {
 		return nil, host.Errorf(host.InvalidArgs, "draining a stream requires an output file").
 			WithSteps(repeatStep(r, host.StepOptions{Drain: true, Out: true}))
@@ -29,7 +29,7 @@ func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request)
 	// A handle is valid only in its own target, and the current target can change meanwhile.
 	target, err := resolveTarget(ctx, c, r.Options.Target)
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	var stream ioStream
 	var warnings []string
@@ -48,14 +48,14 @@ func (p *Provider) drain(ctx context.Context, c *keeper.Client, r *host.Request)
 		}
 	}
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	if stream.Handle == "" {
 		return nil, noStreamError(r)
 	}
 	written, err := stream.read(ctx, c, target, r.Output())
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	return &host.Result{Written: written, Raw: true, Warnings: warnings}, nil
 }

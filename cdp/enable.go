@@ -26,7 +26,7 @@ func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.R
 	target, domains := r.Options.Target, []string(nil)
 	for {
 		data, written, err = send(ctx, c, r, target, domains...)
-		more := p.domainsToEnable(ctx, r, domains, data, err)
+		more := p.protocol.domainsToEnable(ctx, r, domains, data, err)
 		if len(more) == 0 {
 			break
 		}
@@ -45,9 +45,9 @@ func (p *Provider) sendEnabling(ctx context.Context, c *keeper.Client, r *host.R
 // domainsToEnable returns the domains to enable before a call is repeated, those that another needs first. It returns
 // nil if its outcome does not ask for any, if they were all enabled already, or if the table or the policy does not
 // allow one of them.
-func (p *Provider) domainsToEnable(ctx context.Context, r *host.Request, enabled []string, data json.RawMessage,
+func (t translation) domainsToEnable(ctx context.Context, r *host.Request, enabled []string, data json.RawMessage,
 	err error) (domains []string) {
-	missing := p.disabledDomain(r.Tool, data, err)
+	missing := t.disabledDomain(r.Tool, data, err)
 	if missing == "" {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (p *Provider) domainsToEnable(ctx context.Context, r *host.Request, enabled
 }
 
 // disabledDomain returns the domain that the outcome of a command says is not enabled, "" for other outcomes.
-func (p *Provider) disabledDomain(tool string, data json.RawMessage, err error) string {
+func (t translation) disabledDomain(tool string, data json.RawMessage, err error) string {
 	var k *api.Error
 	switch {
 	case err == nil && len(data) > 0 && string(data) == emptyIfDisabled[tool]:
@@ -75,7 +75,7 @@ func (p *Provider) disabledDomain(tool string, data json.RawMessage, err error) 
 	case !errors.As(err, &k) || k.Chrome == nil || remedyIn(k.Chrome.Message) != nil:
 		return ""
 	}
-	return strings.TrimSuffix(p.enableCommand(tool, k.Chrome.Message), ".enable")
+	return strings.TrimSuffix(t.enableCommand(tool, k.Chrome.Message), ".enable")
 }
 
 // emptyIfDisabled are the results of commands that succeed while their domain is disabled, but return nothing.

@@ -60,7 +60,7 @@ func TestDomainsToEnable(t *testing.T) {
 	} {
 		functions := call.Functions{MayCall: func(_ context.Context, tool string) bool { return tool != c.denied }}
 		r := &host.Request{Job: host.Job{Tool: c.tool}, Ask: functions.Ask}
-		got := p.domainsToEnable(t.Context(), r, strings.Fields(c.enabled), json.RawMessage(c.data), c.err)
+		got := p.protocol.domainsToEnable(t.Context(), r, strings.Fields(c.enabled), json.RawMessage(c.data), c.err)
 		if !slices.Equal(got, strings.Fields(c.want)) {
 			t.Errorf("%s: %v, %s: enables %q, want %q", c.tool, c.err, c.data, got, c.want)
 		}

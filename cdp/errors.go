@@ -14,7 +14,7 @@ import (
 
 // hostError turns a keeper's error into the error that callers see, with its code and next steps. It returns other
 // errors unchanged.
-func (p *Provider) hostError(err error, r *host.Request) error {
+func (p *catalog) hostError(err error, r *host.Request) error {
 	var k *api.Error
 	if !errors.As(err, &k) {
 		return err

@@ -39,10 +39,10 @@ func (p *Provider) prepareEvents(ctx context.Context, r *host.Request) (q events
 		q.Match[i] = localEvent(q.Match[i])
 	}
 	q.Until = localEvent(q.Until)
-	if err = p.checkEvents(r, append(q.Match, q.Until)); err != nil {
+	if err = p.protocol.checkEvents(r, append(q.Match, q.Until)); err != nil {
 		return q, nil, err
 	}
-	c, err = p.clientFor(ctx, r)
+	c, err = p.browsers.clientFor(ctx, r)
 	return q, c, err
 }
 
@@ -64,7 +64,7 @@ func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, e
 	}
 	found, err := c.Events(ctx, request)
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	found.Events = append([]json.RawMessage{}, found.Events...)
 	var warnings []string
@@ -76,17 +76,17 @@ func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, e
 }
 
 // checkEvents rejects patterns that match no event of the protocol: waiting for them would never end.
-func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
+func (t translation) checkEvents(r *host.Request, patterns []string) error {
 	if r.Options.SendAnyway {
 		return nil
 	}
 	var names []string
 	for _, pattern := range patterns {
-		if e, ok := p.protocol.Event(pattern); pattern == "" || ok && e.Name == pattern {
+		if e, ok := t.Event(pattern); pattern == "" || ok && e.Name == pattern {
 			continue
 		}
 		if names == nil {
-			names = p.eventNames()
+			names = t.eventNames()
 		}
 		if slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(pattern, name); return ok }) {
 			continue
@@ -100,10 +100,10 @@ func (p *Provider) checkEvents(r *host.Request, patterns []string) error {
 	return nil
 }
 
-func (p *Provider) eventNames() []string {
+func (t translation) eventNames() []string {
 	var names []string
-	for _, d := range p.protocol.Domains() {
-		for _, m := range p.protocol.Members(d.Name) {
+	for _, d := range t.Domains() {
+		for _, m := range t.Members(d.Name) {
 			if m.Kind == protocol.KindEvent {
 				names = append(names, d.Name+"."+m.Name)
 			}
@@ -137,7 +137,7 @@ func (p *Provider) stream(ctx context.Context, r *host.Request) (*host.Result, e
 		end, err = api.ListenEnd{End: string(over)}, nil
 	}
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	return result(end, warnNotEnabled(q.Match)...)
 }

@@ -9,13 +9,12 @@ import (
 )
 
 // Flow returns what comes before a command; nil for a verb and for a name that is not a command.
-func (p *Provider) Flow(tool string) *manifest.Flow {
-	c := p.protocol.Flow(tool)
+func (p *catalog) Flow(tool string) *manifest.Flow {
+	c := p.protocol.Protocol.Flow(tool)
 	if len(c.Needs)+len(c.Values) == 0 {
 		return nil
 	}
-	f := p.flow(c)
-	return &f
+	return new(p.protocol.flow(c))
 }
 
 // Example is an example of a command before it ran. Those of the command's tool say what happened when they ran.
@@ -26,46 +25,46 @@ type Example struct {
 }
 
 // Examples returns the examples of a command before they ran; nil for a verb and for a name that is not a command.
-func (p *Provider) Examples(command string) (list []Example) {
+func (p *catalog) Examples(command string) (list []Example) {
 	c, ok := p.protocol.Command(command)
 	if !ok {
 		return nil
 	}
 	for _, e := range p.protocol.Examples(c) {
-		list = append(list, Example{e.Title, e.Kind, e.Params, p.flow(e.Flow())})
+		list = append(list, Example{e.Title, e.Kind, e.Params, p.protocol.flow(e.Flow())})
 	}
 	return list
 }
 
-func (p *Provider) flow(c protocol.Flow) manifest.Flow {
-	f := manifest.Flow{Needs: p.flowCalls(c.Needs)}
+func (t translation) flow(c protocol.Flow) manifest.Flow {
+	f := manifest.Flow{Needs: t.flowCalls(c.Needs)}
 	for _, v := range c.Values {
-		f.Values = append(f.Values, p.flowValue(v))
+		f.Values = append(f.Values, t.flowValue(v))
 	}
 	return f
 }
 
-func (p *Provider) flowValue(v protocol.Value) manifest.Value {
+func (t translation) flowValue(v protocol.Value) manifest.Value {
 	value := manifest.Value{Pointer: v.Pointer, Required: v.Required, Instead: v.Instead}
-	for _, s := range p.protocol.Sources(v.Source) {
+	for _, s := range t.Sources(v.Source) {
 		if value.From == nil {
 			value.Ends = s.Ends
 		}
-		value.From = append(value.From, manifest.Source{FlowCall: p.flowCall(s.Call), Result: s.Result,
-			Before: p.flowCalls(s.Before)})
+		value.From = append(value.From, manifest.Source{FlowCall: t.flowCall(s.Call), Result: s.Result,
+			Before: t.flowCalls(s.Before)})
 	}
 	return value
 }
 
-func (p *Provider) flowCalls(calls []protocol.Call) (list []manifest.FlowCall) {
+func (t translation) flowCalls(calls []protocol.Call) (list []manifest.FlowCall) {
 	for _, c := range calls {
-		list = append(list, p.flowCall(c))
+		list = append(list, t.flowCall(c))
 	}
 	return list
 }
 
 // flowCall returns a call of the tables. A parameter that is "${NAME}" is a value of the source NAME.
-func (p *Provider) flowCall(c protocol.Call) manifest.FlowCall {
+func (t translation) flowCall(c protocol.Call) manifest.FlowCall {
 	call := manifest.FlowCall{Tool: Name + "." + c.Tool, Params: c.Params, Filter: c.Filter, Until: c.Until}
 	if !strings.Contains(string(c.Params), "${") {
 		return call
@@ -78,7 +77,7 @@ func (p *Provider) flowCall(c protocol.Call) manifest.FlowCall {
 		text, _ := value.(string)
 		if source, ok := strings.CutPrefix(text, "${"); ok {
 			delete(params, name)
-			call.Values = append(call.Values, p.flowValue(protocol.Value{
+			call.Values = append(call.Values, t.flowValue(protocol.Value{
 				Pointer: "/" + name, Required: true, Source: strings.TrimSuffix(source, "}")}))
 		}
 	}
@@ -88,7 +87,7 @@ func (p *Provider) flowCall(c protocol.Call) manifest.FlowCall {
 
 // example returns an example with the calls before it and what happened when it ran. One that did not do what its
 // command is for is not the smallest call to copy.
-func (p *Provider) example(e *protocol.Example) manifest.Example {
+func example(e *protocol.Example) manifest.Example {
 	x := manifest.Example{Title: e.Title, Kind: e.Kind, Params: e.Params}
 	if e.Run == nil {
 		return x

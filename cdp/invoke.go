@@ -18,14 +18,7 @@ const KeeperJob = "keeper"
 func KeeperMain(egress func() (host.Egress, error)) int { return keeper.Main(egress) }
 
 // Close closes this process's connections. The browsers stay open.
-func (p *Provider) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.clients {
-		_ = c.Close()
-	}
-	clear(p.clients)
-}
+func (p *Provider) Close() { p.browsers.disconnect() }
 
 // Invoke runs a verb, or sends a command to the browser.
 func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
@@ -35,13 +28,15 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if err := p.checkBrowser(r.Options.Browser); err != nil {
 		return nil, err
 	}
-	if err := p.confine(r); err != nil {
+	if err := confine(r); err != nil {
 		return nil, err
 	}
-	if handler := p.verbHandler(r.Tool); handler != nil {
-		return handler(ctx, r)
+	run := p.verbHandler(r.Tool)
+	if run == nil {
+		run = p.command
 	}
-	return p.command(ctx, r)
+	done, err := run(ctx, r)
+	return done, p.hostError(err, r)
 }
 
 // checkBrowser rejects an invalid name of a browser, instead of reporting that no such browser is open.
@@ -52,32 +47,89 @@ func (p *Provider) checkBrowser(name string) error {
 	return nil
 }
 
-func (p *Provider) verbHandler(name string) func(context.Context, *host.Request) (*host.Result, error) {
+type handler func(context.Context, *host.Request) (*host.Result, error)
+
+// verbHandler returns what runs a verb, nil for other tools.
+func (p *Provider) verbHandler(name string) handler {
+	b := p.browsers
 	switch name {
 	case "open":
-		return p.open
+		return b.open
 	case "close":
-		return p.close
+		return b.close
 	case "status":
-		return p.status
+		return b.status
 	case "targets":
-		return p.targets
+		return asking(b, targets)
 	case "activate":
-		return p.activate
+		return asking(b, activate)
 	case "events":
 		return p.events
 	case "state":
-		return p.state
+		return b.state
 	case "type":
-		return p.typeSecret
+		return asking(b, typeSecret)
 	case "script":
-		return p.script
+		return b.script
 	case "input":
-		return p.input
+		return asking(b, input)
 	case "route":
-		return p.route
+		return asking(b, route)
 	}
 	return nil
+}
+
+// asking returns what runs a verb that decodes its parameters and asks the keeper of the call's browser.
+func asking[Q, R any](
+	b *browsers, ask func(ctx context.Context, c *keeper.Client, r *host.Request, q Q) (R, error),
+) handler {
+	return func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		var q Q
+		if err := json.Unmarshal(r.Params, &q); err != nil {
+			return nil, host.Errorf(host.InvalidArgs, "the parameters of %s: %v", r.Tool, err)
+		}
+		c, err := b.clientFor(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		done, err := ask(ctx, c, r, q)
+		if err != nil {
+			return nil, err
+		}
+		return result(done)
+	}
+}
+
+type targetList struct {
+	Targets []api.Target `json:"targets"`
+}
+
+func targets(ctx context.Context, c *keeper.Client, _ *host.Request, _ struct{}) (targetList, error) {
+	found, err := c.Targets(ctx)
+	return targetList{append([]api.Target{}, found...)}, err
+}
+
+type activateParams struct {
+	Target string `json:"target"`
+}
+
+func activate(ctx context.Context, c *keeper.Client, _ *host.Request, q activateParams) (api.Page, error) {
+	return c.Activate(ctx, q.Target)
+}
+
+type secretParams struct {
+	Secret string `json:"secret"`
+	Submit bool   `json:"submit"`
+}
+
+// typeSecret types a secret into the focused element, if the policy binds it to the origin of that frame.
+func typeSecret(ctx context.Context, c *keeper.Client, r *host.Request, q secretParams) (api.Typed, error) {
+	secret, err := r.BoundSecret(ctx, q.Secret)
+	if err != nil {
+		return api.Typed{}, err
+	}
+	return c.Type(ctx, api.TypeRequest{Target: r.Options.Target, Text: secret.Value, Origins: secret.Origins,
+		Submit: q.Submit})
 }
 
 // command sends a command and detects failures that look like success: a page that did not load, a script that threw.
@@ -87,19 +139,19 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 			return nil, err
 		}
 	}
-	c, err := p.clientFor(ctx, r)
+	c, err := p.browsers.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	if r.Drain {
-		return p.drain(ctx, c, r)
+		return drain(ctx, c, r)
 	}
 	if err := checkDrain(r); err != nil {
 		return nil, err
 	}
 	data, written, warnings, err := p.sendEnabling(ctx, c, r)
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	if written > 0 {
 		return &host.Result{Written: written, Warnings: warnings}, nil
@@ -149,48 +201,6 @@ func checkResult(data json.RawMessage, r *host.Request) error {
 		}
 	}
 	return nil
-}
-
-// client returns this process's connection to a browser's keeper.
-func (p *Provider) client(ctx context.Context, name string) (*keeper.Client, error) {
-	p.mu.Lock()
-	c := p.clients[name]
-	p.mu.Unlock()
-	if c != nil && !c.Ended() {
-		return c, nil
-	}
-	c, err := keeper.Dial(ctx, p.cfg.RunDir, name, p.cfg.Version)
-	if err != nil {
-		return nil, p.hostError(err, &host.Request{Job: host.Job{Options: host.Options{Browser: name}}})
-	}
-	return p.addClient(name, c), nil
-}
-
-// addClient stores a new connection. Of two concurrent connections the first stays, because it may have calls in
-// progress.
-func (p *Provider) addClient(name string, c *keeper.Client) *keeper.Client {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if first := p.clients[name]; first != nil {
-		if !first.Ended() {
-			_ = c.Close()
-			return first
-		}
-		_ = first.Close()
-	}
-	p.clients[name] = c
-	return c
-}
-
-// dropClient closes and forgets the connection to a browser. If it is forgotten because the browser has ended, another
-// call may have replaced it by one to a new browser of that name, which stays.
-func (p *Provider) dropClient(name string, onlyEnded bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c := p.clients[name]; c != nil && (!onlyEnded || c.Ended()) {
-		_ = c.Close()
-		delete(p.clients, name)
-	}
 }
 
 func result(v any, warnings ...string) (*host.Result, error) {

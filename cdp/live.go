@@ -19,7 +19,10 @@ import (
 // before any other method. It uses the open browser of that name, or else the browser that open would start. The error
 // is chrome_launch or chrome_connection.
 func (p *Provider) Live(ctx context.Context, name string) error {
-	document, product, err := p.fetchDocument(ctx, name)
+	if err := p.checkBrowser(name); err != nil {
+		return err
+	}
+	document, product, err := p.browsers.fetchDocument(ctx, name)
 	if err != nil {
 		return p.hostError(err, nil)
 	}
@@ -29,19 +32,16 @@ func (p *Provider) Live(ctx context.Context, name string) error {
 			"cannot read the protocol of %s: %v; use the embedded protocol instead",
 			product, err).WithSteps(host.ListStep(Name))
 	}
-	p.setProtocol(live)
+	p.catalog = catalogOf(live)
 	return nil
 }
 
 // fetchDocument returns the protocol document of a browser and the browser's product name. It asks an attached browser
 // over its port. A browser without a port cannot be asked, so it starts the same binary once with a port and caches the
 // document by product and revision.
-func (p *Provider) fetchDocument(ctx context.Context, name string) (document []byte, product string, err error) {
-	if err := p.checkBrowser(name); err != nil {
-		return nil, "", err
-	}
+func (b *browsers) fetchDocument(ctx context.Context, name string) (document []byte, product string, err error) {
 	var open api.Status
-	if c, err := p.client(ctx, name); err == nil {
+	if c, err := b.client(ctx, name); err == nil {
 		if open, err = c.Status(ctx, false); err != nil {
 			return nil, "", err
 		}
@@ -55,32 +55,32 @@ func (p *Provider) fetchDocument(ctx context.Context, name string) (document []b
 		return document, open.Product, nil
 	}
 	if open.Product != "" {
-		document, err := protect.Read(p.cachePath(open.Product, open.Revision), 64<<20)
+		document, err := protect.Read(b.cachePath(open.Product, open.Revision), 64<<20)
 		if err == nil && json.Valid(document) {
-			p.cfg.Debug("live: the protocol of %s comes from the cache", open.Product)
+			b.cfg.Debug("live: the protocol of %s comes from the cache", open.Product)
 			return document, open.Product, nil
 		}
 	}
 	path := open.Executable
 	if path == "" {
-		found, err := findChrome("", p.cfg.Env, p.cfg.Chrome)
+		found, err := findChrome("", b.cfg.Env, b.cfg.Chrome)
 		if err != nil {
 			return nil, "", err
 		}
 		path = found.Path
 	}
-	p.cfg.Debug("live: starting %s to read its protocol", path)
-	document, version, err := keeper.FetchProtocol(ctx, keeper.Config{RunDir: p.cfg.RunDir, Chrome: path})
+	b.cfg.Debug("live: starting %s to read its protocol", path)
+	document, version, err := keeper.FetchProtocol(ctx, keeper.Config{RunDir: b.cfg.RunDir, Chrome: path})
 	if err != nil {
 		return nil, "", err
 	}
-	p.cacheDocument(p.cachePath(version.Product, version.Revision), document)
+	b.cacheDocument(b.cachePath(version.Product, version.Revision), document)
 	return document, version.Product, nil
 }
 
 // cachePath returns the path of a cached protocol.
-func (p *Provider) cachePath(product, revision string) string {
-	return filepath.Join(p.cfg.CacheDir, "protocol", sanitizeFileName(product+"_"+revision)+".json")
+func (b *browsers) cachePath(product, revision string) string {
+	return filepath.Join(b.cfg.CacheDir, "protocol", sanitizeFileName(product+"_"+revision)+".json")
 }
 
 // sanitizeFileName replaces characters that are not safe in a file name with underscores.
@@ -94,8 +94,8 @@ func sanitizeFileName(text string) string {
 }
 
 // cacheDocument writes a protocol to the cache. The cache only saves time, so errors go to the debug log.
-func (p *Provider) cacheDocument(path string, document []byte) {
-	if p.cfg.CacheDir == "" {
+func (b *browsers) cacheDocument(path string, document []byte) {
+	if b.cfg.CacheDir == "" {
 		return
 	}
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
@@ -103,6 +103,6 @@ func (p *Provider) cacheDocument(path string, document []byte) {
 		err = replaceFile(path, document)
 	}
 	if err != nil {
-		p.cfg.Debug("live: cannot cache the protocol: %v", err)
+		b.cfg.Debug("live: cannot cache the protocol: %v", err)
 	}
 }

@@ -3,7 +3,7 @@ package cdp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
 )
 
 type openParams struct {
@@ -21,7 +22,7 @@ type openParams struct {
 	Chrome      string `json:"chrome"`
 }
 
-func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) open(ctx context.Context, r *host.Request) (*host.Result, error) {
 	var q openParams
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func (p *Provider) open(ctx context.Context, r *host.Request) (*host.Result, err
 	var page api.Page
 	var notes []string
 	err := retryOpen(ctx, attempts, r.Options.Browser, func() (err error) {
-		page, notes, err = p.openPage(ctx, r, q)
+		page, notes, err = b.openPage(ctx, r, q)
 		return err
 	})
 	if err != nil {
@@ -50,27 +51,25 @@ const maxOpenAttempts = 4
 func retryOpen(ctx context.Context, attempts int, name string, open func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := open()
-		if err == nil || host.AsError(err).Code != host.ChromeConnection || attempts == 1 || ctx.Err() != nil {
+		if e, ok := errors.AsType[*api.Error](err); !ok || e.Code != api.CodeChromeConnection || attempts == 1 ||
+			ctx.Err() != nil {
 			return err
 		}
 		if attempt == attempts {
-			e := *host.AsError(err)
-			e.Message = fmt.Sprintf("browser %q ended %d times while it was being opened; it crashes, or another caller "+
-				"closes it: %s", displayName(name), attempts, e.Message)
-			e.Steps = []host.Step{statusStep}
-			return &e
+			return host.Errorf(host.ChromeConnection, "browser %q ended %d times while it was being opened; it crashes, or "+
+				"another caller closes it: %s", displayName(name), attempts, manifest.Clean(err.Error())).WithSteps(statusStep)
 		}
 	}
 }
 
 // openPage opens a page in the open browser, or starts one.
-func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) (api.Page, []string, error) {
+func (b *browsers) openPage(ctx context.Context, r *host.Request, q openParams) (api.Page, []string, error) {
 	if !isPerson(r.Caller) {
-		if err := keeper.CheckBrowserLimit(p.cfg.RunDir, r.Options.Browser); err != nil {
-			return api.Page{}, nil, p.hostError(err, r)
+		if err := keeper.CheckBrowserLimit(b.cfg.RunDir, r.Options.Browser); err != nil {
+			return api.Page{}, nil, err
 		}
 	}
-	c, err := p.start(ctx, r.Options.Browser, q)
+	c, err := b.start(ctx, r.Options.Browser, q)
 	if err != nil {
 		return api.Page{}, nil, err
 	}
@@ -83,7 +82,7 @@ func (p *Provider) openPage(ctx context.Context, r *host.Request, q openParams) 
 	}
 	page, err := c.Open(ctx, api.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait})
 	if err != nil {
-		return page, nil, p.hostError(err, r)
+		return page, nil, err
 	}
 	return page, notes, nil
 }
@@ -106,7 +105,7 @@ func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
 	if j.Options.Target != "" || !isPageVerb && !isCommand {
 		return nil
 	}
-	c, err := p.client(ctx, j.Options.Browser)
+	c, err := p.browsers.client(ctx, j.Options.Browser)
 	if err != nil {
 		return &openStep
 	}
@@ -125,38 +124,38 @@ var (
 )
 
 // start connects to the keeper of a browser, which it starts if there is none.
-func (p *Provider) start(ctx context.Context, name string, q openParams) (*keeper.Client, error) {
+func (b *browsers) start(ctx context.Context, name string, q openParams) (*keeper.Client, error) {
 	plain := q.Attach == "" && q.UserDataDir == "" && q.Chrome == "" && !q.Headed
 	if plain {
-		if c, err := p.client(ctx, name); err == nil {
+		if c, err := b.client(ctx, name); err == nil {
 			return c, nil
 		}
 	}
 	cfg := keeper.Config{
-		RunDir: p.cfg.RunDir, Browser: name, Version: p.cfg.Version, Headed: q.Headed,
-		UserDataDir: q.UserDataDir, Attach: q.Attach, Idle: p.cfg.Idle,
+		RunDir: b.cfg.RunDir, Browser: name, Version: b.cfg.Version, Headed: q.Headed,
+		UserDataDir: q.UserDataDir, Attach: q.Attach, Idle: b.cfg.Idle,
 	}
 	if deadline, ok := ctx.Deadline(); ok && q.Attach != "" {
 		// The user may have to allow it in the browser first. The rest of the time lets the keeper report the outcome.
 		cfg.LaunchTimeout = time.Until(deadline) * 9 / 10
 	}
-	if q.Attach != "" && p.cfg.AttachHosts != nil {
+	if q.Attach != "" && b.cfg.AttachHosts != nil {
 		var err error
-		if cfg.AttachHosts, err = p.cfg.AttachHosts(); err != nil {
+		if cfg.AttachHosts, err = b.cfg.AttachHosts(); err != nil {
 			return nil, err
 		}
 	}
 	if q.Attach == "" {
-		found, err := findChrome(q.Chrome, p.cfg.Env, p.cfg.Chrome)
+		found, err := findChrome(q.Chrome, b.cfg.Env, b.cfg.Chrome)
 		if err != nil {
 			return nil, err
 		}
-		p.cfg.Debug("browser: %s: %s", found.Path, found.Why())
+		b.cfg.Debug("browser: %s: %s", found.Path, found.Why())
 		cfg.Chrome, cfg.FoundBy, cfg.Why = found.Path, found.From, found.Why()
 	}
 	c, err := keeper.Start(ctx, cfg)
 	if err != nil {
-		return nil, p.hostError(err, nil)
+		return nil, err
 	}
-	return p.addClient(name, c), nil
+	return b.add(name, c), nil
 }

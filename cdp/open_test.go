@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 )
 
 // TestOpenRetries opens a browser that ends during the opening.
 func TestOpenRetries(t *testing.T) {
-	ended := host.Errorf(host.ChromeConnection, "the browser was closed")
+	ended := api.Errorf(api.CodeChromeConnection, "the browser was closed")
 	for _, c := range []struct {
 		name     string
 		fails    int

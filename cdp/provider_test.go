@@ -123,3 +123,17 @@ func TestURLs(t *testing.T) {
 		}
 	}
 }
+
+// TestEachVerbHasAFile checks that the files of verbs are those of the list, and that each is for its own tool.
+func TestEachVerbHasAFile(t *testing.T) {
+	files, err := verbFiles.ReadDir("verbs")
+	if err != nil || len(files) != len(verbNames) {
+		t.Errorf("%d files for %d verbs, %v", len(files), len(verbNames), err)
+	}
+	p := New(Config{})
+	for _, name := range verbNames {
+		if verb := p.verb(name); verb.Name != name || p.verbHandler(name) == nil {
+			t.Errorf("%s: its file is for %q, or nothing runs it", name, verb.Name)
+		}
+	}
+}

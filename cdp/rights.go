@@ -2,7 +2,6 @@ package cdp
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,15 +15,6 @@ import (
 
 // The host decides which tools a caller may call, which URLs it opens and which files it names. This file checks what
 // only Chrome's meaning of a parameter shows: which program a call would start, whether it downloads or pastes.
-
-// clientFor returns this process's connection to the browser of a call, acting for the caller.
-func (p *Provider) clientFor(ctx context.Context, r *host.Request) (*keeper.Client, error) {
-	c, err := p.client(ctx, r.Options.Browser)
-	if err != nil {
-		return nil, err
-	}
-	return onBehalfOf(c, r), nil
-}
 
 // onBehalfOf returns the connection acting for the caller of r. It records in r which rights the pages have used.
 func onBehalfOf(c *keeper.Client, r *host.Request) *keeper.Client {
@@ -68,7 +58,7 @@ func isPlugin(caller string) bool { return strings.HasPrefix(caller, "plugin:") 
 
 // confine rejects a call whose parameters its caller may not use. The host has checked what the tool declares: the URLs
 // that it opens and the files that it names.
-func (p *Provider) confine(r *host.Request) error {
+func confine(r *host.Request) error {
 	if isPerson(r.Caller) {
 		return nil
 	}

@@ -19,7 +19,6 @@ func TestConfine(t *testing.T) {
 	downloads := func(behavior, path string) string {
 		return `{"behavior":"` + behavior + `","downloadPath":"` + path + `"}`
 	}
-	p := New(Config{})
 	for _, c := range []struct {
 		tool, params string
 		may          []string
@@ -57,7 +56,7 @@ func TestConfine(t *testing.T) {
 			if by == plugin {
 				r.CallerGrant = host.Grant{Tools: []string{"cdp.*"}}
 			}
-			err := p.confine(r)
+			err := confine(r)
 			may := slices.Contains(c.may, by)
 			switch {
 			case !may && err == nil:
@@ -95,7 +94,7 @@ func TestEveryToolHasEffectAndReach(t *testing.T) {
 			}
 		}
 	}
-	if tool := p.Pass("Novel.reach"); tool.Reach != manifest.ReachMachine {
+	if tool := passTool("Novel.reach"); tool.Reach != manifest.ReachMachine {
 		t.Errorf("a command that the protocol does not know has reach %q", tool.Reach)
 	}
 }

@@ -30,10 +30,10 @@ var readFunctions = []string{
 	"page/page.origin",
 }
 
-// Effect returns the effect of a call: that of a script is read where a shipped plugin calls a reviewed function, that
-// of an expression where a shipped plugin lets Chrome stop it before it changes anything, and that of route where it
-// only lists the rules.
-func (p *Provider) Effect(j *host.Job) string {
+// effectOf returns the effect of a call: that of a script is read where a shipped plugin calls a reviewed function,
+// that of an expression where a shipped plugin lets Chrome stop it before it changes anything, and that of route where
+// it only lists the rules.
+func effectOf(j *host.Job) string {
 	switch j.Tool {
 	case "script":
 		var q scriptParams
@@ -64,7 +64,7 @@ func (p *Provider) Effect(j *host.Job) string {
 }
 
 // script calls a function of a script that the calling plugin ships. Its text is read only if the keeper lacks it.
-func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, error) {
 	var q scriptParams
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.clientFor(ctx, r)
+	c, err := b.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, e
 	request.Target, request.OnDialog = r.Options.Target, r.Options.OnDialog
 	request.Function, request.Args, request.DocumentStart = q.Call, q.Args, q.DocumentStart
 	request.ClosedRoots = q.ClosedRoots
-	if request.Files, err = p.filesFor(ctx, c, r, q.Files); err != nil {
+	if request.Files, err = filesFor(ctx, c, r, q.Files); err != nil {
 		return nil, err
 	}
 	done, err := c.Script(ctx, request)
@@ -99,7 +99,7 @@ func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, e
 		done, err = c.Script(ctx, request)
 	}
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	if done.Exception != nil {
 		return nil, scriptError(done.Exception)
@@ -109,13 +109,13 @@ func (p *Provider) script(ctx context.Context, r *host.Request) (*host.Result, e
 
 // filesFor returns the paths of files for a page: those that the host has handed to the plugin are copied to where the
 // session's pages get theirs from; the others are downloads, which the keeper checks.
-func (p *Provider) filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []string) ([]string, error) {
+func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []string) ([]string, error) {
 	var paths []string
 	for _, file := range given {
 		if strings.HasPrefix(file, host.HandedPrefix) {
 			folder, err := c.UploadFolder(ctx)
 			if err != nil {
-				return nil, p.hostError(err, r)
+				return nil, err
 			}
 			if file, err = r.Handed(ctx, file, folder.Path); err != nil {
 				return nil, err
@@ -126,24 +126,14 @@ func (p *Provider) filesFor(ctx context.Context, c *keeper.Client, r *host.Reque
 	return paths, nil
 }
 
+type inputParams struct {
+	Events []json.RawMessage `json:"events"`
+}
+
 // input sends input events to a page.
-func (p *Provider) input(ctx context.Context, r *host.Request) (*host.Result, error) {
-	var q struct {
-		Events []json.RawMessage `json:"events"`
-	}
-	if err := json.Unmarshal(r.Params, &q); err != nil {
-		return nil, err
-	}
-	c, err := p.clientFor(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	sent, err := c.Input(ctx, api.InputRequest{Target: r.Options.Target, Events: q.Events, OnDialog: r.Options.OnDialog,
+func input(ctx context.Context, c *keeper.Client, r *host.Request, q inputParams) (api.InputSent, error) {
+	return c.Input(ctx, api.InputRequest{Target: r.Options.Target, Events: q.Events, OnDialog: r.Options.OnDialog,
 		Wait: r.Options.Wait})
-	if err != nil {
-		return nil, p.hostError(err, r)
-	}
-	return result(sent)
 }
 
 type routeParams struct {
@@ -174,22 +164,10 @@ func routeRules(given []routeParam) []api.RouteRule {
 }
 
 // route changes or lists the rules for requests.
-func (p *Provider) route(ctx context.Context, r *host.Request) (*host.Result, error) {
-	var q routeParams
-	if err := json.Unmarshal(r.Params, &q); err != nil {
-		return nil, host.Errorf(host.InvalidArgs, "body_base64 is not base64: %v", err)
-	}
+func route(ctx context.Context, c *keeper.Client, _ *host.Request, q routeParams) (api.Routed, error) {
 	request := api.RouteRequest{Add: routeRules(q.Add), Remove: q.Remove}
 	if q.Rules != nil {
 		request.Rules = new(routeRules(*q.Rules))
 	}
-	c, err := p.clientFor(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := c.Route(ctx, request)
-	if err != nil {
-		return nil, p.hostError(err, r)
-	}
-	return result(rules)
+	return c.Route(ctx, request)
 }

@@ -43,7 +43,7 @@ func TestScript(t *testing.T) {
 		}}).Ask
 		return r
 	}
-	done, err := p.script(t.Context(), request(`{"script":"page","call":"find","args":[{"b":2},"c"]}`))
+	done, err := p.browsers.script(t.Context(), request(`{"script":"page","call":"find","args":[{"b":2},"c"]}`))
 	if err != nil || string(done.Data) != `{"target":"T","frame":"F","value":{"a":1}}` || len(got) != 1 || texts > 0 {
 		t.Fatalf("%+v, %v, %d requests, the text was read %d times", done, err, len(got), texts)
 	}
@@ -52,18 +52,18 @@ func TestScript(t *testing.T) {
 		q.Target != "frame" || q.Function != "find" || len(q.Args) != 2 || string(q.Args[0]) != `{"b":2}` {
 		t.Errorf("asked for %+v", q)
 	}
-	_, err = p.script(t.Context(), request(`{"script":"page","call":"fail"}`))
+	_, err = p.browsers.script(t.Context(), request(`{"script":"page","call":"fail"}`))
 	if e := host.AsError(err); err == nil || e.Exit != exitScriptError || !strings.Contains(e.Message, "TypeError: no") {
 		t.Errorf("a function that throws: %v", err)
 	}
-	if _, err = p.script(t.Context(), request(`{"script":"page"}`)); host.AsError(err).Code != host.InvalidArgs {
+	if _, err = p.browsers.script(t.Context(), request(`{"script":"page"}`)); host.AsError(err).Code != host.InvalidArgs {
 		t.Errorf("nothing to do: %v", err)
 	}
 	refused := request(`{"script":"page","call":"find"}`)
 	refused.Ask = (&call.Functions{Script: func(string, bool) (host.Script, error) {
 		return host.Script{}, host.Errorf(host.NotFound, "ships no script")
 	}}).Ask
-	if _, err = p.script(t.Context(), refused); host.AsError(err).Code != host.NotFound || len(got) != 1 {
+	if _, err = p.browsers.script(t.Context(), refused); host.AsError(err).Code != host.NotFound || len(got) != 1 {
 		t.Errorf("a script that the plugin does not ship: %v, %d requests", err, len(got))
 	}
 }
@@ -89,7 +89,7 @@ func TestScriptWithText(t *testing.T) {
 		}
 		return s, nil
 	}}).Ask
-	if _, err := p.script(context.Background(), r); err != nil || <-texts != "" || <-texts != "text" {
+	if _, err := p.browsers.script(context.Background(), r); err != nil || <-texts != "" || <-texts != "text" {
 		t.Errorf("%v", err)
 	}
 }
@@ -119,7 +119,7 @@ func TestEffectOfScript(t *testing.T) {
 		{"input", `{"events":[{"type":"mouseMoved"}]}`, "plugin:page", true, manifest.EffectDestructive},
 		{"Page.reload", `{}`, "plugin:page", true, manifest.EffectDestructive},
 	} {
-		got := New(Config{}).Effect(&host.Job{Tool: c.tool, Params: json.RawMessage(c.params), Caller: c.caller,
+		got := effectOf(&host.Job{Tool: c.tool, Params: json.RawMessage(c.params), Caller: c.caller,
 			Trusted: c.trusted})
 		if got != c.want {
 			t.Errorf("%s %s of %s: %s, want %s", c.tool, c.params, c.caller, got, c.want)

@@ -38,7 +38,7 @@ func TestTypeSecret(t *testing.T) {
 		}
 		return host.BoundSecret{Value: "the value", Origins: []string{"https://a.test", "https://b.test"}}, nil
 	}}).Ask
-	got, err := p.typeSecret(t.Context(), r)
+	got, err := asking(p.browsers, typeSecret)(t.Context(), r)
 	if err != nil || strings.Contains(string(got.Data), "value") {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -47,7 +47,8 @@ func TestTypeSecret(t *testing.T) {
 		t.Errorf("typed %+v", q)
 	}
 	r.Params = json.RawMessage(`{"secret":"OTHER"}`)
-	if _, err := p.typeSecret(t.Context(), r); err == nil || host.AsError(err).Code != host.Denied || len(typed) != 0 {
+	_, err = asking(p.browsers, typeSecret)(t.Context(), r)
+	if err == nil || host.AsError(err).Code != host.Denied || len(typed) != 0 {
 		t.Errorf("typed, %v", err)
 	}
 }
@@ -74,7 +75,7 @@ func TestStateOfBrowser(t *testing.T) {
 	defer p.Close()
 	run := func(params string) string {
 		t.Helper()
-		got, err := p.state(t.Context(), stateRequest("cli", host.Session{Name: "work"}, params))
+		got, err := p.browsers.state(t.Context(), stateRequest("cli", host.Session{Name: "work"}, params))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +91,7 @@ func TestStateOfBrowser(t *testing.T) {
 		t.Errorf("saved %s", saved)
 	}
 	run(`{"action":"list"}`)
-	store, err := p.statesOf(stateRequest("cli", host.Session{Name: "work"}, ""))
+	store, err := p.browsers.statesOf(stateRequest("cli", host.Session{Name: "work"}, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func TestStateOfBrowser(t *testing.T) {
 	if last := <-sent; fmt.Sprint(last.Origins) != "[https://b.test]" {
 		t.Errorf("loaded %q", last.Origins)
 	}
-	_, err = p.state(t.Context(), stateRequest("cli", host.Session{},
+	_, err = p.browsers.state(t.Context(), stateRequest("cli", host.Session{},
 		`{"action":"load","name":"w","origins":["https://c.test"]}`))
 	if err == nil || host.AsError(err).Code != host.InvalidArgs {
 		t.Errorf("an origin that was not saved: %v", err)

@@ -17,20 +17,20 @@ import (
 var segment []byte
 
 // Segment returns the search index over verbs, commands, events and types.
-func (p *Provider) Segment() ([]byte, error) {
-	if p.protocol != protocol.Embedded() {
+func (p *catalog) Segment() ([]byte, error) {
+	if p.protocol.Protocol != protocol.Embedded() {
 		return p.buildSegment(), nil
 	}
 	return segment, nil
 }
 
-func (p *Provider) buildSegment() []byte {
+func (p *catalog) buildSegment() []byte {
 	return host.BuildSegment(host.SearchPluginOf(p.manifest()), p.searchDocs())
 }
 
 // searchDocs returns what is indexed of verbs, commands, events and types.
-func (p *Provider) searchDocs() (docs []host.SearchDoc) {
-	for _, t := range verbs {
+func (p *catalog) searchDocs() (docs []host.SearchDoc) {
+	for _, t := range p.verbs() {
 		docs = append(docs, host.SearchDocOf(&t))
 	}
 	for _, name := range p.protocol.Names() {
@@ -40,7 +40,7 @@ func (p *Provider) searchDocs() (docs []host.SearchDoc) {
 		}
 		docs = append(docs, host.SearchDoc{
 			Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect), Brief: c.Brief,
-			Signature:  p.signature(c),
+			Signature:  p.protocol.signature(c),
 			Deprecated: c.Deprecated, Experimental: c.Experimental,
 			// Not When: measured on testdata/search, its everyday words give common tools hits that belong to others.
 			Text: c.Description, Keywords: c.Keywords, Tasks: c.Tasks,
@@ -74,8 +74,8 @@ func category(c *protocol.Command) string {
 	return "action"
 }
 
-func (p *Provider) signature(c *protocol.Command) string {
-	return manifest.Signature(host.Bare(c.Name), manifest.Params(p.protocol.ParamsSchema(c)))
+func (t translation) signature(c *protocol.Command) string {
+	return manifest.Signature(host.Bare(c.Name), manifest.Params(t.ParamsSchema(c)))
 }
 
 func searchParams(params []protocol.Param) []host.SearchParam {

@@ -50,7 +50,7 @@ func (p *Provider) EndSession(ctx context.Context, of host.Session) error {
 	return p.eachBrowser(ctx, func(name string, c *keeper.Client) error {
 		closed, err := c.As(person).CloseSession(ctx, sessionKey(of.Key()))
 		if closed.Browser != "" {
-			p.dropClient(name, true)
+			p.browsers.drop(name, true)
 		}
 		return err
 	})
@@ -58,9 +58,9 @@ func (p *Provider) EndSession(ctx context.Context, of host.Session) error {
 
 // EndConnection implements [host.SessionEnder].
 func (p *Provider) EndConnection(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.clients {
+	p.browsers.mu.Lock()
+	defer p.browsers.mu.Unlock()
+	for _, c := range p.browsers.clients {
 		go c.As(api.Caller{Name: person.Name, Connection: id}).EndConnection(context.Background())
 	}
 }
@@ -76,7 +76,7 @@ func (p *Provider) eachBrowser(ctx context.Context, f func(name string, c *keepe
 		if !e.Alive {
 			continue
 		}
-		c, err := p.client(ctx, e.Browser)
+		c, err := p.browsers.client(ctx, e.Browser)
 		if err == nil {
 			err = f(e.Browser, c)
 		}

@@ -48,20 +48,20 @@ type stateLine struct {
 }
 
 // state saves and loads cookies and storage, and lists and deletes what was saved.
-func (p *Provider) state(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) state(ctx context.Context, r *host.Request) (*host.Result, error) {
 	q, err := readStateParams(r)
 	if err != nil {
 		return nil, err
 	}
-	store, err := p.statesOf(r)
+	store, err := b.statesOf(r)
 	if err != nil {
 		return nil, err
 	}
 	switch q.Action {
 	case "save":
-		return p.saveState(ctx, r, store, q)
+		return b.saveState(ctx, r, store, q)
 	case "load":
-		return p.loadState(ctx, r, store, q)
+		return b.loadState(ctx, r, store, q)
 	case "delete":
 		if err := store.delete(q.Name); err != nil {
 			return nil, err
@@ -111,16 +111,16 @@ func readStateParams(r *host.Request) (q stateParams, err error) {
 	return q, nil
 }
 
-func (p *Provider) saveState(ctx context.Context, r *host.Request, store stateStore, q stateParams) (*host.Result,
+func (b *browsers) saveState(ctx context.Context, r *host.Request, store stateStore, q stateParams) (*host.Result,
 	error,
 ) {
-	c, err := p.clientFor(ctx, r)
+	c, err := b.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	state, err := c.SaveState(ctx, q.Origins)
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	saved := savedState{Name: q.Name, Session: stateSession(r), Origins: q.Origins, Saved: time.Now().UTC(), State: state}
 	if err := store.write(saved); err != nil {
@@ -135,7 +135,7 @@ func (p *Provider) saveState(ctx context.Context, r *host.Request, store stateSt
 		Items: &line.Items}, notes...)
 }
 
-func (p *Provider) loadState(ctx context.Context, r *host.Request, store stateStore, q stateParams) (*host.Result,
+func (b *browsers) loadState(ctx context.Context, r *host.Request, store stateStore, q stateParams) (*host.Result,
 	error,
 ) {
 	saved, err := store.read(q.Name)
@@ -151,13 +151,13 @@ func (p *Provider) loadState(ctx context.Context, r *host.Request, store stateSt
 				strings.Join(saved.Origins, ", "))
 		}
 	}
-	c, err := p.clientFor(ctx, r)
+	c, err := b.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	done, err := c.LoadState(ctx, saved.State, q.Origins)
 	if err != nil {
-		return nil, p.hostError(err, r)
+		return nil, err
 	}
 	store.touch(q.Name)
 	var notes []string
@@ -180,7 +180,7 @@ func (p *Provider) NeedsConfirmation(j *host.Job) string {
 	if err != nil || q.Action == "list" {
 		return ""
 	}
-	store, err := p.statesOf(r)
+	store, err := p.browsers.statesOf(r)
 	if err != nil {
 		return ""
 	}
@@ -228,8 +228,8 @@ func (s savedState) line(used time.Time) stateLine {
 }
 
 // statesOf returns the store of the owner of a call's session. Each version of a plugin is an owner of its own.
-func (p *Provider) statesOf(r *host.Request) (stateStore, error) {
-	if p.cfg.StateDir == "" {
+func (b *browsers) statesOf(r *host.Request) (stateStore, error) {
+	if b.cfg.StateDir == "" {
 		return stateStore{}, host.Errorf(host.Unavailable, "this host has no folder for saved states")
 	}
 	owner := cmp.Or(r.Session.Owner, "user")
@@ -237,19 +237,19 @@ func (p *Provider) statesOf(r *host.Request) (stateStore, error) {
 		owner += "\x00" + r.Session.Plugin.Digest
 	}
 	sum := sha256.Sum256([]byte(owner))
-	s := stateStore{filepath.Join(p.cfg.StateDir, hex.EncodeToString(sum[:16]))}
-	for _, dir := range []string{p.cfg.StateDir, s.dir} {
+	s := stateStore{filepath.Join(b.cfg.StateDir, hex.EncodeToString(sum[:16]))}
+	for _, dir := range []string{b.cfg.StateDir, s.dir} {
 		if err := protect.CheckFolder(dir); err != nil {
 			return s, host.Errorf(host.ConfigError, "%v", err)
 		}
 	}
-	p.removeExpiredStates()
+	b.removeExpiredStates()
 	return s, nil
 }
 
 // removeExpiredStates removes the states of all owners that were not used for stateTTL.
-func (p *Provider) removeExpiredStates() {
-	paths, _ := filepath.Glob(filepath.Join(p.cfg.StateDir, "*", "*"))
+func (b *browsers) removeExpiredStates() {
+	paths, _ := filepath.Glob(filepath.Join(b.cfg.StateDir, "*", "*"))
 	for _, path := range paths {
 		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > stateTTL {
 			_ = os.Remove(path)

@@ -36,7 +36,7 @@ func TestStateOwners(t *testing.T) {
 		{"anonymous", stateRequest("mcp:some", host.Session{Owner: "token:a"}, "")},
 		{"plugins", stateRequest("plugin:one", ofPlugin("one", "sha256:1"), "")},
 	} {
-		store, err := p.statesOf(saved.by)
+		store, err := p.browsers.statesOf(saved.by)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestStateOwners(t *testing.T) {
 	} {
 		r := stateRequest(c.caller, c.session, `{"action":"load","name":"`+c.name+`"}`)
 		got := ""
-		store, err := p.statesOf(r)
+		store, err := p.browsers.statesOf(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestStateOwners(t *testing.T) {
 func TestStateFiles(t *testing.T) {
 	p := New(Config{StateDir: filepath.Join(t.TempDir(), "browser")})
 	r := stateRequest("cli", host.Session{}, `{"action":"list"}`)
-	store, err := p.statesOf(r)
+	store, err := p.browsers.statesOf(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestStateFiles(t *testing.T) {
 		}
 	}
 	store.touch("sxx") // a use
-	answer, err := p.state(t.Context(), r)
+	answer, err := p.browsers.state(t.Context(), r)
 	if err != nil || strings.Contains(string(answer.Data), `"sx"`) || !strings.Contains(string(answer.Data), `"sxx"`) ||
 		strings.Contains(string(answer.Data), "secret") {
 		t.Errorf("%s, %v", answer.Data, err)
@@ -144,7 +144,7 @@ func TestStateFiles(t *testing.T) {
 	if err := os.Chmod(store.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.statesOf(r); err == nil || host.AsError(err).Code != host.ConfigError {
+	if _, err := p.browsers.statesOf(r); err == nil || host.AsError(err).Code != host.ConfigError {
 		t.Error("a folder to which everybody can write: ", err)
 	}
 }
@@ -161,7 +161,7 @@ func TestStateParams(t *testing.T) {
 		`{"action":"load","name":"a"}`:                                    host.NotFound,
 		`{"action":"delete","name":"a"}`:                                  host.NotFound,
 	} {
-		_, err := p.state(t.Context(), stateRequest("cli", host.Session{}, params))
+		_, err := p.browsers.state(t.Context(), stateRequest("cli", host.Session{}, params))
 		if err == nil || host.AsError(err).Code != code {
 			t.Errorf("%s: %v", params, err)
 		}

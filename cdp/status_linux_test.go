@@ -11,7 +11,7 @@ import (
 // TestStatusOfAnotherVersion checks that status does not report a keeper with another wire version as ended.
 func TestStatusOfAnotherVersion(t *testing.T) {
 	dir := fakeKeeper(t, `{"parley_keeper":2,"version":"0.0.9"}`, nil)
-	got, err := New(Config{RunDir: dir}).status(t.Context(), &host.Request{Job: host.Job{Caller: "cli",
+	got, err := New(Config{RunDir: dir}).browsers.status(t.Context(), &host.Request{Job: host.Job{Caller: "cli",
 		Params: json.RawMessage("{}")}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,299 @@
+package cdp
+
+import (
+	"embed"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-tools/parley/cdp/internal/protocol"
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// catalog has what discovery finds: the verbs, and the commands, events and types of one version of the protocol.
+type catalog struct {
+	protocol translation
+
+	// Derived from the protocol once, because most calls of a batch or a session use few tools.
+	info     func() host.Info
+	manifest func() *manifest.Manifest
+	tools    sync.Map // *manifest.Tool by name in lower case
+}
+
+func catalogOf(of *protocol.Protocol) *catalog {
+	p := &catalog{protocol: translation{of}}
+	p.info, p.manifest = sync.OnceValue(p.buildInfo), sync.OnceValue(p.buildManifest)
+	return p
+}
+
+// Info returns the plugin's name and version and the numbers of its groups and tools.
+func (p *catalog) Info() host.Info { return p.info() }
+
+func (p *catalog) buildInfo() host.Info {
+	info := host.Info{Name: Name, Version: p.protocol.Revision(), Kind: manifest.KindBuiltin, Brief: brief,
+		Tools: len(verbNames)}
+	for _, d := range p.protocol.Domains() {
+		info.Groups++
+		info.Tools += d.Commands
+	}
+	return info
+}
+
+const brief = "Drive Chrome: pages, DOM, network, scripts (DevTools Protocol)"
+
+// Exit codes that the plugin declares.
+const (
+	exitScriptError      = 10
+	exitNavigationFailed = 11
+	exitProtocolError    = 12
+)
+
+//go:embed manifest.json
+var manifestJSON []byte
+
+// Manifest describes the plugin without its tools, which [Provider.Tool] returns one by one.
+func (p *catalog) Manifest() (*manifest.Manifest, error) { return p.manifest(), nil }
+
+func (p *catalog) buildManifest() *manifest.Manifest {
+	m, err := manifest.Load(manifestJSON)
+	if err != nil {
+		panic(err) // the tests read it
+	}
+	m.Manifest, m.Name, m.Version, m.Kind = manifest.Version, Name, p.protocol.Revision(), manifest.KindBuiltin
+	m.Docs.Brief = brief
+	return m
+}
+
+// verbNames are the tools for the browser itself, next to the protocol's commands, in the order of lists. Each has a
+// file in verbs, so that a call reads no other.
+var verbNames = []string{
+	"open", "close", "status", "targets", "activate", "events", "state", "type", "script", "input", "route",
+}
+
+//go:embed verbs
+var verbFiles embed.FS
+
+// verb returns a verb by its name in lower case, nil if there is none.
+func (p *catalog) verb(name string) *manifest.Tool {
+	if !slices.Contains(verbNames, name) {
+		return nil
+	}
+	if known, ok := p.tools.Load("verb " + name); ok {
+		return known.(*manifest.Tool)
+	}
+	var t manifest.Tool
+	data, err := verbFiles.ReadFile("verbs/" + name + ".json")
+	if err == nil {
+		err = jsontext.UnmarshalValid(data, &t)
+	}
+	if err != nil {
+		panic(err) // the tests read them all
+	}
+	known, _ := p.tools.LoadOrStore("verb "+name, &t)
+	return known.(*manifest.Tool)
+}
+
+func (p *catalog) verbs() []manifest.Tool {
+	all := make([]manifest.Tool, len(verbNames))
+	for i, name := range verbNames {
+		all[i] = *p.verb(name)
+	}
+	return all
+}
+
+// Groups returns the domains of the protocol.
+func (p *catalog) Groups() ([]host.GroupLine, error) {
+	domains := p.protocol.Domains()
+	lines := make([]host.GroupLine, 0, len(domains))
+	for _, d := range domains {
+		lines = append(lines, host.GroupLine{Name: d.Name, Brief: manifest.CleanLine(d.Brief), Tools: d.Commands,
+			Events: d.Events})
+	}
+	return lines, nil
+}
+
+// Lines returns the commands of a domain, or the verbs if group is empty.
+func (p *catalog) Lines(group string) ([]host.Line, error) {
+	if group == "" {
+		return host.LinesOf(&manifest.Manifest{Tools: p.verbs()}, ""), nil
+	}
+	var lines []host.Line
+	for _, m := range p.protocol.Members(group) {
+		c, ok := p.protocol.Command(group + "." + m.Name)
+		if m.Kind != protocol.KindCommand || !ok {
+			continue
+		}
+		lines = append(lines, host.Line{
+			Name: c.Name, Signature: p.protocol.signature(c), Brief: manifest.CleanLine(m.Brief),
+			Effect: string(m.Effect), Deprecated: m.Deprecated, Experimental: m.Experimental,
+		})
+	}
+	return lines, nil
+}
+
+// Events returns the events of a domain.
+func (p *catalog) Events(group string) ([]host.EventLine, error) {
+	var lines []host.EventLine
+	for _, m := range p.protocol.Members(group) {
+		if m.Kind == protocol.KindEvent {
+			lines = append(lines, host.EventLine{Name: group + "." + m.Name, Brief: manifest.CleanLine(m.Brief)})
+		}
+	}
+	return lines, nil
+}
+
+// Names returns all commands and verbs, sorted.
+func (p *catalog) Names() ([]string, error) {
+	names := slices.Concat(p.protocol.Names(), verbNames)
+	slices.Sort(names)
+	return names, nil
+}
+
+// coverage counts the members of the protocol, in the terms of the command line, and the documented share of them.
+type coverage struct {
+	Domains      int    `json:"domains"`
+	Methods      int    `json:"methods"`
+	Events       int    `json:"events"`
+	Types        int    `json:"types"`
+	Parameters   int    `json:"parameters"`
+	Experimental int    `json:"experimental_methods"`
+	Deprecated   int    `json:"deprecated_methods"`
+	Described    shares `json:"described"` // by Chrome itself; other texts are derived from names
+	WithExamples shares `json:"with_examples"`
+}
+
+// shares are between 0 and 1.
+type shares struct {
+	Methods    float64 `json:"methods"`
+	Events     float64 `json:"events,omitzero"`
+	Parameters float64 `json:"parameters,omitzero"`
+}
+
+// Coverage counts the members of the protocol and the documented share of them.
+func (p *catalog) Coverage() (any, error) {
+	c := p.protocol.Coverage()
+	return coverage{
+		Domains: c.Domains, Methods: c.Commands, Events: c.Events, Types: c.Types, Parameters: c.Parameters,
+		Experimental: c.ExperimentalCommands, Deprecated: c.DeprecatedCommands,
+		Described: shares{share(c.DescribedCommands, c.Commands), share(c.DescribedEvents, c.Events),
+			share(c.DescribedParameters, c.Parameters)},
+		WithExamples: shares{Methods: share(c.CommandsWithExamples, c.Commands)},
+	}, nil
+}
+
+func share(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return math.Round(1000*float64(part)/float64(whole)) / 1000
+}
+
+// Tool returns a command or a verb by its name without regard to case, nil if there is none. Input is the domain, input
+// the verb.
+func (p *catalog) Tool(name string) (*manifest.Tool, error) {
+	key := strings.ToLower(name)
+	if d, _ := p.protocol.Domain(name); d.Name != name {
+		if t := p.verb(key); t != nil {
+			return t, nil
+		}
+	}
+	if made, ok := p.tools.Load(key); ok {
+		return made.(*manifest.Tool), nil
+	}
+	c, ok := p.protocol.Command(name)
+	if !ok {
+		return nil, nil
+	}
+	made, _ := p.tools.LoadOrStore(key, p.protocol.commandTool(c))
+	return made.(*manifest.Tool), nil
+}
+
+// passTool returns a tool for a command that the embedded protocol does not have, for callers that send it anyway; nil
+// if name is not a command's name.
+func passTool(name string) *manifest.Tool {
+	domain, method, dotted := strings.Cut(name, ".")
+	if !dotted || domain == "" || method == "" || strings.ContainsAny(name, " /\\\"'") {
+		return nil
+	}
+	return &manifest.Tool{
+		Name: name, Group: domain, Effect: manifest.EffectWrite, Reach: manifest.ReachMachine,
+		Docs:   manifest.Docs{Brief: "A command that the embedded protocol does not know"},
+		Params: json.RawMessage(`{"type":"object"}`), ExitCodes: []string{"protocol_error"},
+	}
+}
+
+// Entry returns the documentation of an event or a type, nil if there is none of that name.
+func (p *catalog) Entry(name string) (*host.Entry, error) {
+	if e, ok := p.protocol.Event(name); ok {
+		schema, _ := p.protocol.EventSchema(e.Name)
+		return &host.Entry{Kind: "event", Tool: manifest.Tool{
+			Name: e.Name, Group: e.Domain, Docs: docs(e.Brief, e.Description), Params: schema,
+			Needs: eventNeeds(e.Name, e.Domain), Experimental: e.Experimental,
+			Deprecated: deprecated(e.Deprecated, "", ""),
+		}}, nil
+	}
+	if t, ok := p.protocol.Type(name); ok {
+		schema, _ := p.protocol.TypeSchema(t.Name)
+		return &host.Entry{Kind: "type", Tool: manifest.Tool{
+			Name: t.Name, Group: t.Domain, Docs: docs(t.Brief, t.Description), Params: schema, Experimental: t.Experimental,
+			Deprecated: deprecated(t.Deprecated, "", ""),
+		}}, nil
+	}
+	return nil, nil
+}
+
+func docs(brief, description string) manifest.Docs {
+	return manifest.Docs{Brief: manifest.CleanLine(brief), Standard: manifest.Clean(description)}
+}
+
+func deprecated(is bool, message, use string) *manifest.Deprecated {
+	if !is {
+		return nil
+	}
+	d := &manifest.Deprecated{Message: message}
+	if use != "" {
+		d.Use = Name + "." + use
+	}
+	return d
+}
+
+// translation says in the forms of the host what the protocol says in its own.
+type translation struct{ *protocol.Protocol }
+
+func (t translation) commandTool(c *protocol.Command) *manifest.Tool {
+	tool := &manifest.Tool{
+		Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect),
+		Reach: string(c.Reach), URL: c.URL, Files: c.Files,
+		Docs: docs(c.Brief, c.Description), Params: t.ParamsSchema(c), Returns: t.ReturnsSchema(c),
+		Tasks: c.Tasks, Keywords: c.Keywords, When: c.When, WhenNot: c.WhenNot, Experimental: c.Experimental,
+		Deprecated: deprecated(c.Deprecated, c.DeprecationMessage, c.Use), ExitCodes: exitCodesOf(c.Name),
+	}
+	if c.Redirect != "" && c.Redirect != c.Name {
+		tool.Related = []manifest.Related{{Tool: Name + "." + c.Redirect, Why: "handles this command"}}
+	}
+	for _, r := range c.Related {
+		name := Name + "." + strings.TrimPrefix(r.Tool, Name+".")
+		tool.Related = append(tool.Related, manifest.Related{Tool: name, Why: r.Why})
+	}
+	for _, e := range t.Examples(c) {
+		tool.Examples = append(tool.Examples, example(&e))
+	}
+	return tool
+}
+
+// exitCodesOf returns the names of the exit codes that a command can end with.
+func exitCodesOf(name string) []string {
+	switch name {
+	case "Runtime.evaluate", "Runtime.callFunctionOn", "Runtime.awaitPromise", "Runtime.runScript",
+		"Runtime.compileScript",
+		"Debugger.evaluateOnCallFrame":
+		return []string{"script_error", "protocol_error"}
+	case "Page.navigate":
+		return []string{"navigation_failed", "protocol_error"}
+	}
+	return []string{"protocol_error"}
+}
