@@ -50,7 +50,7 @@ type Config struct {
 	Home string
 	// Env looks up environment variables. Nil means os.Getenv.
 	Env func(string) string
-	// Plugins are wasm files to load beside the installed plugins, in whose place they come if the names are the same.
+	// Plugins are wasm files to load beside the installed plugins. One replaces an installed plugin of the same name.
 	Plugins []string
 	// Accept are rules of manifest/RULES.md that Plugins may break although they refuse a plugin.
 	Accept []string
@@ -64,8 +64,8 @@ type Config struct {
 	Chrome string
 	// BrowserIdle is how long an unused browser stays open. Zero means 30 minutes.
 	BrowserIdle time.Duration
-	// RunnerIdle is how long an unused runner stays, a process in which the guests of isolated calls run. Zero means one
-	// minute; less than zero means that there are none, and that each such call has a process of its own.
+	// RunnerIdle is how long an unused runner stays. A runner is a process for the guests of isolated calls. Zero means
+	// one minute; less than zero means that there are none, and that each such call has a process of its own.
 	RunnerIdle time.Duration
 	// Mode is the documentation mode that traces name. It may be empty.
 	Mode string

@@ -52,7 +52,7 @@ func stampOf(path string) fileStamp {
 	return fileStamp{info}
 }
 
-// catalogStamp is that of the files that decide what a catalog has.
+// catalogStamp returns the stamps of the files that decide what a catalog has.
 func (p *Parley) catalogStamp() [2]fileStamp {
 	return [2]fileStamp{stampOf(p.Store().LockPath()), stampOf(p.Overlays().Dir)}
 }
@@ -294,8 +294,8 @@ func (p *Parley) Sessions() *session.Store {
 func (p *Parley) TraceDir() string { return filepath.Join(p.dirs.State, "traces") }
 
 // Catalog returns the plugins: Chrome, what is shipped, what is installed, and what the configuration loads. An
-// installed plugin takes the place of a shipped one of its name, and a loaded one that of either. The documentation of
-// all but loaded ones has the edits of [Parley.Overlays].
+// installed plugin replaces a shipped plugin of the same name, and a loaded one replaces both. The documentation of all
+// but loaded ones has the edits of [Parley.Overlays].
 func (p *Parley) Catalog() (*host.Catalog, error) {
 	if h := p.madeHost(); h != nil {
 		h.Refresh()
@@ -484,8 +484,8 @@ func shippedSource(f plugins.File) store.Source {
 	}
 }
 
-// Host returns the host over all parts. The error is config_error for a policy that cannot be read, or that of a plugin
-// that cannot be loaded.
+// Host returns the host over all parts. The error is config_error for a policy that cannot be read. Otherwise it says
+// why a plugin cannot be loaded.
 func (p *Parley) Host() (*call.Host, error) {
 	if h := p.madeHost(); h != nil {
 		return h, nil

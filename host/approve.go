@@ -37,7 +37,7 @@ type Question struct {
 	ID   string
 	Kind QuestionKind
 	Ask  Ask
-	// Params are the parameters with which the tool runs, byte for byte.
+	// Params are the parameters that the tool gets, byte for byte.
 	Params json.RawMessage
 	// Within is the id of the call in which a plugin makes this one; "" if no plugin does.
 	Within string

@@ -225,8 +225,9 @@ func (c *Catalog) nearestPlugins(name string) []NearName {
 	return spelling.Nearest(name, names, maxNear)
 }
 
-// unknownName returns the error of a name whose plugin does not exist. It is compared with the plugins. The plugin may
-// also be left out: then names of tools and groups count, of which a single word must be one exactly.
+// unknownName returns the error of a name whose plugin does not exist. It suggests plugins with similar names and,
+// since the plugin may have been left out, tools and groups near to the whole name. A single word suggests only tools
+// and groups of exactly this name.
 func (c *Catalog) unknownName(plugin, local string) *Error {
 	e := Errorf(NotFound, "no plugin is named %s", Printable(plugin))
 	typed := plugin
@@ -434,9 +435,8 @@ func NextAfterDescribe(d *Docs) (next []Step) {
 	return next
 }
 
-// SchemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema, or if
-// it did not pass the gate and is that of a tool of kind mcp: such a schema is only shown. Others that do not pass it
-// are an error.
+// SchemaOf returns the compiled schema of a tool's parameters or results. It returns nil if there is no schema. A
+// schema that did not pass the gate is an error, or nil for a tool of kind mcp, where it is only shown.
 func (a Address) SchemaOf(raw []byte, part string) (*schema.Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil

@@ -81,9 +81,9 @@ type File struct {
 	MIME  string `json:"mime"`
 }
 
-// MediaType returns the media type of content by its beginning, of which 512 bytes are enough. Where that does not
-// tell, it is the declared one, because a caller may have chosen another format than the schema of a tool names. The
-// type of unknown content is application/octet-stream.
+// MediaType returns the media type of content by its first 512 bytes. They come before the declared type, because a
+// caller may have chosen another format than the schema of a tool names. Where they do not tell, it is the declared
+// type. The type of unknown content is application/octet-stream.
 func MediaType(content []byte, declared string) string {
 	found, _, _ := strings.Cut(http.DetectContentType(content), ";")
 	switch {

@@ -80,7 +80,7 @@ type HeldSecrets interface {
 // MinHeldSecret is the minimum size in bytes of a secret that is redacted from records of calls that do not use it.
 const MinHeldSecret = 8
 
-// SecretBinder is implemented by [Secrets] that bind some secrets to origins, into whose pages they may be typed.
+// SecretBinder is implemented by [Secrets] that bind some secrets to origins. They may be typed into pages of these.
 type SecretBinder interface {
 	// SecretOrigins returns the origins in the spelling of [ParseOrigin], none for a secret that is not bound.
 	SecretOrigins(name string) ([]string, error)

@@ -41,8 +41,8 @@ type Job struct {
 	Drain bool
 }
 
-// Inner reports whether a plugin makes the call. Such a call must not wait for a place: the call that it would wait for
-// may be the one that made it.
+// Inner reports whether a plugin makes the call. Such a call must not wait for a place: the place may be held by the
+// call that made it.
 func (j *Job) Inner() bool { return strings.HasPrefix(j.Caller, CallerPlugin) }
 
 // Wants says which events of a call its caller reads. Others are dropped.

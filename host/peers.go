@@ -24,8 +24,8 @@ type Meant struct {
 	File    string   // the result goes there; only the command line has files
 }
 
-// Knows reports whether a name that the catalog does not have is that of a tool of another product, which the manifests
-// know, or another spelling of a tool's own name.
+// Knows reports whether a name that the catalog does not have means something to it: the manifests know it as a tool of
+// another product, or it is another spelling of a tool's own name.
 func (c *Catalog) Knows(name string) bool {
 	return len(c.rules(name).all) > 0
 }
@@ -114,7 +114,7 @@ func knowsAll(own json.RawMessage, given map[string]any) bool {
 	return true
 }
 
-// outName is the name by which a rule says in which file the result goes.
+// outName is the name that a rule uses for the file of the result.
 const outName = "--out"
 
 // placed takes the words out that only one parameter can mean: NAME=VALUE, NAME:VALUE, NAME: and a value, a value of
@@ -231,14 +231,14 @@ func (c *Catalog) PeersOf(p Provider) (table peers.Table) {
 type meaning struct {
 	name        string
 	all, always []peers.Rule
-	itself      int  // so many calls are those of the tool whose own name it is
-	isGuess     bool // only its last word is that of a tool
+	itself      int  // how many of the calls are of the tool with this name
+	isGuess     bool // only its last word names a tool
 }
 
-// rules returns the meaning of a name: that of the tool whose own name it spells, else those that manifests have, else
-// that of the only tool whose name is nearly the same, or has such a last word. What a manifest says about other
-// plugins does not count, except about the built-in one; nor does a tool of another plugin where the name has one. For
-// a tool's own name they are the call itself, and then those of its plugin's manifest.
+// rules returns the meaning of a name. It looks for a tool with this name in any spelling, then for rules of manifests,
+// then for the only tool whose name, or last word, is nearly the same. A manifest's rules about other plugins do not
+// count, except about the built-in one. If the name has a plugin, tools of other plugins do not count. For a tool's own
+// name the rules are the call itself, and then those of its plugin's manifest.
 func (c *Catalog) rules(name string) *meaning {
 	if latest := c.meaning.Load(); latest != nil && latest.name == name { // a caller asks several times
 		return latest

@@ -59,8 +59,8 @@ type Ask struct {
 	Plugin    string
 	Tool      string // local name
 	Effect    string
-	// Trusted means that the principal is a shipped plugin, whose rights are those that it holds. OnBehalf means that
-	// such a plugin calls on its behalf: only rules that deny the tool by its name count.
+	// Trusted means that the principal is a shipped plugin, which acts by its own rights. OnBehalf means that such a
+	// plugin calls on its behalf: only rules that deny the tool by its name count.
 	Trusted, OnBehalf bool
 	Owner             string // the identity of the plugin, as [Info.Identity]
 	Displaced         string // as in [Info]
@@ -95,7 +95,7 @@ type Decision struct {
 	// SettingsIn is where the settings are defined: "[plugin.NAME.settings] of /path/policy.toml".
 	SettingsIn string
 	Files      []string // folders of this machine whose files an MCP client may name in parameters
-	Isolate    string   // that of the [Job]
+	Isolate    string   // as in [Job]
 	Audit      string   // how the call depends on the audit log; "" leaves that to the log
 	Steps      []Step   // what the operator can do to allow the call
 }

@@ -138,20 +138,19 @@ type Features struct {
 	// nothing is missing. It starts nothing. Of the job only Tool, Caller, Session and Options are set; without a tool it
 	// stands for one that acts on a page.
 	MissingPage func(ctx context.Context, j *Job) *Step
-	// Flow returns what comes before a tool; nil for one of which only the manifest says it. Without it, that is
-	// [manifest.FlowOf].
+	// Flow returns what comes before a tool, or nil if only the manifest says it. Without Flow, [manifest.FlowOf] applies.
 	Flow func(tool string) *manifest.Flow
 	// NeedsConfirmation returns why a person confirms a call although the policy allows it, or "" if nobody has to. Of the
 	// job only Tool, Params, Caller and Session are set. It is not asked about calls that the command line
 	// makes, itself or by way of a shipped plugin.
 	NeedsConfirmation func(j *Job) string
 	// Pass returns a tool for a name that the provider's data does not have, for calls with Options.SendAnyway, or nil if
-	// the name cannot be that of a tool.
+	// no tool can have the name.
 	Pass func(name string) *manifest.Tool
-	// Effect returns the effect of a call, which may be less than that of its tool. Of the job only Tool, Params, Caller
-	// and Trusted are set.
+	// Effect returns the effect of a call, which may be less than its tool's. The job has only Tool, Params, Caller and
+	// Trusted.
 	Effect func(j *Job) string
-	// Script returns the text of a script for pages that the plugin ships, whose digest its manifest declares.
+	// Script returns the text of a script for pages that the plugin ships. Its manifest declares the digest.
 	Script func(name string) ([]byte, error)
 	// SearchDocs returns what search indexes of the provider's tools, events and types. Without it, that is [SearchDocs]
 	// of the manifest.

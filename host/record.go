@@ -19,7 +19,7 @@ const (
 	TransportHTTP  = "http"
 )
 
-// Origin says how a request came to the host. The zero value is that of the command line.
+// Origin says how a request came to the host. The zero value means the command line.
 type Origin struct {
 	Transport string `json:"transport,omitempty"` // "stdio" or "http"
 	Peer      string `json:"peer,omitempty"`      // address of the client over HTTP
@@ -157,7 +157,7 @@ func EnumMembers(paramsSchema, params any) map[string][]string {
 	return members
 }
 
-// resolveLocal returns a schema as an object, and the one that it refers to in its place.
+// resolveLocal returns a schema as an object. For a reference it returns the schema that it refers to.
 func resolveLocal(root, node any) map[string]any {
 	object, _ := node.(map[string]any)
 	if ref, ok := object["$ref"].(string); ok && len(ref) > 1 && ref[0] == '#' {

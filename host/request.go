@@ -17,7 +17,7 @@ const (
 // Principal is who asks for something.
 type Principal struct {
 	Name    string // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
-	Bound   bool   // of an mcp-http client: it has proved that it is the one that Name says
+	Bound   bool   // of an mcp-http client: it has proved that it has this Name
 	Session Session
 	Origin  Origin   // where its request came from
 	Tools   []string // of a plugin: the tools that its own call was granted
@@ -45,12 +45,12 @@ type Call struct {
 	// BeforeRecord is called with the answer before it is recorded, so that a caller can send its response without
 	// waiting for the record. It may be nil.
 	BeforeRecord func(*Answer)
-	// KeepBinary puts a [File] in the place of each binary part of the result, whose content is kept for the session.
+	// KeepBinary replaces each binary part of the result by a [File], and keeps its content for the session.
 	KeepBinary bool
 	// Render renders the step that reads the whole of a result that is cut. Nil means that the answer has its URI,
 	// parley://result/CALL_ID.
 	Render func(Step) string
-	// Filter runs Options.JQ. Nil means that of the host.
+	// Filter runs Options.JQ. Nil means the host's filter.
 	Filter Filter
 	// Sink takes what the tool reports before the answer.
 	Sink Sink

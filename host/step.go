@@ -93,8 +93,8 @@ type Step struct {
 	Tool string
 	// Params are the parameters of an OpCall: a JSON object, or nil for none.
 	Params json.RawMessage
-	// Choose names the parameters whose values the caller still has to choose. Such a step cannot be run as it is: front
-	// ends show a form to fill in, or the tool's documentation.
+	// Choose names the parameters that the caller still has to choose. Such a step cannot be run as it is: front ends show
+	// a form to fill in, or the tool's documentation.
 	Choose []string
 	// Query is the text of an OpSearch or the pattern of an OpListen.
 	Query   string
@@ -112,7 +112,7 @@ const (
 	OpDescribe Op = "describe" // read the documentation of Tool at Options.Tier
 	OpList     Op = "list"     // list Tool, a plugin or a group
 	OpSearch   Op = "search"   // search for Query, in the plugin Tool if it is set
-	OpPlan     Op = "plan"     // make the calls that lead to Tool with Params, of which some are missing
+	OpPlan     Op = "plan"     // make the calls that lead to Tool; some of Params are missing
 	OpListen   Op = "listen"   // stream the events of the plugin Tool that match Query
 )
 

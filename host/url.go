@@ -56,7 +56,7 @@ func VisitTexts(tool string, params any, pointer string, visit func(string) (str
 var schemes = []string{"http", "https", "about", "data", "file", "blob", "chrome", "chrome-extension", "devtools",
 	"filesystem", "javascript", "view-source"}
 
-// CheckURLs rejects URLs that Chrome would not load, in parameters whose pointers a tool declares, and suggests what
+// CheckURLs rejects URLs that Chrome would not load, in the parameters that a tool declares as URLs, and suggests what
 // may have been meant.
 func CheckURLs(params json.RawMessage, pointers []string) error {
 	if len(pointers) == 0 {

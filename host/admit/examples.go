@@ -20,7 +20,7 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// exampleBudget bounds the time in which all examples of a plugin run.
+// exampleBudget bounds the time of all examples of a plugin.
 const exampleBudget = 2 * time.Second
 
 // withoutRights allows every call without any right.
@@ -80,7 +80,7 @@ func (in *Installer) runExamples(ctx context.Context, provider host.Provider, m 
 	}
 	slices.SortStableFunc(a.Examples, func(x, y ExampleRun) int { return cmp.Compare(x.Index, y.Index) })
 	deadline := time.Now().Add(exampleBudget)
-	endless := map[string]bool{} // tools of which an example did not end
+	endless := map[string]bool{} // tools with an example that did not end
 	for i := range a.Examples {
 		r := &a.Examples[i]
 		r.Status = ExampleNotRun
@@ -148,11 +148,11 @@ func (t trial) before(ctx context.Context, e *manifest.Example) (params json.Raw
 	return params, ""
 }
 
-// warmBudget bounds the time in which all examples of a plugin run twice.
+// warmBudget bounds the time of running all examples of a plugin twice.
 const warmBudget = time.Minute
 
-// checkWarm refuses a plugin whose manifest says that an example may run in an instance before its call, if that
-// changes the outcome of any example. Where there are no runners, the check is not made, and no instance is ever warm.
+// checkWarm refuses a plugin with "warm" in its manifest if running an example in an instance before its call changes
+// the outcome of any example. Without runners no instance is ever warm, so nothing is checked.
 func (in *Installer) checkWarm(ctx context.Context, src store.Source) error {
 	m, err := src.Manifest()
 	if err != nil || !m.Warm || len(wasm.MissingIsolation(false)) > 0 {
@@ -202,7 +202,7 @@ func (in *Installer) checkWarm(ctx context.Context, src store.Source) error {
 	return nil
 }
 
-// differFrom returns how the outcome of a call differs from that of another, or "" if it does not.
+// differFrom returns how the outcomes of two calls differ, or "" if they do not.
 func differFrom(a, b *host.Answer) string {
 	switch {
 	case a.Err == nil && b.Err == nil:

@@ -30,7 +30,7 @@ type Options struct {
 	Downgrade bool
 	// Accept are rules of manifest/RULES.md that the plugin may break although they refuse a plugin.
 	Accept []string
-	// Replace are names of which the plugin may take its own from another owner, once a person has confirmed it.
+	// Replace lists names that the plugin may take from another owner, after a person has confirmed it.
 	Replace []string
 }
 
@@ -248,7 +248,7 @@ func (in *Installer) ownShipped(c *store.Candidate) (bool, error) {
 	return true, nil
 }
 
-// isShipped reports whether a build is that of the shipped plugin of its name.
+// isShipped reports whether a build is the shipped plugin of its name.
 func (in *Installer) isShipped(plugin, digest string) bool {
 	shipped, err := in.cfg.Shipped(plugin)
 	return err == nil && shipped != "" && shipped == digest

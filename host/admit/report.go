@@ -76,7 +76,7 @@ func (in *Installer) reportPath(digest string) string {
 	return filepath.Join(in.cfg.Dir, strings.TrimPrefix(digest, "sha256:")+".json")
 }
 
-// saveReport keeps the report of a build, from which describe knows the runs of its examples.
+// saveReport stores the report of a build. Descriptions read the runs of its examples from it.
 func (in *Installer) saveReport(a *Report) {
 	path := in.reportPath(a.Digest)
 	data, err := json.Marshal(a)

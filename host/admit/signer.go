@@ -46,7 +46,7 @@ func (s *signers) build(digest string) *store.Candidate {
 	return s.builds[digest]
 }
 
-// BuildSigner says to the policy who signed a build. The error is that of the list of trusted keys.
+// BuildSigner returns for the policy who signed a build. The error says why the list of trusted keys cannot be read.
 func (in *Installer) BuildSigner(plugin, digest string) (policy.Signer, error) {
 	trusted, err := in.cfg.Trust.Keys()
 	if err != nil {
@@ -63,7 +63,7 @@ func (in *Installer) BuildSigner(plugin, digest string) (policy.Signer, error) {
 	return policy.Signer{Key: string(key), Trusted: key != "" && slices.Contains(keys, key)}, err
 }
 
-// key returns the key that signed a build: one of keys, or the one that verified it when it was installed.
+// key returns the key that signed a build: one of keys, or the key that verified it at installation.
 func (in *Installer) key(plugin, digest string, keys []signature.Key) (signature.Key, error) {
 	if c := in.signers.build(digest); c != nil {
 		key, err := in.signers.verify(c, c.Signature, keys, func() (*store.Candidate, error) { return c, nil })

@@ -11,7 +11,7 @@ import (
 // MaxName is how many bytes a name or an id in a record has at most. Longer ones are cut, and the cut is visible.
 const MaxName = 256
 
-// Name returns a name or an id in the form in which records have it: clean, on one line, and cut.
+// Name returns a name or an id as records have it: clean, on one line, and cut.
 func Name(s string) string { return Text(s, MaxName) }
 
 // Text returns a text clean, on one line, and cut to a number of bytes.

@@ -27,8 +27,8 @@ type Config struct {
 	List func(names []string) []File
 	// Drop returns how many of the oldest files to remove when files[at] begins; at most at.
 	Drop func(files []File, at int) int
-	// MaxBytes is the size at which a file is renamed to its ID, and the next one begun. 0 means that the writer chooses
-	// the file of each line.
+	// MaxBytes is the size of a file that is renamed to its ID, so that the next one begins. 0 means that the writer
+	// chooses the file of each line.
 	MaxBytes int64
 	// Repair removes a half-written line at the end of a file before the next line is appended.
 	Repair bool
@@ -51,7 +51,7 @@ type File struct {
 	// Since and Until are the bounds of the times of its records, as far as they are known.
 	Since, Until time.Time
 
-	Opened *os.File // of which the first Size bytes are read
+	Opened *os.File // the first Size bytes are read
 	Size   int64
 	Err    error // the reason why it is not open
 }
@@ -86,7 +86,7 @@ func (j *Journal) Report(err error) {
 	}
 }
 
-// End is the place in a file at which lines are appended.
+// End is the position in a file where lines are appended.
 type End struct {
 	File  *os.File
 	Size  int64 // bytes of whole lines

@@ -73,7 +73,7 @@ func CloseFiles(files []File) {
 	}
 }
 
-// Lines yields the lines of open files, which are in order, from a cursor to their end. An error is that of a file that
+// Lines yields the lines of open files, which are in order, from a cursor to their end. An error says that a file
 // cannot be read; the files after it still follow.
 func (j *Journal) Lines(files []File, from Cursor) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
@@ -187,8 +187,8 @@ type Records[R any] struct {
 var ErrNone = errors.New("no record")
 
 // Read yields the records that a filter selects, the oldest file first, each file in the order in which it was written.
-// An error is that of a file or folder that cannot be read; the files after it still follow. A folder that does not
-// exist holds no records.
+// An error says that a file or folder cannot be read; the files after it still follow. A folder that does not exist
+// holds no records.
 func (r Records[R]) Read(f Filter) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		for line, err := range r.lines(f, Cursor{}) {

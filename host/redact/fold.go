@@ -12,7 +12,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// folded is a text in the form in which encoded secrets are searched: in lower case, without line breaks and the
+// folded is a text in the form that encoded secrets are searched in: in lower case, without line breaks and the
 // indentation after them, and with escapes decoded. at has the offset in the original text of each byte, and of the
 // end; nil means that the offsets are equal.
 type folded struct {
@@ -85,7 +85,7 @@ func (f folded) unescape() (folded, bool) {
 	return folded{string(out), append(at, int32(f.offset(len(f.text))))}, changed
 }
 
-// cutEscape reports whether a text in lower case is the beginning of an escape, of which a cut removed the rest.
+// cutEscape reports whether a text in lower case is the beginning of an escape that was cut off.
 func cutEscape(s string) bool {
 	const longest = len("&percnt")
 	return len(s) <= longest && strings.IndexByte(`%\&`, s[0]) >= 0 && strings.Trim(s[1:], baseAlphabet[:36]+"#") == ""
@@ -276,7 +276,7 @@ func (form foldedForm) redact(s string, f folded) string {
 // beginning that many texts share, such as "https://", remains.
 func minCut(form string) int { return max(minFragment, len(form)/4) }
 
-// cutAtEnd returns the length of the beginning of a form with which a text ends, or 0 if it is too short.
+// cutAtEnd returns how many bytes of the beginning of a form end a text, or 0 if they are too few.
 func cutAtEnd(text, form string) int {
 	least := minCut(form)
 	if len(form) <= least || len(text) < least {
@@ -295,7 +295,7 @@ func cutAtEnd(text, form string) int {
 	}
 }
 
-// cutAtStart returns the length of the end of a form with which a text begins, or 0 if it is too short.
+// cutAtStart returns how many bytes of the end of a form begin a text, or 0 if they are too few.
 func cutAtStart(text, form string) int {
 	least := minCut(form)
 	if len(form) <= least || len(text) < least {

@@ -1,4 +1,4 @@
-// Package redact replaces the values of secrets in what leaves a call: in any form in which they commonly occur.
+// Package redact replaces the values of secrets in what leaves a call, in all forms that commonly occur.
 package redact
 
 import (

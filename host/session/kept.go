@@ -17,8 +17,7 @@ const (
 	maxResultBytes = 64 << 20
 )
 
-// Kept is what a session has kept of a call: a whole result of which only a part was returned, or the content of a
-// binary one.
+// Kept is what a session has stored of a call: the whole of a result that was cut, or the content of a binary one.
 type Kept struct {
 	Path string // of the file
 	JSON bool   // the file is the result as JSON; otherwise it is the content itself
@@ -51,7 +50,7 @@ func (s *Store) Kept(of host.Session, callID string) (*Kept, error) {
 	return kept, nil
 }
 
-// KeptIDs returns the calls of a session for which something is kept, the last one first.
+// KeptIDs returns the calls of a session that something is stored of, the last one first.
 func (s *Store) KeptIDs(of host.Session) (ids []string) {
 	if s == nil || s.Dir == "" {
 		return nil
@@ -84,8 +83,8 @@ func (s *Store) Result(of host.Session, callID string) ([]byte, error) {
 	return nil, host.Errorf(host.NotFound, "no result is stored for call %s", host.Printable(callID))
 }
 
-// Keep stores a file for a call of a session, and returns its path; "" if it could not. ending is what its name has
-// after that of the call.
+// Keep stores a file for a call of a session, and returns its path; "" if it could not. ending follows the call's id in
+// the name of the file.
 func (s *Store) Keep(of host.Session, callID, ending string, data []byte) (path string) {
 	if s == nil || s.Dir == "" || len(data) > maxResultBytes {
 		return ""

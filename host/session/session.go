@@ -43,7 +43,7 @@ type lastSession struct {
 const (
 	sessionTTL      = 24 * time.Hour
 	sessionLockWait = 2 * time.Second
-	// sessionRefresh is the age of a session's file from which a use without a change updates its time.
+	// sessionRefresh is the age from which a use without a change updates the time of a session's file.
 	sessionRefresh = time.Minute
 	// maxErrors bounds the stored errors of one tool, maxTools the number of tools with stored errors or a failed call.
 	maxErrors = 8
@@ -54,8 +54,8 @@ const (
 
 // State is the file of one session.
 type State struct {
-	// Of is the key of the session, and Within are those of the sessions on whose behalf a plugin has it. They are empty
-	// if the name of the file says whose it is.
+	// Of is the key of the session. For a plugin's session, Within are the keys of the sessions that it serves. They are
+	// empty if the name of the file says whose it is.
 	Of     string             `json:"of,omitempty"`
 	Within []string           `json:"within,omitempty"`
 	Tiers  map[string][]int   `json:"tiers,omitempty"`  // tool -> tiers shown
@@ -96,7 +96,7 @@ func (s *State) RecordFailure(tool string, f Failure) {
 	}
 }
 
-// RecordErrors adds the errors of e to those of a tool, and returns the earlier ones.
+// RecordErrors adds the errors of e to the errors of a tool, and returns the earlier ones.
 func (s *State) RecordErrors(tool string, e *host.Error) []string {
 	before := slices.Clone(s.Errors[tool])
 	if s.Errors == nil {
@@ -130,8 +130,8 @@ func (s *State) countAgain(tool, line string) {
 	s.Times[tool][line] = max(s.Times[tool][line], 1) + 1
 }
 
-// Repeated returns how often the most frequent part of an error has occurred with a tool. Failures for which a tool has
-// no name may be different ones, such as those of programs.
+// Repeated returns how often the most frequent part of an error has occurred with a tool. Failures that a tool has no
+// name for, such as those of programs, may be different ones.
 func (s *State) Repeated(tool string, e *host.Error) (times int) {
 	if e.Code == host.ToolFailed && (e.Tool == nil || e.Tool.Name == "") {
 		return 0
@@ -235,8 +235,8 @@ func (s *Store) write(path string) {
 	s.last.file, _ = os.Stat(path)
 }
 
-// Delete removes what was remembered of a session and its results, and those of the sessions that plugins have on its
-// behalf.
+// Delete removes what was remembered of a session and its results. It does the same for the plugins' sessions that
+// serve it.
 func (s *Store) Delete(of host.Session) {
 	if s == nil || s.Dir == "" {
 		return

@@ -22,7 +22,7 @@ type StoredSession struct {
 	Results []StoredResult // the latest one first
 }
 
-// ShownTool is a tool of which a session has been shown documentation.
+// ShownTool is a tool, and the tiers of its documentation that a session has been shown.
 type ShownTool struct {
 	Tool  string `json:"tool"`
 	Tiers []int  `json:"tiers"`
@@ -35,8 +35,8 @@ type StoredResult struct {
 	Time   time.Time `json:"time"`
 }
 
-// List returns the sessions of which anything is stored, the one that was used last first. The results of calls without
-// a session are those of the zero [Session].
+// List returns the stored sessions, the last used one first. Results of calls without a session belong to the zero
+// [Session].
 func (s *Store) List() []StoredSession {
 	if s == nil || s.Dir == "" {
 		return nil
@@ -59,7 +59,7 @@ func (s *Store) List() []StoredSession {
 		if name, named := strings.CutPrefix(file, "s-"); named {
 			of = host.Session{Name: name}
 		} else if stored.Of == "" {
-			continue // of a version that did not write whose it is
+			continue // written by a version that did not record its owner
 		}
 		of.Within = stored.Within
 		entry := at(file)

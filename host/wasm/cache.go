@@ -95,7 +95,7 @@ var slotPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9a-f]{32}-[0-9]+(-[0-9a-f]{8})?$`)
 })
 
-// isUnfinished reports whether name is that of a slot that is not complete yet.
+// isUnfinished reports whether a slot of this name is not complete yet.
 func isUnfinished(name string) bool {
 	return strings.HasPrefix(name, "filling-") && strings.HasSuffix(name, ".tmp")
 }

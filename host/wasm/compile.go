@@ -140,10 +140,10 @@ func watchBudget(b budget, parent int) {
 	}
 }
 
-// compileModule compiles an instrumented module and stores the result in dir under the name by which wazero looks
-// up the compiled form of the stub module. Later processes thus need not decode and validate the function bodies,
-// which would take longer than everything else. If there is an order for an image, and one can be taken, the stub is
-// that of the image; noImage says why not.
+// compileModule compiles an instrumented module and stores the result in dir under the name that wazero looks up the
+// compiled form of the stub module. Later processes thus need not decode and validate the function bodies, which would
+// take longer than everything else. If there is an order for an image, and one can be taken, the stub begins with the
+// image; noImage says why not.
 func compileModule(module []byte, dir string, order *guest.ImageOrder) (noImage, err error) {
 	full, stub := filepath.Join(dir, "full"), instrument.Stub(module)
 	var globals []string

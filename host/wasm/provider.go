@@ -343,8 +343,8 @@ func (p *Provider) runAt(ctx context.Context, j *guest.Job, level string) (*host
 }
 
 // acquire takes the slots of a call: one of the plugin's, and one of this process. A call of a person or a client waits
-// for them until its deadline. One that a plugin makes does not wait, because the call that it would wait for may be
-// the one that made it. The caller must call release when the call has ended.
+// for them until its deadline. A plugin's call does not wait, because the call that made it may hold the slots. The
+// caller must call release when the call has ended.
 func (p *Provider) acquire(ctx context.Context, r *host.Request) (release func(), err error) {
 	wait := !r.Inner()
 	limit := cmp.Or(r.Limits.ConcurrentCalls, world.DefaultConcurrentCalls)

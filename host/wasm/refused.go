@@ -18,14 +18,14 @@ import (
 // maxRefused bounds how many refusals one engine remembers.
 const maxRefused = 1000
 
-// refusedSuffix is that of a file in the cache folder which says that a module cannot be compiled.
+// refusedSuffix ends the name of a file in the cache folder that says that a module cannot be compiled.
 const refusedSuffix = ".refused"
 
-// staleRefusal is the age at which such a file is removed, so that the cache does not keep what nobody asks for.
+// staleRefusal is the age of such a file that is removed, so that the cache does not keep what nobody asks for.
 const staleRefusal = 30 * 24 * time.Hour
 
-// errOverBudget is the cause of a refusal that a compiler with the same bounds would repeat on any day. Others, such as
-// that of a compiler which the kernel has killed, are remembered by this process alone.
+// errOverBudget is the cause of a refusal that a compiler with the same bounds would repeat on any day. Only this
+// process remembers others: the kernel may have killed the compiler, for instance.
 var errOverBudget = errors.New("the compiler itself refused the module")
 
 // refusal is the content of such a file.

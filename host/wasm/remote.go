@@ -38,7 +38,8 @@ type remoteCall struct {
 }
 
 // awaitDeadline returns the error of a call that another process ran. The clock of this process decides whether it
-// ended in time; that of the other may run slightly ahead. A guest may also have run for too long before the deadline.
+// ended in time; the other process's clock may run slightly ahead. A guest may also have run for too long before the
+// deadline.
 func (a *remoteCall) awaitDeadline(err error) error {
 	const ahead = time.Second
 	if e := (*host.Error)(nil); errors.As(err, &e) && e.Code == host.Timeout && e.Tool == nil &&
@@ -53,7 +54,7 @@ func terms(j *guest.Job, code string) wire.Terms {
 	return wire.Terms{Code: code, Rights: wire.RightsOf(j.Request.Grant), Limits: j.Request.Limits}
 }
 
-// message returns the job as the wire has it, of which a deadline is left.
+// message returns the job as the wire has it. left is the time until its deadline.
 func message(j *guest.Job, terms wire.Terms, left time.Duration) wire.Call {
 	r := j.Request
 	return wire.Call{Terms: terms, Tool: r.Tool, Params: guest.JsonOr(r.Params, "{}"), Caller: r.Caller,

@@ -204,7 +204,7 @@ func (l *lease) kill() {
 }
 
 // acquire returns a runner that nobody else uses, one of at most [maxRunners] in use on this machine. Outer calls wait
-// for one, inner calls do not: the call that they would wait for may be the one that made them.
+// for one. Inner calls do not: the call that made them may hold it.
 func (p *runnerPool) acquire(ctx context.Context, id string, spec *runnerSpec, inner bool) (*lease, error) {
 	release, err := p.e.shared.Acquire(ctx, runnerSlots, maxRunners, !inner)
 	if err != nil {
@@ -278,7 +278,7 @@ func (p *runnerPool) find(ctx context.Context, id string, spec *runnerSpec) (*le
 	}
 }
 
-// kept returns a runner to which this process is connected, or nil.
+// kept returns a runner that this process is connected to, or nil.
 func (p *runnerPool) kept(id string) *lease {
 	for {
 		p.mu.Lock()
@@ -337,7 +337,7 @@ func (l *lease) dial() error {
 		return err
 	}
 	l.connect(socket)
-	// As long as the connection holds, the process lives, so the handle is that of the runner.
+	// As long as the connection holds, the process lives, so the handle means the runner.
 	if !l.isConnected() {
 		l.disconnect()
 		return io.ErrUnexpectedEOF
@@ -387,8 +387,8 @@ func (p *runnerPool) start(ctx context.Context, l *lease, spec *runnerSpec) erro
 	return err
 }
 
-// startProcess starts a process, which has one end of a pair of sockets as its stdin. The failure is that of a process
-// that cannot run guests.
+// startProcess starts a process with one end of a pair of sockets as its stdin. The failure says why the process cannot
+// run guests.
 func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpec) (failure *host.Error, err error) {
 	s, args := spec.start, []string{spec.Manifest.Name}
 	if l.name != "" {

@@ -20,11 +20,11 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// RunnerJob is the value of PARLEY_CHILD that turns a program into the process in which guests run. Its main must then
-// call [RunnerMain] before anything else.
+// RunnerJob is the value of PARLEY_CHILD that turns a program into a runner of guests. Its main must then call
+// [RunnerMain] before anything else.
 const RunnerJob = "runner"
 
-// Exit codes of the process in which guests run.
+// Exit codes of a runner.
 const (
 	runnerOK = iota
 	_        // the Go runtime's exit codes of a crash are 1 and 2
@@ -47,7 +47,7 @@ type start struct {
 	Host     string             `json:"host"`
 	Defaults host.Limits        `json:"defaults"` // the engine's defaults
 	Manifest *manifest.Manifest `json:"manifest"` // with the tools that may be called
-	// Text is that of a plugin of kind script; else nil.
+	// Text is the script of a plugin of kind script; else nil.
 	Text     *manifest.SourceFile `json:"text,omitempty"`
 	Grant    host.Grant           `json:"grant"`
 	Guard    *protect.Guard       `json:"guard,omitempty"`
@@ -159,8 +159,8 @@ func newRunner(s *start) (*runner, error) {
 	return r, nil
 }
 
-// residentInstances is how many instances have memory in a resident process at one time: that of the call, the one of
-// the call before it, whose memory may still be returned to the system, and the next one.
+// residentInstances is how many instances have memory in a resident process at one time: the call's, the next call's,
+// and the previous call's while the system takes its memory back.
 const residentInstances = 3
 
 // hostConn is a connection to the host. It serves host functions by asking it.
@@ -261,7 +261,7 @@ func (h *hostConn) runCall(body []byte) (*guest.Call, *host.Result, error) {
 	return c, result, err
 }
 
-// job returns the job of a call, whose questions and events go back over the connection.
+// job returns the job of a call. Its questions and events go back over the connection.
 func (h *hostConn) job(w *wire.Call) *guest.Job {
 	r := &host.Request{
 		Job: host.Job{
@@ -286,7 +286,7 @@ func (h *hostConn) send(kind wire.Kind, body []byte) {
 	}
 }
 
-// ask serves a function of the host for the guest: it asks the host. The reply is that of [serveGuest].
+// ask serves a function of the host for the guest: it asks the host. The reply is as [serveGuest] returns it.
 func (h *hostConn) ask(ctx context.Context, function string, request []byte) []byte {
 	h.send(wire.KindAsk, append([]byte(function+"\n"), request...))
 	select {
@@ -297,16 +297,16 @@ func (h *hostConn) ask(ctx context.Context, function string, request []byte) []b
 	}
 }
 
-// Bounds of the preparation of an instance, for which no call has begun: of all of it, and of the time for which a call
-// waits for the end of an example.
+// Bounds of preparing an instance while no call has begun: of all of it, and of how long a call waits for the end of an
+// example.
 const (
 	prepareTimeout = time.Second
 	warmGrace      = 20 * time.Millisecond
 )
 
-// prepare makes the instance of the next call, as far as that does not depend on the call: not for programs, whose
-// arguments are those of the call, nor where folders are granted, which may be replaced until then. Where the manifest
-// says that an instance may be warm, an example has run in it.
+// prepare makes the instance of the next call ahead, unless it depends on the call: programs get the call's arguments,
+// and granted folders may be replaced until then. If the manifest says that an instance may be warm, an example runs in
+// it.
 func (r *runner) prepare() {
 	program := r.Manifest.Kind == manifest.KindWASI || r.Manifest.Kind == manifest.KindExtism
 	if program || r.ready != nil || r.unpreparable || len(r.Grant.FS) > 0 || r.plugin.code.StartPages() > r.limits.Pages {

@@ -55,7 +55,7 @@ type Config struct {
 	// SlotDir is the folder by which all processes with the same folder share the bounds of concurrent calls and
 	// compilations. It is created with mode 0700. "" bounds this engine alone.
 	SlotDir string
-	// Isolate isolates calls for which nothing else is said, where the system can; others run in this process.
+	// Isolate isolates calls by default, where the system can. Others run in this process.
 	Isolate bool
 	// RunDir is the folder of the sockets of runners, which serve several calls. It is created with mode 0700. Guests
 	// run in runners where a call must be isolated; "" gives each such call one that ends after it.
@@ -65,7 +65,7 @@ type Config struct {
 	// Fresh lets every instance begin without an image of another one, to compare outcomes or measure what images save.
 	// CacheDir must then be one that no other engine uses.
 	Fresh bool
-	// Watch are files by which calls are decided, such as policies. A runner ends when one of them changes.
+	// Watch are files that decide about calls, such as policies. A runner ends when one of them changes.
 	Watch []string
 	// HostVersion is the version of the host in the requests that guests get.
 	HostVersion string
@@ -113,7 +113,7 @@ type Engine struct {
 	pool     *runnerPool // see runners
 }
 
-// Names of slots that are not those of a plugin, whose names begin with a letter.
+// Names of slots that no plugin has: plugins' names begin with a letter.
 const (
 	compileSlots = "_compile"
 	callSlots    = "_calls"
@@ -212,7 +212,7 @@ func (e *Engine) load(src store.Source, m *manifest.Manifest, compiling *atomic.
 	return p, nil
 }
 
-// inBackground runs load in a goroutine of its own, for which Close waits. The error means that the engine is closed.
+// inBackground runs load in a goroutine of its own. Close waits for it. The error means that the engine is closed.
 func (e *Engine) inBackground(load func()) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package contain starts processes of this program that have only what they need, and takes the rest from them. It has
-// two halves: [Command] in the process that starts another, and [Process] in the one that was started.
+// two halves: [Command] in the process that starts another, and [Process] in the started one.
 package contain
 
 import (

@@ -73,9 +73,9 @@ const (
 	callFirst  = 16
 )
 
-// syscallFilter returns the program that the kernel runs for each system call of the process pid. Each test has its
-// own return instruction behind it, so no jump is long. A call by another ABI is refused: that of 386 by its
-// architecture, that of x32 because its numbers have a bit that no allowed one has.
+// syscallFilter returns the program that the kernel runs for each system call of the process pid. Each test has its own
+// return instruction behind it, so no jump is long. Calls by other ABIs are refused: 386 by its architecture, x32
+// because its numbers have a bit that no allowed number has.
 func syscallFilter(r Rights, pid int) []unix.SockFilter {
 	const refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	arch, lists := uint32(unix.AUDIT_ARCH_AARCH64), [][]uint32{baseSyscalls}

@@ -42,10 +42,10 @@ type line struct {
 	waiting []chan struct{} // in the order of arrival; the first one is next, and woken by a release
 }
 
-// Acquire takes one of limit slots of a name, such as that of a plugin. With wait, it waits until ctx ends if all are
-// taken, or if somebody waits already. Without wait it takes a slot that is free, also if somebody waits: that is for
-// what runs within something that holds a slot already, and would otherwise wait for itself. The caller must call
-// release; a second time it has no effect. The error is [ErrBusy].
+// Acquire takes one of limit slots of a name, such as a plugin's. With wait, it waits until ctx ends if all are taken,
+// or if others wait already. Without wait it takes a free slot even if others wait: a caller within something that
+// holds a slot would otherwise wait for itself. The caller must call release; a second time it has no effect. The error
+// is [ErrBusy].
 func (p *Pool) Acquire(ctx context.Context, name string, limit int, wait bool) (release func(), err error) {
 	l := p.line(name)
 	l.mu.Lock()
@@ -181,7 +181,7 @@ const (
 	drawnPrefix  = "drawn-"
 )
 
-// ticket is a locked file whose name has the arrival of the first one in the line of a process.
+// ticket is a locked file. Its name has the arrival of the first one in the line of a process.
 type ticket struct {
 	path   string
 	unlock func()

@@ -76,7 +76,7 @@ var builds = map[string][]string{
 	"tested": {"test", "-c", "./cmd/parley/internal/cli"},
 }
 
-// repository returns the folder of this repository, in which or below which a test runs.
+// repository returns the folder of this repository, which contains the test's.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -94,7 +94,7 @@ func repository() (string, error) {
 	}
 }
 
-// compiled returns a data folder in bin/ of this repository, in which it has called each shipped plugin.
+// compiled returns a data folder in bin/ of this repository, after calling each shipped plugin there.
 var compiled = sync.OnceValues(func() (home string, err error) {
 	root, err := repository()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Terms are what one runner is for: all its calls have the same. A runner whose terms differ must not run the call.
+// Terms are what one runner is for: all its calls have the same. A runner with other terms must not run the call.
 type Terms struct {
 	// Code is the key of the compiled code, which depends on nothing but the plugin's digest and the machine.
 	Code string `json:"code"`
@@ -38,7 +38,7 @@ type Call struct {
 	Tool    string          `json:"tool"` // local name, in the spelling of the manifest
 	Params  json.RawMessage `json:"params"`
 	Caller  string          `json:"caller,omitempty"`
-	Session string          `json:"session,omitempty"` // the id by which the guest knows it
+	Session string          `json:"session,omitempty"` // the id that the guest knows
 	CallID  string          `json:"call_id,omitempty"`
 	// Left is the time until the deadline when the call was sent, in nanoseconds. Clocks of the two sides may differ.
 	Left     time.Duration   `json:"left"`

@@ -39,7 +39,7 @@ const (
 // headBytes is the size of a frame without its body: the kind, and the length of the body as a big-endian uint32.
 const headBytes = 5
 
-// eagerBytes is the length up to which a body's memory is allocated before the body has arrived.
+// eagerBytes is the length of the longest body that gets its memory before it has arrived.
 const eagerBytes = 64 << 10
 
 // TooLargeError is a frame that is longer than its receiver accepts.

@@ -19,9 +19,9 @@
 // a word is a known word with two typos. Known words are weighted by BM25F over the fields of a document. Two adjacent
 // words also count as one ("web socket"), parts of names count less than whole words, and synonyms from the thesaurus
 // count less than the words of the query. The best candidates are then compared with each alias and task phrase as a
-// whole. Unless the query is one known word, its meaning is compared with that of each tool by word vectors, which
-// finds tools that share no word with the query and orders those that share equally many. Deprecated and experimental
-// documents rank lower.
+// whole. Unless the query is one known word, word vectors compare its meaning with each tool's. That finds tools that
+// share no word with the query, and orders tools that share equally many. Deprecated and experimental documents rank
+// lower.
 //
 // # Layout, version 5
 //

@@ -5,10 +5,10 @@ import "strings"
 // exclusions are words after which a query says what it does not want.
 const exclusions = " without except excluding sans dont "
 
-// exclusionPairs are pairs of words of which the same is true.
+// exclusionPairs are pairs of such words.
 const exclusionPairs = " instead of, rather than, other than, but not, and not, do not, not the, not a, not an, "
 
-// resuming are words after which a query says again what it wants.
+// resuming are words that end an exclusion: after them the query says again what it wants.
 const resuming = " and then but from to in into on onto at for with by when while after before that which who so if "
 
 // withoutExcluded returns a query without what it excludes: "screenshot without cookies" asks for a screenshot. A query

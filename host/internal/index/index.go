@@ -37,7 +37,7 @@ type Query struct {
 	Kind     string // "tool" when empty
 	Limit    int    // number of hits; 0: 10, negative: all
 	Explain  bool   // fill Hit.Parts
-	// Last reports whether hits of a plugin stand behind those of others at an equal score. Nil means no plugin.
+	// Last reports whether hits of a plugin come after others with an equal score. Nil means no plugin.
 	Last func(plugin string) bool
 }
 

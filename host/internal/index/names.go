@@ -142,7 +142,7 @@ func (src *source) nameMatchesIn(lo, hi int, text string) (list []nameMatch) {
 	return list
 }
 
-// eachPrefixed calls f with the rest of id for each plugin whose name is a prefix of id.
+// eachPrefixed calls f for each plugin that id begins with, with the rest of id.
 func (src *source) eachPrefixed(id string, f func(p *part, local string)) {
 	for _, p := range src.active {
 		if local := strings.TrimPrefix(id, p.ident); local != id {

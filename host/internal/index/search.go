@@ -309,7 +309,7 @@ func (s *search) wordByWord() {
 	}
 }
 
-// applyAbout adds weak evidence for each tool of a plugin whose own documentation contains a word.
+// applyAbout adds weak evidence for each tool of a plugin if the plugin's own documentation contains a word.
 func (s *search) applyAbout() {
 	const weight = 0.3 // of the word that such evidence covers
 	for word := range s.words {
@@ -416,7 +416,7 @@ func (v *variant) in(p *part) int {
 	return int(v.counts[p.number])
 }
 
-// applyPlugin adds weak evidence for each document of a plugin whose name is in the query.
+// applyPlugin adds weak evidence for each document of a plugin if its name is in the query.
 func (s *search) applyPlugin(p *part, i int) {
 	v := &s.variants[i]
 	s.words[v.first].plugin = true
@@ -492,7 +492,7 @@ func (s *search) namePart(word int) {
 // than in a plugin that mentions it in passing.
 func (s *search) computeIDF() {
 	known, sum := 0, 0.0
-	counts := make([][]int, len(s.words)) // the variants whose documents count for a word
+	counts := make([][]int, len(s.words)) // the variants that count for a word
 	for w := range s.words {
 		counts[w] = s.counting(w)
 		docs := 0
@@ -584,7 +584,7 @@ func (s *search) compareMeanings() {
 	}
 }
 
-// counting returns the variants whose documents count as containing word w: the word itself if it is known.
+// counting returns the variants that count as word w: the word itself if it is known.
 func (s *search) counting(w int) (out []int) {
 	for _, want := range [][]int{{asWord, asJoined}, {asTypo, asPrefix, asNamePart}, {asSynonym}} {
 		for i, v := range s.variants {

@@ -143,7 +143,7 @@ func (s *Segment) readMembers(table, shared, records []byte) error {
 	return nil
 }
 
-// Keep excludes the plugins for which keep returns false from all searches. Call it before the first search.
+// Keep excludes plugins from all searches if keep returns false. Call it before the first search.
 func (s *Segment) Keep(keep func(plugin, build string) bool) {
 	for i := range s.members {
 		m := &s.members[i]

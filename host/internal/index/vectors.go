@@ -19,7 +19,7 @@ var vectorData string
 
 const (
 	vectorSize = 64
-	// vectorLength is the length to which the sum of a text's vectors is scaled. Its components are mostly below an eighth
+	// vectorLength is the length that the sum of a text's vectors is scaled to. Its components are mostly below an eighth
 	// of that and are rounded to the steps of a nibble.
 	vectorLength = 256
 	roundingStep = 11

@@ -19,9 +19,9 @@ import (
 //
 // Names are ASCII (internationalised ones in their xn-- form) and consist of letters, digits, hyphens and underscores.
 // "*.example.com" covers every name below example.com at any depth, but not example.com itself. Public suffixes are not
-// considered, so "*.co.uk" is as wide as it looks. The port defaults to that of the scheme. Case does not matter.
-// Whatever two parsers might read differently is rejected, not repaired: user names, a trailing dot, percent signs,
-// addresses that are not in their canonical spelling, empty or padded ports.
+// considered, so "*.co.uk" is as wide as it looks. The port defaults to the scheme's. Case does not matter. Whatever
+// two parsers might read differently is rejected, not repaired: user names, a trailing dot, percent signs, addresses
+// that are not in their canonical spelling, empty or padded ports.
 type Origin struct {
 	Scheme   string // http or https
 	Host     string // in lower case, without brackets and without "*."
@@ -203,7 +203,7 @@ func parseHost(s string) (string, error) {
 			return "", fmt.Errorf("host %s has a label that is empty, too long, or begins or ends with a hyphen", Quote(s))
 		}
 	}
-	// Browsers and C libraries take a host whose last label is a number for an address, in forms that others take for
+	// Browsers and C libraries take a host for an address if its last label is a number, in forms that others take for
 	// names.
 	if last := labels[len(labels)-1]; isNumber(last) {
 		a, err := netip.ParseAddr(host)

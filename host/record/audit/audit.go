@@ -1,5 +1,5 @@
-// Package audit keeps the operator's record of what was called and changed: JSON lines, each of which holds the hash of
-// the line before it, in files that rotate. The log contains no parameters, no results and no text of a guest.
+// Package audit keeps the operator's record of what was called and changed: JSON lines in files that rotate. Each line
+// holds the hash of the one before. The log contains no parameters, no results and no text of a guest.
 package audit
 
 import (
@@ -34,8 +34,8 @@ type Config struct {
 	Mode func() (string, error)
 	// Warn receives the first error of writing in this process; later ones are dropped. It may be nil.
 	Warn func(error)
-	// MaxBytes is the size at which a file is closed and the next one begun; 0 is 64 MiB. Keep is how many closed files
-	// are kept, 0 is 10: the oldest beyond that are removed, and the record that begins the new file says so.
+	// MaxBytes is the size of a file that is closed, so that the next one begins; 0 is 64 MiB. Keep is how many closed
+	// files are kept, 0 is 10: the oldest beyond that are removed, and the record that begins the new file says so.
 	MaxBytes int64
 	Keep     int
 	// Now is the clock for records without a time; nil is time.Now.
@@ -72,7 +72,7 @@ func Open(dir string, cfg Config) *Log {
 	return l
 }
 
-// Path returns the file to which records are appended.
+// Path returns the file that records are appended to.
 func (l *Log) Path() string { return filepath.Join(l.journal.Dir, currentName) }
 
 // Dir returns the folder of the log.

@@ -32,7 +32,7 @@ const (
 	Missing     = "missing"      // there were other records before this one
 	Misplaced   = "misplaced"    // the record was inserted, repeated or moved
 	Truncated   = "truncated"    // there were other records after this one, the anchored one among them
-	WrongAnchor = "wrong_anchor" // the log is not the one that the anchor is from, or no longer reaches back to it
+	WrongAnchor = "wrong_anchor" // the anchor is from another log, or the log no longer reaches back to it
 )
 
 // Fault is the first thing that is wrong with a log.
@@ -57,10 +57,10 @@ func (f *Fault) Verdict() string {
 	return fmt.Sprintf("intact up to record %d, then", f.Intact)
 }
 
-// Verify checks that each record of the log follows the one before it. The chain proves that nothing within the log
-// was changed. That nothing was cut off its end, and that the log was not rewritten as a whole, only an anchor proves:
-// a head that was kept elsewhere, as [Head.String] returns it, "SEQ:sha256:.." or "sha256:.." alone; "" is none. The
-// error is that of an anchor in another form, or of files that cannot be read.
+// Verify checks that each record of the log follows the one before it. The chain proves that nothing within the log was
+// changed. That nothing was cut off its end, and that the log was not rewritten as a whole, only an anchor proves: a
+// head that was kept elsewhere, as [Head.String] returns it, "SEQ:sha256:.." or "sha256:.." alone; "" is none. The
+// error says that the anchor has another form, or that files cannot be read.
 func (l *Log) Verify(anchor string) (Report, error) {
 	want, err := parseAnchor(anchor)
 	if err != nil {

@@ -31,7 +31,7 @@ func (c Config) prune(files []record.File, today int) (n int) {
 // Cleared says what [Clear] removed.
 type Cleared struct {
 	Records int   `json:"records"`
-	Files   int   `json:"files"` // one for each day, of which nothing is left
+	Files   int   `json:"files"` // one for each day; nothing of it is left
 	Bytes   int64 `json:"bytes"`
 }
 

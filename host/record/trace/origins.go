@@ -14,7 +14,7 @@ import (
 
 // Limits of what is remembered of results.
 const (
-	maxSessions    = 64       // the one that began first is forgotten
+	maxSessions    = 64       // the oldest one is forgotten
 	maxOrigins     = 512      // values of a session; later ones are not remembered
 	maxResult      = 16 << 10 // bytes of a result; larger ones are not read
 	minText        = 4        // bytes of a text; shorter ones are often equal by chance

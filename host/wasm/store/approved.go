@@ -125,8 +125,7 @@ func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
 	return err
 }
 
-// embeddedManifest returns the manifest embedded in the wasm of an installed plugin, if it is the one that was
-// installed.
+// embeddedManifest returns the manifest embedded in the wasm of an installed plugin, if it is what was installed.
 func (s *Store) embeddedManifest(e Entry) ([]byte, bool) {
 	wasm, err := readBounded(filepath.Join(s.pluginDir(e), wasmName), maxWasm)
 	if err != nil {
@@ -136,8 +135,8 @@ func (s *Store) embeddedManifest(e Entry) ([]byte, bool) {
 	return section, err == nil && hashOf(section) == e.ManifestSHA256
 }
 
-// Difference describes how the manifest of a build differs from that of an approved build, or why the difference
-// cannot be shown. found is the manifest of the build, or nil if the build was installed here.
+// Difference describes how the manifests of a build and an approved build differ, or why the difference cannot be
+// shown. found is the manifest of the build, or nil if the build was installed here.
 func (s *Store) Difference(approvedDigest, foundDigest string, found []byte) string {
 	approved, ok := s.Approved(approvedDigest)
 	if !ok {

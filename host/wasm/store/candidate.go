@@ -53,11 +53,11 @@ type Candidate struct {
 // ReadCandidate reads a plugin from a wasm file, or from a folder that holds exactly one, and validates it as far
 // as that is possible without running it. hostVersion is compared with the manifest's min_host.
 //
-// A wasm file may be gzipped if its name ends in ".gz". A text in JavaScript, whose name ends in ".js", is read as a
-// module that has nothing else. The manifest of a file is in the custom section parley.manifest, or
-// beside X.wasm in X.manifest.json. Beside plugin.wasm it may also be in manifest.json, so that the folder of an
-// installed plugin can be installed again. If there are two manifests, they must be equal. A signature beside the
-// file (see [SignatureName]) is read but not verified. Each file is read once.
+// A wasm file may be gzipped if its name ends in ".gz". A text in JavaScript, with a name that ends in ".js", is read
+// as a module that has nothing else. The manifest of a file is in the custom section parley.manifest, or beside X.wasm
+// in X.manifest.json. Beside plugin.wasm it may also be in manifest.json, so that the folder of an installed plugin can
+// be installed again. If there are two manifests, they must be equal. A signature beside the file (see [SignatureName])
+// is read but not verified. Each file is read once.
 //
 // Errors are *host.Error: 81 if the path does not exist, 84 for a reserved name, 86 for invalid content, 87 for a
 // file that cannot be a signature, 105 if a file cannot be read.
@@ -125,8 +125,8 @@ func readCandidate(path, hostVersion string) (*Candidate, error) {
 	return c, nil
 }
 
-// Pack puts a manifest into the module of a wasm file, right after its header, in place of the one that it has. from is
-// the file that the manifest is from, for errors. Nothing is written. Errors are those of [ReadCandidate].
+// Pack puts a manifest into the module of a wasm file, right after its header. It replaces the module's manifest. from
+// is the file that the manifest is from, for errors. Nothing is written. Errors are those of [ReadCandidate].
 func Pack(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Candidate, error) {
 	manifestJSON = bytes.TrimSpace(manifestJSON)
 	packed, err := manifest.WriteSection(wasm, manifestJSON)

@@ -100,7 +100,7 @@ func Digest(wasm, manifestJSON []byte) string {
 	return digestPrefix + hex.EncodeToString(h.Sum(nil))
 }
 
-// Info returns the entry in the form in which plugins are listed.
+// Info returns the entry as plugins are listed.
 func (e Entry) Info() host.Info {
 	return host.Info{Name: e.Name, Version: e.Version, Kind: e.Kind, Brief: e.Brief,
 		Groups: e.Groups, Tools: e.Tools, Digest: e.Digest, Owner: e.owner(), Displaced: e.Displaced}

@@ -288,7 +288,7 @@ func extismModuleFunctions() map[string]api.GoModuleFunc {
 	return functions
 }
 
-// userFunctions are those of another program that a module imports, each of which ends the guest that calls it.
+// userFunctions returns functions in place of those that a module imports from another program. Each ends its guest.
 func userFunctions(m *instrument.Module) (map[string]instrument.FuncType, map[string]api.GoModuleFunc) {
 	types, functions := map[string]instrument.FuncType{}, map[string]api.GoModuleFunc{}
 	for _, i := range m.Imports {

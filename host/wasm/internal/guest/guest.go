@@ -22,13 +22,13 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Job is one call of a guest: what to call, with which rights and limits, and where its questions and events go. It is
-// the same in this process and in a runner, to which the wire brings it, and [Call.Run] runs it in both.
+// Job is one call of a guest: what to call, with which rights and limits, and where its questions and events go. The
+// wire brings it to a runner unchanged, and [Call.Run] runs it there as in this process.
 type Job struct {
 	Request  *host.Request
 	Manifest *manifest.Manifest
 	Text     *manifest.SourceFile // of a plugin of kind script; else nil
-	Session  string               // the id by which the guest knows it
+	Session  string               // the id that the guest knows
 	Host     string               // version
 	Limits   world.Limits
 	// Serve serves the functions of the host for the guest, as [ServeGuest] does.
@@ -135,7 +135,7 @@ func (c *Call) Run(ctx context.Context) (*host.Result, error) {
 	})
 }
 
-// Enter makes the call the one that host functions serve.
+// Enter makes host functions serve the call.
 func (c *Call) Enter() {
 	k := c.Control
 	k.Ctx = experimental.WithMemoryAllocator(context.WithValue(k.Ctx, callKey{}, c), c.memory)

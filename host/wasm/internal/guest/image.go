@@ -93,14 +93,14 @@ func OrderImage(module *instrument.Module, m *manifest.Manifest) *ImageOrder {
 	return o
 }
 
-// fitsImage reports whether a call can begin with the image: it has none of the rights for which [OrderImage] looks.
+// fitsImage reports whether a call can begin with the image: it has none of the rights that [OrderImage] looks for.
 func fitsImage(g host.Grant) bool {
 	return len(g.FS) == 0 && len(g.Env) == 0 && !g.Random
 }
 
 // TakeImage runs _initialize and, if it is ordered, an example, and writes the state of the instance to dir. If the
-// example does what an image cannot hold, the image is that of an instance in which it has not run. The error says why
-// there is no image: the guest asked for anything but the time, randomness and its assets, or it failed.
+// example does what an image cannot hold, the image is taken without it. The error says why there is no image: the
+// guest failed, or asked for more than the time, randomness and its assets.
 func TakeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []string, dir string, o *ImageOrder) (*Image,
 	error) {
 	ctx := context.Background()
@@ -125,7 +125,7 @@ func TakeImage(r wazero.Runtime, compiled wazero.CompiledModule, globals []strin
 	return runForImage(ctx, p, globals, dir, o, nil)
 }
 
-// runForImage makes the instance of which [TakeImage] takes an image.
+// runForImage makes the instance for [TakeImage].
 func runForImage(ctx context.Context, p *Code, globals []string, dir string, o *ImageOrder, warm *warmUp,
 ) (*Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, imageTimeout)
@@ -220,9 +220,8 @@ func ReadImage(dir string) *Image {
 	return i
 }
 
-// Functions of WASI that a guest may call while an image is taken: those whose outcome is the same in every call. The
-// flags are those of the standard streams, which are in memory and never block. The second list is for plugins with
-// assets.
+// Functions of WASI that a guest may call while an image is taken: they have the same outcome in every call. The flags
+// belong to the standard streams, which are in memory and never block. The second list is for plugins with assets.
 var (
 	imageFunctions = []string{"args_get", "args_sizes_get", "clock_res_get", "clock_time_get", "environ_get",
 		"environ_sizes_get", "fd_fdstat_get", "fd_fdstat_set_flags", "fd_prestat_dir_name", "fd_prestat_get",

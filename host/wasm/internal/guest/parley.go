@@ -142,7 +142,7 @@ func isPending(data []byte) bool {
 	return bytes.Contains(data, []byte(`"pending"`)) && json.Unmarshal(data, &r) == nil && r.Pending != nil
 }
 
-// answerPending makes the calls for which the guest waits, and returns the answers for parley_resume.
+// answerPending makes the calls that the guest waits for, and returns the answers for parley_resume.
 func (c *Call) answerPending(data []byte) ([]byte, error) {
 	if c.mod.ExportedFunction("parley_resume") == nil {
 		return nil, host.Errorf(host.InvalidResult, "%s waits for calls, but it does not export parley_resume", c.ToolName())

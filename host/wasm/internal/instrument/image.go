@@ -31,9 +31,9 @@ func ExportGlobals(module []byte) (out []byte, names []string) {
 	return out, names
 }
 
-// Imaged returns a module whose instances begin where another instance is: its mutable globals have the values given,
-// in their order, as [ExportGlobals] names them; its memory begins with the given number of pages, and no data is
-// copied into it. module must be the output of [Rewrite] or [Stub], and [Module].Imageable.
+// Imaged returns a module for instances that begin where another instance is: its mutable globals have the values
+// given, in their order, as [ExportGlobals] names them; its memory begins with the given number of pages, and no data
+// is copied into it. module must be the output of [Rewrite] or [Stub], and [Module].Imageable.
 func Imaged(module []byte, globals []uint64, pages uint32) []byte {
 	var out []byte
 	eachSection(module, func(id byte, content reader, whole []byte) {

@@ -115,7 +115,7 @@ func (l Limits) withDefaults() Limits {
 	return Limits{cmp.Or(l.FileBytes, maxFile), cmp.Or(l.Functions, maxFunctions), cmp.Or(l.TableEntries, maxTableSize)}
 }
 
-// allLocals is the limit of the locals of all functions, which follows that of the functions.
+// allLocals limits the locals of all functions together. It grows with the limit of functions.
 func (l Limits) allLocals() int { return max(maxAllLocals, maxAllLocals/maxFunctions*l.Functions) }
 
 // Names of the limits that can be raised.

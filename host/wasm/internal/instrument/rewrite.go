@@ -177,7 +177,7 @@ func (w *rewriter) rewrite(locals int) []byte {
 	return w.b
 }
 
-// replace writes an instruction with an index in place of the one that was read.
+// replace writes an instruction with an index instead of the instruction that was read.
 func (w *rewriter) replace(op byte, index uint32) {
 	w.b = appendU32(append(w.b, op), index)
 	w.copied = w.d.pos

@@ -372,8 +372,8 @@ func (d *decoder) readGlobals() []byte {
 	return b
 }
 
-// copyConstant copies a constant expression. Its arithmetic is that of the extended-const feature. It reads immutable
-// globals only: where a guest begins with an image, the others have another value than in the module.
+// copyConstant copies a constant expression. It may have the arithmetic of the extended-const feature, and read
+// immutable globals only: in a guest that begins with an image, mutable ones differ from the module.
 func (d *decoder) copyConstant(b []byte) []byte {
 	for n := 0; d.err == nil; n++ {
 		at := d.pos

@@ -2,7 +2,7 @@ package module
 
 import "github.com/parley-tools/parley/host/wasm/internal/instrument"
 
-// Modules of the functions that Extism plugins import: those of Extism itself, and those of the program that embeds it.
+// Modules of the functions that Extism plugins import: from Extism itself, and from the program that embeds it.
 const (
 	ExtismModule = "extism:host/env"
 	ExtismUser   = "extism:host/user"

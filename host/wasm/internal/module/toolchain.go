@@ -13,8 +13,8 @@ type Toolchain struct {
 	Advice string // what to build instead
 }
 
-// Toolchains are those whose modules people try. The first row whose mark is in a module counts, so a toolchain stands
-// before those that it builds on.
+// Toolchains are the toolchains that people try modules of. The first row that matches a module counts, so a toolchain
+// comes before the ones that it builds on.
 var Toolchains = []Toolchain{
 	{`^import rb-js-abi-host\.`, "ruby.wasm, for JavaScript",
 		"take a ruby.wasm without the js gem: the file ruby of a release for wasm32-unknown-wasip1"},

@@ -73,7 +73,7 @@ func ParseAssets(data []byte) (*MemNode, error) {
 	return tree.root, nil
 }
 
-// AssetsName is the file in which a folder of compiled code keeps the assets.
+// AssetsName is the file of the assets in a folder of compiled code.
 const AssetsName = "assets.tar"
 
 // ReadAssets returns the tree of the assets in a folder.

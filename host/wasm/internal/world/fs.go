@@ -49,7 +49,7 @@ func (t *Files) Mount(config wazero.ModuleConfig, m *manifest.Manifest, assets *
 	if t.Scratch != nil {
 		mountAt(t.Scratch, "/")
 	}
-	if m.Assets != nil { // whose tree is that of all calls
+	if m.Assets != nil { // all calls have the same tree
 		mountAt(&memFS{control: t.Control, files: t, tree: memTree{root: assets}}, m.Assets.Path)
 	}
 	for _, g := range t.Request.Grant.FS {

@@ -11,7 +11,7 @@ type mappedPages struct {
 	used uint64
 }
 
-// slowToUnmap is the size from which unmapping takes longer than the end of a call may.
+// slowToUnmap is the size of a memory that takes longer to unmap than a call may take to end.
 const slowToUnmap = 32 << 20
 
 func NewPages(limit uint64) Pages {
@@ -25,8 +25,8 @@ func NewPages(limit uint64) Pages {
 	return &mappedPages{data: data}
 }
 
-// startsLarge is the size from which a memory is backed by huge pages from the beginning: a fault for each small page
-// of the data with which a Go guest starts takes longer than copying that. A small guest would only take more memory.
+// startsLarge is the size of a memory that gets huge pages from the beginning: for the initial data of a Go guest, a
+// fault for each small page takes longer than copying the data. A small guest would only take more memory.
 const startsLarge = 2 << 20
 
 func (m *mappedPages) Resize(size uint64) []byte {

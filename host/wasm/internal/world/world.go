@@ -39,14 +39,14 @@ func (k *Control) Within(ctx context.Context, run func() (*host.Result, error)) 
 	return result, nil
 }
 
-// Begin makes ctx that of the call. It has a deadline.
+// Begin makes ctx the context of the call. It has a deadline.
 func (k *Control) Begin(ctx context.Context) {
 	k.Ctx = ctx
 	k.Deadline, _ = ctx.Deadline()
 	k.stops = time.Now().Add(k.Limits.running)
 }
 
-// GuestHalt is the panic value with which a host function ends the guest. wazero returns an error that wraps it.
+// GuestHalt is the panic value of a host function that ends the guest. wazero returns an error that wraps it.
 type GuestHalt struct{ Err *host.Error }
 
 func (h GuestHalt) Error() string { return h.Err.Message }
