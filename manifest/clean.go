@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -52,19 +54,12 @@ func Strip(s string) string {
 	if isClean(s) {
 		return s
 	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		if n := escapeSequence(s[i:]); n > 0 {
-			i += n
-			continue
+	return strings.Map(func(r rune) rune {
+		if Hidden(r) {
+			return -1
 		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		i += n
-		if !Hidden(r) {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
+		return r
+	}, terminalSequence().ReplaceAllString(s, ""))
 }
 
 // CleanLine is [Clean] for a text on one line: each run of white space becomes one space.
@@ -111,57 +106,14 @@ func isClean(s string) bool {
 	return true
 }
 
-// escapeSequence returns the length of the terminal sequence that s begins with, 0 if there is none: CSI, OSC, DCS,
-// SOS, PM and APC up to their end, otherwise ESC and the characters that belong to it. A sequence may also begin with
-// a C1 control.
-func escapeSequence(s string) int {
-	if len(s) < 2 {
-		return 0
-	}
-	kind := s[1]
-	switch {
-	case s[0] == 0x1b:
-	case s[0] == 0xc2 && kind >= 0x80 && kind < 0xa0:
-		kind -= 0x40
-	default:
-		return 0
-	}
-	switch kind {
-	case '[':
-		for i := 2; i < len(s); i++ {
-			if s[i] >= 0x40 && s[i] <= 0x7e {
-				return i + 1
-			}
-			if s[i] < 0x20 || s[i] > 0x7e {
-				return i
-			}
-		}
-		return len(s)
-	case ']', 'P', 'X', '^', '_':
-		for i := 2; i < len(s); i++ {
-			switch {
-			case s[i] == 0x07:
-				return i + 1
-			case strings.HasPrefix(s[i:], "\x1b\\"), strings.HasPrefix(s[i:], "\u009c"):
-				return i + 2
-			case s[i] == 0x1b, s[i] == '\n': // a sequence without an end must not swallow the text
-				return i
-			}
-		}
-		return len(s)
-	}
-	if s[0] != 0x1b {
-		return 2
-	}
-	end := 1
-	for end < len(s) && s[end] >= 0x20 && s[end] <= 0x2f {
-		end++ // as in ESC ( B, which selects a character set
-	}
-	if end < len(s) && s[end] >= 0x30 && s[end] <= 0x7e {
-		end++
-	}
-	return end
-}
+// terminalSequence matches CSI with its parameters; OSC, DCS, SOS, PM and APC up to their end, or to the end of the
+// line, because one without an end must not swallow the text; and ESC with the characters that belong to it. A sequence
+// may also begin with a C1 control.
+var terminalSequence = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(\x1b\[|\x{9b})[ -?]*[@-~]?` +
+		`|(\x1b[\]PX^_]|[\x{90}\x{98}\x{9d}-\x{9f}])[^\x07\x1b\n\x{9c}]*(\x07|\x1b\\|\x{9c})?` +
+		`|\x1b[ -/]*[0-~]?`)
+})
 
 // EscapeJSON writes each [Hidden] character of a JSON text as \uXXXX: the data stays the same, and nothing controls a
 // terminal.

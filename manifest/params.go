@@ -229,14 +229,50 @@ type node struct {
 	members map[string]*node
 	order   []string
 
-	kind   string // the result of typeName; "" before, pending during its search
-	values []json.RawMessage
-	listed bool            // whether values is set
-	cases  []*node         // the result of branches
-	needs  map[string]bool // the result of required
-	whole  *node           // the result of withAllOf
-	steps  int             // of a root: schemas that were read to print types
+	kind  string // the result of typeName; "" before, pending during its search
+	facts *facts // nil before they are read
+	whole *node  // the result of withAllOf
+	steps int    // of a root: schemas that were read to print types
 }
+
+// facts are what is asked of a schema again and again.
+type facts struct {
+	branches []*node           // of a union
+	tuple    []*node           // the schemas of the first items of an array
+	required map[string]bool   // names of properties
+	values   []json.RawMessage // of const or enum
+}
+
+// read reads the facts of a schema. A node that does not exist has none.
+func (n *node) read() *facts {
+	if n == nil {
+		return &facts{}
+	}
+	if n.facts != nil {
+		return n.facts
+	}
+	n.facts = &facts{
+		branches: nodesOf(append(n.list("anyOf"), n.list("oneOf")...)),
+		tuple:    nodesOf(append(n.list("prefixItems"), n.list("items")...)),
+		required: map[string]bool{},
+	}
+	for _, name := range n.strings("required") {
+		n.facts.required[name] = true
+	}
+	if n.has("const") {
+		n.facts.values = []json.RawMessage{n.value("const")}
+		return n.facts
+	}
+	for _, v := range n.list("enum") {
+		n.facts.values = append(n.facts.values, EscapeJSON(CompactJSON(v)))
+	}
+	return n.facts
+}
+
+func (n *node) branches() []*node         { return n.read().branches }
+func (n *node) tuple() []*node            { return n.read().tuple }
+func (n *node) required() map[string]bool { return n.read().required }
+func (n *node) enum() []json.RawMessage   { return n.read().values }
 
 // pending marks a node whose type is being searched, so that the search ends for a type that contains itself.
 const pending = "\x00"
@@ -263,9 +299,7 @@ func (n *node) membersOf() map[string]*node {
 	return n.members
 }
 
-func (n *node) at(key string) *node {
-	return n.membersOf()[key]
-}
+func (n *node) at(key string) *node { return n.membersOf()[key] }
 
 func (n *node) names() []string {
 	if n.membersOf(); n == nil {
@@ -305,43 +339,14 @@ func (n *node) list(key string) []json.RawMessage {
 
 // isObject reports whether the value is an object, as schemas are that are not just true or false.
 func (n *node) isObject() bool {
-	return n != nil && strings.HasPrefix(strings.TrimSpace(string(n.raw)), "{")
+	return n != nil && jsontext.Scan(n.raw).Peek() == '{'
 }
 
-func nodesOf(list []json.RawMessage) []*node {
-	nodes := make([]*node, len(list))
-	for i := range list {
-		nodes[i] = readNode(list[i])
+func nodesOf(list []json.RawMessage) (nodes []*node) {
+	for _, raw := range list {
+		nodes = append(nodes, readNode(raw))
 	}
 	return nodes
-}
-
-// branches returns the schemas of a union.
-func (n *node) branches() []*node {
-	if n != nil && n.cases == nil {
-		n.cases = nodesOf(append(n.list("anyOf"), n.list("oneOf")...))
-	}
-	if n == nil {
-		return nil
-	}
-	return n.cases
-}
-
-// tuple returns the schemas of the first items of an array.
-func (n *node) tuple() []*node { return nodesOf(append(n.list("prefixItems"), n.list("items")...)) }
-
-// required returns the names of required properties.
-func (n *node) required() map[string]bool {
-	if n == nil {
-		return nil
-	}
-	if n.needs == nil {
-		n.needs = map[string]bool{}
-		for _, name := range n.strings("required") {
-			n.needs[name] = true
-		}
-	}
-	return n.needs
 }
 
 // ordered returns the names of all properties, required ones first.
@@ -470,7 +475,7 @@ func (n *node) findType(root *node) string {
 	var names []string
 	for _, branch := range n.branches() {
 		target, _ := branch.resolve(root)
-		for _, name := range strings.Split(target.typeName(root), "|") {
+		for name := range strings.SplitSeq(target.typeName(root), "|") {
 			if name != "" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -486,41 +491,21 @@ func (n *node) findType(root *node) string {
 	case n.has("items"), n.has("prefixItems"):
 		return "array"
 	}
-	kind := ""
-	for _, v := range n.enum() {
-		if k := kindOf(v); kind == "" {
-			kind = k
-		} else if kind != k {
+	kind := "any"
+	for i, v := range n.enum() {
+		k := kindOf(v)
+		if i > 0 && k != kind {
 			return "any"
 		}
+		kind = k
 	}
-	return cmp.Or(kind, "any")
-}
-
-func (n *node) enum() []json.RawMessage {
-	if n == nil {
-		return nil
-	}
-	if n.listed {
-		return n.values
-	}
-	n.listed = true
-	if n.has("const") {
-		n.values = []json.RawMessage{n.value("const")}
-		return n.values
-	}
-	for _, v := range n.list("enum") {
-		n.values = append(n.values, EscapeJSON(CompactJSON(v)))
-	}
-	return n.values
+	return kind
 }
 
 func kindOf(v json.RawMessage) string {
-	v = bytes.TrimSpace(v)
-	if len(v) == 0 {
+	switch jsontext.Scan(v).Peek() {
+	case 0:
 		return "any"
-	}
-	switch v[0] {
 	case '"':
 		return "string"
 	case '{':

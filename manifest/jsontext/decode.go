@@ -1,6 +1,7 @@
 package jsontext
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -62,15 +63,8 @@ func (e *SyntaxError) Error() string {
 // and an exponent between -400 and 400. Numbers become json.Number, objects map[string]any, arrays []any. The error is
 // a *[SyntaxError].
 func Decode(data []byte, lim Limits) (any, error) {
-	if lim.Depth <= 0 {
-		lim.Depth = defaultDepth
-	}
-	if lim.Bytes <= 0 {
-		lim.Bytes = defaultBytes
-	}
-	if lim.Values <= 0 {
-		lim.Values = defaultValues
-	}
+	lim.Depth, lim.Bytes = cmp.Or(lim.Depth, defaultDepth), cmp.Or(lim.Bytes, defaultBytes)
+	lim.Values = cmp.Or(lim.Values, defaultValues)
 	if len(data) > lim.Bytes {
 		return nil, &SyntaxError{Line: 1, Column: 1, limit: true,
 			Msg: fmt.Sprintf("%d bytes of JSON, at most %d are accepted", len(data), lim.Bytes)}
@@ -321,7 +315,7 @@ func (d *decoder) hex4() (rune, bool) {
 
 func (d *decoder) number() any {
 	end := d.i
-	for end < len(d.s) && strings.IndexByte("+-.0123456789eE", d.s[end]) >= 0 {
+	for end < len(d.s) && strings.IndexByte(numberSigns, d.s[end]) >= 0 {
 		end++
 	}
 	text := d.s[d.i:end]
@@ -350,6 +344,9 @@ func numberFault(text string) string {
 	}
 	if n, err := strconv.Atoi(exp); exp != "" && (err != nil || n > maxExponent || n < -maxExponent) {
 		return fmt.Sprintf("the number %s is out of range", text)
+	}
+	if exp == "" && len(text) <= maxDigits { // as it is written
+		return ""
 	}
 	if digits, _ := Integer(text); len(strings.TrimPrefix(digits, "-")) > maxDigits {
 		return fmt.Sprintf("the number %s has more than %d digits", text, maxDigits)
@@ -387,42 +384,17 @@ func Integer(text string) (digits string, ok bool) {
 
 // splitNumber splits a number before its exponent. ok is false where s is not a JSON number.
 func splitNumber(s string) (mantissa, exp string, ok bool) {
-	i := 0
-	digits := func() bool {
-		from := i
-		for i < len(s) && '0' <= s[i] && s[i] <= '9' {
-			i++
-		}
-		return i > from
-	}
-	if i < len(s) && s[i] == '-' {
-		i++
-	}
-	if i < len(s) && s[i] == '0' {
-		i++
-	} else if !digits() {
+	if strings.Trim(s, numberSigns) != "" || !json.Valid([]byte(s)) {
 		return "", "", false
 	}
-	if i < len(s) && s[i] == '.' {
-		i++
-		if !digits() {
-			return "", "", false
-		}
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		return s[:i], s[i+1:], true
 	}
-	mantissa = s[:i]
-	if i < len(s) && (s[i] == 'e' || s[i] == 'E') {
-		i++
-		from := i
-		if i < len(s) && (s[i] == '+' || s[i] == '-') {
-			i++
-		}
-		if !digits() {
-			return "", "", false
-		}
-		exp = s[from:i]
-	}
-	return mantissa, exp, i == len(s)
+	return s, "", true
 }
+
+// numberSigns are the characters of numbers.
+const numberSigns = "+-.0123456789eE"
 
 func (d *decoder) space() {
 	for d.i < len(d.s) {

@@ -3,6 +3,7 @@ package jsontext
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -37,7 +38,7 @@ func Append(b []byte, v any) []byte {
 		return append(b, ']')
 	case map[string]any:
 		b = append(b, '{')
-		for i, k := range sortedKeys(v) {
+		for i, k := range slices.Sorted(maps.Keys(v)) {
 			if i > 0 {
 				b = append(b, ',')
 			}
@@ -85,15 +86,6 @@ func escapeOf(c byte) string {
 	return fmt.Sprintf(`\u%04x`, c)
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // Normalize converts a Go value that encoding/json can encode to the types that [Decode] returns. A value that has only
 // these types is returned as it is, without a copy.
 func Normalize(v any) (any, error) {
@@ -112,12 +104,7 @@ func isNormal(v any) bool {
 	case nil, bool, string, json.Number:
 		return true
 	case []any:
-		for _, item := range v {
-			if !isNormal(item) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(v, func(item any) bool { return !isNormal(item) })
 	case map[string]any:
 		for _, item := range v {
 			if !isNormal(item) {
@@ -137,14 +124,7 @@ func Shorten(s string) string {
 	if len(s) <= shortLength || utf8.RuneCountInString(s) <= shortLength {
 		return s
 	}
-	count := 0
-	for i := range s {
-		if count == shortLength {
-			return s[:i] + "…"
-		}
-		count++
-	}
-	return s
+	return string([]rune(s[:min(len(s), utf8.UTFMax*shortLength)])[:shortLength]) + "…"
 }
 
 // QuoteShort returns s as a JSON string, shortened as [Shorten] does, for messages.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"strconv"
+	"strings"
+	"sync"
 )
 
 // AppendTyped appends the JSON of a Go value to b, as [json.Encoder] writes it without escapes for HTML and JavaScript,
@@ -64,30 +66,18 @@ func appendAny(b []byte, v reflect.Value) ([]byte, error) {
 	if err := e.Encode(v.Interface()); err != nil {
 		return nil, err
 	}
-	return append(b, bytes.TrimSuffix(unescapeSeparators(text.Bytes()), []byte("\n"))...), nil
+	raw := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+	if bytes.Contains(raw, []byte(`\u202`)) {
+		return append(b, separators().Replace(string(raw))...), nil
+	}
+	return append(b, raw...), nil
 }
 
-// unescapeSeparators writes the line breaks of JavaScript in a JSON text, which encoding/json escapes always, as
-// themselves. It changes the text in place.
-func unescapeSeparators(text []byte) []byte {
-	if !bytes.Contains(text, []byte(`\u202`)) {
-		return text
-	}
-	out := text[:0]
-	for i := 0; i < len(text); i++ {
-		switch {
-		case bytes.HasPrefix(text[i:], []byte(`\u2028`)), bytes.HasPrefix(text[i:], []byte(`\u2029`)):
-			out = append(out, 0xe2, 0x80, 0xa8+text[i+5]-'8')
-			i += len(`\u2028`) - 1
-			continue
-		case text[i] == '\\':
-			out = append(out, text[i])
-			i++
-		}
-		out = append(out, text[i])
-	}
-	return out
-}
+// separators replaces the escapes of U+2028 and U+2029, which encoding/json always writes. An escaped backslash is a
+// match of its own: the u after it begins no escape.
+var separators = sync.OnceValue(func() *strings.Replacer {
+	return strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")
+})
 
 func appendStruct(b []byte, v reflect.Value, fields []field) (_ []byte, err error) {
 	b = append(b, '{')

@@ -114,7 +114,7 @@ func succeeds(old, now *manifest.Tool, plugin string) bool {
 		return true
 	}
 	return old.Effect == now.Effect && sameJSON(old.Params, now.Params) && sameJSON(old.Returns, now.Returns) &&
-		(len(fieldsOf(old.Params)) > 0 || old.Docs.Brief == now.Docs.Brief)
+		(len(paramsOf(old)) > 0 || old.Docs.Brief == now.Docs.Brief)
 }
 
 func sameJSON(a, b json.RawMessage) bool { return isEqual(schemaNode(a), schemaNode(b)) }

@@ -27,41 +27,37 @@ func tierBudget(tier, params int) int {
 	return tierBudgets[tier] + paramTokens*max(0, params-plainParams)
 }
 
-func checkTierLength(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		params := len(manifest.Params(t.Params))
-		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
-			d := manifest.Describe(l.m, t, tier)
-			listed := append(d.Parameters, d.Returns...)
-			limit := tierBudget(tier, params+len(manifest.WithFields(listed))-len(listed))
-			if n := d.Tokens(); n > limit {
-				l.add(at, "tier %d of %q has %d tokens, the limit is %d; shorten it", tier, t.Name, n, limit)
-			}
+func checkTierLength(l *linter, at string, t *manifest.Tool) {
+	params := len(manifest.Params(t.Params))
+	for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
+		d := manifest.Describe(l.m, t, tier)
+		listed := append(d.Parameters, d.Returns...)
+		limit := tierBudget(tier, params+len(manifest.WithFields(listed))-len(listed))
+		if n := d.Tokens(); n > limit {
+			l.add(at, "tier %d of %q has %d tokens, the limit is %d; shorten it", tier, t.Name, n, limit)
 		}
-	})
+	}
 }
 
-func checkTautology(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		said := stems(words(t.Name + " " + t.Group + " " + l.m.Name))
-		adds := func(s string) bool {
-			return slices.ContainsFunc(words(s), func(w string) bool {
-				return !stopwords()[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
-			})
+func checkTautology(l *linter, at string, t *manifest.Tool) {
+	said := stems(words(t.Name + " " + t.Group + " " + l.m.Name))
+	adds := func(s string) bool {
+		return slices.ContainsFunc(words(s), func(w string) bool {
+			return !stopwords()[w] && !slices.Contains(said, stem(w)) && !isSynonym(w, said)
+		})
+	}
+	if !adds(t.Docs.Brief) && !adds(t.Docs.Standard) && !adds(t.Docs.Full) {
+		l.add(at+"/docs/brief", "%s says no more than the name %q; say what the tool works on and what it returns",
+			quoted(t.Docs.Brief), t.Name)
+	}
+	for _, p := range paramsOf(t) {
+		own := stems(words(p.name))
+		if d := words(p.description()); len(d) > 0 && !slices.ContainsFunc(d, func(w string) bool {
+			return !stopwords()[w] && !slices.Contains(own, stem(w))
+		}) && !p.item {
+			l.add(at+p.pointer, "the description of %q only repeats its name", p.name)
 		}
-		if !adds(t.Docs.Brief) && !adds(t.Docs.Standard) && !adds(t.Docs.Full) {
-			l.add(at+"/docs/brief", "%s says no more than the name %q; say what the tool works on and what it returns",
-				quoted(t.Docs.Brief), t.Name)
-		}
-		for _, p := range fieldsOf(t.Params) {
-			own := stems(words(p.name))
-			if d := words(p.description()); len(d) > 0 && !slices.ContainsFunc(d, func(w string) bool {
-				return !stopwords()[w] && !slices.Contains(own, stem(w))
-			}) && !p.item {
-				l.add(at+"/params"+p.pointer, "the description of %q only repeats its name", p.name)
-			}
-		}
-	})
+	}
 }
 
 // isSynonym reports whether a verb means the same as one of the given stems.
@@ -93,12 +89,10 @@ func checkPlainBrief(l *linter) {
 	l.eachTool(func(at string, t *manifest.Tool) { check(at, t.Docs.Brief) })
 }
 
-func checkExample(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		if len(t.Examples) == 0 {
-			l.add(at, "%q has no example", t.Name)
-		}
-	})
+func checkExample(l *linter, at string, t *manifest.Tool) {
+	if len(t.Examples) == 0 {
+		l.add(at, "%q has no example", t.Name)
+	}
 }
 
 // taskDepth is the number of hits among which a tool must be when one of its own task phrases is searched for.
@@ -139,41 +133,39 @@ func checkTasks(l *linter) {
 	})
 }
 
-func checkDeprecation(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		if t.Since != "" && manifest.Newer(t.Since, l.m.Version) {
-			l.add(at+"/since", "%q is from version %s, and this is %s", t.Name, t.Since, l.m.Version)
+func checkDeprecation(l *linter, at string, t *manifest.Tool) {
+	if t.Since != "" && manifest.Newer(t.Since, l.m.Version) {
+		l.add(at+"/since", "%q is from version %s, and this is %s", t.Name, t.Since, l.m.Version)
+	}
+	d := t.Deprecated
+	if d == nil {
+		return
+	}
+	at += "/deprecated"
+	switch target := l.findTool(d.Use); {
+	case d.Use == "" && d.Message == "":
+		l.add(at, "%q is deprecated without a replacement or a reason; set \"use\" or \"message\"", t.Name)
+	case d.Use == "":
+	case target == missing:
+		l.add(at+"/use", "there is no tool %s; name the tool that replaces %q", quoted(d.Use), t.Name)
+	case target == obsolete:
+		l.add(at+"/use", "%s is deprecated itself; name the tool that replaces both", quoted(d.Use))
+	case sameName(d.Use, l.m.Name+"."+t.Name) || sameName(d.Use, t.Name):
+		l.add(at+"/use", "%q cannot replace itself", t.Name)
+	}
+	for _, v := range []struct{ earlier, later, message string }{
+		{t.Since, d.Since, "it is deprecated since %[2]s, before it was introduced in %[1]s"},
+		{d.Since, l.m.Version, "it is deprecated since %[1]s, but this is %[2]s"},
+		{d.Since, d.RemoveIn, "it is to be removed in %[2]s, before it is deprecated in %[1]s"},
+	} {
+		if v.earlier != "" && v.later != "" && manifest.Newer(v.earlier, v.later) {
+			l.add(at, v.message, v.earlier, v.later)
 		}
-		d := t.Deprecated
-		if d == nil {
-			return
-		}
-		at += "/deprecated"
-		switch target := l.findTool(d.Use); {
-		case d.Use == "" && d.Message == "":
-			l.add(at, "%q is deprecated without a replacement or a reason; set \"use\" or \"message\"", t.Name)
-		case d.Use == "":
-		case target == missing:
-			l.add(at+"/use", "there is no tool %s; name the tool that replaces %q", quoted(d.Use), t.Name)
-		case target == obsolete:
-			l.add(at+"/use", "%s is deprecated itself; name the tool that replaces both", quoted(d.Use))
-		case sameName(d.Use, l.m.Name+"."+t.Name) || sameName(d.Use, t.Name):
-			l.add(at+"/use", "%q cannot replace itself", t.Name)
-		}
-		for _, v := range []struct{ earlier, later, message string }{
-			{t.Since, d.Since, "it is deprecated since %[2]s, before it was introduced in %[1]s"},
-			{d.Since, l.m.Version, "it is deprecated since %[1]s, but this is %[2]s"},
-			{d.Since, d.RemoveIn, "it is to be removed in %[2]s, before it is deprecated in %[1]s"},
-		} {
-			if v.earlier != "" && v.later != "" && manifest.Newer(v.earlier, v.later) {
-				l.add(at, v.message, v.earlier, v.later)
-			}
-		}
-		if d.RemoveIn != "" && !manifest.Newer(d.RemoveIn, l.m.Version) {
-			l.add(at+"/remove_in", "%q was to be removed in %s, and this is %s; remove it and every reference to it", t.Name,
-				d.RemoveIn, l.m.Version)
-		}
-	})
+	}
+	if d.RemoveIn != "" && !manifest.Newer(d.RemoveIn, l.m.Version) {
+		l.add(at+"/remove_in", "%q was to be removed in %s, and this is %s; remove it and every reference to it", t.Name,
+			d.RemoveIn, l.m.Version)
+	}
 }
 
 // state is what a reference leads to.
@@ -285,55 +277,53 @@ func (f *field) named(set map[string]bool) bool {
 	return set[strings.ToLower(f.name)] || slices.ContainsFunc(words(f.name), func(w string) bool { return set[w] })
 }
 
-func checkCategory(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		results, params := fieldsOf(t.Returns), fieldsOf(t.Params)
-		has := func(fields []field, set map[string]bool, least int) bool {
-			return slices.ContainsFunc(fields, func(f field) bool { return f.depth >= least && f.named(set) })
+func checkCategory(l *linter, at string, t *manifest.Tool) {
+	results, params := resultsOf(t), paramsOf(t)
+	has := func(fields []field, set map[string]bool, least int) bool {
+		return slices.ContainsFunc(fields, func(f field) bool { return f.depth >= least && f.named(set) })
+	}
+	list := slices.ContainsFunc(results, func(f field) bool { return f.is("array") }) ||
+		slices.ContainsFunc(manifest.Params(t.Returns), func(p manifest.Param) bool {
+			return p.Name == "result" && p.Type == "array"
+		})
+	reads := t.Effect == manifest.EffectRead
+	wrong := ""
+	switch t.Category {
+	case "":
+		return
+	case "generation":
+		if len(t.Returns) == 0 {
+			wrong = "returns what it made; declare \"returns\""
+		} else if !reads && !has(results, identity(), 1) {
+			wrong = "returns where what it made is, such as a path or an id"
 		}
-		list := slices.ContainsFunc(results, func(f field) bool { return f.is("array") }) ||
-			slices.ContainsFunc(manifest.Params(t.Returns), func(p manifest.Param) bool {
-				return p.Name == "result" && p.Type == "array"
-			})
-		reads := t.Effect == manifest.EffectRead
-		wrong := ""
-		switch t.Category {
-		case "":
-			return
-		case "generation":
-			if len(t.Returns) == 0 {
-				wrong = "returns what it made; declare \"returns\""
-			} else if !reads && !has(results, identity(), 1) {
-				wrong = "returns where what it made is, such as a path or an id"
-			}
-		case "review":
-			if !has(results, patch(), 1) &&
-				!(list && has(results, location(), 1) && has(results, finding(), 1)) {
-				wrong = "returns a list of findings, each with a location and a reason"
-			}
-		case "correction":
-			if !has(params, fragment(), 1) || !has(params, fault(), 1) || len(params) < 2 {
-				wrong = "takes what is to be corrected and what is wrong with it: a message, a location, a snippet"
-			} else if len(t.Returns) == 0 {
-				wrong = "returns what it corrected; declare \"returns\""
-			}
-		case "planning":
-			if !list || !has(results, order(), 1) {
-				wrong = "returns a list of steps with their order or dependencies"
-			}
-		case "query":
-			if !reads {
-				wrong = "only reads; its effect is " + t.Effect
-			} else if len(t.Returns) == 0 {
-				wrong = "returns what was asked for; declare \"returns\""
-			}
-		case "action":
-			if reads {
-				wrong = "changes something; its effect is read"
-			}
+	case "review":
+		if !has(results, patch(), 1) &&
+			!(list && has(results, location(), 1) && has(results, finding(), 1)) {
+			wrong = "returns a list of findings, each with a location and a reason"
 		}
-		if wrong != "" {
-			l.add(at+"/category", "a tool of category %s %s", t.Category, wrong)
+	case "correction":
+		if !has(params, fragment(), 1) || !has(params, fault(), 1) || len(params) < 2 {
+			wrong = "takes what is to be corrected and what is wrong with it: a message, a location, a snippet"
+		} else if len(t.Returns) == 0 {
+			wrong = "returns what it corrected; declare \"returns\""
 		}
-	})
+	case "planning":
+		if !list || !has(results, order(), 1) {
+			wrong = "returns a list of steps with their order or dependencies"
+		}
+	case "query":
+		if !reads {
+			wrong = "only reads; its effect is " + t.Effect
+		} else if len(t.Returns) == 0 {
+			wrong = "returns what was asked for; declare \"returns\""
+		}
+	case "action":
+		if reads {
+			wrong = "changes something; its effect is read"
+		}
+	}
+	if wrong != "" {
+		l.add(at+"/category", "a tool of category %s %s", t.Category, wrong)
+	}
 }

@@ -11,38 +11,36 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-func checkFlow(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		for i, name := range t.Needs {
-			l.checkBefore(fmt.Sprintf("%s/needs/%d", at, i), name, "")
+func checkFlow(l *linter, at string, t *manifest.Tool) {
+	for i, name := range t.Needs {
+		l.checkBefore(fmt.Sprintf("%s/needs/%d", at, i), name, "")
+	}
+	for _, f := range paramsOf(t) {
+		sources, given := f.schema["x-from"]
+		if !given {
+			continue
 		}
-		for _, f := range fieldsOf(t.Params) {
-			sources, given := f.schema["x-from"]
-			if !given {
-				continue
-			}
-			pointer := at + "/params" + f.pointer + "/x-from"
-			list, ok := sources.([]any)
+		pointer := at + f.pointer + "/x-from"
+		list, ok := sources.([]any)
+		if !ok {
+			l.add(pointer, "the sources of %q are not a list; expected one such as [\"plugin.tool/field\"]", f.name)
+			continue
+		}
+		for i, one := range list {
+			from, _ := one.(string)
+			tool, result, ok := manifest.SplitSource(from)
 			if !ok {
-				l.add(pointer, "the sources of %q are not a list; expected one such as [\"plugin.tool/field\"]", f.name)
+				l.add(fmt.Sprintf("%s/%d", pointer, i), "%s is not a source; expected plugin.tool/field", quoted(fmt.Sprint(one)))
 				continue
 			}
-			for i, one := range list {
-				from, _ := one.(string)
-				tool, result, ok := manifest.SplitSource(from)
-				if !ok {
-					l.add(fmt.Sprintf("%s/%d", pointer, i), "%s is not a source; expected plugin.tool/field", quoted(fmt.Sprint(one)))
-					continue
-				}
-				l.checkBefore(fmt.Sprintf("%s/%d", pointer, i), tool, result)
-			}
+			l.checkBefore(fmt.Sprintf("%s/%d", pointer, i), tool, result)
 		}
-		for i, e := range t.Examples {
-			for j, b := range e.Before {
-				l.checkBefore(fmt.Sprintf("%s/examples/%d/before/%d/tool", at, i, j), b.Tool, "")
-			}
+	}
+	for i, e := range t.Examples {
+		for j, b := range e.Before {
+			l.checkBefore(fmt.Sprintf("%s/examples/%d/before/%d/tool", at, i, j), b.Tool, "")
 		}
-	})
+	}
 }
 
 // checkBefore checks that a tool exists, and that its result has a field, which a JSON pointer names; "" for none. A

@@ -134,13 +134,20 @@ func (l *linter) eachTool(check func(at string, t *manifest.Tool)) {
 	}
 }
 
-// eachParam calls check for each parameter of each tool, at any depth, with its pointer.
-func (l *linter) eachParam(check func(at string, t *manifest.Tool, f field)) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		for _, f := range fieldsOf(t.Params) {
-			check(at+"/params"+f.pointer, t, f)
-		}
-	})
+// eachTool makes a rule of a check of one tool.
+func eachTool(check func(l *linter, at string, t *manifest.Tool)) func(*linter) {
+	return func(l *linter) { l.eachTool(func(at string, t *manifest.Tool) { check(l, at, t) }) }
+}
+
+// eachParam makes a rule of a check of one parameter, at any depth.
+func eachParam(check func(l *linter, at string, f field)) func(*linter) {
+	return func(l *linter) {
+		l.eachTool(func(at string, t *manifest.Tool) {
+			for _, f := range paramsOf(t) {
+				check(l, at+f.pointer, f)
+			}
+		})
+	}
 }
 
 // plugin returns the neighbor with a name, nil if there is none.
@@ -166,31 +173,33 @@ var rules = []Rule{
 	{"verb-name", Warning, "A tool's name begins with a verb, or is the noun of what it returns.", checkVerbName},
 	{"near-duplicate", Warning, "Two tools differ by more than spelling, word order or a synonym.", checkNearDuplicate},
 	{"one-task", Warning, "A tool does one thing: no verbs joined by \"and\", no parameter that selects an action.",
-		checkOneTask},
-	{"tier-length", Warning, "Each tier of documentation stays within its budget of tokens.", checkTierLength},
-	{"tautology", Warning, "A description says more than the name.", checkTautology},
+		eachTool(checkOneTask)},
+	{"tier-length", Warning, "Each tier of documentation stays within its budget of tokens.", eachTool(checkTierLength)},
+	{"tautology", Warning, "A description says more than the name.", eachTool(checkTautology)},
 	{"plain-brief", Warning, "A brief says what the tool does, as a command, without a preface.", checkPlainBrief},
-	{"example", Warning, "A tool has an example that can run.", checkExample},
+	{"example", Warning, "A tool has an example that can run.", eachTool(checkExample)},
 	{"tasks", Warning, "A tool has task phrases, and search finds it by each of them.", checkTasks},
-	{"typed", Warning, "Each field has a type, each object its properties, each array its items.", checkTyped},
+	{"typed", Warning, "Each field has a type, each object its properties, each array its items.", eachTool(checkTyped)},
 	{"described", Warning, "Each parameter and each field of a result has a description.", checkDescribed},
-	{"constraints", Warning, "Limits are given as keywords and in words: bounds, formats and patterns.", checkConstraints},
-	{"enum-in-prose", Warning, "A limited set of values is an enum, not prose.", checkEnumInProse},
+	{"constraints", Warning, "Limits are given as keywords and in words: bounds, formats and patterns.",
+		eachParam(checkConstraints)},
+	{"enum-in-prose", Warning, "A limited set of values is an enum, not prose.", eachParam(checkEnumInProse)},
 	{"additional-properties", Warning, "An object of parameters says whether it takes further properties.",
-		checkAdditionalProperties},
-	{"nesting", Warning, "Parameters nest at most three levels deep.", checkNesting},
-	{"values-validate", Warning, "Defaults and examples within a schema are valid by it.", checkValuesValidate},
+		eachTool(checkAdditionalProperties)},
+	{"nesting", Warning, "Parameters nest at most three levels deep.", eachTool(checkNesting)},
+	{"values-validate", Warning, "Defaults and examples within a schema are valid by it.", eachTool(checkValuesValidate)},
 	{"required", Warning, "Some parameters are required: neither all of many, nor none without defaults.",
-		checkRequired},
-	{"optional-default", Warning, "An optional choice says what happens without it.", checkOptionalDefault},
-	{"effect-verb", Warning, "The declared effect fits the verb of the name.", checkEffectVerb},
+		eachTool(checkRequired)},
+	{"optional-default", Warning, "An optional choice says what happens without it.", eachParam(checkOptionalDefault)},
+	{"effect-verb", Warning, "The declared effect fits the verb of the name.", eachTool(checkEffectVerb)},
 	{"effect-rights", Warning, "The declared effects fit the rights that are asked for, and each right has a reason.",
 		checkEffectRights},
 	{"deprecation", Warning, "A deprecated tool names a replacement that exists, with versions in order.",
-		checkDeprecation},
+		eachTool(checkDeprecation)},
 	{"reference", Warning, "Each tool and parameter that a text refers to exists.", checkReferences},
-	{"flow", Warning, "What comes before a tool, or returns a value for it, exists wherever the plugin runs.", checkFlow},
-	{"category-returns", Warning, "A tool returns what tools of its category return.", checkCategory},
+	{"flow", Warning, "What comes before a tool, or returns a value for it, exists wherever the plugin runs.",
+		eachTool(checkFlow)},
+	{"category-returns", Warning, "A tool returns what tools of its category return.", eachTool(checkCategory)},
 	{"instructs-reader", Error, "Texts describe the plugin. They do not instruct their reader.",
 		checkInstructsReader},
 	{"names-other-tools", Error, "Texts do not say to call, prefer or avoid tools of other plugins or of the agent.",
@@ -200,7 +209,6 @@ var rules = []Rule{
 		checkHiddenCharacters},
 	{"look-alike-name", Error, "No name can be mistaken for that of another plugin or tool, or of the host.",
 		checkLookAlikeName},
-	{"takes-first-place", Error,
-		"No task, alias or keyword takes the first place in search from another plugin's tool.",
+	{"takes-first-place", Error, "No task, alias or keyword takes the first place in search from another plugin's tool.",
 		checkTakesFirstPlace},
 }

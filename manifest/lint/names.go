@@ -52,6 +52,11 @@ const (
 		kill`
 )
 
+var (
+	reads, destroys = wordSet(readVerbs), wordSet(destructiveVerbs)
+	writes          = wordSet(writeVerbs)
+)
+
 // checkVerbName accepts a name that begins with a verb, or whose noun the brief or the schema of the result has. A
 // first word that most tools of the plugin share, as in git_commit, is not part of the name.
 func checkVerbName(l *linter) {
@@ -77,7 +82,7 @@ func checkVerbName(l *linter) {
 				return
 			}
 		}
-		for _, f := range fieldsOf(t.Returns) {
+		for _, f := range resultsOf(t) {
 			if slices.Contains(stems(words(f.name+" "+f.description())), noun) {
 				return
 			}
@@ -139,49 +144,43 @@ func checkNearDuplicate(l *linter) {
 // selectors are parameters that often choose what a tool does.
 var selectors = wordSet("action operation command method verb op do task")
 
-func checkOneTask(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		list := words(bareName(t.Name))
-		for i := 1; i+1 < len(list); i++ {
-			if list[i] == "and" && verbs()[list[i+1]] && verbs()[list[0]] {
-				l.add(at+"/name", "%q does two things; make it two tools", t.Name)
-				return
-			}
+func checkOneTask(l *linter, at string, t *manifest.Tool) {
+	list := words(bareName(t.Name))
+	for i := 1; i+1 < len(list); i++ {
+		if list[i] == "and" && verbs()[list[i+1]] && verbs()[list[0]] {
+			l.add(at+"/name", "%q does two things; make it two tools", t.Name)
+			return
 		}
-		for _, f := range fieldsOf(t.Params) {
-			if f.depth > 1 || f.item || !selectors()[strings.ToLower(f.name)] {
-				continue
-			}
-			actions := 0
-			for _, v := range f.enum() {
-				if s, ok := v.(string); ok {
-					if w := words(s); len(w) > 0 && verbs()[w[0]] {
-						actions++
-					}
+	}
+	for _, f := range paramsOf(t) {
+		if f.depth > 1 || f.item || !selectors()[strings.ToLower(f.name)] {
+			continue
+		}
+		actions := 0
+		for _, v := range f.enum() {
+			if s, ok := v.(string); ok {
+				if w := words(s); len(w) > 0 && verbs()[w[0]] {
+					actions++
 				}
 			}
-			if actions >= 3 {
-				l.add(at+"/params"+f.pointer, "%q selects among %d actions; make them tools of their own, each with its "+
-					"parameters and effect", f.name, actions)
-			}
 		}
-	})
+		if actions >= 3 {
+			l.add(at+f.pointer, "%q selects among %d actions; make them tools of their own, each with its "+
+				"parameters and effect", f.name, actions)
+		}
+	}
 }
 
 // Promises returns the verbs of a new text whose effect is stronger than the given one and that the text before does
 // not have: a text must not promise more than the tool does.
 func Promises(before, after, effect string) (verbs []string) {
-	stronger := wordSet(writeVerbs + " " + destructiveVerbs)()
-	switch effect {
-	case manifest.EffectWrite:
-		stronger = wordSet(destructiveVerbs)()
-	case manifest.EffectDestructive:
-		return nil
+	isStronger := func(verb string) bool {
+		return effect != manifest.EffectDestructive && (destroys()[verb] || effect != manifest.EffectWrite && writes()[verb])
 	}
 	had := words(before)
 	for _, word := range words(after) {
 		stem := strings.TrimSuffix(word, "s")
-		if (stronger[word] || stronger[stem]) && !slices.Contains(had, word) && !slices.Contains(had, stem) &&
+		if (isStronger(word) || isStronger(stem)) && !slices.Contains(had, word) && !slices.Contains(had, stem) &&
 			!slices.Contains(verbs, word) {
 			verbs = append(verbs, word)
 		}
@@ -190,23 +189,16 @@ func Promises(before, after, effect string) (verbs []string) {
 }
 
 // checkEffectVerb compares the declared effect with the verb of the name, where its effect is plain.
-func checkEffectVerb(l *linter) {
-	reads, writes, destroys := wordSet(readVerbs)(), wordSet(writeVerbs)(), wordSet(destructiveVerbs)()
-	l.eachTool(func(at string, t *manifest.Tool) {
-		list := words(bareName(t.Name))
-		if len(list) == 0 {
-			return
-		}
-		verb := list[0]
-		switch {
-		case t.Effect == manifest.EffectRead && (writes[verb] || destroys[verb]) && !isPure(l.m, t):
-			l.add(at+"/effect", "%q is declared as read, but its verb is %q; the effect is enforced, so declare what it does",
-				t.Name, verb)
-		case t.Effect == manifest.EffectDestructive && reads[verb]:
-			l.add(at+"/effect", "%q is declared as destructive, but its verb is %q; each call would need a confirmation",
-				t.Name, verb)
-		}
-	})
+func checkEffectVerb(l *linter, at string, t *manifest.Tool) {
+	list := append(words(bareName(t.Name)), "")
+	switch verb := list[0]; {
+	case t.Effect == manifest.EffectRead && (writes()[verb] || destroys()[verb]) && !isPure(l.m, t):
+		l.add(at+"/effect", "%q is declared as read, but its verb is %q; the effect is enforced, so declare what it does",
+			t.Name, verb)
+	case t.Effect == manifest.EffectDestructive && reads()[verb]:
+		l.add(at+"/effect", "%q is declared as destructive, but its verb is %q; each call would need a confirmation",
+			t.Name, verb)
+	}
 }
 
 // isPure reports whether a tool cannot have an effect outside its own result: its plugin asks for no right, and it

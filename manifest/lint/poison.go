@@ -326,14 +326,10 @@ func (l *linter) ownWords() map[string]bool {
 		add(t.Name)
 		add(bareName(t.Name))
 		add(l.m.Name + "." + t.Name)
-		for _, raw := range eachSchema(t) {
-			for _, f := range fieldsOf(raw) {
-				add(f.name)
-				for _, v := range f.enum() {
-					if s, ok := v.(string); ok {
-						add(s)
-					}
-				}
+		for _, f := range allFields(t) {
+			add(f.name)
+			for _, value := range texts(f.schema["enum"]) {
+				add(value)
 			}
 		}
 	}
@@ -412,9 +408,9 @@ func checkLookAlikeName(l *linter) {
 				l.add(fmt.Sprintf("%s/aliases/%d", at, i), "%s is the name of the tool %q", quoted(alias), other)
 			}
 		}
-		for _, f := range fieldsOf(t.Params) {
+		for _, f := range paramsOf(t) {
 			if word := mixedWord(f.name); word != "" {
-				l.add(at+"/params"+f.pointer, "the name %s mixes letters of several scripts that look alike", quoted(word))
+				l.add(at+f.pointer, "the name %s mixes letters of several scripts that look alike", quoted(word))
 			}
 		}
 	})

@@ -3,7 +3,6 @@ package lint
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -15,26 +14,31 @@ import (
 
 // field is a property of a schema, at any depth, or the items of an array.
 type field struct {
-	pointer  string // in the schema
+	pointer  string // in the tool
 	name     string // of the property; of the array for its items
 	depth    int    // 1 for the properties of the root
 	required bool
 	item     bool           // it is the items of an array, not a property
 	schema   map[string]any // with local references resolved; nil for the schemas true and false
 	always   bool           // the schema is true: it takes anything
+	root     any            // the schema that it is in
 }
 
 // maxFields bounds the fields of one schema that are looked at.
 const maxFields = 2000
 
-// fieldsOf returns the fields of a schema, sorted by name within each object.
-func fieldsOf(raw json.RawMessage) []field {
-	root, err := jsontext.Decode(raw, jsontext.Limits{})
-	if err != nil {
-		return nil
-	}
-	w := &fieldWalker{root: root}
-	w.object(root, nil, 1, nil)
+// paramsOf returns the fields of the parameters of a tool, sorted by name within each object.
+func paramsOf(t *manifest.Tool) []field { return fieldsOf("params", t.Params) }
+
+// resultsOf returns the fields of the result of a tool.
+func resultsOf(t *manifest.Tool) []field { return fieldsOf("returns", t.Returns) }
+
+// allFields returns the fields of both.
+func allFields(t *manifest.Tool) []field { return append(paramsOf(t), resultsOf(t)...) }
+
+func fieldsOf(part string, raw json.RawMessage) []field {
+	w := &fieldWalker{root: schemaNode(raw)}
+	w.object(w.root, []string{part}, 1, nil)
 	return w.fields
 }
 
@@ -100,7 +104,8 @@ func (w *fieldWalker) field(v any, tokens []string, name string, depth int, requ
 	}
 	s, seen := w.resolve(v, seen)
 	always, _ := v.(bool)
-	w.fields = append(w.fields, field{jsontext.Pointer(tokens), name, depth, required, item, s, always})
+	w.fields = append(w.fields, field{jsontext.Pointer(tokens), name, depth, required, item, s, always,
+		w.root})
 	if s == nil {
 		return
 	}
@@ -109,13 +114,6 @@ func (w *fieldWalker) field(v any, tokens []string, name string, depth int, requ
 		if _, list := items.([]any); !list {
 			w.field(items, append(slices.Clone(tokens), "items"), name, depth, false, true, seen)
 		}
-	}
-}
-
-// eachSchema yields the schemas of a tool by their names in the manifest.
-func eachSchema(t *manifest.Tool) iter.Seq2[string, json.RawMessage] {
-	return func(yield func(string, json.RawMessage) bool) {
-		_ = yield("params", t.Params) && yield("returns", t.Returns)
 	}
 }
 
@@ -150,42 +148,37 @@ var typedBy = []string{"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref
 // anything marks a parameter that takes any JSON on purpose, because its description says so.
 var anything = pattern(`(?i)\b(any|anything|arbitrary|whatever|free-form|json|values?|documents?|data)\b|e\.g\. ?[{\[]`)
 
-func checkTyped(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		for part, raw := range eachSchema(t) {
-			for _, f := range fieldsOf(raw) {
-				pointer := at + "/" + part + f.pointer
-				says := anything().MatchString(f.description())
-				switch {
-				case f.schema == nil && !f.always:
-				case !f.has(typedBy...):
-					if !says && !f.item { // items without a type are what the array says
-						l.add(pointer, "%q has no type; give one of string, number, integer, boolean, array, object, or say in its "+
-							"description that it takes any JSON", f.name)
-					}
-				case f.is("object") && !f.has("properties", "additionalProperties", "patternProperties", "anyOf", "oneOf", "allOf"):
-					if !says {
-						l.add(pointer, "the object %q declares no properties; list them, or say in its description that it takes any",
-							f.name)
-					}
-				case f.is("array") && !f.has("items", "prefixItems"):
-					l.add(pointer, "the array %q declares no items; say what it holds", f.name)
-				}
+func checkTyped(l *linter, at string, t *manifest.Tool) {
+	for _, f := range allFields(t) {
+		says := anything().MatchString(f.description())
+		switch {
+		case f.schema == nil && !f.always:
+		case !f.has(typedBy...):
+			if !says && !f.item { // items without a type are what the array says
+				l.add(at+f.pointer, "%q has no type; give one of string, number, integer, boolean, array, object, or say in its "+
+					"description that it takes any JSON", f.name)
 			}
+		case f.is("object") && !f.has("properties", "additionalProperties", "patternProperties", "anyOf", "oneOf", "allOf"):
+			if !says {
+				l.add(at+f.pointer, "the object %q declares no properties; list them, or say in its description that it takes any",
+					f.name)
+			}
+		case f.is("array") && !f.has("items", "prefixItems"):
+			l.add(at+f.pointer, "the array %q declares no items; say what it holds", f.name)
 		}
-	})
+	}
 }
 
 func checkDescribed(l *linter) {
-	l.eachParam(func(at string, _ *manifest.Tool, f field) {
+	eachParam(func(l *linter, at string, f field) {
 		if !f.item && f.description() == "" {
 			l.add(at, "the parameter %q has no description; say what it is, with an example", f.name)
 		}
-	})
+	})(l)
 	l.eachTool(func(at string, t *manifest.Tool) {
-		for _, f := range fieldsOf(t.Returns) {
+		for _, f := range resultsOf(t) {
 			if !f.item && f.depth == 1 && f.description() == "" {
-				l.add(at+"/returns"+f.pointer, "the field %q of the result has no description", f.name)
+				l.add(at+f.pointer, "the field %q of the result has no description", f.name)
 			}
 		}
 	})
@@ -201,20 +194,18 @@ var (
 // formatNames are names of text parameters that have a format.
 var formatNames = map[string]string{"url": "uri", "uri": "uri", "email": "email", "uuid": "uuid"}
 
-func checkConstraints(l *linter) {
-	l.eachParam(func(at string, _ *manifest.Tool, f field) {
-		description, format := f.description(), formatNames[strings.ToLower(f.name)]
-		switch {
-		case (f.is("integer") || f.is("number")) && rangeInWords().MatchString(description) &&
-			!f.has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf"):
-			l.add(at, "the description of %q gives bounds (%s) that the schema does not; add minimum or maximum", f.name,
-				quoted(rangeInWords().FindString(description)))
-		case f.has("pattern") && !f.item && !formWords().MatchString(description):
-			l.add(at, "%q has a pattern that its description does not explain; give an example", f.name)
-		case f.is("string") && format != "" && !f.has("format", "pattern", "enum", "const"):
-			l.add(at, "%q is a string of any form; add \"format\": %q or a pattern", f.name, format)
-		}
-	})
+func checkConstraints(l *linter, at string, f field) {
+	description, format := f.description(), formatNames[strings.ToLower(f.name)]
+	switch {
+	case (f.is("integer") || f.is("number")) && rangeInWords().MatchString(description) &&
+		!f.has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "enum", "multipleOf"):
+		l.add(at, "the description of %q gives bounds (%s) that the schema does not; add minimum or maximum", f.name,
+			quoted(rangeInWords().FindString(description)))
+	case f.has("pattern") && !f.item && !formWords().MatchString(description):
+		l.add(at, "%q has a pattern that its description does not explain; give an example", f.name)
+	case f.is("string") && format != "" && !f.has("format", "pattern", "enum", "const"):
+		l.add(at, "%q is a string of any form; add \"format\": %q or a pattern", f.name, format)
+	}
 }
 
 var (
@@ -225,84 +216,83 @@ var (
 	exampleWords = pattern(`(?i)\b(e\.g|for example|example|such as|like|eg)\b`)
 )
 
-func checkEnumInProse(l *linter) {
-	l.eachParam(func(at string, _ *manifest.Tool, f field) {
-		if !f.is("string") || f.has("enum", "const", "pattern", "format", "anyOf", "oneOf") {
-			return
-		}
-		description := f.description()
-		where := valuesInWords().FindStringIndex(description)
-		if where == nil || exampleWords().MatchString(description[:where[0]]) {
-			return
-		}
-		l.add(at, "the description of %q lists its values (%s); make them an enum", f.name,
-			quoted(description[where[0]:where[1]]))
-	})
+func checkEnumInProse(l *linter, at string, f field) {
+	if !f.is("string") || f.has("enum", "const", "pattern", "format", "anyOf", "oneOf") {
+		return
+	}
+	description := f.description()
+	where := valuesInWords().FindStringIndex(description)
+	if where == nil || exampleWords().MatchString(description[:where[0]]) {
+		return
+	}
+	l.add(at, "the description of %q lists its values (%s); make them an enum", f.name,
+		quoted(description[where[0]:where[1]]))
 }
 
-func checkAdditionalProperties(l *linter) {
-	if l.m.Kind == manifest.KindExtism {
-		return // its schemas are another project's, and only shown
+func checkAdditionalProperties(l *linter, at string, t *manifest.Tool) {
+	root := field{schema: schemaMap(t.Params)}
+	if l.m.Kind != manifest.KindExtism && // whose schemas are another project's, and only shown
+		!root.has("additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf") {
+		l.add(at+"/params", "the parameters of %q do not say \"additionalProperties\": a misspelled name would be ignored "+
+			"instead of corrected", t.Name)
 	}
-	l.eachTool(func(at string, t *manifest.Tool) {
-		root := field{schema: schemaMap(t.Params)}
-		if !root.has("additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf") {
-			l.add(at+"/params", "the parameters of %q do not say \"additionalProperties\": a misspelled name would be ignored "+
-				"instead of corrected", t.Name)
-		}
-	})
 }
 
 // maxNesting is the depth of parameters that agents fill in reliably.
 const maxNesting = 3
 
-func checkNesting(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		for _, f := range fieldsOf(t.Params) {
-			if f.depth > maxNesting {
-				l.add(at+"/params"+f.pointer, "%q is %d levels deep; at most %d", f.name, f.depth, maxNesting)
-				return
-			}
+func checkNesting(l *linter, at string, t *manifest.Tool) {
+	for _, f := range paramsOf(t) {
+		if f.depth > maxNesting {
+			l.add(at+f.pointer, "%q is %d levels deep; at most %d", f.name, f.depth, maxNesting)
+			return
 		}
-	})
+	}
 }
 
-func checkValuesValidate(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		for part, raw := range eachSchema(t) {
-			for _, f := range fieldsOf(raw) {
-				values := map[string]any{}
-				if v, ok := f.schema["default"]; ok {
-					values["/default"] = v
-				}
-				if list, ok := f.schema["examples"].([]any); ok {
-					for i, v := range list {
-						values[fmt.Sprintf("/examples/%d", i)] = v
-					}
-				}
-				if len(values) == 0 {
-					continue
-				}
-				compiled, err := compileField(raw, f)
-				if err != nil {
-					continue
-				}
-				for _, key := range sortedKeys(values) {
-					if violations, err := compiled.Validate(values[key]); err == nil && len(violations) > 0 {
-						l.add(at+"/"+part+f.pointer+key, "expected %s, got %s", violations[0].Expected, violations[0].Provided)
-					}
-				}
+func checkValuesValidate(l *linter, at string, t *manifest.Tool) {
+	for _, f := range allFields(t) {
+		values := map[string]any{}
+		if v, ok := f.schema["default"]; ok {
+			values["/default"] = v
+		}
+		list, _ := f.schema["examples"].([]any)
+		for i, v := range list {
+			values[fmt.Sprintf("/examples/%d", i)] = v
+		}
+		if len(values) == 0 {
+			continue
+		}
+		if compiled, err := f.compile(); err == nil {
+			for _, key := range sortedKeys(values) {
+				l.validate(at+f.pointer+key, compiled, values[key])
 			}
 		}
-		if l.m.Kind == manifest.KindExtism { // of other kinds, Parse checks the examples
-			checkMCPExamples(l, at, t)
+	}
+	compiled, err := schema.CompileUntrusted(t.Params)
+	if l.m.Kind != manifest.KindExtism || err != nil { // of other kinds, Parse checks the examples
+		return
+	}
+	for i, e := range t.Examples {
+		const invalidArgs = 81
+		if value, err := jsontext.Decode(e.Params, jsontext.Limits{}); err == nil && e.ExitCode != invalidArgs {
+			l.validate(fmt.Sprintf("%s/examples/%d/params", at, i), compiled, value)
 		}
-	})
+	}
 }
 
-// compileField compiles the schema of a field, with the definitions of the whole for its references.
-func compileField(raw json.RawMessage, f field) (*schema.Schema, error) {
-	root, own := schemaMap(raw), maps.Clone(f.schema)
+// validate reports the first violation of a value, with its place in it.
+func (l *linter) validate(at string, by *schema.Schema, value any) {
+	if violations, err := by.Validate(value); err == nil && len(violations) > 0 {
+		v := violations[0]
+		l.add(at+v.Pointer, "expected %s, got %s", v.Expected, v.Provided)
+	}
+}
+
+// compile compiles the schema of a field, with the definitions of the whole for its references.
+func (f *field) compile() (*schema.Schema, error) {
+	root, _ := f.root.(map[string]any)
+	own := maps.Clone(f.schema)
 	for _, key := range []string{"$defs", "definitions", "$schema"} {
 		if v, ok := root[key]; ok {
 			own[key] = v
@@ -315,24 +305,6 @@ func compileField(raw json.RawMessage, f field) (*schema.Schema, error) {
 	return schema.CompileUntrusted(text)
 }
 
-func checkMCPExamples(l *linter, at string, t *manifest.Tool) {
-	compiled, err := schema.CompileUntrusted(t.Params)
-	if err != nil {
-		return
-	}
-	for i, e := range t.Examples {
-		const invalidArgs = 81
-		value, err := jsontext.Decode(e.Params, jsontext.Limits{})
-		if err != nil || e.ExitCode == invalidArgs {
-			continue
-		}
-		if violations, err := compiled.Validate(value); err == nil && len(violations) > 0 {
-			l.add(fmt.Sprintf("%s/examples/%d/params%s", at, i, violations[0].Pointer), "expected %s, got %s",
-				violations[0].Expected, violations[0].Provided)
-		}
-	}
-}
-
 // withoutWords say in a description what happens when a parameter is absent.
 var withoutWords = pattern(`(?i)\b(default\w*|omit\w*|optional\w*|absent|without|unless|if (set|given|present|true|not)|when (set|` +
 	`given|present)|only|instead|all|every|otherwise|none|leave|also|limit\w*|filter\w*|at most|further|more|whether)\b`)
@@ -340,38 +312,34 @@ var withoutWords = pattern(`(?i)\b(default\w*|omit\w*|optional\w*|absent|without
 // manyParameters is from where on requiring all of them, or none, needs a reason.
 const manyParameters = 4
 
-func checkRequired(l *linter) {
-	l.eachTool(func(at string, t *manifest.Tool) {
-		total, required, explained := 0, 0, 0
-		for _, f := range fieldsOf(t.Params) {
-			if f.depth > 1 || f.item {
-				continue
-			}
-			total++
-			if f.required {
-				required++
-			} else if f.has("default") || f.is("boolean") || withoutWords().MatchString(f.description()) {
-				explained++
-			}
+func checkRequired(l *linter, at string, t *manifest.Tool) {
+	total, required, explained := 0, 0, 0
+	for _, f := range paramsOf(t) {
+		if f.depth > 1 || f.item {
+			continue
 		}
-		root := field{schema: schemaMap(t.Params)}
-		combined := root.has("anyOf", "oneOf", "minProperties")
-		switch {
-		case total > manyParameters && required == total:
-			l.add(at+"/params/required", "all %d parameters of %q are required; give those that rarely differ a default", total,
-				t.Name)
-		case total >= manyParameters && required == 0 && explained*2 < total && !combined:
-			l.add(at+"/params/required", "none of the %d parameters of %q is required, and most do not say what happens "+
-				"without them", total, t.Name)
+		total++
+		if f.required {
+			required++
+		} else if f.has("default") || f.is("boolean") || withoutWords().MatchString(f.description()) {
+			explained++
 		}
-	})
+	}
+	root := field{schema: schemaMap(t.Params)}
+	combined := root.has("anyOf", "oneOf", "minProperties")
+	switch {
+	case total > manyParameters && required == total:
+		l.add(at+"/params/required", "all %d parameters of %q are required; give those that rarely differ a default", total,
+			t.Name)
+	case total >= manyParameters && required == 0 && explained*2 < total && !combined:
+		l.add(at+"/params/required", "none of the %d parameters of %q is required, and most do not say what happens "+
+			"without them", total, t.Name)
+	}
 }
 
-func checkOptionalDefault(l *linter) {
-	l.eachParam(func(at string, _ *manifest.Tool, f field) {
-		if f.depth == 1 && !f.item && !f.required && len(f.enum()) > 1 && !f.has("default") &&
-			!withoutWords().MatchString(f.description()) {
-			l.add(at, "%q is optional and has no default; say which of its values is used without it", f.name)
-		}
-	})
+func checkOptionalDefault(l *linter, at string, f field) {
+	if f.depth == 1 && !f.item && !f.required && len(f.enum()) > 1 && !f.has("default") &&
+		!withoutWords().MatchString(f.description()) {
+		l.add(at, "%q is optional and has no default; say which of its values is used without it", f.name)
+	}
 }

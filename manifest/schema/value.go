@@ -64,35 +64,10 @@ func equal(a, b any) bool {
 		}
 		ra, rb := ratOf(a), ratOf(b)
 		return ra != nil && rb != nil && ra.Cmp(rb) == 0
-	case []any:
-		b, ok := b.([]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !equal(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for k, x := range a {
-			if y, ok := b[k]; !ok || !equal(x, y) {
-				return false
-			}
-		}
-		return true
-	default:
-		switch b.(type) {
-		case []any, map[string]any:
-			return false
-		}
-		return a == b
+	case []any, map[string]any:
+		return identityOf(a) == identityOf(b)
 	}
+	return a == b
 }
 
 // identityOf returns the same text for equal values, and different texts for different values.
