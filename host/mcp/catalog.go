@@ -81,12 +81,12 @@ func (s *Server) refreshUntil(ctx context.Context) {
 // update makes the lists those of the host's catalog, if it was swapped. The SDK notifies the clients of each list that
 // changes. The error says which plugins cannot be read.
 func (m *modeServer) update() error {
-	if m.catalog.Load() == m.cfg.Host.Catalog() {
+	if m.catalog.Load() == m.host.Catalog() {
 		return nil
 	}
 	m.updating.Lock()
 	defer m.updating.Unlock()
-	catalog := m.cfg.Host.Catalog()
+	catalog := m.host.Catalog()
 	if m.catalog.Load() == catalog {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (m *modeServer) update() error {
 	m.updatePrompts(next)
 	last := m.lists.Swap(next)
 	if m.catalog.Swap(catalog) != nil && !slices.EqualFunc(last.tools, next.tools, listedTool.equal) {
-		err = errors.Join(err, m.addMetaTools()) // the SDK notifies clients when a tool is added
+		m.addMetaTools() // the SDK notifies clients when a tool is added
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func (m *modeServer) updateResources(next *lists) {
 			m.server.AddResource(r, m.read)
 		}
 		if old != nil && last.digests[uri] != next.digests[uri] {
-			_ = m.server.ResourceUpdated(m.closing, &sdk.ResourceUpdatedNotificationParams{URI: uri})
+			_ = m.server.ResourceUpdated(m.of.closing, &sdk.ResourceUpdatedNotificationParams{URI: uri})
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (m *modeServer) listsOf(catalog *host.Catalog) (*lists, error) {
 	var faults []error
 	switch m.mode {
 	case Progressive:
-		pinned := m.cfg.Pinned
+		pinned := m.of.cfg.Pinned
 		if len(pinned) == 0 {
 			pinned = defaultPinned
 		}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -119,7 +120,7 @@ const errWrongState = host.CannotAsk("the reply belongs to another call, has exp
 func (a *asker) confirmByRetry(q *host.Question) (host.Approval, error) {
 	about := a.binding(q)
 	if reply, ok := a.request.Params.InputResponses[confirmID].(*sdk.ElicitResult); ok {
-		question, ok := a.server.redeem(a.request.Params.RequestState, about)
+		question, ok := a.server.tickets.redeem(a.request.Params.RequestState, about)
 		if !ok {
 			return host.Approval{}, errWrongState
 		}
@@ -127,7 +128,7 @@ func (a *asker) confirmByRetry(q *host.Question) (host.Approval, error) {
 		answer.Question = question
 		return answer, nil
 	}
-	required := &inputRequired{elicitParams(q), a.server.issueTicket(q.ID, about)}
+	required := &inputRequired{elicitParams(q), a.server.tickets.issue(q.ID, about)}
 	return host.Approval{}, &host.Error{
 		Code: host.Denied, Cause: required,
 		Message: fmt.Sprintf("%s.%s must be confirmed: the client was asked; nothing was run yet", q.Ask.Plugin, q.Ask.Tool),
@@ -151,14 +152,23 @@ func elicitParams(q *host.Question) *sdk.ElicitParams {
 	}
 }
 
-// issueTicket returns the state that the client must send along with its reply to a question.
-func (s *Server) issueTicket(question, about string) string {
+// tickets are the states that clients carry between two rounds of a call. It is safe for concurrent use.
+type tickets struct {
+	key []byte // signs them
+	now func() time.Time
+
+	mu       sync.Mutex
+	redeemed map[string]time.Time // those that were used, until they would expire
+}
+
+// issue returns the state that the client must send along with its reply to a question.
+func (s *tickets) issue(question, about string) string {
 	body := fmt.Sprintf("%s.%d", question, s.now().Add(confirmTimeout).Unix())
 	return base64.RawURLEncoding.EncodeToString([]byte(body + "." + s.sign(body, about)))
 }
 
 // redeem invalidates a ticket and returns the question that it was issued for. It reports whether the ticket was valid.
-func (s *Server) redeem(ticket, about string) (question string, ok bool) {
+func (s *tickets) redeem(ticket, about string) (question string, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(ticket)
 	if err != nil {
 		return "", false
@@ -186,7 +196,7 @@ func (s *Server) redeem(ticket, about string) (question string, ok bool) {
 	return question, true
 }
 
-func (s *Server) sign(body, about string) string {
+func (s *tickets) sign(body, about string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(body + "\x00" + about))
 	return hex.EncodeToString(mac.Sum(nil))

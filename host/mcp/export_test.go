@@ -14,14 +14,14 @@ import (
 func (s *Server) SetRefreshInterval(d time.Duration) { s.refreshInterval = d }
 
 // SetClock sets the clock by which confirmations expire. Call it before clients connect.
-func (s *Server) SetClock(now func() time.Time) { s.now = now }
+func (s *Server) SetClock(now func() time.Time) { s.tickets.now = now }
 
 // SetLostAfter sets how long a client whose stream broke off, and one without a stream, may take to send another
 // request.
 func (s *Server) SetLostAfter(streamed, silent time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lostAfter, s.silentAfter = streamed, silent
+	s.connections.mu.Lock()
+	defer s.connections.mu.Unlock()
+	s.connections.lostAfter, s.connections.silentAfter = streamed, silent
 }
 
 // SetShutdownGrace sets how long the server waits for a client when it shuts down.
@@ -59,7 +59,7 @@ func (s *Server) Next(step host.Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	call, ok := m.renderStep(step)
+	call, ok := m.out.step(step)
 	if !ok {
 		return "", nil
 	}

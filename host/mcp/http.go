@@ -235,9 +235,9 @@ func (m *modeServer) serveFramed(w http.ResponseWriter, r *http.Request) {
 			host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
 		return
 	}
-	defer m.hold(r)()
+	defer m.of.connections.hold(r)()
 	if r.Method == http.MethodGet { // the stream of messages that the server sends unprompted
-		defer m.watch()()
+		defer m.of.watch()()
 	}
 	m.stateful.ServeHTTP(w, r)
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
@@ -78,9 +79,10 @@ type Config struct {
 
 // Server serves MCP clients. It is safe for concurrent use.
 type Server struct {
-	cfg Config
-	id  string // of this process: the session of a client on stdio
-	key []byte // signs the state that a client carries between two rounds of a call
+	cfg         Config
+	tickets     tickets
+	parking     parking
+	connections connections
 
 	// Each holds a value for each call, request or body that is under way.
 	calls       chan struct{}
@@ -93,25 +95,23 @@ type Server struct {
 	closing   context.Context // done when the server shuts down, with the reason as its cause
 	closeWith context.CancelCauseFunc
 
-	now             func() time.Time
 	refreshInterval time.Duration
 	shutdownGrace   time.Duration
-	lostAfter       time.Duration
-	silentAfter     time.Duration
 
 	mu           sync.Mutex
 	modes        map[string]*modeServer
-	redeemed     map[string]time.Time // tickets that were used, until they would expire
-	parked       map[string]*parkedCall
-	connections  map[string]*connection
 	watchers     int // clients that listen for changes of the catalog
 	stopWatching context.CancelFunc
 }
 
 // modeServer is the server in one documentation mode.
 type modeServer struct {
-	*Server
+	of                  *Server // whose mode it is
 	mode                string
+	host                *hostcall.Host
+	metas               []metaTool
+	names               envelope.Reader
+	out                 renderer
 	server              *sdk.Server
 	stateless, stateful http.Handler // of the two kinds of revisions over HTTP
 
@@ -125,20 +125,21 @@ type modeServer struct {
 // New makes a server. The error is invalid_args for an unknown mode, or config_error for a pinned tool that does not
 // exist.
 func New(cfg Config) (*Server, error) {
+	if cfg.Options == nil {
+		cfg.Options = func(o host.Options) host.Options { return o }
+	}
+	closing, closeWith := context.WithCancelCause(context.Background())
 	s := &Server{
-		cfg: cfg, id: newID(), key: make([]byte, 32),
+		cfg: cfg, closing: closing, closeWith: closeWith,
+		tickets: tickets{key: make([]byte, 32), now: time.Now, redeemed: map[string]time.Time{}},
+		parking: parking{closing: closing, parked: map[string]*parkedCall{}},
+		connections: connections{host: cfg.Host, id: newID(), named: cfg.Session, lostAfter: lostAfter,
+			silentAfter: silentAfter, connections: map[string]*connection{}},
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
-		now: time.Now, refreshInterval: refreshInterval, shutdownGrace: shutdownGrace,
-		lostAfter: lostAfter, silentAfter: silentAfter,
-		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{}, parked: map[string]*parkedCall{},
-		connections: map[string]*connection{},
+		refreshInterval: refreshInterval, shutdownGrace: shutdownGrace, modes: map[string]*modeServer{},
 	}
-	_, _ = rand.Read(s.key)
-	s.closing, s.closeWith = context.WithCancelCause(context.Background())
-	if cfg.Options == nil {
-		s.cfg.Options = func(o host.Options) host.Options { return o }
-	}
+	_, _ = rand.Read(s.tickets.key)
 	if err := s.checkPinned(); err != nil {
 		return nil, err
 	}
@@ -173,8 +174,11 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 	if m := s.modes[mode]; m != nil {
 		return m, nil
 	}
-	m := &modeServer{Server: s, mode: mode}
+	m := &modeServer{of: s, mode: mode, host: s.cfg.Host, out: renderer{s.cfg.Host, mode}}
 	m.lists.Store(&lists{})
+	if err := m.setMetaTools(); err != nil {
+		return nil, err
+	}
 	m.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
 		Instructions:      m.instructions(),
 		PageSize:          pageSize,
@@ -191,9 +195,7 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 		SubscribeHandler:   m.subscribe,
 		UnsubscribeHandler: func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
 	})
-	if err := m.addMetaTools(); err != nil {
-		return nil, err
-	}
+	m.addMetaTools()
 	m.addResourceTemplates()
 	m.addPrompts()
 	if err := m.update(); err != nil {
@@ -218,27 +220,24 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if method != "ping" {
-			m.refresh()
+			m.of.refresh()
 		}
-		m.follow(req)
+		m.of.connections.follow(req)
 		ctx = hostcall.WithMode(ctx, m.mode)
 		ctx = host.WithDocsSize(ctx, docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
 			growStack(false)
-			if m.isNative(r.Params.Name) {
-				break
-			}
 			var err error
-			if ctx, err = m.routeToCallTool(ctx, r); err != nil {
+			if ctx, err = m.route(ctx, r); err != nil {
 				return nil, err
 			}
 		case *sdk.ListToolsRequest:
 			return m.listTools(ctx, r, next)
 		case *sdk.SubscriptionsListenRequest:
-			defer m.watch()()
+			defer m.of.watch()()
 			var stop context.CancelFunc
-			ctx, stop = m.untilEnd(ctx)
+			ctx, stop = m.of.untilEnd(ctx)
 			defer stop()
 		}
 		result, err := next(ctx, method, req)
@@ -291,9 +290,9 @@ func growStack(used bool) {
 
 // untilEnd returns a context that also ends when the server shuts down or the client hangs up, for requests that do not
 // end otherwise.
-func (m *modeServer) untilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+func (s *Server) untilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	closed := context.AfterFunc(m.closing, cancel)
+	closed := context.AfterFunc(s.closing, cancel)
 	left := context.AfterFunc(hungUp(ctx), cancel)
 	return ctx, func() {
 		closed()
@@ -313,9 +312,9 @@ func (s *Server) Instructions() string {
 // instructions returns the instructions of the mode.
 func (m *modeServer) instructions() string {
 	if m.mode == Code {
-		return m.instructionsFrom(codeInstructions)
+		return m.of.instructionsFrom(codeInstructions)
 	}
-	return m.Instructions()
+	return m.of.Instructions()
 }
 
 func (s *Server) instructionsFrom(steps string) string {
@@ -345,7 +344,7 @@ const SessionKey = "parley/session"
 // callerOf identifies the client of a request and its session.
 func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 	named, _ := r.Params.GetMeta()[SessionKey].(string)
-	p := host.Principal{Name: "mcp:" + clientName(r.ClientInfo()), Session: s.sessionOf(r.Session, r.Extra, named),
+	p := host.Principal{Name: "mcp:" + clientName(r.ClientInfo()), Session: s.connections.sessionOf(r.Session, r.Extra, named),
 		Origin: originOf(r.Extra)}
 	switch {
 	case p.Origin.Token != "":
@@ -402,7 +401,7 @@ func (s *Server) Shutdown(ctx context.Context, cause error) {
 	awaitAll(ctx, s.calls)
 	awaitAll(ctx, s.requests)
 	s.closeSessions()
-	s.endConnections()
+	s.connections.endAll()
 }
 
 // awaitAll waits until all slots are free at one time, or ctx ends.

@@ -25,20 +25,20 @@ type failure struct {
 	CallID   string     `json:"call_id,omitempty"`
 }
 
-func (m *modeServer) failure(a *host.Answer) failure {
+func (w *renderer) failure(a *host.Answer) failure {
 	next := a.Steps
 	if len(next) == 0 {
 		next = a.Err.Steps
 	}
 	var hold []host.Step
 	for _, s := range host.BoundedSteps(next) {
-		if s, ok := advice.Holds(m.cfg.Host, s); ok {
+		if s, ok := advice.Holds(w.host, s); ok {
 			hold = append(hold, s)
 		}
 	}
-	calls := m.renderSteps(hold)
+	calls := w.steps(hold)
 	if a.Err.Code == host.Denied && len(calls) == 0 && a.Tool != "" {
-		calls = m.renderSteps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
+		calls = w.steps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
 	}
 	f := failure{ErrorObject: a.Err.Object(), Warnings: a.Warnings, Next: calls, CallID: a.CallID}
 	if a.Err.Docs != nil {
@@ -51,24 +51,25 @@ func (m *modeServer) failure(a *host.Answer) failure {
 // call.
 func (m *modeServer) taughtResult(tool string, arguments json.RawMessage, a *host.Answer) (*sdk.CallToolResult, error) {
 	known := len(a.Err.Steps)
-	meant := m.teach(tool, arguments, a.Err)
+	meta, corrected := m.names.Teach(tool, arguments, a.Err)
 	if len(a.Err.Steps) > known {
 		a.Steps = a.Err.Steps
 	}
-	f := m.failure(a)
-	if meant != nil {
-		f.Next = slices.Insert(slices.DeleteFunc(f.Next, func(c nextCall) bool { return c.Tool == callTool }), 0, *meant)
+	f := m.out.failure(a)
+	if meta != "" {
+		f.Next = slices.Insert(slices.DeleteFunc(f.Next, func(c nextCall) bool { return c.Tool == callTool }), 0,
+			nextCall{Tool: meta, Arguments: corrected})
 	}
-	result, err := jsonResult(f, nil)
-	if err == nil {
-		result.IsError = true
-	}
-	return result, err
+	return f.result()
 }
 
 // errorResult makes the result of a failure.
-func (m *modeServer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
-	result, err := jsonResult(m.failure(a), nil)
+func (w *renderer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
+	return w.failure(a).result()
+}
+
+func (f failure) result() (*sdk.CallToolResult, error) {
+	result, err := jsonResult(f, nil)
 	if err == nil {
 		result.IsError = true
 	}

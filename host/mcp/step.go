@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -19,12 +20,18 @@ type nextCall struct {
 	Choose []string `json:"choose,omitempty"`
 }
 
-// renderSteps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
-func (m *modeServer) renderSteps(steps []host.Step) []nextCall {
+// renderer renders what the host answers for the clients in one mode.
+type renderer struct {
+	host *hostcall.Host
+	mode string
+}
+
+// steps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
+func (w *renderer) steps(steps []host.Step) []nextCall {
 	calls := []nextCall{}
 	seen := map[string]bool{}
 	for _, s := range steps {
-		call, ok := m.renderStep(s)
+		call, ok := w.step(s)
 		if !ok {
 			continue
 		}
@@ -36,10 +43,10 @@ func (m *modeServer) renderSteps(steps []host.Step) []nextCall {
 	return calls
 }
 
-// renderStep renders one step. It reports false for one that a client cannot take.
-func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
-	if m.mode == Code {
-		return m.codeStep(s)
+// step renders one step. It reports false for one that a client cannot take.
+func (w *renderer) step(s host.Step) (nextCall, bool) {
+	if w.mode == Code {
+		return w.codeStep(s)
 	}
 	switch s.Op {
 	case host.OpSearch:
@@ -49,7 +56,7 @@ func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
 	case host.OpDescribe:
 		return describeStep(s.Tool, s.Options.Tier), true
 	case host.OpPlan:
-		if m.mode == Minimal { // which does not list plan_call; the description names the sources
+		if w.mode == Minimal { // which does not list plan_call; the description names the sources
 			return describeStep(s.Tool, 0), true
 		}
 		return planStep(s), true
@@ -57,7 +64,7 @@ func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
 		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
 		return callStep(host.CallStep(s.Tool+".events", raw)), true
 	case host.OpCall:
-		if m.mustChoose(s) {
+		if w.mustChoose(s) {
 			return describeStep(s.Tool, 0), true
 		}
 		call := callStep(s)
@@ -68,11 +75,11 @@ func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
 }
 
 // mustChoose reports whether a value that its tool requires is missing in a step.
-func (m *modeServer) mustChoose(s host.Step) bool {
+func (w *renderer) mustChoose(s host.Step) bool {
 	if len(s.Choose) == 0 {
 		return false
 	}
-	at, err := m.cfg.Host.Catalog().Find(s.Tool)
+	at, err := w.host.Catalog().Find(s.Tool)
 	if err != nil || at.Tool == nil {
 		return true
 	}
@@ -160,11 +167,11 @@ type describedTool struct {
 	Next []nextCall `json:"next"`
 }
 
-func (m *modeServer) described(d *host.Docs) describedTool {
-	return describedTool{d.ToolDocs, m.renderSteps(d.Next)}
+func (w *renderer) described(d *host.Docs) describedTool {
+	return describedTool{d.ToolDocs, w.steps(d.Next)}
 }
 
 // withDescribedSize returns a context for descriptions that are sent as a describedTool.
-func (m *modeServer) withDescribedSize(ctx context.Context) context.Context {
-	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return jsonSize(m.described(d)) })
+func (w *renderer) withDescribedSize(ctx context.Context) context.Context {
+	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return jsonSize(w.described(d)) })
 }
