@@ -22,9 +22,10 @@ const progressEvery = 50 * time.Millisecond
 
 // searchArguments are the arguments of search_tools.
 type searchArguments struct {
-	Query, Detail string
-	Limit         int
-	MaxTokens     int `json:"max_tokens"`
+	Query     string `json:"query"`
+	Detail    string `json:"detail"`
+	Limit     int    `json:"limit"`
+	MaxTokens int    `json:"max_tokens"`
 }
 
 func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p searchArguments) (
@@ -73,9 +74,10 @@ func (w *renderer) afterSearch(found *hostcall.SearchAnswer) (next []nextCall) {
 
 // describeArguments are the arguments of describe_tool.
 type describeArguments struct {
-	Name, Format string
-	Tier         int
-	MaxTokens    int `json:"max_tokens"`
+	Name      string `json:"name"`
+	Format    string `json:"format"`
+	Tier      int    `json:"tier"`
+	MaxTokens int    `json:"max_tokens"`
 }
 
 func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p describeArguments) (
@@ -186,10 +188,12 @@ func (m *modeServer) route(ctx context.Context, r *sdk.CallToolRequest) (context
 
 // protocolError makes the JSON-RPC error of an invalid request. Its data is the error object.
 func (w *renderer) protocolError(prefix string, a *host.Answer) error {
-	data, _ := marshalEscaped(w.failure(a))
-	return &jsonrpc.Error{
-		Code: jsonrpc.CodeInvalidParams, Message: prefix + manifest.CleanLine(a.Err.Message), Data: data,
-	}
+	return invalidParams(prefix+manifest.CleanLine(a.Err.Message), w.failure(a))
+}
+
+func invalidParams(message string, data any) error {
+	raw, _ := marshalEscaped(data)
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message, Data: raw}
 }
 
 // fromListed returns the name that the catalog has for a tool of tools/list. The catalog itself accepts "__" for dots,
@@ -242,7 +246,7 @@ func (m *modeServer) run(
 	defer w.ended()
 	switch {
 	case answer.Err == nil:
-		return successResult(answer)
+		return successResult(answer), nil
 	case errors.As(answer.Err, &required):
 		return required.result(), nil
 	case errors.Is(answer.Err, errWrongState):
@@ -273,7 +277,10 @@ func (m *modeServer) begin(
 		Sink: sink(ctx, a.request, name),
 	}
 	if call.Options.MaxBytes == 0 && !call.Options.Unlimited {
-		call.Options.MaxBytes = m.maxBytesOf(name)
+		call.Options.MaxBytes = DefaultMaxBytes
+		if at, ok := m.names.Find(name); ok && isBinary(at.Tool.Returns) {
+			call.Options.MaxBytes = maxBinary // which a client shows itself; a model does not read it
+		}
 	}
 	if call.Options.MaxBytes > maxSmall || call.Options.Unlimited {
 		free, err := m.of.admitLarge(ctx)
@@ -301,15 +308,6 @@ func (s *Server) admitLarge(ctx context.Context) (free func(), err *host.Error) 
 			"call again or ask for less with the option max_bytes", maxUnsentBytes)
 	}
 	return func() { <-s.largeCalls }, nil
-}
-
-// maxBytesOf returns how much of a tool's result is shown by default. Binary content, which a client shows itself,
-// may be larger than text that a model reads.
-func (m *modeServer) maxBytesOf(name string) int {
-	if a, ok := m.names.Find(name); ok && isBinary(a.Tool.Returns) {
-		return maxBinary
-	}
-	return DefaultMaxBytes
 }
 
 // sink sends the progress of a call to a client that asked for it, and what a plugin logs to one that has set a level

@@ -53,7 +53,8 @@ type codeArguments struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-func (m *modeServer) runCode(ctx context.Context, r *sdk.CallToolRequest, p codeArguments) (*sdk.CallToolResult, error) {
+func (m *modeServer) runCode(ctx context.Context, r *sdk.CallToolRequest, p codeArguments) (
+	*sdk.CallToolResult, error) {
 	options, err := host.ParseOptions(p.Options)
 	if err != nil {
 		return m.taughtResult(runCode, r.Params.Arguments, &host.Answer{Tool: runCode, Err: host.AsError(err)})
@@ -80,7 +81,8 @@ func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, 
 			fmt.Fprintf(&b, "// %s\n", query)
 		}
 		if at, ok := m.named(query); ok {
-			d, err := m.host.Describe(withCodeSize(ctx, at.Tool), c, at.Name(), manifest.Tier2)
+			asCode := host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(d.TypeScript(at.Tool)) })
+			d, err := m.host.Describe(asCode, c, at.Name(), manifest.Tier2)
 			if err != nil {
 				return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
 			}
@@ -88,8 +90,7 @@ func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, 
 			continue
 		}
 		most, _ := codeHits(1, "")
-		found, more, err := m.host.SearchDetailed(ctx, c,
-			host.SearchQuery{Text: query, Limit: most}, "names", nil)
+		found, more, err := m.host.SearchDetailed(ctx, c, host.SearchQuery{Text: query, Limit: most}, "names", nil)
 		if err != nil {
 			return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
 		}
@@ -130,11 +131,6 @@ func (m *modeServer) named(query string) (host.Address, bool) {
 	return at, ok && strings.EqualFold(at.Name(), strings.ReplaceAll(name, "__", "."))
 }
 
-// withCodeSize returns a context for documentation of a tool that is sent as TypeScript.
-func withCodeSize(ctx context.Context, t *manifest.Tool) context.Context {
-	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(d.TypeScript(t)) })
-}
-
 // unusual says what speaks against a hit.
 func unusual(r *host.SearchResult) string {
 	var words []string
@@ -165,9 +161,6 @@ func (w *renderer) codeStep(s host.Step) (nextCall, bool) {
 		return search(strings.ReplaceAll(s.Tool, ".", " ")), s.Tool != ""
 	case host.OpDescribe, host.OpPlan:
 		return search(s.Tool), s.Tool != codeTool // a failed program is no reason to read how programs are run
-	case host.OpListen:
-		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
-		s = host.CallStep(s.Tool+".events", raw)
 	case host.OpCall:
 		if w.mustChoose(s) {
 			return search(s.Tool), true
@@ -175,17 +168,17 @@ func (w *renderer) codeStep(s host.Step) (nextCall, bool) {
 	default:
 		return nextCall{}, false
 	}
-	params, options := stepArguments(s)
+	params, options := paramsOf(s), optionsOf(s.Options)
 	if s.Tool == codeTool { // no program may call it
 		arguments := map[string]any{}
 		_ = json.Unmarshal(params, &arguments)
-		if len(options) > 0 {
+		if options != nil {
 			arguments["options"] = options
 		}
 		return nextCall{Tool: runCode, Arguments: arguments, Choose: s.Choose}, true
 	}
 	source := fmt.Sprintf("return await %s(%s)", manifest.ProgramName(s.Tool), params)
-	if len(options) > 0 {
+	if options != nil {
 		given, _ := manifest.Marshal(options)
 		source = strings.TrimSuffix(source, ")") + ", " + string(given) + ")"
 	}

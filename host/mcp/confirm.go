@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -22,12 +23,9 @@ const (
 	// confirmTimeout is how long a person may take to reply.
 	confirmTimeout = 5 * time.Minute
 	// confirmID names the one question of a call.
-	confirmID = "confirm"
-	// firstStateless is the first revision without sessions. In it, a question is the result of a call: the client calls
-	// again with the reply.
-	firstStateless = "2026-07-28"
-	maxQuestion    = 600
-	maxRedeemed    = 10_000
+	confirmID   = "confirm"
+	maxQuestion = 600
+	maxRedeemed = 10_000
 )
 
 // askerKey is the key of the asker in a call's context.
@@ -70,12 +68,13 @@ func (a *asker) canAsk() bool {
 	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
 }
 
-// asksByRetry reports whether the client can ask, and sends the reply with a second request.
+// asksByRetry reports whether the client can ask, and sends the reply with a second request: from the first revision
+// without sessions on, a question is the result of a call.
 func (a *asker) asksByRetry() bool {
-	return a.canAsk() && isStateless(a.request)
+	return a.canAsk() && frame.IsStateless(a.request)
 }
 
-// elicit asks while the call waits, as revisions before firstStateless do.
+// elicit asks while the call waits, as revisions with sessions do.
 func (a *asker) elicit(ctx context.Context, q *host.Question) (host.Approval, error) {
 	hungUp := hungUp(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,

@@ -1,12 +1,14 @@
 package mcp
 
 import (
+	"bytes"
 	"net"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -41,7 +43,7 @@ func (s *Server) UnsentBytes() int64 { return s.unsentBytes.Load() }
 
 // BoundListener limits the connections of a listener.
 func BoundListener(l net.Listener, most, perClient int) net.Listener {
-	return newBoundedListener(l, most, perClient)
+	return frame.BoundListener(l, most, perClient)
 }
 
 // SessionHash is the name of the session that some words identify.
@@ -95,3 +97,19 @@ var (
 	ListedKey     = listedKey
 	ListedTools   = listedTools
 )
+
+// prepareTools returns the tools of a provider for listedTools: a line for each, with its name, a tab and the JSON.
+func prepareTools(p host.Provider) ([]byte, error) {
+	l := &lists{}
+	catalog, err := host.NewCatalog(p)
+	if err == nil {
+		err = l.addTools(catalog, p)
+	}
+	var b bytes.Buffer
+	for _, t := range l.tools {
+		b.WriteString(t.name + "\t")
+		b.Write(t.json)
+		b.WriteByte('\n')
+	}
+	return b.Bytes(), err
+}

@@ -5,11 +5,11 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,7 +20,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
@@ -133,7 +132,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, closing: closing, closeWith: closeWith,
 		tickets: tickets{key: make([]byte, 32), now: time.Now, redeemed: map[string]time.Time{}},
 		parking: parking{closing: closing, parked: map[string]*parkedCall{}},
-		connections: connections{host: cfg.Host, id: newID(), named: cfg.Session, lostAfter: lostAfter,
+		connections: connections{host: cfg.Host, id: nameHash(rand.Text()), named: cfg.Session, lostAfter: lostAfter,
 			silentAfter: silentAfter, connections: map[string]*connection{}},
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
@@ -145,12 +144,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	_, err := s.modeServer(cfg.Mode)
 	return s, err
-}
-
-func newID() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:])
-	return "mcp-" + hex.EncodeToString(b[:])
 }
 
 // CheckMode returns invalid_args, which names the modes, unless mode is one of them.
@@ -180,7 +173,7 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 		return nil, err
 	}
 	m.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
-		Instructions:      m.instructions(),
+		Instructions:      s.instructions(mode),
 		PageSize:          pageSize,
 		CompletionHandler: m.complete,
 		SetCacheable:      cacheable,
@@ -242,39 +235,16 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		result, err := next(ctx, method, req)
 		if err != nil {
-			return nil, errorOfRevision(err, req)
+			return nil, frame.ErrorOfRevision(err, req)
 		}
 		switch r := result.(type) {
 		case *sdk.InitializeResult:
-			r.Instructions = m.instructions() // the SDK has those of the time when the mode was set up
+			r.Instructions = m.of.instructions(m.mode) // the SDK has those of the time when the mode was set up
 		case *sdk.DiscoverResult:
-			r.Instructions = m.instructions()
+			r.Instructions = m.of.instructions(m.mode)
 		}
 		return result, nil
 	}
-}
-
-// isStateless reports whether a request is one of a revision without sessions. A session may have another revision than
-// its client asked for.
-func isStateless(req sdk.Request) bool {
-	v, _ := req.GetParams().GetMeta()[sdk.MetaKeyProtocolVersion].(string)
-	return v >= firstStateless
-}
-
-// errorOfRevision returns an error with the code of the client's revision: that of an unknown resource has changed.
-func errorOfRevision(err error, req sdk.Request) error {
-	switch req.(type) {
-	case *sdk.ReadResourceRequest, *sdk.SubscribeRequest:
-	default:
-		return err
-	}
-	var e *jsonrpc.Error
-	if !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams || isStateless(req) {
-		return err
-	}
-	old := *e
-	old.Code = frame.CodeResourceNotFound
-	return &old
 }
 
 // growStack makes the stack of a call's goroutine as large as most calls need it at once. While the stack is still
@@ -302,22 +272,16 @@ func (s *Server) untilEnd(ctx context.Context) (context.Context, context.CancelF
 }
 
 // Instructions returns the instructions for models: the steps and the plugins, in at most 120 tokens.
-func (s *Server) Instructions() string {
-	const steps = "Sandboxed tools, described when needed. search_tools finds tools by what you want to do; " +
+func (s *Server) Instructions() string { return s.instructions(Progressive) }
+
+// instructions returns the instructions of a mode.
+func (s *Server) instructions(mode string) string {
+	steps := "Sandboxed tools, described when needed. search_tools finds tools by what you want to do; " +
 		"describe_tool shows parameters and examples (skip it when a search result has a signature); " +
 		"call_tool runs one. Errors say what to correct: apply it and call again. Plugins: "
-	return s.instructionsFrom(steps)
-}
-
-// instructions returns the instructions of the mode.
-func (m *modeServer) instructions() string {
-	if m.mode == Code {
-		return m.of.instructionsFrom(codeInstructions)
+	if mode == Code {
+		steps = codeInstructions
 	}
-	return m.of.Instructions()
-}
-
-func (s *Server) instructionsFrom(steps string) string {
 	return steps + joinWithin(s.plugins(), maxInstructions-len(steps)) + "."
 }
 
@@ -344,8 +308,8 @@ const SessionKey = "parley/session"
 // callerOf identifies the client of a request and its session.
 func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 	named, _ := r.Params.GetMeta()[SessionKey].(string)
-	p := host.Principal{Name: "mcp:" + clientName(r.ClientInfo()), Session: s.connections.sessionOf(r.Session, r.Extra, named),
-		Origin: originOf(r.Extra)}
+	p := host.Principal{Name: "mcp:" + clientName(r.ClientInfo()), Origin: originOf(r.Extra),
+		Session: s.connections.sessionOf(r.Session, r.Extra, named)}
 	switch {
 	case p.Origin.Token != "":
 		p.Name, p.Bound = "mcp-http:"+p.Origin.Token, true
@@ -374,24 +338,17 @@ func nameHash(words ...string) string {
 
 // clientName makes a plain identifier of a client's own name: at most 40 letters, digits, ".", "_" and "-".
 func clientName(info *sdk.Implementation) string {
-	if info == nil {
-		return "unknown"
+	name := ""
+	if info != nil {
+		name = strings.Map(func(r rune) rune {
+			plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
+			if !plain {
+				return '-'
+			}
+			return r
+		}, info.Name)
 	}
-	var b strings.Builder
-	for _, r := range info.Name {
-		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
-		if !plain {
-			r = '-'
-		}
-		if b.Len() == 40 {
-			break
-		}
-		b.WriteRune(r)
-	}
-	if name := strings.Trim(b.String(), "-._"); name != "" {
-		return name
-	}
-	return "unknown"
+	return cmp.Or(strings.Trim(name[:min(len(name), 40)], "-._"), "unknown")
 }
 
 // Shutdown ends the calls under way with a cause and accepts no further ones. It waits until their results are sent, or
@@ -400,7 +357,13 @@ func (s *Server) Shutdown(ctx context.Context, cause error) {
 	s.closeWith(cause)
 	awaitAll(ctx, s.calls)
 	awaitAll(ctx, s.requests)
-	s.closeSessions()
+	s.mu.Lock()
+	for _, m := range s.modes {
+		for session := range m.server.Sessions() {
+			go session.Close() // which ends the streams that keep connections open
+		}
+	}
+	s.mu.Unlock()
 	s.connections.endAll()
 }
 

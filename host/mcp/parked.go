@@ -15,7 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// In revisions from firstStateless on, a question is the result of a request. A call that has run nothing yet ends with
+// In revisions without sessions, a question is the result of a request. A call that has run nothing yet ends with
 // it and is made again. A plugin's call cannot be: what it has called already would be called twice. It is parked
 // instead: it keeps its memory and waits for the request that carries the reply.
 

@@ -186,9 +186,8 @@ func (m *modeServer) parameter(tool, name string, value bool) []string {
 			}
 		}
 	}
-	if value {
-		return found
+	if !value {
+		slices.Sort(found)
 	}
-	slices.Sort(found)
 	return found
 }

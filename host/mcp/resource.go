@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
@@ -75,15 +74,10 @@ func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk
 
 // readError makes the error of a resource that cannot be read. Its data is the error object.
 func (w *renderer) readError(uri string, e *host.Error) error {
-	object := struct {
+	return invalidParams("Resource not found: "+manifest.CleanLine(e.Message), struct {
 		URI string `json:"uri"`
 		failure
-	}{uri, w.failure(&host.Answer{Err: e})}
-	data, _ := manifest.Marshal(object)
-	return &jsonrpc.Error{
-		Code: jsonrpc.CodeInvalidParams, Message: "Resource not found: " + manifest.CleanLine(e.Message),
-		Data: manifest.EscapeJSON(data),
-	}
+	}{uri, w.failure(&host.Answer{Err: e})})
 }
 
 // docsDocument returns the document of a path below parley://docs/: PLUGIN, PLUGIN/GROUP or PLUGIN/TOOL?tier=N.

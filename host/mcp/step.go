@@ -45,6 +45,10 @@ func (w *renderer) steps(steps []host.Step) []nextCall {
 
 // step renders one step. It reports false for one that a client cannot take.
 func (w *renderer) step(s host.Step) (nextCall, bool) {
+	if s.Op == host.OpListen {
+		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
+		s = host.CallStep(s.Tool+".events", raw)
+	}
 	if w.mode == Code {
 		return w.codeStep(s)
 	}
@@ -59,17 +63,13 @@ func (w *renderer) step(s host.Step) (nextCall, bool) {
 		if w.mode == Minimal { // which does not list plan_call; the description names the sources
 			return describeStep(s.Tool, 0), true
 		}
-		return planStep(s), true
-	case host.OpListen:
-		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
-		return callStep(host.CallStep(s.Tool+".events", raw)), true
+		place := optionsOf(host.StepOptions{Browser: s.Options.Browser, Target: s.Options.Target})
+		return nextCall{planCall, metaArguments{Name: s.Tool, Arguments: s.Params, Options: place}, s.Choose}, true
 	case host.OpCall:
 		if w.mustChoose(s) {
 			return describeStep(s.Tool, 0), true
 		}
-		call := callStep(s)
-		call.Choose = s.Choose
-		return call, true
+		return callStep(s), true
 	}
 	return nextCall{}, false
 }
@@ -88,77 +88,63 @@ func (w *renderer) mustChoose(s host.Step) bool {
 	})
 }
 
+// metaArguments are the arguments of the meta-tools.
+type metaArguments struct {
+	Query     string          `json:"query,omitempty"`
+	Limit     int             `json:"limit,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Tier      int             `json:"tier,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Options   *callOptions    `json:"options,omitempty"`
+}
+
 func searchStep(query string, limit int) nextCall {
-	return nextCall{Tool: searchTools, Arguments: struct {
-		Query string `json:"query"`
-		Limit int    `json:"limit,omitempty"`
-	}{query, limit}}
+	return nextCall{Tool: searchTools, Arguments: metaArguments{Query: query, Limit: limit}}
 }
 
 func describeStep(name string, tier int) nextCall {
-	return nextCall{Tool: "describe_tool", Arguments: struct {
-		Name string `json:"name"`
-		Tier int    `json:"tier,omitempty"`
-	}{name, tier}}
-}
-
-func planStep(s host.Step) nextCall {
-	return nextCall{Tool: planCall, Arguments: struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments,omitempty"`
-		Options   map[string]any  `json:"options,omitempty"`
-	}{s.Tool, s.Params, placeOf(s)}, Choose: s.Choose}
-}
-
-// placeOf returns the options that name the browser and the page of a step.
-func placeOf(s host.Step) map[string]any {
-	options := map[string]any{}
-	if s.Options.Browser != "" {
-		options["browser"] = s.Options.Browser
-	}
-	if s.Options.Target != "" {
-		options["target"] = s.Options.Target
-	}
-	return options
+	return nextCall{Tool: "describe_tool", Arguments: metaArguments{Name: name, Tier: tier}}
 }
 
 func callStep(s host.Step) nextCall {
-	params, options := stepArguments(s)
-	return nextCall{Tool: callTool, Arguments: struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-		Options   map[string]any  `json:"options,omitempty"`
-	}{s.Tool, params, options}}
+	return nextCall{callTool, metaArguments{Name: s.Tool, Arguments: paramsOf(s), Options: optionsOf(s.Options)}, s.Choose}
 }
 
-// stepArguments returns the parameters and the options of the call of a step.
-func stepArguments(s host.Step) (params json.RawMessage, options map[string]any) {
-	options = placeOf(s)
-	if s.Options.Timeout > 0 {
-		options["timeout"] = s.Options.Timeout.String()
+// paramsOf returns the parameters of the call of a step.
+func paramsOf(s host.Step) json.RawMessage {
+	if len(s.Params) == 0 {
+		return json.RawMessage("{}")
 	}
-	if s.Options.DryRun {
-		options["dry_run"] = true
+	return manifest.EscapeJSON(manifest.CompactJSON(s.Params))
+}
+
+// callOptions are the options of a call, sorted by name.
+type callOptions struct {
+	Browser    string `json:"browser,omitempty"`
+	DryRun     bool   `json:"dry_run,omitempty"`
+	JQ         string `json:"jq,omitempty"`
+	MaxBytes   *int   `json:"max_bytes,omitempty"`
+	OnDialog   string `json:"on_dialog,omitempty"`
+	SendAnyway bool   `json:"send_anyway,omitempty"`
+	Target     string `json:"target,omitempty"`
+	Timeout    string `json:"timeout,omitempty"`
+	Wait       string `json:"wait,omitempty"`
+}
+
+// optionsOf returns the options of a step that a client can give, nil if there are none.
+func optionsOf(o host.StepOptions) *callOptions {
+	c := callOptions{Browser: o.Browser, DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog, SendAnyway: o.SendAnyway,
+		Target: o.Target, Wait: o.Wait}
+	if o.Timeout > 0 {
+		c.Timeout = o.Timeout.String()
 	}
-	if s.Options.MaxBytes > 0 || s.Options.Unlimited {
-		options["max_bytes"] = s.Options.MaxBytes
+	if o.MaxBytes > 0 || o.Unlimited {
+		c.MaxBytes = &o.MaxBytes
 	}
-	if s.Options.JQ != "" {
-		options["jq"] = s.Options.JQ
+	if c == (callOptions{}) {
+		return nil
 	}
-	if s.Options.Wait != "" {
-		options["wait"] = s.Options.Wait
-	}
-	if s.Options.OnDialog != "" {
-		options["on_dialog"] = s.Options.OnDialog
-	}
-	if s.Options.SendAnyway {
-		options["send_anyway"] = true
-	}
-	if params = s.Params; len(params) == 0 {
-		params = json.RawMessage("{}")
-	}
-	return manifest.EscapeJSON(manifest.CompactJSON(params)), options
+	return &c
 }
 
 // describedTool is the documentation of a tool, with next steps.
@@ -173,5 +159,8 @@ func (w *renderer) described(d *host.Docs) describedTool {
 
 // withDescribedSize returns a context for descriptions that are sent as a describedTool.
 func (w *renderer) withDescribedSize(ctx context.Context) context.Context {
-	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return jsonSize(w.described(d)) })
+	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int {
+		raw, _ := marshalEscaped(w.described(d))
+		return len(raw)
+	})
 }

@@ -277,11 +277,9 @@ func (l *lists) addTool(a host.Address, t *sdk.Tool) {
 
 func (l *lists) addPrepared(lines []byte) {
 	l.tools = slices.Grow(l.tools, bytes.Count(lines, []byte{'\n'}))
-	for len(lines) > 0 {
-		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
-		name, json, _ := bytes.Cut(line, []byte{'\t'})
+	for line := range bytes.Lines(lines) {
+		name, json, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
 		l.tools = append(l.tools, listedTool{name: string(name), json: json})
-		lines = rest
 	}
 }
 
@@ -382,10 +380,7 @@ type objectSchema struct {
 // types. It allows further parameters, and has those of the minimal example: where one of several parameters is needed,
 // none is required.
 func signatureSchema(t *manifest.Tool) objectSchema {
-	var whole struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-		Required   []string                   `json:"required"`
-	}
+	var whole objectSchema
 	_ = json.Unmarshal(manifest.Portable(t.Params), &whole)
 	var example map[string]json.RawMessage
 	if i := slices.IndexFunc(t.Examples, func(e manifest.Example) bool { return e.Kind == "minimal" }); i >= 0 {
