@@ -381,7 +381,7 @@ func (c *caller) specificity(name string) int {
 func (s *state) grantFor(plugin string, ask host.Ask) (grantedBy, refused string) {
 	tool, e := ask.Plugin+"."+ask.Tool, s.entry(plugin)
 	if p := e.grantSource(); p != nil {
-		if why := p.foreignOwner(ask.Plugin, ask.Owner, ask.Displaced); why != "" {
+		if why := p.foreignOwner(ask.Plugin, ask.Owner, ask.ReplacedOwner); why != "" {
 			return "", fmt.Sprintf("plugin %s is not granted tool:%s: %s", plugin, tool, why)
 		}
 	}

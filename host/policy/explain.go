@@ -110,7 +110,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.explainTyping(s)
 	}
 	if tool != "" {
-		ask := host.Ask{Plugin: info.Name, Tool: tool, Owner: info.Identity(), Displaced: info.Displaced}
+		ask := host.Ask{Plugin: info.Name, Tool: tool, Owner: info.Identity(), ReplacedOwner: info.ReplacedOwner}
 		if m == nil {
 			m = &manifest.Manifest{}
 		}
