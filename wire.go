@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/record/trace"
@@ -78,8 +79,8 @@ func (p *Parley) Overlays() *host.Overlays {
 }
 
 // Secrets returns the store of secret values.
-func (p *Parley) Secrets() policy.Store {
-	return policy.Store{Dir: filepath.Join(p.dirs.Data, "secrets")}
+func (p *Parley) Secrets() secret.Store {
+	return secret.Store{Dir: filepath.Join(p.dirs.Data, "secrets")}
 }
 
 // Trust returns the operator's list of trusted keys.
