@@ -215,45 +215,38 @@ func hasNode(nodes []node, name string) bool {
 	return slices.ContainsFunc(nodes, func(n node) bool { return n.Name == name })
 }
 
+// implied has what impliedParams returns for commands that the rule does not fit.
+var implied = table{
+	{"Animation.seekAnimations", "currentTime"},
+	{"Autofill.trigger", "card"},
+	{"Debugger.restartFrame", "mode"},
+	{"Browser.setContentsSize", "width height"},
+	{"Browser.setDownloadBehavior", "downloadPath"},
+	{"Page.setDownloadBehavior", "downloadPath"},
+	{"CSS.trackComputedStyleUpdatesForNode", ""}, // a call without a node ends the tracking
+	{"Debugger.setBreakpointByUrl", "url"},
+	{"Network.setCookie", "url"},
+	{"Network.deleteCookies", "url"},
+	{"DigitalCredentials.setVirtualWalletBehavior", "protocol response"},
+	{"Input.dispatchKeyEvent", "key"},
+	{"Input.dispatchMouseEvent", "button"},
+	{"Input.synthesizeScrollGesture", "yDistance"},
+	{"Network.loadNetworkResource", "frameId"},
+	{"Storage.getStorageKey", "frameId"},
+	{"Overlay.setInspectMode", "highlightConfig"},
+	{"PWA.changeAppUserSettings", "displayMode"},
+	{"Runtime.callFunctionOn", "objectId"},
+	{"Target.setAutoAttach", "flatten"},
+	{"Target.detachFromTarget", "sessionId"},
+	{"Target.sendMessageToTarget", "sessionId"},
+}
+
 // impliedParams returns the optional parameters that the smallest call requires nevertheless: Chrome requires one of
 // several, or rejects a call without them, or the call would do nothing. (Found by sending every example to Chromium
 // 156.)
 func impliedParams(command string, nodes []node) []string {
-	switch command {
-	case "Animation.seekAnimations":
-		return []string{"currentTime"}
-	case "Autofill.trigger":
-		return []string{"card"}
-	case "Debugger.restartFrame":
-		return []string{"mode"}
-	case "Browser.setContentsSize":
-		return []string{"width", "height"}
-	case "Browser.setDownloadBehavior", "Page.setDownloadBehavior":
-		return []string{"downloadPath"}
-	case "CSS.trackComputedStyleUpdatesForNode":
-		return nil // a call without a node ends the tracking
-	case "Debugger.setBreakpointByUrl", "Network.setCookie", "Network.deleteCookies":
-		return []string{"url"}
-	case "DigitalCredentials.setVirtualWalletBehavior":
-		return []string{"protocol", "response"}
-	case "Input.dispatchKeyEvent":
-		return []string{"key"}
-	case "Input.dispatchMouseEvent":
-		return []string{"button"}
-	case "Input.synthesizeScrollGesture":
-		return []string{"yDistance"}
-	case "Network.loadNetworkResource", "Storage.getStorageKey":
-		return []string{"frameId"}
-	case "Overlay.setInspectMode":
-		return []string{"highlightConfig"}
-	case "PWA.changeAppUserSettings":
-		return []string{"displayMode"}
-	case "Runtime.callFunctionOn":
-		return []string{"objectId"}
-	case "Target.setAutoAttach":
-		return []string{"flatten"}
-	case "Target.detachFromTarget", "Target.sendMessageToTarget":
-		return []string{"sessionId"}
+	if names, known := implied.find(command); known {
+		return names
 	}
 	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId"},
 		{"storageKey", "securityOrigin", "storageBucket"}} {
@@ -274,33 +267,28 @@ func impliedParams(command string, nodes []node) []string {
 	return nil
 }
 
+// excluded has what excludedParams returns for commands that the rule does not fit.
+var excluded = table{
+	{"Autofill.trigger", "address"},
+	{"CSS.resolveValues", "pseudoType pseudoIdentifier"}, // of a pseudo element, which few elements have
+	{"Debugger.setBreakpointByUrl", "urlRegex scriptHash"},
+	{"Fetch.fulfillRequest", "binaryResponseHeaders"},
+	{"Fetch.continueResponse", "binaryResponseHeaders"},
+	{"Input.dispatchMouseEvent", "deltaX deltaY"},         // apply to the wheel, not to a button
+	{"Input.emulateTouchFromMouseEvent", "deltaX deltaY"}, // apply to the wheel, not to a button
+	{"Runtime.callFunctionOn", "executionContextId uniqueContextId serializationOptions"},
+	{"Runtime.evaluate", "uniqueContextId serializationOptions"},
+	{"Animation.seekAnimations", "currentTimes"},
+	{"Page.reload", "loaderId"}, // only valid for the current page
+	{"Runtime.addBinding", "executionContextId"},
+	{"Target.createTarget", "enableBeginFrameControl forTab hidden"},
+	{"Tracing.start", "perfettoConfig"},
+}
+
 // excludedParams returns the parameters that a call with all parameters leaves out, because they exclude others.
 func excludedParams(command string, nodes []node) []string {
-	switch command {
-	case "Autofill.trigger":
-		return []string{"address"}
-	case "CSS.resolveValues":
-		return []string{"pseudoType", "pseudoIdentifier"} // of a pseudo element, which few elements have
-	case "Debugger.setBreakpointByUrl":
-		return []string{"urlRegex", "scriptHash"}
-	case "Fetch.fulfillRequest", "Fetch.continueResponse":
-		return []string{"binaryResponseHeaders"}
-	case "Input.dispatchMouseEvent", "Input.emulateTouchFromMouseEvent":
-		return []string{"deltaX", "deltaY"} // apply to the wheel, not to a button
-	case "Runtime.callFunctionOn":
-		return []string{"executionContextId", "uniqueContextId", "serializationOptions"}
-	case "Runtime.evaluate":
-		return []string{"uniqueContextId", "serializationOptions"}
-	case "Animation.seekAnimations":
-		return []string{"currentTimes"}
-	case "Page.reload":
-		return []string{"loaderId"} // only valid for the current page
-	case "Runtime.addBinding":
-		return []string{"executionContextId"}
-	case "Target.createTarget":
-		return []string{"enableBeginFrameControl", "forTab", "hidden"}
-	case "Tracing.start":
-		return []string{"perfettoConfig"}
+	if names, known := excluded.find(command); known {
+		return names
 	}
 	var out []string
 	for _, group := range [][]string{{"nodeId", "backendNodeId", "objectId", "selector"},
