@@ -155,16 +155,16 @@ func write(revision string, notes Notes, docs []*document) string {
 				for j := range d.members(k) {
 					n := &d.members(k)[j]
 					name := d.Domain + "." + n.Name
-					w := &writer{}
-					w.str(name)
-					w.uint(j)
+					w := &codec{}
+					w.str(&name)
+					w.uint(&j)
 					w.node(n)
 					if k == KindCommand {
 						note := notes.Commands[name]
 						if note.Effect == "" {
 							note.Rights = unreviewed(n.Name)
 						}
-						w.note(note)
+						w.note(&note)
 					}
 					lists[k] = append(lists[k], entry{strings.ToLower(name), w.b})
 				}
@@ -186,39 +186,37 @@ func write(revision string, notes Notes, docs []*document) string {
 	}
 	for f, doc := range docs {
 		for i := range doc.Domains {
-			d := &doc.Domains[i]
-			w := &writer{}
-			w.str(d.Domain)
-			w.uint(f)
-			w.uint(i)
-			w.domain(d, notes, first[strings.ToLower(d.Domain)])
-			lists[kindDomain] = append(lists[kindDomain], entry{strings.ToLower(d.Domain), w.b})
+			r := recordOf(&doc.Domains[i], notes, first[strings.ToLower(doc.Domains[i].Domain)])
+			r.file, r.ordinal = f, i
+			w := &codec{}
+			w.domain(&r)
+			lists[kindDomain] = append(lists[kindDomain], entry{strings.ToLower(r.Name), w.b})
 		}
 	}
 	for key, value := range notes.Values {
-		w := &writer{}
-		w.str(key)
-		w.str(value)
+		w := &codec{}
+		w.str(&key)
+		w.str(&value)
 		lists[kindValue] = append(lists[kindValue], entry{strings.ToLower(key), w.b})
 	}
 	for name, rows := range notes.Sources {
-		w := &writer{}
-		w.str(name)
-		w.sources(rows)
+		w := &codec{}
+		w.str(&name)
+		w.sources(&rows)
 		lists[kindSource] = append(lists[kindSource], entry{strings.ToLower(name), w.b})
 	}
 	slices.SortFunc(lists[kindSource], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
 	slices.SortFunc(lists[kindValue], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
 	slices.SortFunc(lists[kindDomain], func(a, b entry) int { return cmp.Compare(a.fold, b.fold) })
 
-	w := &writer{b: make([]byte, headerSize)}
+	w := &codec{b: make([]byte, headerSize)}
 	copy(w.b, magic)
 	version := ""
 	if len(docs) > 0 {
 		version = docs[0].Version.Major + "." + docs[0].Version.Minor
 	}
-	w.str(version)
-	w.str(revision)
+	w.str(&version)
+	w.str(&revision)
 	for _, k := range indexes {
 		at := len(magic) + 8*slices.Index(indexes, k)
 		binary.LittleEndian.PutUint32(w.b[at:], uint32(len(lists[k])))
@@ -235,24 +233,75 @@ func write(revision string, notes Notes, docs []*document) string {
 	return string(w.b)
 }
 
-type writer struct{ b []byte }
-
-func (w *writer) uint(n int) { w.b = binary.AppendUvarint(w.b, uint64(n)) }
-
-func (w *writer) str(s string) {
-	w.uint(len(s))
-	w.b = append(w.b, s...)
+// recordOf returns the record of a domain, whose members begin in the indexes at first.
+func recordOf(d *sourceDomain, notes Notes, first map[Kind]int) domainRecord {
+	r := domainRecord{Domain: Domain{Name: d.Domain, Brief: notes.Domains[d.Domain], Description: d.Description,
+		Experimental: d.Experimental, Deprecated: d.Deprecated, Dependencies: d.Dependencies,
+		Enabling: notes.Enables[d.Domain]}, coverage: countDomain(d, notes.Commands)}
+	for i, k := range kinds {
+		r.first[i], r.count[i] = first[k], len(d.members(k))
+	}
+	return r
 }
 
-func (w *writer) strs(list []string) {
-	w.uint(len(list))
-	for _, s := range list {
-		w.str(s)
+// codec writes a record, or reads it: its methods say once what a record has, in which order. It reads what it has
+// written, never untrusted bytes.
+type codec struct {
+	b       []byte // written
+	*reader        // nil: it writes
+}
+
+func (c *codec) uint(n *int) {
+	if c.reader != nil {
+		*n = c.reader.uint()
+		return
+	}
+	c.b = binary.AppendUvarint(c.b, uint64(*n))
+}
+
+func (c *codec) str(s *string) { text(c, s) }
+
+func text[S ~string | ~[]byte](c *codec, s *S) {
+	if c.reader != nil {
+		if read := c.reader.str(); read != "" {
+			*s = S(read)
+		}
+		return
+	}
+	c.b = append(binary.AppendUvarint(c.b, uint64(len(*s))), *s...)
+}
+
+func (c *codec) strs(list *[]string) { each(c, list, c.str) }
+
+func each[T any](c *codec, list *[]T, one func(*T)) {
+	n := len(*list)
+	c.uint(&n)
+	if c.reader != nil && n > 0 {
+		*list = make([]T, n)
+	}
+	for i := range *list {
+		one(&(*list)[i])
 	}
 }
 
-func (w *writer) node(n *node) {
-	bits := 0
+func (c *codec) node(n *node) {
+	bits := c.head(n)
+	for i, list := range []*[]node{&n.Properties, &n.Parameters, &n.Returns} {
+		if bits&(hasProperties<<i) == 0 {
+			continue
+		}
+		each(c, list, func(m *node) {
+			c.str(&m.Name)
+			c.node(m)
+		})
+		if *list == nil {
+			*list = []node{}
+		}
+	}
+}
+
+// head is node without the properties, parameters and returns.
+func (c *codec) head(n *node) (bits int) {
 	for i, present := range []bool{n.Description != "", n.Type != "", n.Optional, n.Experimental, n.Deprecated,
 		n.Ref != "", n.Items != nil,
 		n.Enum != nil, n.Properties != nil, n.Parameters != nil, n.Returns != nil, n.Redirect != ""} {
@@ -260,92 +309,124 @@ func (w *writer) node(n *node) {
 			bits |= 1 << i
 		}
 	}
-	w.uint(bits)
-	for _, s := range []string{n.Description, n.Type, n.Ref, n.Redirect} {
-		if s != "" {
-			w.str(s)
+	c.uint(&bits)
+	n.Optional, n.Experimental, n.Deprecated = bits&isOptional != 0, bits&isExperimental != 0, bits&isDeprecated != 0
+	for _, s := range []struct {
+		bit  int
+		text *string
+	}{{hasDescription, &n.Description}, {hasType, &n.Type}, {hasRef, &n.Ref}, {hasRedirect, &n.Redirect}} {
+		if bits&s.bit != 0 {
+			c.str(s.text)
 		}
 	}
-	if n.Enum != nil {
-		w.strs(n.Enum)
+	if bits&hasEnum != 0 {
+		c.strs(&n.Enum)
 	}
-	if n.Items != nil {
-		w.node(n.Items)
-	}
-	for _, list := range [][]node{n.Properties, n.Parameters, n.Returns} {
-		if list == nil {
-			continue
+	if bits&hasItems != 0 {
+		if n.Items == nil {
+			n.Items = &node{}
 		}
-		w.uint(len(list))
-		for i := range list {
-			w.str(list[i].Name)
-			w.node(&list[i])
-		}
+		c.node(n.Items)
 	}
+	return bits
 }
 
-func (w *writer) note(n Note) {
-	w.str(string(n.Effect))
-	w.str(string(n.Reach))
-	w.strs(n.URL)
-	w.strs(n.Files)
-	w.str(n.Callers)
-	w.flow(n.Needs, n.Values)
-	w.str(n.Brief)
-	w.strs(n.Tasks)
-	w.strs(n.Keywords)
-	w.str(n.When)
-	w.str(n.WhenNot)
-	w.uint(len(n.Related))
-	for _, r := range n.Related {
-		w.str(r.Tool)
-		w.str(r.Why)
-	}
-	w.str(n.Deprecation)
-	w.str(n.Use)
-	w.uint(len(n.Examples))
-	for _, e := range n.Examples {
-		for _, text := range []string{e.Title, string(e.Params), e.Needs, e.From} {
-			w.str(text)
-		}
-	}
+// before is the part of a note that says what comes before a command, and what it may do.
+func (c *codec) before(n *Note) {
+	c.rights(&n.Rights)
+	c.str(&n.Needs)
+	each(c, &n.Values, func(v *Value) {
+		c.str(&v.Pointer)
+		required := btoi(v.Required)
+		c.uint(&required)
+		v.Required = required == 1
+		c.strs(&v.Instead)
+		c.str(&v.Source)
+	})
+}
+
+func (c *codec) rights(r *Rights) {
+	text(c, &r.Effect)
+	text(c, &r.Reach)
+	c.strs(&r.URL)
+	c.strs(&r.Files)
+	c.str(&r.Callers)
+}
+
+func (c *codec) note(n *Note) {
+	c.before(n)
+	c.str(&n.Brief)
+	c.strs(&n.Tasks)
+	c.strs(&n.Keywords)
+	c.str(&n.When)
+	c.str(&n.WhenNot)
+	each(c, &n.Related, func(r *Related) {
+		c.str(&r.Tool)
+		c.str(&r.Why)
+	})
+	c.str(&n.Deprecation)
+	c.str(&n.Use)
+	each(c, &n.Examples, func(e *Example) {
+		e.Kind = "common"
+		c.str(&e.Title)
+		text(c, &e.Params)
+		c.str(&e.Needs)
+		c.str(&e.From)
+	})
 	titles := slices.Sorted(maps.Keys(n.Runs))
-	w.uint(len(titles))
-	for _, title := range titles {
-		run := n.Runs[title]
-		for _, text := range []string{title, run.Outcome, string(run.Before), string(run.Params), run.Text} {
-			w.str(text)
+	each(c, &titles, func(title *string) {
+		c.str(title)
+		run := n.Runs[*title]
+		c.str(&run.Outcome)
+		text(c, &run.Before)
+		text(c, &run.Params)
+		c.str(&run.Text)
+		if n.Runs == nil {
+			n.Runs = map[string]Run{}
 		}
+		n.Runs[*title] = run
+	})
+}
+
+func (c *codec) sources(rows *[]SourceRow) {
+	each(c, rows, func(s *SourceRow) {
+		for _, text := range []*string{&s.Tool, &s.Result, &s.Params, &s.Before, &s.Ends, &s.Filter} {
+			c.str(text)
+		}
+	})
+}
+
+// domainRecord is a domain with the positions of its members in the indexes.
+type domainRecord struct {
+	Domain
+	file, ordinal int
+	first, count  [3]int // by kind
+	coverage      Coverage
+}
+
+func (c *codec) domain(d *domainRecord) {
+	c.str(&d.Name)
+	c.uint(&d.file)
+	c.uint(&d.ordinal)
+	bits := btoi(d.Experimental)*isExperimental | btoi(d.Deprecated)*isDeprecated
+	c.uint(&bits)
+	d.Experimental, d.Deprecated = bits&isExperimental != 0, bits&isDeprecated != 0
+	c.str(&d.Brief)
+	c.str(&d.Enabling.For)
+	c.strs(&d.Enabling.Needs)
+	c.strs(&d.Enabling.Keeps)
+	c.str(&d.Description)
+	c.strs(&d.Dependencies)
+	for i := range kinds {
+		c.uint(&d.first[i])
+		c.uint(&d.count[i])
+	}
+	for _, n := range d.coverage.numbers() {
+		c.uint(n)
 	}
 }
 
-func (w *writer) domain(d *sourceDomain, notes Notes, first map[Kind]int) {
-	bits := 0
-	if d.Experimental {
-		bits |= isExperimental
-	}
-	if d.Deprecated {
-		bits |= isDeprecated
-	}
-	w.uint(bits)
-	w.str(notes.Domains[d.Domain])
-	enabling := notes.Enables[d.Domain]
-	w.str(enabling.For)
-	w.strs(enabling.Needs)
-	w.strs(enabling.Keeps)
-	w.str(d.Description)
-	w.strs(d.Dependencies)
-	for _, k := range kinds {
-		w.uint(first[k])
-		w.uint(len(d.members(k)))
-	}
-	c := countDomain(d, notes.Commands)
-	for _, n := range c.numbers() {
-		w.uint(*n)
-	}
-}
-
-// reader reads one record. It expects the output of write, never untrusted bytes.
+// reader reads numbers and texts at an offset of the flat form.
 type reader struct {
 	s string
 	i int
@@ -370,136 +451,21 @@ func (r *reader) str() string {
 	return r.s[r.i-n : r.i]
 }
 
-func (r *reader) strs() []string {
-	n := r.uint()
-	if n == 0 {
-		return nil
-	}
-	list := make([]string, n)
-	for i := range list {
-		list[i] = r.str()
-	}
-	return list
-}
+func (r *reader) codec() *codec { return &codec{reader: r} }
 
-func (r *reader) node(name string) node {
-	n, bits := r.head(name)
-	if bits&hasProperties != 0 {
-		n.Properties = r.nodes()
-	}
-	if bits&hasParameters != 0 {
-		n.Parameters = r.nodes()
-	}
-	if bits&hasReturns != 0 {
-		n.Returns = r.nodes()
-	}
+func (r *reader) note() (n Note) {
+	r.codec().note(&n)
 	return n
 }
 
-// head reads a node without its properties, parameters and returns.
-func (r *reader) head(name string) (node, int) {
-	bits := r.uint()
-	n := node{Name: name, Optional: bits&isOptional != 0, Experimental: bits&isExperimental != 0,
-		Deprecated: bits&isDeprecated != 0}
-	if bits&hasDescription != 0 {
-		n.Description = r.str()
-	}
-	if bits&hasType != 0 {
-		n.Type = r.str()
-	}
-	if bits&hasRef != 0 {
-		n.Ref = r.str()
-	}
-	if bits&hasRedirect != 0 {
-		n.Redirect = r.str()
-	}
-	if bits&hasEnum != 0 {
-		n.Enum = r.strs()
-	}
-	if bits&hasItems != 0 {
-		items := r.node("")
-		n.Items = &items
-	}
-	return n, bits
+func (r *reader) rights() (rights Rights) {
+	r.codec().rights(&rights)
+	return rights
 }
 
-func (r *reader) nodes() []node {
-	list := make([]node, r.uint())
-	for i := range list {
-		name := r.str()
-		list[i] = r.node(name)
-	}
-	return list
-}
-
-func (r *reader) rights() Rights {
-	return Rights{Effect: Effect(r.str()), Reach: Reach(r.str()), URL: r.strs(), Files: r.strs(), Callers: r.str()}
-}
-
-func (r *reader) related() []Related {
-	count := r.uint()
-	if count == 0 {
-		return nil
-	}
-	list := make([]Related, count)
-	for i := range list {
-		list[i] = Related{Tool: r.str(), Why: r.str()}
-	}
-	return list
-}
-
-func (r *reader) note() Note {
-	rights, needs, values := r.rights(), r.str(), r.values()
-	n := Note{Rights: rights, Needs: needs, Values: values, Brief: r.str(), Tasks: r.strs(), Keywords: r.strs(),
-		When: r.str(), WhenNot: r.str(), Related: r.related(), Deprecation: r.str(), Use: r.str()}
-	if count := r.uint(); count > 0 {
-		n.Examples = make([]Example, count)
-		for i := range n.Examples {
-			n.Examples[i] = Example{Title: r.str(), Kind: "common", Params: []byte(r.str()), Needs: r.str(), From: r.str()}
-		}
-	}
-	if count := r.uint(); count > 0 {
-		n.Runs = make(map[string]Run, count)
-		for range count {
-			title := r.str()
-			run := Run{Outcome: r.str()}
-			if before := r.str(); before != "" {
-				run.Before = []byte(before)
-			}
-			run.Params, run.Text = []byte(r.str()), r.str()
-			n.Runs[title] = run
-		}
-	}
-	return n
-}
-
-// domainRecord is a domain with the positions of its members in the indexes.
-type domainRecord struct {
-	Domain
-	file, ordinal int
-	first, count  [3]int // by kind
-	coverage      Coverage
-}
-
-func (r *reader) domain() domainRecord {
-	d := domainRecord{}
-	d.Name = r.str()
-	d.file = r.uint()
-	d.ordinal = r.uint()
-	bits := r.uint()
-	d.Experimental, d.Deprecated = bits&isExperimental != 0, bits&isDeprecated != 0
-	d.Brief = r.str()
-	d.Enabling = Enabling{For: r.str(), Needs: r.strs(), Keeps: r.strs()}
-	d.Description = r.str()
-	d.Dependencies = r.strs()
-	for i := range kinds {
-		d.first[i] = r.uint()
-		d.count[i] = r.uint()
-	}
+func (r *reader) domain() (d domainRecord) {
+	r.codec().domain(&d)
 	d.Commands, d.Events, d.Types = d.count[0], d.count[1], d.count[2]
-	for _, n := range d.coverage.numbers() {
-		*n = r.uint()
-	}
 	if d.Brief == "" {
 		d.Brief = briefOf(d.Description, d.Name, BriefSize)
 	}
@@ -514,23 +480,23 @@ type memberRecord struct {
 }
 
 func (r *reader) member() memberRecord {
-	m, name := r.memberName()
-	m.node = r.node(name)
+	m := r.memberName()
+	r.codec().node(&m.node)
 	return m
 }
 
 // memberHead reads a member without its parameters, returns and properties. The reader cannot be used afterwards.
 func (r *reader) memberHead() memberRecord {
-	m, name := r.memberName()
-	m.node, _ = r.head(name)
+	m := r.memberName()
+	r.codec().head(&m.node)
 	return m
 }
 
-func (r *reader) memberName() (m memberRecord, name string) {
+func (r *reader) memberName() (m memberRecord) {
 	m.qualified = r.str()
-	m.domain, name, _ = strings.Cut(m.qualified, ".")
+	m.domain, m.Name, _ = strings.Cut(m.qualified, ".")
 	m.ordinal = r.uint()
-	return m, name
+	return m
 }
 
 // index returns the number of members of kind k and the offset of their index.

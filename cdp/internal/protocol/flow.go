@@ -75,8 +75,9 @@ func (p *Protocol) Flow(name string) Flow {
 		return Flow{}
 	}
 	r.member()
-	r.rights()
-	return Flow{Needs: ParseCalls(r.str()), Values: r.values()}
+	var n Note
+	r.codec().before(&n)
+	return Flow{Needs: ParseCalls(n.Needs), Values: n.Values}
 }
 
 // Sources returns the calls that return the values of a name, the best first; nil if there is no such name.
@@ -86,61 +87,21 @@ func (p *Protocol) Sources(name string) []Source {
 		return nil
 	}
 	r.str()
-	return r.sources()
-}
-
-func (w *writer) flow(needs string, values []Value) {
-	w.str(needs)
-	w.uint(len(values))
-	for _, v := range values {
-		w.str(v.Pointer)
-		required := 0
-		if v.Required {
-			required = 1
+	var rows []SourceRow
+	r.codec().sources(&rows)
+	list := make([]Source, len(rows))
+	for i, row := range rows {
+		list[i] = Source{Call: Call{Tool: row.Tool, Filter: row.Filter}, Result: row.Result, Before: ParseCalls(row.Before),
+			Ends: row.Ends}
+		if row.Params != "-" {
+			list[i].Params = json.RawMessage(row.Params)
 		}
-		w.uint(required)
-		w.strs(v.Instead)
-		w.str(v.Source)
-	}
-}
-
-func (r *reader) values() []Value {
-	count := r.uint()
-	if count == 0 {
-		return nil
-	}
-	list := make([]Value, count)
-	for i := range list {
-		list[i] = Value{Pointer: r.str(), Required: r.uint() == 1, Instead: r.strs(), Source: r.str()}
 	}
 	return list
 }
 
 // SourceRow is a source as the table has it.
 type SourceRow struct{ Tool, Result, Params, Before, Ends, Filter string }
-
-func (w *writer) sources(rows []SourceRow) {
-	w.uint(len(rows))
-	for _, s := range rows {
-		for _, text := range []string{s.Tool, s.Result, s.Params, s.Before, s.Ends, s.Filter} {
-			w.str(text)
-		}
-	}
-}
-
-func (r *reader) sources() []Source {
-	list := make([]Source, r.uint())
-	for i := range list {
-		s := Source{Call: Call{Tool: r.str()}, Result: r.str()}
-		if params := r.str(); params != "-" {
-			s.Params = json.RawMessage(params)
-		}
-		s.Before, s.Ends = ParseCalls(r.str()), r.str()
-		s.Filter = r.str()
-		list[i] = s
-	}
-	return list
-}
 
 // Values returns the parameters of a command whose values other calls return. from maps "Domain.command.parameter" and
 // "Domain.Type.property" to the name of a source, "-" for none; isSource reports whether a type is one.
