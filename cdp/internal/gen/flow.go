@@ -140,16 +140,13 @@ func (t *tables) hasField(fields []protocol.Param, steps []string) bool {
 // from reads where the values of parameters come from, and finds those that the types say.
 func (t *tables) from() {
 	from := map[string]string{}
-	t.rows(fromTable, 2, func(row []string) error {
-		if _, twice := from[row[0]]; twice {
-			return fmt.Errorf("%s occurs twice", row[0])
-		}
+	t.rows(fromTable, 2, once(func(row []string) error {
 		if row[1] != "-" && t.notes.Sources[row[1]] == nil {
 			return fmt.Errorf("%s comes from %q, which %s does not have", row[0], row[1], sourcesTable)
 		}
 		from[row[0]] = row[1]
 		return nil
-	})
+	}))
 	used, unknown := map[string]bool{}, maps.Clone(from)
 	for _, name := range t.p.Names() {
 		c, _ := t.p.Command(name)
@@ -218,9 +215,6 @@ func (t *tables) dropNested(from map[string]string, path string, p protocol.Para
 
 func (t *tables) needs() {
 	t.commands(needsTable, 2, func(row []string, c *protocol.Command, n *protocol.Note) error {
-		if n.Needs != "" {
-			return fmt.Errorf("%s occurs twice", row[0])
-		}
 		for _, call := range protocol.ParseCalls(row[1]) {
 			if err := t.checkCall(c.Name, call); err != nil {
 				return err
@@ -236,7 +230,7 @@ const ranColumns = "# Ran on: "
 
 // ran reads what happened when the examples were run.
 func (t *tables) ran() {
-	t.commands(ranTable, 6, func(row []string, _ *protocol.Command, n *protocol.Note) error {
+	t.commandRows(ranTable, 6, func(row []string, _ *protocol.Command, n *protocol.Note) error {
 		if n.Runs == nil {
 			n.Runs = map[string]protocol.Run{}
 		}

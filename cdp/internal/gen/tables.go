@@ -67,20 +67,17 @@ type tables struct {
 }
 
 func (t *tables) domains() {
-	t.rows(domainsTable, 2, func(row []string) error {
+	t.rows(domainsTable, 2, once(func(row []string) error {
 		d, ok := t.p.Domain(row[0])
 		if !ok || d.Name != row[0] {
 			return fmt.Errorf("there is no domain %s", row[0])
-		}
-		if t.notes.Domains[d.Name] != "" {
-			return fmt.Errorf("%s occurs twice", d.Name)
 		}
 		if len(row[1]) > protocol.LineSize {
 			return fmt.Errorf("the brief of %s has %d characters; the limit is %d", d.Name, len(row[1]), protocol.LineSize)
 		}
 		t.notes.Domains[d.Name] = row[1]
 		return nil
-	})
+	}))
 	for _, d := range t.p.Domains() {
 		if t.notes.Domains[d.Name] == "" {
 			t.problem(domainsTable, 0, fmt.Errorf("domain %s is missing", d.Name))
@@ -90,9 +87,6 @@ func (t *tables) domains() {
 
 func (t *tables) effects() {
 	t.commands(effectsTable, 6, func(row []string, c *protocol.Command, n *protocol.Note) error {
-		if n.Effect != "" {
-			return fmt.Errorf("%s occurs twice", row[0])
-		}
 		n.Effect = protocol.Effect(row[1])
 		if !slices.Contains([]protocol.Effect{protocol.Read, protocol.Write, protocol.Destructive}, n.Effect) {
 			return fmt.Errorf("%s has effect %q: expected read, write or destructive", row[0], row[1])
@@ -127,12 +121,9 @@ func (t *tables) effects() {
 }
 
 func (t *tables) enables() {
-	t.rows(enablesTable, 5, func(row []string) error {
+	t.rows(enablesTable, 5, once(func(row []string) error {
 		if c, ok := t.p.Command(row[0] + ".enable"); !ok || c.Domain != row[0] {
 			return fmt.Errorf("there is no command %s.enable", row[0])
-		}
-		if _, twice := t.notes.Enables[row[0]]; twice {
-			return fmt.Errorf("%s occurs twice", row[0])
 		}
 		if !slices.Contains([]string{protocol.EnableForAll, protocol.EnableForRead, protocol.EnableForNone}, row[1]) {
 			return fmt.Errorf("%s is enabled for %q: expected all, read or none", row[0], row[1])
@@ -151,7 +142,7 @@ func (t *tables) enables() {
 		}
 		t.notes.Enables[row[0]] = e
 		return nil
-	})
+	}))
 	for _, name := range t.p.Names() {
 		if domain, ok := strings.CutSuffix(name, ".enable"); ok && t.notes.Enables[domain].For == "" {
 			t.problem(enablesTable, 0, fmt.Errorf("domain %s is missing", domain))
@@ -196,9 +187,6 @@ func pointers(c *protocol.Command, column string, words ...string) ([]string, er
 
 func (t *tables) briefs() {
 	t.commands(briefsTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
-		if n.Brief != "" {
-			return fmt.Errorf("%s occurs twice", row[0])
-		}
 		if len(row[1]) > protocol.LineSize {
 			return fmt.Errorf("the brief of %s has %d characters; the limit is %d", row[0], len(row[1]), protocol.LineSize)
 		}
@@ -209,9 +197,6 @@ func (t *tables) briefs() {
 
 func (t *tables) phrases() {
 	t.commands(phrasesTable, 2, func(row []string, _ *protocol.Command, n *protocol.Note) error {
-		if n.Tasks != nil {
-			return fmt.Errorf("%s occurs twice", row[0])
-		}
 		n.Tasks = strings.Split(row[1], "; ")
 		if len(n.Tasks) > maxPhrases {
 			return fmt.Errorf("%s has %d phrases; the limit is %d", row[0], len(n.Tasks), maxPhrases)
@@ -231,9 +216,6 @@ func (t *tables) phrases() {
 
 func (t *tables) deprecated() {
 	t.commands(deprecatedTable, 3, func(row []string, c *protocol.Command, n *protocol.Note) error {
-		if n.Deprecation != "" {
-			return fmt.Errorf("%s occurs twice", row[0])
-		}
 		if !c.Deprecated {
 			return fmt.Errorf("%s is not deprecated", row[0])
 		}
@@ -258,7 +240,7 @@ func (t *tables) deprecated() {
 }
 
 func (t *tables) examples() {
-	t.commands(examplesTable, 3, func(row []string, c *protocol.Command, n *protocol.Note) error {
+	t.commandRows(examplesTable, 3, func(row []string, c *protocol.Command, n *protocol.Note) error {
 		if !json.Valid([]byte(row[2])) || !strings.HasPrefix(row[2], "{") {
 			return fmt.Errorf("the parameters of %s are not a JSON object: %s", row[0], row[2])
 		}
@@ -320,9 +302,6 @@ func (t *tables) values() {
 // params reads which parameters come first. They are optional ones: the required ones come before them anyway.
 func (t *tables) params() {
 	t.commands(paramsTable, 2, func(row []string, c *protocol.Command, _ *protocol.Note) error {
-		if t.notes.Order[c.Name] != nil {
-			return fmt.Errorf("%s occurs twice", row[0])
-		}
 		names := strings.Fields(row[1])
 		for i, name := range names {
 			fits := func(q protocol.Param) bool { return q.Name == name && q.Optional }
@@ -338,10 +317,7 @@ func (t *tables) params() {
 // descriptions reads texts for what the protocol does not describe. Each must be needed.
 func (t *tables) descriptions() {
 	needed := t.p.Undescribed()
-	t.rows(descriptionsTable, 2, func(row []string) error {
-		if _, twice := t.notes.Descriptions[row[0]]; twice {
-			return fmt.Errorf("%s occurs twice", row[0])
-		}
+	t.rows(descriptionsTable, 2, once(func(row []string) error {
 		domain, parameter, all := strings.Cut(row[0], ".*.")
 		fits := func(name string) bool {
 			return name == row[0] || all && strings.HasPrefix(name, domain+".") && strings.HasSuffix(name, "."+parameter) &&
@@ -352,14 +328,11 @@ func (t *tables) descriptions() {
 		}
 		t.notes.Descriptions[row[0]] = row[1]
 		return nil
-	})
+	}))
 }
 
 func (t *tables) when() {
 	t.commands(whenTable, 4, func(row []string, c *protocol.Command, n *protocol.Note) error {
-		if n.When != "" {
-			return fmt.Errorf("%s occurs twice", row[0])
-		}
 		for _, text := range row[1:3] {
 			if len(text) > maxWhen {
 				return fmt.Errorf("a text of %s has %d characters; the limit is %d", row[0], len(text), maxWhen)
@@ -403,10 +376,32 @@ func (t *tables) checkNames(text string) error {
 	return nil
 }
 
-// commands reads a table whose first column is a command.
-func (t *tables) commands(file string, columns int,
-	each func(row []string, c *protocol.Command, n *protocol.Note) error) {
-	t.rows(file, columns, func(row []string) error {
+// once reads a table whose first column names each thing at most once.
+func once(each func(row []string) error) func(row []string) error {
+	seen := map[string]bool{}
+	return func(row []string) error {
+		if seen[row[0]] {
+			return fmt.Errorf("%s occurs twice", row[0])
+		}
+		seen[row[0]] = true
+		return each(row)
+	}
+}
+
+// commands reads a table with one row for a command, which its first column names.
+func (t *tables) commands(file string, columns int, each commandRow) {
+	t.rows(file, columns, once(t.ofCommand(each)))
+}
+
+// commandRows reads a table with several rows for a command.
+func (t *tables) commandRows(file string, columns int, each commandRow) {
+	t.rows(file, columns, t.ofCommand(each))
+}
+
+type commandRow func(row []string, c *protocol.Command, n *protocol.Note) error
+
+func (t *tables) ofCommand(each commandRow) func(row []string) error {
+	return func(row []string) error {
 		c, ok := t.p.Command(row[0])
 		if !ok || c.Name != row[0] {
 			return fmt.Errorf("there is no command %s", row[0])
@@ -415,7 +410,7 @@ func (t *tables) commands(file string, columns int,
 		err := each(row, c, &n)
 		t.notes.Commands[c.Name] = n
 		return err
-	})
+	}
 }
 
 func (t *tables) rows(file string, columns int, each func(row []string) error) {
