@@ -1,6 +1,7 @@
 package jsontext
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"unicode/utf8"
@@ -65,35 +66,44 @@ var class = [256]byte{
 	'"': quote,
 }
 
-// stringEnd returns the offset behind the string that begins at i.
+// stringEnd returns the offset behind the string that begins at i. It looks for quotes alone, because strings may be
+// megabytes.
 func stringEnd(data []byte, i int) int {
-	for i++; i < len(data); i++ {
-		switch data[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
+	for i++; ; {
+		next := bytes.IndexByte(data[i:], '"')
+		if next < 0 {
+			return len(data)
+		}
+		text := data[i : i+next]
+		if i += next + 1; (len(text)-len(bytes.TrimRight(text, `\`)))%2 == 0 {
+			return i // the quote is not escaped
 		}
 	}
-	return len(data)
 }
 
 // Skip returns the text of the next value as a whole.
 func (s *Scanner) Skip() []byte {
-	s.Peek()
-	start, depth := s.at, 0
-	for token := s.Next(); token != nil; token = s.Next() {
-		switch token[0] {
+	if c := s.Peek(); c != '{' && c != '[' {
+		return s.Next()
+	}
+	data, start, depth := s.data, s.at, 0
+	for at := start; at < len(data); {
+		switch data[at] {
+		case '"':
+			at = stringEnd(data, at)
+			continue
 		case '{', '[':
 			depth++
 		case '}', ']':
-			depth--
+			if depth--; depth == 0 {
+				s.at = at + 1
+				return s.data[start:s.at]
+			}
 		}
-		if depth <= 0 {
-			break
-		}
+		at++
 	}
-	return s.data[start:s.at]
+	s.at = len(s.data)
+	return s.data[start:]
 }
 
 // Members walks the members of the object that comes next. visit is called with each key, in quotes, and must take the

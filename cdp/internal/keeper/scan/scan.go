@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 var errJSON = errors.New("not a JSON object")
@@ -18,117 +19,33 @@ var errJSON = errors.New("not a JSON object")
 // copies nothing. It finds the ends of values without validating them, so it is fast on replies of many megabytes,
 // and it visits the members before the point where a truncated text ends. Keys must not contain escapes.
 func EachField(data []byte, visit func(key, value []byte) error) error {
-	i := skipSpace(data, 0)
-	if i >= len(data) || data[i] != '{' {
+	s := jsontext.Scan(data)
+	if string(s.Next()) != "{" {
 		return errJSON
 	}
-	i = skipSpace(data, i+1)
-	if i < len(data) && data[i] == '}' {
-		return checkEnd(data, i+1)
+	separator := []byte(",")
+	if s.Peek() == '}' {
+		separator = s.Next()
 	}
-	for {
-		if i >= len(data) || data[i] != '"' {
-			return fmt.Errorf("%w: expected a key at byte %d", errJSON, i)
+	for string(separator) == "," {
+		key := s.Next()
+		if len(key) < 2 || key[0] != '"' || string(s.Next()) != ":" {
+			return fmt.Errorf("%w: expected a key and a value before byte %d", errJSON, s.Offset())
 		}
-		end := skipString(data, i)
-		if end < 0 {
-			return fmt.Errorf("%w: truncated in a key", errJSON)
-		}
-		key := data[i+1 : end-1]
-		i = skipSpace(data, end)
-		if i >= len(data) || data[i] != ':' {
-			return fmt.Errorf("%w: expected a value at byte %d", errJSON, i)
-		}
-		i = skipSpace(data, i+1)
-		end = skipValue(data, i)
-		if end <= i {
+		key = key[1 : len(key)-1]
+		value := s.Skip()
+		if s.Peek() == 0 {
 			return fmt.Errorf("%w: truncated in %q", errJSON, manifest.Clip(string(key), 40))
 		}
-		if err := visit(key, data[i:end]); err != nil {
+		if err := visit(key, value); err != nil {
 			return err
 		}
-		i = skipSpace(data, end)
-		if i >= len(data) {
-			return fmt.Errorf("%w: truncated after %q", errJSON, manifest.Clip(string(key), 40))
-		}
-		switch data[i] {
-		case ',':
-			i = skipSpace(data, i+1)
-		case '}':
-			return checkEnd(data, i+1)
-		default:
-			return fmt.Errorf("%w: unexpected byte at %d", errJSON, i)
-		}
+		separator = s.Next()
 	}
-}
-
-func checkEnd(data []byte, i int) error {
-	if skipSpace(data, i) != len(data) {
-		return fmt.Errorf("%w: data after the object", errJSON)
+	if string(separator) != "}" || s.Peek() != 0 {
+		return fmt.Errorf("%w: it does not end before byte %d", errJSON, s.Offset())
 	}
 	return nil
-}
-
-func skipSpace(data []byte, i int) int {
-	for i < len(data) && (data[i] == ' ' || data[i] == '\n' || data[i] == '\t' || data[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// skipString returns the index after the string that starts at i, or -1.
-func skipString(data []byte, i int) int {
-	for i++; i < len(data); {
-		next := bytes.IndexByte(data[i:], '"')
-		if next < 0 {
-			return -1
-		}
-		quote := i + next
-		slashes := 0
-		for quote-1-slashes >= i && data[quote-1-slashes] == '\\' {
-			slashes++
-		}
-		i = quote + 1
-		if slashes%2 == 0 {
-			return i
-		}
-	}
-	return -1
-}
-
-// skipValue returns the index after the value that starts at i, or -1.
-func skipValue(data []byte, i int) int {
-	if i >= len(data) {
-		return -1
-	}
-	switch data[i] {
-	case '"':
-		return skipString(data, i)
-	case '{', '[':
-		depth := 0
-		for i < len(data) {
-			switch data[i] {
-			case '{', '[':
-				depth++
-			case '}', ']':
-				if depth--; depth == 0 {
-					return i + 1
-				}
-			case '"':
-				if i = skipString(data, i); i < 0 {
-					return -1
-				}
-				continue
-			}
-			i++
-		}
-		return -1
-	default:
-		for i < len(data) && data[i] != ',' && data[i] != '}' && data[i] != ']' && data[i] > ' ' {
-			i++
-		}
-		return i
-	}
 }
 
 // String decodes a JSON string. Almost all strings have no escapes and are copied as they are.
@@ -141,10 +58,7 @@ func String(value []byte) (s string, err error) {
 }
 
 // IsObject reports whether raw is a valid JSON object.
-func IsObject(raw json.RawMessage) bool {
-	i := skipSpace(raw, 0)
-	return i < len(raw) && raw[i] == '{' && json.Valid(raw)
-}
+func IsObject(raw json.RawMessage) bool { return jsontext.Scan(raw).Peek() == '{' && json.Valid(raw) }
 
 // Quote returns s as a JSON string.
 func Quote(s string) []byte {
@@ -163,16 +77,8 @@ func Marshal(v any) json.RawMessage {
 
 // EachElement is EachField for the elements of a JSON array.
 func EachElement(data []byte, visit func(element []byte)) {
-	for i := skipSpace(data, 1); i < len(data) && data[i] != ']'; {
-		end := skipValue(data, i)
-		if end <= i {
-			return
-		}
-		visit(data[i:end])
-		if i = skipSpace(data, end); i < len(data) && data[i] == ',' {
-			i = skipSpace(data, i+1)
-		}
-	}
+	s := jsontext.Scan(data)
+	s.Items(func() { visit(s.Skip()) })
 }
 
 // Field returns a value inside a JSON object by the names that lead to it, nil if there is none.
