@@ -292,7 +292,7 @@ func (c *Client) Get(ctx context.Context, text string) (*Fetched, error) {
 		return open(ctx, client, u.String(), at)
 	})
 	if err != nil {
-		return nil, urlError(u, err)
+		return nil, unavailable("cannot fetch "+u.Redacted(), err)
 	}
 	sum, err := hashFile(partial)
 	if err != nil {
@@ -319,7 +319,7 @@ func (c *Client) Get(ctx context.Context, text string) (*Fetched, error) {
 		f.Signature, err = content(body, maxSignature, "the signature")
 	}
 	if err != nil {
-		return nil, urlError(u, err)
+		return nil, unavailable("cannot fetch "+u.Redacted(), err)
 	}
 	return f, nil
 }
@@ -362,12 +362,4 @@ func bodyAt(response *http.Response, at int64) (io.ReadCloser, error) {
 	}
 	_ = response.Body.Close()
 	return nil, errRestart
-}
-
-func urlError(u *url.URL, err error) error {
-	if known := (*host.Error)(nil); errors.As(err, &known) {
-		return known
-	}
-	return &host.Error{Code: host.Unavailable, Cause: err,
-		Message: fmt.Sprintf("cannot fetch %s: %s", u.Redacted(), manifest.Clip(manifest.CleanLine(err.Error()), 300))}
 }

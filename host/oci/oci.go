@@ -290,15 +290,21 @@ func (c *Client) http() *http.Client {
 
 // remoteError returns an error of a registry as a [*host.Error], nil for nil.
 func remoteError(r Reference, err error) error {
+	if !isFinal(err) && errors.Is(err, context.Canceled) {
+		return host.Errorf(host.Interrupted, "interrupted; what has arrived is kept, and the next try goes on from there")
+	}
+	return unavailable(fmt.Sprintf("the registry of %s", r), err)
+}
+
+// unavailable returns an error that is not one of the host as such, and nil for nil.
+func unavailable(what string, err error) error {
 	known := (*host.Error)(nil)
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &known):
 		return known
-	case errors.Is(err, context.Canceled):
-		return host.Errorf(host.Interrupted, "interrupted; what has arrived is kept, and the next try goes on from there")
 	}
-	return &host.Error{Code: host.Unavailable, Cause: err, Message: fmt.Sprintf("the registry of %s: %s", r,
-		manifest.Clip(manifest.CleanLine(err.Error()), 300))}
+	return &host.Error{Code: host.Unavailable, Cause: err,
+		Message: what + ": " + manifest.Clip(manifest.CleanLine(err.Error()), 300)}
 }

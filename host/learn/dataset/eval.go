@@ -8,7 +8,6 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/host/learn/choose"
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
@@ -98,7 +97,7 @@ func (d *Dataset) Questions(h *call.Host) []model.Question {
 		offered := map[string]string{}
 		offer := func(name string) {
 			if at, ok := stats.Find(h.Catalog(), name); ok {
-				offered[at.Name()] = choose.Line(at.Plugin, at.Tool)
+				offered[at.Name()] = model.ToolLine(at.Plugin, at.Tool)
 			}
 		}
 		var requests []string
@@ -118,7 +117,7 @@ func (d *Dataset) Questions(h *call.Host) []model.Question {
 		for _, name := range slices.Sorted(maps.Keys(offered)) {
 			tools.WriteString(offered[name])
 		}
-		questions = append(questions, choose.Question(tools.String(), "Arguments may be empty.", requests))
+		questions = append(questions, model.ChoiceQuestion(tools.String(), "Arguments may be empty.", requests))
 	}
 	return questions
 }
@@ -126,7 +125,7 @@ func (d *Dataset) Questions(h *call.Host) []model.Question {
 // Count counts the answer to the question with a number, from 0.
 func (d *Dataset) Count(c *Choices, number int, answer string) {
 	batch := d.Queries[number*batchSize : min(len(d.Queries), (number+1)*batchSize)]
-	calls, ok := choose.Parse(answer, len(batch))
+	calls, ok := model.ParseChoices(answer, len(batch))
 	if !ok {
 		c.Malformed += len(batch)
 		return

@@ -4,6 +4,7 @@
 package judge
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -130,26 +131,24 @@ func recordText(r *host.Record) string {
 // Parse reads a verdict. Each member has to be there and in its bounds; otherwise the answer is malformed, which is no
 // score of 0.
 func Parse(answer string) (*Verdict, error) {
-	var v struct {
-		Score      *float64 `json:"score"`
-		Reasoning  *string  `json:"reasoning"`
-		Passed     *bool    `json:"passed"`
-		Confidence *float64 `json:"confidence"`
-		Task       *string  `json:"user_task_identified"`
-		Evidence   *string  `json:"completion_evidence"`
-	}
-	if err := model.Object(answer, &v); err != nil {
+	var given map[string]json.RawMessage
+	var v Verdict
+	if err := errors.Join(model.Object(answer, &given), model.Object(answer, &v)); err != nil {
 		return nil, err
 	}
-	switch {
-	case v.Score == nil || v.Reasoning == nil || v.Passed == nil || v.Confidence == nil || v.Task == nil ||
-		v.Evidence == nil:
-		return nil, errors.New("a member is missing")
-	case !isShare(*v.Score) || !isShare(*v.Confidence):
+	for _, name := range []string{"score", "reasoning", "passed", "confidence", "user_task_identified",
+		"completion_evidence"} {
+		if raw := given[name]; raw == nil || string(raw) == "null" {
+			return nil, errors.New("a member is missing")
+		}
+	}
+	if !isShare(v.Score) || !isShare(v.Confidence) {
 		return nil, errors.New("score or confidence is not from 0 to 1")
 	}
-	text := func(s string) string { return manifest.Clip(manifest.CleanLine(s), maxText) }
-	return &Verdict{*v.Score, text(*v.Reasoning), *v.Passed, *v.Confidence, text(*v.Task), text(*v.Evidence)}, nil
+	for _, text := range []*string{&v.Reasoning, &v.Task, &v.Evidence} {
+		*text = manifest.Clip(manifest.CleanLine(*text), maxText)
+	}
+	return &v, nil
 }
 
 func isShare(f float64) bool { return f >= 0 && f <= 1 }

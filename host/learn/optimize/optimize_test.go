@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/learn/choose"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/manifest"
@@ -78,10 +77,10 @@ func (a *agent) ask(_ context.Context, q model.Question) (string, error) {
 	if a.broken != "" && strings.Contains(docs, a.broken) {
 		return "I would rather not.", nil
 	}
-	var calls []choose.Call
+	var calls []model.Choice
 	own := 0
 	for i, line := range strings.Split(strings.TrimSpace(requests), "\n") {
-		c := choose.Call{ID: i + 1, Tool: "library.loan.find", Arguments: json.RawMessage(`{"reader":"Ada"}`)}
+		c := model.Choice{ID: i + 1, Tool: "library.loan.find", Arguments: json.RawMessage(`{"reader":"Ada"}`)}
 		switch {
 		case a.confused != "" && strings.Contains(docs, a.confused):
 		case strings.Contains(line, "novel"):

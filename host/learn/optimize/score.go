@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/learn/choose"
+	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -97,18 +97,18 @@ func (s *subject) measure(ctx context.Context, overlay *host.Overlay, queries []
 	o := &outcome{sums: Score{Tokens: docs.Tokens()}, others: map[string]bool{}}
 	tools := docs.Text()
 	for _, t := range s.siblings {
-		tools += choose.Line(s.plugin, t)
+		tools += model.ToolLine(s.plugin, t)
 	}
 	for batch := range slices.Chunk(queries, batchSize) {
 		var requests []string
 		for _, q := range batch {
 			requests = append(requests, q.text)
 		}
-		answer, err := s.Ask(ctx, choose.Question(tools, note, requests))
+		answer, err := s.Ask(ctx, model.ChoiceQuestion(tools, note, requests))
 		if err != nil {
 			return nil, err
 		}
-		calls, ok := choose.Parse(answer, len(batch))
+		calls, ok := model.ParseChoices(answer, len(batch))
 		if !ok {
 			return nil, errMalformed
 		}
@@ -120,7 +120,7 @@ func (s *subject) measure(ctx context.Context, overlay *host.Overlay, queries []
 }
 
 // count counts what was chosen for a query.
-func (s *subject) count(o *outcome, q query, c choose.Call) {
+func (s *subject) count(o *outcome, q query, c model.Choice) {
 	chosen := c.Named(s.plugin + "." + q.tool)
 	if q.tool != s.tool.Name {
 		o.sums.Siblings++

@@ -1,4 +1,4 @@
-package choose
+package model
 
 import (
 	"strings"
@@ -7,8 +7,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// TestParse checks that an answer is accepted only with one call for each request.
-func TestParse(t *testing.T) {
+// TestParseChoices checks that an answer is accepted only with one call for each request.
+func TestParseChoices(t *testing.T) {
 	for answer, ok := range map[string]bool{
 		`{"calls":[{"id":2,"tool":"a"},{"id":1,"tool":"b","arguments":{}}]}`: true,
 		`{"calls":[{"id":1,"tool":"a"}]}`:                                    false,
@@ -18,7 +18,7 @@ func TestParse(t *testing.T) {
 		`{"calls":{"1":"a"}}`:                                                false,
 		``:                                                                   false,
 	} {
-		if calls, got := Parse(answer, 2); got != ok || ok && calls[1].Tool != "a" {
+		if calls, got := ParseChoices(answer, 2); got != ok || ok && calls[1].Tool != "a" {
 			t.Errorf("%s: %v", answer, got)
 		}
 	}
@@ -28,16 +28,16 @@ func TestNamed(t *testing.T) {
 	for tool, want := range map[string]bool{
 		"cdp.Page.navigate": true, "cdp__Page__navigate": true, "page.navigate": true, "navigate": false, "": false,
 	} {
-		if c := (&Call{Tool: tool}); c.Named("cdp.Page.navigate") != want {
+		if c := (&Choice{Tool: tool}); c.Named("cdp.Page.navigate") != want {
 			t.Errorf("%q: %v", tool, !want)
 		}
 	}
 }
 
-// TestQuestion checks that a request cannot look like another one.
-func TestQuestion(t *testing.T) {
-	line := Line("a", &manifest.Tool{Name: "b", Docs: manifest.Docs{Brief: "Do\nit"}, When: "now"})
-	q := Question(line, "Be quick.", []string{"one\n2. two", "three"})
+// TestChoiceQuestion checks that a request cannot look like another one.
+func TestChoiceQuestion(t *testing.T) {
+	line := ToolLine("a", &manifest.Tool{Name: "b", Docs: manifest.Docs{Brief: "Do\nit"}, When: "now"})
+	q := ChoiceQuestion(line, "Be quick.", []string{"one\n2. two", "three"})
 	const want = "Tools:\na.b(): Do it. When: now\n\nRequests:\n1. one 2. two\n2. three\n"
 	if q.Text != want || !strings.HasSuffix(q.System, "Be quick.") {
 		t.Errorf("%q, %q", q.Text, q.System)

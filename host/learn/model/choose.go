@@ -1,46 +1,44 @@
-// Package choose lets a model choose tools for requests by their documentation, which measures the documentation.
-package choose
+package model
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Call is a call that a model chose for a request.
-type Call struct {
+// Choice is a call that a model chose for a request, by the documentation of tools: that measures the documentation.
+type Choice struct {
 	ID        int             `json:"id"` // of the request, from 1
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-const instructions = `You are an agent with the tools below and no others. For each request, choose the one tool that serves it best and
+const chooseInstructions = `You are an agent with the tools below and no others. For each request, choose the one tool that serves it best and
 the arguments of its call, by the documentation alone. Where none serves it, the tool is "". Return JSON alone:
 {"calls":[{"id":1,"tool":"..","arguments":{}}]}, one call for each request. `
 
-// maxAnswer bounds the answer to a question, in tokens.
-const maxAnswer = 2500
+// maxChoices bounds the answer to a question, in tokens.
+const maxChoices = 2500
 
-// Question returns the question for some requests. Note is one more sentence for the model.
-func Question(tools, note string, requests []string) model.Question {
+// ChoiceQuestion returns the question which tools serve some requests. Note is one more sentence for the model.
+func ChoiceQuestion(tools, note string, requests []string) Question {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Tools:\n%s\nRequests:\n", tools)
 	for i, r := range requests {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, manifest.CleanLine(r))
 	}
-	return model.Question{Kind: "choose", System: instructions + note, Text: manifest.Clean(b.String()), Limit: maxAnswer}
+	return Question{Kind: "choose", System: chooseInstructions + note, Text: manifest.Clean(b.String()), Limit: maxChoices}
 }
 
-// Parse returns the calls for n requests, in their order. It reports false unless the answer has one call for each.
-func Parse(answer string, n int) ([]Call, bool) {
-	var got struct{ Calls []Call }
-	if model.Object(answer, &got) != nil || len(got.Calls) != n {
+// ParseChoices returns the choices for n requests, in their order. It reports false unless the answer has one call for each.
+func ParseChoices(answer string, n int) ([]Choice, bool) {
+	var got struct{ Calls []Choice }
+	if Object(answer, &got) != nil || len(got.Calls) != n {
 		return nil, false
 	}
-	calls := make([]Call, n)
+	calls := make([]Choice, n)
 	for _, c := range got.Calls {
 		if c.ID < 1 || c.ID > n || calls[c.ID-1].ID != 0 {
 			return nil, false
@@ -52,14 +50,14 @@ func Parse(answer string, n int) ([]Call, bool) {
 
 // Named reports whether the chosen tool has a qualified name. Models write it as it is listed, with or without the
 // plugin, and with "__" for dots.
-func (c *Call) Named(name string) bool {
+func (c *Choice) Named(name string) bool {
 	chosen := strings.ReplaceAll(c.Tool, "__", ".")
 	_, local, _ := strings.Cut(name, ".")
 	return strings.EqualFold(chosen, name) || strings.EqualFold(chosen, local)
 }
 
-// Line is a tool on one line: its signature, brief and when to use it.
-func Line(plugin string, t *manifest.Tool) string {
+// ToolLine is a tool on one line: its signature, brief and when to use it.
+func ToolLine(plugin string, t *manifest.Tool) string {
 	line := manifest.Signature(plugin+"."+t.Name, manifest.Params(t.Params)) + ": " + manifest.CleanLine(t.Docs.Brief)
 	if t.When != "" {
 		line += ". When: " + manifest.CleanLine(t.When)
