@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Clean makes a text from an untrusted source safe to show: it shows each [Hidden] character as an escape, such as
@@ -195,13 +196,5 @@ func Marshal(v any) (json.RawMessage, error) {
 	return jsontext.AppendTyped(nil, v)
 }
 
-// Plural returns a number with its noun: "1 tool", "2 tools".
-func Plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	if stem, ok := strings.CutSuffix(noun, "y"); ok && !strings.HasSuffix(stem, "a") && !strings.HasSuffix(stem, "e") {
-		return fmt.Sprintf("%d %sies", n, stem)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+// Plural is [spelling.Plural].
+var Plural = spelling.Plural

@@ -45,15 +45,21 @@ func hostile() []string {
 // Hostile returns copies of a value, in each of which one string is replaced by one that programs handle wrongly, at
 // most as many as most says.
 func (g *Generator) Hostile(value any, most int) []any {
+	return g.variants(value, most, func(at []string, inner any, add func(at []string, with any)) {
+		if _, isText := inner.(string); isText {
+			for _, s := range hostile() {
+				add(at, s)
+			}
+		}
+	})
+}
+
+// variants returns at most most copies of a value, in each of which one place is changed.
+func (g *Generator) variants(value any, most int, change func(at []string, inner any, add func([]string, any))) []any {
 	var all []any
 	for _, at := range places(value, nil) {
-		v, _ := jsontext.Lookup(value, at)
-		if _, isText := v.(string); !isText {
-			continue
-		}
-		for _, s := range hostile() {
-			all = append(all, replaced(value, at, s))
-		}
+		inner, _ := jsontext.Lookup(value, at)
+		change(at, inner, func(at []string, with any) { all = append(all, replaced(value, at, with)) })
 	}
 	g.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:min(most, len(all))]
@@ -62,26 +68,25 @@ func (g *Generator) Hostile(value any, most int) []any {
 // Mutants returns copies of a value that differ in one place: a member is missing or added, or a value has another type
 // or is far out of bounds. There are at most most of them, and some may still be valid.
 func (g *Generator) Mutants(value any, most int) []any {
-	var all []any
-	for _, at := range places(value, nil) {
-		inner, _ := jsontext.Lookup(value, at)
+	return g.variants(value, most, func(at []string, inner any, add func(at []string, with any)) {
 		switch v := inner.(type) {
 		case map[string]any:
 			for _, name := range slices.Sorted(maps.Keys(v)) {
-				all = append(all, replaced(value, append(slices.Clone(at), name), nil))
+				add(append(slices.Clone(at), name), nil)
 			}
-			all = append(all, replaced(value, append(slices.Clone(at), "no such parameter"), true))
+			add(append(slices.Clone(at), "no such parameter"), true)
 		case json.Number:
-			all = append(all, replaced(value, at, json.Number("-1e300")), replaced(value, at, json.Number("0.5")))
+			add(at, json.Number("-1e300"))
+			add(at, json.Number("0.5"))
 		case string:
-			all = append(all, replaced(value, at, ""), replaced(value, at, strings.Repeat("~", 1<<16)))
+			add(at, "")
+			add(at, strings.Repeat("~", 1<<16))
 		}
 		if len(at) > 0 {
-			all = append(all, replaced(value, at, map[string]any{"a": []any{}}), replaced(value, at, false))
+			add(at, map[string]any{"a": []any{}})
+			add(at, false)
 		}
-	}
-	g.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:min(most, len(all))]
+	})
 }
 
 // maxDepth ends schemas that refer to themselves.

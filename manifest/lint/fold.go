@@ -35,12 +35,7 @@ func replaceLookAlikes(s string) string {
 }
 
 func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // alphabets are the first letters of alphabets in other styles, such as 𝐀 and ⓐ, with the ASCII letter that each run

@@ -77,11 +77,11 @@ func Rules() []Rule { return slices.Clone(rules) }
 
 // Find returns the rule with a name.
 func Find(name string) (Rule, bool) {
-	i := slices.IndexFunc(rules, func(r Rule) bool { return r.Name == name })
-	if i < 0 {
+	r := find(rules, func(r Rule) bool { return r.Name == name })
+	if r == nil {
 		return Rule{}, false
 	}
-	return rules[i], true
+	return *r, true
 }
 
 // maxFindings bounds the findings of one rule, because a manifest can have thousands of tools.
@@ -152,20 +152,20 @@ func eachParam(check func(l *linter, at string, f field)) func(*linter) {
 
 // plugin returns the neighbor with a name, nil if there is none.
 func (l *linter) plugin(name string) *Plugin {
-	i := slices.IndexFunc(l.others, func(p Plugin) bool { return sameName(p.Name, name) })
-	if i < 0 {
-		return nil
-	}
-	return &l.others[i]
+	return find(l.others, func(p Plugin) bool { return sameName(p.Name, name) })
 }
 
 // tool returns the tool with a local name, nil if there is none.
 func (p *Plugin) tool(name string) *Tool {
-	i := slices.IndexFunc(p.Tools, func(t Tool) bool { return sameName(t.Name, name) })
+	return find(p.Tools, func(t Tool) bool { return sameName(t.Name, name) })
+}
+
+func find[T any](list []T, matches func(T) bool) *T {
+	i := slices.IndexFunc(list, matches)
 	if i < 0 {
 		return nil
 	}
-	return &p.Tools[i]
+	return &list[i]
 }
 
 // rules are all rules. manifest/RULES.md documents them in this order.

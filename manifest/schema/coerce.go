@@ -241,7 +241,7 @@ func (m *coercer) fallback(n *node) (any, bool) {
 		return nil, false
 	}
 	value := all[i].fallback
-	if d.left -= textSize(value); d.left < 0 {
+	if d.left -= len(jsontext.Marshal(value)); d.left < 0 {
 		return nil, false
 	}
 	if d.open[n] {
@@ -256,27 +256,6 @@ func (m *coercer) fallback(n *node) (any, bool) {
 	}
 	d.any = true
 	return value, true
-}
-
-// textSize returns the approximate length of v as JSON.
-func textSize(v any) int {
-	switch v := v.(type) {
-	case string:
-		return len(v) + 4
-	case []any:
-		size := 4
-		for _, x := range v {
-			size += textSize(x)
-		}
-		return size
-	case map[string]any:
-		size := 4
-		for k, x := range v {
-			size += len(k) + 4 + textSize(x)
-		}
-		return size
-	}
-	return 8
 }
 
 // required returns the names of the properties that the conjuncts require.

@@ -98,6 +98,11 @@ type span struct{ least, most *int }
 // or returns a span with the ends of another one where it has none itself.
 func (s span) or(o span) span { return span{cmp.Or(s.least, o.least), cmp.Or(s.most, o.most)} }
 
+// span returns the span that a keyword such as minLength is about.
+func (n *node) span(of string) *span {
+	return map[string]*span{"Length": &n.length, "Items": &n.count, "Contains": &n.matching, "Properties": &n.size}[of]
+}
+
 type pattern struct {
 	source string
 	re     *regexp.Regexp
@@ -386,10 +391,10 @@ func (c *compiler) keyword(n *node, k string, m map[string]any) {
 		if n.multipleOf = c.number(v, at); n.multipleOf != nil && n.multipleOf.rat.Sign() <= 0 {
 			c.refuse(at, "must be greater than 0, not %s", n.multipleOf.text)
 		}
-	case "minLength":
-		n.length.least = c.count(v, at)
-	case "maxLength":
-		n.length.most = c.count(v, at)
+	case "minLength", "minItems", "minContains", "minProperties":
+		n.span(k[3:]).least = c.count(v, at)
+	case "maxLength", "maxItems", "maxContains", "maxProperties":
+		n.span(k[3:]).most = c.count(v, at)
 	case "pattern":
 		if source, ok := as[string](c, v, at, "a string"); ok {
 			n.pattern = c.pattern(source, at)
@@ -414,10 +419,6 @@ func (c *compiler) keyword(n *node, k string, m map[string]any) {
 		n.propertyNames = c.schema(v, at)
 	case "required":
 		n.required = c.names(v, at)
-	case "minProperties":
-		n.size.least = c.count(v, at)
-	case "maxProperties":
-		n.size.most = c.count(v, at)
 	case "dependentRequired", "dependentSchemas", "dependencies":
 		c.dependencies(n, k, v, at)
 
@@ -441,14 +442,6 @@ func (c *compiler) keyword(n *node, k string, m map[string]any) {
 		n.unevalItems, c.uneval = c.schema(v, at), true
 	case "contains":
 		n.contains = c.schema(v, at)
-	case "minItems":
-		n.count.least = c.count(v, at)
-	case "maxItems":
-		n.count.most = c.count(v, at)
-	case "minContains":
-		n.matching.least = c.count(v, at)
-	case "maxContains":
-		n.matching.most = c.count(v, at)
 	case "uniqueItems":
 		n.unique, _ = as[bool](c, v, at, "a boolean")
 

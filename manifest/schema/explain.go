@@ -172,16 +172,6 @@ func expectation(f fault) string {
 	return describe(n)
 }
 
-func count(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "y"):
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // describe returns in words what n expects: `string`, `integer >= 1`, `one of "a", "b"`, `array of string`.
 func describe(n *node) string { return newDescriber(false).describe(n, 2) }
 
@@ -356,13 +346,13 @@ func (s span) text(word, noun string) string {
 	}
 	switch {
 	case least != nil && most != nil && *least == *most:
-		return word + "exactly " + count(*least, noun)
+		return word + "exactly " + spelling.Plural(*least, noun)
 	case least != nil && most != nil:
-		return word + fmt.Sprintf("%d to %s", *least, count(*most, noun))
+		return word + fmt.Sprintf("%d to %s", *least, spelling.Plural(*most, noun))
 	case least != nil:
-		return word + "at least " + count(*least, noun)
+		return word + "at least " + spelling.Plural(*least, noun)
 	case most != nil:
-		return word + "at most " + count(*most, noun)
+		return word + "at most " + spelling.Plural(*most, noun)
 	}
 	return ""
 }
