@@ -19,18 +19,18 @@ import (
 // with a reason beside it.
 var maxLines = map[string]int{
 	".":                     769,
-	"manifest":              10169, // the scanner of what a browser sends
+	"manifest":              10132,
 	"host/call":             3869,
 	"host/redact":           575,
 	"host/session":          447,
 	"host":                  3926, // URLs are checked for every provider; other forms of names, words
-	"host/policy":           3179,
+	"host/policy":           3282,
 	"host/egress":           868,
 	"host/protect":          795,
 	"host/internal/origin":  213,
 	"host/internal/index":   3572,
 	"host/record":           1816,
-	"host/mcp":              4343,
+	"host/mcp":              4434,  // as the package below; the prepared list
 	"host/wasm":             10303, // four packages more, each with its imports
 	"host/learn":            4196,  // the evaluation of searches
 	"host/docs":             954,
@@ -45,8 +45,8 @@ var maxLines = map[string]int{
 	"internal/wire":         354,
 	"cdp":                   6559,
 	"cdp/internal/keeper":   9099,
-	"plugins":               6110, // as plugins/page below
-	"sdk":                   1819,
+	"plugins":               5920, // as plugins/page below
+	"sdk":                   1787,
 	"cmd":                   14750, // one sink for what a call reports
 	"internal":              1194,  // plugins for tests
 	"host/admit":            1423,
@@ -66,14 +66,17 @@ var largePackages = map[string][2]int{ // lines, files
 	"host/call":                 {3869, 21},
 	"host":                      {3967, 27},
 	"host/internal/index":       {3428, 19},
-	"plugins/page":              {4213, 18}, // locators as Playwright writes them
+	"plugins/page":              {4129, 18}, // locators as Playwright writes them
 	"cmd/parley/internal/tools": {3087, 8},  // words that mean another call elsewhere
+	"host/policy":               {3282, 18},
+	"host/mcp":                  {3611, 19}, // calls in the envelopes of other protocols
 }
 
 var manyMethods = map[string]int{
-	"plugins/page.browser":       50,
+	"plugins/page.browser":       49,
 	"host/internal/index.search": 53,
 	"host/call.run":              97,
+	"host/mcp.modeServer":        100,
 }
 
 // manyFields also has the structs that mirror a document or a record, whose fields it gives.
@@ -87,9 +90,9 @@ var manyFields = map[string]int{
 	"manifest.Manifest":              21,
 	"manifest.Tool":                  28,
 	"manifest.ToolDocs":              38,
-	"plugins/page.exchange":          21,
 	"sdk/go.Doc":                     26,
 	"sdk/go.schema":                  25,
+	"host/mcp.Server":                22,
 }
 
 // lineCount returns the lines of a Go file on which a token stands.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -95,29 +96,21 @@ func (w *yamlWriter) write(n *yaml.Node) error {
 	case yaml.DocumentNode:
 		return w.write(n.Content[0])
 	case yaml.AliasNode:
-		for _, outer := range w.aliases {
-			if outer == n.Alias {
-				return malformed(n, "the alias *"+n.Value+" is inside the node that it refers to")
-			}
+		if slices.Contains(w.aliases, n.Alias) {
+			return malformed(n, "the alias *"+n.Value+" is inside the node that it refers to")
 		}
 		w.aliases = append(w.aliases, n.Alias)
 		err := w.write(n.Alias)
 		w.aliases = w.aliases[:len(w.aliases)-1]
 		return err
 	case yaml.SequenceNode:
-		w.out.WriteByte('[')
-		for i, item := range n.Content {
-			if i > 0 {
-				w.out.WriteByte(',')
-			}
-			if err := w.write(item); err != nil {
-				return err
-			}
-		}
-		w.out.WriteByte(']')
-		return nil
+		return w.writeAll('[', n.Content, ']', nil)
 	case yaml.MappingNode:
-		return w.writeMapping(n)
+		names, values, err := membersOf(n, 0)
+		if err != nil {
+			return err
+		}
+		return w.writeAll('{', values, '}', names)
 	case yaml.ScalarNode:
 		return w.writeScalar(n)
 	}
@@ -125,23 +118,22 @@ func (w *yamlWriter) write(n *yaml.Node) error {
 	return nil
 }
 
-func (w *yamlWriter) writeMapping(n *yaml.Node) error {
-	members, err := membersOf(n, 0)
-	if err != nil {
-		return err
-	}
-	w.out.WriteByte('{')
-	for i, m := range members {
+// writeAll writes the items of an array, or the members of an object, which have names.
+func (w *yamlWriter) writeAll(open byte, values []*yaml.Node, end byte, names []string) error {
+	w.out.WriteByte(open)
+	for i, value := range values {
 		if i > 0 {
 			w.out.WriteByte(',')
 		}
-		w.writeString(m.name)
-		w.out.WriteByte(':')
-		if err := w.write(m.value); err != nil {
+		if names != nil {
+			w.writeString(names[i])
+			w.out.WriteByte(':')
+		}
+		if err := w.write(value); err != nil {
 			return err
 		}
 	}
-	w.out.WriteByte('}')
+	w.out.WriteByte(end)
 	return nil
 }
 
@@ -176,17 +168,11 @@ func (w *yamlWriter) writeString(s string) {
 	w.out.Truncate(w.out.Len() - 1)
 }
 
-type member struct {
-	name  string
-	value *yaml.Node
-}
-
 // membersOf returns a mapping's own members, followed by the missing ones that "<<" merges in.
-func membersOf(n *yaml.Node, depth int) ([]member, error) {
+func membersOf(n *yaml.Node, depth int) (names []string, values []*yaml.Node, err error) {
 	if depth > 100 {
-		return nil, malformed(n, "merge keys are nested too deeply")
+		return nil, nil, malformed(n, "merge keys are nested too deeply")
 	}
-	var members []member
 	var merged []*yaml.Node
 	has := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -201,31 +187,31 @@ func membersOf(n *yaml.Node, depth int) ([]member, error) {
 		}
 		name := resolve(key)
 		if name.Kind != yaml.ScalarNode {
-			return nil, malformed(key, "a key must be a scalar, not a list or a mapping")
+			return nil, nil, malformed(key, "a key must be a scalar, not a list or a mapping")
 		}
 		if has[name.Value] {
-			return nil, malformed(key, fmt.Sprintf("duplicate key %q", name.Value))
+			return nil, nil, malformed(key, fmt.Sprintf("duplicate key %q", name.Value))
 		}
 		has[name.Value] = true
-		members = append(members, member{name.Value, n.Content[i+1]})
+		names, values = append(names, name.Value), append(values, n.Content[i+1])
 	}
 	for _, source := range merged {
 		source = resolve(source)
 		if source.Kind != yaml.MappingNode {
-			return nil, malformed(source, "<< takes a mapping or a list of mappings")
+			return nil, nil, malformed(source, "<< takes a mapping or a list of mappings")
 		}
-		more, err := membersOf(source, depth+1)
+		more, theirs, err := membersOf(source, depth+1)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		for _, m := range more {
-			if !has[m.name] {
-				has[m.name] = true
-				members = append(members, m)
+		for i, name := range more {
+			if !has[name] {
+				has[name] = true
+				names, values = append(names, name), append(values, theirs[i])
 			}
 		}
 	}
-	return members, nil
+	return names, values, nil
 }
 
 func resolve(n *yaml.Node) *yaml.Node {

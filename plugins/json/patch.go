@@ -3,8 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -125,14 +125,7 @@ func (d *differ) arrays(path string, a, b []any) {
 
 func equal(a, b any) bool { return gojq.Compare(a, b) == 0 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
-}
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // PatchParams are operations and the value that they change.
 type PatchParams struct {
@@ -255,25 +248,20 @@ func escape(name string) string {
 }
 
 func get(v any, path []string) (any, bool) {
-	for _, name := range path {
-		switch inner := v.(type) {
-		case map[string]any:
-			value, ok := inner[name]
-			if !ok {
-				return nil, false
-			}
-			v = value
-		case []any:
-			i, ok := index(name, len(inner)-1)
-			if !ok {
-				return nil, false
-			}
-			v = inner[i]
-		default:
-			return nil, false
+	if len(path) == 0 {
+		return v, true
+	}
+	switch inner := v.(type) {
+	case map[string]any:
+		if value, ok := inner[path[0]]; ok {
+			return get(value, path[1:])
+		}
+	case []any:
+		if i, ok := index(path[0], len(inner)-1); ok {
+			return get(inner[i], path[1:])
 		}
 	}
-	return v, true
+	return nil, false
 }
 
 // index parses an array index: digits without a leading zero, at most last.

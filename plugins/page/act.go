@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,9 +29,9 @@ type how struct {
 var no = new(bool)
 
 // patience is how long an action waits for its element. Of a call that may last less, there is time left to say why.
-func (b *browser) patience() time.Duration {
-	if b.Deadline > 0 {
-		return min(5*time.Second, b.Deadline*3/4)
+func patience(c *sdk.Call) time.Duration {
+	if c.Deadline > 0 {
+		return min(5*time.Second, c.Deadline*3/4)
 	}
 	return 5 * time.Second
 }
@@ -38,7 +39,7 @@ func (b *browser) patience() time.Duration {
 // begin waits for the element of an action, in whatever frame it is, and starts the action. Word is "" for the element
 // that has the focus.
 func (b *browser) begin(word string, h how) (*begun, error) {
-	return b.beginUntil(word, h, time.Now().Add(b.patience()))
+	return b.beginUntil(word, h, time.Now().Add(patience(b.Call)))
 }
 
 func (b *browser) beginUntil(word string, h how, until time.Time) (*begun, error) {
@@ -73,17 +74,13 @@ func (b *browser) beginUntil(word string, h how, until time.Time) (*begun, error
 			}
 			h.Timeout = 1
 			for _, child := range children {
-				for range maxClosedDepth {
+				f, err := b.opened(child.id, func() (*failure, error) {
 					start = &begun{in: child.id}
-					if start.seq, err = b.script(start.in, start, "begin", where, h); err != nil || start.Failure == nil ||
-						!start.Failure.Hosts || !b.openClosedRoots(start.in, true) {
-						break
-					}
-				}
-				if err != nil {
-					continue
-				}
-				switch f := start.Failure; {
+					start.seq, err = b.script(start.in, start, "begin", where, h)
+					return start.Failure, err
+				})
+				switch {
+				case err != nil: // it is being replaced
 				case f == nil:
 					return b.throughFrames(start, children, word)
 				case !f.elsewhere() && f.Code != "not_ready":
@@ -101,30 +98,15 @@ func (b *browser) beginUntil(word string, h how, until time.Time) (*begun, error
 
 // throughFrames turns the point of an element in a frame into one of the page, and guards the frames around it.
 func (b *browser) throughFrames(start *begun, all []pageFrame, word string) (*begun, error) {
-	for in := start.in; in != ""; {
-		i := slices.IndexFunc(all, func(f pageFrame) bool { return f.id == in })
-		if i < 0 {
-			return nil, sdk.Exit("not_ready", fmt.Sprintf("%q is in a frame that is being replaced; try again", word), nil)
-		}
-		var at struct {
-			X, Y    float64
-			Failure *failure
-		}
-		of, err := b.place(all[i])
-		if err == nil {
-			_, err = b.script(all[i].parent, &at, "hold", of, start.X, start.Y)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if at.Failure != nil {
-			return nil, at.Failure.error(word)
-		}
+	what := fmt.Sprintf("%q is in a frame that", word)
+	err := b.outward(start.in, all, what, func(in frame, of place) (at point, err error) {
+		_, err = b.script(in, &at, "hold", of, start.X, start.Y)
 		start.To.X, start.To.Y = start.To.X+at.X-start.X, start.To.Y+at.Y-start.Y
-		start.X, start.Y, in = at.X, at.Y, all[i].parent
+		start.X, start.Y = at.X, at.Y
 		start.around = append(start.around, in)
-	}
-	return start, nil
+		return at, err
+	})
+	return start, err
 }
 
 // ClickParams say what to click, and how.
@@ -148,29 +130,36 @@ func Click(c *sdk.Call, p ClickParams) (*Effects, error) {
 	if err != nil {
 		return nil, err
 	}
-	events := func(x, y float64) []map[string]any {
-		at := map[string]any{"x": x, "y": y, "modifiers": modifiers}
-		all := []map[string]any{with(at, "type", "mouseMoved")}
-		for i := range max(p.Count, 1) {
-			press := with(with(at, "button", cmp.Or(p.Button, "left")), "clickCount", i+1)
-			all = append(all, with(press, "type", "mousePressed"), with(press, "type", "mouseReleased"))
-		}
-		return all
-	}
-	if p.Element == "" && len(p.At) == 2 {
-		start, err := b.begin("", how{})
-		if err != nil {
-			return nil, err
-		}
-		e, _, err := b.finish(start, b.input(events(p.At[0], p.At[1])...))
-		return e, err
-	}
-	if p.Element == "" {
+	switch {
+	case p.Element == "" && len(p.At) == 2:
+		return b.act("", how{}, func(*begun) error { return b.input(clicks(p.At[0], p.At[1], p, modifiers)...) })
+	case p.Element == "":
 		return nil, sdk.Invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
 	}
 	e, _, err := b.pointAt(p.Element, how{Offset: p.At}, "click", func(start *begun) error {
-		return b.input(events(start.X, start.Y)...)
+		return b.input(clicks(start.X, start.Y, p, modifiers)...)
 	})
+	return e, err
+}
+
+// clicks returns the events of clicks at a point.
+func clicks(x, y float64, p ClickParams, modifiers int) (all []map[string]any) {
+	at := map[string]any{"x": x, "y": y, "modifiers": modifiers}
+	all = append(all, with(at, "type", "mouseMoved"))
+	for i := range max(p.Count, 1) {
+		press := with(with(at, "button", cmp.Or(p.Button, "left")), "clickCount", i+1)
+		all = append(all, with(press, "type", "mousePressed"), with(press, "type", "mouseReleased"))
+	}
+	return all
+}
+
+// act begins an action on an element, sends its input, and waits until what it caused is over.
+func (b *browser) act(word string, h how, send func(*begun) error) (*Effects, error) {
+	start, err := b.begin(word, h)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err := b.finish(start, send(start))
 	return e, err
 }
 
@@ -211,7 +200,7 @@ func Drag(c *sdk.Call, p DragParams) (*Effects, error) {
 // again, until the time is up.
 func (b *browser) pointAt(word string, h how, what string, send func(*begun) error) (*Effects, *ended, error) {
 	h.Guarded, h.All = true, true
-	for until := time.Now().Add(b.patience()); ; {
+	for until := time.Now().Add(patience(b.Call)); ; {
 		start, err := b.beginUntil(word, h, until)
 		if err != nil {
 			return nil, nil, err
@@ -247,10 +236,8 @@ func (b *browser) pointAt(word string, h how, what string, send func(*begun) err
 
 // with returns a copy of an event with one more field.
 func with(event map[string]any, name string, value any) map[string]any {
-	more := map[string]any{name: value}
-	for k, v := range event {
-		more[k] = v
-	}
+	more := maps.Clone(event)
+	more[name] = value
 	return more
 }
 
@@ -263,12 +250,9 @@ type ElementParams struct {
 // Hover moves the mouse to an element.
 func Hover(c *sdk.Call, p ElementParams) (*Effects, error) {
 	b := &browser{Call: c, writes: true}
-	start, err := b.begin(p.Element, how{})
-	if err != nil {
-		return nil, err
-	}
-	e, _, err := b.finish(start, b.input(map[string]any{"type": "mouseMoved", "x": start.X, "y": start.Y}))
-	return e, err
+	return b.act(p.Element, how{}, func(start *begun) error {
+		return b.input(map[string]any{"type": "mouseMoved", "x": start.X, "y": start.Y})
+	})
 }
 
 // UploadParams say which files a file input is to have.
@@ -441,10 +425,6 @@ type TypeParams struct {
 // Type types a text, key by key, at the end of what is there.
 func Type(c *sdk.Call, p TypeParams) (*Effects, error) {
 	b := &browser{Call: c, writes: true}
-	start, err := b.begin(p.Element, how{Focused: true, Covered: no})
-	if err != nil {
-		return nil, err
-	}
 	var events []map[string]any
 	for _, r := range p.Text {
 		switch r {
@@ -459,12 +439,14 @@ func Type(c *sdk.Call, p TypeParams) (*Effects, error) {
 	if p.Submit {
 		events = append(events, key("Enter", 0)...)
 	}
-	for len(events) > 0 && err == nil {
-		part := events[:min(len(events), 1000)]
-		events, err = events[len(part):], b.input(part...)
-	}
-	e, _, err := b.finish(start, err)
-	return e, err
+	return b.act(p.Element, how{Focused: true, Covered: no}, func(*begun) (err error) {
+		for part := range slices.Chunk(events, 1000) {
+			if err = b.input(part...); err != nil {
+				break
+			}
+		}
+		return err
+	})
 }
 
 // PressParams say which keys to press.
@@ -484,16 +466,9 @@ func Press(c *sdk.Call, p PressParams) (*Effects, error) {
 	if err != nil {
 		return nil, err
 	}
-	start, err := b.begin(p.Element, how{Focused: true, Covered: no})
-	if err != nil {
-		return nil, err
-	}
-	var events []map[string]any
-	for range p.Count {
-		events = append(events, one...)
-	}
-	e, _, err := b.finish(start, b.input(events...))
-	return e, err
+	return b.act(p.Element, how{Focused: true, Covered: no}, func(*begun) error {
+		return b.input(slices.Repeat(one, p.Count)...)
+	})
 }
 
 // SelectParams say which options to select.
@@ -537,7 +512,7 @@ func Check(c *sdk.Call, p CheckParams) (*Effects, error) {
 		return &Effects{On: start.element.String(), Note: "it is so already"}, nil
 	}
 	e, last, err := b.pointAt(p.Element, how{}, "click", func(start *begun) error {
-		return b.input(click(start.X, start.Y)...)
+		return b.input(clicks(start.X, start.Y, ClickParams{}, 0)...)
 	})
 	if err != nil {
 		return nil, err
@@ -546,14 +521,6 @@ func Check(c *sdk.Call, p CheckParams) (*Effects, error) {
 		return nil, sdk.Exit("not_ready", start.element.String()+" received the click and did not change", nil)
 	}
 	return e, nil
-}
-
-// click returns the events of a click at a point.
-func click(x, y float64) []map[string]any {
-	at := map[string]any{"x": x, "y": y}
-	press := with(with(at, "button", "left"), "clickCount", 1)
-	return []map[string]any{with(at, "type", "mouseMoved"), with(press, "type", "mousePressed"),
-		with(press, "type", "mouseReleased")}
 }
 
 // ScrollParams say what to scroll.
@@ -575,7 +542,12 @@ func Scroll(c *sdk.Call, p ScrollParams) (*Effects, error) {
 	}
 	switch {
 	case p.To != "":
-		err = b.scrollTo(start, p.To)
+		var ref any
+		if start.Ref != "" {
+			ref = start.Ref
+		}
+		var done json.RawMessage
+		_, err = b.script(start.in, &done, "scrollEnd", ref, p.To)
 	case len(p.By) == 2:
 		x, y := start.X, start.Y
 		if p.Element == "" {
@@ -589,14 +561,4 @@ func Scroll(c *sdk.Call, p ScrollParams) (*Effects, error) {
 	}
 	e, _, err := b.finish(start, err)
 	return e, err
-}
-
-func (b *browser) scrollTo(start *begun, end string) error {
-	var ref any
-	if start.Ref != "" {
-		ref = start.Ref
-	}
-	var done json.RawMessage
-	_, err := b.script(start.in, &done, "scrollEnd", ref, end)
-	return err
 }

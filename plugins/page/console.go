@@ -253,20 +253,16 @@ type Download struct {
 // Downloads lists the downloads of the session.
 func Downloads(c *sdk.Call, p DownloadsParams) (*DownloadsResult, error) {
 	b := &browser{Call: c}
-	until := time.Now().Add(time.Duration(p.Wait) * time.Millisecond)
-	for {
-		r, busy, err := b.downloads()
-		if err != nil || !busy || time.Now().After(until) {
-			return r, err
-		}
-		if err := b.pause(); err != nil {
-			return nil, err
-		}
-	}
+	var r *DownloadsResult
+	_, err := b.poll(time.Now().Add(time.Duration(p.Wait)*time.Millisecond), func() (done bool, err error) {
+		r, done, err = b.downloads()
+		return done, err
+	})
+	return r, err
 }
 
-// downloads returns the downloads of the session, and whether some are under way.
-func (b *browser) downloads() (r *DownloadsResult, busy bool, err error) {
+// downloads returns the downloads of the session, and whether none is under way.
+func (b *browser) downloads() (r *DownloadsResult, done bool, err error) {
 	var list struct {
 		Events []struct {
 			Method, URL string
@@ -306,5 +302,5 @@ func (b *browser) downloads() (r *DownloadsResult, busy bool, err error) {
 			r.Downloads[i].State = "cancelled"
 		}
 	}
-	return r, slices.ContainsFunc(r.Downloads, func(d Download) bool { return d.State == "under way" }), nil
+	return r, !slices.ContainsFunc(r.Downloads, func(d Download) bool { return d.State == "under way" }), nil
 }

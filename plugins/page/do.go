@@ -46,7 +46,10 @@ type step struct {
 func Do(c *sdk.Call, p DoParams) (*DoResult, error) {
 	b := &browser{Call: c, writes: true}
 	if p.Diff {
-		if err := b.remember(); err != nil {
+		// The page remembers what it shows.
+		_, err := b.script("", &snapshot{}, "snapshot", map[string]any{"max_tokens": 500})
+		var host *sdk.HostError
+		if err != nil && (!errors.As(err, &host) || host.Code != "chrome_connection") { // the first step opens a page
 			return nil, err
 		}
 	}
@@ -79,17 +82,6 @@ func Do(c *sdk.Call, p DoParams) (*DoResult, error) {
 		r.Diff = s.Text
 	}
 	return r, nil
-}
-
-// remember makes page.js remember what the page shows, for a later diff.
-func (b *browser) remember() error {
-	var s snapshot
-	_, err := b.script("", &s, "snapshot", map[string]any{"max_tokens": 500})
-	var host *sdk.HostError
-	if errors.As(err, &host) && host.Code == "chrome_connection" {
-		return nil // the first step opens a page
-	}
-	return err
 }
 
 // add keeps what a step has to tell: not that it acted on what it was told to act on.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -149,13 +150,7 @@ var actionEvents = []string{"Network.requestWillBeSent", "Network.responseReceiv
 	"Page.frameNavigated", "Browser.downloadWillBegin", "Browser.downloadProgress"}
 
 // awaited are the types of requests whose responses change a document.
-func awaited(kind string) bool {
-	switch kind {
-	case "Document", "XHR", "Fetch", "Script", "Stylesheet":
-		return true
-	}
-	return false
-}
+var awaited = []string{"Document", "XHR", "Fetch", "Script", "Stylesheet"}
 
 // read reads the events since the last time.
 func (a *activity) read(b *browser) error {
@@ -183,7 +178,7 @@ func (a *activity) note(b *browser, e actionEvent) {
 	switch e.Method {
 	case "Network.requestWillBeSent":
 		a.methods[p.RequestID], a.asked = p.Request.Method, true
-		if awaited(p.Type) && !strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
+		if slices.Contains(awaited, p.Type) && !strings.HasPrefix(p.Request.URL, "data:") { // nothing is loaded for it
 			a.pending[p.RequestID] = p.Request.URL
 		}
 	case "Network.responseReceived":
@@ -234,13 +229,11 @@ func isOwnIcon(url string) bool { return strings.HasSuffix(url, "/favicon.ico") 
 func consoleText(args []logged) string {
 	var words []string
 	for _, arg := range args {
-		switch {
-		case arg.Value != nil:
-			words = append(words, fmt.Sprint(arg.Value))
-		default:
-			text, _, _ := strings.Cut(arg.Description, "\n")
-			words = append(words, text)
+		text, _, _ := strings.Cut(arg.Description, "\n")
+		if arg.Value != nil {
+			text = fmt.Sprint(arg.Value)
 		}
+		words = append(words, text)
 	}
 	return strings.Join(words, " ")
 }

@@ -1,6 +1,10 @@
 package main
 
-import "slices"
+import (
+	"slices"
+
+	sdk "github.com/parley-tools/parley/sdk/go"
+)
 
 // pageFrame is a frame of the page: its id, and the frame around it.
 type pageFrame struct {
@@ -81,6 +85,36 @@ type place struct {
 func (b *browser) place(f pageFrame) (at place, err error) {
 	_, err = b.script(f.id, &at, "place")
 	return at, err
+}
+
+// point is a place in a document, as page.js returns it.
+type point struct {
+	X, Y    float64
+	Failure *failure
+}
+
+// outward takes a step into each document around a frame, from the inner to the outer ones. A step is told in which
+// document, and where in it the frame is that it comes from. what is the subject of the error where a frame is gone.
+func (b *browser) outward(from frame, all []pageFrame, what string, step func(frame, place) (point, error)) error {
+	for in := from; in != ""; {
+		i := slices.IndexFunc(all, func(f pageFrame) bool { return f.id == in })
+		if i < 0 {
+			return sdk.Exit("not_ready", what+" is being replaced; try again", nil)
+		}
+		in = all[i].parent
+		of, err := b.place(all[i])
+		var at point
+		if err == nil {
+			at, err = step(in, of)
+		}
+		if err == nil && at.Failure != nil {
+			err = at.Failure.error(what)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shownFrame is a frame that a document shows: its id, and the ref of its element, "" if that is hidden.

@@ -37,9 +37,8 @@ func key(name string, modifiers int) []map[string]any {
 		}
 	}
 	named, ok := namedKeys[strings.ToLower(name)]
-	var number int
+	number := functionKey(name)
 	r := []rune(name)[0]
-	_, err := fmt.Sscanf(strings.ToUpper(name), "F%d", &number)
 	switch {
 	case ok:
 		code := named.name
@@ -47,7 +46,7 @@ func key(name string, modifiers int) []map[string]any {
 			code = "Space"
 		}
 		set(named.name, code, named.code, named.text)
-	case err == nil && len(name) > 1:
+	case number > 0:
 		set(strings.ToUpper(name), strings.ToUpper(name), 111+number, "")
 	case r < 128 && unicode.IsLetter(r):
 		if modifiers&8 != 0 {
@@ -68,6 +67,14 @@ func key(name string, modifiers int) []map[string]any {
 	return []map[string]any{with(event, "type", down), up}
 }
 
+// functionKey returns the number of a key from F1 to F12, 0 for any other.
+func functionKey(name string) (number int) {
+	if _, err := fmt.Sscanf(strings.ToUpper(name), "F%d", &number); err != nil || number < 1 || number > 12 {
+		return 0
+	}
+	return number
+}
+
 // combination returns the events of a key such as Enter or Control+a.
 func combination(given string) ([]map[string]any, error) {
 	parts := strings.Split(given, "+")
@@ -79,10 +86,7 @@ func combination(given string) ([]map[string]any, error) {
 	if err != nil {
 		return nil, sdk.Invalid("/key", "a key such as Enter or Control+a", given, "")
 	}
-	_, named := namedKeys[strings.ToLower(last)]
-	var number int
-	_, notF := fmt.Sscanf(strings.ToUpper(last), "F%d", &number)
-	if len([]rune(last)) != 1 && !named && (notF != nil || number < 1 || number > 12) {
+	if _, named := namedKeys[strings.ToLower(last)]; len([]rune(last)) != 1 && !named && functionKey(last) == 0 {
 		return nil, sdk.Invalid("/key", "a key such as Enter, Escape, ArrowDown, F5 or a", last, "")
 	}
 	events := key(last, modifiers)

@@ -72,7 +72,11 @@ func Snapshot(c *sdk.Call, p SnapshotParams) (SnapshotResult, error) {
 		return s.SnapshotResult, s.Failure.error(p.Focus + p.Group)
 	}
 	if len(s.Frames) > 0 {
-		if err := b.addFrames(&s, in, args); err != nil {
+		all, err := b.frames()
+		if err == nil {
+			err = b.addFrames(&s, in, args, all)
+		}
+		if err != nil {
 			return s.SnapshotResult, err
 		}
 	}
@@ -128,15 +132,7 @@ func (b *browser) focusInside(word string) (in frame, ref string, err error) {
 const bytesPerToken = 4
 
 // addFrames adds the frames of a snapshot to its text, as far as the budget allows.
-func (b *browser) addFrames(s *snapshot, in frame, args map[string]any) error {
-	all, err := b.frames()
-	if err != nil {
-		return err
-	}
-	return b.addFramesOf(s, in, args, all)
-}
-
-func (b *browser) addFramesOf(s *snapshot, in frame, args map[string]any, all []pageFrame) error {
+func (b *browser) addFrames(s *snapshot, in frame, args map[string]any, all []pageFrame) error {
 	shown, err := b.shownIn(in, all)
 	if err != nil {
 		return err
@@ -151,7 +147,7 @@ func (b *browser) addFramesOf(s *snapshot, in frame, args map[string]any, all []
 		more := map[string]any{"max_tokens": left, "roles": args["roles"], "since": args["since"], "audit": args["audit"]}
 		inner, err := b.snapshot(shown[at].id, more)
 		if err == nil && len(inner.Frames) > 0 {
-			err = b.addFramesOf(&inner, shown[at].id, more, all)
+			err = b.addFrames(&inner, shown[at].id, more, all)
 		}
 		if err != nil || !s.insert(of.Ref, inner.Text, args["since"] == true || args["audit"] == true) {
 			s.missing = append(s.missing, of) // it is being replaced, or its line was left out
@@ -340,34 +336,23 @@ func (b *browser) findAll(word string, limit int) (all found, err error) {
 // find finds what a locator means, in the page or else in its frames.
 func (b *browser) find(word string, limit int) (frame, *FindResult, error) {
 	var mine found
-	in, err := b.anywhere(func(in frame) (*failure, error) {
+	in, err := b.anywhere(word, func(in frame) (*failure, error) {
 		mine = found{}
 		_, err := b.script(in, &mine, "find", parseLocator(word), map[string]any{"limit": max(limit, 3), "acting": b.writes})
 		return mine.Failure, err
 	})
-	if f, ok := err.(*notFound); ok {
-		err = f.error(word)
-	}
 	return in, &mine.FindResult, err
 }
 
-// notFound is the error of anywhere where no document has the element.
-type notFound struct{ *failure }
-
-func (n *notFound) Error() string { return n.Code }
-
-// anywhere calls a function for the page and, where that fails because the element is not there, for its frames. It
-// returns the frame for which the function did not fail.
-func (b *browser) anywhere(try func(frame) (*failure, error)) (frame, error) {
+// anywhere calls a function for the page and, where that fails because the element that a word names is not there, for
+// its frames. It returns the frame for which the function did not fail.
+func (b *browser) anywhere(word string, try func(frame) (*failure, error)) (frame, error) {
 	look := func(in frame) (*failure, error) {
 		return b.opened(in, func() (*failure, error) { return try(in) })
 	}
 	mine, err := look("")
-	if err != nil {
+	if err != nil || mine == nil {
 		return "", err
-	}
-	if mine == nil {
-		return "", nil
 	}
 	if mine.elsewhere() {
 		children, err := b.frames()
@@ -380,7 +365,7 @@ func (b *browser) anywhere(try func(frame) (*failure, error)) (frame, error) {
 			case other == nil:
 				return f.id, nil
 			case !other.elsewhere():
-				return "", &notFound{other}
+				return "", other.error(word)
 			}
 		}
 		if len(children) > 0 { // the last try has replaced what the page said
@@ -389,7 +374,7 @@ func (b *browser) anywhere(try func(frame) (*failure, error)) (frame, error) {
 			}
 		}
 	}
-	return "", &notFound{mine}
+	return "", mine.error(word)
 }
 
 // opened calls a function for a frame again and again, while it fails and there are closed shadow roots to look into.
@@ -432,14 +417,11 @@ func Get(c *sdk.Call, p GetParams) (GetResult, error) {
 		}
 		return GetResult{json.RawMessage(strconv.Itoa(all.Total))}, err
 	}
-	_, err := b.anywhere(func(in frame) (*failure, error) {
+	_, err := b.anywhere(p.Element, func(in frame) (*failure, error) {
 		r.Failure, r.Value = nil, nil
 		_, err := b.script(in, &r, "get", parseLocator(p.Element), p.What, p.Of)
 		return r.Failure, err
 	})
-	if f, ok := err.(*notFound); ok {
-		err = f.error(p.Element)
-	}
 	if len(r.Value) == 0 {
 		r.Value = json.RawMessage("null")
 	}

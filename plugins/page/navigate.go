@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -159,9 +160,6 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 			Description string
 		}
 	}
-	if target == "" {
-		target = b.target
-	}
 	statements := false
 	var err error
 	switch {
@@ -175,7 +173,8 @@ func Evaluate(c *sdk.Call, p EvaluateParams) (EvaluateResult, error) {
 		return r, err
 	}
 	err = b.CallTool("cdp.Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true,
-		"returnByValue": true, "userGesture": true, "replMode": statements}, sdk.Options{Target: target}, &done)
+		"returnByValue": true, "userGesture": true, "replMode": statements},
+		sdk.Options{Target: cmp.Or(target, b.target)}, &done)
 	if e, ok := err.(*sdk.HostError); ok && e.Code == "script_error" {
 		return r, sdk.Exit("script_error", e.Message, nil)
 	}

@@ -23,23 +23,17 @@ type exchange struct {
 	target          string
 	document        bool // it is for the document of the page itself
 	kind            string
-	method, url     string
-	hasBody         bool
-	sent            map[string]string // headers
-	began, ended    float64           // seconds, on the browser's clock
-	wall            float64           // when it began, in seconds since the Unix epoch
-	status          int
-	statusText      string
-	protocol, mime  string
-	received        map[string]string // headers
-	size            int64
+	sent            request
+	began, ended    float64 // seconds, on the browser's clock
+	wall            float64 // when it began, in seconds since the Unix epoch
+	answer                  // so far
 	err             string
 	cancelled, over bool
 }
 
 // failed reports whether a page misses something. The icon that a browser asks for by itself is not missed.
 func (x *exchange) failed() bool {
-	return (x.status >= 400 || x.err != "" && !x.cancelled) && !isOwnIcon(x.url)
+	return (x.Status >= 400 || x.err != "" && !x.cancelled) && !isOwnIcon(x.sent.URL)
 }
 
 func (x *exchange) id() string { return "r" + strconv.FormatInt(x.seq, 10) }
@@ -51,21 +45,26 @@ func (x *exchange) milliseconds() int64 {
 	return int64(math.Round((x.ended - x.began) * 1000))
 }
 
-// line describes an exchange in few tokens.
-func (x *exchange) line() string {
-	outcome := "pending"
+// outcome is the status with a text, or why there is none.
+func (x *exchange) outcome(text string) string {
 	switch {
 	case x.err != "":
-		outcome = x.err
-	case x.status != 0:
-		outcome = strconv.Itoa(x.status)
+		return x.err
+	case x.Status == 0:
+		return "pending"
 	}
-	text := fmt.Sprintf("%s %s %s %s %s", x.id(), outcome, x.method, clip(x.url, 200), strings.ToLower(x.kind))
+	return strings.TrimSpace(strconv.Itoa(x.Status) + " " + text)
+}
+
+// line describes an exchange in few tokens.
+func (x *exchange) line() string {
+	text := fmt.Sprintf("%s %s %s %s %s", x.id(), x.outcome(""), x.sent.Method, clip(x.sent.URL, 200),
+		strings.ToLower(x.kind))
 	if x.over {
 		text += fmt.Sprintf(" %d ms", x.milliseconds())
 	}
-	if x.size > 0 {
-		text += fmt.Sprintf(" %d B", x.size)
+	if x.Length > 0 {
+		text += fmt.Sprintf(" %d B", int64(x.Length))
 	}
 	return text
 }
@@ -88,12 +87,14 @@ type networkEvent struct {
 		Length    float64 `json:"encodedDataLength"`
 		Redirect  *answer `json:"redirectResponse"`
 		Response  answer
-		Request   struct {
-			URL, Method string
-			Headers     map[string]string
-			HasPostData bool
-		}
+		Request   request
 	}
+}
+
+type request struct {
+	URL, Method string
+	Headers     map[string]string
+	HasPostData bool
 }
 
 // answer is the response of a server.
@@ -166,8 +167,7 @@ func (b *browser) exchanges(all bool) ([]*exchange, error) {
 		x := open[key]
 		if e.Method == "Network.requestWillBeSent" {
 			if x != nil && e.Params.Redirect != nil {
-				x.answered(e.Params.Redirect)
-				x.ended, x.over = e.Params.Timestamp, true
+				x.answer, x.ended, x.over = *e.Params.Redirect, e.Params.Timestamp, true
 			}
 			x = begunBy(e)
 			x.document = e.Params.Type == "Document" && e.Params.FrameID == b.target
@@ -183,7 +183,7 @@ func (b *browser) exchanges(all bool) ([]*exchange, error) {
 		return found, nil
 	}
 	for i, x := range slices.Backward(found) {
-		if x.document && (x.status != 0 || x.err != "") && !x.cancelled && !isRedirect(x.status) {
+		if x.document && (x.Status != 0 || x.err != "") && !x.cancelled && !isRedirect(x.Status) {
 			for i > 0 && found[i-1].document && found[i-1].requestID == x.requestID {
 				i--
 			}
@@ -197,13 +197,8 @@ func isRedirect(status int) bool { return status >= 300 && status < 400 && statu
 
 func begunBy(e *networkEvent) *exchange {
 	p := &e.Params
-	return &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, method: p.Request.Method,
-		url: p.Request.URL, hasBody: p.Request.HasPostData, sent: p.Request.Headers, began: p.Timestamp, wall: p.WallTime}
-}
-
-func (x *exchange) answered(a *answer) {
-	x.status, x.statusText, x.protocol, x.mime, x.received = a.Status, a.StatusText, a.Protocol, a.MimeType, a.Headers
-	x.size = int64(a.Length)
+	return &exchange{seq: e.Seq, requestID: p.RequestID, target: e.Target, kind: p.Type, sent: p.Request,
+		began: p.Timestamp, wall: p.WallTime}
 }
 
 // follow adds what a later record says of an exchange.
@@ -212,10 +207,9 @@ func (x *exchange) follow(e *networkEvent) {
 	x.ended = p.Timestamp
 	switch e.Method {
 	case "Network.responseReceived":
-		x.answered(&p.Response)
-		x.kind = cmp.Or(p.Type, x.kind)
+		x.answer, x.kind = p.Response, cmp.Or(p.Type, x.kind)
 	case "Network.loadingFinished":
-		x.over, x.size = true, int64(p.Length)
+		x.over, x.Length = true, p.Length
 	case "Network.loadingFailed":
 		x.over, x.err, x.cancelled = true, cmp.Or(p.ErrorText, p.Blocked, "failed"), p.Canceled
 		if p.Canceled {
@@ -287,7 +281,7 @@ func Requests(c *sdk.Call, p RequestsParams) (*RequestsResult, error) {
 		return &RequestsResult{Total: 1, Request: b.details(found[at])}, nil
 	}
 	found = slices.DeleteFunc(found, func(x *exchange) bool {
-		return !strings.Contains(x.url, p.Address) || p.Failed && !x.failed()
+		return !strings.Contains(x.sent.URL, p.Address) || p.Failed && !x.failed()
 	})
 	r := &RequestsResult{Total: len(found)}
 	for _, x := range found {
@@ -321,24 +315,18 @@ const maxBody = 20_000
 
 // details adds the bodies to an exchange, as far as the browser still has them.
 func (b *browser) details(x *exchange) *RequestDetails {
-	d := &RequestDetails{Request: x.method + " " + x.url, Sent: x.sent, Received: x.received}
-	if _, d.Outcome, _ = strings.Cut(x.line(), " "); x.err == "" && x.status != 0 {
-		d.Outcome = strings.TrimSpace(fmt.Sprintf("%d %s", x.status, x.statusText))
-	} else if x.err != "" {
-		d.Outcome = x.err
-	} else {
-		d.Outcome = "pending"
-	}
+	d := &RequestDetails{Request: x.sent.Method + " " + x.sent.URL, Outcome: x.outcome(x.StatusText), Sent: x.sent.Headers,
+		Received: x.Headers}
 	at := sdk.Options{Target: x.target}
 	id := map[string]string{"requestId": x.requestID}
-	if x.hasBody {
+	if x.sent.HasPostData {
 		var sent struct{ PostData string }
 		if err := b.CallTool("cdp.Network.getRequestPostData", id, at, &sent); err != nil {
 			d.Note = "the browser no longer has the body that was sent"
 		}
 		d.SentBody = clip(sent.PostData, maxBody)
 	}
-	if !x.over || x.status == 0 || x.err != "" || isRedirect(x.status) {
+	if !x.over || x.Status == 0 || x.err != "" || isRedirect(x.Status) {
 		return d
 	}
 	var body struct{ Body string }
@@ -414,14 +402,14 @@ func queryOf(address string) []pair {
 func harOf(all []*exchange) any {
 	entries := []object{}
 	for _, x := range all {
-		address, version := redactURL(x.url), cmp.Or(x.protocol, "unknown")
+		address, version := redactURL(x.sent.URL), cmp.Or(x.Protocol, "unknown")
 		entry := object{
 			"startedDateTime": time.UnixMilli(int64(x.wall * 1000)).UTC().Format(time.RFC3339Nano), "time": x.milliseconds(),
-			"request": object{"method": x.method, "url": address, "httpVersion": version, "cookies": []any{},
-				"headers": pairsOf(x.sent), "queryString": queryOf(address), "headersSize": -1, "bodySize": -1},
-			"response": object{"status": x.status, "statusText": x.statusText, "httpVersion": version, "cookies": []any{},
-				"headers": pairsOf(x.received), "content": object{"size": x.size, "mimeType": x.mime},
-				"redirectURL": "", "headersSize": -1, "bodySize": x.size},
+			"request": object{"method": x.sent.Method, "url": address, "httpVersion": version, "cookies": []any{},
+				"headers": pairsOf(x.sent.Headers), "queryString": queryOf(address), "headersSize": -1, "bodySize": -1},
+			"response": object{"status": x.Status, "statusText": x.StatusText, "httpVersion": version, "cookies": []any{},
+				"headers": pairsOf(x.Headers), "content": object{"size": int64(x.Length), "mimeType": x.MimeType},
+				"redirectURL": "", "headersSize": -1, "bodySize": int64(x.Length)},
 			"cache": object{}, "timings": object{"send": 0, "wait": x.milliseconds(), "receive": 0},
 			"_resourceType": strings.ToLower(x.kind),
 		}

@@ -7,7 +7,6 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
-	"slices"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/basicfont"
@@ -152,28 +151,12 @@ func (b *browser) marksIn(in frame, all bool) ([]mark, area, error) {
 
 // originOf returns where the view of a frame begins in the view of the page.
 func (b *browser) originOf(in frame, all []pageFrame) (x, y float64, err error) {
-	for in != "" {
-		i := slices.IndexFunc(all, func(f pageFrame) bool { return f.id == in })
-		if i < 0 {
-			return 0, 0, sdk.Exit("not_ready", "the frame is being replaced; try again", nil)
-		}
-		var at struct {
-			X, Y    float64
-			Failure *failure
-		}
-		of, err := b.place(all[i])
-		if err == nil {
-			_, err = b.script(all[i].parent, &at, "origin", of)
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		if at.Failure != nil {
-			return 0, 0, at.Failure.error("the frame")
-		}
-		x, y, in = x+at.X, y+at.Y, all[i].parent
-	}
-	return x, y, nil
+	err = b.outward(in, all, "the frame", func(in frame, of place) (at point, err error) {
+		_, err = b.script(in, &at, "origin", of)
+		x, y = x+at.X, y+at.Y
+		return at, err
+	})
+	return x, y, err
 }
 
 // markColors are those of boxes and labels, which differ from one control to the next.

@@ -144,14 +144,19 @@ func (b *browser) until(condition map[string]any, end time.Time) (last seen, err
 
 // awaitRequest waits for a response from an address. One that has come since the document began counts.
 func (b *browser) awaitRequest(part string, end time.Time) (bool, error) {
-	for {
+	return b.poll(end, func() (bool, error) {
 		var list struct{ Events []json.RawMessage }
 		err := b.cdp("events", map[string]any{"match": []string{"Network.responseReceived"}, "url": part, "limit": 1}, &list)
-		if err != nil || len(list.Events) > 0 {
-			return err == nil, err
-		}
-		if time.Now().After(end) {
-			return false, nil
+		return len(list.Events) > 0, err
+	})
+}
+
+// poll tries something again and again until it is done, fails, or the time is up.
+func (b *browser) poll(end time.Time, try func() (done bool, err error)) (bool, error) {
+	for {
+		done, err := try()
+		if err != nil || done || time.Now().After(end) {
+			return err == nil && done, err
 		}
 		if err := b.pause(); err != nil {
 			return false, err
@@ -171,7 +176,7 @@ func (b *browser) pause() error {
 
 // awaitTrue waits until an expression is true. Chrome stops one that would change something.
 func (b *browser) awaitTrue(expression string, end time.Time) (bool, error) {
-	for {
+	return b.poll(end, func() (bool, error) {
 		var done struct{ Result struct{ Value any } }
 		err := b.cdp("Runtime.evaluate", map[string]any{"expression": "!!(" + expression + "\n)", "returnByValue": true,
 			"throwOnSideEffect": true}, &done)
@@ -182,16 +187,8 @@ func (b *browser) awaitTrue(expression string, end time.Time) (bool, error) {
 		} else if err != nil && !ok {
 			return false, err
 		}
-		if done.Result.Value == true {
-			return true, nil
-		}
-		if time.Now().After(end) {
-			return false, nil
-		}
-		if err := b.pause(); err != nil {
-			return false, err
-		}
-	}
+		return done.Result.Value == true, nil
+	})
 }
 
 // awaitIdle waits until the document is quiet and no request of it is under way.
@@ -250,42 +247,35 @@ func Expect(c *sdk.Call, p ExpectParams) (ExpectResult, error) {
 	fail := func(format string, args ...any) (ExpectResult, error) {
 		return ExpectResult{}, sdk.Exit("not_met", fmt.Sprintf(format, args...), nil)
 	}
-	if p.URL != "" {
-		if s, err := b.until(map[string]any{"url": p.URL}, end); err != nil || !s.Found {
-			return errOr(err, fail, "expected an address with %q%s", p.URL, s.instead())
+	for _, c := range []struct{ kind, value, name string }{
+		{"url", p.URL, "an address with"}, {"text", p.Text, "the text"},
+	} {
+		if c.value == "" {
+			continue
 		}
-	}
-	if p.Text != "" {
-		if s, err := b.until(map[string]any{"text": p.Text}, end); err != nil || !s.Found {
-			return errOr(err, fail, "expected the text %q%s", p.Text, s.instead())
+		s, err := b.until(map[string]any{c.kind: c.value}, end)
+		if err != nil {
+			return ExpectResult{}, err
+		}
+		if !s.Found {
+			return fail("expected %s %q%s", c.name, c.value, s.instead())
 		}
 	}
 	if p.Element == "" {
 		return ExpectResult{true}, nil
 	}
-	for {
-		problem, err := b.differs(p)
+	problem := ""
+	met, err := b.poll(end, func() (_ bool, err error) {
+		problem, err = b.differs(p)
 		if e, ok := err.(*sdk.ExitError); ok {
 			problem, err = e.Message, nil
 		}
-		if err != nil || problem == "" {
-			return ExpectResult{err == nil}, err
-		}
-		if time.Now().After(end) {
-			return fail("%q: %s", p.Element, problem)
-		}
-		if err := b.pause(); err != nil {
-			return ExpectResult{}, err
-		}
+		return problem == "", err
+	})
+	if err == nil && !met {
+		return fail("%q: %s", p.Element, problem)
 	}
-}
-
-func errOr(err error, fail func(string, ...any) (ExpectResult, error), format string, args ...any) (ExpectResult,
-	error) {
-	if err != nil {
-		return ExpectResult{}, err
-	}
-	return fail(format, args...)
+	return ExpectResult{met}, err
 }
 
 // differs returns how an element is not as expected, "" if it is.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	sdk "github.com/parley-tools/parley/sdk/go"
@@ -44,23 +45,23 @@ func Diff(c *sdk.Call, p DiffParams) (DiffResult, error) {
 	if !minimal {
 		c.Warn("the texts differ in more than %d lines: the diff is correct but not the shortest", maxEdits)
 	}
-	var r DiffResult
-	for _, e := range edits {
-		switch e.op {
-		case '+':
-			r.Added++
-		case '-':
-			r.Removed++
-		}
-	}
-	r.Diff = unified(edits, context)
-	return r, nil
+	return DiffResult{unified(edits, context), lengthOf(edits, '+'), lengthOf(edits, '-')}, nil
 }
 
 // edit is one line of a diff: ' ' kept, '-' removed, '+' added.
 type edit struct {
 	op   byte
 	line string
+}
+
+// lengthOf counts the edits of a kind.
+func lengthOf(edits []edit, op byte) (n int) {
+	for _, e := range edits {
+		if e.op == op {
+			n++
+		}
+	}
+	return n
 }
 
 // lines cuts text after each newline.
@@ -83,15 +84,16 @@ func compare(a, b []string) (edits []edit, minimal bool) {
 	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
-	for _, line := range a[:head] {
-		edits = append(edits, edit{' ', line})
-	}
 	middle, minimal := shortest(a[head:len(a)-tail], b[head:len(b)-tail])
-	edits = append(edits, middle...)
-	for _, line := range a[len(a)-tail:] {
-		edits = append(edits, edit{' ', line})
+	return slices.Concat(all(' ', a[:head]), middle, all(' ', a[len(a)-tail:])), minimal
+}
+
+// all makes the same edit of each line.
+func all(op byte, lines []string) (edits []edit) {
+	for _, line := range lines {
+		edits = append(edits, edit{op, line})
 	}
-	return edits, minimal
+	return edits
 }
 
 func shortest(a, b []string) ([]edit, bool) {
@@ -115,14 +117,7 @@ func shortest(a, b []string) ([]edit, bool) {
 			}
 		}
 	}
-	var edits []edit
-	for _, line := range a {
-		edits = append(edits, edit{'-', line})
-	}
-	for _, line := range b {
-		edits = append(edits, edit{'+', line})
-	}
-	return edits, false
+	return append(all('-', a), all('+', b)...), false
 }
 
 // step returns how far into a edit d reaches on diagonal k, given the row of edit
@@ -159,11 +154,8 @@ func backtrack(a, b []string, furthest [][]int32) []edit {
 			reversed = append(reversed, edit{'-', a[x]})
 		}
 	}
-	edits := make([]edit, 0, len(reversed))
-	for i := len(reversed) - 1; i >= 0; i-- {
-		edits = append(edits, reversed[i])
-	}
-	return edits
+	slices.Reverse(reversed)
+	return reversed
 }
 
 // unified writes edits as hunks with context lines around each change.
@@ -190,15 +182,7 @@ func unified(edits []edit, context int) string {
 		}
 		end = min(end+context, len(edits))
 		oldLine, newLine = oldLine+start-done, newLine+start-done
-		oldLen, newLen := 0, 0
-		for _, e := range edits[start:end] {
-			if e.op != '+' {
-				oldLen++
-			}
-			if e.op != '-' {
-				newLen++
-			}
-		}
+		oldLen, newLen := end-start-lengthOf(edits[start:end], '+'), end-start-lengthOf(edits[start:end], '-')
 		fmt.Fprintf(&out, "@@ -%s +%s @@\n", span(oldLine, oldLen), span(newLine, newLen))
 		for _, e := range edits[start:end] {
 			out.WriteByte(e.op)

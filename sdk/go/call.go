@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -139,12 +140,7 @@ func (c *Call) CallTool(tool string, params any, o Options, result any) error {
 // Run runs another tool of the plugin within this call. A tool whose [Doc].Steps names a parameter runs the steps in it
 // so: the host has validated and decided each of them, and each is {"tool","params"}.
 func (c *Call) Run(tool string, params json.RawMessage) (result any, err error) {
-	for _, t := range registered.Tools {
-		if t.name == tool {
-			return t.run(c, params)
-		}
-	}
-	return nil, fmt.Errorf("plugin %s has no tool %q", registered.Name, tool)
+	return registered.run(c, tool, params)
 }
 
 // HTTP makes an HTTP request. The manifest must ask for its origin
@@ -198,10 +194,7 @@ func (w wire) HTTP(r Request) (Response, error) {
 		Headers [][2]string `json:"headers,omitempty"`
 		Body    string      `json:"body,omitempty"`
 		Binary  []byte      `json:"body_base64,omitempty"`
-	}{Method: r.Method, URL: r.URL, Headers: r.Headers}
-	if request.Method == "" {
-		request.Method = "GET"
-	}
+	}{Method: cmp.Or(r.Method, "GET"), URL: r.URL, Headers: r.Headers}
 	if utf8.Valid(r.Body) {
 		request.Body = string(r.Body)
 	} else {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -187,10 +188,7 @@ func writeIndented(out *bytes.Buffer, raw json.RawMessage, indent int) {
 		out.Write(raw)
 		return
 	}
-	newLine := func(n int) {
-		out.WriteByte('\n')
-		out.WriteString(strings.Repeat(" ", n))
-	}
+	newLine := func(n int) { out.WriteString("\n" + strings.Repeat(" ", n)) }
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.Token()
 	out.WriteByte(raw[0])
@@ -237,7 +235,7 @@ func (b *builder) tool(t Definition) toolForm {
 		}
 	}
 	for _, name := range d.ExitCodes {
-		if !b.plugin.declares(name) {
+		if !slices.ContainsFunc(b.plugin.ExitCodes, func(c ExitCode) bool { return c.Name == name }) {
 			b.fail("tool %s: exit code %q is not in Plugin.ExitCodes", t.name, name)
 		}
 	}
@@ -281,23 +279,9 @@ func (b *builder) example(t Definition, params *schema, e Example) (exampleForm,
 }
 
 func (b *builder) group(t Definition) string {
-	if t.doc.Group != "" {
+	prefix, _, _ := strings.Cut(t.name, ".")
+	if t.doc.Group != "" || !slices.ContainsFunc(b.plugin.Groups, func(g Group) bool { return g.Name == prefix }) {
 		return t.doc.Group
 	}
-	prefix, _, _ := strings.Cut(t.name, ".")
-	for _, g := range b.plugin.Groups {
-		if g.Name == prefix {
-			return prefix
-		}
-	}
-	return ""
-}
-
-func (p *Plugin) declares(exitCode string) bool {
-	for _, c := range p.ExitCodes {
-		if c.Name == exitCode {
-			return true
-		}
-	}
-	return false
+	return prefix
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,12 +55,8 @@ type property struct {
 func (p properties) IsZero() bool { return p == nil }
 
 func (p properties) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, one := range p {
-		if i > 0 {
-			b.WriteByte(',')
-		}
+	var members [][]byte
+	for _, one := range p {
 		name, err := encode(one.name)
 		if err != nil {
 			return nil, err
@@ -68,21 +65,17 @@ func (p properties) MarshalJSON() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
+		members = append(members, slices.Concat(name, []byte(":"), value))
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}")), nil
 }
 
 func (s *schema) property(name string) *schema {
-	for _, p := range s.Properties {
-		if p.name == name {
-			return p.schema
-		}
+	i := slices.IndexFunc(s.Properties, func(p property) bool { return p.name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return s.Properties[i].schema
 }
 
 // withDefaults adds missing defaults to v, a decoded value, as the host does before a call.
@@ -220,24 +213,19 @@ func pathOf(t reflect.Type, path string) string {
 
 // structure describes a struct. One that contains itself becomes a $ref.
 func (r *reflector) structure(t reflect.Type, path string) (*schema, error) {
-	for _, outer := range r.open {
-		if t != outer {
-			continue
-		}
-		ref := &schema{Ref: "#/$defs/" + t.Name()}
-		if _, ok := r.defs[t]; ok {
-			return ref, nil
-		}
-		r.defs[t] = &schema{} // ends the recursion while t is described from scratch
-		open := r.open
-		r.open = []reflect.Type{t}
-		def, err := r.fields(t, pathOf(t, path))
-		r.open, r.defs[t] = open, def
-		return ref, err
+	open, isInner := r.open, slices.Contains(r.open, t)
+	defer func() { r.open = open }()
+	if !isInner {
+		r.open = append(open, t)
+		return r.fields(t, pathOf(t, path))
 	}
-	r.open = append(r.open, t)
-	defer func() { r.open = r.open[:len(r.open)-1] }()
-	return r.fields(t, pathOf(t, path))
+	var err error
+	if _, ok := r.defs[t]; !ok {
+		r.defs[t] = &schema{} // ends the recursion while t is described from scratch
+		r.open = []reflect.Type{t}
+		r.defs[t], err = r.fields(t, pathOf(t, path))
+	}
+	return &schema{Ref: "#/$defs/" + t.Name()}, err
 }
 
 func (r *reflector) fields(t reflect.Type, path string) (*schema, error) {

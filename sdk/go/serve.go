@@ -64,21 +64,25 @@ func (p *Plugin) invoke(c *Call, params json.RawMessage) (r response) {
 			c.logPanic()
 		}
 	}()
-	for _, t := range p.Tools {
-		if t.name != c.Tool {
-			continue
-		}
-		result, err := t.run(c, params)
-		if err != nil {
-			return p.failure(err)
-		}
-		raw, err := encode(result)
-		if err != nil {
-			return response{Exit: 1, Message: "result: " + err.Error()}
-		}
-		return response{OK: true, Result: raw}
+	result, err := p.run(c, c.Tool, params)
+	if err != nil {
+		return p.failure(err)
 	}
-	return response{Exit: 1, Message: fmt.Sprintf("plugin %s has no tool %q", p.Name, c.Tool)}
+	raw, err := encode(result)
+	if err != nil {
+		return response{Exit: 1, Message: "result: " + err.Error()}
+	}
+	return response{OK: true, Result: raw}
+}
+
+// run runs a tool by its name.
+func (p *Plugin) run(c *Call, tool string, params json.RawMessage) (result any, err error) {
+	for _, t := range p.Tools {
+		if t.name == tool {
+			return t.run(c, params)
+		}
+	}
+	return nil, fmt.Errorf("plugin %s has no tool %q", p.Name, tool)
 }
 
 // logPanic logs the functions that a panic went through, innermost first.
