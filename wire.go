@@ -17,7 +17,6 @@ import (
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
-	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/record/trace"
@@ -70,7 +69,7 @@ func (p *Parley) Dirs() Dirs { return p.dirs }
 
 // Store returns the installed plugins.
 func (p *Parley) Store() *store.Store {
-	return store.Open(filepath.Join(p.dirs.Data, "plugins"), p.cfg.debugLine())
+	return store.OpenStore(filepath.Join(p.dirs.Data, "plugins"), p.cfg.debugLine())
 }
 
 // Overlays returns the operator's edits of the documentation of plugins.
@@ -79,8 +78,8 @@ func (p *Parley) Overlays() *host.Overlays {
 }
 
 // Secrets returns the store of secret values.
-func (p *Parley) Secrets() secret.Store {
-	return secret.Store{Dir: filepath.Join(p.dirs.Data, "secrets")}
+func (p *Parley) Secrets() policy.Store {
+	return policy.Store{Dir: filepath.Join(p.dirs.Data, "secrets")}
 }
 
 // Trust returns the operator's list of trusted keys.
@@ -217,7 +216,7 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	defer p.parts.mu.Unlock()
 	if p.parts.rules == nil {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
-			Own: p.ProtectedFiles(), Store: p.Secrets().Dir, Signer: p.admission.BuildSigner,
+			Own: p.Own(), Store: p.Secrets().Dir, Signer: p.admission.BuildSigner,
 			Difference: p.admission.Difference, NotIsolated: wasm.MissingIsolation,
 			Owner: func(plugin string) (identity, displaced string) {
 				catalog, err := p.Catalog()
@@ -225,7 +224,7 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 					return "", ""
 				}
 				if of, ok := catalog.Provider(plugin); ok {
-					return of.Info().Identity(), of.Info().ReplacedOwner
+					return of.Info().Identity(), of.Info().Displaced
 				}
 				return "", ""
 			},
@@ -242,8 +241,8 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	return p.parts.rules, nil
 }
 
-// ProtectedFiles returns the files of the host, without those that the policy names.
-func (p *Parley) ProtectedFiles() *protect.Files {
+// Own returns the files of the host, without those that the policy names.
+func (p *Parley) Own() *protect.Files {
 	own := &protect.Files{Folders: p.dirs.own(), Programs: p.programs(), Named: filepath.Join(p.dirs.State, "named")}
 	if docker := protect.DockerFolder(p.cfg.Env); docker != "" {
 		own.Inputs = []string{filepath.Join(docker, "config.json")} // credentials of registries
@@ -291,7 +290,7 @@ func (p *Parley) Sessions() *session.Store {
 	return p.parts.sessions
 }
 
-// TraceDir returns the folder of the traces.
+// TraceDir is the folder of the traces.
 func (p *Parley) TraceDir() string { return filepath.Join(p.dirs.State, "traces") }
 
 // Catalog returns the plugins: Chrome, what is shipped, what is installed, and what the configuration loads. An

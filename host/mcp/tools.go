@@ -17,7 +17,6 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
-	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -38,60 +37,45 @@ func ListedName(qualified string) string {
 	return name[:maxName-9] + "_" + hex.EncodeToString(sum[:4])
 }
 
-// The names of the meta-tools that other code names.
+// callTool is the name of the meta-tool that calls other tools, planCall that of the one that lists the calls before a
+// call, which mode minimal does not list.
 const (
-	callTool    = envelope.CallTool
-	planCall    = "plan_call" // which mode minimal does not list
-	searchTools = "search_tools"
-	runCode     = "run_code"
+	callTool = "call_tool"
+	planCall = "plan_call"
 )
 
 // metaTool is a tool that searches, describes or calls others.
 type metaTool struct {
 	name, description, schema string
 	readOnly                  bool
-	run                       metaHandler
-}
-
-// metaHandler runs a meta-tool with valid arguments.
-type metaHandler func(*modeServer, context.Context, *sdk.CallToolRequest, json.RawMessage) (*sdk.CallToolResult, error)
-
-// taking makes a handler of a method that takes decoded arguments.
-func taking[P any](run func(*modeServer, context.Context, *sdk.CallToolRequest, P) (*sdk.CallToolResult, error),
-) metaHandler {
-	return func(m *modeServer, ctx context.Context, r *sdk.CallToolRequest, raw json.RawMessage) (
-		*sdk.CallToolResult, error) {
-		var p P
-		if err := json.Unmarshal(raw, &p); err != nil {
-			return nil, err
-		}
-		return run(m, ctx, r, p)
-	}
+	run                       func(
+		*modeServer, context.Context, *sdk.CallToolRequest, json.RawMessage,
+	) (*sdk.CallToolResult, error)
 }
 
 func metaTools() []metaTool {
 	return []metaTool{
 		{callTool, "Run a tool", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},` +
 			`"options":{"type":"object","description":"timeout (e.g. 2s), max_bytes, browser, target, dry_run, jq, wait"}},` +
-			`"required":["name"],"additionalProperties":false}`, false, taking((*modeServer).callTool)},
+			`"required":["name"],"additionalProperties":false}`, false, (*modeServer).callTool},
 		{"describe_tool", "Show how a tool is used", `{"type":"object","properties":{"name":{"type":"string",` +
 			`"x-aliases":["tool","tool_name","function"]},` +
 			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2},` +
 			`"format":{"type":"string","enum":["text","json"],"default":"text"},` +
 			`"max_tokens":{"type":"integer","minimum":1}},` +
-			`"required":["name"],"additionalProperties":false}`, true, taking((*modeServer).describeTool)},
+			`"required":["name"],"additionalProperties":false}`, true, (*modeServer).describeTool},
 		{planCall, "List the calls that come before a call",
 			`{"type":"object","properties":{"name":{"type":"string","x-aliases":["tool","tool_name"]},` +
 				`"arguments":{"type":"object","x-aliases":["params"]},` +
 				`"options":{"type":"object","description":"browser, target"}},` +
 				`"required":["name"],"additionalProperties":false}`, true,
-			taking((*modeServer).planCall)},
+			(*modeServer).planCall},
 		{searchTools, "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string",` +
 			`"x-aliases":["q","text","search","keywords","task"]},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},` +
 			`"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"},` +
 			`"max_tokens":{"type":"integer","minimum":1}},` +
-			`"required":["query"],"additionalProperties":false}`, true, taking((*modeServer).searchTools)},
+			`"required":["query"],"additionalProperties":false}`, true, (*modeServer).searchTools},
 	}
 }
 
@@ -103,29 +87,20 @@ func (t metaTool) listedSchema() json.RawMessage {
 	})
 }
 
-// setMetaTools makes the meta-tools of the mode, and the reader of calls that knows them. Their schemas leave the
-// arguments of a call to the tool that is called, which explains better what is wrong with them.
-func (m *modeServer) setMetaTools() error {
-	m.metas = metaTools()
-	if m.mode == Code {
-		m.metas = append(codeTools(), slices.DeleteFunc(m.metas, func(t metaTool) bool { return t.name == searchTools })...)
-	}
-	m.names = envelope.Reader{Host: m.host, Metas: map[string]*schema.Schema{}, Listed: m.fromListed}
-	for _, tool := range m.metas {
-		compiled, err := schema.CompileTrusted(jsontext.Prune([]byte(tool.schema), func(pointer string, _ []byte) bool {
-			return pointer == "/properties/arguments/type"
-		}))
+// validatedSchema returns the schema that the arguments of a meta-tool are validated against. It leaves the arguments
+// of a call to the tool that is called, which explains better what is wrong with them.
+func (t metaTool) validatedSchema() (*schema.Schema, error) {
+	return schema.CompileTrusted(jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
+		return pointer == "/properties/arguments/type"
+	}))
+}
+
+func (m *modeServer) addMetaTools() error {
+	for _, tool := range m.metaTools() {
+		paramsSchema, err := tool.validatedSchema()
 		if err != nil {
 			return err
 		}
-		m.names.Metas[tool.name] = compiled
-	}
-	return nil
-}
-
-// addMetaTools passes the meta-tools to the SDK.
-func (m *modeServer) addMetaTools() {
-	for _, tool := range m.metas {
 		t := &sdk.Tool{Name: tool.name, Description: tool.description, InputSchema: tool.listedSchema()}
 		if tool.readOnly {
 			t.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
@@ -134,7 +109,7 @@ func (m *modeServer) addMetaTools() {
 			if name, ok := ctx.Value(calledByNameKey{}).(string); ok {
 				return m.run(ctx, r, name, r.Params.Arguments, host.Options{})
 			}
-			params, warnings, invalid := hostcall.CheckParams(tool.name, m.names.Metas[tool.name], r.Params.Arguments)
+			params, warnings, invalid := hostcall.CheckParams(tool.name, paramsSchema, r.Params.Arguments)
 			if invalid != nil {
 				return m.taughtResult(tool.name, r.Params.Arguments, &host.Answer{Tool: tool.name, Err: invalid})
 			}
@@ -142,17 +117,7 @@ func (m *modeServer) addMetaTools() {
 			return withWarnings(result, warnings), err
 		})
 	}
-}
-
-// listsMeta reports whether tools/list has a meta-tool. Clients can call all of them.
-func (m *modeServer) listsMeta(name string) bool {
-	switch m.mode {
-	case Code:
-		return name == runCode || name == searchTools
-	case Minimal:
-		return name != planCall
-	}
-	return true
+	return nil
 }
 
 // checkPinned returns config_error unless each pinned tool is one of the catalog.
@@ -277,9 +242,11 @@ func (l *lists) addTool(a host.Address, t *sdk.Tool) {
 
 func (l *lists) addPrepared(lines []byte) {
 	l.tools = slices.Grow(l.tools, bytes.Count(lines, []byte{'\n'}))
-	for line := range bytes.Lines(lines) {
-		name, json, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
+	for len(lines) > 0 {
+		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
+		name, json, _ := bytes.Cut(line, []byte{'\t'})
 		l.tools = append(l.tools, listedTool{name: string(name), json: json})
+		lines = rest
 	}
 }
 
@@ -293,6 +260,11 @@ func toolJSON(t *sdk.Tool) []byte {
 		return string(value) == "false" &&
 			(pointer == "/annotations/idempotentHint" || pointer == "/annotations/readOnlyHint")
 	})
+}
+
+// isNative reports whether the SDK runs a tool, as it does the meta-tools.
+func (m *modeServer) isNative(name string) bool {
+	return m.native[name] || m.isMetaTool(name)
 }
 
 // listTools returns a page of the tools that the SDK knows and those of the catalog, sorted by name.
@@ -310,7 +282,7 @@ func (m *modeServer) listTools(
 	}
 	all := slices.Clone(m.lists.Load().tools)
 	for _, t := range native.Tools {
-		if m.names.Metas[t.Name] != nil && !m.listsMeta(t.Name) {
+		if m.isMetaTool(t.Name) && !m.listsMeta(t.Name) {
 			continue
 		}
 		own := listedTool{name: t.Name, json: toolJSON(t)}
@@ -380,7 +352,10 @@ type objectSchema struct {
 // types. It allows further parameters, and has those of the minimal example: where one of several parameters is needed,
 // none is required.
 func signatureSchema(t *manifest.Tool) objectSchema {
-	var whole objectSchema
+	var whole struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
 	_ = json.Unmarshal(manifest.Portable(t.Params), &whole)
 	var example map[string]json.RawMessage
 	if i := slices.IndexFunc(t.Examples, func(e manifest.Example) bool { return e.Kind == "minimal" }); i >= 0 {

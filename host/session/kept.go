@@ -11,52 +11,51 @@ import (
 )
 
 const (
-	// MaxResults is how many files a session stores.
+	// MaxResults is how many files are kept for a session.
 	MaxResults = 16
 	// maxResultBytes bounds the size of each.
 	maxResultBytes = 64 << 20
 )
 
-// ResultFile is a file that a session has stored of a call: the whole of a result that was cut, or the content of a
-// binary one.
-type ResultFile struct {
+// Kept is what a session has stored of a call: the whole of a result that was cut, or the content of a binary one.
+type Kept struct {
 	Path string // of the file
 	JSON bool   // the file is the result as JSON; otherwise it is the content itself
 	Tool string // that returned the JSON, qualified; "" if a filter has changed it
 }
 
-// FindResult returns the file of a call of a session, the one with JSON if there are several. The error is not_found.
-func (s *Store) FindResult(of host.Session, callID string) (*ResultFile, error) {
+// Kept returns what was kept for a call of a session. The error is not_found.
+func (s *Store) Kept(of host.Session, callID string) (*Kept, error) {
 	notFound := host.Errorf(host.NotFound, "no result is stored for call %s", host.Printable(callID))
 	if s == nil || s.Dir == "" || !host.IsFileName(callID) {
 		return nil, notFound
 	}
-	var found *ResultFile
-	for _, path := range s.resultFiles(of) {
+	var kept *Kept
+	for _, path := range s.keptFor(of) {
 		rest, isOfCall := strings.CutPrefix(filepath.Base(path), fileName(of)+"."+callID+".")
 		if !isOfCall || s.now().Sub(host.ModTime(path)) > sessionTTL {
 			continue
 		}
 		ext := filepath.Ext("." + rest)
-		if isJSON := ext == ResultExt; isJSON || found == nil {
-			found = &ResultFile{Path: path, JSON: isJSON}
+		if isJSON := ext == ResultExt; isJSON || kept == nil {
+			kept = &Kept{Path: path, JSON: isJSON}
 			if isJSON {
-				found.Tool = strings.TrimSuffix(strings.TrimSuffix(rest, ResultExt[1:]), ".")
+				kept.Tool = strings.TrimSuffix(strings.TrimSuffix(rest, ResultExt[1:]), ".")
 			}
 		}
 	}
-	if found == nil {
+	if kept == nil {
 		return nil, notFound
 	}
-	return found, nil
+	return kept, nil
 }
 
-// ResultIDs returns the ids of the calls of a session that have stored files, the last one first.
-func (s *Store) ResultIDs(of host.Session) (ids []string) {
+// KeptIDs returns the calls of a session that something is stored of, the last one first.
+func (s *Store) KeptIDs(of host.Session) (ids []string) {
 	if s == nil || s.Dir == "" {
 		return nil
 	}
-	paths := s.resultFiles(of)
+	paths := s.keptFor(of)
 	slices.SortFunc(paths, func(a, b string) int { return host.ModTime(b).Compare(host.ModTime(a)) })
 	for _, path := range paths {
 		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), fileName(of)+"."), ".")
@@ -69,25 +68,24 @@ func (s *Store) ResultIDs(of host.Session) (ids []string) {
 
 const (
 	resultsDir = "results"
-	// ResultExt ends the names of files with results as JSON.
-	ResultExt = ".json"
+	ResultExt  = ".json"
 )
 
-// Result returns a whole result, as JSON, that was stored for a call of a session. The error is not_found.
+// Result returns a whole result, as JSON, that was kept for a call of a session. The error is not_found.
 func (s *Store) Result(of host.Session, callID string) ([]byte, error) {
-	file, err := s.FindResult(of, callID)
-	if err == nil && file.JSON {
+	kept, err := s.Kept(of, callID)
+	if err == nil && kept.JSON {
 		var data []byte
-		if data, err = protect.Read(file.Path, maxResultBytes); err == nil {
+		if data, err = protect.Read(kept.Path, maxResultBytes); err == nil {
 			return data, nil
 		}
 	}
 	return nil, host.Errorf(host.NotFound, "no result is stored for call %s", host.Printable(callID))
 }
 
-// StoreResult stores a file for a call of a session, and returns its path; "" if it could not. ending follows the
-// call's id in the name of the file.
-func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte) (path string) {
+// Keep stores a file for a call of a session, and returns its path; "" if it could not. ending follows the call's id in
+// the name of the file.
+func (s *Store) Keep(of host.Session, callID, ending string, data []byte) (path string) {
 	if s == nil || s.Dir == "" || len(data) > maxResultBytes {
 		return ""
 	}
@@ -99,7 +97,7 @@ func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte)
 	if !isNamedByFile(of) { // the file of the session says whose this is
 		s.Update(of, func(stored *State) (changed bool) { return stored.Of == "" })
 	}
-	old := s.resultFiles(of)
+	old := s.keptFor(of)
 	if len(old) >= MaxResults {
 		slices.SortFunc(old, func(a, b string) int { return host.ModTime(a).Compare(host.ModTime(b)) })
 		for _, path := range old[:len(old)-MaxResults+1] {
@@ -113,8 +111,8 @@ func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte)
 	return path
 }
 
-// resultFiles returns the paths of the stored files of a session.
-func (s *Store) resultFiles(of host.Session) (paths []string) {
+// keptFor returns the paths of what is kept for a session.
+func (s *Store) keptFor(of host.Session) (paths []string) {
 	for _, path := range filesIn(filepath.Join(s.Dir, resultsDir), "") {
 		if strings.HasPrefix(filepath.Base(path), fileName(of)+".") {
 			paths = append(paths, path)
