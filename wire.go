@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/record/trace"
@@ -69,7 +70,7 @@ func (p *Parley) Dirs() Dirs { return p.dirs }
 
 // Store returns the installed plugins.
 func (p *Parley) Store() *store.Store {
-	return store.OpenStore(filepath.Join(p.dirs.Data, "plugins"), p.cfg.debugLine())
+	return store.Open(filepath.Join(p.dirs.Data, "plugins"), p.cfg.debugLine())
 }
 
 // Overlays returns the operator's edits of the documentation of plugins.
@@ -78,8 +79,8 @@ func (p *Parley) Overlays() *host.Overlays {
 }
 
 // Secrets returns the store of secret values.
-func (p *Parley) Secrets() policy.Store {
-	return policy.Store{Dir: filepath.Join(p.dirs.Data, "secrets")}
+func (p *Parley) Secrets() secret.Store {
+	return secret.Store{Dir: filepath.Join(p.dirs.Data, "secrets")}
 }
 
 // Trust returns the operator's list of trusted keys.
@@ -216,7 +217,7 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	defer p.parts.mu.Unlock()
 	if p.parts.rules == nil {
 		rules, err := policy.Load(p.dirs.Config, policy.Env{
-			Own: p.Own(), Store: p.Secrets().Dir, Signer: p.admission.BuildSigner,
+			Own: p.ProtectedFiles(), Store: p.Secrets().Dir, Signer: p.admission.BuildSigner,
 			Difference: p.admission.Difference, NotIsolated: wasm.MissingIsolation,
 			Owner: func(plugin string) (identity, displaced string) {
 				catalog, err := p.Catalog()
@@ -224,7 +225,7 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 					return "", ""
 				}
 				if of, ok := catalog.Provider(plugin); ok {
-					return of.Info().Identity(), of.Info().Displaced
+					return of.Info().Identity(), of.Info().ReplacedOwner
 				}
 				return "", ""
 			},
@@ -241,8 +242,8 @@ func (p *Parley) Policy() (*policy.Policy, error) {
 	return p.parts.rules, nil
 }
 
-// Own returns the files of the host, without those that the policy names.
-func (p *Parley) Own() *protect.Files {
+// ProtectedFiles returns the files of the host, without those that the policy names.
+func (p *Parley) ProtectedFiles() *protect.Files {
 	own := &protect.Files{Folders: p.dirs.own(), Programs: p.programs(), Named: filepath.Join(p.dirs.State, "named")}
 	if docker := protect.DockerFolder(p.cfg.Env); docker != "" {
 		own.Inputs = []string{filepath.Join(docker, "config.json")} // credentials of registries
@@ -290,7 +291,7 @@ func (p *Parley) Sessions() *session.Store {
 	return p.parts.sessions
 }
 
-// TraceDir is the folder of the traces.
+// TraceDir returns the folder of the traces.
 func (p *Parley) TraceDir() string { return filepath.Join(p.dirs.State, "traces") }
 
 // Catalog returns the plugins: Chrome, what is shipped, what is installed, and what the configuration loads. An

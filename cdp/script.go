@@ -112,12 +112,12 @@ func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, e
 func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []string) ([]string, error) {
 	var paths []string
 	for _, file := range given {
-		if strings.HasPrefix(file, host.HandedPrefix) {
+		if strings.HasPrefix(file, host.SharedFilePrefix) {
 			folder, err := c.UploadFolder(ctx)
 			if err != nil {
 				return nil, err
 			}
-			if file, err = r.Handed(ctx, file, folder.Path); err != nil {
+			if file, err = r.SharedFile(ctx, file, folder.Path); err != nil {
 				return nil, err
 			}
 		}

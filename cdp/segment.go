@@ -75,7 +75,7 @@ func category(c *protocol.Command) string {
 }
 
 func (t translation) signature(c *protocol.Command) string {
-	return manifest.Signature(host.Bare(c.Name), manifest.Params(t.ParamsSchema(c)))
+	return manifest.Signature(host.LocalName(c.Name), manifest.Params(t.ParamsSchema(c)))
 }
 
 func searchParams(params []protocol.Param) []host.SearchParam {

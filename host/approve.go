@@ -75,6 +75,7 @@ type CannotAsk string
 
 func (e CannotAsk) Error() string { return string(e) }
 
+// NewQuestionID returns a random id for a question.
 func NewQuestionID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:])

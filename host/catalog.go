@@ -211,6 +211,7 @@ func (c *Catalog) FindAnyway(name string) (Address, error) {
 	return a, err
 }
 
+// UnknownPlugin returns the not_found error of a plugin, with the nearest names.
 func (c *Catalog) UnknownPlugin(name string) *Error {
 	e := Errorf(NotFound, "no plugin is named %s", Printable(name))
 	e.DidYouMean = c.nearestPlugins(name)
@@ -363,6 +364,7 @@ func Printable(name string) string {
 	return name
 }
 
+// SortedKeys returns the keys of a map in order.
 func SortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func joinMethods(words []string) string {
@@ -398,6 +400,7 @@ func (a Address) Expected(pointer, words string) string {
 	return cmp.Or(manifest.NestedType(a.Tool.Params, pointer), words)
 }
 
+// Describe returns the documentation of a tool at a tier.
 func (a Address) Describe(t *manifest.Tool, tier int) (*Docs, error) {
 	key := tierKey{a.Name(), tier}
 	built, ok := a.catalog.docs.Load(key)
@@ -415,6 +418,7 @@ func (a Address) Describe(t *manifest.Tool, tier int) (*Docs, error) {
 	return &Docs{ToolDocs: &d}, nil
 }
 
+// NextAfterDescribe returns the steps that documentation offers, such as a call of its first example.
 func NextAfterDescribe(d *Docs) (next []Step) {
 	switch {
 	case d.Kind == "event":

@@ -227,6 +227,7 @@ func (e *Error) ExitCode() int {
 	return 110
 }
 
+// IsOutcome reports whether a code is in the table of [Outcomes].
 func IsOutcome(code Code) bool {
 	return slices.ContainsFunc(outcomes[:], func(o Outcome) bool { return o.Code == code })
 }
@@ -258,7 +259,8 @@ func AsError(err error) *Error {
 	return &Error{Code: Internal, Message: err.Error(), Cause: err}
 }
 
-func PointerOr(pointer string) string {
+// PointerName returns a JSON pointer as messages have it: the root is "parameters".
+func PointerName(pointer string) string {
 	if pointer == "" {
 		return "parameters"
 	}

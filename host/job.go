@@ -10,8 +10,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// HandedPrefix begins the text that a tool gets for a file that was handed on, "handed:RANDOM/SIZE/NAME".
-const HandedPrefix = "handed:"
+// SharedFilePrefix begins the text that a tool gets for a file that was handed on, "handed:RANDOM/SIZE/NAME".
+const SharedFilePrefix = "handed:"
 
 // Job is one call on its way to a provider: validated, with defaults, allowed. It is plain data.
 type Job struct {
@@ -103,9 +103,9 @@ const (
 	// AskScript returns a script for pages that the calling plugin ships, as a [Script]: {"name","text"}. It has its text
 	// only if text is true. The error is denied if the caller is not a plugin, and not_found if it ships no such script.
 	AskScript = "script"
-	// AskHanded copies a file that was handed to the calling plugin into a folder, and returns its path there:
+	// AskSharedFile copies a file that was handed to the calling plugin into a folder, and returns its path there:
 	// {"text","folder"}, the text as the plugin got it.
-	AskHanded = "copy_handed"
+	AskSharedFile = "copy_handed"
 )
 
 // Script is a script for pages that a plugin ships.
@@ -183,6 +183,7 @@ func (r *Request) Deny(right, why string) *Error {
 	return NotGranted(right, why)
 }
 
+// NotGranted returns the error of a right that was not granted.
 func NotGranted(right, why string) *Error {
 	return &Error{Code: Denied, Message: "not granted: " + right, Denied: []Denial{{Right: right, Why: why}}}
 }
@@ -230,9 +231,9 @@ func (r *Request) Script(ctx context.Context, name string, withText bool) (s Scr
 	return s, r.ask(ctx, AskScript, ScriptArgument{name, withText}, &s)
 }
 
-// Handed asks [AskHanded].
-func (r *Request) Handed(ctx context.Context, text, folder string) (path string, err error) {
-	return path, r.ask(ctx, AskHanded, HandedArgument{text, folder}, &path)
+// SharedFile asks [AskSharedFile].
+func (r *Request) SharedFile(ctx context.Context, text, folder string) (path string, err error) {
+	return path, r.ask(ctx, AskSharedFile, SharedFileArgument{text, folder}, &path)
 }
 
 // BoundSecret asks [AskBoundSecret].
@@ -245,22 +246,26 @@ func (r *Request) IsLast(ctx context.Context, record json.RawMessage) (last bool
 	return r.ask(ctx, AskLast, record, &last) != nil || last
 }
 
+// ToolArgument is the argument of [AskTool].
 type ToolArgument struct {
 	Tool    string          `json:"tool"`
 	Params  json.RawMessage `json:"params,omitempty"`
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-type HandedArgument struct {
+// SharedFileArgument is the argument of [AskSharedFile]: the text that stands for a file, and the folder for its copy.
+type SharedFileArgument struct {
 	Text   string `json:"text"`
 	Folder string `json:"folder"`
 }
 
+// ScriptArgument is the argument of [AskScript]. Text asks for the text beside the digest.
 type ScriptArgument struct {
 	Name string `json:"name"`
 	Text bool   `json:"text"`
 }
 
+// NameArgument is the argument of [AskSecret] and [AskBoundSecret]: the name of a secret.
 type NameArgument struct {
 	Name string `json:"name"`
 }

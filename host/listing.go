@@ -29,7 +29,7 @@ func LinesOf(m *manifest.Manifest, group string) []Line {
 			continue
 		}
 		lines = append(lines, Line{
-			Name: t.Name, Signature: manifest.Signature(Bare(t.Name), manifest.Params(t.Params)),
+			Name: t.Name, Signature: manifest.Signature(LocalName(t.Name), manifest.Params(t.Params)),
 			Brief:  manifest.CleanLine(t.Docs.Brief),
 			Effect: t.Effect, Deprecated: t.Deprecated != nil, Experimental: t.Experimental,
 		})

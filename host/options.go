@@ -15,7 +15,7 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// OptionNamed returns the option of a call that a parameter may be instead, by one of its names; "" for others.
+// OptionNamed returns the option of a call that a name means, such as timeout for "timeoutMs"; "" if it means none.
 func OptionNamed(name string) string {
 	switch strings.ToLower(strings.ReplaceAll(name, "_", "")) {
 	case "timeout", "timeoutseconds", "timeoutsecs", "timeoutms":
@@ -195,7 +195,7 @@ var OptionsSchema = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// IsOption reports whether callers name an option of a call so: by its own name, or as "timeoutMs" for timeout.
+// IsOption reports whether a name is an option of a call, or means one as in [OptionNamed].
 func IsOption(name string) bool {
 	return slices.Contains(optionNames, name) || OptionNamed(name) != ""
 }

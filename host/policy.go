@@ -63,7 +63,7 @@ type Ask struct {
 	// plugin calls on its behalf: only rules that deny the tool by its name count.
 	Trusted, OnBehalf bool
 	Owner             string // the identity of the plugin, as [Info.Identity]
-	Displaced         string // as in [Info]
+	ReplacedOwner     string // as in [Info]
 	Outside           bool   // the tool reaches outside a page, so that no wildcard includes it
 	Digest            string // "" if it is built in
 	Capabilities      manifest.Capabilities

@@ -17,6 +17,7 @@ import (
 // CallerCLI is the caller of the command line: the person who runs the program.
 const CallerCLI = "cli"
 
+// CallerPlugin begins the caller of a call that a plugin makes: "plugin:NAME".
 const CallerPlugin = "plugin:"
 
 // SessionEnder is a [Provider] that holds something open for sessions, such as pages of a browser.
@@ -66,8 +67,8 @@ type Info struct {
 	// Owner is who the name belongs to: OwnerShipped, OwnerUnsigned, or the public key of the signer. "" means
 	// OwnerUnsigned, or OwnerShipped if the plugin is built in.
 	Owner string `json:"-"`
-	// Displaced is the identity of what had the name before, as [Info.Identity], if that was another owner; "" if none.
-	Displaced string `json:"-"`
+	// ReplacedOwner is the identity of what had the name before, as [Info.Identity], if its owner was another; else "".
+	ReplacedOwner string `json:"-"`
 }
 
 // Build identifies the build of the plugin: by its digest, or by its version if it is built in.
@@ -105,8 +106,8 @@ type Line struct {
 	Experimental bool   `json:"experimental,omitempty"`
 }
 
-// Bare returns the name of a tool within its group: the part after the last dot.
-func Bare(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+// LocalName returns the name of a tool within its group: the part after the last dot.
+func LocalName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // GroupLine is a group in a list.
 type GroupLine struct {

@@ -52,7 +52,7 @@ func SearchDocOf(t *manifest.Tool) SearchDoc {
 	params := manifest.Params(t.Params)
 	d := SearchDoc{
 		Name: t.Name, Group: t.Group, Category: t.Category, Effect: t.Effect,
-		Brief: manifest.CleanLine(t.Docs.Brief), Signature: manifest.Signature(Bare(t.Name), params),
+		Brief: manifest.CleanLine(t.Docs.Brief), Signature: manifest.Signature(LocalName(t.Name), params),
 		Deprecated: t.Deprecated != nil, Experimental: t.Experimental,
 		Text:    manifest.CleanLine(strings.Join([]string{t.Docs.Standard, t.Docs.Full, t.When}, " ")),
 		Aliases: cleanPhrases(t.Aliases), Keywords: cleanPhrases(t.Keywords), Tasks: cleanPhrases(t.Tasks),

@@ -105,6 +105,7 @@ func IsFileName(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
+// ModTime returns when a file was changed, the zero time if it does not exist.
 func ModTime(path string) time.Time {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -46,6 +46,7 @@ func removeAt(v any, steps []string) {
 	}
 }
 
+// DecodeParams decodes parameters, which may be missing, as an object. The error is invalid_args.
 func DecodeParams(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) == 0 {
 		return map[string]any{}, nil

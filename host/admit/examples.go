@@ -68,21 +68,24 @@ func (in *Installer) TryExample(
 }
 
 // runExamples runs the examples of a plugin: first one of each tool, then the others, until the time is up.
-func (in *Installer) runExamples(ctx context.Context, provider host.Provider, m *manifest.Manifest, a *Report) error {
+func (in *Installer) runExamples(
+	ctx context.Context, provider host.Provider, m *manifest.Manifest, report *Report,
+) error {
 	t, err := in.newTrial(provider)
 	if err != nil {
 		return err
 	}
 	for i := range m.Tools {
 		for j, e := range m.Tools[i].Examples {
-			a.Examples = append(a.Examples, ExampleRun{Tool: m.Tools[i].Name, Index: j, Title: manifest.CleanLine(e.Title)})
+			report.Examples = append(report.Examples,
+				ExampleRun{Tool: m.Tools[i].Name, Index: j, Title: manifest.CleanLine(e.Title)})
 		}
 	}
-	slices.SortStableFunc(a.Examples, func(x, y ExampleRun) int { return cmp.Compare(x.Index, y.Index) })
+	slices.SortStableFunc(report.Examples, func(x, y ExampleRun) int { return cmp.Compare(x.Index, y.Index) })
 	deadline := time.Now().Add(exampleBudget)
 	endless := map[string]bool{} // tools with an example that did not end
-	for i := range a.Examples {
-		r := &a.Examples[i]
+	for i := range report.Examples {
+		r := &report.Examples[i]
 		r.Status = ExampleNotRun
 		left := time.Until(deadline)
 		switch {
@@ -104,12 +107,12 @@ func (in *Installer) runExamples(ctx context.Context, provider host.Provider, m 
 			case reason != "":
 				r.Reason = reason
 			default:
-				r.compare(&e, answer, len(a.Rights) > 0)
+				r.compare(&e, answer, len(report.Rights) > 0)
 			}
 			cancel()
 		}
 		if r.Status == ExampleVerified {
-			a.Verified++
+			report.Verified++
 		}
 	}
 	if err := ctx.Err(); err != nil {

@@ -58,11 +58,11 @@ func (in *Installer) Report(ctx context.Context, path string, accept []string) (
 	if err != nil {
 		return nil, err
 	}
-	a, err := in.Admit(ctx, c, signer, accept)
+	report, err := in.Admit(ctx, c, signer, accept)
 	if err != nil {
 		return nil, err
 	}
-	return a, in.refuse(a, host.OperatorStep(host.OpHelp, "plugin install"))
+	return report, in.refuse(report, host.OperatorStep(host.OpHelp, "plugin install"))
 }
 
 // ReportInstalled returns the report on an installed plugin. Its examples run again.
@@ -149,7 +149,7 @@ func (in *Installer) readOffered(path string, o Options) (*store.Candidate, Sign
 	return c, signer, nil
 }
 
-// PrepareInstall reads, verifies, compiles and admits a plugin. Nothing is installed yet. The error is invalid_plugin
+// Prepare reads, verifies, compiles and admits a plugin. Nothing is installed yet. The error is invalid_plugin
 // for a plugin that its admission refuses.
 func (in *Installer) Prepare(ctx context.Context, path string, o Options) (*Installation, error) {
 	c, signer, err := in.readOffered(path, o)
@@ -223,7 +223,7 @@ func (in *Installer) ownName(c *store.Candidate, replace []string) (takesFrom st
 	case !errors.Is(err, host.NotFound):
 		return "", err
 	case owner == host.OwnerShipped && info.Owner != host.OwnerShipped:
-		c.Displaced = host.OwnerShipped
+		c.ReplacedOwner = host.OwnerShipped
 	}
 	if owner == "" || owner == host.OwnerUnsigned || owner == info.Owner {
 		return "", nil
@@ -272,7 +272,7 @@ func (in *Installer) ownLoaded(c *store.Candidate, replace func(plugin, owner st
 		}
 	}
 	if identity := before.Info().Identity(); installed && identity != c.Source().Info.Identity() {
-		c.Displaced = identity
+		c.ReplacedOwner = identity
 	}
 	return nil
 }

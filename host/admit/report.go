@@ -58,11 +58,11 @@ const (
 
 // Errors returns the findings that refuse the plugin: errors of a plugin that is neither shipped nor signed with a
 // trusted key, in rules that were not accepted.
-func (a *Report) Errors() []lint.Finding {
+func (r *Report) Errors() []lint.Finding {
 	var found []lint.Finding
-	for _, f := range a.Findings {
-		stranger := a.Owner != host.OwnerShipped && !a.Signer.Trusted
-		if f.Severity == lint.Error && stranger && !slices.Contains(a.Accepted, f.Rule) {
+	for _, f := range r.Findings {
+		stranger := r.Owner != host.OwnerShipped && !r.Signer.Trusted
+		if f.Severity == lint.Error && stranger && !slices.Contains(r.Accepted, f.Rule) {
 			found = append(found, f)
 		}
 	}
@@ -77,9 +77,9 @@ func (in *Installer) reportPath(digest string) string {
 }
 
 // saveReport stores the report of a build. Descriptions read the runs of its examples from it.
-func (in *Installer) saveReport(a *Report) {
-	path := in.reportPath(a.Digest)
-	data, err := json.Marshal(a)
+func (in *Installer) saveReport(report *Report) {
+	path := in.reportPath(report.Digest)
+	data, err := json.Marshal(report)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
@@ -87,7 +87,7 @@ func (in *Installer) saveReport(a *Report) {
 		err = replaceFile(path, data)
 	}
 	if err != nil {
-		in.cfg.Debug("the report on %s is not stored: %v", a.Plugin, err)
+		in.cfg.Debug("the report on %s is not stored: %v", report.Plugin, err)
 		return
 	}
 	in.pruneReports(filepath.Dir(path))
@@ -128,11 +128,11 @@ func (in *Installer) pruneReports(dir string) {
 
 // storedReport returns the report of a build, or nil.
 func (in *Installer) storedReport(digest string) *Report {
-	a := &Report{}
-	if !in.readReport(digest, a) || a.Digest != digest {
+	report := &Report{}
+	if !in.readReport(digest, report) || report.Digest != digest {
 		return nil
 	}
-	return a
+	return report
 }
 
 // readReport decodes the report of a build, and reports whether there is one.
@@ -178,19 +178,19 @@ type exampleKey struct {
 
 // exampleRuns returns what the report of a build says of its examples.
 func (in *Installer) exampleRuns(digest string) map[exampleKey]*manifest.ExampleRun {
-	var a struct {
+	var report struct {
 		Host, Digest string
 		Examples     []ExampleRun
 	}
-	if !in.readReport(digest, &a) || a.Digest != digest {
+	if !in.readReport(digest, &report) || report.Digest != digest {
 		return nil
 	}
 	runs := map[exampleKey]*manifest.ExampleRun{}
-	for _, r := range a.Examples {
+	for _, r := range report.Examples {
 		key := exampleKey{r.Tool, r.Index}
 		switch r.Status {
 		case ExampleVerified:
-			runs[key] = &manifest.ExampleRun{Verified: "parley " + a.Host, ExitCode: r.ExitCode}
+			runs[key] = &manifest.ExampleRun{Verified: "parley " + report.Host, ExitCode: r.ExitCode}
 		case ExampleDiffers:
 			runs[key] = &manifest.ExampleRun{Differs: r.Reason, ExitCode: r.ExitCode}
 		case ExampleNotRun:

@@ -17,7 +17,7 @@ func TestSignersOfALongProcess(t *testing.T) {
 	home := t.TempDir()
 	trust := &signature.Trust{Path: filepath.Join(home, "config", signature.TrustFile)}
 	trust.File = policy.OperatorFile{Path: trust.Path}
-	who := New(Config{Store: store.OpenStore(filepath.Join(home, "data", "plugins"), nil), Trust: trust,
+	who := New(Config{Store: store.Open(filepath.Join(home, "data", "plugins"), nil), Trust: trust,
 		Shipped: func(string) (string, error) { return "", nil }})
 	path := filepath.Join(t.TempDir(), "smallest.wasm")
 	fixture := filepath.Join("..", "..", "testdata", "wasm", "smallest")

@@ -28,7 +28,7 @@ type Functions struct {
 	BoundSecret func(ctx context.Context, name string) (host.BoundSecret, error)
 	// Script serves [AskScript].
 	Script func(name string, withText bool) (host.Script, error)
-	// CopyHanded serves [AskHanded].
+	// CopyHanded serves [AskSharedFile].
 	CopyHanded func(text, folder string) (path string, err error)
 	// Last serves [AskLast].
 	Last func(record json.RawMessage) bool
@@ -76,8 +76,8 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 			return nil, err
 		}
 		return resultOf(script)
-	case function == host.AskHanded && f.CopyHanded != nil:
-		in, err := decodeArgument[host.HandedArgument](function, `{"text":"handed:..","folder":"/run/.."}`, argument)
+	case function == host.AskSharedFile && f.CopyHanded != nil:
+		in, err := decodeArgument[host.SharedFileArgument](function, `{"text":"handed:..","folder":"/run/.."}`, argument)
 		if err != nil {
 			return nil, err
 		}

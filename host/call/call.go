@@ -160,7 +160,7 @@ func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
 		r.changes = append(r.changes, "coerced")
 	}
 	for _, s := range coercions {
-		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", host.PointerOr(s.Pointer), s.From,
+		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", host.PointerName(s.Pointer), s.From,
 			s.To))
 	}
 	r.params = jsontext.Marshal(paramsSchema.Canonical(coerced))

@@ -65,7 +65,7 @@ func (r *run) consult(ctx context.Context, allowed []string) (host.Ask, host.Dec
 	}
 	ask := host.Ask{Principal: r.call.Principal, Trusted: r.behalf.trusted, Plugin: info.Name,
 		Tool: r.address.Tool.Name, Effect: r.effect(), Outside: r.address.Outside(), Digest: info.Digest,
-		Owner: info.Identity(), Displaced: info.Displaced,
+		Owner: info.Identity(), ReplacedOwner: info.ReplacedOwner,
 		Allowed: allowed}
 	if info.Kind != manifest.KindBuiltin {
 		m, err := r.address.Provider.Manifest()

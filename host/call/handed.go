@@ -3,7 +3,6 @@ package call
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -64,7 +63,7 @@ func (r *run) handOn(name, path string, open func(path string) (*os.File, error)
 	}
 	var random [8]byte
 	_, _ = rand.Read(random[:])
-	text := fmt.Sprintf("%s%s/%d/%s", host.HandedPrefix, hex.EncodeToString(random[:]), before.Size(), filepath.Base(path))
+	text := fmt.Sprintf("%s%x/%d/%s", host.SharedFilePrefix, random, before.Size(), filepath.Base(path))
 	r.handed.mu.Lock()
 	defer r.handed.mu.Unlock()
 	if r.handed.files == nil {

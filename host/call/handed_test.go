@@ -62,7 +62,7 @@ func TestHanded(t *testing.T) {
 			if err := json.Unmarshal(r.Params, &p); err != nil {
 				return nil, err
 			}
-			path, err := r.Handed(ctx, p.Title, folder)
+			path, err := r.SharedFile(ctx, p.Title, folder)
 			if err != nil {
 				return nil, err
 			}

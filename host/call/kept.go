@@ -17,7 +17,7 @@ func (r *run) keepWhole(data json.RawMessage) bool {
 	if r.call.Options.JQ == "" {
 		ending = "." + r.answer.Tool + session.ResultExt
 	}
-	return r.host.cfg.Sessions.Keep(r.call.Principal.Session, r.answer.CallID, ending, data) != ""
+	return r.host.cfg.Sessions.StoreResult(r.call.Principal.Session, r.answer.CallID, ending, data) != ""
 }
 
 // keepBinary stores the binary parts of the answer, puts a [host.File] in the place of each, and reports whether there
@@ -38,7 +38,7 @@ func (r *run) keepBinary() bool {
 		if count > 1 {
 			ending = "-" + strconv.Itoa(count) + ending
 		}
-		path := r.host.cfg.Sessions.Keep(r.call.Principal.Session, r.answer.CallID, ending, content)
+		path := r.host.cfg.Sessions.StoreResult(r.call.Principal.Session, r.answer.CallID, ending, content)
 		if path == "" {
 			return nil
 		}

@@ -79,14 +79,14 @@ func TestKeepBinary(t *testing.T) {
 		if c.Data != "" || c.MIME != "image/png" || filepath.Ext(c.URI) != ".png" || a.Content[1].Text != "hi" {
 			t.Errorf("content: %+v", a.Content)
 		}
-		kept, err := sessions.Kept(of, a.CallID)
+		kept, err := sessions.FindResult(of, a.CallID)
 		if err != nil || kept.JSON || kept.Path != data.Left.Out {
 			t.Errorf("%+v, %v", kept, err)
 		}
 		if _, err := sessions.Result(of, a.CallID); err == nil {
 			t.Error("a binary file was returned as JSON")
 		}
-		if _, err := sessions.Kept(host.Session{Name: "other"}, a.CallID); err == nil {
+		if _, err := sessions.FindResult(host.Session{Name: "other"}, a.CallID); err == nil {
 			t.Error("another session can read the file")
 		}
 	}
@@ -123,7 +123,7 @@ func TestKeptResults(t *testing.T) {
 		if err != nil || !strings.HasSuffix(string(a.Data), `"next":"read `+a.CallID+`"}`) {
 			t.Fatalf("%s, %v", a.Data, err)
 		}
-		kept, err := sessions.Kept(host.Session{}, a.CallID)
+		kept, err := sessions.FindResult(host.Session{}, a.CallID)
 		if err != nil || !kept.JSON || kept.Tool != []string{"shop.echo", ""}[i] {
 			t.Errorf("%+v, %v", kept, err)
 		}
@@ -132,15 +132,15 @@ func TestKeptResults(t *testing.T) {
 		}
 		ids = append([]string{a.CallID}, ids...)
 	}
-	if got := sessions.KeptIDs(host.Session{}); strings.Join(got, " ") != strings.Join(ids, " ") {
+	if got := sessions.ResultIDs(host.Session{}); strings.Join(got, " ") != strings.Join(ids, " ") {
 		t.Errorf("the ids are %v, expected the last one of %v first", got, ids)
 	}
-	if got := sessions.KeptIDs(host.Session{Name: "s"}); got != nil {
+	if got := sessions.ResultIDs(host.Session{Name: "s"}); got != nil {
 		t.Errorf("another session has %v", got)
 	}
 	old := ids[0]
 	now = now.Add(25 * time.Hour)
-	if _, err := sessions.Kept(host.Session{}, old); err == nil {
+	if _, err := sessions.FindResult(host.Session{}, old); err == nil {
 		t.Error("a result is kept for longer than a day")
 	}
 	small := host.Call{Name: "shop.echo", Principal: cli, Options: host.Options{MaxBytes: 5}}
@@ -184,7 +184,7 @@ func TestKeptBinaryHasNoSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ids := sessions.KeptIDs(host.Session{}); len(ids) > 0 || strings.Contains(string(a.Data), encoded(png+canary)) {
+	if ids := sessions.ResultIDs(host.Session{}); len(ids) > 0 || strings.Contains(string(a.Data), encoded(png+canary)) {
 		t.Errorf("the content was stored for %v; the answer is %s", ids, a.Data)
 	}
 }

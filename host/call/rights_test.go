@@ -259,7 +259,7 @@ func TestPolicyInput(t *testing.T) {
 		if builtin {
 			inner, owner = inner.builtin(), host.OwnerShipped
 		} else if bound {
-			inner.info.Owner, inner.info.Displaced, owner = "RWkey", "sha256:old", "RWkey"
+			inner.info.Owner, inner.info.ReplacedOwner, owner = "RWkey", "sha256:old", "RWkey"
 		}
 		outer := newFake(t, shopNamed("first"), map[string]handler{
 			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
@@ -282,7 +282,7 @@ func TestPolicyInput(t *testing.T) {
 			t.Fatalf("%v, asked %+v", a.Err, asked)
 		}
 		about := host.Ask{Plugin: "second", Tool: "echo", Effect: "read", Outside: builtin, Owner: owner,
-			Displaced: inner.info.Displaced}
+			ReplacedOwner: inner.info.ReplacedOwner}
 		byPlugin, byOuter := about, about
 		byPlugin.Principal.Name, byPlugin.Trusted, byPlugin.Principal.Tools = "plugin:first", shipped, held
 		byPlugin.Digest, byPlugin.Capabilities = inner.info.Digest, asked[0].Capabilities

@@ -258,7 +258,7 @@ func demoteDeprecated(catalog *host.Catalog, q host.SearchQuery, results []host.
 			results = slices.Insert(results, i, host.SearchResult{
 				Name: use.Name(), Brief: manifest.CleanLine(tool.Docs.Brief), Why: "replaces " + r.Name, Score: r.Score,
 				Confidence: r.Confidence, Effect: tool.Effect, Experimental: tool.Experimental, Unsigned: r.Unsigned,
-				Signature: manifest.Signature(host.Bare(tool.Name), manifest.Params(tool.Params)),
+				Signature: manifest.Signature(host.LocalName(tool.Name), manifest.Params(tool.Params)),
 			})
 		}
 	}
@@ -284,7 +284,7 @@ func spells(text, plugin, name string) bool {
 		}, s)
 	}
 	query := letters(text)
-	return query == letters(host.Bare(name)) || query == letters(name) || query == letters(plugin+name)
+	return query == letters(host.LocalName(name)) || query == letters(name) || query == letters(plugin+name)
 }
 
 // unsigned reports whether a plugin is neither shipped nor signed with a trusted key: anybody can make a key.

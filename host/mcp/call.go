@@ -20,35 +20,34 @@ import (
 // progressEvery is the least time between two progress notifications of a call.
 const progressEvery = 50 * time.Millisecond
 
-func (m *modeServer) searchTools(
-	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
-) (*sdk.CallToolResult, error) {
-	var p struct {
-		Query, Detail string
-		Limit         int
-		MaxTokens     int `json:"max_tokens"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, err
-	}
+// searchArguments are the arguments of search_tools.
+type searchArguments struct {
+	Query     string `json:"query"`
+	Detail    string `json:"detail"`
+	Limit     int    `json:"limit"`
+	MaxTokens int    `json:"max_tokens"`
+}
+
+func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p searchArguments) (
+	*sdk.CallToolResult, error) {
 	if manifest.CleanLine(manifest.Strip(p.Query)) == "" {
-		return m.errorResult(&host.Answer{
+		return m.out.errorResult(&host.Answer{
 			Err: host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\""),
 		})
 	}
-	c := callerOf(m.Server, r)
+	c := callerOf(m.of, r)
 	query := host.SearchQuery{Text: p.Query, Limit: p.Limit}
 	fits := func(found *hostcall.SearchAnswer) bool {
-		return manifest.Tokens(m.foundText(found, m.afterSearch(found))) <= p.MaxTokens
+		return manifest.Tokens(m.out.foundText(found, m.out.afterSearch(found))) <= p.MaxTokens
 	}
 	if p.MaxTokens == 0 {
 		fits = nil
 	}
-	found, warnings, err := m.cfg.Host.SearchDetailed(m.withTextSize(ctx), c, query, p.Detail, fits)
+	found, warnings, err := m.host.SearchDetailed(m.out.withTextSize(ctx), c, query, p.Detail, fits)
 	if err != nil {
-		return m.errorResult(&host.Answer{Err: host.AsError(err)})
+		return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
-	return textResult(m.foundText(found, m.afterSearch(found)), warnings), nil
+	return textResult(m.out.foundText(found, m.out.afterSearch(found)), warnings), nil
 }
 
 // moreResults is how many results the step after a search asks for that found no sure one.
@@ -56,13 +55,13 @@ const moreResults = 20
 
 // afterSearch returns the calls to take after a search: the documentation of the first result if that is likely and the
 // answer does not show how it is called, what it requires before, and more results unless the first is sure.
-func (m *modeServer) afterSearch(found *hostcall.SearchAnswer) (next []nextCall) {
+func (w *renderer) afterSearch(found *hostcall.SearchAnswer) (next []nextCall) {
 	if best := found.Best(); best != nil {
 		if best.Signature == "" && len(found.Docs) == 0 {
 			next = append(next, describeStep(best.Name, 0))
 		}
 		if found.Open != nil {
-			next = append(next, m.renderSteps([]host.Step{*found.Open})...)
+			next = append(next, w.steps([]host.Step{*found.Open})...)
 		}
 	}
 	shown := len(found.Results)
@@ -73,31 +72,30 @@ func (m *modeServer) afterSearch(found *hostcall.SearchAnswer) (next []nextCall)
 	return next
 }
 
-func (m *modeServer) describeTool(
-	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
-) (*sdk.CallToolResult, error) {
-	var p struct {
-		Name, Format string
-		Tier         int
-		MaxTokens    int `json:"max_tokens"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, err
-	}
-	c := callerOf(m.Server, r)
+// describeArguments are the arguments of describe_tool.
+type describeArguments struct {
+	Name      string `json:"name"`
+	Format    string `json:"format"`
+	Tier      int    `json:"tier"`
+	MaxTokens int    `json:"max_tokens"`
+}
+
+func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p describeArguments) (
+	*sdk.CallToolResult, error) {
+	c := callerOf(m.of, r)
 	asJSON := p.Format == "json"
-	if ctx = m.withTextSize(ctx); asJSON {
-		ctx = m.withDescribedSize(ctx)
+	if ctx = m.out.withTextSize(ctx); asJSON {
+		ctx = m.out.withDescribedSize(ctx)
 	}
 	ctx = host.WithMaxTokens(ctx, p.MaxTokens)
-	docs, err := m.cfg.Host.Describe(ctx, c, m.qualified(p.Name), p.Tier)
+	docs, err := m.host.Describe(ctx, c, m.names.Qualified(p.Name), p.Tier)
 	switch {
 	case err != nil:
-		return m.errorResult(&host.Answer{Err: host.AsError(err)})
+		return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
 	case asJSON:
-		return jsonResult(m.described(docs), nil)
+		return jsonResult(m.out.described(docs), nil)
 	}
-	return textResult(m.docsText(docs), nil), nil
+	return textResult(m.out.docsText(docs), nil), nil
 }
 
 // plannedCall is a call of a plan as a client makes it. "${2.nodeId}" in its arguments is a part of the result of call
@@ -108,28 +106,25 @@ type plannedCall struct {
 	After string `json:"wait_for,omitempty"` // the event of the plugin that has to come before the next call
 }
 
-func (m *modeServer) planCall(
-	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
-) (*sdk.CallToolResult, error) {
-	var p struct {
-		Name      string
-		Arguments json.RawMessage
-		Options   json.RawMessage
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, err
-	}
+// callArguments are the arguments of call_tool and plan_call.
+type callArguments struct {
+	Name               string
+	Arguments, Options json.RawMessage
+}
+
+func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p callArguments) (
+	*sdk.CallToolResult, error) {
 	options, err := host.ParseOptions(p.Options)
 	if err != nil {
 		return m.taughtResult(planCall, r.Params.Arguments, &host.Answer{Tool: planCall, Err: host.AsError(err)})
 	}
-	options = m.cfg.Options(options)
-	c := callerOf(m.Server, r)
-	plan, warnings, err := m.cfg.Host.PlanFor(ctx, hostcall.PlanQuery{
-		Tool: m.qualified(p.Name), Params: p.Arguments, Principal: host.Principal{Name: c.Name, Session: c.Session},
+	options = m.of.cfg.Options(options)
+	c := callerOf(m.of, r)
+	plan, warnings, err := m.host.PlanFor(ctx, hostcall.PlanQuery{
+		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: host.Principal{Name: c.Name, Session: c.Session},
 		Browser: options.Browser, Target: options.Target})
 	if err != nil {
-		return m.errorResult(&host.Answer{Err: host.AsError(err)})
+		return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
 	}
 	calls := make([]plannedCall, len(plan.Calls))
 	for i, call := range plan.Calls {
@@ -149,77 +144,56 @@ func (m *modeServer) planCall(
 	return withWarnings(result, warnings), err
 }
 
-func (m *modeServer) callTool(
-	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
-) (*sdk.CallToolResult, error) {
-	var p struct {
-		Name      string
-		Arguments json.RawMessage
-		Options   json.RawMessage
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, err
-	}
+func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p callArguments) (
+	*sdk.CallToolResult, error) {
 	options, err := host.ParseOptions(p.Options)
 	if err != nil {
 		e := host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))
 		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})
 	}
-	if meta := m.metaToolNamed(p.Name); meta != "" {
+	if meta := m.names.MetaTool(p.Name); meta != "" {
 		e := host.Errorf(host.InvalidArgs, "%s is called by its own name, not by %s", meta, callTool)
 		return m.taughtResult(callTool, r.Params.Arguments, &host.Answer{Tool: callTool, Err: e})
 	}
-	return m.run(ctx, r, m.qualified(p.Name), p.Arguments, options)
+	return m.run(ctx, r, m.names.Qualified(p.Name), p.Arguments, options)
 }
 
 // calledByNameKey is the key of the context of a call by a tool's own name, for a tool that tools/list does not have in
 // this mode. Its value is the qualified name.
 type calledByNameKey struct{}
 
-// routeToCallTool makes a call by a tool's own name one of call_tool, and one by a prefixed name of a meta-tool one of
-// that. A tool that does not exist is a protocol error.
-func (m *modeServer) routeToCallTool(ctx context.Context, r *sdk.CallToolRequest) (context.Context, error) {
-	name := m.qualified(r.Params.Name)
-	if m.exists(name) {
+// route leads a request to a tool that the SDK runs: a call by a tool's own name to call_tool, and one by a prefixed
+// name of a meta-tool to that. A tool that does not exist is a protocol error.
+func (m *modeServer) route(ctx context.Context, r *sdk.CallToolRequest) (context.Context, error) {
+	if m.native[r.Params.Name] || m.names.Metas[r.Params.Name] != nil {
+		return ctx, nil
+	}
+	name := m.names.Qualified(r.Params.Name)
+	if _, ok := m.names.Find(name); ok {
 		r.Params.Name = callTool
 		return context.WithValue(ctx, calledByNameKey{}, name), nil
 	}
-	if meta := m.metaToolNamed(name); meta != "" {
+	if meta := m.names.MetaTool(name); meta != "" {
 		r.Params.Name = meta
 		return ctx, nil
 	}
-	c := callerOf(m.Server, r)
-	a, _ := m.cfg.Host.Call(ctx, host.Call{
-		Name: name, Params: r.Params.Arguments, Principal: c,
-	})
+	a, _ := m.host.Call(ctx, host.Call{Name: name, Params: r.Params.Arguments, Principal: callerOf(m.of, r)})
 	if a.Err == nil { // it was installed in the meantime
 		a.Err = host.Errorf(host.NotFound, "%s is not a tool", a.Tool)
 	}
-	m.teachName(r.Params, a.Err)
+	m.names.TeachName(r.Params.Name, r.Params.Arguments, a.Err)
 	a.Steps = a.Err.Steps
-	return nil, m.protocolError("unknown tool: ", a)
+	return nil, m.out.protocolError("unknown tool: ", a)
 }
 
 // protocolError makes the JSON-RPC error of an invalid request. Its data is the error object.
-func (m *modeServer) protocolError(prefix string, a *host.Answer) error {
-	data, _ := marshalEscaped(m.failure(a))
-	return &jsonrpc.Error{
-		Code: jsonrpc.CodeInvalidParams, Message: prefix + manifest.CleanLine(a.Err.Message), Data: data,
-	}
+func (w *renderer) protocolError(prefix string, a *host.Answer) error {
+	return invalidParams(prefix+manifest.CleanLine(a.Err.Message), w.failure(a))
 }
 
-// qualified returns the name that the catalog has for a tool, also if it is given with a client's prefix.
-func (m *modeServer) qualified(name string) string {
-	if rest, ok := withoutPrefix(name); ok && !m.exists(name) && m.exists(m.fromListed(rest)) {
-		return m.fromListed(rest)
-	}
-	return m.fromListed(name)
-}
-
-// exists reports whether the catalog has a tool.
-func (m *modeServer) exists(name string) bool {
-	a, err := m.cfg.Host.Catalog().Find(name)
-	return err == nil && a.Tool != nil
+func invalidParams(message string, data any) error {
+	raw, _ := marshalEscaped(data)
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message, Data: raw}
 }
 
 // fromListed returns the name that the catalog has for a tool of tools/list. The catalog itself accepts "__" for dots,
@@ -232,7 +206,7 @@ func (m *modeServer) fromListed(name string) string {
 	if len(name) != maxName {
 		return name
 	}
-	for _, p := range m.cfg.Host.Catalog().Providers() {
+	for _, p := range m.host.Catalog().Providers() {
 		if !strings.HasPrefix(strings.ToLower(name), strings.ToLower(p.Info().Name)+"__") {
 			continue
 		}
@@ -250,38 +224,38 @@ func (m *modeServer) fromListed(name string) string {
 func (m *modeServer) run(
 	ctx context.Context, r *sdk.CallToolRequest, name string, params json.RawMessage, options host.Options,
 ) (*sdk.CallToolResult, error) {
-	if m.closing.Err() != nil {
-		return m.errorResult(&host.Answer{Err: host.AsError(context.Cause(m.closing))})
+	if m.of.closing.Err() != nil {
+		return m.out.errorResult(&host.Answer{Err: host.AsError(context.Cause(m.of.closing))})
 	}
-	a := &asker{server: m.Server, request: r, caller: callerOf(m.Server, r)}
-	w, err := m.resume(a, name, params)
+	a := &asker{server: m.of, request: r, caller: callerOf(m.of, r)}
+	w, err := m.of.parking.resume(a, name, params)
 	if err != nil {
 		e := &host.Error{Code: host.Denied, Message: err.Error(), Cause: err}
-		return nil, m.protocolError("", &host.Answer{Tool: name, Err: e})
+		return nil, m.out.protocolError("", &host.Answer{Tool: name, Err: e})
 	}
 	if w == nil {
 		var failure *host.Error
 		if w, failure = m.begin(ctx, a, name, params, options); failure != nil {
-			return m.errorResult(&host.Answer{Err: failure})
+			return m.out.errorResult(&host.Answer{Err: failure})
 		}
 	}
-	answer, required := m.await(ctx, w)
+	answer, required := m.of.parking.await(ctx, w)
 	if required != nil {
 		return required.result(), nil
 	}
 	defer w.ended()
 	switch {
 	case answer.Err == nil:
-		return successResult(answer)
+		return successResult(answer), nil
 	case errors.As(answer.Err, &required):
 		return required.result(), nil
 	case errors.Is(answer.Err, errWrongState):
-		return nil, m.protocolError("", answer)
+		return nil, m.out.protocolError("", answer)
 	}
 	if errors.Is(answer.Err, host.NotFound) && r.Params.Name == callTool {
 		return m.taughtResult(callTool, r.Params.Arguments, answer)
 	}
-	return m.errorResult(answer)
+	return m.out.errorResult(answer)
 }
 
 // begin admits and starts a call.
@@ -289,29 +263,32 @@ func (m *modeServer) begin(
 	ctx context.Context, a *asker, name string, params json.RawMessage, options host.Options,
 ) (*waitingCall, *host.Error) {
 	select {
-	case m.calls <- struct{}{}:
+	case m.of.calls <- struct{}{}:
 	default:
 		return nil, host.Errorf(host.Busy,
 			"%d calls are running already; nothing was run, call again when one has ended", maxCalls)
 	}
-	ended := func() { <-m.calls }
+	ended := func() { <-m.of.calls }
 	c := a.caller
 	call := host.Call{
 		Name: name, Params: params, Principal: c,
-		DocsOnFirstUse: m.cfg.DocsOnFirstUse && m.mode != Full,
-		Options:        m.cfg.Options(options), Given: options.StepOptions(),
+		DocsOnFirstUse: m.of.cfg.DocsOnFirstUse && m.mode != Full,
+		Options:        m.of.cfg.Options(options), Given: options.StepOptions(),
 		Sink: sink(ctx, a.request, name),
 	}
 	if call.Options.MaxBytes == 0 && !call.Options.Unlimited {
-		call.Options.MaxBytes = m.maxBytesOf(name)
+		call.Options.MaxBytes = DefaultMaxBytes
+		if at, ok := m.names.Find(name); ok && isBinary(at.Tool.Returns) {
+			call.Options.MaxBytes = maxBinary // which a client shows itself; a model does not read it
+		}
 	}
 	if call.Options.MaxBytes > maxSmall || call.Options.Unlimited {
-		free, err := m.admitLarge(ctx)
+		free, err := m.of.admitLarge(ctx)
 		if err != nil {
 			ended()
 			return nil, err
 		}
-		ended = func() { free(); <-m.calls }
+		ended = func() { free(); <-m.of.calls }
 	}
 	return m.start(ctx, a, call, ended), nil
 }
@@ -331,15 +308,6 @@ func (s *Server) admitLarge(ctx context.Context) (free func(), err *host.Error) 
 			"call again or ask for less with the option max_bytes", maxUnsentBytes)
 	}
 	return func() { <-s.largeCalls }, nil
-}
-
-// maxBytesOf returns how much of a tool's result is shown by default. Binary content, which a client shows itself,
-// may be larger than text that a model reads.
-func (m *modeServer) maxBytesOf(name string) int {
-	if a, err := m.cfg.Host.Catalog().Find(name); err == nil && a.Tool != nil && isBinary(a.Tool.Returns) {
-		return maxBinary
-	}
-	return DefaultMaxBytes
 }
 
 // sink sends the progress of a call to a client that asked for it, and what a plugin logs to one that has set a level

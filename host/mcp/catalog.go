@@ -1,10 +1,10 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +12,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/manifest"
 )
 
 // refreshInterval is how often a server looks for changes of the catalog while a client listens for them.
@@ -54,7 +53,18 @@ func (s *Server) watch() (stop func()) {
 	if s.watchers++; s.watchers == 1 {
 		ctx, cancel := context.WithCancel(s.closing)
 		s.stopWatching = cancel
-		go s.refreshUntil(ctx)
+		go func() {
+			ticker := time.NewTicker(s.refreshInterval)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-ticker.C:
+					s.refresh()
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
 	}
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
@@ -65,28 +75,15 @@ func (s *Server) watch() (stop func()) {
 	})
 }
 
-func (s *Server) refreshUntil(ctx context.Context) {
-	ticker := time.NewTicker(s.refreshInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			s.refresh()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // update makes the lists those of the host's catalog, if it was swapped. The SDK notifies the clients of each list that
 // changes. The error says which plugins cannot be read.
 func (m *modeServer) update() error {
-	if m.catalog.Load() == m.cfg.Host.Catalog() {
+	if m.catalog.Load() == m.host.Catalog() {
 		return nil
 	}
 	m.updating.Lock()
 	defer m.updating.Unlock()
-	catalog := m.cfg.Host.Catalog()
+	catalog := m.host.Catalog()
 	if m.catalog.Load() == catalog {
 		return nil
 	}
@@ -94,14 +91,10 @@ func (m *modeServer) update() error {
 	m.updateResources(next)
 	m.updatePrompts(next)
 	last := m.lists.Swap(next)
-	if m.catalog.Swap(catalog) != nil && !slices.EqualFunc(last.tools, next.tools, listedTool.equal) {
-		err = errors.Join(err, m.addMetaTools()) // the SDK notifies clients when a tool is added
+	if m.catalog.Swap(catalog) != nil && !reflect.DeepEqual(last.tools, next.tools) {
+		m.addMetaTools() // the SDK notifies clients when a tool is added
 	}
 	return err
-}
-
-func (t listedTool) equal(other listedTool) bool {
-	return t.name == other.name && t.qualified == other.qualified && bytes.Equal(t.json, other.json)
 }
 
 func (m *modeServer) updateResources(next *lists) {
@@ -112,11 +105,11 @@ func (m *modeServer) updateResources(next *lists) {
 	for _, uri := range slices.Sorted(maps.Keys(next.resources)) {
 		r := next.resources[uri]
 		old := last.resources[uri]
-		if old == nil || !sameJSON(old, r) {
+		if old == nil || !reflect.DeepEqual(old, r) {
 			m.server.AddResource(r, m.read)
 		}
 		if old != nil && last.digests[uri] != next.digests[uri] {
-			_ = m.server.ResourceUpdated(m.closing, &sdk.ResourceUpdatedNotificationParams{URI: uri})
+			_ = m.server.ResourceUpdated(m.of.closing, &sdk.ResourceUpdatedNotificationParams{URI: uri})
 		}
 	}
 }
@@ -134,20 +127,11 @@ func (m *modeServer) updatePrompts(next *lists) {
 }
 
 // missing returns the keys of one map that another does not have.
-func missing[V any](from, in map[string]V) (keys []string) {
-	for k := range from {
-		if _, ok := in[k]; !ok {
-			keys = append(keys, k)
-		}
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func sameJSON(a, b any) bool {
-	x, errX := manifest.Marshal(a)
-	y, errY := manifest.Marshal(b)
-	return errX == nil && errY == nil && bytes.Equal(x, y)
+func missing[V any](from, in map[string]V) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(from)), func(k string) bool {
+		_, has := in[k]
+		return has
+	})
 }
 
 // listsOf returns what the mode lists of a catalog. The error joins those of the plugins that cannot be read; what
@@ -160,7 +144,7 @@ func (m *modeServer) listsOf(catalog *host.Catalog) (*lists, error) {
 	var faults []error
 	switch m.mode {
 	case Progressive:
-		pinned := m.cfg.Pinned
+		pinned := m.of.cfg.Pinned
 		if len(pinned) == 0 {
 			pinned = defaultPinned
 		}

@@ -49,10 +49,7 @@ func (c *Client) Request(ctx context.Context, method string, params any) (json.R
 		return nil, err
 	}
 	c.lastID++
-	id, err := jsonrpc.MakeID(float64(c.lastID))
-	if err != nil {
-		return nil, err
-	}
+	id, _ := jsonrpc.MakeID(float64(c.lastID))
 	if err := c.conn.Write(ctx, &jsonrpc.Request{ID: id, Method: method, Params: raw}); err != nil {
 		return nil, err
 	}

@@ -13,12 +13,8 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// runCode is the meta-tool of mode code that runs a program, which is a call of codeTool.
-const (
-	runCode     = "run_code"
-	codeTool    = "js.run"
-	searchTools = "search_tools"
-)
+// codeTool is the tool that runs a program: a call of runCode is one of it.
+const codeTool = "js.run"
 
 // Of each query, a search for programs declares so many tools, and names so many more: fewer if the first is likely the
 // best, and if there are further queries.
@@ -42,50 +38,30 @@ func codeTools() []metaTool {
 			`{"type":"object","properties":{"source":{"type":"string","minLength":1,` +
 				`"x-aliases":["code","program","script","javascript","js"]},` +
 				`"inputs":{"type":"object"},"options":{"type":"object","description":"timeout, e.g. 2s; default 10s"}},` +
-				`"required":["source"],"additionalProperties":false}`, false, (*modeServer).runCode},
+				`"required":["source"],"additionalProperties":false}`, false, taking((*modeServer).runCode)},
 		{searchTools, "Find tools. Each hit is a line of TypeScript; the exact name of a tool gets its documentation",
 			`{"type":"object","properties":{"queries":{"type":"array","items":{"type":"string"},"minItems":1,` +
 				`"maxItems":8,"x-aliases":["query","q","text","search","keywords","name"]}},` +
-				`"required":["queries"],"additionalProperties":false}`, true, (*modeServer).searchForCode},
+				`"required":["queries"],"additionalProperties":false}`, true, taking((*modeServer).searchForCode)},
 	}
 }
 
-// metaTools are those that the server of the mode runs. [modeServer.lists] says which of them it lists.
-func (m *modeServer) metaTools() []metaTool {
-	if m.mode != Code {
-		return metaTools()
-	}
-	return append(codeTools(), slices.DeleteFunc(metaTools(), func(t metaTool) bool { return t.name == searchTools })...)
+// codeArguments are the arguments of run_code.
+type codeArguments struct {
+	Source  json.RawMessage `json:"source"`
+	Inputs  json.RawMessage `json:"inputs,omitempty"`
+	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// listsMeta reports whether tools/list has a meta-tool. Clients can call all of them.
-func (m *modeServer) listsMeta(name string) bool {
-	switch m.mode {
-	case Code:
-		return name == runCode || name == searchTools
-	case Minimal:
-		return name != planCall
-	}
-	return true
-}
-
-func (m *modeServer) runCode(
-	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
-) (*sdk.CallToolResult, error) {
-	var p struct {
-		Source  json.RawMessage `json:"source"`
-		Inputs  json.RawMessage `json:"inputs,omitempty"`
-		Options json.RawMessage `json:"options,omitempty"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, err
-	}
+func (m *modeServer) runCode(ctx context.Context, r *sdk.CallToolRequest, p codeArguments) (
+	*sdk.CallToolResult, error) {
 	options, err := host.ParseOptions(p.Options)
 	if err != nil {
-		return m.taughtResult(runCode, params, &host.Answer{Tool: runCode, Err: host.AsError(err)})
+		return m.taughtResult(runCode, r.Params.Arguments, &host.Answer{Tool: runCode, Err: host.AsError(err)})
 	}
 	p.Options = nil
-	if params, err = manifest.Marshal(p); err != nil {
+	params, err := manifest.Marshal(p)
+	if err != nil {
 		return nil, err
 	}
 	return m.run(ctx, r, codeTool, params, options)
@@ -93,14 +69,9 @@ func (m *modeServer) runCode(
 
 // searchForCode answers each query by the declarations of the tools that it finds, or by the documentation of the tool
 // that it names. A tool that two queries find is declared once.
-func (m *modeServer) searchForCode(
-	ctx context.Context, r *sdk.CallToolRequest, params json.RawMessage,
-) (*sdk.CallToolResult, error) {
-	var p struct{ Queries []string }
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, err
-	}
-	c := callerOf(m.Server, r)
+func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, p struct{ Queries []string }) (
+	*sdk.CallToolResult, error) {
+	c := callerOf(m.of, r)
 	var b strings.Builder
 	var warnings []string
 	shown := map[string]bool{}
@@ -110,18 +81,18 @@ func (m *modeServer) searchForCode(
 			fmt.Fprintf(&b, "// %s\n", query)
 		}
 		if at, ok := m.named(query); ok {
-			d, err := m.cfg.Host.Describe(m.withCodeSize(ctx, at.Tool), c, at.Name(), manifest.Tier2)
+			asCode := host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(d.TypeScript(at.Tool)) })
+			d, err := m.host.Describe(asCode, c, at.Name(), manifest.Tier2)
 			if err != nil {
-				return m.errorResult(&host.Answer{Err: host.AsError(err)})
+				return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
 			}
 			b.WriteString(d.TypeScript(at.Tool) + "\n")
 			continue
 		}
 		most, _ := codeHits(1, "")
-		found, more, err := m.cfg.Host.SearchDetailed(ctx, c,
-			host.SearchQuery{Text: query, Limit: most}, "names", nil)
+		found, more, err := m.host.SearchDetailed(ctx, c, host.SearchQuery{Text: query, Limit: most}, "names", nil)
 		if err != nil {
-			return m.errorResult(&host.Answer{Err: host.AsError(err)})
+			return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
 		}
 		warnings = append(warnings, more...)
 		if len(found.Results) == 0 {
@@ -132,10 +103,10 @@ func (m *modeServer) searchForCode(
 		var others []string
 		for i := range found.Results[:min(declared+named, len(found.Results))] {
 			r := &found.Results[i]
-			at, err := m.cfg.Host.Catalog().Find(r.Name)
+			at, ok := m.names.Find(r.Name)
 			unlikely := i > 0 && r.Confidence == "low"
 			switch {
-			case err != nil || at.Tool == nil || unlikely || shown[at.Name()] || at.Name() == codeTool: // run_code runs it
+			case !ok || unlikely || shown[at.Name()] || at.Name() == codeTool: // run_code runs it
 			case i >= declared:
 				others = append(others, at.Name())
 			default:
@@ -152,17 +123,12 @@ func (m *modeServer) searchForCode(
 
 // named returns the tool whose whole name a query is, as a program or a list spells it.
 func (m *modeServer) named(query string) (host.Address, bool) {
-	name := m.qualified(strings.TrimPrefix(strings.TrimSuffix(query, "()"), "tools."))
+	name := m.names.Qualified(strings.TrimPrefix(strings.TrimSuffix(query, "()"), "tools."))
 	if !strings.ContainsAny(name, "._") {
 		return host.Address{}, false
 	}
-	at, err := m.cfg.Host.Catalog().Find(name)
-	return at, err == nil && at.Tool != nil && strings.EqualFold(at.Name(), strings.ReplaceAll(name, "__", "."))
-}
-
-// withCodeSize returns a context for documentation of a tool that is sent as TypeScript.
-func (m *modeServer) withCodeSize(ctx context.Context, t *manifest.Tool) context.Context {
-	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(d.TypeScript(t)) })
+	at, ok := m.names.Find(name)
+	return at, ok && strings.EqualFold(at.Name(), strings.ReplaceAll(name, "__", "."))
 }
 
 // unusual says what speaks against a hit.
@@ -184,7 +150,7 @@ func unusual(r *host.SearchResult) string {
 }
 
 // codeStep renders a step in mode code: a search, or a program of one call.
-func (m *modeServer) codeStep(s host.Step) (nextCall, bool) {
+func (w *renderer) codeStep(s host.Step) (nextCall, bool) {
 	search := func(query string) nextCall {
 		return nextCall{Tool: searchTools, Arguments: map[string][]string{"queries": {query}}}
 	}
@@ -195,27 +161,24 @@ func (m *modeServer) codeStep(s host.Step) (nextCall, bool) {
 		return search(strings.ReplaceAll(s.Tool, ".", " ")), s.Tool != ""
 	case host.OpDescribe, host.OpPlan:
 		return search(s.Tool), s.Tool != codeTool // a failed program is no reason to read how programs are run
-	case host.OpListen:
-		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
-		s = host.CallStep(s.Tool+".events", raw)
 	case host.OpCall:
-		if m.mustChoose(s) {
+		if w.mustChoose(s) {
 			return search(s.Tool), true
 		}
 	default:
 		return nextCall{}, false
 	}
-	params, options := stepArguments(s)
+	params, options := paramsOf(s), optionsOf(s.Options)
 	if s.Tool == codeTool { // no program may call it
 		arguments := map[string]any{}
 		_ = json.Unmarshal(params, &arguments)
-		if len(options) > 0 {
+		if options != nil {
 			arguments["options"] = options
 		}
 		return nextCall{Tool: runCode, Arguments: arguments, Choose: s.Choose}, true
 	}
 	source := fmt.Sprintf("return await %s(%s)", manifest.ProgramName(s.Tool), params)
-	if len(options) > 0 {
+	if options != nil {
 		given, _ := manifest.Marshal(options)
 		source = strings.TrimSuffix(source, ")") + ", " + string(given) + ")"
 	}

@@ -9,11 +9,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -21,12 +23,9 @@ const (
 	// confirmTimeout is how long a person may take to reply.
 	confirmTimeout = 5 * time.Minute
 	// confirmID names the one question of a call.
-	confirmID = "confirm"
-	// firstStateless is the first revision without sessions. In it, a question is the result of a call: the client calls
-	// again with the reply.
-	firstStateless = "2026-07-28"
-	maxQuestion    = 600
-	maxRedeemed    = 10_000
+	confirmID   = "confirm"
+	maxQuestion = 600
+	maxRedeemed = 10_000
 )
 
 // askerKey is the key of the asker in a call's context.
@@ -69,12 +68,13 @@ func (a *asker) canAsk() bool {
 	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
 }
 
-// asksByRetry reports whether the client can ask, and sends the reply with a second request.
+// asksByRetry reports whether the client can ask, and sends the reply with a second request: from the first revision
+// without sessions on, a question is the result of a call.
 func (a *asker) asksByRetry() bool {
-	return a.canAsk() && isStateless(a.request)
+	return a.canAsk() && frame.IsStateless(a.request)
 }
 
-// elicit asks while the call waits, as revisions before firstStateless do.
+// elicit asks while the call waits, as revisions with sessions do.
 func (a *asker) elicit(ctx context.Context, q *host.Question) (host.Approval, error) {
 	hungUp := hungUp(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
@@ -119,7 +119,7 @@ const errWrongState = host.CannotAsk("the reply belongs to another call, has exp
 func (a *asker) confirmByRetry(q *host.Question) (host.Approval, error) {
 	about := a.binding(q)
 	if reply, ok := a.request.Params.InputResponses[confirmID].(*sdk.ElicitResult); ok {
-		question, ok := a.server.redeem(a.request.Params.RequestState, about)
+		question, ok := a.server.tickets.redeem(a.request.Params.RequestState, about)
 		if !ok {
 			return host.Approval{}, errWrongState
 		}
@@ -127,7 +127,7 @@ func (a *asker) confirmByRetry(q *host.Question) (host.Approval, error) {
 		answer.Question = question
 		return answer, nil
 	}
-	required := &inputRequired{elicitParams(q), a.server.issueTicket(q.ID, about)}
+	required := &inputRequired{elicitParams(q), a.server.tickets.issue(q.ID, about)}
 	return host.Approval{}, &host.Error{
 		Code: host.Denied, Cause: required,
 		Message: fmt.Sprintf("%s.%s must be confirmed: the client was asked; nothing was run yet", q.Ask.Plugin, q.Ask.Tool),
@@ -151,14 +151,23 @@ func elicitParams(q *host.Question) *sdk.ElicitParams {
 	}
 }
 
-// issueTicket returns the state that the client must send along with its reply to a question.
-func (s *Server) issueTicket(question, about string) string {
+// tickets are the states that clients carry between two rounds of a call. It is safe for concurrent use.
+type tickets struct {
+	key []byte // signs them
+	now func() time.Time
+
+	mu       sync.Mutex
+	redeemed map[string]time.Time // those that were used, until they would expire
+}
+
+// issue returns the state that the client must send along with its reply to a question.
+func (s *tickets) issue(question, about string) string {
 	body := fmt.Sprintf("%s.%d", question, s.now().Add(confirmTimeout).Unix())
 	return base64.RawURLEncoding.EncodeToString([]byte(body + "." + s.sign(body, about)))
 }
 
 // redeem invalidates a ticket and returns the question that it was issued for. It reports whether the ticket was valid.
-func (s *Server) redeem(ticket, about string) (question string, ok bool) {
+func (s *tickets) redeem(ticket, about string) (question string, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(ticket)
 	if err != nil {
 		return "", false
@@ -186,7 +195,7 @@ func (s *Server) redeem(ticket, about string) (question string, ok bool) {
 	return question, true
 }
 
-func (s *Server) sign(body, about string) string {
+func (s *tickets) sign(body, about string) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(body + "\x00" + about))
 	return hex.EncodeToString(mac.Sum(nil))

@@ -1,14 +1,18 @@
 package mcp
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 )
 
 const (
@@ -32,8 +36,21 @@ type connection struct {
 	silence  *time.Timer
 }
 
+// connections are those of all clients. It is safe for concurrent use.
+type connections struct {
+	host  *hostcall.Host
+	id    string // of this process: the session of a client on stdio
+	named string // the session of the user in which the client on stdio works, "" for one of its own
+
+	lostAfter   time.Duration
+	silentAfter time.Duration
+
+	mu          sync.Mutex
+	connections map[string]*connection
+}
+
 // follow remembers the connection of a request, and waits for its end.
-func (s *Server) follow(req sdk.Request) {
+func (s *connections) follow(req sdk.Request) {
 	client, ok := req.GetSession().(*sdk.ServerSession)
 	if !ok {
 		return
@@ -62,23 +79,20 @@ func (s *Server) follow(req sdk.Request) {
 }
 
 // endConnection tells the host that a connection has ended, unless it has been told.
-func (s *Server) endConnection(id string) {
+func (s *connections) endConnection(id string) {
 	s.mu.Lock()
 	c := s.connections[id]
 	delete(s.connections, id)
 	s.mu.Unlock()
 	if c != nil {
-		s.cfg.Host.EndConnection(c.session)
+		s.host.EndConnection(c.session)
 	}
 }
 
-// endConnections ends all connections, because the server ends.
-func (s *Server) endConnections() {
+// endAll ends all connections, because the server ends.
+func (s *connections) endAll() {
 	s.mu.Lock()
-	var ids []string
-	for id := range s.connections {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(s.connections))
 	s.mu.Unlock()
 	for _, id := range ids {
 		s.endConnection(id)
@@ -88,7 +102,7 @@ func (s *Server) endConnections() {
 // hold counts a request over HTTP until release is called. A client whose stream broke off and that has had no request
 // under way for lostAfter is lost: it was probably killed. One without a stream is lost after silentAfter. What it
 // opened is then closed as if it had ended its session, but the session stays, in case only the stream broke off.
-func (s *Server) hold(r *http.Request) (release func()) {
+func (s *connections) hold(r *http.Request) (release func()) {
 	user := ""
 	if token := auth.TokenInfoFromContext(r.Context()); token != nil {
 		user = token.UserID
@@ -128,22 +142,22 @@ func (s *Server) hold(r *http.Request) (release func()) {
 }
 
 // lose tells the host that a connection is lost, unless it has ended or had more requests than these.
-func (s *Server) lose(c *connection, begun int) {
+func (s *connections) lose(c *connection, begun int) {
 	s.mu.Lock()
 	isLost := s.connections[c.session.Connection] == c && c.begun == begun
 	s.mu.Unlock()
 	if isLost {
-		s.cfg.Host.EndConnection(host.Session{Connection: c.session.Connection})
+		s.host.EndConnection(host.Session{Connection: c.session.Connection})
 	}
 }
 
 // sessionOf returns the session of the requests of a client. Over stdio, and in revisions with sessions, that is the
 // connection; in stateless revisions it is the one that the request names. Without that, requests cannot be related to
 // each other.
-func (s *Server) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExtra, named string) host.Session {
+func (s *connections) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExtra, named string) host.Session {
 	if extra == nil || extra.Header == nil {
-		if s.cfg.Session != "" {
-			return host.Session{Name: s.cfg.Session, Connection: s.id}
+		if s.named != "" {
+			return host.Session{Name: s.named, Connection: s.id}
 		}
 		return host.Session{Name: s.id, Connection: s.id, Temporary: true}
 	}

@@ -1,12 +1,14 @@
 package mcp
 
 import (
+	"bytes"
 	"net"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -14,14 +16,14 @@ import (
 func (s *Server) SetRefreshInterval(d time.Duration) { s.refreshInterval = d }
 
 // SetClock sets the clock by which confirmations expire. Call it before clients connect.
-func (s *Server) SetClock(now func() time.Time) { s.now = now }
+func (s *Server) SetClock(now func() time.Time) { s.tickets.now = now }
 
 // SetLostAfter sets how long a client whose stream broke off, and one without a stream, may take to send another
 // request.
 func (s *Server) SetLostAfter(streamed, silent time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lostAfter, s.silentAfter = streamed, silent
+	s.connections.mu.Lock()
+	defer s.connections.mu.Unlock()
+	s.connections.lostAfter, s.connections.silentAfter = streamed, silent
 }
 
 // SetShutdownGrace sets how long the server waits for a client when it shuts down.
@@ -41,7 +43,7 @@ func (s *Server) UnsentBytes() int64 { return s.unsentBytes.Load() }
 
 // BoundListener limits the connections of a listener.
 func BoundListener(l net.Listener, most, perClient int) net.Listener {
-	return newBoundedListener(l, most, perClient)
+	return frame.BoundListener(l, most, perClient)
 }
 
 // SessionHash is the name of the session that some words identify.
@@ -59,7 +61,7 @@ func (s *Server) Next(step host.Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	call, ok := m.renderStep(step)
+	call, ok := m.out.step(step)
 	if !ok {
 		return "", nil
 	}
@@ -95,3 +97,19 @@ var (
 	ListedKey     = listedKey
 	ListedTools   = listedTools
 )
+
+// prepareTools returns the tools of a provider for listedTools: a line for each, with its name, a tab and the JSON.
+func prepareTools(p host.Provider) ([]byte, error) {
+	l := &lists{}
+	catalog, err := host.NewCatalog(p)
+	if err == nil {
+		err = l.addTools(catalog, p)
+	}
+	var b bytes.Buffer
+	for _, t := range l.tools {
+		b.WriteString(t.name + "\t")
+		b.Write(t.json)
+		b.WriteByte('\n')
+	}
+	return b.Bytes(), err
+}

@@ -8,7 +8,6 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -131,7 +130,7 @@ func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig
 		ErrorLog:          log.New(io.Discard, "", 0), // invalid requests of strangers are not worth a log
 	}
 	ended := make(chan error, 1)
-	bounded := net.Listener(newBoundedListener(listener, maxConnections, maxClientConnections))
+	bounded := frame.BoundListener(listener, maxConnections, maxClientConnections)
 	if cfg.TLS != nil {
 		bounded = tls.NewListener(bounded, cfg.TLS)
 	}
@@ -187,7 +186,7 @@ func (s *Server) serveModes(w http.ResponseWriter, r *http.Request) {
 	m.ServeHTTP(w, r)
 }
 
-// connectHTTP makes the handlers of both wires: revisions from firstStateless on have no sessions.
+// connectHTTP makes the handlers of both wires: later revisions have no sessions.
 func (m *modeServer) connectHTTP() {
 	get := func(*http.Request) *sdk.Server { return m.server }
 	m.stateless = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
@@ -226,40 +225,21 @@ func (m *modeServer) revision(r *http.Request) string {
 
 // serveFramed passes a message to the SDK.
 func (m *modeServer) serveFramed(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Mcp-Protocol-Version") >= firstStateless {
+	if !frame.HasSessions(r.Header.Get("Mcp-Protocol-Version")) {
 		m.stateless.ServeHTTP(w, r)
 		return
 	}
-	if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" && m.sessionsFull() {
+	if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" &&
+		len(slices.Collect(m.server.Sessions())) >= maxSessions {
 		writeHTTPError(w, http.StatusServiceUnavailable,
 			host.Errorf(host.Busy, "%d sessions are open already; end one with DELETE", maxSessions))
 		return
 	}
-	defer m.hold(r)()
+	defer m.of.connections.hold(r)()
 	if r.Method == http.MethodGet { // the stream of messages that the server sends unprompted
-		defer m.watch()()
+		defer m.of.watch()()
 	}
 	m.stateful.ServeHTTP(w, r)
-}
-
-// sessionsFull reports whether no further session may be opened.
-func (m *modeServer) sessionsFull() bool {
-	n := 0
-	for range m.server.Sessions() {
-		n++
-	}
-	return n >= maxSessions
-}
-
-// closeSessions ends the sessions, and thereby the streams that keep connections open.
-func (s *Server) closeSessions() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range s.modes {
-		for session := range m.server.Sessions() {
-			go session.Close()
-		}
-	}
 }
 
 // guard checks and bounds each request before it passes it on.
@@ -392,8 +372,7 @@ func (g *guard) verifyToken(_ context.Context, token string, _ *http.Request) (*
 	if at < 0 {
 		return nil, auth.ErrInvalidToken
 	}
-	info := &auth.TokenInfo{UserID: hex.EncodeToString(sum[:16])}
-	info.Extra = map[string]any{}
+	info := &auth.TokenInfo{UserID: hex.EncodeToString(sum[:16]), Extra: map[string]any{}}
 	if name := accepted[at].Name; name != "" {
 		info.Extra[boundName] = name
 	}
@@ -473,18 +452,15 @@ func bodyTooLarge(w http.ResponseWriter, body io.Reader) {
 
 // writeHTTPError responds with the error object.
 func writeHTTPError(w http.ResponseWriter, status int, e *host.Error) {
-	raw, err := manifest.Marshal(struct {
+	raw, _ := marshalEscaped(struct {
 		OK    bool              `json:"ok"`
 		Error *host.ErrorObject `json:"error"`
 		Next  []nextCall        `json:"next"`
 	}{false, e.Object(), []nextCall{}})
-	if err != nil {
-		raw = json.RawMessage("{}")
-	}
 	w.Header().Set("Content-Type", jsonType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "%s\n", manifest.EscapeJSON(raw))
+	_, _ = fmt.Fprintf(w, "%s\n", raw)
 }
 
 // deadlineWriter gives a client clientTimeout to read each piece of a response, and counts the bytes that it has yet to
@@ -528,56 +504,4 @@ func (w *deadlineWriter) Flush() { _ = w.FlushError() }
 
 func (w *deadlineWriter) extend() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.clientTimeout))
-}
-
-// boundedListener accepts no further connections while as many are open as it has slots, and closes those of a client
-// that has perClient already.
-type boundedListener struct {
-	net.Listener
-	slots     chan struct{}
-	perClient int
-	mu        sync.Mutex
-	open      map[string]int // by the address of the client
-}
-
-func newBoundedListener(l net.Listener, most, perClient int) *boundedListener {
-	return &boundedListener{Listener: l, slots: make(chan struct{}, most), perClient: perClient, open: map[string]int{}}
-}
-
-func (l *boundedListener) Accept() (net.Conn, error) {
-	for {
-		l.slots <- struct{}{}
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			<-l.slots
-			return nil, err
-		}
-		client := hostName(conn.RemoteAddr().String())
-		if l.count(client, 1) <= l.perClient {
-			return &slotConn{Conn: conn, release: sync.OnceFunc(func() { l.count(client, -1); <-l.slots })}, nil
-		}
-		l.count(client, -1)
-		_ = conn.Close()
-		<-l.slots
-	}
-}
-
-// count adds n to the connections of a client and returns their number.
-func (l *boundedListener) count(client string, n int) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open[client] += n; l.open[client] == 0 {
-		delete(l.open, client)
-	}
-	return l.open[client]
-}
-
-type slotConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *slotConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }

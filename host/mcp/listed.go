@@ -2,12 +2,13 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 
 	"github.com/parley-tools/parley/host"
 )
 
-// listedTools are the tools of cdp and of the shipped plugins as full mode lists them, by [prepareTools]. A line
+// listedTools are the tools of cdp and of the shipped plugins as full mode lists them, by a test. A line
 // "= KEY" is in front of the tools of each provider. Making them takes ten times as long as everything else that a
 // server does until it has sent its list.
 //
@@ -18,10 +19,7 @@ var listedTools []byte
 // listedKey is the key of a provider: the digest of its build, or its name and version if it is part of the binary.
 func listedKey(of host.Provider) string {
 	info := of.Info()
-	if info.Digest != "" {
-		return info.Digest
-	}
-	return info.Name + " " + info.Version
+	return cmp.Or(info.Digest, info.Name+" "+info.Version)
 }
 
 // preparedTools returns the lines of a provider in listedTools, nil if it is not there.
@@ -37,20 +35,4 @@ func preparedTools(of host.Provider) []byte {
 		rest = rest[:end+1]
 	}
 	return rest
-}
-
-// prepareTools returns the tools of a provider for listedTools: a line for each, with its name, a tab and the JSON.
-func prepareTools(p host.Provider) ([]byte, error) {
-	l := &lists{}
-	catalog, err := host.NewCatalog(p)
-	if err == nil {
-		err = l.addTools(catalog, p)
-	}
-	var b bytes.Buffer
-	for _, t := range l.tools {
-		b.WriteString(t.name + "\t")
-		b.Write(t.json)
-		b.WriteByte('\n')
-	}
-	return b.Bytes(), err
 }

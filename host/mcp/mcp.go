@@ -5,11 +5,11 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,11 +20,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
@@ -78,9 +78,10 @@ type Config struct {
 
 // Server serves MCP clients. It is safe for concurrent use.
 type Server struct {
-	cfg Config
-	id  string // of this process: the session of a client on stdio
-	key []byte // signs the state that a client carries between two rounds of a call
+	cfg         Config
+	tickets     tickets
+	parking     parking
+	connections connections
 
 	// Each holds a value for each call, request or body that is under way.
 	calls       chan struct{}
@@ -93,25 +94,23 @@ type Server struct {
 	closing   context.Context // done when the server shuts down, with the reason as its cause
 	closeWith context.CancelCauseFunc
 
-	now             func() time.Time
 	refreshInterval time.Duration
 	shutdownGrace   time.Duration
-	lostAfter       time.Duration
-	silentAfter     time.Duration
 
 	mu           sync.Mutex
 	modes        map[string]*modeServer
-	redeemed     map[string]time.Time // tickets that were used, until they would expire
-	parked       map[string]*parkedCall
-	connections  map[string]*connection
 	watchers     int // clients that listen for changes of the catalog
 	stopWatching context.CancelFunc
 }
 
 // modeServer is the server in one documentation mode.
 type modeServer struct {
-	*Server
+	of                  *Server // whose mode it is
 	mode                string
+	host                *hostcall.Host
+	metas               []metaTool
+	names               envelope.Reader
+	out                 renderer
 	server              *sdk.Server
 	stateless, stateful http.Handler // of the two kinds of revisions over HTTP
 
@@ -125,31 +124,26 @@ type modeServer struct {
 // New makes a server. The error is invalid_args for an unknown mode, or config_error for a pinned tool that does not
 // exist.
 func New(cfg Config) (*Server, error) {
+	if cfg.Options == nil {
+		cfg.Options = func(o host.Options) host.Options { return o }
+	}
+	closing, closeWith := context.WithCancelCause(context.Background())
 	s := &Server{
-		cfg: cfg, id: newID(), key: make([]byte, 32),
+		cfg: cfg, closing: closing, closeWith: closeWith,
+		tickets: tickets{key: make([]byte, 32), now: time.Now, redeemed: map[string]time.Time{}},
+		parking: parking{closing: closing, parked: map[string]*parkedCall{}},
+		connections: connections{host: cfg.Host, id: nameHash(rand.Text()), named: cfg.Session, lostAfter: lostAfter,
+			silentAfter: silentAfter, connections: map[string]*connection{}},
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),
 		requests: make(chan struct{}, maxRequests), largeBodies: make(chan struct{}, maxLarge),
-		now: time.Now, refreshInterval: refreshInterval, shutdownGrace: shutdownGrace,
-		lostAfter: lostAfter, silentAfter: silentAfter,
-		modes: map[string]*modeServer{}, redeemed: map[string]time.Time{}, parked: map[string]*parkedCall{},
-		connections: map[string]*connection{},
+		refreshInterval: refreshInterval, shutdownGrace: shutdownGrace, modes: map[string]*modeServer{},
 	}
-	_, _ = rand.Read(s.key)
-	s.closing, s.closeWith = context.WithCancelCause(context.Background())
-	if cfg.Options == nil {
-		s.cfg.Options = func(o host.Options) host.Options { return o }
-	}
+	_, _ = rand.Read(s.tickets.key)
 	if err := s.checkPinned(); err != nil {
 		return nil, err
 	}
 	_, err := s.modeServer(cfg.Mode)
 	return s, err
-}
-
-func newID() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:])
-	return "mcp-" + hex.EncodeToString(b[:])
 }
 
 // CheckMode returns invalid_args, which names the modes, unless mode is one of them.
@@ -173,10 +167,13 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 	if m := s.modes[mode]; m != nil {
 		return m, nil
 	}
-	m := &modeServer{Server: s, mode: mode}
+	m := &modeServer{of: s, mode: mode, host: s.cfg.Host, out: renderer{s.cfg.Host, mode}}
 	m.lists.Store(&lists{})
+	if err := m.setMetaTools(); err != nil {
+		return nil, err
+	}
 	m.server = sdk.NewServer(&sdk.Implementation{Name: "parley", Version: s.cfg.Version}, &sdk.ServerOptions{
-		Instructions:      m.instructions(),
+		Instructions:      s.instructions(mode),
 		PageSize:          pageSize,
 		CompletionHandler: m.complete,
 		SetCacheable:      cacheable,
@@ -191,9 +188,7 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 		SubscribeHandler:   m.subscribe,
 		UnsubscribeHandler: func(context.Context, *sdk.UnsubscribeRequest) error { return nil },
 	})
-	if err := m.addMetaTools(); err != nil {
-		return nil, err
-	}
+	m.addMetaTools()
 	m.addResourceTemplates()
 	m.addPrompts()
 	if err := m.update(); err != nil {
@@ -218,64 +213,38 @@ func cacheable(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if method != "ping" {
-			m.refresh()
+			m.of.refresh()
 		}
-		m.follow(req)
+		m.of.connections.follow(req)
 		ctx = hostcall.WithMode(ctx, m.mode)
 		ctx = host.WithDocsSize(ctx, docsSizeInCall)
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
 			growStack(false)
-			if m.isNative(r.Params.Name) {
-				break
-			}
 			var err error
-			if ctx, err = m.routeToCallTool(ctx, r); err != nil {
+			if ctx, err = m.route(ctx, r); err != nil {
 				return nil, err
 			}
 		case *sdk.ListToolsRequest:
 			return m.listTools(ctx, r, next)
 		case *sdk.SubscriptionsListenRequest:
-			defer m.watch()()
+			defer m.of.watch()()
 			var stop context.CancelFunc
-			ctx, stop = m.untilEnd(ctx)
+			ctx, stop = m.of.untilEnd(ctx)
 			defer stop()
 		}
 		result, err := next(ctx, method, req)
 		if err != nil {
-			return nil, errorOfRevision(err, req)
+			return nil, frame.ErrorOfRevision(err, req)
 		}
 		switch r := result.(type) {
 		case *sdk.InitializeResult:
-			r.Instructions = m.instructions() // the SDK has those of the time when the mode was set up
+			r.Instructions = m.of.instructions(m.mode) // the SDK has those of the time when the mode was set up
 		case *sdk.DiscoverResult:
-			r.Instructions = m.instructions()
+			r.Instructions = m.of.instructions(m.mode)
 		}
 		return result, nil
 	}
-}
-
-// isStateless reports whether a request is one of a revision without sessions. A session may have another revision than
-// its client asked for.
-func isStateless(req sdk.Request) bool {
-	v, _ := req.GetParams().GetMeta()[sdk.MetaKeyProtocolVersion].(string)
-	return v >= firstStateless
-}
-
-// errorOfRevision returns an error with the code of the client's revision: that of an unknown resource has changed.
-func errorOfRevision(err error, req sdk.Request) error {
-	switch req.(type) {
-	case *sdk.ReadResourceRequest, *sdk.SubscribeRequest:
-	default:
-		return err
-	}
-	var e *jsonrpc.Error
-	if !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams || isStateless(req) {
-		return err
-	}
-	old := *e
-	old.Code = frame.CodeResourceNotFound
-	return &old
 }
 
 // growStack makes the stack of a call's goroutine as large as most calls need it at once. While the stack is still
@@ -291,9 +260,9 @@ func growStack(used bool) {
 
 // untilEnd returns a context that also ends when the server shuts down or the client hangs up, for requests that do not
 // end otherwise.
-func (m *modeServer) untilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+func (s *Server) untilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	closed := context.AfterFunc(m.closing, cancel)
+	closed := context.AfterFunc(s.closing, cancel)
 	left := context.AfterFunc(hungUp(ctx), cancel)
 	return ctx, func() {
 		closed()
@@ -303,22 +272,16 @@ func (m *modeServer) untilEnd(ctx context.Context) (context.Context, context.Can
 }
 
 // Instructions returns the instructions for models: the steps and the plugins, in at most 120 tokens.
-func (s *Server) Instructions() string {
-	const steps = "Sandboxed tools, described when needed. search_tools finds tools by what you want to do; " +
+func (s *Server) Instructions() string { return s.instructions(Progressive) }
+
+// instructions returns the instructions of a mode.
+func (s *Server) instructions(mode string) string {
+	steps := "Sandboxed tools, described when needed. search_tools finds tools by what you want to do; " +
 		"describe_tool shows parameters and examples (skip it when a search result has a signature); " +
 		"call_tool runs one. Errors say what to correct: apply it and call again. Plugins: "
-	return s.instructionsFrom(steps)
-}
-
-// instructions returns the instructions of the mode.
-func (m *modeServer) instructions() string {
-	if m.mode == Code {
-		return m.instructionsFrom(codeInstructions)
+	if mode == Code {
+		steps = codeInstructions
 	}
-	return m.Instructions()
-}
-
-func (s *Server) instructionsFrom(steps string) string {
 	return steps + joinWithin(s.plugins(), maxInstructions-len(steps)) + "."
 }
 
@@ -345,8 +308,8 @@ const SessionKey = "parley/session"
 // callerOf identifies the client of a request and its session.
 func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
 	named, _ := r.Params.GetMeta()[SessionKey].(string)
-	p := host.Principal{Name: "mcp:" + clientName(r.ClientInfo()), Session: s.sessionOf(r.Session, r.Extra, named),
-		Origin: originOf(r.Extra)}
+	p := host.Principal{Name: "mcp:" + clientName(r.ClientInfo()), Origin: originOf(r.Extra),
+		Session: s.connections.sessionOf(r.Session, r.Extra, named)}
 	switch {
 	case p.Origin.Token != "":
 		p.Name, p.Bound = "mcp-http:"+p.Origin.Token, true
@@ -375,24 +338,17 @@ func nameHash(words ...string) string {
 
 // clientName makes a plain identifier of a client's own name: at most 40 letters, digits, ".", "_" and "-".
 func clientName(info *sdk.Implementation) string {
-	if info == nil {
-		return "unknown"
+	name := ""
+	if info != nil {
+		name = strings.Map(func(r rune) rune {
+			plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
+			if !plain {
+				return '-'
+			}
+			return r
+		}, info.Name)
 	}
-	var b strings.Builder
-	for _, r := range info.Name {
-		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
-		if !plain {
-			r = '-'
-		}
-		if b.Len() == 40 {
-			break
-		}
-		b.WriteRune(r)
-	}
-	if name := strings.Trim(b.String(), "-._"); name != "" {
-		return name
-	}
-	return "unknown"
+	return cmp.Or(strings.Trim(name[:min(len(name), 40)], "-._"), "unknown")
 }
 
 // Shutdown ends the calls under way with a cause and accepts no further ones. It waits until their results are sent, or
@@ -401,8 +357,14 @@ func (s *Server) Shutdown(ctx context.Context, cause error) {
 	s.closeWith(cause)
 	awaitAll(ctx, s.calls)
 	awaitAll(ctx, s.requests)
-	s.closeSessions()
-	s.endConnections()
+	s.mu.Lock()
+	for _, m := range s.modes {
+		for session := range m.server.Sessions() {
+			go session.Close() // which ends the streams that keep connections open
+		}
+	}
+	s.mu.Unlock()
+	s.connections.endAll()
 }
 
 // awaitAll waits until all slots are free at one time, or ctx ends.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,7 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 )
 
-// In revisions from firstStateless on, a question is the result of a request. A call that has run nothing yet ends with
+// In revisions without sessions, a question is the result of a request. A call that has run nothing yet ends with
 // it and is made again. A plugin's call cannot be: what it has called already would be called twice. It is parked
 // instead: it keeps its memory and waits for the request that carries the reply.
 
@@ -49,6 +50,14 @@ type parkedCall struct {
 	reply chan<- host.Approval
 }
 
+// parking holds the parked calls of a server. It is safe for concurrent use.
+type parking struct {
+	closing context.Context // done when the server shuts down
+
+	mu     sync.Mutex
+	parked map[string]*parkedCall // by the states of their questions
+}
+
 // start begins a call. One that can be parked runs beside its request, and goes on when that has its result.
 func (m *modeServer) start(ctx context.Context, a *asker, call host.Call, ended func()) *waitingCall {
 	w := &waitingCall{binding: a.callBinding(call.Name, call.Params), done: make(chan *host.Answer, 1), ended: ended}
@@ -60,8 +69,8 @@ func (m *modeServer) start(ctx context.Context, a *asker, call host.Call, ended 
 	ctx, w.cancel = context.WithCancelCause(ctx)
 	run := func() {
 		defer w.cancel(nil)
-		defer context.AfterFunc(m.closing, func() { w.cancel(context.Cause(m.closing)) })()
-		answer, _ := m.cfg.Host.Call(context.WithValue(ctx, askerKey{}, a), call)
+		defer context.AfterFunc(m.of.closing, func() { w.cancel(context.Cause(m.of.closing)) })()
+		answer, _ := m.host.Call(context.WithValue(ctx, askerKey{}, a), call)
 		w.done <- answer
 	}
 	if a.asksByRetry() {
@@ -76,7 +85,7 @@ func (m *modeServer) start(ctx context.Context, a *asker, call host.Call, ended 
 }
 
 // await returns the answer of a call, or the question that parked it. The call ends if ctx does.
-func (s *Server) await(ctx context.Context, w *waitingCall) (*host.Answer, *inputRequired) {
+func (s *parking) await(ctx context.Context, w *waitingCall) (*host.Answer, *inputRequired) {
 	select {
 	case answer := <-w.done:
 		return answer, nil
@@ -89,7 +98,7 @@ func (s *Server) await(ctx context.Context, w *waitingCall) (*host.Answer, *inpu
 }
 
 // park keeps a call until its reply comes, and returns the state that the client sends along with it.
-func (s *Server) park(p *parkedCall) (state string) {
+func (s *parking) park(p *parkedCall) (state string) {
 	state = parkedPrefix + rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +116,7 @@ func (s *Server) park(p *parkedCall) (state string) {
 }
 
 // takeParked removes a parked call and returns it; nil if it is not there.
-func (s *Server) takeParked(state string) *parkedCall {
+func (s *parking) takeParked(state string) *parkedCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.parked[state]
@@ -117,7 +126,7 @@ func (s *Server) takeParked(state string) *parkedCall {
 
 // resume goes on with the parked call that a request carries a reply for. The result is nil if the request is not about
 // one. A reply is valid once, for the client, the session and the call that it belongs to.
-func (s *Server) resume(a *asker, name string, params []byte) (w *waitingCall, err error) {
+func (s *parking) resume(a *asker, name string, params []byte) (w *waitingCall, err error) {
 	state := a.request.Params.RequestState
 	if !strings.HasPrefix(state, parkedPrefix) {
 		return nil, nil
@@ -144,9 +153,9 @@ func (a *asker) callBinding(name string, params []byte) string {
 
 // askHalfway puts the question of a plugin's call, which is parked until the reply comes.
 func (a *asker) askHalfway(ctx context.Context, q *host.Question) (host.Approval, error) {
-	a.server.mu.Lock()
-	full := len(a.server.parked) >= maxParked
-	a.server.mu.Unlock()
+	a.server.parking.mu.Lock()
+	full := len(a.server.parking.parked) >= maxParked
+	a.server.parking.mu.Unlock()
 	if full {
 		return host.Approval{}, host.CannotAsk(fmt.Sprintf("%d calls wait for replies already", maxParked))
 	}

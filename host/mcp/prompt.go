@@ -51,15 +51,15 @@ func (l *lists) addPrompt(p host.Provider) error {
 // learn returns the tutorial of a plugin.
 func (m *modeServer) learn(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 	plugin := strings.TrimPrefix(r.Params.Name, learnPrefix)
-	at, err := m.cfg.Host.Catalog().Find(plugin)
+	at, err := m.host.Catalog().Find(plugin)
 	var parsed *manifest.Manifest
 	if err == nil {
 		parsed, err = at.Provider.Manifest()
 	}
 	if err != nil {
-		return nil, m.protocolError("", &host.Answer{Err: host.AsError(err)})
+		return nil, m.out.protocolError("", &host.Answer{Err: host.AsError(err)})
 	}
-	return promptResult(m.tutorial(at.Plugin, parsed.Tutorial)), nil
+	return promptResult(m.out.tutorial(at.Plugin, parsed.Tutorial)), nil
 }
 
 func promptResult(message string) *sdk.GetPromptResult {
@@ -67,13 +67,13 @@ func promptResult(message string) *sdk.GetPromptResult {
 }
 
 // tutorial renders the steps of a tutorial as calls.
-func (m *modeServer) tutorial(plugin string, steps []manifest.Step) string {
+func (w *renderer) tutorial(plugin string, steps []manifest.Step) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Learn %s by doing. Take one step after the other, and report the result of each.\n", plugin)
 	for i, s := range steps {
 		fmt.Fprintf(&b, "\n%d. %s\n", i+1, manifest.CleanLine(s.Say))
 		if s.Run != "" {
-			fmt.Fprintf(&b, "   %s\n", m.tutorialCall(s.Run))
+			fmt.Fprintf(&b, "   %s\n", w.tutorialCall(s.Run))
 		}
 		if s.Expect != nil && s.Expect.ExitCode != 0 {
 			fmt.Fprintf(&b, "   It fails with exit code %d.\n", s.Expect.ExitCode)
@@ -83,10 +83,10 @@ func (m *modeServer) tutorial(plugin string, steps []manifest.Step) string {
 }
 
 // tutorialCall renders the command of a step as the call of a tool. A command that is not a call stays as it is.
-func (m *modeServer) tutorialCall(line string) string {
+func (w *renderer) tutorialCall(line string) string {
 	line = manifest.CleanLine(line)
-	if s, ok := m.cfg.Host.Catalog().ReadTutorialCommand(line); ok {
-		if call, ok := m.renderStep(s); ok {
+	if s, ok := w.host.Catalog().ReadTutorialCommand(line); ok {
+		if call, ok := w.step(s); ok {
 			arguments, _ := manifest.Marshal(call.Arguments)
 			return call.Tool + " " + string(manifest.EscapeJSON(arguments))
 		}
@@ -95,12 +95,12 @@ func (m *modeServer) tutorialCall(line string) string {
 }
 
 func (m *modeServer) useTool(ctx context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-	c := callerOf(m.Server, r)
-	name := m.qualified(r.Params.Arguments["tool"])
+	c := callerOf(m.of, r)
+	name := m.names.Qualified(r.Params.Arguments["tool"])
 	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(d.Text()) })
-	docs, err := m.cfg.Host.Describe(ctx, c, name, manifest.Tier2)
+	docs, err := m.host.Describe(ctx, c, name, manifest.Tier2)
 	if err != nil {
-		return nil, m.protocolError("", &host.Answer{Err: host.AsError(err)})
+		return nil, m.out.protocolError("", &host.Answer{Err: host.AsError(err)})
 	}
 	assignment := ""
 	if p := r.Params.Arguments["parameter"]; p != "" {
@@ -119,7 +119,7 @@ func (m *modeServer) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.C
 	var values []string
 	switch argument := r.Params.Argument.Name; {
 	case argument == "plugin":
-		values = m.plugins()
+		values = m.of.plugins()
 	case argument == "tier":
 		values = []string{"1", "2", "3"}
 	case argument == "tool" && r.Params.Ref.Type == "ref/resource":
@@ -151,7 +151,7 @@ func (m *modeServer) complete(_ context.Context, r *sdk.CompleteRequest) (*sdk.C
 // tools returns the names of a plugin's tools, or of all tools.
 func (m *modeServer) tools(plugin string, qualified bool) []string {
 	var all []string
-	for _, p := range m.cfg.Host.Catalog().Providers() {
+	for _, p := range m.host.Catalog().Providers() {
 		if plugin != "" && !strings.EqualFold(plugin, p.Info().Name) {
 			continue
 		}
@@ -168,8 +168,8 @@ func (m *modeServer) tools(plugin string, qualified bool) []string {
 
 // parameter returns the names of a tool's parameters, or the values of one parameter.
 func (m *modeServer) parameter(tool, name string, value bool) []string {
-	at, err := m.cfg.Host.Catalog().Find(m.qualified(tool))
-	if err != nil || at.Tool == nil {
+	at, ok := m.names.Find(m.names.Qualified(tool))
+	if !ok {
 		return nil
 	}
 	var found []string
@@ -186,9 +186,8 @@ func (m *modeServer) parameter(tool, name string, value bool) []string {
 			}
 		}
 	}
-	if value {
-		return found
+	if !value {
+		slices.Sort(found)
 	}
-	slices.Sort(found)
 	return found
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
@@ -55,18 +54,18 @@ func (m *modeServer) subscribe(_ context.Context, r *sdk.SubscribeRequest) error
 
 func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	uri := r.Params.URI
-	c := callerOf(m.Server, r)
+	c := callerOf(m.of, r)
 	var raw json.RawMessage
 	var err error
 	if id, ok := strings.CutPrefix(uri, resultURI); ok {
-		raw, err = m.cfg.Sessions.Result(c.Session, id)
+		raw, err = m.of.cfg.Sessions.Result(c.Session, id)
 	} else if path, ok := strings.CutPrefix(uri, docsURI); ok {
 		raw, err = m.docsDocument(ctx, c, path)
 	} else {
 		return nil, sdk.ResourceNotFoundError(uri)
 	}
 	if err != nil {
-		return nil, m.readError(uri, host.AsError(err))
+		return nil, m.out.readError(uri, host.AsError(err))
 	}
 	return &sdk.ReadResourceResult{
 		Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: jsonType, Text: string(raw)}},
@@ -74,16 +73,11 @@ func (m *modeServer) read(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk
 }
 
 // readError makes the error of a resource that cannot be read. Its data is the error object.
-func (m *modeServer) readError(uri string, e *host.Error) error {
-	object := struct {
+func (w *renderer) readError(uri string, e *host.Error) error {
+	return invalidParams("Resource not found: "+manifest.CleanLine(e.Message), struct {
 		URI string `json:"uri"`
 		failure
-	}{uri, m.failure(&host.Answer{Err: e})}
-	data, _ := manifest.Marshal(object)
-	return &jsonrpc.Error{
-		Code: jsonrpc.CodeInvalidParams, Message: "Resource not found: " + manifest.CleanLine(e.Message),
-		Data: manifest.EscapeJSON(data),
-	}
+	}{uri, w.failure(&host.Answer{Err: e})})
 }
 
 // docsDocument returns the document of a path below parley://docs/: PLUGIN, PLUGIN/GROUP or PLUGIN/TOOL?tier=N.
@@ -97,7 +91,7 @@ func (m *modeServer) docsDocument(ctx context.Context, c host.Principal, path st
 	if local, err = url.PathUnescape(local); err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s cannot be read as a path", manifest.CleanLine(path))
 	}
-	at, err := m.cfg.Host.Catalog().FindIn(plugin, local)
+	at, err := m.host.Catalog().FindIn(plugin, local)
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +104,11 @@ func (m *modeServer) docsDocument(ctx context.Context, c host.Principal, path st
 			return nil, host.Errorf(host.InvalidArgs, "tier=%s; expected 1, 2 or 3", manifest.CleanLine(asked))
 		}
 	}
-	docs, err := m.cfg.Host.Describe(m.withDescribedSize(ctx), c, at.Name(), tier)
+	docs, err := m.host.Describe(m.out.withDescribedSize(ctx), c, at.Name(), tier)
 	if err != nil {
 		return nil, err
 	}
-	return marshalEscaped(m.described(docs))
+	return marshalEscaped(m.out.described(docs))
 }
 
 // overview returns the groups and tools of a plugin or a group, each with one line.

@@ -25,20 +25,20 @@ type failure struct {
 	CallID   string     `json:"call_id,omitempty"`
 }
 
-func (m *modeServer) failure(a *host.Answer) failure {
+func (w *renderer) failure(a *host.Answer) failure {
 	next := a.Steps
 	if len(next) == 0 {
 		next = a.Err.Steps
 	}
 	var hold []host.Step
 	for _, s := range host.BoundedSteps(next) {
-		if s, ok := advice.Holds(m.cfg.Host, s); ok {
+		if s, ok := advice.Holds(w.host, s); ok {
 			hold = append(hold, s)
 		}
 	}
-	calls := m.renderSteps(hold)
+	calls := w.steps(hold)
 	if a.Err.Code == host.Denied && len(calls) == 0 && a.Tool != "" {
-		calls = m.renderSteps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
+		calls = w.steps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
 	}
 	f := failure{ErrorObject: a.Err.Object(), Warnings: a.Warnings, Next: calls, CallID: a.CallID}
 	if a.Err.Docs != nil {
@@ -51,24 +51,25 @@ func (m *modeServer) failure(a *host.Answer) failure {
 // call.
 func (m *modeServer) taughtResult(tool string, arguments json.RawMessage, a *host.Answer) (*sdk.CallToolResult, error) {
 	known := len(a.Err.Steps)
-	meant := m.teach(tool, arguments, a.Err)
+	meta, corrected := m.names.Teach(tool, arguments, a.Err)
 	if len(a.Err.Steps) > known {
 		a.Steps = a.Err.Steps
 	}
-	f := m.failure(a)
-	if meant != nil {
-		f.Next = slices.Insert(slices.DeleteFunc(f.Next, func(c nextCall) bool { return c.Tool == callTool }), 0, *meant)
+	f := m.out.failure(a)
+	if meta != "" {
+		f.Next = slices.Insert(slices.DeleteFunc(f.Next, func(c nextCall) bool { return c.Tool == callTool }), 0,
+			nextCall{Tool: meta, Arguments: corrected})
 	}
-	result, err := jsonResult(f, nil)
-	if err == nil {
-		result.IsError = true
-	}
-	return result, err
+	return f.result()
 }
 
 // errorResult makes the result of a failure.
-func (m *modeServer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
-	result, err := jsonResult(m.failure(a), nil)
+func (w *renderer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
+	return w.failure(a).result()
+}
+
+func (f failure) result() (*sdk.CallToolResult, error) {
+	result, err := jsonResult(f, nil)
 	if err == nil {
 		result.IsError = true
 	}
@@ -77,12 +78,11 @@ func (m *modeServer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
 
 // jsonResult makes a result of one JSON document.
 func jsonResult(v any, warnings []string) (*sdk.CallToolResult, error) {
-	raw, err := manifest.Marshal(v)
+	raw, err := marshalEscaped(v)
 	if err != nil {
 		return nil, err
 	}
-	content := textContent(string(manifest.EscapeJSON(raw)))
-	return withWarnings(&sdk.CallToolResult{Content: []sdk.Content{content}}, warnings), nil
+	return textResult(string(raw), warnings), nil
 }
 
 func textContent(s string) *sdk.TextContent { return &sdk.TextContent{Text: s} }
@@ -102,14 +102,10 @@ func withWarnings(r *sdk.CallToolResult, warnings []string) *sdk.CallToolResult 
 // successResult makes the result of a call that succeeded: binary content in the form that clients show, and the rest
 // of the data as text. An object without binary content is structured content, too. The content blocks of the result
 // follow, then warnings and the documentation that comes with the first use of a tool, as texts of their own.
-func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
+func successResult(a *host.Answer) *sdk.CallToolResult {
 	result := &sdk.CallToolResult{}
 	rest := a.Data
-	for {
-		content, left, ok := binaryContent(a, rest)
-		if !ok {
-			break
-		}
+	for content, left, ok := binaryContent(a, rest); ok; content, left, ok = binaryContent(a, rest) {
 		result.Content = append(result.Content, content)
 		rest = left
 	}
@@ -130,7 +126,7 @@ func successResult(a *host.Answer) (*sdk.CallToolResult, error) {
 	if a.Docs != nil {
 		result.Content = append(result.Content, textContent(firstUseText(a.Docs)))
 	}
-	return result, nil
+	return result
 }
 
 // firstUseText is the documentation that comes with the first use of a tool.
@@ -146,17 +142,20 @@ func docsSizeInCall(d *host.Docs, inError bool) int {
 	return len(firstUseText(d))
 }
 
-func jsonSize(v any) int {
-	raw, _ := marshalEscaped(v)
-	return len(raw)
-}
-
 // contentBlock maps a block of a result to MCP's.
 func contentBlock(c host.Content) sdk.Content {
 	raw, err := base64.StdEncoding.DecodeString(c.Data)
 	if err != nil {
 		return textContent(fmt.Sprintf("(%s of type %s: its data is not valid base64)", c.Type, c.MIME))
 	}
+	if c.Data == "" {
+		raw = nil
+	}
+	return decodedBlock(c, raw)
+}
+
+// decodedBlock is contentBlock for a block whose data is decoded. A resource without data is a text.
+func decodedBlock(c host.Content, raw []byte) sdk.Content {
 	switch c.Type {
 	case host.ContentImage:
 		return &sdk.ImageContent{Data: raw, MIMEType: c.MIME}
@@ -164,8 +163,8 @@ func contentBlock(c host.Content) sdk.Content {
 		return &sdk.AudioContent{Data: raw, MIMEType: c.MIME}
 	case host.ContentResource:
 		resource := &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIME, Blob: raw}
-		if len(raw) == 0 {
-			resource.Blob, resource.Text = nil, c.Text
+		if raw == nil {
+			resource.Text = c.Text
 		}
 		return &sdk.EmbeddedResource{Resource: resource}
 	case host.ContentLink:
@@ -196,18 +195,14 @@ func binaryContent(a *host.Answer, data json.RawMessage) (content sdk.Content, r
 	if err != nil {
 		return nil, nil, false
 	}
-	media := host.MediaType(raw, declared)
+	c := host.Content{Type: host.ContentResource, MIME: host.MediaType(raw, declared), URI: resultURI + a.CallID}
 	switch {
-	case strings.HasPrefix(media, "image/"):
-		content = &sdk.ImageContent{Data: raw, MIMEType: media}
-	case strings.HasPrefix(media, "audio/"):
-		content = &sdk.AudioContent{Data: raw, MIMEType: media}
-	default:
-		content = &sdk.EmbeddedResource{
-			Resource: &sdk.ResourceContents{URI: resultURI + a.CallID, MIMEType: media, Blob: raw},
-		}
+	case strings.HasPrefix(c.MIME, "image/"):
+		c.Type = host.ContentImage
+	case strings.HasPrefix(c.MIME, "audio/"):
+		c.Type = host.ContentAudio
 	}
-	return content, withoutMember(data, encoded), true
+	return decodedBlock(c, raw), withoutMember(data, encoded), true
 }
 
 // withoutMember returns an object without the members whose value is the text encoded, or nil if none is left.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -19,12 +20,18 @@ type nextCall struct {
 	Choose []string `json:"choose,omitempty"`
 }
 
-// renderSteps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
-func (m *modeServer) renderSteps(steps []host.Step) []nextCall {
+// renderer renders what the host answers for the clients in one mode.
+type renderer struct {
+	host *hostcall.Host
+	mode string
+}
+
+// steps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
+func (w *renderer) steps(steps []host.Step) []nextCall {
 	calls := []nextCall{}
 	seen := map[string]bool{}
 	for _, s := range steps {
-		call, ok := m.renderStep(s)
+		call, ok := w.step(s)
 		if !ok {
 			continue
 		}
@@ -36,10 +43,14 @@ func (m *modeServer) renderSteps(steps []host.Step) []nextCall {
 	return calls
 }
 
-// renderStep renders one step. It reports false for one that a client cannot take.
-func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
-	if m.mode == Code {
-		return m.codeStep(s)
+// step renders one step. It reports false for one that a client cannot take.
+func (w *renderer) step(s host.Step) (nextCall, bool) {
+	if s.Op == host.OpListen {
+		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
+		s = host.CallStep(s.Tool+".events", raw)
+	}
+	if w.mode == Code {
+		return w.codeStep(s)
 	}
 	switch s.Op {
 	case host.OpSearch:
@@ -49,30 +60,26 @@ func (m *modeServer) renderStep(s host.Step) (nextCall, bool) {
 	case host.OpDescribe:
 		return describeStep(s.Tool, s.Options.Tier), true
 	case host.OpPlan:
-		if m.mode == Minimal { // which does not list plan_call; the description names the sources
+		if w.mode == Minimal { // which does not list plan_call; the description names the sources
 			return describeStep(s.Tool, 0), true
 		}
-		return planStep(s), true
-	case host.OpListen:
-		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
-		return callStep(host.CallStep(s.Tool+".events", raw)), true
+		place := optionsOf(host.StepOptions{Browser: s.Options.Browser, Target: s.Options.Target})
+		return nextCall{planCall, metaArguments{Name: s.Tool, Arguments: s.Params, Options: place}, s.Choose}, true
 	case host.OpCall:
-		if m.mustChoose(s) {
+		if w.mustChoose(s) {
 			return describeStep(s.Tool, 0), true
 		}
-		call := callStep(s)
-		call.Choose = s.Choose
-		return call, true
+		return callStep(s), true
 	}
 	return nextCall{}, false
 }
 
 // mustChoose reports whether a value that its tool requires is missing in a step.
-func (m *modeServer) mustChoose(s host.Step) bool {
+func (w *renderer) mustChoose(s host.Step) bool {
 	if len(s.Choose) == 0 {
 		return false
 	}
-	at, err := m.cfg.Host.Catalog().Find(s.Tool)
+	at, err := w.host.Catalog().Find(s.Tool)
 	if err != nil || at.Tool == nil {
 		return true
 	}
@@ -81,77 +88,63 @@ func (m *modeServer) mustChoose(s host.Step) bool {
 	})
 }
 
+// metaArguments are the arguments of the meta-tools.
+type metaArguments struct {
+	Query     string          `json:"query,omitempty"`
+	Limit     int             `json:"limit,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Tier      int             `json:"tier,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Options   *callOptions    `json:"options,omitempty"`
+}
+
 func searchStep(query string, limit int) nextCall {
-	return nextCall{Tool: searchTools, Arguments: struct {
-		Query string `json:"query"`
-		Limit int    `json:"limit,omitempty"`
-	}{query, limit}}
+	return nextCall{Tool: searchTools, Arguments: metaArguments{Query: query, Limit: limit}}
 }
 
 func describeStep(name string, tier int) nextCall {
-	return nextCall{Tool: "describe_tool", Arguments: struct {
-		Name string `json:"name"`
-		Tier int    `json:"tier,omitempty"`
-	}{name, tier}}
-}
-
-func planStep(s host.Step) nextCall {
-	return nextCall{Tool: planCall, Arguments: struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments,omitempty"`
-		Options   map[string]any  `json:"options,omitempty"`
-	}{s.Tool, s.Params, placeOf(s)}, Choose: s.Choose}
-}
-
-// placeOf returns the options that name the browser and the page of a step.
-func placeOf(s host.Step) map[string]any {
-	options := map[string]any{}
-	if s.Options.Browser != "" {
-		options["browser"] = s.Options.Browser
-	}
-	if s.Options.Target != "" {
-		options["target"] = s.Options.Target
-	}
-	return options
+	return nextCall{Tool: "describe_tool", Arguments: metaArguments{Name: name, Tier: tier}}
 }
 
 func callStep(s host.Step) nextCall {
-	params, options := stepArguments(s)
-	return nextCall{Tool: callTool, Arguments: struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-		Options   map[string]any  `json:"options,omitempty"`
-	}{s.Tool, params, options}}
+	return nextCall{callTool, metaArguments{Name: s.Tool, Arguments: paramsOf(s), Options: optionsOf(s.Options)}, s.Choose}
 }
 
-// stepArguments returns the parameters and the options of the call of a step.
-func stepArguments(s host.Step) (params json.RawMessage, options map[string]any) {
-	options = placeOf(s)
-	if s.Options.Timeout > 0 {
-		options["timeout"] = s.Options.Timeout.String()
+// paramsOf returns the parameters of the call of a step.
+func paramsOf(s host.Step) json.RawMessage {
+	if len(s.Params) == 0 {
+		return json.RawMessage("{}")
 	}
-	if s.Options.DryRun {
-		options["dry_run"] = true
+	return manifest.EscapeJSON(manifest.CompactJSON(s.Params))
+}
+
+// callOptions are the options of a call, sorted by name.
+type callOptions struct {
+	Browser    string `json:"browser,omitempty"`
+	DryRun     bool   `json:"dry_run,omitempty"`
+	JQ         string `json:"jq,omitempty"`
+	MaxBytes   *int   `json:"max_bytes,omitempty"`
+	OnDialog   string `json:"on_dialog,omitempty"`
+	SendAnyway bool   `json:"send_anyway,omitempty"`
+	Target     string `json:"target,omitempty"`
+	Timeout    string `json:"timeout,omitempty"`
+	Wait       string `json:"wait,omitempty"`
+}
+
+// optionsOf returns the options of a step that a client can give, nil if there are none.
+func optionsOf(o host.StepOptions) *callOptions {
+	c := callOptions{Browser: o.Browser, DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog, SendAnyway: o.SendAnyway,
+		Target: o.Target, Wait: o.Wait}
+	if o.Timeout > 0 {
+		c.Timeout = o.Timeout.String()
 	}
-	if s.Options.MaxBytes > 0 || s.Options.Unlimited {
-		options["max_bytes"] = s.Options.MaxBytes
+	if o.MaxBytes > 0 || o.Unlimited {
+		c.MaxBytes = &o.MaxBytes
 	}
-	if s.Options.JQ != "" {
-		options["jq"] = s.Options.JQ
+	if c == (callOptions{}) {
+		return nil
 	}
-	if s.Options.Wait != "" {
-		options["wait"] = s.Options.Wait
-	}
-	if s.Options.OnDialog != "" {
-		options["on_dialog"] = s.Options.OnDialog
-	}
-	if s.Options.SendAnyway {
-		options["send_anyway"] = true
-	}
-	if params = s.Params; len(params) == 0 {
-		params = json.RawMessage("{}")
-	}
-	return manifest.EscapeJSON(manifest.CompactJSON(params)), options
+	return &c
 }
 
 // describedTool is the documentation of a tool, with next steps.
@@ -160,11 +153,14 @@ type describedTool struct {
 	Next []nextCall `json:"next"`
 }
 
-func (m *modeServer) described(d *host.Docs) describedTool {
-	return describedTool{d.ToolDocs, m.renderSteps(d.Next)}
+func (w *renderer) described(d *host.Docs) describedTool {
+	return describedTool{d.ToolDocs, w.steps(d.Next)}
 }
 
 // withDescribedSize returns a context for descriptions that are sent as a describedTool.
-func (m *modeServer) withDescribedSize(ctx context.Context) context.Context {
-	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return jsonSize(m.described(d)) })
+func (w *renderer) withDescribedSize(ctx context.Context) context.Context {
+	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int {
+		raw, _ := marshalEscaped(w.described(d))
+		return len(raw)
+	})
 }

@@ -14,26 +14,26 @@ import (
 
 // docsText renders documentation as describe_tool returns it: the text of its tier, once. Of the next steps it has only
 // those that the text does not show: how an event is received.
-func (m *modeServer) docsText(d *host.Docs) string {
+func (w *renderer) docsText(d *host.Docs) string {
 	text := d.Text()
 	if d.Kind == "event" {
-		text += m.nextText(m.renderSteps(d.Next)[:1])
+		text += w.nextText(w.steps(d.Next)[:1])
 	}
 	return strings.TrimSuffix(text, "\n")
 }
 
 // withTextSize returns a context for documentation that is sent as docsText.
-func (m *modeServer) withTextSize(ctx context.Context) context.Context {
-	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(m.docsText(d)) })
+func (w *renderer) withTextSize(ctx context.Context) context.Context {
+	return host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(w.docsText(d)) })
 }
 
 // foundText renders the results of a search, one line a hit, or the documentation of each.
-func (m *modeServer) foundText(found *hostcall.SearchAnswer, next []nextCall) string {
+func (w *renderer) foundText(found *hostcall.SearchAnswer, next []nextCall) string {
 	var b strings.Builder
 	for i := range found.Results {
 		r := &found.Results[i]
 		if i < len(found.Docs) {
-			fmt.Fprintf(&b, "%s\nFound by %s\n", m.docsText(found.Docs[i]), reasonText(r))
+			fmt.Fprintf(&b, "%s\nFound by %s\n", w.docsText(found.Docs[i]), reasonText(r))
 			continue
 		}
 		head := r.Name
@@ -48,7 +48,7 @@ func (m *modeServer) foundText(found *hostcall.SearchAnswer, next []nextCall) st
 	if len(found.LeftOut) > 0 {
 		fmt.Fprintf(&b, "Left out for max_tokens: %s\n", strings.Join(found.LeftOut, ", "))
 	}
-	b.WriteString(m.nextText(next))
+	b.WriteString(w.nextText(next))
 	return b.String()
 }
 
@@ -71,7 +71,7 @@ func reasonText(r *host.SearchResult) string {
 }
 
 // nextText renders steps, one a line: the tool and its arguments.
-func (m *modeServer) nextText(next []nextCall) string {
+func (w *renderer) nextText(next []nextCall) string {
 	var b strings.Builder
 	for _, n := range next {
 		arguments, _ := manifest.Marshal(n.Arguments)

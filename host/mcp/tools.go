@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -37,45 +38,60 @@ func ListedName(qualified string) string {
 	return name[:maxName-9] + "_" + hex.EncodeToString(sum[:4])
 }
 
-// callTool is the name of the meta-tool that calls other tools, planCall that of the one that lists the calls before a
-// call, which mode minimal does not list.
+// The names of the meta-tools that other code names.
 const (
-	callTool = "call_tool"
-	planCall = "plan_call"
+	callTool    = envelope.CallTool
+	planCall    = "plan_call" // which mode minimal does not list
+	searchTools = "search_tools"
+	runCode     = "run_code"
 )
 
 // metaTool is a tool that searches, describes or calls others.
 type metaTool struct {
 	name, description, schema string
 	readOnly                  bool
-	run                       func(
-		*modeServer, context.Context, *sdk.CallToolRequest, json.RawMessage,
-	) (*sdk.CallToolResult, error)
+	run                       metaHandler
+}
+
+// metaHandler runs a meta-tool with valid arguments.
+type metaHandler func(*modeServer, context.Context, *sdk.CallToolRequest, json.RawMessage) (*sdk.CallToolResult, error)
+
+// taking makes a handler of a method that takes decoded arguments.
+func taking[P any](run func(*modeServer, context.Context, *sdk.CallToolRequest, P) (*sdk.CallToolResult, error),
+) metaHandler {
+	return func(m *modeServer, ctx context.Context, r *sdk.CallToolRequest, raw json.RawMessage) (
+		*sdk.CallToolResult, error) {
+		var p P
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return nil, err
+		}
+		return run(m, ctx, r, p)
+	}
 }
 
 func metaTools() []metaTool {
 	return []metaTool{
 		{callTool, "Run a tool", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},` +
 			`"options":{"type":"object","description":"timeout (e.g. 2s), max_bytes, browser, target, dry_run, jq, wait"}},` +
-			`"required":["name"],"additionalProperties":false}`, false, (*modeServer).callTool},
+			`"required":["name"],"additionalProperties":false}`, false, taking((*modeServer).callTool)},
 		{"describe_tool", "Show how a tool is used", `{"type":"object","properties":{"name":{"type":"string",` +
 			`"x-aliases":["tool","tool_name","function"]},` +
 			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2},` +
 			`"format":{"type":"string","enum":["text","json"],"default":"text"},` +
 			`"max_tokens":{"type":"integer","minimum":1}},` +
-			`"required":["name"],"additionalProperties":false}`, true, (*modeServer).describeTool},
+			`"required":["name"],"additionalProperties":false}`, true, taking((*modeServer).describeTool)},
 		{planCall, "List the calls that come before a call",
 			`{"type":"object","properties":{"name":{"type":"string","x-aliases":["tool","tool_name"]},` +
 				`"arguments":{"type":"object","x-aliases":["params"]},` +
 				`"options":{"type":"object","description":"browser, target"}},` +
 				`"required":["name"],"additionalProperties":false}`, true,
-			(*modeServer).planCall},
+			taking((*modeServer).planCall)},
 		{searchTools, "Find tools by what you want to do", `{"type":"object","properties":{"query":{"type":"string",` +
 			`"x-aliases":["q","text","search","keywords","task"]},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":100,"default":5},` +
 			`"detail":{"type":"string","enum":["names","signatures","full"],"default":"names"},` +
 			`"max_tokens":{"type":"integer","minimum":1}},` +
-			`"required":["query"],"additionalProperties":false}`, true, (*modeServer).searchTools},
+			`"required":["query"],"additionalProperties":false}`, true, taking((*modeServer).searchTools)},
 	}
 }
 
@@ -87,20 +103,29 @@ func (t metaTool) listedSchema() json.RawMessage {
 	})
 }
 
-// validatedSchema returns the schema that the arguments of a meta-tool are validated against. It leaves the arguments
-// of a call to the tool that is called, which explains better what is wrong with them.
-func (t metaTool) validatedSchema() (*schema.Schema, error) {
-	return schema.CompileTrusted(jsontext.Prune([]byte(t.schema), func(pointer string, _ []byte) bool {
-		return pointer == "/properties/arguments/type"
-	}))
-}
-
-func (m *modeServer) addMetaTools() error {
-	for _, tool := range m.metaTools() {
-		paramsSchema, err := tool.validatedSchema()
+// setMetaTools makes the meta-tools of the mode, and the reader of calls that knows them. Their schemas leave the
+// arguments of a call to the tool that is called, which explains better what is wrong with them.
+func (m *modeServer) setMetaTools() error {
+	m.metas = metaTools()
+	if m.mode == Code {
+		m.metas = append(codeTools(), slices.DeleteFunc(m.metas, func(t metaTool) bool { return t.name == searchTools })...)
+	}
+	m.names = envelope.Reader{Host: m.host, Metas: map[string]*schema.Schema{}, Listed: m.fromListed}
+	for _, tool := range m.metas {
+		compiled, err := schema.CompileTrusted(jsontext.Prune([]byte(tool.schema), func(pointer string, _ []byte) bool {
+			return pointer == "/properties/arguments/type"
+		}))
 		if err != nil {
 			return err
 		}
+		m.names.Metas[tool.name] = compiled
+	}
+	return nil
+}
+
+// addMetaTools passes the meta-tools to the SDK.
+func (m *modeServer) addMetaTools() {
+	for _, tool := range m.metas {
 		t := &sdk.Tool{Name: tool.name, Description: tool.description, InputSchema: tool.listedSchema()}
 		if tool.readOnly {
 			t.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
@@ -109,7 +134,7 @@ func (m *modeServer) addMetaTools() error {
 			if name, ok := ctx.Value(calledByNameKey{}).(string); ok {
 				return m.run(ctx, r, name, r.Params.Arguments, host.Options{})
 			}
-			params, warnings, invalid := hostcall.CheckParams(tool.name, paramsSchema, r.Params.Arguments)
+			params, warnings, invalid := hostcall.CheckParams(tool.name, m.names.Metas[tool.name], r.Params.Arguments)
 			if invalid != nil {
 				return m.taughtResult(tool.name, r.Params.Arguments, &host.Answer{Tool: tool.name, Err: invalid})
 			}
@@ -117,7 +142,17 @@ func (m *modeServer) addMetaTools() error {
 			return withWarnings(result, warnings), err
 		})
 	}
-	return nil
+}
+
+// listsMeta reports whether tools/list has a meta-tool. Clients can call all of them.
+func (m *modeServer) listsMeta(name string) bool {
+	switch m.mode {
+	case Code:
+		return name == runCode || name == searchTools
+	case Minimal:
+		return name != planCall
+	}
+	return true
 }
 
 // checkPinned returns config_error unless each pinned tool is one of the catalog.
@@ -242,11 +277,9 @@ func (l *lists) addTool(a host.Address, t *sdk.Tool) {
 
 func (l *lists) addPrepared(lines []byte) {
 	l.tools = slices.Grow(l.tools, bytes.Count(lines, []byte{'\n'}))
-	for len(lines) > 0 {
-		line, rest, _ := bytes.Cut(lines, []byte{'\n'})
-		name, json, _ := bytes.Cut(line, []byte{'\t'})
+	for line := range bytes.Lines(lines) {
+		name, json, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
 		l.tools = append(l.tools, listedTool{name: string(name), json: json})
-		lines = rest
 	}
 }
 
@@ -260,11 +293,6 @@ func toolJSON(t *sdk.Tool) []byte {
 		return string(value) == "false" &&
 			(pointer == "/annotations/idempotentHint" || pointer == "/annotations/readOnlyHint")
 	})
-}
-
-// isNative reports whether the SDK runs a tool, as it does the meta-tools.
-func (m *modeServer) isNative(name string) bool {
-	return m.native[name] || m.isMetaTool(name)
 }
 
 // listTools returns a page of the tools that the SDK knows and those of the catalog, sorted by name.
@@ -282,7 +310,7 @@ func (m *modeServer) listTools(
 	}
 	all := slices.Clone(m.lists.Load().tools)
 	for _, t := range native.Tools {
-		if m.isMetaTool(t.Name) && !m.listsMeta(t.Name) {
+		if m.names.Metas[t.Name] != nil && !m.listsMeta(t.Name) {
 			continue
 		}
 		own := listedTool{name: t.Name, json: toolJSON(t)}
@@ -352,10 +380,7 @@ type objectSchema struct {
 // types. It allows further parameters, and has those of the minimal example: where one of several parameters is needed,
 // none is required.
 func signatureSchema(t *manifest.Tool) objectSchema {
-	var whole struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-		Required   []string                   `json:"required"`
-	}
+	var whole objectSchema
 	_ = json.Unmarshal(manifest.Portable(t.Params), &whole)
 	var example map[string]json.RawMessage
 	if i := slices.IndexFunc(t.Examples, func(e manifest.Example) bool { return e.Kind == "minimal" }); i >= 0 {

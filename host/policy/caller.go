@@ -310,13 +310,19 @@ func (s *state) accessByAllow(kind, caller, tool, effect string, fallback bool) 
 
 // rulesFor returns the list of the most specific entry that has one: an exact name before a pattern, a longer pattern
 // before a shorter one, policy.toml before grants.toml.
-func (s *state) rulesFor(caller string, v verb) *rules {
-	var best *rules
+func (s *state) rulesFor(name string, v verb) *rules {
+	return mostSpecific(s, name, func(c *caller) (*rules, bool) { return c.lists[v], c.lists[v] != nil })
+}
+
+// mostSpecific returns what the most specific entry for a caller says that says something, the zero value if none does.
+func mostSpecific[T any](s *state, name string, say func(*caller) (T, bool)) (best T) {
 	bestLen := -1
 	for _, f := range s.files() {
 		for _, c := range f.callers {
-			if n := c.specificity(caller); n > bestLen && c.lists[v] != nil {
-				best, bestLen = c.lists[v], n
+			if n := c.specificity(name); n > bestLen {
+				if v, ok := say(c); ok {
+					best, bestLen = v, n
+				}
 			}
 		}
 	}
@@ -343,21 +349,10 @@ func (s *state) filesOf(ask host.Ask) []string {
 		}
 		names = []string{kindHTTP + ":" + name, kindMCP + ":" + name}
 	}
-	for _, caller := range names {
-		var best []string
-		bestLen := -1
-		for _, f := range s.files() {
-			for _, c := range f.callers {
-				if n := c.specificity(caller); n > bestLen && c.files != nil {
-					best, bestLen = c.files, n
-				}
-			}
-		}
-		if best != nil {
-			return best
-		}
-	}
-	return nil
+	return first(names, func(name string) ([]string, bool) {
+		files := mostSpecific(s, name, func(c *caller) ([]string, bool) { return c.files, c.files != nil })
+		return files, files != nil
+	})
 }
 
 // specificity returns how specifically an entry matches a caller, -1 if it does not.
@@ -381,7 +376,7 @@ func (c *caller) specificity(name string) int {
 func (s *state) grantFor(plugin string, ask host.Ask) (grantedBy, refused string) {
 	tool, e := ask.Plugin+"."+ask.Tool, s.entry(plugin)
 	if p := e.grantSource(); p != nil {
-		if why := p.foreignOwner(ask.Plugin, ask.Owner, ask.Displaced); why != "" {
+		if why := p.foreignOwner(ask.Plugin, ask.Owner, ask.ReplacedOwner); why != "" {
 			return "", fmt.Sprintf("plugin %s is not granted tool:%s: %s", plugin, tool, why)
 		}
 	}

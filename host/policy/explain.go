@@ -73,25 +73,16 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.Files = append(x.Files, f.path)
 	}
 	e := s.entry(info.Name)
-	l, module := e.limits(s.timeout()), e.moduleLimits()
+	l := e.limits(s.timeout())
 	if l.Timeout > 0 {
 		x.Limits = append(x.Limits, fmt.Sprintf("timeout %s", l.Timeout))
 	}
-	if module.CompileTime > 0 {
-		x.Limits = append(x.Limits, fmt.Sprintf("compile time %s", module.CompileTime))
+	if l.CompileTime > 0 {
+		x.Limits = append(x.Limits, fmt.Sprintf("compile time %s", l.CompileTime))
 	}
-	for _, bound := range []struct {
-		text string
-		n    int
-	}{
-		{"memory %d MiB", l.MemoryMiB}, {"output %d bytes", l.OutputBytes}, {"log %d bytes", l.LogBytes}, {"%d host calls",
-			l.HostCalls},
-		{"%d open files", l.OpenFiles}, {"%d files created", l.FilesCreated}, {"%d bytes written", l.BytesWritten},
-		{"%d concurrent calls", l.ConcurrentCalls}, {"module %d MiB", module.FileMiB}, {"%d functions", module.Functions},
-		{"%d table entries", module.TableEntries}, {"compile memory %d MiB", module.CompileMemoryMiB},
-	} {
-		if bound.n > 0 {
-			x.Limits = append(x.Limits, fmt.Sprintf(bound.text, bound.n))
+	for _, b := range bounds {
+		if n := *b.of(&l); n > 0 {
+			x.Limits = append(x.Limits, fmt.Sprintf(b.text, n))
 		}
 	}
 	x.Settings = string(e.settings(info.Digest, p.env))
@@ -110,7 +101,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 		x.explainTyping(s)
 	}
 	if tool != "" {
-		ask := host.Ask{Plugin: info.Name, Tool: tool, Owner: info.Identity(), Displaced: info.Displaced}
+		ask := host.Ask{Plugin: info.Name, Tool: tool, Owner: info.Identity(), ReplacedOwner: info.ReplacedOwner}
 		if m == nil {
 			m = &manifest.Manifest{}
 		}
@@ -132,9 +123,7 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 			right.By = append(right.By, fmt.Sprintf("%s (%s)", g, g.pos))
 			used[g.subject()] = true
 		}
-		switch {
-		case r.refused == "":
-		case r.grantable != "":
+		if r.refused != "" && r.grantable != "" {
 			right.Grantable = r.grantable
 			if right.Reason == "" {
 				right.Reason = "no grant gives it"
@@ -165,8 +154,8 @@ func (x *Explanation) explainRights(e entry, m *manifest.Manifest, env Env) {
 		}
 	}
 	if e.manual != nil && e.manual.granted && e.generated != nil && e.generated.granted {
-		x.Notes = append(x.Notes, fmt.Sprintf("the %s in %s are ignored: %s sets grants", count(len(e.generated.grants),
-			"grant"), e.generated.pos, e.manual.grantsPos))
+		x.Notes = append(x.Notes, fmt.Sprintf("the %s in %s are ignored: %s sets grants",
+			manifest.Plural(len(e.generated.grants), "grant"), e.generated.pos, e.manual.grantsPos))
 	}
 }
 
@@ -215,7 +204,6 @@ func (x *Explanation) explainCallers(s *state, ask host.Ask) {
 	}
 }
 
-// String returns the explanation as text.
 // explainIsolation says how calls of the plugin are isolated on this system. Its rights are explained already.
 func (x *Explanation) explainIsolation(s *state, env Env) {
 	x.Isolate = s.isolate(x.Plugin)
@@ -238,6 +226,7 @@ func (x *Explanation) explainIsolation(s *state, env Env) {
 	}
 }
 
+// String returns the explanation as text.
 func (x Explanation) String() string {
 	var b strings.Builder
 	name := x.Plugin
@@ -314,11 +303,4 @@ func (r Right) text() string {
 		b.WriteString("             " + r.Next + "\n")
 	}
 	return b.String()
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

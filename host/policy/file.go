@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/origin"
+	"github.com/parley-tools/parley/host/policy/secret"
 )
 
 // file is the content of policy.toml or grants.toml.
@@ -45,10 +46,37 @@ type plugin struct {
 	grants      []locatedGrant
 	owners      map[string]string // the identity that tool: grants are bound to, by the name of their plugin in lower case
 	isolate     string
-	limits      host.Limits
-	module      host.ModuleLimits
+	limits      limits
 	settings    json.RawMessage
 	settingsPos position
+}
+
+// limits are those that a file sets for a plugin and its module.
+type limits struct {
+	host.Limits
+	host.ModuleLimits
+}
+
+// bounds are the limits that are whole numbers from 1 on.
+var bounds = []struct {
+	key  string
+	most int
+	text string // for people
+	of   func(l *limits) *int
+}{
+	{"memory_mib", 4096, "memory %d MiB", func(l *limits) *int { return &l.MemoryMiB }},
+	{"output_bytes", 1 << 30, "output %d bytes", func(l *limits) *int { return &l.OutputBytes }},
+	{"log_bytes", 1 << 30, "log %d bytes", func(l *limits) *int { return &l.LogBytes }},
+	{"host_calls", 1_000_000, "%d host calls", func(l *limits) *int { return &l.HostCalls }},
+	{"open_files", 10_000, "%d open files", func(l *limits) *int { return &l.OpenFiles }},
+	{"files_created", 1_000_000, "%d files created", func(l *limits) *int { return &l.FilesCreated }},
+	{"bytes_written", 1 << 40, "%d bytes written", func(l *limits) *int { return &l.BytesWritten }},
+	{"concurrent_calls", 1000, "%d concurrent calls", func(l *limits) *int { return &l.ConcurrentCalls }},
+	{"module_mib", host.MaxModuleMiB, "module %d MiB", func(l *limits) *int { return &l.FileMiB }},
+	{"functions", host.MaxFunctions, "%d functions", func(l *limits) *int { return &l.Functions }},
+	{"table_entries", host.MaxTableEntries, "%d table entries", func(l *limits) *int { return &l.TableEntries }},
+	{"compile_memory_mib", host.MaxCompileMemoryMiB, "compile memory %d MiB",
+		func(l *limits) *int { return &l.CompileMemoryMiB }},
 }
 
 // locatedGrant is a grant and its position.
@@ -195,23 +223,9 @@ func (f *file) addPlugin(all table, name string) {
 		l.allowKeys("memory_mib", "timeout", "output_bytes", "log_bytes", "host_calls", "open_files", "files_created",
 			"bytes_written", "concurrent_calls", "module_mib", "functions", "table_entries", "compile_time",
 			"compile_memory_mib")
-		p.limits = host.Limits{
-			MemoryMiB:       l.integer("memory_mib", 4096),
-			Timeout:         l.duration("timeout"),
-			OutputBytes:     l.integer("output_bytes", 1<<30),
-			LogBytes:        l.integer("log_bytes", 1<<30),
-			HostCalls:       l.integer("host_calls", 1_000_000),
-			OpenFiles:       l.integer("open_files", 10_000),
-			FilesCreated:    l.integer("files_created", 1_000_000),
-			BytesWritten:    l.integer("bytes_written", 1<<40),
-			ConcurrentCalls: l.integer("concurrent_calls", 1000),
-		}
-		p.module = host.ModuleLimits{
-			FileMiB:          l.integer("module_mib", host.MaxModuleMiB),
-			Functions:        l.integer("functions", host.MaxFunctions),
-			TableEntries:     l.integer("table_entries", host.MaxTableEntries),
-			CompileTime:      l.duration("compile_time"),
-			CompileMemoryMiB: l.integer("compile_memory_mib", host.MaxCompileMemoryMiB),
+		p.limits.Timeout, p.limits.CompileTime = l.duration("timeout"), l.duration("compile_time")
+		for _, b := range bounds {
+			*b.of(&p.limits) = l.integer(b.key, b.most)
 		}
 	}
 	if s, ok := t.subtable("settings"); ok {
@@ -301,7 +315,7 @@ func (f *file) addSecret(all table, name string) {
 	if !ok {
 		return
 	}
-	if !isName(name) {
+	if !secret.IsName(name) {
 		t.doc.addProblem(all.keyPos(name), "%s is not a valid name for a secret: expected letters, digits and underscores",
 			quote(name))
 	}
@@ -325,64 +339,8 @@ func (f *file) addSecret(all table, name string) {
 		}
 		return
 	}
-	if err := checkSource(from); err != nil {
+	if err := secret.Check(from); err != nil {
 		t.addProblem("from", "%v", err)
 	}
 	f.secrets[name] = source{from, reflect == reflectRefuse, origins, t.valuePos("from")}
-}
-
-func checkSource(from string) error {
-	kind, rest, _ := strings.Cut(from, ":")
-	switch {
-	case from == "store":
-		return nil
-	case kind == "env" && isName(rest):
-		return nil
-	case kind == "file" && filepath.IsAbs(rest):
-		return nil
-	case kind == "file":
-		return fmt.Errorf("%s: the path must be absolute", quote(from))
-	case kind == "cmd":
-		_, err := splitWords(rest)
-		return err
-	}
-	return fmt.Errorf("from must be \"env:NAME\", \"file:PATH\", \"store\" or \"cmd:PROGRAM ARGUMENTS\", not %s",
-		quote(from))
-}
-
-// splitWords splits a command at white space; single and double quotes keep words together. There is no shell.
-func splitWords(s string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	inWord := false
-	openQuote := rune(0)
-	for _, r := range s {
-		switch {
-		case openQuote != 0 && r == openQuote:
-			openQuote = 0
-		case openQuote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			openQuote, inWord = r, true
-		case r == ' ' || r == '\t' || r == '\n':
-			if inWord {
-				words = append(words, word.String())
-				word.Reset()
-			}
-			inWord = false
-		default:
-			word.WriteRune(r)
-			inWord = true
-		}
-	}
-	if openQuote != 0 {
-		return nil, fmt.Errorf("command %s has an unclosed quote", quote(s))
-	}
-	if inWord {
-		words = append(words, word.String())
-	}
-	if len(words) == 0 || words[0] == "" {
-		return nil, fmt.Errorf("cmd: requires a program")
-	}
-	return words, nil
 }

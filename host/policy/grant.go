@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -68,12 +69,12 @@ func ParseGrant(s string) (Grant, error) {
 		}
 		g.Name = rest
 	case EnvVar:
-		if g.Name = rest; !isName(rest) {
+		if g.Name = rest; !secret.IsName(rest) {
 			return Grant{}, fmt.Errorf("grant %s: expected env:NAME with a name of letters, digits and underscores", quote(s))
 		}
 	case Secret:
 		name, read := strings.CutPrefix(rest, "read:")
-		if g.Name, g.Read = name, read; !isName(name) {
+		if g.Name, g.Read = name, read; !secret.IsName(name) {
 			return Grant{}, fmt.Errorf("grant %s: expected secret:NAME or secret:read:NAME with a name of letters, digits "+
 				"and underscores", quote(s))
 		}
@@ -204,7 +205,7 @@ func (p *Policy) SecretFiles() []string {
 			case "file":
 				paths = append(paths, rest)
 			case "cmd":
-				words, _ := splitWords(rest) // checked when the file was read
+				words, _ := secret.Words(rest) // checked when the file was read
 				for i, word := range words {
 					if found, err := exec.LookPath(word); i == 0 && err == nil {
 						word = found
@@ -303,11 +304,6 @@ const (
 
 // consistsOf reports whether s is one or more characters of a set.
 func consistsOf(s, of string) bool { return s != "" && strings.Trim(s, of) == "" }
-
-// isName reports whether s is a valid name for a variable or a secret.
-func isName(s string) bool {
-	return len(s) <= 200 && consistsOf(s, letters+digits+"_") && !strings.Contains(digits, s[:1])
-}
 
 // isIdentifier reports whether s is a valid name for a plugin, a group or a tool.
 func isIdentifier(s string) bool {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -150,7 +151,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 	if err := s.approve(ask.Plugin, ask.Digest, p.env); err != nil {
 		return d, s.describeRefusal(err, ask.Plugin, ask.Digest, p.env)
 	}
-	d.Limits, d.Settings = e.limits(s.timeout()), e.settings(ask.Digest, p.env)
+	d.Limits, d.Settings = e.limits(s.timeout()).Limits, e.settings(ask.Digest, p.env)
 	d.SettingsIn = "[plugin." + ask.Plugin + ".settings] in " + filepath.Join(p.dir, PolicyFile)
 	if ask.Digest == "" {
 		return d, nil
@@ -200,75 +201,50 @@ func parseAllowed(rights []string, plugin string) ([]Grant, error) {
 	return grants, nil
 }
 
-// Isolate returns how calls of a plugin are isolated: "none", "process" or "call", or "" if the files do not say.
-func (p *Policy) Isolate(plugin string) (string, error) {
+// ask returns what the present files say.
+func ask[T any](p *Policy, say func(*state) T) (said T, err error) {
 	s, err := p.current()
 	if err != nil {
-		return "", err
+		return said, err
 	}
-	return s.isolate(plugin), nil
+	return say(s), nil
+}
+
+// Isolate returns how calls of a plugin are isolated: "none", "process" or "call", or "" if the files do not say.
+func (p *Policy) Isolate(plugin string) (string, error) {
+	return ask(p, func(s *state) string { return s.isolate(plugin) })
 }
 
 // Egress returns what the operator allows for the network as a whole.
 func (p *Policy) Egress() (host.EgressRules, error) {
-	s, err := p.current()
-	if err != nil {
-		return host.EgressRules{}, err
-	}
-	var rules host.EgressRules
-	for _, f := range s.files() {
-		if rules.Networks == nil {
-			rules.Networks = f.networks
-		}
-		rules.Proxy = rules.Proxy || f.proxy == proxyEnvironment
-	}
-	return rules, nil
+	return ask(p, func(s *state) (rules host.EgressRules) {
+		rules.Networks = first(s.files(), func(f *file) ([]netip.Prefix, bool) { return f.networks, f.networks != nil })
+		rules.Proxy = slices.ContainsFunc(s.files(), func(f *file) bool { return f.proxy == proxyEnvironment })
+		return rules
+	})
 }
 
 // ModuleLimits returns the limits that the files set for the module of a plugin. The error is config_error.
 func (p *Policy) ModuleLimits(plugin string) (host.ModuleLimits, error) {
-	s, err := p.current()
-	if err != nil {
-		return host.ModuleLimits{}, err
-	}
-	return s.entry(plugin).moduleLimits(), nil
+	return ask(p, func(s *state) host.ModuleLimits { return s.entry(plugin).limits(0).ModuleLimits })
 }
 
 // AttachHosts returns the other machines whose browsers may be attached to, in lower case.
 func (p *Policy) AttachHosts() ([]string, error) {
-	s, err := p.current()
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range s.files() {
-		if f.attach != nil {
-			return f.attach, nil
-		}
-	}
-	return nil, nil
+	return ask(p, func(s *state) []string {
+		return first(s.files(), func(f *file) ([]string, bool) { return f.attach, f.attach != nil })
+	})
 }
 
 // Audit returns whether calls depend on the audit log: AuditOn, AuditRequired or AuditOff.
-func (p *Policy) Audit() (string, error) {
-	s, err := p.current()
-	if err != nil {
-		return "", err
-	}
-	return s.audit(), nil
-}
+func (p *Policy) Audit() (string, error) { return ask(p, (*state).audit) }
 
 // AllowYes reports whether --yes may confirm where there is no terminal.
 func (p *Policy) AllowYes() (bool, error) {
-	s, err := p.current()
-	if err != nil {
-		return false, err
-	}
-	for _, f := range s.files() {
-		if f.allowYes != nil {
-			return *f.allowYes, nil
-		}
-	}
-	return false, nil
+	return ask(p, func(s *state) bool {
+		yes := first(s.files(), func(f *file) (*bool, bool) { return f.allowYes, f.allowYes != nil })
+		return yes != nil && *yes
+	})
 }
 
 // current returns the present content of the files.
@@ -398,38 +374,38 @@ func (s *state) files() []*file {
 	return slices.DeleteFunc([]*file{s.manual, s.generated}, func(f *file) bool { return f == nil })
 }
 
-func (s *state) audit() string {
-	for _, f := range s.files() {
-		if f.audit != "" {
-			return f.audit
+// first returns what the first of some parts says that says something, the zero value if none does.
+func first[P, T any](parts []P, say func(P) (T, bool)) (said T) {
+	for _, p := range parts {
+		if v, ok := say(p); ok {
+			return v
 		}
 	}
-	return AuditOn
+	return said
+}
+
+func (s *state) audit() string {
+	return cmp.Or(first(s.files(), func(f *file) (string, bool) { return f.audit, f.audit != "" }), AuditOn)
 }
 
 func (s *state) timeout() time.Duration {
-	for _, f := range s.files() {
-		if f.timeout > 0 {
-			return f.timeout
-		}
-	}
-	return 0
+	return first(s.files(), func(f *file) (time.Duration, bool) { return f.timeout, f.timeout > 0 })
 }
 
 // isolate returns how the files isolate a plugin, "" if they do not say.
 func (s *state) isolate(name string) string {
-	e := s.entry(name)
-	for _, p := range e.parts() {
-		if p.isolate != "" {
-			return p.isolate
-		}
-	}
-	for _, f := range s.files() {
-		if f.isolate != "" {
-			return f.isolate
-		}
-	}
-	return ""
+	return cmp.Or(first(s.entry(name).parts(), func(p *plugin) (string, bool) { return p.isolate, p.isolate != "" }),
+		first(s.files(), func(f *file) (string, bool) { return f.isolate, f.isolate != "" }))
+}
+
+// secret returns the source that the files have for a secret.
+func (s *state) secret(name string) (found source, ok bool) {
+	found = first(s.files(), func(f *file) (src source, has bool) {
+		src, has = f.secrets[name]
+		ok = ok || has
+		return src, has
+	})
+	return found, ok
 }
 
 // entry is what both files say about one plugin; nil for a file without it.
@@ -455,12 +431,7 @@ func (e entry) parts() []*plugin {
 
 // grantSource returns the part whose grants apply, or nil.
 func (e entry) grantSource() *plugin {
-	for _, p := range e.parts() {
-		if p.granted {
-			return p
-		}
-	}
-	return nil
+	return first(e.parts(), func(p *plugin) (*plugin, bool) { return p, p.granted })
 }
 
 // grants returns the grants as written, whatever they are bound to.
@@ -471,50 +442,25 @@ func (e entry) grants() []locatedGrant {
 	return nil
 }
 
-// moduleLimits takes each limit from the first file that sets it.
-func (e entry) moduleLimits() host.ModuleLimits {
-	var l host.ModuleLimits
-	for _, p := range e.parts() {
-		l.FileMiB = cmp.Or(l.FileMiB, p.module.FileMiB)
-		l.Functions = cmp.Or(l.Functions, p.module.Functions)
-		l.TableEntries = cmp.Or(l.TableEntries, p.module.TableEntries)
-		l.CompileTime = cmp.Or(l.CompileTime, p.module.CompileTime)
-		l.CompileMemoryMiB = cmp.Or(l.CompileMemoryMiB, p.module.CompileMemoryMiB)
-	}
-	return l
-}
-
 // limits takes each limit from the first file that sets it.
-func (e entry) limits(timeout time.Duration) host.Limits {
-	var l host.Limits
+func (e entry) limits(timeout time.Duration) (l limits) {
 	for _, p := range e.parts() {
 		l.Timeout = cmp.Or(l.Timeout, p.limits.Timeout)
-		l.MemoryMiB = cmp.Or(l.MemoryMiB, p.limits.MemoryMiB)
-		l.OutputBytes = cmp.Or(l.OutputBytes, p.limits.OutputBytes)
-		l.LogBytes = cmp.Or(l.LogBytes, p.limits.LogBytes)
-		l.HostCalls = cmp.Or(l.HostCalls, p.limits.HostCalls)
-		l.OpenFiles = cmp.Or(l.OpenFiles, p.limits.OpenFiles)
-		l.FilesCreated = cmp.Or(l.FilesCreated, p.limits.FilesCreated)
-		l.BytesWritten = cmp.Or(l.BytesWritten, p.limits.BytesWritten)
-		l.ConcurrentCalls = cmp.Or(l.ConcurrentCalls, p.limits.ConcurrentCalls)
+		l.CompileTime = cmp.Or(l.CompileTime, p.limits.CompileTime)
+		for _, b := range bounds {
+			*b.of(&l) = cmp.Or(*b.of(&l), *b.of(&p.limits))
+		}
 	}
-	if l.Timeout == 0 {
-		l.Timeout = timeout
-	}
+	l.Timeout = cmp.Or(l.Timeout, timeout)
 	return l
 }
 
 func (e entry) settings(digest string, env Env) []byte {
-	for _, p := range e.parts() {
-		if p.settings == nil {
-			continue
-		}
-		if e.unboundReason(p, digest, env) != "" {
-			return nil
-		}
-		return p.settings
+	p := first(e.parts(), func(p *plugin) (*plugin, bool) { return p, p.settings != nil })
+	if p == nil || e.unboundReason(p, digest, env) != "" {
+		return nil
 	}
-	return nil
+	return p.settings
 }
 
 // unboundReason says why a part does not apply to a digest; "" if it does. A digest or signer in policy.toml also binds

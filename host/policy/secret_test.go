@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -25,10 +26,10 @@ func TestSecret(t *testing.T) {
 		must(t, os.Chmod(p, mode))
 		return p
 	}
-	store := Store{filepath.Join(dir, "store")}
+	store := secret.Store{Dir: filepath.Join(dir, "store")}
 	must(t, store.Set("KEPT", "kept value\n"))
 	must(t, store.Set("OPEN", "v"))
-	must(t, os.Chmod(filepath.Join(store.Dir, storePrefix+"OPEN"), 0o640))
+	must(t, os.Chmod(filepath.Join(store.Dir, "secret-"+"OPEN"), 0o640))
 	text := `
 [secrets.ENV]
 from = "env:LANG"
@@ -45,7 +46,7 @@ from = "file:` + filepath.Join(dir, "gone") + `"
 [secrets.FOLDER]
 from = "file:` + dir + `"
 [secrets.LONG]
-from = "file:` + path("long", strings.Repeat("x", MaxSecret+1), 0o600) + `"
+from = "file:` + path("long", strings.Repeat("x", secret.Max+1), 0o600) + `"
 [secrets.KEPT]
 from = "store"
 [secrets.CMD]
@@ -103,18 +104,18 @@ from = "cmd:head -c 10000000 /dev/zero"
 }
 
 func TestStore(t *testing.T) {
-	s := Store{filepath.Join(t.TempDir(), "a", "store")}
+	s := secret.Store{Dir: filepath.Join(t.TempDir(), "a", "store")}
 	if names, err := s.Names(); err != nil || len(names) != 0 {
 		t.Errorf("%v, %v", names, err)
 	}
 	must(t, s.Set("B", "1"))
 	must(t, s.Set("A", "2"))
 	must(t, s.Set("A", "3"))
-	if v, err := s.get("A"); v != "3" || err != nil {
+	if v, err := secret.Fetch(t.Context(), "A", "store", nil, s); v != "3" || err != nil {
 		t.Errorf("%q, %v", v, err)
 	}
 	if runtime.GOOS != "windows" {
-		for path, want := range map[string]os.FileMode{s.Dir: 0o700, filepath.Join(s.Dir, storePrefix+"A"): 0o600} {
+		for path, want := range map[string]os.FileMode{s.Dir: 0o700, filepath.Join(s.Dir, "secret-"+"A"): 0o600} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: %v, %v", path, info.Mode(), err)
 			}
@@ -127,7 +128,7 @@ func TestStore(t *testing.T) {
 		name, value string
 		code        host.Code
 	}{{"a", "1", host.AlreadyExists}, {"../A", "1", host.InvalidArgs}, {"", "1", host.InvalidArgs}, {"C", "",
-		host.InvalidArgs}, {"C", strings.Repeat("x", MaxSecret+1), host.InvalidArgs}} {
+		host.InvalidArgs}, {"C", strings.Repeat("x", secret.Max+1), host.InvalidArgs}} {
 		if err := s.Set(tt.name, tt.value); err == nil || host.AsError(err).Code != tt.code {
 			t.Errorf("%q: got %v, want %s", tt.name, err, tt.code)
 		}
@@ -136,7 +137,7 @@ func TestStore(t *testing.T) {
 	if err := s.Remove("A"); host.AsError(err).Code != host.NotFound {
 		t.Errorf("got %v", err)
 	}
-	if _, err := (Store{}).Names(); err == nil {
+	if _, err := (secret.Store{}).Names(); err == nil {
 		t.Error("names were listed without a store")
 	}
 }
@@ -206,7 +207,7 @@ from = "store"
 // TestHeldSecrets checks which values the host knows without a call that uses them.
 func TestHeldSecrets(t *testing.T) {
 	dir := t.TempDir()
-	file, store := filepath.Join(dir, "token"), Store{filepath.Join(dir, "store")}
+	file, store := filepath.Join(dir, "token"), secret.Store{Dir: filepath.Join(dir, "store")}
 	must(t, os.WriteFile(file, []byte("of a file\n"), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, PolicyFile), fmt.Appendf(nil, `
 [secrets.FILE]

@@ -76,27 +76,21 @@ func (s Signer) describe() string {
 
 // Signer returns the public key to which policy.toml binds a plugin, or "".
 func (p *Policy) Signer(plugin string) (string, error) {
-	s, err := p.current()
-	if err != nil {
-		return "", err
-	}
-	if pin := s.entry(plugin).manual; pin != nil {
-		return pin.signer, nil
-	}
-	return "", nil
+	return ask(p, func(s *state) string {
+		if pin := s.entry(plugin).manual; pin != nil {
+			return pin.signer
+		}
+		return ""
+	})
 }
 
 // requireSigner returns the position that requires a trusted signature of every plugin, or nil.
 func (s *state) requireSigner() *position {
-	for _, f := range s.files() {
-		if f.requireSigner != nil {
-			if *f.requireSigner {
-				return &f.requireSignerPos
-			}
-			return nil
-		}
+	f := first(s.files(), func(f *file) (*file, bool) { return f, f.requireSigner != nil })
+	if f == nil || !*f.requireSigner {
+		return nil
 	}
-	return nil
+	return &f.requireSignerPos
 }
 
 // signerMismatch says why a part that is bound to a signer does not apply to a build; "" if it does. A key that

@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -162,22 +164,11 @@ func (t table) addProblem(key, format string, args ...any) {
 
 // names returns the keys in the order of the file.
 func (t table) names() []string {
-	names := make([]string, 0, len(t.values))
-	for k := range t.values {
-		names = append(names, k)
-	}
-	slices.SortFunc(names, func(a, b string) int { return t.keyPos(a).compare(t.keyPos(b), a, b) })
-	return names
+	return slices.SortedFunc(maps.Keys(t.values), func(a, b string) int { return t.keyPos(a).compare(t.keyPos(b), a, b) })
 }
 
 func (p position) compare(q position, a, b string) int {
-	if p.line != q.line {
-		return p.line - q.line
-	}
-	if p.column != q.column {
-		return p.column - q.column
-	}
-	return strings.Compare(a, b)
+	return cmp.Or(p.line-q.line, p.column-q.column, strings.Compare(a, b))
 }
 
 // allowKeys reports all other keys as problems.
@@ -216,39 +207,23 @@ func (t table) subtable(key string) (table, bool) {
 	return table{t.doc, pathKey(t.path, key), name, m}, true
 }
 
-func (t table) text(key string) (string, bool) {
-	v, ok := t.values[key]
-	if !ok {
-		return "", false
+// value reads a value of one type, which is described for errors.
+func value[T any](t table, key, expected string) (v T, ok bool) {
+	raw, given := t.values[key]
+	if v, ok = raw.(T); given && !ok {
+		t.addProblem(key, "%s must be %s, not %s", key, expected, typeName(raw))
 	}
-	s, ok := v.(string)
-	if !ok {
-		t.addProblem(key, "%s must be a string, not %s", key, typeName(v))
-	}
-	return s, ok
+	return v, ok
 }
 
-func (t table) boolean(key string) (bool, bool) {
-	v, ok := t.values[key]
-	if !ok {
-		return false, false
-	}
-	b, ok := v.(bool)
-	if !ok {
-		t.addProblem(key, "%s must be true or false, not %s", key, typeName(v))
-	}
-	return b, ok
-}
+func (t table) text(key string) (string, bool) { return value[string](t, key, "a string") }
+
+func (t table) boolean(key string) (bool, bool) { return value[bool](t, key, "true or false") }
 
 // integer reads a whole number from 1 to limit; 0 if the key is absent.
 func (t table) integer(key string, limit int) int {
-	v, ok := t.values[key]
+	n, ok := value[int64](t, key, "a whole number")
 	if !ok {
-		return 0
-	}
-	n, ok := v.(int64)
-	if !ok {
-		t.addProblem(key, "%s must be a whole number, not %s", key, typeName(v))
 		return 0
 	}
 	if n < 1 || n > int64(limit) {
@@ -290,13 +265,8 @@ type element struct {
 }
 
 func (t table) list(key string) ([]element, bool) {
-	v, ok := t.values[key]
+	a, ok := value[[]any](t, key, "a list of strings")
 	if !ok {
-		return nil, false
-	}
-	a, ok := v.([]any)
-	if !ok {
-		t.addProblem(key, "%s must be a list of strings, not %s", key, typeName(v))
 		return nil, false
 	}
 	items := make([]element, 0, len(a))

@@ -111,7 +111,7 @@ func checkNames(t *testing.T, p host.Provider) {
 		}
 		for _, l := range lines {
 			listed = append(listed, l.Name)
-			if !strings.HasPrefix(l.Signature, host.Bare(l.Name)+"(") || l.Brief == "" || !isEffect(l.Effect) {
+			if !strings.HasPrefix(l.Signature, host.LocalName(l.Name)+"(") || l.Brief == "" || !isEffect(l.Effect) {
 				t.Errorf("line %+v: the signature must begin with the bare name, and brief and effect must be set", l)
 			}
 		}

@@ -118,6 +118,7 @@ func (v *Redactor) Redact(s string) string {
 	return s
 }
 
+// RedactJSON is [Redactor.Redact] for all texts in JSON.
 func (v *Redactor) RedactJSON(data json.RawMessage) json.RawMessage {
 	if v.empty() || len(data) == 0 {
 		return data
@@ -125,8 +126,7 @@ func (v *Redactor) RedactJSON(data json.RawMessage) json.RawMessage {
 	return manifest.MapJSON(data, v.Redact)
 }
 
-// redactAll, redactAllJSON and redactAllError are for records, which must not contain the secrets of the outer calls
-// either.
+// RedactAll is [Redactor.Redact] for records, which must not contain the secrets of the outer calls either.
 func (v *Redactor) RedactAll(s string) string {
 	for ; v != nil; v = v.Outer {
 		s = v.Redact(s)
@@ -134,6 +134,7 @@ func (v *Redactor) RedactAll(s string) string {
 	return s
 }
 
+// RedactAllJSON is [Redactor.RedactAll] for all texts in JSON.
 func (v *Redactor) RedactAllJSON(data json.RawMessage) json.RawMessage {
 	for ; v != nil; v = v.Outer {
 		data = v.RedactJSON(data)

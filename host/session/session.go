@@ -1,5 +1,5 @@
 // Package session stores what the calls of one session share, in files that processes share: what failed, what was
-// shown, and results that are kept.
+// shown, and stored results.
 package session
 
 import (
@@ -66,11 +66,13 @@ type State struct {
 	Times map[string]map[string]int `json:"times,omitempty"`
 }
 
+// Failure is the last call of a tool in a session, if that failed, and the parameters that its error proposed.
 type Failure struct {
 	CallID    string          `json:"call"`
 	Corrected json.RawMessage `json:"corrected,omitempty"`
 }
 
+// Shown reports whether a tier of a tool was shown in the session.
 func (s *State) Shown(tool string, tier int) bool { return slices.Contains(s.Tiers[tool], tier) }
 
 // RecordShown records that a tier was shown, and reports whether that is new.
@@ -166,7 +168,7 @@ func summary(e *host.Error) []string {
 	}
 	var lines []string
 	for _, d := range e.Details[:min(len(e.Details), maxErrors)] {
-		lines = append(lines, host.Printable(host.PointerOr(d.Parameter)+": expected "+d.Expected))
+		lines = append(lines, host.Printable(host.PointerName(d.Parameter)+": expected "+d.Expected))
 	}
 	return lines
 }

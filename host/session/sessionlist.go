@@ -28,7 +28,7 @@ type ShownTool struct {
 	Tiers []int  `json:"tiers"`
 }
 
-// StoredResult is what is stored of the result of a call; see [Kept].
+// StoredResult is what is stored of the result of a call; see [ResultFile].
 type StoredResult struct {
 	CallID string    `json:"call_id"`
 	Bytes  int64     `json:"bytes"` // of all its files

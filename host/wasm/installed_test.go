@@ -22,7 +22,7 @@ import (
 // TestHashedBytesRun replaces the wasm of a plugin after it was hashed and before it is compiled. The bytes that
 // were hashed run; the next reader refuses the file.
 func TestHashedBytesRun(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := store.Open(t.TempDir(), nil)
 	entry, _, err := s.Install(readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "swap", "1.0.0")), false)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestHashedBytesRun(t *testing.T) {
 // TestUnchangedFileIsNotRead calls an installed plugin with an engine for each call. Its file is read again if it may
 // have changed while it was read, and else only after it has changed, even if size and modification time are the same.
 func TestUnchangedFileIsNotRead(t *testing.T) {
-	s := store.OpenStore(t.TempDir(), nil)
+	s := store.Open(t.TempDir(), nil)
 	entry, _, err := s.Install(readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "still", "1.0.0")), false)
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func terms(j *guest.Job, code string) wire.Terms {
 // message returns the job as the wire has it. left is the time until its deadline.
 func message(j *guest.Job, terms wire.Terms, left time.Duration) wire.Call {
 	r := j.Request
-	return wire.Call{Terms: terms, Tool: r.Tool, Params: guest.JsonOr(r.Params, "{}"), Caller: r.Caller,
+	return wire.Call{Terms: terms, Tool: r.Tool, Params: guest.JSONOr(r.Params, "{}"), Caller: r.Caller,
 		Session: j.Session,
 		CallID:  r.CallID, Left: left, Options: r.Options, Settings: r.Settings, Wants: r.Wants}
 }
@@ -195,6 +195,6 @@ func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 			return nil, host.Errorf(host.InvalidResult, "%s returned invalid content: %s", a.ToolName(), err)
 		}
 	}
-	return &host.Result{Data: guest.JsonOr(o.Data, "null"), Content: o.Content,
+	return &host.Result{Data: guest.JSONOr(o.Data, "null"), Content: o.Content,
 		Warnings: guest.CleanWarnings(o.Warnings)}, nil
 }

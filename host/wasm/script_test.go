@@ -73,7 +73,7 @@ func TestScriptEngineIsPinned(t *testing.T) {
 	wantError(t, "another engine", refused, host.Integrity, "was installed for another build of its engine js")
 
 	dir := t.TempDir()
-	s := store.OpenStore(dir, nil)
+	s := store.Open(dir, nil)
 	c := &store.Candidate{Path: "/tide.js", Wasm: manifest.WriteSource("tide.js", []byte(tideText)),
 		ManifestJSON: []byte(tideManifest), Manifest: loadManifest(t, []byte(tideManifest)), Engine: digest}
 	c.Digest = store.Digest(c.Wasm, c.ManifestJSON)

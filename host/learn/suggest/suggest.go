@@ -339,11 +339,11 @@ func (s *suggester) confusion(c stats.Confusion) {
 		plugin, name, _ := strings.Cut(c.Called, ".")
 		group, _, _ := strings.Cut(name, ".")
 		if _, near := spelling.Resembles(name, meant.Tool.Name); near || !strings.EqualFold(plugin, meant.Plugin) ||
-			!plainName().MatchString(group) || !plainName().MatchString(host.Bare(name)) {
+			!plainName().MatchString(group) || !plainName().MatchString(host.LocalName(name)) {
 			return
 		}
 		e.rule = "tool alias"
-		s.add(meant, host.Edit{Field: host.EditAlias, Value: host.Bare(name)}, e)
+		s.add(meant, host.Edit{Field: host.EditAlias, Value: host.LocalName(name)}, e)
 		return
 	}
 	if called.Plugin != meant.Plugin { // a plugin's texts do not lead to tools of others

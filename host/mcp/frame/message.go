@@ -325,6 +325,32 @@ func outerError(err error) *jsonrpc.Error {
 	return out
 }
 
+// IsStateless reports whether a request is one of a revision without sessions. A session may have another revision than
+// its client asked for.
+func IsStateless(req sdk.Request) bool {
+	v, _ := req.GetParams().GetMeta()[sdk.MetaKeyProtocolVersion].(string)
+	return !HasSessions(v)
+}
+
+// HasSessions reports whether a revision has sessions; "" is one that has.
+func HasSessions(revision string) bool { return revision < firstStateless }
+
+// ErrorOfRevision returns an error with the code of the client's revision: that of an unknown resource has changed.
+func ErrorOfRevision(err error, req sdk.Request) error {
+	switch req.(type) {
+	case *sdk.ReadResourceRequest, *sdk.SubscribeRequest:
+	default:
+		return err
+	}
+	var e *jsonrpc.Error
+	if !errors.As(err, &e) || e.Code != jsonrpc.CodeInvalidParams || IsStateless(req) {
+		return err
+	}
+	old := *e
+	old.Code = CodeResourceNotFound
+	return &old
+}
+
 // errorResponse returns the response to a request that failed, or to what is not a request.
 func errorResponse(id json.RawMessage, err *jsonrpc.Error) []byte {
 	if id == nil {

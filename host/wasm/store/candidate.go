@@ -45,7 +45,7 @@ type Candidate struct {
 	Signature        []byte // of the signature file beside it; nil if there is none
 	Signer           string // the key of the valid signature; "" if there is none or it was not verified
 	Owner            string // host.OwnerShipped if it is a plugin that ships with the host; "" if it is its signer's
-	Displaced        string // the identity of the plugin that is not installed and whose name it takes; "" if none
+	ReplacedOwner    string // the identity of the plugin that is not installed and whose name it takes; "" if none
 	TakesName        bool   // a person has confirmed that it takes the name of another owner
 	Engine           string // the digest of the engine of a script that will be installed; else ""
 }
@@ -99,7 +99,7 @@ func (c *Candidate) Source() Source {
 	return Source{
 		Info: host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: manifest.CleanLine(m.Docs.Brief),
 			Groups: len(m.Groups), Tools: len(m.Tools), Digest: c.Digest,
-			Owner: cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), Displaced: c.Displaced},
+			Owner: cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), ReplacedOwner: c.ReplacedOwner},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return c.Wasm, nil },
 		Segment:  sync.OnceValues(func() ([]byte, error) { return host.ManifestSegment(m), nil }),

@@ -50,7 +50,7 @@ func TestReadBytesAreInstalled(t *testing.T) {
 	put(t, path, trapCommand)
 	put(t, filepath.Join(dir, "x.manifest.json"), manifestFor("swap", "6.6.6"))
 	put(t, path+signatureSuffix, []byte("forged"))
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	entry, _, err := s.Install(c, false)
 	if err != nil || entry.Version != "1.0.0" || entry.Digest != Digest(emptyCommand, manifestFor("swap", "1.0.0")) {
 		t.Fatalf("%+v, %v", entry, err)
@@ -63,7 +63,7 @@ func TestReadBytesAreInstalled(t *testing.T) {
 
 // TestDowngrade checks that an older version replaces a newer one only on request.
 func TestDowngrade(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	now, _ := install(t, s, "text", "2.0.0")
 	for _, version := range []string{"1.9.9", "2.0.0-rc.1"} {
 		old := candidate(t, "Text", version)
@@ -94,7 +94,7 @@ func TestDowngrade(t *testing.T) {
 
 // TestSignatureIsPreserved checks that a plugin's signature is stored and replaced together with the plugin.
 func TestSignatureIsPreserved(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	with := func(version, signature, signer string) *Candidate {
 		c := candidate(t, "text", version)
 		c.Signer = signer
@@ -188,7 +188,7 @@ func TestReadSignature(t *testing.T) {
 // what was installed runs, under its own name, version and description. Everything else ends in 87, or in 88 if the
 // lock file is unreadable.
 func TestEveryByteIsHashed(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	c := readCandidateFrom(t, writeEmbeddedPlugin(t, emptyCommand, "text", "1.0.0"))
 	c.Signer = "RWme"
 	entry, _, err := s.Install(c, false)
@@ -226,7 +226,7 @@ func TestEveryByteIsHashed(t *testing.T) {
 						continue
 					}
 					// Only the lock file has the owner, which gives no rights to another build.
-					source.Info.Owner, source.Info.Displaced = entry.Info().Owner, ""
+					source.Info.Owner, source.Info.ReplacedOwner = entry.Info().Owner, ""
 					if !bytes.Equal(wasm, c.Wasm) || source.Info != entry.Info() {
 						t.Errorf("byte %d of %s: %+v runs", i, path, source.Info)
 					}
@@ -261,7 +261,7 @@ func TestDifferenceInError(t *testing.T) {
 			put(t, s.approvedPath(e.Digest, e.ManifestSHA256), []byte(`{"approved":"anything"}`))
 		}, "\nThe manifest that was installed is no longer stored"},
 	} {
-		s := OpenStore(t.TempDir(), nil)
+		s := Open(t.TempDir(), nil)
 		path := writeEmbeddedPlugin(t, emptyCommand, "text", "1.0.0")
 		if c.beside {
 			put(t, path, emptyCommand)
@@ -284,7 +284,7 @@ func TestDifferenceInError(t *testing.T) {
 // TestForgedLockDifference checks that the digest reveals a forged manifest even if its hash in the lock file is
 // forged, too.
 func TestForgedLockDifference(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	entry, _ := install(t, s, "text", "1.0.0")
 	forged := manifestFor("text", "1.0.0")
 	forged = bytes.Replace(forged, []byte(`"effect":"read"`), []byte(`"effect":"write"`), 1)
@@ -296,7 +296,7 @@ func TestForgedLockDifference(t *testing.T) {
 
 // TestApprovedManifests checks that the newest manifests of removed builds are kept for comparison.
 func TestApprovedManifests(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	one, _ := install(t, s, "text", "1.0.0")
 	two, _ := install(t, s, "text", "2.0.0")
 	if got := s.Difference(one.Digest, two.Digest, nil); !strings.HasPrefix(got, "How the manifest differs (- as it "+

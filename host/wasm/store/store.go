@@ -72,8 +72,8 @@ type Entry struct {
 	Signer string `json:"signer,omitempty"`
 	// Owner is who the name belongs to, as in [host.Info]; "" in old lock files, in which the signer owns it.
 	Owner string `json:"owner,omitempty"`
-	// Displaced is the identity of what had the name before, as in [host.Info].
-	Displaced string `json:"displaced,omitempty"`
+	// ReplacedOwner is the identity of what had the name before, as in [host.Info].
+	ReplacedOwner string `json:"displaced,omitempty"`
 	// Engine is the digest of the engine that a plugin of kind script runs on.
 	Engine string `json:"engine,omitempty"`
 }
@@ -81,9 +81,9 @@ type Entry struct {
 // owner returns the owner of the name.
 func (e Entry) owner() string { return cmp.Or(e.Owner, e.Signer, host.OwnerUnsigned) }
 
-// OpenStore returns the store in the folder dir. It does not access the folder: one that does not exist is an empty
+// Open returns the store in the folder dir. It does not access the folder: one that does not exist is an empty
 // store, and the first install creates it. debug, if not nil, gets diagnostic lines.
-func OpenStore(dir string, debug func(string)) *Store {
+func Open(dir string, debug func(string)) *Store {
 	return &Store{Dir: dir, debug: debug, Wait: guardWait}
 }
 
@@ -103,7 +103,7 @@ func Digest(wasm, manifestJSON []byte) string {
 // Info returns the entry as plugins are listed.
 func (e Entry) Info() host.Info {
 	return host.Info{Name: e.Name, Version: e.Version, Kind: e.Kind, Brief: e.Brief,
-		Groups: e.Groups, Tools: e.Tools, Digest: e.Digest, Owner: e.owner(), Displaced: e.Displaced}
+		Groups: e.Groups, Tools: e.Tools, Digest: e.Digest, Owner: e.owner(), ReplacedOwner: e.ReplacedOwner}
 }
 
 // List returns the installed plugins by name. It reads only lock.json. With a debug function it also reports what
@@ -189,8 +189,8 @@ func (s *Store) Install(c *Candidate, downgrade bool) (now Entry, before *Entry,
 		if before == nil {
 			return append(entries, entry), s.writePlugin(entry, c, signature)
 		}
-		if entry.Displaced = before.Displaced; before.Info().Identity() != entry.Info().Identity() {
-			entry.Displaced = before.Info().Identity()
+		if entry.ReplacedOwner = before.ReplacedOwner; before.Info().Identity() != entry.Info().Identity() {
+			entry.ReplacedOwner = before.Info().Identity()
 		}
 		if before.Digest == entry.Digest {
 			if before.owner() != host.OwnerUnsigned {
@@ -561,7 +561,7 @@ func newEntry(c *Candidate) Entry {
 	e := entryFromManifest(c.Manifest)
 	e.Digest, e.WasmSize, e.ManifestSHA256 = Digest(c.Wasm, c.ManifestJSON), int64(len(c.Wasm)), hashOf(c.ManifestJSON)
 	e.Source, e.InstalledAt, e.Signer = c.Path, time.Now().UTC().Truncate(time.Second), c.Signer
-	e.Owner, e.Displaced, e.Engine = cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), c.Displaced, c.Engine
+	e.Owner, e.ReplacedOwner, e.Engine = cmp.Or(c.Owner, c.Signer, host.OwnerUnsigned), c.ReplacedOwner, c.Engine
 	return e
 }
 

@@ -21,7 +21,7 @@ func TestUnwritableDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := OpenStore(dir, nil)
+	s := Open(dir, nil)
 	c := candidate(t, "text", "1.0.0")
 	entry, _, err := s.Install(c, false)
 	if err != nil {

@@ -59,7 +59,7 @@ func candidate(t testing.TB, name, version string) *Candidate {
 }
 
 func TestInstallListRemove(t *testing.T) {
-	s := OpenStore(filepath.Join(t.TempDir(), "data", "plugins"), nil)
+	s := Open(filepath.Join(t.TempDir(), "data", "plugins"), nil)
 	if entries, err := s.List(); err != nil || len(entries) != 0 {
 		t.Fatalf("an empty store lists %v, %v", entries, err)
 	}
@@ -107,7 +107,7 @@ func TestInstallListRemove(t *testing.T) {
 }
 
 func TestRemoveMissing(t *testing.T) {
-	s := OpenStore(filepath.Join(t.TempDir(), "plugins"), nil)
+	s := Open(filepath.Join(t.TempDir(), "plugins"), nil)
 	wantError(t, "empty store", second(s.Remove("text")), host.NotFound, `no plugin "text" is installed`)
 	if _, err := os.Stat(s.Dir); !os.IsNotExist(err) {
 		t.Error("Remove created the folder")
@@ -123,7 +123,7 @@ func TestRemoveMissing(t *testing.T) {
 }
 
 func TestUpgradeReplaces(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	old, _ := install(t, s, "text", "1.0.0")
 	source := s.Source(old)
 	now, before := install(t, s, "Text", "2.0.0")
@@ -143,7 +143,7 @@ func TestUpgradeReplaces(t *testing.T) {
 }
 
 func TestReinstallIsNoOp(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	c := candidate(t, "text", "1.0.0")
 	first, _, err := s.Install(c, false)
 	if err != nil {
@@ -161,7 +161,7 @@ func TestReinstallIsNoOp(t *testing.T) {
 }
 
 func TestReservedNames(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	for _, name := range []string{"cdp", "CDP", "plugin", "serve"} {
 		path := filepath.Join(t.TempDir(), "x.wasm")
 		put(t, path, moduleFor(t, name, "1.0.0", 10))
@@ -188,7 +188,7 @@ func TestDamagedLock(t *testing.T) {
 		"NUL bytes":         strings.Repeat("\x00", 100),
 	}
 	for name, lock := range tests {
-		s := OpenStore(t.TempDir(), nil)
+		s := Open(t.TempDir(), nil)
 		entry, _ := install(t, s, "text", "1.0.0")
 		put(t, s.LockPath(), []byte(lock))
 		_, err := s.List()
@@ -270,7 +270,7 @@ func TestModifiedFilesAreRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := OpenStore(t.TempDir(), nil)
+			s := Open(t.TempDir(), nil)
 			c := candidate(t, "text", "1.0.0")
 			entry, _, err := s.Install(c, false)
 			if err != nil {
@@ -315,7 +315,7 @@ func TestModifiedFilesAreRefused(t *testing.T) {
 // TestForgedLockRunsNothing: someone who edits a manifest and its hash in the lock file can show it but cannot run
 // the plugin under it.
 func TestForgedLockRunsNothing(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	entry, _ := install(t, s, "text", "1.0.0")
 	forged := newEntry(candidate(t, "text", "6.6.6"))
 	put(t, filepath.Join(s.pluginDir(entry), manifestName), candidate(t, "text", "6.6.6").ManifestJSON)
@@ -326,7 +326,7 @@ func TestForgedLockRunsNothing(t *testing.T) {
 
 func TestSegmentIsRebuilt(t *testing.T) {
 	var logged []string
-	s := OpenStore(t.TempDir(), func(line string) { logged = append(logged, line) })
+	s := Open(t.TempDir(), func(line string) { logged = append(logged, line) })
 	c := candidate(t, "text", "1.0.0")
 	entry, _, err := s.Install(c, false)
 	if err != nil {
@@ -373,7 +373,7 @@ func TestSegmentIsRebuilt(t *testing.T) {
 
 func TestLeftoversAreRemoved(t *testing.T) {
 	var logged []string
-	s := OpenStore(t.TempDir(), func(line string) { logged = append(logged, line) })
+	s := Open(t.TempDir(), func(line string) { logged = append(logged, line) })
 	install(t, s, "text", "1.0.0")
 	hash := strings.Repeat("0", 64)
 	leftovers := []string{filepath.Join("text", hash), filepath.Join("killed", hash), lockName + TempSuffix,
@@ -411,7 +411,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 }
 
 func TestBusy(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	install(t, s, "text", "1.0.0")
 	unlock, err := s.Lock(0)
 	if err != nil {
@@ -429,7 +429,7 @@ func TestBusy(t *testing.T) {
 }
 
 func TestConcurrentChanges(t *testing.T) {
-	s := OpenStore(t.TempDir(), nil)
+	s := Open(t.TempDir(), nil)
 	candidates := make([]*Candidate, 12)
 	for i := range candidates {
 		candidates[i] = candidate(t, fmt.Sprintf("p%02d", i), "1.0.0")
@@ -462,7 +462,7 @@ func TestStoreChild(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	s := OpenStore(dir, nil)
+	s := Open(dir, nil)
 	a, b := candidate(t, "text", "1.0.0"), candidate(t, "text", "2.0.0")
 	fmt.Println("ready")
 	for i := 0; ; i++ {
@@ -485,7 +485,7 @@ func TestKill(t *testing.T) {
 		rounds = 30
 	}
 	dir := t.TempDir()
-	s := OpenStore(dir, nil)
+	s := Open(dir, nil)
 	keep := candidate(t, "keep", "1.0.0")
 	if _, _, err := s.Install(keep, false); err != nil {
 		t.Fatal(err)
@@ -555,7 +555,7 @@ func TestKill(t *testing.T) {
 func TestCannotWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	put(t, file, nil)
-	s := OpenStore(filepath.Join(file, "plugins"), nil)
+	s := Open(filepath.Join(file, "plugins"), nil)
 	_, _, err := s.Install(candidate(t, "text", "1.0.0"), false)
 	wantError(t, "install", err, host.Unavailable, "not a directory")
 	wantError(t, "install", err, host.Unavailable, file)
@@ -701,7 +701,7 @@ func TestDigest(t *testing.T) {
 
 // BenchmarkList measures discovery with 1,000 installed plugins.
 func BenchmarkList(b *testing.B) {
-	s := OpenStore(b.TempDir(), nil)
+	s := Open(b.TempDir(), nil)
 	c := candidate(b, "text", "1.0.0")
 	var entries []Entry
 	for i := range 1000 {

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/policy/secret"
 )
 
 func newSecret(app *command.App) *cobra.Command {
@@ -52,7 +53,7 @@ func readSecret(ctx context.Context, a *command.App, name string) (string, error
 		}
 		return value, err
 	}
-	data, err := io.ReadAll(io.LimitReader(a.Input(ctx), policy.MaxSecret+3))
+	data, err := io.ReadAll(io.LimitReader(a.Input(ctx), secret.Max+3))
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}

@@ -271,7 +271,7 @@ func (c Completion) Results(_ *cobra.Command, args []string, typed string) ([]st
 	if len(args) > 0 || err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ids := c.app.Parley().Sessions().KeptIDs(principal.Session)
+	ids := c.app.Parley().Sessions().ResultIDs(principal.Session)
 	return StartingWith(typed, ids), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 

@@ -45,7 +45,7 @@ func ReadHostFile(ctx context.Context, a *App, option HostFile, path string, lim
 
 // Remember keeps the file that an option names out of the reach of plugins, in all processes.
 func Remember(a *App, option HostFile, path string) {
-	if err := a.Parley().Own().Remember(path); err != nil {
+	if err := a.Parley().ProtectedFiles().Remember(path); err != nil {
 		a.Notice("plugins that other processes run may get to the file of " + string(option) + ": " +
 			manifest.CleanLine(err.Error()))
 	}

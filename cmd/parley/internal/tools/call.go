@@ -346,9 +346,9 @@ func runResult(ctx context.Context, app *command.App, opts *resultOptions) error
 	if err != nil {
 		return err
 	}
-	kept, err := sessions.Kept(principal.Session, opts.ID)
+	kept, err := sessions.FindResult(principal.Session, opts.ID)
 	if err != nil {
-		return noResult(opts.ID, sessions.KeptIDs(principal.Session))
+		return noResult(opts.ID, sessions.ResultIDs(principal.Session))
 	}
 	if !kept.JSON {
 		return copyOut(app, kept.Path, opts)

@@ -141,7 +141,7 @@ func (c *Call) buildCommand() (*command, error) {
 	}
 	w := c.Request.Def.WASI
 	t := template{values: map[string]json.RawMessage{}}
-	if err := json.Unmarshal(JsonOr(c.Request.Params, "{}"), &t.values); err != nil {
+	if err := json.Unmarshal(JSONOr(c.Request.Params, "{}"), &t.values); err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters must be an object: --params '{...}'")
 	}
 	for _, arg := range w.Argv {

@@ -49,6 +49,7 @@ type extismKernel struct {
 	headers       []byte
 }
 
+// NewExtismKernel returns the memory and the variables that Extism gives a call, with the input of the call.
 func NewExtismKernel(c *Call, input []byte) *extismKernel {
 	return &extismKernel{c: c, next: 16, input: input, vars: map[string][]byte{}}
 }
@@ -310,7 +311,7 @@ func (c *Call) runExtism() (*host.Result, error) {
 	export, input := module.ExtismExports[form].List, map[string]any{}
 	if c.Request.Tool != "" {
 		export = module.ExtismExports[form].Call
-		call := map[string]any{"name": c.Request.Tool, "arguments": JsonOr(c.Request.Params, "{}")}
+		call := map[string]any{"name": c.Request.Tool, "arguments": JSONOr(c.Request.Params, "{}")}
 		input["params"] = call
 		if form == 1 {
 			input = map[string]any{"request": call}
@@ -382,7 +383,7 @@ func (c *Call) toolResult(data []byte) (*host.Result, error) {
 	if err := c.checkContent(content); err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: JsonOr(r.Structured, string(Marshal(text))), Content: content}, nil
+	return &host.Result{Data: JSONOr(r.Structured, string(Marshal(text))), Content: content}, nil
 }
 
 func contentOfMCP(raw json.RawMessage) (host.Content, error) {

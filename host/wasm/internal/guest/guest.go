@@ -94,6 +94,7 @@ type callKey struct{}
 // callOf returns the call that a host function serves.
 func callOf(ctx context.Context) *Call { return ctx.Value(callKey{}).(*Call) }
 
+// New returns a call of a plugin that has not begun.
 func New(p *Code, j *Job) *Call {
 	k := j.Control()
 	return &Call{

@@ -99,10 +99,10 @@ func (c *Call) RunReactor() (*host.Result, error) {
 		}
 	}
 	body, err := manifest.Marshal(callRequest{
-		Tool: c.Request.Tool, Params: JsonOr(c.Request.Params, "{}"), CallID: c.Request.CallID,
+		Tool: c.Request.Tool, Params: JSONOr(c.Request.Params, "{}"), CallID: c.Request.CallID,
 		Session: c.Session, Caller: c.Request.Caller,
 		Host: c.Host, DeadlineMS: max(time.Until(c.Control.Deadline).Milliseconds(), 1),
-		Settings: JsonOr(c.Request.Settings, "{}"), Granted: summarizeGrant(c.Request.Grant),
+		Settings: JSONOr(c.Request.Settings, "{}"), Granted: summarizeGrant(c.Request.Grant),
 		Script: c.Text,
 	})
 	if err != nil {
@@ -189,7 +189,8 @@ func (c *Call) Initialize() error {
 	return c.instantiate(wazero.NewModuleConfig().WithArgs(c.Manifest.Name), "_initialize")
 }
 
-func JsonOr(data json.RawMessage, fallback string) json.RawMessage {
+// JSONOr returns JSON, or the fallback if it is empty.
+func JSONOr(data json.RawMessage, fallback string) json.RawMessage {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return json.RawMessage(fallback)
 	}
@@ -255,7 +256,7 @@ func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
 			return nil, err
 		}
 		return &host.Result{
-			Data: JsonOr(r.Result, "null"), Content: r.Content, Warnings: CleanWarnings(r.Warnings),
+			Data: JSONOr(r.Result, "null"), Content: r.Content, Warnings: CleanWarnings(r.Warnings),
 		}, nil
 	case len(r.Invalid) > 0:
 		return nil, c.paramsError(r)
@@ -322,6 +323,7 @@ func readResponse(data []byte) (callResponse, error) {
 	return r, nil
 }
 
+// CleanWarnings returns at most [world.MaxWarnings] warnings of a guest, each cleaned and clipped.
 func CleanWarnings(warnings []string) []string {
 	var out []string
 	for i, w := range warnings {
@@ -507,9 +509,10 @@ func ServeGuest(ctx context.Context, r *host.Request, function string, argument 
 		OK       bool            `json:"ok"`
 		Result   json.RawMessage `json:"result"`
 		Warnings []string        `json:"warnings,omitempty"`
-	}{true, JsonOr(result.Data, "null"), result.Warnings})
+	}{true, JSONOr(result.Data, "null"), result.Warnings})
 }
 
+// Marshal encodes a reply for a guest. If that is impossible, it returns the reply that says so.
 func Marshal(v any) []byte {
 	data, err := manifest.Marshal(v)
 	if err != nil {

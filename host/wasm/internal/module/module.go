@@ -90,6 +90,7 @@ func refuseModule(wasm []byte, m *manifest.Manifest, cause error, rule, fix stri
 	return e
 }
 
+// RewriteModule validates and instruments a module within the limits of a plugin.
 func RewriteModule(wasm []byte, l host.ModuleLimits) (*instrument.Module, error) {
 	return instrument.Rewrite(wasm, instrument.Config{MaxPages: world.MaxPages, Guards: WasiGuards(),
 		Limits: instrument.Limits{FileBytes: l.FileMiB << 20, Functions: l.Functions, TableEntries: l.TableEntries}})
@@ -130,6 +131,7 @@ func CheckModule(module *instrument.Module, m *manifest.Manifest, wasm []byte) e
 	return nil
 }
 
+// Errorf returns the invalid_plugin error of a plugin.
 func Errorf(m *manifest.Manifest, format string, args ...any) *host.Error {
 	return host.Errorf(host.InvalidPlugin, "%s: %s", m.Name, fmt.Sprintf(format, args...))
 }

@@ -6,6 +6,7 @@ package module
 // function of its own.
 const UnstableModule = "wasi_unstable"
 
+// ErrnoFault is the error number of WASI for an address outside the memory.
 const ErrnoFault = 21
 
 // Sizes of the draft's layouts.

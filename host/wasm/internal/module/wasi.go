@@ -6,6 +6,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 )
 
+// Modules that the host provides: preview 1 of WASI, and the functions of sdk/abi.md.
 const (
 	WasiModule   = "wasi_snapshot_preview1"
 	ParleyModule = "parley"

@@ -33,6 +33,7 @@ type Files struct {
 	written int64
 }
 
+// CloseAll closes all files and folders of the call.
 func (t *Files) CloseAll() {
 	for f := range t.Open {
 		_ = f.Close()
@@ -171,6 +172,7 @@ func local(name string) (string, bool) {
 const writeFlags = experimentalsys.O_RDWR | experimentalsys.O_WRONLY |
 	experimentalsys.O_CREAT | experimentalsys.O_TRUNC | experimentalsys.O_APPEND
 
+// OpenFile opens a file or a folder. It refuses devices, pipes and sockets.
 func (f *RootFS) OpenFile(name string, flag experimentalsys.Oflag, perm fs.FileMode) (experimentalsys.File,
 	experimentalsys.Errno) {
 	f.Control.Checkpoint()
@@ -290,6 +292,7 @@ func (t *Files) countWritten(n int64) {
 	t.written += n
 }
 
+// Lstat describes a file, and a link itself.
 func (f *RootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	f.Control.Checkpoint()
 	if _, folder := local(name); folder {
@@ -303,6 +306,7 @@ func (f *RootFS) Lstat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	return sys.NewStat_t(info), 0
 }
 
+// Stat describes a file, and the target of a link.
 func (f *RootFS) Stat(name string) (sys.Stat_t, experimentalsys.Errno) {
 	f.Control.Checkpoint()
 	name, folder := local(name)
@@ -326,6 +330,7 @@ func (f *RootFS) modify(name string, op func() error) experimentalsys.Errno {
 	return errnoOf(op())
 }
 
+// Mkdir makes a folder.
 func (f *RootFS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
 	name, _ = local(name)
 	return f.modify(name, func() error {
@@ -334,6 +339,7 @@ func (f *RootFS) Mkdir(name string, perm fs.FileMode) experimentalsys.Errno {
 	})
 }
 
+// Rename renames within the folder that was granted.
 func (f *RootFS) Rename(from, to string) experimentalsys.Errno {
 	from, fromFolder := local(from)
 	to, toFolder := local(to)
@@ -354,7 +360,10 @@ func (f *RootFS) Rename(from, to string) experimentalsys.Errno {
 	})
 }
 
-func (f *RootFS) Rmdir(name string) experimentalsys.Errno  { return f.remove(name, true) }
+// Rmdir removes an empty folder.
+func (f *RootFS) Rmdir(name string) experimentalsys.Errno { return f.remove(name, true) }
+
+// Unlink removes a file or a link.
 func (f *RootFS) Unlink(name string) experimentalsys.Errno { return f.remove(name, false) }
 
 func (f *RootFS) remove(name string, dir bool) experimentalsys.Errno {
@@ -373,6 +382,7 @@ func (f *RootFS) remove(name string, dir bool) experimentalsys.Errno {
 	})
 }
 
+// Link makes a hard link.
 func (f *RootFS) Link(from, to string) experimentalsys.Errno {
 	from, _ = local(from)
 	to, folder := local(to)
@@ -395,6 +405,7 @@ func (f *RootFS) Link(from, to string) experimentalsys.Errno {
 	})
 }
 
+// Symlink refuses every symbolic link: one could lead out of the folder later.
 func (f *RootFS) Symlink(_, _ string) experimentalsys.Errno {
 	if !f.Writable {
 		return f.denyWrite()
@@ -424,6 +435,7 @@ func (f *RootFS) Readlink(name string) (string, experimentalsys.Errno) {
 	return filepath.ToSlash(target), 0
 }
 
+// Utimens sets the times of a file.
 func (f *RootFS) Utimens(name string, atim, mtim int64) experimentalsys.Errno {
 	name, _ = local(name)
 	return f.modify(name, func() error { return f.Root.Chtimes(name, timeOf(atim), timeOf(mtim)) })

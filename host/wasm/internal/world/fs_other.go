@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/host/protect"
 )
 
+// OpenNonblock has no meaning here.
 const OpenNonblock = 0
 
 func setAppend(*os.File, bool) error { return experimentalsys.ENOTSUP }
@@ -21,4 +22,5 @@ func deviceOf(fs.FileInfo) uint64 { return 0 }
 
 func inodeOf(*os.File, string) uint64 { return 0 }
 
+// RenameOver replaces nothing here.
 func RenameOver(*os.Root, string, string) error { return experimentalsys.EEXIST }

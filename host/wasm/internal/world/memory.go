@@ -2,6 +2,7 @@ package world
 
 import "github.com/tetratelabs/wazero/experimental"
 
+// The pages of linear memory.
 const (
 	PageBytes   = 1 << 16
 	PagesPerMiB = 16
@@ -28,6 +29,7 @@ func (m *Memory) Allocate(_, limit uint64) experimental.LinearMemory {
 	return b
 }
 
+// Free returns the memory of all instances of the call to the system.
 func (m *Memory) Free() {
 	for _, b := range m.all {
 		b.Free()

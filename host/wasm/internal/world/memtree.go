@@ -19,6 +19,7 @@ type memTree struct {
 // errTreeFull means that a tree has as many files and folders as it may.
 var errTreeFull = errors.New("too many files")
 
+// MemNode is a file or a folder of a tree in memory.
 type MemNode struct {
 	ino      uint64
 	Dir      bool

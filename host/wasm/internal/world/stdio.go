@@ -20,6 +20,7 @@ func Truncate(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + fmt.Sprintf("… (%d bytes in all)", len(s))
 }
 
+// Bounds of what a guest sends to the host, in bytes or items.
 const (
 	MaxHostRequest   = 16 << 20 // of call_tool and http_request
 	MaxSecretRequest = 4 << 10
@@ -162,6 +163,7 @@ type Streams struct {
 	Stdout, Stderr *Capture
 }
 
+// Configure gives the streams to a module.
 func (s *Streams) Configure(config wazero.ModuleConfig) wazero.ModuleConfig {
 	return config.WithStdin(&s.Stdin).WithStdout(s.Stdout).WithStderr(s.Stderr)
 }

@@ -104,6 +104,7 @@ func (k *Control) CountHostCall() *host.Error {
 	return nil
 }
 
+// ContextError returns the error of a call whose context has ended.
 func (k *Control) ContextError() *host.Error {
 	cause := k.Ctx.Err()
 	if errors.Is(cause, context.DeadlineExceeded) {

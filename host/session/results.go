@@ -11,51 +11,52 @@ import (
 )
 
 const (
-	// MaxResults is how many files are kept for a session.
+	// MaxResults is how many files a session stores.
 	MaxResults = 16
 	// maxResultBytes bounds the size of each.
 	maxResultBytes = 64 << 20
 )
 
-// Kept is what a session has stored of a call: the whole of a result that was cut, or the content of a binary one.
-type Kept struct {
+// ResultFile is a file that a session has stored of a call: the whole of a result that was cut, or the content of a
+// binary one.
+type ResultFile struct {
 	Path string // of the file
 	JSON bool   // the file is the result as JSON; otherwise it is the content itself
 	Tool string // that returned the JSON, qualified; "" if a filter has changed it
 }
 
-// Kept returns what was kept for a call of a session. The error is not_found.
-func (s *Store) Kept(of host.Session, callID string) (*Kept, error) {
+// FindResult returns the file of a call of a session, the one with JSON if there are several. The error is not_found.
+func (s *Store) FindResult(of host.Session, callID string) (*ResultFile, error) {
 	notFound := host.Errorf(host.NotFound, "no result is stored for call %s", host.Printable(callID))
 	if s == nil || s.Dir == "" || !host.IsFileName(callID) {
 		return nil, notFound
 	}
-	var kept *Kept
-	for _, path := range s.keptFor(of) {
+	var found *ResultFile
+	for _, path := range s.resultFiles(of) {
 		rest, isOfCall := strings.CutPrefix(filepath.Base(path), fileName(of)+"."+callID+".")
 		if !isOfCall || s.now().Sub(host.ModTime(path)) > sessionTTL {
 			continue
 		}
 		ext := filepath.Ext("." + rest)
-		if isJSON := ext == ResultExt; isJSON || kept == nil {
-			kept = &Kept{Path: path, JSON: isJSON}
+		if isJSON := ext == ResultExt; isJSON || found == nil {
+			found = &ResultFile{Path: path, JSON: isJSON}
 			if isJSON {
-				kept.Tool = strings.TrimSuffix(strings.TrimSuffix(rest, ResultExt[1:]), ".")
+				found.Tool = strings.TrimSuffix(strings.TrimSuffix(rest, ResultExt[1:]), ".")
 			}
 		}
 	}
-	if kept == nil {
+	if found == nil {
 		return nil, notFound
 	}
-	return kept, nil
+	return found, nil
 }
 
-// KeptIDs returns the calls of a session that something is stored of, the last one first.
-func (s *Store) KeptIDs(of host.Session) (ids []string) {
+// ResultIDs returns the ids of the calls of a session that have stored files, the last one first.
+func (s *Store) ResultIDs(of host.Session) (ids []string) {
 	if s == nil || s.Dir == "" {
 		return nil
 	}
-	paths := s.keptFor(of)
+	paths := s.resultFiles(of)
 	slices.SortFunc(paths, func(a, b string) int { return host.ModTime(b).Compare(host.ModTime(a)) })
 	for _, path := range paths {
 		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), fileName(of)+"."), ".")
@@ -68,24 +69,25 @@ func (s *Store) KeptIDs(of host.Session) (ids []string) {
 
 const (
 	resultsDir = "results"
-	ResultExt  = ".json"
+	// ResultExt ends the names of files with results as JSON.
+	ResultExt = ".json"
 )
 
-// Result returns a whole result, as JSON, that was kept for a call of a session. The error is not_found.
+// Result returns a whole result, as JSON, that was stored for a call of a session. The error is not_found.
 func (s *Store) Result(of host.Session, callID string) ([]byte, error) {
-	kept, err := s.Kept(of, callID)
-	if err == nil && kept.JSON {
+	file, err := s.FindResult(of, callID)
+	if err == nil && file.JSON {
 		var data []byte
-		if data, err = protect.Read(kept.Path, maxResultBytes); err == nil {
+		if data, err = protect.Read(file.Path, maxResultBytes); err == nil {
 			return data, nil
 		}
 	}
 	return nil, host.Errorf(host.NotFound, "no result is stored for call %s", host.Printable(callID))
 }
 
-// Keep stores a file for a call of a session, and returns its path; "" if it could not. ending follows the call's id in
-// the name of the file.
-func (s *Store) Keep(of host.Session, callID, ending string, data []byte) (path string) {
+// StoreResult stores a file for a call of a session, and returns its path; "" if it could not. ending follows the
+// call's id in the name of the file.
+func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte) (path string) {
 	if s == nil || s.Dir == "" || len(data) > maxResultBytes {
 		return ""
 	}
@@ -97,7 +99,7 @@ func (s *Store) Keep(of host.Session, callID, ending string, data []byte) (path 
 	if !isNamedByFile(of) { // the file of the session says whose this is
 		s.Update(of, func(stored *State) (changed bool) { return stored.Of == "" })
 	}
-	old := s.keptFor(of)
+	old := s.resultFiles(of)
 	if len(old) >= MaxResults {
 		slices.SortFunc(old, func(a, b string) int { return host.ModTime(a).Compare(host.ModTime(b)) })
 		for _, path := range old[:len(old)-MaxResults+1] {
@@ -111,8 +113,8 @@ func (s *Store) Keep(of host.Session, callID, ending string, data []byte) (path 
 	return path
 }
 
-// keptFor returns the paths of what is kept for a session.
-func (s *Store) keptFor(of host.Session) (paths []string) {
+// resultFiles returns the paths of the stored files of a session.
+func (s *Store) resultFiles(of host.Session) (paths []string) {
 	for _, path := range filesIn(filepath.Join(s.Dir, resultsDir), "") {
 		if strings.HasPrefix(filepath.Base(path), fileName(of)+".") {
 			paths = append(paths, path)

@@ -1,4 +1,6 @@
-package mcp
+// Package envelope reads what a client of MCP means by a call: names with the prefixes of clients, and calls in the
+// envelopes of other protocols. What it offers in place of a call keeps every value that was given.
+package envelope
 
 import (
 	"cmp"
@@ -9,10 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/parley-tools/parley/host"
-	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -26,8 +26,40 @@ var (
 	optionsAliases = []string{"option", "opts", "call_options"}
 )
 
-// envelope is a call of call_tool as it was probably meant.
-type envelope struct {
+// CallTool is the meta-tool that calls other tools.
+const CallTool = "call_tool"
+
+// Reader reads the calls of clients of one catalog. It is safe for concurrent use.
+type Reader struct {
+	Host *call.Host
+	// Metas are the schemas of the arguments of the tools that the server itself runs, by name.
+	Metas map[string]*schema.Schema
+	// Listed returns the name that the catalog has for a name of tools/list.
+	Listed func(name string) string
+}
+
+// Qualified returns the name that the catalog has for a tool, also if it is given with a client's prefix.
+func (r *Reader) Qualified(name string) string {
+	listed := r.Listed(name)
+	if rest, ok := withoutPrefix(name); ok && !r.exists(name) && r.exists(r.Listed(rest)) {
+		listed = r.Listed(rest)
+	}
+	return listed
+}
+
+// Find returns a tool of the catalog by its qualified name.
+func (r *Reader) Find(name string) (host.Address, bool) {
+	at, err := r.Host.Catalog().Find(name)
+	return at, err == nil && at.Tool != nil
+}
+
+func (r *Reader) exists(name string) bool {
+	_, ok := r.Find(name)
+	return ok
+}
+
+// meant is a call of call_tool as it was probably meant.
+type meant struct {
 	tool      string         // qualified, or the name of a meta-tool
 	arguments map[string]any // of the tool
 	options   map[string]any
@@ -38,46 +70,43 @@ type envelope struct {
 }
 
 // value returns the arguments of call_tool.
-func (e *envelope) value(dryRun bool) map[string]any {
-	v := map[string]any{"name": e.tool, "arguments": e.arguments}
-	options := maps.Clone(e.options)
+func (e *meant) value(dryRun bool) json.RawMessage {
+	options := map[string]any{}
+	maps.Copy(options, e.options)
 	if dryRun {
-		if options == nil {
-			options = map[string]any{}
-		}
 		options["dry_run"] = true
 	}
+	v := map[string]any{"name": e.tool, "arguments": e.arguments}
 	if len(options) > 0 {
 		v["options"] = options
 	}
-	return v
+	return jsontext.Marshal(v)
 }
 
-// teach adds to the error of a meta-tool's arguments what they were meant to be and what to do next. It returns the
-// whole corrected call, or nil.
-func (m *modeServer) teach(tool string, arguments json.RawMessage, e *host.Error) *nextCall {
-	var given struct{ Name string }
-	_ = json.Unmarshal(arguments, &given)
-	if tool != callTool {
+// Teach adds to the error of a meta-tool's arguments what they were meant to be and what to do next. It returns the
+// whole corrected call: the meta-tool, "" if there is none, and its arguments.
+func (r *Reader) Teach(tool string, arguments json.RawMessage, e *host.Error) (string, json.RawMessage) {
+	if tool != CallTool {
 		if e.Corrected != nil {
-			return &nextCall{Tool: tool, Arguments: e.Corrected}
+			return tool, e.Corrected
 		}
-		if given.Name != "" {
-			e.Steps = append(e.Steps, host.DescribeStep(m.qualified(given.Name), 0))
+		var given struct{ Name string }
+		if _ = json.Unmarshal(arguments, &given); given.Name != "" {
+			e.Steps = append(e.Steps, host.DescribeStep(r.Qualified(given.Name), 0))
 		}
-		return nil
+		return "", nil
 	}
 	corrected, changes := e.Corrected, e.Changes
 	if corrected != nil || e.Code != host.InvalidArgs {
 		e.Template, e.Changes = nil, nil
 	}
 	e.Corrected, e.Retry = nil, nil
-	c, ok := m.correctArguments(arguments)
+	c, ok := r.correctArguments(arguments)
 	if !ok && c != nil && c.see != "" {
 		e.Steps = append([]host.Step{host.DescribeStep(c.see, 0)}, e.Steps...)
 	}
 	if !ok && corrected != nil { // what is wrong is not only where things are
-		if c, ok = m.correctArguments(corrected); ok {
+		if c, ok = r.correctArguments(corrected); ok {
 			made := c.changes
 			c.changes = changes
 			for _, change := range made {
@@ -86,7 +115,7 @@ func (m *modeServer) teach(tool string, arguments json.RawMessage, e *host.Error
 		}
 	}
 	if !ok || len(c.changes) == 0 {
-		return nil
+		return "", nil
 	}
 	e.Template, e.Changes = nil, c.changes
 	for i, d := range e.Details {
@@ -94,31 +123,31 @@ func (m *modeServer) teach(tool string, arguments json.RawMessage, e *host.Error
 			e.Details[i].Suggestion = host.TextSuggestion(s)
 		}
 	}
-	if m.isMetaTool(c.tool) {
+	switch {
+	case r.isMeta(c.tool):
 		e.Corrected = jsontext.Marshal(c.arguments)
-		return &nextCall{Tool: c.tool, Arguments: e.Corrected}
-	}
-	if c.template {
-		e.Template = jsontext.Marshal(c.value(false))
+		return c.tool, e.Corrected
+	case c.template:
+		e.Template = c.value(false)
 		e.Steps = append(e.Steps, host.DescribeStep(c.tool, 0))
-		return nil
+		return "", nil
 	}
-	e.Corrected = jsontext.Marshal(c.value(false))
-	return &nextCall{Tool: callTool, Arguments: json.RawMessage(jsontext.Marshal(c.value(c.destroys)))}
+	e.Corrected = c.value(false)
+	return CallTool, c.value(c.destroys)
 }
 
 // correctArguments is correctEnvelope for arguments as they were given.
-func (m *modeServer) correctArguments(raw json.RawMessage) (*envelope, bool) {
+func (r *Reader) correctArguments(raw json.RawMessage) (*meant, bool) {
 	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
 	object, isObject := value.(map[string]any)
 	if err != nil || !isObject {
 		return nil, false
 	}
-	return m.correctEnvelope(object)
+	return r.correctEnvelope(object)
 }
 
 // change adds a change of what earlier changes made, as one of what was given.
-func (e *envelope) change(c host.Change) {
+func (e *meant) change(c host.Change) {
 	if c.How != schema.OnlyValue {
 		for i := len(e.changes) - 1; i >= 0; i-- {
 			earlier := e.changes[i]
@@ -136,7 +165,19 @@ func (e *envelope) change(c host.Change) {
 	e.changes = append(e.changes, c)
 }
 
-func (e *envelope) suggestion(pointer string) string {
+// shifted returns a change within a value that stands at a pointer in the call that was given, and at another one in
+// the call that was meant.
+func shifted(c host.Change, from, to string) host.Change {
+	if c.How != schema.OnlyValue {
+		c.From = from + c.From
+	}
+	if c.How != schema.Dropped {
+		c.To = to + c.To
+	}
+	return c
+}
+
+func (e *meant) suggestion(pointer string) string {
 	for _, c := range e.changes {
 		name, to := manifest.CleanLine(strings.TrimPrefix(c.From, "/")), manifest.CleanLine(strings.TrimPrefix(c.To, "/"))
 		switch {
@@ -152,23 +193,24 @@ func (e *envelope) suggestion(pointer string) string {
 	return ""
 }
 
-func (m *modeServer) isMetaTool(name string) bool {
-	return slices.ContainsFunc(m.metaTools(), func(t metaTool) bool { return t.name == name })
+func (r *Reader) isMeta(name string) bool {
+	_, ok := r.Metas[name]
+	return ok
 }
 
 // separators stand between a client's prefix of a name and the name: mcp__parley__call_tool, parley/call_tool.
 const separators = "_./: "
 
-// metaToolNamed returns the meta-tool that a name means, with any prefix of a client, "" if it means none.
-func (m *modeServer) metaToolNamed(name string) string {
+// MetaTool returns the meta-tool that a name means, with any prefix of a client, "" if it means none.
+func (r *Reader) MetaTool(name string) string {
 	if name == "tools/call" { // the method
-		return callTool
+		return CallTool
 	}
 	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
-	for _, t := range m.metaTools() {
-		prefix, ok := strings.CutSuffix(name, t.name)
+	for meta := range r.Metas {
+		prefix, ok := strings.CutSuffix(name, meta)
 		if ok && (prefix == "" || strings.Contains(separators, prefix[len(prefix)-1:])) {
-			return t.name
+			return meta
 		}
 	}
 	return ""
@@ -191,8 +233,8 @@ var protocols = map[string][]string{"jsonrpc": {"2.0"}, "server": {"parley"}, "s
 
 // correctEnvelope returns a call of call_tool as it was probably meant: nothing is dropped. It reports false where it
 // does not know which tool is meant.
-func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
-	e := &envelope{arguments: map[string]any{}}
+func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
+	e := &meant{arguments: map[string]any{}}
 	left := maps.Clone(given)
 	for key, values := range protocols {
 		if text, _ := left[key].(string); slices.Contains(values, text) {
@@ -214,7 +256,7 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 				key, inner = key+"/0", list[0]
 			}
 			if inner, ok := inner.(map[string]any); ok && len(left) == 1 {
-				e, ok := m.correctEnvelope(inner)
+				e, ok := r.correctEnvelope(inner)
 				if ok {
 					e.setOptions(options, "/options")
 					for i := range e.changes {
@@ -235,15 +277,14 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 	}
 	var known []manifest.Param
 	isPeer, isSent := false, false
-	if e.tool = m.metaToolNamed(name); e.tool == "" {
-		catalog := m.cfg.Host.Catalog()
-		at, err := catalog.Find(m.qualified(name))
-		if isPeer = err != nil || at.Tool == nil; !isPeer {
+	if e.tool = r.MetaTool(name); e.tool == "" {
+		at, ok := r.Find(r.Qualified(name))
+		if isPeer = !ok; ok {
 			e.tool, known = at.Name(), manifest.Params(at.Tool.Params)
 		} else {
-			isSent = !catalog.Knows(name)
+			isSent = !r.Host.Catalog().Knows(name)
 		}
-		same := m.qualified(name) == e.tool || strings.EqualFold(strings.ReplaceAll(name, "__", "."), e.tool)
+		same := r.Qualified(name) == e.tool || strings.EqualFold(strings.ReplaceAll(name, "__", "."), e.tool)
 		switch {
 		case isPeer:
 			e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Renamed})
@@ -265,33 +306,30 @@ func (m *modeServer) correctEnvelope(given map[string]any) (*envelope, bool) {
 		e.changes = append(e.changes, host.Change{From: token, To: "/arguments" + token, How: schema.Moved})
 	}
 	if isSent {
-		return correctSent(m, name, e)
+		return r.correctSent(name, e)
 	} else if isPeer {
-		all, see := m.cfg.Host.Catalog().Meant(name, e.arguments, nil)
+		all, see := r.Host.Catalog().Meant(name, e.arguments, nil)
 		if e.see = see; len(all) == 0 || all[0].File != "" {
 			return e, false
 		}
 		e.tool, e.arguments = all[0].Tool, all[0].Params
 		for _, c := range all[0].Changes {
-			if c.From = "/arguments" + c.From; c.How != schema.Dropped {
-				c.To = "/arguments" + c.To
-			}
-			e.change(c)
+			e.change(shifted(c, "/arguments", "/arguments"))
 		}
 	}
-	return m.correctInner(e)
+	return r.correctInner(e)
 }
 
 // correctSent is correctEnvelope for a call of a plugin, or of what is no tool of it, that has the call of a tool among
 // its arguments: {"name": "cdp.send", "arguments": {"method": "Page.navigate", "params": {}}}.
-func correctSent(m *modeServer, name string, e *envelope) (*envelope, bool) {
-	plugin, _, _ := strings.Cut(m.qualified(name), ".")
+func (r *Reader) correctSent(name string, e *meant) (*meant, bool) {
+	plugin, _, _ := strings.Cut(r.Qualified(name), ".")
 	key, tool := takeText(e.arguments, append([]string{"name"}, nameAliases...))
-	if _, isPlugin := m.cfg.Host.Catalog().Provider(plugin); !isPlugin || key == "" {
+	if _, isPlugin := r.Host.Catalog().Provider(plugin); !isPlugin || key == "" {
 		return nil, false
 	}
 	e.arguments[key] = plugin + "." + strings.TrimPrefix(tool, plugin+".")
-	inner, ok := m.correctEnvelope(e.arguments)
+	inner, ok := r.correctEnvelope(e.arguments)
 	if ok {
 		inner.options = e.options
 		inner.changes = append(inner.changes, host.Change{From: "/arguments", To: "", How: schema.Unwrapped})
@@ -299,19 +337,18 @@ func correctSent(m *modeServer, name string, e *envelope) (*envelope, bool) {
 	return inner, ok
 }
 
-// teachName adds to the error of a tool that does not exist the call that its name and arguments mean.
-func (m *modeServer) teachName(p *sdk.CallToolParamsRaw, e *host.Error) {
-	arguments := p.Arguments
+// TeachName adds to the error of a tool that does not exist the call that its name and arguments mean.
+func (r *Reader) TeachName(name string, arguments json.RawMessage, e *host.Error) {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	raw, err := manifest.Marshal(map[string]any{"name": p.Name, "arguments": arguments})
+	raw, err := manifest.Marshal(map[string]any{"name": name, "arguments": arguments})
 	if err != nil {
 		return
 	}
-	c, ok := m.correctArguments(raw)
+	c, ok := r.correctArguments(raw)
 	switch {
-	case c == nil || !ok && c.see == "" || m.isMetaTool(c.tool):
+	case c == nil || !ok && c.see == "" || r.isMeta(c.tool):
 	case !ok || c.template:
 		e.Steps = append([]host.Step{host.DescribeStep(cmp.Or(c.see, c.tool), 0)}, e.Steps...)
 	default:
@@ -322,9 +359,9 @@ func (m *modeServer) teachName(p *sdk.CallToolParamsRaw, e *host.Error) {
 }
 
 // correctInner corrects the arguments for the tool itself.
-func (m *modeServer) correctInner(e *envelope) (*envelope, bool) {
-	if e.tool == callTool {
-		inner, ok := m.correctEnvelope(e.arguments)
+func (r *Reader) correctInner(e *meant) (*meant, bool) {
+	if e.tool == CallTool {
+		inner, ok := r.correctEnvelope(e.arguments)
 		if ok {
 			inner.changes = append(inner.changes, host.Change{From: "/arguments", To: "", How: schema.Unwrapped})
 		}
@@ -333,19 +370,17 @@ func (m *modeServer) correctInner(e *envelope) (*envelope, bool) {
 	var invalid *host.Error
 	within := "/arguments" // where the arguments of the tool are
 	raw := json.RawMessage(jsontext.Marshal(e.arguments))
-	if i := slices.IndexFunc(m.metaTools(), func(t metaTool) bool { return t.name == e.tool }); i >= 0 {
-		if s, err := m.metaTools()[i].validatedSchema(); err == nil {
-			_, _, invalid = hostcall.CheckParams(e.tool, s, raw)
-		}
+	if s, isMeta := r.Metas[e.tool]; isMeta {
+		_, _, invalid = call.CheckParams(e.tool, s, raw)
 		if invalid != nil && invalid.Corrected == nil {
 			return nil, false
 		}
 		within = ""
 		e.changes = append(e.changes, host.Change{From: "/arguments", To: "", How: schema.Unwrapped})
 	} else {
-		at, err := m.cfg.Host.Catalog().Find(e.tool)
-		e.destroys = err == nil && at.Tool != nil && at.Tool.Effect == manifest.EffectDestructive
-		invalid = m.cfg.Host.CheckCall(host.Call{Name: e.tool, Params: raw})
+		at, ok := r.Find(e.tool)
+		e.destroys = ok && at.Tool.Effect == manifest.EffectDestructive
+		invalid = r.Host.CheckCall(host.Call{Name: e.tool, Params: raw})
 	}
 	if invalid == nil {
 		return e, true
@@ -362,13 +397,7 @@ func (m *modeServer) correctInner(e *envelope) (*envelope, bool) {
 			}
 			continue
 		}
-		if c.How != schema.OnlyValue {
-			c.From = "/arguments" + c.From
-		}
-		if c.How != schema.Dropped {
-			c.To = within + c.To
-		}
-		e.change(c)
+		e.change(shifted(c, "/arguments", within))
 	}
 	if value, err := jsontext.Decode(meant, jsontext.Limits{}); err == nil {
 		if object, ok := value.(map[string]any); ok {
@@ -393,7 +422,7 @@ func takeText(given map[string]any, names []string) (key, text string) {
 
 // takeArguments takes the arguments of the tool, whatever they are called. A name that the tool itself has is an
 // argument beside the name, unless it holds an object of arguments where the tool requires something else.
-func (e *envelope) takeArguments(left map[string]any, known []manifest.Param) {
+func (e *meant) takeArguments(left map[string]any, known []manifest.Param) {
 	for _, key := range append([]string{"arguments"}, argumentsAliases...) {
 		value, given := left[key]
 		object, isObject := value.(map[string]any)
@@ -427,7 +456,7 @@ func (e *envelope) takeArguments(left map[string]any, known []manifest.Param) {
 }
 
 // takeOptions takes the options, and those that are beside the name, unless the tool has a parameter of that name.
-func (e *envelope) takeOptions(left map[string]any, known []manifest.Param) {
+func (e *meant) takeOptions(left map[string]any, known []manifest.Param) {
 	for _, key := range append([]string{"options"}, optionsAliases...) {
 		options, ok := left[key].(map[string]any)
 		if value, given := left[key]; given && value == nil && key == "options" {
@@ -451,8 +480,8 @@ func (e *envelope) takeOptions(left map[string]any, known []manifest.Param) {
 }
 
 // setOptions adds options that were given as members of the object at a pointer.
-func (e *envelope) setOptions(given map[string]any, at string) {
-	c := hostcall.CorrectOptions(given)
+func (e *meant) setOptions(given map[string]any, at string) {
+	c := call.CorrectOptions(given)
 	e.template = e.template || !c.Complete
 	moved := at != "/options"
 	for name := range given {
@@ -462,13 +491,7 @@ func (e *envelope) setOptions(given map[string]any, at string) {
 		}
 	}
 	for _, change := range c.Changes {
-		if change.How != schema.OnlyValue {
-			change.From = at + change.From
-		}
-		if change.How != schema.Dropped {
-			change.To = "/options" + change.To
-		}
-		e.changes = append(e.changes, change)
+		e.changes = append(e.changes, shifted(change, at, "/options"))
 	}
 	if e.options == nil {
 		e.options = map[string]any{}
