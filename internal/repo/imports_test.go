@@ -80,10 +80,11 @@ var layers = map[string][]string{
 	},
 	"host/advice": {"host", "host/call", "manifest"},
 	"host/mcp": {
-		"host", "host/advice", "host/call", "host/mcp/frame", "host/session", "manifest", "manifest/jsontext",
-		"manifest/schema", "manifest/spelling",
+		"host", "host/advice", "host/call", "host/mcp/envelope", "host/mcp/frame", "host/session", "manifest",
+		"manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
-	"host/mcp/frame": {"manifest", "manifest/jsontext"},
+	"host/mcp/envelope": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/mcp/frame":    {"manifest", "manifest/jsontext"},
 	"host/policy": {
 		"host", "host/protect", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema",
 		"manifest/spelling",
