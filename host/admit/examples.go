@@ -68,10 +68,8 @@ func (in *Installer) TryExample(
 }
 
 // runExamples runs the examples of a plugin: first one of each tool, then the others, until the time is up.
-func (in *Installer) runExamples(
-	ctx context.Context, provider host.Provider, m *manifest.Manifest, report *Report,
-) error {
-	t, err := in.newTrial(provider)
+func (in *Installer) runExamples(ctx context.Context, p host.Provider, m *manifest.Manifest, report *Report) error {
+	t, err := in.newTrial(p)
 	if err != nil {
 		return err
 	}

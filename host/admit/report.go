@@ -128,23 +128,18 @@ func (in *Installer) pruneReports(dir string) {
 
 // storedReport returns the report of a build, or nil.
 func (in *Installer) storedReport(digest string) *Report {
-	report := &Report{}
-	if !in.readReport(digest, report) || report.Digest != digest {
-		return nil
-	}
-	return report
-}
-
-// readReport decodes the report of a build, and reports whether there is one.
-func (in *Installer) readReport(digest string, into any) bool {
 	const limit = 4 << 20
 	path := in.reportPath(digest)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
-		return false
+		return nil
 	}
+	report := &Report{}
 	data, err := os.ReadFile(path)
-	return err == nil && json.Unmarshal(data, into) == nil
+	if err != nil || json.Unmarshal(data, report) != nil || report.Digest != digest {
+		return nil
+	}
+	return report
 }
 
 // Annotate adds the runs of examples to the manifest of a build. Shipped plugins were admitted when the binary was
@@ -178,11 +173,8 @@ type exampleKey struct {
 
 // exampleRuns returns what the report of a build says of its examples.
 func (in *Installer) exampleRuns(digest string) map[exampleKey]*manifest.ExampleRun {
-	var report struct {
-		Host, Digest string
-		Examples     []ExampleRun
-	}
-	if !in.readReport(digest, &report) || report.Digest != digest {
+	report := in.storedReport(digest)
+	if report == nil {
 		return nil
 	}
 	runs := map[exampleKey]*manifest.ExampleRun{}

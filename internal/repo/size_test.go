@@ -29,7 +29,7 @@ var maxLines = map[string]int{
 	"host/protect":          795,
 	"host/internal/origin":  213,
 	"host/internal/index":   3572,
-	"host/record":           1816,
+	"host/record":           1812,
 	"host/mcp":              4343,
 	"host/wasm":             10303, // four packages more, each with its imports
 	"host/learn":            4196,  // the evaluation of searches
@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"sdk":                   1787,
 	"cmd":                   14750, // one sink for what a call reports
 	"internal":              1194,  // plugins for tests
-	"host/admit":            1423,
+	"host/admit":            1418,
 }
 
 // Bounds of every package and type; the tables below them list what does not keep them yet, with what it has today.
