@@ -67,7 +67,7 @@ func (c Content) Check() error {
 	return nil
 }
 
-// Clean returns the block without secrets, on whose lines that are not its value nothing is hidden.
+// Clean returns the block without secrets, and with its type and its URI on one line without hidden characters.
 func (c Content) Clean(redact func(string) string) Content {
 	c.Text, c.Data = redact(c.Text), redact(c.Data)
 	c.MIME, c.URI = redact(manifest.CleanLine(c.MIME)), redact(manifest.CleanLine(c.URI))
