@@ -93,7 +93,7 @@ func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p
 	case err != nil:
 		return m.out.errorResult(&host.Answer{Err: host.AsError(err)})
 	case asJSON:
-		return jsonResult(m.out.described(docs), nil)
+		return jsonResult(m.out.described(docs))
 	}
 	return textResult(m.out.docsText(docs), nil), nil
 }
@@ -140,7 +140,7 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 		Calls  []plannedCall     `json:"calls"`
 		Chosen []hostcall.Chosen `json:"chosen,omitempty"`
 		Holes  []string          `json:"holes,omitempty"`
-	}{plan.Tool, calls, plan.Chosen, plan.Holes}, nil)
+	}{plan.Tool, calls, plan.Chosen, plan.Holes})
 	return withWarnings(result, warnings), err
 }
 

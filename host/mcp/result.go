@@ -69,7 +69,7 @@ func (w *renderer) errorResult(a *host.Answer) (*sdk.CallToolResult, error) {
 }
 
 func (f failure) result() (*sdk.CallToolResult, error) {
-	result, err := jsonResult(f, nil)
+	result, err := jsonResult(f)
 	if err == nil {
 		result.IsError = true
 	}
@@ -77,12 +77,12 @@ func (f failure) result() (*sdk.CallToolResult, error) {
 }
 
 // jsonResult makes a result of one JSON document.
-func jsonResult(v any, warnings []string) (*sdk.CallToolResult, error) {
+func jsonResult(v any) (*sdk.CallToolResult, error) {
 	raw, err := marshalEscaped(v)
 	if err != nil {
 		return nil, err
 	}
-	return textResult(string(raw), warnings), nil
+	return textResult(string(raw), nil), nil
 }
 
 func textContent(s string) *sdk.TextContent { return &sdk.TextContent{Text: s} }

@@ -23,9 +23,6 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// Suffix is appended to the name of a wasm file to give the name of its signature.
-const Suffix = ".minisig"
-
 // MaxBytes is the size limit of a signature file or key file. The largest that the minisign tool writes has less than
 // 10 KiB.
 const MaxBytes = 16 << 10
