@@ -79,13 +79,9 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	var list []Grant
 	if generated := e.generated; generated != nil {
 		if generated.digest == to || generated.digest == "" && generated.signer == to {
-			for _, g := range generated.grants {
-				list = append(list, g.Grant)
-			}
+			list = unlocated(generated.grants)
 		} else if len(generated.grants) > 0 {
-			for _, g := range generated.grants {
-				edit.Removed = append(edit.Removed, g.String())
-			}
+			edit.Removed = texts(unlocated(generated.grants))
 			edit.Notes = append(edit.Notes, "the removed grants were for "+cmp.Or(generated.digest,
 				generated.signer)+" and do not carry over")
 		}
@@ -154,10 +150,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 			plugin))
 	}
 	edit.To, edit.owners = cmp.Or(e.generated.digest, e.generated.signer), e.generated.owners
-	var list, remaining []Grant
-	for _, g := range e.generated.grants {
-		list = append(list, g.Grant)
-	}
+	list, remaining := unlocated(e.generated.grants), []Grant(nil)
 	if e.manual != nil && e.manual.granted {
 		edit.Notes = append(edit.Notes, fmt.Sprintf("%s:%d sets the grants of %s by hand, and those remain",
 			e.manual.pos.file, e.manual.grantsPos.line, plugin))
@@ -165,36 +158,23 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 	if len(grants) == 0 {
 		grants = list
 	}
-	for i := range list {
-		for _, r := range grants {
-			if r.subject() != list[i].subject() {
-				continue
-			}
-			edit.Removed = append(edit.Removed, list[i].String())
-			if r.Kind == HTTP {
-				methods := slices.DeleteFunc(slices.Clone(list[i].Methods),
-					func(m string) bool { return slices.Contains(r.Methods, m) })
-				if len(methods) > 0 {
-					kept := list[i]
-					kept.Methods = methods
-					remaining = append(remaining, kept)
-					edit.Added = append(edit.Added, kept.String())
-				}
-			}
-			list[i].Kind = ""
-			break
+	for _, has := range list {
+		i := slices.IndexFunc(grants, func(g Grant) bool { return g.subject() == has.subject() })
+		if i < 0 {
+			remaining = append(remaining, has)
+			continue
 		}
-		if list[i].Kind != "" {
-			remaining = append(remaining, list[i])
+		edit.Removed = append(edit.Removed, has.String())
+		has.Methods = slices.DeleteFunc(slices.Clone(has.Methods), func(m string) bool {
+			return slices.Contains(grants[i].Methods, m)
+		})
+		if has.Kind == HTTP && len(has.Methods) > 0 {
+			remaining, edit.Added = append(remaining, has), append(edit.Added, has.String())
 		}
 	}
 	if len(edit.Removed) == 0 {
-		names := make([]string, len(remaining))
-		for i, g := range remaining {
-			names[i] = g.String()
-		}
-		return edit, host.Errorf(host.NotFound, "%s does not have that grant; it has %s", plugin, strings.Join(names,
-			", ")).WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
+		return edit, host.Errorf(host.NotFound, "%s does not have that grant; it has %s", plugin,
+			strings.Join(texts(remaining), ", ")).WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
 	}
 	return edit, edit.write(s, plugin, remaining)
 }
@@ -231,6 +211,22 @@ func (p *Policy) edit(plugin string) (*state, Edit, error) {
 	}
 	edit.Old = string(old)
 	return s, edit, nil
+}
+
+// unlocated returns grants without their positions.
+func unlocated(grants []locatedGrant) (list []Grant) {
+	for _, g := range grants {
+		list = append(list, g.Grant)
+	}
+	return list
+}
+
+// texts returns grants as they are written.
+func texts(grants []Grant) (list []string) {
+	for _, g := range grants {
+		list = append(list, g.String())
+	}
+	return list
 }
 
 // add adds a grant to a list, or replaces the one for the same subject.
@@ -278,10 +274,9 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 	if section == nil {
 		section = map[string]any{}
 	}
-	delete(section, "digest")
-	delete(section, "signer")
-	delete(section, "grants")
-	delete(section, "owners")
+	for _, key := range []string{"digest", "signer", "grants", "owners"} {
+		delete(section, key)
+	}
 	owners := map[string]string{}
 	for _, g := range list {
 		if callee := strings.ToLower(pluginOf(g.Name)); g.Kind == Tool && e.owners[callee] != "" {
@@ -292,11 +287,7 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 		section["owners"] = owners
 	}
 	if len(list) > 0 {
-		grants := make([]string, len(list))
-		for i, g := range list {
-			grants[i] = g.String()
-		}
-		section["grants"] = grants
+		section["grants"] = texts(list)
 		if strings.HasPrefix(e.To, "sha256:") {
 			section["digest"] = e.To
 		} else {
