@@ -32,7 +32,7 @@ func ChoiceQuestion(tools, note string, requests []string) Question {
 	return Question{Kind: "choose", System: chooseInstructions + note, Text: manifest.Clean(b.String()), Limit: maxChoices}
 }
 
-// ParseChoices returns the choices for n requests, in their order. It reports false unless the answer has one call for each.
+// ParseChoices returns the choices for n requests, in their order. It reports false unless the answer has one for each.
 func ParseChoices(answer string, n int) ([]Choice, bool) {
 	var got struct{ Calls []Choice }
 	if Object(answer, &got) != nil || len(got.Calls) != n {
