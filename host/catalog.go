@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/parley-tools/parley/host/internal/index"
 	"github.com/parley-tools/parley/manifest"
@@ -23,12 +22,8 @@ type Catalog struct {
 	byName    map[string]Provider
 
 	// Documentation, schemas and segments are built on first use and live as long as the catalog.
-	docs        sync.Map                // tierKey -> *manifest.ToolDocs
-	schemas     sync.Map                // partKey -> *schema.Schema
-	peers       sync.Map                // Provider -> peers.Table
-	meaning     atomic.Pointer[meaning] // of the latest name that was looked up
-	spellOnce   sync.Once
-	spelled     *spellings
+	docs        sync.Map // tierKey -> *manifest.ToolDocs
+	schemas     sync.Map // partKey -> *schema.Schema
 	searchIndex searchIndex
 }
 
@@ -130,6 +125,17 @@ func split(name string) (plugin, local string) {
 		plugin, local, _ = strings.Cut(name, "__")
 	}
 	return plugin, local
+}
+
+// Exact returns the tool whose qualified name is spelled exactly so; without one, the address has none.
+func (c *Catalog) Exact(name string) (at Address) {
+	plugin, local := split(name)
+	if p, ok := c.Provider(plugin); ok && local != "" {
+		if t, err := p.Tool(local); err == nil && t != nil && t.Name == local {
+			at = Address{catalog: c, Provider: p, Plugin: p.Info().Name, Tool: t}
+		}
+	}
+	return at
 }
 
 // FindIn resolves a name within a plugin, as [Catalog.Find] does; "" is the plugin itself.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/cdp"
-	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/advice"
 )
 
 // tasksFile has the tasks that tests do, from the root of the tree.
@@ -126,7 +126,7 @@ func (l *lab) planned(ctx context.Context, t *task, session, browser string) {
 	_ = l.batch(ctx, openPage(browser), inSession...)
 	raw, err := l.parley(ctx, time.Minute, nil,
 		append([]string{"plan", cdp.Name + "." + t.command.Name, "--params", t.params, "--json"}, where...)...)
-	var reply struct{ Data call.Plan }
+	var reply struct{ Data advice.Plan }
 	if err != nil || json.Unmarshal(raw, &reply) != nil {
 		t.message = fmt.Sprintf("no plan: %s", raw)
 		return

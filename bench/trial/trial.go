@@ -30,7 +30,7 @@ import (
 	"github.com/parley-tools/parley/bench/internal/tree"
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -93,7 +93,7 @@ const (
 type example struct {
 	command *manifest.Tool
 	cdp.Example
-	before []call.PlanCall
+	before []advice.PlanCall
 	with   json.RawMessage // the parameters, with references to the calls before
 
 	status  string // one of the outcomes
@@ -161,7 +161,7 @@ func load(o options) ([]*example, error) {
 				continue
 			}
 			e := &example{command: c, Example: x}
-			e.before, e.with, err = call.BeforeExample(catalog, cdp.Name+"."+c.Name, x.Params, x.Needs)
+			e.before, e.with, err = advice.BeforeExample(catalog, cdp.Name+"."+c.Name, x.Params, x.Needs)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}

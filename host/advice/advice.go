@@ -1,13 +1,12 @@
-// Package advice is the check of what comes next. A front end offers no step that does not pass it: what a step names
-// exists, its parameters are valid, and it lifts no protection. That it is not the call that was refused, the host
-// checks itself.
+// Package advice validates the parameters of calls and says what comes next: what a call was meant to be, which calls
+// come before it, and which steps a front end may offer. What a step names exists, its parameters are valid, and it
+// lifts no protection. That it is not the call that was refused, host/call checks.
 package advice
 
 import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 )
 
 // lifting are the options of the command line that lift a protection, with the value that does; "" means that any does.
@@ -38,7 +37,7 @@ func Lifts(words []string) bool {
 }
 
 // Holds returns a step as it may be offered, and false for one that may not.
-func Holds(h *call.Host, s host.Step) (host.Step, bool) {
+func Holds(n *Names, s host.Step) (host.Step, bool) {
 	if s.Options.SendAnyway = false; s.Options.Isolate == "none" {
 		s.Options.Isolate = ""
 	}
@@ -48,7 +47,7 @@ func Holds(h *call.Host, s host.Step) (host.Step, bool) {
 	if s.Tool == "" {
 		return s, s.Op == host.OpList || s.Op == host.OpSearch
 	}
-	at, err := h.Catalog().Find(s.Tool)
+	at, err := n.catalog.Find(s.Tool)
 	if err != nil {
 		return s, false
 	}
@@ -58,7 +57,7 @@ func Holds(h *call.Host, s host.Step) (host.Step, bool) {
 	case host.OpDescribe:
 		return s, at.Tool != nil || at.Entry != nil
 	case host.OpCall:
-		return s, at.Tool != nil && (len(s.Choose) > 0 || h.CheckCall(host.Call{Name: s.Tool, Params: s.Params}) == nil)
+		return s, at.Tool != nil && (len(s.Choose) > 0 || CheckCall(n, host.Call{Name: s.Tool, Params: s.Params}) == nil)
 	}
 	return s, true
 }

@@ -13,7 +13,8 @@ import (
 // approve asks a person about a call, and returns the decision of the policy after the answer.
 func (r *run) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.Decision, error) {
 	q := &host.Question{
-		ID: host.NewQuestionID(), Kind: host.AskConfirm, Ask: ask, Params: bytes.Clone(r.params), Within: r.behalf.parentID,
+		ID: host.NewQuestionID(), Kind: host.AskConfirm, Ask: ask, Params: bytes.Clone(r.params.Value),
+		Within: r.behalf.parentID,
 	}
 	if d.Verdict == host.Confirm {
 		q.Reason = d.Reason

@@ -1,7 +1,6 @@
 package call
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,18 +12,13 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/schema"
 )
 
 const (
-	// maxCorrected is the maximum size of corrected parameters in an error, in bytes. An error repeats them several
-	// times.
-	maxCorrected = 8 << 10
-	// maxRepaired is the maximum size of a text that is repaired into valid JSON for an error, in bytes.
-	maxRepaired = 4 << 10
 	// maxCallDepth bounds the nesting of calls between plugins, maxInnerCalls the number of calls that one call causes.
 	maxCallDepth  = 8
 	maxInnerCalls = 10_000
@@ -99,93 +93,6 @@ func (r *run) recordDenial(right string) {
 	if len(r.denials) < maxUses && !slices.Contains(r.denials, right) {
 		r.denials = append(r.denials, right)
 	}
-}
-
-// checkParams decodes the parameters, coerces types where that is safe, fills in defaults and validates them.
-func (r *run) checkParams() error {
-	if r.call.Invalid != nil {
-		return r.refuse(r.call.Invalid)
-	}
-	raw := r.call.Params
-	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
-		raw = json.RawMessage("{}")
-	}
-	paramsSchema, err := r.address.SchemaOf(r.address.Tool.Params, "params")
-	if err != nil {
-		return err
-	}
-	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
-	if err != nil {
-		e := host.SyntaxError(err, raw)
-		if paramsSchema != nil {
-			r.correct(e, paramsSchema, brokenJSON(raw))
-		}
-		return r.refuse(e)
-	}
-	if paramsSchema != nil {
-		r.members = host.EnumMembers(paramsSchema.Root(), value)
-	}
-	if paramsSchema == nil || r.call.Options.SendAnyway {
-		r.params = raw
-	} else if err = r.validateValue(paramsSchema, value); err != nil && host.AsError(err).Code == host.InvalidArgs {
-		return r.refuse(host.AsError(err))
-	} else if err != nil {
-		r.addSuggestions(host.AsError(err))
-		return err
-	}
-	if !isObject(r.params) { // schemas of kind mcp may allow more
-		return r.refuse(host.Errorf(host.InvalidArgs, `parameters must be an object, such as {"name":"value"}`))
-	}
-	return nil
-}
-
-func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
-
-// validateValue coerces and validates decoded parameters, and writes them in the form that the tool receives.
-func (r *run) validateValue(paramsSchema *schema.Schema, value any) error {
-	coerced, coercions := paramsSchema.Coerce(value)
-	violations, err := paramsSchema.Validate(coerced)
-	var tooCostly *schema.CostError
-	switch {
-	case errors.As(err, &tooCostly):
-		return &host.Error{Code: host.LimitExceeded, Message: "validating these parameters would exceed the cost limit: " +
-			err.Error(),
-			Cause: err}
-	case err != nil:
-		return err
-	case len(violations) > 0:
-		return r.violationError(paramsSchema, value, violations)
-	}
-	if len(coercions) > 0 {
-		r.changes = append(r.changes, "coerced")
-	}
-	for _, s := range coercions {
-		r.answer.Warnings = append(r.answer.Warnings, fmt.Sprintf("%s: took %s as %s", host.PointerName(s.Pointer), s.From,
-			s.To))
-	}
-	r.params = jsontext.Marshal(paramsSchema.Canonical(coerced))
-	return host.CheckURLs(r.params, r.address.Tool.URL)
-}
-
-// CheckParams coerces and validates parameters as [Host.Call] does, for what is not a tool of a catalog, such as the
-// tools of an MCP server itself. It returns the parameters with defaults, and a warning for each coercion. The error is
-// invalid_args with every violation, or limit_exceeded.
-func CheckParams(name string, paramsSchema *schema.Schema, raw json.RawMessage) (json.RawMessage, []string,
-	*host.Error) {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}")
-	}
-	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
-	if err != nil {
-		return nil, nil, host.SyntaxError(err, raw)
-	}
-	r := &run{answer: &host.Answer{Tool: name}, address: host.Address{Tool: &manifest.Tool{}}}
-	if err := r.validateValue(paramsSchema, value); err != nil {
-		e := host.AsError(err)
-		e.Retry = nil // there is no tool to call
-		return nil, nil, e
-	}
-	return r.params, r.answer.Warnings, nil
 }
 
 // invoke runs the tool. The schema of the result of a built-in tool is compiled meanwhile, and check finds it in the
@@ -288,7 +195,7 @@ func (r *run) adoptDeclared(e, inner *host.Error) {
 }
 
 func (r *run) request(d host.Decision) *host.Request {
-	params := r.params
+	params := r.params.Value
 	if r.confined != nil {
 		params = r.confined
 	}
@@ -662,7 +569,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 	e := host.Errorf(host.InvalidResult, "%s returned a result that does not match its schema: %s", r.answer.Tool,
 		manifest.Plural(len(violations), "violation"))
 	for _, v := range violations {
-		e.Details = append(e.Details, detailOf(v))
+		e.Details = append(e.Details, advice.DetailOf(v))
 	}
 	return e.WithSteps(host.DescribeStep(r.address.Name(), manifest.Tier3))
 }
@@ -690,7 +597,7 @@ func (r *run) checkFilter(ctx context.Context) error {
 	if corrected == "" {
 		return e
 	}
-	again := host.CallStep(r.address.Name(), r.params)
+	again := host.CallStep(r.address.Name(), r.params.Value)
 	again.Options = r.call.Given
 	again.Options.JQ = corrected
 	return e.WithSteps(again)
@@ -744,13 +651,4 @@ type truncated struct {
 	ShownBytes int    `json:"shown_bytes"`
 	Text       string `json:"text"`
 	Next       string `json:"next,omitempty"` // how to read the whole result
-}
-
-func sameJSON(a, b []byte) bool {
-	x, err := jsontext.Decode(a, jsontext.Limits{Bytes: host.MaxParams})
-	if err != nil {
-		return false
-	}
-	y, err := jsontext.Decode(b, jsontext.Limits{Bytes: host.MaxParams})
-	return err == nil && bytes.Equal(jsontext.Marshal(x), jsontext.Marshal(y))
 }

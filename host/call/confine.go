@@ -33,9 +33,9 @@ func (r *run) confine(d host.Decision) error {
 	if len(tool.URL)+len(tool.Files) == 0 || anything && !hands(tool) {
 		return nil
 	}
-	params, err := jsontext.Decode(r.params, jsontext.Limits{Bytes: host.MaxParams})
+	params, err := jsontext.Decode(r.params.Value, jsontext.Limits{Bytes: host.MaxParams})
 	if err != nil {
-		return host.SyntaxError(err, r.params)
+		return host.SyntaxError(err, r.params.Value)
 	}
 	for _, pointer := range tool.URL {
 		if anything {

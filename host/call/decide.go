@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -52,7 +53,7 @@ func (r *run) needsConfirmation() string {
 	if needs == nil || r.call.Principal.Name == host.CallerCLI || r.actsForCLI() {
 		return ""
 	}
-	return needs(&host.Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Principal.Name,
+	return needs(&host.Job{Tool: r.address.Tool.Name, Params: r.params.Value, Caller: r.call.Principal.Name,
 		Session: r.call.Principal.Session})
 }
 
@@ -127,7 +128,7 @@ func (r *run) mayCall(ctx context.Context, tool string) bool {
 	if err != nil || a.Tool == nil {
 		return false
 	}
-	other := &run{host: r.host, call: r.call, behalf: r.behalf, address: a, answer: &host.Answer{Tool: a.Name()}}
+	other := r.stepOf(&advice.Params{At: a, Tool: a.Name()})
 	if other.checkEffect() != nil {
 		return false
 	}
@@ -184,7 +185,7 @@ func (r *run) settings(d *host.Decision) error {
 	e := host.Errorf(host.Denied, "%s is missing required settings: %s under %s; nothing was run",
 		r.address.Plugin, manifest.Plural(len(violations), "violation"), d.SettingsIn)
 	for _, v := range violations {
-		e.Details = append(e.Details, detailOf(v))
+		e.Details = append(e.Details, advice.DetailOf(v))
 	}
 	return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, r.address.Plugin))
 }

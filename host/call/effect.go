@@ -51,8 +51,8 @@ func restrictTo(g host.Grant, effect string) host.Grant {
 // effect returns the effect of the call: that of its tool, unless the provider knows that this call has less.
 func (r *run) effect() string {
 	own := r.address.Tool.Effect
-	if of := r.address.Provider.Features().Effect; of != nil && r.params != nil {
-		less := of(&host.Job{Tool: r.address.Tool.Name, Params: r.params, Caller: r.call.Principal.Name,
+	if of := r.address.Provider.Features().Effect; of != nil && r.params.Value != nil {
+		less := of(&host.Job{Tool: r.address.Tool.Name, Params: r.params.Value, Caller: r.call.Principal.Name,
 			Trusted: r.behalf.trusted})
 		if severity(less) < severity(own) {
 			return less

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/session"
@@ -44,10 +45,10 @@ type Config struct {
 
 // Host runs calls, searches and describes over one catalog. It is safe for concurrent use.
 type Host struct {
-	cfg     Config
-	catalog atomic.Pointer[host.Catalog]
-	held    *redact.Redactor // of the secrets whose values no record may have
-	typed   *redact.Redactor // of the secrets that calls have typed into pages
+	cfg   Config
+	names atomic.Pointer[advice.Names] // of the current catalog
+	held  *redact.Redactor             // of the secrets whose values no record may have
+	typed *redact.Redactor             // of the secrets that calls have typed into pages
 
 	mu          sync.Mutex
 	subscribers map[int]func(host.Event)
@@ -64,17 +65,20 @@ func New(cfg Config) (*Host, error) {
 	}
 	h := &Host{cfg: cfg, subscribers: map[int]func(host.Event){}, typed: &redact.Redactor{Source: cfg.Secrets},
 		held: &redact.Redactor{Source: cfg.Secrets}}
-	h.catalog.Store(cfg.Catalog)
+	h.names.Store(advice.NamesOf(cfg.Catalog))
 	return h, nil
 }
 
 // Catalog returns the current catalog.
-func (h *Host) Catalog() *host.Catalog { return h.catalog.Load() }
+func (h *Host) Catalog() *host.Catalog { return h.Names().Catalog() }
+
+// Names returns what names mean in the current catalog.
+func (h *Host) Names() *advice.Names { return h.names.Load() }
 
 // Swap replaces the catalog and notifies subscribers with an event whose Op is "catalog". Calls in progress continue
 // with the catalog that they started with.
 func (h *Host) Swap(c *host.Catalog) {
-	h.catalog.Store(c)
+	h.names.Store(advice.NamesOf(c))
 	h.notify(host.Event{Time: time.Now(), Op: "catalog"})
 }
 
@@ -200,3 +204,7 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 // newCallID returns a name that no other call has. It is not a secret, so it needs neither a system call nor what
 // crypto/rand starts with the first one.
 func newCallID() string { return fmt.Sprintf("c%016x", rand.Uint64()) }
+
+// CheckCall validates the parameters of a call as [Host.Call] does, without making or recording it. The error is nil if
+// they are valid.
+func (h *Host) CheckCall(c host.Call) *host.Error { return advice.CheckCall(h.Names(), c) }

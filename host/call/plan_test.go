@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -57,7 +58,8 @@ func TestPlan(t *testing.T) {
 		{"cabinet.copy", ``, `1 cabinet.find {"text":"<text: string>"}|2 cabinet.copy {"of":{"pages":["${1.page}"]}}`,
 			`<text: string>`},
 	} {
-		plan, err := h.Plan(t.Context(), call.PlanQuery{Tool: c.tool, Params: json.RawMessage(c.params)})
+		plan, err := advice.PlanOf(t.Context(), h.Catalog(),
+			advice.PlanQuery{Tool: c.tool, Params: json.RawMessage(c.params)})
 		if err != nil {
 			t.Errorf("%s %s: %v", c.tool, c.params, err)
 			continue
@@ -73,11 +75,12 @@ func TestPlan(t *testing.T) {
 	}
 	for tool, want := range map[string]string{"cabinet.nosuch": "cabinet has no tool nosuch",
 		"cabinet.loop": "cabinet.loop needs itself before it: cabinet.loop, cabinet.around"} {
-		if _, err := h.Plan(t.Context(), call.PlanQuery{Tool: tool}); err == nil || err.Error() != want {
+		_, err := advice.PlanOf(t.Context(), h.Catalog(), advice.PlanQuery{Tool: tool})
+		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", tool, err, want)
 		}
 	}
-	if _, err := h.Plan(t.Context(), call.PlanQuery{Tool: "cabinet.read",
+	if _, err := advice.PlanOf(t.Context(), h.Catalog(), advice.PlanQuery{Tool: "cabinet.read",
 		Params: json.RawMessage(`{"from":"x"}`)}); host.AsError(err).Code != host.InvalidArgs {
 		t.Errorf("an invalid value: %v", err)
 	}
@@ -106,7 +109,8 @@ func TestPlanChooses(t *testing.T) {
 		{`{"from":1,"word":"rent"}`, ``, ``, "cabinet.read"},
 		{`{"from":1,"id":2,"text":"rent"}`, ``, ``, "cabinet.read"},
 	} {
-		plan, err := h.Plan(t.Context(), call.PlanQuery{Tool: "cabinet.read", Params: json.RawMessage(c.params), Target: "T"})
+		plan, err := advice.PlanOf(t.Context(), h.Catalog(), advice.PlanQuery{Tool: "cabinet.read",
+			Params: json.RawMessage(c.params), Target: "T"})
 		if c.err != "" {
 			if e := host.AsError(err); err == nil || e.Code != host.InvalidArgs || !strings.Contains(e.Message, c.err) {
 				t.Errorf("%s: got %v, want invalid_args of %s", c.params, err, c.err)
@@ -126,7 +130,7 @@ func TestPlanChooses(t *testing.T) {
 			t.Errorf("%s: got %s with %v, chosen %v", c.params, first.Params, first.Options, chosen)
 		}
 	}
-	if _, err := h.Plan(t.Context(), call.PlanQuery{Tool: "other.go"}); err == nil ||
+	if _, err := advice.PlanOf(t.Context(), h.Catalog(), advice.PlanQuery{Tool: "other.go"}); err == nil ||
 		!strings.Contains(err.Error(), "destructive and of another plugin") {
 		t.Errorf("a destructive call of another plugin: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/internal/schemafacts"
 )
@@ -22,7 +23,7 @@ func TestErrorsShowTypes(t *testing.T) {
 		if e == nil { // nothing is required
 			continue
 		}
-		plan, err := h.Plan(t.Context(), call.PlanQuery{Tool: "rig.tool", Principal: cli})
+		plan, err := advice.PlanOf(t.Context(), h.Catalog(), advice.PlanQuery{Tool: "rig.tool", Principal: cli})
 		if err != nil {
 			t.Fatal(err)
 		}

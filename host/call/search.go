@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/internal/index"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -318,4 +319,22 @@ func unknownGroup(providers []host.Provider, name string) error {
 	}
 	e.DidYouMean = host.Closest(e.DidYouMean)
 	return e.WithSteps(next)
+}
+
+// Plan is [advice.PlanOf] for the tool of a name, or else, for words without a dot, for the first hit of a search,
+// which a warning names.
+func (h *Host) Plan(ctx context.Context, q advice.PlanQuery) (*advice.Plan, []string, error) {
+	plan, err := advice.PlanOf(ctx, h.Catalog(), q)
+	if err == nil || host.AsError(err).Code != host.NotFound || strings.Contains(q.Tool, ".") {
+		return plan, nil, err
+	}
+	found, weak, searchErr := h.Search(ctx, q.Principal, host.SearchQuery{Text: q.Tool, Limit: 1})
+	if searchErr != nil || weak || len(found.Results) == 0 {
+		return nil, nil, err
+	}
+	q.Tool = found.Results[0].Name
+	if plan, err = advice.PlanOf(ctx, h.Catalog(), q); err != nil {
+		return nil, nil, err
+	}
+	return plan, []string{q.Tool + " is the first hit of a search for these words"}, nil
 }

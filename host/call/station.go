@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
@@ -99,14 +100,12 @@ type run struct {
 	behalf         behalf
 	answer         *host.Answer
 	address        host.Address
-	params         json.RawMessage
-	confined       json.RawMessage     // params for the tool, if confine has replaced paths
-	members        map[string][]string // as in Event
-	steps          []*run              // the calls of other tools of the plugin that the params list
+	params         *advice.Params
+	confined       json.RawMessage // the parameters for the tool, if confine has replaced paths
+	steps          []*run          // the calls of other tools of the plugin that the params list
 	tiers          []int
 	retryOf        string
-	changes        []string // as in Event
-	suggestionUsed bool     // the parameters are those that the last failure suggested
+	suggestionUsed bool // the parameters are those that the last failure suggested
 	redactor       *redact.Redactor
 	asked          host.Ask // what the policy decided on last
 	question       host.Ask // what a person is asked: asked, of the caller who requires it
@@ -134,50 +133,35 @@ type run struct {
 
 // find looks the tool up.
 func (r *run) find(context.Context) (err error) {
-	find := r.host.Catalog().Find
-	if r.call.Options.SendAnyway {
-		find = r.host.Catalog().FindAnyway
-	}
-	if r.address, err = find(r.call.Name); err != nil {
+	r.params, err = advice.Find(r.host.Names(), &r.call)
+	if r.address = r.params.At; err != nil {
 		return err
 	}
-	if r.address.Tool == nil {
-		return notCallable(r.address)
-	}
-	r.answer.Tool, r.answer.Returns = r.address.Name(), r.address.Tool.Returns
+	r.answer.Tool, r.answer.Returns = r.params.Tool, r.address.Tool.Returns
 	if d := r.address.Tool.Deprecated; d != nil {
 		r.answer.Warnings = append(r.answer.Warnings, r.answer.Tool+": "+d.Text())
 	}
 	return nil
 }
 
-func notCallable(a host.Address) *host.Error {
-	if a.Entry != nil {
-		what := "a type"
-		if a.Entry.Kind == "event" {
-			what = "an event"
-		}
-		return host.Errorf(host.InvalidArgs, "%s is %s and cannot be called", a.Name(), what).
-			WithSteps(host.DescribeStep(a.Name(), 0))
-	}
-	what := "plugin"
-	if a.Group != "" {
-		what = "group"
-	}
-	return host.Errorf(host.InvalidArgs, "%s is a %s; name one of its tools", a.Name(),
-		what).WithSteps(host.ListStep(a.Name()))
-}
-
 // validate checks all that can be checked before the policy is asked.
 func (r *run) validate(ctx context.Context) error {
-	err := r.checkParams()
-	if err == nil {
-		err = r.readSteps()
+	e := r.call.Invalid
+	if e == nil {
+		e = r.params.Check()
+		r.answer.Warnings = append(r.answer.Warnings, r.params.Warnings...)
 	}
-	if err == nil {
-		err = r.checkFilter(ctx)
+	switch {
+	case e == nil:
+	case e == r.call.Invalid, e.Code == host.InvalidArgs:
+		return r.refuse(e)
+	default:
+		return e
 	}
-	return err
+	for _, p := range r.params.Steps {
+		r.steps = append(r.steps, r.stepOf(p))
+	}
+	return r.checkFilter(ctx)
 }
 
 // begin ends a dry run, and writes the beginning of the call to the audit: an error of the audit ends the call before
@@ -195,7 +179,7 @@ func (r *run) begin(context.Context) error {
 	if r.call.Options.DryRun {
 		var err error
 		r.ended = true
-		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params, d.Grant.Names(),
+		r.answer.Data, err = manifest.Marshal(dryRun{true, r.answer.Tool, r.params.Value, d.Grant.Names(),
 			d.Verdict == host.Confirm})
 		return err
 	}
@@ -264,7 +248,7 @@ func (r *run) check(context.Context) error {
 // such as the path of a file, are refused like those that do not match the schema.
 func (r *run) suggest(err error) error {
 	e := host.AsError(err)
-	r.addSuggestions(e)
+	r.params.AddSuggestions(e)
 	if e.Code == host.InvalidArgs && e.Docs == nil && len(e.Steps) == 0 {
 		return r.refuse(e)
 	}
@@ -275,7 +259,7 @@ func (r *run) suggest(err error) error {
 func (r *run) explain(err error) error {
 	e := host.AsError(err)
 	r.redactor.RedactError(e)
-	r.addSuggestions(e)
+	r.params.AddSuggestions(e)
 	if e.Tool != nil && host.IsOutcome(e.Code) {
 		e.Code = host.ToolFailed // a plugin must not report one of the host's codes
 	}
@@ -341,7 +325,7 @@ func (r *run) dropRefused(e *host.Error) {
 	orNone := func(params json.RawMessage) []byte { return []byte(cmp.Or(string(params), "{}")) }
 	isRefused := func(s host.Step) bool {
 		return s.Op == host.OpCall && s.Tool == r.answer.Tool && s.Options == r.call.Given && len(s.Choose) == 0 &&
-			sameJSON(orNone(s.Params), orNone(r.call.Params))
+			advice.SameJSON(orNone(s.Params), orNone(r.call.Params))
 	}
 	e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), isRefused)
 	if e.Retry != nil && isRefused(*e.Retry) {
@@ -368,7 +352,7 @@ func (r *run) updateSession(e *host.Error) {
 		last, failed := s.Failed[r.answer.Tool]
 		if failed {
 			r.retryOf = last.CallID
-			r.suggestionUsed = len(last.Corrected) > 0 && sameJSON(last.Corrected, r.call.Params)
+			r.suggestionUsed = len(last.Corrected) > 0 && advice.SameJSON(last.Corrected, r.call.Params)
 		}
 		if e == nil {
 			if failed && !r.call.Options.DryRun {
@@ -427,14 +411,17 @@ func (r *run) event(op string, began time.Time) host.Event {
 		Origin: r.call.Principal.Origin,
 		Tool:   r.redactor.RedactAll(r.answer.Tool), Mode: r.mode, Tiers: r.tiers,
 		Params: r.redactor.RedactAllJSON(r.call.Params), Err: r.redactor.RedactAllError(r.answer.Err),
-		Members:  r.redactor.WithoutSecrets(r.members),
+		Members:  r.redactor.WithoutSecrets(r.params.Members),
 		Duration: r.answer.Duration, OutBytes: len(r.answer.Data) + int(r.answer.Written), RetryOf: r.retryOf,
 		SuggestionUsed: r.suggestionUsed,
 		Result:         r.redactor.RedactAllJSON(r.answer.Data), Rights: r.rights, Uses: r.uses, UsesDropped: r.usesDropped,
 		Refused: r.denials, Within: r.behalf.parentID, DryRun: r.call.Options.DryRun, Audit: r.decision.Audit,
 		By: r.by, Question: r.answer.Question,
 	}
-	e.Changes = append(r.changes, correctionsOf(r.answer.Err)...)
+	if r.params.Coerced {
+		e.Changes = []string{"coerced"}
+	}
+	e.Changes = append(e.Changes, correctionsOf(r.answer.Err)...)
 	if r.address.Provider != nil {
 		e.Digest = r.address.Provider.Info().Build()
 	}

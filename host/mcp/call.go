@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -120,7 +121,7 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 	}
 	options = m.of.cfg.Options(options)
 	c := callerOf(m.of, r)
-	plan, warnings, err := m.host.PlanFor(ctx, hostcall.PlanQuery{
+	plan, warnings, err := m.host.Plan(ctx, advice.PlanQuery{
 		Tool: m.names.Qualified(p.Name), Params: p.Arguments, Principal: host.Principal{Name: c.Name, Session: c.Session},
 		Browser: options.Browser, Target: options.Target})
 	if err != nil {
@@ -136,10 +137,10 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 		calls[i].ID, calls[i].nextCall = call.ID, callStep(step)
 	}
 	result, err := jsonResult(struct {
-		Tool   string            `json:"tool"`
-		Calls  []plannedCall     `json:"calls"`
-		Chosen []hostcall.Chosen `json:"chosen,omitempty"`
-		Holes  []string          `json:"holes,omitempty"`
+		Tool   string          `json:"tool"`
+		Calls  []plannedCall   `json:"calls"`
+		Chosen []advice.Chosen `json:"chosen,omitempty"`
+		Holes  []string        `json:"holes,omitempty"`
 	}{plan.Tool, calls, plan.Chosen, plan.Holes})
 	return withWarnings(result, warnings), err
 }

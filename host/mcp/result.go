@@ -32,7 +32,7 @@ func (w *renderer) failure(a *host.Answer) failure {
 	}
 	var hold []host.Step
 	for _, s := range host.BoundedSteps(next) {
-		if s, ok := advice.Holds(w.host, s); ok {
+		if s, ok := advice.Holds(w.host.Names(), s); ok {
 			hold = append(hold, s)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
-	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -134,7 +134,7 @@ func (m *modeServer) addMetaTools() {
 			if name, ok := ctx.Value(calledByNameKey{}).(string); ok {
 				return m.run(ctx, r, name, r.Params.Arguments, host.Options{})
 			}
-			params, warnings, invalid := hostcall.CheckParams(tool.name, m.names.Metas[tool.name], r.Params.Arguments)
+			params, warnings, invalid := advice.CheckValues(tool.name, m.names.Metas[tool.name], r.Params.Arguments)
 			if invalid != nil {
 				return m.taughtResult(tool.name, r.Params.Arguments, &host.Answer{Tool: tool.name, Err: invalid})
 			}

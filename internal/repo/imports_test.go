@@ -10,7 +10,8 @@
 //	        host/wasm, cdp, plugins, sdk}
 //	    -> host -> {manifest -> manifest/schema -> manifest/jsontext, host/protect}
 //
-// host/advice lies between host and the front ends, which pass all that they offer through it.
+// host/advice lies below host/call: what refuses a call also corrects it. The front ends pass all that they offer
+// through it.
 //
 // Siblings never import each other. If one requires another, host has an interface that the root implements. sdk/go
 // and the plugins are compiled into guests, so they import nothing of the host, and sdk/go imports only the standard
@@ -54,8 +55,12 @@ var layers = map[string][]string{
 	},
 	"host/session": {"host", "host/protect"},
 	"host/redact":  {"host", "manifest", "manifest/jsontext"},
+	"host/advice": {
+		"host", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema", "manifest/spelling",
+	},
 	"host/call": {
-		"host", "host/protect", "host/redact", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
+		"host", "host/advice", "host/protect", "host/redact", "host/session", "manifest", "manifest/jsontext",
+		"manifest/schema",
 	},
 	"host/providertest": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"internal/contain":  {},
@@ -78,12 +83,11 @@ var layers = map[string][]string{
 		"host/wasm/internal/world", "host/wasm/store", "internal/contain", "internal/slots", "internal/wire", "manifest",
 		"manifest/jsontext",
 	},
-	"host/advice": {"host", "host/call", "manifest"},
 	"host/mcp": {
 		"host", "host/advice", "host/call", "host/mcp/envelope", "host/mcp/frame", "host/session", "manifest",
 		"manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
-	"host/mcp/envelope": {"host", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
+	"host/mcp/envelope": {"host", "host/advice", "host/call", "manifest", "manifest/jsontext", "manifest/schema"},
 	"host/mcp/frame":    {"manifest", "manifest/jsontext"},
 	"host/policy": {
 		"host", "host/protect", "manifest", "manifest/document", "manifest/jsontext", "manifest/schema",
@@ -155,7 +159,7 @@ var layers = map[string][]string{
 		"manifest/schema", "manifest/spelling",
 	},
 	"cmd/parley/internal/tools": {
-		".", "cdp", "cmd/parley/internal/command", "host", "host/call", "host/jq", "host/learn",
+		".", "cdp", "cmd/parley/internal/command", "host", "host/advice", "host/call", "host/jq", "host/learn",
 		"host/learn/eval", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"cmd/parley/internal/history": {
@@ -194,7 +198,7 @@ var layers = map[string][]string{
 	},
 	"bench/scenarios":      {"bench", "host/learn"}, // its client of models
 	"bench/search":         {"bench", "cdp", "host", "host/call", "host/learn/eval", "manifest"},
-	"bench/trial":          {"bench", "cdp", "host", "host/call", "manifest", "manifest/jsontext"},
+	"bench/trial":          {"bench", "cdp", "host", "host/advice", "host/call", "manifest", "manifest/jsontext"},
 	"internal/demo":        {},
 	"internal/foreign":     {},
 	"internal/release":     {},

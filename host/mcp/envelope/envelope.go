@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -282,7 +283,7 @@ func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
 		if isPeer = !ok; ok {
 			e.tool, known = at.Name(), manifest.Params(at.Tool.Params)
 		} else {
-			isSent = !r.Host.Catalog().Knows(name)
+			isSent = !r.Host.Names().Knows(name)
 		}
 		same := r.Qualified(name) == e.tool || strings.EqualFold(strings.ReplaceAll(name, "__", "."), e.tool)
 		switch {
@@ -308,7 +309,7 @@ func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
 	if isSent {
 		return r.correctSent(name, e)
 	} else if isPeer {
-		all, see := r.Host.Catalog().Meant(name, e.arguments, nil)
+		all, see := r.Host.Names().Meant(name, e.arguments, nil)
 		if e.see = see; len(all) == 0 || all[0].File != "" {
 			return e, false
 		}
@@ -371,7 +372,7 @@ func (r *Reader) correctInner(e *meant) (*meant, bool) {
 	within := "/arguments" // where the arguments of the tool are
 	raw := json.RawMessage(jsontext.Marshal(e.arguments))
 	if s, isMeta := r.Metas[e.tool]; isMeta {
-		_, _, invalid = call.CheckParams(e.tool, s, raw)
+		_, _, invalid = advice.CheckValues(e.tool, s, raw)
 		if invalid != nil && invalid.Corrected == nil {
 			return nil, false
 		}
@@ -481,7 +482,7 @@ func (e *meant) takeOptions(left map[string]any, known []manifest.Param) {
 
 // setOptions adds options that were given as members of the object at a pointer.
 func (e *meant) setOptions(given map[string]any, at string) {
-	c := call.CorrectOptions(given)
+	c := advice.CorrectOptions(given)
 	e.template = e.template || !c.Complete
 	moved := at != "/options"
 	for name := range given {

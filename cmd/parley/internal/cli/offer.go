@@ -162,7 +162,7 @@ func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *tools.RootO
 	}
 	opts.Words = rest
 	params, known := tools.ParamsOf(a.App, at.Tool, opts.CallOptions)
-	if catalog.Conflicts(at, rest) {
+	if advice.NamesOf(catalog).Conflicts(at, rest) {
 		return p, false
 	}
 	if !known || slices.ContainsFunc(append(rest, opts.Set...), placeholder.MatchString) {
@@ -180,7 +180,7 @@ func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *tools.RootO
 	if err != nil {
 		return p, true
 	}
-	_, ok := advice.Holds(h, p.call)
+	_, ok := advice.Holds(h.Names(), p.call)
 	return p, ok
 }
 

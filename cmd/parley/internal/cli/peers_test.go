@@ -74,7 +74,7 @@ func TestPeers(t *testing.T) {
 		table := peers.Read(m.Peers)
 		for key, rules := range table.Names {
 			for name := range strings.SplitSeq(key, "|") {
-				if name != "" && name != "*" && !catalog.Knows("mcp__server__browser_"+name) {
+				if name != "" && name != "*" && !h.Names().Knows("mcp__server__browser_"+name) {
 					t.Errorf("%s is not found with a prefix", name)
 				}
 			}
@@ -198,7 +198,7 @@ func samples(name, kind string) (all []any) {
 
 // offer returns the call that is offered for one of another product: the tool, and the parameters if they are complete.
 func offer(h *call.Host, name string, given map[string]any) (tool string, params json.RawMessage) {
-	all, see := h.Catalog().Meant(name, given, nil)
+	all, see := h.Names().Meant(name, given, nil)
 	switch {
 	case len(all) == 0 && see == "":
 		return "-", nil

@@ -20,9 +20,9 @@ import (
 // TestNamesInOtherForms checks that the name of a tool in another form means that tool or, where a manifest says
 // otherwise or several tools have such a name, none.
 func TestNamesInOtherForms(t *testing.T) {
-	catalog, forms, found := shippedHost(t).Catalog(), 0, 0
+	h, forms, found := shippedHost(t), 0, 0
 	few, some := sample(t, 20), sample(t, 4)
-	for _, provider := range catalog.Providers() {
+	for _, provider := range h.Catalog().Providers() {
 		plugin := provider.Info().Name
 		names, _ := provider.Names()
 		sampled := some
@@ -37,11 +37,11 @@ func TestNamesInOtherForms(t *testing.T) {
 			for _, form := range []string{"mcp__parley__" + plugin + "__" + flat, plugin + "/" + name, plugin + ":" + name,
 				plugin + "_" + flat, plugin + "-" + flat, "parley_" + plugin + "_" + flat, "functions." + plugin + "." + name,
 				plugin + "." + name + "s", plugin + "." + strings.TrimSuffix(name, "s"), strings.ToUpper(plugin + "." + name)} {
-				if at, err := catalog.Find(form); err == nil && at.Tool != nil {
+				if at, err := h.Catalog().Find(form); err == nil && at.Tool != nil {
 					continue // the name of another tool
 				}
 				forms++
-				all, _ := catalog.Meant(form, map[string]any{}, nil)
+				all, _ := h.Names().Meant(form, map[string]any{}, nil)
 				if len(all) == 0 {
 					continue
 				}

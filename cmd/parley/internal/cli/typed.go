@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -123,10 +124,11 @@ type retyped struct {
 }
 
 // named returns the tool that the command line names, and the words after it.
-func named(a *command.App, root *cobra.Command, catalog *host.Catalog) (at host.Address, words, rest []string) {
+func named(a *command.App, root *cobra.Command, names *advice.Names) (at host.Address, words, rest []string) {
 	words = takeApart(a, root, func(string) (bool, bool) { return false, true }).words
 	for len(words) > 1 && lead.MatchString(words[0]) {
-		if _, isPlugin := catalog.Provider(words[1]); !isPlugin && !lead.MatchString(words[1]) && !catalog.Knows(words[1]) {
+		_, isPlugin := names.Catalog().Provider(words[1])
+		if !isPlugin && !lead.MatchString(words[1]) && !names.Knows(words[1]) {
 			break
 		}
 		words = words[1:]
@@ -134,7 +136,7 @@ func named(a *command.App, root *cobra.Command, catalog *host.Catalog) (at host.
 	if len(words) == 0 || slices.Contains(a.Commands, words[0]) {
 		return at, nil, nil
 	}
-	at, rest, err := command.Find(catalog, words, false)
+	at, rest, err := command.Find(names.Catalog(), words, false)
 	if err != nil {
 		return host.Address{}, words, nil
 	}
@@ -151,12 +153,13 @@ func retype(a *command.App, root *cobra.Command, foreign bool) []string {
 	if err != nil {
 		return nil
 	}
-	at, _, _ := named(a, root, catalog)
+	names := advice.NamesOf(catalog)
+	at, _, _ := named(a, root, names)
 	if at.Tool == nil {
 		return nil
 	}
 	l := takeApart(a, root, func(option string) (_, isSwitch bool) {
-		_, isSwitch = catalog.Option(at.Name(), option)
+		_, isSwitch = names.Option(at.Name(), option)
 		return false, isSwitch
 	})
 	if len(l.params) == 0 || l.missing {
@@ -203,24 +206,24 @@ func (a *front) meant() *host.Step {
 		opts = o
 		return nil
 	})
-	at, words, rest := named(a.App, root, h.Catalog())
+	at, words, rest := named(a.App, root, h.Names())
 	var describe *host.Step
-	for _, name := range candidates(h.Catalog(), at, words, rest) {
-		l := takeApart(a.App, root, func(option string) (bool, bool) { return h.Catalog().Option(name.means, option) })
+	for _, name := range candidates(h.Names(), at, words, rest) {
+		l := takeApart(a.App, root, func(option string) (bool, bool) { return h.Names().Option(name.means, option) })
 		after := l.words[max(0, slices.Index(l.words, words[0])):]
 		if len(after) < name.words || !slices.Equal(after[:name.words], words[:name.words]) {
 			continue // the value of an option
 		}
 		var values []any
 		for _, word := range after[name.words:] {
-			if object, isJSON := objectOf(word); isJSON && holdsParams(h.Catalog(), name.means, object) {
+			if object, isJSON := objectOf(word); isJSON && holdsParams(h.Names(), name.means, object) {
 				l.objects = append(l.objects, [2]string{"params", word})
 			} else {
 				values = append(values, word)
 			}
 		}
-		given, exact := l.given(h.Catalog(), name.means)
-		all, see := h.Catalog().Meant(name.means, given, values)
+		given, exact := l.given(h.Names(), name.means)
+		all, see := h.Names().Meant(name.means, given, values)
 		isLost := l.missing || root.ParseFlags(l.own) != nil || root.RunE(root, words) != nil
 		root.Flags().Visit(func(f *pflag.Flag) { isLost = isLost || !slices.Contains(carried, f.Name) })
 		for _, m := range all {
@@ -250,12 +253,12 @@ type candidate struct {
 
 // candidates returns the names that a command line may mean: that of as many words as possible, and that of a tool
 // before its plugin.
-func candidates(c *host.Catalog, at host.Address, words, rest []string) (all []candidate) {
+func candidates(names *advice.Names, at host.Address, words, rest []string) (all []candidate) {
 	if len(words) == 0 {
 		return nil
 	}
 	prefix, ahead, least := "", words, 1
-	if _, isPlugin := c.Provider(words[0]); at.Tool != nil {
+	if _, isPlugin := names.Catalog().Provider(words[0]); at.Tool != nil {
 		prefix, ahead, least = at.Name()+"_", rest, 0
 	} else if isPlugin && len(words) > 1 {
 		prefix, ahead = words[0]+".", words[1:]
@@ -266,15 +269,15 @@ func candidates(c *host.Catalog, at host.Address, words, rest []string) (all []c
 	}
 	for ; n >= least; n-- {
 		name := strings.TrimSuffix(prefix+strings.Join(ahead[:n], "_"), "_")
-		if _, isPlugin := c.Provider(name); !isPlugin && c.Knows(name) {
+		if _, isPlugin := names.Catalog().Provider(name); !isPlugin && names.Knows(name) {
 			all = append(all, candidate{name, len(words) - len(ahead) + n})
 			break
 		}
 	}
 	if at.Tool == nil && len(words) > 1 && identifier.MatchString(words[0]) {
-		if _, isPlugin := c.Provider(words[1]); isPlugin && c.Knows(words[1]+"."+words[0]) {
+		if _, isPlugin := names.Catalog().Provider(words[1]); isPlugin && names.Knows(words[1]+"."+words[0]) {
 			swapped := candidate{words[1] + "." + words[0], 2}
-			if _, see := c.Meant(words[0], map[string]any{}, nil); see == swapped.means {
+			if _, see := names.Meant(words[0], map[string]any{}, nil); see == swapped.means {
 				return []candidate{swapped}
 			}
 			all = append(all, swapped)
@@ -285,7 +288,7 @@ func candidates(c *host.Catalog, at host.Address, words, rest []string) (all []c
 
 // given returns the parameters of the line. An option that the tool does not have may hold KEY=VALUE, or an object of
 // its parameters. exact are texts that were JSON: they have their type.
-func (l *typedLine) given(c *host.Catalog, name string) (given map[string]any, exact []string) {
+func (l *typedLine) given(names *advice.Names, name string) (given map[string]any, exact []string) {
 	given = map[string]any{}
 	add := func(name string, value any) {
 		switch before := given[name].(type) {
@@ -312,7 +315,7 @@ func (l *typedLine) given(c *host.Catalog, name string) (given map[string]any, e
 	}
 	for _, p := range l.params {
 		object, _ := objectOf(p[1])
-		if isKnown, _ := c.Option(name, p[0]); isKnown || !holdsParams(c, name, object) || !addAll(p[1]) {
+		if isKnown, _ := names.Option(name, p[0]); isKnown || !holdsParams(names, name, object) || !addAll(p[1]) {
 			add(p[0], p[1])
 		}
 	}
@@ -320,9 +323,9 @@ func (l *typedLine) given(c *host.Catalog, name string) (given map[string]any, e
 }
 
 // holdsParams reports whether an object holds parameters of what a name means.
-func holdsParams(c *host.Catalog, name string, object map[string]any) bool {
+func holdsParams(names *advice.Names, name string, object map[string]any) bool {
 	for key := range object {
-		if isParam, _ := c.Option(name, key); !isParam {
+		if isParam, _ := names.Option(name, key); !isParam {
 			return false
 		}
 	}

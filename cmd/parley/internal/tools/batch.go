@@ -21,6 +21,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -219,7 +220,7 @@ var lineSchema = sync.OnceValue(func() *schema.Schema {
 // checkLine returns the error of a line that is not a call, with what it was meant to be: fields by other names are
 // renamed, and fields that no call has become options or parameters.
 func (b *batch) checkLine(text []byte, number int) *host.Error {
-	_, _, e := call.CheckParams("batch", lineSchema(), text)
+	_, _, e := advice.CheckValues("batch", lineSchema(), text)
 	if e == nil {
 		return nil
 	}
@@ -549,7 +550,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 	if err != nil {
 		return err
 	}
-	plan, warnings, err := h.PlanFor(ctx, call.PlanQuery{Tool: opts.Tool, Params: params, Principal: principal,
+	plan, warnings, err := h.Plan(ctx, advice.PlanQuery{Tool: opts.Tool, Params: params, Principal: principal,
 		Browser: opts.Browser, Target: opts.Target})
 	if err != nil {
 		return err
@@ -597,7 +598,7 @@ type planOptions struct {
 
 // executePlan makes the calls of a plan as [callLines] does. The error is invalid_args for a plan with holes, and for
 // one that destroys what nobody named.
-func executePlan(ctx context.Context, app *command.App, plan *call.Plan,
+func executePlan(ctx context.Context, app *command.App, plan *advice.Plan,
 	reply func(id json.RawMessage, answer *host.Answer) error) (failed *host.Error, err error) {
 	if plan.Guesses() {
 		step := host.PlanStep(plan.Tool, plan.Given)
@@ -619,7 +620,7 @@ func executePlan(ctx context.Context, app *command.App, plan *call.Plan,
 }
 
 // chosenWarning says which values a plan chose and how to give others; "" if it chose none.
-func chosenWarning(plan *call.Plan) string {
+func chosenWarning(plan *advice.Plan) string {
 	if len(plan.Chosen) == 0 {
 		return ""
 	}
@@ -635,7 +636,7 @@ func chosenWarning(plan *call.Plan) string {
 }
 
 // planLines returns the calls of a plan as the lines of a batch.
-func planLines(plan *call.Plan) ([]byte, error) {
+func planLines(plan *advice.Plan) ([]byte, error) {
 	var b bytes.Buffer
 	for _, call := range plan.Calls {
 		raw, err := manifest.Marshal(call)

@@ -144,7 +144,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 		return nil, err
 	}
 	if at.Tool != nil {
-		if h.Catalog().Conflicts(at, o.Words) {
+		if h.Names().Conflicts(at, o.Words) {
 			return nil, host.Errorf(host.InvalidArgs, "%q after %s means something else elsewhere; a value goes into --param",
 				manifest.CleanLine(strings.Join(o.Words, " ")), at.Tool.Name)
 		}

@@ -1,4 +1,4 @@
-package call
+package advice
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 )
 
 // CorrectOptions returns call options as they were probably meant, in the same form: a number for a timeout becomes a
-// duration. The correction is complete if [ParseOptions] accepts it.
+// duration. The correction is complete if [host.ParseOptions] accepts it.
 func CorrectOptions(given map[string]any) schema.Correction {
 	meant := maps.Clone(given)
 	var changes []host.Change
@@ -33,4 +33,18 @@ func CorrectOptions(given map[string]any) schema.Correction {
 	}
 	c.Changes = append(changes, c.Changes...)
 	return c
+}
+
+// durationText returns a number in the place of a duration as a duration: in the unit that the name of the option says.
+// Without one it is of milliseconds where it is too large for seconds; what else it may be is not known.
+func durationText(name string, number json.Number) string {
+	n, err := number.Float64()
+	name = strings.ToLower(name)
+	switch {
+	case strings.HasSuffix(name, "ms"), err == nil && !strings.Contains(name, "sec") && n >= 1000:
+		return number.String() + "ms"
+	case strings.Contains(name, "sec"):
+		return number.String() + "s"
+	}
+	return ""
 }

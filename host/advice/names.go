@@ -1,4 +1,4 @@
-package host
+package advice
 
 import (
 	"cmp"
@@ -7,11 +7,30 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/peers"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
+
+// Names knows what calls in other forms mean among the tools of a catalog: by the names of other products, by other
+// spellings, and with words as on a command line. Its tables are built on first use.
+type Names struct {
+	catalog *host.Catalog
+	peers   sync.Map                // Provider -> peers.Table
+	latest  atomic.Pointer[meaning] // of the name that was looked up last
+	once    sync.Once
+	forms   *spellings
+}
+
+// NamesOf returns the names of a catalog.
+func NamesOf(c *host.Catalog) *Names { return &Names{catalog: c} }
+
+// Catalog returns the catalog whose names these are.
+func (n *Names) Catalog() *host.Catalog { return n.catalog }
 
 // maxName bounds the names that are looked up, in bytes.
 const maxName = 200
@@ -20,41 +39,41 @@ const maxName = 200
 type Meant struct {
 	Tool    string // qualified
 	Params  map[string]any
-	Changes []Change // of the parameters
-	File    string   // the result goes there; only the command line has files
+	Changes []host.Change // of the parameters
+	File    string        // the result goes there; only the command line has files
 }
 
 // Knows reports whether a name that the catalog does not have means something to it: the manifests know it as a tool of
 // another product, or it is another spelling of a tool's own name.
-func (c *Catalog) Knows(name string) bool {
-	return len(c.rules(name).all) > 0
+func (n *Names) Knows(name string) bool {
+	return len(n.rules(name).all) > 0
 }
 
 // Meant returns the calls that such a name may mean, the likeliest one first, and the nearest tool. A tool's own name
 // may have words after it that belong to the name elsewhere, as in page.get_text. Words are those of a command line, or
 // of a step, after the name. The parameters keep what no rule knows: whoever validates them finds it.
-func (c *Catalog) Meant(name string, given map[string]any, words []any) (all []Meant, see string) {
-	m := c.rules(name)
+func (n *Names) Meant(name string, given map[string]any, words []any) (all []Meant, see string) {
+	m := n.rules(name)
 	for _, r := range m.all {
 		if len(all) == 0 {
 			see = cmp.Or(r.See, r.Tool)
 		}
-		own := c.paramsOf(r.Tool)
+		own := n.paramsOf(r.Tool)
 		for _, isPlaced := range []bool{false, true} {
 			given, words, fits := given, words, true
 			if isPlaced {
 				given, words, fits = placed(own, given, words)
 			}
 			params, isForm := r.WithWords(given, words)
-			var changes []Change
+			var changes []host.Change
 			if fits = fits && isForm && (!m.isGuess || knowsAll(own, given)); fits {
-				params, changes, fits = Rewrite([]peers.Rule{r}, params, own)
+				params, changes, fits = rewrite([]peers.Rule{r}, params, own)
 			}
 			switch {
 			case fits && r.Tool == "":
 				return all, see
 			case fits:
-				params, more, _ := Rewrite(m.always, params, nil)
+				params, more, _ := rewrite(m.always, params, nil)
 				file, _ := params[outName].(string)
 				delete(params, outName)
 				all = append(all, Meant{r.Tool, params, append(changes, more...), file})
@@ -69,7 +88,7 @@ var verbs = []string{"all", "clear", "delete", "get", "list", "local", "remove",
 
 // Conflicts reports whether words after a tool's own name mean another call in other products: "cookies clear" shows no
 // cookie there, and "wait 2000" waits for no text. Only words that may do so are looked up.
-func (c *Catalog) Conflicts(at Address, words []string) bool {
+func (n *Names) Conflicts(at host.Address, words []string) bool {
 	isNumber := func(word string) bool { return strings.Trim(word, "0123456789") == "" }
 	if len(words) == 0 || len(at.Tool.Positional) == 0 ||
 		!slices.Contains(verbs, words[0]) && !slices.ContainsFunc(words, isNumber) {
@@ -79,16 +98,16 @@ func (c *Catalog) Conflicts(at Address, words []string) bool {
 	for i, word := range words {
 		values[i] = word
 	}
-	own := at.Rule()
+	own := ruleOf(at)
 	meant, _ := own.WithWords(map[string]any{}, values)
-	for n, name := range []string{at.Name(), at.Name() + "_" + words[0]} {
-		m := c.rules(name)
+	for i, name := range []string{at.Name(), at.Name() + "_" + words[0]} {
+		m := n.rules(name)
 		for _, r := range m.all[m.itself:] {
-			params, fits := r.WithWords(map[string]any{}, values[n:])
+			params, fits := r.WithWords(map[string]any{}, values[i:])
 			if fits {
-				params, _, fits = r.Apply(params, c.paramsOf(r.Tool))
+				params, _, fits = r.Apply(params, n.paramsOf(r.Tool))
 			}
-			if isOther := r.Tool == "" && len(r.From) == 0; isOther || fits && n+len(r.From) > 0 {
+			if isOther := r.Tool == "" && len(r.From) == 0; isOther || fits && i+len(r.From) > 0 {
 				return r.Tool != at.Name() || !reflect.DeepEqual(params, meant)
 			}
 		}
@@ -97,8 +116,8 @@ func (c *Catalog) Conflicts(at Address, words []string) bool {
 }
 
 // paramsOf returns the schema of the parameters of a tool, nil without one.
-func (c *Catalog) paramsOf(name string) json.RawMessage {
-	if at := c.tool(split(name)); at.Tool != nil {
+func (n *Names) paramsOf(name string) json.RawMessage {
+	if at := n.catalog.Exact(name); at.Tool != nil {
 		return at.Tool.Params
 	}
 	return nil
@@ -177,19 +196,19 @@ func homeOf(params json.RawMessage, word string) (name string, value any) {
 
 // Option returns what an option of a command line stands for after such a name: whether a rule or the tool itself has a
 // parameter of that name, which for an option of every call has to be its own one, and whether it takes no value.
-func (c *Catalog) Option(name, option string) (isParam, isSwitch bool) {
-	m := c.rules(name)
+func (n *Names) Option(name, option string) (isParam, isSwitch bool) {
+	m := n.rules(name)
 	always := slices.DeleteFunc(slices.Clone(m.always), func(r peers.Rule) bool { return len(r.From) > 1 })
 	for _, r := range m.all {
-		at := c.tool(split(r.Tool))
+		at := n.catalog.Exact(r.Tool)
 		if at.Tool == nil {
 			continue
 		}
 		known, kind, own := manifest.ParamNamed(at.Tool.Params, option)
 		home, _ := homeOf(at.Tool.Params, option)
-		isParam = isParam || own || known != "" && !IsOption(option)
+		isParam = isParam || own || known != "" && !host.IsOption(option)
 		isSwitch = isSwitch || kind == "boolean" || kind == "" && home != ""
-		for _, r := range slices.Concat(always, []peers.Rule{r}, c.PeersOf(at.Provider).Forms[at.Tool.Name]) {
+		for _, r := range slices.Concat(always, []peers.Rule{r}, n.PeersOf(at.Provider).Forms[at.Tool.Name]) {
 			for from, want := range r.From {
 				if spelling.Fold(from) == spelling.Fold(option) {
 					isParam, isSwitch = true, isSwitch || want == true
@@ -200,9 +219,9 @@ func (c *Catalog) Option(name, option string) (isParam, isSwitch bool) {
 	return isParam, isSwitch
 }
 
-// Rewrite applies the rules that fit to parameters of a tool, in order. It reports false if none does.
-func Rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
-	meant map[string]any, changes []Change, ok bool,
+// rewrite applies the rules that fit to parameters of a tool, in order. It reports false if none does.
+func rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
+	meant map[string]any, changes []host.Change, ok bool,
 ) {
 	for _, rule := range rules {
 		if rewritten, own, fits := rule.Apply(given, params); fits {
@@ -213,8 +232,8 @@ func Rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
 }
 
 // PeersOf returns what a plugin's manifest knows about calls of other products.
-func (c *Catalog) PeersOf(p Provider) (table peers.Table) {
-	if known, ok := c.peers.Load(p); ok {
+func (n *Names) PeersOf(p host.Provider) (table peers.Table) {
+	if known, ok := n.peers.Load(p); ok {
 		return known.(peers.Table)
 	}
 	if p.Info().Kind == manifest.KindBuiltin {
@@ -223,7 +242,7 @@ func (c *Catalog) PeersOf(p Provider) (table peers.Table) {
 	if m, err := p.Manifest(); err == nil {
 		table = peers.Read(m.Peers)
 	}
-	c.peers.Store(p, table)
+	n.peers.Store(p, table)
 	return table
 }
 
@@ -239,40 +258,40 @@ type meaning struct {
 // then for the only tool whose name, or last word, is nearly the same. A manifest's rules about other plugins do not
 // count, except about the built-in one. If the name has a plugin, tools of other plugins do not count. For a tool's own
 // name the rules are the call itself, and then those of its plugin's manifest.
-func (c *Catalog) rules(name string) *meaning {
-	if latest := c.meaning.Load(); latest != nil && latest.name == name { // a caller asks several times
+func (n *Names) rules(name string) *meaning {
+	if latest := n.latest.Load(); latest != nil && latest.name == name { // a caller asks several times
 		return latest
 	}
 	m := &meaning{name: name}
 	if len(name) <= maxName {
-		c.findRules(m)
+		n.findRules(m)
 	}
-	c.meaning.Store(m)
+	n.latest.Store(m)
 	return m
 }
 
-func (c *Catalog) findRules(m *meaning) {
+func (n *Names) findRules(m *meaning) {
 	first, local, isDotted := strings.Cut(m.name, ".")
 	within := ""
-	if p, isPlugin := c.Provider(first); isDotted && isPlugin {
+	if p, isPlugin := n.catalog.Provider(first); isDotted && isPlugin {
 		within = p.Info().Name
 	}
 	folded := spelling.Fold(m.name)
-	if at := c.tool(first, local); at.Tool != nil {
-		m.all, m.itself = []peers.Rule{at.Rule()}, 1
-	} else if m.all = c.only(c.spellings().whole[folded], ""); m.all != nil {
+	if at := n.catalog.Exact(first + "." + local); at.Tool != nil {
+		m.all, m.itself = []peers.Rule{ruleOf(at)}, 1
+	} else if m.all = n.only(n.spellings().whole[folded], ""); m.all != nil {
 		return
 	} else if isDotted && first != within {
 		// Page.navigate is a tool of cdp, and page.navigate what other products call page.open.
-		if m.all = c.only(c.spellings().bare[folded], ""); m.all != nil {
+		if m.all = n.only(n.spellings().bare[folded], ""); m.all != nil {
 			return
 		}
 	}
 	tables := map[string]peers.Table{}
 	var prefixes []string
-	for _, p := range c.Providers() {
+	for _, p := range n.catalog.Providers() {
 		if plugin := p.Info().Name; within == "" || plugin == within {
-			own := c.PeersOf(p)
+			own := n.PeersOf(p)
 			tables[plugin], prefixes = own, append(prefixes, own.Prefixes...)
 			m.always = append(m.always, own.Names["*"]...)
 		}
@@ -281,7 +300,7 @@ func (c *Catalog) findRules(m *meaning) {
 	for _, tail := range tails[1:] {
 		if m.itself > 0 {
 			break
-		} else if own := c.only(c.spellings().whole[tail], ""); own != nil {
+		} else if own := n.only(n.spellings().whole[tail], ""); own != nil {
 			m.all = append(m.all, own...)
 			return
 		}
@@ -291,7 +310,7 @@ func (c *Catalog) findRules(m *meaning) {
 			p := tables[plugin]
 			if all := slices.Clone(p.Named(tail)); len(all) > 0 {
 				for i := range all {
-					all[i].Tool, all[i].See = c.qualified(plugin, all[i].Tool), c.qualified(plugin, all[i].See)
+					all[i].Tool, all[i].See = n.qualified(plugin, all[i].Tool), n.qualified(plugin, all[i].See)
 				}
 				m.all, m.always = append(m.all, all...), p.Names["*"]
 				return
@@ -301,17 +320,17 @@ func (c *Catalog) findRules(m *meaning) {
 	if m.itself > 0 {
 		return
 	}
-	known := c.spellings()
+	known := n.spellings()
 	for i, tail := range tails {
 		plugin := within
 		if i == 0 {
 			plugin = "" // page.captureScreenshot is a tool of the domain Page
 		}
 		if len(m.all) == 0 {
-			m.all = c.only(known.bare[tail], plugin)
+			m.all = n.only(known.bare[tail], plugin)
 		}
 		if len(m.all) == 0 {
-			m.all = c.only(known.singular[singular(tail)], plugin)
+			m.all = n.only(known.singular[singular(tail)], plugin)
 		}
 	}
 	if last := local[strings.LastIndexByte(local, '.')+1:]; within == "" {
@@ -320,7 +339,7 @@ func (c *Catalog) findRules(m *meaning) {
 		local = last
 	}
 	if len(m.all) == 0 {
-		m.all = c.only(known.last[spelling.Fold(local)], within)
+		m.all = n.only(known.last[spelling.Fold(local)], within)
 		m.isGuess = len(m.all) > 0
 	}
 }
@@ -335,25 +354,15 @@ func singular(name string) string {
 }
 
 // qualified returns the name of a tool that a plugin may name: its own, or a built-in one; else "".
-func (c *Catalog) qualified(plugin, tool string) string {
-	at := c.tool(plugin, tool)
+func (n *Names) qualified(plugin, tool string) string {
+	at := n.catalog.Exact(plugin + "." + tool)
 	if first, local, _ := strings.Cut(tool, "."); at.Tool == nil {
-		at = c.tool(first, local)
+		at = n.catalog.Exact(first + "." + local)
 	}
 	if at.Tool == nil || at.Plugin != plugin && at.Provider.Info().Kind != manifest.KindBuiltin {
 		return ""
 	}
 	return at.Name()
-}
-
-// tool returns a tool by its exact name; without one, the address has none.
-func (c *Catalog) tool(plugin, local string) (at Address) {
-	if p, ok := c.Provider(plugin); ok && local != "" {
-		if t, err := p.Tool(local); err == nil && t != nil && t.Name == local {
-			at = Address{catalog: c, Provider: p, Plugin: p.Info().Name, Tool: t}
-		}
-	}
-	return at
 }
 
 // toolName is a name of a provider.
@@ -364,10 +373,10 @@ type toolName struct{ plugin, local string }
 type spellings struct{ whole, bare, singular, last map[string][]toolName }
 
 // spellings returns the names, which are listed once.
-func (c *Catalog) spellings() *spellings {
-	c.spellOnce.Do(func() {
+func (n *Names) spellings() *spellings {
+	n.once.Do(func() {
 		forms := [4]map[string][]toolName{{}, {}, {}, {}}
-		for _, p := range c.providers {
+		for _, p := range n.catalog.Providers() {
 			plugin := p.Info().Name
 			names, _ := p.Names()
 			for _, name := range names {
@@ -378,18 +387,18 @@ func (c *Catalog) spellings() *spellings {
 				}
 			}
 		}
-		c.spelled = &spellings{forms[0], forms[1], forms[2], forms[3]}
+		n.forms = &spellings{forms[0], forms[1], forms[2], forms[3]}
 	})
-	return c.spelled
+	return n.forms
 }
 
 // only returns the call of the only tool among some names; nil if none or several are. A plugin limits them to its own.
-func (c *Catalog) only(names []toolName, within string) (found []peers.Rule) {
+func (n *Names) only(names []toolName, within string) (found []peers.Rule) {
 	for _, name := range names {
 		if within != "" && name.plugin != within {
 			continue
-		} else if at := c.tool(name.plugin, name.local); at.Tool != nil {
-			found = append(found, at.Rule())
+		} else if at := n.catalog.Exact(name.plugin + "." + name.local); at.Tool != nil {
+			found = append(found, ruleOf(at))
 		}
 	}
 	if len(found) != 1 {
@@ -398,8 +407,8 @@ func (c *Catalog) only(names []toolName, within string) (found []peers.Rule) {
 	return found
 }
 
-// Rule returns the call of a tool with its own words.
-func (a Address) Rule() peers.Rule {
+// ruleOf returns the call of a tool with its own words.
+func ruleOf(a host.Address) peers.Rule {
 	own := peers.Rule{Tool: a.Name()}
 	for i, word := range a.Tool.Positional {
 		if kind, _ := manifest.TypeAt(a.Tool.Params, word); kind == "array" && i == len(a.Tool.Positional)-1 {

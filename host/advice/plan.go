@@ -1,4 +1,4 @@
-package call
+package advice
 
 import (
 	"bytes"
@@ -74,31 +74,12 @@ type PlanQuery struct {
 // maxPlan bounds the calls of a plan, and how deep the calls before a call may go.
 const maxPlan = 50
 
-// PlanFor is [Host.Plan] for the tool of a name, or else, for words without a dot, for the first hit of a search, which
-// a warning names.
-func (h *Host) PlanFor(ctx context.Context, q PlanQuery) (*Plan, []string, error) {
-	plan, err := h.Plan(ctx, q)
-	if err == nil || host.AsError(err).Code != host.NotFound || strings.Contains(q.Tool, ".") {
-		return plan, nil, err
-	}
-	found, weak, searchErr := h.Search(ctx, q.Principal, host.SearchQuery{Text: q.Tool, Limit: 1})
-	if searchErr != nil || weak || len(found.Results) == 0 {
-		return nil, nil, err
-	}
-	q.Tool = found.Results[0].Name
-	if plan, err = h.Plan(ctx, q); err != nil {
-		return nil, nil, err
-	}
-	return plan, []string{q.Tool + " is the first hit of a search for these words"}, nil
-}
-
-// Plan returns the calls that lead to a call of a tool with parameters, of which only those have to be given that no
+// PlanOf returns the calls that lead to a call of a tool with parameters, of which only those have to be given that no
 // other tool returns. Parameters that the tool does not have replace those of the same name that the plan would choose
-// for a call before it. Plan calls nothing. It begins with what opens a page if the session has none. The error is
+// for a call before it. PlanOf calls nothing. It begins with what opens a page if the session has none. The error is
 // not_found for a tool that does not exist, or invalid_args for parameters that are not valid even with what is
 // missing.
-func (h *Host) Plan(ctx context.Context, q PlanQuery) (*Plan, error) {
-	catalog := h.Catalog()
+func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, error) {
 	at, err := catalog.Find(q.Tool)
 	if err != nil {
 		return nil, err
@@ -363,7 +344,7 @@ func checkGiven(tool string, paramsSchema *schema.Schema, given json.RawMessage)
 	if len(given) == 0 {
 		return nil
 	}
-	_, _, e := CheckParams(tool, paramsSchema, given)
+	_, _, e := CheckValues(tool, paramsSchema, given)
 	if e == nil || !slices.ContainsFunc(e.Details, func(d host.Detail) bool { return d.Keyword != "required" }) {
 		return nil
 	}

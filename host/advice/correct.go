@@ -1,0 +1,328 @@
+package advice
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+// violationError returns the error of parameters that do not match the schema: with every violation, and with the
+// corrected parameters or a template of them.
+func (p *Params) violationError(paramsSchema *schema.Schema, given any, violations []schema.Violation) *host.Error {
+	e := &host.Error{Code: host.InvalidArgs}
+	p.correct(e, paramsSchema, given)
+	for _, v := range violations {
+		d := DetailOf(v)
+		if v.Pointer != "" && (v.Keyword == "type" || v.Keyword == "required") {
+			d.Expected = p.At.Expected(v.Pointer, d.Expected)
+		}
+		d.Suggestion = suggestion(v, e.Changes)
+		e.Details = append(e.Details, d)
+	}
+	p.planMissing(e)
+	e.Message = fmt.Sprintf("Tool '%s' failed: %s", p.Tool, manifest.Plural(len(violations), "violation"))
+	return e
+}
+
+// planMissing adds to the error of an incomplete call the step that gets what another tool returns, if any does, and
+// makes the calls before it. The step keeps the caller's other values, and leaves out those that only the caller can
+// choose.
+func (p *Params) planMissing(e *host.Error) {
+	if e.Template == nil || p.At.Tool == nil || p.At.Provider == nil {
+		return
+	}
+	flow := p.At.FlowOf()
+	missing := slices.ContainsFunc(e.Details, func(d host.Detail) bool {
+		return d.Keyword == "required" && (len(flow.Needs) > 0 || slices.ContainsFunc(flow.Values,
+			func(v manifest.Value) bool { return v.Required && strings.HasPrefix(v.Pointer+"/", d.Parameter+"/") }))
+	})
+	if !missing {
+		return
+	}
+	given, err := host.DecodeParams(e.Template)
+	if err != nil {
+		return
+	}
+	step := host.PlanStep(p.Tool, nil)
+	for _, name := range takeHoles(given, "") {
+		if !flow.Returns(name) {
+			step.Choose = append(step.Choose, name)
+		}
+	}
+	if len(given) > 0 {
+		step.Params = jsontext.Marshal(given)
+	}
+	step.Options.DryRun = p.At.Tool.Effect == manifest.EffectDestructive
+	e.Steps = append([]host.Step{step.At(p.Options)}, e.Steps...)
+}
+
+// takeHoles removes the values with holes from an object, and the objects that are empty then, and returns their names:
+// "start.lineNumber" for one within an object.
+func takeHoles(object map[string]any, at string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if inner, ok := object[name].(map[string]any); ok && len(inner) > 0 {
+			if names = append(names, takeHoles(inner, at+name+".")...); len(inner) == 0 {
+				delete(object, name)
+			}
+		} else if len(holesIn(object[name])) > 0 {
+			delete(object, name)
+			names = append(names, at+name)
+		}
+	}
+	return names
+}
+
+// repairObject decodes an object from a text that is almost valid JSON, and reports whether it could.
+func repairObject(text string) (map[string]any, bool) {
+	if len(text) > maxRepaired {
+		return nil, false
+	}
+	raw, ok := jsontext.Repair(text)
+	if !ok {
+		return nil, false
+	}
+	value, err := jsontext.Decode(raw, jsontext.Limits{})
+	object, isObject := value.(map[string]any)
+	return object, err == nil && isObject
+}
+
+// DetailOf returns a violation in the form that errors have.
+func DetailOf(v schema.Violation) host.Detail {
+	return host.Detail{
+		Parameter: manifest.CleanLine(v.Pointer), Keyword: v.Keyword,
+		Provided: manifest.CleanLine(v.Provided), Expected: manifest.CleanLine(v.Expected),
+	}
+}
+
+// suggestion returns how to fix a violation, or nil if nothing is certain.
+func suggestion(v schema.Violation, changes []host.Change) *host.Suggestion {
+	for _, c := range changes {
+		switch {
+		case c.From != v.Pointer || v.Pointer == "":
+		case c.How == schema.Renamed:
+			return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestRename,
+				Value: manifest.CleanLine(host.LastName(strings.TrimSuffix(c.To, "/0")))}
+		case c.How == schema.Moved:
+			return host.TextSuggestion("move it to " + manifest.CleanLine(c.To))
+		case c.How == schema.Dropped && v.Keyword == "additionalProperties" && len(v.DidYouMean) == 0:
+			return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestRemove}
+		}
+	}
+	if v.Keyword == "additionalProperties" && slices.ContainsFunc(changes, func(c host.Change) bool {
+		return c.From != v.Pointer && isBelow(c.From, v.Pointer) || c.From == v.Pointer && c.How == schema.Parsed
+	}) {
+		return host.TextSuggestion("move what is in it one level up")
+	}
+	switch {
+	case len(v.DidYouMean) > 0:
+		return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestChoose,
+			Value: manifest.CleanLine(strings.Join(v.DidYouMean, ", "))}
+	case v.Keyword == "required" && slices.ContainsFunc(changes, func(c host.Change) bool {
+		return isBelow(c.To,
+			v.Pointer)
+	}):
+		return nil // the correction fills it
+	case v.Keyword == "required" && strings.Count(v.Pointer, "/") == 1:
+		return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestAdd}
+	}
+	return nil
+}
+
+// isBelow reports whether a JSON pointer leads to the value at another one or into it.
+func isBelow(pointer, other string) bool {
+	return pointer == other || strings.HasPrefix(pointer, other+"/")
+}
+
+// brokenJSON is a text in the place of parameters that is not JSON.
+type brokenJSON string
+
+// correct adds to an error what invalid parameters were meant to be: the corrected call or, where that does not follow
+// from what was given, a template. Given is a decoded value or a [brokenJSON].
+func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) {
+	var changes []host.Change
+	text, _ := given.(string)
+	broken, isBroken := given.(brokenJSON)
+	if object, ok := repairObject(text + string(broken)); ok {
+		given, isBroken, changes = object, false, []host.Change{{How: schema.Parsed}}
+	} else if isBroken {
+		given, changes = nil, []host.Change{{How: schema.Dropped}}
+	}
+	options := p.Options
+	if words := p.wordsMeant(given); words != nil {
+		given, changes = words, append(changes, host.Change{How: schema.Unwrapped})
+	}
+	if object, ok := given.(map[string]any); ok {
+		var meant, moved []host.Change
+		object, meant = p.otherForm(object)
+		given, moved = p.moveOptions(paramsSchema, object, &options)
+		changes = append(append(changes, meant...), moved...)
+	}
+	c := paramsSchema.Correct(given, p.At.Hole)
+	whole := jsontext.Marshal(c.Value)
+	changes = append(changes, c.Changes...)
+	object, isObject := c.Value.(map[string]any)
+	if !isObject || len(whole) > maxCorrected || len(changes) > schema.MaxChanges || isBroken && len(object) == 0 {
+		return
+	}
+	e.Changes = changes
+	if isBroken || !c.Complete {
+		e.Template = whole
+		return
+	}
+	e.Corrected = whole
+	e.Retry = p.Retry(whole, options)
+}
+
+// wordsMeant returns the parameters that a list of values means, as on a command line; nil if it means none.
+func (p *Params) wordsMeant(given any) map[string]any {
+	words, isList := given.([]any)
+	isPart := func(word any) bool { _, isObject := word.(map[string]any); return isObject }
+	if !isList || p.At.Provider == nil || slices.ContainsFunc(words, isPart) {
+		return nil
+	}
+	all, _ := p.Names.Meant(p.Tool, map[string]any{}, words)
+	if len(all) == 0 || all[0].Tool != p.Tool {
+		return nil
+	}
+	return all[0].Params
+}
+
+// bareParams returns the parameters without what else a call has: the tool's own name, and the list of words that they
+// are in.
+func (p *Params) bareParams(given map[string]any) (bare map[string]any, changes []host.Change) {
+	bare = maps.Clone(given)
+	unknown := func(key string) bool {
+		known, _, _ := manifest.ParamNamed(p.At.Tool.Params, key)
+		return known == ""
+	}
+	for _, key := range append([]string{"method"}, stepNames...) {
+		if name, _ := given[key].(string); unknown(key) && (name == p.At.Tool.Name || name == p.Tool) {
+			delete(bare, key)
+			changes = append(changes, host.Change{From: "/" + key, How: schema.Dropped})
+		}
+	}
+	for _, key := range stepParams {
+		if words := p.wordsMeant(given[key]); words != nil && len(bare) == 1 && unknown(key) {
+			return words, append(changes, host.Change{From: "/" + key, How: schema.Unwrapped})
+		}
+	}
+	return bare, changes
+}
+
+// otherForm returns the parameters that another form of a tool's own means: one that its manifest knows, or steps that
+// are not a list.
+func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change) {
+	if p.At.Provider == nil { // a tool of the MCP server itself
+		return given, nil
+	}
+	forms := p.Names.PeersOf(p.At.Provider).Forms
+	given, changes := p.bareParams(given)
+	given, rewritten, _ := rewrite(forms[p.At.Tool.Name], given, p.At.Tool.Params)
+	changes = append(changes, rewritten...)
+	if list := p.listOfSteps(given[p.At.Tool.Steps]); list != nil {
+		given = maps.Clone(given)
+		given[p.At.Tool.Steps] = list
+		at := "/" + jsontext.EscapeToken(p.At.Tool.Steps)
+		changes = append(changes, host.Change{From: at, To: at, How: schema.Coerced})
+	}
+	return given, changes
+}
+
+// Retry returns the call with other parameters, on the same page of the same browser, and with the options that the
+// caller gave; those of the correction, such as a timeout that was among the parameters, come first. For a destructive
+// tool it is a dry run, which shows what would happen.
+func (p *Params) Retry(params json.RawMessage, o host.Options) *host.Step {
+	s := host.CallStep(p.Tool, params).At(o)
+	kept := p.GivenOptions
+	kept.Browser, kept.Target = cmp.Or(s.Options.Browser, kept.Browser), cmp.Or(s.Options.Target, kept.Target)
+	kept.DryRun = kept.DryRun || o.DryRun || p.At.Tool != nil && p.At.Tool.Effect == manifest.EffectDestructive
+	if o.Timeout != p.Options.Timeout {
+		kept.Timeout = o.Timeout
+	}
+	s.Options = kept
+	return &s
+}
+
+// AddSuggestions gives the error of a provider its first step: the corrected call, if the provider has corrected the
+// parameters, or for an invalid URL the documentation.
+func (p *Params) AddSuggestions(e *host.Error) {
+	if e.Corrected != nil {
+		p.dropDefaults(e)
+		if e.Retry == nil && e.Code != host.InvalidArgs { // of those, refuse adds the step
+			e.Retry = p.Retry(e.Corrected, p.Options)
+			e.Steps = append([]host.Step{*e.Retry}, e.Steps...)
+		}
+	}
+	if e.Code == host.InvalidURL && len(e.Steps) == 0 {
+		e.Steps = []host.Step{host.DescribeStep(p.Tool, 0)}
+	}
+}
+
+// dropDefaults removes from the parameters that a provider corrected what the caller did not give: the provider sees
+// the defaults of the schema, too.
+func (p *Params) dropDefaults(e *host.Error) {
+	var given, corrected, filled map[string]json.RawMessage
+	if json.Unmarshal(e.Corrected, &corrected) != nil {
+		return
+	}
+	var text string
+	if json.Unmarshal(p.Given, &text) == nil { // an object in JSON text, which was coerced
+		_ = json.Unmarshal([]byte(text), &given)
+	} else {
+		_ = json.Unmarshal(p.Given, &given)
+	}
+	_ = json.Unmarshal(p.Value, &filled)
+	for name, value := range corrected {
+		if _, was := given[name]; !was && SameJSON(value, filled[name]) {
+			delete(corrected, name)
+		}
+	}
+	e.Corrected, _ = manifest.Marshal(corrected)
+}
+
+// moveOptions moves options of the call that are among its parameters, and unknown there, to the options. It returns
+// the other parameters.
+func (p *Params) moveOptions(
+	paramsSchema *schema.Schema, given map[string]any, o *host.Options,
+) (map[string]any, []host.Change) {
+	violations, err := paramsSchema.Validate(given)
+	if err != nil {
+		return given, nil
+	}
+	var changes []host.Change
+	for _, v := range violations {
+		name := host.LastName(v.Pointer)
+		if v.Keyword != "additionalProperties" || strings.Count(v.Pointer, "/") != 1 || len(v.DidYouMean) > 0 {
+			continue
+		}
+		if known, _, _ := manifest.ParamNamed(p.At.Tool.Params, name); known != "" { // by another name
+			continue
+		}
+		own, _ := manifest.TypeAt(p.At.Tool.Params, "timeout")
+		if own != "" && given["timeout"] == nil && strings.HasPrefix(strings.ToLower(name), "timeout") {
+			continue
+		}
+		c := CorrectOptions(map[string]any{name: given[name]})
+		moved, err := host.ParseOptions(jsontext.Marshal(c.Value))
+		option := host.OptionNamed(name)
+		if option == "" || !c.Complete || err != nil {
+			continue
+		}
+		if len(changes) == 0 {
+			given = maps.Clone(given)
+		}
+		delete(given, name)
+		o.Timeout, o.DryRun = cmp.Or(moved.Timeout, o.Timeout), o.DryRun || moved.DryRun
+		o.Browser, o.Target = cmp.Or(moved.Browser, o.Browser), cmp.Or(moved.Target, o.Target)
+		changes = append(changes, host.Change{From: v.Pointer, To: "options." + option, How: schema.Moved})
+	}
+	return given, changes
+}

@@ -1,0 +1,184 @@
+package advice
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+)
+
+const (
+	// maxCorrected is the maximum size of corrected parameters in an error, in bytes. An error repeats them several
+	// times.
+	maxCorrected = 8 << 10
+	// maxRepaired is the maximum size of a text that is repaired into valid JSON for an error, in bytes.
+	maxRepaired = 4 << 10
+)
+
+// Params are the parameters of one call. [Params.Check] brings them from the form in which they were given to the one
+// that the tool receives, or says what they were meant to be.
+type Params struct {
+	Names        *Names // nil for a tool that no catalog has
+	At           host.Address
+	Tool         string // the name in messages
+	Given        json.RawMessage
+	Options      host.Options     // of the call
+	GivenOptions host.StepOptions // without those that the configuration has added
+
+	// What follows is what Check has found.
+
+	Value    json.RawMessage     // complete and in canonical form
+	Members  map[string][]string // as in [host.Event]
+	Coerced  bool                // whether the type of a value was changed
+	Warnings []string            // a line for each such change
+	Steps    []*Params           // the calls of other tools of the plugin that the parameters list
+}
+
+// Find looks up the tool of a call, and returns its parameters as they were given. The error is not_found, or
+// invalid_args for the name of something that cannot be called; also then At says what was found.
+func Find(n *Names, c *host.Call) (*Params, error) {
+	find := n.catalog.Find
+	if c.Options.SendAnyway {
+		find = n.catalog.FindAnyway
+	}
+	at, err := find(c.Name)
+	p := &Params{Names: n, At: at, Tool: at.Name(), Given: c.Params, Options: c.Options, GivenOptions: c.Given}
+	if err == nil && at.Tool == nil {
+		err = notCallable(at)
+	}
+	return p, err
+}
+
+// Check decodes the parameters, coerces types where that is safe, fills in defaults and validates them, and the steps
+// among them. An error of the code invalid_args has every violation and the corrected call, where it is known.
+func (p *Params) Check() *host.Error {
+	err := p.check()
+	if err == nil {
+		err = p.readSteps()
+	}
+	if err == nil {
+		return nil
+	}
+	e := host.AsError(err)
+	if e.Code != host.InvalidArgs {
+		p.AddSuggestions(e)
+	}
+	return e
+}
+
+func (p *Params) check() error {
+	raw := p.Given
+	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" {
+		raw = json.RawMessage("{}")
+	}
+	paramsSchema, err := p.At.SchemaOf(p.At.Tool.Params, "params")
+	if err != nil {
+		return err
+	}
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		e := host.SyntaxError(err, raw)
+		if paramsSchema != nil {
+			p.correct(e, paramsSchema, brokenJSON(raw))
+		}
+		return e
+	}
+	if paramsSchema != nil {
+		p.Members = host.EnumMembers(paramsSchema.Root(), value)
+	}
+	if paramsSchema == nil || p.Options.SendAnyway {
+		p.Value = raw
+	} else if err = p.validate(paramsSchema, value); err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(p.Value), []byte("{")) { // schemas of Extism plugins may allow more
+		return host.Errorf(host.InvalidArgs, `parameters must be an object, such as {"name":"value"}`)
+	}
+	return nil
+}
+
+// validate coerces and validates decoded parameters, and writes them in the form that the tool receives.
+func (p *Params) validate(paramsSchema *schema.Schema, value any) error {
+	coerced, coercions := paramsSchema.Coerce(value)
+	violations, err := paramsSchema.Validate(coerced)
+	var tooCostly *schema.CostError
+	switch {
+	case errors.As(err, &tooCostly):
+		return &host.Error{Code: host.LimitExceeded, Message: "validating these parameters would exceed the cost limit: " +
+			err.Error(),
+			Cause: err}
+	case err != nil:
+		return err
+	case len(violations) > 0:
+		return p.violationError(paramsSchema, value, violations)
+	}
+	p.Coerced = len(coercions) > 0
+	for _, s := range coercions {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%s: took %s as %s", host.PointerName(s.Pointer), s.From,
+			s.To))
+	}
+	p.Value = jsontext.Marshal(paramsSchema.Canonical(coerced))
+	return host.CheckURLs(p.Value, p.At.Tool.URL)
+}
+
+// CheckValues is [Params.Check] for what is not a tool of a catalog, such as the tools of an MCP server itself. It
+// returns the parameters with defaults, and a warning for each coercion. The error is invalid_args with every
+// violation, or limit_exceeded.
+func CheckValues(name string, paramsSchema *schema.Schema, raw json.RawMessage) (json.RawMessage, []string,
+	*host.Error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	value, err := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return nil, nil, host.SyntaxError(err, raw)
+	}
+	p := &Params{Tool: name, At: host.Address{Tool: &manifest.Tool{}}}
+	if err := p.validate(paramsSchema, value); err != nil {
+		e := host.AsError(err)
+		e.Retry = nil // there is no tool to call
+		return nil, nil, e
+	}
+	return p.Value, p.Warnings, nil
+}
+
+// CheckCall validates a call as if it were made, and returns why it would be refused.
+func CheckCall(n *Names, c host.Call) *host.Error {
+	p, err := Find(n, &c)
+	if err != nil {
+		return host.AsError(err)
+	}
+	return p.Check()
+}
+
+// SameJSON reports whether two texts are the same value.
+func SameJSON(a, b []byte) bool {
+	x, err := jsontext.Decode(a, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return false
+	}
+	y, err := jsontext.Decode(b, jsontext.Limits{Bytes: host.MaxParams})
+	return err == nil && bytes.Equal(jsontext.Marshal(x), jsontext.Marshal(y))
+}
+
+func notCallable(a host.Address) *host.Error {
+	if a.Entry != nil {
+		what := "a type"
+		if a.Entry.Kind == "event" {
+			what = "an event"
+		}
+		return host.Errorf(host.InvalidArgs, "%s is %s and cannot be called", a.Name(), what).
+			WithSteps(host.DescribeStep(a.Name(), 0))
+	}
+	what := "plugin"
+	if a.Group != "" {
+		what = "group"
+	}
+	return host.Errorf(host.InvalidArgs, "%s is a %s; name one of its tools", a.Name(),
+		what).WithSteps(host.ListStep(a.Name()))
+}

@@ -1,0 +1,247 @@
+package advice
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
+)
+
+// maxSteps limits the steps of one call.
+const maxSteps = 200
+
+// StepForm is a step as a tool receives it.
+type StepForm struct {
+	Tool   string          `json:"tool"`
+	Params json.RawMessage `json:"params"`
+}
+
+// readSteps reads the steps that a parameter of the tool lists: calls of other tools of the plugin, in one of the forms
+// of [Params.splitStep]. Each is validated as a call of its tool, and the tool receives all in the second form.
+func (p *Params) readSteps() error {
+	name := p.At.Tool.Steps
+	if name == "" {
+		return nil
+	}
+	params, err := jsontext.Decode(p.Value, jsontext.Limits{Bytes: host.MaxParams})
+	if err != nil {
+		return host.SyntaxError(err, p.Value)
+	}
+	object := params.(map[string]any)
+	list, _ := object[name].([]any)
+	if len(list) > maxSteps {
+		return host.Errorf(host.LimitExceeded, "%s has %d steps, the limit is %d", p.Tool, len(list), maxSteps)
+	}
+	forms := make([]StepForm, len(list))
+	var wrong []host.Detail
+	known := true // what each step was meant to be
+	for i, given := range list {
+		at := fmt.Sprintf("/%s/%d", jsontext.EscapeToken(name), i)
+		step, details, err := p.readStep(at, given)
+		if err != nil {
+			return err
+		}
+		if wrong = append(wrong, details...); step == nil || step.Value == nil {
+			known = false
+			continue
+		}
+		p.Steps = append(p.Steps, step)
+		forms[i] = StepForm{step.At.Tool.Name, step.Value}
+	}
+	if len(wrong) > 0 {
+		e := host.Errorf(host.InvalidArgs, "Tool '%s' failed: %s in its steps", p.Tool,
+			manifest.Plural(len(wrong), "violation"))
+		e.Details = wrong
+		if name, _ := list[0].(string); p.isStep(name) { // ["click", "Save"]: a step without the list around it
+			if step, details, err := p.readStep("", list); err == nil && len(details) == 0 {
+				forms, known = []StepForm{{step.At.Tool.Name, step.Value}}, true
+			}
+		}
+		if object[name] = forms; known {
+			e.Corrected, _ = manifest.Marshal(object)
+		}
+		return e
+	}
+	object[name] = forms
+	p.Value, err = manifest.Marshal(object)
+	return err
+}
+
+// readStep reads one step, whose pointer is at. Details are what is wrong with it.
+func (p *Params) readStep(at string, given any) (*Params, []host.Detail, error) {
+	wrong := func(pointer string, provided any, expected string) (*Params, []host.Detail, error) {
+		text := manifest.Clip(manifest.CleanLine(string(jsontext.Marshal(provided))), 80)
+		return nil, []host.Detail{{Parameter: pointer, Keyword: "steps", Provided: text, Expected: expected}}, nil
+	}
+	tool, params, words := p.splitStep(given)
+	a, err := p.Names.catalog.FindIn(p.At.Plugin, tool)
+	isOwn := tool != "" && err == nil && a.Tool != nil
+	var details []host.Detail
+	if object, ok := params.(map[string]any); ok && !isOwn { // of another product: what it means is offered
+		if all, _ := p.Names.Meant(tool, object, words); len(all) > 0 && all[0].File == "" {
+			a, _ = p.Names.catalog.Find(all[0].Tool)
+			isOwn, params, words = a.Plugin == p.At.Plugin, all[0].Params, nil
+			_, details, _ = wrong(at, given, a.Tool.Name)
+		}
+	}
+	if !isOwn || a.Tool.Steps != "" {
+		return wrong(at, given, `["click", "Sign in"] or {"tool": "click", "params": {..}}, of a tool of `+p.At.Plugin)
+	}
+	if object, ok := params.(map[string]any); ok {
+		own := ruleOf(a)
+		if object, ok = own.WithWords(object, words); !ok {
+			return wrong(at, words, "at most "+manifest.Plural(len(a.Tool.Positional), "word"))
+		}
+		params = object
+	}
+	step := &Params{Names: p.Names, At: a, Tool: a.Name(), Given: jsontext.Marshal(params), Options: p.Options,
+		GivenOptions: p.GivenOptions}
+	paramsSchema, err := a.SchemaOf(a.Tool.Params, "params")
+	if err != nil {
+		return nil, nil, err
+	}
+	step.Value = step.Given
+	if paramsSchema != nil {
+		if err := step.validate(paramsSchema, params); err != nil {
+			e := host.AsError(err)
+			if e.Code != host.InvalidArgs && e.Code != host.InvalidURL {
+				return nil, nil, e
+			}
+			for i := range e.Details {
+				e.Details[i].Parameter = at + "/params" + e.Details[i].Parameter
+			}
+			step.Value = e.Corrected
+			return step, append(details, e.Details...), nil
+		}
+	}
+	p.Warnings = append(p.Warnings, step.Warnings...)
+	return step, details, nil
+}
+
+// The members that name the tool of a step, and those that hold its parameters.
+var (
+	stepNames  = []string{"tool", "action", "name", "command", "type", "step"}
+	stepParams = []string{"params", "arguments", "args", "parameters"}
+)
+
+// isStep reports whether a name is one of a step's tool: the tool's own, or that of another product.
+func (p *Params) isStep(name string) bool {
+	if name == "" {
+		return false
+	}
+	at, err := p.Names.catalog.FindIn(p.At.Plugin, name)
+	return err == nil && at.Tool != nil || p.Names.Knows(name)
+}
+
+// splitStep reads one step: ["click", "Save"], also with parameters as the last word; "click Save"; {"click": "Save"}
+// or {"click": {..}}; {"tool": "click", "params": {..}}, also by the other names of both members, or with the
+// parameters beside the name.
+func (p *Params) splitStep(given any) (tool string, params any, words []any) {
+	params = map[string]any{}
+	switch v := given.(type) {
+	case string:
+		name, rest, _ := strings.Cut(strings.TrimSpace(v), " ")
+		a, err := p.Names.catalog.FindIn(p.At.Plugin, name)
+		if err == nil && a.Tool != nil {
+			words = wordsOfStep(rest, len(a.Tool.Positional))
+		}
+		return name, params, words
+	case []any:
+		if len(v) == 0 {
+			return "", params, nil
+		}
+		tool, _ = v[0].(string)
+		words = v[1:]
+		if last, ok := v[len(v)-1].(map[string]any); ok && len(words) > 0 {
+			params, words = maps.Clone(last), words[:len(words)-1]
+		}
+	case map[string]any:
+		rest := maps.Clone(v)
+		params = rest
+		for _, key := range stepNames {
+			if name, _ := v[key].(string); p.isStep(name) {
+				delete(rest, key)
+				params, words = stepArguments(rest)
+				return name, params, words
+			}
+		}
+		for name, inner := range v {
+			if list, isList := inner.([]any); isList && len(v) == 1 && p.isStep(name) {
+				return p.splitStep(append([]any{name}, list...))
+			} else if len(v) == 1 && p.isStep(name) {
+				return p.splitStep([]any{name, inner})
+			}
+		}
+	}
+	return tool, params, words
+}
+
+// stepArguments takes the parameters, or the words, out of the member of a step that holds them.
+func stepArguments(rest map[string]any) (params any, words []any) {
+	for _, key := range stepParams {
+		switch inner := rest[key].(type) {
+		case map[string]any:
+			delete(rest, key)
+			for name, value := range inner {
+				if _, twice := rest[name]; twice {
+					rest[key] = inner // nothing is lost: the name is refused
+				} else {
+					rest[name] = value
+				}
+			}
+			return rest, nil
+		case []any:
+			delete(rest, key)
+			return rest, inner
+		case nil:
+		default:
+			if len(rest) == 1 {
+				return inner, nil
+			}
+		}
+	}
+	return rest, nil
+}
+
+// listOfSteps returns the list that other steps mean: one step, or several as lines of a text. It is nil if they are a
+// list, or none.
+func (p *Params) listOfSteps(given any) (list []any) {
+	switch given := given.(type) {
+	case map[string]any:
+		list = []any{given}
+	case string:
+		if !jsontext.LooksLikeJSON(given) {
+			for _, line := range strings.FieldsFunc(given, func(c rune) bool { return c == '\n' || c == ';' }) {
+				list = append(list, line)
+			}
+		}
+	}
+	if len(list) > maxSteps || slices.ContainsFunc(list, func(step any) bool {
+		name, _, _ := p.splitStep(step)
+		return !p.isStep(name)
+	}) {
+		return nil
+	}
+	return list
+}
+
+// wordsOfStep splits the text after the name of a step into n words, which quotation marks may hold together. The only
+// word is the whole text.
+func wordsOfStep(text string, n int) (words []any) {
+	text = strings.TrimSpace(text)
+	for text != "" {
+		word, rest := text, ""
+		if quote := text[:1]; strings.Contains("\"'", quote) && strings.Contains(text[1:], quote) {
+			word, rest, _ = strings.Cut(text[1:], quote)
+		} else if n > 1 {
+			word, rest, _ = strings.Cut(text, " ")
+		}
+		words, text = append(words, word), strings.TrimSpace(rest)
+	}
+	return words
+}
